@@ -1,0 +1,21 @@
+package api
+
+import (
+	"context"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/permissions"
+)
+
+// Desk is what this door needs of the engine. It cannot decide.
+type Desk interface {
+	agents.Asker
+	// Find gives a request of this caller's, as it stands. Another's is refused as unknown.
+	Find(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
+	// Await is Find once the request is settled; when ctx ends first, as it stands then, with a nil error.
+	Await(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
+	// Withdraw cancels a request of this caller's.
+	Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
+	// Ready is nil while requests can be stored and answered; the error says what to do.
+	Ready(ctx context.Context) error
+}

@@ -1,0 +1,106 @@
+// Package connectors is who is asked: the ways to reach people and to hear from them. A [Connector] shows requests and
+// passes on what people do; it cannot ask, and it decides nothing itself: it hands a [Decision] to its [Handler], which
+// looks up the request, checks the finger and commits.
+//
+// The core interface asks only what every channel can do. What only some can do is an optional power, found by type
+// assertion ([Editor], [Reacher], [Forgetful]), and its absence degrades politely. connectortest holds the suite that
+// every connector passes, card the pure way from a request to text, reply the pure way from text to an answer.
+package connectors
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// Connector is one channel to people.
+type Connector interface {
+	// Name is what decided_via, the copies and the configuration call this channel.
+	Name() string
+	// Run serves until ctx ends or the channel is gone for good. It hands everything people do to h, and acknowledges
+	// to the channel only what h has stored (returned nil or a refusal for).
+	Run(ctx context.Context, h Handler) error
+	// Send shows a request to one person and returns the channel's own name for what it sent. Errors that match
+	// [ErrGone] are for good; any other is tried again.
+	Send(ctx context.Context, p Prompt) (ref string, err error)
+}
+
+// Editor changes what was sent: every copy of a settled request is brought up to date.
+type Editor interface {
+	Edit(ctx context.Context, ref string, p Prompt) error
+}
+
+// Reacher knows before sending whether a person can be reached: nil, or an error that says in words why not.
+type Reacher interface {
+	Reach(p Person) error
+}
+
+// Forgetful is a connector whose copies end with its process (a screen): after a restart they are shown again.
+type Forgetful interface {
+	Forgets()
+}
+
+// ErrGone is matched by errors of Send and Edit that trying again will not mend: no address, blocked, switched off.
+var ErrGone = errors.New("cannot be reached")
+
+// Gone is an error that matches [ErrGone] and says why in words for people.
+type Gone struct{ Why string }
+
+func (e *Gone) Error() string { return e.Why }
+
+// Is matches [ErrGone].
+func (e *Gone) Is(target error) bool { return target == ErrGone }
+
+// Prompt is a request as one person is to see it.
+type Prompt struct {
+	Request permissions.Request
+	Code    string // names the request in text answers
+	To      Person
+	Waiting int // calls that wait just now
+}
+
+// Person is somebody who may decide, with the addresses by which channels know them.
+type Person struct {
+	Name     string
+	User     string // OS account
+	UID      int    // of User; permissions.NoUID without one
+	Telegram int64
+	WhatsApp string // E.164
+	Location *time.Location
+}
+
+// Handler takes what people do. Returning nil means stored. Implementations are safe for concurrent use.
+type Handler interface {
+	// OnPermission decides. The request returned is the row after, also beside a *permissions.Refusal (not yours,
+	// too late, your own request, high risk) whenever the person may see it.
+	OnPermission(ctx context.Context, d Decision) (permissions.Request, error)
+}
+
+// Decision is what a person did: an id, an answer and who they are. All else is read from the row.
+type Decision struct {
+	Request permissions.ID
+	Code    string // names the request instead of Request
+	Answer  permissions.Answer
+	Call    int // of a step; 0: all that are open
+	Comment string
+	Really  bool               // the second yes of high risk
+	Default bool               // three wrong tries: Answer is not read
+	Shown   permissions.Digest // of what the person was shown; zero where the door cannot tell
+	From    Identity
+	Key     string // names the chat event, so that its redelivery is harmless
+}
+
+// Identity is who decides, as the door proved it.
+type Identity struct {
+	Via string // decided_via: telegram, whatsapp, terminal, cli, web, editor
+	// Console is set by the daemon's own terminal: the person whose account runs the daemon, else the operator.
+	Console bool
+	// UID is the account at the admin socket, [permissions.NoUID] elsewhere. Whoever asked with it may not allow.
+	UID int
+	// Operator says that the account proved to be the daemon's own (it presented the admin key).
+	Operator bool
+	Telegram int64
+	WhatsApp string
+}

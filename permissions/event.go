@@ -1,0 +1,111 @@
+package permissions
+
+import "time"
+
+// Event is something that happens to a request. The events below are all there are.
+type Event interface{ at() time.Time }
+
+type (
+	// Cast is a person's answer.
+	Cast struct {
+		Vote   Vote
+		Really bool // the second yes that high risk needs
+	}
+	// Default is the first option of a clarification, taken because a person gave no valid answer in three tries.
+	Default struct {
+		By, Via string
+		At      time.Time
+	}
+	// Withdraw cancels: the caller, a person, `/stop` or the kill switch.
+	Withdraw struct {
+		By, Via string
+		At      time.Time
+	}
+	// Expire is the deadline.
+	Expire struct{ At time.Time }
+	// GiveUp says that too few people can be reached, and why.
+	GiveUp struct {
+		Reason string
+		At     time.Time
+	}
+	// Reroute changes who is asked: escalation adds people, and people leave the configuration.
+	Reroute struct {
+		Asked []string
+		At    time.Time
+	}
+	// Use hands an approval to the call that acts on it. An approval for once, asked without a key, has one use.
+	Use struct {
+		Call string // names the call, so that its own retry is not a second use; may be empty
+		At   time.Time
+	}
+	// Collect notes that the caller has read the answer. It uses nothing.
+	Collect struct{ At time.Time }
+	// Void takes an unused approval back.
+	Void struct {
+		By, Via string
+		At      time.Time
+	}
+	// Lapse is the end of the redeem window of an approval that nobody came for.
+	Lapse struct{ At time.Time }
+	// Leave says that nobody waits any more, Return that somebody does again.
+	Leave struct{ At time.Time }
+	// Return undoes Leave.
+	Return struct{ At time.Time }
+)
+
+func (e Cast) at() time.Time     { return e.Vote.At }
+func (e Default) at() time.Time  { return e.At }
+func (e Withdraw) at() time.Time { return e.At }
+func (e Expire) at() time.Time   { return e.At }
+func (e GiveUp) at() time.Time   { return e.At }
+func (e Reroute) at() time.Time  { return e.At }
+func (e Use) at() time.Time      { return e.At }
+func (e Collect) at() time.Time  { return e.At }
+func (e Void) at() time.Time     { return e.At }
+func (e Lapse) at() time.Time    { return e.At }
+func (e Leave) at() time.Time    { return e.At }
+func (e Return) at() time.Time   { return e.At }
+
+// Change is all that one event does to a request, to be committed whole. When nothing changes (a second equal vote, a
+// late Leave), After equals Before and there is nothing to commit.
+type Change struct {
+	Before, After Request
+	Vote          *Vote   // cast by this event
+	Grants        []Grant // left behind by this event
+	Records       []Record
+}
+
+// Settled tells whether this change ended the request.
+func (c Change) Settled() bool { return c.Before.State == Pending && c.After.State != Pending }
+
+// Empty tells whether there is nothing to commit.
+func (c Change) Empty() bool {
+	return c.Vote == nil && len(c.Records) == 0 && c.Before.Revision == c.After.Revision && c.Before.CollectedAt.Equal(c.After.CollectedAt)
+}
+
+// Type names what a record or an event of the daemon is about.
+type Type string
+
+// The types that this package writes. They are the words of the audit and of the event stream.
+const (
+	RequestCreated  Type = "REQUEST_CREATED"
+	RequestShown    Type = "REQUEST_SHOWN"
+	RequestVoted    Type = "REQUEST_VOTED"
+	RequestSettled  Type = "REQUEST_SETTLED"
+	RequestUsed     Type = "REQUEST_USED"
+	RequestVoided   Type = "REQUEST_VOIDED"
+	RequestLapsed   Type = "REQUEST_LAPSED"
+	RequestRerouted Type = "REQUEST_REROUTED"
+	GrantAdded      Type = "GRANT_ADDED"
+	DecisionRefused Type = "DECISION_REFUSED"
+)
+
+// Record is one row of the audit before the store chains it.
+type Record struct {
+	Type    Type
+	At      time.Time
+	Request ID
+	Actor   string // a person, "operator", a caller, or empty for the daemon itself
+	Via     string
+	Detail  map[string]string
+}

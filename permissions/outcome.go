@@ -1,0 +1,162 @@
+package permissions
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Outcome is how a settled request is told: the same words in tools, hooks, the command line and transcripts.
+type Outcome struct {
+	Text  string
+	Error bool // an error result to the model; a denial is a normal one
+	Exit  int  // of ask, confirm and choose
+}
+
+// Exit codes of the commands that ask.
+const (
+	ExitYes           = 0
+	ExitOther         = 1
+	ExitUsage         = 2
+	ExitNo            = 3
+	ExitNobody        = 4 // nobody in time
+	ExitCancelled     = 5 // or interrupted
+	ExitUndeliverable = 6
+	ExitUnreachable   = 7 // the daemon
+)
+
+// ending is how a request can end, for the table below.
+type ending int
+
+const (
+	endAllowed ending = iota
+	endHeld
+	endNo
+	endLate
+	endWithdrawn
+	endUndeliverable
+	endContinued
+	endInterrupted
+	endChosen
+	endChosenLate
+	endDefaulted
+)
+
+// outcomes is the table of the contract. In the texts, {L} is what was asked for, {until} when a grant ends, {reason}
+// the person's reason, {after} how long was waited, {why} why nobody was reached, {tool} the tools, {option} the option.
+var outcomes = []struct {
+	kind Kind
+	mode Mode
+	end  ending
+	text string
+	err  bool
+	exit int
+}{
+	{KindPermission, "", endAllowed, "Permission granted for {L}{until}.", false, ExitYes},
+	{KindPermission, "", endHeld, "Permission already granted for {L}.", false, ExitYes},
+	{KindPermission, "", endNo, "Permission denied for {L}.{reason}", false, ExitNo},
+	{KindPermission, "", endLate, "Permission request timed out after {after}.", true, ExitNobody},
+	{KindPermission, "", endWithdrawn, "Permission request cancelled.", true, ExitCancelled},
+	{KindPermission, "", endUndeliverable, "Permission request could not be delivered: {why}.", true, ExitUndeliverable},
+
+	{KindTool, "", endAllowed, "Tool {tool} approved.", false, ExitYes},
+	{KindTool, "", endHeld, "Tool {tool} approved.", false, ExitYes},
+	{KindTool, "", endNo, "Tool {tool} denied by the user.{reason}", false, ExitNo},
+	{KindTool, "", endLate, "Tool approval timed out after {after}.", true, ExitNobody},
+	{KindTool, "", endWithdrawn, "Tool approval cancelled.", true, ExitCancelled},
+	{KindTool, "", endUndeliverable, "Tool approval could not be delivered: {why}.", true, ExitUndeliverable},
+
+	{KindPause, ModeContinue, endContinued, "Resumed.", false, ExitYes},
+	{KindPause, ModeContinue, endInterrupted, "Interrupted by the user.", false, ExitCancelled},
+	{KindPause, ModeContinue, endLate, "Nobody resumed within {after}; continuing.", false, ExitYes},
+	{KindPause, ModeContinue, endUndeliverable, "Nobody to ask; continuing.", false, ExitYes},
+	{KindPause, ModeContinue, endWithdrawn, "Pause cancelled.", true, ExitCancelled},
+
+	{KindPause, ModeConfirm, endAllowed, "Approved.", false, ExitYes},
+	{KindPause, ModeConfirm, endNo, "Denied.{reason}", false, ExitNo},
+	{KindPause, ModeConfirm, endInterrupted, "Interrupted by the user.", false, ExitCancelled},
+	{KindPause, ModeConfirm, endLate, "Confirmation timed out after {after}.", true, ExitNobody},
+	{KindPause, ModeConfirm, endWithdrawn, "Confirmation cancelled.", true, ExitCancelled},
+	{KindPause, ModeConfirm, endUndeliverable, "Confirmation could not be delivered: {why}.", true, ExitUndeliverable},
+
+	{KindClarification, "", endChosen, "{option}", false, ExitYes},
+	{KindClarification, "", endChosenLate, "{option}\n(nobody answered within {after}; first option taken)", false, ExitNobody},
+	{KindClarification, "", endDefaulted, "{option}\n(no valid answer in three tries; first option taken)", false, ExitNobody},
+	{KindClarification, "", endUndeliverable, "Question could not be delivered: {why}.", true, ExitUndeliverable},
+	{KindClarification, "", endWithdrawn, "Question cancelled.", true, ExitCancelled},
+}
+
+// Result is the outcome of r. A request that is still pending, or in a state that its kind cannot have, is not
+// granted: its outcome is an error.
+func Result(r Request) Outcome {
+	end, ok := r.ending()
+	for _, row := range outcomes {
+		if ok && row.kind == r.Kind && row.mode == r.Mode && row.end == end {
+			return Outcome{Text: r.fill(row.text), Error: row.err, Exit: row.exit}
+		}
+	}
+	return Outcome{Text: "Still waiting for an answer.", Error: true, Exit: ExitOther}
+}
+
+// ending is how r ended; ok is false while it is pending.
+func (r Request) ending() (end ending, ok bool) {
+	switch r.State {
+	case Approved:
+		switch {
+		case !r.VoidAt.IsZero():
+			return endWithdrawn, true // an approval that was taken back is none
+		case r.DecidedVia == ViaGrant:
+			return endHeld, true
+		}
+		return endAllowed, true
+	case Denied:
+		return endNo, true
+	case Expired:
+		return endLate, true
+	case Cancelled:
+		return endWithdrawn, true
+	case Undeliverable:
+		return endUndeliverable, true
+	case Answered:
+		switch {
+		case r.TimedOut:
+			return endChosenLate, true
+		case r.Defaulted:
+			return endDefaulted, true
+		case r.Answer == Continue:
+			return endContinued, true
+		case r.Answer == Interrupt:
+			return endInterrupted, true
+		}
+		return endChosen, true
+	}
+	return 0, false
+}
+
+func (r Request) fill(text string) string {
+	until, reason := "", ""
+	if r.Scope.Span() > 0 {
+		until = " until " + r.DecidedAt.Add(r.Scope.Span()).Local().Format("15:04")
+	}
+	if r.Comment != "" {
+		reason = " " + r.DecidedBy + ": " + `"` + r.Comment + `"`
+	}
+	return strings.NewReplacer(
+		"{L}", DescribeTags(r.Tags),
+		"{until}", until,
+		"{reason}", reason,
+		"{after}", SayDuration(r.Timeout().Round(time.Second)),
+		"{why}", strings.TrimSuffix(r.Failure, "."),
+		"{tool}", strings.Join(r.ToolNames(), ", "),
+		"{option}", r.Choice(),
+	).Replace(text)
+}
+
+// Choice is the option of a clarification that was taken, in the asker's own words; empty when none was.
+func (r Request) Choice() string {
+	k, err := strconv.Atoi(strings.TrimPrefix(string(r.Answer), optionPrefix))
+	if err != nil || k < 1 || k > len(r.Choices) {
+		return ""
+	}
+	return r.Choices[k-1]
+}

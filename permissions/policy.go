@@ -1,0 +1,75 @@
+package permissions
+
+import (
+	"path"
+	"slices"
+	"time"
+)
+
+// Policy says which tools run, ask or never run, and what is high risk. Patterns are shell globs over tool names.
+type Policy struct {
+	Auto, Gated, Forbidden []string
+	HighRiskTools          []string
+	HighRiskTags           []Tag // a request for anything that one of these covers, or that covers one of them
+}
+
+// Verdict is what policy says of a request.
+type Verdict struct {
+	Forbidden string // the tool that never runs here
+	Ask       bool   // people have to be asked
+	Held      []Tag  // of the tags asked: those held already
+	Grants    []ID   // the grants that made asking unnecessary, wholly or in part
+}
+
+// Evaluate tells what r needs, given the grants of its caller. It is pure. An unknown tool is gated; forbidden beats
+// gated beats auto. A held tag opens no gate and an opened gate grants no tag.
+func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
+	var v Verdict
+	if r.Kind == KindPause || r.Kind == KindClarification {
+		return Verdict{Ask: true}
+	}
+	live := slices.DeleteFunc(slices.Clone(grants), func(g Grant) bool { return !g.Live(r.Caller, r.Session, now) })
+	for _, g := range live {
+		if covered := len(Missing(r.Tags, g.Tags)) < len(r.Tags); covered {
+			v.Grants = append(v.Grants, g.ID)
+		}
+	}
+	for _, t := range r.Tags {
+		if slices.ContainsFunc(live, func(g Grant) bool { return len(Missing([]Tag{t}, g.Tags)) == 0 }) {
+			v.Held = append(v.Held, t)
+		}
+	}
+	v.Ask = len(v.Held) < len(r.Tags)
+	for _, c := range r.ToolCalls() {
+		switch {
+		case matches(p.Forbidden, c.Tool):
+			return Verdict{Forbidden: c.Tool}
+		case matches(p.Gated, c.Tool) || !matches(p.Auto, c.Tool):
+			opened := slices.IndexFunc(live, func(g Grant) bool { return g.Opens(c, p.riskyTool(c.Tool)) })
+			if opened < 0 {
+				v.Ask = true
+			} else {
+				v.Grants = append(v.Grants, live[opened].ID)
+			}
+		}
+	}
+	slices.Sort(v.Grants)
+	v.Grants = slices.Compact(v.Grants)
+	return v
+}
+
+// HighRisk tells whether r needs a second yes.
+func (p Policy) HighRisk(r Request) bool {
+	return slices.ContainsFunc(r.ToolNames(), p.riskyTool) || slices.ContainsFunc(r.Missing(), func(t Tag) bool {
+		return slices.ContainsFunc(p.HighRiskTags, func(h Tag) bool { return h.Covers(t) || t.Covers(h) })
+	})
+}
+
+func (p Policy) riskyTool(tool string) bool { return matches(p.HighRiskTools, tool) }
+
+func matches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		ok, err := path.Match(p, name)
+		return ok && err == nil
+	})
+}

@@ -1,0 +1,122 @@
+package permissions
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Refusal is why a question was not asked, or an answer not taken: nothing was stored, and nothing was granted. Its
+// text is meant for whoever tried.
+type Refusal struct {
+	Code  Code
+	Text  string
+	Exit  int
+	After time.Duration // when to try again, 0 if that would not help
+}
+
+func (r *Refusal) Error() string { return r.Text }
+
+// Code names a refusal for programs.
+type Code string
+
+// The refusals.
+const (
+	CodeInvalid   Code = "invalid"
+	CodeForbidden Code = "forbidden"
+	CodeOwnFiles  Code = "own-files"
+	CodeKeyTaken  Code = "key-taken"
+	CodeStopped   Code = "stopped"
+	CodeOwnAsk    Code = "own-request"
+	CodeLimit     Code = "limit"
+	CodeNotYours  Code = "not-yours"
+	CodeUnknown   Code = "unknown"
+	CodeSettled   Code = "settled"
+	CodeReally    Code = "high-risk"
+	CodeNoAnswer  Code = "no-such-answer"
+	CodeNoUse     Code = "not-usable"
+	CodeBroken    Code = "broken"
+)
+
+func refuse(code Code, exit int, format string, args ...any) *Refusal {
+	return &Refusal{Code: code, Exit: exit, Text: fmt.Sprintf(format, args...)}
+}
+
+// Invalid refuses what was asked wrongly.
+func Invalid(err error) *Refusal { return refuse(CodeInvalid, ExitUsage, "%s", err) }
+
+// Forbidden refuses a tool that policy never allows.
+func Forbidden(tool string) *Refusal {
+	return refuse(CodeForbidden, ExitOther, "Tool %s is forbidden here.", tool)
+}
+
+// OwnFiles refuses a tag that reaches the daemon itself.
+func OwnFiles(t Tag) *Refusal {
+	return refuse(CodeOwnFiles, ExitUsage, "%s covers daycared's own files and cannot be granted.", t)
+}
+
+// KeyTaken refuses other content under a key in use.
+func KeyTaken() *Refusal {
+	return refuse(CodeKeyTaken, ExitUsage, "This key belongs to another request.")
+}
+
+// OwnAsk refuses an account that would decide what it asked itself.
+func OwnAsk(uid int) *Refusal {
+	return refuse(CodeOwnAsk, ExitOther, "You (uid %d) asked this yourself; answer from another channel, or set api.allow_same_user.", uid)
+}
+
+// Limit refuses one request too many; after is rounded up to whole seconds.
+func Limit(after time.Duration) *Refusal {
+	after = (max(after, time.Second) + time.Second - 1).Truncate(time.Second)
+	r := refuse(CodeLimit, ExitOther, "Too many requests are waiting; try again in %d seconds.", after/time.Second)
+	r.After = after
+	return r
+}
+
+// NotYours refuses somebody who was not asked.
+func NotYours() *Refusal { return refuse(CodeNotYours, ExitOther, "This is not yours to decide.") }
+
+// Unknown refuses an id, code or button that names nothing (or nothing of this caller's).
+func Unknown(name string) *Refusal {
+	return refuse(CodeUnknown, ExitUsage, "There is no request %q here.", name)
+}
+
+// Broken refuses because the store cannot be trusted or reached just now; advice says what to do.
+func Broken(advice string) *Refusal {
+	return refuse(CodeBroken, ExitOther, "daycared cannot store anything just now, so nothing is granted: %s.", advice)
+}
+
+// Refused puts what [Step] refused into words. Any other error is returned as it is.
+func Refused(err error) error {
+	var settled *SettledError
+	switch {
+	case errors.As(err, &settled):
+		return refuse(CodeSettled, ExitOther, "%s", SayLate(settled.Request))
+	case errors.Is(err, ErrLate):
+		return refuse(CodeSettled, ExitOther, "Too late: the time is over. Nothing was changed.")
+	case errors.Is(err, ErrNotAsked):
+		return NotYours()
+	case errors.Is(err, ErrReally):
+		return refuse(CodeReally, ExitOther, "This is high risk and needs a second yes.")
+	case errors.Is(err, ErrNoOption):
+		return refuse(CodeNoAnswer, ExitUsage, "This request does not offer that answer.")
+	case errors.Is(err, ErrVoted):
+		return refuse(CodeNoAnswer, ExitOther, "You have allowed this already; an allowance can only become a denial.")
+	case errors.Is(err, ErrNoUse):
+		return refuse(CodeNoUse, ExitOther, "There is no unused approval here.")
+	}
+	return err
+}
+
+// SayLate tells somebody whose answer came too late how the request ended.
+func SayLate(r Request) string {
+	at := r.DecidedAt.Local().Format("15:04:05")
+	switch r.State {
+	case Approved, Denied, Answered:
+		if r.DecidedBy == "" {
+			return fmt.Sprintf("Too late: settled at %s without anybody's answer. Nothing was changed.", at)
+		}
+		return fmt.Sprintf("Too late: already %s by %s at %s. Nothing was changed.", r.State, r.DecidedBy, at)
+	}
+	return fmt.Sprintf("Too late: %s at %s. Nothing was changed.", r.State, at)
+}

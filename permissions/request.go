@@ -1,0 +1,265 @@
+package permissions
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/oklog/ulid/v2"
+)
+
+// Limits of what a request may hold. Lengths are in characters (code points) unless they say bytes.
+const (
+	MaxReason  = 2000
+	MaxMessage = 4000
+	MaxDetails = 1 << 20 // bytes
+	MaxOptions = 20
+	MaxOption  = 200
+	MaxTags    = 50
+	MaxCalls   = 50
+	MaxName    = 200 // agent, host, session, key, tool
+)
+
+// ID names a request: a ULID, so that every index grows at its end.
+type ID string
+
+// NewID makes an id for a request created at t. It is safe for concurrent use.
+func NewID(t time.Time) ID { return ID(ulid.MustNew(ulid.Timestamp(t), rand.Reader).String()) }
+
+// Kind is what sort of question a request is.
+type Kind string
+
+// The kinds.
+const (
+	KindPermission    Kind = "permission"    // may I hold these tags
+	KindTool          Kind = "tool"          // may I make this call, or the calls of this step
+	KindPause         Kind = "pause"         // look before I go on
+	KindClarification Kind = "clarification" // which of these options
+)
+
+// Mode tells the two sorts of pause apart; it is empty for every other kind.
+type Mode string
+
+// The modes of a pause.
+const (
+	ModeContinue Mode = "continue" // goes on by itself when nobody answers
+	ModeConfirm  Mode = "confirm"  // never goes on by itself
+)
+
+// State is where a request is in its life. Every state but pending is terminal.
+type State string
+
+// The states.
+const (
+	Pending       State = "pending"
+	Approved      State = "approved"
+	Denied        State = "denied"
+	Answered      State = "answered"
+	Expired       State = "expired"
+	Cancelled     State = "cancelled"
+	Undeliverable State = "undeliverable"
+)
+
+// What decided_via says besides the name of a connector.
+const (
+	ViaGrant   = "grant"   // nobody was asked: it was held already
+	ViaTimeout = "timeout" // nobody answered
+)
+
+// Call is one tool call of a step.
+type Call struct {
+	N            int             `json:"n"`
+	Tool         string          `json:"tool"`
+	Input        json.RawMessage `json:"input"` // canonical
+	AffectedPath string          `json:"affected_path,omitempty"`
+	Answer       Answer          `json:"answer,omitempty"`
+	Comment      string          `json:"comment,omitempty"`
+}
+
+// Request is one question an agent puts to people and waits on. It is a value: nothing in it is shared or changed in
+// place. Times are UTC.
+type Request struct {
+	ID       ID
+	Number   int64 // counts requests within a store; codes come from it
+	Revision int64 // grows with every change that people should see
+
+	// What is asked. These fields make the digest.
+	Version      int // of the digest
+	Kind         Kind
+	Mode         Mode
+	Caller       Caller
+	Agent        string // who asks, as shown
+	Claimed      bool   // Agent is only the caller's word
+	Session      string
+	Host         string // claimed
+	Cwd          string
+	Tags         []Tag
+	Tool         string
+	Input        json.RawMessage // canonical
+	AffectedPath string
+	Calls        []Call // instead of Tool and Input
+	EnvNames     []string
+	EnvHash      string
+	Message      string
+	Details      string
+	Reason       string
+	Choices      []string // a clarification's
+	Widest       Scope    // the widest scope that the caller wants offered; zero for any
+	Digest       Digest
+
+	Held       []Tag // of Tags: held already when asked, not put to anybody
+	HighRisk   bool
+	Background bool
+	Foreground string // the agent whose person is told
+	Step       int    // 0: not in a step
+	Key        string
+	Call       string // names the waiting call, so that its own retry finds its place; not stored
+	Options    []Option
+	Asked      []string // people
+	Quorum     int
+	CreatedAt  time.Time
+	Deadline   time.Time
+
+	State       State
+	Answer      Answer
+	Scope       Scope
+	Comment     string
+	DecidedBy   string
+	DecidedVia  string
+	DecidedAt   time.Time
+	Votes       []Vote
+	TimedOut    bool
+	Defaulted   bool
+	Failure     string // why it could not be delivered
+	UsedAt      time.Time
+	UsedCall    string // the call that used it
+	CollectedAt time.Time
+	VoidAt      time.Time
+	LapsedAt    time.Time // nobody came for the answer in time
+	LeftAt      time.Time // nobody waits since
+}
+
+// Missing are the tags that are put to people.
+func (r Request) Missing() []Tag { return Missing(r.Tags, r.Held) }
+
+// ToolCalls are the calls that a tool request asks about: its own, or those of its step.
+func (r Request) ToolCalls() []Call {
+	if r.Kind == KindTool && len(r.Calls) == 0 {
+		return []Call{{N: 1, Tool: r.Tool, Input: r.Input, AffectedPath: r.AffectedPath, Answer: r.Answer, Comment: r.Comment}}
+	}
+	return r.Calls
+}
+
+// ToolNames are the names of the tools asked about, each once, in order.
+func (r Request) ToolNames() []string {
+	var names []string
+	seen := map[string]bool{}
+	for _, c := range r.ToolCalls() {
+		if !seen[c.Tool] {
+			seen[c.Tool] = true
+			names = append(names, c.Tool)
+		}
+	}
+	return names
+}
+
+// Who is the asking agent as people are told: a name that was only claimed is shown as a claim.
+func (r Request) Who() string {
+	switch {
+	case r.Agent == "":
+		return strings.Replace(r.Caller.Name, ":", " ", 1)
+	case r.Claimed:
+		return strings.Replace(r.Caller.Name, ":", " ", 1) + ", says it is " + r.Agent
+	}
+	return r.Agent
+}
+
+// Timeout is how long the request waits for an answer.
+func (r Request) Timeout() time.Duration { return r.Deadline.Sub(r.CreatedAt) }
+
+// Validate tells what is wrong with what the caller wrote, and what would be right.
+func (r Request) Validate() error {
+	for _, f := range []struct {
+		name, text string
+		most       int
+	}{
+		{"agent", r.Agent, MaxName}, {"session", r.Session, MaxName}, {"host", r.Host, MaxName}, {"key", r.Key, MaxName},
+		{"cwd", r.Cwd, MaxTagPath}, {"message", r.Message, MaxMessage}, {"reason", r.Reason, MaxReason},
+	} {
+		if n := utf8.RuneCountInString(f.text); n > f.most || !utf8.ValidString(f.text) {
+			return fmt.Errorf("%s must be UTF-8 text of at most %d characters, and has %d", f.name, f.most, n)
+		}
+	}
+	if len(r.Details) > MaxDetails {
+		return fmt.Errorf("details must be at most %d bytes, and are %d", MaxDetails, len(r.Details))
+	}
+	if len(r.Tags) > MaxTags {
+		return fmt.Errorf("at most %d permissions may be asked at once, not %d", MaxTags, len(r.Tags))
+	}
+	return r.validateKind()
+}
+
+func (r Request) validateKind() error {
+	switch r.Kind {
+	case KindPermission:
+		return r.validatePermission()
+	case KindTool:
+		return r.validateTool()
+	case KindPause:
+		if r.Mode != ModeContinue && r.Mode != ModeConfirm {
+			return fmt.Errorf("a pause needs mode continue or confirm, not %q", r.Mode)
+		}
+		if r.Message == "" {
+			return fmt.Errorf("a pause needs a message")
+		}
+		return nil
+	case KindClarification:
+		return r.validateClarification()
+	}
+	return fmt.Errorf("unknown kind %q; use permission, tool, pause or clarification", r.Kind)
+}
+
+func (r Request) validatePermission() error {
+	if len(r.Tags) == 0 {
+		return fmt.Errorf("a permission request names at least one permission, such as @network")
+	}
+	if strings.TrimSpace(r.Reason) == "" {
+		return fmt.Errorf("a permission request needs a reason of 1 to %d characters", MaxReason)
+	}
+	return nil
+}
+
+func (r Request) validateTool() error {
+	if (r.Tool == "") == (len(r.Calls) == 0) {
+		return fmt.Errorf("a tool request names one tool, or the calls of one step")
+	}
+	if len(r.Calls) > MaxCalls {
+		return fmt.Errorf("a step may have at most %d calls, not %d", MaxCalls, len(r.Calls))
+	}
+	for i, c := range r.ToolCalls() {
+		if c.Tool == "" || len(c.Tool) > MaxName || c.N != i+1 {
+			return fmt.Errorf("call %d needs a tool name of at most %d bytes and the number %d", i+1, MaxName, i+1)
+		}
+	}
+	return nil
+}
+
+func (r Request) validateClarification() error {
+	if r.Message == "" {
+		return fmt.Errorf("a clarification needs a message")
+	}
+	if len(r.Choices) < 2 || len(r.Choices) > MaxOptions {
+		return fmt.Errorf("a clarification has 2 to %d options, not %d", MaxOptions, len(r.Choices))
+	}
+	seen := map[string]bool{}
+	for i, c := range r.Choices {
+		if c == "" || seen[c] || utf8.RuneCountInString(c) > MaxOption || !utf8.ValidString(c) {
+			return fmt.Errorf("option %d must be different from the others and have 1 to %d characters", i+1, MaxOption)
+		}
+		seen[c] = true
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package permissions
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// What [Step] refuses. A refused event changes nothing.
+var (
+	ErrSettled  = errors.New("already settled")        // carried by a *SettledError, which says by whom
+	ErrLate     = errors.New("the time is over")       // the deadline has passed, whether or not Expire came yet
+	ErrNotDue   = errors.New("not due yet")            // Expire or Lapse before its time
+	ErrNotAsked = errors.New("not yours to decide")    // the voter is not among the asked
+	ErrNoOption = errors.New("not one of the answers") // the answer or the call is not offered
+	ErrReally   = errors.New("high risk: needs a second yes")
+	ErrVoted    = errors.New("an allowance can only become a denial")
+	ErrNoUse    = errors.New("not an approval that can be used") // not approved, taken back, or used by another call
+	ErrEvent    = errors.New("no such event")
+)
+
+// SettledError says how a request was settled before the refused event came. It matches [ErrSettled].
+type SettledError struct{ Request Request }
+
+func (e *SettledError) Error() string {
+	by := e.Request.DecidedBy
+	if by == "" {
+		by = "nobody"
+	}
+	return fmt.Sprintf("already %s by %s", e.Request.State, by)
+}
+
+// Is matches [ErrSettled].
+func (e *SettledError) Is(target error) bool { return target == ErrSettled }
+
+// Step is the life of a request: what an event does to r, or why it does nothing. It is pure and total. The votes so
+// far are r.Votes.
+func Step(r Request, e Event) (Change, error) {
+	next, err := step(r, e)
+	if err != nil {
+		return Change{Before: r, After: r}, err
+	}
+	return next, nil
+}
+
+func step(r Request, e Event) (Change, error) {
+	switch e := e.(type) {
+	case Use:
+		return use(r, e)
+	case Collect:
+		return collect(r, e), nil
+	case Void:
+		return void(r, e)
+	case Lapse:
+		return lapse(r, e)
+	}
+	if r.State != Pending {
+		switch e.(type) {
+		case Leave, Return:
+			return Change{Before: r, After: r}, nil
+		}
+		return Change{}, &SettledError{Request: r}
+	}
+	switch e := e.(type) {
+	case Expire:
+		if e.At.Before(r.Deadline) {
+			return Change{}, ErrNotDue
+		}
+		return expire(r, e), nil
+	case Leave:
+		return present(r, e.At), nil
+	case Return:
+		return present(r, time.Time{}), nil
+	case nil:
+		return Change{}, ErrEvent
+	}
+	if !e.at().Before(r.Deadline) {
+		return Change{}, ErrLate
+	}
+	switch e := e.(type) {
+	case Cast:
+		return cast(r, e)
+	case Default:
+		return takeDefault(r, e)
+	case Withdraw:
+		return settle(r, Cancelled, e.By, e.Via, e.At), nil
+	case GiveUp:
+		c := settle(r, Undeliverable, "", "", e.At)
+		c.After.Failure = e.Reason
+		return c, nil
+	case Reroute:
+		return reroute(r, e), nil
+	}
+	return Change{}, ErrEvent
+}
+
+// settle ends a request. The caller fills in the answer.
+func settle(r Request, s State, by, via string, at time.Time) Change {
+	after := r
+	after.Revision++
+	after.State, after.DecidedBy, after.DecidedVia, after.DecidedAt = s, by, via, at
+	return Change{Before: r, After: after, Records: []Record{record(RequestSettled, r, by, via, at, "state", string(s))}}
+}
+
+func record(t Type, r Request, actor, via string, at time.Time, detail ...string) Record {
+	rec := Record{Type: t, At: at, Request: r.ID, Actor: actor, Via: via, Detail: map[string]string{"digest": r.Digest.String()}}
+	for i := 0; i+1 < len(detail); i += 2 {
+		rec.Detail[detail[i]] = detail[i+1]
+	}
+	return rec
+}
+
+// expire ends a request that nobody answered in time: silence is never consent. A clarification takes its first option,
+// marked as nobody's.
+func expire(r Request, e Expire) Change {
+	if r.Kind != KindClarification {
+		return settle(r, Expired, "", ViaTimeout, e.At)
+	}
+	c := settle(r, Answered, "", ViaTimeout, e.At)
+	c.After.Answer, c.After.TimedOut = Choose(1), true
+	return c
+}
+
+func takeDefault(r Request, e Default) (Change, error) {
+	if r.Kind != KindClarification {
+		return Change{}, ErrNoOption
+	}
+	if !slices.Contains(r.Asked, e.By) {
+		return Change{}, ErrNotAsked
+	}
+	c := settle(r, Answered, "", e.Via, e.At)
+	c.After.Answer, c.After.Defaulted = Choose(1), true
+	return c, nil
+}
+
+// present notes since when nobody waits; the zero time says that somebody does.
+func present(r Request, since time.Time) Change {
+	after := r
+	if r.LeftAt.IsZero() != since.IsZero() {
+		after.Revision++
+		after.LeftAt = since
+	}
+	return Change{Before: r, After: after}
+}
+
+// reroute replaces the people asked. The votes of those who are no longer asked drop; the request stays pending, since
+// only a vote decides.
+func reroute(r Request, e Reroute) Change {
+	after := r
+	after.Revision++
+	after.Asked = slices.Clone(e.Asked)
+	after.Votes = slices.DeleteFunc(slices.Clone(r.Votes), func(v Vote) bool { return !slices.Contains(e.Asked, v.By) })
+	return Change{Before: r, After: after, Records: []Record{record(RequestRerouted, r, "", "", e.At)}}
+}
+
+func use(r Request, e Use) (Change, error) {
+	if r.State != Approved || !r.VoidAt.IsZero() {
+		return Change{}, ErrNoUse
+	}
+	if !r.UsedAt.IsZero() {
+		if r.Key != "" || r.Scope != Once || (e.Call != "" && e.Call == r.UsedCall) {
+			return Change{Before: r, After: r}, nil
+		}
+		return Change{}, ErrNoUse
+	}
+	after := r
+	after.Revision++
+	after.UsedAt, after.UsedCall, after.CollectedAt = e.At, e.Call, e.At
+	return Change{Before: r, After: after, Records: []Record{record(RequestUsed, r, r.Caller.Name, "", e.At)}}, nil
+}
+
+func collect(r Request, e Collect) Change {
+	after := r
+	if r.State != Pending && r.CollectedAt.IsZero() {
+		after.CollectedAt = e.At
+	}
+	return Change{Before: r, After: after}
+}
+
+func void(r Request, e Void) (Change, error) {
+	if r.State != Approved || !r.UsedAt.IsZero() || !r.VoidAt.IsZero() {
+		return Change{}, ErrNoUse
+	}
+	after := r
+	after.Revision++
+	after.VoidAt = e.At
+	return Change{Before: r, After: after, Records: []Record{record(RequestVoided, r, e.By, e.Via, e.At)}}, nil
+}
+
+func lapse(r Request, e Lapse) (Change, error) {
+	if r.State != Approved || !r.CollectedAt.IsZero() || !r.VoidAt.IsZero() || !r.LapsedAt.IsZero() {
+		return Change{}, ErrNotDue
+	}
+	after := r
+	after.Revision++
+	after.LapsedAt = e.At
+	return Change{Before: r, After: after, Records: []Record{record(RequestLapsed, r, "", "", e.At)}}, nil
+}

@@ -1,0 +1,56 @@
+package permissions
+
+import (
+	"context"
+	"time"
+)
+
+// Store is where requests are kept: what the [Registry] needs of it. Every method either did all of what it says,
+// durably, before it returned nil, or nothing. Errors that mean the store itself is unwell match [ErrBroken].
+// Implementations are safe for concurrent use.
+type Store interface {
+	// Open inserts o.Request, or finds the request it joins: the one of its key, else a pending one of an equal
+	// digest of the same caller and session. It returns the row as stored, and whether it was inserted. It refuses
+	// with a *[Refusal] other content under a key in use, and what is beyond o's limits.
+	Open(ctx context.Context, o Opening) (r Request, created bool, err error)
+
+	// Apply loads a request, lets [Step] say what e does, and commits the whole change if the row is still the one
+	// loaded. An error of Step is returned as it is, with nothing changed. A vote whose key is already stored changes
+	// nothing: the Change is empty.
+	Apply(ctx context.Context, id ID, e Event) (Change, error)
+
+	// Read gives one request with its votes. A missing one is a *[Refusal] with [CodeUnknown].
+	Read(ctx context.Context, id ID) (Request, error)
+
+	// Due lists at most limit events that time has made due at now, the longest overdue first, and when the next one
+	// will be (zero: none). redeem is how long an unused approval is kept.
+	Due(ctx context.Context, now time.Time, redeem time.Duration, limit int) (due []Due, next time.Time, err error)
+}
+
+// Opening is a request about to be inserted, with what the store must check and write in the same commit.
+type Opening struct {
+	Request Request
+	Copies  []Copy // to be shown
+	// RedeemWindow is how long a key finds its settled request.
+	RedeemWindow time.Duration
+	// PerCaller and Total are the most requests that may be pending; 0 for no limit.
+	PerCaller, Total int
+}
+
+// Due is an event whose time has come.
+type Due struct {
+	ID    ID
+	Event Event // Expire or Lapse
+}
+
+// Copy is a request as shown in one place. A copy whose Shown revision is older than its request's is brought up to
+// date by whoever shows it; no rendered text is kept.
+type Copy struct {
+	Request   ID
+	Person    string
+	Connector string
+	Ref       string // the connector's own name for what it sent; empty until it was
+	Shown     int64  // the revision last shown
+	SentAt    time.Time
+	Failed    string // why it never will be shown
+}

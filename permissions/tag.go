@@ -1,0 +1,177 @@
+package permissions
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/agnivade/levenshtein"
+	"golang.org/x/text/unicode/norm"
+)
+
+// MaxTagPath is the longest path a tag may name, in bytes (Linux's PATH_MAX).
+const MaxTagPath = 4096
+
+// Tag is one thing an agent may be allowed to do, as in `@network` or `@write:/srv/www`. The zero Tag covers nothing.
+// Tags are comparable values; make them with [ParseTag].
+type Tag struct {
+	verb string
+	path string
+}
+
+// The tags that name no path.
+var (
+	Network   = Tag{verb: "@network"}
+	Workspace = Tag{verb: "@workspace"}
+	Events    = Tag{verb: "@events"} // may read the daemon's events, never decide
+)
+
+const (
+	verbRead  = "@read"
+	verbWrite = "@write"
+)
+
+// ParseTag reads a tag. Surrounding space is trimmed; a path must be absolute, clean, in Unicode's normal form C, at
+// most [MaxTagPath] bytes and free of control characters, and is refused rather than repaired. The error of an unknown
+// word names the nearest known one.
+func ParseTag(text string) (Tag, error) {
+	text = strings.TrimSpace(text)
+	if t := (Tag{verb: text}); slices.Contains([]Tag{Network, Workspace, Events}, t) {
+		return t, nil
+	}
+	verb, p, found := strings.Cut(text, ":")
+	if !found || (verb != verbRead && verb != verbWrite) {
+		return Tag{}, fmt.Errorf("unknown permission %q; did you mean %s?", text, nearestTag(verb))
+	}
+	if err := checkPath(p); err != nil {
+		return Tag{}, fmt.Errorf("permission %q: %w", text, err)
+	}
+	return Tag{verb: verb, path: p}, nil
+}
+
+// ParseTags reads tags, dropping repetitions and keeping the order.
+func ParseTags(texts []string) ([]Tag, error) {
+	var tags []Tag
+	for _, text := range texts {
+		t, err := ParseTag(text)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(tags, t) {
+			tags = append(tags, t)
+		}
+	}
+	return tags, nil
+}
+
+func checkPath(p string) error {
+	switch {
+	case p == "":
+		return fmt.Errorf("the path is missing; write it as %s:/absolute/path", verbRead)
+	case len(p) > MaxTagPath:
+		return fmt.Errorf("the path is %d bytes long, more than %d", len(p), MaxTagPath)
+	case !utf8.ValidString(p):
+		return fmt.Errorf("the path is not valid UTF-8")
+	case strings.ContainsFunc(p, unicode.IsControl):
+		return fmt.Errorf("the path holds a control character")
+	case !norm.NFC.IsNormalString(p):
+		return fmt.Errorf("the path is not in Unicode normal form C; write it as %q", norm.NFC.String(p))
+	case !path.IsAbs(p):
+		return fmt.Errorf("the path is not absolute")
+	case path.Clean(p) != p:
+		return fmt.Errorf("the path is not clean; write it as %s", path.Clean(p))
+	}
+	return nil
+}
+
+func nearestTag(word string) string {
+	known := []string{Network.verb, Workspace.verb, Events.verb, verbRead, verbWrite}
+	best := slices.MinFunc(known, func(a, b string) int {
+		return levenshtein.ComputeDistance(word, a) - levenshtein.ComputeDistance(word, b)
+	})
+	if best == verbRead || best == verbWrite {
+		return best + ":/absolute/path"
+	}
+	return best
+}
+
+// String formats a tag so that [ParseTag] gives it back.
+func (t Tag) String() string {
+	if t.path == "" {
+		return t.verb
+	}
+	return t.verb + ":" + t.path
+}
+
+// Path is the absolute path that the tag names, or empty.
+func (t Tag) Path() string { return t.path }
+
+// Covers tells whether holding t is enough to do what u asks. It is lexical, by path segment, and write implies read;
+// symbolic links are the business of whoever touches the file, when it does.
+func (t Tag) Covers(u Tag) bool {
+	if t == (Tag{}) || u == (Tag{}) {
+		return false
+	}
+	if t.verb != u.verb && (t.verb != verbWrite || u.verb != verbRead) {
+		return false
+	}
+	return within(t.path, u.path)
+}
+
+// Touches tells whether t reaches the given clean absolute path, something below it, or a folder it lies in.
+func (t Tag) Touches(p string) bool {
+	return t.path != "" && (within(t.path, p) || within(p, t.path))
+}
+
+func within(outer, inner string) bool {
+	return inner == outer || outer == "/" || strings.HasPrefix(inner, outer+"/")
+}
+
+// Describe says the tag in words, as in "write access to /srv/www".
+func (t Tag) Describe() string {
+	switch t.verb {
+	case Network.verb:
+		return "network access"
+	case Workspace.verb:
+		return "workspace write access"
+	case Events.verb:
+		return "events access"
+	case verbRead:
+		return "read access to " + t.path
+	case verbWrite:
+		return "write access to " + t.path
+	}
+	return "nothing"
+}
+
+// DescribeTags says several tags in words, separated by commas.
+func DescribeTags(tags []Tag) string {
+	words := make([]string, len(tags))
+	for i, t := range tags {
+		words[i] = t.Describe()
+	}
+	return strings.Join(words, ", ")
+}
+
+// Missing are the tags of wanted that none of held covers, in order.
+func Missing(wanted, held []Tag) []Tag {
+	var missing []Tag
+	for _, w := range wanted {
+		if !slices.ContainsFunc(held, func(h Tag) bool { return h.Covers(w) }) {
+			missing = append(missing, w)
+		}
+	}
+	return missing
+}
+
+// MarshalText makes a tag a string in JSON and in the store.
+func (t Tag) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// UnmarshalText is [ParseTag].
+func (t *Tag) UnmarshalText(text []byte) (err error) {
+	*t, err = ParseTag(string(text))
+	return err
+}
