@@ -26,7 +26,7 @@ func CallerUID(uid int) Caller { return Caller{Name: "uid:" + strconv.Itoa(uid),
 func (c Caller) Ours() bool { return strings.HasPrefix(c.Name, "agent:") }
 
 // CameFrom tells whether the call counts as made by that account.
-func (c Caller) CameFrom(uid int) bool { return c.UID == AnyUID || (c.UID == uid && uid >= 0) }
+func (c Caller) CameFrom(uid int) bool { return uid >= 0 && (c.UID == AnyUID || c.UID == uid) }
 
 // Proven is the name that routes match: a token's or an agent's own name, or "uid:1000".
 func (c Caller) Proven() string {

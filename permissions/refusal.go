@@ -76,6 +76,21 @@ func Limit(after time.Duration) *Refusal {
 // NotYours refuses somebody who was not asked.
 func NotYours() *Refusal { return refuse(CodeNotYours, ExitOther, "This is not yours to decide.") }
 
+// Nobody refuses an account that is no person of the configuration and did not prove to be the operator's.
+func Nobody(uid int) *Refusal {
+	return refuse(CodeNotYours, ExitOther, "Nobody here has the account with uid %d; set people[].user, or use the daemon's own account.", uid)
+}
+
+// OperatorOnly refuses what only the operator may read.
+func OperatorOnly() *Refusal {
+	return refuse(CodeNotYours, ExitOther, "Only the operator may read this: use the daemon's own account.")
+}
+
+// OtherShown refuses an answer to something else than what is asked.
+func OtherShown() *Refusal {
+	return refuse(CodeNotYours, ExitOther, "What you were shown is not what is asked now; look at it again.")
+}
+
 // Unknown refuses an id, code or button that names nothing (or nothing of this caller's).
 func Unknown(name string) *Refusal {
 	return refuse(CodeUnknown, ExitUsage, "There is no request %q here.", name)

@@ -116,7 +116,8 @@ type Request struct {
 	Foreground string // the agent whose person is told
 	Step       int    // 0: not in a step
 	Key        string
-	Call       string // names the waiting call, so that its own retry finds its place; not stored
+	Patience   time.Duration // how long the caller wants to wait; zero: the default. Not stored: see Deadline
+	Call       string        // names the waiting call, so that its own retry finds its place; not stored
 	Options    []Option
 	Asked      []string // people
 	Quorum     int

@@ -1,0 +1,200 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/permissions"
+)
+
+const (
+	// lease is how long a call that was told "still pending" keeps its place until it asks again.
+	lease = 10 * time.Second
+	// storeTime bounds one piece of work at the store, whoever has left meanwhile.
+	storeTime = 10 * time.Second
+)
+
+// Ask is [agents.Asker]: it opens the request (or joins the one it equals), has it shown, and waits.
+func (e *Engine) Ask(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error) {
+	for {
+		r, err := e.askOnce(ctx, caller, q)
+		if !errors.Is(err, permissions.ErrElsewhere) {
+			return r, err
+		}
+		q.ID = "" // the approval went to another call: this one asks anew
+	}
+}
+
+func (e *Engine) askOnce(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error) {
+	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer done()
+	w, ok := e.registry.Rejoin(q.Call)
+	if !ok {
+		r, settled, err := e.resume(work, caller, q)
+		if err != nil {
+			return r, err
+		}
+		if settled {
+			return e.redeem(ctx, q, r)
+		}
+		if w, err = e.open(work, caller, q); err != nil {
+			return permissions.Request{}, err
+		}
+	}
+	r, err := w.Wait(ctx)
+	switch {
+	case err == nil:
+		w.Leave(work)
+		return e.redeem(ctx, q, r)
+	case errors.Is(err, permissions.ErrElsewhere):
+		w.Leave(work)
+		return r, err
+	}
+	return e.stepAside(ctx, w, q, err)
+}
+
+// stepAside ends the waiting of a call whose ctx is over, and tells it how things stand.
+func (e *Engine) stepAside(ctx context.Context, w *permissions.Waiter, q permissions.Request, cause error) (permissions.Request, error) {
+	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer done()
+	r, err := e.store.Read(work, w.ID())
+	if errors.Is(cause, context.DeadlineExceeded) && q.Call != "" {
+		w.Park(lease)
+	} else {
+		w.Leave(work)
+	}
+	if err != nil {
+		return r, broken(err)
+	}
+	return r, cause
+}
+
+// resume finds the request that a call was told of before, when it has been settled meanwhile.
+func (e *Engine) resume(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, bool, error) {
+	if q.ID == "" {
+		return q, false, nil
+	}
+	r, err := e.store.Read(ctx, q.ID)
+	if err != nil {
+		return r, false, broken(err)
+	}
+	if r.Caller.Name != caller.Name {
+		return permissions.Request{}, false, permissions.Unknown(string(q.ID))
+	}
+	return r, r.State != permissions.Pending, nil
+}
+
+// redeem hands a settled request to its call. An approval is used by that, once; when another call has used it, the
+// error is [permissions.ErrElsewhere]. A call that has left uses nothing: the answer is kept for it.
+func (e *Engine) redeem(ctx context.Context, q, r permissions.Request) (permissions.Request, error) {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return r, ctx.Err()
+	}
+	if r.State != permissions.Approved || !r.VoidAt.IsZero() {
+		return r, nil
+	}
+	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer done()
+	c, err := e.registry.Resolve(work, r.ID, permissions.Use{Call: q.Call, At: e.stamp()})
+	switch {
+	case err == nil:
+		return c.After, nil
+	case errors.Is(err, permissions.ErrNoUse) && c.Before.VoidAt.IsZero():
+		return r, permissions.ErrElsewhere
+	case errors.Is(err, permissions.ErrNoUse):
+		return c.Before, nil // taken back a moment ago
+	}
+	return permissions.Request{}, broken(err)
+}
+
+// open drafts the row, finds who can be reached, registers the waiter and inserts the row.
+func (e *Engine) open(ctx context.Context, caller permissions.Caller, q permissions.Request) (*permissions.Waiter, error) {
+	s := e.settings.Load()
+	grants, err := e.store.Grants(ctx, caller.Name, e.now())
+	if err != nil {
+		return nil, broken(err)
+	}
+	r, err := e.draft(s, caller, q, grants)
+	if err != nil {
+		return nil, err
+	}
+	bucket := limiter(e, e.prompts, caller.Name, max(s.Limits.PromptsPerMinute, 1)).ReserveN(e.now(), 1)
+	if wait := bucket.DelayFrom(e.now()); wait > 0 && s.Limits.PromptsPerMinute > 0 {
+		bucket.CancelAt(e.now())
+		return nil, permissions.Limit(wait)
+	}
+	copies, unreachable := e.copies(s, r)
+	w, stored, created, err := e.registry.Register(ctx, permissions.Opening{
+		Request: r, Copies: copies, RedeemWindow: s.Approvals.RedeemWindow,
+		PerCaller: s.Limits.PendingPerCaller, Total: s.Limits.PendingTotal,
+	})
+	if err != nil {
+		bucket.CancelAt(e.now())
+		return nil, broken(err)
+	}
+	if !created || stored.State != permissions.Pending {
+		bucket.CancelAt(e.now()) // nobody is prompted for it
+		return w, nil
+	}
+	if reached(copies) < stored.Quorum {
+		_, err := e.registry.Resolve(ctx, stored.ID, permissions.GiveUp{Reason: unreachable, At: e.stamp()})
+		if err != nil && !errors.Is(err, permissions.ErrSettled) {
+			w.Leave(ctx)
+			return nil, broken(err)
+		}
+	}
+	return w, nil
+}
+
+// copies is a copy for every channel that may reach somebody asked, and in words why the others cannot.
+func (e *Engine) copies(s *Settings, r permissions.Request) (copies []permissions.Copy, unreachable string) {
+	if r.State != permissions.Pending {
+		return nil, ""
+	}
+	var why []string
+	for _, name := range r.Asked {
+		person, ok := s.person(name)
+		if !ok {
+			why = append(why, name+" is nobody here")
+			continue
+		}
+		for _, c := range e.couriers {
+			if reacher, knows := c.connector.(connectors.Reacher); knows {
+				if err := reacher.Reach(person); err != nil {
+					why = append(why, err.Error())
+					continue
+				}
+			}
+			copies = append(copies, permissions.Copy{Request: r.ID, Person: name, Connector: c.connector.Name()})
+		}
+	}
+	if len(why) == 0 {
+		why = []string{"no channel is switched on"}
+	}
+	return copies, strings.Join(why, "; ")
+}
+
+// reached counts the people who have a copy that was shown, or may still be.
+func reached(copies []permissions.Copy) int {
+	people := map[string]bool{}
+	for _, c := range copies {
+		if c.Failed == "" {
+			people[c.Person] = true
+		}
+	}
+	return len(people)
+}
+
+// stamp is the time of an event, in the unit that the store keeps.
+func (e *Engine) stamp() time.Time { return e.now().UTC().Truncate(time.Microsecond) }
+
+// broken turns a store's failure into the refusal that the asker reads; anything else stays as it is.
+func broken(err error) error {
+	if errors.Is(err, permissions.ErrBroken) {
+		return permissions.Broken(err.Error())
+	}
+	return err
+}

@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// draft turns what a caller asks into the row to be opened, or refuses it. A request that needs nobody's answer comes
+// back approved, via grant.
+func (e *Engine) draft(
+	s *Settings, caller permissions.Caller, q permissions.Request, grants []permissions.Grant,
+) (permissions.Request, error) {
+	r := q
+	now := e.now().UTC().Truncate(time.Microsecond)
+	r.ID, r.Version, r.Revision = permissions.NewID(now), permissions.DigestVersion, 1
+	r.Caller, r.CreatedAt, r.State = caller, now, permissions.Pending
+	if err := canonical(&r); err != nil {
+		return r, permissions.Invalid(err)
+	}
+	if err := r.Validate(); err != nil {
+		return r, permissions.Invalid(err)
+	}
+	if t, own := s.coversOwn(r.Tags); own {
+		return r, permissions.OwnFiles(t)
+	}
+	verdict := s.Policy.Evaluate(r, grants, now)
+	if verdict.Forbidden != "" {
+		return r, permissions.Forbidden(verdict.Forbidden)
+	}
+	r.Held = verdict.Held
+	r.HighRisk = s.Policy.HighRisk(r)
+	r.Background = true
+	r.Options = permissions.Offer(r, s.Approvals.Scopes, q.Widest)
+	r.Digest = permissions.ComputeDigest(r)
+	if !verdict.Ask {
+		r.Answer, r.Scope, r.DecidedVia, r.DecidedAt = permissions.Allow(permissions.Once), permissions.Once, permissions.ViaGrant, now
+		r.State, r.Deadline = permissions.Approved, now
+		return r, nil
+	}
+	return r, s.direct(&r)
+}
+
+// direct sets who is asked and until when.
+func (s *Settings) direct(r *permissions.Request) error {
+	route, found := s.route(*r)
+	if !found {
+		return permissions.Invalid(fmt.Errorf("no route of the configuration matches %s, so nobody can be asked", r.Who()))
+	}
+	r.Asked, r.Quorum = slices.Clone(route.Ask), route.Quorum
+	usual, most := s.Approvals.Timeout, s.Approvals.MaxTimeout
+	if r.Kind == permissions.KindClarification {
+		usual = s.Approvals.ClarificationTimeout
+	}
+	if route.Timeout > 0 {
+		usual, most = route.Timeout, route.Timeout
+	}
+	wait := cmp.Or(r.Patience, usual)
+	if wait > most || wait < time.Second {
+		return permissions.Invalid(fmt.Errorf("a timeout of %s is not allowed here; it is 1s to %s", wait, most))
+	}
+	r.Deadline = r.CreatedAt.Add(wait)
+	return nil
+}
+
+// canonical gives tool inputs their one form, and calls their numbers.
+func canonical(r *permissions.Request) (err error) {
+	if r.Kind != permissions.KindTool {
+		return nil
+	}
+	r.Calls = slices.Clone(r.Calls)
+	for i := range r.Calls {
+		c := &r.Calls[i]
+		c.N, c.Answer, c.Comment = i+1, "", ""
+		if c.Input, err = permissions.CanonicalJSON(c.Input); err != nil {
+			return err
+		}
+	}
+	if len(r.Calls) == 0 {
+		r.Input, err = permissions.CanonicalJSON(r.Input)
+	}
+	return err
+}
+
+// coversOwn finds a tag that reaches the daemon's own data, configuration or binary.
+func (s *Settings) coversOwn(tags []permissions.Tag) (permissions.Tag, bool) {
+	for _, t := range tags {
+		names := []permissions.Tag{t}
+		if resolved, err := filepath.EvalSymlinks(t.Path()); err == nil && t.Path() != "" {
+			if real, err := permissions.ParseTag("@read:" + resolved); err == nil {
+				names = append(names, real)
+			}
+		}
+		for _, own := range s.Own {
+			if slices.ContainsFunc(names, func(n permissions.Tag) bool { return n.Touches(own) }) {
+				return t, true
+			}
+		}
+	}
+	return permissions.Tag{}, false
+}

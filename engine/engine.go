@@ -1,0 +1,131 @@
+// Package engine joins those who ask with those who are asked. It is an [agents.Asker] and a [connectors.Handler], and
+// the desk at which the sockets ask how things stand.
+//
+// A request goes through it once: Ask (ask.go) drafts the row (draft.go) by policy and routes (route.go), registers the
+// waiter and opens the row; couriers (courier.go) bring every copy up to date; a person's answer comes in through
+// OnPermission (permission.go), is checked against the row and committed, and the registry rings whoever waits.
+// recover.go puts things right after a stop, in this order: what is overdue expires before anything old can be
+// answered, then copies are brought up to date, then the doors open. engine/store keeps the rows.
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/permissions"
+)
+
+// Engine routes, shows, settles and tells. It is safe for concurrent use.
+type Engine struct {
+	store    Store
+	registry *permissions.Registry
+	couriers []*courier
+	settings atomic.Pointer[Settings]
+	now      func() time.Time
+	log      *slog.Logger
+
+	mu       sync.Mutex
+	prompts  map[string]*rate.Limiter // by caller
+	refusals map[connectors.Identity]*rate.Limiter
+}
+
+var (
+	_ agents.Asker       = (*Engine)(nil)
+	_ connectors.Handler = (*Engine)(nil)
+)
+
+// Options are the parts of an engine. All are required.
+type Options struct {
+	Store      Store
+	Connectors []connectors.Connector
+	Settings   Settings
+	Now        func() time.Time
+	Log        *slog.Logger
+}
+
+// New joins the parts. It starts nothing: call [Engine.Recover], then [Engine.Run].
+func New(o Options) *Engine {
+	e := &Engine{
+		store: o.Store, now: o.Now, log: o.Log,
+		registry: permissions.NewRegistry(o.Store, o.Now, o.Settings.Approvals.RedeemWindow, o.Log),
+		prompts:  map[string]*rate.Limiter{}, refusals: map[connectors.Identity]*rate.Limiter{},
+	}
+	e.settings.Store(&o.Settings)
+	for _, c := range o.Connectors {
+		e.couriers = append(e.couriers, newCourier(e, c))
+	}
+	return e
+}
+
+// Configure swaps the settings. Requests that are pending keep what they were opened with.
+func (e *Engine) Configure(s Settings) {
+	e.settings.Store(&s)
+	e.registry.SetRedeemWindow(s.Approvals.RedeemWindow)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	clear(e.prompts)
+}
+
+// Run keeps deadlines and shows what is to be shown, until ctx ends.
+func (e *Engine) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return e.registry.Run(ctx) })
+	group.Go(func() error { return e.follow(ctx) })
+	group.Go(func() error { return e.noteAbsence(ctx) })
+	for _, c := range e.couriers {
+		group.Go(func() error { return c.run(ctx) })
+	}
+	return group.Wait()
+}
+
+// follow tells the couriers of every change. When it falls behind, the rows say what was missed.
+func (e *Engine) follow(ctx context.Context) error {
+	for ctx.Err() == nil {
+		feed := e.registry.Subscribe(feedBuffer)
+		if err := e.catchUp(ctx); err != nil && ctx.Err() == nil {
+			e.log.Error("copies cannot be listed just now", "err", err)
+		}
+		e.relay(ctx, feed)
+		feed.Close()
+	}
+	return nil
+}
+
+// feedBuffer is how many changes may come while the couriers are being told of others.
+const feedBuffer = 4096
+
+func (e *Engine) relay(ctx context.Context, feed *permissions.Feed) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case r, open := <-feed.C:
+			if !open {
+				return
+			}
+			for _, c := range e.couriers {
+				c.kick(r.ID)
+			}
+		}
+	}
+}
+
+// limiter is the bucket of one key, made when it is first needed.
+func limiter[K comparable](e *Engine, buckets map[K]*rate.Limiter, key K, perMinute int) *rate.Limiter {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	b, ok := buckets[key]
+	if !ok {
+		b = rate.NewLimiter(rate.Limit(float64(perMinute)/60), perMinute)
+		buckets[key] = b
+	}
+	return b
+}

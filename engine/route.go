@@ -1,0 +1,113 @@
+package engine
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/permissions"
+)
+
+// OperatorName is the person who runs the daemon when the configuration names nobody by that account.
+const OperatorName = "operator"
+
+// Settings are what the configuration decides. They are swapped whole and never changed in place.
+type Settings struct {
+	UID           int // the account that runs the daemon
+	People        []connectors.Person
+	Routes        []Route
+	Approvals     Approvals
+	Policy        permissions.Policy
+	Limits        Limits
+	AllowSameUser bool
+	Own           []string // the daemon's data, configuration and binary: absolute, clean, symlinks resolved and not
+}
+
+// Approvals are the times and the scopes on offer.
+type Approvals struct {
+	Timeout, MaxTimeout, ClarificationTimeout time.Duration
+	DeliverWithin                             time.Duration // how long a channel that is away is tried
+	RedeemWindow                              time.Duration
+	Scopes                                    []permissions.Scope
+}
+
+// Limits bound what callers may have waiting; 0 is no limit.
+type Limits struct{ PendingPerCaller, PromptsPerMinute, PendingTotal int }
+
+// Route says who is asked. Patterns are globs; an empty list matches everything. A request matches when its proven name
+// matches Agents (a claimed name matches only `*`), every permission it asks is covered by one of Tags, and every tool
+// matches Tools.
+type Route struct {
+	Agents  []string
+	Tags    []permissions.Tag
+	Tools   []string
+	Kinds   []permissions.Kind
+	Ask     []string
+	Quorum  int
+	Timeout time.Duration // instead of the default, and the most a caller may wait; 0: the default
+}
+
+func (t Route) matches(r permissions.Request) bool {
+	return (len(t.Agents) == 0 || slices.ContainsFunc(t.Agents, func(p string) bool { return glob(p, r.Caller.Proven()) })) &&
+		(len(t.Kinds) == 0 || slices.Contains(t.Kinds, r.Kind)) &&
+		(len(t.Tags) == 0 || (len(r.Tags) > 0 && len(permissions.Missing(r.Tags, t.Tags)) == 0)) &&
+		(len(t.Tools) == 0 || (r.Kind == permissions.KindTool && !slices.ContainsFunc(r.ToolNames(), func(n string) bool {
+			return !slices.ContainsFunc(t.Tools, func(p string) bool { return glob(p, n) })
+		})))
+}
+
+func glob(pattern, name string) bool {
+	ok, err := path.Match(pattern, name)
+	return ok && err == nil
+}
+
+// route is the first that matches; without people, everything goes to the operator.
+func (s *Settings) route(r permissions.Request) (Route, bool) {
+	if len(s.People) == 0 {
+		return Route{Ask: []string{OperatorName}, Quorum: 1}, true
+	}
+	for _, t := range s.Routes {
+		if t.matches(r) {
+			t.Quorum = cmp.Or(t.Quorum, 1)
+			return t, true
+		}
+	}
+	return Route{}, false
+}
+
+// person is somebody by name.
+func (s *Settings) person(name string) (connectors.Person, bool) {
+	if i := slices.IndexFunc(s.People, func(p connectors.Person) bool { return p.Name == name }); i >= 0 {
+		return s.People[i], true
+	}
+	if operator := s.operator(); operator.Name == name {
+		return operator, true
+	}
+	return connectors.Person{}, false
+}
+
+// operator is the person whose account runs the daemon, or the implicit one.
+func (s *Settings) operator() connectors.Person {
+	if i := slices.IndexFunc(s.People, func(p connectors.Person) bool { return p.UID == s.UID }); i >= 0 {
+		return s.People[i]
+	}
+	return connectors.Person{Name: OperatorName, UID: s.UID, Location: time.Local}
+}
+
+// identify is the person that a door's proof stands for.
+func (s *Settings) identify(id connectors.Identity) (connectors.Person, bool) {
+	if id.Console || id.Operator {
+		return s.operator(), true
+	}
+	i := slices.IndexFunc(s.People, func(p connectors.Person) bool {
+		return (id.UID >= 0 && p.UID == id.UID) ||
+			(id.Telegram != 0 && p.Telegram == id.Telegram) ||
+			(id.WhatsApp != "" && p.WhatsApp == id.WhatsApp)
+	})
+	if i < 0 {
+		return connectors.Person{}, false
+	}
+	return s.People[i], true
+}
