@@ -7,7 +7,7 @@ import (
 
 // Caller is who asks, proven by the door it came through. Grants, keys, joining, limits and reading belong to it.
 type Caller struct {
-	// Name is the proof: "uid:1000", "token:deploy", "agent:helper" or "anonymous".
+	// Name is the proof: "uid:1000", "token:deploy", "agent:helper" or [Anonymous].
 	Name string
 	// UID is the OS account the call came from, or [NoUID] where the door cannot know it, or [AnyUID].
 	UID int
@@ -18,6 +18,9 @@ const (
 	NoUID  = -1 // came from elsewhere: nobody here asked it
 	AnyUID = -2 // came over loopback TCP: counts as every local account
 )
+
+// Anonymous is the name of callers that prove nothing. Since they cannot be told apart, they hold no grants.
+const Anonymous = "anonymous"
 
 // CallerUID is the caller that a unix socket's peer credentials prove.
 func CallerUID(uid int) Caller { return Caller{Name: "uid:" + strconv.Itoa(uid), UID: uid} }

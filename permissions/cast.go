@@ -1,43 +1,37 @@
 package permissions
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+)
 
 // cast applies one person's answer: one vote a person, allow may become deny and never back, one denial denies, and an
 // approval needs the quorum and gets the narrowest scope voted.
 func cast(r Request, e Cast) (Change, error) {
 	v := e.Vote
-	if !slices.Contains(r.Asked, v.By) {
+	_, allows := v.Answer.Scope()
+	switch {
+	case !slices.Contains(r.Asked, v.By):
 		return Change{}, ErrNotAsked
-	}
-	if !slices.ContainsFunc(r.Options, func(o Option) bool { return o.ID == v.Answer }) {
+	case !slices.ContainsFunc(r.Options, func(o Option) bool { return o.ID == v.Answer }):
 		return Change{}, ErrNoOption
-	}
-	if _, allows := v.Answer.Scope(); !allows && v.Answer != Deny {
-		return answer(r, v), nil
-	} else if allows && r.HighRisk && !e.Really {
+	case v.Call != 0 && !slices.ContainsFunc(r.Calls, func(c Call) bool { return c.N == v.Call }):
+		return Change{}, ErrNoOption
+	case allows && r.HighRisk && !e.Really:
 		return Change{}, ErrReally
+	case !allows && v.Answer != Deny:
+		return answer(r, v), nil
 	}
 	units := r.open(v)
-	if len(units) == 0 {
-		return Change{}, ErrNoOption
+	switch {
+	case r.repeats(v):
+		return Change{Before: r, After: r}, nil
+	case len(units) == 0:
+		return Change{}, ErrCall
+	case allows && !slices.ContainsFunc(units, func(n int) bool { return r.voted(v.By, n) == "" }):
+		return Change{}, ErrVoted
 	}
-	fresh := slices.DeleteFunc(units, func(n int) bool { return r.voted(v.By, n) })
-	if v.Answer == Deny {
-		fresh = r.open(v)
-	} else if len(fresh) == 0 {
-		return repeated(r, v)
-	}
-	return tally(r, v, fresh), nil
-}
-
-// repeated is a second allowance by the same person: harmless when it is the same, refused when it is another.
-func repeated(r Request, v Vote) (Change, error) {
-	for _, old := range r.Votes {
-		if old.By == v.By && old.Answer == v.Answer && old.Call == v.Call {
-			return Change{Before: r, After: r}, nil
-		}
-	}
-	return Change{}, ErrVoted
+	return tally(r, v, units), nil
 }
 
 // answer ends a request of which the first answer counts: an option, continue or interrupt.
@@ -50,30 +44,43 @@ func answer(r Request, v Vote) Change {
 	return c
 }
 
-// open are the calls that v answers and that nobody has decided yet, as numbers; a request without calls is one unit,
-// number 0.
-func (r Request) open(v Vote) []int {
+// units are what v answers, as the numbers of calls; a request without calls is one unit, number 0.
+func (r Request) units(v Vote) []int {
 	if len(r.Calls) == 0 {
-		if v.Call != 0 {
-			return nil
-		}
 		return []int{0}
 	}
 	var units []int
 	for _, c := range r.Calls {
-		if c.Answer == "" && (v.Call == 0 || v.Call == c.N) {
+		if v.covers(c.N) {
 			units = append(units, c.N)
 		}
 	}
 	return units
 }
 
-// voted tells whether a person has already voted on a unit.
-func (r Request) voted(by string, unit int) bool {
-	return slices.ContainsFunc(r.Votes, func(v Vote) bool { return v.By == by && v.covers(unit) })
+// open are the units that v answers and that nobody has decided yet.
+func (r Request) open(v Vote) []int {
+	return slices.DeleteFunc(r.units(v), func(n int) bool {
+		return slices.ContainsFunc(r.Calls, func(c Call) bool { return c.N == n && c.Answer != "" })
+	})
 }
 
 func (v Vote) covers(unit int) bool { return v.Call == 0 || v.Call == unit }
+
+// voted is a person's vote on a unit as it counts: a denial, else the first allowance; empty without one.
+func (r Request) voted(by string, unit int) (a Answer) {
+	for _, v := range r.Votes {
+		if v.By == by && v.covers(unit) && (a == "" || v.Answer == Deny) {
+			a = v.Answer
+		}
+	}
+	return a
+}
+
+// repeats tells whether v says again what its person has said, as a double tap does.
+func (r Request) repeats(v Vote) bool {
+	return !slices.ContainsFunc(r.units(v), func(n int) bool { return r.voted(v.By, n) != v.Answer })
+}
 
 // tally adds the vote and settles what it settles: of each unit, and of the request when no unit is left open.
 func tally(r Request, v Vote, units []int) Change {
@@ -81,26 +88,26 @@ func tally(r Request, v Vote, units []int) Change {
 	after.Revision++
 	after.Votes = append(slices.Clone(r.Votes), v)
 	after.Calls = slices.Clone(r.Calls)
-	c := Change{Before: r, Vote: &v}
-	decided := map[int]Answer{}
+	var single Answer
 	for _, n := range units {
-		if a := after.verdict(n); a != "" {
-			decided[n] = a
+		verdict := after.verdict(n)
+		if n == 0 {
+			single = verdict
+		} else if verdict != "" {
+			call := &after.Calls[slices.IndexFunc(after.Calls, func(c Call) bool { return c.N == n })]
+			call.Answer, call.Comment = verdict, v.Comment
 		}
 	}
-	for i, call := range after.Calls {
-		if a, ok := decided[call.N]; ok {
-			after.Calls[i].Answer, after.Calls[i].Comment = a, v.Comment
+	final := after.final(single)
+	if final == "" {
+		rec := record(RequestVoted, r, v.By, v.Via, v.At, "answer", string(v.Answer))
+		if v.Call != 0 {
+			rec.Detail["call"] = strconv.Itoa(v.Call)
 		}
+		return Change{Before: r, After: after, Vote: &v, Records: []Record{rec}}
 	}
-	final, done := after.final(decided[0])
-	if !done {
-		c.After = after
-		c.Records = []Record{record(RequestVoted, r, v.By, v.Via, v.At, "answer", string(v.Answer))}
-		return c
-	}
-	c = settle(after, Denied, v.By, v.Via, v.At)
-	c.Before, c.Vote, c.After.Revision = r, &v, r.Revision+1
+	c := settle(r, Denied, v.By, v.Via, v.At)
+	c.Vote, c.After.Votes, c.After.Calls = &v, after.Votes, after.Calls
 	c.After.Answer, c.After.Comment = final, v.Comment
 	if s, ok := final.Scope(); ok {
 		c.After.State, c.After.Scope = Approved, s
@@ -112,57 +119,45 @@ func tally(r Request, v Vote, units []int) Change {
 
 // verdict is what the votes say of one unit: denied by one, allowed by the quorum with the narrowest scope, or open.
 func (r Request) verdict(unit int) Answer {
-	allows := map[string]Scope{}
-	for _, v := range r.Votes {
-		if !v.covers(unit) {
-			continue
-		}
-		s, ok := v.Answer.Scope()
-		if !ok {
+	allowed, narrowest := 0, Scope{}
+	for _, by := range slices.Compact(slices.Sorted(slices.Values(r.Asked))) {
+		a := r.voted(by, unit)
+		if a == Deny {
 			return Deny
 		}
-		if _, again := allows[v.By]; !again {
-			allows[v.By] = s
+		if s, ok := a.Scope(); ok {
+			allowed++
+			narrowest = Narrowest(narrowest, s)
 		}
 	}
-	if len(allows) < r.Quorum {
+	if allowed == 0 || allowed < r.Quorum {
 		return ""
-	}
-	narrowest := Scope{}
-	for _, s := range allows {
-		if narrowest == (Scope{}) {
-			narrowest = s
-		}
-		narrowest = Narrowest(narrowest, s)
 	}
 	return Allow(narrowest)
 }
 
-// final is the answer of the whole request once nothing of it is open: of a step, the narrowest allowance of any call,
-// or deny when every call was denied.
-func (r Request) final(single Answer) (a Answer, done bool) {
+// final is the answer of the whole request, empty while something of it is open: of a step, the narrowest allowance of
+// any call, or deny when every call was denied.
+func (r Request) final(single Answer) Answer {
 	if len(r.Calls) == 0 {
-		return single, single != ""
+		return single
 	}
 	narrowest := Scope{}
 	for _, c := range r.Calls {
-		s, ok := c.Answer.Scope()
-		switch {
-		case c.Answer == "":
-			return "", false
-		case ok && narrowest == (Scope{}):
-			narrowest = s
-		case ok:
+		if c.Answer == "" {
+			return ""
+		}
+		if s, ok := c.Answer.Scope(); ok {
 			narrowest = Narrowest(narrowest, s)
 		}
 	}
 	if narrowest == (Scope{}) {
-		return Deny, true
+		return Deny
 	}
-	return Allow(narrowest), true
+	return Allow(narrowest)
 }
 
-// grant adds what the approval leaves behind, call by call.
+// grant adds what the approval leaves behind, call by call, and nothing twice.
 func (c *Change) grant(v Vote) {
 	r := c.After
 	calls := r.ToolCalls()
@@ -170,13 +165,16 @@ func (c *Change) grant(v Vote) {
 		calls = []Call{{Answer: r.Answer}}
 	}
 	for _, call := range calls {
-		s, ok := call.Answer.Scope()
-		if !ok {
+		s, allowed := call.Answer.Scope()
+		if !allowed {
 			continue
 		}
-		if g, leaves := r.leaves(s, call, v.By, v.At); leaves {
-			c.Grants = append(c.Grants, g)
-			c.Records = append(c.Records, record(GrantAdded, r, v.By, v.Via, v.At, "grant", string(g.ID), "scope", s.String()))
+		g, leaves := r.leaves(s, call, v.By, v.At)
+		if !leaves || slices.ContainsFunc(c.Grants, g.same) {
+			continue
 		}
+		g.ID = r.grantID(v.At, len(c.Grants))
+		c.Grants = append(c.Grants, g)
+		c.Records = append(c.Records, record(GrantAdded, r, v.By, v.Via, v.At, "grant", string(g.ID), "scope", s.String()))
 	}
 }

@@ -35,23 +35,29 @@ func (c Coder) Encode(n int64) string {
 	return string(code[:])
 }
 
-// Decode is the number, modulo [CodeCount], that has this code; case does not matter. ok is false for what is not a code.
+// Decode is the number, modulo [CodeCount], that has this code; case does not matter. ok is false for what is not a
+// code.
 func (c Coder) Decode(code string) (n int64, ok bool) {
 	if len(code) != CodeLength {
 		return 0, false
 	}
 	var x uint32
-	for _, ch := range strings.ToUpper(code) {
-		digit := strings.IndexRune(codeAlphabet, ch)
+	for i := range len(code) {
+		ch := code[i]
+		if 'a' <= ch && ch <= 'z' { // by hand: Unicode's upper case makes letters of other characters, as S of ſ
+			ch -= 'a' - 'A'
+		}
+		digit := strings.IndexByte(codeAlphabet, ch)
 		if digit < 0 {
 			return 0, false
 		}
 		x = x*uint32(len(codeAlphabet)) + uint32(digit)
 	}
-	for ok := false; !ok; ok = x < CodeCount {
+	for !ok {
 		x = swap(c.permute(swap(x), [4]byte{3, 2, 1, 0}))
+		ok = x < CodeCount
 	}
-	return int64(x), true
+	return int64(x), ok
 }
 
 const (

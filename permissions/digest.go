@@ -58,8 +58,8 @@ func CanonicalJSON(input json.RawMessage) (json.RawMessage, error) {
 	return json.RawMessage(v), nil
 }
 
-// ComputeDigest is the digest of what r asks, in the version that r carries. Every field is preceded by its length, so no two
-// different requests have the same bytes. Id, key, code and times are left out.
+// ComputeDigest is the digest of what r asks, in the version that r carries. Every field is preceded by its length, so
+// no two different requests have the same bytes. Id, key, code and times are left out.
 func ComputeDigest(r Request) Digest {
 	w := &fields{}
 	w.number(r.Version)
@@ -93,7 +93,7 @@ func ComputeDigest(r Request) Digest {
 func CallDigest(c Call) Digest {
 	w := &fields{}
 	w.number(DigestVersion)
-	w.text(c.Tool, string(c.Input))
+	w.text(c.Tool, string(c.Input), c.AffectedPath)
 	return sha256.Sum256(w.b)
 }
 

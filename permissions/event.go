@@ -2,7 +2,7 @@ package permissions
 
 import "time"
 
-// Event is something that happens to a request. The events below are all there are.
+// Event is something that happens to a request, at a time. The events below are all there are.
 type Event interface{ at() time.Time }
 
 type (
@@ -40,7 +40,7 @@ type (
 	}
 	// Collect notes that the caller has read the answer. It uses nothing.
 	Collect struct{ At time.Time }
-	// Void takes an unused approval back.
+	// Void takes an unused approval back, and with it the grants that it left behind: see [Change.Voided].
 	Void struct {
 		By, Via string
 		At      time.Time
@@ -78,9 +78,13 @@ type Change struct {
 // Settled tells whether this change ended the request.
 func (c Change) Settled() bool { return c.Before.State == Pending && c.After.State != Pending }
 
+// Voided tells whether this change took the approval back. Whoever commits it revokes every grant of the request.
+func (c Change) Voided() bool { return c.Before.VoidAt.IsZero() && !c.After.VoidAt.IsZero() }
+
 // Empty tells whether there is nothing to commit.
 func (c Change) Empty() bool {
-	return c.Vote == nil && len(c.Records) == 0 && c.Before.Revision == c.After.Revision && c.Before.CollectedAt.Equal(c.After.CollectedAt)
+	return c.Vote == nil && len(c.Records) == 0 && c.Before.Revision == c.After.Revision &&
+		c.Before.CollectedAt.Equal(c.After.CollectedAt)
 }
 
 // Type names what a record or an event of the daemon is about.

@@ -1,8 +1,12 @@
 package permissions
 
-import "time"
+import (
+	"bytes"
+	"crypto/sha256"
+	"time"
+)
 
-// AllTools as a grant's tool opens every gated tool that is not high risk.
+// AllTools as a grant's tool opens every gated tool that is not high risk. No tool may have this name itself.
 const AllTools = "*"
 
 // Grant is what an approval wider than once leaves behind. It covers exactly what its button said: tags, or one tool,
@@ -24,7 +28,7 @@ type Grant struct {
 
 // Live tells whether the grant is in force for that caller and session at that time.
 func (g Grant) Live(caller Caller, session string, now time.Time) bool {
-	return g.Caller == caller.Name &&
+	return g.Caller == caller.Name && caller.Name != Anonymous &&
 		(g.Session == "" || g.Session == session) &&
 		g.RevokedAt.IsZero() &&
 		(g.Until.IsZero() || now.Before(g.Until)) && !now.Before(g.CreatedAt)
@@ -35,31 +39,48 @@ func (g Grant) Opens(c Call, highRisk bool) bool {
 	if g.Tool == AllTools {
 		return !highRisk
 	}
-	return g.Tool == c.Tool && (g.Call == Digest{} || g.Call == CallDigest(c))
+	return g.Tool != "" && g.Tool == c.Tool && (g.Call == Digest{} || g.Call == CallDigest(c))
 }
 
-// leaves is the grant that approving call of r (any call, where r is not about tools) leaves behind; once leaves none.
+// leaves is the grant, still without an id, that approving call of r (any call, where r is not about tools) leaves
+// behind. Once leaves none, nor does a session where there is none.
 func (r Request) leaves(s Scope, call Call, by string, at time.Time) (g Grant, ok bool) {
-	if s == Once {
+	g = Grant{Caller: r.Caller.Name, Request: r.ID, By: by, CreatedAt: at}
+	switch {
+	case s == Once, r.Caller.Name == Anonymous:
 		return Grant{}, false
-	}
-	g = Grant{ID: NewID(at), Caller: r.Caller.Name, Request: r.ID, By: by, CreatedAt: at}
-	if s == Session || s == SessionTool {
+	case s == Session, s == SessionTool:
+		if r.Session == "" {
+			return Grant{}, false
+		}
 		g.Session = r.Session
-	}
-	if s.Span() > 0 {
+	case s != Always:
 		g.Until = at.Add(s.Span())
 	}
-	if r.Kind != KindTool {
+	switch {
+	case r.Kind != KindTool:
 		g.Tags = r.Missing()
-		return g, true
-	}
-	g.Tool = call.Tool
-	if s == Session {
+	case s == Session:
 		g.Tool = AllTools
+	default:
+		g.Tool = call.Tool
 	}
-	if s == Always {
+	if r.Kind == KindTool && s == Always {
 		g.Call = CallDigest(call)
 	}
 	return g, true
+}
+
+// same tells whether two grants of one decision cover the same.
+func (g Grant) same(o Grant) bool {
+	return g.Tool == o.Tool && g.Call == o.Call && g.Session == o.Session && g.Until.Equal(o.Until)
+}
+
+// grantID names the n-th grant that r leaves behind. It follows from r, so that [Step] is a function.
+func (r Request) grantID(at time.Time, n int) ID {
+	w := &fields{}
+	w.text(string(r.ID))
+	w.number(n)
+	sum := sha256.Sum256(w.b)
+	return newID(at, bytes.NewReader(sum[:]))
 }

@@ -1,7 +1,7 @@
 package permissions
 
 import (
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 )
@@ -43,7 +43,8 @@ const (
 )
 
 // outcomes is the table of the contract. In the texts, {L} is what was asked for, {until} when a grant ends, {reason}
-// the person's reason, {after} how long was waited, {why} why nobody was reached, {tool} the tools, {option} the option.
+// the person's reason, {after} how long was waited, {why} why nobody was reached, {tool} the tool, {option} the
+// option.
 var outcomes = []struct {
 	kind Kind
 	mode Mode
@@ -80,22 +81,47 @@ var outcomes = []struct {
 	{KindPause, ModeConfirm, endUndeliverable, "Confirmation could not be delivered: {why}.", true, ExitUndeliverable},
 
 	{KindClarification, "", endChosen, "{option}", false, ExitYes},
-	{KindClarification, "", endChosenLate, "{option}\n(nobody answered within {after}; first option taken)", false, ExitNobody},
-	{KindClarification, "", endDefaulted, "{option}\n(no valid answer in three tries; first option taken)", false, ExitNobody},
+	{KindClarification, "", endChosenLate,
+		"{option}\n(nobody answered within {after}; first option taken)", false, ExitNobody},
+	{KindClarification, "", endDefaulted,
+		"{option}\n(no valid answer in three tries; first option taken)", false, ExitNobody},
 	{KindClarification, "", endUndeliverable, "Question could not be delivered: {why}.", true, ExitUndeliverable},
 	{KindClarification, "", endWithdrawn, "Question cancelled.", true, ExitCancelled},
 }
 
 // Result is the outcome of r. A request that is still pending, or in a state that its kind cannot have, is not
-// granted: its outcome is an error.
+// granted: its outcome is an error. Of a step that people answered, every call is told in a line of its own.
 func Result(r Request) Outcome {
 	end, ok := r.ending()
 	for _, row := range outcomes {
-		if ok && row.kind == r.Kind && row.mode == r.Mode && row.end == end {
-			return Outcome{Text: r.fill(row.text), Error: row.err, Exit: row.exit}
+		if !ok || row.kind != r.Kind || row.mode != r.Mode || row.end != end {
+			continue
 		}
+		o := Outcome{Text: r.fill(row.text), Error: row.err, Exit: row.exit}
+		if len(r.Calls) > 0 && (end == endAllowed || end == endNo) {
+			lines := make([]string, len(r.Calls))
+			for i, c := range r.Calls {
+				lines[i] = Result(r.alone(c)).Text
+			}
+			o.Text = strings.Join(lines, "\n")
+		}
+		return o
 	}
 	return Outcome{Text: "Still waiting for an answer.", Error: true, Exit: ExitOther}
+}
+
+// alone is one call of an answered step, as if it had been asked by itself.
+func (r Request) alone(c Call) Request {
+	r.Calls, r.Tool, r.Answer, r.Comment = nil, c.Tool, c.Answer, c.Comment
+	r.State = Approved
+	if _, allowed := c.Answer.Scope(); !allowed {
+		r.State = Denied
+	}
+	denial := slices.IndexFunc(r.Votes, func(v Vote) bool { return v.Answer == Deny && v.covers(c.N) })
+	if denial >= 0 {
+		r.DecidedBy = r.Votes[denial].By
+	}
+	return r
 }
 
 // ending is how r ended; ok is false while it is pending.
@@ -154,9 +180,10 @@ func (r Request) fill(text string) string {
 
 // Choice is the option of a clarification that was taken, in the asker's own words; empty when none was.
 func (r Request) Choice() string {
-	k, err := strconv.Atoi(strings.TrimPrefix(string(r.Answer), optionPrefix))
-	if err != nil || k < 1 || k > len(r.Choices) {
-		return ""
+	for i, c := range r.Choices {
+		if r.Answer == Choose(i+1) {
+			return c
+		}
 	}
-	return r.Choices[k-1]
+	return ""
 }

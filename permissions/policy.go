@@ -3,6 +3,7 @@ package permissions
 import (
 	"path"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -10,7 +11,7 @@ import (
 type Policy struct {
 	Auto, Gated, Forbidden []string
 	HighRiskTools          []string
-	HighRiskTags           []Tag // a request for anything that one of these covers, or that covers one of them
+	HighRiskTags           []Tag // whatever has something in common with one of these
 }
 
 // Verdict is what policy says of a request.
@@ -25,12 +26,12 @@ type Verdict struct {
 // gated beats auto. A held tag opens no gate and an opened gate grants no tag.
 func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 	var v Verdict
-	if r.Kind == KindPause || r.Kind == KindClarification {
+	if r.Kind != KindTool && (r.Kind != KindPermission || len(r.Tags) == 0) {
 		return Verdict{Ask: true}
 	}
 	live := slices.DeleteFunc(slices.Clone(grants), func(g Grant) bool { return !g.Live(r.Caller, r.Session, now) })
 	for _, g := range live {
-		if covered := len(Missing(r.Tags, g.Tags)) < len(r.Tags); covered {
+		if len(Missing(r.Tags, g.Tags)) < len(r.Tags) {
 			v.Grants = append(v.Grants, g.ID)
 		}
 	}
@@ -42,9 +43,9 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 	v.Ask = len(v.Held) < len(r.Tags)
 	for _, c := range r.ToolCalls() {
 		switch {
-		case matches(p.Forbidden, c.Tool):
+		case matches(p.Forbidden, c.Tool, true):
 			return Verdict{Forbidden: c.Tool}
-		case matches(p.Gated, c.Tool) || !matches(p.Auto, c.Tool):
+		case matches(p.Gated, c.Tool, true) || !matches(p.Auto, c.Tool, false):
 			opened := slices.IndexFunc(live, func(g Grant) bool { return g.Opens(c, p.riskyTool(c.Tool)) })
 			if opened < 0 {
 				v.Ask = true
@@ -61,15 +62,21 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 // HighRisk tells whether r needs a second yes.
 func (p Policy) HighRisk(r Request) bool {
 	return slices.ContainsFunc(r.ToolNames(), p.riskyTool) || slices.ContainsFunc(r.Missing(), func(t Tag) bool {
-		return slices.ContainsFunc(p.HighRiskTags, func(h Tag) bool { return h.Covers(t) || t.Covers(h) })
+		return slices.ContainsFunc(p.HighRiskTags, t.overlaps)
 	})
 }
 
-func (p Policy) riskyTool(tool string) bool { return matches(p.HighRiskTools, tool) }
+func (p Policy) riskyTool(tool string) bool { return matches(p.HighRiskTools, tool, true) }
 
-func matches(patterns []string, name string) bool {
+// matches tells whether one of the patterns matches a tool's name. A slash is a character like any other there, so that
+// no name slips past a star; malformed is what a pattern that cannot be read counts as.
+func matches(patterns []string, name string, malformed bool) bool {
+	flat := strings.NewReplacer("/", "\x00")
 	return slices.ContainsFunc(patterns, func(p string) bool {
-		ok, err := path.Match(p, name)
-		return ok && err == nil
+		ok, err := path.Match(flat.Replace(p), flat.Replace(name))
+		if err != nil {
+			return malformed
+		}
+		return ok
 	})
 }

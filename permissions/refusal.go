@@ -62,13 +62,15 @@ func KeyTaken() *Refusal {
 
 // OwnAsk refuses an account that would decide what it asked itself.
 func OwnAsk(uid int) *Refusal {
-	return refuse(CodeOwnAsk, ExitOther, "You (uid %d) asked this yourself; answer from another channel, or set api.allow_same_user.", uid)
+	return refuse(CodeOwnAsk, ExitOther,
+		"You (uid %d) asked this yourself; answer from another channel, or set api.allow_same_user.", uid)
 }
 
 // Limit refuses one request too many; after is rounded up to whole seconds.
 func Limit(after time.Duration) *Refusal {
 	after = (max(after, time.Second) + time.Second - 1).Truncate(time.Second)
-	r := refuse(CodeLimit, ExitOther, "Too many requests are waiting; try again in %d seconds.", after/time.Second)
+	wait := plural(int64(after/time.Second), "second")
+	r := refuse(CodeLimit, ExitOther, "Too many requests are waiting; try again in %s.", wait)
 	r.After = after
 	return r
 }
@@ -78,7 +80,8 @@ func NotYours() *Refusal { return refuse(CodeNotYours, ExitOther, "This is not y
 
 // Nobody refuses an account that is no person of the configuration and did not prove to be the operator's.
 func Nobody(uid int) *Refusal {
-	return refuse(CodeNotYours, ExitOther, "Nobody here has the account with uid %d; set people[].user, or use the daemon's own account.", uid)
+	return refuse(CodeNotYours, ExitOther,
+		"Nobody here has the account with uid %d; set people[].user, or use the daemon's own account.", uid)
 }
 
 // OperatorOnly refuses what only the operator may read.
@@ -109,6 +112,8 @@ func Refused(err error) error {
 		return refuse(CodeSettled, ExitOther, "%s", SayLate(settled.Request))
 	case errors.Is(err, ErrLate):
 		return refuse(CodeSettled, ExitOther, "Too late: the time is over. Nothing was changed.")
+	case errors.Is(err, ErrCall):
+		return refuse(CodeSettled, ExitOther, "Too late: that call has been answered already. Nothing was changed.")
 	case errors.Is(err, ErrNotAsked):
 		return NotYours()
 	case errors.Is(err, ErrReally):

@@ -15,13 +15,6 @@ var ErrBroken = errors.New("store unusable")
 // ErrElsewhere is what [Waiter.Wait] returns when an approval for once went to a call that waited longer: ask anew.
 var ErrElsewhere = errors.New("approved once, for another call")
 
-const (
-	// tick bounds how late a deadline is noticed after a suspend or a clock jump.
-	tick = time.Second
-	// dueBatch is how many due events are read at a time.
-	dueBatch = 500
-)
-
 // Registry keeps those who wait for an answer, and the deadlines. The row is the truth: a waiter is registered before
 // the row is inserted and rings only with what was committed. A Registry is safe for concurrent use; nobody waits
 // holding its lock.
@@ -35,6 +28,7 @@ type Registry struct {
 	redeem time.Duration
 	halls  map[ID][]*Waiter // who waits, longest first
 	calls  map[string]*Waiter
+	parked map[*Waiter]time.Time // until when a waiter that nobody holds keeps its place
 	feeds  map[*Feed]struct{}
 }
 
@@ -42,7 +36,8 @@ type Registry struct {
 func NewRegistry(store Store, now func() time.Time, redeem time.Duration, log *slog.Logger) *Registry {
 	return &Registry{
 		store: store, now: now, log: log, redeem: redeem, rearm: make(chan struct{}, 1),
-		halls: map[ID][]*Waiter{}, calls: map[string]*Waiter{}, feeds: map[*Feed]struct{}{},
+		halls: map[ID][]*Waiter{}, calls: map[string]*Waiter{},
+		parked: map[*Waiter]time.Time{}, feeds: map[*Feed]struct{}{},
 	}
 }
 
@@ -67,7 +62,7 @@ func (g *Registry) Register(ctx context.Context, o Opening) (w *Waiter, r Reques
 	}
 	if created {
 		if r.State != Pending { // held already
-			w.ring <- rung{request: r}
+			g.ringAll(r)
 		}
 		g.publish(r)
 		g.wakeClock()
@@ -77,8 +72,8 @@ func (g *Registry) Register(ctx context.Context, o Opening) (w *Waiter, r Reques
 	g.drop(w)
 	w.id = r.ID
 	g.enter(w)
-	if r, err = g.refresh(ctx, w); err != nil {
-		g.drop(w)
+	if r, err = g.refresh(ctx, w.id); err != nil {
+		w.Leave(ctx)
 		return nil, Request{}, false, err
 	}
 	return w, r, false, nil
@@ -88,12 +83,11 @@ func (g *Registry) Register(ctx context.Context, o Opening) (w *Waiter, r Reques
 func (g *Registry) Rejoin(call string) (w *Waiter, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	w, ok = g.calls[call]
-	if !ok || w.parked == nil {
+	w = g.calls[call]
+	if _, ok = g.parked[w]; !ok {
 		return nil, false
 	}
-	w.parked.Stop()
-	w.parked = nil
+	delete(g.parked, w)
 	return w, true
 }
 
@@ -101,31 +95,24 @@ func (g *Registry) Rejoin(call string) (w *Waiter, ok bool) {
 func (g *Registry) Attach(ctx context.Context, id ID) (*Waiter, Request, error) {
 	w := &Waiter{registry: g, id: id, reader: true, ring: make(chan rung, 1)}
 	g.enter(w)
-	r, err := g.refresh(ctx, w)
+	r, err := g.refresh(ctx, id)
 	if err != nil {
-		g.drop(w)
+		w.Leave(ctx)
 		return nil, Request{}, err
 	}
 	return w, r, nil
 }
 
-// refresh reads the row of a waiter that came late, rings if it is settled, and notes that somebody waits again.
-func (g *Registry) refresh(ctx context.Context, w *Waiter) (Request, error) {
-	r, err := g.store.Read(ctx, w.id)
-	if err != nil {
+// refresh reads the row for a waiter that came late, rings if it is settled, and notes that somebody waits again.
+func (g *Registry) refresh(ctx context.Context, id ID) (Request, error) {
+	r, err := g.store.Read(ctx, id)
+	switch {
+	case err != nil:
 		return Request{}, err
-	}
-	if r.State != Pending {
-		select {
-		case w.ring <- rung{request: r}:
-		default: // it rang meanwhile
-		}
-		return r, nil
-	}
-	if !r.LeftAt.IsZero() {
-		if c, err := g.Resolve(ctx, r.ID, Return{At: g.now()}); err == nil {
-			r = c.After
-		}
+	case r.State != Pending:
+		g.ringAll(r)
+	case !r.LeftAt.IsZero():
+		return g.NotePresence(ctx, id)
 	}
 	return r, nil
 }
@@ -148,7 +135,23 @@ func (g *Registry) Resolve(ctx context.Context, id ID, e Event) (Change, error) 
 
 // Cancel withdraws a pending request.
 func (g *Registry) Cancel(ctx context.Context, id ID, by, via string) (Change, error) {
-	return g.Resolve(ctx, id, Withdraw{By: by, Via: via, At: g.now()})
+	return g.Resolve(ctx, id, Withdraw{By: by, Via: via, At: g.stamp()})
+}
+
+// NotePresence writes on a pending request whether anybody waits for it. Somebody may come or go while that is being
+// stored, so it looks again afterwards: whoever writes last has seen the last change.
+func (g *Registry) NotePresence(ctx context.Context, id ID) (Request, error) {
+	for {
+		waiting := g.Waiting(id) > 0
+		var e Event = Leave{At: g.stamp()}
+		if waiting {
+			e = Return{At: g.stamp()}
+		}
+		c, err := g.Resolve(ctx, id, e)
+		if err != nil || waiting == (g.Waiting(id) > 0) {
+			return c.After, err
+		}
+	}
 }
 
 // Waiting is how many wait for a request.
@@ -158,8 +161,8 @@ func (g *Registry) Waiting(id ID) int {
 	return len(g.halls[id])
 }
 
-// ringAll tells everybody who waits. An approval for once that was asked without a key goes to the call that waited
-// longest; the other calls are told to ask anew.
+// ringAll tells everybody who waits, and may tell them again. An approval for once that was asked without a key goes to
+// the call that waited longest; the other calls are told to ask anew.
 func (g *Registry) ringAll(r Request) {
 	exclusive := r.State == Approved && r.Scope == Once && r.Key == ""
 	g.mu.Lock()
@@ -195,95 +198,25 @@ func (g *Registry) drop(w *Waiter) {
 	g.remove(w)
 }
 
-// remove takes w out for good, and reports whether nobody else waits for its request. The lock is held.
+// remove takes w out for good, and reports whether nobody waits for its request now. The lock is held.
 func (g *Registry) remove(w *Waiter) (last bool) {
-	if w.parked != nil {
-		w.parked.Stop()
-		w.parked = nil
-	}
+	delete(g.parked, w)
 	if g.calls[w.call] == w {
 		delete(g.calls, w.call)
 	}
-	hall := slices.DeleteFunc(g.halls[w.id], func(o *Waiter) bool { return o == w })
-	g.halls[w.id] = hall
-	if len(hall) == 0 {
+	g.halls[w.id] = slices.DeleteFunc(g.halls[w.id], func(o *Waiter) bool { return o == w })
+	if last = len(g.halls[w.id]) == 0; last {
 		delete(g.halls, w.id)
 	}
-	return len(hall) == 0
+	return last
 }
 
-// tellLeft notes on the request that nobody waits for it.
-func (g *Registry) tellLeft(ctx context.Context, id ID) {
-	_, err := g.Resolve(ctx, id, Leave{At: g.now()})
-	if err != nil && ctx.Err() == nil {
+// noteAbsence is NotePresence for somebody who has left and can do nothing about an error.
+func (g *Registry) noteAbsence(ctx context.Context, id ID) {
+	if _, err := g.NotePresence(ctx, id); err != nil && ctx.Err() == nil {
 		g.log.Error("nobody waits, and that cannot be stored", "request", id, "err", err)
 	}
 }
 
-// Run keeps the deadlines until ctx ends: what is due expires, an approval that nobody comes for lapses. A store that
-// cannot be read is tried again at the next tick.
-func (g *Registry) Run(ctx context.Context) error {
-	for {
-		next, err := g.Sweep(ctx)
-		if err != nil && ctx.Err() == nil {
-			g.log.Error("deadlines cannot be kept just now", "err", err)
-		}
-		if err := g.sleep(ctx, next, err != nil); err != nil {
-			return nil //nolint:nilerr // the end of ctx is the ordinary end of Run
-		}
-	}
-}
-
-// sleep returns when next has come on the wall clock, when a deadline may have been added, or, after a failure, at the
-// next tick.
-func (g *Registry) sleep(ctx context.Context, next time.Time, failed bool) error {
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
-	if until := next.Sub(g.now()); !next.IsZero() && until > 0 && until < tick {
-		ticker.Reset(until)
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-g.rearm:
-			return nil
-		case <-ticker.C:
-			if failed || (!next.IsZero() && !g.now().Before(next)) {
-				return nil
-			}
-			if until := next.Sub(g.now()); !next.IsZero() && until < tick {
-				ticker.Reset(max(until, time.Millisecond))
-			}
-		}
-	}
-}
-
-// Sweep settles everything that is due now and says when something will be next (zero: nothing).
-func (g *Registry) Sweep(ctx context.Context) (next time.Time, err error) {
-	for {
-		g.mu.Lock()
-		redeem := g.redeem
-		g.mu.Unlock()
-		due, next, err := g.store.Due(ctx, g.now(), redeem, dueBatch)
-		if err != nil {
-			return time.Time{}, err
-		}
-		for _, d := range due {
-			_, err := g.Resolve(ctx, d.ID, d.Event)
-			if err != nil && !errors.Is(err, ErrSettled) && !errors.Is(err, ErrNotDue) { // somebody was faster
-				return time.Time{}, err
-			}
-		}
-		if len(due) < dueBatch {
-			return next, nil
-		}
-	}
-}
-
-func (g *Registry) wakeClock() {
-	select {
-	case g.rearm <- struct{}{}:
-	default:
-	}
-}
+// stamp is the time of an event, in the unit in which times are kept.
+func (g *Registry) stamp() time.Time { return g.now().UTC().Truncate(time.Microsecond) }

@@ -3,10 +3,10 @@ package permissions
 import (
 	"crypto/rand"
 	"encoding/json"
-	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/oklog/ulid/v2"
 )
@@ -27,7 +27,13 @@ const (
 type ID string
 
 // NewID makes an id for a request created at t. It is safe for concurrent use.
-func NewID(t time.Time) ID { return ID(ulid.MustNew(ulid.Timestamp(t), rand.Reader).String()) }
+func NewID(t time.Time) ID { return newID(t, rand.Reader) }
+
+// newID makes an id of ten bytes of entropy. A time that a ULID cannot hold counts as the nearest that it can.
+func newID(t time.Time, entropy io.Reader) ID {
+	ms := uint64(max(t.UnixMilli(), 0))
+	return ID(ulid.MustNew(min(ms, ulid.MaxTime()), entropy).String())
+}
 
 // Kind is what sort of question a request is.
 type Kind string
@@ -149,7 +155,9 @@ func (r Request) Missing() []Tag { return Missing(r.Tags, r.Held) }
 // ToolCalls are the calls that a tool request asks about: its own, or those of its step.
 func (r Request) ToolCalls() []Call {
 	if r.Kind == KindTool && len(r.Calls) == 0 {
-		return []Call{{N: 1, Tool: r.Tool, Input: r.Input, AffectedPath: r.AffectedPath, Answer: r.Answer, Comment: r.Comment}}
+		return []Call{{
+			N: 1, Tool: r.Tool, Input: r.Input, AffectedPath: r.AffectedPath, Answer: r.Answer, Comment: r.Comment,
+		}}
 	}
 	return r.Calls
 }
@@ -157,10 +165,8 @@ func (r Request) ToolCalls() []Call {
 // ToolNames are the names of the tools asked about, each once, in order.
 func (r Request) ToolNames() []string {
 	var names []string
-	seen := map[string]bool{}
 	for _, c := range r.ToolCalls() {
-		if !seen[c.Tool] {
-			seen[c.Tool] = true
+		if !slices.Contains(names, c.Tool) {
 			names = append(names, c.Tool)
 		}
 	}
@@ -180,87 +186,3 @@ func (r Request) Who() string {
 
 // Timeout is how long the request waits for an answer.
 func (r Request) Timeout() time.Duration { return r.Deadline.Sub(r.CreatedAt) }
-
-// Validate tells what is wrong with what the caller wrote, and what would be right.
-func (r Request) Validate() error {
-	for _, f := range []struct {
-		name, text string
-		most       int
-	}{
-		{"agent", r.Agent, MaxName}, {"session", r.Session, MaxName}, {"host", r.Host, MaxName}, {"key", r.Key, MaxName},
-		{"cwd", r.Cwd, MaxTagPath}, {"message", r.Message, MaxMessage}, {"reason", r.Reason, MaxReason},
-	} {
-		if n := utf8.RuneCountInString(f.text); n > f.most || !utf8.ValidString(f.text) {
-			return fmt.Errorf("%s must be UTF-8 text of at most %d characters, and has %d", f.name, f.most, n)
-		}
-	}
-	if len(r.Details) > MaxDetails {
-		return fmt.Errorf("details must be at most %d bytes, and are %d", MaxDetails, len(r.Details))
-	}
-	if len(r.Tags) > MaxTags {
-		return fmt.Errorf("at most %d permissions may be asked at once, not %d", MaxTags, len(r.Tags))
-	}
-	return r.validateKind()
-}
-
-func (r Request) validateKind() error {
-	switch r.Kind {
-	case KindPermission:
-		return r.validatePermission()
-	case KindTool:
-		return r.validateTool()
-	case KindPause:
-		if r.Mode != ModeContinue && r.Mode != ModeConfirm {
-			return fmt.Errorf("a pause needs mode continue or confirm, not %q", r.Mode)
-		}
-		if r.Message == "" {
-			return fmt.Errorf("a pause needs a message")
-		}
-		return nil
-	case KindClarification:
-		return r.validateClarification()
-	}
-	return fmt.Errorf("unknown kind %q; use permission, tool, pause or clarification", r.Kind)
-}
-
-func (r Request) validatePermission() error {
-	if len(r.Tags) == 0 {
-		return fmt.Errorf("a permission request names at least one permission, such as @network")
-	}
-	if strings.TrimSpace(r.Reason) == "" {
-		return fmt.Errorf("a permission request needs a reason of 1 to %d characters", MaxReason)
-	}
-	return nil
-}
-
-func (r Request) validateTool() error {
-	if (r.Tool == "") == (len(r.Calls) == 0) {
-		return fmt.Errorf("a tool request names one tool, or the calls of one step")
-	}
-	if len(r.Calls) > MaxCalls {
-		return fmt.Errorf("a step may have at most %d calls, not %d", MaxCalls, len(r.Calls))
-	}
-	for i, c := range r.ToolCalls() {
-		if c.Tool == "" || len(c.Tool) > MaxName || c.N != i+1 {
-			return fmt.Errorf("call %d needs a tool name of at most %d bytes and the number %d", i+1, MaxName, i+1)
-		}
-	}
-	return nil
-}
-
-func (r Request) validateClarification() error {
-	if r.Message == "" {
-		return fmt.Errorf("a clarification needs a message")
-	}
-	if len(r.Choices) < 2 || len(r.Choices) > MaxOptions {
-		return fmt.Errorf("a clarification has 2 to %d options, not %d", MaxOptions, len(r.Choices))
-	}
-	seen := map[string]bool{}
-	for i, c := range r.Choices {
-		if c == "" || seen[c] || utf8.RuneCountInString(c) > MaxOption || !utf8.ValidString(c) {
-			return fmt.Errorf("option %d must be different from the others and have 1 to %d characters", i+1, MaxOption)
-		}
-		seen[c] = true
-	}
-	return nil
-}

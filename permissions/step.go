@@ -14,10 +14,11 @@ var (
 	ErrNotDue   = errors.New("not due yet")            // Expire or Lapse before its time
 	ErrNotAsked = errors.New("not yours to decide")    // the voter is not among the asked
 	ErrNoOption = errors.New("not one of the answers") // the answer or the call is not offered
+	ErrCall     = errors.New("that call is answered")  // of a step whose other calls are still open
 	ErrReally   = errors.New("high risk: needs a second yes")
 	ErrVoted    = errors.New("an allowance can only become a denial")
-	ErrNoUse    = errors.New("not an approval that can be used") // not approved, taken back, or used by another call
-	ErrEvent    = errors.New("no such event")
+	ErrNoUse    = errors.New("not an approval that can be used") // none, taken back, lapsed, or used by another call
+	ErrEvent    = errors.New("no such event")                    // or one without a time
 )
 
 // SettledError says how a request was settled before the refused event came. It matches [ErrSettled].
@@ -45,6 +46,14 @@ func Step(r Request, e Event) (Change, error) {
 }
 
 func step(r Request, e Event) (Change, error) {
+	switch e.(type) {
+	case Cast, Default, Withdraw, Expire, GiveUp, Reroute, Use, Collect, Void, Lapse, Leave, Return:
+	default:
+		return Change{}, ErrEvent
+	}
+	if e.at().IsZero() {
+		return Change{}, ErrEvent
+	}
 	switch e := e.(type) {
 	case Use:
 		return use(r, e)
@@ -54,29 +63,24 @@ func step(r Request, e Event) (Change, error) {
 		return void(r, e)
 	case Lapse:
 		return lapse(r, e)
-	}
-	if r.State != Pending {
-		switch e.(type) {
-		case Leave, Return:
-			return Change{Before: r, After: r}, nil
-		}
-		return Change{}, &SettledError{Request: r}
-	}
-	switch e := e.(type) {
-	case Expire:
-		if e.At.Before(r.Deadline) {
-			return Change{}, ErrNotDue
-		}
-		return expire(r, e), nil
 	case Leave:
 		return present(r, e.At), nil
 	case Return:
 		return present(r, time.Time{}), nil
-	case nil:
-		return Change{}, ErrEvent
 	}
-	if !e.at().Before(r.Deadline) {
+	return decide(r, e)
+}
+
+// decide is what an event does that only a pending request knows, and that its deadline ends.
+func decide(r Request, e Event) (Change, error) {
+	_, expires := e.(Expire)
+	switch over := !e.at().Before(r.Deadline); {
+	case r.State != Pending:
+		return Change{}, &SettledError{Request: r}
+	case over && !expires:
 		return Change{}, ErrLate
+	case !over && expires:
+		return Change{}, ErrNotDue
 	}
 	switch e := e.(type) {
 	case Cast:
@@ -92,7 +96,7 @@ func step(r Request, e Event) (Change, error) {
 	case Reroute:
 		return reroute(r, e), nil
 	}
-	return Change{}, ErrEvent
+	return expire(r, e.at()), nil
 }
 
 // settle ends a request. The caller fills in the answer.
@@ -104,7 +108,9 @@ func settle(r Request, s State, by, via string, at time.Time) Change {
 }
 
 func record(t Type, r Request, actor, via string, at time.Time, detail ...string) Record {
-	rec := Record{Type: t, At: at, Request: r.ID, Actor: actor, Via: via, Detail: map[string]string{"digest": r.Digest.String()}}
+	rec := Record{
+		Type: t, At: at, Request: r.ID, Actor: actor, Via: via, Detail: map[string]string{"digest": r.Digest.String()},
+	}
 	for i := 0; i+1 < len(detail); i += 2 {
 		rec.Detail[detail[i]] = detail[i+1]
 	}
@@ -113,11 +119,11 @@ func record(t Type, r Request, actor, via string, at time.Time, detail ...string
 
 // expire ends a request that nobody answered in time: silence is never consent. A clarification takes its first option,
 // marked as nobody's.
-func expire(r Request, e Expire) Change {
+func expire(r Request, at time.Time) Change {
 	if r.Kind != KindClarification {
-		return settle(r, Expired, "", ViaTimeout, e.At)
+		return settle(r, Expired, "", ViaTimeout, at)
 	}
-	c := settle(r, Answered, "", ViaTimeout, e.At)
+	c := settle(r, Answered, "", ViaTimeout, at)
 	c.After.Answer, c.After.TimedOut = Choose(1), true
 	return c
 }
@@ -134,28 +140,32 @@ func takeDefault(r Request, e Default) (Change, error) {
 	return c, nil
 }
 
-// present notes since when nobody waits; the zero time says that somebody does.
+// present notes since when nobody waits for an answer; the zero time says that somebody does.
 func present(r Request, since time.Time) Change {
 	after := r
-	if r.LeftAt.IsZero() != since.IsZero() {
+	if r.State == Pending && r.LeftAt.IsZero() != since.IsZero() {
 		after.Revision++
 		after.LeftAt = since
 	}
 	return Change{Before: r, After: after}
 }
 
-// reroute replaces the people asked. The votes of those who are no longer asked drop; the request stays pending, since
-// only a vote decides.
+// reroute replaces the people asked. The undecisive votes of those who are no longer asked drop; the request stays
+// pending, since only a vote decides.
 func reroute(r Request, e Reroute) Change {
 	after := r
 	after.Revision++
 	after.Asked = slices.Clone(e.Asked)
-	after.Votes = slices.DeleteFunc(slices.Clone(r.Votes), func(v Vote) bool { return !slices.Contains(e.Asked, v.By) })
+	after.Votes = slices.DeleteFunc(slices.Clone(r.Votes), func(v Vote) bool {
+		return !slices.Contains(e.Asked, v.By) && len(r.open(v)) > 0
+	})
 	return Change{Before: r, After: after, Records: []Record{record(RequestRerouted, r, "", "", e.At)}}
 }
 
+// use hands over an approval. One that was asked with a key, or that reaches wider than once, may be handed over again.
 func use(r Request, e Use) (Change, error) {
-	if r.State != Approved || !r.VoidAt.IsZero() {
+	lapsed := r.Key == "" && !r.LapsedAt.IsZero() // a key finds its answer for as long as the store says
+	if r.State != Approved || !r.VoidAt.IsZero() || lapsed {
 		return Change{}, ErrNoUse
 	}
 	if !r.UsedAt.IsZero() {

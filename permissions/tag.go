@@ -46,7 +46,7 @@ func ParseTag(text string) (Tag, error) {
 	if !found || (verb != verbRead && verb != verbWrite) {
 		return Tag{}, fmt.Errorf("unknown permission %q; did you mean %s?", text, nearestTag(verb))
 	}
-	if err := checkPath(p); err != nil {
+	if err := checkPath(verb, p); err != nil {
 		return Tag{}, fmt.Errorf("permission %q: %w", text, err)
 	}
 	return Tag{verb: verb, path: p}, nil
@@ -67,10 +67,10 @@ func ParseTags(texts []string) ([]Tag, error) {
 	return tags, nil
 }
 
-func checkPath(p string) error {
+func checkPath(verb, p string) error {
 	switch {
 	case p == "":
-		return fmt.Errorf("the path is missing; write it as %s:/absolute/path", verbRead)
+		return fmt.Errorf("the path is missing; write it as %s:/absolute/path", verb)
 	case len(p) > MaxTagPath:
 		return fmt.Errorf("the path is %d bytes long, more than %d", len(p), MaxTagPath)
 	case !utf8.ValidString(p):
@@ -124,6 +124,12 @@ func (t Tag) Covers(u Tag) bool {
 // Touches tells whether t reaches the given clean absolute path, something below it, or a folder it lies in.
 func (t Tag) Touches(p string) bool {
 	return t.path != "" && (within(t.path, p) || within(p, t.path))
+}
+
+// overlaps tells whether holding t and holding u have anything in common: of two paths, one holds the other, and both
+// tags allow at least reading there.
+func (t Tag) overlaps(u Tag) bool {
+	return t == u || (u.path != "" && t.Touches(u.path))
 }
 
 func within(outer, inner string) bool {

@@ -11,8 +11,8 @@ type Waiter struct {
 	id       ID
 	call     string
 	reader   bool
-	ring     chan rung   // holds one: a waiter rings once
-	parked   *time.Timer // guarded by the registry's lock; set while nobody holds the waiter
+	ring     chan rung // holds one: what it was told first counts
+	told     bool      // it has rung, so its request is settled
 }
 
 type rung struct {
@@ -23,19 +23,25 @@ type rung struct {
 // ID is the request waited for.
 func (w *Waiter) ID() ID { return w.id }
 
-// Wait returns the settled request, [ErrElsewhere] when its approval went to another call, or the error of ctx.
+// Wait returns the settled request, [ErrElsewhere] when its approval went to another call, or the error of ctx. It is
+// called again only after the latter.
 func (w *Waiter) Wait(ctx context.Context) (Request, error) {
 	select {
 	case m := <-w.ring: // what has been decided counts, even when ctx is over as well
-		return m.request, m.err
+		return w.tell(m)
 	default:
 	}
 	select {
 	case m := <-w.ring:
-		return m.request, m.err
+		return w.tell(m)
 	case <-ctx.Done():
 		return Request{}, ctx.Err()
 	}
+}
+
+func (w *Waiter) tell(m rung) (Request, error) {
+	w.told = true
+	return m.request, m.err
 }
 
 // Leave ends the waiting. When nobody waits any more for a pending request, its people are told; leaving never cancels.
@@ -44,26 +50,16 @@ func (w *Waiter) Leave(ctx context.Context) {
 	g.mu.Lock()
 	last := g.remove(w)
 	g.mu.Unlock()
-	if last {
-		g.tellLeft(ctx, w.id)
+	if last && !w.told {
+		g.noteAbsence(ctx, w.id)
 	}
 }
 
-// Park keeps the waiter's place for a call that said it will be back within lease; then it leaves.
+// Park keeps the waiter's place for a call that said it will be back within lease; then it leaves. Leases end while
+// [Registry.Run] runs.
 func (w *Waiter) Park(lease time.Duration) {
 	g := w.registry
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	w.parked = time.AfterFunc(lease, w.expire)
-}
-
-// expire is the end of a lease. A Rejoin that came first has taken the timer away, and the place is kept.
-func (w *Waiter) expire() {
-	g := w.registry
-	g.mu.Lock()
-	last := w.parked != nil && g.remove(w)
-	g.mu.Unlock()
-	if last {
-		g.tellLeft(context.Background(), w.id)
-	}
+	g.parked[w] = time.Now().Add(lease)
 }

@@ -1,0 +1,100 @@
+# Everything a person or a machine does with this tree has a target here. `make` alone lists them.
+
+VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+PREFIX    ?= /usr/local
+ARGS      ?=
+FUZZTIME  ?= 30s
+CRASH_POINTS ?= 5000
+LINT       = go tool -modfile=tools/go.mod golangci-lint
+
+export CGO_ENABLED = 1
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: build
+build: need ## build bin/daycared
+	go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o bin/daycared ./cmd/daycared
+
+bin/daycared:
+	@$(MAKE) build
+
+.PHONY: install
+install: | bin/daycared ## install bin/daycared (built if missing) under PREFIX, /usr/local
+	install -d '$(DESTDIR)$(PREFIX)/bin'
+	install -m 0755 bin/daycared '$(DESTDIR)$(PREFIX)/bin/daycared'
+
+.PHONY: demo
+demo: build ## the whole loop in this terminal; ARGS='--answer "allow,deny:keep old/,…"' plays it by itself
+	@bin/daycared demo $(ARGS)
+
+.PHONY: test
+test: need ## run every test
+	go test -timeout 10m ./...
+
+.PHONY: race
+race: need ## run every test with the race detector
+	go test -race -timeout 30m ./...
+
+.PHONY: check
+check: format vet lint tidy generated darwin ## all of the six below: what must be clean before a commit
+
+.PHONY: format
+format: need ## gofmt
+	@files=$$("$$(go env GOROOT)/bin/gofmt" -l .); test -z "$$files" || \
+		{ echo "$$files"; echo 'not formatted: run gofmt -w on the files above' >&2; exit 1; }
+
+.PHONY: vet
+vet: need ## go vet
+	go vet ./...
+	go vet -tags failpoints ./cmd/...
+
+.PHONY: lint
+lint: need ## staticcheck, the import walls and the other linters of .golangci.yml
+	$(LINT) run ./...
+	$(LINT) run --build-tags failpoints ./cmd/...
+
+.PHONY: tidy
+tidy: need ## go.mod and go.sum say what the code needs
+	go mod tidy -diff
+
+.PHONY: generated
+generated: need ## generated files are what go generate writes
+	tools/generated.sh
+
+.PHONY: darwin
+darwin: need ## everything that does not need SQLite compiles for macOS
+	tools/darwin.sh
+
+.PHONY: cover
+cover: need ## coverage by package; fails below 100 % of permissions or 90 % of any other
+	go test -timeout 20m -coverpkg=./... -coverprofile=cover.out ./... >cover.log || { cat cover.log; rm cover.log; exit 1; }
+	@rm cover.log
+	@awk -f tools/cover.awk cover.out
+
+.PHONY: fuzz
+fuzz: need ## every fuzz target for FUZZTIME, 30s
+	tools/fuzz.sh $(FUZZTIME)
+
+.PHONY: soak
+soak: need ## kill the daemon at CRASH_POINTS, 5000, points and count what was lost
+	CRASH_POINTS=$(CRASH_POINTS) go test ./cmd/daycared -run '^TestCrashLoop$$' -count=1 -timeout 24h
+
+.PHONY: bench
+bench: need ## run every benchmark
+	go test -run '^$$' -bench . -benchmem -timeout 60m ./...
+
+.PHONY: clean
+clean: ## remove what was built here
+	rm -rf bin cover.out
+
+.PHONY: need
+need:
+	@command -v go >/dev/null || { echo 'go is missing: install Go 1.26 or newer, https://go.dev/dl' >&2; exit 1; }
+	@command -v "$$(go env CC | cut -d ' ' -f 1)" >/dev/null || \
+		{ echo 'a C compiler is missing (SQLite needs it): apt-get install gcc libc6-dev, or set CC' >&2; exit 1; }

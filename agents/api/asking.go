@@ -1,0 +1,100 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
+)
+
+const (
+	// firstWait is doubled from call to call, so that what happens soon is told soon and a long wait costs little.
+	firstWait = time.Second
+	// patience is how long a lost connection is tried when the request's deadline was never told.
+	patience = 15 * time.Minute
+)
+
+// asking is one question on its way: the calls that make it look like one.
+type asking struct {
+	client *Client
+	body   wire.Ask
+	header http.Header
+	until  time.Time // after this a lost connection is given up
+	tries  *backoff.ExponentialBackOff
+
+	row  wire.Request // as last told; its ID is empty before
+	met  bool         // the daemon was there
+	lost bool         // since the row was last told
+}
+
+func newAsking(c *Client, q permissions.Request) *asking {
+	longest := patience
+	if q.Patience > 0 {
+		longest = q.Patience
+	}
+	return &asking{
+		client: c, body: wire.AskOf(q), header: http.Header{headerCall: {rand.Text()}},
+		until: time.Now().Add(longest), tries: wire.NewTries(),
+	}
+}
+
+// run asks until the request is settled. The first call does not wait, so that the id is known from the start.
+func (a *asking) run(ctx context.Context) error {
+	for wait := time.Duration(0); ; {
+		began := time.Now()
+		err := a.post(ctx, wait)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil && a.row.State != permissions.Pending:
+			return nil
+		case err == nil && time.Since(began) >= wait/2:
+			a.tries.Reset()
+			wait = min(max(firstWait, 2*wait), wire.MaxWait)
+			continue
+		case err == nil: // answered early: the daemon is about to stop
+		case !a.met || !wire.Gone(err):
+			return err
+		case !time.Now().Before(a.until):
+			return fmt.Errorf("%w, and the time to wait for it is over: %w", ErrUnreachable, err)
+		default:
+			a.lost, wait = true, 0
+		}
+		if err := wire.Pause(ctx, a.tries.NextBackOff()); err != nil {
+			return err
+		}
+	}
+}
+
+// post makes one call and tells what is new.
+func (a *asking) post(ctx context.Context, wait time.Duration) error {
+	a.body.Wait = wait.String()
+	if a.row.ID != "" {
+		a.header.Set(headerRequest, string(a.row.ID))
+	}
+	var row wire.Request
+	err := a.client.wire.Call(ctx, http.MethodPost, "/v1/requests", a.header, a.body, wait, &row)
+	a.met = a.met || !errors.Is(err, ErrUnreachable)
+	if err != nil {
+		return err
+	}
+	if _, err := row.Standing(); err != nil {
+		return err
+	}
+	news := a.lost || row.ID != a.row.ID || len(row.Delivered) > len(a.row.Delivered)
+	a.row, a.lost = row, false
+	if deadline := row.Until(); !deadline.IsZero() {
+		a.until = deadline
+	}
+	if news && a.client.Progress != nil {
+		a.client.Progress(row)
+	}
+	return nil
+}

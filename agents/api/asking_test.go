@@ -1,0 +1,224 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/agents/api"
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/permissions"
+)
+
+type outcome struct {
+	r   permissions.Request
+	err error
+}
+
+// background asks in a goroutine of its own; told receives the progress.
+func background(ctx context.Context, c *api.Client, q permissions.Request) (told chan wire.Request, done chan outcome) {
+	told, done = make(chan wire.Request, 100), make(chan outcome, 1)
+	c.Progress = func(w wire.Request) { told <- w }
+	go func() {
+		r, err := c.Ask(ctx, permissions.Caller{}, q)
+		done <- outcome{r, err}
+	}()
+	return told, done
+}
+
+func TestAskWaitsForTheAnswer(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	var mu sync.Mutex
+	calls := map[string]bool{}
+	desk.Asks = func(c permissions.Caller, q permissions.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		calls[q.Call] = true
+		if c != permissions.CallerUID(os.Getuid()) {
+			t.Errorf("asked by %+v", c)
+		}
+	}
+	serve(t, socket, desk)
+	told, done := background(t.Context(), newClient(t, socket), wiretest.Question("docs"))
+	w := <-told
+	desk.Delivered(w.ID)
+	if shown := <-told; len(shown.Delivered) != 1 || shown.ID != w.ID {
+		t.Errorf("shown: %+v", shown)
+	}
+	decide(t, desk, w.ID, permissions.Allow(permissions.Once))
+	got := <-done
+	if got.err != nil || got.r.State != permissions.Approved || got.r.ID != w.ID {
+		t.Errorf("%v, %v", got.r.State, got.err)
+	}
+	if text := permissions.Result(got.r).Text; text != "Permission granted for network access." {
+		t.Errorf("result %q", text)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(calls) != 1 || calls[""] {
+		t.Errorf("one question had the calls %v", calls)
+	}
+}
+
+func TestARefusalEndsAsking(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	serve(t, socket, desk)
+	_, err := newClient(t, socket).Ask(t.Context(), permissions.Caller{}, permissions.Request{Kind: "wish"})
+	var refusal *permissions.Refusal
+	if !errors.As(err, &refusal) || refusal.Code != permissions.CodeInvalid {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestNoDaemonIsToldAtOnce(t *testing.T) {
+	began := time.Now()
+	_, err := newClient(t, wiretest.Socket(t)).Ask(t.Context(), permissions.Caller{}, wiretest.Question("x"))
+	if !errors.Is(err, api.ErrUnreachable) || time.Since(began) > time.Second {
+		t.Errorf("%v after %s", err, time.Since(began))
+	}
+}
+
+func TestLeavingIsNotCancelling(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	serve(t, socket, desk)
+	ctx, cancel := context.WithCancel(t.Context())
+	c := newClient(t, socket)
+	told, done := background(ctx, c, wiretest.Question("x"))
+	w := <-told
+	eventually(t, "somebody waits", func() bool { return desk.Registry.Waiting(w.ID) == 1 })
+	cancel()
+	got := <-done
+	if !errors.Is(got.err, context.Canceled) || got.r.ID != w.ID || got.r.State != permissions.Pending {
+		t.Errorf("left with %v, %v", got.r.State, got.err)
+	}
+	eventually(t, "nobody waits", func() bool { return desk.Registry.Waiting(w.ID) == 0 })
+	if s, err := c.Get(t.Context(), w.ID, 0); err != nil || s.Request.State != permissions.Pending {
+		t.Errorf("the request is %v, %v", s.Request.State, err)
+	}
+}
+
+func TestARestartIsSurvived(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	stop := serve(t, socket, desk)
+	told, done := background(t.Context(), newClient(t, socket), wiretest.Question("x"))
+	w := <-told
+	eventually(t, "somebody waits", func() bool { return desk.Registry.Waiting(w.ID) == 1 })
+	if took := stop(); took > time.Second {
+		t.Errorf("stopping in the middle of a long poll took %s", took)
+	}
+	serve(t, socket, desk)
+	if again := <-told; again.ID != w.ID {
+		t.Errorf("after the restart it is %s, before %s", again.ID, w.ID)
+	}
+	decide(t, desk, w.ID, permissions.Deny)
+	if got := <-done; got.err != nil || got.r.State != permissions.Denied || got.r.ID != w.ID {
+		t.Errorf("%v, %v", got.r.State, got.err)
+	}
+}
+
+func TestWhatWasDecidedDuringARestartIsTold(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	stop := serve(t, socket, desk)
+	told, done := background(t.Context(), newClient(t, socket), wiretest.Question("x"))
+	w := <-told
+	stop()
+	decide(t, desk, w.ID, permissions.Allow(permissions.Once))
+	serve(t, socket, desk)
+	if got := <-done; got.err != nil || got.r.State != permissions.Approved || got.r.ID != w.ID {
+		t.Errorf("%v, %v", got.r.State, got.err)
+	}
+}
+
+func TestAfterTheDeadlineALostDaemonIsUnreachable(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	stop := serve(t, socket, desk)
+	q := wiretest.Question("x")
+	q.Patience = 1500 * time.Millisecond
+	told, done := background(t.Context(), newClient(t, socket), q)
+	w := <-told
+	stop()
+	got := <-done
+	if !errors.Is(got.err, api.ErrUnreachable) || got.r.ID != w.ID || got.r.State != permissions.Pending {
+		t.Errorf("%v, %v", got.r.State, got.err)
+	}
+	if now := time.Now(); now.Before(w.Until()) {
+		t.Errorf("given up %s early", w.Until().Sub(now))
+	}
+}
+
+func TestLeavingWhileTheDaemonIsAway(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	stop := serve(t, socket, desk)
+	ctx, cancel := context.WithCancel(t.Context())
+	told, done := background(ctx, newClient(t, socket), wiretest.Question("x"))
+	<-told
+	stop()
+	cancel()
+	if got := <-done; !errors.Is(got.err, context.Canceled) {
+		t.Errorf("%v", got.err)
+	}
+}
+
+// A daemon that dies between taking a question and answering has perhaps stored it: the question is put again.
+func TestALostFirstAnswerIsAskedForAgain(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	l, err := wire.Listen(socket, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, done := background(t.Context(), newClient(t, socket), wiretest.Question("x"))
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	desk.Asks = func(_ permissions.Caller, q permissions.Request) {
+		if q.ID != "" {
+			return
+		}
+		go func() {
+			eventually(t, "opened", func() bool { return len(desk.PendingIDs()) == 1 })
+			decide(t, desk, desk.PendingIDs()[0], permissions.Allow(permissions.Once))
+		}()
+	}
+	if err := errors.Join(l.Close(), c.(*net.UnixConn).Close()); err != nil {
+		t.Fatal(err)
+	}
+	serve(t, socket, desk)
+	if got := <-done; got.err != nil || got.r.State != permissions.Approved {
+		t.Errorf("%v, %v", got.r.State, got.err)
+	}
+}
+
+// An approval for once goes to one call; the other's question is a new request, which its caller follows.
+func TestACallThatIsAskedAnewIsFollowed(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	serve(t, socket, desk)
+	q := wiretest.Question("both")
+	first, firstDone := background(t.Context(), newClient(t, socket), q)
+	w := <-first
+	second, secondDone := background(t.Context(), newClient(t, socket), q)
+	if joined := <-second; joined.ID != w.ID {
+		t.Fatalf("the second did not join: %s, %s", joined.ID, w.ID)
+	}
+	eventually(t, "both wait", func() bool { return desk.Registry.Waiting(w.ID) == 2 })
+	decide(t, desk, w.ID, permissions.Allow(permissions.Once))
+	if got := <-firstDone; got.err != nil || got.r.ID != w.ID {
+		t.Errorf("the first: %v, %v", got.r.ID, got.err)
+	}
+	anew := <-second
+	if anew.ID == w.ID {
+		t.Fatal("the second was not asked anew")
+	}
+	decide(t, desk, anew.ID, permissions.Deny)
+	if got := <-secondDone; got.err != nil || got.r.ID != anew.ID || got.r.State != permissions.Denied {
+		t.Errorf("the second: %v %v, %v", got.r.ID, got.r.State, got.err)
+	}
+}

@@ -1,0 +1,79 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
+)
+
+// ErrUnreachable is matched by errors that mean there is no daemon to ask, or none any more.
+var ErrUnreachable = wire.ErrUnreachable
+
+// Client asks over agent.sock, as the account that this process runs as. It is safe for concurrent use; end it with
+// [Client.Close].
+type Client struct {
+	// Progress, if set before the first question, is told each request when it has been created, when it has been shown
+	// somewhere, and when a lost connection is back.
+	Progress func(wire.Request)
+
+	wire *wire.Client
+}
+
+var _ agents.Asker = (*Client)(nil)
+
+// NewClient makes a client of the daemon that serves the socket at that path. It does not connect yet.
+func NewClient(socket string) *Client { return &Client{wire: wire.NewClient(socket)} }
+
+// Close lets go of idle connections.
+func (c *Client) Close() { c.wire.Close() }
+
+// Ask is [agents.Asker]. The caller is not read: the socket proves it. Without a connection it fails at once with
+// [ErrUnreachable]; a connection lost later is tried again until the request's deadline.
+func (c *Client) Ask(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.Request, error) {
+	s, err := c.Put(ctx, q)
+	return s.Request, err
+}
+
+// Put is [Client.Ask] that also tells where the request was shown.
+func (c *Client) Put(ctx context.Context, q permissions.Request) (permissions.Standing, error) {
+	a := newAsking(c, q)
+	err := a.run(ctx)
+	if a.row.ID == "" {
+		return permissions.Standing{}, err
+	}
+	s, unread := a.row.Standing()
+	if err == nil {
+		err = unread
+	}
+	return s, err
+}
+
+// Get reads a request of this account's, waiting at most wait for it to be settled.
+func (c *Client) Get(ctx context.Context, id permissions.ID, wait time.Duration) (permissions.Standing, error) {
+	path := "/v1/requests/" + url.PathEscape(string(id)) + "?wait=" + wait.String()
+	var w wire.Request
+	if err := c.wire.Call(ctx, http.MethodGet, path, nil, nil, wait, &w); err != nil {
+		return permissions.Standing{}, err
+	}
+	return w.Standing()
+}
+
+// Cancel withdraws a pending request of this account's.
+func (c *Client) Cancel(ctx context.Context, id permissions.ID) (permissions.Standing, error) {
+	path := "/v1/requests/" + url.PathEscape(string(id)) + "/cancel"
+	var w wire.Request
+	if err := c.wire.Call(ctx, http.MethodPost, path, nil, nil, 0, &w); err != nil {
+		return permissions.Standing{}, err
+	}
+	return w.Standing()
+}
+
+// Ready is nil while requests can be stored and answered.
+func (c *Client) Ready(ctx context.Context) error {
+	return c.wire.Call(ctx, http.MethodGet, "/readyz", nil, nil, 0, nil)
+}

@@ -1,0 +1,56 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net"
+
+	"github.com/daycared/daycared/internal/wire"
+)
+
+// Options are what a [Server] needs.
+type Options struct {
+	Desk   Desk
+	Socket string // path of agent.sock
+	Group  string // whose members may ask as well; empty: this account and root only
+	// Connections is how many connections one account may have at a time; 0 for the default of 1024.
+	Connections int
+	Log         *slog.Logger
+}
+
+// Server is the agents' door.
+type Server struct {
+	options  Options
+	listener net.Listener
+}
+
+// New makes a server. It does nothing yet.
+func New(o Options) *Server { return &Server{options: o} }
+
+// Listen opens the socket, so that what is wrong with it is known before anything else is started. Callers wait in the
+// socket's queue until [Server.Run].
+func (s *Server) Listen() error {
+	l, err := wire.Listen(s.options.Socket, s.options.Group)
+	if err != nil {
+		return err
+	}
+	s.listener = l
+	return nil
+}
+
+// Run serves until ctx ends, after [Server.Listen] if that was not called. At the end every waiting call is answered
+// with its request as it stands, within a second.
+func (s *Server) Run(ctx context.Context) error {
+	if s.listener == nil {
+		if err := s.Listen(); err != nil {
+			return err
+		}
+	}
+	door := wire.NewDoor("daycared for agents", s.options.Desk.Ready, s.options.Log)
+	(&routes{desk: s.options.Desk, door: door}).register()
+	h, err := door.Handler()
+	if err != nil {
+		return err
+	}
+	return wire.Serve(ctx, s.listener, h, s.options.Connections, s.options.Log)
+}

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daycared/daycared/agents/api"
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
+)
+
+// question is what the commands that ask have in common.
+type question struct {
+	request permissions.Request
+	details string // a file, or - for standard input
+	scope   string
+	timeout time.Duration
+	asJSON  bool
+}
+
+func (q *question) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&q.details, "details", "", "file that the person is shown whole (- for standard input)")
+	f.DurationVar(&q.timeout, "timeout", 0, "how long to wait, such as 90s or 15m (default: the daemon's)")
+	f.StringVar(&q.request.Key, "key", "", "name of this question: asking again with it finds the same request and its answer")
+	f.StringVar(&q.request.Agent, "agent", "", "name to show; people see it as a claim")
+	f.StringVar(&q.request.Session, "session", "", "session that the answer may hold for")
+	f.BoolVar(&q.asJSON, "json", false, "print one JSON object instead of the sentence")
+}
+
+func (c *CLI) askCommand() *cobra.Command {
+	q := &question{request: permissions.Request{Kind: permissions.KindPermission}}
+	cmd := &cobra.Command{
+		Use:   "ask TAG… --reason TEXT",
+		Short: "Ask for permissions and wait for the answer",
+		Long: "Ask for permissions and wait for the answer: @network, @workspace, @events, @read:/path, @write:/path.\n" +
+			"Exit code: 0 granted, 3 denied, 4 nobody in time, 5 cancelled, 6 nobody could be reached, 7 no daemon, 2 wrong usage.",
+		Args: arguments(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if q.request.Tags, err = permissions.ParseTags(args); err != nil {
+				return usage("%s", err)
+			}
+			if q.scope != "" {
+				if q.request.Widest, err = permissions.ParseScope(q.scope); err != nil {
+					return usage("%s", err)
+				}
+			}
+			return c.ask(cmd.Context(), q)
+		},
+	}
+	q.flags(cmd)
+	cmd.Flags().StringVar(&q.request.Reason, "reason", "", "why, in a sentence that the person reads")
+	cmd.Flags().StringVar(&q.scope, "scope", "", "the widest scope to offer: once, session, 15m, always (default: every configured one)")
+	return cmd
+}
+
+func (c *CLI) confirmCommand() *cobra.Command {
+	q := &question{request: permissions.Request{Kind: permissions.KindPause, Mode: permissions.ModeConfirm}}
+	cmd := &cobra.Command{
+		Use:   "confirm QUESTION",
+		Short: "Ask a yes-or-no question; it never answers itself",
+		Args:  arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q.request.Message = args[0]
+			return c.ask(cmd.Context(), q)
+		},
+	}
+	q.flags(cmd)
+	return cmd
+}
+
+func (c *CLI) chooseCommand() *cobra.Command {
+	q := &question{request: permissions.Request{Kind: permissions.KindClarification}}
+	cmd := &cobra.Command{
+		Use:   "choose QUESTION --option A --option B",
+		Short: "Let a person choose; prints the option",
+		Args:  arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q.request.Message = args[0]
+			return c.ask(cmd.Context(), q)
+		},
+	}
+	q.flags(cmd)
+	cmd.Flags().StringArrayVar(&q.request.Choices, "option", nil, "one option; give it at least twice")
+	return cmd
+}
+
+// ask puts the question, waits, and prints the outcome. Ctrl-C cancels; SIGTERM leaves the request standing.
+func (c *CLI) ask(ctx context.Context, q *question) error {
+	if err := c.complete(q); err != nil {
+		return err
+	}
+	client, err := c.agentClient()
+	if err != nil {
+		return err
+	}
+	progress := &progress{out: c.Err}
+	client.Progress = progress.tell
+	waiting, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, syscall.SIGTERM)
+	defer signal.Stop(term)
+	interrupted := context.AfterFunc(ctx, stop)
+	defer interrupted()
+
+	defer client.Close()
+	r, err := client.Put(waiting, q.request)
+	if waiting.Err() != nil && errors.Is(err, context.Canceled) {
+		select {
+		case <-term:
+			return c.left(q, r.Request.ID)
+		default:
+		}
+		r, err = c.cancelOwn(ctx, client, r)
+	}
+	if err != nil {
+		return err
+	}
+	return c.outcome(q, r)
+}
+
+// complete fills in where this process runs and what the files hold.
+func (c *CLI) complete(q *question) (err error) {
+	r := &q.request
+	r.Claimed = r.Agent != ""
+	if r.Cwd, err = os.Getwd(); err != nil {
+		return fmt.Errorf("find the working directory: %w", err)
+	}
+	r.Host, _ = os.Hostname() // a host without a name is not told
+	if q.timeout != 0 && q.timeout < time.Second {
+		return usage("--timeout %s is too short; it is at least 1s", q.timeout)
+	}
+	r.Patience = q.timeout
+	if q.details != "" {
+		text, err := c.read(q.details)
+		if err != nil {
+			return usage("read --details: %s", err)
+		}
+		r.Details = text
+	}
+	if err := r.Validate(); err != nil {
+		return usage("%s", err)
+	}
+	return nil
+}
+
+func (c *CLI) read(file string) (string, error) {
+	in := io.Reader(c.In)
+	if file != "-" {
+		f, err := os.Open(file) //nolint:gosec // the file that the user named
+		if err != nil {
+			return "", err
+		}
+		defer f.Close()
+		in = f
+	}
+	text, err := io.ReadAll(io.LimitReader(in, permissions.MaxDetails+1))
+	return string(text), err
+}
+
+// cancelOwn withdraws the request after Ctrl-C. When a person was faster, their answer stands.
+func (c *CLI) cancelOwn(ctx context.Context, client *api.Client, r permissions.Standing) (permissions.Standing, error) {
+	id := r.Request.ID
+	if id == "" {
+		return r, exitCode(permissions.ExitCancelled)
+	}
+	work, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer done()
+	cancelled, err := client.Cancel(work, id)
+	var refusal *permissions.Refusal
+	if errors.As(err, &refusal) && refusal.Code == permissions.CodeSettled {
+		return client.Get(work, id, 0)
+	}
+	if err != nil {
+		c.say("the request could not be cancelled: %s", err)
+		return r, exitCode(permissions.ExitCancelled)
+	}
+	return cancelled, nil
+}
+
+// left tells how to come back to a request that SIGTERM left standing.
+func (c *CLI) left(q *question, id permissions.ID) error {
+	switch {
+	case id == "":
+		c.say("ended before the question was asked")
+	case q.request.Key != "":
+		c.say("the request %s stands; ask again with --key %s to join it", id, q.request.Key)
+	default:
+		c.say("the request %s stands, and nobody waits for its answer; cancel it with: daycared cancel %s", id, id)
+	}
+	return exitCode(permissions.ExitOther)
+}
+
+// outcome prints the sentence, or the JSON object, and gives the exit code.
+func (c *CLI) outcome(q *question, s permissions.Standing) error {
+	result := permissions.Result(s.Request)
+	if q.asJSON {
+		if err := c.json(wire.From(s, false)); err != nil {
+			return fmt.Errorf("print the request: %w", err)
+		}
+	} else {
+		fmt.Fprintln(c.Out, result.Text)
+	}
+	if result.Exit != permissions.ExitYes {
+		return exitCode(result.Exit)
+	}
+	return nil
+}
+
+// progress tells people, on stderr, what happens to their question.
+type progress struct {
+	out       io.Writer
+	told      permissions.ID
+	delivered int
+}
+
+func (p *progress) tell(r wire.Request) {
+	if r.State != permissions.Pending || (p.told == r.ID && len(r.Delivered) == p.delivered) {
+		return
+	}
+	p.told, p.delivered = r.ID, len(r.Delivered)
+	line := []string{"asked " + strings.Join(r.Asked, ", ")}
+	for _, d := range r.Delivered {
+		line = append(line, fmt.Sprintf("delivered %s (%s)", d.At.Local().Format("15:04:05"), d.Via))
+	}
+	line = append(line, "until "+r.Deadline.Local().Format("15:04"))
+	fmt.Fprintln(p.out, strings.Join(line, " · "))
+}

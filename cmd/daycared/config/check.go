@@ -1,0 +1,204 @@
+package config
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// walk takes the values out of a document, holding it strictly against the keys.
+type walk struct{ *report }
+
+// section takes the values of a mapping, by name. Nothing at all below a key is an empty mapping.
+func (w walk) section(n *yaml.Node, s *section, path string) map[string]any {
+	values := map[string]any{}
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
+		return values
+	}
+	if n.Kind != yaml.MappingNode {
+		w.line(n.Line, path, "%s is %s, where keys belong; write them as in %s: …",
+			cmp.Or(s.path, "the file"), shape(n), s.keys[0].name)
+		return values
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name, value := n.Content[i], n.Content[i+1]
+		k, ok := w.name(name, s, path)
+		if !ok {
+			continue
+		}
+		at := join(path, k.name)
+		if first, again := w.lines[at]; again {
+			w.line(name.Line, at, "%s is here a second time, after line %d; write it once", k.path, first)
+			continue
+		}
+		w.lines[at] = name.Line
+		if v, ok := w.value(value, k, at); ok {
+			values[k.name] = v
+		}
+	}
+	return values
+}
+
+// name is the key that a node names.
+func (w walk) name(n *yaml.Node, s *section, path string) (key, bool) {
+	if n.Kind != yaml.ScalarNode {
+		w.literal(n, path)
+		w.line(n.Line, path, "%s stands where the name of a key belongs; there are %s",
+			shape(n), strings.Join(s.names(), ", "))
+		return key{}, false
+	}
+	if !w.literal(n, path) {
+		return key{}, false
+	}
+	if k, ok := s.find(n.Value); ok {
+		return k, true
+	}
+	full := join(s.path, n.Value)
+	for _, l := range s.later {
+		if l == n.Value {
+			w.line(n.Line, join(path, l), "this version does not have %s yet; leave it out", full)
+			return key{}, false
+		}
+	}
+	if k, ok := s.find(strings.ToLower(n.Value)); ok {
+		w.line(n.Line, join(path, k.name), "keys are written in lower case, not as %s; write %s", quote(n.Value), k.name)
+		return key{}, false
+	}
+	w.line(n.Line, path, "unknown key %s; %s", quote(full), suggest(n.Value, s.names(), s.later...))
+	return key{}, false
+}
+
+// value is what a key is given: a map of a section, a []any of a list, or the parsed value.
+func (w walk) value(n *yaml.Node, k key, path string) (any, bool) {
+	switch {
+	case !w.literal(n, path):
+		return nil, false
+	case k.list:
+		return w.list(n, k, path)
+	case k.inner != nil:
+		return w.section(n, k.inner, path), true
+	}
+	return w.plain(n, k, path)
+}
+
+// list takes the items of a list. Of a list of sections every item is kept, right or wrong, so that the numbers stand.
+func (w walk) list(n *yaml.Node, k key, path string) (any, bool) {
+	if n.Kind != yaml.SequenceNode {
+		w.line(n.Line, path, "%s is a list, not %s; write %s", k.path, shape(n), k.asList(n))
+		return nil, false
+	}
+	items := []any{}
+	for i, item := range n.Content {
+		at := join(path, strconv.Itoa(i))
+		w.lines[at] = item.Line
+		ok := w.literal(item, at)
+		if k.inner != nil {
+			values := map[string]any{}
+			if ok {
+				values = w.section(item, k.inner, at)
+			}
+			items = append(items, values)
+		} else if v, right := w.plain(item, k, at); ok && right {
+			items = append(items, v)
+		}
+	}
+	return items, true
+}
+
+// plain is the value of a scalar.
+func (w walk) plain(n *yaml.Node, k key, path string) (any, bool) {
+	if n.Kind == yaml.AliasNode {
+		return nil, false // reported already
+	}
+	tag := n.ShortTag()
+	quoted := n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
+	switch {
+	case n.Kind != yaml.ScalarNode:
+		w.line(n.Line, path, "%s is %s, not %s; write one value", k.path, k.leaf.is, shape(n))
+		return nil, false
+	case tag == "!!null":
+		w.line(n.Line, path, "%s has no value; write %s, or leave the line out", k.path, k.leaf.is)
+		return nil, false
+	}
+	v, err := k.leaf.parse(n.Value)
+	switch {
+	case k.leaf.written == asText && tag != "!!str":
+		meant := n.Value
+		if k.leaf.mend != nil {
+			meant = k.leaf.mend(meant)
+		}
+		w.line(n.Line, path, "%s: YAML reads %s as %s; write it in quotes: %s",
+			k.path, n.Value, shape(n), k.example(strconv.Quote(meant)))
+		return nil, false
+	case err != nil:
+		w.line(n.Line, path, "%s: %v", k.path, err)
+		return nil, false
+	case k.leaf.written == asLiteral && quoted:
+		w.line(n.Line, path, "%s is %s, not text; write it without quotes: %s", k.path, k.leaf.is, k.example(n.Value))
+		return nil, false
+	}
+	return v, true
+}
+
+// example is how a value of k is written.
+func (k key) example(value string) string {
+	if k.list {
+		return value
+	}
+	return k.name + ": " + value
+}
+
+// literal refuses what YAML has and a configuration does not need: anchors, aliases, merged keys and explicit types.
+func (w walk) literal(n *yaml.Node, path string) bool {
+	switch {
+	case n.Kind == yaml.AliasNode:
+		w.line(n.Line, path, "*%s repeats what &%[1]s marked, which is not done here; write it out, or in quotes", n.Value)
+	case n.Anchor != "":
+		w.line(n.Line, path, "&%s marks this for repetition, which is not done here; write it without", n.Anchor)
+	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!merge":
+		w.line(n.Line, path, "<< merges keys from elsewhere, which is not done here; write them out")
+	case n.Style&yaml.TaggedStyle != 0:
+		w.line(n.Line, path, "%s gives a type, which is not done here; write the value without", n.Tag)
+	default:
+		return true
+	}
+	return false
+}
+
+// asList is how a list of k is written, for what was written instead.
+func (k key) asList(n *yaml.Node) string {
+	switch {
+	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null":
+		return k.name + ": [] for none, or leave the line out"
+	case k.inner != nil:
+		return "a dash before each item, as in - " + k.inner.keys[0].name + ": …"
+	case n.Kind == yaml.ScalarNode:
+		return k.name + ": [" + scalar(n.Value) + "]"
+	}
+	return k.name + ": [one, another]"
+}
+
+// shape is what a node is, in words.
+func shape(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a section of keys"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.AliasNode:
+		return "an alias"
+	}
+	switch n.ShortTag() {
+	case "!!int", "!!float":
+		return "a number"
+	case "!!bool":
+		return "true or false"
+	case "!!timestamp":
+		return "a date"
+	case "!!null":
+		return "nothing"
+	}
+	return "text"
+}

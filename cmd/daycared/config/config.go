@@ -1,0 +1,138 @@
+package config
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// Config is the whole configuration, checked. A field's yaml tag is its key and its `is` tag says what sort of value it
+// takes, where the type does not say it already (see leaves in values.go). It is not changed after [Load].
+type Config struct {
+	People     []Person   `yaml:"people"`
+	Routes     []Route    `yaml:"routes"`
+	Approvals  Approvals  `yaml:"approvals"`
+	Tools      Tools      `yaml:"tools"`
+	HighRisk   HighRisk   `yaml:"high_risk"`
+	Connectors Connectors `yaml:"connectors"`
+	API        API        `yaml:"api"`
+	Limits     Limits     `yaml:"limits"`
+	DataDir    string     `yaml:"data_dir" is:"path"` // empty: see [Config.Paths]
+	Log        Log        `yaml:"log"`
+
+	// File is the file that was read, as it was named; empty when there was none.
+	File string
+	// Warnings are whole sentences about what is allowed but hardly meant, each with its place.
+	Warnings []string
+
+	origins map[string]string // where each value in force came from, by the path of its key
+}
+
+// Person is somebody who may decide.
+type Person struct {
+	Name     string         `yaml:"name" is:"name"`
+	User     string         `yaml:"user" is:"account"`      // OS account, by name; empty without one
+	Telegram int64          `yaml:"telegram" is:"telegram"` // 0 without one
+	WhatsApp string         `yaml:"whatsapp" is:"e164"`     // E.164; empty without one
+	Location *time.Location `yaml:"timezone"`               // the machine's own zone where none is given
+}
+
+// Route says who is asked. An empty list matches everything.
+type Route struct {
+	Agents  []string           `yaml:"agents" is:"glob"`
+	Tags    []permissions.Tag  `yaml:"tags"`
+	Tools   []string           `yaml:"tools" is:"glob"`
+	Kinds   []permissions.Kind `yaml:"kinds"`
+	Ask     []string           `yaml:"ask" is:"name"`
+	Quorum  int                `yaml:"quorum"`  // 1 where the file says nothing
+	Timeout time.Duration      `yaml:"timeout"` // 0: the default of [Approvals]
+}
+
+// Approvals are the times that requests have, and the scopes on offer.
+type Approvals struct {
+	Timeout              time.Duration       `yaml:"timeout"`
+	MaxTimeout           time.Duration       `yaml:"max_timeout"`
+	ClarificationTimeout time.Duration       `yaml:"clarification_timeout"`
+	DeliverWithin        time.Duration       `yaml:"deliver_within"`
+	RedeemWindow         time.Duration       `yaml:"redeem_window"`
+	Scopes               []permissions.Scope `yaml:"scopes"`
+}
+
+// Tools says which tools run, ask or never run, as globs over their names.
+type Tools struct {
+	Auto      []string `yaml:"auto" is:"glob"`
+	Gated     []string `yaml:"gated" is:"glob"`
+	Forbidden []string `yaml:"forbidden" is:"glob"`
+}
+
+// HighRisk is what asks twice.
+type HighRisk struct {
+	Tools []string          `yaml:"tools" is:"glob"`
+	Tags  []permissions.Tag `yaml:"tags"`
+}
+
+// Connectors are the ways to people.
+type Connectors struct {
+	Terminal Terminal `yaml:"terminal"`
+}
+
+// Terminal is the daemon's own console.
+type Terminal struct {
+	Enabled bool `yaml:"enabled"`
+}
+
+// API is the two sockets and who may come to them.
+type API struct {
+	AgentSocket    string `yaml:"agent_socket" is:"socket"` // empty: see [Config.Paths]
+	AdminSocket    string `yaml:"admin_socket" is:"socket"` // empty: see [Config.Paths]
+	AgentGroup     string `yaml:"agent_group" is:"account"`
+	AdminGroup     string `yaml:"admin_group" is:"account"`
+	AllowSameUser  bool   `yaml:"allow_same_user"`
+	AdminReachable bool   `yaml:"admin_reachable"`
+}
+
+// Limits bound what callers may have waiting.
+type Limits struct {
+	PendingPerCaller int `yaml:"pending_per_caller"`
+	PromptsPerMinute int `yaml:"prompts_per_minute"`
+	PendingTotal     int `yaml:"pending_total"`
+}
+
+// Log is how the daemon keeps its log.
+type Log struct {
+	Level  slog.Level `yaml:"level"`
+	Format string     `yaml:"format" is:"format"` // text or json
+}
+
+// later are the keys that the format has and this version has no room for yet.
+var later = []string{
+	"people.quiet", "people.via", "people.phone_after",
+	"routes.escalate", "routes.chat", "routes.thread",
+	"approvals.remind",
+	"connectors.telegram", "connectors.whatsapp", "connectors.editor",
+	"api.listen", "api.tls_cert_file", "api.tls_key_file", "api.behind_proxy", "api.allow_anonymous",
+	"agents", "fetch", "keep", "sandbox", "database",
+}
+
+// Default is the configuration of an empty file and an empty environment.
+func Default() *Config {
+	return &Config{
+		Approvals: Approvals{
+			Timeout: 15 * time.Minute, MaxTimeout: 60 * time.Minute, ClarificationTimeout: 5 * time.Minute,
+			DeliverWithin: 2 * time.Minute, RedeemWindow: 10 * time.Minute,
+			Scopes: []permissions.Scope{
+				permissions.Once, permissions.SessionTool, permissions.Session, permissions.For(15 * time.Minute),
+			},
+		},
+		Tools: Tools{
+			Auto:      []string{"read_file", "list_files", "search_files"},
+			Gated:     []string{"write_file", "edit_file", "run_command", "fetch_url"},
+			Forbidden: []string{"delete_repository"},
+		},
+		HighRisk:   HighRisk{Tools: []string{"run_command"}},
+		Connectors: Connectors{Terminal: Terminal{Enabled: true}},
+		Limits:     Limits{PendingPerCaller: 20, PromptsPerMinute: 30, PendingTotal: 100000},
+		Log:        Log{Level: slog.LevelInfo, Format: "text"},
+	}
+}

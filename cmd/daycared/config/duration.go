@@ -1,0 +1,68 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// minDuration and maxDuration bound every duration: no time here means anything below a second, and a year is forever.
+const (
+	minDuration = time.Second
+	maxDuration = 365 * 24 * time.Hour
+)
+
+// parseDuration reads a duration with its units, as in 15m or 1h30m.
+func parseDuration(s string) (any, error) {
+	d, err := time.ParseDuration(s)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s is not a duration; write %s", quote(s), mendDuration(s))
+	case d < minDuration:
+		return nil, fmt.Errorf("%s is too short; write 1s or more", quote(s))
+	case d > maxDuration:
+		return nil, fmt.Errorf("%s is too long; write 8760h or less", quote(s))
+	}
+	return d, nil
+}
+
+// inWords is a duration as people write it: a number and a unit, with space between and the unit spelt out.
+var inWords = regexp.MustCompile(`^(?i)\s*([0-9]{1,6})\s*([a-z]*)\s*$`)
+
+// mendDuration is what was probably meant by what is not a duration.
+func mendDuration(s string) string {
+	m := inWords.FindStringSubmatch(s)
+	if m == nil {
+		return "a number and its unit, as in 90s, 15m or 4h"
+	}
+	n := cmp.Or(strings.TrimLeft(m[1], "0"), "1")
+	switch strings.ToLower(m[2]) {
+	case "":
+		return fmt.Sprintf("%sm for minutes or %ss for seconds", n, n)
+	case "s", "sec", "secs", "second", "seconds":
+		return n + "s"
+	case "m", "min", "mins", "minute", "minutes":
+		return n + "m"
+	case "h", "hr", "hrs", "hour", "hours":
+		return n + "h"
+	case "d", "day", "days":
+		days, _ := strconv.Atoi(n) // at most six digits
+		return strconv.Itoa(24*days) + "h"
+	}
+	return n + "s, " + n + "m or " + n + "h"
+}
+
+// formatDuration leaves out the zeros that [time.Duration.String] ends with: 15m, not 15m0s.
+func formatDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

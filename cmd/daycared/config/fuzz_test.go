@@ -1,0 +1,51 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"reflect"
+	"testing"
+)
+
+// FuzzLoad: no file makes Load panic; what it refuses it refuses with a line; and what it takes it shows so that it
+// takes it again, with the same meaning.
+func FuzzLoad(f *testing.F) {
+	example, err := os.ReadFile("../../../config.example.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(example)
+	for _, seed := range []string{
+		"",
+		"people: [{name: fay, telegram: 5, whatsapp: \"+4915112345678\"}]\nroutes: [{agents: [\"*\"], ask: [fay]}]\n",
+		"approvals: {scopes: [once, 90s, always], timeout: 1h0m1s}\nhigh_risk: {tags: [\"@write:/a b#\"]}\n",
+		"log: &x {level: *x}\n<<: *x\n", "a: b: c\n", "x: ]\n", "\ttab\n", "a: \"\n",
+		"tools: {auto: [\"\\u200b\", '0x1f', yes]}\n",
+		"---\n---\n", "log: !!map {}\n", "data_dir: \"/\\u00e9\\u0301: # x\"\n", "people:\n  - name: \"fay: # \\\"\"\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := parse("config.yaml", data, nil)
+		if err != nil {
+			var problems Problems
+			if !errors.As(err, &problems) || len(problems) == 0 {
+				t.Fatalf("not a list of problems: %v", err)
+			}
+			for _, p := range problems {
+				if p.Line < 1 || p.Text == "" {
+					t.Errorf("no line or no words: %v", p)
+				}
+			}
+			return
+		}
+		shown := show(t, c)
+		again, err := parse("shown.yaml", []byte(shown), nil)
+		if err != nil {
+			t.Fatalf("what was shown is refused: %v\n%s", err, shown)
+		}
+		if got, want := meaning(again), meaning(c); !reflect.DeepEqual(got, want) {
+			t.Errorf("shown\n%s\ngot  %+v\nwant %+v", shown, got, want)
+		}
+	})
+}

@@ -1,0 +1,173 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/viper"
+)
+
+// Load reads the configuration file at path, lays it over the defaults and the environment over both, and checks the
+// whole. Without a path there is no file. environ is as [os.Environ] gives it; a variable that is set to nothing
+// counts as not set.
+//
+// The error is [Problems] when what was read is not right, else that of opening or reading the file.
+func Load(path string, environ []string) (*Config, error) {
+	var data []byte
+	if path != "" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, fmt.Errorf("read configuration: %w", err)
+		}
+		defer f.Close()
+		if data, err = io.ReadAll(io.LimitReader(f, maxSize+1)); err != nil {
+			return nil, fmt.Errorf("read configuration: %w", err)
+		}
+	}
+	return parse(path, data, environ)
+}
+
+// parse is Load for what was read from the file.
+func parse(file string, data []byte, environ []string) (*Config, error) {
+	r := newReport(file)
+	v := viper.New()
+	defaults := reflect.ValueOf(Default()).Elem()
+	for _, k := range root.settings() {
+		v.SetDefault(k.path, at(defaults, k.path).Interface())
+	}
+	if doc := document(r, data); doc != nil {
+		w := walk{r}
+		if !w.literal(doc, "") {
+			return nil, r.err()
+		}
+		if err := v.MergeConfigMap(w.section(doc, root, "")); err != nil {
+			return nil, fmt.Errorf("merge %s: %w", file, err)
+		}
+	}
+	warnings := environment(r, v, environ)
+
+	cfg := Default()
+	cfg.File, cfg.origins = file, map[string]string{}
+	for _, k := range root.settings() {
+		assign(at(reflect.ValueOf(cfg).Elem(), k.path), k, v.Get(k.path))
+	}
+	for path, line := range r.lines {
+		cfg.origins[path] = place(onOneLine(filepath.Base(file)), line)
+	}
+	for path, name := range r.vars {
+		cfg.origins[path] = name
+	}
+	rules(r, cfg)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	for i := range cfg.People {
+		cfg.People[i].Location = cmp.Or(cfg.People[i].Location, time.Local)
+	}
+	for i := range cfg.Routes {
+		cfg.Routes[i].Quorum = cmp.Or(cfg.Routes[i].Quorum, 1)
+	}
+	cfg.Warnings = slices.Concat(warnings, warn(r, cfg))
+	return cfg, nil
+}
+
+// prefix begins every variable that is ours.
+const prefix = "DAYCARED_"
+
+// commandLine are the variables that commands read themselves.
+var commandLine = []string{"DAYCARED_CONFIG", "DAYCARED_SOCKET", "DAYCARED_ADMIN_SOCKET", "DAYCARED_TOKEN_FILE"}
+
+// variable is the environment variable that sets a key: DAYCARED_API_AGENT_SOCKET.
+func variable(path string) string {
+	return prefix + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
+}
+
+// environment lays the variables over the file. They are handed to viper one by one, after the same checks as the
+// file's values: its own AutomaticEnv would take them unchecked, and from the process rather than from environ.
+func environment(r *report, v *viper.Viper, environ []string) (warnings []string) {
+	names := slices.Clone(commandLine)
+	keys := map[string]key{}
+	for _, k := range root.settings() {
+		keys[variable(k.path)] = k
+		if !k.list {
+			names = append(names, variable(k.path))
+		}
+	}
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		if !strings.HasPrefix(name, prefix) || value == "" || slices.Contains(commandLine, name) {
+			continue
+		}
+		k, ok := keys[name]
+		if path, isLater := laterVariable(name); isLater {
+			r.variable(name, path, "this version does not have %s yet; unset it", path)
+		} else if !ok {
+			warnings = append(warnings, name+": no such variable; "+suggest(name, names))
+		} else if k.list {
+			r.variable(name, k.path, "%s is a list; write it into the file", k.path)
+		} else if parsed, err := k.leaf.parse(value); err != nil {
+			r.variable(name, k.path, "%v", err)
+		} else {
+			r.vars[k.path] = name
+			v.Set(k.path, parsed)
+		}
+	}
+	return warnings
+}
+
+// laterVariable is the key of a later version that a variable sets, or sets something of.
+func laterVariable(name string) (path string, ok bool) {
+	for _, p := range later {
+		if name == variable(p) || strings.HasPrefix(name, variable(p)+"_") {
+			return p, true
+		}
+	}
+	return "", false
+}
+
+// at is the field of a key in a struct.
+func at(v reflect.Value, path string) reflect.Value {
+	s := root
+	for name := range strings.SplitSeq(path, ".") {
+		k, _ := s.find(name)
+		v, s = v.Field(k.field), k.inner
+	}
+	return v
+}
+
+// assign puts what viper gives for a key into its field: a value of the field's own type, or the lists and maps that
+// the walk made.
+func assign(field reflect.Value, k key, value any) {
+	items, isList := value.([]any)
+	if !isList {
+		field.Set(reflect.ValueOf(value))
+		return
+	}
+	list := reflect.Zero(field.Type())
+	for _, item := range items {
+		v := reflect.New(field.Type().Elem()).Elem()
+		if values, isSection := item.(map[string]any); isSection {
+			fill(v, k.inner, values)
+		} else {
+			v.Set(reflect.ValueOf(item))
+		}
+		list = reflect.Append(list, v)
+	}
+	field.Set(list)
+}
+
+// fill puts the values of one item of a list into its struct.
+func fill(item reflect.Value, s *section, values map[string]any) {
+	for _, k := range s.keys {
+		if v, ok := values[k.name]; ok {
+			assign(item.Field(k.field), k, v)
+		}
+	}
+}

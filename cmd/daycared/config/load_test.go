@@ -1,0 +1,194 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// load reads text as config.yaml in an empty environment.
+func load(t *testing.T, text string, environ ...string) *Config {
+	t.Helper()
+	c, err := parse("config.yaml", []byte(text), environ)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// meaning is c without what only says where it came from.
+func meaning(c *Config) Config {
+	m := *c
+	m.File, m.Warnings, m.origins = "", nil, nil
+	return m
+}
+
+func TestNothingIsTheDefaults(t *testing.T) {
+	for name, text := range map[string]string{
+		"empty": "", "comment": "# nothing\n", "bare document": "---\n", "mark": "\xef\xbb\xbf", "null": "null\n",
+		"empty sections": "approvals:\nlog:\nconnectors:\n  terminal:\n", "closed": "---\n...\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, want := meaning(load(t, text)), *Default(); !reflect.DeepEqual(got, want) {
+				t.Errorf("got  %+v\nwant %+v", got, want)
+			}
+		})
+	}
+}
+
+func TestEveryKeyIsRead(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write, err := permissions.ParseTag("@write:/srv/www")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := load(t, `
+people:
+  - {name: fay, telegram: 123456789, whatsapp: "+4915112345678", user: fay, timezone: Europe/Berlin}
+  - name: sam
+    user: sam
+routes:
+  - agents: ["deploy-*", uid:1000]
+    tags: ["@write:/srv/www", '@network']
+    tools: [run_*]
+    kinds: [permission, tool]
+    ask: [sam]
+    quorum: 1
+    timeout: 4h
+  - ask: [fay]
+approvals: {timeout: 1h30m, max_timeout: 2h, clarification_timeout: 90s, deliver_within: 1m, redeem_window: 20m,
+  scopes: [once, always, 30m]}
+tools: {auto: [], gated: ["*"], forbidden: [rm_*]}
+high_risk: {tools: [bash], tags: ["@network"]}
+connectors: {terminal: {enabled: false}}
+api: {agent_socket: /run/a.sock, admin_socket: /run/b.sock, agent_group: agents, admin_group: people,
+  allow_same_user: true, admin_reachable: true}
+limits: {pending_per_caller: 1, prompts_per_minute: 2, pending_total: 3}
+data_dir: "/srv/daycared"
+log: {level: debug, format: json}
+`)
+	want := Config{
+		People: []Person{
+			{Name: "fay", Telegram: 123456789, WhatsApp: "+4915112345678", User: "fay", Location: berlin},
+			{Name: "sam", User: "sam", Location: time.Local},
+		},
+		Routes: []Route{
+			{
+				Agents: []string{"deploy-*", "uid:1000"}, Tags: []permissions.Tag{write, permissions.Network},
+				Tools: []string{"run_*"}, Kinds: []permissions.Kind{permissions.KindPermission, permissions.KindTool},
+				Ask: []string{"sam"}, Quorum: 1, Timeout: 4 * time.Hour,
+			},
+			{Ask: []string{"fay"}, Quorum: 1},
+		},
+		Approvals: Approvals{
+			Timeout: 90 * time.Minute, MaxTimeout: 2 * time.Hour, ClarificationTimeout: 90 * time.Second,
+			DeliverWithin: time.Minute, RedeemWindow: 20 * time.Minute,
+			Scopes: []permissions.Scope{permissions.Once, permissions.Always, permissions.For(30 * time.Minute)},
+		},
+		Tools:    Tools{Gated: []string{"*"}, Forbidden: []string{"rm_*"}},
+		HighRisk: HighRisk{Tools: []string{"bash"}, Tags: []permissions.Tag{permissions.Network}},
+		API: API{
+			AgentSocket: "/run/a.sock", AdminSocket: "/run/b.sock", AgentGroup: "agents", AdminGroup: "people",
+			AllowSameUser: true, AdminReachable: true,
+		},
+		Limits:  Limits{PendingPerCaller: 1, PromptsPerMinute: 2, PendingTotal: 3},
+		DataDir: "/srv/daycared",
+		Log:     Log{Level: slog.LevelDebug, Format: "json"},
+	}
+	if m := meaning(got); !reflect.DeepEqual(m, want) {
+		t.Errorf("got  %+v\nwant %+v", m, want)
+	}
+	if len(got.Warnings) > 0 {
+		t.Errorf("warnings: %q", got.Warnings)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	c := load(t, "log: {level: warn, format: json}\napprovals: {timeout: 5m}\n",
+		"DAYCARED_LOG_LEVEL=info", "DAYCARED_LOG_LEVEL=debug", "DAYCARED_LOG_FORMAT=", "HOME=/home/fay",
+		"DAYCARED_API_AGENT_SOCKET=/run/a.sock", "DAYCARED_API_ALLOW_SAME_USER=true",
+		"DAYCARED_APPROVALS_MAX_TIMEOUT=2h", "DAYCARED_LIMITS_PENDING_TOTAL=7", "DAYCARED_CONNECTORS_TERMINAL_ENABLED=false",
+		"DAYCARED_DATA_DIR=/srv/data", "DAYCARED_CONFIG=/not/read", "DAYCARED_SOCKET=x", "DAYCARED_LOG_LEVLE=info")
+	want := *Default()
+	want.Log = Log{Level: slog.LevelDebug, Format: "json"}
+	want.API = API{AgentSocket: "/run/a.sock", AllowSameUser: true}
+	want.Approvals.Timeout, want.Approvals.MaxTimeout = 5*time.Minute, 2*time.Hour
+	want.Limits.PendingTotal, want.Connectors.Terminal.Enabled, want.DataDir = 7, false, "/srv/data"
+	if got := meaning(c); !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	warning := "DAYCARED_LOG_LEVLE: no such variable; did you mean DAYCARED_LOG_LEVEL?"
+	if len(c.Warnings) != 1 || c.Warnings[0] != warning {
+		t.Errorf("warnings: %q", c.Warnings)
+	}
+}
+
+// TestEveryScalarHasAVariable sets each key by its variable to what is surely wrong, and wants to be told of each.
+func TestEveryScalarHasAVariable(t *testing.T) {
+	var environ []string
+	for _, k := range root.settings() {
+		environ = append(environ, variable(k.path)+"=\x00:\x00")
+	}
+	_, err := parse("", nil, environ)
+	var problems Problems
+	if !errors.As(err, &problems) || len(problems) != len(environ) {
+		t.Errorf("%d variables, but\n%v", len(environ), err)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	got := load(t, `people:
+  - name: fay
+  - name: sam
+    telegram: 5
+  - {name: kim, user: kim}
+api: {agent_group: staff, admin_group: staff}
+`).Warnings
+	want := []string{
+		`config.yaml:2: "fay" has no user, telegram or whatsapp: nothing can reach them`,
+		`config.yaml:3: "sam" has no user, and this version has neither telegram nor whatsapp yet: nothing can reach them`,
+		`config.yaml:1: there are people but no routes: nothing is put to anybody; add - ask: [fay] under routes`,
+		`config.yaml:6: agents are in the same group: they can reach the socket of those who decide`,
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestLoadFile(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "config.yaml")
+	if err := os.WriteFile(file, []byte("log: {level: warn}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := Load(file, nil); err != nil || c.Log.Level != slog.LevelWarn || c.File != file {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	if _, err := Load(filepath.Join(dir, "missing.yaml"), nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+	if _, err := Load(dir, nil); err == nil || !strings.HasPrefix(err.Error(), "read configuration: ") {
+		t.Errorf("a folder: %v", err)
+	}
+	if c, err := Load("", nil); err != nil || !reflect.DeepEqual(meaning(c), *Default()) {
+		t.Errorf("no file: %+v, %v", c, err)
+	}
+	if err := os.WriteFile(file, []byte(strings.Repeat("#\n", maxSize)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := file + ":1: the file is larger than 1 MiB; a configuration is not, so this is probably another file"
+	if _, err := Load(file, nil); err == nil || err.Error() != want {
+		t.Errorf("a large file: %v", err)
+	}
+}

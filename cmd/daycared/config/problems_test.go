@@ -1,0 +1,298 @@
+package config
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// lines are the messages of what is wrong with a file of that text, without "config.yaml:".
+func lines(t *testing.T, text string) string {
+	t.Helper()
+	c, err := parse("config.yaml", []byte(text), nil)
+	var problems Problems
+	if !errors.As(err, &problems) || c != nil {
+		t.Fatalf("config %v, error %v", c, err)
+	}
+	return strings.ReplaceAll(err.Error(), "config.yaml:", "")
+}
+
+func TestBadFiles(t *testing.T) {
+	for _, test := range []struct{ name, text, want string }{
+		// Keys.
+		{"unknown key", "log:\n  levl: info\n", `2: unknown key "log.levl"; did you mean level?`},
+		{"unknown at the top", "poeple: []\n", `1: unknown key "poeple"; did you mean people?`},
+		{"nothing near", "log: {colour: red}\n", `1: unknown key "log.colour"; there are level, format`},
+		{"wrong case", "\nPeople: []\n", `2: keys are written in lower case, not as "People"; write people`},
+		{"wrong case inside", "api: {Agent_Group: x}\n",
+			`1: keys are written in lower case, not as "Agent_Group"; write agent_group`},
+		{"twice", "log: {level: info}\napi: {}\nlog: {level: warn}\n",
+			`3: log is here a second time, after line 1; write it once`},
+		{"twice inside", "log:\n  level: info\n  level: warn\n",
+			`3: log.level is here a second time, after line 2; write it once`},
+		{"later section", "connectors:\n  telegram: {enabled: true}\n",
+			`2: this version does not have connectors.telegram yet; leave it out`},
+		{"later key", "people:\n- {name: fay, quiet: x}\n",
+			`2: this version does not have people.quiet yet; leave it out`},
+		{"later at the top", "agents: []\nsandbox: on\n", "1: this version does not have agents yet; leave it out\n" +
+			"2: this version does not have sandbox yet; leave it out"},
+		{"near a later key", "connectors: {telegrm: {}}\n", `1: unknown key "connectors.telegrm"; did you mean telegram?`},
+		{"a list as key", "[a]: b\n", "1: a list stands where the name of a key belongs; there are " +
+			strings.Join(root.names(), ", ")},
+
+		// Shapes.
+		{"text for a section", "log: info\n", `1: log is text, where keys belong; write them as in level: …`},
+		{"list for the file", "- log\n", `1: the file is a list, where keys belong; write them as in people: …`},
+		{"text for the file", "hello\n", `1: the file is text, where keys belong; write them as in people: …`},
+		{"section for a list", "people: {name: fay}\n",
+			`1: people is a list, not a section of keys; write a dash before each item, as in - name: …`},
+		{"text for a list", "tools: {auto: read_*}\n", `1: tools.auto is a list, not text; write auto: ["read_*"]`},
+		{"section for a plain list", "tools: {auto: {a: b}}\n",
+			`1: tools.auto is a list, not a section of keys; write auto: [one, another]`},
+		{"nothing for a list", "people:\n",
+			`1: people is a list, not nothing; write people: [] for none, or leave the line out`},
+		{"text for a person", "people: [fay]\n", `1: people is text, where keys belong; write them as in name: …`},
+		{"list for a value", "log: {level: [info]}\n", `1: log.level is a log level, not a list; write one value`},
+		{"section in a list", "tools:\n  auto:\n  - a: b\n",
+			`3: tools.auto is a pattern, not a section of keys; write one value`},
+		{"nothing for a value", "log:\n  level:\n",
+			`2: log.level has no value; write a log level, or leave the line out`},
+
+		// Values.
+		{"unquoted number", "people:\n  - name: fay\n    whatsapp: +4915112345678\n",
+			`3: people.whatsapp: YAML reads +4915112345678 as a number; write it in quotes: whatsapp: "+4915112345678"`},
+		{"unquoted without plus", "people: [{name: fay, whatsapp: 004915112345678}]\n",
+			`1: people.whatsapp: YAML reads 004915112345678 as a number; write it in quotes: whatsapp: "+4915112345678"`},
+		{"number with spaces", "people: [{name: fay, whatsapp: +49 (151) 123-45678}]\n",
+			`1: people.whatsapp: "+49 (151) 123-45678" is not an international number; write "+4915112345678"`},
+		{"national number", "people: [{name: fay, whatsapp: '0151/1'}]\n",
+			`1: people.whatsapp: "0151/1" is not an international number; write "+4915112345678"`},
+		{"username", "people:\n  - name: fay\n    telegram: \"@fay\"\n",
+			`3: people.telegram: "@fay" is a username, which can change hands; write the numeric id, as in telegram: 123456789`},
+		{"unquoted username", "people:\n  - name: fay\n    telegram: @fay\n",
+			`3: people.telegram: "@fay" is a username, which can change hands; write the numeric id, as in telegram: 123456789`},
+		{"phone number for an id", "people: [{name: fay, telegram: +491511}]\n",
+			`1: people.telegram: "+491511" looks like a phone number; write the numeric id, as in telegram: 123456789`},
+		{"a group's id", "people: [{name: fay, telegram: -100123}]\n",
+			`1: people.telegram: "-100123" is the id of a group; write that of a person, which is positive`},
+		{"no id", "people: [{name: fay, telegram: 0}]\n",
+			`1: people.telegram: "0" is nobody's id; write the numeric id, as in telegram: 123456789`},
+		{"quoted id", "people: [{name: fay, telegram: '123'}]\n",
+			`1: people.telegram is a numeric id, not text; write it without quotes: telegram: 123`},
+		{"leading zero", "limits:\n  pending_total: 0123\n",
+			`2: limits.pending_total: "0123" begins with 0, which YAML reads as octal; write 123`},
+		{"underscores", "limits: {pending_total: 1_000}\n",
+			`1: limits.pending_total: "1_000" is not a whole number; write digits only, as in 20`},
+		{"a fraction", "limits: {pending_total: 1.5}\n",
+			`1: limits.pending_total: "1.5" is not a whole number; write digits only, as in 20`},
+		{"none", "limits: {pending_total: 0}\n", `1: limits.pending_total: "0" is not enough; write 1 or more`},
+		{"negative", "limits: {pending_total: -3}\n", `1: limits.pending_total: "-3" is not enough; write 1 or more`},
+		{"too much", "limits: {pending_total: 2000000000}\n",
+			`1: limits.pending_total: "2000000000" is too much; write 1000000000 or less`},
+		{"far too much", "limits: {pending_total: 99999999999999999999}\n",
+			`1: limits.pending_total: "99999999999999999999" is too large; write a smaller number`},
+		{"bad duration", "approvals:\n  timeout: 15 minutes\n",
+			`2: approvals.timeout: "15 minutes" is not a duration; write 15m`},
+		{"no unit", "approvals: {timeout: 15}\n",
+			`1: approvals.timeout: "15" is not a duration; write 15m for minutes or 15s for seconds`},
+		{"days", "approvals: {timeout: 2 days}\n", `1: approvals.timeout: "2 days" is not a duration; write 48h`},
+		{"hours", "approvals: {timeout: 1 Hour}\n", `1: approvals.timeout: "1 Hour" is not a duration; write 1h`},
+		{"seconds", "approvals: {timeout: 90sec}\n", `1: approvals.timeout: "90sec" is not a duration; write 90s`},
+		{"unknown unit", "approvals: {timeout: 3 moons}\n",
+			`1: approvals.timeout: "3 moons" is not a duration; write 3s, 3m or 3h`},
+		{"no duration", "approvals: {timeout: soon}\n",
+			`1: approvals.timeout: "soon" is not a duration; write a number and its unit, as in 90s, 15m or 4h`},
+		{"too short", "approvals: {timeout: 10ms}\n", `1: approvals.timeout: "10ms" is too short; write 1s or more`},
+		{"too long", "approvals: {timeout: 9000h}\n", `1: approvals.timeout: "9000h" is too long; write 8760h or less`},
+		{"bad zone", "people:\n  - {name: fay, timezone: Berlin}\n",
+			`2: people.timezone: unknown time zone "Berlin"; write one as in Europe/Berlin`},
+		{"unknown scope", "approvals: {scopes: [once, forever]}\n", `1: approvals.scopes: unknown scope "forever"; ` +
+			`use once, session_tool, session, always or a duration such as 15m`},
+		{"bad tag", "high_risk:\n  tags:\n    - \"@nework\"\n",
+			`3: high_risk.tags: unknown permission "@nework"; did you mean @network?`},
+		{"bad path in a tag", "high_risk: {tags: [\"@write:www\"]}\n", `1: high_risk.tags: permission "@write:www": ` +
+			`the path is not absolute; write an absolute, clean path, as in "@write:/srv/www"`},
+		{"space around a tag", "high_risk: {tags: [\" @network\"]}\n",
+			`1: high_risk.tags: " @network" has space around it; write "@network"`},
+		{"unquoted tag", "high_risk:\n  tags: [@network]\n",
+			`2: what begins with @ has to be quoted; write it as "@network"`},
+		{"bad pattern", "tools: {auto: [\"[a\"]}\n",
+			`1: tools.auto: "[a" is not a pattern; * stands for any characters, ? for one, [ab] for one of these`},
+		{"empty pattern", "tools: {auto: [\"\"]}\n", `1: tools.auto: an empty pattern matches nothing; write "*" for all`},
+		{"unquoted pattern", "tools:\n  auto: [*]\n", `2: what begins with * has to be quoted; write it as "*"`},
+		{"number for a pattern", "tools: {auto: [12]}\n",
+			`1: tools.auto: YAML reads 12 as a number; write it in quotes: "12"`},
+		{"bad kind", "routes: [{ask: [fay], kinds: [tols]}]\npeople: [{name: fay}]\n",
+			`1: routes.kinds: unknown kind "tols"; did you mean tool?`},
+		{"bad level", "log: {level: warning}\n", `1: log.level: unknown log level "warning"; did you mean warn?`},
+		{"level in capitals", "log: {level: INFO}\n", `1: log.level: unknown log level "INFO"; did you mean info?`},
+		{"bad format", "log: {format: xml}\n", `1: log.format: unknown log format "xml"; write text or json`},
+		{"yes", "api: {allow_same_user: yes}\n",
+			`1: api.allow_same_user: "yes" is neither true nor false; write true`},
+		{"off", "api: {allow_same_user: off}\n",
+			`1: api.allow_same_user: "off" is neither true nor false; write false`},
+		{"maybe", "api: {allow_same_user: maybe}\n",
+			`1: api.allow_same_user: "maybe" is neither true nor false; write true or false`},
+		{"quoted truth", "api: {allow_same_user: 'true'}\n",
+			`1: api.allow_same_user is true or false, not text; write it without quotes: allow_same_user: true`},
+		{"number for a name", "people: [{name: 7}]\n",
+			`1: people.name: YAML reads 7 as a number; write it in quotes: name: "7"`},
+		{"truth for a name", "people: [{name: true}]\n",
+			`1: people.name: YAML reads true as true or false; write it in quotes: name: "true"`},
+		{"date for a name", "people: [{name: 2026-11-21}]\n",
+			`1: people.name: YAML reads 2026-11-21 as a date; write it in quotes: name: "2026-11-21"`},
+		{"space in an account", "api: {agent_group: 'a b'}\n",
+			`1: api.agent_group: "a b" is not a name of an account or group; write it as id prints it`},
+		{"home path", "data_dir: ~/daycared\n",
+			`1: data_dir: "~/daycared" is not expanded here; write the whole path, as in /home/fay/daycared`},
+		{"relative path", "data_dir: daycared\n",
+			`1: data_dir: "daycared" is not absolute; write the whole path, beginning with /`},
+		{"unclean path", "data_dir: /srv//daycared/\n", `1: data_dir: "/srv//daycared/" is not clean; write "/srv/daycared"`},
+		{"control in a path", "data_dir: \"/srv\\t\"\n", `1: data_dir: "/srv\t" holds a control character; leave it out`},
+		{"long socket", "api: {agent_socket: /" + strings.Repeat("x", 110) + "}\n", `1: api.agent_socket: "/` +
+			strings.Repeat("x", 59) + `…" is longer than a socket's path may be; write one of at most 103 bytes`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := lines(t, test.text); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestBadYAML(t *testing.T) {
+	const look = "; look at the indentation, colons, brackets and quotes from here on"
+	const plain = ": the file is not plain text in UTF-8; save it as UTF-8, without control characters"
+	for _, test := range []struct{ name, text, want string }{
+		{"tab", "log:\n\tlevel: info\n", `2: the line is indented with a tab; write spaces`},
+		{"tab after spaces", "log:\n  level: info\n  \tformat: json\n", `3: the line is indented with a tab; write spaces`},
+		{"indentation", "log:\n  level: info\n    format: json\n",
+			`3: this is not YAML: mapping values are not allowed in this context` + look},
+		{"dash", "people:\n  - name: fay\n   user: fay\n", `2: this is not YAML: did not find expected '-' indicator` + look},
+		{"bracket", "\ntools: {auto: [a, b}\n", `2: this is not YAML: did not find expected ',' or ']'` + look},
+		{"first line", "a: b: c\n", `1: this is not YAML: mapping values are not allowed in this context` + look},
+		{"quote", "data_dir: \"/srv\n\n", `3: this is not YAML: found unexpected end of stream` + look},
+		{"percent", "log:\n  level: %x\n", `2: this is not YAML: found character that cannot start any token` + look},
+		{"two documents", "log: {}\n---\nlog: {}\n",
+			`2: a second document begins here; write everything into one, without ---`},
+		{"error in a second", "log: {}\n---\n\t- x\n", `3: the line is indented with a tab; write spaces`},
+		{"broken UTF-8", "log: {}\n# \xff\n", `2` + plain},
+		{"UTF-16", "\xff\xfel\x00", `1` + plain},
+		{"control character", "log: {}\n\ndata_dir: \x07\n", `3` + plain},
+		{"anchor", "log: &x {level: info}\n", `1: &x marks this for repetition, which is not done here; write it without`},
+		{"alias", "data_dir: &x /srv\napi: {agent_socket: *x}\n",
+			"1: &x marks this for repetition, which is not done here; write it without\n" +
+				"2: *x repeats what &x marked, which is not done here; write it out, or in quotes"},
+		{"aliases in lists", "data_dir: &x a\ntools: {auto: [*x]}\npeople:\n- *x\n",
+			"1: &x marks this for repetition, which is not done here; write it without\n" +
+				"2: *x repeats what &x marked, which is not done here; write it out, or in quotes\n" +
+				"4: *x repeats what &x marked, which is not done here; write it out, or in quotes"},
+		{"unknown anchor", "log: {}\ntools: {auto: [*all]}\n",
+			`2: *name repeats what &name marked, which is not done here; write it out, or in quotes`},
+		{"merge", "log:\n  <<: {level: info}\n", `2: << merges keys from elsewhere, which is not done here; write them out`},
+		{"type", "data_dir: !!str /srv\n", `1: !!str gives a type, which is not done here; write the value without`},
+		{"own type", "people: !list []\n", `1: !list gives a type, which is not done here; write the value without`},
+		{"type of the file", "!!map\nlog: {}\n", `1: !!map gives a type, which is not done here; write the value without`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := lines(t, test.text); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestBadTogether(t *testing.T) {
+	const people = "people: [{name: fay, user: fay}, {name: sam, user: sam}]\n"
+	for _, test := range []struct{ name, text, want string }{
+		{"no name", "people:\n  - user: fay\n", `2: people.name: this person has none; write one, as in name: fay`},
+		{"no person", "people:\n  -\n", `2: people.name: this person has none; write one, as in name: fay`},
+		{"empty name", "people: [{name: ''}]\n",
+			`1: people.name: an empty name names nobody; write one, as in fay`},
+		{"space around a name", "people: [{name: 'fay '}]\n", `1: people.name: "fay " has space around it; write "fay"`},
+		{"unseen in a name", "people: [{name: \"f\u200bay\"}]\n",
+			`1: people.name: "f\u200bay" holds characters that cannot be seen; leave them out`},
+		{"long name", "people: [{name: " + strings.Repeat("f", 201) + "}]\n", `1: people.name: "` +
+			strings.Repeat("f", 60) + `…" is longer than 200 characters; write a shorter one`},
+		{"the operator", "people: [{name: Operator}]\n",
+			`1: people.name: "Operator" stands for the daemon's own account; write another one`},
+		{"same name", "people:\n  - name: fay\n  - name: Fay\n",
+			`3: people.name: "fay" is that of the person in line 2 already; no two people may share it`},
+		{"same addresses", "people:\n- {name: a, user: x, telegram: 5, whatsapp: '+4915112345678'}\n" +
+			"- {name: b, user: x, telegram: 5, whatsapp: '+4915112345678'}\n",
+			"3: people.user: \"x\" is that of the person in line 2 already; no two people may share it\n" +
+				"3: people.whatsapp: \"+4915112345678\" is that of the person in line 2 already; no two people may share it\n" +
+				"3: people.telegram: \"5\" is that of the person in line 2 already; no two people may share it"},
+		{"asks nobody", people + "routes:\n  - agents: [\"*\"]\n",
+			`3: routes.ask: this route asks nobody; write one person, as in ask: [fay]`},
+		{"asks an empty list", people + "routes:\n  - agents: [\"*\"]\n    ask: []\n",
+			`4: routes.ask: this route asks nobody; write one person, as in ask: [fay]`},
+		{"asks two", people + "routes: [{ask: [fay, sam]}]\n",
+			`2: routes.ask: this version asks exactly one person, not 2; write ask: [fay]`},
+		{"asks a stranger", people + "routes:\n  - ask:\n      - fya\n",
+			`4: routes.ask: nobody in people is called "fya"; did you mean fay?`},
+		{"without people", "routes: [{ask: [fay]}]\n",
+			`1: routes.ask: nobody is called "fay", since there are no people; write them under people`},
+		{"quorum", people + "routes:\n  - ask: [fay]\n    quorum: 2\n",
+			`4: routes.quorum: this version asks one person, so 2 cannot be had; write 1, or leave it out`},
+		{"matches nothing", people + "routes: [{ask: [fay], tags: []}]\n",
+			`2: routes.tags: an empty list matches nothing; leave it out to match everything`},
+		{"longer than the longest", "approvals:\n  max_timeout: 1h\n  timeout: 2h\n", `3: approvals.timeout: 2h is longer ` +
+			`than approvals.max_timeout, which is 1h; write a shorter one, or lengthen the other`},
+		{"shorter than the default", "approvals:\n  max_timeout: 10m\n", `2: approvals.timeout: 15m is longer ` +
+			`than approvals.max_timeout, which is 10m; write a shorter one, or lengthen the other`},
+		{"without once", "approvals: {scopes: [session]}\n",
+			`1: approvals.scopes: once is always on offer; write it first, as in [once, 15m]`},
+		{"a scope twice", "approvals: {scopes: [once, 15m, 900s]}\n",
+			`1: approvals.scopes: 15m is there already; write it once`},
+		{"one socket", "api:\n  agent_socket: /run/x\n  admin_socket: /run/x\n", `3: api.admin_socket: agents ask at ` +
+			`this path, and who decides must not be found there; write another one`},
+		{"a wrong name is told once", "people: [{name: 7}]\nroutes: [{ask: [fay]}]\n",
+			`1: people.name: YAML reads 7 as a number; write it in quotes: name: "7"`},
+		{"everything at once", "log: {level: loud}\nroutes: [{ask: [fya]}]\npeople: [{name: fay, user: fay}]\n" +
+			"approvals: {timeout: 1x}\nlater: 1\n",
+			"1: log.level: unknown log level \"loud\"; there are debug, info, warn, error\n" +
+				"4: approvals.timeout: \"1x\" is not a duration; write 1s, 1m or 1h\n" +
+				"5: unknown key \"later\"; there are " + strings.Join(root.names(), ", ")},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := lines(t, test.text); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestBadEnvironment(t *testing.T) {
+	for _, test := range []struct{ name, variable, want string }{
+		{"duration", "DAYCARED_APPROVALS_TIMEOUT=15 minutes",
+			`DAYCARED_APPROVALS_TIMEOUT: "15 minutes" is not a duration; write 15m`},
+		{"level", "DAYCARED_LOG_LEVEL=loud",
+			`DAYCARED_LOG_LEVEL: unknown log level "loud"; there are debug, info, warn, error`},
+		{"truth", "DAYCARED_API_ALLOW_SAME_USER=1",
+			`DAYCARED_API_ALLOW_SAME_USER: "1" is neither true nor false; write true`},
+		{"list", "DAYCARED_APPROVALS_SCOPES=once",
+			`DAYCARED_APPROVALS_SCOPES: approvals.scopes is a list; write it into the file`},
+		{"later", "DAYCARED_API_LISTEN=:80",
+			`DAYCARED_API_LISTEN: this version does not have api.listen yet; unset it`},
+		{"later section", "DAYCARED_CONNECTORS_TELEGRAM_ENABLED=true",
+			`DAYCARED_CONNECTORS_TELEGRAM_ENABLED: this version does not have connectors.telegram yet; unset it`},
+		{"together", "DAYCARED_APPROVALS_MAX_TIMEOUT=1m", `DAYCARED_APPROVALS_MAX_TIMEOUT: approvals.timeout: 15m is ` +
+			`longer than approvals.max_timeout, which is 1m; write a shorter one, or lengthen the other`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := parse("", nil, []string{test.variable})
+			if err == nil || err.Error() != test.want {
+				t.Errorf("got  %v\nwant %s", err, test.want)
+			}
+		})
+	}
+	_, err := parse("config.yaml", []byte("log: {level: loud}\n"),
+		[]string{"DAYCARED_LOG_FORMAT=xml", "DAYCARED_DATA_DIR=x"})
+	want := `config.yaml:1: log.level: unknown log level "loud"; there are debug, info, warn, error
+DAYCARED_DATA_DIR: "x" is not absolute; write the whole path, beginning with /
+DAYCARED_LOG_FORMAT: unknown log format "xml"; write text or json`
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}

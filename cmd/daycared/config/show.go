@@ -1,0 +1,116 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Show writes what is in force as YAML that [Load] takes again. Every value says at the end of its line where it came
+// from: the line of the file, the environment variable, or default.
+func (c *Config) Show(w io.Writer) error {
+	file := c.File
+	if file == "" {
+		file = "no configuration file"
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	s := shower{c, tw}
+	s.printf("# %s\n", onOneLine(file))
+	s.section(reflect.ValueOf(c).Elem(), root, "", "")
+	if err := tw.Flush(); err != nil {
+		return fmt.Errorf("write configuration: %w", err)
+	}
+	return nil
+}
+
+// onOneLine is a file's name as a comment can hold it.
+func onOneLine(name string) string {
+	quoted := strconv.Quote(name)
+	return quoted[1 : len(quoted)-1]
+}
+
+// shower writes the lines; the tabwriter keeps the first error until it is flushed.
+type shower struct {
+	*Config
+	w *tabwriter.Writer
+}
+
+func (s shower) printf(format string, args ...any) { fmt.Fprintf(s.w, format, args...) }
+
+// section writes the keys of a struct, the first line after indent as it is and the others below it.
+func (s shower) section(v reflect.Value, sec *section, path, indent string) {
+	for _, k := range sec.keys {
+		field, at := v.Field(k.field), join(path, k.name)
+		switch {
+		case k.inner == nil:
+			s.printf("%s%s: %s\t# %s\n", indent, k.name, k.show(field), s.origin(at))
+		case k.list && field.Len() == 0:
+			s.printf("%s%s: []\t# %s\n", indent, k.name, s.origin(at))
+		case k.list:
+			s.printf("%s%s:\t# %s\n", indent, k.name, s.origin(at))
+			for i := range field.Len() {
+				s.item(field.Index(i), k.inner, at+"."+strconv.Itoa(i))
+			}
+		default:
+			s.printf("%s%s:\n", indent, k.name)
+			s.section(field, k.inner, at, indent+"  ")
+		}
+	}
+}
+
+// item writes one person or route: only the keys that were given, since the others have no value that could be written.
+func (s shower) item(v reflect.Value, sec *section, path string) {
+	lead := "  - "
+	for _, k := range sec.keys {
+		at := join(path, k.name)
+		if _, given := s.origins[at]; !given {
+			continue
+		}
+		s.printf("%s%s: %s\t# %s\n", lead, k.name, k.show(v.Field(k.field)), s.origin(at))
+		lead = "    "
+	}
+}
+
+func (c *Config) origin(path string) string {
+	if o, ok := c.origins[path]; ok {
+		return o
+	}
+	return "default"
+}
+
+// show is the value of a field as YAML on one line.
+func (k key) show(v reflect.Value) string {
+	if !k.list {
+		return k.leaf.yaml(v.Interface())
+	}
+	items := make([]string, v.Len())
+	for i := range items {
+		items[i] = k.leaf.yaml(v.Index(i).Interface())
+	}
+	return "[" + strings.Join(items, ", ") + "]"
+}
+
+func (l leaf) yaml(value any) string {
+	if l.written == asLiteral {
+		return l.format(value)
+	}
+	return scalar(l.format(value))
+}
+
+// bare is what needs no quotes in YAML, if it is not one of YAML's own words.
+var bare = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./-]*$`)
+
+// scalar is a text as YAML, on one line. Go's escapes are YAML's.
+func scalar(text string) string {
+	var n yaml.Node
+	if bare.MatchString(text) && yaml.Unmarshal([]byte(text), &n) == nil && n.Content[0].Tag == "!!str" {
+		return text
+	}
+	return strconv.Quote(text)
+}

@@ -1,0 +1,147 @@
+package config
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func show(t *testing.T, c *Config) string {
+	t.Helper()
+	var b strings.Builder
+	if err := c.Show(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestShow(t *testing.T) {
+	c := load(t, `people:
+  - name: fay
+    whatsapp: "+4915112345678"
+    telegram: 123456789
+routes:
+  - agents: ["deploy-*", ci]
+    ask: [fay]
+approvals:
+  timeout: 20m
+`, "DAYCARED_LOG_LEVEL=debug")
+	const want = `# config.yaml
+people:                         # config.yaml:1
+  - name: fay                   # config.yaml:2
+    telegram: 123456789         # config.yaml:4
+    whatsapp: "+4915112345678"  # config.yaml:3
+routes:                         # config.yaml:5
+  - agents: ["deploy-*", ci]    # config.yaml:6
+    ask: [fay]                  # config.yaml:7
+approvals:
+  timeout: 20m                                # config.yaml:9
+  max_timeout: 1h                             # default
+  clarification_timeout: 5m                   # default
+  deliver_within: 2m                          # default
+  redeem_window: 10m                          # default
+  scopes: [once, session_tool, session, 15m]  # default
+tools:
+  auto: [read_file, list_files, search_files]             # default
+  gated: [write_file, edit_file, run_command, fetch_url]  # default
+  forbidden: [delete_repository]                          # default
+high_risk:
+  tools: [run_command]  # default
+  tags: []              # default
+connectors:
+  terminal:
+    enabled: true  # default
+api:
+  agent_socket: ""        # default
+  admin_socket: ""        # default
+  agent_group: ""         # default
+  admin_group: ""         # default
+  allow_same_user: false  # default
+  admin_reachable: false  # default
+limits:
+  pending_per_caller: 20  # default
+  prompts_per_minute: 30  # default
+  pending_total: 100000   # default
+data_dir: ""              # default
+log:
+  level: debug  # DAYCARED_LOG_LEVEL
+  format: text  # default
+`
+	if got := show(t, c); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestShowWithoutFile(t *testing.T) {
+	if got := show(t, Default()); !strings.HasPrefix(got, "# no configuration file\npeople: []") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+// full refuses every write, as a full disk does.
+type full struct{}
+
+var errFull = errors.New("no space left on device")
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+func TestShowTellsWhatTheWriterSays(t *testing.T) {
+	var w io.Writer = full{}
+	if err := Default().Show(w); !errors.Is(err, errFull) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestExample(t *testing.T) {
+	const file = "../../../config.example.yaml"
+	c, err := Load(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := meaning(c)
+	if len(got.People) != 1 || len(got.Routes) != 1 || len(c.Warnings) > 0 {
+		t.Errorf("people %+v, routes %+v, warnings %q", got.People, got.Routes, c.Warnings)
+	}
+	got.People, got.Routes = nil, nil
+	if !reflect.DeepEqual(got, *Default()) {
+		t.Errorf("got  %+v\nwant %+v", got, *Default())
+	}
+	for _, k := range root.settings() {
+		if !strings.HasPrefix(c.origins[k.path], filepath.Base(file)) {
+			t.Errorf("%s is not in the example", k.path)
+		}
+	}
+}
+
+// TestExampleWithoutComments takes the # away from the keys of people and routes, of which the example has the
+// necessary ones only.
+func TestExampleWithoutComments(t *testing.T) {
+	text, err := os.ReadFile("../../../config.example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string][]string{"people": nil, "routes": nil}
+	list := "people"
+	for _, l := range strings.Split(string(text), "\n") {
+		switch {
+		case strings.HasPrefix(l, "# Also of a route"):
+			list = "routes"
+		case strings.HasPrefix(l, "#     "), strings.HasPrefix(l, "#   - "):
+			keys[list] = append(keys[list], strings.TrimPrefix(l, "#"))
+		}
+	}
+	c := load(t, "people:\n   - name: fay\n     user: fay\n     timezone: UTC\n"+strings.Join(keys["people"], "\n")+
+		"\nroutes:\n"+strings.Join(keys["routes"], "\n")+"\n")
+	for _, name := range []string{"people", "routes"} {
+		list, _ := root.find(name)
+		for _, k := range list.inner.keys {
+			if _, ok := c.origins[name+".0."+k.name]; !ok {
+				t.Errorf("%s is not in the example", k.path)
+			}
+		}
+	}
+}

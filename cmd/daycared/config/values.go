@@ -1,0 +1,183 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"path"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // the zones are known on machines without zone files, too
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// leaf is one sort of plain value.
+type leaf struct {
+	is      string                         // what it is, in words
+	written written                        // how YAML must have it
+	parse   func(text string) (any, error) // the error says what is wrong and, after a semicolon, what would be right
+	format  func(value any) string         // so that parse gives it back
+	mend    func(text string) string       // what was probably meant, where parse and quotes alone do not say it
+}
+
+// written is how YAML must have a plain value, so that nothing depends on what YAML makes of it.
+type written int
+
+const (
+	asWord    written = iota // quoted or not: only parse understands it
+	asText                   // quoted where it would be something else
+	asLiteral                // never quoted: a number, true or false
+)
+
+// leafOf is the sort of a value of type t whose field says `is`; plain is false for a section.
+func leafOf(t reflect.Type, is string) (l leaf, plain bool) {
+	if is == "" {
+		is = t.String()
+	}
+	l, plain = leaves[is]
+	return l, plain
+}
+
+// leaves are the sorts of plain values, by the `is` tag or else the type of the field.
+var leaves = map[string]leaf{
+	"bool":              {is: "true or false", written: asLiteral, parse: parseBool, format: with(strconv.FormatBool)},
+	"int":               {is: "a number", written: asLiteral, parse: parseCount, format: with(strconv.Itoa)},
+	"time.Duration":     {is: "a duration", parse: parseDuration, format: with(formatDuration)},
+	"permissions.Scope": {is: "a scope", parse: parseScope, format: with(permissions.Scope.String)},
+	"permissions.Tag":   {is: "a permission", written: asText, parse: parseTag, format: with(permissions.Tag.String)},
+	"permissions.Kind":  {is: "a kind", parse: parseKind, format: with(formatKind)},
+	"*time.Location":    {is: "a time zone", written: asText, parse: parseZone, format: with((*time.Location).String)},
+	"slog.Level":        {is: "a log level", parse: parseLevel, format: with(formatLevel)},
+	"format":            {is: "a log format", parse: parseFormat, format: with(asIs)},
+	"glob":              {is: "a pattern", written: asText, parse: parseGlob, format: with(asIs)},
+	"name":              {is: "a name", written: asText, parse: parseName, format: with(asIs)},
+	"account":           {is: "an account", written: asText, parse: parseAccount, format: with(asIs)},
+	"telegram":          {is: "a numeric id", written: asLiteral, parse: parseTelegram, format: with(formatInt64)},
+	"e164":              {is: "a phone number", written: asText, parse: parsePhone, format: with(asIs), mend: mendPhone},
+	"path":              {is: "a path", written: asText, parse: parsePath, format: with(asIs)},
+	"socket":            {is: "a path", written: asText, parse: parseSocket, format: with(asIs)},
+}
+
+// with is the formatter of values of one type.
+func with[T any](f func(T) string) func(any) string {
+	return func(v any) string {
+		return f(v.(T)) //nolint:errcheck // parse or Default made the value, so it has the type of its key
+	}
+}
+
+func asIs(s string) string                 { return s }
+func formatInt64(n int64) string           { return strconv.FormatInt(n, 10) }
+func formatKind(k permissions.Kind) string { return string(k) }
+func formatLevel(l slog.Level) string      { return strings.ToLower(l.String()) }
+
+func parseBool(s string) (any, error) {
+	switch s {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	right := "true or false"
+	switch strings.ToLower(s) {
+	case "true", "yes", "on", "y", "1":
+		right = "true"
+	case "false", "no", "off", "n", "0":
+		right = "false"
+	}
+	return nil, fmt.Errorf("%s is neither true nor false; write %s", quote(s), right)
+}
+
+// maxCount keeps every count far from what a 32-bit column or a multiplication could not hold.
+const maxCount = 1_000_000_000
+
+func parseCount(s string) (any, error) {
+	n, err := parseInt(s)
+	switch {
+	case err != nil:
+		return nil, err
+	case n < 1:
+		return nil, fmt.Errorf("%s is not enough; write 1 or more", quote(s))
+	case n > maxCount:
+		return nil, fmt.Errorf("%s is too much; write %d or less", quote(s), maxCount)
+	}
+	return int(n), nil
+}
+
+// parseInt reads decimal digits and nothing else that YAML would take for a number.
+func parseInt(s string) (int64, error) {
+	digits := strings.TrimPrefix(s, "-")
+	if digits == "" || strings.Trim(digits, "0123456789") != "" {
+		return 0, fmt.Errorf("%s is not a whole number; write digits only, as in 20", quote(s))
+	}
+	if rest := strings.TrimLeft(digits, "0"); len(digits) > 1 && rest != digits {
+		return 0, fmt.Errorf("%s begins with 0, which YAML reads as octal; write %s", quote(s), cmp.Or(rest, "0"))
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s is too large; write a smaller number", quote(s))
+	}
+	return n, nil
+}
+
+func parseScope(s string) (any, error) { return permissions.ParseScope(s) }
+
+func parseTag(s string) (any, error) {
+	t, err := permissions.ParseTag(s)
+	if err == nil && t.String() != s {
+		return nil, fmt.Errorf("%s has space around it; write %q", quote(s), t)
+	}
+	if err != nil && !strings.Contains(err.Error(), "; ") {
+		return nil, fmt.Errorf(`%w; write an absolute, clean path, as in "@write:/srv/www"`, err)
+	}
+	return t, err
+}
+
+func parseKind(s string) (any, error) {
+	kinds := []string{
+		string(permissions.KindPermission), string(permissions.KindTool),
+		string(permissions.KindPause), string(permissions.KindClarification),
+	}
+	if slices.Contains(kinds, s) {
+		return permissions.Kind(s), nil
+	}
+	return nil, fmt.Errorf("unknown kind %s; %s", quote(s), suggest(s, kinds))
+}
+
+func parseLevel(s string) (any, error) {
+	for _, l := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
+		if s == formatLevel(l) {
+			return l, nil
+		}
+	}
+	return nil, fmt.Errorf("unknown log level %s; %s", quote(s), suggest(s, []string{"debug", "info", "warn", "error"}))
+}
+
+func parseFormat(s string) (any, error) {
+	if s == "text" || s == "json" {
+		return s, nil
+	}
+	return nil, fmt.Errorf("unknown log format %s; write text or json", quote(s))
+}
+
+func parseGlob(s string) (any, error) {
+	if s == "" {
+		return nil, fmt.Errorf(`an empty pattern matches nothing; write "*" for all`)
+	}
+	if _, err := path.Match(s, ""); err != nil {
+		return nil, fmt.Errorf(`%s is not a pattern; * stands for any characters, ? for one, [ab] for one of these`, quote(s))
+	}
+	return s, nil
+}
+
+// parseZone wants a name of the tz database, not an abbreviation that several zones share.
+func parseZone(s string) (any, error) {
+	l, err := time.LoadLocation(s)
+	if err != nil || s == "" {
+		return nil, fmt.Errorf("unknown time zone %s; write one as in Europe/Berlin", quote(s))
+	}
+	return l, nil
+}

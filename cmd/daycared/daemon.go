@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/daycared/daycared/agents/api"
+	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/connectors/terminal"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/engine/store"
+)
+
+// daemon is the real parts, joined. It starts in this order: data directory (locked), store, engine, recovery, sockets;
+// what has been started is undone when a later step fails. It stops in the reverse order: the doors close first, the
+// store last.
+type daemon struct {
+	cfg    *config.Config
+	paths  config.Paths
+	log    *slog.Logger
+	engine *engine.Engine
+	parts  []connectors.Connector
+	agents *api.Server
+
+	closers []func() error
+	once    sync.Once
+}
+
+// newDaemon makes everything ready to run: when it returns, the sockets listen.
+func newDaemon(ctx context.Context, c *CLI, cfg *config.Config, paths config.Paths, log *slog.Logger, console *terminal.Terminal) (d *daemon, err error) {
+	d = &daemon{cfg: cfg, paths: paths, log: log}
+	defer func() {
+		if err != nil {
+			d.Close()
+		}
+	}()
+	dir, err := openDataDir(paths.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	d.closers = append(d.closers, dir.Close)
+	key, err := adminKey(paths.AdminKey)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := store.Open(ctx, store.Options{Path: filepath.Join(paths.DataDir, storeName), Now: time.Now, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	d.closers = append(d.closers, rows.Close)
+	current, err := settings(cfg, paths, c.UID)
+	if err != nil {
+		return nil, err
+	}
+	door := admin.New(admin.Options{
+		Socket: paths.AdminSocket, Group: cfg.API.AdminGroup, Key: admin.Key(key),
+		AdminReachable: cfg.API.AdminReachable, Log: log,
+	})
+	d.parts = []connectors.Connector{hookAdmin(door)}
+	if console != nil {
+		d.parts = append(d.parts, hookTerminal(console))
+	}
+	d.engine = engine.New(engine.Options{
+		Store: hookStore(rows), Connectors: d.parts, Settings: current, Now: time.Now, Log: log,
+	})
+	if err := d.engine.Recover(ctx); err != nil {
+		return nil, fmt.Errorf("recover what was pending: %w", err)
+	}
+	d.agents = api.New(api.Options{Desk: d.engine, Socket: paths.AgentSocket, Group: cfg.API.AgentGroup, Log: log})
+	return d, errors.Join(door.Listen(), d.agents.Listen())
+}
+
+// run serves until ctx ends, then closes everything.
+func (d *daemon) run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return d.engine.Run(ctx) })
+	group.Go(func() error { return d.agents.Run(ctx) })
+	for _, part := range d.parts {
+		group.Go(func() error { return part.Run(ctx, d.engine) })
+	}
+	return errors.Join(group.Wait(), d.Close())
+}
+
+// reload reads the configuration again and swaps it; a bad one changes nothing.
+func (d *daemon) reload(c *CLI) {
+	cfg, err := config.Load(d.cfg.File, c.Environ)
+	if err != nil {
+		d.log.Error("the new configuration is refused and the old one stays", "err", err)
+		return
+	}
+	next, err := settings(cfg, d.paths, c.UID)
+	if err != nil {
+		d.log.Error("the new configuration is refused and the old one stays", "err", err)
+		return
+	}
+	d.engine.Configure(next)
+	d.log.Info("configuration read again; sockets, data_dir, log and connectors take effect at the next start", "file", cfg.File)
+}
+
+// Close undoes what was started, the last first. It may be called more than once.
+func (d *daemon) Close() (err error) {
+	d.once.Do(func() {
+		for i := len(d.closers) - 1; i >= 0; i-- {
+			err = errors.Join(err, d.closers[i]())
+		}
+	})
+	return err
+}

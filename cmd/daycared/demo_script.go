@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/reply"
+	"github.com/daycared/daycared/permissions"
+)
+
+// script is a person whose answers are given beforehand: each is typed, through a pipe, when its question is on the
+// screen.
+type script struct {
+	reader, writer *os.File
+	lines          []string
+	next           int
+}
+
+func newScript(lines []string) (*script, error) {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make the scripted person's keyboard: %w", err)
+	}
+	return &script{reader: reader, writer: writer, lines: lines}, nil
+}
+
+// Close takes the keyboard away.
+func (s *script) Close() {
+	s.writer.Close()
+	s.reader.Close()
+}
+
+// answer types the next line, after checking that it answers this question; otherwise nothing would ever happen.
+func (s *script) answer(p connectors.Prompt) error {
+	if s.next == len(s.lines) {
+		return usage("--answer has %d answers, and there is one more question: %s", len(s.lines), p.Request.Kind)
+	}
+	line := s.lines[s.next]
+	s.next++
+	if reply.Parse(line, p.Request, p.Code).Meaning != reply.Decides {
+		return usage("--answer: number %d does not answer a question of the kind %s", s.next, p.Request.Kind)
+	}
+	_, err := fmt.Fprintln(s.writer, line)
+	return err
+}
+
+// unused refuses answers to questions that were never asked.
+func (s *script) unused() error {
+	if left := len(s.lines) - s.next; left > 0 {
+		return usage("--answer has %d answers more than there were questions", left)
+	}
+	return nil
+}
+
+// parseScript turns option words into what a person would type.
+func parseScript(text string) ([]string, error) {
+	var lines []string
+	for word := range strings.SplitSeq(text, ",") {
+		line, err := typed(word)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, line)
+	}
+	return lines, nil
+}
+
+func typed(word string) (string, error) {
+	kind, reason, reasoned := strings.Cut(word, ":")
+	switch {
+	case kind == "deny" && reasoned:
+		return "r " + reason, nil
+	case kind == "deny":
+		return "n", nil
+	case kind == "allow":
+		return "y", nil
+	case kind == "session":
+		return "a", nil
+	case kind == "continue":
+		return "", nil
+	case kind == "interrupt":
+		return "esc", nil
+	case len(kind) == 1 && kind[0] >= '1' && kind[0] <= '9':
+		return kind, nil
+	}
+	if s, err := permissions.ParseScope(kind); err == nil {
+		return "yes " + s.String(), nil
+	}
+	return "", usage("--answer %q is none of allow, session, 15m, deny, deny:why, a number, continue, interrupt", word)
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/terminal"
+	"github.com/daycared/daycared/permissions"
+)
+
+// quiet is a log for commands whose only words are those on the screen.
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// child is the daemon, in a process of its own.
+type child struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed when the process has ended
+	log  *os.File
+}
+
+// startChild starts the daemon of the demo and waits until its sockets answer.
+func startChild(ctx context.Context, d *demo) (*child, error) {
+	binary, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the daemon's binary: %w", err)
+	}
+	log, err := os.OpenFile(d.path("daemon.log"), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the daemon's log: %w", err)
+	}
+	cmd := exec.Command(binary, "serve", "--config", d.path("config.yaml")) //nolint:gosec,noctx // our own binary; stop ends it
+	cmd.Stdout, cmd.Stderr, cmd.Env = log, log, d.cli.Environ
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the daemon: %w", err)
+	}
+	c := &child{cmd: cmd, done: make(chan struct{}), log: log}
+	go func() {
+		_ = cmd.Wait() // how it ended is told by who ended it
+		close(c.done)
+	}()
+	_, err = backoff.Retry(ctx, func() (struct{}, error) {
+		select {
+		case <-c.done:
+			return struct{}{}, backoff.Permanent(errors.New("the daemon ended at once"))
+		default:
+			return struct{}{}, d.people.Ready(ctx)
+		}
+	}, backoff.WithBackOff(backoff.NewConstantBackOff(5*time.Millisecond)), backoff.WithMaxElapsedTime(20*time.Second))
+	if err != nil {
+		said, _ := os.ReadFile(d.path("daemon.log"))
+		c.stop()
+		return nil, fmt.Errorf("wait for the daemon: %w\n%s", err, said)
+	}
+	return c, nil
+}
+
+// kill is kill -9, and the wait for its effect.
+func (c *child) kill() {
+	_ = c.cmd.Process.Kill() // it may have ended by itself
+	<-c.done
+}
+
+// stop asks the daemon to end and waits for it.
+func (c *child) stop() {
+	_ = c.cmd.Process.Signal(os.Interrupt) // it may have ended already
+	select {
+	case <-c.done:
+	case <-time.After(5 * time.Second):
+		c.kill()
+	}
+	c.log.Close()
+}
+
+// onStage is the terminal, with the demo's one act of violence: while the person thinks about the third question, the
+// daemon is killed and started again.
+type onStage struct {
+	*terminal.Terminal
+	d *demo
+}
+
+var _ screen = (*onStage)(nil)
+
+// Send shows the card, kills the daemon if it is time to, and lets a scripted person answer.
+func (s *onStage) Send(ctx context.Context, p connectors.Prompt) (string, error) {
+	ref, err := s.Terminal.Send(ctx, p)
+	if err == nil && s.d.tally.asked == 2 {
+		err = s.d.killAndRestart(ctx)
+	}
+	if err == nil && s.d.script != nil {
+		err = s.d.script.answer(p)
+	}
+	return ref, err
+}
+
+func (d *demo) killAndRestart(ctx context.Context) (err error) {
+	d.tally.kills++
+	pid, began := d.child.cmd.Process.Pid, time.Now()
+	d.child.kill()
+	d.child.log.Close()
+	if d.child, err = startChild(ctx, d); err != nil {
+		return err
+	}
+	d.screen.Say(fmt.Sprintf(
+		"   …while you think, I kill the daemon: kill -9 %d …and start it again: %d ms. The question stands. Answer it.",
+		pid, time.Since(began).Milliseconds()))
+	return nil
+}

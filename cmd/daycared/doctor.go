@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/connectors/terminal"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/permissions"
+)
+
+// finding is one thing that doctor looked at.
+type finding struct {
+	level string // ok, note, wrong
+	what  string
+	mend  string // what to do about it; empty when nothing is to be done
+}
+
+func (c *CLI) doctorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what is wrong, and how to mend it",
+		Long:  "Say what is wrong, and how to mend it. Exit code 1 when something is wrong.",
+		Args:  arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			wrong := 0
+			for _, f := range c.examine(cmd.Context()) {
+				fmt.Fprintf(c.Out, "%-5s  %s\n", f.level, f.what)
+				if f.mend != "" {
+					fmt.Fprintf(c.Out, "       → %s\n", f.mend)
+				}
+				if f.level == "wrong" {
+					wrong++
+				}
+			}
+			if wrong > 0 {
+				return exitCode(permissions.ExitOther)
+			}
+			return nil
+		},
+	}
+}
+
+// examine looks at everything that can keep a question from being answered, from the inside out.
+func (c *CLI) examine(ctx context.Context) []finding {
+	findings := []finding{{"ok", "daycared " + version + ", SQLite " + store.LibraryVersion(), ""}}
+	cfg, paths, err := c.load()
+	if err != nil {
+		return append(findings, finding{"wrong", err.Error(), "mend the lines named, then run: daycared config check"})
+	}
+	current, err := settings(cfg, paths, c.UID)
+	if err != nil {
+		return append(findings, finding{"wrong", err.Error(), "write the account's name as the machine knows it"})
+	}
+	if cfg.File == "" {
+		findings = append(findings, finding{"ok", "no configuration file; the defaults are in force and the operator is asked", ""})
+	} else {
+		findings = append(findings, finding{"ok", "configuration " + cfg.File, ""})
+	}
+	for _, w := range cfg.Warnings {
+		findings = append(findings, finding{"note", w, ""})
+	}
+	findings = append(findings, c.examineData(paths)...)
+	findings = append(findings, c.examineDaemon(ctx)...)
+	findings = append(findings, c.examinePeople(cfg, current)...)
+	return findings
+}
+
+func (c *CLI) examineData(paths config.Paths) []finding {
+	info, err := os.Stat(paths.DataDir)
+	switch {
+	case os.IsNotExist(err):
+		return []finding{{"note", "the data directory " + paths.DataDir + " does not exist yet", "daycared serve makes it"}}
+	case err != nil:
+		return []finding{{"wrong", err.Error(), "run doctor as the account that runs the daemon"}}
+	case info.Mode().Perm()&0o077 != 0:
+		return []finding{{"wrong", fmt.Sprintf("the data directory %s is open to other accounts (%#o)", paths.DataDir, info.Mode().Perm()),
+			"chmod 700 " + paths.DataDir}}
+	}
+	return []finding{{"ok", "data directory " + paths.DataDir, ""}}
+}
+
+// examineDaemon asks the running daemon at both doors.
+func (c *CLI) examineDaemon(ctx context.Context) []finding {
+	ctx, done := context.WithTimeout(ctx, 5*time.Second)
+	defer done()
+	agents, err := c.agentClient()
+	if err != nil {
+		return []finding{{"wrong", err.Error(), ""}}
+	}
+	if err := agents.Ready(ctx); err != nil {
+		return []finding{{"wrong", "the daemon cannot take questions: " + err.Error(), "start it with: daycared serve"}}
+	}
+	findings := []finding{{"ok", "the daemon takes questions", ""}}
+	people, err := c.adminClient()
+	if err != nil {
+		return append(findings, finding{"wrong", err.Error(), ""})
+	}
+	who, err := people.WhoAmI(ctx)
+	if err != nil {
+		return append(findings, finding{"note", "this account decides nothing: " + err.Error(), ""})
+	}
+	list, err := people.List(ctx, "", 0)
+	if err != nil {
+		return append(findings, finding{"wrong", "what waits cannot be listed: " + err.Error(), ""})
+	}
+	return append(findings, finding{"ok", fmt.Sprintf("this account answers as %s; %d waiting", who.Name, len(list)), ""})
+}
+
+// examinePeople says how people can be reached, and what the machine cannot enforce.
+func (c *CLI) examinePeople(cfg *config.Config, s engine.Settings) []finding {
+	var findings []finding
+	if !cfg.Connectors.Terminal.Enabled && !cfg.API.AdminReachable {
+		findings = append(findings, finding{"note", "people can be reached only while their inbox is open",
+			"open one with: daycared inbox; or set connectors.terminal.enabled or api.admin_reachable"})
+	}
+	if cfg.Connectors.Terminal.Enabled && !terminal.IsConsole(c.In) {
+		findings = append(findings, finding{"note", "this shell has no console; a daemon started here could not prompt in it", ""})
+	}
+	for _, p := range s.People {
+		if p.UID == permissions.NoUID {
+			findings = append(findings, finding{"wrong", p.Name + " can be reached by no channel of this version",
+				"give " + p.Name + " a user: the account that runs the daemon, or that opens daycared inbox"})
+		}
+	}
+	same := finding{"note", fmt.Sprintf("agents that run as uid %d share the approver's account: through the admin socket they may "+
+		"deny, not allow, but the machine cannot keep them from the terminal's own input", c.UID),
+		"run agents under another account; only then is the approver's finger independent"}
+	if cfg.API.AllowSameUser {
+		same.what = fmt.Sprintf("api.allow_same_user is on: whatever runs as uid %d can allow what it asked itself", c.UID)
+		same.mend = "switch it off, except for trying daycared out"
+	}
+	return append(findings, same)
+}

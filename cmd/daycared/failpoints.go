@@ -1,0 +1,104 @@
+//go:build failpoints
+
+package main
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/connectors/terminal"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// This build kills itself (SIGKILL) at the place that DAYCARED_FAILPOINT names, as in apply.after:3: after the third
+// Apply has returned. The crash loop of the tests drives it through every store and send call.
+
+var (
+	failAt, failCount = failpoint()
+	failHits          atomic.Int64
+)
+
+func failpoint() (string, int64) {
+	name, count, _ := strings.Cut(os.Getenv("DAYCARED_FAILPOINT"), ":")
+	n, err := strconv.ParseInt(count, 10, 64)
+	if err != nil {
+		return "", 0
+	}
+	return name, n
+}
+
+func point(name string) {
+	if name == failAt && failHits.Add(1) == failCount {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	}
+}
+
+// around runs f between its two points.
+func around(name string, f func() error) error {
+	point(name + ".before")
+	err := f()
+	point(name + ".after")
+	return err
+}
+
+type failingStore struct{ engine.Store }
+
+func hookStore(s engine.Store) engine.Store { return failingStore{s} }
+
+func (s failingStore) Open(ctx context.Context, o permissions.Opening) (r permissions.Request, created bool, err error) {
+	err = around("open", func() error { r, created, err = s.Store.Open(ctx, o); return err })
+	return r, created, err
+}
+
+func (s failingStore) Apply(ctx context.Context, id permissions.ID, e permissions.Event) (c permissions.Change, err error) {
+	err = around("apply", func() error { c, err = s.Store.Apply(ctx, id, e); return err })
+	return c, err
+}
+
+func (s failingStore) Shown(ctx context.Context, c permissions.Copy) error {
+	return around("shown", func() error { return s.Store.Shown(ctx, c) })
+}
+
+func (s failingStore) Failed(ctx context.Context, c permissions.Copy) error {
+	return around("failed", func() error { return s.Store.Failed(ctx, c) })
+}
+
+func (s failingStore) Forget(ctx context.Context, connector string) error {
+	return around("forget", func() error { return s.Store.Forget(ctx, connector) })
+}
+
+func (s failingStore) Record(ctx context.Context, r permissions.Record) error {
+	return around("record", func() error { return s.Store.Record(ctx, r) })
+}
+
+// The connectors keep their optional powers, since what is embedded is the connector itself.
+
+type failingAdmin struct{ *admin.Connector }
+
+func hookAdmin(a *admin.Connector) connectors.Connector { return failingAdmin{a} }
+
+func (c failingAdmin) Send(ctx context.Context, p connectors.Prompt) (ref string, err error) {
+	err = around("send", func() error { ref, err = c.Connector.Send(ctx, p); return err })
+	return ref, err
+}
+
+type failingTerminal struct{ *terminal.Terminal }
+
+func hookTerminal(t *terminal.Terminal) connectors.Connector { return failingTerminal{t} }
+
+func (c failingTerminal) Send(ctx context.Context, p connectors.Prompt) (ref string, err error) {
+	err = around("send", func() error { ref, err = c.Terminal.Send(ctx, p); return err })
+	return ref, err
+}
+
+func (c failingTerminal) Edit(ctx context.Context, ref string, p connectors.Prompt) error {
+	return around("edit", func() error { return c.Terminal.Edit(ctx, ref, p) })
+}

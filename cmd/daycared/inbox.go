@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/connectors/terminal"
+	"github.com/daycared/daycared/permissions"
+)
+
+func (c *CLI) inboxCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "inbox",
+		Short: "Answer here, in this terminal",
+		Long:  "Answer here, in this terminal, as the person that this account is. While the inbox is open, that person can be reached.",
+		Args:  arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := c.adminClient()
+			if err != nil {
+				return err
+			}
+			me, err := client.WhoAmI(cmd.Context())
+			if err != nil {
+				return err
+			}
+			ctx, leave := context.WithCancel(cmd.Context())
+			defer leave()
+			screen := terminal.New(terminal.Options{
+				In: c.In, Out: c.Out, Via: "terminal", Self: me.Name, Location: time.Local, Now: time.Now, Quit: leave, Log: quiet(),
+			})
+			if err := screen.Reach(connectors.Person{Name: me.Name}); err != nil {
+				return usage("inbox needs a terminal: %s", err)
+			}
+			c.say("you answer as %s; q leaves", me.Name)
+			return (&inbox{client: client, screen: screen}).run(ctx)
+		},
+	}
+}
+
+// inbox shows on a terminal what the daemon says is waiting, and sends back what the person does: the terminal
+// connector, in another process than the daemon.
+type inbox struct {
+	client *admin.Client
+	screen screen
+	shown  map[permissions.ID]string // the screen's names of what waits
+}
+
+// screen is a connector that can edit, as the terminal is.
+type screen interface {
+	connectors.Connector
+	connectors.Editor
+}
+
+func (i *inbox) run(ctx context.Context) error {
+	i.shown = map[permissions.ID]string{}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return i.screen.Run(ctx, i.client) })
+	group.Go(func() error {
+		return i.client.Inbox(ctx, func(s permissions.Standing) error { return i.update(ctx, s) })
+	})
+	return group.Wait()
+}
+
+// update shows a request that is new here, and edits one that has changed.
+func (i *inbox) update(ctx context.Context, s permissions.Standing) error {
+	r := s.Request
+	ref, known := i.shown[r.ID]
+	if !known && r.State != permissions.Pending {
+		return nil
+	}
+	prompt := connectors.Prompt{Request: r, Code: s.Code, Waiting: s.Waiting, To: connectors.Person{Location: time.Local}}
+	if known {
+		if r.State != permissions.Pending {
+			delete(i.shown, r.ID)
+		}
+		return i.screen.Edit(ctx, ref, prompt)
+	}
+	ref, err := i.screen.Send(ctx, prompt)
+	i.shown[r.ID] = ref
+	return err
+}

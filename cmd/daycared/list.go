@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
+)
+
+func (c *CLI) pendingCommand() *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "pending",
+		Short: "List what waits for an answer",
+		Args:  arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := c.adminClient()
+			if err != nil {
+				return err
+			}
+			list, err := pages(func(after permissions.ID) ([]permissions.Standing, error) {
+				return client.List(cmd.Context(), after, 0)
+			}, func(s permissions.Standing) permissions.ID { return s.Request.ID })
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				views := make([]wire.Request, len(list))
+				for i, s := range list {
+					views[i] = wire.From(s, true)
+				}
+				return c.json(views)
+			}
+			if len(list) == 0 {
+				c.say("nothing waits for an answer")
+			}
+			table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
+			for _, s := range list {
+				left := time.Until(s.Request.Deadline).Truncate(time.Second)
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s left\t%d waiting\n", s.Code, card.Visible(s.Request.Who()),
+					strings.Join(card.Wants(s.Request), " "), left, s.Waiting)
+			}
+			return table.Flush()
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+func (c *CLI) showCommand() *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show one request whole, by its id or its code",
+		Args:  arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := c.adminClient()
+			if err != nil {
+				return err
+			}
+			s, err := client.Show(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return c.json(wire.From(s, true))
+			}
+			prompt := connectors.Prompt{Request: s.Request, Code: s.Code, Waiting: s.Waiting, To: connectors.Person{Location: time.Local}}
+			fmt.Fprint(c.Out, card.Card(prompt, card.Options{}))
+			if s.Request.State != permissions.Pending {
+				c.settled(s.Request)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (c *CLI) auditCommand() *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "List what happened, oldest first; audit verify checks the chain",
+		Args:  arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := c.adminClient()
+			if err != nil {
+				return err
+			}
+			entries, err := wholeAudit(cmd.Context(), client)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				views := make([]admin.Entry, len(entries))
+				for i, e := range entries {
+					views[i] = admin.FromEntry(e)
+				}
+				return c.json(views)
+			}
+			table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
+			for _, e := range entries {
+				fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\n", e.Seq, e.At.Local().Format(time.DateTime), e.Type, e.Request,
+					card.Visible(e.Actor), e.Via)
+			}
+			return table.Flush()
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	cmd.AddCommand(c.verifyCommand())
+	return cmd
+}
+
+// verifyCommand checks the chains; --head says which entry somebody remembers, so that a cut-off end is noticed.
+func (c *CLI) verifyCommand() *cobra.Command {
+	head := ""
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Check that no entry of the audit was changed or taken out",
+		Args:  arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := c.adminClient()
+			if err != nil {
+				return err
+			}
+			heads, err := client.Verify(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := c.remembered(cmd, client, head); err != nil {
+				return err
+			}
+			for _, e := range heads {
+				fmt.Fprintf(c.Out, "chain %s: %d entries, verified, head %d:%s\n", e.Chain, e.Seq, e.Seq, e.Hash)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&head, "head", "", "SEQ:HASH of an entry seen earlier, which must still be there")
+	return cmd
+}
+
+func (c *CLI) remembered(cmd *cobra.Command, client *admin.Client, head string) error {
+	if head == "" {
+		return nil
+	}
+	number, hash, _ := strings.Cut(head, ":")
+	seq, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || seq < 1 {
+		return usage("--head is SEQ:HASH, as audit verify prints it, not %q", head)
+	}
+	want, err := permissions.ParseDigest(hash)
+	if err != nil {
+		return usage("--head: %s", err)
+	}
+	entries, err := client.Audit(cmd.Context(), seq-1, 1)
+	if err != nil {
+		return err
+	}
+	if len(entries) == 0 || entries[0].Seq != seq || entries[0].Hash != want {
+		return fmt.Errorf("entry %d is not the one remembered: the audit was cut off or written anew", seq)
+	}
+	return nil
+}
+
+// pages reads a listing to its end; place is where the next page goes on after the last item of one.
+func pages[T, P any](read func(after P) ([]T, error), place func(T) P) ([]T, error) {
+	var all []T
+	var after P
+	for {
+		page, err := read(after)
+		if err != nil || len(page) == 0 {
+			return all, err
+		}
+		all = append(all, page...)
+		after = place(page[len(page)-1])
+	}
+}
+
+// wholeAudit is the daemon's chain from its first entry.
+func wholeAudit(ctx context.Context, client *admin.Client) ([]permissions.Entry, error) {
+	return pages(func(after int64) ([]permissions.Entry, error) { return client.Audit(ctx, after, 0) },
+		func(e permissions.Entry) int64 { return e.Seq })
+}
+
+// settled tells on stdout how a request stands now.
+func (c *CLI) settled(r permissions.Request) {
+	fmt.Fprintln(c.Out, card.Settled(r, card.Options{}))
+}
+
+func (c *CLI) json(v any) error {
+	encoder := json.NewEncoder(c.Out)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(v)
+}

@@ -1,0 +1,97 @@
+// Command daycared stands between AI agents and the people answerable for them. This package picks the real parts and
+// joins them; everything it says on stdout is meant for programs, everything on stderr for people.
+//
+// How we talk: one short sentence says what happened, a second one what to do about it. No exclamation marks, no "please",
+// no stack traces. A refusal is told in the same words everywhere; exit codes are those of the contract.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/daycared/daycared/agents/api"
+	"github.com/daycared/daycared/permissions"
+)
+
+// version is set by the linker.
+var version = "devel"
+
+func main() {
+	os.Exit(run(os.Args[1:]))
+}
+
+// run executes one command line with the process's own streams and signals and returns its exit code.
+func run(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // the first signal drains, the second one kills
+	cli := &CLI{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), UID: os.Getuid()}
+	return cli.Run(ctx, args)
+}
+
+// CLI is the command line with what it touches, so that tests can run it.
+type CLI struct {
+	In       *os.File
+	Out, Err io.Writer
+	Environ  []string
+	UID      int
+
+	configFlag, socketFlag string // of the command being run
+}
+
+// Run executes one command line and returns its exit code.
+func (c *CLI) Run(ctx context.Context, args []string) int {
+	root := c.root()
+	root.SetArgs(args)
+	root.SetIn(c.In)
+	root.SetOut(c.Out)
+	root.SetErr(c.Err)
+	return c.exit(root.ExecuteContext(ctx))
+}
+
+// exit tells people about an error, once, and turns it into an exit code.
+func (c *CLI) exit(err error) int {
+	var code exitCode
+	var refusal *permissions.Refusal
+	switch {
+	case err == nil:
+		return permissions.ExitYes
+	case errors.As(err, &code):
+		return int(code)
+	case errors.As(err, &refusal):
+		c.say("%s", refusal.Text)
+		return refusal.Exit
+	case errors.Is(err, api.ErrUnreachable):
+		c.say("%s", err)
+		return permissions.ExitUnreachable
+	case errors.Is(err, errUsage):
+		c.say("%s", err)
+		return permissions.ExitUsage
+	}
+	c.say("%s", err)
+	return permissions.ExitOther
+}
+
+// say tells people one line.
+func (c *CLI) say(format string, args ...any) { fmt.Fprintf(c.Err, "daycared: "+format+"\n", args...) }
+
+// exitCode ends a command that has said everything already.
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit %d", int(e)) }
+
+// errUsage is matched by errors of wrong usage: exit code 2.
+var errUsage = errors.New("wrong usage")
+
+// usage is an error that matches errUsage and reads as it is written.
+func usage(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+
+type usageError struct{ text string }
+
+func (e *usageError) Error() string   { return e.text }
+func (e *usageError) Is(t error) bool { return t == errUsage }

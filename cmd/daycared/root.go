@@ -1,0 +1,126 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daycared/daycared/agents/api"
+	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/connectors/admin"
+)
+
+// systemRun is where a system service has its sockets.
+const systemRun = "/run/daycared"
+
+// root is the tree of commands.
+func (c *CLI) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "daycared",
+		Short:         "daycared lets people answer for their AI agents",
+		Long:          "daycared stands between AI agents and the people answerable for them: an agent asks and waits, a person answers.",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.PersistentFlags().StringVar(&c.configFlag, "config", "", "configuration file (default: DAYCARED_CONFIG, ~/.config/daycared/config.yaml, /etc/daycared/config.yaml)")
+	root.PersistentFlags().StringVar(&c.socketFlag, "socket", "", "socket of the daemon (default: DAYCARED_SOCKET or DAYCARED_ADMIN_SOCKET, the configuration, the usual places)")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%s", err) })
+	root.AddGroup(
+		&cobra.Group{ID: "agents", Title: "For agents and scripts:"},
+		&cobra.Group{ID: "people", Title: "For people who answer:"},
+		&cobra.Group{ID: "operator", Title: "For the operator:"},
+	)
+	add := func(group string, commands ...*cobra.Command) {
+		for _, command := range commands {
+			command.GroupID = group
+			root.AddCommand(command)
+		}
+	}
+	add("agents", c.askCommand(), c.confirmCommand(), c.chooseCommand())
+	add("people", c.inboxCommand(), c.pendingCommand(), c.showCommand(), c.approveCommand(), c.denyCommand(),
+		c.answerCommand(), c.cancelCommand())
+	add("operator", c.serveCommand(), c.demoCommand(), c.auditCommand(), c.configCommand(), c.doctorCommand(), c.versionCommand())
+	root.CompletionOptions.DisableDefaultCmd = true
+	return root
+}
+
+// arguments refuses a wrong number of arguments as wrong usage.
+func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usage("%s; see: %s --help", err, cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+// load reads the configuration that this command line and environment name, or the defaults when there is none.
+func (c *CLI) load() (*config.Config, config.Paths, error) {
+	path, _ := config.Find(c.configFlag, c.Environ, exists)
+	cfg, err := config.Load(path, c.Environ)
+	if err != nil {
+		return nil, config.Paths{}, err
+	}
+	return cfg, cfg.Paths(c.UID, c.Environ), nil
+}
+
+// places is where a client finds the daemon. A configuration that this account may not read is none to it.
+func (c *CLI) places() (config.Paths, error) {
+	_, paths, err := c.load()
+	if errors.Is(err, fs.ErrPermission) && c.configFlag == "" {
+		paths, err = config.Default().Paths(c.UID, c.Environ), nil
+	}
+	if err != nil {
+		return paths, err
+	}
+	paths.AgentSocket = c.socket("DAYCARED_SOCKET", paths.AgentSocket)
+	paths.AdminSocket = c.socket("DAYCARED_ADMIN_SOCKET", paths.AdminSocket)
+	return paths, nil
+}
+
+func (c *CLI) socket(variable, configured string) string {
+	if named := cmp.Or(c.socketFlag, c.env(variable)); named != "" {
+		return named
+	}
+	system := filepath.Join(systemRun, filepath.Base(configured))
+	if !exists(configured) && exists(system) {
+		return system
+	}
+	return configured
+}
+
+func (c *CLI) agentClient() (*api.Client, error) {
+	paths, err := c.places()
+	if err != nil {
+		return nil, err
+	}
+	return api.NewClient(paths.AgentSocket), nil
+}
+
+func (c *CLI) adminClient() (*admin.Client, error) {
+	paths, err := c.places()
+	if err != nil {
+		return nil, err
+	}
+	return admin.NewClient(paths.AdminSocket, paths.AdminKey), nil
+}
+
+// env is the value of an environment variable, or empty.
+func (c *CLI) env(name string) string {
+	for _, pair := range c.Environ {
+		if value, ok := strings.CutPrefix(pair, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/permissions"
+)
+
+// The command line is tested as people type it: every script below testdata/script runs the real commands, in processes
+// of their own, against a daemon of its own.
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"daycared": main})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		Setup:               setup,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code":    exitsWith,
+			"expand":  expand,
+			"ready":   ready,
+			"pending": pending,
+		},
+	})
+}
+
+// setup gives each script sockets, a data directory and a home of its own.
+func setup(env *testscript.Env) error {
+	me, err := user.Current()
+	if err != nil {
+		return err
+	}
+	// Sockets have short names: a path of theirs has at most 107 bytes.
+	sockets, err := os.MkdirTemp("", "dc")
+	if err != nil {
+		return err
+	}
+	env.Defer(func() { os.RemoveAll(sockets) })
+	env.Setenv("ME", me.Username)
+	env.Setenv("HOME", env.WorkDir)
+	env.Setenv("DAYCARED_DATA_DIR", filepath.Join(env.WorkDir, "data"))
+	env.Setenv("DAYCARED_API_AGENT_SOCKET", filepath.Join(sockets, "agent"))
+	env.Setenv("DAYCARED_API_ADMIN_SOCKET", filepath.Join(sockets, "admin"))
+	return nil
+}
+
+// exitsWith runs a command and checks its exit code: code 3 daycared ask …
+func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: code N command…")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// expand replaces $NAME in files by the script's environment.
+func expand(ts *testscript.TestScript, _ bool, args []string) {
+	for _, name := range args {
+		text := os.Expand(ts.ReadFile(name), ts.Getenv)
+		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o600))
+	}
+}
+
+// patience bounds how long a script waits for something to happen.
+const patience = 30 * time.Second
+
+func until(ts *testscript.TestScript, what string, f func(ctx context.Context) error) {
+	ctx, done := context.WithTimeout(context.Background(), patience)
+	defer done()
+	_, err := backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, f(ctx) },
+		backoff.WithBackOff(backoff.NewConstantBackOff(10*time.Millisecond)), backoff.WithMaxElapsedTime(patience))
+	if err != nil {
+		ts.Fatalf("wait until %s: %v", what, err)
+	}
+}
+
+func client(ts *testscript.TestScript) *admin.Client {
+	return admin.NewClient(ts.Getenv("DAYCARED_API_ADMIN_SOCKET"), filepath.Join(ts.Getenv("DAYCARED_DATA_DIR"), "admin.key"))
+}
+
+// ready waits until the daemon answers.
+func ready(ts *testscript.TestScript, _ bool, _ []string) {
+	until(ts, "the daemon is ready", func(ctx context.Context) error { return client(ts).Ready(ctx) })
+}
+
+// pending waits until N requests are pending and W calls wait for them, and sets $CODE and $ID to the newest:
+// pending N [W].
+func pending(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	waiting := -1
+	if len(args) > 1 {
+		waiting, err = strconv.Atoi(args[1])
+		ts.Check(err)
+	}
+	var list []permissions.Standing
+	until(ts, strings.Join(args, " ")+" are pending", func(ctx context.Context) (err error) {
+		if list, err = client(ts).List(ctx, "", 0); err != nil {
+			return err
+		}
+		calls := 0
+		for _, s := range list {
+			calls += s.Waiting
+		}
+		if len(list) != want || (waiting >= 0 && calls != waiting) {
+			return errors.New("pending " + strconv.Itoa(len(list)) + ", waiting " + strconv.Itoa(calls))
+		}
+		return nil
+	})
+	if want > 0 {
+		ts.Setenv("CODE", list[want-1].Code)
+		ts.Setenv("ID", string(list[want-1].Request.ID))
+	}
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// settings is what a configuration means to the engine on this machine: accounts become uids, and the daemon's own
+// files are named.
+func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings, error) {
+	s := engine.Settings{
+		UID: uid,
+		Approvals: engine.Approvals{
+			Timeout: cfg.Approvals.Timeout, MaxTimeout: cfg.Approvals.MaxTimeout,
+			ClarificationTimeout: cfg.Approvals.ClarificationTimeout, DeliverWithin: cfg.Approvals.DeliverWithin,
+			RedeemWindow: cfg.Approvals.RedeemWindow, Scopes: cfg.Approvals.Scopes,
+		},
+		Policy: permissions.Policy{
+			Auto: cfg.Tools.Auto, Gated: cfg.Tools.Gated, Forbidden: cfg.Tools.Forbidden,
+			HighRiskTools: cfg.HighRisk.Tools, HighRiskTags: cfg.HighRisk.Tags,
+		},
+		Limits: engine.Limits{
+			PendingPerCaller: cfg.Limits.PendingPerCaller, PromptsPerMinute: cfg.Limits.PromptsPerMinute,
+			PendingTotal: cfg.Limits.PendingTotal,
+		},
+		AllowSameUser: cfg.API.AllowSameUser,
+		Own:           ownFiles(cfg, paths),
+	}
+	for _, p := range cfg.People {
+		account := permissions.NoUID
+		if p.User != "" {
+			known, err := user.Lookup(p.User)
+			if err != nil {
+				return s, fmt.Errorf("%s: %s has the account %q, which this machine does not know", cfg.File, p.Name, p.User)
+			}
+			if account, err = strconv.Atoi(known.Uid); err != nil {
+				return s, fmt.Errorf("look up the account %q: %w", p.User, err)
+			}
+		}
+		s.People = append(s.People, connectors.Person{
+			Name: p.Name, User: p.User, UID: account, Telegram: p.Telegram, WhatsApp: p.WhatsApp, Location: p.Location,
+		})
+	}
+	for _, r := range cfg.Routes {
+		s.Routes = append(s.Routes, engine.Route{
+			Agents: r.Agents, Tags: r.Tags, Tools: r.Tools, Kinds: r.Kinds, Ask: r.Ask, Quorum: r.Quorum, Timeout: r.Timeout,
+		})
+	}
+	return s, nil
+}
+
+// ownFiles are the daemon's data, configuration, sockets and binary, by their names and by what these resolve to.
+func ownFiles(cfg *config.Config, paths config.Paths) []string {
+	own := []string{paths.DataDir, paths.AgentSocket, paths.AdminSocket, paths.AdminKey}
+	if cfg.File != "" {
+		own = append(own, cfg.File)
+	}
+	if binary, err := os.Executable(); err == nil {
+		own = append(own, binary)
+	}
+	for _, p := range slices.Clone(own) {
+		if abs, err := filepath.Abs(p); err == nil {
+			own = append(own, abs)
+		}
+		if resolved, err := filepath.EvalSymlinks(p); err == nil {
+			own = append(own, resolved)
+		}
+	}
+	own = slices.DeleteFunc(own, func(p string) bool { return !filepath.IsAbs(p) })
+	slices.Sort(own)
+	return slices.Compact(own)
+}

@@ -1,0 +1,116 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/internal/wire"
+)
+
+// Name is what copies and the configuration call this door.
+const Name = "admin"
+
+// The references of what was shown here.
+const (
+	refInbox = "inbox" // the person had an inbox open
+	refAdmin = "admin" // they will come and look
+)
+
+// Key is the secret that proves the operator. It does not print.
+type Key string
+
+// String hides the key.
+func (Key) String() string { return "‹admin key›" }
+
+// GoString hides the key.
+func (k Key) GoString() string { return k.String() }
+
+// LogValue hides the key.
+func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
+
+// Options are what a [Connector] needs.
+type Options struct {
+	Socket string // path of admin.sock
+	Group  string // whose members may come in as well; empty: this account and root only
+	Key    Key    // of the operator; empty: nobody is
+	// AdminReachable lets a request wait for somebody to come to the socket, without an open inbox.
+	AdminReachable bool
+	// Connections is how many connections one account may have at a time; 0 for the default of 1024.
+	Connections int
+	Log         *slog.Logger
+}
+
+// Connector is the deciders' door.
+type Connector struct {
+	options  Options
+	inboxes  inboxes
+	listener net.Listener
+}
+
+var (
+	_ connectors.Connector = (*Connector)(nil)
+	_ connectors.Reacher   = (*Connector)(nil)
+)
+
+// New makes a connector. It does nothing yet.
+func New(o Options) *Connector { return &Connector{options: o} }
+
+// Name is [Name].
+func (c *Connector) Name() string { return Name }
+
+// Listen opens the socket, so that what is wrong with it is known before anything else is started. Callers wait in the
+// socket's queue until [Connector.Run].
+func (c *Connector) Listen() error {
+	l, err := wire.Listen(c.options.Socket, c.options.Group)
+	if err != nil {
+		return err
+	}
+	c.listener = l
+	return nil
+}
+
+// Run serves until ctx ends, after [Connector.Listen] if that was not called. h is also a [Desk]: the engine is both.
+func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
+	desk, ok := h.(Desk)
+	if !ok {
+		return errors.New("serve admin.sock: the handler is not a desk")
+	}
+	if c.listener == nil {
+		if err := c.Listen(); err != nil {
+			return err
+		}
+	}
+	l := c.listener
+	c.listener = nil // it is closed when Run returns
+	door := wire.NewDoor("daycared for deciders", desk.Ready, c.options.Log)
+	r := &routes{desk: desk, door: door, gate: newGate(c.options.Key), inboxes: &c.inboxes}
+	r.register()
+	handler, err := door.Handler()
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	return wire.Serve(ctx, l, handler, c.options.Connections, c.options.Log)
+}
+
+// Reach is [connectors.Reacher].
+func (c *Connector) Reach(p connectors.Person) error {
+	if c.options.AdminReachable || c.inboxes.open(p.Name) {
+		return nil
+	}
+	return &connectors.Gone{Why: p.Name + " has no inbox open"}
+}
+
+// Send notes where the person sees the request: in the inbox that follows every change, or when they come to look. An
+// inbox that was closed meanwhile may be opened again, so its absence is no error for good.
+func (c *Connector) Send(_ context.Context, p connectors.Prompt) (ref string, err error) {
+	switch {
+	case c.inboxes.open(p.To.Name):
+		return refInbox, nil
+	case c.options.AdminReachable:
+		return refAdmin, nil
+	}
+	return "", errors.New(p.To.Name + " has no inbox open just now")
+}

@@ -1,0 +1,202 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
+)
+
+const (
+	heartbeat   = 15 * time.Second
+	eventWithin = 10 * time.Second // to write one
+	feedBuffer  = 256
+	page        = 100
+	// maxSeen is how many requests a stream remembers before it forgets those that are settled.
+	maxSeen = 4096
+)
+
+// The events of the stream.
+const (
+	eventRequest = "request" // a row, new or changed; the event's id is the request's, a colon and the revision
+	eventSynced  = "synced"  // all that was pending has been sent
+)
+
+// inboxes counts the open streams of each person. The zero value is ready.
+type inboxes struct {
+	mu    sync.Mutex
+	count map[string]int
+}
+
+func (i *inboxes) open(name string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.count[name] > 0
+}
+
+// enter counts one more, until leave is called.
+func (i *inboxes) enter(name string) (leave func()) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.count == nil {
+		i.count = map[string]int{}
+	}
+	i.count[name]++
+	return func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		if i.count[name]--; i.count[name] == 0 {
+			delete(i.count, name)
+		}
+	}
+}
+
+func (r *routes) inbox(ctx context.Context, in *credentials) (*huma.StreamResponse, error) {
+	id := r.who(ctx, *in)
+	name, err := r.desk.Who(id)
+	if err != nil {
+		return nil, r.door.Refuse(err)
+	}
+	return &huma.StreamResponse{Body: func(c huma.Context) {
+		_, w := humago.Unwrap(c)
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Cache-Control", "no-store")
+		defer r.inboxes.enter(name)()
+		s := &stream{desk: r.desk, id: id, name: name, w: w, control: http.NewResponseController(w), seen: map[permissions.ID]seen{}}
+		_ = s.run(c.Context()) // it ends with the connection, and then there is nobody to tell
+	}}, nil
+}
+
+// stream is one open inbox.
+type stream struct {
+	desk    Desk
+	id      connectors.Identity
+	name    string
+	w       io.Writer
+	control *http.ResponseController
+	seen    map[permissions.ID]seen
+}
+
+// seen is what the other end knows of a request.
+type seen struct {
+	revision int64
+	settled  bool
+}
+
+// errLagged ends a stream whose reader fell behind: it comes back and starts from the rows.
+var errLagged = errors.New("the reader fell behind")
+
+// run follows the changes first and then lists what is pending, so that nothing falls between the two.
+func (s *stream) run(ctx context.Context) error {
+	feed := s.desk.Subscribe(feedBuffer)
+	defer feed.Close()
+	if err := s.snapshot(ctx); err != nil {
+		return err
+	}
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-beat.C:
+			err = s.write([]byte(": still here\n\n"))
+		case q, open := <-feed.C:
+			if !open {
+				return errLagged
+			}
+			err = s.changed(ctx, q)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (s *stream) snapshot(ctx context.Context) error {
+	for after := permissions.ID(""); ; {
+		pending, err := s.desk.Pending(ctx, s.id, after, page)
+		if err != nil {
+			return err
+		}
+		for _, p := range pending {
+			after = p.Request.ID
+			if err := s.send(p); err != nil {
+				return err
+			}
+		}
+		if len(pending) < page {
+			return s.write([]byte("event: " + eventSynced + "\ndata: {}\n\n"))
+		}
+	}
+}
+
+// changed passes on a change that concerns this person: of what they are asked, and the one that takes a request away
+// from them.
+func (s *stream) changed(ctx context.Context, q permissions.Request) error {
+	before, known := s.seen[q.ID]
+	asked := s.id.Operator || slices.Contains(q.Asked, s.name)
+	if (!asked && !known) || (known && q.Revision <= before.revision) {
+		return nil
+	}
+	standing, err := s.desk.Stand(ctx, q)
+	if err != nil {
+		return err
+	}
+	if err := s.send(standing); err != nil {
+		return err
+	}
+	if !asked {
+		delete(s.seen, q.ID)
+	}
+	return nil
+}
+
+func (s *stream) send(p permissions.Standing) error {
+	q := p.Request
+	if old, known := s.seen[q.ID]; known && q.Revision <= old.revision {
+		return nil
+	}
+	s.remember(q)
+	row, err := wire.Encode(wire.From(p, true))
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "id: %s:%d\nevent: %s\ndata: %s\n\n", q.ID, q.Revision, eventRequest, row)
+	return s.write(b.Bytes())
+}
+
+// remember keeps what was sent, so that an older change that comes later is not taken for news. What was settled long
+// ago does not change any more and is forgotten when there is much of it.
+func (s *stream) remember(q permissions.Request) {
+	if len(s.seen) >= maxSeen {
+		for id, old := range s.seen {
+			if old.settled {
+				delete(s.seen, id)
+			}
+		}
+	}
+	s.seen[q.ID] = seen{revision: q.Revision, settled: q.State != permissions.Pending}
+}
+
+func (s *stream) write(b []byte) error {
+	_ = s.control.SetWriteDeadline(time.Now().Add(eventWithin)) // a writer without deadlines is still a writer
+	if _, err := s.w.Write(b); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}

@@ -1,0 +1,168 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
+)
+
+// routes are what deciders may call. Every handler first proves who calls.
+type routes struct {
+	desk    Desk
+	door    *wire.Door
+	gate    gate
+	inboxes *inboxes
+}
+
+func (r *routes) register() {
+	get := func(id, path, summary string) huma.Operation {
+		return huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Summary: summary}
+	}
+	post := func(id, path, summary string) huma.Operation {
+		return huma.Operation{
+			OperationID: id, Method: http.MethodPost, Path: path, Summary: summary,
+			MaxBodyBytes: -1, BodyReadTimeout: -1, // the door has read the body already
+		}
+	}
+	api := r.door.API
+	huma.Register(api, get("list", "/v1/requests", "List what is pending for the caller, oldest first"), r.list)
+	huma.Register(api, get("show", "/v1/requests/{id}", "Show one request by its id or its code"), r.show)
+	huma.Register(api, post("decide", "/v1/requests/{id}/decision", "Decide a request"), r.decide)
+	huma.Register(api, post("cancel", "/v1/requests/{id}/cancel", "Withdraw a pending request"), r.cancel)
+	huma.Register(api, get("audit", "/v1/audit", "List the audit; for the operator"), r.audit)
+	huma.Register(api, get("verify", "/v1/audit/verify", "Check every audit chain and tell their heads"), r.verify)
+	huma.Register(api, get("whoami", "/v1/whoami", "Tell who the caller is here"), r.whoami)
+	huma.Register(api, get("inbox", "/v1/inbox", "Follow what is put to the caller (server-sent events)"), r.inbox)
+}
+
+// credentials are what every call may present.
+type credentials struct {
+	Authorization string `header:"Authorization" doc:"Bearer and the admin key"`
+	Via           string `header:"Daycared-Via" doc:"terminal for an inbox"`
+}
+
+func (r *routes) who(ctx context.Context, c credentials) connectors.Identity {
+	return r.gate.identity(wire.PeerUID(ctx), c.Authorization, c.Via)
+}
+
+type named struct {
+	credentials
+	ID string `path:"id" maxLength:"64" doc:"an id or a code"`
+}
+
+type row struct{ Body wire.Request }
+
+type listInput struct {
+	credentials
+	State permissions.State `query:"state" enum:"pending" default:"pending"`
+	After permissions.ID    `query:"after" maxLength:"64" doc:"the last id of the page before"`
+	Limit int               `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+}
+
+type rows struct{ Body []wire.Request }
+
+func (r *routes) list(ctx context.Context, in *listInput) (*rows, error) {
+	found, err := r.desk.Pending(ctx, r.who(ctx, in.credentials), in.After, in.Limit)
+	if err != nil {
+		return nil, r.door.Refuse(err)
+	}
+	out := &rows{Body: make([]wire.Request, len(found))}
+	for i, s := range found {
+		out.Body[i] = wire.From(s, true)
+	}
+	return out, nil
+}
+
+func (r *routes) show(ctx context.Context, in *named) (*row, error) {
+	return r.standing(r.desk.Show(ctx, r.who(ctx, in.credentials), in.ID))
+}
+
+func (r *routes) cancel(ctx context.Context, in *named) (*row, error) {
+	return r.standing(r.desk.Cancel(ctx, r.who(ctx, in.credentials), in.ID))
+}
+
+func (r *routes) standing(s permissions.Standing, err error) (*row, error) {
+	if err != nil {
+		return nil, r.door.Refuse(err)
+	}
+	return &row{Body: wire.From(s, true)}, nil
+}
+
+type decideInput struct {
+	named
+	Body decision
+}
+
+func (r *routes) decide(ctx context.Context, in *decideInput) (*row, error) {
+	d, err := in.Body.of(in.ID)
+	if err != nil {
+		return nil, r.door.Refuse(permissions.Invalid(err))
+	}
+	d.From = r.who(ctx, in.credentials)
+	after, err := r.desk.OnPermission(ctx, d)
+	if err == nil {
+		w := r.around(ctx, after)
+		return &row{Body: w}, nil
+	}
+	refused := r.door.Refuse(err)
+	var p *wire.Problem
+	if after.ID != "" && errors.As(refused, &p) {
+		w := r.around(ctx, after)
+		p.Request = &w
+	}
+	return nil, refused
+}
+
+// around is where q was shown and who waits; what was decided is told even when that cannot be found.
+func (r *routes) around(ctx context.Context, q permissions.Request) wire.Request {
+	s, err := r.desk.Stand(ctx, q)
+	if err != nil {
+		s = permissions.Standing{Request: q}
+	}
+	return wire.From(s, true)
+}
+
+type auditInput struct {
+	credentials
+	After int64 `query:"after" minimum:"0" doc:"the last seq of the page before"`
+	Limit int   `query:"limit" minimum:"1" maximum:"10000" default:"1000"`
+}
+
+type entries struct{ Body []Entry }
+
+func (r *routes) audit(ctx context.Context, in *auditInput) (*entries, error) {
+	found, err := r.desk.Audit(ctx, r.who(ctx, in.credentials), in.After, in.Limit)
+	if err != nil {
+		return nil, r.door.Refuse(err)
+	}
+	return &entries{Body: fromEntries(found)}, nil
+}
+
+func (r *routes) verify(ctx context.Context, in *credentials) (*entries, error) {
+	heads, err := r.desk.Verify(ctx, r.who(ctx, *in))
+	var refusal *permissions.Refusal
+	switch {
+	case err == nil:
+		return &entries{Body: fromEntries(heads)}, nil
+	case errors.As(err, &refusal), errors.Is(err, permissions.ErrBroken), ctx.Err() != nil:
+		return nil, r.door.Refuse(err)
+	}
+	return nil, wire.NewProblem(http.StatusConflict, wire.CodeChain, err.Error())
+}
+
+type meOutput struct{ Body Me }
+
+func (r *routes) whoami(ctx context.Context, in *credentials) (*meOutput, error) {
+	id := r.who(ctx, *in)
+	name, err := r.desk.Who(id)
+	if err != nil {
+		return nil, r.door.Refuse(err)
+	}
+	return &meOutput{Body: Me{Name: name, UID: id.UID, Operator: id.Operator, Via: id.Via}}, nil
+}

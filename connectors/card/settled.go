@@ -1,0 +1,224 @@
+package card
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// Settled is one line about how r stands: how it ended, by whom, through what, when and after how long; and of a
+// request that is still pending, what has become of it so far.
+func Settled(r permissions.Request, o Options) string {
+	words := outcome(r, o)
+	switch {
+	case !r.VoidAt.IsZero():
+		words = append(words, "taken back "+r.VoidAt.In(zone(o)).Format("15:04:05"))
+	case !r.LapsedAt.IsZero():
+		words = append(words, "was not collected")
+	}
+	for _, note := range o.Notes {
+		words = append(words, Visible(note))
+	}
+	return strings.Join(words, " · ")
+}
+
+func outcome(r permissions.Request, o Options) []string {
+	switch r.State {
+	case permissions.Approved:
+		if r.DecidedVia == permissions.ViaGrant {
+			return []string{"✅ Allowed already: it was held"}
+		}
+		return append([]string{"✅ " + allowed(r) + " by " + allowedBy(r, o)}, append(details(r, o), denials(r)...)...)
+	case permissions.Denied:
+		words := []string{"⛔ Denied by " + person(r.DecidedBy, o)}
+		if !mine(r, o) {
+			words = append(words, details(r, o)...)
+		}
+		return append(words, comment(r.Comment)...)
+	case permissions.Answered:
+		return append(answered(r, o), comment(r.Comment)...)
+	case permissions.Expired:
+		if r.Mode == permissions.ModeContinue {
+			return []string{"⌛ Nobody resumed within " + span(r.Timeout()) + "; it continues"}
+		}
+		return []string{"⌛ Expired: nobody answered within " + span(r.Timeout())}
+	case permissions.Cancelled:
+		if by := r.DecidedBy; by != "" && by != r.Caller.Name {
+			return append([]string{"✖ Cancelled by " + person(by, o)}, details(r, o)...)
+		}
+		return []string{"✖ Cancelled by the agent"}
+	case permissions.Undeliverable:
+		return []string{"⚠ Could not be delivered: " + Visible(r.Failure)}
+	}
+	return pending(r, o)
+}
+
+// allowed is what an approval allows, in our words alone: a tool's name could say anything.
+func allowed(r permissions.Request) string {
+	tool := r.Kind == permissions.KindTool
+	switch s := r.Scope; {
+	case len(denials(r)) > 0:
+		return "Allowed" + allowedCalls(r) + " " + scopeWords(s)
+	case s == permissions.SessionTool:
+		return "Allowed this tool for this session"
+	case s == permissions.Session && tool:
+		return "Allowed all gated tools for this session"
+	case s == permissions.Always && tool:
+		return "Allowed this exact call always"
+	case r.Kind == permissions.KindPause:
+		return "Approved"
+	default:
+		return "Allowed " + scopeWords(s)
+	}
+}
+
+func scopeWords(s permissions.Scope) string {
+	switch s {
+	case permissions.Once:
+		return "once"
+	case permissions.Session, permissions.SessionTool:
+		return "for this session"
+	case permissions.Always:
+		return "until revoked"
+	}
+	return "for " + permissions.SayDuration(s.Span())
+}
+
+// denials are the calls of an approved step that were denied all the same.
+func denials(r permissions.Request) []string {
+	var words []string
+	for _, c := range r.Calls {
+		if c.Answer == permissions.Deny {
+			words = append(words, fmt.Sprintf("#%d denied", c.N))
+			words = append(words, comment(c.Comment)...)
+		}
+	}
+	return words
+}
+
+// allowedCalls are the numbers of the calls that were not denied.
+func allowedCalls(r permissions.Request) (words string) {
+	for _, c := range r.Calls {
+		if c.Answer != permissions.Deny {
+			words += fmt.Sprintf(" #%d", c.N)
+		}
+	}
+	return words
+}
+
+func answered(r permissions.Request, o Options) []string {
+	choice := ""
+	if k := slices.Index(r.Choices, r.Choice()); k >= 0 && r.Choice() != "" {
+		choice = fmt.Sprintf("%d %s", k+1, quoted(r.Choice()))
+	}
+	switch {
+	case r.TimedOut:
+		return []string{"⌛ Nobody answered within " + span(r.Timeout()) + "; first option taken", choice}
+	case r.Defaulted:
+		return []string{"⚠ No valid answer in three tries; first option taken", choice}
+	case r.Answer == permissions.Continue:
+		return append([]string{"✅ Continued by " + person(r.DecidedBy, o)}, details(r, o)...)
+	case r.Answer == permissions.Interrupt:
+		return append([]string{"⛔ Interrupted by " + person(r.DecidedBy, o)}, details(r, o)...)
+	}
+	return append(append([]string{"✅ Chosen by " + person(r.DecidedBy, o)}, details(r, o)...), choice)
+}
+
+// pending is how far a request has come that is not settled.
+func pending(r permissions.Request, o Options) []string {
+	words := []string{"⏳ Waiting for an answer"}
+	if len(r.Votes) > 0 {
+		words = []string{"⏳ " + votes(r, o)}
+	}
+	for _, c := range r.Calls {
+		switch _, allowed := c.Answer.Scope(); {
+		case allowed:
+			words = append(words, fmt.Sprintf("#%d allowed", c.N))
+		case c.Answer != "":
+			words = append(words, fmt.Sprintf("#%d denied", c.N))
+		default:
+			words = append(words, fmt.Sprintf("#%d open", c.N))
+		}
+	}
+	if !r.LeftAt.IsZero() {
+		words = append(words, "nobody is waiting for it just now; an answer is kept for the agent")
+	}
+	return words
+}
+
+// votes is how many of the people needed have allowed, and who.
+func votes(r permissions.Request, o Options) string {
+	text := fmt.Sprintf("%d of %d", len(allowing(r)), r.Quorum)
+	if names := allowing(r); len(names) > 0 {
+		text += ", allowed by " + people(names, o)
+	}
+	return text
+}
+
+// allowing are the people who allowed anything of r, each once.
+func allowing(r permissions.Request) (names []string) {
+	for _, v := range r.Votes {
+		if _, ok := v.Answer.Scope(); ok && !slices.Contains(names, v.By) {
+			names = append(names, v.By)
+		}
+	}
+	return names
+}
+
+func allowedBy(r permissions.Request, o Options) string {
+	if names := allowing(r); len(names) > 1 {
+		return people(names, o)
+	}
+	return person(r.DecidedBy, o)
+}
+
+func people(names []string, o Options) string {
+	words := make([]string, len(names))
+	for i, name := range names {
+		words[i] = person(name, o)
+	}
+	return strings.Join(words, " and ")
+}
+
+func person(name string, o Options) string {
+	switch {
+	case name == "":
+		return "nobody"
+	case name == o.Self:
+		return "you"
+	}
+	return Visible(name)
+}
+
+// details are through what, when and after how long r was decided. Whoever decided it just here knows when.
+func details(r permissions.Request, o Options) []string {
+	words := []string{via(r.DecidedVia)}
+	if !mine(r, o) {
+		words = append(words, r.DecidedAt.In(zone(o)).Format("15:04:05"))
+	}
+	return append(words, "after "+span(r.DecidedAt.Sub(r.CreatedAt).Truncate(time.Second)))
+}
+
+func mine(r permissions.Request, o Options) bool { return o.Self != "" && r.DecidedBy == o.Self }
+
+func via(name string) string {
+	switch name {
+	case "telegram":
+		return "Telegram"
+	case "whatsapp":
+		return "WhatsApp"
+	case "cli":
+		return "command line"
+	}
+	return Visible(name)
+}
+
+func comment(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{quoted(text)}
+}

@@ -1,0 +1,259 @@
+package connectortest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/permissions"
+)
+
+// again is how long Memory waits before it hands on once more what could not be stored.
+const again = 10 * time.Millisecond
+
+// Memory is a connector without a channel: it remembers what was sent and edited, and lets a scripted person answer.
+// The exported fields are set before it is used. It is safe for concurrent use.
+type Memory struct {
+	// As is what the connector is called and how its decisions come in.
+	As connectors.Identity
+	// Person is what the person does as soon as they see a prompt; nil does nothing. Request, Shown and From are filled
+	// in where they are empty. It is called by Run, one prompt at a time.
+	Person func(p connectors.Prompt) []connectors.Decision
+
+	mu       sync.Mutex
+	handler  connectors.Handler // nil while it does not run
+	ended    bool
+	copies   []Copy
+	todo     []connectors.Prompt // not seen by Person yet
+	told     []string            // refusals that the person was told
+	changed  chan struct{}       // closed and replaced with every change
+	failing  int                 // how many times Send still fails; negative: for good
+	failure  error
+	unreach  error
+	inFlight sync.WaitGroup
+}
+
+// Copy is one thing that was sent.
+type Copy struct {
+	Ref   string
+	First connectors.Prompt // as sent
+	Last  connectors.Prompt // as edited last
+	Edits int
+}
+
+var (
+	_ connectors.Connector = (*Memory)(nil)
+	_ connectors.Editor    = (*Memory)(nil)
+	_ connectors.Reacher   = (*Memory)(nil)
+)
+
+// NewMemory makes a connector whose decisions come from as; as.Via is its name. person may be nil.
+func NewMemory(as connectors.Identity, person func(p connectors.Prompt) []connectors.Decision) *Memory {
+	return &Memory{As: as, Person: person, changed: make(chan struct{})}
+}
+
+// Always is a person who gives the same answer to everything, and a second yes where it takes one.
+func Always(a permissions.Answer) func(connectors.Prompt) []connectors.Decision {
+	return func(p connectors.Prompt) []connectors.Decision {
+		return []connectors.Decision{{Answer: a, Really: p.Request.HighRisk}}
+	}
+}
+
+// Name is as.Via.
+func (m *Memory) Name() string { return m.As.Via }
+
+// FailSend makes the next n calls of Send fail with err, every call for n < 0; n = 0 ends that. A *connectors.Gone is
+// for good, anything else is for now.
+func (m *Memory) FailSend(n int, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.failing, m.failure = n, err
+}
+
+// FailReach makes Reach answer err; nil ends that.
+func (m *Memory) FailReach(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.unreach = err
+}
+
+// Reach answers what FailReach said.
+func (m *Memory) Reach(connectors.Person) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.unreach
+}
+
+// Send remembers the prompt and lets the person see it.
+func (m *Memory) Send(_ context.Context, p connectors.Prompt) (ref string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.ended:
+		return "", errors.New("the connector has stopped")
+	case m.failing != 0:
+		m.failing = max(m.failing-1, -1)
+		return "", m.failure
+	}
+	ref = fmt.Sprintf("%s-%d", m.As.Via, len(m.copies)+1)
+	m.copies = append(m.copies, Copy{Ref: ref, First: p, Last: p})
+	m.todo = append(m.todo, p)
+	m.change()
+	return ref, nil
+}
+
+// Edit remembers the prompt in place of the one before.
+func (m *Memory) Edit(_ context.Context, ref string, p connectors.Prompt) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range m.copies {
+		if m.copies[i].Ref == ref {
+			m.copies[i].Last = p
+			m.copies[i].Edits++
+			m.change()
+			return nil
+		}
+	}
+	return &connectors.Gone{Why: "there is no message " + ref}
+}
+
+// Copies are what was sent, in order.
+func (m *Memory) Copies() []Copy {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]Copy(nil), m.copies...)
+}
+
+// Wait returns once enough of what was sent is true, or with the error of ctx.
+func (m *Memory) Wait(ctx context.Context, enough func([]Copy) bool) error {
+	return m.wait(ctx, func() bool { return enough(m.copies) })
+}
+
+// Sees returns once the person has got to see text, or with the error of ctx.
+func (m *Memory) Sees(ctx context.Context, text string) error {
+	return m.wait(ctx, func() bool { return strings.Contains(m.seen(), text) })
+}
+
+// Seen is everything that the person gets to see, as text.
+func (m *Memory) Seen() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.seen()
+}
+
+func (m *Memory) seen() string {
+	var b strings.Builder
+	for _, c := range m.copies {
+		o := card.Options{Self: c.Last.To.Name, Width: 80}
+		b.WriteString(card.Card(c.First, o) + "\n" + card.Settled(c.Last.Request, o) + "\n")
+	}
+	return b.String() + strings.Join(m.told, "\n")
+}
+
+// wait waits for a change until ok. ok is called with the lock held.
+func (m *Memory) wait(ctx context.Context, ok func() bool) error {
+	for {
+		m.mu.Lock()
+		met, changed := ok(), m.changed
+		m.mu.Unlock()
+		if met {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+// change tells whoever waits. The lock is held.
+func (m *Memory) change() {
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+// Do has the person decide, whenever: it waits until the connector runs, and returns what the handler said.
+func (m *Memory) Do(ctx context.Context, d connectors.Decision) (permissions.Request, error) {
+	if err := m.wait(ctx, func() bool { return m.handler != nil || m.ended }); err != nil {
+		return permissions.Request{}, err
+	}
+	m.mu.Lock()
+	h := m.handler
+	if h == nil {
+		m.mu.Unlock()
+		return permissions.Request{}, errors.New("the connector has stopped")
+	}
+	m.inFlight.Add(1)
+	m.mu.Unlock()
+	defer m.inFlight.Done()
+	if d.From == (connectors.Identity{}) {
+		d.From = m.As
+	}
+	r, err := h.OnPermission(ctx, d)
+	var refusal *permissions.Refusal
+	if errors.As(err, &refusal) {
+		m.mu.Lock()
+		m.told = append(m.told, refusal.Text)
+		m.change()
+		m.mu.Unlock()
+	}
+	return r, err
+}
+
+// Run has the person see what is sent, and hands on what they do, until ctx ends. What could not be stored is handed
+// on again.
+func (m *Memory) Run(ctx context.Context, h connectors.Handler) error {
+	m.mu.Lock()
+	m.handler = h
+	m.change()
+	m.mu.Unlock()
+	for {
+		var p connectors.Prompt
+		err := m.wait(ctx, func() bool {
+			if len(m.todo) == 0 {
+				return false
+			}
+			p, m.todo = m.todo[0], m.todo[1:]
+			return true
+		})
+		if err != nil {
+			break
+		}
+		if m.Person == nil {
+			continue
+		}
+		for _, d := range m.Person(p) {
+			m.perform(ctx, p, d)
+		}
+	}
+	m.mu.Lock()
+	m.handler, m.ended = nil, true
+	m.change()
+	m.mu.Unlock()
+	m.inFlight.Wait()
+	return nil
+}
+
+// perform hands a decision on until it is stored, refused, or ctx ends.
+func (m *Memory) perform(ctx context.Context, p connectors.Prompt, d connectors.Decision) {
+	if d.Request == "" && d.Code == "" {
+		d.Request, d.Shown = p.Request.ID, p.Request.Digest
+	}
+	for {
+		_, err := m.Do(ctx, d)
+		var refusal *permissions.Refusal
+		if err == nil || errors.As(err, &refusal) || ctx.Err() != nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(again):
+		}
+	}
+}

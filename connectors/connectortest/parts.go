@@ -1,0 +1,239 @@
+package connectortest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/permissions"
+)
+
+var (
+	allowOnce = connectors.Decision{Answer: permissions.Allow(permissions.Once)}
+	deny      = connectors.Decision{Answer: permissions.Deny}
+)
+
+// answers gives every kind of request every sort of answer.
+func answers(t *testing.T, b *bench) {
+	answer := func(a permissions.Answer) connectors.Decision { return connectors.Decision{Answer: a} }
+	for _, c := range []struct {
+		name   string
+		kind   permissions.Kind
+		change func(*permissions.Request)
+		does   connectors.Decision
+		state  permissions.State
+	}{
+		{"permission once", permissions.KindPermission, nil, allowOnce, permissions.Approved},
+		{"permission session", permissions.KindPermission, nil, answer(permissions.Allow(permissions.Session)), permissions.Approved},
+		{"permission 15m", permissions.KindPermission, nil, answer(permissions.Allow(permissions.For(15 * time.Minute))), permissions.Approved},
+		{"permission denied", permissions.KindPermission, nil, deny, permissions.Denied},
+		{"tool once", permissions.KindTool, nil, allowOnce, permissions.Approved},
+		{"tool session", permissions.KindTool, nil, answer(permissions.Allow(permissions.SessionTool)), permissions.Approved},
+		{"tool denied with a reason", permissions.KindTool, nil, connectors.Decision{Answer: permissions.Deny, Comment: "keep old/"}, permissions.Denied},
+		{"step allowed whole", permissions.KindTool, step(3), allowOnce, permissions.Approved},
+		{"pause continued", permissions.KindPause, nil, answer(permissions.Continue), permissions.Answered},
+		{"pause interrupted", permissions.KindPause, nil, answer(permissions.Interrupt), permissions.Answered},
+		{"confirm yes", permissions.KindPause, confirm, allowOnce, permissions.Approved},
+		{"confirm no", permissions.KindPause, confirm, deny, permissions.Denied},
+		{"confirm interrupted", permissions.KindPause, confirm, answer(permissions.Interrupt), permissions.Answered},
+		{"clarification", permissions.KindClarification, nil, answer(permissions.Choose(2)), permissions.Answered},
+	} {
+		p, ref := b.send(t, c.kind, c.change)
+		b.Do(t, p, c.does)
+		after := b.decided(t, p, c.does)
+		if after.State != c.state || after.Answer != c.does.Answer {
+			t.Errorf("%s: the request is %s, %s; want %s, %s", c.name, after.State, after.Answer, c.state, c.does.Answer)
+		}
+		p.Request = after
+		b.edit(t, ref, p)
+	}
+}
+
+// oneAfterTheOther answers requests that wait together, in the order in which they came.
+func oneAfterTheOther(t *testing.T, b *bench) {
+	var prompts []connectors.Prompt
+	for range 5 {
+		p, _ := b.send(t, permissions.KindPermission, nil)
+		prompts = append(prompts, p)
+	}
+	for i, p := range prompts {
+		does := allowOnce
+		if i%2 == 1 {
+			does = deny
+		}
+		b.Do(t, p, does)
+		b.decided(t, p, does)
+	}
+}
+
+func highRiskTwice(t *testing.T, b *bench) {
+	p, _ := b.send(t, permissions.KindTool, highRisk)
+	does := connectors.Decision{Answer: permissions.Allow(permissions.Once), Really: true}
+	b.Do(t, p, does)
+	if after := b.decided(t, p, does); after.State != permissions.Approved {
+		t.Errorf("the request is %s; want approved", after.State)
+	}
+}
+
+func callByCall(t *testing.T, b *bench) {
+	p, ref := b.send(t, permissions.KindTool, step(2))
+	first := connectors.Decision{Answer: permissions.Allow(permissions.Once), Call: 1}
+	b.Do(t, p, first)
+	p.Request = b.decided(t, p, first)
+	if p.Request.State != permissions.Pending {
+		t.Fatalf("the request is %s after one of two calls; want pending", p.Request.State)
+	}
+	b.edit(t, ref, p)
+	second := connectors.Decision{Answer: permissions.Deny, Call: 2, Comment: "not that one"}
+	b.Do(t, p, second)
+	after := b.decided(t, p, second)
+	if after.State != permissions.Approved || after.Calls[1].Answer != permissions.Deny {
+		t.Errorf("the request is %s, call 2 %q; want approved, deny", after.State, after.Calls[1].Answer)
+	}
+}
+
+// stranger has somebody try who is not asked: another account where the channel has any, and else the person at a
+// request that is not theirs.
+func stranger(t *testing.T, b *bench) {
+	if b.Stranger != nil {
+		p, _ := b.send(t, permissions.KindPermission, nil)
+		b.Stranger(t, p)
+		b.Do(t, p, deny) // comes after the stranger's, and finds the request as it was
+		for {
+			if got := b.desk.next(t); got.err == nil {
+				if got.decision.Answer != permissions.Deny {
+					t.Errorf("the stranger's answer was taken: %+v", got.decision)
+				}
+				return
+			}
+		}
+	}
+	refusalTold(t, b)
+}
+
+// refusalTold checks that a person whose answer is refused is told why, and that the request stays as it was.
+func refusalTold(t *testing.T, b *bench) {
+	p, _ := b.send(t, permissions.KindPermission, func(r *permissions.Request) { r.Asked = []string{"somebody else"} })
+	b.Do(t, p, allowOnce)
+	var refusal *permissions.Refusal
+	if got := b.desk.next(t); !errors.As(got.err, &refusal) {
+		t.Fatalf("the handler answered %v; want a refusal", got.err)
+	}
+	b.Sees(t, refusal.Text)
+	if r := b.desk.row(p); r.State != permissions.Pending {
+		t.Errorf("the request is %s; want pending", r.State)
+	}
+}
+
+// settledElsewhere checks that a card says how its request ended, whoever ended it.
+func settledElsewhere(t *testing.T, b *bench) {
+	for i, c := range []struct {
+		kind permissions.Kind
+		end  func(permissions.Request) permissions.Event
+		says string
+	}{
+		{permissions.KindPermission, func(r permissions.Request) permissions.Event {
+			return permissions.Reroute{Asked: append(r.Asked, "robin"), At: r.CreatedAt}
+		}, ""},
+		{permissions.KindTool, func(r permissions.Request) permissions.Event {
+			return permissions.Withdraw{By: "kim", Via: "cli", At: r.CreatedAt.Add(time.Minute)}
+		}, "kim"},
+		{permissions.KindPermission, func(r permissions.Request) permissions.Event {
+			return permissions.Expire{At: r.Deadline}
+		}, "⌛"},
+		{permissions.KindClarification, func(r permissions.Request) permissions.Event {
+			return permissions.Expire{At: r.Deadline}
+		}, "first option taken"},
+	} {
+		p, ref := b.send(t, c.kind, nil)
+		b.Sees(t, p.Code)
+		p = b.desk.elsewhere(t, p, c.end(p.Request))
+		if p.Request.State == permissions.Pending { // somebody who was added decides
+			p = b.desk.elsewhere(t, p, permissions.Cast{Vote: permissions.Vote{
+				By: "robin", Via: "telegram", Answer: permissions.Deny, Comment: fmt.Sprint("reason ", i), At: p.Request.CreatedAt,
+			}})
+			c.says = fmt.Sprint("reason ", i)
+		}
+		b.edit(t, ref, p)
+		b.Sees(t, c.says)
+	}
+	b.desk.none(t)
+	p, _ := b.send(t, permissions.KindPermission, nil) // and the next can be answered
+	b.Do(t, p, deny)
+	b.decided(t, p, deny)
+}
+
+// lateAnswer has the person answer what was settled meanwhile, and the channel not been told yet.
+func lateAnswer(t *testing.T, b *bench) {
+	p, _ := b.send(t, permissions.KindPermission, nil)
+	b.Sees(t, p.Code)
+	settled := b.desk.elsewhere(t, p, permissions.Withdraw{By: "robin", Via: "cli", At: p.Request.CreatedAt})
+	b.Do(t, p, allowOnce)
+	var refusal *permissions.Refusal
+	if got := b.desk.next(t); !errors.As(got.err, &refusal) || refusal.Code != permissions.CodeSettled {
+		t.Fatalf("the handler answered %v; want that it is settled", got.err)
+	}
+	b.Sees(t, "Too late")
+	if r := b.desk.row(p); r.State != settled.Request.State {
+		t.Errorf("the request is %s; want %s as before", r.State, settled.Request.State)
+	}
+}
+
+// storedLater fails to store a decision once. The channel gives it again, or the person does.
+func storedLater(t *testing.T, b *bench) {
+	b.desk.mu.Lock()
+	b.desk.failures = 1
+	b.desk.mu.Unlock()
+	p, _ := b.send(t, permissions.KindPermission, nil)
+	b.Do(t, p, allowOnce)
+	if got := b.desk.next(t); !errors.Is(got.err, errStore) {
+		t.Fatalf("the handler answered %v; want %v", got.err, errStore)
+	}
+	b.Do(t, p, allowOnce)
+	if after := b.decided(t, p, allowOnce); after.State != permissions.Approved {
+		t.Errorf("the request is %s; want approved", after.State)
+	}
+}
+
+// hostileWords checks that what agents write cannot erase, hide or reorder what the person sees.
+func hostileWords(t *testing.T, b *bench) {
+	const evil = "fine\x1b[2J\x1b[H\u202egnp.\u200b\U000e0041\u0085\nnext"
+	b.send(t, permissions.KindPermission, func(r *permissions.Request) {
+		r.Agent, r.Claimed, r.Reason, r.Details, r.Host, r.Cwd = evil, true, evil, evil, evil, evil
+	})
+	b.Sees(t, "next")
+	for _, hidden := range []string{"\x1b[2J", "\x1b[H", "\u202e", "\u200b", "\U000e0041", "\u0085"} {
+		if strings.Contains(b.Seen(), hidden) {
+			t.Errorf("the person gets %q as it is", hidden)
+		}
+	}
+}
+
+func reached(t *testing.T, b *bench) {
+	reacher, ok := b.Connector.(connectors.Reacher)
+	if !ok {
+		return
+	}
+	p, _ := b.send(t, permissions.KindPermission, nil)
+	b.Do(t, p, deny)
+	b.decided(t, p, deny)
+	if err := reacher.Reach(b.To); err != nil {
+		t.Errorf("Reach = %v; want nil of somebody who has just answered", err)
+	}
+}
+
+func ends(t *testing.T, b *bench) {
+	p, _ := b.send(t, permissions.KindPermission, nil)
+	b.Sees(t, p.Code)
+	b.stop(t)
+	if _, err := b.Connector.Send(context.Background(), p); err == nil {
+		t.Errorf("Send = nil after the end of Run; want an error")
+	} else if errors.Is(err, connectors.ErrGone) {
+		t.Errorf("Send = %v after the end of Run, for good; want that it is tried again", err)
+	}
+	b.desk.none(t)
+}

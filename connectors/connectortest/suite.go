@@ -1,0 +1,147 @@
+package connectortest
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/permissions"
+)
+
+// Harness is a connector that has not been run yet, and the person at its other end.
+type Harness struct {
+	Connector connectors.Connector
+	To        connectors.Person
+	// Is tells whether an identity that the connector hands on is To's.
+	Is func(connectors.Identity) bool
+	// Do has the person give an answer to a prompt, in the channel's own way, as soon as they see it: d's Answer, Call,
+	// Comment and Really are what they want.
+	Do func(t testing.TB, p connectors.Prompt, d connectors.Decision)
+	// Sees returns once the person has got to see a text, and fails the test when they do not.
+	Sees func(t testing.TB, text string)
+	// Seen is everything that the person got to see so far.
+	Seen func() string
+	// Stranger has somebody else try to allow. Nil where nobody else can reach the channel.
+	Stranger func(t testing.TB, p connectors.Prompt)
+}
+
+// Run checks a connector. start makes a new one for every part of the suite; what it starts ends with the test's
+// cleanups.
+func Run(t *testing.T, start func(t *testing.T) Harness) {
+	for _, part := range []struct {
+		name string
+		test func(*testing.T, *bench)
+	}{
+		{"answers", answers},
+		{"one after the other", oneAfterTheOther},
+		{"high risk takes a second yes", highRiskTwice},
+		{"a step call by call", callByCall},
+		{"a stranger changes nothing", stranger},
+		{"a refusal is told", refusalTold},
+		{"settled elsewhere", settledElsewhere},
+		{"a late answer changes nothing", lateAnswer},
+		{"what could not be stored is not lost", storedLater},
+		{"agents' words hide nothing", hostileWords},
+		{"reached while it runs", reached},
+		{"ends with its context", ends},
+	} {
+		t.Run(part.name, func(t *testing.T) {
+			before := goleak.IgnoreCurrent()
+			t.Cleanup(func() { goleak.VerifyNone(t, before) }) // the last of the cleanups
+			part.test(t, newBench(t, start(t)))
+		})
+	}
+}
+
+// bench is a connector that runs.
+type bench struct {
+	Harness
+	desk   *desk
+	cancel context.CancelFunc
+	done   chan error
+	number int64
+}
+
+func newBench(t *testing.T, h Harness) *bench {
+	ctx, cancel := context.WithCancel(context.Background())
+	b := &bench{Harness: h, desk: newDesk(h), cancel: cancel, done: make(chan error, 1)}
+	go func() { b.done <- h.Connector.Run(ctx, b.desk) }()
+	t.Cleanup(func() { b.stop(t) })
+	return b
+}
+
+// stop ends the connector and checks that it ends in time and without an error.
+func (b *bench) stop(t testing.TB) {
+	t.Helper()
+	b.cancel()
+	if b.done == nil {
+		return
+	}
+	select {
+	case err := <-b.done:
+		b.done = nil
+		if err != nil {
+			t.Errorf("Run = %v; want nil at the end of its context", err)
+		}
+	case <-time.After(time.Second):
+		t.Errorf("Run has not returned a second after its context ended")
+	}
+}
+
+// send shows a new request to the person.
+func (b *bench) send(t testing.TB, kind permissions.Kind, change func(*permissions.Request)) (connectors.Prompt, string) {
+	t.Helper()
+	b.number++
+	p := b.desk.put(Request(kind, b.To, b.number, change), code(b.number))
+	return p, b.sent(t, p)
+}
+
+func (b *bench) sent(t testing.TB, p connectors.Prompt) (ref string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	ref, err := b.Connector.Send(ctx, p)
+	if err != nil || ref == "" {
+		t.Fatalf("Send = %q, %v; want the channel's name for what was sent", ref, err)
+	}
+	return ref
+}
+
+// edit shows what has become of a request. Without the power to edit, that is a message of its own.
+func (b *bench) edit(t testing.TB, ref string, p connectors.Prompt) {
+	t.Helper()
+	editor, edits := b.Connector.(connectors.Editor)
+	if !edits {
+		b.sent(t, p)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := editor.Edit(ctx, ref, p); err != nil {
+		t.Fatalf("Edit = %v", err)
+	}
+}
+
+// decided checks the next decision that reaches the handler.
+func (b *bench) decided(t testing.TB, p connectors.Prompt, want connectors.Decision) permissions.Request {
+	t.Helper()
+	got := b.desk.next(t)
+	d := got.decision
+	if got.err != nil {
+		t.Fatalf("the handler refused %+v: %v", d, got.err)
+	}
+	if d.Request != p.Request.ID && (d.Request != "" || !strings.EqualFold(d.Code, p.Code)) {
+		t.Errorf("the decision names request %q, code %q; want %s or %s", d.Request, d.Code, p.Request.ID, p.Code)
+	}
+	if d.Answer != want.Answer || d.Call != want.Call || d.Comment != want.Comment || d.Default != want.Default {
+		t.Errorf("the decision is %+v; want %+v", d, want)
+	}
+	if d.From.Via != b.Connector.Name() {
+		t.Errorf("the decision came via %q; want %q", d.From.Via, b.Connector.Name())
+	}
+	return got.after
+}

@@ -1,0 +1,197 @@
+package reply
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// Meaning is what sort of thing a line says.
+type Meaning int
+
+// The meanings. The zero Meaning decides nothing.
+const (
+	Unclear Meaning = iota // not an answer; Reply.Say tells what would be one
+	Decides                // Reply's Answer, Call, Comment and Really
+	Reason                 // a denial whose reason comes with the next line; Reply's Call
+	Asks                   // for help, which is in Reply.Say
+)
+
+// Reply is what a line says about one request.
+type Reply struct {
+	Meaning Meaning
+	Answer  permissions.Answer
+	Call    int // of a step; 0: all that are open
+	Comment string
+	Really  bool   // the request's code was given with an allowance of high risk
+	Say     string // for the person
+}
+
+// Esc is what the escape key sends.
+const Esc = "\x1b"
+
+// Parse reads one line as an answer to r, which code names. The answer is always one that r offers. Parse is pure and
+// total; it never allows anything by a line that is not wholly an allowance.
+func Parse(line string, r permissions.Request, code string) Reply {
+	text := strings.TrimSpace(line)
+	if !utf8.ValidString(text) || (text != Esc && strings.ContainsFunc(text, unicode.IsControl)) {
+		return unclear(r, code)
+	}
+	if r.Kind == permissions.KindClarification {
+		return choice(text, r, code)
+	}
+	word, rest, _ := strings.Cut(text, " ")
+	rest = strings.TrimSpace(rest)
+	switch strings.ToLower(word) {
+	case "?", "h", "help":
+		if rest == "" {
+			return Reply{Meaning: Asks, Say: Help(r, code)}
+		}
+	case "", "c", "continue":
+		if rest == "" {
+			return offered(r, code, Reply{Answer: permissions.Continue})
+		}
+	case "i", "esc", "interrupt", Esc:
+		if rest == "" {
+			return offered(r, code, Reply{Answer: permissions.Interrupt})
+		}
+	case "y", "yes", "allow", "approve":
+		return allowance(rest, permissions.Once, r, code)
+	case "a":
+		return allowance(rest, sessionScope(r), r, code)
+	case "n", "no", "deny":
+		return denial(rest, r, code)
+	case "r":
+		return reason(rest, r, code)
+	}
+	return unclear(r, code)
+}
+
+// allowance reads what may follow y, in any order: a scope, one call, the code.
+func allowance(rest string, scope permissions.Scope, r permissions.Request, code string) Reply {
+	var named, coded bool
+	a := Reply{}
+	for _, token := range strings.Fields(rest) {
+		n, isCall := call(token, r)
+		s, err := permissions.ParseScope(strings.ToLower(token))
+		switch {
+		case isCall && a.Call == 0:
+			a.Call = n
+		case !coded && code != "" && strings.EqualFold(token, code):
+			coded = true
+		case err == nil && !named && scope == permissions.Once:
+			scope, named = s, true
+		default:
+			return unclear(r, code)
+		}
+	}
+	a.Answer, a.Really = permissions.Allow(scope), coded && r.HighRisk
+	if r.HighRisk && !coded && offers(r, a.Answer) {
+		return Reply{Say: "Nothing was decided: this is high risk. Type  " + yes(scope) + " " + code + "  to allow it."}
+	}
+	return offered(r, code, a)
+}
+
+// yes is how an allowance is typed.
+func yes(s permissions.Scope) string {
+	if s == permissions.Once {
+		return "yes"
+	}
+	return "yes " + s.String()
+}
+
+// denial reads what may follow n: the code, one call, and a reason after because.
+func denial(rest string, r permissions.Request, code string) Reply {
+	a := Reply{Answer: permissions.Deny}
+	for rest != "" {
+		token, more, _ := strings.Cut(rest, " ")
+		more = strings.TrimSpace(more)
+		n, isCall := call(token, r)
+		switch {
+		case isCall && a.Call == 0:
+			a.Call = n
+		case code != "" && strings.EqualFold(token, code):
+		case strings.EqualFold(token, "because") && more == "":
+			return offered(r, code, Reply{Meaning: Reason, Answer: permissions.Deny, Call: a.Call})
+		case strings.EqualFold(token, "because"):
+			a.Comment, more = more, ""
+		default:
+			return unclear(r, code)
+		}
+		rest = more
+	}
+	return offered(r, code, a)
+}
+
+// reason reads what may follow r: one call and the reason.
+func reason(rest string, r permissions.Request, code string) Reply {
+	a := Reply{Answer: permissions.Deny, Comment: rest}
+	token, more, _ := strings.Cut(rest, " ")
+	if n, isCall := call(token, r); isCall {
+		a.Call, a.Comment = n, strings.TrimSpace(more)
+	}
+	if a.Comment == "" {
+		a.Meaning = Reason
+	}
+	return offered(r, code, a)
+}
+
+// choice reads the number or the words of an option. What names two different options names none.
+func choice(text string, r permissions.Request, code string) Reply {
+	var meant []int
+	for i, c := range r.Choices {
+		if strings.TrimSpace(c) == text || strconv.Itoa(i+1) == text {
+			meant = append(meant, i+1)
+		}
+	}
+	switch {
+	case len(meant) == 1:
+		return offered(r, code, Reply{Answer: permissions.Choose(meant[0])})
+	case len(meant) > 1:
+		return Reply{Say: "Nothing was chosen: that names two options."}
+	case slices.Contains([]string{"?", "h", "help"}, strings.ToLower(text)):
+		return Reply{Meaning: Asks, Say: Help(r, code)}
+	}
+	return unclear(r, code)
+}
+
+// call reads the number of one call that r has, as in #2.
+func call(token string, r permissions.Request) (n int, ok bool) {
+	for _, c := range r.Calls {
+		if token == "#"+strconv.Itoa(c.N) {
+			return c.N, true
+		}
+	}
+	return 0, false
+}
+
+// offered is a when r offers its answer; it decides unless a says otherwise.
+func offered(r permissions.Request, code string, a Reply) Reply {
+	if !offers(r, a.Answer) {
+		return unclear(r, code)
+	}
+	if a.Meaning == Unclear {
+		a.Meaning = Decides
+	}
+	return a
+}
+
+func offers(r permissions.Request, a permissions.Answer) bool {
+	return slices.ContainsFunc(r.Options, func(o permissions.Option) bool { return o.ID == a })
+}
+
+// sessionScope is what `a` allows.
+func sessionScope(r permissions.Request) permissions.Scope {
+	if r.Kind == permissions.KindTool {
+		return permissions.SessionTool
+	}
+	return permissions.Session
+}
+
+func unclear(r permissions.Request, code string) Reply {
+	return Reply{Say: "Nothing was decided. " + Help(r, code)}
+}

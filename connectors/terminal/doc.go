@@ -1,0 +1,15 @@
+// Package terminal asks the person at the daemon's own console. It shows one card at a time, reads one answer, and
+// says how it ended; the next card waits its turn.
+//
+// A console is a terminal or a pipe on standard input; an empty device, a file or a closed descriptor is none. On a
+// terminal the keys are read one by one, so that Esc interrupts at once; on a pipe a line at a time. What was typed
+// before a prompt was there is thrown away: an answer is newer than its prompt.
+//
+// [Terminal.Run] is the only goroutine that reads, writes and changes the modes of the terminal. It does so only while
+// the process is in the foreground; in the background it waits, and is not stopped. Send and Edit leave their news with
+// it and return at once. The end of the input, a hang-up included, decides nothing: the console is closed, for good,
+// and whoever would ask there is told so.
+//
+// console.go knows what a console is, line.go turns keys into lines, queue.go keeps what is to be shown, screen.go
+// writes, prompt.go turns an answer into a decision.
+package terminal

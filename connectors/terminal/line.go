@@ -1,0 +1,156 @@
+package terminal
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/width"
+
+	"github.com/daycared/daycared/connectors/reply"
+)
+
+// longest is how many bytes a line may have. A longer one is dropped whole: its beginning could say something else.
+const longest = 4096
+
+// Keys that mean something to the editor.
+const (
+	keyEOF       = 0x04 // Ctrl-D
+	keyBackspace = 0x08
+	keyKill      = 0x15 // Ctrl-U
+	keyEscape    = 0x1b
+	keyDelete    = 0x7f
+)
+
+// entry is something whole that was typed: a line, Esc alone, or the end of the input.
+type entry struct {
+	line string
+	long bool // longer than can be kept: line is empty
+	end  bool
+}
+
+// editor turns bytes into entries. With raw set the bytes are keys, to be echoed and edited; else they are a pipe's,
+// and only newlines mean something. It does no I/O. The zero editor reads a pipe.
+type editor struct {
+	raw     bool
+	line    []byte
+	long    bool // the line is longer than can be kept
+	escape  bool // Esc came, and perhaps the rest of a longer key
+	control bool // within such a key
+}
+
+// feed takes what was read, and returns what is whole now and what the screen is to show for it.
+func (e *editor) feed(read []byte) (entries []entry, echo string) {
+	var shown strings.Builder
+	for _, b := range read {
+		entry, whole := e.key(b, &shown)
+		if whole {
+			entries = append(entries, entry)
+		}
+	}
+	return entries, shown.String()
+}
+
+// half tells whether Esc was read and nothing after it yet.
+func (e *editor) half() bool { return e.escape && !e.control }
+
+// pause says that nothing came after Esc for a while: it was the key itself. On a line that has been begun it clears
+// the line.
+func (e *editor) pause() (entries []entry, echo string) {
+	e.escape = false
+	if len(e.line) > 0 {
+		return nil, e.clear()
+	}
+	return []entry{{line: reply.Esc}}, ""
+}
+
+// key takes one byte.
+func (e *editor) key(b byte, echo *strings.Builder) (entry, bool) {
+	switch {
+	case b == '\n':
+		return e.enter(), true
+	case !e.raw:
+		e.add(b)
+	case e.escape:
+		e.longer(b)
+	case b == keyEscape:
+		e.escape = true
+	case b == keyEOF && len(e.line) == 0:
+		return entry{end: true}, true
+	case b == keyBackspace || b == keyDelete:
+		echo.WriteString(e.back())
+	case b == keyKill:
+		echo.WriteString(e.clear())
+	case b >= ' ':
+		echo.WriteString(e.add(b))
+	}
+	return entry{}, false
+}
+
+// enter ends the line. Esc and then Enter, both at once, is Esc.
+func (e *editor) enter() entry {
+	done := entry{line: string(e.line), long: e.long}
+	switch {
+	case e.long:
+		done.line = ""
+	case e.half() && len(e.line) == 0:
+		done.line = reply.Esc
+	}
+	*e = editor{raw: e.raw}
+	return done
+}
+
+// longer skips a key that sends more than Esc: an arrow, a function key, Alt and a letter.
+func (e *editor) longer(b byte) {
+	switch {
+	case !e.control && (b == '[' || b == 'O'):
+		e.control = true
+	case e.control && (b < 0x40 || b > 0x7e):
+	default:
+		e.escape, e.control = false, false
+	}
+}
+
+// add appends a byte and returns the character that it completes, if it does and can be seen.
+func (e *editor) add(b byte) string {
+	if len(e.line) == longest {
+		e.long = true
+		return ""
+	}
+	e.line = append(e.line, b)
+	c, size := utf8.DecodeLastRune(e.line)
+	if c == utf8.RuneError || !unicode.IsPrint(c) {
+		return ""
+	}
+	return string(e.line[len(e.line)-size:])
+}
+
+// back removes the last character and returns what takes it off the screen.
+func (e *editor) back() string {
+	if len(e.line) == 0 {
+		return ""
+	}
+	c, size := utf8.DecodeLastRune(e.line)
+	e.line = e.line[:len(e.line)-size]
+	return erase(c)
+}
+
+func (e *editor) clear() string {
+	var echo strings.Builder
+	for _, c := range string(e.line) {
+		echo.WriteString(erase(c))
+	}
+	e.line, e.long = nil, false
+	return echo.String()
+}
+
+// erase takes c off the end of a row.
+func erase(c rune) string {
+	switch {
+	case c == utf8.RuneError || !unicode.IsPrint(c) || unicode.In(c, unicode.Mn, unicode.Me):
+		return ""
+	case width.LookupRune(c).Kind() == width.EastAsianWide, width.LookupRune(c).Kind() == width.EastAsianFullwidth:
+		return strings.Repeat("\b \b", 2)
+	}
+	return "\b \b"
+}

@@ -1,0 +1,14 @@
+package terminal
+
+import "golang.org/x/sys/unix"
+
+const (
+	ioctlReadTermios  = unix.TIOCGETA
+	ioctlWriteTermios = unix.TIOCSETA
+)
+
+// fread is FREAD of sys/fcntl.h: the queue of what was received.
+const fread = 1
+
+// flushInput is tcflush(3) of what was received and not read.
+func flushInput(fd int) error { return unix.IoctlSetPointerInt(fd, unix.TIOCFLUSH, fread) }

@@ -1,0 +1,223 @@
+package terminal_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"go.uber.org/goleak"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/connectortest"
+	"github.com/daycared/daycared/connectors/terminal"
+	"github.com/daycared/daycared/permissions"
+)
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVariable); role != "" {
+		os.Exit(play(role))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+const patience = 10 * time.Second
+
+var fay = connectors.Person{Name: "fay", UID: 1000, Location: time.UTC}
+
+// screen is what the person sees, and a signal for every change of it.
+type screen struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	changed chan struct{}
+}
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.changed)
+	s.changed = make(chan struct{})
+	return s.text.Write(p)
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// until waits until what is seen is as wanted.
+func (s *screen) until(t testing.TB, what string, ok func(text string) bool) {
+	t.Helper()
+	late := time.After(patience)
+	for {
+		s.mu.Lock()
+		text, changed := s.text.String(), s.changed
+		s.mu.Unlock()
+		if ok(text) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-late:
+			t.Fatalf("not seen: %s. On the screen is:\n%s", what, text)
+		}
+	}
+}
+
+func (s *screen) sees(t testing.TB, text string) {
+	t.Helper()
+	s.until(t, text, func(all string) bool { return strings.Contains(all, text) })
+}
+
+// asked waits until the last card is the one with this code, and its hint awaits an answer.
+func (s *screen) asked(t testing.TB, code string) {
+	t.Helper()
+	s.until(t, "the hint of "+code, func(all string) bool {
+		i := strings.LastIndex(all, " ──\n")
+		return i >= 0 && strings.HasSuffix(all[:i], code) && awaits(all)
+	})
+}
+
+func awaits(all string) bool { return strings.HasSuffix(all, " > ") || strings.HasSuffix(all, "Esc interrupts ") }
+
+// person sits at a console: a pipe, or a terminal.
+type person struct {
+	*terminal.Terminal
+	screen *screen
+	hand   *os.File // what is written here is typed
+	tty    *os.File // the terminal's side; nil for a pipe
+}
+
+func atPipe(t testing.TB, change func(*terminal.Options)) *person {
+	in, hand, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newPerson(t, in, hand, nil, change)
+}
+
+func atTerminal(t testing.TB, change func(*terminal.Options)) *person {
+	hand, tty, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newPerson(t, tty, hand, tty, change)
+}
+
+func newPerson(t testing.TB, in, hand, tty *os.File, change func(*terminal.Options)) *person {
+	t.Cleanup(func() {
+		_ = hand.Close()
+		_ = in.Close()
+	})
+	s := &screen{changed: make(chan struct{})}
+	o := terminal.Options{
+		In: in, Out: s, UID: fay.UID, Now: time.Now, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}
+	if change != nil {
+		change(&o)
+	}
+	return &person{Terminal: terminal.New(o), screen: s, hand: hand, tty: tty}
+}
+
+func (p *person) types(t testing.TB, keys string) {
+	t.Helper()
+	if _, err := io.WriteString(p.hand, keys); err != nil {
+		t.Fatalf("type: %v", err)
+	}
+}
+
+// runs runs the terminal until the test is over.
+func (p *person) runs(t testing.TB, h connectors.Handler) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx, h) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run = %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// is asked a new request.
+func (p *person) isAsked(t testing.TB, r permissions.Request, code string) connectors.Prompt {
+	t.Helper()
+	prompt := connectors.Prompt{Request: r, Code: code, To: fay, Waiting: 1}
+	if _, err := p.Send(t.Context(), prompt); err != nil {
+		t.Fatalf("Send = %v", err)
+	}
+	return prompt
+}
+
+// taker is a handler that settles every decision at once, or answers with what it was given.
+type taker struct {
+	answer func(connectors.Decision) (permissions.Request, error)
+	got    chan connectors.Decision
+}
+
+// takes makes a handler for one request after the other, as permissions.Step has it.
+func takes(rows ...*permissions.Request) *taker {
+	t := &taker{got: make(chan connectors.Decision, 20)}
+	t.answer = func(d connectors.Decision) (permissions.Request, error) {
+		for _, r := range rows {
+			if r.ID != d.Request {
+				continue
+			}
+			var e permissions.Event = permissions.Cast{Really: d.Really, Vote: permissions.Vote{
+				By: fay.Name, Via: d.From.Via, Answer: d.Answer, Call: d.Call, Comment: d.Comment,
+				At: r.CreatedAt.Add(4 * time.Second),
+			}}
+			if d.Default {
+				e = permissions.Default{By: fay.Name, Via: d.From.Via, At: r.CreatedAt}
+			}
+			c, err := permissions.Step(*r, e)
+			if err != nil {
+				return *r, permissions.Refused(err)
+			}
+			*r = c.After
+			return *r, nil
+		}
+		return permissions.Request{}, permissions.Unknown(string(d.Request))
+	}
+	return t
+}
+
+func (t *taker) OnPermission(_ context.Context, d connectors.Decision) (permissions.Request, error) {
+	after, err := t.answer(d)
+	t.got <- d
+	return after, err
+}
+
+func (t *taker) next(tb testing.TB) connectors.Decision {
+	tb.Helper()
+	select {
+	case d := <-t.got:
+		return d
+	case <-time.After(patience):
+		tb.Fatal("nothing was decided")
+		return connectors.Decision{}
+	}
+}
+
+func (t *taker) none(tb testing.TB) {
+	tb.Helper()
+	select {
+	case d := <-t.got:
+		tb.Fatalf("decided: %+v", d)
+	default:
+	}
+}
+
+func ask(kind permissions.Kind, change func(*permissions.Request)) *permissions.Request {
+	r := connectortest.Request(kind, fay, 1, change)
+	return &r
+}

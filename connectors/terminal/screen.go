@@ -1,0 +1,243 @@
+package terminal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/connectors/reply"
+)
+
+const (
+	// lookTime is how often a terminal is asked whether the process is still in its foreground, in milliseconds.
+	lookTime = 1000
+	// keyTime is how long after Esc the rest of a longer key may come, in milliseconds.
+	keyTime = 100
+)
+
+// screen is what Run does and knows. Only Run's goroutine uses it.
+type screen struct {
+	t       *Terminal
+	handler connectors.Handler
+
+	queue []*item          // to be shown, in this order
+	now   *item            // whose card is on the screen
+	seen  map[string]*item // by reference
+
+	up      bool   // the card of now is on the screen
+	asking  bool   // the hint is, and the cursor stands behind it
+	hint    string // the last
+	editor  editor
+	restore func()   // puts the terminal's modes back; nil while they are its own
+	away    bool     // in the background
+	later   []string // to be said when in the foreground again
+}
+
+// look finds out whose the screen is just now.
+func (s *screen) look() {
+	s.away = !s.t.console.foreground()
+	if s.away || (s.restore != nil && !s.t.console.hasKeys()) {
+		s.up, s.asking, s.restore = false, false, nil // it is, or was meanwhile, somebody else's, and so are its modes
+	}
+	if !s.away {
+		for _, line := range s.later {
+			s.say(line)
+		}
+		s.later = nil
+	}
+}
+
+// over tells whether nothing more can be answered. While an answer is due, only reading finds the end: what was
+// written just before it counts.
+func (s *screen) over() bool { return s.t.isOver(s.asking) }
+
+// turn brings the screen up to date: the next card if it is free, the hint if an answer is due.
+func (s *screen) turn() {
+	if s.over() {
+		s.close()
+		return
+	}
+	if s.away {
+		return
+	}
+	if s.now == nil && len(s.queue) > 0 {
+		s.now, s.queue = s.queue[0], s.queue[1:]
+	}
+	switch {
+	case s.now == nil:
+		s.release()
+	case !s.up:
+		s.show()
+	}
+	if s.now != nil && !s.asking {
+		s.ask()
+	}
+}
+
+// show puts the card of now on the screen.
+func (s *screen) show() {
+	s.editor = editor{raw: s.t.console.kind() == aTerminal}
+	if s.editor.raw && s.restore == nil {
+		restore, err := s.t.console.keys()
+		if err != nil {
+			s.close()
+			return
+		}
+		s.restore = restore
+	}
+	s.up, s.now.shown, s.now.reason = true, true, ""
+	s.write(card.Card(s.now.prompt, s.options(s.now.prompt)) + "\n")
+}
+
+// ask throws away what was typed before and puts the hint on the screen.
+func (s *screen) ask() {
+	s.editor = editor{raw: s.editor.raw}
+	s.t.console.flush()
+	s.hint = reply.Hint(s.now.prompt.Request, s.now.prompt.Code)
+	if s.now.reason != "" {
+		s.hint = "reason > "
+	}
+	s.asking = true
+	s.write(s.hint)
+}
+
+// leave takes now off the screen.
+func (s *screen) leave() {
+	if s.asking {
+		s.write("\n")
+	}
+	s.now, s.up, s.asking = nil, false, false
+}
+
+// say writes a line. A hint that is on the screen is written again below it, with what was typed so far.
+func (s *screen) say(line string) {
+	switch {
+	case s.away:
+		s.later = append(s.later, line)
+	case s.asking:
+		typed := strings.Map(func(c rune) rune {
+			if !s.editor.raw || !unicode.IsPrint(c) || c == unicode.ReplacementChar {
+				return -1
+			}
+			return c
+		}, string(s.editor.line))
+		s.write("\n" + line + "\n" + s.hint + typed)
+	default:
+		s.write(line + "\n")
+	}
+}
+
+// write writes. What cannot be seen must not be decided about, so a screen that fails closes the console.
+func (s *screen) write(text string) {
+	if _, err := io.WriteString(s.t.o.Out, text); err != nil && s.t.shut() {
+		s.t.o.Log.Warn("the console cannot be written", "err", err)
+	}
+}
+
+// release gives the terminal its own modes back.
+func (s *screen) release() {
+	if s.restore != nil {
+		s.restore()
+		s.restore = nil
+	}
+}
+
+// close is the end of the console: what is on it is decided elsewhere, or not at all.
+func (s *screen) close() {
+	first := s.t.shut()
+	s.leave()
+	s.release()
+	s.queue = nil
+	if first {
+		s.t.o.Log.Info("the console is closed")
+	}
+	if first && s.t.console.kind() != noConsole {
+		s.write("This console is closed: nothing is decided here any more.\n")
+	}
+}
+
+// wait reads what the person types until something is whole, the bell rings or it is time to look again.
+func (s *screen) wait(ctx context.Context, bell int) {
+	c := s.t.console
+	fds := []unix.PollFd{{Fd: int32(bell), Events: unix.POLLIN}, {Fd: int32(c.fd)}}
+	millis := -1
+	switch {
+	case s.over():
+		fds = fds[:1]
+	case s.away:
+		fds, millis = fds[:1], lookTime
+	case s.now == nil:
+	case s.editor.half():
+		fds[1].Events, millis = unix.POLLIN, keyTime
+	case s.editor.raw:
+		fds[1].Events, millis = unix.POLLIN, lookTime
+	default:
+		fds[1].Events = unix.POLLIN
+	}
+	n, err := poll(fds, millis)
+	switch {
+	case err != nil:
+		s.t.o.Log.Error("the console cannot be watched", "err", err)
+		s.close()
+	case n == 0 && s.now != nil && s.editor.half():
+		s.typed(ctx, s.editor.pause)
+	case len(fds) > 1 && fds[1].Revents != 0 && s.now != nil:
+		s.read(ctx)
+	}
+}
+
+// read takes what is there.
+func (s *screen) read(ctx context.Context) {
+	if !s.t.console.foreground() {
+		return // reading now would stop the process
+	}
+	var buf [4096]byte
+	n, err := unix.Read(s.t.console.fd, buf[:])
+	switch {
+	case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
+	case err != nil || n == 0:
+		if s.t.console.foreground() {
+			s.close()
+		}
+	default:
+		s.typed(ctx, func() ([]entry, string) { return s.editor.feed(buf[:n]) })
+	}
+}
+
+// typed echoes and acts on the first thing that was typed whole. What came with it is older than the next hint.
+func (s *screen) typed(ctx context.Context, editing func() ([]entry, string)) {
+	entries, echo := editing()
+	if echo != "" {
+		s.write(echo)
+	}
+	if len(entries) > 0 {
+		s.enter(ctx, entries[0])
+	}
+}
+
+// options are how a prompt is to be written here.
+func (s *screen) options(p connectors.Prompt) card.Options {
+	o, r := s.t.o, p.Request
+	options := card.Options{
+		Self: cmp.Or(o.Self, p.To.Name), Now: o.Now(), Width: s.t.console.width(),
+		Location: cmp.Or(o.Location, p.To.Location, time.Local),
+	}
+	if o.Who != nil {
+		options.Who = o.Who(r)
+	}
+	if o.Heading != nil {
+		options.Heading = o.Heading(r)
+	}
+	if o.Notes != nil {
+		options.Notes = o.Notes(r)
+	}
+	return options
+}

@@ -1,0 +1,67 @@
+package terminal_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/connectortest"
+	"github.com/daycared/daycared/connectors/reply"
+	"github.com/daycared/daycared/connectors/terminal"
+	"github.com/daycared/daycared/permissions"
+)
+
+func TestPassesTheSuite(t *testing.T) {
+	for name, sit := range map[string]func(testing.TB, func(*terminal.Options)) *person{
+		"pipe": atPipe, "terminal": atTerminal,
+	} {
+		t.Run(name, func(t *testing.T) {
+			connectortest.Run(t, func(t *testing.T) connectortest.Harness {
+				p := sit(t, nil)
+				return connectortest.Harness{
+					Connector: p, To: fay, Sees: p.screen.sees, Seen: p.screen.String,
+					Is: func(id connectors.Identity) bool { return id.Console && id.UID == permissions.NoUID },
+					Do: func(t testing.TB, prompt connectors.Prompt, d connectors.Decision) {
+						p.screen.asked(t, prompt.Code)
+						p.types(t, keys(prompt, d, p.tty != nil))
+					},
+				}
+			})
+		})
+	}
+}
+
+// keys are what a person types for an answer.
+func keys(p connectors.Prompt, d connectors.Decision, terminal bool) string {
+	words := ""
+	if d.Call != 0 {
+		words = fmt.Sprintf(" #%d", d.Call)
+	}
+	scope, allows := d.Answer.Scope()
+	switch {
+	case d.Really:
+		return "yes " + p.Code + words + "\n"
+	case allows && scope == permissions.Once:
+		return "y" + words + "\n"
+	case allows && scope.Span() == 0:
+		return "a" + words + "\n"
+	case allows:
+		return "yes " + scope.String() + words + "\n"
+	case d.Comment != "":
+		return "r" + words + " " + d.Comment + "\n"
+	case d.Answer == permissions.Deny:
+		return "n" + words + "\n"
+	case d.Answer == permissions.Continue:
+		return "\n"
+	case d.Answer == permissions.Interrupt && terminal:
+		return reply.Esc
+	case d.Answer == permissions.Interrupt:
+		return "i\n"
+	}
+	for i := range p.Request.Choices {
+		if d.Answer == permissions.Choose(i+1) {
+			return fmt.Sprintf("%d\n", i+1)
+		}
+	}
+	return "?\n"
+}

@@ -1,0 +1,208 @@
+package terminal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/permissions"
+)
+
+// Terminal is the connector to the person at the console. It is safe for concurrent use.
+type Terminal struct {
+	o       Options
+	console console
+
+	mu     sync.Mutex
+	news   []news
+	bell   *os.File // wakes Run; nil while it does not run
+	rung   bool
+	closed bool // the input is over
+	ended  bool // Run is over
+}
+
+var (
+	_ connectors.Connector = (*Terminal)(nil)
+	_ connectors.Editor    = (*Terminal)(nil)
+	_ connectors.Reacher   = (*Terminal)(nil)
+	_ connectors.Forgetful = (*Terminal)(nil)
+)
+
+// Options are what a terminal needs and may have.
+type Options struct {
+	In  *os.File  // the console; nil is none. Nobody else reads it
+	Out io.Writer // what the person sees
+	Now func() time.Time
+	Log *slog.Logger
+
+	Via      string                             // decided_via and the name of the connector; empty: terminal
+	UID      int                                // the account whose person sits here: nobody else is reached
+	Self     string                             // whose decisions read "you"; empty: whoever is asked
+	Location *time.Location                     // of times of day; nil: the person's, else the machine's
+	Who      func(permissions.Request) string   // the asking agent in other words; may be nil
+	Heading  func(permissions.Request) string   // over the card; may be nil
+	Notes    func(permissions.Request) []string // more words on a settled line; may be nil
+	Quit     func()                             // called when the person types q; may be nil
+}
+
+// New makes a terminal. It does not touch the console: that is for [Terminal.Run].
+func New(o Options) *Terminal {
+	o.Via = cmp.Or(o.Via, "terminal")
+	return &Terminal{o: o, console: newConsole(o.In)}
+}
+
+// Name is how decisions made here are told.
+func (t *Terminal) Name() string { return t.o.Via }
+
+// Forgets says that what is on a screen ends with its process.
+func (t *Terminal) Forgets() {}
+
+// Reach tells whether the person sits at this console and it can be used just now.
+func (t *Terminal) Reach(p connectors.Person) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case p.UID != t.o.UID || p.UID == permissions.NoUID:
+		return &connectors.Gone{Why: p.Name + " is not the one at the daemon's console"}
+	case t.console.kind() == noConsole:
+		return &connectors.Gone{Why: p.Name + " has no console here: standard input is neither a terminal nor a pipe"}
+	case t.over():
+		return closedFor(p)
+	case t.ended:
+		return errEnded
+	case !t.console.foreground():
+		return fmt.Errorf("%s cannot be asked here: the terminal is in the background", p.Name)
+	}
+	return nil
+}
+
+// Send queues a card. The reference is good for as long as the process lives.
+func (t *Terminal) Send(_ context.Context, p connectors.Prompt) (ref string, err error) {
+	ref = string(p.Request.ID)
+	return ref, t.tell(news{ref: ref, prompt: p})
+}
+
+// Edit brings a card that was sent up to date: what has become of the request is said below it.
+func (t *Terminal) Edit(_ context.Context, ref string, p connectors.Prompt) error {
+	return t.tell(news{ref: ref, prompt: p, edit: true})
+}
+
+var errEnded = errors.New("the terminal has stopped")
+
+func closedFor(p connectors.Person) error {
+	return &connectors.Gone{Why: p.Name + "'s console is closed"}
+}
+
+// Run shows what is sent, one card at a time, and hands what the person answers to h, until ctx ends. A console that
+// closes is not an error: nobody can be reached there any more.
+func (t *Terminal) Run(ctx context.Context, h connectors.Handler) error {
+	heard, bell, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("run the terminal: %w", err)
+	}
+	defer heard.Close()
+	t.begin(bell)
+	defer t.finish()
+	woken := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		t.wake()
+		close(woken)
+	})
+	defer func() {
+		if !stop() {
+			<-woken
+		}
+	}()
+	s := &screen{t: t, handler: h, seen: map[string]*item{}}
+	defer s.release()
+	for ctx.Err() == nil {
+		s.look()
+		for _, n := range t.take(heard) {
+			s.apply(n)
+		}
+		s.turn()
+		s.wait(ctx, int(heard.Fd()))
+	}
+	return nil
+}
+
+func (t *Terminal) begin(bell *os.File) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.bell, t.rung = bell, false
+}
+
+func (t *Terminal) finish() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_ = t.bell.Close()
+	t.bell, t.ended = nil, true
+}
+
+// tell leaves news for Run.
+func (t *Terminal) tell(n news) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.ended:
+		return errEnded
+	case t.over():
+		return closedFor(n.prompt.To)
+	}
+	t.news = append(t.news, n)
+	t.ring()
+	return nil
+}
+
+// take is what was left since.
+func (t *Terminal) take(heard *os.File) []news {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.rung {
+		_, _ = heard.Read(make([]byte, 1)) // it is there: ring wrote it before it let go of the lock
+		t.rung = false
+	}
+	all := t.news
+	t.news = nil
+	return all
+}
+
+func (t *Terminal) wake() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ring()
+}
+
+// ring wakes Run, which finds at most one byte. The lock is held.
+func (t *Terminal) ring() {
+	if t.bell != nil && !t.rung {
+		_, err := t.bell.Write([]byte{0})
+		t.rung = err == nil
+	}
+}
+
+// over tells whether the console is closed. The lock is held.
+func (t *Terminal) over() bool { return t.closed || t.console.over() }
+
+// isOver tells whether the console is closed, or, with known, whether that is known already.
+func (t *Terminal) isOver(known bool) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.closed || (!known && t.over())
+}
+
+// shut notes that the console is closed, and tells whether that is news.
+func (t *Terminal) shut() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first := !t.closed
+	t.closed = true
+	return first
+}

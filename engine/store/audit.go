@@ -1,0 +1,122 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// head is the newest entry of a chain.
+type head struct {
+	seq  int64
+	hash permissions.Digest
+}
+
+const newestEntry = `SELECT seq, hash FROM audit WHERE chain = $1 ORDER BY seq DESC LIMIT 1`
+
+func readHead(ctx context.Context, from source, chain string) (h head, err error) {
+	err = from.QueryRowContext(ctx, newestEntry, chain).Scan(&h.seq, digest{&h.hash})
+	if errors.Is(err, sql.ErrNoRows) {
+		return head{}, nil
+	}
+	if err != nil {
+		return head{}, unreadable("the head of the audit", err)
+	}
+	return h, nil
+}
+
+const entryColumns = `chain, seq, at, type, request, actor, via, detail, prev, hash`
+
+func entryFields(e *permissions.Entry) []any {
+	return []any{
+		&e.Chain, &e.Seq, instant{&e.At}, &e.Type, &e.Request, &e.Actor, &e.Via, detail{&e.Detail},
+		digest{&e.Prev}, digest{&e.Hash},
+	}
+}
+
+var addEntry = `INSERT INTO audit (` + entryColumns + `) VALUES (` + parameters(entryColumns) + `)`
+
+// append chains a record and writes it in the transaction of what it tells. A record without a time gets the present.
+func (s *Store) append(ctx context.Context, t *tx, r permissions.Record) error {
+	if r.At.IsZero() {
+		r.At = s.now()
+	}
+	e := permissions.Entry{Chain: s.chain, Seq: t.seq + 1, Prev: t.hash, Record: r}
+	e.Hash = e.ComputeHash()
+	if _, err := t.ExecContext(ctx, addEntry, entryFields(&e)...); err != nil {
+		return err
+	}
+	t.head = head{e.Seq, e.Hash}
+	return nil
+}
+
+// Record appends to the audit what changed no request.
+func (s *Store) Record(ctx context.Context, r permissions.Record) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error { return s.append(ctx, t, r) })
+}
+
+const readAudit = `SELECT ` + entryColumns + ` FROM audit WHERE chain = $1 AND seq > $2 ORDER BY seq LIMIT $3`
+
+// Audit lists at most limit entries after seq, of the chain given (empty: this daemon's own), oldest first.
+func (s *Store) Audit(
+	ctx context.Context, chain string, after int64, limit int,
+) (entries []permissions.Entry, err error) {
+	if chain == "" {
+		chain = s.chain
+	}
+	err = s.read(ctx, func(from source) error {
+		entries, err = collect(ctx, from, "an entry of the audit", entryFields, readAudit, chain, after, limit)
+		return err
+	})
+	return entries, err
+}
+
+const readAllAudit = `SELECT ` + entryColumns + ` FROM audit ORDER BY chain, seq`
+
+// Verify reads every chain from the start and returns the head of each. The error says at which entry a chain is
+// broken. Entries missing at the end do not show: compare the heads with ones kept elsewhere.
+func (s *Store) Verify(ctx context.Context) (heads []permissions.Entry, err error) {
+	err = s.read(ctx, func(from source) error {
+		rows, err := from.QueryContext(ctx, readAllAudit)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }() // its error is that of rows.Err
+		var last permissions.Entry
+		for rows.Next() {
+			var e permissions.Entry
+			if err := rows.Scan(entryFields(&e)...); err != nil {
+				return unreadable(fmt.Sprintf("the audit after entry %d of chain %s", last.Seq, last.Chain), err)
+			}
+			if e.Chain != last.Chain {
+				last = permissions.Entry{Chain: e.Chain}
+				heads = append(heads, e)
+			}
+			if err := follows(last, e); err != nil {
+				return err
+			}
+			last, heads[len(heads)-1] = e, e
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("verify the audit: %w", err)
+	}
+	return heads, nil
+}
+
+// follows tells whether e may stand after last.
+func follows(last, e permissions.Entry) error {
+	switch {
+	case e.Seq != last.Seq+1:
+		return fmt.Errorf("chain %s is broken at entry %d: it follows entry %d", e.Chain, e.Seq, last.Seq)
+	case e.Prev != last.Hash:
+		return fmt.Errorf("chain %s is broken at entry %d: it does not continue entry %d", e.Chain, e.Seq, last.Seq)
+	case e.Hash != e.ComputeHash():
+		return fmt.Errorf("chain %s is broken at entry %d: it was changed", e.Chain, e.Seq)
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// BenchmarkOpenApply is a request and its decision, both durable, against the least that SQLite does for that: an
+// insert and an update of one small row, each committed. They take turns, so that both meet the same disk.
+func BenchmarkOpenApply(b *testing.B) {
+	for _, pending := range []int{0, 100, 100_000} {
+		b.Run("pending-"+strconv.Itoa(pending), func(b *testing.B) {
+			s, bare := newStore(b), newBare(b)
+			crowd(b, s, pending)
+			var whole, limit []time.Duration
+			for b.Loop() {
+				start := time.Now()
+				r := insert(b, s)
+				if _, err := s.Apply(context.Background(), r.ID, fayAllows()); err != nil {
+					b.Fatal(err)
+				}
+				middle := time.Now()
+				commit(b, bare, "INSERT INTO bare (id, state) VALUES ($1, 0)", string(r.ID))
+				commit(b, bare, "UPDATE bare SET state = 1 WHERE id = $1", string(r.ID))
+				whole, limit = append(whole, middle.Sub(start)), append(limit, time.Since(middle))
+			}
+			slices.Sort(whole)
+			slices.Sort(limit)
+			for name, p := range map[string]int{"p50": 50, "p99": 99} {
+				w, l := whole[len(whole)*p/100], limit[len(limit)*p/100]
+				b.ReportMetric(float64(w.Microseconds()), "µs-"+name)
+				b.ReportMetric(float64(l.Microseconds()), "µs-two-commits-"+name)
+				b.ReportMetric(float64(w)/float64(l), "ratio-"+name)
+			}
+		})
+	}
+}
+
+// BenchmarkStart opens a store in which many requests wait, up to the first thing that a daemon does with it.
+func BenchmarkStart(b *testing.B) {
+	s := newStore(b)
+	crowd(b, s, 100_000)
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		s, err := Open(context.Background(), options(s.path))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, _, err := s.Due(context.Background(), time.Now(), time.Minute, 500); err != nil {
+			b.Fatal(err)
+		}
+		insert(b, s)
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func newBare(b *testing.B) *sql.DB {
+	b.Helper()
+	path := filepath.Join(b.TempDir(), "bare.db")
+	if err := create(path); err != nil {
+		b.Fatal(err)
+	}
+	db, err := connect(path, time.Second, 1, "_journal_mode=WAL&_synchronous=FULL&_txlock=immediate")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = db.Close() })
+	commit(b, db, "CREATE TABLE bare (id TEXT PRIMARY KEY, state INTEGER)")
+	return db
+}
+
+func commit(b *testing.B, db *sql.DB, statement string, args ...any) {
+	b.Helper()
+	t, err := db.BeginTx(context.Background(), nil)
+	if err == nil {
+		_, err = t.ExecContext(context.Background(), statement, args...)
+	}
+	if err == nil {
+		err = t.Commit()
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// crowd makes n requests that wait, in one transaction.
+func crowd(b *testing.B, s *Store, n int) {
+	b.Helper()
+	err := s.write(context.Background(), func(ctx context.Context, t *tx) error {
+		for range n {
+			if _, err := s.insert(ctx, t, newAsk()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}

@@ -1,0 +1,135 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+const readCopies = `SELECT request, person, connector, ref, shown, sent_at, failed FROM copies WHERE request = $1 ` +
+	`ORDER BY person, connector`
+
+// Copies lists the copies of a request.
+func (s *Store) Copies(ctx context.Context, id permissions.ID) (copies []permissions.Copy, err error) {
+	err = s.read(ctx, func(from source) error {
+		copies, err = collect(ctx, from, "a copy of request "+string(id), copyFields, readCopies, id)
+		return err
+	})
+	return copies, err
+}
+
+func copyFields(c *permissions.Copy) []any {
+	return []any{&c.Request, &c.Person, &c.Connector, &c.Ref, &c.Shown, instant{&c.SentAt}, &c.Failed}
+}
+
+const readLagging = `SELECT id FROM requests WHERE revision > shown AND number > $1 AND EXISTS ` +
+	`(SELECT 1 FROM copies WHERE copies.request = requests.id AND connector = $2 AND failed = '' ` +
+	`AND copies.shown < requests.revision) ORDER BY number LIMIT $3`
+
+// Lagging lists at most limit requests, after the one named, of which this connector's copy has neither failed nor been
+// shown at the request's revision.
+func (s *Store) Lagging(
+	ctx context.Context, connector string, after permissions.ID, limit int,
+) (ids []permissions.ID, err error) {
+	field := func(id *permissions.ID) []any { return []any{id} }
+	err = s.read(ctx, func(from source) error {
+		number, err := position(ctx, from, after)
+		if err != nil {
+			return err
+		}
+		ids, err = collect(ctx, from, "a request", field, readLagging, number, connector, limit)
+		return err
+	})
+	return ids, err
+}
+
+const readSent = `SELECT sent_at FROM copies WHERE request = $1 AND person = $2 AND connector = $3`
+
+// Shown notes that a copy was sent or edited: its Ref, Shown and SentAt. The first time is audited.
+func (s *Store) Shown(ctx context.Context, c permissions.Copy) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		sent := int64(0)
+		err := t.QueryRowContext(ctx, readSent, c.Request, c.Person, c.Connector).Scan(&sent)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		c.Failed = ""
+		if err := putCopy(ctx, t, c); err != nil || sent != 0 {
+			return err
+		}
+		return s.append(ctx, t, permissions.Record{
+			Type: permissions.RequestShown, At: c.SentAt, Request: c.Request, Via: c.Connector,
+			Detail: map[string]string{"to": c.Person},
+		})
+	})
+}
+
+// Failed notes that a copy will never be shown, and why (c.Failed).
+func (s *Store) Failed(ctx context.Context, c permissions.Copy) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error { return putCopy(ctx, t, c) })
+}
+
+const (
+	upsertCopy = insertCopy + ` ON CONFLICT (request, person, connector) DO UPDATE ` +
+		`SET ref = excluded.ref, shown = excluded.shown, sent_at = excluded.sent_at, failed = excluded.failed`
+
+	// The lowest revision that any copy shows, in the row itself, is what makes those that lag findable.
+	noteShown = `UPDATE requests SET shown = COALESCE((SELECT MIN(copies.shown) FROM copies ` +
+		`WHERE copies.request = requests.id AND failed = ''), $1) `
+
+	noteShownOne = noteShown + `WHERE id = $2`
+)
+
+// putCopy writes a copy; somebody who is asked later gets theirs here.
+func putCopy(ctx context.Context, t *tx, c permissions.Copy) error {
+	if number, err := position(ctx, t, c.Request); err != nil || number == 0 {
+		return err
+	}
+	_, err := t.ExecContext(ctx, upsertCopy,
+		c.Request, c.Person, c.Connector, c.Ref, c.Shown, instant{&c.SentAt}, c.Failed)
+	if err != nil {
+		return err
+	}
+	_, err = t.ExecContext(ctx, noteShownOne, int64(nothingShown), c.Request)
+	return err
+}
+
+const (
+	// A copy keeps when it was first sent: whoever saw a request once has seen it.
+	forgetPending = `UPDATE copies SET ref = '', shown = 0 WHERE connector = $1 AND failed = '' AND ref <> '' ` +
+		`AND request IN (SELECT id FROM requests WHERE state = 'pending')`
+
+	notePending = noteShown + `WHERE state = 'pending' AND shown > 0 AND EXISTS ` + hasCopy
+
+	forgetSettled = `UPDATE copies SET failed = CASE WHEN ref = '' THEN 'settled before it was shown' ELSE '' END, ` +
+		`shown = (SELECT revision FROM requests WHERE requests.id = copies.request) ` +
+		`WHERE connector = $1 AND failed = '' ` +
+		`AND request IN (SELECT id FROM requests WHERE revision > shown AND state <> 'pending')`
+
+	noteSettled = noteShown + `WHERE revision > shown AND state <> 'pending' AND EXISTS ` + hasCopy
+
+	hasCopy = `(SELECT 1 FROM copies WHERE copies.request = requests.id AND connector = $2)`
+)
+
+// Forget prepares a forgetful connector's start: its copies of pending requests are to be sent again, the others are
+// done with.
+func (s *Store) Forget(ctx context.Context, connector string) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		for _, step := range []struct {
+			text string
+			args []any
+		}{
+			{forgetPending, []any{connector}},
+			{notePending, []any{int64(nothingShown), connector}},
+			{forgetSettled, []any{connector}},
+			{noteSettled, []any{int64(nothingShown), connector}},
+		} {
+			if _, err := t.ExecContext(ctx, step.text, step.args...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,112 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// Error says that the store is unwell. It matches [permissions.ErrBroken]; its text is for whoever runs the daemon.
+type Error struct {
+	What   string // is wrong
+	Advice string // what to do about it
+	Err    error  // as SQLite or the system said it
+}
+
+func (e *Error) Error() string { return e.What + "; " + e.Advice }
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is matches [permissions.ErrBroken].
+func (e *Error) Is(target error) bool { return target == permissions.ErrBroken }
+
+// damaged is a row that does not hold what it must.
+func damaged(what string, err error) error {
+	return &Error{
+		What: fmt.Sprintf("%s is damaged in the store (%v)", what, err), Err: err,
+		Advice: "stop daycared, keep the file, and put a backup in its place",
+	}
+}
+
+// unreadable is the error of reading a row: SQLite's own, which is explained later, or what the row holds.
+func unreadable(what string, err error) error {
+	var failed sqlite3.Error
+	if errors.As(err, &failed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, sql.ErrNoRows) || errors.Is(err, sql.ErrTxDone) || errors.Is(err, permissions.ErrBroken) {
+		return err
+	}
+	return damaged(what, err)
+}
+
+// broke tells whether err came from the database and not from what was asked of it.
+func broke(err error) bool {
+	var failed sqlite3.Error
+	return errors.As(err, &failed) || errors.Is(err, permissions.ErrBroken)
+}
+
+// explain puts SQLite's errors into words and leaves every other error as it is: a refusal, the end of ctx.
+func (s *Store) explain(ctx context.Context, err error) error {
+	var failed sqlite3.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &failed), errors.Is(err, sql.ErrTxDone), errors.Is(err, sql.ErrConnDone):
+		return s.fault(ctx, err)
+	}
+	return err
+}
+
+// fault puts an error of the database into words, and remembers damage.
+func (s *Store) fault(ctx context.Context, err error) error {
+	var known *Error
+	var failed sqlite3.Error
+	errors.As(err, &failed)
+	switch {
+	case errors.As(err, &known):
+		return err
+	case ctx.Err() != nil && (failed.Code == 0 || failed.Code == sqlite3.ErrInterrupt):
+		return ctx.Err() // the caller left while it waited or read
+	}
+	e := s.diagnose(failed, err)
+	if failed.Code == sqlite3.ErrCorrupt || failed.Code == sqlite3.ErrNotADB {
+		s.log.Error("the store is damaged and is not written any more", "path", s.path, "err", err)
+		s.damage.CompareAndSwap(nil, e)
+	}
+	return e
+}
+
+// diagnose finds what is wrong and what to do.
+func (s *Store) diagnose(failed sqlite3.Error, err error) *Error {
+	e := &Error{Err: err}
+	switch {
+	case failed.Code == sqlite3.ErrFull, failed.SystemErrno == syscall.ENOSPC, failed.SystemErrno == syscall.EDQUOT:
+		e.What = "the disk under " + s.dir() + " is full"
+		e.Advice = "free some space, nothing needs a restart"
+	case failed.Code == sqlite3.ErrBusy, failed.Code == sqlite3.ErrLocked:
+		e.What = "another process holds the store " + s.path + " locked"
+		e.Advice = "let it finish or end it (a backup, a sqlite3 shell, a second daemon), nothing needs a restart"
+	case failed.Code == sqlite3.ErrReadonly, failed.Code == sqlite3.ErrPerm, failed.SystemErrno == syscall.EROFS:
+		e.What = fmt.Sprintf("the store %s cannot be written (%v)", s.path, err)
+		e.Advice = "make the file, its folder and its disk writable for the daemon's account, then start daycared again"
+	case failed.Code == sqlite3.ErrCorrupt, failed.Code == sqlite3.ErrNotADB:
+		e.What = fmt.Sprintf("the store %s is damaged (%v)", s.path, err)
+		e.Advice = "stop daycared, keep the file, and put a backup in its place"
+	case failed.Code == sqlite3.ErrCantOpen:
+		e.What = fmt.Sprintf("the store %s cannot be opened (%v)", s.path, err)
+		e.Advice = "check that its folder exists and that both belong to the daemon's account"
+	case failed.Code == sqlite3.ErrIoErr:
+		e.What = fmt.Sprintf("the disk under %s fails (%v)", s.dir(), err)
+		e.Advice = "check the disk and what the kernel says of it, then start daycared again"
+	default:
+		e.What = fmt.Sprintf("the store %s does not work (%v)", s.path, err)
+		e.Advice = "start daycared again; if that does not help, this is a fault of daycared"
+	}
+	return e
+}

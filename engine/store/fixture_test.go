@@ -1,0 +1,66 @@
+package store
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// newStore is an empty store in a folder of its own, with a short patience for other processes.
+func newStore(t testing.TB) *Store {
+	t.Helper()
+	s, err := Open(context.Background(), options(filepath.Join(t.TempDir(), "daycared.db")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func options(path string) Options {
+	return Options{Path: path, Now: time.Now, Log: slog.New(slog.DiscardHandler), Busy: 20 * time.Millisecond}
+}
+
+// newAsk is a request that nobody asked before.
+func newAsk() permissions.Opening {
+	now := time.Now()
+	r := permissions.Request{
+		ID: permissions.NewID(now), Revision: 1, Version: 1, Kind: permissions.KindPermission,
+		Caller: permissions.CallerUID(1000), Tags: []permissions.Tag{permissions.Network}, Reason: "fetch the docs",
+		Asked: []string{"fay"}, Quorum: 1, CreatedAt: now, Deadline: now.Add(time.Hour), State: permissions.Pending,
+	}
+	r.Session = string(r.ID)
+	r.Options = permissions.Offer(r, nil, r.Widest)
+	r.Digest = permissions.ComputeDigest(r)
+	return permissions.Opening{Request: r, RedeemWindow: time.Minute}
+}
+
+func fayAllows() permissions.Cast {
+	return permissions.Cast{Vote: permissions.Vote{
+		By: "fay", Via: "terminal", Answer: permissions.Allow(permissions.Once), At: time.Now(),
+	}}
+}
+
+// insert opens a request in a store that is well.
+func insert(t testing.TB, s *Store) permissions.Request {
+	t.Helper()
+	r, created, err := s.Open(context.Background(), newAsk())
+	if err != nil || !created {
+		t.Fatalf("created %v, %v", created, err)
+	}
+	return r
+}
+
+func mode(t *testing.T, path string) os.FileMode {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Mode().Perm()
+}

@@ -1,0 +1,86 @@
+package store
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/pressly/goose/v3"
+)
+
+// migrations only go forward: the way back is the copy that was made before.
+//
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// migrate brings the schema to the newest of steps, after copying a store that has one already.
+func (s *Store) migrate(ctx context.Context, steps fs.FS) error {
+	provider, err := goose.NewProvider(goose.DialectSQLite3, s.writer, steps,
+		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		return fmt.Errorf("read the migrations: %w", err)
+	}
+	has, known, err := provider.GetVersions(ctx)
+	switch {
+	case err != nil:
+		return s.fault(ctx, err)
+	case has == known:
+		return nil
+	case has > known:
+		return fmt.Errorf("this store was written by a newer daycared (schema %d, this one knows %d); "+
+			"start that one again, or put back the copy %s", has, known, s.copyName(known))
+	case has > 0:
+		if err := s.copyFile(ctx, s.copyName(has)); err != nil {
+			return err
+		}
+		s.log.Info("store copied before it is brought up to date", "path", s.copyName(has), "schema", has)
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return s.fault(ctx, err)
+	}
+	s.log.Info("store brought up to date", "path", s.path, "from", has, "schema", known)
+	return nil
+}
+
+// copyName is the file that holds the store as it was with that schema.
+func (s *Store) copyName(version int64) string { return fmt.Sprintf("%s.v%d", s.path, version) }
+
+// copyFile writes a whole copy of the store, or none: SQLite fills a new file, which takes its name when it is on the
+// disk.
+func (s *Store) copyFile(ctx context.Context, name string) error {
+	draft := name + ".part"
+	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("copy the store: %w", err)
+	}
+	f, err := os.OpenFile(draft, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("copy the store: %w", err)
+	}
+	defer func() { _ = f.Close() }() // synced below
+	if _, err := s.writer.ExecContext(ctx, "VACUUM INTO $1", draft); err != nil {
+		return s.fault(ctx, err)
+	}
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("copy the store: %w", err)
+	}
+	if err := os.Rename(draft, name); err != nil {
+		return fmt.Errorf("copy the store: %w", err)
+	}
+	return s.syncDir()
+}
+
+// syncDir makes a new name in the store's folder durable.
+func (s *Store) syncDir() error {
+	d, err := os.Open(s.dir())
+	if err != nil {
+		return fmt.Errorf("copy the store: %w", err)
+	}
+	defer func() { _ = d.Close() }() // only read
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("copy the store: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+-- +goose Up
+
+-- One row. The chain is the name of this daemon's audit; the key is what codes are made with and never changes.
+CREATE TABLE meta (
+    chain      TEXT    NOT NULL,
+    code_key   BLOB    NOT NULL,
+    created_at INTEGER NOT NULL,
+    beat       INTEGER NOT NULL -- grows with every health check
+);
+
+-- Times are microseconds since 1970 in UTC, 0 for none. Lists are JSON. What may be long stands last, so that
+-- reading a row's state does not read its details.
+--
+-- The number is that of the newest row plus one: whoever deletes old rows keeps the newest.
+CREATE TABLE requests (
+    number        INTEGER PRIMARY KEY,
+    id            TEXT    NOT NULL UNIQUE,
+    revision      INTEGER NOT NULL,
+    shown         INTEGER NOT NULL, -- the lowest revision that a copy was last shown at
+    state         TEXT    NOT NULL,
+    kind          TEXT    NOT NULL,
+    mode          TEXT    NOT NULL,
+    caller        TEXT    NOT NULL,
+    caller_uid    INTEGER NOT NULL,
+    session       TEXT    NOT NULL,
+    version       INTEGER NOT NULL,
+    digest        BLOB    NOT NULL,
+    key           TEXT    NOT NULL,
+    key_live      BOOLEAN NOT NULL, -- the key still finds this row
+    created_at    INTEGER NOT NULL,
+    deadline      INTEGER NOT NULL,
+    decided_at    INTEGER NOT NULL,
+    used_at       INTEGER NOT NULL,
+    collected_at  INTEGER NOT NULL,
+    void_at       INTEGER NOT NULL,
+    lapsed_at     INTEGER NOT NULL,
+    left_at       INTEGER NOT NULL,
+    answer        TEXT    NOT NULL,
+    scope         TEXT    NOT NULL,
+    decided_by    TEXT    NOT NULL,
+    decided_via   TEXT    NOT NULL,
+    timed_out     BOOLEAN NOT NULL,
+    defaulted     BOOLEAN NOT NULL,
+    used_call     TEXT    NOT NULL,
+    agent         TEXT    NOT NULL,
+    claimed       BOOLEAN NOT NULL,
+    host          TEXT    NOT NULL,
+    cwd           TEXT    NOT NULL,
+    tool          TEXT    NOT NULL,
+    affected_path TEXT    NOT NULL,
+    env_hash      TEXT    NOT NULL,
+    widest        TEXT    NOT NULL,
+    high_risk     BOOLEAN NOT NULL,
+    background    BOOLEAN NOT NULL,
+    foreground    TEXT    NOT NULL,
+    step          INTEGER NOT NULL,
+    quorum        INTEGER NOT NULL,
+    asked         TEXT    NOT NULL,
+    options       TEXT    NOT NULL,
+    tags          TEXT    NOT NULL,
+    held          TEXT    NOT NULL,
+    env_names     TEXT    NOT NULL,
+    choices       TEXT    NOT NULL,
+    comment       TEXT    NOT NULL,
+    failure       TEXT    NOT NULL,
+    reason        TEXT    NOT NULL,
+    message       TEXT    NOT NULL,
+    input         TEXT    NOT NULL,
+    calls         TEXT    NOT NULL,
+    details       TEXT    NOT NULL
+);
+
+-- Every index is either in the order of time or holds only what is still open, so that it stays small.
+CREATE UNIQUE INDEX requests_key ON requests (caller, key) WHERE key_live;
+CREATE INDEX requests_equal ON requests (caller, session, digest) WHERE state = 'pending';
+CREATE INDEX requests_pending ON requests (number) WHERE state = 'pending';
+CREATE INDEX requests_deadline ON requests (deadline) WHERE state = 'pending';
+CREATE INDEX requests_uncollected ON requests (decided_at)
+    WHERE state = 'approved' AND collected_at = 0 AND void_at = 0 AND lapsed_at = 0;
+CREATE INDEX requests_lagging ON requests (number) WHERE revision > shown;
+
+CREATE TABLE votes (
+    request TEXT    NOT NULL REFERENCES requests (id),
+    n       INTEGER NOT NULL, -- in the order cast
+    voter   TEXT    NOT NULL,
+    via     TEXT    NOT NULL,
+    answer  TEXT    NOT NULL,
+    call    INTEGER NOT NULL,
+    comment TEXT    NOT NULL,
+    at      INTEGER NOT NULL,
+    key     TEXT    NOT NULL,
+    PRIMARY KEY (request, n)
+) WITHOUT ROWID;
+
+CREATE UNIQUE INDEX votes_key ON votes (key) WHERE key <> '';
+
+CREATE TABLE copies (
+    request   TEXT    NOT NULL REFERENCES requests (id),
+    person    TEXT    NOT NULL,
+    connector TEXT    NOT NULL,
+    ref       TEXT    NOT NULL,
+    shown     INTEGER NOT NULL,
+    sent_at   INTEGER NOT NULL,
+    failed    TEXT    NOT NULL,
+    PRIMARY KEY (request, person, connector)
+) WITHOUT ROWID;
+
+-- A grant without an end has the greatest integer as its end.
+CREATE TABLE grants (
+    id         TEXT    NOT NULL PRIMARY KEY,
+    caller     TEXT    NOT NULL,
+    session    TEXT    NOT NULL,
+    tags       TEXT    NOT NULL,
+    tool       TEXT    NOT NULL,
+    call       BLOB    NOT NULL,
+    until      INTEGER NOT NULL,
+    request    TEXT    NOT NULL REFERENCES requests (id),
+    granted_by TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    revoked_at INTEGER NOT NULL,
+    used       INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE INDEX grants_live ON grants (caller, until) WHERE revoked_at = 0;
+
+CREATE TABLE audit (
+    chain   TEXT    NOT NULL,
+    seq     INTEGER NOT NULL,
+    at      INTEGER NOT NULL,
+    type    TEXT    NOT NULL,
+    request TEXT    NOT NULL,
+    actor   TEXT    NOT NULL,
+    via     TEXT    NOT NULL,
+    detail  TEXT    NOT NULL,
+    prev    BLOB    NOT NULL,
+    hash    BLOB    NOT NULL,
+    PRIMARY KEY (chain, seq)
+) WITHOUT ROWID;

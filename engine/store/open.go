@@ -1,0 +1,155 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+const (
+	// oldest is the first SQLite without the fault that could corrupt a file in WAL mode when its log is reset.
+	oldest     = 3_051_003
+	oldestName = "3.51.3"
+)
+
+func open(ctx context.Context, o Options, steps fs.FS) (_ *Store, err error) {
+	if name, number, _ := sqlite3.Version(); number < oldest {
+		return nil, fmt.Errorf("this build carries SQLite %s, which can damage the store; build daycared with %s or newer",
+			name, oldestName)
+	}
+	path, err := filepath.Abs(o.Path)
+	if err != nil {
+		return nil, err
+	}
+	if err := create(path); err != nil {
+		return nil, err
+	}
+	s := &Store{path: path, now: o.Now, log: o.Log, stale: true}
+	busy := cmp.Or(o.Busy, usualBusy)
+	if s.writer, err = connect(path, busy, 1, "_journal_mode=WAL&_synchronous=FULL&_txlock=immediate"); err != nil {
+		return nil, err
+	}
+	if s.readers, err = connect(path, busy, readers, "_query_only=on"); err != nil {
+		return nil, errors.Join(err, s.writer.Close())
+	}
+	if err := s.begin(ctx, steps); err != nil {
+		_ = s.Close() // the reason for not opening says more
+		return nil, err
+	}
+	return s, nil
+}
+
+// create makes the file before SQLite does, so that nobody else may ever read it; SQLite gives its companions the same
+// mode.
+func create(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return &Error{
+			What: fmt.Sprintf("the store %s cannot be opened (%v)", path, cause(err)), Err: err,
+			Advice: "check that its folder exists and that both belong to the daemon's account",
+		}
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return f.Chmod(0o600)
+	}
+	return nil
+}
+
+// cause is a file's error without the path, which the sentence around it names already.
+func cause(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+// connect makes a pool of at most n connections. None is opened yet.
+func connect(path string, busy time.Duration, n int, settings string) (*sql.DB, error) {
+	name := url.URL{
+		Scheme: "file", Path: path,
+		RawQuery: "mode=rw&_foreign_keys=on&_stmt_cache_size=64&_busy_timeout=" +
+			strconv.FormatInt(busy.Milliseconds(), 10) + "&" + settings,
+	}
+	db, err := sql.Open("sqlite3", name.String())
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(n)
+	db.SetMaxIdleConns(n)
+	return db, nil
+}
+
+// begin checks the file, brings it up to date and reads what is kept in memory.
+func (s *Store) begin(ctx context.Context, steps fs.FS) error {
+	if err := s.check(ctx); err != nil {
+		return s.fault(ctx, err)
+	}
+	if err := s.migrate(ctx, steps); err != nil {
+		return err
+	}
+	return s.transact(ctx, s.identify)
+}
+
+// check reads the header and the whole schema, and whether SQLite does what durability needs.
+func (s *Store) check(ctx context.Context) error {
+	const text = `SELECT (SELECT COUNT(*) FROM sqlite_schema), journal_mode, synchronous, foreign_keys
+		FROM pragma_journal_mode, pragma_synchronous, pragma_foreign_keys`
+	var tables, synchronous, foreign int
+	var journal string
+	if err := s.writer.QueryRowContext(ctx, text).Scan(&tables, &journal, &synchronous, &foreign); err != nil {
+		return err
+	}
+	const full = 2
+	if journal != "wal" || synchronous != full || foreign != 1 {
+		return &Error{
+			What:   fmt.Sprintf("the store %s cannot be kept safely here (journal %s, synchronous %d)", s.path, journal, synchronous),
+			Advice: "put it on a local disk",
+		}
+	}
+	return nil
+}
+
+const readMeta = `SELECT chain, code_key FROM meta`
+
+const insertMeta = `INSERT INTO meta (chain, code_key, created_at, beat) VALUES ($1, $2, $3, 0)`
+
+// identify reads the store's own name and key, or gives a new store both.
+func (s *Store) identify(ctx context.Context, t *sql.Tx) error {
+	var key []byte
+	err := t.QueryRowContext(ctx, readMeta).Scan(&s.chain, &key)
+	if errors.Is(err, sql.ErrNoRows) {
+		now := s.now()
+		key = make([]byte, len(s.coder.Key))
+		_, _ = rand.Read(key) // never fails
+		s.chain = string(permissions.NewID(now))
+		_, err = t.ExecContext(ctx, insertMeta, s.chain, key, now.UnixMicro())
+	}
+	if err != nil {
+		return err
+	}
+	if len(key) != len(s.coder.Key) || bytes.Equal(key, make([]byte, len(key))) {
+		return damaged("the store's own key", fmt.Errorf("%d bytes", len(key)))
+	}
+	s.coder.Key = [32]byte(key)
+	return nil
+}

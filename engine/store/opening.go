@@ -1,0 +1,149 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// retryAfter is when a caller that was refused by a limit should try again. Nobody knows when a person will answer.
+const retryAfter = 10 * time.Second
+
+// Open is [permissions.Store].
+func (s *Store) Open(ctx context.Context, o permissions.Opening) (r permissions.Request, created bool, err error) {
+	err = s.write(ctx, func(ctx context.Context, t *tx) error {
+		found, err := joined(ctx, t, o)
+		if !errors.Is(err, sql.ErrNoRows) {
+			r = found
+			return err
+		}
+		if err := limited(ctx, t, o); err != nil {
+			return err
+		}
+		r, err = s.insert(ctx, t, o)
+		created = true
+		return err
+	})
+	if err != nil {
+		return permissions.Request{}, false, err
+	}
+	return r, created, nil
+}
+
+const (
+	readByKey = `SELECT ` + requestColumns + ` FROM requests WHERE caller = $1 AND key = $2 AND key_live`
+
+	releaseKey = `UPDATE requests SET key_live = FALSE WHERE number = $1`
+
+	readEqual = `SELECT ` + requestColumns + ` FROM requests WHERE state = 'pending' AND caller = $1 AND session = $2 ` +
+		`AND digest = $3 AND key = '' AND deadline > $4 LIMIT 1`
+)
+
+// joined is the request that o joins, or sql.ErrNoRows. A key that is no longer in use is released.
+func joined(ctx context.Context, t *tx, o permissions.Opening) (permissions.Request, error) {
+	want, now := o.Request, o.Request.CreatedAt
+	if want.Key == "" {
+		if want.State != permissions.Pending { // held already: nobody has to be waited for
+			return permissions.Request{}, sql.ErrNoRows
+		}
+		return one(ctx, t, readEqual, want.Caller.Name, want.Session, digest{&want.Digest}, micros(now))
+	}
+	r, err := one(ctx, t, readByKey, want.Caller.Name, want.Key)
+	switch {
+	case err != nil:
+		return r, err
+	case r.State != permissions.Pending && !now.Before(r.DecidedAt.Add(o.RedeemWindow)):
+		if _, err := t.ExecContext(ctx, releaseKey, r.Number); err != nil {
+			return r, err
+		}
+		return r, sql.ErrNoRows
+	case r.Digest != want.Digest:
+		return r, permissions.KeyTaken()
+	}
+	return r, nil
+}
+
+const countCaller = `SELECT COUNT(*) FROM ` +
+	`(SELECT 1 FROM requests WHERE state = 'pending' AND caller = $1 LIMIT $2) AS waiting`
+
+// limited refuses a request beyond the limits.
+func limited(ctx context.Context, t *tx, o permissions.Opening) error {
+	if o.Request.State != permissions.Pending {
+		return nil
+	}
+	if o.Total > 0 && t.pending >= o.Total {
+		return permissions.Limit(retryAfter)
+	}
+	if o.PerCaller <= 0 {
+		return nil
+	}
+	waiting := 0
+	if err := t.QueryRowContext(ctx, countCaller, o.Request.Caller.Name, o.PerCaller).Scan(&waiting); err != nil {
+		return err
+	}
+	if waiting >= o.PerCaller {
+		return permissions.Limit(retryAfter)
+	}
+	return nil
+}
+
+// nothingShown is the lowest revision shown of a request that has no copies: there is nothing to bring up to date.
+const nothingShown = math.MaxInt64
+
+const insertedColumns = fixedColumns + `, ` + changingColumns + `, key_live, shown`
+
+var insertRequest = `INSERT INTO requests (` + insertedColumns + `) VALUES (` + parameters(insertedColumns) + `) RETURNING number`
+
+const insertCopy = `INSERT INTO copies (request, person, connector, ref, shown, sent_at, failed) ` +
+	`VALUES ($1, $2, $3, $4, $5, $6, $7)`
+
+// insert adds the row, its copies and its audit records.
+func (s *Store) insert(ctx context.Context, t *tx, o permissions.Opening) (permissions.Request, error) {
+	r := asStored(o.Request)
+	r.Votes = nil
+	shown := int64(nothingShown)
+	for _, c := range o.Copies {
+		if c.Failed == "" {
+			shown = min(shown, c.Shown)
+		}
+	}
+	args := append(append(fixedFields(&r), changingFields(&r)...), r.Key != "", shown)
+	if err := t.QueryRowContext(ctx, insertRequest, args...).Scan(&r.Number); err != nil {
+		return r, err
+	}
+	for _, c := range o.Copies {
+		_, err := t.ExecContext(ctx, insertCopy, r.ID, c.Person, c.Connector, c.Ref, c.Shown, instant{&c.SentAt}, c.Failed)
+		if err != nil {
+			return r, err
+		}
+	}
+	for _, record := range opened(r) {
+		if err := s.append(ctx, t, record); err != nil {
+			return r, err
+		}
+	}
+	if r.State == permissions.Pending {
+		t.pending++
+	}
+	return r, nil
+}
+
+// opened is what the audit says of a new request, and of one that needed nobody's answer.
+func opened(r permissions.Request) []permissions.Record {
+	digest := r.Digest.String()
+	records := []permissions.Record{{
+		Type: permissions.RequestCreated, At: r.CreatedAt, Request: r.ID, Actor: r.Caller.Name,
+		Detail: map[string]string{"kind": string(r.Kind), "digest": digest},
+	}}
+	if r.State != permissions.Pending {
+		records = append(records, permissions.Record{
+			Type: permissions.RequestSettled, At: r.DecidedAt, Request: r.ID, Actor: r.DecidedBy, Via: r.DecidedVia,
+			Detail: map[string]string{"state": string(r.State), "answer": string(r.Answer), "digest": digest},
+		})
+	}
+	return records
+}

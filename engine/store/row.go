@@ -1,0 +1,126 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// The columns of a request, in the order of the fields beside them: what never changes, and what Apply may change.
+const (
+	fixedColumns = `id, kind, mode, caller, caller_uid, session, version, digest, key, created_at, deadline, agent, claimed, ` +
+		`host, cwd, tool, affected_path, env_hash, widest, high_risk, background, foreground, step, quorum, options, tags, ` +
+		`held, env_names, choices, reason, message, input, details`
+	changingColumns = `revision, state, decided_at, used_at, collected_at, void_at, lapsed_at, left_at, answer, scope, ` +
+		`decided_by, decided_via, timed_out, defaulted, used_call, asked, comment, failure, calls`
+	requestColumns = `number, ` + fixedColumns + `, ` + changingColumns
+)
+
+func fixedFields(r *permissions.Request) []any {
+	return []any{
+		&r.ID, &r.Kind, &r.Mode, &r.Caller.Name, &r.Caller.UID, &r.Session, &r.Version, digest{&r.Digest}, &r.Key,
+		instant{&r.CreatedAt}, instant{&r.Deadline}, &r.Agent, &r.Claimed,
+		&r.Host, &r.Cwd, &r.Tool, &r.AffectedPath, &r.EnvHash, scope{&r.Widest}, &r.HighRisk, &r.Background, &r.Foreground,
+		&r.Step, &r.Quorum, list[permissions.Option]{&r.Options}, list[permissions.Tag]{&r.Tags},
+		list[permissions.Tag]{&r.Held}, list[string]{&r.EnvNames}, list[string]{&r.Choices}, &r.Reason, &r.Message,
+		raw{&r.Input}, &r.Details,
+	}
+}
+
+func changingFields(r *permissions.Request) []any {
+	return []any{
+		&r.Revision, &r.State, instant{&r.DecidedAt}, instant{&r.UsedAt}, instant{&r.CollectedAt}, instant{&r.VoidAt},
+		instant{&r.LapsedAt}, instant{&r.LeftAt}, &r.Answer, scope{&r.Scope},
+		&r.DecidedBy, &r.DecidedVia, &r.TimedOut, &r.Defaulted, &r.UsedCall, list[string]{&r.Asked}, &r.Comment, &r.Failure,
+		list[permissions.Call]{&r.Calls},
+	}
+}
+
+func requestFields(r *permissions.Request) []any {
+	return append(append([]any{&r.Number}, fixedFields(r)...), changingFields(r)...)
+}
+
+// parameters is "$1, $2, … $n" for as many columns as there are.
+func parameters(columns string) string {
+	n := strings.Count(columns, ",") + 1
+	names := make([]string, n)
+	for i := range names {
+		names[i] = parameter(i + 1)
+	}
+	return strings.Join(names, ", ")
+}
+
+func parameter(n int) string { return "$" + strconv.Itoa(n) }
+
+// one reads the request that a query finds; it is sql.ErrNoRows when there is none.
+func one(ctx context.Context, from source, text string, args ...any) (permissions.Request, error) {
+	var r permissions.Request
+	if err := from.QueryRowContext(ctx, text, args...).Scan(requestFields(&r)...); err != nil {
+		return permissions.Request{}, unreadable("a request", err)
+	}
+	var err error
+	r.Votes, err = votes(ctx, from, r.ID)
+	return r, err
+}
+
+// many reads the requests that a query finds.
+func many(ctx context.Context, from source, text string, args ...any) ([]permissions.Request, error) {
+	found, err := collect(ctx, from, "a request", requestFields, text, args...)
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		if found[i].Votes, err = votes(ctx, from, found[i].ID); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+const readVotes = `SELECT voter, via, answer, call, comment, at, key FROM votes WHERE request = $1 ORDER BY n`
+
+func votes(ctx context.Context, from source, id permissions.ID) ([]permissions.Vote, error) {
+	fields := func(v *permissions.Vote) []any {
+		return []any{&v.By, &v.Via, &v.Answer, &v.Call, &v.Comment, instant{&v.At}, &v.Key}
+	}
+	return collect(ctx, from, "a vote on request "+string(id), fields, readVotes, id)
+}
+
+// collect reads every row that a query finds; none is nil.
+func collect[T any](
+	ctx context.Context, from source, what string, fields func(*T) []any, text string, args ...any,
+) ([]T, error) {
+	rows, err := from.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, err
+	}
+	return drain(rows, what, fields)
+}
+
+func drain[T any](rows *sql.Rows, what string, fields func(*T) []any) ([]T, error) {
+	defer func() { _ = rows.Close() }() // its error is that of rows.Err
+	var all []T
+	for rows.Next() {
+		var item T
+		if err := rows.Scan(fields(&item)...); err != nil {
+			return nil, unreadable(what, err)
+		}
+		all = append(all, item)
+	}
+	return all, rows.Err()
+}
+
+// asStored is r as a later read gives it: times in whole microseconds of UTC, without what is not kept.
+func asStored(r permissions.Request) permissions.Request {
+	for _, t := range []*time.Time{
+		&r.CreatedAt, &r.Deadline, &r.DecidedAt, &r.UsedAt, &r.CollectedAt, &r.VoidAt, &r.LapsedAt, &r.LeftAt,
+	} {
+		*t = moment(micros(*t))
+	}
+	r.Patience, r.Call = 0, ""
+	return r
+}

@@ -1,0 +1,32 @@
+package store
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// TestRows: whatever SQLite says of a row that does not hold what it must, nothing is read from it.
+func TestRows(t *testing.T) {
+	for column, value := range map[string]string{
+		"deadline": "'x'", "digest": "'abc'", "scope": "'wide'", "tags": "'[\"@nework\"]'", "asked": "'fay'",
+		"options": "7", "calls": "zeroblob(2)", "revision": "'x'",
+	} {
+		t.Run(column, func(t *testing.T) {
+			s := newStore(t)
+			r := insert(t, s)
+			if _, err := s.writer.ExecContext(t.Context(), "UPDATE requests SET "+column+" = "+value); err != nil {
+				t.Fatal(err)
+			}
+			got, err := s.Read(t.Context(), r.ID)
+			if !errors.Is(err, permissions.ErrBroken) || got.ID != "" {
+				t.Errorf("read %v, %v", got, err)
+			}
+			if _, err := s.Apply(t.Context(), r.ID, fayAllows()); !errors.Is(err, permissions.ErrBroken) {
+				t.Errorf("apply: %v", err)
+			}
+			insert(t, s) // the others go on
+		})
+	}
+}

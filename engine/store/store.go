@@ -1,0 +1,95 @@
+// Package store is the truth on disk: requests, votes, copies, grants and the audit, in one SQLite file. It is the only
+// package that sees SQL.
+//
+// One connection writes and a few read. Every write is one immediate transaction (tx.go) that holds all of a change: the
+// row, the vote, the grants and the audit records, so that what is not audited has not happened; it is on the disk when
+// the method returns nil (WAL with synchronous=FULL). What a second database would have to do is in storetest.
+//
+// The statements stand beside the methods that run them and are written for PostgreSQL as well: parameters are $1, $2, …
+// in the order of their first appearance (SQLite binds them by that order), times are integers, lists are JSON text.
+//
+// When SQLite fails, the error is an [*Error]: it matches [permissions.ErrBroken] and tells people what is wrong and
+// what to do. A damaged file is not written any more until the daemon has been started again.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+const (
+	// usualBusy is how long a write waits for another process that holds the file locked.
+	usualBusy = 5 * time.Second
+	// readers is the most connections that read at a time.
+	readers = 4
+)
+
+// Options say where the store is. All but Busy are required.
+type Options struct {
+	// Path is the file. It is created, with mode 0600, if it is missing; its folder has to exist.
+	Path string
+	Now  func() time.Time
+	Log  *slog.Logger
+	// Busy is how long a write waits for another process that holds the file locked; 0 for five seconds.
+	Busy time.Duration
+}
+
+// Store keeps everything in one SQLite file. It is safe for concurrent use. The context of a write bounds the wait for
+// its turn; once it has begun, a write is finished.
+type Store struct {
+	path    string
+	now     func() time.Time
+	log     *slog.Logger
+	chain   string
+	coder   permissions.Coder
+	writer  *sql.DB // one connection
+	readers *sql.DB // read-only
+
+	// ledger and stale belong to whoever holds the writer's connection.
+	ledger ledger
+	stale  bool // the ledger has to be read again
+
+	damage atomic.Pointer[Error] // set once the file proved to be damaged
+}
+
+var _ permissions.Store = (*Store)(nil)
+
+// Open opens the store, creating it or bringing it up to date as needed. A store that has rows is copied beside itself
+// before it is brought up to date, and one written by a newer daemon is refused.
+//
+// The header and the schema are checked here, and the pages when they are read: checking them all would take longer the
+// more there is, and the daemon has to be back within a second.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	steps, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	s, err := open(ctx, o, steps)
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	return s, nil
+}
+
+// Close waits for what is under way and closes the file. Every later call fails.
+func (s *Store) Close() error {
+	if err := errors.Join(s.readers.Close(), s.writer.Close()); err != nil {
+		return fmt.Errorf("close store: %w", err)
+	}
+	return nil
+}
+
+// Coder gives requests their codes. Its key belongs to the store and never changes.
+func (s *Store) Coder() permissions.Coder { return s.coder }
+
+// dir is the folder of the store, for advice.
+func (s *Store) dir() string { return filepath.Dir(s.path) }

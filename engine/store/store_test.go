@@ -1,0 +1,62 @@
+package store_test
+
+import (
+	"database/sql"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/engine/store/storetest"
+)
+
+var _ engine.Store = (*store.Store)(nil)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestStore runs what every database must do.
+func TestStore(t *testing.T) {
+	var mu sync.Mutex
+	paths := map[engine.Store]string{}
+	open := func(t *testing.T, path string) engine.Store {
+		t.Helper()
+		s, err := store.Open(t.Context(), store.Options{Path: path, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		mu.Lock()
+		defer mu.Unlock()
+		paths[s] = path
+		return s
+	}
+	where := func(s engine.Store) string {
+		mu.Lock()
+		defer mu.Unlock()
+		return paths[s]
+	}
+	storetest.Run(t, storetest.Backend{
+		Open: func(t *testing.T) engine.Store { return open(t, filepath.Join(t.TempDir(), "daycared.db")) },
+		Reopen: func(t *testing.T, s engine.Store) engine.Store {
+			if err := s.(*store.Store).Close(); err != nil {
+				t.Fatal(err)
+			}
+			return open(t, where(s))
+		},
+		Exec: func(t *testing.T, s engine.Store, statement string) {
+			db, err := sql.Open("sqlite3", where(s))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = db.Close() }()
+			if _, err := db.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		},
+	})
+}

@@ -1,0 +1,313 @@
+package storetest
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// two asks fay and sam, both of whom must agree.
+func two(r *permissions.Request) { r.Asked, r.Quorum = []string{"fay", "sam"}, 2 }
+
+// step asks about two calls at once.
+func step(r *permissions.Request) {
+	r.Kind, r.Tags, r.Reason = permissions.KindTool, nil, ""
+	r.Calls = []permissions.Call{
+		{N: 1, Tool: "write_file", Input: json.RawMessage(`{"path":"<a>"}`)},
+		{N: 2, Tool: "run_command", Input: json.RawMessage(`{"run":"ls && rm"}`)},
+	}
+}
+
+func clarification(r *permissions.Request) {
+	r.Kind, r.Tags, r.Reason = permissions.KindClarification, nil, ""
+	r.Message, r.Choices = "announce where?", []string{"blog", "mail"}
+}
+
+// by is a vote of somebody else.
+func by(person string, c permissions.Cast) permissions.Cast {
+	c.Vote.By = person
+	return c
+}
+
+// call is a vote on one call of a step.
+func call(n int, c permissions.Cast) permissions.Cast {
+	c.Vote.Call = n
+	return c
+}
+
+// testApply applies every event to rows in every state, and holds each against [permissions.Step]: the change, the row
+// after it, the votes, the grants and the audit.
+func testApply(t *testing.T, b Backend) {
+	later := noon.Add(2 * time.Minute)
+	session := vote(permissions.Allow(permissions.Session))
+	quarter := vote(permissions.Allow(permissions.For(15 * time.Minute)))
+	use := permissions.Use{Call: "call-1", At: later}
+	for name, c := range map[string]struct {
+		request permissions.Request
+		events  []permissions.Event
+	}{
+		"allow":               {ask(), []permissions.Event{allow()}},
+		"allow for a session": {ask(), []permissions.Event{session}},
+		"allow for a time":    {ask(), []permissions.Event{quarter}},
+		"deny":                {ask(), []permissions.Event{vote(permissions.Deny)}},
+		"quorum":              {ask(two), []permissions.Event{session, by("sam", quarter)}},
+		"an equal vote again": {ask(two), []permissions.Event{allow(), allow()}},
+		"allow, then deny":    {ask(two), []permissions.Event{allow(), vote(permissions.Deny)}},
+		"reroute":             {ask(two), []permissions.Event{allow(), permissions.Reroute{Asked: []string{"sam", "kim"}, At: later}}},
+		"reroute, one stays": {ask(two), []permissions.Event{
+			allow(), permissions.Reroute{Asked: []string{"fay", "kim"}, At: later}, by("kim", allow()),
+		}},
+		"a step, call by call": {ask(step), []permissions.Event{
+			call(1, vote(permissions.Deny)), call(2, vote(permissions.Allow(permissions.SessionTool))),
+		}},
+		"a step at once":  {ask(step), []permissions.Event{quarter}},
+		"choose":          {ask(clarification), []permissions.Event{vote(permissions.Choose(2))}},
+		"default":         {ask(clarification), []permissions.Event{permissions.Default{By: "fay", Via: "terminal", At: later}}},
+		"withdraw":        {ask(), []permissions.Event{permissions.Withdraw{By: "uid:1000", Via: "cli", At: later}}},
+		"expire":          {ask(), []permissions.Event{permissions.Expire{At: noon.Add(timeout)}}},
+		"nobody chose":    {ask(clarification), []permissions.Event{permissions.Expire{At: noon.Add(timeout)}}},
+		"give up":         {ask(), []permissions.Event{permissions.GiveUp{Reason: "fay has blocked the bot", At: later}}},
+		"leave, return":   {ask(), []permissions.Event{permissions.Leave{At: later}, permissions.Leave{At: later}, permissions.Return{At: later}}},
+		"use":             {ask(), []permissions.Event{allow(), use}},
+		"use by a retry":  {ask(), []permissions.Event{allow(), use, use}},
+		"collect":         {ask(), []permissions.Event{vote(permissions.Deny), permissions.Collect{At: later}, permissions.Collect{At: later}}},
+		"void":            {ask(), []permissions.Event{allow(), permissions.Void{By: "fay", Via: "cli", At: later}}},
+		"lapse":           {ask(), []permissions.Event{allow(), permissions.Lapse{At: later}}},
+		"left at the end": {ask(), []permissions.Event{allow(), permissions.Leave{At: later}}},
+		"collect too soon": {ask(), []permissions.Event{
+			permissions.Collect{At: noon},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := b.Open(t)
+			r := open(t, s, c.request)
+			for _, e := range c.events {
+				r = applied(t, s, r, e)
+			}
+			verified(t, s)
+		})
+	}
+}
+
+// applied applies an event to r and returns the row after it.
+func applied(t *testing.T, s engine.Store, r permissions.Request, e permissions.Event) permissions.Request {
+	t.Helper()
+	want, err := permissions.Step(r, e)
+	if err != nil {
+		t.Fatalf("%T is not possible: %v", e, err)
+	}
+	audit, grants := entries(t, s), granted(t, s)
+	got := apply(t, s, r.ID, e)
+	same(t, "the row before", got.Before, want.Before)
+	same(t, "the row after", got.After, want.After)
+	same(t, "the vote", got.Vote, want.Vote)
+	same(t, "the row read", read(t, s, r.ID), want.After)
+
+	var records []permissions.Record
+	for _, entry := range entries(t, s)[len(audit):] {
+		records = append(records, entry.Record)
+	}
+	same(t, "the audit", records, got.Records)
+	random := cmp.FilterPath(func(p cmp.Path) bool { // a grant's id is made anew every time
+		key, ok := p.Last().(cmp.MapIndex)
+		return ok && key.Key().String() == "grant"
+	}, cmp.Ignore())
+	if diff := cmp.Diff(want.Records, got.Records, random); diff != "" {
+		t.Errorf("the records (-want +got):\n%s", diff)
+	}
+	same(t, "the grants", granted(t, s), sortGrants(append(grants, got.Grants...)))
+	options := cmp.Options{cmp.AllowUnexported(permissions.Tag{}), cmpopts.IgnoreFields(permissions.Grant{}, "ID")}
+	if diff := cmp.Diff(want.Grants, got.Grants, options); diff != "" {
+		t.Errorf("the grants of the change (-want +got):\n%s", diff)
+	}
+	return got.After
+}
+
+func granted(t *testing.T, s engine.Store) []permissions.Grant {
+	t.Helper()
+	grants, err := s.Grants(t.Context(), permissions.CallerUID(1000).Name, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sortGrants(grants)
+}
+
+// sortGrants puts grants in one order: of those made at the same time, any may be listed first.
+func sortGrants(grants []permissions.Grant) []permissions.Grant {
+	slices.SortFunc(grants, func(a, b permissions.Grant) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	return grants
+}
+
+func testRefused(t *testing.T, b Backend) {
+	later := noon.Add(2 * time.Minute)
+	late := allow()
+	late.Vote.At = noon.Add(timeout)
+	for name, c := range map[string]struct {
+		first permissions.Event
+		event permissions.Event
+		want  error
+	}{
+		"settled":      {allow(), vote(permissions.Deny), permissions.ErrSettled},
+		"late":         {nil, late, permissions.ErrLate},
+		"not due":      {nil, permissions.Expire{At: later}, permissions.ErrNotDue},
+		"not asked":    {nil, by("mallory", allow()), permissions.ErrNotAsked},
+		"no option":    {nil, vote(permissions.Choose(1)), permissions.ErrNoOption},
+		"nothing used": {nil, permissions.Use{At: later}, permissions.ErrNoUse},
+		"used before":  {permissions.Withdraw{At: later}, permissions.Use{At: later}, permissions.ErrNoUse},
+		"no event":     {nil, nil, permissions.ErrEvent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := b.Open(t)
+			r := open(t, s, ask())
+			if c.first != nil {
+				r = apply(t, s, r.ID, c.first).After
+			}
+			before := len(entries(t, s))
+			got, err := s.Apply(t.Context(), r.ID, c.event)
+			if !errors.Is(err, c.want) {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+			same(t, "the row beside the error", got.Before, r)
+			same(t, "the row read", read(t, s, r.ID), r)
+			if after := len(entries(t, s)); after != before {
+				t.Errorf("what was refused wrote %d audit records", after-before)
+			}
+		})
+	}
+	s := b.Open(t)
+	_, err := s.Apply(t.Context(), "01J0000000000000000000NONE", allow())
+	refusedWith(t, err, permissions.CodeUnknown)
+}
+
+func testVoteKeys(t *testing.T, b Backend) {
+	s := b.Open(t)
+	first, other := open(t, s, ask(two, numbered(1))), open(t, s, ask(two, numbered(2)))
+	tap := allow()
+	tap.Vote.Key = "telegram:7:1001"
+	after := apply(t, s, first.ID, tap).After
+	for _, id := range []permissions.ID{first.ID, other.ID} {
+		before, audit := read(t, s, id), len(entries(t, s))
+		c := apply(t, s, id, tap)
+		if !c.Empty() {
+			t.Errorf("a redelivered vote changed %+v", c)
+		}
+		same(t, "the row beside it", c.After, before)
+		same(t, "the row read", read(t, s, id), before)
+		if n := len(entries(t, s)); n != audit {
+			t.Errorf("a redelivered vote wrote %d audit records", n-audit)
+		}
+	}
+	next := by("sam", tap)
+	next.Vote.Key = "telegram:7:1002"
+	settled := apply(t, s, first.ID, next).After
+	if settled.State != permissions.Approved || len(settled.Votes) != len(after.Votes)+1 {
+		t.Errorf("the second vote: %s with %d votes", settled.State, len(settled.Votes))
+	}
+	if c := apply(t, s, first.ID, next); !c.Empty() || c.After.State != permissions.Approved {
+		t.Errorf("redelivered after the end: %+v", c)
+	}
+}
+
+// testRace lets 64 at once decide one request: one of them does, and every other learns how.
+func testRace(t *testing.T, b Backend) {
+	s := b.Open(t)
+	events := []permissions.Event{
+		allow(), vote(permissions.Deny), permissions.Expire{At: noon.Add(timeout)},
+		permissions.Withdraw{By: "uid:1000", At: noon.Add(time.Minute)},
+	}
+	for round := range 8 {
+		r := open(t, s, ask(numbered(round)))
+		before := len(entries(t, s))
+		var mu sync.Mutex
+		var winners []permissions.Change
+		var losers []*permissions.SettledError
+		together(64, func(n int) {
+			c, err := s.Apply(t.Context(), r.ID, events[n%len(events)])
+			var settled *permissions.SettledError
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				winners = append(winners, c)
+			case errors.As(err, &settled):
+				losers = append(losers, settled)
+			default:
+				t.Error(err)
+			}
+		})
+		if len(winners) != 1 || !winners[0].Settled() {
+			t.Fatalf("%d winners", len(winners))
+		}
+		for _, l := range losers {
+			same(t, "what a loser learns", l.Request, winners[0].After)
+		}
+		same(t, "the row read", read(t, s, r.ID), winners[0].After)
+		if n := len(entries(t, s)) - before; n != 1 {
+			t.Errorf("%d audit records for one decision", n)
+		}
+	}
+	verified(t, s)
+}
+
+// testRaceToOpen lets 64 at once ask: equal ones meet in one row, and no limit is passed.
+func testRaceToOpen(t *testing.T, b Backend) {
+	s := b.Open(t)
+	const most = 10
+	count := func(request func(n int) permissions.Request) int {
+		var mu sync.Mutex
+		made := 0
+		together(64, func(n int) {
+			o := opening(request(n))
+			o.Total = most
+			_, created, err := s.Open(t.Context(), o)
+			mu.Lock()
+			defer mu.Unlock()
+			if created {
+				made++
+			}
+			if err != nil {
+				refusedWith(t, err, permissions.CodeLimit)
+			}
+		})
+		return made
+	}
+	for _, c := range []struct {
+		name    string
+		request func(n int) permissions.Request
+		want    int
+	}{
+		{"one key", func(int) permissions.Request { return ask(keyed("k")) }, 1},
+		{"equal", func(int) permissions.Request { return ask() }, 1},
+		{"different", func(n int) permissions.Request { return ask(numbered(n)) }, most - 2},
+		{"one key, when all is full", func(int) permissions.Request { return ask(keyed("k")) }, 0},
+	} {
+		if got := count(c.request); got != c.want {
+			t.Errorf("%s: %d were made, want %d", c.name, got, c.want)
+		}
+	}
+	verified(t, s)
+}
+
+// together runs n at once and waits for all.
+func together(n int, do func(n int)) {
+	var group sync.WaitGroup
+	start := make(chan struct{})
+	for i := range n {
+		group.Go(func() {
+			<-start
+			do(i)
+		})
+	}
+	close(start)
+	group.Wait()
+}

@@ -1,0 +1,163 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+func copyFor(r permissions.Request, person, connector string) permissions.Copy {
+	return permissions.Copy{Request: r.ID, Person: person, Connector: connector}
+}
+
+// shown is a copy as its connector sent it.
+func shown(c permissions.Copy, ref string, revision int64) permissions.Copy {
+	c.Ref, c.Shown, c.SentAt = ref, revision, noon.Add(time.Second)
+	return c
+}
+
+func show(t *testing.T, s engine.Store, c permissions.Copy) permissions.Copy {
+	t.Helper()
+	if err := s.Shown(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func copies(t *testing.T, s engine.Store, id permissions.ID) []permissions.Copy {
+	t.Helper()
+	all, err := s.Copies(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func lagging(t *testing.T, s engine.Store, connector string) []permissions.ID {
+	t.Helper()
+	all, err := s.Lagging(t.Context(), connector, "", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func testCopies(t *testing.T, b Backend) {
+	s := b.Open(t)
+	r := ask(two)
+	fay, sam := copyFor(r, "fay", "terminal"), copyFor(r, "sam", "telegram")
+	open(t, s, r, fay, sam)
+	same(t, "at first", copies(t, s, r.ID), []permissions.Copy{fay, sam})
+
+	before := len(entries(t, s))
+	fay = show(t, s, shown(fay, "screen-1", 1))
+	sam.Failed = "sam has blocked the bot"
+	if err := s.Failed(t.Context(), sam); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "shown and failed", copies(t, s, r.ID), []permissions.Copy{fay, sam})
+	fay.Shown = 2
+	show(t, s, fay)
+	same(t, "edited", copies(t, s, r.ID), []permissions.Copy{fay, sam})
+	kim := show(t, s, shown(copyFor(r, "kim", "telegram"), "m-7", 2))
+	same(t, "asked later", copies(t, s, r.ID), []permissions.Copy{fay, kim, sam})
+
+	var told []permissions.Record
+	for _, e := range entries(t, s)[before:] {
+		told = append(told, e.Record)
+	}
+	same(t, "the audit of what was shown", told, []permissions.Record{
+		{
+			Type: permissions.RequestShown, At: fay.SentAt, Request: r.ID, Via: "terminal",
+			Detail: map[string]string{"to": "fay"},
+		},
+		{
+			Type: permissions.RequestShown, At: kim.SentAt, Request: r.ID, Via: "telegram",
+			Detail: map[string]string{"to": "kim"},
+		},
+	})
+	refusedWith(t, s.Shown(t.Context(), permissions.Copy{Request: "01J0000000000000000000NONE"}), permissions.CodeUnknown)
+	if got := copies(t, s, "01J0000000000000000000NONE"); len(got) != 0 {
+		t.Errorf("copies of no request: %v", got)
+	}
+}
+
+func testLagging(t *testing.T, b Backend) {
+	s := b.Open(t)
+	var made []permissions.Request
+	for n := range 4 {
+		r := ask(two, numbered(n))
+		made = append(made, open(t, s, r, copyFor(r, "fay", "terminal"), copyFor(r, "sam", "telegram")))
+	}
+	bare := open(t, s, ask(about("no copies")))
+	want := func(when, connector string, wanted ...permissions.ID) {
+		t.Helper()
+		same(t, when+", "+connector, lagging(t, s, connector), wanted)
+	}
+	want("at first", "terminal", ids(made)...)
+	want("at first", "telegram", ids(made)...)
+	want("at first", "whatsapp")
+
+	show(t, s, shown(copyFor(made[0], "fay", "terminal"), "screen", 1))
+	want("the first shown", "terminal", ids(made[1:])...)
+	want("the first shown elsewhere", "telegram", ids(made)...)
+	page, err := s.Lagging(t.Context(), "terminal", made[1].ID, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "a page of one", page, []permissions.ID{made[2].ID})
+
+	failed := copyFor(made[1], "fay", "terminal")
+	failed.Failed = "no console"
+	if err := s.Failed(t.Context(), failed); err != nil {
+		t.Fatal(err)
+	}
+	want("the second failed", "terminal", ids(made[2:])...)
+	apply(t, s, made[0].ID, allow())
+	apply(t, s, made[1].ID, allow())
+	apply(t, s, bare.ID, allow())
+	want("two voted on", "terminal", made[0].ID, made[2].ID, made[3].ID)
+	show(t, s, shown(copyFor(made[0], "fay", "terminal"), "screen", 2))
+	want("the vote shown", "terminal", ids(made[2:])...)
+	show(t, s, shown(copyFor(made[0], "sam", "telegram"), "m-1", 1))
+	want("shown as it was before", "telegram", ids(made)...)
+	apply(t, s, made[2].ID, vote(permissions.Deny))
+	want("one settled", "terminal", ids(made[2:])...)
+	_, err = s.Lagging(t.Context(), "terminal", "01J0000000000000000000NONE", 1)
+	refusedWith(t, err, permissions.CodeUnknown)
+}
+
+func testForget(t *testing.T, b Backend) {
+	s := b.Open(t)
+	shownTo := func(n int) permissions.Request {
+		r := ask(numbered(n))
+		return open(t, s, r, copyFor(r, "fay", "terminal"), copyFor(r, "fay", "telegram"))
+	}
+	waiting, settled, unseen := shownTo(1), shownTo(2), shownTo(3)
+	onScreen := show(t, s, shown(copyFor(waiting, "fay", "terminal"), "screen-1", 1))
+	inChat := show(t, s, shown(copyFor(waiting, "fay", "telegram"), "m-1", 1))
+	show(t, s, shown(copyFor(settled, "fay", "terminal"), "screen-2", 1))
+	apply(t, s, settled.ID, allow())
+	apply(t, s, unseen.ID, allow())
+	before := len(entries(t, s))
+
+	if err := s.Forget(t.Context(), "terminal"); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "to be shown again", lagging(t, s, "terminal"), []permissions.ID{waiting.ID})
+	same(t, "what others have to do", lagging(t, s, "telegram"), []permissions.ID{settled.ID, unseen.ID})
+	onScreen.Ref, onScreen.Shown = "", 0 // it was seen once: when it was first sent is kept
+	same(t, "the copies of what waits", copies(t, s, waiting.ID), []permissions.Copy{inChat, onScreen})
+	for _, c := range copies(t, s, unseen.ID) {
+		if (c.Failed != "") != (c.Connector == "terminal") {
+			t.Errorf("the %s copy that was never shown: failed %q", c.Connector, c.Failed)
+		}
+	}
+	show(t, s, shown(onScreen, "screen-9", 1))
+	same(t, "after it was shown again", lagging(t, s, "terminal"), []permissions.ID{})
+	if n := len(entries(t, s)); n != before {
+		t.Errorf("showing again was audited %d times", n-before)
+	}
+}

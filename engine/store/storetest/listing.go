@@ -1,0 +1,212 @@
+package storetest
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+func testDue(t *testing.T, b Backend) {
+	s := b.Open(t)
+	// Deadlines 15 minutes after: 12:15, 12:16, 12:17; the approvals of 12:01 lapse at 12:11.
+	first := open(t, s, ask(numbered(1)))
+	second := open(t, s, ask(numbered(2), at(noon.Add(2*time.Minute))))
+	third := open(t, s, ask(numbered(3), at(noon.Add(time.Minute))))
+	approved := open(t, s, ask(numbered(4)))
+	collected := open(t, s, ask(numbered(5)))
+	taken := open(t, s, ask(numbered(6)))
+	denied := open(t, s, ask(numbered(7)))
+	for _, r := range []permissions.Request{approved, collected, taken} {
+		apply(t, s, r.ID, allow())
+	}
+	apply(t, s, collected.ID, permissions.Collect{At: noon.Add(2 * time.Minute)})
+	apply(t, s, taken.ID, permissions.Void{By: "fay", At: noon.Add(2 * time.Minute)})
+	apply(t, s, denied.ID, vote(permissions.Deny))
+
+	minute := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Minute) }
+	for _, c := range []struct {
+		name  string
+		now   time.Time
+		limit int
+		want  []permissions.ID
+		next  time.Time
+	}{
+		{"nothing yet", minute(10), 9, nil, minute(11)},
+		{"just before", minute(11).Add(-time.Microsecond), 9, nil, minute(11)},
+		{"a lapse", minute(11), 9, []permissions.ID{approved.ID}, minute(15)},
+		{"both sorts", minute(16), 9, []permissions.ID{approved.ID, first.ID, third.ID}, minute(17)},
+		{"all", minute(60), 9, []permissions.ID{approved.ID, first.ID, third.ID, second.ID}, time.Time{}},
+		{"the longest overdue first", minute(60), 2, []permissions.ID{approved.ID, first.ID}, time.Time{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			due, next, err := s.Due(t.Context(), c.now, redeem, c.limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []permissions.ID
+			for _, d := range due {
+				got = append(got, d.ID)
+				want := permissions.Event(permissions.Expire{At: c.now})
+				if d.ID == approved.ID {
+					want = permissions.Lapse{At: c.now}
+				}
+				same(t, "the event", d.Event, want)
+			}
+			same(t, "who is due", got, c.want)
+			if !next.Equal(c.next) {
+				t.Errorf("next is %s, want %s", next, c.next)
+			}
+		})
+	}
+	due, _, err := s.Due(t.Context(), minute(60), redeem, 9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range due {
+		apply(t, s, d.ID, d.Event)
+	}
+	due, next, err := s.Due(t.Context(), minute(90), redeem, 9)
+	if err != nil || len(due) != 0 || !next.IsZero() {
+		t.Errorf("after all is done: %v, next %s, %v", due, next, err)
+	}
+}
+
+func testPending(t *testing.T, b Backend) {
+	s := b.Open(t)
+	var all, fays []permissions.ID
+	for n := range 9 {
+		people := of("sam")
+		if n%2 == 0 {
+			people = of("sam", `fay "the" <boss>`)
+		}
+		r := open(t, s, ask(numbered(n), people))
+		if n == 4 {
+			apply(t, s, r.ID, by("sam", vote(permissions.Deny)))
+			continue
+		}
+		all = append(all, r.ID)
+		if n%2 == 0 {
+			fays = append(fays, r.ID)
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		asked string
+		limit int
+		want  []permissions.ID
+	}{
+		{"all", "", 100, all},
+		{"all, page by page", "", 3, all},
+		{"of one person", `fay "the" <boss>`, 3, fays},
+		{"of one person, one at a time", `fay "the" <boss>`, 1, fays},
+		{"part of a name", "fay", 3, nil},
+		{"of nobody", "kim", 3, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var got []permissions.ID
+			after := permissions.ID("")
+			for {
+				page, err := s.Pending(t.Context(), c.asked, after, c.limit)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(page) > c.limit {
+					t.Fatalf("%d on a page of %d", len(page), c.limit)
+				}
+				if len(page) == 0 {
+					break
+				}
+				got = append(got, ids(page)...)
+				after = page[len(page)-1].ID
+			}
+			same(t, "the requests", got, c.want)
+		})
+	}
+	partly := open(t, s, ask(two))
+	voted := apply(t, s, partly.ID, allow()).After
+	page, err := s.Pending(t.Context(), "fay", all[len(all)-1], 9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "a request with a vote", page, []permissions.Request{voted})
+	_, err = s.Pending(t.Context(), "", "01J0000000000000000000NONE", 9)
+	refusedWith(t, err, permissions.CodeUnknown)
+}
+
+func testCodes(t *testing.T, b Backend) {
+	s := b.Open(t)
+	_, err := s.ByCode(t.Context(), s.Coder().Encode(1))
+	refusedWith(t, err, permissions.CodeUnknown)
+	for n := range 3 {
+		r := open(t, s, ask(two, numbered(n)))
+		r = apply(t, s, r.ID, allow()).After
+		got, err := s.ByCode(t.Context(), s.Coder().Encode(r.Number))
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "the request", got, r)
+	}
+	for _, code := range []string{"", "K7F3", "K7F30", s.Coder().Encode(0), s.Coder().Encode(4), s.Coder().Encode(1 << 20)} {
+		_, err := s.ByCode(t.Context(), code)
+		refusedWith(t, err, permissions.CodeUnknown)
+	}
+	// Many requests later the numbers have gone round: the code is the newer request's.
+	old, err := s.ByCode(t.Context(), s.Coder().Encode(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Exec(t, s, "UPDATE requests SET number = number + 28629151 WHERE number = 2")
+	newer, err := s.ByCode(t.Context(), s.Coder().Encode(2))
+	if err != nil || newer.Number != 2+permissions.CodeCount {
+		t.Errorf("request %d, %v", newer.Number, err)
+	}
+	_, err = s.ByCode(t.Context(), s.Coder().Encode(old.Number))
+	refusedWith(t, err, permissions.CodeUnknown) // its number is no longer the newest of its code
+}
+
+func testGrants(t *testing.T, b Backend) {
+	s := b.Open(t)
+	caller := permissions.CallerUID(1000).Name
+	var made []permissions.Grant
+	for n, a := range []permissions.Answer{permissions.Allow(permissions.Session), permissions.Allow(permissions.For(15 * time.Minute))} {
+		r := open(t, s, ask(numbered(n)))
+		made = append(made, apply(t, s, r.ID, vote(a)).Grants...)
+	}
+	tool := open(t, s, ask(func(r *permissions.Request) {
+		r.Kind, r.Tags, r.Reason, r.Tool, r.Input = permissions.KindTool, nil, "", "fetch_url", []byte(`{"url":"x"}`)
+	}))
+	made = append(made, apply(t, s, tool.ID, vote(permissions.Allow(permissions.SessionTool))).Grants...)
+	other := open(t, s, ask(func(r *permissions.Request) { r.Caller = permissions.CallerUID(1001) }))
+	others := apply(t, s, other.ID, vote(permissions.Allow(permissions.Session))).Grants
+	if len(made) != 3 || len(others) != 1 {
+		t.Fatalf("%d and %d grants", len(made), len(others))
+	}
+	tapped := noon.Add(time.Minute)
+	for _, c := range []struct {
+		name   string
+		caller string
+		now    time.Time
+		want   []permissions.Grant
+	}{
+		{"at once", caller, tapped, made},
+		{"just before the end", caller, tapped.Add(15*time.Minute - 1), made},
+		{"after the end", caller, tapped.Add(15 * time.Minute), []permissions.Grant{made[0], made[2]}},
+		{"of another", permissions.CallerUID(1001).Name, tapped, others},
+		{"of nobody", "uid:7", tapped, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := s.Grants(t.Context(), c.caller, c.now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, "the grants", sortGrants(got), sortGrants(slices.Clone(c.want)))
+		})
+	}
+	b.Exec(t, s, "UPDATE grants SET revoked_at = 1 WHERE tool <> ''")
+	got, err := s.Grants(t.Context(), caller, tapped)
+	if err != nil || len(got) != 2 {
+		t.Errorf("after revoking one: %d grants, %v", len(got), err)
+	}
+}

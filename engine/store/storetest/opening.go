@@ -1,0 +1,213 @@
+package storetest
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// everything is a request with every field set that is kept, in values that a careless store would change.
+func everything(t *testing.T) permissions.Request {
+	t.Helper()
+	write, err := permissions.ParseTag("@write:/srv/www <&> ü")
+	if err != nil {
+		t.Fatal(err)
+	}
+	when := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Second).Add(123456 * time.Microsecond) }
+	input := json.RawMessage(`{"a":"<b> & \" é","n":1e400,"z":9007199254740993}`)
+	r := permissions.Request{
+		ID: permissions.NewID(noon), Revision: 7, Version: 1, Kind: permissions.KindTool, Mode: permissions.ModeConfirm,
+		Caller: permissions.Caller{Name: "token:deploy", UID: permissions.AnyUID}, Agent: "deploy-1", Claimed: true,
+		Session: "s <1>", Host: "vps", Cwd: "/srv/ci", Tags: []permissions.Tag{permissions.Network, write},
+		Tool: "run_command", Input: input, AffectedPath: "/srv/www/index.html",
+		Calls: []permissions.Call{
+			{N: 1, Tool: "write_file", Input: input, AffectedPath: "/a", Answer: permissions.Deny, Comment: "no <b>"},
+			{N: 2, Tool: "read_file", Input: json.RawMessage(`null`)},
+		},
+		EnvNames: []string{"HOME", "A=\"b\""}, EnvHash: "ab12", Message: "line\nline\u2028", Details: "x\x00y</script>",
+		Reason: "deploy v42", Choices: []string{"one", "two, \"three\""}, Widest: permissions.For(90 * time.Second),
+		Held: []permissions.Tag{permissions.Network}, HighRisk: true, Background: true, Foreground: "helper", Step: 3,
+		Key: "k-1", Options: []permissions.Option{{ID: permissions.Deny, Label: "Deny <it>"}}, Asked: []string{"fay", "sam"},
+		Quorum: 2, CreatedAt: when(0), Deadline: when(900),
+		State: permissions.Approved, Answer: permissions.Allow(permissions.Always), Scope: permissions.Always,
+		Comment: "fine", DecidedBy: "fay", DecidedVia: "telegram", DecidedAt: when(1),
+		Votes: []permissions.Vote{{By: "fay"}}, TimedOut: true, Defaulted: true, Failure: "blocked",
+		UsedAt: when(2), UsedCall: "call-1", CollectedAt: when(3), VoidAt: when(4), LapsedAt: when(5), LeftAt: when(6),
+		Number: 1, Patience: time.Minute, Call: "call-0",
+	}
+	r.Digest = permissions.ComputeDigest(r)
+	for field, v := range reflect.ValueOf(r).Fields() {
+		if v.IsZero() {
+			t.Fatalf("%s is not set: give it a value here, and a column in the store", field.Name)
+		}
+	}
+	return r
+}
+
+func testOpen(t *testing.T, b Backend) {
+	s := b.Open(t)
+	r := everything(t)
+	got := open(t, s, r)
+	want := r
+	want.Number, want.Votes, want.Patience, want.Call = got.Number, nil, 0, ""
+	same(t, "the row returned", got, want)
+	same(t, "the row read", read(t, s, r.ID), want)
+	if permissions.ComputeDigest(read(t, s, r.ID)) != r.Digest {
+		t.Error("what is read has another digest than what was asked")
+	}
+
+	fine := ask(at(noon.Add(999 * time.Nanosecond)))
+	same(t, "times finer than microseconds", open(t, s, fine), read(t, s, fine.ID))
+	if second := read(t, s, fine.ID); second.Number != want.Number+1 {
+		t.Errorf("the second request has number %d, the first %d", second.Number, want.Number)
+	}
+	_, err := s.Read(t.Context(), "01J0000000000000000000NONE")
+	refusedWith(t, err, permissions.CodeUnknown)
+}
+
+func testJoin(t *testing.T, b Backend) {
+	token := permissions.Caller{Name: "token:x", UID: permissions.NoUID}
+	for name, c := range map[string]struct {
+		first, second permissions.Request
+		between       permissions.Event
+		joins         bool
+	}{
+		"equal":           {first: ask(), second: ask(at(noon.Add(time.Minute))), joins: true},
+		"other content":   {first: ask(), second: ask(about("something else"))},
+		"other session":   {first: ask(), second: ask(func(r *permissions.Request) { r.Session = "s-2" })},
+		"other caller":    {first: ask(), second: ask(func(r *permissions.Request) { r.Caller = token })},
+		"settled":         {first: ask(), second: ask(), between: allow()},
+		"overdue":         {first: ask(), second: ask(at(noon.Add(timeout)))},
+		"the first keyed": {first: ask(keyed("k")), second: ask()},
+		"only the second": {first: ask(), second: ask(keyed("k"))},
+		"held meanwhile": {first: ask(), second: ask(func(r *permissions.Request) {
+			r.State, r.DecidedVia, r.DecidedAt = permissions.Approved, permissions.ViaGrant, noon
+		})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := b.Open(t)
+			first := open(t, s, c.first)
+			if c.between != nil {
+				apply(t, s, first.ID, c.between)
+			}
+			before := len(entries(t, s))
+			got, created, err := s.Open(t.Context(), opening(c.second))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if created == c.joins {
+				t.Errorf("created is %v", created)
+			}
+			if c.joins {
+				same(t, "the request joined", got, first)
+				if after := len(entries(t, s)); after != before {
+					t.Errorf("joining wrote %d audit records", after-before)
+				}
+			}
+		})
+	}
+}
+
+func testKeys(t *testing.T, b Backend) {
+	decided := noon.Add(time.Minute) // by allow
+	for name, c := range map[string]struct {
+		second  permissions.Request
+		between permissions.Event
+		joins   bool
+		code    permissions.Code
+	}{
+		"pending":               {second: ask(keyed("k")), joins: true},
+		"pending and overdue":   {second: ask(keyed("k"), at(noon.Add(time.Hour))), joins: true},
+		"settled":               {second: ask(keyed("k"), at(decided)), between: allow(), joins: true},
+		"denied":                {second: ask(keyed("k"), at(decided)), between: vote(permissions.Deny), joins: true},
+		"settled, window ends":  {second: ask(keyed("k"), at(decided.Add(redeem-1))), between: allow(), joins: true},
+		"settled, window over":  {second: ask(keyed("k"), at(decided.Add(redeem))), between: allow()},
+		"other key":             {second: ask(keyed("l"))},
+		"other caller":          {second: ask(keyed("k"), func(r *permissions.Request) { r.Caller.Name = "token:x" })},
+		"other content":         {second: ask(keyed("k"), about("other")), code: permissions.CodeKeyTaken},
+		"other content later":   {second: ask(keyed("k"), about("other"), at(decided)), between: allow(), code: permissions.CodeKeyTaken},
+		"other content at last": {second: ask(keyed("k"), about("other"), at(decided.Add(redeem))), between: allow()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := b.Open(t)
+			first := open(t, s, ask(keyed("k")))
+			if c.between != nil {
+				first = apply(t, s, first.ID, c.between).After
+			}
+			got, created, err := s.Open(t.Context(), opening(c.second))
+			switch {
+			case c.code != "":
+				refusedWith(t, err, c.code)
+				return
+			case err != nil:
+				t.Fatal(err)
+			case created == c.joins:
+				t.Errorf("created is %v", created)
+			}
+			if c.joins {
+				same(t, "the request found", got, first)
+				return
+			}
+			again, created, err := s.Open(t.Context(), opening(ask(keyed(c.second.Key), func(r *permissions.Request) {
+				id := r.ID
+				*r = c.second
+				r.ID = id
+			})))
+			if err != nil || created || again.ID != c.second.ID {
+				t.Errorf("the key does not find the newer request: %s, created %v, %v", again.ID, created, err)
+			}
+			if kept := read(t, s, first.ID); kept.Key != "k" {
+				t.Errorf("the first request lost its key: %q", kept.Key)
+			}
+		})
+	}
+}
+
+func testLimits(t *testing.T, b Backend) {
+	s := b.Open(t)
+	limited := func(r permissions.Request) (permissions.Request, error) {
+		o := opening(r)
+		o.PerCaller, o.Total = 2, 3
+		stored, _, err := s.Open(t.Context(), o)
+		return stored, err
+	}
+	another := func(r *permissions.Request) { r.Caller = permissions.CallerUID(1001) }
+	third := func(r *permissions.Request) { r.Caller = permissions.CallerUID(1002) }
+
+	first, err := limited(ask(numbered(1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := limited(ask(numbered(2))); err != nil {
+		t.Fatal(err)
+	}
+	_, err = limited(ask(numbered(3)))
+	refusedWith(t, err, permissions.CodeLimit)
+	if _, err := limited(ask(numbered(1))); err != nil {
+		t.Errorf("joining is refused: %v", err)
+	}
+	if _, err := limited(ask(another, numbered(1))); err != nil {
+		t.Errorf("another caller is refused: %v", err)
+	}
+	_, err = limited(ask(third))
+	refusedWith(t, err, permissions.CodeLimit)
+	if n := len(entries(t, s)); n != 3 {
+		t.Errorf("%d records, want one for each of the three that wait", n)
+	}
+	held := ask(numbered(4), func(r *permissions.Request) {
+		r.State, r.DecidedVia, r.DecidedAt = permissions.Approved, permissions.ViaGrant, noon
+	})
+	if _, err := limited(held); err != nil {
+		t.Errorf("what nobody has to answer is refused: %v", err)
+	}
+	s = b.Reopen(t, s)
+	_, err = limited(ask(third))
+	refusedWith(t, err, permissions.CodeLimit)
+	apply(t, s, first.ID, allow())
+	if _, err := limited(ask(numbered(3))); err != nil {
+		t.Errorf("after one was answered: %v", err)
+	}
+}

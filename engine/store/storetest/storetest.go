@@ -1,0 +1,199 @@
+// Package storetest is what every database behind the engine must do: one suite that a driver runs against stores of
+// its own.
+//
+//	storetest.Run(t, storetest.Backend{Open: …, Reopen: …, Exec: …})
+//
+// The suite works only through [engine.Store], on requests like real ones and at times that it chooses, and compares
+// what a store says with what [permissions.Step] says. What goes wrong below a store (a full disk, a damaged file) is
+// each driver's own to test.
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// Backend is the database under test.
+type Backend struct {
+	// Open makes an empty store, closed when the test ends.
+	Open func(t *testing.T) engine.Store
+	// Reopen closes the store and opens the same rows again, as a restart does.
+	Reopen func(t *testing.T, s engine.Store) engine.Store
+	// Exec runs a statement behind the store's back.
+	Exec func(t *testing.T, s engine.Store, statement string)
+}
+
+// Run runs the suite.
+func Run(t *testing.T, b Backend) {
+	for _, part := range []struct {
+		name string
+		run  func(t *testing.T, b Backend)
+	}{
+		{"open", testOpen},
+		{"join", testJoin},
+		{"keys", testKeys},
+		{"limits", testLimits},
+		{"apply", testApply},
+		{"refused", testRefused},
+		{"vote keys", testVoteKeys},
+		{"race", testRace},
+		{"race to open", testRaceToOpen},
+		{"due", testDue},
+		{"pending", testPending},
+		{"codes", testCodes},
+		{"grants", testGrants},
+		{"copies", testCopies},
+		{"lagging", testLagging},
+		{"forget", testForget},
+		{"audit", testAudit},
+		{"tampering", testTampering},
+		{"restart", testRestart},
+		{"health", testHealth},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.run(t, b) })
+	}
+}
+
+// noon is when the requests of the suite are made.
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+const (
+	redeem  = 10 * time.Minute
+	timeout = 15 * time.Minute
+)
+
+// ask is a pending request for the network; change makes it another.
+func ask(change ...func(*permissions.Request)) permissions.Request {
+	r := permissions.Request{
+		ID: permissions.NewID(noon), Revision: 1, Version: permissions.DigestVersion, Kind: permissions.KindPermission,
+		Caller: permissions.CallerUID(1000), Session: "s-1", Tags: []permissions.Tag{permissions.Network},
+		Reason: "fetch the docs", Asked: []string{"fay"}, Quorum: 1, CreatedAt: noon, Deadline: noon.Add(timeout),
+		State: permissions.Pending,
+	}
+	for _, c := range change {
+		c(&r)
+	}
+	scopes := []permissions.Scope{permissions.SessionTool, permissions.Session, permissions.For(15 * time.Minute)}
+	r.Options = permissions.Offer(r, scopes, r.Widest)
+	r.Digest = permissions.ComputeDigest(r)
+	return r
+}
+
+// about makes requests differ.
+func about(reason string) func(*permissions.Request) {
+	return func(r *permissions.Request) { r.Reason = reason }
+}
+
+// numbered is about the n-th thing.
+func numbered(n int) func(*permissions.Request) { return about(fmt.Sprintf("thing %d", n)) }
+
+func keyed(key string) func(*permissions.Request) {
+	return func(r *permissions.Request) { r.Key = key }
+}
+
+// at moves a request in time.
+func at(created time.Time) func(*permissions.Request) {
+	return func(r *permissions.Request) { r.CreatedAt, r.Deadline = created, created.Add(timeout) }
+}
+
+func of(person ...string) func(*permissions.Request) {
+	return func(r *permissions.Request) { r.Asked = person }
+}
+
+// vote is fay's answer, a minute after noon.
+func vote(a permissions.Answer) permissions.Cast {
+	return permissions.Cast{Vote: permissions.Vote{
+		By: "fay", Via: "terminal", Answer: a, Comment: "as you like", At: noon.Add(time.Minute),
+	}}
+}
+
+func allow() permissions.Cast { return vote(permissions.Allow(permissions.Once)) }
+
+func opening(r permissions.Request) permissions.Opening {
+	return permissions.Opening{Request: r, RedeemWindow: redeem}
+}
+
+// open inserts r and fails the test if it was not inserted.
+func open(t *testing.T, s engine.Store, r permissions.Request, copies ...permissions.Copy) permissions.Request {
+	t.Helper()
+	o := opening(r)
+	o.Copies = copies
+	stored, created, err := s.Open(t.Context(), o)
+	if err != nil || !created {
+		t.Fatalf("open: created %v, %v", created, err)
+	}
+	return stored
+}
+
+// apply commits an event and fails the test if it was refused.
+func apply(t *testing.T, s engine.Store, id permissions.ID, e permissions.Event) permissions.Change {
+	t.Helper()
+	c, err := s.Apply(t.Context(), id, e)
+	if err != nil {
+		t.Fatalf("apply %T: %v", e, err)
+	}
+	return c
+}
+
+func read(t *testing.T, s engine.Store, id permissions.ID) permissions.Request {
+	t.Helper()
+	r, err := s.Read(t.Context(), id)
+	if err != nil {
+		t.Fatalf("read: %v", err)
+	}
+	return r
+}
+
+// entries is the whole audit of the store's own chain.
+func entries(t *testing.T, s engine.Store) []permissions.Entry {
+	t.Helper()
+	all, err := s.Audit(t.Context(), "", 0, 1000)
+	if err != nil {
+		t.Fatalf("audit: %v", err)
+	}
+	return all
+}
+
+// verified fails the test if a chain is broken.
+func verified(t *testing.T, s engine.Store) []permissions.Entry {
+	t.Helper()
+	heads, err := s.Verify(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return heads
+}
+
+// same compares two values of the domain: empty is nil, and whatever is unexported counts.
+func same(t *testing.T, what string, got, want any) {
+	t.Helper()
+	options := cmp.Options{cmpopts.EquateEmpty(), cmp.AllowUnexported(permissions.Tag{}, permissions.Scope{})}
+	if diff := cmp.Diff(want, got, options); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// refusedWith fails the test if err is not a refusal with that code.
+func refusedWith(t *testing.T, err error, code permissions.Code) {
+	t.Helper()
+	var refusal *permissions.Refusal
+	if !errors.As(err, &refusal) || refusal.Code != code {
+		t.Errorf("got %v, want a refusal %q", err, code)
+	}
+}
+
+func ids(requests []permissions.Request) []permissions.ID {
+	var all []permissions.ID
+	for _, r := range requests {
+		all = append(all, r.ID)
+	}
+	return all
+}

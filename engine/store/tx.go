@@ -1,0 +1,111 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+)
+
+// tx is one write transaction and what will be known in memory once it is committed.
+type tx struct {
+	*sql.Tx
+	ledger
+}
+
+// ledger is what every write needs and no write should have to look for.
+type ledger struct {
+	head    // of this daemon's audit chain
+	pending int
+}
+
+// source is whatever rows can be read from.
+type source interface {
+	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row
+}
+
+const countPending = `SELECT COUNT(*) FROM requests WHERE state = 'pending'`
+
+// write does one change and commits it. What do returns as an error undoes all of it, and is returned; so do must leave
+// nothing behind but rows, the ledger in t, and results that count only when write returned nil. Several changes could
+// be committed as one group here, each in a savepoint.
+//
+// The ledger in memory is that of the last commit. After a failure it is read again, since a commit that failed may
+// have left either.
+func (s *Store) write(ctx context.Context, do func(context.Context, *tx) error) error {
+	t := &tx{}
+	return s.turn(ctx, func(ctx context.Context, conn *sql.Conn) error {
+		stale := s.stale
+		t.ledger, s.stale = s.ledger, true
+		refused := error(nil)
+		err := transact(ctx, conn, func(inner *sql.Tx) error {
+			t.Tx = inner
+			if stale {
+				if err := s.reckon(ctx, t); err != nil {
+					return err
+				}
+				s.ledger = t.ledger
+			}
+			refused = do(ctx, t)
+			return refused
+		})
+		if err == nil {
+			s.ledger, s.stale = t.ledger, false
+		} else if refused != nil && !broke(refused) {
+			s.stale = false // undone on purpose
+		}
+		return err
+	})
+}
+
+// transact is a write that needs no ledger.
+func (s *Store) transact(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
+	return s.turn(ctx, func(ctx context.Context, conn *sql.Conn) error {
+		return transact(ctx, conn, func(inner *sql.Tx) error { return do(ctx, inner) })
+	})
+}
+
+// turn waits for the one connection that writes. What is done with it is not cut short.
+func (s *Store) turn(ctx context.Context, do func(context.Context, *sql.Conn) error) error {
+	if damage := s.damage.Load(); damage != nil {
+		return damage
+	}
+	conn, err := s.writer.Conn(ctx)
+	if err != nil {
+		return s.fault(ctx, err)
+	}
+	defer func() { _ = conn.Close() }() // only gives it back
+	return s.explain(ctx, do(context.WithoutCancel(ctx), conn))
+}
+
+func transact(ctx context.Context, conn *sql.Conn, do func(*sql.Tx) error) error {
+	t, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := do(t); err != nil {
+		_ = t.Rollback() // SQLite may have done so itself
+		return err
+	}
+	return t.Commit()
+}
+
+// reckon reads the ledger from the rows.
+func (s *Store) reckon(ctx context.Context, t *tx) error {
+	if err := t.QueryRowContext(ctx, countPending).Scan(&t.pending); err != nil {
+		return fmt.Errorf("count pending requests: %w", err)
+	}
+	var err error
+	t.head, err = readHead(ctx, t, s.chain)
+	return err
+}
+
+// read runs do over one unchanging view of the rows.
+func (s *Store) read(ctx context.Context, do func(source) error) error {
+	t, err := s.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return s.fault(ctx, err)
+	}
+	defer func() { _ = t.Rollback() }() // there is nothing to commit
+	return s.explain(ctx, do(t))
+}

@@ -1,0 +1,181 @@
+package store
+
+import (
+	"bytes"
+	"database/sql/driver"
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// The types below stand between a field and its column: each is both what is bound and where a row is read to.
+
+// never is the end of what has none, so that one range finds what is in force.
+const never = math.MaxInt64
+
+// instant is a time in microseconds, 0 for the zero time.
+type instant struct{ time *time.Time }
+
+func (c instant) Value() (driver.Value, error) { return micros(*c.time), nil }
+
+func (c instant) Scan(v any) error {
+	n, ok := v.(int64)
+	if !ok {
+		return fmt.Errorf("a time is an integer, not %T", v)
+	}
+	*c.time = moment(n)
+	return nil
+}
+
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+func moment(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(n).UTC()
+}
+
+// end is a time after which something is over; the zero time, which is never, comes last.
+type end struct{ time *time.Time }
+
+func (c end) Value() (driver.Value, error) {
+	if c.time.IsZero() {
+		return int64(never), nil
+	}
+	return c.time.UnixMicro(), nil
+}
+
+func (c end) Scan(v any) error {
+	if v == int64(never) {
+		*c.time = time.Time{}
+		return nil
+	}
+	return instant(c).Scan(v)
+}
+
+// digest is the 32 bytes of a digest.
+type digest struct{ digest *permissions.Digest }
+
+func (c digest) Value() (driver.Value, error) { return c.digest[:], nil }
+
+func (c digest) Scan(v any) error {
+	b, ok := v.([]byte)
+	if !ok || len(b) != len(c.digest) {
+		return fmt.Errorf("a digest is %d bytes, not %d of %T", len(c.digest), len(b), v)
+	}
+	*c.digest = permissions.Digest(b)
+	return nil
+}
+
+// scope is a scope as text, empty for none.
+type scope struct{ scope *permissions.Scope }
+
+func (c scope) Value() (driver.Value, error) { return c.scope.String(), nil }
+
+func (c scope) Scan(v any) (err error) {
+	text, err := textOf(v)
+	if err != nil {
+		return err
+	}
+	if text == "" {
+		*c.scope = permissions.Scope{}
+		return nil
+	}
+	*c.scope, err = permissions.ParseScope(text)
+	return err
+}
+
+// raw is JSON that stays as it is, byte for byte.
+type raw struct{ json *json.RawMessage }
+
+func (c raw) Value() (driver.Value, error) { return string(*c.json), nil }
+
+func (c raw) Scan(v any) error {
+	text, err := textOf(v)
+	if err != nil {
+		return err
+	}
+	*c.json = nil
+	if text != "" {
+		*c.json = json.RawMessage(text)
+	}
+	return nil
+}
+
+// list is a JSON array; one without items is read as nil.
+type list[T any] struct{ items *[]T }
+
+const emptyList = "[]"
+
+func (c list[T]) Value() (driver.Value, error) {
+	if len(*c.items) == 0 {
+		return emptyList, nil
+	}
+	return encode(*c.items)
+}
+
+func (c list[T]) Scan(v any) error {
+	text, err := textOf(v)
+	if err != nil {
+		return err
+	}
+	*c.items = nil
+	if text == emptyList {
+		return nil
+	}
+	return json.Unmarshal([]byte(text), c.items)
+}
+
+// detail is the JSON object of an audit record.
+type detail struct{ fields *map[string]string }
+
+const emptyDetail = "{}"
+
+func (c detail) Value() (driver.Value, error) {
+	if len(*c.fields) == 0 {
+		return emptyDetail, nil
+	}
+	return encode(*c.fields)
+}
+
+func (c detail) Scan(v any) error {
+	text, err := textOf(v)
+	if err != nil {
+		return err
+	}
+	*c.fields = nil
+	if text == emptyDetail {
+		return nil
+	}
+	return json.Unmarshal([]byte(text), c.fields)
+}
+
+// encode writes JSON without escaping what HTML would need: inputs must come back byte for byte.
+func encode(v any) (string, error) {
+	var b bytes.Buffer
+	w := json.NewEncoder(&b)
+	w.SetEscapeHTML(false)
+	if err := w.Encode(v); err != nil {
+		return "", err
+	}
+	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
+}
+
+func textOf(v any) (string, error) {
+	switch v := v.(type) {
+	case string:
+		return v, nil
+	case []byte:
+		return string(v), nil
+	}
+	return "", fmt.Errorf("text was expected, not %T", v)
+}

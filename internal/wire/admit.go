@@ -1,0 +1,86 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+const (
+	readWithin = 5 * time.Second // of a body
+	maxRead    = MaxBody + maxEscaped
+)
+
+// admit stands before every route. A browser has no business at a socket of ours, wherever somebody's proxy may lead
+// it: the host must be one that no name server gives out, and no other site may be the origin. A body must be JSON, is
+// read here, whole, within its bounds, and what is left of the deadline is lifted: net/http would end a waiting call
+// when it passes.
+func admit(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		_ = control.SetWriteDeadline(time.Now().Add(readWithin + writeWithin))
+		if p := fromElsewhere(r); p != nil {
+			p.write(w)
+			return
+		}
+		if r.ContentLength != 0 {
+			_ = control.SetReadDeadline(time.Now().Add(readWithin))
+			body, p := readBody(w, r)
+			if p != nil {
+				w.Header().Set("Connection", "close")
+				p.write(w)
+				return
+			}
+			_ = control.SetReadDeadline(time.Time{})
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func fromElsewhere(r *http.Request) *Problem {
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	switch {
+	case host != clientHost && host != "localhost":
+		return NewProblem(http.StatusMisdirectedRequest, "wrong-host", "The host of a call to this socket is localhost.")
+	case r.Header.Get("Origin") != "", !ownSite(r.Header.Get("Sec-Fetch-Site")):
+		return NewProblem(http.StatusForbidden, "cross-origin", "This socket does not serve browsers.")
+	}
+	return nil
+}
+
+func ownSite(site string) bool { return site == "" || site == "none" }
+
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *Problem) {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" {
+		return nil, badBody(http.StatusUnsupportedMediaType, "The Content-Type of a body is application/json.")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRead))
+	var tooBig *http.MaxBytesError
+	var network net.Error
+	switch {
+	case errors.As(err, &tooBig):
+		return nil, badBody(http.StatusRequestEntityTooLarge, "The body is too large: 64 KiB, and details of 1 MiB.")
+	case errors.As(err, &network) && network.Timeout():
+		return nil, badBody(http.StatusRequestTimeout, "The body did not come in time.")
+	case err != nil:
+		return nil, badBody(http.StatusBadRequest, "The body could not be read.")
+	}
+	return body, nil
+}
+
+func badBody(status int, detail string) *Problem {
+	p := NewProblem(status, string(permissions.CodeInvalid), detail)
+	p.Exit = permissions.ExitUsage
+	return p
+}

@@ -1,0 +1,155 @@
+package wire
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var took = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		w.WriteHeader(http.StatusInternalServerError)
+	}
+	_, _ = w.Write(body)
+})
+
+func TestBrowsersAndStrangeHostsAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		host, origin, site string
+		status             int
+	}{
+		{"daycared", "", "", 200},
+		{"localhost", "", "", 200},
+		{"localhost:80", "", "", 200},
+		{"daycared:1234", "", "none", 200},
+		{"", "", "", 421},
+		{"evil.example", "", "", 421},
+		{"localhost.evil.example", "", "", 421},
+		{"evil.example:80", "", "", 421},
+		{"127.0.0.1", "", "", 421},
+		{"localhost", "http://evil.example", "", 403},
+		{"localhost", "http://localhost", "", 403},
+		{"localhost", "null", "", 403},
+		{"localhost", "", "cross-site", 403},
+		{"localhost", "", "same-site", 403},
+		{"localhost", "", "same-origin", 403},
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			r := httptest.NewRequest(method, "/", nil)
+			r.Host = c.host
+			r.Header.Set("Origin", c.origin)
+			r.Header.Set("Sec-Fetch-Site", c.site)
+			w := httptest.NewRecorder()
+			admit(took).ServeHTTP(w, r)
+			if w.Code != c.status {
+				t.Errorf("%s host %q origin %q site %q: %d, want %d", method, c.host, c.origin, c.site, w.Code, c.status)
+			}
+		}
+	}
+}
+
+func TestABodyIsJSONAndBounded(t *testing.T) {
+	for _, c := range []struct {
+		kind   string
+		size   int
+		status int
+	}{
+		{"application/json", 2, 200},
+		{"application/json; charset=utf-8", 2, 200},
+		{"application/json", maxRead, 200},
+		{"application/json", maxRead + 1, 413},
+		{"", 2, 415},
+		{"text/plain", 2, 415},
+		{"application/x-www-form-urlencoded", 2, 415},
+		{"application/problem+json", 2, 415},
+		{"application/json, text/plain", 2, 415},
+		{";", 2, 415},
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", c.size)))
+		r.Host = clientHost
+		r.Header.Set("Content-Type", c.kind)
+		w := httptest.NewRecorder()
+		admit(took).ServeHTTP(w, r)
+		if w.Code != c.status || (c.status == 200 && w.Body.Len() != c.size) {
+			t.Errorf("%q of %d: %d with %d bytes, want %d", c.kind, c.size, w.Code, w.Body.Len(), c.status)
+		}
+	}
+}
+
+// pipes is a network of one: connections within the process, so that time can be virtual.
+type pipes struct {
+	conns chan net.Conn
+	done  chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	close(p.done)
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+func TestASlowBodyEndsAndALongPollDoesNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+		waits := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(LongPoll))
+			select {
+			case <-r.Context().Done():
+				w.WriteHeader(http.StatusInternalServerError)
+			case <-time.After(MaxWait):
+				_, _ = io.WriteString(w, "waited")
+			}
+		})
+		server := &http.Server{Handler: admit(waits), ReadHeaderTimeout: headerWithin}
+		go func() { _ = server.Serve(l) }()
+		say := func(text string) string {
+			near, far := net.Pipe()
+			l.conns <- far
+			go func() { _, _ = io.WriteString(near, text) }()
+			answer, _ := io.ReadAll(near)
+			_ = near.Close()
+			return string(answer)
+		}
+		const head = "POST / HTTP/1.1\r\nHost: daycared\r\nConnection: close\r\nContent-Type: application/json\r\n"
+		began := time.Now()
+		if got := say(head + "Content-Length: 2\r\n\r\n{}"); !strings.HasSuffix(got, "waited") {
+			t.Errorf("a long poll with a body got %q", got)
+		}
+		if waited := time.Since(began); waited < MaxWait {
+			t.Errorf("a long poll ended after %s", waited)
+		}
+		began = time.Now()
+		if got := say(head + "Content-Length: 3\r\n\r\n{}"); !strings.HasPrefix(got, "HTTP/1.1 408 ") {
+			t.Errorf("a slow body got %q", got)
+		}
+		if waited := time.Since(began); waited > 2*readWithin {
+			t.Errorf("a slow body held out for %s", waited)
+		}
+		if got := say(head + "Transfer-Encoding: chunked\r\n\r\nnonsense\r\n"); !strings.HasPrefix(got, "HTTP/1.1 400 ") {
+			t.Errorf("a broken body got %q", got)
+		}
+		if got := say("GET / HTTP/1.1\r\nHost: dayc"); got != "" && !strings.HasPrefix(got, "HTTP/1.1 408") {
+			t.Errorf("a slow header got %q", got)
+		}
+		if err := server.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,184 @@
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+const (
+	// MaxWait is the longest that one call may wait for an answer; then it asks again.
+	MaxWait = 50 * time.Second
+	// MaxBody is the most bytes of JSON that a question may have without its details.
+	MaxBody = 64 << 10
+	// maxEscaped is how long details of [permissions.MaxDetails] bytes may become by escaping.
+	maxEscaped = 2 * permissions.MaxDetails
+)
+
+// Ask is a question as an agent posts it. Which members a kind takes is checked by [Ask.Question]; what they may hold
+// is not the door's business.
+type Ask struct {
+	Kind        permissions.Kind `json:"kind" doc:"permission, tool, pause or clarification"`
+	Mode        permissions.Mode `json:"mode,omitzero" doc:"of a pause: continue or confirm"`
+	Permissions []string         `json:"permissions,omitzero" doc:"of a permission: tags such as @write:/srv/www"`
+	Tool        string           `json:"tool,omitzero" doc:"of a tool: its name, beside input"`
+	Input       json.RawMessage  `json:"input,omitzero"`
+	Calls       []AskedCall      `json:"calls,omitzero" doc:"of a tool: the calls of one step, instead of tool and input"`
+	Message     string           `json:"message,omitzero" doc:"of a pause or a clarification"`
+	Options     []string         `json:"options,omitzero" doc:"of a clarification"`
+	Reason      string           `json:"reason,omitzero"`
+	Details     string           `json:"details,omitzero" doc:"at most 1 MiB"`
+	Cwd         string           `json:"cwd,omitzero"`
+	Host        string           `json:"host,omitzero"`
+	Agent       string           `json:"agent,omitzero" doc:"who asks, by its own word"`
+	Session     string           `json:"session,omitzero"`
+	Timeout     string           `json:"timeout,omitzero" doc:"how long to wait for people, such as 15m"`
+	Scope       string           `json:"scope,omitzero" doc:"the widest scope to offer"`
+	Key         string           `json:"key,omitzero" doc:"asking again with the same key finds the same answer"`
+	Wait        string           `json:"wait,omitzero" doc:"how long this call waits, at most 50s"`
+}
+
+// AskedCall is one call of a step that is asked about.
+type AskedCall struct {
+	Tool  string          `json:"tool"`
+	Input json.RawMessage `json:"input,omitzero"`
+}
+
+// AskOf is the body that asks q. What the body cannot tell (affected paths, the environment) is left out.
+func AskOf(q permissions.Request) Ask {
+	a := Ask{
+		Kind: q.Kind, Mode: q.Mode, Tool: q.Tool, Input: q.Input, Message: q.Message, Options: q.Choices,
+		Reason: q.Reason, Details: q.Details, Cwd: q.Cwd, Host: q.Host, Agent: q.Agent, Session: q.Session,
+		Scope: q.Widest.String(), Key: q.Key,
+	}
+	if len(q.Tags) > 0 {
+		a.Permissions = each(q.Tags, permissions.Tag.String)
+	}
+	if len(q.Calls) > 0 {
+		a.Calls = each(q.Calls, func(c permissions.Call) AskedCall { return AskedCall{Tool: c.Tool, Input: c.Input} })
+	}
+	if q.Patience > 0 {
+		a.Timeout = q.Patience.String()
+	}
+	return a
+}
+
+// Question is the request that a asks for, and how long the call waits for its answer. What does not fit together is
+// refused as invalid.
+func (a Ask) Question() (q permissions.Request, wait time.Duration, err error) {
+	if q, err = a.question(); err != nil {
+		return permissions.Request{}, 0, permissions.Invalid(err)
+	}
+	if wait, err = ParseWait(a.Wait); err != nil {
+		return permissions.Request{}, 0, permissions.Invalid(err)
+	}
+	return q, wait, nil
+}
+
+// ParseWait reads how long a call waits: empty for not at all, else a duration up to [MaxWait].
+func ParseWait(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d > MaxWait {
+		return 0, fmt.Errorf("wait must be a duration from 0s to %s, such as 30s", MaxWait)
+	}
+	return d, nil
+}
+
+func (a Ask) question() (q permissions.Request, err error) {
+	if err := a.fits(); err != nil {
+		return q, err
+	}
+	q = permissions.Request{
+		Kind: a.Kind, Mode: a.Mode, Tool: a.Tool, Message: a.Message, Choices: a.Options, Reason: a.Reason,
+		Details: a.Details, Cwd: a.Cwd, Host: a.Host, Agent: a.Agent, Claimed: a.Agent != "", Session: a.Session, Key: a.Key,
+	}
+	if q.Tags, err = permissions.ParseTags(a.Permissions); err != nil {
+		return q, err
+	}
+	if a.Tool != "" {
+		if q.Input, err = permissions.CanonicalJSON(a.Input); err != nil {
+			return q, err
+		}
+	}
+	for i, c := range a.Calls {
+		input, err := permissions.CanonicalJSON(c.Input)
+		if err != nil {
+			return q, fmt.Errorf("call %d: %w", i+1, err)
+		}
+		q.Calls = append(q.Calls, permissions.Call{N: i + 1, Tool: c.Tool, Input: input})
+	}
+	if a.Scope != "" {
+		if q.Widest, err = permissions.ParseScope(a.Scope); err != nil {
+			return q, err
+		}
+	}
+	if a.Timeout != "" {
+		q.Patience, err = time.ParseDuration(a.Timeout)
+		if err != nil || q.Patience < time.Second {
+			return q, errors.New("timeout must be a duration of at least 1s, such as 15m")
+		}
+	}
+	return q, a.small()
+}
+
+// fits tells whether the members given are those of the kind.
+func (a Ask) fits() error {
+	kinds := []permissions.Kind{
+		permissions.KindPermission, permissions.KindTool, permissions.KindPause, permissions.KindClarification,
+	}
+	permission, tool, pause, clarification := kinds[:1], kinds[1:2], kinds[2:3], kinds[3:]
+	for _, m := range []struct {
+		name  string
+		given bool
+		of    []permissions.Kind
+	}{
+		{"permissions", a.Permissions != nil, permission},
+		{"tool", a.Tool != "", tool},
+		{"input", a.hasInput(), tool},
+		{"calls", a.Calls != nil, tool},
+		{"mode", a.Mode != "", pause},
+		{"message", a.Message != "", kinds[2:]},
+		{"options", a.Options != nil, clarification},
+		{"scope", a.Scope != "", kinds[:2]},
+	} {
+		if m.given && !slices.Contains(m.of, a.Kind) {
+			return fmt.Errorf("%s does not belong to kind %q, but to %s", m.name, a.Kind, either(m.of))
+		}
+	}
+	switch {
+	case !slices.Contains(kinds, a.Kind):
+		return fmt.Errorf("unknown kind %q; use permission, tool, pause or clarification", a.Kind)
+	case a.Calls != nil && (a.Tool != "" || a.hasInput()):
+		return errors.New("give either tool and input, or calls")
+	}
+	return nil
+}
+
+func (a Ask) hasInput() bool { return len(a.Input) > 0 && string(a.Input) != "null" }
+
+func either(kinds []permissions.Kind) string {
+	if len(kinds) == 2 {
+		return string(kinds[0]) + " or " + string(kinds[1])
+	}
+	return string(kinds[0])
+}
+
+// small bounds everything but the details, which have a bound of their own.
+func (a Ask) small() error {
+	a.Details = ""
+	body, err := Encode(a)
+	if err != nil {
+		return err
+	}
+	if len(body) > MaxBody {
+		return fmt.Errorf("without its details a question has at most %d bytes of JSON, not %d", MaxBody, len(body))
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxSocketPath is what the kernels we run on allow (macOS: 104 bytes with the final NUL).
+const maxSocketPath = 103
+
+// Listen opens a unix socket that this account alone may use (0600), or also the members of group (0660; a name or a
+// number). Its folder is made if it is missing. A socket that nobody answers any more is taken away; one that somebody
+// answers is left alone and is an error. Closing the listener removes the socket.
+func Listen(path, group string) (net.Listener, error) {
+	l, err := listen(path, group)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	return l, nil
+}
+
+func listen(path, group string) (net.Listener, error) {
+	if len(path) > maxSocketPath {
+		return nil, fmt.Errorf("the path of a socket has at most %d bytes, and this has %d", maxSocketPath, len(path))
+	}
+	gid, err := groupID(group)
+	if err != nil {
+		return nil, err
+	}
+	if err := makeFolder(filepath.Dir(path), gid); err != nil {
+		return nil, err
+	}
+	if err := removeStale(path); err != nil {
+		return nil, err
+	}
+	// On Linux the socket gets the mode that its descriptor has when it is bound, so nobody else is let in before chmod.
+	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		return c.Control(func(fd uintptr) { _ = unix.Fchmod(int(fd), 0o600) })
+	}}
+	l, err := config.Listen(context.Background(), "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := admitGroup(path, gid); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+const noGroup = -1
+
+func groupID(name string) (int, error) {
+	if name == "" {
+		return noGroup, nil
+	}
+	if gid, err := strconv.Atoi(name); err == nil {
+		return gid, nil
+	}
+	g, err := user.LookupGroup(name)
+	if err != nil {
+		return noGroup, err
+	}
+	return strconv.Atoi(g.Gid)
+}
+
+// makeFolder makes the last folder of the path private to this account, or passable for the group. One that exists is
+// somebody's decision already.
+func makeFolder(folder string, gid int) error {
+	if _, err := os.Stat(folder); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil || gid == noGroup {
+		return err
+	}
+	if err := os.Chown(folder, -1, gid); err != nil {
+		return err
+	}
+	return os.Chmod(folder, 0o750) //nolint:gosec // the group is to reach its socket
+}
+
+func removeStale(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode().Type() != fs.ModeSocket:
+		return errors.New("there is something else of that name, which is not a socket")
+	}
+	c, err := net.DialTimeout("unix", path, time.Second)
+	if err == nil {
+		return errors.Join(errors.New("another daemon serves here"), c.Close())
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return err
+	}
+	return os.Remove(path)
+}
+
+func admitGroup(path string, gid int) error {
+	if gid == noGroup {
+		return os.Chmod(path, 0o600)
+	}
+	if err := os.Chown(path, -1, gid); err != nil {
+		return err
+	}
+	return os.Chmod(path, 0o660) //nolint:gosec // so the group may ask
+}

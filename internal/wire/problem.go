@@ -1,0 +1,156 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+const problemType = "urn:daycared:"
+
+// The codes of problems that are no refusals.
+const (
+	codeInternal = "internal" // the daemon's log says more
+	codeStopping = "stopping" // the daemon is shutting down: the question stands, ask again
+	codeNoRoute  = "no-such-route"
+	CodeChain    = "broken-chain" // the audit does not verify
+)
+
+// Problem says over HTTP why something was refused (RFC 9457). It is an error whose text is Detail.
+type Problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+	Code   string `json:"code"`
+	Exit   int    `json:"exit" doc:"of a command that gets this"`
+	// Request is the row as it stands, where whoever was refused may see it.
+	Request *Request `json:"request,omitzero"`
+
+	after time.Duration // travels as Retry-After
+}
+
+var (
+	_ huma.StatusError       = (*Problem)(nil)
+	_ huma.HeadersError      = (*Problem)(nil)
+	_ huma.ContentTypeFilter = (*Problem)(nil)
+)
+
+// refusals is how each refusal is told over HTTP.
+var refusals = map[permissions.Code]struct {
+	status int
+	title  string
+}{
+	permissions.CodeInvalid:   {http.StatusUnprocessableEntity, "The question or answer is not well formed"},
+	permissions.CodeForbidden: {http.StatusForbidden, "Forbidden here"},
+	permissions.CodeOwnFiles:  {http.StatusUnprocessableEntity, "Covers the daemon's own files"},
+	permissions.CodeKeyTaken:  {http.StatusConflict, "The key belongs to another request"},
+	permissions.CodeStopped:   {http.StatusServiceUnavailable, "Stopped"},
+	permissions.CodeOwnAsk:    {http.StatusForbidden, "Asked by the same account"},
+	permissions.CodeLimit:     {http.StatusTooManyRequests, "Too many requests are waiting"},
+	permissions.CodeNotYours:  {http.StatusForbidden, "Not yours to decide"},
+	permissions.CodeUnknown:   {http.StatusNotFound, "No such request"},
+	permissions.CodeSettled:   {http.StatusConflict, "Already settled"},
+	permissions.CodeReally:    {http.StatusConflict, "Needs a second yes"},
+	permissions.CodeNoAnswer:  {http.StatusUnprocessableEntity, "Not one of the answers"},
+	permissions.CodeNoUse:     {http.StatusConflict, "No unused approval"},
+	permissions.CodeBroken:    {http.StatusServiceUnavailable, "Nothing can be stored"},
+}
+
+// ProblemOf tells an error over HTTP. Refusals keep their words; what a store cannot do is told with its advice; of any
+// other error only the log knows more.
+func ProblemOf(err error) *Problem {
+	var refusal *permissions.Refusal
+	var told *Problem
+	switch {
+	case errors.As(err, &told):
+		return told
+	case errors.As(err, &refusal):
+	case errors.Is(err, permissions.ErrBroken):
+		refusal = permissions.Broken(strings.TrimSuffix(err.Error(), "."))
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return NewProblem(http.StatusServiceUnavailable, codeStopping, "The daemon is shutting down; ask again.")
+	default:
+		return NewProblem(http.StatusInternalServerError, codeInternal, "Something went wrong in the daemon; its log says what.")
+	}
+	how, known := refusals[refusal.Code]
+	if !known {
+		how.status, how.title = http.StatusForbidden, "Refused"
+	}
+	p := NewProblem(how.status, string(refusal.Code), refusal.Text)
+	p.Title, p.Exit, p.after = how.title, refusal.Exit, refusal.After
+	return p
+}
+
+// NewProblem is a problem that is no refusal.
+func NewProblem(status int, code, detail string) *Problem {
+	return &Problem{
+		Type: problemType + code, Title: http.StatusText(status), Status: status,
+		Detail: detail, Code: code, Exit: permissions.ExitOther,
+	}
+}
+
+// Error is what people are told.
+func (p *Problem) Error() string { return p.Detail }
+
+// GetStatus is the HTTP status.
+func (p *Problem) GetStatus() int { return p.Status }
+
+// GetHeaders says when trying again may help.
+func (p *Problem) GetHeaders() http.Header {
+	h := http.Header{}
+	if p.after > 0 {
+		h.Set("Retry-After", strconv.Itoa(int((p.after+time.Second-1)/time.Second)))
+	}
+	return h
+}
+
+// ContentType is that of RFC 9457.
+func (p *Problem) ContentType(string) string { return "application/problem+json" }
+
+// refusal is what p tells, as the error it was in the daemon: a *permissions.Refusal wherever it was one.
+func (p *Problem) refusal() error {
+	code := permissions.Code(p.Code)
+	if _, known := refusals[code]; !known {
+		return p
+	}
+	return &permissions.Refusal{Code: code, Text: p.Detail, Exit: p.Exit, After: p.after}
+}
+
+// write answers outside huma.
+func (p *Problem) write(w http.ResponseWriter) {
+	for name, values := range p.GetHeaders() {
+		w.Header()[name] = values
+	}
+	w.Header().Set("Content-Type", p.ContentType(""))
+	w.WriteHeader(p.Status)
+	_ = format.Marshal(w, p) // the caller may have gone, and then nobody reads it
+}
+
+// invalidBody tells what huma's own validation found. It does not repeat what was sent.
+func invalidBody(status int, msg string, errs ...error) huma.StatusError {
+	if status >= http.StatusInternalServerError {
+		return NewProblem(status, codeInternal, "Something went wrong in the daemon; its log says what.")
+	}
+	details := make([]string, 0, len(errs))
+	for _, err := range errs {
+		var d *huma.ErrorDetail
+		if errors.As(err, &d) {
+			err = errors.New(strings.TrimPrefix(d.Location+": "+d.Message, ": "))
+		}
+		details = append(details, err.Error())
+	}
+	if len(details) == 0 {
+		details = []string{msg}
+	}
+	p := NewProblem(status, string(permissions.CodeInvalid), strings.Join(details, "; "))
+	p.Title, p.Exit = refusals[permissions.CodeInvalid].title, permissions.ExitUsage
+	return p
+}

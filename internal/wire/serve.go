@@ -1,0 +1,53 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+const (
+	headerWithin   = 5 * time.Second
+	idleWithin     = time.Minute
+	maxHeader      = 16 << 10
+	stopWithin     = 900 * time.Millisecond
+	defaultPerPeer = 1024
+)
+
+// Serve answers calls on l until ctx ends. Then it takes no new ones, ends the context of those under way, so that
+// whoever waits is answered with the row as it stands, and returns nil within a second. perPeer is how many connections
+// one account may have at a time; 0 is 1024. Serve closes l.
+func Serve(ctx context.Context, l net.Listener, h http.Handler, perPeer int, log *slog.Logger) error {
+	if perPeer <= 0 {
+		perPeer = defaultPerPeer
+	}
+	server := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: headerWithin,
+		IdleTimeout:       idleWithin,
+		MaxHeaderBytes:    maxHeader,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext:       withPeer,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	served := make(chan error, 1)
+	go func() {
+		served <- server.Serve(&peerListener{Listener: l, most: perPeer, log: log, open: map[int]int{}})
+	}()
+	select {
+	case err := <-served:
+		return errors.Join(err, server.Close())
+	case <-ctx.Done():
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+	defer cancel()
+	if err := server.Shutdown(end); err != nil {
+		log.Warn("calls under way were cut off", "err", err)
+		_ = server.Close()
+	}
+	<-served
+	return nil
+}

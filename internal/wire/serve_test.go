@@ -1,0 +1,215 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// serve serves a door until the test ends or stop is called, which tells how long stopping took.
+func serve(t *testing.T, socket string, door *Door, perPeer int) (stop func() time.Duration) {
+	t.Helper()
+	h, err := door.Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serveHandler(t, socket, h, perPeer)
+}
+
+func serveHandler(t *testing.T, socket string, h http.Handler, perPeer int) (stop func() time.Duration) {
+	t.Helper()
+	l, err := Listen(socket, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- Serve(ctx, l, h, perPeer, quiet) }()
+	var once sync.Once
+	stop = func() time.Duration {
+		began := time.Now()
+		once.Do(func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Errorf("serve: %v", err)
+			}
+		})
+		return time.Since(began)
+	}
+	t.Cleanup(func() { stop() })
+	return stop
+}
+
+func client(t *testing.T, socket string) *Client {
+	t.Helper()
+	c := NewClient(socket)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func TestThePeerIsKnown(t *testing.T) {
+	socket := t.TempDir() + "/s"
+	uids := make(chan int, 1)
+	serveHandler(t, socket, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		uids <- PeerUID(r.Context())
+	}), 0)
+	if err := client(t, socket).Call(t.Context(), http.MethodGet, "/", nil, nil, 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-uids; got != os.Getuid() {
+		t.Errorf("the peer is %d, want %d", got, os.Getuid())
+	}
+	if got := PeerUID(t.Context()); got != permissions.NoUID {
+		t.Errorf("nobody is %d", got)
+	}
+}
+
+func TestAnAccountHasSoManyConnections(t *testing.T) {
+	socket := t.TempDir() + "/s"
+	serveHandler(t, socket, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), 2)
+	dial := func() net.Conn {
+		c, err := net.Dial("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	answered := func(c net.Conn) bool {
+		if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: daycared\r\n\r\n"); err != nil {
+			return false
+		}
+		_, err := c.Read(make([]byte, 1))
+		return err == nil
+	}
+	first, second := dial(), dial()
+	if !answered(first) || !answered(second) {
+		t.Fatal("two connections were not served")
+	}
+	if answered(dial()) {
+		t.Error("a third connection was served")
+	}
+	_ = first.Close()
+	for deadline := time.Now().Add(5 * time.Second); !answered(dial()); { // until the server has seen it go
+		if time.Now().After(deadline) {
+			t.Fatal("a closed connection still counts")
+		}
+	}
+}
+
+func TestStoppingEndsLongPollsWithinASecond(t *testing.T) {
+	socket := t.TempDir() + "/s"
+	waiting := make(chan struct{})
+	stop := serveHandler(t, socket, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(waiting)
+		<-r.Context().Done()
+		_, _ = io.WriteString(w, `"as it stands"`)
+	}), 0)
+	answer := make(chan string, 1)
+	c := client(t, socket)
+	go func() {
+		var text string
+		if err := c.Call(context.Background(), http.MethodGet, "/", nil, nil, MaxWait, &text); err != nil {
+			text = err.Error()
+		}
+		answer <- text
+	}()
+	<-waiting
+	if took := stop(); took > time.Second {
+		t.Errorf("stopping took %s", took)
+	}
+	if got := <-answer; got != "as it stands" {
+		t.Errorf("the long poll got %q", got)
+	}
+	if _, err := os.Stat(socket); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket is left behind: %v", err)
+	}
+}
+
+func TestStoppingDoesNotWaitForWhoWillNotEnd(t *testing.T) {
+	socket := t.TempDir() + "/s"
+	waiting, end := make(chan struct{}), make(chan struct{})
+	stop := serveHandler(t, socket, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(waiting)
+		<-end
+	}), 0)
+	failed := make(chan error, 1)
+	c := client(t, socket)
+	go func() { failed <- c.Call(context.Background(), http.MethodGet, "/", nil, nil, MaxWait, nil) }()
+	<-waiting
+	if took := stop(); took > 1500*time.Millisecond {
+		t.Errorf("stopping took %s", took)
+	}
+	close(end)
+	if err := <-failed; !errors.Is(err, ErrLost) {
+		t.Errorf("the call that was cut off says %v", err)
+	}
+}
+
+func TestAListenerThatFailsEndsServing(t *testing.T) {
+	l, err := Listen(t.TempDir()+"/s", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+	if err := Serve(t.Context(), l, http.NotFoundHandler(), 0, quiet); err == nil {
+		t.Error("served on a closed listener")
+	}
+}
+
+func TestConnectionsWithoutAnAccountAreClosed(t *testing.T) {
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- Serve(ctx, tcp, http.NotFoundHandler(), 0, quiet) }()
+	c, err := net.Dial("tcp", tcp.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("a TCP connection got %v", err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestUnreachableAndGivingUpAreTold(t *testing.T) {
+	c := client(t, t.TempDir()+"/nobody")
+	if err := c.Call(t.Context(), http.MethodGet, "/", nil, nil, 0, nil); !errors.Is(err, ErrUnreachable) || !Gone(err) {
+		t.Errorf("nobody there: %v", err)
+	}
+	if _, err := c.Stream(t.Context(), "/", nil); !errors.Is(err, ErrUnreachable) {
+		t.Errorf("no stream: %v", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.Call(ended, http.MethodGet, "/", nil, nil, 0, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("given up: %v", err)
+	}
+	if err := Pause(ended, time.Hour); !errors.Is(err, context.Canceled) {
+		t.Errorf("pause: %v", err)
+	}
+	if err := c.Call(t.Context(), "bad method", "/", nil, nil, 0, nil); err == nil {
+		t.Error("a bad method was sent")
+	}
+	if err := c.Call(t.Context(), http.MethodPost, "/", nil, func() {}, 0, nil); err == nil {
+		t.Error("a function was sent")
+	}
+}

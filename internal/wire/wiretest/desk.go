@@ -1,0 +1,300 @@
+// Package wiretest is what the tests of both doors share: a [Desk] in memory, with the real registry and the real state
+// machine, that the agents' door and the deciders' door can stand before, and a place for their sockets.
+package wiretest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/permissions"
+)
+
+// Desk is a small engine: it asks fay, the operator of tests, and whoever else People names.
+type Desk struct {
+	People map[int]string // by account
+	Asked  []string
+	// Limit is how many requests there may be; 0 for no limit.
+	Limit int
+	// Asks and Verified are called, when set, at the start of every Ask and in place of a verification.
+	Asks     func(permissions.Caller, permissions.Request)
+	Verified func() error
+
+	Registry *permissions.Registry
+	store    *store
+	coder    permissions.Coder
+}
+
+// lease is how long a call keeps its place between two of its waits.
+const lease = 10 * time.Second
+
+// NewDesk makes a desk at which this process's own account is fay.
+func NewDesk() *Desk {
+	s := &store{rows: map[permissions.ID]permissions.Request{}, copies: map[permissions.ID][]permissions.Copy{}}
+	return &Desk{
+		People: map[int]string{os.Getuid(): "fay"}, Asked: []string{"fay"}, store: s,
+		Registry: permissions.NewRegistry(s, time.Now, time.Minute, Quiet),
+	}
+}
+
+// Fail makes everything fail with err from now on; nil mends it.
+func (d *Desk) Fail(err error) {
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	d.store.fail = err
+}
+
+// Ask opens or joins a request and waits.
+func (d *Desk) Ask(ctx context.Context, c permissions.Caller, q permissions.Request) (permissions.Request, error) {
+	if d.Asks != nil {
+		d.Asks(c, q)
+	}
+	if err := q.Validate(); err != nil {
+		return permissions.Request{}, permissions.Invalid(err)
+	}
+	work := context.WithoutCancel(ctx)
+	w, back := d.Registry.Rejoin(q.Call)
+	if !back {
+		if told, err := d.store.Read(work, q.ID); err == nil && told.State != permissions.Pending {
+			return told, nil
+		}
+		var err error
+		if w, err = d.open(work, c, q); err != nil {
+			return permissions.Request{}, err
+		}
+	}
+	r, err := w.Wait(ctx)
+	switch {
+	case err == nil:
+		w.Leave(work)
+		return r, nil
+	case errors.Is(err, permissions.ErrElsewhere):
+		w.Leave(work)
+		q.ID = ""
+		return d.Ask(ctx, c, q)
+	case errors.Is(err, context.DeadlineExceeded) && q.Call != "":
+		w.Park(lease)
+	default:
+		w.Leave(work)
+	}
+	r, failed := d.store.Read(work, w.ID())
+	return r, errors.Join(err, failed)
+}
+
+func (d *Desk) open(ctx context.Context, c permissions.Caller, q permissions.Request) (*permissions.Waiter, error) {
+	now := time.Now().UTC()
+	patience := q.Patience
+	if patience == 0 {
+		patience = time.Hour
+	}
+	q.ID, q.Caller, q.Version, q.State = permissions.NewID(now), c, permissions.DigestVersion, permissions.Pending
+	q.CreatedAt, q.Deadline, q.Asked, q.Quorum = now, now.Add(patience), slices.Clone(d.Asked), 1
+	q.Options = permissions.Offer(q, []permissions.Scope{permissions.Session, permissions.For(15 * time.Minute)}, q.Widest)
+	q.Digest = permissions.ComputeDigest(q)
+	w, _, _, err := d.Registry.Register(ctx, permissions.Opening{Request: q, PerCaller: d.Limit})
+	return w, err
+}
+
+// Delivered notes that a request was shown to fay.
+func (d *Desk) Delivered(id permissions.ID) {
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	d.store.copies[id] = append(d.store.copies[id], permissions.Copy{
+		Request: id, Person: "fay", Connector: "telegram", Ref: "1", SentAt: time.Now().UTC(),
+	})
+}
+
+// PendingIDs are the ids of what is pending, oldest first.
+func (d *Desk) PendingIDs() (ids []permissions.ID) {
+	rows, _ := d.store.pending("", "", 1000)
+	for _, r := range rows {
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+// Find is the agents' reading.
+func (d *Desk) Find(ctx context.Context, c permissions.Caller, id permissions.ID) (permissions.Standing, error) {
+	r, err := d.store.Read(ctx, id)
+	if err == nil && r.Caller.Name != c.Name {
+		err = permissions.Unknown(string(id))
+	}
+	if err != nil {
+		return permissions.Standing{}, err
+	}
+	return d.Stand(ctx, r)
+}
+
+// Await is Find once it is settled.
+func (d *Desk) Await(ctx context.Context, c permissions.Caller, id permissions.ID) (permissions.Standing, error) {
+	if _, err := d.Find(ctx, c, id); err != nil {
+		return permissions.Standing{}, err
+	}
+	work := context.WithoutCancel(ctx)
+	w, _, err := d.Registry.Attach(work, id)
+	if err != nil {
+		return permissions.Standing{}, err
+	}
+	defer w.Leave(work)
+	_, _ = w.Wait(ctx)
+	return d.Find(work, c, id)
+}
+
+// Withdraw cancels for the asker.
+func (d *Desk) Withdraw(ctx context.Context, c permissions.Caller, id permissions.ID) (permissions.Standing, error) {
+	if _, err := d.Find(ctx, c, id); err != nil {
+		return permissions.Standing{}, err
+	}
+	return d.withdraw(ctx, id, c.Name, "")
+}
+
+// Ready is nil until Fail.
+func (d *Desk) Ready(context.Context) error {
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	return d.store.fail
+}
+
+// OnPermission decides.
+func (d *Desk) OnPermission(ctx context.Context, c connectors.Decision) (permissions.Request, error) {
+	who, err := d.Who(c.From)
+	if err != nil {
+		return permissions.Request{}, err
+	}
+	id := c.Request
+	if c.Code != "" {
+		if id, err = d.store.byCode(d.coder, c.Code); err != nil {
+			return permissions.Request{}, err
+		}
+	}
+	now := time.Now().UTC()
+	var e permissions.Event = permissions.Cast{Really: c.Really, Vote: permissions.Vote{
+		By: who, Via: c.From.Via, Answer: c.Answer, Call: c.Call, Comment: c.Comment, At: now,
+	}}
+	if c.Default {
+		e = permissions.Default{By: who, Via: c.From.Via, At: now}
+	}
+	change, err := d.Registry.Resolve(ctx, id, e)
+	if err != nil {
+		r, _ := d.store.Read(ctx, id)
+		return r, permissions.Refused(err)
+	}
+	return change.After, nil
+}
+
+// Who knows People, and the operator as whom the process runs as.
+func (d *Desk) Who(id connectors.Identity) (string, error) {
+	if id.Operator {
+		return d.People[os.Getuid()], nil
+	}
+	if name, known := d.People[id.UID]; known {
+		return name, nil
+	}
+	return "", permissions.Nobody(id.UID)
+}
+
+// Pending lists.
+func (d *Desk) Pending(
+	ctx context.Context, id connectors.Identity, after permissions.ID, limit int,
+) (list []permissions.Standing, err error) {
+	who, err := d.Who(id)
+	if err != nil {
+		return nil, err
+	}
+	if id.Operator {
+		who = ""
+	}
+	rows, err := d.store.pending(who, after, limit)
+	for _, r := range rows {
+		s, _ := d.Stand(ctx, r)
+		list = append(list, s)
+	}
+	return list, err
+}
+
+// Show finds by id or code.
+func (d *Desk) Show(ctx context.Context, id connectors.Identity, name string) (permissions.Standing, error) {
+	who, err := d.Who(id)
+	if err != nil {
+		return permissions.Standing{}, err
+	}
+	ref := permissions.ID(name)
+	if len(name) == permissions.CodeLength {
+		if ref, err = d.store.byCode(d.coder, name); err != nil {
+			return permissions.Standing{}, err
+		}
+	}
+	r, err := d.store.Read(ctx, ref)
+	if err == nil && !id.Operator && !slices.Contains(r.Asked, who) {
+		err = permissions.Unknown(name)
+	}
+	if err != nil {
+		return permissions.Standing{}, err
+	}
+	return d.Stand(ctx, r)
+}
+
+// Cancel withdraws for a decider.
+func (d *Desk) Cancel(ctx context.Context, id connectors.Identity, name string) (permissions.Standing, error) {
+	s, err := d.Show(ctx, id, name)
+	if err != nil {
+		return s, err
+	}
+	return d.withdraw(ctx, s.Request.ID, "fay", id.Via)
+}
+
+func (d *Desk) withdraw(ctx context.Context, id permissions.ID, by, via string) (permissions.Standing, error) {
+	c, err := d.Registry.Cancel(ctx, id, by, via)
+	if err != nil {
+		return permissions.Standing{}, permissions.Refused(err)
+	}
+	return d.Stand(ctx, c.After)
+}
+
+// Audit lists.
+func (d *Desk) Audit(_ context.Context, id connectors.Identity, after int64, limit int) ([]permissions.Entry, error) {
+	if !id.Operator {
+		return nil, permissions.OperatorOnly()
+	}
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	rest := d.store.audit[min(int(after), len(d.store.audit)):]
+	return slices.Clone(rest[:min(limit, len(rest))]), d.store.fail
+}
+
+// Verify gives the head, or what Verified says.
+func (d *Desk) Verify(_ context.Context, id connectors.Identity) ([]permissions.Entry, error) {
+	if !id.Operator {
+		return nil, permissions.OperatorOnly()
+	}
+	if d.Verified != nil {
+		return nil, d.Verified()
+	}
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	return slices.Clone(d.store.audit[max(0, len(d.store.audit)-1):]), nil
+}
+
+// Subscribe follows.
+func (d *Desk) Subscribe(buffer int) *permissions.Feed { return d.Registry.Subscribe(buffer) }
+
+// Stand is a row with its surroundings.
+func (d *Desk) Stand(_ context.Context, r permissions.Request) (permissions.Standing, error) {
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	if d.store.fail != nil {
+		return permissions.Standing{}, d.store.fail
+	}
+	return permissions.Standing{
+		Request: r, Code: d.coder.Encode(r.Number), Copies: slices.Clone(d.store.copies[r.ID]),
+		Waiting: d.Registry.Waiting(r.ID),
+	}, nil
+}
+
+// Question is something to ask.
+func Question(reason string) permissions.Request {
+	return permissions.Request{Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Network}, Reason: reason}
+}

@@ -1,0 +1,116 @@
+package permissions
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+const (
+	// tick bounds how late a deadline is noticed after a suspend or a clock jump.
+	tick = time.Second
+	// dueBatch is how many due events are read at a time.
+	dueBatch = 500
+)
+
+// Run keeps the deadlines until ctx ends: what is due expires, an approval that nobody comes for lapses, a place that
+// was kept for too long is given up. A store that cannot be read is tried again at the next tick.
+func (g *Registry) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		g.endLeases(ctx)
+		next, err := g.Sweep(ctx)
+		if err != nil && ctx.Err() == nil {
+			g.log.Error("deadlines cannot be kept just now", "err", err)
+		}
+		g.sleep(ctx, next, err != nil)
+	}
+	return nil
+}
+
+// sleep returns when next has come on the wall clock, when a deadline may have been added, when a lease is over, or,
+// after a failure, at the next tick.
+func (g *Registry) sleep(ctx context.Context, next time.Time, failed bool) {
+	for {
+		nap := tick
+		if until := next.Sub(g.now()); !next.IsZero() && until < tick {
+			nap = max(until, time.Millisecond)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-g.rearm:
+			return
+		case <-time.After(nap):
+		}
+		if failed || g.leaseOver() || (!next.IsZero() && !g.now().Before(next)) {
+			return
+		}
+	}
+}
+
+// Sweep settles everything that is due now and says when something will be next (zero: nothing). One request that
+// cannot be settled does not keep the others from it.
+func (g *Registry) Sweep(ctx context.Context) (next time.Time, err error) {
+	for {
+		g.mu.Lock()
+		redeem := g.redeem
+		g.mu.Unlock()
+		due, next, err := g.store.Due(ctx, g.stamp(), redeem, dueBatch)
+		if err != nil {
+			return time.Time{}, fmt.Errorf("list what is due: %w", err)
+		}
+		var failed error
+		for _, d := range due {
+			_, err := g.Resolve(ctx, d.ID, d.Event)
+			switch {
+			case err == nil, errors.Is(err, ErrSettled), errors.Is(err, ErrNotDue): // somebody may have been faster
+			case errors.Is(err, ErrBroken), ctx.Err() != nil:
+				return time.Time{}, fmt.Errorf("settle what is due: %w", err)
+			default:
+				failed = cmp.Or(failed, fmt.Errorf("settle request %s, which is due: %w", d.ID, err))
+			}
+		}
+		if failed != nil || len(due) < dueBatch {
+			return next, failed
+		}
+	}
+}
+
+// leaseOver tells whether some waiter was parked for too long. Leases are a matter of the monotonic clock, not of what
+// the wall clock was set to.
+func (g *Registry) leaseOver() bool {
+	now := time.Now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, until := range g.parked {
+		if !now.Before(until) {
+			return true
+		}
+	}
+	return false
+}
+
+// endLeases takes out the waiters that were parked for too long.
+func (g *Registry) endLeases(ctx context.Context) {
+	now := time.Now()
+	var left []ID
+	g.mu.Lock()
+	for w, until := range g.parked {
+		if !now.Before(until) && g.remove(w) {
+			left = append(left, w.id)
+		}
+	}
+	g.mu.Unlock()
+	for _, id := range left {
+		g.noteAbsence(ctx, id)
+	}
+}
+
+func (g *Registry) wakeClock() {
+	select {
+	case g.rearm <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,123 @@
+package permissions
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Answer is the id of an option, as in allow_once, deny, continue or option_2.
+type Answer string
+
+// The answers that are neither an allowance nor an option of a clarification.
+const (
+	Deny      Answer = "deny"
+	Continue  Answer = "continue"
+	Interrupt Answer = "interrupt"
+)
+
+const (
+	allowPrefix  = "allow_"
+	optionPrefix = "option_"
+)
+
+// Allow is the answer that approves within s.
+func Allow(s Scope) Answer { return Answer(allowPrefix + s.String()) }
+
+// Choose is the answer that takes the k-th option of a clarification, counted from 1.
+func Choose(k int) Answer { return Answer(optionPrefix + strconv.Itoa(k)) }
+
+// Scope is what an approving answer allows; ok is false for every other answer.
+func (a Answer) Scope() (s Scope, ok bool) {
+	text, found := strings.CutPrefix(string(a), allowPrefix)
+	if !found {
+		return Scope{}, false
+	}
+	s, err := ParseScope(text)
+	return s, err == nil
+}
+
+// Option is one answer that a request offers, and the words on its button.
+type Option struct {
+	ID    Answer `json:"id"`
+	Label string `json:"label"`
+}
+
+// Offer is the list of options for r: every scope of configured that means something for this request and is not wider
+// than widest (zero: no bound), once first, then deny.
+func Offer(r Request, configured []Scope, widest Scope) []Option {
+	switch r.Kind {
+	case KindClarification:
+		options := make([]Option, len(r.Choices))
+		for i, c := range r.Choices {
+			options[i] = Option{Choose(i + 1), c}
+		}
+		return options
+	case KindPause:
+		if r.Mode == ModeContinue {
+			return []Option{{Continue, "Continue"}, {Interrupt, "Interrupt"}}
+		}
+		return []Option{{Allow(Once), "Approve"}, {Deny, "Deny"}, {Interrupt, "Interrupt"}}
+	}
+	options := []Option{{Allow(Once), "Allow once"}}
+	for _, s := range configured {
+		if s != Once && Narrowest(s, widest) == s && offers(r, s) {
+			options = append(options, Option{Allow(s), label(r, s)})
+		}
+	}
+	return append(options, Option{Deny, "Deny"})
+}
+
+// offers tells whether scope s, wider than once, can be given to r at all.
+func offers(r Request, s Scope) bool {
+	tool := r.Kind == KindTool
+	switch {
+	case r.Caller.Name == Anonymous:
+		return false
+	case s == SessionTool:
+		return tool && r.Session != ""
+	case s == Session:
+		return r.Session != "" && (!tool || (r.Caller.Ours() && !r.HighRisk))
+	case s == Always:
+		return !tool || !slices.ContainsFunc(r.ToolNames(), runsCode)
+	}
+	return true
+}
+
+// label says what the grant of s will cover, no more and no less.
+func label(r Request, s Scope) string {
+	what := "Allow"
+	if r.Kind == KindTool {
+		what = "Allow " + strings.Join(r.ToolNames(), " and ")
+	}
+	switch {
+	case s == Session && r.Kind == KindTool:
+		return "Allow all gated tools for this session, except high risk"
+	case s == Session, s == SessionTool:
+		return what + " for this session"
+	case s == Always && r.Kind == KindTool:
+		return "Always allow this exact call"
+	case s == Always:
+		return "Allow until revoked"
+	}
+	return what + " for " + SayDuration(s.span)
+}
+
+// runsCode tells, by its name, whether a tool is a shell or an interpreter, whose calls are never allowed for always.
+// In doubt it is one.
+func runsCode(tool string) bool {
+	lower := strings.ToLower(tool)
+	for _, part := range []string{"command", "shell", "bash", "terminal", "exec", "python", "interpreter"} {
+		if strings.Contains(lower, part) {
+			return true
+		}
+	}
+	words := strings.FieldsFunc(lower, func(c rune) bool { return !unicode.IsLetter(c) })
+	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(codeWords, w) })
+}
+
+var codeWords = []string{
+	"run", "sh", "zsh", "fish", "pwsh", "cmd", "eval", "repl", "script",
+	"node", "deno", "bun", "ruby", "perl", "php", "lua",
+}

@@ -1,0 +1,138 @@
+package permissions
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// ids are the ids of options, in order.
+func ids(options []Option) string {
+	var list []string
+	for _, o := range options {
+		list = append(list, string(o.ID))
+	}
+	return strings.Join(list, " ")
+}
+
+func TestOffer(t *testing.T) {
+	ours, theirs := Caller{Name: "agent:scribe"}, Caller{Name: "uid:1000", UID: 1000}
+	permission := Request{Kind: KindPermission, Tags: tags("@network"), Caller: theirs}
+	tool := Request{Kind: KindTool, Tool: "write_file", Caller: theirs}
+	with := func(r Request, change func(*Request)) Request { change(&r); return r }
+	inSession := func(r *Request) { r.Session = "s1" }
+	oursInSession := func(r *Request) { r.Session, r.Caller = "s1", ours }
+	for _, c := range []struct {
+		name   string
+		r      Request
+		widest Scope
+		want   string
+	}{
+		{"permission", permission, Scope{}, "allow_once allow_15m allow_always deny"},
+		{"permission in a session", with(permission, inSession), Scope{},
+			"allow_once allow_session allow_15m allow_always deny"},
+		{"permission, high risk", with(permission, func(r *Request) { r.HighRisk, r.Session = true, "s1" }), Scope{},
+			"allow_once allow_session allow_15m allow_always deny"},
+		{"permission, at most once", with(permission, inSession), Once, "allow_once deny"},
+		{"permission, at most the session", with(permission, inSession), Session, "allow_once allow_session deny"},
+		{"permission, at most ten minutes", permission, For(10 * time.Minute), "allow_once deny"},
+		{"permission, at most an hour", permission, For(time.Hour), "allow_once allow_15m deny"},
+		{"permission, at most always", with(permission, inSession), Always, "allow_once allow_15m allow_always deny"},
+		{"permission of anybody", with(permission, func(r *Request) { r.Caller.Name, r.Session = Anonymous, "s1" }),
+			Scope{}, "allow_once deny"},
+
+		{"tool", tool, Scope{}, "allow_once allow_15m allow_always deny"},
+		{"tool in another's session", with(tool, inSession), Scope{},
+			"allow_once allow_session_tool allow_15m allow_always deny"},
+		{"tool in a session of ours", with(tool, oursInSession), Scope{},
+			"allow_once allow_session_tool allow_session allow_15m allow_always deny"},
+		{"tool of ours without a session", with(tool, func(r *Request) { r.Caller = ours }), Scope{},
+			"allow_once allow_15m allow_always deny"},
+		{"tool, high risk, in a session of ours",
+			with(tool, func(r *Request) { oursInSession(r); r.HighRisk = true }), Scope{},
+			"allow_once allow_session_tool allow_15m allow_always deny"},
+		{"tool, at most this tool", with(tool, oursInSession), SessionTool, "allow_once allow_session_tool deny"},
+		{"shell", with(tool, func(r *Request) { r.Tool = "run_command" }), Scope{}, "allow_once allow_15m deny"},
+		{"step with a shell", with(tool, func(r *Request) {
+			r.Tool, r.Calls = "", []Call{{N: 1, Tool: "write_file"}, {N: 2, Tool: "Bash"}}
+		}), Scope{}, "allow_once allow_15m deny"},
+		{"tool of anybody", with(tool, func(r *Request) { oursInSession(r); r.Caller.Name = Anonymous }), Scope{},
+			"allow_once deny"},
+
+		{"pause", pauseRequest(), Scope{}, "continue interrupt"},
+		{"confirm", confirmRequest(), Scope{}, "allow_once deny interrupt"},
+		{"confirm, high risk", with(confirmRequest(), func(r *Request) { r.HighRisk = true }), Scope{},
+			"allow_once deny interrupt"},
+		{"clarification", clarification(), Scope{}, "option_1 option_2 option_3"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := ids(Offer(c.r, everyScope, c.widest)); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+			if c.r.Kind != KindPermission && c.r.Kind != KindTool {
+				return
+			}
+			if got := ids(Offer(c.r, nil, c.widest)); got != "allow_once deny" {
+				t.Errorf("without configured scopes: %s", got)
+			}
+		})
+	}
+}
+
+// A button says what its scope covers.
+func TestLabels(t *testing.T) {
+	tool := pending(Request{Kind: KindTool, Tool: "write_file", Session: "s1"})
+	confirm, pause, question := confirmRequest(), pauseRequest(), clarification()
+	for _, c := range []struct {
+		name string
+		r    Request
+		want []Option
+	}{
+		{"permission", permissionRequest(), []Option{
+			{"allow_once", "Allow once"}, {"allow_session", "Allow for this session"},
+			{"allow_15m", "Allow for 15 minutes"}, {"allow_always", "Allow until revoked"}, {"deny", "Deny"},
+		}},
+		{"tool", tool, []Option{
+			{"allow_once", "Allow once"}, {"allow_session_tool", "Allow write_file for this session"},
+			{"allow_session", "Allow all gated tools for this session, except high risk"},
+			{"allow_15m", "Allow write_file for 15 minutes"},
+			{"allow_always", "Always allow this exact call"}, {"deny", "Deny"},
+		}},
+		{"step", stepRequest(), []Option{
+			{"allow_once", "Allow once"}, {"allow_session_tool", "Allow write_file and fetch_url for this session"},
+			{"allow_session", "Allow all gated tools for this session, except high risk"},
+			{"allow_15m", "Allow write_file and fetch_url for 15 minutes"},
+			{"allow_always", "Always allow this exact call"}, {"deny", "Deny"},
+		}},
+		{"pause", pause, []Option{{"continue", "Continue"}, {"interrupt", "Interrupt"}}},
+		{"confirm", confirm, []Option{{"allow_once", "Approve"}, {"deny", "Deny"}, {"interrupt", "Interrupt"}}},
+		{"clarification", question, []Option{{"option_1", "blog"}, {"option_2", "mail"}, {"option_3", "nowhere"}}},
+	} {
+		if !slices.Equal(c.r.Options, c.want) {
+			t.Errorf("%s: got %v, want %v", c.name, c.r.Options, c.want)
+		}
+	}
+}
+
+func TestAnswerScope(t *testing.T) {
+	for _, a := range []Answer{Deny, Continue, Interrupt, Choose(1), "", "allow_", "allow_forever", "allow_0s", "once"} {
+		if s, ok := a.Scope(); ok || s != (Scope{}) {
+			t.Errorf("%q allows %v", a, s)
+		}
+	}
+}
+
+func TestRunsCode(t *testing.T) {
+	for tool, want := range map[string]bool{
+		"run_command": true, "Bash": true, "bash": true, "sh": true, "mcp__host__exec": true, "run_shell_command": true,
+		"run_terminal_cmd": true, "python3": true, "code_interpreter": true, "execute_code": true, "PowerShell": true,
+		"node18": true, "my-zsh": true, "RunCommand": true, "run_tests": true, "js.eval": true, "perl": true,
+		"write_file": false, "publish_notes": false, "refresh_token": false, "fetch_url": false, "describe": false,
+		"retrieval": false, "list_subscriptions": false, "crunch": false, "": false,
+	} {
+		if got := runsCode(tool); got != want {
+			t.Errorf("%q runs code: %v, want %v", tool, got, want)
+		}
+	}
+}

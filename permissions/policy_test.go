@@ -1,0 +1,206 @@
+package permissions
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+var house = Policy{
+	Auto:          []string{"read_*", "list_files"},
+	Gated:         []string{"write_*", "read_secret", "run_command"},
+	Forbidden:     []string{"delete_*", "write_forbidden"},
+	HighRiskTools: []string{"run_*"},
+	HighRiskTags:  tags("@write:/etc", "@read:/secret", "@events"),
+}
+
+// held makes a grant of the caller that the requests of these tests come from.
+func held(id ID, change func(*Grant)) Grant {
+	g := Grant{ID: id, Caller: "agent:scribe", CreatedAt: noon}
+	change(&g)
+	return g
+}
+
+func TestEvaluate(t *testing.T) {
+	tool := func(name string, asked ...string) Request {
+		return Request{Kind: KindTool, Tool: name, Tags: tags(asked...), Caller: Caller{Name: "agent:scribe"}, Session: "s1"}
+	}
+	step := func(names ...string) Request {
+		r := tool("")
+		for i, n := range names {
+			r.Calls = append(r.Calls, Call{N: i + 1, Tool: n})
+		}
+		return r
+	}
+	ask := func(asked ...string) Request {
+		return Request{Kind: KindPermission, Tags: tags(asked...), Caller: Caller{Name: "agent:scribe"}, Session: "s1"}
+	}
+	network := held("net", func(g *Grant) { g.Tags = tags("@network") })
+	files := held("files", func(g *Grant) { g.Tags = tags("@write:/srv", "@read:/home") })
+	writes := held("writes", func(g *Grant) { g.Tool = "write_file" })
+	all := held("all", func(g *Grant) { g.Tool, g.Session = AllTools, "s1" })
+	runs := held("runs", func(g *Grant) { g.Tool = "run_command" })
+	for _, c := range []struct {
+		name   string
+		r      Request
+		grants []Grant
+		want   Verdict
+	}{
+		{"auto", tool("read_file"), nil, Verdict{}},
+		{"auto by name", tool("list_files"), nil, Verdict{}},
+		{"gated", tool("write_file"), nil, Verdict{Ask: true}},
+		{"gated beats auto", tool("read_secret"), nil, Verdict{Ask: true}},
+		{"forbidden beats gated", tool("write_forbidden"), nil, Verdict{Forbidden: "write_forbidden"}},
+		{"forbidden beats every grant", tool("delete_all"), []Grant{all}, Verdict{Forbidden: "delete_all"}},
+		{"forbidden, with a slash in its name", tool("delete_a/b"), nil, Verdict{Forbidden: "delete_a/b"}},
+		{"unknown is gated", tool("teleport"), nil, Verdict{Ask: true}},
+		{"no name is gated", tool(""), nil, Verdict{Ask: true}},
+		{"one forbidden call of a step", step("read_file", "delete_x"), nil, Verdict{Forbidden: "delete_x"}},
+		{"one gated call of a step", step("read_file", "write_file"), nil, Verdict{Ask: true}},
+		{"no gated call of a step", step("read_file", "list_files"), nil, Verdict{}},
+
+		{"gate opened", tool("write_file"), []Grant{network, writes}, Verdict{Grants: []ID{"writes"}}},
+		{"gate opened by all", tool("write_file"), []Grant{all}, Verdict{Grants: []ID{"all"}}},
+		{"all does not open high risk", tool("run_command"), []Grant{all}, Verdict{Ask: true}},
+		{"its own grant opens high risk", tool("run_command"), []Grant{all, runs}, Verdict{Grants: []ID{"runs"}}},
+		{"part of a step opened", step("write_file", "run_command"), []Grant{writes},
+			Verdict{Ask: true, Grants: []ID{"writes"}}},
+		{"all of a step opened", step("write_file", "run_command", "write_x"), []Grant{runs, all},
+			Verdict{Grants: []ID{"all", "runs"}}},
+		{"a held tag opens no gate", tool("write_file", "@network"), []Grant{network},
+			Verdict{Ask: true, Held: tags("@network"), Grants: []ID{"net"}}},
+		{"an opened gate grants no tag", tool("write_file", "@network"), []Grant{writes},
+			Verdict{Ask: true, Grants: []ID{"writes"}}},
+		{"tag and gate", tool("write_file", "@network"), []Grant{writes, network},
+			Verdict{Held: tags("@network"), Grants: []ID{"net", "writes"}}},
+		{"auto that needs a tag", tool("read_file", "@network"), nil, Verdict{Ask: true}},
+
+		{"tag held", ask("@network"), []Grant{network}, Verdict{Held: tags("@network"), Grants: []ID{"net"}}},
+		{"some tags held", ask("@events", "@read:/srv/a", "@write:/home"), []Grant{files, network},
+			Verdict{Ask: true, Held: tags("@read:/srv/a"), Grants: []ID{"files"}}},
+		{"tags held by two grants", ask("@write:/srv", "@network"), []Grant{network, files},
+			Verdict{Held: tags("@write:/srv", "@network"), Grants: []ID{"files", "net"}}},
+		{"no tag held", ask("@write:/home"), []Grant{files}, Verdict{Ask: true}},
+		{"grants of tools hold no tag", ask("@network"), []Grant{all, writes}, Verdict{Ask: true}},
+		{"nothing asked is no yes", ask(), []Grant{all, network}, Verdict{Ask: true}},
+
+		{"pause", confirmRequest(), []Grant{all, network}, Verdict{Ask: true}},
+		{"clarification", clarification(), []Grant{all, network}, Verdict{Ask: true}},
+		{"unknown kind", Request{Kind: "other"}, nil, Verdict{Ask: true}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := house.Evaluate(c.r, c.grants, noon)
+			if got.Ask != c.want.Ask || got.Forbidden != c.want.Forbidden ||
+				!slices.Equal(got.Held, c.want.Held) || !slices.Equal(got.Grants, c.want.Grants) {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+// A pattern that cannot be read never makes anything easier.
+func TestMalformedPatterns(t *testing.T) {
+	r := Request{Kind: KindTool, Tool: "x"}
+	auto := []string{"*"}
+	if v := (Policy{Auto: []string{"["}}).Evaluate(r, nil, noon); !v.Ask {
+		t.Error("an unreadable pattern let a tool run")
+	}
+	if v := (Policy{Auto: auto, Gated: []string{"[a"}}).Evaluate(r, nil, noon); !v.Ask {
+		t.Error("an unreadable gate stands open")
+	}
+	if v := (Policy{Auto: auto, Forbidden: []string{"a[]"}}).Evaluate(r, nil, noon); v.Forbidden != "x" {
+		t.Error("an unreadable ban was lifted")
+	}
+	if !(Policy{HighRiskTools: []string{`\`}}).HighRisk(r) {
+		t.Error("an unreadable risk is none")
+	}
+	if v := (Policy{Auto: auto}).Evaluate(Request{Kind: KindTool, Tool: "a/b"}, nil, noon); v.Ask {
+		t.Error("a star stops at a slash")
+	}
+}
+
+func TestHighRisk(t *testing.T) {
+	ask := func(asked ...string) Request { return Request{Kind: KindPermission, Tags: tags(asked...)} }
+	heldAlready := ask("@write:/etc", "@network")
+	heldAlready.Held = tags("@write:/etc")
+	for _, c := range []struct {
+		name string
+		r    Request
+		want bool
+	}{
+		{"tool", Request{Kind: KindTool, Tool: "run_command"}, true},
+		{"tool with a slash", Request{Kind: KindTool, Tool: "run_a/b"}, true},
+		{"call of a step", Request{Kind: KindTool, Calls: []Call{{Tool: "write_file"}, {Tool: "run_x"}}}, true},
+		{"harmless tool", Request{Kind: KindTool, Tool: "write_file"}, false},
+		{"harmless tool with a tag", Request{Kind: KindTool, Tool: "write_file", Tags: tags("@events")}, true},
+		{"the tag itself", ask("@write:/etc"), true},
+		{"below it", ask("@network", "@write:/etc/ssh"), true},
+		{"above it", ask("@write:/"), true},
+		{"what it covers", ask("@read:/etc/shadow"), true},
+		{"write where reading is", ask("@write:/secret/key"), true},
+		{"read above what may be written", ask("@read:/"), true},
+		{"word", ask("@events"), true},
+		{"beside it", ask("@write:/etc_old", "@network", "@workspace"), false},
+		{"held already", heldAlready, false},
+		{"confirm", confirmRequest(), false},
+	} {
+		if got := house.HighRisk(c.r); got != c.want {
+			t.Errorf("%s: high risk %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestGrantLive(t *testing.T) {
+	scribe := Caller{Name: "agent:scribe"}
+	for _, c := range []struct {
+		name    string
+		change  func(*Grant)
+		caller  Caller
+		session string
+		now     time.Time
+		want    bool
+	}{
+		{"for good", func(*Grant) {}, scribe, "", dusk, true},
+		{"for good, in a session", func(*Grant) {}, scribe, "s1", dusk, true},
+		{"from its first moment", func(*Grant) {}, scribe, "", noon, true},
+		{"not before it", func(*Grant) {}, scribe, "", noon.Add(-1), false},
+		{"its session", func(g *Grant) { g.Session = "s1" }, scribe, "s1", dusk, true},
+		{"another session", func(g *Grant) { g.Session = "s1" }, scribe, "s2", dusk, false},
+		{"no session", func(g *Grant) { g.Session = "s1" }, scribe, "", dusk, false},
+		{"another caller", func(*Grant) {}, Caller{Name: "uid:1000"}, "", dusk, false},
+		{"revoked", func(g *Grant) { g.RevokedAt = noon }, scribe, "", dusk, false},
+		{"until later", func(g *Grant) { g.Until = dusk }, scribe, "", dusk.Add(-1), true},
+		{"until now", func(g *Grant) { g.Until = dusk }, scribe, "", dusk, false},
+		{"over", func(g *Grant) { g.Until = dusk }, scribe, "", dusk.Add(1), false},
+		{"of nobody in particular", func(g *Grant) { g.Caller = Anonymous }, Caller{Name: Anonymous}, "", dusk, false},
+	} {
+		if got := held("g", c.change).Live(c.caller, c.session, c.now); got != c.want {
+			t.Errorf("%s: live %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestGrantOpens(t *testing.T) {
+	call := Call{Tool: "write_file", Input: []byte(`{"a":1}`)}
+	for _, c := range []struct {
+		name  string
+		grant Grant
+		call  Call
+		risky bool
+		want  bool
+	}{
+		{"its tool", Grant{Tool: "write_file"}, call, false, true},
+		{"its tool, high risk", Grant{Tool: "write_file"}, call, true, true},
+		{"another tool", Grant{Tool: "write"}, call, false, false},
+		{"all", Grant{Tool: AllTools}, call, false, true},
+		{"all, high risk", Grant{Tool: AllTools}, call, true, false},
+		{"its call", Grant{Tool: "write_file", Call: CallDigest(call)}, call, true, true},
+		{"another call", Grant{Tool: "write_file", Call: CallDigest(call)}, Call{Tool: "write_file"}, false, false},
+		{"tags open nothing", Grant{Tags: tags("@network")}, call, false, false},
+		{"nor what has no name", Grant{Tags: tags("@network")}, Call{}, false, false},
+	} {
+		if got := c.grant.Opens(c.call, c.risky); got != c.want {
+			t.Errorf("%s: opens %v, want %v", c.name, got, c.want)
+		}
+	}
+}

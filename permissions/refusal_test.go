@@ -1,0 +1,106 @@
+package permissions
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+)
+
+func TestRefusals(t *testing.T) {
+	for _, c := range []struct {
+		got  *Refusal
+		code Code
+		exit int
+		text string
+	}{
+		{Forbidden("delete_repository"), CodeForbidden, ExitOther, "Tool delete_repository is forbidden here."},
+		{OwnFiles(must(ParseTag("@write:/var/lib/daycared"))), CodeOwnFiles, ExitUsage,
+			"@write:/var/lib/daycared covers daycared's own files and cannot be granted."},
+		{KeyTaken(), CodeKeyTaken, ExitUsage, "This key belongs to another request."},
+		{OwnAsk(1000), CodeOwnAsk, ExitOther,
+			"You (uid 1000) asked this yourself; answer from another channel, or set api.allow_same_user."},
+		{Limit(30 * time.Second), CodeLimit, ExitOther, "Too many requests are waiting; try again in 30 seconds."},
+		{Limit(0), CodeLimit, ExitOther, "Too many requests are waiting; try again in 1 second."},
+		{Limit(90*time.Second + 1), CodeLimit, ExitOther, "Too many requests are waiting; try again in 91 seconds."},
+		{NotYours(), CodeNotYours, ExitOther, "This is not yours to decide."},
+		{Nobody(1000), CodeNotYours, ExitOther,
+			"Nobody here has the account with uid 1000; set people[].user, or use the daemon's own account."},
+		{OperatorOnly(), CodeNotYours, ExitOther, "Only the operator may read this: use the daemon's own account."},
+		{OtherShown(), CodeNotYours, ExitOther, "What you were shown is not what is asked now; look at it again."},
+		{Unknown("K7F3Q"), CodeUnknown, ExitUsage, `There is no request "K7F3Q" here.`},
+		{Broken("the disk is full; free some space"), CodeBroken, ExitOther,
+			"daycared cannot store anything just now, so nothing is granted: the disk is full; free some space."},
+		{Invalid(errors.New("a pause needs a message at 100%")), CodeInvalid, ExitUsage, "a pause needs a message at 100%"},
+	} {
+		if c.got.Code != c.code || c.got.Exit != c.exit || c.got.Error() != c.text {
+			t.Errorf("got %+v, want %s, %d, %q", c.got, c.code, c.exit, c.text)
+		}
+	}
+	if got := Limit(1500 * time.Millisecond).After; got != 2*time.Second {
+		t.Errorf("try again after %s, want whole seconds", got)
+	}
+}
+
+func TestRefusedSaysWhatStepRefused(t *testing.T) {
+	settled := after(t, permissionRequest(), vote("fay", Deny))
+	for _, c := range []struct {
+		err  error
+		code Code
+		exit int
+		text string
+	}{
+		{&SettledError{settled}, CodeSettled, ExitOther,
+			"Too late: already denied by fay at " + settled.DecidedAt.Local().Format("15:04:05") + ". Nothing was changed."},
+		{ErrLate, CodeSettled, ExitOther, "Too late: the time is over. Nothing was changed."},
+		{ErrCall, CodeSettled, ExitOther, "Too late: that call has been answered already. Nothing was changed."},
+		{ErrNotAsked, CodeNotYours, ExitOther, "This is not yours to decide."},
+		{ErrReally, CodeReally, ExitOther, "This is high risk and needs a second yes."},
+		{ErrNoOption, CodeNoAnswer, ExitUsage, "This request does not offer that answer."},
+		{ErrVoted, CodeNoAnswer, ExitOther, "You have allowed this already; an allowance can only become a denial."},
+		{ErrNoUse, CodeNoUse, ExitOther, "There is no unused approval here."},
+	} {
+		var got *Refusal
+		if err := Refused(fmt.Errorf("decide: %w", c.err)); !errors.As(err, &got) {
+			t.Errorf("%v is no refusal: %v", c.err, err)
+			continue
+		}
+		if got.Code != c.code || got.Exit != c.exit || got.Text != c.text {
+			t.Errorf("%v: got %+v, want %s, %d, %q", c.err, got, c.code, c.exit, c.text)
+		}
+	}
+	for _, err := range []error{io.EOF, ErrBroken, ErrNotDue, ErrEvent, nil} {
+		if got := Refused(err); got != err {
+			t.Errorf("%v became %v", err, got)
+		}
+	}
+}
+
+func TestSayLate(t *testing.T) {
+	at := noon.Local().Format("15:04:05")
+	for _, c := range []struct {
+		r    Request
+		want string
+	}{
+		{Request{State: Approved, DecidedBy: "fay"}, "Too late: already approved by fay at " + at + ". Nothing was changed."},
+		{Request{State: Denied, DecidedBy: "sam"}, "Too late: already denied by sam at " + at + ". Nothing was changed."},
+		{Request{State: Answered, DecidedBy: "sam"}, "Too late: already answered by sam at " + at + ". Nothing was changed."},
+		{Request{State: Answered}, "Too late: settled at " + at + " without anybody's answer. Nothing was changed."},
+		{Request{State: Expired}, "Too late: expired at " + at + ". Nothing was changed."},
+		{Request{State: Cancelled, DecidedBy: "uid:1000"}, "Too late: cancelled at " + at + ". Nothing was changed."},
+		{Request{State: Undeliverable}, "Too late: undeliverable at " + at + ". Nothing was changed."},
+	} {
+		c.r.DecidedAt = noon
+		if got := SayLate(c.r); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+func TestSettledError(t *testing.T) {
+	err := fmt.Errorf("decide: %w", &SettledError{Request{State: Expired}})
+	if !errors.Is(err, ErrSettled) || errors.Is(err, ErrLate) || err.Error() != "decide: already expired by nobody" {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,135 @@
+package permissions
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func anyScope() *rapid.Generator[Scope] {
+	return rapid.Custom(func(t *rapid.T) Scope {
+		named := []Scope{Once, SessionTool, Session, Always}
+		if i := rapid.IntRange(0, len(named)).Draw(t, "name"); i < len(named) {
+			return named[i]
+		}
+		return For(time.Duration(rapid.IntRange(1, int(MaxSpan/time.Second)).Draw(t, "seconds")) * time.Second)
+	})
+}
+
+func TestScopeRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := anyScope().Draw(t, "scope")
+		if again, err := ParseScope(s.String()); err != nil || again != s {
+			t.Fatalf("%v came back as %v, %v", s, again, err)
+		}
+		if got, ok := Allow(s).Scope(); !ok || got != s {
+			t.Fatalf("%s allows %v, %v", Allow(s), got, ok)
+		}
+	})
+}
+
+func TestParseScope(t *testing.T) {
+	for _, c := range []struct {
+		text, says string
+		want       Scope
+		format     string
+	}{
+		{text: "once", want: Once, format: "once"},
+		{text: "session_tool", want: SessionTool, format: "session_tool"},
+		{text: "session", want: Session, format: "session"},
+		{text: "always", want: Always, format: "always"},
+		{text: "15m", want: For(15 * time.Minute), format: "15m"},
+		{text: "900s", want: For(15 * time.Minute), format: "15m"},
+		{text: "90s", want: For(90 * time.Second), format: "90s"},
+		{text: "1h30m", want: For(90 * time.Minute), format: "90m"},
+		{text: "1s", want: For(time.Second), format: "1s"},
+		{text: "720h", want: For(MaxSpan), format: "720h"},
+		{text: "", says: "unknown scope"},
+		{text: "Once", says: "unknown scope"},
+		{text: " once", says: "unknown scope"},
+		{text: "forever", says: "use once, session_tool, session, always or a duration such as 15m"},
+		{text: "for", says: "unknown scope"},
+		{text: "15", says: "unknown scope"},
+		{text: "0s", says: "from 1s to 720h"},
+		{text: "-15m", says: "from 1s to 720h"},
+		{text: "500ms", says: "from 1s to 720h"},
+		{text: "1500ms", says: "whole seconds"},
+		{text: "720h1s", says: "from 1s to 720h"},
+	} {
+		got, err := ParseScope(c.text)
+		switch {
+		case c.says == "" && (err != nil || got != c.want || got.String() != c.format):
+			t.Errorf("%q: %v, %v; want %s", c.text, got, err, c.format)
+		case c.says != "" && (err == nil || got != Scope{} || !strings.Contains(err.Error(), c.says)):
+			t.Errorf("%q: %v, %v; want the error to say %q", c.text, got, err, c.says)
+		}
+	}
+}
+
+func TestSpan(t *testing.T) {
+	if For(time.Hour).Span() != time.Hour || Always.Span() != 0 || Once.Span() != 0 || (Scope{}).String() != "" {
+		t.Error("only a duration has a span, and the zero scope has no name")
+	}
+}
+
+func TestNarrowestTable(t *testing.T) {
+	short, long := For(time.Minute), For(time.Hour)
+	order := []Scope{Once, SessionTool, Session, short, long, Always, {}}
+	want := [][]Scope{
+		{Once, Once, Once, Once, Once, Once, Once},
+		{Once, SessionTool, SessionTool, Once, Once, Once, SessionTool},
+		{Once, SessionTool, Session, Once, Once, Once, Session},
+		{Once, Once, Once, short, short, short, short},
+		{Once, Once, Once, short, long, long, long},
+		{Once, Once, Once, short, long, Always, Always},
+		{Once, SessionTool, Session, short, long, Always, {}},
+	}
+	for i, a := range order {
+		for j, b := range order {
+			if got := Narrowest(a, b); got != want[i][j] {
+				t.Errorf("narrowest of %q and %q is %q, want %q", a, b, got, want[i][j])
+			}
+		}
+	}
+}
+
+func TestNarrowestLaws(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b, c := anyScope().Draw(t, "a"), anyScope().Draw(t, "b"), anyScope().Draw(t, "c")
+		if Narrowest(a, b) != Narrowest(b, a) {
+			t.Errorf("not commutative: %v %v", a, b)
+		}
+		if Narrowest(a, a) != a {
+			t.Errorf("not idempotent: %v", a)
+		}
+		if Narrowest(a, Narrowest(b, c)) != Narrowest(Narrowest(a, b), c) {
+			t.Errorf("not associative: %v %v %v", a, b, c)
+		}
+		if n := Narrowest(a, b); Narrowest(n, a) != n {
+			t.Errorf("%v is wider than %v", n, a)
+		}
+	})
+}
+
+func TestSayDuration(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		15 * time.Minute:                      "15 minutes",
+		time.Minute:                           "1 minute",
+		90 * time.Second:                      "90 seconds",
+		time.Second:                           "1 second",
+		59 * time.Second:                      "59 seconds",
+		2 * time.Second:                       "2 seconds",
+		time.Hour:                             "60 minutes",
+		time.Millisecond:                      "1 second",
+		time.Minute + 100*time.Millisecond:    "61 seconds",
+		0:                                     "0 seconds",
+		24 * time.Hour:                        "1440 minutes",
+		61*time.Minute + 500*time.Millisecond: "3661 seconds",
+	} {
+		if got := SayDuration(d); got != want {
+			t.Errorf("%s is %q, want %q", d, got, want)
+		}
+	}
+}

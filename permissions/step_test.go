@@ -1,0 +1,208 @@
+package permissions
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+)
+
+// The kinds of request, in the order of the columns below.
+var kinds = []struct {
+	name string
+	make func() Request
+}{
+	{"permission", permissionRequest}, {"tool", toolRequest}, {"step", stepRequest},
+	{"pause", pauseRequest}, {"confirm", confirmRequest}, {"clarification", clarification},
+}
+
+var (
+	soon  = noon.Add(time.Minute)
+	every = func(want any) [6]any { return [6]any{want, want, want, want, want, want} }
+)
+
+// onPending says what every event does to a pending request of every kind: a state, or an error.
+var onPending = []struct {
+	name string
+	e    Event
+	want [6]any // permission, tool, step, pause, confirm, clarification
+}{
+	{"allow", vote("fay", Allow(Once)), [6]any{Approved, Approved, Approved, ErrNoOption, Approved, ErrNoOption}},
+	{"deny", vote("sam", Deny), [6]any{Denied, Denied, Denied, ErrNoOption, Denied, ErrNoOption}},
+	{"choose", vote("fay", Choose(2)),
+		[6]any{ErrNoOption, ErrNoOption, ErrNoOption, ErrNoOption, ErrNoOption, Answered}},
+	{"choose what is not there", vote("fay", Choose(4)), every(ErrNoOption)},
+	{"continue", vote("fay", Continue),
+		[6]any{ErrNoOption, ErrNoOption, ErrNoOption, Answered, ErrNoOption, ErrNoOption}},
+	{"interrupt", vote("fay", Interrupt),
+		[6]any{ErrNoOption, ErrNoOption, ErrNoOption, Answered, Answered, ErrNoOption}},
+	{"no answer", vote("fay", ""), every(ErrNoOption)},
+	{"allow what is not offered", vote("fay", Allow(For(time.Hour))), every(ErrNoOption)},
+	{"allow by a stranger", vote("eve", Allow(Once)), every(ErrNotAsked)},
+	{"deny by nobody", vote("", Deny), every(ErrNotAsked)},
+	{"allow one call", voteOn(2, "fay", Allow(Once)),
+		[6]any{ErrNoOption, ErrNoOption, Pending, ErrNoOption, ErrNoOption, ErrNoOption}},
+	{"deny a call that is not there", voteOn(4, "fay", Deny), every(ErrNoOption)},
+	{"choose for a call", voteOn(1, "fay", Choose(1)), every(ErrNoOption)},
+	{"default", Default{By: "fay", Via: "terminal", At: soon},
+		[6]any{ErrNoOption, ErrNoOption, ErrNoOption, ErrNoOption, ErrNoOption, Answered}},
+	{"default by a stranger", Default{By: "eve", At: soon},
+		[6]any{ErrNoOption, ErrNoOption, ErrNoOption, ErrNoOption, ErrNoOption, ErrNotAsked}},
+	{"withdraw", Withdraw{By: "uid:1000", Via: "cli", At: soon}, every(Cancelled)},
+	{"expire early", Expire{At: dusk.Add(-1)}, every(ErrNotDue)},
+	{"expire", Expire{At: dusk}, [6]any{Expired, Expired, Expired, Expired, Expired, Answered}},
+	{"give up", GiveUp{Reason: "nobody is here", At: soon}, every(Undeliverable)},
+	{"reroute", Reroute{Asked: []string{"kim"}, At: soon}, every(Pending)},
+
+	{"allow late", Cast{Vote: Vote{By: "fay", Answer: Allow(Once), At: dusk}}, every(ErrLate)},
+	{"deny late", Cast{Vote: Vote{By: "fay", Answer: Deny, At: dusk.Add(time.Hour)}}, every(ErrLate)},
+	{"default late", Default{By: "fay", At: dusk}, every(ErrLate)},
+	{"withdraw late", Withdraw{At: dusk}, every(ErrLate)},
+	{"give up late", GiveUp{At: dusk}, every(ErrLate)},
+	{"reroute late", Reroute{Asked: []string{"kim"}, At: dusk}, every(ErrLate)},
+}
+
+// always says what the events do that are not about deciding: to a pending request, to an approved one, to any other.
+var always = []struct {
+	name                     string
+	e                        Event
+	pending, approved, other any // nil: the state stays
+}{
+	{"use", Use{Call: "c", At: soon}, ErrNoUse, Approved, ErrNoUse},
+	{"collect", Collect{At: soon}, Pending, Approved, nil},
+	{"void", Void{By: "fay", Via: "cli", At: soon}, ErrNoUse, Approved, ErrNoUse},
+	{"lapse", Lapse{At: soon}, ErrNotDue, Approved, ErrNotDue},
+	{"leave", Leave{At: soon}, Pending, Approved, nil},
+	{"return", Return{At: soon}, Pending, Approved, nil},
+	{"nothing", nil, ErrEvent, ErrEvent, ErrEvent},
+	{"a pointer to nothing", (*Cast)(nil), ErrEvent, ErrEvent, ErrEvent},
+	{"a pointer", &Withdraw{At: soon}, ErrEvent, ErrEvent, ErrEvent},
+	{"an event without a time", Withdraw{By: "fay"}, ErrEvent, ErrEvent, ErrEvent},
+	{"a use without a time", Use{}, ErrEvent, ErrEvent, ErrEvent},
+	{"a vote without a time", Cast{Vote: Vote{By: "fay", Answer: Allow(Session)}}, ErrEvent, ErrEvent, ErrEvent},
+}
+
+var settledStates = []State{Approved, Denied, Answered, Expired, Cancelled, Undeliverable, "", "other"}
+
+func TestStepOnEveryStateEventAndKind(t *testing.T) {
+	for i, kind := range kinds {
+		for _, row := range onPending {
+			t.Run("pending/"+kind.name+"/"+row.name, func(t *testing.T) { checkStep(t, kind.make(), row.e, row.want[i]) })
+			for _, s := range settledStates {
+				t.Run(string(s)+"/"+kind.name+"/"+row.name, func(t *testing.T) {
+					r := kind.make()
+					r.State, r.DecidedBy, r.DecidedAt = s, "fay", soon
+					checkStep(t, r, row.e, ErrSettled)
+				})
+			}
+		}
+		for _, row := range always {
+			t.Run("pending/"+kind.name+"/"+row.name, func(t *testing.T) { checkStep(t, kind.make(), row.e, row.pending) })
+			for _, s := range settledStates {
+				t.Run(string(s)+"/"+kind.name+"/"+row.name, func(t *testing.T) {
+					r := kind.make()
+					r.State, r.DecidedBy, r.DecidedAt, r.Scope = s, "fay", soon, Once
+					want := row.other
+					if s == Approved {
+						want = row.approved
+					}
+					checkStep(t, r, row.e, want)
+				})
+			}
+		}
+	}
+}
+
+// checkStep checks one cell of the table, and what holds for all of them.
+func checkStep(t *testing.T, r Request, e Event, want any) {
+	t.Helper()
+	before := deepCopy(r)
+	c, err := Step(r, e)
+	again, _ := Step(r, e)
+	switch {
+	case !reflect.DeepEqual(r, before) || !reflect.DeepEqual(c.Before, before):
+		t.Fatal("the request was changed in place")
+	case !reflect.DeepEqual(c, again):
+		t.Fatalf("the same event did two things: %+v and %+v", c, again)
+	case c.After.Revision < r.Revision || c.After.Revision > r.Revision+1:
+		t.Fatalf("revision %d became %d", r.Revision, c.After.Revision)
+	}
+	if wanted, ok := want.(error); ok {
+		if !errors.Is(err, wanted) {
+			t.Fatalf("got %v, %s; want %v", err, c.After.State, wanted)
+		}
+		if !c.Empty() || !reflect.DeepEqual(c.After, before) || c.Grants != nil {
+			t.Fatalf("refused, and yet it changed something: %+v", c)
+		}
+		return
+	}
+	state := r.State
+	if want != nil {
+		state = want.(State)
+	}
+	if err != nil || c.After.State != state {
+		t.Fatalf("got %s, %v; want %s", c.After.State, err, state)
+	}
+	if c.Settled() != (r.State == Pending && state != Pending) {
+		t.Errorf("settled: %v", c.Settled())
+	}
+	if c.Settled() && (c.After.DecidedAt != e.at() || len(c.Records) == 0 || c.Records[0].Type != RequestSettled) {
+		t.Errorf("settled at %s with %+v", c.After.DecidedAt, c.Records)
+	}
+	for _, rec := range c.Records {
+		if rec.Request != r.ID || rec.At != e.at() || rec.Detail["digest"] != r.Digest.String() {
+			t.Errorf("the record does not say what it is about: %+v", rec)
+		}
+	}
+}
+
+func deepCopy(r Request) Request {
+	r.Tags, r.Calls, r.Choices = slices.Clone(r.Tags), slices.Clone(r.Calls), slices.Clone(r.Choices)
+	r.Options, r.Asked, r.Votes = slices.Clone(r.Options), slices.Clone(r.Asked), slices.Clone(r.Votes)
+	return r
+}
+
+// What an ending leaves in the row.
+func TestEndings(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		r    Request
+		e    Event
+		want Request // only the fields that tell
+	}{
+		{"allowed", permissionRequest(), vote("fay", Allow(Session)),
+			Request{State: Approved, Answer: Allow(Session), Scope: Session, DecidedBy: "fay", DecidedVia: "terminal"}},
+		{"denied", permissionRequest(), comment(vote("sam", Deny), "keep old/"),
+			Request{State: Denied, Answer: Deny, Comment: "keep old/", DecidedBy: "sam", DecidedVia: "terminal"}},
+		{"chosen", clarification(), comment(vote("fay", Choose(3)), "or nothing"),
+			Request{State: Answered, Answer: Choose(3), Comment: "or nothing", DecidedBy: "fay", DecidedVia: "terminal"}},
+		{"silence on a question", clarification(), Expire{At: dusk},
+			Request{State: Answered, Answer: Choose(1), TimedOut: true, DecidedVia: ViaTimeout}},
+		{"three wrong tries", clarification(), Default{By: "fay", Via: "terminal", At: soon},
+			Request{State: Answered, Answer: Choose(1), Defaulted: true, DecidedVia: "terminal"}},
+		{"silence on a permission", permissionRequest(), Expire{At: dusk.Add(time.Hour)},
+			Request{State: Expired, DecidedVia: ViaTimeout}},
+		{"silence on a confirm", confirmRequest(), Expire{At: dusk}, Request{State: Expired, DecidedVia: ViaTimeout}},
+		{"withdrawn", toolRequest(), Withdraw{By: "fay", Via: "cli", At: soon},
+			Request{State: Cancelled, DecidedBy: "fay", DecidedVia: "cli"}},
+		{"undeliverable", toolRequest(), GiveUp{Reason: "fay has blocked the bot", At: soon},
+			Request{State: Undeliverable, Failure: "fay has blocked the bot"}},
+	} {
+		got := after(t, c.r, c.e)
+		c.want.DecidedAt = c.e.at()
+		told := Request{
+			State: got.State, Answer: got.Answer, Scope: got.Scope, Comment: got.Comment, Failure: got.Failure,
+			DecidedBy: got.DecidedBy, DecidedVia: got.DecidedVia, DecidedAt: got.DecidedAt,
+			TimedOut: got.TimedOut, Defaulted: got.Defaulted,
+		}
+		if !reflect.DeepEqual(told, c.want) {
+			t.Errorf("%s: got %+v, want %+v", c.name, told, c.want)
+		}
+	}
+}
+
+func comment(c Cast, text string) Cast {
+	c.Vote.Comment = text
+	return c
+}

@@ -1,0 +1,120 @@
+package permissions
+
+import (
+	"strings"
+	"testing"
+)
+
+// words is a text of n characters, each of two bytes.
+func words(n int) string { return strings.Repeat("é", n) }
+
+func TestValidateTakes(t *testing.T) {
+	for name, r := range map[string]Request{
+		"permission":    permissionRequest(),
+		"tool":          toolRequest(),
+		"step":          stepRequest(),
+		"pause":         pauseRequest(),
+		"confirm":       confirmRequest(),
+		"clarification": clarification(),
+		"longest texts": {
+			Kind: KindPermission, Tags: tags("@network"), Agent: words(MaxName), Session: words(MaxName),
+			Host: words(MaxName), Key: words(MaxName), Cwd: words(MaxTagPath), Message: words(MaxMessage),
+			Reason: words(MaxReason), Details: strings.Repeat("x", MaxDetails), EnvNames: []string{words(MaxName)},
+		},
+		"tool with tags, null input for none": {
+			Kind: KindTool, Tool: "mcp__site__publish v2", Tags: tags("@network"), Input: []byte("null"), AffectedPath: "/a",
+		},
+		"permission with null input": {Kind: KindPermission, Tags: tags("@network"), Reason: "r", Input: []byte("null")},
+		"longest options": {
+			Kind: KindClarification, Message: "?", Choices: []string{words(MaxOption), words(MaxOption - 1)},
+		},
+	} {
+		if err := r.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Every refusal says what would be right.
+func TestValidateRefuses(t *testing.T) {
+	many := func(n int, c Call) (calls []Call) {
+		for i := range n {
+			c.N = i + 1
+			calls = append(calls, c)
+		}
+		return calls
+	}
+	for _, c := range []struct {
+		name   string
+		base   Request
+		change func(*Request)
+		says   string
+	}{
+		{"agent", permissionRequest(), func(r *Request) { r.Agent = words(201) }, "agent must be UTF-8 text of at most 200"},
+		{"session", permissionRequest(), func(r *Request) { r.Session = words(201) }, "session must be UTF-8 text"},
+		{"host", permissionRequest(), func(r *Request) { r.Host = "\xff" }, "host must be UTF-8 text"},
+		{"key", permissionRequest(), func(r *Request) { r.Key = words(201) }, "key must be UTF-8 text of at most 200"},
+		{"cwd", permissionRequest(), func(r *Request) { r.Cwd = words(4097) }, "cwd must be UTF-8 text of at most 4096"},
+		{"message", permissionRequest(), func(r *Request) { r.Message = words(4001) }, "message must be UTF-8 text of at most 4000"},
+		{"reason", permissionRequest(), func(r *Request) { r.Reason = words(2001) }, "at most 2000 characters, and has 2001"},
+		{"environment", toolRequest(), func(r *Request) { r.EnvNames = []string{"A", "\xff"} }, "environment name must be"},
+		{"environment hash", toolRequest(), func(r *Request) { r.EnvHash = words(201) }, "environment hash must be"},
+		{"affected path", toolRequest(), func(r *Request) { r.AffectedPath = "\xff" }, "affected_path must be UTF-8"},
+		{"affected path of a call", stepRequest(), func(r *Request) { r.Calls[1].AffectedPath = words(4097) },
+			"affected_path must be UTF-8"},
+		{"details", permissionRequest(), func(r *Request) { r.Details = strings.Repeat("x", MaxDetails+1) },
+			"details must be UTF-8 text of at most 1048576 bytes, and have 1048577"},
+		{"details in bad UTF-8", permissionRequest(), func(r *Request) { r.Details = "\xff" }, "details must be UTF-8 text"},
+		{"51 tags", permissionRequest(), func(r *Request) { r.Tags = make([]Tag, MaxTags+1) }, "at most 50 permissions"},
+		{"empty tag", permissionRequest(), func(r *Request) { r.Tags = []Tag{Network, {}} }, "such as @network"},
+
+		{"no kind", Request{}, func(*Request) {}, "use permission, tool, pause or clarification"},
+		{"unknown kind", Request{}, func(r *Request) { r.Kind = "Tool" }, `unknown kind "Tool"`},
+		{"permission with a tool", permissionRequest(), func(r *Request) { r.Tool = "x" }, "only tool can"},
+		{"permission with an input", permissionRequest(), func(r *Request) { r.Input = []byte("{}") }, "only tool can"},
+		{"permission with a path", permissionRequest(), func(r *Request) { r.AffectedPath = "/" }, "only tool can"},
+		{"permission with calls", permissionRequest(), func(r *Request) { r.Calls = many(1, Call{Tool: "x"}) },
+			"a permission request cannot have calls; only tool can"},
+		{"permission with a mode", permissionRequest(), func(r *Request) { r.Mode = ModeContinue }, "only pause can"},
+		{"permission with options", permissionRequest(), func(r *Request) { r.Choices = []string{"a", "b"} },
+			"only clarification can"},
+		{"tool with a mode", toolRequest(), func(r *Request) { r.Mode = ModeConfirm }, "only pause can"},
+		{"pause with permissions", confirmRequest(), func(r *Request) { r.Tags = tags("@network") },
+			"a pause request cannot have permissions; only permission and tool can"},
+		{"clarification with permissions", clarification(), func(r *Request) { r.Tags = tags("@network") },
+			"only permission and tool can"},
+
+		{"no permission", permissionRequest(), func(r *Request) { r.Tags = nil }, "at least one permission, such as @network"},
+		{"no reason", permissionRequest(), func(r *Request) { r.Reason = " \n" }, "a reason of 1 to 2000 characters"},
+		{"no tool", toolRequest(), func(r *Request) { r.Tool = "" }, "names one tool with its input, or the calls"},
+		{"tool and calls", toolRequest(), func(r *Request) { r.Calls = many(1, Call{Tool: "x"}) }, "one tool with its input, or"},
+		{"calls and an input", stepRequest(), func(r *Request) { r.Input = []byte("{}") }, "one tool with its input, or"},
+		{"calls and a path", stepRequest(), func(r *Request) { r.AffectedPath = "/a" }, "one tool with its input, or"},
+		{"51 calls", stepRequest(), func(r *Request) { r.Calls = many(51, Call{Tool: "x"}) }, "at most 50 calls, not 51"},
+		{"call without a tool", stepRequest(), func(r *Request) { r.Calls[2].Tool = "" }, "call 3 needs a printable tool name"},
+		{"call with another number", stepRequest(), func(r *Request) { r.Calls[1].N = 3 }, "call 2 needs the number 2, not 3"},
+		{"tool of 201 bytes", toolRequest(), func(r *Request) { r.Tool = strings.Repeat("x", 201) }, "1 to 200 bytes"},
+		{"tool in bad UTF-8", toolRequest(), func(r *Request) { r.Tool = "a\xff" }, "printable tool name"},
+		{"tool with a newline", toolRequest(), func(r *Request) { r.Tool = "a\n✅ Allowed" }, "printable tool name"},
+		{"tool that turns around", toolRequest(), func(r *Request) { r.Tool = "a\u202eb" }, "printable tool name"},
+		{"tool named as all tools", toolRequest(), func(r *Request) { r.Tool = AllTools }, "other than *"},
+
+		{"pause without a mode", pauseRequest(), func(r *Request) { r.Mode = "" }, "mode continue or confirm"},
+		{"pause of another mode", pauseRequest(), func(r *Request) { r.Mode = "stop" }, `not "stop"`},
+		{"pause without a message", confirmRequest(), func(r *Request) { r.Message = " " }, "a message of 1 to 4000"},
+		{"clarification without a message", clarification(), func(r *Request) { r.Message = "" }, "a message of 1 to 4000"},
+		{"one option", clarification(), func(r *Request) { r.Choices = r.Choices[:1] }, "2 to 20 options, not 1"},
+		{"21 options", clarification(), func(r *Request) { r.Choices = make([]string, 21) }, "2 to 20 options, not 21"},
+		{"equal options", clarification(), func(r *Request) { r.Choices = []string{"a", "b", "a"} }, "option 3 must be different"},
+		{"empty option", clarification(), func(r *Request) { r.Choices = []string{"a", " "} }, "option 2 must be different"},
+		{"long option", clarification(), func(r *Request) { r.Choices[0] = words(201) }, "1 to 200 characters"},
+		{"option in bad UTF-8", clarification(), func(r *Request) { r.Choices[0] = "\xff" }, "option 1 must be"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.change(&c.base)
+			if err := c.base.Validate(); err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, want it to say %q", err, c.says)
+			}
+		})
+	}
+}
