@@ -51,14 +51,14 @@ func (c *courier) kick(id permissions.ID) {
 // run works until ctx ends.
 func (c *courier) run(ctx context.Context) error {
 	for {
-		id, wait, any := c.next()
-		if any && wait <= 0 {
+		id, wait, found := c.next()
+		if found && wait <= 0 {
 			c.finish(ctx, id, c.deliver(ctx, id))
 			continue
 		}
 		var alarm <-chan time.Time
 		timer := (*time.Timer)(nil)
-		if any {
+		if found {
 			timer = time.NewTimer(wait)
 			alarm = timer.C
 		}
@@ -77,20 +77,20 @@ func (c *courier) run(ctx context.Context) error {
 }
 
 // next takes the request whose turn it is, oldest id first, or says how long until there is one.
-func (c *courier) next() (id permissions.ID, wait time.Duration, any bool) {
+func (c *courier) next() (id permissions.ID, wait time.Duration, found bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.engine.now()
 	for candidate, at := range c.due {
 		left := max(at.Sub(now), 0)
-		if !any || left < wait || (left == wait && candidate < id) {
-			id, wait, any = candidate, left, true
+		if !found || left < wait || (left == wait && candidate < id) {
+			id, wait, found = candidate, left, true
 		}
 	}
-	if any && wait == 0 {
+	if found && wait == 0 {
 		delete(c.due, id)
 	}
-	return id, wait, any
+	return id, wait, found
 }
 
 // finish forgets the request, or plans the next try.

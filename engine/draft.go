@@ -91,8 +91,8 @@ func (s *Settings) coversOwn(tags []permissions.Tag) (permissions.Tag, bool) {
 	for _, t := range tags {
 		names := []permissions.Tag{t}
 		if resolved, err := filepath.EvalSymlinks(t.Path()); err == nil && t.Path() != "" {
-			if real, err := permissions.ParseTag("@read:" + resolved); err == nil {
-				names = append(names, real)
+			if target, err := permissions.ParseTag("@read:" + resolved); err == nil {
+				names = append(names, target)
 			}
 		}
 		for _, own := range s.Own {

@@ -121,8 +121,7 @@ func TestALongPollReturnsWithTheAnswer(t *testing.T) {
 		s, err := c.Get(context.Background(), w.ID, wire.MaxWait)
 		answer <- read{s, err}
 	}()
-	eventually(t, "somebody waits", func() bool { return desk.Registry.Waiting(w.ID) == 1 })
-	decide(t, desk, w.ID, "allow_session") // not offered without a session, but the state machine is not under test
+	wiretest.Eventually(t, "somebody waits", func() bool { return desk.Registry.Waiting(w.ID) == 1 })
 	decide(t, desk, w.ID, permissions.Allow(permissions.Once))
 	if got := <-answer; got.err != nil || got.s.Request.DecidedBy != "fay" {
 		t.Errorf("read %+v, %v", got.s.Request, got.err)
@@ -234,15 +233,5 @@ func TestListenOrRunSaysWhatIsWrongWithTheSocket(t *testing.T) {
 	second := api.New(api.Options{Desk: wiretest.NewDesk(), Socket: socket, Log: wiretest.Quiet})
 	if err := second.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "another daemon serves here") {
 		t.Errorf("a second daemon: %v", err)
-	}
-}
-
-// eventually waits for something that another goroutine is about to do.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !holds(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
 	}
 }

@@ -90,13 +90,13 @@ func TestLeavingIsNotCancelling(t *testing.T) {
 	c := newClient(t, socket)
 	told, done := background(ctx, c, wiretest.Question("x"))
 	w := <-told
-	eventually(t, "somebody waits", func() bool { return desk.Registry.Waiting(w.ID) == 1 })
+	wiretest.Eventually(t, "somebody waits", func() bool { return desk.Registry.Waiting(w.ID) == 1 })
 	cancel()
 	got := <-done
 	if !errors.Is(got.err, context.Canceled) || got.r.ID != w.ID || got.r.State != permissions.Pending {
 		t.Errorf("left with %v, %v", got.r.State, got.err)
 	}
-	eventually(t, "nobody waits", func() bool { return desk.Registry.Waiting(w.ID) == 0 })
+	wiretest.Eventually(t, "nobody waits", func() bool { return desk.Registry.Waiting(w.ID) == 0 })
 	if s, err := c.Get(t.Context(), w.ID, 0); err != nil || s.Request.State != permissions.Pending {
 		t.Errorf("the request is %v, %v", s.Request.State, err)
 	}
@@ -107,7 +107,7 @@ func TestARestartIsSurvived(t *testing.T) {
 	stop := serve(t, socket, desk)
 	told, done := background(t.Context(), newClient(t, socket), wiretest.Question("x"))
 	w := <-told
-	eventually(t, "somebody waits", func() bool { return desk.Registry.Waiting(w.ID) == 1 })
+	wiretest.Eventually(t, "somebody waits", func() bool { return desk.Registry.Waiting(w.ID) == 1 })
 	if took := stop(); took > time.Second {
 		t.Errorf("stopping in the middle of a long poll took %s", took)
 	}
@@ -184,7 +184,7 @@ func TestALostFirstAnswerIsAskedForAgain(t *testing.T) {
 			return
 		}
 		go func() {
-			eventually(t, "opened", func() bool { return len(desk.PendingIDs()) == 1 })
+			wiretest.Eventually(t, "opened", func() bool { return len(desk.PendingIDs()) == 1 })
 			decide(t, desk, desk.PendingIDs()[0], permissions.Allow(permissions.Once))
 		}()
 	}
@@ -208,7 +208,7 @@ func TestACallThatIsAskedAnewIsFollowed(t *testing.T) {
 	if joined := <-second; joined.ID != w.ID {
 		t.Fatalf("the second did not join: %s, %s", joined.ID, w.ID)
 	}
-	eventually(t, "both wait", func() bool { return desk.Registry.Waiting(w.ID) == 2 })
+	wiretest.Eventually(t, "both wait", func() bool { return desk.Registry.Waiting(w.ID) == 2 })
 	decide(t, desk, w.ID, permissions.Allow(permissions.Once))
 	if got := <-firstDone; got.err != nil || got.r.ID != w.ID {
 		t.Errorf("the first: %v, %v", got.r.ID, got.err)

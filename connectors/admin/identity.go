@@ -1,12 +1,17 @@
 package admin
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"os"
 	"strings"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
 )
 
 // What a caller says about itself besides its account.
@@ -31,6 +36,22 @@ type gate struct {
 
 func newGate(key Key) gate {
 	return gate{key: sha256.Sum256([]byte(key)), hasKey: key != "", own: os.Geteuid()}
+}
+
+type identityKey struct{}
+
+// admit proves who makes a call, for every route behind it.
+func (g gate) admit(ctx huma.Context, next func(huma.Context)) {
+	id := g.identity(wire.PeerUID(ctx.Context()), ctx.Header(headerKey), ctx.Header(headerVia))
+	next(huma.WithValue(ctx, identityKey{}, id))
+}
+
+// who is who makes the call that ctx is of; nobody, where nothing has been proven.
+func who(ctx context.Context) connectors.Identity {
+	if id, ok := ctx.Value(identityKey{}).(connectors.Identity); ok {
+		return id
+	}
+	return connectors.Identity{Via: viaCLI, UID: permissions.NoUID}
 }
 
 // identity is who calls, given the account at the other end and what the call presents. Only the daemon's own account

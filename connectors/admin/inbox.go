@@ -63,8 +63,8 @@ func (i *inboxes) enter(name string) (leave func()) {
 	}
 }
 
-func (r *routes) inbox(ctx context.Context, in *credentials) (*huma.StreamResponse, error) {
-	id := r.who(ctx, *in)
+func (r *routes) inbox(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {
+	id := who(ctx)
 	name, err := r.desk.Who(id)
 	if err != nil {
 		return nil, r.door.Refuse(err)

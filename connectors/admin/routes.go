@@ -7,12 +7,11 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
-// routes are what deciders may call. Every handler first proves who calls.
+// routes are what deciders may call. Who calls is proven before any of them ([gate.admit]).
 type routes struct {
 	desk    Desk
 	door    *wire.Door
@@ -31,6 +30,7 @@ func (r *routes) register() {
 		}
 	}
 	api := r.door.API
+	api.UseMiddleware(r.gate.admit)
 	huma.Register(api, get("list", "/v1/requests", "List what is pending for the caller, oldest first"), r.list)
 	huma.Register(api, get("show", "/v1/requests/{id}", "Show one request by its id or its code"), r.show)
 	huma.Register(api, post("decide", "/v1/requests/{id}/decision", "Decide a request"), r.decide)
@@ -41,25 +41,13 @@ func (r *routes) register() {
 	huma.Register(api, get("inbox", "/v1/inbox", "Follow what is put to the caller (server-sent events)"), r.inbox)
 }
 
-// credentials are what every call may present.
-type credentials struct {
-	Authorization string `header:"Authorization" doc:"Bearer and the admin key"`
-	Via           string `header:"Daycared-Via" doc:"terminal for an inbox"`
-}
-
-func (r *routes) who(ctx context.Context, c credentials) connectors.Identity {
-	return r.gate.identity(wire.PeerUID(ctx), c.Authorization, c.Via)
-}
-
 type named struct {
-	credentials
 	ID string `path:"id" maxLength:"64" doc:"an id or a code"`
 }
 
 type row struct{ Body wire.Request }
 
 type listInput struct {
-	credentials
 	State permissions.State `query:"state" enum:"pending" default:"pending"`
 	After permissions.ID    `query:"after" maxLength:"64" doc:"the last id of the page before"`
 	Limit int               `query:"limit" minimum:"1" maximum:"1000" default:"100"`
@@ -68,7 +56,7 @@ type listInput struct {
 type rows struct{ Body []wire.Request }
 
 func (r *routes) list(ctx context.Context, in *listInput) (*rows, error) {
-	found, err := r.desk.Pending(ctx, r.who(ctx, in.credentials), in.After, in.Limit)
+	found, err := r.desk.Pending(ctx, who(ctx), in.After, in.Limit)
 	if err != nil {
 		return nil, r.door.Refuse(err)
 	}
@@ -80,11 +68,11 @@ func (r *routes) list(ctx context.Context, in *listInput) (*rows, error) {
 }
 
 func (r *routes) show(ctx context.Context, in *named) (*row, error) {
-	return r.standing(r.desk.Show(ctx, r.who(ctx, in.credentials), in.ID))
+	return r.standing(r.desk.Show(ctx, who(ctx), in.ID))
 }
 
 func (r *routes) cancel(ctx context.Context, in *named) (*row, error) {
-	return r.standing(r.desk.Cancel(ctx, r.who(ctx, in.credentials), in.ID))
+	return r.standing(r.desk.Cancel(ctx, who(ctx), in.ID))
 }
 
 func (r *routes) standing(s permissions.Standing, err error) (*row, error) {
@@ -95,7 +83,7 @@ func (r *routes) standing(s permissions.Standing, err error) (*row, error) {
 }
 
 type decideInput struct {
-	named
+	ID   string `path:"id" maxLength:"64" doc:"an id or a code"`
 	Body decision
 }
 
@@ -104,7 +92,7 @@ func (r *routes) decide(ctx context.Context, in *decideInput) (*row, error) {
 	if err != nil {
 		return nil, r.door.Refuse(permissions.Invalid(err))
 	}
-	d.From = r.who(ctx, in.credentials)
+	d.From = who(ctx)
 	after, err := r.desk.OnPermission(ctx, d)
 	if err == nil {
 		w := r.around(ctx, after)
@@ -129,7 +117,6 @@ func (r *routes) around(ctx context.Context, q permissions.Request) wire.Request
 }
 
 type auditInput struct {
-	credentials
 	After int64 `query:"after" minimum:"0" doc:"the last seq of the page before"`
 	Limit int   `query:"limit" minimum:"1" maximum:"10000" default:"1000"`
 }
@@ -137,15 +124,15 @@ type auditInput struct {
 type entries struct{ Body []Entry }
 
 func (r *routes) audit(ctx context.Context, in *auditInput) (*entries, error) {
-	found, err := r.desk.Audit(ctx, r.who(ctx, in.credentials), in.After, in.Limit)
+	found, err := r.desk.Audit(ctx, who(ctx), in.After, in.Limit)
 	if err != nil {
 		return nil, r.door.Refuse(err)
 	}
 	return &entries{Body: fromEntries(found)}, nil
 }
 
-func (r *routes) verify(ctx context.Context, in *credentials) (*entries, error) {
-	heads, err := r.desk.Verify(ctx, r.who(ctx, *in))
+func (r *routes) verify(ctx context.Context, _ *struct{}) (*entries, error) {
+	heads, err := r.desk.Verify(ctx, who(ctx))
 	var refusal *permissions.Refusal
 	switch {
 	case err == nil:
@@ -158,8 +145,8 @@ func (r *routes) verify(ctx context.Context, in *credentials) (*entries, error) 
 
 type meOutput struct{ Body Me }
 
-func (r *routes) whoami(ctx context.Context, in *credentials) (*meOutput, error) {
-	id := r.who(ctx, *in)
+func (r *routes) whoami(ctx context.Context, _ *struct{}) (*meOutput, error) {
+	id := who(ctx)
 	name, err := r.desk.Who(id)
 	if err != nil {
 		return nil, r.door.Refuse(err)

@@ -192,7 +192,7 @@ func TestLeaves(t *testing.T) {
 	s := newStore(t)
 	r := insert(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
-	err := s.transact(t.Context(), func(context.Context, *sql.Tx) error {
+	err := s.turn(t.Context(), func(context.Context, *sql.Conn) error {
 		left := make(chan error)
 		go func() {
 			_, err := s.Apply(ctx, r.ID, fayAllows())

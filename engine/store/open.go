@@ -107,7 +107,7 @@ func (s *Store) begin(ctx context.Context, steps fs.FS) error {
 	if err := s.migrate(ctx, steps); err != nil {
 		return err
 	}
-	return s.transact(ctx, s.identify)
+	return s.turn(ctx, s.identify)
 }
 
 // check reads the header and the whole schema, and whether SQLite does what durability needs.
@@ -134,15 +134,15 @@ const readMeta = `SELECT chain, code_key FROM meta`
 const insertMeta = `INSERT INTO meta (chain, code_key, created_at, beat) VALUES ($1, $2, $3, 0)`
 
 // identify reads the store's own name and key, or gives a new store both.
-func (s *Store) identify(ctx context.Context, t *sql.Tx) error {
+func (s *Store) identify(ctx context.Context, conn *sql.Conn) error {
 	var key []byte
-	err := t.QueryRowContext(ctx, readMeta).Scan(&s.chain, &key)
+	err := conn.QueryRowContext(ctx, readMeta).Scan(&s.chain, &key)
 	if errors.Is(err, sql.ErrNoRows) {
 		now := s.now()
 		key = make([]byte, len(s.coder.Key))
 		_, _ = rand.Read(key) // never fails
 		s.chain = string(permissions.NewID(now))
-		_, err = t.ExecContext(ctx, insertMeta, s.chain, key, now.UnixMicro())
+		_, err = conn.ExecContext(ctx, insertMeta, s.chain, key, now.UnixMicro())
 	}
 	if err != nil {
 		return err

@@ -6,9 +6,10 @@ import (
 	"fmt"
 )
 
-// tx is one write transaction and what will be known in memory once it is committed.
+// tx is one write transaction and what will be known in memory once it is committed. It is the bare connection: a
+// sql.Tx starts a goroutine for itself and for every query, which costs more than the queries.
 type tx struct {
-	*sql.Tx
+	*sql.Conn
 	ledger
 }
 
@@ -33,36 +34,46 @@ const countPending = `SELECT COUNT(*) FROM requests WHERE state = 'pending'`
 // The ledger in memory is that of the last commit. After a failure it is read again, since a commit that failed may
 // have left either.
 func (s *Store) write(ctx context.Context, do func(context.Context, *tx) error) error {
-	t := &tx{}
 	return s.turn(ctx, func(ctx context.Context, conn *sql.Conn) error {
+		t := &tx{Conn: conn, ledger: s.ledger}
 		stale := s.stale
-		t.ledger, s.stale = s.ledger, true
-		refused := error(nil)
-		err := transact(ctx, conn, func(inner *sql.Tx) error {
-			t.Tx = inner
+		s.stale = true
+		failed := error(nil)
+		err := transact(ctx, conn, func() error {
 			if stale {
 				if err := s.reckon(ctx, t); err != nil {
 					return err
 				}
 				s.ledger = t.ledger
 			}
-			refused = do(ctx, t)
-			return refused
+			failed = do(ctx, t)
+			return failed
 		})
 		if err == nil {
-			s.ledger, s.stale = t.ledger, false
-		} else if refused != nil && !broke(refused) {
-			s.stale = false // undone on purpose
+			s.ledger = t.ledger
 		}
+		s.stale = err != nil && (failed == nil || broke(failed)) // else it was undone on purpose
 		return err
 	})
 }
 
-// transact is a write that needs no ledger.
-func (s *Store) transact(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
-	return s.turn(ctx, func(ctx context.Context, conn *sql.Conn) error {
-		return transact(ctx, conn, func(inner *sql.Tx) error { return do(ctx, inner) })
-	})
+// transact runs do in an immediate transaction.
+func transact(ctx context.Context, conn *sql.Conn, do func() error) (err error) {
+	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	committed := false
+	defer func() {
+		if !committed { // also when do panics; SQLite may have rolled back by itself, which is as good
+			_, _ = conn.ExecContext(ctx, "ROLLBACK")
+		}
+	}()
+	if err := do(); err != nil {
+		return err
+	}
+	_, err = conn.ExecContext(ctx, "COMMIT")
+	committed = err == nil
+	return err
 }
 
 // turn waits for the one connection that writes. What is done with it is not cut short.
@@ -76,18 +87,6 @@ func (s *Store) turn(ctx context.Context, do func(context.Context, *sql.Conn) er
 	}
 	defer func() { _ = conn.Close() }() // only gives it back
 	return s.explain(ctx, do(context.WithoutCancel(ctx), conn))
-}
-
-func transact(ctx context.Context, conn *sql.Conn, do func(*sql.Tx) error) error {
-	t, err := conn.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	if err := do(t); err != nil {
-		_ = t.Rollback() // SQLite may have done so itself
-		return err
-	}
-	return t.Commit()
 }
 
 // reckon reads the ledger from the rows.

@@ -26,6 +26,7 @@ type Desk struct {
 	Registry *permissions.Registry
 	store    *store
 	coder    permissions.Coder
+	feeds    []*permissions.Feed
 }
 
 // lease is how long a call keeps its place between two of its waits.
@@ -279,7 +280,20 @@ func (d *Desk) Verify(_ context.Context, id connectors.Identity) ([]permissions.
 }
 
 // Subscribe follows.
-func (d *Desk) Subscribe(buffer int) *permissions.Feed { return d.Registry.Subscribe(buffer) }
+func (d *Desk) Subscribe(buffer int) *permissions.Feed {
+	f := d.Registry.Subscribe(buffer)
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	d.feeds = append(d.feeds, f)
+	return f
+}
+
+// Feeds are all that ever followed, in order.
+func (d *Desk) Feeds() []*permissions.Feed {
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	return slices.Clone(d.feeds)
+}
 
 // Stand is a row with its surroundings.
 func (d *Desk) Stand(_ context.Context, r permissions.Request) (permissions.Standing, error) {

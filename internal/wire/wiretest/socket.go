@@ -80,3 +80,15 @@ func Do(t testing.TB, c *http.Client, method, path, contentType, body string) (s
 	}
 	return response.StatusCode, string(text)
 }
+
+// Eventually waits for something that another goroutine is about to do and gives no signal of.
+func Eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for deadline := time.Now().Add(10 * time.Second); !holds(); <-look.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}

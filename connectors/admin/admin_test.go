@@ -1,0 +1,349 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/permissions"
+)
+
+const key = "a key"
+
+// serve serves a desk as the deciders' door.
+func serve(t *testing.T, socket string, h connectors.Handler) (c *admin.Connector, stop func() time.Duration) {
+	t.Helper()
+	c = admin.New(admin.Options{Socket: socket, Key: key, Log: wiretest.Quiet})
+	if err := c.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	return c, wiretest.Run(t, func(ctx context.Context) error { return c.Run(ctx, h) })
+}
+
+// newClient is a client with that key file.
+func newClient(t *testing.T, socket, keyText string) *admin.Client {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "admin.key")
+	if keyText != "" {
+		if err := os.WriteFile(file, []byte(keyText+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := admin.NewClient(socket, file)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// put puts a question to the desk and leaves it pending.
+func put(t *testing.T, desk *wiretest.Desk, q permissions.Request) permissions.Request {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r, err := desk.Ask(ctx, permissions.CallerUID(4242), q)
+	if r.State != permissions.Pending {
+		t.Fatalf("put: %v, %v", r.State, err)
+	}
+	return r
+}
+
+func isRefusal(err error, code permissions.Code) bool {
+	var r *permissions.Refusal
+	return errors.As(err, &r) && r.Code == code
+}
+
+func TestPeopleListShowAndDecide(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	serve(t, socket, desk)
+	c := newClient(t, socket, "")
+	one, two := put(t, desk, wiretest.Question("one")), put(t, desk, wiretest.Question("two"))
+
+	list, err := c.List(t.Context(), "", 0)
+	if err != nil || len(list) != 2 || list[0].Request.ID != one.ID || list[1].Code == "" {
+		t.Fatalf("list: %+v, %v", list, err)
+	}
+	if next, err := c.List(t.Context(), one.ID, 1); err != nil || len(next) != 1 || next[0].Request.ID != two.ID {
+		t.Errorf("next page: %+v, %v", next, err)
+	}
+	shown, err := c.Show(t.Context(), list[0].Code)
+	if err != nil || shown.Request.ID != one.ID || shown.Request.Reason != "one" {
+		t.Errorf("shown: %+v, %v", shown, err)
+	}
+	after, err := c.Decide(t.Context(), connectors.Decision{
+		Code: list[0].Code, Answer: permissions.Allow(permissions.Once), Comment: "fine", Shown: shown.Request.Digest,
+	})
+	if err != nil || after.Request.State != permissions.Approved || after.Request.DecidedVia != "cli" ||
+		after.Request.DecidedBy != "fay" || after.Code != list[0].Code {
+		t.Errorf("decided: %+v, %v", after, err)
+	}
+	denied, err := c.OnPermission(t.Context(), connectors.Decision{
+		Request: two.ID, Answer: permissions.Deny, From: connectors.Identity{Via: "terminal"},
+	})
+	if err != nil || denied.State != permissions.Denied || denied.DecidedVia != "terminal" {
+		t.Errorf("denied: %+v, %v", denied, err)
+	}
+}
+
+func TestARefusedDecisionTellsHowThingsStand(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	serve(t, socket, desk)
+	c := newClient(t, socket, "")
+	r := put(t, desk, wiretest.Question("one"))
+	d := connectors.Decision{Request: r.ID, Answer: permissions.Deny}
+	if _, err := c.OnPermission(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	again, err := c.OnPermission(t.Context(), d)
+	if !isRefusal(err, permissions.CodeSettled) || again.State != permissions.Denied || again.ID != r.ID {
+		t.Errorf("too late: %v, %v", again.State, err)
+	}
+	if !strings.HasPrefix(err.Error(), "Too late: already denied by fay at ") {
+		t.Errorf("says %q", err)
+	}
+	for what, d := range map[string]connectors.Decision{
+		"no answer":  {Request: r.ID},
+		"no request": {Request: "01J", Answer: permissions.Deny},
+	} {
+		if after, err := c.OnPermission(t.Context(), d); err == nil || after.ID != "" {
+			t.Errorf("%s: %+v, %v", what, after, err)
+		}
+	}
+}
+
+func TestEveryWordOfADecisionArrives(t *testing.T) {
+	socket, desk := wiretest.Socket(t), &recorder{Desk: wiretest.NewDesk(), got: make(chan connectors.Decision, 1)}
+	serve(t, socket, desk)
+	sum := permissions.ComputeDigest(wiretest.Question("x"))
+	for _, d := range []connectors.Decision{
+		{Request: "01J0000000000000000000000X", Answer: "allow_once", Call: 2, Comment: "c", Really: true, Shown: sum},
+		{Code: "K7F3Q", Default: true},
+	} {
+		if _, err := newClient(t, socket, key).Decide(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		d.From = connectors.Identity{Via: "cli", UID: os.Getuid(), Operator: true}
+		if diff := cmp.Diff(d, <-desk.got); diff != "" {
+			t.Errorf("(-sent +got):\n%s", diff)
+		}
+	}
+}
+
+type recorder struct {
+	*wiretest.Desk
+	got chan connectors.Decision
+}
+
+func (r *recorder) OnPermission(_ context.Context, d connectors.Decision) (permissions.Request, error) {
+	r.got <- d
+	return permissions.Request{ID: "01J"}, nil
+}
+
+func TestTheKeyMakesTheOperator(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	serve(t, socket, desk)
+	r := put(t, desk, wiretest.Question("one"))
+	if _, err := newClient(t, socket, "").Cancel(t.Context(), string(r.ID)); err != nil {
+		t.Errorf("a person withdraws: %v", err)
+	}
+	for text, operator := range map[string]bool{key: true, "wrong": false, "": false} {
+		c := newClient(t, socket, text)
+		me, err := c.WhoAmI(t.Context())
+		want := admin.Me{Name: "fay", UID: os.Getuid(), Operator: operator, Via: "cli"}
+		if err != nil || me != want {
+			t.Errorf("key %q: %+v, %v", text, me, err)
+		}
+		entries, err := c.Audit(t.Context(), 0, 10)
+		heads, verifyErr := c.Verify(t.Context())
+		if !operator {
+			if !isRefusal(err, permissions.CodeNotYours) || !isRefusal(verifyErr, permissions.CodeNotYours) {
+				t.Errorf("key %q reads the audit: %v, %v", text, err, verifyErr)
+			}
+			continue
+		}
+		if err != nil || verifyErr != nil || len(entries) == 0 || len(heads) != 1 {
+			t.Fatalf("audit: %d, %v; heads: %d, %v", len(entries), err, len(heads), verifyErr)
+		}
+		last := entries[len(entries)-1]
+		if last.Type != permissions.RequestSettled || last.ComputeHash() != last.Hash || last.Hash != heads[0].Hash {
+			t.Errorf("the audit came over as %+v", last)
+		}
+	}
+}
+
+func TestStrangersSeeNothing(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	desk.People = nil
+	serve(t, socket, desk)
+	r := put(t, desk, wiretest.Question("one"))
+	c := newClient(t, socket, "")
+	for what, try := range map[string]func() error{
+		"list":   func() error { _, err := c.List(t.Context(), "", 0); return err },
+		"show":   func() error { _, err := c.Show(t.Context(), string(r.ID)); return err },
+		"decide": func() error { _, err := c.Decide(t.Context(), decisionOn(r.ID)); return err },
+		"cancel": func() error { _, err := c.Cancel(t.Context(), string(r.ID)); return err },
+		"audit":  func() error { _, err := c.Audit(t.Context(), 0, 0); return err },
+		"verify": func() error { _, err := c.Verify(t.Context()); return err },
+		"whoami": func() error { _, err := c.WhoAmI(t.Context()); return err },
+		"inbox":  func() error { return c.Inbox(t.Context(), func(permissions.Standing) error { return nil }) },
+	} {
+		if err := try(); !isRefusal(err, permissions.CodeNotYours) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func decisionOn(id permissions.ID) connectors.Decision {
+	return connectors.Decision{Request: id, Answer: permissions.Allow(permissions.Once)}
+}
+
+func TestABrokenChainIsToldInItsWords(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	serve(t, socket, desk)
+	c := newClient(t, socket, key)
+	for _, err := range []error{errors.New("chain a: entry 7 does not follow"), permissions.Broken("make room")} {
+		desk.Verified = func() error { return err }
+		if _, got := c.Verify(t.Context()); got == nil || got.Error() != err.Error() {
+			t.Errorf("%v came as %v", err, got)
+		}
+	}
+}
+
+func TestWhatIsWrongIsRefused(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	serve(t, socket, desk)
+	r := put(t, desk, wiretest.Question("one"))
+	c := wiretest.HTTP(t, socket)
+	path := "/v1/requests/" + string(r.ID) + "/decision"
+	for _, try := range []struct {
+		path, body string
+		status     int
+	}{
+		{path, `{"answer":"allow_once","answer":"deny"}`, 400},
+		{path, `{"Answer":"allow_once"}`, 422},
+		{path, `{"answer":"allow_once","by":"fay"}`, 422},
+		{path, `{"answer":"allow_once"} {}`, 400},
+		{path, `{"answer":"allow_once","call":-1}`, 422},
+		{path, `{"answer":"allow_once","call":1.5}`, 422},
+		{path, `{"answer":"allow_once","digest":"sha256:12"}`, 422},
+		{path, `{"answer":"allow_once","really":"yes"}`, 422},
+		{path, `{"answer":"allow_once","comment":"` + strings.Repeat("c", 2001) + `"}`, 422},
+		{path, `{"answer":"allow_for_ever"}`, 422},
+		{path, `{"answer":""}`, 422},
+		{path, `{}`, 422},
+		{path, ``, 400},
+		{"/v1/requests/" + strings.Repeat("x", 65) + "/decision", `{"answer":"deny"}`, 422},
+	} {
+		status, text := wiretest.Do(t, c, http.MethodPost, try.path, "application/json", try.body)
+		if status != try.status || !strings.Contains(text, `"code":"`) {
+			t.Errorf("%.80s: %d %.200s, want %d", try.body, status, text, try.status)
+		}
+	}
+	for _, query := range []string{"state=settled", "limit=0", "limit=1001", "limit=x", "order=new"} {
+		if status, text := wiretest.Do(t, c, http.MethodGet, "/v1/requests?"+query, "", ""); status != 422 {
+			t.Errorf("%s: %d %.200s", query, status, text)
+		}
+	}
+	if s, err := newClient(t, socket, "").Show(t.Context(), string(r.ID)); err != nil || s.Request.State != permissions.Pending {
+		t.Errorf("the request is %v, %v", s.Request.State, err)
+	}
+}
+
+func TestABrokenStoreIsToldEverywhere(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	serve(t, socket, desk)
+	c := newClient(t, socket, key)
+	r := put(t, desk, wiretest.Question("one"))
+	if err := c.Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+	desk.Fail(permissions.Broken("make room"))
+	for what, try := range map[string]func() error{
+		"ready":  func() error { return c.Ready(t.Context()) },
+		"list":   func() error { _, err := c.List(t.Context(), "", 0); return err },
+		"show":   func() error { _, err := c.Show(t.Context(), string(r.ID)); return err },
+		"decide": func() error { _, err := c.Decide(t.Context(), decisionOn(r.ID)); return err },
+		"audit":  func() error { _, err := c.Audit(t.Context(), 0, 0); return err },
+	} {
+		if err := try(); !isRefusal(err, permissions.CodeBroken) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func TestAPersonIsReachedThroughAnOpenInbox(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	c, _ := serve(t, socket, desk)
+	fay := connectors.Person{Name: "fay"}
+	prompt := connectors.Prompt{To: fay}
+	if err := c.Reach(fay); !errors.Is(err, connectors.ErrGone) || err.Error() != "fay has no inbox open" {
+		t.Errorf("reached: %v", err)
+	}
+	if _, err := c.Send(t.Context(), prompt); err == nil || errors.Is(err, connectors.ErrGone) {
+		t.Errorf("sent: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	closed := make(chan error, 1)
+	client := newClient(t, socket, "")
+	go func() { closed <- client.Inbox(ctx, func(permissions.Standing) error { return nil }) }()
+	wiretest.Eventually(t, "fay is reachable", func() bool { return c.Reach(fay) == nil })
+	if ref, err := c.Send(t.Context(), prompt); ref != "inbox" || err != nil {
+		t.Errorf("sent: %q, %v", ref, err)
+	}
+	if err := c.Reach(connectors.Person{Name: "sam"}); !errors.Is(err, connectors.ErrGone) {
+		t.Errorf("sam is reached through fay's inbox: %v", err)
+	}
+	cancel()
+	if err := <-closed; !errors.Is(err, context.Canceled) {
+		t.Errorf("inbox: %v", err)
+	}
+	wiretest.Eventually(t, "fay is gone", func() bool { return c.Reach(fay) != nil })
+	patient := admin.New(admin.Options{AdminReachable: true})
+	if ref, err := patient.Send(t.Context(), prompt); patient.Reach(fay) != nil || ref != "admin" || err != nil {
+		t.Errorf("admin_reachable: %q, %v", ref, err)
+	}
+}
+
+func TestRunNeedsADeskAndASocket(t *testing.T) {
+	socket := wiretest.Socket(t)
+	c, _ := serve(t, socket, wiretest.NewDesk())
+	if c.Name() != "admin" {
+		t.Errorf("name %q", c.Name())
+	}
+	second := admin.New(admin.Options{Socket: socket, Log: wiretest.Quiet})
+	if err := second.Run(t.Context(), wiretest.NewDesk()); err == nil || !strings.Contains(err.Error(), "another daemon") {
+		t.Errorf("a second daemon: %v", err)
+	}
+	if err := second.Run(t.Context(), (*admin.Client)(nil)); err == nil || !strings.Contains(err.Error(), "not a desk") {
+		t.Errorf("no desk: %v", err)
+	}
+	if _, err := newClient(t, wiretest.Socket(t), "").WhoAmI(t.Context()); !errors.Is(err, admin.ErrUnreachable) {
+		t.Errorf("no daemon: %v", err)
+	}
+}
+
+func TestTheDescriptionNamesEveryRoute(t *testing.T) {
+	socket := wiretest.Socket(t)
+	serve(t, socket, wiretest.NewDesk())
+	_, text := wiretest.Do(t, wiretest.HTTP(t, socket), http.MethodGet, "/openapi.json", "", "")
+	var spec struct{ Paths map[string]map[string]any }
+	if err := unmarshal(text, &spec); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{
+		"/v1/requests", "/v1/requests/{id}", "/v1/requests/{id}/decision", "/v1/requests/{id}/cancel", "/v1/audit",
+		"/v1/audit/verify", "/v1/whoami", "/v1/inbox",
+	} {
+		if spec.Paths[path] == nil {
+			t.Errorf("%s is not described", path)
+		}
+	}
+}

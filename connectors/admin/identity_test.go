@@ -1,0 +1,64 @@
+package admin
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/daycared/daycared/connectors"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestOnlyTheDaemonsAccountWithTheKeyIsTheOperator(t *testing.T) {
+	own := os.Geteuid()
+	for _, c := range []struct {
+		key      Key
+		uid      int
+		presents string
+		operator bool
+	}{
+		{"k3y", own, "Bearer k3y", true},
+		{"k3y", 0, "Bearer k3y", true},
+		{"k3y", own + 1, "Bearer k3y", false},
+		{"k3y", own, "", false},
+		{"k3y", own, "Bearer ", false},
+		{"k3y", own, "Bearer k3z", false},
+		{"k3y", own, "Bearer k3", false},
+		{"k3y", own, "Bearer k3yy", false},
+		{"k3y", own, "k3y", false},
+		{"k3y", own, "bearer k3y", false},
+		{"k3y", own, "Basic k3y", false},
+		{"k3y", -1, "Bearer k3y", false},
+		{"", own, "Bearer ", false},
+		{"", own, "", false},
+		{"", 0, "Bearer ", false},
+	} {
+		got := newGate(c.key).identity(c.uid, c.presents, "")
+		want := connectors.Identity{Via: "cli", UID: c.uid, Operator: c.operator}
+		if got != want {
+			t.Errorf("key %q, uid %d, %q: %+v", string(c.key), c.uid, c.presents, got)
+		}
+	}
+}
+
+func TestViaIsTheCommandLineOrAnInbox(t *testing.T) {
+	for header, want := range map[string]string{"": "cli", "terminal": "terminal", "telegram": "cli", "web": "cli"} {
+		if got := newGate("").identity(1, "", header).Via; got != want {
+			t.Errorf("%q: %q, want %q", header, got, want)
+		}
+	}
+}
+
+func TestTheKeyDoesNotPrint(t *testing.T) {
+	var log strings.Builder
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "key", Key("k3y"))
+	if text := fmt.Sprintf("%v %+v %#v %s ", Key("k3y"), Options{Key: "k3y"}, Options{Key: "k3y"}, Key("k3y")) +
+		log.String(); strings.Contains(text, "k3y") {
+		t.Error(text)
+	}
+}

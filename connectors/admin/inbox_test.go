@@ -1,0 +1,230 @@
+package admin_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/permissions"
+)
+
+func unmarshal(text string, v any) error { return json.Unmarshal([]byte(text), v) }
+
+// opened is an inbox that runs until the test ends.
+type opened struct {
+	told chan permissions.Standing
+	lost chan error
+	back chan struct{}
+	stop func() error
+}
+
+func open(t *testing.T, c *admin.Client) *opened {
+	t.Helper()
+	o := &opened{told: make(chan permissions.Standing, 5000), lost: make(chan error, 10), back: make(chan struct{}, 10)}
+	c.Lost = func(err error) { o.lost <- err }
+	c.Back = func() { o.back <- struct{}{} }
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		done <- c.Inbox(ctx, func(s permissions.Standing) error {
+			o.told <- s
+			return nil
+		})
+	}()
+	stopped := false
+	o.stop = func() error {
+		cancel()
+		if stopped {
+			return nil
+		}
+		stopped = true
+		return <-done
+	}
+	t.Cleanup(func() {
+		if err := o.stop(); err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("inbox: %v", err)
+		}
+	})
+	return o
+}
+
+func (o *opened) next(t *testing.T) permissions.Standing {
+	t.Helper()
+	select {
+	case s := <-o.told:
+		return s
+	case <-time.After(10 * time.Second):
+		t.Fatal("the inbox tells nothing")
+		return permissions.Standing{}
+	}
+}
+
+// change is a change of a request that nobody decides.
+func change(t *testing.T, desk *wiretest.Desk, id permissions.ID, e permissions.Event) {
+	t.Helper()
+	if _, err := desk.Registry.Resolve(context.Background(), id, e); err != nil {
+		t.Errorf("change: %v", err)
+	}
+}
+
+func denial() permissions.Event {
+	return permissions.Cast{Vote: permissions.Vote{By: "fay", Via: "telegram", Answer: permissions.Deny, At: time.Now()}}
+}
+
+func TestAnInboxTellsWhatIsPendingThenWhatChanges(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	serve(t, socket, desk)
+	before := make([]permissions.Request, 250) // more than two pages
+	for i := range before {
+		before[i] = put(t, desk, wiretest.Question(fmt.Sprint("before ", i)))
+	}
+	o := open(t, newClient(t, socket, ""))
+	for _, r := range before {
+		if s := o.next(t); s.Request.ID != r.ID || s.Code == "" || s.Request.State != permissions.Pending {
+			t.Fatalf("told %+v, want %s", s, r.ID)
+		}
+	}
+	after := put(t, desk, wiretest.Question("after"))
+	if s := o.next(t); s.Request.ID != after.ID {
+		t.Errorf("told %s, want %s", s.Request.Reason, after.ID)
+	}
+	change(t, desk, after.ID, denial())
+	for { // the asker's leaving is told as well
+		s := o.next(t)
+		if s.Request.ID != after.ID {
+			t.Fatalf("told %s", s.Request.Reason)
+		}
+		if s.Request.State == permissions.Denied && s.Request.DecidedBy == "fay" {
+			break
+		}
+	}
+}
+
+func TestAnInboxIsItsPersons(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	serve(t, socket, desk)
+	o := open(t, newClient(t, socket, ""))
+	operator := open(t, newClient(t, socket, key))
+
+	desk.Asked = []string{"sam"}
+	theirs := put(t, desk, wiretest.Question("sam's"))
+	desk.Asked = []string{"fay", "sam"}
+	both := put(t, desk, wiretest.Question("both's"))
+	if s := operator.next(t); s.Request.ID != theirs.ID {
+		t.Errorf("the operator is told %s", s.Request.Reason)
+	}
+	if s := o.next(t); s.Request.ID != both.ID {
+		t.Errorf("fay is told %s", s.Request.Reason)
+	}
+	change(t, desk, both.ID, permissions.Reroute{Asked: []string{"sam"}, At: time.Now()})
+	for s := o.next(t); len(s.Request.Asked) == 2; s = o.next(t) { // the asker's leaving
+		if s.Request.ID != both.ID {
+			t.Fatalf("fay is told %s", s.Request.Reason)
+		}
+	}
+	change(t, desk, both.ID, permissions.Withdraw{By: "x", At: time.Now()})
+	desk.Asked = []string{"fay"}
+	last := put(t, desk, wiretest.Question("fay's"))
+	if s := o.next(t); s.Request.ID != last.ID {
+		t.Errorf("fay is still told of what was taken from her: %s is %s", s.Request.Reason, s.Request.State)
+	}
+}
+
+func TestAnInboxComesBackAfterARestart(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	_, stop := serve(t, socket, desk)
+	settled, stays := put(t, desk, wiretest.Question("settled")), put(t, desk, wiretest.Question("stays"))
+	o := open(t, newClient(t, socket, ""))
+	o.next(t)
+	o.next(t)
+	if took := stop(); took > time.Second {
+		t.Errorf("stopping with an inbox open took %s", took)
+	}
+	<-o.lost
+	change(t, desk, settled.ID, denial())
+	fresh := put(t, desk, wiretest.Question("fresh"))
+	serve(t, socket, desk)
+	<-o.back
+	states := map[permissions.ID]permissions.State{}
+	for len(o.told) > 0 {
+		s := o.next(t)
+		states[s.Request.ID] = s.Request.State
+	}
+	if states[settled.ID] != permissions.Denied || states[fresh.ID] != permissions.Pending {
+		t.Errorf("told after the restart: %v", states)
+	}
+	if _, again := states[stays.ID]; again {
+		t.Error("what did not change was told again")
+	}
+	if len(o.lost) != 0 {
+		t.Errorf("lost is told %d times too often", len(o.lost))
+	}
+}
+
+// A reader that falls behind is cut off, comes back, and ends with the newest state of everything.
+func TestAnInboxThatLagsStartsAgain(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	serve(t, socket, desk)
+	q := wiretest.Question("x")
+	q.Details = strings.Repeat("d", permissions.MaxDetails) // fills the socket soon
+	r := put(t, desk, q)
+
+	c := newClient(t, socket, "")
+	reading, told := make(chan struct{}), make(chan permissions.Standing, 1000)
+	lost := make(chan error, 10)
+	c.Lost = func(err error) { lost <- err }
+	settled := errors.New("settled")
+	done := make(chan error, 1)
+	go func() {
+		done <- c.Inbox(context.Background(), func(s permissions.Standing) error {
+			<-reading
+			told <- s
+			if s.Request.State == permissions.Denied {
+				return settled
+			}
+			return nil
+		})
+	}()
+	wiretest.Eventually(t, "the inbox follows", func() bool { return len(desk.Feeds()) == 1 })
+	feed := desk.Feeds()[0]
+	for n := 0; !feed.Lagged() && n < 1000; n++ { // until the stream, which nobody reads, is cut off
+		change(t, desk, r.ID, permissions.Return{At: time.Now()})
+		change(t, desk, r.ID, permissions.Leave{At: time.Now()})
+	}
+	if !feed.Lagged() {
+		t.Fatal("a reader that does not read still follows")
+	}
+	close(reading)
+	<-lost
+	change(t, desk, r.ID, denial())
+	if err := <-done; !errors.Is(err, settled) {
+		t.Errorf("inbox: %v", err)
+	}
+	var last permissions.Standing
+	for len(told) > 0 {
+		last = <-told
+	}
+	if last.Request.State != permissions.Denied {
+		t.Errorf("the last it was told: %v", last.Request.State)
+	}
+}
+
+func TestAnInboxThatCannotFollowEnds(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	err := newClient(t, socket, "").Inbox(t.Context(), func(permissions.Standing) error { return nil })
+	if !errors.Is(err, admin.ErrUnreachable) {
+		t.Errorf("no daemon: %v", err)
+	}
+	serve(t, socket, desk)
+	put(t, desk, wiretest.Question("x"))
+	enough := errors.New("enough")
+	if err := newClient(t, socket, "").Inbox(t.Context(), func(permissions.Standing) error { return enough }); err != enough {
+		t.Errorf("handle's error came as %v", err)
+	}
+}

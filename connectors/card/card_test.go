@@ -1,0 +1,363 @@
+package card_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/permissions"
+)
+
+var now = time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
+
+// request is a pending one of the agent scribe.
+func request(kind permissions.Kind, change func(*permissions.Request)) permissions.Request {
+	r := permissions.Request{
+		Kind: kind, Caller: permissions.Caller{Name: "agent:scribe"}, Agent: "scribe", State: permissions.Pending,
+		Quorum: 1, CreatedAt: now, Deadline: now.Add(15 * time.Minute), Digest: permissions.Digest{0x4f, 0x3a, 31: 0x91},
+	}
+	if change != nil {
+		change(&r)
+	}
+	return r
+}
+
+func tag(text string) permissions.Tag {
+	t, err := permissions.ParseTag(text)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+func input(text string) json.RawMessage { return json.RawMessage(text) }
+
+func TestCard(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		r    permissions.Request
+		o    card.Options
+		want string
+	}{
+		{"permission", request(permissions.KindPermission, func(r *permissions.Request) {
+			r.Tags, r.Reason = []permissions.Tag{tag("@write:/srv/site")}, "I need to save the notes there."
+		}), card.Options{Heading: "1/5", Now: now, Width: 80}, `
+1/5 ────────────────────────────────────────── K7F3Q ──
+scribe wants   write access to /srv/site
+it says      │ I need to save the notes there.
+until          14:15 UTC, in 15 min · sha256 4f3a…91`},
+		{"claimed, from afar, of two people", request(permissions.KindPermission, func(r *permissions.Request) {
+			r.Caller.Name, r.Agent, r.Claimed, r.Host, r.Cwd = "uid:1000", "deploy-1", true, "vps", "/srv/ci"
+			r.Tags, r.Held = []permissions.Tag{tag("@network"), tag("@events"), tag("@read:/srv")}, []permissions.Tag{tag("@events")}
+			r.Reason, r.Message, r.Details = "deploy\nv42", "soon", "long\nlist"
+			r.Quorum, r.Votes = 2, []permissions.Vote{{By: "sam", Answer: permissions.Allow(permissions.Once)}}
+			r.LeftAt, r.EnvNames, r.EnvHash = now, []string{"PATH", "MY VAR"}, "sha256:00"
+		}), card.Options{Now: now, Width: 80, Location: berlin}, `
+─────────────────────────────────────────────── K7F3Q ──
+uid 1000, says it is deploy-1 wants
+             ┃ network access
+             ┃ read access to /srv
+on host        vps
+in folder      /srv/ci
+environment    PATH "MY VAR" · values sha256:00
+it says      │ deploy
+             │ v42
+message      │ soon
+details      │ long
+             │ list
+it takes       2 people: 1 of 2, allowed by sam
+nobody waits   for it just now; an answer is kept for the agent
+until          15:15 CET, in 15 min · sha256 4f3a…91`},
+		{"command", request(permissions.KindTool, func(r *permissions.Request) {
+			r.Tool, r.Input, r.HighRisk = "run_command", input(`{"command":"rm -rf site/old && ./publish.sh"}`), true
+			r.Tags, r.Deadline = []permissions.Tag{tag("@network")}, now.Add(90*time.Second)
+		}), card.Options{Now: now, Width: 80}, `
+─────────────────────────────────────────────── K7F3Q ──
+scribe wants to run   rm -rf site/old && ./publish.sh
+it needs     ┃ network access
+high risk      it takes a second yes
+until          14:01 UTC, in 1 min 30 s · sha256 4f3a…91`},
+		{"command of several lines, too long", request(permissions.KindTool, func(r *permissions.Request) {
+			r.Tool, r.Input = "bash", input(`{"command":"cd x\necho one two three four five six seven"}`)
+			r.Deadline = now.Add(36 * time.Hour)
+		}), card.Options{Now: now, Width: 40}, `
+─────────────────────────────────────────────── K7F3Q ──
+scribe wants to run with bash
+             ┃ cd x
+             ┃ echo one two three four 
+             ┊ five six seven
+until          23 Nov 02:00 UTC, in 36 
+             ┊ h · sha256 4f3a…91`},
+		{"step", request(permissions.KindTool, func(r *permissions.Request) {
+			r.Calls = []permissions.Call{
+				{N: 1, Tool: "write_file", Input: input(`{"content":"a\nb","path":"n.md"}`), AffectedPath: "/srv/n.md"},
+				{N: 2, Tool: "run_command", Input: input(`{"command":"ls"}`)},
+				{N: 3, Tool: "list files", Input: input(`null`)},
+			}
+		}), card.Options{}, `
+─────────────────────────────────────────────── K7F3Q ──
+scribe wants 3 calls
+  #1 to use write_file, affecting /srv/n.md
+             ┃ {
+             ┃   "content": "a\nb",
+             ┃   "path": "n.md"
+             ┃ }
+  #2 to run   ls
+  #3 to use "list files"
+until          21 Nov 14:15 UTC · sha256 4f3a…91`},
+		{"pause", request(permissions.KindPause, func(r *permissions.Request) {
+			r.Mode, r.Message = permissions.ModeContinue, "look at site/notes.md before it goes out."
+		}), card.Options{Now: now, Who: "the scribe"}, `
+─────────────────────────────────────────────── K7F3Q ──
+the scribe paused: look at site/notes.md before it goes out.
+until          14:15 UTC, in 15 min, then it continues · sha256 4f3a…91`},
+		{"confirm", request(permissions.KindPause, func(r *permissions.Request) {
+			r.Mode, r.Message, r.Reason = permissions.ModeConfirm, "publish?\nnow?", "it is ready"
+		}), card.Options{Now: now.Add(time.Hour)}, `
+─────────────────────────────────────────────── K7F3Q ──
+scribe asks:
+             │ publish?
+             │ now?
+it says      │ it is ready
+until          14:15 UTC · sha256 4f3a…91`},
+		{"clarification", request(permissions.KindClarification, func(r *permissions.Request) {
+			r.Message, r.Choices = "announce where?", []string{"blog", "mail", "nowhere"}
+			r.Deadline = now.Add(5 * time.Minute)
+		}), card.Options{Now: now}, `
+─────────────────────────────────────────────── K7F3Q ──
+⚠ AGENT CLARIFICATION NEEDED
+scribe asks: announce where?
+   1  blog
+   2  mail
+   3  nowhere
+until          14:05 UTC, in 5 min, then the first is taken · sha256 4f3a…91`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := "\n" + card.Card(connectors.Prompt{Request: c.r, Code: "K7F3Q"}, c.o)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestWants(t *testing.T) {
+	deep := strings.Repeat("[", 13) + strings.Repeat("]", 13)
+	for _, c := range []struct {
+		name string
+		r    permissions.Request
+		want string
+	}{
+		{"one tag", request(permissions.KindPermission, func(r *permissions.Request) {
+			r.Tags = []permissions.Tag{tag("@write:/srv/www")}
+		}), "write access to /srv/www"},
+		{"command", request(permissions.KindTool, func(r *permissions.Request) {
+			r.Tool, r.Input = "run_command", input(`{"command":"rm -rf x"}`)
+		}), "to run   rm -rf x"},
+		{"command with more", request(permissions.KindTool, func(r *permissions.Request) {
+			r.Tool, r.Input = "run_command", input(`{"command":"ls","cwd":"/"}`)
+		}), "to use run_command\n" + `             ┃ {
+             ┃   "command": "ls",
+             ┃   "cwd": "/"
+             ┃ }`},
+		{"another tool's command", request(permissions.KindTool, func(r *permissions.Request) {
+			r.Tool, r.Input = "launch", input(`["ls"]`)
+		}), "to use launch\n" + `             ┃ [
+             ┃   "ls"
+             ┃ ]`},
+		{"empty command", request(permissions.KindTool, func(r *permissions.Request) {
+			r.Tool, r.Input = "sh", input(`{"command":""}`)
+		}), "to use sh\n" + `             ┃ {
+             ┃   "command": ""
+             ┃ }`},
+		{"nested beyond measure", request(permissions.KindTool, func(r *permissions.Request) {
+			r.Tool, r.Input = "x", input(deep)
+		}), "to use x   " + deep},
+		{"brackets in text", request(permissions.KindTool, func(r *permissions.Request) {
+			r.Tool, r.Input = "x", input(`"[[[[[[[[[[[[[[[\"[{"`)
+		}), `to use x   "[[[[[[[[[[[[[[[\"[{"`},
+		{"not JSON", request(permissions.KindTool, func(r *permissions.Request) {
+			r.Tool, r.Input = "x", input("{\x1b")
+		}), `to use x   {\u{1B}`},
+		{"clarification", request(permissions.KindClarification, func(r *permissions.Request) {
+			r.Message, r.Choices = "where?", []string{"a", "b\n  9  c"}
+		}), "where?\n   1  a\n   2  b" + `\u{A}  9  c`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, card.Wants(c.r)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// fill puts text into every string of a request that somebody else writes.
+func fill(r *permissions.Request, text string) {
+	r.Agent, r.Host, r.Cwd, r.Tool, r.AffectedPath, r.EnvHash = text, text, text, text, text, text
+	r.Message, r.Details, r.Reason, r.Comment, r.DecidedBy, r.DecidedVia, r.Failure = text, text, text, text, text, text, text
+	r.Caller.Name, r.Session, r.Key = text, text, text
+	r.EnvNames, r.Choices = []string{text}, []string{text, text + "2"}
+	quoted, _ := json.Marshal(text)
+	r.Input = input(fmt.Sprintf(`{"command":%s}`, quoted))
+	for i := range r.Calls {
+		r.Calls[i].Tool, r.Calls[i].Input, r.Calls[i].AffectedPath, r.Calls[i].Comment = text, r.Input, text, text
+	}
+	r.Votes = []permissions.Vote{{By: text, Answer: permissions.Allow(permissions.Once)}, {By: text + "2", Answer: permissions.Allow(permissions.Once)}}
+}
+
+// every is a request of each kind and state.
+func every() (all []permissions.Request) {
+	for _, kind := range []permissions.Kind{
+		permissions.KindPermission, permissions.KindTool, "step", permissions.KindPause, permissions.KindClarification,
+	} {
+		for _, state := range []permissions.State{
+			permissions.Pending, permissions.Approved, permissions.Denied, permissions.Answered, permissions.Expired,
+			permissions.Cancelled, permissions.Undeliverable,
+		} {
+			all = append(all, request(kind, func(r *permissions.Request) {
+				r.State, r.Answer, r.Scope = state, permissions.Choose(1), permissions.Once
+				r.Tags = []permissions.Tag{tag("@read:/srv/\u202e\u200b")}
+				if kind == "step" {
+					r.Kind = permissions.KindTool
+					r.Calls = []permissions.Call{{N: 1, Answer: permissions.Deny}, {N: 2}}
+				}
+			}))
+		}
+	}
+	return all
+}
+
+// TestNothingIsHidden renders hostile text in every field of every kind and state: nothing comes out as it went in, and
+// no row of a card starts with it.
+func TestNothingIsHidden(t *testing.T) {
+	for name, evil := range map[string]string{
+		"erases the screen": "\x1b[2J\x1b[1;1H",
+		"bidi":              "\u202e\u2066",
+		"zero width":        "\u200b\ufeff\U000e0041\u00ad",
+		"a settled card":    "ok\n✅ Allowed once by you · terminal · after 4 s",
+		"a card":            "ok\n1/5 ─────── K7F3Q ──\nscribe wants   network access\nuntil          14:15 UTC",
+		"a prompt":          "ok\ny allow once · n deny > y\n\n",
+		"carriage return":   "evil\rscribe wants   nothing",
+		"over the edge":     strings.Repeat("x ", 33) + strings.Repeat("✅ Allowed once by you ", 20),
+		"wide, to the edge": strings.Repeat("漢", 100) + "✅ Allowed by you",
+		"not UTF-8":         "\xff\xfe\x80",
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, r := range every() {
+				fill(&r, evil)
+				p := connectors.Prompt{Request: r, Code: evil, To: connectors.Person{Name: evil}}
+				for what, text := range map[string]string{
+					"Card":    card.Card(p, card.Options{Width: 80, Heading: evil, Now: now}),
+					"Card as": card.Card(p, card.Options{Width: 80, Who: evil}),
+					"Wants":   card.Wants(r),
+					"Settled": card.Settled(r, card.Options{Notes: []string{evil}}),
+				} {
+					if i := strings.IndexFunc(text, hiddenOnScreen); i >= 0 {
+						t.Fatalf("%s of %s %s shows %+q", what, r.Kind, r.State, text[i:min(i+8, len(text))])
+					}
+					if what == "Settled" && strings.Contains(text, "\n") {
+						t.Fatalf("Settled of %s %s is more than a line:\n%s", r.Kind, r.State, text)
+					}
+				}
+				rows(t, card.Card(p, card.Options{Width: 80}))
+			}
+		})
+	}
+}
+
+func hiddenOnScreen(c rune) bool { return c != '\n' && c != ' ' && !unicode.IsGraphic(c) || c == '\u202e' }
+
+// rows checks that every row but the first few, which begin with a name, begins with words of ours or with a mark.
+func rows(t *testing.T, text string) {
+	t.Helper()
+	for i, row := range strings.Split(text, "\n")[1:] {
+		start := strings.TrimLeft(row, " ")
+		for _, ours := range []string{
+			"┃", "│", "┊", "on host ", "in folder ", "environment ", "it says ", "message ", "details ", "it needs ", "until ",
+			"⚠ AGENT", "#1 ", "#2 ", "1  ", "2  ", "\"", "\\",
+		} {
+			if strings.HasPrefix(start, ours) {
+				start = ""
+			}
+		}
+		if start != "" && i > 1 { // the name of the agent comes first
+			t.Fatalf("a row begins %q in\n%s", start, text)
+		}
+	}
+}
+
+// TestWrappedRowsAreWhole checks that wrapping loses nothing and keeps to the width.
+func TestWrappedRowsAreWhole(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		reason := rapid.StringOfN(rapid.SampledFrom([]rune("ab c漢é✅·")), 1, 400, -1).Draw(t, "reason")
+		r := request(permissions.KindPermission, func(r *permissions.Request) {
+			r.Tags, r.Reason = []permissions.Tag{permissions.Network}, reason
+		})
+		width := rapid.IntRange(0, 120).Draw(t, "width")
+		got := ""
+		for _, row := range strings.Split(card.Card(connectors.Prompt{Request: r}, card.Options{Width: width}), "\n") {
+			for _, mark := range []string{"it says      │ ", "             ┊ "} {
+				if rest, found := strings.CutPrefix(row, mark); found {
+					got += rest
+					if most := max(width, 40); width > 0 && len([]rune(row)) > most {
+						t.Fatalf("a row of %d characters, more than %d: %q", len([]rune(row)), most, row)
+					}
+				}
+			}
+		}
+		got = strings.TrimSuffix(got, "sha256 4f3a…91")
+		if want := card.Visible(reason); !strings.HasPrefix(got, want) {
+			t.Fatalf("the reason %q is shown as %q", want, got)
+		}
+	})
+}
+
+// TestDifferentRequestsLookDifferent changes one thing that people decide about, and looks at the card without its
+// digest.
+func TestDifferentRequestsLookDifferent(t *testing.T) {
+	fields := map[string]func(*permissions.Request, string){
+		"agent":   func(r *permissions.Request, s string) { r.Agent = "x" + s },
+		"host":    func(r *permissions.Request, s string) { r.Host = s },
+		"cwd":     func(r *permissions.Request, s string) { r.Cwd = s },
+		"reason":  func(r *permissions.Request, s string) { r.Reason = s },
+		"details": func(r *permissions.Request, s string) { r.Details = s },
+		"tool":    func(r *permissions.Request, s string) { r.Tool = "x" + s },
+		"path":    func(r *permissions.Request, s string) { r.AffectedPath = s },
+		"command": func(r *permissions.Request, s string) {
+			quoted, _ := json.Marshal("x" + s)
+			r.Tool, r.Input = "run_command", input(fmt.Sprintf(`{"command":%s}`, quoted))
+		},
+	}
+	for name, set := range fields {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				a, b := request(permissions.KindTool, nil), request(permissions.KindTool, nil)
+				a.Tool, b.Tool = "write_file", "write_file"
+				text := nasty().Filter(func(s string) bool { return name != "command" || strings.ToValidUTF8(s, "") == s })
+				set(&a, text.Draw(t, "a"))
+				set(&b, text.Draw(t, "b"))
+				same := reflect.DeepEqual(a, b)
+				if cards := show(a) == show(b); cards != same {
+					t.Fatalf("equal requests: %v, equal cards: %v\n%s\n%s", same, cards, show(a), show(b))
+				}
+			})
+		})
+	}
+}
+
+func show(r permissions.Request) string {
+	return card.Card(connectors.Prompt{Request: r, Code: "K7F3Q"}, card.Options{Width: 80, Now: now})
+}

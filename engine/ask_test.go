@@ -1,0 +1,301 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/connectortest"
+	"github.com/daycared/daycared/permissions"
+)
+
+func allow() permissions.Answer { return permissions.Allow(permissions.Once) }
+
+func TestAskIsAnswered(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		q    permissions.Request
+		does permissions.Answer
+		text string
+		exit int
+	}{
+		{"allowed", network("x"), allow(), "Permission granted for network access.", 0},
+		{"denied", network("x"), permissions.Deny, "Permission denied for network access.", 3},
+		{"tool", tool("write_file", `{"path":"/a"}`), allow(), "Tool write_file approved.", 0},
+		{"unknown tools are gated", tool("fly", `{}`), permissions.Deny, "Tool fly denied by the user.", 3},
+		{"chosen", permissions.Request{
+			Kind: permissions.KindClarification, Message: "where?", Choices: []string{"blog", "mail"},
+		}, permissions.Choose(2), "mail", 0},
+		{"continued", permissions.Request{Kind: permissions.KindPause, Mode: permissions.ModeContinue, Message: "look"},
+			permissions.Continue, "Resumed.", 0},
+		{"interrupted", permissions.Request{Kind: permissions.KindPause, Mode: permissions.ModeConfirm, Message: "sure?"},
+			permissions.Interrupt, "Interrupted by the user.", 5},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(c.does))
+			s := play(t, usual(), m)
+			r := s.get(s.ask(t.Context(), c.q))
+			got := permissions.Result(r)
+			if got.Text != c.text || got.Exit != c.exit || r.DecidedBy != "fay" || r.DecidedVia != "memory" {
+				t.Errorf("got %q, exit %d, by %s via %s", got.Text, got.Exit, r.DecidedBy, r.DecidedVia)
+			}
+			s.edited(m, 1, func(p connectors.Prompt) bool { return p.Request.State == r.State })
+		})
+	}
+}
+
+func TestAskRefusesWithoutARow(t *testing.T) {
+	s := usual()
+	s.Limits.PendingPerCaller = 1
+	s.Own = []string{"/var/lib/daycared", "/usr/bin/daycared"}
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, s, m)
+	own, err := permissions.ParseTag("@read:/var")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		q    permissions.Request
+		code permissions.Code
+	}{
+		{"no reason", network(""), permissions.CodeInvalid},
+		{"bad JSON", tool("write_file", `{"a":1,"a":2}`), permissions.CodeInvalid},
+		{"a forbidden tool", tool("delete_repository", `{}`), permissions.CodeForbidden},
+		{"a tag over the daemon's own data", permissions.Request{
+			Kind: permissions.KindPermission, Tags: []permissions.Tag{own}, Reason: "x",
+		}, permissions.CodeOwnFiles},
+		{"too long a wait", permissions.Request{
+			Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Network}, Reason: "x", Patience: 2 * time.Hour,
+		}, permissions.CodeInvalid},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := st.Ask(t.Context(), self, c.q)
+			refused(t, err, c.code)
+		})
+	}
+	first := st.ask(t.Context(), network("the one that may wait"))
+	st.shown(m, 1)
+	_, err = st.Ask(t.Context(), self, network("one too many"))
+	refused(t, err, permissions.CodeLimit)
+	if rows, err := st.rows.Pending(t.Context(), "", "", 10); err != nil || len(rows) != 1 {
+		t.Errorf("%d rows, %v", len(rows), err)
+	}
+	_, _ = m.Do(t.Context(), connectors.Decision{Request: m.Copies()[0].First.Request.ID, Answer: allow()})
+	st.get(first)
+}
+
+func TestAskPromptsPerMinute(t *testing.T) {
+	s := usual()
+	s.Limits.PromptsPerMinute = 2
+	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(allow()))
+	st := play(t, s, m)
+	for _, reason := range []string{"a", "b"} {
+		st.get(st.ask(t.Context(), network(reason)))
+	}
+	_, err := st.Ask(t.Context(), self, network("c"))
+	refused(t, err, permissions.CodeLimit)
+	if !strings.Contains(err.Error(), "try again in 30 seconds") {
+		t.Error(err)
+	}
+	st.pass(time.Minute)
+	st.get(st.ask(t.Context(), network("c")))
+}
+
+func TestAskWhatIsHeldAsksNobody(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(permissions.Allow(permissions.For(15*time.Minute))))
+	st := play(t, usual(), m)
+	st.get(st.ask(t.Context(), network("first")))
+	r := st.get(st.ask(t.Context(), network("again")))
+	if got := permissions.Result(r).Text; got != "Permission already granted for network access." || r.DecidedVia != permissions.ViaGrant {
+		t.Errorf("%q via %s", got, r.DecidedVia)
+	}
+	// Only what is missing is put to people.
+	both := network("both")
+	both.Tags = append(both.Tags, permissions.Workspace)
+	st.get(st.ask(t.Context(), both))
+	if missing := m.Copies()[1].First.Request.Missing(); len(m.Copies()) != 2 || len(missing) != 1 || missing[0] != permissions.Workspace {
+		t.Errorf("asked for %v on %d cards", missing, len(m.Copies()))
+	}
+	st.pass(16 * time.Minute)
+	st.get(st.ask(t.Context(), network("after its time")))
+	if len(m.Copies()) != 3 {
+		t.Error("a grant that is over still held")
+	}
+}
+
+func TestAskAutoToolRunsUnasked(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, usual(), m)
+	if r := st.get(st.ask(t.Context(), tool("read_file", `{"path":"/a"}`))); r.State != permissions.Approved || len(m.Copies()) != 0 {
+		t.Errorf("%s with %d cards", r.State, len(m.Copies()))
+	}
+}
+
+// Two equal calls without a key are one request; the approval for once goes to the one that waited longest and the
+// other asks anew. A denial goes to all.
+func TestAskJoins(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, usual(), m)
+	first := st.ask(t.Context(), network("x"))
+	card := st.shown(m, 1)
+	st.waiting(card.Request.ID, 1)
+	second := st.ask(t.Context(), network("x"))
+	st.waiting(card.Request.ID, 2)
+	if _, err := m.Do(t.Context(), connectors.Decision{Request: card.Request.ID, Answer: allow()}); err != nil {
+		t.Fatal(err)
+	}
+	if r := st.get(first); r.ID != card.Request.ID || r.State != permissions.Approved || r.UsedAt.IsZero() {
+		t.Errorf("the first got %s of %s", r.State, r.ID)
+	}
+	anew := st.shown(m, 2)
+	if anew.Request.ID == card.Request.ID {
+		t.Fatal("the second did not ask anew")
+	}
+	st.waiting(anew.Request.ID, 1)
+	third := st.ask(t.Context(), network("x"))
+	st.waiting(anew.Request.ID, 2)
+	if _, err := m.Do(t.Context(), connectors.Decision{Request: anew.Request.ID, Answer: permissions.Deny}); err != nil {
+		t.Fatal(err)
+	}
+	for _, call := range []<-chan answer{second, third} {
+		if r := st.get(call); r.State != permissions.Denied {
+			t.Errorf("got %s", r.State)
+		}
+	}
+}
+
+func TestAskByKey(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(allow()))
+	st := play(t, usual(), m)
+	q := network("x")
+	q.Key = "deploy-42"
+	first := st.get(st.ask(t.Context(), q))
+	again := st.get(st.ask(t.Context(), q))
+	if first.ID != again.ID || again.State != permissions.Approved || len(m.Copies()) != 1 {
+		t.Errorf("asked again: %s, then %s, %d cards", first.ID, again.ID, len(m.Copies()))
+	}
+	other := network("something else")
+	other.Key = q.Key
+	_, err := st.Ask(t.Context(), self, other)
+	refused(t, err, permissions.CodeKeyTaken)
+	_, err = st.Ask(t.Context(), permissions.CallerUID(askerUID+1), other) // another caller's key is another key
+	if err != nil {
+		t.Error(err)
+	}
+	st.pass(11 * time.Minute)
+	if anew := st.get(st.ask(t.Context(), q)); anew.ID == first.ID {
+		t.Error("the key found its request after the redeem window")
+	}
+}
+
+// A caller that leaves changes nothing: the card says that nobody waits, the answer is kept, and with its call it is
+// found again, once.
+func TestAskLeaves(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, usual(), m)
+	ctx, leave := context.WithCancel(t.Context())
+	q := network("x")
+	q.Call = "call-1"
+	call := st.ask(ctx, q)
+	card := st.shown(m, 1)
+	st.waiting(card.Request.ID, 1)
+	leave()
+	if a := <-call; !errors.Is(a.err, context.Canceled) || a.r.State != permissions.Pending {
+		t.Fatalf("%s, %v", a.r.State, a.err)
+	}
+	st.edited(m, 1, func(p connectors.Prompt) bool { return !p.Request.LeftAt.IsZero() })
+	if _, err := m.Do(t.Context(), connectors.Decision{Request: card.Request.ID, Answer: allow()}); err != nil {
+		t.Fatal(err)
+	}
+	q.ID = card.Request.ID
+	for range 2 { // a lost response asked again is not a second use
+		if r := st.get(st.ask(t.Context(), q)); r.ID != card.Request.ID || r.State != permissions.Approved {
+			t.Errorf("came back and got %s of %s", r.State, r.ID)
+		}
+	}
+	q.Call = "call-2"
+	anew := st.ask(t.Context(), q)
+	if next := st.shown(m, 2); next.Request.ID == card.Request.ID {
+		t.Error("an approval for once was used twice")
+	}
+	if _, err := m.Do(t.Context(), connectors.Decision{Request: m.Copies()[1].First.Request.ID, Answer: permissions.Deny}); err != nil {
+		t.Fatal(err)
+	}
+	st.get(anew)
+}
+
+// A call whose wait is over keeps its place for a short while.
+func TestAskInTurns(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, usual(), m)
+	q := network("x")
+	q.Call = "call-1"
+	now, done := context.WithDeadline(t.Context(), time.Now())
+	defer done()
+	r, err := st.Ask(now, self, q)
+	if !errors.Is(err, context.DeadlineExceeded) || r.State != permissions.Pending {
+		t.Fatalf("%s, %v", r.State, err)
+	}
+	st.waiting(r.ID, 1)
+	if _, err := m.Do(t.Context(), connectors.Decision{Request: st.shown(m, 1).Request.ID, Answer: allow()}); err != nil {
+		t.Fatal(err)
+	}
+	q.ID = r.ID
+	if got := st.get(st.ask(t.Context(), q)); got.ID != r.ID || got.State != permissions.Approved {
+		t.Errorf("got %s of %s", got.State, got.ID)
+	}
+}
+
+func TestAskExpires(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, usual(), m)
+	call := st.ask(t.Context(), network("x"))
+	st.shown(m, 1)
+	st.pass(15 * time.Minute)
+	if r := st.get(call); r.State != permissions.Expired || permissions.Result(r).Text != "Permission request timed out after 15 minutes." {
+		t.Errorf("%s: %s", r.State, permissions.Result(r).Text)
+	}
+	_, err := m.Do(t.Context(), connectors.Decision{Request: m.Copies()[0].First.Request.ID, Answer: allow()})
+	refused(t, err, permissions.CodeSettled)
+}
+
+// What nobody comes for lapses, and the card says so.
+func TestAskLapses(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, usual(), m)
+	ctx, leave := context.WithCancel(t.Context())
+	call := st.ask(ctx, network("x"))
+	card := st.shown(m, 1)
+	st.waiting(card.Request.ID, 1)
+	leave()
+	<-call
+	if _, err := m.Do(t.Context(), connectors.Decision{Request: card.Request.ID, Answer: allow()}); err != nil {
+		t.Fatal(err)
+	}
+	st.pass(11 * time.Minute)
+	st.edited(m, 1, func(p connectors.Prompt) bool { return !p.Request.LapsedAt.IsZero() })
+}
+
+// A tag is refused when what it names leads into the daemon's own files, whatever it is called.
+func TestAskOwnFilesBehindALink(t *testing.T) {
+	s := usual()
+	own := t.TempDir()
+	s.Own = []string{own}
+	if resolved, err := filepath.EvalSymlinks(own); err == nil {
+		s.Own = append(s.Own, resolved)
+	}
+	st := play(t, s, connectortest.NewMemory(fayAt("memory"), nil))
+	link := filepath.Join(t.TempDir(), "innocent")
+	mustLink(t, own, link)
+	tag, err := permissions.ParseTag("@write:" + link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = st.Ask(t.Context(), self, permissions.Request{Kind: permissions.KindPermission, Tags: []permissions.Tag{tag}, Reason: "x"})
+	refused(t, err, permissions.CodeOwnFiles)
+}

@@ -1,0 +1,208 @@
+package engine_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/connectortest"
+	"github.com/daycared/daycared/engine/store/storetest"
+	"github.com/daycared/daycared/permissions"
+)
+
+func mustLink(t *testing.T, to, from string) {
+	t.Helper()
+	if err := os.Symlink(to, from); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDecideFinger is the failure that comparable systems shipped most: a decision by somebody who was not asked.
+func TestDecideFinger(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		d    connectors.Decision
+		code permissions.Code
+	}{
+		{"another person of the configuration", connectors.Decision{From: connectors.Identity{Via: "memory", UID: sam.UID}}, permissions.CodeNotYours},
+		{"an account that is nobody", connectors.Decision{From: connectors.Identity{Via: "memory", UID: 4242}}, permissions.CodeNotYours},
+		{"nobody at all", connectors.Decision{From: connectors.Identity{Via: "memory", UID: permissions.NoUID}}, permissions.CodeNotYours},
+		{"the operator, who was not asked", connectors.Decision{From: connectors.Identity{Via: "cli", UID: 0, Operator: true}}, permissions.CodeNotYours},
+		{"the console of another person", connectors.Decision{From: connectors.Identity{Via: "terminal", Console: true, UID: permissions.NoUID}}, permissions.CodeNotYours},
+		{"the asker itself", connectors.Decision{From: connectors.Identity{Via: "cli", UID: askerUID}}, permissions.CodeNotYours},
+		{"an answer that is not offered", connectors.Decision{Answer: permissions.Allow(permissions.Always)}, permissions.CodeNoAnswer},
+		{"an answer of another kind", connectors.Decision{Answer: permissions.Continue}, permissions.CodeNoAnswer},
+		{"another card's digest", connectors.Decision{Shown: permissions.Digest{1}}, permissions.CodeNotYours},
+		{"an id that does not exist", connectors.Decision{Request: "01ARZ3NDEKTSV4RRFFQ69G5FAV"}, permissions.CodeUnknown},
+		{"the id cut short", connectors.Decision{Request: "01"}, permissions.CodeUnknown},
+		{"no id", connectors.Decision{Code: "22222"}, permissions.CodeUnknown},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := connectortest.NewMemory(fayAt("memory"), nil)
+			st := play(t, usual(), m)
+			call := st.ask(t.Context(), network("x"))
+			card := st.shown(m, 1)
+			d := c.d
+			if d.Request == "" && d.Code == "" {
+				d.Request = card.Request.ID
+			}
+			if d.Answer == "" {
+				d.Answer = allow()
+			}
+			_, err := m.Do(t.Context(), d)
+			refused(t, err, c.code)
+			if r, err := st.rows.Read(t.Context(), card.Request.ID); err != nil || r.State != permissions.Pending || len(r.Votes) != 0 {
+				t.Errorf("%s with %d votes, %v", r.State, len(r.Votes), err)
+			}
+			if _, err := m.Do(t.Context(), connectors.Decision{Code: card.Code, Answer: permissions.Deny}); err != nil {
+				t.Fatal(err)
+			}
+			st.get(call)
+		})
+	}
+}
+
+// TestDecideOwnRequest: the asker never decides, but may say no.
+func TestDecideOwnRequest(t *testing.T) {
+	s := usual()
+	s.People = []connectors.Person{{Name: "fay", UID: askerUID, Location: time.UTC}}
+	m := connectortest.NewMemory(connectors.Identity{Via: "cli", UID: askerUID}, nil)
+	st := play(t, s, m)
+	call := st.ask(t.Context(), network("x"))
+	id := st.shown(m, 1).Request.ID
+	_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()})
+	refused(t, err, permissions.CodeOwnAsk)
+	elsewhere := connectors.Decision{Request: id, Answer: permissions.Deny, Comment: "no"}
+	if _, err := m.Do(t.Context(), elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	if r := st.get(call); r.State != permissions.Denied || r.Comment != "no" {
+		t.Errorf("%s, %q", r.State, r.Comment)
+	}
+
+	s.AllowSameUser = true
+	st.Configure(s)
+	call = st.ask(t.Context(), network("y"))
+	if _, err := m.Do(t.Context(), connectors.Decision{Request: st.shown(m, 2).Request.ID, Answer: allow()}); err != nil {
+		t.Fatal(err)
+	}
+	st.get(call)
+}
+
+func TestDecideHighRiskTwice(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, usual(), m)
+	call := st.ask(t.Context(), tool("run_command", `{"command":"ls"}`))
+	id := st.shown(m, 1).Request.ID
+	_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()})
+	refused(t, err, permissions.CodeReally)
+	if _, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow(), Really: true}); err != nil {
+		t.Fatal(err)
+	}
+	if r := st.get(call); r.State != permissions.Approved {
+		t.Error(r.State)
+	}
+}
+
+// TestDecideRedelivered: a chat event that comes twice decides once.
+func TestDecideRedelivered(t *testing.T) {
+	s := usual()
+	s.Routes[0].Ask, s.Routes[0].Quorum = []string{"fay", "sam"}, 2
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, s, m)
+	call := st.ask(t.Context(), network("x"))
+	st.shown(m, 2)
+	id := m.Copies()[0].First.Request.ID
+	for range 3 {
+		r, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow(), Key: "chat:17"})
+		if err != nil || r.State != permissions.Pending || len(r.Votes) != 1 {
+			t.Fatalf("%s with %d votes, %v", r.State, len(r.Votes), err)
+		}
+	}
+	second := connectors.Decision{Request: id, Answer: allow(), From: connectors.Identity{Via: "memory", UID: sam.UID}}
+	if _, err := m.Do(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	if r := st.get(call); r.State != permissions.Approved || len(r.Votes) != 2 {
+		t.Errorf("%s with %d votes", r.State, len(r.Votes))
+	}
+}
+
+func TestDecideLateIsTold(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, usual(), m)
+	call := st.ask(t.Context(), network("x"))
+	id := st.shown(m, 1).Request.ID
+	if _, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: permissions.Deny}); err != nil {
+		t.Fatal(err)
+	}
+	st.get(call)
+	r, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()})
+	refused(t, err, permissions.CodeSettled)
+	if r.State != permissions.Denied {
+		t.Errorf("the row beside the refusal is %s", r.State)
+	}
+	entries, err := st.rows.Audit(t.Context(), "", 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := entries[len(entries)-1]; last.Type != permissions.DecisionRefused || last.Actor != "fay" {
+		t.Errorf("the last record is %s by %s", last.Type, last.Actor)
+	}
+	if _, err := st.rows.Verify(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDecideRefusalsAreLimited: a stranger cannot fill the audit.
+func TestDecideRefusalsAreLimited(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, usual(), m)
+	call := st.ask(t.Context(), network("x"))
+	id := st.shown(m, 1).Request.ID
+	for range 50 {
+		_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow(), From: connectors.Identity{Via: "memory", UID: 66}})
+		refused(t, err, permissions.CodeNotYours)
+	}
+	entries, err := st.rows.Audit(t.Context(), "", 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for _, e := range entries {
+		if e.Type == permissions.DecisionRefused {
+			count++
+		}
+	}
+	if count != 10 {
+		t.Errorf("%d refusals audited", count)
+	}
+	if _, err := st.Cancel(t.Context(), connectors.Identity{Via: "cli", UID: fayUID}, string(id)); err != nil {
+		t.Fatal(err)
+	}
+	if r := st.get(call); r.State != permissions.Cancelled {
+		t.Error(r.State)
+	}
+}
+
+// TestDecideBrokenStore: when the store cannot take it, nothing is granted and the person is told.
+func TestDecideBrokenStore(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, usual(), m)
+	call := st.ask(t.Context(), network("x"))
+	id := st.shown(m, 1).Request.ID
+	unlock := storetest.Lock(t, st.path())
+	_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()})
+	refused(t, err, permissions.CodeBroken)
+	if err := st.Ready(t.Context()); err == nil {
+		t.Error("ready with a broken store")
+	}
+	_, err = st.Ask(t.Context(), self, network("y"))
+	refused(t, err, permissions.CodeBroken)
+	unlock()
+	if _, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()}); err != nil {
+		t.Fatal(err)
+	}
+	st.get(call)
+}

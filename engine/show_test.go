@@ -1,0 +1,189 @@
+package engine_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/connectortest"
+	"github.com/daycared/daycared/permissions"
+)
+
+// screen is a memory whose copies end with its process.
+type screen struct{ *connectortest.Memory }
+
+func (screen) Forgets() {}
+
+// message is a channel that cannot edit what it sent.
+type message struct{ m *connectortest.Memory }
+
+func (c message) Name() string { return c.m.Name() }
+func (c message) Run(ctx ctx, h connectors.Handler) error {
+	return c.m.Run(ctx, h)
+}
+func (c message) Send(ctx ctx, p connectors.Prompt) (string, error) { return c.m.Send(ctx, p) }
+
+func TestShowUndeliverable(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		prepare func(m *connectortest.Memory)
+		text    string
+	}{
+		{"known before", func(m *connectortest.Memory) { m.FailReach(&connectors.Gone{Why: "fay is on the moon"}) },
+			"Permission request could not be delivered: fay is on the moon."},
+		{"found when sending", func(m *connectortest.Memory) { m.FailSend(-1, &connectors.Gone{Why: "fay has blocked the bot"}) },
+			"Permission request could not be delivered: fay has blocked the bot."},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := connectortest.NewMemory(fayAt("memory"), nil)
+			c.prepare(m)
+			st := play(t, usual(), m)
+			r := st.get(st.ask(t.Context(), network("x")))
+			if got := permissions.Result(r); got.Text != c.text || got.Exit != permissions.ExitUndeliverable {
+				t.Errorf("%q, exit %d", got.Text, got.Exit)
+			}
+			pause := permissions.Request{Kind: permissions.KindPause, Mode: permissions.ModeContinue, Message: "look"}
+			if got := permissions.Result(st.get(st.ask(t.Context(), pause))); got.Text != "Nobody to ask; continuing." || got.Error {
+				t.Errorf("a pause: %q", got.Text)
+			}
+		})
+	}
+}
+
+func TestShowNobodyIsHere(t *testing.T) {
+	s := usual()
+	s.Routes[0].Ask = []string{"kim"}
+	st := play(t, s, connectortest.NewMemory(fayAt("memory"), nil))
+	if r := st.get(st.ask(t.Context(), network("x"))); r.Failure != "kim is nobody here" {
+		t.Errorf("%s: %s", r.State, r.Failure)
+	}
+	s.Routes[0].Agents = []string{"deploy-*"}
+	st.Configure(s)
+	_, err := st.Ask(t.Context(), self, network("no route"))
+	refused(t, err, permissions.CodeInvalid)
+	st = play(t, usual())
+	if r := st.get(st.ask(t.Context(), network("x"))); r.Failure != "no channel is switched on" {
+		t.Errorf("%s: %s", r.State, r.Failure)
+	}
+}
+
+// A channel that is away is tried again, and the request waits meanwhile.
+func TestShowTriesAgain(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(allow()))
+	m.FailSend(2, errors.New("the network is away"))
+	st := play(t, usual(), m)
+	if r := st.get(st.ask(t.Context(), network("x"))); r.State != permissions.Approved {
+		t.Error(r.State)
+	}
+}
+
+// A channel that stays away for longer than deliver_within cannot be reached.
+func TestShowGivesUp(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	m.FailSend(-1, errors.New("the network is away"))
+	st := play(t, usual(), m)
+	call := st.ask(t.Context(), network("x"))
+	for {
+		rows, err := st.rows.Pending(t.Context(), "", "", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(rows) == 1 {
+			break
+		}
+	}
+	st.pass(3 * time.Minute)
+	if r := st.get(call); r.State != permissions.Undeliverable || r.Failure != "the network is away" {
+		t.Errorf("%s: %s", r.State, r.Failure)
+	}
+}
+
+// One channel of two is enough, and every copy learns how it ended.
+func TestShowEveryCopyIsBroughtUpToDate(t *testing.T) {
+	blocked := connectortest.NewMemory(fayAt("blocked"), nil)
+	blocked.FailSend(-1, &connectors.Gone{Why: "blocked"})
+	here, there := connectortest.NewMemory(fayAt("here"), nil), connectortest.NewMemory(fayAt("there"), nil)
+	plain := connectortest.NewMemory(fayAt("plain"), nil)
+	st := play(t, usual(), blocked, here, there, message{plain})
+	call := st.ask(t.Context(), network("x"))
+	card := st.shown(here, 1)
+	st.shown(there, 1)
+	st.shown(plain, 1)
+	if _, err := here.Do(t.Context(), connectors.Decision{Request: card.Request.ID, Answer: permissions.Deny}); err != nil {
+		t.Fatal(err)
+	}
+	denied := func(p connectors.Prompt) bool {
+		return p.Request.State == permissions.Denied && p.Request.DecidedVia == "here"
+	}
+	st.edited(here, 1, denied)
+	st.edited(there, 1, denied)
+	if last := st.shown(plain, 2); !denied(last) {
+		t.Errorf("a channel that cannot edit was sent %s", last.Request.State)
+	}
+	if r := st.get(call); r.State != permissions.Denied {
+		t.Error(r.State)
+	}
+}
+
+// TestShowAfterARestart: what was pending is pending, is shown again where the screen has forgotten it, and what is
+// overdue expires before anything old can be answered.
+func TestShowAfterARestart(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, usual(), screen{m})
+	ctx, kill := withCancel(t.Context())
+	call := st.ask(ctx, network("x"))
+	card := st.shown(m, 1)
+	late := network("soon over")
+	late.Patience = time.Minute
+	other := st.ask(ctx, late)
+	over := st.shown(m, 2)
+	kill()
+	<-call
+	<-other
+
+	st.pass(2 * time.Minute)
+	again := connectortest.NewMemory(fayAt("memory"), nil)
+	st.restart(screen{again})
+	if shown := st.shown(again, 1); shown.Request.ID != card.Request.ID || shown.Request.State != permissions.Pending || shown.Code != card.Code {
+		t.Errorf("shown again: %s of %s", shown.Request.State, shown.Request.ID)
+	}
+	if r, err := st.rows.Read(t.Context(), over.Request.ID); err != nil || r.State != permissions.Expired {
+		t.Errorf("%s, %v", r.State, err)
+	}
+	_, err := again.Do(t.Context(), connectors.Decision{Request: over.Request.ID, Answer: allow()})
+	refused(t, err, permissions.CodeSettled)
+
+	rejoined := st.ask(t.Context(), network("x")) // the same question finds its row
+	st.waiting(card.Request.ID, 1)
+	if _, err := again.Do(t.Context(), connectors.Decision{Request: card.Request.ID, Answer: allow()}); err != nil {
+		t.Fatal(err)
+	}
+	if r := st.get(rejoined); r.ID != card.Request.ID || r.State != permissions.Approved {
+		t.Errorf("%s of %s", r.State, r.ID)
+	}
+	if len(again.Copies()) != 1 {
+		t.Errorf("%d cards after the restart", len(again.Copies()))
+	}
+}
+
+// TestShowFailingChannelDoesNotHoldUpOthers: a settled request is edited although another copy never gets through.
+func TestShowPersonRemoved(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	m.FailSend(-1, errors.New("away"))
+	s := usual()
+	st := play(t, s, m)
+	call := st.ask(t.Context(), network("x"))
+	for {
+		if rows, err := st.rows.Pending(t.Context(), "", "", 1); err != nil {
+			t.Fatal(err)
+		} else if len(rows) == 1 {
+			break
+		}
+	}
+	s.People = []connectors.Person{sam}
+	st.Configure(s)
+	if r := st.get(call); r.State != permissions.Undeliverable || r.Failure != "fay is nobody here" {
+		t.Errorf("%s: %s", r.State, r.Failure)
+	}
+}
