@@ -151,7 +151,7 @@ func (c *courier) show(ctx context.Context, r permissions.Request, cp permission
 	case r.State != permissions.Pending: // a channel that cannot edit is told the end in a message of its own
 		_, err = c.connector.Send(ctx, prompt)
 	}
-	if errors.Is(err, connectors.ErrGone) || (err != nil && cp.Ref == "" && e.tooLate(r)) {
+	if errors.Is(err, connectors.ErrGone) || (err != nil && cp.SentAt.IsZero() && e.tooLate(r)) {
 		return c.fail(ctx, r, cp, err.Error())
 	}
 	if err != nil {
@@ -173,7 +173,7 @@ func (e *Engine) tooLate(r permissions.Request) bool {
 // undeliverable; what was shown once counts as reached, whatever happens to its channel.
 func (c *courier) fail(ctx context.Context, r permissions.Request, cp permissions.Copy, why string) error {
 	e := c.engine
-	if cp.Ref != "" {
+	if !cp.SentAt.IsZero() {
 		cp.Shown = r.Revision // seen once; it will not be edited any more
 		return e.store.Shown(ctx, cp)
 	}

@@ -82,14 +82,14 @@ func (s *Settings) person(name string) (connectors.Person, bool) {
 	if i := slices.IndexFunc(s.People, func(p connectors.Person) bool { return p.Name == name }); i >= 0 {
 		return s.People[i], true
 	}
-	if operator := s.operator(); operator.Name == name {
+	if operator := s.Operator(); operator.Name == name {
 		return operator, true
 	}
 	return connectors.Person{}, false
 }
 
-// operator is the person whose account runs the daemon, or the implicit one.
-func (s *Settings) operator() connectors.Person {
+// Operator is the person whose account runs the daemon, or the implicit one.
+func (s *Settings) Operator() connectors.Person {
 	if i := slices.IndexFunc(s.People, func(p connectors.Person) bool { return p.UID == s.UID }); i >= 0 {
 		return s.People[i]
 	}
@@ -99,7 +99,7 @@ func (s *Settings) operator() connectors.Person {
 // identify is the person that a door's proof stands for.
 func (s *Settings) identify(id connectors.Identity) (connectors.Person, bool) {
 	if id.Console || id.Operator {
-		return s.operator(), true
+		return s.Operator(), true
 	}
 	i := slices.IndexFunc(s.People, func(p connectors.Person) bool {
 		return (id.UID >= 0 && p.UID == id.UID) ||

@@ -64,7 +64,7 @@ func TestAQuestionIsOpenedAndReadAndWithdrawn(t *testing.T) {
 	serve(t, socket, desk)
 	c := newClient(t, socket)
 
-	_, w := ask(t, socket, `{"kind":"permission","permissions":["@network"],"reason":"docs","agent":"deploy-1","cwd":"/c"}`)
+	_, w := ask(t, socket, `{"kind":"permission","permissions":["@network"],"reason":"docs","agent":"deploy-1"}`)
 	if w.State != permissions.Pending || w.Caller == "" || !w.Claimed || *w.Agent != "deploy-1" || w.Code != "" {
 		t.Fatalf("opened as %+v", w)
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -220,5 +221,37 @@ func TestACallThatIsAskedAnewIsFollowed(t *testing.T) {
 	decide(t, desk, anew.ID, permissions.Deny)
 	if got := <-secondDone; got.err != nil || got.r.ID != anew.ID || got.r.State != permissions.Denied {
 		t.Errorf("the second: %v %v, %v", got.r.ID, got.r.State, got.err)
+	}
+}
+
+// hasty is a desk whose first wait ends just as the answer comes: the row is settled, and not given to the call.
+type hasty struct {
+	*wiretest.Desk
+	redeemed atomic.Bool
+}
+
+func (h *hasty) Ask(
+	ctx context.Context, c permissions.Caller, q permissions.Request,
+) (permissions.Request, error) {
+	if q.ID == "" {
+		r, err := h.Desk.Ask(ctx, c, q)
+		_, decided := h.Registry.Resolve(context.Background(), r.ID, permissions.Cast{
+			Vote: permissions.Vote{By: "fay", Answer: permissions.Allow(permissions.Once), At: time.Now()},
+		})
+		return r, errors.Join(err, decided)
+	}
+	if !h.redeemed.Swap(true) {
+		s, _ := h.Find(ctx, c, q.ID)
+		return s.Request, context.DeadlineExceeded
+	}
+	return h.Desk.Ask(ctx, c, q)
+}
+
+func TestAnAnswerCountsOnlyForTheCallThatGotIt(t *testing.T) {
+	socket, desk := wiretest.Socket(t), &hasty{Desk: wiretest.NewDesk()}
+	serve(t, socket, desk)
+	r, err := newClient(t, socket).Ask(t.Context(), permissions.Caller{}, wiretest.Question("x"))
+	if err != nil || r.State != permissions.Approved || !desk.redeemed.Load() {
+		t.Errorf("%v, %v", r.State, err)
 	}
 }

@@ -61,8 +61,8 @@ func (r *routes) ask(ctx context.Context, in *askInput) (*row, error) {
 	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	settled, err := r.desk.Ask(limited, caller(ctx), q)
-	if err != nil && (settled.ID == "" || !over(err)) {
-		return nil, r.door.Refuse(err)
+	if err != nil && (settled.State != permissions.Pending || !over(err)) {
+		return nil, r.door.Refuse(err) // an answer that came with an error was not given to this call
 	}
 	return &row{Body: wire.From(r.around(ctx, settled), false)}, nil
 }

@@ -7,14 +7,17 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/daycared/daycared/agents/api"
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/connectors/terminal"
+	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -32,7 +35,7 @@ func (c *CLI) demoCommand() *cobra.Command {
 		Args:  arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			scripted := cmd.Flags().Changed("answer")
-			if !scripted && !terminal.IsTTY(c.In) {
+			if !scripted && !terminal.IsTerminal(c.In) {
 				return usage("demo needs a terminal, or --answer allow,deny:keep old/,allow,2,continue")
 			}
 			script, err := parseScript(answers)
@@ -50,19 +53,24 @@ func (c *CLI) demoCommand() *cobra.Command {
 type demo struct {
 	cli    *CLI
 	folder string
-	child  *child
+	child  *child // the terminal's goroutine replaces it
 	people *admin.Client
 	agents *api.Client
 	screen *terminal.Terminal
 	script *script // nil: a person types
-	tally  tally
+	quit   func()
+	told   chan permissions.ID // requests whose end is on the screen
+	fault  error               // what went wrong on the screen's side
+	kills  int
+
+	answered atomic.Int32 // questions
+	tally    tally        // the agent's goroutine keeps it
 }
 
-// tally is what the last line counts.
+// tally is what the last lines count.
 type tally struct {
-	asked, allowed, denied, chosen, continued, interrupted int
-	waited                                                 time.Duration
-	kills                                                  int
+	allowed, denied, chosen, continued, interrupted int
+	waited                                          time.Duration
 }
 
 func (c *CLI) demo(ctx context.Context, scripted bool, words []string) error {
@@ -71,12 +79,12 @@ func (c *CLI) demo(ctx context.Context, scripted bool, words []string) error {
 		return fmt.Errorf("make the scratch folder: %w", err)
 	}
 	defer os.RemoveAll(folder)
-	d := &demo{cli: c, folder: folder}
+	d := &demo{cli: c, folder: folder, told: make(chan permissions.ID, demoQuestions)}
 	if err := d.furnish(); err != nil {
 		return fmt.Errorf("furnish the scratch folder: %w", err)
 	}
-	ctx, quit := context.WithCancel(ctx)
-	defer quit()
+	ctx, d.quit = context.WithCancel(ctx)
+	defer d.quit()
 	in := c.In
 	if scripted {
 		if d.script, err = newScript(words); err != nil {
@@ -91,31 +99,36 @@ func (c *CLI) demo(ctx context.Context, scripted bool, words []string) error {
 	}
 	defer d.child.stop()
 	d.screen = terminal.New(terminal.Options{
-		In: in, Out: c.Out, Via: "terminal", Self: "operator", Location: time.Local, Now: time.Now, Quit: quit, Log: quiet(),
-		Who: func(permissions.Request) string { return "scribe" }, Heading: d.heading,
+		In: in, Out: c.Out, UID: c.UID, Self: engine.OperatorName, Now: time.Now, Log: quiet(),
+		Who:     func(permissions.Request) string { return "scribe" }, // this process started it, so the name is more than a claim
+		Heading: d.heading, Asking: d.asking, Told: func(r permissions.Request) { d.told <- r.ID },
+		Quit: d.quit, Closed: d.quit,
 	})
 	fmt.Fprintln(c.Out, demoIntro)
-	return d.play(ctx, quit)
+	return d.play(ctx)
 }
 
 // play runs the agent and the person's terminal side by side until the job has ended.
-func (d *demo) play(ctx context.Context, quit func()) error {
+func (d *demo) play(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	stage, end := context.WithCancel(ctx)
 	defer end()
 	var jobErr error
 	group.Go(func() error {
-		return (&inbox{client: d.people, screen: &onStage{d.screen, d}}).run(stage)
+		person := connectors.Person{Name: engine.OperatorName, UID: d.cli.UID, Location: time.Local}
+		return (&inbox{client: d.people, screen: d.screen, person: person}).run(stage)
 	})
 	group.Go(func() error {
 		defer end()
-		s := &scribe{asker: d.agents, folder: d.folder, session: "demo", say: d.say, ended: d.count}
+		s := &scribe{asker: d.agents, folder: d.folder, session: "demo", say: d.say, ended: d.count, ran: d.ran}
 		jobErr = s.work(ctx)
 		return nil
 	})
 	err := group.Wait()
 	switch {
-	case err != nil:
+	case d.fault != nil:
+		return d.fault
+	case err != nil && !errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(jobErr, context.Canceled):
 		d.cli.say("left before the end; nothing was kept")
@@ -133,18 +146,20 @@ func (d *demo) play(ctx context.Context, quit func()) error {
 
 // heading numbers the questions.
 func (d *demo) heading(permissions.Request) string {
-	return fmt.Sprintf("%d/%d", d.tally.asked+1, demoQuestions)
+	return fmt.Sprintf("%d/%d", d.answered.Load()+1, demoQuestions)
 }
 
-func (d *demo) say(format string, args ...any) { d.screen.Say("   " + fmt.Sprintf(format, args...)) }
+// say shows what the agent does. A screen that is gone has nobody before it.
+func (d *demo) say(format string, args ...any) {
+	_ = d.screen.Say("   " + fmt.Sprintf(format, args...))
+}
 
 func (d *demo) path(names ...string) string {
 	return filepath.Join(append([]string{d.folder}, names...)...)
 }
 
-// count keeps the tally of answers as the agent got them.
-func (d *demo) count(r permissions.Request) {
-	d.tally.asked++
+// count keeps the tally of answers as the agent got them, and holds the agent until the person has been told.
+func (d *demo) count(ctx context.Context, r permissions.Request) {
 	d.tally.waited += r.DecidedAt.Sub(r.CreatedAt)
 	switch {
 	case r.State == permissions.Approved:
@@ -158,9 +173,34 @@ func (d *demo) count(r permissions.Request) {
 	case r.Choice() != "":
 		d.tally.chosen++
 	}
-	if r.State == permissions.Approved && r.Kind == permissions.KindTool {
-		d.ranOnce(r)
+	d.answered.Add(1)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case id := <-d.told:
+			if id == r.ID {
+				return
+			}
+		}
 	}
+}
+
+// ran tells, from what the command left on disk, that it ran exactly once.
+func (d *demo) ran(r permissions.Request) error {
+	ledger, err := os.ReadFile(d.path("ledger"))
+	if err != nil {
+		return fmt.Errorf("look what ran: %w", err)
+	}
+	if runs := strings.Count(string(ledger), "\n"); runs != 1 {
+		return fmt.Errorf("the command ran %d times", runs)
+	}
+	across := ""
+	if d.kills > 0 {
+		across = "across a restart · "
+	}
+	d.say("%sran exactly once, as shown (sha256 %s)", across, r.Digest.Short())
+	return nil
 }
 
 // furnish makes the site, the old pages, the script that publishes, and the daemon's configuration.
@@ -197,19 +237,18 @@ func (d *demo) sum() error {
 			settled++
 		}
 	}
-	t := d.tally
-	times := "times"
-	if t.kills == 1 {
+	t, asked, times := d.tally, int(d.answered.Load()), "times"
+	if d.kills == 1 {
 		times = "time"
 	}
-	lost := t.asked - settled
-	d.screen.Say(strings.Repeat("─", 52))
-	line := fmt.Sprintf("asked %d · allowed %d · denied %d · chosen %d · continued %d", t.asked, t.allowed, t.denied, t.chosen, t.continued)
+	lost := asked - settled
+	line := fmt.Sprintf("asked %d · allowed %d · denied %d · chosen %d · continued %d", asked, t.allowed, t.denied, t.chosen, t.continued)
 	if t.interrupted > 0 {
 		line += fmt.Sprintf(" · interrupted %d", t.interrupted)
 	}
-	d.screen.Say(fmt.Sprintf("%s · your time %d s · daemon killed %d %s, lost %d", line, int(t.waited.Seconds()), t.kills, times, lost))
-	d.screen.Say(fmt.Sprintf("files   %s   audit %d rows, chain verified", d.files(), len(entries)))
+	fmt.Fprintln(d.cli.Out, strings.Repeat("─", 52))
+	fmt.Fprintf(d.cli.Out, "%s · your time %d s · daemon killed %d %s, lost %d\n", line, int(t.waited.Seconds()), d.kills, times, lost)
+	fmt.Fprintf(d.cli.Out, "files   %s   audit %d rows, chain verified\n", d.files(), len(entries))
 	if lost != 0 {
 		return fmt.Errorf("%d answers are missing in the audit", lost)
 	}

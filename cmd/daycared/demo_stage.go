@@ -12,8 +12,6 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/daycared/daycared/connectors"
-	"github.com/daycared/daycared/connectors/terminal"
-	"github.com/daycared/daycared/permissions"
 )
 
 // quiet is a log for commands whose only words are those on the screen.
@@ -79,37 +77,35 @@ func (c *child) stop() {
 	c.log.Close()
 }
 
-// onStage is the terminal, with the demo's one act of violence: while the person thinks about the third question, the
-// daemon is killed and started again.
-type onStage struct {
-	*terminal.Terminal
-	d *demo
+// asking is called when a question is on the screen: the third time the daemon is killed and started again while the
+// person thinks, and a scripted person answers. Only the terminal's goroutine calls it, so the screen is ours meanwhile.
+func (d *demo) asking(p connectors.Prompt) {
+	err := error(nil)
+	if d.answered.Load() == killAfter && d.kills == 0 {
+		err = d.killAndRestart()
+	}
+	if err == nil && d.script != nil {
+		err = d.script.answer(p)
+	}
+	if err != nil {
+		d.fault = err
+		d.quit()
+	}
 }
 
-var _ screen = (*onStage)(nil)
+// killAfter is how many questions are answered before the daemon is killed.
+const killAfter = 2
 
-// Send shows the card, kills the daemon if it is time to, and lets a scripted person answer.
-func (s *onStage) Send(ctx context.Context, p connectors.Prompt) (string, error) {
-	ref, err := s.Terminal.Send(ctx, p)
-	if err == nil && s.d.tally.asked == 2 {
-		err = s.d.killAndRestart(ctx)
-	}
-	if err == nil && s.d.script != nil {
-		err = s.d.script.answer(p)
-	}
-	return ref, err
-}
-
-func (d *demo) killAndRestart(ctx context.Context) (err error) {
-	d.tally.kills++
+func (d *demo) killAndRestart() (err error) {
+	d.kills++
 	pid, began := d.child.cmd.Process.Pid, time.Now()
 	d.child.kill()
 	d.child.log.Close()
-	if d.child, err = startChild(ctx, d); err != nil {
+	if d.child, err = startChild(context.Background(), d); err != nil {
 		return err
 	}
-	d.screen.Say(fmt.Sprintf(
-		"   …while you think, I kill the daemon: kill -9 %d …and start it again: %d ms. The question stands. Answer it.",
-		pid, time.Since(began).Milliseconds()))
-	return nil
+	_, err = fmt.Fprintf(d.cli.Out,
+		"\n   …while you think, I kill the daemon: kill -9 %d …and start it again: %d ms. The question stands. Answer it.\n> ",
+		pid, time.Since(began).Milliseconds())
+	return err
 }

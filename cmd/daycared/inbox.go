@@ -28,16 +28,17 @@ func (c *CLI) inboxCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			person := connectors.Person{Name: me.Name, UID: c.UID, Location: time.Local}
 			ctx, leave := context.WithCancel(cmd.Context())
 			defer leave()
 			screen := terminal.New(terminal.Options{
-				In: c.In, Out: c.Out, Via: "terminal", Self: me.Name, Location: time.Local, Now: time.Now, Quit: leave, Log: quiet(),
+				In: c.In, Out: c.Out, UID: c.UID, Self: me.Name, Now: time.Now, Quit: leave, Closed: leave, Log: quiet(),
 			})
-			if err := screen.Reach(connectors.Person{Name: me.Name}); err != nil {
+			if err := screen.Reach(person); err != nil {
 				return usage("inbox needs a terminal: %s", err)
 			}
 			c.say("you answer as %s; q leaves", me.Name)
-			return (&inbox{client: client, screen: screen}).run(ctx)
+			return (&inbox{client: client, screen: screen, person: person}).run(ctx)
 		},
 	}
 }
@@ -47,6 +48,7 @@ func (c *CLI) inboxCommand() *cobra.Command {
 type inbox struct {
 	client *admin.Client
 	screen screen
+	person connectors.Person
 	shown  map[permissions.ID]string // the screen's names of what waits
 }
 
@@ -73,7 +75,7 @@ func (i *inbox) update(ctx context.Context, s permissions.Standing) error {
 	if !known && r.State != permissions.Pending {
 		return nil
 	}
-	prompt := connectors.Prompt{Request: r, Code: s.Code, Waiting: s.Waiting, To: connectors.Person{Location: time.Local}}
+	prompt := connectors.Prompt{Request: r, Code: s.Code, Waiting: s.Waiting, To: i.person}
 	if known {
 		if r.State != permissions.Pending {
 			delete(i.shown, r.ID)

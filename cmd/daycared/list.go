@@ -49,7 +49,7 @@ func (c *CLI) pendingCommand() *cobra.Command {
 			for _, s := range list {
 				left := time.Until(s.Request.Deadline).Truncate(time.Second)
 				fmt.Fprintf(table, "%s\t%s\t%s\t%s left\t%d waiting\n", s.Code, card.Visible(s.Request.Who()),
-					strings.Join(card.Wants(s.Request), " "), left, s.Waiting)
+					oneRow(card.Wants(s.Request)), left, s.Waiting)
 			}
 			return table.Flush()
 		},
@@ -173,6 +173,15 @@ func (c *CLI) remembered(cmd *cobra.Command, client *admin.Client, head string) 
 		return fmt.Errorf("entry %d is not the one remembered: the audit was cut off or written anew", seq)
 	}
 	return nil
+}
+
+// oneRow is the first row of a text, and how many follow. The whole is what show shows.
+func oneRow(text string) string {
+	first, rest, more := strings.Cut(text, "\n")
+	if !more {
+		return first
+	}
+	return fmt.Sprintf("%s … (+%d rows)", first, strings.Count(rest, "\n")+1)
 }
 
 // pages reads a listing to its end; place is where the next page goes on after the last item of one.

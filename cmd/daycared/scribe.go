@@ -20,7 +20,8 @@ type scribe struct {
 	folder  string // scratch: site/, publish.sh
 	session string
 	say     func(format string, args ...any)
-	ended   func(permissions.Request) // every answer, as the agent got it
+	ended   func(context.Context, permissions.Request) // every answer, as the agent got it
+	ran     func(permissions.Request) error            // after an approved command has run
 }
 
 // errStopped ends the job because a person said so.
@@ -52,7 +53,7 @@ func (s *scribe) ask(ctx context.Context, q permissions.Request) (permissions.Re
 	if err != nil {
 		return r, err
 	}
-	s.ended(r)
+	s.ended(ctx, r)
 	return r, nil
 }
 
@@ -113,7 +114,7 @@ func (s *scribe) command(ctx context.Context, line, reason string) (permissions.
 		return r, err
 	}
 	about := r
-	about.Input = canonical
+	about.Version, about.Input = permissions.DigestVersion, canonical
 	if permissions.ComputeDigest(about) != r.Digest {
 		return r, fmt.Errorf("run %s: what was approved is something else", line)
 	}
@@ -122,7 +123,7 @@ func (s *scribe) command(ctx context.Context, line, reason string) (permissions.
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return r, fmt.Errorf("run %s: %w: %s", line, err, out)
 	}
-	return r, nil
+	return r, s.ran(r)
 }
 
 // announce asks where to announce and leaves the announcement there.

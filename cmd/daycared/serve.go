@@ -15,7 +15,6 @@ import (
 
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors/terminal"
-	"github.com/daycared/daycared/engine"
 )
 
 func (c *CLI) serveCommand() *cobra.Command {
@@ -104,14 +103,7 @@ func (c *CLI) console(cfg *config.Config, paths config.Paths, log *slog.Logger) 
 	if err != nil {
 		return nil, err
 	}
-	operator := engine.OperatorName
-	for _, p := range s.People {
-		if p.UID == c.UID {
-			operator = p.Name
-			break
-		}
-	}
 	return terminal.New(terminal.Options{
-		In: c.In, Out: c.Out, Via: "terminal", Self: operator, Location: time.Local, Now: time.Now, Log: log,
+		In: c.In, Out: c.Out, UID: c.UID, Self: s.Operator().Name, Now: time.Now, Log: log,
 	}), nil
 }

@@ -252,7 +252,8 @@ func TestWhatIsWrongIsRefused(t *testing.T) {
 			t.Errorf("%s: %d %.200s", query, status, text)
 		}
 	}
-	if s, err := newClient(t, socket, "").Show(t.Context(), string(r.ID)); err != nil || s.Request.State != permissions.Pending {
+	s, err := newClient(t, socket, "").Show(t.Context(), string(r.ID))
+	if err != nil || s.Request.State != permissions.Pending {
 		t.Errorf("the request is %v, %v", s.Request.State, err)
 	}
 }

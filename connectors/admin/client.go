@@ -137,7 +137,8 @@ func (c *Client) Ready(ctx context.Context) error { return c.get(ctx, "/readyz",
 
 func (c *Client) entries(ctx context.Context, path string) ([]permissions.Entry, error) {
 	var list []Entry
-	if err := c.get(ctx, path, &list); err != nil {
+	// A long chain takes its time to read.
+	if err := c.wire.Call(ctx, http.MethodGet, path, c.header(""), nil, wire.MaxWait, &list); err != nil {
 		return nil, err
 	}
 	found := make([]permissions.Entry, len(list))

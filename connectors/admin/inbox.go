@@ -74,7 +74,7 @@ func (r *routes) inbox(ctx context.Context, _ *struct{}) (*huma.StreamResponse, 
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.Header().Set("Cache-Control", "no-store")
 		defer r.inboxes.enter(name)()
-		s := &stream{desk: r.desk, id: id, name: name, w: w, control: http.NewResponseController(w), seen: map[permissions.ID]seen{}}
+		s := newStream(r.desk, id, name, w)
 		_ = s.run(c.Context()) // it ends with the connection, and then there is nobody to tell
 	}}, nil
 }
@@ -87,6 +87,12 @@ type stream struct {
 	w       io.Writer
 	control *http.ResponseController
 	seen    map[permissions.ID]seen
+}
+
+func newStream(desk Desk, id connectors.Identity, name string, w http.ResponseWriter) *stream {
+	return &stream{
+		desk: desk, id: id, name: name, w: w, control: http.NewResponseController(w), seen: map[permissions.ID]seen{},
+	}
 }
 
 // seen is what the other end knows of a request.

@@ -224,7 +224,8 @@ func TestAnInboxThatCannotFollowEnds(t *testing.T) {
 	serve(t, socket, desk)
 	put(t, desk, wiretest.Question("x"))
 	enough := errors.New("enough")
-	if err := newClient(t, socket, "").Inbox(t.Context(), func(permissions.Standing) error { return enough }); err != enough {
+	err = newClient(t, socket, "").Inbox(t.Context(), func(permissions.Standing) error { return enough })
+	if !errors.Is(err, enough) {
 		t.Errorf("handle's error came as %v", err)
 	}
 }

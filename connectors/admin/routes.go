@@ -29,14 +29,18 @@ func (r *routes) register() {
 			MaxBodyBytes: -1, BodyReadTimeout: -1, // the door has read the body already
 		}
 	}
+	long := func(o huma.Operation) huma.Operation {
+		o.Middlewares = huma.Middlewares{wire.WriteWithin(wire.LongPoll)}
+		return o
+	}
 	api := r.door.API
 	api.UseMiddleware(r.gate.admit)
 	huma.Register(api, get("list", "/v1/requests", "List what is pending for the caller, oldest first"), r.list)
 	huma.Register(api, get("show", "/v1/requests/{id}", "Show one request by its id or its code"), r.show)
 	huma.Register(api, post("decide", "/v1/requests/{id}/decision", "Decide a request"), r.decide)
 	huma.Register(api, post("cancel", "/v1/requests/{id}/cancel", "Withdraw a pending request"), r.cancel)
-	huma.Register(api, get("audit", "/v1/audit", "List the audit; for the operator"), r.audit)
-	huma.Register(api, get("verify", "/v1/audit/verify", "Check every audit chain and tell their heads"), r.verify)
+	huma.Register(api, long(get("audit", "/v1/audit", "List the audit; for the operator")), r.audit)
+	huma.Register(api, long(get("verify", "/v1/audit/verify", "Check every audit chain, tell their heads")), r.verify)
 	huma.Register(api, get("whoami", "/v1/whoami", "Tell who the caller is here"), r.whoami)
 	huma.Register(api, get("inbox", "/v1/inbox", "Follow what is put to the caller (server-sent events)"), r.inbox)
 }

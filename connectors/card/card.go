@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
@@ -120,7 +121,11 @@ func (s *sheet) rule(heading, code string) {
 	if code != "" {
 		end = " " + code + end
 	}
-	s.rows = append(s.rows, heading+strings.Repeat("─", max(ruled-len([]rune(heading+end)), 2))+end)
+	most := ruled
+	if s.width > 0 {
+		most = min(most, s.width)
+	}
+	s.rows = append(s.rows, heading+strings.Repeat("─", max(most-utf8.RuneCountInString(heading+end), 2))+end)
 }
 
 // who is the asking agent; a name that was only claimed is shown as a claim.

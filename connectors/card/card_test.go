@@ -66,7 +66,7 @@ until          14:15 UTC, in 15 min · sha256 4f3a…91`},
 			r.Quorum, r.Votes = 2, []permissions.Vote{{By: "sam", Answer: permissions.Allow(permissions.Once)}}
 			r.LeftAt, r.EnvNames, r.EnvHash = now, []string{"PATH", "MY VAR"}, "sha256:00"
 		}), card.Options{Now: now, Width: 80, Location: berlin}, `
-─────────────────────────────────────────────── K7F3Q ──
+────────────────────────────────────────────── K7F3Q ──
 uid 1000, says it is deploy-1 wants
              ┃ network access
              ┃ read access to /srv
@@ -85,7 +85,7 @@ until          15:15 CET, in 15 min · sha256 4f3a…91`},
 			r.Tool, r.Input, r.HighRisk = "run_command", input(`{"command":"rm -rf site/old && ./publish.sh"}`), true
 			r.Tags, r.Deadline = []permissions.Tag{tag("@network")}, now.Add(90*time.Second)
 		}), card.Options{Now: now, Width: 80}, `
-─────────────────────────────────────────────── K7F3Q ──
+────────────────────────────────────────────── K7F3Q ──
 scribe wants to run   rm -rf site/old && ./publish.sh
 it needs     ┃ network access
 high risk      it takes a second yes
@@ -94,7 +94,7 @@ until          14:01 UTC, in 1 min 30 s · sha256 4f3a…91`},
 			r.Tool, r.Input = "bash", input(`{"command":"cd x\necho one two three four five six seven"}`)
 			r.Deadline = now.Add(36 * time.Hour)
 		}), card.Options{Now: now, Width: 40}, `
-─────────────────────────────────────────────── K7F3Q ──
+─────────────────────────────── K7F3Q ──
 scribe wants to run with bash
              ┃ cd x
              ┃ echo one two three four 
@@ -108,7 +108,7 @@ until          23 Nov 02:00 UTC, in 36
 				{N: 3, Tool: "list files", Input: input(`null`)},
 			}
 		}), card.Options{}, `
-─────────────────────────────────────────────── K7F3Q ──
+────────────────────────────────────────────── K7F3Q ──
 scribe wants 3 calls
   #1 to use write_file, affecting /srv/n.md
              ┃ {
@@ -121,13 +121,13 @@ until          21 Nov 14:15 UTC · sha256 4f3a…91`},
 		{"pause", request(permissions.KindPause, func(r *permissions.Request) {
 			r.Mode, r.Message = permissions.ModeContinue, "look at site/notes.md before it goes out."
 		}), card.Options{Now: now, Who: "the scribe"}, `
-─────────────────────────────────────────────── K7F3Q ──
+────────────────────────────────────────────── K7F3Q ──
 the scribe paused: look at site/notes.md before it goes out.
 until          14:15 UTC, in 15 min, then it continues · sha256 4f3a…91`},
 		{"confirm", request(permissions.KindPause, func(r *permissions.Request) {
 			r.Mode, r.Message, r.Reason = permissions.ModeConfirm, "publish?\nnow?", "it is ready"
 		}), card.Options{Now: now.Add(time.Hour)}, `
-─────────────────────────────────────────────── K7F3Q ──
+────────────────────────────────────────────── K7F3Q ──
 scribe asks:
              │ publish?
              │ now?
@@ -137,7 +137,7 @@ until          14:15 UTC · sha256 4f3a…91`},
 			r.Message, r.Choices = "announce where?", []string{"blog", "mail", "nowhere"}
 			r.Deadline = now.Add(5 * time.Minute)
 		}), card.Options{Now: now}, `
-─────────────────────────────────────────────── K7F3Q ──
+────────────────────────────────────────────── K7F3Q ──
 ⚠ AGENT CLARIFICATION NEEDED
 scribe asks: announce where?
    1  blog
@@ -278,7 +278,9 @@ func TestNothingIsHidden(t *testing.T) {
 	}
 }
 
-func hiddenOnScreen(c rune) bool { return c != '\n' && c != ' ' && !unicode.IsGraphic(c) || c == '\u202e' }
+func hiddenOnScreen(c rune) bool {
+	return c != '\n' && c != ' ' && !unicode.IsGraphic(c) || c == '\u202e'
+}
 
 // rows checks that every row but the first few, which begin with a name, begins with words of ours or with a mark.
 func rows(t *testing.T, text string) {

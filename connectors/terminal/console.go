@@ -134,3 +134,12 @@ func poll(fds []unix.PollFd, millis int) (int, error) {
 		return n, err
 	}
 }
+
+// IsConsole tells whether a person can be asked through in: a terminal, or a pipe that is open.
+func IsConsole(in *os.File) bool {
+	c := newConsole(in)
+	return c.kind() != noConsole && !c.over()
+}
+
+// IsTerminal tells whether in is a terminal.
+func IsTerminal(in *os.File) bool { return newConsole(in).kind() == aTerminal }

@@ -36,6 +36,7 @@ type screen struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
 	changed chan struct{}
+	failure error
 }
 
 func (s *screen) Write(p []byte) (int, error) {
@@ -43,7 +44,17 @@ func (s *screen) Write(p []byte) (int, error) {
 	defer s.mu.Unlock()
 	close(s.changed)
 	s.changed = make(chan struct{})
+	if s.failure != nil {
+		return 0, s.failure
+	}
 	return s.text.Write(p)
+}
+
+// fail makes every later write fail.
+func (s *screen) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failure = err
 }
 
 func (s *screen) String() string {
@@ -85,14 +96,24 @@ func (s *screen) asked(t testing.TB, code string) {
 	})
 }
 
-func awaits(all string) bool { return strings.HasSuffix(all, " > ") || strings.HasSuffix(all, "Esc interrupts ") }
+// askedWhy waits until the reason of a denial is asked for.
+func (s *screen) askedWhy(t testing.TB) {
+	t.Helper()
+	s.until(t, "the reason is asked for", func(all string) bool { return strings.HasSuffix(all, "\nreason > ") })
+}
+
+func awaits(all string) bool {
+	return strings.HasSuffix(all, " > ") || strings.HasSuffix(all, "Esc interrupts ")
+}
 
 // person sits at a console: a pipe, or a terminal.
 type person struct {
 	*terminal.Terminal
 	screen *screen
-	hand   *os.File // what is written here is typed
-	tty    *os.File // the terminal's side; nil for a pipe
+	log    *screen
+	ctx    context.Context // of Run
+	hand   *os.File        // what is written here is typed
+	tty    *os.File        // the terminal's side; nil for a pipe
 }
 
 func atPipe(t testing.TB, change func(*terminal.Options)) *person {
@@ -116,14 +137,12 @@ func newPerson(t testing.TB, in, hand, tty *os.File, change func(*terminal.Optio
 		_ = hand.Close()
 		_ = in.Close()
 	})
-	s := &screen{changed: make(chan struct{})}
-	o := terminal.Options{
-		In: in, Out: s, UID: fay.UID, Now: time.Now, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	}
+	s, log := &screen{changed: make(chan struct{})}, &screen{changed: make(chan struct{})}
+	o := terminal.Options{In: in, Out: s, UID: fay.UID, Now: time.Now, Log: slog.New(slog.NewTextHandler(log, nil))}
 	if change != nil {
 		change(&o)
 	}
-	return &person{Terminal: terminal.New(o), screen: s, hand: hand, tty: tty}
+	return &person{Terminal: terminal.New(o), screen: s, log: log, hand: hand, tty: tty}
 }
 
 func (p *person) types(t testing.TB, keys string) {
@@ -136,6 +155,7 @@ func (p *person) types(t testing.TB, keys string) {
 // runs runs the terminal until the test is over.
 func (p *person) runs(t testing.TB, h connectors.Handler) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
+	p.ctx = ctx
 	done := make(chan error, 1)
 	go func() { done <- p.Run(ctx, h) }()
 	stop = sync.OnceFunc(func() {
@@ -148,7 +168,13 @@ func (p *person) runs(t testing.TB, h connectors.Handler) (stop func()) {
 	return stop
 }
 
-// is asked a new request.
+// logged waits until a message is in the log.
+func (p *person) logged(t testing.TB, message string) {
+	t.Helper()
+	p.log.sees(t, message)
+}
+
+// isAsked sends a new request.
 func (p *person) isAsked(t testing.TB, r permissions.Request, code string) connectors.Prompt {
 	t.Helper()
 	prompt := connectors.Prompt{Request: r, Code: code, To: fay, Waiting: 1}

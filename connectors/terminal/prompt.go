@@ -85,7 +85,7 @@ func (s *screen) decide(ctx context.Context, d connectors.Decision) {
 	d.Request, d.Shown = r.ID, r.Digest
 	d.From = connectors.Identity{Via: s.t.o.Via, Console: true, UID: permissions.NoUID}
 	after, err := s.handler.OnPermission(ctx, d)
-	if after.ID == r.ID && after.Revision >= r.Revision {
+	if after.ID == r.ID && (after.Revision >= r.Revision || after.State != permissions.Pending) {
 		it.prompt.Request = after
 	}
 	var refusal *permissions.Refusal
@@ -101,6 +101,9 @@ func (s *screen) decide(ctx context.Context, d connectors.Decision) {
 		s.say("Nothing was stored: " + card.Visible(err.Error()) + ". Answer again.")
 	}
 	it.told = it.prompt.Request.State != permissions.Pending
+	if it.told {
+		s.told(it.prompt.Request)
+	}
 	if it.told || (err == nil && !open(it.prompt)) {
 		s.leave()
 	}

@@ -13,6 +13,7 @@ type news struct {
 	ref    string
 	prompt connectors.Prompt
 	edit   bool
+	line   string // only to be said
 }
 
 // item is one request as this screen knows it, until its end has been told.
@@ -27,6 +28,10 @@ type item struct {
 
 // apply takes in what Send and Edit left.
 func (s *screen) apply(n news) {
+	if n.line != "" {
+		s.say(n.line)
+		return
+	}
 	it, known := s.seen[n.ref]
 	r := n.prompt.Request
 	switch {
@@ -61,6 +66,16 @@ func (s *screen) settle(it *item, p connectors.Prompt) {
 		s.say(line)
 	} else if it.shown && (!it.told || wasted(p.Request)) {
 		s.say(p.Code + "  " + line)
+	}
+	if !it.told {
+		s.told(p.Request)
+	}
+}
+
+// told passes on that the end of a request has been told.
+func (s *screen) told(r permissions.Request) {
+	if s.t.o.Told != nil {
+		s.t.o.Told(r)
 	}
 }
 

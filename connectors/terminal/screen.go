@@ -43,7 +43,11 @@ type screen struct {
 
 // look finds out whose the screen is just now.
 func (s *screen) look() {
-	s.away = !s.t.console.foreground()
+	away := !s.t.console.foreground()
+	if away && !s.away {
+		s.t.o.Log.Info("the terminal is in the background: nobody is asked there")
+	}
+	s.away = away
 	if s.away || (s.restore != nil && !s.t.console.hasKeys()) {
 		s.up, s.asking, s.restore = false, false, nil // it is, or was meanwhile, somebody else's, and so are its modes
 	}
@@ -107,6 +111,9 @@ func (s *screen) ask() {
 	}
 	s.asking = true
 	s.write(s.hint)
+	if s.t.o.Asking != nil {
+		s.t.o.Asking(s.now.prompt)
+	}
 }
 
 // leave takes now off the screen.
@@ -158,6 +165,9 @@ func (s *screen) close() {
 	s.queue = nil
 	if first {
 		s.t.o.Log.Info("the console is closed")
+	}
+	if first && s.t.o.Closed != nil {
+		s.t.o.Closed()
 	}
 	if first && s.t.console.kind() != noConsole {
 		s.write("This console is closed: nothing is decided here any more.\n")

@@ -50,6 +50,9 @@ type Options struct {
 	Heading  func(permissions.Request) string   // over the card; may be nil
 	Notes    func(permissions.Request) []string // more words on a settled line; may be nil
 	Quit     func()                             // called when the person types q; may be nil
+	Asking   func(connectors.Prompt)            // called when an answer is due; may be nil
+	Told     func(permissions.Request)          // called when the end of a request has been told; may be nil
+	Closed   func()                             // called when the console has closed; may be nil
 }
 
 // New makes a terminal. It does not touch the console: that is for [Terminal.Run].
@@ -93,6 +96,9 @@ func (t *Terminal) Send(_ context.Context, p connectors.Prompt) (ref string, err
 func (t *Terminal) Edit(_ context.Context, ref string, p connectors.Prompt) error {
 	return t.tell(news{ref: ref, prompt: p, edit: true})
 }
+
+// Say writes a line of the process's own on the screen, among the cards.
+func (t *Terminal) Say(line string) error { return t.tell(news{line: line}) }
 
 var errEnded = errors.New("the terminal has stopped")
 

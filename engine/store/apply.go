@@ -69,7 +69,8 @@ var updateRequest = func() string {
 
 // commit writes all of a change, if the row is still the one that it was made from.
 func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) error {
-	result, err := t.ExecContext(ctx, updateRequest, append(changingFields(&c.After), c.Before.Number, c.Before.Revision)...)
+	args := append(changingFields(&c.After), c.Before.Number, c.Before.Revision)
+	result, err := t.ExecContext(ctx, updateRequest, args...)
 	if err != nil {
 		return err
 	}

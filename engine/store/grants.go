@@ -23,7 +23,8 @@ func insertGrant(ctx context.Context, t *tx, g permissions.Grant) error {
 	return err
 }
 
-const readGrants = `SELECT ` + grantColumns + ` FROM grants WHERE caller = $1 AND revoked_at = 0 AND until > $2 ORDER BY id`
+const readGrants = `SELECT ` + grantColumns + ` FROM grants WHERE caller = $1 AND revoked_at = 0 ` +
+	`AND until > $2 ORDER BY id`
 
 // Grants lists the grants of a caller that are neither revoked nor over at now.
 func (s *Store) Grants(ctx context.Context, caller string, now time.Time) (grants []permissions.Grant, err error) {

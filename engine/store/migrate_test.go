@@ -94,7 +94,8 @@ func TestMigrateFails(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := open(t.Context(), options(path), next(t, "CREATE TABLE audit (x)")); !errors.Is(err, permissions.ErrBroken) {
+	_, err = open(t.Context(), options(path), next(t, "CREATE TABLE audit (x)"))
+	if !errors.Is(err, permissions.ErrBroken) {
 		t.Errorf("got %v", err)
 	}
 	if s, err = Open(t.Context(), options(path)); err != nil {

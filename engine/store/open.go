@@ -122,7 +122,8 @@ func (s *Store) check(ctx context.Context) error {
 	const full = 2
 	if journal != "wal" || synchronous != full || foreign != 1 {
 		return &Error{
-			What:   fmt.Sprintf("the store %s cannot be kept safely here (journal %s, synchronous %d)", s.path, journal, synchronous),
+			What: fmt.Sprintf("the store %s cannot be kept safely here (journal %s, synchronous %d)",
+				s.path, journal, synchronous),
 			Advice: "put it on a local disk",
 		}
 	}

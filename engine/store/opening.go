@@ -96,7 +96,8 @@ const nothingShown = math.MaxInt64
 
 const insertedColumns = fixedColumns + `, ` + changingColumns + `, key_live, shown`
 
-var insertRequest = `INSERT INTO requests (` + insertedColumns + `) VALUES (` + parameters(insertedColumns) + `) RETURNING number`
+var insertRequest = `INSERT INTO requests (` + insertedColumns + `) VALUES (` + parameters(insertedColumns) +
+	`) RETURNING number`
 
 const insertCopy = `INSERT INTO copies (request, person, connector, ref, shown, sent_at, failed) ` +
 	`VALUES ($1, $2, $3, $4, $5, $6, $7)`

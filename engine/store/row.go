@@ -12,9 +12,9 @@ import (
 
 // The columns of a request, in the order of the fields beside them: what never changes, and what Apply may change.
 const (
-	fixedColumns = `id, kind, mode, caller, caller_uid, session, version, digest, key, created_at, deadline, agent, claimed, ` +
-		`host, cwd, tool, affected_path, env_hash, widest, high_risk, background, foreground, step, quorum, options, tags, ` +
-		`held, env_names, choices, reason, message, input, details`
+	fixedColumns = `id, kind, mode, caller, caller_uid, session, version, digest, key, created_at, deadline, agent, ` +
+		`claimed, host, cwd, tool, affected_path, env_hash, widest, high_risk, background, foreground, step, quorum, options, ` +
+		`tags, held, env_names, choices, reason, message, input, details`
 	changingColumns = `revision, state, decided_at, used_at, collected_at, void_at, lapsed_at, left_at, answer, scope, ` +
 		`decided_by, decided_via, timed_out, defaulted, used_call, asked, comment, failure, calls`
 	requestColumns = `number, ` + fixedColumns + `, ` + changingColumns

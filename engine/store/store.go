@@ -1,12 +1,13 @@
 // Package store is the truth on disk: requests, votes, copies, grants and the audit, in one SQLite file. It is the only
 // package that sees SQL.
 //
-// One connection writes and a few read. Every write is one immediate transaction (tx.go) that holds all of a change: the
-// row, the vote, the grants and the audit records, so that what is not audited has not happened; it is on the disk when
-// the method returns nil (WAL with synchronous=FULL). What a second database would have to do is in storetest.
+// One connection writes and a few read. Every write is one immediate transaction (tx.go) that holds all of a change:
+// the row, the vote, the grants and the audit records, so that what is not audited has not happened. It is on the disk
+// when the method returns nil (WAL with synchronous=FULL). What a second database has to do is in storetest.
 //
-// The statements stand beside the methods that run them and are written for PostgreSQL as well: parameters are $1, $2, …
-// in the order of their first appearance (SQLite binds them by that order), times are integers, lists are JSON text.
+// The statements stand beside the methods that run them and are written for PostgreSQL as well: parameters are $1, $2
+// and so on in the order of their first appearance (SQLite binds them by that order), times are integers, and lists
+// are JSON text.
 //
 // When SQLite fails, the error is an [*Error]: it matches [permissions.ErrBroken] and tells people what is wrong and
 // what to do. A damaged file is not written any more until the daemon has been started again.
@@ -22,6 +23,8 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"time"
+
+	"github.com/mattn/go-sqlite3"
 
 	"github.com/daycared/daycared/permissions"
 )
@@ -93,3 +96,9 @@ func (s *Store) Coder() permissions.Coder { return s.coder }
 
 // dir is the folder of the store, for advice.
 func (s *Store) dir() string { return filepath.Dir(s.path) }
+
+// LibraryVersion is the version of SQLite that this build carries.
+func LibraryVersion() string {
+	name, _, _ := sqlite3.Version()
+	return name
+}

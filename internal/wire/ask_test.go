@@ -16,7 +16,7 @@ import (
 func TestWhatDoesNotFitTogetherIsRefusedInWords(t *testing.T) {
 	for _, c := range []struct{ body, words string }{
 		{`{"kind":"wish"}`, `unknown kind "wish"`},
-		{`{"kind":"permission","permissions":["@network"],"tool":"x"}`, `tool does not belong to kind "permission", but to tool`},
+		{`{"kind":"permission","permissions":["@network"],"tool":"x"}`, `tool does not belong to kind "permission"`},
 		{`{"kind":"permission","permissions":["@network"],"input":{}}`, "input does not belong"},
 		{`{"kind":"permission","permissions":["@network"],"calls":[]}`, "calls does not belong"},
 		{`{"kind":"permission","permissions":["@network"],"options":["a"]}`, "options does not belong"},
@@ -111,7 +111,8 @@ func FuzzAskBody(f *testing.F) {
 		`{"kind":"tool","calls":[{"tool":"a","input":null},{"tool":"b"}],"input":null}`,
 		`{"kind":"clarification","message":"\u2028","options":["a","b"]}`,
 		`{"kind":"pause","mode":"continue","message":"m","details":"\ud83d\ude00"}`,
-		`{"kind":"pause","kind":"tool"}`, `{"Kind":"pause"}`, "\xef\xbb\xbf{}", `[[[[]]]]`, `null`, `{} {}`, "{\"kind\":\"\xff\"}",
+		`{"kind":"pause","kind":"tool"}`, `{"Kind":"pause"}`, "\xef\xbb\xbf{}", `[[[[]]]]`, `null`, `{} {}`,
+		"{\"kind\":\"\xff\"}",
 	} {
 		f.Add([]byte(body))
 	}

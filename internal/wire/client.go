@@ -136,7 +136,7 @@ func readProblem(answer *http.Response, body []byte) error {
 	if err := json.Unmarshal(body, p); err != nil || p.Code == "" {
 		return fmt.Errorf("daycared answered with status %d and no reason", answer.StatusCode)
 	}
-	if p.Code == codeStopping {
+	if p.Code == codeAgain {
 		return fmt.Errorf("%w: %w", ErrLost, p)
 	}
 	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && seconds > 0 {

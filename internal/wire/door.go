@@ -38,9 +38,10 @@ type Door struct {
 // NewDoor makes a door without routes. ready is asked by /readyz: nil, or an error that says what to do.
 func NewDoor(title string, ready func(context.Context) error, log *slog.Logger) *Door {
 	mux := http.NewServeMux()
+	// The format "json" is what huma writes application/problem+json with.
 	config := huma.Config{
 		OpenAPI:                      &huma.OpenAPI{OpenAPI: "3.1.0", Info: &huma.Info{Title: title, Version: "1"}},
-		Formats:                      map[string]huma.Format{"application/json": format, "json": format}, // the latter for +json
+		Formats:                      map[string]huma.Format{"application/json": format, "json": format},
 		DefaultFormat:                "application/json",
 		RejectUnknownQueryParameters: true,
 	}
@@ -66,7 +67,7 @@ func NewDoor(title string, ready func(context.Context) error, log *slog.Logger) 
 // notReady tells why the daemon is not ready: with its own words if it has some, else as a store that is unwell.
 func notReady(err error) *Problem {
 	p := ProblemOf(err)
-	if p.Code == codeInternal || p.Code == codeStopping {
+	if p.Code == codeInternal || p.Code == codeAgain {
 		p = ProblemOf(permissions.Broken(err.Error()))
 	}
 	p.Status = http.StatusServiceUnavailable

@@ -99,7 +99,7 @@ func removeStale(path string) error {
 	case info.Mode().Type() != fs.ModeSocket:
 		return errors.New("there is something else of that name, which is not a socket")
 	}
-	c, err := net.DialTimeout("unix", path, time.Second)
+	c, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "unix", path)
 	if err == nil {
 		return errors.Join(errors.New("another daemon serves here"), c.Close())
 	}

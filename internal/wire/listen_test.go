@@ -8,10 +8,18 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/daycared/daycared/internal/wire/wiretest"
 )
 
+// tempFolder has a path that is short enough for sockets in it.
+func tempFolder(t *testing.T) string {
+	t.Helper()
+	return filepath.Dir(filepath.Dir(wiretest.Socket(t)))
+}
+
 func TestASocketIsPrivateOrTheGroups(t *testing.T) {
-	folder := t.TempDir()
+	folder := tempFolder(t)
 	group := strconv.Itoa(os.Getgid())
 	for _, c := range []struct {
 		path, group    string
@@ -43,7 +51,7 @@ func TestASocketIsPrivateOrTheGroups(t *testing.T) {
 }
 
 func TestAFolderThatExistsIsLeftAsItIs(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "shared")
+	folder := filepath.Join(tempFolder(t), "shared")
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +66,7 @@ func TestAFolderThatExistsIsLeftAsItIs(t *testing.T) {
 }
 
 func TestAStaleSocketIsTakenAway(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s")
+	path := filepath.Join(tempFolder(t), "s")
 	dead, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +89,7 @@ func TestAStaleSocketIsTakenAway(t *testing.T) {
 }
 
 func TestWhatIsNoSocketIsLeftAlone(t *testing.T) {
-	folder := t.TempDir()
+	folder := tempFolder(t)
 	file := filepath.Join(folder, "file")
 	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)

@@ -13,12 +13,15 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-const problemType = "urn:daycared:"
+const (
+	problemType = "urn:daycared:"
+	logSays     = "Something went wrong in the daemon; its log says what."
+)
 
 // The codes of problems that are no refusals.
 const (
-	codeInternal = "internal" // the daemon's log says more
-	codeStopping = "stopping" // the daemon is shutting down: the question stands, ask again
+	codeInternal = "internal"  // the daemon's log says more
+	codeAgain    = "ask-again" // the wait was cut short, as by a shutdown: the question stands
 	codeNoRoute  = "no-such-route"
 	CodeChain    = "broken-chain" // the audit does not verify
 )
@@ -76,9 +79,9 @@ func ProblemOf(err error) *Problem {
 	case errors.Is(err, permissions.ErrBroken):
 		refusal = permissions.Broken(strings.TrimSuffix(err.Error(), "."))
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return NewProblem(http.StatusServiceUnavailable, codeStopping, "The daemon is shutting down; ask again.")
+		return NewProblem(http.StatusServiceUnavailable, codeAgain, "The wait was cut short; ask again.")
 	default:
-		return NewProblem(http.StatusInternalServerError, codeInternal, "Something went wrong in the daemon; its log says what.")
+		return NewProblem(http.StatusInternalServerError, codeInternal, logSays)
 	}
 	how, known := refusals[refusal.Code]
 	if !known {
@@ -137,7 +140,7 @@ func (p *Problem) write(w http.ResponseWriter) {
 // invalidBody tells what huma's own validation found. It does not repeat what was sent.
 func invalidBody(status int, msg string, errs ...error) huma.StatusError {
 	if status >= http.StatusInternalServerError {
-		return NewProblem(status, codeInternal, "Something went wrong in the daemon; its log says what.")
+		return NewProblem(status, codeInternal, logSays)
 	}
 	details := make([]string, 0, len(errs))
 	for _, err := range errs {

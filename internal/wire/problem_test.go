@@ -13,13 +13,14 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/daycared/daycared/internal/wire/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 
 // refusing is a client of a door whose only route answers with err, and that is not ready for the same reason.
 func refusing(t *testing.T, err error) *Client {
 	t.Helper()
-	socket := t.TempDir() + "/s"
+	socket := wiretest.Socket(t)
 	door := NewDoor("test", func(context.Context) error { return err }, quiet)
 	huma.Register(door.API, huma.Operation{OperationID: "x", Method: http.MethodGet, Path: "/x"},
 		func(context.Context, *struct{}) (*struct{ Body int }, error) { return nil, door.Refuse(err) })
@@ -136,7 +137,7 @@ func TestProblemsHaveTheShapeOfTheRFC(t *testing.T) {
 }
 
 func TestAnAnswerThatIsNoneIsAnError(t *testing.T) {
-	socket := t.TempDir() + "/s"
+	socket := wiretest.Socket(t)
 	answers := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/html" {
 			w.WriteHeader(http.StatusBadGateway)

@@ -121,7 +121,9 @@ func requests() map[string]permissions.Standing {
 		"undeliverable": of(func(r *permissions.Request) {
 			r.State, r.Failure = permissions.Undeliverable, "fay has blocked the bot; sam could not be delivered: at all"
 		}),
-		"expired":    of(func(r *permissions.Request) { r.State, r.DecidedVia = permissions.Expired, permissions.ViaTimeout }),
+		"expired": of(func(r *permissions.Request) {
+			r.State, r.DecidedVia = permissions.Expired, permissions.ViaTimeout
+		}),
 		"taken back": of(func(r *permissions.Request) { r.UsedAt, r.VoidAt = decided, decided }),
 		"one call": of(func(r *permissions.Request) {
 			r.Kind, r.Tags, r.Tool, r.Input = permissions.KindTool, nil, "run_command", json.RawMessage(`{"cmd":"ls"}`)

@@ -48,6 +48,8 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, perPeer int, log
 		log.Warn("calls under way were cut off", "err", err)
 		_ = server.Close()
 	}
-	<-served
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
 	return nil
 }

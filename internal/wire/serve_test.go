@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/daycared/daycared/internal/wire/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -59,7 +60,7 @@ func client(t *testing.T, socket string) *Client {
 }
 
 func TestThePeerIsKnown(t *testing.T) {
-	socket := t.TempDir() + "/s"
+	socket := wiretest.Socket(t)
 	uids := make(chan int, 1)
 	serveHandler(t, socket, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		uids <- PeerUID(r.Context())
@@ -76,7 +77,7 @@ func TestThePeerIsKnown(t *testing.T) {
 }
 
 func TestAnAccountHasSoManyConnections(t *testing.T) {
-	socket := t.TempDir() + "/s"
+	socket := wiretest.Socket(t)
 	serveHandler(t, socket, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), 2)
 	dial := func() net.Conn {
 		c, err := net.Dial("unix", socket)
@@ -109,7 +110,7 @@ func TestAnAccountHasSoManyConnections(t *testing.T) {
 }
 
 func TestStoppingEndsLongPollsWithinASecond(t *testing.T) {
-	socket := t.TempDir() + "/s"
+	socket := wiretest.Socket(t)
 	waiting := make(chan struct{})
 	stop := serveHandler(t, socket, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		close(waiting)
@@ -138,7 +139,7 @@ func TestStoppingEndsLongPollsWithinASecond(t *testing.T) {
 }
 
 func TestStoppingDoesNotWaitForWhoWillNotEnd(t *testing.T) {
-	socket := t.TempDir() + "/s"
+	socket := wiretest.Socket(t)
 	waiting, end := make(chan struct{}), make(chan struct{})
 	stop := serveHandler(t, socket, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		close(waiting)
@@ -158,7 +159,7 @@ func TestStoppingDoesNotWaitForWhoWillNotEnd(t *testing.T) {
 }
 
 func TestAListenerThatFailsEndsServing(t *testing.T) {
-	l, err := Listen(t.TempDir()+"/s", "")
+	l, err := Listen(wiretest.Socket(t), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +192,7 @@ func TestConnectionsWithoutAnAccountAreClosed(t *testing.T) {
 }
 
 func TestUnreachableAndGivingUpAreTold(t *testing.T) {
-	c := client(t, t.TempDir()+"/nobody")
+	c := client(t, wiretest.Socket(t))
 	if err := c.Call(t.Context(), http.MethodGet, "/", nil, nil, 0, nil); !errors.Is(err, ErrUnreachable) || !Gone(err) {
 		t.Errorf("nobody there: %v", err)
 	}

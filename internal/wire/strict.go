@@ -43,9 +43,11 @@ func checkDepth(data []byte) error {
 	}
 	d := jsontext.NewDecoder(bytes.NewReader(data))
 	for {
-		if _, err := d.ReadToken(); err == io.EOF {
+		_, err := d.ReadToken()
+		if errors.Is(err, io.EOF) {
 			return nil
-		} else if err != nil {
+		}
+		if err != nil {
 			return err
 		}
 		if d.StackDepth() > MaxDepth {

@@ -23,7 +23,7 @@ var lenient = map[string]string{
 	"single quotes":          `{'kind':'pause'}`,
 	"not a number":           `{"kind":"tool","tool":"x","input":NaN}`,
 	"leading zero":           `{"kind":"tool","tool":"x","input":01}`,
-	"too deep":               `{"kind":"tool","tool":"x","input":` + strings.Repeat("[", 16) + strings.Repeat("]", 16) + `}`,
+	"too deep":               `{"kind":"tool","input":` + strings.Repeat("[", 16) + strings.Repeat("]", 16) + `}`,
 	"very deep":              strings.Repeat("[", 1<<16),
 	"wrong type":             `{"kind":7}`,
 	"array":                  `[{"kind":"pause"}]`,

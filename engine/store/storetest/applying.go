@@ -51,7 +51,10 @@ func testApply(t *testing.T, b Backend) {
 	later := noon.Add(2 * time.Minute)
 	session := vote(permissions.Allow(permissions.Session))
 	quarter := vote(permissions.Allow(permissions.For(15 * time.Minute)))
-	use := permissions.Use{Call: "call-1", At: later}
+	use, collect := permissions.Use{Call: "call-1", At: later}, permissions.Collect{At: later}
+	leave, back := permissions.Leave{At: later}, permissions.Return{At: later}
+	others := permissions.Reroute{Asked: []string{"sam", "kim"}, At: later}
+	unsure := permissions.Default{By: "fay", Via: "terminal", At: later}
 	for name, c := range map[string]struct {
 		request permissions.Request
 		events  []permissions.Event
@@ -63,30 +66,28 @@ func testApply(t *testing.T, b Backend) {
 		"quorum":              {ask(two), []permissions.Event{session, by("sam", quarter)}},
 		"an equal vote again": {ask(two), []permissions.Event{allow(), allow()}},
 		"allow, then deny":    {ask(two), []permissions.Event{allow(), vote(permissions.Deny)}},
-		"reroute":             {ask(two), []permissions.Event{allow(), permissions.Reroute{Asked: []string{"sam", "kim"}, At: later}}},
+		"reroute":             {ask(two), []permissions.Event{allow(), others}},
 		"reroute, one stays": {ask(two), []permissions.Event{
 			allow(), permissions.Reroute{Asked: []string{"fay", "kim"}, At: later}, by("kim", allow()),
 		}},
 		"a step, call by call": {ask(step), []permissions.Event{
 			call(1, vote(permissions.Deny)), call(2, vote(permissions.Allow(permissions.SessionTool))),
 		}},
-		"a step at once":  {ask(step), []permissions.Event{quarter}},
-		"choose":          {ask(clarification), []permissions.Event{vote(permissions.Choose(2))}},
-		"default":         {ask(clarification), []permissions.Event{permissions.Default{By: "fay", Via: "terminal", At: later}}},
-		"withdraw":        {ask(), []permissions.Event{permissions.Withdraw{By: "uid:1000", Via: "cli", At: later}}},
-		"expire":          {ask(), []permissions.Event{permissions.Expire{At: noon.Add(timeout)}}},
-		"nobody chose":    {ask(clarification), []permissions.Event{permissions.Expire{At: noon.Add(timeout)}}},
-		"give up":         {ask(), []permissions.Event{permissions.GiveUp{Reason: "fay has blocked the bot", At: later}}},
-		"leave, return":   {ask(), []permissions.Event{permissions.Leave{At: later}, permissions.Leave{At: later}, permissions.Return{At: later}}},
-		"use":             {ask(), []permissions.Event{allow(), use}},
-		"use by a retry":  {ask(), []permissions.Event{allow(), use, use}},
-		"collect":         {ask(), []permissions.Event{vote(permissions.Deny), permissions.Collect{At: later}, permissions.Collect{At: later}}},
-		"void":            {ask(), []permissions.Event{allow(), permissions.Void{By: "fay", Via: "cli", At: later}}},
-		"lapse":           {ask(), []permissions.Event{allow(), permissions.Lapse{At: later}}},
-		"left at the end": {ask(), []permissions.Event{allow(), permissions.Leave{At: later}}},
-		"collect too soon": {ask(), []permissions.Event{
-			permissions.Collect{At: noon},
-		}},
+		"a step at once":   {ask(step), []permissions.Event{quarter}},
+		"choose":           {ask(clarification), []permissions.Event{vote(permissions.Choose(2))}},
+		"default":          {ask(clarification), []permissions.Event{unsure}},
+		"withdraw":         {ask(), []permissions.Event{permissions.Withdraw{By: "uid:1000", Via: "cli", At: later}}},
+		"expire":           {ask(), []permissions.Event{permissions.Expire{At: noon.Add(timeout)}}},
+		"nobody chose":     {ask(clarification), []permissions.Event{permissions.Expire{At: noon.Add(timeout)}}},
+		"give up":          {ask(), []permissions.Event{permissions.GiveUp{Reason: "fay has blocked the bot", At: later}}},
+		"leave, return":    {ask(), []permissions.Event{leave, leave, back}},
+		"use":              {ask(), []permissions.Event{allow(), use}},
+		"use by a retry":   {ask(), []permissions.Event{allow(), use, use}},
+		"collect":          {ask(), []permissions.Event{vote(permissions.Deny), collect, collect}},
+		"void":             {ask(), []permissions.Event{allow(), permissions.Void{By: "fay", Via: "cli", At: later}}},
+		"lapse":            {ask(), []permissions.Event{allow(), permissions.Lapse{At: later}}},
+		"left at the end":  {ask(), []permissions.Event{allow(), leave}},
+		"collect too soon": {ask(), []permissions.Event{collect}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := b.Open(t)

@@ -148,7 +148,8 @@ func testCodes(t *testing.T, b Backend) {
 		}
 		same(t, "the request", got, r)
 	}
-	for _, code := range []string{"", "K7F3", "K7F30", s.Coder().Encode(0), s.Coder().Encode(4), s.Coder().Encode(1 << 20)} {
+	encode := s.Coder().Encode
+	for _, code := range []string{"", "K7F3", "K7F30", encode(0), encode(4), encode(1 << 20)} {
 		_, err := s.ByCode(t.Context(), code)
 		refusedWith(t, err, permissions.CodeUnknown)
 	}
@@ -170,9 +171,9 @@ func testGrants(t *testing.T, b Backend) {
 	s := b.Open(t)
 	caller := permissions.CallerUID(1000).Name
 	var made []permissions.Grant
-	for n, a := range []permissions.Answer{permissions.Allow(permissions.Session), permissions.Allow(permissions.For(15 * time.Minute))} {
+	for n, scope := range []permissions.Scope{permissions.Session, permissions.For(15 * time.Minute)} {
 		r := open(t, s, ask(numbered(n)))
-		made = append(made, apply(t, s, r.ID, vote(a)).Grants...)
+		made = append(made, apply(t, s, r.ID, vote(permissions.Allow(scope))).Grants...)
 	}
 	tool := open(t, s, ask(func(r *permissions.Request) {
 		r.Kind, r.Tags, r.Reason, r.Tool, r.Input = permissions.KindTool, nil, "", "fetch_url", []byte(`{"url":"x"}`)

@@ -113,6 +113,7 @@ func testJoin(t *testing.T, b Backend) {
 
 func testKeys(t *testing.T, b Backend) {
 	decided := noon.Add(time.Minute) // by allow
+	other := ask(keyed("k"), about("other"), at(decided))
 	for name, c := range map[string]struct {
 		second  permissions.Request
 		between permissions.Event
@@ -128,7 +129,7 @@ func testKeys(t *testing.T, b Backend) {
 		"other key":             {second: ask(keyed("l"))},
 		"other caller":          {second: ask(keyed("k"), func(r *permissions.Request) { r.Caller.Name = "token:x" })},
 		"other content":         {second: ask(keyed("k"), about("other")), code: permissions.CodeKeyTaken},
-		"other content later":   {second: ask(keyed("k"), about("other"), at(decided)), between: allow(), code: permissions.CodeKeyTaken},
+		"other content later":   {second: other, between: allow(), code: permissions.CodeKeyTaken},
 		"other content at last": {second: ask(keyed("k"), about("other"), at(decided.Add(redeem))), between: allow()},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -310,5 +310,7 @@ func (d *Desk) Stand(_ context.Context, r permissions.Request) (permissions.Stan
 
 // Question is something to ask.
 func Question(reason string) permissions.Request {
-	return permissions.Request{Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Network}, Reason: reason}
+	return permissions.Request{
+		Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Network}, Reason: reason,
+	}
 }

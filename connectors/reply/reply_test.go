@@ -1,0 +1,280 @@
+package reply_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/daycared/daycared/connectors/reply"
+	"github.com/daycared/daycared/permissions"
+)
+
+const code = "K7F3Q"
+
+// offered is a request of a kind with all the options that it can have.
+func offered(kind permissions.Kind, change func(*permissions.Request)) permissions.Request {
+	r := permissions.Request{Kind: kind, Caller: permissions.Caller{Name: "agent:scribe"}, Session: "notes", Tool: "fetch_url"}
+	if kind == permissions.KindPermission {
+		r.Tags = []permissions.Tag{permissions.Network}
+	}
+	if change != nil {
+		change(&r)
+	}
+	r.Options = permissions.Offer(r, []permissions.Scope{
+		permissions.Once, permissions.SessionTool, permissions.Session, permissions.For(15 * time.Minute), permissions.Always,
+	}, r.Widest)
+	return r
+}
+
+var (
+	permission = offered(permissions.KindPermission, nil)
+	tool       = offered(permissions.KindTool, nil)
+	stranger   = offered(permissions.KindTool, func(r *permissions.Request) {
+		r.Session, r.Widest = "", permissions.Once
+	})
+	risky = offered(permissions.KindTool, func(r *permissions.Request) { r.HighRisk = true })
+	step  = offered(permissions.KindTool, func(r *permissions.Request) {
+		r.Tool, r.Calls = "", []permissions.Call{{N: 1, Tool: "a"}, {N: 2, Tool: "b"}}
+	})
+	resume  = offered(permissions.KindPause, func(r *permissions.Request) { r.Mode = permissions.ModeContinue })
+	confirm = offered(permissions.KindPause, func(r *permissions.Request) { r.Mode = permissions.ModeConfirm })
+	choices = offered(permissions.KindClarification, func(r *permissions.Request) {
+		r.Choices = []string{"blog", "mail to all", "3", "nowhere", "?", "y"}
+	})
+)
+
+var (
+	allow  = permissions.Allow
+	once   = permissions.Allow(permissions.Once)
+	deny   = permissions.Deny
+	choose = permissions.Choose
+)
+
+func decides(a permissions.Answer) reply.Reply {
+	return reply.Reply{Meaning: reply.Decides, Answer: a}
+}
+
+func because(call int, comment string) reply.Reply {
+	return reply.Reply{Meaning: reply.Decides, Answer: deny, Call: call, Comment: comment}
+}
+
+func call(a permissions.Answer, n int) reply.Reply {
+	return reply.Reply{Meaning: reply.Decides, Answer: a, Call: n}
+}
+
+func really(a permissions.Answer) reply.Reply {
+	return reply.Reply{Meaning: reply.Decides, Answer: a, Really: true}
+}
+
+func TestParseAnswers(t *testing.T) {
+	for _, c := range []struct {
+		line string
+		r    permissions.Request
+		want reply.Reply
+	}{
+		{"y", permission, decides(once)},
+		{"  YES \t", permission, decides(once)},
+		{"Allow", tool, decides(once)},
+		{"approve", confirm, decides(once)},
+		{"yes once", tool, decides(once)},
+		{"yes k7f3q", tool, decides(once)},
+		{"y session", permission, decides(allow(permissions.Session))},
+		{"YES 15M", permission, decides(allow(permissions.For(15 * time.Minute)))},
+		{"yes 900s", permission, decides(allow(permissions.For(15 * time.Minute)))},
+		{"yes session_tool", tool, decides(allow(permissions.SessionTool))},
+		{"yes session", tool, decides(allow(permissions.Session))},
+		{"yes always K7F3Q", permission, decides(allow(permissions.Always))},
+		{"a", permission, decides(allow(permissions.Session))},
+		{"A", tool, decides(allow(permissions.SessionTool))},
+		{"n", tool, decides(deny)},
+		{"No", permission, decides(deny)},
+		{"deny K7F3Q", permission, decides(deny)},
+		{"n because you would delete old/", tool, because(0, "you would delete old/")},
+		{"no K7F3Q BECAUSE not now", tool, because(0, "not now")},
+		{"r keep old/", tool, because(0, "keep old/")},
+		{"R   Don't do it, OK?", tool, because(0, "Don't do it, OK?")},
+		{"r #2 is my street", tool, because(0, "#2 is my street")},
+		{"r", tool, reply.Reply{Meaning: reply.Reason, Answer: deny}},
+		{"n because", tool, reply.Reply{Meaning: reply.Reason, Answer: deny}},
+		{"y #2", step, call(once, 2)},
+		{"y #2 15m", step, call(allow(permissions.For(15*time.Minute)), 2)},
+		{"y 15m #2", step, call(allow(permissions.For(15*time.Minute)), 2)},
+		{"a #1", step, call(allow(permissions.SessionTool), 1)},
+		{"n #2", step, call(deny, 2)},
+		{"n #2 because why", step, because(2, "why")},
+		{"n #2 because", step, reply.Reply{Meaning: reply.Reason, Answer: deny, Call: 2}},
+		{"r #1 why", step, because(1, "why")},
+		{"r #1", step, reply.Reply{Meaning: reply.Reason, Answer: deny, Call: 1}},
+		{"y", step, decides(once)},
+		{"yes K7F3Q", risky, really(once)},
+		{"y k7f3q", risky, really(once)},
+		{"a K7F3Q", risky, really(allow(permissions.SessionTool))},
+		{"yes 15m K7F3Q", risky, really(allow(permissions.For(15 * time.Minute)))},
+		{"n", risky, decides(deny)},
+		{"r no", risky, because(0, "no")},
+		{"", resume, decides(permissions.Continue)},
+		{"   ", resume, decides(permissions.Continue)},
+		{"continue", resume, decides(permissions.Continue)},
+		{"i", resume, decides(permissions.Interrupt)},
+		{"ESC", resume, decides(permissions.Interrupt)},
+		{reply.Esc, resume, decides(permissions.Interrupt)},
+		{reply.Esc, confirm, decides(permissions.Interrupt)},
+		{"i", confirm, decides(permissions.Interrupt)},
+		{"y", confirm, decides(once)},
+		{"r too early", confirm, because(0, "too early")},
+		{"1", choices, decides(choose(1))},
+		{" mail to all ", choices, decides(choose(2))},
+		{"3", choices, decides(choose(3))},
+		{"nowhere", choices, decides(choose(4))},
+		{"?", choices, decides(choose(5))},
+		{"y", choices, decides(choose(6))},
+	} {
+		if diff := cmp.Diff(c.want, reply.Parse(c.line, c.r, code)); diff != "" {
+			t.Errorf("%q to a %s:\n%s", c.line, c.r.Kind, diff)
+		}
+	}
+}
+
+func TestParseDecidesNothing(t *testing.T) {
+	twice := offered(permissions.KindClarification, func(r *permissions.Request) { r.Choices = []string{"2", "1"} })
+	for _, c := range []struct {
+		line string
+		r    permissions.Request
+		says string
+	}{
+		{"don't allow", permission, "Type yes (allow once)"},
+		{"do not allow K7F3Q", permission, "n (deny)"},
+		{"y but not the second", permission, "Nothing was decided"},
+		{"yes, go on", permission, "Nothing was decided"},
+		{"yes please", permission, "Nothing was decided"},
+		{"yes ABCDE", permission, "Nothing was decided"},
+		{"y y", permission, "Nothing was decided"},
+		{"yes K7F3Q K7F3Q", permission, "Nothing was decided"},
+		{"yes 15m 15m", permission, "Nothing was decided"},
+		{"yes session once", permission, "Nothing was decided"},
+		{"a 15m", permission, "Nothing was decided"},
+		{"yes 20m", permission, "yes 15m (for 15 minutes)"},
+		{"yes session_tool", permission, "yes session (this session)"},
+		{"yes session", stranger, "yes (allow once)"},
+		{"a", stranger, "yes (allow once)"},
+		{"a", confirm, "Esc (interrupt)"},
+		{"", permission, "Nothing was decided"},
+		{"\n", tool, "Nothing was decided"},
+		{reply.Esc, tool, "Nothing was decided"},
+		{"i", tool, "Nothing was decided"},
+		{"i mean", resume, "Nothing was decided"},
+		{"c", tool, "Nothing was decided"},
+		{"continue now", resume, "Press Enter to continue, or Esc to interrupt."},
+		{"y", resume, "Press Enter"},
+		{"n", resume, "Press Enter"},
+		{"r why", resume, "Press Enter"},
+		{"no way", tool, "Nothing was decided"},
+		{"nobody", tool, "Nothing was decided"},
+		{"n #1 #2", step, "with #2 for one call"},
+		{"y #3", step, "Nothing was decided"},
+		{"y #+1", step, "Nothing was decided"},
+		{"y #", step, "Nothing was decided"},
+		{"y #1", tool, "Nothing was decided"},
+		{"y 1", step, "Nothing was decided"},
+		{"y", risky, "this is high risk. Type  yes K7F3Q  to allow it."},
+		{"a", risky, "this is high risk. Type  yes session_tool K7F3Q  to allow it."},
+		{"yes 15m", risky, "Type  yes 15m K7F3Q  to"},
+		{"yes K7F3R", risky, "yes K7F3Q (allow once)"},
+		{"yes session K7F3Q", risky, "Nothing was decided"}, // not offered
+		{"y\x00", permission, "Nothing was decided"},
+		{"y\u0085n", permission, "Nothing was decided"},
+		{"y\xff", permission, "Nothing was decided"},
+		{"у", permission, "Nothing was decided"}, // a Cyrillic letter
+		{"7", choices, "Type a number from 1 to 6"},
+		{"0", choices, "Nothing was decided"},
+		{"01", choices, "Nothing was decided"},
+		{"Blog", choices, "Nothing was decided"},
+		{"", choices, "Nothing was decided"},
+		{reply.Esc, choices, "Nothing was decided"},
+		{"1", twice, "names two options"},
+		{"y", permissions.Request{Kind: permissions.KindTool}, "Nothing was decided"},
+	} {
+		got := reply.Parse(c.line, c.r, code)
+		if got.Meaning != reply.Unclear || got.Answer != "" || !strings.Contains(got.Say, c.says) {
+			t.Errorf("%q to a %s: %+v; want nothing decided, and %q", c.line, c.r.Kind, got, c.says)
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	plain := choices
+	plain.Choices = []string{"blog", "mail"}
+	for _, c := range []struct {
+		r         permissions.Request
+		hint, say string
+	}{
+		{permission, "y allow once · a this session · n deny · r deny with a reason > ",
+			"Type yes (allow once), yes session (this session), yes 15m (for 15 minutes), yes always (until revoked), " +
+				"a (this session), n (deny), r and a reason (deny and say why)."},
+		{stranger, "y allow once · n deny · r deny with a reason > ",
+			"Type yes (allow once), n (deny), r and a reason (deny and say why)."},
+		{tool, "y allow once · a this session · n deny · r deny with a reason > ",
+			"Type yes (allow once), yes session_tool (this tool, this session), yes session (all gated tools, this session), " +
+				"yes 15m (for 15 minutes), yes always (this exact call, always), a (this session), n (deny), " +
+				"r and a reason (deny and say why)."},
+		{risky, "high risk: type  yes K7F3Q  or  n > ",
+			"Type yes K7F3Q (allow once), yes session_tool K7F3Q (this tool, this session), yes 15m K7F3Q (for 15 minutes), " +
+				"yes always K7F3Q (this exact call, always), n (deny), r and a reason (deny and say why)."},
+		{step, "y allow once · a this session · n deny · r deny with a reason · y #2 or n #2 one call > ",
+			"with #2 for one call"},
+		{resume, "Enter continues · Esc interrupts ", "Press Enter to continue, or Esc to interrupt."},
+		{confirm, "y yes · n deny · r deny with a reason · Esc interrupts > ",
+			"Type yes (yes), n (deny), r and a reason (deny and say why), Esc (interrupt)."},
+		{plain, "1 to 2 > ", "Type a number from 1 to 2, or the words of an option."},
+	} {
+		if got := reply.Hint(c.r, code); got != c.hint {
+			t.Errorf("Hint of a %s\n got %q\nwant %q", c.r.Kind, got, c.hint)
+		}
+		for _, line := range []string{"?", " HELP ", "h"} {
+			if got := reply.Parse(line, c.r, code); got.Meaning != reply.Asks || !strings.Contains(got.Say, c.say) {
+				t.Errorf("%q to a %s: %+v\nwant help: %s", line, c.r.Kind, got, c.say)
+			}
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	all := []permissions.Request{permission, tool, stranger, risky, step, resume, confirm, choices}
+	for _, line := range []string{
+		"y", "yes K7F3Q", "a", "n because x", "r #2 why", "don't allow", "", reply.Esc, "yes 15m #1 K7F3Q", "2", "y\xff", "not y",
+		"y not", "yes n't", "mail to all",
+	} {
+		for i := range all {
+			f.Add(line, i)
+		}
+	}
+	f.Fuzz(func(t *testing.T, line string, kind int) {
+		r := all[uint(kind)%uint(len(all))]
+		got := reply.Parse(line, r, code)
+		scope, allows := got.Answer.Scope()
+		lower := strings.ToLower(line)
+		switch {
+		case got.Meaning == reply.Unclear && (got.Answer != "" || got.Say == ""):
+			t.Fatalf("%q: unclear and yet %+v", line, got)
+		case got.Meaning == reply.Decides && !offers(r, got.Answer):
+			t.Fatalf("%q: %s is not offered", line, got.Answer)
+		case allows && (strings.Contains(lower, "not") || strings.Contains(lower, "n't") || strings.Contains(lower, "no")):
+			t.Fatalf("%q allows %s", line, scope)
+		case allows && r.HighRisk && !(got.Really && strings.Contains(lower, strings.ToLower(code))):
+			t.Fatalf("%q allows high risk without the code", line)
+		case allows && got.Comment != "":
+			t.Fatalf("%q allows with a comment", line)
+		}
+	})
+}
+
+func offers(r permissions.Request, a permissions.Answer) bool {
+	for _, o := range r.Options {
+		if o.ID == a {
+			return true
+		}
+	}
+	return false
+}

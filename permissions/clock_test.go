@@ -1,0 +1,272 @@
+package permissions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// ticking runs a test in virtual time, with Run beside it from the moment that start is called.
+func ticking(t *testing.T, test func(t *testing.T, m *room, start func())) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newRoom()
+		ctx, end := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		started := false
+		test(t, m, func() {
+			started = true
+			go func() { done <- m.Run(ctx) }()
+			synctest.Wait()
+		})
+		end()
+		if started {
+			if err := <-done; err != nil {
+				t.Errorf("run: %v", err)
+			}
+		}
+	})
+}
+
+// pass lets time go by and everything happen that is due.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func (m *room) state(id ID) State { return m.store.row(id).State }
+
+func TestADeadlineIsNeverEarlyAndAtMostATickLate(t *testing.T) {
+	for _, wait := range []time.Duration{time.Millisecond, 700 * time.Millisecond, time.Second, 15*time.Minute + 300*time.Millisecond} {
+		ticking(t, func(t *testing.T, m *room, start func()) {
+			start()
+			pass(123 * time.Millisecond) // out of step with the ticks
+			w, r := m.ask(t, m.fresh(func(r *Request) { r.Deadline = r.CreatedAt.Add(wait) }))
+			pass(wait - 1)
+			if m.state(r.ID) != Pending {
+				t.Fatalf("after %s it is %s", wait-1, m.state(r.ID))
+			}
+			pass(tick)
+			if state, err := rings(t, w); state != Expired || err != nil {
+				t.Fatalf("%s after its deadline it is %s, %v", tick, state, err)
+			}
+			if late := m.store.row(r.ID).DecidedAt.Sub(r.Deadline); late < 0 || late > tick {
+				t.Errorf("it expired %s late", late)
+			}
+		})
+	}
+}
+
+// A deadline within a tick is met without waiting for the tick, whatever Run was sleeping for.
+func TestAnEarlierDeadlineWakesTheClock(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		far, _ := m.ask(t, m.fresh(func(r *Request) { r.Deadline, r.Tool = r.CreatedAt.Add(time.Hour), "far" }))
+		start()
+		_, r := m.ask(t, m.fresh(func(r *Request) { r.Deadline = r.CreatedAt.Add(20 * time.Millisecond) }))
+		pass(20 * time.Millisecond)
+		if m.state(r.ID) != Expired {
+			t.Errorf("it is %s", m.state(r.ID))
+		}
+		silent(t, far)
+	})
+}
+
+func TestWhatIsOverdueAtTheStartExpiresFirst(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		old, question := m.fresh(nil), clarification()
+		question.ID, question.Deadline = NewID(m.wall()), m.wall().Add(-time.Hour)
+		old.Deadline = m.wall().Add(-time.Minute)
+		m.store.rows[old.ID], m.store.rows[question.ID] = old, question
+		start() // and no time goes by
+		if m.state(old.ID) != Expired || m.state(question.ID) != Answered || !m.store.row(question.ID).TimedOut {
+			t.Errorf("they are %s and %s", m.state(old.ID), m.state(question.ID))
+		}
+	})
+}
+
+func TestTheClockIsSetForward(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		start()
+		_, r := m.ask(t, m.fresh(nil))
+		pass(time.Minute)
+		m.jump.Store(int64(10 * 365 * 24 * time.Hour))
+		pass(tick)
+		if m.state(r.ID) != Expired {
+			t.Errorf("a tick after the jump it is %s", m.state(r.ID))
+		}
+	})
+}
+
+func TestTheClockIsSetBack(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		start()
+		_, r := m.ask(t, m.fresh(nil))
+		pass(15*time.Minute - time.Millisecond)
+		m.jump.Store(int64(-time.Hour))
+		pass(59 * time.Minute)
+		if m.state(r.ID) != Pending {
+			t.Errorf("before its deadline on the wall it is %s", m.state(r.ID))
+		}
+		pass(2 * time.Minute)
+		if m.state(r.ID) != Expired {
+			t.Errorf("after its deadline on the wall it is %s", m.state(r.ID))
+		}
+		m.jump.Store(int64(-24 * time.Hour)) // what has expired never comes back
+		pass(time.Minute)
+		if _, err := m.Resolve(t.Context(), r.ID, Cast{Vote: Vote{By: "fay", Answer: Allow(Once), At: m.wall()}}); !errors.Is(err, ErrSettled) {
+			t.Errorf("an answer to what has expired: %v", err)
+		}
+	})
+}
+
+func TestABrokenStoreIsTriedAgainAtTheNextTick(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		w, r := m.ask(t, m.fresh(nil))
+		start()
+		m.store.breakDown(fmt.Errorf("disk full: %w", ErrBroken))
+		pass(time.Hour)
+		silent(t, w)
+		if !strings.Contains(m.log.String(), "deadlines cannot be kept just now") {
+			t.Errorf("logged %s", m.log)
+		}
+		m.store.breakDown(nil)
+		pass(tick)
+		if state, err := rings(t, w); state != Expired || err != nil || m.state(r.ID) != Expired {
+			t.Errorf("got %s, %v", state, err)
+		}
+	})
+}
+
+func TestAStoreThatBreaksInTheMiddleOfASweep(t *testing.T) {
+	m := newRoom()
+	a := m.fresh(func(r *Request) { r.Deadline = m.wall().Add(-time.Minute) })
+	m.store.rows[a.ID] = a
+	m.store.beforeApply = func(ID, Event) error { return fmt.Errorf("disk full: %w", ErrBroken) }
+	if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "settle what is due") {
+		t.Errorf("got %v", err)
+	}
+	m.store.breakDown(ErrBroken)
+	if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "list what is due") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// One row that cannot be settled does not keep the others pending.
+func TestOneBadRowDoesNotHoldUpTheOthers(t *testing.T) {
+	m := newRoom()
+	var bad ID
+	for i := range 10 {
+		r := m.fresh(func(r *Request) { r.Deadline = m.wall().Add(-time.Duration(10-i) * time.Minute) })
+		m.store.rows[r.ID] = r
+		if i == 0 {
+			bad = r.ID
+		}
+	}
+	odd := errors.New("odd row")
+	m.store.beforeApply = func(id ID, _ Event) error {
+		if id == bad {
+			return odd
+		}
+		return nil
+	}
+	if _, err := m.Sweep(t.Context()); !errors.Is(err, odd) || !strings.Contains(err.Error(), string(bad)) {
+		t.Errorf("got %v", err)
+	}
+	for id, r := range m.store.rows {
+		if (r.State == Pending) != (id == bad) {
+			t.Errorf("%s is %s", id, r.State)
+		}
+	}
+}
+
+func TestASweepTakesEverythingThatIsDue(t *testing.T) {
+	m := newRoom()
+	later := m.fresh(nil)
+	m.store.rows[later.ID] = later
+	for range 2*dueBatch + 1 {
+		r := m.fresh(func(r *Request) { r.Deadline = m.wall().Add(-time.Minute) })
+		m.store.rows[r.ID] = r
+	}
+	next, err := m.Sweep(t.Context())
+	if err != nil || !next.Equal(later.Deadline) {
+		t.Fatalf("next at %s, %v", next, err)
+	}
+	for id, r := range m.store.rows {
+		if (r.State == Pending) != (id == later.ID) {
+			t.Fatalf("%s is %s", id, r.State)
+		}
+	}
+	delete(m.store.rows, later.ID)
+	if next, err := m.Sweep(t.Context()); err != nil || !next.IsZero() {
+		t.Errorf("with nothing to come, next at %s, %v", next, err)
+	}
+}
+
+// A person answers between the list of what is due and its ending.
+func TestSomebodyIsFasterThanTheDeadline(t *testing.T) {
+	m := newRoom()
+	r := m.fresh(func(r *Request) { r.Deadline = m.wall().Add(-time.Minute) })
+	m.store.rows[r.ID] = r
+	m.store.afterDue = func() {
+		at := r.Deadline.Add(-time.Second)
+		if _, err := m.Resolve(t.Context(), r.ID, Cast{Vote: Vote{By: "fay", Answer: Deny, At: at}}); err != nil {
+			t.Error(err)
+		}
+		m.store.afterDue = nil
+	}
+	if _, err := m.Sweep(t.Context()); err != nil || m.state(r.ID) != Denied {
+		t.Errorf("it is %s, %v", m.state(r.ID), err)
+	}
+}
+
+func TestAnApprovalThatNobodyCollectsLapses(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		start()
+		_, r := m.ask(t, m.fresh(nil))
+		_, other := m.ask(t, m.fresh(func(r *Request) { r.Tool = "other" }))
+		m.decide(t, r.ID, Allow(Once))
+		m.decide(t, other.ID, Allow(Once))
+		if _, err := m.Resolve(t.Context(), other.ID, Use{At: m.wall()}); err != nil {
+			t.Fatal(err)
+		}
+		pass(redeemWindow - 1)
+		if !m.store.row(r.ID).LapsedAt.IsZero() {
+			t.Error("it lapsed early")
+		}
+		pass(tick)
+		if m.store.row(r.ID).LapsedAt.IsZero() || !m.store.row(other.ID).LapsedAt.IsZero() {
+			t.Errorf("lapsed at %s and %s", m.store.row(r.ID).LapsedAt, m.store.row(other.ID).LapsedAt)
+		}
+	})
+}
+
+func TestAShorterRedeemWindowHoldsAtOnce(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		start()
+		_, r := m.ask(t, m.fresh(nil))
+		m.decide(t, r.ID, Allow(Once))
+		pass(2 * time.Minute)
+		m.SetRedeemWindow(time.Minute)
+		synctest.Wait()
+		if m.store.row(r.ID).LapsedAt.IsZero() {
+			t.Error("it has not lapsed")
+		}
+	})
+}
+
+func TestRunEndsWithItsContextInTheMiddleOfAFailure(t *testing.T) {
+	m := newRoom()
+	ctx, end := context.WithCancel(t.Context())
+	r := m.fresh(func(r *Request) { r.Deadline = m.wall().Add(-time.Minute) })
+	m.store.rows[r.ID] = r
+	m.store.beforeApply = func(ID, Event) error {
+		end()
+		return ctx.Err()
+	}
+	if err := m.Run(ctx); err != nil || m.log.String() != "nothing" {
+		t.Errorf("got %v, logged %s", err, m.log)
+	}
+}

@@ -1,0 +1,75 @@
+package permissions
+
+import (
+	"testing"
+	"time"
+)
+
+func TestAFeedCarriesEveryCommittedChange(t *testing.T) {
+	m := newRoom()
+	feed, other := m.Subscribe(10), m.Subscribe(10)
+	defer feed.Close()
+	defer other.Close()
+	_, r := m.ask(t, m.fresh(func(r *Request) { r.Quorum = 2 }))
+	m.decide(t, r.ID, Allow(Once))
+	m.decide(t, r.ID, Allow(Once)) // a double tap is no change
+	if _, err := m.Resolve(t.Context(), r.ID, Expire{At: m.wall()}); err == nil {
+		t.Error("it expired early")
+	}
+	m.decide(t, r.ID, Deny)
+	if _, err := m.Resolve(t.Context(), r.ID, Collect{At: m.wall()}); err != nil { // nobody sees this
+		t.Error(err)
+	}
+	for _, f := range []*Feed{feed, other} {
+		f.Close()
+		var got []Request
+		for change := range f.C {
+			got = append(got, change)
+		}
+		if len(got) != 3 || f.Lagged() {
+			t.Fatalf("%d changes, lagged %v", len(got), f.Lagged())
+		}
+		for i, want := range []struct {
+			revision int64
+			state    State
+			votes    int
+		}{{1, Pending, 0}, {2, Pending, 1}, {3, Denied, 2}} {
+			if got[i].Revision != want.revision || got[i].State != want.state || len(got[i].Votes) != want.votes {
+				t.Errorf("%d: revision %d, %s, %d votes", i, got[i].Revision, got[i].State, len(got[i].Votes))
+			}
+		}
+	}
+}
+
+func TestAJoinIsNoChange(t *testing.T) {
+	m := newRoom()
+	_, _ = m.ask(t, m.fresh(nil))
+	feed := m.Subscribe(10)
+	_, _ = m.ask(t, m.fresh(nil))
+	feed.Close()
+	if r, open := <-feed.C; open {
+		t.Errorf("told of %s", r.ID)
+	}
+}
+
+func TestASlowReaderIsCutOff(t *testing.T) {
+	m := newRoom()
+	slow, quick := m.Subscribe(1), m.Subscribe(10)
+	defer quick.Close()
+	var last ID
+	for range 3 {
+		_, r := m.ask(t, m.fresh(func(r *Request) { r.Reason = time.Now().String() }))
+		last = r.ID
+	}
+	if first := <-slow.C; first.ID == last {
+		t.Error("the first change is gone")
+	}
+	if _, open := <-slow.C; open || !slow.Lagged() {
+		t.Errorf("the slow reader goes on; lagged %v", slow.Lagged())
+	}
+	if len(quick.C) != 3 || quick.Lagged() {
+		t.Errorf("the quick reader has %d changes; lagged %v", len(quick.C), quick.Lagged())
+	}
+	slow.Close()
+	slow.Close()
+}

@@ -1,0 +1,256 @@
+package permissions
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// memory is a Store in a map. Its hooks are called without its lock, at the moments where others may come in between.
+type memory struct {
+	beforeOpen  func()                     // before Open commits
+	afterOpen   func(created bool)         // after it has
+	beforeApply func(id ID, e Event) error // an error is returned in place of applying
+	afterDue    func()
+
+	mu      sync.Mutex
+	rows    map[ID]Request
+	broken  error
+	applied []Event
+}
+
+var _ Store = (*memory)(nil)
+
+func newMemory(rows ...Request) *memory {
+	m := &memory{rows: map[ID]Request{}}
+	for _, r := range rows {
+		m.rows[r.ID] = r
+	}
+	return m
+}
+
+func (m *memory) Open(_ context.Context, o Opening) (r Request, created bool, err error) {
+	call(m.beforeOpen)
+	r, created, err = m.insert(o)
+	if err == nil && m.afterOpen != nil {
+		m.afterOpen(created)
+	}
+	return r, created, err
+}
+
+func (m *memory) insert(o Opening) (r Request, created bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.broken != nil {
+		return Request{}, false, m.broken
+	}
+	for _, old := range m.rows {
+		if old.Caller.Name != o.Request.Caller.Name {
+			continue
+		}
+		switch {
+		case old.Key != "" && old.Key == o.Request.Key && old.Digest != o.Request.Digest:
+			return Request{}, false, KeyTaken()
+		case old.Key != "" && old.Key == o.Request.Key,
+			o.Request.Key == "" && old.State == Pending && old.Digest == o.Request.Digest:
+			return old, false, nil
+		}
+	}
+	r = o.Request
+	r.Call = ""
+	m.rows[r.ID] = r
+	return r, true, nil
+}
+
+func (m *memory) Apply(_ context.Context, id ID, e Event) (Change, error) {
+	if m.beforeApply != nil {
+		if err := m.beforeApply(id, e); err != nil {
+			return Change{}, err
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.broken != nil {
+		return Change{}, m.broken
+	}
+	r, ok := m.rows[id]
+	if !ok {
+		return Change{}, Unknown(string(id))
+	}
+	m.applied = append(m.applied, e)
+	c, err := Step(r, e)
+	if err == nil {
+		m.rows[id] = c.After
+	}
+	return c, err
+}
+
+func (m *memory) Read(_ context.Context, id ID) (Request, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r, ok := m.rows[id]
+	if m.broken != nil {
+		return Request{}, m.broken
+	}
+	if !ok {
+		return Request{}, Unknown(string(id))
+	}
+	return r, nil
+}
+
+func (m *memory) Due(_ context.Context, now time.Time, redeem time.Duration, limit int) ([]Due, time.Time, error) {
+	if m.afterDue != nil {
+		defer m.afterDue()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.broken != nil {
+		return nil, time.Time{}, m.broken
+	}
+	type entry struct {
+		at  time.Time
+		due Due
+	}
+	var entries []entry
+	for _, r := range m.rows {
+		if r.State == Pending {
+			entries = append(entries, entry{r.Deadline, Due{r.ID, Expire{At: now}}})
+		} else if r.State == Approved && r.CollectedAt.IsZero() && r.VoidAt.IsZero() && r.LapsedAt.IsZero() {
+			entries = append(entries, entry{r.DecidedAt.Add(redeem), Due{r.ID, Lapse{At: now}}})
+		}
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return a.at.Compare(b.at) })
+	var due []Due
+	for _, e := range entries {
+		if e.at.After(now) {
+			return due, e.at, nil
+		}
+		if len(due) < limit {
+			due = append(due, e.due)
+		}
+	}
+	return due, time.Time{}, nil
+}
+
+func (m *memory) row(id ID) Request { return must(m.Read(context.Background(), id)) }
+
+// breakDown makes every call fail, until it is given nil.
+func (m *memory) breakDown(err error) {
+	m.mu.Lock()
+	m.broken = err
+	m.mu.Unlock()
+}
+
+// events are what was applied so far, by their types.
+func (m *memory) events() (types []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range m.applied {
+		types = append(types, fmt.Sprintf("%T", e)[len("permissions."):])
+	}
+	return types
+}
+
+func call(hook func()) {
+	if hook != nil {
+		hook()
+	}
+}
+
+// room is a registry over a memory, a clock that can be set, and what was logged.
+type room struct {
+	*Registry
+	store *memory
+	jump  atomic.Int64 // what the wall clock is ahead of time.Now
+	log   *lines
+}
+
+const redeemWindow = 10 * time.Minute
+
+func newRoom(rows ...Request) *room {
+	m := &room{store: newMemory(rows...), log: &lines{}}
+	m.Registry = NewRegistry(m.store, m.wall, redeemWindow, slog.New(slog.NewTextHandler(m.log, nil)))
+	return m
+}
+
+func (m *room) wall() time.Time { return time.Now().Add(time.Duration(m.jump.Load())) }
+
+// fresh is a request that is asked now, with a deadline in a quarter of an hour; change may change it.
+func (m *room) fresh(change func(*Request)) Request {
+	r := toolRequest()
+	r.CreatedAt = m.wall().UTC()
+	r.ID, r.Deadline = NewID(r.CreatedAt), r.CreatedAt.Add(15*time.Minute)
+	if change != nil {
+		change(&r)
+	}
+	r.Digest = ComputeDigest(r)
+	return r
+}
+
+// ask registers a call that must be taken.
+func (m *room) ask(t testing.TB, r Request) (*Waiter, Request) {
+	t.Helper()
+	w, stored, _, err := m.Register(t.Context(), Opening{Request: r})
+	if err != nil {
+		t.Fatalf("register: %v", err)
+	}
+	return w, stored
+}
+
+// decide is a person's answer now.
+func (m *room) decide(t testing.TB, id ID, a Answer) Change {
+	t.Helper()
+	c, err := m.Resolve(t.Context(), id, Cast{Vote: Vote{By: "fay", Via: "terminal", Answer: a, At: m.wall()}})
+	if err != nil {
+		t.Fatalf("decide: %v", err)
+	}
+	return c
+}
+
+// rings tells how w was rung; it must have been.
+func rings(t testing.TB, w *Waiter) (State, error) {
+	t.Helper()
+	over, end := context.WithCancel(t.Context())
+	end()
+	r, err := w.Wait(over)
+	if errors.Is(err, context.Canceled) {
+		t.Error("it has not rung")
+	}
+	return r.State, err
+}
+
+// silent checks that w was not rung.
+func silent(t testing.TB, w *Waiter) {
+	t.Helper()
+	over, end := context.WithCancel(t.Context())
+	end()
+	if r, err := w.Wait(over); !errors.Is(err, context.Canceled) {
+		t.Errorf("it rang with %s, %v", r.State, err)
+	}
+}
+
+// lines is a log that may be written from everywhere.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return cmp.Or(l.b.String(), "nothing")
+}

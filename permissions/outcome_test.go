@@ -1,0 +1,158 @@
+package permissions
+
+import (
+	"testing"
+	"time"
+)
+
+// The table of outcomes, line by line: what happens to a request, and how it is told.
+func TestOutcomes(t *testing.T) {
+	minutes := func(r Request, d time.Duration) Request {
+		r.Deadline = r.CreatedAt.Add(d)
+		return r
+	}
+	held := func(r Request) Request {
+		r.State, r.Answer, r.Scope, r.DecidedVia, r.DecidedAt = Approved, Allow(Once), Once, ViaGrant, noon
+		return r
+	}
+	pair := pending(Request{Kind: KindTool, Calls: []Call{{N: 1, Tool: "write_file"}, {N: 2, Tool: "fetch_url"}}})
+	both := "network access, write access to /srv/www"
+	until := noon.Add(16 * time.Minute).Local().Format("15:04")
+	blocked := GiveUp{Reason: "fay has blocked the bot", At: soon}
+	for _, c := range []struct {
+		name   string
+		r      Request
+		events []Event
+		want   Outcome
+	}{
+		{"permission allowed", permissionRequest(), []Event{vote("fay", Allow(Once))},
+			Outcome{"Permission granted for " + both + ".", false, 0}},
+		{"permission allowed for a session", permissionRequest(), []Event{vote("fay", Allow(Session))},
+			Outcome{"Permission granted for " + both + ".", false, 0}},
+		{"permission allowed for a time", permissionRequest(), []Event{vote("fay", Allow(For(15*time.Minute)))},
+			Outcome{"Permission granted for " + both + " until " + until + ".", false, 0}},
+		{"permission already held", held(permissionRequest()), nil,
+			Outcome{"Permission already granted for " + both + ".", false, 0}},
+		{"permission denied", permissionRequest(), []Event{vote("fay", Deny)},
+			Outcome{"Permission denied for " + both + ".", false, 3}},
+		{"permission denied with a reason", permissionRequest(), []Event{comment(vote("fay", Deny), "not on a {L}")},
+			Outcome{"Permission denied for " + both + `. fay: "not on a {L}"`, false, 3}},
+		{"permission time over", permissionRequest(), []Event{Expire{At: dusk}},
+			Outcome{"Permission request timed out after 15 minutes.", true, 4}},
+		{"permission time over, one minute", minutes(permissionRequest(), time.Minute), []Event{Expire{At: dusk}},
+			Outcome{"Permission request timed out after 1 minute.", true, 4}},
+		{"permission time over, seconds", minutes(permissionRequest(), 90*time.Second), []Event{Expire{At: dusk}},
+			Outcome{"Permission request timed out after 90 seconds.", true, 4}},
+		{"permission time over, one second", minutes(permissionRequest(), time.Second), []Event{Expire{At: dusk}},
+			Outcome{"Permission request timed out after 1 second.", true, 4}},
+		{"permission withdrawn", permissionRequest(), []Event{Withdraw{At: soon}},
+			Outcome{"Permission request cancelled.", true, 5}},
+		{"permission taken back", permissionRequest(), []Event{vote("fay", Allow(Once)), Void{At: soon}},
+			Outcome{"Permission request cancelled.", true, 5}},
+		{"permission, nobody reachable", permissionRequest(), []Event{blocked},
+			Outcome{"Permission request could not be delivered: fay has blocked the bot.", true, 6}},
+		{"permission, nobody reachable, with a full stop", permissionRequest(), []Event{GiveUp{Reason: "No.", At: soon}},
+			Outcome{"Permission request could not be delivered: No.", true, 6}},
+		{"permission pending", permissionRequest(), nil, Outcome{"Still waiting for an answer.", true, 1}},
+
+		{"tool allowed", toolRequest(), []Event{vote("fay", Allow(SessionTool))},
+			Outcome{"Tool write_file approved.", false, 0}},
+		{"tool opened already", held(toolRequest()), nil, Outcome{"Tool write_file approved.", false, 0}},
+		{"tool denied", toolRequest(), []Event{vote("sam", Deny)},
+			Outcome{"Tool write_file denied by the user.", false, 3}},
+		{"tool denied with a reason", toolRequest(), []Event{comment(vote("sam", Deny), "keep old/")},
+			Outcome{`Tool write_file denied by the user. sam: "keep old/"`, false, 3}},
+		{"tool time over", toolRequest(), []Event{Expire{At: dusk}},
+			Outcome{"Tool approval timed out after 15 minutes.", true, 4}},
+		{"tool withdrawn", toolRequest(), []Event{Withdraw{At: soon}}, Outcome{"Tool approval cancelled.", true, 5}},
+		{"tool taken back", toolRequest(), []Event{vote("fay", Allow(Once)), Void{At: soon}},
+			Outcome{"Tool approval cancelled.", true, 5}},
+		{"tool, nobody reachable", toolRequest(), []Event{blocked},
+			Outcome{"Tool approval could not be delivered: fay has blocked the bot.", true, 6}},
+
+		{"step allowed", pair, []Event{vote("fay", Allow(Once))},
+			Outcome{"Tool write_file approved.\nTool fetch_url approved.", false, 0}},
+		{"step opened already", held(pair), nil, Outcome{"Tool write_file, fetch_url approved.", false, 0}},
+		{"step allowed in part", pair,
+			[]Event{comment(voteOn(2, "sam", Deny), "no net"), comment(vote("fay", Allow(Once)), "fine")},
+			Outcome{"Tool write_file approved.\n" + `Tool fetch_url denied by the user. sam: "no net"`, false, 0}},
+		{"step denied, each for a reason", pair,
+			[]Event{comment(voteOn(1, "fay", Deny), "a"), comment(vote("sam", Deny), "b")},
+			Outcome{`Tool write_file denied by the user. fay: "a"` + "\n" +
+				`Tool fetch_url denied by the user. sam: "b"`, false, 3}},
+		{"step time over after one answer", pair, []Event{voteOn(1, "fay", Allow(Once)), Expire{At: dusk}},
+			Outcome{"Tool approval timed out after 15 minutes.", true, 4}},
+		{"step taken back", pair, []Event{vote("fay", Allow(Once)), Void{At: soon}},
+			Outcome{"Tool approval cancelled.", true, 5}},
+
+		{"pause resumed", pauseRequest(), []Event{vote("fay", Continue)}, Outcome{"Resumed.", false, 0}},
+		{"pause interrupted", pauseRequest(), []Event{vote("fay", Interrupt)},
+			Outcome{"Interrupted by the user.", false, 5}},
+		{"pause time over", pauseRequest(), []Event{Expire{At: dusk}},
+			Outcome{"Nobody resumed within 15 minutes; continuing.", false, 0}},
+		{"pause, nobody to ask", pauseRequest(), []Event{blocked}, Outcome{"Nobody to ask; continuing.", false, 0}},
+		{"pause cancelled", pauseRequest(), []Event{Withdraw{At: soon}}, Outcome{"Pause cancelled.", true, 5}},
+
+		{"confirm yes", confirmRequest(), []Event{vote("fay", Allow(Once))}, Outcome{"Approved.", false, 0}},
+		{"confirm no", confirmRequest(), []Event{comment(vote("fay", Deny), "wait")},
+			Outcome{`Denied. fay: "wait"`, false, 3}},
+		{"confirm interrupted", confirmRequest(), []Event{vote("fay", Interrupt)},
+			Outcome{"Interrupted by the user.", false, 5}},
+		{"confirm time over", confirmRequest(), []Event{Expire{At: dusk}},
+			Outcome{"Confirmation timed out after 15 minutes.", true, 4}},
+		{"confirm cancelled", confirmRequest(), []Event{Withdraw{At: soon}},
+			Outcome{"Confirmation cancelled.", true, 5}},
+		{"confirm taken back", confirmRequest(), []Event{vote("fay", Allow(Once)), Void{At: soon}},
+			Outcome{"Confirmation cancelled.", true, 5}},
+		{"confirm, nobody reachable", confirmRequest(), []Event{blocked},
+			Outcome{"Confirmation could not be delivered: fay has blocked the bot.", true, 6}},
+
+		{"clarification chosen", clarification(), []Event{vote("fay", Choose(2))}, Outcome{"mail", false, 0}},
+		{"clarification time over", minutes(clarification(), 5*time.Minute), []Event{Expire{At: dusk}},
+			Outcome{"blog\n(nobody answered within 5 minutes; first option taken)", false, 4}},
+		{"clarification, three wrong tries", clarification(), []Event{Default{By: "fay", Via: "terminal", At: soon}},
+			Outcome{"blog\n(no valid answer in three tries; first option taken)", false, 4}},
+		{"clarification, nobody reachable", clarification(), []Event{blocked},
+			Outcome{"Question could not be delivered: fay has blocked the bot.", true, 6}},
+		{"clarification cancelled", clarification(), []Event{Withdraw{At: soon}},
+			Outcome{"Question cancelled.", true, 5}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := Result(after(t, c.r, c.events...)); got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+// A state that the kind cannot have is never a yes.
+func TestOutcomesOfWhatCannotBe(t *testing.T) {
+	for _, kind := range kinds {
+		for _, s := range []State{Pending, Approved, Denied, Answered, Expired, "", "other"} {
+			r := kind.make()
+			r.State, r.Mode = s, "other"
+			if got := Result(r); !got.Error || got.Exit != ExitOther {
+				t.Errorf("%s %s of no known mode: %+v", s, kind.name, got)
+			}
+		}
+	}
+	for _, r := range []Request{
+		{Kind: KindClarification, State: Approved}, {Kind: KindPermission, State: Answered, Answer: Continue},
+		{Kind: KindPause, Mode: ModeContinue, State: Approved}, {Kind: KindTool, State: Answered}, {State: Approved},
+	} {
+		if got := Result(r); !got.Error || got.Exit != ExitOther {
+			t.Errorf("%s %s: %+v", r.State, r.Kind, got)
+		}
+	}
+}
+
+func TestChoice(t *testing.T) {
+	r := clarification()
+	for answer, want := range map[Answer]string{
+		Choose(1): "blog", Choose(3): "nowhere", Choose(0): "", Choose(4): "", "": "", "2": "", "option_02": "", "option_": "",
+	} {
+		if r.Answer = answer; r.Choice() != want {
+			t.Errorf("%q chooses %q, want %q", answer, r.Choice(), want)
+		}
+	}
+}

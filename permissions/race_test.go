@@ -1,0 +1,177 @@
+package permissions
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+const crowd = 64
+
+// together runs f in many goroutines that start at the same moment, and waits for them.
+func together(f func(i int)) {
+	var start, done sync.WaitGroup
+	start.Add(1)
+	for i := range crowd {
+		done.Go(func() {
+			start.Wait()
+			f(i)
+		})
+	}
+	start.Done()
+	done.Wait()
+}
+
+// Many decide one request that many wait for: one decision, and everybody learns it.
+func TestManyResolveOneRequest(t *testing.T) {
+	m := newRoom()
+	var waiters [crowd]*Waiter
+	var id ID
+	for i := range waiters {
+		var r Request
+		waiters[i], r = m.ask(t, m.fresh(nil))
+		id = r.ID
+	}
+	ctx, end := context.WithTimeout(t.Context(), time.Minute)
+	defer end()
+	var won, lost, got, elsewhere, used atomic.Int32
+	together(func(i int) {
+		events := []Event{
+			Cast{Vote: Vote{By: "fay", Answer: Allow(Once), At: m.wall()}},
+			Cast{Vote: Vote{By: "sam", Answer: Allow(Once), At: m.wall()}},
+		}
+		c, err := m.Resolve(ctx, id, events[i%len(events)])
+		switch {
+		case err == nil && c.Settled():
+			won.Add(1)
+		case errors.Is(err, ErrSettled):
+			lost.Add(1)
+		default:
+			t.Errorf("got %v, %+v", err, c)
+		}
+		r, err := waiters[i].Wait(ctx)
+		switch {
+		case err == nil && r.State == Approved:
+			got.Add(1)
+		case errors.Is(err, ErrElsewhere):
+			elsewhere.Add(1)
+		default:
+			t.Errorf("rang with %s, %v", r.State, err)
+		}
+		if _, err := m.Resolve(ctx, id, Use{Call: strconv.Itoa(i), At: m.wall()}); err == nil {
+			used.Add(1)
+		} else if !errors.Is(err, ErrNoUse) {
+			t.Errorf("use: %v", err)
+		}
+		waiters[i].Leave(ctx)
+	})
+	if won.Load() != 1 || lost.Load() != crowd-1 || got.Load() != 1 || elsewhere.Load() != crowd-1 || used.Load() != 1 {
+		t.Errorf("won %d, lost %d, got it %d, elsewhere %d, used %d",
+			won.Load(), lost.Load(), got.Load(), elsewhere.Load(), used.Load())
+	}
+	if m.Waiting(id) != 0 {
+		t.Errorf("%d still wait", m.Waiting(id))
+	}
+}
+
+// Calls come, park, come back and go while the request is decided and the clock runs: everybody who waits to the end is
+// told, an approval for once is used by one call at most, and nobody is left behind.
+func TestManyComeAndGo(t *testing.T) {
+	for round := range 20 {
+		m := newRoom()
+		run, stop := context.WithCancel(t.Context())
+		ran := make(chan error, 1)
+		go func() { ran <- m.Run(run) }()
+		feed := m.Subscribe(10 * crowd)
+		keep, r := m.ask(t, m.fresh(nil))
+		ctx, end := context.WithTimeout(t.Context(), time.Minute)
+		var used atomic.Int32
+		together(func(i int) {
+			if i == crowd/2 {
+				m.decide(t, r.ID, []Answer{Allow(Once), Deny}[round%2])
+				return
+			}
+			q := m.fresh(func(q *Request) { q.Call = strconv.Itoa(i) })
+			w, row, created, err := m.Register(ctx, Opening{Request: q})
+			if err != nil || created && row.ID == r.ID {
+				t.Errorf("register: %v", err)
+				return
+			}
+			if created { // it came after the decision and asks anew
+				w.Leave(ctx)
+				return
+			}
+			switch i % 4 {
+			case 0:
+				w.Leave(ctx)
+				return
+			case 1:
+				w.Park(time.Minute)
+				back, ok := m.Rejoin(q.Call)
+				if !ok || back != w {
+					t.Errorf("the place of %d is gone", i)
+					return
+				}
+			}
+			got, err := w.Wait(ctx)
+			if err != nil && !errors.Is(err, ErrElsewhere) || got.State == Pending {
+				t.Errorf("%d rang with %s, %v", i, got.State, err)
+			}
+			if err == nil && got.State == Approved {
+				if _, err := m.Resolve(ctx, got.ID, Use{Call: q.Call, At: m.wall()}); err == nil {
+					used.Add(1)
+				}
+			}
+			w.Leave(ctx)
+		})
+		if _, err := keep.Wait(ctx); err != nil {
+			t.Errorf("whoever waited from the start got %v", err)
+		}
+		keep.Leave(ctx)
+		if used.Load() > 1 || m.Waiting(r.ID) != 0 {
+			t.Errorf("used %d times, %d still wait", used.Load(), m.Waiting(r.ID))
+		}
+		feed.Close()
+		stop()
+		if err := <-ran; err != nil {
+			t.Error(err)
+		}
+		end()
+	}
+}
+
+// The row says that nobody waits exactly when nobody waits, whoever came and went last.
+func TestThePresenceThatIsStoredIsTheLast(t *testing.T) {
+	m := newRoom()
+	first, r := m.ask(t, m.fresh(nil))
+	first.Leave(t.Context())
+	for range 20 {
+		stay := make(chan *Waiter, crowd)
+		together(func(i int) {
+			w, _, err := m.Attach(t.Context(), r.ID)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if i%8 == 0 {
+				stay <- w
+				return
+			}
+			w.Leave(t.Context())
+		})
+		close(stay)
+		if !m.store.row(r.ID).LeftAt.IsZero() {
+			t.Fatal("some wait, and the row says that nobody does")
+		}
+		for w := range stay {
+			w.Leave(t.Context())
+		}
+		if m.store.row(r.ID).LeftAt.IsZero() {
+			t.Fatal("nobody waits, and the row says that somebody does")
+		}
+	}
+}

@@ -1,0 +1,251 @@
+package permissions
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+func TestAWaiterIsRegisteredBeforeTheRowIsThere(t *testing.T) {
+	m := newRoom()
+	r := m.fresh(nil)
+	waiting := 0
+	m.store.beforeOpen = func() { waiting = m.Waiting(r.ID) }
+	w, _ := m.ask(t, r)
+	defer w.Leave(t.Context())
+	if waiting != 1 || w.ID() != r.ID {
+		t.Errorf("%d waited for %s when the row was inserted", waiting, w.ID())
+	}
+}
+
+func TestADecisionRingsOnce(t *testing.T) {
+	m := newRoom()
+	w, r := m.ask(t, m.fresh(nil))
+	silent(t, w)
+	m.decide(t, r.ID, Deny)
+	if state, err := rings(t, w); state != Denied || err != nil {
+		t.Errorf("rang with %s, %v", state, err)
+	}
+	if _, err := m.Resolve(t.Context(), r.ID, Withdraw{At: m.wall()}); !errors.Is(err, ErrSettled) {
+		t.Errorf("a second ending: %v", err)
+	}
+	silent(t, w)
+}
+
+func TestAVoteThatSettlesNothingRingsNobody(t *testing.T) {
+	m := newRoom()
+	w, r := m.ask(t, m.fresh(func(r *Request) { r.Quorum = 2 }))
+	m.decide(t, r.ID, Allow(Once))
+	silent(t, w)
+}
+
+// Two calls wait for one request. What goes to both, and what only to the one that waited longest?
+func TestTwoCallers(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		key    string
+		settle func(*testing.T, *room, ID)
+		state  State
+		second error
+	}{
+		{"approved once", "", func(t *testing.T, m *room, id ID) { m.decide(t, id, Allow(Once)) }, Approved, ErrElsewhere},
+		{"approved once, with a key", "k", func(t *testing.T, m *room, id ID) { m.decide(t, id, Allow(Once)) }, Approved, nil},
+		{"approved for the session", "", func(t *testing.T, m *room, id ID) { m.decide(t, id, Allow(Session)) }, Approved, nil},
+		{"denied", "", func(t *testing.T, m *room, id ID) { m.decide(t, id, Deny) }, Denied, nil},
+		{"cancelled", "", func(t *testing.T, m *room, id ID) {
+			if c, err := m.Cancel(t.Context(), id, "fay", "cli"); err != nil || c.After.DecidedBy != "fay" {
+				t.Errorf("cancel: %v, %+v", err, c)
+			}
+		}, Cancelled, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := newRoom()
+			ask := func() (*Waiter, Request) { return m.ask(t, m.fresh(func(r *Request) { r.Key = c.key })) }
+			first, r := ask()
+			second, same := ask()
+			if same.ID != r.ID || second.ID() != r.ID || m.Waiting(r.ID) != 2 {
+				t.Fatalf("the second call did not join: %s, %s", r.ID, same.ID)
+			}
+			reader, _, err := m.Attach(t.Context(), r.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.settle(t, m, r.ID)
+			if state, err := rings(t, first); state != c.state || err != nil {
+				t.Errorf("the first got %s, %v", state, err)
+			}
+			if state, err := rings(t, second); state != c.state || !errors.Is(err, c.second) {
+				t.Errorf("the second got %s, %v, want %v", state, err, c.second)
+			}
+			if state, err := rings(t, reader); state != c.state || err != nil {
+				t.Errorf("the reader got %s, %v", state, err)
+			}
+		})
+	}
+}
+
+func TestTheApprovalGoesToWhoeverWaitedLongestOfThoseWhoWait(t *testing.T) {
+	m := newRoom()
+	first, r := m.ask(t, m.fresh(nil))
+	reader, _, err := m.Attach(t.Context(), r.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, _ := m.ask(t, m.fresh(nil))
+	third, _ := m.ask(t, m.fresh(nil))
+	first.Leave(t.Context())
+	m.decide(t, r.ID, Allow(Once))
+	silent(t, first)
+	if _, err := rings(t, reader); err != nil {
+		t.Errorf("the reader got %v", err)
+	}
+	if _, err := rings(t, second); err != nil {
+		t.Errorf("the second got %v", err)
+	}
+	if _, err := rings(t, third); !errors.Is(err, ErrElsewhere) {
+		t.Errorf("the third got %v", err)
+	}
+}
+
+// The request that a call joins is settled after Open has found it and before the call waits in its hall.
+func TestSettledBetweenOpenAndTheMoveIsNotLost(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		answer Answer
+		state  State
+		leaves bool // the first call has taken its answer and gone
+		want   error
+	}{
+		{"denied", Deny, Denied, false, nil},
+		{"approved for the session", Allow(Session), Approved, false, nil},
+		{"approved once, for the first", Allow(Once), Approved, false, ErrElsewhere},
+		{"approved once, and the first is gone", Allow(Once), Approved, true, nil}, // to use it is refused then
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := newRoom()
+			first, r := m.ask(t, m.fresh(nil))
+			m.store.afterOpen = func(created bool) {
+				if created {
+					t.Error("the second call did not join")
+				}
+				m.decide(t, r.ID, c.answer)
+				if c.leaves {
+					first.Leave(t.Context())
+				}
+			}
+			second, row := m.ask(t, m.fresh(nil))
+			if row.State != c.state {
+				t.Errorf("the row is %s", row.State)
+			}
+			if state, err := rings(t, second); state != c.state || !errors.Is(err, c.want) {
+				t.Errorf("the second got %s, %v, want %v", state, err, c.want)
+			}
+			if c.leaves {
+				return
+			}
+			if state, err := rings(t, first); state != c.state || err != nil {
+				t.Errorf("the first got %s, %v", state, err)
+			}
+		})
+	}
+}
+
+func TestSettledBeforeRegisterReturns(t *testing.T) {
+	m := newRoom()
+	r := m.fresh(nil)
+	m.store.afterOpen = func(bool) { m.decide(t, r.ID, Deny) }
+	w, _ := m.ask(t, r)
+	if state, err := rings(t, w); state != Denied || err != nil {
+		t.Errorf("got %s, %v", state, err)
+	}
+}
+
+func TestWhatIsHeldAlreadyRingsAtOnce(t *testing.T) {
+	m := newRoom()
+	feed := m.Subscribe(1)
+	defer feed.Close()
+	w, r := m.ask(t, m.fresh(func(r *Request) {
+		r.State, r.Scope, r.DecidedVia, r.DecidedAt = Approved, Once, ViaGrant, r.CreatedAt
+	}))
+	if state, err := rings(t, w); state != Approved || err != nil {
+		t.Errorf("got %s, %v", state, err)
+	}
+	if got := <-feed.C; got.ID != r.ID {
+		t.Errorf("told of %s", got.ID)
+	}
+}
+
+func TestNothingIsLeftOfWhatWasNotOpened(t *testing.T) {
+	m := newRoom()
+	_, _ = m.ask(t, m.fresh(func(r *Request) { r.Key = "k" }))
+	other := m.fresh(func(r *Request) { r.Key, r.Tool, r.Call = "k", "other", "c" })
+	w, _, created, err := m.Register(t.Context(), Opening{Request: other})
+	var refusal *Refusal
+	if !errors.As(err, &refusal) || refusal.Code != CodeKeyTaken || w != nil || created {
+		t.Errorf("got %v, %v", w, err)
+	}
+	if _, ok := m.Rejoin("c"); ok || m.Waiting(other.ID) != 0 {
+		t.Error("somebody waits for what was not opened")
+	}
+}
+
+// A call that cannot read the row it has joined does not wait for it.
+func TestNothingIsLeftOfAJoinThatCannotRead(t *testing.T) {
+	m := newRoom()
+	first, r := m.ask(t, m.fresh(nil))
+	defer first.Leave(t.Context())
+	m.store.afterOpen = func(bool) { m.store.breakDown(ErrBroken) }
+	if w, _, _, err := m.Register(t.Context(), Opening{Request: m.fresh(nil)}); !errors.Is(err, ErrBroken) || w != nil {
+		t.Errorf("got %v, %v", w, err)
+	}
+	m.store.breakDown(nil)
+	if n := m.Waiting(r.ID); n != 1 {
+		t.Errorf("%d wait", n)
+	}
+}
+
+func TestAttach(t *testing.T) {
+	m := newRoom()
+	w, r := m.ask(t, m.fresh(nil))
+	defer w.Leave(t.Context())
+	early, row, err := m.Attach(t.Context(), r.ID)
+	if err != nil || row.State != Pending || m.Waiting(r.ID) != 2 {
+		t.Fatalf("%v, %s", err, row.State)
+	}
+	m.decide(t, r.ID, Allow(Once))
+	late, row, err := m.Attach(t.Context(), r.ID)
+	if err != nil || row.State != Approved {
+		t.Fatalf("%v, %s", err, row.State)
+	}
+	for _, reader := range []*Waiter{early, late} {
+		if state, err := rings(t, reader); state != Approved || err != nil {
+			t.Errorf("a reader got %s, %v", state, err)
+		}
+		reader.Leave(t.Context())
+	}
+	var refusal *Refusal
+	if _, _, err := m.Attach(t.Context(), "01J"); !errors.As(err, &refusal) || refusal.Code != CodeUnknown {
+		t.Errorf("attach to nothing: %v", err)
+	}
+	if m.Waiting("01J") != 0 {
+		t.Error("somebody waits for nothing")
+	}
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	m := newRoom()
+	w, r := m.ask(t, m.fresh(nil))
+	ctx, end := context.WithTimeout(t.Context(), time.Millisecond)
+	defer end()
+	if _, err := w.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	if m.store.row(r.ID).State != Pending {
+		t.Error("a wait that ended settled something")
+	}
+	m.decide(t, r.ID, Deny)
+	if got, err := w.Wait(ctx); err != nil || got.State != Denied { // what has been decided counts
+		t.Errorf("got %s, %v", got.State, err)
+	}
+}
