@@ -13,7 +13,8 @@ import (
 
 // Asker puts a question to people and waits for the answer.
 type Asker interface {
-	// Ask returns the settled request. It fills in what the door leaves open (id, options, who is asked, deadline).
+	// Ask returns the settled request. It fills in what the door leaves open (options, who is asked, deadline, and the
+	// id, unless q proposes one of its own making, by which it is found again when the first reply was lost).
 	//
 	// When ctx ends first, Ask returns the request as it stands and the error of ctx, and nothing is cancelled: after
 	// a deadline, a q that carries a Call keeps its place for a short while and goes on waiting when asked again with

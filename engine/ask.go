@@ -19,6 +19,9 @@ const (
 
 // Ask is [agents.Asker]: it opens the request (or joins the one it equals), has it shown, and waits.
 func (e *Engine) Ask(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error) {
+	if q.Call != "" {
+		q.Call = caller.Name + "/" + q.Call // callers choose their own names for calls
+	}
 	for {
 		r, err := e.askOnce(ctx, caller, q)
 		if !errors.Is(err, permissions.ErrElsewhere) {
@@ -31,18 +34,9 @@ func (e *Engine) Ask(ctx context.Context, caller permissions.Caller, q permissio
 func (e *Engine) askOnce(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error) {
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer done()
-	w, ok := e.registry.Rejoin(q.Call)
-	if !ok {
-		r, settled, err := e.resume(work, caller, q)
-		if err != nil {
-			return r, err
-		}
-		if settled {
-			return e.redeem(ctx, q, r)
-		}
-		if w, err = e.open(work, caller, q); err != nil {
-			return permissions.Request{}, err
-		}
+	w, err := e.place(work, caller, q)
+	if err != nil {
+		return permissions.Request{}, err
 	}
 	r, err := w.Wait(ctx)
 	switch {
@@ -61,30 +55,43 @@ func (e *Engine) stepAside(ctx context.Context, w *permissions.Waiter, q permiss
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer done()
 	r, err := e.store.Read(work, w.ID())
-	if errors.Is(cause, context.DeadlineExceeded) && q.Call != "" {
-		w.Park(lease)
-	} else {
+	late := errors.Is(cause, context.DeadlineExceeded)
+	switch {
+	case err != nil:
 		w.Leave(work)
-	}
-	if err != nil {
 		return r, broken(err)
+	case r.State != permissions.Pending && late: // settled in the very moment
+		w.Leave(work)
+		return e.redeem(ctx, q, r)
+	case late && q.Call != "":
+		w.Park(lease)
+	default:
+		w.Leave(work)
 	}
 	return r, cause
 }
 
-// resume finds the request that a call was told of before, when it has been settled meanwhile.
-func (e *Engine) resume(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, bool, error) {
+// place is where a call waits: the place that it left parked, or at the request that it named (it was told of it, or
+// proposed its id and never heard the reply), or at the one that it now opens.
+func (e *Engine) place(ctx context.Context, caller permissions.Caller, q permissions.Request) (*permissions.Waiter, error) {
+	if w, parked := e.registry.Rejoin(q.Call); parked {
+		return w, nil
+	}
 	if q.ID == "" {
-		return q, false, nil
+		return e.open(ctx, caller, q)
 	}
 	r, err := e.store.Read(ctx, q.ID)
-	if err != nil {
-		return r, false, broken(err)
+	var refusal *permissions.Refusal
+	switch {
+	case errors.As(err, &refusal) && refusal.Code == permissions.CodeUnknown:
+		return e.open(ctx, caller, q)
+	case err != nil:
+		return nil, broken(err)
+	case r.Caller.Name != caller.Name:
+		return nil, permissions.Unknown(string(q.ID))
 	}
-	if r.Caller.Name != caller.Name {
-		return permissions.Request{}, false, permissions.Unknown(string(q.ID))
-	}
-	return r, r.State != permissions.Pending, nil
+	w, _, err := e.registry.Join(ctx, q.ID, q.Call)
+	return w, broken(err)
 }
 
 // redeem hands a settled request to its call. An approval is used by that, once; when another call has used it, the

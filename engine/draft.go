@@ -17,7 +17,10 @@ func (e *Engine) draft(
 ) (permissions.Request, error) {
 	r := q
 	now := e.now().UTC().Truncate(time.Microsecond)
-	r.ID, r.Version, r.Revision = permissions.NewID(now), permissions.DigestVersion, 1
+	r.Version, r.Revision = permissions.DigestVersion, 1
+	if !q.ID.MadeAt(now) {
+		r.ID = permissions.NewID(now)
+	}
 	r.Caller, r.CreatedAt, r.State = caller, now, permissions.Pending
 	if err := canonical(&r); err != nil {
 		return r, permissions.Invalid(err)

@@ -40,7 +40,9 @@ func pass(d time.Duration) {
 func (m *room) state(id ID) State { return m.store.row(id).State }
 
 func TestADeadlineIsNeverEarlyAndAtMostATickLate(t *testing.T) {
-	for _, wait := range []time.Duration{time.Millisecond, 700 * time.Millisecond, time.Second, 15*time.Minute + 300*time.Millisecond} {
+	for _, wait := range []time.Duration{
+		time.Millisecond, 700 * time.Millisecond, time.Second, 15*time.Minute + 300*time.Millisecond,
+	} {
 		ticking(t, func(t *testing.T, m *room, start func()) {
 			start()
 			pass(123 * time.Millisecond) // out of step with the ticks
@@ -116,7 +118,8 @@ func TestTheClockIsSetBack(t *testing.T) {
 		}
 		m.jump.Store(int64(-24 * time.Hour)) // what has expired never comes back
 		pass(time.Minute)
-		if _, err := m.Resolve(t.Context(), r.ID, Cast{Vote: Vote{By: "fay", Answer: Allow(Once), At: m.wall()}}); !errors.Is(err, ErrSettled) {
+		late := Cast{Vote: Vote{By: "fay", Answer: Allow(Once), At: m.wall()}}
+		if _, err := m.Resolve(t.Context(), r.ID, late); !errors.Is(err, ErrSettled) {
 			t.Errorf("an answer to what has expired: %v", err)
 		}
 	})
@@ -269,4 +272,17 @@ func TestRunEndsWithItsContextInTheMiddleOfAFailure(t *testing.T) {
 	if err := m.Run(ctx); err != nil || m.log.String() != "nothing" {
 		t.Errorf("got %v, logged %s", err, m.log)
 	}
+}
+
+// While nothing is due, and nothing will be, the clock leaves the store alone.
+func TestAnIdleClockDoesNotRead(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		reads := 0
+		m.store.afterDue = func() { reads++ }
+		start()
+		pass(time.Hour)
+		if reads != 1 {
+			t.Errorf("an idle hour read the store %d times", reads)
+		}
+	})
 }

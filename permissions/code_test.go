@@ -57,8 +57,8 @@ func TestNoCode(t *testing.T) {
 		"ſABC", // five bytes; its upper case is SABC
 		"ßABC", "éABC",
 	} {
-		if n, ok := (Coder{}).Decode(text); ok {
-			t.Errorf("%q is %d", text, n)
+		if n, ok := (Coder{}).Decode(text); ok || n != 0 {
+			t.Errorf("%q is %d, %v", text, n, ok)
 		}
 	}
 }

@@ -118,7 +118,8 @@ func TestDigestSeesBytesThatMove(t *testing.T) {
 		name string
 		a, b Request
 	}{
-		{"caller and session", Request{Caller: Caller{Name: "ab"}, Session: "c"}, Request{Caller: Caller{Name: "a"}, Session: "bc"}},
+		{"caller and session", Request{Caller: Caller{Name: "ab"}, Session: "c"},
+			Request{Caller: Caller{Name: "a"}, Session: "bc"}},
 		{"tool and input", Request{Tool: "rm", Input: []byte("x")}, Request{Tool: "r", Input: []byte("mx")}},
 		{"input and path", Request{Input: []byte("ab")}, Request{Input: []byte("a"), AffectedPath: "b"}},
 		{"host and cwd", Request{Host: "ab"}, Request{Host: "a", Cwd: "b"}},

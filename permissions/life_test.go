@@ -132,8 +132,9 @@ func (l *life) check(t *rapid.T) {
 	if l.ended != nil && l.r.State != l.ended.State {
 		t.Fatalf("it was %s and is %s", l.ended.State, l.r.State)
 	}
-	if l.ended != nil && (l.r.Answer != l.ended.Answer || l.r.Scope != l.ended.Scope || l.r.DecidedBy != l.ended.DecidedBy ||
-		!l.r.DecidedAt.Equal(l.ended.DecidedAt) || !reflect.DeepEqual(l.r.Votes, l.ended.Votes)) {
+	if l.ended != nil && (l.r.Answer != l.ended.Answer || l.r.Scope != l.ended.Scope ||
+		l.r.DecidedBy != l.ended.DecidedBy || !l.r.DecidedAt.Equal(l.ended.DecidedAt) ||
+		!reflect.DeepEqual(l.r.Votes, l.ended.Votes)) {
 		t.Fatal("the decision changed after the end")
 	}
 	switch l.r.State {

@@ -43,7 +43,9 @@ func pending(r Request) Request {
 
 // The requests that most tests are about.
 func permissionRequest() Request {
-	return pending(Request{Kind: KindPermission, Tags: tags("@network", "@write:/srv/www"), Reason: "deploy", Session: "s1"})
+	return pending(Request{
+		Kind: KindPermission, Tags: tags("@network", "@write:/srv/www"), Reason: "deploy", Session: "s1",
+	})
 }
 
 func toolRequest() Request {

@@ -149,7 +149,8 @@ func TestOutcomesOfWhatCannotBe(t *testing.T) {
 func TestChoice(t *testing.T) {
 	r := clarification()
 	for answer, want := range map[Answer]string{
-		Choose(1): "blog", Choose(3): "nowhere", Choose(0): "", Choose(4): "", "": "", "2": "", "option_02": "", "option_": "",
+		Choose(1): "blog", Choose(3): "nowhere",
+		Choose(0): "", Choose(4): "", "": "", "2": "", "option_02": "", "option_": "",
 	} {
 		if r.Answer = answer; r.Choice() != want {
 			t.Errorf("%q chooses %q, want %q", answer, r.Choice(), want)

@@ -91,11 +91,19 @@ func (g *Registry) Rejoin(call string) (w *Waiter, ok bool) {
 	return w, true
 }
 
+// Join waits on a request that exists, for a call that was told its id before.
+func (g *Registry) Join(ctx context.Context, id ID, call string) (*Waiter, Request, error) {
+	return g.attach(ctx, &Waiter{registry: g, id: id, call: call, ring: make(chan rung, 1)})
+}
+
 // Attach waits on a request that exists, as a reader: it rings like a waiter, but no approval is ever its own.
 func (g *Registry) Attach(ctx context.Context, id ID) (*Waiter, Request, error) {
-	w := &Waiter{registry: g, id: id, reader: true, ring: make(chan rung, 1)}
+	return g.attach(ctx, &Waiter{registry: g, id: id, reader: true, ring: make(chan rung, 1)})
+}
+
+func (g *Registry) attach(ctx context.Context, w *Waiter) (*Waiter, Request, error) {
 	g.enter(w)
-	r, err := g.refresh(ctx, id)
+	r, err := g.refresh(ctx, w.id)
 	if err != nil {
 		w.Leave(ctx)
 		return nil, Request{}, err

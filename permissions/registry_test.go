@@ -50,8 +50,10 @@ func TestTwoCallers(t *testing.T) {
 		second error
 	}{
 		{"approved once", "", func(t *testing.T, m *room, id ID) { m.decide(t, id, Allow(Once)) }, Approved, ErrElsewhere},
-		{"approved once, with a key", "k", func(t *testing.T, m *room, id ID) { m.decide(t, id, Allow(Once)) }, Approved, nil},
-		{"approved for the session", "", func(t *testing.T, m *room, id ID) { m.decide(t, id, Allow(Session)) }, Approved, nil},
+		{"approved once, with a key", "k", func(t *testing.T, m *room, id ID) { m.decide(t, id, Allow(Once)) },
+			Approved, nil},
+		{"approved for the session", "", func(t *testing.T, m *room, id ID) { m.decide(t, id, Allow(Session)) },
+			Approved, nil},
 		{"denied", "", func(t *testing.T, m *room, id ID) { m.decide(t, id, Deny) }, Denied, nil},
 		{"cancelled", "", func(t *testing.T, m *room, id ID) {
 			if c, err := m.Cancel(t.Context(), id, "fay", "cli"); err != nil || c.After.DecidedBy != "fay" {
@@ -247,5 +249,38 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	m.decide(t, r.ID, Deny)
 	if got, err := w.Wait(ctx); err != nil || got.State != Denied { // what has been decided counts
 		t.Errorf("got %s, %v", got.State, err)
+	}
+}
+
+// A call that was told an id before waits like the others, and in its turn.
+func TestJoin(t *testing.T) {
+	m := newRoom()
+	first, r := m.ask(t, m.fresh(nil))
+	second, row, err := m.Join(t.Context(), r.ID, "c")
+	if err != nil || row.State != Pending || m.Waiting(r.ID) != 2 {
+		t.Fatalf("%v, %s", err, row.State)
+	}
+	second.Park(time.Minute)
+	if back, ok := m.Rejoin("c"); !ok || back != second {
+		t.Error("the place of the call is not its own")
+	}
+	m.decide(t, r.ID, Allow(Once))
+	if _, err := rings(t, first); err != nil {
+		t.Errorf("the first got %v", err)
+	}
+	if _, err := rings(t, second); !errors.Is(err, ErrElsewhere) {
+		t.Errorf("the second got %v", err)
+	}
+	first.Leave(t.Context())
+	second.Leave(t.Context())
+	late, _, err := m.Join(t.Context(), r.ID, "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state, err := rings(t, late); state != Approved || err != nil {
+		t.Errorf("who comes late, to an approval that nobody waits for, got %s, %v", state, err)
+	}
+	if _, _, err := m.Join(t.Context(), "01J", "e"); err == nil || m.Waiting("01J") != 0 {
+		t.Errorf("join nothing: %v", err)
 	}
 }

@@ -35,6 +35,15 @@ func newID(t time.Time, entropy io.Reader) ID {
 	return ID(ulid.MustNew(min(ms, ulid.MaxTime()), entropy).String())
 }
 
+// idSkew is how far the time in an id that a caller proposes may be from ours.
+const idSkew = 10 * time.Minute
+
+// MadeAt tells whether id is one that may be given to a request created at t: a ULID of about that time.
+func (id ID) MadeAt(t time.Time) bool {
+	u, err := ulid.ParseStrict(string(id))
+	return err == nil && u.String() == string(id) && ulid.Time(u.Time()).Sub(t).Abs() < idSkew
+}
+
 // Kind is what sort of question a request is.
 type Kind string
 

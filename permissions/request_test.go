@@ -1,7 +1,9 @@
 package permissions
 
 import (
+	"crypto/rand"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,5 +55,33 @@ func TestRequestMissingAndTimeout(t *testing.T) {
 	}
 	if r.Timeout() != 15*time.Minute {
 		t.Errorf("it waits %s", r.Timeout())
+	}
+}
+
+// A caller may propose an id only if it could have been made just now.
+func TestMadeAt(t *testing.T) {
+	id := NewID(noon)
+	for _, c := range []struct {
+		name string
+		id   ID
+		at   time.Time
+		want bool
+	}{
+		{"just now", id, noon, true},
+		{"a little ago", id, noon.Add(idSkew - time.Millisecond), true},
+		{"by a clock that is ahead", id, noon.Add(time.Millisecond - idSkew), true},
+		{"too long ago", id, noon.Add(idSkew), false},
+		{"too far ahead", id, noon.Add(-idSkew), false},
+		{"long ago", NewID(time.Time{}), noon, false},
+		{"at the end of time", ID(must(ulid.New(ulid.MaxTime(), rand.Reader)).String()), noon, false},
+		{"in lower case", ID(strings.ToLower(string(id))), noon, false},
+		{"too short", id[:25], noon, false},
+		{"too long", id + "0", noon, false},
+		{"with a letter that is none", id[:25] + "U", noon, false},
+		{"empty", "", noon, false},
+	} {
+		if got := c.id.MadeAt(c.at); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
 	}
 }

@@ -112,13 +112,8 @@ func (t Tag) Path() string { return t.path }
 // Covers tells whether holding t is enough to do what u asks. It is lexical, by path segment, and write implies read;
 // symbolic links are the business of whoever touches the file, when it does.
 func (t Tag) Covers(u Tag) bool {
-	if t == (Tag{}) || u == (Tag{}) {
-		return false
-	}
-	if t.verb != u.verb && (t.verb != verbWrite || u.verb != verbRead) {
-		return false
-	}
-	return within(t.path, u.path)
+	same := t.verb == u.verb || (t.verb == verbWrite && u.verb == verbRead)
+	return same && t.verb != "" && within(t.path, u.path)
 }
 
 // Touches tells whether t reaches the given clean absolute path, something below it, or a folder it lies in.

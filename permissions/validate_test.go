@@ -1,12 +1,22 @@
 package permissions
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
 
 // words is a text of n characters, each of two bytes.
 func words(n int) string { return strings.Repeat("é", n) }
+
+// numbered is a step of n equal calls.
+func numbered(n int, c Call) (calls []Call) {
+	for i := range n {
+		c.N = i + 1
+		calls = append(calls, c)
+	}
+	return calls
+}
 
 func TestValidateTakes(t *testing.T) {
 	for name, r := range map[string]Request{
@@ -21,6 +31,12 @@ func TestValidateTakes(t *testing.T) {
 			Host: words(MaxName), Key: words(MaxName), Cwd: words(MaxTagPath), Message: words(MaxMessage),
 			Reason: words(MaxReason), Details: strings.Repeat("x", MaxDetails), EnvNames: []string{words(MaxName)},
 		},
+		"as many tags as may be":  {Kind: KindPermission, Tags: slices.Repeat(tags("@network"), MaxTags), Reason: "r"},
+		"as many calls as may be": {Kind: KindTool, Calls: numbered(MaxCalls, Call{Tool: "x"})},
+		"as many options as may be": {
+			Kind: KindClarification, Message: "?", Choices: strings.Split("abcdefghijklmnopqrst", ""),
+		},
+		"longest tool name": {Kind: KindTool, Tool: strings.Repeat("x", MaxName)},
 		"tool with tags, null input for none": {
 			Kind: KindTool, Tool: "mcp__site__publish v2", Tags: tags("@network"), Input: []byte("null"), AffectedPath: "/a",
 		},
@@ -37,13 +53,6 @@ func TestValidateTakes(t *testing.T) {
 
 // Every refusal says what would be right.
 func TestValidateRefuses(t *testing.T) {
-	many := func(n int, c Call) (calls []Call) {
-		for i := range n {
-			c.N = i + 1
-			calls = append(calls, c)
-		}
-		return calls
-	}
 	for _, c := range []struct {
 		name   string
 		base   Request
@@ -55,7 +64,8 @@ func TestValidateRefuses(t *testing.T) {
 		{"host", permissionRequest(), func(r *Request) { r.Host = "\xff" }, "host must be UTF-8 text"},
 		{"key", permissionRequest(), func(r *Request) { r.Key = words(201) }, "key must be UTF-8 text of at most 200"},
 		{"cwd", permissionRequest(), func(r *Request) { r.Cwd = words(4097) }, "cwd must be UTF-8 text of at most 4096"},
-		{"message", permissionRequest(), func(r *Request) { r.Message = words(4001) }, "message must be UTF-8 text of at most 4000"},
+		{"message", permissionRequest(), func(r *Request) { r.Message = words(4001) },
+			"message must be UTF-8 text of at most 4000"},
 		{"reason", permissionRequest(), func(r *Request) { r.Reason = words(2001) }, "at most 2000 characters, and has 2001"},
 		{"environment", toolRequest(), func(r *Request) { r.EnvNames = []string{"A", "\xff"} }, "environment name must be"},
 		{"environment hash", toolRequest(), func(r *Request) { r.EnvHash = words(201) }, "environment hash must be"},
@@ -73,7 +83,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"permission with a tool", permissionRequest(), func(r *Request) { r.Tool = "x" }, "only tool can"},
 		{"permission with an input", permissionRequest(), func(r *Request) { r.Input = []byte("{}") }, "only tool can"},
 		{"permission with a path", permissionRequest(), func(r *Request) { r.AffectedPath = "/" }, "only tool can"},
-		{"permission with calls", permissionRequest(), func(r *Request) { r.Calls = many(1, Call{Tool: "x"}) },
+		{"permission with calls", permissionRequest(), func(r *Request) { r.Calls = numbered(1, Call{Tool: "x"}) },
 			"a permission request cannot have calls; only tool can"},
 		{"permission with a mode", permissionRequest(), func(r *Request) { r.Mode = ModeContinue }, "only pause can"},
 		{"permission with options", permissionRequest(), func(r *Request) { r.Choices = []string{"a", "b"} },
@@ -84,15 +94,19 @@ func TestValidateRefuses(t *testing.T) {
 		{"clarification with permissions", clarification(), func(r *Request) { r.Tags = tags("@network") },
 			"only permission and tool can"},
 
-		{"no permission", permissionRequest(), func(r *Request) { r.Tags = nil }, "at least one permission, such as @network"},
+		{"no permission", permissionRequest(), func(r *Request) { r.Tags = nil },
+			"at least one permission, such as @network"},
 		{"no reason", permissionRequest(), func(r *Request) { r.Reason = " \n" }, "a reason of 1 to 2000 characters"},
 		{"no tool", toolRequest(), func(r *Request) { r.Tool = "" }, "names one tool with its input, or the calls"},
-		{"tool and calls", toolRequest(), func(r *Request) { r.Calls = many(1, Call{Tool: "x"}) }, "one tool with its input, or"},
+		{"tool and calls", toolRequest(), func(r *Request) { r.Calls = numbered(1, Call{Tool: "x"}) },
+			"one tool with its input, or"},
 		{"calls and an input", stepRequest(), func(r *Request) { r.Input = []byte("{}") }, "one tool with its input, or"},
 		{"calls and a path", stepRequest(), func(r *Request) { r.AffectedPath = "/a" }, "one tool with its input, or"},
-		{"51 calls", stepRequest(), func(r *Request) { r.Calls = many(51, Call{Tool: "x"}) }, "at most 50 calls, not 51"},
-		{"call without a tool", stepRequest(), func(r *Request) { r.Calls[2].Tool = "" }, "call 3 needs a printable tool name"},
-		{"call with another number", stepRequest(), func(r *Request) { r.Calls[1].N = 3 }, "call 2 needs the number 2, not 3"},
+		{"51 calls", stepRequest(), func(r *Request) { r.Calls = numbered(51, Call{Tool: "x"}) }, "at most 50 calls, not 51"},
+		{"call without a tool", stepRequest(), func(r *Request) { r.Calls[2].Tool = "" },
+			"call 3 needs a printable tool name"},
+		{"call with another number", stepRequest(), func(r *Request) { r.Calls[1].N = 3 },
+			"call 2 needs the number 2, not 3"},
 		{"tool of 201 bytes", toolRequest(), func(r *Request) { r.Tool = strings.Repeat("x", 201) }, "1 to 200 bytes"},
 		{"tool in bad UTF-8", toolRequest(), func(r *Request) { r.Tool = "a\xff" }, "printable tool name"},
 		{"tool with a newline", toolRequest(), func(r *Request) { r.Tool = "a\n✅ Allowed" }, "printable tool name"},
@@ -105,7 +119,8 @@ func TestValidateRefuses(t *testing.T) {
 		{"clarification without a message", clarification(), func(r *Request) { r.Message = "" }, "a message of 1 to 4000"},
 		{"one option", clarification(), func(r *Request) { r.Choices = r.Choices[:1] }, "2 to 20 options, not 1"},
 		{"21 options", clarification(), func(r *Request) { r.Choices = make([]string, 21) }, "2 to 20 options, not 21"},
-		{"equal options", clarification(), func(r *Request) { r.Choices = []string{"a", "b", "a"} }, "option 3 must be different"},
+		{"equal options", clarification(), func(r *Request) { r.Choices = []string{"a", "b", "a"} },
+			"option 3 must be different"},
 		{"empty option", clarification(), func(r *Request) { r.Choices = []string{"a", " "} }, "option 2 must be different"},
 		{"long option", clarification(), func(r *Request) { r.Choices[0] = words(201) }, "1 to 200 characters"},
 		{"option in bad UTF-8", clarification(), func(r *Request) { r.Choices[0] = "\xff" }, "option 1 must be"},

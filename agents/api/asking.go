@@ -40,7 +40,9 @@ func newAsking(c *Client, q permissions.Request) *asking {
 		longest = q.Patience
 	}
 	return &asking{
-		client: c, body: wire.AskOf(q), header: http.Header{headerCall: {rand.Text()}},
+		client: c, body: wire.AskOf(q), header: http.Header{
+			headerCall: {rand.Text()}, headerRequest: {string(permissions.NewID(time.Now()))},
+		},
 		until: time.Now().Add(longest), tries: wire.NewTries(),
 	}
 }

@@ -180,14 +180,14 @@ func TestALostFirstAnswerIsAskedForAgain(t *testing.T) {
 	if _, err := c.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	desk.Asks = func(_ permissions.Caller, q permissions.Request) {
-		if q.ID != "" {
-			return
-		}
-		go func() {
-			wiretest.Eventually(t, "opened", func() bool { return len(desk.PendingIDs()) == 1 })
-			decide(t, desk, desk.PendingIDs()[0], permissions.Allow(permissions.Once))
-		}()
+	var first sync.Once
+	desk.Asks = func(permissions.Caller, permissions.Request) {
+		first.Do(func() {
+			go func() {
+				wiretest.Eventually(t, "opened", func() bool { return len(desk.PendingIDs()) == 1 })
+				decide(t, desk, desk.PendingIDs()[0], permissions.Allow(permissions.Once))
+			}()
+		})
 	}
 	if err := errors.Join(l.Close(), c.(*net.UnixConn).Close()); err != nil {
 		t.Fatal(err)
@@ -227,13 +227,13 @@ func TestACallThatIsAskedAnewIsFollowed(t *testing.T) {
 // hasty is a desk whose first wait ends just as the answer comes: the row is settled, and not given to the call.
 type hasty struct {
 	*wiretest.Desk
-	redeemed atomic.Bool
+	asked, redeemed atomic.Bool
 }
 
 func (h *hasty) Ask(
 	ctx context.Context, c permissions.Caller, q permissions.Request,
 ) (permissions.Request, error) {
-	if q.ID == "" {
+	if !h.asked.Swap(true) {
 		r, err := h.Desk.Ask(ctx, c, q)
 		_, decided := h.Registry.Resolve(context.Background(), r.ID, permissions.Cast{
 			Vote: permissions.Vote{By: "fay", Answer: permissions.Allow(permissions.Once), At: time.Now()},

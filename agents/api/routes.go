@@ -15,7 +15,7 @@ import (
 // The headers by which a call that asks again finds its place.
 const (
 	headerCall    = "Daycared-Call"    // the call's own name for itself
-	headerRequest = "Daycared-Request" // the id it was told
+	headerRequest = "Daycared-Request" // the id it was told, or proposes
 )
 
 // findWithin bounds the look for where a request was shown, which must not keep back an answer.

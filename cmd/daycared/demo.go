@@ -97,7 +97,7 @@ func (c *CLI) demo(ctx context.Context, scripted bool, words []string) error {
 	if d.child, err = startChild(ctx, d); err != nil {
 		return err
 	}
-	defer d.child.stop()
+	defer func() { d.child.stop() }() // whichever it is by then
 	d.screen = terminal.New(terminal.Options{
 		In: in, Out: c.Out, UID: c.UID, Self: engine.OperatorName, Now: time.Now, Log: quiet(),
 		Who:     func(permissions.Request) string { return "scribe" }, // this process started it, so the name is more than a claim

@@ -24,21 +24,17 @@ type Client struct {
 	Lost func(error)
 	Back func()
 
-	wire *wire.Client
-	key  Key
+	wire    *wire.Client
+	keyFile string
 }
 
 // A process that shows prompts hands what people do to the daemon through this client.
 var _ connectors.Handler = (*Client)(nil)
 
-// NewClient makes a client of the daemon that serves the socket at that path. It reads the admin key from keyFile if it
-// may, and does not connect yet.
+// NewClient makes a client of the daemon that serves the socket at that path. It does not connect yet. With every call
+// it presents the admin key in keyFile, if there is one that it may read: the daemon makes it when it first starts.
 func NewClient(socket, keyFile string) *Client {
-	c := &Client{wire: wire.NewClient(socket)}
-	if text, err := os.ReadFile(keyFile); err == nil {
-		c.key = Key(strings.TrimSpace(string(text)))
-	}
-	return c
+	return &Client{wire: wire.NewClient(socket), keyFile: keyFile}
 }
 
 // Close lets go of idle connections.
@@ -159,8 +155,8 @@ func (c *Client) get(ctx context.Context, path string, out any) error {
 // header presents the key, if there is one, and says through what a decision comes.
 func (c *Client) header(via string) http.Header {
 	h := http.Header{}
-	if c.key != "" {
-		h.Set(headerKey, bearer+string(c.key))
+	if text, err := os.ReadFile(c.keyFile); err == nil {
+		h.Set(headerKey, bearer+strings.TrimSpace(string(text)))
 	}
 	if via == viaTerminal {
 		h.Set(headerVia, via)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"sync/atomic"
+	"time"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/wire"
@@ -47,6 +49,7 @@ type Options struct {
 type Connector struct {
 	options  Options
 	inboxes  inboxes
+	began    atomic.Pointer[time.Time] // when Run began
 	listener net.Listener
 }
 
@@ -83,6 +86,8 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 			return err
 		}
 	}
+	now := time.Now()
+	c.began.Store(&now)
 	l := c.listener
 	c.listener = nil // it is closed when Run returns
 	door := wire.NewDoor("daycared for deciders", desk.Ready, c.options.Log)
@@ -95,22 +100,37 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	return wire.Serve(ctx, l, handler, c.options.Connections, c.options.Log)
 }
 
+// returnTime is how long an inbox whose connection was lost, perhaps because the daemon was started again, has to come
+// back before its person counts as gone.
+const returnTime = 2 * time.Second
+
 // Reach is [connectors.Reacher].
 func (c *Connector) Reach(p connectors.Person) error {
-	if c.options.AdminReachable || c.inboxes.open(p.Name) {
+	if c.options.AdminReachable || c.inboxes.present(p.Name) || c.mayReturn(p.Name) {
 		return nil
 	}
-	return &connectors.Gone{Why: p.Name + " has no inbox open"}
+	return gone(p)
 }
 
-// Send notes where the person sees the request: in the inbox that follows every change, or when they come to look. An
-// inbox that was closed meanwhile may be opened again, so its absence is no error for good.
+func gone(p connectors.Person) error { return &connectors.Gone{Why: p.Name + " has no inbox open"} }
+
+func (c *Connector) mayReturn(name string) bool {
+	last := c.inboxes.left(name)
+	if began := c.began.Load(); last.IsZero() && began != nil {
+		last = *began
+	}
+	return time.Since(last) < returnTime
+}
+
+// Send shows the request in the person's inboxes, or notes that they will come and look.
 func (c *Connector) Send(_ context.Context, p connectors.Prompt) (ref string, err error) {
 	switch {
-	case c.inboxes.open(p.To.Name):
+	case c.inboxes.send(p.To.Name, p.Request.ID):
 		return refInbox, nil
 	case c.options.AdminReachable:
 		return refAdmin, nil
+	case c.mayReturn(p.To.Name):
+		return "", errors.New(p.To.Name + " has no inbox open just now")
 	}
-	return "", errors.New(p.To.Name + " has no inbox open just now")
+	return "", gone(p.To)
 }

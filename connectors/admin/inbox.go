@@ -34,31 +34,57 @@ const (
 	eventSynced  = "synced"  // all that was pending has been sent
 )
 
-// inboxes counts the open streams of each person. The zero value is ready.
+// inboxes are the open streams of each person, and when somebody's last one closed. The zero value is ready.
 type inboxes struct {
-	mu    sync.Mutex
-	count map[string]int
+	mu     sync.Mutex
+	open   map[string][]chan permissions.ID // what was sent to a person goes to all of theirs
+	closed map[string]time.Time
 }
 
-func (i *inboxes) open(name string) bool {
+// present tells whether the person has an inbox open.
+func (i *inboxes) present(name string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.count[name] > 0
+	return len(i.open[name]) > 0
 }
 
-// enter counts one more, until leave is called.
-func (i *inboxes) enter(name string) (leave func()) {
+// left is when the person's last inbox closed, or the zero time.
+func (i *inboxes) left(name string) time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.count == nil {
-		i.count = map[string]int{}
+	return i.closed[name]
+}
+
+// send tells every open inbox of the person to show a request, and whether there was one. A stream that does not keep
+// up is not waited for: it has lagged, and starts from the rows again.
+func (i *inboxes) send(name string, id permissions.ID) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, to := range i.open[name] {
+		select {
+		case to <- id:
+		default:
+		}
 	}
-	i.count[name]++
-	return func() {
+	return len(i.open[name]) > 0
+}
+
+// enter opens one more, until leave is called.
+func (i *inboxes) enter(name string) (sent <-chan permissions.ID, leave func()) {
+	to := make(chan permissions.ID, feedBuffer)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.open == nil {
+		i.open, i.closed = map[string][]chan permissions.ID{}, map[string]time.Time{}
+	}
+	i.open[name] = append(i.open[name], to)
+	return to, func() {
 		i.mu.Lock()
 		defer i.mu.Unlock()
-		if i.count[name]--; i.count[name] == 0 {
-			delete(i.count, name)
+		i.open[name] = slices.DeleteFunc(i.open[name], func(c chan permissions.ID) bool { return c == to })
+		if len(i.open[name]) == 0 {
+			delete(i.open, name)
+			i.closed[name] = time.Now()
 		}
 	}
 }
@@ -73,8 +99,10 @@ func (r *routes) inbox(ctx context.Context, _ *struct{}) (*huma.StreamResponse, 
 		_, w := humago.Unwrap(c)
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.Header().Set("Cache-Control", "no-store")
-		defer r.inboxes.enter(name)()
+		sent, leave := r.inboxes.enter(name)
+		defer leave()
 		s := newStream(r.desk, id, name, w)
+		s.sent = sent
 		_ = s.run(c.Context()) // it ends with the connection, and then there is nobody to tell
 	}}, nil
 }
@@ -86,6 +114,7 @@ type stream struct {
 	name    string
 	w       io.Writer
 	control *http.ResponseController
+	sent    <-chan permissions.ID // to be shown now
 	seen    map[permissions.ID]seen
 }
 
@@ -125,6 +154,8 @@ func (s *stream) run(ctx context.Context) error {
 				return errLagged
 			}
 			err = s.changed(ctx, q)
+		case id := <-s.sent:
+			err = s.show(ctx, id)
 		}
 		if err != nil {
 			return err
@@ -140,6 +171,9 @@ func (s *stream) snapshot(ctx context.Context) error {
 		}
 		for _, p := range pending {
 			after = p.Request.ID
+			if slices.ContainsFunc(p.Copies, s.toCome) {
+				continue
+			}
 			if err := s.send(p); err != nil {
 				return err
 			}
@@ -150,8 +184,17 @@ func (s *stream) snapshot(ctx context.Context) error {
 	}
 }
 
+// show passes on a request that is sent to this person now.
+func (s *stream) show(ctx context.Context, id permissions.ID) error {
+	standing, err := s.desk.Show(ctx, s.id, string(id))
+	if err != nil {
+		return err
+	}
+	return s.send(standing)
+}
+
 // changed passes on a change that concerns this person: of what they are asked, and the one that takes a request away
-// from them.
+// from them. A pending request that was not sent to them yet is about to be.
 func (s *stream) changed(ctx context.Context, q permissions.Request) error {
 	before, known := s.seen[q.ID]
 	asked := s.id.Operator || slices.Contains(q.Asked, s.name)
@@ -162,6 +205,9 @@ func (s *stream) changed(ctx context.Context, q permissions.Request) error {
 	if err != nil {
 		return err
 	}
+	if !known && q.State == permissions.Pending && slices.ContainsFunc(standing.Copies, s.toCome) {
+		return nil
+	}
 	if err := s.send(standing); err != nil {
 		return err
 	}
@@ -169,6 +215,11 @@ func (s *stream) changed(ctx context.Context, q permissions.Request) error {
 		delete(s.seen, q.ID)
 	}
 	return nil
+}
+
+// toCome tells whether a copy is this person's, here, and still to be sent.
+func (s *stream) toCome(c permissions.Copy) bool {
+	return c.Connector == Name && c.Person == s.name && c.Ref == "" && c.Failed == ""
 }
 
 func (s *stream) send(p permissions.Standing) error {

@@ -61,7 +61,8 @@ it says      │ I need to save the notes there.
 until          14:15 UTC, in 15 min · sha256 4f3a…91`},
 		{"claimed, from afar, of two people", request(permissions.KindPermission, func(r *permissions.Request) {
 			r.Caller.Name, r.Agent, r.Claimed, r.Host, r.Cwd = "uid:1000", "deploy-1", true, "vps", "/srv/ci"
-			r.Tags, r.Held = []permissions.Tag{tag("@network"), tag("@events"), tag("@read:/srv")}, []permissions.Tag{tag("@events")}
+			r.Tags = []permissions.Tag{tag("@network"), tag("@events"), tag("@read:/srv")}
+			r.Held = []permissions.Tag{tag("@events")}
 			r.Reason, r.Message, r.Details = "deploy\nv42", "soon", "long\nlist"
 			r.Quorum, r.Votes = 2, []permissions.Vote{{By: "sam", Answer: permissions.Allow(permissions.Once)}}
 			r.LeftAt, r.EnvNames, r.EnvHash = now, []string{"PATH", "MY VAR"}, "sha256:00"
@@ -207,7 +208,8 @@ func TestWants(t *testing.T) {
 // fill puts text into every string of a request that somebody else writes.
 func fill(r *permissions.Request, text string) {
 	r.Agent, r.Host, r.Cwd, r.Tool, r.AffectedPath, r.EnvHash = text, text, text, text, text, text
-	r.Message, r.Details, r.Reason, r.Comment, r.DecidedBy, r.DecidedVia, r.Failure = text, text, text, text, text, text, text
+	r.Message, r.Details, r.Reason, r.Comment = text, text, text, text
+	r.DecidedBy, r.DecidedVia, r.Failure = text, text, text
 	r.Caller.Name, r.Session, r.Key = text, text, text
 	r.EnvNames, r.Choices = []string{text}, []string{text, text + "2"}
 	quoted, _ := json.Marshal(text)
@@ -215,7 +217,8 @@ func fill(r *permissions.Request, text string) {
 	for i := range r.Calls {
 		r.Calls[i].Tool, r.Calls[i].Input, r.Calls[i].AffectedPath, r.Calls[i].Comment = text, r.Input, text, text
 	}
-	r.Votes = []permissions.Vote{{By: text, Answer: permissions.Allow(permissions.Once)}, {By: text + "2", Answer: permissions.Allow(permissions.Once)}}
+	once := permissions.Allow(permissions.Once)
+	r.Votes = []permissions.Vote{{By: text, Answer: once}, {By: text + "2", Answer: once}}
 }
 
 // every is a request of each kind and state.

@@ -184,10 +184,10 @@ func people(names []string, o Options) string {
 }
 
 func person(name string, o Options) string {
-	switch {
-	case name == "":
+	switch name {
+	case "":
 		return "nobody"
-	case name == o.Self:
+	case o.Self:
 		return "you"
 	}
 	return Visible(name)

@@ -92,7 +92,7 @@ func (s *sheet) wrap(line string, first int) []string {
 	}
 }
 
-// fits is how many bytes of line fit into most cells: to the end, or else to a space in the second half if there is one.
+// fits is how many bytes of line fit into most cells: all, or else up to a space in the second half if there is one.
 func fits(line string, most int) int {
 	used, space := 0, 0
 	for i, c := range line {

@@ -145,7 +145,11 @@ func read(shown string) string {
 				}
 			}
 		}
-		switch n, err := strconv.ParseInt(body, map[string]int{"⟨": 10}[kind]|map[string]int{`\u{`: 16, `\x{`: 16}[kind], 32); {
+		base := 16
+		if kind == "⟨" {
+			base = 10
+		}
+		switch n, err := strconv.ParseInt(body, base, 32); {
 		case kind == `\u{` && err == nil:
 			b.WriteRune(rune(n))
 		case kind == `\x{` && err == nil:

@@ -20,8 +20,8 @@ type act struct {
 	mark string
 }
 
-// Wants is what r asks for, whole: "write access to /srv/www", "to run   rm -rf x", "to use NAME" with its input line by
-// line, the numbered calls of a step, or the message of a pause or a clarification with its numbered options.
+// Wants is what r asks for, whole: "write access to /srv/www", "to run   rm -rf x", "to use NAME" with its input line
+// by line, the numbered calls of a step, or the message of a pause or a clarification with its numbered options.
 func Wants(r permissions.Request) string {
 	s := newSheet(0)
 	for _, a := range acts(r) {

@@ -213,24 +213,8 @@ func (m *Memory) Run(ctx context.Context, h connectors.Handler) error {
 	m.handler = h
 	m.change()
 	m.mu.Unlock()
-	for {
-		var p connectors.Prompt
-		err := m.wait(ctx, func() bool {
-			if len(m.todo) == 0 {
-				return false
-			}
-			p, m.todo = m.todo[0], m.todo[1:]
-			return true
-		})
-		if err != nil {
-			break
-		}
-		if m.Person == nil {
-			continue
-		}
-		for _, d := range m.Person(p) {
-			m.perform(ctx, p, d)
-		}
+	for ctx.Err() == nil {
+		m.serve(ctx)
 	}
 	m.mu.Lock()
 	m.handler, m.ended = nil, true
@@ -238,6 +222,24 @@ func (m *Memory) Run(ctx context.Context, h connectors.Handler) error {
 	m.mu.Unlock()
 	m.inFlight.Wait()
 	return nil
+}
+
+// serve has the person see the next prompt and do what they do.
+func (m *Memory) serve(ctx context.Context) {
+	var p connectors.Prompt
+	err := m.wait(ctx, func() bool {
+		if len(m.todo) == 0 {
+			return false
+		}
+		p, m.todo = m.todo[0], m.todo[1:]
+		return true
+	})
+	if err != nil || m.Person == nil {
+		return
+	}
+	for _, d := range m.Person(p) {
+		m.perform(ctx, p, d)
+	}
 }
 
 // perform hands a decision on until it is stored, refused, or ctx ends.

@@ -21,34 +21,54 @@ var (
 	tapOf = connectors.Identity{Via: "telegram", UID: permissions.NoUID, Telegram: 7}
 )
 
+// plain is a connector without any optional power, and with nobody else at the other end.
+type plain struct{ m *connectortest.Memory }
+
+func (p plain) Name() string { return p.m.Name() }
+
+func (p plain) Run(ctx context.Context, h connectors.Handler) error { return p.m.Run(ctx, h) }
+
+func (p plain) Send(ctx context.Context, prompt connectors.Prompt) (string, error) {
+	return p.m.Send(ctx, prompt)
+}
+
 func TestMemoryPassesTheSuite(t *testing.T) {
-	connectortest.Run(t, func(*testing.T) connectortest.Harness {
-		m := connectortest.NewMemory(tapOf, nil)
-		do := func(p connectors.Prompt, d connectors.Decision) {
+	t.Run("with its powers", func(t *testing.T) { connectortest.Run(t, memory) })
+	t.Run("without", func(t *testing.T) {
+		connectortest.Run(t, func(t *testing.T) connectortest.Harness {
+			h := memory(t)
+			h.Connector, h.Stranger = plain{h.Connector.(*connectortest.Memory)}, nil
+			return h
+		})
+	})
+}
+
+func memory(*testing.T) connectortest.Harness {
+	m := connectortest.NewMemory(tapOf, nil)
+	do := func(p connectors.Prompt, d connectors.Decision) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		d.Request = p.Request.ID
+		_, _ = m.Do(ctx, d) // the suite's handler looks at what came of it
+	}
+	return connectortest.Harness{
+		Connector: m, To: fay, Seen: m.Seen,
+		Is: func(id connectors.Identity) bool { return id.Telegram == fay.Telegram },
+		Do: func(_ testing.TB, p connectors.Prompt, d connectors.Decision) { do(p, d) },
+		Sees: func(t testing.TB, text string) {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
-			d.Request = p.Request.ID
-			_, _ = m.Do(ctx, d) // the suite's handler looks at what came of it
-		}
-		return connectortest.Harness{
-			Connector: m, To: fay, Seen: m.Seen,
-			Is: func(id connectors.Identity) bool { return id.Telegram == fay.Telegram },
-			Do: func(_ testing.TB, p connectors.Prompt, d connectors.Decision) { do(p, d) },
-			Sees: func(t testing.TB, text string) {
-				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-				defer cancel()
-				if err := m.Sees(ctx, text); err != nil {
-					t.Fatalf("%q is not seen in:\n%s", text, m.Seen())
-				}
-			},
-			Stranger: func(_ testing.TB, p connectors.Prompt) {
-				do(p, connectors.Decision{
-					Answer: permissions.Allow(permissions.Once),
-					From:   connectors.Identity{Via: "telegram", UID: permissions.NoUID, Telegram: 666},
-				})
-			},
-		}
-	})
+			if err := m.Sees(ctx, text); err != nil {
+				t.Fatalf("%q is not seen in:\n%s", text, m.Seen())
+			}
+		},
+		Stranger: func(_ testing.TB, p connectors.Prompt) {
+			do(p, connectors.Decision{
+				Answer: permissions.Allow(permissions.Once),
+				From:   connectors.Identity{Via: "telegram", UID: permissions.NoUID, Telegram: 666},
+			})
+		},
+	}
 }
 
 // refuser answers decisions with errors, one after the other, and then takes them.

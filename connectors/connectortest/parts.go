@@ -20,6 +20,9 @@ var (
 // answers gives every kind of request every sort of answer.
 func answers(t *testing.T, b *bench) {
 	answer := func(a permissions.Answer) connectors.Decision { return connectors.Decision{Answer: a} }
+	allow := func(s permissions.Scope) connectors.Decision { return answer(permissions.Allow(s)) }
+	reason := connectors.Decision{Answer: permissions.Deny, Comment: "keep old/"}
+	const permission, tool, pause = permissions.KindPermission, permissions.KindTool, permissions.KindPause
 	for _, c := range []struct {
 		name   string
 		kind   permissions.Kind
@@ -27,19 +30,19 @@ func answers(t *testing.T, b *bench) {
 		does   connectors.Decision
 		state  permissions.State
 	}{
-		{"permission once", permissions.KindPermission, nil, allowOnce, permissions.Approved},
-		{"permission session", permissions.KindPermission, nil, answer(permissions.Allow(permissions.Session)), permissions.Approved},
-		{"permission 15m", permissions.KindPermission, nil, answer(permissions.Allow(permissions.For(15 * time.Minute))), permissions.Approved},
-		{"permission denied", permissions.KindPermission, nil, deny, permissions.Denied},
-		{"tool once", permissions.KindTool, nil, allowOnce, permissions.Approved},
-		{"tool session", permissions.KindTool, nil, answer(permissions.Allow(permissions.SessionTool)), permissions.Approved},
-		{"tool denied with a reason", permissions.KindTool, nil, connectors.Decision{Answer: permissions.Deny, Comment: "keep old/"}, permissions.Denied},
-		{"step allowed whole", permissions.KindTool, step(3), allowOnce, permissions.Approved},
-		{"pause continued", permissions.KindPause, nil, answer(permissions.Continue), permissions.Answered},
-		{"pause interrupted", permissions.KindPause, nil, answer(permissions.Interrupt), permissions.Answered},
-		{"confirm yes", permissions.KindPause, confirm, allowOnce, permissions.Approved},
-		{"confirm no", permissions.KindPause, confirm, deny, permissions.Denied},
-		{"confirm interrupted", permissions.KindPause, confirm, answer(permissions.Interrupt), permissions.Answered},
+		{"permission once", permission, nil, allowOnce, permissions.Approved},
+		{"permission session", permission, nil, allow(permissions.Session), permissions.Approved},
+		{"permission 15m", permission, nil, allow(permissions.For(15 * time.Minute)), permissions.Approved},
+		{"permission denied", permission, nil, deny, permissions.Denied},
+		{"tool once", tool, nil, allowOnce, permissions.Approved},
+		{"tool session", tool, nil, allow(permissions.SessionTool), permissions.Approved},
+		{"tool denied with a reason", tool, nil, reason, permissions.Denied},
+		{"step allowed whole", tool, step(3), allowOnce, permissions.Approved},
+		{"pause continued", pause, nil, answer(permissions.Continue), permissions.Answered},
+		{"pause interrupted", pause, nil, answer(permissions.Interrupt), permissions.Answered},
+		{"confirm yes", pause, confirm, allowOnce, permissions.Approved},
+		{"confirm no", pause, confirm, deny, permissions.Denied},
+		{"confirm interrupted", pause, confirm, answer(permissions.Interrupt), permissions.Answered},
 		{"clarification", permissions.KindClarification, nil, answer(permissions.Choose(2)), permissions.Answered},
 	} {
 		p, ref := b.send(t, c.kind, c.change)
@@ -153,10 +156,10 @@ func settledElsewhere(t *testing.T, b *bench) {
 		b.Sees(t, p.Code)
 		p = b.desk.elsewhere(t, p, c.end(p.Request))
 		if p.Request.State == permissions.Pending { // somebody who was added decides
-			p = b.desk.elsewhere(t, p, permissions.Cast{Vote: permissions.Vote{
-				By: "robin", Via: "telegram", Answer: permissions.Deny, Comment: fmt.Sprint("reason ", i), At: p.Request.CreatedAt,
-			}})
 			c.says = fmt.Sprint("reason ", i)
+			p = b.desk.elsewhere(t, p, permissions.Cast{Vote: permissions.Vote{
+				By: "robin", Via: "telegram", Answer: permissions.Deny, Comment: c.says, At: p.Request.CreatedAt,
+			}})
 		}
 		b.edit(t, ref, p)
 		b.Sees(t, c.says)

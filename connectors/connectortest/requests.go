@@ -11,7 +11,9 @@ import (
 
 // Request makes a pending request of a kind as an engine would: asked of to, with options, a digest, an hour to go.
 // change, which may be nil, fits it to the test before options and digest are made.
-func Request(kind permissions.Kind, to connectors.Person, number int64, change func(*permissions.Request)) permissions.Request {
+func Request(
+	kind permissions.Kind, to connectors.Person, number int64, change func(*permissions.Request),
+) permissions.Request {
 	now := time.Now().UTC().Truncate(time.Second)
 	r := permissions.Request{
 		ID: permissions.NewID(now), Number: number, Revision: 1, Version: permissions.DigestVersion, Kind: kind,

@@ -93,10 +93,12 @@ func (b *bench) stop(t testing.TB) {
 }
 
 // send shows a new request to the person.
-func (b *bench) send(t testing.TB, kind permissions.Kind, change func(*permissions.Request)) (connectors.Prompt, string) {
+func (b *bench) send(
+	t testing.TB, kind permissions.Kind, change func(*permissions.Request),
+) (p connectors.Prompt, ref string) {
 	t.Helper()
 	b.number++
-	p := b.desk.put(Request(kind, b.To, b.number, change), code(b.number))
+	p = b.desk.put(Request(kind, b.To, b.number, change), code(b.number))
 	return p, b.sent(t, p)
 }
 

@@ -174,7 +174,7 @@ func giveAway() (giveBack func() error, err error) {
 
 // playHolder has the foreground until its input ends, and gives it back.
 func playHolder() error {
-	fmt.Println("ready")
+	fmt.Fprintln(os.Stdout, "ready")
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
 		return err
 	}

@@ -149,7 +149,7 @@ func TestTheLastLineOfAPipeCounts(t *testing.T) {
 }
 
 func TestAClosedConsoleIsNoticedWithoutAQuestion(t *testing.T) {
-	for name, sit := range map[string]func(testing.TB, func(*terminal.Options)) *person{"pipe": atPipe, "terminal": atTerminal} {
+	for name, sit := range consoles {
 		t.Run(name, func(t *testing.T) {
 			p := sit(t, nil)
 			p.runs(t, takes())
@@ -160,13 +160,15 @@ func TestAClosedConsoleIsNoticedWithoutAQuestion(t *testing.T) {
 }
 
 func TestAScreenThatFailsClosesTheConsole(t *testing.T) {
-	p := atPipe(t, nil)
+	closed := make(chan struct{})
+	p := atPipe(t, func(o *terminal.Options) { o.Closed = func() { close(closed) } })
 	r := ask(permissions.KindPermission, nil)
 	h := takes(r)
 	p.screen.fail(errors.New("no space left"))
 	p.runs(t, h)
 	p.isAsked(t, *r, "K7F3Q")
 	p.logged(t, "the console cannot be written")
+	within(t, closed)
 	p.types(t, "y\n")
 	if err := p.Reach(fay); !errors.Is(err, connectors.ErrGone) {
 		t.Errorf("Reach = %v; want that the console is closed", err)

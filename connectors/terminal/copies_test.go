@@ -29,7 +29,9 @@ func answered(by string, a permissions.Answer, at time.Time) permissions.Cast {
 
 func TestTwoPeople(t *testing.T) {
 	p := atPipe(t, nil)
-	r := ask(permissions.KindPermission, func(r *permissions.Request) { r.Quorum, r.Asked = 2, []string{"fay", "sam", "kim"} })
+	r := ask(permissions.KindPermission, func(r *permissions.Request) {
+		r.Quorum, r.Asked = 2, []string{"fay", "sam", "kim"}
+	})
 	h := takes(r)
 	p.runs(t, h)
 	prompt := p.isAsked(t, *r, "K7F3Q")
@@ -38,15 +40,14 @@ func TestTwoPeople(t *testing.T) {
 	waiting := p.isAsked(t, *next, "NEXT2")
 	p.edit(t, &prompt, answered("sam", permissions.Allow(permissions.Once), r.CreatedAt))
 	p.screen.sees(t, "\n⏳ 1 of 2, allowed by sam\ny allow once")
-	*r = prompt.Request
-	r.Quorum = 3 // so that one more is needed after fay
-	prompt.Request = *r
+	prompt.Request.Quorum = 3 // so that one more is needed after fay
+	h.put(prompt.Request)
 	p.edit(t, &prompt, permissions.Return{At: r.CreatedAt})
 	p.types(t, "y\n")
 	h.next(t)
 	p.screen.sees(t, "⏳ 2 of 3, allowed by sam and you")
 	p.screen.asked(t, "NEXT2") // fay has nothing left to say to the first
-	prompt.Request = *r
+	prompt.Request = h.row(r.ID)
 	p.edit(t, &prompt, answered("kim", permissions.Allow(permissions.Once), r.CreatedAt.Add(41*time.Second)))
 	p.screen.sees(t, "K7F3Q  ✅ Allowed once by sam and you and kim · Telegram · ")
 	p.screen.asked(t, "NEXT2")
@@ -108,7 +109,7 @@ func TestWhatBecameOfAnAnswer(t *testing.T) {
 	p.types(t, "y\n")
 	h.next(t)
 	at := used.CreatedAt
-	a.Request, b.Request = *used, *lost
+	a.Request, b.Request = h.row(used.ID), h.row(lost.ID)
 	p.edit(t, &a, permissions.Use{At: at})
 	p.edit(t, &b, permissions.Lapse{At: at})
 	p.screen.sees(t, "LST22  ✅ Allowed once by you · terminal · after 4 s · was not collected")
@@ -117,7 +118,8 @@ func TestWhatBecameOfAnAnswer(t *testing.T) {
 	}
 	p.edit(t, &a, permissions.Collect{At: at}) // the end of it was told: nothing more is said
 	old := ask(permissions.KindPermission, nil)
-	old.State, old.DecidedBy, old.DecidedVia, old.DecidedAt, old.Scope = permissions.Approved, "sam", "cli", at, permissions.Once
+	old.State, old.Scope, old.DecidedAt = permissions.Approved, permissions.Once, at
+	old.DecidedBy, old.DecidedVia = "sam", "cli"
 	gone := connectors.Prompt{Request: *old, Code: "GNE22", To: fay}
 	if err := p.Edit(t.Context(), "of an earlier process", gone); err != nil {
 		t.Fatal(err)
@@ -148,7 +150,7 @@ func TestSentTwiceIsAskedOnce(t *testing.T) {
 	if err := p.Edit(t.Context(), string(r.ID), stale); err != nil { // crossed the answer on its way
 		t.Fatal(err)
 	}
-	prompt.Request = *r
+	prompt.Request = h.row(r.ID)
 	if err := p.Edit(t.Context(), string(r.ID), prompt); err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +197,7 @@ func TestALineBegunIsKept(t *testing.T) {
 	p.screen.sees(t, "r kéep o")
 	p.edit(t, &prompt, answered("sam", permissions.Allow(permissions.Once), r.CreatedAt))
 	p.screen.sees(t, "⏳ 1 of 2, allowed by sam\ny allow once · a this session · n deny · r deny with a reason > r kéep o")
-	*r = prompt.Request
+	h.put(prompt.Request)
 	p.types(t, "ld/\n")
 	if d := h.next(t); d.Comment != "kéep old/" {
 		t.Errorf("the reason is %q; want what was typed", d.Comment)

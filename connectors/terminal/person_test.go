@@ -111,10 +111,14 @@ type person struct {
 	*terminal.Terminal
 	screen *screen
 	log    *screen
-	ctx    context.Context // of Run
+	ending <-chan struct{} // closed when Run is to end
 	hand   *os.File        // what is written here is typed
-	tty    *os.File        // the terminal's side; nil for a pipe
+	in     *os.File
+	tty    *os.File // the terminal's side; nil for a pipe
 }
+
+// consoles are the two sorts of place to sit at.
+var consoles = map[string]func(testing.TB, func(*terminal.Options)) *person{"pipe": atPipe, "terminal": atTerminal}
 
 func atPipe(t testing.TB, change func(*terminal.Options)) *person {
 	in, hand, err := os.Pipe()
@@ -142,7 +146,7 @@ func newPerson(t testing.TB, in, hand, tty *os.File, change func(*terminal.Optio
 	if change != nil {
 		change(&o)
 	}
-	return &person{Terminal: terminal.New(o), screen: s, log: log, hand: hand, tty: tty}
+	return &person{Terminal: terminal.New(o), screen: s, log: log, in: in, hand: hand, tty: tty}
 }
 
 func (p *person) types(t testing.TB, keys string) {
@@ -155,7 +159,7 @@ func (p *person) types(t testing.TB, keys string) {
 // runs runs the terminal until the test is over.
 func (p *person) runs(t testing.TB, h connectors.Handler) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	p.ctx = ctx
+	p.ending = ctx.Done()
 	done := make(chan error, 1)
 	go func() { done <- p.Run(ctx, h) }()
 	stop = sync.OnceFunc(func() {
@@ -184,37 +188,58 @@ func (p *person) isAsked(t testing.TB, r permissions.Request, code string) conne
 	return prompt
 }
 
-// taker is a handler that settles every decision at once, or answers with what it was given.
+// taker is a handler with rows of its own, which it settles as permissions.Step has it.
 type taker struct {
 	answer func(connectors.Decision) (permissions.Request, error)
 	got    chan connectors.Decision
+
+	mu   sync.Mutex
+	rows map[permissions.ID]permissions.Request
 }
 
-// takes makes a handler for one request after the other, as permissions.Step has it.
 func takes(rows ...*permissions.Request) *taker {
-	t := &taker{got: make(chan connectors.Decision, 20)}
-	t.answer = func(d connectors.Decision) (permissions.Request, error) {
-		for _, r := range rows {
-			if r.ID != d.Request {
-				continue
-			}
-			var e permissions.Event = permissions.Cast{Really: d.Really, Vote: permissions.Vote{
-				By: fay.Name, Via: d.From.Via, Answer: d.Answer, Call: d.Call, Comment: d.Comment,
-				At: r.CreatedAt.Add(4 * time.Second),
-			}}
-			if d.Default {
-				e = permissions.Default{By: fay.Name, Via: d.From.Via, At: r.CreatedAt}
-			}
-			c, err := permissions.Step(*r, e)
-			if err != nil {
-				return *r, permissions.Refused(err)
-			}
-			*r = c.After
-			return *r, nil
-		}
+	t := &taker{got: make(chan connectors.Decision, 20), rows: map[permissions.ID]permissions.Request{}}
+	for _, r := range rows {
+		t.rows[r.ID] = *r
+	}
+	t.answer = t.settle
+	return t
+}
+
+func (t *taker) settle(d connectors.Decision) (permissions.Request, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r, ok := t.rows[d.Request]
+	if !ok {
 		return permissions.Request{}, permissions.Unknown(string(d.Request))
 	}
-	return t
+	var e permissions.Event = permissions.Cast{Really: d.Really, Vote: permissions.Vote{
+		By: fay.Name, Via: d.From.Via, Answer: d.Answer, Call: d.Call, Comment: d.Comment,
+		At: r.CreatedAt.Add(4 * time.Second),
+	}}
+	if d.Default {
+		e = permissions.Default{By: fay.Name, Via: d.From.Via, At: r.CreatedAt}
+	}
+	c, err := permissions.Step(r, e)
+	if err != nil {
+		return r, permissions.Refused(err)
+	}
+	t.rows[r.ID] = c.After
+	return c.After, nil
+}
+
+// row is a request as it stands.
+func (t *taker) row(id permissions.ID) permissions.Request {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.rows[id]
+}
+
+// put changes a row from elsewhere.
+func (t *taker) put(r permissions.Request) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rows[r.ID] = r
 }
 
 func (t *taker) OnPermission(_ context.Context, d connectors.Decision) (permissions.Request, error) {

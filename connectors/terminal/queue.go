@@ -13,7 +13,8 @@ type news struct {
 	ref    string
 	prompt connectors.Prompt
 	edit   bool
-	line   string // only to be said
+	says   bool // only line is to be said
+	line   string
 }
 
 // item is one request as this screen knows it, until its end has been told.
@@ -28,7 +29,7 @@ type item struct {
 
 // apply takes in what Send and Edit left.
 func (s *screen) apply(n news) {
-	if n.line != "" {
+	if n.says {
 		s.say(n.line)
 		return
 	}

@@ -144,9 +144,18 @@ func (s *screen) say(line string) {
 
 // write writes. What cannot be seen must not be decided about, so a screen that fails closes the console.
 func (s *screen) write(text string) {
-	if _, err := io.WriteString(s.t.o.Out, text); err != nil && s.t.shut() {
+	if _, err := io.WriteString(s.t.o.Out, text); err != nil && s.shut() {
 		s.t.o.Log.Warn("the console cannot be written", "err", err)
 	}
+}
+
+// shut notes and passes on that the console is closed, and tells whether that is news.
+func (s *screen) shut() bool {
+	first := s.t.shut()
+	if first && s.t.o.Closed != nil {
+		s.t.o.Closed()
+	}
+	return first
 }
 
 // release gives the terminal its own modes back.
@@ -159,15 +168,12 @@ func (s *screen) release() {
 
 // close is the end of the console: what is on it is decided elsewhere, or not at all.
 func (s *screen) close() {
-	first := s.t.shut()
+	first := s.shut()
 	s.leave()
 	s.release()
 	s.queue = nil
 	if first {
 		s.t.o.Log.Info("the console is closed")
-	}
-	if first && s.t.o.Closed != nil {
-		s.t.o.Closed()
 	}
 	if first && s.t.console.kind() != noConsole {
 		s.write("This console is closed: nothing is decided here any more.\n")

@@ -7,14 +7,11 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/connectortest"
 	"github.com/daycared/daycared/connectors/reply"
-	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/permissions"
 )
 
 func TestPassesTheSuite(t *testing.T) {
-	for name, sit := range map[string]func(testing.TB, func(*terminal.Options)) *person{
-		"pipe": atPipe, "terminal": atTerminal,
-	} {
+	for name, sit := range consoles {
 		t.Run(name, func(t *testing.T) {
 			connectortest.Run(t, func(t *testing.T) connectortest.Harness {
 				p := sit(t, nil)

@@ -98,7 +98,7 @@ func (t *Terminal) Edit(_ context.Context, ref string, p connectors.Prompt) erro
 }
 
 // Say writes a line of the process's own on the screen, among the cards.
-func (t *Terminal) Say(line string) error { return t.tell(news{line: line}) }
+func (t *Terminal) Say(line string) error { return t.tell(news{says: true, line: line}) }
 
 var errEnded = errors.New("the terminal has stopped")
 
@@ -128,15 +128,18 @@ func (t *Terminal) Run(ctx context.Context, h connectors.Handler) error {
 	}()
 	s := &screen{t: t, handler: h, seen: map[string]*item{}}
 	defer s.release()
-	for ctx.Err() == nil {
+	for {
+		news := t.take(heard)
+		if ctx.Err() != nil { // looked at after the bell was silenced, which rings once for the end as well
+			return nil
+		}
 		s.look()
-		for _, n := range t.take(heard) {
+		for _, n := range news {
 			s.apply(n)
 		}
 		s.turn()
 		s.wait(ctx, int(heard.Fd()))
 	}
-	return nil
 }
 
 func (t *Terminal) begin(bell *os.File) {

@@ -72,7 +72,7 @@ func TestWhatADecisionHolds(t *testing.T) {
 }
 
 func TestAnAnswerIsNewerThanItsPrompt(t *testing.T) {
-	for name, sit := range map[string]func(testing.TB, func(*terminal.Options)) *person{"pipe": atPipe, "terminal": atTerminal} {
+	for name, sit := range consoles {
 		t.Run(name, func(t *testing.T) {
 			p := sit(t, nil)
 			first, second := ask(permissions.KindPermission, nil), ask(permissions.KindPause, nil)
@@ -196,10 +196,63 @@ func TestAHandlerThatIsCutOff(t *testing.T) {
 	<-begun
 	stopped := make(chan struct{})
 	go func() { stop(); close(stopped) }()
-	<-p.ctx.Done()
+	<-p.ending
 	close(release)
 	<-stopped
 	if strings.Contains(p.screen.String(), "Answer again") {
 		t.Error("asked to answer again at the end")
 	}
+}
+
+// What the process itself has to say goes among the cards, and what it wants to know it is told.
+func TestTheProcessTakesPart(t *testing.T) {
+	asking, told, closed := make(chan string, 1), make(chan permissions.State, 1), make(chan struct{})
+	p := atPipe(t, func(o *terminal.Options) {
+		o.Asking = func(p connectors.Prompt) { asking <- p.Code }
+		o.Told = func(r permissions.Request) { told <- r.State }
+		o.Closed = func() { close(closed) }
+	})
+	if !terminal.IsConsole(p.in) || terminal.IsTerminal(p.in) {
+		t.Error("a pipe is a console and no terminal")
+	}
+	if err := p.Say("before it runs"); err != nil {
+		t.Fatal(err)
+	}
+	r, other := ask(permissions.KindPermission, nil), ask(permissions.KindPermission, nil)
+	p.runs(t, takes(r))
+	p.isAsked(t, *r, "K7F3Q")
+	if got := within(t, asking); got != "K7F3Q" {
+		t.Errorf("asking about %s; want K7F3Q", got)
+	}
+	p.screen.sees(t, "before it runs\n")
+	if err := p.Say("while it asks"); err != nil {
+		t.Fatal(err)
+	}
+	p.screen.sees(t, " > \nwhile it asks\ny allow once")
+	p.types(t, "y\n")
+	if got := within(t, told); got != permissions.Approved {
+		t.Errorf("told of %s; want approved", got)
+	}
+	elsewhere := p.isAsked(t, *other, "THR22")
+	within(t, asking)
+	p.edit(t, &elsewhere, permissions.Expire{At: other.Deadline})
+	if got := within(t, told); got != permissions.Expired {
+		t.Errorf("told of %s; want expired", got)
+	}
+	_ = p.hand.Close()
+	within(t, closed)
+	if terminal.IsConsole(p.in) {
+		t.Error("a closed pipe is a console")
+	}
+}
+
+// within is what comes through a channel in time.
+func within[T any](t testing.TB, c <-chan T) (got T) {
+	t.Helper()
+	select {
+	case got = <-c:
+	case <-time.After(patience):
+		t.Fatal("nothing came")
+	}
+	return got
 }
