@@ -186,7 +186,7 @@ func (s *screen) wait(ctx context.Context, bell int) {
 	fds := []unix.PollFd{{Fd: int32(bell), Events: unix.POLLIN}, {Fd: int32(c.fd)}}
 	millis := -1
 	switch {
-	case s.over():
+	case s.t.isOver(true): // an end that is not known yet ends the waiting at once
 		fds = fds[:1]
 	case s.away:
 		fds, millis = fds[:1], lookTime
