@@ -50,47 +50,39 @@ func (c *courier) kick(id permissions.ID) {
 
 // run works until ctx ends.
 func (c *courier) run(ctx context.Context) error {
-	for {
-		id, wait, found := c.next()
-		if found && wait <= 0 {
+	for ctx.Err() == nil {
+		id, wait := c.next()
+		if wait <= 0 {
 			c.finish(ctx, id, c.deliver(ctx, id))
 			continue
-		}
-		var alarm <-chan time.Time
-		timer := (*time.Timer)(nil)
-		if found {
-			timer = time.NewTimer(wait)
-			alarm = timer.C
 		}
 		select {
 		case <-ctx.Done():
 		case <-c.wake:
-		case <-alarm:
-		}
-		if timer != nil {
-			timer.Stop()
-		}
-		if ctx.Err() != nil {
-			return nil
+		case <-time.After(wait):
 		}
 	}
+	return nil
 }
 
-// next takes the request whose turn it is, oldest id first, or says how long until there is one.
-func (c *courier) next() (id permissions.ID, wait time.Duration, found bool) {
+// idle is how long a courier without work sleeps, unless it is kicked.
+const idle = time.Hour
+
+// next takes the request whose turn it is, oldest id first, or says how long to wait.
+func (c *courier) next() (id permissions.ID, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.engine.now()
+	wait = idle
 	for candidate, at := range c.due {
-		left := max(at.Sub(now), 0)
-		if !found || left < wait || (left == wait && candidate < id) {
-			id, wait, found = candidate, left, true
+		if left := max(at.Sub(now), 0); left < wait || (left == wait && candidate < id) {
+			id, wait = candidate, left
 		}
 	}
-	if found && wait == 0 {
+	if wait == 0 {
 		delete(c.due, id)
 	}
-	return id, wait, found
+	return id, wait
 }
 
 // finish forgets the request, or plans the next try.

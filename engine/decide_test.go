@@ -25,12 +25,36 @@ func TestDecideFinger(t *testing.T) {
 		d    connectors.Decision
 		code permissions.Code
 	}{
-		{"another person of the configuration", connectors.Decision{From: connectors.Identity{Via: "memory", UID: sam.UID}}, permissions.CodeNotYours},
-		{"an account that is nobody", connectors.Decision{From: connectors.Identity{Via: "memory", UID: 4242}}, permissions.CodeNotYours},
-		{"nobody at all", connectors.Decision{From: connectors.Identity{Via: "memory", UID: permissions.NoUID}}, permissions.CodeNotYours},
-		{"the operator, who was not asked", connectors.Decision{From: connectors.Identity{Via: "cli", UID: 0, Operator: true}}, permissions.CodeNotYours},
-		{"the console of another person", connectors.Decision{From: connectors.Identity{Via: "terminal", Console: true, UID: permissions.NoUID}}, permissions.CodeNotYours},
-		{"the asker itself", connectors.Decision{From: connectors.Identity{Via: "cli", UID: askerUID}}, permissions.CodeNotYours},
+		{
+			"another person of the configuration",
+			connectors.Decision{From: connectors.Identity{Via: "memory", UID: sam.UID}},
+			permissions.CodeNotYours,
+		},
+		{
+			"an account that is nobody",
+			connectors.Decision{From: connectors.Identity{Via: "memory", UID: 4242}},
+			permissions.CodeNotYours,
+		},
+		{
+			"nobody at all",
+			connectors.Decision{From: connectors.Identity{Via: "memory", UID: permissions.NoUID}},
+			permissions.CodeNotYours,
+		},
+		{
+			"the operator, who was not asked",
+			connectors.Decision{From: connectors.Identity{Via: "cli", UID: 0, Operator: true}},
+			permissions.CodeNotYours,
+		},
+		{
+			"the console of another person",
+			connectors.Decision{From: connectors.Identity{Via: "terminal", Console: true, UID: permissions.NoUID}},
+			permissions.CodeNotYours,
+		},
+		{
+			"the asker itself",
+			connectors.Decision{From: connectors.Identity{Via: "cli", UID: askerUID}},
+			permissions.CodeNotYours,
+		},
 		{"an answer that is not offered", connectors.Decision{Answer: permissions.Allow(permissions.Always)}, permissions.CodeNoAnswer},
 		{"an answer of another kind", connectors.Decision{Answer: permissions.Continue}, permissions.CodeNoAnswer},
 		{"another card's digest", connectors.Decision{Shown: permissions.Digest{1}}, permissions.CodeNotYours},

@@ -145,7 +145,8 @@ func TestShowAfterARestart(t *testing.T) {
 	st.pass(2 * time.Minute)
 	again := connectortest.NewMemory(fayAt("memory"), nil)
 	st.restart(screen{again})
-	if shown := st.shown(again, 1); shown.Request.ID != card.Request.ID || shown.Request.State != permissions.Pending || shown.Code != card.Code {
+	shown := st.shown(again, 1)
+	if shown.Request.ID != card.Request.ID || shown.Request.State != permissions.Pending || shown.Code != card.Code {
 		t.Errorf("shown again: %s of %s", shown.Request.State, shown.Request.ID)
 	}
 	if r, err := st.rows.Read(t.Context(), over.Request.ID); err != nil || r.State != permissions.Expired {

@@ -157,7 +157,7 @@ func (c *CLI) complete(q *question) (err error) {
 func (c *CLI) read(file string) (string, error) {
 	in := io.Reader(c.In)
 	if file != "-" {
-		f, err := os.Open(file) //nolint:gosec // the file that the user named
+		f, err := os.Open(file)
 		if err != nil {
 			return "", err
 		}

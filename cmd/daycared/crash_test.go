@@ -188,7 +188,7 @@ func (l *loop) question(name string) {
 		Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Network}, Reason: name, Key: "crash-" + name,
 	}
 	answer := permissions.Allow(permissions.Once)
-	if rand.IntN(3) == 0 { //nolint:gosec // not a secret
+	if rand.IntN(3) == 0 {
 		answer = permissions.Deny
 	}
 	told := make(chan permissions.Request, 1)

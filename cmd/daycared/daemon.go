@@ -36,7 +36,9 @@ type daemon struct {
 }
 
 // newDaemon makes everything ready to run: when it returns, the sockets listen.
-func newDaemon(ctx context.Context, c *CLI, cfg *config.Config, paths config.Paths, log *slog.Logger, console *terminal.Terminal) (d *daemon, err error) {
+func newDaemon(
+	ctx context.Context, c *CLI, cfg *config.Config, paths config.Paths, log *slog.Logger, console *terminal.Terminal,
+) (d *daemon, err error) {
 	d = &daemon{cfg: cfg, paths: paths, log: log}
 	defer func() {
 		if err != nil {

@@ -53,7 +53,7 @@ func (d *dataDir) Close() error { return d.lock.Close() }
 
 // adminKey reads the key that the daemon's own account and root present at the admin socket, or makes it (0600).
 func adminKey(path string) (string, error) {
-	if key, err := os.ReadFile(path); err == nil { //nolint:gosec // the daemon's own file
+	if key, err := os.ReadFile(path); err == nil {
 		return string(key), nil
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("read the admin key: %w", err)

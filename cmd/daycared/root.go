@@ -27,8 +27,10 @@ func (c *CLI) root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.PersistentFlags().StringVar(&c.configFlag, "config", "", "configuration file (default: DAYCARED_CONFIG, ~/.config/daycared/config.yaml, /etc/daycared/config.yaml)")
-	root.PersistentFlags().StringVar(&c.socketFlag, "socket", "", "socket of the daemon (default: DAYCARED_SOCKET or DAYCARED_ADMIN_SOCKET, the configuration, the usual places)")
+	root.PersistentFlags().StringVar(&c.configFlag, "config", "",
+		"configuration file (default: DAYCARED_CONFIG, ~/.config/daycared/config.yaml, /etc/daycared/config.yaml)")
+	root.PersistentFlags().StringVar(&c.socketFlag, "socket", "",
+		"socket of the daemon (default: DAYCARED_SOCKET or DAYCARED_ADMIN_SOCKET, the configuration, the usual places)")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%s", err) })
 	root.AddGroup(
 		&cobra.Group{ID: "agents", Title: "For agents and scripts:"},

@@ -38,7 +38,7 @@ func (c *CLI) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer closeLog()
+	defer func() { _ = closeLog() }() // nothing is written after it
 	for _, w := range cfg.Warnings {
 		log.Warn("configuration", "warning", w)
 	}

@@ -25,11 +25,11 @@ func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Even
 			return err
 		}
 		c, refused = permissions.Step(before, e)
-		if refused != nil || c.Empty() {
-			return nil // there is nothing to commit
+		if refused == nil && !c.Empty() {
+			c.After = asStored(c.After)
+			return s.commit(ctx, t, c)
 		}
-		c.After = asStored(c.After)
-		return s.commit(ctx, t, c)
+		return nil
 	})
 	if err != nil {
 		return permissions.Change{}, err

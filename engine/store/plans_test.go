@@ -74,5 +74,8 @@ func explain(t *testing.T, s *Store, text string) string {
 		}
 		plan.WriteString(line + "\n")
 	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
 	return plan.String()
 }
