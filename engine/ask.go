@@ -13,6 +13,8 @@ import (
 const (
 	// lease is how long a call that was told "still pending" keeps its place until it asks again.
 	lease = 10 * time.Second
+	// leaveGrace is how long a call that went away has to come back before people are told that nobody waits.
+	leaveGrace = time.Second
 	// storeTime bounds one piece of work at the store, whoever has left meanwhile.
 	storeTime = 10 * time.Second
 )
@@ -33,18 +35,18 @@ func (e *Engine) Ask(ctx context.Context, caller permissions.Caller, q permissio
 
 func (e *Engine) askOnce(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error) {
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
-	defer done()
 	w, err := e.place(work, caller, q)
+	done()
 	if err != nil {
 		return permissions.Request{}, err
 	}
 	r, err := w.Wait(ctx)
 	switch {
 	case err == nil:
-		w.Leave(work)
+		w.LeaveSoon(0)
 		return e.redeem(ctx, q, r)
 	case errors.Is(err, permissions.ErrElsewhere):
-		w.Leave(work)
+		w.LeaveSoon(0)
 		return r, err
 	}
 	return e.stepAside(ctx, w, q, err)
@@ -58,15 +60,15 @@ func (e *Engine) stepAside(ctx context.Context, w *permissions.Waiter, q permiss
 	late := errors.Is(cause, context.DeadlineExceeded)
 	switch {
 	case err != nil:
-		w.Leave(work)
+		w.LeaveSoon(leaveGrace)
 		return r, broken(err)
 	case r.State != permissions.Pending && late: // settled in the very moment
-		w.Leave(work)
+		w.LeaveSoon(0)
 		return e.redeem(ctx, q, r)
 	case late && q.Call != "":
 		w.Park(lease)
 	default:
-		w.Leave(work)
+		w.LeaveSoon(leaveGrace)
 	}
 	return r, cause
 }
@@ -149,7 +151,7 @@ func (e *Engine) open(ctx context.Context, caller permissions.Caller, q permissi
 	if reached(copies) < stored.Quorum {
 		_, err := e.registry.Resolve(ctx, stored.ID, permissions.GiveUp{Reason: unreachable, At: e.stamp()})
 		if err != nil && !errors.Is(err, permissions.ErrSettled) {
-			w.Leave(ctx)
+			w.LeaveSoon(leaveGrace)
 			return nil, broken(err)
 		}
 	}

@@ -39,7 +39,7 @@ func (e *Engine) Await(ctx context.Context, caller permissions.Caller, id permis
 	_, err = w.Wait(ctx)
 	late, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer done()
-	w.Leave(late)
+	w.LeaveSoon(leaveGrace)
 	if errors.Is(err, context.Canceled) {
 		r, err := e.own(late, caller, id) // nobody reads this answer: it is not collected
 		if err != nil {

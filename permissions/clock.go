@@ -78,7 +78,7 @@ func (g *Registry) Sweep(ctx context.Context) (next time.Time, err error) {
 	}
 }
 
-// leaseOver tells whether some waiter was parked for too long. Leases are a matter of the monotonic clock, not of what
+// leaseOver tells whether some waiter was parked, or absent, for too long. Leases are a matter of the monotonic clock, not of what
 // the wall clock was set to.
 func (g *Registry) leaseOver() bool {
 	now := time.Now()
@@ -89,10 +89,15 @@ func (g *Registry) leaseOver() bool {
 			return true
 		}
 	}
+	for _, until := range g.absent {
+		if !now.Before(until) {
+			return true
+		}
+	}
 	return false
 }
 
-// endLeases takes out the waiters that were parked for too long.
+// endLeases takes out the waiters that were parked for too long, and has people told where nobody has come back.
 func (g *Registry) endLeases(ctx context.Context) {
 	now := time.Now()
 	var left []ID
@@ -100,6 +105,15 @@ func (g *Registry) endLeases(ctx context.Context) {
 	for w, until := range g.parked {
 		if !now.Before(until) && g.remove(w) {
 			left = append(left, w.id)
+		}
+	}
+	for id, until := range g.absent {
+		if now.Before(until) {
+			continue
+		}
+		delete(g.absent, id)
+		if len(g.halls[id]) == 0 {
+			left = append(left, id)
 		}
 	}
 	g.mu.Unlock()

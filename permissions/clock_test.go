@@ -33,7 +33,7 @@ func ticking(t *testing.T, test func(t *testing.T, m *room, start func())) {
 
 // pass lets time go by and everything happen that is due.
 func pass(d time.Duration) {
-	time.Sleep(d)
+	<-time.After(d)
 	synctest.Wait()
 }
 

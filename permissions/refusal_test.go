@@ -71,7 +71,7 @@ func TestRefusedSaysWhatStepRefused(t *testing.T) {
 		}
 	}
 	for _, err := range []error{io.EOF, ErrBroken, ErrNotDue, ErrEvent, nil} {
-		if got := Refused(err); got != err {
+		if got := Refused(err); !errors.Is(got, err) {
 			t.Errorf("%v became %v", err, got)
 		}
 	}

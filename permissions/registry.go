@@ -29,6 +29,7 @@ type Registry struct {
 	halls  map[ID][]*Waiter // who waits, longest first
 	calls  map[string]*Waiter
 	parked map[*Waiter]time.Time // until when a waiter that nobody holds keeps its place
+	absent map[ID]time.Time      // when to tell that nobody waits
 	feeds  map[*Feed]struct{}
 }
 
@@ -37,7 +38,7 @@ func NewRegistry(store Store, now func() time.Time, redeem time.Duration, log *s
 	return &Registry{
 		store: store, now: now, log: log, redeem: redeem, rearm: make(chan struct{}, 1),
 		halls: map[ID][]*Waiter{}, calls: map[string]*Waiter{},
-		parked: map[*Waiter]time.Time{}, feeds: map[*Feed]struct{}{},
+		parked: map[*Waiter]time.Time{}, absent: map[ID]time.Time{}, feeds: map[*Feed]struct{}{},
 	}
 }
 

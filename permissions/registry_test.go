@@ -19,6 +19,17 @@ func TestAWaiterIsRegisteredBeforeTheRowIsThere(t *testing.T) {
 	}
 }
 
+func TestOnlyANewRequestIsToBeShown(t *testing.T) {
+	m := newRoom()
+	for _, want := range []bool{true, false, false} {
+		w, _, created, err := m.Register(t.Context(), Opening{Request: m.fresh(nil)})
+		if err != nil || created != want {
+			t.Errorf("created %v, %v; want %v", created, err, want)
+		}
+		defer w.Leave(t.Context())
+	}
+}
+
 func TestADecisionRingsOnce(t *testing.T) {
 	m := newRoom()
 	w, r := m.ask(t, m.fresh(nil))
@@ -198,8 +209,9 @@ func TestNothingIsLeftOfAJoinThatCannotRead(t *testing.T) {
 	first, r := m.ask(t, m.fresh(nil))
 	defer first.Leave(t.Context())
 	m.store.afterOpen = func(bool) { m.store.breakDown(ErrBroken) }
-	if w, _, _, err := m.Register(t.Context(), Opening{Request: m.fresh(nil)}); !errors.Is(err, ErrBroken) || w != nil {
-		t.Errorf("got %v, %v", w, err)
+	w, row, created, err := m.Register(t.Context(), Opening{Request: m.fresh(nil)})
+	if !errors.Is(err, ErrBroken) || w != nil || created || row.ID != "" {
+		t.Errorf("got %v, %s, %v, %v", w, row.ID, created, err)
 	}
 	m.store.breakDown(nil)
 	if n := m.Waiting(r.ID); n != 1 {

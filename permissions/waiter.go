@@ -55,6 +55,18 @@ func (w *Waiter) Leave(ctx context.Context) {
 	}
 }
 
+// LeaveSoon ends the waiting at once, and has people told after grace if nobody has come back by then: a connection that
+// was lost is often there again a moment later, and when the daemon itself stops, nobody is told anything. Graces end
+// while [Registry.Run] runs.
+func (w *Waiter) LeaveSoon(grace time.Duration) {
+	g := w.registry
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if last := g.remove(w); last && !w.told {
+		g.absent[w.id] = time.Now().Add(grace)
+	}
+}
+
 // Park keeps the waiter's place for a call that said it will be back within lease; then it leaves. Leases end while
 // [Registry.Run] runs.
 func (w *Waiter) Park(lease time.Duration) {

@@ -138,7 +138,7 @@ func TestAParkedPlaceIsKept(t *testing.T) {
 			t.Error("a waiter that was not parked was given away")
 		}
 		w.Park(10 * time.Second)
-		time.Sleep(9 * time.Second)
+		<-time.After(9 * time.Second)
 		back, ok := m.Rejoin("a")
 		if !ok || back != w || m.Waiting(r.ID) != 2 {
 			t.Fatalf("got %v, %v", back, ok)
@@ -146,7 +146,7 @@ func TestAParkedPlaceIsKept(t *testing.T) {
 		if _, again := m.Rejoin("a"); again {
 			t.Error("the same place was given away twice")
 		}
-		time.Sleep(time.Minute) // the lease is over, and means nothing any more
+		<-time.After(time.Minute) // the lease is over, and means nothing any more
 		m.decide(t, r.ID, Allow(Once))
 		if state, err := rings(t, back); state != Approved || err != nil {
 			t.Errorf("whoever waited longest got %s, %v", state, err)
@@ -161,11 +161,11 @@ func TestAParkedPlaceIsGivenUpAfterItsLease(t *testing.T) {
 	leased(t, func(t *testing.T, m *room) {
 		w, r := m.ask(t, m.fresh(named("a")))
 		w.Park(10 * time.Second)
-		time.Sleep(10*time.Second - 1)
+		<-time.After(10*time.Second - 1)
 		if synctest.Wait(); m.Waiting(r.ID) != 1 {
 			t.Error("the place was given up early")
 		}
-		time.Sleep(tick)
+		<-time.After(tick)
 		synctest.Wait()
 		if _, ok := m.Rejoin("a"); ok || m.Waiting(r.ID) != 0 || m.store.row(r.ID).LeftAt.IsZero() {
 			t.Error("the place was kept for too long, or nobody was told")
@@ -182,13 +182,13 @@ func TestAnOldLeaseDoesNotEndANewOne(t *testing.T) {
 		w, r := m.ask(t, m.fresh(named("a")))
 		for range 5 {
 			w.Park(1500 * time.Millisecond)
-			time.Sleep(1400 * time.Millisecond)
+			<-time.After(1400 * time.Millisecond)
 			if _, ok := m.Rejoin("a"); !ok {
 				t.Fatal("the place is gone")
 			}
 		}
 		w.Park(5 * time.Second)
-		time.Sleep(4 * time.Second)
+		<-time.After(4 * time.Second)
 		if synctest.Wait(); m.Waiting(r.ID) != 1 {
 			t.Error("an old lease ended it")
 		}
@@ -202,7 +202,7 @@ func TestOneOfTwoParkedLeasesEnds(t *testing.T) {
 		short.Park(2 * time.Second)
 		long.Park(time.Minute)
 		m.jump.Store(int64(-24 * time.Hour)) // a lease does not depend on what the clock is set to
-		time.Sleep(4 * time.Second)
+		<-time.After(4 * time.Second)
 		synctest.Wait()
 		if m.Waiting(r.ID) != 1 || !m.store.row(r.ID).LeftAt.IsZero() {
 			t.Errorf("%d wait, left %s", m.Waiting(r.ID), m.store.row(r.ID).LeftAt)
