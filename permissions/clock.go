@@ -78,8 +78,8 @@ func (g *Registry) Sweep(ctx context.Context) (next time.Time, err error) {
 	}
 }
 
-// leaseOver tells whether some waiter was parked, or absent, for too long. Leases are a matter of the monotonic clock, not of what
-// the wall clock was set to.
+// leaseOver tells whether some waiter was parked, or absent, for too long. Leases are a matter of the monotonic clock,
+// not of what the wall clock was set to.
 func (g *Registry) leaseOver() bool {
 	now := time.Now()
 	g.mu.Lock()

@@ -26,7 +26,7 @@ func TestOnlyANewRequestIsToBeShown(t *testing.T) {
 		if err != nil || created != want {
 			t.Errorf("created %v, %v; want %v", created, err, want)
 		}
-		defer w.Leave(t.Context())
+		t.Cleanup(func() { w.LeaveSoon(0) })
 	}
 }
 

@@ -55,9 +55,9 @@ func (w *Waiter) Leave(ctx context.Context) {
 	}
 }
 
-// LeaveSoon ends the waiting at once, and has people told after grace if nobody has come back by then: a connection that
-// was lost is often there again a moment later, and when the daemon itself stops, nobody is told anything. Graces end
-// while [Registry.Run] runs.
+// LeaveSoon ends the waiting at once, and has people told after grace if nobody has come back by then: a connection
+// that was lost is often there again a moment later, and when the daemon itself stops, nobody is told anything. Graces
+// end while [Registry.Run] runs.
 func (w *Waiter) LeaveSoon(grace time.Duration) {
 	g := w.registry
 	g.mu.Lock()
