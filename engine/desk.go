@@ -56,7 +56,7 @@ func (e *Engine) Withdraw(ctx context.Context, caller permissions.Caller, id per
 	if err != nil {
 		return permissions.Standing{}, err
 	}
-	return e.withdraw(ctx, r, caller.Name, "")
+	return e.withdraw(ctx, r, "", "")
 }
 
 func (e *Engine) own(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Request, error) {

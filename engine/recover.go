@@ -72,7 +72,7 @@ func (e *Engine) noteAbsence(ctx context.Context) error {
 		for _, r := range pending {
 			after = r.ID
 			if r.LeftAt.IsZero() && e.registry.Waiting(r.ID) == 0 {
-				_, _ = e.registry.Resolve(ctx, r.ID, permissions.Leave{At: e.stamp()}) // settled meanwhile: all the better
+				_, _ = e.registry.NotePresence(ctx, r.ID) // settled meanwhile: all the better
 			}
 		}
 		if len(pending) < page {

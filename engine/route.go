@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/daycared/daycared/connectors"
@@ -58,8 +59,10 @@ func (t Route) matches(r permissions.Request) bool {
 		})))
 }
 
+// glob matches a whole name; a slash is a character like any other, and a malformed pattern matches nothing.
 func glob(pattern, name string) bool {
-	ok, err := path.Match(pattern, name)
+	flat := strings.NewReplacer("/", "\x00")
+	ok, err := path.Match(flat.Replace(pattern), flat.Replace(name))
 	return ok && err == nil
 }
 

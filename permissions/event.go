@@ -16,7 +16,7 @@ type (
 		By, Via string
 		At      time.Time
 	}
-	// Withdraw cancels: the caller, a person, `/stop` or the kill switch.
+	// Withdraw cancels: a person, `/stop` or the kill switch; By is empty for the caller itself.
 	Withdraw struct {
 		By, Via string
 		At      time.Time

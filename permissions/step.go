@@ -88,7 +88,11 @@ func decide(r Request, e Event) (Change, error) {
 	case Default:
 		return takeDefault(r, e)
 	case Withdraw:
-		return settle(r, Cancelled, e.By, e.Via, e.At), nil
+		c := settle(r, Cancelled, e.By, e.Via, e.At)
+		if e.By == "" {
+			c.Records[0].Actor = r.Caller.Name
+		}
+		return c, nil
 	case GiveUp:
 		c := settle(r, Undeliverable, "", "", e.At)
 		c.After.Failure = e.Reason

@@ -285,6 +285,7 @@ func TestAPersonIsReachedThroughAnOpenInbox(t *testing.T) {
 	c, _ := serve(t, socket, desk)
 	fay := connectors.Person{Name: "fay"}
 	prompt := connectors.Prompt{To: fay}
+	wiretest.Eventually(t, "it has begun", func() bool { return c.Reach(fay) == nil })
 	// Just after a start, an inbox may be on its way back: a person is away, and only later gone.
 	if _, err := c.Send(t.Context(), prompt); err == nil || errors.Is(err, connectors.ErrGone) || c.Reach(fay) != nil {
 		t.Errorf("sent at the start: %v", err)

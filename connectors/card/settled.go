@@ -65,7 +65,7 @@ func allowed(r permissions.Request) string {
 	case s == permissions.SessionTool:
 		return "Allowed this tool for this session"
 	case s == permissions.Session && tool:
-		return "Allowed all gated tools for this session"
+		return "Allowed all gated tools for this session, except high risk"
 	case s == permissions.Always && tool:
 		return "Allowed this exact call always"
 	case r.Kind == permissions.KindPause:

@@ -45,7 +45,7 @@ func TestSettled(t *testing.T) {
 		{settled(tool, approved, "fay", "terminal", time.Minute, scope(permissions.SessionTool)),
 			"✅ Allowed this tool for this session by you · terminal · after 1 min"},
 		{settled(tool, approved, "fay", "terminal", 0, scope(permissions.Session)),
-			"✅ Allowed all gated tools for this session by you · terminal · after 0 s"},
+			"✅ Allowed all gated tools for this session, except high risk by you · terminal · after 0 s"},
 		{settled(tool, approved, "fay", "terminal", 0, scope(permissions.Always)),
 			"✅ Allowed this exact call always by you · terminal · after 0 s"},
 		{settled(permission, approved, "", permissions.ViaGrant, 0, nil), "✅ Allowed already: it was held"},

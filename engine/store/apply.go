@@ -90,6 +90,11 @@ func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) error {
 			return err
 		}
 	}
+	if c.Voided() {
+		if _, err := t.ExecContext(ctx, revokeGrants, instant{&c.After.VoidAt}, c.Before.Caller.Name, c.Before.ID); err != nil {
+			return err
+		}
+	}
 	for _, record := range c.Records {
 		if err := s.append(ctx, t, record); err != nil {
 			return err

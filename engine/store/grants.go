@@ -26,6 +26,8 @@ func insertGrant(ctx context.Context, t *tx, g permissions.Grant) error {
 const readGrants = `SELECT ` + grantColumns + ` FROM grants WHERE caller = $1 AND revoked_at = 0 ` +
 	`AND until > $2 ORDER BY id`
 
+const revokeGrants = `UPDATE grants SET revoked_at = $1 WHERE caller = $2 AND request = $3 AND revoked_at = 0`
+
 // Grants lists the grants of a caller that are neither revoked nor over at now.
 func (s *Store) Grants(ctx context.Context, caller string, now time.Time) (grants []permissions.Grant, err error) {
 	err = s.read(ctx, func(from source) error {

@@ -205,6 +205,10 @@ func testGrants(t *testing.T, b Backend) {
 			same(t, "the grants", sortGrants(got), sortGrants(slices.Clone(c.want)))
 		})
 	}
+	apply(t, s, other.ID, permissions.Void{By: "fay", Via: "cli", At: tapped})
+	if left, err := s.Grants(t.Context(), permissions.CallerUID(1001).Name, tapped); err != nil || len(left) != 0 {
+		t.Errorf("an approval that was taken back left %d grants, %v", len(left), err)
+	}
 	b.Exec(t, s, "UPDATE grants SET revoked_at = 1 WHERE tool <> ''")
 	got, err := s.Grants(t.Context(), caller, tapped)
 	if err != nil || len(got) != 2 {
