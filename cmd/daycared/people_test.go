@@ -1,18 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"errors"
-	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
-	"testing"
 	"time"
 
 	"github.com/creack/pty"
@@ -21,31 +20,231 @@ import (
 
 // Scripts have people in them, who sit at consoles, read and type:
 //
-//	sit NAME COMMAND…     a command with a terminal of its own
-//	pipe NAME COMMAND…    a command whose standard input is an open pipe
-//	start NAME COMMAND…   a command without a console
-//	shows NAME REGEXP     wait until it has said that, after what was awaited last
-//	types NAME TEXT       type at it; \r, \x1b and the like are as in Go
+//	sit NAME COMMAND…     run a command on a terminal of its own
+//	pipe NAME COMMAND…    run a command whose standard input is an open pipe
+//	start NAME COMMAND…   run a command without a console
+//	shows NAME REGEXP     wait until it has said that, after what was awaited before
+//	types NAME TEXT       type; \r, \x1b and the like are as in Go
 //	closes NAME           take its keyboard away
-//	sends NAME SIGNAL     HUP, INT, TERM or KILL
-//	ends NAME CODE        it ends, with that exit code, and leaves no process behind; a signal's name for a code if it
-//	                      died of that
-//	screen NAME           write all that it has said to the file NAME.screen
+//	sends NAME SIGNAL     send HUP, INT, TERM or KILL
+//	ends NAME CODE [TIME] wait for its end, with that exit code or by that signal, at most that long after the last
+//	                      signal to it; it leaves no process behind
+//	saves NAME FILE       write all that it has said to a file
 
-// peopleCmds are these commands.
-func peopleCmds() map[string]func(*testscript.TestScript, bool, []string) {
-	begin := func(how func(*testing.T, *actor) error) func(*testscript.TestScript, bool, []string) {
+type scriptCommands = map[string]func(*testscript.TestScript, bool, []string)
+
+// peopleCommands are the commands above.
+func peopleCommands() scriptCommands {
+	begins := func(how func(*actor) error) func(*testscript.TestScript, bool, []string) {
 		return func(ts *testscript.TestScript, _ bool, args []string) { begin(ts, args, how) }
 	}
-	return map[string]func(*testscript.TestScript, bool, []string){
-		"sit":    begin((*actor).atTerminal),
-		"pipe":   begin((*actor).atPipe),
-		"start":  begin((*actor).withoutConsole),
-		"shows":  shows,
-		"types":  types,
-		"closes": closes,
-		"sends":  sends,
-		"ends":   ends,
-		"screen": screenFile,
+	on := func(do func(*testscript.TestScript, *actor, []string)) func(*testscript.TestScript, bool, []string) {
+		return func(ts *testscript.TestScript, neg bool, args []string) {
+			if neg || len(args) == 0 {
+				ts.Fatalf("usage: COMMAND NAME…")
+			}
+			a, known := cast(ts)[args[0]]
+			if !known {
+				ts.Fatalf("nobody is called %s", args[0])
+			}
+			do(ts, a, args[1:])
+		}
 	}
+	return scriptCommands{
+		"sit": begins((*actor).sit), "pipe": begins((*actor).pipe), "start": begins((*actor).start),
+		"shows": on(shows), "types": on(types), "closes": on(closes), "sends": on(sends), "ends": on(ends),
+		"saves": on(saves),
+	}
+}
+
+// castKey is where a script keeps its actors, by name; namesKey, the names of its environment.
+type castKey struct{}
+type namesKey struct{}
+
+func cast(ts *testscript.TestScript) map[string]*actor {
+	all, ok := ts.Value(castKey{}).(map[string]*actor)
+	if !ok {
+		ts.Fatalf("the script was set up without a cast")
+	}
+	return all
+}
+
+// actor is one running command.
+type actor struct {
+	cmd  *exec.Cmd
+	hand *os.File      // what its person types goes in here; nil without a console
+	done chan struct{} // closed when it has ended and all that it said was read
+	at   time.Time     // of the last signal to it
+
+	mu      sync.Mutex
+	said    []byte
+	read    int           // how much of it was awaited
+	changed chan struct{} // closed when more is said
+}
+
+// begin starts a command in the script's folder and environment. What still runs when the script ends is ended.
+func begin(ts *testscript.TestScript, args []string, how func(*actor) error) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: sit|pipe|start NAME COMMAND…")
+	}
+	a := &actor{cmd: exec.Command(args[1], args[2:]...), done: make(chan struct{}), changed: make(chan struct{})}
+	a.cmd.Dir = ts.MkAbs(".")
+	names, _ := ts.Value(namesKey{}).(map[string]bool)
+	for name := range maps.Keys(names) {
+		if value := ts.Getenv(name); value != "" {
+			a.cmd.Env = append(a.cmd.Env, name+"="+value)
+		}
+	}
+	ts.Check(how(a))
+	cast(ts)[args[0]] = a
+	ts.Defer(func() {
+		a.stop()
+		ts.Logf("[%s said]\n%s", args[0], a.said)
+	})
+}
+
+// sit gives it a terminal, as its controlling one.
+func (a *actor) sit() (err error) {
+	if a.hand, err = pty.StartWithSize(a.cmd, &pty.Winsize{Rows: 50, Cols: 200}); err != nil {
+		return err
+	}
+	go func() {
+		_, _ = io.Copy(a, a.hand) // until nobody has the terminal open any more
+		_ = a.cmd.Wait()          // ends looks at the state
+		close(a.done)
+	}()
+	return nil
+}
+
+func (a *actor) pipe() error {
+	in, hand, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	a.cmd.Stdin, a.hand = in, hand
+	return a.start()
+}
+
+func (a *actor) start() error {
+	a.cmd.Stdout, a.cmd.Stderr, a.cmd.SysProcAttr = a, a, &syscall.SysProcAttr{Setpgid: true}
+	if err := a.cmd.Start(); err != nil {
+		return err
+	}
+	go func() {
+		_ = a.cmd.Wait() // ends looks at the state
+		close(a.done)
+	}()
+	return nil
+}
+
+// stop ends it, politely at first. It leads the group of all that it started.
+func (a *actor) stop() {
+	_ = a.cmd.Process.Signal(os.Interrupt) // it may have ended already
+	select {
+	case <-a.done:
+	case <-time.After(5 * time.Second):
+		_ = syscall.Kill(-a.cmd.Process.Pid, syscall.SIGKILL)
+		<-a.done
+	}
+	if a.hand != nil {
+		_ = a.hand.Close() // closes may have done that
+	}
+}
+
+// Write takes what it says, without the carriage returns of a terminal.
+func (a *actor) Write(p []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.said = append(a.said, bytes.ReplaceAll(p, []byte("\r"), nil)...)
+	close(a.changed)
+	a.changed = make(chan struct{})
+	return len(p), nil
+}
+
+// look passes over the next match, or tells when to look again.
+func (a *actor) look(want *regexp.Regexp) (found bool, changed <-chan struct{}) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	at := want.FindIndex(a.said[a.read:])
+	if at != nil {
+		a.read += at[1]
+	}
+	return at != nil, a.changed
+}
+
+func shows(ts *testscript.TestScript, a *actor, args []string) {
+	want, err := regexp.Compile("(?m)" + strings.Join(args, " "))
+	ts.Check(err)
+	late := time.After(patience)
+	for ended := false; ; {
+		found, changed := a.look(want)
+		if found {
+			return
+		}
+		if ended {
+			ts.Fatalf("it ended and never showed %s", want)
+		}
+		select {
+		case <-changed:
+		case <-a.done:
+			ended = true
+		case <-late:
+			ts.Fatalf("it does not show %s", want)
+		}
+	}
+}
+
+func types(ts *testscript.TestScript, a *actor, args []string) {
+	text, err := strconv.Unquote(`"` + strings.Join(args, " ") + `"`)
+	ts.Check(err)
+	_, err = a.hand.WriteString(text)
+	ts.Check(err)
+}
+
+func closes(ts *testscript.TestScript, a *actor, _ []string) { ts.Check(a.hand.Close()) }
+
+var signals = map[string]syscall.Signal{
+	"HUP": syscall.SIGHUP, "INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL,
+}
+
+func sends(ts *testscript.TestScript, a *actor, args []string) {
+	a.at = time.Now()
+	ts.Check(a.cmd.Process.Signal(signals[args[0]]))
+}
+
+func ends(ts *testscript.TestScript, a *actor, args []string) {
+	select {
+	case <-a.done:
+	case <-time.After(patience):
+		ts.Fatalf("it does not end")
+	}
+	took := time.Since(a.at)
+	got, status := strconv.Itoa(a.cmd.ProcessState.ExitCode()), a.cmd.ProcessState.Sys()
+	if s, ok := status.(syscall.WaitStatus); ok && s.Signaled() {
+		for name, signal := range signals {
+			if signal == s.Signal() {
+				got = name
+			}
+		}
+	}
+	if got != args[0] {
+		ts.Fatalf("it ended with %s, want %s", got, args[0])
+	}
+	if len(args) > 1 {
+		most, err := time.ParseDuration(args[1])
+		ts.Check(err)
+		if took > most {
+			ts.Fatalf("it took %s to end, more than %s", took, most)
+		}
+	}
+	if err := syscall.Kill(-a.cmd.Process.Pid, 0); !errors.Is(err, syscall.ESRCH) {
+		ts.Fatalf("it left a process behind (%v)", err)
+	}
+}
+
+func saves(ts *testscript.TestScript, a *actor, args []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), a.said, 0o600))
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"os/user"
@@ -31,13 +32,15 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		Setup:               setup,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code":    exitsWith,
-			"expand":  expand,
-			"ready":   ready,
-			"pending": pending,
-		},
+		Cmds:                commands(),
 	})
+}
+
+func commands() scriptCommands {
+	all := scriptCommands{"code": exitsWith, "expand": expand, "ready": ready, "pending": pending}
+	maps.Copy(all, peopleCommands())
+	maps.Copy(all, socketCommands())
+	return all
 }
 
 // setup gives each script sockets, a data directory and a home of its own.
@@ -57,6 +60,12 @@ func setup(env *testscript.Env) error {
 	env.Setenv("DAYCARED_DATA_DIR", filepath.Join(env.WorkDir, "data"))
 	env.Setenv("DAYCARED_API_AGENT_SOCKET", filepath.Join(sockets, "agent"))
 	env.Setenv("DAYCARED_API_ADMIN_SOCKET", filepath.Join(sockets, "admin"))
+	names := map[string]bool{"DAYCARED_CONFIG": true, "DAYCARED_SOCKET": true}
+	for _, pair := range env.Vars {
+		name, _, _ := strings.Cut(pair, "=")
+		names[name] = true
+	}
+	env.Values[namesKey{}], env.Values[castKey{}] = names, map[string]*actor{}
 	return nil
 }
 
