@@ -91,9 +91,17 @@ func (e *Engine) place(ctx context.Context, caller permissions.Caller, q permiss
 		return nil, broken(err)
 	case r.Caller.Name != caller.Name:
 		return nil, permissions.Unknown(string(q.ID))
+	case !asksTheSame(caller, q, r):
+		return nil, permissions.KeyTaken()
 	}
 	w, _, err := e.registry.Join(ctx, q.ID, q.Call)
 	return w, broken(err)
+}
+
+// asksTheSame tells whether q is the question of row r.
+func asksTheSame(caller permissions.Caller, q, r permissions.Request) bool {
+	q.Caller, q.Version = caller, r.Version
+	return canonical(&q) == nil && permissions.ComputeDigest(q) == r.Digest
 }
 
 // redeem hands a settled request to its call. An approval is used by that, once; when another call has used it, the
@@ -172,7 +180,7 @@ func (e *Engine) copies(s *Settings, r permissions.Request) (copies []permission
 		}
 		for _, c := range e.couriers {
 			if reacher, knows := c.connector.(connectors.Reacher); knows {
-				if err := reacher.Reach(person); err != nil {
+				if err := reacher.Reach(person); errors.Is(err, connectors.ErrGone) {
 					why = append(why, err.Error())
 					continue
 				}

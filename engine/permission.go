@@ -3,7 +3,9 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
@@ -24,8 +26,11 @@ func (e *Engine) OnPermission(ctx context.Context, d connectors.Decision) (permi
 	if !known || !slices.Contains(r.Asked, person.Name) {
 		return permissions.Request{}, e.refused(ctx, r, d, person.Name, permissions.NotYours())
 	}
-	if r.Caller.CameFrom(d.From.UID) && d.Answer != permissions.Deny && !s.AllowSameUser {
+	if r.Caller.CameFrom(d.From.UID) && (d.Default || d.Answer != permissions.Deny) && !s.AllowSameUser {
 		return r, e.refused(ctx, r, d, person.Name, permissions.OwnAsk(d.From.UID))
+	}
+	if utf8.RuneCountInString(d.Comment) > permissions.MaxReason {
+		return r, permissions.Invalid(fmt.Errorf("a reason has at most %d characters", permissions.MaxReason))
 	}
 	if d.Shown != (permissions.Digest{}) && d.Shown != r.Digest {
 		return r, e.refused(ctx, r, d, person.Name, permissions.OtherShown())

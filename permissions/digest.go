@@ -89,11 +89,14 @@ func ComputeDigest(r Request) Digest {
 	return sha256.Sum256(w.b)
 }
 
-// CallDigest is the digest of one exact call, whoever makes it.
-func CallDigest(c Call) Digest {
+// CallDigest is the digest of one exact call of r: what it does, and where. The same words in another folder are
+// another call.
+func CallDigest(r Request, c Call) Digest {
 	w := &fields{}
 	w.number(DigestVersion)
-	w.text(c.Tool, string(c.Input), c.AffectedPath)
+	w.text(c.Tool, string(c.Input), c.AffectedPath, r.Host, r.Cwd, r.EnvHash)
+	w.number(len(r.EnvNames))
+	w.text(r.EnvNames...)
 	return sha256.Sum256(w.b)
 }
 

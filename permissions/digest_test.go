@@ -163,7 +163,7 @@ func TestDigestOfVersion1(t *testing.T) {
 func TestCallDigest(t *testing.T) {
 	call := Call{N: 1, Tool: "write_file", Input: []byte(`{"a":1}`), AffectedPath: "/a"}
 	same := Call{N: 7, Tool: "write_file", Input: []byte(`{"a":1}`), AffectedPath: "/a", Answer: Deny, Comment: "no"}
-	if CallDigest(call) != CallDigest(same) {
+	if CallDigest(Request{}, call) != CallDigest(Request{}, same) {
 		t.Error("the same call has two digests")
 	}
 	for _, other := range []Call{
@@ -171,8 +171,15 @@ func TestCallDigest(t *testing.T) {
 		{Tool: "write_file", Input: []byte(`{"a":2}`), AffectedPath: "/a"},
 		{Tool: "write_file", Input: []byte(`{"a":1}`), AffectedPath: "/b"},
 	} {
-		if CallDigest(other) == CallDigest(call) {
+		if CallDigest(Request{}, other) == CallDigest(Request{}, call) {
 			t.Errorf("%v has the digest of %v", other, call)
+		}
+	}
+	for name, r := range map[string]Request{
+		"host": {Host: "vps"}, "cwd": {Cwd: "/srv"}, "environment": {EnvHash: "x"}, "its names": {EnvNames: []string{"PATH"}},
+	} {
+		if CallDigest(r, call) == CallDigest(Request{}, call) {
+			t.Errorf("another %s has the same digest", name)
 		}
 	}
 }

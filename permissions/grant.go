@@ -34,12 +34,12 @@ func (g Grant) Live(caller Caller, session string, now time.Time) bool {
 		(g.Until.IsZero() || now.Before(g.Until)) && !now.Before(g.CreatedAt)
 }
 
-// Opens tells whether a live grant opens the gate of one call. A grant of tags opens none.
-func (g Grant) Opens(c Call, highRisk bool) bool {
+// Opens tells whether a live grant opens the gate of one call of r. A grant of tags opens none.
+func (g Grant) Opens(r Request, c Call, highRisk bool) bool {
 	if g.Tool == AllTools {
 		return !highRisk
 	}
-	return g.Tool != "" && g.Tool == c.Tool && (g.Call == Digest{} || g.Call == CallDigest(c))
+	return g.Tool != "" && g.Tool == c.Tool && (g.Call == Digest{} || g.Call == CallDigest(r, c))
 }
 
 // leaves is the grant, still without an id, that approving call of r (any call, where r is not about tools) leaves
@@ -66,7 +66,7 @@ func (r Request) leaves(s Scope, call Call, by string, at time.Time) (g Grant, o
 		g.Tool = call.Tool
 	}
 	if r.Kind == KindTool && s == Always {
-		g.Call = CallDigest(call)
+		g.Call = CallDigest(r, call)
 	}
 	return g, true
 }

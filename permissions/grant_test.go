@@ -39,7 +39,7 @@ func TestGrantsLeftBehind(t *testing.T) {
 		{"this tool for a session", toolRequest(), SessionTool, []Grant{{Session: "s1", Tool: "write_file"}}},
 		{"all tools for a session", toolRequest(), Session, []Grant{{Session: "s1", Tool: AllTools}}},
 		{"this tool for a time", toolRequest(), quarter, []Grant{{Until: until, Tool: "write_file"}}},
-		{"this call for good", toolRequest(), Always, []Grant{{Tool: "write_file", Call: CallDigest(write)}}},
+		{"this call for good", toolRequest(), Always, []Grant{{Tool: "write_file", Call: CallDigest(toolRequest(), write)}}},
 		{"an opened gate grants no tag", withTags, SessionTool, []Grant{{Session: "s1", Tool: "write_file"}}},
 
 		{"step once", stepRequest(), Once, nil},
@@ -47,9 +47,9 @@ func TestGrantsLeftBehind(t *testing.T) {
 			[]Grant{{Session: "s1", Tool: "write_file"}, {Session: "s1", Tool: "fetch_url"}}},
 		{"all tools, once for the step", stepRequest(), Session, []Grant{{Session: "s1", Tool: AllTools}}},
 		{"calls of a step for good", stepRequest(), Always, []Grant{
-			{Tool: "write_file", Call: CallDigest(stepRequest().Calls[0])},
-			{Tool: "fetch_url", Call: CallDigest(stepRequest().Calls[1])},
-			{Tool: "write_file", Call: CallDigest(stepRequest().Calls[2])},
+			{Tool: "write_file", Call: CallDigest(stepRequest(), stepRequest().Calls[0])},
+			{Tool: "fetch_url", Call: CallDigest(stepRequest(), stepRequest().Calls[1])},
+			{Tool: "write_file", Call: CallDigest(stepRequest(), stepRequest().Calls[2])},
 		}},
 		{"confirm", confirmRequest(), Once, nil},
 	} {

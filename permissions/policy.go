@@ -46,7 +46,7 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 		case matches(p.Forbidden, c.Tool, true):
 			return Verdict{Forbidden: c.Tool}
 		case matches(p.Gated, c.Tool, true) || !matches(p.Auto, c.Tool, false):
-			opened := slices.IndexFunc(live, func(g Grant) bool { return g.Opens(c, p.riskyTool(c.Tool)) })
+			opened := slices.IndexFunc(live, func(g Grant) bool { return g.Opens(r, c, p.riskyTool(c.Tool)) })
 			if opened < 0 {
 				v.Ask = true
 			} else {

@@ -194,12 +194,12 @@ func TestGrantOpens(t *testing.T) {
 		{"another tool", Grant{Tool: "write"}, call, false, false},
 		{"all", Grant{Tool: AllTools}, call, false, true},
 		{"all, high risk", Grant{Tool: AllTools}, call, true, false},
-		{"its call", Grant{Tool: "write_file", Call: CallDigest(call)}, call, true, true},
-		{"another call", Grant{Tool: "write_file", Call: CallDigest(call)}, Call{Tool: "write_file"}, false, false},
+		{"its call", Grant{Tool: "write_file", Call: CallDigest(Request{}, call)}, call, true, true},
+		{"another call", Grant{Tool: "write_file", Call: CallDigest(Request{}, call)}, Call{Tool: "write_file"}, false, false},
 		{"tags open nothing", Grant{Tags: tags("@network")}, call, false, false},
 		{"nor what has no name", Grant{Tags: tags("@network")}, Call{}, false, false},
 	} {
-		if got := c.grant.Opens(c.call, c.risky); got != c.want {
+		if got := c.grant.Opens(Request{}, c.call, c.risky); got != c.want {
 			t.Errorf("%s: opens %v, want %v", c.name, got, c.want)
 		}
 	}

@@ -86,7 +86,7 @@ func Nobody(uid int) *Refusal {
 
 // OperatorOnly refuses what only the operator may read.
 func OperatorOnly() *Refusal {
-	return refuse(CodeNotYours, ExitOther, "Only the operator may read this: use the daemon's own account.")
+	return refuse(CodeNotYours, ExitOther, "Only the operator may read this: use the daemon's own account, with its admin.key in reach.")
 }
 
 // OtherShown refuses an answer to something else than what is asked.

@@ -27,7 +27,7 @@ func TestRefusals(t *testing.T) {
 		{NotYours(), CodeNotYours, ExitOther, "This is not yours to decide."},
 		{Nobody(1000), CodeNotYours, ExitOther,
 			"Nobody here has the account with uid 1000; set people[].user, or use the daemon's own account."},
-		{OperatorOnly(), CodeNotYours, ExitOther, "Only the operator may read this: use the daemon's own account."},
+		{OperatorOnly(), CodeNotYours, ExitOther, "Only the operator may read this: use the daemon's own account, with its admin.key in reach."},
 		{OtherShown(), CodeNotYours, ExitOther, "What you were shown is not what is asked now; look at it again."},
 		{Unknown("K7F3Q"), CodeUnknown, ExitUsage, `There is no request "K7F3Q" here.`},
 		{Broken("the disk is full; free some space"), CodeBroken, ExitOther,

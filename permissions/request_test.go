@@ -32,7 +32,7 @@ func TestToolCalls(t *testing.T) {
 	one := toolRequest()
 	one.AffectedPath, one.Answer, one.Comment = "/a", Deny, "no"
 	want := Call{N: 1, Tool: "write_file", Input: one.Input, AffectedPath: "/a", Answer: Deny, Comment: "no"}
-	if got := one.ToolCalls(); len(got) != 1 || CallDigest(got[0]) != CallDigest(want) || got[0].Comment != "no" ||
+	if got := one.ToolCalls(); len(got) != 1 || CallDigest(Request{}, got[0]) != CallDigest(Request{}, want) || got[0].Comment != "no" ||
 		got[0].N != 1 || got[0].Answer != Deny {
 		t.Errorf("got %+v", got)
 	}

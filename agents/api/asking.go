@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -41,7 +42,7 @@ func newAsking(c *Client, q permissions.Request) *asking {
 	}
 	return &asking{
 		client: c, body: wire.AskOf(q), header: http.Header{
-			headerCall: {rand.Text()}, headerRequest: {string(permissions.NewID(time.Now()))},
+			headerCall: {rand.Text()}, headerRequest: {string(cmp.Or(q.ID, permissions.NewID(time.Now())))},
 		},
 		until: time.Now().Add(longest), tries: wire.NewTries(),
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,10 +119,10 @@ func (c *CLI) ask(ctx context.Context, q *question) error {
 	if waiting.Err() != nil && errors.Is(err, context.Canceled) {
 		select {
 		case <-term:
-			return c.left(q, r.Request.ID)
+			return c.left(q, cmp.Or(r.Request.ID, q.request.ID))
 		default:
 		}
-		r, err = c.cancelOwn(ctx, client, r)
+		r, err = c.cancelOwn(ctx, client, cmp.Or(r.Request.ID, q.request.ID))
 	}
 	if err != nil {
 		return err
@@ -141,6 +142,7 @@ func (c *CLI) complete(q *question) (err error) {
 		return usage("--timeout %s is too short; it is at least 1s", q.timeout)
 	}
 	r.Patience = q.timeout
+	r.ID = permissions.NewID(time.Now()) // proposed, so that it can be cancelled before the first reply
 	if q.details != "" {
 		text, err := c.read(q.details)
 		if err != nil {
@@ -168,34 +170,31 @@ func (c *CLI) read(file string) (string, error) {
 	return string(text), err
 }
 
-// cancelOwn withdraws the request after Ctrl-C. When a person was faster, their answer stands.
-func (c *CLI) cancelOwn(ctx context.Context, client *api.Client, r permissions.Standing) (permissions.Standing, error) {
-	id := r.Request.ID
-	if id == "" {
-		return r, exitCode(permissions.ExitCancelled)
-	}
+// cancelOwn withdraws the request after Ctrl-C. When a person was faster, their answer stands; one that was never
+// stored is not there to be cancelled.
+func (c *CLI) cancelOwn(ctx context.Context, client *api.Client, id permissions.ID) (permissions.Standing, error) {
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer done()
 	cancelled, err := client.Cancel(work, id)
 	var refusal *permissions.Refusal
-	if errors.As(err, &refusal) && refusal.Code == permissions.CodeSettled {
+	switch {
+	case err == nil:
+		return cancelled, nil
+	case errors.As(err, &refusal) && refusal.Code == permissions.CodeSettled:
 		return client.Get(work, id, 0)
+	case errors.As(err, &refusal) && refusal.Code == permissions.CodeUnknown:
+		c.say("ended before the question was asked")
+	default:
+		c.say("the request %s could not be cancelled and may stand: %s", id, err)
 	}
-	if err != nil {
-		c.say("the request could not be cancelled: %s", err)
-		return r, exitCode(permissions.ExitCancelled)
-	}
-	return cancelled, nil
+	return cancelled, exitCode(permissions.ExitCancelled)
 }
 
 // left tells how to come back to a request that SIGTERM left standing.
 func (c *CLI) left(q *question, id permissions.ID) error {
-	switch {
-	case id == "":
-		c.say("ended before the question was asked")
-	case q.request.Key != "":
+	if q.request.Key != "" {
 		c.say("the request %s stands; ask again with --key %s to join it", id, q.request.Key)
-	default:
+	} else {
 		c.say("the request %s stands, and nobody waits for its answer; cancel it with: daycared cancel %s", id, id)
 	}
 	return exitCode(permissions.ExitOther)

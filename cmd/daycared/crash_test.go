@@ -67,6 +67,7 @@ type loop struct {
 	done   chan struct{}
 
 	asked    int
+	directed int                                   // deaths at a failpoint, the others came from outside
 	acked    map[permissions.ID]permissions.Answer // decisions that a person was told are stored
 	outcomes map[permissions.ID]permissions.State  // answers that an agent was told
 }
@@ -172,6 +173,7 @@ func (l *loop) round(number int) {
 		l.question(fmt.Sprintf("%d-%d", number, i))
 		select {
 		case <-revived:
+			l.directed++
 			return
 		default:
 		}
@@ -291,6 +293,9 @@ func (l *loop) finish(crashes int) {
 			l.t.Errorf("%s ended %s for its agent and is %s, %v", id, state, s.Request.State, err)
 		}
 	}
-	l.t.Logf("%d kills, %d questions, %d decisions acknowledged, %d audit entries: %d lost, %d doubled, %d expired after approved",
-		crashes, l.asked, len(l.acked), heads[0].Seq, lost, doubled, expired)
+	if l.directed < crashes/2 {
+		l.t.Errorf("only %d of %d deaths were at a failpoint", l.directed, crashes)
+	}
+	l.t.Logf("%d kills, %d at a failpoint, %d questions, %d decisions acknowledged, %d audit entries: %d lost, %d doubled, %d expired after approved",
+		crashes, l.directed, l.asked, len(l.acked), heads[0].Seq, lost, doubled, expired)
 }

@@ -38,30 +38,34 @@ type daemon struct {
 // newDaemon makes everything ready to run: when it returns, the sockets listen.
 func newDaemon(
 	ctx context.Context, c *CLI, cfg *config.Config, paths config.Paths, log *slog.Logger, console *terminal.Terminal,
-) (d *daemon, err error) {
-	d = &daemon{cfg: cfg, paths: paths, log: log}
-	defer func() {
-		if err != nil {
-			d.Close()
-		}
-	}()
+) (*daemon, error) {
+	d := &daemon{cfg: cfg, paths: paths, log: log}
+	if err := d.start(ctx, c, console); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// start makes the parts, each on what is there already. What it has started is for Close to undo.
+func (d *daemon) start(ctx context.Context, c *CLI, console *terminal.Terminal) error {
+	cfg, paths, log := d.cfg, d.paths, d.log
 	dir, err := openDataDir(paths.DataDir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	d.closers = append(d.closers, dir.Close)
 	key, err := adminKey(paths.AdminKey)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	rows, err := store.Open(ctx, store.Options{Path: filepath.Join(paths.DataDir, storeName), Now: time.Now, Log: log})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	d.closers = append(d.closers, rows.Close)
 	current, err := settings(cfg, paths, c.UID)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	door := admin.New(admin.Options{
 		Socket: paths.AdminSocket, Group: cfg.API.AdminGroup, Key: admin.Key(key),
@@ -75,10 +79,10 @@ func newDaemon(
 		Store: hookStore(rows), Connectors: d.parts, Settings: current, Now: time.Now, Log: log,
 	})
 	if err := d.engine.Recover(ctx); err != nil {
-		return nil, fmt.Errorf("recover what was pending: %w", err)
+		return fmt.Errorf("recover what was pending: %w", err)
 	}
 	d.agents = api.New(api.Options{Desk: d.engine, Socket: paths.AgentSocket, Group: cfg.API.AgentGroup, Log: log})
-	return d, errors.Join(door.Listen(), d.agents.Listen())
+	return errors.Join(door.Listen(), d.agents.Listen())
 }
 
 // run serves until ctx ends, then closes everything.

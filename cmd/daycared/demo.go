@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -83,7 +85,7 @@ func (c *CLI) demo(ctx context.Context, scripted bool, words []string) error {
 	if err := d.furnish(); err != nil {
 		return fmt.Errorf("furnish the scratch folder: %w", err)
 	}
-	ctx, d.quit = context.WithCancel(ctx)
+	ctx, d.quit = signal.NotifyContext(ctx, syscall.SIGHUP) // a closed terminal ends the demo, and its daemon with it
 	defer d.quit()
 	in := c.In
 	if scripted {

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -35,7 +37,7 @@ func startChild(ctx context.Context, d *demo) (*child, error) {
 		return nil, fmt.Errorf("open the daemon's log: %w", err)
 	}
 	cmd := exec.Command(binary, "serve", "--config", d.path("config.yaml")) //nolint:gosec,noctx // our own binary; stop ends it
-	cmd.Stdout, cmd.Stderr, cmd.Env = log, log, d.cli.Environ
+	cmd.Stdout, cmd.Stderr, cmd.Env = log, log, d.environ()
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the daemon: %w", err)
 	}
@@ -58,6 +60,14 @@ func startChild(ctx context.Context, d *demo) (*child, error) {
 		return nil, fmt.Errorf("wait for the daemon: %w\n%s", err, said)
 	}
 	return c, nil
+}
+
+// environ is the environment without what would lead the demo's daemon out of its scratch folder.
+func (d *demo) environ() []string {
+	return slices.DeleteFunc(slices.Clone(d.cli.Environ), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return strings.HasPrefix(name, "DAYCARED_") || name == "RUNTIME_DIRECTORY" || name == "STATE_DIRECTORY"
+	})
 }
 
 // kill is kill -9, and the wait for its effect.

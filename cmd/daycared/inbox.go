@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -65,7 +66,10 @@ func (i *inbox) run(ctx context.Context) error {
 	group.Go(func() error {
 		return i.client.Inbox(ctx, func(s permissions.Standing) error { return i.update(ctx, s) })
 	})
-	return group.Wait()
+	if err := group.Wait(); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil // left
 }
 
 // update shows a request that is new here, and edits one that has changed.

@@ -77,7 +77,7 @@ func (c *CLI) showCommand() *cobra.Command {
 				return c.json(wire.From(s, true))
 			}
 			prompt := connectors.Prompt{Request: s.Request, Code: s.Code, Waiting: s.Waiting, To: connectors.Person{Location: time.Local}}
-			fmt.Fprint(c.Out, card.Card(prompt, card.Options{}))
+			fmt.Fprintln(c.Out, card.Card(prompt, card.Options{}))
 			if s.Request.State != permissions.Pending {
 				c.settled(s.Request)
 			}

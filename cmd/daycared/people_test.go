@@ -16,6 +16,7 @@ import (
 
 	"github.com/creack/pty"
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
 )
 
 // Scripts have people in them, who sit at consoles, read and type:
@@ -26,7 +27,7 @@ import (
 //	shows NAME REGEXP     wait until it has said that, after what was awaited before
 //	types NAME TEXT       type; \r, \x1b and the like are as in Go
 //	closes NAME           take its keyboard away
-//	sends NAME SIGNAL     send HUP, INT, TERM or KILL
+//	sends NAME SIGNAL     send HUP, INT, TERM, KILL, STOP or CONT
 //	ends NAME CODE [TIME] wait for its end, with that exit code or by that signal, at most that long after the last
 //	                      signal to it; it leaves no process behind
 //	saves NAME FILE       write all that it has said to a file
@@ -105,7 +106,12 @@ func begin(ts *testscript.TestScript, args []string, how func(*actor) error) {
 
 // sit gives it a terminal, as its controlling one.
 func (a *actor) sit() (err error) {
-	if a.hand, err = pty.StartWithSize(a.cmd, &pty.Winsize{Rows: 50, Cols: 200}); err != nil {
+	screen, err := pty.StartWithSize(a.cmd, &pty.Winsize{Rows: 50, Cols: 200})
+	if err != nil {
+		return err
+	}
+	defer screen.Close()
+	if a.hand, err = pollable(screen); err != nil {
 		return err
 	}
 	go func() {
@@ -114,6 +120,18 @@ func (a *actor) sit() (err error) {
 		close(a.done)
 	}()
 	return nil
+}
+
+// pollable is the same file, which can be closed while it is read.
+func pollable(f *os.File) (*os.File, error) {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return nil, errors.Join(err, unix.Close(fd))
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
 func (a *actor) pipe() error {
@@ -144,9 +162,9 @@ func (a *actor) stop() {
 	select {
 	case <-a.done:
 	case <-time.After(5 * time.Second):
-		_ = syscall.Kill(-a.cmd.Process.Pid, syscall.SIGKILL)
-		<-a.done
 	}
+	_ = syscall.Kill(-a.cmd.Process.Pid, syscall.SIGKILL) // nobody, if all went well
+	<-a.done
 	if a.hand != nil {
 		_ = a.hand.Close() // closes may have done that
 	}
@@ -206,6 +224,7 @@ func closes(ts *testscript.TestScript, a *actor, _ []string) { ts.Check(a.hand.C
 
 var signals = map[string]syscall.Signal{
 	"HUP": syscall.SIGHUP, "INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL,
+	"STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT,
 }
 
 func sends(ts *testscript.TestScript, a *actor, args []string) {

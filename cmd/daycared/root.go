@@ -24,6 +24,8 @@ func (c *CLI) root() *cobra.Command {
 		Use:           "daycared",
 		Short:         "daycared lets people answer for their AI agents",
 		Long:          "daycared stands between AI agents and the people answerable for them: an agent asks and waits, a person answers.",
+		Args:          knownCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -49,6 +51,18 @@ func (c *CLI) root() *cobra.Command {
 	add("operator", c.serveCommand(), c.demoCommand(), c.auditCommand(), c.configCommand(), c.doctorCommand(), c.versionCommand())
 	root.CompletionOptions.DisableDefaultCmd = true
 	return root
+}
+
+// knownCommand refuses a word that is no command, and names the nearest.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	near := cmd.SuggestionsFor(args[0])
+	if len(near) == 0 {
+		return usage("there is no command %q; see: daycared --help", args[0])
+	}
+	return usage("there is no command %q; did you mean %s?", args[0], strings.Join(near, " or "))
 }
 
 // arguments refuses a wrong number of arguments as wrong usage.

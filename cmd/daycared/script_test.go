@@ -57,10 +57,11 @@ func setup(env *testscript.Env) error {
 	env.Defer(func() { os.RemoveAll(sockets) })
 	env.Setenv("ME", me.Username)
 	env.Setenv("HOME", env.WorkDir)
+	env.Setenv("GORACE", "atexit_sleep_ms=10") // else every command takes a second to end
 	env.Setenv("DAYCARED_DATA_DIR", filepath.Join(env.WorkDir, "data"))
 	env.Setenv("DAYCARED_API_AGENT_SOCKET", filepath.Join(sockets, "agent"))
 	env.Setenv("DAYCARED_API_ADMIN_SOCKET", filepath.Join(sockets, "admin"))
-	names := map[string]bool{"DAYCARED_CONFIG": true, "DAYCARED_SOCKET": true}
+	names := map[string]bool{"DAYCARED_CONFIG": true, "DAYCARED_LOG_FORMAT": true}
 	for _, pair := range env.Vars {
 		name, _, _ := strings.Cut(pair, "=")
 		names[name] = true
@@ -98,7 +99,7 @@ func expand(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // patience bounds how long a script waits for something to happen.
-const patience = 30 * time.Second
+const patience = 20 * time.Second
 
 func until(ts *testscript.TestScript, what string, f func(ctx context.Context) error) {
 	ctx, done := context.WithTimeout(context.Background(), patience)
@@ -116,7 +117,9 @@ func client(ts *testscript.TestScript) *admin.Client {
 
 // ready waits until the daemon answers.
 func ready(ts *testscript.TestScript, _ bool, _ []string) {
-	until(ts, "the daemon is ready", func(ctx context.Context) error { return client(ts).Ready(ctx) })
+	people := client(ts)
+	defer people.Close()
+	until(ts, "the daemon is ready", people.Ready)
 }
 
 // pending waits until N requests are pending and W calls wait for them, and sets $CODE and $ID to the newest:
@@ -129,9 +132,11 @@ func pending(ts *testscript.TestScript, _ bool, args []string) {
 		waiting, err = strconv.Atoi(args[1])
 		ts.Check(err)
 	}
+	people := client(ts)
+	defer people.Close()
 	var list []permissions.Standing
 	until(ts, strings.Join(args, " ")+" are pending", func(ctx context.Context) (err error) {
-		if list, err = client(ts).List(ctx, "", 0); err != nil {
+		if list, err = people.List(ctx, "", 0); err != nil {
 			return err
 		}
 		calls := 0

@@ -35,12 +35,20 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 		AllowSameUser: cfg.API.AllowSameUser,
 		Own:           ownFiles(cfg, paths),
 	}
+	for key, group := range map[string]string{"agent_group": cfg.API.AgentGroup, "admin_group": cfg.API.AdminGroup} {
+		if _, err := strconv.Atoi(group); group == "" || err == nil {
+			continue
+		}
+		if _, err := user.LookupGroup(group); err != nil {
+			return s, fmt.Errorf("%s: api.%s is %q, which this machine does not know; name one of its groups", cfg.File, key, group)
+		}
+	}
 	for _, p := range cfg.People {
 		account := permissions.NoUID
 		if p.User != "" {
 			known, err := user.Lookup(p.User)
 			if err != nil {
-				return s, fmt.Errorf("%s: %s has the account %q, which this machine does not know", cfg.File, p.Name, p.User)
+				return s, fmt.Errorf("%s: %s has the account %q, which this machine does not know; name one of its accounts", cfg.File, p.Name, p.User)
 			}
 			if account, err = strconv.Atoi(known.Uid); err != nil {
 				return s, fmt.Errorf("look up the account %q: %w", p.User, err)

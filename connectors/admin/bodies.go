@@ -20,6 +20,9 @@ type decision struct {
 
 // of is the decision about the request that is named, by its id or by its code.
 func (b decision) of(name string) (d connectors.Decision, err error) {
+	if b.Answer != "" && b.Defaulted {
+		return d, errors.New("a decision has an answer, or is defaulted, not both")
+	}
 	if b.Answer == "" && !b.Defaulted {
 		return d, errors.New("a decision needs an answer, the id of one of the request's options")
 	}
@@ -29,6 +32,9 @@ func (b decision) of(name string) (d connectors.Decision, err error) {
 	if b.Digest != "" {
 		if d.Shown, err = permissions.ParseDigest(b.Digest); err != nil {
 			return d, err
+		}
+		if d.Shown == (permissions.Digest{}) {
+			return d, errors.New("the digest is nobody's: leave it out, or send that of what was shown")
 		}
 	}
 	if len(name) == permissions.CodeLength {

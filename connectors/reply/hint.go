@@ -12,6 +12,8 @@ func Hint(r permissions.Request, code string) string {
 	switch {
 	case r.Kind == permissions.KindClarification:
 		return fmt.Sprintf("1 to %d > ", len(r.Choices))
+	case r.HighRisk && len(r.Calls) > 0:
+		return "high risk: type  yes " + code + "  or  n, with #2 for one call > "
 	case r.HighRisk:
 		return "high risk: type  yes " + code + "  or  n > "
 	case offers(r, permissions.Continue):

@@ -91,7 +91,11 @@ func allowance(rest string, scope permissions.Scope, r permissions.Request, code
 	}
 	a.Answer, a.Really = permissions.Allow(scope), coded && r.HighRisk
 	if r.HighRisk && !coded && offers(r, a.Answer) {
-		return Reply{Say: "Nothing was decided: this is high risk. Type  " + yes(scope) + " " + code + "  to allow it."}
+		typed := yes(scope) + " " + code
+		if a.Call != 0 {
+			typed += " #" + strconv.Itoa(a.Call)
+		}
+		return Reply{Say: "Nothing was decided: this is high risk. Type  " + typed + "  to allow it."}
 	}
 	return offered(r, code, a)
 }

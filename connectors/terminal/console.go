@@ -77,21 +77,22 @@ func (c console) width() int {
 }
 
 // flush throws away what was typed so far.
-func (c console) flush() {
+func (c console) flush() (empty bool) {
 	if c.kind() == aTerminal {
 		_ = flushInput(c.fd) // at worst, an early key is taken for a late one
-		return
+		return true
 	}
 	var buf [4096]byte
 	for range 256 { // a pipe that is never empty has nobody at its end who could be asked
 		fds := []unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}}
 		if n, err := poll(fds, 0); err != nil || n == 0 || fds[0].Revents&unix.POLLIN == 0 {
-			return
+			return true
 		}
 		if n, err := unix.Read(c.fd, buf[:]); err != nil || n == 0 {
-			return
+			return true
 		}
 	}
+	return false
 }
 
 // keys are the modes in which keys arrive one by one and unseen. Unlike in raw mode, Ctrl-C and Ctrl-Z still do what

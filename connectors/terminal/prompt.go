@@ -104,7 +104,8 @@ func (s *screen) decide(ctx context.Context, d connectors.Decision) {
 	if it.told {
 		s.told(it.prompt.Request)
 	}
-	if it.told || (err == nil && !open(it.prompt)) {
+	notMine := refusal != nil && refusal.Code == permissions.CodeNotYours
+	if it.told || notMine || (err == nil && !open(it.prompt)) {
 		s.leave()
 	}
 }

@@ -53,6 +53,15 @@ func (s *screen) apply(n news) {
 	}
 }
 
+// lastWords says what was still to be said when Run ended.
+func (s *screen) lastWords(left []news) {
+	for _, n := range left {
+		if n.line != "" {
+			s.say(n.line)
+		}
+	}
+}
+
 // wasted tells of an approval that came to nothing.
 func wasted(r permissions.Request) bool { return !r.VoidAt.IsZero() || !r.LapsedAt.IsZero() }
 

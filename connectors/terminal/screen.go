@@ -104,7 +104,10 @@ func (s *screen) show() {
 // ask throws away what was typed before and puts the hint on the screen.
 func (s *screen) ask() {
 	s.editor = editor{raw: s.editor.raw}
-	s.t.console.flush()
+	if !s.t.console.flush() {
+		s.close()
+		return
+	}
 	s.hint = reply.Hint(s.now.prompt.Request, s.now.prompt.Code)
 	if s.now.reason != "" {
 		s.hint = "reason > "
@@ -190,6 +193,8 @@ func (s *screen) wait(ctx context.Context, bell int) {
 		fds = fds[:1]
 	case s.away:
 		fds, millis = fds[:1], lookTime
+	case s.now == nil && s.t.o.Quit != nil:
+		fds[1].Events = unix.POLLIN
 	case s.now == nil:
 	case s.editor.half():
 		fds[1].Events, millis = unix.POLLIN, keyTime
@@ -207,6 +212,24 @@ func (s *screen) wait(ctx context.Context, bell int) {
 		s.typed(ctx, s.editor.pause)
 	case len(fds) > 1 && fds[1].Revents != 0 && s.now != nil:
 		s.read(ctx)
+	case len(fds) > 1 && fds[1].Revents&unix.POLLIN != 0:
+		s.idle()
+	}
+}
+
+// idle reads what is typed while nothing is asked: q leaves, the end closes, anything else is thrown away.
+func (s *screen) idle() {
+	if !s.t.console.foreground() {
+		return
+	}
+	var buf [4096]byte
+	n, err := unix.Read(s.t.console.fd, buf[:])
+	switch {
+	case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
+	case err != nil || n == 0:
+		s.close()
+	case strings.EqualFold(strings.TrimSpace(string(buf[:n])), "q"):
+		s.t.o.Quit()
 	}
 }
 

@@ -38,7 +38,7 @@ func listen(path, group string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := makeFolder(filepath.Dir(path), gid); err != nil {
+	if err := makeFolder(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
 	if err := removeStale(path); err != nil {
@@ -74,19 +74,16 @@ func groupID(name string) (int, error) {
 	return strconv.Atoi(g.Gid)
 }
 
-// makeFolder makes the last folder of the path private to this account, or passable for the group. One that exists is
+// makeFolder makes the folder of a socket, which both doors share and whose modes differ. One that exists is
 // somebody's decision already.
-func makeFolder(folder string, gid int) error {
+func makeFolder(folder string) error {
 	if _, err := os.Stat(folder); err == nil {
 		return nil
 	}
-	if err := os.MkdirAll(folder, 0o700); err != nil || gid == noGroup {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
-	if err := os.Chown(folder, -1, gid); err != nil {
-		return err
-	}
-	return os.Chmod(folder, 0o750) //nolint:gosec // the group is to reach its socket
+	return os.Chmod(folder, 0o711) //nolint:gosec // others may pass, not look; each socket has a mode of its own
 }
 
 func removeStale(path string) error {

@@ -25,8 +25,8 @@ func TestASocketIsPrivateOrTheGroups(t *testing.T) {
 		path, group    string
 		folder, socket fs.FileMode
 	}{
-		{filepath.Join(folder, "own", "s"), "", 0o700, 0o600},
-		{filepath.Join(folder, "group", "s"), group, 0o750, 0o660},
+		{filepath.Join(folder, "own", "s"), "", 0o711, 0o600},
+		{filepath.Join(folder, "group", "s"), group, 0o711, 0o660},
 	} {
 		l, err := Listen(c.path, c.group)
 		if err != nil {
