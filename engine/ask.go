@@ -138,9 +138,10 @@ func (e *Engine) open(ctx context.Context, caller permissions.Caller, q permissi
 	if err != nil {
 		return nil, err
 	}
-	bucket := limiter(e, e.prompts, caller.Name, max(s.Limits.PromptsPerMinute, 1)).ReserveN(e.now(), 1)
-	if wait := bucket.DelayFrom(e.now()); wait > 0 && s.Limits.PromptsPerMinute > 0 {
-		bucket.CancelAt(e.now())
+	now := e.now() // a reservation is only given back at the time it was made for
+	bucket := limiter(e, e.prompts, caller.Name, max(s.Limits.PromptsPerMinute, 1)).ReserveN(now, 1)
+	if wait := bucket.DelayFrom(now); wait > 0 && s.Limits.PromptsPerMinute > 0 {
+		bucket.CancelAt(now)
 		return nil, permissions.Limit(wait)
 	}
 	copies, unreachable := e.copies(s, r)
@@ -149,11 +150,11 @@ func (e *Engine) open(ctx context.Context, caller permissions.Caller, q permissi
 		PerCaller: s.Limits.PendingPerCaller, Total: s.Limits.PendingTotal,
 	})
 	if err != nil {
-		bucket.CancelAt(e.now())
+		bucket.CancelAt(now)
 		return nil, broken(err)
 	}
 	if !created || stored.State != permissions.Pending {
-		bucket.CancelAt(e.now()) // nobody is prompted for it
+		bucket.CancelAt(now) // nobody is prompted for it
 		return w, nil
 	}
 	if reached(copies) < stored.Quorum {

@@ -299,3 +299,29 @@ func TestAskOwnFilesBehindALink(t *testing.T) {
 	_, err = st.Ask(t.Context(), self, permissions.Request{Kind: permissions.KindPermission, Tags: []permissions.Tag{tag}, Reason: "x"})
 	refused(t, err, permissions.CodeOwnFiles)
 }
+
+// What prompts nobody takes nothing from the caller's prompts: a join, what is held, a refusal.
+func TestAskPromptsAreGivenBack(t *testing.T) {
+	s := usual()
+	s.Limits.PromptsPerMinute, s.Limits.PendingPerCaller = 2, 1
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, s, m)
+	call := st.ask(t.Context(), network("x"))
+	id := st.shown(m, 1).Request.ID
+	for range 5 {
+		_, err := st.Ask(t.Context(), self, network("one too many"))
+		refused(t, err, permissions.CodeLimit)
+		if !strings.Contains(err.Error(), "in 10 seconds") {
+			t.Fatalf("refused for its prompts, not for what waits: %v", err)
+		}
+	}
+	if _, err := st.Withdraw(t.Context(), self, id); err != nil {
+		t.Fatal(err)
+	}
+	st.get(call)
+	call = st.ask(t.Context(), network("y"))
+	if _, err := st.Withdraw(t.Context(), self, st.shown(m, 2).Request.ID); err != nil {
+		t.Fatal(err)
+	}
+	st.get(call)
+}
