@@ -106,21 +106,17 @@ func (c *CLI) ask(ctx context.Context, q *question) error {
 	}
 	progress := &progress{out: c.Err}
 	client.Progress = progress.tell
-	waiting, stop := context.WithCancel(context.WithoutCancel(ctx))
+	waiting, stop := untilSignal(ctx)
 	defer stop()
-	term := make(chan os.Signal, 1)
-	signal.Notify(term, syscall.SIGTERM)
-	defer signal.Stop(term)
-	interrupted := context.AfterFunc(ctx, stop)
-	defer interrupted()
+	if ctx.Err() != nil { // the signal came before anything was asked
+		return exitCode(permissions.ExitCancelled)
+	}
 
 	defer client.Close()
 	r, err := client.Put(waiting, q.request)
 	if waiting.Err() != nil && errors.Is(err, context.Canceled) {
-		select {
-		case <-term:
+		if errors.Is(context.Cause(waiting), errTerminated) {
 			return c.left(q, cmp.Or(r.Request.ID, q.request.ID))
-		default:
 		}
 		r, err = c.cancelOwn(ctx, client, cmp.Or(r.Request.ID, q.request.ID))
 	}
@@ -128,6 +124,33 @@ func (c *CLI) ask(ctx context.Context, q *question) error {
 		return err
 	}
 	return c.outcome(q, r)
+}
+
+// errTerminated is why a wait ended that SIGTERM ended.
+var errTerminated = errors.New("terminated")
+
+// untilSignal is ctx until the first signal, whose kind is the cause. It does not end with ctx, which ends by either
+// kind and does not tell which. After the first signal the second one kills.
+func untilSignal(ctx context.Context) (waiting context.Context, stop func()) {
+	waiting, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	signals, heard := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		defer close(heard)
+		defer signal.Stop(signals)
+		select {
+		case s := <-signals:
+			if s == syscall.SIGTERM {
+				cancel(errTerminated)
+			}
+			cancel(nil)
+		case <-waiting.Done():
+		}
+	}()
+	return waiting, func() {
+		cancel(nil)
+		<-heard
+	}
 }
 
 // complete fills in where this process runs and what the files hold.
