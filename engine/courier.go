@@ -98,7 +98,11 @@ func (c *courier) finish(ctx context.Context, id permissions.ID, err error) {
 	if _, again := c.due[id]; !again {
 		c.due[id] = c.engine.now().Add(delay)
 	}
-	c.log.Warn("a copy is not up to date; it is tried again", "request", id, "delay", delay, "err", err)
+	level := slog.LevelDebug
+	if delay > retryFirst { // the first failure is often mended by the second try
+		level = slog.LevelWarn
+	}
+	c.log.Log(ctx, level, "a copy is not up to date; it is tried again", "request", id, "delay", delay, "err", err)
 }
 
 // deliver brings this connector's copies of one request up to date. An error means that it should be tried again.

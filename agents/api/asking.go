@@ -68,6 +68,9 @@ func (a *asking) run(ctx context.Context) error {
 		case !time.Now().Before(a.until):
 			return fmt.Errorf("%w, and the time to wait for it is over: %w", ErrUnreachable, err)
 		default:
+			if !a.lost && a.client.Lost != nil {
+				a.client.Lost(err)
+			}
 			a.lost, wait = true, 0
 		}
 		if err := wire.Pause(ctx, a.tries.NextBackOff()); err != nil {

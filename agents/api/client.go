@@ -20,6 +20,8 @@ type Client struct {
 	// Progress, if set before the first question, is told each request when it has been created, when it has been shown
 	// somewhere, and when a lost connection is back.
 	Progress func(wire.Request)
+	// Lost, if set before the first question, is told once when a connection is lost, before it is tried again.
+	Lost func(error)
 
 	wire *wire.Client
 }

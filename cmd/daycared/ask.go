@@ -106,6 +106,9 @@ func (c *CLI) ask(ctx context.Context, q *question) error {
 	}
 	progress := &progress{out: c.Err}
 	client.Progress = progress.tell
+	client.Lost = func(error) {
+		c.say("the daemon is away; the question stands and is asked again until its time is over")
+	}
 	waiting, stop := untilSignal(ctx)
 	defer stop()
 	if ctx.Err() != nil { // the signal came before anything was asked

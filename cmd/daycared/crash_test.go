@@ -296,6 +296,7 @@ func (l *loop) finish(crashes int) {
 	if l.directed < crashes/2 {
 		l.t.Errorf("only %d of %d deaths were at a failpoint", l.directed, crashes)
 	}
-	l.t.Logf("%d kills, %d at a failpoint, %d questions, %d decisions acknowledged, %d audit entries: %d lost, %d doubled, %d expired after approved",
+	l.t.Logf("%d kills, %d at a failpoint, %d questions, %d decisions acknowledged, %d audit entries: "+
+		"%d lost, %d doubled, %d expired after approved",
 		crashes, l.directed, l.asked, len(l.acked), heads[0].Seq, lost, doubled, expired)
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -52,7 +54,7 @@ func (c *CLI) examine(ctx context.Context) []finding {
 	findings := []finding{{"ok", "daycared " + version + ", SQLite " + store.LibraryVersion(), ""}}
 	cfg, paths, err := c.load()
 	if err != nil {
-		return append(findings, finding{"wrong", err.Error(), "mend the lines named, then run: daycared config check"})
+		return append(findings, finding{"wrong", err.Error(), "mend what is named, then run: daycared config check"})
 	}
 	current, err := settings(cfg, paths, c.UID)
 	if err != nil {
@@ -67,8 +69,12 @@ func (c *CLI) examine(ctx context.Context) []finding {
 		findings = append(findings, finding{"note", w, ""})
 	}
 	findings = append(findings, c.examineData(paths)...)
-	findings = append(findings, c.examineDaemon(ctx)...)
+	daemon, decides := c.examineDaemon(ctx)
+	findings = append(findings, daemon...)
 	findings = append(findings, c.examinePeople(cfg, current)...)
+	if decides {
+		findings = append(findings, c.examineAccount(cfg))
+	}
 	return findings
 }
 
@@ -86,34 +92,40 @@ func (c *CLI) examineData(paths config.Paths) []finding {
 	return []finding{{"ok", "data directory " + paths.DataDir, ""}}
 }
 
-// examineDaemon asks the running daemon at both doors.
-func (c *CLI) examineDaemon(ctx context.Context) []finding {
+// examineDaemon asks the running daemon at both doors, and tells whether this account is somebody who decides.
+func (c *CLI) examineDaemon(ctx context.Context) (findings []finding, decides bool) {
 	ctx, done := context.WithTimeout(ctx, 5*time.Second)
 	defer done()
 	agents, err := c.agentClient()
 	if err != nil {
-		return []finding{{"wrong", err.Error(), ""}}
+		return []finding{{"wrong", err.Error(), ""}}, false
 	}
+	defer agents.Close()
 	if err := agents.Ready(ctx); err != nil {
-		return []finding{{"wrong", "the daemon cannot take questions: " + err.Error(), "start it with: daycared serve"}}
+		mend := "start it with: daycared serve"
+		if errors.Is(err, fs.ErrPermission) {
+			mend = "this account may not come to the socket: set api.agent_group to a group of its"
+		}
+		return []finding{{"wrong", "the daemon cannot take questions: " + err.Error(), mend}}, false
 	}
-	findings := []finding{{"ok", "the daemon takes questions", ""}}
+	findings = []finding{{"ok", "the daemon takes questions", ""}}
 	people, err := c.adminClient()
 	if err != nil {
-		return append(findings, finding{"wrong", err.Error(), ""})
+		return append(findings, finding{"wrong", err.Error(), ""}), false
 	}
+	defer people.Close()
 	who, err := people.WhoAmI(ctx)
 	if err != nil {
-		return append(findings, finding{"note", "this account decides nothing: " + err.Error(), ""})
+		return append(findings, finding{"note", "this account decides nothing: " + err.Error(), ""}), false
 	}
 	list, err := people.List(ctx, "", 0)
 	if err != nil {
-		return append(findings, finding{"wrong", "what waits cannot be listed: " + err.Error(), ""})
+		return append(findings, finding{"wrong", "what waits cannot be listed: " + err.Error(), ""}), true
 	}
-	return append(findings, finding{"ok", fmt.Sprintf("this account answers as %s; %d waiting", who.Name, len(list)), ""})
+	return append(findings, finding{"ok", fmt.Sprintf("this account answers as %s; %d waiting", who.Name, len(list)), ""}), true
 }
 
-// examinePeople says how people can be reached, and what the machine cannot enforce.
+// examinePeople says how people can be reached.
 func (c *CLI) examinePeople(cfg *config.Config, s engine.Settings) []finding {
 	var findings []finding
 	if !cfg.Connectors.Terminal.Enabled && !cfg.API.AdminReachable {
@@ -129,6 +141,11 @@ func (c *CLI) examinePeople(cfg *config.Config, s engine.Settings) []finding {
 				"give " + p.Name + " a user: the account that runs the daemon, or that opens daycared inbox"})
 		}
 	}
+	return findings
+}
+
+// examineAccount says what the machine cannot enforce where this account decides.
+func (c *CLI) examineAccount(cfg *config.Config) finding {
 	same := finding{"note", fmt.Sprintf("agents that run as uid %d share the approver's account: through the admin socket they may "+
 		"deny, not allow, but the machine cannot keep them from the terminal's own input", c.UID),
 		"run agents under another account; only then is the approver's finger independent"}
@@ -136,5 +153,5 @@ func (c *CLI) examinePeople(cfg *config.Config, s engine.Settings) []finding {
 		same.what = fmt.Sprintf("api.allow_same_user is on: whatever runs as uid %d can allow what it asked itself", c.UID)
 		same.mend = "switch it off, except for trying daycared out"
 	}
-	return append(findings, same)
+	return same
 }

@@ -130,7 +130,7 @@ func answered(r permissions.Request, o Options) []string {
 // pending is how far a request has come that is not settled.
 func pending(r permissions.Request, o Options) []string {
 	words := []string{"⏳ Waiting for an answer"}
-	if len(r.Votes) > 0 {
+	if len(r.Votes) > 0 && (len(r.Calls) == 0 || r.Quorum > 1) {
 		words = []string{"⏳ " + votes(r, o)}
 	}
 	for _, c := range r.Calls {
