@@ -13,6 +13,10 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
+func asking(tags ...permissions.Tag) permissions.Request {
+	return permissions.Request{Kind: permissions.KindPermission, Tags: tags, Reason: "x"}
+}
+
 // The first route that matches says who is asked and for how long. A claimed name matches only a star.
 func TestRouteFirstMatchWins(t *testing.T) {
 	srv, err := permissions.ParseTag("@write:/srv")
@@ -42,8 +46,8 @@ func TestRouteFirstMatchWins(t *testing.T) {
 		asked   string
 		timeout time.Duration
 	}{
-		{"by tag, below the route's", permissions.Request{Kind: permissions.KindPermission, Tags: []permissions.Tag{below}, Reason: "x"}, "sam", 2 * time.Hour},
-		{"a tag besides", permissions.Request{Kind: permissions.KindPermission, Tags: []permissions.Tag{below, permissions.Network}, Reason: "x"}, "fay", 15 * time.Minute},
+		{"by tag, below the route's", asking(below), "sam", 2 * time.Hour},
+		{"a tag besides", asking(below, permissions.Network), "fay", 15 * time.Minute},
 		{"by tool", tool("git_push", "{}"), "sam", 15 * time.Minute},
 		{"every call of a step has to match", step, "fay", 15 * time.Minute},
 		{"by kind", permissions.Request{Kind: permissions.KindPause, Mode: permissions.ModeConfirm, Message: "?"}, "sam", 15 * time.Minute},

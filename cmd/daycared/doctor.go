@@ -92,7 +92,7 @@ func (c *CLI) examineData(paths config.Paths) []finding {
 	return []finding{{"ok", "data directory " + paths.DataDir, ""}}
 }
 
-// examineDaemon asks the running daemon at both doors, and tells whether this account is somebody who decides.
+// examineDaemon asks the running daemon at both doors, and tells whether this account decides, or may once it runs.
 func (c *CLI) examineDaemon(ctx context.Context) (findings []finding, decides bool) {
 	ctx, done := context.WithTimeout(ctx, 5*time.Second)
 	defer done()
@@ -102,11 +102,11 @@ func (c *CLI) examineDaemon(ctx context.Context) (findings []finding, decides bo
 	}
 	defer agents.Close()
 	if err := agents.Ready(ctx); err != nil {
-		mend := "start it with: daycared serve"
-		if errors.Is(err, fs.ErrPermission) {
+		mend, kept := "start it with: daycared serve", errors.Is(err, fs.ErrPermission)
+		if kept {
 			mend = "this account may not come to the socket: set api.agent_group to a group of its"
 		}
-		return []finding{{"wrong", "the daemon cannot take questions: " + err.Error(), mend}}, false
+		return []finding{{"wrong", "the daemon cannot take questions: " + err.Error(), mend}}, !kept
 	}
 	findings = []finding{{"ok", "the daemon takes questions", ""}}
 	people, err := c.adminClient()
