@@ -230,3 +230,21 @@ func TestDecideBrokenStore(t *testing.T) {
 	}
 	st.get(call)
 }
+
+// TestDecideOwnQuestionByDefault: a decision that is both a denial and three wrong tries is no way around the rule.
+func TestDecideOwnQuestionByDefault(t *testing.T) {
+	s := usual()
+	s.People = []connectors.Person{{Name: "fay", UID: askerUID, Location: time.UTC}}
+	m := connectortest.NewMemory(connectors.Identity{Via: "cli", UID: askerUID}, nil)
+	st := play(t, s, m)
+	call := st.ask(t.Context(), permissions.Request{
+		Kind: permissions.KindClarification, Message: "where?", Choices: []string{"blog", "mail"},
+	})
+	id := st.shown(m, 1).Request.ID
+	_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: permissions.Deny, Default: true})
+	refused(t, err, permissions.CodeOwnAsk)
+	if _, err := st.Withdraw(t.Context(), self, id); err != nil {
+		t.Fatal(err)
+	}
+	st.get(call)
+}

@@ -189,3 +189,19 @@ func TestAbsenceIsToldAfterARestart(t *testing.T) {
 		}
 	})
 }
+
+// The id of one question does not answer another.
+func TestAskByIDWithOtherContent(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(allow()))
+	st := play(t, usual(), m)
+	q := network("x")
+	q.Key = "k"
+	q.ID = st.get(st.ask(t.Context(), q)).ID
+	other := tool("run_command", `{"command":"rm -rf /"}`)
+	other.ID = q.ID
+	_, err := st.Ask(t.Context(), self, other)
+	refused(t, err, permissions.CodeKeyTaken)
+	if r := st.get(st.ask(t.Context(), q)); r.ID != q.ID {
+		t.Error("the question itself was not found by its id")
+	}
+}
