@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/rogpeppe/go-internal/testscript"
+	"go.uber.org/goleak"
 
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/permissions"
@@ -24,7 +26,20 @@ import (
 // of their own, against a daemon of its own.
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"daycared": main})
+	testscript.Main(leakChecked{m}, map[string]func(){"daycared": main})
+}
+
+// leakChecked fails a run of all tests that leaves a goroutine behind.
+type leakChecked struct{ m *testing.M }
+
+// Run is what testscript calls for the tests, and not in the commands that they run.
+func (l leakChecked) Run() int {
+	code := l.m.Run()
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return max(code, 1)
+	}
+	return code
 }
 
 func TestScripts(t *testing.T) {
