@@ -35,6 +35,9 @@ func openDataDir(path string) (*dataDir, error) {
 		return nil, fmt.Errorf("the data directory %s is open to other accounts (%#o); run: chmod 700 %s", path, info.Mode().Perm(), path)
 	}
 	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if errors.Is(err, unix.EROFS) {
+		return nil, fmt.Errorf("the data directory %s is on a read-only file system; mount it writable, or set another data_dir", path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("lock the data directory: %w", err)
 	}
