@@ -3,14 +3,13 @@
 // looks up the request, checks the finger and commits.
 //
 // The core interface asks only what every channel can do. What only some can do is an optional power, found by type
-// assertion ([Editor], [Reacher], [Forgetful]), and its absence degrades politely. connectortest holds the suite that
+// assertion ([Editor], [Reacher], [Teller], [Forgetful]), and its absence degrades politely. connectortest holds the suite that
 // every connector passes, card the pure way from a request to text, reply the pure way from text to an answer.
 package connectors
 
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/daycared/daycared/permissions"
 )
@@ -37,6 +36,11 @@ type Reacher interface {
 	Reach(p Person) error
 }
 
+// Teller tells a person what is no request: a reminder, the end of a grant. Errors are as those of Send.
+type Teller interface {
+	Tell(ctx context.Context, n Notice) error
+}
+
 // Forgetful is a connector whose copies end with its process (a screen): after a restart they are shown again.
 type Forgetful interface {
 	Forgets()
@@ -58,17 +62,16 @@ type Prompt struct {
 	Request permissions.Request
 	Code    string // names the request in text answers
 	To      Person
-	Waiting int // calls that wait just now
+	Waiting int  // calls that wait just now
+	Silent  bool // without a sound: the person has quiet hours, and this is not high risk
 }
 
-// Person is somebody who may decide, with the addresses by which channels know them.
-type Person struct {
-	Name     string
-	User     string // OS account
-	UID      int    // of User; permissions.NoUID without one
-	Telegram int64
-	WhatsApp string // E.164
-	Location *time.Location
+// Notice is one message that asks nothing and is never edited. Every line is ours, and whatever it quotes of others has
+// been made visible.
+type Notice struct {
+	To     Person
+	Lines  []string
+	Silent bool // as a Prompt's
 }
 
 // Handler takes what people do. Returning nil means stored. Implementations are safe for concurrent use.

@@ -1,0 +1,41 @@
+package connectors
+
+import "time"
+
+// Person is somebody who may decide, with the addresses by which channels know them.
+type Person struct {
+	Name     string
+	User     string // OS account
+	UID      int    // of User; permissions.NoUID without one
+	Telegram int64
+	WhatsApp string // E.164
+	Location *time.Location
+	Quiet    Hours    // when they are not to be disturbed, in Location
+	Via      []string // the channels to try, in this order, the next when one fails; empty: the daemon's order
+}
+
+// Hours are a span of every day, from one minute of the day up to another; it may go past midnight. The zero Hours are
+// none.
+type Hours struct{ From, To int }
+
+// Hold tells whether t, in its own location, lies within.
+func (h Hours) Hold(t time.Time) bool {
+	now := t.Hour()*60 + t.Minute()
+	if h.From <= h.To {
+		return h.From <= now && now < h.To
+	}
+	return now >= h.From || now < h.To
+}
+
+// End is when the hours that hold t are over, in t's location, and t itself where they do not hold it. On the days on
+// which clocks are changed it goes by what the clock on the wall says.
+func (h Hours) End(t time.Time) time.Time {
+	if !h.Hold(t) {
+		return t
+	}
+	day := t.Day()
+	if h.From > h.To && t.Hour()*60+t.Minute() >= h.From {
+		day++
+	}
+	return time.Date(t.Year(), t.Month(), day, 0, h.To, 0, 0, t.Location())
+}
