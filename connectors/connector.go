@@ -3,7 +3,7 @@
 // looks up the request, checks the finger and commits.
 //
 // The core interface asks only what every channel can do. What only some can do is an optional power, found by type
-// assertion ([Editor], [Reacher], [Teller], [Forgetful]), and its absence degrades politely. connectortest holds the suite that
+// assertion ([Editor], [Reacher], [Teller], [Screen], [Forgetful]), and its absence degrades politely. connectortest holds the suite that
 // every connector passes, card the pure way from a request to text, reply the pure way from text to an answer.
 package connectors
 
@@ -46,6 +46,12 @@ type Forgetful interface {
 	Forgets()
 }
 
+// Screen is a connector that shows something to whoever looks, and disturbs nobody: whoever can be reached there gets a
+// copy, whatever channels they named.
+type Screen interface {
+	Shows()
+}
+
 // ErrGone is matched by errors of Send and Edit that trying again will not mend: no address, blocked, switched off.
 var ErrGone = errors.New("cannot be reached")
 
@@ -66,12 +72,15 @@ type Prompt struct {
 	Silent  bool // without a sound: the person has quiet hours, and this is not high risk
 }
 
-// Notice is one message that asks nothing and is never edited. Every line is ours, and whatever it quotes of others has
-// been made visible.
+// Notice is one message that asks nothing and is never edited. Its words are made by whoever shows it.
 type Notice struct {
-	To     Person
-	Lines  []string
-	Silent bool // as a Prompt's
+	To      Person
+	About   permissions.About
+	By      string                // who caused it
+	Waiting []Prompt              // for To's answer, the oldest first
+	Grant   permissions.Grant     // that is over or was taken back
+	Ran     []permissions.Request // under it
+	Silent  bool                  // as a Prompt's
 }
 
 // Handler takes what people do. Returning nil means stored. Implementations are safe for concurrent use.

@@ -3,10 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
-	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -101,6 +99,7 @@ func (e *Engine) place(ctx context.Context, caller permissions.Caller, q permiss
 // asksTheSame tells whether q is the question of row r.
 func asksTheSame(caller permissions.Caller, q, r permissions.Request) bool {
 	q.Caller, q.Version = caller, r.Version
+	named(&q)
 	return canonical(&q) == nil && permissions.ComputeDigest(q) == r.Digest
 }
 
@@ -112,6 +111,9 @@ func (e *Engine) redeem(ctx context.Context, q, r permissions.Request) (permissi
 	}
 	if r.State != permissions.Approved || !r.VoidAt.IsZero() {
 		return r, nil
+	}
+	if err := e.stillAllowed(r); err != nil {
+		return permissions.Request{}, err
 	}
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer done()
@@ -127,87 +129,24 @@ func (e *Engine) redeem(ctx context.Context, q, r permissions.Request) (permissi
 	return permissions.Request{}, broken(err)
 }
 
-// open drafts the row, finds who can be reached, registers the waiter and inserts the row.
-func (e *Engine) open(ctx context.Context, caller permissions.Caller, q permissions.Request) (*permissions.Waiter, error) {
+// stillAllowed looks once more before an approval is handed over: what was shown is what the row says, and policy may
+// have changed since.
+func (e *Engine) stillAllowed(r permissions.Request) error {
 	s := e.settings.Load()
-	grants, err := e.store.Grants(ctx, caller.Name, e.now())
-	if err != nil {
-		return nil, broken(err)
+	if permissions.ComputeDigest(r) != r.Digest {
+		return permissions.Broken("request " + string(r.ID) + " is not what was approved")
 	}
-	r, err := e.draft(s, caller, q, grants)
-	if err != nil {
-		return nil, err
+	if tool := s.Policy.Evaluate(r, nil, e.clock.Now()).Forbidden; tool != "" {
+		return permissions.Forbidden(tool)
 	}
-	now := e.now() // a reservation is only given back at the time it was made for
-	bucket := limiter(e, e.prompts, caller.Name, max(s.Limits.PromptsPerMinute, 1)).ReserveN(now, 1)
-	if wait := bucket.DelayFrom(now); wait > 0 && s.Limits.PromptsPerMinute > 0 {
-		bucket.CancelAt(now)
-		return nil, permissions.Limit(wait)
+	if t, own := s.coversOwn(r.Tags); own {
+		return permissions.OwnFiles(t)
 	}
-	copies, unreachable := e.copies(s, r)
-	w, stored, created, err := e.registry.Register(ctx, permissions.Opening{
-		Request: r, Copies: copies, RedeemWindow: s.Approvals.RedeemWindow,
-		PerCaller: s.Limits.PendingPerCaller, Total: s.Limits.PendingTotal,
-	})
-	if err != nil {
-		bucket.CancelAt(now)
-		return nil, broken(err)
-	}
-	if !created || stored.State != permissions.Pending {
-		bucket.CancelAt(now) // nobody is prompted for it
-		return w, nil
-	}
-	if reached(copies) < stored.Quorum {
-		_, err := e.registry.Resolve(ctx, stored.ID, permissions.GiveUp{Reason: unreachable, At: e.stamp()})
-		if err != nil && !errors.Is(err, permissions.ErrSettled) {
-			w.LeaveSoon(leaveGrace)
-			return nil, broken(err)
-		}
-	}
-	return w, nil
-}
-
-// copies is a copy for every channel that may reach somebody asked, and in words why the others cannot.
-func (e *Engine) copies(s *Settings, r permissions.Request) (copies []permissions.Copy, unreachable string) {
-	if r.State != permissions.Pending {
-		return nil, ""
-	}
-	var why []string
-	for _, name := range r.Asked {
-		person, ok := s.person(name)
-		if !ok {
-			why = append(why, name+" is nobody here")
-			continue
-		}
-		for _, c := range e.couriers {
-			if reacher, knows := c.connector.(connectors.Reacher); knows {
-				if err := reacher.Reach(person); errors.Is(err, connectors.ErrGone) {
-					why = append(why, err.Error())
-					continue
-				}
-			}
-			copies = append(copies, permissions.Copy{Request: r.ID, Person: name, Connector: c.connector.Name()})
-		}
-	}
-	if len(why) == 0 {
-		why = []string{"no channel is switched on"}
-	}
-	return copies, strings.Join(why, "; ")
-}
-
-// reached counts the people who have a copy that was shown, or may still be.
-func reached(copies []permissions.Copy) int {
-	people := map[string]bool{}
-	for _, c := range copies {
-		if c.Failed == "" {
-			people[c.Person] = true
-		}
-	}
-	return len(people)
+	return nil
 }
 
 // stamp is the time of an event, in the unit that the store keeps.
-func (e *Engine) stamp() time.Time { return e.now().UTC().Truncate(time.Microsecond) }
+func (e *Engine) stamp() time.Time { return e.clock.Now().UTC().Truncate(time.Microsecond) }
 
 // broken turns a store's failure into the refusal that the asker reads; anything else stays as it is.
 func broken(err error) error {

@@ -16,12 +16,13 @@ func (e *Engine) draft(
 	s *Settings, caller permissions.Caller, q permissions.Request, grants []permissions.Grant,
 ) (permissions.Request, error) {
 	r := q
-	now := e.now().UTC().Truncate(time.Microsecond)
+	now := e.stamp()
 	r.Version, r.Revision = permissions.DigestVersion, 1
 	if !q.ID.MadeAt(now) {
 		r.ID = permissions.NewID(now)
 	}
 	r.Caller, r.CreatedAt, r.State = caller, now, permissions.Pending
+	named(&r)
 	if err := canonical(&r); err != nil {
 		return r, permissions.Invalid(err)
 	}
@@ -41,6 +42,7 @@ func (e *Engine) draft(
 	r.Options = permissions.Offer(r, s.Approvals.Scopes, q.Widest)
 	r.Digest = permissions.ComputeDigest(r)
 	if !verdict.Ask {
+		r.Under = verdict.Grants
 		r.Answer, r.Scope, r.DecidedVia, r.DecidedAt = permissions.Allow(permissions.Once), permissions.Once, permissions.ViaGrant, now
 		r.State, r.Deadline = permissions.Approved, now
 		return r, nil
@@ -67,7 +69,40 @@ func (s *Settings) direct(r *permissions.Request) error {
 		return permissions.Invalid(fmt.Errorf("a timeout of %s is not allowed here; it is 1s to %s", wait, most))
 	}
 	r.Deadline = r.CreatedAt.Add(wait)
+	s.plan(r, route)
 	return nil
+}
+
+// plan sets what happens while r waits.
+func (s *Settings) plan(r *permissions.Request, route Route) {
+	if r.Kind == permissions.KindClarification || r.Mode == permissions.ModeContinue {
+		r.Quorum = 1 // the first answer counts
+	}
+	for _, name := range route.Escalate.To {
+		if !slices.Contains(r.Asked, name) && !slices.Contains(r.EscalateTo, name) {
+			r.EscalateTo = append(r.EscalateTo, name)
+		}
+	}
+	if len(r.EscalateTo) > 0 {
+		r.EscalateAt = route.Escalate.Moment.of(r)
+	}
+	if r.Mode == permissions.ModeContinue {
+		return // it goes on by itself
+	}
+	for _, m := range s.Approvals.Remind {
+		if at := m.of(r); at.Before(r.Deadline) {
+			r.Reminders = append(r.Reminders, at.Truncate(time.Microsecond))
+		}
+	}
+	slices.SortFunc(r.Reminders, time.Time.Compare)
+	r.Reminders = slices.Compact(r.Reminders)
+}
+
+// named settles by what name r's agent is shown. A proven name needs no claim, and a claim that repeats it is none.
+func named(r *permissions.Request) {
+	if proven := r.Caller.Proven(); proven != r.Caller.Name && (r.Agent == "" || r.Agent == proven) {
+		r.Agent, r.Claimed = proven, false
+	}
 }
 
 // canonical gives tool inputs their one form, and calls their numbers.

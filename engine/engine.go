@@ -28,8 +28,12 @@ type Engine struct {
 	store    Store
 	registry *permissions.Registry
 	couriers []*courier
+	usher    *usher
 	settings atomic.Pointer[Settings]
-	now      func() time.Time
+	stopped  atomic.Pointer[string] // who stopped everything, or nil
+	changed  chan struct{}          // the settings have
+	clock    permissions.Clock
+	doubt    bool // the clock had been set back when the daemon started: older grants are not relied on
 	log      *slog.Logger
 
 	mu       sync.Mutex
@@ -42,36 +46,48 @@ var (
 	_ connectors.Handler = (*Engine)(nil)
 )
 
-// Options are the parts of an engine. All are required.
+// Options are the parts of an engine. All but Elapsed are required.
 type Options struct {
 	Store      Store
 	Connectors []connectors.Connector
 	Settings   Settings
 	Now        func() time.Time
+	Elapsed    func() time.Duration // see [permissions.Clock]; nil: the machine's own
 	Log        *slog.Logger
 }
 
 // New joins the parts. It starts nothing: call [Engine.Recover], then [Engine.Run].
 func New(o Options) *Engine {
+	clock := permissions.Clock{Now: o.Now, Elapsed: o.Elapsed}
+	if clock.Elapsed == nil {
+		clock.Elapsed = elapsed
+	}
 	e := &Engine{
-		store: o.Store, now: o.Now, log: o.Log,
-		registry: permissions.NewRegistry(o.Store, o.Now, o.Settings.Approvals.RedeemWindow, o.Log),
+		store: o.Store, clock: clock, log: o.Log, changed: make(chan struct{}, 1),
+		registry: permissions.NewRegistry(o.Store, clock, o.Settings.Approvals.RedeemWindow, o.Log),
 		prompts:  map[string]*rate.Limiter{}, refusals: map[connectors.Identity]*rate.Limiter{},
 	}
 	e.settings.Store(&o.Settings)
+	e.changed <- struct{}{} // since the daemon was here last, perhaps
+	e.usher = newUsher(e)
 	for _, c := range o.Connectors {
 		e.couriers = append(e.couriers, newCourier(e, c))
 	}
 	return e
 }
 
-// Configure swaps the settings. Requests that are pending keep what they were opened with.
+// Configure swaps the settings. Requests that are pending keep what they were opened with, but for who is asked: people
+// who are gone are asked no longer, and people whom the routes ask now are asked as well.
 func (e *Engine) Configure(s Settings) {
 	e.settings.Store(&s)
 	e.registry.SetRedeemWindow(s.Approvals.RedeemWindow)
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	clear(e.prompts)
+	e.mu.Unlock()
+	select {
+	case e.changed <- struct{}{}:
+	default:
+	}
 }
 
 // Run keeps deadlines and shows what is to be shown, until ctx ends.
@@ -80,13 +96,17 @@ func (e *Engine) Run(ctx context.Context) error {
 	group.Go(func() error { return e.registry.Run(ctx) })
 	group.Go(func() error { return e.follow(ctx) })
 	group.Go(func() error { return e.noteAbsence(ctx) })
+	group.Go(func() error { return e.reroute(ctx) })
+	group.Go(func() error { return e.herald(ctx) })
+	group.Go(func() error { return e.prune(ctx) })
+	group.Go(func() error { return e.usher.run(ctx, e.usher.attend) })
 	for _, c := range e.couriers {
-		group.Go(func() error { return c.run(ctx) })
+		group.Go(func() error { return c.run(ctx, c.deliver) })
 	}
 	return group.Wait()
 }
 
-// follow tells the couriers of every change. When it falls behind, the rows say what was missed.
+// follow tells the couriers and the usher of every change. When it falls behind, the rows say what was missed.
 func (e *Engine) follow(ctx context.Context) error {
 	for ctx.Err() == nil {
 		feed := e.registry.Subscribe(feedBuffer)
@@ -111,8 +131,9 @@ func (e *Engine) relay(ctx context.Context, feed *permissions.Feed) {
 			if !open {
 				return
 			}
-			for _, c := range e.couriers {
-				c.kick(r.ID)
+			e.kick(r.ID)
+			if r.State == permissions.Pending && r.Revision > 1 { // perhaps others are asked now
+				e.usher.kick(r.ID)
 			}
 		}
 	}

@@ -35,6 +35,11 @@ func (e *Engine) OnPermission(ctx context.Context, d connectors.Decision) (permi
 	if d.Shown != (permissions.Digest{}) && d.Shown != r.Digest {
 		return r, e.refused(ctx, r, d, person.Name, permissions.OtherShown())
 	}
+	if r.State == permissions.Pending {
+		if err := e.realign(ctx, r); err != nil { // nobody's vote counts who is no person any more
+			return permissions.Request{}, broken(err)
+		}
+	}
 	c, err := e.registry.Resolve(ctx, r.ID, event(d, person.Name, e))
 	if err != nil {
 		return c.Before, e.refused(ctx, r, d, person.Name, broken(permissions.Refused(err)))
@@ -70,7 +75,7 @@ func (e *Engine) refused(ctx context.Context, r permissions.Request, d connector
 		code = refusal.Code
 	}
 	e.log.Info("decision refused", "request", r.ID, "via", d.From.Via, "uid", d.From.UID, "code", code)
-	if !limiter(e, e.refusals, d.From, refusalsPerMinute).AllowN(e.now(), 1) {
+	if !limiter(e, e.refusals, d.From, refusalsPerMinute).AllowN(e.clock.Now(), 1) {
 		return why
 	}
 	err := e.store.Record(ctx, permissions.Record{

@@ -17,8 +17,22 @@ const (
 
 // Recover puts the rows right after a stop, before any door opens: what is overdue expires first, so that no old button
 // is read against it; then what forgetful connectors showed is prepared to be shown again. A restart makes nothing
-// undeliverable.
+// undeliverable. When the clock is behind what the store knows to have happened, it was set back, and nobody can tell
+// by how much: grants of before are not relied on.
 func (e *Engine) Recover(ctx context.Context) error {
+	by, err := e.store.StoppedBy(ctx)
+	if err != nil {
+		return err
+	}
+	e.noteStop(by)
+	newest, err := e.store.Newest(ctx)
+	if err != nil {
+		return err
+	}
+	if behind := newest.Sub(e.clock.Now()); behind > 0 {
+		e.doubt = true
+		e.log.Warn("the clock is behind the newest entry of the audit: what was granted before is asked again", "behind", behind)
+	}
 	if _, err := e.registry.Sweep(ctx); err != nil {
 		return err
 	}
@@ -32,25 +46,36 @@ func (e *Engine) Recover(ctx context.Context) error {
 	return nil
 }
 
-// catchUp kicks the couriers for every copy that is not up to date.
+// catchUp kicks the couriers for every copy that is not up to date, and the usher for everybody without one.
 func (e *Engine) catchUp(ctx context.Context) error {
 	for _, c := range e.couriers {
-		after := permissions.ID("")
-		for {
-			ids, err := e.store.Lagging(ctx, c.connector.Name(), after, page)
-			if err != nil {
-				return err
-			}
-			for _, id := range ids {
-				c.kick(id)
-				after = id
-			}
-			if len(ids) < page {
-				break
-			}
+		err := each(func(after permissions.ID) ([]permissions.ID, error) {
+			return e.store.Lagging(ctx, c.connector.Name(), after, page)
+		}, c.kick)
+		if err != nil {
+			return err
 		}
 	}
-	return nil
+	return each(func(after permissions.ID) ([]permissions.ID, error) {
+		return e.store.Unaddressed(ctx, after, page)
+	}, e.usher.kick)
+}
+
+// each hands over what a listing has, page by page.
+func each(list func(after permissions.ID) ([]permissions.ID, error), do func(permissions.ID)) error {
+	for after := permissions.ID(""); ; {
+		ids, err := list(after)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			do(id)
+			after = id
+		}
+		if len(ids) < page {
+			return nil
+		}
+	}
 }
 
 // noteAbsence tells people of the pending requests whose callers have not come back after a start.
@@ -62,22 +87,35 @@ func (e *Engine) noteAbsence(ctx context.Context) error {
 		return nil
 	case <-timer.C:
 	}
-	after := permissions.ID("")
-	for ctx.Err() == nil {
+	err := e.everyPending(ctx, func(r permissions.Request) error {
+		e.registry.Measure(r)
+		if r.LeftAt.IsZero() && e.registry.Waiting(r.ID) == 0 {
+			_, _ = e.registry.NotePresence(ctx, r.ID) // settled meanwhile: all the better
+		}
+		return nil
+	})
+	if err != nil && ctx.Err() == nil {
+		e.log.Error("pending requests cannot be listed just now", "err", err)
+	}
+	return nil
+}
+
+// everyPending hands over what is pending, oldest first, until ctx ends.
+func (e *Engine) everyPending(ctx context.Context, do func(permissions.Request) error) error {
+	for after := permissions.ID(""); ctx.Err() == nil; {
 		pending, err := e.store.Pending(ctx, "", after, page)
 		if err != nil {
-			e.log.Error("pending requests cannot be listed just now", "err", err)
-			return nil
+			return err
 		}
 		for _, r := range pending {
 			after = r.ID
-			if r.LeftAt.IsZero() && e.registry.Waiting(r.ID) == 0 {
-				_, _ = e.registry.NotePresence(ctx, r.ID) // settled meanwhile: all the better
+			if err := do(r); err != nil {
+				return err
 			}
 		}
 		if len(pending) < page {
-			break
+			return nil
 		}
 	}
-	return nil
+	return ctx.Err()
 }

@@ -22,6 +22,7 @@ type Settings struct {
 	Approvals     Approvals
 	Policy        permissions.Policy
 	Limits        Limits
+	Keep          permissions.Keep
 	AllowSameUser bool
 	Own           []string // the daemon's data, configuration and binary: absolute, clean, symlinks resolved and not
 }
@@ -32,6 +33,21 @@ type Approvals struct {
 	DeliverWithin                             time.Duration // how long a channel that is away is tried
 	RedeemWindow                              time.Duration
 	Scopes                                    []permissions.Scope
+	Remind                                    []Moment
+}
+
+// Moment is a point in the time that a request has: after a share of it, or after so long.
+type Moment struct {
+	Percent int
+	After   time.Duration // when Percent is 0
+}
+
+// of is the moment in the time of r.
+func (m Moment) of(r *permissions.Request) time.Time {
+	if m.Percent == 0 {
+		return r.CreatedAt.Add(m.After)
+	}
+	return r.CreatedAt.Add(r.Timeout() / 100 * time.Duration(m.Percent))
 }
 
 // Limits bound what callers may have waiting; 0 is no limit.
@@ -41,12 +57,17 @@ type Limits struct{ PendingPerCaller, PromptsPerMinute, PendingTotal int }
 // matches Agents (a claimed name matches only `*`), every permission it asks is covered by one of Tags, and every tool
 // matches Tools.
 type Route struct {
-	Agents  []string
-	Tags    []permissions.Tag
-	Tools   []string
-	Kinds   []permissions.Kind
-	Ask     []string
-	Quorum  int
+	Agents []string
+	Tags   []permissions.Tag
+	Tools  []string
+	Kinds  []permissions.Kind
+	Ask    []string
+	Quorum int // how many have to allow; of a clarification and a pause that continues, the first answer counts
+	// Escalate asks more people when nobody has settled it by Moment, or at once when those of Ask cannot be reached.
+	Escalate struct {
+		Moment Moment
+		To     []string
+	}
 	Timeout time.Duration // instead of the default, and the most a caller may wait; 0: the default
 }
 

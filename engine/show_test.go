@@ -184,7 +184,8 @@ func TestShowPersonRemoved(t *testing.T) {
 	}
 	s.People = []connectors.Person{sam}
 	st.Configure(s)
-	if r := st.get(call); r.State != permissions.Undeliverable || r.Failure != "fay is nobody here" {
+	const why = "too few of the people who were asked are left in the configuration"
+	if r := st.get(call); r.State != permissions.Undeliverable || r.Failure != why {
 		t.Errorf("%s: %s", r.State, r.Failure)
 	}
 }

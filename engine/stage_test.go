@@ -32,7 +32,8 @@ type stage struct {
 	rows     *store.Store
 
 	mu    sync.Mutex
-	ahead time.Duration
+	ahead time.Duration // of the machine's clock on the wall
+	aged  time.Duration // beyond the time that has passed
 	stop  func()
 }
 
@@ -81,11 +82,26 @@ func (s *stage) now() time.Time {
 	return time.Now().Add(s.ahead)
 }
 
-// pass lets time go by.
+// pass lets time go by, for a suspended machine as well.
 func (s *stage) pass(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ahead += d
+	s.ahead, s.aged = s.ahead+d, s.aged+d
+}
+
+// set sets the clock on the wall.
+func (s *stage) set(by time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ahead += by
+}
+
+var began = time.Now()
+
+func (s *stage) elapsed() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Since(began) + s.aged
 }
 
 func (s *stage) path() string { return filepath.Join(s.dir, "store.db") }
@@ -97,7 +113,9 @@ func (s *stage) open() {
 		s.t.Fatal(err)
 	}
 	s.rows = rows
-	s.Engine = engine.New(engine.Options{Store: rows, Connectors: s.people, Settings: s.settings, Now: s.now, Log: quiet()})
+	s.Engine = engine.New(engine.Options{
+		Store: rows, Connectors: s.people, Settings: s.settings, Now: s.now, Elapsed: s.elapsed, Log: quiet(),
+	})
 	if err := s.Recover(s.t.Context()); err != nil {
 		s.t.Fatal(err)
 	}
@@ -195,6 +213,23 @@ func (s *stage) waiting(id permissions.ID, n int) {
 			s.t.Fatalf("%d calls wait, not %d", st.Waiting, n)
 		}
 	}
+}
+
+// pending waits until n requests are.
+func (s *stage) pending(n int) []permissions.Request {
+	s.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+		changed := s.rows.Changed()
+		if rows, err := s.rows.Pending(s.t.Context(), "", "", 1000); err == nil && len(rows) == n {
+			return rows
+		}
+		select {
+		case <-changed:
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	s.t.Fatalf("not %d requests are pending", n)
+	return nil
 }
 
 // refused checks that an error is a refusal of that code.

@@ -21,6 +21,39 @@ type Store interface {
 	// Grants lists the grants of a caller that are neither revoked nor over at now.
 	Grants(ctx context.Context, caller string, now time.Time) ([]permissions.Grant, error)
 
+	// GrantsInForce lists every grant that is neither revoked nor over at now, oldest first; asked, if not empty, keeps
+	// only those whose request was put to that person.
+	GrantsInForce(ctx context.Context, asked string, now time.Time) ([]permissions.Grant, error)
+	// Grant gives one grant, or refuses with [permissions.CodeUnknown].
+	Grant(ctx context.Context, id permissions.ID) (permissions.Grant, error)
+	// Revoke takes a grant back and leaves a notice for everybody else who allowed it. It returns the grant as it was
+	// and at most limit of the requests that it made unnecessary to ask, the newest first. A grant that is revoked
+	// already stays as it is.
+	Revoke(ctx context.Context, id permissions.ID, by, via string, at time.Time, limit int) (permissions.Revoked, error)
+	// Ran lists at most limit of the requests that a grant made unnecessary to ask, the newest first.
+	Ran(ctx context.Context, grant permissions.ID, limit int) ([]permissions.Request, error)
+
+	// StoppedBy is who stopped everything, or empty.
+	StoppedBy(ctx context.Context) (string, error)
+	// Resume ends what Stop began. Without a stop it changes nothing.
+	Resume(ctx context.Context, by, via string, at time.Time) error
+
+	// Notices lists at most limit notices that are still to be sent, after the one named, oldest first.
+	Notices(ctx context.Context, after permissions.ID, limit int) ([]permissions.Notice, error)
+	// Noted strikes out a notice: it was sent, or is nobody's to read any more.
+	Noted(ctx context.Context, id permissions.ID) error
+
+	// AddToken keeps a token.
+	AddToken(ctx context.Context, t permissions.Token, by, via string) error
+	// Tokens lists every token that is not revoked, by name.
+	Tokens(ctx context.Context) ([]permissions.Token, error)
+	// Prove finds the token with that hash and notes, to the minute, that it was used; it refuses with
+	// [permissions.CodeToken] one that is unknown or not valid at now.
+	Prove(ctx context.Context, hash permissions.Digest, now time.Time) (permissions.Token, error)
+	// RevokeToken revokes one token by its id, or all of a name, and returns them. None is refused with
+	// [permissions.CodeUnknown].
+	RevokeToken(ctx context.Context, name, by, via string, at time.Time) ([]permissions.Token, error)
+
 	// Copies lists the copies of a request.
 	Copies(ctx context.Context, id permissions.ID) ([]permissions.Copy, error)
 	// Lagging lists at most limit requests, after the one named, of which this connector's copy has neither failed nor
@@ -30,6 +63,10 @@ type Store interface {
 	Shown(ctx context.Context, c permissions.Copy) error
 	// Failed notes that a copy will never be shown, and why (c.Failed).
 	Failed(ctx context.Context, c permissions.Copy) error
+	// AddCopies adds the copies that are not there yet, to be shown.
+	AddCopies(ctx context.Context, copies []permissions.Copy) error
+	// Unaddressed lists at most limit pending requests, after the one named, of which somebody who is asked has no copy.
+	Unaddressed(ctx context.Context, after permissions.ID, limit int) ([]permissions.ID, error)
 	// Forget prepares a forgetful connector's start: its copies of pending requests are to be sent again, the others
 	// are done with.
 	Forget(ctx context.Context, connector string) error
@@ -38,7 +75,17 @@ type Store interface {
 	Record(ctx context.Context, r permissions.Record) error
 	// Audit lists at most limit entries after seq, of the chain given (empty: this daemon's own), oldest first.
 	Audit(ctx context.Context, chain string, after int64, limit int) ([]permissions.Entry, error)
-	// Verify reads every chain from the start and returns the head of each. The error says at which entry a chain is
+	// Happenings lists at most limit entries of the daemon's chain after seq that are events, oldest first, and the
+	// first seq that the chain still has: what lies before it was deleted.
+	Happenings(ctx context.Context, after int64, limit int) (list []permissions.Happening, first int64, err error)
+	// Changed is closed with the next entry of the audit.
+	Changed() <-chan struct{}
+	// Newest is the time of the newest entry of the audit; zero without one.
+	Newest(ctx context.Context) (time.Time, error)
+	// Prune deletes at most limit of what is older than keep says at now, and tells whether there may be more.
+	Prune(ctx context.Context, keep permissions.Keep, now time.Time, limit int) (more bool, err error)
+	// Verify reads every chain from the start, or from where an entry of the chain itself signs off what was deleted,
+	// and returns the head of each. The error says at which entry a chain is
 	// broken.
 	Verify(ctx context.Context) ([]permissions.Entry, error)
 

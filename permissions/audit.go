@@ -4,7 +4,43 @@ import (
 	"crypto/sha256"
 	"maps"
 	"slices"
+	"time"
 )
+
+// Type names what a record or an event of the daemon is about.
+type Type string
+
+// The types that this package writes. They are the words of the audit and of the event stream.
+const (
+	RequestCreated   Type = "REQUEST_CREATED"
+	RequestShown     Type = "REQUEST_SHOWN"
+	RequestVoted     Type = "REQUEST_VOTED"
+	RequestSettled   Type = "REQUEST_SETTLED"
+	RequestUsed      Type = "REQUEST_USED"
+	RequestVoided    Type = "REQUEST_VOIDED"
+	RequestLapsed    Type = "REQUEST_LAPSED"
+	RequestRerouted  Type = "REQUEST_REROUTED"
+	RequestEscalated Type = "REQUEST_ESCALATED"
+	GrantAdded       Type = "GRANT_ADDED"
+	GrantRevoked     Type = "GRANT_REVOKED"
+	GrantEnded       Type = "GRANT_ENDED"
+	DecisionRefused  Type = "DECISION_REFUSED"
+	AllStopped       Type = "ALL_STOPPED"
+	AllResumed       Type = "ALL_RESUMED"
+	TokenCreated     Type = "TOKEN_CREATED"
+	TokenRevoked     Type = "TOKEN_REVOKED"
+	AuditPruned      Type = "AUDIT_PRUNED" // what came before was deleted, and this signs it off
+)
+
+// Record is one row of the audit before the store chains it.
+type Record struct {
+	Type    Type
+	At      time.Time
+	Request ID
+	Actor   string // a person, "operator", a caller, or empty for the daemon itself
+	Via     string
+	Detail  map[string]string
+}
 
 // Entry is a record in its audit chain. Each writing daemon has a chain of its own, so that none queues for another's
 // head; within a chain every entry holds the hash of the one before, so none can be changed or taken out unseen.

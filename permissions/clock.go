@@ -34,7 +34,7 @@ func (g *Registry) Run(ctx context.Context) error {
 func (g *Registry) sleep(ctx context.Context, next time.Time, failed bool) {
 	for {
 		nap := tick
-		if until := next.Sub(g.now()); !next.IsZero() && until < tick {
+		if until := next.Sub(g.clock.Now()); !next.IsZero() && until < tick {
 			nap = max(until, time.Millisecond)
 		}
 		select {
@@ -44,7 +44,7 @@ func (g *Registry) sleep(ctx context.Context, next time.Time, failed bool) {
 			return
 		case <-time.After(nap):
 		}
-		if failed || g.leaseOver() || (!next.IsZero() && !g.now().Before(next)) {
+		if failed || g.leaseOver() || g.setBack() || (!next.IsZero() && !g.clock.Now().Before(next)) {
 			return
 		}
 	}
@@ -64,16 +64,55 @@ func (g *Registry) Sweep(ctx context.Context) (next time.Time, err error) {
 		var failed error
 		for _, d := range due {
 			_, err := g.Resolve(ctx, d.ID, d.Event)
-			switch {
-			case err == nil, errors.Is(err, ErrSettled), errors.Is(err, ErrNotDue): // somebody may have been faster
+			switch { // somebody, or the deadline, may have been faster
+			case err == nil, errors.Is(err, ErrSettled), errors.Is(err, ErrNotDue), errors.Is(err, ErrLate):
 			case errors.Is(err, ErrBroken), ctx.Err() != nil:
 				return time.Time{}, fmt.Errorf("settle what is due: %w", err)
 			default:
 				failed = cmp.Or(failed, fmt.Errorf("settle request %s, which is due: %w", d.ID, err))
 			}
 		}
-		if failed != nil || len(due) < dueBatch {
+		if failed != nil {
 			return next, failed
+		}
+		if len(due) == dueBatch {
+			continue
+		}
+		if err := g.expireSpent(ctx); err != nil {
+			return time.Time{}, err
+		}
+		return g.endGrants(ctx, next)
+	}
+}
+
+// expireSpent ends what was measured to be over although the clock on the wall, set back, says otherwise.
+func (g *Registry) expireSpent(ctx context.Context) error {
+	for _, id := range g.overdue() {
+		_, err := g.apply(ctx, id, Expire{At: g.stamp(), Spent: true})
+		if err != nil && !errors.Is(err, ErrSettled) {
+			return fmt.Errorf("settle what is over: %w", err)
+		}
+		g.forget(id)
+	}
+	return nil
+}
+
+// endGrants notes which grants are over, and returns the sooner of next and the end of the next one.
+func (g *Registry) endGrants(ctx context.Context, next time.Time) (time.Time, error) {
+	for {
+		ended, soonest, err := g.store.EndGrants(ctx, g.stamp(), dueBatch)
+		if err != nil {
+			return time.Time{}, fmt.Errorf("end what was granted: %w", err)
+		}
+		if len(ended) > 0 {
+			g.forgetGrants(ended)
+			g.RingNotices()
+		}
+		if !soonest.IsZero() && (next.IsZero() || soonest.Before(next)) {
+			next = soonest
+		}
+		if len(ended) < dueBatch {
+			return next, nil
 		}
 	}
 }

@@ -102,19 +102,24 @@ func TestTheClockIsSetForward(t *testing.T) {
 	})
 }
 
+// A clock that is set back prolongs nothing: the time that has passed counts as well.
 func TestTheClockIsSetBack(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		start()
-		_, r := m.ask(t, m.fresh(nil))
-		pass(15*time.Minute - time.Millisecond)
+		w, r := m.ask(t, m.fresh(nil))
+		_, later := m.ask(t, m.fresh(func(r *Request) { r.Tool, r.Deadline = "later", r.Deadline.Add(time.Hour) }))
+		pass(14 * time.Minute)
 		m.jump.Store(int64(-time.Hour))
-		pass(59 * time.Minute)
+		pass(59 * time.Second)
 		if m.state(r.ID) != Pending {
-			t.Errorf("before its deadline on the wall it is %s", m.state(r.ID))
+			t.Errorf("before its time is over it is %s", m.state(r.ID))
 		}
-		pass(2 * time.Minute)
-		if m.state(r.ID) != Expired {
-			t.Errorf("after its deadline on the wall it is %s", m.state(r.ID))
+		pass(time.Second + tick)
+		if state, err := rings(t, w); state != Expired || err != nil || m.state(r.ID) != Expired {
+			t.Errorf("when its time is over it is %s, %v", m.state(r.ID), err)
+		}
+		if m.state(later.ID) != Pending {
+			t.Errorf("one with more time is %s", m.state(later.ID))
 		}
 		m.jump.Store(int64(-24 * time.Hour)) // what has expired never comes back
 		pass(time.Minute)
@@ -123,6 +128,110 @@ func TestTheClockIsSetBack(t *testing.T) {
 			t.Errorf("an answer to what has expired: %v", err)
 		}
 	})
+}
+
+// An answer between two ticks does not profit from the clock either.
+func TestAnAnswerAfterTheTimeThatHasPassed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newRoom() // and nobody keeps deadlines
+		_, r := m.ask(t, m.fresh(nil))
+		m.jump.Store(int64(-time.Hour))
+		pass(15 * time.Minute)
+		late := Cast{Vote: Vote{By: "fay", Answer: Allow(Once), At: m.wall()}}
+		if _, err := m.Resolve(t.Context(), r.ID, late); !errors.Is(err, ErrSettled) || m.state(r.ID) != Expired {
+			t.Errorf("it is %s, %v", m.state(r.ID), err)
+		}
+	})
+}
+
+// What was asked before this process began has at most its whole time again.
+func TestTheClockIsSetBackAcrossARestart(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		old := m.fresh(nil)
+		m.store.rows[old.ID] = old
+		m.jump.Store(int64(-10 * 365 * 24 * time.Hour))
+		m.Measure(old)
+		m.Measure(old) // a second time changes nothing
+		m.Measure(Request{ID: "settled", State: Denied})
+		start()
+		pass(14 * time.Minute)
+		m.jump.Store(int64(-11 * 365 * 24 * time.Hour))
+		pass(time.Minute - time.Second)
+		if m.state(old.ID) != Pending {
+			t.Errorf("before its time is over it is %s", m.state(old.ID))
+		}
+		pass(2 * time.Second)
+		if m.state(old.ID) != Expired {
+			t.Errorf("after its time is over it is %s", m.state(old.ID))
+		}
+	})
+}
+
+func TestAStoreThatBreaksWhileAClockIsBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newRoom()
+		_, r := m.ask(t, m.fresh(nil))
+		m.jump.Store(int64(-time.Hour))
+		pass(16 * time.Minute)
+		m.store.beforeApply = func(ID, Event) error { return fmt.Errorf("disk full: %w", ErrBroken) }
+		if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "settle what is over") {
+			t.Errorf("got %v", err)
+		}
+		if _, err := m.Resolve(t.Context(), r.ID, Leave{At: m.wall()}); !errors.Is(err, ErrBroken) {
+			t.Errorf("got %v", err)
+		}
+		m.store.beforeApply = nil
+		if _, err := m.Sweep(t.Context()); err != nil || m.state(r.ID) != Expired {
+			t.Errorf("it is %s, %v", m.state(r.ID), err)
+		}
+	})
+}
+
+// A grant is relied on for as long as its time has not passed, and, after a start with a wrong clock, only if it was
+// given since.
+func TestAGrantIsInForce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newRoom()
+		m.measureGrants([]Grant{{ID: "always"}, {ID: "short", CreatedAt: noon, Until: noon.Add(time.Minute)}})
+		check := func(id ID, since, want bool) {
+			t.Helper()
+			if got := m.InForce(id, since); got != want {
+				t.Errorf("%s, since the start %v: %v", id, since, got)
+			}
+		}
+		check("always", true, true)
+		check("short", true, true)
+		check("of before", false, true)
+		check("of before", true, false)
+		pass(time.Minute)
+		check("always", true, true)
+		check("short", false, false)
+	})
+}
+
+func TestGrantsEnd(t *testing.T) {
+	m := newRoom()
+	later := m.wall().Add(time.Hour)
+	for range dueBatch {
+		m.store.grants = append(m.store.grants, Grant{ID: "over", CreatedAt: m.wall(), Until: m.wall()})
+	}
+	m.store.grants = append(m.store.grants, Grant{ID: "later", CreatedAt: m.wall(), Until: later})
+	m.measureGrants(m.store.grants)
+	if next, err := m.Sweep(t.Context()); err != nil || !next.Equal(later) {
+		t.Errorf("next at %s, %v", next, err)
+	}
+	if len(m.store.grants) != 1 || m.InForce("over", true) || !m.InForce("later", true) {
+		t.Errorf("left are %v", m.store.grants)
+	}
+	select {
+	case <-m.Noticed():
+	default:
+		t.Error("nobody is told to look for notices")
+	}
+	m.store.brokenGrants = ErrBroken
+	if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "end what was granted") {
+		t.Errorf("got %v", err)
+	}
 }
 
 func TestABrokenStoreIsTriedAgainAtTheNextTick(t *testing.T) {

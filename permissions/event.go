@@ -21,18 +21,25 @@ type (
 		By, Via string
 		At      time.Time
 	}
-	// Expire is the deadline.
-	Expire struct{ At time.Time }
+	// Expire is the deadline. Spent says that the time was measured to be over, whatever the clock on the wall says.
+	Expire struct {
+		At    time.Time
+		Spent bool
+	}
 	// GiveUp says that too few people can be reached, and why.
 	GiveUp struct {
 		Reason string
 		At     time.Time
 	}
-	// Reroute changes who is asked: escalation adds people, and people leave the configuration.
+	// Reroute changes who is asked, now and later: people leave the configuration, and come into it.
 	Reroute struct {
-		Asked []string
-		At    time.Time
+		Asked, EscalateTo []string
+		At                time.Time
 	}
+	// Escalate asks more people: those of EscalateTo.
+	Escalate struct{ At time.Time }
+	// Remind has those who have not answered yet reminded.
+	Remind struct{ At time.Time }
 	// Use hands an approval to the call that acts on it. An approval for once, asked without a key, has one use.
 	Use struct {
 		Call string // names the call, so that its own retry is not a second use; may be empty
@@ -59,6 +66,8 @@ func (e Withdraw) at() time.Time { return e.At }
 func (e Expire) at() time.Time   { return e.At }
 func (e GiveUp) at() time.Time   { return e.At }
 func (e Reroute) at() time.Time  { return e.At }
+func (e Escalate) at() time.Time { return e.At }
+func (e Remind) at() time.Time   { return e.At }
 func (e Use) at() time.Time      { return e.At }
 func (e Collect) at() time.Time  { return e.At }
 func (e Void) at() time.Time     { return e.At }
@@ -73,6 +82,7 @@ type Change struct {
 	Vote          *Vote   // cast by this event
 	Grants        []Grant // left behind by this event
 	Records       []Record
+	Notices       []Notice // for people, without ids
 }
 
 // Settled tells whether this change ended the request.
@@ -83,33 +93,6 @@ func (c Change) Voided() bool { return c.Before.VoidAt.IsZero() && !c.After.Void
 
 // Empty tells whether there is nothing to commit.
 func (c Change) Empty() bool {
-	return c.Vote == nil && len(c.Records) == 0 && c.Before.Revision == c.After.Revision &&
-		c.Before.CollectedAt.Equal(c.After.CollectedAt)
-}
-
-// Type names what a record or an event of the daemon is about.
-type Type string
-
-// The types that this package writes. They are the words of the audit and of the event stream.
-const (
-	RequestCreated  Type = "REQUEST_CREATED"
-	RequestShown    Type = "REQUEST_SHOWN"
-	RequestVoted    Type = "REQUEST_VOTED"
-	RequestSettled  Type = "REQUEST_SETTLED"
-	RequestUsed     Type = "REQUEST_USED"
-	RequestVoided   Type = "REQUEST_VOIDED"
-	RequestLapsed   Type = "REQUEST_LAPSED"
-	RequestRerouted Type = "REQUEST_REROUTED"
-	GrantAdded      Type = "GRANT_ADDED"
-	DecisionRefused Type = "DECISION_REFUSED"
-)
-
-// Record is one row of the audit before the store chains it.
-type Record struct {
-	Type    Type
-	At      time.Time
-	Request ID
-	Actor   string // a person, "operator", a caller, or empty for the daemon itself
-	Via     string
-	Detail  map[string]string
+	return c.Vote == nil && len(c.Records) == 0 && len(c.Notices) == 0 && c.Before.Revision == c.After.Revision &&
+		c.Before.CollectedAt.Equal(c.After.CollectedAt) && len(c.Before.Reminders) == len(c.After.Reminders)
 }

@@ -84,3 +84,9 @@ func (r Request) grantID(at time.Time, n int) ID {
 	sum := sha256.Sum256(w.b)
 	return newID(at, bytes.NewReader(sum[:]))
 }
+
+// Revoked is a grant that was taken back, and what had run under it.
+type Revoked struct {
+	Grant Grant
+	Ran   []Request
+}

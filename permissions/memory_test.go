@@ -21,10 +21,12 @@ type memory struct {
 	beforeApply func(id ID, e Event) error // an error is returned in place of applying
 	afterDue    func()
 
-	mu      sync.Mutex
-	rows    map[ID]Request
-	broken  error
-	applied []Event
+	mu           sync.Mutex
+	rows         map[ID]Request
+	grants       []Grant // not over yet, the soonest first
+	broken       error
+	brokenGrants error // of EndGrants alone
+	applied      []Event
 }
 
 var _ Store = (*memory)(nil)
@@ -140,6 +142,34 @@ func (m *memory) Due(_ context.Context, now time.Time, redeem time.Duration, lim
 	return due, time.Time{}, nil
 }
 
+// EndGrants has what grants says over, in that order.
+func (m *memory) EndGrants(_ context.Context, now time.Time, limit int) (ended []Grant, next time.Time, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.broken != nil || m.brokenGrants != nil {
+		return nil, time.Time{}, cmp.Or(m.broken, m.brokenGrants)
+	}
+	for len(m.grants) > 0 && len(ended) < limit {
+		if m.grants[0].Until.After(now) {
+			return ended, m.grants[0].Until, nil
+		}
+		ended, m.grants = append(ended, m.grants[0]), m.grants[1:]
+	}
+	return ended, time.Time{}, nil
+}
+
+func (m *memory) Stop(_ context.Context, by, via string, at time.Time) (cancelled []Request, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, r := range m.rows {
+		if c, err := Step(r, Withdraw{By: by, Via: via, At: at}); err == nil {
+			m.rows[id] = c.After
+			cancelled = append(cancelled, c.After)
+		}
+	}
+	return cancelled, m.broken
+}
+
 func (m *memory) row(id ID) Request { return must(m.Read(context.Background(), id)) }
 
 // breakDown makes every call fail, until it is given nil.
@@ -170,16 +200,19 @@ type room struct {
 	*Registry
 	store *memory
 	jump  atomic.Int64 // what the wall clock is ahead of time.Now
+	began time.Time
 	log   *lines
 }
 
 const redeemWindow = 10 * time.Minute
 
 func newRoom(rows ...Request) *room {
-	m := &room{store: newMemory(rows...), log: &lines{}}
-	m.Registry = NewRegistry(m.store, m.wall, redeemWindow, slog.New(slog.NewTextHandler(m.log, nil)))
+	m := &room{store: newMemory(rows...), log: &lines{}, began: time.Now()}
+	m.Registry = NewRegistry(m.store, Clock{Now: m.wall, Elapsed: m.elapsed}, redeemWindow, slog.New(slog.NewTextHandler(m.log, nil)))
 	return m
 }
+
+func (m *room) elapsed() time.Duration { return time.Since(m.began) }
 
 func (m *room) wall() time.Time { return time.Now().Add(time.Duration(m.jump.Load())) }
 

@@ -35,6 +35,8 @@ const (
 	CodeReally    Code = "high-risk"
 	CodeNoAnswer  Code = "no-such-answer"
 	CodeNoUse     Code = "not-usable"
+	CodeToken     Code = "token"
+	CodeGone      Code = "gone"
 	CodeBroken    Code = "broken"
 )
 
@@ -75,6 +77,19 @@ func Limit(after time.Duration) *Refusal {
 	return r
 }
 
+// Rest refuses to ask once more what was denied again and again; after is rounded up to whole seconds.
+func Rest(after time.Duration) *Refusal {
+	r := Limit(after)
+	r.Text = fmt.Sprintf("This was denied twice and is not asked again now; do something else, or try again in %s.",
+		SayDuration(r.After))
+	return r
+}
+
+// Stopped refuses everything after the kill switch.
+func Stopped(by string) *Refusal {
+	return refuse(CodeStopped, ExitOther, "Stopped by %s; nothing is asked until resume.", by)
+}
+
 // NotYours refuses somebody who was not asked.
 func NotYours() *Refusal { return refuse(CodeNotYours, ExitOther, "This is not yours to decide.") }
 
@@ -97,6 +112,26 @@ func OtherShown() *Refusal {
 // Unknown refuses an id, code or button that names nothing (or nothing of this caller's).
 func Unknown(name string) *Refusal {
 	return refuse(CodeUnknown, ExitUsage, "There is no request %q here.", name)
+}
+
+// UnknownGrant refuses an id that names no grant (or none of this person's).
+func UnknownGrant(id ID) *Refusal {
+	return refuse(CodeUnknown, ExitUsage, "There is no grant %q here.", id)
+}
+
+// NoToken refuses an id or a name that names no token.
+func NoToken(name string) *Refusal {
+	return refuse(CodeUnknown, ExitUsage, "There is no token %q here.", name)
+}
+
+// UnknownToken refuses a token that is not known, not any more, or not yet.
+func UnknownToken() *Refusal {
+	return refuse(CodeToken, ExitOther, "This token is not valid here: it is unknown, over or revoked.")
+}
+
+// Pruned refuses to list what is no longer kept; first is where the list begins now.
+func Pruned(first int64) *Refusal {
+	return refuse(CodeGone, ExitOther, "What happened before seq %d is no longer kept; read what is there and go on from it.", first)
 }
 
 // Broken refuses because the store cannot be trusted or reached just now; advice says what to do.

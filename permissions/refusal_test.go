@@ -32,6 +32,13 @@ func TestRefusals(t *testing.T) {
 		{Unknown("K7F3Q"), CodeUnknown, ExitUsage, `There is no request "K7F3Q" here.`},
 		{Broken("the disk is full; free some space"), CodeBroken, ExitOther,
 			"daycared cannot store anything just now, so nothing is granted: the disk is full; free some space."},
+		{Rest(10 * time.Minute), CodeLimit, ExitOther,
+			"This was denied twice and is not asked again now; do something else, or try again in 10 minutes."},
+		{Stopped("fay"), CodeStopped, ExitOther, "Stopped by fay; nothing is asked until resume."},
+		{UnknownGrant("01J"), CodeUnknown, ExitUsage, `There is no grant "01J" here.`},
+		{NoToken("x"), CodeUnknown, ExitUsage, `There is no token "x" here.`},
+		{UnknownToken(), CodeToken, ExitOther, "This token is not valid here: it is unknown, over or revoked."},
+		{Pruned(17), CodeGone, ExitOther, "What happened before seq 17 is no longer kept; read what is there and go on from it."},
 		{Invalid(errors.New("a pause needs a message at 100%")), CodeInvalid, ExitUsage, "a pause needs a message at 100%"},
 	} {
 		if c.got.Code != c.code || c.got.Exit != c.exit || c.got.Error() != c.text {

@@ -19,12 +19,14 @@ var ErrElsewhere = errors.New("approved once, for another call")
 // the row is inserted and rings only with what was committed. A Registry is safe for concurrent use; nobody waits
 // holding its lock.
 type Registry struct {
-	store Store
-	now   func() time.Time
-	log   *slog.Logger
-	rearm chan struct{} // an earlier deadline may have come
+	store   Store
+	clock   Clock
+	log     *slog.Logger
+	rearm   chan struct{} // an earlier deadline may have come
+	noticed chan struct{} // there are new notices
 
 	mu     sync.Mutex
+	glass  glass
 	redeem time.Duration
 	halls  map[ID][]*Waiter // who waits, longest first
 	calls  map[string]*Waiter
@@ -34,9 +36,10 @@ type Registry struct {
 }
 
 // NewRegistry makes a registry over a store. redeem is how long an unused approval is kept.
-func NewRegistry(store Store, now func() time.Time, redeem time.Duration, log *slog.Logger) *Registry {
+func NewRegistry(store Store, clock Clock, redeem time.Duration, log *slog.Logger) *Registry {
 	return &Registry{
-		store: store, now: now, log: log, redeem: redeem, rearm: make(chan struct{}, 1),
+		store: store, clock: clock, log: log, redeem: redeem, rearm: make(chan struct{}, 1), noticed: make(chan struct{}, 1),
+		glass: newGlass(clock),
 		halls: map[ID][]*Waiter{}, calls: map[string]*Waiter{},
 		parked: map[*Waiter]time.Time{}, absent: map[ID]time.Time{}, feeds: map[*Feed]struct{}{},
 	}
@@ -56,7 +59,11 @@ func (g *Registry) SetRedeemWindow(d time.Duration) {
 func (g *Registry) Register(ctx context.Context, o Opening) (w *Waiter, r Request, created bool, err error) {
 	w = &Waiter{registry: g, id: o.Request.ID, call: o.Request.Call, ring: make(chan rung, 1)}
 	g.enter(w)
+	g.Measure(o.Request)
 	r, created, err = g.store.Open(ctx, o)
+	if err != nil || !created {
+		g.forget(o.Request.ID)
+	}
 	if err != nil {
 		g.drop(w)
 		return nil, Request{}, false, err
@@ -126,20 +133,63 @@ func (g *Registry) refresh(ctx context.Context, id ID) (Request, error) {
 	return r, nil
 }
 
-// Resolve applies an event and, once it is committed, rings whoever waits. The error is that of the store or of [Step].
+// Resolve applies an event and, once it is committed, rings whoever waits. A request whose time was measured to be over
+// expires first, whatever the clock on the wall says. The error is that of the store or of [Step].
 func (g *Registry) Resolve(ctx context.Context, id ID, e Event) (Change, error) {
+	if g.spent(id) {
+		_, err := g.apply(ctx, id, Expire{At: g.stamp(), Spent: true})
+		if err != nil && !errors.Is(err, ErrSettled) {
+			return Change{}, err
+		}
+	}
+	return g.apply(ctx, id, e)
+}
+
+func (g *Registry) apply(ctx context.Context, id ID, e Event) (Change, error) {
 	c, err := g.store.Apply(ctx, id, e)
 	if err != nil {
 		return c, err
 	}
+	g.measureGrants(c.Grants)
+	if len(c.Notices) > 0 {
+		g.RingNotices()
+	}
 	if c.Settled() {
-		g.ringAll(c.After)
+		g.settled(c.After)
 		g.wakeClock()
 	}
 	if c.Before.Revision != c.After.Revision {
 		g.publish(c.After)
 	}
 	return c, nil
+}
+
+// settled tells whoever waits, and stops measuring.
+func (g *Registry) settled(r Request) {
+	g.forget(r.ID)
+	g.ringAll(r)
+}
+
+// StopAll is [Store.Stop], and rings whoever waited for what it cancelled. It returns how many requests that were.
+func (g *Registry) StopAll(ctx context.Context, by, via string) (int, error) {
+	cancelled, err := g.store.Stop(ctx, by, via, g.stamp())
+	for _, r := range cancelled {
+		g.settled(r)
+		g.publish(r)
+	}
+	g.RingNotices()
+	return len(cancelled), err
+}
+
+// Noticed has a value when there are new notices to be sent.
+func (g *Registry) Noticed() <-chan struct{} { return g.noticed }
+
+// RingNotices says that there are.
+func (g *Registry) RingNotices() {
+	select {
+	case g.noticed <- struct{}{}:
+	default:
+	}
 }
 
 // Cancel withdraws a pending request.
@@ -228,4 +278,4 @@ func (g *Registry) noteAbsence(ctx context.Context, id ID) {
 }
 
 // stamp is the time of an event, in the unit in which times are kept.
-func (g *Registry) stamp() time.Time { return g.now().UTC().Truncate(time.Microsecond) }
+func (g *Registry) stamp() time.Time { return g.clock.Now().UTC().Truncate(time.Microsecond) }

@@ -296,3 +296,38 @@ func TestJoin(t *testing.T) {
 		t.Errorf("join nothing: %v", err)
 	}
 }
+
+func TestStopAllRingsWhoeverWaited(t *testing.T) {
+	m := newRoom()
+	a, r := m.ask(t, m.fresh(nil))
+	feed := m.Subscribe(4)
+	defer feed.Close()
+	n, err := m.StopAll(t.Context(), "fay", "cli")
+	if err != nil || n != 1 || m.store.row(r.ID).State != Cancelled || m.store.row(r.ID).DecidedBy != "fay" {
+		t.Fatalf("cancelled %d, %v", n, err)
+	}
+	if state, err := rings(t, a); state != Cancelled || err != nil {
+		t.Errorf("rang with %s, %v", state, err)
+	}
+	if told := <-feed.C; told.State != Cancelled {
+		t.Errorf("told %s", told.State)
+	}
+	select {
+	case <-m.Noticed():
+	default:
+		t.Error("nobody is told to look for notices")
+	}
+}
+
+func TestAReminderRingsForNotices(t *testing.T) {
+	m := newRoom()
+	_, r := m.ask(t, m.fresh(func(r *Request) { r.Reminders = []time.Time{r.CreatedAt} }))
+	for range 2 { // it rings at most once for both
+		m.RingNotices()
+	}
+	<-m.Noticed()
+	if _, err := m.Resolve(t.Context(), r.ID, Remind{At: m.wall()}); err != nil {
+		t.Fatal(err)
+	}
+	<-m.Noticed()
+}

@@ -136,6 +136,10 @@ type Request struct {
 	Options    []Option
 	Asked      []string // people
 	Quorum     int
+	EscalateTo []string    // people who are asked as well from EscalateAt on; empty once they are
+	EscalateAt time.Time   // zero: never by time
+	Reminders  []time.Time // still to come, the earliest first
+	Under      []ID        // the grants that made asking unnecessary
 	CreatedAt  time.Time
 	Deadline   time.Time
 

@@ -47,7 +47,7 @@ func Step(r Request, e Event) (Change, error) {
 
 func step(r Request, e Event) (Change, error) {
 	switch e.(type) {
-	case Cast, Default, Withdraw, Expire, GiveUp, Reroute, Use, Collect, Void, Lapse, Leave, Return:
+	case Cast, Default, Withdraw, Expire, GiveUp, Reroute, Escalate, Remind, Use, Collect, Void, Lapse, Leave, Return:
 	default:
 		return Change{}, ErrEvent
 	}
@@ -73,8 +73,8 @@ func step(r Request, e Event) (Change, error) {
 
 // decide is what an event does that only a pending request knows, and that its deadline ends.
 func decide(r Request, e Event) (Change, error) {
-	_, expires := e.(Expire)
-	switch over := !e.at().Before(r.Deadline); {
+	end, expires := e.(Expire)
+	switch over := !e.at().Before(r.Deadline) || end.Spent; {
 	case r.State != Pending:
 		return Change{}, &SettledError{Request: r}
 	case over && !expires:
@@ -99,6 +99,10 @@ func decide(r Request, e Event) (Change, error) {
 		return c, nil
 	case Reroute:
 		return reroute(r, e), nil
+	case Escalate:
+		return escalate(r, e), nil
+	case Remind:
+		return remind(r, e), nil
 	}
 	return expire(r, e.at()), nil
 }
@@ -152,18 +156,6 @@ func present(r Request, since time.Time) Change {
 		after.LeftAt = since
 	}
 	return Change{Before: r, After: after}
-}
-
-// reroute replaces the people asked. The undecisive votes of those who are no longer asked drop; the request stays
-// pending, since only a vote decides.
-func reroute(r Request, e Reroute) Change {
-	after := r
-	after.Revision++
-	after.Asked = slices.Clone(e.Asked)
-	after.Votes = slices.DeleteFunc(slices.Clone(r.Votes), func(v Vote) bool {
-		return !slices.Contains(e.Asked, v.By) && len(r.open(v)) > 0
-	})
-	return Change{Before: r, After: after, Records: []Record{record(RequestRerouted, r, "", "", e.At)}}
 }
 
 // use hands over an approval. One that was asked with a key, or that reaches wider than once, may be handed over again.

@@ -53,13 +53,21 @@ var onPending = []struct {
 	{"expire early", Expire{At: dusk.Add(-1)}, every(ErrNotDue)},
 	{"expire", Expire{At: dusk}, [6]any{Expired, Expired, Expired, Expired, Expired, Answered}},
 	{"give up", GiveUp{Reason: "nobody is here", At: soon}, every(Undeliverable)},
+	{"expire by the time that has passed", Expire{At: soon, Spent: true},
+		[6]any{Expired, Expired, Expired, Expired, Expired, Answered}},
 	{"reroute", Reroute{Asked: []string{"kim"}, At: soon}, every(Pending)},
+	{"reroute to nobody", Reroute{At: soon}, every(Undeliverable)},
+	{"reroute to the same", Reroute{Asked: []string{"fay", "sam"}, At: soon}, every(Pending)},
+	{"escalate to nobody", Escalate{At: soon}, every(Pending)},
+	{"remind of nothing", Remind{At: soon}, every(Pending)},
 
 	{"allow late", Cast{Vote: Vote{By: "fay", Answer: Allow(Once), At: dusk}}, every(ErrLate)},
 	{"deny late", Cast{Vote: Vote{By: "fay", Answer: Deny, At: dusk.Add(time.Hour)}}, every(ErrLate)},
 	{"default late", Default{By: "fay", At: dusk}, every(ErrLate)},
 	{"withdraw late", Withdraw{At: dusk}, every(ErrLate)},
 	{"give up late", GiveUp{At: dusk}, every(ErrLate)},
+	{"escalate late", Escalate{At: dusk}, every(ErrLate)},
+	{"remind late", Remind{At: dusk}, every(ErrLate)},
 	{"reroute late", Reroute{Asked: []string{"kim"}, At: dusk}, every(ErrLate)},
 }
 
@@ -147,7 +155,8 @@ func checkStep(t *testing.T, r Request, e Event, want any) {
 	if c.Settled() != (r.State == Pending && state != Pending) {
 		t.Errorf("settled: %v", c.Settled())
 	}
-	if c.Settled() && (c.After.DecidedAt != e.at() || len(c.Records) == 0 || c.Records[0].Type != RequestSettled) {
+	settles := func(r Record) bool { return r.Type == RequestSettled }
+	if c.Settled() && (c.After.DecidedAt != e.at() || !slices.ContainsFunc(c.Records, settles)) {
 		t.Errorf("settled at %s with %+v", c.After.DecidedAt, c.Records)
 	}
 	for _, rec := range c.Records {

@@ -25,6 +25,14 @@ type Store interface {
 	// Due lists at most limit events that time has made due at now, the longest overdue first, and when the next one
 	// will be (zero: none). redeem is how long an unused approval is kept.
 	Due(ctx context.Context, now time.Time, redeem time.Duration, limit int) (due []Due, next time.Time, err error)
+
+	// EndGrants notes of at most limit grants that they are over at now, and leaves a notice for everybody who allowed
+	// them. It returns those, and when the next one will be over (zero: none).
+	EndGrants(ctx context.Context, now time.Time, limit int) (ended []Grant, next time.Time, err error)
+
+	// Stop cancels everything that is pending, suspends every grant and refuses new requests and the use of approvals
+	// with a *[Refusal] with [CodeStopped], all in one commit, until Resume. It returns the requests that it cancelled.
+	Stop(ctx context.Context, by, via string, at time.Time) (cancelled []Request, err error)
 }
 
 // Opening is a request about to be inserted, with what the store must check and write in the same commit.
@@ -35,12 +43,14 @@ type Opening struct {
 	RedeemWindow time.Duration
 	// PerCaller and Total are the most requests that may be pending; 0 for no limit.
 	PerCaller, Total int
+	// CoolDown is how long an equal request that was denied twice is not asked again; 0 for no such rest.
+	CoolDown time.Duration
 }
 
 // Due is an event whose time has come.
 type Due struct {
 	ID    ID
-	Event Event // Expire or Lapse
+	Event Event // Expire, Lapse, Escalate or Remind
 }
 
 // Copy is a request as shown in one place. A copy whose Shown revision is older than its request's is brought up to
@@ -49,8 +59,16 @@ type Copy struct {
 	Request   ID
 	Person    string
 	Connector string
-	Ref       string // the connector's own name for what it sent; empty until it was
-	Shown     int64  // the revision last shown
+	Ref       string    // the connector's own name for what it sent; empty until it was
+	Shown     int64     // the revision last shown
+	Since     time.Time // it is to be shown; how long a channel that is away is tried counts from here
 	SentAt    time.Time
 	Failed    string // why it never will be shown
+}
+
+// Keep is how long what is settled is kept; 0 is for ever.
+type Keep struct {
+	Requests time.Duration // rows, with their votes and copies
+	Payloads time.Duration // what was asked in words: inputs, details, messages, reasons
+	Audit    time.Duration
 }

@@ -50,6 +50,7 @@ func newAsking(c *Client, q permissions.Request) *asking {
 
 // run asks until the request is settled. The first call does not wait, so that the id is known from the start.
 func (a *asking) run(ctx context.Context) error {
+	var file *tokenFileError
 	for wait := time.Duration(0); ; {
 		began := time.Now()
 		err := a.post(ctx, wait)
@@ -63,6 +64,7 @@ func (a *asking) run(ctx context.Context) error {
 			wait = min(max(firstWait, 2*wait), wire.MaxWait)
 			continue
 		case err == nil: // answered early: the daemon is about to stop
+		case a.row.ID != "" && errors.As(err, &file) && time.Now().Before(a.until): // just being replaced, perhaps
 		case !a.met || !wire.Gone(err):
 			return err
 		case !time.Now().Before(a.until):
@@ -86,7 +88,7 @@ func (a *asking) post(ctx context.Context, wait time.Duration) error {
 		a.header.Set(headerRequest, string(a.row.ID))
 	}
 	var row wire.Request
-	err := a.client.wire.Call(ctx, http.MethodPost, "/v1/requests", a.header, a.body, wait, &row)
+	err := a.client.call(ctx, http.MethodPost, "/v1/requests", a.header, a.body, wait, &row)
 	a.met = a.met || !errors.Is(err, ErrUnreachable)
 	if err != nil {
 		return err

@@ -14,9 +14,12 @@ import (
 // ErrUnreachable is matched by errors that mean there is no daemon to ask, or none any more.
 var ErrUnreachable = wire.ErrUnreachable
 
-// Client asks over agent.sock, as the account that this process runs as. It is safe for concurrent use; end it with
-// [Client.Close].
+// Client asks over agent.sock, as the account that this process runs as, or as whom its token says. It is safe for
+// concurrent use; end it with [Client.Close].
 type Client struct {
+	// TokenFile, if set before the first call, holds the token to present (one line; mode 0600 keeps it from others). A
+	// file that cannot be read, or holds no token, is an error of every call; whoever waits already tries it again.
+	TokenFile string
 	// Progress, if set before the first question, is told each request when it has been created, when it has been shown
 	// somewhere, and when a lost connection is back.
 	Progress func(wire.Request)
@@ -55,21 +58,21 @@ func (c *Client) Put(ctx context.Context, q permissions.Request) (permissions.St
 	return s, err
 }
 
-// Get reads a request of this account's, waiting at most wait for it to be settled.
+// Get reads a request of this caller's, waiting at most wait for it to be settled.
 func (c *Client) Get(ctx context.Context, id permissions.ID, wait time.Duration) (permissions.Standing, error) {
 	path := "/v1/requests/" + url.PathEscape(string(id)) + "?wait=" + wait.String()
 	var w wire.Request
-	if err := c.wire.Call(ctx, http.MethodGet, path, nil, nil, wait, &w); err != nil {
+	if err := c.call(ctx, http.MethodGet, path, nil, nil, wait, &w); err != nil {
 		return permissions.Standing{}, err
 	}
 	return w.Standing()
 }
 
-// Cancel withdraws a pending request of this account's.
+// Cancel withdraws a pending request of this caller's.
 func (c *Client) Cancel(ctx context.Context, id permissions.ID) (permissions.Standing, error) {
 	path := "/v1/requests/" + url.PathEscape(string(id)) + "/cancel"
 	var w wire.Request
-	if err := c.wire.Call(ctx, http.MethodPost, path, nil, nil, 0, &w); err != nil {
+	if err := c.call(ctx, http.MethodPost, path, nil, nil, 0, &w); err != nil {
 		return permissions.Standing{}, err
 	}
 	return w.Standing()
@@ -78,4 +81,15 @@ func (c *Client) Cancel(ctx context.Context, id permissions.ID) (permissions.Sta
 // Ready is nil while requests can be stored and answered.
 func (c *Client) Ready(ctx context.Context) error {
 	return c.wire.Call(ctx, http.MethodGet, "/readyz", nil, nil, 0, nil)
+}
+
+// call is one call, with the token if there is one.
+func (c *Client) call(
+	ctx context.Context, method, path string, header http.Header, in any, wait time.Duration, out any,
+) error {
+	header, err := c.present(header)
+	if err != nil {
+		return err
+	}
+	return c.wire.Call(ctx, method, path, header, in, wait, out)
 }

@@ -16,6 +16,8 @@ type Desk interface {
 	Await(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
 	// Withdraw cancels a request of this caller's.
 	Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
+	// Prove is who asks with a token, over a connection of that account. A token that is not valid is refused.
+	Prove(ctx context.Context, secret permissions.Secret, uid int) (permissions.Caller, error)
 	// Ready is nil while requests can be stored and answered; the error says what to do.
 	Ready(ctx context.Context) error
 }

@@ -21,12 +21,14 @@ const (
 // findWithin bounds the look for where a request was shown, which must not keep back an answer.
 const findWithin = 500 * time.Millisecond
 
+// routes are what agents may call. Who calls is proven before any of them ([gate.admit]).
 type routes struct {
 	desk Desk
 	door *wire.Door
 }
 
 func (r *routes) register() {
+	r.door.API.UseMiddleware(gate{desk: r.desk, door: r.door}.admit)
 	waiting := huma.Middlewares{wire.WriteWithin(wire.LongPoll)}
 	huma.Register(r.door.API, huma.Operation{
 		OperationID: "ask", Method: http.MethodPost, Path: "/v1/requests", Middlewares: waiting,
@@ -117,9 +119,6 @@ func (r *routes) standing(s permissions.Standing, err error) (*row, error) {
 	}
 	return &row{Body: wire.From(s, false)}, nil
 }
-
-// caller is who the kernel says is at the other end.
-func caller(ctx context.Context) permissions.Caller { return permissions.CallerUID(wire.PeerUID(ctx)) }
 
 // over tells whether an error only says that the waiting ended.
 func over(err error) bool {

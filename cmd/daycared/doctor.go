@@ -118,6 +118,9 @@ func (c *CLI) examineDaemon(ctx context.Context) (findings []finding, decides bo
 	if err != nil {
 		return append(findings, finding{"note", "this account decides nothing: " + err.Error(), ""}), false
 	}
+	if note := stopNote(who); note != "" {
+		findings = append(findings, finding{"note", note, "go on with: daycared resume"})
+	}
 	list, err := people.List(ctx, "", 0)
 	if err != nil {
 		return append(findings, finding{"wrong", "what waits cannot be listed: " + err.Error(), ""}), true

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
@@ -77,6 +78,40 @@ func (s failingStore) Forget(ctx context.Context, connector string) error {
 
 func (s failingStore) Record(ctx context.Context, r permissions.Record) error {
 	return around("record", func() error { return s.Store.Record(ctx, r) })
+}
+
+func (s failingStore) AddCopies(ctx context.Context, copies []permissions.Copy) error {
+	return around("addcopies", func() error { return s.Store.AddCopies(ctx, copies) })
+}
+
+func (s failingStore) EndGrants(ctx context.Context, now time.Time, limit int) (g []permissions.Grant, next time.Time, err error) {
+	err = around("endgrants", func() error { g, next, err = s.Store.EndGrants(ctx, now, limit); return err })
+	return g, next, err
+}
+
+func (s failingStore) Revoke(
+	ctx context.Context, id permissions.ID, by, via string, at time.Time, limit int,
+) (r permissions.Revoked, err error) {
+	err = around("revoke", func() error { r, err = s.Store.Revoke(ctx, id, by, via, at, limit); return err })
+	return r, err
+}
+
+func (s failingStore) Stop(ctx context.Context, by, via string, at time.Time) (r []permissions.Request, err error) {
+	err = around("stop", func() error { r, err = s.Store.Stop(ctx, by, via, at); return err })
+	return r, err
+}
+
+func (s failingStore) Resume(ctx context.Context, by, via string, at time.Time) error {
+	return around("resume", func() error { return s.Store.Resume(ctx, by, via, at) })
+}
+
+func (s failingStore) Noted(ctx context.Context, id permissions.ID) error {
+	return around("noted", func() error { return s.Store.Noted(ctx, id) })
+}
+
+func (s failingStore) Prune(ctx context.Context, keep permissions.Keep, now time.Time, limit int) (more bool, err error) {
+	err = around("prune", func() error { more, err = s.Store.Prune(ctx, keep, now, limit); return err })
+	return more, err
 }
 
 // The connectors keep their optional powers, since what is embedded is the connector itself.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/permissions"
 )
@@ -38,8 +39,13 @@ func (c *CLI) inboxCommand() *cobra.Command {
 			if err := screen.Reach(person); err != nil {
 				return usage("inbox needs a terminal: %s", err)
 			}
-			c.say("you answer as %s; q leaves", me.Name)
-			return (&inbox{client: client, screen: screen, person: person}).run(ctx)
+			welcome := func() {
+				c.say("you answer as %s; q leaves", me.Name)
+				if note := stopNote(me); note != "" {
+					c.say("%s", note)
+				}
+			}
+			return (&inbox{client: client, screen: screen, person: person, opened: welcome}).run(ctx)
 		},
 	}
 }
@@ -50,19 +56,36 @@ type inbox struct {
 	client *admin.Client
 	screen screen
 	person connectors.Person
+	opened func()                    // called when the person can be reached, before anything is shown; may be nil
 	shown  map[permissions.ID]string // the screen's names of what waits
 }
 
-// screen is a connector that can edit, as the terminal is.
+// screen is a connector that can edit and say a line, as the terminal is.
 type screen interface {
 	connectors.Connector
 	connectors.Editor
+	Say(line string) error
 }
 
 func (i *inbox) run(ctx context.Context) error {
 	i.shown = map[permissions.ID]string{}
+	opened := make(chan struct{})
+	i.client.Opened = func() {
+		if i.opened != nil {
+			i.opened()
+		}
+		close(opened)
+	}
+	i.client.Noticed = i.say
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return i.screen.Run(ctx, i.client) })
+	group.Go(func() error {
+		select {
+		case <-opened:
+			return i.screen.Run(ctx, i.client)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
 	group.Go(func() error {
 		return i.client.Inbox(ctx, func(s permissions.Standing) error { return i.update(ctx, s) })
 	})
@@ -89,4 +112,11 @@ func (i *inbox) update(ctx context.Context, s permissions.Standing) error {
 	ref, err := i.screen.Send(ctx, prompt)
 	i.shown[r.ID] = ref
 	return err
+}
+
+// say shows a message that asks nothing. On a screen that has closed there is nobody to read it.
+func (i *inbox) say(lines []string) {
+	for _, line := range lines {
+		_ = i.screen.Say(card.Visible(line))
+	}
 }

@@ -29,6 +29,13 @@ func (c *CLI) pendingCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			me, err := client.WhoAmI(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if note := stopNote(me); note != "" {
+				c.say("%s; it goes on with: daycared resume", note)
+			}
 			list, err := pages(func(after permissions.ID) ([]permissions.Standing, error) {
 				return client.List(cmd.Context(), after, 0)
 			}, func(s permissions.Standing) permissions.ID { return s.Request.ID })
@@ -48,8 +55,8 @@ func (c *CLI) pendingCommand() *cobra.Command {
 			table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 			for _, s := range list {
 				left := time.Until(s.Request.Deadline).Truncate(time.Second)
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s left\t%d waiting\n", s.Code, card.Visible(s.Request.Who()),
-					oneRow(card.Wants(s.Request)), left, s.Waiting)
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s left\t%d waiting%s\n", s.Code, card.Visible(s.Request.Who()),
+					oneRow(card.Wants(s.Request)), left, s.Waiting, quorum(s.Request))
 			}
 			return table.Flush()
 		},
@@ -59,7 +66,7 @@ func (c *CLI) pendingCommand() *cobra.Command {
 }
 
 func (c *CLI) showCommand() *cobra.Command {
-	asJSON := false
+	asJSON, options := false, here()
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show one request whole, by its id or its code",
@@ -77,7 +84,7 @@ func (c *CLI) showCommand() *cobra.Command {
 				return c.json(wire.From(s, true))
 			}
 			prompt := connectors.Prompt{Request: s.Request, Code: s.Code, Waiting: s.Waiting, To: connectors.Person{Location: time.Local}}
-			fmt.Fprintln(c.Out, card.Card(prompt, card.Options{}))
+			fmt.Fprintln(c.Out, card.Card(prompt, options))
 			if s.Request.State != permissions.Pending {
 				c.settled(s.Request)
 			}
@@ -85,6 +92,7 @@ func (c *CLI) showCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&options.Reveal, "reveal", false, "show what is masked because it looks like a secret")
 	return cmd
 }
 
@@ -175,6 +183,20 @@ func (c *CLI) remembered(cmd *cobra.Command, client *admin.Client, head string) 
 	return nil
 }
 
+// quorum is how many of the people needed have allowed, as one more cell, where more than one is needed.
+func quorum(r permissions.Request) string {
+	if r.Quorum < 2 {
+		return ""
+	}
+	allowed := map[string]bool{}
+	for _, v := range r.Votes {
+		if _, ok := v.Answer.Scope(); ok {
+			allowed[v.By] = true
+		}
+	}
+	return fmt.Sprintf("\t%d of %d", len(allowed), r.Quorum)
+}
+
 // oneRow is the first row of a text, and how many follow. The whole is what show shows.
 func oneRow(text string) string {
 	first, rest, more := strings.Cut(text, "\n")
@@ -206,8 +228,11 @@ func wholeAudit(ctx context.Context, client *admin.Client) ([]permissions.Entry,
 
 // settled tells on stdout how a request stands now.
 func (c *CLI) settled(r permissions.Request) {
-	fmt.Fprintln(c.Out, card.Settled(r, card.Options{}))
+	fmt.Fprintln(c.Out, card.Settled(r, here()))
 }
+
+// here is how a card is written for whoever runs this command: by the clock on their wall.
+func here() card.Options { return card.Options{Now: time.Now(), Location: time.Local} }
 
 func (c *CLI) json(v any) error {
 	encoder := json.NewEncoder(c.Out)

@@ -41,7 +41,7 @@ type CLI struct {
 	Environ  []string
 	UID      int
 
-	configFlag, socketFlag string // of the command being run
+	configFlag, socketFlag, tokenFlag string // of the command being run
 }
 
 // Run executes one command line and returns its exit code.

@@ -33,6 +33,8 @@ func (c *CLI) root() *cobra.Command {
 		"configuration file (default: DAYCARED_CONFIG, ~/.config/daycared/config.yaml, /etc/daycared/config.yaml)")
 	root.PersistentFlags().StringVar(&c.socketFlag, "socket", "",
 		"socket of the daemon (default: DAYCARED_SOCKET or DAYCARED_ADMIN_SOCKET, the configuration, the usual places)")
+	root.PersistentFlags().StringVar(&c.tokenFlag, "token-file", "",
+		"file with the token of the agent that asks (default: DAYCARED_TOKEN_FILE, else this account asks)")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%s", err) })
 	root.AddGroup(
 		&cobra.Group{ID: "agents", Title: "For agents and scripts:"},
@@ -47,8 +49,10 @@ func (c *CLI) root() *cobra.Command {
 	}
 	add("agents", c.askCommand(), c.confirmCommand(), c.chooseCommand())
 	add("people", c.inboxCommand(), c.pendingCommand(), c.showCommand(), c.approveCommand(), c.denyCommand(),
-		c.answerCommand(), c.cancelCommand())
-	add("operator", c.serveCommand(), c.demoCommand(), c.auditCommand(), c.configCommand(), c.doctorCommand(), c.versionCommand())
+		c.answerCommand(), c.cancelCommand(), c.grantsCommand(), c.revokeCommand(), c.stopAllCommand(), c.resumeCommand(),
+		c.eventsCommand())
+	add("operator", c.serveCommand(), c.demoCommand(), c.tokenCommand(), c.auditCommand(), c.backupCommand(),
+		c.configCommand(), c.doctorCommand(), c.versionCommand())
 	root.CompletionOptions.DisableDefaultCmd = true
 	return root
 }
@@ -115,7 +119,9 @@ func (c *CLI) agentClient() (*api.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return api.NewClient(paths.AgentSocket), nil
+	client := api.NewClient(paths.AgentSocket)
+	client.TokenFile = cmp.Or(c.tokenFlag, c.env("DAYCARED_TOKEN_FILE"))
+	return client, nil
 }
 
 func (c *CLI) adminClient() (*admin.Client, error) {

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/permissions"
@@ -118,12 +120,24 @@ func (s *scribe) command(ctx context.Context, line, reason string) (permissions.
 	if permissions.ComputeDigest(about) != r.Digest {
 		return r, fmt.Errorf("run %s: what was approved is something else", line)
 	}
-	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", line) //nolint:gosec // the very line that a person has approved
-	cmd.Dir, cmd.Env = s.folder, []string{"PATH=/usr/bin:/bin"}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return r, fmt.Errorf("run %s: %w: %s", line, err, out)
+	if err := runIn(ctx, s.folder, line); err != nil {
+		return r, err
 	}
 	return r, s.ran(r)
+}
+
+// runIn runs a command line in a folder, without anything of this process's environment, in a process group of its own
+// that ends with ctx.
+func runIn(ctx context.Context, folder, line string) error {
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", line) //nolint:gosec // the very line that a person has approved
+	cmd.Dir, cmd.Env = folder, []string{"PATH=/usr/bin:/bin"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("run %s: %w: %s", line, err, out)
+	}
+	return nil
 }
 
 // announce asks where to announce and leaves the announcement there.

@@ -24,6 +24,7 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 			ClarificationTimeout: cfg.Approvals.ClarificationTimeout, DeliverWithin: cfg.Approvals.DeliverWithin,
 			RedeemWindow: cfg.Approvals.RedeemWindow, Scopes: cfg.Approvals.Scopes,
 		},
+		Keep: permissions.Keep{Requests: cfg.Keep.Requests, Payloads: cfg.Keep.Payloads, Audit: cfg.Keep.Audit},
 		Policy: permissions.Policy{
 			Auto: cfg.Tools.Auto, Gated: cfg.Tools.Gated, Forbidden: cfg.Tools.Forbidden,
 			HighRiskTools: cfg.HighRisk.Tools, HighRiskTags: cfg.HighRisk.Tags,
@@ -34,6 +35,9 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 		},
 		AllowSameUser: cfg.API.AllowSameUser,
 		Own:           ownFiles(cfg, paths),
+	}
+	for _, when := range cfg.Approvals.Remind {
+		s.Approvals.Remind = append(s.Approvals.Remind, engine.Moment(when))
 	}
 	for key, group := range map[string]string{"agent_group": cfg.API.AgentGroup, "admin_group": cfg.API.AdminGroup} {
 		if _, err := strconv.Atoi(group); group == "" || err == nil {
@@ -56,12 +60,15 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 		}
 		s.People = append(s.People, connectors.Person{
 			Name: p.Name, User: p.User, UID: account, Telegram: p.Telegram, WhatsApp: p.WhatsApp, Location: p.Location,
+			Quiet: p.Quiet, Via: p.Via,
 		})
 	}
 	for _, r := range cfg.Routes {
-		s.Routes = append(s.Routes, engine.Route{
+		route := engine.Route{
 			Agents: r.Agents, Tags: r.Tags, Tools: r.Tools, Kinds: r.Kinds, Ask: r.Ask, Quorum: r.Quorum, Timeout: r.Timeout,
-		})
+		}
+		route.Escalate.Moment, route.Escalate.To = engine.Moment(r.Escalate.After), r.Escalate.To
+		s.Routes = append(s.Routes, route)
 	}
 	return s, nil
 }

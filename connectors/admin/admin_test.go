@@ -14,6 +14,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/internal/wire/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
@@ -194,6 +195,14 @@ func TestStrangersSeeNothing(t *testing.T) {
 		"verify": func() error { _, err := c.Verify(t.Context()); return err },
 		"whoami": func() error { _, err := c.WhoAmI(t.Context()); return err },
 		"inbox":  func() error { return c.Inbox(t.Context(), func(permissions.Standing) error { return nil }) },
+		"void":   func() error { _, err := c.Void(t.Context(), string(r.ID)); return err },
+		"grants": func() error { _, err := c.Grants(t.Context()); return err },
+		"revoke": func() error { _, err := c.Revoke(t.Context(), "01J"); return err },
+		"stop":   func() error { _, err := c.StopAll(t.Context()); return err },
+		"resume": func() error { return c.Resume(t.Context()) },
+		"tokens": func() error { _, err := c.Tokens(t.Context()); return err },
+		"events": func() error { return c.Events(t.Context(), 0, func(wire.Event) error { return nil }) },
+		"now":    func() error { return c.Events(t.Context(), admin.FromNow, func(wire.Event) error { return nil }) },
 	} {
 		if err := try(); !isRefusal(err, permissions.CodeNotYours) {
 			t.Errorf("%s: %v", what, err)
@@ -273,6 +282,14 @@ func TestABrokenStoreIsToldEverywhere(t *testing.T) {
 		"show":   func() error { _, err := c.Show(t.Context(), string(r.ID)); return err },
 		"decide": func() error { _, err := c.Decide(t.Context(), decisionOn(r.ID)); return err },
 		"audit":  func() error { _, err := c.Audit(t.Context(), 0, 0); return err },
+		"void":   func() error { _, err := c.Void(t.Context(), string(r.ID)); return err },
+		"grants": func() error { _, err := c.Grants(t.Context()); return err },
+		"stop":   func() error { _, err := c.StopAll(t.Context()); return err },
+		"resume": func() error { return c.Resume(t.Context()) },
+		"tokens": func() error { _, err := c.Tokens(t.Context()); return err },
+		"token":  func() error { _, _, err := c.CreateToken(t.Context(), "deploy", 0); return err },
+		"events": func() error { return c.Events(t.Context(), 0, func(wire.Event) error { return nil }) },
+		"now":    func() error { return c.Events(t.Context(), admin.FromNow, func(wire.Event) error { return nil }) },
 	} {
 		if err := try(); !isRefusal(err, permissions.CodeBroken) {
 			t.Errorf("%s: %v", what, err)
@@ -300,8 +317,12 @@ func TestAPersonIsReachedThroughAnOpenInbox(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	closed := make(chan error, 1)
 	client := newClient(t, socket, "")
+	opened := make(chan error, 1)
+	client.Opened = func() { opened <- c.Reach(fay) }
 	go func() { closed <- client.Inbox(ctx, func(permissions.Standing) error { return nil }) }()
-	wiretest.Eventually(t, "fay is reachable", func() bool { return c.Reach(fay) == nil })
+	if err := <-opened; err != nil {
+		t.Errorf("the inbox is open, and %v", err)
+	}
 	if ref, err := c.Send(t.Context(), prompt); ref != "inbox" || err != nil {
 		t.Errorf("sent: %q, %v", ref, err)
 	}
@@ -347,7 +368,8 @@ func TestTheDescriptionNamesEveryRoute(t *testing.T) {
 	}
 	for _, path := range []string{
 		"/v1/requests", "/v1/requests/{id}", "/v1/requests/{id}/decision", "/v1/requests/{id}/cancel", "/v1/audit",
-		"/v1/audit/verify", "/v1/whoami", "/v1/inbox",
+		"/v1/audit/verify", "/v1/whoami", "/v1/inbox", "/v1/requests/{id}/void", "/v1/grants", "/v1/grants/{id}", "/v1/events",
+		"/v1/stop-all", "/v1/resume", "/v1/tokens", "/v1/tokens/{id}",
 	} {
 		if spec.Paths[path] == nil {
 			t.Errorf("%s is not described", path)

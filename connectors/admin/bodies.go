@@ -63,6 +63,8 @@ type Me struct {
 	UID      int    `json:"uid"`
 	Operator bool   `json:"operator"`
 	Via      string `json:"via"`
+	// StoppedBy is who stopped everything; null while nothing is stopped.
+	StoppedBy *string `json:"stopped_by"`
 }
 
 // Entry is one entry of the audit as programs read it.

@@ -19,10 +19,15 @@ var ErrUnreachable = wire.ErrUnreachable
 // Client decides over admin.sock, as the account that this process runs as, and as the operator where it can read the
 // admin key. It is safe for concurrent use; end it with [Client.Close].
 type Client struct {
-	// Lost and Back, if set before [Client.Inbox], are told when its connection is lost, and when it is back and all
-	// that is pending has been handed over again.
+	// Opened, if set before [Client.Inbox], is told when the inbox is open, before anything is handed over: from then on
+	// its person can be reached.
+	Opened func()
+	// Lost and Back, if set before [Client.Inbox] or [Client.Events], are told when its connection is lost, and when it
+	// is back; of an inbox, when all that is pending has been handed over again.
 	Lost func(error)
 	Back func()
+	// Noticed, if set before [Client.Inbox], is handed messages that ask nothing.
+	Noticed func(lines []string)
 
 	wire    *wire.Client
 	keyFile string

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/internal/wire"
 )
 
@@ -56,6 +58,8 @@ type Connector struct {
 var (
 	_ connectors.Connector = (*Connector)(nil)
 	_ connectors.Reacher   = (*Connector)(nil)
+	_ connectors.Teller    = (*Connector)(nil)
+	_ connectors.Screen    = (*Connector)(nil)
 )
 
 // New makes a connector. It does nothing yet.
@@ -63,6 +67,9 @@ func New(o Options) *Connector { return &Connector{options: o} }
 
 // Name is [Name].
 func (c *Connector) Name() string { return Name }
+
+// Shows is [connectors.Screen].
+func (c *Connector) Shows() {}
 
 // Listen opens the socket, so that what is wrong with it is known before anything else is started. Callers wait in the
 // socket's queue until [Connector.Run].
@@ -124,13 +131,31 @@ func (c *Connector) mayReturn(name string) bool {
 
 // Send shows the request in the person's inboxes, or notes that they will come and look.
 func (c *Connector) Send(_ context.Context, p connectors.Prompt) (ref string, err error) {
+	present, _ := c.inboxes.send(p.To.Name, parcel{request: p.Request.ID})
 	switch {
-	case c.inboxes.send(p.To.Name, p.Request.ID):
+	case present:
 		return refInbox, nil
 	case c.options.AdminReachable:
 		return refAdmin, nil
 	case c.mayReturn(p.To.Name):
-		return "", errors.New(p.To.Name + " has no inbox open just now")
+		return "", away(p.To)
 	}
 	return "", gone(p.To)
 }
+
+// Tell is [connectors.Teller]: what the notice says goes to every inbox that the person has open.
+func (c *Connector) Tell(_ context.Context, n connectors.Notice) error {
+	lines := card.Notice(n, card.Options{Self: n.To.Name, Now: time.Now(), Location: cmp.Or(n.To.Location, time.Local)})
+	if len(lines) == 0 {
+		return nil
+	}
+	switch present, taken := c.inboxes.send(n.To.Name, parcel{lines: lines}); {
+	case taken > 0:
+		return nil
+	case present, c.mayReturn(n.To.Name):
+		return away(n.To)
+	}
+	return gone(n.To)
+}
+
+func away(p connectors.Person) error { return errors.New(p.Name + " has no inbox open just now") }

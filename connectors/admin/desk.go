@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"time"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
@@ -19,6 +20,39 @@ type Desk interface {
 	Show(ctx context.Context, id connectors.Identity, name string) (permissions.Standing, error)
 	// Cancel withdraws a pending request, by its id or its code.
 	Cancel(ctx context.Context, id connectors.Identity, name string) (permissions.Standing, error)
+	// Void takes an approval that was not used back, with the grants that it left behind, by its id or its code.
+	Void(ctx context.Context, id connectors.Identity, name string) (permissions.Standing, error)
+
+	// Grants lists the grants in force that came of what was put to this person.
+	Grants(ctx context.Context, id connectors.Identity) ([]permissions.Grant, error)
+	// Revoke takes a grant back and tells what ran under it.
+	Revoke(ctx context.Context, id connectors.Identity, grant permissions.ID) (permissions.Revoked, error)
+
+	// StopAll cancels everything that is pending and refuses everything new until Resume; for every person. It returns
+	// how many requests it cancelled.
+	StopAll(ctx context.Context, id connectors.Identity) (cancelled int, err error)
+	// Resume is for the operator and for whoever stopped.
+	Resume(ctx context.Context, id connectors.Identity) error
+	// StoppedBy is who stopped everything, or empty.
+	StoppedBy() string
+
+	// CreateToken makes a token for an agent; expires is how long it is valid, 0 for ever. The secret is told this once.
+	// For the operator only, as is all about tokens.
+	CreateToken(
+		ctx context.Context, id connectors.Identity, name string, expires time.Duration,
+	) (permissions.Secret, permissions.Token, error)
+	// Tokens lists the tokens that are not revoked.
+	Tokens(ctx context.Context, id connectors.Identity) ([]permissions.Token, error)
+	// RevokeToken revokes one token by its id, or all of a name.
+	RevokeToken(ctx context.Context, id connectors.Identity, name string) ([]permissions.Token, error)
+
+	// Happenings lists at most limit events after seq that this person may see, and how far it looked: where to go on.
+	// An after that lies before everything that is still kept is refused with [permissions.CodeGone], unless it is 0:
+	// from wherever the list begins.
+	Happenings(ctx context.Context, id connectors.Identity, after int64, limit int) (list []permissions.Happening, seen int64, err error)
+	// Changed is closed when there may be new ones.
+	Changed() <-chan struct{}
+
 	// Audit lists at most limit entries of the daemon's chain after seq, oldest first; for the operator only.
 	Audit(ctx context.Context, id connectors.Identity, after int64, limit int) ([]permissions.Entry, error)
 	// Verify checks every audit chain and returns their heads; for the operator only.

@@ -5,6 +5,7 @@
 // the admin key, and are the operator then. Everybody else is the person whose account it is, sees what was put to them
 // and decides that. What an identity may do is the business of the [Desk]; this door only proves it.
 //
-// As a connector it pushes nothing: whoever has an inbox open follows the stream of changes, and counts as reachable
-// while they do.
+// As a connector it pushes nothing: whoever has an inbox open follows the stream of changes, is told notices in it, and
+// counts as reachable while they do. The events are another stream, read from the audit in the order of commits: its
+// reader names the last one that it has and goes on from there.
 package admin

@@ -1,10 +1,8 @@
 package admin
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"io"
 	"strconv"
 	"strings"
 
@@ -14,46 +12,20 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// maxLine is the longest line of the stream: a row with its details, escaped.
-const maxLine = 16 << 20
-
 // Inbox hands over what is pending for this account and then every change of it, each once, until ctx ends or handle
 // returns an error, which it returns. While it runs, the person counts as reachable. The first connection must succeed;
 // one lost later is tried again for ever, and what was settled meanwhile is handed over then.
 func (c *Client) Inbox(ctx context.Context, handle func(permissions.Standing) error) error {
-	f := &following{client: c, handle: handle, known: map[permissions.ID]known{}}
-	tries := wire.NewTries()
-	for {
-		err := f.follow(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case f.failed != nil:
-			return f.failed
-		case !f.met || !wire.Gone(err):
-			return err
-		}
-		if !f.away && c.Lost != nil {
-			c.Lost(err)
-		}
-		if !f.away {
-			tries.Reset()
-		}
-		f.away = true
-		if err := wire.Pause(ctx, tries.NextBackOff()); err != nil {
-			return err
-		}
-	}
+	f := &following{link: link{client: c}, handle: handle, known: map[permissions.ID]known{}}
+	return f.keep(ctx, f.follow)
 }
 
 // following is an inbox across its connections.
 type following struct {
-	client *Client
+	link
 	handle func(permissions.Standing) error
 	known  map[permissions.ID]known // what was handed over as pending
-	met    bool                     // a connection was complete once
-	away   bool                     // the connection was lost and is not back
-	failed error                    // of handle
+	opened bool
 }
 
 type known struct {
@@ -68,12 +40,15 @@ func (f *following) follow(ctx context.Context) error {
 		return err
 	}
 	defer body.Close()
+	if !f.opened && f.client.Opened != nil {
+		f.client.Opened()
+	}
+	f.opened = true
+	events := newEventReader(body)
 	for id, k := range f.known {
 		k.current = false
 		f.known[id] = k
 	}
-	events := &eventReader{lines: bufio.NewScanner(body)}
-	events.lines.Buffer(nil, maxLine)
 	for {
 		e, err := events.next()
 		if err != nil {
@@ -84,6 +59,8 @@ func (f *following) follow(ctx context.Context) error {
 			err = f.told(e)
 		case eventSynced:
 			err = f.synced(ctx)
+		case eventNotice:
+			err = f.noticed(e)
 		}
 		if err != nil {
 			return err
@@ -139,37 +116,18 @@ func (f *following) synced(ctx context.Context) error {
 			return err
 		}
 	}
-	if f.away && f.client.Back != nil {
-		f.client.Back()
-	}
-	f.met, f.away = true, false
+	f.isUp()
 	return nil
 }
 
-// event is one server-sent event.
-type event struct{ id, kind, data string }
-
-// eventReader reads the little of server-sent events that our stream uses: one line a field, comments skipped.
-type eventReader struct{ lines *bufio.Scanner }
-
-func (r *eventReader) next() (e event, err error) {
-	for r.lines.Scan() {
-		name, text, _ := strings.Cut(r.lines.Text(), ": ")
-		switch name {
-		case "id":
-			e.id = text
-		case "event":
-			e.kind = text
-		case "data":
-			e.data = text
-		case "":
-			if e.kind != "" { // the empty line ends an event; after a comment there is none
-				return e, nil
-			}
-		}
+// noticed hands over a message that asks nothing.
+func (f *following) noticed(e event) error {
+	var n notice
+	if err := json.Unmarshal([]byte(e.data), &n); err != nil {
+		return err
 	}
-	if err := r.lines.Err(); err != nil {
-		return event{}, err
+	if f.client.Noticed != nil {
+		f.client.Noticed(n.Lines)
 	}
-	return event{}, io.EOF
+	return nil
 }

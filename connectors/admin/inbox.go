@@ -1,18 +1,15 @@
 package admin
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/wire"
@@ -20,10 +17,8 @@ import (
 )
 
 const (
-	heartbeat   = 15 * time.Second
-	eventWithin = 10 * time.Second // to write one
-	feedBuffer  = 256
-	page        = 100
+	feedBuffer = 256
+	page       = 100
 	// maxSeen is how many requests a stream remembers before it forgets those that are settled.
 	maxSeen = 4096
 )
@@ -32,12 +27,24 @@ const (
 const (
 	eventRequest = "request" // a row, new or changed; the event's id is the request's, a colon and the revision
 	eventSynced  = "synced"  // all that was pending has been sent
+	eventNotice  = "notice"  // lines that ask nothing
 )
+
+// notice is the data of such an event.
+type notice struct {
+	Lines []string `json:"lines"`
+}
+
+// parcel is what a person is sent through an open inbox: a request to be shown, or lines that ask nothing.
+type parcel struct {
+	request permissions.ID
+	lines   []string
+}
 
 // inboxes are the open streams of each person, and when somebody's last one closed. The zero value is ready.
 type inboxes struct {
 	mu     sync.Mutex
-	open   map[string][]chan permissions.ID // what was sent to a person goes to all of theirs
+	open   map[string][]chan parcel // what is sent to a person goes to all of theirs
 	closed map[string]time.Time
 }
 
@@ -55,33 +62,34 @@ func (i *inboxes) left(name string) time.Time {
 	return i.closed[name]
 }
 
-// send tells every open inbox of the person to show a request, and whether there was one. A stream that does not keep
-// up is not waited for: it has lagged, and starts from the rows again.
-func (i *inboxes) send(name string, id permissions.ID) bool {
+// send hands something to every open inbox of the person, and tells whether there was one and how many took it. A stream
+// that does not keep up is not waited for: it has lagged, and starts from the rows again.
+func (i *inboxes) send(name string, p parcel) (present bool, taken int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, to := range i.open[name] {
 		select {
-		case to <- id:
+		case to <- p:
+			taken++
 		default:
 		}
 	}
-	return len(i.open[name]) > 0
+	return len(i.open[name]) > 0, taken
 }
 
 // enter opens one more, until leave is called.
-func (i *inboxes) enter(name string) (sent <-chan permissions.ID, leave func()) {
-	to := make(chan permissions.ID, feedBuffer)
+func (i *inboxes) enter(name string) (sent <-chan parcel, leave func()) {
+	to := make(chan parcel, feedBuffer)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.open == nil {
-		i.open, i.closed = map[string][]chan permissions.ID{}, map[string]time.Time{}
+		i.open, i.closed = map[string][]chan parcel{}, map[string]time.Time{}
 	}
 	i.open[name] = append(i.open[name], to)
 	return to, func() {
 		i.mu.Lock()
 		defer i.mu.Unlock()
-		i.open[name] = slices.DeleteFunc(i.open[name], func(c chan permissions.ID) bool { return c == to })
+		i.open[name] = slices.DeleteFunc(i.open[name], func(c chan parcel) bool { return c == to })
 		if len(i.open[name]) == 0 {
 			delete(i.open, name)
 			i.closed[name] = time.Now()
@@ -96,12 +104,9 @@ func (r *routes) inbox(ctx context.Context, _ *struct{}) (*huma.StreamResponse, 
 		return nil, r.door.Refuse(err)
 	}
 	return &huma.StreamResponse{Body: func(c huma.Context) {
-		_, w := humago.Unwrap(c)
-		w.Header().Set("Content-Type", "text/event-stream")
-		w.Header().Set("Cache-Control", "no-store")
 		sent, leave := r.inboxes.enter(name)
 		defer leave()
-		s := newStream(r.desk, id, name, w)
+		s := newStream(r.desk, id, name, streamTo(c))
 		s.sent = sent
 		_ = s.run(c.Context()) // it ends with the connection, and then there is nobody to tell
 	}}, nil
@@ -109,19 +114,16 @@ func (r *routes) inbox(ctx context.Context, _ *struct{}) (*huma.StreamResponse, 
 
 // stream is one open inbox.
 type stream struct {
-	desk    Desk
-	id      connectors.Identity
-	name    string
-	w       io.Writer
-	control *http.ResponseController
-	sent    <-chan permissions.ID // to be shown now
-	seen    map[permissions.ID]seen
+	sink
+	desk Desk
+	id   connectors.Identity
+	name string
+	sent <-chan parcel // to be told now
+	seen map[permissions.ID]seen
 }
 
 func newStream(desk Desk, id connectors.Identity, name string, w http.ResponseWriter) *stream {
-	return &stream{
-		desk: desk, id: id, name: name, w: w, control: http.NewResponseController(w), seen: map[permissions.ID]seen{},
-	}
+	return &stream{sink: newSink(w), desk: desk, id: id, name: name, seen: map[permissions.ID]seen{}}
 }
 
 // seen is what the other end knows of a request.
@@ -148,14 +150,14 @@ func (s *stream) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-beat.C:
-			err = s.write([]byte(": still here\n\n"))
+			err = s.beat()
 		case q, open := <-feed.C:
 			if !open {
 				return errLagged
 			}
 			err = s.changed(ctx, q)
-		case id := <-s.sent:
-			err = s.show(ctx, id)
+		case p := <-s.sent:
+			err = s.deliver(ctx, p)
 		}
 		if err != nil {
 			return err
@@ -174,23 +176,30 @@ func (s *stream) snapshot(ctx context.Context) error {
 			if slices.ContainsFunc(p.Copies, s.toCome) {
 				continue
 			}
-			if err := s.send(p); err != nil {
+			if err := s.tell(p); err != nil {
 				return err
 			}
 		}
 		if len(pending) < page {
-			return s.write([]byte("event: " + eventSynced + "\ndata: {}\n\n"))
+			return s.send(event{kind: eventSynced, data: "{}"})
 		}
 	}
 }
 
-// show passes on a request that is sent to this person now.
-func (s *stream) show(ctx context.Context, id permissions.ID) error {
-	standing, err := s.desk.Show(ctx, s.id, string(id))
+// deliver passes on what is sent to this person now.
+func (s *stream) deliver(ctx context.Context, p parcel) error {
+	if p.request == "" {
+		data, err := wire.Encode(notice{Lines: p.lines})
+		if err != nil {
+			return err
+		}
+		return s.send(event{kind: eventNotice, data: string(data)})
+	}
+	standing, err := s.desk.Show(ctx, s.id, string(p.request))
 	if err != nil {
 		return err
 	}
-	return s.send(standing)
+	return s.tell(standing)
 }
 
 // changed passes on a change that concerns this person: of what they are asked, and the one that takes a request away
@@ -208,7 +217,7 @@ func (s *stream) changed(ctx context.Context, q permissions.Request) error {
 	if !known && q.State == permissions.Pending && slices.ContainsFunc(standing.Copies, s.toCome) {
 		return nil
 	}
-	if err := s.send(standing); err != nil {
+	if err := s.tell(standing); err != nil {
 		return err
 	}
 	if !asked {
@@ -222,7 +231,7 @@ func (s *stream) toCome(c permissions.Copy) bool {
 	return c.Connector == Name && c.Person == s.name && c.Ref == "" && c.Failed == ""
 }
 
-func (s *stream) send(p permissions.Standing) error {
+func (s *stream) tell(p permissions.Standing) error {
 	q := p.Request
 	if old, known := s.seen[q.ID]; known && q.Revision <= old.revision {
 		return nil
@@ -232,9 +241,7 @@ func (s *stream) send(p permissions.Standing) error {
 	if err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "id: %s:%d\nevent: %s\ndata: %s\n\n", q.ID, q.Revision, eventRequest, row)
-	return s.write(b.Bytes())
+	return s.send(event{id: fmt.Sprintf("%s:%d", q.ID, q.Revision), kind: eventRequest, data: string(row)})
 }
 
 // remember keeps what was sent, so that an older change that comes later is not taken for news. What was settled long
@@ -248,12 +255,4 @@ func (s *stream) remember(q permissions.Request) {
 		}
 	}
 	s.seen[q.ID] = seen{revision: q.Revision, settled: q.State != permissions.Pending}
-}
-
-func (s *stream) write(b []byte) error {
-	_ = s.control.SetWriteDeadline(time.Now().Add(eventWithin)) // a writer without deadlines is still a writer
-	if _, err := s.w.Write(b); err != nil {
-		return err
-	}
-	return s.control.Flush()
 }

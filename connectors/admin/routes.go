@@ -29,6 +29,9 @@ func (r *routes) register() {
 			MaxBodyBytes: -1, BodyReadTimeout: -1, // the door has read the body already
 		}
 	}
+	remove := func(id, path, summary string) huma.Operation {
+		return huma.Operation{OperationID: id, Method: http.MethodDelete, Path: path, Summary: summary}
+	}
 	long := func(o huma.Operation) huma.Operation {
 		o.Middlewares = huma.Middlewares{wire.WriteWithin(wire.LongPoll)}
 		return o
@@ -43,6 +46,15 @@ func (r *routes) register() {
 	huma.Register(api, long(get("verify", "/v1/audit/verify", "Check every audit chain, tell their heads")), r.verify)
 	huma.Register(api, get("whoami", "/v1/whoami", "Tell who the caller is here"), r.whoami)
 	huma.Register(api, get("inbox", "/v1/inbox", "Follow what is put to the caller (server-sent events)"), r.inbox)
+	huma.Register(api, post("void", "/v1/requests/{id}/void", "Take back an approval that was not used"), r.void)
+	huma.Register(api, get("grants", "/v1/grants", "List the grants in force that the caller may see"), r.grants)
+	huma.Register(api, remove("revoke", "/v1/grants/{id}", "Take back a grant, and tell what ran under it"), r.revoke)
+	huma.Register(api, long(post("stop", "/v1/stop-all", "Cancel all that is pending, and refuse what is new")), r.stop)
+	huma.Register(api, post("resume", "/v1/resume", "End what stop-all began"), r.resume)
+	huma.Register(api, get("tokens", "/v1/tokens", "List the tokens; for the operator"), r.tokens)
+	huma.Register(api, post("token", "/v1/tokens", "Make a token, and tell its secret this once"), r.createToken)
+	huma.Register(api, remove("forget", "/v1/tokens/{id}", "Revoke a token by its id, or all of a name"), r.revokeToken)
+	huma.Register(api, get("events", "/v1/events", "Follow what happens (server-sent events)"), r.events)
 }
 
 type named struct {
@@ -155,5 +167,7 @@ func (r *routes) whoami(ctx context.Context, _ *struct{}) (*meOutput, error) {
 	if err != nil {
 		return nil, r.door.Refuse(err)
 	}
-	return &meOutput{Body: Me{Name: name, UID: id.UID, Operator: id.Operator, Via: id.Via}}, nil
+	return &meOutput{Body: Me{
+		Name: name, UID: id.UID, Operator: id.Operator, Via: id.Via, StoppedBy: orNull(r.desk.StoppedBy()),
+	}}, nil
 }

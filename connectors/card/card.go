@@ -23,44 +23,62 @@ type Options struct {
 	Location *time.Location // of times of day; nil: UTC
 	Width    int            // cells that a row may have, at least 40; 0: rows are not wrapped
 	Notes    []string       // more words on a settled line
+	Reveal   bool           // secrets are shown whole
 }
 
 // Card is the whole of what p's person decides about, in rows separated by newlines. Nothing is shortened.
 func Card(p connectors.Prompt, o Options) string {
-	r, s := p.Request, newSheet(o.Width)
-	s.rule(Visible(o.Heading), Visible(p.Code))
-	s.ask(r, who(r, o))
+	s := newSheet(o.Width)
+	s.fill(p, o)
+	return s.String()
+}
+
+// fill adds the rows of a card.
+func (s *sheet) fill(p connectors.Prompt, o Options) {
+	s.head(p, o)
+	s.context(p.Request, o)
+	s.terms(p.Request, o)
+}
+
+// head adds the code, and who wants what.
+func (s *sheet) head(p connectors.Prompt, o Options) {
+	s.in = inRule
+	s.rule(Visible(s.name(o.Heading)), Visible(s.name(p.Code)))
+	s.in = inWho
+	s.ask(p.Request, o)
+}
+
+// context adds where, with what, and what the agent says about it.
+func (s *sheet) context(r permissions.Request, o Options) {
+	s.in = inPlace
 	for _, f := range []struct{ label, text string }{{"on host", r.Host}, {"in folder", r.Cwd}} {
 		if f.text != "" {
 			s.fact(f.label, Visible(f.text))
 		}
 	}
+	s.in = inNeeds
 	if r.Kind != permissions.KindPermission && len(r.Missing()) > 0 {
-		s.marked("it needs", markAction, tags(r.Missing()))
+		s.marked("it needs", Action, tags(r.Missing()))
 	}
-	if len(r.EnvNames) > 0 {
-		names := make([]string, len(r.EnvNames))
-		for i, name := range r.EnvNames {
-			names[i] = named(name)
-		}
-		s.fact("environment", strings.Join(names, " ")+" · values "+named(r.EnvHash))
-	}
-	s.marked("it says", markWords, Lines(r.Reason))
+	s.in = inEnvironment
+	s.environment(r)
+	s.in = inReason
+	s.marked("it says", Words, words(r.Reason, o.source(prose)))
+	s.in = inMessage
 	if r.Kind == permissions.KindPermission || r.Kind == permissions.KindTool {
-		s.marked("message", markWords, Lines(r.Message))
+		s.marked("message", Words, words(r.Message, o.source(prose)))
 	}
-	s.marked("details", markWords, Lines(r.Details))
-	s.terms(r, o)
-	return s.String()
+	s.in = inDetails
+	s.marked("details", Words, words(r.Details, o.source(prose)))
 }
 
 // ask adds who wants what.
-func (s *sheet) ask(r permissions.Request, who string) {
-	all, verb := acts(r), " wants"
+func (s *sheet) ask(r permissions.Request, o Options) {
+	all, verb, who := acts(r, o), " wants", s.who(r, o)
 	first := all[0]
 	switch {
 	case r.Kind == permissions.KindClarification:
-		s.rows = append(s.rows, "⚠ AGENT CLARIFICATION NEEDED")
+		s.row("⚠ AGENT CLARIFICATION NEEDED")
 		verb = " asks:"
 	case r.Kind == permissions.KindPause && r.Mode == permissions.ModeContinue:
 		verb = " paused:"
@@ -68,40 +86,57 @@ func (s *sheet) ask(r permissions.Request, who string) {
 		verb = " asks:"
 	case len(r.Calls) > 0:
 		s.row(fmt.Sprintf("%s wants %d calls", who, len(r.Calls)))
+		s.in = inAction
 		for _, a := range all {
-			s.lead("  "+a.lead, "   ", a.mark, a.body)
+			s.lead("  "+a.lead, a.gap, a.role, a.body)
 		}
 		return
+	case s.short && first.brief != first.lead:
+		s.cut = true
+		verb += " " + first.brief
 	case first.lead != "":
 		verb += " " + first.lead
 	}
 	between := " "
-	if first.mark == markAction {
+	if first.role == Action {
 		between = strings.Repeat(" ", max(column-cells(who+verb), 3))
 	}
-	s.lead(who+verb, between, first.mark, first.body)
+	s.lead(who+verb, between, first.role, first.body)
 	for _, a := range all[1:] {
-		s.row(a.body[0])
+		s.after(a.lead+a.gap, a.body[0], a.role)
 	}
+}
+
+// environment adds the names of the variables that a call is made with, and the hash of their values.
+func (s *sheet) environment(r permissions.Request) {
+	if len(r.EnvNames) == 0 && r.EnvHash == "" {
+		return
+	}
+	names := ""
+	for _, name := range r.EnvNames {
+		names += named(name) + " "
+	}
+	if names != "" {
+		names += "· "
+	}
+	s.fact("environment", names+"values "+named(r.EnvHash))
 }
 
 // terms adds how the request is decided and until when.
 func (s *sheet) terms(r permissions.Request, o Options) {
+	s.in = inTerms
+	s.facts("careful", careful(r))
 	if r.HighRisk {
 		s.fact("high risk", "it takes a second yes")
 	}
 	if r.Quorum > 1 {
-		s.fact("it takes", fmt.Sprintf("%d people: %s", r.Quorum, votes(r, o)))
+		s.fact("it takes", fmt.Sprintf("%d people: %s", r.Quorum, s.votes(r, o)))
 	}
 	if !r.LeftAt.IsZero() {
 		s.fact("nobody waits", "for it just now; an answer is kept for the agent")
 	}
-	when := r.Deadline.In(zone(o)).Format("15:04 MST")
-	left := r.Deadline.Sub(o.Now)
-	if o.Now.IsZero() || left > 12*time.Hour {
-		when = r.Deadline.In(zone(o)).Format("2 Jan 15:04 MST")
-	}
-	if !o.Now.IsZero() && left > 0 {
+	when := deadline(r, o)
+	if left := r.Deadline.Sub(o.Now); !o.Now.IsZero() && left > 0 {
 		when += ", in " + about(left)
 	}
 	switch {
@@ -111,6 +146,23 @@ func (s *sheet) terms(r permissions.Request, o Options) {
 		when += ", then it continues"
 	}
 	s.fact("until", when+" · sha256 "+strings.TrimPrefix(r.Digest.Short(), "sha256:"))
+}
+
+// votes is who has allowed so far.
+func (s *sheet) votes(r permissions.Request, o Options) string {
+	if s.short {
+		return brief(votes(r, o), 3*mostName)
+	}
+	return votes(r, o)
+}
+
+// deadline is until when r waits: a time of day, and the day where that might be another.
+func deadline(r permissions.Request, o Options) string {
+	at := r.Deadline.In(zone(o))
+	if o.Now.IsZero() || r.Deadline.Sub(o.Now) > 12*time.Hour {
+		return at.Format("2 Jan 15:04 MST")
+	}
+	return at.Format("15:04 MST")
 }
 
 func (s *sheet) rule(heading, code string) {
@@ -125,19 +177,35 @@ func (s *sheet) rule(heading, code string) {
 	if s.width > 0 {
 		most = min(most, s.width)
 	}
-	s.rows = append(s.rows, heading+strings.Repeat("─", max(most-utf8.RuneCountInString(heading+end), 2))+end)
+	s.add(heading+strings.Repeat("─", max(most-utf8.RuneCountInString(heading+end), 2))+end, Ours, 0)
 }
 
 // who is the asking agent; a name that was only claimed is shown as a claim.
-func who(r permissions.Request, o Options) string {
+func (s *sheet) who(r permissions.Request, o Options) string {
 	if o.Who != "" {
-		return Visible(o.Who)
+		return Visible(s.name(o.Who))
 	}
 	if r.Agent != "" {
-		r.Agent = named(r.Agent)
+		r.Agent = named(s.name(r.Agent))
 	}
-	r.Caller.Name = Visible(r.Caller.Name)
+	r.Caller.Name = Visible(s.name(r.Caller.Name))
 	return r.Who()
+}
+
+// name is somebody's name, shortened on a short card.
+func (s *sheet) name(text string) string {
+	if s.short {
+		return brief(text, mostName)
+	}
+	return text
+}
+
+// source is what a text is, for [words].
+func (o Options) source(src source) source {
+	if o.Reveal {
+		return opened
+	}
+	return src
 }
 
 func zone(o Options) *time.Location { return cmp.Or(o.Location, time.UTC) }

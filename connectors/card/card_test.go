@@ -98,10 +98,10 @@ until          14:01 UTC, in 1 min 30 s · sha256 4f3a…91`},
 ─────────────────────────────── K7F3Q ──
 scribe wants to run with bash
              ┃ cd x
-             ┃ echo one two three four 
-             ┊ five six seven
-until          23 Nov 02:00 UTC, in 36 
-             ┊ h · sha256 4f3a…91`},
+             ┃ echo one two three four
+             ┊  five six seven
+until          23 Nov 02:00 UTC, in 36 h
+             ┊  · sha256 4f3a…91`},
 		{"step", request(permissions.KindTool, func(r *permissions.Request) {
 			r.Calls = []permissions.Call{
 				{N: 1, Tool: "write_file", Input: input(`{"content":"a\nb","path":"n.md"}`), AffectedPath: "/srv/n.md"},

@@ -1,6 +1,7 @@
 package card
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -14,69 +15,148 @@ const (
 	narrowest = 40
 )
 
-// The marks that begin a row: of the exact action, of what an agent says, and of what did not fit the row before.
+// The signs that begin a row: of the exact action, of what an agent says, and of what did not fit the row before.
 const (
-	markAction = "┃"
-	markWords  = "│"
-	markMore   = "┊"
+	signAction = "┃"
+	signWords  = "│"
+	signMore   = "┊"
 )
 
-// sheet collects the rows of a card. Everything given to it has been made visible. Rows are at most width cells wide;
-// a width of 0 wraps nothing.
+// section is what rows of a card are about.
+type section uint8
+
+const (
+	inRule        section = iota // the rule, with the code
+	inWho                        // who asks for what
+	inAction                     // the exact action
+	inPlace                      // where
+	inNeeds                      // what a call needs besides
+	inEnvironment                // with which variables
+	inReason                     // why, as the agent says
+	inMessage                    // what the agent says besides
+	inDetails                    // and attaches
+	inSummary                    // what we make of it
+	inNotes                      // about the card itself
+	inTerms                      // how it is decided and until when
+)
+
+// row is one row of a card, which has been made visible. text[from:] has the role; what is before it is ours.
+type row struct {
+	text string
+	from int
+	role Role
+	in   section
+}
+
+// sheet collects the rows of a card. Rows are at most width cells wide; a width of 0 wraps nothing.
 type sheet struct {
 	width int
-	rows  []string
+	short bool // names are shortened, and leads have no body beside them
+	cut   bool // a name was
+	in    section
+	rows  []row
 }
 
 func newSheet(width int) *sheet {
-	if width > 0 {
+	if width = max(width, 0); width > 0 {
 		width = max(width, narrowest)
 	}
-	return &sheet{width: width}
+	return &sheet{width: width, rows: make([]row, 0, 16)}
 }
 
-func (s *sheet) String() string { return strings.Join(s.rows, "\n") }
+func (s *sheet) String() string { return text(s.rows) }
+
+// text is the rows, separated by newlines.
+func text(rows []row) string {
+	var b strings.Builder
+	size := 0
+	for _, r := range rows {
+		size += len(r.text) + 1
+	}
+	b.Grow(size)
+	for i, r := range rows {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(r.text)
+	}
+	return b.String()
+}
+
+// of are the rows of a section.
+func (s *sheet) of(in section) []row {
+	from := slices.IndexFunc(s.rows, func(r row) bool { return r.in == in })
+	if from < 0 {
+		return nil
+	}
+	to := from
+	for to < len(s.rows) && s.rows[to].in == in {
+		to++
+	}
+	return s.rows[from:to]
+}
+
+func (s *sheet) add(text string, role Role, from int) {
+	s.rows = append(s.rows, row{text, from, role, s.in})
+}
 
 // row adds one row in our own words, which may quote others' after its start.
-func (s *sheet) row(text string) {
-	for i, part := range s.wrap(text, s.width) {
+func (s *sheet) row(text string) { s.after(text, "", Ours) }
+
+// after adds one row of a short lead in our own words and text of the role.
+func (s *sheet) after(lead, text string, role Role) {
+	from := len(lead)
+	for i, part := range s.wrap(lead+text, s.width) {
 		if i > 0 {
-			part = strings.Repeat(" ", column-2) + markMore + " " + part
+			part, from = pad("", column-2)+signMore+" "+part, 0
 		}
-		s.rows = append(s.rows, part)
+		s.add(part, role, from)
 	}
 }
 
 // fact adds a label of ours and a short text.
 func (s *sheet) fact(label, text string) { s.row(pad(label, column) + text) }
 
-// marked adds lines of which every row carries a mark, the first one after the label.
-func (s *sheet) marked(label, mark string, lines []string) {
+// facts adds a label of ours and texts, each on a row of its own.
+func (s *sheet) facts(label string, texts []string) {
+	for _, text := range texts {
+		s.fact(label, text)
+		label = ""
+	}
+}
+
+// marked adds lines of which every row carries a sign, the first one after the label.
+func (s *sheet) marked(label string, role Role, lines []string) {
+	s.rows = slices.Grow(s.rows, len(lines))
+	from := column - 2 // of the first row; the others belong to the role whole
 	for _, line := range lines {
-		m := mark
+		sign := role.sign()
 		for _, part := range s.wrap(line, s.width-column-1) {
-			s.rows = append(s.rows, pad(label, column-2)+m+" "+part)
-			label, m = "", markMore
+			s.add(pad(label, column-2)+sign+" "+part, role, from)
+			label, sign, from = "", signMore, 0
 		}
 	}
 }
 
 // lead adds the body after its lead when that makes one row, and else below it, marked.
-func (s *sheet) lead(lead, gap, mark string, body []string) {
-	if len(body) == 1 {
+func (s *sheet) lead(lead, gap string, role Role, body []string) {
+	if len(body) == 1 && !s.short {
 		one := lead + gap + body[0]
 		if s.width == 0 || cells(one) <= s.width {
-			s.rows = append(s.rows, one)
+			s.add(one, role, len(lead+gap))
 			return
 		}
 	}
 	if lead != "" {
 		s.row(lead)
 	}
-	s.marked("", mark, body)
+	if s.short && s.in == inWho {
+		s.in = inAction
+	}
+	s.marked("", role, body)
 }
 
-// wrap cuts a line into parts, the first of at most first cells, the others so that they fit after a mark. Nothing is
+// wrap cuts a line into parts, the first of at most first cells, the others so that they fit after a sign. Nothing is
 // lost: the parts together are the line.
 func (s *sheet) wrap(line string, first int) []string {
 	if s.width == 0 {
@@ -92,25 +172,29 @@ func (s *sheet) wrap(line string, first int) []string {
 	}
 }
 
-// fits is how many bytes of line fit into most cells: all, or else up to a space in the second half if there is one.
+// fits is how many bytes of line fit into most cells: all, or else up to spaces in the second half if there are some. No
+// row ends in a space, since nobody would see it; the next one begins with it.
 func fits(line string, most int) int {
-	used, space := 0, 0
+	used, space, last := 0, 0, rune(0)
 	for i, c := range line {
+		if c == ' ' && last != ' ' && used > most/2 {
+			space = i
+		}
 		if used += cell(c); used > most {
 			if space > 0 {
 				return space
 			}
 			return i
 		}
-		if c == ' ' && used > most/2 {
-			space = i + 1
-		}
+		last = c
 	}
 	return len(line)
 }
 
+// pad is label, which is ours, and spaces up to a column.
 func pad(label string, to int) string {
-	return label + strings.Repeat(" ", max(to-cells(label), 0))
+	const most = "               " // as many as column
+	return label + most[:max(to-len(label), 0)]
 }
 
 func cells(text string) (n int) {
@@ -121,7 +205,7 @@ func cells(text string) (n int) {
 }
 
 // cell is the most cells that a terminal may use for c: where they differ, the wider one counts, so that no terminal
-// wraps a row by itself and starts the next one without its mark.
+// wraps a row by itself and starts the next one without its sign.
 func cell(c rune) int {
 	if c < 0x80 {
 		return 1

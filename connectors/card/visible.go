@@ -2,9 +2,12 @@ package card
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 const (
@@ -19,48 +22,34 @@ var blank = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{Lo: 0x115F, Hi: 0x1160, Stride: 1}, // Hangul fillers
 		{Lo: 0x2800, Hi: 0x2800, Stride: 1}, // empty Braille pattern
+		{Lo: 0x2D7F, Hi: 0x2D7F, Stride: 1}, // Tifinagh consonant joiner
+		{Lo: 0x303F, Hi: 0x303F, Stride: 1}, // ideographic half fill space
 		{Lo: 0x3164, Hi: 0x3164, Stride: 1}, // Hangul filler
 		{Lo: 0xFFA0, Hi: 0xFFA0, Stride: 1}, // halfwidth Hangul filler
+		{Lo: 0xFFFC, Hi: 0xFFFC, Stride: 1}, // object replacement
 	},
 	R32: []unicode.Range32{
+		{Lo: 0x1107F, Hi: 0x1107F, Stride: 1}, // Brahmi number joiner
 		{Lo: 0x13441, Hi: 0x13442, Stride: 1}, // blank hieroglyphs
+		{Lo: 0x16FE4, Hi: 0x16FE4, Stride: 1}, // Khitan filler
+		{Lo: 0x1BC9D, Hi: 0x1BC9E, Stride: 1}, // Duployan selector and mark without a shape of their own
 		{Lo: 0x1D159, Hi: 0x1D159, Stride: 1}, // null notehead
 	},
 }
 
 // Visible renders text so that everything in it is seen. Letters, numbers, punctuation, symbols and single spaces stay;
 // a letter keeps its first combining marks. Every other code point becomes an escape such as \u{202E}, every byte that
-// is not UTF-8 one such as \x{ff}, and a long run of spaces its length, as in ⟨37 spaces⟩. What was written like one of
-// these is escaped in turn, so different texts are never rendered alike. The result is one line: a newline is escaped.
+// is not UTF-8 one such as \x{ff}, and a long run of spaces, or one at the end, its length, as in ⟨37 spaces⟩. Of
+// several ways to write one character only Unicode's normal form C stays as it is. What was written like one of these,
+// or like the mark of a secret, is escaped in turn, so different texts are never rendered alike. The result is one
+// line: a newline is escaped.
 func Visible(s string) string {
-	var b strings.Builder
-	room := 0 // for combining marks
-	for i := 0; i < len(s); {
-		c, size := utf8.DecodeRuneInString(s[i:])
-		rest := s[i+size:]
-		switch {
-		case c == utf8.RuneError && size == 1:
-			fmt.Fprintf(&b, `\x{%02x}`, s[i])
-			room = 0
-		case c == ' ':
-			n := len(s[i:]) - len(strings.TrimLeft(s[i:], " "))
-			b.WriteString(spaces(n))
-			size, room = n, 0
-		case unicode.In(c, unicode.Mn, unicode.Mc) && room > 0 && !hidden(c):
-			b.WriteRune(c)
-			room--
-		case !unicode.In(c, unicode.L, unicode.N, unicode.P, unicode.S) || hidden(c) || imitates(c, rest):
-			fmt.Fprintf(&b, `\u{%X}`, c)
-			room = 0
-		default:
-			b.WriteRune(c)
-			room = 0
-			if unicode.IsLetter(c) {
-				room = mostMarks
-			}
-		}
-		i += size
+	if plain(s) {
+		return s
 	}
+	var b strings.Builder
+	b.Grow(len(s) + 16)
+	render(&b, s, true)
 	return b.String()
 }
 
@@ -76,9 +65,79 @@ func Lines(text string) []string {
 	return lines
 }
 
-func spaces(n int) string {
-	if n <= mostSpaces {
+// plain tells of text that stays as it is for sure: printable ASCII without a backslash and without two spaces in a
+// row or one at the end.
+func plain(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c < ' ' || c > '~' || c == '\\' || c == ' ' && (i+1 == len(s) || s[i+1] == ' ') {
+			return false
+		}
+	}
+	return true
+}
+
+// render writes s as Visible does; end says that nothing follows it on its row.
+func render(b *strings.Builder, s string, end bool) {
+	room := 0 // for combining marks
+	from := 0 // s[from:i] is the last letter that was kept, with its marks; empty after what was not
+	for i := 0; i < len(s); {
+		c, size := utf8.DecodeRuneInString(s[i:])
+		next := i + size
+		switch {
+		case c == utf8.RuneError && size == 1:
+			escape(b, `\x{`, uint64(s[i]))
+			room, from = 0, next
+		case c == ' ':
+			n := len(s[i:]) - len(strings.TrimLeft(s[i:], " "))
+			next = i + n
+			b.WriteString(spaces(n, end && next == len(s)))
+			room, from = 0, next
+		case ' ' < c && c <= '~' && c != '\\':
+			b.WriteByte(byte(c))
+			room, from = 0, i
+			if 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' {
+				room = mostMarks
+			}
+		case room > 0 && unicode.In(c, unicode.Mn, unicode.Mc) && !hidden(c) && normal(c, s[from:next]):
+			b.WriteRune(c)
+			room--
+		case !unicode.In(c, unicode.L, unicode.N, unicode.P, unicode.S) || hidden(c) || imitates(c, s[next:]) ||
+			!normal(c, s[from:next]):
+			escape(b, `\u{`, uint64(c))
+			room, from = 0, next
+		default:
+			b.WriteRune(c)
+			room, from = 0, i
+			if unicode.IsLetter(c) {
+				room = mostMarks
+			}
+		}
+		i = next
+	}
+}
+
+// escape writes what stands for a byte or a code point. No byte that is not UTF-8 is below 0x80, so its digits are two.
+func escape(b *strings.Builder, open string, n uint64) {
+	digits := strconv.FormatUint(n, 16)
+	if open == `\u{` {
+		digits = strings.ToUpper(digits)
+	}
+	b.WriteString(open)
+	b.WriteString(digits)
+	b.WriteByte('}')
+}
+
+// normal tells whether a letter and its marks, of which c is the last, are in Unicode's normal form C.
+func normal(c rune, cluster string) bool { return c < 0x300 || norm.NFC.IsNormalString(cluster) }
+
+// spaces are n of them, as they are or counted; those at the end of a row would not be seen.
+func spaces(n int, last bool) string {
+	switch {
+	case n <= mostSpaces && !last:
 		return strings.Repeat(" ", n)
+	case n == 1:
+		return "⟨1 space⟩"
 	}
 	return fmt.Sprintf("⟨%d spaces⟩", n)
 }
@@ -88,13 +147,15 @@ func hidden(c rune) bool {
 	return unicode.In(c, blank, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// imitates tells whether c begins something that looks like one of our escapes.
+// imitates tells whether c begins something that looks like one of our escapes or marks.
 func imitates(c rune, rest string) bool {
 	switch c {
 	case '\\':
 		return strings.HasPrefix(rest, "u{") || strings.HasPrefix(rest, "x{")
 	case '⟨':
 		return rest != "" && rest[0] >= '0' && rest[0] <= '9'
+	case '‹':
+		return len(rest) >= len(secretWord) && strings.EqualFold(rest[:len(secretWord)], secretWord)
 	}
 	return false
 }

@@ -8,30 +8,36 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/unicode/norm"
+	"golang.org/x/text/unicode/rangetable"
 	"pgregory.net/rapid"
 
 	"github.com/daycared/daycared/connectors/card"
 )
 
+// TestVisibleOfEveryCodePoint renders all 1,114,112, alone and after a letter: each stays and is seen, or is escaped, and
+// no two of them are rendered alike, also where Unicode has two ways to write the same.
 func TestVisibleOfEveryCodePoint(t *testing.T) {
 	kept, escaped := 0, 0
+	seen := make(map[string]rune, 1_114_112)
 	for c := rune(0); c <= unicode.MaxRune; c++ {
+		raw := string(c)
 		if c >= 0xD800 && c <= 0xDFFF { // surrogates are no text: their bytes are not UTF-8
-			got := card.Visible(string([]byte{0xED, byte(0x80 | c>>6&0x3F), byte(0x80 | c&0x3F)}))
-			if !strings.HasPrefix(got, `\x{ed}`) || strings.ContainsFunc(got, unprintable) {
-				t.Fatalf("surrogate %U is rendered %q", c, got)
-			}
-			escaped++
-			continue
+			raw = string([]byte{0xED, byte(0x80 | c>>6&0x3F), byte(0x80 | c&0x3F)})
 		}
-		got := card.Visible(string(c))
-		switch got {
-		case string(c):
-			kept++
-			if c != ' ' && (!unicode.In(c, unicode.L, unicode.N, unicode.P, unicode.S) || !unicode.IsPrint(c)) {
-				t.Errorf("%U stays although it is not a letter, number, punctuation or symbol", c)
+		got := card.Visible(raw)
+		switch {
+		case c == ' ':
+			escaped++
+			if got != "⟨1 space⟩" {
+				t.Errorf("a space at the end is rendered %q", got)
 			}
-		case fmt.Sprintf(`\u{%X}`, c):
+		case got == raw && utf8.ValidString(raw):
+			kept++
+			if !unicode.In(c, unicode.L, unicode.N, unicode.P, unicode.S) || !unicode.IsPrint(c) || unicode.In(c, invisible) {
+				t.Errorf("%U stays although it is not a letter, number, punctuation or symbol that is seen", c)
+			}
+		case got == escape(raw):
 			escaped++
 			if c > ' ' && c < 0x7F {
 				t.Errorf("%q is escaped although everybody can see it", c)
@@ -39,16 +45,36 @@ func TestVisibleOfEveryCodePoint(t *testing.T) {
 		default:
 			t.Errorf("%U is rendered %q", c, got)
 		}
+		if other, found := seen[norm.NFC.String(got)]; found {
+			t.Errorf("%U and %U are both rendered %q", other, c, got)
+		}
+		seen[norm.NFC.String(got)] = c
+		if after := card.Visible("x" + raw); after != "x"+got && (after != "x"+raw || !unicode.In(c, unicode.Mn, unicode.Mc)) {
+			t.Errorf("%U is rendered %q after a letter", c, after)
+		}
 	}
-	if kept+escaped != 1_114_112 {
-		t.Errorf("rendered %d code points; want 1,114,112", kept+escaped)
+	if kept+escaped != 1_114_112 || len(seen) != kept+escaped {
+		t.Errorf("rendered %d code points as %d texts; want 1,114,112", kept+escaped, len(seen))
 	}
 	if kept < 130_000 {
 		t.Errorf("only %d code points stay; the letters of the world are more", kept)
 	}
 }
 
-func unprintable(c rune) bool { return c != ' ' && !unicode.IsPrint(c) }
+// escape is how a code point, or every byte that is none, is escaped.
+func escape(raw string) (text string) {
+	if c, _ := utf8.DecodeRuneInString(raw); utf8.ValidString(raw) {
+		return fmt.Sprintf(`\u{%X}`, c)
+	}
+	for i := range len(raw) {
+		text += fmt.Sprintf(`\x{%02x}`, raw[i])
+	}
+	return text
+}
+
+// invisible are code points that Unicode gives no shape, or that fonts draw as nothing.
+var invisible = rangetable.Merge(unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector, unicode.C, unicode.Z,
+	rangetable.New(0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, 0xFFFC, 0x1D159, 0x16FE4))
 
 func TestVisible(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
@@ -81,11 +107,15 @@ func TestVisible(t *testing.T) {
 		{"private", "a\ue000\U000f0000", `a\u{E000}\u{F0000}`},
 		{"unassigned", "a\u0378", `a\u{378}`},
 		{"noncharacter", "a\uffff", `a\u{FFFF}`},
-		{"mark on a letter", "e\u0301", "e\u0301"},
+		{"mark on a letter", "x\u0301", "x\u0301"},
+		{"a letter in two ways", "\u00e9 e\u0301", "\u00e9 e" + `\u{301}`},
+		{"marks in another order", "x\u0302\u0323", "x\u0302" + `\u{323}`},
+		{"a syllable in parts", "\u1112\u1161\u11ab", "\u1112" + `\u{1161}` + "\u11ab"},
+		{"a letter that is another", "\u212a\u2126\uf900", `\u{212A}\u{2126}\u{F900}`},
 		{"mark alone", "\u0301", `\u{301}`},
 		{"mark on a space", "a \u0301", `a \u{301}`},
 		{"mark on an equals sign", "=\u0338", `=\u{338}`},
-		{"too many marks", "e\u0301\u0302\u0303\u0304", "e\u0301\u0302" + `\u{303}\u{304}`},
+		{"too many marks", "x\u0301\u0302\u0303\u0304", "x\u0301\u0302" + `\u{303}\u{304}`},
 		{"joiner that is not seen", "e\u034f", `e\u{34F}`},
 		{"enclosing mark", "a\u20dd", `a\u{20DD}`},
 		{"not UTF-8", "a\xff\xc3b", `a\x{ff}\x{c3}b`},
@@ -95,10 +125,17 @@ func TestVisible(t *testing.T) {
 		{"typed like a byte", `\x{ff}`, `\u{5C}x{ff}`},
 		{"backslashes", `C:\users\x\n\\`, `C:\users\x\n\\`},
 		{"backslash before an escape", "\\\x1f", `\\u{1F}`},
+		{"object replacement", "a\ufffcb", `a\u{FFFC}b`},
+		{"space at the end", "ls ", "ls⟨1 space⟩"},
+		{"spaces at the end", "ls   ", "ls⟨3 spaces⟩"},
+		{"nothing but spaces", "  ", "⟨2 spaces⟩"},
 		{"eight spaces", "a        b", "a        b"},
 		{"nine spaces", "a         b", "a⟨9 spaces⟩b"},
 		{"pushed off the screen", "ls" + strings.Repeat(" ", 37) + "; rm -rf /", "ls⟨37 spaces⟩; rm -rf /"},
 		{"typed like spaces", "a⟨37 spaces⟩b", `a\u{27E8}37 spaces⟩b`},
+		{"typed like a secret", "‹secret, 40 characters, sha256 1a2b3c›", `\u{2039}secret, 40 characters, sha256 1a2b3c›`},
+		{"typed like a SECRET", "‹SECRET", `\u{2039}SECRET`},
+		{"quotes", "‹oui› «non»", "‹oui› «non»"},
 		{"brackets", "⟨x⟩", "⟨x⟩"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -112,7 +149,8 @@ func TestVisible(t *testing.T) {
 // nasty is text made of what rendering is about.
 func nasty() *rapid.Generator[string] {
 	bits := rapid.SampledFrom([]string{
-		`\`, "u{", "x{", "}", "1F", "5C", "ff", "\x1f", "\xff", "⟨", "⟩", "9 spaces", " ", "         ", "a", "e", "\u0301",
+		`\`, "u{", "x{", "}", "1F", "5C", "ff", "\x1f", "\xff", "⟨", "⟩", "9 spaces", " ", "         ", "a", "e", "\u0301", "\u0323",
+		"\u1112", "\u1161", "\u0915", "\u093c", "‹", "secret", " spaces⟩", "⟨1 space⟩",
 		"\u202e", "\n", `"`, "{", "\ufffd", "\u3164", "✅",
 	})
 	return rapid.Custom(func(t *rapid.T) string {
@@ -127,6 +165,9 @@ func TestVisibleIsReadBack(t *testing.T) {
 		if !utf8.ValidString(shown) {
 			t.Fatalf("Visible(%q) = %q is not UTF-8", text, shown)
 		}
+		if !norm.NFC.IsNormalString(shown) {
+			t.Fatalf("Visible(%q) = %q, which looks like %q", text, shown, norm.NFC.String(shown))
+		}
 		if got := read(shown); got != text {
 			t.Fatalf("Visible(%q) = %q, which reads %q: two texts look alike", text, shown, got)
 		}
@@ -138,9 +179,9 @@ func read(shown string) string {
 	var b strings.Builder
 	for shown != "" {
 		kind, body, end := "", "", 0
-		for _, form := range []struct{ from, to string }{{`\u{`, "}"}, {`\x{`, "}"}, {"⟨", " spaces⟩"}} {
+		for _, form := range []struct{ from, to string }{{`\u{`, "}"}, {`\x{`, "}"}, {"⟨", " spaces⟩"}, {"⟨", " space⟩"}} {
 			if rest, found := strings.CutPrefix(shown, form.from); found {
-				if i := strings.Index(rest, form.to); i >= 0 {
+				if i := strings.Index(rest, form.to); i >= 0 && (end == 0 || len(form.from)+i+len(form.to) < end) {
 					kind, body, end = form.from, rest[:i], len(form.from)+i+len(form.to)
 				}
 			}

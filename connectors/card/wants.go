@@ -15,49 +15,46 @@ const deepest = 12
 
 // act is one thing that is asked: a lead in our words and, whole, what the agent wants.
 type act struct {
-	lead string
-	body []string
-	mark string
+	lead  string
+	brief string // the lead with shortened names
+	gap   string // between the lead and a body on the same row
+	body  []string
+	role  Role
 }
 
 // Wants is what r asks for, whole: "write access to /srv/www", "to run   rm -rf x", "to use NAME" with its input line
-// by line, the numbered calls of a step, or the message of a pause or a clarification with its numbered options.
+// by line, the numbered calls of a step, or the message of a pause or a clarification with its numbered options. Its
+// secrets are masked.
 func Wants(r permissions.Request) string {
 	s := newSheet(0)
-	for _, a := range acts(r) {
-		s.lead(a.lead, gap(a.lead), a.mark, a.body)
+	for _, a := range acts(r, Options{}) {
+		s.lead(a.lead, a.gap, a.role, a.body)
 	}
 	return s.String()
 }
 
-func gap(lead string) string {
-	if lead == "" {
-		return ""
-	}
-	return "   "
-}
-
-func acts(r permissions.Request) []act {
+func acts(r permissions.Request, o Options) []act {
 	switch r.Kind {
 	case permissions.KindPermission:
-		return []act{{body: tags(r.Missing()), mark: markAction}}
+		return []act{{body: tags(r.Missing()), role: Action}}
 	case permissions.KindTool:
 		if len(r.Calls) == 0 {
-			return []act{toolCall(r.ToolCalls()[0], "")}
+			return []act{toolCall(r.ToolCalls()[0], "", o)}
 		}
 		var all []act
 		for _, c := range r.Calls {
-			all = append(all, toolCall(c, fmt.Sprintf("#%d ", c.N)))
-		}
-		return all
-	case permissions.KindClarification:
-		all := []act{{body: Lines(r.Message), mark: markWords}}
-		for i, c := range r.Choices {
-			all = append(all, act{body: []string{fmt.Sprintf("  %2d  %s", i+1, Visible(c))}, mark: markWords})
+			all = append(all, toolCall(c, fmt.Sprintf("#%d ", c.N), o))
 		}
 		return all
 	}
-	return []act{{body: Lines(r.Message), mark: markWords}}
+	all := []act{{body: words(r.Message, o.source(prose)), role: Words}}
+	if r.Kind == permissions.KindClarification {
+		for i, c := range r.Choices {
+			body := []string{line(c, o.source(prose))}
+			all = append(all, act{lead: fmt.Sprintf("  %2d", i+1), gap: "  ", body: body, role: Words})
+		}
+	}
+	return all
 }
 
 func tags(all []permissions.Tag) []string {
@@ -69,19 +66,28 @@ func tags(all []permissions.Tag) []string {
 }
 
 // toolCall is one call: a command as it would be typed, anything else as the tool's name and its canonical input.
-func toolCall(c permissions.Call, number string) act {
-	a := act{mark: markAction}
-	if command, ok := command(c); ok {
-		a.lead, a.body = number+"to run", Lines(command)
-		if c.Tool != "run_command" {
-			a.lead += " with " + named(c.Tool)
-		}
+func toolCall(c permissions.Call, number string, o Options) act {
+	a, text, isCommand := act{gap: "   ", role: Action}, "", false
+	if text, isCommand = command(c); isCommand {
+		a.body = words(text, o.source(shell))
 	} else {
-		a.lead, a.body = number+"to use "+named(c.Tool), input(c.Input)
+		a.body = input(c.Input, o.source(coded))
 	}
-	if c.AffectedPath != "" {
-		a.lead += ", affecting " + named(c.AffectedPath)
+	lead := func(name func(string) string) string {
+		words := number + "to use " + name(c.Tool)
+		switch {
+		case isCommand && c.Tool == "run_command":
+			words = number + "to run"
+		case isCommand:
+			words = number + "to run with " + name(c.Tool)
+		}
+		if c.AffectedPath != "" {
+			words += ", affecting " + name(c.AffectedPath)
+		}
+		return words
 	}
+	a.lead = lead(named)
+	a.brief = lead(func(name string) string { return named(brief(name, mostName)) })
 	return a
 }
 
@@ -99,18 +105,18 @@ func command(c permissions.Call) (text string, ok bool) {
 }
 
 // input is a canonical input, one member or element a line. The indentation is ours.
-func input(raw json.RawMessage) []string {
+func input(raw json.RawMessage, src source) []string {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}
 	var out bytes.Buffer
 	if depth(raw) > deepest || json.Indent(&out, raw, "", "  ") != nil {
-		return Lines(string(raw))
+		return words(string(raw), src)
 	}
 	lines := strings.Split(out.String(), "\n")
-	for i, line := range lines {
-		text := strings.TrimLeft(line, " ")
-		lines[i] = line[:len(line)-len(text)] + Visible(text)
+	for i, member := range lines {
+		text := strings.TrimLeft(member, " ")
+		lines[i] = member[:len(member)-len(text)] + line(text, src)
 	}
 	return lines
 }
@@ -134,21 +140,4 @@ func depth(raw json.RawMessage) (most int) {
 		}
 	}
 	return most
-}
-
-// named is a name that somebody else chose: as it is if it is one plain word, and else in quotes, so that it cannot run
-// on into our words.
-func named(name string) string {
-	plain := name != "" && !strings.ContainsFunc(name, func(c rune) bool {
-		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && !strings.ContainsRune("._-:/@+#", c)
-	})
-	if plain {
-		return name
-	}
-	return quoted(name)
-}
-
-// quoted is somebody's text between quotes that it cannot close itself.
-func quoted(text string) string {
-	return `"` + strings.ReplaceAll(Visible(text), `"`, `\u{22}`) + `"`
 }

@@ -1,6 +1,7 @@
 package connectortest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,12 +17,15 @@ import (
 // again is how long Memory waits before it hands on once more what could not be stored.
 const again = 10 * time.Millisecond
 
-// Memory is a connector without a channel: it remembers what was sent and edited, and lets a scripted person answer.
+// Memory is a connector without a channel: it remembers what was sent, edited and told, and lets scripted people
+// answer.
 // The exported fields are set before it is used. It is safe for concurrent use.
 type Memory struct {
 	// As is what the connector is called and how its decisions come in.
 	As connectors.Identity
-	// Person is what the person does as soon as they see a prompt; nil does nothing. Request, Shown and From are filled
+	// Identities are how the decisions of people come in, by their names; of anybody else they come in as As.
+	Identities map[string]connectors.Identity
+	// Person is what a person does as soon as they see a prompt; nil does nothing. Request, Shown and From are filled
 	// in where they are empty. It is called by Run, one prompt at a time.
 	Person func(p connectors.Prompt) []connectors.Decision
 
@@ -30,17 +34,24 @@ type Memory struct {
 	ended    bool
 	copies   []Copy
 	todo     []connectors.Prompt // not seen by Person yet
-	told     []string            // refusals that the person was told
-	changed  chan struct{}       // closed and replaced with every change
-	failing  int                 // how many times Send still fails; negative: for good
-	failure  error
-	unreach  error
+	notices  []connectors.Notice
+	told     []string           // refusals and other words that somebody was told
+	changed  chan struct{}      // closed and replaced with every change
+	failing  map[string]failure // by name; of the empty name for everybody
+	unreach  map[string]error   // by name; of the empty name for everybody
 	inFlight sync.WaitGroup
+}
+
+// failure is an error and how many times it is still to come; negative: for good.
+type failure struct {
+	n   int
+	err error
 }
 
 // Copy is one thing that was sent.
 type Copy struct {
 	Ref   string
+	At    time.Time
 	First connectors.Prompt // as sent
 	Last  connectors.Prompt // as edited last
 	Edits int
@@ -50,11 +61,15 @@ var (
 	_ connectors.Connector = (*Memory)(nil)
 	_ connectors.Editor    = (*Memory)(nil)
 	_ connectors.Reacher   = (*Memory)(nil)
+	_ connectors.Teller    = (*Memory)(nil)
 )
 
 // NewMemory makes a connector whose decisions come from as; as.Via is its name. person may be nil.
 func NewMemory(as connectors.Identity, person func(p connectors.Prompt) []connectors.Decision) *Memory {
-	return &Memory{As: as, Person: person, changed: make(chan struct{})}
+	return &Memory{
+		As: as, Person: person, changed: make(chan struct{}),
+		failing: map[string]failure{}, unreach: map[string]error{},
+	}
 }
 
 // Always is a person who gives the same answer to everything, and a second yes where it takes one.
@@ -67,41 +82,57 @@ func Always(a permissions.Answer) func(connectors.Prompt) []connectors.Decision 
 // Name is as.Via.
 func (m *Memory) Name() string { return m.As.Via }
 
-// FailSend makes the next n calls of Send fail with err, every call for n < 0; n = 0 ends that. A *connectors.Gone is
-// for good, anything else is for now.
-func (m *Memory) FailSend(n int, err error) {
+// FailSend makes the next n calls of Send and Tell fail with err, every call for n < 0; n = 0 ends that. A
+// *connectors.Gone is for good, anything else is for now.
+func (m *Memory) FailSend(n int, err error) { m.FailFor("", n, err) }
+
+// FailFor is [Memory.FailSend] for what is sent to one person.
+func (m *Memory) FailFor(name string, n int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.failing, m.failure = n, err
+	m.failing[name] = failure{n, err}
 }
 
 // FailReach makes Reach answer err; nil ends that.
-func (m *Memory) FailReach(err error) {
+func (m *Memory) FailReach(err error) { m.UnreachFor("", err) }
+
+// UnreachFor is [Memory.FailReach] for one person.
+func (m *Memory) UnreachFor(name string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.unreach = err
+	m.unreach[name] = err
 }
 
-// Reach answers what FailReach said.
-func (m *Memory) Reach(connectors.Person) error {
+// Reach answers what FailReach and UnreachFor said.
+func (m *Memory) Reach(p connectors.Person) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.unreach
+	return cmp.Or(m.unreach[p.Name], m.unreach[""])
+}
+
+// fails is why sending to a person fails this time. The lock is held.
+func (m *Memory) fails(p connectors.Person) error {
+	if m.ended {
+		return errors.New("the connector has stopped")
+	}
+	for _, name := range []string{p.Name, ""} {
+		if f := m.failing[name]; f.n != 0 {
+			m.failing[name] = failure{max(f.n-1, -1), f.err}
+			return f.err
+		}
+	}
+	return nil
 }
 
 // Send remembers the prompt and lets the person see it.
 func (m *Memory) Send(_ context.Context, p connectors.Prompt) (ref string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch {
-	case m.ended:
-		return "", errors.New("the connector has stopped")
-	case m.failing != 0:
-		m.failing = max(m.failing-1, -1)
-		return "", m.failure
+	if err := m.fails(p.To); err != nil {
+		return "", err
 	}
 	ref = fmt.Sprintf("%s-%d", m.As.Via, len(m.copies)+1)
-	m.copies = append(m.copies, Copy{Ref: ref, First: p, Last: p})
+	m.copies = append(m.copies, Copy{Ref: ref, At: time.Now(), First: p, Last: p})
 	m.todo = append(m.todo, p)
 	m.change()
 	return ref, nil
@@ -139,7 +170,7 @@ func (m *Memory) Sees(ctx context.Context, text string) error {
 	return m.wait(ctx, func() bool { return strings.Contains(m.seen(), text) })
 }
 
-// Seen is everything that the person gets to see, as text.
+// Seen is everything that anybody gets to see, as text.
 func (m *Memory) Seen() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -151,6 +182,9 @@ func (m *Memory) seen() string {
 	for _, c := range m.copies {
 		o := card.Options{Self: c.Last.To.Name, Width: 80}
 		b.WriteString(card.Card(c.First, o) + "\n" + card.Settled(c.Last.Request, o) + "\n")
+	}
+	for _, n := range m.notices {
+		b.WriteString(strings.Join(card.Notice(n, card.Options{Self: n.To.Name}), "\n") + "\n")
 	}
 	return b.String() + strings.Join(m.told, "\n")
 }
@@ -198,10 +232,7 @@ func (m *Memory) Do(ctx context.Context, d connectors.Decision) (permissions.Req
 	r, err := h.OnPermission(ctx, d)
 	var refusal *permissions.Refusal
 	if errors.As(err, &refusal) {
-		m.mu.Lock()
-		m.told = append(m.told, refusal.Text)
-		m.change()
-		m.mu.Unlock()
+		m.say(refusal.Text)
 	}
 	return r, err
 }
@@ -246,6 +277,9 @@ func (m *Memory) serve(ctx context.Context) {
 func (m *Memory) perform(ctx context.Context, p connectors.Prompt, d connectors.Decision) {
 	if d.Request == "" && d.Code == "" {
 		d.Request, d.Shown = p.Request.ID, p.Request.Digest
+	}
+	if d.From == (connectors.Identity{}) {
+		d.From = m.from(p.To.Name)
 	}
 	for {
 		_, err := m.Do(ctx, d)

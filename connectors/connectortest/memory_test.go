@@ -55,6 +55,13 @@ func memory(*testing.T) connectortest.Harness {
 		Connector: m, To: fay, Seen: m.Seen,
 		Is: func(id connectors.Identity) bool { return id.Telegram == fay.Telegram },
 		Do: func(_ testing.TB, p connectors.Prompt, d connectors.Decision) { do(p, d) },
+		Writes: func(t testing.TB, p connectors.Prompt, text string) {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			if _, err := m.Writes(ctx, p.To.Name, text); err != nil {
+				t.Errorf("%q: %v", text, err)
+			}
+		},
 		Sees: func(t testing.TB, text string) {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()

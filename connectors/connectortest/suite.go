@@ -21,6 +21,8 @@ type Harness struct {
 	// Do has the person give an answer to a prompt, in the channel's own way, as soon as they see it: d's Answer, Call,
 	// Comment and Really are what they want.
 	Do func(t testing.TB, p connectors.Prompt, d connectors.Decision)
+	// Writes has the person send a text, once they see the prompt and can answer. Nil where the channel has no texts.
+	Writes func(t testing.TB, p connectors.Prompt, text string)
 	// Sees returns once the person has got to see a text, and fails the test when they do not.
 	Sees func(t testing.TB, text string)
 	// Seen is everything that the person got to see so far.
@@ -40,12 +42,14 @@ func Run(t *testing.T, start func(t *testing.T) Harness) {
 		{"one after the other", oneAfterTheOther},
 		{"high risk takes a second yes", highRiskTwice},
 		{"a step call by call", callByCall},
+		{"answers in text", texts},
 		{"a stranger changes nothing", stranger},
 		{"a refusal is told", refusalTold},
 		{"settled elsewhere", settledElsewhere},
 		{"a late answer changes nothing", lateAnswer},
 		{"what could not be stored is not lost", storedLater},
 		{"agents' words hide nothing", hostileWords},
+		{"notices are told", told},
 		{"reached while it runs", reached},
 		{"ends with its context", ends},
 	} {

@@ -64,6 +64,7 @@ func Help(r permissions.Request, code string) string {
 	if offers(r, permissions.Interrupt) {
 		forms = append(forms, "Esc (interrupt)")
 	}
+	forms = append(forms, "s (the card again, with its secrets)")
 	return "Type " + strings.Join(forms, ", ") + "."
 }
 

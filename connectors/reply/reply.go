@@ -19,6 +19,7 @@ const (
 	Decides                // Reply's Answer, Call, Comment and Really
 	Reason                 // a denial whose reason comes with the next line; Reply's Call
 	Asks                   // for help, which is in Reply.Say
+	Shows                  // wants to see the card again, with its secrets
 )
 
 // Reply is what a line says about one request.
@@ -46,10 +47,14 @@ func Parse(line string, r permissions.Request, code string) Reply {
 	}
 	word, rest, _ := strings.Cut(text, " ")
 	rest = strings.TrimSpace(rest)
-	switch strings.ToLower(word) {
+	switch fold(word) {
 	case "?", "h", "help":
 		if rest == "" {
 			return Reply{Meaning: Asks, Say: Help(r, code)}
+		}
+	case "s", "show":
+		if rest == "" {
+			return Reply{Meaning: Shows}
 		}
 	case "", "c", "continue":
 		if rest == "" {
@@ -77,11 +82,11 @@ func allowance(rest string, scope permissions.Scope, r permissions.Request, code
 	a := Reply{}
 	for _, token := range strings.Fields(rest) {
 		n, isCall := call(token, r)
-		s, err := permissions.ParseScope(strings.ToLower(token))
+		s, err := permissions.ParseScope(fold(token))
 		switch {
 		case isCall && a.Call == 0:
 			a.Call = n
-		case !coded && code != "" && strings.EqualFold(token, code):
+		case !coded && code != "" && fold(token) == fold(code):
 			coded = true
 		case err == nil && !named && scope == permissions.Once:
 			scope, named = s, true
@@ -118,10 +123,10 @@ func denial(rest string, r permissions.Request, code string) Reply {
 		switch {
 		case isCall && a.Call == 0:
 			a.Call = n
-		case code != "" && strings.EqualFold(token, code):
-		case strings.EqualFold(token, "because") && more == "":
+		case code != "" && fold(token) == fold(code):
+		case fold(token) == "because" && more == "":
 			return offered(r, code, Reply{Meaning: Reason, Answer: permissions.Deny, Call: a.Call})
-		case strings.EqualFold(token, "because"):
+		case fold(token) == "because":
 			a.Comment, more = more, ""
 		default:
 			return unclear(r, code)
@@ -157,8 +162,10 @@ func choice(text string, r permissions.Request, code string) Reply {
 		return offered(r, code, Reply{Answer: permissions.Choose(meant[0])})
 	case len(meant) > 1:
 		return Reply{Say: "Nothing was chosen: that names two options."}
-	case slices.Contains([]string{"?", "h", "help"}, strings.ToLower(text)):
+	case slices.Contains([]string{"?", "h", "help"}, fold(text)):
 		return Reply{Meaning: Asks, Say: Help(r, code)}
+	case slices.Contains([]string{"s", "show"}, fold(text)):
+		return Reply{Meaning: Shows}
 	}
 	return unclear(r, code)
 }

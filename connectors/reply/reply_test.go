@@ -121,6 +121,9 @@ func TestParseAnswers(t *testing.T) {
 		{"i", resume, decides(permissions.Interrupt)},
 		{"ESC", resume, decides(permissions.Interrupt)},
 		{reply.Esc, resume, decides(permissions.Interrupt)},
+		{"s", permission, reply.Reply{Meaning: reply.Shows}},
+		{"Show", risky, reply.Reply{Meaning: reply.Shows}},
+		{"s", choices, reply.Reply{Meaning: reply.Shows}},
 		{reply.Esc, confirm, decides(permissions.Interrupt)},
 		{"i", confirm, decides(permissions.Interrupt)},
 		{"y", confirm, decides(once)},
@@ -187,7 +190,9 @@ func TestParseDecidesNothing(t *testing.T) {
 		{"y\x00", permission, "Nothing was decided"},
 		{"y\u0085n", permission, "Nothing was decided"},
 		{"y\xff", permission, "Nothing was decided"},
-		{"у", permission, "Nothing was decided"}, // a Cyrillic letter
+		{"у", permission, "Nothing was decided"},         // a Cyrillic letter
+		{"yes \u212a7F3Q", risky, "Nothing was decided"}, // the Kelvin sign
+		{"show me", permission, "Nothing was decided"},
 		{"7", choices, "Type a number from 1 to 6"},
 		{"0", choices, "Nothing was decided"},
 		{"01", choices, "Nothing was decided"},
@@ -213,21 +218,26 @@ func TestHelp(t *testing.T) {
 	}{
 		{permission, "y allow once · a this session · n deny · r deny with a reason > ",
 			"Type yes (allow once), yes session (this session), yes 15m (for 15 minutes), yes always (until revoked), " +
-				"a (this session), n (deny), r and a reason (deny and say why)."},
+				"a (this session), n (deny), r and a reason (deny and say why), " +
+				"s (the card again, with its secrets)."},
 		{stranger, "y allow once · n deny · r deny with a reason > ",
-			"Type yes (allow once), n (deny), r and a reason (deny and say why)."},
+			"Type yes (allow once), n (deny), r and a reason (deny and say why), " +
+				"s (the card again, with its secrets)."},
 		{tool, "y allow once · a this session · n deny · r deny with a reason > ",
 			"Type yes (allow once), yes session_tool (this tool, this session), yes session (all gated tools, this session), " +
 				"yes 15m (for 15 minutes), yes always (this exact call, always), a (this session), n (deny), " +
-				"r and a reason (deny and say why)."},
+				"r and a reason (deny and say why), " +
+				"s (the card again, with its secrets)."},
 		{risky, "high risk: type  yes K7F3Q  or  n > ",
 			"Type yes K7F3Q (allow once), yes session_tool K7F3Q (this tool, this session), yes 15m K7F3Q (for 15 minutes), " +
-				"yes always K7F3Q (this exact call, always), n (deny), r and a reason (deny and say why)."},
+				"yes always K7F3Q (this exact call, always), n (deny), r and a reason (deny and say why), " +
+				"s (the card again, with its secrets)."},
 		{step, "y allow once · a this session · n deny · r deny with a reason · y #2 or n #2 one call > ",
 			"with #2 for one call"},
 		{resume, "Enter continues · Esc interrupts ", "Press Enter to continue, or Esc to interrupt."},
 		{confirm, "y yes · n deny · r deny with a reason · Esc interrupts > ",
-			"Type yes (yes), n (deny), r and a reason (deny and say why), Esc (interrupt)."},
+			"Type yes (yes), n (deny), r and a reason (deny and say why), Esc (interrupt), " +
+				"s (the card again, with its secrets)."},
 		{plain, "1 to 2 > ", "Type a number from 1 to 2, or the words of an option."},
 	} {
 		if got := reply.Hint(c.r, code); got != c.hint {

@@ -57,7 +57,9 @@ func TestTwoPeople(t *testing.T) {
 
 func TestAnsweredThroughAnotherDoor(t *testing.T) {
 	p := atPipe(t, nil)
-	r := ask(permissions.KindPermission, func(r *permissions.Request) { r.Quorum, r.Asked = 2, []string{"fay", "sam"} })
+	r := ask(permissions.KindPermission, func(r *permissions.Request) {
+		r.Quorum, r.Asked = 2, []string{"fay", "sam", "kim"}
+	})
 	next := ask(permissions.KindPause, nil)
 	p.runs(t, takes(r, next))
 	prompt := p.isAsked(t, *r, "K7F3Q")
@@ -66,7 +68,7 @@ func TestAnsweredThroughAnotherDoor(t *testing.T) {
 	p.edit(t, &prompt, answered("fay", permissions.Allow(permissions.Once), r.CreatedAt))
 	p.screen.sees(t, "⏳ 1 of 2, allowed by you")
 	p.screen.asked(t, "NEXT2")
-	dropped := permissions.Reroute{Asked: []string{"sam"}, At: r.CreatedAt} // fay's vote goes with her
+	dropped := permissions.Reroute{Asked: []string{"sam", "kim"}, At: r.CreatedAt} // fay's vote goes with her
 	p.edit(t, &prompt, dropped)
 	p.edit(t, &prompt, permissions.Reroute{Asked: []string{"sam", "fay"}, At: r.CreatedAt})
 	p.types(t, "\n")

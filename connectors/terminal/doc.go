@@ -10,6 +10,9 @@
 // it and return at once. The end of the input, a hang-up included, decides nothing: the console is closed, for good,
 // and whoever would ask there is told so.
 //
+// A line that names requests by their codes, as in a chat, is taken for whatever was on this screen; a card that was not
+// is shown first. s shows the card again, with the secrets in it that cards mask.
+//
 // console.go knows what a console is, line.go turns keys into lines, queue.go keeps what is to be shown, screen.go
-// writes, prompt.go turns an answer into a decision.
+// writes, prompt.go turns an answer into a decision, named.go one that names its request.
 package terminal

@@ -35,13 +35,16 @@ func (s *screen) enter(ctx context.Context, e entry) {
 	}
 	switch {
 	case a.Meaning == reply.Decides:
-		s.decide(ctx, connectors.Decision{Answer: a.Answer, Call: a.Call, Comment: a.Comment, Really: a.Really})
+		s.decide(ctx, it, connectors.Decision{Answer: a.Answer, Call: a.Call, Comment: a.Comment, Really: a.Really})
 	case a.Meaning == reply.Reason && a.Call != 0:
 		it.reason = fmt.Sprintf("r #%d ", a.Call)
 	case a.Meaning == reply.Reason:
 		it.reason = "r "
 	case a.Meaning == reply.Asks:
 		s.say(a.Say)
+	case a.Meaning == reply.Shows:
+		s.again()
+	case !e.long && s.named(ctx, e.line):
 	case s.t.o.Quit != nil && strings.EqualFold(strings.TrimSpace(e.line), "q"):
 		s.t.o.Quit()
 	case r.Kind == permissions.KindClarification && !blank(e):
@@ -63,7 +66,7 @@ func (s *screen) finish(ctx context.Context, e entry) {
 		s.say("Nothing was decided: a reason is one line of text.")
 		return
 	}
-	s.decide(ctx, connectors.Decision{Answer: a.Answer, Call: a.Call, Comment: a.Comment})
+	s.decide(ctx, s.now, connectors.Decision{Answer: a.Answer, Call: a.Call, Comment: a.Comment})
 }
 
 // wrong counts an answer to a clarification that was none. The third has the first option taken.
@@ -71,41 +74,53 @@ func (s *screen) wrong(ctx context.Context, say string) {
 	it := s.now
 	it.tries++
 	if it.tries >= mostTries {
-		s.decide(ctx, connectors.Decision{Default: true})
+		s.decide(ctx, it, connectors.Decision{Default: true})
 		return
 	}
 	s.say(say)
 }
 
-// decide hands a decision on, and tells what became of it. The question stays until it is settled, or until there is
-// nothing left of it for this person.
-func (s *screen) decide(ctx context.Context, d connectors.Decision) {
-	it := s.now
+// decide hands a decision about an item on, and tells what became of it. The question stays until it is settled, or
+// until there is nothing left of it for this person.
+func (s *screen) decide(ctx context.Context, it *item, d connectors.Decision) {
 	r := it.prompt.Request
 	d.Request, d.Shown = r.ID, r.Digest
-	d.From = connectors.Identity{Via: s.t.o.Via, Console: true, UID: permissions.NoUID}
-	after, err := s.handler.OnPermission(ctx, d)
+	after, err := s.hand(ctx, d)
 	if after.ID == r.ID && (after.Revision >= r.Revision || after.State != permissions.Pending) {
 		it.prompt.Request = after
+	}
+	about := ""
+	if it != s.now {
+		about = it.prompt.Code + "  "
 	}
 	var refusal *permissions.Refusal
 	switch {
 	case err == nil:
-		s.say(s.settled(it.prompt))
+		s.say(about + s.settled(it.prompt))
 	case errors.As(err, &refusal):
-		s.say(card.Visible(refusal.Text))
+		s.say(about + card.Visible(refusal.Text))
 	case ctx.Err() != nil:
 		return
 	default:
 		s.t.o.Log.Error("a decision was not stored", "request", r.ID, "err", err)
-		s.say("Nothing was stored: " + card.Visible(err.Error()) + ". Answer again.")
+		s.say(about + "Nothing was stored: " + card.Visible(err.Error()) + ". Answer again.")
 	}
 	it.told = it.prompt.Request.State != permissions.Pending
 	if it.told {
 		s.told(it.prompt.Request)
 	}
 	notMine := refusal != nil && refusal.Code == permissions.CodeNotYours
-	if it.told || notMine || (err == nil && !open(it.prompt)) {
+	if !it.told && !notMine && (err != nil || open(it.prompt)) {
+		return
+	}
+	s.drop(it)
+	if it == s.now {
 		s.leave()
 	}
+}
+
+// hand hands a decision of the person at this console to the handler.
+func (s *screen) hand(ctx context.Context, d connectors.Decision) (permissions.Request, error) {
+	d.From = connectors.Identity{Via: s.t.o.Via, Console: true, UID: permissions.NoUID}
+	return s.handler.OnPermission(ctx, d)
 }

@@ -13,7 +13,7 @@ type news struct {
 	ref    string
 	prompt connectors.Prompt
 	edit   bool
-	says   bool // only line is to be said
+	says   bool // only line is to be said, to whom prompt is for
 	line   string
 }
 
@@ -69,7 +69,7 @@ func wasted(r permissions.Request) bool { return !r.VoidAt.IsZero() || !r.Lapsed
 func (s *screen) settle(it *item, p connectors.Prompt) {
 	it.prompt = p
 	delete(s.seen, it.ref)
-	s.queue = slices.DeleteFunc(s.queue, func(o *item) bool { return o == it })
+	s.drop(it)
 	line := s.settled(p)
 	if it == s.now {
 		s.leave()
@@ -80,6 +80,18 @@ func (s *screen) settle(it *item, p connectors.Prompt) {
 	if !it.told {
 		s.told(p.Request)
 	}
+}
+
+// drop takes an item out of the queue.
+func (s *screen) drop(it *item) {
+	s.queue = slices.DeleteFunc(s.queue, func(o *item) bool { return o == it })
+}
+
+// bring puts an item on the screen; what is there comes back after it.
+func (s *screen) bring(it *item) {
+	s.drop(it)
+	s.queue = append([]*item{it, s.now}, s.queue...)
+	s.leave()
 }
 
 // told passes on that the end of a request has been told.

@@ -101,6 +101,13 @@ func (s *screen) show() {
 	s.write(card.Card(s.now.prompt, s.options(s.now.prompt)) + "\n")
 }
 
+// again writes the card of now once more, with the secrets in it that cards mask.
+func (s *screen) again() {
+	o := s.options(s.now.prompt)
+	o.Reveal = true
+	s.write(card.Card(s.now.prompt, o) + "\n")
+}
+
 // ask throws away what was typed before and puts the hint on the screen.
 func (s *screen) ask() {
 	s.editor = editor{raw: s.editor.raw}

@@ -2,6 +2,7 @@ package terminal_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/daycared/daycared/connectors"
@@ -21,6 +22,12 @@ func TestPassesTheSuite(t *testing.T) {
 					Do: func(t testing.TB, prompt connectors.Prompt, d connectors.Decision) {
 						p.screen.asked(t, prompt.Code)
 						p.types(t, keys(prompt, d, p.tty != nil))
+					},
+					Writes: func(t testing.TB, prompt connectors.Prompt, text string) {
+						p.screen.asked(t, prompt.Code)
+						before := strings.Count(p.screen.String(), "\n")
+						p.types(t, text+"\n")
+						p.screen.until(t, "an end of the line", func(all string) bool { return strings.Count(all, "\n") > before })
 					},
 				}
 			})

@@ -8,10 +8,12 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -32,6 +34,8 @@ var (
 	_ connectors.Connector = (*Terminal)(nil)
 	_ connectors.Editor    = (*Terminal)(nil)
 	_ connectors.Reacher   = (*Terminal)(nil)
+	_ connectors.Teller    = (*Terminal)(nil)
+	_ connectors.Screen    = (*Terminal)(nil)
 	_ connectors.Forgetful = (*Terminal)(nil)
 )
 
@@ -64,6 +68,9 @@ func New(o Options) *Terminal {
 // Name is how decisions made here are told.
 func (t *Terminal) Name() string { return t.o.Via }
 
+// Shows says that it is a screen.
+func (t *Terminal) Shows() {}
+
 // Forgets says that what is on a screen ends with its process.
 func (t *Terminal) Forgets() {}
 
@@ -95,6 +102,14 @@ func (t *Terminal) Send(_ context.Context, p connectors.Prompt) (ref string, err
 // Edit brings a card that was sent up to date: what has become of the request is said below it.
 func (t *Terminal) Edit(_ context.Context, ref string, p connectors.Prompt) error {
 	return t.tell(news{ref: ref, prompt: p, edit: true})
+}
+
+// Tell says a notice on the screen, among the cards.
+func (t *Terminal) Tell(_ context.Context, n connectors.Notice) error {
+	rows := card.Notice(n, card.Options{
+		Self: cmp.Or(t.o.Self, n.To.Name), Now: t.o.Now(), Location: cmp.Or(t.o.Location, n.To.Location, time.Local),
+	})
+	return t.tell(news{says: true, line: strings.Join(rows, "\n"), prompt: connectors.Prompt{To: n.To}})
 }
 
 // Say writes a line of the process's own on the screen, among the cards.

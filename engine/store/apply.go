@@ -11,7 +11,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Apply is [permissions.Store]. Beside an error of [permissions.Step] the Change holds the row as it is.
+// Apply is [permissions.Store]. Beside an error of [permissions.Step], and beside the refusal while everything is
+// stopped, the Change holds the row as it is.
 func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Event) (permissions.Change, error) {
 	var c permissions.Change
 	var refused error
@@ -24,7 +25,9 @@ func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Even
 		if seen, err := known(ctx, t, e); seen || err != nil {
 			return err
 		}
-		c, refused = permissions.Step(before, e)
+		if refused = halted(t, e); refused == nil {
+			c, refused = permissions.Step(before, e)
+		}
 		if refused == nil && !c.Empty() {
 			c.After = asStored(c.After)
 			return s.commit(ctx, t, c)
@@ -35,6 +38,17 @@ func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Even
 		return permissions.Change{}, err
 	}
 	return c, refused
+}
+
+// halted refuses what may not happen while everything is stopped: nothing is allowed, and no approval is used.
+func halted(t *tx, e permissions.Event) error {
+	switch e.(type) {
+	case permissions.Cast, permissions.Use:
+		if t.stopped != "" {
+			return permissions.Stopped(t.stopped)
+		}
+	}
+	return nil
 }
 
 const readRequest = `SELECT ` + requestColumns + ` FROM requests WHERE id = $1`
@@ -61,15 +75,17 @@ func known(ctx context.Context, t *tx, e permissions.Event) (bool, error) {
 	return n > 0, err
 }
 
+const changedColumns = changingColumns + `, remind_at`
+
 var updateRequest = func() string {
-	n := strings.Count(changingColumns, ",") + 1
-	return `UPDATE requests SET (` + changingColumns + `) = (` + parameters(changingColumns) + `) ` +
+	n := strings.Count(changedColumns, ",") + 1
+	return `UPDATE requests SET (` + changedColumns + `) = (` + parameters(changedColumns) + `) ` +
 		`WHERE number = ` + parameter(n+1) + ` AND revision = ` + parameter(n+2)
 }()
 
 // commit writes all of a change, if the row is still the one that it was made from.
 func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) error {
-	args := append(changingFields(&c.After), c.Before.Number, c.Before.Revision)
+	args := append(changingFields(&c.After), micros(reminding(c.After)), c.Before.Number, c.Before.Revision)
 	result, err := t.ExecContext(ctx, updateRequest, args...)
 	if err != nil {
 		return err
@@ -90,13 +106,18 @@ func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) error {
 			return err
 		}
 	}
-	if c.Voided() {
-		if _, err := t.ExecContext(ctx, revokeGrants, instant{&c.After.VoidAt}, c.Before.Caller.Name, c.Before.ID); err != nil {
+	for _, record := range c.Records {
+		if err := s.append(ctx, t, record); err != nil {
 			return err
 		}
 	}
-	for _, record := range c.Records {
-		if err := s.append(ctx, t, record); err != nil {
+	if c.Voided() {
+		if err := s.takeBack(ctx, t, c); err != nil {
+			return err
+		}
+	}
+	for _, n := range c.Notices {
+		if err := insertNotice(ctx, t, n); err != nil {
 			return err
 		}
 	}

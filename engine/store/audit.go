@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 
 	"github.com/daycared/daycared/permissions"
 )
@@ -72,51 +71,4 @@ func (s *Store) Audit(
 		return err
 	})
 	return entries, err
-}
-
-const readAllAudit = `SELECT ` + entryColumns + ` FROM audit ORDER BY chain, seq`
-
-// Verify reads every chain from the start and returns the head of each. The error says at which entry a chain is
-// broken. Entries missing at the end do not show: compare the heads with ones kept elsewhere.
-func (s *Store) Verify(ctx context.Context) (heads []permissions.Entry, err error) {
-	err = s.read(ctx, func(from source) error {
-		rows, err := from.QueryContext(ctx, readAllAudit)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }() // its error is that of rows.Err
-		var last permissions.Entry
-		for rows.Next() {
-			var e permissions.Entry
-			if err := rows.Scan(entryFields(&e)...); err != nil {
-				return unreadable(fmt.Sprintf("the audit after entry %d of chain %s", last.Seq, last.Chain), err)
-			}
-			if e.Chain != last.Chain {
-				last = permissions.Entry{Chain: e.Chain}
-				heads = append(heads, e)
-			}
-			if err := follows(last, e); err != nil {
-				return err
-			}
-			last, heads[len(heads)-1] = e, e
-		}
-		return rows.Err()
-	})
-	if err != nil {
-		return nil, fmt.Errorf("verify the audit: %w", err)
-	}
-	return heads, nil
-}
-
-// follows tells whether e may stand after last.
-func follows(last, e permissions.Entry) error {
-	switch {
-	case e.Seq != last.Seq+1:
-		return fmt.Errorf("chain %s is broken at entry %d: it follows entry %d", e.Chain, e.Seq, last.Seq)
-	case e.Prev != last.Hash:
-		return fmt.Errorf("chain %s is broken at entry %d: it does not continue entry %d", e.Chain, e.Seq, last.Seq)
-	case e.Hash != e.ComputeHash():
-		return fmt.Errorf("chain %s is broken at entry %d: it was changed", e.Chain, e.Seq)
-	}
-	return nil
 }

@@ -93,7 +93,7 @@ func commit(b *testing.B, db *sql.DB, statement string, args ...any) {
 }
 
 // crowd makes n requests that wait, in one transaction.
-func crowd(b *testing.B, s *Store, n int) {
+func crowd(b testing.TB, s *Store, n int) {
 	b.Helper()
 	err := s.write(context.Background(), func(ctx context.Context, t *tx) error {
 		for range n {

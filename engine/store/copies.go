@@ -8,8 +8,9 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-const readCopies = `SELECT request, person, connector, ref, shown, sent_at, failed FROM copies WHERE request = $1 ` +
-	`ORDER BY person, connector`
+const copyColumns = `request, person, connector, ref, shown, since, sent_at, failed`
+
+const readCopies = `SELECT ` + copyColumns + ` FROM copies WHERE request = $1 ORDER BY person, connector`
 
 // Copies lists the copies of a request.
 func (s *Store) Copies(ctx context.Context, id permissions.ID) (copies []permissions.Copy, err error) {
@@ -21,7 +22,9 @@ func (s *Store) Copies(ctx context.Context, id permissions.ID) (copies []permiss
 }
 
 func copyFields(c *permissions.Copy) []any {
-	return []any{&c.Request, &c.Person, &c.Connector, &c.Ref, &c.Shown, instant{&c.SentAt}, &c.Failed}
+	return []any{
+		&c.Request, &c.Person, &c.Connector, &c.Ref, &c.Shown, instant{&c.Since}, instant{&c.SentAt}, &c.Failed,
+	}
 }
 
 const readLagging = `SELECT id FROM requests WHERE revision > shown AND number > $1 AND EXISTS ` +
@@ -33,13 +36,12 @@ const readLagging = `SELECT id FROM requests WHERE revision > shown AND number >
 func (s *Store) Lagging(
 	ctx context.Context, connector string, after permissions.ID, limit int,
 ) (ids []permissions.ID, err error) {
-	field := func(id *permissions.ID) []any { return []any{id} }
 	err = s.read(ctx, func(from source) error {
 		number, err := position(ctx, from, after)
 		if err != nil {
 			return err
 		}
-		ids, err = collect(ctx, from, "a request", field, readLagging, number, connector, limit)
+		ids, err = collect(ctx, from, "a request", idField, readLagging, number, connector, limit)
 		return err
 	})
 	return ids, err
@@ -87,14 +89,59 @@ func putCopy(ctx context.Context, t *tx, c permissions.Copy) error {
 	if number, err := position(ctx, t, c.Request); err != nil || number == 0 {
 		return err
 	}
-	_, err := t.ExecContext(ctx, upsertCopy,
-		c.Request, c.Person, c.Connector, c.Ref, c.Shown, instant{&c.SentAt}, c.Failed)
-	if err != nil {
+	if _, err := t.ExecContext(ctx, upsertCopy, copyFields(&c)...); err != nil {
 		return err
 	}
-	_, err = t.ExecContext(ctx, noteShownOne, int64(nothingShown), c.Request)
+	_, err := t.ExecContext(ctx, noteShownOne, int64(nothingShown), c.Request)
 	return err
 }
+
+const addCopy = insertCopy + ` ON CONFLICT (request, person, connector) DO NOTHING`
+
+// AddCopies adds the copies that are not there yet, to be shown.
+func (s *Store) AddCopies(ctx context.Context, copies []permissions.Copy) error {
+	if len(copies) == 0 {
+		return nil
+	}
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		for _, c := range copies {
+			if _, err := position(ctx, t, c.Request); err != nil {
+				return err
+			}
+			result, err := t.ExecContext(ctx, addCopy, copyFields(&c)...)
+			if err != nil {
+				return err
+			}
+			if n, _ := result.RowsAffected(); n == 0 {
+				continue
+			}
+			if _, err := t.ExecContext(ctx, noteShownOne, int64(nothingShown), c.Request); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+const readUnaddressed = `SELECT id FROM requests WHERE state = 'pending' AND number > $1 AND EXISTS ` +
+	`(SELECT 1 FROM json_each(requests.asked) AS person WHERE NOT EXISTS ` +
+	`(SELECT 1 FROM copies WHERE copies.request = requests.id AND copies.person = person.value)) ` +
+	`ORDER BY number LIMIT $2`
+
+// Unaddressed lists at most limit pending requests, after the one named, of which somebody who is asked has no copy.
+func (s *Store) Unaddressed(ctx context.Context, after permissions.ID, limit int) (ids []permissions.ID, err error) {
+	err = s.read(ctx, func(from source) error {
+		number, err := position(ctx, from, after)
+		if err != nil {
+			return err
+		}
+		ids, err = collect(ctx, from, "a request", idField, readUnaddressed, number, limit)
+		return err
+	})
+	return ids, err
+}
+
+func idField(id *permissions.ID) []any { return []any{id} }
 
 const (
 	// A copy keeps when it was first sent: whoever saw a request once has seen it.

@@ -92,7 +92,8 @@ func (s *Store) diagnose(failed sqlite3.Error, err error) *Error {
 	case failed.Code == sqlite3.ErrBusy, failed.Code == sqlite3.ErrLocked:
 		e.What = "another process holds the store " + s.path + " locked"
 		e.Advice = "let it finish or end it (a backup, a sqlite3 shell, a second daemon), nothing needs a restart"
-	case failed.Code == sqlite3.ErrReadonly, failed.Code == sqlite3.ErrPerm, failed.SystemErrno == syscall.EROFS:
+	case failed.Code == sqlite3.ErrReadonly, failed.Code == sqlite3.ErrPerm, failed.SystemErrno == syscall.EROFS,
+		failed.Code == sqlite3.ErrIoErr && (failed.SystemErrno == syscall.EPERM || failed.SystemErrno == syscall.EACCES):
 		e.What = fmt.Sprintf("the store %s cannot be written (%v)", s.path, err)
 		e.Advice = "make the file, its folder and its disk writable for the daemon's account, then start daycared again"
 	case failed.Code == sqlite3.ErrCorrupt, failed.Code == sqlite3.ErrNotADB:

@@ -232,6 +232,7 @@ func TestDiagnose(t *testing.T) {
 		{sqlite3.Error{Code: sqlite3.ErrIoErr, SystemErrno: syscall.EDQUOT}, "the disk under /srv/daycared is full; free"},
 		{sqlite3.Error{Code: sqlite3.ErrIoErr, SystemErrno: syscall.EIO}, "/srv/daycared fails (disk I/O error"},
 		{sqlite3.Error{Code: sqlite3.ErrIoErr, SystemErrno: syscall.EROFS}, "cannot be written"},
+		{sqlite3.Error{Code: sqlite3.ErrIoErr, SystemErrno: syscall.EPERM}, "cannot be written"},
 		{sqlite3.Error{Code: sqlite3.ErrReadonly}, "the store /srv/daycared/daycared.db cannot be written"},
 		{sqlite3.Error{Code: sqlite3.ErrLocked}, "another process holds the store /srv/daycared/daycared.db locked"},
 		{sqlite3.Error{Code: sqlite3.ErrCantOpen, SystemErrno: syscall.EACCES}, "cannot be opened"},

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"time"
 
 	"github.com/daycared/daycared/permissions"
@@ -16,23 +18,104 @@ func grantFields(g *permissions.Grant) []any {
 	}
 }
 
-var addGrant = `INSERT INTO grants (` + grantColumns + `) VALUES (` + parameters(grantColumns) + `)`
+const addedGrantColumns = grantColumns + `, ended_at`
+
+var addGrant = `INSERT INTO grants (` + addedGrantColumns + `) VALUES (` + parameters(addedGrantColumns) + `)`
 
 func insertGrant(ctx context.Context, t *tx, g permissions.Grant) error {
-	_, err := t.ExecContext(ctx, addGrant, grantFields(&g)...)
+	_, err := t.ExecContext(ctx, addGrant, append(grantFields(&g), 0)...)
 	return err
 }
 
-const readGrants = `SELECT ` + grantColumns + ` FROM grants WHERE caller = $1 AND revoked_at = 0 ` +
-	`AND until > $2 ORDER BY id`
+const (
+	// A grant that was noted to be over stays so, whatever the clock says later.
+	readGrants = `SELECT ` + grantColumns + ` FROM grants WHERE caller = $1 AND revoked_at = 0 AND ended_at = 0 ` +
+		`AND until > $2 ORDER BY id`
 
-const revokeGrants = `UPDATE grants SET revoked_at = $1 WHERE caller = $2 AND request = $3 AND revoked_at = 0`
+	readGrantsInForce = `SELECT ` + grantColumns + ` FROM grants WHERE revoked_at = 0 AND ended_at = 0 ` +
+		`AND until > $1 ORDER BY created_at, id`
+
+	readGrantsPutTo = `SELECT ` + grantColumns + ` FROM grants WHERE revoked_at = 0 AND ended_at = 0 ` +
+		`AND until > $1 AND EXISTS (SELECT 1 FROM requests, json_each(requests.asked) AS person ` +
+		`WHERE requests.id = grants.request AND person.value = $2) ORDER BY created_at, id`
+
+	readGrant = `SELECT ` + grantColumns + ` FROM grants WHERE id = $1`
+)
 
 // Grants lists the grants of a caller that are neither revoked nor over at now.
-func (s *Store) Grants(ctx context.Context, caller string, now time.Time) (grants []permissions.Grant, err error) {
+func (s *Store) Grants(ctx context.Context, caller string, now time.Time) ([]permissions.Grant, error) {
+	return s.grants(ctx, readGrants, caller, micros(now))
+}
+
+// GrantsInForce lists every grant that is neither revoked nor over at now, oldest first; asked, if not empty, keeps
+// only those whose request was put to that person.
+func (s *Store) GrantsInForce(ctx context.Context, asked string, now time.Time) ([]permissions.Grant, error) {
+	if asked == "" {
+		return s.grants(ctx, readGrantsInForce, micros(now))
+	}
+	return s.grants(ctx, readGrantsPutTo, micros(now), asked)
+}
+
+func (s *Store) grants(ctx context.Context, text string, args ...any) (grants []permissions.Grant, err error) {
 	err = s.read(ctx, func(from source) error {
-		grants, err = collect(ctx, from, "a grant", grantFields, readGrants, caller, now.UnixMicro())
+		grants, err = collect(ctx, from, "a grant", grantFields, text, args...)
 		return err
 	})
 	return grants, err
+}
+
+// Grant gives one grant, or refuses with [permissions.CodeUnknown].
+func (s *Store) Grant(ctx context.Context, id permissions.ID) (g permissions.Grant, err error) {
+	err = s.read(ctx, func(from source) error {
+		g, err = loadGrant(ctx, from, id)
+		return err
+	})
+	return g, err
+}
+
+func loadGrant(ctx context.Context, from source, id permissions.ID) (g permissions.Grant, err error) {
+	err = from.QueryRowContext(ctx, readGrant, id).Scan(grantFields(&g)...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return permissions.Grant{}, permissions.UnknownGrant(id)
+	}
+	if err != nil {
+		return permissions.Grant{}, unreadable("grant "+string(id), err)
+	}
+	return g, nil
+}
+
+const (
+	countUse = `UPDATE grants SET used = used + 1 WHERE id = $1 AND caller = $2 AND revoked_at = 0 AND ended_at = 0 ` +
+		`AND until > $3`
+
+	addUse = `INSERT INTO uses (granted, request) VALUES ($1, $2)`
+)
+
+// useGrants notes that r needed nobody's answer because of grants. One that was revoked since r was drafted is refused.
+func useGrants(ctx context.Context, t *tx, r permissions.Request) error {
+	for _, id := range r.Under {
+		result, err := t.ExecContext(ctx, countUse, id, r.Caller.Name, micros(r.CreatedAt))
+		if err != nil {
+			return err
+		}
+		if n, _ := result.RowsAffected(); n != 1 {
+			return permissions.UnknownGrant(id)
+		}
+		if _, err := t.ExecContext(ctx, addUse, id, r.Number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const readRan = `SELECT ` + requestColumns + ` FROM requests WHERE number IN ` +
+	`(SELECT request FROM uses WHERE granted = $1 ORDER BY request DESC LIMIT $2) ORDER BY number DESC`
+
+// Ran lists at most limit of the requests that a grant made unnecessary to ask, the newest first.
+func (s *Store) Ran(ctx context.Context, grant permissions.ID, limit int) (ran []permissions.Request, err error) {
+	err = s.read(ctx, func(from source) error {
+		ran, err = many(ctx, from, readRan, grant, limit)
+		return err
+	})
+	return ran, err
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"os"
 )
 
 const (
@@ -23,6 +24,26 @@ func (s *Store) Health(ctx context.Context) error {
 	}
 	if read < written {
 		return damaged("the health check", fmt.Errorf("wrote %d, read %d", written, read))
+	}
+	return nil
+}
+
+// placed is nil as long as the store's path leads to the file that is open. One that was deleted, moved or replaced can
+// be written without an error, but what is written there is lost with the next start; and a connection that is opened
+// later would read another file.
+func (s *Store) placed() error {
+	found, err := os.Stat(s.path)
+	switch {
+	case err != nil:
+		return &Error{
+			What: fmt.Sprintf("the store %s is no longer there (%v)", s.path, cause(err)), Err: err,
+			Advice: "stop daycared, put the file or a backup back in its place, and start it again",
+		}
+	case !os.SameFile(found, s.file):
+		return &Error{
+			What:   fmt.Sprintf("the store %s was replaced by another file while it was open", s.path),
+			Advice: "stop daycared, see to it that the right file is in its place, and start it again",
+		}
 	}
 	return nil
 }

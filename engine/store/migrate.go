@@ -69,17 +69,7 @@ func (s *Store) copyFile(ctx context.Context, name string) error {
 	if err := os.Rename(draft, name); err != nil {
 		return fmt.Errorf("copy the store: %w", err)
 	}
-	return s.syncDir()
-}
-
-// syncDir makes a new name in the store's folder durable.
-func (s *Store) syncDir() error {
-	d, err := os.Open(s.dir())
-	if err != nil {
-		return fmt.Errorf("copy the store: %w", err)
-	}
-	defer func() { _ = d.Close() }() // only read
-	if err := d.Sync(); err != nil {
+	if err := syncFolder(s.dir()); err != nil {
 		return fmt.Errorf("copy the store: %w", err)
 	}
 	return nil

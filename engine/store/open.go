@@ -38,7 +38,11 @@ func open(ctx context.Context, o Options, steps fs.FS) (_ *Store, err error) {
 	if err := create(path); err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, now: o.Now, log: o.Log, stale: true}
+	file, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{path: path, file: file, now: o.Now, log: o.Log, stale: true}
 	busy := cmp.Or(o.Busy, usualBusy)
 	if s.writer, err = connect(path, busy, 1, "_journal_mode=WAL&_synchronous=FULL&_txlock=immediate"); err != nil {
 		return nil, err
@@ -132,7 +136,8 @@ func (s *Store) check(ctx context.Context) error {
 
 const readMeta = `SELECT chain, code_key FROM meta`
 
-const insertMeta = `INSERT INTO meta (chain, code_key, created_at, beat) VALUES ($1, $2, $3, 0)`
+const insertMeta = `INSERT INTO meta (chain, code_key, created_at, beat, stopped_by, stopped_at) ` +
+	`VALUES ($1, $2, $3, 0, '', 0)`
 
 // identify reads the store's own name and key, or gives a new store both.
 func (s *Store) identify(ctx context.Context, conn *sql.Conn) error {

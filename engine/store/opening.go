@@ -10,15 +10,25 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// retryAfter is when a caller that was refused by a limit should try again. Nobody knows when a person will answer.
-const retryAfter = 10 * time.Second
+const (
+	// retryAfter is when a caller that was refused by a limit should try again. Nobody knows when a person will answer.
+	retryAfter = 10 * time.Second
+	// ahead is how far what happened may lie in the future before the clock counts as set back.
+	ahead = time.Minute
+)
 
 // Open is [permissions.Store].
 func (s *Store) Open(ctx context.Context, o permissions.Opening) (r permissions.Request, created bool, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
+		if t.stopped != "" {
+			return permissions.Stopped(t.stopped)
+		}
 		found, err := joined(ctx, t, o)
 		if !errors.Is(err, sql.ErrNoRows) {
 			r = found
+			return err
+		}
+		if err := rested(ctx, t, o); err != nil {
 			return err
 		}
 		if err := limited(ctx, t, o); err != nil {
@@ -56,7 +66,7 @@ func joined(ctx context.Context, t *tx, o permissions.Opening) (permissions.Requ
 	switch {
 	case err != nil:
 		return r, err
-	case r.State != permissions.Pending && !now.Before(r.DecidedAt.Add(o.RedeemWindow)):
+	case r.State != permissions.Pending && !redeemable(r, now, o.RedeemWindow):
 		if _, err := t.ExecContext(ctx, releaseKey, r.Number); err != nil {
 			return r, err
 		}
@@ -65,6 +75,31 @@ func joined(ctx context.Context, t *tx, o permissions.Opening) (permissions.Requ
 		return r, permissions.KeyTaken()
 	}
 	return r, nil
+}
+
+// redeemable tells whether the key of a settled request still finds it. What was decided in the future was decided
+// before the clock was set back, nobody knows how long ago.
+func redeemable(r permissions.Request, now time.Time, window time.Duration) bool {
+	return now.Before(r.DecidedAt.Add(window)) && !r.DecidedAt.After(now.Add(ahead))
+}
+
+const readDenials = `SELECT decided_at FROM requests WHERE state = 'denied' AND caller = $1 AND decided_at > $2 ` +
+	`AND decided_at <= $3 AND digest = $4 ORDER BY decided_at DESC LIMIT 2`
+
+// rested refuses to put to people once more what they denied twice within the last o.CoolDown.
+func rested(ctx context.Context, t *tx, o permissions.Opening) error {
+	r := o.Request
+	if r.State != permissions.Pending || o.CoolDown <= 0 {
+		return nil
+	}
+	since, now := r.CreatedAt.Add(-o.CoolDown), r.CreatedAt
+	field := func(at *time.Time) []any { return []any{instant{at}} }
+	denied, err := collect(ctx, t, "a denial", field, readDenials,
+		r.Caller.Name, micros(since), micros(now.Add(ahead)), digest{&r.Digest})
+	if err != nil || len(denied) < 2 {
+		return err
+	}
+	return permissions.Rest(denied[1].Sub(since))
 }
 
 const countCaller = `SELECT COUNT(*) FROM ` +
@@ -94,15 +129,14 @@ func limited(ctx context.Context, t *tx, o permissions.Opening) error {
 // nothingShown is the lowest revision shown of a request that has no copies: there is nothing to bring up to date.
 const nothingShown = math.MaxInt64
 
-const insertedColumns = fixedColumns + `, ` + changingColumns + `, key_live, shown`
+const insertedColumns = fixedColumns + `, ` + changedColumns + `, key_live, shown, pruned`
 
 var insertRequest = `INSERT INTO requests (` + insertedColumns + `) VALUES (` + parameters(insertedColumns) +
 	`) RETURNING number`
 
-const insertCopy = `INSERT INTO copies (request, person, connector, ref, shown, sent_at, failed) ` +
-	`VALUES ($1, $2, $3, $4, $5, $6, $7)`
+const insertCopy = `INSERT INTO copies (` + copyColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
 
-// insert adds the row, its copies and its audit records.
+// insert adds the row, its copies, its uses of grants and its audit records.
 func (s *Store) insert(ctx context.Context, t *tx, o permissions.Opening) (permissions.Request, error) {
 	r := asStored(o.Request)
 	r.Votes = nil
@@ -112,13 +146,18 @@ func (s *Store) insert(ctx context.Context, t *tx, o permissions.Opening) (permi
 			shown = min(shown, c.Shown)
 		}
 	}
-	args := append(append(fixedFields(&r), changingFields(&r)...), r.Key != "", shown)
+	args := append(append(fixedFields(&r), changingFields(&r)...), micros(reminding(r)), r.Key != "", shown, false)
 	if err := t.QueryRowContext(ctx, insertRequest, args...).Scan(&r.Number); err != nil {
 		return r, err
 	}
 	for _, c := range o.Copies {
-		_, err := t.ExecContext(ctx, insertCopy, r.ID, c.Person, c.Connector, c.Ref, c.Shown, instant{&c.SentAt}, c.Failed)
-		if err != nil {
+		c.Request = r.ID
+		if _, err := t.ExecContext(ctx, insertCopy, copyFields(&c)...); err != nil {
+			return r, err
+		}
+	}
+	if r.State == permissions.Approved {
+		if err := useGrants(ctx, t, r); err != nil {
 			return r, err
 		}
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,9 +15,10 @@ import (
 const (
 	fixedColumns = `id, kind, mode, caller, caller_uid, session, version, digest, key, created_at, deadline, agent, ` +
 		`claimed, host, cwd, tool, affected_path, env_hash, widest, high_risk, background, foreground, step, quorum, options, ` +
-		`tags, held, env_names, choices, reason, message, input, details`
+		`tags, held, env_names, choices, reason, message, input, details, under`
 	changingColumns = `revision, state, decided_at, used_at, collected_at, void_at, lapsed_at, left_at, answer, scope, ` +
-		`decided_by, decided_via, timed_out, defaulted, used_call, asked, comment, failure, calls`
+		`decided_by, decided_via, timed_out, defaulted, used_call, asked, escalate_to, escalate_at, reminders, comment, ` +
+		`failure, calls`
 	requestColumns = `number, ` + fixedColumns + `, ` + changingColumns
 )
 
@@ -27,7 +29,7 @@ func fixedFields(r *permissions.Request) []any {
 		&r.Host, &r.Cwd, &r.Tool, &r.AffectedPath, &r.EnvHash, scope{&r.Widest}, &r.HighRisk, &r.Background, &r.Foreground,
 		&r.Step, &r.Quorum, list[permissions.Option]{&r.Options}, list[permissions.Tag]{&r.Tags},
 		list[permissions.Tag]{&r.Held}, list[string]{&r.EnvNames}, list[string]{&r.Choices}, &r.Reason, &r.Message,
-		raw{&r.Input}, &r.Details,
+		raw{&r.Input}, &r.Details, list[permissions.ID]{&r.Under},
 	}
 }
 
@@ -35,13 +37,22 @@ func changingFields(r *permissions.Request) []any {
 	return []any{
 		&r.Revision, &r.State, instant{&r.DecidedAt}, instant{&r.UsedAt}, instant{&r.CollectedAt}, instant{&r.VoidAt},
 		instant{&r.LapsedAt}, instant{&r.LeftAt}, &r.Answer, scope{&r.Scope},
-		&r.DecidedBy, &r.DecidedVia, &r.TimedOut, &r.Defaulted, &r.UsedCall, list[string]{&r.Asked}, &r.Comment, &r.Failure,
+		&r.DecidedBy, &r.DecidedVia, &r.TimedOut, &r.Defaulted, &r.UsedCall, list[string]{&r.Asked},
+		list[string]{&r.EscalateTo}, instant{&r.EscalateAt}, times{&r.Reminders}, &r.Comment, &r.Failure,
 		list[permissions.Call]{&r.Calls},
 	}
 }
 
 func requestFields(r *permissions.Request) []any {
 	return append(append([]any{&r.Number}, fixedFields(r)...), changingFields(r)...)
+}
+
+// reminding is when r's people are to be reminded next.
+func reminding(r permissions.Request) (at time.Time) {
+	if len(r.Reminders) > 0 {
+		at = r.Reminders[0]
+	}
+	return at
 }
 
 // parameters is "$1, $2, … $n" for as many columns as there are.
@@ -70,25 +81,46 @@ func one(ctx context.Context, from source, text string, args ...any) (permission
 // many reads the requests that a query finds.
 func many(ctx context.Context, from source, text string, args ...any) ([]permissions.Request, error) {
 	found, err := collect(ctx, from, "a request", requestFields, text, args...)
-	if err != nil {
+	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	for i := range found {
-		if found[i].Votes, err = votes(ctx, from, found[i].ID); err != nil {
-			return nil, err
-		}
+	at := make(map[permissions.ID]int, len(found))
+	ids := make([]permissions.ID, len(found))
+	for i, r := range found {
+		ids[i], at[r.ID] = r.ID, i
 	}
-	return found, nil
+	all, err := collect(ctx, from, "a vote", ballotFields, readVotesOf, list[permissions.ID]{&ids})
+	for _, b := range all {
+		r := &found[at[b.request]]
+		r.Votes = append(r.Votes, b.Vote)
+	}
+	return found, err
 }
 
-const readVotes = `SELECT voter, via, answer, call, comment, at, key FROM votes WHERE request = $1 ORDER BY n`
+const voteColumns = `voter, via, answer, call, comment, at, key`
+
+func voteFields(v *permissions.Vote) []any {
+	return []any{&v.By, &v.Via, &v.Answer, &v.Call, &v.Comment, instant{&v.At}, &v.Key}
+}
+
+const (
+	readVotes = `SELECT ` + voteColumns + ` FROM votes WHERE request = $1 ORDER BY n`
+
+	readVotesOf = `SELECT request, ` + voteColumns + ` FROM votes ` +
+		`WHERE request IN (SELECT value FROM json_each($1)) ORDER BY request, n`
+)
 
 func votes(ctx context.Context, from source, id permissions.ID) ([]permissions.Vote, error) {
-	fields := func(v *permissions.Vote) []any {
-		return []any{&v.By, &v.Via, &v.Answer, &v.Call, &v.Comment, instant{&v.At}, &v.Key}
-	}
-	return collect(ctx, from, "a vote on request "+string(id), fields, readVotes, id)
+	return collect(ctx, from, "a vote on request "+string(id), voteFields, readVotes, id)
 }
+
+// ballot is a vote, and on what.
+type ballot struct {
+	request permissions.ID
+	permissions.Vote
+}
+
+func ballotFields(b *ballot) []any { return append([]any{&b.request}, voteFields(&b.Vote)...) }
 
 // collect reads every row that a query finds; none is nil.
 func collect[T any](
@@ -117,9 +149,13 @@ func drain[T any](rows *sql.Rows, what string, fields func(*T) []any) ([]T, erro
 // asStored is r as a later read gives it: times in whole microseconds of UTC, without what is not kept.
 func asStored(r permissions.Request) permissions.Request {
 	for _, t := range []*time.Time{
-		&r.CreatedAt, &r.Deadline, &r.DecidedAt, &r.UsedAt, &r.CollectedAt, &r.VoidAt, &r.LapsedAt, &r.LeftAt,
+		&r.CreatedAt, &r.Deadline, &r.EscalateAt, &r.DecidedAt, &r.UsedAt, &r.CollectedAt, &r.VoidAt, &r.LapsedAt, &r.LeftAt,
 	} {
 		*t = moment(micros(*t))
+	}
+	r.Reminders = slices.Clone(r.Reminders)
+	for i, t := range r.Reminders {
+		r.Reminders[i] = moment(micros(t))
 	}
 	r.Patience, r.Call = 0, ""
 	return r

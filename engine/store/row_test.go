@@ -11,7 +11,8 @@ import (
 func TestRows(t *testing.T) {
 	for column, value := range map[string]string{
 		"deadline": "'x'", "digest": "'abc'", "scope": "'wide'", "tags": "'[\"@nework\"]'", "asked": "'fay'",
-		"options": "7", "calls": "zeroblob(2)", "revision": "'x'",
+		"options": "7", "escalate_to": "'kim'", "reminders": "'[\"noon\"]'",
+		"under": "'{}'", "calls": "zeroblob(2)", "revision": "'x'",
 	} {
 		t.Run(column, func(t *testing.T) {
 			s := newStore(t)

@@ -10,7 +10,8 @@
 // are JSON text.
 //
 // When SQLite fails, the error is an [*Error]: it matches [permissions.ErrBroken] and tells people what is wrong and
-// what to do. A damaged file is not written any more until the daemon has been started again.
+// what to do. A damaged file is not written any more until the daemon has been started again, and one that is no longer
+// at its path is neither read nor written.
 package store
 
 import (
@@ -20,6 +21,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -50,6 +52,7 @@ type Options struct {
 // its turn; once it has begun, a write is finished.
 type Store struct {
 	path    string
+	file    os.FileInfo // of path when it was opened
 	now     func() time.Time
 	log     *slog.Logger
 	chain   string
@@ -61,6 +64,7 @@ type Store struct {
 	ledger ledger
 	stale  bool // the ledger has to be read again
 
+	bell   bell                  // rung with every commit that appended to the audit
 	damage atomic.Pointer[Error] // set once the file proved to be damaged
 }
 

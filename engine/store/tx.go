@@ -17,6 +17,7 @@ type tx struct {
 type ledger struct {
 	head    // of this daemon's audit chain
 	pending int
+	stopped string // by whom; empty: nothing is stopped
 }
 
 // source is whatever rows can be read from.
@@ -50,6 +51,9 @@ func (s *Store) write(ctx context.Context, do func(context.Context, *tx) error) 
 			return failed
 		})
 		if err == nil {
+			if t.seq != s.ledger.seq {
+				s.bell.ring()
+			}
 			s.ledger = t.ledger
 		}
 		s.stale = err != nil && (failed == nil || broke(failed)) // else it was undone on purpose
@@ -81,6 +85,9 @@ func (s *Store) turn(ctx context.Context, do func(context.Context, *sql.Conn) er
 	if damage := s.damage.Load(); damage != nil {
 		return damage
 	}
+	if err := s.placed(); err != nil {
+		return err
+	}
 	conn, err := s.writer.Conn(ctx)
 	if err != nil {
 		return s.fault(ctx, err)
@@ -94,6 +101,9 @@ func (s *Store) reckon(ctx context.Context, t *tx) error {
 	if err := t.QueryRowContext(ctx, countPending).Scan(&t.pending); err != nil {
 		return fmt.Errorf("count pending requests: %w", err)
 	}
+	if err := t.QueryRowContext(ctx, readStopped).Scan(&t.stopped); err != nil {
+		return fmt.Errorf("read who stopped everything: %w", err)
+	}
 	var err error
 	t.head, err = readHead(ctx, t, s.chain)
 	return err
@@ -101,6 +111,9 @@ func (s *Store) reckon(ctx context.Context, t *tx) error {
 
 // read runs do over one unchanging view of the rows.
 func (s *Store) read(ctx context.Context, do func(source) error) error {
+	if err := s.placed(); err != nil {
+		return err
+	}
 	t, err := s.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return s.fault(ctx, err)

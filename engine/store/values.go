@@ -62,6 +62,27 @@ func (c end) Scan(v any) error {
 	return instant(c).Scan(v)
 }
 
+// times is a JSON array of times in microseconds; one without items is read as nil.
+type times struct{ times *[]time.Time }
+
+func (c times) Value() (driver.Value, error) {
+	all := make([]int64, len(*c.times))
+	for i, t := range *c.times {
+		all[i] = micros(t)
+	}
+	return list[int64]{&all}.Value()
+}
+
+func (c times) Scan(v any) error {
+	var all []int64
+	err := list[int64]{&all}.Scan(v)
+	*c.times = nil
+	for _, n := range all {
+		*c.times = append(*c.times, moment(n))
+	}
+	return err
+}
+
 // digest is the 32 bytes of a digest.
 type digest struct{ digest *permissions.Digest }
 

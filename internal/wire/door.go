@@ -88,7 +88,15 @@ func (d *Door) Handler() (http.Handler, error) {
 }
 
 // Refuse tells an error to the caller as a [Problem], and to the log where the caller is told only that there was one.
-func (d *Door) Refuse(err error) error {
+func (d *Door) Refuse(err error) error { return d.problem(err) }
+
+// TurnAway answers a call that does not get as far as its route, as [Door.Refuse] would.
+func (d *Door) TurnAway(ctx huma.Context, err error) {
+	_, w := humago.Unwrap(ctx)
+	d.problem(err).write(w)
+}
+
+func (d *Door) problem(err error) *Problem {
 	p := ProblemOf(err)
 	if p.Code == codeInternal {
 		d.log.Error("a call could not be answered", "err", err)

@@ -53,7 +53,7 @@ func TestNeitherDoorHasTheOthersRoutes(t *testing.T) {
 	if !slices.Equal(agents, wantAgents) {
 		t.Errorf("the agents' door has %v", agents)
 	}
-	if len(deciders) < 8 {
+	if len(deciders) < 17 {
 		t.Errorf("the deciders' door has only %v", deciders)
 	}
 	ended, end := context.WithCancel(t.Context())
@@ -67,7 +67,7 @@ func TestNeitherDoorHasTheOthersRoutes(t *testing.T) {
 			method, path, _ := strings.Cut(route, " ")
 			path = strings.ReplaceAll(path, "{id}", string(r.ID))
 			body, kind := "", ""
-			if method == http.MethodPost && !strings.HasSuffix(path, "/cancel") {
+			if method == http.MethodPost && !strings.HasSuffix(path, "/cancel") && !strings.HasSuffix(path, "/void") {
 				body, kind = `{"answer":"allow_once"}`, "application/json"
 			}
 			status, text := wiretest.Do(t, wiretest.HTTP(t, socket), method, path, kind, body)

@@ -59,11 +59,13 @@ var refusals = map[permissions.Code]struct {
 	permissions.CodeOwnAsk:    {http.StatusForbidden, "Asked by the same account"},
 	permissions.CodeLimit:     {http.StatusTooManyRequests, "Too many requests are waiting"},
 	permissions.CodeNotYours:  {http.StatusForbidden, "Not yours to decide"},
-	permissions.CodeUnknown:   {http.StatusNotFound, "No such request"},
+	permissions.CodeUnknown:   {http.StatusNotFound, "Nothing of that name here"},
 	permissions.CodeSettled:   {http.StatusConflict, "Already settled"},
 	permissions.CodeReally:    {http.StatusConflict, "Needs a second yes"},
 	permissions.CodeNoAnswer:  {http.StatusUnprocessableEntity, "Not one of the answers"},
 	permissions.CodeNoUse:     {http.StatusConflict, "No unused approval"},
+	permissions.CodeToken:     {http.StatusUnauthorized, "Not a valid token"},
+	permissions.CodeGone:      {http.StatusGone, "No longer kept"},
 	permissions.CodeBroken:    {http.StatusServiceUnavailable, "Nothing can be stored"},
 }
 
@@ -106,11 +108,14 @@ func (p *Problem) Error() string { return p.Detail }
 // GetStatus is the HTTP status.
 func (p *Problem) GetStatus() int { return p.Status }
 
-// GetHeaders says when trying again may help.
+// GetHeaders says when trying again may help, and what proves a caller.
 func (p *Problem) GetHeaders() http.Header {
 	h := http.Header{}
 	if p.after > 0 {
 		h.Set("Retry-After", strconv.Itoa(int((p.after+time.Second-1)/time.Second)))
+	}
+	if p.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", "Bearer")
 	}
 	return h
 }

@@ -38,7 +38,9 @@ func TestARefusalComesBackAsItWas(t *testing.T) {
 			refusalOf(t, permissions.ErrNoUse),
 		},
 		http.StatusTooManyRequests: {permissions.Limit(90 * time.Second), permissions.Limit(time.Millisecond)},
-		http.StatusNotFound:        {permissions.Unknown("K7F3Q")},
+		http.StatusNotFound:        {permissions.Unknown("K7F3Q"), permissions.UnknownGrant("01J")},
+		http.StatusUnauthorized:    {permissions.UnknownToken()},
+		http.StatusGone:            {permissions.Pruned(7)},
 		http.StatusServiceUnavailable: {
 			permissions.Broken("make room"), {Code: permissions.CodeStopped, Text: "Stopped by fay.", Exit: 1},
 		},
@@ -126,6 +128,9 @@ func TestProblemsHaveTheShapeOfTheRFC(t *testing.T) {
 	}
 	if got := w.Header().Get("Retry-After"); got != "60" {
 		t.Errorf("Retry-After %q", got)
+	}
+	if got := ProblemOf(permissions.UnknownToken()).GetHeaders().Get("WWW-Authenticate"); got != "Bearer" {
+		t.Errorf("WWW-Authenticate %q", got)
 	}
 	p := invalidBody(http.StatusInternalServerError, "boom", errors.New("secret"))
 	if p.Error() == "boom" || p.GetStatus() != http.StatusInternalServerError {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -79,6 +80,24 @@ func mendPhone(s string) string {
 		return n
 	}
 	return "+4915112345678"
+}
+
+// The channels by which a person can be asked.
+const (
+	viaTerminal = "terminal" // the daemon's own console
+	viaAdmin    = "admin"    // an inbox at the admin socket
+	viaTelegram = "telegram"
+	viaWhatsApp = "whatsapp"
+)
+
+var channels = []string{viaTerminal, viaAdmin, viaTelegram, viaWhatsApp}
+
+// parseChannel reads the name of a channel.
+func parseChannel(s string) (any, error) {
+	if !slices.Contains(channels, s) {
+		return nil, fmt.Errorf("unknown channel %s; %s", quote(s), suggest(s, channels))
+	}
+	return s, nil
 }
 
 // parsePath reads an absolute path; empty stands for the place that [Config.Paths] chooses.

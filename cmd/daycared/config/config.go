@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -18,6 +19,7 @@ type Config struct {
 	Connectors Connectors `yaml:"connectors"`
 	API        API        `yaml:"api"`
 	Limits     Limits     `yaml:"limits"`
+	Keep       Keep       `yaml:"keep"`
 	DataDir    string     `yaml:"data_dir" is:"path"` // empty: see [Config.Paths]
 	Log        Log        `yaml:"log"`
 
@@ -31,25 +33,34 @@ type Config struct {
 
 // Person is somebody who may decide.
 type Person struct {
-	Name     string         `yaml:"name" is:"name"`
-	User     string         `yaml:"user" is:"account"`      // OS account, by name; empty without one
-	Telegram int64          `yaml:"telegram" is:"telegram"` // 0 without one
-	WhatsApp string         `yaml:"whatsapp" is:"e164"`     // E.164; empty without one
-	Location *time.Location `yaml:"timezone"`               // the machine's own zone where none is given
+	Name     string           `yaml:"name" is:"name"`
+	User     string           `yaml:"user" is:"account"`      // OS account, by name; empty without one
+	Telegram int64            `yaml:"telegram" is:"telegram"` // 0 without one
+	WhatsApp string           `yaml:"whatsapp" is:"e164"`     // E.164; empty without one
+	Location *time.Location   `yaml:"timezone"`               // the machine's own zone where none is given
+	Quiet    connectors.Hours `yaml:"quiet"`                  // in Location; zero without any
+	Via      []string         `yaml:"via" is:"channel"`       // in this order; empty: the daemon's order
 }
 
 // Route says who is asked. An empty list matches everything.
 type Route struct {
-	Agents  []string           `yaml:"agents" is:"glob"`
-	Tags    []permissions.Tag  `yaml:"tags"`
-	Tools   []string           `yaml:"tools" is:"glob"`
-	Kinds   []permissions.Kind `yaml:"kinds"`
-	Ask     []string           `yaml:"ask" is:"name"`
-	Quorum  int                `yaml:"quorum"`  // 1 where the file says nothing
-	Timeout time.Duration      `yaml:"timeout"` // 0: the default of [Approvals]
+	Agents   []string           `yaml:"agents" is:"glob"`
+	Tags     []permissions.Tag  `yaml:"tags"`
+	Tools    []string           `yaml:"tools" is:"glob"`
+	Kinds    []permissions.Kind `yaml:"kinds"`
+	Ask      []string           `yaml:"ask" is:"name"` // one or more names of people, each once
+	Quorum   int                `yaml:"quorum"`        // 1 where the file says nothing
+	Escalate Escalate           `yaml:"escalate"`      // zero where the file says nothing
+	Timeout  time.Duration      `yaml:"timeout"`       // 0: the default of [Approvals]
 }
 
-// Approvals are the times that requests have, and the scopes on offer.
+// Escalate says who is asked besides when nobody has answered for a while.
+type Escalate struct {
+	After When     `yaml:"after"`
+	To    []string `yaml:"to" is:"name"` // names of people, none of them in the route's Ask
+}
+
+// Approvals are the times that requests have, the scopes on offer, and when people are reminded.
 type Approvals struct {
 	Timeout              time.Duration       `yaml:"timeout"`
 	MaxTimeout           time.Duration       `yaml:"max_timeout"`
@@ -57,6 +68,7 @@ type Approvals struct {
 	DeliverWithin        time.Duration       `yaml:"deliver_within"`
 	RedeemWindow         time.Duration       `yaml:"redeem_window"`
 	Scopes               []permissions.Scope `yaml:"scopes"`
+	Remind               []When              `yaml:"remind"` // in any order; empty: never
 }
 
 // Tools says which tools run, ask or never run, as globs over their names.
@@ -99,6 +111,13 @@ type Limits struct {
 	PendingTotal     int `yaml:"pending_total"`
 }
 
+// Keep says how long the store remembers what is over.
+type Keep struct {
+	Requests time.Duration `yaml:"requests" is:"days"`
+	Payloads time.Duration `yaml:"payloads" is:"days"` // of requests: inputs, details, messages, reasons
+	Audit    time.Duration `yaml:"audit" is:"days"`
+}
+
 // Log is how the daemon keeps its log.
 type Log struct {
 	Level  slog.Level `yaml:"level"`
@@ -107,12 +126,11 @@ type Log struct {
 
 // later are the keys that the format has and this version has no room for yet.
 var later = []string{
-	"people.quiet", "people.via", "people.phone_after",
-	"routes.escalate", "routes.chat", "routes.thread",
-	"approvals.remind",
+	"people.phone_after",
+	"routes.chat", "routes.thread",
 	"connectors.telegram", "connectors.whatsapp", "connectors.editor",
 	"api.listen", "api.tls_cert_file", "api.tls_key_file", "api.behind_proxy", "api.allow_anonymous",
-	"agents", "fetch", "keep", "sandbox", "database",
+	"agents", "fetch", "sandbox", "database",
 }
 
 // Default is the configuration of an empty file and an empty environment.
@@ -124,6 +142,7 @@ func Default() *Config {
 			Scopes: []permissions.Scope{
 				permissions.Once, permissions.SessionTool, permissions.Session, permissions.For(15 * time.Minute),
 			},
+			Remind: []When{{Percent: 50}, {Percent: 80}},
 		},
 		Tools: Tools{
 			Auto:      []string{"read_file", "list_files", "search_files"},
@@ -133,6 +152,7 @@ func Default() *Config {
 		HighRisk:   HighRisk{Tools: []string{"run_command"}},
 		Connectors: Connectors{Terminal: Terminal{Enabled: true}},
 		Limits:     Limits{PendingPerCaller: 20, PromptsPerMinute: 30, PendingTotal: 100000},
+		Keep:       Keep{Requests: 90 * day, Payloads: 30 * day, Audit: 400 * day},
 		Log:        Log{Level: slog.LevelInfo, Format: "text"},
 	}
 }

@@ -4,7 +4,8 @@
 // read the file as a tree of YAML nodes and hold it strictly against the keys, since only the tree still knows lines,
 // exact case, duplicates and what was written without quotes. load.go lets viper lay the checked values over the
 // defaults, and the environment over both; viper sees nothing unchecked, because it would drop case, turn +49… into a
-// number and ignore what it does not know. rules.go then asks whether the values make sense together.
+// number and ignore what it does not know. rules.go and routes.go then ask whether the values make sense together, and
+// warn.go says what is allowed but hardly meant.
 //
 // Nothing is lost silently: what is wrong is collected and reported together ([Problems]), each with its line or
 // variable and with what would be right. A key that a later version brings is refused as such, not as unknown.

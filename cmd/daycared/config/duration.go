@@ -15,6 +15,14 @@ const (
 	maxDuration = 365 * 24 * time.Hour
 )
 
+// day is what the times for which things are kept are counted in. minKeep and maxKeep bound these: nothing goes on the
+// day it came, and a century is forever.
+const (
+	day     = 24 * time.Hour
+	minKeep = day
+	maxKeep = 36500 * day
+)
+
 // parseDuration reads a duration with its units, as in 15m or 1h30m.
 func parseDuration(s string) (any, error) {
 	d, err := time.ParseDuration(s)
@@ -65,4 +73,53 @@ func formatDuration(d time.Duration) string {
 		s = strings.TrimSuffix(s, "0m")
 	}
 	return s
+}
+
+// wholeDays is a number of days.
+var wholeDays = regexp.MustCompile(`^([0-9]{1,6})d$`)
+
+// parseDays reads whole days, as in 90d, or any other duration, as in 720h.
+func parseDays(s string) (any, error) {
+	var d time.Duration
+	if m := wholeDays.FindStringSubmatch(s); m != nil {
+		days, _ := strconv.Atoi(m[1]) // at most six digits
+		d = day * time.Duration(min(days, int(maxKeep/day)+1))
+	} else {
+		var err error
+		if d, err = time.ParseDuration(s); err != nil {
+			return nil, fmt.Errorf("%s is not a number of days; write %s", quote(s), mendDays(s))
+		}
+	}
+	switch {
+	case d < minKeep:
+		return nil, fmt.Errorf("%s is too short; write %s or more", quote(s), formatDays(minKeep))
+	case d > maxKeep:
+		return nil, fmt.Errorf("%s is too long; write %s or less", quote(s), formatDays(maxKeep))
+	}
+	return d, nil
+}
+
+// mendDays is what was probably meant by what is not a number of days.
+func mendDays(s string) string {
+	m := inWords.FindStringSubmatch(s)
+	if m == nil {
+		return "whole days, as in 90d"
+	}
+	each := map[string]int{
+		"": 1, "day": 1, "days": 1, "d": 1, "w": 7, "week": 7, "weeks": 7, "month": 30, "months": 30,
+		"y": 365, "year": 365, "years": 365,
+	}[strings.ToLower(m[2])]
+	if each == 0 {
+		return mendDuration(s)
+	}
+	n, _ := strconv.Atoi(m[1]) // at most six digits
+	return strconv.Itoa(max(n, 1)*each) + "d"
+}
+
+// formatDays writes whole days as such: 90d, not 2160h.
+func formatDays(d time.Duration) string {
+	if d%day == 0 {
+		return strconv.Itoa(int(d/day)) + "d"
+	}
+	return formatDuration(d)
 }

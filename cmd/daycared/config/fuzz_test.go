@@ -18,6 +18,11 @@ func FuzzLoad(f *testing.F) {
 	for _, seed := range []string{
 		"",
 		"people: [{name: fay, telegram: 5, whatsapp: \"+4915112345678\"}]\nroutes: [{agents: [\"*\"], ask: [fay]}]\n",
+		"people: [{name: fay, user: fay, quiet: 22:00-00:00, via: [terminal]}, {name: kim}]\n" +
+			"routes: [{ask: [fay], quorum: 2, escalate: {after: 1%, to: [kim]}},\n" +
+			"  {escalate: {to: [kim], after: 90s}, ask: [fay]}]\n",
+		"approvals: {remind: []}\nkeep: {requests: 8d, payloads: 25h, audit: 36500d}\n",
+		"approvals: {remind: [5%, 1h0m1s]}\nroutes: [{ask: [], escalate: }]\npeople: [{name: fay, quiet: 9-17}]\n",
 		"approvals: {scopes: [once, 90s, always], timeout: 1h0m1s}\nhigh_risk: {tags: [\"@write:/a b#\"]}\n",
 		"log: &x {level: *x}\n<<: *x\n", "a: b: c\n", "x: ]\n", "\ttab\n", "a: \"\n",
 		"tools: {auto: [\"\\u200b\", '0x1f', yes]}\n",

@@ -145,29 +145,20 @@ func at(v reflect.Value, path string) reflect.Value {
 // assign puts what viper gives for a key into its field: a value of the field's own type, or the lists and maps that
 // the walk made.
 func assign(field reflect.Value, k key, value any) {
-	items, isList := value.([]any)
-	if !isList {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, inner := range k.inner.keys {
+			if v, ok := value[inner.name]; ok {
+				assign(field.Field(inner.field), inner, v)
+			}
+		}
+	case []any:
+		field.SetZero()
+		for i, item := range value {
+			field.Set(reflect.Append(field, reflect.Zero(field.Type().Elem())))
+			assign(field.Index(i), k, item)
+		}
+	default:
 		field.Set(reflect.ValueOf(value))
-		return
-	}
-	list := reflect.Zero(field.Type())
-	for _, item := range items {
-		v := reflect.New(field.Type().Elem()).Elem()
-		if values, isSection := item.(map[string]any); isSection {
-			fill(v, k.inner, values)
-		} else {
-			v.Set(reflect.ValueOf(item))
-		}
-		list = reflect.Append(list, v)
-	}
-	field.Set(list)
-}
-
-// fill puts the values of one item of a list into its struct.
-func fill(item reflect.Value, s *section, values map[string]any) {
-	for _, k := range s.keys {
-		if v, ok := values[k.name]; ok {
-			assign(item.Field(k.field), k, v)
-		}
 	}
 }

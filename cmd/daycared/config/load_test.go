@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -55,46 +56,61 @@ func TestEveryKeyIsRead(t *testing.T) {
 	}
 	got := load(t, `
 people:
-  - {name: fay, telegram: 123456789, whatsapp: "+4915112345678", user: fay, timezone: Europe/Berlin}
+  - {name: fay, telegram: 123456789, whatsapp: "+4915112345678", user: fay, timezone: Europe/Berlin,
+     quiet: "22:30-07:00", via: [terminal, admin]}
   - name: sam
     user: sam
+    quiet: 13:00-14:00
+  - {name: kim, user: kim}
 routes:
   - agents: ["deploy-*", uid:1000]
     tags: ["@write:/srv/www", '@network']
     tools: [run_*]
     kinds: [permission, tool]
-    ask: [sam]
-    quorum: 1
+    ask: [sam, fay]
+    quorum: 3
+    escalate: {after: 50%, to: [kim]}
     timeout: 4h
   - ask: [fay]
+    escalate:
+      to: [sam, kim]
+      after: 10m
 approvals: {timeout: 1h30m, max_timeout: 2h, clarification_timeout: 90s, deliver_within: 1m, redeem_window: 20m,
-  scopes: [once, always, 30m]}
+  scopes: [once, always, 30m], remind: [80%, 10m]}
 tools: {auto: [], gated: ["*"], forbidden: [rm_*]}
 high_risk: {tools: [bash], tags: ["@network"]}
 connectors: {terminal: {enabled: false}}
 api: {agent_socket: /run/a.sock, admin_socket: /run/b.sock, agent_group: agents, admin_group: people,
   allow_same_user: true, admin_reachable: true}
 limits: {pending_per_caller: 1, prompts_per_minute: 2, pending_total: 3}
+keep: {requests: 30d, payloads: 36h, audit: 8760h}
 data_dir: "/srv/daycared"
 log: {level: debug, format: json}
 `)
 	want := Config{
 		People: []Person{
-			{Name: "fay", Telegram: 123456789, WhatsApp: "+4915112345678", User: "fay", Location: berlin},
-			{Name: "sam", User: "sam", Location: time.Local},
+			{Name: "fay", Telegram: 123456789, WhatsApp: "+4915112345678", User: "fay", Location: berlin,
+				Quiet: connectors.Hours{From: 22*60 + 30, To: 7 * 60}, Via: []string{"terminal", "admin"}},
+			{Name: "sam", User: "sam", Location: time.Local, Quiet: connectors.Hours{From: 13 * 60, To: 14 * 60}},
+			{Name: "kim", User: "kim", Location: time.Local},
 		},
 		Routes: []Route{
 			{
 				Agents: []string{"deploy-*", "uid:1000"}, Tags: []permissions.Tag{write, permissions.Network},
 				Tools: []string{"run_*"}, Kinds: []permissions.Kind{permissions.KindPermission, permissions.KindTool},
-				Ask: []string{"sam"}, Quorum: 1, Timeout: 4 * time.Hour,
+				Ask: []string{"sam", "fay"}, Quorum: 3, Timeout: 4 * time.Hour,
+				Escalate: Escalate{After: When{Percent: 50}, To: []string{"kim"}},
 			},
-			{Ask: []string{"fay"}, Quorum: 1},
+			{
+				Ask: []string{"fay"}, Quorum: 1,
+				Escalate: Escalate{After: When{After: 10 * time.Minute}, To: []string{"sam", "kim"}},
+			},
 		},
 		Approvals: Approvals{
 			Timeout: 90 * time.Minute, MaxTimeout: 2 * time.Hour, ClarificationTimeout: 90 * time.Second,
 			DeliverWithin: time.Minute, RedeemWindow: 20 * time.Minute,
 			Scopes: []permissions.Scope{permissions.Once, permissions.Always, permissions.For(30 * time.Minute)},
+			Remind: []When{{Percent: 80}, {After: 10 * time.Minute}},
 		},
 		Tools:    Tools{Gated: []string{"*"}, Forbidden: []string{"rm_*"}},
 		HighRisk: HighRisk{Tools: []string{"bash"}, Tags: []permissions.Tag{permissions.Network}},
@@ -103,13 +119,15 @@ log: {level: debug, format: json}
 			AllowSameUser: true, AdminReachable: true,
 		},
 		Limits:  Limits{PendingPerCaller: 1, PromptsPerMinute: 2, PendingTotal: 3},
+		Keep:    Keep{Requests: 30 * 24 * time.Hour, Payloads: 36 * time.Hour, Audit: 365 * 24 * time.Hour},
 		DataDir: "/srv/daycared",
 		Log:     Log{Level: slog.LevelDebug, Format: "json"},
 	}
 	if m := meaning(got); !reflect.DeepEqual(m, want) {
 		t.Errorf("got  %+v\nwant %+v", m, want)
 	}
-	if len(got.Warnings) > 0 {
+	const switchedOff = `config.yaml:4: terminal is passed over, since connectors.terminal.enabled is false`
+	if len(got.Warnings) != 1 || got.Warnings[0] != switchedOff {
 		t.Errorf("warnings: %q", got.Warnings)
 	}
 }
@@ -119,12 +137,14 @@ func TestEnvironment(t *testing.T) {
 		"DAYCARED_LOG_LEVEL=info", "DAYCARED_LOG_LEVEL=debug", "DAYCARED_LOG_FORMAT=", "HOME=/home/fay",
 		"DAYCARED_API_AGENT_SOCKET=/run/a.sock", "DAYCARED_API_ALLOW_SAME_USER=true",
 		"DAYCARED_APPROVALS_MAX_TIMEOUT=2h", "DAYCARED_LIMITS_PENDING_TOTAL=7", "DAYCARED_CONNECTORS_TERMINAL_ENABLED=false",
+		"DAYCARED_KEEP_PAYLOADS=7d",
 		"DAYCARED_DATA_DIR=/srv/data", "DAYCARED_CONFIG=/not/read", "DAYCARED_SOCKET=x", "DAYCARED_LOG_LEVLE=info")
 	want := *Default()
 	want.Log = Log{Level: slog.LevelDebug, Format: "json"}
 	want.API = API{AgentSocket: "/run/a.sock", AllowSameUser: true}
 	want.Approvals.Timeout, want.Approvals.MaxTimeout = 5*time.Minute, 2*time.Hour
 	want.Limits.PendingTotal, want.Connectors.Terminal.Enabled, want.DataDir = 7, false, "/srv/data"
+	want.Keep.Payloads = 7 * 24 * time.Hour
 	if got := meaning(c); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
@@ -160,6 +180,36 @@ api: {agent_group: staff, admin_group: staff}
 		`config.yaml:3: "sam" has no user, and this version has neither telegram nor whatsapp yet: nothing can reach them`,
 		`config.yaml:1: there are people but no routes: nothing is put to anybody; add - ask: [fay] under routes`,
 		`config.yaml:6: agents are in the same group: they can reach the socket of those who decide`,
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestWarningsOfRoutes(t *testing.T) {
+	got := load(t, `people:
+  - {name: fay, user: fay, telegram: 5, via: [telegram, terminal, admin]}
+  - name: sam
+    user: sam
+    telegram: 6
+    via:
+      - telegram
+  - {name: kim, user: kim, via: [terminal]}
+  - {name: lee, user: lee}
+routes:
+  - ask: [fay, sam]
+    kinds: [clarification]
+    quorum: 2
+  - {ask: [fay, sam], kinds: [clarification, pause], quorum: 2, escalate: {after: 1m, to: [kim]}}
+connectors: {terminal: {enabled: false}}
+`).Warnings
+	want := []string{
+		`config.yaml:2: telegram is passed over, since this version does not have it yet`,
+		`config.yaml:2: terminal is passed over, since connectors.terminal.enabled is false`,
+		`config.yaml:7: telegram is passed over, since this version does not have it yet`,
+		`config.yaml:8: terminal is passed over, since connectors.terminal.enabled is false`,
+		`config.yaml:9: "lee" is in no route's ask or escalate.to: they are never asked`,
+		`config.yaml:13: a quorum of 2 means nothing for questions: their first answer counts`,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)

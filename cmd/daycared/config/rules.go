@@ -1,10 +1,12 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/daycared/daycared/permissions"
 )
@@ -22,9 +24,10 @@ func rules(r *report, c *Config) {
 	same(r, c.People, "whatsapp", func(p Person) string { return p.WhatsApp })
 	same(r, c.People, "telegram", func(p Person) string { return strings.TrimPrefix(formatInt64(p.Telegram), "0") })
 	for i, t := range c.Routes {
-		r.route(t, fmt.Sprintf("routes.%d", i), c.People)
+		r.route(t, fmt.Sprintf("routes.%d", i), c)
 	}
 	r.approvals(c.Approvals)
+	r.keep(c.Keep)
 	if c.API.AdminSocket != "" && c.API.AdminSocket == c.API.AgentSocket {
 		r.key("api.admin_socket", "api.admin_socket: agents ask at this path, and who decides must not be found there; "+
 			"write another one")
@@ -34,11 +37,37 @@ func rules(r *report, c *Config) {
 func (r *report) person(p Person, path string) {
 	switch {
 	case r.wrong(path):
+		return
 	case p.Name == "":
 		r.key(path, "people.name: this person has none; write one, as in name: fay")
 	case strings.EqualFold(p.Name, operator):
 		r.key(path+".name", "people.name: %s stands for the daemon's own account; write another one", quote(p.Name))
 	}
+	if _, given := r.lines[path+".via"]; given && len(p.Via) == 0 {
+		r.key(path+".via", "people.via: an empty list reaches nobody; leave it out for the daemon's own order")
+	}
+	for i, channel := range p.Via {
+		at := path + ".via." + strconv.Itoa(i)
+		if slices.Contains(p.Via[:i], channel) {
+			r.key(at, "people.via: %s is there already; write it once", channel)
+		} else if address, example := p.lacks(channel); address != "" {
+			r.key(at, "people.via: %s goes by the person's %s, and there is none; write %[2]s: %s, or take %[1]s out",
+				channel, address, example)
+		}
+	}
+}
+
+// lacks is the key of the address that a channel needs and p has not, with an example of it, or nothing.
+func (p Person) lacks(channel string) (key, example string) {
+	switch {
+	case channel == viaTelegram && p.Telegram == 0:
+		return "telegram", "123456789"
+	case channel == viaWhatsApp && p.WhatsApp == "":
+		return "whatsapp", `"+4915112345678"`
+	case (channel == viaTerminal || channel == viaAdmin) && p.User == "":
+		return "user", scalar(cmp.Or(p.Name, "fay"))
+	}
+	return "", ""
 }
 
 // same refuses what two people share: one address is one person, and one name, too.
@@ -60,85 +89,57 @@ func same(r *report, people []Person, name string, of func(Person) string) {
 	}
 }
 
-func (r *report) route(t Route, path string, people []Person) {
-	for _, list := range []struct {
-		name   string
-		length int
-	}{{"agents", len(t.Agents)}, {"tags", len(t.Tags)}, {"tools", len(t.Tools)}, {"kinds", len(t.Kinds)}} {
-		at := path + "." + list.name
-		if _, given := r.lines[at]; given && list.length == 0 && !r.wrong(at) {
-			r.key(at, "routes.%s: an empty list matches nothing; leave it out to match everything", list.name)
-		}
-	}
-	if !r.wrong(path+".quorum") && t.Quorum > 1 {
-		r.key(path+".quorum", "routes.quorum: this version asks one person, so %d cannot be had; write 1, or leave it out",
-			t.Quorum)
-	}
-	at := path + ".ask"
-	switch {
-	case r.wrong(at):
-	case len(t.Ask) == 0:
-		r.key(at, "routes.ask: this route asks nobody; write one person, as in ask: [fay]")
-	case len(t.Ask) > 1:
-		r.key(at, "routes.ask: this version asks exactly one person, not %d; write ask: [%s]", len(t.Ask), scalar(t.Ask[0]))
-	case r.wrong("people"):
-	case len(people) == 0:
-		r.key(at+".0", "routes.ask: nobody is called %s, since there are no people; write them under people", quote(t.Ask[0]))
-	case !slices.ContainsFunc(people, func(p Person) bool { return p.Name == t.Ask[0] }):
-		names := make([]string, len(people))
-		for i, p := range people {
-			names[i] = p.Name
-		}
-		r.key(at+".0", "routes.ask: nobody in people is called %s; %s", quote(t.Ask[0]), suggest(t.Ask[0], names))
-	}
-}
-
 func (r *report) approvals(a Approvals) {
-	const timeout, longest, scopes = "approvals.timeout", "approvals.max_timeout", "approvals.scopes"
-	if a.Timeout > a.MaxTimeout && !r.wrong(timeout) && !r.wrong(longest) {
-		at := timeout
-		if _, byVariable := r.vars[timeout]; !byVariable && r.lines[timeout] == 0 {
-			at = longest
-		}
-		r.key(at, "%s: %s is longer than %s, which is %s; write a shorter one, or lengthen the other",
-			timeout, formatDuration(a.Timeout), longest, formatDuration(a.MaxTimeout))
-	}
-	if r.wrong(scopes) {
-		return
-	}
-	if !slices.Contains(a.Scopes, permissions.Once) {
+	const scopes, remind = "approvals.scopes", "approvals.remind"
+	r.within("approvals.timeout", a.Timeout, "approvals.max_timeout", a.MaxTimeout, formatDuration)
+	twice(r, scopes, a.Scopes)
+	twice(r, remind, a.Remind)
+	if !r.wrong(scopes) && !slices.Contains(a.Scopes, permissions.Once) {
 		r.key(scopes, "%s: once is always on offer; write it first, as in [once, 15m]", scopes)
 	}
-	seen := map[permissions.Scope]bool{}
-	for i, s := range a.Scopes {
-		if seen[s] {
-			r.key(scopes+"."+strconv.Itoa(i), "%s: %s is there already; write it once", scopes, s)
+}
+
+// twice refuses what a list has already.
+func twice[T interface {
+	comparable
+	fmt.Stringer
+}](r *report, path string, list []T) {
+	if r.wrong(path) {
+		return
+	}
+	for i, item := range list {
+		if slices.Contains(list[:i], item) {
+			r.key(path+"."+strconv.Itoa(i), "%s: %s is there already; write it once", path, item)
 		}
-		seen[s] = true
 	}
 }
 
-// warn says what is allowed but hardly meant.
-func warn(r *report, c *Config) []string {
-	var warnings []string
-	add := func(path, format string, args ...any) {
-		warnings = append(warnings, place(r.origin(path))+": "+fmt.Sprintf(format, args...))
+// minRequests is how long requests have to be kept: a chat may deliver an answer again for days, and must then be known
+// to have delivered it before.
+const minRequests = 8 * day
+
+// keep holds that a request is there as long as what belongs to it, and no longer than what explains it.
+func (r *report) keep(k Keep) {
+	const requests, payloads, audit = "keep.requests", "keep.payloads", "keep.audit"
+	if !r.wrong(requests) && k.Requests < minRequests {
+		r.key(requests, "%s: %s is too short, since a chat may deliver an answer again for days; write %s or more",
+			requests, formatDays(k.Requests), formatDays(minRequests))
 	}
-	for i, p := range c.People {
-		path := fmt.Sprintf("people.%d", i)
-		if p.User == "" && p.Telegram == 0 && p.WhatsApp == "" {
-			add(path, "%s has no user, telegram or whatsapp: nothing can reach them", quote(p.Name))
-		} else if p.User == "" {
-			add(path, "%s has no user, and this version has neither telegram nor whatsapp yet: nothing can reach them",
-				quote(p.Name))
-		}
+	r.within(payloads, k.Payloads, requests, k.Requests, formatDays)
+	r.within(requests, k.Requests, audit, k.Audit, formatDays)
+}
+
+// within refuses a time that is longer than another one that bounds it, where it was set, or else where the other was.
+func (r *report) within(
+	name string, d time.Duration, bound string, longest time.Duration, format func(time.Duration) string,
+) {
+	if d <= longest || r.wrong(name) || r.wrong(bound) {
+		return
 	}
-	if len(c.People) > 0 && len(c.Routes) == 0 {
-		add("people", "there are people but no routes: nothing is put to anybody; add - ask: [%s] under routes",
-			scalar(c.People[0].Name))
+	at := name
+	if _, byVariable := r.vars[name]; !byVariable && r.lines[name] == 0 {
+		at = bound
 	}
-	if c.API.AgentGroup != "" && c.API.AgentGroup == c.API.AdminGroup {
-		add("api.admin_group", "agents are in the same group: they can reach the socket of those who decide")
-	}
-	return warnings
+	r.key(at, "%s: %s is longer than %s, which is %s; write a shorter one, or lengthen the other",
+		name, format(d), bound, format(longest))
 }

@@ -55,7 +55,7 @@ func (s shower) section(v reflect.Value, sec *section, path, indent string) {
 		case k.list:
 			s.printf("%s%s:\t# %s\n", indent, k.name, s.origin(at))
 			for i := range field.Len() {
-				s.item(field.Index(i), k.inner, at+"."+strconv.Itoa(i))
+				s.given(field.Index(i), k.inner, at+"."+strconv.Itoa(i), "  - ")
 			}
 		default:
 			s.printf("%s%s:\n", indent, k.name)
@@ -64,16 +64,22 @@ func (s shower) section(v reflect.Value, sec *section, path, indent string) {
 	}
 }
 
-// item writes one person or route: only the keys that were given, since the others have no value that could be written.
-func (s shower) item(v reflect.Value, sec *section, path string) {
-	lead := "  - "
+// given writes the keys of a person or a route that were given, since the others have no value that could be written.
+// lead begins the first line, and as many spaces the others.
+func (s shower) given(v reflect.Value, sec *section, path, lead string) {
 	for _, k := range sec.keys {
-		at := join(path, k.name)
+		field, at := v.Field(k.field), join(path, k.name)
 		if _, given := s.origins[at]; !given {
 			continue
 		}
-		s.printf("%s%s: %s\t# %s\n", lead, k.name, k.show(v.Field(k.field)), s.origin(at))
-		lead = "    "
+		indent := strings.Repeat(" ", len(lead))
+		if k.inner == nil {
+			s.printf("%s%s: %s\t# %s\n", lead, k.name, k.show(field), s.origin(at))
+		} else {
+			s.printf("%s%s:\t# %s\n", lead, k.name, s.origin(at))
+			s.given(field, k.inner, at, indent+"  ")
+		}
+		lead = indent
 	}
 }
 
@@ -104,7 +110,7 @@ func (l leaf) yaml(value any) string {
 }
 
 // bare is what needs no quotes in YAML, if it is not one of YAML's own words.
-var bare = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./-]*$`)
+var bare = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./%-]*$`)
 
 // scalar is a text as YAML, on one line. Go's escapes are YAML's.
 func scalar(text string) string {

@@ -24,27 +24,48 @@ func TestShow(t *testing.T) {
   - name: fay
     whatsapp: "+4915112345678"
     telegram: 123456789
+    via: [whatsapp, telegram]
+    quiet: 22:00-07:00
+  - {name: kim, user: kim}
 routes:
-  - agents: ["deploy-*", ci]
+  - escalate: {to: [kim], after: 600s}
+    agents: ["deploy-*", ci]
     ask: [fay]
+  - ask: [kim]
+    escalate:
+      after: 50%
+      to:
+        - fay
 approvals:
   timeout: 20m
-`, "DAYCARED_LOG_LEVEL=debug")
+`, "DAYCARED_LOG_LEVEL=debug", "DAYCARED_KEEP_PAYLOADS=48h")
 	const want = `# config.yaml
 people:                         # config.yaml:1
   - name: fay                   # config.yaml:2
     telegram: 123456789         # config.yaml:4
     whatsapp: "+4915112345678"  # config.yaml:3
-routes:                         # config.yaml:5
-  - agents: ["deploy-*", ci]    # config.yaml:6
-    ask: [fay]                  # config.yaml:7
+    quiet: "22:00-07:00"        # config.yaml:6
+    via: [whatsapp, telegram]   # config.yaml:5
+  - name: kim                   # config.yaml:7
+    user: kim                   # config.yaml:7
+routes:                         # config.yaml:8
+  - agents: ["deploy-*", ci]    # config.yaml:10
+    ask: [fay]                  # config.yaml:11
+    escalate:                   # config.yaml:9
+      after: 10m                # config.yaml:9
+      to: [kim]                 # config.yaml:9
+  - ask: [kim]                  # config.yaml:12
+    escalate:                   # config.yaml:13
+      after: 50%                # config.yaml:14
+      to: [fay]                 # config.yaml:15
 approvals:
-  timeout: 20m                                # config.yaml:9
+  timeout: 20m                                # config.yaml:18
   max_timeout: 1h                             # default
   clarification_timeout: 5m                   # default
   deliver_within: 2m                          # default
   redeem_window: 10m                          # default
   scopes: [once, session_tool, session, 15m]  # default
+  remind: [50%, 80%]                          # default
 tools:
   auto: [read_file, list_files, search_files]             # default
   gated: [write_file, edit_file, run_command, fetch_url]  # default
@@ -66,7 +87,11 @@ limits:
   pending_per_caller: 20  # default
   prompts_per_minute: 30  # default
   pending_total: 100000   # default
-data_dir: ""              # default
+keep:
+  requests: 90d  # default
+  payloads: 2d   # DAYCARED_KEEP_PAYLOADS
+  audit: 400d    # default
+data_dir: ""     # default
 log:
   level: debug  # DAYCARED_LOG_LEVEL
   format: text  # default
@@ -135,11 +160,12 @@ func TestExampleWithoutComments(t *testing.T) {
 		}
 	}
 	c := load(t, "people:\n   - name: fay\n     user: fay\n     timezone: UTC\n"+strings.Join(keys["people"], "\n")+
-		"\nroutes:\n"+strings.Join(keys["routes"], "\n")+"\n")
+		"\n   - name: sam\n   - name: kim\nroutes:\n"+strings.Join(keys["routes"], "\n")+"\n")
 	for _, name := range []string{"people", "routes"} {
 		list, _ := root.find(name)
-		for _, k := range list.inner.keys {
-			if _, ok := c.origins[name+".0."+k.name]; !ok {
+		for _, k := range list.inner.settings() {
+			at := name + ".0" + strings.TrimPrefix(k.path, name)
+			if _, ok := c.origins[at]; !ok {
 				t.Errorf("%s is not in the example", k.path)
 			}
 		}

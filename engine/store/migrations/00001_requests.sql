@@ -5,7 +5,9 @@ CREATE TABLE meta (
     chain      TEXT    NOT NULL,
     code_key   BLOB    NOT NULL,
     created_at INTEGER NOT NULL,
-    beat       INTEGER NOT NULL -- grows with every health check
+    beat       INTEGER NOT NULL, -- grows with every health check
+    stopped_by TEXT    NOT NULL, -- who stopped everything; empty: nobody
+    stopped_at INTEGER NOT NULL
 );
 
 -- Times are microseconds since 1970 in UTC, 0 for none. Lists are JSON. What may be long stands last, so that
@@ -27,8 +29,11 @@ CREATE TABLE requests (
     digest        BLOB    NOT NULL,
     key           TEXT    NOT NULL,
     key_live      BOOLEAN NOT NULL, -- the key still finds this row
+    pruned        BOOLEAN NOT NULL, -- what was asked in words has been deleted
     created_at    INTEGER NOT NULL,
     deadline      INTEGER NOT NULL,
+    escalate_at   INTEGER NOT NULL,
+    remind_at     INTEGER NOT NULL, -- the first of reminders
     decided_at    INTEGER NOT NULL,
     used_at       INTEGER NOT NULL,
     collected_at  INTEGER NOT NULL,
@@ -56,6 +61,9 @@ CREATE TABLE requests (
     step          INTEGER NOT NULL,
     quorum        INTEGER NOT NULL,
     asked         TEXT    NOT NULL,
+    escalate_to   TEXT    NOT NULL,
+    reminders     TEXT    NOT NULL, -- times
+    under         TEXT    NOT NULL, -- ids of grants
     options       TEXT    NOT NULL,
     tags          TEXT    NOT NULL,
     held          TEXT    NOT NULL,
@@ -75,6 +83,10 @@ CREATE UNIQUE INDEX requests_key ON requests (caller, key) WHERE key_live;
 CREATE INDEX requests_equal ON requests (caller, session, digest) WHERE state = 'pending';
 CREATE INDEX requests_pending ON requests (number) WHERE state = 'pending';
 CREATE INDEX requests_deadline ON requests (deadline) WHERE state = 'pending';
+CREATE INDEX requests_escalate ON requests (escalate_at, deadline) WHERE state = 'pending' AND escalate_at > 0;
+CREATE INDEX requests_remind ON requests (remind_at, deadline) WHERE state = 'pending' AND remind_at > 0;
+CREATE INDEX requests_denied ON requests (caller, decided_at, digest) WHERE state = 'denied';
+CREATE INDEX requests_settled ON requests (pruned, decided_at) WHERE state <> 'pending';
 CREATE INDEX requests_uncollected ON requests (decided_at)
     WHERE state = 'approved' AND collected_at = 0 AND void_at = 0 AND lapsed_at = 0;
 CREATE INDEX requests_lagging ON requests (number) WHERE revision > shown;
@@ -100,6 +112,7 @@ CREATE TABLE copies (
     connector TEXT    NOT NULL,
     ref       TEXT    NOT NULL,
     shown     INTEGER NOT NULL,
+    since     INTEGER NOT NULL,
     sent_at   INTEGER NOT NULL,
     failed    TEXT    NOT NULL,
     PRIMARY KEY (request, person, connector)
@@ -118,10 +131,49 @@ CREATE TABLE grants (
     granted_by TEXT    NOT NULL,
     created_at INTEGER NOT NULL,
     revoked_at INTEGER NOT NULL,
+    ended_at   INTEGER NOT NULL, -- it was noted that it is over
     used       INTEGER NOT NULL
 ) WITHOUT ROWID;
 
-CREATE INDEX grants_live ON grants (caller, until) WHERE revoked_at = 0;
+CREATE INDEX grants_live ON grants (caller, until) WHERE revoked_at = 0 AND ended_at = 0;
+CREATE INDEX grants_open ON grants (until) WHERE revoked_at = 0 AND ended_at = 0;
+CREATE INDEX grants_request ON grants (request);
+
+-- Which requests a grant made unnecessary to ask.
+CREATE TABLE uses (
+    granted TEXT    NOT NULL REFERENCES grants (id),
+    request INTEGER NOT NULL REFERENCES requests (number),
+    PRIMARY KEY (granted, request)
+) WITHOUT ROWID;
+
+CREATE INDEX uses_request ON uses (request);
+
+-- Notices that are still to be sent. A person has at most one that reminds of what waits.
+CREATE TABLE notices (
+    id         TEXT    NOT NULL PRIMARY KEY,
+    person     TEXT    NOT NULL,
+    about      TEXT    NOT NULL,
+    subject    TEXT    NOT NULL,
+    caused_by  TEXT    NOT NULL,
+    urgent     BOOLEAN NOT NULL,
+    created_at INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE UNIQUE INDEX notices_waiting ON notices (person) WHERE about = 'waiting';
+CREATE INDEX notices_created ON notices (created_at);
+
+-- Of a token's secret only the hash is kept.
+CREATE TABLE tokens (
+    id         TEXT    NOT NULL PRIMARY KEY,
+    name       TEXT    NOT NULL,
+    hash       BLOB    NOT NULL UNIQUE,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    revoked_at INTEGER NOT NULL,
+    used_at    INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE INDEX tokens_name ON tokens (name, id) WHERE revoked_at = 0;
 
 CREATE TABLE audit (
     chain   TEXT    NOT NULL,

@@ -19,6 +19,12 @@ import (
 // two asks fay and sam, both of whom must agree.
 func two(r *permissions.Request) { r.Asked, r.Quorum = []string{"fay", "sam"}, 2 }
 
+// patient has kim asked later, and reminds twice.
+func patient(r *permissions.Request) {
+	minute := func(n int) time.Time { return r.CreatedAt.Add(time.Duration(n) * time.Minute) }
+	r.EscalateTo, r.EscalateAt, r.Reminders = []string{"kim"}, minute(5), []time.Time{minute(7), minute(12)}
+}
+
 // step asks about two calls at once.
 func step(r *permissions.Request) {
 	r.Kind, r.Tags, r.Reason = permissions.KindTool, nil, ""
@@ -54,6 +60,8 @@ func testApply(t *testing.T, b Backend) {
 	use, collect := permissions.Use{Call: "call-1", At: later}, permissions.Collect{At: later}
 	leave, back := permissions.Leave{At: later}, permissions.Return{At: later}
 	others := permissions.Reroute{Asked: []string{"sam", "kim"}, At: later}
+	more := permissions.Escalate{At: later}
+	nudge := permissions.Remind{At: noon.Add(8 * time.Minute)}
 	unsure := permissions.Default{By: "fay", Via: "terminal", At: later}
 	for name, c := range map[string]struct {
 		request permissions.Request
@@ -70,6 +78,8 @@ func testApply(t *testing.T, b Backend) {
 		"reroute, one stays": {ask(two), []permissions.Event{
 			allow(), permissions.Reroute{Asked: []string{"fay", "kim"}, At: later}, by("kim", allow()),
 		}},
+		"escalate, once":  {ask(patient), []permissions.Event{more, more, by("kim", allow())}},
+		"remind, in turn": {ask(patient), []permissions.Event{nudge, nudge, permissions.Remind{At: noon.Add(12 * time.Minute)}}},
 		"a step, call by call": {ask(step), []permissions.Event{
 			call(1, vote(permissions.Deny)), call(2, vote(permissions.Allow(permissions.SessionTool))),
 		}},

@@ -48,6 +48,7 @@ func testCopies(t *testing.T, b Backend) {
 	s := b.Open(t)
 	r := ask(two)
 	fay, sam := copyFor(r, "fay", "terminal"), copyFor(r, "sam", "telegram")
+	fay.Since = noon.Add(123456 * time.Microsecond)
 	open(t, s, r, fay, sam)
 	same(t, "at first", copies(t, s, r.ID), []permissions.Copy{fay, sam})
 
@@ -160,4 +161,66 @@ func testForget(t *testing.T, b Backend) {
 	if n := len(entries(t, s)); n != before {
 		t.Errorf("showing again was audited %d times", n-before)
 	}
+}
+
+func testAddCopies(t *testing.T, b Backend) {
+	s := b.Open(t)
+	r := ask(two)
+	fay, kim := copyFor(r, "fay", "terminal"), copyFor(r, "kim", "telegram")
+	open(t, s, r, fay)
+	fay = show(t, s, shown(fay, "screen-1", 1))
+	same(t, "before", lagging(t, s, "telegram"), []permissions.ID{})
+
+	again := copyFor(r, "fay", "terminal")
+	again.Since, kim.Since = noon.Add(time.Minute), noon.Add(time.Minute)
+	before := len(entries(t, s))
+	for range 2 {
+		if err := s.AddCopies(t.Context(), []permissions.Copy{again, kim}); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "what was there stays", copies(t, s, r.ID), []permissions.Copy{fay, kim})
+	}
+	same(t, "to be shown", lagging(t, s, "telegram"), []permissions.ID{r.ID})
+	kim = show(t, s, shown(kim, "m-1", 1))
+	same(t, "when it is shown counts from the same time", copies(t, s, r.ID), []permissions.Copy{fay, kim})
+	same(t, "shown", lagging(t, s, "telegram"), []permissions.ID{})
+	if n := len(entries(t, s)) - before; n != 1 {
+		t.Errorf("%d records, want that of showing it", n)
+	}
+	if err := s.AddCopies(t.Context(), nil); err != nil {
+		t.Errorf("none: %v", err)
+	}
+	none := []permissions.Copy{copyFor(r, "sam", "telegram"), {Request: "01J0000000000000000000NONE"}}
+	refusedWith(t, s.AddCopies(t.Context(), none), permissions.CodeUnknown)
+	same(t, "all or none", copies(t, s, r.ID), []permissions.Copy{fay, kim})
+}
+
+func testUnaddressed(t *testing.T, b Backend) {
+	s := b.Open(t)
+	var made []permissions.Request
+	for n := range 4 {
+		r := ask(two, patient, numbered(n))
+		made = append(made, open(t, s, r, copyFor(r, "fay", "terminal"), copyFor(r, "fay", "telegram")))
+	}
+	list := func(after permissions.ID, limit int) []permissions.ID {
+		t.Helper()
+		found, err := s.Unaddressed(t.Context(), after, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	same(t, "sam has none", list("", 9), ids(made))
+	same(t, "a page", list(made[0].ID, 2), ids(made[1:3]))
+	failed := copyFor(made[0], "sam", "telegram")
+	failed.Failed = "blocked" // counts: it is known why
+	if err := s.AddCopies(t.Context(), []permissions.Copy{failed, copyFor(made[1], "sam", "telegram")}); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, s, made[2].ID, vote(permissions.Deny))
+	same(t, "two have one, one is settled", list("", 9), ids(made[3:]))
+	apply(t, s, made[1].ID, permissions.Escalate{At: noon.Add(5 * time.Minute)})
+	same(t, "more are asked", list("", 9), []permissions.ID{made[1].ID, made[3].ID})
+	_, err := s.Unaddressed(t.Context(), "01J0000000000000000000NONE", 1)
+	refusedWith(t, err, permissions.CodeUnknown)
 }

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -165,53 +164,4 @@ func testCodes(t *testing.T, b Backend) {
 	}
 	_, err = s.ByCode(t.Context(), s.Coder().Encode(old.Number))
 	refusedWith(t, err, permissions.CodeUnknown) // its number is no longer the newest of its code
-}
-
-func testGrants(t *testing.T, b Backend) {
-	s := b.Open(t)
-	caller := permissions.CallerUID(1000).Name
-	var made []permissions.Grant
-	for n, scope := range []permissions.Scope{permissions.Session, permissions.For(15 * time.Minute)} {
-		r := open(t, s, ask(numbered(n)))
-		made = append(made, apply(t, s, r.ID, vote(permissions.Allow(scope))).Grants...)
-	}
-	tool := open(t, s, ask(func(r *permissions.Request) {
-		r.Kind, r.Tags, r.Reason, r.Tool, r.Input = permissions.KindTool, nil, "", "fetch_url", []byte(`{"url":"x"}`)
-	}))
-	made = append(made, apply(t, s, tool.ID, vote(permissions.Allow(permissions.SessionTool))).Grants...)
-	other := open(t, s, ask(func(r *permissions.Request) { r.Caller = permissions.CallerUID(1001) }))
-	others := apply(t, s, other.ID, vote(permissions.Allow(permissions.Session))).Grants
-	if len(made) != 3 || len(others) != 1 {
-		t.Fatalf("%d and %d grants", len(made), len(others))
-	}
-	tapped := noon.Add(time.Minute)
-	for _, c := range []struct {
-		name   string
-		caller string
-		now    time.Time
-		want   []permissions.Grant
-	}{
-		{"at once", caller, tapped, made},
-		{"just before the end", caller, tapped.Add(15*time.Minute - 1), made},
-		{"after the end", caller, tapped.Add(15 * time.Minute), []permissions.Grant{made[0], made[2]}},
-		{"of another", permissions.CallerUID(1001).Name, tapped, others},
-		{"of nobody", "uid:7", tapped, nil},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			got, err := s.Grants(t.Context(), c.caller, c.now)
-			if err != nil {
-				t.Fatal(err)
-			}
-			same(t, "the grants", sortGrants(got), sortGrants(slices.Clone(c.want)))
-		})
-	}
-	apply(t, s, other.ID, permissions.Void{By: "fay", Via: "cli", At: tapped})
-	if left, err := s.Grants(t.Context(), permissions.CallerUID(1001).Name, tapped); err != nil || len(left) != 0 {
-		t.Errorf("an approval that was taken back left %d grants, %v", len(left), err)
-	}
-	b.Exec(t, s, "UPDATE grants SET revoked_at = 1 WHERE tool <> ''")
-	got, err := s.Grants(t.Context(), caller, tapped)
-	if err != nil || len(got) != 2 {
-		t.Errorf("after revoking one: %d grants, %v", len(got), err)
-	}
 }

@@ -2,10 +2,12 @@ package storetest
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"testing"
 	"time"
 
+	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -31,7 +33,9 @@ func everything(t *testing.T) permissions.Request {
 		Reason: "deploy v42", Choices: []string{"one", "two, \"three\""}, Widest: permissions.For(90 * time.Second),
 		Held: []permissions.Tag{permissions.Network}, HighRisk: true, Background: true, Foreground: "helper", Step: 3,
 		Key: "k-1", Options: []permissions.Option{{ID: permissions.Deny, Label: "Deny <it>"}}, Asked: []string{"fay", "sam"},
-		Quorum: 2, CreatedAt: when(0), Deadline: when(900),
+		Quorum: 2, EscalateTo: []string{"kim", `the "boss"`}, EscalateAt: when(450),
+		Reminders: []time.Time{when(300), when(600)}, Under: []permissions.ID{"of a grant"},
+		CreatedAt: when(0), Deadline: when(900),
 		State: permissions.Approved, Answer: permissions.Allow(permissions.Always), Scope: permissions.Always,
 		Comment: "fine", DecidedBy: "fay", DecidedVia: "telegram", DecidedAt: when(1),
 		Votes: []permissions.Vote{{By: "fay"}}, TimedOut: true, Defaulted: true, Failure: "blocked",
@@ -50,6 +54,8 @@ func everything(t *testing.T) permissions.Request {
 func testOpen(t *testing.T, b Backend) {
 	s := b.Open(t)
 	r := everything(t)
+	earlier := open(t, s, ask(func(earlier *permissions.Request) { earlier.Caller = r.Caller }))
+	r.Under = []permissions.ID{apply(t, s, earlier.ID, vote(permissions.Allow(permissions.Session))).Grants[0].ID}
 	got := open(t, s, r)
 	want := r
 	want.Number, want.Votes, want.Patience, want.Call = got.Number, nil, 0, ""
@@ -60,9 +66,10 @@ func testOpen(t *testing.T, b Backend) {
 	}
 
 	fine := ask(at(noon.Add(999 * time.Nanosecond)))
+	fine.EscalateAt, fine.Reminders = fine.CreatedAt.Add(time.Minute), []time.Time{fine.CreatedAt.Add(time.Minute)}
 	same(t, "times finer than microseconds", open(t, s, fine), read(t, s, fine.ID))
 	if second := read(t, s, fine.ID); second.Number != want.Number+1 {
-		t.Errorf("the second request has number %d, the first %d", second.Number, want.Number)
+		t.Errorf("the next request has number %d, the one before %d", second.Number, want.Number)
 	}
 	_, err := s.Read(t.Context(), "01J0000000000000000000NONE")
 	refusedWith(t, err, permissions.CodeUnknown)
@@ -114,6 +121,7 @@ func testJoin(t *testing.T, b Backend) {
 func testKeys(t *testing.T, b Backend) {
 	decided := noon.Add(time.Minute) // by allow
 	other := ask(keyed("k"), about("other"), at(decided))
+	before := func(d time.Duration) permissions.Request { return ask(keyed("k"), at(decided.Add(-d))) }
 	for name, c := range map[string]struct {
 		second  permissions.Request
 		between permissions.Event
@@ -126,6 +134,8 @@ func testKeys(t *testing.T, b Backend) {
 		"denied":                {second: ask(keyed("k"), at(decided)), between: vote(permissions.Deny), joins: true},
 		"settled, window ends":  {second: ask(keyed("k"), at(decided.Add(redeem-1))), between: allow(), joins: true},
 		"settled, window over":  {second: ask(keyed("k"), at(decided.Add(redeem))), between: allow()},
+		"a clock a bit behind":  {second: before(time.Minute), between: allow(), joins: true},
+		"a clock set back":      {second: before(time.Minute + time.Microsecond), between: allow()},
 		"other key":             {second: ask(keyed("l"))},
 		"other caller":          {second: ask(keyed("k"), func(r *permissions.Request) { r.Caller.Name = "token:x" })},
 		"other content":         {second: ask(keyed("k"), about("other")), code: permissions.CodeKeyTaken},
@@ -210,5 +220,62 @@ func testLimits(t *testing.T, b Backend) {
 	apply(t, s, first.ID, allow())
 	if _, err := limited(ask(numbered(3))); err != nil {
 		t.Errorf("after one was answered: %v", err)
+	}
+}
+
+// testRest: what was denied twice is not asked again for a while.
+func testRest(t *testing.T, b Backend) {
+	const coolDown = 10 * time.Minute
+	again := func(s engine.Store, minute time.Duration, change ...func(*permissions.Request)) error {
+		o := opening(ask(append(change, at(noon.Add(minute*time.Minute)))...))
+		o.CoolDown = coolDown
+		r, created, err := s.Open(t.Context(), o)
+		if err == nil && created && r.State == permissions.Pending {
+			apply(t, s, r.ID, permissions.Withdraw{At: r.CreatedAt}) // out of the way of the next
+		}
+		return err
+	}
+	deny := func(s engine.Store, minute time.Duration, a permissions.Answer) {
+		r := open(t, s, ask(at(noon.Add(minute*time.Minute))))
+		said := vote(a)
+		said.Vote.At = noon.Add(minute * time.Minute)
+		apply(t, s, r.ID, said)
+	}
+	s := b.Open(t)
+	deny(s, 0, permissions.Deny)
+	if err := again(s, 1); err != nil {
+		t.Errorf("after one denial: %v", err)
+	}
+	deny(s, 2, permissions.Deny)
+	err := again(s, 3)
+	refusedWith(t, err, permissions.CodeLimit)
+	var refusal *permissions.Refusal
+	if errors.As(err, &refusal) && (refusal.After != 7*time.Minute || refusal.Text != permissions.Rest(refusal.After).Text) {
+		t.Errorf("to be tried again after %s: %q", refusal.After, refusal.Text)
+	}
+	if err := again(s, 3, about("something else")); err != nil {
+		t.Errorf("something else: %v", err)
+	}
+	held := func(r *permissions.Request) { r.State, r.DecidedAt = permissions.Approved, r.CreatedAt }
+	if err := again(s, 3, held); err != nil {
+		t.Errorf("what nobody has to answer: %v", err)
+	}
+	if _, _, err := s.Open(t.Context(), opening(ask(at(noon.Add(3*time.Minute))))); err != nil {
+		t.Errorf("without a cool-down: %v", err)
+	}
+	if err := again(s, -5); err != nil {
+		t.Errorf("after the clock was set back: %v", err)
+	}
+	s = b.Reopen(t, s)
+	refusedWith(t, again(s, 9, keyed("k")), permissions.CodeLimit)
+	if err := again(s, 10, keyed("k")); err != nil {
+		t.Errorf("when it is over: %v", err)
+	}
+
+	s = b.Open(t)
+	deny(s, 0, permissions.Allow(permissions.Once))
+	deny(s, 1, permissions.Deny)
+	if err := again(s, 2); err != nil {
+		t.Errorf("after one yes and one no: %v", err)
 	}
 }

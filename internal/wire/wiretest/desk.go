@@ -34,10 +34,11 @@ const lease = 10 * time.Second
 
 // NewDesk makes a desk at which this process's own account is fay.
 func NewDesk() *Desk {
-	s := &store{rows: map[permissions.ID]permissions.Request{}, copies: map[permissions.ID][]permissions.Copy{}}
+	s, began := newStore(), time.Now()
+	clock := permissions.Clock{Now: time.Now, Elapsed: func() time.Duration { return time.Since(began) }}
 	return &Desk{
 		People: map[int]string{os.Getuid(): "fay"}, Asked: []string{"fay"}, store: s,
-		Registry: permissions.NewRegistry(s, time.Now, time.Minute, Quiet),
+		Registry: permissions.NewRegistry(s, clock, time.Minute, Quiet),
 	}
 }
 

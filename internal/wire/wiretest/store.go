@@ -11,21 +11,36 @@ import (
 
 // store keeps requests in memory. It is as much of a [permissions.Store] as a test of a door needs.
 type store struct {
-	mu     sync.Mutex
-	rows   map[permissions.ID]permissions.Request
-	order  []permissions.ID
-	copies map[permissions.ID][]permissions.Copy
-	audit  []permissions.Entry
-	fail   error // of every method, when set
+	mu      sync.Mutex
+	rows    map[permissions.ID]permissions.Request
+	order   []permissions.ID
+	copies  map[permissions.ID][]permissions.Copy
+	grants  []permissions.Grant
+	tokens  []permissions.Token
+	stopped string // by whom
+	audit   []permissions.Entry
+	pruned  int64         // of the audit, this many entries from its start are no longer kept
+	changed chan struct{} // closed with the next entry of the audit
+	fail    error         // of every method, when set
 }
 
 var _ permissions.Store = (*store)(nil)
+
+func newStore() *store {
+	return &store{
+		rows: map[permissions.ID]permissions.Request{}, copies: map[permissions.ID][]permissions.Copy{},
+		changed: make(chan struct{}),
+	}
+}
 
 func (s *store) Open(_ context.Context, o permissions.Opening) (permissions.Request, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fail != nil {
 		return permissions.Request{}, false, s.fail
+	}
+	if s.stopped != "" {
+		return permissions.Request{}, false, permissions.Stopped(s.stopped)
 	}
 	for _, id := range s.order {
 		r := s.rows[id]
@@ -44,6 +59,7 @@ func (s *store) Open(_ context.Context, o permissions.Opening) (permissions.Requ
 	r.Number = int64(len(s.order) + 1)
 	s.rows[r.ID], s.copies[r.ID] = r, o.Copies
 	s.order = append(s.order, r.ID)
+	s.record(permissions.Record{Type: permissions.RequestCreated, At: r.CreatedAt, Request: r.ID, Actor: r.Caller.Name})
 	return r, true, nil
 }
 
@@ -57,20 +73,40 @@ func (s *store) Apply(_ context.Context, id permissions.ID, e permissions.Event)
 	if !found {
 		return permissions.Change{}, permissions.Unknown(string(id))
 	}
+	if _, use := e.(permissions.Use); use && s.stopped != "" {
+		return permissions.Change{}, permissions.Stopped(s.stopped)
+	}
+	return s.apply(r, e)
+}
+
+// apply commits what an event does. The lock is held, here and in record.
+func (s *store) apply(r permissions.Request, e permissions.Event) (permissions.Change, error) {
 	c, err := permissions.Step(r, e)
 	if err != nil {
 		return c, err
 	}
-	s.rows[id] = c.After
-	for _, record := range c.Records {
-		e := permissions.Entry{Chain: "test", Seq: int64(len(s.audit) + 1), Record: record}
-		if n := len(s.audit); n > 0 {
-			e.Prev = s.audit[n-1].Hash
+	s.rows[r.ID] = c.After
+	s.grants = append(s.grants, c.Grants...)
+	for i := range s.grants {
+		if g := &s.grants[i]; c.Voided() && g.Request == r.ID {
+			g.RevokedAt = c.After.VoidAt
 		}
-		e.Hash = e.ComputeHash()
-		s.audit = append(s.audit, e)
+	}
+	for _, record := range c.Records {
+		s.record(record)
 	}
 	return c, nil
+}
+
+func (s *store) record(r permissions.Record) {
+	e := permissions.Entry{Chain: "test", Seq: int64(len(s.audit) + 1), Record: r}
+	if n := len(s.audit); n > 0 {
+		e.Prev = s.audit[n-1].Hash
+	}
+	e.Hash = e.ComputeHash()
+	s.audit = append(s.audit, e)
+	close(s.changed)
+	s.changed = make(chan struct{})
 }
 
 func (s *store) Read(_ context.Context, id permissions.ID) (permissions.Request, error) {
@@ -90,6 +126,26 @@ func (s *store) Due(
 	context.Context, time.Time, time.Duration, int,
 ) (due []permissions.Due, next time.Time, err error) {
 	return nil, time.Time{}, nil
+}
+
+func (s *store) EndGrants(context.Context, time.Time, int) (ended []permissions.Grant, next time.Time, err error) {
+	return nil, time.Time{}, nil
+}
+
+func (s *store) Stop(_ context.Context, by, via string, at time.Time) (cancelled []permissions.Request, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fail != nil {
+		return nil, s.fail
+	}
+	for _, id := range s.order {
+		if c, err := s.apply(s.rows[id], permissions.Withdraw{By: by, Via: via, At: at}); err == nil {
+			cancelled = append(cancelled, c.After)
+		}
+	}
+	s.stopped = by
+	s.record(permissions.Record{Type: permissions.AllStopped, At: at, Actor: by, Via: via})
+	return cancelled, nil
 }
 
 // pending lists at most limit pending rows put to asked (empty: to anybody) after the one named.

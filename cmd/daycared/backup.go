@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daycared/daycared/engine/store"
+)
+
+func (c *CLI) backupCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "backup [FILE]",
+		Short: "Copy the store to a new file and verify the copy, while the daemon runs or not",
+		Long: "Copy the store to a new file and verify the copy, while the daemon runs or not. Without FILE, the copy is named\n" +
+			"after the time and goes to the folder backups of the data directory. It needs to read the store, nothing else.",
+		Args: arguments(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, paths, err := c.load()
+			if err != nil {
+				return err
+			}
+			to := ""
+			if len(args) == 1 {
+				to = args[0]
+			}
+			return c.backup(cmd.Context(), paths.DataDir, to)
+		},
+	}
+}
+
+// backup copies the store of a data directory to a file, or to one named after the time, and prints what the copy holds.
+func (c *CLI) backup(ctx context.Context, dataDir, to string) error {
+	from := filepath.Join(dataDir, storeName)
+	if to == "" {
+		if _, err := os.Stat(from); err != nil { // a folder for backups of nothing is not made
+			return fmt.Errorf("back up the store: %w", err)
+		}
+		folder := filepath.Join(dataDir, "backups")
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return fmt.Errorf("make the folder for backups (or name a file): %w", err)
+		}
+		to = filepath.Join(folder, "daycared-"+time.Now().UTC().Format("20060102T150405Z")+".db")
+	}
+	sum, err := store.Backup(ctx, from, to)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.Out, "%s: %d bytes, %d requests, %d grants, verified\n", sum.Path, sum.Bytes, sum.Requests, sum.Grants)
+	for _, e := range sum.Heads {
+		fmt.Fprintf(c.Out, "chain %s: %d entries, head %d:%s\n", e.Chain, e.Seq, e.Seq, e.Hash)
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// warn says what is allowed but hardly meant.
+func warn(r *report, c *Config) []string {
+	w := warner{report: r}
+	for i, p := range c.People {
+		w.person(p, fmt.Sprintf("people.%d", i), c)
+	}
+	if len(c.People) > 0 && len(c.Routes) == 0 {
+		w.add("people", "there are people but no routes: nothing is put to anybody; add - ask: [%s] under routes",
+			scalar(c.People[0].Name))
+	}
+	for i, t := range c.Routes {
+		if t.Quorum > 1 && len(t.Kinds) > 0 && !slices.ContainsFunc(t.Kinds, counted) {
+			w.add(fmt.Sprintf("routes.%d.quorum", i), "a quorum of %d means nothing for questions: their first answer counts",
+				t.Quorum)
+		}
+	}
+	if c.API.AgentGroup != "" && c.API.AgentGroup == c.API.AdminGroup {
+		w.add("api.admin_group", "agents are in the same group: they can reach the socket of those who decide")
+	}
+	return w.warnings
+}
+
+// counted tells whether several people may have to agree to a request of that kind. Of pauses, it is those to confirm.
+func counted(k permissions.Kind) bool { return k != permissions.KindClarification }
+
+// warner collects warnings with their places.
+type warner struct {
+	*report
+	warnings []string
+}
+
+func (w *warner) add(path, format string, args ...any) {
+	w.warnings = append(w.warnings, place(w.origin(path))+": "+fmt.Sprintf(format, args...))
+}
+
+// person says what of a person leads nowhere: no address, a channel that is not there, no route.
+func (w *warner) person(p Person, path string, c *Config) {
+	switch {
+	case p.User == "" && p.Telegram == 0 && p.WhatsApp == "":
+		w.add(path, "%s has no user, telegram or whatsapp: nothing can reach them", quote(p.Name))
+	case p.User == "":
+		w.add(path, "%s has no user, and this version has neither telegram nor whatsapp yet: nothing can reach them",
+			quote(p.Name))
+	default:
+		w.via(p, path+".via", c)
+	}
+	asked := func(t Route) bool { return slices.Contains(t.everybody(), p.Name) }
+	if len(c.Routes) > 0 && !slices.ContainsFunc(c.Routes, asked) {
+		w.add(path, "%s is in no route's ask or escalate.to: they are never asked", quote(p.Name))
+	}
+}
+
+// via names the channels of a person that are passed over.
+func (w *warner) via(p Person, path string, c *Config) {
+	for i, channel := range p.Via {
+		at := path + "." + strconv.Itoa(i)
+		switch {
+		case channel == viaTelegram || channel == viaWhatsApp:
+			w.add(at, "%s is passed over, since this version does not have it yet", channel)
+		case channel == viaTerminal && !c.Connectors.Terminal.Enabled:
+			w.add(at, "%s is passed over, since connectors.terminal.enabled is false", channel)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/internal/wire"
+)
+
+func (c *CLI) eventsCommand() *cobra.Command {
+	after, asJSON := admin.FromNow, false
+	cmd := &cobra.Command{
+		Use:   "events",
+		Short: "Follow what happens, a line each, until Ctrl-C",
+		Args:  arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("after") && after < 0 {
+				return usage("--after is the seq of an event seen before, or 0 for all of them, not %d", after)
+			}
+			client, err := c.adminClient()
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			client.Lost = func(error) { c.say("the daemon is away; what happens is told when it is back") }
+			client.Back = func() { c.say("the daemon is back") }
+			err = client.Events(cmd.Context(), after, func(e wire.Event) error {
+				if asJSON {
+					return c.json(e)
+				}
+				_, err := fmt.Fprintln(c.Out, eventLine(e))
+				return err
+			})
+			if errors.Is(err, context.Canceled) {
+				return nil // Ctrl-C is how it ends
+			}
+			return err
+		},
+	}
+	cmd.Flags().Int64Var(&after, "after", after, "seq of the last event seen, 0 for all of them (default: from now on)")
+	cmd.Flags().Lookup("after").DefValue = "" // said in words
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	return cmd
+}
+
+// eventLine is an event for people: when, what, of which request, by whom, and the rest of what is told with it.
+func eventLine(e wire.Event) string {
+	words := []string{fmt.Sprint(e.Seq), e.At.Local().Format(time.DateTime), card.Visible(string(e.Type))}
+	if e.Request != nil {
+		words = append(words, card.Visible(string(*e.Request)))
+	}
+	if actor := e.Payload["actor"]; actor != "" {
+		words = append(words, "by "+card.Visible(actor))
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Payload)) {
+		if name != "actor" && name != "digest" {
+			words = append(words, card.Visible(name+"="+e.Payload[name]))
+		}
+	}
+	return strings.Join(words, "  ")
+}

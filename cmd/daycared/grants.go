@@ -1,0 +1,127 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
+)
+
+func (c *CLI) grantsCommand() *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "grants",
+		Short: "List what is granted for longer than once",
+		Args:  arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := c.adminClient()
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			list, err := client.Grants(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				views := make([]wire.Grant, len(list))
+				for i, g := range list {
+					views[i] = wire.FromGrant(g)
+				}
+				return c.json(views)
+			}
+			if len(list) == 0 {
+				c.say("nothing is granted for longer than once")
+			}
+			table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
+			for _, g := range list {
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s\tused %d\tby %s\n", g.ID, covers(g), card.Visible(g.Caller), lasts(g),
+					g.Used, card.Visible(g.By))
+			}
+			return table.Flush()
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+func (c *CLI) revokeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "revoke ID",
+		Short: "Take back a grant, or an approval that was not used yet",
+		Long: "Take back a grant by its id, and say what ran under it; or an approval that was not used yet, by the id or the\n" +
+			"code of its request, and with it the grants that it left behind.",
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := c.adminClient()
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			if len(args[0]) != permissions.CodeLength { // a grant has no code
+				took, err := client.Revoke(cmd.Context(), permissions.ID(args[0]))
+				if !isUnknown(err) {
+					if err == nil {
+						c.tookBack(took)
+					}
+					return err
+				}
+			}
+			s, err := client.Void(cmd.Context(), args[0])
+			if isUnknown(err) {
+				return usage("there is no grant and no request %q here", args[0])
+			}
+			if err != nil {
+				return err
+			}
+			c.settled(s.Request)
+			return nil
+		},
+	}
+}
+
+// tookBack tells of a grant that is no more, and of what ran under it.
+func (c *CLI) tookBack(took permissions.Revoked) {
+	for _, line := range card.Revoked(took.Grant, took.Ran, here()) {
+		fmt.Fprintln(c.Out, line)
+	}
+}
+
+// covers is what a grant covers, in words.
+func covers(g permissions.Grant) string {
+	words := card.Visible(permissions.DescribeTags(g.Tags))
+	switch {
+	case g.Tool == permissions.AllTools:
+		words = "all gated tools except high risk"
+	case g.Call != (permissions.Digest{}):
+		words = "this exact call of " + card.Visible(g.Tool) + " (" + g.Call.String()[:len("sha256:")+8] + "…)"
+	case g.Tool != "":
+		words = "tool " + card.Visible(g.Tool)
+	}
+	if g.Session != "" {
+		words += ", session " + card.Visible(g.Session)
+	}
+	return words
+}
+
+// lasts is how long a grant lasts, in words.
+func lasts(g permissions.Grant) string {
+	switch {
+	case !g.Until.IsZero():
+		return "until " + g.Until.Local().Format("2006-01-02 15:04")
+	case g.Session != "":
+		return "for the session"
+	}
+	return "until revoked"
+}
+
+// isUnknown tells whether the daemon knows nothing of that name, or nothing that is this person's.
+func isUnknown(err error) bool {
+	var refusal *permissions.Refusal
+	return errors.As(err, &refusal) && refusal.Code == permissions.CodeUnknown
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/connectors/card"
+)
+
+func (c *CLI) stopAllCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "stop-all",
+		Short: "Cancel everything that waits, suspend every grant, and refuse what is new until resume",
+		Args:  arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := c.adminClient()
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			n, err := client.StopAll(cmd.Context())
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.Out, "stopped, %d cancelled\n", n)
+			c.say("nothing is asked and nothing granted holds until: daycared resume")
+			return nil
+		},
+	}
+}
+
+func (c *CLI) resumeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "resume",
+		Short: "End what stop-all began; for the operator and for whoever stopped",
+		Args:  arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := c.adminClient()
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			me, err := client.WhoAmI(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := client.Resume(cmd.Context()); err != nil {
+				return err
+			}
+			if me.StoppedBy == nil {
+				c.say("nothing was stopped")
+				return nil
+			}
+			fmt.Fprintln(c.Out, "resumed")
+			return nil
+		},
+	}
+}
+
+// stopNote says that everything is stopped, and by whom; it is empty while nothing is.
+func stopNote(me admin.Me) string {
+	if me.StoppedBy == nil {
+		return ""
+	}
+	return "everything is stopped by " + card.Visible(*me.StoppedBy) + ", and nothing is asked"
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/permissions"
+)
+
+func (c *CLI) tokenCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "Say who an agent is, whatever account it runs as",
+		Args:  arguments(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			return usage("say token create, token list or token revoke")
+		},
+	}
+	cmd.AddCommand(c.tokenCreateCommand(), c.tokenListCommand(), c.tokenRevokeCommand())
+	return cmd
+}
+
+func (c *CLI) tokenCreateCommand() *cobra.Command {
+	expires := ""
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Make a token and print it, this once; routes know the agent by NAME",
+		Args:  arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := permissions.CheckTokenName(args[0]); err != nil {
+				return usage("%s", err)
+			}
+			span, err := parseSpan(expires)
+			if err != nil {
+				return err
+			}
+			client, err := c.adminClient()
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			secret, token, err := client.CreateToken(cmd.Context(), args[0], span)
+			if err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintln(c.Out, string(secret)); err != nil {
+				return fmt.Errorf("print the token, which is not told again (revoke it with: daycared token revoke %s): %w", token.ID, err)
+			}
+			c.say("this is told once; it is valid %s. Put it in a file of mode 0600 and name that in DAYCARED_TOKEN_FILE or "+
+				"--token-file", valid(token))
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&expires, "expires", "", "how long it is valid, such as 90d or 720h (default: until revoked)")
+	return cmd
+}
+
+func (c *CLI) tokenListCommand() *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the tokens that are not revoked",
+		Args:  arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := c.adminClient()
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			list, err := client.Tokens(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return c.json(list)
+			}
+			if len(list) == 0 {
+				c.say("there are no tokens")
+			}
+			table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
+			for _, t := range list {
+				used := "never used"
+				if t.UsedAt != nil {
+					used = "used " + minute(*t.UsedAt)
+				}
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", t.ID, t.Name, valid(t), used)
+			}
+			return table.Flush()
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+func (c *CLI) tokenRevokeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "revoke NAME|ID",
+		Short: "Revoke all tokens of a name, or one by its id",
+		Args:  arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := c.adminClient()
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			list, err := client.RevokeToken(cmd.Context(), args[0])
+			if isUnknown(err) {
+				return usage("there is no token %q here", args[0])
+			}
+			if err != nil {
+				return err
+			}
+			for _, t := range list {
+				fmt.Fprintf(c.Out, "revoked %s (%s)\n", t.Name, t.ID)
+			}
+			return nil
+		},
+	}
+}
+
+// valid is how long a token is valid, in words.
+func valid(t admin.Token) string {
+	switch {
+	case t.ExpiresAt == nil:
+		return "until revoked"
+	case t.ExpiresAt.After(time.Now()):
+		return "until " + minute(*t.ExpiresAt)
+	}
+	return "no more since " + minute(*t.ExpiresAt)
+}
+
+func minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
+
+// maxSpan is longer than anybody keeps a token.
+const maxSpan = 100 * 365 * 24 * time.Hour
+
+// parseSpan reads how long something lasts: whole days such as 90d, or a duration such as 720h; empty for ever.
+func parseSpan(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	span, err := time.ParseDuration(text)
+	if digits, isDays := strings.CutSuffix(text, "d"); isDays {
+		var days int
+		days, err = strconv.Atoi(digits)
+		span = time.Duration(min(days, 1e5)) * 24 * time.Hour
+	}
+	if err != nil || span < time.Second || span > maxSpan {
+		return 0, usage("--expires is how long the token is valid, such as 90d or 720h, not %q", text)
+	}
+	return span, nil
+}

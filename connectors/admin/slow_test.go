@@ -1,0 +1,117 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/permissions"
+)
+
+// pipes is a network within the process, so that time can be virtual. Nobody is known to be at the other end.
+type pipes struct {
+	conns chan net.Conn
+	done  chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	close(p.done)
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+// A reader that does not read is cut off by the write deadline; it comes back with the last seq that it has, and misses
+// nothing.
+func TestASlowReaderOfEventsIsCutOffAndResyncs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		desk := wiretest.NewDesk()
+		desk.People[permissions.NoUID] = "fay"
+		door := wire.NewDoor("test", desk.Ready, wiretest.Quiet)
+		(&routes{desk: desk, door: door, gate: newGate(""), inboxes: &inboxes{}}).register()
+		handler, err := door.Handler()
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+		server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Second}
+		go func() { _ = server.Serve(l) }()
+
+		ended, end := context.WithCancel(t.Context())
+		end()
+		const events = 200
+		for n := range events {
+			_, _ = desk.Ask(ended, permissions.CallerUID(1), wiretest.Question(fmt.Sprint(n)))
+		}
+		last, told := "0", 0
+		for connections := 0; told < events; connections++ {
+			near, far := net.Pipe()
+			l.conns <- far
+			_, _ = io.WriteString(near, "GET /v1/events HTTP/1.1\r\nHost: daycared\r\nLast-Event-ID: "+last+"\r\n\r\n")
+			text := make([]byte, 16<<10)
+			n, _ := io.ReadFull(near, text) // and then nothing is read any more
+			began := time.Now()
+			<-time.After(eventWithin + time.Second)
+			synctest.Wait()
+			if _, err := io.Copy(io.Discard, near); err != nil || time.Since(began) > 2*eventWithin {
+				t.Errorf("a reader that does not read was not cut off: %v after %s", err, time.Since(began))
+			}
+			_ = near.Close()
+			for _, whole := range strings.SplitAfter(string(text[:n]), "}}") {
+				_, rest, found := strings.Cut(whole, "id: ")
+				seq, rest, _ := strings.Cut(rest, "\n")
+				if found && strings.HasSuffix(rest, "}}") {
+					told++
+					if want := fmt.Sprint(told); seq != want {
+						t.Fatalf("told of %s, want %s", seq, want)
+					}
+					last = seq
+				}
+			}
+			if connections > events {
+				t.Fatalf("told of %d in %d connections", told, connections)
+			}
+		}
+		if err := server.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A reader knows its place before anything has happened, and comes back to it.
+func TestTheFirstThingAReaderIsToldIsItsPlace(t *testing.T) {
+	l := &listening{place: FromNow}
+	if err := l.heard(event{id: "7"}); err != nil || l.place != 7 {
+		t.Errorf("at %d, %v", l.place, err)
+	}
+	l.handle = func(e wire.Event) error { return fmt.Errorf("told of %d", e.Seq) }
+	if err := l.heard(event{id: "7", kind: "REQUEST_USED", data: `{"seq":7}`}); err != nil {
+		t.Errorf("what lies before the place was handed over: %v", err)
+	}
+	if err := l.heard(event{id: "9", kind: "REQUEST_USED", data: `{"seq":9}`}); err == nil || l.place != 7 {
+		t.Errorf("at %d, %v: what was not taken is told again", l.place, err)
+	}
+	for _, e := range []event{{id: "x"}, {id: "10", kind: "REQUEST_USED", data: "{"}} {
+		if err := l.heard(e); err == nil || errors.Is(err, l.failed) {
+			t.Errorf("%+v: %v", e, err)
+		}
+	}
+}

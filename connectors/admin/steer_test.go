@@ -1,0 +1,248 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/permissions"
+)
+
+// allow puts a question to those people and has fay allow it.
+func allow(t *testing.T, desk *wiretest.Desk, reason string, s permissions.Scope, asked ...string) permissions.Request {
+	t.Helper()
+	desk.Asked = asked
+	r := put(t, desk, wiretest.Question(reason))
+	change(t, desk, r.ID, permissions.Cast{Vote: permissions.Vote{
+		By: asked[0], Via: "telegram", Answer: permissions.Allow(s), At: time.Now(),
+	}})
+	return r
+}
+
+func TestGrantsAreListedAndTakenBack(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	serve(t, socket, desk)
+	mine := allow(t, desk, "mine", permissions.For(15*time.Minute), "fay", "sam")
+	theirs := allow(t, desk, "theirs", permissions.For(15*time.Minute), "sam")
+	fay, operator := newClient(t, socket, ""), newClient(t, socket, key)
+
+	list, err := fay.Grants(t.Context())
+	if err != nil || len(list) != 1 || list[0].Request != mine.ID || list[0].Until.IsZero() || list[0].By != "fay" {
+		t.Fatalf("fay's grants: %+v, %v", list, err)
+	}
+	all, err := operator.Grants(t.Context())
+	if err != nil || len(all) != 2 {
+		t.Fatalf("the operator's grants: %+v, %v", all, err)
+	}
+	other := all[1].ID
+	if all[1].Request != theirs.ID {
+		other = all[0].ID
+	}
+	if _, err := fay.Revoke(t.Context(), other); !isRefusal(err, permissions.CodeUnknown) {
+		t.Errorf("fay takes back what was not put to her: %v", err)
+	}
+	took, err := fay.Revoke(t.Context(), list[0].ID)
+	if err != nil || took.Grant.ID != list[0].ID || took.Grant.RevokedAt.IsZero() || len(took.Ran) != 1 ||
+		took.Ran[0].ID != mine.ID || took.Ran[0].Reason != "mine" {
+		t.Errorf("taken back: %+v, %v", took, err)
+	}
+	if left, err := fay.Grants(t.Context()); err != nil || len(left) != 0 {
+		t.Errorf("left: %+v, %v", left, err)
+	}
+	if _, text := wiretest.Do(t, wiretest.HTTP(t, socket), http.MethodGet, "/v1/grants", "", ""); text != "[]\n" {
+		t.Errorf("no grants are %s", text)
+	}
+	if took, err := operator.Revoke(t.Context(), other); err != nil || took.Grant.Request != theirs.ID {
+		t.Errorf("the operator takes back: %+v, %v", took, err)
+	}
+}
+
+func TestAnApprovalIsTakenBack(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	serve(t, socket, desk)
+	used, unused := allow(t, desk, "used", permissions.Once, "fay"), allow(t, desk, "unused", permissions.Once, "fay")
+	wide := allow(t, desk, "wide", permissions.For(15*time.Minute), "fay")
+	theirs := allow(t, desk, "theirs", permissions.Once, "sam")
+	change(t, desk, used.ID, permissions.Use{Call: "c", At: time.Now()})
+	fay := newClient(t, socket, "")
+	shown, err := fay.Show(t.Context(), string(unused.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := fay.Void(t.Context(), shown.Code)
+	if err != nil || after.Request.ID != unused.ID || after.Request.VoidAt.IsZero() {
+		t.Errorf("taken back: %+v, %v", after.Request, err)
+	}
+	for id, code := range map[permissions.ID]permissions.Code{
+		unused.ID: permissions.CodeNoUse, used.ID: permissions.CodeNoUse, theirs.ID: permissions.CodeUnknown,
+		"01J": permissions.CodeUnknown,
+	} {
+		if _, err := fay.Void(t.Context(), string(id)); !isRefusal(err, code) {
+			t.Errorf("%s: %v, want %s", id, err, code)
+		}
+	}
+	if _, err := fay.Void(t.Context(), string(wide.ID)); err != nil {
+		t.Error(err)
+	}
+	if left, err := fay.Grants(t.Context()); err != nil || len(left) != 0 {
+		t.Errorf("what a taken back approval left behind: %+v, %v", left, err)
+	}
+}
+
+func TestStopEndsEverythingUntilResume(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	serve(t, socket, desk)
+	fay, operator := newClient(t, socket, ""), newClient(t, socket, key)
+	one := put(t, desk, wiretest.Question("one"))
+	put(t, desk, wiretest.Question("two"))
+	if err := fay.Resume(t.Context()); err != nil {
+		t.Errorf("resume where nothing is stopped: %v", err)
+	}
+	if n, err := fay.StopAll(t.Context()); n != 2 || err != nil {
+		t.Errorf("stopped %d, %v", n, err)
+	}
+	if s, err := fay.Show(t.Context(), string(one.ID)); err != nil || s.Request.State != permissions.Cancelled {
+		t.Errorf("one is %v, %v", s.Request.State, err)
+	}
+	me, err := operator.WhoAmI(t.Context())
+	if err != nil || me.StoppedBy == nil || *me.StoppedBy != "fay" {
+		t.Errorf("stopped by %v, %v", me.StoppedBy, err)
+	}
+	if _, err := desk.Ask(t.Context(), permissions.CallerUID(1), wiretest.Question("x")); !isRefusal(err, permissions.CodeStopped) {
+		t.Errorf("asked: %v", err)
+	}
+	desk.People[os.Getuid()] = "sam"
+	if err := newClient(t, socket, "").Resume(t.Context()); !isRefusal(err, permissions.CodeNotYours) {
+		t.Errorf("another person resumes: %v", err)
+	}
+	if err := operator.Resume(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if me, err := operator.WhoAmI(t.Context()); err != nil || me.StoppedBy != nil {
+		t.Errorf("stopped by %v, %v", me.StoppedBy, err)
+	}
+	_, text := wiretest.Do(t, wiretest.HTTP(t, socket), http.MethodPost, "/v1/stop-all", "", "")
+	if text != `{"cancelled":0}`+"\n" {
+		t.Errorf("stopping where nothing waits says %s", text)
+	}
+}
+
+func TestTokensAreTheOperators(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	serve(t, socket, desk)
+	fay, operator := newClient(t, socket, ""), newClient(t, socket, key)
+	_, _, err := fay.CreateToken(t.Context(), "deploy", 0)
+	_, listErr := fay.Tokens(t.Context())
+	_, revokeErr := fay.RevokeToken(t.Context(), "deploy")
+	for _, err := range []error{err, listErr, revokeErr} {
+		if !isRefusal(err, permissions.CodeNotYours) {
+			t.Errorf("a person and tokens: %v", err)
+		}
+	}
+	secret, token, err := operator.CreateToken(t.Context(), "deploy", time.Hour)
+	if err != nil || token.Name != "deploy" || token.ExpiresAt.Sub(token.CreatedAt) != time.Hour {
+		t.Fatalf("created %+v, %v", token, err)
+	}
+	if c, err := desk.Prove(t.Context(), secret, 7); err != nil || c.Name != "token:deploy" {
+		t.Errorf("the secret proves %+v, %v", c, err)
+	}
+	_, second, err := operator.CreateToken(t.Context(), "deploy", 0)
+	if err != nil || second.ExpiresAt != nil {
+		t.Errorf("a second of the name: %+v, %v", second, err)
+	}
+	list, err := operator.Tokens(t.Context())
+	if err != nil || len(list) != 2 || list[0].ID != token.ID {
+		t.Errorf("tokens: %+v, %v", list, err)
+	}
+	if gone, err := operator.RevokeToken(t.Context(), string(token.ID)); err != nil || len(gone) != 1 || gone[0].RevokedAt == nil {
+		t.Errorf("revoked by id: %+v, %v", gone, err)
+	}
+	if _, err := desk.Prove(t.Context(), secret, 7); !isRefusal(err, permissions.CodeToken) {
+		t.Errorf("a revoked secret: %v", err)
+	}
+	if gone, err := operator.RevokeToken(t.Context(), "deploy"); err != nil || len(gone) != 1 || gone[0].ID != second.ID {
+		t.Errorf("revoked by name: %+v, %v", gone, err)
+	}
+	if _, err := operator.RevokeToken(t.Context(), "deploy"); !isRefusal(err, permissions.CodeUnknown) {
+		t.Errorf("none left: %v", err)
+	}
+}
+
+func TestATokenIsAskedForInWords(t *testing.T) {
+	socket := wiretest.Socket(t)
+	serve(t, socket, wiretest.NewDesk())
+	c := wiretest.HTTP(t, socket)
+	for body, status := range map[string]int{
+		`{"name":"deploy","expires":"-1h"}`: 422, `{"name":"deploy","expires":"1ms"}`: 422,
+		`{"name":"deploy","expires":"soon"}`: 422, `{"name":"deploy","admin":true}`: 422, `{"expires":"1h"}`: 422,
+		`{"name":"` + strings.Repeat("x", 65) + `"}`: 422, ``: 400,
+	} {
+		got, text := wiretest.Do(t, c, http.MethodPost, "/v1/tokens", "application/json", body)
+		if got != status || !strings.Contains(text, `"code":"invalid"`) {
+			t.Errorf("%s: %d %s", body, got, text)
+		}
+	}
+}
+
+// What asks nothing goes to every inbox of its person, and to nobody else's.
+func TestNoticesComeToOpenInboxes(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	door, _ := serve(t, socket, desk)
+	fay := connectors.Person{Name: "fay"}
+	n := connectors.Notice{To: fay, About: permissions.AboutStopped, By: "sam"}
+	wiretest.Eventually(t, "it has begun", func() bool { return door.Reach(fay) == nil })
+	wiretest.Eventually(t, "fay is not coming back", func() bool { return door.Reach(fay) != nil })
+	if err := door.Tell(t.Context(), n); !errors.Is(err, connectors.ErrGone) {
+		t.Errorf("without an inbox: %v", err)
+	}
+	heard := make(chan []string, 10)
+	var opens []*opened
+	for range 2 {
+		c := newClient(t, socket, "")
+		c.Noticed = func(lines []string) { heard <- lines }
+		opens = append(opens, open(t, c))
+	}
+	r := put(t, desk, wiretest.Question("first"))
+	for _, o := range opens {
+		o.next(t)
+	}
+	if err := door.Tell(t.Context(), n); err != nil {
+		t.Error(err)
+	}
+	for range opens {
+		if lines := <-heard; strings.Join(lines, "|") != "⛔ Everything was stopped by sam; nothing is asked until resume." {
+			t.Errorf("heard %q", lines)
+		}
+	}
+	n.To.Name = "sam"
+	if err := door.Tell(t.Context(), n); !errors.Is(err, connectors.ErrGone) {
+		t.Errorf("to sam: %v", err)
+	}
+	change(t, desk, r.ID, denial())
+	for _, o := range opens { // what comes after a notice comes
+		for s := o.next(t); s.Request.State != permissions.Denied; s = o.next(t) {
+			continue
+		}
+		if err := o.stop(); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
+	n.To = fay
+	wiretest.Eventually(t, "the inboxes are closed", func() bool { return door.Tell(t.Context(), n) != nil })
+	if err := door.Tell(t.Context(), n); errors.Is(err, connectors.ErrGone) {
+		t.Errorf("just after an inbox was closed it may come back: %v", err)
+	}
+	if len(heard) != 0 {
+		t.Errorf("heard too much: %q", <-heard)
+	}
+	if err := admin.New(admin.Options{AdminReachable: true}).Tell(t.Context(), n); !errors.Is(err, connectors.ErrGone) {
+		t.Errorf("nobody reads a notice later: %v", err)
+	}
+}

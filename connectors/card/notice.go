@@ -1,0 +1,134 @@
+package card
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/permissions"
+)
+
+const (
+	// mostListed is how many requests a notice lists.
+	mostListed = 20
+	// mostWhat is how many characters of what is asked a row of a notice has.
+	mostWhat = 80
+	// mostTags is how many tags a grant is described by.
+	mostTags = 5
+)
+
+// Reminder is one message, in rows, about all that waits for one person: each request's code, who asks, what and until
+// when. What is asked is shortened, since nothing is decided by a reminder.
+func Reminder(waiting []connectors.Prompt, o Options) []string {
+	rows := []string{plural(len(waiting), "request") + " wait for your answer:"}
+	if len(waiting) == 1 {
+		rows[0] = "1 request waits for your answer:"
+	}
+	for _, p := range waiting[:min(len(waiting), mostListed)] {
+		row := Visible(brief(p.Code, mostName)) + "  " + glance(p.Request, o) + " · until " + deadline(p.Request, o)
+		if p.Request.HighRisk {
+			row += " · high risk"
+		}
+		rows = append(rows, row)
+	}
+	return append(rows, more(len(waiting)-mostListed)...)
+}
+
+// Ended is a grant whose time is over, or whose session is.
+func Ended(g permissions.Grant, o Options) []string { return []string{"⌛ Ended: " + granted(g, o)} }
+
+// Revoked is a grant that was taken back, and what ran under it.
+func Revoked(g permissions.Grant, ran []permissions.Request, o Options) []string {
+	rows := []string{"✖ Taken back: " + granted(g, o)}
+	if len(ran) == 0 {
+		return append(rows, "Nothing ran under it.")
+	}
+	rows = append(rows, "What ran under it:")
+	for _, r := range ran[:min(len(ran), mostListed)] {
+		rows = append(rows, moment(r.CreatedAt, o)+"  "+glance(r, o))
+	}
+	return append(rows, more(len(ran)-mostListed)...)
+}
+
+func more(n int) []string {
+	if n <= 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("… and %d more", n)}
+}
+
+// glance is who asks for what, on one row and shortened.
+func glance(r permissions.Request, o Options) string {
+	s := &sheet{short: true, in: inWho}
+	if len(r.Calls) > 0 {
+		return s.who(r, o) + " wants " + countCalls(r.Calls)
+	}
+	s.ask(r, o)
+	lead := s.of(inWho)
+	row := lead[len(lead)-1].text
+	if body := s.of(inAction); len(body) > 0 {
+		row += " " + brief(strings.TrimPrefix(body[0].text[body[0].from:], body[0].role.sign()+" "), mostWhat)
+		if len(body) > 1 && !strings.HasSuffix(row, "…") {
+			row += " …"
+		}
+	}
+	return row
+}
+
+// granted is what a grant allows whom, by whom, since when, how long, and how often it was used.
+func granted(g permissions.Grant, o Options) string {
+	caller := strings.Replace(g.Caller, ":", " ", 1)
+	if _, name, found := strings.Cut(g.Caller, ":"); found && !strings.HasPrefix(g.Caller, "uid:") {
+		caller = name
+	}
+	used := fmt.Sprintf("used %d times", g.Used)
+	switch g.Used {
+	case 0:
+		used = "never used"
+	case 1:
+		used = "used once"
+	}
+	return fmt.Sprintf("%s for %s, allowed by %s at %s %s, %s",
+		covers(g), Visible(brief(caller, mostName)), person(brief(g.By, mostName), o), moment(g.CreatedAt, o), lasts(g), used)
+}
+
+// covers is what a grant allows.
+func covers(g permissions.Grant) string {
+	switch {
+	case g.Tool == permissions.AllTools:
+		return "all gated tools, except high risk,"
+	case g.Call != permissions.Digest{}:
+		return "one exact call of " + named(brief(g.Tool, mostName))
+	case g.Tool != "":
+		return "the tool " + named(brief(g.Tool, mostName))
+	}
+	words := make([]string, 0, mostTags)
+	for _, t := range g.Tags[:min(len(g.Tags), mostTags)] {
+		words = append(words, Visible(brief(t.Describe(), mostWhat)))
+	}
+	if n := len(g.Tags) - mostTags; n > 0 {
+		words = append(words, fmt.Sprintf("%d more", n))
+	}
+	return strings.Join(words, ", ")
+}
+
+// lasts is how long a grant was to hold.
+func lasts(g permissions.Grant) string {
+	switch {
+	case !g.Until.IsZero():
+		return "for " + permissions.SayDuration(g.Until.Sub(g.CreatedAt))
+	case g.Session != "":
+		return "for a session"
+	}
+	return "until revoked"
+}
+
+// moment is when something was: a time of day, and the day where that was another.
+func moment(at time.Time, o Options) string {
+	at = at.In(zone(o))
+	if now := o.Now.In(zone(o)); o.Now.IsZero() || at.YearDay() != now.YearDay() || at.Year() != now.Year() {
+		return at.Format("2 Jan 15:04")
+	}
+	return at.Format("15:04")
+}

@@ -1,0 +1,153 @@
+package card_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/permissions"
+)
+
+func TestReminder(t *testing.T) {
+	long := strings.Repeat("x", 100)
+	waiting := []connectors.Prompt{
+		{Code: "K7F3Q", Request: request(permissions.KindPermission, func(r *permissions.Request) {
+			r.Tags = []permissions.Tag{tag("@write:/srv/www")}
+		})},
+		{Code: "AAAAA", Request: request(permissions.KindTool, func(r *permissions.Request) {
+			r.Tool, r.Input, r.HighRisk = "run_command", input(`{"command":"ls\n✅ Allowed by fay"}`), true
+		})},
+		{Code: "BBBBB", Request: request(permissions.KindTool, func(r *permissions.Request) {
+			r.Calls = []permissions.Call{{N: 1, Tool: "ls"}, {N: 2, Tool: "rm"}, {N: 3, Tool: "rm"}}
+			r.Deadline = now.Add(24 * time.Hour)
+		})},
+		{Code: "CCCCC", Request: request(permissions.KindClarification, func(r *permissions.Request) {
+			r.Message, r.Choices, r.Agent, r.Claimed = "where "+long, []string{"a", "b"}, long, true
+		})},
+		{Code: "DDDDD", Request: request(permissions.KindTool, func(r *permissions.Request) { r.Tool = "deploy" })},
+	}
+	want := []string{
+		"5 requests wait for your answer:",
+		"K7F3Q  scribe wants write access to /srv/www · until 14:15 UTC",
+		"AAAAA  scribe wants to run ls … · until 14:15 UTC · high risk",
+		"BBBBB  scribe wants 3 calls: rm ×2 ls ×1 · until 22 Nov 14:00 UTC",
+		"CCCCC  agent scribe, says it is " + `"` + long[:39] + `…" asks: where ` + long[:73] + "… · until 14:15 UTC",
+		"DDDDD  scribe wants to use deploy · until 14:15 UTC",
+	}
+	if diff := cmp.Diff(want, card.Reminder(waiting, card.Options{Now: now})); diff != "" {
+		t.Error(diff)
+	}
+	one := card.Reminder(waiting[:1], card.Options{Now: now})
+	if one[0] != "1 request waits for your answer:" || len(one) != 2 {
+		t.Errorf("of one request: %q", one)
+	}
+	many := make([]connectors.Prompt, 33)
+	for i := range many {
+		many[i] = waiting[0]
+	}
+	if rows := card.Reminder(many, card.Options{}); len(rows) != 22 || rows[21] != "… and 13 more" {
+		t.Errorf("of 33 requests: %q", rows)
+	}
+}
+
+func TestEnded(t *testing.T) {
+	quarter := permissions.Grant{
+		Caller: "uid:1000", Tags: []permissions.Tag{permissions.Network}, By: "fay", CreatedAt: now.Add(3 * time.Minute),
+		Until: now.Add(18 * time.Minute), Used: 3,
+	}
+	with := func(change func(*permissions.Grant)) permissions.Grant {
+		g := quarter
+		change(&g)
+		return g
+	}
+	for _, c := range []struct {
+		g    permissions.Grant
+		o    card.Options
+		want string
+	}{
+		{quarter, card.Options{Now: now},
+			"network access for uid 1000, allowed by fay at 14:03 for 15 minutes, used 3 times"},
+		{quarter, card.Options{Self: "fay"},
+			"network access for uid 1000, allowed by you at 21 Nov 14:03 for 15 minutes, used 3 times"},
+		{quarter, card.Options{Now: now.Add(24 * time.Hour)},
+			"network access for uid 1000, allowed by fay at 21 Nov 14:03 for 15 minutes, used 3 times"},
+		{with(func(g *permissions.Grant) { g.Tags, g.Tool, g.Caller, g.Used = nil, "fetch_url", "token:deploy", 1 }), card.Options{Now: now},
+			"the tool fetch_url for deploy, allowed by fay at 14:03 for 15 minutes, used once"},
+		{with(func(g *permissions.Grant) {
+			g.Tags, g.Tool, g.Session, g.Until, g.Caller, g.Used = nil, permissions.AllTools, "s", time.Time{}, "agent:scribe", 0
+		}), card.Options{Now: now}, "all gated tools, except high risk, for scribe, allowed by fay at 14:03 for a session, never used"},
+		{with(func(g *permissions.Grant) {
+			g.Tags, g.Tool, g.Call, g.Until = nil, "a b\n", permissions.Digest{1}, time.Time{}
+		}), card.Options{Now: now},
+			`one exact call of "a b\u{A}" for uid 1000, allowed by fay at 14:03 until revoked, used 3 times`},
+	} {
+		if diff := cmp.Diff([]string{"⌛ Ended: " + c.want}, card.Ended(c.g, c.o)); diff != "" {
+			t.Error(diff)
+		}
+	}
+	wide := with(func(g *permissions.Grant) {
+		g.Tags = nil
+		for i := range permissions.MaxTags {
+			g.Tags = append(g.Tags, tag(fmt.Sprintf("@read:/%d%s", i, strings.Repeat("/\u202e", 1000))))
+		}
+	})
+	rows := card.Ended(wide, card.Options{Now: now})
+	if len(rows) != 1 || utf8.RuneCountInString(rows[0]) > 600 || !strings.Contains(rows[0], "45 more for uid 1000") {
+		t.Errorf("of many tags: %q", rows)
+	}
+}
+
+func TestRevoked(t *testing.T) {
+	g := permissions.Grant{
+		Caller: "uid:1000", Tool: "run_command", By: "fay", CreatedAt: now, Until: now.Add(time.Hour), Used: 2,
+	}
+	ran := []permissions.Request{
+		request(permissions.KindTool, func(r *permissions.Request) {
+			r.Tool, r.Input, r.CreatedAt = "run_command", input(`{"command":"ls"}`), now.Add(time.Minute)
+		}),
+		request(permissions.KindTool, func(r *permissions.Request) { r.Tool, r.Input = "evil\ntool", input(`{"a":1}`) }),
+	}
+	taken := "✖ Taken back: the tool run_command for uid 1000, allowed by fay at 14:00 for 60 minutes, used 2 times"
+	want := []string{
+		taken, "What ran under it:", "14:01  scribe wants to run ls", `14:00  scribe wants to use "evil\u{A}tool" { …`,
+	}
+	if diff := cmp.Diff(want, card.Revoked(g, ran, card.Options{Now: now})); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{taken, "Nothing ran under it."}, card.Revoked(g, nil, card.Options{Now: now})); diff != "" {
+		t.Error(diff)
+	}
+	if rows := card.Revoked(g, make([]permissions.Request, 25), card.Options{}); len(rows) != 23 || rows[22] != "… and 5 more" {
+		t.Errorf("of 25 that ran: %q", rows)
+	}
+}
+
+func TestAgain(t *testing.T) {
+	r := request(permissions.KindTool, func(r *permissions.Request) {
+		r.Tool, r.Input, r.HighRisk, r.Tags = "bash", input(`{"command":"cd x\nrm -rf ."}`), true, []permissions.Tag{permissions.Network}
+	})
+	want := `⚠ HIGH RISK: yes is not enough, it takes a second yes ── K7F3Q
+scribe wants to run with bash
+             ┃ cd x
+             ┃ rm -rf .
+it needs     ┃ network access
+yes            the second button, or  YES K7F3Q RUN
+no             anything else; it goes on waiting · sha256 4f3a…91`
+	if diff := cmp.Diff(want, card.Again(r, "K7F3Q")); diff != "" {
+		t.Error(diff)
+	}
+	r.Input = object("command", strings.Repeat("x\n", 1000))
+	want = `⚠ HIGH RISK: yes is not enough, it takes a second yes ── K7F3Q
+scribe wants what the card shows, whole, in 1003 rows
+yes            the second button, or  YES K7F3Q RUN
+no             anything else; it goes on waiting · sha256 4f3a…91`
+	if diff := cmp.Diff(want, card.Again(r, "K7F3Q")); diff != "" {
+		t.Error(diff)
+	}
+}

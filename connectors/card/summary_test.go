@@ -1,0 +1,179 @@
+package card_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/permissions"
+)
+
+const diff = `From here on it is a diff.
+diff --git a/site/a.go b/site/a.go
+index 1..2 100644
+--- a/site/a.go
++++ b/site/a.go
+@@ -1,3 +1,4 @@ func x
+ one
+-two
++2
++2.5
+ three
+@@ -9 +10 @@
+-nine
++9
+\ No newline at end of file
+diff --git a/old name b/new name
+similarity index 100%
+diff --git a/gone b/gone
+--- a/gone	2026-11-21
++++ /dev/null
+@@ -1,2 +0,0 @@
+--- a/faked
+-+++ b/faked
++++ not a line of the hunk
+`
+
+const patch = `*** Begin Patch
+*** Update File: a.go
+@@ func x
+-two
++2
+*** Add File: b.go
++new
++new
+*** Delete File: c.go
+*** End Patch`
+
+func TestSummary(t *testing.T) {
+	members := func(all map[string]any) json.RawMessage {
+		raw, err := json.Marshal(all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return raw
+	}
+	tool := func(name string, in map[string]any, more func(*permissions.Request)) permissions.Request {
+		return request(permissions.KindTool, func(r *permissions.Request) {
+			r.Tool, r.Input = name, members(in)
+			if more != nil {
+				more(r)
+			}
+		})
+	}
+	for _, c := range []struct {
+		name string
+		r    permissions.Request
+		want []string
+	}{
+		{"nothing", request(permissions.KindPermission, nil), nil},
+		{"a command of one row", tool("bash", map[string]any{"command": "ls"}, nil), nil},
+		{"one row of details", tool("x", nil, func(r *permissions.Request) { r.Details = "one" }), nil},
+		{"a command", tool("bash", map[string]any{"command": "cd x\nls\n"}, nil), []string{"a command of 3 rows"}},
+		{"details", tool("x", nil, func(r *permissions.Request) { r.Details = "one\ntwö\n" }), []string{"details of 3 rows, 9 bytes"}},
+		{"a file", tool("write_file", map[string]any{"path": "site/n.md", "content": "a\nb\n"}, nil),
+			[]string{"+2 in site/n.md, written whole, 4 bytes"}},
+		{"an empty file", tool("Write", map[string]any{"file_path": "n\nx", "content": ""}, nil),
+			[]string{`+0 in "n\u{A}x", written whole, 0 bytes`}},
+		{"an edit", tool("Edit", map[string]any{"file_path": "n.md", "old_string": "a\nb\nc\n", "new_string": "a\nB\nb\nc\n"}, nil),
+			[]string{"+1 −0 in n.md"}},
+		{"edits", tool("edit_file", map[string]any{"path": "n.md", "edits": []any{
+			map[string]any{"old_text": "a", "new_text": "b"}, map[string]any{"old_text": "a\nb", "new_text": ""},
+		}}, nil), []string{"+1 −3 in n.md"}},
+		{"edits that are none", tool("edit_file", map[string]any{"path": "n.md", "edits": []any{1}}, nil), nil},
+		{"a patch", tool("apply_patch", map[string]any{"input": patch}, nil),
+			[]string{"3 files, +3 −1", "+1 −1 in a.go", "+2 −0 in b.go", "+0 −0 in c.go"}},
+		{"a patch by itself", tool("apply_patch", nil, func(r *permissions.Request) { r.Input, _ = json.Marshal(patch) }),
+			[]string{"3 files, +3 −1", "+1 −1 in a.go", "+2 −0 in b.go", "+0 −0 in c.go"}},
+		{"a diff in an input", tool("x", map[string]any{"patch": diff}, nil),
+			[]string{"3 files, +3 −4", "+3 −2 in site/a.go", `+0 −0 in "new name"`, "+0 −2 in gone"}},
+		{"a diff that is said", tool("x", nil, func(r *permissions.Request) { r.Details = diff }), []string{
+			"3 files, +3 −4", "+3 −2 in site/a.go", `+0 −0 in "new name"`, "+0 −2 in gone",
+			"details of 25 rows, 394 bytes, with a diff of 3 files, +3 −4",
+		}},
+		{"what is said is not what is done", tool("write_file", map[string]any{"path": "evil", "content": "x"},
+			func(r *permissions.Request) { r.Details = diff }), []string{
+			"+1 in evil, written whole, 1 byte", "details of 25 rows, 394 bytes, with a diff of 3 files, +3 −4",
+		}},
+		{"calls", request(permissions.KindTool, func(r *permissions.Request) {
+			for i := range 12 {
+				r.Calls = append(r.Calls, permissions.Call{N: i + 1, Tool: fmt.Sprintf("t %d", i%5), Input: members(map[string]any{
+					"path": fmt.Sprint(i), "content": "x",
+				})})
+			}
+		}), []string{
+			`12 calls: "t 0" ×3 "t 1" ×3 "t 2" ×2 and 2 more tools`, "12 files, +12 −0, the first 3:",
+			"+1 in 0, written whole, 1 byte", "+1 in 1, written whole, 1 byte", "+1 in 2, written whole, 1 byte",
+		}},
+		{"long names", tool("write_file", map[string]any{"path": strings.Repeat("\u202e", 4000), "content": "x"}, nil),
+			[]string{`+1 in "\u{202E}\u{202E}\u{202E}\u{202E}…", written whole, 1 byte`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, card.Summary(c.r)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestWordsOfMixedScripts: a word made to be taken for another one is pointed out, ordinary ones of any script are not.
+func TestWordsOfMixedScripts(t *testing.T) {
+	long := strings.Repeat("ab", 50) + "а"
+	for _, c := range []struct {
+		name string
+		set  func(*permissions.Request)
+		want string
+	}{
+		{"a tag", func(r *permissions.Request) { r.Tags = []permissions.Tag{tag("@read:/srv/pаypal/x")} },
+			`careful        "pаypal" mixes Latin and Cyrillic letters`},
+		{"a tool", func(r *permissions.Request) { r.Kind, r.Tool = permissions.KindTool, "rеad_file" },
+			`careful        "rеad" mixes Latin and Cyrillic letters`},
+		{"a command", func(r *permissions.Request) {
+			r.Kind, r.Tool, r.Input = permissions.KindTool, "sh", input(`{"command":"curl gοogle.com"}`)
+		}, `careful        "gοogle" mixes Latin and Greek letters`},
+		{"a call", func(r *permissions.Request) {
+			r.Kind, r.Calls = permissions.KindTool, []permissions.Call{{N: 1, Tool: "x"}, {N: 2, Tool: "x", AffectedPath: "/еtc"}}
+		}, `careful        "еtc" mixes Cyrillic and Latin letters`},
+		{"a host", func(r *permissions.Request) { r.Host = "ехample" }, `careful        "ехample" mixes Cyrillic and Latin letters`},
+		{"a folder", func(r *permissions.Request) { r.Cwd = "/х/աb" }, `careful        "աb" mixes Armenian and Latin letters`},
+		{"an agent", func(r *permissions.Request) { r.Agent = "dаycared" }, `careful        "dаycared" mixes Latin and Cyrillic letters`},
+		{"a variable", func(r *permissions.Request) { r.EnvNames = []string{"РATH"} },
+			`careful        "РATH" mixes Cyrillic and Latin letters`},
+		{"three", func(r *permissions.Request) { r.Host = "aбα" }, `careful        "aбα" mixes Latin, Cyrillic and Greek letters`},
+		{"an option", func(r *permissions.Request) {
+			r.Kind, r.Message, r.Choices = permissions.KindClarification, "which?", []string{"paypal", "pаypal"}
+		}, `careful        "pаypal" mixes Latin and Cyrillic letters`},
+		{"many", func(r *permissions.Request) { r.Host = "aа bб cв cв dг eд" }, `careful        "aа" mixes Latin and Cyrillic letters
+               "bб" mixes Latin and Cyrillic letters
+               "cв" mixes Latin and Cyrillic letters
+               2 more words mix letters of different scripts`},
+		{"a long one", func(r *permissions.Request) { r.Host = long },
+			`careful        "` + long[:39] + `…" mixes Latin and Cyrillic letters`},
+		{"Latin", func(r *permissions.Request) { r.Host = "größe" }, ""},
+		{"Cyrillic", func(r *permissions.Request) { r.Cwd = "/файл.txt/отчёт_v2" }, ""},
+		{"digits", func(r *permissions.Request) { r.Host = "сервер2" }, ""},
+		{"Japanese", func(r *permissions.Request) { r.Host = "日本語テストとLinux" }, ""},
+		{"Korean", func(r *permissions.Request) { r.Host = "한국어漢字ABC" }, ""},
+		{"Chinese", func(r *permissions.Request) { r.Host = "漢字ㄅABC" }, ""},
+		{"marks", func(r *permissions.Request) { r.Host = "x̌ हिन्दी" }, ""},
+		{"prose", func(r *permissions.Request) { r.Reason, r.Details = "pаypal", "pаypal" }, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			shown := card.Card(connectors.Prompt{Request: request(permissions.KindPermission, c.set)}, card.Options{})
+			var rows []string
+			for _, row := range strings.Split(shown, "\n") {
+				if strings.Contains(row, " mix") {
+					rows = append(rows, row)
+				}
+			}
+			if got := strings.Join(rows, "\n"); got != c.want {
+				t.Errorf("warns\n%s\nwant\n%s", got, c.want)
+			}
+		})
+	}
+}

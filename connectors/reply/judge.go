@@ -1,0 +1,155 @@
+package reply
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/permissions"
+)
+
+// judge says what a sentence that names requests decides about them: about all of them, or about none.
+func (c chat) judge(s sentence) Said {
+	var said Said
+	var named []Open
+	for _, code := range s.codes {
+		o, waits := find(c.open, code)
+		if !waits {
+			said.Unknown = append(said.Unknown, code)
+		}
+		named = append(named, o)
+	}
+	if len(said.Unknown) > 0 {
+		return s.unknown(said)
+	}
+	var why []string
+	for i, o := range named {
+		d, not := c.decide(s, o)
+		switch {
+		case slices.Contains(s.codes[:i], s.codes[i]):
+			not = o.Code + " is named twice"
+		case o.ShownAt.IsZero():
+			not = o.Code + " has not been shown to you yet; look at it first"
+			said.Unseen = append(said.Unseen, o.Code)
+		}
+		if not != "" {
+			why = append(why, not)
+		}
+		said.Decisions = append(said.Decisions, d)
+	}
+	if len(why) > 0 {
+		said.Decisions, said.Say = nil, "Nothing was decided: "+strings.Join(why, "; ")+"."
+	}
+	return said
+}
+
+// unknown answers a sentence that names what does not wait.
+func (s sentence) unknown(said Said) Said {
+	if !s.quoted {
+		said.Guesses = len(said.Unknown)
+	}
+	said.Say = "Nothing was decided: nothing that waits for you has the code " + strings.Join(said.Unknown, " or ") + "."
+	return said
+}
+
+// decide is what a sentence decides about one of the requests that it names, or why not, in words without an end.
+func (c chat) decide(s sentence, o Open) (d connectors.Decision, not string) {
+	r := o.Request
+	d = connectors.Decision{Request: r.ID, Code: o.Code, Call: s.call, Comment: s.reason, Shown: r.Digest}
+	d.Answer, not = c.answer(s, o)
+	_, allowing := d.Answer.Scope()
+	switch several := len(s.codes) > 1; {
+	case not != "":
+	case c.At.Before(o.ShownAt):
+		not = "your answer is older than the card of " + o.Code + "; answer again"
+	case several && (!allowing || s.scope != "" || s.call != 0 || s.run):
+		not = "several requests at once can only be allowed, and only once: YES " + strings.Join(s.codes, " ")
+	case s.call != 0 && !slices.ContainsFunc(r.Calls, func(c permissions.Call) bool { return c.N == s.call }):
+		not = fmt.Sprintf("%s has no call #%d", o.Code, s.call)
+	case s.run && !r.HighRisk:
+		not = o.Code + " is not high risk; leave RUN out"
+	case r.HighRisk && (several || s.quoted && s.reason == ""):
+		not = o.Code + " is high risk and takes a message of its own: " + typed(s, o) + " or NO " + o.Code
+	case r.HighRisk && allowing && !s.run && !c.Console:
+		not = o.Code + " is high risk; to allow it: " + typed(s, o)
+	default:
+		d.Really = r.HighRisk && allowing
+	}
+	return d, not
+}
+
+// answer is the answer that a sentence gives to o, or why it gives none.
+func (c chat) answer(s sentence, o Open) (a permissions.Answer, not string) {
+	r := o.Request
+	switch {
+	case r.Kind == permissions.KindClarification:
+		if meant := chosen(s.pick, r); len(meant) == 1 {
+			a = permissions.Choose(meant[0])
+		} else if len(meant) > 1 {
+			return "", "that names two options of " + o.Code
+		}
+	case s.act == allows:
+		a = permissions.Allow(s.reach(r))
+	case s.act == denies:
+		a = permissions.Deny
+	case s.act == resumes:
+		a = permissions.Continue
+	case s.act == interrupts:
+		a = permissions.Interrupt
+	}
+	switch {
+	case offers(r, a):
+		return a, ""
+	case s.scope != "" && offers(r, permissions.Allow(permissions.Once)):
+		return "", o.Code + " can be allowed for: " + strings.Join(scopes(r), ", ")
+	}
+	return "", o.Code + " takes another answer. " + c.help(o)
+}
+
+// reach is the scope that a sentence allows r for. Session is the narrower scope of that name where only that is on
+// offer.
+func (s sentence) reach(r permissions.Request) permissions.Scope {
+	if s.scope == "" {
+		return permissions.Once
+	}
+	scope, err := permissions.ParseScope(s.scope)
+	if err == nil && scope == permissions.Session && !offers(r, permissions.Allow(scope)) {
+		return permissions.SessionTool
+	}
+	return scope
+}
+
+// scopes are the ids of the scopes on offer.
+func scopes(r permissions.Request) (ids []string) {
+	for _, o := range r.Options {
+		if s, ok := o.ID.Scope(); ok {
+			ids = append(ids, s.String())
+		}
+	}
+	return ids
+}
+
+// chosen are the options of a clarification that a text names by number or by their own words: exactly, or else in any
+// case.
+func chosen(text string, r permissions.Request) (exact []int) {
+	var inAnyCase []int
+	text = oneLine(text)
+	for i, c := range r.Choices {
+		words := oneLine(c)
+		switch {
+		case text == "":
+		case words == text || strconv.Itoa(i+1) == text:
+			exact = append(exact, i+1)
+		case fold(words) == fold(text):
+			inAnyCase = append(inAnyCase, i+1)
+		}
+	}
+	if len(exact) > 0 {
+		return exact
+	}
+	return inAnyCase
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,0 +1,197 @@
+package reply_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/reply"
+	"github.com/daycared/daycared/permissions"
+)
+
+func TestWhatADecisionOfAMessageHolds(t *testing.T) {
+	said := reply.Read(reply.Message{Text: "no STEP2 #2 because why", At: noon}, waiting)
+	want := reply.Said{Decisions: []connectors.Decision{{
+		Request: "id of STEP2", Code: "STEP2", Answer: permissions.Deny, Call: 2, Comment: "why", Shown: permissions.Digest{5},
+	}}}
+	if diff := cmp.Diff(want, said); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAMessageIsNewerThanItsPrompt(t *testing.T) {
+	for _, m := range []reply.Message{
+		{Text: "yes K7F3Q"}, {Text: "K7F3Q yes"}, {Text: "no K7F3Q"}, {Text: "yes", Quotes: "K7F3Q"}, {Text: "CH5SE 1"},
+		{Text: "👍", Quotes: "K7F3Q", Reaction: true}, {Text: "yes M2P4R K7F3Q"}, {Text: "continue PAUSE"},
+	} {
+		m.At = noon.Add(-time.Nanosecond)
+		said := reply.Read(m, waiting)
+		if len(said.Decisions) > 0 || !strings.Contains(said.Say, "older than the card") {
+			t.Errorf("%q from before the card: %+v; want that it is older", m.Text, said)
+		}
+		m.At = noon
+		if said := reply.Read(m, waiting); len(said.Decisions) == 0 {
+			t.Errorf("%q as the card came: %s", m.Text, said.Say)
+		}
+	}
+}
+
+func TestWhereNothingWaitsEverythingIsPassedOn(t *testing.T) {
+	for _, text := range []string{"yes", "no", "👍", "2", "what now?", "don't allow K7F3Q", ""} {
+		if diff := cmp.Diff(reply.Said{PassOn: true}, reply.Read(reply.Message{Text: text}, nil)); diff != "" {
+			t.Errorf("%q: %s", text, diff)
+		}
+	}
+	if said := reply.Read(reply.Message{Text: "yes K7F3Q"}, nil); said.PassOn || said.Guesses != 1 {
+		t.Errorf("an answer to nothing: %+v; want an unknown code", said)
+	}
+	if diff := cmp.Diff(reply.Said{}, reply.Read(reply.Message{Text: "👍", Reaction: true}, nil)); diff != "" {
+		t.Errorf("a reaction to nothing: %s", diff)
+	}
+}
+
+// A code that two requests have names neither of them.
+func TestACodeHeldTwiceDecidesNothing(t *testing.T) {
+	twice := append([]reply.Open{{Code: "k7f3q", Request: tool, ShownAt: noon}}, waiting...)
+	for _, text := range []string{"yes K7F3Q", "K7F3Q no"} {
+		if said := reply.Read(reply.Message{Text: text, At: noon}, twice); len(said.Decisions) > 0 || said.Say == "" {
+			t.Errorf("%q: %+v", text, said)
+		}
+	}
+}
+
+func TestWhatAPersonIsTold(t *testing.T) {
+	two := waiting[:2]
+	var many []reply.Open
+	for n := range int64(12) {
+		many = append(many, reply.Open{Code: permissions.Coder{}.Encode(n), Request: permission, ShownAt: noon})
+	}
+	const hint = "Reply YES K7F3Q or NO K7F3Q, or react 👍 / 👎"
+	for _, c := range []struct {
+		m    reply.Message
+		open []reply.Open
+		want string
+	}{
+		{reply.Message{Text: "yes"}, two[:1],
+			"Nothing was decided: an answer names its request; 1 request waits: K7F3Q. " + hint + "."},
+		{reply.Message{Text: "yes"}, two,
+			"Nothing was decided: an answer names its request; 2 requests wait: K7F3Q, M2P4R. " + hint + "."},
+		{reply.Message{Text: "yes"}, many, "12 requests wait: " + many[0].Code + ", "},
+		{reply.Message{Text: "yes"}, many, ", and 2 more. "},
+		{reply.Message{Text: "why?"}, two[:1],
+			"This goes to the agent. It decides nothing and refuses nothing: 1 request still waits: K7F3Q. " + hint + "."},
+		{reply.Message{Text: "don't allow K7F3Q"}, two, "Nothing was decided: an answer is a whole message and nothing else. " +
+			hint + ", YES K7F3Q session (this session), YES K7F3Q 15m (for 15 minutes), YES K7F3Q always (until revoked), " +
+			"NO K7F3Q because and your reason."},
+		{reply.Message{Text: "yes K7F3Q 20m"}, two,
+			"Nothing was decided: K7F3Q can be allowed for: once, session, 15m, always."},
+		{reply.Message{Text: "yes K7F3Q ZZZZ9 YYYY8"}, two,
+			"Nothing was decided: nothing that waits for you has the code ZZZZ9 or YYYY8."},
+		{reply.Message{Text: "yes K7F3Q R5SKY PAUSE"}, waiting, "R5SKY is high risk and takes a message of its own: " +
+			"YES R5SKY RUN or NO R5SKY; PAUSE takes another answer. Reply CONTINUE PAUSE or INTERRUPT PAUSE."},
+		{reply.Message{Text: "yes R5SKY 15m"}, waiting, "R5SKY is high risk; to allow it: YES R5SKY 15m RUN."},
+		{reply.Message{Text: "yes RSTEP #2"}, waiting, "to allow it: YES RSTEP #2 RUN."},
+		{reply.Message{Text: "yes NEW22"}, waiting, "NEW22 has not been shown to you yet; look at it first."},
+		{reply.Message{Text: "yes M2P4R", Quotes: "K7F3Q"}, two,
+			"Nothing was decided: you replied to the card of K7F3Q and named another code."},
+		{reply.Message{Text: "", Quotes: "K7F3Q", Reaction: true}, two, "taking a reaction back undoes nothing. " + hint + "."},
+		{reply.Message{Text: "K7F3Q please", Console: true}, two, "Reply YES K7F3Q or NO K7F3Q, YES"}, // nobody reacts there
+	} {
+		c.m.At = noon
+		if said := reply.Read(c.m, c.open); !strings.Contains(said.Say, c.want) {
+			t.Errorf("%q is answered\n     %s\nwant %s", c.m.Text, said.Say, c.want)
+		}
+	}
+}
+
+func TestChatHints(t *testing.T) {
+	for code, want := range map[string]string{
+		"K7F3Q": "Reply YES K7F3Q or NO K7F3Q, or react 👍 / 👎",
+		"R5SKY": "High risk: reply YES R5SKY RUN or NO R5SKY",
+		"STEP2": "Reply YES STEP2 or NO STEP2, or for one call YES STEP2 #2 or NO STEP2 #2, or react 👍 / 👎",
+		"RSTEP": "High risk: reply YES RSTEP RUN or NO RSTEP, or for one call YES RSTEP #2 RUN or NO RSTEP #2",
+		"PAUSE": "Reply CONTINUE PAUSE or INTERRUPT PAUSE",
+		"CNFRM": "Reply YES CNFRM, NO CNFRM or INTERRUPT CNFRM, or react 👍 / 👎",
+		"CH5SE": "Reply CH5SE and a number from 1 to 5, or CH5SE and the words of an option",
+	} {
+		for _, o := range waiting {
+			if got := reply.ChatHint(o.Request, o.Code); o.Code == code && got != want {
+				t.Errorf("ChatHint = %q; want %q", got, want)
+			}
+		}
+	}
+	want := "High risk: reply YES R5SKY RUN or NO R5SKY, YES R5SKY session_tool RUN (this tool, this session), " +
+		"YES R5SKY 15m RUN (for 15 minutes), YES R5SKY always RUN (this exact call, always), NO R5SKY because and your reason"
+	if got := reply.ChatHelp(risky, "R5SKY"); got != want {
+		t.Errorf("ChatHelp = %q; want %q", got, want)
+	}
+}
+
+// What the help of every request says can be typed is an answer, whatever is on offer.
+func TestEveryHintIsAnAnswer(t *testing.T) {
+	for _, text := range []string{
+		"YES K7F3Q", "NO K7F3Q", "YES K7F3Q session", "YES M2P4R session_tool", "YES M2P4R always", "NO K7F3Q because x",
+		"YES R5SKY RUN", "NO R5SKY", "YES R5SKY 15m RUN", "YES STEP2 #2", "NO STEP2 #2", "YES RSTEP #2 RUN",
+		"CONTINUE PAUSE", "INTERRUPT PAUSE", "INTERRUPT CNFRM", "CH5SE 5",
+	} {
+		if said := reply.Read(reply.Message{Text: text, At: noon}, waiting); len(said.Decisions) != 1 {
+			t.Errorf("%q decides nothing: %s", text, said.Say)
+		}
+	}
+}
+
+func TestTenWrongCodesMuteForAMinute(t *testing.T) {
+	type wrong struct {
+		n  int
+		at time.Duration
+	}
+	for _, c := range []struct {
+		name  string
+		wrong []wrong
+		at    time.Duration
+		want  time.Duration
+	}{
+		{"nine are forgiven", []wrong{{9, 0}}, 0, 0},
+		{"the tenth is not", []wrong{{9, 0}, {1, time.Minute}}, time.Minute, time.Minute},
+		{"ten in one message", []wrong{{10, 0}}, time.Second, 59 * time.Second},
+		{"a hundred in one message", []wrong{{100, 0}}, 0, time.Minute},
+		{"after the minute", []wrong{{10, 0}}, time.Minute, 0},
+		{"after ten minutes the first do not count", []wrong{{9, 0}, {9, 10 * time.Minute}}, 10 * time.Minute, 0},
+		{"just before they do", []wrong{{9, 0}, {1, 10*time.Minute - 1}}, 10 * time.Minute, time.Minute - 1},
+		{"ten more are needed after it", []wrong{{10, 0}, {9, time.Minute}}, time.Minute, 0},
+		{"a message a little older than the tenth", []wrong{{10, 0}}, -time.Second, time.Minute},
+		{"a clock set back", []wrong{{10, 0}}, -time.Hour, 0},
+		{"none", nil, 0, 0},
+	} {
+		var g reply.Guard
+		for _, w := range c.wrong {
+			g.Wrong(w.n, noon.Add(w.at))
+		}
+		if got := g.Muted(noon.Add(c.at)); got != c.want {
+			t.Errorf("%s: muted for %s; want %s", c.name, got, c.want)
+		}
+	}
+	want := "Nothing was decided: too many wrong codes. Text answers are read again in 59 seconds."
+	if got := reply.SayMuted(58500 * time.Millisecond); got != want {
+		t.Errorf("SayMuted = %q; want %q", got, want)
+	}
+}
+
+// One message names at most twenty requests: more are no answer, and no way to try codes.
+func TestAMessageNamesAFewRequests(t *testing.T) {
+	text := "yes"
+	for n := range int64(20) {
+		text += " " + permissions.Coder{}.Encode(n)
+	}
+	if said := reply.Read(reply.Message{Text: text, At: noon}, waiting); said.Guesses != 20 {
+		t.Errorf("%d codes were typed; want 20", said.Guesses)
+	}
+	text += fmt.Sprintf(" %s", permissions.Coder{}.Encode(20))
+	if said := reply.Read(reply.Message{Text: text, At: noon}, waiting); !said.PassOn {
+		t.Errorf("%+v; want no answer", said)
+	}
+}

@@ -1,0 +1,142 @@
+package reply
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// act is what a message wants done.
+type act int
+
+const (
+	allows act = iota + 1
+	denies
+	resumes
+	interrupts
+	picks // an option, unless it is chat that happens to begin like a code
+)
+
+// mostCodes is how many requests one message may name.
+const mostCodes = 20
+
+// sentence is a message of one of the known shapes, before anybody has looked at what waits.
+type sentence struct {
+	act    act
+	codes  []string // in capitals
+	scope  string   // small; empty: none was named
+	call   int      // 0: none was named
+	run    bool
+	reason string
+	pick   string // all that follows a code that came first
+	first  string // the first word, as typed
+	quoted bool   // the card that it replies to stands for the code
+}
+
+// shape reads a whole message. ok is false for what is of no known shape. Only a reason may have several lines.
+func shape(text string) (s sentence, ok bool) {
+	if a, ok := thumb(text); ok {
+		return sentence{act: a}, true
+	}
+	words := strings.FieldsFunc(text, isSpace)
+	if len(words) == 0 || !utf8.ValidString(text) || strings.ContainsFunc(text, isStrange) {
+		return sentence{}, false
+	}
+	switch first := fold(words[0]); {
+	case isYes(first):
+		s, ok = yesShape(words[1:])
+	case isNo(first):
+		s, ok = noShape(words[1:])
+	case first == "continue":
+		s, ok = pauseShape(resumes, words[1:])
+	case first == "interrupt":
+		s, ok = pauseShape(interrupts, words[1:])
+	case isCode(words[0]):
+		s, ok = codeShape(words[0], words[1:])
+	}
+	s.first = words[0]
+	return s, ok && (s.reason != "" || !strings.ContainsAny(text, "\r\n"))
+}
+
+func isSpace(c rune) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+
+func isStrange(c rune) bool { return unicode.IsControl(c) && !isSpace(c) }
+
+// yesShape reads what follows yes: codes, then a scope and the number of a call, then run.
+func yesShape(words []string) (sentence, bool) {
+	s := sentence{act: allows}
+	s.codes, words = leadingCodes(words)
+	for i, word := range words {
+		n, isCall := callNumber(word)
+		switch word = fold(word); {
+		case isCall && s.call == 0:
+			s.call = n
+		case isScope(word) && s.scope == "":
+			s.scope = word
+		case word == "run" && i == len(words)-1:
+			s.run = true
+		default:
+			return sentence{}, false
+		}
+	}
+	return s, true
+}
+
+// noShape reads what follows no: codes, the number of a call, and a reason after because.
+func noShape(words []string) (sentence, bool) {
+	s := sentence{act: denies}
+	s.codes, words = leadingCodes(words)
+	if len(words) > 0 {
+		if n, ok := callNumber(words[0]); ok {
+			s.call, words = n, words[1:]
+		}
+	}
+	return s, s.because(words)
+}
+
+// because reads nothing, or because and a reason.
+func (s *sentence) because(words []string) bool {
+	if len(words) > 1 && fold(words[0]) == "because" {
+		s.reason, words = strings.Join(words[1:], " "), nil
+	}
+	return len(words) == 0
+}
+
+// pauseShape reads what follows continue or interrupt: a code.
+func pauseShape(a act, words []string) (sentence, bool) {
+	codes, rest := leadingCodes(words)
+	return sentence{act: a, codes: codes}, len(codes) < 2 && len(rest) == 0
+}
+
+// codeShape reads what follows a code: one word, no and a reason, or an option's number or words.
+func codeShape(code string, words []string) (sentence, bool) {
+	s := sentence{act: picks, codes: []string{capitals(code)}, pick: strings.Join(words, " ")}
+	if len(words) == 0 {
+		return s, true
+	}
+	alone := len(words) == 1
+	switch word := fold(words[0]); {
+	case isYes(word) && alone:
+		s.act = allows
+	case isNo(word) && s.because(words[1:]):
+		s.act = denies
+	case word == "continue" && alone:
+		s.act = resumes
+	case word == "interrupt" && alone:
+		s.act = interrupts
+	}
+	return s, true
+}
+
+func leadingCodes(words []string) (codes, rest []string) {
+	for len(words) > 0 && isCode(words[0]) && len(codes) < mostCodes {
+		codes, words = append(codes, capitals(words[0])), words[1:]
+	}
+	return codes, words
+}
+
+// single tells whether a sentence is one word or a thumb, or no with its reason: what a reply to a card may say without
+// its code.
+func (s sentence) single() bool {
+	return len(s.codes) == 0 && (s.act == allows || s.act == denies) && s.scope == "" && s.call == 0 && !s.run
+}

@@ -1,0 +1,169 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/connectortest"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// prove makes a token and asks who it is.
+func prove(t *testing.T, st *stage, name string, expires time.Duration) (permissions.Secret, permissions.Token, permissions.Caller) {
+	t.Helper()
+	secret, token, err := st.CreateToken(t.Context(), boss, name, expires)
+	if err != nil {
+		t.Fatal(err)
+	}
+	caller, err := st.Prove(t.Context(), secret, askerUID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secret, token, caller
+}
+
+func TestATokenProvesAName(t *testing.T) {
+	settings := usual()
+	settings.Routes = []engine.Route{{Agents: []string{"deploy-*"}, Ask: []string{"sam"}}, {Ask: []string{"fay"}}}
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, settings, m)
+	_, _, deploy := prove(t, st, "deploy-1", 0)
+	go func() { _, _ = st.Ask(t.Context(), deploy, network("x")) }()
+	card := st.shown(m, 1)
+	if r := card.Request; r.Who() != "deploy-1" || r.Claimed || r.Asked[0] != "sam" || !r.Caller.CameFrom(askerUID) {
+		t.Errorf("asked by %q (claimed %v) of %v", r.Who(), r.Claimed, r.Asked)
+	}
+	claim := network("y")
+	claim.Agent, claim.Claimed = "deploy-1", true // only says so
+	st.ask(t.Context(), claim)
+	card = st.shown(m, 2)
+	if r := card.Request; r.Who() != "uid 1000, says it is deploy-1" || r.Asked[0] != "fay" {
+		t.Errorf("asked by %q of %v", r.Who(), r.Asked)
+	}
+	_, err := st.Find(t.Context(), deploy, card.Request.ID)
+	refused(t, err, permissions.CodeUnknown) // another caller's, though of the same account
+}
+
+func TestATokenEndsAndIsRevoked(t *testing.T) {
+	st := play(t, usual(), connectortest.NewMemory(fayAt("memory"), nil))
+	short, _, _ := prove(t, st, "short", time.Hour)
+	old, token, _ := prove(t, st, "deploy", 0)
+	newer, _, _ := prove(t, st, "deploy", 0) // one replaces the other, both are good meanwhile
+	if _, err := st.RevokeToken(t.Context(), boss, string(token.ID)); err != nil {
+		t.Fatal(err)
+	}
+	st.pass(time.Hour)
+	for name, c := range map[string]struct {
+		secret permissions.Secret
+		good   bool
+	}{
+		"over": {short, false}, "revoked": {old, false}, "new": {newer, true},
+		"made up": {permissions.NewSecret(), false}, "garbage": {"dcd_a_x", false},
+	} {
+		_, err := st.Prove(t.Context(), c.secret, askerUID)
+		if c.good && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !c.good {
+			refused(t, err, permissions.CodeToken)
+		}
+	}
+	if gone, err := st.RevokeToken(t.Context(), boss, "deploy"); err != nil || len(gone) != 1 {
+		t.Errorf("revoked %v, %v", gone, err)
+	}
+	left, err := st.Tokens(t.Context(), boss)
+	if err != nil || len(left) != 1 || left[0].Name != "short" {
+		t.Errorf("left are %v, %v", left, err)
+	}
+	for _, name := range []string{"", "a:b", "no spaces"} {
+		_, _, err := st.CreateToken(t.Context(), boss, name, 0)
+		refused(t, err, permissions.CodeInvalid)
+	}
+	atFay := connectors.Identity{Via: "cli", UID: fay.UID}
+	_, _, err = st.CreateToken(t.Context(), atFay, "mine", 0)
+	refused(t, err, permissions.CodeNotYours)
+	_, err = st.Tokens(t.Context(), atFay)
+	refused(t, err, permissions.CodeNotYours)
+	_, err = st.RevokeToken(t.Context(), atFay, "short")
+	refused(t, err, permissions.CodeNotYours)
+}
+
+// What one caller was granted, or asked under a key, is no other caller's.
+func TestGrantsAndKeysBelongToTheirCaller(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(allowFor(quarter)))
+	st := play(t, usual(), m)
+	_, _, a := prove(t, st, "a", 0)
+	_, _, b := prove(t, st, "b", 0)
+	keyed := network("x")
+	keyed.Key = "k"
+	for i, caller := range []permissions.Caller{a, b, self} {
+		r, err := st.Ask(t.Context(), caller, keyed)
+		if err != nil || r.DecidedVia != "memory" {
+			t.Errorf("caller %d: %s via %s, %v", i, r.State, r.DecidedVia, err)
+		}
+	}
+	if r, err := st.Ask(t.Context(), a, network("y")); err != nil || r.DecidedVia != permissions.ViaGrant {
+		t.Errorf("its own grant: %s via %s, %v", r.State, r.DecidedVia, err)
+	}
+}
+
+func TestWhatWasDeniedTwiceRests(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(permissions.Deny))
+	st := play(t, usual(), m)
+	for range 2 {
+		if r := st.get(st.ask(t.Context(), network("please"))); r.State != permissions.Denied {
+			t.Fatalf("it is %s", r.State)
+		}
+	}
+	_, err := st.Ask(t.Context(), self, network("please"))
+	refused(t, err, permissions.CodeLimit)
+	if r := st.get(st.ask(t.Context(), network("something else"))); r.State != permissions.Denied {
+		t.Errorf("something else is %s", r.State)
+	}
+	if r, err := st.Ask(t.Context(), other, network("please")); err != nil || r.State != permissions.Denied {
+		t.Errorf("somebody else's is %s, %v", r.State, err)
+	}
+	st.pass(10*time.Minute + time.Second)
+	if r := st.get(st.ask(t.Context(), network("please"))); r.State != permissions.Denied {
+		t.Errorf("later it is %s", r.State)
+	}
+}
+
+// Agents that ask without end are refused; the people who answer are not, nor is another agent.
+func TestAFloodOfQuestionsStarvesNobody(t *testing.T) {
+	settings := usual()
+	settings.Limits = engine.Limits{PendingPerCaller: 5, PromptsPerMinute: 10, PendingTotal: 1000}
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, settings, m)
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	for i := range 5 {
+		st.ask(ctx, network(fmt.Sprint("flood ", i)))
+	}
+	st.shown(m, 5)
+	for i := range 500 {
+		_, err := st.Ask(ctx, self, network(fmt.Sprint("more ", i)))
+		refused(t, err, permissions.CodeLimit)
+	}
+	done := make(chan answer, 1)
+	go func() {
+		r, err := st.Ask(ctx, other, network("mine"))
+		done <- answer{r, err}
+	}()
+	began := time.Now()
+	for i := range 6 {
+		if _, err := m.Do(ctx, connectors.Decision{Request: st.shown(m, i+1).Request.ID, Answer: permissions.Deny}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a := <-done; a.err != nil || a.r.State != permissions.Denied {
+		t.Errorf("the other agent: %s, %v", a.r.State, a.err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("six answers took %s", took)
+	}
+}

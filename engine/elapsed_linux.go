@@ -1,0 +1,18 @@
+package engine
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// elapsed is the time since the machine was started, a suspended machine's sleep included.
+func elapsed() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
+		return time.Since(began)
+	}
+	return time.Duration(t.Nano())
+}
+
+var began = time.Now()

@@ -1,0 +1,323 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/connectortest"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// ours is an agent of the daemon's own, whose session it keeps.
+var ours = permissions.Caller{Name: "agent:helper", UID: permissions.NoUID}
+
+// scoped is a question, how it is answered, and others that the answer covers or does not.
+type scoped struct {
+	name    string
+	caller  permissions.Caller
+	q       permissions.Request
+	scope   permissions.Scope
+	covers  []probe
+	not     []probe
+	refused bool // the scope is not on offer
+}
+
+// probe is a question after that.
+type probe struct {
+	name   string
+	caller permissions.Caller // zero: the same
+	q      permissions.Request
+	after  time.Duration
+}
+
+func tagged(session string, texts ...string) permissions.Request {
+	tags, err := permissions.ParseTags(texts)
+	if err != nil {
+		panic(err)
+	}
+	return permissions.Request{Kind: permissions.KindPermission, Tags: tags, Reason: "work", Session: session}
+}
+
+func call(session, name, input string) permissions.Request {
+	q := tool(name, input)
+	q.Session = session
+	return q
+}
+
+var (
+	quarter = permissions.For(15 * time.Minute)
+	other   = permissions.CallerUID(1001)
+)
+
+// scopes is the table of the contract: what each scope covers, and what it does not.
+var scopes = []scoped{
+	{
+		name: "a permission once", q: tagged("s1", "@network"), scope: permissions.Once,
+		not: []probe{{name: "the same again", q: tagged("s1", "@network")}},
+	},
+	{
+		name: "a permission for the session", q: tagged("s1", "@write:/srv/www", "@network"), scope: permissions.Session,
+		covers: []probe{
+			{name: "the same", q: tagged("s1", "@network")},
+			{name: "a part of it", q: tagged("s1", "@write:/srv/www/a")},
+			{name: "reading what may be written", q: tagged("s1", "@read:/srv/www")},
+			{name: "the next day", q: tagged("s1", "@network"), after: 24 * time.Hour},
+		},
+		not: []probe{
+			{name: "another session", q: tagged("s2", "@network")},
+			{name: "no session", q: tagged("", "@network")},
+			{name: "another caller", caller: other, q: tagged("s1", "@network")},
+			{name: "a folder whose name begins alike", q: tagged("s1", "@write:/srv/www_evil")},
+			{name: "the folder above", q: tagged("s1", "@read:/srv")},
+			{name: "another permission beside it", q: tagged("s1", "@network", "@events")},
+			{name: "a tool", q: call("s1", "write_file", `{"path":"/srv/www/a"}`)},
+		},
+	},
+	{
+		name: "a permission for a time", q: tagged("", "@network"), scope: quarter,
+		covers: []probe{
+			{name: "in any session", q: tagged("s9", "@network")},
+			{name: "until then", q: tagged("", "@network"), after: 14 * time.Minute},
+		},
+		not: []probe{
+			{name: "afterwards", q: tagged("", "@network"), after: 15 * time.Minute},
+			{name: "another caller", caller: other, q: tagged("", "@network")},
+		},
+	},
+	{
+		name: "a permission until revoked", q: tagged("", "@read:/srv"), scope: permissions.Always,
+		covers: []probe{{name: "a year later", q: tagged("s9", "@read:/srv/a"), after: 365 * 24 * time.Hour}},
+		not:    []probe{{name: "to write", q: tagged("", "@write:/srv/a")}},
+	},
+	{
+		name: "a call once", q: call("s1", "write_file", `{"a":1}`), scope: permissions.Once,
+		not: []probe{{name: "the same call again", q: call("s1", "write_file", `{"a":1}`)}},
+	},
+	{
+		name: "a tool for the session", q: call("s1", "write_file", `{"a":1}`), scope: permissions.SessionTool,
+		covers: []probe{{name: "with other input", q: call("s1", "write_file", `{"a":2}`)}},
+		not: []probe{
+			{name: "another tool", q: call("s1", "edit_file", `{"a":1}`)},
+			{name: "in another session", q: call("s2", "write_file", `{"a":1}`)},
+			{name: "the permission that such a tool needs", q: tagged("s1", "@write:/srv")},
+		},
+	},
+	{
+		name: "all tools for the session, of an agent of ours", caller: ours, q: call("s1", "write_file", `{"a":1}`), scope: permissions.Session,
+		covers: []probe{
+			{name: "another gated tool", q: call("s1", "edit_file", `{}`)}, {name: "an unknown tool", q: call("s1", "mystery", `{}`)},
+		},
+		not: []probe{
+			{name: "a tool of high risk", q: call("s1", "run_command", `{"command":"ls"}`)},
+			{name: "in another session", q: call("s2", "edit_file", `{}`)},
+			{name: "a permission", q: tagged("s1", "@network")},
+		},
+	},
+	{
+		name: "all tools for the session, of any other caller", q: call("s1", "write_file", `{"a":1}`), scope: permissions.Session,
+		refused: true,
+	},
+	{
+		name: "all tools for the session, by way of one of high risk", caller: ours, q: call("s1", "run_command", `{"command":"ls"}`),
+		scope: permissions.Session, refused: true,
+	},
+	{
+		name: "a tool for a time", q: call("s1", "write_file", `{"a":1}`), scope: quarter,
+		covers: []probe{{name: "in another session with other input", q: call("s2", "write_file", `{"a":2}`)}},
+		not: []probe{
+			{name: "another tool", q: call("s1", "edit_file", `{}`)},
+			{name: "afterwards", q: call("s1", "write_file", `{"a":1}`), after: 16 * time.Minute},
+		},
+	},
+	{
+		name: "an exact call always", q: call("s1", "write_file", `{"a":1,"b":2}`), scope: permissions.Always,
+		covers: []probe{
+			{name: "the same, written otherwise, elsewhen", q: call("s2", "write_file", `{ "b": 2, "a": 1 }`), after: 48 * time.Hour},
+		},
+		not: []probe{
+			{name: "with other input", q: call("s1", "write_file", `{"a":1,"b":3}`)},
+			{name: "in another folder", q: in("/elsewhere", call("s1", "write_file", `{"a":1,"b":2}`))},
+		},
+	},
+	{
+		name: "a shell always", q: call("s1", "run_command", `{"command":"ls"}`), scope: permissions.Always, refused: true,
+	},
+	{
+		name: "a session where there is none", q: tagged("", "@network"), scope: permissions.Session, refused: true,
+	},
+}
+
+func in(folder string, q permissions.Request) permissions.Request {
+	q.Cwd = folder
+	return q
+}
+
+func everyScope() engine.Settings {
+	s := usual()
+	s.Approvals.Scopes = append(s.Approvals.Scopes, permissions.Always)
+	return s
+}
+
+func TestWhatEveryScopeCoversAndWhatItDoesNot(t *testing.T) {
+	for _, c := range scopes {
+		t.Run(c.name, func(t *testing.T) {
+			for _, p := range append(c.covers, c.not...) {
+				covered := len(c.covers) > 0 && containsProbe(c.covers, p.name)
+				t.Run(p.name, func(t *testing.T) { c.check(t, p, covered) })
+			}
+			if c.refused {
+				m := connectortest.NewMemory(fayAt("memory"), nil)
+				st := play(t, everyScope(), m)
+				c.begin(st)
+				_, err := m.Do(t.Context(), connectors.Decision{
+					Request: st.shown(m, 1).Request.ID, Answer: allowFor(c.scope), Really: true,
+				})
+				refused(t, err, permissions.CodeNoAnswer)
+			}
+		})
+	}
+}
+
+func containsProbe(all []probe, name string) bool {
+	for _, p := range all {
+		if p.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func (c scoped) who() permissions.Caller {
+	if c.caller.Name == "" {
+		return self
+	}
+	return c.caller
+}
+
+// begin asks the first question.
+func (c scoped) begin(st *stage) <-chan answer {
+	done := make(chan answer, 1)
+	go func() {
+		r, err := st.Ask(st.t.Context(), c.who(), c.q)
+		done <- answer{r, err}
+	}()
+	return done
+}
+
+// check gives the scope and then asks once more.
+func (c scoped) check(t *testing.T, p probe, covered bool) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, everyScope(), m)
+	first := c.begin(st)
+	id := st.shown(m, 1).Request.ID
+	if _, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allowFor(c.scope), Really: true}); err != nil {
+		t.Fatal(err)
+	}
+	st.get(first)
+	st.pass(p.after)
+	who := p.caller
+	if who.Name == "" {
+		who = c.who()
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	second := make(chan answer, 1)
+	go func() {
+		r, err := st.Ask(ctx, who, p.q)
+		second <- answer{r, err}
+	}()
+	if covered {
+		if r := st.get(second); r.State != permissions.Approved || r.DecidedVia != permissions.ViaGrant || len(r.Under) != 1 {
+			t.Errorf("it is %s via %s under %v", r.State, r.DecidedVia, r.Under)
+		}
+		return
+	}
+	if card := st.shown(m, 2); card.Request.State != permissions.Pending {
+		t.Errorf("the card says %s", card.Request.State)
+	}
+	leave()
+	if a := <-second; !errors.Is(a.err, context.Canceled) {
+		t.Errorf("it was answered: %s, %v", a.r.State, a.err)
+	}
+}
+
+// boss is the operator, at the admin socket.
+var boss = connectors.Identity{Via: "cli", UID: 1, Operator: true}
+
+func TestAGrantIsListedCountedRevokedAndTold(t *testing.T) {
+	f, s, k := phones()
+	settings := team()
+	settings.Routes[0].Escalate.To = nil
+	st := play(t, settings, f, s, k)
+	first := st.ask(t.Context(), tagged("s1", "@network"))
+	id := st.shown(f.Memory, 1).Request.ID
+	f.must(t, id, allowFor(permissions.Session))
+	s.must(t, id, allowFor(permissions.Session))
+	st.get(first)
+	for range 3 {
+		st.get(st.ask(t.Context(), tagged("s1", "@network")))
+	}
+	atFay, atKim := connectors.Identity{Via: "cli", UID: fay.UID}, connectors.Identity{Via: "cli", UID: kim.UID}
+	grants, err := st.Grants(t.Context(), atFay)
+	if err != nil || len(grants) != 1 || grants[0].Used != 3 || grants[0].Request != id {
+		t.Fatalf("fay sees %+v, %v", grants, err)
+	}
+	if none, err := st.Grants(t.Context(), atKim); err != nil || len(none) != 0 {
+		t.Errorf("kim, who was not asked, sees %v, %v", none, err)
+	}
+	if all, err := st.Grants(t.Context(), boss); err != nil || len(all) != 1 {
+		t.Errorf("the operator sees %v, %v", all, err)
+	}
+	_, err = st.Revoke(t.Context(), atKim, grants[0].ID)
+	refused(t, err, permissions.CodeUnknown)
+	revoked, err := st.Revoke(t.Context(), atFay, grants[0].ID)
+	if err != nil || len(revoked.Ran) != 3 {
+		t.Fatalf("ran under it: %v, %v", revoked.Ran, err)
+	}
+	if n := s.notice(t); n.About != permissions.AboutRevoked || len(n.Ran) != 3 || n.To.Name != "sam" { // sam allowed it too
+		t.Errorf("sam is told %v", n)
+	}
+	st.ask(t.Context(), tagged("s1", "@network"))
+	st.shown(f.Memory, 2) // it is asked again
+}
+
+func TestTheEndOfAGrantIsTold(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	st := play(t, usual(), f)
+	first := st.ask(t.Context(), network("docs"))
+	f.must(t, st.shown(f.Memory, 1).Request.ID, allowFor(quarter))
+	st.get(first)
+	st.pass(16 * time.Minute)
+	if n := f.notice(t); n.About != permissions.AboutEnded || n.Grant.By != "fay" {
+		t.Errorf("fay is told %v", n)
+	}
+}
+
+func TestAnApprovalThatWasNotUsedIsTakenBack(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	st := play(t, usual(), f)
+	ctx, leave := context.WithCancel(t.Context())
+	first := st.ask(ctx, tagged("s1", "@network"))
+	id := st.shown(f.Memory, 1).Request.ID
+	leave()
+	<-first
+	f.must(t, id, allowFor(permissions.Session))
+	stranger := connectors.Identity{Via: "cli", UID: kim.UID}
+	_, err := st.Void(t.Context(), stranger, string(id))
+	refused(t, err, permissions.CodeNotYours)
+	got, err := st.Void(t.Context(), connectors.Identity{Via: "cli", UID: fay.UID}, string(id))
+	if err != nil || got.Request.VoidAt.IsZero() {
+		t.Fatalf("%+v, %v", got.Request, err)
+	}
+	if grants, err := st.Grants(t.Context(), boss); err != nil || len(grants) != 0 {
+		t.Errorf("its grants are still in force: %v, %v", grants, err)
+	}
+	_, err = st.Void(t.Context(), boss, string(id))
+	refused(t, err, permissions.CodeNoUse)
+	st.ask(t.Context(), tagged("s1", "@network"))
+	st.shown(f.Memory, 2) // it is asked again
+}

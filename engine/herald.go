@@ -1,0 +1,171 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/permissions"
+)
+
+// ranMost is how many of the requests that ran under a grant are listed.
+const ranMost = 100
+
+// herald sends the notices that are stored, until ctx ends: at once, or when the quiet hours of their person are over.
+// What fails for now is tried again.
+func (e *Engine) herald(ctx context.Context) error {
+	for ctx.Err() == nil {
+		wait, err := e.tellAll(ctx)
+		if err != nil && ctx.Err() == nil {
+			e.log.Warn("notices cannot be sent just now", "err", err)
+			wait = min(wait, retryMost)
+		}
+		select {
+		case <-ctx.Done():
+		case <-e.registry.Noticed():
+		case <-time.After(wait):
+		}
+	}
+	return nil
+}
+
+// quietStep bounds how long the herald sleeps while somebody has quiet hours, since the clock may be set meanwhile.
+const quietStep = time.Second
+
+// tellAll sends what may be sent now, and says how long to wait for the rest. One person who cannot be told does not
+// keep the others from it.
+func (e *Engine) tellAll(ctx context.Context) (wait time.Duration, err error) {
+	wait = idle
+	var failed error
+	for after := permissions.ID(""); ; {
+		notices, err := e.store.Notices(ctx, after, page)
+		if err != nil {
+			return wait, err
+		}
+		for _, n := range notices {
+			after = n.ID
+			later, err := e.tell(ctx, n)
+			if err != nil {
+				failed = errors.Join(failed, err)
+			}
+			if later > 0 {
+				wait = min(wait, later)
+			}
+		}
+		if len(notices) < page {
+			return wait, failed
+		}
+	}
+}
+
+// tell sends one notice, or says how long it has to wait. What has become pointless, or can reach nobody, is struck out.
+func (e *Engine) tell(ctx context.Context, n permissions.Notice) (later time.Duration, err error) {
+	person, known := e.settings.Load().person(n.To)
+	if !known {
+		return 0, e.store.Noted(ctx, n.ID)
+	}
+	now := e.wall(person)
+	quiet := person.Quiet.Hold(now)
+	if quiet && !n.Urgent {
+		return min(person.Quiet.End(now).Sub(now), quietStep), nil
+	}
+	notice := connectors.Notice{To: person, About: n.About, By: n.By, Silent: quiet && !n.Urgent}
+	there, err := e.fill(ctx, n, &notice)
+	if err != nil {
+		return 0, err
+	}
+	if !there {
+		return 0, e.store.Noted(ctx, n.ID)
+	}
+	err = e.say(ctx, notice)
+	if err != nil && !errors.Is(err, connectors.ErrGone) {
+		return 0, err
+	}
+	if err != nil {
+		e.log.Info("a notice reaches nobody", "about", n.About, "to", n.To)
+	}
+	return 0, e.store.Noted(ctx, n.ID)
+}
+
+// fill adds what a notice is about, as the rows are now; there is false when there is nothing left to say.
+func (e *Engine) fill(ctx context.Context, n permissions.Notice, notice *connectors.Notice) (there bool, err error) {
+	switch n.About {
+	case permissions.AboutWaiting:
+		notice.Waiting, err = e.waitingFor(ctx, notice.To)
+		return len(notice.Waiting) > 0, err
+	case permissions.AboutEnded, permissions.AboutRevoked:
+		notice.Grant, err = e.store.Grant(ctx, n.Subject)
+		var refusal *permissions.Refusal
+		if errors.As(err, &refusal) {
+			return false, nil // it is no longer kept
+		}
+		if err == nil && n.About == permissions.AboutRevoked {
+			notice.Ran, err = e.store.Ran(ctx, n.Subject, ranMost)
+		}
+		return true, err
+	}
+	return true, nil
+}
+
+// waitingFor is what waits for one person's answer.
+func (e *Engine) waitingFor(ctx context.Context, to connectors.Person) ([]connectors.Prompt, error) {
+	rows, err := e.store.Pending(ctx, to.Name, "", page)
+	if err != nil {
+		return nil, err
+	}
+	var waiting []connectors.Prompt
+	for _, r := range rows {
+		if !slices.ContainsFunc(r.Votes, func(v permissions.Vote) bool { return v.By == to.Name && v.Call == 0 }) {
+			waiting = append(waiting, connectors.Prompt{Request: r, To: to, Code: e.store.Coder().Encode(r.Number)})
+		}
+	}
+	return waiting, nil
+}
+
+// say sends a notice through the first channel of its person that takes it, and on every screen besides. Without any
+// the error matches [connectors.ErrGone]; one that is only away counts while nobody else took it.
+func (e *Engine) say(ctx context.Context, n connectors.Notice) error {
+	said, away := false, error(nil)
+	for _, name := range e.channels(n.To) {
+		c, on := e.connector(name)
+		teller, tells := c.(connectors.Teller)
+		_, screen := c.(connectors.Screen)
+		if !on || !tells || (said && !screen) || reach(c, n.To) != nil {
+			continue
+		}
+		err := teller.Tell(ctx, n)
+		said = said || err == nil
+		if err != nil && !errors.Is(err, connectors.ErrGone) {
+			away = err
+		}
+	}
+	switch {
+	case said:
+		return nil
+	case away != nil:
+		return away
+	}
+	return &connectors.Gone{Why: n.To.Name + " has no channel that takes notices"}
+}
+
+// channels are the names of the channels of a person, in order: those that they named, then every screen; or all.
+func (e *Engine) channels(p connectors.Person) []string {
+	names := slices.Clone(p.Via)
+	for _, c := range e.couriers {
+		_, screen := c.connector.(connectors.Screen)
+		if name := c.connector.Name(); (screen || len(p.Via) == 0) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// wall is what the clock on the wall says where a person lives.
+func (e *Engine) wall(p connectors.Person) time.Time {
+	if p.Location == nil {
+		return e.clock.Now()
+	}
+	return e.clock.Now().In(p.Location)
+}

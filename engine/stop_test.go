@@ -1,0 +1,105 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/connectortest"
+	"github.com/daycared/daycared/permissions"
+)
+
+// Everything pending is cancelled within two seconds, every grant suspended, new requests and unused approvals refused,
+// across a restart, until resume.
+func TestStopAllUntilResume(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	settings := usual()
+	settings.Limits.PendingPerCaller = 0
+	st := play(t, settings, f)
+	granted := st.ask(t.Context(), tagged("s1", "@read:/srv"))
+	f.must(t, st.shown(f.Memory, 1).Request.ID, allowFor(permissions.Session))
+	st.get(granted)
+	ctx, leave := context.WithCancel(t.Context())
+	unused := tagged("s1", "@write:/srv")
+	unused.Key = "unused"
+	left := st.ask(ctx, unused)
+	id := st.shown(f.Memory, 2).Request.ID
+	leave()
+	<-left
+	f.must(t, id, allow())
+
+	const many = 200
+	calls := make([]<-chan answer, many)
+	for i := range calls {
+		calls[i] = st.ask(t.Context(), network(fmt.Sprint("number ", i)))
+	}
+	st.shown(f.Memory, 2+many)
+	began := time.Now()
+	atFay := connectors.Identity{Via: "cli", UID: fay.UID}
+	n, err := st.StopAll(t.Context(), atFay)
+	if err != nil || n != many {
+		t.Fatalf("cancelled %d, %v", n, err)
+	}
+	for _, call := range calls {
+		if r := st.get(call); r.State != permissions.Cancelled || r.DecidedBy != "fay" {
+			t.Fatalf("%s by %s", r.State, r.DecidedBy)
+		}
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("it took %s", took)
+	}
+
+	check := func() {
+		t.Helper()
+		for _, q := range []permissions.Request{network("new"), tagged("s1", "@read:/srv"), unused, tool("read_file", `{}`)} {
+			_, err := st.Ask(t.Context(), self, q)
+			refused(t, err, permissions.CodeStopped)
+			if err.Error() != "Stopped by fay; nothing is asked until resume." {
+				t.Errorf("told %q", err)
+			}
+		}
+		if st.StoppedBy() != "fay" {
+			t.Errorf("stopped by %q", st.StoppedBy())
+		}
+	}
+	check()
+	f = newPhone(fay, "fays-phone")
+	st.restart(f)
+	check()
+
+	err = st.Resume(t.Context(), connectors.Identity{Via: "cli", UID: sam.UID})
+	refused(t, err, permissions.CodeNotYours)
+	if err := st.Resume(t.Context(), boss); err != nil || st.StoppedBy() != "" {
+		t.Fatalf("stopped by %q, %v", st.StoppedBy(), err)
+	}
+	if r := st.get(st.ask(t.Context(), tagged("s1", "@read:/srv"))); r.DecidedVia != permissions.ViaGrant {
+		t.Errorf("the grant is %s via %s", r.State, r.DecidedVia)
+	}
+	if r := st.get(st.ask(t.Context(), unused)); r.State != permissions.Approved || r.UsedAt.IsZero() {
+		t.Errorf("the approval is %s", r.State)
+	}
+}
+
+func TestNobodyStopsOrResumesWhoIsNobody(t *testing.T) {
+	st := play(t, usual(), connectortest.NewMemory(fayAt("memory"), nil))
+	stranger := connectors.Identity{Via: "cli", UID: 4242}
+	_, err := st.StopAll(t.Context(), stranger)
+	refused(t, err, permissions.CodeNotYours)
+	refused(t, st.Resume(t.Context(), stranger), permissions.CodeNotYours)
+}
+
+// Others than the one who stopped are told.
+func TestAStopIsToldToThoseWhoWereAsked(t *testing.T) {
+	f, s, k := phones()
+	st := play(t, team(), f, s, k)
+	st.ask(t.Context(), network("deploy"))
+	st.shown(s.Memory, 1)
+	if _, err := st.StopAll(t.Context(), connectors.Identity{Via: "cli", UID: fay.UID}); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.notice(t); said(n) != "⛔ Everything was stopped by fay; nothing is asked until resume." {
+		t.Errorf("sam is told %q", said(n))
+	}
+}

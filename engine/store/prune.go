@@ -1,0 +1,161 @@
+package store
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// Prune deletes at most limit of what is older than keep says at now, and tells whether there may be more. Each sort
+// is a transaction of its own:
+//
+//   - what was asked in words, of settled requests (payloads.go);
+//   - settled requests, with their votes, copies, uses, and grants that are over or revoked. A request that left a grant
+//     in force stays, and so does the newest, from whose number the next codes come;
+//   - notices that could not be sent, and tokens that are revoked or expired, of the same age;
+//   - the start of the audit, signed off by an entry at its end.
+//
+// What is pending is never touched.
+func (s *Store) Prune(ctx context.Context, keep permissions.Keep, now time.Time, limit int) (more bool, err error) {
+	for _, sort := range []struct {
+		keep   time.Duration
+		delete func(ctx context.Context, t *tx, before time.Time, limit int) (deleted int, err error)
+	}{
+		{keep.Payloads, prunePayloads},
+		{keep.Requests, pruneRequests},
+		{keep.Requests, pruneNotices},
+		{keep.Requests, pruneTokens},
+		{keep.Audit, func(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
+			return s.pruneAudit(ctx, t, before, now, limit)
+		}},
+	} {
+		if sort.keep <= 0 {
+			continue
+		}
+		deleted := 0
+		err := s.write(ctx, func(ctx context.Context, t *tx) (err error) {
+			deleted, err = sort.delete(ctx, t, now.Add(-sort.keep), limit)
+			return err
+		})
+		if err != nil {
+			return false, err
+		}
+		if limit -= deleted; limit <= 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+const (
+	oldRequests = `SELECT number, id FROM requests WHERE state <> 'pending' AND pruned IN (FALSE, TRUE) ` +
+		`AND decided_at < $1 AND number < (SELECT MAX(number) FROM requests) AND NOT EXISTS (SELECT 1 FROM grants ` +
+		`WHERE grants.request = requests.id AND revoked_at = 0 AND ended_at = 0) LIMIT $2`
+
+	// The uses of a grant are not bounded by the number of requests that are deleted, so they go first.
+	deleteUsesOf = `DELETE FROM uses WHERE (granted, request) IN (SELECT uses.granted, uses.request ` +
+		`FROM json_each($1) AS old JOIN grants ON grants.request = old.value JOIN uses ON uses.granted = grants.id LIMIT $2)`
+
+	deleteUses     = `DELETE FROM uses WHERE request IN (SELECT value FROM json_each($1))`
+	deleteGrants   = `DELETE FROM grants WHERE request IN (SELECT value FROM json_each($1))`
+	deleteVotesOf  = `DELETE FROM votes WHERE request IN (SELECT value FROM json_each($1))`
+	deleteCopies   = `DELETE FROM copies WHERE request IN (SELECT value FROM json_each($1))`
+	deleteRequests = `DELETE FROM requests WHERE number IN (SELECT value FROM json_each($1))`
+)
+
+func pruneRequests(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
+	type row struct {
+		number int64
+		id     permissions.ID
+	}
+	fields := func(r *row) []any { return []any{&r.number, &r.id} }
+	old, err := collect(ctx, t, "a request", fields, oldRequests, micros(before), limit)
+	if err != nil || len(old) == 0 {
+		return 0, err
+	}
+	var numbers []int64
+	var ids []permissions.ID
+	for _, r := range old {
+		numbers, ids = append(numbers, r.number), append(ids, r.id)
+	}
+	byNumber, byID := list[int64]{&numbers}, list[permissions.ID]{&ids}
+	result, err := t.ExecContext(ctx, deleteUsesOf, byID, limit)
+	if err != nil {
+		return 0, err
+	}
+	if n, _ := result.RowsAffected(); n == int64(limit) {
+		return limit, nil
+	}
+	for _, step := range []struct {
+		text string
+		arg  any
+	}{
+		{deleteUses, byNumber}, {deleteGrants, byID}, {deleteVotesOf, byID}, {deleteCopies, byID},
+		{deleteRequests, byNumber},
+	} {
+		if _, err := t.ExecContext(ctx, step.text, step.arg); err != nil {
+			return 0, err
+		}
+	}
+	return len(old), nil
+}
+
+const (
+	deleteNotices = `DELETE FROM notices WHERE id IN (SELECT id FROM notices WHERE created_at < $1 LIMIT $2)`
+
+	deleteTokens = `DELETE FROM tokens WHERE id IN (SELECT id FROM tokens WHERE revoked_at > 0 AND revoked_at < $1 ` +
+		`OR expires_at > 0 AND expires_at < $1 LIMIT $2)`
+)
+
+func pruneNotices(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
+	return deleteOld(ctx, t, deleteNotices, before, limit)
+}
+
+func pruneTokens(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
+	return deleteOld(ctx, t, deleteTokens, before, limit)
+}
+
+func deleteOld(ctx context.Context, t *tx, text string, before time.Time, limit int) (int, error) {
+	result, err := t.ExecContext(ctx, text, micros(before), limit)
+	if err != nil {
+		return 0, err
+	}
+	n, _ := result.RowsAffected()
+	return int(n), nil
+}
+
+// What an AUDIT_PRUNED entry says: the last entry that was deleted, its hash, and how many were deleted at once.
+const (
+	upTo     = "up_to"
+	upToHash = "hash"
+	howMany  = "entries"
+)
+
+const deleteAudit = `DELETE FROM audit WHERE chain = $1 AND seq <= $2`
+
+// pruneAudit deletes the start of the daemon's own chain up to the first entry that is to be kept. The entry that signs
+// that off is chained first, in the same transaction, and so is never deleted by it.
+func (s *Store) pruneAudit(ctx context.Context, t *tx, before, now time.Time, limit int) (int, error) {
+	oldest, err := collect(ctx, t, "an entry of the audit", entryFields, readAudit, s.chain, 0, limit)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for n < len(oldest) && oldest[n].At.Before(before) {
+		n++
+	}
+	if n == 0 {
+		return 0, nil
+	}
+	last := oldest[n-1]
+	err = s.append(ctx, t, permissions.Record{Type: permissions.AuditPruned, At: now, Detail: map[string]string{
+		upTo: strconv.FormatInt(last.Seq, 10), upToHash: last.Hash.String(), howMany: strconv.Itoa(n),
+	}})
+	if err != nil {
+		return 0, err
+	}
+	_, err = t.ExecContext(ctx, deleteAudit, s.chain, last.Seq)
+	return n, err
+}

@@ -1,0 +1,152 @@
+package store
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+const revokeGrant = `UPDATE grants SET revoked_at = $1 WHERE id = $2 AND revoked_at = 0 AND ended_at = 0`
+
+// Revoke takes a grant back and leaves a notice for everybody else who allowed it. It returns the grant as it was and
+// at most limit of the requests that it made unnecessary to ask, the newest first. A grant that is revoked already, or
+// was noted to be over, stays as it is.
+func (s *Store) Revoke(
+	ctx context.Context, id permissions.ID, by, via string, at time.Time, limit int,
+) (revoked permissions.Revoked, err error) {
+	err = s.write(ctx, func(ctx context.Context, t *tx) error {
+		if revoked.Grant, err = loadGrant(ctx, t, id); err != nil {
+			return err
+		}
+		if revoked.Ran, err = many(ctx, t, readRan, id, limit); err != nil {
+			return err
+		}
+		result, err := t.ExecContext(ctx, revokeGrant, micros(at), id)
+		if err != nil {
+			return err
+		}
+		if n, _ := result.RowsAffected(); n == 0 {
+			return nil
+		}
+		if err := s.append(ctx, t, grantRecord(permissions.GrantRevoked, revoked.Grant, by, via, at)); err != nil {
+			return err
+		}
+		n := permissions.Notice{About: permissions.AboutRevoked, By: by, CreatedAt: at}
+		return tellAllowers(ctx, t, revoked.Grant, n)
+	})
+	if err != nil {
+		return permissions.Revoked{}, err
+	}
+	return revoked, nil
+}
+
+func grantRecord(what permissions.Type, g permissions.Grant, by, via string, at time.Time) permissions.Record {
+	return permissions.Record{
+		Type: what, At: at, Request: g.Request, Actor: by, Via: via,
+		Detail: map[string]string{"grant": string(g.ID), "used": strconv.Itoa(g.Used)},
+	}
+}
+
+// tellAllowers leaves a notice about a grant for everybody who allowed its request, other than whoever caused it.
+func tellAllowers(ctx context.Context, t *tx, g permissions.Grant, n permissions.Notice) error {
+	cast, err := votes(ctx, t, g.Request)
+	if err != nil {
+		return err
+	}
+	told := map[string]bool{n.By: true}
+	n.Subject = g.ID
+	for _, v := range cast {
+		if _, allows := v.Answer.Scope(); !allows || told[v.By] {
+			continue
+		}
+		told[v.By], n.To = true, v.By
+		if err := insertNotice(ctx, t, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const readGrantsOf = `SELECT ` + grantColumns + ` FROM grants WHERE request = $1 AND revoked_at = 0 AND ended_at = 0 ` +
+	`ORDER BY id`
+
+// takeBack revokes what an approval that was taken back had left behind. Who did it is in the record of that.
+func (s *Store) takeBack(ctx context.Context, t *tx, c permissions.Change) error {
+	left, err := collect(ctx, t, "a grant", grantFields, readGrantsOf, c.Before.ID)
+	if err != nil {
+		return err
+	}
+	var by, via string
+	for _, record := range c.Records {
+		by, via = record.Actor, record.Via
+	}
+	for _, g := range left {
+		if _, err := t.ExecContext(ctx, revokeGrant, micros(c.After.VoidAt), g.ID); err != nil {
+			return err
+		}
+		if err := s.append(ctx, t, grantRecord(permissions.GrantRevoked, g, by, via, c.After.VoidAt)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	soonestGrant = `SELECT until FROM grants WHERE revoked_at = 0 AND ended_at = 0 AND until < $1 ORDER BY until LIMIT 1`
+
+	readEnded = `SELECT ` + grantColumns + ` FROM grants WHERE revoked_at = 0 AND ended_at = 0 AND until <= $1 ` +
+		`ORDER BY until LIMIT $2`
+
+	endGrant = `UPDATE grants SET ended_at = $1 WHERE id = $2`
+)
+
+// EndGrants is [permissions.Store]. It writes only when there is something to note.
+func (s *Store) EndGrants(
+	ctx context.Context, now time.Time, limit int,
+) (ended []permissions.Grant, next time.Time, err error) {
+	err = s.read(ctx, func(from source) error {
+		next, err = soonestEnd(ctx, from)
+		return err
+	})
+	if err != nil || next.IsZero() || next.After(now) {
+		return nil, next, err
+	}
+	err = s.write(ctx, func(ctx context.Context, t *tx) error {
+		if ended, err = collect(ctx, t, "a grant", grantFields, readEnded, micros(now), limit); err != nil {
+			return err
+		}
+		for _, g := range ended {
+			if err := s.endGrant(ctx, t, g, now); err != nil {
+				return err
+			}
+		}
+		next, err = soonestEnd(ctx, t)
+		return err
+	})
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	return ended, next, nil
+}
+
+func (s *Store) endGrant(ctx context.Context, t *tx, g permissions.Grant, now time.Time) error {
+	if _, err := t.ExecContext(ctx, endGrant, micros(now), g.ID); err != nil {
+		return err
+	}
+	if err := s.append(ctx, t, grantRecord(permissions.GrantEnded, g, "", "", now)); err != nil {
+		return err
+	}
+	return tellAllowers(ctx, t, g, permissions.Notice{About: permissions.AboutEnded, CreatedAt: now})
+}
+
+// soonestEnd is when the next grant is over, zero without one.
+func soonestEnd(ctx context.Context, from source) (at time.Time, err error) {
+	field := func(at *time.Time) []any { return []any{end{at}} }
+	ends, err := collect(ctx, from, "the end of a grant", field, soonestGrant, int64(never))
+	for _, next := range ends {
+		at = next
+	}
+	return at, err
+}

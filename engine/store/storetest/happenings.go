@@ -1,0 +1,124 @@
+package storetest
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+func happenings(t *testing.T, s engine.Store, after int64, limit int) (list []permissions.Happening, first int64) {
+	t.Helper()
+	list, first, err := s.Happenings(t.Context(), after, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list, first
+}
+
+func testHappenings(t *testing.T, b Backend) {
+	s := b.Open(t)
+	if list, first := happenings(t, s, 0, 9); len(list) != 0 || first > 1 {
+		t.Errorf("an empty store: %v from %d", list, first)
+	}
+	r := open(t, s, ask(two))
+	apply(t, s, r.ID, by("sam", allow()))
+	if err := s.Record(t.Context(), permissions.Record{Type: permissions.DecisionRefused, Request: r.ID}); err != nil {
+		t.Fatal(err)
+	}
+	addToken(t, s, "deploy", time.Time{})
+	stop(t, s, "sam", tapped)
+
+	var want []permissions.Happening
+	for _, e := range entries(t, s) {
+		switch e.Type {
+		case permissions.DecisionRefused, permissions.TokenCreated: // nobody's event
+		case permissions.AllStopped:
+			want = append(want, permissions.Happening{Entry: e})
+		default:
+			want = append(want, permissions.Happening{Entry: e, Session: "s-1", Asked: []string{"fay", "sam"}})
+		}
+	}
+	list, first := happenings(t, s, 0, 9)
+	same(t, "the events", list, want)
+	if len(want) != 4 || first != 1 {
+		t.Errorf("%d events, from %d", len(want), first)
+	}
+	page, _ := happenings(t, s, want[1].Seq, 1)
+	same(t, "a page", page, want[2:3])
+	if last, _ := happenings(t, s, want[3].Seq, 9); len(last) != 0 {
+		t.Errorf("after the last: %v", last)
+	}
+}
+
+// testChanged: whoever waits is woken by the next entry, and finds it.
+func testChanged(t *testing.T, b Backend) {
+	s := b.Open(t)
+	changed, same := s.Changed(), s.Changed()
+	if _, _, err := s.Due(t.Context(), noon, redeem, 9); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Health(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r := ask()
+	if _, err := s.Apply(t.Context(), r.ID, allow()); err == nil {
+		t.Fatal("there is such a request")
+	}
+	select {
+	case <-changed:
+		t.Error("it rings for nothing")
+	default:
+	}
+	open(t, s, r)
+	for _, c := range []<-chan struct{}{changed, same} {
+		<-c
+	}
+
+	const many = 50
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for after := int64(1); after < many; {
+				next := s.Changed()
+				list, _, err := s.Happenings(t.Context(), after, many)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, h := range list {
+					after = h.Seq
+				}
+				if after < many {
+					<-next
+				}
+			}
+		})
+	}
+	for n := range many - 1 {
+		open(t, s, ask(numbered(n)))
+	}
+	group.Wait()
+}
+
+func testNewest(t *testing.T, b Backend) {
+	s := b.Open(t)
+	newest := func() time.Time {
+		t.Helper()
+		at, err := s.Newest(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	if at := newest(); !at.IsZero() {
+		t.Errorf("an empty store: %s", at)
+	}
+	open(t, s, ask())
+	open(t, s, ask(numbered(1), at(noon.Add(time.Hour+time.Microsecond))))
+	if at := newest(); !at.Equal(noon.Add(time.Hour + time.Microsecond)) {
+		t.Errorf("the newest entry is of %s", at)
+	}
+}

@@ -1,0 +1,112 @@
+package storetest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// addToken makes a token at noon; until zero it does not expire.
+func addToken(t *testing.T, s engine.Store, name string, until time.Time) permissions.Token {
+	t.Helper()
+	hash, _ := permissions.NewSecret().Hash()
+	token := permissions.Token{ID: permissions.NewID(noon), Name: name, Hash: hash, CreatedAt: noon, ExpiresAt: until}
+	if err := s.AddToken(t.Context(), token, "operator", "cli"); err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+func testTokens(t *testing.T, b Backend) {
+	s := b.Open(t)
+	deploy, old := addToken(t, s, "deploy", time.Time{}), addToken(t, s, "deploy", noon.Add(time.Hour))
+	backup := addToken(t, s, "backup", time.Time{})
+	all := func() []permissions.Token {
+		t.Helper()
+		tokens, err := s.Tokens(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tokens
+	}
+	byID := func(a, b permissions.Token) int { return strings.Compare(string(a.ID), string(b.ID)) }
+	deploys := []permissions.Token{deploy, old}
+	slices.SortFunc(deploys, byID)
+	same(t, "by name", all(), append([]permissions.Token{backup}, deploys...))
+
+	prove := func(token permissions.Token, now time.Time) (permissions.Token, error) {
+		return s.Prove(t.Context(), token.Hash, now)
+	}
+	used := noon.Add(90*time.Second + 5)
+	got, err := prove(deploy, used)
+	deploy.UsedAt = noon.Add(time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "proven", got, deploy)
+	for name, now := range map[string]time.Time{"the same minute": noon.Add(2*time.Minute - 1), "earlier": noon} {
+		if got, err = prove(deploy, now); err != nil {
+			t.Fatal(err)
+		}
+		same(t, name, got, deploy)
+	}
+	s = b.Reopen(t, s)
+	if got := all()[1:]; !slices.ContainsFunc(got, func(k permissions.Token) bool { return k.UsedAt.Equal(deploy.UsedAt) }) {
+		t.Errorf("its use is not kept: %v", got)
+	}
+	if _, err := prove(old, noon.Add(time.Hour-1)); err != nil {
+		t.Errorf("just before it expires: %v", err)
+	}
+	for name, c := range map[string]struct {
+		token permissions.Token
+		now   time.Time
+	}{
+		"expired": {old, noon.Add(time.Hour)}, "not made yet": {backup, noon.Add(-1)}, "unknown": {permissions.Token{}, noon},
+	} {
+		got, err := prove(c.token, c.now)
+		refusedWith(t, err, permissions.CodeToken)
+		if got.ID != "" {
+			t.Errorf("%s: it is given", name)
+		}
+	}
+
+	later := noon.Add(2 * time.Hour)
+	revoked, err := s.RevokeToken(t.Context(), string(backup.ID), "operator", "cli", later)
+	backup.RevokedAt = later
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "revoked by its id", revoked, []permissions.Token{backup})
+	if revoked, err = s.RevokeToken(t.Context(), "deploy", "operator", "cli", later); err != nil || len(revoked) != 2 {
+		t.Errorf("revoked by name: %v, %v", revoked, err)
+	}
+	for _, token := range []permissions.Token{deploy, backup} {
+		_, err := prove(token, later)
+		refusedWith(t, err, permissions.CodeToken)
+	}
+	for _, name := range []string{"deploy", string(backup.ID), "nothing"} {
+		_, err := s.RevokeToken(t.Context(), name, "operator", "cli", later)
+		refusedWith(t, err, permissions.CodeUnknown)
+		if err != nil && !strings.Contains(err.Error(), "token") {
+			t.Errorf("%q does not say token", err)
+		}
+	}
+	same(t, "those that are left", all(), []permissions.Token(nil))
+
+	records := since(t, s, 0)
+	same(t, "the first record", records[0], permissions.Record{
+		Type: permissions.TokenCreated, At: noon, Actor: "operator", Via: "cli",
+		Detail: map[string]string{"id": string(deploy.ID), "name": "deploy"},
+	})
+	same(t, "the record of a revocation", records[3], permissions.Record{
+		Type: permissions.TokenRevoked, At: later, Actor: "operator", Via: "cli",
+		Detail: map[string]string{"id": string(backup.ID), "name": "backup"},
+	})
+	if len(records) != 6 {
+		t.Errorf("%d records, want one for each that was made or revoked", len(records))
+	}
+}

@@ -1,0 +1,139 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+const tokenColumns = `id, name, hash, created_at, expires_at, revoked_at, used_at`
+
+func tokenFields(t *permissions.Token) []any {
+	return []any{
+		&t.ID, &t.Name, digest{&t.Hash}, instant{&t.CreatedAt}, instant{&t.ExpiresAt}, instant{&t.RevokedAt},
+		instant{&t.UsedAt},
+	}
+}
+
+var insertToken = `INSERT INTO tokens (` + tokenColumns + `) VALUES (` + parameters(tokenColumns) + `)`
+
+// AddToken keeps a token. The audit names it, and never its hash.
+func (s *Store) AddToken(ctx context.Context, token permissions.Token, by, via string) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		if _, err := t.ExecContext(ctx, insertToken, tokenFields(&token)...); err != nil {
+			return err
+		}
+		return s.append(ctx, t, tokenRecord(permissions.TokenCreated, token, by, via, token.CreatedAt))
+	})
+}
+
+func tokenRecord(what permissions.Type, token permissions.Token, by, via string, at time.Time) permissions.Record {
+	return permissions.Record{
+		Type: what, At: at, Actor: by, Via: via, Detail: map[string]string{"id": string(token.ID), "name": token.Name},
+	}
+}
+
+const readTokens = `SELECT ` + tokenColumns + ` FROM tokens WHERE revoked_at = 0 ORDER BY name, id`
+
+// Tokens lists every token that is not revoked, by name.
+func (s *Store) Tokens(ctx context.Context) (tokens []permissions.Token, err error) {
+	err = s.read(ctx, func(from source) error {
+		tokens, err = collect(ctx, from, "a token", tokenFields, readTokens)
+		return err
+	})
+	return tokens, err
+}
+
+const (
+	readToken = `SELECT ` + tokenColumns + ` FROM tokens WHERE hash = $1`
+
+	useToken = `UPDATE tokens SET used_at = $1 WHERE id = $2 AND revoked_at = 0`
+)
+
+// Prove finds the token with that hash and notes, to the minute, that it was used; it refuses with
+// [permissions.CodeToken] one that is unknown or not valid at now. It writes at most once a minute.
+func (s *Store) Prove(ctx context.Context, hash permissions.Digest, now time.Time) (permissions.Token, error) {
+	var token permissions.Token
+	err := s.read(ctx, func(from source) error {
+		err := from.QueryRowContext(ctx, readToken, digest{&hash}).Scan(tokenFields(&token)...)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return permissions.UnknownToken()
+		case err != nil:
+			return unreadable("a token", err)
+		}
+		return nil
+	})
+	if err == nil && !token.Valid(now) {
+		err = permissions.UnknownToken()
+	}
+	if err != nil {
+		return permissions.Token{}, err
+	}
+	minute := now.UTC().Truncate(time.Minute)
+	if !minute.After(token.UsedAt) {
+		return token, nil
+	}
+	token.UsedAt = minute
+	err = s.write(ctx, func(ctx context.Context, t *tx) error {
+		result, err := t.ExecContext(ctx, useToken, micros(minute), token.ID)
+		if err != nil {
+			return err
+		}
+		if n, _ := result.RowsAffected(); n != 1 {
+			return permissions.UnknownToken() // revoked a moment ago
+		}
+		return nil
+	})
+	if err != nil {
+		return permissions.Token{}, err
+	}
+	return token, nil
+}
+
+const (
+	readTokensOf = `SELECT ` + tokenColumns + ` FROM tokens WHERE revoked_at = 0 AND name = $1 ORDER BY name, id`
+
+	readTokenByID = `SELECT ` + tokenColumns + ` FROM tokens WHERE revoked_at = 0 AND id = $1`
+
+	revokeToken = `UPDATE tokens SET revoked_at = $1 WHERE id = $2`
+)
+
+// RevokeToken revokes one token by its id, or all of a name, and returns them. None is refused with
+// [permissions.CodeUnknown].
+func (s *Store) RevokeToken(
+	ctx context.Context, name, by, via string, at time.Time,
+) (revoked []permissions.Token, err error) {
+	err = s.write(ctx, func(ctx context.Context, t *tx) error {
+		for _, text := range []string{readTokenByID, readTokensOf} {
+			revoked, err = collect(ctx, t, "a token", tokenFields, text, name)
+			if err != nil {
+				return err
+			}
+			if len(revoked) > 0 {
+				break
+			}
+		}
+		if len(revoked) == 0 {
+			return permissions.NoToken(name)
+		}
+		for i := range revoked {
+			token := &revoked[i]
+			token.RevokedAt = moment(micros(at))
+			if _, err := t.ExecContext(ctx, revokeToken, micros(at), token.ID); err != nil {
+				return err
+			}
+			if err := s.append(ctx, t, tokenRecord(permissions.TokenRevoked, *token, by, via, at)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return revoked, nil
+}

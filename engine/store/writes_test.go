@@ -1,0 +1,126 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// everyWrite is each method that writes, on a store in which each has something to write.
+func everyWrite(t *testing.T, s *Store) map[string]func() error {
+	t.Helper()
+	ctx, now := context.Background(), time.Now()
+	quarter := permissions.For(15 * time.Minute)
+	o := newAsk()
+	o.Request.Options = permissions.Offer(o.Request, []permissions.Scope{quarter}, quarter)
+	lasting, _, err := s.Open(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := fayAllows()
+	said.Vote.Answer = permissions.Allow(quarter)
+	c, err := s.Apply(ctx, lasting.ID, said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := c.Grants[0].ID
+	token := permissions.Token{ID: permissions.NewID(now), Name: "deploy", Hash: permissions.Digest{1}, CreatedAt: now}
+	if err := s.AddToken(ctx, token, "operator", "cli"); err != nil {
+		t.Fatal(err)
+	}
+	waits := insert(t, s)
+	screen := permissions.Copy{Request: waits.ID, Person: "fay", Connector: "terminal"}
+	other := permissions.Token{ID: permissions.NewID(now), Name: "other", Hash: permissions.Digest{2}, CreatedAt: now}
+	return map[string]func() error{
+		"open": func() error { _, _, err := s.Open(ctx, newAsk()); return err },
+		"apply": func() error {
+			_, err := s.Apply(ctx, waits.ID, permissions.Leave{At: now})
+			return err
+		},
+		"end grants":   func() error { _, _, err := s.EndGrants(ctx, now.Add(time.Hour), 9); return err },
+		"stop":         func() error { return second(s.Stop(ctx, "fay", "cli", now)) },
+		"revoke":       func() error { return second(s.Revoke(ctx, g, "fay", "cli", now, 9)) },
+		"noted":        func() error { return s.Noted(ctx, "of no notice") },
+		"add token":    func() error { return s.AddToken(ctx, other, "operator", "cli") },
+		"prove":        func() error { return second(s.Prove(ctx, token.Hash, now)) },
+		"revoke token": func() error { return second(s.RevokeToken(ctx, "deploy", "operator", "cli", now)) },
+		"add copies":   func() error { return s.AddCopies(ctx, []permissions.Copy{screen}) },
+		"shown":        func() error { return s.Shown(ctx, screen) },
+		"failed":       func() error { return s.Failed(ctx, screen) },
+		"forget":       func() error { return s.Forget(ctx, "terminal") },
+		"record":       func() error { return s.Record(ctx, permissions.Record{Type: "X", At: now}) },
+		"prune": func() error {
+			return second(s.Prune(ctx, permissions.Keep{Payloads: 1, Requests: 1, Audit: 1}, now.Add(time.Hour), 9))
+		},
+		"health": func() error { return s.Health(ctx) },
+	}
+}
+
+// TestReadOnly: a disk that can only be read any more is noticed by everything that writes, and nothing is granted.
+func TestReadOnly(t *testing.T) {
+	s := newStore(t)
+	writes := everyWrite(t, s)
+	before, err := s.Verify(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, s.writer, "PRAGMA query_only = on")
+	for name, write := range writes {
+		unwell(t, name, write(), "cannot be written", "writable for the daemon's account")
+	}
+	if by, err := s.StoppedBy(t.Context()); err != nil || by != "" {
+		t.Errorf("stopped by %q, %v", by, err)
+	}
+	if after, err := s.Verify(t.Context()); err != nil || after[0].Hash != before[0].Hash {
+		t.Errorf("the audit went on: %v, %v", after, err)
+	}
+	exec(t, s.writer, "PRAGMA query_only = off")
+	insert(t, s)
+}
+
+// TestLost: a file that is no longer at its place would be written without an error, and be lost with the next start.
+func TestLost(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		loses func(s *Store, aside string) error
+		words []string
+	}{
+		{"deleted", func(s *Store, _ string) error {
+			return os.Remove(s.path)
+		}, []string{"no longer there", "put the file or a backup back"}},
+		{"moved", func(s *Store, aside string) error {
+			return os.Rename(s.path, aside)
+		}, []string{"no longer there", "start it again"}},
+		{"replaced", func(s *Store, aside string) error {
+			return errors.Join(os.Rename(s.path, aside), os.WriteFile(s.path, nil, 0o600))
+		}, []string{"replaced by another file", "the right file is in its place"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStore(t)
+			writes := everyWrite(t, s)
+			aside := filepath.Join(s.dir(), "aside.db")
+			if err := c.loses(s, aside); err != nil {
+				t.Fatal(err)
+			}
+			for name, write := range writes {
+				unwell(t, name, write(), c.words...)
+			}
+			unwell(t, "a read", second(s.Grants(t.Context(), "uid:1000", time.Now())), c.words...)
+			if c.name != "moved" {
+				return
+			}
+			if err := os.Rename(aside, s.path); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Health(t.Context()); err != nil {
+				t.Errorf("after it was put back: %v", err)
+			}
+			insert(t, s)
+		})
+	}
+}

@@ -1,0 +1,134 @@
+package engine_test
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/terminal"
+	"github.com/daycared/daycared/permissions"
+)
+
+// desk is fay at a console: a pipe to type into, and what the screen shows.
+type desk struct {
+	*terminal.Terminal
+	keys    *os.File
+	asks    chan connectors.Prompt
+	mu      sync.Mutex
+	shown   bytes.Buffer
+	changed chan struct{} // closed when more is shown
+}
+
+func (d *desk) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	close(d.changed)
+	d.changed = make(chan struct{})
+	return d.shown.Write(p)
+}
+
+func (d *desk) screen() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.shown.String()
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	in, keys, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = in.Close(), keys.Close() })
+	d := &desk{keys: keys, asks: make(chan connectors.Prompt, 100), changed: make(chan struct{})}
+	d.Terminal = terminal.New(terminal.Options{
+		In: in, Out: d, Now: time.Now, Log: quiet(), UID: fay.UID, Asking: func(p connectors.Prompt) { d.asks <- p },
+	})
+	return d
+}
+
+// shows waits until the screen does.
+func (d *desk) shows(t *testing.T, text string) {
+	t.Helper()
+	over := time.After(20 * time.Second)
+	for {
+		d.mu.Lock()
+		met, changed := strings.Contains(d.shown.String(), text), d.changed
+		d.mu.Unlock()
+		if met {
+			return
+		}
+		select {
+		case <-changed:
+		case <-over:
+			t.Fatalf("the screen does not say %q:\n%s", text, d.screen())
+		}
+	}
+}
+
+// asked waits for the next question and gives its request.
+func (d *desk) asked(t *testing.T) permissions.Request {
+	t.Helper()
+	select {
+	case p := <-d.asks:
+		return p.Request
+	case <-time.After(20 * time.Second):
+		t.Fatalf("nothing is asked:\n%s", d.screen())
+		return permissions.Request{}
+	}
+}
+
+func (d *desk) types(t *testing.T, line string) {
+	t.Helper()
+	if _, err := d.keys.WriteString(line + "\n"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Fay sits at the console, sam has a phone, and kim comes by escalation: it takes two, and every copy tells.
+func TestAQuorumAcrossATerminalAndAPhone(t *testing.T) {
+	d, s, k := newDesk(t), newPhone(sam, "sams-phone"), newPhone(kim, "kims-phone")
+	settings := team()
+	settings.UID = fay.UID
+	st := play(t, settings, d, s, k)
+	call := st.ask(t.Context(), network("deploy"))
+	id := d.asked(t).ID
+	st.shown(s.Memory, 1)
+	d.types(t, "y")
+	st.edited(s.Memory, 1, func(p connectors.Prompt) bool { return len(p.Request.Votes) == 1 })
+	st.pass(8 * time.Minute)
+	st.shown(k.Memory, 1)
+	k.must(t, id, allow())
+	if r := st.get(call); r.State != permissions.Approved || len(r.Votes) != 2 {
+		t.Fatalf("%s with %v", r.State, r.Votes)
+	}
+	other := st.ask(t.Context(), network("and then"))
+	d.asked(t) // so the first is told by now
+	for _, words := range []string{"0 of 2", "1 of 2, allowed by you", "Allowed once by you and kim"} {
+		d.shows(t, words)
+	}
+	d.types(t, "n because not today")
+	if r := st.get(other); r.State != permissions.Denied || r.Comment != "not today" {
+		t.Errorf("%s: %q", r.State, r.Comment)
+	}
+}
+
+// A reminder and a grant's end are said on the screen, and quiet hours hold them.
+func TestNoticesAtATerminal(t *testing.T) {
+	d := newDesk(t)
+	settings := usual()
+	settings.UID = fay.UID
+	settings.Approvals.Remind = night(t).Approvals.Remind[:1]
+	st := play(t, settings, d)
+	st.ask(t.Context(), network("deploy"))
+	r := d.asked(t)
+	st.pass(8 * time.Minute)
+	d.shows(t, "1 request waits for your answer")
+	if n := strings.Count(d.screen(), st.code(r)); n < 2 {
+		t.Errorf("the reminder does not name it:\n%s", d.screen())
+	}
+}

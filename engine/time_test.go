@@ -1,0 +1,261 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/permissions"
+)
+
+const tenYears = 10 * 365 * 24 * time.Hour
+
+// jumps are what may happen to the clock.
+var jumps = []struct {
+	name string
+	do   func(*stage)
+}{
+	{"ten years forward", func(st *stage) { st.set(tenYears) }},
+	{"ten years back", func(st *stage) { st.set(-tenYears) }},
+	{"an hour suspended", func(st *stage) { st.pass(time.Hour) }},
+}
+
+// TestTimeIsNeverEarlyAndNothingIsRevived is what each jump does to whatever has a time, in eighteen cases.
+func TestTimeIsNeverEarlyAndNothingIsRevived(t *testing.T) {
+	cases := 0
+	for _, subject := range []struct {
+		name string
+		do   func(t *testing.T, st *stage, f *phone, jump func(*stage), back bool)
+	}{
+		{"a pending request", jumpPending},
+		{"a pending request across a restart", jumpRestart},
+		{"an old answer after a restart", jumpOldAnswer},
+		{"a grant for a time", jumpGrant},
+		{"an answer that is kept under a key", jumpKey},
+		{"what has expired", jumpExpired},
+	} {
+		for _, j := range jumps {
+			cases++
+			t.Run(subject.name+", "+j.name, func(t *testing.T) {
+				f := newPhone(fay, "fays-phone")
+				st := play(t, usual(), f)
+				subject.do(t, st, f, j.do, j.name == "ten years back")
+			})
+		}
+	}
+	if cases != 18 {
+		t.Errorf("%d cases", cases)
+	}
+}
+
+// open asks and waits for the card.
+func (s *stage) begin(f *phone) (<-chan answer, permissions.Request) {
+	s.t.Helper()
+	n := len(f.Copies())
+	call := s.ask(s.t.Context(), network("x"))
+	return call, s.shown(f.Memory, n+1).Request
+}
+
+// still checks that a request is pending: the clock keeper has looked since.
+func (s *stage) still(id permissions.ID) {
+	s.t.Helper()
+	if _, err := s.Find(s.t.Context(), self, id); err != nil {
+		s.t.Fatal(err)
+	}
+	if r, err := s.rows.Read(s.t.Context(), id); err != nil || r.State != permissions.Pending {
+		s.t.Fatalf("it is %s, %v", r.State, err)
+	}
+}
+
+func jumpPending(t *testing.T, st *stage, f *phone, jump func(*stage), back bool) {
+	call, r := st.begin(f)
+	jump(st)
+	if back {
+		st.pass(14 * time.Minute)
+		if _, err := f.says(t, r.ID, "nonsense"); err == nil { // whatever comes in has the clocks looked at
+			t.Fatal("nonsense was taken")
+		}
+		st.still(r.ID)
+		st.pass(time.Minute)
+	}
+	_, err := f.says(t, r.ID, allow())
+	refused(t, err, permissions.CodeSettled)
+	if got := st.get(call); got.State != permissions.Expired {
+		t.Errorf("the asker got %s", got.State)
+	}
+}
+
+func jumpRestart(t *testing.T, st *stage, f *phone, jump func(*stage), back bool) {
+	_, r := st.begin(f)
+	st.stop()
+	jump(st)
+	f = newPhone(fay, "fays-phone")
+	st.people = []connectors.Connector{f}
+	began := time.Now()
+	st.open()
+	if back { // it has its time again, and no more
+		st.still(r.ID)
+		return
+	}
+	got, err := st.rows.Read(t.Context(), r.ID)
+	if err != nil || got.State != permissions.Expired || time.Since(began) > 2*time.Second {
+		t.Errorf("%s after the start it is %s, %v", time.Since(began), got.State, err)
+	}
+}
+
+// An answer that was given in time and is read only now came too late; one that is in time counts.
+func jumpOldAnswer(t *testing.T, st *stage, f *phone, jump func(*stage), back bool) {
+	_, r := st.begin(f)
+	st.stop()
+	jump(st)
+	f = newPhone(fay, "fays-phone")
+	st.people = []connectors.Connector{f}
+	st.open()
+	got, err := f.Do(t.Context(), connectors.Decision{Request: r.ID, Answer: allow(), Key: "telegram:bot:17"})
+	if back {
+		if err != nil || got.State != permissions.Approved {
+			t.Errorf("%s, %v", got.State, err)
+		}
+		return
+	}
+	refused(t, err, permissions.CodeSettled)
+	if got.State != permissions.Expired {
+		t.Errorf("it is %s", got.State)
+	}
+}
+
+func jumpGrant(t *testing.T, st *stage, f *phone, jump func(*stage), back bool) {
+	call, r := st.begin(f)
+	f.must(t, r.ID, allowFor(quarter))
+	st.get(call)
+	jump(st)
+	if back { // who was granted in the future is not relied on
+		_, again := st.begin(f)
+		f.must(t, again.ID, permissions.Deny)
+		st.set(tenYears - time.Hour) // and an hour less than it was makes it no longer either
+		st.pass(15 * time.Minute)
+	}
+	_, again := st.begin(f)
+	if again.ID == r.ID || again.State != permissions.Pending {
+		t.Errorf("it is %s", again.State)
+	}
+}
+
+func jumpKey(t *testing.T, st *stage, f *phone, jump func(*stage), _ bool) {
+	q := network("x")
+	q.Key = "k"
+	call := st.ask(t.Context(), q)
+	first := st.shown(f.Memory, 1).Request
+	f.must(t, first.ID, allow())
+	if r := st.get(st.ask(t.Context(), q)); r.ID != first.ID {
+		t.Fatal("a key does not find its answer")
+	}
+	st.get(call)
+	jump(st)
+	st.ask(t.Context(), q)
+	if again := st.shown(f.Memory, 2).Request; again.ID == first.ID || again.State != permissions.Pending {
+		t.Errorf("the old answer was found: %s", again.State)
+	}
+}
+
+func jumpExpired(t *testing.T, st *stage, f *phone, jump func(*stage), _ bool) {
+	call, r := st.begin(f)
+	st.pass(15 * time.Minute)
+	if got := st.get(call); got.State != permissions.Expired {
+		t.Fatalf("it is %s", got.State)
+	}
+	jump(st)
+	_, err := f.says(t, r.ID, allow())
+	refused(t, err, permissions.CodeSettled)
+	f = newPhone(fay, "fays-phone")
+	st.restart(f)
+	_, err = f.says(t, r.ID, allow())
+	refused(t, err, permissions.CodeSettled)
+	if got, err := st.rows.Read(t.Context(), r.ID); err != nil || got.State != permissions.Expired {
+		t.Errorf("it is %s, %v", got.State, err)
+	}
+}
+
+// A grant of before is not relied on after a start with a clock that is behind what the store knows.
+func TestAGrantIsNotProlongedByASetBackAcrossARestart(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	st := play(t, usual(), f)
+	call, r := st.begin(f)
+	f.must(t, r.ID, allowFor(quarter))
+	st.get(call)
+	st.pass(10 * time.Minute)
+	late := st.ask(t.Context(), network("now the store knows the time"))
+	if r := st.get(late); r.DecidedVia != permissions.ViaGrant {
+		t.Fatalf("it is %s via %s", r.State, r.DecidedVia)
+	}
+	st.set(-5 * time.Minute)
+	f = newPhone(fay, "fays-phone")
+	st.restart(f)
+	call, r = st.begin(f) // so it is asked
+	f.must(t, r.ID, allowFor(quarter))
+	st.get(call)
+	if r := st.get(st.ask(t.Context(), network("what was granted since counts"))); r.DecidedVia != permissions.ViaGrant {
+		t.Errorf("it is %s via %s", r.State, r.DecidedVia)
+	}
+}
+
+// What is kept is kept as long as the settings say.
+func TestWhatIsOldIsDeletedAndTheAuditSaysSo(t *testing.T) {
+	settings := usual()
+	settings.Keep = permissions.Keep{Requests: 90 * 24 * time.Hour, Payloads: 30 * 24 * time.Hour, Audit: 400 * 24 * time.Hour}
+	f := newPhone(fay, "fays-phone")
+	st := play(t, settings, f)
+	call, old := st.begin(f)
+	f.must(t, old.ID, permissions.Deny)
+	st.get(call)
+	call, newest := st.begin(f)
+	f.must(t, newest.ID, permissions.Deny)
+	st.get(call)
+	begin := func(days int) {
+		t.Helper()
+		st.pass(time.Duration(days) * 24 * time.Hour)
+		f = newPhone(fay, "fays-phone")
+		st.restart(f) // it looks at the start and every hour
+	}
+	until := func(what string, ok func() bool) {
+		t.Helper()
+		ctx, end := context.WithTimeout(t.Context(), 20*time.Second)
+		defer end()
+		for !ok() {
+			select {
+			case <-ctx.Done():
+				t.Fatal(what)
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}
+	begin(31)
+	until("the words are still there", func() bool {
+		r, err := st.rows.Read(t.Context(), old.ID)
+		return err == nil && r.Reason == "" && r.State == permissions.Denied && r.Digest == old.Digest
+	})
+	begin(60)
+	until("the row is still there", func() bool {
+		_, err := st.rows.Read(t.Context(), old.ID)
+		var refusal *permissions.Refusal
+		return errors.As(err, &refusal) && refusal.Code == permissions.CodeUnknown
+	})
+	begin(310)
+	until("the audit is still there", func() bool {
+		entries, err := st.rows.Audit(t.Context(), "", 0, 10)
+		return err == nil && len(entries) > 0 && entries[0].Seq > 1
+	})
+	if heads, err := st.Verify(t.Context(), boss); err != nil || len(heads) != 1 {
+		t.Errorf("verified %v, %v", heads, err)
+	}
+	_, _, err := st.Happenings(t.Context(), boss, 1, 10)
+	refused(t, err, permissions.CodeGone)
+	call, r := st.begin(f) // numbers, and so codes, go on
+	if r.Number <= newest.Number {
+		t.Errorf("number %d after %d", r.Number, newest.Number)
+	}
+	f.must(t, r.ID, allow())
+	st.get(call)
+}

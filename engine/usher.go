@@ -1,0 +1,168 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/permissions"
+)
+
+// usher sees to it that everybody who is asked has a copy, or that it is known why not: after an escalation, after a
+// change of the configuration, and when a channel failed for good. It works from the rows alone.
+type usher struct {
+	*queue
+	engine *Engine
+}
+
+func newUsher(e *Engine) *usher { return &usher{engine: e, queue: newQueue(e.clock.Now, e.log)} }
+
+// attend looks at one request. When too few people can be reached, those of the escalation are asked at once; when
+// there are none, the request is undeliverable.
+func (u *usher) attend(ctx context.Context, id permissions.ID) error {
+	e := u.engine
+	for {
+		r, err := e.store.Read(ctx, id)
+		if err != nil || r.State != permissions.Pending {
+			return err
+		}
+		copies, err := e.store.Copies(ctx, id)
+		if err != nil {
+			return err
+		}
+		more, why := e.plan(e.settings.Load(), r, copies)
+		if len(more) > 0 {
+			if err := e.store.AddCopies(ctx, more); err != nil {
+				return err
+			}
+			e.kick(id)
+		}
+		if reached(append(copies, more...)) >= r.Quorum {
+			return nil
+		}
+		var next permissions.Event = permissions.GiveUp{Reason: why, At: e.stamp()}
+		if len(r.EscalateTo) > 0 {
+			next = permissions.Escalate{At: e.stamp()}
+		}
+		c, err := e.registry.Resolve(ctx, id, next)
+		switch {
+		case errors.Is(err, permissions.ErrSettled), errors.Is(err, permissions.ErrLate):
+			return nil
+		case err != nil:
+			return err
+		case c.After.State != permissions.Pending:
+			return nil
+		}
+	}
+}
+
+// plan is the copies that r still lacks, beside those that it has, and in words why nobody else can be reached.
+func (e *Engine) plan(s *Settings, r permissions.Request, have []permissions.Copy) (more []permissions.Copy, why string) {
+	if r.State != permissions.Pending {
+		return nil, ""
+	}
+	var reasons []string
+	for _, name := range r.Asked {
+		person, ok := s.person(name)
+		if !ok {
+			reasons = append(reasons, name+" is nobody here")
+			continue
+		}
+		copies, unreachable := e.planFor(person, r, have)
+		more = append(more, copies...)
+		live := func(c permissions.Copy) bool { return c.Person == name && c.Failed == "" }
+		if !slices.ContainsFunc(copies, live) && !slices.ContainsFunc(have, live) {
+			reasons = append(reasons, unreachable...)
+		}
+	}
+	if len(reasons) == 0 {
+		reasons = []string{"no channel is switched on"}
+	}
+	return more, strings.Join(slices.Compact(reasons), "; ")
+}
+
+// planFor is the copies that one person lacks. Somebody who named channels gets one copy in the first of them that
+// works, and one on every screen; else there is a copy for every channel that may reach them.
+func (e *Engine) planFor(
+	p connectors.Person, r permissions.Request, have []permissions.Copy,
+) (more []permissions.Copy, why []string) {
+	had := map[string]permissions.Copy{}
+	live := map[string]bool{} // that work, as far as is known
+	for _, c := range have {
+		if c.Person == p.Name {
+			had[c.Connector], live[c.Connector] = c, c.Failed == ""
+		}
+	}
+	add := func(c connectors.Connector) bool {
+		name := c.Name()
+		if old, tried := had[name]; tried {
+			if old.Failed != "" {
+				why = append(why, old.Failed)
+			}
+			return live[name]
+		}
+		if err := reach(c, p); err != nil {
+			why = append(why, err.Error())
+			return false
+		}
+		more = append(more, permissions.Copy{Request: r.ID, Person: p.Name, Connector: name, Since: e.stamp()})
+		return true
+	}
+	for _, name := range p.Via {
+		c, on := e.connector(name)
+		if !on {
+			why = append(why, p.Name+"'s "+name+" is not switched on")
+		} else if add(c) {
+			break
+		}
+	}
+	if len(p.Via) > 0 && len(had) > 0 {
+		return more, why // screens were given theirs
+	}
+	for _, c := range e.couriers {
+		_, screen := c.connector.(connectors.Screen)
+		if len(p.Via) == 0 || (screen && !slices.Contains(p.Via, c.connector.Name())) {
+			add(c.connector)
+		}
+	}
+	return more, why
+}
+
+// reach asks a connector whether somebody can be reached there; nil unless it knows that they cannot.
+func reach(c connectors.Connector, p connectors.Person) error {
+	if reacher, knows := c.(connectors.Reacher); knows {
+		if err := reacher.Reach(p); errors.Is(err, connectors.ErrGone) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) connector(name string) (connectors.Connector, bool) {
+	for _, c := range e.couriers {
+		if c.connector.Name() == name {
+			return c.connector, true
+		}
+	}
+	return nil, false
+}
+
+// kick has every courier look at a request.
+func (e *Engine) kick(id permissions.ID) {
+	for _, c := range e.couriers {
+		c.kick(id)
+	}
+}
+
+// reached counts the people who have a copy that was shown, or may still be.
+func reached(copies []permissions.Copy) int {
+	people := map[string]bool{}
+	for _, c := range copies {
+		if c.Failed == "" {
+			people[c.Person] = true
+		}
+	}
+	return len(people)
+}

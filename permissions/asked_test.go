@@ -1,0 +1,88 @@
+package permissions
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+)
+
+// escalating is put to fay, needs two, and after ten minutes goes to kim as well.
+func escalating() Request {
+	r := permissionRequest()
+	r.Asked, r.EscalateTo, r.EscalateAt, r.Quorum = []string{"fay", "sam"}, []string{"kim"}, noon.Add(10*time.Minute), 2
+	r.Reminders = []time.Time{noon.Add(5 * time.Minute), noon.Add(12 * time.Minute)}
+	return r
+}
+
+func TestEscalationAsksMorePeopleOnce(t *testing.T) {
+	r := after(t, escalating(), vote("fay", Allow(Session)))
+	if _, err := Step(r, vote("kim", Allow(Once))); !errors.Is(err, ErrNotAsked) {
+		t.Fatalf("before it, kim may not decide: %v", err)
+	}
+	c := must(Step(r, Escalate{At: soon}))
+	if !slices.Equal(c.After.Asked, []string{"fay", "sam", "kim"}) || c.After.EscalateTo != nil || !c.After.EscalateAt.IsZero() ||
+		c.Records[0].Type != RequestEscalated || c.Records[0].Detail["to"] != "kim" {
+		t.Fatalf("got %+v", c)
+	}
+	if again := must(Step(c.After, Escalate{At: soon})); !again.Empty() {
+		t.Error("it escalated twice")
+	}
+	if end := after(t, c.After, vote("kim", Allow(Once))); end.State != Approved || end.Scope != Once {
+		t.Errorf("with kim it is %s, %v", end.State, end.Scope)
+	}
+}
+
+func TestPeopleComeAndGoWhileARequestIsPending(t *testing.T) {
+	r := after(t, escalating(), vote("fay", Allow(Once)))
+	for _, c := range []struct {
+		name    string
+		e       Reroute
+		state   State
+		asked   []string
+		later   []string
+		votes   int
+		changed bool
+	}{
+		{"nothing changes", Reroute{Asked: []string{"fay", "sam"}, EscalateTo: []string{"kim"}}, Pending,
+			[]string{"fay", "sam"}, []string{"kim"}, 1, false},
+		{"fay goes, and her vote with her", Reroute{Asked: []string{"sam"}, EscalateTo: []string{"kim"}}, Pending,
+			[]string{"sam"}, []string{"kim"}, 0, true},
+		{"sam goes", Reroute{Asked: []string{"fay"}, EscalateTo: []string{"kim"}}, Pending, []string{"fay"}, []string{"kim"}, 1, true},
+		{"ann comes", Reroute{Asked: []string{"fay", "sam", "ann"}, EscalateTo: []string{"kim"}}, Pending,
+			[]string{"fay", "sam", "ann"}, []string{"kim"}, 1, true},
+		{"kim is asked at once", Reroute{Asked: []string{"fay", "kim"}, EscalateTo: []string{"kim"}}, Pending,
+			[]string{"fay", "kim"}, nil, 1, true},
+		{"too few are left", Reroute{Asked: []string{"fay"}}, Undeliverable, []string{"fay"}, nil, 1, true},
+	} {
+		c.e.At = soon
+		got := must(Step(r, c.e))
+		if got.After.State != c.state || !slices.Equal(got.After.Asked, c.asked) ||
+			!slices.Equal(got.After.EscalateTo, c.later) || len(got.After.Votes) != c.votes || got.Empty() == c.changed {
+			t.Errorf("%s: got %+v", c.name, got.After)
+		}
+		if len(c.later) == 0 && !got.After.EscalateAt.IsZero() {
+			t.Errorf("%s: it still escalates", c.name)
+		}
+		if c.state == Undeliverable && (got.After.Failure != tooFew || !got.Settled() || got.After.Revision != r.Revision+1) {
+			t.Errorf("%s: %+v", c.name, got.After)
+		}
+	}
+}
+
+func TestAReminderIsOnlyForThoseWhoHaveNotAnswered(t *testing.T) {
+	r := after(t, escalating(), vote("fay", Allow(Once)))
+	if early := must(Step(r, Remind{At: noon.Add(5*time.Minute - 1)})); !early.Empty() {
+		t.Errorf("reminded early: %+v", early)
+	}
+	c := must(Step(r, Remind{At: noon.Add(6 * time.Minute)}))
+	if len(c.Notices) != 1 || c.Notices[0].To != "sam" || c.Notices[0].About != AboutWaiting || c.Notices[0].Urgent ||
+		len(c.After.Reminders) != 1 || c.After.Revision != r.Revision || c.Empty() {
+		t.Errorf("got %+v", c)
+	}
+	r.HighRisk = true
+	c = must(Step(r, Remind{At: noon.Add(14 * time.Minute)}))
+	if len(c.Notices) != 1 || !c.Notices[0].Urgent || len(c.After.Reminders) != 0 {
+		t.Errorf("after a sleep, of high risk: %+v", c)
+	}
+}

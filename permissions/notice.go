@@ -1,0 +1,26 @@
+package permissions
+
+import "time"
+
+// About is what a notice tells.
+type About string
+
+// What people are told beside the cards.
+const (
+	AboutWaiting About = "waiting" // a reminder of everything that waits for them; Subject is the request that caused it
+	AboutEnded   About = "ended"   // a grant is over; Subject is the grant
+	AboutRevoked About = "revoked" // a grant was taken back; Subject is the grant
+	AboutStopped About = "stopped" // everything was stopped
+)
+
+// Notice is a message to one person that asks nothing. It is stored in the commit of what it tells, without its words:
+// those are made of the rows when it is sent. Several reminders that are still to be sent to a person are one.
+type Notice struct {
+	ID        ID // the store's
+	To        string
+	About     About
+	Subject   ID
+	By        string // who caused it; empty for the daemon itself
+	Urgent    bool   // also in quiet hours
+	CreatedAt time.Time
+}
