@@ -41,6 +41,11 @@ type Teller interface {
 	Tell(ctx context.Context, n Notice) error
 }
 
+// Healther knows how its channel is: nil, or an error that says in words what is wrong and what to do.
+type Healther interface {
+	Health() error
+}
+
 // Forgetful is a connector whose copies end with its process (a screen): after a restart they are shown again.
 type Forgetful interface {
 	Forgets()
@@ -68,8 +73,10 @@ type Prompt struct {
 	Request permissions.Request
 	Code    string // names the request in text answers
 	To      Person
-	Waiting int  // calls that wait just now
-	Silent  bool // without a sound: the person has quiet hours, and this is not high risk
+	Waiting int    // calls that wait just now
+	Ref     string // the connector's own name for what it sent; empty before
+	Button  string // what the buttons of this copy carry
+	Silent  bool   // without a sound: the person has quiet hours, and this is not high risk
 }
 
 // Notice is one message that asks nothing and is never edited. Its words are made by whoever shows it.
@@ -100,8 +107,11 @@ type Decision struct {
 	Really  bool               // the second yes of high risk
 	Default bool               // three wrong tries: Answer is not read
 	Shown   permissions.Digest // of what the person was shown; zero where the door cannot tell
-	From    Identity
-	Key     string // names the chat event, so that its redelivery is harmless
+	// Button and Ref are what a pressed button carried, and the connector's own name for the message that it was on:
+	// both must be those of one copy that was sent to whoever decides. They name the request instead of Request.
+	Button, Ref string
+	From        Identity
+	Key         string // names the chat event, so that its redelivery is harmless
 }
 
 // Identity is who decides, as the door proved it.

@@ -48,10 +48,7 @@ func (c *courier) show(ctx context.Context, r permissions.Request, cp permission
 	if !known {
 		return c.fail(ctx, r, cp, cp.Person+" is nobody here")
 	}
-	prompt := connectors.Prompt{
-		Request: r, To: person, Code: e.store.Coder().Encode(r.Number), Waiting: e.registry.Waiting(r.ID),
-		Silent: !r.HighRisk && person.Quiet.Hold(e.wall(person)),
-	}
+	prompt := e.prompt(r, cp, person)
 	err := error(nil)
 	switch editor, edits := c.connector.(connectors.Editor); {
 	case cp.Ref == "" && r.State != permissions.Pending:
@@ -94,4 +91,12 @@ func (c *courier) fail(ctx context.Context, r permissions.Request, cp permission
 		return err
 	}
 	return e.usher.attend(ctx, r.ID)
+}
+
+// prompt is a request as one person is to see it in one place.
+func (e *Engine) prompt(r permissions.Request, cp permissions.Copy, to connectors.Person) connectors.Prompt {
+	return connectors.Prompt{
+		Request: r, To: to, Code: e.store.Coder().Encode(r.Number), Waiting: e.registry.Waiting(r.ID),
+		Ref: cp.Ref, Button: button(r, cp), Silent: !r.HighRisk && to.Quiet.Hold(e.wall(to)),
+	}
 }

@@ -135,6 +135,9 @@ func (e *Engine) say(ctx context.Context, n connectors.Notice) error {
 		if !on || !tells || (said && !screen) || reach(c, n.To) != nil {
 			continue
 		}
+		if err := e.aim(ctx, &n, name); err != nil {
+			return err
+		}
 		err := teller.Tell(ctx, n)
 		said = said || err == nil
 		if err != nil && !errors.Is(err, connectors.ErrGone) {
@@ -148,6 +151,25 @@ func (e *Engine) say(ctx context.Context, n connectors.Notice) error {
 		return away
 	}
 	return &connectors.Gone{Why: n.To.Name + " has no channel that takes notices"}
+}
+
+// aim notes where each request of a reminder was shown in that channel, so that the reminder can point there.
+func (e *Engine) aim(ctx context.Context, n *connectors.Notice, connector string) error {
+	n.Waiting = slices.Clone(n.Waiting)
+	for i := range n.Waiting {
+		p := &n.Waiting[i]
+		copies, err := e.store.Copies(ctx, p.Request.ID)
+		if err != nil {
+			return err
+		}
+		p.Ref = ""
+		for _, cp := range copies {
+			if cp.Person == n.To.Name && cp.Connector == connector {
+				p.Ref = cp.Ref
+			}
+		}
+	}
+	return nil
 }
 
 // channels are the names of the channels of a person, in order: those that they named, then every screen; or all.

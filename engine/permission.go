@@ -2,9 +2,12 @@ package engine
 
 import (
 	"context"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/daycared/daycared/connectors"
@@ -17,16 +20,11 @@ const refusalsPerMinute = 10
 // OnPermission is [connectors.Handler]: it checks the finger, not the chat, and commits what it did. The door says who
 // and what; everything else is read from the row.
 func (e *Engine) OnPermission(ctx context.Context, d connectors.Decision) (permissions.Request, error) {
-	s := e.settings.Load()
-	r, err := e.named(ctx, d.Request, d.Code)
+	r, person, err := e.entitled(ctx, d)
 	if err != nil {
-		return permissions.Request{}, err
+		return r, err
 	}
-	person, known := s.identify(d.From)
-	if !known || !slices.Contains(r.Asked, person.Name) {
-		return permissions.Request{}, e.refused(ctx, r, d, person.Name, permissions.NotYours())
-	}
-	if r.Caller.CameFrom(d.From.UID) && (d.Default || d.Answer != permissions.Deny) && !s.AllowSameUser {
+	if r.Caller.CameFrom(d.From.UID) && (d.Default || d.Answer != permissions.Deny) && !e.settings.Load().AllowSameUser {
 		return r, e.refused(ctx, r, d, person.Name, permissions.OwnAsk(d.From.UID))
 	}
 	if utf8.RuneCountInString(d.Comment) > permissions.MaxReason {
@@ -47,6 +45,49 @@ func (e *Engine) OnPermission(ctx context.Context, d connectors.Decision) (permi
 	return c.After, nil
 }
 
+// Look is the request that a decision would be about, as its person is shown it, without deciding anything; refused as
+// the decision would be, also when it is settled.
+func (e *Engine) Look(ctx context.Context, d connectors.Decision) (connectors.Prompt, error) {
+	r, person, err := e.entitled(ctx, d)
+	if err != nil {
+		return connectors.Prompt{}, err
+	}
+	copies, err := e.store.Copies(ctx, r.ID)
+	if err != nil {
+		return connectors.Prompt{}, broken(err)
+	}
+	shown := permissions.Copy{Request: r.ID, Person: person.Name, Connector: d.From.Via}
+	for _, cp := range copies {
+		if cp.Person == shown.Person && cp.Connector == shown.Connector {
+			shown = cp
+		}
+	}
+	p := e.prompt(r, shown, person)
+	if r.State != permissions.Pending {
+		return p, permissions.Refused(&permissions.SettledError{Request: r})
+	}
+	return p, nil
+}
+
+// entitled finds the request of a decision and who decides, and refuses whoever may not. The request is returned beside
+// a refusal where they may see it.
+func (e *Engine) entitled(
+	ctx context.Context, d connectors.Decision,
+) (permissions.Request, connectors.Person, error) {
+	r, pressed, err := e.aimed(ctx, d)
+	if err != nil {
+		return permissions.Request{}, connectors.Person{}, err
+	}
+	person, known := e.settings.Load().identify(d.From)
+	if !known || !slices.Contains(r.Asked, person.Name) || (d.Button != "" && pressed.Person != person.Name) {
+		return permissions.Request{}, person, e.refused(ctx, r, d, person.Name, permissions.NotYours())
+	}
+	if d.Button != "" && pressed.Ref != d.Ref && pressed.Ref != "" { // empty: it was sent a moment ago
+		return r, person, e.refused(ctx, r, d, person.Name, permissions.Moved())
+	}
+	return r, person, nil
+}
+
 func event(d connectors.Decision, by string, e *Engine) permissions.Event {
 	if d.Default {
 		return permissions.Default{By: by, Via: d.From.Via, At: e.stamp()}
@@ -54,6 +95,45 @@ func event(d connectors.Decision, by string, e *Engine) permissions.Event {
 	return permissions.Cast{Really: d.Really, Vote: permissions.Vote{
 		By: by, Via: d.From.Via, Answer: d.Answer, Call: d.Call, Comment: d.Comment, At: e.stamp(), Key: d.Key,
 	}}
+}
+
+// aimed finds the request that a decision is about, and the copy whose button was pressed, if it was one.
+func (e *Engine) aimed(ctx context.Context, d connectors.Decision) (r permissions.Request, pressed permissions.Copy, err error) {
+	if d.Button == "" {
+		r, err = e.named(ctx, d.Request, d.Code)
+		return r, pressed, err
+	}
+	number, _, ok := cutButton(d.Button)
+	if !ok {
+		return r, pressed, permissions.Unknown("button")
+	}
+	if r, err = e.store.ByNumber(ctx, number); err != nil {
+		return r, pressed, broken(err)
+	}
+	copies, err := e.store.Copies(ctx, r.ID)
+	if err != nil {
+		return permissions.Request{}, pressed, broken(err)
+	}
+	for _, cp := range copies {
+		if cp.Connector == d.From.Via && subtle.ConstantTimeCompare([]byte(button(r, cp)), []byte(d.Button)) == 1 {
+			return r, cp, nil
+		}
+	}
+	return permissions.Request{}, pressed, permissions.Unknown("button")
+}
+
+// button is what the buttons of a copy carry: the number of its request, by which it is found without an index of random
+// values, and its own random value.
+func button(r permissions.Request, cp permissions.Copy) string {
+	return strconv.FormatInt(r.Number, numberBase) + "-" + cp.Button
+}
+
+const numberBase = 36
+
+func cutButton(text string) (number int64, random string, ok bool) {
+	digits, random, found := strings.Cut(text, "-")
+	number, err := strconv.ParseInt(digits, numberBase, 64)
+	return number, random, found && err == nil && random != ""
 }
 
 // named finds a request by its id, or else by its code.

@@ -54,6 +54,8 @@ type Store interface {
 	// [permissions.CodeUnknown].
 	RevokeToken(ctx context.Context, name, by, via string, at time.Time) ([]permissions.Token, error)
 
+	// ByNumber finds the request of that number, or refuses with [permissions.CodeUnknown].
+	ByNumber(ctx context.Context, number int64) (permissions.Request, error)
 	// Copies lists the copies of a request.
 	Copies(ctx context.Context, id permissions.ID) ([]permissions.Copy, error)
 	// Lagging lists at most limit requests, after the one named, of which this connector's copy has neither failed nor
@@ -65,6 +67,9 @@ type Store interface {
 	Failed(ctx context.Context, c permissions.Copy) error
 	// AddCopies adds the copies that are not there yet, to be shown.
 	AddCopies(ctx context.Context, copies []permissions.Copy) error
+	// ShowAgain has this connector's copies of pending requests brought up to date, as new ones where anew says so, and
+	// returns them as they were.
+	ShowAgain(ctx context.Context, connector string, anew bool) ([]permissions.Copy, error)
 	// Unaddressed lists at most limit pending requests, after the one named, of which somebody who is asked has no copy.
 	Unaddressed(ctx context.Context, after permissions.ID, limit int) ([]permissions.ID, error)
 	// Forget prepares a forgetful connector's start: its copies of pending requests are to be sent again, the others

@@ -107,7 +107,7 @@ func (e *Engine) planFor(
 			why = append(why, err.Error())
 			return false
 		}
-		more = append(more, permissions.Copy{Request: r.ID, Person: p.Name, Connector: name, Since: e.stamp()})
+		more = append(more, permissions.Copy{Request: r.ID, Person: p.Name, Connector: name, Button: permissions.NewButton(), Since: e.stamp()})
 		return true
 	}
 	for _, name := range p.Via {

@@ -64,3 +64,15 @@ func remind(r Request, e Remind) Change {
 	}
 	return c
 }
+
+// extend moves the deadline, only ever to a later time.
+func extend(r Request, e Extend) Change {
+	if !e.Until.After(r.Deadline) {
+		return Change{Before: r, After: r}
+	}
+	after := r
+	after.Revision++
+	after.Deadline = e.Until
+	told := record(RequestExtended, r, "", "", e.At, "until", e.Until.UTC().Format(time.RFC3339))
+	return Change{Before: r, After: after, Records: []Record{told}}
+}

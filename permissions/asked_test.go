@@ -86,3 +86,23 @@ func TestAReminderIsOnlyForThoseWhoHaveNotAnswered(t *testing.T) {
 		t.Errorf("after a sleep, of high risk: %+v", c)
 	}
 }
+
+func TestAnExtensionOnlyEverMovesTheDeadlineLater(t *testing.T) {
+	r := escalating()
+	c := must(Step(r, Extend{Until: dusk.Add(5 * time.Minute), At: soon}))
+	if !c.After.Deadline.Equal(dusk.Add(5*time.Minute)) || c.Records[0].Type != RequestExtended {
+		t.Errorf("got %+v", c)
+	}
+	if late := after(t, c.After, vote("fay", Deny).later(dusk)); late.State != Denied {
+		t.Errorf("an answer in the time that was added: %s", late.State)
+	}
+	if c := must(Step(r, Extend{Until: dusk, At: soon})); !c.Empty() {
+		t.Errorf("got %+v", c)
+	}
+}
+
+// later is the same answer at another time.
+func (e Cast) later(at time.Time) Cast {
+	e.Vote.At = at
+	return e
+}

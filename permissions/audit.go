@@ -20,6 +20,7 @@ const (
 	RequestVoided    Type = "REQUEST_VOIDED"
 	RequestLapsed    Type = "REQUEST_LAPSED"
 	RequestRerouted  Type = "REQUEST_REROUTED"
+	RequestExtended  Type = "REQUEST_EXTENDED"
 	RequestEscalated Type = "REQUEST_ESCALATED"
 	GrantAdded       Type = "GRANT_ADDED"
 	GrantRevoked     Type = "GRANT_REVOKED"

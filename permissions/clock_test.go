@@ -395,3 +395,23 @@ func TestAnIdleClockDoesNotRead(t *testing.T) {
 		}
 	})
 }
+
+// What was extended is measured anew.
+func TestTheClockIsSetBackAfterAnExtension(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		start()
+		_, r := m.ask(t, m.fresh(nil))
+		if _, err := m.Resolve(t.Context(), r.ID, Extend{Until: r.Deadline.Add(5 * time.Minute), At: m.wall()}); err != nil {
+			t.Fatal(err)
+		}
+		m.jump.Store(int64(-time.Hour))
+		pass(19 * time.Minute)
+		if m.state(r.ID) != Pending {
+			t.Errorf("before its time is over it is %s", m.state(r.ID))
+		}
+		pass(time.Minute + 2*tick)
+		if m.state(r.ID) != Expired {
+			t.Errorf("after its time is over it is %s", m.state(r.ID))
+		}
+	})
+}

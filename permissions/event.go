@@ -40,6 +40,8 @@ type (
 	Escalate struct{ At time.Time }
 	// Remind has those who have not answered yet reminded.
 	Remind struct{ At time.Time }
+	// Extend moves the deadline later: people could not answer for a while.
+	Extend struct{ Until, At time.Time }
 	// Use hands an approval to the call that acts on it. An approval for once, asked without a key, has one use.
 	Use struct {
 		Call string // names the call, so that its own retry is not a second use; may be empty
@@ -68,6 +70,7 @@ func (e GiveUp) at() time.Time   { return e.At }
 func (e Reroute) at() time.Time  { return e.At }
 func (e Escalate) at() time.Time { return e.At }
 func (e Remind) at() time.Time   { return e.At }
+func (e Extend) at() time.Time   { return e.At }
 func (e Use) at() time.Time      { return e.At }
 func (e Collect) at() time.Time  { return e.At }
 func (e Void) at() time.Time     { return e.At }

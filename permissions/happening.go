@@ -15,7 +15,7 @@ type Happening struct {
 func Happenings() []Type {
 	return []Type{
 		RequestCreated, RequestShown, RequestVoted, RequestSettled, RequestUsed, RequestVoided, RequestLapsed,
-		RequestRerouted, RequestEscalated, GrantAdded, GrantRevoked, GrantEnded, AllStopped, AllResumed,
+		RequestRerouted, RequestEscalated, RequestExtended, GrantAdded, GrantRevoked, GrantEnded, AllStopped, AllResumed,
 	}
 }
 

@@ -32,6 +32,7 @@ const (
 	CodeNotYours  Code = "not-yours"
 	CodeUnknown   Code = "unknown"
 	CodeSettled   Code = "settled"
+	CodeMoved     Code = "moved"
 	CodeReally    Code = "high-risk"
 	CodeNoAnswer  Code = "no-such-answer"
 	CodeNoUse     Code = "not-usable"
@@ -102,6 +103,11 @@ func Nobody(uid int) *Refusal {
 // OperatorOnly refuses what only the operator may read.
 func OperatorOnly() *Refusal {
 	return refuse(CodeNotYours, ExitOther, "Only the operator may read this: use the daemon's own account, with its admin.key in reach.")
+}
+
+// Moved refuses a button on a card that was sent again since.
+func Moved() *Refusal {
+	return refuse(CodeMoved, ExitOther, "This card was shown again below; please answer there.")
 }
 
 // OtherShown refuses an answer to something else than what is asked.

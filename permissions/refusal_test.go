@@ -36,6 +36,7 @@ func TestRefusals(t *testing.T) {
 			"This was denied twice and is not asked again now; do something else, or try again in 10 minutes."},
 		{Stopped("fay"), CodeStopped, ExitOther, "Stopped by fay; nothing is asked until resume."},
 		{UnknownGrant("01J"), CodeUnknown, ExitUsage, `There is no grant "01J" here.`},
+		{Moved(), CodeMoved, ExitOther, "This card was shown again below; please answer there."},
 		{NoToken("x"), CodeUnknown, ExitUsage, `There is no token "x" here.`},
 		{UnknownToken(), CodeToken, ExitOther, "This token is not valid here: it is unknown, over or revoked."},
 		{Pruned(17), CodeGone, ExitOther, "What happened before seq 17 is no longer kept; read what is there and go on from it."},

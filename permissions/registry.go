@@ -151,6 +151,11 @@ func (g *Registry) apply(ctx context.Context, id ID, e Event) (Change, error) {
 		return c, err
 	}
 	g.measureGrants(c.Grants)
+	if !c.Before.Deadline.Equal(c.After.Deadline) {
+		g.forget(id)
+		g.Measure(c.After)
+		g.wakeClock()
+	}
 	if len(c.Notices) > 0 {
 		g.RingNotices()
 	}

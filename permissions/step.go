@@ -47,7 +47,7 @@ func Step(r Request, e Event) (Change, error) {
 
 func step(r Request, e Event) (Change, error) {
 	switch e.(type) {
-	case Cast, Default, Withdraw, Expire, GiveUp, Reroute, Escalate, Remind, Use, Collect, Void, Lapse, Leave, Return:
+	case Cast, Default, Withdraw, Expire, GiveUp, Reroute, Escalate, Remind, Extend, Use, Collect, Void, Lapse, Leave, Return:
 	default:
 		return Change{}, ErrEvent
 	}
@@ -103,6 +103,8 @@ func decide(r Request, e Event) (Change, error) {
 		return escalate(r, e), nil
 	case Remind:
 		return remind(r, e), nil
+	case Extend:
+		return extend(r, e), nil
 	}
 	return expire(r, e.at()), nil
 }

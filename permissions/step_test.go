@@ -59,6 +59,9 @@ var onPending = []struct {
 	{"reroute to nobody", Reroute{At: soon}, every(Undeliverable)},
 	{"reroute to the same", Reroute{Asked: []string{"fay", "sam"}, At: soon}, every(Pending)},
 	{"escalate to nobody", Escalate{At: soon}, every(Pending)},
+	{"extend", Extend{Until: dusk.Add(time.Minute), At: soon}, every(Pending)},
+	{"extend to an earlier time", Extend{Until: soon, At: soon}, every(Pending)},
+	{"extend late", Extend{Until: dusk.Add(time.Minute), At: dusk}, every(ErrLate)},
 	{"remind of nothing", Remind{At: soon}, every(Pending)},
 
 	{"allow late", Cast{Vote: Vote{By: "fay", Answer: Allow(Once), At: dusk}}, every(ErrLate)},

@@ -2,6 +2,8 @@ package permissions
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"time"
 )
 
@@ -60,6 +62,7 @@ type Copy struct {
 	Person    string
 	Connector string
 	Ref       string    // the connector's own name for what it sent; empty until it was
+	Button    string    // random: its buttons carry it, so that nobody can press what they were not sent
 	Shown     int64     // the revision last shown
 	Since     time.Time // it is to be shown; how long a channel that is away is tried counts from here
 	SentAt    time.Time
@@ -71,4 +74,11 @@ type Keep struct {
 	Requests time.Duration // rows, with their votes and copies
 	Payloads time.Duration // what was asked in words: inputs, details, messages, reasons
 	Audit    time.Duration
+}
+
+// NewButton makes the value that the buttons of one copy carry: 128 random bits.
+func NewButton() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-const copyColumns = `request, person, connector, ref, shown, since, sent_at, failed`
+const copyColumns = `request, person, connector, ref, button, shown, since, sent_at, failed`
 
 const readCopies = `SELECT ` + copyColumns + ` FROM copies WHERE request = $1 ORDER BY person, connector`
 
@@ -23,7 +23,7 @@ func (s *Store) Copies(ctx context.Context, id permissions.ID) (copies []permiss
 
 func copyFields(c *permissions.Copy) []any {
 	return []any{
-		&c.Request, &c.Person, &c.Connector, &c.Ref, &c.Shown, instant{&c.Since}, instant{&c.SentAt}, &c.Failed,
+		&c.Request, &c.Person, &c.Connector, &c.Ref, &c.Button, &c.Shown, instant{&c.Since}, instant{&c.SentAt}, &c.Failed,
 	}
 }
 
@@ -159,6 +159,37 @@ const (
 
 	hasCopy = `(SELECT 1 FROM copies WHERE copies.request = requests.id AND connector = $2)`
 )
+
+const (
+	readLive = `SELECT ` + copyColumns + ` FROM copies WHERE connector = $1 AND failed = '' AND ref <> '' ` +
+		`AND request IN (SELECT id FROM requests WHERE state = 'pending') ORDER BY request, person`
+
+	againPending = `UPDATE copies SET shown = 0 WHERE connector = $1 AND failed = '' AND ref <> '' ` +
+		`AND request IN (SELECT id FROM requests WHERE state = 'pending')`
+)
+
+// ShowAgain has this connector's copies of pending requests brought up to date, as new ones where anew says so, and
+// returns them as they were.
+func (s *Store) ShowAgain(ctx context.Context, connector string, anew bool) (were []permissions.Copy, err error) {
+	err = s.write(ctx, func(ctx context.Context, t *tx) error {
+		if were, err = collect(ctx, t, "a copy", copyFields, readLive, connector); err != nil {
+			return err
+		}
+		text := againPending
+		if anew {
+			text = forgetPending
+		}
+		if _, err := t.ExecContext(ctx, text, connector); err != nil {
+			return err
+		}
+		_, err := t.ExecContext(ctx, notePending, int64(nothingShown), connector)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return were, nil
+}
 
 // Forget prepares a forgetful connector's start: its copies of pending requests are to be sent again, the others are
 // done with.

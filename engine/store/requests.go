@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strconv"
 
 	"github.com/daycared/daycared/permissions"
 )
@@ -40,6 +41,18 @@ func (s *Store) ByCode(ctx context.Context, code string) (r permissions.Request,
 		r, err = one(ctx, from, readNumber, newest-(newest-n)%permissions.CodeCount)
 		if errors.Is(err, sql.ErrNoRows) {
 			return permissions.Unknown(code)
+		}
+		return err
+	})
+	return r, err
+}
+
+// ByNumber finds the request of that number, or refuses with [permissions.CodeUnknown].
+func (s *Store) ByNumber(ctx context.Context, number int64) (r permissions.Request, err error) {
+	err = s.read(ctx, func(from source) error {
+		r, err = one(ctx, from, readNumber, number)
+		if errors.Is(err, sql.ErrNoRows) {
+			return permissions.Unknown("number " + strconv.FormatInt(number, 10))
 		}
 		return err
 	})

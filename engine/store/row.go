@@ -13,10 +13,10 @@ import (
 
 // The columns of a request, in the order of the fields beside them: what never changes, and what Apply may change.
 const (
-	fixedColumns = `id, kind, mode, caller, caller_uid, session, version, digest, key, created_at, deadline, agent, ` +
+	fixedColumns = `id, kind, mode, caller, caller_uid, session, version, digest, key, created_at, agent, ` +
 		`claimed, host, cwd, tool, affected_path, env_hash, widest, high_risk, background, foreground, step, quorum, options, ` +
 		`tags, held, env_names, choices, reason, message, input, details, under`
-	changingColumns = `revision, state, decided_at, used_at, collected_at, void_at, lapsed_at, left_at, answer, scope, ` +
+	changingColumns = `revision, state, deadline, decided_at, used_at, collected_at, void_at, lapsed_at, left_at, answer, scope, ` +
 		`decided_by, decided_via, timed_out, defaulted, used_call, asked, escalate_to, escalate_at, reminders, comment, ` +
 		`failure, calls`
 	requestColumns = `number, ` + fixedColumns + `, ` + changingColumns
@@ -25,7 +25,7 @@ const (
 func fixedFields(r *permissions.Request) []any {
 	return []any{
 		&r.ID, &r.Kind, &r.Mode, &r.Caller.Name, &r.Caller.UID, &r.Session, &r.Version, digest{&r.Digest}, &r.Key,
-		instant{&r.CreatedAt}, instant{&r.Deadline}, &r.Agent, &r.Claimed,
+		instant{&r.CreatedAt}, &r.Agent, &r.Claimed,
 		&r.Host, &r.Cwd, &r.Tool, &r.AffectedPath, &r.EnvHash, scope{&r.Widest}, &r.HighRisk, &r.Background, &r.Foreground,
 		&r.Step, &r.Quorum, list[permissions.Option]{&r.Options}, list[permissions.Tag]{&r.Tags},
 		list[permissions.Tag]{&r.Held}, list[string]{&r.EnvNames}, list[string]{&r.Choices}, &r.Reason, &r.Message,
@@ -35,7 +35,7 @@ func fixedFields(r *permissions.Request) []any {
 
 func changingFields(r *permissions.Request) []any {
 	return []any{
-		&r.Revision, &r.State, instant{&r.DecidedAt}, instant{&r.UsedAt}, instant{&r.CollectedAt}, instant{&r.VoidAt},
+		&r.Revision, &r.State, instant{&r.Deadline}, instant{&r.DecidedAt}, instant{&r.UsedAt}, instant{&r.CollectedAt}, instant{&r.VoidAt},
 		instant{&r.LapsedAt}, instant{&r.LeftAt}, &r.Answer, scope{&r.Scope},
 		&r.DecidedBy, &r.DecidedVia, &r.TimedOut, &r.Defaulted, &r.UsedCall, list[string]{&r.Asked},
 		list[string]{&r.EscalateTo}, instant{&r.EscalateAt}, times{&r.Reminders}, &r.Comment, &r.Failure,

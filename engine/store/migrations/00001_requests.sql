@@ -111,6 +111,7 @@ CREATE TABLE copies (
     person    TEXT    NOT NULL,
     connector TEXT    NOT NULL,
     ref       TEXT    NOT NULL,
+    button    TEXT    NOT NULL,
     shown     INTEGER NOT NULL,
     since     INTEGER NOT NULL,
     sent_at   INTEGER NOT NULL,

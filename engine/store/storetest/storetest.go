@@ -64,6 +64,7 @@ func Run(t *testing.T, b Backend) {
 		{"lagging", testLagging},
 		{"forget", testForget},
 		{"add copies", testAddCopies},
+		{"show again", testShowAgain},
 		{"unaddressed", testUnaddressed},
 		{"audit", testAudit},
 		{"tampering", testTampering},

@@ -1,0 +1,55 @@
+package storetest
+
+import (
+	"testing"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// Copies of pending requests are shown again, as new ones or as they are; what is settled is left alone.
+func testShowAgain(t *testing.T, b Backend) {
+	s := b.Open(t)
+	waits, over := ask(two), ask(func(r *permissions.Request) { r.Reason = "something else" })
+	fay, sam := copyFor(waits, "fay", "telegram"), copyFor(waits, "sam", "terminal")
+	fay.Button = permissions.NewButton()
+	done := copyFor(over, "fay", "telegram")
+	waits = open(t, s, waits, fay, sam)
+	open(t, s, over, done)
+	fay = show(t, s, shown(fay, "m-1", 1))
+	show(t, s, shown(sam, "screen-1", 1))
+	done = show(t, s, shown(done, "m-2", 1))
+	if _, err := s.Apply(t.Context(), over.ID, vote(permissions.Deny)); err != nil {
+		t.Fatal(err)
+	}
+	done.Shown = 2
+	show(t, s, done)
+
+	were, err := s.ShowAgain(t.Context(), "telegram", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "shown were", were, []permissions.Copy{fay})
+	same(t, "lagging", lagging(t, s, "telegram"), []permissions.ID{waits.ID})
+	fay.Shown = 0
+	same(t, "to be edited", copies(t, s, waits.ID)[0], fay)
+	fay.Shown = 1
+	show(t, s, fay)
+
+	if were, err = s.ShowAgain(t.Context(), "telegram", true); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "shown were", were, []permissions.Copy{fay})
+	fay.Shown, fay.Ref = 0, ""
+	same(t, "to be sent", copies(t, s, waits.ID)[0], fay)
+	if none, err := s.ShowAgain(t.Context(), "telegram", true); err != nil || len(none) != 0 {
+		t.Errorf("what is not shown is shown again: %v, %v", none, err)
+	}
+
+	found, err := s.ByNumber(t.Context(), waits.Number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "by its number", found.ID, waits.ID)
+	_, err = s.ByNumber(t.Context(), waits.Number+100)
+	refusedWith(t, err, permissions.CodeUnknown)
+}
