@@ -22,14 +22,18 @@ func (e *Engine) Ask(ctx context.Context, caller permissions.Caller, q permissio
 	if q.Call != "" {
 		q.Call = caller.Name + "/" + q.Call // callers choose their own names for calls
 	}
-	for {
+	for range mostAnew {
 		r, err := e.askOnce(ctx, caller, q)
 		if !errors.Is(err, permissions.ErrElsewhere) {
 			return r, err
 		}
-		q.ID = "" // the approval went to another call: this one asks anew
+		q.ID = "" // the approval went to another call, or is over: this one asks anew
 	}
+	return permissions.Request{}, permissions.Limit(time.Second)
 }
+
+// mostAnew bounds how often one call asks anew because what it found was another's.
+const mostAnew = 100
 
 func (e *Engine) askOnce(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error) {
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
@@ -75,7 +79,10 @@ func (e *Engine) stepAside(ctx context.Context, w *permissions.Waiter, q permiss
 // proposed its id and never heard the reply), or at the one that it now opens.
 func (e *Engine) place(ctx context.Context, caller permissions.Caller, q permissions.Request) (*permissions.Waiter, error) {
 	if w, parked := e.registry.Rejoin(q.Call); parked {
-		return w, nil
+		if r, err := e.store.Read(ctx, w.ID()); err == nil && asksTheSame(caller, q, r) {
+			return w, nil
+		}
+		w.LeaveSoon(leaveGrace) // another question under the same name is another call
 	}
 	if q.ID == "" {
 		return e.open(ctx, caller, q)
@@ -91,9 +98,20 @@ func (e *Engine) place(ctx context.Context, caller permissions.Caller, q permiss
 		return nil, permissions.Unknown(string(q.ID))
 	case !asksTheSame(caller, q, r):
 		return nil, permissions.KeyTaken()
+	case e.past(r):
+		q.ID = ""
+		return e.open(ctx, caller, q)
 	}
 	w, _, err := e.registry.Join(ctx, q.ID, q.Call)
 	return w, broken(err)
+}
+
+// past tells whether an answer is too old to be found by its request's id. One that was given in the future, by a clock
+// that was wrong, is.
+func (e *Engine) past(r permissions.Request) bool {
+	age := e.clock.Now().Sub(r.DecidedAt)
+	return r.State != permissions.Pending &&
+		(age >= e.settings.Load().Approvals.RedeemWindow || age < -time.Minute || !r.LapsedAt.IsZero())
 }
 
 // asksTheSame tells whether q is the question of row r.

@@ -76,7 +76,7 @@ func TestATokenEndsAndIsRevoked(t *testing.T) {
 		t.Errorf("revoked %v, %v", gone, err)
 	}
 	left, err := st.Tokens(t.Context(), boss)
-	if err != nil || len(left) != 1 || left[0].Name != "short" {
+	if err != nil || len(left) != 0 { // what was found to be over is over for good
 		t.Errorf("left are %v, %v", left, err)
 	}
 	for _, name := range []string{"", "a:b", "no spaces"} {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
@@ -14,10 +15,14 @@ type courier struct {
 	*queue
 	engine    *Engine
 	connector connectors.Connector
+	tried     map[permissions.ID]time.Duration // since when something is tried to be sent in vain; run's own
 }
 
 func newCourier(e *Engine, c connectors.Connector) *courier {
-	return &courier{engine: e, connector: c, queue: newQueue(e.clock.Now, e.log.With("connector", c.Name()))}
+	return &courier{
+		engine: e, connector: c, queue: newQueue(e.clock.Elapsed, e.log.With("connector", c.Name())),
+		tried: map[permissions.ID]time.Duration{},
+	}
 }
 
 // deliver brings this connector's copies of one request up to date. An error means that it should be tried again.
@@ -38,7 +43,11 @@ func (c *courier) deliver(ctx context.Context, id permissions.ID) error {
 		}
 		problems = append(problems, c.show(ctx, r, cp))
 	}
-	return errors.Join(problems...)
+	err = errors.Join(problems...)
+	if err == nil {
+		delete(c.tried, id)
+	}
+	return err
 }
 
 // show sends or edits one copy.
@@ -60,7 +69,7 @@ func (c *courier) show(ctx context.Context, r permissions.Request, cp permission
 	case r.State != permissions.Pending: // a channel that cannot edit is told the end in a message of its own
 		_, err = c.connector.Send(ctx, prompt)
 	}
-	if errors.Is(err, connectors.ErrGone) || (err != nil && cp.SentAt.IsZero() && e.tooLate(cp)) {
+	if errors.Is(err, connectors.ErrGone) || (err != nil && cp.SentAt.IsZero() && c.tooLate(cp)) {
 		return c.fail(ctx, r, cp, err.Error())
 	}
 	if err != nil {
@@ -73,9 +82,16 @@ func (c *courier) show(ctx context.Context, r permissions.Request, cp permission
 	return e.store.Shown(ctx, cp)
 }
 
-// tooLate tells whether a channel that is away has been tried long enough.
-func (e *Engine) tooLate(cp permissions.Copy) bool {
-	return !e.clock.Now().Before(cp.Since.Add(e.settings.Load().Approvals.DeliverWithin))
+// tooLate tells whether a channel that is away has been tried long enough, by either clock: the one on the wall may be
+// set.
+func (c *courier) tooLate(cp permissions.Copy) bool {
+	within := c.engine.settings.Load().Approvals.DeliverWithin
+	passed := c.elapsed()
+	since, again := c.tried[cp.Request]
+	if !again {
+		c.tried[cp.Request] = passed
+	}
+	return !c.engine.clock.Now().Before(cp.Since.Add(within)) || (again && passed-since >= within)
 }
 
 // fail gives a copy up for good, and looks who else can be reached. What was shown once counts as reached, whatever
@@ -90,7 +106,8 @@ func (c *courier) fail(ctx context.Context, r permissions.Request, cp permission
 	if err := e.store.Failed(ctx, cp); err != nil || r.State != permissions.Pending {
 		return err
 	}
-	return e.usher.attend(ctx, r.ID)
+	e.usher.kick(r.ID)
+	return nil
 }
 
 // prompt is a request as one person is to see it in one place.

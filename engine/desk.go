@@ -84,6 +84,15 @@ func (e *Engine) Who(id connectors.Identity) (string, error) {
 	return p.Name, nil
 }
 
+// Person is who an identity is, or a refusal.
+func (e *Engine) Person(id connectors.Identity) (connectors.Person, error) {
+	p, known := e.settings.Load().identify(id)
+	if !known {
+		return connectors.Person{}, permissions.Nobody(id.UID)
+	}
+	return p, nil
+}
+
 // Pending lists what waits for an identity's answer, the operator everything, oldest first.
 func (e *Engine) Pending(
 	ctx context.Context, id connectors.Identity, after permissions.ID, limit int,

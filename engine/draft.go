@@ -41,8 +41,8 @@ func (e *Engine) draft(
 	r.Background = true
 	r.Options = permissions.Offer(r, s.Approvals.Scopes, q.Widest)
 	r.Digest = permissions.ComputeDigest(r)
+	r.Under = verdict.Grants
 	if !verdict.Ask {
-		r.Under = verdict.Grants
 		r.Answer, r.Scope, r.DecidedVia, r.DecidedAt = permissions.Allow(permissions.Once), permissions.Once, permissions.ViaGrant, now
 		r.State, r.Deadline = permissions.Approved, now
 		return r, nil

@@ -9,6 +9,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -29,14 +30,21 @@ type Engine struct {
 	registry *permissions.Registry
 	couriers []*courier
 	usher    *usher
-	settings atomic.Pointer[Settings]
-	stopped  atomic.Pointer[string] // who stopped everything, or nil
-	changed  chan struct{}          // the settings have
+	settings atomic.Pointer[Settings] // in force: base, with the accounts that people were paired with
+	base     atomic.Pointer[Settings] // as the configuration has them
+	stopped  atomic.Pointer[string]   // who stopped everything, or nil
+	changed  chan struct{}            // the settings have
 	clock    permissions.Clock
-	doubt    bool // the clock had been set back when the daemon started: older grants are not relied on
+	pruning  time.Duration // see Options.PruneEvery
+	steering sync.Mutex    // one stop or resume at a time
+	pairing  sync.Mutex    // one pairing at a time
+	away     time.Duration // see Away
+	doubt    bool          // the clock had been set back when the daemon started: older grants are not relied on
 	log      *slog.Logger
 
 	mu       sync.Mutex
+	pairings []permissions.Pairing
+	invited  map[string]invited       // by code
 	prompts  map[string]*rate.Limiter // by caller
 	refusals map[connectors.Identity]*rate.Limiter
 }
@@ -46,13 +54,14 @@ var (
 	_ connectors.Handler = (*Engine)(nil)
 )
 
-// Options are the parts of an engine. All but Elapsed are required.
+// Options are the parts of an engine. All but Elapsed and PruneEvery are required.
 type Options struct {
 	Store      Store
 	Connectors []connectors.Connector
 	Settings   Settings
 	Now        func() time.Time
 	Elapsed    func() time.Duration // see [permissions.Clock]; nil: the machine's own
+	PruneEvery time.Duration        // how often what is too old is deleted, for the first time after as long; 0: an hour
 	Log        *slog.Logger
 }
 
@@ -63,12 +72,13 @@ func New(o Options) *Engine {
 		clock.Elapsed = elapsed
 	}
 	e := &Engine{
-		store: o.Store, clock: clock, log: o.Log, changed: make(chan struct{}, 1),
+		store: o.Store, clock: clock, log: o.Log, changed: make(chan struct{}, 1), pruning: cmp.Or(o.PruneEvery, pruneEvery),
 		registry: permissions.NewRegistry(o.Store, clock, o.Settings.Approvals.RedeemWindow, o.Log),
-		prompts:  map[string]*rate.Limiter{}, refusals: map[connectors.Identity]*rate.Limiter{},
+		invited:  map[string]invited{}, prompts: map[string]*rate.Limiter{}, refusals: map[connectors.Identity]*rate.Limiter{},
 	}
-	e.settings.Store(&o.Settings)
-	e.changed <- struct{}{} // since the daemon was here last, perhaps
+	e.base.Store(&o.Settings)
+	e.settings.Store(&o.Settings) // Recover reads the pairings
+	e.changed <- struct{}{}       // since the daemon was here last, perhaps
 	e.usher = newUsher(e)
 	for _, c := range o.Connectors {
 		e.couriers = append(e.couriers, newCourier(e, c))
@@ -79,15 +89,13 @@ func New(o Options) *Engine {
 // Configure swaps the settings. Requests that are pending keep what they were opened with, but for who is asked: people
 // who are gone are asked no longer, and people whom the routes ask now are asked as well.
 func (e *Engine) Configure(s Settings) {
-	e.settings.Store(&s)
+	e.base.Store(&s)
+	e.refill()
 	e.registry.SetRedeemWindow(s.Approvals.RedeemWindow)
 	e.mu.Lock()
 	clear(e.prompts)
 	e.mu.Unlock()
-	select {
-	case e.changed <- struct{}{}:
-	default:
-	}
+	e.realignSoon()
 }
 
 // Run keeps deadlines and shows what is to be shown, until ctx ends.
@@ -99,6 +107,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	group.Go(func() error { return e.reroute(ctx) })
 	group.Go(func() error { return e.herald(ctx) })
 	group.Go(func() error { return e.prune(ctx) })
+	group.Go(func() error { return e.pulse(ctx) })
 	group.Go(func() error { return e.usher.run(ctx, e.usher.attend) })
 	for _, c := range e.couriers {
 		group.Go(func() error { return c.run(ctx, c.deliver) })
@@ -110,13 +119,32 @@ func (e *Engine) Run(ctx context.Context) error {
 func (e *Engine) follow(ctx context.Context) error {
 	for ctx.Err() == nil {
 		feed := e.registry.Subscribe(feedBuffer)
-		if err := e.catchUp(ctx); err != nil && ctx.Err() == nil {
-			e.log.Error("copies cannot be listed just now", "err", err)
+		err := e.catchUp(ctx)
+		if err == nil {
+			e.relay(ctx, feed)
 		}
-		e.relay(ctx, feed)
 		feed.Close()
+		if err != nil && ctx.Err() == nil {
+			e.log.Error("copies cannot be listed just now", "err", err)
+			_ = pause(ctx, again) // ctx is looked at above
+		}
 	}
 	return nil
+}
+
+// again is how long after a failure of the store the same is tried once more.
+const again = time.Second
+
+// pause waits, or returns the error of ctx.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
 }
 
 // feedBuffer is how many changes may come while the couriers are being told of others.

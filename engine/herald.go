@@ -31,6 +31,9 @@ func (e *Engine) herald(ctx context.Context) error {
 	return nil
 }
 
+// tellTime bounds how long one channel keeps the others from their notices.
+const tellTime = 10 * time.Second
+
 // quietStep bounds how long the herald sleeps while somebody has quiet hours, since the clock may be set meanwhile.
 const quietStep = time.Second
 
@@ -69,7 +72,7 @@ func (e *Engine) tell(ctx context.Context, n permissions.Notice) (later time.Dur
 	now := e.wall(person)
 	quiet := person.Quiet.Hold(now)
 	if quiet && !n.Urgent {
-		return min(person.Quiet.End(now).Sub(now), quietStep), nil
+		return quietStep, nil // the clock may be set, and hours are short or long when clocks change
 	}
 	notice := connectors.Notice{To: person, About: n.About, By: n.By, Silent: quiet && !n.Urgent}
 	there, err := e.fill(ctx, n, &notice)
@@ -138,7 +141,9 @@ func (e *Engine) say(ctx context.Context, n connectors.Notice) error {
 		if err := e.aim(ctx, &n, name); err != nil {
 			return err
 		}
-		err := teller.Tell(ctx, n)
+		brief, done := context.WithTimeout(ctx, tellTime)
+		err := teller.Tell(brief, n)
+		done()
 		said = said || err == nil
 		if err != nil && !errors.Is(err, connectors.ErrGone) {
 			away = err

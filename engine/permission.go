@@ -85,7 +85,23 @@ func (e *Engine) entitled(
 	if d.Button != "" && pressed.Ref != d.Ref && pressed.Ref != "" { // empty: it was sent a moment ago
 		return r, person, e.refused(ctx, r, d, person.Name, permissions.Moved())
 	}
+	if d.Button != "" && pressed.Ref == "" && d.Ref != "" {
+		return r, person, e.learn(ctx, pressed, d.Ref)
+	}
 	return r, person, nil
+}
+
+// learn notes where a copy is that was sent without its being noted, as by a daemon that was killed in that moment.
+func (e *Engine) learn(ctx context.Context, cp permissions.Copy, ref string) error {
+	cp.Ref = ref
+	if cp.SentAt.IsZero() {
+		cp.SentAt = e.stamp()
+	}
+	if err := e.store.Shown(ctx, cp); err != nil {
+		return broken(err)
+	}
+	e.kick(cp.Request)
+	return nil
 }
 
 func event(d connectors.Decision, by string, e *Engine) permissions.Event {

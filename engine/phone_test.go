@@ -22,6 +22,7 @@ type phone struct {
 	owner connectors.Person
 
 	mu   sync.Mutex
+	sent int // tries
 	told []connectors.Notice
 	news chan struct{}
 }
@@ -41,6 +42,20 @@ func (p *phone) Reach(who connectors.Person) error {
 		return &connectors.Gone{Why: who.Name + " has no " + p.Name()}
 	}
 	return p.Memory.Reach(who)
+}
+
+func (p *phone) Send(ctx context.Context, prompt connectors.Prompt) (string, error) {
+	p.mu.Lock()
+	p.sent++
+	p.mu.Unlock()
+	return p.Memory.Send(ctx, prompt)
+}
+
+// Tries are how often something was tried to be sent.
+func (p *phone) Tries() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sent
 }
 
 func (p *phone) Tell(_ context.Context, n connectors.Notice) error {

@@ -20,15 +20,15 @@ const (
 // queue is the requests that one worker has to look at, each at most once at a time. What fails is tried again, ever
 // later. It is lost with the process: whoever fills it can do so again from the rows.
 type queue struct {
-	now  func() time.Time
-	log  *slog.Logger
-	wake chan struct{}
+	elapsed func() time.Duration // see [permissions.Clock]
+	log     *slog.Logger
+	wake    chan struct{}
 
 	mu    sync.Mutex
 	ready idHeap                           // whose turn it is, the oldest first
 	in    map[permissions.ID]bool          // what ready holds
-	later map[permissions.ID]time.Time     // when to try again
-	first time.Time                        // no later than any of later
+	later map[permissions.ID]time.Duration // when to try again, by elapsed
+	first time.Duration                    // no later than any of later
 	tries map[permissions.ID]time.Duration // the last delay of those that failed for now
 }
 
@@ -47,10 +47,10 @@ func (h *idHeap) Pop() any {
 	return last
 }
 
-func newQueue(now func() time.Time, log *slog.Logger) *queue {
+func newQueue(elapsed func() time.Duration, log *slog.Logger) *queue {
 	return &queue{
-		now: now, log: log, wake: make(chan struct{}, 1),
-		in: map[permissions.ID]bool{}, later: map[permissions.ID]time.Time{}, tries: map[permissions.ID]time.Duration{},
+		elapsed: elapsed, log: log, wake: make(chan struct{}, 1),
+		in: map[permissions.ID]bool{}, later: map[permissions.ID]time.Duration{}, tries: map[permissions.ID]time.Duration{},
 	}
 }
 
@@ -95,13 +95,13 @@ func (q *queue) add(id permissions.ID) {
 func (q *queue) next() (id permissions.ID, wait time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if now := q.now(); len(q.later) > 0 && !now.Before(q.first) {
-		q.first = now.Add(idle)
+	if now := q.elapsed(); len(q.later) > 0 && now >= q.first {
+		q.first = now + idle
 		for id, at := range q.later {
-			if !at.After(now) {
+			if at <= now {
 				q.add(id)
-			} else if at.Before(q.first) {
-				q.first = at
+			} else {
+				q.first = min(q.first, at)
 			}
 		}
 	}
@@ -111,7 +111,7 @@ func (q *queue) next() (id permissions.ID, wait time.Duration) {
 		return id, 0
 	}
 	if len(q.later) > 0 {
-		return "", min(max(q.first.Sub(q.now()), time.Millisecond), retryMost) // the clock may be set
+		return "", max(q.first-q.elapsed(), time.Millisecond)
 	}
 	return "", idle
 }
@@ -126,8 +126,8 @@ func (q *queue) finish(ctx context.Context, id permissions.ID, err error) {
 	}
 	delay := min(max(2*q.tries[id], retryFirst), retryMost)
 	q.tries[id] = delay
-	if at := q.now().Add(delay); !q.in[id] {
-		if len(q.later) == 0 || at.Before(q.first) {
+	if at := q.elapsed() + delay; !q.in[id] {
+		if len(q.later) == 0 || at < q.first {
 			q.first = at
 		}
 		q.later[id] = at

@@ -20,11 +20,32 @@ const (
 // undeliverable. When the clock is behind what the store knows to have happened, it was set back, and nobody can tell
 // by how much: grants of before are not relied on.
 func (e *Engine) Recover(ctx context.Context) error {
+	if err := e.readPairings(ctx); err != nil {
+		return err
+	}
 	by, err := e.store.StoppedBy(ctx)
 	if err != nil {
 		return err
 	}
 	e.noteStop(by)
+	if by != "" { // what a stop that was cut short left pending
+		if _, err := e.registry.StopAll(ctx, by, ""); err != nil {
+			e.log.Error("not everything could be stopped", "err", err)
+		}
+	}
+	granted, err := e.store.GrantsInForce(ctx, "", e.clock.Now())
+	if err != nil {
+		return err
+	}
+	e.registry.MeasureGrants(granted)
+	now := e.clock.Now()
+	last, err := e.store.Pulse(ctx, now)
+	if err != nil {
+		return err
+	}
+	if !last.IsZero() {
+		e.away = max(now.Sub(last), 0)
+	}
 	newest, err := e.store.Newest(ctx)
 	if err != nil {
 		return err
@@ -80,21 +101,17 @@ func each(list func(after permissions.ID) ([]permissions.ID, error), do func(per
 
 // noteAbsence tells people of the pending requests whose callers have not come back after a start.
 func (e *Engine) noteAbsence(ctx context.Context) error {
-	timer := time.NewTimer(returnGrace)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-timer.C:
-	}
-	err := e.everyPending(ctx, func(r permissions.Request) error {
-		e.registry.Measure(r)
-		if r.LeftAt.IsZero() && e.registry.Waiting(r.ID) == 0 {
-			_, _ = e.registry.NotePresence(ctx, r.ID) // settled meanwhile: all the better
+	for wait := returnGrace; pause(ctx, wait) == nil; wait = again {
+		err := e.everyPending(ctx, func(r permissions.Request) error {
+			e.registry.Measure(r)
+			if r.LeftAt.IsZero() && e.registry.Waiting(r.ID) == 0 {
+				_, _ = e.registry.NotePresence(ctx, r.ID) // settled meanwhile: all the better
+			}
+			return nil
+		})
+		if err == nil {
+			return nil
 		}
-		return nil
-	})
-	if err != nil && ctx.Err() == nil {
 		e.log.Error("pending requests cannot be listed just now", "err", err)
 	}
 	return nil

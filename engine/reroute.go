@@ -20,10 +20,20 @@ func (e *Engine) reroute(ctx context.Context) error {
 		case <-e.changed:
 		}
 		err := e.everyPending(ctx, func(r permissions.Request) error { return e.realign(ctx, r) })
+		e.registry.RingNotices()
 		if err != nil && ctx.Err() == nil {
 			e.log.Error("who is asked cannot be brought in line with the configuration just now", "err", err)
+			_ = pause(ctx, again) // ctx is looked at above
+			e.realignSoon()
 		}
-		e.registry.RingNotices()
+	}
+}
+
+// realignSoon has reroute look at everything that is pending.
+func (e *Engine) realignSoon() {
+	select {
+	case e.changed <- struct{}{}:
+	default:
 	}
 }
 

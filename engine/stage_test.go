@@ -35,6 +35,8 @@ type stage struct {
 	ahead time.Duration // of the machine's clock on the wall
 	aged  time.Duration // beyond the time that has passed
 	stop  func()
+
+	through func(engine.Store) engine.Store // what the engine sees of the store; nil: the store
 }
 
 const (
@@ -113,8 +115,12 @@ func (s *stage) open() {
 		s.t.Fatal(err)
 	}
 	s.rows = rows
+	seen := engine.Store(rows)
+	if s.through != nil {
+		seen = s.through(rows)
+	}
 	s.Engine = engine.New(engine.Options{
-		Store: rows, Connectors: s.people, Settings: s.settings, Now: s.now, Elapsed: s.elapsed, Log: quiet(),
+		Store: seen, PruneEvery: 20 * time.Millisecond, Connectors: s.people, Settings: s.settings, Now: s.now, Elapsed: s.elapsed, Log: quiet(),
 	})
 	if err := s.Recover(s.t.Context()); err != nil {
 		s.t.Fatal(err)

@@ -34,7 +34,7 @@ func (e *Engine) Grants(ctx context.Context, id connectors.Identity) ([]permissi
 		who = ""
 	}
 	grants, err := e.store.GrantsInForce(ctx, who, e.clock.Now())
-	return grants, broken(err)
+	return e.relied(grants), broken(err)
 }
 
 // Revoke takes a grant back and tells what ran under it.
@@ -57,6 +57,7 @@ func (e *Engine) Revoke(ctx context.Context, id connectors.Identity, grant permi
 		}
 	}
 	revoked, err := e.store.Revoke(ctx, grant, who, id.Via, e.stamp(), ranMost)
+	e.registry.ForgetGrant(grant)
 	e.registry.RingNotices()
 	return revoked, broken(err)
 }
@@ -68,12 +69,12 @@ func (e *Engine) StopAll(ctx context.Context, id connectors.Identity) (cancelled
 	if err != nil {
 		return 0, err
 	}
-	cancelled, err = e.registry.StopAll(ctx, who, id.Via)
-	if err != nil {
-		return cancelled, broken(err)
-	}
-	e.log.Warn("everything was stopped", "by", who, "via", id.Via, "cancelled", cancelled)
-	return cancelled, e.readStop(ctx)
+	e.steering.Lock()
+	defer e.steering.Unlock()
+	work := context.WithoutCancel(ctx) // who has begun to stop has stopped
+	cancelled, err = e.registry.StopAll(work, who, id.Via)
+	e.log.Warn("everything was stopped", "by", who, "via", id.Via, "cancelled", cancelled, "err", err)
+	return cancelled, errors.Join(broken(err), e.readStop(work))
 }
 
 // Resume ends what StopAll began. It is for the operator and for whoever stopped.
@@ -82,14 +83,14 @@ func (e *Engine) Resume(ctx context.Context, id connectors.Identity) error {
 	if err != nil {
 		return err
 	}
-	if by := e.StoppedBy(); by != "" && by != who && !id.Operator {
-		return permissions.NotYours()
-	}
-	if err := e.store.Resume(ctx, who, id.Via, e.stamp()); err != nil {
+	e.steering.Lock()
+	defer e.steering.Unlock()
+	work := context.WithoutCancel(ctx)
+	if err := e.store.Resume(work, who, id.Via, id.Operator, e.stamp()); err != nil {
 		return broken(err)
 	}
 	e.log.Warn("everything goes on", "by", who, "via", id.Via)
-	return e.readStop(ctx)
+	return e.readStop(work)
 }
 
 // StoppedBy is who stopped everything, or empty.

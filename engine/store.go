@@ -35,8 +35,8 @@ type Store interface {
 
 	// StoppedBy is who stopped everything, or empty.
 	StoppedBy(ctx context.Context) (string, error)
-	// Resume ends what Stop began. Without a stop it changes nothing.
-	Resume(ctx context.Context, by, via string, at time.Time) error
+	// Resume ends what Stop began. Without a stop it changes nothing. It refuses whoever did not stop, unless force.
+	Resume(ctx context.Context, by, via string, force bool, at time.Time) error
 
 	// Notices lists at most limit notices that are still to be sent, after the one named, oldest first.
 	Notices(ctx context.Context, after permissions.ID, limit int) ([]permissions.Notice, error)
@@ -54,6 +54,15 @@ type Store interface {
 	// [permissions.CodeUnknown].
 	RevokeToken(ctx context.Context, name, by, via string, at time.Time) ([]permissions.Token, error)
 
+	// Pair keeps a pairing in place of the person's earlier one, and returns that: its Address is empty where there was
+	// none. The account of another person is refused with [permissions.CodeNotYours]; the same pairing again changes
+	// nothing.
+	Pair(ctx context.Context, p permissions.Pairing, by, via string) (was permissions.Pairing, err error)
+	// Pairings lists every pairing, by person.
+	Pairings(ctx context.Context) ([]permissions.Pairing, error)
+	// Unpair takes a person's account at a channel away and returns it, or refuses with [permissions.CodeUnknown].
+	Unpair(ctx context.Context, person, channel, by, via string, at time.Time) (permissions.Pairing, error)
+
 	// ByNumber finds the request of that number, or refuses with [permissions.CodeUnknown].
 	ByNumber(ctx context.Context, number int64) (permissions.Request, error)
 	// Copies lists the copies of a request.
@@ -70,7 +79,8 @@ type Store interface {
 	// ShowAgain has this connector's copies of pending requests brought up to date, as new ones where anew says so, and
 	// returns them as they were.
 	ShowAgain(ctx context.Context, connector string, anew bool) ([]permissions.Copy, error)
-	// Unaddressed lists at most limit pending requests, after the one named, of which somebody who is asked has no copy.
+	// Unaddressed lists at most limit pending requests, after the one named, of which somebody who is asked has no copy but
+	// failed ones.
 	Unaddressed(ctx context.Context, after permissions.ID, limit int) ([]permissions.ID, error)
 	// Forget prepares a forgetful connector's start: its copies of pending requests are to be sent again, the others
 	// are done with.
@@ -94,6 +104,8 @@ type Store interface {
 	// broken.
 	Verify(ctx context.Context) ([]permissions.Entry, error)
 
+	// Pulse notes that the daemon runs, and returns when it last did so: zero for never.
+	Pulse(ctx context.Context, at time.Time) (last time.Time, err error)
 	// Health writes and reads something small. Its error matches [permissions.ErrBroken] and says what to do.
 	Health(ctx context.Context) error
 }

@@ -17,7 +17,7 @@ type usher struct {
 	engine *Engine
 }
 
-func newUsher(e *Engine) *usher { return &usher{engine: e, queue: newQueue(e.clock.Now, e.log)} }
+func newUsher(e *Engine) *usher { return &usher{engine: e, queue: newQueue(e.clock.Elapsed, e.log)} }
 
 // attend looks at one request. When too few people can be reached, those of the escalation are asked at once; when
 // there are none, the request is undeliverable.
@@ -39,10 +39,10 @@ func (u *usher) attend(ctx context.Context, id permissions.ID) error {
 			}
 			e.kick(id)
 		}
-		if reached(append(copies, more...)) >= r.Quorum {
+		if reached(r, append(copies, more...)) >= r.Quorum {
 			return nil
 		}
-		var next permissions.Event = permissions.GiveUp{Reason: why, At: e.stamp()}
+		var next permissions.Event = permissions.GiveUp{Reason: why, Asked: r.Asked, At: e.stamp()}
 		if len(r.EscalateTo) > 0 {
 			next = permissions.Escalate{At: e.stamp()}
 		}
@@ -156,11 +156,11 @@ func (e *Engine) kick(id permissions.ID) {
 	}
 }
 
-// reached counts the people who have a copy that was shown, or may still be.
-func reached(copies []permissions.Copy) int {
+// reached counts the people asked who have a copy that was shown, or may still be.
+func reached(r permissions.Request, copies []permissions.Copy) int {
 	people := map[string]bool{}
 	for _, c := range copies {
-		if c.Failed == "" {
+		if c.Failed == "" && slices.Contains(r.Asked, c.Person) {
 			people[c.Person] = true
 		}
 	}

@@ -30,6 +30,8 @@ const (
 	AllResumed       Type = "ALL_RESUMED"
 	TokenCreated     Type = "TOKEN_CREATED"
 	TokenRevoked     Type = "TOKEN_REVOKED"
+	Paired           Type = "PAIRED"
+	Unpaired         Type = "UNPAIRED"
 	AuditPruned      Type = "AUDIT_PRUNED" // what came before was deleted, and this signs it off
 )
 

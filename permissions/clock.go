@@ -51,65 +51,106 @@ func (g *Registry) sleep(ctx context.Context, next time.Time, failed bool) {
 }
 
 // Sweep settles everything that is due now and says when something will be next (zero: nothing). One request that
-// cannot be settled does not keep the others from it.
+// cannot be settled, or read, does not keep the others from it.
 func (g *Registry) Sweep(ctx context.Context) (next time.Time, err error) {
+	next, failed := g.settleDue(ctx)
+	if ctx.Err() != nil || errors.Is(failed, errDown) {
+		return time.Time{}, failed
+	}
+	if err := g.expireSpent(ctx); err != nil {
+		failed = cmp.Or(failed, err)
+	}
+	soonest, err := g.endGrants(ctx)
+	if !soonest.IsZero() && (next.IsZero() || soonest.Before(next)) {
+		next = soonest
+	}
+	return next, cmp.Or(failed, err)
+}
+
+// errDown says that the store cannot be used at all, and not only for one row.
+var errDown = errors.New("the store is down")
+
+// downAfter is how many requests in a row that the store cannot settle mean that it can settle none.
+const downAfter = 3
+
+// settleDue applies the events whose time has come.
+func (g *Registry) settleDue(ctx context.Context) (next time.Time, failed error) {
 	for {
 		g.mu.Lock()
 		redeem := g.redeem
 		g.mu.Unlock()
 		due, next, err := g.store.Due(ctx, g.stamp(), redeem, dueBatch)
 		if err != nil {
-			return time.Time{}, fmt.Errorf("list what is due: %w", err)
+			return time.Time{}, fmt.Errorf("list what is due: %w: %w", errDown, err)
 		}
-		var failed error
+		failed, broken := error(nil), 0
 		for _, d := range due {
 			_, err := g.Resolve(ctx, d.ID, d.Event)
 			switch { // somebody, or the deadline, may have been faster
 			case err == nil, errors.Is(err, ErrSettled), errors.Is(err, ErrNotDue), errors.Is(err, ErrLate):
-			case errors.Is(err, ErrBroken), ctx.Err() != nil:
+				broken = 0
+				continue
+			case ctx.Err() != nil:
 				return time.Time{}, fmt.Errorf("settle what is due: %w", err)
-			default:
-				failed = cmp.Or(failed, fmt.Errorf("settle request %s, which is due: %w", d.ID, err))
+			case errors.Is(err, ErrBroken):
+				broken++
+			}
+			failed = cmp.Or(failed, fmt.Errorf("settle request %s, which is due: %w", d.ID, err))
+			if broken == downAfter {
+				return time.Time{}, fmt.Errorf("settle what is due: %w: %w", errDown, err)
 			}
 		}
-		if failed != nil {
+		if failed != nil || len(due) < dueBatch {
 			return next, failed
 		}
-		if len(due) == dueBatch {
-			continue
-		}
-		if err := g.expireSpent(ctx); err != nil {
-			return time.Time{}, err
-		}
-		return g.endGrants(ctx, next)
 	}
 }
 
-// expireSpent ends what was measured to be over although the clock on the wall, set back, says otherwise.
+// expireSpent does what is due by the time that has passed although the clock on the wall, set back, says otherwise.
 func (g *Registry) expireSpent(ctx context.Context) error {
-	for _, id := range g.overdue() {
+	over, more, grants := g.overdue()
+	for _, id := range over {
 		_, err := g.apply(ctx, id, Expire{At: g.stamp(), Spent: true})
 		if err != nil && !errors.Is(err, ErrSettled) {
 			return fmt.Errorf("settle what is over: %w", err)
 		}
 		g.forget(id)
 	}
+	for _, id := range more {
+		_, err := g.Resolve(ctx, id, Escalate{At: g.stamp()})
+		if err != nil && !errors.Is(err, ErrSettled) && !errors.Is(err, ErrLate) {
+			return fmt.Errorf("ask more people: %w", err)
+		}
+		g.mu.Lock()
+		delete(g.glass.more, id)
+		g.mu.Unlock()
+	}
+	if len(grants) == 0 {
+		return nil
+	}
+	ended, err := g.store.EndGrantsNow(ctx, grants, g.stamp())
+	if err != nil {
+		return fmt.Errorf("end what was granted: %w", err)
+	}
+	for _, id := range grants {
+		g.ForgetGrant(id)
+	}
+	if len(ended) > 0 {
+		g.RingNotices()
+	}
 	return nil
 }
 
-// endGrants notes which grants are over, and returns the sooner of next and the end of the next one.
-func (g *Registry) endGrants(ctx context.Context, next time.Time) (time.Time, error) {
+// endGrants notes which grants are over, and returns when the next one will be (zero: none).
+func (g *Registry) endGrants(ctx context.Context) (next time.Time, err error) {
 	for {
-		ended, soonest, err := g.store.EndGrants(ctx, g.stamp(), dueBatch)
+		ended, next, err := g.store.EndGrants(ctx, g.stamp(), dueBatch)
 		if err != nil {
 			return time.Time{}, fmt.Errorf("end what was granted: %w", err)
 		}
 		if len(ended) > 0 {
 			g.forgetGrants(ended)
 			g.RingNotices()
-		}
-		if !soonest.IsZero() && (next.IsZero() || soonest.Before(next)) {
-			next = soonest
 		}
 		if len(ended) < dueBatch {
 			return next, nil

@@ -254,8 +254,10 @@ func TestABrokenStoreIsTriedAgainAtTheNextTick(t *testing.T) {
 
 func TestAStoreThatBreaksInTheMiddleOfASweep(t *testing.T) {
 	m := newRoom()
-	a := m.fresh(func(r *Request) { r.Deadline = m.wall().Add(-time.Minute) })
-	m.store.rows[a.ID] = a
+	for range downAfter {
+		a := m.fresh(func(r *Request) { r.Deadline = m.wall().Add(-time.Minute) })
+		m.store.rows[a.ID] = a
+	}
 	m.store.beforeApply = func(ID, Event) error { return fmt.Errorf("disk full: %w", ErrBroken) }
 	if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "settle what is due") {
 		t.Errorf("got %v", err)
@@ -277,7 +279,7 @@ func TestOneBadRowDoesNotHoldUpTheOthers(t *testing.T) {
 			bad = r.ID
 		}
 	}
-	odd := errors.New("odd row")
+	odd := fmt.Errorf("odd row: %w", ErrBroken) // as one that is damaged
 	m.store.beforeApply = func(id ID, _ Event) error {
 		if id == bad {
 			return odd
@@ -412,6 +414,62 @@ func TestTheClockIsSetBackAfterAnExtension(t *testing.T) {
 		pass(time.Minute + 2*tick)
 		if m.state(r.ID) != Expired {
 			t.Errorf("after its time is over it is %s", m.state(r.ID))
+		}
+	})
+}
+
+// By the time that has passed more people are asked, and grants end, though the clock on the wall was set back.
+func TestEscalationAndGrantsWhileAClockIsBehind(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		start()
+		_, r := m.ask(t, m.fresh(func(r *Request) {
+			r.EscalateTo, r.EscalateAt = []string{"kim"}, r.CreatedAt.Add(5*time.Minute)
+		}))
+		old := Grant{ID: "old", CreatedAt: m.wall().Add(-time.Minute), Until: m.wall().Add(time.Minute)}
+		always := Grant{ID: "always", CreatedAt: m.wall()}
+		m.store.grants = []Grant{old}
+		m.MeasureGrants([]Grant{old, always})
+		if !m.InForce("old", false) || m.InForce("old", true) || m.InForce("always", true) {
+			t.Error("with a clock that was wrong at the start, what was given before is not relied on")
+		}
+		m.jump.Store(int64(-time.Hour))
+		pass(time.Minute + 2*tick)
+		if m.InForce("old", false) != true || len(m.store.grants) != 0 { // ended, and so forgotten
+			t.Errorf("left are %v", m.store.grants)
+		}
+		pass(4 * time.Minute)
+		if got := m.store.row(r.ID); len(got.EscalateTo) != 0 || len(got.Asked) != 3 {
+			t.Errorf("asked are %v, later %v", got.Asked, got.EscalateTo)
+		}
+		pass(time.Minute)
+		if got := m.store.row(r.ID); len(got.Asked) != 3 {
+			t.Errorf("it escalated again: %v", got.Asked)
+		}
+	})
+}
+
+func TestAStoreThatBreaksWhileMoreIsDueByTheTimeThatHasPassed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newRoom()
+		_, r := m.ask(t, m.fresh(func(r *Request) {
+			r.EscalateTo, r.EscalateAt = []string{"kim"}, r.CreatedAt.Add(5*time.Minute)
+		}))
+		m.MeasureGrants([]Grant{{ID: "old", CreatedAt: m.wall(), Until: m.wall().Add(time.Minute)}})
+		m.jump.Store(int64(-time.Hour))
+		pass(6 * time.Minute)
+		full := fmt.Errorf("disk full: %w", ErrBroken)
+		m.store.beforeApply = func(ID, Event) error { return full }
+		if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "ask more people") {
+			t.Errorf("got %v", err)
+		}
+		m.store.beforeApply = nil
+		m.store.brokenGrants = full
+		if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "end what was granted") {
+			t.Errorf("got %v", err)
+		}
+		m.store.brokenGrants = nil
+		if _, err := m.Sweep(t.Context()); err != nil || len(m.store.row(r.ID).Asked) != 3 {
+			t.Errorf("asked are %v, %v", m.store.row(r.ID).Asked, err)
 		}
 	})
 }

@@ -26,9 +26,11 @@ type (
 		At    time.Time
 		Spent bool
 	}
-	// GiveUp says that too few people can be reached, and why.
+	// GiveUp says that too few people can be reached, and why. It means nothing when others than Asked are asked by now;
+	// nil Asked are whoever they are.
 	GiveUp struct {
 		Reason string
+		Asked  []string
 		At     time.Time
 	}
 	// Reroute changes who is asked, now and later: people leave the configuration, and come into it.

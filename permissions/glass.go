@@ -19,17 +19,27 @@ type Clock struct {
 type glass struct {
 	clock  Clock
 	ends   map[ID]time.Duration // of pending requests, on the clock that cannot be set
-	grants map[ID]time.Duration // of grants that were given since the start, on the same
-	wall   time.Time            // when both clocks were last compared
+	more   map[ID]time.Duration // when more people are to be asked, on the same
+	grants map[ID]measured
+	wall   time.Time // when both clocks were last compared
 	passed time.Duration
 	back   bool // the clock on the wall was set back since the start
+}
+
+// measured is a grant's end.
+type measured struct {
+	end time.Duration // on the clock that cannot be set
+	old bool          // it was given before the start
 }
 
 // setBackBy is how much the wall's clock may lose between two looks without having been set back.
 const setBackBy = 500 * time.Millisecond
 
 func newGlass(c Clock) glass {
-	return glass{clock: c, ends: map[ID]time.Duration{}, grants: map[ID]time.Duration{}, wall: c.Now().Round(0), passed: c.Elapsed()}
+	return glass{
+		clock: c, ends: map[ID]time.Duration{}, more: map[ID]time.Duration{}, grants: map[ID]measured{},
+		wall: c.Now().Round(0), passed: c.Elapsed(),
+	}
 }
 
 // compare looks at both clocks.
@@ -50,18 +60,39 @@ func (g *Registry) Measure(r Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if _, known := g.glass.ends[r.ID]; !known {
-		g.glass.ends[r.ID] = g.clock.Elapsed() + min(r.Deadline.Sub(g.clock.Now()), r.Timeout())
+		passed, now := g.clock.Elapsed(), g.clock.Now()
+		g.glass.ends[r.ID] = passed + min(r.Deadline.Sub(now), r.Timeout())
+		if len(r.EscalateTo) > 0 && !r.EscalateAt.IsZero() {
+			g.glass.more[r.ID] = passed + min(r.EscalateAt.Sub(now), r.EscalateAt.Sub(r.CreatedAt))
+		}
 	}
 }
+
+// MeasureGrants begins to measure grants that were given before this process began: at most their whole time again.
+func (g *Registry) MeasureGrants(old []Grant) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, grant := range old {
+		m := measured{end: math.MaxInt64, old: true}
+		if !grant.Until.IsZero() {
+			m.end = g.clock.Elapsed() + min(grant.Until.Sub(g.clock.Now()), grant.Until.Sub(grant.CreatedAt))
+		}
+		g.glass.grants[grant.ID] = m
+	}
+}
+
+// ForgetGrant ends the measuring of a grant that was taken back.
+func (g *Registry) ForgetGrant(id ID) { g.forgetGrants([]Grant{{ID: id}}) }
 
 func (g *Registry) measureGrants(grants []Grant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, grant := range grants {
-		g.glass.grants[grant.ID] = math.MaxInt64
+		m := measured{end: math.MaxInt64}
 		if !grant.Until.IsZero() {
-			g.glass.grants[grant.ID] = g.clock.Elapsed() + grant.Until.Sub(grant.CreatedAt)
+			m.end = g.clock.Elapsed() + grant.Until.Sub(grant.CreatedAt)
 		}
+		g.glass.grants[grant.ID] = m
 	}
 }
 
@@ -77,6 +108,7 @@ func (g *Registry) forget(id ID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.glass.ends, id)
+	delete(g.glass.more, id)
 }
 
 // spent tells whether a request's time was measured to be over.
@@ -88,32 +120,47 @@ func (g *Registry) spent(id ID) bool {
 }
 
 // InForce tells whether a grant may be relied on as far as the clocks go: its time was not measured to be over, and,
-// with since (the clock was found to be wrong at the start), it was given since then.
-func (g *Registry) InForce(id ID, since bool) bool {
+// with doubt (the clock was found to be wrong at the start), it was given since then.
+func (g *Registry) InForce(id ID, doubt bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	end, known := g.glass.grants[id]
-	return (known || !since) && (!known || g.clock.Elapsed() < end)
+	m, known := g.glass.grants[id]
+	if doubt && (!known || m.old) {
+		return false
+	}
+	return !known || g.clock.Elapsed() < m.end
 }
 
-// setBack compares the clocks, and tells whether the wall's was ever set back and something is over by the other.
-func (g *Registry) setBack() bool { return len(g.overdue()) > 0 }
+// setBack compares the clocks, and tells whether the wall's was ever set back and something is due by the other.
+func (g *Registry) setBack() bool {
+	over, more, grants := g.overdue()
+	return len(over)+len(more)+len(grants) > 0
+}
 
-// overdue are the requests that are over by the clock that cannot be set. As long as the other one was not
-// set back it has told of them itself, and they are not looked for.
-func (g *Registry) overdue() []ID {
+// overdue are the requests that are over by the clock that cannot be set, those of which more people are to be asked,
+// and the grants that are over. As long as the other clock was not set back it has told of them itself, and they are
+// not looked for.
+func (g *Registry) overdue() (over, more, grants []ID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.glass.compare()
 	if !g.glass.back {
-		return nil
+		return nil, nil, nil
 	}
-	var over []ID
-	for id, end := range g.glass.ends {
-		if g.glass.passed >= end {
-			over = append(over, id)
+	passed := func(ends map[ID]time.Duration) (ids []ID) {
+		for id, end := range ends {
+			if g.glass.passed >= end {
+				ids = append(ids, id)
+			}
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	for id, m := range g.glass.grants {
+		if g.glass.passed >= m.end {
+			grants = append(grants, id)
 		}
 	}
-	slices.Sort(over)
-	return over
+	slices.Sort(grants)
+	return passed(g.glass.ends), passed(g.glass.more), grants
 }

@@ -158,6 +158,19 @@ func (m *memory) EndGrants(_ context.Context, now time.Time, limit int) (ended [
 	return ended, time.Time{}, nil
 }
 
+func (m *memory) EndGrantsNow(_ context.Context, ids []ID, _ time.Time) (ended []Grant, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.grants = slices.DeleteFunc(m.grants, func(g Grant) bool {
+		over := slices.Contains(ids, g.ID)
+		if over {
+			ended = append(ended, g)
+		}
+		return over
+	})
+	return ended, cmp.Or(m.broken, m.brokenGrants)
+}
+
 func (m *memory) Stop(_ context.Context, by, via string, at time.Time) (cancelled []Request, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -130,6 +130,16 @@ func NoToken(name string) *Refusal {
 	return refuse(CodeUnknown, ExitUsage, "There is no token %q here.", name)
 }
 
+// NoPairing refuses to unpair whoever is not paired.
+func NoPairing(person, via string) *Refusal {
+	return refuse(CodeUnknown, ExitUsage, "%s has no account at %s that was paired.", person, via)
+}
+
+// OthersAccount refuses an account that is another person's: no two share one.
+func OthersAccount(address, person string) *Refusal {
+	return refuse(CodeNotYours, ExitOther, "The account %s is %s's; no two people share one.", address, person)
+}
+
 // UnknownToken refuses a token that is not known, not any more, or not yet.
 func UnknownToken() *Refusal {
 	return refuse(CodeToken, ExitOther, "This token is not valid here: it is unknown, over or revoked.")

@@ -61,7 +61,7 @@ func (g *Registry) Register(ctx context.Context, o Opening) (w *Waiter, r Reques
 	g.enter(w)
 	g.Measure(o.Request)
 	r, created, err = g.store.Open(ctx, o)
-	if err != nil || !created {
+	if err != nil || r.ID != o.Request.ID {
 		g.forget(o.Request.ID)
 	}
 	if err != nil {

@@ -139,7 +139,7 @@ type Request struct {
 	EscalateTo []string    // people who are asked as well from EscalateAt on; empty once they are
 	EscalateAt time.Time   // zero: never by time
 	Reminders  []time.Time // still to come, the earliest first
-	Under      []ID        // the grants that made asking unnecessary
+	Under      []ID        // the grants that made asking unnecessary, wholly or in part
 	CreatedAt  time.Time
 	Deadline   time.Time
 

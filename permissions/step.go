@@ -94,6 +94,9 @@ func decide(r Request, e Event) (Change, error) {
 		}
 		return c, nil
 	case GiveUp:
+		if e.Asked != nil && !slices.Equal(e.Asked, r.Asked) {
+			return Change{Before: r, After: r}, nil
+		}
 		c := settle(r, Undeliverable, "", "", e.At)
 		c.After.Failure = e.Reason
 		return c, nil

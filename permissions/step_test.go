@@ -55,6 +55,7 @@ var onPending = []struct {
 	{"give up", GiveUp{Reason: "nobody is here", At: soon}, every(Undeliverable)},
 	{"expire by the time that has passed", Expire{At: soon, Spent: true},
 		[6]any{Expired, Expired, Expired, Expired, Expired, Answered}},
+	{"give up on others", GiveUp{Reason: "nobody is here", Asked: []string{"kim"}, At: soon}, every(Pending)},
 	{"reroute", Reroute{Asked: []string{"kim"}, At: soon}, every(Pending)},
 	{"reroute to nobody", Reroute{At: soon}, every(Undeliverable)},
 	{"reroute to the same", Reroute{Asked: []string{"fay", "sam"}, At: soon}, every(Pending)},

@@ -11,13 +11,14 @@ import (
 // durably, before it returned nil, or nothing. Errors that mean the store itself is unwell match [ErrBroken].
 // Implementations are safe for concurrent use.
 type Store interface {
-	// Open inserts o.Request, or finds the request it joins: the one of its key, else a pending one of an equal
-	// digest of the same caller and session. It returns the row as stored, and whether it was inserted. It refuses
-	// with a *[Refusal] other content under a key in use, and what is beyond o's limits.
+	// Open inserts o.Request, or finds the request it joins: the one of its id, else of its key, else a pending one of
+	// an equal digest of the same caller and session. It returns the row as stored, and whether it was inserted. It
+	// refuses with a *[Refusal] other content under an id or a key in use, and what is beyond o's limits.
 	Open(ctx context.Context, o Opening) (r Request, created bool, err error)
 
 	// Apply loads a request, lets [Step] say what e does, and commits the whole change if the row is still the one
-	// loaded. An error of Step is returned as it is, with nothing changed. A vote whose key is already stored changes
+	// loaded. An error of Step is returned as it is, with nothing changed. A Use of what rested on a grant that is over
+	// commits a [Void] instead. A vote whose key is already stored changes
 	// nothing: the Change is empty.
 	Apply(ctx context.Context, id ID, e Event) (Change, error)
 
@@ -32,8 +33,13 @@ type Store interface {
 	// them. It returns those, and when the next one will be over (zero: none).
 	EndGrants(ctx context.Context, now time.Time, limit int) (ended []Grant, next time.Time, err error)
 
+	// EndGrantsNow is EndGrants for those that were measured to be over, whatever the clock says. It returns the ones
+	// that were still in force.
+	EndGrantsNow(ctx context.Context, ids []ID, now time.Time) (ended []Grant, err error)
+
 	// Stop cancels everything that is pending, suspends every grant and refuses new requests and the use of approvals
-	// with a *[Refusal] with [CodeStopped], all in one commit, until Resume. It returns the requests that it cancelled.
+	// with a *[Refusal] with [CodeStopped], until Resume. The stop itself is committed first; what waited is cancelled
+	// after it, and the next Stop finishes one that was cut short. Beside an error it returns what it cancelled.
 	Stop(ctx context.Context, by, via string, at time.Time) (cancelled []Request, err error)
 }
 
@@ -47,6 +53,9 @@ type Opening struct {
 	PerCaller, Total int
 	// CoolDown is how long an equal request that was denied twice is not asked again; 0 for no such rest.
 	CoolDown time.Duration
+	// Exhausted, when positive, is how long nothing may prompt anybody for this caller: what would be pending is refused
+	// with that as the time to try again, unless it joins something.
+	Exhausted time.Duration
 }
 
 // Due is an event whose time has come.

@@ -77,3 +77,14 @@ func TestWhoSeesWhatHappens(t *testing.T) {
 		seen[kind] = true
 	}
 }
+
+func TestNoTwoCopiesHaveTheSameButton(t *testing.T) {
+	seen := map[string]bool{}
+	for range 1000 {
+		b := NewButton()
+		if len(b) != 22 || seen[b] {
+			t.Fatalf("%q of %d", b, len(seen))
+		}
+		seen[b] = true
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/daycared/daycared/permissions"
 )
@@ -15,6 +16,7 @@ import (
 const maxTokenFile = 4096
 
 var errNoToken = errors.New("there is no token in it; it holds one line, which begins with dcd_a_")
+var errNotRegular = errors.New("it is not a regular file")
 
 // present adds the token to h, if the client has one. The file is read for every call, so that one token can replace
 // another while somebody waits.
@@ -48,11 +50,14 @@ func (e *tokenFileError) Unwrap() error { return e.err }
 
 // readToken reads a token and the line end behind it. No error tells what the file holds.
 func readToken(file string) (permissions.Secret, error) {
-	f, err := os.Open(file) //nolint:gosec // the account that asks names its own file
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the account that asks names its own file
 	if err != nil {
 		return "", cause(err)
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", errNotRegular
+	}
 	text, err := io.ReadAll(io.LimitReader(f, maxTokenFile))
 	if err != nil {
 		return "", cause(err)

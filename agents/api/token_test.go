@@ -231,7 +231,7 @@ func TestATokenFileThatIsNoneIsAnError(t *testing.T) {
 	for name, says := range map[string]string{
 		"empty": "there is no token in it", "two": "there is no token in it", "prose": "there is no token in it",
 		"other": "there is no token in it", "long": "there is no token in it", "variable": "there is no token in it",
-		"missing": "no such file", ".": "is a directory",
+		"missing": "no such file", ".": "not a regular file",
 	} {
 		c := newClient(t, socket)
 		c.TokenFile = filepath.Join(folder, name)

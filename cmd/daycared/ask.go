@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -29,6 +30,7 @@ type question struct {
 }
 
 func (q *question) flags(cmd *cobra.Command) {
+	cmd.Annotations = map[string]string{oneObject: "yes"}
 	f := cmd.Flags()
 	f.StringVar(&q.details, "details", "", "file that the person is shown whole (- for standard input)")
 	f.DurationVar(&q.timeout, "timeout", 0, "how long to wait, such as 90s or 15m (default: the daemon's)")
@@ -45,7 +47,7 @@ func (c *CLI) askCommand() *cobra.Command {
 		Short: "Ask for permissions and wait for the answer",
 		Long: "Ask for permissions and wait for the answer: @network, @workspace, @events, @read:/path, @write:/path.\n" +
 			"Exit code: 0 granted, 3 denied, 4 nobody in time, 5 cancelled, 6 nobody could be reached, 7 no daemon, 2 wrong usage.",
-		Args: arguments(cobra.MinimumNArgs(1)),
+		Args: arguments(cobra.MinimumNArgs(1), "at least one permission, such as @network"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if q.request.Tags, err = permissions.ParseTags(args); err != nil {
 				return usage("%s", err)
@@ -69,7 +71,7 @@ func (c *CLI) confirmCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "confirm QUESTION",
 		Short: "Ask a yes-or-no question; it never answers itself",
-		Args:  arguments(cobra.ExactArgs(1)),
+		Args:  arguments(cobra.ExactArgs(1), "one question, in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q.request.Message = args[0]
 			return c.ask(cmd.Context(), q)
@@ -84,7 +86,7 @@ func (c *CLI) chooseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "choose QUESTION --option A --option B",
 		Short: "Let a person choose; prints the option",
-		Args:  arguments(cobra.ExactArgs(1)),
+		Args:  arguments(cobra.ExactArgs(1), "one question, in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q.request.Message = args[0]
 			return c.ask(cmd.Context(), q)
@@ -112,7 +114,7 @@ func (c *CLI) ask(ctx context.Context, q *question) error {
 	waiting, stop := untilSignal(ctx)
 	defer stop()
 	if ctx.Err() != nil { // the signal came before anything was asked
-		return exitCode(permissions.ExitCancelled)
+		return endedBefore()
 	}
 
 	defer client.Close()
@@ -172,9 +174,12 @@ func (c *CLI) complete(q *question) (err error) {
 	if q.details != "" {
 		text, err := c.read(q.details)
 		if err != nil {
-			return usage("read --details: %s", err)
+			return usage("read --details %s: %s", q.details, err)
 		}
 		r.Details = text
+	}
+	if err := q.checkText(); err != nil {
+		return err
 	}
 	if err := r.Validate(); err != nil {
 		return usage("%s", err)
@@ -182,10 +187,31 @@ func (c *CLI) complete(q *question) (err error) {
 	return nil
 }
 
+// checkText refuses what is not UTF-8 by the name that whoever asks knows it by.
+func (q *question) checkText() error {
+	r := q.request
+	for _, text := range [][2]string{
+		{"--reason", r.Reason}, {"--agent", r.Agent}, {"--session", r.Session}, {"--key", r.Key},
+		{"the question", r.Message}, {"--option", strings.Join(r.Choices, "\n")}, {"the name of the working directory", r.Cwd},
+	} {
+		if !utf8.ValidString(text[1]) {
+			return usage("%s is not UTF-8", text[0])
+		}
+	}
+	if len(r.Details) <= permissions.MaxDetails && !utf8.ValidString(r.Details) { // a longer one was not read whole
+		return usage("what --details names is not UTF-8")
+	}
+	return nil
+}
+
+// read is what a file holds, or standard input.
 func (c *CLI) read(file string) (string, error) {
 	in := io.Reader(c.In)
 	if file != "-" {
-		f, err := os.Open(file)
+		f, err := openFile(file)
+		if errors.Is(err, errNoFile) {
+			err = fmt.Errorf("%w; for a pipe write - and hand it in as standard input", err)
+		}
 		if err != nil {
 			return "", err
 		}
@@ -202,28 +228,37 @@ func (c *CLI) cancelOwn(ctx context.Context, client *api.Client, id permissions.
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer done()
 	cancelled, err := client.Cancel(work, id)
-	var refusal *permissions.Refusal
 	switch {
 	case err == nil:
 		return cancelled, nil
-	case errors.As(err, &refusal) && refusal.Code == permissions.CodeSettled:
+	case isCode(err, permissions.CodeSettled):
 		return client.Get(work, id, 0)
-	case errors.As(err, &refusal) && refusal.Code == permissions.CodeUnknown:
-		c.say("ended before the question was asked")
-	default:
-		c.say("the request %s could not be cancelled and may stand: %s", id, err)
+	case isUnknown(err):
+		return cancelled, endedBefore()
 	}
-	return cancelled, exitCode(permissions.ExitCancelled)
+	return cancelled, ended(permissions.ExitCancelled, "the request %s could not be cancelled and may stand: %s", id, err)
+}
+
+// ended is a question that a signal ended here, without an outcome.
+func ended(exit int, format string, args ...any) error {
+	return &problem{fmt.Sprintf(format, args...), codeEnded, exit}
+}
+
+func endedBefore() error {
+	return ended(permissions.ExitCancelled, "ended before the question was asked")
 }
 
 // left tells how to come back to a request that SIGTERM left standing.
 func (c *CLI) left(q *question, id permissions.ID) error {
 	if q.request.Key != "" {
-		c.say("the request %s stands; ask again with --key %s to join it", id, q.request.Key)
-	} else {
-		c.say("the request %s stands, and nobody waits for its answer; cancel it with: daycared cancel %s", id, id)
+		return ended(permissions.ExitOther, "the request %s stands; ask again with --key %s to join it", id, q.request.Key)
 	}
-	return exitCode(permissions.ExitOther)
+	cancel := "daycared cancel " + string(id)
+	if c.tokenFlag != "" {
+		cancel += " --token-file " + c.tokenFlag
+	}
+	return ended(permissions.ExitOther,
+		"the request %s stands, and nobody waits for its answer; ask the same again to join it, or cancel it with: %s", id, cancel)
 }
 
 // outcome prints the sentence, or the JSON object, and gives the exit code.

@@ -51,8 +51,9 @@ func (c *CLI) backup(ctx context.Context, dataDir, to string) error {
 		return err
 	}
 	fmt.Fprintf(c.Out, "%s: %d bytes, %d requests, %d grants, verified\n", sum.Path, sum.Bytes, sum.Requests, sum.Grants)
-	for _, e := range sum.Heads {
-		fmt.Fprintf(c.Out, "chain %s: %d entries, head %d:%s\n", e.Chain, e.Seq, e.Seq, e.Hash)
+	for _, chain := range sum.Chains {
+		e := chain.Head
+		fmt.Fprintf(c.Out, "chain %s: %s, head %d:%s\n", e.Chain, entries(chain.First, e.Seq), e.Seq, e.Hash)
 	}
 	return nil
 }

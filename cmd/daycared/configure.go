@@ -2,8 +2,11 @@ package main
 
 import (
 	"fmt"
+	"os/user"
 
 	"github.com/spf13/cobra"
+
+	"github.com/daycared/daycared/cmd/daycared/config"
 )
 
 func (c *CLI) configCommand() *cobra.Command {
@@ -16,16 +19,13 @@ func (c *CLI) configCommand() *cobra.Command {
 	cmd.AddCommand(&cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Say what is wrong in the configuration, line by line, and what would be right",
-		Args:  arguments(cobra.MaximumNArgs(1)),
+		Args:  arguments(cobra.MaximumNArgs(1), "one file at most"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				c.configFlag = args[0]
 			}
-			cfg, paths, err := c.load()
+			cfg, err := c.check()
 			if err != nil {
-				return err
-			}
-			if _, err := settings(cfg, paths, c.UID); err != nil {
 				return err
 			}
 			for _, w := range cfg.Warnings {
@@ -35,7 +35,8 @@ func (c *CLI) configCommand() *cobra.Command {
 				fmt.Fprintln(c.Out, "no configuration file: the defaults are in force")
 				return nil
 			}
-			fmt.Fprintf(c.Out, "%s is right: %d people, %d routes\n", cfg.File, len(cfg.People), len(cfg.Routes))
+			fmt.Fprintf(c.Out, "%s is right: %s, %s\n", cfg.File, count(len(cfg.People), "person", "people"),
+				count(len(cfg.Routes), "route", "routes"))
 			return nil
 		},
 	}, &cobra.Command{
@@ -51,4 +52,21 @@ func (c *CLI) configCommand() *cobra.Command {
 		},
 	})
 	return cmd
+}
+
+// check is load that also asks which accounts the machine knows.
+func (c *CLI) check() (*config.Config, error) {
+	path, _ := config.Find(c.configFlag, c.Environ, exists)
+	return config.Check(path, c.Environ, config.Accounts{
+		User:  func(name string) bool { _, err := user.Lookup(name); return err == nil },
+		Group: func(name string) bool { _, err := user.LookupGroup(name); return err == nil },
+	})
+}
+
+// count is a number of things, in words.
+func count(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
 }

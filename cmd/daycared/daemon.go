@@ -30,6 +30,7 @@ type daemon struct {
 	engine *engine.Engine
 	parts  []connectors.Connector
 	agents *api.Server
+	zones  zones
 
 	closers []func() error
 	once    sync.Once
@@ -67,13 +68,21 @@ func (d *daemon) start(ctx context.Context, c *CLI, console *terminal.Terminal) 
 	if err != nil {
 		return err
 	}
+	d.zones.set(current.People)
 	door := admin.New(admin.Options{
 		Socket: paths.AdminSocket, Group: cfg.API.AdminGroup, Key: admin.Key(key),
-		AdminReachable: cfg.API.AdminReachable, Log: log,
+		AdminReachable: cfg.API.AdminReachable, Zone: d.zones.of, Log: log,
 	})
 	d.parts = []connectors.Connector{hookAdmin(door)}
 	if console != nil {
 		d.parts = append(d.parts, hookTerminal(console))
+	}
+	bot, err := c.telegramConnector(cfg, log)
+	if err != nil {
+		return err
+	}
+	if bot != nil {
+		d.parts = append(d.parts, hookTelegram(bot))
 	}
 	d.engine = engine.New(engine.Options{
 		Store: hookStore(rows), Connectors: d.parts, Settings: current, Now: time.Now, Log: log,
@@ -109,6 +118,7 @@ func (d *daemon) reload(c *CLI) {
 		return
 	}
 	d.engine.Configure(next)
+	d.zones.set(next.People)
 	d.log.Info("configuration read again; sockets, data_dir, log and connectors take effect at the next start", "file", cfg.File)
 }
 

@@ -1,12 +1,18 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -15,7 +21,7 @@ func (c *CLI) approveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approve ID",
 		Short: "Allow a request, by its id or its code",
-		Args:  arguments(cobra.ExactArgs(1)),
+		Args:  arguments(cobra.ExactArgs(1), theRequest),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := permissions.ParseScope(scope)
 			if err != nil {
@@ -36,7 +42,7 @@ func (c *CLI) denyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "deny ID",
 		Short: "Deny a request, by its id or its code",
-		Args:  arguments(cobra.ExactArgs(1)),
+		Args:  arguments(cobra.ExactArgs(1), theRequest),
 		RunE:  func(cmd *cobra.Command, args []string) error { return c.decide(cmd, args[0], d) },
 	}
 	cmd.Flags().StringVar(&d.Comment, "reason", "", "why, for the agent to read")
@@ -48,7 +54,7 @@ func (c *CLI) answerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "answer ID OPTION",
 		Short: "Answer a question or a pause: the number or id of an option, continue or interrupt",
-		Args:  arguments(cobra.ExactArgs(2)),
+		Args:  arguments(cobra.ExactArgs(2), theRequest, "and one option"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			answer := permissions.Answer(args[1])
 			if k, err := strconv.Atoi(args[1]); err == nil {
@@ -63,20 +69,48 @@ func (c *CLI) cancelCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "cancel ID",
 		Short: "Cancel a request that is pending, by its id or its code",
-		Args:  arguments(cobra.ExactArgs(1)),
+		Long: "Cancel a request that is pending: as a person by its id or its code, and as the account that asked it, or with its\n" +
+			"token, by its id.",
+		Args: arguments(cobra.ExactArgs(1), theRequest),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := c.adminClient()
 			if err != nil {
 				return err
 			}
+			defer client.Close()
 			r, err := client.Cancel(cmd.Context(), args[0])
+			if mayBeOwn(args[0], err) {
+				r, err = c.cancelAsked(cmd.Context(), permissions.ID(args[0]), err)
+			}
 			if err != nil {
 				return err
 			}
-			c.settled(r.Request)
+			c.settled(cmd.Context(), client, r.Request)
 			return nil
 		},
 	}
+}
+
+// mayBeOwn tells whether what a person's door refused to cancel may be this account's own question: its asker knows it
+// by its id.
+func mayBeOwn(name string, err error) bool {
+	kept := isCode(err, permissions.CodeNotYours) || isUnknown(err)
+	return len(name) != permissions.CodeLength && (kept || errors.Is(err, admin.ErrUnreachable))
+}
+
+// cancelAsked withdraws what this account, or its token, asked itself. Where it may not ask, or asked nothing of that
+// name, the error is what it was told as a person, if it was told anything.
+func (c *CLI) cancelAsked(ctx context.Context, id permissions.ID, told error) (permissions.Standing, error) {
+	client, err := c.agentClient()
+	if err != nil {
+		return permissions.Standing{}, err
+	}
+	defer client.Close()
+	s, err := client.Cancel(ctx, id)
+	if errors.Is(err, admin.ErrUnreachable) || (isUnknown(err) && !errors.Is(told, admin.ErrUnreachable)) {
+		return s, told
+	}
+	return s, err
 }
 
 // decide sends one person's answer and prints what came of it.
@@ -85,14 +119,54 @@ func (c *CLI) decide(cmd *cobra.Command, name string, d connectors.Decision) err
 	if err != nil {
 		return err
 	}
+	defer client.Close()
 	d.Request = permissions.ID(name)
 	if len(name) == permissions.CodeLength {
 		d.Request, d.Code = "", strings.ToUpper(name)
 	}
 	r, err := client.OnPermission(cmd.Context(), d)
 	if err != nil {
+		return c.withOffer(err, r, name)
+	}
+	c.settled(cmd.Context(), client, r)
+	return nil
+}
+
+// withOffer lists below a refused answer what the request offers instead, and how it is said.
+func (c *CLI) withOffer(err error, r permissions.Request, name string) error {
+	var refusal *permissions.Refusal
+	if !errors.As(err, &refusal) || refusal.Code != permissions.CodeNoAnswer || refusal.Exit != permissions.ExitUsage ||
+		len(r.Options) == 0 {
 		return err
 	}
-	c.settled(r)
-	return nil
+	c.say("%s It offers:", refusal.Text)
+	table := tabwriter.NewWriter(c.Err, 0, 0, 2, ' ', 0)
+	for _, o := range r.Options {
+		fmt.Fprintf(table, "  %s\t%s\tdaycared %s\n", o.ID, card.Visible(o.Label), answering(o.ID, r, card.Visible(name)))
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("print what is offered: %w", err)
+	}
+	return exitCode(refusal.Exit)
+}
+
+// answering is the command that gives an answer.
+func answering(a permissions.Answer, r permissions.Request, name string) string {
+	scope, allows := a.Scope()
+	switch {
+	case allows:
+		words := "approve " + name + " --scope " + scope.String()
+		if r.HighRisk {
+			words += " --really"
+		}
+		return words
+	case a == permissions.Deny:
+		return "deny " + name
+	}
+	for k := range r.Choices {
+		if a == permissions.Choose(k+1) {
+			return "answer " + name + " " + strconv.Itoa(k+1)
+		}
+	}
+	return "answer " + name + " " + string(a)
 }

@@ -11,9 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -53,6 +55,11 @@ func (c *CLI) doctorCommand() *cobra.Command {
 func (c *CLI) examine(ctx context.Context) []finding {
 	findings := []finding{{"ok", "daycared " + version + ", SQLite " + store.LibraryVersion(), ""}}
 	cfg, paths, err := c.load()
+	if errors.Is(err, fs.ErrPermission) && c.configFlag == "" { // as for every client
+		daemon, _ := c.examineDaemon(ctx)
+		findings = append(findings, finding{"note", "the configuration cannot be looked at from this account", ""})
+		return append(findings, daemon...)
+	}
 	if err != nil {
 		return append(findings, finding{"wrong", err.Error(), "mend what is named, then run: daycared config check"})
 	}
@@ -68,64 +75,116 @@ func (c *CLI) examine(ctx context.Context) []finding {
 	for _, w := range cfg.Warnings {
 		findings = append(findings, finding{"note", w, ""})
 	}
-	findings = append(findings, c.examineData(paths)...)
-	daemon, decides := c.examineDaemon(ctx)
+	findings = append(findings, c.examineData(paths))
+	daemon, both := c.examineDaemon(ctx)
 	findings = append(findings, daemon...)
 	findings = append(findings, c.examinePeople(cfg, current)...)
-	if decides {
+	if both {
 		findings = append(findings, c.examineAccount(cfg))
 	}
 	return findings
 }
 
-func (c *CLI) examineData(paths config.Paths) []finding {
+// examineData looks at the data directory as far as this account may.
+func (c *CLI) examineData(paths config.Paths) finding {
 	info, err := os.Stat(paths.DataDir)
+	if errors.Is(err, fs.ErrPermission) {
+		return hidden(paths.DataDir)
+	}
 	switch {
 	case os.IsNotExist(err):
-		return []finding{{"note", "the data directory " + paths.DataDir + " does not exist yet", "daycared serve makes it"}}
+		return finding{"note", "the data directory " + paths.DataDir + " does not exist yet", "daycared serve makes it"}
 	case err != nil:
-		return []finding{{"wrong", err.Error(), "run doctor as the account that runs the daemon"}}
+		return finding{"wrong", err.Error(), "run doctor as the account that runs the daemon"}
 	case info.Mode().Perm()&0o077 != 0:
-		return []finding{{"wrong", fmt.Sprintf("the data directory %s is open to other accounts (%#o)", paths.DataDir, info.Mode().Perm()),
-			"chmod 700 " + paths.DataDir}}
+		return finding{"wrong", fmt.Sprintf("the data directory %s is open to other accounts (%#o)", paths.DataDir, info.Mode().Perm()),
+			"chmod 700 " + paths.DataDir}
 	}
-	return []finding{{"ok", "data directory " + paths.DataDir, ""}}
+	if _, err := os.ReadDir(paths.DataDir); errors.Is(err, fs.ErrPermission) {
+		return hidden(paths.DataDir)
+	}
+	return finding{"ok", "data directory " + paths.DataDir, ""}
 }
 
-// examineDaemon asks the running daemon at both doors, and tells whether this account decides, or may once it runs.
-func (c *CLI) examineDaemon(ctx context.Context) (findings []finding, decides bool) {
+func hidden(dir string) finding {
+	return finding{"note", "the data directory " + dir + " cannot be looked at from this account", ""}
+}
+
+// door is what doctor found at one of the two sockets.
+type door struct {
+	err  error    // nil: this account is let in
+	shut bool     // the daemon is there, and this account is not for it
+	me   admin.Me // of a person
+	open int      // how many requests wait for them
+}
+
+// examineDaemon asks the running daemon at both doors, and tells whether this account both asks and decides, or may once
+// the daemon runs.
+func (c *CLI) examineDaemon(ctx context.Context) (findings []finding, both bool) {
 	ctx, done := context.WithTimeout(ctx, 5*time.Second)
 	defer done()
-	agents, err := c.agentClient()
+	asks, decides := c.agentsDoor(ctx), c.peoplesDoor(ctx)
+	return atDoors(asks, decides, c.UID), (asks.err == nil || !asks.shut) && (decides.err == nil || !decides.shut)
+}
+
+func (c *CLI) agentsDoor(ctx context.Context) (d door) {
+	client, err := c.agentClient()
 	if err != nil {
-		return []finding{{"wrong", err.Error(), ""}}, false
+		return door{err: err}
 	}
-	defer agents.Close()
-	if err := agents.Ready(ctx); err != nil {
-		mend, kept := "start it with: daycared serve", errors.Is(err, fs.ErrPermission)
-		if kept {
-			mend = "this account may not come to the socket: set api.agent_group to a group of its"
+	defer client.Close()
+	err = client.Ready(ctx)
+	return door{err: err, shut: errors.Is(err, fs.ErrPermission)}
+}
+
+func (c *CLI) peoplesDoor(ctx context.Context) (d door) {
+	client, err := c.adminClient()
+	if err != nil {
+		return door{err: err}
+	}
+	defer client.Close()
+	if d.me, d.err = client.WhoAmI(ctx); d.err == nil {
+		var list []permissions.Standing
+		list, d.err = client.List(ctx, "", 0)
+		d.open = len(list)
+	}
+	d.shut = errors.Is(d.err, fs.ErrPermission) || isCode(d.err, permissions.CodeNotYours)
+	return d
+}
+
+// atDoors says what two doors mean for an account. That it comes in at only one of them is as it should be.
+func atDoors(asks, decides door, uid int) (findings []finding) {
+	var other *wire.Problem // no refusal
+	switch {
+	case asks.shut && decides.shut:
+		return []finding{{"wrong", fmt.Sprintf("this account, uid %d, neither asks nor answers here: %s", uid, asks.err),
+			"name it as user of one of people if a person uses it; put it into the group of api.agent_group if agents run as it"}}
+	case asks.shut && decides.err == nil:
+		findings = append(findings, finding{"note",
+			"this account answers as " + decides.me.Name + "; it cannot ask here, which is as it should be", ""})
+	case asks.err != nil:
+		findings = append(findings, finding{"wrong", "the daemon cannot take questions: " + asks.err.Error(),
+			"start it with: daycared serve"})
+	default:
+		findings = append(findings, finding{"ok", "the daemon takes questions", ""})
+	}
+	switch {
+	case decides.shut && asks.err == nil:
+		findings = append(findings, finding{"note",
+			"this account asks; it cannot answer here, which is as it should be for agents",
+			"name it as user of one of people if a person uses it"})
+	case errors.As(decides.err, &other) && asks.err == nil:
+		findings = append(findings, finding{"note", "this is not the socket of people: " + decides.err.Error(), ""})
+	case decides.err != nil && asks.err == nil:
+		findings = append(findings, finding{"wrong", "people cannot answer here: " + decides.err.Error(), ""})
+	case decides.err == nil:
+		if note := stopNote(decides.me); note != "" {
+			findings = append(findings, finding{"note", note, "go on with: daycared resume"})
 		}
-		return []finding{{"wrong", "the daemon cannot take questions: " + err.Error(), mend}}, !kept
+		findings = append(findings, finding{"ok",
+			fmt.Sprintf("this account answers as %s; %d waiting", decides.me.Name, decides.open), ""})
 	}
-	findings = []finding{{"ok", "the daemon takes questions", ""}}
-	people, err := c.adminClient()
-	if err != nil {
-		return append(findings, finding{"wrong", err.Error(), ""}), false
-	}
-	defer people.Close()
-	who, err := people.WhoAmI(ctx)
-	if err != nil {
-		return append(findings, finding{"note", "this account decides nothing: " + err.Error(), ""}), false
-	}
-	if note := stopNote(who); note != "" {
-		findings = append(findings, finding{"note", note, "go on with: daycared resume"})
-	}
-	list, err := people.List(ctx, "", 0)
-	if err != nil {
-		return append(findings, finding{"wrong", "what waits cannot be listed: " + err.Error(), ""}), true
-	}
-	return append(findings, finding{"ok", fmt.Sprintf("this account answers as %s; %d waiting", who.Name, len(list)), ""}), true
+	return findings
 }
 
 // examinePeople says how people can be reached.

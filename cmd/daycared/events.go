@@ -47,7 +47,7 @@ func (c *CLI) eventsCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().Int64Var(&after, "after", after, "seq of the last event seen, 0 for all of them (default: from now on)")
-	cmd.Flags().Lookup("after").DefValue = "" // said in words
+	cmd.Flags().Lookup("after").DefValue = "0" // said in words
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
 	return cmd
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/connectors/telegram"
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
@@ -101,8 +102,8 @@ func (s failingStore) Stop(ctx context.Context, by, via string, at time.Time) (r
 	return r, err
 }
 
-func (s failingStore) Resume(ctx context.Context, by, via string, at time.Time) error {
-	return around("resume", func() error { return s.Store.Resume(ctx, by, via, at) })
+func (s failingStore) Resume(ctx context.Context, by, via string, force bool, at time.Time) error {
+	return around("resume", func() error { return s.Store.Resume(ctx, by, via, force, at) })
 }
 
 func (s failingStore) Noted(ctx context.Context, id permissions.ID) error {
@@ -136,4 +137,17 @@ func (c failingTerminal) Send(ctx context.Context, p connectors.Prompt) (ref str
 
 func (c failingTerminal) Edit(ctx context.Context, ref string, p connectors.Prompt) error {
 	return around("edit", func() error { return c.Terminal.Edit(ctx, ref, p) })
+}
+
+type failingTelegram struct{ *telegram.Connector }
+
+func hookTelegram(t *telegram.Connector) connectors.Connector { return failingTelegram{t} }
+
+func (c failingTelegram) Send(ctx context.Context, p connectors.Prompt) (ref string, err error) {
+	err = around("send", func() error { ref, err = c.Connector.Send(ctx, p); return err })
+	return ref, err
+}
+
+func (c failingTelegram) Edit(ctx context.Context, ref string, p connectors.Prompt) error {
+	return around("edit", func() error { return c.Connector.Edit(ctx, ref, p) })
 }

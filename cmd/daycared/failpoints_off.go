@@ -5,12 +5,14 @@ package main
 import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/connectors/telegram"
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/engine"
 )
 
 // In an ordinary build the parts are what they are; see failpoints.go.
 
-func hookStore(s engine.Store) engine.Store                  { return s }
-func hookAdmin(a *admin.Connector) connectors.Connector      { return a }
-func hookTerminal(t *terminal.Terminal) connectors.Connector { return t }
+func hookStore(s engine.Store) engine.Store                   { return s }
+func hookAdmin(a *admin.Connector) connectors.Connector       { return a }
+func hookTerminal(t *terminal.Terminal) connectors.Connector  { return t }
+func hookTelegram(t *telegram.Connector) connectors.Connector { return t }

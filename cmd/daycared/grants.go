@@ -1,12 +1,16 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
@@ -24,9 +28,16 @@ func (c *CLI) grantsCommand() *cobra.Command {
 				return err
 			}
 			defer client.Close()
+			me, err := client.WhoAmI(cmd.Context())
+			if err != nil {
+				return err
+			}
 			list, err := client.Grants(cmd.Context())
 			if err != nil {
 				return err
+			}
+			if me.StoppedBy != nil && len(list) > 0 {
+				c.say("everything is stopped by %s: these grants are suspended until: daycared resume", card.Visible(*me.StoppedBy))
 			}
 			if asJSON {
 				views := make([]wire.Grant, len(list))
@@ -40,8 +51,8 @@ func (c *CLI) grantsCommand() *cobra.Command {
 			}
 			table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 			for _, g := range list {
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s\tused %d\tby %s\n", g.ID, covers(g), card.Visible(g.Caller), lasts(g),
-					g.Used, card.Visible(g.By))
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s\tused %d\tby %s\n", g.ID, covers(g), card.Visible(g.Caller),
+					lasts(g, me.Location()), g.Used, card.Visible(g.By))
 			}
 			return table.Flush()
 		},
@@ -56,7 +67,7 @@ func (c *CLI) revokeCommand() *cobra.Command {
 		Short: "Take back a grant, or an approval that was not used yet",
 		Long: "Take back a grant by its id, and say what ran under it; or an approval that was not used yet, by the id or the\n" +
 			"code of its request, and with it the grants that it left behind.",
-		Args: arguments(cobra.ExactArgs(1)),
+		Args: arguments(cobra.ExactArgs(1), "the id of a grant, or the id or the code of a request"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := c.adminClient()
 			if err != nil {
@@ -67,7 +78,7 @@ func (c *CLI) revokeCommand() *cobra.Command {
 				took, err := client.Revoke(cmd.Context(), permissions.ID(args[0]))
 				if !isUnknown(err) {
 					if err == nil {
-						c.tookBack(took)
+						c.tookBack(took, here(cmd.Context(), client))
 					}
 					return err
 				}
@@ -76,18 +87,41 @@ func (c *CLI) revokeCommand() *cobra.Command {
 			if isUnknown(err) {
 				return usage("there is no grant and no request %q here", args[0])
 			}
+			if isCode(err, permissions.CodeNoUse) {
+				return c.usedAlready(cmd.Context(), client, args[0], err)
+			}
 			if err != nil {
 				return err
 			}
-			c.settled(s.Request)
+			c.settled(cmd.Context(), client, s.Request)
 			return nil
 		},
 	}
 }
 
+// usedAlready says which grants stand of an approval that cannot be taken back as one, and how they can.
+func (c *CLI) usedAlready(ctx context.Context, client *admin.Client, name string, refused error) error {
+	s, err := client.Show(ctx, name)
+	if err != nil {
+		return refused
+	}
+	list, err := client.Grants(ctx)
+	if err != nil {
+		return refused
+	}
+	list = slices.DeleteFunc(list, func(g permissions.Grant) bool { return g.Request != s.Request.ID })
+	if len(list) == 0 {
+		return refused
+	}
+	for _, g := range list {
+		c.say("it was used; what it granted stands: daycared revoke %s", g.ID)
+	}
+	return exitCode(permissions.ExitOther)
+}
+
 // tookBack tells of a grant that is no more, and of what ran under it.
-func (c *CLI) tookBack(took permissions.Revoked) {
-	for _, line := range card.Revoked(took.Grant, took.Ran, here()) {
+func (c *CLI) tookBack(took permissions.Revoked, o card.Options) {
+	for _, line := range card.Revoked(took.Grant, took.Ran, o) {
 		fmt.Fprintln(c.Out, line)
 	}
 }
@@ -110,10 +144,10 @@ func covers(g permissions.Grant) string {
 }
 
 // lasts is how long a grant lasts, in words.
-func lasts(g permissions.Grant) string {
+func lasts(g permissions.Grant, zone *time.Location) string {
 	switch {
 	case !g.Until.IsZero():
-		return "until " + g.Until.Local().Format("2006-01-02 15:04")
+		return "until " + g.Until.In(zone).Format("2006-01-02 15:04")
 	case g.Session != "":
 		return "for the session"
 	}
@@ -121,7 +155,9 @@ func lasts(g permissions.Grant) string {
 }
 
 // isUnknown tells whether the daemon knows nothing of that name, or nothing that is this person's.
-func isUnknown(err error) bool {
+func isUnknown(err error) bool { return isCode(err, permissions.CodeUnknown) }
+
+func isCode(err error, code permissions.Code) bool {
 	var refusal *permissions.Refusal
-	return errors.As(err, &refusal) && refusal.Code == permissions.CodeUnknown
+	return errors.As(err, &refusal) && refusal.Code == code
 }

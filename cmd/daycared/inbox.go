@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,7 +31,7 @@ func (c *CLI) inboxCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			person := connectors.Person{Name: me.Name, UID: c.UID, Location: time.Local}
+			person := connectors.Person{Name: me.Name, UID: c.UID, Location: me.Location()}
 			ctx, leave := context.WithCancel(cmd.Context())
 			defer leave()
 			screen := terminal.New(terminal.Options{
@@ -60,11 +61,11 @@ type inbox struct {
 	shown  map[permissions.ID]string // the screen's names of what waits
 }
 
-// screen is a connector that can edit and say a line, as the terminal is.
+// screen is a connector that can edit and say something of its own, as the terminal is.
 type screen interface {
 	connectors.Connector
 	connectors.Editor
-	Say(line string) error
+	Say(text string) error
 }
 
 func (i *inbox) run(ctx context.Context) error {
@@ -114,9 +115,11 @@ func (i *inbox) update(ctx context.Context, s permissions.Standing) error {
 	return err
 }
 
-// say shows a message that asks nothing. On a screen that has closed there is nobody to read it.
+// say shows a message that asks nothing, whole. On a screen that has closed there is nobody to read it.
 func (i *inbox) say(lines []string) {
-	for _, line := range lines {
-		_ = i.screen.Say(card.Visible(line))
+	rows := make([]string, len(lines))
+	for k, line := range lines {
+		rows[k] = card.Visible(line)
 	}
+	_ = i.screen.Say(strings.Join(rows, "\n"))
 }

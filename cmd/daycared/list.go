@@ -66,11 +66,11 @@ func (c *CLI) pendingCommand() *cobra.Command {
 }
 
 func (c *CLI) showCommand() *cobra.Command {
-	asJSON, options := false, here()
+	asJSON, reveal := false, false
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show one request whole, by its id or its code",
-		Args:  arguments(cobra.ExactArgs(1)),
+		Args:  arguments(cobra.ExactArgs(1), theRequest),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := c.adminClient()
 			if err != nil {
@@ -83,16 +83,17 @@ func (c *CLI) showCommand() *cobra.Command {
 			if asJSON {
 				return c.json(wire.From(s, true))
 			}
-			prompt := connectors.Prompt{Request: s.Request, Code: s.Code, Waiting: s.Waiting, To: connectors.Person{Location: time.Local}}
-			fmt.Fprintln(c.Out, card.Card(prompt, options))
+			options := here(cmd.Context(), client)
+			options.Reveal = reveal
+			fmt.Fprintln(c.Out, card.Card(connectors.Prompt{Request: s.Request, Code: s.Code, Waiting: s.Waiting}, options))
 			if s.Request.State != permissions.Pending {
-				c.settled(s.Request)
+				fmt.Fprintln(c.Out, card.Settled(s.Request, options))
 			}
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	cmd.Flags().BoolVar(&options.Reveal, "reveal", false, "show what is masked because it looks like a secret")
+	cmd.Flags().BoolVar(&reveal, "reveal", false, "show what is masked because it looks like a secret")
 	return cmd
 }
 
@@ -150,8 +151,16 @@ func (c *CLI) verifyCommand() *cobra.Command {
 			if err := c.remembered(cmd, client, head); err != nil {
 				return err
 			}
+			oldest, err := client.Audit(cmd.Context(), 0, 1) // of the daemon's own chain
+			if err != nil {
+				return err
+			}
 			for _, e := range heads {
-				fmt.Fprintf(c.Out, "chain %s: %d entries, verified, head %d:%s\n", e.Chain, e.Seq, e.Seq, e.Hash)
+				first := int64(1)
+				if len(oldest) > 0 && oldest[0].Chain == e.Chain {
+					first = oldest[0].Seq
+				}
+				fmt.Fprintf(c.Out, "chain %s: %s, verified, head %d:%s\n", e.Chain, entries(first, e.Seq), e.Seq, e.Hash)
 			}
 			return nil
 		},
@@ -160,6 +169,15 @@ func (c *CLI) verifyCommand() *cobra.Command {
 	return cmd
 }
 
+// entries says how many entries of a chain there are, and which, where its start was deleted.
+func entries(first, last int64) string {
+	if first == 1 {
+		return fmt.Sprintf("%d entries", last)
+	}
+	return fmt.Sprintf("%d entries (%d to %d)", last-first+1, first, last)
+}
+
+// remembered tells what became of the entry that somebody remembers. The chain was found to be sound.
 func (c *CLI) remembered(cmd *cobra.Command, client *admin.Client, head string) error {
 	if head == "" {
 		return nil
@@ -173,11 +191,14 @@ func (c *CLI) remembered(cmd *cobra.Command, client *admin.Client, head string) 
 	if err != nil {
 		return usage("--head: %s", err)
 	}
-	entries, err := client.Audit(cmd.Context(), seq-1, 1)
+	found, err := client.Audit(cmd.Context(), seq-1, 1)
 	if err != nil {
 		return err
 	}
-	if len(entries) == 0 || entries[0].Seq != seq || entries[0].Hash != want {
+	if len(found) > 0 && found[0].Seq > seq {
+		return fmt.Errorf("entry %d is no longer kept; its deletion is signed off", seq)
+	}
+	if len(found) == 0 || found[0].Hash != want {
 		return fmt.Errorf("entry %d is not the one remembered: the audit was cut off or written anew", seq)
 	}
 	return nil
@@ -227,12 +248,16 @@ func wholeAudit(ctx context.Context, client *admin.Client) ([]permissions.Entry,
 }
 
 // settled tells on stdout how a request stands now.
-func (c *CLI) settled(r permissions.Request) {
-	fmt.Fprintln(c.Out, card.Settled(r, here()))
+func (c *CLI) settled(ctx context.Context, client *admin.Client, r permissions.Request) {
+	fmt.Fprintln(c.Out, card.Settled(r, here(ctx, client)))
 }
 
-// here is how a card is written for whoever runs this command: by the clock on their wall.
-func here() card.Options { return card.Options{Now: time.Now(), Location: time.Local} }
+// here is how a card is written for whoever runs this command: in their time zone, and in this machine's where the
+// daemon does not know who that is.
+func here(ctx context.Context, client *admin.Client) card.Options {
+	me, _ := client.WhoAmI(ctx)
+	return card.Options{Now: time.Now(), Location: me.Location()}
+}
 
 func (c *CLI) json(v any) error {
 	encoder := json.NewEncoder(c.Out)

@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/daycared/daycared/agents/api"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -51,30 +52,25 @@ func (c *CLI) Run(ctx context.Context, args []string) int {
 	root.SetIn(c.In)
 	root.SetOut(c.Out)
 	root.SetErr(c.Err)
-	return c.exit(root.ExecuteContext(ctx))
+	cmd, err := root.ExecuteContextC(ctx)
+	return c.exit(err, printsObject(cmd, args))
 }
 
-// exit tells people about an error, once, and turns it into an exit code.
-func (c *CLI) exit(err error) int {
+// exit tells people about an error, once, and turns it into an exit code. With asJSON, programs are told, too.
+func (c *CLI) exit(err error, asJSON bool) int {
 	var code exitCode
-	var refusal *permissions.Refusal
 	switch {
 	case err == nil:
 		return permissions.ExitYes
 	case errors.As(err, &code):
 		return int(code)
-	case errors.As(err, &refusal):
-		c.say("%s", refusal.Text)
-		return refusal.Exit
-	case errors.Is(err, api.ErrUnreachable):
-		c.say("%s", err)
-		return permissions.ExitUnreachable
-	case errors.Is(err, errUsage):
-		c.say("%s", err)
-		return permissions.ExitUsage
 	}
-	c.say("%s", err)
-	return permissions.ExitOther
+	p := explain(err)
+	c.say("%s", p.Text)
+	if asJSON {
+		_ = c.json(p) // whoever closed the output reads the exit code
+	}
+	return p.Exit
 }
 
 // say tells people one line.
@@ -84,6 +80,42 @@ func (c *CLI) say(format string, args ...any) { fmt.Fprintf(c.Err, "daycared: "+
 type exitCode int
 
 func (e exitCode) Error() string { return fmt.Sprintf("exit %d", int(e)) }
+
+// problem is why a command has no result, as programs read it. It is an error that people read as Text.
+type problem struct {
+	Text string `json:"error"`
+	Code string `json:"code"`
+	Exit int    `json:"exit"`
+}
+
+func (p *problem) Error() string { return p.Text }
+
+// The codes of problems that the daemon did not refuse: the others are those of refusals.
+const (
+	codeUnreachable = "unreachable"
+	codeEnded       = "ended" // by a signal
+	codeOther       = "other"
+)
+
+// explain says what an error means for whoever called.
+func explain(err error) *problem {
+	var told *problem
+	var refusal *permissions.Refusal
+	var fault *wire.Problem
+	switch {
+	case errors.As(err, &told):
+		return told
+	case errors.As(err, &refusal):
+		return &problem{refusal.Text, string(refusal.Code), refusal.Exit}
+	case errors.Is(err, api.ErrUnreachable):
+		return &problem{err.Error(), codeUnreachable, permissions.ExitUnreachable}
+	case errors.Is(err, errUsage):
+		return &problem{err.Error(), string(permissions.CodeInvalid), permissions.ExitUsage}
+	case errors.As(err, &fault):
+		return &problem{err.Error(), fault.Code, permissions.ExitOther}
+	}
+	return &problem{err.Error(), codeOther, permissions.ExitOther}
+}
 
 // errUsage is matched by errors of wrong usage: exit code 2.
 var errUsage = errors.New("wrong usage")

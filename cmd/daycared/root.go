@@ -35,7 +35,7 @@ func (c *CLI) root() *cobra.Command {
 		"socket of the daemon (default: DAYCARED_SOCKET or DAYCARED_ADMIN_SOCKET, the configuration, the usual places)")
 	root.PersistentFlags().StringVar(&c.tokenFlag, "token-file", "",
 		"file with the token of the agent that asks (default: DAYCARED_TOKEN_FILE, else this account asks)")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%s", err) })
+	root.SetFlagErrorFunc(wrongFlag)
 	root.AddGroup(
 		&cobra.Group{ID: "agents", Title: "For agents and scripts:"},
 		&cobra.Group{ID: "people", Title: "For people who answer:"},
@@ -55,28 +55,6 @@ func (c *CLI) root() *cobra.Command {
 		c.configCommand(), c.doctorCommand(), c.versionCommand())
 	root.CompletionOptions.DisableDefaultCmd = true
 	return root
-}
-
-// knownCommand refuses a word that is no command, and names the nearest.
-func knownCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	near := cmd.SuggestionsFor(args[0])
-	if len(near) == 0 {
-		return usage("there is no command %q; see: daycared --help", args[0])
-	}
-	return usage("there is no command %q; did you mean %s?", args[0], strings.Join(near, " or "))
-}
-
-// arguments refuses a wrong number of arguments as wrong usage.
-func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return usage("%s; see: %s --help", err, cmd.CommandPath())
-		}
-		return nil
-	}
 }
 
 // load reads the configuration that this command line and environment name, or the defaults when there is none.
@@ -121,7 +99,14 @@ func (c *CLI) agentClient() (*api.Client, error) {
 	}
 	client := api.NewClient(paths.AgentSocket)
 	client.TokenFile = cmp.Or(c.tokenFlag, c.env("DAYCARED_TOKEN_FILE"))
-	return client, nil
+	if client.TokenFile == "" {
+		return client, nil
+	}
+	file, err := openFile(client.TokenFile) // once, so that what is wrong with its name is said before anything is asked
+	if err != nil {
+		return nil, usage("read the token file %s: %s", client.TokenFile, err)
+	}
+	return client, file.Close()
 }
 
 func (c *CLI) adminClient() (*admin.Client, error) {

@@ -52,9 +52,10 @@ func TestScripts(t *testing.T) {
 }
 
 func commands() scriptCommands {
-	all := scriptCommands{"code": exitsWith, "expand": expand, "ready": ready, "pending": pending}
+	all := scriptCommands{"code": exitsWith, "expand": expand, "ready": ready, "pending": pending, "pruned": pruned}
 	maps.Copy(all, peopleCommands())
 	maps.Copy(all, socketCommands())
+	maps.Copy(all, chatCommands())
 	return all
 }
 
@@ -81,7 +82,7 @@ func setup(env *testscript.Env) error {
 		name, _, _ := strings.Cut(pair, "=")
 		names[name] = true
 	}
-	env.Values[namesKey{}], env.Values[castKey{}] = names, map[string]*actor{}
+	env.Values[namesKey{}], env.Values[castKey{}], env.Values[chatsKey{}] = names, map[string]*actor{}, &chats{}
 	return nil
 }
 

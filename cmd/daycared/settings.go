@@ -44,15 +44,17 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 			continue
 		}
 		if _, err := user.LookupGroup(group); err != nil {
-			return s, fmt.Errorf("%s: api.%s is %q, which this machine does not know; name one of its groups", cfg.File, key, group)
+			return s, fmt.Errorf("%s: api.%s is %q, which this machine does not know; name one of its groups",
+				cfg.Place("api."+key), key, group)
 		}
 	}
-	for _, p := range cfg.People {
+	for i, p := range cfg.People {
 		account := permissions.NoUID
 		if p.User != "" {
 			known, err := user.Lookup(p.User)
 			if err != nil {
-				return s, fmt.Errorf("%s: %s has the account %q, which this machine does not know; name one of its accounts", cfg.File, p.Name, p.User)
+				return s, fmt.Errorf("%s: %s has the account %q, which this machine does not know; name one of its accounts",
+					cfg.Place(fmt.Sprintf("people.%d.user", i)), p.Name, p.User)
 			}
 			if account, err = strconv.Atoi(known.Uid); err != nil {
 				return s, fmt.Errorf("look up the account %q: %w", p.User, err)

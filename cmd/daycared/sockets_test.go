@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -62,8 +63,14 @@ func stall(ts *testscript.TestScript, _ bool, args []string) {
 	c, err := new(net.Dialer).DialContext(context.Background(), "unix", socket(ts, args[0]))
 	ts.Check(err)
 	ts.Defer(func() { c.Close() })
-	_, err = io.WriteString(c, "POST /v1/requests HTTP/1.1\r\nHost: localhost\r\n")
+	_, err = io.WriteString(c, "POST /v1/requests HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"+
+		"Content-Length: 100\r\nExpect: 100-continue\r\n\r\n")
 	ts.Check(err)
+	line, err := bufio.NewReader(c).ReadString('\n') // the call is being read from here on
+	ts.Check(err)
+	if !strings.Contains(line, "100") {
+		ts.Fatalf("the socket says %q", line)
+	}
 }
 
 func vanishes(ts *testscript.TestScript, _ bool, args []string) {

@@ -31,7 +31,7 @@ func (c *CLI) tokenCreateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Make a token and print it, this once; routes know the agent by NAME",
-		Args:  arguments(cobra.ExactArgs(1)),
+		Args:  arguments(cobra.ExactArgs(1), "a name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := permissions.CheckTokenName(args[0]); err != nil {
 				return usage("%s", err)
@@ -102,7 +102,7 @@ func (c *CLI) tokenRevokeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke NAME|ID",
 		Short: "Revoke all tokens of a name, or one by its id",
-		Args:  arguments(cobra.ExactArgs(1)),
+		Args:  arguments(cobra.ExactArgs(1), "the name of an agent, or the id of a token"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := c.adminClient()
 			if err != nil {

@@ -65,6 +65,28 @@ type Me struct {
 	Via      string `json:"via"`
 	// StoppedBy is who stopped everything; null while nothing is stopped.
 	StoppedBy *string `json:"stopped_by"`
+	// Timezone is the tz database's name of where they live; null where none is configured.
+	Timezone *string `json:"timezone"`
+}
+
+// Location is the zone of the caller's times of day, and that of this process where none is configured or known.
+func (m Me) Location() *time.Location {
+	if m.Timezone == nil {
+		return time.Local
+	}
+	zone, err := time.LoadLocation(*m.Timezone)
+	if err != nil {
+		return time.Local
+	}
+	return zone
+}
+
+// zoneName is the name of a zone that others know, too, or null.
+func zoneName(zone *time.Location) *string {
+	if zone == nil || zone == time.Local {
+		return nil
+	}
+	return orNull(zone.String())
 }
 
 // Entry is one entry of the audit as programs read it.

@@ -44,7 +44,10 @@ type Options struct {
 	AdminReachable bool
 	// Connections is how many connections one account may have at a time; 0 for the default of 1024.
 	Connections int
-	Log         *slog.Logger
+	// Zone is where a person lives, by name; nil where that is not known. It is called by several goroutines at a time;
+	// nil knows nobody.
+	Zone func(name string) *time.Location
+	Log  *slog.Logger
 }
 
 // Connector is the deciders' door.
@@ -98,7 +101,7 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	l := c.listener
 	c.listener = nil // it is closed when Run returns
 	door := wire.NewDoor("daycared for deciders", desk.Ready, c.options.Log)
-	r := &routes{desk: desk, door: door, gate: newGate(c.options.Key), inboxes: &c.inboxes}
+	r := &routes{desk: desk, door: door, gate: newGate(c.options.Key), inboxes: &c.inboxes, zone: c.options.Zone}
 	r.register()
 	handler, err := door.Handler()
 	if err != nil {

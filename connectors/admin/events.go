@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sort"
 	"strconv"
 	"time"
@@ -53,14 +54,23 @@ type eventStream struct {
 	told  int64 // the place that the reader knows of
 }
 
-// begin finds the place to start from, and refuses one that is kept no more.
+// begin finds the place to start from, and refuses one that is kept no more, and one that nothing has reached yet: what
+// happens up to it would never be told.
 func (s *eventStream) begin(ctx context.Context, at int64) (err error) {
 	s.place = at
 	if at == FromNow {
 		s.place, err = s.newest(ctx)
 		return err
 	}
-	_, _, err = s.desk.Happenings(ctx, s.id, at, 1)
+	_, seen, err := s.desk.Happenings(ctx, s.id, at, 1)
+	if err != nil || at == 0 || seen > at {
+		return err
+	}
+	newest, err := s.newest(ctx)
+	if err == nil && newest < at {
+		err = permissions.Invalid(fmt.Errorf(
+			"nothing as late as seq %d has happened yet: the newest is seq %d; go on from there, or from now on", at, newest))
+	}
 	return err
 }
 

@@ -113,6 +113,21 @@ func begin(t *testing.T, socket, query, last string) (read func(upTo string) str
 	}, answer.StatusCode
 }
 
+// Whoever goes on from what has not happened would miss all that happens until then.
+func TestAPlaceThatNothingHasReachedIsRefused(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	serve(t, socket, desk)
+	c, handle := newClient(t, socket, ""), func(wire.Event) error { return errEnough }
+	put(t, desk, wiretest.Question("one")) // seq 1
+	err := c.Events(t.Context(), 99, handle)
+	if !isRefusal(err, permissions.CodeInvalid) || !strings.Contains(err.Error(), "the newest is seq 1;") {
+		t.Errorf("after 99: %v", err)
+	}
+	desk.Prune(1)
+	put(t, desk, wiretest.Question("two"))
+	hear(t, c, 1, handle)
+}
+
 func TestAnEventStreamBeginsWhereItIsTold(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
 	serve(t, socket, desk)

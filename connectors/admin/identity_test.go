@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -60,5 +61,21 @@ func TestTheKeyDoesNotPrint(t *testing.T) {
 	if text := fmt.Sprintf("%v %+v %#v %s ", Key("k3y"), Options{Key: "k3y"}, Options{Key: "k3y"}, Key("k3y")) +
 		log.String(); strings.Contains(text, "k3y") {
 		t.Error(text)
+	}
+}
+
+func TestTheZoneIsThePersonsOrTheMachines(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for zone, want := range map[*time.Location]*time.Location{berlin: berlin, time.UTC: time.UTC, time.Local: time.Local, nil: time.Local} {
+		if got := (Me{Timezone: zoneName(zone)}).Location(); got.String() != want.String() {
+			t.Errorf("%s is told as %s", want, got)
+		}
+	}
+	strange := "Atlantis/City"
+	if got := (Me{Timezone: &strange}).Location(); got != time.Local {
+		t.Errorf("a zone that is not known here is %s", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -17,6 +18,7 @@ type routes struct {
 	door    *wire.Door
 	gate    gate
 	inboxes *inboxes
+	zone    func(name string) *time.Location // may be nil
 }
 
 func (r *routes) register() {
@@ -167,7 +169,9 @@ func (r *routes) whoami(ctx context.Context, _ *struct{}) (*meOutput, error) {
 	if err != nil {
 		return nil, r.door.Refuse(err)
 	}
-	return &meOutput{Body: Me{
-		Name: name, UID: id.UID, Operator: id.Operator, Via: id.Via, StoppedBy: orNull(r.desk.StoppedBy()),
-	}}, nil
+	me := Me{Name: name, UID: id.UID, Operator: id.Operator, Via: id.Via, StoppedBy: orNull(r.desk.StoppedBy())}
+	if r.zone != nil {
+		me.Timezone = zoneName(r.zone(name))
+	}
+	return &meOutput{Body: me}, nil
 }

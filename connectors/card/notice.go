@@ -38,6 +38,9 @@ func Reminder(waiting []connectors.Prompt, o Options) []string {
 // Ended is a grant whose time is over, or whose session is.
 func Ended(g permissions.Grant, o Options) []string { return []string{"⌛ Ended: " + granted(g, o)} }
 
+// InForce is a grant that holds.
+func InForce(g permissions.Grant, o Options) string { return granted(g, o) }
+
 // Revoked is a grant that was taken back, and what ran under it.
 func Revoked(g permissions.Grant, ran []permissions.Request, o Options) []string {
 	rows := []string{"✖ Taken back: " + granted(g, o)}

@@ -20,6 +20,9 @@ const (
 // blank are code points that the allow-list would keep, although nothing or next to nothing is seen of them.
 var blank = &unicode.RangeTable{
 	R16: []unicode.Range16{
+		{Lo: 0x030A, Hi: 0x030A, Stride: 1}, // marks that Telegram takes out of what it is sent
+		{Lo: 0x0333, Hi: 0x0333, Stride: 1},
+		{Lo: 0x033F, Hi: 0x033F, Stride: 1},
 		{Lo: 0x115F, Hi: 0x1160, Stride: 1}, // Hangul fillers
 		{Lo: 0x2800, Hi: 0x2800, Stride: 1}, // empty Braille pattern
 		{Lo: 0x2D7F, Hi: 0x2D7F, Stride: 1}, // Tifinagh consonant joiner

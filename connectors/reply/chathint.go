@@ -17,74 +17,91 @@ const (
 // ChatHint is how to answer r in a chat that has texts, replies and reactions: the shortest answers, in one sentence
 // without its end.
 func ChatHint(r permissions.Request, code string) string {
-	if r.HighRisk || !offers(r, permissions.Deny) {
-		return textHint(r, code)
-	}
-	return textHint(r, code) + ", or react 👍 / 👎"
+	return chat{}.hint(Open{Request: r, Code: code})
 }
 
 // ChatHelp is [ChatHint], and the wider scopes and the reason that can be given.
 func ChatHelp(r permissions.Request, code string) string {
-	return ChatHint(r, code) + more(Open{Request: r, Code: code})
-}
-
-// textHint is how to answer r by text alone.
-func textHint(r permissions.Request, code string) string {
-	yes, no := "YES "+code, "NO "+code
-	switch {
-	case r.Kind == permissions.KindClarification:
-		return fmt.Sprintf("Reply %s and a number from 1 to %d, or %s and the words of an option", code, len(r.Choices), code)
-	case offers(r, permissions.Continue):
-		return "Reply CONTINUE " + code + " or INTERRUPT " + code
-	case r.HighRisk && len(r.Calls) > 0:
-		return "High risk: reply " + yes + " RUN or " + no + ", or for one call " + yes + " #2 RUN or " + no + " #2"
-	case r.HighRisk:
-		return "High risk: reply " + yes + " RUN or " + no
-	case offers(r, permissions.Interrupt):
-		return "Reply " + yes + ", " + no + " or INTERRUPT " + code
-	case len(r.Calls) > 0:
-		return "Reply " + yes + " or " + no + ", or for one call " + yes + " #2 or " + no + " #2"
-	}
-	return "Reply " + yes + " or " + no
-}
-
-// more is what else can be answered.
-func more(o Open) string {
-	words := ""
-	for _, option := range o.Request.Options {
-		if s, ok := option.ID.Scope(); ok && s != permissions.Once {
-			words += ", " + typed(sentence{scope: s.String()}, o) + " (" + scopeWords(o.Request, s) + ")"
-		}
-	}
-	if offers(o.Request, permissions.Deny) {
-		words += ", NO " + o.Code + " because and your reason"
-	}
-	return words
+	return chat{}.help(Open{Request: r, Code: code})
 }
 
 // hint is [ChatHint] for what waits; a console has no reactions.
 func (c chat) hint(o Open) string {
-	if c.Console {
-		return textHint(o.Request, o.Code)
+	if c.Console || o.Request.HighRisk || !offers(o.Request, permissions.Deny) {
+		return c.textHint(o)
 	}
-	return ChatHint(o.Request, o.Code)
+	return c.textHint(o) + ", or react 👍 / 👎"
 }
 
-func (c chat) help(o Open) string { return c.hint(o) + more(o) }
+func (c chat) help(o Open) string { return c.hint(o) + c.more(o) }
 
-// typed is how what a sentence allows is typed in full.
-func typed(s sentence, o Open) string {
-	text := "YES " + o.Code
+// textHint is how to answer by text alone.
+func (c chat) textHint(o Open) string {
+	r, code := o.Request, o.Code
+	reply, yes, no := "Reply", c.typed(sentence{}, o), c.no(code)
+	if c.Console {
+		reply = "Type"
+	}
+	switch {
+	case r.Kind == permissions.KindClarification:
+		return fmt.Sprintf("%s %s and a number from 1 to %d, or %s and the words of an option", reply, code, len(r.Choices), code)
+	case offers(r, permissions.Continue):
+		return reply + " CONTINUE " + code + " or INTERRUPT " + code
+	case r.HighRisk && len(r.Calls) > 0:
+		one := c.typed(sentence{call: 2}, o)
+		return "High risk: " + strings.ToLower(reply) + " " + yes + " or " + no + ", or for one call " + one + " or " + no + " #2"
+	case r.HighRisk:
+		return "High risk: " + strings.ToLower(reply) + " " + yes + " or " + no
+	case offers(r, permissions.Interrupt):
+		return reply + " " + yes + ", " + no + " or INTERRUPT " + code
+	case len(r.Calls) > 0:
+		return reply + " " + yes + " or " + no + ", or for one call " + yes + " #2 or " + no + " #2"
+	}
+	return reply + " " + yes + " or " + no
+}
+
+// more is what else can be answered.
+func (c chat) more(o Open) string {
+	words := ""
+	for _, option := range o.Request.Options {
+		if s, ok := option.ID.Scope(); ok && s != permissions.Once {
+			words += ", " + c.typed(sentence{scope: s.String()}, o) + " (" + scopeWords(o.Request, s) + ")"
+		}
+	}
+	if offers(o.Request, permissions.Deny) {
+		words += ", " + c.no(o.Code) + " because and your reason"
+	}
+	return words
+}
+
+// typed is how what a sentence allows is typed in full: at a console in small letters, as its prompt has it, and without
+// RUN, since the code is the second yes there.
+func (c chat) typed(s sentence, o Open) string {
+	text := c.yes(o.Code)
 	if s.scope != "" {
 		text += " " + s.scope
 	}
 	if s.call != 0 {
 		text += fmt.Sprintf(" #%d", s.call)
 	}
-	if o.Request.HighRisk {
+	if o.Request.HighRisk && !c.Console {
 		text += " RUN"
 	}
 	return text
+}
+
+func (c chat) yes(codes string) string {
+	if c.Console {
+		return "yes " + codes
+	}
+	return "YES " + codes
+}
+
+func (c chat) no(code string) string {
+	if c.Console {
+		return "no " + code
+	}
+	return "NO " + code
 }
 
 // waiting says what waits: how many, and the codes, as many of them as can be read.

@@ -47,11 +47,7 @@ func Help(r permissions.Request, code string) string {
 	var forms []string
 	for _, o := range r.Options {
 		if s, ok := o.ID.Scope(); ok {
-			form := yes(s)
-			if r.HighRisk {
-				form += " " + code
-			}
-			forms = append(forms, form+" ("+scopeWords(r, s)+")")
+			forms = append(forms, yes(s, r, code)+" ("+scopeWords(r, s)+")")
 		}
 	}
 	if offers(r, permissions.Allow(sessionScope(r))) && !r.HighRisk {

@@ -65,15 +65,15 @@ func (c chat) decide(s sentence, o Open) (d connectors.Decision, not string) {
 	case c.At.Before(o.ShownAt):
 		not = "your answer is older than the card of " + o.Code + "; answer again"
 	case several && (!allowing || s.scope != "" || s.call != 0 || s.run):
-		not = "several requests at once can only be allowed, and only once: YES " + strings.Join(s.codes, " ")
+		not = "several requests at once can only be allowed, and only once: " + c.yes(strings.Join(s.codes, " "))
 	case s.call != 0 && !slices.ContainsFunc(r.Calls, func(c permissions.Call) bool { return c.N == s.call }):
 		not = fmt.Sprintf("%s has no call #%d", o.Code, s.call)
 	case s.run && !r.HighRisk:
 		not = o.Code + " is not high risk; leave RUN out"
 	case r.HighRisk && (several || s.quoted && s.reason == ""):
-		not = o.Code + " is high risk and takes a message of its own: " + typed(s, o) + " or NO " + o.Code
+		not = o.Code + " is high risk and takes a message of its own: " + c.typed(s, o) + " or " + c.no(o.Code)
 	case r.HighRisk && allowing && !s.run && !c.Console:
-		not = o.Code + " is high risk; to allow it: " + typed(s, o)
+		not = o.Code + " is high risk; to allow it: " + c.typed(s, o)
 	default:
 		d.Really = r.HighRisk && allowing
 	}

@@ -96,7 +96,7 @@ func allowance(rest string, scope permissions.Scope, r permissions.Request, code
 	}
 	a.Answer, a.Really = permissions.Allow(scope), coded && r.HighRisk
 	if r.HighRisk && !coded && offers(r, a.Answer) {
-		typed := yes(scope) + " " + code
+		typed := yes(scope, r, code)
 		if a.Call != 0 {
 			typed += " #" + strconv.Itoa(a.Call)
 		}
@@ -105,12 +105,16 @@ func allowance(rest string, scope permissions.Scope, r permissions.Request, code
 	return offered(r, code, a)
 }
 
-// yes is how an allowance is typed.
-func yes(s permissions.Scope) string {
-	if s == permissions.Once {
-		return "yes"
+// yes is how an allowance of r is typed: of high risk with the code, which is the second yes.
+func yes(s permissions.Scope, r permissions.Request, code string) string {
+	text := "yes"
+	if r.HighRisk {
+		text += " " + code
 	}
-	return "yes " + s.String()
+	if s == permissions.Once {
+		return text
+	}
+	return text + " " + s.String()
 }
 
 // denial reads what may follow n: the code, one call, and a reason after because.

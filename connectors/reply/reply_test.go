@@ -112,6 +112,7 @@ func TestParseAnswers(t *testing.T) {
 		{"yes K7F3Q", risky, really(once)},
 		{"y k7f3q", risky, really(once)},
 		{"a K7F3Q", risky, really(allow(permissions.SessionTool))},
+		{"yes K7F3Q 15m", risky, really(allow(permissions.For(15 * time.Minute)))},
 		{"yes 15m K7F3Q", risky, really(allow(permissions.For(15 * time.Minute)))},
 		{"n", risky, decides(deny)},
 		{"r no", risky, because(0, "no")},
@@ -183,8 +184,8 @@ func TestParseDecidesNothing(t *testing.T) {
 		{"y #1", tool, "Nothing was decided"},
 		{"y 1", step, "Nothing was decided"},
 		{"y", risky, "this is high risk. Type  yes K7F3Q  to allow it."},
-		{"a", risky, "this is high risk. Type  yes session_tool K7F3Q  to allow it."},
-		{"yes 15m", risky, "Type  yes 15m K7F3Q  to"},
+		{"a", risky, "this is high risk. Type  yes K7F3Q session_tool  to allow it."},
+		{"yes 15m", risky, "Type  yes K7F3Q 15m  to"},
 		{"yes K7F3R", risky, "yes K7F3Q (allow once)"},
 		{"yes session K7F3Q", risky, "Nothing was decided"}, // not offered
 		{"y\x00", permission, "Nothing was decided"},
@@ -229,8 +230,8 @@ func TestHelp(t *testing.T) {
 				"r and a reason (deny and say why), " +
 				"s (the card again, with its secrets)."},
 		{risky, "high risk: type  yes K7F3Q  or  n > ",
-			"Type yes K7F3Q (allow once), yes session_tool K7F3Q (this tool, this session), yes 15m K7F3Q (for 15 minutes), " +
-				"yes always K7F3Q (this exact call, always), n (deny), r and a reason (deny and say why), " +
+			"Type yes K7F3Q (allow once), yes K7F3Q session_tool (this tool, this session), yes K7F3Q 15m (for 15 minutes), " +
+				"yes K7F3Q always (this exact call, always), n (deny), r and a reason (deny and say why), " +
 				"s (the card again, with its secrets)."},
 		{step, "y allow once · a this session · n deny · r deny with a reason · y #2 or n #2 one call > ",
 			"with #2 for one call"},

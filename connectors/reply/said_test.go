@@ -99,7 +99,14 @@ func TestWhatAPersonIsTold(t *testing.T) {
 		{reply.Message{Text: "yes M2P4R", Quotes: "K7F3Q"}, two,
 			"Nothing was decided: you replied to the card of K7F3Q and named another code."},
 		{reply.Message{Text: "", Quotes: "K7F3Q", Reaction: true}, two, "taking a reaction back undoes nothing. " + hint + "."},
-		{reply.Message{Text: "K7F3Q please", Console: true}, two, "Reply YES K7F3Q or NO K7F3Q, YES"}, // nobody reacts there
+		{reply.Message{Text: "K7F3Q please", Console: true}, two, "Type yes K7F3Q or no K7F3Q, yes"}, // nobody reacts there
+		// Of high risk, a console has one form, in every hint: its prompt's.
+		{reply.Message{Text: "R5SKY please", Console: true}, waiting, "High risk: type yes R5SKY or no R5SKY, " +
+			"yes R5SKY session_tool (this tool, this session), yes R5SKY 15m (for 15 minutes), " +
+			"yes R5SKY always (this exact call, always), no R5SKY because and your reason."},
+		{reply.Message{Text: "RSTEP please", Console: true}, waiting,
+			"High risk: type yes RSTEP or no RSTEP, or for one call yes RSTEP #2 or no RSTEP #2"},
+		{reply.Message{Text: "yes K7F3Q M2P4R once", Console: true}, two, "and only once: yes K7F3Q M2P4R"},
 	} {
 		c.m.At = noon
 		if said := reply.Read(c.m, c.open); !strings.Contains(said.Say, c.want) {

@@ -25,6 +25,8 @@ func TestAnswersByCode(t *testing.T) {
 			connectors.Decision{Answer: permissions.Deny, Comment: "not now"}},
 		{"K7F3Q yes", permissions.KindTool, func(r *permissions.Request) { r.HighRisk = true },
 			connectors.Decision{Answer: permissions.Allow(permissions.Once), Really: true}},
+		{"YES K7F3Q RUN", permissions.KindTool, func(r *permissions.Request) { r.HighRisk = true },
+			connectors.Decision{Answer: permissions.Allow(permissions.Once), Really: true}},
 		{"yes K7F3Q run", permissions.KindTool, func(r *permissions.Request) { r.HighRisk = true },
 			connectors.Decision{Answer: permissions.Allow(permissions.Once), Really: true}},
 		{"continue K7F3Q", permissions.KindPause, nil, connectors.Decision{Answer: permissions.Continue}},
@@ -94,7 +96,7 @@ func TestSeveralAtOnce(t *testing.T) {
 		p.screen.asked(t, code)
 	}
 	p.types(t, "yes FRST2 R5SKY\n")
-	p.screen.sees(t, "R5SKY is high risk and takes a message of its own: YES R5SKY RUN or NO R5SKY.")
+	p.screen.sees(t, "R5SKY is high risk and takes a message of its own: yes R5SKY or no R5SKY.")
 	h.none(t)
 	p.screen.asked(t, "R5SKY")
 	p.types(t, "yes FRST2 SCND2\n")
@@ -227,5 +229,22 @@ func TestTellsANotice(t *testing.T) {
 	_ = closed.hand.Close()
 	if err := closed.Tell(context.Background(), n); !errors.Is(err, connectors.ErrGone) {
 		t.Errorf("Tell = %v at a closed console; want that it is gone", err)
+	}
+}
+
+// What is said in several lines stays together: the hint is written once more, below all of them.
+func TestSeveralLinesAreSaidAsOne(t *testing.T) {
+	for name, sit := range consoles {
+		t.Run(name, func(t *testing.T) {
+			p := sit(t, nil)
+			r := ask(permissions.KindPermission, nil)
+			p.runs(t, takes(r))
+			p.isAsked(t, *r, "K7F3Q")
+			p.screen.asked(t, "K7F3Q")
+			if err := p.Say("one\ntwo\nthree"); err != nil {
+				t.Fatal(err)
+			}
+			p.screen.sees(t, " > \none\ntwo\nthree\ny allow once")
+		})
 	}
 }

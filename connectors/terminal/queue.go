@@ -13,8 +13,8 @@ type news struct {
 	ref    string
 	prompt connectors.Prompt
 	edit   bool
-	says   bool // only line is to be said, to whom prompt is for
-	line   string
+	says   bool   // only text is to be said, to whom prompt is for
+	text   string // one line or more
 }
 
 // item is one request as this screen knows it, until its end has been told.
@@ -30,7 +30,7 @@ type item struct {
 // apply takes in what Send and Edit left.
 func (s *screen) apply(n news) {
 	if n.says {
-		s.say(n.line)
+		s.say(n.text)
 		return
 	}
 	it, known := s.seen[n.ref]
@@ -56,8 +56,8 @@ func (s *screen) apply(n news) {
 // lastWords says what was still to be said when Run ended.
 func (s *screen) lastWords(left []news) {
 	for _, n := range left {
-		if n.line != "" {
-			s.say(n.line)
+		if n.text != "" {
+			s.say(n.text)
 		}
 	}
 }

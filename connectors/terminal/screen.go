@@ -38,7 +38,7 @@ type screen struct {
 	editor  editor
 	restore func()   // puts the terminal's modes back; nil while they are its own
 	away    bool     // in the background
-	later   []string // to be said when in the foreground again
+	later   []string // to be said, each whole, when in the foreground again
 }
 
 // look finds out whose the screen is just now.
@@ -52,8 +52,8 @@ func (s *screen) look() {
 		s.up, s.asking, s.restore = false, false, nil // it is, or was meanwhile, somebody else's, and so are its modes
 	}
 	if !s.away {
-		for _, line := range s.later {
-			s.say(line)
+		for _, text := range s.later {
+			s.say(text)
 		}
 		s.later = nil
 	}
@@ -134,11 +134,11 @@ func (s *screen) leave() {
 	s.now, s.up, s.asking = nil, false, false
 }
 
-// say writes a line. A hint that is on the screen is written again below it, with what was typed so far.
-func (s *screen) say(line string) {
+// say writes one line or more. A hint that is on the screen is written again below it, with what was typed so far.
+func (s *screen) say(text string) {
 	switch {
 	case s.away:
-		s.later = append(s.later, line)
+		s.later = append(s.later, text)
 	case s.asking:
 		typed := strings.Map(func(c rune) rune {
 			if !s.editor.raw || !unicode.IsPrint(c) || c == unicode.ReplacementChar {
@@ -146,9 +146,9 @@ func (s *screen) say(line string) {
 			}
 			return c
 		}, string(s.editor.line))
-		s.write("\n" + line + "\n" + s.hint + typed)
+		s.write("\n" + text + "\n" + s.hint + typed)
 	default:
-		s.write(line + "\n")
+		s.write(text + "\n")
 	}
 }
 

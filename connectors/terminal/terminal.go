@@ -109,11 +109,11 @@ func (t *Terminal) Tell(_ context.Context, n connectors.Notice) error {
 	rows := card.Notice(n, card.Options{
 		Self: cmp.Or(t.o.Self, n.To.Name), Now: t.o.Now(), Location: cmp.Or(t.o.Location, n.To.Location, time.Local),
 	})
-	return t.tell(news{says: true, line: strings.Join(rows, "\n"), prompt: connectors.Prompt{To: n.To}})
+	return t.tell(news{says: true, text: strings.Join(rows, "\n"), prompt: connectors.Prompt{To: n.To}})
 }
 
-// Say writes a line of the process's own on the screen, among the cards.
-func (t *Terminal) Say(line string) error { return t.tell(news{says: true, line: line}) }
+// Say writes a text of the process's own on the screen, among the cards: one line, or several that stay together.
+func (t *Terminal) Say(text string) error { return t.tell(news{says: true, text: text}) }
 
 var errEnded = errors.New("the terminal has stopped")
 

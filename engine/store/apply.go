@@ -12,8 +12,12 @@ import (
 )
 
 // Apply is [permissions.Store]. Beside an error of [permissions.Step], and beside the refusal while everything is
-// stopped, the Change holds the row as it is.
+// stopped, the Change holds the row as it is. A use of what rests on grants that are over takes the approval back
+// instead (rests.go).
 func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Event) (permissions.Change, error) {
+	if by := s.halt.Load(); by != nil && allows(e) {
+		return s.refuse(ctx, id, e, *by)
+	}
 	var c permissions.Change
 	var refused error
 	err := s.write(ctx, func(ctx context.Context, t *tx) error {
@@ -25,8 +29,19 @@ func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Even
 		if seen, err := known(ctx, t, e); seen || err != nil {
 			return err
 		}
-		if refused = halted(t, e); refused == nil {
-			c, refused = permissions.Step(before, e)
+		if t.stopped != "" && allows(e) {
+			refused = permissions.Stopped(t.stopped)
+			return nil
+		}
+		c, refused = permissions.Step(before, e)
+		if use, uses := e.(permissions.Use); uses && refused == nil {
+			held, err := borne(ctx, t, before, use.At)
+			if err != nil {
+				return err
+			}
+			if !held {
+				c, refused = over(before, use.At)
+			}
 		}
 		if refused == nil && !c.Empty() {
 			c.After = asStored(c.After)
@@ -40,15 +55,36 @@ func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Even
 	return c, refused
 }
 
-// halted refuses what may not happen while everything is stopped: nothing is allowed, and no approval is used.
-func halted(t *tx, e permissions.Event) error {
+// allows tells whether e may not happen while everything is stopped: nothing is allowed, and no approval is used.
+func allows(e permissions.Event) bool {
 	switch e.(type) {
 	case permissions.Cast, permissions.Use:
-		if t.stopped != "" {
-			return permissions.Stopped(t.stopped)
-		}
+		return true
 	}
-	return nil
+	return false
+}
+
+// refuse is Apply while everything is stopped, without waiting for those who write: what they cancel may take a while.
+func (s *Store) refuse(
+	ctx context.Context, id permissions.ID, e permissions.Event, by string,
+) (c permissions.Change, err error) {
+	seen := false
+	err = s.read(ctx, func(from source) error {
+		r, err := load(ctx, from, id)
+		if err != nil {
+			return err
+		}
+		c = permissions.Change{Before: r, After: r}
+		seen, err = known(ctx, from, e)
+		return err
+	})
+	switch {
+	case err != nil:
+		return permissions.Change{}, err
+	case seen:
+		return c, nil
+	}
+	return c, permissions.Stopped(by)
 }
 
 const readRequest = `SELECT ` + requestColumns + ` FROM requests WHERE id = $1`
@@ -65,13 +101,13 @@ func load(ctx context.Context, from source, id permissions.ID) (permissions.Requ
 const countKey = `SELECT COUNT(*) FROM votes WHERE key = $1 AND key <> ''`
 
 // known tells whether e is a vote that came before.
-func known(ctx context.Context, t *tx, e permissions.Event) (bool, error) {
+func known(ctx context.Context, from source, e permissions.Event) (bool, error) {
 	cast, votes := e.(permissions.Cast)
 	if !votes || cast.Vote.Key == "" {
 		return false, nil
 	}
 	n := 0
-	err := t.QueryRowContext(ctx, countKey, cast.Vote.Key).Scan(&n)
+	err := from.QueryRowContext(ctx, countKey, cast.Vote.Key).Scan(&n)
 	return n > 0, err
 }
 
@@ -100,6 +136,19 @@ func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) error {
 	}
 	if err := dropVotes(ctx, t, c); err != nil {
 		return err
+	}
+	if err := askAnew(ctx, t, c); err != nil {
+		return err
+	}
+	if c.Voided() || c.Before.LapsedAt.IsZero() && !c.After.LapsedAt.IsZero() {
+		if _, err := t.ExecContext(ctx, releaseKey, c.Before.Number); err != nil {
+			return err
+		}
+	}
+	if c.Before.UsedAt.IsZero() && !c.After.UsedAt.IsZero() && c.Before.DecidedVia != permissions.ViaGrant {
+		if err := useGrants(ctx, t, c.Before, c.After.UsedAt); err != nil { // else it was counted when it was opened
+			return err
+		}
 	}
 	for _, g := range c.Grants {
 		if err := insertGrant(ctx, t, g); err != nil {
@@ -135,15 +184,33 @@ func insertVote(ctx context.Context, t *tx, id permissions.ID, v permissions.Vot
 	return err
 }
 
-const deleteVotes = `DELETE FROM votes WHERE request = $1 AND voter = $2`
+const deleteVotes = `DELETE FROM votes WHERE request = $1 AND voter = $2 AND call = $3`
 
-// dropVotes deletes the votes of the people whose votes the change took out.
+// dropVotes deletes the votes that the change took out. Of a step, somebody's vote on one call may go and that on
+// another stay.
 func dropVotes(ctx context.Context, t *tx, c permissions.Change) error {
 	for _, v := range c.Before.Votes {
-		if slices.ContainsFunc(c.After.Votes, func(kept permissions.Vote) bool { return kept.By == v.By }) {
+		same := func(kept permissions.Vote) bool { return kept.By == v.By && kept.Call == v.Call }
+		if slices.ContainsFunc(c.After.Votes, same) {
 			continue
 		}
-		if _, err := t.ExecContext(ctx, deleteVotes, c.Before.ID, v.By); err != nil {
+		if _, err := t.ExecContext(ctx, deleteVotes, c.Before.ID, v.By, v.Call); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const deleteFailed = `DELETE FROM copies WHERE request = $1 AND person = $2 AND failed <> ''`
+
+// askAnew deletes the failed copies of everybody whom the change asks as well: what kept them from being shown then may
+// have passed.
+func askAnew(ctx context.Context, t *tx, c permissions.Change) error {
+	for _, person := range c.After.Asked {
+		if slices.Contains(c.Before.Asked, person) {
+			continue
+		}
+		if _, err := t.ExecContext(ctx, deleteFailed, c.Before.ID, person); err != nil {
 			return err
 		}
 	}

@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 
 	"github.com/mattn/go-sqlite3"
-
-	"github.com/daycared/daycared/permissions"
 )
 
 // Summary is what a backup holds.
@@ -21,7 +19,7 @@ type Summary struct {
 	Bytes    int64
 	Requests int
 	Grants   int
-	Heads    []permissions.Entry // of the audit's chains
+	Chains   []Chain // of the audit
 }
 
 // Backup copies the store at from, which a daemon may be writing meanwhile, to a new file at to, readable by this
@@ -148,7 +146,7 @@ func inspect(ctx context.Context, path string) (sum Summary, err error) {
 	case astray > 0:
 		return sum, fmt.Errorf("%d of its rows belong to rows that are missing", astray)
 	}
-	sum.Heads, err = verify(ctx, db)
+	sum.Chains, err = verify(ctx, db)
 	return sum, err
 }
 

@@ -51,6 +51,13 @@ func broke(err error) bool {
 	return errors.As(err, &failed) || errors.Is(err, permissions.ErrBroken)
 }
 
+// spoilt tells whether err is about what a row holds, and not about the file.
+func spoilt(err error) bool {
+	var known *Error
+	var failed sqlite3.Error
+	return errors.As(err, &known) && !errors.As(err, &failed)
+}
+
 // explain puts SQLite's errors into words and leaves every other error as it is: a refusal, the end of ctx.
 func (s *Store) explain(ctx context.Context, err error) error {
 	var failed sqlite3.Error

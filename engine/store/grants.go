@@ -91,10 +91,11 @@ const (
 	addUse = `INSERT INTO uses (granted, request) VALUES ($1, $2)`
 )
 
-// useGrants notes that r needed nobody's answer because of grants. One that was revoked since r was drafted is refused.
-func useGrants(ctx context.Context, t *tx, r permissions.Request) error {
+// useGrants notes that r needed nobody's answer, at least to a part of it, because of grants. One that was revoked since
+// r was drafted is refused.
+func useGrants(ctx context.Context, t *tx, r permissions.Request, at time.Time) error {
 	for _, id := range r.Under {
-		result, err := t.ExecContext(ctx, countUse, id, r.Caller.Name, micros(r.CreatedAt))
+		result, err := t.ExecContext(ctx, countUse, id, r.Caller.Name, micros(at))
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 )
 
 const (
@@ -26,6 +27,23 @@ func (s *Store) Health(ctx context.Context) error {
 		return damaged("the health check", fmt.Errorf("wrote %d, read %d", written, read))
 	}
 	return nil
+}
+
+const (
+	readPulse = `SELECT alive_at FROM meta`
+	pulse     = `UPDATE meta SET alive_at = $1`
+)
+
+// Pulse notes that the daemon runs, and returns when it last did so: zero for never.
+func (s *Store) Pulse(ctx context.Context, at time.Time) (last time.Time, err error) {
+	err = s.write(ctx, func(ctx context.Context, t *tx) error {
+		if err := t.QueryRowContext(ctx, readPulse).Scan(instant{&last}); err != nil {
+			return err
+		}
+		_, err := t.ExecContext(ctx, pulse, micros(at))
+		return err
+	})
+	return last, err
 }
 
 // placed is nil as long as the store's path leads to the file that is open. One that was deleted, moved or replaced can

@@ -136,8 +136,8 @@ func (s *Store) check(ctx context.Context) error {
 
 const readMeta = `SELECT chain, code_key FROM meta`
 
-const insertMeta = `INSERT INTO meta (chain, code_key, created_at, beat, stopped_by, stopped_at) ` +
-	`VALUES ($1, $2, $3, 0, '', 0)`
+const insertMeta = `INSERT INTO meta (chain, code_key, created_at, beat, stopped_by, stopped_at, alive_at) ` +
+	`VALUES ($1, $2, $3, 0, '', 0, 0)`
 
 // identify reads the store's own name and key, or gives a new store both.
 func (s *Store) identify(ctx context.Context, conn *sql.Conn) error {

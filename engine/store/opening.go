@@ -19,6 +19,9 @@ const (
 
 // Open is [permissions.Store].
 func (s *Store) Open(ctx context.Context, o permissions.Opening) (r permissions.Request, created bool, err error) {
+	if by := s.halt.Load(); by != nil { // nobody has to wait for those who write to learn that
+		return permissions.Request{}, false, permissions.Stopped(*by)
+	}
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
 		if t.stopped != "" {
 			return permissions.Stopped(t.stopped)
@@ -53,9 +56,16 @@ const (
 		`AND digest = $3 AND key = '' AND deadline > $4 LIMIT 1`
 )
 
-// joined is the request that o joins, or sql.ErrNoRows. A key that is no longer in use is released.
+// joined is the request that o joins, or sql.ErrNoRows: the one of its id, if somebody was told that before, else the one
+// of its key, else an equal one. A key that is no longer in use is released.
 func joined(ctx context.Context, t *tx, o permissions.Opening) (permissions.Request, error) {
 	want, now := o.Request, o.Request.CreatedAt
+	if r, err := one(ctx, t, readRequest, want.ID); !errors.Is(err, sql.ErrNoRows) {
+		if err == nil && (r.Caller.Name != want.Caller.Name || r.Digest != want.Digest) {
+			err = permissions.KeyTaken()
+		}
+		return r, err
+	}
 	if want.Key == "" {
 		if want.State != permissions.Pending { // held already: nobody has to be waited for
 			return permissions.Request{}, sql.ErrNoRows
@@ -77,10 +87,11 @@ func joined(ctx context.Context, t *tx, o permissions.Opening) (permissions.Requ
 	return r, nil
 }
 
-// redeemable tells whether the key of a settled request still finds it. What was decided in the future was decided
-// before the clock was set back, nobody knows how long ago.
+// redeemable tells whether the key of a settled request still finds it: not once it has lapsed or was taken back,
+// whatever the clock or the window says later. What was decided in the future was decided before the clock was set back,
+// nobody knows how long ago.
 func redeemable(r permissions.Request, now time.Time, window time.Duration) bool {
-	return now.Before(r.DecidedAt.Add(window)) && !r.DecidedAt.After(now.Add(ahead))
+	return r.LapsedAt.IsZero() && r.VoidAt.IsZero() && now.Before(r.DecidedAt.Add(window)) && !r.DecidedAt.After(now.Add(ahead))
 }
 
 const readDenials = `SELECT decided_at FROM requests WHERE state = 'denied' AND caller = $1 AND decided_at > $2 ` +
@@ -109,6 +120,9 @@ const countCaller = `SELECT COUNT(*) FROM ` +
 func limited(ctx context.Context, t *tx, o permissions.Opening) error {
 	if o.Request.State != permissions.Pending {
 		return nil
+	}
+	if o.Exhausted > 0 {
+		return permissions.Limit(o.Exhausted)
 	}
 	if o.Total > 0 && t.pending >= o.Total {
 		return permissions.Limit(retryAfter)
@@ -157,7 +171,7 @@ func (s *Store) insert(ctx context.Context, t *tx, o permissions.Opening) (permi
 		}
 	}
 	if r.State == permissions.Approved {
-		if err := useGrants(ctx, t, r); err != nil {
+		if err := useGrants(ctx, t, r, r.CreatedAt); err != nil {
 			return r, err
 		}
 	}

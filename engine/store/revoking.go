@@ -30,6 +30,9 @@ func (s *Store) Revoke(
 		if n, _ := result.RowsAffected(); n == 0 {
 			return nil
 		}
+		if err := releaseKeys(ctx, t, revoked.Grant); err != nil {
+			return err
+		}
 		if err := s.append(ctx, t, grantRecord(permissions.GrantRevoked, revoked.Grant, by, via, at)); err != nil {
 			return err
 		}
@@ -86,6 +89,9 @@ func (s *Store) takeBack(ctx context.Context, t *tx, c permissions.Change) error
 		if _, err := t.ExecContext(ctx, revokeGrant, micros(c.After.VoidAt), g.ID); err != nil {
 			return err
 		}
+		if err := releaseKeys(ctx, t, g); err != nil {
+			return err
+		}
 		if err := s.append(ctx, t, grantRecord(permissions.GrantRevoked, g, by, via, c.After.VoidAt)); err != nil {
 			return err
 		}
@@ -95,6 +101,9 @@ func (s *Store) takeBack(ctx context.Context, t *tx, c permissions.Change) error
 
 const (
 	soonestGrant = `SELECT until FROM grants WHERE revoked_at = 0 AND ended_at = 0 AND until < $1 ORDER BY until LIMIT 1`
+
+	readOpenGrants = `SELECT ` + grantColumns + ` FROM grants WHERE id IN (SELECT value FROM json_each($1)) ` +
+		`AND revoked_at = 0 AND ended_at = 0`
 
 	readEnded = `SELECT ` + grantColumns + ` FROM grants WHERE revoked_at = 0 AND ended_at = 0 AND until <= $1 ` +
 		`ORDER BY until LIMIT $2`
@@ -131,8 +140,36 @@ func (s *Store) EndGrants(
 	return ended, next, nil
 }
 
+// EndGrantsNow is [permissions.Store].
+func (s *Store) EndGrantsNow(
+	ctx context.Context, ids []permissions.ID, now time.Time,
+) (ended []permissions.Grant, err error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	err = s.write(ctx, func(ctx context.Context, t *tx) error {
+		ended, err = collect(ctx, t, "a grant", grantFields, readOpenGrants, list[permissions.ID]{&ids})
+		if err != nil {
+			return err
+		}
+		for _, g := range ended {
+			if err := s.endGrant(ctx, t, g, now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ended, nil
+}
+
 func (s *Store) endGrant(ctx context.Context, t *tx, g permissions.Grant, now time.Time) error {
 	if _, err := t.ExecContext(ctx, endGrant, micros(now), g.ID); err != nil {
+		return err
+	}
+	if err := releaseKeys(ctx, t, g); err != nil {
 		return err
 	}
 	if err := s.append(ctx, t, grantRecord(permissions.GrantEnded, g, "", "", now)); err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -17,8 +18,8 @@ const (
 
 	writeStopped = `UPDATE meta SET stopped_by = $1, stopped_at = $2`
 
-	// stopPage is how many pending requests are held in memory at a time, beside what is returned.
-	stopPage = 1000
+	// stopPage is how many pending requests are cancelled in one transaction, so that nobody waits long for theirs.
+	stopPage = 500
 )
 
 // StoppedBy is who stopped everything, or empty.
@@ -27,71 +28,160 @@ func (s *Store) StoppedBy(ctx context.Context) (by string, err error) {
 	return by, err
 }
 
-// Stop is [permissions.Store]. What is overdue already expires instead of being cancelled, and is returned as well.
+// Stop is [permissions.Store]. That everything is stopped is committed first, by itself: from then on nothing new is
+// taken, and nothing that still waits can be allowed. Then what waited is cancelled, page by page. A stop that was cut
+// short is finished by the next one, which does not count as another.
+//
+// What is overdue already expires instead of being cancelled, and is returned as well. A request that cannot be read is
+// left as it is, and does not keep the others from being cancelled: the error, beside those, says how many there are.
 func (s *Store) Stop(ctx context.Context, by, via string, at time.Time) (cancelled []permissions.Request, err error) {
+	last, err := s.halts(ctx, by, via, at)
+	if err != nil {
+		return nil, err
+	}
+	ctx = context.WithoutCancel(ctx) // what has begun is finished, whoever has left
+	c := canceller{Store: s, event: permissions.Withdraw{By: by, Via: via, At: at}, told: map[string]bool{by: true}}
+	for c.number < last {
+		before := c.number
+		if err := c.page(ctx, last); err != nil {
+			return c.cancelled, err
+		}
+		if c.number == before {
+			break
+		}
+	}
+	if c.skipped > 0 {
+		return c.cancelled, fmt.Errorf("%d of what waits could not be cancelled: %w", c.skipped, c.why)
+	}
+	return c.cancelled, nil
+}
+
+// halts commits that everything is stopped, unless it is, and returns the number of the newest request.
+func (s *Store) halts(ctx context.Context, by, via string, at time.Time) (last int64, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		cancelled, err = s.cancelAll(ctx, t, permissions.Withdraw{By: by, Via: via, At: at})
-		if err != nil || t.stopped != "" {
+		if err := t.QueryRowContext(ctx, readNewest).Scan(&last); err != nil || t.stopped != "" {
 			return err
 		}
 		t.stopped = cmp.Or(by, "daycared") // empty would mean that nobody did
 		if _, err := t.ExecContext(ctx, writeStopped, t.stopped, micros(at)); err != nil {
 			return err
 		}
-		if err := tellStopped(ctx, t, cancelled, by, at); err != nil {
-			return err
-		}
 		return s.append(ctx, t, permissions.Record{
 			Type: permissions.AllStopped, At: at, Actor: by, Via: via,
-			Detail: map[string]string{"cancelled": strconv.Itoa(len(cancelled))},
+			Detail: map[string]string{"pending": strconv.Itoa(t.pending)},
 		})
 	})
+	return last, err
+}
+
+// canceller ends what waits, oldest first.
+type canceller struct {
+	*Store
+	event     permissions.Withdraw
+	number    int64           // of the last one that was looked at
+	told      map[string]bool // who has a notice
+	cancelled []permissions.Request
+	skipped   int
+	why       error // of the first that was
+}
+
+// page ends the next few, up to the number given, in one transaction.
+func (c *canceller) page(ctx context.Context, last int64) error {
+	var page, ended []permissions.Request
+	next := *c
+	err := c.write(ctx, func(ctx context.Context, t *tx) (err error) {
+		if page, err = next.pending(ctx, t); err != nil {
+			return err
+		}
+		for _, r := range page {
+			if r.Number > last {
+				break
+			}
+			change, err := withdraw(r, next.event)
+			if err != nil {
+				next.skip(r.Number, err)
+				continue
+			}
+			change.After = asStored(change.After)
+			if err := c.commit(ctx, t, change); err != nil {
+				return err
+			}
+			ended = append(ended, change.After)
+		}
+		return tellStopped(ctx, t, ended, c.told, next.event)
+	})
 	if err != nil {
+		return err
+	}
+	next.cancelled = append(next.cancelled, ended...)
+	for _, r := range ended {
+		for _, person := range r.Asked {
+			c.told[person] = true
+		}
+	}
+	*c = next
+	return nil
+}
+
+const readPendingNumbers = `SELECT number FROM requests WHERE state = 'pending' AND number > $1 ORDER BY number LIMIT $2`
+
+// pending reads the next few. Where one row is damaged, it reads them one by one.
+func (c *canceller) pending(ctx context.Context, t *tx) ([]permissions.Request, error) {
+	field := func(n *int64) []any { return []any{n} }
+	numbers, err := collect(ctx, t, "a request", field, readPendingNumbers, c.number, stopPage)
+	if err != nil || len(numbers) == 0 {
 		return nil, err
 	}
-	return cancelled, nil
-}
-
-// cancelAll ends every pending request.
-func (s *Store) cancelAll(ctx context.Context, t *tx, e permissions.Withdraw) ([]permissions.Request, error) {
-	all := make([]permissions.Request, 0, t.pending)
-	for number := int64(0); ; {
-		pending, err := many(ctx, t, readPending, number, stopPage)
-		if err != nil {
+	start := c.number
+	c.number = numbers[len(numbers)-1]
+	page, err := many(ctx, t, readPending, start, stopPage)
+	if !spoilt(err) {
+		return page, err
+	}
+	page = nil
+	for _, n := range numbers {
+		r, err := one(ctx, t, readNumber, n)
+		switch {
+		case spoilt(err):
+			c.skip(n, err)
+		case err != nil:
 			return nil, err
-		}
-		for _, r := range pending {
-			number = r.Number
-			c, err := permissions.Step(r, e)
-			if errors.Is(err, permissions.ErrLate) {
-				c, err = permissions.Step(r, permissions.Expire{At: e.At})
-			}
-			if err != nil {
-				return nil, err
-			}
-			c.After = asStored(c.After)
-			if err := s.commit(ctx, t, c); err != nil {
-				return nil, err
-			}
-			all = append(all, c.After)
-		}
-		if len(pending) < stopPage {
-			return all, nil
+		default:
+			page = append(page, r)
 		}
 	}
+	return page, nil
 }
 
-// tellStopped leaves a notice for each person, other than by, who was asked any of it.
-func tellStopped(ctx context.Context, t *tx, cancelled []permissions.Request, by string, at time.Time) error {
+func (c *canceller) skip(number int64, err error) {
+	c.log.Error("a request that waits cannot be cancelled", "number", number, "err", err)
+	c.skipped++
+	c.why = cmp.Or(c.why, err)
+}
+
+// withdraw is the end of a pending request by a stop.
+func withdraw(r permissions.Request, e permissions.Withdraw) (permissions.Change, error) {
+	c, err := permissions.Step(r, e)
+	if errors.Is(err, permissions.ErrLate) {
+		return permissions.Step(r, permissions.Expire{At: e.At})
+	}
+	return c, err
+}
+
+// tellStopped leaves a notice for each person who was asked any of it and was not told yet.
+func tellStopped(
+	ctx context.Context, t *tx, cancelled []permissions.Request, told map[string]bool, e permissions.Withdraw,
+) error {
 	people := map[string]bool{}
 	for _, r := range cancelled {
 		for _, person := range r.Asked {
-			people[person] = true
+			if !told[person] {
+				people[person] = true
+			}
 		}
 	}
-	delete(people, by)
 	for _, person := range slices.Sorted(maps.Keys(people)) {
-		n := permissions.Notice{To: person, About: permissions.AboutStopped, By: by, CreatedAt: at}
+		n := permissions.Notice{To: person, About: permissions.AboutStopped, By: e.By, CreatedAt: e.At}
 		if err := insertNotice(ctx, t, n); err != nil {
 			return err
 		}
@@ -99,11 +189,14 @@ func tellStopped(ctx context.Context, t *tx, cancelled []permissions.Request, by
 	return nil
 }
 
-// Resume ends what Stop began. Without a stop it changes nothing.
-func (s *Store) Resume(ctx context.Context, by, via string, at time.Time) error {
+// Resume ends what Stop began. Without a stop it changes nothing. Whoever did not stop is refused, unless force.
+func (s *Store) Resume(ctx context.Context, by, via string, force bool, at time.Time) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		if t.stopped == "" {
+		switch {
+		case t.stopped == "":
 			return nil
+		case !force && by != t.stopped:
+			return permissions.NotYours()
 		}
 		t.stopped = ""
 		if _, err := t.ExecContext(ctx, writeStopped, "", 0); err != nil {

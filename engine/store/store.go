@@ -64,8 +64,9 @@ type Store struct {
 	ledger ledger
 	stale  bool // the ledger has to be read again
 
-	bell   bell                  // rung with every commit that appended to the audit
-	damage atomic.Pointer[Error] // set once the file proved to be damaged
+	halt   atomic.Pointer[string] // who is known to have stopped everything; nil: nobody, or a write has to look
+	bell   bell                   // rung with every commit that appended to the audit
+	damage atomic.Pointer[Error]  // set once the file proved to be damaged
 }
 
 var _ permissions.Store = (*Store)(nil)

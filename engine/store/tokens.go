@@ -51,10 +51,13 @@ const (
 	readToken = `SELECT ` + tokenColumns + ` FROM tokens WHERE hash = $1`
 
 	useToken = `UPDATE tokens SET used_at = $1 WHERE id = $2 AND revoked_at = 0`
+
+	revokeToken = `UPDATE tokens SET revoked_at = $1 WHERE id = $2 AND revoked_at = 0`
 )
 
 // Prove finds the token with that hash and notes, to the minute, that it was used; it refuses with
-// [permissions.CodeToken] one that is unknown or not valid at now. It writes at most once a minute.
+// [permissions.CodeToken] one that is unknown or not valid at now. It writes at most once a minute. A token that
+// is found expired is revoked, so that it stays so whatever the clock says later.
 func (s *Store) Prove(ctx context.Context, hash permissions.Digest, now time.Time) (permissions.Token, error) {
 	var token permissions.Token
 	err := s.read(ctx, func(from source) error {
@@ -68,7 +71,9 @@ func (s *Store) Prove(ctx context.Context, hash permissions.Digest, now time.Tim
 		return nil
 	})
 	if err == nil && !token.Valid(now) {
-		err = permissions.UnknownToken()
+		if err = s.endToken(ctx, token, now); err == nil {
+			err = permissions.UnknownToken()
+		}
 	}
 	if err != nil {
 		return permissions.Token{}, err
@@ -94,12 +99,30 @@ func (s *Store) Prove(ctx context.Context, hash permissions.Digest, now time.Tim
 	return token, nil
 }
 
+// endToken revokes a token that has expired.
+func (s *Store) endToken(ctx context.Context, token permissions.Token, now time.Time) error {
+	expired := !token.ExpiresAt.IsZero() && !now.Before(token.ExpiresAt)
+	if !token.RevokedAt.IsZero() || !expired {
+		return nil
+	}
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		result, err := t.ExecContext(ctx, revokeToken, micros(now), token.ID)
+		if err != nil {
+			return err
+		}
+		if n, _ := result.RowsAffected(); n == 0 {
+			return nil
+		}
+		record := tokenRecord(permissions.TokenRevoked, token, "", "", now)
+		record.Detail["why"] = "expired"
+		return s.append(ctx, t, record)
+	})
+}
+
 const (
 	readTokensOf = `SELECT ` + tokenColumns + ` FROM tokens WHERE revoked_at = 0 AND name = $1 ORDER BY name, id`
 
 	readTokenByID = `SELECT ` + tokenColumns + ` FROM tokens WHERE revoked_at = 0 AND id = $1`
-
-	revokeToken = `UPDATE tokens SET revoked_at = $1 WHERE id = $2`
 )
 
 // RevokeToken revokes one token by its id, or all of a name, and returns them. None is refused with

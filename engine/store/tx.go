@@ -57,8 +57,21 @@ func (s *Store) write(ctx context.Context, do func(context.Context, *tx) error) 
 			s.ledger = t.ledger
 		}
 		s.stale = err != nil && (failed == nil || broke(failed)) // else it was undone on purpose
+		s.noteHalt()
 		return err
 	})
+}
+
+// noteHalt says to those who would be refused while everything is stopped that it is, so that they need not wait for
+// their turn.
+func (s *Store) noteHalt() {
+	by := s.ledger.stopped
+	switch known := s.halt.Load(); {
+	case by == "" || s.stale:
+		s.halt.Store(nil)
+	case known == nil || *known != by:
+		s.halt.Store(&by)
+	}
 }
 
 // transact runs do in an immediate transaction.

@@ -15,7 +15,10 @@ const readAllAudit = `SELECT ` + entryColumns + ` FROM audit ORDER BY chain, seq
 // compare the heads with ones kept elsewhere.
 func (s *Store) Verify(ctx context.Context) (heads []permissions.Entry, err error) {
 	err = s.read(ctx, func(from source) error {
-		heads, err = verify(ctx, from)
+		chains, err := verify(ctx, from)
+		for _, c := range chains {
+			heads = append(heads, c.Head)
+		}
 		return err
 	})
 	if err != nil {
@@ -24,8 +27,14 @@ func (s *Store) Verify(ctx context.Context) (heads []permissions.Entry, err erro
 	return heads, nil
 }
 
-// verify returns the heads of every chain, or where one is broken.
-func verify(ctx context.Context, from source) (heads []permissions.Entry, err error) {
+// Chain is what is kept of one chain of the audit.
+type Chain struct {
+	First int64 // the seq of its first entry; above 1, what came before was deleted, and an entry signs that off
+	Head  permissions.Entry
+}
+
+// verify returns what every chain has, or where one is broken.
+func verify(ctx context.Context, from source) (chains []Chain, err error) {
 	rows, err := from.QueryContext(ctx, readAllAudit)
 	if err != nil {
 		return nil, err
@@ -37,22 +46,22 @@ func verify(ctx context.Context, from source) (heads []permissions.Entry, err er
 		if err := rows.Scan(entryFields(&e)...); err != nil {
 			return nil, unreadable(fmt.Sprintf("the audit after entry %d of chain %s", at.last.Seq, at.last.Chain), err)
 		}
-		if len(heads) == 0 || e.Chain != at.last.Chain {
+		if len(chains) == 0 || e.Chain != at.last.Chain {
 			if err := at.close(); err != nil {
 				return nil, err
 			}
 			at = begin(e)
-			heads = append(heads, e)
+			chains = append(chains, Chain{First: e.Seq})
 		}
 		if err := at.add(e); err != nil {
 			return nil, err
 		}
-		heads[len(heads)-1] = e
+		chains[len(chains)-1].Head = e
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
 	}
-	return heads, at.close()
+	return chains, at.close()
 }
 
 // checkpoint is how far a chain was read, and what its first entry continues.

@@ -42,7 +42,10 @@ func everyWrite(t *testing.T, s *Store) map[string]func() error {
 			_, err := s.Apply(ctx, waits.ID, permissions.Leave{At: now})
 			return err
 		},
-		"end grants":   func() error { _, _, err := s.EndGrants(ctx, now.Add(time.Hour), 9); return err },
+		"end grants": func() error { _, _, err := s.EndGrants(ctx, now.Add(time.Hour), 9); return err },
+		"end grants now": func() error {
+			return second(s.EndGrantsNow(ctx, []permissions.ID{g}, now))
+		},
 		"stop":         func() error { return second(s.Stop(ctx, "fay", "cli", now)) },
 		"revoke":       func() error { return second(s.Revoke(ctx, g, "fay", "cli", now, 9)) },
 		"noted":        func() error { return s.Noted(ctx, "of no notice") },

@@ -29,6 +29,16 @@ type Config struct {
 	Warnings []string
 
 	origins map[string]string // where each value in force came from, by the path of its key
+	from    *report           // nil of what was not loaded
+}
+
+// Place is where the key of a path was set, as in "config.yaml:12" of people.0.user: a line of the file, or a variable.
+// It is empty where there was nothing to read.
+func (c *Config) Place(path string) string {
+	if c.from == nil {
+		return c.File
+	}
+	return place(c.from.origin(path))
 }
 
 // Person is somebody who may decide.
@@ -87,6 +97,14 @@ type HighRisk struct {
 // Connectors are the ways to people.
 type Connectors struct {
 	Terminal Terminal `yaml:"terminal"`
+	Telegram Telegram `yaml:"telegram"`
+}
+
+// Telegram is a bot.
+type Telegram struct {
+	Enabled   bool   `yaml:"enabled"`
+	TokenFile string `yaml:"token_file" is:"path"` // holds the bot's token; empty: the credential telegram.token
+	APIURL    string `yaml:"api_url" is:"url"`     // of the Bot API, without a slash at its end
 }
 
 // Terminal is the daemon's own console.
@@ -128,7 +146,7 @@ type Log struct {
 var later = []string{
 	"people.phone_after",
 	"routes.chat", "routes.thread",
-	"connectors.telegram", "connectors.whatsapp", "connectors.editor",
+	"connectors.whatsapp", "connectors.editor",
 	"api.listen", "api.tls_cert_file", "api.tls_key_file", "api.behind_proxy", "api.allow_anonymous",
 	"agents", "fetch", "sandbox", "database",
 }
@@ -149,10 +167,12 @@ func Default() *Config {
 			Gated:     []string{"write_file", "edit_file", "run_command", "fetch_url"},
 			Forbidden: []string{"delete_repository"},
 		},
-		HighRisk:   HighRisk{Tools: []string{"run_command"}},
-		Connectors: Connectors{Terminal: Terminal{Enabled: true}},
-		Limits:     Limits{PendingPerCaller: 20, PromptsPerMinute: 30, PendingTotal: 100000},
-		Keep:       Keep{Requests: 90 * day, Payloads: 30 * day, Audit: 400 * day},
-		Log:        Log{Level: slog.LevelInfo, Format: "text"},
+		HighRisk: HighRisk{Tools: []string{"run_command"}},
+		Connectors: Connectors{
+			Terminal: Terminal{Enabled: true}, Telegram: Telegram{APIURL: "https://api.telegram.org"},
+		},
+		Limits: Limits{PendingPerCaller: 20, PromptsPerMinute: 30, PendingTotal: 100000},
+		Keep:   Keep{Requests: 90 * day, Payloads: 30 * day, Audit: 400 * day},
+		Log:    Log{Level: slog.LevelInfo, Format: "text"},
 	}
 }

@@ -20,6 +20,16 @@ import (
 //
 // The error is [Problems] when what was read is not right, else that of opening or reading the file.
 func Load(path string, environ []string) (*Config, error) {
+	return Check(path, environ, Accounts{})
+}
+
+// Accounts says which accounts and groups the machine knows by name. What is nil is not asked.
+type Accounts struct {
+	User, Group func(name string) bool
+}
+
+// Check is [Load] that also asks the machine, so that an account that it does not know is reported with everything else.
+func Check(path string, environ []string, known Accounts) (*Config, error) {
 	var data []byte
 	if path != "" {
 		f, err := os.Open(path)
@@ -31,11 +41,16 @@ func Load(path string, environ []string) (*Config, error) {
 			return nil, fmt.Errorf("read configuration: %w", err)
 		}
 	}
-	return parse(path, data, environ)
+	return check(path, data, environ, known)
 }
 
 // parse is Load for what was read from the file.
 func parse(file string, data []byte, environ []string) (*Config, error) {
+	return check(file, data, environ, Accounts{})
+}
+
+// check is Check for what was read from the file.
+func check(file string, data []byte, environ []string, known Accounts) (*Config, error) {
 	r := newReport(file)
 	v := viper.New()
 	defaults := reflect.ValueOf(Default()).Elem()
@@ -54,7 +69,7 @@ func parse(file string, data []byte, environ []string) (*Config, error) {
 	warnings := environment(r, v, environ)
 
 	cfg := Default()
-	cfg.File, cfg.origins = file, map[string]string{}
+	cfg.File, cfg.from, cfg.origins = file, r, map[string]string{}
 	for _, k := range root.settings() {
 		assign(at(reflect.ValueOf(cfg).Elem(), k.path), k, v.Get(k.path))
 	}
@@ -65,6 +80,7 @@ func parse(file string, data []byte, environ []string) (*Config, error) {
 		cfg.origins[path] = name
 	}
 	rules(r, cfg)
+	r.accounts(cfg, known)
 	if err := r.err(); err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func load(t *testing.T, text string, environ ...string) *Config {
 // meaning is c without what only says where it came from.
 func meaning(c *Config) Config {
 	m := *c
-	m.File, m.Warnings, m.origins = "", nil, nil
+	m.File, m.Warnings, m.origins, m.from = "", nil, nil, nil
 	return m
 }
 
@@ -79,7 +79,7 @@ approvals: {timeout: 1h30m, max_timeout: 2h, clarification_timeout: 90s, deliver
   scopes: [once, always, 30m], remind: [80%, 10m]}
 tools: {auto: [], gated: ["*"], forbidden: [rm_*]}
 high_risk: {tools: [bash], tags: ["@network"]}
-connectors: {terminal: {enabled: false}}
+connectors: {terminal: {enabled: false}, telegram: {enabled: true, token_file: /run/t, api_url: "http://127.0.0.1:1/"}}
 api: {agent_socket: /run/a.sock, admin_socket: /run/b.sock, agent_group: agents, admin_group: people,
   allow_same_user: true, admin_reachable: true}
 limits: {pending_per_caller: 1, prompts_per_minute: 2, pending_total: 3}
@@ -112,8 +112,9 @@ log: {level: debug, format: json}
 			Scopes: []permissions.Scope{permissions.Once, permissions.Always, permissions.For(30 * time.Minute)},
 			Remind: []When{{Percent: 80}, {After: 10 * time.Minute}},
 		},
-		Tools:    Tools{Gated: []string{"*"}, Forbidden: []string{"rm_*"}},
-		HighRisk: HighRisk{Tools: []string{"bash"}, Tags: []permissions.Tag{permissions.Network}},
+		Tools:      Tools{Gated: []string{"*"}, Forbidden: []string{"rm_*"}},
+		HighRisk:   HighRisk{Tools: []string{"bash"}, Tags: []permissions.Tag{permissions.Network}},
+		Connectors: Connectors{Telegram: Telegram{Enabled: true, TokenFile: "/run/t", APIURL: "http://127.0.0.1:1"}},
 		API: API{
 			AgentSocket: "/run/a.sock", AdminSocket: "/run/b.sock", AgentGroup: "agents", AdminGroup: "people",
 			AllowSameUser: true, AdminReachable: true,
@@ -177,7 +178,7 @@ api: {agent_group: staff, admin_group: staff}
 `).Warnings
 	want := []string{
 		`config.yaml:2: "fay" has no user, telegram or whatsapp: nothing can reach them`,
-		`config.yaml:3: "sam" has no user, and this version has neither telegram nor whatsapp yet: nothing can reach them`,
+		`config.yaml:3: "sam" has no user, and of telegram and whatsapp none that is switched on: nothing can reach them`,
 		`config.yaml:1: there are people but no routes: nothing is put to anybody; add - ask: [fay] under routes`,
 		`config.yaml:6: agents are in the same group: they can reach the socket of those who decide`,
 	}
@@ -204,9 +205,9 @@ routes:
 connectors: {terminal: {enabled: false}}
 `).Warnings
 	want := []string{
-		`config.yaml:2: telegram is passed over, since this version does not have it yet`,
+		`config.yaml:2: telegram is passed over, since connectors.telegram.enabled is false`,
 		`config.yaml:2: terminal is passed over, since connectors.terminal.enabled is false`,
-		`config.yaml:7: telegram is passed over, since this version does not have it yet`,
+		`config.yaml:7: telegram is passed over, since connectors.telegram.enabled is false`,
 		`config.yaml:8: terminal is passed over, since connectors.terminal.enabled is false`,
 		`config.yaml:9: "lee" is in no route's ask or escalate.to: they are never asked`,
 		`config.yaml:13: a quorum of 2 means nothing for questions: their first answer counts`,

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 )
@@ -55,11 +56,14 @@ func (r *report) escalate(t Route, path string, c *Config) {
 // named refuses names that are nobody's, that a list has twice, or that are among those asked before. key is what the
 // list is called and path where it is.
 func (r *report) named(names []string, key, path string, people []Person, before []string) {
-	if r.wrong(path) || r.wrong("people") {
+	if r.wrong(path) || r.bad["people"] || r.bad[""] {
 		return
 	}
 	known := make([]string, len(people))
 	for i, p := range people {
+		if r.wrong(fmt.Sprintf("people.%d.name", i)) {
+			return // it may be the one that is meant
+		}
 		known[i] = p.Name
 	}
 	for i, name := range names {

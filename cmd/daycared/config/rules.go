@@ -57,6 +57,25 @@ func (r *report) person(p Person, path string) {
 	}
 }
 
+// accounts refuses the accounts and groups that the machine does not know. A group may be a number.
+func (r *report) accounts(c *Config, known Accounts) {
+	for i, p := range c.People {
+		at := fmt.Sprintf("people.%d.user", i)
+		if known.User != nil && p.User != "" && !r.wrong(at) && !known.User(p.User) {
+			r.key(at, "people.user: this machine does not know the account %s; write the name of one of its accounts", quote(p.User))
+		}
+	}
+	for _, group := range []struct{ path, name string }{
+		{"api.agent_group", c.API.AgentGroup}, {"api.admin_group", c.API.AdminGroup},
+	} {
+		_, err := strconv.Atoi(group.name)
+		if known.Group != nil && group.name != "" && err != nil && !r.wrong(group.path) && !known.Group(group.name) {
+			r.key(group.path, "%s: this machine does not know the group %s; write the name of one of its groups",
+				group.path, quote(group.name))
+		}
+	}
+}
+
 // lacks is the key of the address that a channel needs and p has not, with an example of it, or nothing.
 func (p Person) lacks(channel string) (key, example string) {
 	switch {
@@ -91,7 +110,10 @@ func same(r *report, people []Person, name string, of func(Person) string) {
 
 func (r *report) approvals(a Approvals) {
 	const scopes, remind = "approvals.scopes", "approvals.remind"
-	r.within("approvals.timeout", a.Timeout, "approvals.max_timeout", a.MaxTimeout, formatDuration)
+	const timeout, most = "approvals.timeout", "approvals.max_timeout"
+	if r.exceeds(timeout, a.Timeout, most, a.MaxTimeout) {
+		r.tooLong(timeout, a.Timeout, most, a.MaxTimeout, formatDuration)
+	}
 	twice(r, scopes, a.Scopes)
 	twice(r, remind, a.Remind)
 	if !r.wrong(scopes) && !slices.Contains(a.Scopes, permissions.Once) {
@@ -121,21 +143,31 @@ const minRequests = 8 * day
 // keep holds that a request is there as long as what belongs to it, and no longer than what explains it.
 func (r *report) keep(k Keep) {
 	const requests, payloads, audit = "keep.requests", "keep.payloads", "keep.audit"
-	if !r.wrong(requests) && k.Requests < minRequests {
+	// All are asked before any is reported: they share keys, and one that was found wrong is not asked about.
+	short := k.Requests < minRequests && !r.wrong(requests)
+	outlives := r.exceeds(payloads, k.Payloads, requests, k.Requests)
+	unexplained := r.exceeds(requests, k.Requests, audit, k.Audit)
+	if short {
 		r.key(requests, "%s: %s is too short, since a chat may deliver an answer again for days; write %s or more",
 			requests, formatDays(k.Requests), formatDays(minRequests))
 	}
-	r.within(payloads, k.Payloads, requests, k.Requests, formatDays)
-	r.within(requests, k.Requests, audit, k.Audit, formatDays)
+	if outlives {
+		r.tooLong(payloads, k.Payloads, requests, k.Requests, formatDays)
+	}
+	if unexplained {
+		r.tooLong(requests, k.Requests, audit, k.Audit, formatDays)
+	}
 }
 
-// within refuses a time that is longer than another one that bounds it, where it was set, or else where the other was.
-func (r *report) within(
+// exceeds tells whether a time is longer than another one that bounds it, where neither was found wrong.
+func (r *report) exceeds(name string, d time.Duration, bound string, longest time.Duration) bool {
+	return d > longest && !r.wrong(name) && !r.wrong(bound)
+}
+
+// tooLong refuses a time that exceeds another one, where it was set, or else where the other was.
+func (r *report) tooLong(
 	name string, d time.Duration, bound string, longest time.Duration, format func(time.Duration) string,
 ) {
-	if d <= longest || r.wrong(name) || r.wrong(bound) {
-		return
-	}
 	at := name
 	if _, byVariable := r.vars[name]; !byVariable && r.lines[name] == 0 {
 		at = bound

@@ -76,6 +76,10 @@ high_risk:
 connectors:
   terminal:
     enabled: true  # default
+  telegram:
+    enabled: false                       # default
+    token_file: ""                       # default
+    api_url: "https://api.telegram.org"  # default
 api:
   agent_socket: ""        # default
   admin_socket: ""        # default

@@ -48,9 +48,8 @@ func (w *warner) person(p Person, path string, c *Config) {
 	switch {
 	case p.User == "" && p.Telegram == 0 && p.WhatsApp == "":
 		w.add(path, "%s has no user, telegram or whatsapp: nothing can reach them", quote(p.Name))
-	case p.User == "":
-		w.add(path, "%s has no user, and this version has neither telegram nor whatsapp yet: nothing can reach them",
-			quote(p.Name))
+	case p.User == "" && (p.Telegram == 0 || !c.Connectors.Telegram.Enabled):
+		w.add(path, "%s has no user, and of telegram and whatsapp none that is switched on: nothing can reach them", quote(p.Name))
 	default:
 		w.via(p, path+".via", c)
 	}
@@ -65,7 +64,9 @@ func (w *warner) via(p Person, path string, c *Config) {
 	for i, channel := range p.Via {
 		at := path + "." + strconv.Itoa(i)
 		switch {
-		case channel == viaTelegram || channel == viaWhatsApp:
+		case channel == viaTelegram && !c.Connectors.Telegram.Enabled:
+			w.add(at, "%s is passed over, since connectors.telegram.enabled is false", channel)
+		case channel == viaWhatsApp:
 			w.add(at, "%s is passed over, since this version does not have it yet", channel)
 		case channel == viaTerminal && !c.Connectors.Terminal.Enabled:
 			w.add(at, "%s is passed over, since connectors.terminal.enabled is false", channel)

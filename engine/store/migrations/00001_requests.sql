@@ -7,7 +7,8 @@ CREATE TABLE meta (
     created_at INTEGER NOT NULL,
     beat       INTEGER NOT NULL, -- grows with every health check
     stopped_by TEXT    NOT NULL, -- who stopped everything; empty: nobody
-    stopped_at INTEGER NOT NULL
+    stopped_at INTEGER NOT NULL,
+    alive_at   INTEGER NOT NULL  -- when the daemon last said that it runs
 );
 
 -- Times are microseconds since 1970 in UTC, 0 for none. Lists are JSON. What may be long stands last, so that
@@ -175,6 +176,16 @@ CREATE TABLE tokens (
 ) WITHOUT ROWID;
 
 CREATE INDEX tokens_name ON tokens (name, id) WHERE revoked_at = 0;
+
+-- Accounts of channels that proved to be people's.
+CREATE TABLE pairings (
+    person    TEXT    NOT NULL,
+    via       TEXT    NOT NULL,
+    address   TEXT    NOT NULL,
+    paired_at INTEGER NOT NULL,
+    PRIMARY KEY (person, via),
+    UNIQUE (via, address)
+) WITHOUT ROWID;
 
 CREATE TABLE audit (
     chain   TEXT    NOT NULL,

@@ -19,6 +19,9 @@ import (
 // two asks fay and sam, both of whom must agree.
 func two(r *permissions.Request) { r.Asked, r.Quorum = []string{"fay", "sam"}, 2 }
 
+// three asks one more, any two of whom must agree.
+func three(r *permissions.Request) { r.Asked, r.Quorum = []string{"fay", "sam", "kim"}, 2 }
+
 // patient has kim asked later, and reminds twice.
 func patient(r *permissions.Request) {
 	minute := func(n int) time.Time { return r.CreatedAt.Add(time.Duration(n) * time.Minute) }
@@ -77,6 +80,12 @@ func testApply(t *testing.T, b Backend) {
 		"reroute":             {ask(two), []permissions.Event{allow(), others}},
 		"reroute, one stays": {ask(two), []permissions.Event{
 			allow(), permissions.Reroute{Asked: []string{"fay", "kim"}, At: later}, by("kim", allow()),
+		}},
+		"a step, somebody leaves and is back": {ask(step, three), []permissions.Event{
+			call(1, allow()), call(1, by("sam", allow())), call(2, allow()),
+			permissions.Reroute{Asked: []string{"sam", "kim"}, At: later},
+			permissions.Reroute{Asked: []string{"sam", "kim", "fay"}, At: later},
+			call(2, by("sam", allow())), call(2, by("kim", allow())),
 		}},
 		"escalate, once":  {ask(patient), []permissions.Event{more, more, by("kim", allow())}},
 		"remind, in turn": {ask(patient), []permissions.Event{nudge, nudge, permissions.Remind{At: noon.Add(12 * time.Minute)}}},

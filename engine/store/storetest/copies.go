@@ -213,14 +213,36 @@ func testUnaddressed(t *testing.T, b Backend) {
 	same(t, "sam has none", list("", 9), ids(made))
 	same(t, "a page", list(made[0].ID, 2), ids(made[1:3]))
 	failed := copyFor(made[0], "sam", "telegram")
-	failed.Failed = "blocked" // counts: it is known why
+	failed.Failed = "blocked" // and so is nobody's way to see it
 	if err := s.AddCopies(t.Context(), []permissions.Copy{failed, copyFor(made[1], "sam", "telegram")}); err != nil {
 		t.Fatal(err)
 	}
 	apply(t, s, made[2].ID, vote(permissions.Deny))
-	same(t, "two have one, one is settled", list("", 9), ids(made[3:]))
+	same(t, "one has one, one is settled", list("", 9), []permissions.ID{made[0].ID, made[3].ID})
 	apply(t, s, made[1].ID, permissions.Escalate{At: noon.Add(5 * time.Minute)})
-	same(t, "more are asked", list("", 9), []permissions.ID{made[1].ID, made[3].ID})
+	same(t, "more are asked", list("", 9), []permissions.ID{made[0].ID, made[1].ID, made[3].ID})
 	_, err := s.Unaddressed(t.Context(), "01J0000000000000000000NONE", 1)
 	refusedWith(t, err, permissions.CodeUnknown)
+}
+
+// testAskedAgainAfterFailing: copies that failed are tried anew for whoever is asked again, and for nobody else.
+func testAskedAgainAfterFailing(t *testing.T, b Backend) {
+	later := noon.Add(2 * time.Minute)
+	s := b.Open(t)
+	r := ask(two, patient)
+	failed := func(person, connector string) permissions.Copy {
+		c := copyFor(r, person, connector)
+		c.Failed = "blocked"
+		return c
+	}
+	fay, sam, kim := failed("fay", "telegram"), failed("sam", "telegram"), failed("kim", "telegram")
+	screen := copyFor(r, "sam", "terminal")
+	open(t, s, r, fay, sam, screen, kim)
+	all := []permissions.Copy{fay, kim, sam, screen}
+	apply(t, s, r.ID, permissions.Reroute{Asked: []string{"fay"}, EscalateTo: []string{"kim", "sam"}, At: later})
+	same(t, "asked no longer", copies(t, s, r.ID), all)
+	apply(t, s, r.ID, permissions.Reroute{Asked: []string{"fay", "sam"}, EscalateTo: []string{"kim"}, At: later})
+	same(t, "asked again", copies(t, s, r.ID), []permissions.Copy{fay, kim, screen})
+	apply(t, s, r.ID, permissions.Escalate{At: later})
+	same(t, "asked at last", copies(t, s, r.ID), []permissions.Copy{fay, screen})
 }

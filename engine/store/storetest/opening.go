@@ -279,3 +279,73 @@ func testRest(t *testing.T, b Backend) {
 		t.Errorf("after one yes and one no: %v", err)
 	}
 }
+
+// testExhausted: whoever has prompted too often is refused what would prompt again, and nothing else.
+func testExhausted(t *testing.T, b Backend) {
+	s := b.Open(t)
+	g := grant(t, s, permissions.Session, ask())
+	first, second := open(t, s, ask(numbered(1))), open(t, s, ask(keyed("k"), numbered(2)))
+	decided := open(t, s, ask(keyed("l"), numbered(3)))
+	apply(t, s, decided.ID, allow())
+	exhausted := func(r permissions.Request) (permissions.Request, bool, error) {
+		o := opening(r)
+		o.Exhausted = 42 * time.Second
+		return s.Open(t.Context(), o)
+	}
+	for want, r := range map[permissions.ID]permissions.Request{
+		first.ID: ask(numbered(1)), second.ID: ask(keyed("k"), numbered(2)), decided.ID: ask(keyed("l"), numbered(3)),
+	} {
+		if got, created, err := exhausted(r); err != nil || created || got.ID != want {
+			t.Errorf("%s is not joined: %s, created %v, %v", r.Reason, got.ID, created, err)
+		}
+	}
+	if _, created, err := exhausted(ask(about("held"), under(tapped, g))); err != nil || !created {
+		t.Errorf("what nobody has to answer: created %v, %v", created, err)
+	}
+	_, created, err := exhausted(ask(about("new")))
+	refusedWith(t, err, permissions.CodeLimit)
+	var refusal *permissions.Refusal
+	if errors.As(err, &refusal) && refusal.After != 42*time.Second || created {
+		t.Errorf("to be tried again after %s, created %v", refusal.After, created)
+	}
+}
+
+// testTakenID: a proposed id that is in use joins its request or is refused, and is no fault of the store.
+func testTakenID(t *testing.T, b Backend) {
+	stranger := func(r *permissions.Request) { r.Caller = permissions.CallerUID(7) }
+	for name, c := range map[string]struct {
+		second  permissions.Request
+		between permissions.Event
+		code    permissions.Code
+	}{
+		"equal":          {second: ask()},
+		"settled":        {second: ask(), between: allow()},
+		"denied":         {second: ask(), between: vote(permissions.Deny)},
+		"with a key":     {second: ask(keyed("k"))},
+		"other content":  {second: ask(about("something else")), code: permissions.CodeKeyTaken},
+		"settled, other": {second: ask(numbered(1)), between: allow(), code: permissions.CodeKeyTaken},
+		"another's":      {second: ask(stranger), code: permissions.CodeKeyTaken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := b.Open(t)
+			first := open(t, s, ask())
+			if c.between != nil {
+				first = apply(t, s, first.ID, c.between).After
+			}
+			c.second.ID = first.ID
+			before := len(entries(t, s))
+			got, created, err := s.Open(t.Context(), opening(c.second))
+			if created || len(entries(t, s)) != before {
+				t.Error("it was made")
+			}
+			if c.code != "" {
+				refusedWith(t, err, c.code)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, "the request joined", got, first)
+		})
+	}
+}

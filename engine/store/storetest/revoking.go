@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -36,8 +37,8 @@ func told(t *testing.T, what string, s engine.Store, want ...permissions.Notice)
 
 func testRevoke(t *testing.T, b Backend) {
 	s := b.Open(t)
-	three := func(r *permissions.Request) { r.Asked, r.Quorum = []string{"fay", "sam", "kim"}, 3 }
-	g := grant(t, s, permissions.Session, ask(three))
+	all := func(r *permissions.Request) { r.Asked, r.Quorum = []string{"fay", "sam", "kim"}, 3 }
+	g := grant(t, s, permissions.Session, ask(all))
 	first := open(t, s, ask(numbered(1), under(tapped, g)))
 	second := open(t, s, ask(numbered(2), under(tapped, g)))
 	before := len(entries(t, s))
@@ -152,4 +153,40 @@ func testEnding(t *testing.T, b Backend) {
 		t.Errorf("one at a time: %d, then %d, next %s", len(first), len(rest), next)
 	}
 	verified(t, s)
+}
+
+// testEndingNow: what was measured to be over ends, whatever the clock says, and is told once.
+func testEndingNow(t *testing.T, b Backend) {
+	s := b.Open(t)
+	quarter := permissions.For(15 * time.Minute)
+	over, stays := grant(t, s, quarter, ask(keyed("k"))), grant(t, s, quarter, ask(numbered(1)))
+	revoked := grant(t, s, quarter, ask(numbered(2)))
+	if _, err := s.Revoke(t.Context(), revoked.ID, "fay", "cli", tapped, 1); err != nil {
+		t.Fatal(err)
+	}
+	before := len(entries(t, s))
+	named := []permissions.ID{over.ID, revoked.ID, "01J0000000000000000000NONE"}
+	for n, want := range [][]permissions.Grant{{over}, nil} {
+		ended, err := s.EndGrantsNow(t.Context(), named, tapped)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, fmt.Sprintf("call %d", n+1), ended, want)
+	}
+	same(t, "the audit", since(t, s, before), []permissions.Record{{
+		Type: permissions.GrantEnded, At: tapped, Request: over.Request,
+		Detail: map[string]string{"grant": string(over.ID), "used": "0"},
+	}})
+	told(t, "who allowed it", s, permissions.Notice{
+		To: "fay", About: permissions.AboutEnded, Subject: over.ID, CreatedAt: tapped,
+	})
+	left, err := s.GrantsInForce(t.Context(), "", tapped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "what is in force", left, []permissions.Grant{stays})
+	open(t, s, ask(keyed("k")))
+	if ended, err := s.EndGrantsNow(t.Context(), nil, tapped); err != nil || len(ended) != 0 {
+		t.Errorf("none: %v, %v", ended, err)
+	}
 }

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,7 +28,7 @@ func stop(t *testing.T, s engine.Store, by string, at time.Time) []permissions.R
 	return cancelled
 }
 
-// testStop: all that is pending ends in one commit, and nothing goes on until resume, restarts included.
+// testStop: all that is pending ends, and nothing goes on until resume, restarts included.
 func testStop(t *testing.T, b Backend) {
 	s := b.Open(t)
 	fays := open(t, s, ask(keyed("k")))
@@ -45,7 +47,9 @@ func testStop(t *testing.T, b Backend) {
 	cancelled := stop(t, s, "sam", now)
 	same(t, "what was cancelled", ids(cancelled), []permissions.ID{fays.ID, partly.ID, overdue.ID})
 	withdraw := permissions.Withdraw{By: "sam", Via: "telegram", At: now}
-	var want []permissions.Record
+	want := []permissions.Record{{ // first of all, so that nothing comes in between
+		Type: permissions.AllStopped, At: now, Actor: "sam", Via: "telegram", Detail: map[string]string{"pending": "3"},
+	}}
 	for i, c := range []struct {
 		r permissions.Request
 		e permissions.Event
@@ -58,9 +62,7 @@ func testStop(t *testing.T, b Backend) {
 		same(t, "the row returned", cancelled[i], step.After)
 		same(t, "the row read", read(t, s, c.r.ID), step.After)
 	}
-	same(t, "the audit", since(t, s, before), append(want, permissions.Record{
-		Type: permissions.AllStopped, At: now, Actor: "sam", Via: "telegram", Detail: map[string]string{"cancelled": "3"},
-	}))
+	same(t, "the audit", since(t, s, before), want)
 	notice := permissions.Notice{About: permissions.AboutStopped, By: "sam", CreatedAt: now}
 	toFay, toKim := notice, notice
 	toFay.To, toKim.To = "fay", "kim"
@@ -99,7 +101,7 @@ func testStop(t *testing.T, b Backend) {
 	}
 
 	for range 2 { // the second changes nothing
-		if err := s.Resume(t.Context(), "sam", "cli", now); err != nil {
+		if err := s.Resume(t.Context(), "sam", "cli", false, now); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -125,13 +127,73 @@ func testStopAndGrants(t *testing.T, b Backend) {
 	r := ask(about("held"), under(tapped, g))
 	_, _, err := s.Open(t.Context(), opening(r))
 	refusedWith(t, err, permissions.CodeStopped)
-	if err := s.Resume(t.Context(), "fay", "cli", tapped); err != nil {
+	if err := s.Resume(t.Context(), "fay", "cli", false, tapped); err != nil {
 		t.Fatal(err)
 	}
 	open(t, s, r)
 	if g := readGrant(t, s, g.ID); g.Used != 1 {
 		t.Errorf("used %d times", g.Used)
 	}
+}
+
+// testResumeByAnother: whoever did not stop goes on with nothing, whatever they were told before.
+func testResumeByAnother(t *testing.T, b Backend) {
+	s := b.Open(t)
+	if err := s.Resume(t.Context(), "sam", "cli", false, noon); err != nil {
+		t.Errorf("without a stop: %v", err)
+	}
+	stop(t, s, "fay", noon)
+	before := len(entries(t, s))
+	refusedWith(t, s.Resume(t.Context(), "sam", "cli", false, noon), permissions.CodeNotYours)
+	if by, n := stoppedBy(t, s), len(entries(t, s)); by != "fay" || n != before {
+		t.Errorf("sam resumed what fay stopped: by %q, %d records", by, n-before)
+	}
+	if err := s.Resume(t.Context(), "operator", "cli", true, noon); err != nil || stoppedBy(t, s) != "" {
+		t.Errorf("the operator: %v", err)
+	}
+}
+
+// testStopWithADamagedRow: what cannot be read keeps nothing else from being stopped.
+func testStopWithADamagedRow(t *testing.T, b Backend) {
+	s := b.Open(t)
+	first, bad, late := open(t, s, ask()), open(t, s, ask(numbered(1))), open(t, s, ask(numbered(2)))
+	b.Exec(t, s, `UPDATE requests SET scope = 'nonsense' WHERE id = '`+string(bad.ID)+`'`)
+	cancelled, err := s.Stop(t.Context(), "fay", "cli", tapped)
+	if !errors.Is(err, permissions.ErrBroken) || !strings.Contains(err.Error(), "1 of what waits could not be cancelled") {
+		t.Errorf("the error is %v", err)
+	}
+	same(t, "what was cancelled", ids(cancelled), []permissions.ID{first.ID, late.ID})
+	for _, r := range []permissions.Request{first, late} {
+		if got := read(t, s, r.ID); got.State != permissions.Cancelled {
+			t.Errorf("%s is %s", r.Reason, got.State)
+		}
+	}
+	if by := stoppedBy(t, s); by != "fay" {
+		t.Errorf("stopped by %q", by)
+	}
+	b.Exec(t, s, `UPDATE requests SET scope = '' WHERE id = '`+string(bad.ID)+`'`)
+	same(t, "once it was mended", ids(stop(t, s, "fay", tapped)), []permissions.ID{bad.ID})
+}
+
+// testStopCutShort: what a stop did not get to can be allowed by nobody, and the next stop finishes it.
+func testStopCutShort(t *testing.T, b Backend) {
+	s := b.Open(t)
+	waits := open(t, s, ask())
+	ready := open(t, s, ask(numbered(1)))
+	apply(t, s, ready.ID, allow())
+	b.Exec(t, s, `UPDATE meta SET stopped_by = 'sam', stopped_at = 1`) // as after the first commit of a stop
+	s = b.Reopen(t, s)
+	before := len(entries(t, s))
+	for id, e := range map[permissions.ID]permissions.Event{waits.ID: allow(), ready.ID: permissions.Use{At: tapped}} {
+		_, err := s.Apply(t.Context(), id, e)
+		refusedWith(t, err, permissions.CodeStopped)
+	}
+	same(t, "what was left", ids(stop(t, s, "sam", tapped)), []permissions.ID{waits.ID})
+	records := since(t, s, before)
+	if len(records) != 1 || records[0].Type != permissions.RequestSettled || stoppedBy(t, s) != "sam" {
+		t.Errorf("finishing it is told by %v, and it is stopped by %q", records, stoppedBy(t, s))
+	}
+	told(t, "who was asked", s, permissions.Notice{To: "fay", About: permissions.AboutStopped, By: "sam", CreatedAt: tapped})
 }
 
 // testNotices: what people are to be told is part of the change that it tells, and several reminders are one.

@@ -65,7 +65,7 @@ func testTokens(t *testing.T, b Backend) {
 		token permissions.Token
 		now   time.Time
 	}{
-		"expired": {old, noon.Add(time.Hour)}, "not made yet": {backup, noon.Add(-1)}, "unknown": {permissions.Token{}, noon},
+		"not made yet": {backup, noon.Add(-1)}, "unknown": {permissions.Token{}, noon},
 	} {
 		got, err := prove(c.token, c.now)
 		refusedWith(t, err, permissions.CodeToken)
@@ -109,4 +109,27 @@ func testTokens(t *testing.T, b Backend) {
 	if len(records) != 6 {
 		t.Errorf("%d records, want one for each that was made or revoked", len(records))
 	}
+}
+
+// testTokenRevivedByTheClock: a token that was found expired stays so when the clock is set back.
+func testTokenRevivedByTheClock(t *testing.T, b Backend) {
+	s := b.Open(t)
+	token, other := addToken(t, s, "deploy", noon.Add(time.Hour)), addToken(t, s, "other", noon.Add(time.Hour))
+	before, over := len(entries(t, s)), noon.Add(2*time.Hour)
+	for range 2 {
+		_, err := s.Prove(t.Context(), token.Hash, over)
+		refusedWith(t, err, permissions.CodeToken)
+	}
+	s = b.Reopen(t, s)
+	_, err := s.Prove(t.Context(), token.Hash, noon.Add(time.Minute))
+	refusedWith(t, err, permissions.CodeToken)
+	if _, err := s.Prove(t.Context(), other.Hash, noon.Add(time.Minute)); err != nil {
+		t.Errorf("one that nobody tried meanwhile: %v", err)
+	}
+	_, err = s.Prove(t.Context(), other.Hash, noon.Add(-1)) // not yet is not over
+	refusedWith(t, err, permissions.CodeToken)
+	same(t, "the audit", since(t, s, before), []permissions.Record{{
+		Type: permissions.TokenRevoked, At: over,
+		Detail: map[string]string{"id": string(token.ID), "name": "deploy", "why": "expired"},
+	}})
 }

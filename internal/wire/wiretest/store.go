@@ -128,6 +128,12 @@ func (s *store) Due(
 	return nil, time.Time{}, nil
 }
 
+func (s *store) EndGrantsNow(
+	context.Context, []permissions.ID, time.Time,
+) (ended []permissions.Grant, err error) {
+	return nil, nil
+}
+
 func (s *store) EndGrants(context.Context, time.Time, int) (ended []permissions.Grant, next time.Time, err error) {
 	return nil, time.Time{}, nil
 }

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/daycared/daycared/cmd/daycared/config"
+)
+
+// A directory that an account may not look into is not called right.
+func TestADataDirectoryThatCannotBeLookedAt(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0); err != nil {
+		t.Fatal(err)
+	}
+	found := make(chan finding)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with what it has become
+		if os.Getuid() == 0 {
+			_ = unix.Setfsuid(65534) // root may look anywhere; who is no longer root to files may not
+		}
+		found <- (&CLI{}).examineData(config.Paths{DataDir: dir})
+	}()
+	f := <-found
+	if f.level != "note" || !strings.HasSuffix(f.what, "cannot be looked at from this account") {
+		t.Errorf("found %+v", f)
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+}

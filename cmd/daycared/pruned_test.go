@@ -1,0 +1,31 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/permissions"
+)
+
+// pruned makes a store whose audit has the entries 5 and 6: those before were too old.
+func pruned(ts *testscript.TestScript, _ bool, _ []string) {
+	ctx, now, dir := context.Background(), time.Now(), ts.Getenv("DAYCARED_DATA_DIR")
+	ts.Check(os.MkdirAll(dir, 0o700))
+	s, err := store.Open(ctx, store.Options{
+		Path: filepath.Join(dir, storeName), Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	})
+	ts.Check(err)
+	defer func() { ts.Check(s.Close()) }()
+	old := now.AddDate(-2, 0, 0)
+	for _, at := range []time.Time{old, old, old, old, now} {
+		ts.Check(s.Record(ctx, permissions.Record{Type: permissions.DecisionRefused, At: at}))
+	}
+	_, err = s.Prune(ctx, permissions.Keep{Audit: now.Sub(now.AddDate(-1, 0, 0))}, now, 9)
+	ts.Check(err)
+}

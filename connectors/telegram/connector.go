@@ -1,0 +1,256 @@
+package telegram
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/permissions"
+)
+
+// Name is what copies, decided_via and the configuration call this connector.
+const Name = "telegram"
+
+// Options are what a connector needs.
+type Options struct {
+	Token  Token
+	APIURL string // of the Bot API, as in https://api.telegram.org
+	Now    func() time.Time
+	Log    *slog.Logger
+}
+
+// Connector is one bot. It is safe for concurrent use.
+type Connector struct {
+	api   *api
+	pace  *pace
+	state *state
+	now   func() time.Time
+	log   *slog.Logger
+	bot   int64 // the bot's own id, which its token begins with
+
+	work  sync.WaitGroup // what is sent on the side: toasts, answers
+	wrote chan int64     // chats of people who are somebody here, for the menu
+
+	mu        sync.Mutex
+	stopped   bool            // Run is over
+	files     map[string]bool // documents that were sent, whose card was not yet
+	strangers map[int64]time.Time
+	guards    map[string]*guarded
+}
+
+var (
+	_ connectors.Connector = (*Connector)(nil)
+	_ connectors.Editor    = (*Connector)(nil)
+	_ connectors.Reacher   = (*Connector)(nil)
+	_ connectors.Teller    = (*Connector)(nil)
+	_ connectors.Healther  = (*Connector)(nil)
+)
+
+// New makes a connector. It does nothing yet, so that the daemon starts without a network.
+func New(o Options) *Connector {
+	c := &Connector{
+		api: newAPI(o.Token, o.APIURL, o.Log), pace: newPace(), state: newState(o.Now), now: o.Now, log: o.Log,
+		files: map[string]bool{}, strangers: map[int64]time.Time{}, guards: map[string]*guarded{},
+		wrote: make(chan int64, 100),
+	}
+	digits, _, _ := strings.Cut(string(o.Token), ":")
+	c.bot, _ = strconv.ParseInt(digits, 10, 64)
+	return c
+}
+
+// Name is [Name].
+func (c *Connector) Name() string { return Name }
+
+// Health is [connectors.Healther].
+func (c *Connector) Health() error {
+	if ok, text := c.state.Health(); !ok {
+		return errors.New(text)
+	}
+	return nil
+}
+
+// Reach knows who has no Telegram account here. Whether the others can be reached shows when they are sent something.
+func (c *Connector) Reach(p connectors.Person) error {
+	if p.Telegram == 0 {
+		return &connectors.Gone{Why: p.Name + " has no Telegram account here"}
+	}
+	return nil
+}
+
+// farewell is how long a stop may take to tell the cards that the daemon does not run, and to send what was begun.
+const farewell = 700 * time.Millisecond
+
+// Run serves until ctx ends, once: it has the cards that said that the daemon did not run brought up to date, and then
+// hands what people do to h, which is also a [Desk]. Nothing is sent once it is over.
+func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
+	desk, ok := h.(Desk)
+	if !ok {
+		return errors.New("serve telegram: the handler is not a desk")
+	}
+	d := &desktop{Connector: c, desk: desk}
+	poller := newPoller(c.api, c.state, c.now, c.log)
+	group, running := errgroup.WithContext(ctx)
+	if gone := desk.Away(); gone > tapLife { // told once there is contact
+		poller.owed = gone
+	} else {
+		group.Go(func() error { return d.begin(running) })
+	}
+	group.Go(func() error { return poller.run(running, d.update, d.gap) })
+	group.Go(func() error { return d.menus(running) })
+	err := group.Wait()
+	last, done := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	defer done()
+	d.end(last)
+	c.work.Wait()
+	c.mu.Lock()
+	c.stopped = true
+	c.mu.Unlock()
+	c.api.close()
+	return err
+}
+
+// Send shows a request in the person's chat with the bot: what does not fit first, as a file, and then the card.
+func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, error) {
+	if err := c.Reach(p.To); err != nil {
+		return "", err
+	}
+	chat := p.To.Telegram
+	out := show(p, c.now())
+	params := map[string]any{"chat_id": chat, "disable_notification": true}
+	if name := string(p.Request.ID) + "/" + p.To.Name; out.Document != nil && !c.sent(name) {
+		if err := c.turn(ctx, chat); err != nil {
+			return "", err
+		}
+		body := file{Field: "document", Name: out.Document.Name, Body: out.Document.Body}
+		err := c.api.upload(ctx, "sendDocument", params, body, nil)
+		c.pace.told(chat, err)
+		if err != nil {
+			return "", failed(p.To, err)
+		}
+		c.note(name, true)
+		defer c.note(name, false)
+	}
+	params = out.params()
+	params["chat_id"], params["disable_notification"] = chat, out.Silent
+	var sent message
+	if err := c.send(ctx, chat, "sendMessage", params, &sent); err != nil {
+		return "", failed(p.To, err)
+	}
+	return ref{chat, sent.ID}.String(), nil
+}
+
+// sent tells whether a file went out before, in vain: its card did not.
+func (c *Connector) sent(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.files[name]
+}
+
+func (c *Connector) note(name string, waits bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if waits {
+		c.files[name] = true
+	} else {
+		delete(c.files, name)
+	}
+}
+
+// Edit brings a card up to date. One that cannot be edited any more gets a reply that says how the request ended.
+func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) error {
+	r, err := parseRef(name)
+	if err != nil {
+		return &connectors.Gone{Why: err.Error()}
+	}
+	err = c.put(ctx, r, edit(p, c.now()))
+	switch {
+	case err == nil, notModified(err):
+		return nil
+	case cannotEdit(err) && p.Request.State != permissions.Pending:
+		return c.reply(ctx, r, card.Settled(p.Request, card.Options{Location: p.To.Location}))
+	case cannotEdit(err):
+		return nil
+	}
+	return failed(p.To, err)
+}
+
+// Tell sends a notice; a reminder replies to the last card that it is about.
+func (c *Connector) Tell(ctx context.Context, n connectors.Notice) error {
+	if err := c.Reach(n.To); err != nil {
+		return err
+	}
+	rows := card.Notice(n, card.Options{Now: c.now(), Location: n.To.Location, Self: n.To.Name})
+	if len(rows) == 0 {
+		return nil
+	}
+	params := map[string]any{
+		"chat_id": n.To.Telegram, "text": clip(strings.Join(rows, "\n")), "disable_notification": n.Silent,
+		"link_preview_options": noPreview,
+	}
+	for _, p := range n.Waiting {
+		if r, err := parseRef(p.Ref); err == nil && r.chat == n.To.Telegram {
+			params["reply_parameters"] = replyTo(r.message)
+		}
+	}
+	if err := c.send(ctx, n.To.Telegram, "sendMessage", params, nil); err != nil {
+		return failed(n.To, err)
+	}
+	return nil
+}
+
+// send makes one call that writes into a chat, when it is its turn.
+func (c *Connector) send(ctx context.Context, chat int64, method string, params map[string]any, out any) error {
+	if err := c.turn(ctx, chat); err != nil {
+		return err
+	}
+	err := c.api.call(ctx, method, params, out)
+	c.pace.told(chat, err)
+	return err
+}
+
+// turnTime bounds the wait for one's turn: what takes longer is tried again later, and holds up nobody else's meanwhile.
+const turnTime = 5 * time.Second
+
+var (
+	errTurn    = errors.New("too much is written to this chat just now")
+	errStopped = errors.New("telegram is not served any more")
+)
+
+// turn waits until something may be written into a chat.
+func (c *Connector) turn(ctx context.Context, chat int64) error {
+	brief, done := context.WithTimeout(ctx, turnTime)
+	defer done()
+	if err := c.pace.wait(brief, chat); err != nil {
+		return fmt.Errorf("%w: %w", errTurn, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped {
+		return errStopped
+	}
+	return nil
+}
+
+// reply writes a text under a message.
+func (c *Connector) reply(ctx context.Context, to ref, text string) error {
+	return c.send(ctx, to.chat, "sendMessage", map[string]any{
+		"chat_id": to.chat, "text": clip(text), "reply_parameters": replyTo(to.message), "link_preview_options": noPreview,
+	}, nil)
+}
+
+// failed is an error of sending as the engine is told it: for good, in words for people, or for now.
+func failed(p connectors.Person, err error) error {
+	if why, gone := goneFor(err, p.Name); gone {
+		return &connectors.Gone{Why: why}
+	}
+	return err
+}

@@ -1,0 +1,169 @@
+package telegram
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// apiError is what the Bot API answered instead of a result.
+type apiError struct {
+	Method     string
+	Code       int
+	Text       string        // Telegram's own
+	RetryAfter time.Duration // 0: not told
+	MigrateTo  int64         // the chat's new id, or 0
+}
+
+func (e *apiError) Error() string { return fmt.Sprintf("%s: %d %s", e.Method, e.Code, e.Text) }
+
+// lostError is a call of which it is not known what became: there was no answer, or one that is not the Bot API's.
+type lostError struct {
+	Method string
+	Err    error
+}
+
+func (e *lostError) Error() string { return e.Method + ": " + e.Err.Error() }
+func (e *lostError) Unwrap() error { return e.Err }
+
+// errSkip is returned (wrapped) by what handles updates for one that can never be handled.
+var errSkip = errors.New("the update cannot be handled")
+
+// meaning is what an answer of the Bot API means here.
+type meaning int
+
+const (
+	meansUnknown meaning = iota
+	meansGone            // nothing can be written there until a person does something
+	meansSame            // the edit changes nothing
+	meansFixed           // the message cannot be edited any more
+	meansOld             // the tap has been forgotten
+	meansPolled          // another program polls with this token
+	meansHooked          // a webhook is set
+	meansDenied          // the token is not accepted
+	meansBusy            // or broken on their side: try again
+	meansMoved           // the group has another id
+)
+
+// meanings are known by the code and a part of the text, in any case; the first that fits counts. They are the texts of
+// the Bot API's server and of Telegram behind it. Words are for people, with the name of who was written to.
+var meanings = []struct {
+	code  int
+	text  string
+	means meaning
+	words string
+}{
+	{403, "bot was blocked by the user", meansGone, "{name} has blocked the bot"},
+	{400, "USER_IS_BLOCKED", meansGone, "{name} has blocked the bot"},
+	{403, "user is deactivated", meansGone, "{name} has no Telegram account any more"},
+	{400, "INPUT_USER_DEACTIVATED", meansGone, "{name} has no Telegram account any more"},
+	{403, "bot can't initiate conversation with a user", meansGone, "{name} never pressed Start"},
+	{400, "chat not found", meansGone, "{name} never pressed Start"},
+	{400, "PEER_ID_INVALID", meansGone, "{name} never pressed Start"},
+	{403, "bot can't send messages to bots", meansGone, "{name} is a bot"},
+	{403, "bot was kicked from", meansGone, "the bot was removed from the group"},
+	{403, "bot is not a member of", meansGone, "the bot is not in the group"},
+	{403, "the group chat was deleted", meansGone, "the group was deleted"},
+	{400, "have no rights to send a message", meansGone, "the bot may not write in the group"},
+	{400, "not enough rights to send", meansGone, "the bot may not write in the group"},
+	{400, "need administrator rights in the channel chat", meansGone, "the bot may not write in the channel"},
+	{400, "CHAT_WRITE_FORBIDDEN", meansGone, "the bot may not write in the group"},
+	{400, "CHAT_RESTRICTED", meansGone, "the bot may not write in the group"},
+	{400, "message thread not found", meansGone, "the topic in the group was deleted"},
+	{400, "TOPIC_DELETED", meansGone, "the topic in the group was deleted"},
+	{400, "TOPIC_CLOSED", meansGone, "the topic in the group was closed"},
+	{403, "", meansGone, "Telegram does not let the bot write to {name}"},
+
+	{400, "message is not modified", meansSame, ""},
+	{400, "message to edit not found", meansFixed, ""},
+	{400, "message can't be edited", meansFixed, ""},
+	{400, "MESSAGE_ID_INVALID", meansFixed, ""},
+	{400, "there is no text in the message to edit", meansFixed, ""},
+
+	{400, "query is too old", meansOld, ""},
+	{400, "QUERY_ID_INVALID", meansOld, ""},
+
+	{409, "webhook is active", meansHooked, ""},
+	{409, "terminated by setWebhook request", meansHooked, ""},
+	{409, "", meansPolled, ""},
+	{401, "", meansDenied, ""},
+	{429, "", meansBusy, ""},
+}
+
+// meaningOf finds what an error means, and how to say it.
+func meaningOf(err error) (m meaning, words string) {
+	var lost *lostError
+	var e *apiError
+	switch {
+	case errors.As(err, &lost):
+		return meansBusy, ""
+	case !errors.As(err, &e):
+		return meansUnknown, ""
+	case e.MigrateTo != 0:
+		return meansMoved, ""
+	case e.Code >= http.StatusInternalServerError:
+		return meansBusy, ""
+	case e.Code == http.StatusNotFound && e.Text == "Not Found": // a method that is not there has more to say
+		return meansDenied, ""
+	}
+	text := strings.ToLower(e.Text)
+	for _, row := range meanings {
+		if e.Code == row.code && strings.Contains(text, strings.ToLower(row.text)) {
+			return row.means, row.words
+		}
+	}
+	return meansUnknown, ""
+}
+
+func means(err error, m meaning) bool {
+	got, _ := meaningOf(err)
+	return got == m
+}
+
+// goneFor tells whether nothing can be written to a chat until somebody does something about it, and says why in words
+// for people. The name is that of the person who was written to.
+func goneFor(err error, name string) (why string, is bool) {
+	m, words := meaningOf(err)
+	return strings.ReplaceAll(words, "{name}", name), m == meansGone
+}
+
+// notModified tells whether an edit failed because the message is already as it should be.
+func notModified(err error) bool { return means(err, meansSame) }
+
+// cannotEdit tells whether a message is out of reach for edits for good, so that a new one has to say it.
+func cannotEdit(err error) bool { return means(err, meansFixed) }
+
+// tooOld tells whether a tap was answered so late that nobody sees the answer.
+func tooOld(err error) bool { return means(err, meansOld) }
+
+// otherPoller tells whether another program polls with the same token.
+func otherPoller(err error) bool { return means(err, meansPolled) }
+
+// webhookSet tells whether a webhook keeps polls from getting anything.
+func webhookSet(err error) bool { return means(err, meansHooked) }
+
+// badToken tells whether Telegram does not accept the token.
+func badToken(err error) bool { return means(err, meansDenied) }
+
+// temporary tells whether the same call may work later. A call that was lost may have worked already.
+func temporary(err error) bool { return means(err, meansBusy) }
+
+// migrated is the new id of a group that has become a supergroup.
+func migrated(err error) (to int64, is bool) {
+	var e *apiError
+	if errors.As(err, &e) {
+		to = e.MigrateTo
+	}
+	return to, to != 0
+}
+
+// retryAfter is how long Telegram asks to be left alone, or 0.
+func retryAfter(err error) time.Duration {
+	var e *apiError
+	if errors.As(err, &e) {
+		return e.RetryAfter
+	}
+	return 0
+}

@@ -1,0 +1,260 @@
+package telegram
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/permissions"
+)
+
+const (
+	// mostLabel is how many UTF-16 units a button's words have; phones cut longer ones.
+	mostLabel = 60
+	// mostCalls is how many calls of a step have buttons at a time; a keyboard has at most 100 (Bot API).
+	mostCalls = 24
+	// mostButton is how many characters the value of a copy has, so that data never has more than 64 bytes.
+	mostButton = 40
+)
+
+// The styles of buttons (Bot API 9.4).
+const (
+	styleYes = "success"
+	styleNo  = "danger"
+)
+
+// What a press does instead of answering.
+const (
+	stepReally = "!"       // asks for the second yes to its answer, which is that answer by itself
+	stepReason = "?reason" // asks for the reason of a denial
+	stepBack   = "<"       // leaves the second step
+)
+
+// press is what a button's data says: the value of the copy that it belongs to, and an answer or a step. Who pressed it
+// where is not in it.
+type press struct {
+	Button string
+	Answer permissions.Answer // empty for stepReason and stepBack
+	Call   int                // of a step; 0: all that are open
+	Step   string             // empty: the answer is given
+}
+
+// parseData reads the data of a button. It knows exactly what [press.data] makes of the buttons that there are.
+func parseData(data string) (pr press, ok bool) {
+	button, action, _ := strings.Cut(data, ".")
+	if pr.Button = button; action == stepReason || action == stepBack {
+		pr.Step = action
+	} else {
+		if rest, really := strings.CutPrefix(action, stepReally); really {
+			pr.Step, action = stepReally, rest
+		}
+		answer, call, _ := strings.Cut(action, "#")
+		pr.Answer = permissions.Answer(answer)
+		pr.Call, _ = strconv.Atoi(call)
+	}
+	if !isButton(button) || !pr.made() || pr.data() != data {
+		return press{}, false
+	}
+	return pr, true
+}
+
+// made tells whether a keyboard can hold such an answer.
+func (pr press) made() bool {
+	s, allows := pr.Answer.Scope()
+	switch {
+	case pr.Step == stepReason, pr.Step == stepBack:
+		return true
+	case pr.Call < 0 || pr.Call > permissions.MaxCalls:
+		return false
+	case allows:
+		return permissions.Allow(s) == pr.Answer && (pr.Call == 0 || s == permissions.Once)
+	case pr.Step != "":
+		return false
+	case pr.Answer == permissions.Deny:
+		return true
+	case pr.Answer == permissions.Continue, pr.Answer == permissions.Interrupt:
+		return pr.Call == 0
+	}
+	for k := range permissions.MaxOptions {
+		if pr.Answer == permissions.Choose(k+1) {
+			return pr.Call == 0
+		}
+	}
+	return false
+}
+
+// data is the callback_data of the button, at most 64 bytes.
+func (pr press) data() string {
+	if pr.Step == stepReason || pr.Step == stepBack {
+		return pr.Button + "." + pr.Step
+	}
+	data := pr.Button + "." + pr.Step + string(pr.Answer)
+	if pr.Call != 0 {
+		data += "#" + strconv.Itoa(pr.Call)
+	}
+	return data
+}
+
+// isButton tells of what can be the value of a copy.
+func isButton(text string) bool {
+	return text != "" && len(text) <= mostButton && !strings.ContainsFunc(text, func(c rune) bool {
+		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && c != '-' && c != '_'
+	})
+}
+
+// noKeys is a keyboard without buttons.
+func noKeys() keyboard { return keyboard{Rows: [][]key{}} }
+
+// keys are the buttons under a card: what p's person can still answer.
+func keys(p connectors.Prompt) keyboard {
+	k, r := noKeys(), p.Request
+	if r.State != permissions.Pending || !isButton(p.Button) {
+		return k
+	}
+	b := board{p, mine(r, p.To.Name)}
+	var first, rest [][]key
+	var row []key
+	for i, o := range r.Options {
+		switch s, allows := o.ID.Scope(); {
+		case r.Kind == permissions.KindClarification:
+			rest = append(rest, []key{b.key(o.ID, 0, fmt.Sprintf("%d · %s", i+1, visible(o.Label)), "")})
+		case allows && len(b.free) == 0: // an allowance can only become a denial
+		case allows && s == permissions.Once:
+			row = append([]key{b.key(o.ID, 0, "✅ "+labelOf(r, o), styleYes)}, row...)
+		case allows:
+			rest = append(rest, []key{b.key(o.ID, 0, labelOf(r, o), "")})
+		case o.ID == permissions.Interrupt && r.Mode == permissions.ModeConfirm:
+			rest = append(rest, []key{b.key(o.ID, 0, "✋ "+labelOf(r, o), styleNo)})
+		default:
+			row = append(row, b.plain(o))
+		}
+	}
+	if len(row) > 0 {
+		first = append(first, row)
+	}
+	k.Rows = slices.Concat(first, b.calls(), rest)
+	if offers(r, permissions.Deny) {
+		reason := press{Button: p.Button, Step: stepReason}
+		k.Rows = append(k.Rows, []key{{Text: "✏️ Deny with reason", Data: reason.data()}})
+	}
+	return k
+}
+
+// tooBig tells whether p's card cannot be shown whole here, so that nothing of it may be allowed, by text either.
+func tooBig(p connectors.Prompt) bool { return face(p, "").TooBig }
+
+// keysTooBig are the buttons under a card that cannot be shown whole: none of them allows anything.
+func keysTooBig(p connectors.Prompt) keyboard {
+	k := noKeys()
+	if p.Request.State != permissions.Pending || !isButton(p.Button) {
+		return k
+	}
+	for _, o := range p.Request.Options {
+		if o.ID == permissions.Deny || o.ID == permissions.Interrupt {
+			k.Rows = append(k.Rows, []key{board{Prompt: p}.plain(o)})
+		}
+	}
+	return k
+}
+
+// keysAgain are the buttons of the second step, after the first yes to high risk. The second is to the right, where no
+// button of the first step allows anything, so that a double tap is not both. Where there is nothing to ask twice they
+// are the buttons of the first step.
+func keysAgain(p connectors.Prompt, first press) keyboard {
+	r := p.Request
+	_, allows := first.Answer.Scope()
+	offered := offers(r, first.Answer) && (first.Call == 0 ||
+		slices.ContainsFunc(openCalls(r), func(c permissions.Call) bool { return c.N == first.Call }))
+	if r.State != permissions.Pending || !isButton(p.Button) || !r.HighRisk || !allows || !offered {
+		return keys(p)
+	}
+	back, yes := press{Button: p.Button, Step: stepBack}, press{Button: p.Button, Answer: first.Answer, Call: first.Call}
+	return keyboard{Rows: [][]key{{
+		{Text: "↩︎ Back", Data: back.data()},
+		{Text: "⚠️ Yes, " + reallyOf(r, first), Data: yes.data()},
+	}}}
+}
+
+// board makes the buttons of one prompt.
+type board struct {
+	connectors.Prompt
+	free []int // the units that the person has not allowed yet: the numbers of open calls, 0 without calls
+}
+
+// key is a button that gives an answer, or of high risk asks for the second yes.
+func (b board) key(a permissions.Answer, call int, label, style string) key {
+	pr := press{Button: b.Button, Answer: a, Call: call}
+	if _, allows := a.Scope(); allows && b.Request.HighRisk {
+		pr.Step = stepReally
+	}
+	return key{Text: clipTo(label, mostLabel), Data: pr.data(), Style: style}
+}
+
+// plain is the button of an answer that allows nothing.
+func (b board) plain(o permissions.Option) key {
+	switch label := labelOf(b.Request, o); o.ID {
+	case permissions.Continue:
+		return b.key(o.ID, 0, "▶️ "+label, styleYes)
+	case permissions.Interrupt:
+		return b.key(o.ID, 0, "✋ "+label, styleNo)
+	default:
+		return b.key(o.ID, 0, "⛔ "+label, styleNo)
+	}
+}
+
+// calls are the buttons of the open calls of a step.
+func (b board) calls() (rows [][]key) {
+	once := permissions.Allow(permissions.Once)
+	open := openCalls(b.Request)
+	for _, c := range open[:min(len(open), mostCalls)] {
+		var row []key
+		if slices.Contains(b.free, c.N) && offers(b.Request, once) {
+			row = append(row, b.key(once, c.N, fmt.Sprintf("#%d ✅", c.N), styleYes))
+		}
+		if offers(b.Request, permissions.Deny) {
+			row = append(row, b.key(permissions.Deny, c.N, fmt.Sprintf("#%d ⛔", c.N), styleNo))
+		}
+		if len(row) > 0 {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// laterCalls is a row of its own about calls that have no buttons yet, empty without such.
+func laterCalls(r permissions.Request) string {
+	more := len(openCalls(r)) - mostCalls
+	if r.State != permissions.Pending || more <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("\n%d more calls get buttons once these are answered.", more)
+}
+
+// openCalls are the calls of a step that nobody has decided yet.
+func openCalls(r permissions.Request) []permissions.Call {
+	return slices.DeleteFunc(slices.Clone(r.Calls), func(c permissions.Call) bool { return c.Answer != "" })
+}
+
+// mine are the units of r, see board, that a person may still allow.
+func mine(r permissions.Request, by string) (free []int) {
+	units := []int{0}
+	if len(r.Calls) > 0 {
+		units = nil
+		for _, c := range openCalls(r) {
+			units = append(units, c.N)
+		}
+	}
+	for _, n := range units {
+		voted := func(v permissions.Vote) bool { return v.By == by && (v.Call == 0 || v.Call == n) }
+		if !slices.ContainsFunc(r.Votes, voted) {
+			free = append(free, n)
+		}
+	}
+	return free
+}
+
+func offers(r permissions.Request, a permissions.Answer) bool {
+	return slices.ContainsFunc(r.Options, func(o permissions.Option) bool { return o.ID == a })
+}

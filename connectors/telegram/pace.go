@@ -1,0 +1,141 @@
+package telegram
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/daycared/daycared/internal/wire"
+)
+
+// The limits are those of https://core.telegram.org/bots/faq with room to spare: about a message a second to a person,
+// 20 a minute in a group and 30 a second in all. A full burst and what is refilled meanwhile stay below them.
+const (
+	personEvery = time.Second
+	personBurst = 3
+	groupEvery  = time.Minute / 17
+	groupBurst  = 3
+	overallRate = 20 // a second
+	overallMost = 5
+
+	forgetEvery = time.Minute
+)
+
+// pace keeps what is written within the limits of sending. Messages, edits and typing count; polls, the answers to taps
+// and the list of commands do not belong here and are never held up. It is safe for concurrent use.
+type pace struct {
+	overall *rate.Limiter
+
+	mu     sync.Mutex
+	until  time.Time // nothing is sent before
+	chats  map[int64]*lane
+	forgot time.Time // when idle chats were last forgotten
+}
+
+// lane is one chat's share.
+type lane struct {
+	limit *rate.Limiter
+	until time.Time // nothing is sent to this chat before
+	users int       // that wait
+}
+
+func newPace() *pace {
+	return &pace{overall: rate.NewLimiter(overallRate, overallMost), chats: map[int64]*lane{}}
+}
+
+// wait returns when something may be sent to a chat; chat 0 stands for what goes to none. It returns an error once ctx
+// ends, and at once if the wait would outlast the deadline of ctx.
+func (p *pace) wait(ctx context.Context, chat int64) error {
+	l := p.enter(chat)
+	defer p.leave(l)
+	limits := []*rate.Limiter{l.limit, p.overall}
+	if chat == 0 {
+		limits = limits[1:]
+	}
+	for {
+		pause := p.pause(l)
+		deadline, limited := ctx.Deadline()
+		switch {
+		case pause > 0 && limited && time.Until(deadline) < pause:
+			return fmt.Errorf("wait to send: Telegram asked for %v", pause.Round(time.Second))
+		case pause > 0:
+			if err := wire.Pause(ctx, pause); err != nil {
+				return fmt.Errorf("wait to send: %w", err)
+			}
+		case len(limits) == 0:
+			return ctx.Err()
+		default: // what is taken stays taken through a pause that comes meanwhile
+			if err := limits[0].Wait(ctx); err != nil {
+				return fmt.Errorf("wait to send: %w", err)
+			}
+			limits = limits[1:]
+		}
+	}
+}
+
+// told takes note of how a call ended: when Telegram asks for a pause, the chat gets one, or everything if the call was
+// for none. Any err will do, nil as well.
+func (p *pace) told(chat int64, err error) {
+	after := retryAfter(err)
+	if after <= 0 {
+		return
+	}
+	until := time.Now().Add(after)
+	l := p.enter(chat)
+	defer p.leave(l)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pausing := &l.until
+	if chat == 0 {
+		pausing = &p.until
+	}
+	if until.After(*pausing) {
+		*pausing = until
+	}
+}
+
+// pause is how long nothing is sent in a lane.
+func (p *pace) pause(l *lane) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return max(time.Until(p.until), time.Until(l.until))
+}
+
+// enter is a chat's lane, which is not forgotten before it is left.
+func (p *pace) enter(chat int64) *lane {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.forget(time.Now())
+	l := p.chats[chat]
+	if l == nil {
+		l = &lane{limit: rate.NewLimiter(rate.Every(personEvery), personBurst)}
+		if chat < 0 {
+			l.limit = rate.NewLimiter(rate.Every(groupEvery), groupBurst)
+		}
+		p.chats[chat] = l
+	}
+	l.users++
+	return l
+}
+
+func (p *pace) leave(l *lane) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l.users--
+}
+
+// forget drops the lanes that are as if they were new. The lock is held.
+func (p *pace) forget(now time.Time) {
+	if now.Sub(p.forgot) < forgetEvery {
+		return
+	}
+	p.forgot = now
+	for chat, l := range p.chats {
+		if l.users == 0 && !now.Before(l.until) && l.limit.TokensAt(now) >= float64(l.limit.Burst()) {
+			delete(p.chats, chat)
+		}
+	}
+}

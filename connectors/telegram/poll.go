@@ -1,0 +1,285 @@
+package telegram
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/daycared/daycared/internal/wire"
+)
+
+const (
+	pollFor    = 50 * time.Second // the most that Telegram does
+	pollMost   = 100              // updates at a time
+	tapLife    = 150 * time.Second
+	remembered = 1000 // updates
+)
+
+// poller fetches updates, one poll after the other. Only its run touches it.
+type poller struct {
+	api     *api
+	state   *state
+	now     func() time.Time
+	elapsed func() time.Duration // by the clock that cannot be set
+	log     *slog.Logger
+
+	offset int64         // the next poll confirms all that is below
+	heard  moment        // when a poll was answered last
+	owed   time.Duration // how long there was no contact, until gap has been told
+	seen   recent
+	tries  *backoff.ExponentialBackOff // after what passes
+	slow   *backoff.ExponentialBackOff // after what somebody has to mend
+	stale  *backoff.ExponentialBackOff // after what brings nothing new
+}
+
+func newPoller(a *api, s *state, now func() time.Time, log *slog.Logger) *poller {
+	began := time.Now()
+	return &poller{
+		api: a, state: s, now: now, elapsed: func() time.Duration { return time.Since(began) }, log: log,
+		seen: recent{ids: map[int64]bool{}}, tries: newTries(time.Second, 30*time.Second),
+		slow: newTries(10*time.Second, 2*time.Minute), stale: newTries(50*time.Millisecond, 30*time.Second),
+	}
+}
+
+func newTries(first, most time.Duration) *backoff.ExponentialBackOff {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval, b.MaxInterval = first, most
+	b.Reset()
+	return b
+}
+
+// run polls until ctx ends; no other error ends it. Updates go to handle in order, one at a time, and the next poll
+// confirms to Telegram those that handle returned nil for. After an error the same update is handled again, ever later,
+// until it is done or handle returns [errSkip]; one at which handle panics is passed over.
+//
+// Telegram forgets taps after 150 seconds. When polls have not been answered for longer, gap is called before the
+// updates that came after are handled, and after an error again with the next poll. No poll runs during handle and gap,
+// so neither may take long.
+func (p *poller) run(
+	ctx context.Context, handle func(context.Context, update) error, gap func(ctx context.Context, away time.Duration) error,
+) error {
+	var aside sync.WaitGroup
+	defer aside.Wait()
+	aside.Go(func() { p.lookForWebhook(ctx) })
+	p.heard = p.moment()
+	timeout := time.Duration(0) // at first, and whenever it is to be known soon that Telegram is there
+	for ctx.Err() == nil {
+		if p.owed > 0 || p.moment().since(p.heard) > tapLife {
+			timeout = 0
+		}
+		batch, err := p.poll(ctx, timeout)
+		if ctx.Err() != nil {
+			break
+		}
+		timeout = pollFor
+		if err != nil {
+			timeout = 0
+			_ = wire.Pause(ctx, p.failed(ctx, err)) // the loop looks at ctx
+			continue
+		}
+		p.answered(ctx, gap)
+		switch news := p.handle(ctx, batch, handle); {
+		case !news: // what was confirmed came again, and might for ever
+			_ = wire.Pause(ctx, p.stale.NextBackOff())
+		case p.owed > 0:
+			_ = wire.Pause(ctx, p.tries.NextBackOff())
+		default:
+			p.stale.Reset()
+		}
+	}
+	return nil
+}
+
+// poll fetches updates, each still to be decoded, so that an odd one takes none of the others with it.
+func (p *poller) poll(ctx context.Context, timeout time.Duration) ([]jsontext.Value, error) {
+	var batch []jsontext.Value
+	err := p.api.call(ctx, "getUpdates", map[string]any{
+		"offset": p.offset, "limit": pollMost, "timeout": int(timeout / time.Second), "allowed_updates": wanted,
+	}, &batch)
+	return batch, err
+}
+
+// answered notes that there is contact, and tells when there was none for long.
+func (p *poller) answered(ctx context.Context, gap func(context.Context, time.Duration) error) {
+	was := p.heard
+	p.heard = p.moment()
+	p.slow.Reset()
+	if p.state.answered() {
+		p.tries.Reset()
+		p.log.Info("telegram answers")
+	}
+	if away := p.heard.since(was); away > tapLife {
+		p.log.Warn("there was no contact with telegram for longer than it keeps taps", "away", away.Round(time.Second))
+		p.owed = max(p.owed, away)
+	}
+	if p.owed == 0 {
+		return
+	}
+	if err := gap(ctx, p.owed); err != nil {
+		p.log.Warn("what was missed cannot be mended just now; it is tried again", "err", err)
+		return
+	}
+	p.owed = 0
+	p.tries.Reset()
+}
+
+// failed notes why a poll was not answered, and tells how long to wait before the next.
+func (p *poller) failed(ctx context.Context, err error) time.Duration {
+	var news bool
+	tries := p.slow
+	switch {
+	case badToken(err):
+		news = p.state.refused()
+	case webhookSet(err):
+		news = p.state.hooked("")
+	case otherPoller(err):
+		news = p.state.conflicts()
+	default:
+		news = p.state.gone(p.heard.wall, err.Error())
+		tries = p.tries
+	}
+	level := slog.LevelDebug
+	if news {
+		level = slog.LevelWarn
+	}
+	wait := retryAfter(err)
+	if wait == 0 {
+		wait = tries.NextBackOff()
+	}
+	p.log.Log(ctx, level, "telegram does not answer polls; it is tried again", "delay", wait, "err", err)
+	return wait
+}
+
+// handle handles a batch and confirms it. It returns false if there was nothing new in it.
+func (p *poller) handle(ctx context.Context, batch []jsontext.Value, handle func(context.Context, update) error) bool {
+	top, fresh := int64(0), false
+	for _, raw := range batch {
+		u, err := decode(raw)
+		if err != nil {
+			p.log.Warn("an update is not understood and passed over", "update", u.ID, "err", err)
+		}
+		top = max(top, u.ID)
+		if u.ID == 0 || p.seen.has(u.ID) {
+			continue
+		}
+		if err == nil && !p.settle(ctx, u, handle) {
+			return true // ctx has ended, and no poll comes that would confirm the rest
+		}
+		fresh = true
+		p.seen.add(u.ID)
+	}
+	if top > 0 && (fresh || top >= p.offset) { // after a quiet week Telegram counts anew, from anywhere
+		p.offset = top + 1
+		return true
+	}
+	return len(batch) == 0
+}
+
+// decode reads an update. Beside an error it has its id, or 0 when not even that can be read.
+func decode(raw jsontext.Value) (u update, err error) {
+	if err := json.Unmarshal(raw, &u, lenient); err != nil {
+		var name struct {
+			ID int64 `json:"update_id"`
+		}
+		_ = json.Unmarshal(raw, &name, lenient) // the first error says more
+		return update{ID: name.ID}, fmt.Errorf("read an update: %w", err)
+	}
+	return u, nil
+}
+
+// settle handles an update until that is done or will never be. It returns false when ctx ends before.
+func (p *poller) settle(ctx context.Context, u update, handle func(context.Context, update) error) bool {
+	tries := newTries(200*time.Millisecond, 15*time.Second)
+	for ctx.Err() == nil {
+		err := p.once(ctx, u, handle)
+		if err == nil {
+			return true
+		}
+		if errors.Is(err, errSkip) {
+			p.log.Error("an update is passed over", "update", u.ID, "err", err)
+			return true
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		delay := tries.NextBackOff()
+		p.log.Warn("an update is not handled; it is tried again", "update", u.ID, "delay", delay, "err", err)
+		_ = wire.Pause(ctx, delay) // the loop looks at ctx
+	}
+	return false
+}
+
+// once handles an update, and turns a panic into an error: its place is told, not its value, which may be what somebody
+// wrote.
+func (p *poller) once(ctx context.Context, u update, handle func(context.Context, update) error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("%w: panic of type %T at %s", errSkip, v, debug.Stack())
+		}
+	}()
+	return handle(ctx, u)
+}
+
+// lookForWebhook says why polls get nothing, if that is why.
+func (p *poller) lookForWebhook(ctx context.Context) {
+	tries := newTries(time.Second, 30*time.Second)
+	for {
+		var info struct {
+			URL string `json:"url"`
+		}
+		err := p.api.call(ctx, "getWebhookInfo", nil, &info)
+		if err == nil && info.URL != "" {
+			host := ""
+			if at, err := url.Parse(info.URL); err == nil {
+				host = p.api.hide(at.Host)
+			}
+			p.state.hooked(host)
+			p.log.Warn("a webhook is set, so telegram does not answer polls", "host", host)
+		}
+		if err == nil || !temporary(err) || wire.Pause(ctx, max(retryAfter(err), tries.NextBackOff())) != nil {
+			return
+		}
+	}
+}
+
+// moment is a time by two clocks: the one on the wall counts a machine's sleep, and the other cannot be set.
+type moment struct {
+	wall    time.Time
+	elapsed time.Duration
+}
+
+func (p *poller) moment() moment { return moment{p.now().Round(0), p.elapsed()} }
+
+// since is the longer of the two times that have passed.
+func (m moment) since(was moment) time.Duration {
+	return max(m.wall.Sub(was.wall), m.elapsed-was.elapsed)
+}
+
+// recent remembers the last updates that were handled.
+type recent struct {
+	ids   map[int64]bool
+	order []int64 // a ring once it is full
+	next  int
+}
+
+func (r *recent) has(id int64) bool { return r.ids[id] }
+
+func (r *recent) add(id int64) {
+	if len(r.order) < remembered {
+		r.order = append(r.order, id)
+	} else {
+		delete(r.ids, r.order[r.next])
+		r.order[r.next] = id
+		r.next = (r.next + 1) % remembered
+	}
+	r.ids[id] = true
+}

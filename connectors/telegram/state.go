@@ -1,0 +1,90 @@
+package telegram
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// standing is how a bot stands with Telegram.
+type standing int
+
+const (
+	isStarting     standing = iota // nothing was heard yet
+	isPolling                      // polls are answered
+	isAway                         // polls are not answered
+	isConflict                     // another program polls
+	isWebhook                      // a webhook is set
+	isUnauthorized                 // the token is not accepted
+)
+
+// state is the health of the connector. It is safe for concurrent use.
+type state struct {
+	now func() time.Time
+
+	mu    sync.Mutex
+	is    standing
+	since time.Time // of isAway: when polls were answered last
+	why   string    // of isAway
+	host  string    // of the webhook, if known
+}
+
+func newState(now func() time.Time) *state { return &state{now: now} }
+
+// Health tells whether polls are answered, and in words for people how things stand and what to do.
+func (s *state) Health() (ok bool, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch s.is {
+	case isPolling:
+		return true, "connected"
+	case isAway:
+		return false, fmt.Sprintf("no contact with Telegram for %v: %s", s.now().Sub(s.since).Round(time.Second), s.why)
+	case isConflict:
+		return false, "another program polls with this bot's token, so what people do may not arrive here: " +
+			"stop that program, or give one of the two a bot of its own"
+	case isWebhook:
+		at := ""
+		if s.host != "" {
+			at = " at " + s.host
+		}
+		return false, "the bot has a webhook" + at + ", so nothing that people do arrives here: " +
+			"delete it with the Bot API's deleteWebhook, or give daycared a bot of its own"
+	case isUnauthorized:
+		return false, "Telegram does not accept the bot's token: " +
+			"compare token_file with what @BotFather says (/mybots, API Token)"
+	default:
+		return false, "waiting for Telegram's first answer"
+	}
+}
+
+// answered says that a poll was answered. Each of these methods tells whether that is news.
+func (s *state) answered() bool { return s.turn(isPolling, func() {}) }
+
+// gone says that polls have not been answered since a time, and why, in words without the token.
+func (s *state) gone(since time.Time, why string) bool {
+	return s.turn(isAway, func() { s.since, s.why = since, why })
+}
+
+func (s *state) conflicts() bool { return s.turn(isConflict, func() {}) }
+
+func (s *state) refused() bool { return s.turn(isUnauthorized, func() {}) }
+
+// hooked says that a webhook is set, at a host if that is known. Only its host is told: bots often have secrets in the
+// path.
+func (s *state) hooked(host string) bool {
+	return s.turn(isWebhook, func() {
+		if host != "" {
+			s.host = host
+		}
+	})
+}
+
+func (s *state) turn(to standing, note func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	news := s.is != to
+	s.is = to
+	note()
+	return news
+}

@@ -1,0 +1,38 @@
+package telegram
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestHealth(t *testing.T) {
+	now := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
+	s := newState(func() time.Time { return now })
+	steps := []struct {
+		name string
+		do   func() bool
+		news bool
+		ok   bool
+		text string
+	}{
+		{"at first", func() bool { return false }, false, false, "waiting for Telegram's first answer"},
+		{"an answer", s.answered, true, true, "connected"},
+		{"another", s.answered, false, true, "connected"},
+		{"none", func() bool { return s.gone(now.Add(-200*time.Second), "dial tcp: refused") }, true, false,
+			"no contact with Telegram for 3m20s: dial tcp: refused"},
+		{"none, otherwise", func() bool { return s.gone(now.Add(-300*time.Second), "EOF") }, false, false,
+			"no contact with Telegram for 5m0s: EOF"},
+		{"another program", s.conflicts, true, false, "another program polls with this bot's token"},
+		{"a webhook", func() bool { return s.hooked("bots.example") }, true, false, "the bot has a webhook at bots.example, so"},
+		{"a webhook somewhere", func() bool { return s.hooked("") }, false, false, "the bot has a webhook at bots.example, so"},
+		{"no good token", s.refused, true, false, "Telegram does not accept the bot's token: "},
+		{"an answer after all", s.answered, true, true, "connected"},
+	}
+	for _, step := range steps {
+		news := step.do()
+		if ok, text := s.Health(); news != step.news || ok != step.ok || !strings.HasPrefix(text, step.text) {
+			t.Errorf("%s: news %v, ok %v, %q", step.name, news, ok, text)
+		}
+	}
+}

@@ -1,0 +1,292 @@
+package telegram
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
+)
+
+// desktop is a connector at work: it hands what people do to the daemon.
+type desktop struct {
+	*Connector
+	desk Desk
+}
+
+// begin has the cards that were left behind by a short stop brought up to date.
+func (d *desktop) begin(ctx context.Context) error {
+	tries := newTries(time.Second, time.Minute)
+	for {
+		_, err := d.desk.Refresh(ctx, Name)
+		if err == nil || ctx.Err() != nil {
+			return nil //nolint:nilerr // the end of ctx is no failure
+		}
+		d.log.Warn("cards cannot be brought up to date just now", "err", err)
+		_ = wire.Pause(ctx, tries.NextBackOff()) // the loop looks at ctx
+	}
+}
+
+// atOnce is how many cards are told of a stop at a time.
+const atOnce = 8
+
+// end tells every pending card that nobody is there to take an answer. It is tried once: the daemon is stopping.
+func (d *desktop) end(ctx context.Context) {
+	prompts, err := d.desk.Refresh(ctx, Name)
+	if err != nil {
+		return
+	}
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	for _, p := range prompts {
+		r, err := parseRef(p.Ref)
+		if err != nil {
+			continue
+		}
+		group.Go(func() error {
+			params := away(p, d.now()).params()
+			params["chat_id"], params["message_id"] = r.chat, r.message
+			// There is no time to wait for one's turn: it is the last that is sent.
+			if err := d.api.call(ctx, "editMessageText", params, nil); err != nil && !notModified(err) {
+				d.log.Debug("a card was not told of the stop", "err", err)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // nothing in it fails
+}
+
+// gap shows what is pending again after a time in which presses did not arrive: Telegram keeps one for 150 seconds. The
+// old cards point to the new ones, and each person is told once.
+func (d *desktop) gap(ctx context.Context, gone time.Duration) error {
+	prompts, err := d.desk.ShowAgain(ctx, Name)
+	if err != nil {
+		return err
+	}
+	told := map[int64]bool{}
+	for _, p := range prompts {
+		r, err := parseRef(p.Ref)
+		if err != nil {
+			continue
+		}
+		if !told[r.chat] {
+			told[r.chat] = true
+			d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, r.chat, afterGap(gone)) })
+		}
+		d.aside(ctx, func(ctx context.Context) error { return d.put(ctx, r, face(p, shownAgain(p.Code))) })
+	}
+	return nil
+}
+
+// update takes one update; nil means that it is stored, or nothing.
+func (d *desktop) update(ctx context.Context, u update) error {
+	switch {
+	case u.Callback != nil:
+		return d.tap(ctx, u)
+	case u.Message != nil:
+		return d.message(ctx, u)
+	case u.Member != nil:
+		d.joined(ctx, *u.Member)
+	}
+	return nil
+}
+
+const (
+	// asideTime bounds what is sent on the side.
+	asideTime = time.Minute
+	// toastTime is how long Telegram takes the answer to a tap, toastTry how long one try may take of it.
+	toastTime, toastTry = 15 * time.Second, 4 * time.Second
+)
+
+// aside sends something without holding up the updates, until it succeeds or its time is over, which is soon once ctx
+// ends. Its failure changes nothing that was decided.
+func (c *Connector) aside(ctx context.Context, send func(context.Context) error) {
+	c.work.Go(func() {
+		lasting, done := context.WithTimeout(context.WithoutCancel(ctx), asideTime)
+		defer done()
+		defer context.AfterFunc(ctx, func() { time.AfterFunc(farewell, done) })()
+		tries := newTries(300*time.Millisecond, 10*time.Second)
+		for {
+			err := send(lasting)
+			if err == nil || notModified(err) {
+				return
+			}
+			again := temporary(err) || errors.Is(err, errTurn)
+			if !again || wire.Pause(lasting, max(retryAfter(err), tries.NextBackOff())) != nil {
+				c.log.Debug("something was not sent", "err", err)
+				return
+			}
+		}
+	})
+}
+
+// toast answers a tap.
+func (c *Connector) toast(ctx context.Context, tap *callback, text string, alert bool) {
+	until := time.Now().Add(toastTime)
+	c.aside(ctx, func(ctx context.Context) error {
+		ctx, done := context.WithDeadline(ctx, until)
+		defer done()
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		ctx, brief := context.WithTimeout(ctx, toastTry)
+		defer brief()
+		return c.api.call(ctx, "answerCallbackQuery", map[string]any{
+			"callback_query_id": tap.ID, "text": clipTo(text, mostToast), "show_alert": alert,
+		}, nil)
+	})
+}
+
+// identity is who somebody is, as Telegram proves it: by the number that never changes hands.
+func identity(id int64) connectors.Identity {
+	return connectors.Identity{Via: Name, UID: permissions.NoUID, Telegram: id}
+}
+
+// eventKey names an update, so that its redelivery is harmless.
+func (c *Connector) eventKey(u update) string { return fmt.Sprintf("telegram:%d:%d", c.bot, u.ID) }
+
+// tap is a pressed button.
+func (d *desktop) tap(ctx context.Context, u update) error {
+	tap := u.Callback
+	p, known := parseData(tap.Data)
+	if !known {
+		d.toast(ctx, tap, toastUnknown(), true)
+		return nil
+	}
+	from := identity(tap.From.ID)
+	if tap.From.IsBot { // or somebody who hides behind a group: nobody, whatever the configuration says
+		from.Telegram = 0
+	}
+	decision := connectors.Decision{
+		Button: p.Button, Ref: refOf(tap.Message), Answer: p.Answer, Call: p.Call, Really: true, // the second step has been taken
+		From: from, Key: d.eventKey(u),
+	}
+	if p.Step != "" {
+		return d.step(ctx, tap, p, decision)
+	}
+	if _, allows := p.Answer.Scope(); allows {
+		if prompt, err := d.desk.Look(ctx, decision); err == nil && tooBig(prompt) { // no button of ours
+			d.toast(ctx, tap, toastTooBig(), true)
+			return nil
+		}
+	}
+	r, err := d.desk.OnPermission(ctx, decision)
+	var refusal *permissions.Refusal
+	switch {
+	case err == nil:
+		d.toast(ctx, tap, toastDone(r, p.Answer), false)
+		d.conclude(ctx, decision)
+	case errors.As(err, &refusal):
+		d.toast(ctx, tap, toastRefused(refusal), true)
+		d.retire(ctx, tap, refusal)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	default:
+		d.toast(ctx, tap, toastBroken(), true)
+		return err
+	}
+	return nil
+}
+
+// step is a button that decides nothing by itself: the first of two, the way back, or a denial whose reason is to come.
+func (d *desktop) step(ctx context.Context, tap *callback, p press, decision connectors.Decision) error {
+	prompt, err := d.desk.Look(ctx, decision)
+	var refusal *permissions.Refusal
+	if errors.As(err, &refusal) {
+		d.toast(ctx, tap, toastRefused(refusal), true)
+		d.retire(ctx, tap, refusal)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	at, err := parseRef(decision.Ref)
+	if err != nil {
+		d.toast(ctx, tap, toastUnknown(), true)
+		return nil //nolint:nilerr // there is no message to do anything on, and no use in trying again
+	}
+	switch p.Step {
+	case stepReally:
+		d.toast(ctx, tap, toastReally(), false)
+		d.keyboard(ctx, at, decision, prompt, keysAgain(prompt, p))
+	case stepBack:
+		d.toast(ctx, tap, "", false)
+		d.keyboard(ctx, at, decision, prompt, edit(prompt, d.now()).Keyboard)
+	case stepReason:
+		d.toast(ctx, tap, toastReason(), false)
+		d.aside(ctx, func(ctx context.Context) error {
+			return d.send(ctx, at.chat, "sendMessage", map[string]any{
+				"chat_id": at.chat, "text": reasonFor(prompt.Code), "reply_parameters": replyTo(at.message),
+				"reply_markup": forceReply{Force: true, Placeholder: "why not", Selective: true},
+			}, nil)
+		})
+	}
+	return nil
+}
+
+// conclude brings the very card that was pressed up to date when the daemon knows another one as its copy: it was sent
+// twice, as after a crash.
+func (d *desktop) conclude(ctx context.Context, decision connectors.Decision) {
+	at, err := parseRef(decision.Ref)
+	prompt, _ := d.desk.Look(ctx, decision) // settled by now, and told all the same
+	if err != nil || prompt.Ref == "" || prompt.Ref == decision.Ref {
+		return
+	}
+	d.aside(ctx, func(ctx context.Context) error { return d.put(ctx, at, edit(prompt, d.now())) })
+}
+
+// retire takes the buttons off a card that cannot be answered any more: one that the daemon does not know of, since it
+// was killed in the moment of sending it, would keep them for ever.
+func (d *desktop) retire(ctx context.Context, tap *callback, why *permissions.Refusal) {
+	at, err := parseRef(refOf(tap.Message))
+	if over := why.Code == permissions.CodeSettled || why.Code == permissions.CodeMoved; over && err == nil {
+		d.aside(ctx, func(ctx context.Context) error { return d.board(ctx, at, noKeys()) })
+	}
+}
+
+// keyboard gives a card other buttons. Where the request was changed meanwhile, the edit that told of that may have come
+// before, so the card is made anew.
+func (d *desktop) keyboard(
+	ctx context.Context, at ref, decision connectors.Decision, was connectors.Prompt, k keyboard,
+) {
+	d.aside(ctx, func(ctx context.Context) error {
+		if err := d.board(ctx, at, k); err != nil && !notModified(err) {
+			return err
+		}
+		is, _ := d.desk.Look(ctx, decision) // also of what is settled
+		if is.Request.ID == was.Request.ID && is.Request.Revision != was.Request.Revision {
+			d.aside(ctx, func(ctx context.Context) error { return d.put(ctx, at, edit(is, d.now())) })
+		}
+		return nil
+	})
+}
+
+// board changes the buttons of a message.
+func (c *Connector) board(ctx context.Context, at ref, k keyboard) error {
+	return c.send(ctx, at.chat, "editMessageReplyMarkup", map[string]any{
+		"chat_id": at.chat, "message_id": at.message, "reply_markup": k,
+	}, nil)
+}
+
+// put puts something in place of a message.
+func (c *Connector) put(ctx context.Context, at ref, o outgoing) error {
+	params := o.params()
+	params["chat_id"], params["message_id"] = at.chat, at.message
+	return c.send(ctx, at.chat, "editMessageText", params, nil)
+}
+
+// joined leaves a group that added the bot: nobody is asked there.
+func (d *desktop) joined(ctx context.Context, m member) {
+	if m.Chat.Type == "private" || m.New.Status == "left" || m.New.Status == "kicked" {
+		return
+	}
+	d.log.Info("the bot was added to a group, and leaves it", "chat", m.Chat.ID)
+	d.aside(ctx, func(ctx context.Context) error {
+		return d.api.call(ctx, "leaveChat", map[string]any{"chat_id": m.Chat.ID}, nil)
+	})
+}

@@ -1,0 +1,195 @@
+package telegram
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/connectors/reply"
+	"github.com/daycared/daycared/permissions"
+)
+
+// mostOpen is how many of a person's requests a text may be about.
+const mostOpen = 100
+
+// guarded is a person's guard against guessing codes.
+type guarded struct{ reply.Guard }
+
+// message is a text that came in. Only private chats are listened to: whoever writes there is one person.
+func (d *desktop) message(ctx context.Context, u update) error {
+	m := u.Message
+	if m.From == nil || m.From.IsBot || m.SenderChat != nil || m.Chat.Type != "private" || m.Text == "" {
+		return nil
+	}
+	id := identity(m.From.ID)
+	who, err := d.desk.Person(id)
+	if err != nil {
+		d.stranger(ctx, m)
+		return nil //nolint:nilerr // whoever is nobody here is told so
+	}
+	d.greet(m.Chat.ID)
+	switch code, isReason := d.reasonCode(m); {
+	case m.Forward != nil: // somebody else's words
+		d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, forwarded()) })
+		return nil
+	case m.Text[0] == '/':
+		return d.command(ctx, m, id, who)
+	case isReason:
+		return d.reason(ctx, u, id, who, code)
+	}
+	return d.text(ctx, u, id, who)
+}
+
+// stranger answers somebody who is nobody here, politely and once a day.
+func (d *desktop) stranger(ctx context.Context, m *message) {
+	d.mu.Lock()
+	last, known := d.strangers[m.From.ID]
+	again := !known || d.now().Sub(last) > 24*time.Hour
+	if again && len(d.strangers) < 10000 {
+		d.strangers[m.From.ID] = d.now()
+	}
+	d.mu.Unlock()
+	if !again {
+		return
+	}
+	d.log.Info("somebody who is nobody here wrote to the bot", "telegram", m.From.ID)
+	d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, toStranger(m.From.ID)) })
+}
+
+// reasonCode is the code of the request whose reason this message is: a reply to our own question for it.
+func (d *desktop) reasonCode(m *message) (code string, ok bool) {
+	if m.ReplyTo == nil || m.ReplyTo.From == nil || m.ReplyTo.From.ID != d.bot {
+		return "", false
+	}
+	return codeOfReason(m.ReplyTo.Text)
+}
+
+// reason denies with what was written.
+func (d *desktop) reason(
+	ctx context.Context, u update, id connectors.Identity, who connectors.Person, code string,
+) error {
+	m := u.Message
+	r, err := d.desk.OnPermission(ctx, connectors.Decision{
+		Code: code, Answer: permissions.Deny, Comment: m.Text, From: id, Key: d.eventKey(u),
+	})
+	return d.answer(ctx, m, who, r, err)
+}
+
+// answer tells what became of an answer in words; an error that is no refusal has the update tried again.
+func (d *desktop) answer(
+	ctx context.Context, m *message, who connectors.Person, r permissions.Request, err error,
+) error {
+	var refusal *permissions.Refusal
+	text := ""
+	switch {
+	case err == nil:
+		text = card.Settled(r, d.options(who))
+	case errors.As(err, &refusal):
+		text = card.Visible(refusal.Text)
+	default:
+		return err
+	}
+	d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, text) })
+	return ctx.Err()
+}
+
+// text reads a message by the grammar of chats.
+func (d *desktop) text(ctx context.Context, u update, id connectors.Identity, who connectors.Person) error {
+	m := u.Message
+	here := ref{m.Chat.ID, m.ID}
+	at := time.Unix(m.Date, 0)
+	guard := d.guard(who.Name)
+	if left := guard.Muted(d.now()); left > 0 {
+		d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, here, reply.SayMuted(left)) })
+		return nil
+	}
+	open, quoted, err := d.open(ctx, id, who, m)
+	if err != nil {
+		return err
+	}
+	said := reply.Read(reply.Message{Text: m.Text, Quotes: quoted, At: at}, open)
+	if said.Guesses > 0 {
+		guard.Wrong(said.Guesses, d.now())
+	}
+	for i, decision := range said.Decisions {
+		decision.From, decision.Key = id, fmt.Sprintf("%s:%d", d.eventKey(u), i)
+		if d.hides(open, decision) {
+			d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, here, toastTooBig()) })
+			continue
+		}
+		r, err := d.desk.OnPermission(ctx, decision)
+		if err := d.answer(ctx, m, who, r, err); err != nil {
+			return err
+		}
+	}
+	for _, code := range said.Unknown {
+		_, err := d.desk.OnPermission(ctx, connectors.Decision{Code: code, From: id}) // decides nothing, and says why
+		if err := d.answer(ctx, m, who, permissions.Request{}, err); err != nil {
+			return err
+		}
+	}
+	words := said.Say
+	if said.PassOn {
+		words = nobodyBound(len(open))
+	}
+	if words != "" && len(said.Unknown) == 0 {
+		d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, here, words) })
+	}
+	return nil
+}
+
+func (d *desktop) guard(name string) *guarded {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.guards[name] == nil {
+		d.guards[name] = &guarded{}
+	}
+	return d.guards[name]
+}
+
+// open is what waits for somebody, when each was shown to them here, and the code of the card that m replies to.
+func (d *desktop) open(
+	ctx context.Context, id connectors.Identity, who connectors.Person, m *message,
+) (open []reply.Open, quoted string, err error) {
+	waiting, err := d.desk.Pending(ctx, id, "", mostOpen)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, s := range waiting {
+		o := reply.Open{Request: s.Request, Code: s.Code}
+		for _, c := range s.Copies {
+			if c.Person == who.Name && c.Connector == Name && !c.SentAt.IsZero() {
+				o.ShownAt = c.SentAt.Truncate(time.Second) // as messages are dated
+				if m.ReplyTo != nil && c.Ref == refOf(m.ReplyTo) {
+					quoted = s.Code
+				}
+			}
+		}
+		open = append(open, o)
+	}
+	return open, quoted, nil
+}
+
+// hides tells whether a decision allows what its card could not show whole.
+func (d *desktop) hides(open []reply.Open, decision connectors.Decision) bool {
+	_, allows := decision.Answer.Scope()
+	return allows && slices.ContainsFunc(open, func(o reply.Open) bool {
+		return o.Request.ID == decision.Request && tooBig(connectors.Prompt{Request: o.Request, Code: o.Code})
+	})
+}
+
+// options are how something is told to somebody.
+func (d *desktop) options(to connectors.Person) card.Options {
+	return card.Options{Now: d.now(), Location: to.Location, Self: to.Name}
+}
+
+// say writes a text into a chat.
+func (c *Connector) say(ctx context.Context, chat int64, text string) error {
+	return c.send(ctx, chat, "sendMessage", map[string]any{
+		"chat_id": chat, "text": clip(text), "link_preview_options": noPreview,
+	}, nil)
+}

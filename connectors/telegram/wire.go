@@ -1,0 +1,84 @@
+package telegram
+
+// The part of the Bot API's objects that is used, as https://core.telegram.org/bots/api names them.
+
+type update struct {
+	ID       int64     `json:"update_id"`
+	Message  *message  `json:"message"`
+	Callback *callback `json:"callback_query"`
+	Member   *member   `json:"my_chat_member"`
+}
+
+// wanted are the kinds of update that are asked for, in every poll.
+var wanted = []string{"message", "callback_query", "my_chat_member"}
+
+type user struct {
+	ID        int64  `json:"id"`
+	IsBot     bool   `json:"is_bot"`
+	FirstName string `json:"first_name"`
+	LastName  string `json:"last_name"`
+	Language  string `json:"language_code"`
+}
+
+type chat struct {
+	ID   int64  `json:"id"`
+	Type string `json:"type"` // private, group, supergroup, channel
+}
+
+type message struct {
+	ID         int64    `json:"message_id"`
+	Thread     int64    `json:"message_thread_id"`
+	From       *user    `json:"from"`        // absent in channels
+	SenderChat *chat    `json:"sender_chat"` // an anonymous administrator or a channel
+	Chat       chat     `json:"chat"`
+	Date       int64    `json:"date"` // seconds since 1970; 0 when the message is inaccessible
+	Text       string   `json:"text"`
+	ReplyTo    *message `json:"reply_to_message"`
+	Forward    *origin  `json:"forward_origin"`
+	MigrateTo  int64    `json:"migrate_to_chat_id"`
+}
+
+// origin is there when a message was forwarded; what it says is not used.
+type origin struct{}
+
+type callback struct {
+	ID      string   `json:"id"`
+	From    user     `json:"from"`
+	Message *message `json:"message"` // may be missing or inaccessible
+	Data    string   `json:"data"`
+}
+
+// member tells that the bot's own standing in a chat has changed.
+type member struct {
+	Chat chat `json:"chat"`
+	From user `json:"from"`
+	New  struct {
+		Status string `json:"status"` // member, administrator, left, kicked, restricted
+	} `json:"new_chat_member"`
+}
+
+// entity formats a part of a text. Offset and Length count UTF-16 units.
+type entity struct {
+	Type   string `json:"type"` // bold, code, pre, blockquote, expandable_blockquote
+	Offset int    `json:"offset"`
+	Length int    `json:"length"`
+}
+
+// key is one button of a keyboard under a message.
+type key struct {
+	Text  string `json:"text"`
+	Data  string `json:"callback_data"` // at most 64 bytes
+	Style string `json:"style,omitempty"`
+}
+
+// keyboard is the reply_markup of a message with buttons; one without rows takes them away.
+type keyboard struct {
+	Rows [][]key `json:"inline_keyboard"`
+}
+
+// forceReply asks the client to open a reply to the message.
+type forceReply struct {
+	Force       bool   `json:"force_reply"`
+	Placeholder string `json:"input_field_placeholder,omitempty"` // 1 to 64 characters
+	Selective   bool   `json:"selective,omitempty"`
+}

@@ -1,0 +1,213 @@
+package telegram
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/permissions"
+)
+
+const (
+	// mostToast is how many characters the answer to a tap may have (Bot API, answerCallbackQuery).
+	mostToast = 200
+	// mostTools is how many UTF-16 units tools' names have on a button, so that there is room for what it allows.
+	mostTools = 36
+	// mostFirst is how many of them the first name has that stands for several.
+	mostFirst = mostTools - len(" and 49 more tools")
+)
+
+// notRunning is above a card whose buttons nobody hears.
+const notRunning = "⏸ daycared is not running just now: the buttons come back with it, and the question stands."
+
+// clip is text as far as one message holds it.
+func clip(text string) string { return clipTo(text, mostText) }
+
+// labelOf is what a button says that gives an answer. A tool's name is somebody else's word: it is quoted unless it is
+// a plain one, and shortened before what the button allows would be.
+func labelOf(r permissions.Request, o permissions.Option) string {
+	s, allows := o.ID.Scope()
+	answered := slices.ContainsFunc(r.Calls, func(c permissions.Call) bool { return c.Answer != "" })
+	switch {
+	case len(r.Calls) > 0 && (s == permissions.Once || o.ID == permissions.Deny) && answered:
+		return firstWord(o.Label) + " the rest"
+	case len(r.Calls) > 0 && (s == permissions.Once || o.ID == permissions.Deny):
+		return firstWord(o.Label) + " all"
+	case allows && r.Kind == permissions.KindTool && s != permissions.Session && s != permissions.Always:
+		names := r.ToolNames()
+		if scope, ok := strings.CutPrefix(o.Label, "Allow "+strings.Join(names, " and ")); ok {
+			return "Allow " + toolsOf(names) + visible(scope)
+		}
+	}
+	return visible(o.Label)
+}
+
+func firstWord(label string) string {
+	word, _, _ := strings.Cut(label, " ")
+	return word
+}
+
+// toolsOf are the names of tools as far as a button has room for them.
+func toolsOf(names []string) string {
+	words := make([]string, len(names))
+	for i, name := range names {
+		words[i] = toolOf(name, mostTools)
+	}
+	switch all := strings.Join(words, " and "); {
+	case len(words) == 1 || card.UTF16.Of(all) <= mostTools:
+		return all
+	case len(words) == 2:
+		return toolOf(names[0], mostFirst) + " and 1 more tool"
+	}
+	return fmt.Sprintf("%s and %d more tools", toolOf(names[0], mostFirst), len(words)-1)
+}
+
+func toolOf(name string, most int) string {
+	plain := !strings.ContainsFunc(name, func(c rune) bool {
+		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && !strings.ContainsRune("._-:/@+#", c)
+	})
+	if plain {
+		return clipTo(name, most)
+	}
+	return `"` + clipTo(strings.ReplaceAll(visible(name), `"`, `\u{22}`), most-2) + `"`
+}
+
+// reallyOf is what the second yes allows, in so few words that half a row of a phone holds them.
+func reallyOf(r permissions.Request, first press) string {
+	s, _ := first.Answer.Scope()
+	answered := slices.ContainsFunc(r.Calls, func(c permissions.Call) bool { return c.Answer != "" })
+	switch {
+	case first.Call != 0:
+		return fmt.Sprintf("allow #%d", first.Call)
+	case s == permissions.Session, s == permissions.SessionTool:
+		return "this session"
+	case s == permissions.Always:
+		return "always"
+	case s != permissions.Once:
+		return permissions.SayDuration(s.Span())
+	case answered:
+		return "allow the rest"
+	case len(r.Calls) > 0:
+		return "allow all"
+	case r.Kind == permissions.KindPause:
+		return "approve"
+	}
+	return "allow once"
+}
+
+// toastDone says what became of a tap that was taken: how the request ended, or how far it has come.
+func toastDone(r permissions.Request, _ permissions.Answer) string {
+	return clipTo(card.Settled(r, card.Options{Self: r.DecidedBy}), mostToast)
+}
+
+// toastRefused says why a tap was not taken: not theirs, too late and how it ended, said already.
+func toastRefused(refusal *permissions.Refusal) string {
+	switch refusal.Code {
+	case permissions.CodeUnknown:
+		return toastUnknown()
+	case permissions.CodeReally:
+		return toastReally()
+	}
+	return clipTo(card.Visible(refusal.Text), mostToast)
+}
+
+// toastUnknown answers a button that is none of ours.
+func toastUnknown() string {
+	return "This button belongs to nothing that daycared knows. Nothing was changed."
+}
+
+// toastBroken answers a tap that could not be stored.
+func toastBroken() string {
+	return "This could not be stored just now. Nothing was changed; please try again."
+}
+
+// toastReally answers the first yes to high risk.
+func toastReally() string {
+	return "High risk: nothing is allowed yet. It takes a second yes, at the right below the card."
+}
+
+// toastTooBig answers whoever would allow what they cannot have seen whole.
+func toastTooBig() string {
+	return "This is too big to be shown here whole, so it cannot be allowed here. It can be denied."
+}
+
+// toastReason answers the button that asks for a reason.
+func toastReason() string {
+	return "Nothing is denied yet: write your reason as a reply to the question below."
+}
+
+// beforeCode is what the question for a reason says before the code of its request.
+const beforeCode = "Reply to this message with your reason · "
+
+// reasonFor is the question for the reason of a denial. The reply to it is matched by the code.
+func reasonFor(code string) string { return beforeCode + code }
+
+// codeOfReason is the code in a question for a reason. Whether the question was ours is for the caller to know.
+func codeOfReason(text string) (code string, ok bool) {
+	code, ok = strings.CutPrefix(text, beforeCode)
+	if _, known := (permissions.Coder{}).Decode(code); !ok || !known {
+		return "", false
+	}
+	return code, true
+}
+
+// shownAgain stands where a card was that was sent again.
+func shownAgain(code string) string {
+	return "⬇️ " + visible(code) + " is shown again below; please answer there."
+}
+
+// afterGap tells somebody whose taps Telegram may have dropped that they count for nothing.
+func afterGap(gone time.Duration) string {
+	return "daycared had no contact with Telegram for " + permissions.SayDuration(gone.Round(time.Minute)) +
+		". What you pressed in that time did not arrive. What still waits for you is shown again below."
+}
+
+// toStranger answers somebody who is nobody here.
+func toStranger(id int64) string {
+	return fmt.Sprintf("Hello! This bot asks people for permission. It does not know you, so it has nothing to ask you.\n"+
+		"Your numeric Telegram id is %d. If you should be asked, give it to whoever runs daycared here.", id)
+}
+
+// whoami tells somebody who they are here.
+func whoami(name string, id int64) string {
+	return fmt.Sprintf("You are %s here. Your numeric Telegram id is %d.", visible(name), id)
+}
+
+// nobodyBound answers a message for an agent where there is none; waiting is how many requests it did not answer.
+func nobodyBound(waiting int) string {
+	const none = "No agent is bound to this chat yet, so nobody reads this."
+	switch {
+	case waiting == 1:
+		return none + " One request still waits for your answer: /pending"
+	case waiting > 1:
+		return none + fmt.Sprintf(" %d requests still wait for your answer: /pending", waiting)
+	}
+	return none
+}
+
+// forwarded answers somebody else's words.
+func forwarded() string {
+	return "Nothing was decided: a forwarded message holds somebody else's words. Please write your own."
+}
+
+// help says how to answer, and which commands there are.
+func help() string {
+	return `daycared asks you here when an agent needs a permission. Press a button below the card, or write:
+
+yes K7F3Q · allow once
+yes K7F3Q session · or 15m: allow for longer
+no K7F3Q because … · deny, with a reason
+K7F3Q 2 · choose an option
+YES K7F3Q RUN · allow what is high risk
+
+A yes or no as a reply to the card counts too; one by itself never does.
+
+/pending · what waits for your answer
+/grants · what you have allowed for longer than once
+/revoke ID · take that back, or an approval that was not used
+/stop all · cancel everything, and refuse all that is new
+/whoami · who you are here
+/help · this`
+}

@@ -1,0 +1,86 @@
+package telegram
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/permissions"
+)
+
+func TestToasts(t *testing.T) {
+	once := permissions.Allow(permissions.Once)
+	p := prompt(t, permissions.KindTool, twoOf("fay", "sam"))
+	one := after(t, p, vote("fay", "telegram", once, nil))
+	two := after(t, one, vote("sam", "telegram", once, nil))
+	wordy := func(v *permissions.Vote) { v.Comment = strings.Repeat("no ", 300) }
+	denied := after(t, p, vote("fay", "telegram", permissions.Deny, wordy))
+	_, late := permissions.Step(two.Request, vote("fay", "telegram", once, nil))
+	var settled *permissions.Refusal
+	if !errors.As(permissions.Refused(late), &settled) {
+		t.Fatal(late)
+	}
+	for got, want := range map[string]string{
+		toastDone(one.Request, once):             "⏳ 1 of 2, allowed by fay",
+		toastDone(two.Request, once):             "✅ Allowed once by fay and you · Telegram · after 41 s",
+		toastDone(denied.Request, "deny"):        "⛔ Denied by you · \"no no no",
+		toastRefused(settled):                    "Too late: already approved by sam at ",
+		toastRefused(permissions.NotYours()):     "This is not yours to decide.",
+		toastRefused(permissions.Unknown("x")):   "This button belongs to nothing that daycared knows. Nothing was changed.",
+		toastRefused(permissions.Moved()):        "This card was shown again below; please answer there.",
+		toastRefused(permissions.Broken("wait")): "daycared cannot store anything just now, so nothing is granted: wait.",
+		toastBroken():                            "This could not be stored just now. Nothing was changed; please try again.",
+		toastReally():                            "High risk: nothing is allowed yet.",
+		toastReason():                            "Nothing is denied yet: write your reason",
+		toastTooBig():                            "This is too big to be shown here whole, so it cannot be allowed here.",
+	} {
+		if !strings.HasPrefix(got, want) || card.UTF16.Of(got) > mostToast {
+			t.Errorf("%q; want %q, and at most %d units", got, want, mostToast)
+		}
+	}
+	if tooBig(p) || !tooBig(prompt(t, permissions.KindTool, details(strings.Repeat("\n", 200_000)))) {
+		t.Error("too big is the small one, or not the big one")
+	}
+}
+
+// TestTheCodeOfAReason says that the code is found in our question and in nothing else.
+func TestTheCodeOfAReason(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := permissions.Coder{}.Encode(rapid.Int64Range(0, permissions.CodeCount-1).Draw(t, "number"))
+		if code, ok := codeOfReason(reasonFor(want)); !ok || code != want {
+			t.Fatalf("%q, %v; want %q", code, ok, want)
+		}
+	})
+	for _, text := range []string{
+		"", "K7F3Q", reasonFor(""), reasonFor("K7F3"), reasonFor("K7F3Q "), reasonFor("K7F30"), " " + reasonFor("K7F3Q"),
+		reasonFor("K7F3Q") + "\n", "no K7F3Q", strings.ToUpper(reasonFor("K7F3Q")),
+	} {
+		if code, ok := codeOfReason(text); ok || code != "" {
+			t.Errorf("%q names %q", text, code)
+		}
+	}
+}
+
+func TestWordsForPeople(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{toStranger(1234), "Your numeric Telegram id is 1234."},
+		{whoami("fay", 1234), "You are fay here. Your numeric Telegram id is 1234."},
+		{whoami("a\u202eb", 1), `You are a\u{202E}b here.`},
+		{nobodyBound(0), "nobody reads this."},
+		{nobodyBound(1), "One request still waits for your answer: /pending"},
+		{nobodyBound(3), "3 requests still wait for your answer: /pending"},
+		{afterGap(9*time.Minute + 50*time.Second), "for 10 minutes. What you pressed in that time did not arrive."},
+		{shownAgain("K7F3Q"), "K7F3Q is shown again below"},
+		{forwarded(), "somebody else's words"},
+		{help(), "/stop all · cancel everything"},
+		{clip(strings.Repeat("😀", 3000)), "😀…"},
+	} {
+		if !strings.Contains(c.got, c.want) || card.UTF16.Of(c.got) > mostText {
+			t.Errorf("%q; want %q in it", c.got, c.want)
+		}
+	}
+}

@@ -1,0 +1,302 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/engine/store/storetest"
+	"github.com/daycared/daycared/permissions"
+)
+
+// flaky is a store some of whose calls fail, or after which something happens.
+type flaky struct {
+	engine.Store
+	addCopies, lagging   atomic.Int32 // how many calls fail
+	afterStop, beforeEnd func()
+}
+
+var errBusy = &store.Error{What: "another process holds the store locked", Advice: "let it finish", Err: errors.New("busy")}
+
+func (f *flaky) AddCopies(ctx context.Context, c []permissions.Copy) error {
+	if f.addCopies.Add(-1) >= 0 {
+		return errBusy
+	}
+	return f.Store.AddCopies(ctx, c)
+}
+
+func (f *flaky) Lagging(ctx context.Context, c string, after permissions.ID, n int) ([]permissions.ID, error) {
+	if f.lagging.Add(-1) >= 0 {
+		return nil, errBusy
+	}
+	return f.Store.Lagging(ctx, c, after, n)
+}
+
+func (f *flaky) Stop(ctx context.Context, by, via string, at time.Time) ([]permissions.Request, error) {
+	cancelled, err := f.Store.Stop(ctx, by, via, at)
+	if f.afterStop != nil {
+		f.afterStop()
+	}
+	return cancelled, err
+}
+
+func (f *flaky) Apply(ctx context.Context, id permissions.ID, e permissions.Event) (permissions.Change, error) {
+	if _, gives := e.(permissions.GiveUp); gives && f.beforeEnd != nil {
+		then := f.beforeEnd
+		f.beforeEnd = nil
+		then()
+	}
+	return f.Store.Apply(ctx, id, e)
+}
+
+// playOver is play over a store that may fail.
+func playOver(t *testing.T, f *flaky, s engine.Settings, people ...connectors.Connector) *stage {
+	t.Helper()
+	st := &stage{t: t, dir: t.TempDir(), settings: s, people: people, through: func(rows engine.Store) engine.Store {
+		f.Store = rows
+		return f
+	}}
+	st.open()
+	t.Cleanup(func() { st.stop() })
+	return st
+}
+
+func twoChannels() engine.Settings {
+	s := usual()
+	person := fay
+	person.Via = []string{"telegram", "whatsapp"}
+	s.People = []connectors.Person{person, sam}
+	return s
+}
+
+var blocked = &connectors.Gone{Why: "fay has blocked the bot"}
+
+func TestTheNextChannelAfterAFailureOfTheStore(t *testing.T) {
+	telegram, whatsapp := newPhone(fay, "telegram"), newPhone(fay, "whatsapp")
+	telegram.FailSend(-1, blocked)
+	f := &flaky{}
+	f.addCopies.Store(1)
+	st := playOver(t, f, twoChannels(), telegram, whatsapp)
+	st.ask(t.Context(), network("x"))
+	st.shown(whatsapp.Memory, 1)
+}
+
+func TestTheNextChannelAfterACrash(t *testing.T) {
+	telegram, whatsapp := newPhone(fay, "telegram"), newPhone(fay, "whatsapp")
+	telegram.FailSend(-1, blocked)
+	f := &flaky{}
+	f.addCopies.Store(1 << 30)
+	st := playOver(t, f, twoChannels(), telegram, whatsapp)
+	st.ask(t.Context(), network("x"))
+	id := st.pending(1)[0].ID
+	st.eventually("the first channel has not failed", func() bool {
+		copies, err := st.rows.Copies(t.Context(), id)
+		return err == nil && len(copies) == 1 && copies[0].Failed != ""
+	})
+	f.addCopies.Store(0)
+	whatsapp = newPhone(fay, "whatsapp")
+	st.restart(newPhone(fay, "telegram"), whatsapp)
+	st.shown(whatsapp.Memory, 1)
+}
+
+func TestAListingThatFailsOnceAtTheStart(t *testing.T) {
+	m := newPhone(fay, "telegram")
+	m.FailSend(-1, errors.New("no network"))
+	f := &flaky{}
+	st := playOver(t, f, usual(), m)
+	st.ask(t.Context(), network("x"))
+	st.pending(1)
+	f.lagging.Store(1)
+	m = newPhone(fay, "telegram")
+	st.restart(m)
+	st.shown(m.Memory, 1)
+}
+
+// People who are gone do not count as reached.
+func TestThoseWhoLeftAreNotReached(t *testing.T) {
+	settings := team()
+	settings.Routes = []engine.Route{{Ask: []string{"fay", "sam", "kim"}, Quorum: 2}}
+	f, s, k := phones()
+	k.FailReach(&connectors.Gone{Why: "kim has blocked the bot"})
+	st := play(t, settings, f, s, k)
+	call := st.ask(t.Context(), network("x"))
+	st.shown(f.Memory, 1)
+	st.shown(s.Memory, 1)
+	next := settings
+	next.People = []connectors.Person{fay, kim}
+	next.Routes = []engine.Route{{Ask: []string{"fay", "kim"}, Quorum: 2}}
+	st.Configure(next)
+	if r := st.get(call); r.State != permissions.Undeliverable {
+		t.Errorf("two it takes, and one can be reached: %s", r.State)
+	}
+}
+
+// A request is not given up for want of people when more are asked in that very moment.
+func TestNobodyGivesUpOnWhoWasAskedMeanwhile(t *testing.T) {
+	f, s, k := phones()
+	f.FailSend(-1, blocked)
+	settings := team()
+	settings.Routes = []engine.Route{{Ask: []string{"fay"}}}
+	store := &flaky{}
+	st := playOver(t, store, settings, f, s, k)
+	store.beforeEnd = func() {
+		next := settings
+		next.Routes = []engine.Route{{Ask: []string{"fay", "sam"}}}
+		st.Configure(next)
+		st.eventually("sam is not asked", func() bool {
+			rows, err := st.rows.Pending(context.Background(), "sam", "", 1)
+			return err == nil && len(rows) == 1
+		})
+	}
+	call := st.ask(t.Context(), network("x"))
+	s.must(t, st.shown(s.Memory, 1).Request.ID, allow())
+	if r := st.get(call); r.State != permissions.Approved || !slices.Contains(r.Asked, "sam") {
+		t.Errorf("%s of %v", r.State, r.Asked)
+	}
+}
+
+func TestSomebodyWhoIsRemovedAndPutBackSeesTheCard(t *testing.T) {
+	settings := usual()
+	settings.Routes = []engine.Route{{Ask: []string{"fay", "sam"}}}
+	f, s, _ := phones()
+	s.FailSend(-1, errors.New("no network"))
+	st := play(t, settings, f, s)
+	st.ask(t.Context(), network("x"))
+	st.shown(f.Memory, 1)
+	next := settings
+	next.People = []connectors.Person{fay}
+	next.Routes = []engine.Route{{Ask: []string{"fay"}}}
+	st.Configure(next)
+	st.eventually("sam is still asked", func() bool { return len(st.pending(1)[0].Asked) == 1 })
+	s.FailSend(0, nil)
+	st.Configure(settings)
+	st.shown(s.Memory, 1)
+}
+
+// Who stopped and hung up has stopped, and it is theirs to resume.
+func TestAStopWhoseCallerHangsUp(t *testing.T) {
+	f := &flaky{}
+	st := playOver(t, f, usual(), newPhone(fay, "fays-phone"))
+	ctx, leave := context.WithCancel(t.Context())
+	f.afterStop = leave
+	if _, err := st.StopAll(ctx, connectors.Identity{Via: "cli", UID: fay.UID}); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, st.Resume(t.Context(), connectors.Identity{Via: "cli", UID: sam.UID}), permissions.CodeNotYours)
+	if by, err := st.rows.StoppedBy(t.Context()); err != nil || by != "fay" || st.StoppedBy() != "fay" {
+		t.Errorf("stopped by %q, %v", by, err)
+	}
+}
+
+// A step's vote that dropped with its person stays dropped when they come back.
+func TestADroppedVoteOfAStepStaysDropped(t *testing.T) {
+	settings := team()
+	settings.Routes = []engine.Route{{Ask: []string{"fay", "sam", "kim"}, Quorum: 2}}
+	f, s, k := phones()
+	st := play(t, settings, f, s, k)
+	st.ask(t.Context(), permissions.Request{Kind: permissions.KindTool, Session: "s1", Calls: []permissions.Call{
+		{N: 1, Tool: "write_file", Input: []byte(`{"a":1}`)}, {N: 2, Tool: "edit_file", Input: []byte(`{"a":2}`)},
+	}})
+	id := st.shown(f.Memory, 1).Request.ID
+	says := func(p *phone, call int) permissions.Request {
+		t.Helper()
+		r, err := p.Do(t.Context(), connectors.Decision{Request: id, Answer: allow(), Call: call})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	says(f, 1)
+	says(s, 1)
+	says(f, 2)
+	next := settings
+	next.People = []connectors.Person{sam, kim}
+	next.Routes = []engine.Route{{Ask: []string{"sam", "kim"}, Quorum: 2}}
+	st.Configure(next)
+	asked := func(n int) func() bool { return func() bool { return len(st.pending(1)[0].Asked) == n } }
+	st.eventually("fay is still asked", asked(2))
+	st.Configure(settings)
+	st.eventually("fay is not asked again", asked(3))
+	if r := says(s, 2); r.State != permissions.Pending {
+		t.Errorf("with one vote of two it is %s", r.State)
+	}
+}
+
+// A channel that is away is given up after its time by the other clock, too, and what failed is tried again.
+func TestChannelsWhileTheClockIsSetBack(t *testing.T) {
+	telegram, whatsapp := newPhone(fay, "telegram"), newPhone(fay, "whatsapp")
+	telegram.FailSend(-1, errors.New("no network"))
+	st := play(t, twoChannels(), telegram, whatsapp)
+	st.ask(t.Context(), network("x"))
+	st.pending(1)
+	st.eventually("it was not tried", func() bool { return telegram.Tries() > 0 })
+	st.set(-time.Hour)
+	st.pass(10 * time.Minute)
+	st.shown(whatsapp.Memory, 1)
+}
+
+func TestEscalationWhileTheClockIsSetBack(t *testing.T) {
+	f, s, k := phones()
+	st := play(t, team(), f, s, k)
+	st.ask(t.Context(), network("deploy"))
+	st.shown(f.Memory, 1)
+	st.set(-time.Hour)
+	st.pass(10 * time.Minute) // of 15; it escalates after half
+	st.shown(k.Memory, 1)
+}
+
+// hung never takes a notice.
+type hung struct{ *phone }
+
+func (h hung) Tell(ctx context.Context, _ connectors.Notice) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestAChannelThatHangsKeepsNobodyElseFromTheirNotices(t *testing.T) {
+	settings := usual()
+	settings.Routes = []engine.Route{{Ask: []string{"fay", "sam"}}}
+	settings.Approvals.Remind = []engine.Moment{{Percent: 50}}
+	f, s := hung{newPhone(fay, "fays-phone")}, newPhone(sam, "sams-phone")
+	st := play(t, settings, f, s)
+	st.ask(t.Context(), network("x"))
+	st.shown(s.Memory, 1)
+	st.pass(8 * time.Minute)
+	s.notice(t)
+}
+
+// One row that cannot be read neither keeps the kill switch from working nor deadlines from being kept.
+func TestADamagedRowHoldsUpNothing(t *testing.T) {
+	for _, stop := range []bool{true, false} {
+		f := newPhone(fay, "fays-phone")
+		st := play(t, usual(), f)
+		st.ask(t.Context(), network("bad"))
+		st.shown(f.Memory, 1)
+		st.ask(t.Context(), tagged("", "@write:/srv"))
+		good := st.shown(f.Memory, 2).Request.ID
+		storetest.Damage(t, st.path(), 1)
+		if !stop {
+			st.pass(20 * time.Minute)
+			st.eventually("nothing expires any more", func() bool {
+				r, err := st.rows.Read(t.Context(), good)
+				return err == nil && r.State == permissions.Expired
+			})
+			continue
+		}
+		if _, err := st.StopAll(t.Context(), boss); err == nil {
+			t.Error("nobody is told of the row that could not be read")
+		}
+		if by, err := st.rows.StoppedBy(t.Context()); err != nil || by == "" || st.StoppedBy() != by {
+			t.Errorf("stopped by %q, %v", by, err)
+		}
+		if r, err := st.rows.Read(t.Context(), good); err != nil || r.State != permissions.Cancelled {
+			t.Errorf("the other is %s, %v", r.State, err)
+		}
+	}
+}

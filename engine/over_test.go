@@ -1,0 +1,279 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/connectortest"
+	"github.com/daycared/daycared/permissions"
+)
+
+// What is over grants nothing any more, by whatever way it is found.
+
+// briefly asks, and leaves when there is no answer soon.
+func (s *stage) briefly(who permissions.Caller, q permissions.Request) (permissions.Request, error) {
+	s.t.Helper()
+	ctx, done := context.WithTimeout(s.t.Context(), time.Second)
+	defer done()
+	return s.Ask(ctx, who, q)
+}
+
+// approved is a question that was answered so, as its asker got it; without, the asker left before.
+func (s *stage) approved(m *connectortest.Memory, q permissions.Request, a permissions.Answer, without bool) permissions.Request {
+	s.t.Helper()
+	ctx, leave := context.WithCancel(s.t.Context())
+	defer leave()
+	n := len(m.Copies()) + 1
+	call := s.ask(ctx, q)
+	id := s.shown(m, n).Request.ID
+	if without {
+		leave()
+		<-call
+	}
+	if _, err := m.Do(s.t.Context(), connectors.Decision{Request: id, Answer: a, Really: true}); err != nil {
+		s.t.Fatal(err)
+	}
+	if !without {
+		return s.get(call)
+	}
+	r, err := s.rows.Read(s.t.Context(), id)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
+// revoked takes the only grant back.
+func (s *stage) revoked() {
+	s.t.Helper()
+	grants, err := s.Grants(s.t.Context(), boss)
+	if err != nil || len(grants) != 1 {
+		s.t.Fatalf("%v, %v", grants, err)
+	}
+	if _, err := s.Revoke(s.t.Context(), boss, grants[0].ID); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// eventually waits until ok.
+func (s *stage) eventually(what string, ok func() bool) {
+	s.t.Helper()
+	over := time.After(20 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-over:
+			s.t.Fatal(what)
+		}
+	}
+}
+
+func TestAnApprovalThatIsOverIsNotFoundAgain(t *testing.T) {
+	month := 29 * 24 * time.Hour
+	keyed := func(q permissions.Request) permissions.Request {
+		q.Key = "k"
+		return q
+	}
+	for _, c := range []struct {
+		name    string
+		q       permissions.Request
+		answer  permissions.Answer
+		without bool // its asker left before the answer
+		then    func(*stage, permissions.Request)
+		byKey   bool // asked again with the key alone, and not by its id
+	}{
+		{"its time is over", network("x"), allowFor(quarter), false, func(st *stage, _ permissions.Request) { st.pass(20 * time.Minute) }, false},
+		{"revoked", network("x"), allowFor(quarter), false, func(st *stage, _ permissions.Request) { st.revoked() }, false},
+		{"revoked, by its key", keyed(network("x")), allowFor(quarter), false, func(st *stage, _ permissions.Request) { st.revoked() }, true},
+		{"revoked before it was collected", keyed(network("x")), allowFor(quarter), true,
+			func(st *stage, _ permissions.Request) { st.revoked() }, true},
+		{"once, under a key, a month ago", keyed(network("x")), allow(), false,
+			func(st *stage, _ permissions.Request) { st.pass(month) }, false},
+		{"once, read and never used, a month ago", network("x"), allow(), true, func(st *stage, r permissions.Request) {
+			if _, err := st.Find(st.t.Context(), self, r.ID); err != nil {
+				st.t.Fatal(err)
+			}
+			st.pass(month)
+		}, false},
+		{"not collected, and the clock was set back", keyed(network("x")), allow(), true, func(st *stage, r permissions.Request) {
+			st.lapses(r.ID)
+			st.set(-15 * time.Minute)
+		}, true},
+		{"not collected, and the window is longer now", keyed(network("x")), allow(), true, func(st *stage, r permissions.Request) {
+			st.lapses(r.ID)
+			longer := usual()
+			longer.Approvals.RedeemWindow = time.Hour
+			st.Configure(longer)
+		}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := connectortest.NewMemory(fayAt("memory"), nil)
+			st := play(t, usual(), m)
+			r := st.approved(m, c.q, c.answer, c.without)
+			c.then(st, r)
+			again := c.q
+			if !c.byKey {
+				again.ID = r.ID
+			}
+			got, err := st.briefly(self, again)
+			if got.State == permissions.Approved || (err == nil && got.State == permissions.Pending) {
+				t.Errorf("it is %s, %v", got.State, err)
+			}
+		})
+	}
+}
+
+// lapses lets the window pass in which nobody came for an answer.
+func (s *stage) lapses(id permissions.ID) {
+	s.t.Helper()
+	s.pass(20 * time.Minute)
+	s.eventually("it does not lapse", func() bool {
+		r, err := s.rows.Read(s.t.Context(), id)
+		return err == nil && !r.LapsedAt.IsZero()
+	})
+}
+
+// What was held when a request was asked, and is taken back while the rest of it waits, is not granted with the rest.
+func TestAHeldPermissionThatIsRevokedMeanwhile(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, usual(), m)
+	st.approved(m, network("docs"), allowFor(quarter), false)
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	call := st.ask(ctx, tagged("", "@network", "@write:/srv/www"))
+	card := st.shown(m, 2)
+	if len(card.Request.Missing()) != 1 {
+		t.Fatalf("put to people: %v", card.Request.Missing())
+	}
+	st.revoked()
+	if _, err := m.Do(t.Context(), connectors.Decision{Request: card.Request.ID, Answer: allow()}); err != nil {
+		t.Fatal(err)
+	}
+	if got := st.get(call); permissions.Result(got).Exit == permissions.ExitYes {
+		t.Errorf("it is %s: %s", got.State, permissions.Result(got).Text)
+	}
+}
+
+// And what was not taken back counts as used.
+func TestAHeldPermissionIsCountedWithTheRest(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, usual(), m)
+	st.approved(m, network("docs"), allowFor(quarter), false)
+	st.approved(m, tagged("", "@network", "@write:/srv/www"), allow(), false)
+	grants, err := st.Grants(t.Context(), boss)
+	if err != nil || len(grants) != 1 || grants[0].Used != 1 {
+		t.Errorf("%+v, %v", grants, err)
+	}
+}
+
+func TestAGrantIsNotProlongedByAClockThatIsSetBack(t *testing.T) {
+	for _, restartFirst := range []bool{true, false} {
+		m := connectortest.NewMemory(fayAt("memory"), nil)
+		st := play(t, usual(), m)
+		st.approved(m, network("docs"), allowFor(quarter), false)
+		if restartFirst {
+			m = connectortest.NewMemory(fayAt("memory"), nil)
+			st.restart(m)
+		}
+		st.pass(14 * time.Minute)
+		st.set(-13 * time.Minute)
+		st.pass(10 * time.Minute) // 24 minutes after the answer, which was for 15
+		if !restartFirst {
+			if _, err := st.briefly(self, network("in between")); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("before the restart: %v", err)
+			}
+			m = connectortest.NewMemory(fayAt("memory"), nil)
+			st.restart(m)
+		}
+		if got, err := st.briefly(self, network("afterwards")); got.State == permissions.Approved {
+			t.Errorf("restarted first %v: it is %s via %s, %v", restartFirst, got.State, got.DecidedVia, err)
+		}
+	}
+}
+
+func TestATokenThatIsOverStaysOver(t *testing.T) {
+	st := play(t, usual(), connectortest.NewMemory(fayAt("memory"), nil))
+	secret, _, err := st.CreateToken(t.Context(), boss, "deploy", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st.pass(2 * time.Hour)
+	_, err = st.Prove(t.Context(), secret, 1)
+	refused(t, err, permissions.CodeToken)
+	st.set(-90 * time.Minute)
+	_, err = st.Prove(t.Context(), secret, 1)
+	refused(t, err, permissions.CodeToken)
+}
+
+// The limit of prompts is for what prompts somebody.
+func TestTheLimitOfPromptsRefusesNothingThatPromptsNobody(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	s := usual()
+	s.Limits.PromptsPerMinute = 2
+	st := play(t, s, m)
+	st.approved(m, network("docs"), allowFor(quarter), false)
+	q := tagged("", "@write:/srv/www")
+	q.Key = "k"
+	st.approved(m, q, allow(), false)
+	if r, err := st.briefly(self, network("held")); err != nil || r.State != permissions.Approved {
+		t.Errorf("held: %s, %v", r.State, err)
+	}
+	if r, err := st.briefly(self, q); err != nil || r.State != permissions.Approved {
+		t.Errorf("by its key: %s, %v", r.State, err)
+	}
+	_, err := st.briefly(self, tagged("", "@read:/new"))
+	refused(t, err, permissions.CodeLimit)
+}
+
+// Calls that propose one id, or give themselves one name, get no other question's answer.
+func TestTwoQuestionsUnderOneName(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, usual(), m)
+	first := network("docs")
+	first.Call, first.ID = "c1", permissions.NewID(st.now())
+	r, err := st.briefly(self, first)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	second := tagged("", "@write:/srv/www")
+	second.Call, second.ID = "", first.ID
+	_, err = st.briefly(self, second)
+	refused(t, err, permissions.CodeKeyTaken)
+	if _, err := m.Do(t.Context(), connectors.Decision{Request: r.ID, Answer: allow()}); err != nil {
+		t.Fatal(err)
+	}
+	second.Call, second.ID = "c1", ""
+	if got, err := st.briefly(self, second); got.State == permissions.Approved {
+		t.Errorf("another question's approval: %s, %v", got.State, err)
+	}
+}
+
+// However two calls race with one id, none is told that the store is broken.
+func TestRacingCallsWithOneID(t *testing.T) {
+	settings := usual()
+	settings.Limits.PendingPerCaller = 0
+	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(permissions.Deny))
+	st := play(t, settings, m)
+	for range 20 {
+		id := permissions.NewID(st.now())
+		ends := make(chan error, 2)
+		for _, q := range []permissions.Request{network(string(id)), tagged("", "@read:/"+string(id))} {
+			q.ID = id
+			go func() {
+				_, err := st.briefly(self, q)
+				ends <- err
+			}()
+		}
+		for range 2 {
+			var refusal *permissions.Refusal
+			if err := <-ends; errors.As(err, &refusal) && refusal.Code != permissions.CodeKeyTaken {
+				t.Fatal(err)
+			}
+		}
+	}
+}
