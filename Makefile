@@ -83,7 +83,7 @@ fuzz: need ## every fuzz target for FUZZTIME, 30s
 
 .PHONY: soak
 soak: need ## kill the daemon at CRASH_POINTS, 5000, points and count what was lost
-	CRASH_POINTS=$(CRASH_POINTS) go test ./cmd/daycared -run '^TestCrashLoop$$' -count=1 -timeout 24h
+	CRASH_POINTS=$(CRASH_POINTS) go test ./cmd/daycared -run 'CrashLoop$$' -count=1 -v -timeout 24h
 
 .PHONY: bench
 bench: need ## run every benchmark

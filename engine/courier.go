@@ -58,7 +58,7 @@ func (c *courier) show(ctx context.Context, r permissions.Request, cp permission
 		return c.fail(ctx, r, cp, cp.Person+" is nobody here")
 	}
 	prompt := e.prompt(r, cp, person)
-	err := error(nil)
+	was, err := cp.Ref, error(nil)
 	switch editor, edits := c.connector.(connectors.Editor); {
 	case cp.Ref == "" && r.State != permissions.Pending:
 		return c.fail(ctx, r, cp, "settled before it was shown")
@@ -79,7 +79,9 @@ func (c *courier) show(ctx context.Context, r permissions.Request, cp permission
 	if cp.SentAt.IsZero() {
 		cp.SentAt = e.stamp()
 	}
-	return e.store.Shown(ctx, cp)
+	noting, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime) // what was sent is noted, also while stopping
+	defer done()
+	return e.store.Shown(noting, cp, was)
 }
 
 // tooLate tells whether a channel that is away has been tried long enough, by either clock: the one on the wall may be
@@ -100,7 +102,7 @@ func (c *courier) fail(ctx context.Context, r permissions.Request, cp permission
 	e := c.engine
 	if !cp.SentAt.IsZero() {
 		cp.Shown = r.Revision // seen once; it will not be edited any more
-		return e.store.Shown(ctx, cp)
+		return e.store.Shown(ctx, cp, cp.Ref)
 	}
 	cp.Failed = why
 	if err := e.store.Failed(ctx, cp); err != nil || r.State != permissions.Pending {

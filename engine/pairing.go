@@ -33,7 +33,9 @@ func (e *Engine) Invite(
 	}
 	i, err := door.Invite(ctx)
 	if err != nil {
-		return connectors.Invitation{}, fmt.Errorf("make a link: %w", err)
+		return connectors.Invitation{}, &permissions.Refusal{
+			Code: permissions.CodeBroken, Exit: permissions.ExitOther, Text: fmt.Sprintf("No link can be made just now: %v.", err),
+		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -162,6 +164,9 @@ func (e *Engine) Unpair(
 	return was, nil
 }
 
+// People is everybody of the configuration, with the accounts that they were paired with.
+func (e *Engine) People() []connectors.Person { return slices.Clone(e.settings.Load().People) }
+
 // pairable is the channel and, as the configuration has them, the person of a pairing to be.
 func (e *Engine) pairable(
 	id connectors.Identity, name, via string,
@@ -269,7 +274,10 @@ func fill(people []connectors.Person, door connectors.Enroller, p permissions.Pa
 }
 
 func overLink() error {
-	return permissions.Invalid(connectors.ErrNoInvitation)
+	return &permissions.Refusal{
+		Code: permissions.CodeGone, Exit: permissions.ExitNobody,
+		Text: "The link works no more: it is used, or its time is over. Nothing was changed.",
+	}
 }
 
 func inFile(name, via string) error {

@@ -97,7 +97,7 @@ func (e *Engine) learn(ctx context.Context, cp permissions.Copy, ref string) err
 	if cp.SentAt.IsZero() {
 		cp.SentAt = e.stamp()
 	}
-	if err := e.store.Shown(ctx, cp); err != nil {
+	if err := e.store.Shown(ctx, cp, ""); err != nil {
 		return broken(err)
 	}
 	e.kick(cp.Request)

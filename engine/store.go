@@ -70,8 +70,9 @@ type Store interface {
 	// Lagging lists at most limit requests, after the one named, of which this connector's copy has neither failed nor
 	// been shown at the request's revision.
 	Lagging(ctx context.Context, connector string, after permissions.ID, limit int) ([]permissions.ID, error)
-	// Shown notes that a copy was sent or edited: its Ref, Shown and SentAt. The first time is audited.
-	Shown(ctx context.Context, c permissions.Copy) error
+	// Shown notes that a copy, whose Ref was that before, was sent or edited: its Ref, Shown and SentAt. The first time
+	// is audited. One that is to be shown anew meanwhile stays so.
+	Shown(ctx context.Context, c permissions.Copy, was string) error
 	// Failed notes that a copy will never be shown, and why (c.Failed).
 	Failed(ctx context.Context, c permissions.Copy) error
 	// AddCopies adds the copies that are not there yet, to be shown.

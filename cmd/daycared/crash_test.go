@@ -35,13 +35,7 @@ const (
 // acknowledged may be lost, nothing decided twice, nothing expire after it was approved, and the audit must verify.
 // CRASH_POINTS sets how many kills there are.
 func TestCrashLoop(t *testing.T) {
-	crashes := usualCrashes
-	if text := os.Getenv("CRASH_POINTS"); text != "" {
-		var err error
-		if crashes, err = strconv.Atoi(text); err != nil {
-			t.Fatalf("CRASH_POINTS: %v", err)
-		}
-	}
+	crashes := kills(t)
 	l := newLoop(t)
 	l.rise("")
 	for killed := range crashes {
@@ -53,6 +47,23 @@ func TestCrashLoop(t *testing.T) {
 	}
 	l.restart("")
 	l.finish(crashes)
+	if l.directed < crashes/2 {
+		t.Errorf("only %d of %d deaths were at a failpoint", l.directed, crashes)
+	}
+}
+
+// kills is how many times the daemon is killed.
+func kills(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("CRASH_POINTS")
+	if text == "" {
+		return usualCrashes
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("CRASH_POINTS: %v", err)
+	}
+	return n
 }
 
 // loop is one store and the daemons that live and die over it.
@@ -292,9 +303,6 @@ func (l *loop) finish(crashes int) {
 			lost++
 			l.t.Errorf("%s ended %s for its agent and is %s, %v", id, state, s.Request.State, err)
 		}
-	}
-	if l.directed < crashes/2 {
-		l.t.Errorf("only %d of %d deaths were at a failpoint", l.directed, crashes)
 	}
 	l.t.Logf("%d kills, %d at a failpoint, %d questions, %d decisions acknowledged, %d audit entries: "+
 		"%d lost, %d doubled, %d expired after approved",

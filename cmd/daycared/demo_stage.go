@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -28,18 +29,26 @@ type child struct {
 
 // startChild starts the daemon of the demo and waits until its sockets answer.
 func startChild(ctx context.Context, d *demo) (*child, error) {
+	return startDaemon(ctx, d.path("config.yaml"), d.environ(), d.path("daemon.log"), nil, d.people.Ready)
+}
+
+// startDaemon starts the daemon of a configuration, with its words in a log, and waits until it is ready.
+func startDaemon(
+	ctx context.Context, file string, environ []string, logFile string, how *syscall.SysProcAttr,
+	ready func(context.Context) error,
+) (*child, error) {
 	binary, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find the daemon's binary: %w", err)
 	}
-	log, err := os.OpenFile(d.path("daemon.log"), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
+	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the daemon's log: %w", err)
 	}
-	cmd := exec.Command(binary, "serve", "--config", d.path("config.yaml")) //nolint:gosec,noctx // our own binary; stop ends it
-	cmd.Stdout, cmd.Stderr, cmd.Env = log, log, d.environ()
+	cmd := exec.Command(binary, "serve", "--config", file) //nolint:gosec,noctx // our own binary; stop ends it
+	cmd.Stdout, cmd.Stderr, cmd.Env, cmd.SysProcAttr = log, log, environ, how
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start the daemon: %w", err)
+		return nil, errors.Join(fmt.Errorf("start the daemon: %w", err), log.Close())
 	}
 	c := &child{cmd: cmd, done: make(chan struct{}), log: log}
 	go func() {
@@ -51,11 +60,11 @@ func startChild(ctx context.Context, d *demo) (*child, error) {
 		case <-c.done:
 			return struct{}{}, backoff.Permanent(errors.New("the daemon ended at once"))
 		default:
-			return struct{}{}, d.people.Ready(ctx)
+			return struct{}{}, ready(ctx)
 		}
 	}, backoff.WithBackOff(backoff.NewConstantBackOff(5*time.Millisecond)), backoff.WithMaxElapsedTime(20*time.Second))
 	if err != nil {
-		said, _ := os.ReadFile(d.path("daemon.log"))
+		said, _ := os.ReadFile(logFile)
 		c.stop()
 		return nil, fmt.Errorf("wait for the daemon: %w\n%s", err, said)
 	}

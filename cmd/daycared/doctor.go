@@ -116,6 +116,8 @@ type door struct {
 	shut bool     // the daemon is there, and this account is not for it
 	me   admin.Me // of a person
 	open int      // how many requests wait for them
+
+	channels []admin.Channel
 }
 
 // examineDaemon asks the running daemon at both doors, and tells whether this account both asks and decides, or may once
@@ -147,6 +149,7 @@ func (c *CLI) peoplesDoor(ctx context.Context) (d door) {
 		var list []permissions.Standing
 		list, d.err = client.List(ctx, "", 0)
 		d.open = len(list)
+		d.channels, _ = client.Health(ctx) // an older daemon does not tell
 	}
 	d.shut = errors.Is(d.err, fs.ErrPermission) || isCode(d.err, permissions.CodeNotYours)
 	return d
@@ -184,6 +187,13 @@ func atDoors(asks, decides door, uid int) (findings []finding) {
 		findings = append(findings, finding{"ok",
 			fmt.Sprintf("this account answers as %s; %d waiting", decides.me.Name, decides.open), ""})
 	}
+	for _, c := range decides.channels {
+		if c.OK {
+			findings = append(findings, finding{"ok", c.Name + " is connected", ""})
+		} else {
+			findings = append(findings, finding{"wrong", c.Name + ": " + c.Text, ""})
+		}
+	}
 	return findings
 }
 
@@ -198,9 +208,9 @@ func (c *CLI) examinePeople(cfg *config.Config, s engine.Settings) []finding {
 		findings = append(findings, finding{"note", "this shell has no console; a daemon started here could not prompt in it", ""})
 	}
 	for _, p := range s.People {
-		if p.UID == permissions.NoUID {
-			findings = append(findings, finding{"wrong", p.Name + " can be reached by no channel of this version",
-				"give " + p.Name + " a user: the account that runs the daemon, or that opens daycared inbox"})
+		if p.UID == permissions.NoUID && (p.Telegram == 0 || !cfg.Connectors.Telegram.Enabled) {
+			findings = append(findings, finding{"wrong", p.Name + " can be reached by no channel that is switched on",
+				"pair a phone with: daycared pair " + p.Name + "; or give " + p.Name + " a user, who opens daycared inbox"})
 		}
 	}
 	return findings

@@ -65,8 +65,8 @@ func (s failingStore) Apply(ctx context.Context, id permissions.ID, e permission
 	return c, err
 }
 
-func (s failingStore) Shown(ctx context.Context, c permissions.Copy) error {
-	return around("shown", func() error { return s.Store.Shown(ctx, c) })
+func (s failingStore) Shown(ctx context.Context, c permissions.Copy, was string) error {
+	return around("shown", func() error { return s.Store.Shown(ctx, c, was) })
 }
 
 func (s failingStore) Failed(ctx context.Context, c permissions.Copy) error {

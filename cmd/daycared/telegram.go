@@ -27,9 +27,13 @@ func (c *CLI) telegramConnector(cfg *config.Config, log *slog.Logger) (*telegram
 	if err != nil {
 		return nil, err
 	}
-	return telegram.New(telegram.Options{
-		Token: token, APIURL: cfg.Connectors.Telegram.APIURL, Now: time.Now, Log: log.With("connector", telegram.Name),
-	}), nil
+	return newBot(token, cfg.Connectors.Telegram.APIURL, log.With("connector", telegram.Name)), nil
+}
+
+// newBot makes the connector of a bot.
+func newBot(token telegram.Token, address string, log *slog.Logger) *telegram.Connector {
+	host, _ := os.Hostname() // without it, people are told "here"
+	return telegram.New(telegram.Options{Token: token, APIURL: address, Host: host, Now: time.Now, Log: log})
 }
 
 // telegramToken reads the bot's token from its file, or from the service's credentials. No error holds any of it.

@@ -27,13 +27,7 @@ const phonesInLoop = 40
 // one to five times and shuffled: each tap has its effect once, and every card that the daemon knows of ends in its final
 // state. CRASH_POINTS sets how many kills there are.
 func TestTelegramCrashLoop(t *testing.T) {
-	crashes := usualCrashes
-	if text := os.Getenv("CRASH_POINTS"); text != "" {
-		var err error
-		if crashes, err = strconv.Atoi(text); err != nil {
-			t.Fatalf("CRASH_POINTS: %v", err)
-		}
-	}
+	crashes := kills(t)
 	l := newPhoneLoop(t)
 	l.rise("")
 	for killed := range crashes {
@@ -44,8 +38,7 @@ func TestTelegramCrashLoop(t *testing.T) {
 	}
 	l.restart("")
 	l.settled()
-	l.finish(0)
-	t.Logf("%d kills, %d questions: each tap counted once", crashes, l.asked)
+	l.finish(crashes)
 }
 
 // phoneLoop is a loop whose people answer by Telegram.
@@ -119,6 +112,11 @@ func (l *phoneLoop) tapped(number int) {
 		}
 	}()
 	r := l.tapUntil(ctx, l.phones[i], name, button, told)
+	select {
+	case <-died:
+		l.directed++
+	default:
+	}
 	l.asked++
 	l.outcomes[r.ID] = r.State
 	if r.State != want {

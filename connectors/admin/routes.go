@@ -57,6 +57,8 @@ func (r *routes) register() {
 	huma.Register(api, post("token", "/v1/tokens", "Make a token, and tell its secret this once"), r.createToken)
 	huma.Register(api, remove("forget", "/v1/tokens/{id}", "Revoke a token by its id, or all of a name"), r.revokeToken)
 	huma.Register(api, get("events", "/v1/events", "Follow what happens (server-sent events)"), r.events)
+	r.registerHealth()
+	r.registerPairing()
 }
 
 type named struct {

@@ -24,6 +24,7 @@ const Name = "telegram"
 type Options struct {
 	Token  Token
 	APIURL string // of the Bot API, as in https://api.telegram.org
+	Host   string // the machine that people answer for, in words; may be empty
 	Now    func() time.Time
 	Log    *slog.Logger
 }
@@ -36,6 +37,8 @@ type Connector struct {
 	now   func() time.Time
 	log   *slog.Logger
 	bot   int64 // the bot's own id, which its token begins with
+	host  string
+	links *links
 
 	work  sync.WaitGroup // what is sent on the side: toasts, answers
 	wrote chan int64     // chats of people who are somebody here, for the menu
@@ -43,6 +46,7 @@ type Connector struct {
 	mu        sync.Mutex
 	stopped   bool            // Run is over
 	files     map[string]bool // documents that were sent, whose card was not yet
+	ends      map[ref]string  // what replied to cards that cannot be edited
 	strangers map[int64]time.Time
 	guards    map[string]*guarded
 }
@@ -59,8 +63,9 @@ var (
 func New(o Options) *Connector {
 	c := &Connector{
 		api: newAPI(o.Token, o.APIURL, o.Log), pace: newPace(), state: newState(o.Now), now: o.Now, log: o.Log,
+		host: o.Host, links: newLinks(o.Now),
 		files: map[string]bool{}, strangers: map[int64]time.Time{}, guards: map[string]*guarded{},
-		wrote: make(chan int64, 100),
+		wrote: make(chan int64, 100), ends: map[ref]string{},
 	}
 	digits, _, _ := strings.Cut(string(o.Token), ":")
 	c.bot, _ = strconv.ParseInt(digits, 10, 64)
@@ -106,6 +111,7 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	}
 	group.Go(func() error { return poller.run(running, d.update, d.gap) })
 	group.Go(func() error { return d.menus(running) })
+	group.Go(func() error { return d.letters(running) })
 	err := group.Wait()
 	last, done := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer done()
@@ -176,11 +182,34 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 	case err == nil, notModified(err):
 		return nil
 	case cannotEdit(err) && p.Request.State != permissions.Pending:
-		return c.reply(ctx, r, card.Settled(p.Request, card.Options{Location: p.To.Location}))
+		return c.tellEnd(ctx, r, p.Code+" · "+card.Settled(p.Request, card.Options{Location: p.To.Location}))
 	case cannotEdit(err):
 		return nil
 	}
 	return failed(p.To, err)
+}
+
+// mostEnds is how many cards that could not be edited are remembered.
+const mostEnds = 1000
+
+// tellEnd replies to a card that cannot be edited, once for each end that there is to tell.
+func (c *Connector) tellEnd(ctx context.Context, r ref, text string) error {
+	c.mu.Lock()
+	known := c.ends[r] == text
+	c.mu.Unlock()
+	if known {
+		return nil
+	}
+	if err := c.reply(ctx, r, text); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.ends) >= mostEnds {
+		clear(c.ends)
+	}
+	c.ends[r] = text
+	return nil
 }
 
 // Tell sends a notice; a reminder replies to the last card that it is about.

@@ -19,3 +19,10 @@ func (o outgoing) params() map[string]any {
 	}
 	return params
 }
+
+// inPlace are what puts something in place of a message.
+func inPlace(at ref, o outgoing) map[string]any {
+	params := o.params()
+	params["chat_id"], params["message_id"] = at.chat, at.message
+	return params
+}

@@ -22,20 +22,22 @@ type desktop struct {
 // begin has the cards that were left behind by a short stop brought up to date.
 func (d *desktop) begin(ctx context.Context) error {
 	tries := newTries(time.Second, time.Minute)
-	for {
+	for ctx.Err() == nil {
 		_, err := d.desk.Refresh(ctx, Name)
-		if err == nil || ctx.Err() != nil {
-			return nil //nolint:nilerr // the end of ctx is no failure
+		if err == nil {
+			break
 		}
 		d.log.Warn("cards cannot be brought up to date just now", "err", err)
 		_ = wire.Pause(ctx, tries.NextBackOff()) // the loop looks at ctx
 	}
+	return nil
 }
 
 // atOnce is how many cards are told of a stop at a time.
 const atOnce = 8
 
-// end tells every pending card that nobody is there to take an answer. It is tried once: the daemon is stopping.
+// end tells every pending card that nobody is there to take an answer. It is tried once, and does not wait for its turn:
+// the daemon is stopping.
 func (d *desktop) end(ctx context.Context) {
 	prompts, err := d.desk.Refresh(ctx, Name)
 	if err != nil {
@@ -49,10 +51,8 @@ func (d *desktop) end(ctx context.Context) {
 			continue
 		}
 		group.Go(func() error {
-			params := away(p, d.now()).params()
-			params["chat_id"], params["message_id"] = r.chat, r.message
-			// There is no time to wait for one's turn: it is the last that is sent.
-			if err := d.api.call(ctx, "editMessageText", params, nil); err != nil && !notModified(err) {
+			err := d.api.call(ctx, "editMessageText", inPlace(r, away(p, d.now())), nil)
+			if err != nil && !notModified(err) {
 				d.log.Debug("a card was not told of the stop", "err", err)
 			}
 			return nil
@@ -170,8 +170,13 @@ func (d *desktop) tap(ctx context.Context, u update) error {
 		return d.step(ctx, tap, p, decision)
 	}
 	if _, allows := p.Answer.Scope(); allows {
-		if prompt, err := d.desk.Look(ctx, decision); err == nil && tooBig(prompt) { // no button of ours
+		prompt, err := d.desk.Look(ctx, decision)
+		switch refusal := (*permissions.Refusal)(nil); {
+		case err == nil && tooBig(prompt): // no button of ours
 			d.toast(ctx, tap, toastTooBig(), true)
+			return nil
+		case errors.As(err, &refusal) && refusal.Code != permissions.CodeSettled: // which it may be by this very tap
+			d.refuse(ctx, tap, refusal)
 			return nil
 		}
 	}
@@ -182,8 +187,7 @@ func (d *desktop) tap(ctx context.Context, u update) error {
 		d.toast(ctx, tap, toastDone(r, p.Answer), false)
 		d.conclude(ctx, decision)
 	case errors.As(err, &refusal):
-		d.toast(ctx, tap, toastRefused(refusal), true)
-		d.retire(ctx, tap, refusal)
+		d.refuse(ctx, tap, refusal)
 	case ctx.Err() != nil:
 		return ctx.Err()
 	default:
@@ -198,8 +202,7 @@ func (d *desktop) step(ctx context.Context, tap *callback, p press, decision con
 	prompt, err := d.desk.Look(ctx, decision)
 	var refusal *permissions.Refusal
 	if errors.As(err, &refusal) {
-		d.toast(ctx, tap, toastRefused(refusal), true)
-		d.retire(ctx, tap, refusal)
+		d.refuse(ctx, tap, refusal)
 		return nil
 	}
 	if err != nil {
@@ -240,9 +243,10 @@ func (d *desktop) conclude(ctx context.Context, decision connectors.Decision) {
 	d.aside(ctx, func(ctx context.Context) error { return d.put(ctx, at, edit(prompt, d.now())) })
 }
 
-// retire takes the buttons off a card that cannot be answered any more: one that the daemon does not know of, since it
-// was killed in the moment of sending it, would keep them for ever.
-func (d *desktop) retire(ctx context.Context, tap *callback, why *permissions.Refusal) {
+// refuse says why a tap was not taken. Where the card cannot be answered any more it loses its buttons: one that the
+// daemon does not know of, since it was killed in the moment of sending it, would keep them for ever.
+func (d *desktop) refuse(ctx context.Context, tap *callback, why *permissions.Refusal) {
+	d.toast(ctx, tap, toastRefused(why), true)
 	at, err := parseRef(refOf(tap.Message))
 	if over := why.Code == permissions.CodeSettled || why.Code == permissions.CodeMoved; over && err == nil {
 		d.aside(ctx, func(ctx context.Context) error { return d.board(ctx, at, noKeys()) })
@@ -255,7 +259,11 @@ func (d *desktop) keyboard(
 	ctx context.Context, at ref, decision connectors.Decision, was connectors.Prompt, k keyboard,
 ) {
 	d.aside(ctx, func(ctx context.Context) error {
-		if err := d.board(ctx, at, k); err != nil && !notModified(err) {
+		err := d.board(ctx, at, k)
+		if notModified(err) {
+			err = nil
+		}
+		if err != nil {
 			return err
 		}
 		is, _ := d.desk.Look(ctx, decision) // also of what is settled
@@ -275,9 +283,7 @@ func (c *Connector) board(ctx context.Context, at ref, k keyboard) error {
 
 // put puts something in place of a message.
 func (c *Connector) put(ctx context.Context, at ref, o outgoing) error {
-	params := o.params()
-	params["chat_id"], params["message_id"] = at.chat, at.message
-	return c.send(ctx, at.chat, "editMessageText", params, nil)
+	return c.send(ctx, at.chat, "editMessageText", inPlace(at, o), nil)
 }
 
 // joined leaves a group that added the bot: nobody is asked there.

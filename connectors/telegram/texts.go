@@ -25,6 +25,10 @@ func (d *desktop) message(ctx context.Context, u update) error {
 	if m.From == nil || m.From.IsBot || m.SenderChat != nil || m.Chat.Type != "private" || m.Text == "" {
 		return nil
 	}
+	if code, is := startCode(m); is {
+		d.arrive(ctx, m, code)
+		return nil
+	}
 	id := identity(m.From.ID)
 	who, err := d.desk.Person(id)
 	if err != nil {

@@ -47,15 +47,19 @@ func (s *Store) Lagging(
 	return ids, err
 }
 
-const readSent = `SELECT sent_at FROM copies WHERE request = $1 AND person = $2 AND connector = $3`
+const readSent = `SELECT ref, sent_at FROM copies WHERE request = $1 AND person = $2 AND connector = $3`
 
-// Shown notes that a copy was sent or edited: its Ref, Shown and SentAt. The first time is audited.
-func (s *Store) Shown(ctx context.Context, c permissions.Copy) error {
+// Shown notes that a copy, whose Ref was that before, was sent or edited: its Ref, Shown and SentAt. The first time is
+// audited. One that is to be shown anew meanwhile stays so.
+func (s *Store) Shown(ctx context.Context, c permissions.Copy, was string) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		sent := int64(0)
-		err := t.QueryRowContext(ctx, readSent, c.Request, c.Person, c.Connector).Scan(&sent)
+		ref, sent := "", int64(0)
+		err := t.QueryRowContext(ctx, readSent, c.Request, c.Person, c.Connector).Scan(&ref, &sent)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
+		}
+		if err == nil && ref != was {
+			return nil
 		}
 		c.Failed = ""
 		if err := putCopy(ctx, t, c); err != nil || sent != 0 {

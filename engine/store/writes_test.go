@@ -53,7 +53,7 @@ func everyWrite(t *testing.T, s *Store) map[string]func() error {
 		"prove":        func() error { return second(s.Prove(ctx, token.Hash, now)) },
 		"revoke token": func() error { return second(s.RevokeToken(ctx, "deploy", "operator", "cli", now)) },
 		"add copies":   func() error { return s.AddCopies(ctx, []permissions.Copy{screen}) },
-		"shown":        func() error { return s.Shown(ctx, screen) },
+		"shown":        func() error { return s.Shown(ctx, screen, "") },
 		"failed":       func() error { return s.Failed(ctx, screen) },
 		"forget":       func() error { return s.Forget(ctx, "terminal") },
 		"record":       func() error { return s.Record(ctx, permissions.Record{Type: "X", At: now}) },

@@ -46,6 +46,9 @@ func (w *warner) add(path, format string, args ...any) {
 // person says what of a person leads nowhere: no address, a channel that is not there, no route.
 func (w *warner) person(p Person, path string, c *Config) {
 	switch {
+	case p.User == "" && p.Telegram == 0 && c.Connectors.Telegram.Enabled:
+		w.add(path, "%s has no user or telegram: nothing can reach them before they are paired (daycared pair %s)",
+			quote(p.Name), p.Name)
 	case p.User == "" && p.Telegram == 0 && p.WhatsApp == "":
 		w.add(path, "%s has no user, telegram or whatsapp: nothing can reach them", quote(p.Name))
 	case p.User == "" && (p.Telegram == 0 || !c.Connectors.Telegram.Enabled):

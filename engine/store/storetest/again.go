@@ -41,6 +41,12 @@ func testShowAgain(t *testing.T, b Backend) {
 	same(t, "shown were", were, []permissions.Copy{fay})
 	fay.Shown, fay.Ref = 0, ""
 	same(t, "to be sent", copies(t, s, waits.ID)[0], fay)
+	late := fay
+	late.Ref, late.Shown = "m-1", 1 // an edit that was on its way
+	if err := s.Shown(t.Context(), late, "m-1"); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "still to be sent", copies(t, s, waits.ID)[0], fay)
 	if none, err := s.ShowAgain(t.Context(), "telegram", true); err != nil || len(none) != 0 {
 		t.Errorf("what is not shown is shown again: %v, %v", none, err)
 	}

@@ -20,7 +20,13 @@ func shown(c permissions.Copy, ref string, revision int64) permissions.Copy {
 
 func show(t *testing.T, s engine.Store, c permissions.Copy) permissions.Copy {
 	t.Helper()
-	if err := s.Shown(t.Context(), c); err != nil {
+	was := ""
+	for _, old := range copies(t, s, c.Request) {
+		if old.Person == c.Person && old.Connector == c.Connector {
+			was = old.Ref
+		}
+	}
+	if err := s.Shown(t.Context(), c, was); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -79,7 +85,7 @@ func testCopies(t *testing.T, b Backend) {
 			Detail: map[string]string{"to": "kim"},
 		},
 	})
-	refusedWith(t, s.Shown(t.Context(), permissions.Copy{Request: "01J0000000000000000000NONE"}), permissions.CodeUnknown)
+	refusedWith(t, s.Shown(t.Context(), permissions.Copy{Request: "01J0000000000000000000NONE"}, ""), permissions.CodeUnknown)
 	if got := copies(t, s, "01J0000000000000000000NONE"); len(got) != 0 {
 		t.Errorf("copies of no request: %v", got)
 	}

@@ -23,6 +23,9 @@ type Desk struct {
 	Asks     func(permissions.Caller, permissions.Request)
 	Verified func() error
 
+	// Channels are how the channels are.
+	Channels map[string]error
+
 	Registry *permissions.Registry
 	store    *store
 	coder    permissions.Coder

@@ -93,6 +93,9 @@ func (d *Desk) Resume(_ context.Context, id connectors.Identity) error {
 	return nil
 }
 
+// Health is what Channels says.
+func (d *Desk) Health() map[string]error { return d.Channels }
+
 // StoppedBy is who stopped.
 func (d *Desk) StoppedBy() string {
 	d.store.mu.Lock()

@@ -1,0 +1,197 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Draft is a configuration file that is being changed, key by key. What is not changed stays as it is, comments
+// included; blank lines and the alignment of comments are YAML's to choose. Nothing is written to the file.
+type Draft struct {
+	file  string
+	text  []byte     // as it was read; nil where there is no file
+	root  *yaml.Node // the keys
+	edits []Edit
+}
+
+// Edit is one change of a draft.
+type Edit struct {
+	Key   string // as in people[fay].telegram
+	Value string
+	Was   string // empty: it was not there
+	Why   string
+}
+
+// ReadDraft reads a file that [Load] takes. Where there is none, the draft is of a new one.
+func ReadDraft(file string) (*Draft, error) {
+	text, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	d := &Draft{file: file, text: text, root: &yaml.Node{Kind: yaml.MappingNode}}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	if len(doc.Content) > 0 && doc.Content[0].Kind == yaml.MappingNode {
+		d.root = doc.Content[0]
+	}
+	return d, nil
+}
+
+// Exists tells whether there is a file already.
+func (d *Draft) Exists() bool { return d.text != nil }
+
+// Edits are what was changed, in order.
+func (d *Draft) Edits() []Edit { return slices.Clone(d.edits) }
+
+// Set gives a key of one value, such as connectors.telegram.enabled, a text, a number or a truth.
+func (d *Draft) Set(key string, value any, why string) {
+	at := d.root
+	names := strings.Split(key, ".")
+	for _, name := range names[:len(names)-1] {
+		at = below(at, name, yaml.MappingNode)
+	}
+	d.set(at, names[len(names)-1], key, value, why)
+}
+
+// Person is a key of somebody in people, as text, and empty where it does not stand there.
+func (d *Draft) Person(name, key string) string {
+	if p := d.person(name); p != nil {
+		if v := find(p, key); v != nil {
+			return v.Value
+		}
+	}
+	return ""
+}
+
+// SetPerson gives a key of somebody in people a value, and adds them where they do not stand there.
+func (d *Draft) SetPerson(name, key string, value any, why string) {
+	p := d.person(name)
+	if p == nil {
+		p = &yaml.Node{Kind: yaml.MappingNode}
+		list := below(d.root, "people", yaml.SequenceNode)
+		list.Content = append(list.Content, p)
+		d.set(p, "name", "people["+name+"].name", name, "who answers: shown on cards, typed in commands")
+	}
+	d.set(p, key, "people["+name+"]."+key, value, why)
+}
+
+// Ask adds a route that puts to somebody whatever no route before it matches.
+func (d *Draft) Ask(name, why string) {
+	list := below(d.root, "routes", yaml.SequenceNode)
+	ask := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle, Content: []*yaml.Node{plain(name)}}
+	list.Content = append(list.Content, &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{plain("ask"), ask}})
+	d.edits = append(d.edits, Edit{Key: "routes", Value: "ask: [" + scalar(name) + "]", Why: why})
+}
+
+// Text is the file as it is to be, and as it is where nothing was changed.
+func (d *Draft) Text() ([]byte, error) {
+	if len(d.edits) == 0 {
+		return d.text, nil
+	}
+	var b bytes.Buffer
+	if d.root.Line == 0 { // there was nothing but comments
+		b.Write(d.text)
+		if n := len(d.text); n > 0 && d.text[n-1] != '\n' {
+			b.WriteByte('\n')
+		}
+	}
+	encoder := yaml.NewEncoder(&b)
+	encoder.SetIndent(2)
+	if err := errors.Join(encoder.Encode(d.root), encoder.Close()); err != nil {
+		return nil, fmt.Errorf("write configuration: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// Check is [Load] of the file as it is to be.
+func (d *Draft) Check(environ []string) (*Config, error) {
+	text, err := d.Text()
+	if err != nil {
+		return nil, err
+	}
+	return parse(d.file, text, environ)
+}
+
+// CheckName says what is wrong with the name of a person, or nil.
+func CheckName(name string) error {
+	_, err := parseName(name)
+	return err
+}
+
+func (d *Draft) person(name string) *yaml.Node {
+	people := find(d.root, "people")
+	if people == nil || people.Kind != yaml.SequenceNode {
+		return nil
+	}
+	for _, p := range people.Content {
+		if v := find(p, "name"); v != nil && v.Value == name {
+			return p
+		}
+	}
+	return nil
+}
+
+func (d *Draft) set(at *yaml.Node, name, key string, value any, why string) {
+	to := plain(value)
+	v := find(at, name)
+	switch {
+	case v == nil:
+		at.Content = append(at.Content, plain(name), to)
+		d.edits = append(d.edits, Edit{Key: key, Value: to.Value, Why: why})
+	case v.Value != to.Value:
+		d.edits = append(d.edits, Edit{Key: key, Value: to.Value, Was: v.Value, Why: why})
+		v.Value, v.Tag, v.Style = to.Value, to.Tag, 0
+	}
+}
+
+// find is the value of a key in a mapping, or nil.
+func find(in *yaml.Node, name string) *yaml.Node {
+	if in.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(in.Content); i += 2 {
+		if in.Content[i].Value == name {
+			return in.Content[i+1]
+		}
+	}
+	return nil
+}
+
+// below is the list or the section under a key, made where there is none.
+func below(in *yaml.Node, name string, kind yaml.Kind) *yaml.Node {
+	v := find(in, name)
+	if v == nil {
+		v = &yaml.Node{}
+		in.Content = append(in.Content, plain(name), v)
+	}
+	if v.Kind != kind { // new, or the nothing after a key
+		v.Kind, v.Tag, v.Value, v.Style = kind, "", "", 0
+	}
+	if len(v.Content) == 0 {
+		v.Style = 0 // [] and {}
+	}
+	return v
+}
+
+func plain(value any) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.ScalarNode}
+	switch v := value.(type) {
+	case bool:
+		n.Tag, n.Value = "!!bool", strconv.FormatBool(v)
+	case int64:
+		n.Tag, n.Value = "!!int", strconv.FormatInt(v, 10)
+	default:
+		n.Tag, n.Value = "!!str", fmt.Sprint(v)
+	}
+	return n
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/connectors/telegram"
+	"github.com/daycared/daycared/connectors/terminal"
+	"github.com/daycared/daycared/permissions"
+)
+
+func (c *CLI) pairCommand() *cobra.Command {
+	via, sure := telegram.Name, ""
+	cmd := &cobra.Command{
+		Use:   "pair NAME",
+		Short: "Have somebody answer with an account of theirs: a link, Start on their phone, your yes",
+		Long: "Print a link that works once, for ten minutes. Whoever presses Start behind it is shown here, and answers as NAME\n" +
+			"once you have said yes. NAME is a person of the configuration; an id that stands there wins.",
+		Args: arguments(cobra.ExactArgs(1), "the name of a person in the configuration"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if sure == "" && !terminal.IsTerminal(c.In) {
+				return usage("pair asks you whether it is the right account; without a terminal, name it: --yes-if-id ID")
+			}
+			client, err := c.adminClient()
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			return c.pair(cmd.Context(), client, args[0], via, sure)
+		},
+	}
+	cmd.Flags().StringVar(&via, "via", via, "the channel that the account is of")
+	cmd.Flags().StringVar(&sure, "yes-if-id", "", "say yes to the account with this id, and no to every other")
+	return cmd
+}
+
+func (c *CLI) pair(ctx context.Context, client *admin.Client, name, via, sure string) error {
+	i, err := client.Invite(ctx, name, via)
+	if err != nil {
+		return err
+	}
+	talk := dialogue{in: c.In, out: c.Err}
+	if terminal.IsTerminal(c.In) {
+		talk.say("Within ten minutes, %s presses Start behind this link, on the phone that is to be asked:", card.Visible(name))
+		talk.link(i.Link)
+	} else {
+		fmt.Fprintln(c.Out, i.Link)
+	}
+	c.say("waiting until %s; Ctrl-C takes the link back", i.Until.Local().Format(time.TimeOnly))
+	yes := false
+	guest, err := client.Guest(ctx, i.Code)
+	if err == nil {
+		yes, err = talk.knows(ctx, guest, name, sure)
+	}
+	if err != nil || !yes {
+		last, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer done()
+		_ = client.Dismiss(last, i.Code) // it works no more by then, or soon
+	}
+	switch {
+	case ctx.Err() != nil:
+		return &problem{Text: "left before the end; nobody was paired", Code: codeEnded, Exit: permissions.ExitCancelled}
+	case err != nil:
+		return err
+	case !yes:
+		c.say("nobody was paired")
+		return exitCode(permissions.ExitNo)
+	}
+	p, err := client.Pair(ctx, i.Code, guest.Address)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.Out, "%s answers via %s with %s from now on\n", card.Visible(p.Person), p.Via, p.Address)
+	if p.Was != nil {
+		c.say("the account %s, which did before, has been told", *p.Was)
+	}
+	return nil
+}
+
+// knows shows who came by a link, and asks whether it is the person who was meant; sure is the id of a right one.
+func (d dialogue) knows(ctx context.Context, g admin.Guest, name, sure string) (bool, error) {
+	language := g.Language
+	if language == "" {
+		language = "not told"
+	}
+	d.say("Somebody pressed Start:")
+	d.say("  id         %s", card.Visible(g.Address))
+	d.say("  name       %s (as the account calls itself)", card.Visible(g.Name))
+	d.say("  language   %s", card.Visible(language))
+	if sure != "" {
+		return g.Address == sure, nil
+	}
+	return d.yes(ctx, "Is this "+card.Visible(name)+"?", false)
+}
+
+func (c *CLI) unpairCommand() *cobra.Command {
+	via := telegram.Name
+	cmd := &cobra.Command{
+		Use:   "unpair NAME",
+		Short: "Take the account away that somebody was paired with",
+		Args:  arguments(cobra.ExactArgs(1), "the name of a person"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := c.adminClient()
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			p, err := client.Unpair(cmd.Context(), args[0], via)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.Out, "%s no longer answers via %s with %s\n", card.Visible(p.Person), p.Via, p.Address)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&via, "via", via, "the channel that the account is of")
+	return cmd
+}

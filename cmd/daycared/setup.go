@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/connectors/telegram"
+	"github.com/daycared/daycared/connectors/terminal"
+	"github.com/daycared/daycared/permissions"
+)
+
+func (c *CLI) setupCommand() *cobra.Command {
+	address := ""
+	cmd := &cobra.Command{
+		Use:   "setup",
+		Short: "From nothing to the first approval on your phone, step by step, with Telegram",
+		Long: "Ask who answers, for a bot's token and for a press of Start on a phone, write the configuration, and put a first\n" +
+			"question. Nothing is written before you have seen it. It can be run again: what is right already stays.",
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !terminal.IsTerminal(c.In) {
+				return usage("setup needs a terminal; without one, write the configuration (people, routes, connectors.telegram " +
+					"with a token_file of mode 0600), start daycared serve, and run: daycared pair NAME --yes-if-id ID")
+			}
+			return c.setup(cmd.Context(), address)
+		},
+	}
+	cmd.Flags().StringVar(&address, "api-url", "", "address of the Bot API (default: the configuration's, https://api.telegram.org)")
+	return cmd
+}
+
+// steps are the five acts. Until the fourth it only asks; what it has learnt is in the draft.
+type steps struct {
+	cli     *CLI
+	talk    dialogue
+	file    string // the configuration, absolute
+	cfg     *config.Config
+	draft   *config.Draft
+	address string // of the Bot API
+	running bool   // a daemon is there already
+
+	name      string // who answers
+	token     telegram.Token
+	tokenFile string
+	newToken  bool // to be written
+	bot       *telegram.Connector
+	guest     string // the account that pressed Start; empty where nobody had to
+	code      string // of the link that it came by
+	written   bool
+}
+
+func (c *CLI) setup(ctx context.Context, address string) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // a closed terminal ends it like Ctrl-C
+	defer stop()
+	s := &steps{cli: c, talk: dialogue{in: c.In, out: c.Out}}
+	if err := s.open(ctx, address); err != nil {
+		return err
+	}
+	err := s.play(ctx)
+	if errors.Is(err, errLeft) || (err != nil && ctx.Err() != nil) {
+		text := "left before the end; nothing was written"
+		if s.written {
+			text = "left before the end; the configuration is written, and daycared serve runs the daemon"
+		}
+		return &problem{Text: text, Code: codeEnded, Exit: permissions.ExitCancelled}
+	}
+	return err
+}
+
+// open finds the configuration, which has to be right if it is there, and looks whether a daemon runs.
+func (s *steps) open(ctx context.Context, address string) (err error) {
+	c := s.cli
+	file, found := config.Find(c.configFlag, c.Environ, exists)
+	if !found {
+		home := c.env("HOME")
+		if !filepath.IsAbs(home) {
+			return usage("there is no home folder for the configuration; name a file: --config FILE")
+		}
+		file = filepath.Join(home, ".config", "daycared", "config.yaml")
+	}
+	if file, err = filepath.Abs(file); err != nil {
+		return fmt.Errorf("find the configuration: %w", err)
+	}
+	if resolved, err := filepath.EvalSymlinks(file); err == nil {
+		file = resolved // what is written takes the place of the file, not of a link to it
+	}
+	s.file = file
+	there := ""
+	if exists(file) {
+		there = file
+	}
+	if s.cfg, err = config.Load(there, c.Environ); err != nil {
+		return err
+	}
+	if s.draft, err = config.ReadDraft(file); err != nil {
+		return err
+	}
+	s.address = s.cfg.Connectors.Telegram.APIURL
+	if address != "" {
+		s.address = address
+	}
+	people := c.people(s.cfg)
+	defer people.Close()
+	brief, done := context.WithTimeout(ctx, 2*time.Second)
+	defer done()
+	s.running = people.Ready(brief) == nil
+	return nil
+}
+
+func (s *steps) play(ctx context.Context) (err error) {
+	s.talk.say("daycared setup · five steps · Ctrl-C leaves, and nothing is written before step 4")
+	if err := s.who(ctx); err != nil {
+		return err
+	}
+	if err := s.findBot(ctx); err != nil {
+		return err
+	}
+	receiving, hangUp := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	hear := func() { ended <- s.bot.Receive(receiving) }
+	if s.needsPhone() {
+		if s.running {
+			hangUp()
+			return s.inTheWay()
+		}
+		go hear()
+	} else {
+		ended <- nil
+	}
+	err = s.phone(ctx)
+	if err == nil {
+		err = s.write(ctx)
+	}
+	switch {
+	case s.code == "":
+	case err == nil && s.written:
+		s.bot.Greet(s.code, s.guest, s.name)
+	default:
+		s.bot.Dismiss(s.code)
+	}
+	hangUp()
+	if end := <-ended; err == nil {
+		err = end
+	}
+	if err != nil {
+		return err
+	}
+	return s.first(ctx)
+}
+
+// act begins one of the five.
+func (s *steps) act(n int, title string) { s.talk.say("\n%d/5  %s", n, title) }
+
+// kept tells of what is right already.
+func (s *steps) kept(format string, args ...any) { s.talk.say("  ✓ "+format, args...) }
+
+// inTheWay refuses to change what a daemon runs on.
+func (s *steps) inTheWay() error {
+	return errors.New("daycared is running here, and would not see what setup changes: stop it and run setup again " +
+		"(to enrol somebody else while it runs: daycared pair NAME)")
+}
+
+// short is a path below the home folder as people write it.
+func (s *steps) short(path string) string {
+	if rest, err := filepath.Rel(s.cli.env("HOME"), path); err == nil && filepath.IsLocal(rest) {
+		return filepath.Join("~", rest)
+	}
+	return path
+}
+
+// writeWhole writes a file so that there is the old one or the new one, and never half of it.
+func writeWhole(path string, text []byte, mode os.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, cause(err))
+	}
+	_, err = f.Write(text)
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // it is ours
+		return fmt.Errorf("write %s: %w", path, cause(err))
+	}
+	return nil
+}

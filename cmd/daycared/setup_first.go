@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/daycared/daycared/agents/api"
+	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
+)
+
+const (
+	// firstTime is how long the first card waits.
+	firstTime = 10 * time.Minute
+	// lastEdit is how long the daemon has to say on the card that the question was taken back, before it ends.
+	lastEdit = 2 * time.Second
+)
+
+// first is the fifth act: a card that is really tapped, by a daemon of the configuration as it is now.
+func (s *steps) first(ctx context.Context) error {
+	s.act(5, "The first card")
+	cfg, err := config.Load(s.file, s.cli.Environ)
+	if err != nil {
+		return err
+	}
+	var daemon *child
+	if s.running {
+		s.kept("daycared is running")
+	} else {
+		folder, err := os.MkdirTemp("", "daycared-setup-")
+		if err != nil {
+			return fmt.Errorf("make a folder for the log: %w", err)
+		}
+		defer os.RemoveAll(folder)
+		people := s.cli.people(cfg)
+		defer people.Close()
+		// A group of its own: Ctrl-C is for this process, which takes the question back before the daemon ends.
+		own := &syscall.SysProcAttr{Setpgid: true}
+		daemon, err = startDaemon(ctx, s.file, s.cli.Environ, filepath.Join(folder, "daemon.log"), own, people.Ready)
+		if err != nil {
+			return err
+		}
+		defer daemon.stop()
+		s.talk.say("  daycared was started, for this question.")
+	}
+	r, err := s.put(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	location := time.Local
+	for _, p := range cfg.People {
+		if p.Name == s.name {
+			location = p.Location
+		}
+	}
+	s.talk.say("  %s", card.Settled(r, card.Options{Now: time.Now(), Location: location}))
+	result := permissions.Result(r)
+	if r.State != permissions.Approved && r.State != permissions.Denied {
+		s.talk.say("  %s", card.Visible(result.Text))
+		return exitCode(result.Exit)
+	}
+	s.talk.say("\nThat is the whole of it: an agent asks, and your answer is the result. Try it yourself, once the daemon runs:")
+	s.talk.say("  daycared ask @network --reason \"fetch the docs\"")
+	if s.running {
+		return nil
+	}
+	return s.service(ctx)
+}
+
+// put asks the first question and tells where it was shown. When this process is ended, the question is taken back.
+func (s *steps) put(ctx context.Context, cfg *config.Config) (permissions.Request, error) {
+	q := &question{timeout: firstTime, request: permissions.Request{
+		Kind: permissions.KindPause, Mode: permissions.ModeConfirm, Agent: "daycared setup",
+		Message: "daycared setup asks: did this reach you?",
+	}}
+	if err := s.cli.complete(q); err != nil {
+		return permissions.Request{}, err
+	}
+	client := api.NewClient(cfg.Paths(s.cli.UID, s.cli.Environ).AgentSocket)
+	defer client.Close()
+	told := false
+	client.Progress = func(r wire.Request) {
+		for _, d := range r.Delivered {
+			if !told && d.Via == "telegram" {
+				told = true
+				s.talk.say("  It is on the phone of %s. Press ✅ or ⛔ there.", card.Visible(d.To))
+			}
+		}
+	}
+	standing, err := client.Put(ctx, q.request)
+	if ctx.Err() != nil {
+		if _, err := s.cli.cancelOwn(ctx, client, q.request.ID); err == nil {
+			_ = wire.Pause(context.WithoutCancel(ctx), lastEdit) // it was tried; else the next start of the daemon does it
+		}
+		return permissions.Request{}, errLeft
+	}
+	if errors.Is(err, api.ErrUnreachable) {
+		return permissions.Request{}, fmt.Errorf("the daemon went away: %w", err)
+	}
+	return standing.Request, err
+}
+
+// people is a client of the daemon of a configuration, as whoever decides.
+func (c *CLI) people(cfg *config.Config) *admin.Client {
+	paths := cfg.Paths(c.UID, c.Environ)
+	return admin.NewClient(paths.AdminSocket, paths.AdminKey)
+}
+
+// connectorPerson is what a channel knows of somebody.
+func connectorPerson(p config.Person) connectors.Person {
+	return connectors.Person{Name: p.Name, Telegram: p.Telegram}
+}

@@ -1,0 +1,207 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
+)
+
+// Pairer is a [Desk] at which people's accounts are paired, for the operator only. Where the desk is none, there are no
+// such routes.
+type Pairer interface {
+	// Invite makes a link by which somebody brings the account that is to answer as the person of that name.
+	Invite(ctx context.Context, id connectors.Identity, name, via string) (connectors.Invitation, error)
+	// Guest waits until somebody has come by the link.
+	Guest(ctx context.Context, id connectors.Identity, code string) (connectors.Guest, error)
+	// Pair has the guest with that address answer as the person, and returns the account that did before, if another.
+	Pair(ctx context.Context, id connectors.Identity, code, address string) (now, was permissions.Pairing, err error)
+	// Dismiss ends the invitation.
+	Dismiss(ctx context.Context, id connectors.Identity, code string) error
+	// Unpair takes the account away that somebody was paired with.
+	Unpair(ctx context.Context, id connectors.Identity, name, via string) (permissions.Pairing, error)
+}
+
+// Invitation is a link that enrols one account, as programs read it.
+type Invitation struct {
+	Code  string    `json:"code"`
+	Link  string    `json:"link"`
+	Until time.Time `json:"until"`
+}
+
+// Guest is an account that came by a link, as programs read it.
+type Guest struct {
+	Address  string `json:"address"`
+	Name     string `json:"name" doc:"as the account calls itself"`
+	Language string `json:"language"`
+}
+
+// Pairing is an account that answers as a person, as programs read it.
+type Pairing struct {
+	Person   string    `json:"person"`
+	Via      string    `json:"via"`
+	Address  string    `json:"address"`
+	PairedAt time.Time `json:"paired_at"`
+	Was      *string   `json:"was" doc:"the account that did before, if another one"`
+}
+
+type (
+	inviteInput struct {
+		Body struct {
+			Name string `json:"name" maxLength:"64"`
+			Via  string `json:"via" maxLength:"64"`
+		}
+	}
+	codeInput struct {
+		Code string `path:"code" maxLength:"64"`
+	}
+	guestInput struct {
+		Code string `path:"code" maxLength:"64"`
+		Wait string `query:"wait" doc:"how long to wait for somebody, at most 50s"`
+	}
+	pairInput struct {
+		Code string `path:"code" maxLength:"64"`
+		Body struct {
+			Address string `json:"address" maxLength:"64"`
+		}
+	}
+	unpairInput struct {
+		Name string `path:"name" maxLength:"200"`
+		Via  string `query:"via" maxLength:"64"`
+	}
+	invitationOutput struct{ Body Invitation }
+	guestOutput      struct{ Body *Guest }
+	pairingOutput    struct{ Body Pairing }
+)
+
+// pairer serves the routes of pairing.
+type pairer struct {
+	*routes
+	desk Pairer
+}
+
+// registerPairing registers the routes of pairing where the desk has them.
+func (r *routes) registerPairing() {
+	desk, can := r.desk.(Pairer)
+	if !can {
+		return
+	}
+	p := pairer{r, desk}
+	operation := func(id, method, path, summary string) huma.Operation {
+		o := huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary}
+		if method == http.MethodPost {
+			o.MaxBodyBytes, o.BodyReadTimeout = -1, -1 // the door has read the body already
+		}
+		return o
+	}
+	wait := operation("guest", http.MethodGet, "/v1/pairings/{code}", "Wait for whoever comes by a link; null while nobody has")
+	wait.Middlewares = huma.Middlewares{wire.WriteWithin(wire.LongPoll)}
+	api := r.door.API
+	huma.Register(api, operation("invite", http.MethodPost, "/v1/pairings", "Make a link that enrols somebody"), p.invite)
+	huma.Register(api, wait, p.guest)
+	huma.Register(api, operation("pair", http.MethodPost, "/v1/pairings/{code}", "Say that it is the right one"), p.pair)
+	huma.Register(api, operation("dismiss", http.MethodDelete, "/v1/pairings/{code}", "End an invitation"), p.dismiss)
+	huma.Register(api, operation("unpair", http.MethodDelete, "/v1/people/{name}/pairing",
+		"Take the account away that somebody was paired with"), p.unpair)
+}
+
+func (p pairer) invite(ctx context.Context, in *inviteInput) (*invitationOutput, error) {
+	i, err := p.desk.Invite(ctx, who(ctx), in.Body.Name, in.Body.Via)
+	if err != nil {
+		return nil, p.door.Refuse(err)
+	}
+	return &invitationOutput{Body: Invitation{Code: i.Code, Link: i.Link, Until: i.Until.UTC()}}, nil
+}
+
+func (p pairer) guest(ctx context.Context, in *guestInput) (*guestOutput, error) {
+	wait, err := wire.ParseWait(in.Wait)
+	if err != nil {
+		return nil, p.door.Refuse(permissions.Invalid(err))
+	}
+	limited, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	g, err := p.desk.Guest(limited, who(ctx), in.Code)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return &guestOutput{}, nil
+	case err != nil:
+		return nil, p.door.Refuse(err)
+	}
+	return &guestOutput{Body: &Guest{Address: g.Address, Name: g.Name, Language: g.Language}}, nil
+}
+
+func (p pairer) pair(ctx context.Context, in *pairInput) (*pairingOutput, error) {
+	now, was, err := p.desk.Pair(ctx, who(ctx), in.Code, in.Body.Address)
+	if err != nil {
+		return nil, p.door.Refuse(err)
+	}
+	return &pairingOutput{Body: fromPairing(now, was)}, nil
+}
+
+func (p pairer) dismiss(ctx context.Context, in *codeInput) (*struct{ Body struct{} }, error) {
+	if err := p.desk.Dismiss(ctx, who(ctx), in.Code); err != nil {
+		return nil, p.door.Refuse(err)
+	}
+	return &struct{ Body struct{} }{}, nil
+}
+
+func (p pairer) unpair(ctx context.Context, in *unpairInput) (*pairingOutput, error) {
+	was, err := p.desk.Unpair(ctx, who(ctx), in.Name, in.Via)
+	if err != nil {
+		return nil, p.door.Refuse(err)
+	}
+	return &pairingOutput{Body: fromPairing(was, permissions.Pairing{})}, nil
+}
+
+func fromPairing(p, was permissions.Pairing) Pairing {
+	return Pairing{
+		Person: p.Person, Via: p.Via, Address: p.Address, PairedAt: p.PairedAt.UTC(), Was: orNull(was.Address),
+	}
+}
+
+// Invite makes a link by which somebody brings the account that is to answer as the person of that name.
+func (c *Client) Invite(ctx context.Context, name, via string) (i Invitation, err error) {
+	var in inviteInput
+	in.Body.Name, in.Body.Via = name, via
+	return i, c.wire.Call(ctx, http.MethodPost, "/v1/pairings", c.header(""), in.Body, wire.MaxWait, &i)
+}
+
+// Guest waits until somebody has come by an invitation's link, or until ctx ends.
+func (c *Client) Guest(ctx context.Context, code string) (Guest, error) {
+	path := "/v1/pairings/" + url.PathEscape(code) + "?wait=" + wire.MaxWait.String()
+	for {
+		var g *Guest
+		if err := c.wire.Call(ctx, http.MethodGet, path, c.header(""), nil, wire.MaxWait, &g); err != nil {
+			return Guest{}, err
+		}
+		if g != nil {
+			return *g, nil
+		}
+	}
+}
+
+// Pair has the guest of an invitation answer as its person from now on.
+func (c *Client) Pair(ctx context.Context, code, address string) (p Pairing, err error) {
+	var in pairInput
+	in.Body.Address = address
+	path := "/v1/pairings/" + url.PathEscape(code)
+	return p, c.wire.Call(ctx, http.MethodPost, path, c.header(""), in.Body, 0, &p)
+}
+
+// Dismiss ends an invitation.
+func (c *Client) Dismiss(ctx context.Context, code string) error {
+	return c.wire.Call(ctx, http.MethodDelete, "/v1/pairings/"+url.PathEscape(code), c.header(""), nil, 0, nil)
+}
+
+// Unpair takes the account away that somebody was paired with, and returns it.
+func (c *Client) Unpair(ctx context.Context, name, via string) (p Pairing, err error) {
+	path := "/v1/people/" + url.PathEscape(name) + "/pairing?via=" + url.QueryEscape(via)
+	return p, c.wire.Call(ctx, http.MethodDelete, path, c.header(""), nil, 0, &p)
+}

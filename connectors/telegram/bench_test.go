@@ -1,0 +1,119 @@
+package telegram
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
+
+	"github.com/daycared/daycared/connectors/telegram/telegramtest"
+	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/permissions"
+)
+
+// BenchmarkTapToAnswer measures from the press of a button to the return of the call that waits for it, with the
+// decision on disk, and in turn the least that can be: the library's poll gets the callback, and one row is committed.
+// It reports the middle of each and how many times the one is the other.
+func BenchmarkTapToAnswer(b *testing.B) {
+	s := play(b)
+	bare := newBare(b)
+	var ours, least []time.Duration
+	for i := 0; b.Loop(); i++ {
+		name := fmt.Sprintf("number %d.", i)
+		call := s.ask(network(name))
+		m := s.card("fay", name)
+		s.until("the card is noted", s.upToDate)
+		allow := data(b, m, "Allow once")
+		s.hangs(s.server)
+		began := time.Now()
+		s.phones["fay"].TapsData(m.ID, allow)
+		s.get(call, permissions.Approved)
+		ours = append(ours, time.Since(began))
+
+		s.hangs(bare.server)
+		began = time.Now()
+		bare.person.TapsData(1, "x.allow_once")
+		if err := <-bare.stored; err != nil {
+			b.Fatal(err)
+		}
+		least = append(least, time.Since(began))
+	}
+	b.ReportMetric(float64(middle(ours).Microseconds()), "tap-µs")
+	b.ReportMetric(float64(middle(least).Microseconds()), "bare-µs")
+	b.ReportMetric(float64(middle(ours))/float64(middle(least)), "ratio")
+}
+
+func middle(all []time.Duration) time.Duration {
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// hangs waits until a poll does.
+func (s *stage) hangs(server *telegramtest.Server) {
+	s.t.Helper()
+	ctx, done := context.WithTimeout(s.t.Context(), longEnough)
+	defer done()
+	if err := server.Polling(ctx); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// bare is the library alone, and the smallest write that the store has.
+type bare struct {
+	server *telegramtest.Server
+	person *telegramtest.Person
+	stored chan error
+}
+
+func newBare(b *testing.B) *bare {
+	b.Helper()
+	server := telegramtest.New(b)
+	p := &bare{
+		server: server, person: server.Person(telegramtest.User{ID: 1, FirstName: "F"}), stored: make(chan error),
+	}
+	rows, err := store.Open(b.Context(), store.Options{
+		Path: filepath.Join(b.TempDir(), "bare.db"), Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	client := &http.Client{Transport: newTransport()}
+	bot := &tgbotapi.BotAPI{Token: server.Token(), Buffer: 1, Client: doer(func(r *http.Request) (*http.Response, error) {
+		return client.Do(r.WithContext(ctx))
+	})}
+	bot.SetAPIEndpoint(strings.ReplaceAll(server.URL(), "%", "%%") + "/bot%s/%s")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for offset := 0; ctx.Err() == nil; {
+			updates, err := bot.GetUpdates(tgbotapi.UpdateConfig{Offset: offset, Timeout: 50, AllowedUpdates: wanted})
+			if err != nil {
+				continue
+			}
+			for _, u := range updates {
+				offset = u.UpdateID + 1
+				if u.CallbackQuery != nil {
+					_, err := rows.Pulse(ctx, time.Now())
+					p.stored <- err
+				}
+			}
+		}
+	}()
+	b.Cleanup(func() {
+		cancel()
+		<-done
+		client.CloseIdleConnections()
+		if err := rows.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	return p
+}

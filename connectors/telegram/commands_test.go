@@ -1,0 +1,133 @@
+package telegram
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/telegram/telegramtest"
+	"github.com/daycared/daycared/permissions"
+)
+
+// says writes a command and waits for the answer to it.
+func (s *stage) says(who, text, want string) telegramtest.Message {
+	s.t.Helper()
+	id := s.phones[who].Writes(text)
+	return s.sees(who, want, func(m telegramtest.Message) bool { return m.ReplyTo == id })
+}
+
+func TestCommands(t *testing.T) {
+	s := play(t)
+	s.says("fay", "/pending", "Nothing waits for your answer.")
+	s.says("fay", "/grants", "Nothing is granted.")
+	s.says("fay", "/whoami", "You are fay here. Your numeric Telegram id is 2001.")
+	s.says("fay", "/help", "daycared asks you here")
+	s.says("fay", "/WhoAmI@daycared_test_bot", "You are fay here.")
+	s.says("fay", "/revoke", "Say which")
+	s.says("fay", "/revoke nothing", "")
+	s.says("fay", "/dance", "There is no command /dance")
+	s.says("fay", "/stop", "No agent is bound")
+	s.says("fay", "/use scribe", "No agent is bound")
+
+	call, m, code := s.asked("for a while")
+	s.says("fay", "/pending", code)
+	s.says("sam", "/pending", "Nothing waits for your answer.")
+	s.taps("fay", m, "15 minutes", "✅")
+	s.get(call, permissions.Approved)
+	granted := s.says("fay", "/grants", "network access")
+	s.says("sam", "/grants", "Nothing is granted.")
+	_, id, _ := strings.Cut(granted.Text, "/revoke ")
+	id, _, _ = strings.Cut(id, "\n")
+	s.says("sam", "/revoke "+id, "")
+	s.says("fay", "/grants", "network access")
+	s.says("fay", "/revoke "+strings.ToLower(id), "network access")
+	s.says("fay", "/grants", "Nothing is granted.")
+}
+
+func TestAnApprovalThatWasNotUsedIsTakenBack(t *testing.T) {
+	s := play(t)
+	ctx, cancel := canceled(t)
+	call := s.asks(ctx, network("x"))
+	m := s.card("fay", "x")
+	s.until("the card is noted", s.upToDate)
+	code, _ := codeOf(m)
+	cancel()
+	<-call
+	s.until("nobody waits", func() bool { return s.standing().Waiting == 0 })
+	s.taps("fay", s.card("fay", "x"), "Allow once", "✅")
+	s.says("fay", "/revoke "+strings.ToLower(code), "")
+	r, err := s.rows.ByCode(t.Context(), code)
+	if err != nil || s.audited(permissions.RequestVoided)[r.ID] != 1 {
+		t.Errorf("it is %s, and was not taken back (%v)", r.State, err)
+	}
+}
+
+func TestStopAll(t *testing.T) {
+	s := play(t)
+	call, m, _ := s.asked("x")
+	fay := s.phones["fay"]
+	fay.Forwards(s.phones["eve"].Forwards(s.phones["eve"].Writes("/stop all"), fay), fay)
+	s.told("fay", "somebody else's words")
+	s.waits(call)
+	s.says("fay", "/stop ALL", "Stopped. 1 requests were cancelled")
+	s.get(call, permissions.Cancelled)
+	s.becomes("fay", m.ID, "fay")
+	s.says("sam", "/pending", "Everything was stopped by fay")
+	s.says("fay", "yes", "")
+}
+
+// The menu is for people who are enrolled, each in their own chat, and nobody else sees it.
+func TestTheMenuIsForWhoIsEnrolled(t *testing.T) {
+	late := int64(2004)
+	s := play(t, func(s *stage) {
+		s.server.FailNext("setMyCommands", 1, telegramtest.Refuse(400, "Bad Request: chat not found"))
+		s.enrol("robin", late) // and never presses Start
+	})
+	has := func(id int64) bool { return len(s.server.Commands(id)) == len(menu) }
+	s.until("all but one have it", func() bool {
+		n := 0
+		for _, id := range []int64{2001, 2002, 2003, late} {
+			if has(id) {
+				n++
+			}
+		}
+		return n == 3
+	})
+	for name := range s.phones {
+		s.phones[name].Start("")
+	}
+	s.until("who writes has it", func() bool { return has(2001) && has(2002) && has(2003) && has(late) })
+	s.told("eve", "6666")
+	if group := s.server.Supergroup("us", s.phones["fay"]); len(s.server.Commands(eveID)) > 0 || len(s.server.Commands(group.ID())) > 0 {
+		t.Error("a stranger or a group has the menu")
+	}
+}
+
+// A change of who is enrolled changes who has the menu.
+func TestTheMenuFollowsTheConfiguration(t *testing.T) {
+	s := play(t)
+	given := map[int64]bool{}
+	d := &desktop{Connector: s.bot}
+	d.align(t.Context(), given, s.settings.People[:2])
+	two := []int64{s.settings.People[0].Telegram, s.settings.People[1].Telegram}
+	if !given[two[0]] || !given[two[1]] || len(given) != 2 {
+		t.Fatalf("given to %v; want %v", given, two)
+	}
+	s.server.FailNext("deleteMyCommands", 1, telegramtest.BadGateway())
+	left := []connectors.Person{s.settings.People[0], {Name: "nobody"}}
+	d.align(t.Context(), given, left) // fails for now
+	d.align(t.Context(), given, left)
+	if len(s.server.Commands(two[0])) == 0 || len(s.server.Commands(two[1])) > 0 || len(given) != 1 {
+		t.Errorf("the menu stays with %v; want it with %d alone", given, two[0])
+	}
+}
+
+// Nothing that is said aside holds up what people do.
+func TestAMenuThatHangsHoldsUpNothing(t *testing.T) {
+	s := play(t, func(s *stage) { s.server.FailNext("setMyCommands", -1, telegramtest.Hang()) })
+	s.server.FailNext("getWebhookInfo", -1, telegramtest.Hang())
+	s.until("the menu hangs", func() bool { return s.called("setMyCommands") > 0 })
+	call := s.ask(network("x"))
+	s.taps("fay", s.card("fay", "x"), "Allow once", "✅")
+	s.get(call, permissions.Approved)
+}

@@ -1,0 +1,335 @@
+package telegram
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/telegram/telegramtest"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+func toolCall(name, input string) permissions.Request {
+	return permissions.Request{Kind: permissions.KindTool, Tool: name, Input: json.RawMessage(input), Session: "s"}
+}
+
+func TestEveryKindOfTap(t *testing.T) {
+	pause := permissions.Request{Kind: permissions.KindPause, Mode: permissions.ModeContinue, Message: "look"}
+	confirm := permissions.Request{Kind: permissions.KindPause, Mode: permissions.ModeConfirm, Message: "drop it?"}
+	choose := permissions.Request{
+		Kind: permissions.KindClarification, Message: "announce where?", Choices: []string{"blog", "mail"},
+	}
+	writes := toolCall("write_file", `{"path":"a"}`)
+	for _, c := range []struct {
+		name, button, toast, ends string
+		ask                       permissions.Request
+		answer                    permissions.Answer
+		state                     permissions.State
+	}{
+		{"allowed", "Allow once", "✅ Allowed once", "✅ Allowed once by fay · Telegram",
+			network("x"), permissions.Allow(permissions.Once), permissions.Approved},
+		{"denied", "⛔ Deny", "⛔ Denied", "⛔ Denied by fay · Telegram", network("x"), permissions.Deny, permissions.Denied},
+		{"session", "session", "session", "by fay · Telegram", network("x"), permissions.Allow(permissions.Session), permissions.Approved},
+		{"minutes", "15 minutes", "15 minutes", "by fay · Telegram",
+			writes, permissions.Allow(permissions.For(15 * 60e9)), permissions.Approved},
+		{"tool", "write_file for this session", "✅", "by fay · Telegram",
+			writes, permissions.Allow(permissions.SessionTool), permissions.Approved},
+		{"option", "2 · mail", "mail", "mail", choose, permissions.Choose(2), permissions.Answered},
+		{"continued", "Continue", "✅ Continued", "by fay · Telegram", pause, permissions.Continue, permissions.Answered},
+		{"interrupted", "Interrupt", "⛔ Interrupted", "by fay · Telegram", pause, permissions.Interrupt, permissions.Answered},
+		{"approved", "Approve", "✅", "by fay · Telegram", confirm, permissions.Allow(permissions.Once), permissions.Approved},
+		{"not approved", "⛔ Deny", "⛔", "by fay · Telegram", confirm, permissions.Deny, permissions.Denied},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := play(t)
+			call := s.ask(c.ask)
+			m := s.card("fay", "")
+			s.taps("fay", m, c.button, c.toast)
+			if r := s.get(call, c.state); r.Answer != c.answer || r.DecidedVia != Name {
+				t.Errorf("it was answered %s via %s", r.Answer, r.DecidedVia)
+			}
+			s.becomes("fay", m.ID, c.ends)
+		})
+	}
+}
+
+// The first yes to high risk allows nothing, there is a way back, and the second is at another place.
+func TestHighRiskIsTappedTwice(t *testing.T) {
+	s := play(t)
+	call := s.ask(toolCall("run_command", `{"command":"rm -r old"}`))
+	first := s.card("fay", "high risk")
+	s.until("the card is noted", s.upToDate)
+	s.taps("fay", first, "Allow once", "nothing is allowed yet")
+	second := func() telegramtest.Message {
+		return s.sees("fay", "high risk", func(m telegramtest.Message) bool { return m.ID == first.ID && len(m.Keyboard) == 1 })
+	}
+	asked := second()
+	if row := asked.Keyboard[0]; len(row) != 2 || !strings.Contains(row[0].Text, "Back") {
+		t.Fatalf("the second step has %v", row)
+	}
+	s.waits(call)
+	s.taps("fay", asked, "Back", "")
+	back := s.sees("fay", "high risk", func(m telegramtest.Message) bool { return m.ID == first.ID && len(m.Keyboard) > 1 })
+	s.taps("fay", back, "Allow once", "nothing is allowed yet")
+	s.taps("fay", second(), "Yes, allow once", "✅ Allowed once")
+	s.get(call, permissions.Approved)
+	s.becomes("fay", first.ID, "✅ Allowed once by fay")
+}
+
+// Somebody decides while the buttons of the second step are on their way: the card ends as it should nevertheless.
+func TestASecondStepDoesNotBringButtonsBack(t *testing.T) {
+	s := play(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))
+	call := s.ask(toolCall("run_command", `{"command":"rm -r old"}`))
+	m := s.card("fay", "high risk")
+	other := s.card("sam", "high risk")
+	s.until("the cards are noted", s.upToDate)
+	s.server.FailNext("editMessageReplyMarkup", 1, telegramtest.Slow(1e9)) // answered, and done, a second later
+	s.taps("fay", m, "Allow once", "nothing is allowed yet")
+	s.taps("sam", other, "⛔ Deny", "Denied")
+	s.get(call, permissions.Denied)
+	s.becomes("fay", m.ID, "⛔ Denied by sam")
+	s.until("the late buttons have come", func() bool {
+		m, _ := s.phones["fay"].Message(m.ID)
+		return m.Edits >= 2
+	})
+	s.becomes("fay", m.ID, "⛔ Denied by sam")
+}
+
+func TestAStepIsAnsweredCallByCall(t *testing.T) {
+	s := play(t)
+	q := permissions.Request{Kind: permissions.KindTool, Session: "s"}
+	for i := range 3 {
+		q.Calls = append(q.Calls, permissions.Call{
+			N: i + 1, Tool: "write_file", Input: json.RawMessage(fmt.Sprintf(`{"path":"notes-%d.md"}`, i+1)),
+		})
+	}
+	call := s.ask(q)
+	m := s.card("fay", "notes-3.md")
+	s.taps("fay", m, "#1 ✅", "#1 allowed · #2 open")
+	s.taps("fay", s.sees("fay", "", func(m telegramtest.Message) bool { return m.Edits == 1 }), "#2 ⛔", "#2 denied · #3 open")
+	s.waits(call)
+	left := s.sees("fay", "", func(m telegramtest.Message) bool { return m.Edits == 2 && len(m.Keyboard) > 0 })
+	s.taps("fay", left, "Allow the rest", "Allowed #1 #3 once")
+	r := s.get(call, permissions.Approved)
+	var got []string
+	for _, c := range r.Calls {
+		got = append(got, string(c.Answer))
+	}
+	if want := "allow_once deny allow_once"; strings.Join(got, " ") != want {
+		t.Errorf("the calls were answered %s; want %s", got, want)
+	}
+	s.becomes("fay", m.ID, "by fay")
+}
+
+// Whoever is not asked decides nothing, by whatever way, and the audit has it.
+func TestWhoIsNotAskedDecidesNothing(t *testing.T) {
+	s := play(t)
+	call := s.ask(network("mine"))
+	m := s.card("fay", "mine")
+	allow := data(t, m, "Allow once")
+	fay, eve, sam := s.phones["fay"], s.phones["eve"], s.phones["sam"]
+	bot := s.server.Person(telegramtest.User{ID: 7777, FirstName: "Robot", IsBot: true})
+	crowd := s.server.Supergroup("us", fay, eve)
+	elsewhere := s.server.Supergroup("others", fay)
+	s.server.FailNext("leaveChat", -1, telegramtest.Refuse(400, "Bad Request: it has to stay"))
+	crowd.AddsBot(fay)
+	elsewhere.AddsBot(fay)
+	const notYours, moved = "This is not yours to decide.", "This card was shown again below"
+	for _, c := range []struct {
+		name, toast string
+		tap         func() *telegramtest.Tap
+	}{
+		{"a stranger", notYours, func() *telegramtest.Tap { return eve.TapsData(m.ID, allow) }},
+		{"a person who is not asked", notYours, func() *telegramtest.Tap { return sam.TapsData(m.ID, allow) }},
+		{"a bot", notYours, func() *telegramtest.Tap { return bot.TapsData(m.ID, allow) }},
+		{"somebody anonymous", notYours, func() *telegramtest.Tap { return fay.In(crowd).Anonymously().TapsData(m.ID, allow) }},
+		{"a channel", notYours, func() *telegramtest.Tap {
+			return fay.In(crowd).AsChannel(s.server.Channel("news", fay)).TapsData(m.ID, allow)
+		}},
+		{"in another chat", moved, func() *telegramtest.Tap { return fay.In(elsewhere).TapsData(m.ID, allow) }},
+		{"on another message", moved, func() *telegramtest.Tap { return fay.TapsData(fay.Writes("/whoami"), allow) }},
+		{"on a forwarded copy", moved, func() *telegramtest.Tap {
+			return fay.In(crowd).TapsData(fay.Forwards(m.ID, fay.In(crowd)), allow)
+		}},
+		{"a step of a stranger", notYours, func() *telegramtest.Tap {
+			return eve.TapsData(m.ID, strings.TrimSuffix(allow, "allow_once")+stepReason)
+		}},
+	} {
+		before := s.audited(permissions.DecisionRefused)
+		s.toast(c.tap(), c.toast)
+		r := s.only()
+		if after := s.audited(permissions.DecisionRefused); after[r.ID] != before[r.ID]+1 {
+			t.Errorf("%s: the audit has %d refusals; want one more than %d", c.name, after[r.ID], before[r.ID])
+		}
+	}
+	s.waits(call)
+	if now, _ := fay.Message(m.ID); len(now.Keyboard) == 0 {
+		t.Error("the card has lost its buttons")
+	}
+	s.taps("fay", m, "Allow once", "✅")
+	s.get(call, permissions.Approved)
+}
+
+// Somebody who hides behind a group is nobody, though the configuration had its account.
+func TestABotIsNobodyEvenWhenItIsInTheConfiguration(t *testing.T) {
+	s := play(t, func(s *stage) {
+		s.settings.People = append(s.settings.People, connectors.Person{Name: "all", UID: permissions.NoUID, Telegram: 1087968824})
+		s.settings.Routes = []engine.Route{{Ask: []string{"fay", "all"}}}
+	})
+	call := s.ask(network("x"))
+	m := s.card("fay", "x")
+	group := s.server.Supergroup("us", s.phones["fay"])
+	s.server.FailNext("leaveChat", -1, telegramtest.Refuse(400, "Bad Request: it has to stay"))
+	group.AddsBot(s.phones["fay"])
+	s.toast(s.phones["fay"].In(group).Anonymously().TapsData(m.ID, data(t, m, "Allow once")), "not yours")
+	s.waits(call)
+}
+
+func TestMadeUpDataChangesNothing(t *testing.T) {
+	s := play(t)
+	call := s.ask(network("x"))
+	m := s.card("fay", "x")
+	allow := data(t, m, "Allow once")
+	button, _, _ := strings.Cut(allow, ".")
+	number, random, _ := strings.Cut(button, "-")
+	for _, made := range []string{
+		"x", "allow_once", ".allow_once", button, button + ".", button + ".allow_onc", button + ".allow_always_everything",
+		button + ".choose_1", "9" + allow, number + "-" + strings.Repeat("A", len(random)) + ".allow_once",
+		number + "-.allow_once", "-" + random + ".allow_once", button + ".continue", allow + " ", strings.ToUpper(allow),
+		button + ".allow_once#1", button + ".allow_once#-1", strings.Repeat("z", 64), "' or 1=1 --", "\x00", "💥",
+	} {
+		ctx := t.Context()
+		toast, err := s.phones["fay"].TapsData(m.ID, made).Toast(ctx)
+		if err != nil || toast.Text == "" || strings.Contains(toast.Text, "Allowed") {
+			t.Errorf("%q: the toast says %q, %v", made, toast.Text, err)
+		}
+	}
+	s.waits(call)
+	s.taps("fay", m, "⛔ Deny", "⛔")
+	if r := s.get(call, permissions.Denied); s.audited(permissions.RequestVoted)[r.ID] > 1 {
+		t.Error("it was decided more than once")
+	}
+}
+
+func TestALateTapIsToldHowItEnded(t *testing.T) {
+	s := play(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))
+	call := s.ask(network("x"))
+	fays, sams := s.card("fay", "x"), s.card("sam", "x")
+	s.taps("sam", sams, "Allow once", "✅")
+	s.get(call, permissions.Approved)
+	s.becomes("fay", fays.ID, "✅ Allowed once by sam")
+	s.toast(s.phones["fay"].TapsData(fays.ID, data(t, fays, "⛔ Deny")), "Too late: already approved by sam")
+	s.toast(s.phones["fay"].TapsData(fays.ID, data(t, fays, "✏️ Deny with reason")), "Too late: already approved by sam")
+	s.toast(s.phones["sam"].TapsData(sams.ID, data(t, sams, "Allow once")), "Too late: already approved by sam")
+
+	late := network("soon over")
+	late.Patience = 60e9
+	call = s.ask(late)
+	m := s.card("fay", "soon over")
+	s.server.Advance(61e9)
+	s.get(call, permissions.Expired)
+	s.becomes("fay", m.ID, "⌛")
+	s.toast(s.phones["fay"].TapsData(m.ID, data(t, m, "Allow once")), "Too late: expired")
+
+	ctx, cancel := canceled(t)
+	gone := s.asks(ctx, network("taken back"))
+	m = s.card("fay", "taken back")
+	cancel()
+	<-gone
+	s.until("the caller has gone", func() bool { return s.standing().Waiting == 0 })
+	if _, err := s.Withdraw(t.Context(), permissions.CallerUID(1000), s.only().ID); err != nil {
+		t.Fatal(err)
+	}
+	s.becomes("fay", m.ID, "✖")
+	s.toast(s.phones["fay"].TapsData(m.ID, data(t, m, "Allow once")), "Too late: cancelled")
+}
+
+// Updates come up to five times and in any order: each press has its effect once.
+func TestReplayedTapsCountOnce(t *testing.T) {
+	s := play(t, asking(engine.Route{Ask: []string{"fay", "sam", "kim"}, Quorum: 2}))
+	s.server.Redeliver(5, true, 3)
+	for i := range 10 {
+		name := fmt.Sprintf("number %d.", i)
+		call := s.ask(network(name))
+		m := s.card("fay", name)
+		tap, err := s.phones["fay"].Taps(m.ID, "Allow once")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.toast(tap, "1 of 2")
+		s.drained()
+		s.waits(call) // the same yes five times is one yes
+		s.taps("sam", s.card("sam", name), "Allow once", "✅")
+		r := s.get(call, permissions.Approved)
+		s.becomes("fay", m.ID, "✅ Allowed once by fay and sam")
+		if n := len(r.Votes); n != 2 {
+			t.Errorf("%d votes; want 2", n)
+		}
+	}
+}
+
+// Telegram does not show the bot old messages any more; a tap on one has its name nevertheless, and the card, which
+// cannot be edited, gets a reply.
+func TestATapOnAnInaccessibleMessageCounts(t *testing.T) {
+	s := play(t)
+	call := s.ask(network("x"))
+	m := s.card("fay", "x")
+	s.server.Forget(m.Chat, m.ID)
+	s.taps("fay", m, "Allow once", "✅ Allowed once")
+	s.get(call, permissions.Approved)
+	code, _ := codeOf(m)
+	end := code + " · ✅ Allowed once by fay"
+	s.told("fay", end)
+	s.until("the copy is up to date", s.upToDate)
+	told := 0
+	for _, m := range s.phones["fay"].Messages() {
+		if strings.Contains(m.Text, end) {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("the end is told %d times", told)
+	}
+}
+
+// Somebody deleted the card: what came of it is told nevertheless.
+func TestADeletedCardIsAnsweredByAMessage(t *testing.T) {
+	s := play(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))
+	call := s.ask(network("x"))
+	m := s.card("fay", "x")
+	s.phones["fay"].Deletes(m.ID)
+	s.taps("sam", s.card("sam", "x"), "⛔ Deny", "⛔")
+	s.get(call, permissions.Denied)
+	s.told("fay", "⛔ Denied by sam")
+}
+
+// A card that was edited, but of which that is not known, is edited again, and Telegram refuses as nothing changes.
+func TestAnEditThatChangesNothingIsDone(t *testing.T) {
+	s := play(t)
+	call := s.ask(network("x"))
+	m := s.card("fay", "x")
+	s.server.FailNext("editMessageText", 1, telegramtest.ReplyLost())
+	s.taps("fay", m, "Allow once", "✅")
+	s.get(call, permissions.Approved)
+	s.becomes("fay", m.ID, "✅ Allowed once by fay")
+	s.until("the copy is up to date", s.upToDate)
+	if m, _ := s.phones["fay"].Message(m.ID); m.Edits != 1 || s.called("editMessageText") < 2 {
+		t.Errorf("%d edits in %d calls; want one that was lost, and that it was tried again", m.Edits, s.called("editMessageText"))
+	}
+}
+
+// The toast is lost: the decision and the edit come all the same.
+func TestALostToastStopsNothing(t *testing.T) {
+	s := play(t)
+	s.server.FailNext("answerCallbackQuery", -1, telegramtest.BadGateway())
+	call := s.ask(network("x"))
+	m := s.card("fay", "x")
+	if _, err := s.phones["fay"].Taps(m.ID, "Allow once"); err != nil {
+		t.Fatal(err)
+	}
+	s.get(call, permissions.Approved)
+	s.becomes("fay", m.ID, "✅ Allowed once by fay")
+}

@@ -1,0 +1,241 @@
+package telegram
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors/telegram/telegramtest"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// asked asks fay and waits for the card.
+func (s *stage) asked(reason string) (call <-chan ended, m telegramtest.Message, code string) {
+	s.t.Helper()
+	call = s.ask(network(reason))
+	m = s.card("fay", reason)
+	s.until("the card is noted", s.upToDate)
+	code, ok := codeOf(m)
+	if !ok {
+		s.t.Fatalf("the card has no code: %q", m.Text)
+	}
+	return call, m, code
+}
+
+// question is where a reason is to be written, after a tap on its button.
+func (s *stage) question(who string, m telegramtest.Message, code string) telegramtest.Message {
+	s.t.Helper()
+	s.taps(who, m, "Deny with reason", "Nothing is denied yet")
+	asked := s.told(who, beforeCode+code)
+	if asked.ForceReply == nil || asked.ReplyTo != m.ID {
+		s.t.Errorf("the question is %+v", asked)
+	}
+	return asked
+}
+
+// Two reasons are asked for at once, and each reaches its own caller.
+func TestReasonsAreKeptApart(t *testing.T) {
+	s := play(t)
+	first, one, code1 := s.asked("first")
+	second, two, code2 := s.asked("second")
+	q1, q2 := s.question("fay", one, code1), s.question("fay", two, code2)
+	s.waits(first)
+	s.waits(second)
+	s.phones["fay"].Replies(q2.ID, "use the mirror")
+	if r := s.get(second, permissions.Denied); r.Comment != "use the mirror" {
+		t.Errorf("the reason is %q", r.Comment)
+	}
+	s.waits(first)
+	s.phones["fay"].Replies(q1.ID, "yes")
+	if r := s.get(first, permissions.Denied); r.Comment != "yes" {
+		t.Errorf("the reason is %q", r.Comment)
+	}
+	s.becomes("fay", one.ID, "⛔ Denied by fay")
+	s.becomes("fay", two.ID, "⛔ Denied by fay")
+}
+
+// A reason counts as the reply of who was asked for it, to our own question, in words of their own.
+func TestWhatIsNoReason(t *testing.T) {
+	s := play(t, asking(engine.Route{Ask: []string{"fay"}}))
+	call, m, code := s.asked("x")
+	q := s.question("fay", m, code)
+	fay, eve := s.phones["fay"], s.phones["eve"]
+
+	eve.Replies(q.ID, "a stranger's") // in the stranger's own chat, where no such message is
+	own := fay.Writes(beforeCode + code)
+	fay.Replies(own, "to my own words")
+	fay.Replies(m.ID, "to the card")
+	said := fay.Writes("said before")
+	fay.Edits(said, "yes "+code)
+	forwarded := eve.Writes(beforeCode + code)
+	fay.Replies(eve.Forwards(forwarded, fay), "to a forwarded question")
+	eve.Forwards(eve.Writes("yes "+code), fay)
+	fay.Forwards(said, fay)
+	s.drained()
+	s.waits(call)
+	s.told("fay", "a forwarded message holds somebody else's words")
+
+	fay.Replies(q.ID, "now it is one")
+	if r := s.get(call, permissions.Denied); r.Comment != "now it is one" {
+		t.Errorf("the reason is %q", r.Comment)
+	}
+	fay.Replies(q.ID, "and another")
+	s.told("fay", "Too late: already denied by fay")
+}
+
+func TestAReasonThatIsTooLongIsRefused(t *testing.T) {
+	s := play(t)
+	call, m, code := s.asked("x")
+	q := s.question("fay", m, code)
+	s.phones["fay"].Replies(q.ID, strings.Repeat("because ", permissions.MaxReason/8+1))
+	s.told("fay", "a reason has at most")
+	s.waits(call)
+}
+
+func TestAnswersInWords(t *testing.T) {
+	s := play(t)
+	fay := s.phones["fay"]
+	for i, c := range []struct {
+		text   string
+		quoted bool
+		state  permissions.State
+	}{
+		{"yes CODE", false, permissions.Approved},
+		{"  YES code ", false, permissions.Approved},
+		{"no CODE because not now", false, permissions.Denied},
+		{"yes", true, permissions.Approved},
+		{"no", true, permissions.Denied},
+		{"👍", true, permissions.Approved},
+	} {
+		call, m, code := s.asked(fmt.Sprintf("number %d.", i))
+		text := strings.NewReplacer("CODE", code, "code", strings.ToLower(code)).Replace(c.text)
+		if c.quoted {
+			fay.Replies(m.ID, text)
+		} else {
+			fay.Writes(text)
+		}
+		s.get(call, c.state)
+		s.becomes("fay", m.ID, "by fay · Telegram")
+	}
+}
+
+func TestSeveralCodesInOneMessage(t *testing.T) {
+	s := play(t)
+	first, one, code1 := s.asked("first")
+	second, two, code2 := s.asked("second")
+	s.phones["fay"].Writes("no " + code1 + " " + code2)
+	s.told("fay", "several requests at once can only be allowed")
+	s.waits(first)
+	s.phones["fay"].Writes("yes " + code1 + " " + code2)
+	s.get(first, permissions.Approved)
+	s.get(second, permissions.Approved)
+	s.becomes("fay", one.ID, "✅")
+	s.becomes("fay", two.ID, "✅")
+}
+
+// What is no answer decides nothing, and each such message is told once what would be right.
+func TestWhatIsUnclearIsToldOnce(t *testing.T) {
+	s := play(t)
+	call, _, code := s.asked("x")
+	fay := s.phones["fay"]
+	for _, c := range []struct{ text, want string }{
+		{"yes", "Nothing was decided: an answer names its request"},
+		{"yes " + code + " but only today", "Nothing was decided: an answer is a whole message"},
+		{"good morning", "No agent is bound"},
+	} {
+		id := fay.Writes(c.text)
+		is := func(m telegramtest.Message) bool { return m.ReplyTo == id }
+		s.sees("fay", c.want, is)
+		s.drained()
+		n := 0
+		for _, m := range fay.Messages() {
+			if is(m) {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Errorf("%q got %d answers", c.text, n)
+		}
+	}
+	s.waits(call)
+}
+
+func TestTenWrongCodesMute(t *testing.T) {
+	s := play(t)
+	call, m, code := s.asked("x")
+	fay := s.phones["fay"]
+	for i := range 10 {
+		wrong := permissions.Coder{}.Encode(int64(1000 + i))
+		fay.Writes("yes " + wrong)
+	}
+	s.drained()
+	s.until("ten answers came", func() bool {
+		return s.sent("fay", func(m telegramtest.Message) bool { return m.ReplyTo != 0 }) == 10
+	})
+	fay.Writes("yes " + code)
+	s.told("fay", "too many wrong codes")
+	s.waits(call)
+	s.taps("fay", m, "Allow once", "✅") // buttons are not guesses
+	s.get(call, permissions.Approved)
+
+	call, _, code = s.asked("a minute later")
+	s.server.Advance(61 * time.Second)
+	fay.Writes("yes " + code)
+	s.get(call, permissions.Approved)
+}
+
+// A yes that was written before the card was shown cannot have meant it, though it is read later.
+func TestAMessageOlderThanTheCardDecidesNothing(t *testing.T) {
+	s := play(t)
+	code := s.rows.Coder().Encode(1)
+	s.server.FailNext("getUpdates", -1, telegramtest.TooManyRequests(time.Second))
+	s.polled(1)
+	s.phones["fay"].Writes("yes " + code)
+	s.server.Advance(10 * time.Second)
+	call, _, is := s.asked("x")
+	if is != code {
+		t.Fatalf("the code is %s, not %s", is, code)
+	}
+	s.server.FailNext("getUpdates", 0, telegramtest.Fault{})
+	s.told("fay", "Nothing was decided")
+	s.waits(call)
+	s.phones["fay"].Writes("yes " + code)
+	s.get(call, permissions.Approved)
+}
+
+// Nobody but private chats are listened to, and a stranger is answered once a day.
+func TestWhoIsHeard(t *testing.T) {
+	s := play(t)
+	call, _, code := s.asked("x")
+	fay, eve := s.phones["fay"], s.phones["eve"]
+	group := s.server.Supergroup("us", fay, eve)
+	s.server.FailNext("leaveChat", -1, telegramtest.Refuse(400, "Bad Request: it has to stay"))
+	group.AddsBot(fay)
+	group.PromotesBot(fay)
+	fay.In(group).Writes("yes " + code)
+	fay.In(group).Anonymously().Writes("yes " + code)
+	for i := range 5 {
+		eve.Writes(fmt.Sprintf("yes %s %d", code, i))
+		eve.Writes("/stop all")
+	}
+	s.drained()
+	s.told("eve", "6666")
+	s.waits(call)
+	said := func() (n int) {
+		for _, m := range eve.Messages() {
+			if m.FromBot {
+				n++
+			}
+		}
+		return n
+	}
+	if n := said(); n != 1 {
+		t.Errorf("the stranger was answered %d times", n)
+	}
+	s.server.Advance(25 * time.Hour)
+	s.drained()
+	eve.Writes("hello again")
+	s.until("the stranger is answered the next day", func() bool { return said() == 2 })
+}

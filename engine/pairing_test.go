@@ -1,0 +1,166 @@
+package engine_test
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/connectortest"
+	"github.com/daycared/daycared/permissions"
+)
+
+// lobby is a channel in memory that enrols people: whoever is put in for a code comes by its link.
+type lobby struct {
+	*connectortest.Memory
+	come map[string]connectors.Guest
+	told []string
+}
+
+func newLobby() *lobby {
+	return &lobby{Memory: connectortest.NewMemory(fayAt("telegram"), nil), come: map[string]connectors.Guest{}}
+}
+
+func (l *lobby) Invite(context.Context) (connectors.Invitation, error) {
+	code := strconv.Itoa(len(l.come) + len(l.told) + 1)
+	return connectors.Invitation{Code: code, Link: "link " + code, Until: time.Now().Add(time.Hour)}, nil
+}
+
+func (l *lobby) Guest(ctx context.Context, code string) (connectors.Guest, error) {
+	if g, came := l.come[code]; came {
+		return g, nil
+	}
+	if ctx.Err() != nil {
+		return connectors.Guest{}, ctx.Err()
+	}
+	return connectors.Guest{}, connectors.ErrNoInvitation
+}
+
+func (l *lobby) Dismiss(code string)           { l.told = append(l.told, "dismissed "+code) }
+func (l *lobby) Greet(_, address, name string) { l.told = append(l.told, address+" is "+name) }
+func (l *lobby) Release(address, name string)  { l.told = append(l.told, address+" was "+name) }
+func (l *lobby) Address(p connectors.Person) string {
+	if p.Telegram == 0 {
+		return ""
+	}
+	return strconv.FormatInt(p.Telegram, 10)
+}
+
+func (l *lobby) At(p connectors.Person, address string) connectors.Person {
+	p.Telegram, _ = strconv.ParseInt(address, 10, 64)
+	return p
+}
+
+var operator = connectors.Identity{Via: "cli", UID: 1, Operator: true}
+
+// enrol pairs whoever has an id with a person, or returns why not.
+func (s *stage) enrol(l *lobby, name, address string) (was permissions.Pairing, err error) {
+	s.t.Helper()
+	i, err := s.Invite(s.t.Context(), operator, name, "telegram")
+	if err != nil {
+		return was, err
+	}
+	l.come[i.Code] = connectors.Guest{Address: address, Name: "somebody"}
+	if _, err := s.Guest(s.t.Context(), operator, i.Code); err != nil {
+		return was, err
+	}
+	_, was, err = s.Pair(s.t.Context(), operator, i.Code, address)
+	return was, err
+}
+
+// at is who the person with a Telegram id is, or empty.
+func (s *stage) at(id int64) string {
+	name, _ := s.Who(connectors.Identity{Via: "telegram", UID: permissions.NoUID, Telegram: id})
+	return name
+}
+
+func TestPairingFillsWhatTheFileLeavesOut(t *testing.T) {
+	l, s := newLobby(), usual()
+	s.People = []connectors.Person{fay, sam, {Name: "kim", UID: permissions.NoUID, Telegram: 8888}}
+	st := play(t, s, l)
+	if _, err := st.enrol(l, "fay", "4242"); err != nil || st.at(4242) != "fay" {
+		t.Fatalf("paired: %v, %q", err, st.at(4242))
+	}
+	for what, c := range map[string]struct {
+		name, address, says string
+	}{
+		"another's by pairing":  {"sam", "4242", "is fay's"},
+		"another's by the file": {"sam", "8888", "is kim's"},
+		"an id in the file":     {"kim", "1", "stands in the configuration"},
+		"nobody":                {"eve", "1", "there are fay, sam, kim"},
+	} {
+		if _, err := st.enrol(l, c.name, c.address); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if was, err := st.enrol(l, "fay", "5151"); err != nil || was.Address != "4242" || st.at(4242) != "" || st.at(5151) != "fay" {
+		t.Errorf("another phone: %v, %v", was, err)
+	}
+	st.restart(l)
+	if st.at(5151) != "fay" {
+		t.Error("a restart forgets it")
+	}
+
+	next := s
+	next.People = []connectors.Person{fay, {Name: "sam", UID: 3000, Telegram: 5151}}
+	st.Configure(next)
+	if st.at(5151) != "sam" {
+		t.Errorf("the file does not win: %q", st.at(5151))
+	}
+	next.People = []connectors.Person{fay, sam}
+	next.People[0].Telegram = 9999
+	st.Configure(next)
+	if st.at(9999) != "fay" || st.at(5151) != "" {
+		t.Error("the file does not win over her own pairing")
+	}
+	st.Configure(s)
+	if _, err := st.Unpair(t.Context(), operator, "fay", "telegram"); err != nil || st.at(5151) != "" {
+		t.Errorf("unpaired: %v", err)
+	}
+	_, err := st.Unpair(t.Context(), operator, "kim", "telegram")
+	if err == nil || !strings.Contains(err.Error(), "stands in the configuration") {
+		t.Errorf("an id in the file: %v", err)
+	}
+	told := strings.Join(l.told, ", ")
+	want := "4242 is fay, dismissed "
+	if !strings.HasPrefix(told, want) || !strings.HasSuffix(told, "4242 was fay, 5151 is fay, 5151 was fay") {
+		t.Errorf("told: %s", told)
+	}
+}
+
+func TestPairingIsTheOperatorsAndNeedsTheGuest(t *testing.T) {
+	l := newLobby()
+	st := play(t, usual(), l)
+	i, err := st.Invite(t.Context(), operator, "fay", "telegram")
+	if err != nil {
+		t.Fatal(err)
+	}
+	her := fayAt("cli")
+	_, byFay := st.Invite(t.Context(), her, "fay", "telegram")
+	_, seen := st.Guest(t.Context(), her, i.Code)
+	_, _, paired := st.Pair(t.Context(), her, i.Code, "1")
+	_, unpaired := st.Unpair(t.Context(), her, "fay", "telegram")
+	for _, err := range []error{byFay, seen, paired, unpaired, st.Dismiss(t.Context(), her, i.Code)} {
+		if err == nil || !strings.Contains(err.Error(), "operator") {
+			t.Errorf("somebody else: %v", err)
+		}
+	}
+	if _, _, err := st.Pair(t.Context(), operator, i.Code, "4242"); err == nil || st.at(4242) != "" {
+		t.Errorf("nobody came: %v", err)
+	}
+	l.come[i.Code] = connectors.Guest{Address: "6666"}
+	if _, _, err := st.Pair(t.Context(), operator, i.Code, "4242"); err == nil || st.at(4242) != "" {
+		t.Errorf("somebody else came: %v", err)
+	}
+	if err := st.Dismiss(t.Context(), operator, i.Code); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := st.Pair(t.Context(), operator, i.Code, "6666"); err == nil || st.at(6666) != "" {
+		t.Errorf("after it was taken back: %v", err)
+	}
+	if _, err := st.Invite(t.Context(), operator, "fay", "pigeon"); err == nil {
+		t.Error("a channel that is not there")
+	}
+}
