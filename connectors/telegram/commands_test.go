@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,6 +107,11 @@ func TestTheMenuIsForWhoIsEnrolled(t *testing.T) {
 // A change of who is enrolled changes who has the menu.
 func TestTheMenuFollowsTheConfiguration(t *testing.T) {
 	s := play(t)
+	s.until("the running bot has given its menus", func() bool { // which are not what is tested here
+		return !slices.ContainsFunc(s.settings.People, func(p connectors.Person) bool {
+			return p.Telegram != 0 && len(s.server.Commands(p.Telegram)) == 0
+		})
+	})
 	given := map[int64]bool{}
 	d := &desktop{Connector: s.bot}
 	d.align(t.Context(), given, s.settings.People[:2])

@@ -36,7 +36,7 @@ func TestAFloodOverABadNetwork(t *testing.T) {
 	f.server.Redeliver(2, true, 9)
 	f.server.FailRate(0.3, 11, telegramtest.TooManyRequests(time.Second), telegramtest.InternalError(),
 		telegramtest.BadGateway(), telegramtest.Reset(), telegramtest.ReplyLost(), telegramtest.Hang())
-	deadline := time.Now().Add(10 * time.Minute)
+	deadline := time.Now().Add(30 * time.Minute)
 	for number := 0; f.made < updates; number += inParallel {
 		f.round(number)
 		if time.Now().After(deadline) {
