@@ -37,6 +37,8 @@ func TestRefusals(t *testing.T) {
 		{Stopped("fay"), CodeStopped, ExitOther, "Stopped by fay; nothing is asked until resume."},
 		{UnknownGrant("01J"), CodeUnknown, ExitUsage, `There is no grant "01J" here.`},
 		{Moved(), CodeMoved, ExitOther, "This card was shown again below; please answer there."},
+		{NoPairing("fay", "telegram"), CodeUnknown, ExitUsage, "fay has no account at telegram that was paired."},
+		{OthersAccount("4242", "fay"), CodeNotYours, ExitOther, "The account 4242 is fay's; no two people share one."},
 		{NoToken("x"), CodeUnknown, ExitUsage, `There is no token "x" here.`},
 		{UnknownToken(), CodeToken, ExitOther, "This token is not valid here: it is unknown, over or revoked."},
 		{Pruned(17), CodeGone, ExitOther, "What happened before seq 17 is no longer kept; read what is there and go on from it."},

@@ -195,3 +195,11 @@ func FuzzParseTag(f *testing.F) {
 		}
 	})
 }
+
+func TestThePathOfATag(t *testing.T) {
+	for text, want := range map[string]string{"@write:/srv/www": "/srv/www", "@read:/": "/", "@network": ""} {
+		if got := must(ParseTag(text)).Path(); got != want {
+			t.Errorf("%s names %q", text, got)
+		}
+	}
+}

@@ -120,7 +120,7 @@ func toastUnknown() string {
 
 // toastBroken answers a tap that could not be stored.
 func toastBroken() string {
-	return "This could not be stored just now. Nothing was changed; please try again."
+	return "This could not be stored just now. Nothing was changed; it is tried again by itself."
 }
 
 // toastReally answers the first yes to high risk.

@@ -33,7 +33,7 @@ func TestToasts(t *testing.T) {
 		toastRefused(permissions.Unknown("x")):   "This button belongs to nothing that daycared knows. Nothing was changed.",
 		toastRefused(permissions.Moved()):        "This card was shown again below; please answer there.",
 		toastRefused(permissions.Broken("wait")): "daycared cannot store anything just now, so nothing is granted: wait.",
-		toastBroken():                            "This could not be stored just now. Nothing was changed; please try again.",
+		toastBroken():                            "This could not be stored just now. Nothing was changed; it is tried again by itself.",
 		toastReally():                            "High risk: nothing is allowed yet.",
 		toastReason():                            "Nothing is denied yet: write your reason",
 		toastTooBig():                            "This is too big to be shown here whole, so it cannot be allowed here.",

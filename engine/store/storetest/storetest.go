@@ -91,6 +91,7 @@ func Run(t *testing.T, b Backend) {
 		{"prune the audit", testPruneAudit},
 		{"pruned and tampered with", testPruneTampering},
 		{"restart", testRestart},
+		{"pulse", testPulse},
 		{"health", testHealth},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(t, b) })

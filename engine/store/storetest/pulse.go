@@ -1,0 +1,16 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+)
+
+func testPulse(t *testing.T, b Backend) {
+	s := b.Open(t)
+	for i, want := range []time.Time{{}, noon} {
+		last, err := s.Pulse(t.Context(), noon.Add(time.Duration(i)*time.Minute))
+		if err != nil || !last.Equal(want) {
+			t.Errorf("it last ran %s, %v; want %s", last, err, want)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package engine_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/permissions"
+)
+
+// Events come in the order of commits, each to those whom they concern.
+func TestWhatHappensIsToldToThoseWhomItConcerns(t *testing.T) {
+	f, s, k := phones()
+	st := play(t, usual(), f, s, k)
+	changed := st.Changed()
+	call := st.ask(t.Context(), network("x"))
+	f.must(t, st.shown(f.Memory, 1).Request.ID, permissions.Deny)
+	st.get(call)
+	<-changed
+	atFay, atSam := connectors.Identity{Via: "cli", UID: fay.UID}, connectors.Identity{Via: "cli", UID: sam.UID}
+	all, seen, err := st.Happenings(t.Context(), boss, 0, 100)
+	if err != nil || len(all) < 2 || seen != all[len(all)-1].Seq || all[0].Type != permissions.RequestCreated {
+		t.Fatalf("the operator sees %v up to %d, %v", all, seen, err)
+	}
+	for i := 1; i < len(all); i++ {
+		if all[i].Seq <= all[i-1].Seq {
+			t.Errorf("%d comes after %d", all[i].Seq, all[i-1].Seq)
+		}
+	}
+	if mine, _, err := st.Happenings(t.Context(), atFay, 0, 100); err != nil || len(mine) != len(all) {
+		t.Errorf("fay sees %d of %d, %v", len(mine), len(all), err)
+	}
+	if none, at, err := st.Happenings(t.Context(), atSam, 0, 100); err != nil || len(none) != 0 || at != seen {
+		t.Errorf("sam, who was not asked, sees %v up to %d, %v", none, at, err)
+	}
+	if later, at, err := st.Happenings(t.Context(), boss, seen, 100); err != nil || len(later) != 0 || at != seen {
+		t.Errorf("afterwards there is %v up to %d, %v", later, at, err)
+	}
+	_, _, err = st.Happenings(t.Context(), connectors.Identity{Via: "cli", UID: 4242}, 0, 1)
+	refused(t, err, permissions.CodeNotYours)
+}
+
+func TestWhoSomebodyIs(t *testing.T) {
+	st := play(t, usual(), newPhone(fay, "fays-phone"))
+	if p, err := st.Person(connectors.Identity{Via: "cli", UID: fay.UID}); err != nil || p.Name != "fay" {
+		t.Errorf("%+v, %v", p, err)
+	}
+	_, err := st.Person(connectors.Identity{Via: "cli", UID: 4242})
+	refused(t, err, permissions.CodeNotYours)
+}
+
+// ill is a channel that knows that it is not well.
+type ill struct{ *phone }
+
+func (ill) Health() error { return errors.New("logged out; link it again") }
+
+func TestHowTheChannelsAre(t *testing.T) {
+	st := play(t, usual(), ill{newPhone(fay, "whatsapp")}, newPhone(fay, "fays-phone"))
+	if h := st.Health(); len(h) != 1 || h["whatsapp"] == nil {
+		t.Errorf("%v", h)
+	}
+}
+
+// A start knows for how long nobody ran.
+func TestForHowLongNobodyRan(t *testing.T) {
+	st := play(t, usual(), newPhone(fay, "fays-phone"))
+	if st.Away() != 0 {
+		t.Errorf("at the very first start: %s", st.Away())
+	}
+	st.stop()
+	st.pass(10 * time.Minute)
+	st.people = []connectors.Connector{newPhone(fay, "fays-phone")}
+	st.open()
+	if a := st.Away(); a < 9*time.Minute || a > 11*time.Minute {
+		t.Errorf("after ten minutes: %s", a)
+	}
+}
+
+// A press on a card whose sending was not noted, as by a daemon that was killed in that moment, says where the card is.
+func TestAPressSaysWhereTheCardIs(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	f.FailSend(-1, errors.New("the reply is lost"))
+	st := play(t, usual(), f)
+	call := st.ask(t.Context(), network("x"))
+	id := st.pending(1)[0].ID
+	copies, err := st.rows.Copies(t.Context(), id)
+	if err != nil || len(copies) != 1 || copies[0].Ref != "" {
+		t.Fatalf("%v, %v", copies, err)
+	}
+	button := "1-" + copies[0].Button
+	if _, err := f.Do(t.Context(), connectors.Decision{Button: button, Ref: "m-7", Answer: allow()}); err != nil {
+		t.Fatal(err)
+	}
+	if r := st.get(call); r.State != permissions.Approved {
+		t.Error(r.State)
+	}
+	if copies, err = st.rows.Copies(t.Context(), id); err != nil || copies[0].Ref != "m-7" {
+		t.Errorf("the copy is at %q, %v", copies[0].Ref, err)
+	}
+}
+
+// What has become the daemon's own since it was approved is not handed out.
+func TestAnApprovalOfWhatIsTheDaemonsOwnByNow(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	st := play(t, usual(), f)
+	q := tagged("", "@write:/srv/www")
+	q.Key = "k"
+	f.must(t, func() permissions.ID {
+		st.ask(t.Context(), q)
+		return st.shown(f.Memory, 1).Request.ID
+	}(), allow())
+	own := usual()
+	own.Own = []string{"/srv/www/daycared"}
+	st.Configure(own)
+	_, err := st.briefly(self, q)
+	refused(t, err, permissions.CodeOwnFiles)
+}
