@@ -114,7 +114,7 @@ func TestAfterAGapThereIsTimeToAnswer(t *testing.T) {
 			t.Errorf("%q has %v left", r.Reason, long)
 		}
 	}
-	s.server.Advance(4 * time.Minute)
+	s.server.Advance(2 * time.Minute) // longer would be another gap
 	s.waits(call)
 	s.taps("fay", s.card("fay", "\nit says      │ x"), "Allow once", "✅")
 	s.get(call, permissions.Approved)
