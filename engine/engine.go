@@ -6,6 +6,10 @@
 // OnPermission (permission.go), is checked against the row and committed, and the registry rings whoever waits.
 // recover.go puts things right after a stop, in this order: what is overdue expires before anything old can be
 // answered, then copies are brought up to date, then the doors open. engine/store keeps the rows.
+//
+// Beside that way: usher.go sees that everybody who is asked has a copy, herald.go tells people what is no
+// copy's business, reroute.go asks anew when the settings change, pairing.go gives accounts to people, and steer.go is
+// what is done from outside to grants, tokens and the stop.
 package engine
 
 import (

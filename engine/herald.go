@@ -70,11 +70,10 @@ func (e *Engine) tell(ctx context.Context, n permissions.Notice) (later time.Dur
 		return 0, e.store.Noted(ctx, n.ID)
 	}
 	now := e.wall(person)
-	quiet := person.Quiet.Hold(now)
-	if quiet && !n.Urgent {
+	if person.Quiet.Hold(now) && !n.Urgent {
 		return quietStep, nil // the clock may be set, and hours are short or long when clocks change
 	}
-	notice := connectors.Notice{To: person, About: n.About, By: n.By, Silent: quiet && !n.Urgent}
+	notice := connectors.Notice{To: person, About: n.About, By: n.By}
 	there, err := e.fill(ctx, n, &notice)
 	if err != nil {
 		return 0, err

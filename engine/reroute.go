@@ -10,8 +10,7 @@ import (
 )
 
 // reroute brings the pending requests in line with the settings, at the start and whenever there are new ones, until
-// ctx ends. What cannot
-// be done is tried again at the next change; until then whoever is no person any more is refused all the same.
+// ctx ends. What cannot be done is tried again soon; until then whoever is no person any more is refused all the same.
 func (e *Engine) reroute(ctx context.Context) error {
 	for {
 		select {

@@ -12,6 +12,13 @@ const tooFew = "too few of the people who were asked are left in the configurati
 // reroute replaces the people who are asked, now and on escalation. The undecisive votes of those who are no longer
 // asked drop; the request stays pending, since only a vote decides, unless too few are left for any decision.
 func reroute(r Request, e Reroute) Change {
+	if r.EscalateAt.IsZero() { // the escalation came meanwhile, or there was none: who was to wait for it does not
+		for _, p := range e.EscalateTo {
+			if slices.Contains(r.Asked, p) && !slices.Contains(e.Asked, p) {
+				e.Asked = append(slices.Clone(e.Asked), p)
+			}
+		}
+	}
 	later := slices.DeleteFunc(slices.Clone(e.EscalateTo), func(p string) bool { return slices.Contains(e.Asked, p) })
 	if slices.Equal(e.Asked, r.Asked) && slices.Equal(later, r.EscalateTo) {
 		return Change{Before: r, After: r}

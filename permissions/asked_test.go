@@ -106,3 +106,12 @@ func (e Cast) later(at time.Time) Cast {
 	e.Vote.At = at
 	return e
 }
+
+// Who is asked is worked out from a row that was read before: an escalation that came in between is not undone.
+func TestAnEscalationInTheMeantimeHolds(t *testing.T) {
+	r := must(Step(escalating(), Escalate{At: soon})).After
+	got := must(Step(r, Reroute{Asked: []string{"sam"}, EscalateTo: []string{"kim"}, At: soon})).After
+	if got.State != Pending || !slices.Equal(got.Asked, []string{"sam", "kim"}) || got.EscalateTo != nil {
+		t.Errorf("asked are %v, later %v, and it is %s", got.Asked, got.EscalateTo, got.State)
+	}
+}

@@ -72,12 +72,7 @@ func (c *CLI) cancelCommand() *cobra.Command {
 		Long: "Cancel a request that is pending: as a person by its id or its code, and as the account that asked it, or with its\n" +
 			"token, by its id.",
 		Args: arguments(cobra.ExactArgs(1), theRequest),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.adminClient()
-			if err != nil {
-				return err
-			}
-			defer client.Close()
+		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			r, err := client.Cancel(cmd.Context(), args[0])
 			if mayBeOwn(args[0], err) {
 				r, err = c.cancelAsked(cmd.Context(), permissions.ID(args[0]), err)
@@ -87,7 +82,7 @@ func (c *CLI) cancelCommand() *cobra.Command {
 			}
 			c.settled(cmd.Context(), client, r.Request)
 			return nil
-		},
+		}),
 	}
 }
 

@@ -22,12 +22,7 @@ func (c *CLI) grantsCommand() *cobra.Command {
 		Use:   "grants",
 		Short: "List what is granted for longer than once",
 		Args:  arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.adminClient()
-			if err != nil {
-				return err
-			}
-			defer client.Close()
+		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			me, err := client.WhoAmI(cmd.Context())
 			if err != nil {
 				return err
@@ -55,7 +50,7 @@ func (c *CLI) grantsCommand() *cobra.Command {
 					lasts(g, me.Location()), g.Used, card.Visible(g.By))
 			}
 			return table.Flush()
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	return cmd
@@ -68,12 +63,7 @@ func (c *CLI) revokeCommand() *cobra.Command {
 		Long: "Take back a grant by its id, and say what ran under it; or an approval that was not used yet, by the id or the\n" +
 			"code of its request, and with it the grants that it left behind.",
 		Args: arguments(cobra.ExactArgs(1), "the id of a grant, or the id or the code of a request"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.adminClient()
-			if err != nil {
-				return err
-			}
-			defer client.Close()
+		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			if len(args[0]) != permissions.CodeLength { // a grant has no code
 				took, err := client.Revoke(cmd.Context(), permissions.ID(args[0]))
 				if !isUnknown(err) {
@@ -95,7 +85,7 @@ func (c *CLI) revokeCommand() *cobra.Command {
 			}
 			c.settled(cmd.Context(), client, s.Request)
 			return nil
-		},
+		}),
 	}
 }
 

@@ -22,11 +22,7 @@ func (c *CLI) inboxCommand() *cobra.Command {
 		Short: "Answer here, in this terminal",
 		Long:  "Answer here, in this terminal, as the person that this account is. While the inbox is open, that person can be reached.",
 		Args:  arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.adminClient()
-			if err != nil {
-				return err
-			}
+		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			me, err := client.WhoAmI(cmd.Context())
 			if err != nil {
 				return err
@@ -47,7 +43,7 @@ func (c *CLI) inboxCommand() *cobra.Command {
 				}
 			}
 			return (&inbox{client: client, screen: screen, person: person, opened: welcome}).run(ctx)
-		},
+		}),
 	}
 }
 

@@ -24,11 +24,7 @@ func (c *CLI) pendingCommand() *cobra.Command {
 		Use:   "pending",
 		Short: "List what waits for an answer",
 		Args:  arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.adminClient()
-			if err != nil {
-				return err
-			}
+		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			me, err := client.WhoAmI(cmd.Context())
 			if err != nil {
 				return err
@@ -59,7 +55,7 @@ func (c *CLI) pendingCommand() *cobra.Command {
 					oneRow(card.Wants(s.Request)), left, s.Waiting, quorum(s.Request))
 			}
 			return table.Flush()
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	return cmd
@@ -71,11 +67,7 @@ func (c *CLI) showCommand() *cobra.Command {
 		Use:   "show ID",
 		Short: "Show one request whole, by its id or its code",
 		Args:  arguments(cobra.ExactArgs(1), theRequest),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.adminClient()
-			if err != nil {
-				return err
-			}
+		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			s, err := client.Show(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -90,7 +82,7 @@ func (c *CLI) showCommand() *cobra.Command {
 				fmt.Fprintln(c.Out, card.Settled(s.Request, options))
 			}
 			return nil
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&reveal, "reveal", false, "show what is masked because it looks like a secret")
@@ -103,11 +95,7 @@ func (c *CLI) auditCommand() *cobra.Command {
 		Use:   "audit",
 		Short: "List what happened, oldest first; audit verify checks the chain",
 		Args:  arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.adminClient()
-			if err != nil {
-				return err
-			}
+		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			entries, err := wholeAudit(cmd.Context(), client)
 			if err != nil {
 				return err
@@ -125,7 +113,7 @@ func (c *CLI) auditCommand() *cobra.Command {
 					card.Visible(e.Actor), e.Via)
 			}
 			return table.Flush()
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	cmd.AddCommand(c.verifyCommand())
@@ -139,11 +127,7 @@ func (c *CLI) verifyCommand() *cobra.Command {
 		Use:   "verify",
 		Short: "Check that no entry of the audit was changed or taken out",
 		Args:  arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.adminClient()
-			if err != nil {
-				return err
-			}
+		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			heads, err := client.Verify(cmd.Context())
 			if err != nil {
 				return err
@@ -163,7 +147,7 @@ func (c *CLI) verifyCommand() *cobra.Command {
 				fmt.Fprintf(c.Out, "chain %s: %s, verified, head %d:%s\n", e.Chain, entries(first, e.Seq), e.Seq, e.Hash)
 			}
 			return nil
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&head, "head", "", "SEQ:HASH of an entry seen earlier, which must still be there")
 	return cmd

@@ -104,19 +104,14 @@ func (c *CLI) unpairCommand() *cobra.Command {
 		Use:   "unpair NAME",
 		Short: "Take the account away that somebody was paired with",
 		Args:  arguments(cobra.ExactArgs(1), "the name of a person"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.adminClient()
-			if err != nil {
-				return err
-			}
-			defer client.Close()
+		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			p, err := client.Unpair(cmd.Context(), args[0], via)
 			if err != nil {
 				return err
 			}
 			fmt.Fprintf(c.Out, "%s no longer answers via %s with %s\n", card.Visible(p.Person), p.Via, p.Address)
 			return nil
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&via, "via", via, "the channel that the account is of")
 	return cmd

@@ -117,6 +117,18 @@ func (c *CLI) adminClient() (*admin.Client, error) {
 	return admin.NewClient(paths.AdminSocket, paths.AdminKey), nil
 }
 
+// atDesk is a command's run with a client of the admin socket, which is closed when it ends.
+func (c *CLI) atDesk(run func(*cobra.Command, []string, *admin.Client) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		client, err := c.adminClient()
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		return run(cmd, args, client)
+	}
+}
+
 // env is the value of an environment variable, or empty.
 func (c *CLI) env(name string) string {
 	for _, pair := range c.Environ {

@@ -14,12 +14,7 @@ func (c *CLI) stopAllCommand() *cobra.Command {
 		Use:   "stop-all",
 		Short: "Cancel everything that waits, suspend every grant, and refuse what is new until resume",
 		Args:  arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.adminClient()
-			if err != nil {
-				return err
-			}
-			defer client.Close()
+		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			n, err := client.StopAll(cmd.Context())
 			if err != nil {
 				return err
@@ -27,7 +22,7 @@ func (c *CLI) stopAllCommand() *cobra.Command {
 			fmt.Fprintf(c.Out, "stopped, %d cancelled\n", n)
 			c.say("nothing is asked and nothing granted holds until: daycared resume")
 			return nil
-		},
+		}),
 	}
 }
 
@@ -36,12 +31,7 @@ func (c *CLI) resumeCommand() *cobra.Command {
 		Use:   "resume",
 		Short: "End what stop-all began; for the operator and for whoever stopped",
 		Args:  arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.adminClient()
-			if err != nil {
-				return err
-			}
-			defer client.Close()
+		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			me, err := client.WhoAmI(cmd.Context())
 			if err != nil {
 				return err
@@ -55,7 +45,7 @@ func (c *CLI) resumeCommand() *cobra.Command {
 			}
 			fmt.Fprintln(c.Out, "resumed")
 			return nil
-		},
+		}),
 	}
 }
 

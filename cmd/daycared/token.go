@@ -67,12 +67,7 @@ func (c *CLI) tokenListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List the tokens that are not revoked",
 		Args:  arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := c.adminClient()
-			if err != nil {
-				return err
-			}
-			defer client.Close()
+		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			list, err := client.Tokens(cmd.Context())
 			if err != nil {
 				return err
@@ -92,7 +87,7 @@ func (c *CLI) tokenListCommand() *cobra.Command {
 				fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", t.ID, t.Name, valid(t), used)
 			}
 			return table.Flush()
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	return cmd
@@ -103,12 +98,7 @@ func (c *CLI) tokenRevokeCommand() *cobra.Command {
 		Use:   "revoke NAME|ID",
 		Short: "Revoke all tokens of a name, or one by its id",
 		Args:  arguments(cobra.ExactArgs(1), "the name of an agent, or the id of a token"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := c.adminClient()
-			if err != nil {
-				return err
-			}
-			defer client.Close()
+		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			list, err := client.RevokeToken(cmd.Context(), args[0])
 			if isUnknown(err) {
 				return usage("there is no token %q here", args[0])
@@ -120,7 +110,7 @@ func (c *CLI) tokenRevokeCommand() *cobra.Command {
 				fmt.Fprintf(c.Out, "revoked %s (%s)\n", t.Name, t.ID)
 			}
 			return nil
-		},
+		}),
 	}
 }
 

@@ -1,0 +1,184 @@
+package permissions
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestTheClockIsSetForward(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		start()
+		_, r := m.ask(t, m.fresh(nil))
+		pass(time.Minute)
+		m.jump.Store(int64(10 * 365 * 24 * time.Hour))
+		pass(tick)
+		if m.state(r.ID) != Expired {
+			t.Errorf("a tick after the jump it is %s", m.state(r.ID))
+		}
+	})
+}
+
+// A clock that is set back prolongs nothing: the time that has passed counts as well.
+func TestTheClockIsSetBack(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		start()
+		w, r := m.ask(t, m.fresh(nil))
+		_, later := m.ask(t, m.fresh(func(r *Request) { r.Tool, r.Deadline = "later", r.Deadline.Add(time.Hour) }))
+		pass(14 * time.Minute)
+		m.jump.Store(int64(-time.Hour))
+		pass(59 * time.Second)
+		if m.state(r.ID) != Pending {
+			t.Errorf("before its time is over it is %s", m.state(r.ID))
+		}
+		pass(time.Second + tick)
+		if state, err := rings(t, w); state != Expired || err != nil || m.state(r.ID) != Expired {
+			t.Errorf("when its time is over it is %s, %v", m.state(r.ID), err)
+		}
+		if m.state(later.ID) != Pending {
+			t.Errorf("one with more time is %s", m.state(later.ID))
+		}
+		m.jump.Store(int64(-24 * time.Hour)) // what has expired never comes back
+		pass(time.Minute)
+		late := Cast{Vote: Vote{By: "fay", Answer: Allow(Once), At: m.wall()}}
+		if _, err := m.Resolve(t.Context(), r.ID, late); !errors.Is(err, ErrSettled) {
+			t.Errorf("an answer to what has expired: %v", err)
+		}
+	})
+}
+
+// An answer between two ticks does not profit from the clock either.
+func TestAnAnswerAfterTheTimeThatHasPassed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newRoom() // and nobody keeps deadlines
+		_, r := m.ask(t, m.fresh(nil))
+		m.jump.Store(int64(-time.Hour))
+		pass(15 * time.Minute)
+		late := Cast{Vote: Vote{By: "fay", Answer: Allow(Once), At: m.wall()}}
+		if _, err := m.Resolve(t.Context(), r.ID, late); !errors.Is(err, ErrSettled) || m.state(r.ID) != Expired {
+			t.Errorf("it is %s, %v", m.state(r.ID), err)
+		}
+	})
+}
+
+// What was asked before this process began has at most its whole time again.
+func TestTheClockIsSetBackAcrossARestart(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		old := m.fresh(nil)
+		m.store.rows[old.ID] = old
+		m.jump.Store(int64(-10 * 365 * 24 * time.Hour))
+		m.Measure(old)
+		m.Measure(old) // a second time changes nothing
+		m.Measure(Request{ID: "settled", State: Denied})
+		start()
+		pass(14 * time.Minute)
+		m.jump.Store(int64(-11 * 365 * 24 * time.Hour))
+		pass(time.Minute - time.Second)
+		if m.state(old.ID) != Pending {
+			t.Errorf("before its time is over it is %s", m.state(old.ID))
+		}
+		pass(2 * time.Second)
+		if m.state(old.ID) != Expired {
+			t.Errorf("after its time is over it is %s", m.state(old.ID))
+		}
+	})
+}
+
+func TestAStoreThatBreaksWhileAClockIsBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newRoom()
+		_, r := m.ask(t, m.fresh(nil))
+		m.jump.Store(int64(-time.Hour))
+		pass(16 * time.Minute)
+		m.store.beforeApply = func(ID, Event) error { return fmt.Errorf("disk full: %w", ErrBroken) }
+		if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "settle what is over") {
+			t.Errorf("got %v", err)
+		}
+		if _, err := m.Resolve(t.Context(), r.ID, Leave{At: m.wall()}); !errors.Is(err, ErrBroken) {
+			t.Errorf("got %v", err)
+		}
+		m.store.beforeApply = nil
+		if _, err := m.Sweep(t.Context()); err != nil || m.state(r.ID) != Expired {
+			t.Errorf("it is %s, %v", m.state(r.ID), err)
+		}
+	})
+}
+
+// What was extended is measured anew.
+func TestTheClockIsSetBackAfterAnExtension(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		start()
+		_, r := m.ask(t, m.fresh(nil))
+		if _, err := m.Resolve(t.Context(), r.ID, Extend{Until: r.Deadline.Add(5 * time.Minute), At: m.wall()}); err != nil {
+			t.Fatal(err)
+		}
+		m.jump.Store(int64(-time.Hour))
+		pass(19 * time.Minute)
+		if m.state(r.ID) != Pending {
+			t.Errorf("before its time is over it is %s", m.state(r.ID))
+		}
+		pass(time.Minute + 2*tick)
+		if m.state(r.ID) != Expired {
+			t.Errorf("after its time is over it is %s", m.state(r.ID))
+		}
+	})
+}
+
+// By the time that has passed more people are asked, and grants end, though the clock on the wall was set back.
+func TestEscalationAndGrantsWhileAClockIsBehind(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		start()
+		_, r := m.ask(t, m.fresh(func(r *Request) {
+			r.EscalateTo, r.EscalateAt = []string{"kim"}, r.CreatedAt.Add(5*time.Minute)
+		}))
+		old := Grant{ID: "old", CreatedAt: m.wall().Add(-time.Minute), Until: m.wall().Add(time.Minute)}
+		always := Grant{ID: "always", CreatedAt: m.wall()}
+		m.store.grants = []Grant{old}
+		m.MeasureGrants([]Grant{old, always})
+		if !m.InForce("old", false) || m.InForce("old", true) || m.InForce("always", true) {
+			t.Error("with a clock that was wrong at the start, what was given before is not relied on")
+		}
+		m.jump.Store(int64(-time.Hour))
+		pass(time.Minute + 2*tick)
+		if m.InForce("old", false) != true || len(m.store.grants) != 0 { // ended, and so forgotten
+			t.Errorf("left are %v", m.store.grants)
+		}
+		pass(4 * time.Minute)
+		if got := m.store.row(r.ID); len(got.EscalateTo) != 0 || len(got.Asked) != 3 {
+			t.Errorf("asked are %v, later %v", got.Asked, got.EscalateTo)
+		}
+		pass(time.Minute)
+		if got := m.store.row(r.ID); len(got.Asked) != 3 {
+			t.Errorf("it escalated again: %v", got.Asked)
+		}
+	})
+}
+
+func TestAStoreThatBreaksWhileMoreIsDueByTheTimeThatHasPassed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newRoom()
+		_, r := m.ask(t, m.fresh(func(r *Request) {
+			r.EscalateTo, r.EscalateAt = []string{"kim"}, r.CreatedAt.Add(5*time.Minute)
+		}))
+		m.MeasureGrants([]Grant{{ID: "old", CreatedAt: m.wall(), Until: m.wall().Add(time.Minute)}})
+		m.jump.Store(int64(-time.Hour))
+		pass(6 * time.Minute)
+		full := fmt.Errorf("disk full: %w", ErrBroken)
+		m.store.beforeApply = func(ID, Event) error { return full }
+		if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "ask more people") {
+			t.Errorf("got %v", err)
+		}
+		m.store.beforeApply = nil
+		m.store.brokenGrants = full
+		if _, err := m.Sweep(t.Context()); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "end what was granted") {
+			t.Errorf("got %v", err)
+		}
+		m.store.brokenGrants = nil
+		if _, err := m.Sweep(t.Context()); err != nil || len(m.store.row(r.ID).Asked) != 3 {
+			t.Errorf("asked are %v, %v", m.store.row(r.ID).Asked, err)
+		}
+	})
+}
