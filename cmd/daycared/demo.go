@@ -76,6 +76,10 @@ type tally struct {
 }
 
 func (c *CLI) demo(ctx context.Context, scripted bool, words []string) error {
+	// A closed terminal ends the demo, and its daemon and folder with it. The signal may come after the keyboard's end
+	// has: it is caught until the folder is gone.
+	ctx, release := signal.NotifyContext(ctx, syscall.SIGHUP)
+	defer release()
 	folder, err := os.MkdirTemp("", "daycared-demo-")
 	if err != nil {
 		return fmt.Errorf("make the scratch folder: %w", err)
@@ -85,7 +89,7 @@ func (c *CLI) demo(ctx context.Context, scripted bool, words []string) error {
 	if err := d.furnish(); err != nil {
 		return fmt.Errorf("furnish the scratch folder: %w", err)
 	}
-	ctx, d.quit = signal.NotifyContext(ctx, syscall.SIGHUP) // a closed terminal ends the demo, and its daemon with it
+	ctx, d.quit = context.WithCancel(ctx)
 	defer d.quit()
 	in := c.In
 	if scripted {
