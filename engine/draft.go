@@ -69,12 +69,12 @@ func (s *Settings) direct(r *permissions.Request) error {
 		return permissions.Invalid(fmt.Errorf("a timeout of %s is not allowed here; it is 1s to %s", wait, most))
 	}
 	r.Deadline = r.CreatedAt.Add(wait)
-	s.plan(r, route)
+	s.pace(r, route)
 	return nil
 }
 
-// plan sets what happens while r waits.
-func (s *Settings) plan(r *permissions.Request, route Route) {
+// pace sets what happens while r waits, and when.
+func (s *Settings) pace(r *permissions.Request, route Route) {
 	if r.Kind == permissions.KindClarification || r.Mode == permissions.ModeContinue {
 		r.Quorum = 1 // the first answer counts
 	}

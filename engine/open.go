@@ -17,13 +17,14 @@ const coolDown = 10 * time.Minute
 // open is where a new question waits. When a grant that it was to run under is taken back in that very moment, it is
 // drafted anew.
 func (e *Engine) open(ctx context.Context, caller permissions.Caller, q permissions.Request) (*permissions.Waiter, error) {
-	for {
+	for range mostAnew {
 		w, err := e.tryOpen(ctx, caller, q)
 		var refusal *permissions.Refusal
 		if !errors.As(err, &refusal) || refusal.Code != permissions.CodeUnknown {
 			return w, err
 		}
 	}
+	return nil, permissions.Limit(time.Second)
 }
 
 // tryOpen drafts the row, finds who can be reached, registers the waiter and inserts the row.
