@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -111,16 +109,13 @@ func (c *CLI) ask(ctx context.Context, q *question) error {
 	client.Lost = func(error) {
 		c.say("the daemon is away; the question stands and is asked again until its time is over")
 	}
-	waiting, stop := untilSignal(ctx)
-	defer stop()
 	if ctx.Err() != nil { // the signal came before anything was asked
 		return endedBefore()
 	}
-
 	defer client.Close()
-	r, err := client.Put(waiting, q.request)
-	if waiting.Err() != nil && errors.Is(err, context.Canceled) {
-		if errors.Is(context.Cause(waiting), errTerminated) {
+	r, err := client.Put(ctx, q.request)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		if errors.Is(context.Cause(ctx), errTerminated) {
 			return c.left(q, cmp.Or(r.Request.ID, q.request.ID))
 		}
 		r, err = c.cancelOwn(ctx, client, cmp.Or(r.Request.ID, q.request.ID))
@@ -129,33 +124,6 @@ func (c *CLI) ask(ctx context.Context, q *question) error {
 		return err
 	}
 	return c.outcome(q, r)
-}
-
-// errTerminated is why a wait ended that SIGTERM ended.
-var errTerminated = errors.New("terminated")
-
-// untilSignal is ctx until the first signal, whose kind is the cause. It does not end with ctx, which ends by either
-// kind and does not tell which. After the first signal the second one kills.
-func untilSignal(ctx context.Context) (waiting context.Context, stop func()) {
-	waiting, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	signals, heard := make(chan os.Signal, 1), make(chan struct{})
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		defer close(heard)
-		defer signal.Stop(signals)
-		select {
-		case s := <-signals:
-			if s == syscall.SIGTERM {
-				cancel(errTerminated)
-			}
-			cancel(nil)
-		case <-waiting.Done():
-		}
-	}()
-	return waiting, func() {
-		cancel(nil)
-		<-heard
-	}
 }
 
 // complete fills in where this process runs and what the files hold.

@@ -11,8 +11,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/daycared/daycared/agents/api"
 	"github.com/daycared/daycared/internal/wire"
@@ -28,9 +26,8 @@ func main() {
 
 // run executes one command line with the process's own streams and signals and returns its exit code.
 func run(args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal(context.Background())
 	defer stop()
-	context.AfterFunc(ctx, stop) // the first signal drains, the second one kills
 	cli := &CLI{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), UID: os.Getuid()}
 	return cli.Run(ctx, args)
 }
