@@ -3,8 +3,9 @@
 // looks up the request, checks the finger and commits.
 //
 // The core interface asks only what every channel can do. What only some can do is an optional power, found by type
-// assertion ([Editor], [Reacher], [Teller], [Screen], [Forgetful]), and its absence degrades politely. connectortest holds the suite that
-// every connector passes, card the pure way from a request to text, reply the pure way from text to an answer.
+// assertion ([Editor], [Reacher], [Teller], [Wholer], [Screen], [Forgetful]), and its absence degrades politely.
+// connectortest holds the suite that every connector passes, card the pure way from a request to text, reply the pure way
+// from text to an answer.
 package connectors
 
 import (
@@ -34,6 +35,11 @@ type Editor interface {
 // Reacher knows before sending whether a person can be reached: nil, or an error that says in words why not.
 type Reacher interface {
 	Reach(p Person) error
+}
+
+// Wholer knows whether a request can be shown whole in its channel. What cannot be may be denied there, never allowed.
+type Wholer interface {
+	Whole(p Prompt) bool
 }
 
 // Teller tells a person what is no request: a reminder, the end of a grant. Errors are as those of Send.

@@ -46,7 +46,7 @@ func (e *Engine) askOnce(ctx context.Context, caller permissions.Caller, q permi
 	switch {
 	case err == nil:
 		w.LeaveSoon(0)
-		return e.redeem(ctx, q, r)
+		return e.redeem(ctx, w, q, r)
 	case errors.Is(err, permissions.ErrElsewhere):
 		w.LeaveSoon(0)
 		return r, err
@@ -64,9 +64,13 @@ func (e *Engine) stepAside(ctx context.Context, w *permissions.Waiter, q permiss
 	case err != nil:
 		w.LeaveSoon(leaveGrace)
 		return r, broken(err)
-	case r.State != permissions.Pending && late: // settled in the very moment
+	case r.State != permissions.Pending && late: // settled in the very moment, so it rings
+		r, err = w.Wait(work)
 		w.LeaveSoon(0)
-		return e.redeem(ctx, q, r)
+		if err != nil {
+			return r, err
+		}
+		return e.redeem(ctx, w, q, r)
 	case late && q.Call != "":
 		w.Park(lease)
 	default:
@@ -121,9 +125,12 @@ func asksTheSame(caller permissions.Caller, q, r permissions.Request) bool {
 	return canonical(&q) == nil && permissions.ComputeDigest(q) == r.Digest
 }
 
-// redeem hands a settled request to its call. An approval is used by that, once; when another call has used it, the
-// error is [permissions.ErrElsewhere]. A call that has left uses nothing: the answer is kept for it.
-func (e *Engine) redeem(ctx context.Context, q, r permissions.Request) (permissions.Request, error) {
+// redeem hands a settled request to its call. An approval is used by that, once, unless it was used for it already;
+// when another call has used it, the error is [permissions.ErrElsewhere]. A call that has left uses nothing: the answer
+// is kept for it.
+func (e *Engine) redeem(
+	ctx context.Context, w *permissions.Waiter, q, r permissions.Request,
+) (permissions.Request, error) {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return r, ctx.Err()
 	}
@@ -132,6 +139,9 @@ func (e *Engine) redeem(ctx context.Context, q, r permissions.Request) (permissi
 	}
 	if err := e.stillAllowed(r); err != nil {
 		return permissions.Request{}, err
+	}
+	if w.Handed() {
+		return r, nil
 	}
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer done()

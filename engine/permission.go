@@ -33,16 +33,28 @@ func (e *Engine) OnPermission(ctx context.Context, d connectors.Decision) (permi
 	if d.Shown != (permissions.Digest{}) && d.Shown != r.Digest {
 		return r, e.refused(ctx, r, d, person.Name, permissions.OtherShown())
 	}
+	if !e.whole(r, person, d) {
+		return r, e.refused(ctx, r, d, person.Name, permissions.TooBig())
+	}
 	if r.State == permissions.Pending {
 		if err := e.realign(ctx, r); err != nil { // nobody's vote counts who is no person any more
 			return permissions.Request{}, broken(err)
 		}
 	}
-	c, err := e.registry.Resolve(ctx, r.ID, event(d, person.Name, e))
+	c, err := e.registry.Resolve(ctx, r.ID, e.event(d, person.Name, r))
 	if err != nil {
 		return c.Before, e.refused(ctx, r, d, person.Name, broken(permissions.Refused(err)))
 	}
 	return c.After, nil
+}
+
+// whole tells whether a decision may allow what it does, as far as its channel can have shown it whole.
+func (e *Engine) whole(r permissions.Request, to connectors.Person, d connectors.Decision) bool {
+	c, _ := e.connector(d.From.Via)
+	wholer, knows := c.(connectors.Wholer)
+	_, allows := d.Answer.Scope()
+	return !knows || !allows || r.State != permissions.Pending ||
+		wholer.Whole(connectors.Prompt{Request: r, To: to, Code: e.store.Coder().Encode(r.Number)})
 }
 
 // Look is the request that a decision would be about, as its person is shown it, without deciding anything; refused as
@@ -104,13 +116,18 @@ func (e *Engine) learn(ctx context.Context, cp permissions.Copy, ref string) err
 	return nil
 }
 
-func event(d connectors.Decision, by string, e *Engine) permissions.Event {
+// event is what a decision does to r. An approval is used with it, by whoever waits: one commit instead of two.
+func (e *Engine) event(d connectors.Decision, by string, r permissions.Request) permissions.Event {
 	if d.Default {
 		return permissions.Default{By: by, Via: d.From.Via, At: e.stamp()}
 	}
-	return permissions.Cast{Really: d.Really, Vote: permissions.Vote{
+	cast := permissions.Cast{Really: d.Really, Vote: permissions.Vote{
 		By: by, Via: d.From.Via, Answer: d.Answer, Call: d.Call, Comment: d.Comment, At: e.stamp(), Key: d.Key,
 	}}
+	if _, allows := d.Answer.Scope(); allows && e.stillAllowed(r) == nil {
+		cast.Use = &permissions.Use{At: cast.Vote.At}
+	}
+	return cast
 }
 
 // aimed finds the request that a decision is about, and the copy whose button was pressed, if it was one.

@@ -31,7 +31,11 @@ func cast(r Request, e Cast) (Change, error) {
 	case allows && !slices.ContainsFunc(units, func(n int) bool { return r.voted(v.By, n) == "" }):
 		return Change{}, ErrVoted
 	}
-	return tally(r, v, units), nil
+	c := tally(r, v, units)
+	if c.After.State == Approved && e.Use != nil {
+		c.spend(*e.Use)
+	}
+	return c, nil
 }
 
 // answer ends a request of which the first answer counts: an option, continue or interrupt.

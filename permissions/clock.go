@@ -110,7 +110,7 @@ func (g *Registry) settleDue(ctx context.Context) (next time.Time, failed error)
 func (g *Registry) expireSpent(ctx context.Context) error {
 	over, more, grants := g.overdue()
 	for _, id := range over {
-		_, err := g.apply(ctx, id, Expire{At: g.stamp(), Spent: true})
+		_, err := g.apply(ctx, id, Expire{At: g.stamp(), Spent: true}, nil)
 		if err != nil && !errors.Is(err, ErrSettled) {
 			return fmt.Errorf("settle what is over: %w", err)
 		}

@@ -6,10 +6,12 @@ import "time"
 type Event interface{ at() time.Time }
 
 type (
-	// Cast is a person's answer.
+	// Cast is a person's answer. When it approves, Use, if there is one, is done in the same change: the call that it
+	// names waits just now ([Registry.Resolve] fills that in, and leaves Use out when nobody does).
 	Cast struct {
 		Vote   Vote
 		Really bool // the second yes that high risk needs
+		Use    *Use
 	}
 	// Default is the first option of a clarification, taken because a person gave no valid answer in three tries.
 	Default struct {
@@ -92,6 +94,9 @@ type Change struct {
 
 // Settled tells whether this change ended the request.
 func (c Change) Settled() bool { return c.Before.State == Pending && c.After.State != Pending }
+
+// Handed tells whether this change approved the request and used the approval.
+func (c Change) Handed() bool { return c.Settled() && !c.After.UsedAt.IsZero() }
 
 // Voided tells whether this change took the approval back. Whoever commits it revokes every grant of the request.
 func (c Change) Voided() bool { return c.Before.VoidAt.IsZero() && !c.After.VoidAt.IsZero() }

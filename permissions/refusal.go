@@ -34,6 +34,7 @@ const (
 	CodeSettled   Code = "settled"
 	CodeMoved     Code = "moved"
 	CodeReally    Code = "high-risk"
+	CodeTooBig    Code = "too-big"
 	CodeNoAnswer  Code = "no-such-answer"
 	CodeNoUse     Code = "not-usable"
 	CodeToken     Code = "token"
@@ -108,6 +109,11 @@ func OperatorOnly() *Refusal {
 // Moved refuses a button on a card that was sent again since.
 func Moved() *Refusal {
 	return refuse(CodeMoved, ExitOther, "This card was shown again below; please answer there.")
+}
+
+// TooBig refuses to allow what the channel cannot have shown whole.
+func TooBig() *Refusal {
+	return refuse(CodeTooBig, ExitOther, "This is too big to be shown here whole, so it cannot be allowed here. It can be denied.")
 }
 
 // OtherShown refuses an answer to something else than what is asked.

@@ -36,6 +36,8 @@ func TestRefusals(t *testing.T) {
 			"This was denied twice and is not asked again now; do something else, or try again in 10 minutes."},
 		{Stopped("fay"), CodeStopped, ExitOther, "Stopped by fay; nothing is asked until resume."},
 		{UnknownGrant("01J"), CodeUnknown, ExitUsage, `There is no grant "01J" here.`},
+		{TooBig(), CodeTooBig, ExitOther,
+			"This is too big to be shown here whole, so it cannot be allowed here. It can be denied."},
 		{Moved(), CodeMoved, ExitOther, "This card was shown again below; please answer there."},
 		{NoPairing("fay", "telegram"), CodeUnknown, ExitUsage, "fay has no account at telegram that was paired."},
 		{OthersAccount("4242", "fay"), CodeNotYours, ExitOther, "The account 4242 is fay's; no two people share one."},

@@ -70,7 +70,7 @@ func (g *Registry) Register(ctx context.Context, o Opening) (w *Waiter, r Reques
 	}
 	if created {
 		if r.State != Pending { // held already
-			g.ringAll(r)
+			g.ringAll(r, nil)
 		}
 		g.publish(r)
 		g.wakeClock()
@@ -126,7 +126,7 @@ func (g *Registry) refresh(ctx context.Context, id ID) (Request, error) {
 	case err != nil:
 		return Request{}, err
 	case r.State != Pending:
-		g.ringAll(r)
+		g.ringAll(r, nil)
 	case !r.LeftAt.IsZero():
 		return g.NotePresence(ctx, id)
 	}
@@ -134,18 +134,46 @@ func (g *Registry) refresh(ctx context.Context, id ID) (Request, error) {
 }
 
 // Resolve applies an event and, once it is committed, rings whoever waits. A request whose time was measured to be over
-// expires first, whatever the clock on the wall says. The error is that of the store or of [Step].
+// expires first, whatever the clock on the wall says. The error is that of the store or of [Step]. A [Cast] that brings a
+// Use hands the approval, in the same commit, to the call that waits longest, if that is there.
 func (g *Registry) Resolve(ctx context.Context, id ID, e Event) (Change, error) {
 	if g.spent(id) {
-		_, err := g.apply(ctx, id, Expire{At: g.stamp(), Spent: true})
+		_, err := g.apply(ctx, id, Expire{At: g.stamp(), Spent: true}, nil)
 		if err != nil && !errors.Is(err, ErrSettled) {
 			return Change{}, err
 		}
 	}
-	return g.apply(ctx, id, e)
+	cast, votes := e.(Cast)
+	if !votes || cast.Use == nil {
+		return g.apply(ctx, id, e, nil)
+	}
+	taker := g.foremost(id)
+	if taker == nil {
+		cast.Use = nil
+	} else {
+		cast.Use = &Use{Call: taker.call, At: cast.Use.At}
+	}
+	return g.apply(ctx, id, cast, taker)
 }
 
-func (g *Registry) apply(ctx context.Context, id ID, e Event) (Change, error) {
+// foremost is the call that waits longest, nil when there is none or it is away. It may leave before the approval that
+// it is handed is committed, as it may a moment after: its own retry finds that.
+func (g *Registry) foremost(id ID) *Waiter {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, w := range g.halls[id] {
+		if _, away := g.parked[w]; away {
+			return nil
+		}
+		if !w.reader {
+			return w
+		}
+	}
+	return nil
+}
+
+// apply applies an event; taker is the call that a Use in it is for.
+func (g *Registry) apply(ctx context.Context, id ID, e Event, taker *Waiter) (Change, error) {
 	c, err := g.store.Apply(ctx, id, e)
 	if err != nil {
 		return c, err
@@ -160,7 +188,10 @@ func (g *Registry) apply(ctx context.Context, id ID, e Event) (Change, error) {
 		g.RingNotices()
 	}
 	if c.Settled() {
-		g.settled(c.After)
+		if !c.Handed() {
+			taker = nil
+		}
+		g.settled(c.After, taker)
 		g.wakeClock()
 	}
 	if c.Before.Revision != c.After.Revision {
@@ -169,17 +200,17 @@ func (g *Registry) apply(ctx context.Context, id ID, e Event) (Change, error) {
 	return c, nil
 }
 
-// settled tells whoever waits, and stops measuring.
-func (g *Registry) settled(r Request) {
+// settled tells whoever waits, and stops measuring. An approval that was used already is the taker's.
+func (g *Registry) settled(r Request, taker *Waiter) {
 	g.forget(r.ID)
-	g.ringAll(r)
+	g.ringAll(r, taker)
 }
 
 // StopAll is [Store.Stop], and rings whoever waited for what it cancelled. It returns how many requests that were.
 func (g *Registry) StopAll(ctx context.Context, by, via string) (int, error) {
 	cancelled, err := g.store.Stop(ctx, by, via, g.stamp())
 	for _, r := range cancelled {
-		g.settled(r)
+		g.settled(r, nil)
 		g.publish(r)
 	}
 	g.RingNotices()
@@ -226,15 +257,16 @@ func (g *Registry) Waiting(id ID) int {
 }
 
 // ringAll tells everybody who waits, and may tell them again. An approval for once that was asked without a key goes to
-// the call that waited longest; the other calls are told to ask anew.
-func (g *Registry) ringAll(r Request) {
+// the taker, for whom it was used in the commit that approved it, or else to the call that waited longest; the other
+// calls are told to ask anew.
+func (g *Registry) ringAll(r Request, taker *Waiter) {
 	exclusive := r.State == Approved && r.Scope == Once && r.Key == ""
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	taken := false
+	taken := taker != nil
 	for _, w := range g.halls[r.ID] {
-		message := rung{request: r}
-		if exclusive && !w.reader {
+		message := rung{request: r, handed: w == taker}
+		if exclusive && !w.reader && !message.handed {
 			if taken {
 				message.err = ErrElsewhere
 			}

@@ -175,10 +175,16 @@ func use(r Request, e Use) (Change, error) {
 		}
 		return Change{}, ErrNoUse
 	}
-	after := r
-	after.Revision++
-	after.UsedAt, after.UsedCall, after.CollectedAt = e.At, e.Call, e.At
-	return Change{Before: r, After: after, Records: []Record{record(RequestUsed, r, r.Caller.Name, "", e.At)}}, nil
+	c := Change{Before: r, After: r}
+	c.After.Revision++
+	c.spend(e)
+	return c, nil
+}
+
+// spend marks the approval as used.
+func (c *Change) spend(e Use) {
+	c.After.UsedAt, c.After.UsedCall, c.After.CollectedAt = e.At, e.Call, e.At
+	c.Records = append(c.Records, record(RequestUsed, c.Before, c.Before.Caller.Name, "", e.At))
 }
 
 func collect(r Request, e Collect) Change {

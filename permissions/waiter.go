@@ -13,10 +13,12 @@ type Waiter struct {
 	reader   bool
 	ring     chan rung // holds one: what it was told first counts
 	told     bool      // it has rung, so its request is settled
+	handed   bool      // the approval was used for this call in the commit that approved it
 }
 
 type rung struct {
 	request Request
+	handed  bool
 	err     error
 }
 
@@ -40,9 +42,12 @@ func (w *Waiter) Wait(ctx context.Context) (Request, error) {
 }
 
 func (w *Waiter) tell(m rung) (Request, error) {
-	w.told = true
+	w.told, w.handed = true, m.handed
 	return m.request, m.err
 }
+
+// Handed tells, once Wait has returned an approval, whether it is used already, by this call.
+func (w *Waiter) Handed() bool { return w.handed }
 
 // Leave ends the waiting. When nobody waits any more for a pending request, its people are told; leaving never cancels.
 func (w *Waiter) Leave(ctx context.Context) {

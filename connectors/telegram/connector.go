@@ -46,7 +46,8 @@ type Connector struct {
 	mu        sync.Mutex
 	stopped   bool            // Run is over
 	files     map[string]bool // documents that were sent, whose card was not yet
-	ends      map[ref]string  // what replied to cards that cannot be edited
+	whole     map[permissions.ID]bool
+	ends      map[ref]string // what replied to cards that cannot be edited
 	strangers map[int64]time.Time
 	guards    map[string]*guarded
 }
@@ -56,6 +57,7 @@ var (
 	_ connectors.Editor    = (*Connector)(nil)
 	_ connectors.Reacher   = (*Connector)(nil)
 	_ connectors.Teller    = (*Connector)(nil)
+	_ connectors.Wholer    = (*Connector)(nil)
 	_ connectors.Healther  = (*Connector)(nil)
 )
 
@@ -64,7 +66,7 @@ func New(o Options) *Connector {
 	c := &Connector{
 		api: newAPI(o.Token, o.APIURL, o.Log), pace: newPace(), state: newState(o.Now), now: o.Now, log: o.Log,
 		host: o.Host, links: newLinks(o.Now),
-		files: map[string]bool{}, strangers: map[int64]time.Time{}, guards: map[string]*guarded{},
+		files: map[string]bool{}, whole: map[permissions.ID]bool{}, strangers: map[int64]time.Time{}, guards: map[string]*guarded{},
 		wrote: make(chan int64, 100), ends: map[ref]string{},
 	}
 	digits, _, _ := strings.Cut(string(o.Token), ":")
@@ -131,6 +133,7 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 	}
 	chat := p.To.Telegram
 	out := show(p, c.now())
+	c.fits(p.Request.ID, !out.TooBig)
 	params := map[string]any{"chat_id": chat, "disable_notification": true}
 	if name := string(p.Request.ID) + "/" + p.To.Name; out.Document != nil && !c.sent(name) {
 		if err := c.turn(ctx, chat); err != nil {
@@ -152,6 +155,31 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 		return "", failed(p.To, err)
 	}
 	return ref{chat, sent.ID}.String(), nil
+}
+
+// mostWhole is how many requests it is remembered of whether they fit.
+const mostWhole = 10_000
+
+// fits notes whether a request could be shown whole.
+func (c *Connector) fits(id permissions.ID, whole bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.whole) >= mostWhole {
+		clear(c.whole)
+	}
+	c.whole[id] = whole
+}
+
+// Whole is [connectors.Wholer].
+func (c *Connector) Whole(p connectors.Prompt) bool {
+	c.mu.Lock()
+	whole, known := c.whole[p.Request.ID]
+	c.mu.Unlock()
+	if !known {
+		whole = !tooBig(p)
+		c.fits(p.Request.ID, whole)
+	}
+	return whole
 }
 
 // sent tells whether a file went out before, in vain: its card did not.

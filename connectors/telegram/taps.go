@@ -169,17 +169,6 @@ func (d *desktop) tap(ctx context.Context, u update) error {
 	if p.Step != "" {
 		return d.step(ctx, tap, p, decision)
 	}
-	if _, allows := p.Answer.Scope(); allows {
-		prompt, err := d.desk.Look(ctx, decision)
-		switch refusal := (*permissions.Refusal)(nil); {
-		case err == nil && tooBig(prompt): // no button of ours
-			d.toast(ctx, tap, toastTooBig(), true)
-			return nil
-		case errors.As(err, &refusal) && refusal.Code != permissions.CodeSettled: // which it may be by this very tap
-			d.refuse(ctx, tap, refusal)
-			return nil
-		}
-	}
 	r, err := d.desk.OnPermission(ctx, decision)
 	var refusal *permissions.Refusal
 	switch {

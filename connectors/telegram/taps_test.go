@@ -333,3 +333,23 @@ func TestALostToastStopsNothing(t *testing.T) {
 	s.get(call, permissions.Approved)
 	s.becomes("fay", m.ID, "✅ Allowed once by fay")
 }
+
+// What cannot be shown whole has no button that allows it, and neither a forged one nor a text does.
+func TestWhatIsTooBigCannotBeAllowed(t *testing.T) {
+	s := play(t)
+	q := toolCall("write_file", `{"path":"notes.md"}`)
+	q.Details = strings.Repeat("\n", 200_000)
+	call := s.ask(q)
+	m := s.card("fay", "too big")
+	s.until("the card is noted", s.upToDate)
+	code, _ := codeOf(m)
+	deny := data(t, m, "Deny")
+	press, _ := parseData(deny)
+	press.Answer = permissions.Allow(permissions.Once)
+	s.toast(s.phones["fay"].TapsData(m.ID, press.data()), "too big to be shown here whole")
+	s.phones["fay"].Writes("yes " + code)
+	s.told("fay", "too big to be shown here whole")
+	s.waits(call)
+	s.taps("fay", m, "Deny", "Denied")
+	s.get(call, permissions.Denied)
+}

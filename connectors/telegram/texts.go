@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/daycared/daycared/connectors"
@@ -121,10 +120,6 @@ func (d *desktop) text(ctx context.Context, u update, id connectors.Identity, wh
 	}
 	for i, decision := range said.Decisions {
 		decision.From, decision.Key = id, fmt.Sprintf("%s:%d", d.eventKey(u), i)
-		if d.hides(open, decision) {
-			d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, here, toastTooBig()) })
-			continue
-		}
 		r, err := d.desk.OnPermission(ctx, decision)
 		if err := d.answer(ctx, m, who, r, err); err != nil {
 			return err
@@ -176,14 +171,6 @@ func (d *desktop) open(
 		open = append(open, o)
 	}
 	return open, quoted, nil
-}
-
-// hides tells whether a decision allows what its card could not show whole.
-func (d *desktop) hides(open []reply.Open, decision connectors.Decision) bool {
-	_, allows := decision.Answer.Scope()
-	return allows && slices.ContainsFunc(open, func(o reply.Open) bool {
-		return o.Request.ID == decision.Request && tooBig(connectors.Prompt{Request: o.Request, Code: o.Code})
-	})
 }
 
 // options are how something is told to somebody.

@@ -128,11 +128,6 @@ func toastReally() string {
 	return "High risk: nothing is allowed yet. It takes a second yes, at the right below the card."
 }
 
-// toastTooBig answers whoever would allow what they cannot have seen whole.
-func toastTooBig() string {
-	return "This is too big to be shown here whole, so it cannot be allowed here. It can be denied."
-}
-
 // toastReason answers the button that asks for a reason.
 func toastReason() string {
 	return "Nothing is denied yet: write your reason as a reply to the question below."

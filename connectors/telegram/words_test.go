@@ -36,7 +36,7 @@ func TestToasts(t *testing.T) {
 		toastBroken():                            "This could not be stored just now. Nothing was changed; it is tried again by itself.",
 		toastReally():                            "High risk: nothing is allowed yet.",
 		toastReason():                            "Nothing is denied yet: write your reason",
-		toastTooBig():                            "This is too big to be shown here whole, so it cannot be allowed here.",
+		toastRefused(permissions.TooBig()):       "This is too big to be shown here whole, so it cannot be allowed here.",
 	} {
 		if !strings.HasPrefix(got, want) || card.UTF16.Of(got) > mostToast {
 			t.Errorf("%q; want %q, and at most %d units", got, want, mostToast)

@@ -33,15 +33,8 @@ func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Even
 			refused = permissions.Stopped(t.stopped)
 			return nil
 		}
-		c, refused = permissions.Step(before, e)
-		if use, uses := e.(permissions.Use); uses && refused == nil {
-			held, err := borne(ctx, t, before, use.At)
-			if err != nil {
-				return err
-			}
-			if !held {
-				c, refused = over(before, use.At)
-			}
+		if c, refused, err = step(ctx, t, before, e); err != nil {
+			return err
 		}
 		if refused == nil && !c.Empty() {
 			c.After = asStored(c.After)
@@ -53,6 +46,31 @@ func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Even
 		return permissions.Change{}, err
 	}
 	return c, refused
+}
+
+// step is [permissions.Step], but that nothing is used that rests on grants that are over.
+func step(
+	ctx context.Context, from source, before permissions.Request, e permissions.Event,
+) (c permissions.Change, refused, err error) {
+	c, refused = permissions.Step(before, e)
+	use, uses := e.(permissions.Use)
+	if refused != nil || (!uses && !c.Handed()) {
+		return c, refused, nil
+	}
+	if !uses {
+		use.At = c.After.UsedAt
+	}
+	held, err := borne(ctx, from, before, use.At)
+	if held || err != nil {
+		return c, nil, err
+	}
+	if cast, votes := e.(permissions.Cast); votes { // it is allowed, and whoever comes to use it finds out
+		cast.Use = nil
+		c, refused = permissions.Step(before, cast)
+		return c, refused, nil
+	}
+	c, refused = over(before, use.At)
+	return c, refused, nil
 }
 
 // allows tells whether e may not happen while everything is stopped: nothing is allowed, and no approval is used.

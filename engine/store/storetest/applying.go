@@ -54,6 +54,12 @@ func call(n int, c permissions.Cast) permissions.Cast {
 	return c
 }
 
+// handing is c with a use of what it approves.
+func handing(c permissions.Cast) permissions.Cast {
+	c.Use = &permissions.Use{Call: "call-1", At: c.Vote.At}
+	return c
+}
+
 // testApply applies every event to rows in every state, and holds each against [permissions.Step]: the change, the row
 // after it, the votes, the grants and the audit.
 func testApply(t *testing.T, b Backend) {
@@ -102,6 +108,7 @@ func testApply(t *testing.T, b Backend) {
 		"leave, return":    {ask(), []permissions.Event{leave, leave, back}},
 		"use":              {ask(), []permissions.Event{allow(), use}},
 		"use by a retry":   {ask(), []permissions.Event{allow(), use, use}},
+		"allow and use":    {ask(), []permissions.Event{handing(allow()), use}},
 		"collect":          {ask(), []permissions.Event{vote(permissions.Deny), collect, collect}},
 		"void":             {ask(), []permissions.Event{allow(), permissions.Void{By: "fay", Via: "cli", At: later}}},
 		"lapse":            {ask(), []permissions.Event{allow(), permissions.Lapse{At: later}}},

@@ -125,16 +125,27 @@ func testUsedWithoutWhatItRestsOn(t *testing.T, b Backend) {
 	if c := apply(t, s, late.ID, permissions.Use{At: tapped.Add(15 * time.Minute)}); !c.Voided() {
 		t.Error("it was over, and the approval is used")
 	}
+	resting := func(n int) permissions.Request {
+		return open(t, s, ask(numbered(n), func(r *permissions.Request) { r.Under = []permissions.ID{g.ID} }))
+	}
+	handed, pending := resting(4), resting(5)
+	if c := apply(t, s, handed.ID, handing(allow())); !c.Handed() {
+		t.Errorf("what it rests on is in force, and it is not used: %+v", c.After)
+	}
+	same(t, "what ran under it", ids(ran(t, s, g, 9)), []permissions.ID{handed.ID, first.ID})
 	revoke(t, s, g)
 	c := apply(t, s, second.ID, permissions.Use{At: tapped})
 	if !c.Voided() || !c.After.UsedAt.IsZero() {
 		t.Errorf("it was revoked, and the approval is used: %+v", c.After)
 	}
+	if c := apply(t, s, pending.ID, handing(allow())); c.After.State != permissions.Approved || c.Handed() {
+		t.Errorf("it was revoked, and what is allowed now is used with it: %+v", c.After)
+	}
 	_, err := s.Apply(t.Context(), first.ID, permissions.Use{Call: "call-1", At: tapped})
 	if !errors.Is(err, permissions.ErrNoUse) {
 		t.Errorf("used once more: %v", err)
 	}
-	if n := readGrant(t, s, g.ID).Used; n != 1 {
+	if n := readGrant(t, s, g.ID).Used; n != 2 {
 		t.Errorf("what was taken back counts: %d", n)
 	}
 	verified(t, s)

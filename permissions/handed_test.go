@@ -1,0 +1,140 @@
+package permissions
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+)
+
+// handing is fay's answer, with a use of whatever it approves.
+func handing(a Answer, call string) Cast {
+	c := vote("fay", a)
+	c.Use = &Use{Call: call, At: c.Vote.At}
+	return c
+}
+
+// A vote that approves is one change with the use of the approval, and any other vote uses nothing.
+func TestAVoteThatHandsOver(t *testing.T) {
+	two := toolRequest()
+	two.Asked, two.Quorum = []string{"fay", "sam"}, 2
+	c, err := Step(toolRequest(), handing(Allow(Once), "a"))
+	if err != nil || !c.Handed() || c.After.State != Approved || c.After.UsedCall != "a" || c.After.UsedAt.IsZero() ||
+		c.After.CollectedAt.IsZero() || c.After.Revision != c.Before.Revision+1 {
+		t.Fatalf("%v, %+v", err, c.After)
+	}
+	types := []Type{c.Records[0].Type, c.Records[len(c.Records)-1].Type}
+	if want := []Type{RequestSettled, RequestUsed}; !slices.Equal(types, want) {
+		t.Errorf("the audit has %v, want %v", types, want)
+	}
+	if _, err := Step(c.After, Use{Call: "b", At: soon}); !errors.Is(err, ErrNoUse) {
+		t.Errorf("another call: %v", err)
+	}
+	for name, c := range map[string]Change{
+		"denied":       must(Step(toolRequest(), handing(Deny, "a"))),
+		"below quorum": must(Step(two, handing(Allow(Once), "a"))),
+		"chosen":       must(Step(clarification(), handing(Choose(1), "a"))),
+	} {
+		if c.Handed() || !c.After.UsedAt.IsZero() {
+			t.Errorf("%s: it was used", name)
+		}
+	}
+}
+
+// hand is a person's answer now, with a use for whoever waits.
+func (m *room) hand(t testing.TB, id ID, a Answer) Change {
+	t.Helper()
+	c, err := m.Resolve(t.Context(), id, Cast{
+		Vote: Vote{By: "fay", Via: "terminal", Answer: a, At: m.wall()}, Use: &Use{At: m.wall()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestAnApprovalIsHandedToTheCallThatWaitsLongest(t *testing.T) {
+	for _, scope := range []Scope{Once, Session} {
+		m := newRoom()
+		first, r := m.ask(t, m.fresh(named("first")))
+		reader, _, err := m.Attach(t.Context(), r.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, _ := m.ask(t, m.fresh(named("second")))
+		if c := m.hand(t, r.ID, Allow(scope)); !c.Handed() || c.After.UsedCall != "first" {
+			t.Fatalf("%s: %+v", scope, c.After)
+		}
+		if _, err := rings(t, first); err != nil || !first.Handed() {
+			t.Errorf("%s: the first got %v, handed %v", scope, err, first.Handed())
+		}
+		if _, err := rings(t, second); errors.Is(err, ErrElsewhere) != (scope == Once) || second.Handed() {
+			t.Errorf("%s: the second got %v, handed %v", scope, err, second.Handed())
+		}
+		if _, err := rings(t, reader); err != nil || reader.Handed() {
+			t.Errorf("%s: the reader got %v, handed %v", scope, err, reader.Handed())
+		}
+	}
+}
+
+// A call that is away keeps its turn, and uses what it was given when it is back.
+func TestNothingIsHandedToWhoIsAway(t *testing.T) {
+	m := newRoom()
+	first, r := m.ask(t, m.fresh(named("first")))
+	second, _ := m.ask(t, m.fresh(named("second")))
+	first.Park(time.Minute)
+	if c := m.hand(t, r.ID, Allow(Once)); c.Handed() {
+		t.Fatalf("%+v", c.After)
+	}
+	if w, ok := m.Rejoin("first"); !ok || w != first {
+		t.Fatal("its place is gone")
+	}
+	if _, err := rings(t, first); err != nil || first.Handed() {
+		t.Errorf("the first got %v, handed %v", err, first.Handed())
+	}
+	if _, err := rings(t, second); !errors.Is(err, ErrElsewhere) {
+		t.Errorf("the second got %v", err)
+	}
+}
+
+func TestNothingIsHandedToAReaderOrToNobody(t *testing.T) {
+	m := newRoom()
+	w, r := m.ask(t, m.fresh(nil))
+	reader, _, err := m.Attach(t.Context(), r.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Leave(t.Context())
+	if c := m.hand(t, r.ID, Allow(Once)); c.Handed() || !c.After.UsedAt.IsZero() {
+		t.Fatalf("%+v", c.After)
+	}
+	if _, err := rings(t, reader); err != nil || reader.Handed() {
+		t.Errorf("the reader got %v", err)
+	}
+}
+
+// The call leaves in the moment of the commit: its own retry finds the approval, and no other call does.
+func TestWhoLeavesWhileItIsHandedOver(t *testing.T) {
+	m := newRoom()
+	first, r := m.ask(t, m.fresh(named("first")))
+	second, _ := m.ask(t, m.fresh(named("second")))
+	m.store.beforeApply = func(_ ID, e Event) error {
+		if _, votes := e.(Cast); votes {
+			first.LeaveSoon(time.Minute)
+		}
+		return nil
+	}
+	c := m.hand(t, r.ID, Allow(Once))
+	if !c.Handed() || c.After.UsedCall != "first" {
+		t.Fatalf("%+v", c.After)
+	}
+	if _, err := rings(t, second); !errors.Is(err, ErrElsewhere) {
+		t.Errorf("the second got %v", err)
+	}
+	if _, err := m.Resolve(t.Context(), r.ID, Use{Call: "first", At: m.wall()}); err != nil {
+		t.Errorf("its retry: %v", err)
+	}
+	if _, err := m.Resolve(t.Context(), r.ID, Use{Call: "second", At: m.wall()}); !errors.Is(err, ErrNoUse) {
+		t.Errorf("the other: %v", err)
+	}
+}
