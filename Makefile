@@ -5,6 +5,7 @@ PREFIX    ?= /usr/local
 ARGS      ?=
 FUZZTIME  ?= 30s
 CRASH_POINTS ?= 5000
+FLOOD_UPDATES ?= 10000
 LINT       = go tool -modfile=tools/go.mod golangci-lint
 
 export CGO_ENABLED = 1
@@ -82,8 +83,9 @@ fuzz: need ## every fuzz target for FUZZTIME, 30s
 	tools/fuzz.sh $(FUZZTIME)
 
 .PHONY: soak
-soak: need ## kill the daemon at CRASH_POINTS, 5000, points and count what was lost
+soak: need ## kill the daemon at CRASH_POINTS, 5000, points, send FLOOD_UPDATES, 10000, taps and texts; count what was lost
 	CRASH_POINTS=$(CRASH_POINTS) go test ./cmd/daycared -run 'CrashLoop$$' -count=1 -v -timeout 24h
+	FLOOD_UPDATES=$(FLOOD_UPDATES) go test ./connectors/telegram -run 'TestAFloodOverABadNetwork$$' -count=1 -v -timeout 24h
 
 .PHONY: bench
 bench: need ## run every benchmark
