@@ -27,7 +27,7 @@ func (e *Engine) OnPermission(ctx context.Context, d connectors.Decision) (permi
 	if r.Caller.CameFrom(d.From.UID) && (d.Default || d.Answer != permissions.Deny) && !e.settings.Load().AllowSameUser {
 		return r, e.refused(ctx, r, d, person.Name, permissions.OwnAsk(d.From.UID))
 	}
-	if utf8.RuneCountInString(d.Comment) > permissions.MaxReason {
+	if d.Answer != permissions.Other && utf8.RuneCountInString(d.Comment) > permissions.MaxReason {
 		return r, permissions.Invalid(fmt.Errorf("a reason has at most %d characters", permissions.MaxReason))
 	}
 	if d.Shown != (permissions.Digest{}) && d.Shown != r.Digest {

@@ -3,6 +3,9 @@ package permissions
 import (
 	"slices"
 	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // cast applies one person's answer: one vote a person, allow may become deny and never back, one denial denies, and an
@@ -13,6 +16,11 @@ func cast(r Request, e Cast) (Change, error) {
 	switch {
 	case !slices.Contains(r.Asked, v.By):
 		return Change{}, ErrNotAsked
+	case v.Answer == Other && r.TakesWords() && v.Call == 0:
+		if v.Comment = strings.TrimSpace(v.Comment); !isAnswer(v.Comment) {
+			return Change{}, ErrWords
+		}
+		return answer(r, v), nil
 	case !slices.ContainsFunc(r.Options, func(o Option) bool { return o.ID == v.Answer }):
 		return Change{}, ErrNoOption
 	case v.Call != 0 && !slices.ContainsFunc(r.Calls, func(c Call) bool { return c.N == v.Call }):
@@ -38,7 +46,19 @@ func cast(r Request, e Cast) (Change, error) {
 	return c, nil
 }
 
-// answer ends a request of which the first answer counts: an option, continue or interrupt.
+// TakesWords tells whether r may be answered in the person's own words, see [Other].
+func (r Request) TakesWords() bool { return r.Kind == KindClarification }
+
+// isAnswer tells whether trimmed words can be an answer by themselves: there is something to see in them, nothing that
+// acts on a terminal, and not too much.
+func isAnswer(words string) bool {
+	acts := func(c rune) bool { return unicode.IsControl(c) && !strings.ContainsRune("\t\r\n", c) }
+	seen := func(c rune) bool { return unicode.IsGraphic(c) && !unicode.IsSpace(c) }
+	return utf8.ValidString(words) && utf8.RuneCountInString(words) <= MaxReason &&
+		strings.ContainsFunc(words, seen) && !strings.ContainsFunc(words, acts)
+}
+
+// answer ends a request of which the first answer counts: an option, words of one's own, continue or interrupt.
 func answer(r Request, v Vote) Change {
 	c := settle(r, Answered, v.By, v.Via, v.At)
 	c.After.Answer, c.After.Comment = v.Answer, v.Comment

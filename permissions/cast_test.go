@@ -39,6 +39,7 @@ var plays = []play{
 	{"confirm is interrupted at once", confirmRequest, 2,
 		[]string{"fay allow_once", "sam interrupt"}, Answered, "interrupt"},
 	{"an option has no quorum", clarification, 2, []string{"sam option_2", "!fay option_1"}, Answered, "option_2"},
+	{"an answer in words comes once", clarification, 2, []string{"!fay other", "sam option_2"}, Answered, "option_2"},
 	{"continue has no quorum", pauseRequest, 2, []string{"sam continue"}, Answered, "continue"},
 
 	{"all calls at once", stepRequest, 1, []string{"fay allow_once"}, Approved, "allow_once"},
@@ -213,5 +214,34 @@ func TestVotesAreAudited(t *testing.T) {
 	if rec.Type != RequestSettled || rec.Actor != "sam" || rec.Detail["state"] != "approved" ||
 		rec.Detail["answer"] != "allow_session" || c.Records[1].Type != GrantAdded {
 		t.Errorf("got %+v", c.Records)
+	}
+}
+
+// Words are an answer when there is something to see in them; they never allow anything, whatever they say.
+func TestWordsOfOnesOwn(t *testing.T) {
+	long := strings.Repeat("é", MaxReason)
+	for words, ok := range map[string]bool{
+		"look at staging first": true, "?": true, "2": true, "👍": true, "two\nlines\tand a tab": true, "allow_once": true,
+		long: true, "  " + long + "\n": true, "עם": true,
+		"": false, " \t\r\n": false, "\u200b": false, "\u00a0\u2003": false, "\u202e": false, long + "é": false,
+		"a\x00b": false, "a\x1b[2Jb": false, "a\u0085b": false, "a\xffb": false,
+	} {
+		c, err := Step(clarification(), comment(vote("fay", Other), words))
+		if !ok {
+			if !errors.Is(err, ErrWords) || !c.Empty() {
+				t.Errorf("%q: %v, %+v", words, err, c.After)
+			}
+			continue
+		}
+		r, want := c.After, strings.TrimSpace(words)
+		if err != nil || r.State != Answered || r.Comment != want || c.Vote.Comment != want || r.Votes[0].Comment != want {
+			t.Errorf("%q: %v, %s with %q", words, err, r.State, r.Comment)
+		}
+		if r.Scope != (Scope{}) || c.Grants != nil || r.Choice() != "" || c.Records[0].Detail["answer"] != "other" {
+			t.Errorf("%q did more than answer: %+v", words, c)
+		}
+		if got := Result(r); got != (Outcome{Text: want}) {
+			t.Errorf("%q is told as %+v", words, got)
+		}
 	}
 }

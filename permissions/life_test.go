@@ -59,9 +59,10 @@ func (l *life) cast(t *rapid.T) {
 		By: rapid.SampledFrom([]string{"fay", "sam", "kim", "eve"}).Draw(t, "by"), Via: "terminal", At: l.now,
 		Answer: rapid.SampledFrom([]Answer{
 			Allow(Once), Allow(SessionTool), Allow(Session), Allow(For(15 * time.Minute)), Deny,
-			Continue, Interrupt, Choose(1), Choose(2), "nonsense",
+			Continue, Interrupt, Other, Choose(1), Choose(2), "nonsense",
 		}).Draw(t, "answer"),
-		Call: rapid.IntRange(0, 4).Draw(t, "call"),
+		Call:    rapid.IntRange(0, 4).Draw(t, "call"),
+		Comment: rapid.SampledFrom([]string{"", "because"}).Draw(t, "comment"),
 	}}
 	before := l.r
 	c, err := l.step(t, e)
@@ -136,6 +137,9 @@ func (l *life) check(t *rapid.T) {
 		l.r.DecidedBy != l.ended.DecidedBy || !l.r.DecidedAt.Equal(l.ended.DecidedAt) ||
 		!reflect.DeepEqual(l.r.Votes, l.ended.Votes)) {
 		t.Fatal("the decision changed after the end")
+	}
+	if l.r.Answer == Other && (l.r.Kind != KindClarification || l.r.State != Answered || l.r.Comment == "") {
+		t.Fatalf("%s of kind %s is answered in the words %q", l.r.State, l.r.Kind, l.r.Comment)
 	}
 	switch l.r.State {
 	case Pending:

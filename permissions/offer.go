@@ -15,6 +15,9 @@ const (
 	Deny      Answer = "deny"
 	Continue  Answer = "continue"
 	Interrupt Answer = "interrupt"
+	// Other answers a clarification in the person's own words, which are the comment. It is none of the options of a
+	// request and never allows anything.
+	Other Answer = "other"
 )
 
 const (

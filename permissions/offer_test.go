@@ -116,7 +116,7 @@ func TestLabels(t *testing.T) {
 }
 
 func TestAnswerScope(t *testing.T) {
-	for _, a := range []Answer{Deny, Continue, Interrupt, Choose(1), "", "allow_", "allow_forever", "allow_0s", "once"} {
+	for _, a := range []Answer{Deny, Continue, Interrupt, Other, Choose(1), "", "allow_", "allow_forever", "allow_0s", "once"} {
 		if s, ok := a.Scope(); ok || s != (Scope{}) {
 			t.Errorf("%q allows %v", a, s)
 		}

@@ -38,13 +38,14 @@ const (
 	endContinued
 	endInterrupted
 	endChosen
+	endAnswered
 	endChosenLate
 	endDefaulted
 )
 
 // outcomes is the table of the contract. In the texts, {L} is what was asked for, {until} when a grant ends, {reason}
 // the person's reason, {after} how long was waited, {why} why nobody was reached, {tool} the tool, {option} the
-// option.
+// option, {words} those of the person.
 var outcomes = []struct {
 	kind Kind
 	mode Mode
@@ -81,6 +82,7 @@ var outcomes = []struct {
 	{KindPause, ModeConfirm, endUndeliverable, "Confirmation could not be delivered: {why}.", true, ExitUndeliverable},
 
 	{KindClarification, "", endChosen, "{option}", false, ExitYes},
+	{KindClarification, "", endAnswered, "{words}", false, ExitYes},
 	{KindClarification, "", endChosenLate,
 		"{option}\n(nobody answered within {after}; first option taken)", false, ExitNobody},
 	{KindClarification, "", endDefaulted,
@@ -153,6 +155,8 @@ func (r Request) ending() (end ending, ok bool) {
 			return endContinued, true
 		case r.Answer == Interrupt:
 			return endInterrupted, true
+		case r.Answer == Other:
+			return endAnswered, true
 		}
 		return endChosen, true
 	}
@@ -175,6 +179,7 @@ func (r Request) fill(text string) string {
 		"{why}", strings.TrimSuffix(r.Failure, "."),
 		"{tool}", strings.Join(r.ToolNames(), ", "),
 		"{option}", r.Choice(),
+		"{words}", r.Comment,
 	).Replace(text)
 }
 

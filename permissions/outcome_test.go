@@ -108,6 +108,8 @@ func TestOutcomes(t *testing.T) {
 			Outcome{"Confirmation could not be delivered: fay has blocked the bot.", true, 6}},
 
 		{"clarification chosen", clarification(), []Event{vote("fay", Choose(2))}, Outcome{"mail", false, 0}},
+		{"clarification answered in words", clarification(), []Event{comment(vote("sam", Other), " none {option} of\nthem ")},
+			Outcome{"none {option} of\nthem", false, 0}},
 		{"clarification time over", minutes(clarification(), 5*time.Minute), []Event{Expire{At: dusk}},
 			Outcome{"blog\n(nobody answered within 5 minutes; first option taken)", false, 4}},
 		{"clarification, three wrong tries", clarification(), []Event{Default{By: "fay", Via: "terminal", At: soon}},
@@ -150,7 +152,7 @@ func TestChoice(t *testing.T) {
 	r := clarification()
 	for answer, want := range map[Answer]string{
 		Choose(1): "blog", Choose(3): "nowhere",
-		Choose(0): "", Choose(4): "", "": "", "2": "", "option_02": "", "option_": "",
+		Other: "", Choose(0): "", Choose(4): "", "": "", "2": "", "option_02": "", "option_": "",
 	} {
 		if r.Answer = answer; r.Choice() != want {
 			t.Errorf("%q chooses %q, want %q", answer, r.Choice(), want)

@@ -177,6 +177,9 @@ func Refused(err error) error {
 		return refuse(CodeReally, ExitOther, "This is high risk and needs a second yes.")
 	case errors.Is(err, ErrNoOption):
 		return refuse(CodeNoAnswer, ExitUsage, "This request does not offer that answer.")
+	case errors.Is(err, ErrWords):
+		return refuse(CodeInvalid, ExitUsage,
+			"An answer in words of one's own has 1 to %d characters, and no control characters.", MaxReason)
 	case errors.Is(err, ErrVoted):
 		return refuse(CodeNoAnswer, ExitOther, "You have allowed this already; an allowance can only become a denial.")
 	case errors.Is(err, ErrNoUse):

@@ -69,6 +69,8 @@ func TestRefusedSaysWhatStepRefused(t *testing.T) {
 		{ErrCall, CodeSettled, ExitOther, "Too late: that call has been answered already. Nothing was changed."},
 		{ErrNotAsked, CodeNotYours, ExitOther, "This is not yours to decide."},
 		{ErrReally, CodeReally, ExitOther, "This is high risk and needs a second yes."},
+		{ErrWords, CodeInvalid, ExitUsage,
+			"An answer in words of one's own has 1 to 2000 characters, and no control characters."},
 		{ErrNoOption, CodeNoAnswer, ExitUsage, "This request does not offer that answer."},
 		{ErrVoted, CodeNoAnswer, ExitOther, "You have allowed this already; an allowance can only become a denial."},
 		{ErrNoUse, CodeNoUse, ExitOther, "There is no unused approval here."},

@@ -9,12 +9,13 @@ import (
 
 // What [Step] refuses. A refused event changes nothing.
 var (
-	ErrSettled  = errors.New("already settled")        // carried by a *SettledError, which says by whom
-	ErrLate     = errors.New("the time is over")       // the deadline has passed, whether or not Expire came yet
-	ErrNotDue   = errors.New("not due yet")            // Expire or Lapse before its time
-	ErrNotAsked = errors.New("not yours to decide")    // the voter is not among the asked
-	ErrNoOption = errors.New("not one of the answers") // the answer or the call is not offered
-	ErrCall     = errors.New("that call is answered")  // of a step whose other calls are still open
+	ErrSettled  = errors.New("already settled")         // carried by a *SettledError, which says by whom
+	ErrLate     = errors.New("the time is over")        // the deadline has passed, whether or not Expire came yet
+	ErrNotDue   = errors.New("not due yet")             // Expire or Lapse before its time
+	ErrNotAsked = errors.New("not yours to decide")     // the voter is not among the asked
+	ErrNoOption = errors.New("not one of the answers")  // the answer or the call is not offered
+	ErrWords    = errors.New("no words to answer with") // Other without any, with too many, or with what cannot be seen
+	ErrCall     = errors.New("that call is answered")   // of a step whose other calls are still open
 	ErrReally   = errors.New("high risk: needs a second yes")
 	ErrVoted    = errors.New("an allowance can only become a denial")
 	ErrNoUse    = errors.New("not an approval that can be used") // none, taken back, lapsed, or used by another call

@@ -83,7 +83,7 @@ func (c *CLI) chooseCommand() *cobra.Command {
 	q := &question{request: permissions.Request{Kind: permissions.KindClarification}}
 	cmd := &cobra.Command{
 		Use:   "choose QUESTION --option A --option B",
-		Short: "Let a person choose; prints the option",
+		Short: "Let a person choose; prints the option, or their own words",
 		Args:  arguments(cobra.ExactArgs(1), "one question, in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q.request.Message = args[0]

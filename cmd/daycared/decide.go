@@ -51,18 +51,26 @@ func (c *CLI) denyCommand() *cobra.Command {
 }
 
 func (c *CLI) answerCommand() *cobra.Command {
-	return &cobra.Command{
+	words := ""
+	cmd := &cobra.Command{
 		Use:   "answer ID OPTION",
-		Short: "Answer a question or a pause: the number or id of an option, continue or interrupt",
-		Args:  arguments(cobra.ExactArgs(2), theRequest, "and one option"),
+		Short: "Answer a question or a pause: the number or id of an option, other, continue or interrupt",
+		Long: "Answer a question or a pause: the number or id of an option, continue or interrupt; or a question in your own words,\n" +
+			"which the asker gets as they are: daycared answer ID other --text 'look at staging first'",
+		Args: arguments(cobra.ExactArgs(2), theRequest, "and one option"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			answer := permissions.Answer(args[1])
 			if k, err := strconv.Atoi(args[1]); err == nil {
 				answer = permissions.Choose(k)
 			}
-			return c.decide(cmd, args[0], connectors.Decision{Answer: answer})
+			if other := answer == permissions.Other; other != cmd.Flags().Changed("text") {
+				return usage("an answer in your own words is: daycared answer ID other --text 'WORDS'")
+			}
+			return c.decide(cmd, args[0], connectors.Decision{Answer: answer, Comment: words})
 		},
 	}
+	cmd.Flags().StringVar(&words, "text", "", "with other: the answer to a question in your own words")
+	return cmd
 }
 
 func (c *CLI) cancelCommand() *cobra.Command {
@@ -138,6 +146,10 @@ func (c *CLI) withOffer(err error, r permissions.Request, name string) error {
 	table := tabwriter.NewWriter(c.Err, 0, 0, 2, ' ', 0)
 	for _, o := range r.Options {
 		fmt.Fprintf(table, "  %s\t%s\tdaycared %s\n", o.ID, card.Visible(o.Label), answering(o.ID, r, card.Visible(name)))
+	}
+	if r.TakesWords() {
+		fmt.Fprintf(table, "  %s\t%s\tdaycared answer %s other --text 'WORDS'\n", permissions.Other, "in your own words",
+			card.Visible(name))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("print what is offered: %w", err)

@@ -10,9 +10,9 @@ import (
 
 // decision is what a decider posts.
 type decision struct {
-	Answer    permissions.Answer `json:"answer,omitzero" doc:"the id of an option"`
+	Answer    permissions.Answer `json:"answer,omitzero" doc:"the id of an option; of a question also other, with the answer as comment"`
 	Call      int                `json:"call,omitzero" minimum:"0" doc:"of a step; 0 for all that are open"`
-	Comment   string             `json:"comment,omitzero" maxLength:"2000"`
+	Comment   string             `json:"comment,omitzero" maxLength:"2000" doc:"the reason, or with other the answer"`
 	Digest    string             `json:"digest,omitzero" doc:"of what was shown"`
 	Really    bool               `json:"really,omitzero" doc:"the second yes of high risk"`
 	Defaulted bool               `json:"defaulted,omitzero" doc:"no valid answer in three tries; answer is not read"`

@@ -123,6 +123,8 @@ func answered(r permissions.Request, o Options) []string {
 		return append([]string{"✅ Continued by " + person(r.DecidedBy, o)}, details(r, o)...)
 	case r.Answer == permissions.Interrupt:
 		return append([]string{"⛔ Interrupted by " + person(r.DecidedBy, o)}, details(r, o)...)
+	case r.Answer == permissions.Other: // the words come after
+		return append([]string{"✅ Answered by " + person(r.DecidedBy, o)}, details(r, o)...)
 	}
 	return append(append([]string{"✅ Chosen by " + person(r.DecidedBy, o)}, details(r, o)...), choice)
 }

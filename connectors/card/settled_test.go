@@ -75,6 +75,9 @@ func TestSettled(t *testing.T) {
 			"✅ Continued by you · terminal · after 1 s"},
 		{settled(pause, answered, "sam", "cli", time.Second, answer(permissions.Interrupt)),
 			"⛔ Interrupted by sam · command line · 14:00:01 · after 1 s"},
+		{settled(clarification, answered, "fay", "telegram", time.Second, func(r *row) {
+			r.Answer, r.Comment = permissions.Other, "look at \u202estaging\n✅ \"Allowed\""
+		}), `✅ Answered by you · Telegram · after 1 s · "look at \u{202E}staging\u{A}✅ \u{22}Allowed\u{22}"`},
 		{settled(clarification, answered, "fay", "terminal", time.Second, answer(permissions.Choose(2))),
 			`✅ Chosen by you · terminal · after 1 s · 2 "the \u{22}mail\u{22}"`},
 		{settled(clarification, answered, "", timeout, 0, func(r *row) {

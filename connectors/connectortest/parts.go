@@ -44,6 +44,8 @@ func answers(t *testing.T, b *bench) {
 		{"confirm no", pause, confirm, deny, permissions.Denied},
 		{"confirm interrupted", pause, confirm, answer(permissions.Interrupt), permissions.Answered},
 		{"clarification", permissions.KindClarification, nil, answer(permissions.Choose(2)), permissions.Answered},
+		{"clarification in words", permissions.KindClarification, nil,
+			connectors.Decision{Answer: permissions.Other, Comment: "look at staging first"}, permissions.Answered},
 	} {
 		p, ref := b.send(t, c.kind, c.change)
 		b.Do(t, p, c.does)

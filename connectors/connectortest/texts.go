@@ -41,6 +41,8 @@ func texts(t *testing.T, b *bench) {
 		{"CODE interrupt", pause, nil, answer(permissions.Interrupt)},
 		{"CODE 2", clarification, nil, answer(permissions.Choose(2))},
 		{"CODE Nowhere", clarification, nil, answer(permissions.Choose(3))},
+		{"CODE other: nowhere yet", clarification, nil,
+			connectors.Decision{Answer: permissions.Other, Comment: "nowhere yet"}},
 	} {
 		p, ref := b.send(t, c.kind, c.change)
 		b.Writes(t, p, strings.ReplaceAll(c.text, "CODE", p.Code))

@@ -31,7 +31,7 @@ type Open struct {
 // Said is what a message says. Without decisions, nothing was decided.
 type Said struct {
 	// Decisions are to be handed on as they are, each with From, and with a key of its own where there are keys. Their
-	// requests and codes are set, and their answers are offered.
+	// requests and codes are set, and their answers are what the requests take.
 	Decisions []connectors.Decision
 	// Say is for the person: why nothing was decided, and what would be right; with PassOn, that the message goes to the
 	// agent, which is not to be said where there is none.
@@ -106,7 +106,9 @@ func (c chat) isTalk(s sentence) bool {
 		return !c.offered(permissions.Continue)
 	case s.act == interrupts && len(s.codes) == 0:
 		return !c.offered(permissions.Interrupt)
-	case s.act != picks:
+	case s.act == answers && len(s.codes) == 0:
+		return !slices.ContainsFunc(c.open, func(o Open) bool { return o.Request.TakesWords() })
+	case s.act != picks && s.act != answers:
 		return false
 	}
 	_, waits := find(c.open, s.codes[0])

@@ -20,6 +20,7 @@ var (
 		`( (once|session_tool|session|always|[0-9][0-9.hms]*))?( #[1-9])?` +
 		`( (once|session_tool|session|always|[0-9][0-9.hms]*))?( run)?` +
 		`|[2-9a-hj-kmnp-z]{5} (yes|allow|approve))$`)
+	saysOther     = regexp.MustCompile(`^([2-9a-hj-kmnp-z]{5}\s+)?other:|^other\s+[2-9a-hj-kmnp-z]{5}\b`)
 	allowingReply = regexp.MustCompile(`^(yes|allow|approve|👍(\x{fe0f}|🏻|🏼|🏽|🏾|🏿)?)$`)
 )
 
@@ -55,6 +56,9 @@ func check(t interface{ Fatalf(string, ...any) }, m reply.Message, said reply.Sa
 	for _, d := range said.Decisions {
 		o := byID[d.Request]
 		switch {
+		case d.Answer == permissions.Other && !saysOther.MatchString(text):
+			t.Fatalf("%+v answers in words without saying so", m)
+		case d.Answer == permissions.Other && o.Request.TakesWords() && d.Comment != "":
 		case !offers(o.Request, d.Answer):
 			t.Fatalf("%+v: %s is not offered by %s", m, d.Answer, d.Code)
 		case d.Code != o.Code || d.Shown != o.Request.Digest || o.ShownAt.IsZero() || m.At.Before(o.ShownAt):
@@ -93,7 +97,7 @@ func check(t interface{ Fatalf(string, ...any) }, m reply.Message, said reply.Sa
 // words are those of the grammar, of codes, and others that people write.
 var words = strings.Fields(`yes no allow approve deny K7F3Q M2P4R R5SKY STEP2 RSTEP PAUSE CNFRM CH5SE NEW22 ZZZZ9 k7f3q
 	because run session session_tool once always 15m 900s 20m #1 #2 #3 continue interrupt 1 2 blog don't not never but please
-	and 👍 👎 👍🏽 YES No y n ok ſ yeſ ｙｅｓ уes K7F3Q, yes! K7F3Q? yes. (yes / #`)
+	and 👍 👎 👍🏽 YES No y n ok ſ yeſ ｙｅｓ уes K7F3Q, other other: OTHER: o CH5SE: yes! K7F3Q? yes. (yes / #`)
 
 // message makes messages of the words, and some of anything.
 func messages() *rapid.Generator[reply.Message] {

@@ -44,7 +44,8 @@ func (c chat) textHint(o Open) string {
 	}
 	switch {
 	case r.Kind == permissions.KindClarification:
-		return fmt.Sprintf("%s %s and a number from 1 to %d, or %s and the words of an option", reply, code, len(r.Choices), code)
+		return fmt.Sprintf("%s %s and a number from 1 to %d or the words of an option, or %s and words of your own",
+			reply, code, len(r.Choices), ownSent(o))
 	case offers(r, permissions.Continue):
 		return reply + " CONTINUE " + code + " or INTERRUPT " + code
 	case r.HighRisk && len(r.Calls) > 0:

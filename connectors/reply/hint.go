@@ -11,7 +11,7 @@ import (
 func Hint(r permissions.Request, code string) string {
 	switch {
 	case r.Kind == permissions.KindClarification:
-		return fmt.Sprintf("1 to %d > ", len(r.Choices))
+		return fmt.Sprintf("1 to %d · %s in your own words > ", len(r.Choices), ownTyped(r, code))
 	case r.HighRisk && len(r.Calls) > 0:
 		return "high risk: type  yes " + code + "  or  n, with #2 for one call > "
 	case r.HighRisk:
@@ -40,7 +40,8 @@ func Hint(r permissions.Request, code string) string {
 func Help(r permissions.Request, code string) string {
 	switch {
 	case r.Kind == permissions.KindClarification:
-		return fmt.Sprintf("Type a number from 1 to %d, or the words of an option.", len(r.Choices))
+		return fmt.Sprintf("Type a number from 1 to %d, the words of an option, or %s and words of your own.",
+			len(r.Choices), ownTyped(r, code))
 	case offers(r, permissions.Continue):
 		return "Press Enter to continue, or Esc to interrupt."
 	}

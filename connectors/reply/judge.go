@@ -58,7 +58,9 @@ func (s sentence) unknown(said Said) Said {
 func (c chat) decide(s sentence, o Open) (d connectors.Decision, not string) {
 	r := o.Request
 	d = connectors.Decision{Request: r.ID, Code: o.Code, Call: s.call, Comment: s.reason, Shown: r.Digest}
-	d.Answer, not = c.answer(s, o)
+	if d.Answer, not = c.answer(s, o); d.Answer == permissions.Other {
+		d.Comment = s.own
+	}
 	_, allowing := d.Answer.Scope()
 	switch several := len(s.codes) > 1; {
 	case not != "":
@@ -85,10 +87,13 @@ func (c chat) answer(s sentence, o Open) (a permissions.Answer, not string) {
 	r := o.Request
 	switch {
 	case r.Kind == permissions.KindClarification:
-		if meant := chosen(s.pick, r); len(meant) == 1 {
+		switch meant := chosen(s.pick, r); {
+		case len(meant) == 1:
 			a = permissions.Choose(meant[0])
-		} else if len(meant) > 1 {
+		case len(meant) > 1:
 			return "", "that names two options of " + o.Code
+		case s.own != "" && (s.act == answers || !begins(r, otherColon)):
+			return permissions.Other, ""
 		}
 	case s.act == allows:
 		a = permissions.Allow(s.reach(r))

@@ -17,7 +17,7 @@ type Meaning int
 const (
 	Unclear Meaning = iota // not an answer; Reply.Say tells what would be one
 	Decides                // Reply's Answer, Call, Comment and Really
-	Reason                 // a denial whose reason comes with the next line; Reply's Call
+	Reason                 // a denial whose reason comes with the next line, or words of one's own that do; Answer, Call
 	Asks                   // for help, which is in Reply.Say
 	Shows                  // wants to see the card again, with its secrets
 )
@@ -35,7 +35,7 @@ type Reply struct {
 // Esc is what the escape key sends.
 const Esc = "\x1b"
 
-// Parse reads one line as an answer to r, which code names. The answer is always one that r offers. Parse is pure and
+// Parse reads one line as an answer to r, which code names. The answer is always one that r takes. Parse is pure and
 // total; it never allows anything by a line that is not wholly an allowance.
 func Parse(line string, r permissions.Request, code string) Reply {
 	text := strings.TrimSpace(line)
@@ -153,7 +153,7 @@ func reason(rest string, r permissions.Request, code string) Reply {
 	return offered(r, code, a)
 }
 
-// choice reads the number or the words of an option. What names two different options names none.
+// choice reads the number or the words of an option, or words of one's own. What names two different options names none.
 func choice(text string, r permissions.Request, code string) Reply {
 	var meant []int
 	for i, c := range r.Choices {
@@ -170,6 +170,13 @@ func choice(text string, r permissions.Request, code string) Reply {
 		return Reply{Meaning: Asks, Say: Help(r, code)}
 	case slices.Contains([]string{"s", "show"}, fold(text)):
 		return Reply{Meaning: Shows}
+	}
+	own, ok := typedOwn(text, r)
+	switch {
+	case ok && own != "":
+		return Reply{Meaning: Decides, Answer: permissions.Other, Comment: own}
+	case ok:
+		return Reply{Meaning: Reason, Answer: permissions.Other}
 	}
 	return unclear(r, code)
 }

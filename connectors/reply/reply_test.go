@@ -46,6 +46,16 @@ var (
 	})
 )
 
+// Options that begin like words of one's own.
+var (
+	others = offered(permissions.KindClarification, func(r *permissions.Request) {
+		r.Choices = []string{"other", "o brother"}
+	})
+	colons = offered(permissions.KindClarification, func(r *permissions.Request) {
+		r.Choices = []string{"Other: later", "o"}
+	})
+)
+
 var (
 	allow  = permissions.Allow
 	once   = permissions.Allow(permissions.Once)
@@ -59,6 +69,10 @@ func decides(a permissions.Answer) reply.Reply {
 
 func because(call int, comment string) reply.Reply {
 	return reply.Reply{Meaning: reply.Decides, Answer: deny, Call: call, Comment: comment}
+}
+
+func own(words string) reply.Reply {
+	return reply.Reply{Meaning: reply.Decides, Answer: permissions.Other, Comment: words}
 }
 
 func call(a permissions.Answer, n int) reply.Reply {
@@ -135,6 +149,15 @@ func TestParseAnswers(t *testing.T) {
 		{"nowhere", choices, decides(choose(4))},
 		{"?", choices, decides(choose(5))},
 		{"y", choices, decides(choose(6))},
+		{"o look at staging first", choices, own("look at staging first")},
+		{"O  2", choices, own("2")},
+		{"other: blog, then mail", choices, own("blog, then mail")},
+		{"Other:neither", choices, own("neither")},
+		{"o", choices, reply.Reply{Meaning: reply.Reason, Answer: permissions.Other}},
+		{"other:", choices, reply.Reply{Meaning: reply.Reason, Answer: permissions.Other}},
+		{"other", others, decides(choose(1))},
+		{"o brother", others, decides(choose(2))},
+		{"other: later", others, own("later")},
 	} {
 		if diff := cmp.Diff(c.want, reply.Parse(c.line, c.r, code)); diff != "" {
 			t.Errorf("%q to a %s:\n%s", c.line, c.r.Kind, diff)
@@ -198,6 +221,14 @@ func TestParseDecidesNothing(t *testing.T) {
 		{"0", choices, "Nothing was decided"},
 		{"01", choices, "Nothing was decided"},
 		{"Blog", choices, "Nothing was decided"},
+		{"other look at staging", choices, "or o and words of your own"},
+		{"look at staging", choices, "or o and words of your own"},
+		{"ο look", choices, "Nothing was decided"}, // a Greek letter
+		{"o look", permission, "Nothing was decided"},
+		{"other: look", confirm, "Nothing was decided"},
+		{"o brothr", others, "or other: and words of your own"}, // an option with a typo
+		{"other: lat", colons, "or other K7F3Q and words of your own"},
+		{"o lat", colons, "Nothing was decided"},
 		{"", choices, "Nothing was decided"},
 		{reply.Esc, choices, "Nothing was decided"},
 		{"1", twice, "names two options"},
@@ -239,7 +270,7 @@ func TestHelp(t *testing.T) {
 		{confirm, "y yes · n deny · r deny with a reason · Esc interrupts > ",
 			"Type yes (yes), n (deny), r and a reason (deny and say why), Esc (interrupt), " +
 				"s (the card again, with its secrets)."},
-		{plain, "1 to 2 > ", "Type a number from 1 to 2, or the words of an option."},
+		{plain, "1 to 2 · o in your own words > ", "Type a number from 1 to 2, the words of an option, or o and words of your own."},
 	} {
 		if got := reply.Hint(c.r, code); got != c.hint {
 			t.Errorf("Hint of a %s\n got %q\nwant %q", c.r.Kind, got, c.hint)

@@ -98,6 +98,8 @@ func TestWhatAPersonIsTold(t *testing.T) {
 		{reply.Message{Text: "yes NEW22"}, waiting, "NEW22 has not been shown to you yet; look at it first."},
 		{reply.Message{Text: "yes M2P4R", Quotes: "K7F3Q"}, two,
 			"Nothing was decided: you replied to the card of K7F3Q and named another code."},
+		{reply.Message{Text: "CH5SE blgo"}, waiting, "CH5SE takes another answer. Reply CH5SE and a number from 1 to 5 or the " +
+			"words of an option, or CH5SE other: and words of your own."},
 		{reply.Message{Text: "", Quotes: "K7F3Q", Reaction: true}, two, "taking a reaction back undoes nothing. " + hint + "."},
 		{reply.Message{Text: "K7F3Q please", Console: true}, two, "Type yes K7F3Q or no K7F3Q, yes"}, // nobody reacts there
 		// Of high risk, a console has one form, in every hint: its prompt's.
@@ -123,7 +125,7 @@ func TestChatHints(t *testing.T) {
 		"RSTEP": "High risk: reply YES RSTEP RUN or NO RSTEP, or for one call YES RSTEP #2 RUN or NO RSTEP #2",
 		"PAUSE": "Reply CONTINUE PAUSE or INTERRUPT PAUSE",
 		"CNFRM": "Reply YES CNFRM, NO CNFRM or INTERRUPT CNFRM, or react 👍 / 👎",
-		"CH5SE": "Reply CH5SE and a number from 1 to 5, or CH5SE and the words of an option",
+		"CH5SE": "Reply CH5SE and a number from 1 to 5 or the words of an option, or CH5SE other: and words of your own",
 	} {
 		for _, o := range waiting {
 			if got := reply.ChatHint(o.Request, o.Code); o.Code == code && got != want {
@@ -143,7 +145,7 @@ func TestEveryHintIsAnAnswer(t *testing.T) {
 	for _, text := range []string{
 		"YES K7F3Q", "NO K7F3Q", "YES K7F3Q session", "YES M2P4R session_tool", "YES M2P4R always", "NO K7F3Q because x",
 		"YES R5SKY RUN", "NO R5SKY", "YES R5SKY 15m RUN", "YES STEP2 #2", "NO STEP2 #2", "YES RSTEP #2 RUN",
-		"CONTINUE PAUSE", "INTERRUPT PAUSE", "INTERRUPT CNFRM", "CH5SE 5",
+		"CONTINUE PAUSE", "INTERRUPT PAUSE", "INTERRUPT CNFRM", "CH5SE 5", "CH5SE other: words of your own",
 	} {
 		if said := reply.Read(reply.Message{Text: text, At: noon}, waiting); len(said.Decisions) != 1 {
 			t.Errorf("%q decides nothing: %s", text, said.Say)
@@ -200,5 +202,22 @@ func TestAMessageNamesAFewRequests(t *testing.T) {
 	text += fmt.Sprintf(" %s", permissions.Coder{}.Encode(20))
 	if said := reply.Read(reply.Message{Text: text, At: noon}, waiting); !said.PassOn {
 		t.Errorf("%+v; want no answer", said)
+	}
+}
+
+// Where an option begins like words of one's own, a typo in it is no answer, and the hint says the other form.
+func TestAnOptionThatBeginsLikeWordsOfOnesOwn(t *testing.T) {
+	open := []reply.Open{{Code: "K7F3Q", Request: colons, ShownAt: noon}}
+	for text, want := range map[string]string{
+		"K7F3Q other: later": "K7F3Q option_1", "K7F3Q o": "K7F3Q option_2", "K7F3Q other: lat": told,
+		"other K7F3Q lat": `K7F3Q other "lat"`,
+	} {
+		said := reply.Read(reply.Message{Text: text, At: noon}, open)
+		if got := outcome(said); got != want {
+			t.Errorf("%q is %s; want %s", text, got, want)
+		}
+		if hint := "or other K7F3Q and words of your own."; want == told && !strings.HasSuffix(said.Say, hint) {
+			t.Errorf("%q is told %q; want %q", text, said.Say, hint)
+		}
 	}
 }

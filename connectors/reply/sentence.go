@@ -14,7 +14,8 @@ const (
 	denies
 	resumes
 	interrupts
-	picks // an option, unless it is chat that happens to begin like a code
+	picks   // an option or words of one's own, unless it is chat that happens to begin like a code
+	answers // in words of one's own
 )
 
 // mostCodes is how many requests one message may name.
@@ -29,11 +30,13 @@ type sentence struct {
 	run    bool
 	reason string
 	pick   string // all that follows a code that came first
-	first  string // the first word, as typed
+	own    string // words of one's own, as typed
+	first  string // the first word, as typed, or the code where that is the second
 	quoted bool   // the card that it replies to stands for the code
 }
 
-// shape reads a whole message. ok is false for what is of no known shape. Only a reason may have several lines.
+// shape reads a whole message. ok is false for what is of no known shape. Only a reason, and words of one's own, may have
+// several lines.
 func shape(text string) (s sentence, ok bool) {
 	if a, ok := thumb(text); ok {
 		return sentence{act: a}, true
@@ -53,9 +56,14 @@ func shape(text string) (s sentence, ok bool) {
 		s, ok = pauseShape(interrupts, words[1:])
 	case isCode(words[0]):
 		s, ok = codeShape(words[0], words[1:])
+		s.own, _ = ownWords(behind(text))
+	case first == "other" || strings.HasPrefix(first, otherColon):
+		s, ok = otherShape(text)
 	}
-	s.first = words[0]
-	return s, ok && (s.reason != "" || !strings.ContainsAny(text, "\r\n"))
+	if s.first == "" {
+		s.first = words[0]
+	}
+	return s, ok && (s.reason != "" || s.own != "" || !strings.ContainsAny(text, "\r\n"))
 }
 
 func isSpace(c rune) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
@@ -135,8 +143,9 @@ func leadingCodes(words []string) (codes, rest []string) {
 	return codes, words
 }
 
-// single tells whether a sentence is one word or a thumb, or no with its reason: what a reply to a card may say without
-// its code.
+// single tells whether a sentence is one word or a thumb, no with its reason, or words of one's own: what a reply to a
+// card may say without its code.
 func (s sentence) single() bool {
-	return len(s.codes) == 0 && (s.act == allows || s.act == denies) && s.scope == "" && s.call == 0 && !s.run
+	plain := s.act == allows || s.act == denies || s.act == answers
+	return len(s.codes) == 0 && plain && s.scope == "" && s.call == 0 && !s.run
 }

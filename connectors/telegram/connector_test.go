@@ -78,7 +78,7 @@ func TestWhatFailsForNowIsDoneLater(t *testing.T) {
 			s.taps("fay", m, "Allow once", "✅")
 			s.get(call, permissions.Approved)
 			s.becomes("fay", m.ID, "✅ Allowed once by fay")
-			s.told("fay", beforeCode)
+			s.told("fay", whyNot.before)
 		})
 	}
 }

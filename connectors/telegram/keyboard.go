@@ -29,6 +29,7 @@ const (
 const (
 	stepReally = "!"       // asks for the second yes to its answer, which is that answer by itself
 	stepReason = "?reason" // asks for the reason of a denial
+	stepOther  = "?other"  // asks for an answer in the person's own words
 	stepBack   = "<"       // leaves the second step
 )
 
@@ -36,15 +37,18 @@ const (
 // where is not in it.
 type press struct {
 	Button string
-	Answer permissions.Answer // empty for stepReason and stepBack
+	Answer permissions.Answer // empty for stepReason, stepOther and stepBack
 	Call   int                // of a step; 0: all that are open
 	Step   string             // empty: the answer is given
 }
 
+// alone tells of the steps that are about no answer in particular.
+func alone(step string) bool { return step == stepReason || step == stepOther || step == stepBack }
+
 // parseData reads the data of a button. It knows exactly what [press.data] makes of the buttons that there are.
 func parseData(data string) (pr press, ok bool) {
 	button, action, _ := strings.Cut(data, ".")
-	if pr.Button = button; action == stepReason || action == stepBack {
+	if pr.Button = button; alone(action) {
 		pr.Step = action
 	} else {
 		if rest, really := strings.CutPrefix(action, stepReally); really {
@@ -64,7 +68,7 @@ func parseData(data string) (pr press, ok bool) {
 func (pr press) made() bool {
 	s, allows := pr.Answer.Scope()
 	switch {
-	case pr.Step == stepReason, pr.Step == stepBack:
+	case alone(pr.Step):
 		return true
 	case pr.Call < 0 || pr.Call > permissions.MaxCalls:
 		return false
@@ -87,7 +91,7 @@ func (pr press) made() bool {
 
 // data is the callback_data of the button, at most 64 bytes.
 func (pr press) data() string {
-	if pr.Step == stepReason || pr.Step == stepBack {
+	if alone(pr.Step) {
 		return pr.Button + "." + pr.Step
 	}
 	data := pr.Button + "." + pr.Step + string(pr.Answer)
@@ -138,6 +142,10 @@ func keys(p connectors.Prompt) keyboard {
 	if offers(r, permissions.Deny) {
 		reason := press{Button: p.Button, Step: stepReason}
 		k.Rows = append(k.Rows, []key{{Text: "✏️ Deny with reason", Data: reason.data()}})
+	}
+	if r.TakesWords() {
+		other := press{Button: p.Button, Step: stepOther}
+		k.Rows = append(k.Rows, []key{{Text: "✏️ Other", Data: other.data()}})
 	}
 	return k
 }

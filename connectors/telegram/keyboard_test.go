@@ -87,6 +87,9 @@ func TestKeys(t *testing.T) {
 			"✅ Allow once | ⛔ Deny", `Allow "all gated tools" for this session`, `Allow "all gated tools" for 15 minutes`,
 			"✏️ Deny with reason",
 		}},
+		"a question": {prompt(t, permissions.KindClarification, func(r *permissions.Request) {
+			r.Choices = []string{"blog", "✏️ Other"}
+		}), []string{"1 · blog", `2 · ✏\u{FE0F} Other`, "✏️ Other"}},
 	} {
 		if diff := cmp.Diff(c.want, labels(keys(c.p))); diff != "" {
 			t.Errorf("%s: %s", name, diff)
@@ -222,7 +225,8 @@ func TestParseDataIsStrict(t *testing.T) {
 		"", ".", "x", "x.", ".allow_once", "x.allow", "x.allow_", "x.Allow_once", "x.allow_once ", " x.allow_once",
 		"x.allow_060m", "x.allow_60m", "x.allow_721h", "x.allow_0s", "x.allow_once#", "x.allow_once#0", "x.allow_once#01",
 		"x.allow_once#51", "x.allow_once#-1", "x.allow_once#+1", "x.allow_session#1", "x.allow_15m#2", "x.deny#2#3",
-		"x.!deny", "x.!", "x.!!allow_once", "x.!option_1", "x.?", "x.?other", "x.?reason#1", "x.<#1", "x.!<", "x.<<",
+		"x.!deny", "x.!", "x.!!allow_once", "x.!option_1", "x.?", "x.?others", "x.?reason#1", "x.?other#1",
+		"x.!?other", "x.other", "x.<#1", "x.!<", "x.<<",
 		"x.continue#1", "x.option_0", "x.option_01", "x.option_21", "x.option_1#1", "x.option_", "x.x.deny", "x..deny",
 		"x y.deny", "é.deny", "x.deny\n", strings.Repeat("x", 41) + ".deny", strings.Repeat("x", 41) + ".<", ".?reason",
 	} {
@@ -235,7 +239,7 @@ func TestParseDataIsStrict(t *testing.T) {
 // FuzzParseData says that what is read is exactly what a button would carry.
 func FuzzParseData(f *testing.F) {
 	for _, data := range []string{
-		aButton + ".allow_once", aButton + ".!allow_15m", aButton + ".deny#7", aButton + ".?reason", aButton + ".<",
+		aButton + ".allow_once", aButton + ".!allow_15m", aButton + ".deny#7", aButton + ".?reason", aButton + ".?other", aButton + ".<",
 		aButton + ".option_20", "x.!allow_once#50", "x.interrupt", "x.?other", "",
 	} {
 		f.Add(data)

@@ -124,7 +124,11 @@ func (s *suite) do(t testing.TB, p connectors.Prompt, d connectors.Decision) {
 	case d.Comment != "" && d.Call != 0: // no button denies one call with a reason
 		s.writes(t, p, fmt.Sprintf("no %s #%d because %s", p.Code, d.Call, d.Comment))
 	case d.Comment != "":
-		s.pressed(t, p.Code, func(b press) bool { return b.Step == stepReason })
+		step := stepReason
+		if d.Answer == permissions.Other {
+			step = stepOther
+		}
+		s.pressed(t, p.Code, func(b press) bool { return b.Step == step })
 		m := s.shown(t, "the question for a reason", func(m telegramtest.Message) bool {
 			return m.ForceReply != nil && strings.Contains(m.Text, p.Code)
 		})

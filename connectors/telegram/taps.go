@@ -186,7 +186,7 @@ func (d *desktop) tap(ctx context.Context, u update) error {
 	return nil
 }
 
-// step is a button that decides nothing by itself: the first of two, the way back, or a denial whose reason is to come.
+// step is a button that decides nothing by itself: the first of two, the way back, or an answer whose words are to come.
 func (d *desktop) step(ctx context.Context, tap *callback, p press, decision connectors.Decision) error {
 	prompt, err := d.desk.Look(ctx, decision)
 	var refusal *permissions.Refusal
@@ -198,7 +198,7 @@ func (d *desktop) step(ctx context.Context, tap *callback, p press, decision con
 		return err
 	}
 	at, err := parseRef(decision.Ref)
-	if err != nil {
+	if err != nil || p.Step == stepOther && !prompt.Request.TakesWords() {
 		d.toast(ctx, tap, toastUnknown(), true)
 		return nil //nolint:nilerr // there is no message to do anything on, and no use in trying again
 	}
@@ -211,14 +211,22 @@ func (d *desktop) step(ctx context.Context, tap *callback, p press, decision con
 		d.keyboard(ctx, at, decision, prompt, edit(prompt, d.now()).Keyboard)
 	case stepReason:
 		d.toast(ctx, tap, toastReason(), false)
-		d.aside(ctx, func(ctx context.Context) error {
-			return d.send(ctx, at.chat, "sendMessage", map[string]any{
-				"chat_id": at.chat, "text": reasonFor(prompt.Code), "reply_parameters": replyTo(at.message),
-				"reply_markup": forceReply{Force: true, Placeholder: "why not", Selective: true},
-			}, nil)
-		})
+		d.ask(ctx, at, whyNot, prompt.Code)
+	case stepOther:
+		d.toast(ctx, tap, toastOther(), false)
+		d.ask(ctx, at, inOwnWords, prompt.Code)
 	}
 	return nil
+}
+
+// ask has a question for words stand under a card.
+func (d *desktop) ask(ctx context.Context, at ref, q question, code string) {
+	d.aside(ctx, func(ctx context.Context) error {
+		return d.send(ctx, at.chat, "sendMessage", map[string]any{
+			"chat_id": at.chat, "text": q.text(code), "reply_parameters": replyTo(at.message),
+			"reply_markup": forceReply{Force: true, Placeholder: q.placeholder, Selective: true},
+		}, nil)
+	})
 }
 
 // conclude brings the very card that was pressed up to date when the daemon knows another one as its copy: it was sent

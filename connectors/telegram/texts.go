@@ -35,14 +35,14 @@ func (d *desktop) message(ctx context.Context, u update) error {
 		return nil //nolint:nilerr // whoever is nobody here is told so
 	}
 	d.greet(m.Chat.ID)
-	switch code, isReason := d.reasonCode(m); {
+	switch code, answer, wanted := d.wanted(m); {
 	case m.Forward != nil: // somebody else's words
 		d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, forwarded()) })
 		return nil
 	case m.Text[0] == '/':
 		return d.command(ctx, m, id, who)
-	case isReason:
-		return d.reason(ctx, u, id, who, code)
+	case wanted:
+		return d.inWords(ctx, u, id, who, connectors.Decision{Code: code, Answer: answer})
 	}
 	return d.text(ctx, u, id, who)
 }
@@ -63,23 +63,22 @@ func (d *desktop) stranger(ctx context.Context, m *message) {
 	d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, toStranger(m.From.ID)) })
 }
 
-// reasonCode is the code of the request whose reason this message is: a reply to our own question for it.
-func (d *desktop) reasonCode(m *message) (code string, ok bool) {
+// wanted is the code of the request that this message has words for, a reason or an answer: it is a reply to our own
+// question for them.
+func (d *desktop) wanted(m *message) (code string, answer permissions.Answer, ok bool) {
 	if m.ReplyTo == nil || m.ReplyTo.From == nil || m.ReplyTo.From.ID != d.bot {
-		return "", false
+		return "", "", false
 	}
-	return codeOfReason(m.ReplyTo.Text)
+	return asked(m.ReplyTo.Text)
 }
 
-// reason denies with what was written.
-func (d *desktop) reason(
-	ctx context.Context, u update, id connectors.Identity, who connectors.Person, code string,
+// inWords decides with what was written.
+func (d *desktop) inWords(
+	ctx context.Context, u update, id connectors.Identity, who connectors.Person, decision connectors.Decision,
 ) error {
-	m := u.Message
-	r, err := d.desk.OnPermission(ctx, connectors.Decision{
-		Code: code, Answer: permissions.Deny, Comment: m.Text, From: id, Key: d.eventKey(u),
-	})
-	return d.answer(ctx, m, who, r, err)
+	decision.Comment, decision.From, decision.Key = u.Message.Text, id, d.eventKey(u)
+	r, err := d.desk.OnPermission(ctx, decision)
+	return d.answer(ctx, u.Message, who, r, err)
 }
 
 // answer tells what became of an answer in words; an error that is no refusal has the update tried again.

@@ -28,7 +28,13 @@ func (s *stage) asked(reason string) (call <-chan ended, m telegramtest.Message,
 func (s *stage) question(who string, m telegramtest.Message, code string) telegramtest.Message {
 	s.t.Helper()
 	s.taps(who, m, "Deny with reason", "Nothing is denied yet")
-	asked := s.told(who, beforeCode+code)
+	return s.wants(who, m, whyNot.text(code))
+}
+
+// wants is the question with a text, that stands under the card of m.
+func (s *stage) wants(who string, m telegramtest.Message, text string) telegramtest.Message {
+	s.t.Helper()
+	asked := s.told(who, text)
 	if asked.ForceReply == nil || asked.ReplyTo != m.ID {
 		s.t.Errorf("the question is %+v", asked)
 	}
@@ -64,12 +70,12 @@ func TestWhatIsNoReason(t *testing.T) {
 	fay, eve := s.phones["fay"], s.phones["eve"]
 
 	eve.Replies(q.ID, "a stranger's") // in the stranger's own chat, where no such message is
-	own := fay.Writes(beforeCode + code)
+	own := fay.Writes(whyNot.text(code))
 	fay.Replies(own, "to my own words")
 	fay.Replies(m.ID, "to the card")
 	said := fay.Writes("said before")
 	fay.Edits(said, "yes "+code)
-	forwarded := eve.Writes(beforeCode + code)
+	forwarded := eve.Writes(whyNot.text(code))
 	fay.Replies(eve.Forwards(forwarded, fay), "to a forwarded question")
 	eve.Forwards(eve.Writes("yes "+code), fay)
 	fay.Forwards(said, fay)

@@ -133,19 +133,36 @@ func toastReason() string {
 	return "Nothing is denied yet: write your reason as a reply to the question below."
 }
 
-// beforeCode is what the question for a reason says before the code of its request.
-const beforeCode = "Reply to this message with your reason · "
+// toastOther answers the button that asks for an answer in one's own words.
+func toastOther() string {
+	return "Nothing is answered yet: write your answer as a reply to the question below."
+}
 
-// reasonFor is the question for the reason of a denial. The reply to it is matched by the code.
-func reasonFor(code string) string { return beforeCode + code }
+// question is what asks for words that an answer needs, in a message of its own. The reply to it is matched by the code
+// of its request, with which it ends.
+type question struct {
+	answer      permissions.Answer
+	before      string // the code
+	placeholder string
+}
 
-// codeOfReason is the code in a question for a reason. Whether the question was ours is for the caller to know.
-func codeOfReason(text string) (code string, ok bool) {
-	code, ok = strings.CutPrefix(text, beforeCode)
-	if _, known := (permissions.Coder{}).Decode(code); !ok || !known {
-		return "", false
+var (
+	whyNot     = question{permissions.Deny, "Reply to this message with your reason · ", "why not"}
+	inOwnWords = question{permissions.Other, "Reply to this message with your answer · ", "your answer"}
+)
+
+func (q question) text(code string) string { return q.before + code }
+
+// asked is the code in a question for words, and the answer that they are for. Whether the question was ours is for the
+// caller to know.
+func asked(text string) (code string, answer permissions.Answer, ok bool) {
+	for _, q := range []question{whyNot, inOwnWords} {
+		code, found := strings.CutPrefix(text, q.before)
+		if _, known := (permissions.Coder{}).Decode(code); found && known {
+			return code, q.answer, true
+		}
 	}
-	return code, true
+	return "", "", false
 }
 
 // shownAgain stands where a card was that was sent again.
@@ -195,6 +212,7 @@ yes K7F3Q · allow once
 yes K7F3Q session · or 15m: allow for longer
 no K7F3Q because … · deny, with a reason
 K7F3Q 2 · choose an option
+K7F3Q other: … · answer in your own words
 YES K7F3Q RUN · allow what is high risk
 
 A yes or no as a reply to the card counts too; one by itself never does.

@@ -37,6 +37,7 @@ func TestToasts(t *testing.T) {
 		toastReally():                            "High risk: nothing is allowed yet.",
 		toastReason():                            "Nothing is denied yet: write your reason",
 		toastRefused(permissions.TooBig()):       "This is too big to be shown here whole, so it cannot be allowed here.",
+		toastOther():                             "Nothing is answered yet: write your answer",
 	} {
 		if !strings.HasPrefix(got, want) || card.UTF16.Of(got) > mostToast {
 			t.Errorf("%q; want %q, and at most %d units", got, want, mostToast)
@@ -47,20 +48,22 @@ func TestToasts(t *testing.T) {
 	}
 }
 
-// TestTheCodeOfAReason says that the code is found in our question and in nothing else.
-func TestTheCodeOfAReason(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		want := permissions.Coder{}.Encode(rapid.Int64Range(0, permissions.CodeCount-1).Draw(t, "number"))
-		if code, ok := codeOfReason(reasonFor(want)); !ok || code != want {
-			t.Fatalf("%q, %v; want %q", code, ok, want)
-		}
-	})
-	for _, text := range []string{
-		"", "K7F3Q", reasonFor(""), reasonFor("K7F3"), reasonFor("K7F3Q "), reasonFor("K7F30"), " " + reasonFor("K7F3Q"),
-		reasonFor("K7F3Q") + "\n", "no K7F3Q", strings.ToUpper(reasonFor("K7F3Q")),
-	} {
-		if code, ok := codeOfReason(text); ok || code != "" {
-			t.Errorf("%q names %q", text, code)
+// TestTheCodeOfAQuestion says that the code is found in our questions and in nothing else, with what was asked for.
+func TestTheCodeOfAQuestion(t *testing.T) {
+	for _, q := range []question{whyNot, inOwnWords} {
+		rapid.Check(t, func(t *rapid.T) {
+			want := permissions.Coder{}.Encode(rapid.Int64Range(0, permissions.CodeCount-1).Draw(t, "number"))
+			if code, answer, ok := asked(q.text(want)); !ok || code != want || answer != q.answer {
+				t.Fatalf("%q, %q, %v; want %q", code, answer, ok, want)
+			}
+		})
+		for _, text := range []string{
+			"", "K7F3Q", q.text(""), q.text("K7F3"), q.text("K7F3Q "), q.text("K7F30"), " " + q.text("K7F3Q"),
+			q.text("K7F3Q") + "\n", "no K7F3Q", strings.ToUpper(q.text("K7F3Q")),
+		} {
+			if code, answer, ok := asked(text); ok || code != "" || answer != "" {
+				t.Errorf("%q names %q", text, code)
+			}
 		}
 	}
 }

@@ -32,6 +32,10 @@ func TestAnswersByCode(t *testing.T) {
 		{"continue K7F3Q", permissions.KindPause, nil, connectors.Decision{Answer: permissions.Continue}},
 		{"K7F3Q interrupt", permissions.KindPause, nil, connectors.Decision{Answer: permissions.Interrupt}},
 		{"K7F3Q MAIL", permissions.KindClarification, nil, connectors.Decision{Answer: permissions.Choose(2)}},
+		{"K7F3Q other: neither", permissions.KindClarification, nil,
+			connectors.Decision{Answer: permissions.Other, Comment: "neither"}},
+		{"other k7f3q 2", permissions.KindClarification, nil,
+			connectors.Decision{Answer: permissions.Other, Comment: "2"}},
 	} {
 		t.Run(c.line, func(t *testing.T) {
 			p := atPipe(t, nil)
@@ -175,7 +179,7 @@ func TestTriesByCode(t *testing.T) {
 	p.runs(t, h)
 	p.isAsked(t, *r, "K7F3Q")
 	for i, line := range []string{"yes ZZZZ9", "yes ZZZZ9", "yes ZZZZ9", "K7F3Q 9", "K7F3Q none", "K7F3Q 0"} {
-		p.screen.until(t, "the hint again", func(all string) bool { return strings.Count(all, "1 to 3 > ") == i+1 })
+		p.screen.until(t, "the hint again", func(all string) bool { return strings.Count(all, "1 to 3 · o in your own words > ") == i+1 })
 		p.types(t, line+"\n")
 	}
 	for {

@@ -36,6 +36,8 @@ func (s *screen) enter(ctx context.Context, e entry) {
 	switch {
 	case a.Meaning == reply.Decides:
 		s.decide(ctx, it, connectors.Decision{Answer: a.Answer, Call: a.Call, Comment: a.Comment, Really: a.Really})
+	case a.Meaning == reply.Reason && a.Answer == permissions.Other:
+		it.reason = strings.TrimSpace(e.line) + " "
 	case a.Meaning == reply.Reason && a.Call != 0:
 		it.reason = fmt.Sprintf("r #%d ", a.Call)
 	case a.Meaning == reply.Reason:
@@ -57,13 +59,18 @@ func (s *screen) enter(ctx context.Context, e entry) {
 // blank tells whether nothing was tried.
 func blank(e entry) bool { return !e.long && (e.line == reply.Esc || strings.TrimSpace(e.line) == "") }
 
-// finish takes the line after r as the reason. An empty one, or Esc, goes back to the question.
+// finish takes the line after r as the reason, and that after o as the answer. An empty one, or Esc, goes back to the
+// question.
 func (s *screen) finish(ctx context.Context, e entry) {
 	begun := s.now.reason
 	s.now.reason = ""
 	a := reply.Parse(begun+e.line, s.now.prompt.Request, s.now.prompt.Code)
 	if a.Meaning != reply.Decides || e.long {
-		s.say("Nothing was decided: a reason is one line of text.")
+		what := "a reason"
+		if s.now.prompt.Request.TakesWords() {
+			what = "an answer"
+		}
+		s.say("Nothing was decided: " + what + " is one line of text.")
 		return
 	}
 	s.decide(ctx, s.now, connectors.Decision{Answer: a.Answer, Call: a.Call, Comment: a.Comment})

@@ -24,7 +24,7 @@ type item struct {
 	shown  bool   // its card was on the screen
 	told   bool   // how it ended was said, when the person decided it here
 	tries  int    // answers to a clarification that were none
-	reason string // the answer begun whose reason the next line is; empty: none
+	reason string // the answer begun whose reason, or words, the next line is; empty: none
 }
 
 // apply takes in what Send and Edit left.

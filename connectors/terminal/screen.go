@@ -116,7 +116,10 @@ func (s *screen) ask() {
 		return
 	}
 	s.hint = reply.Hint(s.now.prompt.Request, s.now.prompt.Code)
-	if s.now.reason != "" {
+	switch takesWords := s.now.prompt.Request.TakesWords(); {
+	case s.now.reason != "" && takesWords:
+		s.hint = "answer > "
+	case s.now.reason != "":
 		s.hint = "reason > "
 	}
 	s.asking = true

@@ -51,6 +51,8 @@ func keys(p connectors.Prompt, d connectors.Decision, terminal bool) string {
 		return "a" + words + "\n"
 	case allows:
 		return "yes " + scope.String() + words + "\n"
+	case d.Answer == permissions.Other:
+		return "o " + d.Comment + "\n"
 	case d.Comment != "":
 		return "r" + words + " " + d.Comment + "\n"
 	case d.Answer == permissions.Deny:

@@ -107,7 +107,7 @@ func TestThreeTries(t *testing.T) {
 	hints := 0
 	for _, line := range []string{"9\n", "\n", "?\n", "what\n", "\x1b\n", strings.Repeat("1", 5000) + "\n"} {
 		hints++
-		p.screen.until(t, "hint", func(all string) bool { return strings.Count(all, "1 to 3 > ") == hints })
+		p.screen.until(t, "hint", func(all string) bool { return strings.Count(all, "1 to 3 · o in your own words > ") == hints })
 		h.none(t)
 		p.types(t, line)
 	}
@@ -117,6 +117,43 @@ func TestThreeTries(t *testing.T) {
 	p.screen.sees(t, `⚠ No valid answer in three tries; first option taken · 1 "blog"`)
 	if !strings.Contains(p.screen.String(), "⚠ AGENT CLARIFICATION NEEDED") {
 		t.Error("the heading of clarifications is missing")
+	}
+}
+
+// Words of one's own take a word that says so, on one line or on two; what is none of that is a try as before.
+func TestWordsOfOnesOwn(t *testing.T) {
+	for _, words := range []string{"o look at staging first", "other: look at staging first", "o", "other:"} {
+		t.Run(words, func(t *testing.T) {
+			p := atTerminal(t, nil)
+			r := ask(permissions.KindClarification, nil)
+			h := takes(r)
+			p.runs(t, h)
+			p.isAsked(t, *r, "K7F3Q")
+			p.screen.asked(t, "K7F3Q")
+			for i, try := range []string{"look at staging first\n", "other look at staging\n"} {
+				p.types(t, try)
+				p.screen.until(t, "the hint again", func(all string) bool { return strings.Count(all, "own words > ") == i+2 })
+			}
+			if !strings.Contains(words, " ") {
+				p.types(t, words+"\n")
+				p.screen.until(t, "the question for words", func(all string) bool { return strings.HasSuffix(all, "answer > ") })
+				p.types(t, "\n")
+				p.screen.until(t, "the question again", func(all string) bool {
+					return strings.Contains(all, "an answer is one line of text") && strings.HasSuffix(all, "own words > ")
+				})
+				p.types(t, words+"\n")
+				p.screen.until(t, "the question for words", func(all string) bool { return strings.HasSuffix(all, "answer > ") })
+				h.none(t)
+				words = "look at staging first"
+			}
+			p.types(t, words+"\n")
+			d := h.next(t)
+			if d.Answer != permissions.Other || d.Comment != "look at staging first" || d.Default || d.Shown != r.Digest {
+				t.Errorf("decided %+v; want the words", d)
+			}
+			p.screen.sees(t, `✅ Answered by you · terminal · after`)
+			p.screen.sees(t, ` · "look at staging first"`)
+		})
 	}
 }
 

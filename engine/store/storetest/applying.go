@@ -100,6 +100,7 @@ func testApply(t *testing.T, b Backend) {
 		}},
 		"a step at once":   {ask(step), []permissions.Event{quarter}},
 		"choose":           {ask(clarification), []permissions.Event{vote(permissions.Choose(2))}},
+		"answer in words":  {ask(clarification), []permissions.Event{vote(permissions.Other)}},
 		"default":          {ask(clarification), []permissions.Event{unsure}},
 		"withdraw":         {ask(), []permissions.Event{permissions.Withdraw{By: "uid:1000", Via: "cli", At: later}}},
 		"expire":           {ask(), []permissions.Event{permissions.Expire{At: noon.Add(timeout)}}},
