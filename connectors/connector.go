@@ -93,7 +93,9 @@ type Notice struct {
 	Waiting []Prompt              // for To's answer, the oldest first
 	Grant   permissions.Grant     // that is over or was taken back
 	Ran     []permissions.Request // under it
-	Silent  bool                  // as a Prompt's
+	// Strangers are whom To has not been told of yet.
+	Strangers permissions.Strangers
+	Silent    bool // as a Prompt's
 }
 
 // Handler takes what people do. Returning nil means stored. Implementations are safe for concurrent use.

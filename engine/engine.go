@@ -8,8 +8,8 @@
 // answered, then copies are brought up to date, then the doors open. engine/store keeps the rows.
 //
 // Beside that way: usher.go sees that everybody who is asked has a copy, herald.go tells people what is no
-// copy's business, reroute.go asks anew when the settings change, and pairing.go gives accounts to people. What is steered
-// from outside has a file each: grants.go, stop.go, tokens.go, events.go.
+// copy's business, strangers.go the owner who else wrote, reroute.go asks anew when the settings change, and pairing.go
+// gives accounts to people. What is steered from outside has a file each: grants.go, stop.go, tokens.go, events.go.
 package engine
 
 import (

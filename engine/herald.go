@@ -73,6 +73,9 @@ func (e *Engine) tell(ctx context.Context, n permissions.Notice) (later time.Dur
 	if person.Quiet.Hold(now) && !n.Urgent {
 		return quietStep, nil // the clock may be set, and hours are short or long when clocks change
 	}
+	if n.About == permissions.AboutStrangers {
+		return e.tellOfStrangers(ctx, n, person)
+	}
 	notice := connectors.Notice{To: person, About: n.About, By: n.By}
 	there, err := e.fill(ctx, n, &notice)
 	if err != nil {
@@ -81,14 +84,20 @@ func (e *Engine) tell(ctx context.Context, n permissions.Notice) (later time.Dur
 	if !there {
 		return 0, e.store.Noted(ctx, n.ID)
 	}
-	err = e.say(ctx, notice)
-	if err != nil && !errors.Is(err, connectors.ErrGone) {
+	if err := e.announce(ctx, n, notice); err != nil {
 		return 0, err
 	}
-	if err != nil {
-		e.log.Info("a notice reaches nobody", "about", n.About, "to", n.To)
-	}
 	return 0, e.store.Noted(ctx, n.ID)
+}
+
+// announce says a notice, if anybody can hear it. An error means that it should be tried again.
+func (e *Engine) announce(ctx context.Context, n permissions.Notice, notice connectors.Notice) error {
+	err := e.say(ctx, notice)
+	if err == nil || !errors.Is(err, connectors.ErrGone) {
+		return err
+	}
+	e.log.Info("a notice reaches nobody", "about", n.About, "to", n.To)
+	return nil
 }
 
 // fill adds what a notice is about, as the rows are now; there is false when there is nothing left to say.

@@ -120,6 +120,16 @@ func (s *Settings) Operator() connectors.Person {
 	return connectors.Person{Name: OperatorName, UID: s.UID, Location: time.Local}
 }
 
+// Owner is the person who hears of what is nobody's in particular: the one whose account runs the daemon, else the first
+// of the configuration, else the implicit operator.
+func (s *Settings) Owner() connectors.Person {
+	operator := s.Operator()
+	if operator.Name == OperatorName && len(s.People) > 0 {
+		return s.People[0]
+	}
+	return operator
+}
+
 // identify is the person that a door's proof stands for.
 func (s *Settings) identify(id connectors.Identity) (connectors.Person, bool) {
 	if id.Console || id.Operator {

@@ -43,6 +43,15 @@ type Store interface {
 	// Noted strikes out a notice: it was sent, or is nobody's to read any more.
 	Noted(ctx context.Context, id permissions.ID) error
 
+	// Met keeps a stranger for the owner to hear of, and a notice to the owner if there is none about strangers yet. One
+	// that is kept, or that was told of less than [permissions.StrangersEvery] before s.At, is not kept again.
+	Met(ctx context.Context, s permissions.Stranger, owner string) error
+	// Strangers gives those whom the owner was not told of yet.
+	Strangers(ctx context.Context) (permissions.Strangers, error)
+	// ToldOf notes that the owner was told of those strangers at a time, or with the zero time that they are to be
+	// forgotten, and strikes out the notice n. For those who came meanwhile there is another.
+	ToldOf(ctx context.Context, n permissions.Notice, s permissions.Strangers, at time.Time) error
+
 	// AddToken keeps a token.
 	AddToken(ctx context.Context, t permissions.Token, by, via string) error
 	// Tokens lists every token that is not revoked, by name.

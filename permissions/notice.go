@@ -11,6 +11,8 @@ const (
 	AboutEnded   About = "ended"   // a grant is over; Subject is the grant
 	AboutRevoked About = "revoked" // a grant was taken back; Subject is the grant
 	AboutStopped About = "stopped" // everything was stopped
+
+	AboutStrangers About = "strangers" // accounts of nobody here wrote; there is one such notice at a time
 )
 
 // Notice is a message to one person that asks nothing. It is stored in the commit of what it tells, without its words:

@@ -18,6 +18,7 @@ import (
 //	telegram                   start one; $BOT is its address, $TOKEN the bot's token, also in the file token
 //	chat NAME ID               give somebody a phone with that account, who presses Start
 //	card NAME REGEXP           wait for a message of the bot whose text is like that: the one that is meant from here on
+//	misses NAME REGEXP         nothing of what somebody got so far is like that
 //	silent                     it made no sound
 //	buttons TEXT…              it has exactly these buttons, row by row
 //	taps NAME BUTTON [TOAST]   wait for one of its buttons, press it, and wait for a toast like that
@@ -53,7 +54,7 @@ func chatCommands() scriptCommands {
 		}
 	}
 	return scriptCommands{
-		"telegram": with(0, startTelegram), "chat": with(2, gets), "card": with(2, sees), "silent": with(0, isSilent),
+		"telegram": with(0, startTelegram), "chat": with(2, gets), "card": with(2, sees), "misses": with(2, misses), "silent": with(0, isSilent),
 		"buttons": with(0, hasButtons), "taps": with(2, taps), "presses": with(2, presses),
 		"writes": with(2, writesToBot), "replies": with(2, repliesToBot),
 		"away": with(1, network),
@@ -108,6 +109,17 @@ func sees(ts *testscript.TestScript, c *chats, args []string) {
 		ts.Fatalf("%s does not see %q: %v", args[0], args[1], err)
 	}
 	c.now = m
+}
+
+// misses checks that nothing of what somebody got so far fits.
+func misses(ts *testscript.TestScript, c *chats, args []string) {
+	unwanted, err := regexp.Compile("(?s)" + args[1])
+	ts.Check(err)
+	for _, m := range c.person(ts, args[0]).Messages() {
+		if m.FromBot && unwanted.MatchString(m.Text) {
+			ts.Fatalf("%s got: %s", args[0], m.Text)
+		}
+	}
 }
 
 func isSilent(ts *testscript.TestScript, c *chats, _ []string) {

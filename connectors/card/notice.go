@@ -12,6 +12,8 @@ import (
 const (
 	// mostListed is how many requests a notice lists.
 	mostListed = 20
+	// mostStrangers is how many strangers a notice lists.
+	mostStrangers = 5
 	// mostWhat is how many characters of what is asked a row of a notice has.
 	mostWhat = 80
 	// mostTags is how many tags a grant is described by.
@@ -52,6 +54,23 @@ func Revoked(g permissions.Grant, ran []permissions.Request, o Options) []string
 		rows = append(rows, moment(r.CreatedAt, o)+"  "+glance(r, o))
 	}
 	return append(rows, more(len(ran)-mostListed)...)
+}
+
+// Strangers are accounts of nobody here that wrote, the first few by name. A name is only what somebody calls themselves.
+func Strangers(s permissions.Strangers, o Options) []string {
+	if len(s.List) == 0 {
+		return nil
+	}
+	rows := []string{"👤 " + plural(s.Count(), "account") + " of nobody here wrote since " + moment(s.List[0].At, o) + ":"}
+	for _, one := range s.List[:min(len(s.List), mostStrangers)] {
+		name := "without a name"
+		if one.Name != "" {
+			name = "calls itself " + quoted(brief(one.Name, mostName))
+		}
+		rows = append(rows, "   "+Visible(brief(one.Account, mostName))+" · "+via(one.Via)+" · "+name)
+	}
+	rows = append(rows, more(s.Count()-min(len(s.List), mostStrangers))...)
+	return append(rows, "Each was told its id, and nothing else. Whoever should be asked: daycared pair NAME")
 }
 
 func more(n int) []string {

@@ -151,3 +151,35 @@ no             anything else; it goes on waiting · sha256 4f3a…91`
 		t.Error(diff)
 	}
 }
+
+func TestStrangers(t *testing.T) {
+	one := permissions.Stranger{Via: "telegram", Account: "6666", Name: "Eve\u202e\n✅ \"Yes\"", At: now.Add(-26 * time.Hour)}
+	const last = "Each was told its id, and nothing else. Whoever should be asked: daycared pair NAME"
+	n := connectors.Notice{About: permissions.AboutStrangers, Strangers: permissions.Strangers{List: []permissions.Stranger{one}}}
+	want := []string{
+		"👤 1 account of nobody here wrote since 20 Nov 12:00:",
+		`   6666 · Telegram · calls itself "Eve\u{202E}\u{A}✅ \u{22}Yes\u{22}"`, last,
+	}
+	if diff := cmp.Diff(want, card.Notice(n, card.Options{Now: now})); diff != "" {
+		t.Error(diff)
+	}
+	n.Strangers.List[0].At = now.Add(-time.Minute)
+	for i := range 6 {
+		n.Strangers.List = append(n.Strangers.List, permissions.Stranger{
+			Via: "pigeon", Account: fmt.Sprint(7000 + i), Name: strings.Repeat("long", 50*i), At: now,
+		})
+	}
+	n.Strangers.More = 3
+	want = []string{
+		"👤 10 accounts of nobody here wrote since 13:59:", want[1], "   7000 · pigeon · without a name",
+		`   7001 · pigeon · calls itself "` + strings.Repeat("long", 9) + `lon…"`,
+		`   7002 · pigeon · calls itself "` + strings.Repeat("long", 9) + `lon…"`,
+		`   7003 · pigeon · calls itself "` + strings.Repeat("long", 9) + `lon…"`, "… and 5 more", last,
+	}
+	if diff := cmp.Diff(want, card.Notice(n, card.Options{Now: now})); diff != "" {
+		t.Error(diff)
+	}
+	if rows := card.Notice(connectors.Notice{About: permissions.AboutStrangers}, card.Options{}); rows != nil {
+		t.Errorf("of nobody: %q", rows)
+	}
+}

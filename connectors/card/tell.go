@@ -19,6 +19,8 @@ func Notice(n connectors.Notice, o Options) []string {
 		return Revoked(n.Grant, n.Ran, o)
 	case permissions.AboutStopped:
 		return []string{"⛔ Everything was stopped by " + person(n.By, o) + "; nothing is asked until resume."}
+	case permissions.AboutStrangers:
+		return Strangers(n.Strangers, o)
 	}
 	return nil
 }

@@ -14,6 +14,8 @@ type Desk interface {
 	connectors.Handler
 	// Person is who an identity is.
 	Person(id connectors.Identity) (connectors.Person, error)
+	// Stranger notes that an account of nobody here wrote; At is not read.
+	Stranger(ctx context.Context, s permissions.Stranger) error
 	// Look is the request that a decision would be about, without deciding.
 	Look(ctx context.Context, d connectors.Decision) (connectors.Prompt, error)
 	// Pending lists what waits for an identity's answer, oldest first.

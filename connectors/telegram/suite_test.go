@@ -256,6 +256,8 @@ func (c *counter) Person(id connectors.Identity) (connectors.Person, error) {
 	return c.suite.fay, nil
 }
 
+func (c *counter) Stranger(context.Context, permissions.Stranger) error { return nil }
+
 func (c *counter) Pending(
 	context.Context, connectors.Identity, permissions.ID, int,
 ) (waiting []permissions.Standing, err error) {

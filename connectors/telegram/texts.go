@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/daycared/daycared/connectors"
@@ -31,8 +34,7 @@ func (d *desktop) message(ctx context.Context, u update) error {
 	id := identity(m.From.ID)
 	who, err := d.desk.Person(id)
 	if err != nil {
-		d.stranger(ctx, m)
-		return nil //nolint:nilerr // whoever is nobody here is told so
+		return d.stranger(ctx, m)
 	}
 	d.greet(m.Chat.ID)
 	switch code, answer, wanted := d.wanted(m); {
@@ -47,20 +49,52 @@ func (d *desktop) message(ctx context.Context, u update) error {
 	return d.text(ctx, u, id, who)
 }
 
-// stranger answers somebody who is nobody here, politely and once a day.
-func (d *desktop) stranger(ctx context.Context, m *message) {
+const (
+	// mostStrangers is how many strangers are remembered; the others are not listened to meanwhile.
+	mostStrangers = 10000
+	// strangerEvery is how often a stranger is answered.
+	strangerEvery = 24 * time.Hour
+)
+
+// stranger answers somebody who is nobody here, politely and once a day, and has the owner told.
+func (d *desktop) stranger(ctx context.Context, m *message) error {
+	if !d.isNew(m.From.ID) {
+		return nil
+	}
+	s := permissions.Stranger{Via: Name, Account: strconv.FormatInt(m.From.ID, 10), Name: claimed(m.From)}
+	if err := d.desk.Stranger(ctx, s); err != nil {
+		return err
+	}
 	d.mu.Lock()
-	last, known := d.strangers[m.From.ID]
-	again := !known || d.now().Sub(last) > 24*time.Hour
-	if again && len(d.strangers) < 10000 {
-		d.strangers[m.From.ID] = d.now()
-	}
+	d.strangers[m.From.ID] = d.now()
 	d.mu.Unlock()
-	if !again {
-		return
-	}
 	d.log.Info("somebody who is nobody here wrote to the bot", "telegram", m.From.ID)
 	d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, toStranger(m.From.ID)) })
+	return nil
+}
+
+// isNew tells whether a stranger has not been answered within a day, and there is room to remember that.
+func (d *desktop) isNew(id int64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := d.now()
+	lately := func(id int64) bool {
+		last, known := d.strangers[id]
+		return known && now.Sub(last) <= strangerEvery
+	}
+	if lately(id) {
+		return false
+	}
+	if len(d.strangers) >= mostStrangers {
+		maps.DeleteFunc(d.strangers, func(id int64, _ time.Time) bool { return !lately(id) })
+	}
+	return len(d.strangers) < mostStrangers
+}
+
+// claimed is what an account calls itself, at most as long as a name may be.
+func claimed(u *user) string {
+	name := []rune(strings.TrimSpace(strings.ToValidUTF8(u.FirstName+" "+u.LastName, "\uFFFD")))
+	return string(name[:min(len(name), permissions.MaxName)])
 }
 
 // wanted is the code of the request that this message has words for, a reason or an answer: it is a reply to our own

@@ -245,3 +245,28 @@ func TestWhoIsHeard(t *testing.T) {
 	eve.Writes("hello again")
 	s.until("the stranger is answered the next day", func() bool { return said() == 2 })
 }
+
+// The owner hears of strangers once a day, silently, by their ids and what they call themselves.
+func TestTheOwnerHearsOfStrangers(t *testing.T) {
+	s := play(t, func(s *stage) { s.settings.UID = int(ids["fay"]) })
+	mallory := s.server.Person(telegramtest.User{ID: 7777, FirstName: "Fay\u202e", LastName: strings.Repeat("x", 300)})
+	mallory.Start("")
+	m := s.told("fay", "1 account of nobody here wrote since ")
+	if !strings.Contains(m.Text, `   7777 · Telegram · calls itself "Fay\u{202E} xxx`) || !m.Silent || len(m.Text) > 300 {
+		t.Errorf("told, silently %v: %s", m.Silent, m.Text)
+	}
+	s.phones["eve"].Writes("yes")
+	mallory.Writes("no")
+	s.server.Person(telegramtest.User{ID: 8888}).Start("")
+	s.drained()
+	s.told("eve", "6666")
+	s.server.Advance(25 * time.Hour)
+	mallory.Writes("and now?") // perhaps in time for the next notice
+	m = s.told("fay", "accounts of nobody here wrote since ")
+	if !strings.Contains(m.Text, "   6666 · Telegram · calls itself \"eve\"\n   8888 · Telegram · without a name\n") {
+		t.Errorf("told: %s", m.Text)
+	}
+	if n := s.sent("fay", func(m telegramtest.Message) bool { return contains(m, "of nobody here") }); n != 2 {
+		t.Errorf("%d notices in two days", n)
+	}
+}

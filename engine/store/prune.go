@@ -15,6 +15,7 @@ import (
 //   - settled requests, with their votes, copies, uses, and grants that are over or revoked. A request that left a grant
 //     in force stays, and so does the newest, from whose number the next codes come;
 //   - notices that could not be sent, and tokens that are revoked or expired, of the same age;
+//   - strangers, a day after the owner was told of them;
 //   - the start of the audit, signed off by an entry at its end.
 //
 // What is pending is never touched.
@@ -27,6 +28,7 @@ func (s *Store) Prune(ctx context.Context, keep permissions.Keep, now time.Time,
 		{keep.Requests, pruneRequests},
 		{keep.Requests, pruneNotices},
 		{keep.Requests, pruneTokens},
+		{permissions.StrangersEvery, pruneStrangers},
 		{keep.Audit, func(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
 			return s.pruneAudit(ctx, t, before, now, limit)
 		}},

@@ -8,7 +8,8 @@ CREATE TABLE meta (
     beat       INTEGER NOT NULL, -- grows with every health check
     stopped_by TEXT    NOT NULL, -- who stopped everything; empty: nobody
     stopped_at INTEGER NOT NULL,
-    alive_at   INTEGER NOT NULL  -- when the daemon last said that it runs
+    alive_at   INTEGER NOT NULL, -- when the daemon last said that it runs
+    strangers  INTEGER NOT NULL DEFAULT 0 -- how many more there were than are in strangers
 );
 
 -- Times are microseconds since 1970 in UTC, 0 for none. Lists are JSON. What may be long stands last, so that
@@ -162,6 +163,7 @@ CREATE TABLE notices (
 ) WITHOUT ROWID;
 
 CREATE UNIQUE INDEX notices_waiting ON notices (person) WHERE about = 'waiting';
+CREATE UNIQUE INDEX notices_strangers ON notices (about) WHERE about = 'strangers';
 CREATE INDEX notices_created ON notices (created_at);
 
 -- Of a token's secret only the hash is kept.
@@ -186,6 +188,20 @@ CREATE TABLE pairings (
     PRIMARY KEY (person, via),
     UNIQUE (via, address)
 ) WITHOUT ROWID;
+
+-- Accounts of nobody here that wrote, and their claimed names: those that the owner is to be told of, of whom there is a
+-- most, and for a day those that were told of.
+CREATE TABLE strangers (
+    n        INTEGER PRIMARY KEY, -- grows
+    via      TEXT    NOT NULL,
+    account  TEXT    NOT NULL,
+    name     TEXT    NOT NULL,
+    first_at INTEGER NOT NULL,
+    told_at  INTEGER NOT NULL,
+    UNIQUE (via, account)
+);
+
+CREATE INDEX strangers_told ON strangers (told_at);
 
 CREATE TABLE audit (
     chain   TEXT    NOT NULL,

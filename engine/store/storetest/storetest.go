@@ -69,6 +69,8 @@ func Run(t *testing.T, b Backend) {
 		{"stop with a damaged row", testStopWithADamagedRow},
 		{"stop cut short", testStopCutShort},
 		{"notices", testNotices},
+		{"strangers", testStrangers},
+		{"strangers by the thousand", testManyStrangers},
 		{"tokens", testTokens},
 		{"token revived by the clock", testTokenRevivedByTheClock},
 		{"pairings", testPairings},

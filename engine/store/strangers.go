@@ -1,0 +1,131 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+const (
+	countStranger = `SELECT COUNT(*) FROM strangers WHERE via = $1 AND account = $2`
+
+	countUntold = `SELECT COUNT(*) FROM strangers WHERE told_at = 0`
+
+	// The number is greater than those of all who are kept.
+	addStranger = `INSERT INTO strangers (n, via, account, name, first_at, told_at) ` +
+		`VALUES ((SELECT COALESCE(MAX(n), 0) + 1 FROM strangers), $1, $2, $3, $4, 0)`
+
+	countMore = `UPDATE meta SET strangers = strangers + $1`
+
+	readMore = `SELECT strangers FROM meta`
+
+	addStrangers = `INSERT INTO notices (` + noticeColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7) ` +
+		`ON CONFLICT (about) WHERE about = 'strangers' DO NOTHING`
+)
+
+// Met keeps a stranger for the owner to hear of, and a notice to the owner if there is none about strangers yet. One that
+// is kept, or that was told of less than [permissions.StrangersEvery] before s.At, is not kept again.
+func (s *Store) Met(ctx context.Context, stranger permissions.Stranger, owner string) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		if _, err := pruneStrangers(ctx, t, stranger.At.Add(-permissions.StrangersEvery), 2*permissions.MaxStrangers); err != nil {
+			return err
+		}
+		known, untold := 0, 0
+		if err := t.QueryRowContext(ctx, countStranger, stranger.Via, stranger.Account).Scan(&known); err != nil {
+			return err
+		}
+		if err := t.QueryRowContext(ctx, countUntold).Scan(&untold); err != nil {
+			return err
+		}
+		var err error
+		switch {
+		case known > 0:
+		case untold < permissions.MaxStrangers:
+			_, err = t.ExecContext(ctx, addStranger, stranger.Via, stranger.Account, stranger.Name, micros(stranger.At))
+		default:
+			_, err = t.ExecContext(ctx, countMore, 1)
+		}
+		if err != nil {
+			return err
+		}
+		return noteStrangers(ctx, t, owner, stranger.At)
+	})
+}
+
+// noteStrangers leaves a notice to the owner where there is somebody to tell of.
+func noteStrangers(ctx context.Context, t *tx, owner string, at time.Time) error {
+	untold, more := 0, 0
+	if err := t.QueryRowContext(ctx, countUntold).Scan(&untold); err != nil {
+		return err
+	}
+	if err := t.QueryRowContext(ctx, readMore).Scan(&more); err != nil {
+		return err
+	}
+	if untold+more == 0 {
+		return nil
+	}
+	n := permissions.Notice{ID: permissions.NewID(at), To: owner, About: permissions.AboutStrangers, CreatedAt: at}
+	_, err := t.ExecContext(ctx, addStrangers, noticeFields(&n)...)
+	return err
+}
+
+const (
+	readStrangers = `SELECT n, via, account, name, first_at FROM strangers WHERE told_at = 0 ORDER BY n`
+
+	readToldAt = `SELECT COALESCE(MAX(told_at), 0) FROM strangers`
+)
+
+// Strangers gives those whom the owner was not told of yet.
+func (s *Store) Strangers(ctx context.Context) (met permissions.Strangers, err error) {
+	fields := func(one *permissions.Stranger) []any {
+		return []any{&met.UpTo, &one.Via, &one.Account, &one.Name, instant{&one.At}}
+	}
+	err = s.read(ctx, func(from source) error {
+		if met.List, err = collect(ctx, from, "a stranger", fields, readStrangers); err != nil {
+			return err
+		}
+		if err := from.QueryRowContext(ctx, readMore).Scan(&met.More); err != nil {
+			return err
+		}
+		return from.QueryRowContext(ctx, readToldAt).Scan(instant{&met.ToldAt})
+	})
+	return met, err
+}
+
+const (
+	forgetStrangers = `DELETE FROM strangers WHERE told_at = 0 AND n <= $1`
+
+	tellStrangers = `UPDATE strangers SET told_at = $1 WHERE told_at = 0 AND n <= $2`
+
+	deleteStrangers = `DELETE FROM strangers WHERE n IN ` +
+		`(SELECT n FROM strangers WHERE told_at > 0 AND told_at <= $1 LIMIT $2)`
+)
+
+// ToldOf notes that the owner was told of those strangers at a time, or with the zero time that they are to be
+// forgotten, and strikes out the notice n. For those who came meanwhile there is another.
+func (s *Store) ToldOf(ctx context.Context, n permissions.Notice, met permissions.Strangers, at time.Time) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		var err error
+		if at.IsZero() {
+			_, err = t.ExecContext(ctx, forgetStrangers, met.UpTo)
+		} else {
+			_, err = t.ExecContext(ctx, tellStrangers, micros(at), met.UpTo)
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := t.ExecContext(ctx, countMore, -met.More); err != nil {
+			return err
+		}
+		if _, err := t.ExecContext(ctx, deleteNotice, n.ID); err != nil {
+			return err
+		}
+		return noteStrangers(ctx, t, n.To, n.CreatedAt)
+	})
+}
+
+// pruneStrangers forgets those who were told of before a time.
+func pruneStrangers(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
+	return deleteOld(ctx, t, deleteStrangers, before, limit)
+}

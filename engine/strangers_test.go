@@ -1,0 +1,149 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// meets has an account of nobody here write.
+func (s *stage) meets(account string) {
+	s.t.Helper()
+	if err := s.Stranger(s.t.Context(), permissions.Stranger{Via: "telegram", Account: account, Name: "Eve"}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// untold waits until so many strangers are kept that nobody was told of.
+func (s *stage) untold(n int) {
+	s.t.Helper()
+	count := 0
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+		met, err := s.rows.Strangers(s.t.Context())
+		if count = met.Count(); err == nil && count == n {
+			return
+		}
+		<-time.After(time.Millisecond)
+	}
+	s.t.Fatalf("%d strangers are left to tell of, not %d", count, n)
+}
+
+// lists tells which of some accounts a notice lists.
+func lists(n connectors.Notice) string {
+	var all []string
+	for _, s := range n.Strangers.List {
+		all = append(all, s.Account)
+	}
+	return strings.Join(all, " ")
+}
+
+// The first stranger is told of at once, and whoever comes within a day after that with the others, a day later.
+func TestTheOwnerHearsOfStrangersOnceADay(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	st := play(t, usual(), f)
+	st.meets("6666")
+	if n := f.notice(t); n.About != permissions.AboutStrangers || !n.Silent || n.To.Name != "fay" || lists(n) != "6666" {
+		t.Fatalf("told %+v", n)
+	}
+	st.untold(0)
+	st.meets("6666") // again
+	st.meets("7777")
+	st.pass(23 * time.Hour)
+	st.meets("8888")
+	st.restart(f)
+	st.meets("9999")
+	st.untold(3)
+	if n := len(f.news); n != 0 {
+		t.Fatalf("%d more notices within a day", n)
+	}
+	st.pass(time.Hour)
+	st.meets("7777") // as any notice, it has the herald look
+	if n := f.notice(t); lists(n) != "7777 8888 9999" {
+		t.Errorf("told of %s", lists(n))
+	}
+	st.untold(0)
+	st.pass(25 * time.Hour)
+	st.meets("6666")
+	if n := f.notice(t); lists(n) != "6666" || !strings.Contains(said(n), `   6666 · Telegram · calls itself "Eve"`) {
+		t.Errorf("told of %s:\n%s", lists(n), said(n))
+	}
+}
+
+// A clock that was set back does not silence it for longer than a day.
+func TestStrangersAfterTheClockWasSetBack(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	st := play(t, usual(), f)
+	st.meets("6666")
+	f.notice(t)
+	st.untold(0)
+	st.set(-48 * time.Hour)
+	st.meets("7777")
+	if n := f.notice(t); lists(n) != "7777" {
+		t.Errorf("told of %s", lists(n))
+	}
+}
+
+func TestStrangersWaitForTheMorning(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	st := play(t, night(t), f)
+	at(t, st, "2027-03-10 23:00")
+	st.meets("6666")
+	at(t, st, "2027-03-11 05:00")
+	st.meets("7777")
+	st.untold(2)
+	f.toldNothing(t)
+	at(t, st, "2027-03-11 07:00")
+	if n := f.notice(t); lists(n) != "6666 7777" {
+		t.Errorf("told of %s", lists(n))
+	}
+}
+
+// Whoever is somebody by then is not told of, and alone makes no notice.
+func TestAStrangerWhoWasPairedIsNotToldOf(t *testing.T) {
+	f, l := newPhone(fay, "fays-phone"), newLobby()
+	st := play(t, night(t), f, l)
+	at(t, st, "2027-03-10 23:00")
+	st.meets("4242")
+	if _, err := st.enrol(l, "sam", "4242"); err != nil {
+		t.Fatal(err)
+	}
+	at(t, st, "2027-03-11 07:00")
+	st.untold(0)
+	f.toldNothing(t)
+	at(t, st, "2027-03-11 23:00")
+	st.meets("6666")
+	at(t, st, "2027-03-12 08:00")
+	if n := f.notice(t); lists(n) != "6666" {
+		t.Errorf("told of %s", lists(n))
+	}
+}
+
+// What reaches nobody is not kept for ever, and what only fails for now is told later.
+func TestStrangersWithoutAnOwnerToTell(t *testing.T) {
+	mute := newPhone(sam, "sams-phone") // fay has no channel
+	st := play(t, usual(), mute)
+	st.meets("6666")
+	st.untold(0)
+	mute.toldNothing(t)
+}
+
+func TestTheOwner(t *testing.T) {
+	for name, c := range map[string]struct {
+		people []connectors.Person
+		uid    int
+		want   string
+	}{
+		"the daemon's account":  {[]connectors.Person{fay, sam}, sam.UID, "sam"},
+		"the first of the file": {[]connectors.Person{fay, sam}, 1, "fay"},
+		"nobody":                {nil, 1, engine.OperatorName},
+	} {
+		s := engine.Settings{People: c.people, UID: c.uid}
+		if got := s.Owner().Name; got != c.want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
