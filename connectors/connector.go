@@ -11,6 +11,7 @@ package connectors
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/daycared/daycared/permissions"
 )
@@ -23,7 +24,7 @@ type Connector interface {
 	// to the channel only what h has stored (returned nil or a refusal for).
 	Run(ctx context.Context, h Handler) error
 	// Send shows a request to one person and returns the channel's own name for what it sent. Errors that match
-	// [ErrGone] are for good; any other is tried again.
+	// [ErrGone] are for good; any other is tried again, see [Later].
 	Send(ctx context.Context, p Prompt) (ref string, err error)
 }
 
@@ -73,6 +74,23 @@ func (e *Gone) Error() string { return e.Why }
 
 // Is matches [ErrGone].
 func (e *Gone) Is(target error) bool { return target == ErrGone }
+
+// Later is an optional power of the errors of Send, Edit and Tell: the channel said when trying again makes sense. It is
+// not tried before, and soon after; without it, ever later.
+type Later interface {
+	error
+	// RetryAfter counts from when the error was returned.
+	RetryAfter() time.Duration
+}
+
+// RetryAfter is what err, or what it wraps, says as a [Later]; 0 if it says nothing.
+func RetryAfter(err error) time.Duration {
+	var later Later
+	if errors.As(err, &later) {
+		return max(later.RetryAfter(), 0)
+	}
+	return 0
+}
 
 // Prompt is a request as one person is to see it.
 type Prompt struct {

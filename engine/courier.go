@@ -16,12 +16,25 @@ type courier struct {
 	engine    *Engine
 	connector connectors.Connector
 	tried     map[permissions.ID]time.Duration // since when something is tried to be sent in vain; run's own
+	rests     map[spot]rest                    // copies that the channel wants to be left alone; run's own
+}
+
+// spot is where a request is shown.
+type spot struct {
+	request permissions.ID
+	person  string
+}
+
+// rest is until when, by the time that passes, a copy is not tried, and why.
+type rest struct {
+	until time.Duration
+	why   error
 }
 
 func newCourier(e *Engine, c connectors.Connector) *courier {
 	return &courier{
 		engine: e, connector: c, queue: newQueue(e.clock.Elapsed, e.log.With("connector", c.Name())),
-		tried: map[permissions.ID]time.Duration{},
+		tried: map[permissions.ID]time.Duration{}, rests: map[spot]rest{},
 	}
 }
 
@@ -37,17 +50,65 @@ func (c *courier) deliver(ctx context.Context, id permissions.ID) error {
 		return err
 	}
 	var problems []error
+	u := &unfinished{}
 	for _, cp := range copies {
 		if cp.Connector != c.connector.Name() || cp.Failed != "" || cp.Shown >= r.Revision {
 			continue
 		}
-		problems = append(problems, c.show(ctx, r, cp))
+		after, err := c.bring(ctx, r, cp)
+		problems = append(problems, err)
+		switch {
+		case after > 0 && (u.soonest == 0 || after < u.soonest):
+			u.soonest = after
+		case err != nil && after == 0:
+			u.others = true
+		}
 	}
 	err = errors.Join(problems...)
 	if err == nil {
 		delete(c.tried, id)
 	}
+	if u.soonest > 0 {
+		u.error = err
+		return u
+	}
 	return err
+}
+
+// bring shows one copy, unless its channel wants to be left alone: the error is why it is not up to date, and after is when
+// to look at it again, 0 if nobody said so. One that was never shown does not rest for longer than it is tried.
+func (c *courier) bring(ctx context.Context, r permissions.Request, cp permissions.Copy) (after time.Duration, err error) {
+	at := spot{cp.Request, cp.Person}
+	resting, rests := c.rests[at]
+	if rests = rests && c.elapsed() < resting.until; !rests {
+		delete(c.rests, at)
+		err = c.show(ctx, r, cp)
+		wanted := connectors.RetryAfter(err)
+		if wanted == 0 {
+			return 0, err
+		}
+		resting = rest{c.elapsed() + wanted, err}
+		c.rests[at] = resting
+	}
+	after = resting.until - c.elapsed()
+	if cp.SentAt.IsZero() {
+		if rests && c.tooLate(cp) {
+			delete(c.rests, at)
+			return 0, c.fail(ctx, r, cp, resting.why.Error())
+		}
+		after = min(after, c.patience(cp))
+	}
+	return max(after, retryLeast), resting.why
+}
+
+// patience is for how long a copy that was never shown is still tried, by the clock that has less of it.
+func (c *courier) patience(cp permissions.Copy) time.Duration {
+	within := c.engine.settings.Load().Approvals.DeliverWithin
+	left := cp.Since.Add(within).Sub(c.engine.clock.Now())
+	if since, again := c.tried[cp.Request]; again {
+		left = min(left, within-(c.elapsed()-since))
+	}
+	return left
 }
 
 // show sends or edits one copy.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -14,10 +15,11 @@ import (
 const ranMost = 100
 
 // herald sends the notices that are stored, until ctx ends: at once, or when the quiet hours of their person are over.
-// What fails for now is tried again.
+// What fails for now is tried again, when its channel says so or a little later.
 func (e *Engine) herald(ctx context.Context) error {
+	rests := map[permissions.ID]time.Duration{}
 	for ctx.Err() == nil {
-		wait, err := e.tellAll(ctx)
+		wait, err := e.tellAll(ctx, rests)
 		if err != nil && ctx.Err() == nil {
 			e.log.Warn("notices cannot be sent just now", "err", err)
 			wait = min(wait, retryMost)
@@ -38,9 +40,10 @@ const tellTime = 10 * time.Second
 const quietStep = time.Second
 
 // tellAll sends what may be sent now, and says how long to wait for the rest. One person who cannot be told does not
-// keep the others from it.
-func (e *Engine) tellAll(ctx context.Context) (wait time.Duration, err error) {
+// keep the others from it. In rests is until when, by the time that passes, a channel wants to be left alone.
+func (e *Engine) tellAll(ctx context.Context, rests map[permissions.ID]time.Duration) (wait time.Duration, err error) {
 	wait = idle
+	maps.DeleteFunc(rests, func(_ permissions.ID, until time.Duration) bool { return until <= e.clock.Elapsed() })
 	var failed error
 	for after := permissions.ID(""); ; {
 		notices, err := e.store.Notices(ctx, after, page)
@@ -49,11 +52,17 @@ func (e *Engine) tellAll(ctx context.Context) (wait time.Duration, err error) {
 		}
 		for _, n := range notices {
 			after = n.ID
-			later, err := e.tell(ctx, n)
-			if err != nil {
-				failed = errors.Join(failed, err)
+			until, resting := rests[n.ID]
+			later := until - e.clock.Elapsed()
+			if !resting {
+				later, err = e.tell(ctx, n)
 			}
-			if later > 0 {
+			if again := connectors.RetryAfter(err); again > 0 {
+				e.log.Info("a notice has to wait", "about", n.About, "delay", again, "err", err)
+				rests[n.ID], later, err = e.clock.Elapsed()+again, again, nil
+			}
+			failed, err = errors.Join(failed, err), nil
+			if later > 0 || resting {
 				wait = min(wait, later)
 			}
 		}

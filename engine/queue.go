@@ -3,6 +3,7 @@ package engine
 import (
 	"container/heap"
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -13,12 +14,14 @@ import (
 const (
 	retryFirst = 500 * time.Millisecond
 	retryMost  = 30 * time.Second
+	// retryLeast is the shortest time after which something is tried again, whatever a channel says.
+	retryLeast = 20 * time.Millisecond
 	// idle is how long a queue without work sleeps, unless it is kicked.
 	idle = time.Hour
 )
 
 // queue is the requests that one worker has to look at, each at most once at a time. What fails is tried again, ever
-// later. It is lost with the process: whoever fills it can do so again from the rows.
+// later, or when the error says so (see unfinished). It is lost with the process: whoever fills it can do so again from the rows.
 type queue struct {
 	elapsed func() time.Duration // see [permissions.Clock]
 	log     *slog.Logger
@@ -124,8 +127,7 @@ func (q *queue) finish(ctx context.Context, id permissions.ID, err error) {
 		delete(q.tries, id)
 		return
 	}
-	delay := min(max(2*q.tries[id], retryFirst), retryMost)
-	q.tries[id] = delay
+	delay := q.delay(id, err)
 	if at := q.elapsed() + delay; !q.in[id] {
 		if len(q.later) == 0 || at < q.first {
 			q.first = at
@@ -138,3 +140,28 @@ func (q *queue) finish(ctx context.Context, id permissions.ID, err error) {
 	}
 	q.log.Log(ctx, level, "a request is not up to date; it is tried again", "request", id, "delay", delay, "err", err)
 }
+
+// delay is how long to wait with the next try. The lock is held.
+func (q *queue) delay(id permissions.ID, err error) time.Duration {
+	var u *unfinished
+	told := errors.As(err, &u)
+	soon := retryMost
+	if told {
+		soon = max(u.soonest, retryLeast)
+	}
+	if told && !u.others {
+		return soon
+	}
+	q.tries[id] = min(max(2*q.tries[id], retryFirst), retryMost)
+	return min(q.tries[id], soon)
+}
+
+// unfinished is an error of several parts of one piece of work, some of which said when it makes sense to try them again.
+// Whoever does the work leaves the others of them alone until then.
+type unfinished struct {
+	error
+	soonest time.Duration // of those that said so
+	others  bool          // something failed that did not
+}
+
+func (u *unfinished) Unwrap() error { return u.error }

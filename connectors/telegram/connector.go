@@ -137,7 +137,7 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 	params := map[string]any{"chat_id": chat, "disable_notification": true}
 	if name := string(p.Request.ID) + "/" + p.To.Name; out.Document != nil && !c.sent(name) {
 		if err := c.turn(ctx, chat); err != nil {
-			return "", err
+			return "", failed(p.To, err)
 		}
 		body := file{Field: "document", Name: out.Document.Name, Body: out.Document.Body}
 		err := c.api.upload(ctx, "sendDocument", params, body, nil)
@@ -210,7 +210,8 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 	case err == nil, notModified(err):
 		return nil
 	case cannotEdit(err) && p.Request.State != permissions.Pending:
-		return c.tellEnd(ctx, r, p.Code+" · "+card.Settled(p.Request, card.Options{Location: p.To.Location}))
+		err = c.tellEnd(ctx, r, p.Code+" · "+card.Settled(p.Request, card.Options{Location: p.To.Location}))
+		return failed(p.To, err)
 	case cannotEdit(err):
 		return nil
 	}
@@ -282,8 +283,12 @@ var (
 	errStopped = errors.New("telegram is not served any more")
 )
 
-// turn waits until something may be written into a chat.
+// turn waits until something may be written into a chat. Where Telegram asked for a pause it does not wait, so that one
+// chat does not hold up the others.
 func (c *Connector) turn(ctx context.Context, chat int64) error {
+	if left := c.pace.paused(chat); left > 0 {
+		return fmt.Errorf("%w: %w", errTurn, &pausedError{left})
+	}
 	brief, done := context.WithTimeout(ctx, turnTime)
 	defer done()
 	if err := c.pace.wait(brief, chat); err != nil {
@@ -304,10 +309,14 @@ func (c *Connector) reply(ctx context.Context, to ref, text string) error {
 	}, nil)
 }
 
-// failed is an error of sending as the engine is told it: for good, in words for people, or for now.
+// failed is an error of sending as the engine is told it: for good, in words for people, or for now, and for how long
+// where Telegram said so.
 func failed(p connectors.Person, err error) error {
 	if why, gone := goneFor(err, p.Name); gone {
 		return &connectors.Gone{Why: why}
+	}
+	if after := retryAfter(err); after > 0 {
+		return &laterError{err, after}
 	}
 	return err
 }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/daycared/daycared/connectors"
 )
 
 // apiError is what the Bot API answered instead of a result.
@@ -27,6 +29,26 @@ type lostError struct {
 
 func (e *lostError) Error() string { return e.Method + ": " + e.Err.Error() }
 func (e *lostError) Unwrap() error { return e.Err }
+
+// pausedError is a call that was not made: Telegram wants to be left alone for that long.
+type pausedError struct{ left time.Duration }
+
+func (e *pausedError) Error() string {
+	return fmt.Sprintf("Telegram asked for %v", e.left.Round(time.Second))
+}
+
+// laterError is an error of sending that says when to try again.
+type laterError struct {
+	error
+	after time.Duration
+}
+
+var _ connectors.Later = (*laterError)(nil)
+
+func (e *laterError) Unwrap() error { return e.error }
+
+// RetryAfter is [connectors.Later].
+func (e *laterError) RetryAfter() time.Duration { return e.after }
 
 // errSkip is returned (wrapped) by what handles updates for one that can never be handled.
 var errSkip = errors.New("the update cannot be handled")
@@ -162,8 +184,12 @@ func migrated(err error) (to int64, is bool) {
 // retryAfter is how long Telegram asks to be left alone, or 0.
 func retryAfter(err error) time.Duration {
 	var e *apiError
-	if errors.As(err, &e) {
+	var paused *pausedError
+	switch {
+	case errors.As(err, &e):
 		return e.RetryAfter
+	case errors.As(err, &paused):
+		return paused.left
 	}
 	return 0
 }

@@ -60,7 +60,7 @@ func (p *pace) wait(ctx context.Context, chat int64) error {
 		deadline, limited := ctx.Deadline()
 		switch {
 		case pause > 0 && limited && time.Until(deadline) < pause:
-			return fmt.Errorf("wait to send: Telegram asked for %v", pause.Round(time.Second))
+			return fmt.Errorf("wait to send: %w", &pausedError{pause})
 		case pause > 0:
 			if err := wire.Pause(ctx, pause); err != nil {
 				return fmt.Errorf("wait to send: %w", err)
@@ -74,6 +74,13 @@ func (p *pace) wait(ctx context.Context, chat int64) error {
 			limits = limits[1:]
 		}
 	}
+}
+
+// paused is how long Telegram wants to be left alone with a chat, or 0.
+func (p *pace) paused(chat int64) time.Duration {
+	l := p.enter(chat)
+	defer p.leave(l)
+	return max(p.pause(l), 0)
 }
 
 // told takes note of how a call ended: when Telegram asks for a pause, the chat gets one, or everything if the call was

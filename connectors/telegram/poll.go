@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -245,7 +246,7 @@ func (p *poller) lookForWebhook(ctx context.Context) {
 			p.state.hooked(host)
 			p.log.Warn("a webhook is set, so telegram does not answer polls", "host", host)
 		}
-		if err == nil || !temporary(err) || wire.Pause(ctx, max(retryAfter(err), tries.NextBackOff())) != nil {
+		if err == nil || !temporary(err) || wire.Pause(ctx, cmp.Or(retryAfter(err), tries.NextBackOff())) != nil {
 			return
 		}
 	}

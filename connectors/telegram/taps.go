@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,7 +118,7 @@ func (c *Connector) aside(ctx context.Context, send func(context.Context) error)
 				return
 			}
 			again := temporary(err) || errors.Is(err, errTurn)
-			if !again || wire.Pause(lasting, max(retryAfter(err), tries.NextBackOff())) != nil {
+			if !again || wire.Pause(lasting, cmp.Or(retryAfter(err), tries.NextBackOff())) != nil {
 				c.log.Debug("something was not sent", "err", err)
 				return
 			}

@@ -8,9 +8,8 @@ import (
 )
 
 const (
-	countStranger = `SELECT COUNT(*) FROM strangers WHERE via = $1 AND account = $2`
-
-	countUntold = `SELECT COUNT(*) FROM strangers WHERE told_at = 0`
+	countStrangers = `SELECT (SELECT COUNT(*) FROM strangers WHERE via = $1 AND account = $2), ` +
+		`(SELECT COUNT(*) FROM strangers WHERE told_at = 0)`
 
 	// The number is greater than those of all who are kept.
 	addStranger = `INSERT INTO strangers (n, via, account, name, first_at, told_at) ` +
@@ -18,9 +17,8 @@ const (
 
 	countMore = `UPDATE meta SET strangers = strangers + $1`
 
-	readMore = `SELECT strangers FROM meta`
-
-	addStrangers = `INSERT INTO notices (` + noticeColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7) ` +
+	addStrangers = `INSERT INTO notices (` + noticeColumns + `) SELECT $1, $2, $3, $4, $5, $6, $7 ` +
+		`WHERE EXISTS (SELECT 1 FROM strangers WHERE told_at = 0) OR (SELECT strangers FROM meta) > 0 ` +
 		`ON CONFLICT (about) WHERE about = 'strangers' DO NOTHING`
 )
 
@@ -28,19 +26,14 @@ const (
 // is kept, or that was told of less than [permissions.StrangersEvery] before s.At, is not kept again.
 func (s *Store) Met(ctx context.Context, stranger permissions.Stranger, owner string) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		if _, err := pruneStrangers(ctx, t, stranger.At.Add(-permissions.StrangersEvery), 2*permissions.MaxStrangers); err != nil {
+		_, err := pruneStrangers(ctx, t, stranger.At.Add(-permissions.StrangersEvery), 2*permissions.MaxStrangers)
+		if err != nil {
 			return err
 		}
 		known, untold := 0, 0
-		if err := t.QueryRowContext(ctx, countStranger, stranger.Via, stranger.Account).Scan(&known); err != nil {
-			return err
-		}
-		if err := t.QueryRowContext(ctx, countUntold).Scan(&untold); err != nil {
-			return err
-		}
-		var err error
+		err = t.QueryRowContext(ctx, countStrangers, stranger.Via, stranger.Account).Scan(&known, &untold)
 		switch {
-		case known > 0:
+		case err != nil || known > 0:
 		case untold < permissions.MaxStrangers:
 			_, err = t.ExecContext(ctx, addStranger, stranger.Via, stranger.Account, stranger.Name, micros(stranger.At))
 		default:
@@ -55,16 +48,6 @@ func (s *Store) Met(ctx context.Context, stranger permissions.Stranger, owner st
 
 // noteStrangers leaves a notice to the owner where there is somebody to tell of.
 func noteStrangers(ctx context.Context, t *tx, owner string, at time.Time) error {
-	untold, more := 0, 0
-	if err := t.QueryRowContext(ctx, countUntold).Scan(&untold); err != nil {
-		return err
-	}
-	if err := t.QueryRowContext(ctx, readMore).Scan(&more); err != nil {
-		return err
-	}
-	if untold+more == 0 {
-		return nil
-	}
 	n := permissions.Notice{ID: permissions.NewID(at), To: owner, About: permissions.AboutStrangers, CreatedAt: at}
 	_, err := t.ExecContext(ctx, addStrangers, noticeFields(&n)...)
 	return err
@@ -73,7 +56,7 @@ func noteStrangers(ctx context.Context, t *tx, owner string, at time.Time) error
 const (
 	readStrangers = `SELECT n, via, account, name, first_at FROM strangers WHERE told_at = 0 ORDER BY n`
 
-	readToldAt = `SELECT COALESCE(MAX(told_at), 0) FROM strangers`
+	readToldAt = `SELECT COALESCE(MAX(told_at), 0), (SELECT strangers FROM meta) FROM strangers`
 )
 
 // Strangers gives those whom the owner was not told of yet.
@@ -85,10 +68,7 @@ func (s *Store) Strangers(ctx context.Context) (met permissions.Strangers, err e
 		if met.List, err = collect(ctx, from, "a stranger", fields, readStrangers); err != nil {
 			return err
 		}
-		if err := from.QueryRowContext(ctx, readMore).Scan(&met.More); err != nil {
-			return err
-		}
-		return from.QueryRowContext(ctx, readToldAt).Scan(instant{&met.ToldAt})
+		return from.QueryRowContext(ctx, readToldAt).Scan(instant{&met.ToldAt}, &met.More)
 	})
 	return met, err
 }
@@ -106,20 +86,17 @@ const (
 // forgotten, and strikes out the notice n. For those who came meanwhile there is another.
 func (s *Store) ToldOf(ctx context.Context, n permissions.Notice, met permissions.Strangers, at time.Time) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		var err error
+		told, args := tellStrangers, []any{micros(at), met.UpTo}
 		if at.IsZero() {
-			_, err = t.ExecContext(ctx, forgetStrangers, met.UpTo)
-		} else {
-			_, err = t.ExecContext(ctx, tellStrangers, micros(at), met.UpTo)
+			told, args = forgetStrangers, args[1:]
 		}
-		if err != nil {
-			return err
-		}
-		if _, err := t.ExecContext(ctx, countMore, -met.More); err != nil {
-			return err
-		}
-		if _, err := t.ExecContext(ctx, deleteNotice, n.ID); err != nil {
-			return err
+		for _, step := range []struct {
+			text string
+			args []any
+		}{{told, args}, {countMore, []any{-met.More}}, {deleteNotice, []any{n.ID}}} {
+			if _, err := t.ExecContext(ctx, step.text, step.args...); err != nil {
+				return err
+			}
 		}
 		return noteStrangers(ctx, t, n.To, n.CreatedAt)
 	})

@@ -46,9 +46,15 @@ func everyWrite(t *testing.T, s *Store) map[string]func() error {
 		"end grants now": func() error {
 			return second(s.EndGrantsNow(ctx, []permissions.ID{g}, now))
 		},
-		"stop":         func() error { return second(s.Stop(ctx, "fay", "cli", now)) },
-		"revoke":       func() error { return second(s.Revoke(ctx, g, "fay", "cli", now, 9)) },
-		"noted":        func() error { return s.Noted(ctx, "of no notice") },
+		"stop":   func() error { return second(s.Stop(ctx, "fay", "cli", now)) },
+		"revoke": func() error { return second(s.Revoke(ctx, g, "fay", "cli", now, 9)) },
+		"noted":  func() error { return s.Noted(ctx, "of no notice") },
+		"met": func() error {
+			return s.Met(ctx, permissions.Stranger{Via: "telegram", Account: "6666", At: now}, "fay")
+		},
+		"told of": func() error {
+			return s.ToldOf(ctx, permissions.Notice{To: "fay", CreatedAt: now}, permissions.Strangers{UpTo: 1}, now)
+		},
 		"add token":    func() error { return s.AddToken(ctx, other, "operator", "cli") },
 		"prove":        func() error { return second(s.Prove(ctx, token.Hash, now)) },
 		"revoke token": func() error { return second(s.RevokeToken(ctx, "deploy", "operator", "cli", now)) },

@@ -1,0 +1,195 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// busy is an error of a channel that wants to be left alone for that long.
+type busy time.Duration
+
+func (b busy) Error() string             { return fmt.Sprintf("busy for %v", time.Duration(b)) }
+func (b busy) RetryAfter() time.Duration { return time.Duration(b) }
+
+// crowd is a channel of everybody's that notes when it is used for whom, and fails as a test says.
+type crowd struct {
+	*phone
+
+	mu    sync.Mutex
+	fails map[string][]error // by person: of the next calls
+	calls map[string][]time.Time
+}
+
+func newCrowd() *crowd {
+	return &crowd{phone: newPhone(fay, "crowd"), fails: map[string][]error{}, calls: map[string][]time.Time{}}
+}
+
+// Reach knows everybody.
+func (c *crowd) Reach(connectors.Person) error { return nil }
+
+// use is one call for somebody.
+func (c *crowd) use(name string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls[name] = append(c.calls[name], time.Now())
+	if len(c.fails[name]) == 0 {
+		return nil
+	}
+	err := c.fails[name][0]
+	c.fails[name] = c.fails[name][1:]
+	return err
+}
+
+func (c *crowd) failing(name string, errs ...error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fails[name], c.calls[name] = errs, nil
+}
+
+// gaps are the times between the calls for somebody.
+func (c *crowd) gaps(name string) (all []time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.calls[name] {
+		if i > 0 {
+			all = append(all, c.calls[name][i].Sub(c.calls[name][i-1]))
+		}
+	}
+	return all
+}
+
+func (c *crowd) Send(ctx context.Context, p connectors.Prompt) (string, error) {
+	if err := c.use(p.To.Name); err != nil {
+		return "", fmt.Errorf("send: %w", err)
+	}
+	return c.phone.Send(ctx, p)
+}
+
+func (c *crowd) Edit(ctx context.Context, ref string, p connectors.Prompt) error {
+	if err := c.use(p.To.Name); err != nil {
+		return fmt.Errorf("edit: %w", err)
+	}
+	return c.phone.Edit(ctx, ref, p)
+}
+
+func (c *crowd) Tell(ctx context.Context, n connectors.Notice) error {
+	if err := c.use(n.To.Name); err != nil {
+		return fmt.Errorf("tell: %w", err)
+	}
+	return c.phone.Tell(ctx, n)
+}
+
+// waits are those that a channel asks for, in virtual time.
+var waits = []time.Duration{3 * time.Second, 17 * time.Second, 40 * time.Second, 300 * time.Second}
+
+// inTime checks that a channel was left alone for exactly as long as it wanted, and a tenth more at most.
+func inTime(t *testing.T, what string, got []time.Duration, want ...time.Duration) {
+	t.Helper()
+	ok := len(got) == len(want)
+	for i := range got {
+		ok = ok && got[i] >= want[i] && got[i] <= want[i]+want[i]/10
+	}
+	if !ok {
+		t.Errorf("%s: it was left alone for %v; want %v", what, got, want)
+	}
+}
+
+// bubble plays a stage in virtual time.
+func bubble(t *testing.T, s engine.Settings, c *crowd, do func(*testing.T, *stage)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		st := &stage{t: t, dir: t.TempDir(), settings: s, people: []connectors.Connector{c}}
+		st.open()
+		defer func() { st.stop() }()
+		do(t, st)
+	})
+}
+
+func TestACardIsTriedAgainWhenItsChannelSaysSo(t *testing.T) {
+	for _, wait := range waits {
+		t.Run(wait.String(), func(t *testing.T) {
+			c, s := newCrowd(), usual()
+			s.Approvals.DeliverWithin = time.Hour
+			bubble(t, s, c, func(t *testing.T, st *stage) {
+				c.failing("fay", busy(wait), busy(wait))
+				call := st.ask(t.Context(), network("x"))
+				<-time.After(2*wait + wait/2)
+				inTime(t, "the card", c.gaps("fay"), wait, wait)
+				id := st.shown(c.Memory, 1).Request.ID
+				c.failing("fay", busy(wait))
+				if _, err := c.says(t, id, permissions.Deny); err != nil {
+					t.Fatal(err)
+				}
+				st.get(call)
+				<-time.After(wait + wait/5)
+				inTime(t, "its end", c.gaps("fay"), wait)
+				st.edited(c.Memory, 1, func(p connectors.Prompt) bool { return p.Request.State == permissions.Denied })
+			})
+		})
+	}
+}
+
+// One copy of a request wants to be left alone, and another fails for some other reason: each is tried in its time.
+func TestCopiesOfARequestAreTriedEachInItsTime(t *testing.T) {
+	c, s := newCrowd(), usual()
+	s.Routes = []engine.Route{{Ask: []string{"fay", "sam"}}}
+	bubble(t, s, c, func(t *testing.T, st *stage) {
+		c.failing("fay", busy(40*time.Second), busy(3*time.Second))
+		c.failing("sam", errors.New("no network"), errors.New("no network"), busy(10*time.Second))
+		st.ask(t.Context(), network("x"))
+		<-time.After(time.Minute)
+		inTime(t, "fay's", c.gaps("fay"), 40*time.Second, 3*time.Second)
+		sams := c.gaps("sam") // before the last, it is tried whenever the request is looked at
+		inTime(t, "sam's", sams[min(2, len(sams)):], 10*time.Second)
+	})
+}
+
+// A channel that wants to be left alone for longer than a card is tried is not waited for.
+func TestAChannelThatIsBusyForTooLongIsGivenUpInTime(t *testing.T) {
+	c := newCrowd()
+	bubble(t, usual(), c, func(t *testing.T, st *stage) {
+		c.failing("fay", busy(300*time.Second))
+		began := time.Now()
+		answered := <-st.ask(t.Context(), network("x"))
+		r := answered.r
+		took, within := time.Since(began), 2*time.Minute
+		if answered.err != nil || r.State != permissions.Undeliverable || !strings.Contains(r.Failure, "busy for 5m0s") {
+			t.Errorf("it is %s: %s", r.State, r.Failure)
+		}
+		if took < within || took > within+within/10 || len(c.gaps("fay")) > 0 {
+			t.Errorf("it was given up after %v and %d more tries; want %v and none", took, len(c.gaps("fay")), within)
+		}
+	})
+}
+
+// Notices are told when the channel says so, whatever else there is to tell meanwhile.
+func TestANoticeIsTriedAgainWhenItsChannelSaysSo(t *testing.T) {
+	for _, wait := range waits {
+		t.Run(wait.String(), func(t *testing.T) {
+			c := newCrowd()
+			bubble(t, usual(), c, func(t *testing.T, st *stage) {
+				c.failing("fay", busy(wait), busy(wait))
+				st.meets("6666")
+				for range 3 {
+					<-time.After(wait / 2)
+					st.meets("6666") // has the herald look
+				}
+				<-time.After(wait)
+				inTime(t, "the notice", c.gaps("fay"), wait, wait)
+				if n := c.notice(t); lists(n) != "6666" {
+					t.Errorf("told of %s", lists(n))
+				}
+			})
+		})
+	}
+}
