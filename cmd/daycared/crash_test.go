@@ -39,10 +39,7 @@ func TestCrashLoop(t *testing.T) {
 	l := newLoop(t)
 	l.rise("")
 	for killed := range crashes {
-		point := crashPoints[killed/2%len(crashPoints)]
-		when := []string{".before:", ".after:"}[killed%2]
-		hit := strconv.Itoa(1 + killed/(2*len(crashPoints))%lastHit)
-		l.restart(point + when + hit)
+		l.restart(death(crashPoints, killed, lastHit))
 		l.round(killed)
 	}
 	l.restart("")
@@ -50,6 +47,14 @@ func TestCrashLoop(t *testing.T) {
 	if l.directed < crashes/2 {
 		t.Errorf("only %d of %d deaths were at a failpoint", l.directed, crashes)
 	}
+}
+
+// death is where the daemon kills itself the next time: before and after each point in turn, and then at a later hit, up
+// to a last one.
+func death(points []string, killed, last int) string {
+	point := points[killed/2%len(points)]
+	when := []string{".before:", ".after:"}[killed%2]
+	return point + when + strconv.Itoa(1+killed/(2*len(points))%last)
 }
 
 // kills is how many times the daemon is killed.

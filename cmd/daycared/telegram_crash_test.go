@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -31,9 +30,7 @@ func TestTelegramCrashLoop(t *testing.T) {
 	l := newPhoneLoop(t)
 	l.rise("")
 	for killed := range crashes {
-		point := telegramPoints[killed/2%len(telegramPoints)]
-		when := []string{".before:", ".after:"}[killed%2]
-		l.restart(point + when + strconv.Itoa(1+killed/(2*len(telegramPoints))%2))
+		l.restart(death(telegramPoints, killed, 2))
 		l.tapped(killed)
 	}
 	l.restart("")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -16,28 +15,6 @@ import (
 	"github.com/daycared/daycared/internal/wire/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
-
-// pipes is a network within the process, so that time can be virtual. Nobody is known to be at the other end.
-type pipes struct {
-	conns chan net.Conn
-	done  chan struct{}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	close(p.done)
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
 // A reader that does not read is cut off by the write deadline; it comes back with the last seq that it has, and misses
 // nothing.
@@ -51,7 +28,7 @@ func TestASlowReaderOfEventsIsCutOffAndResyncs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+		l := wiretest.NewPipes()
 		server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Second}
 		go func() { _ = server.Serve(l) }()
 
@@ -63,8 +40,7 @@ func TestASlowReaderOfEventsIsCutOffAndResyncs(t *testing.T) {
 		}
 		last, told := "0", 0
 		for connections := 0; told < events; connections++ {
-			near, far := net.Pipe()
-			l.conns <- far
+			near := l.Dial()
 			_, _ = io.WriteString(near, "GET /v1/events HTTP/1.1\r\nHost: daycared\r\nLast-Event-ID: "+last+"\r\n\r\n")
 			text := make([]byte, 16<<10)
 			n, _ := io.ReadFull(near, text) // and then nothing is read any more

@@ -120,9 +120,9 @@ func TestAfterAGapThereIsTimeToAnswer(t *testing.T) {
 	s.get(call, permissions.Approved)
 }
 
-// The daemon did not run for longer than Telegram keeps taps, and starts before the network is there.
-func TestAStartAfterALongStop(t *testing.T) {
-	s := play(t)
+// leaves asks fay, and stops while her card waits.
+func (s *stage) leaves(t *testing.T) telegramtest.Message {
+	t.Helper()
 	ctx, cancel := canceled(t)
 	call := s.asks(ctx, network("x"))
 	m := s.card("fay", "x")
@@ -131,6 +131,13 @@ func TestAStartAfterALongStop(t *testing.T) {
 	cancel()
 	<-call
 	s.becomes("fay", m.ID, "daycared is not running")
+	return m
+}
+
+// The daemon did not run for longer than Telegram keeps taps, and starts before the network is there.
+func TestAStartAfterALongStop(t *testing.T) {
+	s := play(t)
+	m := s.leaves(t)
 	s.server.Advance(8 * time.Minute)
 	s.server.Down()
 	s.open()
@@ -147,14 +154,7 @@ func TestAStartAfterALongStop(t *testing.T) {
 // A stop of a moment loses no tap: the card gets its buttons back, and is no other.
 func TestAStartAfterAShortStop(t *testing.T) {
 	s := play(t)
-	ctx, cancel := canceled(t)
-	call := s.asks(ctx, network("x"))
-	m := s.card("fay", "x")
-	s.until("the card is noted", s.upToDate)
-	s.stop()
-	cancel()
-	<-call
-	s.becomes("fay", m.ID, "daycared is not running")
+	m := s.leaves(t)
 	s.open()
 	s.taps("fay", s.card("fay", "x"), "Allow once", "✅")
 	s.becomes("fay", m.ID, "✅ Allowed once by fay")

@@ -3,13 +3,14 @@ package wire
 import (
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/daycared/daycared/internal/wire/wiretest"
 )
 
 var took = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -83,31 +84,9 @@ func TestABodyIsJSONAndBounded(t *testing.T) {
 	}
 }
 
-// pipes is a network of one: connections within the process, so that time can be virtual.
-type pipes struct {
-	conns chan net.Conn
-	done  chan struct{}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	close(p.done)
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
-
 func TestASlowBodyEndsAndALongPollDoesNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+		l := wiretest.NewPipes()
 		waits := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(LongPoll))
 			select {
@@ -120,8 +99,7 @@ func TestASlowBodyEndsAndALongPollDoesNot(t *testing.T) {
 		server := &http.Server{Handler: admit(waits), ReadHeaderTimeout: headerWithin}
 		go func() { _ = server.Serve(l) }()
 		say := func(text string) string {
-			near, far := net.Pipe()
-			l.conns <- far
+			near := l.Dial()
 			go func() { _, _ = io.WriteString(near, text) }()
 			answer, _ := io.ReadAll(near)
 			_ = near.Close()
