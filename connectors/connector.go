@@ -3,7 +3,7 @@
 // looks up the request, checks the finger and commits.
 //
 // The core interface asks only what every channel can do. What only some can do is an optional power, found by type
-// assertion ([Editor], [Reacher], [Teller], [Wholer], [Screen], [Forgetful]), and its absence degrades politely.
+// assertion ([Editor], [Reacher], [Teller], [Wholer], [Screen], [Forgetful], [Hall]), and its absence degrades politely.
 // connectortest holds the suite that every connector passes, card the pure way from a request to text, reply the pure way
 // from text to an answer.
 package connectors
@@ -28,7 +28,8 @@ type Connector interface {
 	Send(ctx context.Context, p Prompt) (ref string, err error)
 }
 
-// Editor changes what was sent: every copy of a settled request is brought up to date.
+// Editor changes what was sent: every copy of a settled request is brought up to date. Errors are as those of Send; one
+// that matches [ErrAnew] says that it has to be sent anew instead.
 type Editor interface {
 	Edit(ctx context.Context, ref string, p Prompt) error
 }
@@ -64,6 +65,29 @@ type Screen interface {
 	Shows()
 }
 
+// Hall is a connector that can show a request once to several people, in a place of theirs such as a group: what is sent
+// with a Place goes there, whomever it is To.
+type Hall interface {
+	// Holds tells whether a place is one of this channel's.
+	Holds(place string) bool
+}
+
+// ErrAnew is matched by errors of Edit about a message that is where its people are no more.
+var ErrAnew = errors.New("the message has to be sent anew")
+
+// Renamed is an error of Send, Edit and Tell about a place that goes by another name from now on. Nothing was sent.
+type Renamed struct{ Now string }
+
+func (e *Renamed) Error() string { return "the place goes by another name now: " + e.Now }
+
+// Place is somewhere several people are asked at once.
+type Place struct {
+	Name string // as the configuration has it, or had it
+	Now  string // what the channel calls it now
+	// Routed says that a route of the configuration names it. Else it is only where something still waits.
+	Routed bool
+}
+
 // ErrGone is matched by errors of Send and Edit that trying again will not mend: no address, blocked, switched off.
 var ErrGone = errors.New("cannot be reached")
 
@@ -92,20 +116,22 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
-// Prompt is a request as one person is to see it.
+// Prompt is a request as one person is to see it, or all who are asked in a place.
 type Prompt struct {
 	Request permissions.Request
 	Code    string // names the request in text answers
-	To      Person
+	To      Person // in a place: the first who is asked, in whose time zone times are told
+	Place   string // see [Hall]; empty: To's own chat
 	Waiting int    // calls that wait just now
 	Ref     string // the connector's own name for what it sent; empty before
 	Button  string // what the buttons of this copy carry
-	Silent  bool   // without a sound: the person has quiet hours, and this is not high risk
+	Silent  bool   // without a sound: everybody it is for has quiet hours, and this is not high risk
 }
 
 // Notice is one message that asks nothing and is never edited. Its words are made by whoever shows it.
 type Notice struct {
 	To      Person
+	Place   string // as a Prompt's
 	About   permissions.About
 	By      string                // who caused it
 	Waiting []Prompt              // for To's answer, the oldest first

@@ -33,7 +33,12 @@ func (e *Engine) live(
 		return nil, broken(err)
 	}
 	prompts := make([]connectors.Prompt, 0, len(copies))
+	seen := map[string]bool{} // messages
 	for _, cp := range copies {
+		if cp.Place != "" && seen[cp.Ref] { // several people's
+			continue
+		}
+		seen[cp.Ref] = true
 		r, err := e.store.Read(ctx, cp.Request)
 		if err != nil {
 			return nil, broken(err)

@@ -19,10 +19,10 @@ type courier struct {
 	rests     map[spot]rest                    // copies that the channel wants to be left alone; run's own
 }
 
-// spot is where a request is shown.
+// spot is where a request is shown: to a person, or in a place.
 type spot struct {
-	request permissions.ID
-	person  string
+	request       permissions.ID
+	person, place string
 }
 
 // rest is until when, by the time that passes, a copy is not tried, and why.
@@ -51,9 +51,14 @@ func (c *courier) deliver(ctx context.Context, id permissions.ID) error {
 	}
 	var problems []error
 	u := &unfinished{}
+	done := map[string]bool{} // places
 	for _, cp := range copies {
-		if cp.Connector != c.connector.Name() || cp.Failed != "" || cp.Shown >= r.Revision {
+		if cp.Connector != c.connector.Name() || cp.Failed != "" || cp.Shown >= r.Revision || done[cp.Place] {
 			continue
+		}
+		if cp.Place != "" {
+			done[cp.Place] = true
+			cp = eldest(cp, copies)
 		}
 		after, err := c.bring(ctx, r, cp)
 		problems = append(problems, err)
@@ -78,7 +83,10 @@ func (c *courier) deliver(ctx context.Context, id permissions.ID) error {
 // bring shows one copy, unless its channel wants to be left alone: the error is why it is not up to date, and after is when
 // to look at it again, 0 if nobody said so. One that was never shown does not rest for longer than it is tried.
 func (c *courier) bring(ctx context.Context, r permissions.Request, cp permissions.Copy) (after time.Duration, err error) {
-	at := spot{cp.Request, cp.Person}
+	at := spot{cp.Request, cp.Person, cp.Place}
+	if cp.Place != "" {
+		at.person = ""
+	}
 	resting, rests := c.rests[at]
 	if rests = rests && c.elapsed() < resting.until; !rests {
 		delete(c.rests, at)
@@ -111,11 +119,21 @@ func (c *courier) patience(cp permissions.Copy) time.Duration {
 	return left
 }
 
+// eldest is the copy in the place of cp that was shown, if one was: they are one message, which somebody may have joined.
+func eldest(cp permissions.Copy, copies []permissions.Copy) permissions.Copy {
+	for _, other := range copies {
+		if other.Connector == cp.Connector && other.Place == cp.Place && !other.SentAt.IsZero() {
+			return other
+		}
+	}
+	return cp
+}
+
 // show sends or edits one copy.
 func (c *courier) show(ctx context.Context, r permissions.Request, cp permissions.Copy) error {
 	e := c.engine
 	person, known := e.settings.Load().person(cp.Person)
-	if !known {
+	if !known && cp.Place == "" {
 		return c.fail(ctx, r, cp, cp.Person+" is nobody here")
 	}
 	prompt := e.prompt(r, cp, person)
@@ -126,9 +144,15 @@ func (c *courier) show(ctx context.Context, r permissions.Request, cp permission
 	case cp.Ref == "":
 		cp.Ref, err = c.connector.Send(ctx, prompt)
 	case edits:
-		err = editor.Edit(ctx, cp.Ref, prompt)
+		if err = editor.Edit(ctx, cp.Ref, prompt); errors.Is(err, connectors.ErrAnew) {
+			prompt.Ref = ""
+			cp.Ref, err = c.connector.Send(ctx, prompt)
+		}
 	case r.State != permissions.Pending: // a channel that cannot edit is told the end in a message of its own
 		_, err = c.connector.Send(ctx, prompt)
+	}
+	if renamed := (*connectors.Renamed)(nil); errors.As(err, &renamed) {
+		return errors.Join(err, e.Rename(ctx, prompt.Place, renamed.Now)) // and is tried again by that name
 	}
 	if errors.Is(err, connectors.ErrGone) || (err != nil && cp.SentAt.IsZero() && c.tooLate(cp)) {
 		return c.fail(ctx, r, cp, err.Error())
@@ -158,10 +182,10 @@ func (c *courier) tooLate(cp permissions.Copy) bool {
 }
 
 // fail gives a copy up for good, and looks who else can be reached. What was shown once counts as reached, whatever
-// happens to its channel.
+// happens to its channel; but those who were to answer in a place where nobody can any more are asked by themselves.
 func (c *courier) fail(ctx context.Context, r permissions.Request, cp permissions.Copy, why string) error {
 	e := c.engine
-	if !cp.SentAt.IsZero() {
+	if !cp.SentAt.IsZero() && (cp.Place == "" || r.State != permissions.Pending) {
 		cp.Shown = r.Revision // seen once; it will not be edited any more
 		return e.store.Shown(ctx, cp, cp.Ref)
 	}
@@ -173,10 +197,15 @@ func (c *courier) fail(ctx context.Context, r permissions.Request, cp permission
 	return nil
 }
 
-// prompt is a request as one person is to see it in one place.
+// prompt is a request as one person is to see it in one place, or as all do who are asked there.
 func (e *Engine) prompt(r permissions.Request, cp permissions.Copy, to connectors.Person) connectors.Prompt {
-	return connectors.Prompt{
+	p := connectors.Prompt{
 		Request: r, To: to, Code: e.store.Coder().Encode(r.Number), Waiting: e.registry.Waiting(r.ID),
-		Ref: cp.Ref, Button: button(r, cp), Silent: !r.HighRisk && to.Quiet.Hold(e.wall(to)),
+		Ref: cp.Ref, Button: button(r, cp), Silent: !r.HighRisk && e.quiet(to),
 	}
+	if cp.Place != "" {
+		p.To, p.Silent = e.audience(r)
+		p.Place, p.Silent = e.placeNow(cp.Place), p.Silent && !r.HighRisk
+	}
+	return p
 }

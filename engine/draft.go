@@ -56,7 +56,7 @@ func (s *Settings) direct(r *permissions.Request) error {
 	if !found {
 		return permissions.Invalid(fmt.Errorf("no route of the configuration matches %s, so nobody can be asked", r.Who()))
 	}
-	r.Asked, r.Quorum = slices.Clone(route.Ask), route.Quorum
+	r.Asked, r.Quorum, r.Place = slices.Clone(route.Ask), route.Quorum, route.Place
 	usual, most := s.Approvals.Timeout, s.Approvals.MaxTimeout
 	if r.Kind == permissions.KindClarification {
 		usual = s.Approvals.ClarificationTimeout

@@ -8,8 +8,9 @@
 // answered, then copies are brought up to date, then the doors open. engine/store keeps the rows.
 //
 // Beside that way: usher.go sees that everybody who is asked has a copy, herald.go tells people what is no
-// copy's business, strangers.go the owner who else wrote, reroute.go asks anew when the settings change, and pairing.go
-// gives accounts to people. What is steered from outside has a file each: grants.go, stop.go, tokens.go, events.go.
+// copy's business, strangers.go the owner who else wrote, place.go knows where several people are asked at once,
+// reroute.go asks anew when the settings change, and pairing.go gives accounts to people. What is steered from outside
+// has a file each: grants.go, stop.go, tokens.go, events.go.
 package engine
 
 import (
@@ -39,11 +40,12 @@ type Engine struct {
 	stopped  atomic.Pointer[string]   // who stopped everything, or nil
 	changed  chan struct{}            // the settings have
 	clock    permissions.Clock
-	pruning  time.Duration // see Options.PruneEvery
-	steering sync.Mutex    // one stop or resume at a time
-	pairing  sync.Mutex    // one pairing at a time
-	away     time.Duration // see Away
-	doubt    bool          // the clock had been set back when the daemon started: older grants are not relied on
+	pruning  time.Duration                     // see Options.PruneEvery
+	steering sync.Mutex                        // one stop or resume at a time
+	pairing  sync.Mutex                        // one pairing at a time
+	moves    atomic.Pointer[map[string]string] // places that go by another name now
+	away     time.Duration                     // see Away
+	doubt    bool                              // the clock had been set back when the daemon started: older grants are not relied on
 	log      *slog.Logger
 
 	mu       sync.Mutex
@@ -82,7 +84,8 @@ func New(o Options) *Engine {
 	}
 	e.base.Store(&o.Settings)
 	e.settings.Store(&o.Settings) // Recover reads the pairings
-	e.changed <- struct{}{}       // since the daemon was here last, perhaps
+	e.moves.Store(&map[string]string{})
+	e.changed <- struct{}{} // since the daemon was here last, perhaps
 	e.usher = newUsher(e)
 	for _, c := range o.Connectors {
 		e.couriers = append(e.couriers, newCourier(e, c))

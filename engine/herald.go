@@ -74,6 +74,9 @@ func (e *Engine) tellAll(ctx context.Context, rests map[permissions.ID]time.Dura
 
 // tell sends one notice, or says how long it has to wait. What has become pointless, or can reach nobody, is struck out.
 func (e *Engine) tell(ctx context.Context, n permissions.Notice) (later time.Duration, err error) {
+	if n.Place != "" {
+		return e.remindIn(ctx, n)
+	}
 	person, known := e.settings.Load().person(n.To)
 	if !known {
 		return 0, e.store.Noted(ctx, n.ID)
@@ -129,7 +132,7 @@ func (e *Engine) fill(ctx context.Context, n permissions.Notice, notice *connect
 	return true, nil
 }
 
-// waitingFor is what waits for one person's answer.
+// waitingFor is what waits for one person's answer, but for what they are reminded of in a place, with others.
 func (e *Engine) waitingFor(ctx context.Context, to connectors.Person) ([]connectors.Prompt, error) {
 	rows, err := e.store.Pending(ctx, to.Name, "", page)
 	if err != nil {
@@ -137,6 +140,11 @@ func (e *Engine) waitingFor(ctx context.Context, to connectors.Person) ([]connec
 	}
 	var waiting []connectors.Prompt
 	for _, r := range rows {
+		if _, elsewhere, err := e.stands(ctx, r, to.Name); err != nil {
+			return nil, err
+		} else if elsewhere {
+			continue
+		}
 		if !slices.ContainsFunc(r.Votes, func(v permissions.Vote) bool { return v.By == to.Name && v.Call == 0 }) {
 			waiting = append(waiting, connectors.Prompt{Request: r, To: to, Code: e.store.Coder().Encode(r.Number)})
 		}

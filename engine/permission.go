@@ -68,17 +68,25 @@ func (e *Engine) Look(ctx context.Context, d connectors.Decision) (connectors.Pr
 	if err != nil {
 		return connectors.Prompt{}, broken(err)
 	}
-	shown := permissions.Copy{Request: r.ID, Person: person.Name, Connector: d.From.Via}
-	for _, cp := range copies {
-		if cp.Person == shown.Person && cp.Connector == shown.Connector {
-			shown = cp
-		}
-	}
-	p := e.prompt(r, shown, person)
+	p := e.prompt(r, seenBy(person, copies, d), person)
 	if r.State != permissions.Pending {
 		return p, permissions.Refused(&permissions.SettledError{Request: r})
 	}
 	return p, nil
+}
+
+// seenBy is the copy that a decision is about: the one of its Ref, or else the one that its person can still answer.
+func seenBy(p connectors.Person, copies []permissions.Copy, d connectors.Decision) (seen permissions.Copy) {
+	for _, cp := range copies {
+		switch mine := cp.Connector == d.From.Via && (cp.Person == p.Name || cp.Place != ""); {
+		case !mine:
+		case d.Ref != "" && cp.Ref == d.Ref:
+			return cp
+		case cp.Person == p.Name && (seen.Button == "" || seen.Failed != ""):
+			seen = cp
+		}
+	}
+	return seen
 }
 
 // entitled finds the request of a decision and who decides, and refuses whoever may not. The request is returned beside
@@ -91,7 +99,8 @@ func (e *Engine) entitled(
 		return permissions.Request{}, connectors.Person{}, err
 	}
 	person, known := e.settings.Load().identify(d.From)
-	if !known || !slices.Contains(r.Asked, person.Name) || (d.Button != "" && pressed.Person != person.Name) {
+	others := d.Button != "" && pressed.Place == "" && pressed.Person != person.Name // in a place it is everybody's who is asked
+	if !known || !slices.Contains(r.Asked, person.Name) || others {
 		return permissions.Request{}, person, e.refused(ctx, r, d, person.Name, permissions.NotYours())
 	}
 	if d.Button != "" && pressed.Ref != d.Ref && pressed.Ref != "" { // empty: it was sent a moment ago

@@ -68,6 +68,9 @@ type Route struct {
 		Moment Moment
 		To     []string
 	}
+	// Place is where the request is shown once for all who are asked and can be reached there, instead of to each in that
+	// channel; see [connectors.Hall]. Empty: nowhere.
+	Place   string
 	Timeout time.Duration // instead of the default, and the most a caller may wait; 0: the default
 }
 

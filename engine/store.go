@@ -79,16 +79,26 @@ type Store interface {
 	// Lagging lists at most limit requests, after the one named, of which this connector's copy has neither failed nor
 	// been shown at the request's revision.
 	Lagging(ctx context.Context, connector string, after permissions.ID, limit int) ([]permissions.ID, error)
-	// Shown notes that a copy, whose Ref was that before, was sent or edited: its Ref, Shown and SentAt. The first time
-	// is audited. One that is to be shown anew meanwhile stays so.
+	// Shown notes that a copy, whose Ref was that before, was sent or edited: its Ref, Shown and SentAt, also of the others
+	// in its place. The first time is audited for each person. One that is to be shown anew meanwhile stays so.
 	Shown(ctx context.Context, c permissions.Copy, was string) error
-	// Failed notes that a copy will never be shown, and why (c.Failed).
+	// Failed notes that a copy will never be shown, or can be answered no more, and why (c.Failed), also of the others in
+	// its place.
 	Failed(ctx context.Context, c permissions.Copy) error
-	// AddCopies adds the copies that are not there yet, to be shown.
+	// AddCopies adds the copies that are not there yet, to be shown. One in a place where the request stands already joins
+	// the message there.
 	AddCopies(ctx context.Context, copies []permissions.Copy) error
 	// ShowAgain has this connector's copies of pending requests brought up to date, as new ones where anew says so, and
 	// returns them as they were.
 	ShowAgain(ctx context.Context, connector string, anew bool) ([]permissions.Copy, error)
+	// PendingIn lists at most limit pending requests of a place, after the one named (empty: from the first), oldest first.
+	PendingIn(ctx context.Context, place string, after permissions.ID, limit int) ([]permissions.Request, error)
+	// Places lists where something pending is shown to several people at once.
+	Places(ctx context.Context) ([]string, error)
+	// Move notes that a place goes by another name now, and tells whether that is news. It is audited.
+	Move(ctx context.Context, m permissions.Move, via string) (news bool, err error)
+	// Moves lists the places that go by another name now, without their times.
+	Moves(ctx context.Context) ([]permissions.Move, error)
 	// Unaddressed lists at most limit pending requests, after the one named, of which somebody who is asked has no copy but
 	// failed ones.
 	Unaddressed(ctx context.Context, after permissions.ID, limit int) ([]permissions.ID, error)

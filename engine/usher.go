@@ -71,7 +71,7 @@ func (e *Engine) plan(s *Settings, r permissions.Request, have []permissions.Cop
 			continue
 		}
 		copies, unreachable := e.planFor(person, r, have)
-		more = append(more, copies...)
+		more = append(more, asOne(copies, more)...)
 		live := func(c permissions.Copy) bool { return c.Person == name && c.Failed == "" }
 		if !slices.ContainsFunc(copies, live) && !slices.ContainsFunc(have, live) {
 			reasons = append(reasons, unreachable...)
@@ -83,20 +83,39 @@ func (e *Engine) plan(s *Settings, r permissions.Request, have []permissions.Cop
 	return more, strings.Join(slices.Compact(reasons), "; ")
 }
 
+// asOne gives copies the button of those in the same place.
+func asOne(copies, others []permissions.Copy) []permissions.Copy {
+	for i, c := range copies {
+		same := slices.IndexFunc(others, func(o permissions.Copy) bool { return o.Place == c.Place && o.Connector == c.Connector })
+		if c.Place != "" && same >= 0 {
+			copies[i].Button = others[same].Button
+		}
+	}
+	return copies
+}
+
 // planFor is the copies that one person lacks. Somebody who named channels gets one copy in the first of them that
-// works, and one on every screen; else there is a copy for every channel that may reach them.
+// works, and one on every screen; else there is a copy for every channel that may reach them. Where the request has a
+// place, whoever can be reached there sees it there, and is sent none of their own by that channel while that holds.
 func (e *Engine) planFor(
 	p connectors.Person, r permissions.Request, have []permissions.Copy,
 ) (more []permissions.Copy, why []string) {
 	had := map[string]permissions.Copy{}
 	live := map[string]bool{} // that work, as far as is known
 	for _, c := range have {
-		if c.Person == p.Name {
+		if c.Person == p.Name && c.Place == "" {
 			had[c.Connector], live[c.Connector] = c, c.Failed == ""
 		}
 	}
+	hall, there, first := e.hall(p, r, have)
+	if first {
+		more = append(more, e.copyFor(p, r, hall, r.Place))
+	}
 	add := func(c connectors.Connector) bool {
 		name := c.Name()
+		if there && name == hall {
+			return true
+		}
 		if old, tried := had[name]; tried {
 			if old.Failed != "" {
 				why = append(why, old.Failed)
@@ -107,7 +126,7 @@ func (e *Engine) planFor(
 			why = append(why, err.Error())
 			return false
 		}
-		more = append(more, permissions.Copy{Request: r.ID, Person: p.Name, Connector: name, Button: permissions.NewButton(), Since: e.stamp()})
+		more = append(more, e.copyFor(p, r, name, ""))
 		return true
 	}
 	for _, name := range p.Via {
@@ -118,7 +137,7 @@ func (e *Engine) planFor(
 			break
 		}
 	}
-	if len(p.Via) > 0 && len(had) > 0 {
+	if len(p.Via) > 0 && (len(had) > 0 || hall != "" && !first) {
 		return more, why // screens were given theirs
 	}
 	for _, c := range e.couriers {
@@ -128,6 +147,35 @@ func (e *Engine) planFor(
 		}
 	}
 	return more, why
+}
+
+// hall is the channel that has the place of r, where p can be reached by that channel at all; there tells whether they see
+// r in that place, and first that they are yet to be given a copy there. The place is given up for good once it failed.
+func (e *Engine) hall(p connectors.Person, r permissions.Request, have []permissions.Copy) (name string, there, first bool) {
+	if r.Place == "" {
+		return "", false, false
+	}
+	for _, c := range e.couriers {
+		if h, is := c.connector.(connectors.Hall); !is || !h.Holds(r.Place) || reach(c.connector, p) != nil {
+			continue
+		}
+		name, there, first = c.connector.Name(), true, true
+		for _, old := range have {
+			if old.Connector == name && old.Place == r.Place {
+				there = there && old.Failed == ""
+				first = first && old.Person != p.Name
+			}
+		}
+		return name, there, there && first
+	}
+	return "", false, false
+}
+
+// copyFor is a copy that is still to be shown.
+func (e *Engine) copyFor(p connectors.Person, r permissions.Request, connector, place string) permissions.Copy {
+	return permissions.Copy{
+		Request: r.ID, Person: p.Name, Connector: connector, Place: place, Button: permissions.NewButton(), Since: e.stamp(),
+	}
 }
 
 // reach asks a connector whether somebody can be reached there; nil unless it knows that they cannot.
@@ -156,11 +204,11 @@ func (e *Engine) kick(id permissions.ID) {
 	}
 }
 
-// reached counts the people asked who have a copy that was shown, or may still be.
+// reached counts the people asked who have a copy that was shown, whatever became of it, or may still be.
 func reached(r permissions.Request, copies []permissions.Copy) int {
 	people := map[string]bool{}
 	for _, c := range copies {
-		if c.Failed == "" && slices.Contains(r.Asked, c.Person) {
+		if (c.Failed == "" || !c.SentAt.IsZero()) && slices.Contains(r.Asked, c.Person) {
 			people[c.Person] = true
 		}
 	}

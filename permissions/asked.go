@@ -53,10 +53,19 @@ func escalate(r Request, e Escalate) Change {
 	after.Asked = append(slices.Clone(r.Asked), r.EscalateTo...)
 	after.EscalateTo, after.EscalateAt = nil, time.Time{}
 	told := record(RequestEscalated, r, "", "", e.At, "to", strings.Join(r.EscalateTo, ", "))
-	return Change{Before: r, After: after, Records: []Record{told}}
+	return Change{Before: r, After: after, Records: []Record{told}, Notices: after.inPlace(e.At)}
 }
 
-// remind tells those who have not answered, and strikes out the reminders whose time has come.
+// inPlace reminds those who are asked in the place where r is shown to all of them: an edit makes no sound.
+func (r Request) inPlace(at time.Time) []Notice {
+	if r.Place == "" {
+		return nil
+	}
+	return []Notice{{Place: r.Place, About: AboutWaiting, Subject: r.ID, Urgent: r.HighRisk, CreatedAt: at}}
+}
+
+// remind tells those who have not answered, each and where they are asked together, and strikes out the reminders whose
+// time has come.
 func remind(r Request, e Remind) Change {
 	after := r
 	after.Reminders = slices.DeleteFunc(slices.Clone(r.Reminders), func(at time.Time) bool { return !at.After(e.At) })
@@ -68,6 +77,9 @@ func remind(r Request, e Remind) Change {
 		if !slices.ContainsFunc(r.Votes, func(v Vote) bool { return v.By == person && v.Call == 0 }) {
 			c.Notices = append(c.Notices, Notice{To: person, About: AboutWaiting, Subject: r.ID, Urgent: r.HighRisk, CreatedAt: e.At})
 		}
+	}
+	if len(c.Notices) > 0 {
+		c.Notices = append(c.Notices, r.inPlace(e.At)...)
 	}
 	return c
 }

@@ -115,3 +115,25 @@ func TestAnEscalationInTheMeantimeHolds(t *testing.T) {
 		t.Errorf("asked are %v, later %v, and it is %s", got.Asked, got.EscalateTo, got.State)
 	}
 }
+
+func TestRemindersInAPlace(t *testing.T) {
+	r := escalating()
+	r.Place, r.HighRisk = "telegram:-1001", true
+	want := Notice{Place: r.Place, About: AboutWaiting, Subject: r.ID, Urgent: true, CreatedAt: r.Reminders[0]}
+	c := must(Step(r, Remind{At: r.Reminders[0]}))
+	if len(c.Notices) != 3 || c.Notices[0].To != "fay" || c.Notices[2] != want {
+		t.Errorf("reminded are %+v", c.Notices)
+	}
+	voted := after(t, after(t, func() Request { r := r; r.HighRisk, r.Quorum = false, 3; return r }(), vote("fay", Allow(Once))),
+		vote("sam", Allow(Once)))
+	if c := must(Step(voted, Remind{At: r.Reminders[0]})); len(c.Notices) != 0 {
+		t.Errorf("nobody has to answer, and reminded are %+v", c.Notices)
+	}
+	want.CreatedAt = soon
+	if c := must(Step(r, Escalate{At: soon})); len(c.Notices) != 1 || c.Notices[0] != want {
+		t.Errorf("an escalation tells %+v", c.Notices)
+	}
+	if c := must(Step(escalating(), Escalate{At: soon})); len(c.Notices) != 0 {
+		t.Errorf("an escalation without a place tells %+v", c.Notices)
+	}
+}

@@ -32,6 +32,7 @@ const (
 	TokenRevoked     Type = "TOKEN_REVOKED"
 	Paired           Type = "PAIRED"
 	Unpaired         Type = "UNPAIRED"
+	PlaceMoved       Type = "PLACE_MOVED"  // a group has another id
 	AuditPruned      Type = "AUDIT_PRUNED" // what came before was deleted, and this signs it off
 )
 

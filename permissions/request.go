@@ -135,6 +135,7 @@ type Request struct {
 	Call       string        // names the waiting call, so that its own retry finds its place; not stored
 	Options    []Option
 	Asked      []string // people
+	Place      string   // where it is shown once for all of them, in the words of a connector; empty: to each by themselves
 	Quorum     int
 	EscalateTo []string    // people who are asked as well from EscalateAt on; empty once they are
 	EscalateAt time.Time   // zero: never by time

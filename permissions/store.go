@@ -64,12 +64,14 @@ type Due struct {
 	Event Event // Expire, Lapse, Escalate or Remind
 }
 
-// Copy is a request as shown in one place. A copy whose Shown revision is older than its request's is brought up to
-// date by whoever shows it; no rendered text is kept.
+// Copy is a request as shown to one person. A copy whose Shown revision is older than its request's is brought up to
+// date by whoever shows it; no rendered text is kept. The copies of a request in one Place are one message that several
+// people see: they share Ref and Button, and are shown and fail together.
 type Copy struct {
 	Request   ID
 	Person    string
 	Connector string
+	Place     string    // see [Request]; empty: it is this person's alone
 	Ref       string    // the connector's own name for what it sent; empty until it was
 	Button    string    // random: its buttons carry it, so that nobody can press what they were not sent
 	Shown     int64     // the revision last shown

@@ -30,6 +30,7 @@ import (
 type chats struct {
 	server *telegramtest.Server
 	people map[string]*telegramtest.Person
+	groups map[string]*room
 	now    telegramtest.Message
 }
 

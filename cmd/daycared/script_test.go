@@ -56,6 +56,7 @@ func commands() scriptCommands {
 	maps.Copy(all, peopleCommands())
 	maps.Copy(all, socketCommands())
 	maps.Copy(all, chatCommands())
+	maps.Copy(all, groupCommands())
 	maps.Copy(all, enrolCommands())
 	return all
 }

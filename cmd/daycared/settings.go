@@ -10,6 +10,7 @@ import (
 
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/telegram"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
 )
@@ -68,6 +69,9 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 	for _, r := range cfg.Routes {
 		route := engine.Route{
 			Agents: r.Agents, Tags: r.Tags, Tools: r.Tools, Kinds: r.Kinds, Ask: r.Ask, Quorum: r.Quorum, Timeout: r.Timeout,
+		}
+		if r.Chat != 0 {
+			route.Place = telegram.Place(r.Chat, int64(r.Thread))
 		}
 		route.Escalate.Moment, route.Escalate.To = engine.Moment(r.Escalate.After), r.Escalate.To
 		s.Routes = append(s.Routes, route)

@@ -110,7 +110,7 @@ func TestErrorsSayWhenToTryAgain(t *testing.T) {
 		"gone":       {&apiError{Code: 403, RetryAfter: time.Minute}, 0, 0},
 		"nothing":    {nil, 0, 0},
 	} {
-		if got := connectors.RetryAfter(failed(fay, e.err)); got < e.least || got > e.most {
+		if got := connectors.RetryAfter(failed(spot{}, fay, e.err)); got < e.least || got > e.most {
 			t.Errorf("%s: after %v", name, got)
 		}
 	}

@@ -50,6 +50,10 @@ type Connector struct {
 	ends      map[ref]string // what replied to cards that cannot be edited
 	strangers map[int64]time.Time
 	guards    map[string]*guarded
+	rooms     rooms
+	pointed   map[int64]time.Time // who was told that commands are for private chats
+	claims    map[int64]time.Time // groups in which a card waits for its turn, and until when others let it pass
+	firsts    map[first]bool      // who took the first of two steps on a card of a group
 }
 
 var (
@@ -59,6 +63,7 @@ var (
 	_ connectors.Teller    = (*Connector)(nil)
 	_ connectors.Wholer    = (*Connector)(nil)
 	_ connectors.Healther  = (*Connector)(nil)
+	_ connectors.Hall      = (*Connector)(nil)
 )
 
 // New makes a connector. It does nothing yet, so that the daemon starts without a network.
@@ -68,6 +73,7 @@ func New(o Options) *Connector {
 		host: o.Host, links: newLinks(o.Now),
 		files: map[string]bool{}, whole: map[permissions.ID]bool{}, strangers: map[int64]time.Time{}, guards: map[string]*guarded{},
 		wrote: make(chan int64, 100), ends: map[ref]string{},
+		rooms: newRooms(), pointed: map[int64]time.Time{}, claims: map[int64]time.Time{}, firsts: map[first]bool{},
 	}
 	digits, _, _ := strings.Cut(string(o.Token), ":")
 	c.bot, _ = strconv.ParseInt(digits, 10, 64)
@@ -82,7 +88,7 @@ func (c *Connector) Health() error {
 	if ok, text := c.state.Health(); !ok {
 		return errors.New(text)
 	}
-	return nil
+	return c.rooms.health()
 }
 
 // Reach knows who has no Telegram account here. Whether the others can be reached shows when they are sent something.
@@ -114,6 +120,7 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	group.Go(func() error { return poller.run(running, d.update, d.gap) })
 	group.Go(func() error { return d.menus(running) })
 	group.Go(func() error { return d.letters(running) })
+	group.Go(func() error { return d.inspect(running) })
 	err := group.Wait()
 	last, done := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer done()
@@ -126,33 +133,40 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	return err
 }
 
-// Send shows a request in the person's chat with the bot: what does not fit first, as a file, and then the card.
+// Send shows a request in the person's chat with the bot, or in a group: what does not fit first, as a file, and then the
+// card.
 func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, error) {
-	if err := c.Reach(p.To); err != nil {
+	at, err := c.spotOf(p.To, p.Place)
+	if err != nil {
 		return "", err
 	}
-	chat := p.To.Telegram
+	chat := at.chat
 	out := show(p, c.now())
 	c.fits(p.Request.ID, !out.TooBig)
-	params := map[string]any{"chat_id": chat, "disable_notification": true}
-	if name := string(p.Request.ID) + "/" + p.To.Name; out.Document != nil && !c.sent(name) {
-		if err := c.turn(ctx, chat); err != nil {
-			return "", failed(p.To, err)
+	params := at.into(map[string]any{"disable_notification": true})
+	if name := string(p.Request.ID) + "/" + strconv.FormatInt(chat, 10); out.Document != nil && !c.sent(name) {
+		if err := c.cardTurn(ctx, chat); err != nil {
+			return "", failed(at, p.To, err)
 		}
 		body := file{Field: "document", Name: out.Document.Name, Body: out.Document.Body}
 		err := c.api.upload(ctx, "sendDocument", params, body, nil)
 		c.pace.told(chat, err)
 		if err != nil {
-			return "", failed(p.To, err)
+			return "", failed(at, p.To, err)
 		}
 		c.note(name, true)
 		defer c.note(name, false)
 	}
-	params = out.params()
-	params["chat_id"], params["disable_notification"] = chat, out.Silent
+	params = at.into(out.params())
+	params["disable_notification"] = out.Silent
+	if err := c.cardTurn(ctx, chat); err != nil {
+		return "", failed(at, p.To, err)
+	}
 	var sent message
-	if err := c.send(ctx, chat, "sendMessage", params, &sent); err != nil {
-		return "", failed(p.To, err)
+	err = c.api.call(ctx, "sendMessage", params, &sent)
+	c.pace.told(chat, err)
+	if err != nil {
+		return "", failed(at, p.To, err)
 	}
 	return ref{chat, sent.ID}.String(), nil
 }
@@ -199,37 +213,49 @@ func (c *Connector) note(name string, waits bool) {
 	}
 }
 
-// Edit brings a card up to date. One that cannot be edited any more gets a reply that says how the request ended.
+// Edit brings a card up to date. One that cannot be edited any more gets a reply that says how the request ended; a card
+// of a group that has moved, or that somebody took away there, is to be sent anew.
 func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) error {
 	r, err := parseRef(name)
 	if err != nil {
 		return &connectors.Gone{Why: err.Error()}
+	}
+	at := spot{chat: r.chat}
+	if p.Place != "" {
+		if at, err = parsePlace(p.Place); err != nil || at.chat != r.chat {
+			return connectors.ErrAnew
+		}
 	}
 	err = c.put(ctx, r, edit(p, c.now()))
 	switch {
 	case err == nil, notModified(err):
 		return nil
 	case cannotEdit(err) && p.Request.State != permissions.Pending:
-		err = c.tellEnd(ctx, r, p.Code+" · "+card.Settled(p.Request, card.Options{Location: p.To.Location}))
-		return failed(p.To, err)
+		err = c.tellEnd(ctx, r, at, p.Code+" · "+card.Settled(p.Request, card.Options{Location: p.To.Location}))
+		return failed(at, p.To, err)
+	case cannotEdit(err) && at.chat < 0:
+		return connectors.ErrAnew
 	case cannotEdit(err):
 		return nil
 	}
-	return failed(p.To, err)
+	return failed(at, p.To, err)
 }
 
 // mostEnds is how many cards that could not be edited are remembered.
 const mostEnds = 1000
 
 // tellEnd replies to a card that cannot be edited, once for each end that there is to tell.
-func (c *Connector) tellEnd(ctx context.Context, r ref, text string) error {
+func (c *Connector) tellEnd(ctx context.Context, r ref, at spot, text string) error {
 	c.mu.Lock()
 	known := c.ends[r] == text
 	c.mu.Unlock()
 	if known {
 		return nil
 	}
-	if err := c.reply(ctx, r, text); err != nil {
+	params := at.into(map[string]any{
+		"text": clip(text), "reply_parameters": replyTo(r.message), "link_preview_options": noPreview,
+	})
+	if err := c.send(ctx, at.chat, "sendMessage", params, nil); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -243,24 +269,31 @@ func (c *Connector) tellEnd(ctx context.Context, r ref, text string) error {
 
 // Tell sends a notice; a reminder replies to the last card that it is about.
 func (c *Connector) Tell(ctx context.Context, n connectors.Notice) error {
-	if err := c.Reach(n.To); err != nil {
+	at, err := c.spotOf(n.To, n.Place)
+	if err != nil {
 		return err
 	}
-	rows := card.Notice(n, card.Options{Now: c.now(), Location: n.To.Location, Self: n.To.Name})
+	self := n.To.Name
+	if n.Place != "" {
+		self = ""
+	}
+	rows := card.Notice(n, card.Options{Now: c.now(), Location: n.To.Location, Self: self})
 	if len(rows) == 0 {
 		return nil
 	}
-	params := map[string]any{
-		"chat_id": n.To.Telegram, "text": clip(strings.Join(rows, "\n")), "disable_notification": n.Silent,
-		"link_preview_options": noPreview,
+	if n.Place != "" {
+		rows = append([]string{toAnswer(n.Waiting)}, rows...)
 	}
+	params := at.into(map[string]any{
+		"text": clip(strings.Join(rows, "\n")), "disable_notification": n.Silent, "link_preview_options": noPreview,
+	})
 	for _, p := range n.Waiting {
-		if r, err := parseRef(p.Ref); err == nil && r.chat == n.To.Telegram {
+		if r, err := parseRef(p.Ref); err == nil && r.chat == at.chat {
 			params["reply_parameters"] = replyTo(r.message)
 		}
 	}
-	if err := c.send(ctx, n.To.Telegram, "sendMessage", params, nil); err != nil {
-		return failed(n.To, err)
+	if err := c.send(ctx, at.chat, "sendMessage", params, nil); err != nil {
+		return failed(at, n.To, err)
 	}
 	return nil
 }
@@ -276,20 +309,50 @@ func (c *Connector) send(ctx context.Context, chat int64, method string, params 
 }
 
 // turnTime bounds the wait for one's turn: what takes longer is tried again later, and holds up nobody else's meanwhile.
-const turnTime = 5 * time.Second
+// In groups turns are rare, so there they are hardly waited for.
+const turnTime, groupTurnTime = 5 * time.Second, 100 * time.Millisecond
 
 var (
 	errTurn    = errors.New("too much is written to this chat just now")
 	errStopped = errors.New("telegram is not served any more")
 )
 
-// turn waits until something may be written into a chat. Where Telegram asked for a pause it does not wait, so that one
-// chat does not hold up the others.
+// claimTime is how long a card that found a group's turns taken is let pass by everything else there, from then on.
+const claimTime = 35 * time.Second
+
+// cardTurn is turn for what asks people: in a group, where turns are rare, it goes before edits and answers.
+func (c *Connector) cardTurn(ctx context.Context, chat int64) error {
+	err := c.take(ctx, chat)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if delete(c.claims, chat); chat < 0 && errors.Is(err, errTurn) {
+		c.claims[chat] = time.Now().Add(claimTime)
+	}
+	return err
+}
+
+// turn waits until something may be written into a chat.
 func (c *Connector) turn(ctx context.Context, chat int64) error {
+	c.mu.Lock()
+	claimed := time.Now().Before(c.claims[chat])
+	c.mu.Unlock()
+	if claimed {
+		return errTurn
+	}
+	return c.take(ctx, chat)
+}
+
+// take waits for a turn in a chat, whoever else does. Where Telegram asked for a pause it does not wait, so that one chat
+// does not hold up the others.
+func (c *Connector) take(ctx context.Context, chat int64) error {
 	if left := c.pace.paused(chat); left > 0 {
 		return fmt.Errorf("%w: %w", errTurn, &pausedError{left})
 	}
-	brief, done := context.WithTimeout(ctx, turnTime)
+	limit := turnTime
+	if chat < 0 {
+		limit = groupTurnTime
+	}
+	brief, done := context.WithTimeout(ctx, limit)
 	defer done()
 	if err := c.pace.wait(brief, chat); err != nil {
 		return fmt.Errorf("%w: %w", errTurn, err)
@@ -311,8 +374,15 @@ func (c *Connector) reply(ctx context.Context, to ref, text string) error {
 
 // failed is an error of sending as the engine is told it: for good, in words for people, or for now, and for how long
 // where Telegram said so.
-func failed(p connectors.Person, err error) error {
-	if why, gone := goneFor(err, p.Name); gone {
+func failed(at spot, p connectors.Person, err error) error {
+	why, gone := goneFor(err, p.Name)
+	if at.chat < 0 {
+		if to, moved := migrated(err); moved {
+			return &connectors.Renamed{Now: Place(to, at.thread)}
+		}
+		why, gone = goneIn(err)
+	}
+	if gone {
 		return &connectors.Gone{Why: why}
 	}
 	if after := retryAfter(err); after > 0 {

@@ -32,6 +32,10 @@ type Desk interface {
 	StoppedBy() string
 	// ShowAgain has what is pending and was shown through a connector sent anew, and returns it as it was.
 	ShowAgain(ctx context.Context, connector string) ([]connectors.Prompt, error)
+	// Places are where several people are asked at once.
+	Places(ctx context.Context) ([]connectors.Place, error)
+	// Rename notes that a place goes by another name from now on, and has what waits there sent anew.
+	Rename(ctx context.Context, was, now string) error
 	// Away is for how long the daemon did not run before this start.
 	Away() time.Duration
 	// Refresh has what is pending and was shown through a connector edited, and returns it.

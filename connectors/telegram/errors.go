@@ -151,6 +151,15 @@ func goneFor(err error, name string) (why string, is bool) {
 	return strings.ReplaceAll(words, "{name}", name), m == meansGone
 }
 
+// goneIn is goneFor of a group.
+func goneIn(err error) (why string, is bool) {
+	m, words := meaningOf(err)
+	if strings.Contains(words, "{name}") {
+		words = "the bot is not in the group, or may not write there"
+	}
+	return words, m == meansGone
+}
+
 // notModified tells whether an edit failed because the message is already as it should be.
 func notModified(err error) bool { return means(err, meansSame) }
 

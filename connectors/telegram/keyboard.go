@@ -117,7 +117,11 @@ func keys(p connectors.Prompt) keyboard {
 	if r.State != permissions.Pending || !isButton(p.Button) {
 		return k
 	}
-	b := board{p, mine(r, p.To.Name)}
+	who := p.To.Name
+	if p.Place != "" { // what one has answered, others may answer still
+		who = ""
+	}
+	b := board{p, mine(r, who)}
 	var first, rest [][]key
 	var row []key
 	for i, o := range r.Options {

@@ -12,12 +12,13 @@ import (
 )
 
 // The limits are those of https://core.telegram.org/bots/faq with room to spare: about a message a second to a person,
-// 20 a minute in a group and 30 a second in all. A full burst and what is refilled meanwhile stay below them.
+// 20 a minute in a group and 30 a second in all. A full burst and what is refilled meanwhile stay below them. In a group the
+// burst is the larger part: there people get few cards, and get them at once.
 const (
 	personEvery = time.Second
 	personBurst = 3
-	groupEvery  = time.Minute / 17
-	groupBurst  = 3
+	groupEvery  = time.Minute / 11
+	groupBurst  = 8
 	overallRate = 20 // a second
 	overallMost = 5
 

@@ -41,7 +41,7 @@ func TestLimitsOfSending(t *testing.T) {
 		longest time.Duration
 	}{
 		"a person":     {30, func(int) int64 { return fayChat }, time.Second, 3, 4, 28 * time.Second},
-		"a group":      {100, func(int) int64 { return groupChat }, time.Minute, 19, 20, 6 * time.Minute},
+		"a group":      {100, func(int) int64 { return groupChat }, time.Minute, 19, 20, 9 * time.Minute},
 		"many people":  {300, func(i int) int64 { return int64(1000 + i) }, time.Second, 20, 25, 15 * time.Second},
 		"without chat": {100, func(int) int64 { return 0 }, time.Second, 20, 25, 5 * time.Second},
 	} {

@@ -66,9 +66,22 @@ func away(p connectors.Prompt, _ time.Time) outgoing {
 	return out
 }
 
-// stands is the row above a card: how the request ended, or what has become of it so far; empty where there is
-// nothing to tell.
+// stands is the row above a card: how the request ended, or what has become of it so far and, in a group, who is asked;
+// empty where there is nothing to tell.
 func stands(p connectors.Prompt, now time.Time) string {
+	lead := standsAlone(p, now)
+	if p.Place == "" || p.Request.State != permissions.Pending {
+		return lead
+	}
+	asked := "👥 asks " + namesOf(p.Request.Asked)
+	if lead != "" {
+		asked += " · " + lead
+	}
+	return asked
+}
+
+// standsAlone is stands of a card that asks its only reader.
+func standsAlone(p connectors.Prompt, now time.Time) string {
 	r := p.Request
 	lead := card.Settled(r, card.Options{Now: now, Location: p.To.Location})
 	switch {

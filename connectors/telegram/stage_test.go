@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -37,6 +38,7 @@ type stage struct {
 	began    time.Time
 	phones   map[string]*telegramtest.Person
 	others   []connectors.Connector
+	groups   []connectors.Person // chats without limits, besides those of people
 	brisk    bool
 	token    Token
 	stop     func()
@@ -117,7 +119,7 @@ func (s *stage) open() {
 	}
 	s.rows = rows
 	s.bot = New(Options{Token: s.token, APIURL: s.server.URL(), Now: s.server.Now, Log: log})
-	quick(s.bot, s.settings.People)
+	quick(s.bot, slices.Concat(s.settings.People, s.groups))
 	if s.brisk {
 		others := transportOf(s.bot.api).Clone()
 		others.ResponseHeaderTimeout = 250 * time.Millisecond

@@ -290,5 +290,8 @@ func (c *counter) StopAll(context.Context, connectors.Identity) (int, error) { r
 func (c *counter) StoppedBy() string                                         { return "" }
 func (c *counter) Away() time.Duration                                       { return 0 }
 
+func (c *counter) Places(context.Context) ([]connectors.Place, error) { return nil, nil }
+func (c *counter) Rename(context.Context, string, string) error       { return nil }
+
 func (c *counter) ShowAgain(context.Context, string) ([]connectors.Prompt, error) { return nil, nil }
 func (c *counter) Refresh(context.Context, string) ([]connectors.Prompt, error)   { return nil, nil }

@@ -77,7 +77,12 @@ func (d *desktop) gap(ctx context.Context, gone time.Duration) error {
 		}
 		if !told[r.chat] {
 			told[r.chat] = true
-			d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, r.chat, afterGap(gone)) })
+			d.aside(ctx, func(ctx context.Context) error {
+				if r.chat < 0 { // in a topic, an answer stays in it
+					return d.reply(ctx, r, afterGap(gone))
+				}
+				return d.say(ctx, r.chat, afterGap(gone))
+			})
 		}
 		d.aside(ctx, func(ctx context.Context) error { return d.put(ctx, r, face(p, shownAgain(p.Code))) })
 	}
@@ -89,10 +94,12 @@ func (d *desktop) update(ctx context.Context, u update) error {
 	switch {
 	case u.Callback != nil:
 		return d.tap(ctx, u)
+	case u.Message != nil && u.Message.Chat.Type != "private":
+		return d.gathering(ctx, u)
 	case u.Message != nil:
 		return d.message(ctx, u)
 	case u.Member != nil:
-		d.joined(ctx, *u.Member)
+		return d.joined(ctx, *u.Member)
 	}
 	return nil
 }
@@ -170,6 +177,17 @@ func (d *desktop) tap(ctx context.Context, u update) error {
 	if p.Step != "" {
 		return d.step(ctx, tap, p, decision)
 	}
+	if _, allows := p.Answer.Scope(); allows && chatOf(tap).chat < 0 {
+		prompt, err := d.desk.Look(ctx, decision)
+		switch refusal := (*permissions.Refusal)(nil); {
+		case err == nil && prompt.Request.HighRisk && !d.begins(chatOf(tap), tap.From.ID):
+			d.toast(ctx, tap, toastReally(), true) // what they pressed was the second step of somebody else
+			return nil
+		case errors.As(err, &refusal) && refusal.Code != permissions.CodeSettled: // which it may be by this very tap
+			d.refuse(ctx, tap, refusal)
+			return nil
+		}
+	}
 	r, err := d.desk.OnPermission(ctx, decision)
 	var refusal *permissions.Refusal
 	switch {
@@ -205,6 +223,7 @@ func (d *desktop) step(ctx context.Context, tap *callback, p press, decision con
 	}
 	switch p.Step {
 	case stepReally:
+		d.begins(at, tap.From.ID)
 		d.toast(ctx, tap, toastReally(), false)
 		d.keyboard(ctx, at, decision, prompt, keysAgain(prompt, p))
 	case stepBack:
@@ -212,22 +231,24 @@ func (d *desktop) step(ctx context.Context, tap *callback, p press, decision con
 		d.keyboard(ctx, at, decision, prompt, edit(prompt, d.now()).Keyboard)
 	case stepReason:
 		d.toast(ctx, tap, toastReason(), false)
-		d.ask(ctx, at, whyNot, prompt.Code)
+		d.ask(ctx, at, whyNot, prompt.Code, decision.From, tap.From)
 	case stepOther:
 		d.toast(ctx, tap, toastOther(), false)
-		d.ask(ctx, at, inOwnWords, prompt.Code)
+		d.ask(ctx, at, inOwnWords, prompt.Code, decision.From, tap.From)
 	}
 	return nil
 }
 
-// ask has a question for words stand under a card.
-func (d *desktop) ask(ctx context.Context, at ref, q question, code string) {
-	d.aside(ctx, func(ctx context.Context) error {
-		return d.send(ctx, at.chat, "sendMessage", map[string]any{
-			"chat_id": at.chat, "text": q.text(code), "reply_parameters": replyTo(at.message),
-			"reply_markup": forceReply{Force: true, Placeholder: q.placeholder, Selective: true},
-		}, nil)
-	})
+// ask has a question for words stand under a card; in a group it is for whoever pressed.
+func (d *desktop) ask(ctx context.Context, at ref, q question, code string, id connectors.Identity, pressed user) {
+	params := map[string]any{
+		"chat_id": at.chat, "text": q.text(code), "reply_parameters": replyTo(at.message),
+		"reply_markup": forceReply{Force: true, Placeholder: q.placeholder, Selective: true},
+	}
+	if who, err := d.desk.Person(id); err == nil && at.chat < 0 {
+		params["text"], params["entities"] = q.of(who.Name, code, pressed)
+	}
+	d.aside(ctx, func(ctx context.Context) error { return d.send(ctx, at.chat, "sendMessage", params, nil) })
 }
 
 // conclude brings the very card that was pressed up to date when the daemon knows another one as its copy: it was sent
@@ -284,13 +305,8 @@ func (c *Connector) put(ctx context.Context, at ref, o outgoing) error {
 	return c.send(ctx, at.chat, "editMessageText", inPlace(at, o), nil)
 }
 
-// joined leaves a group that added the bot: nobody is asked there.
-func (d *desktop) joined(ctx context.Context, m member) {
-	if m.Chat.Type == "private" || m.New.Status == "left" || m.New.Status == "kicked" {
-		return
-	}
-	d.log.Info("the bot was added to a group, and leaves it", "chat", m.Chat.ID)
-	d.aside(ctx, func(ctx context.Context) error {
-		return d.api.call(ctx, "leaveChat", map[string]any{"chat_id": m.Chat.ID}, nil)
-	})
+// chatOf names the message that a button was on; the zero ref where that is not told.
+func chatOf(tap *callback) ref {
+	at, _ := parseRef(refOf(tap.Message)) // of nothing, it is the zero ref
+	return at
 }

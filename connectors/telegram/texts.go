@@ -21,7 +21,7 @@ const mostOpen = 100
 // guarded is a person's guard against guessing codes.
 type guarded struct{ reply.Guard }
 
-// message is a text that came in. Only private chats are listened to: whoever writes there is one person.
+// message is a text that came in a private chat: whoever writes there is one person. Of groups, see gathering.
 func (d *desktop) message(ctx context.Context, u update) error {
 	m := u.Message
 	if m.From == nil || m.From.IsBot || m.SenderChat != nil || m.Chat.Type != "private" || m.Text == "" {

@@ -64,6 +64,16 @@ type entity struct {
 	Length int    `json:"length"`
 }
 
+// mention is an entity of the type text_mention, which calls somebody.
+type mention struct {
+	entity
+	User struct {
+		ID        int64  `json:"id"`
+		IsBot     bool   `json:"is_bot"`
+		FirstName string `json:"first_name"`
+	} `json:"user"`
+}
+
 // key is one button of a keyboard under a message.
 type key struct {
 	Text  string `json:"text"`

@@ -1,11 +1,13 @@
 package telegram
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/permissions"
 )
@@ -164,6 +166,64 @@ func asked(text string) (code string, answer permissions.Answer, ok bool) {
 	}
 	return "", "", false
 }
+
+// of is the question in a group: it names whom it is for, and calls them.
+func (q question) of(name, code string, u user) (text string, calls []mention) {
+	name = visible(name)
+	called := mention{entity: entity{Type: "text_mention", Length: card.UTF16.Of(name)}}
+	called.User.ID, called.User.FirstName = u.ID, cmp.Or(u.FirstName, name)
+	return name + ": " + q.text(code), []mention{called}
+}
+
+// askedOf is whom our question for words was for that a message of a group replies to, the code of its request, and the
+// answer that the words are for.
+func askedOf(m *message, bot int64) (name, code string, answer permissions.Answer, ok bool) {
+	if m.ReplyTo == nil || m.ReplyTo.From == nil || m.ReplyTo.From.ID != bot {
+		return "", "", "", false
+	}
+	name, rest, found := strings.Cut(m.ReplyTo.Text, ": ")
+	code, answer, ok = asked(rest)
+	return name, code, answer, ok && found && !strings.Contains(name, "\n") // no card, whatever is in it
+}
+
+// notAsked answers a person who replied to the question for somebody else's words.
+func notAsked(name string) string {
+	return "Nothing was decided: that question is for " + name + ". Press the button with ✏️ yourself."
+}
+
+// commandsElsewhere answers a command in a group.
+const commandsElsewhere = "Commands are for your own chat with me; here you answer cards, by their buttons or in a reply."
+
+// codeOfCard is the code of a card, or empty.
+func codeOfCard(text string) string {
+	for line := range strings.Lines(text) {
+		code, begins := strings.CutPrefix(strings.TrimSpace(line), "── ")
+		code, ends := strings.CutSuffix(code, " ──")
+		if _, known := (permissions.Coder{}).Decode(code); begins && ends && known {
+			return code
+		}
+	}
+	return ""
+}
+
+// toAnswer begins a reminder in a group: who has not answered.
+func toAnswer(waiting []connectors.Prompt) string {
+	var names []string
+	for _, p := range waiting {
+		for _, name := range p.Request.Asked {
+			voted := slices.ContainsFunc(p.Request.Votes, func(v permissions.Vote) bool { return v.By == name && v.Call == 0 })
+			if !voted && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return "⏰ " + namesOf(names)
+}
+
+// mostNames is how many UTF-16 units names have in a list of them.
+const mostNames = 300
+
+func namesOf(names []string) string { return clipTo(visible(strings.Join(names, ", ")), mostNames) }
 
 // shownAgain stands where a card was that was sent again.
 func shownAgain(code string) string {

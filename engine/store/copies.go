@@ -2,15 +2,14 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
+	"time"
 
 	"github.com/daycared/daycared/permissions"
 )
 
-const copyColumns = `request, person, connector, ref, button, shown, since, sent_at, failed`
+const copyColumns = `request, person, connector, place, ref, button, shown, since, sent_at, failed`
 
-const readCopies = `SELECT ` + copyColumns + ` FROM copies WHERE request = $1 ORDER BY person, connector`
+const readCopies = `SELECT ` + copyColumns + ` FROM copies WHERE request = $1 ORDER BY person, connector, place`
 
 // Copies lists the copies of a request.
 func (s *Store) Copies(ctx context.Context, id permissions.ID) (copies []permissions.Copy, err error) {
@@ -23,7 +22,8 @@ func (s *Store) Copies(ctx context.Context, id permissions.ID) (copies []permiss
 
 func copyFields(c *permissions.Copy) []any {
 	return []any{
-		&c.Request, &c.Person, &c.Connector, &c.Ref, &c.Button, &c.Shown, instant{&c.Since}, instant{&c.SentAt}, &c.Failed,
+		&c.Request, &c.Person, &c.Connector, &c.Place, &c.Ref, &c.Button, &c.Shown, instant{&c.Since}, instant{&c.SentAt},
+		&c.Failed,
 	}
 }
 
@@ -47,38 +47,77 @@ func (s *Store) Lagging(
 	return ids, err
 }
 
-const readSent = `SELECT ref, sent_at FROM copies WHERE request = $1 AND person = $2 AND connector = $3`
+const readTogether = `SELECT ` + copyColumns + ` FROM copies WHERE request = $1 AND connector = $2 AND place = $3 ` +
+	`AND (place <> '' OR person = $4) ORDER BY person`
 
-// Shown notes that a copy, whose Ref was that before, was sent or edited: its Ref, Shown and SentAt. The first time is
-// audited. One that is to be shown anew meanwhile stays so.
+// together are the copies that are one message with c: those in its place, or c alone.
+func together(ctx context.Context, t *tx, c permissions.Copy) ([]permissions.Copy, error) {
+	return collect(ctx, t, "a copy of request "+string(c.Request), copyFields, readTogether,
+		c.Request, c.Connector, c.Place, c.Person)
+}
+
+// Shown notes that a copy, whose Ref was that before, was sent or edited: its Ref, Shown and SentAt, also of the others in
+// its place. The first time is audited for each person. One that is to be shown anew meanwhile stays so.
 func (s *Store) Shown(ctx context.Context, c permissions.Copy, was string) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		ref, sent := "", int64(0)
-		err := t.QueryRowContext(ctx, readSent, c.Request, c.Person, c.Connector).Scan(&ref, &sent)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		all, err := together(ctx, t, c)
+		if err != nil {
 			return err
 		}
-		if err == nil && ref != was {
-			return nil
+		if len(all) == 0 {
+			first := c
+			first.Ref, first.SentAt = was, time.Time{}
+			all = append(all, first)
 		}
-		c.Failed = ""
-		if err := putCopy(ctx, t, c); err != nil || sent != 0 {
-			return err
+		for _, one := range all {
+			if one.Ref != was {
+				continue
+			}
+			first := one.SentAt.IsZero()
+			one.Ref, one.Shown, one.Failed = c.Ref, c.Shown, ""
+			if first {
+				one.SentAt = c.SentAt
+			}
+			if err := putCopy(ctx, t, one); err != nil {
+				return err
+			}
+			if !first {
+				continue
+			}
+			if err := s.append(ctx, t, permissions.Record{
+				Type: permissions.RequestShown, At: c.SentAt, Request: c.Request, Via: c.Connector,
+				Detail: map[string]string{"to": one.Person},
+			}); err != nil {
+				return err
+			}
 		}
-		return s.append(ctx, t, permissions.Record{
-			Type: permissions.RequestShown, At: c.SentAt, Request: c.Request, Via: c.Connector,
-			Detail: map[string]string{"to": c.Person},
-		})
+		return nil
 	})
 }
 
-// Failed notes that a copy will never be shown, and why (c.Failed).
+// Failed notes that a copy will never be shown, or can be answered no more, and why (c.Failed), also of the others in
+// its place.
 func (s *Store) Failed(ctx context.Context, c permissions.Copy) error {
-	return s.write(ctx, func(ctx context.Context, t *tx) error { return putCopy(ctx, t, c) })
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		all, err := together(ctx, t, c)
+		if err != nil {
+			return err
+		}
+		if len(all) == 0 {
+			all = append(all, c)
+		}
+		for _, one := range all {
+			one.Failed = c.Failed
+			if err := putCopy(ctx, t, one); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 const (
-	upsertCopy = insertCopy + ` ON CONFLICT (request, person, connector) DO UPDATE ` +
+	upsertCopy = insertCopy + ` ON CONFLICT (request, person, connector, place) DO UPDATE ` +
 		`SET ref = excluded.ref, shown = excluded.shown, sent_at = excluded.sent_at, failed = excluded.failed`
 
 	// The lowest revision that any copy shows, in the row itself, is what makes those that lag findable.
@@ -100,9 +139,10 @@ func putCopy(ctx context.Context, t *tx, c permissions.Copy) error {
 	return err
 }
 
-const addCopy = insertCopy + ` ON CONFLICT (request, person, connector) DO NOTHING`
+const addCopy = insertCopy + ` ON CONFLICT (request, person, connector, place) DO NOTHING`
 
-// AddCopies adds the copies that are not there yet, to be shown.
+// AddCopies adds the copies that are not there yet, to be shown. One in a place where the request stands already joins
+// the message there.
 func (s *Store) AddCopies(ctx context.Context, copies []permissions.Copy) error {
 	if len(copies) == 0 {
 		return nil
@@ -111,6 +151,15 @@ func (s *Store) AddCopies(ctx context.Context, copies []permissions.Copy) error 
 		for _, c := range copies {
 			if _, err := position(ctx, t, c.Request); err != nil {
 				return err
+			}
+			if c.Place != "" {
+				all, err := together(ctx, t, c)
+				if err != nil {
+					return err
+				}
+				if len(all) > 0 {
+					c.Ref, c.Button, c.Since, c.Failed = all[0].Ref, all[0].Button, all[0].Since, all[0].Failed
+				}
 			}
 			result, err := t.ExecContext(ctx, addCopy, copyFields(&c)...)
 			if err != nil {

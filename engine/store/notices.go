@@ -6,15 +6,15 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-const noticeColumns = `id, person, about, subject, caused_by, urgent, created_at`
+const noticeColumns = `id, person, place, about, subject, caused_by, urgent, created_at`
 
 func noticeFields(n *permissions.Notice) []any {
-	return []any{&n.ID, &n.To, &n.About, &n.Subject, &n.By, &n.Urgent, instant{&n.CreatedAt}}
+	return []any{&n.ID, &n.To, &n.Place, &n.About, &n.Subject, &n.By, &n.Urgent, instant{&n.CreatedAt}}
 }
 
 // A reminder that is still to be sent stands for those that come after it, and is urgent if one of them is.
-const addNotice = `INSERT INTO notices (` + noticeColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7) ` +
-	`ON CONFLICT (person) WHERE about = 'waiting' DO UPDATE SET urgent = notices.urgent OR excluded.urgent`
+const addNotice = `INSERT INTO notices (` + noticeColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ` +
+	`ON CONFLICT (person, place) WHERE about = 'waiting' DO UPDATE SET urgent = notices.urgent OR excluded.urgent`
 
 func insertNotice(ctx context.Context, t *tx, n permissions.Notice) error {
 	n.ID = permissions.NewID(n.CreatedAt)

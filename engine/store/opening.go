@@ -148,7 +148,7 @@ const insertedColumns = fixedColumns + `, ` + changedColumns + `, key_live, show
 var insertRequest = `INSERT INTO requests (` + insertedColumns + `) VALUES (` + parameters(insertedColumns) +
 	`) RETURNING number`
 
-const insertCopy = `INSERT INTO copies (` + copyColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+const insertCopy = `INSERT INTO copies (` + copyColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 
 // insert adds the row, its copies, its uses of grants and its audit records.
 func (s *Store) insert(ctx context.Context, t *tx, o permissions.Opening) (permissions.Request, error) {

@@ -57,6 +57,20 @@ func parseTelegram(s string) (any, error) {
 	return n, nil
 }
 
+// parseGroup reads the id of a group, which is negative.
+func parseGroup(s string) (any, error) {
+	n, err := parseInt(s)
+	switch {
+	case err != nil && strings.Trim(s, "-0123456789") != "":
+		return nil, fmt.Errorf("%s is no group's id; write the number, as in chat: -1001234567890", quote(s))
+	case err != nil:
+		return nil, err
+	case n >= 0:
+		return nil, fmt.Errorf("%s is no group's id, which begins with a minus; write it as in chat: -1001234567890", quote(s))
+	}
+	return n, nil
+}
+
 // e164 is an international number: a plus, the country code, and at most 15 digits in all.
 var e164 = regexp.MustCompile(`^\+[1-9][0-9]{6,14}$`)
 

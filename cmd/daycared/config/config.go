@@ -58,10 +58,12 @@ type Route struct {
 	Tags     []permissions.Tag  `yaml:"tags"`
 	Tools    []string           `yaml:"tools" is:"glob"`
 	Kinds    []permissions.Kind `yaml:"kinds"`
-	Ask      []string           `yaml:"ask" is:"name"` // one or more names of people, each once
-	Quorum   int                `yaml:"quorum"`        // 1 where the file says nothing
-	Escalate Escalate           `yaml:"escalate"`      // zero where the file says nothing
-	Timeout  time.Duration      `yaml:"timeout"`       // 0: the default of [Approvals]
+	Ask      []string           `yaml:"ask" is:"name"`   // one or more names of people, each once
+	Quorum   int                `yaml:"quorum"`          // 1 where the file says nothing
+	Escalate Escalate           `yaml:"escalate"`        // zero where the file says nothing
+	Chat     int64              `yaml:"chat" is:"group"` // of Telegram, where all are asked at once; 0: to each by themselves
+	Thread   int                `yaml:"thread"`          // the topic in it; 0 for none
+	Timeout  time.Duration      `yaml:"timeout"`         // 0: the default of [Approvals]
 }
 
 // Escalate says who is asked besides when nobody has answered for a while.
@@ -145,7 +147,6 @@ type Log struct {
 // later are the keys that the format has and this version has no room for yet.
 var later = []string{
 	"people.phone_after",
-	"routes.chat", "routes.thread",
 	"connectors.whatsapp", "connectors.editor",
 	"api.listen", "api.tls_cert_file", "api.tls_key_file", "api.behind_proxy", "api.allow_anonymous",
 	"agents", "fetch", "sandbox", "database",

@@ -217,6 +217,26 @@ connectors: {terminal: {enabled: false}}
 	}
 }
 
+func TestWarningsOfGroups(t *testing.T) {
+	c := load(t, `people:
+  - {name: fay, telegram: 5}
+  - {name: sam, user: sam}
+  - {name: kim, user: kim}
+routes:
+  - {ask: [fay, sam], chat: -1001234567890, thread: 7}
+  - {ask: [kim]}
+connectors: {telegram: {enabled: true}}
+`)
+	want := []string{`config.yaml:6: "sam" has no telegram: they can answer in the group once they are paired ` +
+		`(daycared pair sam), and are asked elsewhere until then`}
+	if !reflect.DeepEqual(c.Warnings, want) {
+		t.Errorf("got  %q\nwant %q", c.Warnings, want)
+	}
+	if r := c.Routes[0]; r.Chat != -1001234567890 || r.Thread != 7 {
+		t.Errorf("the group is %d, %d", r.Chat, r.Thread)
+	}
+}
+
 func TestLoadFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "config.yaml")

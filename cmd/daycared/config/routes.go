@@ -24,10 +24,23 @@ func (r *report) route(t Route, path string, c *Config) {
 	if _, given := r.lines[path+".escalate"]; given {
 		r.escalate(t, path, c)
 	}
+	r.group(t, path, c)
 	all := t.everybody()
 	if at := path + ".quorum"; t.Quorum > len(all) && !r.wrong(at) && !r.wrong(path+".ask") && !r.wrong(path+".escalate") {
 		r.key(at, "routes.quorum: %d people have to agree, and this route names only %d; write at most %[2]d, "+
 			"or name more in ask or escalate.to", t.Quorum, len(all))
+	}
+}
+
+// group asks whether there can be a group to ask in.
+func (r *report) group(t Route, path string, c *Config) {
+	_, chat := r.lines[path+".chat"]
+	if t.Thread != 0 && !chat {
+		r.key(path+".thread", "routes.thread: a topic is one of a group; write its chat, too, as in chat: -1001234567890")
+	}
+	if t.Chat != 0 && !c.Connectors.Telegram.Enabled && !r.wrong("connectors.telegram.enabled") {
+		r.key(path+".chat", "routes.chat: the group is one of Telegram's, and connectors.telegram.enabled is false; "+
+			"switch it on, or take chat out")
 	}
 }
 

@@ -55,6 +55,21 @@ func TestBadPeopleAndRoutes(t *testing.T) {
 		{"escalates later than anybody waits", people + "routes: [{ask: [fay], escalate: {after: 2h, to: [kim]}}]\n",
 			`2: routes.escalate.after: 2h is not shorter than approvals.max_timeout, which is 1h; ` +
 				`write a shorter one, or a share of the time, as in 50%`},
+		{"a topic of no group", people + "routes:\n- ask: [fay]\n  thread: 7\n",
+			`4: routes.thread: a topic is one of a group; write its chat, too, as in chat: -1001234567890`},
+		{"a group without Telegram", people + "routes:\n- ask: [fay]\n  chat: -1001\n",
+			`4: routes.chat: the group is one of Telegram's, and connectors.telegram.enabled is false; ` +
+				`switch it on, or take chat out`},
+		{"a person's chat", people + "routes: [{ask: [fay], chat: 4242}]\n",
+			`2: routes.chat: "4242" is no group's id, which begins with a minus; write it as in chat: -1001234567890`},
+		{"a group by its name", people + "routes: [{ask: [fay], chat: ops}]\n",
+			`2: routes.chat: "ops" is no group's id; write the number, as in chat: -1001234567890`},
+		{"a group as text", people + "routes: [{ask: [fay], chat: '-1001'}]\nconnectors: {telegram: {enabled: true}}\n",
+			`2: routes.chat is the numeric id of a group, not text; write it without quotes: chat: -1001`},
+		{"a group that is too far", people + "routes: [{ask: [fay], chat: -99999999999999999999}]\n",
+			`2: routes.chat: "-99999999999999999999" is too large; write a smaller number`},
+		{"a topic that is none", people + "routes: [{ask: [fay], chat: -1001, thread: 0}]\nconnectors: {telegram: {enabled: true}}\n",
+			`2: routes.thread: "0" is not enough; write 1 or more`},
 		{"a wrong time is told once", people + "routes: [{ask: [fay], timeout: 5, escalate: {after: 2h, to: [kim]}}]\n",
 			`2: routes.timeout: "5" is not a duration; write 5m for minutes or 5s for seconds`},
 	} {

@@ -164,7 +164,8 @@ func TestExampleWithoutComments(t *testing.T) {
 		}
 	}
 	c := load(t, "people:\n   - name: fay\n     user: fay\n     timezone: UTC\n"+strings.Join(keys["people"], "\n")+
-		"\n   - name: sam\n   - name: kim\nroutes:\n"+strings.Join(keys["routes"], "\n")+"\n")
+		"\n   - name: sam\n   - name: kim\nroutes:\n"+strings.Join(keys["routes"], "\n")+
+		"\nconnectors: {telegram: {enabled: true}}\n")
 	for _, name := range []string{"people", "routes"} {
 		list, _ := root.find(name)
 		for _, k := range list.inner.settings() {

@@ -24,6 +24,9 @@ func warn(r *report, c *Config) []string {
 				t.Quorum)
 		}
 	}
+	for i, t := range c.Routes {
+		w.group(t, fmt.Sprintf("routes.%d.chat", i), c)
+	}
 	if c.API.AgentGroup != "" && c.API.AgentGroup == c.API.AdminGroup {
 		w.add("api.admin_group", "agents are in the same group: they can reach the socket of those who decide")
 	}
@@ -59,6 +62,16 @@ func (w *warner) person(p Person, path string, c *Config) {
 	asked := func(t Route) bool { return slices.Contains(t.everybody(), p.Name) }
 	if len(c.Routes) > 0 && !slices.ContainsFunc(c.Routes, asked) {
 		w.add(path, "%s is in no route's ask or escalate.to: they are never asked", quote(p.Name))
+	}
+}
+
+// group names the people of a route with a group who have no finger there.
+func (w *warner) group(t Route, path string, c *Config) {
+	for _, p := range c.People {
+		if t.Chat != 0 && p.Telegram == 0 && slices.Contains(t.everybody(), p.Name) {
+			w.add(path, "%s has no telegram: they can answer in the group once they are paired (daycared pair %s), "+
+				"and are asked elsewhere until then", quote(p.Name), p.Name)
+		}
 	}
 }
 

@@ -39,6 +39,7 @@ const (
 	member        = "member"
 	left          = "left"
 	kicked        = "kicked"
+	restricted    = "restricted"
 )
 
 // chat is a conversation that the bot may be part of.
@@ -147,6 +148,19 @@ func membership(u User, status string) object {
 		}
 	case kicked:
 		o["until_date"] = 0
+	case restricted:
+		o["until_date"], o["is_member"] = 0, true
+		for _, right := range memberRights {
+			o[right] = false
+		}
 	}
 	return o
+}
+
+// memberRights are what members of a group may, or those that are restricted may not.
+var memberRights = []string{
+	"can_send_messages", "can_send_audios", "can_send_documents", "can_send_photos", "can_send_videos",
+	"can_send_video_notes", "can_send_voice_notes", "can_send_polls", "can_send_other_messages",
+	"can_add_web_page_previews", "can_react_to_messages", "can_edit_tag", "can_change_info", "can_invite_users",
+	"can_pin_messages", "can_manage_topics",
 }

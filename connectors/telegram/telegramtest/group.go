@@ -77,6 +77,20 @@ func (g *Group) changesBot(by *Person, status string) {
 	g.server.changeBot(g.chat, by.who.user, status)
 }
 
+// MutesBot leaves the bot in a supergroup and lets it write nothing.
+func (g *Group) MutesBot(by *Person) { g.changesBot(by, restricted) }
+
+// DeletesTopic deletes a topic, with what is in it.
+func (g *Group) DeletesTopic(thread int) {
+	g.server.mu.Lock()
+	defer g.server.mu.Unlock()
+	delete(g.chat.topics, thread)
+	for _, m := range g.chat.log {
+		m.Deleted = m.Deleted || m.Thread == thread
+	}
+	g.server.change()
+}
+
 // HasBot tells whether the bot is in it.
 func (g *Group) HasBot() bool {
 	g.server.mu.Lock()
@@ -105,20 +119,22 @@ func (g *Group) Posts(text string) int {
 	return m.ID
 }
 
-// Migrates upgrades a group to a supergroup, which it returns. The bot is told in both, and refused in the old one.
+// Migrates upgrades a group to a supergroup, which it returns. The bot is told in both, and refused in the old one; that
+// it is in the new one it is told before it can know what that is, as may happen.
 func (g *Group) Migrates(by *Person) *Group {
 	s := g.server
 	s.mu.Lock()
 	s.lastGroup++
 	next := newChat(-1_000_000_000_000-s.lastGroup, supergroup, g.chat.title)
-	next.bot = g.chat.bot
 	for id, status := range g.chat.members {
 		next.members[id] = status
 	}
 	s.chats[next.id] = next
 	to := &Group{server: s, chat: next}
-	g.service(by, object{"migrate_to_chat_id": next.id}, func(m *Message) { m.MigratedTo = next.id })
 	g.chat.migratedTo = next.id
+	next.bot = left
+	s.changeBot(next, by.who.user, g.chat.bot)
+	g.service(by, object{"migrate_to_chat_id": next.id}, func(m *Message) { m.MigratedTo = next.id })
 	to.service(by, object{"migrate_from_chat_id": g.chat.id}, nil)
 	s.mu.Unlock()
 	return to

@@ -135,7 +135,10 @@ func TestMigration(t *testing.T) {
 	drain(t, s)
 	to := g.Migrates(fay)
 	got := getUpdates(t, s)
-	if len(got) != 2 || got[0].Message.MigrateTo != to.ID() || got[0].Message.Chat.ID != g.ID() ||
+	if len(got) != 3 || got[0].Member.New.Status != "member" {
+		t.Fatalf("told as %+v", got)
+	}
+	if got = got[1:]; got[0].Message.MigrateTo != to.ID() || got[0].Message.Chat.ID != g.ID() ||
 		got[1].Message.MigrateFrom != g.ID() || got[1].Message.Chat.ID != to.ID() || got[1].Message.Chat.Type != "supergroup" {
 		t.Errorf("told as %+v", got)
 	}
@@ -171,5 +174,40 @@ func TestTopics(t *testing.T) {
 	if r := call(t, s, "sendMessage", "chat_id", chat, "message_thread_id", "4711", "text", "x"); r.Description !=
 		"Bad Request: message thread not found" {
 		t.Errorf("no such topic: %+v", r)
+	}
+}
+
+func TestMutedBot(t *testing.T) {
+	s := New(t)
+	fay := s.Person(fayUser)
+	g := s.Forum("Ops", fay)
+	g.AddsBot(fay)
+	thread := g.Topic(fay, "deploys")
+	chat := itoa(int(g.ID()))
+	var m sent
+	must(t, s, &m, "sendMessage", "chat_id", chat, "message_thread_id", itoa(thread), "text", "card")
+	g.MutesBot(fay)
+	var is struct {
+		Status string `json:"status"`
+		Write  bool   `json:"can_send_messages"`
+	}
+	must(t, s, &is, "getChatMember", "chat_id", chat, "user_id", itoa(int(s.Bot().ID)))
+	if is.Status != "restricted" || is.Write {
+		t.Errorf("the bot is %+v", is)
+	}
+	if r := call(t, s, "sendMessage", "chat_id", chat, "text", "x"); r.Description !=
+		"Bad Request: not enough rights to send text messages to the chat" {
+		t.Errorf("it is told %+v", r)
+	}
+	must(t, s, nil, "editMessageText", "chat_id", chat, "message_id", itoa(m.ID), "text", "edited")
+	drain(t, s)
+	fay.In(g).Replies(m.ID, "yes")
+	if got := texts(getUpdates(t, s)); got != "yes" {
+		t.Errorf("it hears %q", got)
+	}
+	g.DeletesTopic(thread)
+	if r := call(t, s, "editMessageText", "chat_id", chat, "message_id", itoa(m.ID), "text", "again"); r.Description !=
+		"Bad Request: message to edit not found" {
+		t.Errorf("of a topic that was deleted: %+v", r)
 	}
 }

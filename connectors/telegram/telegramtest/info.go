@@ -11,6 +11,13 @@ func (s *Server) getChat(q *query) (any, *failure) {
 		return nil, forbidden("bot was kicked from the " + c.kind + " chat")
 	}
 	o := c.wire()
+	if c.kind == group || c.kind == supergroup {
+		rights := object{}
+		for _, right := range memberRights {
+			rights[right] = true
+		}
+		o["permissions"] = rights
+	}
 	o["accent_color_id"], o["max_reaction_count"] = 0, 11
 	o["accepted_gift_types"] = object{
 		"unlimited_gifts": false, "limited_gifts": false, "unique_gifts": false, "premium_subscription": false,

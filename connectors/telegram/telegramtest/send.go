@@ -83,6 +83,9 @@ func (s *Server) keepFile(name string, bytes []byte) *Document {
 
 // send takes what all kinds of messages share, and sends.
 func (s *Server) send(c *chat, q *query, m *message) (any, *failure) {
+	if c.bot == restricted {
+		return nil, badRequest("not enough rights to send text messages to the chat")
+	}
 	markup, refused := q.markup()
 	if refused != nil {
 		return nil, refused

@@ -129,7 +129,7 @@ func (c *chat) reaches() bool {
 	if c.kind == private {
 		return !c.person.blocked
 	}
-	return c.bot == member || c.bot == administrator
+	return c.bot == member || c.bot == administrator || c.bot == restricted
 }
 
 // hears tells whether the privacy mode lets the bot see a message: in groups, commands that are not for another bot,

@@ -63,6 +63,7 @@ CREATE TABLE requests (
     step          INTEGER NOT NULL,
     quorum        INTEGER NOT NULL,
     asked         TEXT    NOT NULL,
+    place         TEXT    NOT NULL, -- where it is shown once for all who are asked; empty: nowhere
     escalate_to   TEXT    NOT NULL,
     reminders     TEXT    NOT NULL, -- times
     under         TEXT    NOT NULL, -- ids of grants
@@ -91,6 +92,7 @@ CREATE INDEX requests_denied ON requests (caller, decided_at, digest) WHERE stat
 CREATE INDEX requests_settled ON requests (pruned, decided_at) WHERE state <> 'pending';
 CREATE INDEX requests_uncollected ON requests (decided_at)
     WHERE state = 'approved' AND collected_at = 0 AND void_at = 0 AND lapsed_at = 0;
+CREATE INDEX requests_place ON requests (place, number) WHERE state = 'pending' AND place <> '';
 CREATE INDEX requests_lagging ON requests (number) WHERE revision > shown;
 
 CREATE TABLE votes (
@@ -108,17 +110,19 @@ CREATE TABLE votes (
 
 CREATE UNIQUE INDEX votes_key ON votes (key) WHERE key <> '';
 
+-- The copies of a request in one place are one message, and have the same ref and button.
 CREATE TABLE copies (
     request   TEXT    NOT NULL REFERENCES requests (id),
     person    TEXT    NOT NULL,
     connector TEXT    NOT NULL,
+    place     TEXT    NOT NULL, -- empty: the person's own
     ref       TEXT    NOT NULL,
     button    TEXT    NOT NULL,
     shown     INTEGER NOT NULL,
     since     INTEGER NOT NULL,
     sent_at   INTEGER NOT NULL,
     failed    TEXT    NOT NULL,
-    PRIMARY KEY (request, person, connector)
+    PRIMARY KEY (request, person, connector, place)
 ) WITHOUT ROWID;
 
 -- A grant without an end has the greatest integer as its end.
@@ -151,10 +155,11 @@ CREATE TABLE uses (
 
 CREATE INDEX uses_request ON uses (request);
 
--- Notices that are still to be sent. A person has at most one that reminds of what waits.
+-- Notices that are still to be sent. A person has at most one that reminds of what waits, and so has a place.
 CREATE TABLE notices (
     id         TEXT    NOT NULL PRIMARY KEY,
-    person     TEXT    NOT NULL,
+    person     TEXT    NOT NULL, -- empty: all in the place
+    place      TEXT    NOT NULL,
     about      TEXT    NOT NULL,
     subject    TEXT    NOT NULL,
     caused_by  TEXT    NOT NULL,
@@ -162,7 +167,7 @@ CREATE TABLE notices (
     created_at INTEGER NOT NULL
 ) WITHOUT ROWID;
 
-CREATE UNIQUE INDEX notices_waiting ON notices (person) WHERE about = 'waiting';
+CREATE UNIQUE INDEX notices_waiting ON notices (person, place) WHERE about = 'waiting';
 CREATE UNIQUE INDEX notices_strangers ON notices (about) WHERE about = 'strangers';
 CREATE INDEX notices_created ON notices (created_at);
 
@@ -202,6 +207,12 @@ CREATE TABLE strangers (
 );
 
 CREATE INDEX strangers_told ON strangers (told_at);
+
+-- Places that go by another name now.
+CREATE TABLE moved (
+    was TEXT NOT NULL PRIMARY KEY,
+    now TEXT NOT NULL
+) WITHOUT ROWID;
 
 CREATE TABLE audit (
     chain   TEXT    NOT NULL,

@@ -33,6 +33,7 @@ func everything(t *testing.T) permissions.Request {
 		Reason: "deploy v42", Choices: []string{"one", "two, \"three\""}, Widest: permissions.For(90 * time.Second),
 		Held: []permissions.Tag{permissions.Network}, HighRisk: true, Background: true, Foreground: "helper", Step: 3,
 		Key: "k-1", Options: []permissions.Option{{ID: permissions.Deny, Label: "Deny <it>"}}, Asked: []string{"fay", "sam"},
+		Place:  "telegram:-1/7",
 		Quorum: 2, EscalateTo: []string{"kim", `the "boss"`}, EscalateAt: when(450),
 		Reminders: []time.Time{when(300), when(600)}, Under: []permissions.ID{"of a grant"},
 		CreatedAt: when(0), Deadline: when(900),

@@ -1,0 +1,271 @@
+package telegram
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/reply"
+	"github.com/daycared/daycared/permissions"
+)
+
+// joined looks at a group in which the bot's standing has changed: it leaves one where nobody is asked, and where somebody
+// is asked and it cannot write any more, other ways are looked for.
+func (d *desktop) joined(ctx context.Context, m member) error {
+	if m.Chat.Type == "private" {
+		return nil
+	}
+	away := m.New.Status == "left" || m.New.Status == "kicked"
+	asked, err := d.asksIn(ctx, m.Chat.ID)
+	switch {
+	case err != nil:
+		return err
+	case !asked && !away:
+		return d.leave(ctx, m.Chat.ID)
+	case asked:
+		d.rooms.lookSoon()
+		if away {
+			_, err = d.desk.Refresh(ctx, Name)
+		}
+	}
+	return err
+}
+
+// asksIn tells whether people are asked in a group: a route names it, or something waits there.
+func (d *desktop) asksIn(ctx context.Context, chat int64) (bool, error) {
+	places, err := d.desk.Places(ctx)
+	return slices.ContainsFunc(places, func(p connectors.Place) bool {
+		at, err := parsePlace(p.Now)
+		return err == nil && at.chat == chat
+	}), err
+}
+
+// leave leaves a group, unless it turns out to be what one of ours has become: of that, the bot may hear later than of
+// its being there.
+func (d *desktop) leave(ctx context.Context, chat int64) error {
+	if isSupergroup(chat) {
+		if err := d.probe(ctx); err != nil {
+			return err
+		}
+		if asked, err := d.asksIn(ctx, chat); err != nil || asked {
+			return err
+		}
+	}
+	d.log.Info("the bot is in a group that no route names, and leaves it", "chat", chat)
+	d.aside(ctx, func(ctx context.Context) error {
+		return d.api.call(ctx, "leaveChat", map[string]any{"chat_id": chat}, nil)
+	})
+	return nil
+}
+
+// firstSupergroup is the greatest id that a supergroup has.
+const firstSupergroup = -1_000_000_000_000
+
+func isSupergroup(chat int64) bool { return chat < firstSupergroup }
+
+// probeTime bounds how long updates wait for it.
+const probeTime = 5 * time.Second
+
+// probe asks of each group of ours that can still become a supergroup whether it has.
+func (d *desktop) probe(ctx context.Context) error {
+	places, err := d.desk.Places(ctx)
+	if err != nil {
+		return err
+	}
+	brief, done := context.WithTimeout(ctx, probeTime)
+	defer done()
+	for _, p := range places {
+		at, err := parsePlace(p.Now)
+		if err != nil || isSupergroup(at.chat) {
+			continue
+		}
+		err = d.api.call(brief, "sendChatAction", map[string]any{"chat_id": at.chat, "action": "typing"}, nil)
+		if to, moved := migrated(err); moved {
+			if err := d.desk.Rename(ctx, p.Now, Place(to, at.thread)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// migrates notes what a group has become.
+func (d *desktop) migrates(ctx context.Context, was, to int64) error {
+	places, err := d.desk.Places(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range places {
+		if at, err := parsePlace(p.Now); err == nil && at.chat == was {
+			if err := d.desk.Rename(ctx, p.Now, Place(to, at.thread)); err != nil {
+				return err
+			}
+		}
+	}
+	d.rooms.lookSoon()
+	return nil
+}
+
+// gathering takes a message of a group. People who are asked may answer there in words; everybody else hears nothing of
+// the bot, whatever they write.
+func (d *desktop) gathering(ctx context.Context, u update) error {
+	m := u.Message
+	if m.MigrateTo != 0 {
+		return d.migrates(ctx, m.Chat.ID, m.MigrateTo)
+	}
+	switch asked, err := d.asksIn(ctx, m.Chat.ID); {
+	case err != nil:
+		return err
+	case !asked:
+		return d.leave(ctx, m.Chat.ID)
+	case m.Text == "" || m.Forward != nil:
+		return nil
+	}
+	id := identity(0) // somebody who hides behind a group or a channel is nobody
+	if m.From != nil && !m.From.IsBot && m.SenderChat == nil {
+		id = identity(m.From.ID)
+	}
+	who, err := d.desk.Person(id)
+	if err != nil {
+		d.stray(ctx, m, id)
+		return nil //nolint:nilerr // whoever is nobody here is not answered
+	}
+	name, code, answer, wanted := askedOf(m, d.bot)
+	switch {
+	case m.Text[0] == '/':
+		d.point(ctx, m)
+		return nil
+	case wanted && name == visible(who.Name):
+		return d.inWords(ctx, u, id, connectors.Person{Location: who.Location}, connectors.Decision{Code: code, Answer: answer})
+	case wanted:
+		d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, notAsked(name)) })
+		return nil
+	}
+	return d.answered(ctx, u, id, who)
+}
+
+// stray audits what would be an answer, had somebody written it who is asked. They are not told anything.
+func (d *desktop) stray(ctx context.Context, m *message, id connectors.Identity) {
+	codes := reply.Read(d.written(m, d.quoted(m)), nil).Unknown
+	if _, code, _, wanted := askedOf(m, d.bot); wanted {
+		codes = []string{code}
+	}
+	for _, code := range codes {
+		if _, err := d.desk.OnPermission(ctx, connectors.Decision{Code: code, Answer: permissions.Deny, From: id}); err != nil {
+			d.log.Debug("somebody who is nobody here answered in a group", "chat", m.Chat.ID, "err", err)
+		}
+	}
+}
+
+// point tells somebody, once a day, where commands are for.
+func (d *desktop) point(ctx context.Context, m *message) {
+	d.mu.Lock()
+	again := d.now().Sub(d.pointed[m.From.ID]) > 24*time.Hour
+	if again {
+		d.pointed[m.From.ID] = d.now() // of people, who are few
+	}
+	d.mu.Unlock()
+	if again {
+		d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, commandsElsewhere) })
+	}
+}
+
+// answered reads what a person wrote in a group: an answer to a card there, or one that names its request. Other talk is
+// none of the bot's business.
+func (d *desktop) answered(ctx context.Context, u update, id connectors.Identity, who connectors.Person) error {
+	m := u.Message
+	guard := d.guard(who.Name)
+	if guard.Muted(d.now()) > 0 {
+		return nil
+	}
+	open, quoted, err := d.open(ctx, id, who, m)
+	if err != nil {
+		return err
+	}
+	text := d.written(m, cmp.Or(quoted, d.quoted(m)))
+	said := reply.Read(text, open)
+	if said.Guesses > 0 {
+		guard.Wrong(said.Guesses, d.now())
+	}
+	here := ref{m.Chat.ID, m.ID}
+	toAll := connectors.Person{Location: who.Location} // nobody's own words
+	for i, decision := range said.Decisions {
+		decision.From, decision.Key = id, fmt.Sprintf("%s:%d", d.eventKey(u), i)
+		r, err := d.desk.OnPermission(ctx, decision)
+		if err := d.answer(ctx, m, toAll, r, err); err != nil {
+			return err
+		}
+	}
+	for _, code := range said.Unknown { // decides nothing, and says why
+		_, err := d.desk.OnPermission(ctx, connectors.Decision{Code: code, From: id})
+		if refusal := (*permissions.Refusal)(nil); errors.As(err, &refusal) && refusal.Code == permissions.CodeUnknown {
+			continue // any five letters
+		}
+		if err := d.answer(ctx, m, toAll, permissions.Request{}, err); err != nil {
+			return err
+		}
+	}
+	if text.Quotes == "" || len(said.Decisions)+len(said.Unknown) > 0 {
+		return nil
+	}
+	open = slices.DeleteFunc(open, func(o reply.Open) bool { return o.Code != text.Quotes }) // others are not for all to read
+	if said = reply.Read(text, open); said.Say != "" && !said.PassOn {
+		d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, here, said.Say) })
+	}
+	return nil
+}
+
+// written is a message of a group as it is read.
+func (d *desktop) written(m *message, quoted string) reply.Message {
+	return reply.Message{Text: d.unaddressed(m.Text), Quotes: quoted, At: time.Unix(m.Date, 0)}
+}
+
+// quoted is the code of the card that a message replies to, whoever may answer that; or empty.
+func (d *desktop) quoted(m *message) string {
+	if m.ReplyTo == nil || m.ReplyTo.From == nil || m.ReplyTo.From.ID != d.bot {
+		return ""
+	}
+	return codeOfCard(m.ReplyTo.Text)
+}
+
+// unaddressed is a text without the bot's name around it.
+func (d *desktop) unaddressed(text string) string {
+	self := d.links.self.Load()
+	if self == nil {
+		return text
+	}
+	words := strings.Fields(text)
+	isName := func(word string) bool { return strings.EqualFold(strings.TrimRight(word, ",:"), "@"+self.Username) }
+	if len(words) == 0 || !isName(words[0]) && !isName(words[len(words)-1]) {
+		return text
+	}
+	return strings.Join(slices.DeleteFunc(words, isName), " ")
+}
+
+// first is somebody who took the first of two steps on a card.
+type first struct {
+	card   ref
+	person int64
+}
+
+// mostFirsts is how many of those are remembered.
+const mostFirsts = 1000
+
+// begins notes a first step, and tells whether there was one before: on the card of a group, the second has to be taken
+// by the same finger.
+func (c *Connector) begins(at ref, person int64) (again bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	step := first{at, person}
+	again = c.firsts[step]
+	if len(c.firsts) >= mostFirsts {
+		clear(c.firsts)
+	}
+	c.firsts[step] = true
+	return again
+}

@@ -1,0 +1,348 @@
+package telegram
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/telegram/telegramtest"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// ops is a group of fay, sam, kim and eve; in it, they are called fay@ops and so on.
+type ops struct {
+	*telegramtest.Group
+	thread int
+}
+
+// gather makes a group in which fay and sam are asked, with the bot in it. kind is group, supergroup or forum; of a
+// forum, they are asked in a topic.
+func gather(t *testing.T, kind string, changes ...with) (*stage, *ops) {
+	t.Helper()
+	o := &ops{}
+	s := play(t, append([]with{func(s *stage) {
+		members := []*telegramtest.Person{s.phones["fay"], s.phones["sam"], s.phones["kim"], s.phones["eve"]}
+		switch kind {
+		case "group":
+			o.Group = s.server.Group("Ops", members...)
+		case "supergroup":
+			o.Group = s.server.Supergroup("Ops", members...)
+		case "forum":
+			o.Group = s.server.Forum("Ops", members...)
+			o.thread = o.Topic(s.phones["fay"], "deploys")
+		}
+		o.AddsBot(s.phones["fay"])
+		s.enter(o.Group, o.thread)
+		s.settings.Routes = []engine.Route{{Ask: []string{"fay", "sam"}, Place: Place(o.ID(), int64(o.thread))}}
+	}}, changes...)...)
+	return s, o
+}
+
+// enter gives everybody a phone in a group.
+func (s *stage) enter(g *telegramtest.Group, thread int) {
+	for _, name := range []string{"fay", "sam", "kim", "eve"} {
+		s.phones[name+"@ops"] = s.phones[name].In(g).InThread(thread)
+	}
+	s.groups = append(s.groups, connectors.Person{Telegram: g.ID()})
+}
+
+func quorum(n int) with { return func(s *stage) { s.settings.Routes[0].Quorum = n } }
+
+// cards counts the messages of the bot in a group that have buttons.
+func (o *ops) cards() (n int) {
+	for _, m := range o.Messages() {
+		if m.FromBot && !m.Deleted && len(m.Keyboard) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// alone checks that somebody was sent nothing by themselves.
+func (s *stage) alone(names ...string) {
+	s.t.Helper()
+	for _, name := range names {
+		if n := s.sent(name, func(telegramtest.Message) bool { return true }); n != 0 {
+			s.t.Errorf("%s was sent %d messages by themselves", name, n)
+		}
+	}
+}
+
+// One card in the topic of a group, for two fingers: those of whoever is asked, and of nobody else.
+func TestAGroupIsAskedByOneCard(t *testing.T) {
+	s, o := gather(t, "forum", quorum(2))
+	call := s.ask(network("together"))
+	m := s.card("fay@ops", "together")
+	s.until("the card is noted", s.upToDate)
+	if m.Thread != o.thread || m.Silent || !strings.HasPrefix(m.Text, "👥 asks fay, sam · ") ||
+		!strings.Contains(m.Text, "it takes 2 people") || !strings.Contains(m.Text, "UTC") {
+		t.Errorf("the card is %+v", m)
+	}
+	allow := data(t, m, "Allow once")
+	for who, phone := range map[string]*telegramtest.Person{
+		"a stranger": s.phones["eve@ops"], "a person who is not asked": s.phones["kim@ops"],
+		"an anonymous administrator": s.phones["fay@ops"].Anonymously(),
+		"a channel":                  s.phones["fay@ops"].AsChannel(s.server.Channel("News", s.phones["fay"])),
+	} {
+		t.Log(who)
+		s.toast(phone.TapsData(m.ID, allow), "not yours to decide")
+	}
+	if n := s.audited(permissions.DecisionRefused)[s.only().ID]; n != 4 {
+		t.Errorf("%d refusals are audited; want 4", n)
+	}
+	forwarded := s.phones["fay@ops"].Forwards(m.ID, s.phones["fay"])
+	s.toast(s.phones["fay"].TapsData(forwarded, allow), "shown again")
+	s.taps("fay@ops", m, "Allow once", "1 of 2")
+	s.taps("fay@ops", s.card("sam@ops", "1 of 2, allowed by fay"), "Allow once", "1 of 2") // for sam, the button stays
+	s.waits(call)
+	standing := s.standing()
+	if len(standing.Copies) != 2 || standing.Copies[0].Ref != standing.Copies[1].Ref || standing.Copies[0].Place == "" {
+		t.Errorf("the copies are %+v", standing.Copies)
+	}
+	s.taps("sam@ops", s.card("fay@ops", "1 of 2"), "Allow once", "✅")
+	s.get(call, permissions.Approved)
+	s.becomes("fay@ops", m.ID, "✅ Allowed once by fay and sam")
+	s.alone("sam", "kim")
+	if n := s.audited(permissions.RequestShown)[standing.Request.ID]; n != 2 {
+		t.Errorf("showing it was audited %d times; want once for each", n)
+	}
+}
+
+// The question for a reason is for whoever pressed the button: somebody else's reply is not their reason.
+func TestAReasonInAGroupIsThatOfWhoeverPressed(t *testing.T) {
+	s, _ := gather(t, "forum")
+	call := s.ask(network("why"))
+	m := s.card("fay@ops", "why")
+	s.until("the card is noted", s.upToDate)
+	s.taps("fay@ops", m, "Deny with reason", "Nothing is denied yet")
+	q := s.told("fay@ops", "fay: Reply to this message with your reason")
+	if q.ForceReply == nil || !q.ForceReply.Selective || q.ReplyTo != m.ID || len(q.Entities) != 1 ||
+		q.Entities[0].User == nil || q.Entities[0].User.ID != ids["fay"] || q.Entities[0].Of(q.Text) != "fay" {
+		t.Errorf("the question is %+v", q)
+	}
+	refusals := s.audited(permissions.DecisionRefused)[s.only().ID]
+	s.phones["eve@ops"].Replies(q.ID, "because I can")
+	s.phones["sam@ops"].Anonymously().Replies(q.ID, "because I hide")
+	s.phones["sam@ops"].Replies(q.ID, "because of sam")
+	s.told("sam@ops", "that question is for fay")
+	s.waits(call)
+	if n := s.audited(permissions.DecisionRefused)[s.only().ID] - refusals; n != 2 {
+		t.Errorf("%d refusals are audited; want 2", n)
+	}
+	s.phones["fay@ops"].Replies(q.ID, "use the mirror")
+	if r := s.get(call, permissions.Denied); r.Comment != "use the mirror" || r.DecidedBy != "fay" {
+		t.Errorf("denied by %s: %q", r.DecidedBy, r.Comment)
+	}
+	s.becomes("fay@ops", m.ID, "⛔ Denied by fay")
+}
+
+// High risk takes two steps of one finger: what is the second of one is the first of another.
+func TestHighRiskInAGroupTakesTwoStepsOfOneFinger(t *testing.T) {
+	s, _ := gather(t, "supergroup")
+	call := s.ask(permissions.Request{
+		Kind: permissions.KindTool, Tool: "run_command", Input: []byte(`{"command":"reboot"}`), Session: "s",
+	})
+	m := s.card("fay@ops", "reboot")
+	s.until("the card is noted", s.upToDate)
+	s.taps("fay@ops", m, "Allow once", "nothing is allowed yet")
+	again := s.sees("sam@ops", "reboot", func(m telegramtest.Message) bool {
+		return slices.ContainsFunc(slices.Concat(m.Keyboard...), func(b telegramtest.Button) bool {
+			return strings.Contains(b.Text, "Yes")
+		})
+	})
+	s.taps("sam@ops", again, "Yes", "nothing is allowed yet")
+	s.waits(call)
+	s.taps("sam@ops", again, "Yes", "✅")
+	if r := s.get(call, permissions.Approved); r.DecidedBy != "sam" {
+		t.Errorf("approved by %s", r.DecidedBy)
+	}
+}
+
+// In words: a reply to the card, or the code; of others, nobody hears anything.
+func TestWordsInAGroup(t *testing.T) {
+	s, o := gather(t, "forum")
+	call := s.ask(network("words"))
+	m := s.card("fay@ops", "words")
+	s.until("the card is noted", s.upToDate)
+	code, _ := codeOf(m)
+	name := "@" + s.server.Bot().Username
+	before := len(o.Messages())
+	s.phones["eve@ops"].Replies(m.ID, "yes")
+	s.phones["eve@ops"].Writes(name + " yes " + code)
+	s.phones["eve@ops"].Writes("/pending")
+	s.phones["fay@ops"].Anonymously().Replies(m.ID, "yes")
+	s.phones["fay@ops"].AsChannel(s.server.Channel("News", s.phones["fay"])).Replies(m.ID, "yes")
+	s.phones["fay@ops"].Replies(m.ID, "is that the one of this morning?")
+	s.phones["fay@ops"].Writes("yes") // of which the bot does not hear
+	s.phones["fay@ops"].Writes(name + " yes")
+	s.drained()
+	s.waits(call)
+	for _, m := range o.Messages()[before:] {
+		if m.FromBot {
+			t.Errorf("the bot said %q", m.Text)
+		}
+	}
+	if n := s.audited(permissions.DecisionRefused)[s.only().ID]; n != 4 {
+		t.Errorf("%d refusals are audited; want 4", n)
+	}
+	s.phones["kim@ops"].Replies(m.ID, "yes")
+	if said := s.told("kim@ops", "not yours to decide"); said.Thread != o.thread {
+		t.Errorf("said in %d", said.Thread)
+	}
+	s.phones["fay@ops"].Writes("/grants")
+	s.phones["fay@ops"].Writes("/stop all")
+	s.told("fay@ops", "Commands are for your own chat")
+	s.phones["fay@ops"].Replies(m.ID, "yes but only today "+code)
+	s.told("fay@ops", "an answer is a whole message")
+	s.waits(call)
+	s.phones["sam@ops"].Replies(m.ID, "no")
+	if r := s.get(call, permissions.Denied); r.DecidedBy != "sam" {
+		t.Errorf("denied by %s", r.DecidedBy)
+	}
+	s.told("sam@ops", "⛔ Denied by sam")
+	n := 0
+	for _, m := range o.Messages() {
+		if m.FromBot && strings.Contains(m.Text, "Commands are for") {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("fay was pointed to her chat %d times; want once", n)
+	}
+	call = s.ask(network("by its code"))
+	m = s.card("fay@ops", "by its code")
+	s.until("the card is noted", s.upToDate)
+	code, _ = codeOf(m)
+	s.phones["fay@ops"].Writes("yes " + code + " " + name)
+	s.get(call, permissions.Approved)
+	s.phones["fay@ops"].Writes(name + ", yes " + code)
+	s.told("fay@ops", "Too late: already approved by fay")
+}
+
+// Where the bot cannot write any more, those who were asked together are asked by themselves, before the card was
+// shown or while it waits.
+func TestAGroupThatCannotBeAskedAnyMore(t *testing.T) {
+	for name, ends := range map[string]func(*stage, *ops){
+		"kicked":  func(s *stage, o *ops) { o.KicksBot(s.phones["kim"]) },
+		"muted":   func(s *stage, o *ops) { o.MutesBot(s.phones["kim"]) },
+		"a topic": func(_ *stage, o *ops) { o.DeletesTopic(o.thread) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, o := gather(t, "forum", quorum(2))
+			s.until("the group was looked at", func() bool { return s.called("getChatMember") > 0 })
+			before := s.ask(network("before"))
+			m := s.card("fay@ops", "before")
+			s.until("the card is noted", s.upToDate)
+			s.taps("sam@ops", m, "Allow once", "1 of 2")
+			s.card("sam@ops", "1 of 2")
+			s.until("the card is noted", s.upToDate)
+			ends(s, o)
+			after := s.ask(network("after"))
+			for _, who := range []string{"fay", "sam"} {
+				s.card(who, "after")
+			}
+			if name == "kicked" {
+				s.taps("fay", s.card("fay", "before"), "Allow once", "✅ Allowed once by sam and you")
+				s.get(before, permissions.Approved)
+				s.sick("the bot is not in it; add it")
+			} else {
+				s.waits(before)
+			}
+			s.taps("fay", s.card("fay", "after"), "⛔ Deny", "⛔")
+			s.get(after, permissions.Denied)
+		})
+	}
+}
+
+// Somebody who has no account at Telegram is asked elsewhere; who cannot be reached at all is told of as ever.
+func TestAGroupWithoutAnybodyToReach(t *testing.T) {
+	s, o := gather(t, "group", func(s *stage) {
+		s.settings.Routes[0].Ask = []string{"zoe"}
+		s.settings.People = append(s.settings.People, connectors.Person{Name: "zoe", UID: 9, Location: time.UTC})
+	})
+	if r := s.get(s.ask(network("nobody")), permissions.Undeliverable); !strings.Contains(r.Failure, "zoe has no Telegram account") {
+		t.Errorf("failed as %q", r.Failure)
+	}
+	if o.cards() != 0 {
+		t.Error("the group was asked")
+	}
+}
+
+// A group has few turns, and nobody else waits for them.
+func TestAGroupDoesNotHoldUpPeople(t *testing.T) {
+	s, o := gather(t, "group", func(s *stage) {
+		s.groups = nil // with the limits of a group
+		private := engine.Route{Ask: []string{"kim"}, Tags: []permissions.Tag{permissions.Events}}
+		s.settings.Routes = append([]engine.Route{private}, s.settings.Routes...)
+	})
+	const many = 12
+	for i := range many {
+		s.ask(network(strings.Repeat("x", i+1)))
+	}
+	s.until("the group has had its turns", func() bool { return o.cards() >= groupBurst })
+	s.ask(permissions.Request{
+		Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Events}, Reason: "privately", Session: "s",
+	})
+	s.card("kim", "privately")
+	if n := o.cards(); n >= many {
+		t.Errorf("the group got all of its %d cards first", n)
+	}
+}
+
+// A question and a pause are answered in a group like everything else, by the first who is asked.
+func TestQuestionsInAGroup(t *testing.T) {
+	s, _ := gather(t, "supergroup", quorum(2))
+	call := s.ask(permissions.Request{
+		Kind: permissions.KindClarification, Message: "Announce where?", Choices: []string{"blog", "mail"}, Session: "s",
+	})
+	m := s.card("fay@ops", "Announce where?")
+	s.until("the card is noted", s.upToDate)
+	s.toast(s.phones["eve@ops"].TapsData(m.ID, data(t, m, "mail")), "not yours to decide")
+	s.phones["eve@ops"].Replies(m.ID, "1")
+	s.phones["sam@ops"].Replies(m.ID, "2")
+	s.told("sam@ops", "Nothing was decided: an answer names its request")
+	s.phones["sam@ops"].Replies(m.ID, codeIn(m)+" 2")
+	if r := s.get(call, permissions.Answered); r.Answer != permissions.Choose(2) || r.DecidedBy != "sam" {
+		t.Errorf("%s by %s", r.Answer, r.DecidedBy)
+	}
+	call = s.ask(permissions.Request{
+		Kind: permissions.KindPause, Mode: permissions.ModeContinue, Message: "Look at the notes.", Session: "s",
+	})
+	s.taps("fay@ops", s.card("fay@ops", "Look at the notes."), "Continue", "Continued by you")
+	if r := s.get(call, permissions.Answered); r.DecidedBy != "fay" {
+		t.Errorf("continued by %s", r.DecidedBy)
+	}
+}
+
+// While a card waits for its turn in a group, edits and answers there let it pass.
+func TestACardGoesFirstInAGroup(t *testing.T) {
+	s, o := gather(t, "group")
+	s.bot.pace.mu.Lock()
+	s.bot.pace.chats[o.ID()] = &lane{limit: rate.NewLimiter(rate.Every(time.Hour), 1)}
+	s.bot.pace.mu.Unlock()
+	if err := s.bot.cardTurn(t.Context(), o.ID()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.bot.cardTurn(t.Context(), o.ID()); !errors.Is(err, errTurn) {
+		t.Fatalf("the second turn: %v", err)
+	}
+	quick(s.bot, s.groups)
+	if err := s.bot.turn(t.Context(), o.ID()); !errors.Is(err, errTurn) {
+		t.Errorf("an edit went before the card: %v", err)
+	}
+	if err := s.bot.turn(t.Context(), ids["fay"]); err != nil {
+		t.Errorf("elsewhere: %v", err)
+	}
+	for _, turn := range []func(context.Context, int64) error{s.bot.cardTurn, s.bot.turn} {
+		if err := turn(t.Context(), o.ID()); err != nil {
+			t.Errorf("once there are turns again: %v", err)
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package telegram
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+)
+
+// rooms is what is known of the groups that routes name. It is safe for concurrent use.
+type rooms struct {
+	look chan struct{} // look at them now
+
+	mu    *sync.Mutex
+	wrong map[string]string // what is wrong and what to do, by place
+}
+
+func newRooms() rooms {
+	return rooms{look: make(chan struct{}, 1), mu: &sync.Mutex{}, wrong: map[string]string{}}
+}
+
+func (r rooms) lookSoon() {
+	select {
+	case r.look <- struct{}{}:
+	default:
+	}
+}
+
+func (r rooms) health() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var texts []string
+	for _, text := range r.wrong {
+		texts = append(texts, text)
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	slices.Sort(texts)
+	return errors.New(strings.Join(texts, "; "))
+}
+
+// note keeps what is wrong with a place, and tells whether that is news.
+func (r rooms) note(place, wrong string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	news := r.wrong[place] != wrong
+	if delete(r.wrong, place); wrong != "" {
+		r.wrong[place] = wrong
+	}
+	return news
+}
+
+// keep forgets the places that no route names.
+func (r rooms) keep(places []connectors.Place) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name := range r.wrong {
+		if !slices.ContainsFunc(places, func(p connectors.Place) bool { return p.Name == name && p.Routed }) {
+			delete(r.wrong, name)
+		}
+	}
+}
+
+const (
+	// roomsEvery is how often it is looked for groups that routes name newly, roomsAgain how often at those known.
+	roomsEvery, roomsAgain = 30 * time.Second, 10 * time.Minute
+)
+
+// inspect looks whether the bot is in the groups that routes name, and may write there, until ctx ends.
+func (d *desktop) inspect(ctx context.Context) error {
+	seen := map[string]time.Time{}
+	tick := time.NewTicker(roomsEvery)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		if places, err := d.desk.Places(ctx); err == nil {
+			d.rooms.keep(places)
+			for _, p := range places {
+				if p.Routed && time.Since(seen[p.Name]) >= roomsAgain && d.visit(ctx, p) {
+					seen[p.Name] = time.Now()
+				}
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		case <-d.rooms.look:
+			clear(seen)
+		}
+	}
+	return nil
+}
+
+// visit looks at one group; false means that it is to be looked at again soon.
+func (d *desktop) visit(ctx context.Context, p connectors.Place) (done bool) {
+	at, err := parsePlace(p.Now)
+	if err != nil {
+		return true // another channel's
+	}
+	_, _ = d.Bot(ctx) // its name is known from then on
+	wrong, err := d.standing(ctx, at)
+	switch {
+	case err != nil:
+		return false
+	case wrong != "":
+		wrong = fmt.Sprintf("group %d: %s", at.chat, wrong)
+	case p.Now != p.Name:
+		was, _ := parsePlace(p.Name)
+		wrong = fmt.Sprintf("group %d has become the supergroup %d: write chat: %[2]d into its routes", was.chat, at.chat)
+	}
+	if d.rooms.note(p.Name, wrong) {
+		d.log.Warn("a group that a route names", "chat", at.chat, "stands", orWell(wrong))
+	}
+	return wrong == "" || p.Now != p.Name
+}
+
+func orWell(wrong string) string {
+	if wrong == "" {
+		return "well"
+	}
+	return wrong
+}
+
+// standing is why the bot cannot ask in a group, with what to do about it; empty when it can.
+func (d *desktop) standing(ctx context.Context, at spot) (wrong string, err error) {
+	const absent = "the bot is not in it; add it, or take the chat out of the routes"
+	params := map[string]any{"chat_id": at.chat}
+	var room struct {
+		Forum       bool `json:"is_forum"`
+		Permissions struct {
+			Write *bool `json:"can_send_messages"`
+		} `json:"permissions"`
+	}
+	if err := d.api.call(ctx, "getChat", params, &room); err != nil {
+		if _, gone := goneIn(err); gone {
+			return absent, nil
+		}
+		return "", err
+	}
+	var self struct {
+		Status string `json:"status"`
+		Write  *bool  `json:"can_send_messages"` // of the restricted
+	}
+	params["user_id"] = d.bot
+	if err := d.api.call(ctx, "getChatMember", params, &self); err != nil {
+		if _, gone := goneIn(err); gone {
+			return absent, nil
+		}
+		return "", err
+	}
+	mute := func(may *bool) bool { return may != nil && !*may }
+	switch {
+	case self.Status == "left" || self.Status == "kicked":
+		return absent, nil
+	case self.Status == "restricted" && mute(self.Write), self.Status == "member" && mute(room.Permissions.Write):
+		return "the bot may not write there; let it, or make it an administrator", nil
+	case at.thread != 0 && !room.Forum:
+		return "it has no topics; take thread out of the route", nil
+	}
+	return "", nil
+}

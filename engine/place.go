@@ -1,0 +1,185 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/permissions"
+)
+
+// Places are where several people are asked at once: those that routes name, and those where something still waits that
+// was sent there under other settings.
+func (e *Engine) Places(ctx context.Context) ([]connectors.Place, error) {
+	waiting, err := e.store.Places(ctx)
+	if err != nil {
+		return nil, broken(err)
+	}
+	var places []connectors.Place
+	for _, t := range e.settings.Load().Routes {
+		known := slices.ContainsFunc(places, func(p connectors.Place) bool { return p.Name == t.Place })
+		if t.Place != "" && !known {
+			places = append(places, connectors.Place{Name: t.Place, Now: e.placeNow(t.Place), Routed: true})
+		}
+	}
+	for _, name := range waiting {
+		if !slices.ContainsFunc(places, func(p connectors.Place) bool { return p.Name == name }) {
+			places = append(places, connectors.Place{Name: name, Now: e.placeNow(name)})
+		}
+	}
+	return places, nil
+}
+
+// Rename notes that a place goes by another name, also for routes that still have the old one, and has what waits there
+// shown by that.
+func (e *Engine) Rename(ctx context.Context, was, now string) error {
+	hall, via := connectors.Hall(nil), ""
+	for _, c := range e.couriers {
+		if h, is := c.connector.(connectors.Hall); is && h.Holds(now) {
+			hall, via = h, c.connector.Name()
+		}
+	}
+	if hall == nil || was == now || e.placeNow(now) == was {
+		return nil
+	}
+	news, err := e.store.Move(ctx, permissions.Move{Was: was, Now: now, At: e.stamp()}, via)
+	if err != nil {
+		return broken(err)
+	}
+	e.mu.Lock()
+	next := maps.Clone(*e.moves.Load())
+	next[was] = now
+	e.moves.Store(&next)
+	e.mu.Unlock()
+	if !news {
+		return nil
+	}
+	e.log.Warn("a group has another id now, and is asked by that; put it into the configuration", "was", was, "now", now)
+	_, err = e.Refresh(ctx, via)
+	return err
+}
+
+func (e *Engine) readMoves(ctx context.Context) error {
+	moves, err := e.store.Moves(ctx)
+	if err != nil {
+		return err
+	}
+	known := map[string]string{}
+	for _, m := range moves {
+		known[m.Was] = m.Now
+	}
+	e.moves.Store(&known)
+	return nil
+}
+
+// mostMoves bounds how often a place is followed.
+const mostMoves = 10
+
+// placeNow is by what name a place goes.
+func (e *Engine) placeNow(name string) string {
+	moves := *e.moves.Load()
+	for range mostMoves {
+		next, moved := moves[name]
+		if !moved {
+			break
+		}
+		name = next
+	}
+	return name
+}
+
+// quiet tells whether somebody is not to be disturbed just now.
+func (e *Engine) quiet(p connectors.Person) bool { return p.Quiet.Hold(e.wall(p)) }
+
+// audience is the first person whom r asks, and whether all of them are not to be disturbed.
+func (e *Engine) audience(r permissions.Request) (first connectors.Person, quiet bool) {
+	quiet = true
+	s := e.settings.Load()
+	for _, name := range r.Asked {
+		p, known := s.person(name)
+		if !known {
+			continue
+		}
+		if first.Name == "" {
+			first = p
+		}
+		quiet = quiet && e.quiet(p)
+	}
+	return first, quiet && first.Name != ""
+}
+
+// stands is the copy of r in its place that can be answered there; ok is false when there is none, or none yet.
+func (e *Engine) stands(ctx context.Context, r permissions.Request, who string) (cp permissions.Copy, ok bool, err error) {
+	if r.Place == "" {
+		return cp, false, nil
+	}
+	copies, err := e.store.Copies(ctx, r.ID)
+	i := slices.IndexFunc(copies, func(c permissions.Copy) bool {
+		return c.Place == r.Place && c.Failed == "" && !c.SentAt.IsZero() && (who == "" || c.Person == who)
+	})
+	if err != nil || i < 0 {
+		return cp, false, err
+	}
+	return copies[i], true, nil
+}
+
+// remindIn reminds all who are asked in a place of what waits there, in one message, unless all of them have quiet hours.
+func (e *Engine) remindIn(ctx context.Context, n permissions.Notice) (later time.Duration, err error) {
+	notice := connectors.Notice{About: n.About, Place: e.placeNow(n.Place)}
+	rows, err := e.store.PendingIn(ctx, n.Place, "", page)
+	if err != nil {
+		return 0, err
+	}
+	quiet, via, copies := true, "", []permissions.Copy(nil)
+	for _, r := range rows {
+		cp, there, err := e.stands(ctx, r, "")
+		if err != nil {
+			return 0, err
+		}
+		if !there {
+			continue
+		}
+		to, all := e.audience(r)
+		if quiet = quiet && all; notice.To.Name == "" {
+			notice.To = to
+		}
+		notice.Waiting = append(notice.Waiting, e.prompt(r, cp, to))
+		copies, via = append(copies, cp), cp.Connector
+	}
+	c, on := e.connector(via)
+	teller, tells := c.(connectors.Teller)
+	switch {
+	case !on || !tells:
+		return 0, e.store.Noted(ctx, n.ID)
+	case quiet && !n.Urgent:
+		return quietStep, nil
+	}
+	brief, done := context.WithTimeout(ctx, tellTime)
+	defer done()
+	err = teller.Tell(brief, notice)
+	if renamed := (*connectors.Renamed)(nil); errors.As(err, &renamed) {
+		return 0, errors.Join(err, e.Rename(ctx, notice.Place, renamed.Now))
+	}
+	if errors.Is(err, connectors.ErrGone) {
+		err = e.abandon(ctx, copies, err.Error())
+	}
+	if err != nil {
+		return 0, err
+	}
+	return 0, e.store.Noted(ctx, n.ID)
+}
+
+// abandon gives up copies in a place where nothing can be written any more: their people are asked by themselves.
+func (e *Engine) abandon(ctx context.Context, copies []permissions.Copy, why string) error {
+	for _, cp := range copies {
+		cp.Failed = why
+		if err := e.store.Failed(ctx, cp); err != nil {
+			return err
+		}
+		e.usher.kick(cp.Request)
+	}
+	return nil
+}
