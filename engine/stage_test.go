@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -187,7 +188,28 @@ func (s *stage) shown(m *connectortest.Memory, n int) connectors.Prompt {
 	if err := m.Wait(ctx, func(c []connectortest.Copy) bool { return len(c) >= n }); err != nil {
 		s.t.Fatalf("wait for card %d: %v", n, err)
 	}
-	return m.Copies()[n-1].First
+	p := m.Copies()[n-1].First
+	s.noted(m.Name(), p.Request.ID)
+	return p
+}
+
+// noted waits until it is stored that a connector has shown a request.
+func (s *stage) noted(connector string, id permissions.ID) {
+	s.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+		changed := s.rows.Changed()
+		copies, err := s.rows.Copies(s.t.Context(), id)
+		if err != nil || slices.ContainsFunc(copies, func(c permissions.Copy) bool {
+			return c.Connector == connector && !c.SentAt.IsZero()
+		}) {
+			return // a store that cannot be read is the test's own doing
+		}
+		select {
+		case <-changed:
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	s.t.Fatalf("it is not noted that %s was shown %s", connector, id)
 }
 
 // edited waits until the n-th card says what ok wants.
