@@ -10,6 +10,7 @@ import (
 // Store is the truth: requests, copies, grants and the audit. Every write is durable when its method returns nil.
 type Store interface {
 	permissions.Store
+	ChatStore
 
 	// Coder gives requests their codes. Its key belongs to the store and never changes.
 	Coder() permissions.Coder

@@ -39,6 +39,7 @@ const (
 	CodeNoUse     Code = "not-usable"
 	CodeToken     Code = "token"
 	CodeGone      Code = "gone"
+	CodeNoAgent   Code = "no-agent"
 	CodeBroken    Code = "broken"
 )
 
@@ -154,6 +155,28 @@ func UnknownToken() *Refusal {
 // Pruned refuses to list what is no longer kept; first is where the list begins now.
 func Pruned(first int64) *Refusal {
 	return refuse(CodeGone, ExitOther, "What happened before seq %d is no longer kept; read what is there and go on from it.", first)
+}
+
+// NoAgent refuses what is for an agent, where none is bound.
+func NoAgent() *Refusal {
+	return refuse(CodeNoAgent, ExitOther, "No agent is bound to this chat yet, so nobody reads this.")
+}
+
+// UnknownAgent refuses a name that is none of this person's agents'; near is the one that may be meant.
+func UnknownAgent(name, near string) *Refusal {
+	return refuse(CodeUnknown, ExitUsage, "None of your agents here is called %q; did you mean %s? See /agents.", name, near)
+}
+
+// Unheard refuses one message more to an agent that does not take those that wait.
+func Unheard(agent string) *Refusal {
+	return refuse(CodeLimit, ExitOther, "Too many messages wait for %s; this one was not taken. Write again later.", agent)
+}
+
+// Unsaid refuses an agent that says more than can be sent; after is when to try again.
+func Unsaid(after time.Duration) *Refusal {
+	r := refuse(CodeLimit, ExitOther, "Too much of what you said is still to be sent; say less, or try again later.")
+	r.After = after
+	return r
 }
 
 // Broken refuses because the store cannot be trusted or reached just now; advice says what to do.

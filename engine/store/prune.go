@@ -12,6 +12,8 @@ import (
 // is a transaction of its own:
 //
 //   - what was asked in words, of settled requests (payloads.go);
+//   - of what people and agents of ours told each other, what never arrived and whose messages were whose, as old as
+//     those, and the keys of the rest, as old as requests: a chat may deliver an event again;
 //   - settled requests, with their votes, copies, uses, and grants that are over or revoked. A request that left a grant
 //     in force stays, and so does the newest, from whose number the next codes come;
 //   - notices that could not be sent, and tokens that are revoked or expired, of the same age;
@@ -20,25 +22,30 @@ import (
 //
 // What is pending is never touched.
 func (s *Store) Prune(ctx context.Context, keep permissions.Keep, now time.Time, limit int) (more bool, err error) {
-	for _, sort := range []struct {
+	for _, part := range []struct {
 		keep   time.Duration
 		delete func(ctx context.Context, t *tx, before time.Time, limit int) (deleted int, err error)
 	}{
 		{keep.Payloads, prunePayloads},
+		{keep.Payloads, sort(deleteUnheard)},
+		{keep.Payloads, sort(deleteUnsaid)},
+		{keep.Payloads, sort(deleteAuthors)},
+		{keep.Requests, sort(deleteHeard)},
+		{keep.Requests, sort(deleteSaid)},
 		{keep.Requests, pruneRequests},
-		{keep.Requests, pruneNotices},
-		{keep.Requests, pruneTokens},
+		{keep.Requests, sort(deleteNotices)},
+		{keep.Requests, sort(deleteTokens)},
 		{permissions.StrangersEvery, pruneStrangers},
 		{keep.Audit, func(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
 			return s.pruneAudit(ctx, t, before, now, limit)
 		}},
 	} {
-		if sort.keep <= 0 {
+		if part.keep <= 0 {
 			continue
 		}
 		deleted := 0
 		err := s.write(ctx, func(ctx context.Context, t *tx) (err error) {
-			deleted, err = sort.delete(ctx, t, now.Add(-sort.keep), limit)
+			deleted, err = part.delete(ctx, t, now.Add(-part.keep), limit)
 			return err
 		})
 		if err != nil {
@@ -107,16 +114,29 @@ func pruneRequests(ctx context.Context, t *tx, before time.Time, limit int) (int
 const (
 	deleteNotices = `DELETE FROM notices WHERE id IN (SELECT id FROM notices WHERE created_at < $1 LIMIT $2)`
 
+	deleteUnheard = `DELETE FROM messages WHERE number IN ` +
+		`(SELECT number FROM messages WHERE heard_at = 0 AND created_at < $1 LIMIT $2)`
+
+	deleteHeard = `DELETE FROM messages WHERE number IN ` +
+		`(SELECT number FROM messages WHERE heard_at > 0 AND created_at < $1 LIMIT $2)`
+
+	deleteUnsaid = `DELETE FROM utterances WHERE number IN ` +
+		`(SELECT number FROM utterances WHERE NOT done AND created_at < $1 LIMIT $2)`
+
+	deleteSaid = `DELETE FROM utterances WHERE number IN ` +
+		`(SELECT number FROM utterances WHERE done AND created_at < $1 LIMIT $2)`
+
+	deleteAuthors = `DELETE FROM authors WHERE number IN (SELECT number FROM authors WHERE sent_at < $1 LIMIT $2)`
+
 	deleteTokens = `DELETE FROM tokens WHERE id IN (SELECT id FROM tokens WHERE revoked_at > 0 AND revoked_at < $1 ` +
 		`OR expires_at > 0 AND expires_at < $1 LIMIT $2)`
 )
 
-func pruneNotices(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
-	return deleteOld(ctx, t, deleteNotices, before, limit)
-}
-
-func pruneTokens(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
-	return deleteOld(ctx, t, deleteTokens, before, limit)
+// sort deletes one sort of what is too old.
+func sort(text string) func(ctx context.Context, t *tx, before time.Time, limit int) (deleted int, err error) {
+	return func(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
+		return deleteOld(ctx, t, text, before, limit)
+	}
 }
 
 func deleteOld(ctx context.Context, t *tx, text string, before time.Time, limit int) (int, error) {

@@ -63,6 +63,11 @@ func everyWrite(t *testing.T, s *Store) map[string]func() error {
 		"failed":       func() error { return s.Failed(ctx, screen) },
 		"forget":       func() error { return s.Forget(ctx, "terminal") },
 		"record":       func() error { return s.Record(ctx, permissions.Record{Type: "X", At: now}) },
+		"hear":         func() error { return s.Hear(ctx, permissions.Message{Key: "k", Agent: "helper", From: "fay"}, 9) },
+		"heard":        func() error { return s.Heard(ctx, 1, now) },
+		"say":          func() error { return s.Say(ctx, permissions.Utterance{Text: "x"}, 9) },
+		"said":         func() error { return s.Said(ctx, permissions.Utterance{Number: 1}, "1:1", true, now) },
+		"choose":       func() error { return s.Choose(ctx, permissions.Bond{Agent: "helper"}) },
 		"prune": func() error {
 			return second(s.Prune(ctx, permissions.Keep{Payloads: 1, Requests: 1, Audit: 1}, now.Add(time.Hour), 9))
 		},

@@ -66,6 +66,7 @@ var refusals = map[permissions.Code]struct {
 	permissions.CodeNoUse:     {http.StatusConflict, "No unused approval"},
 	permissions.CodeToken:     {http.StatusUnauthorized, "Not a valid token"},
 	permissions.CodeGone:      {http.StatusGone, "No longer kept"},
+	permissions.CodeNoAgent:   {http.StatusConflict, "No agent is bound"},
 	permissions.CodeBroken:    {http.StatusServiceUnavailable, "Nothing can be stored"},
 }
 

@@ -171,6 +171,61 @@ CREATE UNIQUE INDEX notices_waiting ON notices (person, place) WHERE about = 'wa
 CREATE UNIQUE INDEX notices_strangers ON notices (about) WHERE about = 'strangers';
 CREATE INDEX notices_created ON notices (created_at);
 
+-- What people wrote to agents of ours. The words stay until the agent has them, the key longer.
+CREATE TABLE messages (
+    number     INTEGER PRIMARY KEY,
+    key        TEXT    NOT NULL UNIQUE,
+    agent      TEXT    NOT NULL,
+    sender     TEXT    NOT NULL,
+    text       TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    heard_at   INTEGER NOT NULL
+);
+
+CREATE INDEX messages_unheard ON messages (agent, number) WHERE heard_at = 0;
+CREATE INDEX messages_waiting ON messages (created_at) WHERE heard_at = 0;
+CREATE INDEX messages_heard ON messages (created_at) WHERE heard_at > 0;
+
+-- What agents of ours said. The words stay until all of it was sent, the key longer.
+CREATE TABLE utterances (
+    number     INTEGER PRIMARY KEY,
+    key        TEXT    NOT NULL,
+    agent      TEXT    NOT NULL,
+    person     TEXT    NOT NULL,
+    via        TEXT    NOT NULL,
+    text       TEXT    NOT NULL,
+    sent       INTEGER NOT NULL, -- so many of its messages were
+    done       BOOLEAN NOT NULL, -- all of them were, or never will be
+    created_at INTEGER NOT NULL
+);
+
+CREATE UNIQUE INDEX utterances_key ON utterances (agent, key) WHERE key <> '';
+CREATE INDEX utterances_unsaid ON utterances (agent, number) WHERE NOT done;
+CREATE INDEX utterances_said ON utterances (agent, number) WHERE done;
+CREATE INDEX utterances_waiting ON utterances (created_at) WHERE NOT done;
+CREATE INDEX utterances_sent ON utterances (created_at) WHERE done;
+
+-- Which agent a message in a chat is from, so that a reply to it finds its author.
+CREATE TABLE authors (
+    number  INTEGER PRIMARY KEY,
+    via     TEXT    NOT NULL,
+    ref     TEXT    NOT NULL,
+    agent   TEXT    NOT NULL,
+    sent_at INTEGER NOT NULL,
+    UNIQUE (via, ref)
+);
+
+CREATE INDEX authors_agent ON authors (agent, number);
+CREATE INDEX authors_sent ON authors (sent_at);
+
+-- Which of their agents somebody talks to in a chat, where they chose one.
+CREATE TABLE foregrounds (
+    person TEXT NOT NULL,
+    via    TEXT NOT NULL,
+    agent  TEXT NOT NULL,
+    PRIMARY KEY (person, via)
+) WITHOUT ROWID;
+
 -- Of a token's secret only the hash is kept.
 CREATE TABLE tokens (
     id         TEXT    NOT NULL PRIMARY KEY,
