@@ -3,9 +3,9 @@
 // looks up the request, checks the finger and commits.
 //
 // The core interface asks only what every channel can do. What only some can do is an optional power, found by type
-// assertion ([Editor], [Reacher], [Teller], [Wholer], [Screen], [Forgetful], [Hall]), and its absence degrades politely.
-// connectortest holds the suite that every connector passes, card the pure way from a request to text, reply the pure way
-// from text to an answer.
+// assertion ([Editor], [Reacher], [Teller], [Wholer], [Talker], [Typer], [Screen], [Forgetful], [Hall]), and its absence
+// degrades politely. connectortest holds the suite that every connector passes, card the pure way from a request to text,
+// talk that of what an agent says, reply the pure way from text to an answer.
 package connectors
 
 import (

@@ -1,0 +1,157 @@
+package talk
+
+import (
+	"regexp"
+	"strings"
+)
+
+// body is a text as it is shown, before it is split.
+type body struct {
+	text       []byte
+	code       []Span
+	paragraphs []int // where one begins, or a block of code, or what follows it
+}
+
+// row is a line of a text that is no code block, or a whole block.
+type row struct {
+	text     string
+	pieces   []Span // of text
+	block    bool
+	language string
+}
+
+// write shows a text: blocks of code, and rows with pieces of code in them.
+func write(text string) *body {
+	rows := trimmed(rowsOf(strings.ReplaceAll(text, "\r\n", "\n")))
+	sign := ""
+	for _, r := range rows {
+		if !r.block && forged(r.text) {
+			sign = "│ "
+		}
+	}
+	b := &body{}
+	for i, r := range rows {
+		if i > 0 {
+			b.text = append(b.text, '\n')
+			if before := rows[i-1]; r.block || before.block || before.text == "" && r.text != "" {
+				b.paragraphs = append(b.paragraphs, len(b.text))
+			}
+		}
+		if !r.block && r.text != "" {
+			b.text = append(b.text, sign...)
+		}
+		for _, p := range r.pieces {
+			p.Start, p.End = p.Start+len(b.text), p.End+len(b.text)
+			b.code = append(b.code, p)
+		}
+		if r.block && r.text != "" {
+			b.code = append(b.code, Span{
+				Start: len(b.text), End: len(b.text) + len(r.text), Block: true, Language: r.language,
+			})
+		}
+		b.text = append(b.text, r.text...)
+	}
+	return b
+}
+
+// fence begins or ends a block of code, as in CommonMark.
+var fence = regexp.MustCompile("^ {0,3}(`{3,}|~{3,})[ \t]*(.*?)[ \t]*$")
+
+// plainLanguage is what a block may say of itself.
+var plainLanguage = regexp.MustCompile(`^[A-Za-z0-9+#._-]{1,30}$`)
+
+// rowsOf are the rows of a text as they are shown. A block that nothing ends goes on to the end of the text.
+func rowsOf(text string) (rows []row) {
+	var block []string
+	language, ends := "", "" // of the block; ends is empty outside of one
+	end := func() {
+		if ends != "" {
+			rows = append(rows, row{text: strings.Join(block, "\n"), block: true, language: language})
+		}
+		block, ends = nil, ""
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		m := fence.FindStringSubmatch(line)
+		switch {
+		case ends != "" && m != nil && m[2] == "" && strings.HasPrefix(m[1], ends):
+			end()
+		case ends != "":
+			block = append(block, show(line))
+		case begins(m):
+			ends, language = m[1], m[2]
+			if !plainLanguage.MatchString(language) {
+				if language != "" {
+					rows = append(rows, row{text: show(language)})
+				}
+				language = ""
+			}
+		default:
+			rows = append(rows, inline(line))
+		}
+	}
+	end()
+	return rows
+}
+
+// begins tells whether a fence begins a block: what backticks are on a row with is not code in rows of its own.
+func begins(m []string) bool {
+	return len(m) > 2 && (strings.HasPrefix(m[1], "~") || !strings.Contains(m[2], "`"))
+}
+
+// inline is a line in which what is between equal runs of backticks is code.
+func inline(line string) (r row) {
+	var text strings.Builder
+	line = strings.TrimRight(line, " \t")
+	from := 0 // of what is not written yet
+	for at := 0; at < len(line); {
+		if line[at] != '`' {
+			at++
+			continue
+		}
+		run := runOf(line[at:])
+		inside, rest := closed(line[at+run:], run)
+		if inside == "" {
+			at += run
+			continue
+		}
+		text.WriteString(visible(line[from:at]))
+		start := text.Len()
+		text.WriteString(visible(inside))
+		r.pieces = append(r.pieces, Span{Start: start, End: text.Len()})
+		at = len(line) - len(rest)
+		from = at
+	}
+	text.WriteString(visible(line[from:]))
+	r.text = text.String()
+	return r
+}
+
+// closed is what is before the next run of exactly so many backticks, and what is behind it; empty where there is none
+// or nothing to see. Two of them hold what has one at its end by a space beside it, which is no part of it.
+func closed(text string, ticks int) (inside, rest string) {
+	for at := 0; at < len(text); {
+		if text[at] != '`' {
+			at++
+			continue
+		}
+		run := runOf(text[at:])
+		if run == ticks {
+			return strings.Trim(text[:at], " \t"), text[at+run:]
+		}
+		at += run
+	}
+	return "", ""
+}
+
+func runOf(text string) int { return len(text) - len(strings.TrimLeft(text, "`")) }
+
+// trimmed are rows without those at both ends that show nothing.
+func trimmed(rows []row) []row {
+	for len(rows) > 0 && rows[0].text == "" {
+		rows = rows[1:]
+	}
+	for len(rows) > 0 && rows[len(rows)-1].text == "" {
+		rows = rows[:len(rows)-1]
+	}
+	return rows
+}
