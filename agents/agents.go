@@ -1,6 +1,9 @@
 // Package agents is who asks. An agent's door, wherever the agent runs, holds an [Asker] and nothing that decides: that
 // the asker never decides is a fact of the types.
 //
+// A [Resident] is an agent of our own. It hears its person and speaks to them through a [Speaker], which decides nothing
+// either.
+//
 // [github.com/daycared/daycared/agents/api] is the door of agents that run elsewhere (HTTP on agent.sock) and the
 // client that `daycared ask` and the demo's agent use.
 package agents

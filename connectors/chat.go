@@ -21,7 +21,7 @@ type Message struct {
 // Talker sends people what agents of ours say.
 type Talker interface {
 	// Talk sends one of the messages that s is, and returns the channel's own name for it and whether there are more.
-	// Errors are as those of Send.
+	// Errors are as those of Send, see [Later].
 	Talk(ctx context.Context, s Saying) (ref string, more bool, err error)
 }
 

@@ -11,6 +11,7 @@
 // copy's business, strangers.go the owner who else wrote, place.go knows where several people are asked at once,
 // reroute.go asks anew when the settings change, and pairing.go gives accounts to people. What is steered from outside
 // has a file each: grants.go, stop.go, tokens.go, events.go.
+// What people and agents of our own tell each other goes through chat.go and host.go, and decides nothing.
 package engine
 
 import (
@@ -34,6 +35,7 @@ type Engine struct {
 	store    Store
 	registry *permissions.Registry
 	couriers []*courier
+	hosts    []*host // of our own agents
 	usher    *usher
 	settings atomic.Pointer[Settings] // in force: base, with the accounts that people were paired with
 	base     atomic.Pointer[Settings] // as the configuration has them
@@ -60,10 +62,11 @@ var (
 	_ connectors.Handler = (*Engine)(nil)
 )
 
-// Options are the parts of an engine. All but Elapsed and PruneEvery are required.
+// Options are the parts of an engine. All but Residents, Elapsed and PruneEvery are required.
 type Options struct {
 	Store      Store
 	Connectors []connectors.Connector
+	Residents  []agents.Resident
 	Settings   Settings
 	Now        func() time.Time
 	Elapsed    func() time.Duration // see [permissions.Clock]; nil: the machine's own
@@ -90,6 +93,7 @@ func New(o Options) *Engine {
 	for _, c := range o.Connectors {
 		e.couriers = append(e.couriers, newCourier(e, c))
 	}
+	e.hosts = newHosts(e, o.Residents)
 	return e
 }
 
@@ -118,6 +122,9 @@ func (e *Engine) Run(ctx context.Context) error {
 	group.Go(func() error { return e.usher.run(ctx, e.usher.attend) })
 	for _, c := range e.couriers {
 		group.Go(func() error { return c.run(ctx, c.deliver) })
+	}
+	for _, h := range e.hosts {
+		group.Go(func() error { return h.run(ctx) })
 	}
 	return group.Wait()
 }

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/connectortest"
 	"github.com/daycared/daycared/engine"
@@ -30,6 +31,7 @@ type stage struct {
 	dir      string
 	settings engine.Settings
 	people   []connectors.Connector
+	agents   []agents.Resident
 	rows     *store.Store
 
 	mu    sync.Mutex
@@ -73,7 +75,13 @@ func usual() engine.Settings {
 // play opens an engine and runs it until the test ends.
 func play(t *testing.T, s engine.Settings, people ...connectors.Connector) *stage {
 	t.Helper()
-	st := &stage{t: t, dir: t.TempDir(), settings: s, people: people}
+	return inhabited(t, s, nil, people...)
+}
+
+// inhabited is play with agents of our own.
+func inhabited(t *testing.T, s engine.Settings, own []agents.Resident, people ...connectors.Connector) *stage {
+	t.Helper()
+	st := &stage{t: t, dir: t.TempDir(), settings: s, people: people, agents: own}
 	st.open()
 	t.Cleanup(func() { st.stop() })
 	return st
@@ -121,7 +129,8 @@ func (s *stage) open() {
 		seen = s.through(rows)
 	}
 	s.Engine = engine.New(engine.Options{
-		Store: seen, PruneEvery: 20 * time.Millisecond, Connectors: s.people, Settings: s.settings, Now: s.now, Elapsed: s.elapsed, Log: quiet(),
+		Store: seen, PruneEvery: 20 * time.Millisecond, Connectors: s.people, Residents: s.agents,
+		Settings: s.settings, Now: s.now, Elapsed: s.elapsed, Log: quiet(),
 	})
 	if err := s.Recover(s.t.Context()); err != nil {
 		s.t.Fatal(err)

@@ -172,6 +172,11 @@ func Unheard(agent string) *Refusal {
 	return refuse(CodeLimit, ExitOther, "Too many messages wait for %s; this one was not taken. Write again later.", agent)
 }
 
+// Unobeyed refuses an order that an agent did not take.
+func Unobeyed(agent string) *Refusal {
+	return refuse(CodeLimit, ExitOther, "%s did not take this just now; try again.", agent)
+}
+
 // Unsaid refuses an agent that says more than can be sent; after is when to try again.
 func Unsaid(after time.Duration) *Refusal {
 	r := refuse(CodeLimit, ExitOther, "Too much of what you said is still to be sent; say less, or try again later.")

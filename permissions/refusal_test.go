@@ -47,6 +47,7 @@ func TestRefusals(t *testing.T) {
 			`None of your agents here is called "hlper"; did you mean helper? See /agents.`},
 		{Unheard("helper"), CodeLimit, ExitOther,
 			"Too many messages wait for helper; this one was not taken. Write again later."},
+		{Unobeyed("helper"), CodeLimit, ExitOther, "helper did not take this just now; try again."},
 		{Unsaid(time.Minute), CodeLimit, ExitOther,
 			"Too much of what you said is still to be sent; say less, or try again later."},
 		{UnknownToken(), CodeToken, ExitOther, "This token is not valid here: it is unknown, over or revoked."},

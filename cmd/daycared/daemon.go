@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/api"
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors"
@@ -35,6 +36,9 @@ type daemon struct {
 	closers []func() error
 	once    sync.Once
 }
+
+// residents are the agents of our own: there are none yet but those that tests put here.
+var residents = func() []agents.Resident { return nil }
 
 // newDaemon makes everything ready to run: when it returns, the sockets listen.
 func newDaemon(
@@ -85,7 +89,7 @@ func (d *daemon) start(ctx context.Context, c *CLI, console *terminal.Terminal) 
 		d.parts = append(d.parts, hookTelegram(bot))
 	}
 	d.engine = engine.New(engine.Options{
-		Store: hookStore(rows), Connectors: d.parts, Settings: current, Now: time.Now, Log: log,
+		Store: hookStore(rows), Connectors: d.parts, Residents: residents(), Settings: current, Now: time.Now, Log: log,
 	})
 	if err := d.engine.Recover(ctx); err != nil {
 		return fmt.Errorf("recover what was pending: %w", err)

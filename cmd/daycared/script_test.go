@@ -58,6 +58,7 @@ func commands() scriptCommands {
 	maps.Copy(all, chatCommands())
 	maps.Copy(all, groupCommands())
 	maps.Copy(all, enrolCommands())
+	maps.Copy(all, echoCommands())
 	return all
 }
 
@@ -79,7 +80,7 @@ func setup(env *testscript.Env) error {
 	env.Setenv("DAYCARED_DATA_DIR", filepath.Join(env.WorkDir, "data"))
 	env.Setenv("DAYCARED_API_AGENT_SOCKET", filepath.Join(sockets, "agent"))
 	env.Setenv("DAYCARED_API_ADMIN_SOCKET", filepath.Join(sockets, "admin"))
-	names := map[string]bool{"DAYCARED_CONFIG": true, "DAYCARED_LOG_FORMAT": true}
+	names := map[string]bool{"DAYCARED_CONFIG": true, "DAYCARED_LOG_FORMAT": true, "ECHO_AGENTS": true}
 	for _, pair := range env.Vars {
 		name, _, _ := strings.Cut(pair, "=")
 		names[name] = true

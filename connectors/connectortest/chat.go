@@ -52,6 +52,9 @@ func (m *Memory) Chats(ctx context.Context, name string, message reply.Message) 
 	for _, code := range said.Unknown { // without an answer it decides nothing, and the refusal says what became of it
 		_, _ = m.Do(ctx, connectors.Decision{Code: code, From: m.from(name)})
 	}
+	if said.PassOn {
+		return said, m.passOn(ctx, name, message.Text)
+	}
 	for _, d := range said.Decisions {
 		d.From = m.from(name)
 		if _, err := m.Do(ctx, d); err != nil {

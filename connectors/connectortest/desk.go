@@ -15,6 +15,14 @@ import (
 // patience is how long the suite waits for what must come.
 const patience = 10 * time.Second
 
+// Desk is what the suite hands a connector as its handler.
+type Desk interface {
+	connectors.Handler
+	connectors.Listener
+}
+
+var _ Desk = (*desk)(nil)
+
 // desk is the handler of the suite: rows in memory, settled by permissions.Step.
 type desk struct {
 	name string
@@ -26,6 +34,7 @@ type desk struct {
 	codes    map[string]permissions.ID
 	failures int // how many decisions cannot be stored
 	taken    chan taken
+	heard    chan connectors.Message
 }
 
 // taken is a decision that came in, and what became of it.
@@ -40,7 +49,7 @@ var errStore = errors.New("the disk is full")
 // newDesk makes a desk at which one identity is the harness's person.
 func newDesk(h Harness) *desk {
 	return &desk{
-		name: h.Connector.Name(), self: h.To, is: h.Is, taken: make(chan taken, 100),
+		name: h.Connector.Name(), self: h.To, is: h.Is, taken: make(chan taken, 100), heard: make(chan connectors.Message, 100),
 		rows: map[permissions.ID]permissions.Request{}, codes: map[string]permissions.ID{},
 	}
 }
@@ -50,6 +59,15 @@ func (d *desk) OnPermission(_ context.Context, dec connectors.Decision) (permiss
 	after, err := d.decide(dec)
 	d.taken <- taken{dec, after, err}
 	return after, err
+}
+
+// OnMessage is [connectors.Listener].
+func (d *desk) OnMessage(_ context.Context, m connectors.Message) error {
+	if m.From.Via != d.name || !d.is(m.From) {
+		return permissions.Nobody(m.From.UID)
+	}
+	d.heard <- m
+	return nil
 }
 
 func (d *desk) decide(dec connectors.Decision) (permissions.Request, error) {

@@ -35,6 +35,9 @@ type Memory struct {
 	copies   []Copy
 	todo     []connectors.Prompt // not seen by Person yet
 	notices  []connectors.Notice
+	spoken   []Spoken
+	typing   []time.Time        // when an agent was shown to work
+	passed   int                // messages that were no answers
 	told     []string           // refusals and other words that somebody was told
 	changed  chan struct{}      // closed and replaced with every change
 	failing  map[string]failure // by name; of the empty name for everybody
@@ -62,6 +65,8 @@ var (
 	_ connectors.Editor    = (*Memory)(nil)
 	_ connectors.Reacher   = (*Memory)(nil)
 	_ connectors.Teller    = (*Memory)(nil)
+	_ connectors.Talker    = (*Memory)(nil)
+	_ connectors.Typer     = (*Memory)(nil)
 )
 
 // NewMemory makes a connector whose decisions come from as; as.Via is its name. person may be nil.
@@ -82,7 +87,7 @@ func Always(a permissions.Answer) func(connectors.Prompt) []connectors.Decision 
 // Name is as.Via.
 func (m *Memory) Name() string { return m.As.Via }
 
-// FailSend makes the next n calls of Send and Tell fail with err, every call for n < 0; n = 0 ends that. A
+// FailSend makes the next n calls of Send, Tell, Talk and Typing fail with err, every call for n < 0; n = 0 ends that. A
 // *connectors.Gone is for good, anything else is for now.
 func (m *Memory) FailSend(n int, err error) { m.FailFor("", n, err) }
 
@@ -185,6 +190,9 @@ func (m *Memory) seen() string {
 	}
 	for _, n := range m.notices {
 		b.WriteString(strings.Join(card.Notice(n, card.Options{Self: n.To.Name}), "\n") + "\n")
+	}
+	for _, s := range m.spoken {
+		b.WriteString(s.Text + "\n")
 	}
 	return b.String() + strings.Join(m.told, "\n")
 }

@@ -50,6 +50,8 @@ func Run(t *testing.T, start func(t *testing.T) Harness) {
 		{"what could not be stored is not lost", storedLater},
 		{"agents' words hide nothing", hostileWords},
 		{"notices are told", told},
+		{"agents talk", talks},
+		{"agents are written to", listens},
 		{"reached while it runs", reached},
 		{"ends with its context", ends},
 	} {

@@ -17,7 +17,12 @@ var menu = []map[string]string{
 	{"command": "pending", "description": "What waits for your answer"},
 	{"command": "grants", "description": "What you have granted"},
 	{"command": "revoke", "description": "Take a grant back: /revoke ID"},
-	{"command": "stop", "description": "/stop all cancels everything and refuses all that is new"},
+	{"command": "agents", "description": "Your agents, and which one reads you"},
+	{"command": "use", "description": "Write to another agent: /use NAME"},
+	{"command": "status", "description": "What your agent does, and what waits"},
+	{"command": "new", "description": "Begin a new session with your agent"},
+	{"command": "quit", "description": "End your agent's session"},
+	{"command": "stop", "description": "Stop your agent's work; /stop all cancels and refuses everything"},
 	{"command": "whoami", "description": "Who you are here"},
 	{"command": "help", "description": "How to answer"},
 }
@@ -92,11 +97,12 @@ func (d *desktop) greet(chat int64) {
 }
 
 // command does what a message that begins with a slash says.
-func (d *desktop) command(ctx context.Context, m *message, id connectors.Identity, who connectors.Person) error {
+func (d *desktop) command(ctx context.Context, u update, id connectors.Identity, who connectors.Person) error {
+	m := u.Message
 	name, rest, _ := strings.Cut(m.Text, " ")
 	name, _, _ = strings.Cut(strings.ToLower(name), "@") // /pending@our_bot
 	rest = strings.TrimSpace(rest)
-	words, err := d.obey(ctx, id, who, name, rest)
+	words, err := d.obey(ctx, u, id, who, name, rest)
 	var refusal *permissions.Refusal
 	if errors.As(err, &refusal) {
 		words, err = card.Visible(refusal.Text), nil
@@ -109,7 +115,7 @@ func (d *desktop) command(ctx context.Context, m *message, id connectors.Identit
 }
 
 func (d *desktop) obey(
-	ctx context.Context, id connectors.Identity, who connectors.Person, name, rest string,
+	ctx context.Context, u update, id connectors.Identity, who connectors.Person, name, rest string,
 ) (string, error) {
 	switch name {
 	case "/pending":
@@ -123,13 +129,21 @@ func (d *desktop) obey(
 			n, err := d.desk.StopAll(ctx, id)
 			return stopped(n), err
 		}
-		return nobodyBound(0), nil
+		return d.order(ctx, u, id, permissions.OrderStop)
+	case "/quit":
+		return d.order(ctx, u, id, permissions.OrderQuit)
+	case "/new":
+		return d.order(ctx, u, id, permissions.OrderNew)
+	case "/agents":
+		return d.agents(ctx, id)
+	case "/use":
+		return d.use(ctx, id, rest)
+	case "/status":
+		return d.status(ctx, id)
 	case "/whoami":
 		return whoami(who.Name, id.Telegram), nil
 	case "/start", "/help":
 		return help(), nil
-	case "/agents", "/use", "/status", "/quit", "/new":
-		return nobodyBound(0), nil
 	}
 	return "There is no command " + card.Visible(clipTo(name, 40)) + ". " + help(), nil
 }

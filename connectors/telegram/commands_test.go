@@ -27,8 +27,9 @@ func TestCommands(t *testing.T) {
 	s.says("fay", "/revoke", "Say which")
 	s.says("fay", "/revoke nothing", "")
 	s.says("fay", "/dance", "There is no command /dance")
-	s.says("fay", "/stop", "No agent is bound")
-	s.says("fay", "/use scribe", "No agent is bound")
+	for _, command := range []string{"/stop", "/use scribe", "/use", "/agents", "/status", "/new", "/quit"} {
+		s.says("fay", command, "No agent is bound")
+	}
 
 	call, m, code := s.asked("for a while")
 	s.says("fay", "/pending", code)

@@ -12,6 +12,14 @@ import (
 // theirs, gets a *permissions.Refusal.
 type Desk interface {
 	connectors.Handler
+	connectors.Listener
+	// Agents are those of an identity's in the chat that it came from, in the order in which they are listed.
+	Agents(ctx context.Context, id connectors.Identity) ([]permissions.Presence, error)
+	// Use has an identity's messages go to the agent of that name, and returns its name.
+	Use(ctx context.Context, id connectors.Identity, name string) (agent string, err error)
+	// Order has the agent in the foreground obey at once, and returns its name. The key is that of the chat event; the
+	// same one again changes nothing.
+	Order(ctx context.Context, id connectors.Identity, o permissions.Order, key string) (agent string, err error)
 	// Person is who an identity is.
 	Person(id connectors.Identity) (connectors.Person, error)
 	// Stranger notes that an account of nobody here wrote; At is not read.

@@ -8,6 +8,9 @@
 // value of its copy and an answer; who pressed it, in which chat and on which message is what Telegram says, and the
 // daemon compares all three with what it sent. Nothing that identifies anybody by a name that can change hands is used.
 //
+// What is no answer is for an agent of the person's own, and what that says comes back through [Connector.Talk]: after
+// everything else that is to be sent, and never before a card.
+//
 // The bot's token is in every URL of the Bot API. It leaves this package in no error, and the library's own logger is
 // silent.
 package telegram

@@ -19,6 +19,7 @@ const (
 type span struct {
 	format     string
 	start, end int
+	language   string // of code in rows of its own
 }
 
 // entitiesOf are spans of text as Telegram counts them. Telegram drops or moves entities that begin or end in white
@@ -38,7 +39,7 @@ func entitiesOf(text string, spans []span) []entity {
 		}
 		offset += card.UTF16.Of(text[at:start])
 		length := card.UTF16.Of(part)
-		all = append(all, entity{Type: s.format, Offset: offset, Length: length})
+		all = append(all, entity{Type: s.format, Offset: offset, Length: length, Language: s.language})
 		at, offset = start+len(part), offset+length
 	}
 	return all

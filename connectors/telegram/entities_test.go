@@ -19,15 +19,15 @@ func TestEntities(t *testing.T) {
 		want  []entity
 	}{
 		{"none", nil, nil},
-		{"a letter", []span{{asBold, 0, 1}}, []entity{{asBold, 0, 1}}},
-		{"two units in four bytes", []span{{asCode, 2, 6}, {asBold, 7, 10}}, []entity{{asCode, 2, 2}, {asBold, 5, 2}}},
-		{"white space at its ends", []span{{asPre, 1, 12}}, []entity{{asPre, 2, 5}}},
-		{"white space only", []span{{asPre, 10, 12}}, nil},
-		{"empty", []span{{asPre, 3, 3}}, nil},
-		{"the end", []span{{asPre, 12, 16}}, []entity{{asPre, 9, 3}}},
-		{"within a character", []span{{asPre, 3, 8}, {asPre, 0, 4}}, nil},
-		{"overlapping", []span{{asPre, 0, 6}, {asCode, 2, 8}, {asBold, 7, 8}}, []entity{{asPre, 0, 4}, {asBold, 5, 1}}},
-		{"past the end", []span{{asPre, 0, 99}}, nil},
+		{"a letter", []span{{asBold, 0, 1, ""}}, []entity{{asBold, 0, 1, ""}}},
+		{"two units in four bytes", []span{{asCode, 2, 6, ""}, {asBold, 7, 10, ""}}, []entity{{asCode, 2, 2, ""}, {asBold, 5, 2, ""}}},
+		{"white space at its ends", []span{{asPre, 1, 12, ""}}, []entity{{asPre, 2, 5, ""}}},
+		{"white space only", []span{{asPre, 10, 12, ""}}, nil},
+		{"empty", []span{{asPre, 3, 3, ""}}, nil},
+		{"the end", []span{{asPre, 12, 16, ""}}, []entity{{asPre, 9, 3, ""}}},
+		{"within a character", []span{{asPre, 3, 8, ""}, {asPre, 0, 4, ""}}, nil},
+		{"overlapping", []span{{asPre, 0, 6, ""}, {asCode, 2, 8, ""}, {asBold, 7, 8, ""}}, []entity{{asPre, 0, 4, ""}, {asBold, 5, 1, ""}}},
+		{"past the end", []span{{asPre, 0, 99, ""}}, nil},
 	} {
 		if diff := cmp.Diff(c.want, entitiesOf(text, c.spans)); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)

@@ -22,13 +22,20 @@ const (
 	overallRate = 20 // a second
 	overallMost = 5
 
+	// What agents say has less room than there is, so that a card finds some at once, whatever they say.
+	talkEvery   = 1500 * time.Millisecond // to a person
+	talkOverall = overallRate / 2
+	talkMost    = 2 // of talkOverall, at once
+
 	forgetEvery = time.Minute
 )
 
-// pace keeps what is written within the limits of sending. Messages, edits and typing count; polls, the answers to taps
+// pace keeps what is written within the limits of sending. Messages, edits and typing count, and of those what agents say
+// comes last; polls, the answers to taps
 // and the list of commands do not belong here and are never held up. It is safe for concurrent use.
 type pace struct {
 	overall *rate.Limiter
+	talk    *rate.Limiter // what agents say, besides
 
 	mu     sync.Mutex
 	until  time.Time // nothing is sent before
@@ -39,12 +46,16 @@ type pace struct {
 // lane is one chat's share.
 type lane struct {
 	limit *rate.Limiter
-	until time.Time // nothing is sent to this chat before
-	users int       // that wait
+	talk  *rate.Limiter // what agents say, besides
+	until time.Time     // nothing is sent to this chat before
+	users int           // that wait
 }
 
 func newPace() *pace {
-	return &pace{overall: rate.NewLimiter(overallRate, overallMost), chats: map[int64]*lane{}}
+	return &pace{
+		overall: rate.NewLimiter(overallRate, overallMost), talk: rate.NewLimiter(talkOverall, talkMost),
+		chats: map[int64]*lane{},
+	}
 }
 
 // wait returns when something may be sent to a chat; chat 0 stands for what goes to none. It returns an error once ctx
@@ -84,6 +95,27 @@ func (p *pace) paused(chat int64) time.Duration {
 	return max(p.pause(l), 0)
 }
 
+// yield returns when it is the turn of what an agent says, which then waits like anything else.
+func (p *pace) yield(ctx context.Context, chat int64) error {
+	l := p.enter(chat)
+	defer p.leave(l)
+	for _, limit := range []*rate.Limiter{l.talk, p.talk} {
+		if err := limit.Wait(ctx); err != nil {
+			return fmt.Errorf("wait to speak: %w", err)
+		}
+	}
+	return nil
+}
+
+// spare takes room in a chat where none of it is in use, and tells whether it did. It does not wait.
+func (p *pace) spare(chat int64) bool {
+	l := p.enter(chat)
+	defer p.leave(l)
+	now := time.Now()
+	busy := p.pause(l) > 0 || l.limit.TokensAt(now) < float64(l.limit.Burst()) || p.overall.TokensAt(now) < overallMost
+	return !busy && l.limit.AllowN(now, 1) && p.overall.AllowN(now, 1)
+}
+
 // told takes note of how a call ended: when Telegram asks for a pause, the chat gets one, or everything if the call was
 // for none. Any err will do, nil as well.
 func (p *pace) told(chat int64, err error) {
@@ -119,7 +151,9 @@ func (p *pace) enter(chat int64) *lane {
 	p.forget(time.Now())
 	l := p.chats[chat]
 	if l == nil {
-		l = &lane{limit: rate.NewLimiter(rate.Every(personEvery), personBurst)}
+		l = &lane{
+			limit: rate.NewLimiter(rate.Every(personEvery), personBurst), talk: rate.NewLimiter(rate.Every(talkEvery), 1),
+		}
 		if chat < 0 {
 			l.limit = rate.NewLimiter(rate.Every(groupEvery), groupBurst)
 		}
@@ -142,7 +176,8 @@ func (p *pace) forget(now time.Time) {
 	}
 	p.forgot = now
 	for chat, l := range p.chats {
-		if l.users == 0 && !now.Before(l.until) && l.limit.TokensAt(now) >= float64(l.limit.Burst()) {
+		full := l.limit.TokensAt(now) >= float64(l.limit.Burst()) && l.talk.TokensAt(now) >= 1
+		if l.users == 0 && !now.Before(l.until) && full {
 			delete(p.chats, chat)
 		}
 	}

@@ -175,3 +175,61 @@ func TestIdleChatsAreForgotten(t *testing.T) {
 		}
 	})
 }
+
+// However much agents say, and however they work, a card finds room at once, and all of it stays within the limits.
+func TestCardsDoNotWaitForAgents(t *testing.T) {
+	for _, people := range []int64{2, 50} {
+		synctest.Test(t, func(t *testing.T) { cardsAmongAgents(t, people) })
+	}
+}
+
+func cardsAmongAgents(t *testing.T, people int64) {
+	p := newPace()
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	sent := map[int64][]time.Time{}
+	note := func(chat int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		sent[chat] = append(sent[chat], time.Now())
+	}
+	for chat := int64(1); chat <= people; chat++ {
+		all.Go(func() { // an agent that never stops
+			for p.yield(ctx, chat) == nil && p.wait(ctx, chat) == nil {
+				note(chat)
+			}
+		})
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if p.spare(chat) {
+					note(chat)
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(90 * time.Millisecond):
+				}
+			}
+		})
+	}
+	for i := range 20 {
+		<-time.After(time.Duration(i%7)*400*time.Millisecond + 3*time.Second)
+		chat, began := int64(i)%people+1, time.Now()
+		if err := p.wait(ctx, chat); err != nil || time.Since(began) > 0 {
+			t.Errorf("card %d waited %v: %v", i, time.Since(began), err)
+		}
+		note(chat)
+	}
+	cancel()
+	all.Wait()
+	n := 0
+	for chat, times := range sent {
+		if busy := busiest(times, time.Second); busy > 4 {
+			t.Errorf("%d within a second in chat %d", busy, chat)
+		}
+		n += len(times)
+	}
+	if n < 20*int(people) {
+		t.Errorf("only %d were sent", n)
+	}
+}

@@ -134,7 +134,7 @@ type page struct {
 func (g *page) write(text string) { g.text = append(g.text, text...) }
 
 func (g *page) format(format, text string) {
-	g.spans = append(g.spans, span{format, len(g.text), len(g.text) + len(text)})
+	g.spans = append(g.spans, span{format: format, start: len(g.text), end: len(g.text) + len(text)})
 	g.write(text)
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/telegram/telegramtest"
 	"github.com/daycared/daycared/engine"
@@ -39,6 +40,7 @@ type stage struct {
 	phones   map[string]*telegramtest.Person
 	others   []connectors.Connector
 	groups   []connectors.Person // chats without limits, besides those of people
+	agents   []agents.Resident
 	brisk    bool
 	token    Token
 	stop     func()
@@ -128,7 +130,7 @@ func (s *stage) open() {
 	}
 	people := append([]connectors.Connector{s.bot}, s.others...)
 	s.Engine = engine.New(engine.Options{
-		Store: rows, Connectors: people, Settings: s.settings, Now: s.server.Now, Log: log,
+		Store: rows, Connectors: people, Residents: s.agents, Settings: s.settings, Now: s.server.Now, Log: log,
 		Elapsed: func() time.Duration { return s.server.Now().Sub(s.began) },
 	})
 	if err := s.Recover(s.t.Context()); err != nil {
@@ -152,9 +154,10 @@ func (s *stage) open() {
 // quick takes the limits of sending away from some chats, which are those of the real Telegram.
 func quick(c *Connector, people []connectors.Person) {
 	c.pace.overall.SetLimit(rate.Inf)
+	c.pace.talk.SetLimit(rate.Inf)
 	c.pace.forgot = time.Now()
 	for _, id := range append([]connectors.Person{{Telegram: eveID}}, people...) {
-		c.pace.chats[id.Telegram] = &lane{limit: rate.NewLimiter(rate.Inf, 1)}
+		c.pace.chats[id.Telegram] = &lane{limit: rate.NewLimiter(rate.Inf, 1), talk: rate.NewLimiter(rate.Inf, 1)}
 	}
 }
 

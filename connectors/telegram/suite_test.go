@@ -58,7 +58,7 @@ func newSuite(t *testing.T) *suite {
 
 // Run puts what an engine knows of buttons between the connector and the suite's desk.
 func (s *suite) Run(ctx context.Context, h connectors.Handler) error {
-	return s.Connector.Run(ctx, &counter{Handler: h, suite: s})
+	return s.Connector.Run(ctx, &counter{Desk: h.(connectortest.Desk), suite: s})
 }
 
 // Send gives the card a button value of its own.
@@ -191,7 +191,7 @@ func (s *suite) stranger(t testing.TB, p connectors.Prompt) {
 
 // counter is a desk in front of the suite's.
 type counter struct {
-	connectors.Handler
+	connectortest.Desk
 	suite *suite
 }
 
@@ -217,7 +217,7 @@ func (c *counter) find(d connectors.Decision) (p connectors.Prompt, n int, err e
 // OnPermission names the request for the suite's desk.
 func (c *counter) OnPermission(ctx context.Context, d connectors.Decision) (permissions.Request, error) {
 	if d.Button == "" {
-		r, err := c.Handler.OnPermission(ctx, d)
+		r, err := c.Desk.OnPermission(ctx, d)
 		c.note(r)
 		return r, err
 	}
@@ -226,7 +226,7 @@ func (c *counter) OnPermission(ctx context.Context, d connectors.Decision) (perm
 		return permissions.Request{}, err
 	}
 	d.Request = p.Request.ID
-	r, err := c.Handler.OnPermission(ctx, d)
+	r, err := c.Desk.OnPermission(ctx, d)
 	c.note(r)
 	return r, err
 }
@@ -284,6 +284,18 @@ func (c *counter) Revoke(context.Context, connectors.Identity, permissions.ID) (
 
 func (c *counter) Void(context.Context, connectors.Identity, string) (permissions.Standing, error) {
 	return permissions.Standing{}, permissions.Unknown("request")
+}
+
+func (c *counter) Agents(context.Context, connectors.Identity) ([]permissions.Presence, error) {
+	return nil, permissions.NoAgent()
+}
+
+func (c *counter) Use(context.Context, connectors.Identity, string) (string, error) {
+	return "", permissions.NoAgent()
+}
+
+func (c *counter) Order(context.Context, connectors.Identity, permissions.Order, string) (string, error) {
+	return "", permissions.NoAgent()
 }
 
 func (c *counter) StopAll(context.Context, connectors.Identity) (int, error) { return 0, nil }

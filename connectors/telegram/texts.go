@@ -42,7 +42,7 @@ func (d *desktop) message(ctx context.Context, u update) error {
 		d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, forwarded()) })
 		return nil
 	case m.Text[0] == '/':
-		return d.command(ctx, m, id, who)
+		return d.command(ctx, u, id, who)
 	case wanted:
 		return d.inWords(ctx, u, id, who, connectors.Decision{Code: code, Answer: answer})
 	}
@@ -139,15 +139,15 @@ func (d *desktop) text(ctx context.Context, u update, id connectors.Identity, wh
 	here := ref{m.Chat.ID, m.ID}
 	at := time.Unix(m.Date, 0)
 	guard := d.guard(who.Name)
-	if left := guard.Muted(d.now()); left > 0 {
-		d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, here, reply.SayMuted(left)) })
-		return nil
-	}
 	open, quoted, err := d.open(ctx, id, who, m)
 	if err != nil {
 		return err
 	}
 	said := reply.Read(reply.Message{Text: m.Text, Quotes: quoted, At: at}, open)
+	if left := guard.Muted(d.now()); left > 0 && !said.PassOn { // it would be an answer
+		d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, here, reply.SayMuted(left)) })
+		return nil
+	}
 	if said.Guesses > 0 {
 		guard.Wrong(said.Guesses, d.now())
 	}
@@ -166,7 +166,9 @@ func (d *desktop) text(ctx context.Context, u update, id connectors.Identity, wh
 	}
 	words := said.Say
 	if said.PassOn {
-		words = nobodyBound(len(open))
+		if words, err = d.agent(ctx, u, id, said.Say, len(open)); err != nil {
+			return err
+		}
 	}
 	if words != "" && len(said.Unknown) == 0 {
 		d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, here, words) })

@@ -62,6 +62,8 @@ type entity struct {
 	Type   string `json:"type"` // bold, code, pre, blockquote, expandable_blockquote
 	Offset int    `json:"offset"`
 	Length int    `json:"length"`
+
+	Language string `json:"language,omitempty"` // of a pre
 }
 
 // mention is an entity of the type text_mention, which calls somebody.

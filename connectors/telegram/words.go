@@ -249,7 +249,7 @@ func whoami(name string, id int64) string {
 
 // nobodyBound answers a message for an agent where there is none; waiting is how many requests it did not answer.
 func nobodyBound(waiting int) string {
-	const none = "No agent is bound to this chat yet, so nobody reads this."
+	none := permissions.NoAgent().Text
 	switch {
 	case waiting == 1:
 		return none + " One request still waits for your answer: /pending"
@@ -282,5 +282,14 @@ A yes or no as a reply to the card counts too; one by itself never does.
 /revoke ID · take that back, or an approval that was not used
 /stop all · cancel everything, and refuse all that is new
 /whoami · who you are here
-/help · this`
+/help · this
+
+What else you write goes to your agent, a reply to the one that wrote the message.
+
+/agents · your agents, and which one reads you
+/use NAME · write to another one
+/status · what it does, and what waits
+/new · begin a new session with it
+/stop · stop what it works on
+/quit · end its session`
 }

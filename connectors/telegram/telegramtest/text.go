@@ -2,6 +2,7 @@ package telegramtest
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf16"
@@ -13,6 +14,9 @@ const (
 	maxText    = 4096
 	maxCaption = 1024
 	maxToast   = 200
+
+	// maxEntities is how many entities a text keeps.
+	maxEntities = 100
 )
 
 // Entity marks a part of a text. Offset and Length count UTF-16 code units.
@@ -180,6 +184,9 @@ func (s *Server) formatted(q *query, text, entities string) (string, []Entity, *
 	tidied, marks, refused := tidy(q.values[text], marks)
 	if refused != nil {
 		return "", nil, refused
+	}
+	if len(marks) > maxEntities {
+		s.violate("entities", fmt.Sprintf("%d of them, of which the server drops some", len(marks)))
 	}
 	if fault := tangled(marks); fault != "" {
 		s.violate("entities", fault+", and would be changed")

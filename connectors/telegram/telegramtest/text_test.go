@@ -89,4 +89,9 @@ func TestEntitiesAreChecked(t *testing.T) {
 	if v := s.Violations(); len(v) != 1 || v[0].What != "entities" || !strings.Contains(v[0].Detail, "overlaps") {
 		t.Errorf("violations: %+v", v)
 	}
+	many := strings.Repeat(`{"type":"code","offset":0,"length":1},`, maxEntities)
+	must(t, s, nil, "sendMessage", "chat_id", "42", "text", "abc", "entities", "["+many+`{"type":"code","offset":1,"length":1}]`)
+	if v := s.Violations(); len(v) < 2 || !strings.Contains(v[1].Detail, "101 of them") {
+		t.Errorf("violations: %+v", v)
+	}
 }

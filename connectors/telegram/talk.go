@@ -1,0 +1,81 @@
+package telegram
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/connectors/talk"
+)
+
+var (
+	_ connectors.Talker = (*Connector)(nil)
+	_ connectors.Typer  = (*Connector)(nil)
+)
+
+// mostEntities is how many entities Telegram takes in a message; those beyond are dropped.
+const mostEntities = 100
+
+// Talk is [connectors.Talker]. Cards never wait for it.
+func (c *Connector) Talk(ctx context.Context, s connectors.Saying) (name string, more bool, err error) {
+	if err := c.Reach(s.To); err != nil {
+		return "", false, err
+	}
+	parts := talk.Parts(s, talk.Limits{Text: mostText, Unit: card.UTF16, Code: mostEntities})
+	if s.Part >= len(parts) {
+		return "", false, nil
+	}
+	chat := s.To.Telegram
+	params := spoken(parts[s.Part]).params()
+	params["chat_id"], params["disable_notification"] = chat, s.Silent
+	brief, done := context.WithTimeout(ctx, turnTime)
+	defer done()
+	if err := c.pace.yield(brief, chat); err != nil {
+		return "", false, fmt.Errorf("%w: %w", errTurn, err)
+	}
+	var sent message
+	err = c.send(ctx, chat, "sendMessage", params, &sent)
+	if _, formatted := params["entities"]; formatted && neverTaken(err) { // the words are more than their looks
+		delete(params, "entities")
+		err = c.send(ctx, chat, "sendMessage", params, &sent)
+	}
+	if neverTaken(err) { // nor is the rest of what is said to wait for it
+		return "", false, &connectors.Gone{Why: "Telegram does not take it"}
+	}
+	if err != nil {
+		return "", false, failed(s.To, err)
+	}
+	return ref{chat, sent.ID}.String(), s.Part+1 < len(parts), nil
+}
+
+// neverTaken tells of a call that Telegram refused for what was in it.
+func neverTaken(err error) bool {
+	var refused *apiError
+	return errors.As(err, &refused) && refused.Code == http.StatusBadRequest && means(err, meansUnknown)
+}
+
+// spoken is a message of an agent's.
+func spoken(p talk.Part) outgoing {
+	var spans []span
+	for _, c := range p.Code {
+		s := span{format: asCode, start: c.Start, end: c.End}
+		if c.Block {
+			s.format, s.language = asPre, c.Language
+		}
+		spans = append(spans, s)
+	}
+	return outgoing{Text: p.Text, Entities: entitiesOf(p.Text, spans)}
+}
+
+// Typing is [connectors.Typer]: Telegram shows it for five seconds. It is left out while anything else is written.
+func (c *Connector) Typing(ctx context.Context, to connectors.Person) error {
+	if to.Telegram == 0 || !c.pace.spare(to.Telegram) {
+		return nil
+	}
+	err := c.api.call(ctx, "sendChatAction", map[string]any{"chat_id": to.Telegram, "action": "typing"}, nil)
+	c.pace.told(to.Telegram, err)
+	return err
+}

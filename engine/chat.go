@@ -1,0 +1,179 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/agnivade/levenshtein"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/permissions"
+)
+
+var _ connectors.Listener = (*Engine)(nil)
+
+const (
+	// mostUnheard is how many messages may wait for one agent.
+	mostUnheard = 100
+	// orderTime bounds how long an agent takes to obey: the channel hears nothing else meanwhile.
+	orderTime = 3 * time.Second
+)
+
+// OnMessage is [connectors.Listener]. A reply goes to the author of what it replies to, whoever is in the foreground.
+func (e *Engine) OnMessage(ctx context.Context, m connectors.Message) error {
+	person, mine, err := e.bound(m.From)
+	if err != nil {
+		return err
+	}
+	if len(m.Text) > permissions.MaxWritten || !utf8.ValidString(m.Text) {
+		return permissions.Invalid(fmt.Errorf("a message has at most %d bytes of UTF-8", permissions.MaxWritten))
+	}
+	to, err := e.foreground(ctx, person, m.From.Via, mine)
+	if err != nil {
+		return err
+	}
+	if m.ReplyTo != "" {
+		author, err := e.store.Author(ctx, m.From.Via, m.ReplyTo)
+		if err != nil {
+			return broken(err)
+		}
+		for _, h := range mine {
+			if h.bond.Agent == author {
+				to = h
+			}
+		}
+	}
+	err = e.store.Hear(ctx, permissions.Message{
+		Key: m.Key, Agent: to.bond.Agent, From: person.Name, Text: m.Text, CreatedAt: e.stamp(),
+	}, mostUnheard)
+	if err != nil {
+		return broken(err)
+	}
+	to.written.ring()
+	return nil
+}
+
+// Agents are those of an identity's in the chat that it came from, in the order in which they were given.
+func (e *Engine) Agents(ctx context.Context, id connectors.Identity) ([]permissions.Presence, error) {
+	person, mine, err := e.bound(id)
+	if err != nil {
+		return nil, err
+	}
+	front, err := e.foreground(ctx, person, id.Via, mine)
+	if err != nil {
+		return nil, err
+	}
+	var all []permissions.Presence
+	for _, h := range mine {
+		waiting, err := e.store.Unheard(ctx, h.bond.Agent, mostUnheard)
+		if err != nil {
+			return nil, broken(err)
+		}
+		all = append(all, permissions.Presence{
+			Agent: h.bond.Agent, Foreground: h == front, Activity: h.resident.Activity(), Unheard: len(waiting),
+		})
+	}
+	return all, nil
+}
+
+// Use has an identity's messages go to the agent of that name, in the chat that it came from, and returns its name.
+func (e *Engine) Use(ctx context.Context, id connectors.Identity, name string) (agent string, err error) {
+	person, mine, err := e.bound(id)
+	if err != nil {
+		return "", err
+	}
+	at := slices.IndexFunc(mine, func(h *host) bool { return strings.EqualFold(h.bond.Agent, name) })
+	if at < 0 {
+		return "", permissions.UnknownAgent(name, nearest(name, mine))
+	}
+	agent = mine[at].bond.Agent
+	return agent, broken(e.store.Choose(ctx, permissions.Bond{Agent: agent, Person: person.Name, Via: id.Via}))
+}
+
+// Order has the agent in the foreground of an identity's chat obey at once, and returns its name. The same key again
+// changes nothing: it was obeyed before what came since.
+func (e *Engine) Order(
+	ctx context.Context, id connectors.Identity, o permissions.Order, key string,
+) (agent string, err error) {
+	person, mine, err := e.bound(id)
+	if err != nil {
+		return "", err
+	}
+	to, err := e.foreground(ctx, person, id.Via, mine)
+	if err != nil {
+		return "", err
+	}
+	known, err := e.store.Known(ctx, key)
+	if err != nil || known {
+		return to.bond.Agent, broken(err)
+	}
+	brief, done := context.WithTimeout(ctx, orderTime)
+	defer done()
+	if err := to.resident.Obey(brief, o); err != nil { // which is no reason for the channel to wait
+		to.log.Warn("an agent does not obey", "order", o, "err", err)
+		return "", permissions.Unobeyed(to.bond.Agent)
+	}
+	now := e.stamp()
+	return to.bond.Agent, broken(e.store.Hear(ctx, permissions.Message{
+		Key: key, Agent: to.bond.Agent, From: person.Name, CreatedAt: now, HeardAt: now,
+	}, mostUnheard))
+}
+
+// bound is who an identity is, and their agents in the chat that it came from, in order. None is a refusal.
+func (e *Engine) bound(id connectors.Identity) (person connectors.Person, mine []*host, err error) {
+	person, err = e.Person(id)
+	if err != nil {
+		return person, nil, err
+	}
+	for _, h := range e.hosts {
+		if h.bond.Person == person.Name && h.bond.Via == id.Via {
+			mine = append(mine, h)
+		}
+	}
+	if len(mine) == 0 {
+		return person, nil, permissions.NoAgent()
+	}
+	return person, mine, nil
+}
+
+// foreground is the agent that somebody chose, or else the first that they were given.
+func (e *Engine) foreground(
+	ctx context.Context, person connectors.Person, via string, mine []*host,
+) (*host, error) {
+	chosen, err := e.store.Foreground(ctx, person.Name, via)
+	if err != nil {
+		return nil, broken(err)
+	}
+	for _, h := range mine {
+		if h.bond.Agent == chosen {
+			return h, nil
+		}
+	}
+	return mine[0], nil
+}
+
+// nearest is the name that is most like one.
+func nearest(name string, mine []*host) string {
+	return slices.MinFunc(mine, func(a, b *host) int {
+		far := func(h *host) int {
+			return levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(h.bond.Agent))
+		}
+		return far(a) - far(b)
+	}).bond.Agent
+}
+
+// newHosts are the agents of our own, in the order given.
+func newHosts(e *Engine, residents []agents.Resident) (hosts []*host) {
+	for _, r := range residents {
+		hosts = append(hosts, &host{
+			engine: e, resident: r, bond: r.Bond(), written: newBell(), said: newBell(), works: newBell(),
+			log: e.log.With("agent", r.Bond().Agent),
+		})
+	}
+	return hosts
+}

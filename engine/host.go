@@ -1,0 +1,239 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/permissions"
+)
+
+// host is what the engine does for one agent of our own: it hands over what its person writes, sends what it says, and
+// shows that it works. Each is a worker of its own, so that neither a slow agent nor a slow channel holds up the other,
+// nor anybody else. The rows say what there is to do, so a crash loses nothing.
+type host struct {
+	engine   *Engine
+	resident agents.Resident
+	bond     permissions.Bond
+	written  bell // there is something to hear
+	said     bell // there is something to send
+	works    bell // working has changed
+	working  atomic.Bool
+	log      *slog.Logger
+}
+
+// bell wakes one worker. What rings while it is awake wakes it once more.
+type bell chan struct{}
+
+func newBell() bell { return make(bell, 1) }
+
+func (b bell) ring() {
+	select {
+	case b <- struct{}{}:
+	default:
+	}
+}
+
+// run works until ctx ends.
+func (h *host) run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return h.resident.Run(ctx, voice{h}) })
+	group.Go(func() error { return h.work(ctx, h.written, h.tellIt) })
+	group.Go(func() error { return h.work(ctx, h.said, h.sendIts) })
+	group.Go(func() error { return h.show(ctx) })
+	return group.Wait()
+}
+
+// work does what there is to do, whenever the bell rings. What fails is tried again when the channel says so, or ever later.
+func (h *host) work(ctx context.Context, wake bell, do func(context.Context) error) error {
+	delay := time.Duration(0)
+	for ctx.Err() == nil {
+		err := do(ctx)
+		if err == nil {
+			delay = 0
+			select {
+			case <-ctx.Done():
+			case <-wake:
+			}
+			continue
+		}
+		if ctx.Err() == nil {
+			delay = min(max(2*delay, retryFirst), retryMost)
+			level := slog.LevelDebug
+			if delay > retryFirst { // the first failure is often mended by the second try
+				level = slog.LevelWarn
+			}
+			h.log.Log(ctx, level, "what an agent and its person say is held up; it is tried again", "delay", delay, "err", err)
+		}
+		_ = pause(ctx, cmp.Or(connectors.RetryAfter(err), delay)) // the loop looks at ctx
+	}
+	return nil
+}
+
+// atATime is how many messages are read from the store at a time.
+const atATime = 10
+
+// tellIt hands the agent what its person wrote, in order.
+func (h *host) tellIt(ctx context.Context) error {
+	for {
+		messages, err := h.engine.store.Unheard(ctx, h.bond.Agent, atATime)
+		if err != nil || len(messages) == 0 {
+			return err
+		}
+		for _, m := range messages {
+			if m.From == h.bond.Person { // else the agent was somebody else's when it was written
+				if err := h.resident.Hear(ctx, m); err != nil {
+					return fmt.Errorf("have it hear: %w", err)
+				}
+			}
+			if err := h.engine.store.Heard(ctx, m.Number, h.engine.stamp()); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// sendIts sends the agent's person what it said, in order.
+func (h *host) sendIts(ctx context.Context) error {
+	for {
+		all, err := h.engine.store.Unsaid(ctx, h.bond.Agent, atATime)
+		if err != nil || len(all) == 0 {
+			return err
+		}
+		for _, u := range all {
+			if err := h.send(ctx, u); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// send sends what is still to be sent of an utterance, one message after the other, each noted before the next.
+func (h *host) send(ctx context.Context, u permissions.Utterance) error {
+	e := h.engine
+	for {
+		ref, more, err := h.talk(ctx, u)
+		if errors.Is(err, connectors.ErrGone) {
+			h.log.Info("what an agent says reaches nobody", "to", u.Bond.Person, "err", err)
+			return e.store.Said(ctx, u, "", true, e.stamp())
+		}
+		if err != nil {
+			return err
+		}
+		u.Sent++
+		noting, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime) // what was sent is noted, also while stopping
+		err = e.store.Said(noting, u, ref, !more, e.stamp())
+		done()
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+// talk sends the next message of an utterance.
+func (h *host) talk(ctx context.Context, u permissions.Utterance) (ref string, more bool, err error) {
+	e := h.engine
+	talker, to, err := h.listener(u.Bond)
+	if err != nil {
+		return "", false, err
+	}
+	numbers, err := e.store.PendingNumbers(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	codes := make(map[string]bool, len(numbers))
+	for _, n := range numbers {
+		codes[e.store.Coder().Encode(n)] = true
+	}
+	return talker.Talk(ctx, connectors.Saying{
+		To: to, Agent: u.Bond.Agent, Text: u.Text, Part: u.Sent, Codes: codes, Silent: to.Quiet.Hold(e.wall(to)),
+	})
+}
+
+// listener is whom a bond is with, and the channel to them.
+func (h *host) listener(b permissions.Bond) (talker connectors.Talker, to connectors.Person, err error) {
+	to, known := h.engine.settings.Load().person(b.Person)
+	if !known {
+		return nil, to, &connectors.Gone{Why: b.Person + " is nobody here"}
+	}
+	c, on := h.engine.connector(b.Via)
+	talker, talks := c.(connectors.Talker)
+	if !on || !talks {
+		return nil, to, &connectors.Gone{Why: b.Via + " takes nothing that agents say"}
+	}
+	return talker, to, nil
+}
+
+const (
+	// typingEvery is how often it is shown that an agent works: channels forget it after about five seconds.
+	typingEvery = 4 * time.Second
+	// typingTime bounds how long that takes.
+	typingTime = 3 * time.Second
+)
+
+// show shows the person that the agent works, until it no longer does.
+func (h *host) show(ctx context.Context) error {
+	for ctx.Err() == nil {
+		var next <-chan time.Time
+		if h.working.Load() {
+			h.typing(ctx)
+			next = time.After(typingEvery)
+		}
+		select {
+		case <-ctx.Done():
+		case <-h.works:
+		case <-next:
+		}
+	}
+	return nil
+}
+
+// typing shows once that the agent works. Nothing is lost where that fails.
+func (h *host) typing(ctx context.Context) {
+	c, _ := h.engine.connector(h.bond.Via)
+	typer, types := c.(connectors.Typer)
+	to, known := h.engine.settings.Load().person(h.bond.Person)
+	if !types || !known {
+		return
+	}
+	ctx, done := context.WithTimeout(ctx, typingTime)
+	defer done()
+	if err := typer.Typing(ctx, to); err != nil {
+		h.log.Debug("that an agent works was not shown", "err", err)
+	}
+}
+
+// voice is how an agent speaks: to its own person, as itself.
+type voice struct{ *host }
+
+// mostUnsaid is how much of what an agent said may still be to be sent.
+const mostUnsaid = 100
+
+// Say is [agents.Speaker].
+func (v voice) Say(ctx context.Context, key, text string) error {
+	if strings.TrimSpace(text) == "" || len(text) > permissions.MaxUtterance {
+		return permissions.Invalid(fmt.Errorf("what is said has 1 to %d bytes; this has %d", permissions.MaxUtterance, len(text)))
+	}
+	err := v.engine.store.Say(ctx, permissions.Utterance{Key: key, Bond: v.bond, Text: text, CreatedAt: v.engine.stamp()}, mostUnsaid)
+	if err != nil {
+		return broken(err)
+	}
+	v.said.ring()
+	return nil
+}
+
+// Working is [agents.Speaker].
+func (v voice) Working(on bool) {
+	if v.working.Swap(on) != on {
+		v.works.ring()
+	}
+}
