@@ -46,7 +46,7 @@ func (c *Connector) Talk(ctx context.Context, s connectors.Saying) (name string,
 		return "", false, &connectors.Gone{Why: "Telegram does not take it"}
 	}
 	if err != nil {
-		return "", false, failed(s.To, err)
+		return "", false, failed(spot{chat: chat}, s.To, err)
 	}
 	return ref{chat, sent.ID}.String(), s.Part+1 < len(parts), nil
 }
