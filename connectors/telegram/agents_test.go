@@ -193,26 +193,3 @@ func TestTypingHoldsUpNothing(t *testing.T) {
 	s.get(call, permissions.Approved)
 	helper.voice().Working(false)
 }
-
-// An update whose message cannot be stored is not confirmed, and comes again.
-func TestAMessageThatIsNotStoredComesAgain(t *testing.T) {
-	u := update{ID: 1, Message: &message{ID: 2, From: &user{ID: 3}, Chat: chat{ID: 3, Type: "private"}, Text: "hello"}}
-	for _, why := range []error{errors.New("the disk is full"), permissions.Broken("free some space")} {
-		d := &desktop{Connector: New(Options{}), desk: forgetfulDesk{why: why}}
-		if words, err := d.agent(t.Context(), u, identity(3), "", 0); !errors.Is(err, why) || words != "" {
-			t.Errorf("%q, %v", words, err)
-		}
-	}
-	d := &desktop{Connector: New(Options{}), desk: forgetfulDesk{why: permissions.Unheard("helper")}}
-	if words, err := d.agent(t.Context(), u, identity(3), "", 0); err != nil || !strings.Contains(words, "was not taken") {
-		t.Errorf("too many messages: %q, %v", words, err)
-	}
-}
-
-// forgetfulDesk stores nothing.
-type forgetfulDesk struct {
-	Desk
-	why error
-}
-
-func (d forgetfulDesk) OnMessage(context.Context, connectors.Message) error { return d.why }

@@ -2,14 +2,9 @@ package telegram
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/daycared/daycared/connectors"
-	"github.com/daycared/daycared/connectors/card"
-	"github.com/daycared/daycared/permissions"
 )
 
 // menu is what Telegram offers to complete, for enrolled chats.
@@ -94,114 +89,4 @@ func (d *desktop) greet(chat int64) {
 	case d.wrote <- chat:
 	default: // there will be other messages
 	}
-}
-
-// command does what a message that begins with a slash says.
-func (d *desktop) command(ctx context.Context, u update, id connectors.Identity, who connectors.Person) error {
-	m := u.Message
-	name, rest, _ := strings.Cut(m.Text, " ")
-	name, _, _ = strings.Cut(strings.ToLower(name), "@") // /pending@our_bot
-	rest = strings.TrimSpace(rest)
-	words, err := d.obey(ctx, u, id, who, name, rest)
-	var refusal *permissions.Refusal
-	if errors.As(err, &refusal) {
-		words, err = card.Visible(refusal.Text), nil
-	}
-	if err != nil {
-		return err
-	}
-	d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, words) })
-	return nil
-}
-
-func (d *desktop) obey(
-	ctx context.Context, u update, id connectors.Identity, who connectors.Person, name, rest string,
-) (string, error) {
-	switch name {
-	case "/pending":
-		return d.pending(ctx, id, who)
-	case "/grants":
-		return d.grants(ctx, id, who)
-	case "/revoke":
-		return d.revoke(ctx, id, who, rest)
-	case "/stop":
-		if strings.EqualFold(rest, "all") {
-			n, err := d.desk.StopAll(ctx, id)
-			return stopped(n), err
-		}
-		return d.order(ctx, u, id, permissions.OrderStop)
-	case "/quit":
-		return d.order(ctx, u, id, permissions.OrderQuit)
-	case "/new":
-		return d.order(ctx, u, id, permissions.OrderNew)
-	case "/agents":
-		return d.agents(ctx, id)
-	case "/use":
-		return d.use(ctx, id, rest)
-	case "/status":
-		return d.status(ctx, id)
-	case "/whoami":
-		return whoami(who.Name, id.Telegram), nil
-	case "/start", "/help":
-		return help(), nil
-	}
-	return "There is no command " + card.Visible(clipTo(name, 40)) + ". " + help(), nil
-}
-
-func (d *desktop) pending(ctx context.Context, id connectors.Identity, who connectors.Person) (string, error) {
-	waiting, err := d.desk.Pending(ctx, id, "", mostOpen)
-	if err != nil {
-		return "", err
-	}
-	if by := d.desk.StoppedBy(); by != "" {
-		return "Everything was stopped by " + card.Visible(by) + "; nothing is asked until resume.", nil
-	}
-	if len(waiting) == 0 {
-		return "Nothing waits for your answer.", nil
-	}
-	prompts := make([]connectors.Prompt, len(waiting))
-	for i, s := range waiting {
-		prompts[i] = connectors.Prompt{Request: s.Request, Code: s.Code, Waiting: s.Waiting}
-	}
-	return strings.Join(card.Reminder(prompts, d.options(who)), "\n"), nil
-}
-
-func (d *desktop) grants(ctx context.Context, id connectors.Identity, who connectors.Person) (string, error) {
-	grants, err := d.desk.Grants(ctx, id)
-	if err != nil {
-		return "", err
-	}
-	if len(grants) == 0 {
-		return "Nothing is granted.", nil
-	}
-	rows := []string{"Granted:"}
-	for _, g := range grants {
-		rows = append(rows, card.InForce(g, d.options(who)), "   /revoke "+string(g.ID))
-	}
-	return strings.Join(rows, "\n"), nil
-}
-
-// revoke takes back a grant by its id, or an approval that was not used by its code.
-func (d *desktop) revoke(
-	ctx context.Context, id connectors.Identity, who connectors.Person, name string,
-) (string, error) {
-	if name == "" {
-		return "Say which: /revoke and the id of a grant (see /grants), or the code of an approval that was not used.", nil
-	}
-	if len(name) == permissions.CodeLength {
-		s, err := d.desk.Void(ctx, id, strings.ToUpper(name))
-		if err != nil {
-			return "", err
-		}
-		return card.Settled(s.Request, d.options(who)), nil
-	}
-	revoked, err := d.desk.Revoke(ctx, id, permissions.ID(strings.ToUpper(name)))
-	if err != nil {
-		return "", err
-	}
-	return strings.Join(card.Revoked(revoked.Grant, revoked.Ran, d.options(who)), "\n"), nil
-}
-
-func stopped(n int) string {
-	return fmt.Sprintf("⛔ Stopped. %d requests were cancelled; nothing is asked until resume.", n)
 }

@@ -49,7 +49,6 @@ type Connector struct {
 	whole     map[permissions.ID]bool
 	ends      map[ref]string // what replied to cards that cannot be edited
 	strangers map[int64]time.Time
-	guards    map[string]*guarded
 	rooms     rooms
 	pointed   map[int64]time.Time // who was told that commands are for private chats
 	claims    map[int64]time.Time // groups in which a card waits for its turn, and until when others let it pass
@@ -71,7 +70,7 @@ func New(o Options) *Connector {
 	c := &Connector{
 		api: newAPI(o.Token, o.APIURL, o.Log), pace: newPace(), state: newState(o.Now), now: o.Now, log: o.Log,
 		host: o.Host, links: newLinks(o.Now),
-		files: map[string]bool{}, whole: map[permissions.ID]bool{}, strangers: map[int64]time.Time{}, guards: map[string]*guarded{},
+		files: map[string]bool{}, whole: map[permissions.ID]bool{}, strangers: map[int64]time.Time{},
 		wrote: make(chan int64, 100), ends: map[ref]string{},
 		rooms: newRooms(), pointed: map[int64]time.Time{}, claims: map[int64]time.Time{}, firsts: map[first]bool{},
 	}
@@ -109,7 +108,7 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	if !ok {
 		return errors.New("serve telegram: the handler is not a desk")
 	}
-	d := &desktop{Connector: c, desk: desk}
+	d := newDesktop(c, desk)
 	poller := newPoller(c.api, c.state, c.now, c.log)
 	group, running := errgroup.WithContext(ctx)
 	if gone := desk.Away(); gone > tapLife { // told once there is contact

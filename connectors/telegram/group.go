@@ -179,19 +179,16 @@ func (d *desktop) point(ctx context.Context, m *message) {
 // none of the bot's business.
 func (d *desktop) answered(ctx context.Context, u update, id connectors.Identity, who connectors.Person) error {
 	m := u.Message
-	guard := d.guard(who.Name)
-	if guard.Muted(d.now()) > 0 {
+	if d.reader.Muted(who) > 0 {
 		return nil
 	}
-	open, quoted, err := d.open(ctx, id, who, m)
+	open, quoted, err := d.reader.Open(ctx, id, who, refOf(m.ReplyTo))
 	if err != nil {
 		return err
 	}
 	text := d.written(m, cmp.Or(quoted, d.quoted(m)))
 	said := reply.Read(text, open)
-	if said.Guesses > 0 {
-		guard.Wrong(said.Guesses, d.now())
-	}
+	d.reader.Wrong(who, said.Guesses)
 	here := ref{m.Chat.ID, m.ID}
 	toAll := connectors.Person{Location: who.Location} // nobody's own words
 	for i, decision := range said.Decisions {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/conversation"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -17,7 +18,14 @@ import (
 // desktop is a connector at work: it hands what people do to the daemon.
 type desktop struct {
 	*Connector
-	desk Desk
+	desk   Desk
+	reader *conversation.Reader
+}
+
+func newDesktop(c *Connector, desk Desk) *desktop {
+	return &desktop{c, desk, conversation.New(conversation.Options{
+		Desk: desk, Now: c.now, Help: help(), Account: account,
+	})}
 }
 
 // begin has the cards that were left behind by a short stop brought up to date.

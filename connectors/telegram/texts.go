@@ -2,24 +2,15 @@ package telegram
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/daycared/daycared/connectors"
-	"github.com/daycared/daycared/connectors/card"
-	"github.com/daycared/daycared/connectors/reply"
+	"github.com/daycared/daycared/connectors/conversation"
 	"github.com/daycared/daycared/permissions"
 )
-
-// mostOpen is how many of a person's requests a text may be about.
-const mostOpen = 100
-
-// guarded is a person's guard against guessing codes.
-type guarded struct{ reply.Guard }
 
 // message is a text that came in a private chat: whoever writes there is one person. Of groups, see gathering.
 func (d *desktop) message(ctx context.Context, u update) error {
@@ -41,9 +32,7 @@ func (d *desktop) message(ctx context.Context, u update) error {
 	case m.Forward != nil: // somebody else's words
 		d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, forwarded()) })
 		return nil
-	case m.Text[0] == '/':
-		return d.command(ctx, u, id, who)
-	case wanted:
+	case wanted && m.Text[0] != '/': // a command is one wherever it is written
 		return d.inWords(ctx, u, id, who, connectors.Decision{Code: code, Answer: answer})
 	}
 	return d.text(ctx, u, id, who)
@@ -119,98 +108,35 @@ func (d *desktop) inWords(
 func (d *desktop) answer(
 	ctx context.Context, m *message, who connectors.Person, r permissions.Request, err error,
 ) error {
-	var refusal *permissions.Refusal
-	text := ""
-	switch {
-	case err == nil:
-		text = card.Settled(r, d.options(who))
-	case errors.As(err, &refusal):
-		text = card.Visible(refusal.Text)
-	default:
+	words, err := d.reader.Answered(who, r, err)
+	if err != nil {
 		return err
 	}
-	d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, text) })
+	d.tell(ctx, m, words)
 	return ctx.Err()
 }
 
-// text reads a message by the grammar of chats.
+// tell replies to a message.
+func (d *desktop) tell(ctx context.Context, m *message, words string) {
+	d.aside(ctx, func(ctx context.Context) error {
+		return d.reply(ctx, ref{m.Chat.ID, m.ID}, vanishing.Replace(words))
+	})
+}
+
+// text does what a message says, and tells its author about it.
 func (d *desktop) text(ctx context.Context, u update, id connectors.Identity, who connectors.Person) error {
 	m := u.Message
-	here := ref{m.Chat.ID, m.ID}
-	at := time.Unix(m.Date, 0)
-	guard := d.guard(who.Name)
-	open, quoted, err := d.open(ctx, id, who, m)
+	did, err := d.reader.Read(ctx, conversation.Message{
+		Message: connectors.Message{From: id, Text: m.Text, ReplyTo: refOf(m.ReplyTo), Key: d.eventKey(u)},
+		Who:     who, At: time.Unix(m.Date, 0),
+	})
 	if err != nil {
 		return err
 	}
-	said := reply.Read(reply.Message{Text: m.Text, Quotes: quoted, At: at}, open)
-	if left := guard.Muted(d.now()); left > 0 && !said.PassOn { // it would be an answer
-		d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, here, reply.SayMuted(left)) })
-		return nil
-	}
-	if said.Guesses > 0 {
-		guard.Wrong(said.Guesses, d.now())
-	}
-	for i, decision := range said.Decisions {
-		decision.From, decision.Key = id, fmt.Sprintf("%s:%d", d.eventKey(u), i)
-		r, err := d.desk.OnPermission(ctx, decision)
-		if err := d.answer(ctx, m, who, r, err); err != nil {
-			return err
-		}
-	}
-	for _, code := range said.Unknown {
-		_, err := d.desk.OnPermission(ctx, connectors.Decision{Code: code, From: id}) // decides nothing, and says why
-		if err := d.answer(ctx, m, who, permissions.Request{}, err); err != nil {
-			return err
-		}
-	}
-	words := said.Say
-	if said.PassOn {
-		if words, err = d.agent(ctx, u, id, said.Say, len(open)); err != nil {
-			return err
-		}
-	}
-	if words != "" && len(said.Unknown) == 0 {
-		d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, here, words) })
+	for _, words := range did.Say {
+		d.tell(ctx, m, words)
 	}
 	return nil
-}
-
-func (d *desktop) guard(name string) *guarded {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.guards[name] == nil {
-		d.guards[name] = &guarded{}
-	}
-	return d.guards[name]
-}
-
-// open is what waits for somebody, when each was shown to them here, and the code of the card that m replies to.
-func (d *desktop) open(
-	ctx context.Context, id connectors.Identity, who connectors.Person, m *message,
-) (open []reply.Open, quoted string, err error) {
-	waiting, err := d.desk.Pending(ctx, id, "", mostOpen)
-	if err != nil {
-		return nil, "", err
-	}
-	for _, s := range waiting {
-		o := reply.Open{Request: s.Request, Code: s.Code}
-		for _, c := range s.Copies {
-			if c.Person == who.Name && c.Connector == Name && !c.SentAt.IsZero() {
-				o.ShownAt = c.SentAt.Truncate(time.Second) // as messages are dated
-				if m.ReplyTo != nil && c.Ref == refOf(m.ReplyTo) {
-					quoted = s.Code
-				}
-			}
-		}
-		open = append(open, o)
-	}
-	return open, quoted, nil
-}
-
-// options are how something is told to somebody.
-func (d *desktop) options(to connectors.Person) card.Options {
-	return card.Options{Now: d.now(), Location: to.Location, Self: to.Name}
 }
 
 // say writes a text into a chat.

@@ -242,21 +242,9 @@ func toStranger(id int64) string {
 		"Your numeric Telegram id is %d. If you should be asked, give it to whoever runs daycared here.", id)
 }
 
-// whoami tells somebody who they are here.
-func whoami(name string, id int64) string {
-	return fmt.Sprintf("You are %s here. Your numeric Telegram id is %d.", visible(name), id)
-}
-
-// nobodyBound answers a message for an agent where there is none; waiting is how many requests it did not answer.
-func nobodyBound(waiting int) string {
-	none := permissions.NoAgent().Text
-	switch {
-	case waiting == 1:
-		return none + " One request still waits for your answer: /pending"
-	case waiting > 1:
-		return none + fmt.Sprintf(" %d requests still wait for your answer: /pending", waiting)
-	}
-	return none
+// account says what an identity is known by here.
+func account(id connectors.Identity) string {
+	return fmt.Sprintf("Your numeric Telegram id is %d.", id.Telegram)
 }
 
 // forwarded answers somebody else's words.

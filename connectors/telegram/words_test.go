@@ -71,11 +71,7 @@ func TestTheCodeOfAQuestion(t *testing.T) {
 func TestWordsForPeople(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{toStranger(1234), "Your numeric Telegram id is 1234."},
-		{whoami("fay", 1234), "You are fay here. Your numeric Telegram id is 1234."},
-		{whoami("a\u202eb", 1), `You are a\u{202E}b here.`},
-		{nobodyBound(0), "nobody reads this."},
-		{nobodyBound(1), "One request still waits for your answer: /pending"},
-		{nobodyBound(3), "3 requests still wait for your answer: /pending"},
+		{account(identity(1234)), "Your numeric Telegram id is 1234."},
 		{afterGap(9*time.Minute + 50*time.Second), "for 10 minutes. What you pressed in that time did not arrive."},
 		{shownAgain("K7F3Q"), "K7F3Q is shown again below"},
 		{forwarded(), "somebody else's words"},

@@ -1,4 +1,4 @@
-package telegram
+package conversation
 
 import (
 	"context"
@@ -13,11 +13,8 @@ import (
 
 // agent hands a message that is no answer to the agent that it is for, and gives the words about that: line if the agent
 // has it, else why not. With waiting, so many requests still wait for its author.
-func (d *desktop) agent(
-	ctx context.Context, u update, id connectors.Identity, line string, waiting int,
-) (words string, err error) {
-	m := u.Message
-	err = d.desk.OnMessage(ctx, connectors.Message{From: id, Text: m.Text, ReplyTo: refOf(m.ReplyTo), Key: d.eventKey(u)})
+func (r *Reader) agent(ctx context.Context, m Message, line string, waiting int) (words string, err error) {
+	err = r.Desk.OnMessage(ctx, m.Message)
 	var refusal *permissions.Refusal
 	switch {
 	case err == nil:
@@ -30,15 +27,27 @@ func (d *desktop) agent(
 	return "", err
 }
 
+// nobodyBound answers a message for an agent where there is none; waiting is how many requests it did not answer.
+func nobodyBound(waiting int) string {
+	none := permissions.NoAgent().Text
+	switch {
+	case waiting == 1:
+		return none + " One request still waits for your answer: /pending"
+	case waiting > 1:
+		return none + fmt.Sprintf(" %d requests still wait for your answer: /pending", waiting)
+	}
+	return none
+}
+
 // agents lists somebody's agents.
-func (d *desktop) agents(ctx context.Context, id connectors.Identity) (string, error) {
-	all, err := d.desk.Agents(ctx, id)
+func (r *Reader) agents(ctx context.Context, id connectors.Identity) (string, error) {
+	all, err := r.Desk.Agents(ctx, id)
 	if err != nil {
 		return "", err
 	}
 	rows := []string{"Your agents in this chat:"}
 	for _, a := range all {
-		row := visible(a.Agent) + " · " + activity(a.Activity)
+		row := card.Visible(a.Agent) + " · " + activity(a.Activity)
 		if a.Foreground {
 			row += " · your messages go there"
 		}
@@ -51,24 +60,24 @@ func (d *desktop) agents(ctx context.Context, id connectors.Identity) (string, e
 }
 
 // use has somebody's messages go to another agent.
-func (d *desktop) use(ctx context.Context, id connectors.Identity, name string) (string, error) {
+func (r *Reader) use(ctx context.Context, id connectors.Identity, name string) (string, error) {
 	if name == "" {
-		return d.agents(ctx, id)
+		return r.agents(ctx, id)
 	}
-	agent, err := d.desk.Use(ctx, id, name)
+	agent, err := r.Desk.Use(ctx, id, name)
 	if err != nil {
 		return "", err
 	}
-	return "Your messages go to " + visible(agent) + " from now on. A reply to a message goes to the agent that wrote it.", nil
+	return "Your messages go to " + card.Visible(agent) + " from now on. A reply to a message goes to the agent that wrote it.", nil
 }
 
 // status says what the agent in the foreground does, and what waits for somebody's answer.
-func (d *desktop) status(ctx context.Context, id connectors.Identity) (string, error) {
-	all, err := d.desk.Agents(ctx, id)
+func (r *Reader) status(ctx context.Context, id connectors.Identity) (string, error) {
+	all, err := r.Desk.Agents(ctx, id)
 	if err != nil {
 		return "", err
 	}
-	waiting, err := d.desk.Pending(ctx, id, "", mostOpen)
+	waiting, err := r.Desk.Pending(ctx, id, "", mostOpen)
 	if err != nil {
 		return "", err
 	}
@@ -77,7 +86,7 @@ func (d *desktop) status(ctx context.Context, id connectors.Identity) (string, e
 		if !a.Foreground {
 			continue
 		}
-		rows = append(rows, visible(a.Agent)+" · "+activity(a.Activity))
+		rows = append(rows, card.Visible(a.Agent)+" · "+activity(a.Activity))
 		if a.Unheard > 0 {
 			rows = append(rows, count(a.Unheard, "message")+" of yours not read yet")
 		}
@@ -89,14 +98,12 @@ func (d *desktop) status(ctx context.Context, id connectors.Identity) (string, e
 }
 
 // order has the agent in the foreground obey.
-func (d *desktop) order(
-	ctx context.Context, u update, id connectors.Identity, o permissions.Order,
-) (string, error) {
-	agent, err := d.desk.Order(ctx, id, o, d.eventKey(u))
+func (r *Reader) order(ctx context.Context, m Message, o permissions.Order) (string, error) {
+	agent, err := r.Desk.Order(ctx, m.From, o, m.Key)
 	if err != nil {
 		return "", err
 	}
-	name := visible(agent)
+	name := card.Visible(agent)
 	switch o {
 	case permissions.OrderQuit:
 		return name + " ends its session.", nil

@@ -1,0 +1,210 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/connectors/reply"
+	"github.com/daycared/daycared/permissions"
+)
+
+// mostOpen is how many of a person's requests a message may be about.
+const mostOpen = 100
+
+// Desk is what conversations need of the engine. Whoever is nobody here, or asks for what is not theirs, gets a
+// *permissions.Refusal.
+type Desk interface {
+	connectors.Handler
+	connectors.Listener
+	// Agents are those of an identity's in the chat that it came from, in the order in which they are listed.
+	Agents(ctx context.Context, id connectors.Identity) ([]permissions.Presence, error)
+	// Use has an identity's messages go to the agent of that name, and returns its name.
+	Use(ctx context.Context, id connectors.Identity, name string) (agent string, err error)
+	// Order has the agent in the foreground obey at once, and returns its name. The key is that of the chat event; the
+	// same one again changes nothing.
+	Order(ctx context.Context, id connectors.Identity, o permissions.Order, key string) (agent string, err error)
+	// Pending lists what waits for an identity's answer, oldest first.
+	Pending(ctx context.Context, id connectors.Identity, after permissions.ID, limit int) ([]permissions.Standing, error)
+	// Grants lists the grants in force that came of what was put to this person.
+	Grants(ctx context.Context, id connectors.Identity) ([]permissions.Grant, error)
+	// Revoke takes a grant back and tells what ran under it.
+	Revoke(ctx context.Context, id connectors.Identity, grant permissions.ID) (permissions.Revoked, error)
+	// Void takes an approval that was not used back, by its id or its code.
+	Void(ctx context.Context, id connectors.Identity, name string) (permissions.Standing, error)
+	// StopAll cancels everything that is pending and refuses everything new until somebody resumes.
+	StopAll(ctx context.Context, id connectors.Identity) (cancelled int, err error)
+	// StoppedBy is who stopped everything, or empty.
+	StoppedBy() string
+}
+
+// Options are what a [Reader] needs.
+type Options struct {
+	Desk Desk
+	Now  func() time.Time
+	// Help says how to answer in this channel, and Account what it knows the author by, as a sentence.
+	Help    string
+	Account func(connectors.Identity) string
+}
+
+// Reader reads the messages of one channel. It is safe for concurrent use.
+type Reader struct {
+	Options
+
+	mu     sync.Mutex
+	guards map[string]*reply.Guard // by person
+}
+
+// New makes a reader.
+func New(o Options) *Reader { return &Reader{Options: o, guards: map[string]*reply.Guard{}} }
+
+// Message is what a person wrote, or the emoji that they put on a message.
+type Message struct {
+	connectors.Message
+	Who      connectors.Person // as whom From was identified
+	Reaction bool              // Text is an emoji; empty when it was taken back
+	At       time.Time         // by the clock of the channel, which stamps messages to the second
+}
+
+// Did is what a message did.
+type Did struct {
+	Say     []string              // for its author, in this order
+	Decided []permissions.Request // as they are now
+}
+
+// Read does what a message says. After an error nothing was lost, and the same message is to be read again: what it did
+// already is done once, by its key.
+func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
+	if !m.Reaction && m.Text != "" && m.Text[0] == '/' {
+		words, err := r.command(ctx, m)
+		if words, err = spoken(words, err); err != nil {
+			return Did{}, err
+		}
+		return Did{Say: []string{words}}, nil
+	}
+	open, quoted, err := r.Open(ctx, m.From, m.Who, m.ReplyTo)
+	if err != nil {
+		return Did{}, err
+	}
+	said := reply.Read(reply.Message{Text: m.Text, Quotes: quoted, Reaction: m.Reaction, At: m.At}, open)
+	if left := r.Muted(m.Who); left > 0 && !said.PassOn { // it would be an answer
+		return Did{Say: []string{reply.SayMuted(left)}}, nil
+	}
+	r.Wrong(m.Who, said.Guesses)
+	did, err := r.decide(ctx, m, said)
+	if err != nil || len(said.Unknown) > 0 {
+		return did, err
+	}
+	words := said.Say
+	if said.PassOn {
+		if words, err = r.agent(ctx, m, said.Say, len(open)); err != nil {
+			return Did{}, err
+		}
+	}
+	if words != "" {
+		did.Say = append(did.Say, words)
+	}
+	return did, nil
+}
+
+// decide hands on what a message decides, and asks why of the codes of what does not wait.
+func (r *Reader) decide(ctx context.Context, m Message, said reply.Said) (did Did, err error) {
+	for i, d := range said.Decisions {
+		d.From, d.Key = m.From, fmt.Sprintf("%s:%d", m.Key, i)
+		settled, err := r.Desk.OnPermission(ctx, d)
+		words, fault := r.Answered(m.Who, settled, err)
+		if fault != nil {
+			return Did{}, fault
+		}
+		if err == nil {
+			did.Decided = append(did.Decided, settled)
+		}
+		did.Say = append(did.Say, words)
+	}
+	for _, code := range said.Unknown {
+		_, err := r.Desk.OnPermission(ctx, connectors.Decision{Code: code, From: m.From}) // decides nothing, and says why
+		words, fault := r.Answered(m.Who, permissions.Request{}, err)
+		if fault != nil {
+			return Did{}, fault
+		}
+		did.Say = append(did.Say, words)
+	}
+	return did, ctx.Err()
+}
+
+// Answered is what somebody is told about a decision of theirs. An error that is no refusal is returned: the decision is
+// to be tried again.
+func (r *Reader) Answered(who connectors.Person, after permissions.Request, err error) (string, error) {
+	if err == nil {
+		return card.Settled(after, r.told(who)), nil
+	}
+	return spoken("", err)
+}
+
+// spoken is words, or those of a refusal.
+func spoken(words string, err error) (string, error) {
+	if refusal := (*permissions.Refusal)(nil); errors.As(err, &refusal) {
+		return card.Visible(refusal.Text), nil
+	}
+	return words, err
+}
+
+// told is how something is told to somebody.
+func (r *Reader) told(to connectors.Person) card.Options {
+	return card.Options{Now: r.Now(), Location: to.Location, Self: to.Name}
+}
+
+// Open is what waits for somebody, when each was shown to them in the channel of that identity, and the code of the one
+// whose card has that ref.
+func (r *Reader) Open(
+	ctx context.Context, id connectors.Identity, who connectors.Person, ref string,
+) (open []reply.Open, quoted string, err error) {
+	waiting, err := r.Desk.Pending(ctx, id, "", mostOpen)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, s := range waiting {
+		o := reply.Open{Request: s.Request, Code: s.Code}
+		for _, c := range s.Copies {
+			if c.Person == who.Name && c.Connector == id.Via && !c.SentAt.IsZero() {
+				o.ShownAt = c.SentAt.Truncate(time.Second) // as messages are dated
+				if ref != "" && c.Ref == ref {
+					quoted = s.Code
+				}
+			}
+		}
+		open = append(open, o)
+	}
+	return open, quoted, nil
+}
+
+// Muted is for how long answers of a person are not read, since they named too many codes that are not theirs.
+func (r *Reader) Muted(who connectors.Person) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.guard(who).Muted(r.Now())
+}
+
+// Wrong counts codes that a person named and that are not theirs.
+func (r *Reader) Wrong(who connectors.Person, n int) {
+	if n == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.guard(who).Wrong(n, r.Now())
+}
+
+// guard is a person's. The lock is held.
+func (r *Reader) guard(who connectors.Person) *reply.Guard {
+	g := r.guards[who.Name]
+	if g == nil {
+		g = &reply.Guard{}
+		r.guards[who.Name] = g
+	}
+	return g
+}
