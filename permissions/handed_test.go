@@ -138,3 +138,55 @@ func TestWhoLeavesWhileItIsHandedOver(t *testing.T) {
 		t.Errorf("the other: %v", err)
 	}
 }
+
+// Somebody comes between the commit and the ringing: the call that was handed the approval is told so all the same.
+func TestWhoComesWhileItIsHandedOver(t *testing.T) {
+	for name, come := range map[string]func(m *room, id ID) (*Waiter, Request, error){
+		"another call": func(m *room, id ID) (*Waiter, Request, error) { return m.Join(t.Context(), id, "") },
+		"a reader":     func(m *room, id ID) (*Waiter, Request, error) { return m.Attach(t.Context(), id) },
+	} {
+		m := newRoom()
+		first, r := m.ask(t, m.fresh(nil)) // a call without a name
+		var late *Waiter
+		m.store.afterApply = func(e Event) {
+			if _, votes := e.(Cast); !votes {
+				return
+			}
+			var err error
+			if late, _, err = come(m, r.ID); err != nil {
+				t.Error(err)
+			}
+		}
+		if c := m.hand(t, r.ID, Allow(Once)); !c.Handed() {
+			t.Fatalf("%s: %+v", name, c.After)
+		}
+		if _, err := rings(t, first); err != nil || !first.Handed() {
+			t.Errorf("%s: the first got %v, handed %v", name, err, first.Handed())
+		}
+		if _, err := rings(t, late); errors.Is(err, ErrElsewhere) != (name == "another call") || late.Handed() {
+			t.Errorf("%s: it got %v, handed %v", name, err, late.Handed())
+		}
+	}
+}
+
+// A call that tries again before it is known that it was gone is one call.
+func TestACallThatWaitsTwiceIsOne(t *testing.T) {
+	m := newRoom()
+	gone, r := m.ask(t, m.fresh(named("first")))
+	again, _, err := m.Join(t.Context(), r.ID, "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _ := m.ask(t, m.fresh(named("second")))
+	if c := m.hand(t, r.ID, Allow(Once)); c.After.UsedCall != "first" {
+		t.Fatalf("%+v", c.After)
+	}
+	for _, w := range []*Waiter{gone, again} {
+		if _, err := rings(t, w); err != nil || !w.Handed() {
+			t.Errorf("it got %v, handed %v", err, w.Handed())
+		}
+	}
+	if _, err := rings(t, other); !errors.Is(err, ErrElsewhere) || other.Handed() {
+		t.Errorf("the other got %v, handed %v", err, other.Handed())
+	}
+}

@@ -19,6 +19,7 @@ type memory struct {
 	beforeOpen  func()                     // before Open commits
 	afterOpen   func(created bool)         // after it has
 	beforeApply func(id ID, e Event) error // an error is returned in place of applying
+	afterApply  func(e Event)              // before the registry knows of it
 	afterDue    func()
 
 	mu           sync.Mutex
@@ -72,7 +73,15 @@ func (m *memory) insert(o Opening) (r Request, created bool, err error) {
 	return r, true, nil
 }
 
-func (m *memory) Apply(_ context.Context, id ID, e Event) (Change, error) {
+func (m *memory) Apply(ctx context.Context, id ID, e Event) (Change, error) {
+	c, err := m.apply(ctx, id, e)
+	if m.afterApply != nil {
+		m.afterApply(e)
+	}
+	return c, err
+}
+
+func (m *memory) apply(_ context.Context, id ID, e Event) (Change, error) {
 	if m.beforeApply != nil {
 		if err := m.beforeApply(id, e); err != nil {
 			return Change{}, err

@@ -70,7 +70,7 @@ func (g *Registry) Register(ctx context.Context, o Opening) (w *Waiter, r Reques
 	}
 	if created {
 		if r.State != Pending { // held already
-			g.ringAll(r, nil)
+			g.ringAll(r, nil, nil)
 		}
 		g.publish(r)
 		g.wakeClock()
@@ -80,7 +80,7 @@ func (g *Registry) Register(ctx context.Context, o Opening) (w *Waiter, r Reques
 	g.drop(w)
 	w.id = r.ID
 	g.enter(w)
-	if r, err = g.refresh(ctx, w.id); err != nil {
+	if r, err = g.refresh(ctx, w); err != nil {
 		w.Leave(ctx)
 		return nil, Request{}, false, err
 	}
@@ -111,7 +111,7 @@ func (g *Registry) Attach(ctx context.Context, id ID) (*Waiter, Request, error) 
 
 func (g *Registry) attach(ctx context.Context, w *Waiter) (*Waiter, Request, error) {
 	g.enter(w)
-	r, err := g.refresh(ctx, w.id)
+	r, err := g.refresh(ctx, w)
 	if err != nil {
 		w.Leave(ctx)
 		return nil, Request{}, err
@@ -119,16 +119,20 @@ func (g *Registry) attach(ctx context.Context, w *Waiter) (*Waiter, Request, err
 	return w, r, nil
 }
 
-// refresh reads the row for a waiter that came late, rings if it is settled, and notes that somebody waits again.
-func (g *Registry) refresh(ctx context.Context, id ID) (Request, error) {
-	r, err := g.store.Read(ctx, id)
+// refresh reads the row for a waiter that came late, rings if it is settled, and notes that somebody waits again. An
+// approval that is used already may have been handed, a moment ago, to a call that is about to be told so: that one is
+// not told here.
+func (g *Registry) refresh(ctx context.Context, w *Waiter) (Request, error) {
+	r, err := g.store.Read(ctx, w.id)
 	switch {
 	case err != nil:
 		return Request{}, err
+	case r.State != Pending && !r.UsedAt.IsZero():
+		g.ringAll(r, nil, w)
 	case r.State != Pending:
-		g.ringAll(r, nil)
+		g.ringAll(r, nil, nil)
 	case !r.LeftAt.IsZero():
-		return g.NotePresence(ctx, id)
+		return g.NotePresence(ctx, w.id)
 	}
 	return r, nil
 }
@@ -203,7 +207,7 @@ func (g *Registry) apply(ctx context.Context, id ID, e Event, taker *Waiter) (Ch
 // settled tells whoever waits, and stops measuring. An approval that was used already is the taker's.
 func (g *Registry) settled(r Request, taker *Waiter) {
 	g.forget(r.ID)
-	g.ringAll(r, taker)
+	g.ringAll(r, taker, nil)
 }
 
 // StopAll is [Store.Stop], and rings whoever waited for what it cancelled. It returns how many requests that were.
@@ -256,21 +260,27 @@ func (g *Registry) Waiting(id ID) int {
 	return len(g.halls[id])
 }
 
-// ringAll tells everybody who waits, and may tell them again. An approval for once that was asked without a key goes to
-// the taker, for whom it was used in the commit that approved it, or else to the call that waited longest; the other
-// calls are told to ask anew.
-func (g *Registry) ringAll(r Request, taker *Waiter) {
+// ringAll tells everybody who waits, or only one of them, and may tell them again. An approval for once that was asked
+// without a key goes to the taker, for whom it was used in the commit that approved it, or else to the call that waited
+// longest; the other calls are told to ask anew.
+func (g *Registry) ringAll(r Request, taker, only *Waiter) {
 	exclusive := r.State == Approved && r.Scope == Once && r.Key == ""
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	taken := taker != nil
+	first := taker
 	for _, w := range g.halls[r.ID] {
-		message := rung{request: r, handed: w == taker}
-		if exclusive && !w.reader && !message.handed {
-			if taken {
-				message.err = ErrElsewhere
-			}
-			taken = true
+		message := rung{request: r}
+		switch {
+		case w.reader:
+		case first == nil:
+			first = w
+		case w.isOne(first):
+			message.handed = taker != nil
+		case exclusive:
+			message.err = ErrElsewhere
+		}
+		if only != nil && w != only {
+			continue
 		}
 		select {
 		case w.ring <- message:

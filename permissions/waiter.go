@@ -49,6 +49,9 @@ func (w *Waiter) tell(m rung) (Request, error) {
 // Handed tells, once Wait has returned an approval, whether it is used already, by this call.
 func (w *Waiter) Handed() bool { return w.handed }
 
+// isOne tells whether w and o are the same call, which may have tried again before it was known that it was gone.
+func (w *Waiter) isOne(o *Waiter) bool { return w == o || w.call != "" && w.call == o.call }
+
 // Leave ends the waiting. When nobody waits any more for a pending request, its people are told; leaving never cancels.
 func (w *Waiter) Leave(ctx context.Context) {
 	g := w.registry
