@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -123,7 +124,7 @@ func (d *desktop) gathering(ctx context.Context, u update) error {
 		return err
 	case !asked:
 		return d.leave(ctx, m.Chat.ID)
-	case m.Text == "" || m.Forward != nil:
+	case m.Text == "" || m.foreign():
 		return nil
 	}
 	id := identity(0) // somebody who hides behind a group or a channel is nobody
@@ -244,25 +245,34 @@ func (d *desktop) unaddressed(text string) string {
 	return strings.Join(slices.DeleteFunc(words, isName), " ")
 }
 
-// first is somebody who took the first of two steps on a card.
+// first is somebody who took the first of two steps on a card, towards an answer.
 type first struct {
 	card   ref
 	person int64
+	answer permissions.Answer
+	call   int
 }
 
 // mostFirsts is how many of those are remembered.
 const mostFirsts = 1000
 
 // begins notes a first step, and tells whether there was one before: on the card of a group, the second has to be taken
-// by the same finger.
-func (c *Connector) begins(at ref, person int64) (again bool) {
+// by the same finger, to the same answer.
+func (c *Connector) begins(at ref, person int64, p press) (again bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	step := first{at, person}
+	step := first{at, person, p.Answer, p.Call}
 	again = c.firsts[step]
 	if len(c.firsts) >= mostFirsts {
 		clear(c.firsts)
 	}
 	c.firsts[step] = true
 	return again
+}
+
+// goesBack forgets the first steps of somebody on a card.
+func (c *Connector) goesBack(at ref, person int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.firsts, func(f first, _ bool) bool { return f.card == at && f.person == person })
 }

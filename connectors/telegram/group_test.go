@@ -3,6 +3,7 @@ package telegram
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -182,6 +183,7 @@ func TestWordsInAGroup(t *testing.T) {
 	s.phones["fay@ops"].Replies(m.ID, "is that the one of this morning?")
 	s.phones["fay@ops"].Writes("yes") // of which the bot does not hear
 	s.phones["fay@ops"].Writes(name + " yes")
+	s.phones["fay@ops"].Picks(telegramtest.User{ID: 7777, FirstName: "Lunch"}, m.ID, "yes")
 	s.drained()
 	s.waits(call)
 	for _, m := range o.Messages()[before:] {
@@ -345,4 +347,64 @@ func TestACardGoesFirstInAGroup(t *testing.T) {
 			t.Errorf("once there are turns again: %v", err)
 		}
 	}
+}
+
+// A first step counts for the answer that it was about, and for nothing once its finger went back.
+func TestAFirstStepInAGroupIsOfOneAnswer(t *testing.T) {
+	s, _ := gather(t, "supergroup", func(s *stage) { s.settings.Policy.HighRiskTags = []permissions.Tag{permissions.Network} })
+	call := s.ask(network("twice"))
+	m := s.card("fay@ops", "twice")
+	s.until("the card is noted", s.upToDate)
+	with := func(button string) telegramtest.Message {
+		return s.sees("fay@ops", "twice", func(m telegramtest.Message) bool { return strings.Contains(labelled(m), button) })
+	}
+	s.taps("fay@ops", m, "Allow for this session", "nothing is allowed yet")
+	s.taps("sam@ops", with("Yes"), "Back", "")
+	s.taps("sam@ops", with("Allow once"), "Allow once", "nothing is allowed yet")
+	s.taps("fay@ops", with("Yes, allow once"), "Yes", "nothing is allowed yet")
+	s.taps("sam@ops", with("Yes"), "Back", "")
+	s.taps("fay@ops", with("Allow once"), "Allow once", "nothing is allowed yet")
+	s.taps("sam@ops", with("Yes"), "Yes", "nothing is allowed yet")
+	s.waits(call)
+	s.taps("sam@ops", with("Yes"), "Yes", "✅")
+	s.get(call, permissions.Approved)
+}
+
+// labelled are the words on the buttons of a message.
+func labelled(m telegramtest.Message) string {
+	var words []string
+	for _, b := range slices.Concat(m.Keyboard...) {
+		words = append(words, b.Text)
+	}
+	return strings.Join(words, " · ")
+}
+
+// What cannot be looked at is not allowed by one tap.
+func TestATapInAGroupThatCannotBeLookedAt(t *testing.T) {
+	blind := errors.New("the disk does not answer")
+	d := &desktop{Connector: New(Options{APIURL: "http://127.0.0.1:1", Log: slog.New(slog.DiscardHandler)}), desk: blindDesk{t: t, why: blind}}
+	u := update{ID: 1, Callback: &callback{
+		ID: "a", From: user{ID: 3}, Message: &message{ID: 2, Chat: chat{ID: -5}},
+		Data: press{Button: "1-a", Answer: permissions.Allow(permissions.Once)}.data(),
+	}}
+	if err := d.tap(t.Context(), u); !errors.Is(err, blind) {
+		t.Errorf("got %v", err)
+	}
+	d.work.Wait()
+}
+
+// blindDesk can look at nothing.
+type blindDesk struct {
+	Desk
+	t   *testing.T
+	why error
+}
+
+func (d blindDesk) Look(context.Context, connectors.Decision) (connectors.Prompt, error) {
+	return connectors.Prompt{}, d.why
+}
+
+func (d blindDesk) OnPermission(context.Context, connectors.Decision) (permissions.Request, error) {
+	d.t.Error("it was decided all the same")
+	return permissions.Request{}, nil
 }

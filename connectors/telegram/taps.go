@@ -188,12 +188,14 @@ func (d *desktop) tap(ctx context.Context, u update) error {
 	if _, allows := p.Answer.Scope(); allows && chatOf(tap).chat < 0 {
 		prompt, err := d.desk.Look(ctx, decision)
 		switch refusal := (*permissions.Refusal)(nil); {
-		case err == nil && prompt.Request.HighRisk && !d.begins(chatOf(tap), tap.From.ID):
+		case err == nil && prompt.Request.HighRisk && !d.begins(chatOf(tap), tap.From.ID, p):
 			d.toast(ctx, tap, toastReally(), true) // what they pressed was the second step of somebody else
 			return nil
 		case errors.As(err, &refusal) && refusal.Code != permissions.CodeSettled: // which it may be by this very tap
 			d.refuse(ctx, tap, refusal)
 			return nil
+		case err != nil && refusal == nil:
+			return err
 		}
 	}
 	r, err := d.desk.OnPermission(ctx, decision)
@@ -231,10 +233,11 @@ func (d *desktop) step(ctx context.Context, tap *callback, p press, decision con
 	}
 	switch p.Step {
 	case stepReally:
-		d.begins(at, tap.From.ID)
+		d.begins(at, tap.From.ID, p)
 		d.toast(ctx, tap, toastReally(), false)
 		d.keyboard(ctx, at, decision, prompt, keysAgain(prompt, p))
 	case stepBack:
+		d.goesBack(at, tap.From.ID)
 		d.toast(ctx, tap, "", false)
 		d.keyboard(ctx, at, decision, prompt, edit(prompt, d.now()).Keyboard)
 	case stepReason:

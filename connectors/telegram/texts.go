@@ -29,7 +29,7 @@ func (d *desktop) message(ctx context.Context, u update) error {
 	}
 	d.greet(m.Chat.ID)
 	switch code, answer, wanted := d.wanted(m); {
-	case m.Forward != nil: // somebody else's words
+	case m.foreign():
 		d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, forwarded()) })
 		return nil
 	case wanted && m.Text[0] != '/': // a command is one wherever it is written

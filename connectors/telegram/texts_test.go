@@ -79,9 +79,12 @@ func TestWhatIsNoReason(t *testing.T) {
 	fay.Replies(eve.Forwards(forwarded, fay), "to a forwarded question")
 	eve.Forwards(eve.Writes("yes "+code), fay)
 	fay.Forwards(said, fay)
+	lunch := telegramtest.User{ID: 7777, FirstName: "Lunch", Username: "lunch_bot"}
+	fay.Picks(lunch, 0, "yes "+code)
+	fay.Picks(lunch, q.ID, "another bot's")
 	s.drained()
 	s.waits(call)
-	s.told("fay", "a forwarded message holds somebody else's words")
+	s.told("fay", "holds somebody else's words")
 
 	fay.Replies(q.ID, "now it is one")
 	if r := s.get(call, permissions.Denied); r.Comment != "now it is one" {

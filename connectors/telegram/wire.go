@@ -35,8 +35,12 @@ type message struct {
 	Text       string   `json:"text"`
 	ReplyTo    *message `json:"reply_to_message"`
 	Forward    *origin  `json:"forward_origin"`
+	Through    *user    `json:"via_bot"` // the bot that wrote the words, of which the sender only picked the message
 	MigrateTo  int64    `json:"migrate_to_chat_id"`
 }
+
+// foreign tells of a message whose words are somebody else's.
+func (m *message) foreign() bool { return m.Forward != nil || m.Through != nil }
 
 // origin is there when a message was forwarded; what it says is not used.
 type origin struct{}

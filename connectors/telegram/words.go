@@ -249,7 +249,8 @@ func account(id connectors.Identity) string {
 
 // forwarded answers somebody else's words.
 func forwarded() string {
-	return "Nothing was decided: a forwarded message holds somebody else's words. Please write your own."
+	return "Nothing was decided: a message that was forwarded, or that another bot wrote, holds somebody else's words. " +
+		"Please write your own."
 }
 
 // help says how to answer, and which commands there are.

@@ -158,6 +158,7 @@ type sent struct {
 		Rows [][]Button `json:"inline_keyboard"`
 	} `json:"reply_markup"`
 	Forward json.RawMessage `json:"forward_origin"`
+	Through *User           `json:"via_bot"`
 }
 
 // got is what a bot looks at in an update.

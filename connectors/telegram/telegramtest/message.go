@@ -57,6 +57,7 @@ type message struct {
 	preview    object // link_preview_options
 	edited     time.Time
 	service    object // fields of a service message, and where a forwarded one came from
+	through    *User  // the bot whose words it has
 	topic      bool
 	lost       bool               // the bot cannot see it any more
 	felt       map[int64][]object // reactions of people, by their ids
@@ -173,6 +174,9 @@ func (s *Server) wireAlone(m *message) object {
 	}
 	if m.senderChat != nil {
 		o["sender_chat"] = m.senderChat
+	}
+	if m.through != nil {
+		o["via_bot"] = *m.through
 	}
 	if m.Thread != 0 {
 		o["message_thread_id"] = m.Thread

@@ -52,6 +52,17 @@ func TestEditsAndForwards(t *testing.T) {
 	}
 }
 
+func TestPicks(t *testing.T) {
+	s := New(t)
+	fay := started(t, s)
+	drain(t, s)
+	id := fay.Picks(User{ID: 7777, FirstName: "Lunch"}, 0, "pizza")
+	m := getUpdates(t, s)[0].Message
+	if m.ID != id || m.Text != "pizza" || m.From.ID != fay.User().ID || m.Through == nil || m.Through.ID != 7777 || !m.Through.IsBot {
+		t.Errorf("it arrived as %+v", m)
+	}
+}
+
 func TestSees(t *testing.T) {
 	s := New(t)
 	fay := started(t, s)

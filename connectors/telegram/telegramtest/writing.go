@@ -77,6 +77,15 @@ func (p *Person) Forwards(id int, to *Person) int {
 	return to.say(forwarded)
 }
 
+// Picks sends a message that another bot wrote, of those that it offers to be sent in the person's name, as an answer to
+// a message (0: to none), and returns its id.
+func (p *Person) Picks(bot User, to int, text string) int {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	bot.IsBot = true
+	return p.say(&message{Message: Message{Text: text, ReplyTo: to}, through: &bot})
+}
+
 // Reacts sets the person's reactions to a message, each an emoji; none takes them back. The bot hears of it if it asked
 // for message_reaction, in groups only as an administrator.
 func (p *Person) Reacts(id int, emoji ...string) {
