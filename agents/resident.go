@@ -11,7 +11,7 @@ import (
 type Resident interface {
 	// Bond says whose it is. It never changes, and no two residents have the same name.
 	Bond() permissions.Bond
-	// Run works until ctx ends. Other methods may be called before.
+	// Run works until ctx ends; when it returns before, it is run again. Other methods may be called before.
 	Run(ctx context.Context, s Speaker) error
 	// Hear takes a message, which has been stored for it. Nil means that the resident has stored it itself, or is done
 	// with it; after an error or a crash the same message, known by its Key, comes again, before any later one.

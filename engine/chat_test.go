@@ -12,7 +12,7 @@ import (
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/connectors"
-
+	"github.com/daycared/daycared/connectors/connectortest"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -259,4 +259,34 @@ func TestChatShowsThatAnAgentWorks(t *testing.T) {
 	none := h.nightly.voice() // whose channel is that of another
 	none.Working(true)
 	none.Working(false)
+}
+
+// moody is a parrot that does not work at first.
+type moody struct {
+	*parrot
+	moods []error
+}
+
+func (m *moody) Run(ctx context.Context, s agents.Speaker) error {
+	if len(m.moods) > 0 {
+		mood := m.moods[0]
+		m.moods = m.moods[1:]
+		return mood
+	}
+	return m.parrot.Run(ctx, s)
+}
+
+// An agent that fails, or ends by itself, is started again, and nobody else notices.
+func TestAnAgentThatFailsStopsNobody(t *testing.T) {
+	chat := connectortest.NewMemory(fayAt(chatVia), nil)
+	bad := &moody{parrot: parrotOf("helper", "fay", chatVia), moods: []error{errors.New("no model")}}
+	st := inhabited(t, usual(), []agents.Resident{bad}, chat)
+	call := st.ask(t.Context(), network("x"))
+	p := st.shown(chat, 1)
+	if _, err := chat.Do(t.Context(), connectors.Decision{Request: p.Request.ID, Answer: allow()}); err != nil {
+		t.Fatal(err)
+	}
+	st.get(call)
+	(&home{stage: st}).wrote(fayAt(chatVia), 1, "are you there?", "")
+	bad.hears(t, "are you there?")
 }

@@ -46,11 +46,30 @@ func (b bell) ring() {
 // run works until ctx ends.
 func (h *host) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return h.resident.Run(ctx, voice{h}) })
+	group.Go(func() error { return h.live(ctx) })
 	group.Go(func() error { return h.work(ctx, h.written, h.tellIt) })
 	group.Go(func() error { return h.work(ctx, h.said, h.sendIts) })
 	group.Go(func() error { return h.show(ctx) })
 	return group.Wait()
+}
+
+// live has the agent work until ctx ends. One that ends before is started again, ever later: nothing else ends with it.
+func (h *host) live(ctx context.Context) error {
+	for delay := time.Duration(0); ctx.Err() == nil; {
+		began := h.engine.clock.Elapsed()
+		err := h.resident.Run(ctx, voice{h})
+		if ctx.Err() != nil {
+			break
+		}
+		voice{h}.Working(false)
+		if h.engine.clock.Elapsed()-began > retryMost {
+			delay = 0
+		}
+		delay = min(max(2*delay, retryFirst), retryMost)
+		h.log.Error("an agent has ended; it is started again", "delay", delay, "err", err)
+		_ = pause(ctx, delay) // the loop looks at ctx
+	}
+	return nil
 }
 
 // work does what there is to do, whenever the bell rings. What fails is tried again when the channel says so, or ever later.

@@ -100,8 +100,8 @@ type Store interface {
 	Move(ctx context.Context, m permissions.Move, via string) (news bool, err error)
 	// Moves lists the places that go by another name now, without their times.
 	Moves(ctx context.Context) ([]permissions.Move, error)
-	// Unaddressed lists at most limit pending requests, after the one named, of which somebody who is asked has no copy but
-	// failed ones.
+	// Unaddressed lists at most limit pending requests, after the one named, of which somebody who is asked has no copy, or
+	// one that failed: whether there is another in its stead may not have been looked at.
 	Unaddressed(ctx context.Context, after permissions.ID, limit int) ([]permissions.ID, error)
 	// Forget prepares a forgetful connector's start: its copies of pending requests are to be sent again, the others
 	// are done with.

@@ -178,11 +178,12 @@ func (s *Store) AddCopies(ctx context.Context, copies []permissions.Copy) error 
 
 const readUnaddressed = `SELECT id FROM requests WHERE state = 'pending' AND number > $1 AND EXISTS ` +
 	`(SELECT 1 FROM json_each(requests.asked) AS person WHERE NOT EXISTS ` +
-	`(SELECT 1 FROM copies WHERE copies.request = requests.id AND copies.person = person.value AND copies.failed = '')) ` +
-	`ORDER BY number LIMIT $2`
+	`(SELECT 1 FROM copies WHERE copies.request = requests.id AND copies.person = person.value AND copies.failed = '') ` +
+	`OR EXISTS (SELECT 1 FROM copies WHERE copies.request = requests.id AND copies.person = person.value ` +
+	`AND copies.failed <> '')) ORDER BY number LIMIT $2`
 
-// Unaddressed lists at most limit pending requests, after the one named, of which somebody who is asked has no copy
-// but failed ones.
+// Unaddressed lists at most limit pending requests, after the one named, of which somebody who is asked has no copy, or
+// one that failed: whether there is another in its stead may not have been looked at.
 func (s *Store) Unaddressed(ctx context.Context, after permissions.ID, limit int) (ids []permissions.ID, err error) {
 	err = s.read(ctx, func(from source) error {
 		number, err := position(ctx, from, after)

@@ -227,6 +227,14 @@ func testUnaddressed(t *testing.T, b Backend) {
 	same(t, "one has one, one is settled", list("", 9), []permissions.ID{made[0].ID, made[3].ID})
 	apply(t, s, made[1].ID, permissions.Escalate{At: noon.Add(5 * time.Minute)})
 	same(t, "more are asked", list("", 9), []permissions.ID{made[0].ID, made[1].ID, made[3].ID})
+	all := open(t, s, ask(two, patient, numbered(4)), copyFor(made[0], "fay", "terminal"), copyFor(made[0], "sam", "terminal"))
+	same(t, "everybody has one", list(made[3].ID, 9), []permissions.ID(nil))
+	blocked := failed
+	blocked.Request = all.ID
+	if err := s.AddCopies(t.Context(), []permissions.Copy{blocked}); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "a screen is not the next channel", list(made[3].ID, 9), []permissions.ID{all.ID})
 	_, err := s.Unaddressed(t.Context(), "01J0000000000000000000NONE", 1)
 	refusedWith(t, err, permissions.CodeUnknown)
 }
