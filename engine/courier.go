@@ -15,14 +15,22 @@ type courier struct {
 	*queue
 	engine    *Engine
 	connector connectors.Connector
-	tried     map[permissions.ID]time.Duration // since when something is tried to be sent in vain; run's own
-	rests     map[spot]rest                    // copies that the channel wants to be left alone; run's own
+	tried     map[spot]time.Duration // since when a copy that was never shown is being sent; run's own
+	rests     map[spot]rest          // copies that the channel wants to be left alone; run's own
 }
 
 // spot is where a request is shown: to a person, or in a place.
 type spot struct {
 	request       permissions.ID
 	person, place string
+}
+
+// spotOf is where a copy is shown: those in one place are one message.
+func spotOf(cp permissions.Copy) spot {
+	if cp.Place != "" {
+		cp.Person = ""
+	}
+	return spot{cp.Request, cp.Person, cp.Place}
 }
 
 // rest is until when, by the time that passes, a copy is not tried, and why.
@@ -34,7 +42,7 @@ type rest struct {
 func newCourier(e *Engine, c connectors.Connector) *courier {
 	return &courier{
 		engine: e, connector: c, queue: newQueue(e.clock.Elapsed, e.log.With("connector", c.Name())),
-		tried: map[permissions.ID]time.Duration{}, rests: map[spot]rest{},
+		tried: map[spot]time.Duration{}, rests: map[spot]rest{},
 	}
 }
 
@@ -70,9 +78,6 @@ func (c *courier) deliver(ctx context.Context, id permissions.ID) error {
 		}
 	}
 	err = errors.Join(problems...)
-	if err == nil {
-		delete(c.tried, id)
-	}
 	if u.soonest > 0 {
 		u.error = err
 		return u
@@ -83,14 +88,16 @@ func (c *courier) deliver(ctx context.Context, id permissions.ID) error {
 // bring shows one copy, unless its channel wants to be left alone: the error is why it is not up to date, and after is when
 // to look at it again, 0 if nobody said so. One that was never shown does not rest for longer than it is tried.
 func (c *courier) bring(ctx context.Context, r permissions.Request, cp permissions.Copy) (after time.Duration, err error) {
-	at := spot{cp.Request, cp.Person, cp.Place}
-	if cp.Place != "" {
-		at.person = ""
-	}
+	at := spotOf(cp)
 	resting, rests := c.rests[at]
 	if rests = rests && c.elapsed() < resting.until; !rests {
 		delete(c.rests, at)
-		err = c.show(ctx, r, cp)
+		if _, tried := c.tried[at]; !tried && cp.SentAt.IsZero() {
+			c.tried[at] = c.elapsed()
+		}
+		if err = c.show(ctx, r, cp); err == nil {
+			delete(c.tried, at)
+		}
 		wanted := connectors.RetryAfter(err)
 		if wanted == 0 {
 			return 0, err
@@ -102,6 +109,7 @@ func (c *courier) bring(ctx context.Context, r permissions.Request, cp permissio
 	if cp.SentAt.IsZero() {
 		if rests && c.tooLate(cp) {
 			delete(c.rests, at)
+			delete(c.tried, at)
 			return 0, c.fail(ctx, r, cp, resting.why.Error())
 		}
 		after = min(after, c.patience(cp))
@@ -112,11 +120,8 @@ func (c *courier) bring(ctx context.Context, r permissions.Request, cp permissio
 // patience is for how long a copy that was never shown is still tried, by the clock that has less of it.
 func (c *courier) patience(cp permissions.Copy) time.Duration {
 	within := c.engine.settings.Load().Approvals.DeliverWithin
-	left := cp.Since.Add(within).Sub(c.engine.clock.Now())
-	if since, again := c.tried[cp.Request]; again {
-		left = min(left, within-(c.elapsed()-since))
-	}
-	return left
+	byWall, passing := cp.Since.Add(within).Sub(c.engine.clock.Now()), within-(c.elapsed()-c.tried[spotOf(cp)])
+	return min(byWall, passing)
 }
 
 // eldest is the copy in the place of cp that was shown, if one was: they are one message, which somebody may have joined.
@@ -171,15 +176,7 @@ func (c *courier) show(ctx context.Context, r permissions.Request, cp permission
 
 // tooLate tells whether a channel that is away has been tried long enough, by either clock: the one on the wall may be
 // set.
-func (c *courier) tooLate(cp permissions.Copy) bool {
-	within := c.engine.settings.Load().Approvals.DeliverWithin
-	passed := c.elapsed()
-	since, again := c.tried[cp.Request]
-	if !again {
-		c.tried[cp.Request] = passed
-	}
-	return !c.engine.clock.Now().Before(cp.Since.Add(within)) || (again && passed-since >= within)
-}
+func (c *courier) tooLate(cp permissions.Copy) bool { return c.patience(cp) <= 0 }
 
 // fail gives a copy up for good, and looks who else can be reached. What was shown once counts as reached, whatever
 // happens to its channel; but those who were to answer in a place where nobody can any more are asked by themselves.

@@ -58,15 +58,14 @@ func (h *host) live(ctx context.Context) error {
 	for delay := time.Duration(0); ctx.Err() == nil; {
 		began := h.engine.clock.Elapsed()
 		err := h.resident.Run(ctx, voice{h})
-		if ctx.Err() != nil {
-			break
-		}
 		voice{h}.Working(false)
 		if h.engine.clock.Elapsed()-began > retryMost {
 			delay = 0
 		}
 		delay = min(max(2*delay, retryFirst), retryMost)
-		h.log.Error("an agent has ended; it is started again", "delay", delay, "err", err)
+		if ctx.Err() == nil {
+			h.log.Error("an agent has ended; it is started again", "delay", delay, "err", err)
+		}
 		_ = pause(ctx, delay) // the loop looks at ctx
 	}
 	return nil

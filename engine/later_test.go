@@ -193,3 +193,21 @@ func TestANoticeIsTriedAgainWhenItsChannelSaysSo(t *testing.T) {
 		})
 	}
 }
+
+// Whoever is asked later is tried as long as those who were asked at once.
+func TestALaterCopyIsTriedForItsOwnTime(t *testing.T) {
+	c := newCrowd()
+	settings := usual()
+	settings.Routes[0].Escalate.Moment = engine.Moment{After: 110 * time.Second}
+	settings.Routes[0].Escalate.To = []string{"sam"}
+	bubble(t, settings, c, func(t *testing.T, st *stage) {
+		c.failing("fay", busy(time.Second), busy(118*time.Second))
+		c.failing("sam", busy(20*time.Second))
+		call := st.ask(t.Context(), network("x"))
+		<-time.After(3 * time.Minute)
+		c.must(t, st.pending(1)[0].ID, permissions.Deny)
+		if r := (<-call).r; r.DecidedBy != "fay" || len(c.gaps("sam")) != 1 {
+			t.Errorf("%s by %s: %s; sam was tried %d more times", r.State, r.DecidedBy, r.Failure, len(c.gaps("sam")))
+		}
+	})
+}
