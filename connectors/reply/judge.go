@@ -92,7 +92,7 @@ func (c chat) answer(s sentence, o Open) (a permissions.Answer, not string) {
 			a = permissions.Choose(meant[0])
 		case len(meant) > 1:
 			return "", "that names two options of " + o.Code
-		case s.own != "" && (s.act == answers || !begins(r, otherColon)):
+		case s.own != "" && (s.pick == "" || !begins(r, otherColon)):
 			return permissions.Other, ""
 		}
 	case s.act == allows:

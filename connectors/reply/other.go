@@ -36,7 +36,7 @@ func behind(text string) string {
 func otherShape(text string) (sentence, bool) {
 	s := sentence{act: answers}
 	if own, ok := ownWords(text); ok {
-		s.own = own
+		s.own, s.pick = own, oneLine(text) // which an option may be
 		return s, true
 	}
 	rest := behind(text)

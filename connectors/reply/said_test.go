@@ -216,6 +216,12 @@ func TestAnOptionThatBeginsLikeWordsOfOnesOwn(t *testing.T) {
 		if got := outcome(said); got != want {
 			t.Errorf("%q is %s; want %s", text, got, want)
 		}
+		if quoted, found := strings.CutPrefix(text, "K7F3Q "); found && strings.HasPrefix(quoted, "other:") {
+			said := reply.Read(reply.Message{Text: quoted, Quotes: "K7F3Q", At: noon}, open)
+			if got := outcome(said); got != want {
+				t.Errorf("%q to the card is %s; want %s", quoted, got, want)
+			}
+		}
 		if hint := "or other K7F3Q and words of your own."; want == told && !strings.HasSuffix(said.Say, hint) {
 			t.Errorf("%q is told %q; want %q", text, said.Say, hint)
 		}

@@ -29,7 +29,7 @@ type sentence struct {
 	call   int      // 0: none was named
 	run    bool
 	reason string
-	pick   string // all that follows a code that came first
+	pick   string // what may name an option: all that follows a code that came first, or own with its word
 	own    string // words of one's own, as typed
 	first  string // the first word, as typed, or the code where that is the second
 	quoted bool   // the card that it replies to stands for the code

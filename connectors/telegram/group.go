@@ -180,17 +180,20 @@ func (d *desktop) point(ctx context.Context, m *message) {
 // none of the bot's business.
 func (d *desktop) answered(ctx context.Context, u update, id connectors.Identity, who connectors.Person) error {
 	m := u.Message
-	if d.reader.Muted(who) > 0 {
-		return nil
-	}
 	open, quoted, err := d.reader.Open(ctx, id, who, refOf(m.ReplyTo))
 	if err != nil {
 		return err
 	}
 	text := d.written(m, cmp.Or(quoted, d.quoted(m)))
 	said := reply.Read(text, open)
-	d.reader.Wrong(who, said.Guesses)
 	here := ref{m.Chat.ID, m.ID}
+	if left := d.reader.Muted(who); left > 0 {
+		if len(said.Decisions) > 0 {
+			d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, here, reply.SayMuted(left)) })
+		}
+		return nil
+	}
+	d.reader.Wrong(who, said.Guesses)
 	toAll := connectors.Person{Location: who.Location} // nobody's own words
 	for i, decision := range said.Decisions {
 		decision.From, decision.Key = id, fmt.Sprintf("%s:%d", d.eventKey(u), i)
@@ -231,7 +234,7 @@ func (d *desktop) quoted(m *message) string {
 	return codeOfCard(m.ReplyTo.Text)
 }
 
-// unaddressed is a text without the bot's name around it.
+// unaddressed is a text without the bot's name before or behind it.
 func (d *desktop) unaddressed(text string) string {
 	self := d.links.self.Load()
 	if self == nil {
@@ -239,10 +242,13 @@ func (d *desktop) unaddressed(text string) string {
 	}
 	words := strings.Fields(text)
 	isName := func(word string) bool { return strings.EqualFold(strings.TrimRight(word, ",:"), "@"+self.Username) }
-	if len(words) == 0 || !isName(words[0]) && !isName(words[len(words)-1]) {
-		return text
+	if text = strings.TrimSpace(text); len(words) > 0 && isName(words[0]) {
+		text = strings.TrimSpace(text[len(words[0]):])
 	}
-	return strings.Join(slices.DeleteFunc(words, isName), " ")
+	if n := len(words); n > 1 && isName(words[n-1]) {
+		text = strings.TrimSpace(text[:len(text)-len(words[n-1])])
+	}
+	return text
 }
 
 // first is somebody who took the first of two steps on a card, towards an answer.

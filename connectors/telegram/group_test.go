@@ -408,3 +408,33 @@ func (d blindDesk) OnPermission(context.Context, connectors.Decision) (permissio
 	d.t.Error("it was decided all the same")
 	return permissions.Request{}, nil
 }
+
+// Words of one's own stay as they were written, around the bot's name.
+func TestLinesInAGroup(t *testing.T) {
+	s, _ := gather(t, "supergroup")
+	call := s.ask(permissions.Request{
+		Kind: permissions.KindClarification, Message: "Announce where?", Choices: []string{"blog", "mail"}, Session: "s",
+	})
+	m := s.card("fay@ops", "Announce where?")
+	s.until("the card is noted", s.upToDate)
+	name := "@" + s.server.Bot().Username
+	s.phones["fay@ops"].Writes(name + " " + codeIn(m) + " other: at first\n  nowhere " + name + "\nthen mail, " + name)
+	if r := s.get(call, permissions.Answered); r.Comment != "at first\n  nowhere "+name+"\nthen mail," {
+		t.Errorf("the answer is %q", r.Comment)
+	}
+}
+
+// Whoever guessed too often is told that their answer was not taken.
+func TestAnAnswerOfTheMutedInAGroup(t *testing.T) {
+	s, _ := gather(t, "supergroup")
+	call := s.ask(network("muted"))
+	m := s.card("fay@ops", "muted")
+	s.until("the card is noted", s.upToDate)
+	for range 10 {
+		s.phones["fay@ops"].Writes("@" + s.server.Bot().Username + " yes ZZZZ9")
+	}
+	s.phones["fay@ops"].Replies(m.ID, "a word about lunch")
+	s.phones["fay@ops"].Replies(m.ID, "no")
+	s.told("fay@ops", "too many wrong codes")
+	s.waits(call)
+}
