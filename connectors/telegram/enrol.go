@@ -89,7 +89,7 @@ func (c *Connector) Receive(ctx context.Context) error {
 func startCode(m *message) (code string, is bool) {
 	command, code, _ := strings.Cut(m.Text, " ")
 	command, _, _ = strings.Cut(command, "@")
-	private := m.From != nil && !m.From.IsBot && m.SenderChat == nil && m.Chat.Type == "private" && m.Forward == nil
+	private := m.From != nil && !m.From.IsBot && m.SenderChat == nil && m.Chat.Type == "private" && !m.foreign()
 	code = strings.TrimSpace(code)
 	return code, command == "/start" && code != "" && private
 }

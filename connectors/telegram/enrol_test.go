@@ -96,6 +96,7 @@ func TestStartCode(t *testing.T) {
 		{message{From: from, Chat: private, Text: "/start"}, ""},
 		{message{From: from, Chat: private, Text: "/starting abc"}, ""},
 		{message{From: from, Chat: private, Text: "/start abc", Forward: &origin{}}, ""},
+		{message{From: from, Chat: private, Text: "/start abc", Through: &user{ID: 7}}, ""},
 		{message{From: from, Chat: chat{Type: "group"}, Text: "/start abc"}, ""},
 		{message{From: &user{ID: 1, IsBot: true}, Chat: private, Text: "/start abc"}, ""},
 		{message{From: from, SenderChat: &chat{ID: -1}, Chat: private, Text: "/start abc"}, ""},

@@ -231,3 +231,19 @@ func TestPlaces(t *testing.T) {
 		t.Error("a reminder of a long name is long")
 	}
 }
+
+// A group is looked at again soon while it is not known by what name the bot is addressed there.
+func TestTheBotsNameIsLookedFor(t *testing.T) {
+	s, o := gather(t, "supergroup")
+	s.until("the group was looked at", func() bool { return s.called("getChatMember") > 0 })
+	d := &desktop{Connector: s.bot, desk: s.Engine}
+	s.bot.links.self.Store(nil)
+	s.server.FailNext("getMe", 1, telegramtest.BadGateway())
+	place := connectors.Place{Name: Place(o.ID(), 0), Now: Place(o.ID(), 0), Routed: true}
+	if d.visit(t.Context(), place) {
+		t.Error("it is done without a name")
+	}
+	if !d.visit(t.Context(), place) || s.bot.links.self.Load() == nil {
+		t.Error("it is not done")
+	}
+}

@@ -102,7 +102,9 @@ func (d *desktop) visit(ctx context.Context, p connectors.Place) (done bool) {
 	if err != nil {
 		return true // another channel's
 	}
-	_, _ = d.Bot(ctx) // its name is known from then on
+	if _, err := d.Bot(ctx); err != nil { // its name is known from then on, to take it out of what people write
+		return false
+	}
 	wrong, err := d.standing(ctx, at)
 	switch {
 	case err != nil:
