@@ -205,9 +205,10 @@ func TestALaterCopyIsTriedForItsOwnTime(t *testing.T) {
 		c.failing("sam", busy(20*time.Second))
 		call := st.ask(t.Context(), network("x"))
 		<-time.After(3 * time.Minute)
+		inTime(t, "sam's", c.gaps("sam"), 20*time.Second)
 		c.must(t, st.pending(1)[0].ID, permissions.Deny)
-		if r := (<-call).r; r.DecidedBy != "fay" || len(c.gaps("sam")) != 1 {
-			t.Errorf("%s by %s: %s; sam was tried %d more times", r.State, r.DecidedBy, r.Failure, len(c.gaps("sam")))
+		if r := (<-call).r; r.DecidedBy != "fay" {
+			t.Errorf("%s by %s: %s", r.State, r.DecidedBy, r.Failure)
 		}
 	})
 }

@@ -31,8 +31,8 @@ const (
 )
 
 // pace keeps what is written within the limits of sending. Messages, edits and typing count, and of those what agents say
-// comes last; polls, the answers to taps
-// and the list of commands do not belong here and are never held up. It is safe for concurrent use.
+// comes last; polls, the answers to taps and the list of commands do not belong here and are never held up. It is safe
+// for concurrent use.
 type pace struct {
 	overall *rate.Limiter
 	talk    *rate.Limiter // what agents say, besides
