@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -90,13 +92,23 @@ func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
 	if err != nil {
 		return Did{}, err
 	}
-	said := reply.Read(reply.Message{Text: m.Text, Quotes: quoted, Reaction: m.Reaction, At: m.At}, open)
+	text := reply.Message{Text: m.Text, Quotes: quoted, Reaction: m.Reaction, At: m.At}
+	said := reply.Read(text, open)
 	if left := r.Muted(m.Who); left > 0 && !said.PassOn { // it would be an answer
 		return Did{Say: []string{reply.SayMuted(left)}}, nil
 	}
-	r.Wrong(m.Who, said.Guesses)
+	if len(said.Unknown) > 0 {
+		before, why, err := r.before(ctx, m, said.Unknown)
+		if err != nil {
+			return Did{}, err
+		}
+		if said = reply.Read(text, append(open, before...)); len(said.Unknown) > 0 {
+			r.Wrong(m.Who, said.Guesses)
+			return Did{Say: why}, ctx.Err()
+		}
+	}
 	did, err := r.decide(ctx, m, said)
-	if err != nil || len(said.Unknown) > 0 {
+	if err != nil {
 		return did, err
 	}
 	words := said.Say
@@ -111,7 +123,26 @@ func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
 	return did, nil
 }
 
-// decide hands on what a message decides, and asks why of the codes of what does not wait.
+// before asks why codes that a message names do not wait, in words, and gives those that this very message has settled:
+// it came before, and was not done with. What it decides about the others is still to be done.
+func (r *Reader) before(ctx context.Context, m Message, codes []string) (settled []reply.Open, why []string, err error) {
+	for _, code := range codes {
+		q, err := r.Desk.OnPermission(ctx, connectors.Decision{Code: code, From: m.From}) // decides nothing
+		words, fault := r.Answered(m.Who, permissions.Request{}, err)
+		if fault != nil {
+			return nil, nil, fault
+		}
+		why = append(why, words)
+		if slices.ContainsFunc(q.Votes, func(v permissions.Vote) bool {
+			return v.By == m.Who.Name && m.Key != "" && strings.HasPrefix(v.Key, m.Key+":")
+		}) {
+			settled = append(settled, reply.Open{Request: q, Code: code, ShownAt: m.At})
+		}
+	}
+	return settled, why, nil
+}
+
+// decide hands on what a message decides.
 func (r *Reader) decide(ctx context.Context, m Message, said reply.Said) (did Did, err error) {
 	for i, d := range said.Decisions {
 		d.From, d.Key = m.From, fmt.Sprintf("%s:%d", m.Key, i)
@@ -122,14 +153,6 @@ func (r *Reader) decide(ctx context.Context, m Message, said reply.Said) (did Di
 		}
 		if err == nil {
 			did.Decided = append(did.Decided, settled)
-		}
-		did.Say = append(did.Say, words)
-	}
-	for _, code := range said.Unknown {
-		_, err := r.Desk.OnPermission(ctx, connectors.Decision{Code: code, From: m.From}) // decides nothing, and says why
-		words, fault := r.Answered(m.Who, permissions.Request{}, err)
-		if fault != nil {
-			return Did{}, fault
 		}
 		did.Say = append(did.Say, words)
 	}

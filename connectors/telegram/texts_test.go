@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/conversation"
 	"github.com/daycared/daycared/connectors/telegram/telegramtest"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
@@ -271,5 +273,37 @@ func TestTheOwnerHearsOfStrangers(t *testing.T) {
 	}
 	if n := s.sent("fay", func(m telegramtest.Message) bool { return contains(m, "of nobody here") }); n != 2 {
 		t.Errorf("%d notices in two days", n)
+	}
+}
+
+// A message that comes again, since the daemon was killed between two of its decisions, decides what was left.
+func TestAMessageOfSeveralAnswersThatComesAgain(t *testing.T) {
+	s := play(t)
+	first, _, one := s.asked("alpha")
+	second, _, two := s.asked("bravo")
+	s.until("the cards are noted", s.upToDate)
+	fay, err := s.Person(identity(ids["fay"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader := conversation.New(conversation.Options{Desk: s.Engine, Now: s.server.Now})
+	m := conversation.Message{Who: fay, At: s.server.Now().Add(time.Second), Message: connectors.Message{
+		From: identity(ids["fay"]), Text: "yes " + one + " " + two, Key: "telegram:1:2",
+	}}
+	_, err = s.OnPermission(t.Context(), connectors.Decision{
+		Code: one, Answer: permissions.Allow(permissions.Once), From: m.From, Key: m.Key + ":0",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.get(first, permissions.Approved)
+	did, err := reader.Read(t.Context(), m)
+	if err != nil || len(did.Say) != 2 || len(did.Decided) != 2 {
+		t.Errorf("%q: %+v, %v", m.Text, did, err)
+	}
+	s.get(second, permissions.Approved)
+	m.Key = "telegram:1:3" // the same again is another message
+	if did, err = reader.Read(t.Context(), m); err != nil || len(did.Decided) != 0 {
+		t.Errorf("%+v, %v", did, err)
 	}
 }
