@@ -98,13 +98,10 @@ func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
 		return Did{Say: []string{reply.SayMuted(left)}}, nil
 	}
 	if len(said.Unknown) > 0 {
-		before, why, err := r.before(ctx, m, said.Unknown)
-		if err != nil {
-			return Did{}, err
-		}
+		before, why := r.Before(ctx, m, said.Unknown)
 		if said = reply.Read(text, append(open, before...)); len(said.Unknown) > 0 {
 			r.Wrong(m.Who, said.Guesses)
-			return Did{Say: why}, ctx.Err()
+			return r.refused(ctx, m, why)
 		}
 	}
 	did, err := r.decide(ctx, m, said)
@@ -123,23 +120,31 @@ func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
 	return did, nil
 }
 
-// before asks why codes that a message names do not wait, in words, and gives those that this very message has settled:
-// it came before, and was not done with. What it decides about the others is still to be done.
-func (r *Reader) before(ctx context.Context, m Message, codes []string) (settled []reply.Open, why []string, err error) {
+// Before asks why codes that a message names do not wait, and gives those that this very message has settled: it came
+// before, and was not done with. What it decides about the others is still to be done.
+func (r *Reader) Before(ctx context.Context, m Message, codes []string) (settled []reply.Open, why []error) {
 	for _, code := range codes {
 		q, err := r.Desk.OnPermission(ctx, connectors.Decision{Code: code, From: m.From}) // decides nothing
-		words, fault := r.Answered(m.Who, permissions.Request{}, err)
-		if fault != nil {
-			return nil, nil, fault
-		}
-		why = append(why, words)
+		why = append(why, err)
 		if slices.ContainsFunc(q.Votes, func(v permissions.Vote) bool {
 			return v.By == m.Who.Name && m.Key != "" && strings.HasPrefix(v.Key, m.Key+":")
 		}) {
 			settled = append(settled, reply.Open{Request: q, Code: code, ShownAt: m.At})
 		}
 	}
-	return settled, why, nil
+	return settled, why
+}
+
+// refused tells why nothing was decided.
+func (r *Reader) refused(ctx context.Context, m Message, why []error) (did Did, err error) {
+	for _, each := range why {
+		words, fault := r.Answered(m.Who, permissions.Request{}, each)
+		if fault != nil {
+			return Did{}, fault
+		}
+		did.Say = append(did.Say, words)
+	}
+	return did, ctx.Err()
 }
 
 // decide hands on what a message decides.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/conversation"
 	"github.com/daycared/daycared/connectors/reply"
 	"github.com/daycared/daycared/permissions"
 )
@@ -194,29 +195,50 @@ func (d *desktop) answered(ctx context.Context, u update, id connectors.Identity
 		return nil
 	}
 	d.reader.Wrong(who, said.Guesses)
-	toAll := connectors.Person{Location: who.Location} // nobody's own words
-	for i, decision := range said.Decisions {
-		decision.From, decision.Key = id, fmt.Sprintf("%s:%d", d.eventKey(u), i)
-		r, err := d.desk.OnPermission(ctx, decision)
-		if err := d.answer(ctx, m, toAll, r, err); err != nil {
-			return err
-		}
-	}
-	for _, code := range said.Unknown { // decides nothing, and says why
-		_, err := d.desk.OnPermission(ctx, connectors.Decision{Code: code, From: id})
-		if refusal := (*permissions.Refusal)(nil); errors.As(err, &refusal) && refusal.Code == permissions.CodeUnknown {
-			continue // any five letters
-		}
-		if err := d.answer(ctx, m, toAll, permissions.Request{}, err); err != nil {
-			return err
-		}
-	}
-	if text.Quotes == "" || len(said.Decisions)+len(said.Unknown) > 0 {
-		return nil
+	decides, err := d.decides(ctx, u, id, who, text, open)
+	if err != nil || decides || text.Quotes == "" {
+		return err
 	}
 	open = slices.DeleteFunc(open, func(o reply.Open) bool { return o.Code != text.Quotes }) // others are not for all to read
 	if said = reply.Read(text, open); said.Say != "" && !said.PassOn {
 		d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, here, said.Say) })
+	}
+	return nil
+}
+
+// decides does what a person's message in a group decides, and tells whether it names any request.
+func (d *desktop) decides(
+	ctx context.Context, u update, id connectors.Identity, who connectors.Person, text reply.Message, open []reply.Open,
+) (bool, error) {
+	said := reply.Read(text, open)
+	toAll := connectors.Person{Location: who.Location} // nobody's own words
+	if len(said.Unknown) > 0 {
+		before, why := d.reader.Before(ctx, conversation.Message{
+			Who: who, At: text.At, Message: connectors.Message{From: id, Key: d.eventKey(u)},
+		}, said.Unknown)
+		if said = reply.Read(text, slices.Concat(open, before)); len(said.Unknown) > 0 {
+			return true, d.nothing(ctx, u.Message, toAll, why)
+		}
+	}
+	for i, decision := range said.Decisions {
+		decision.From, decision.Key = id, fmt.Sprintf("%s:%d", d.eventKey(u), i)
+		r, err := d.desk.OnPermission(ctx, decision)
+		if err := d.answer(ctx, u.Message, toAll, r, err); err != nil {
+			return true, err
+		}
+	}
+	return len(said.Decisions) > 0, nil
+}
+
+// nothing says why a message decided nothing, but that any five letters are no code.
+func (d *desktop) nothing(ctx context.Context, m *message, toAll connectors.Person, why []error) error {
+	for _, each := range why {
+		if refusal := (*permissions.Refusal)(nil); errors.As(each, &refusal) && refusal.Code == permissions.CodeUnknown {
+			continue
+		}
+		if err := d.answer(ctx, m, toAll, permissions.Request{}, each); err != nil {
+			return err
+		}
 	}
 	return nil
 }

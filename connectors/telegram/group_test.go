@@ -438,3 +438,33 @@ func TestAnAnswerOfTheMutedInAGroup(t *testing.T) {
 	s.told("fay@ops", "too many wrong codes")
 	s.waits(call)
 }
+
+// A message that comes again, since the daemon was killed between two of its decisions, decides what was left.
+func TestAMessageInAGroupThatComesAgain(t *testing.T) {
+	s, o := gather(t, "supergroup")
+	var calls []<-chan ended
+	text := "yes"
+	for _, reason := range []string{"alpha", "bravo"} {
+		calls = append(calls, s.ask(network(reason)))
+		m := s.card("fay@ops", reason)
+		s.until("the card is noted", s.upToDate)
+		text += " " + codeIn(m)
+	}
+	d := newDesktop(s.bot, s.Engine)
+	u := update{ID: 77, Message: &message{
+		ID: 9999, From: &user{ID: ids["fay"]}, Chat: chat{ID: o.ID(), Type: "supergroup"}, Text: text,
+		Date: s.server.Now().Add(time.Second).Unix(),
+	}}
+	_, err := s.OnPermission(t.Context(), connectors.Decision{
+		Code: text[4:9], Answer: permissions.Allow(permissions.Once), From: identity(ids["fay"]), Key: d.eventKey(u) + ":0",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.get(calls[0], permissions.Approved)
+	if err := d.gathering(t.Context(), u); err != nil {
+		t.Error(err)
+	}
+	s.get(calls[1], permissions.Approved)
+	s.bot.work.Wait()
+}
