@@ -177,4 +177,6 @@ type Identity struct {
 	Operator bool
 	Telegram int64
 	WhatsApp string
+	// Alias is another name that the channel has for the same account, where it told one: at WhatsApp, the LID.
+	Alias string
 }

@@ -28,14 +28,18 @@ type Enroller interface {
 
 // Invitation is a link that enrols one account.
 type Invitation struct {
-	Code  string
-	Link  string
+	Code string
+	Link string
+	// How is what the invited person does, to follow their name and to be followed by the link: "presses Start behind this
+	// link".
+	How   string
 	Until time.Time // the link works before
 }
 
 // Guest is an account that came by a link.
 type Guest struct {
 	Address  string // as a [permissions.Pairing] has it
+	Alias    string // as well
 	Name     string // as the account calls itself: anybody may call themselves anything
 	Language string // an IETF tag, if the channel tells
 }

@@ -9,9 +9,13 @@ type Person struct {
 	UID      int    // of User; permissions.NoUID without one
 	Telegram int64
 	WhatsApp string // E.164
-	Location *time.Location
-	Quiet    Hours    // when they are not to be disturbed, in Location
-	Via      []string // the channels to try, in this order, the next when one fails; empty: the daemon's order
+	// WhatsAppLID is what WhatsApp called the account of that number besides when it was enrolled; empty where it was not.
+	WhatsAppLID string
+	// Suspended are the channels at which their account may be somebody else's by now: they have no address there.
+	Suspended []string
+	Location  *time.Location
+	Quiet     Hours    // when they are not to be disturbed, in Location
+	Via       []string // the channels to try, in this order, the next when one fails; empty: the daemon's order
 }
 
 // Hours are a span of every day, from one minute of the day up to another; it may go past midnight. The zero Hours are

@@ -18,8 +18,8 @@ import (
 // flaky is a store some of whose calls fail, or after which something happens.
 type flaky struct {
 	engine.Store
-	addCopies, lagging   atomic.Int32 // how many calls fail
-	afterStop, beforeEnd func()
+	addCopies, lagging, suspend atomic.Int32 // how many calls fail
+	afterStop, beforeEnd        func()
 }
 
 var errBusy = &store.Error{What: "another process holds the store locked", Advice: "let it finish", Err: errors.New("busy")}
@@ -36,6 +36,13 @@ func (f *flaky) Lagging(ctx context.Context, c string, after permissions.ID, n i
 		return nil, errBusy
 	}
 	return f.Store.Lagging(ctx, c, after, n)
+}
+
+func (f *flaky) Suspend(ctx context.Context, via, address, who string, at time.Time) error {
+	if f.suspend.Add(-1) >= 0 {
+		return errBusy
+	}
+	return f.Store.Suspend(ctx, via, address, who, at)
 }
 
 func (f *flaky) Stop(ctx context.Context, by, via string, at time.Time) ([]permissions.Request, error) {

@@ -141,6 +141,9 @@ func (c *courier) show(ctx context.Context, r permissions.Request, cp permission
 	if !known && cp.Place == "" {
 		return c.fail(ctx, r, cp, cp.Person+" is nobody here")
 	}
+	if why := suspended(person, c.connector.Name()); why != nil && cp.Place == "" {
+		return e.abandon(ctx, []permissions.Copy{cp}, why.Error())
+	}
 	prompt := e.prompt(r, cp, person)
 	was, err := cp.Ref, error(nil)
 	switch editor, edits := c.connector.(connectors.Editor); {
@@ -171,7 +174,10 @@ func (c *courier) show(ctx context.Context, r permissions.Request, cp permission
 	}
 	noting, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime) // what was sent is noted, also while stopping
 	defer done()
-	return e.store.Shown(noting, cp, was)
+	if err := e.store.Shown(noting, cp, was); err != nil {
+		return err
+	}
+	return e.withhold(noting, e.settings.Load(), []permissions.Copy{cp}) // suspended while it was sent: given up before, perhaps
 }
 
 // tooLate tells whether a channel that is away has been tried long enough, by either clock: the one on the wall may be

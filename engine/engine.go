@@ -9,8 +9,8 @@
 //
 // Beside that way: usher.go sees that everybody who is asked has a copy, herald.go tells people what is no
 // copy's business, strangers.go the owner who else wrote, place.go knows where several people are asked at once,
-// reroute.go asks anew when the settings change, and pairing.go gives accounts to people. What is steered from outside
-// has a file each: grants.go, stop.go, tokens.go, events.go.
+// reroute.go asks anew when the settings change, pairing.go gives accounts to people, and suspend.go takes them away.
+// What is steered from outside has a file each: grants.go, stop.go, tokens.go, events.go.
 // What people and agents of our own tell each other goes through chat.go and host.go, and decides nothing.
 package engine
 
@@ -37,7 +37,7 @@ type Engine struct {
 	couriers []*courier
 	hosts    []*host // of our own agents
 	usher    *usher
-	settings atomic.Pointer[Settings] // in force: base, with the accounts that people were paired with
+	settings atomic.Pointer[Settings] // in force: base, with the accounts that people were paired with, without those that are suspended
 	base     atomic.Pointer[Settings] // as the configuration has them
 	stopped  atomic.Pointer[string]   // who stopped everything, or nil
 	changed  chan struct{}            // the settings have
@@ -50,11 +50,12 @@ type Engine struct {
 	doubt    bool                              // the clock had been set back when the daemon started: older grants are not relied on
 	log      *slog.Logger
 
-	mu       sync.Mutex
-	pairings []permissions.Pairing
-	invited  map[string]invited       // by code
-	prompts  map[string]*rate.Limiter // by caller
-	refusals map[connectors.Identity]*rate.Limiter
+	mu        sync.Mutex
+	pairings  []permissions.Pairing
+	suspended []permissions.Suspension
+	invited   map[string]invited       // by code
+	prompts   map[string]*rate.Limiter // by caller
+	refusals  map[connectors.Identity]*rate.Limiter
 }
 
 var (

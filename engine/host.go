@@ -188,7 +188,7 @@ func (h *host) listener(b permissions.Bond) (talker connectors.Talker, to connec
 	if !on || !talks {
 		return nil, to, &connectors.Gone{Why: b.Via + " takes nothing that agents say"}
 	}
-	return talker, to, nil
+	return talker, to, suspended(to, b.Via)
 }
 
 const (
@@ -220,7 +220,7 @@ func (h *host) typing(ctx context.Context) {
 	c, _ := h.engine.connector(h.bond.Via)
 	typer, types := c.(connectors.Typer)
 	to, known := h.engine.settings.Load().person(h.bond.Person)
-	if !types || !known {
+	if !types || !known || suspended(to, h.bond.Via) != nil {
 		return
 	}
 	ctx, done := context.WithTimeout(ctx, typingTime)

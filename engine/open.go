@@ -40,7 +40,7 @@ func (e *Engine) tryOpen(ctx context.Context, caller permissions.Caller, q permi
 	}
 	prompt, exhausted := e.reserve(s, r)
 	copies, unreachable := e.plan(s, r, nil)
-	if reached(r, copies) < r.Quorum && len(r.EscalateTo) > 0 { // then there is no point in waiting
+	if s.reached(r, copies) < r.Quorum && len(r.EscalateTo) > 0 { // then there is no point in waiting
 		r.Asked, r.EscalateTo, r.EscalateAt = append(r.Asked, r.EscalateTo...), nil, time.Time{}
 		copies, unreachable = e.plan(s, r, nil)
 	}
@@ -57,7 +57,7 @@ func (e *Engine) tryOpen(ctx context.Context, caller permissions.Caller, q permi
 		prompt.giveBack() // nobody is prompted for it
 		return w, nil
 	}
-	if reached(stored, copies) < stored.Quorum {
+	if s.reached(stored, copies) < stored.Quorum {
 		_, err := e.registry.Resolve(ctx, stored.ID, permissions.GiveUp{Reason: unreachable, Asked: stored.Asked, At: e.stamp()})
 		if err != nil && !errors.Is(err, permissions.ErrSettled) {
 			w.LeaveSoon(leaveGrace)

@@ -28,7 +28,7 @@ func (e *Engine) Invite(
 	if err != nil {
 		return connectors.Invitation{}, err
 	}
-	if door.Address(person) != "" {
+	if at := door.Address(person); at != "" && !e.isSuspended(via, at) {
 		return connectors.Invitation{}, inFile(name, via)
 	}
 	i, err := door.Invite(ctx)
@@ -63,7 +63,7 @@ func (e *Engine) Guest(ctx context.Context, id connectors.Identity, code string)
 	if err != nil {
 		return connectors.Guest{}, err
 	}
-	if owner := e.owner(in, g.Address); owner != "" && owner != in.name {
+	if owner := e.owner(in.door, g.Address); owner != "" && owner != in.name {
 		e.forget(code)
 		in.door.Dismiss(code)
 		return connectors.Guest{}, permissions.OthersAccount(g.Address, owner)
@@ -80,43 +80,76 @@ func (e *Engine) Pair(
 	if err != nil {
 		return now, was, err
 	}
-	present, cancel := context.WithCancel(ctx)
-	cancel() // whoever is meant has come already
-	g, err := in.door.Guest(present, code)
-	switch {
-	case errors.Is(err, connectors.ErrNoInvitation):
-		return now, was, overLink()
-	case err != nil || g.Address != address:
-		return now, was, permissions.Invalid(fmt.Errorf("nobody with the account %s came by this link", address))
-	}
-	if _, _, err := e.pairable(id, in.name, in.via); err != nil { // gone from the configuration meanwhile
+	g, err := in.guest(ctx, code, address)
+	if err != nil {
 		return now, was, err
 	}
 	e.pairing.Lock()
 	defer e.pairing.Unlock()
-	if owner := e.owner(in, address); owner != "" && owner != in.name {
-		return now, was, permissions.OthersAccount(address, owner)
+	if err := e.mayBring(id, in, address); err != nil {
+		return now, was, err
 	}
 	who, err := e.Who(id)
 	if err != nil {
 		return now, was, err
 	}
-	now = permissions.Pairing{Person: in.name, Via: in.via, Address: address, PairedAt: e.stamp()}
+	now = permissions.Pairing{Person: in.name, Via: in.via, Address: address, Alias: g.Alias, PairedAt: e.stamp()}
 	if was, err = e.store.Pair(ctx, now, who, id.Via); err != nil {
 		return now, was, broken(err)
-	}
-	if was.Address == address {
-		now, was = was, permissions.Pairing{}
 	}
 	e.forget(code)
 	if err := e.readPairings(context.WithoutCancel(ctx)); err != nil {
 		return now, was, broken(err)
 	}
-	if was.Address != "" {
+	e.lift(in.via, address)
+	if was.Address == address {
+		now, was = e.paired(now), permissions.Pairing{}
+	}
+	if was.Address != "" && !e.isSuspended(in.via, was.Address) {
 		in.door.Release(was.Address, in.name)
 	}
 	in.door.Greet(code, address, in.name)
 	return now, was, nil
+}
+
+// guest is who came by the link with that code, if that is the account that is meant.
+func (in invited) guest(ctx context.Context, code, address string) (connectors.Guest, error) {
+	present, cancel := context.WithCancel(ctx)
+	cancel() // whoever is meant has come already
+	g, err := in.door.Guest(present, code)
+	switch {
+	case errors.Is(err, connectors.ErrNoInvitation):
+		return g, overLink()
+	case err != nil || g.Address != address:
+		return g, permissions.Invalid(fmt.Errorf("nobody with the account %s came by this link", address))
+	}
+	return g, nil
+}
+
+// mayBring refuses an account that the invited person may not answer with. The configuration may have changed since.
+func (e *Engine) mayBring(id connectors.Identity, in invited, address string) error {
+	_, person, err := e.pairable(id, in.name, in.via)
+	if err != nil {
+		return err
+	}
+	if own := in.door.Address(person); own != "" && own != address {
+		return inFile(in.name, in.via)
+	}
+	if owner := e.owner(in.door, address); owner != "" && owner != in.name {
+		return permissions.OthersAccount(address, owner)
+	}
+	return nil
+}
+
+// paired is the pairing of that person and channel as it is kept; p itself where there is none.
+func (e *Engine) paired(p permissions.Pairing) permissions.Pairing {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	i := slices.IndexFunc(e.pairings, func(o permissions.Pairing) bool { return o.Person == p.Person && o.Via == p.Via })
+	if i < 0 {
+		return p
+	}
+	return e.pairings[i]
 }
 
 // Dismiss ends an invitation; a guest is told that they were not added.
@@ -130,7 +163,8 @@ func (e *Engine) Dismiss(_ context.Context, id connectors.Identity, code string)
 	return nil
 }
 
-// Unpair takes the account away that somebody was paired with. One that the configuration names stays.
+// Unpair takes the account away that somebody was paired with. One that the configuration names stays, and one that is
+// suspended stays suspended, should the configuration name it next.
 func (e *Engine) Unpair(
 	ctx context.Context, id connectors.Identity, name, via string,
 ) (was permissions.Pairing, err error) {
@@ -143,28 +177,28 @@ func (e *Engine) Unpair(
 	}
 	e.pairing.Lock()
 	defer e.pairing.Unlock()
-	was, err = e.store.Unpair(ctx, name, via, who, id.Via, e.stamp())
-	var refusal *permissions.Refusal
 	door := e.door(via)
-	if errors.As(err, &refusal) && refusal.Code == permissions.CodeUnknown && door != nil {
-		base := e.base.Load()
-		if p, known := base.person(name); known && door.Address(p) != "" {
+	if door != nil {
+		p, _ := e.base.Load().person(name)
+		has := e.paired(permissions.Pairing{Person: name, Via: via}).Address
+		if own := door.Address(p); own != "" && (has == "" || has == own) {
 			return was, inFile(name, via)
 		}
 	}
-	if err != nil {
+	if was, err = e.store.Unpair(ctx, name, via, who, id.Via, e.stamp()); err != nil {
 		return was, broken(err)
 	}
 	if err := e.readPairings(context.WithoutCancel(ctx)); err != nil {
 		return was, broken(err)
 	}
-	if door != nil {
+	if door != nil && !e.isSuspended(via, was.Address) {
 		door.Release(was.Address, name)
 	}
 	return was, nil
 }
 
-// People is everybody of the configuration, with the accounts that they were paired with.
+// People is everybody of the configuration, with the accounts that they were paired with, without those that are
+// suspended.
 func (e *Engine) People() []connectors.Person { return slices.Clone(e.settings.Load().People) }
 
 // pairable is the channel and, as the configuration has them, the person of a pairing to be.
@@ -204,10 +238,12 @@ func (e *Engine) door(via string) connectors.Enroller {
 	return nil
 }
 
-// owner is who answers with an account now, or empty.
-func (e *Engine) owner(in invited, address string) string {
-	for _, p := range e.settings.Load().People {
-		if in.door.Address(p) == address {
+// owner is who answers with an account, or did until it was suspended; empty for nobody's.
+func (e *Engine) owner(door connectors.Enroller, address string) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, p := range e.filled() {
+		if address != "" && door.Address(p) == address {
 			return p.Name
 		}
 	}
@@ -246,29 +282,41 @@ func (e *Engine) readPairings(ctx context.Context) error {
 	return nil
 }
 
-// refill lays the pairings over what the configuration says.
+// refill lays the pairings over what the configuration says, and takes the accounts out that are suspended.
 func (e *Engine) refill() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := *e.base.Load()
-	s.People = slices.Clone(s.People)
-	for _, p := range e.pairings {
-		if door := e.door(p.Via); door != nil {
-			fill(s.People, door, p)
+	s.People = e.filled()
+	for _, a := range e.suspended {
+		if door := e.door(a.Via); door != nil {
+			empty(s.People, door, a)
 		}
 	}
 	e.settings.Store(&s)
 }
 
-// fill gives a person the account that they were paired with, unless they have one by the configuration, or it is
-// another's by the configuration: the file wins.
-func fill(people []connectors.Person, door connectors.Enroller, p permissions.Pairing) {
-	if slices.ContainsFunc(people, func(o connectors.Person) bool { return door.Address(o) == p.Address }) {
-		return
+// filled is everybody of the configuration, with the accounts that they were paired with. The lock is held.
+func (e *Engine) filled() []connectors.Person {
+	people := slices.Clone(e.base.Load().People)
+	for _, p := range e.pairings {
+		if door := e.door(p.Via); door != nil {
+			fill(people, door, p)
+		}
 	}
+	return people
+}
+
+// fill gives a person the account that they were paired with, unless they have one by the configuration, or it is
+// another's by the configuration: the file wins. What the channel called the account besides holds for it either way.
+func fill(people []connectors.Person, door connectors.Enroller, p permissions.Pairing) {
+	taken := slices.ContainsFunc(people, func(o connectors.Person) bool { return door.Address(o) == p.Address })
 	for i, o := range people {
-		if o.Name == p.Person && door.Address(o) == "" {
+		if o.Name == p.Person && door.Address(o) == "" && !taken {
 			people[i] = door.At(o, p.Address)
+		}
+		if p.Alias != "" && door.Address(people[i]) == p.Address && people[i].WhatsApp == p.Address {
+			people[i].WhatsAppLID = p.Alias
 		}
 	}
 }

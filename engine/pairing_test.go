@@ -58,16 +58,22 @@ var operator = connectors.Identity{Via: "cli", UID: 1, Operator: true}
 // enrol pairs whoever has an id with a person, or returns why not.
 func (s *stage) enrol(l *lobby, name, address string) (was permissions.Pairing, err error) {
 	s.t.Helper()
-	i, err := s.Invite(s.t.Context(), operator, name, "telegram")
-	if err != nil {
-		return was, err
-	}
-	l.come[i.Code] = connectors.Guest{Address: address, Name: "somebody"}
-	if _, err := s.Guest(s.t.Context(), operator, i.Code); err != nil {
-		return was, err
-	}
-	_, was, err = s.Pair(s.t.Context(), operator, i.Code, address)
+	_, was, err = s.bring(l, name, connectors.Guest{Address: address, Name: "somebody"})
 	return was, err
+}
+
+// bring is enrol with all that the channel tells of whoever comes, and with what is kept of it.
+func (s *stage) bring(l *lobby, name string, g connectors.Guest) (now, was permissions.Pairing, err error) {
+	s.t.Helper()
+	i, err := s.Invite(s.t.Context(), operator, name, l.Name())
+	if err != nil {
+		return now, was, err
+	}
+	l.come[i.Code] = g
+	if _, err := s.Guest(s.t.Context(), operator, i.Code); err != nil {
+		return now, was, err
+	}
+	return s.Pair(s.t.Context(), operator, i.Code, g.Address)
 }
 
 // at is who the person with a Telegram id is, or empty.

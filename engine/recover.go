@@ -23,6 +23,9 @@ func (e *Engine) Recover(ctx context.Context) error {
 	if err := e.readPairings(ctx); err != nil {
 		return err
 	}
+	if err := e.readSuspensions(ctx); err != nil {
+		return err
+	}
 	if err := e.readMoves(ctx); err != nil {
 		return err
 	}

@@ -18,7 +18,12 @@ func (e *Engine) reroute(ctx context.Context) error {
 			return nil
 		case <-e.changed:
 		}
-		err := e.everyPending(ctx, func(r permissions.Request) error { return e.realign(ctx, r) })
+		err := e.everyPending(ctx, func(r permissions.Request) error {
+			if e.settings.Load().suspends(r) {
+				e.usher.kick(r.ID)
+			}
+			return e.realign(ctx, r)
+		})
 		e.registry.RingNotices()
 		if err != nil && ctx.Err() == nil {
 			e.log.Error("who is asked cannot be brought in line with the configuration just now", "err", err)

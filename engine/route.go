@@ -133,6 +133,10 @@ func (s *Settings) Owner() connectors.Person {
 	return operator
 }
 
+// sameAccount tells whether what a channel calls an account besides, then and now, speaks for one account: where either
+// is unknown, nothing speaks against it.
+func sameAccount(then, now string) bool { return then == "" || now == "" || then == now }
+
 // identify is the person that a door's proof stands for.
 func (s *Settings) identify(id connectors.Identity) (connectors.Person, bool) {
 	if id.Console || id.Operator {
@@ -141,7 +145,7 @@ func (s *Settings) identify(id connectors.Identity) (connectors.Person, bool) {
 	i := slices.IndexFunc(s.People, func(p connectors.Person) bool {
 		return (id.UID >= 0 && p.UID == id.UID) ||
 			(id.Telegram != 0 && p.Telegram == id.Telegram) ||
-			(id.WhatsApp != "" && p.WhatsApp == id.WhatsApp)
+			(id.WhatsApp != "" && p.WhatsApp == id.WhatsApp && sameAccount(p.WhatsAppLID, id.Alias))
 	})
 	if i < 0 {
 		return connectors.Person{}, false

@@ -66,12 +66,18 @@ type Store interface {
 
 	// Pair keeps a pairing in place of the person's earlier one, and returns that: its Address is empty where there was
 	// none. The account of another person is refused with [permissions.CodeNotYours]; the same pairing again changes
-	// nothing.
+	// nothing. A suspension of the account ends in the same commit.
 	Pair(ctx context.Context, p permissions.Pairing, by, via string) (was permissions.Pairing, err error)
 	// Pairings lists every pairing, by person.
 	Pairings(ctx context.Context) ([]permissions.Pairing, error)
 	// Unpair takes a person's account at a channel away and returns it, or refuses with [permissions.CodeUnknown].
+	// An account that is suspended stays so, whoever names it next.
 	Unpair(ctx context.Context, person, channel, by, via string, at time.Time) (permissions.Pairing, error)
+	// Suspend notes that an account, which is the person who's, may be somebody else's since a time, until it is paired
+	// again. It is audited; the same again changes nothing.
+	Suspend(ctx context.Context, via, address, who string, at time.Time) error
+	// Suspensions lists the accounts that are suspended.
+	Suspensions(ctx context.Context) ([]permissions.Suspension, error)
 
 	// ByNumber finds the request of that number, or refuses with [permissions.CodeUnknown].
 	ByNumber(ctx context.Context, number int64) (permissions.Request, error)

@@ -32,14 +32,18 @@ func (u *usher) attend(ctx context.Context, id permissions.ID) error {
 		if err != nil {
 			return err
 		}
-		more, why := e.plan(e.settings.Load(), r, copies)
+		s := e.settings.Load()
+		if err := e.withhold(ctx, s, copies); err != nil {
+			return err
+		}
+		more, why := e.plan(s, r, copies)
 		if len(more) > 0 {
 			if err := e.store.AddCopies(ctx, more); err != nil {
 				return err
 			}
 			e.kick(id)
 		}
-		if reached(r, append(copies, more...)) >= r.Quorum {
+		if s.reached(r, append(copies, more...)) >= r.Quorum {
 			return nil
 		}
 		var next permissions.Event = permissions.GiveUp{Reason: why, Asked: r.Asked, At: e.stamp()}
@@ -72,7 +76,9 @@ func (e *Engine) plan(s *Settings, r permissions.Request, have []permissions.Cop
 		}
 		copies, unreachable := e.planFor(person, r, have)
 		more = append(more, asOne(copies, more)...)
-		live := func(c permissions.Copy) bool { return c.Person == name && c.Failed == "" }
+		live := func(c permissions.Copy) bool {
+			return c.Person == name && c.Failed == "" && suspended(person, c.Connector) == nil
+		}
 		if !slices.ContainsFunc(copies, live) && !slices.ContainsFunc(have, live) {
 			reasons = append(reasons, unreachable...)
 		}
@@ -178,8 +184,12 @@ func (e *Engine) copyFor(p connectors.Person, r permissions.Request, connector, 
 	}
 }
 
-// reach asks a connector whether somebody can be reached there; nil unless it knows that they cannot.
+// reach asks a connector whether somebody can be reached there; nil unless it knows that they cannot, or their account is
+// suspended.
 func reach(c connectors.Connector, p connectors.Person) error {
+	if err := suspended(p, c.Name()); err != nil {
+		return err
+	}
 	if reacher, knows := c.(connectors.Reacher); knows {
 		if err := reacher.Reach(p); errors.Is(err, connectors.ErrGone) {
 			return err
@@ -204,11 +214,14 @@ func (e *Engine) kick(id permissions.ID) {
 	}
 }
 
-// reached counts the people asked who have a copy that was shown, whatever became of it, or may still be.
-func reached(r permissions.Request, copies []permissions.Copy) int {
+// reached counts the people asked who have a copy that was shown, whatever became of it, or may still be. Who lost their
+// account since counts only if they had said all that they can.
+func (s *Settings) reached(r permissions.Request, copies []permissions.Copy) int {
 	people := map[string]bool{}
 	for _, c := range copies {
-		if (c.Failed == "" || !c.SentAt.IsZero()) && slices.Contains(r.Asked, c.Person) {
+		p, _ := s.person(c.Person)
+		lost := suspended(p, c.Connector) != nil && !r.HasVoted(c.Person)
+		if (c.Failed == "" || !c.SentAt.IsZero()) && slices.Contains(r.Asked, c.Person) && !lost {
 			people[c.Person] = true
 		}
 	}

@@ -32,8 +32,9 @@ const (
 	TokenRevoked     Type = "TOKEN_REVOKED"
 	Paired           Type = "PAIRED"
 	Unpaired         Type = "UNPAIRED"
-	PlaceMoved       Type = "PLACE_MOVED"  // a group has another id
-	AuditPruned      Type = "AUDIT_PRUNED" // what came before was deleted, and this signs it off
+	AccountSuspended Type = "ACCOUNT_SUSPENDED" // it may be somebody else's by now
+	PlaceMoved       Type = "PLACE_MOVED"       // a group has another id
+	AuditPruned      Type = "AUDIT_PRUNED"      // what came before was deleted, and this signs it off
 )
 
 // Record is one row of the audit before the store chains it.

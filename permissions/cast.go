@@ -101,6 +101,11 @@ func (r Request) voted(by string, unit int) (a Answer) {
 	return a
 }
 
+// HasVoted tells whether somebody has said all that they can: they have a vote on everything that is still open.
+func (r Request) HasVoted(by string) bool {
+	return !slices.ContainsFunc(r.open(Vote{By: by}), func(n int) bool { return r.voted(by, n) == "" })
+}
+
 // repeats tells whether v says again what its person has said, as a double tap does.
 func (r Request) repeats(v Vote) bool {
 	return !slices.ContainsFunc(r.units(v), func(n int) bool { return r.voted(v.By, n) != v.Answer })

@@ -196,6 +196,27 @@ func TestCallsKeepTheirOwnAnswers(t *testing.T) {
 	}
 }
 
+func TestWhoHasSaidAllThatTheyCan(t *testing.T) {
+	said := func(r Request, votes ...Vote) Request { r.Votes = votes; return r }
+	decided := stepRequest()
+	decided.Calls[1].Answer = Deny
+	for name, c := range map[string]struct {
+		r    Request
+		want bool
+	}{
+		"nobody":                    {permissionRequest(), false},
+		"somebody else":             {said(permissionRequest(), Vote{By: "sam", Answer: "allow_once"}), false},
+		"a vote":                    {said(permissionRequest(), Vote{By: "fay", Answer: "allow_once"}), true},
+		"on every call":             {said(stepRequest(), Vote{By: "fay", Answer: "allow_once"}), true},
+		"on some calls":             {said(stepRequest(), Vote{By: "fay", Answer: "allow_once", Call: 1}), false},
+		"on those that nobody else": {said(decided, Vote{By: "fay", Call: 1, Answer: Deny}, Vote{By: "fay", Call: 3, Answer: Deny}), true},
+	} {
+		if got := c.r.HasVoted("fay"); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
 func TestVotesAreAudited(t *testing.T) {
 	r := stepRequest()
 	c, err := Step(r, voteOn(2, "fay", Deny))

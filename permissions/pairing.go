@@ -8,5 +8,14 @@ type Pairing struct {
 	Person   string
 	Via      string // the channel
 	Address  string // as the channel knows the account for good: at Telegram, the numeric id
+	Alias    string // another name that the channel has for the same account, at WhatsApp its LID; empty where there is none
 	PairedAt time.Time
+}
+
+// Suspension says that an account may be somebody else's since a time, though the channel calls it as before. It is
+// nobody's until it is paired again.
+type Suspension struct {
+	Via     string // the channel
+	Address string // see [Pairing]
+	At      time.Time
 }

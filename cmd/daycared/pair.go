@@ -18,9 +18,10 @@ func (c *CLI) pairCommand() *cobra.Command {
 	via, sure := telegram.Name, ""
 	cmd := &cobra.Command{
 		Use:   "pair NAME",
-		Short: "Have somebody answer with an account of theirs: a link, Start on their phone, your yes",
-		Long: "Print a link that works once, for ten minutes. Whoever presses Start behind it is shown here, and answers as NAME\n" +
-			"once you have said yes. NAME is a person of the configuration; an id that stands there wins.",
+		Short: "Have somebody answer with an account of theirs: a link, their phone, your yes",
+		Long: "Print a link that works once, for ten minutes, and what the person does with it. Whoever comes by it is shown\n" +
+			"here, and answers as NAME once you have said yes. NAME is a person of the configuration; an id that stands there\n" +
+			"wins. An account that was suspended, as doctor says, answers again once it is paired again.",
 		Args: arguments(cobra.ExactArgs(1), "the name of a person in the configuration"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if sure == "" && !terminal.IsTerminal(c.In) {
@@ -46,7 +47,7 @@ func (c *CLI) pair(ctx context.Context, client *admin.Client, name, via, sure st
 	}
 	talk := dialogue{in: c.In, out: c.Err}
 	if terminal.IsTerminal(c.In) {
-		talk.say("Within ten minutes, %s presses Start behind this link, on the phone that is to be asked:", card.Visible(name))
+		talk.say("Within ten minutes, %s %s:", card.Visible(name), i.How)
 		talk.link(i.Link)
 	} else {
 		fmt.Fprintln(c.Out, i.Link)
@@ -88,7 +89,7 @@ func (d dialogue) knows(ctx context.Context, g admin.Guest, name, sure string) (
 	if language == "" {
 		language = "not told"
 	}
-	d.say("Somebody pressed Start:")
+	d.say("Somebody came:")
 	d.say("  id         %s", card.Visible(g.Address))
 	d.say("  name       %s (as the account calls itself)", card.Visible(g.Name))
 	d.say("  language   %s", card.Visible(language))

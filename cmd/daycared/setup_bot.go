@@ -90,7 +90,7 @@ func (s *steps) phone(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.talk.say("  Within ten minutes, press Start behind this link, on the phone that is to be asked:")
+		s.talk.say("  Within ten minutes, %s %s:", card.Visible(s.name), i.How)
 		s.talk.link(i.Link)
 		yes, err := s.meetGuest(ctx, i)
 		if ctx.Err() != nil || errors.Is(err, errLeft) {

@@ -61,7 +61,8 @@ type Desk interface {
 	Subscribe(buffer int) *permissions.Feed
 	// Stand is a row with its code, copies and waiters.
 	Stand(ctx context.Context, r permissions.Request) (permissions.Standing, error)
-	// Health is what is wrong with each channel that knows, by name; nil for one that is well.
+	// Health is what is wrong with each channel that knows, and with people's accounts there, by the channel's name; nil
+	// for one that is well.
 	Health() map[string]error
 	// Ready is nil while requests can be stored and answered; the error says what to do.
 	Ready(ctx context.Context) error

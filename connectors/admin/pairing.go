@@ -33,6 +33,7 @@ type Pairer interface {
 type Invitation struct {
 	Code  string    `json:"code"`
 	Link  string    `json:"link"`
+	How   string    `json:"how" doc:"what the person does, to follow their name and to be followed by the link"`
 	Until time.Time `json:"until"`
 }
 
@@ -117,7 +118,7 @@ func (p pairer) invite(ctx context.Context, in *inviteInput) (*invitationOutput,
 	if err != nil {
 		return nil, p.door.Refuse(err)
 	}
-	return &invitationOutput{Body: Invitation{Code: i.Code, Link: i.Link, Until: i.Until.UTC()}}, nil
+	return &invitationOutput{Body: Invitation{Code: i.Code, Link: i.Link, How: i.How, Until: i.Until.UTC()}}, nil
 }
 
 func (p pairer) guest(ctx context.Context, in *guestInput) (*guestOutput, error) {

@@ -26,7 +26,7 @@ func (h *hall) Invite(_ context.Context, id connectors.Identity, name, via strin
 	if h.ids = append(h.ids, id); !id.Operator {
 		return connectors.Invitation{}, permissions.OperatorOnly()
 	}
-	return connectors.Invitation{Code: "code", Link: name + " at " + via, Until: noonThen}, nil
+	return connectors.Invitation{Code: "code", Link: name + " at " + via, How: "writes it down", Until: noonThen}, nil
 }
 
 func (h *hall) Guest(ctx context.Context, _ connectors.Identity, code string) (connectors.Guest, error) {
@@ -71,7 +71,7 @@ func TestPairingOverTheSocket(t *testing.T) {
 		}
 	}
 	i, err := c.Invite(ctx, "fay", "telegram")
-	check("invited", i, admin.Invitation{Code: "code", Link: "fay at telegram", Until: noonThen}, err)
+	check("invited", i, admin.Invitation{Code: "code", Link: "fay at telegram", How: "writes it down", Until: noonThen}, err)
 	desk.came <- connectors.Guest{Address: "4242", Name: "Fay", Language: "de"}
 	g, err := c.Guest(ctx, "code")
 	check("the guest", g, admin.Guest{Address: "4242", Name: "Fay", Language: "de"}, err)

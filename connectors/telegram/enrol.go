@@ -112,7 +112,10 @@ func (c *Connector) Invite(ctx context.Context) (connectors.Invitation, error) {
 		return connectors.Invitation{}, err
 	}
 	code, until := c.links.make()
-	return connectors.Invitation{Code: code, Link: "https://t.me/" + b.Username + "?start=" + code, Until: until}, nil
+	return connectors.Invitation{
+		Code: code, Link: "https://t.me/" + b.Username + "?start=" + code, Until: until,
+		How: "presses Start behind this link, on the phone that is to be asked",
+	}, nil
 }
 
 // Guest is [connectors.Enroller].

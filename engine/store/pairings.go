@@ -9,10 +9,10 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-const pairingColumns = `person, via, address, paired_at`
+const pairingColumns = `person, via, address, alias, paired_at`
 
 func pairingFields(p *permissions.Pairing) []any {
-	return []any{&p.Person, &p.Via, &p.Address, instant{&p.PairedAt}}
+	return []any{&p.Person, &p.Via, &p.Address, &p.Alias, instant{&p.PairedAt}}
 }
 
 const (
@@ -22,8 +22,9 @@ const (
 
 	readOwner = `SELECT ` + pairingColumns + ` FROM pairings WHERE via = $1 AND address = $2`
 
-	writePairing = `INSERT INTO pairings (` + pairingColumns + `) VALUES ($1, $2, $3, $4) ` +
-		`ON CONFLICT (person, via) DO UPDATE SET address = excluded.address, paired_at = excluded.paired_at`
+	writePairing = `INSERT INTO pairings (` + pairingColumns + `) VALUES ($1, $2, $3, $4, $5) ` +
+		`ON CONFLICT (person, via) DO UPDATE ` +
+		`SET address = excluded.address, alias = excluded.alias, paired_at = excluded.paired_at`
 
 	deletePairing = `DELETE FROM pairings WHERE person = $1 AND via = $2`
 )
@@ -38,7 +39,7 @@ func (s *Store) Pairings(ctx context.Context) (pairings []permissions.Pairing, e
 }
 
 // Pair keeps a pairing in place of the person's earlier one, and returns that. The account of another person is refused
-// with [permissions.CodeNotYours]; the same pairing again changes nothing.
+// with [permissions.CodeNotYours]; the same pairing again changes nothing, unless its account is suspended: it no longer is.
 func (s *Store) Pair(
 	ctx context.Context, p permissions.Pairing, by, via string,
 ) (was permissions.Pairing, err error) {
@@ -47,11 +48,16 @@ func (s *Store) Pair(
 		switch {
 		case err != nil:
 			return err
-		case owner.Person == p.Person:
+		case owner.Person != "" && owner.Person != p.Person:
+			return permissions.OthersAccount(p.Address, owner.Person)
+		}
+		lifted, err := lift(ctx, t, p.Via, p.Address)
+		switch {
+		case err != nil:
+			return err
+		case owner.Person != "" && owner.Alias == p.Alias && !lifted:
 			was = owner
 			return nil
-		case owner.Person != "":
-			return permissions.OthersAccount(p.Address, owner.Person)
 		}
 		if was, err = pairing(ctx, t, readPairing, p.Person, p.Via); err != nil {
 			return err
@@ -60,8 +66,11 @@ func (s *Store) Pair(
 			return err
 		}
 		record := pairingRecord(permissions.Paired, p, by, via, p.PairedAt)
-		if was.Address != "" {
+		if was.Address != "" && was.Address != p.Address {
 			record.Detail["was"] = was.Address
+		}
+		if lifted {
+			record.Detail["suspension"] = "ended"
 		}
 		return s.append(ctx, t, record)
 	})
@@ -107,8 +116,12 @@ func pairing(ctx context.Context, from source, text string, args ...any) (permis
 }
 
 func pairingRecord(what permissions.Type, p permissions.Pairing, by, via string, at time.Time) permissions.Record {
-	return permissions.Record{
+	r := permissions.Record{
 		Type: what, At: at, Actor: by, Via: via,
 		Detail: map[string]string{"person": p.Person, "via": p.Via, "address": p.Address},
 	}
+	if p.Alias != "" {
+		r.Detail["alias"] = p.Alias
+	}
+	return r
 }

@@ -55,6 +55,10 @@ func everyWrite(t *testing.T, s *Store) map[string]func() error {
 		"told of": func() error {
 			return s.ToldOf(ctx, permissions.Notice{To: "fay", CreatedAt: now}, permissions.Strangers{UpTo: 1}, now)
 		},
+		"pair": func() error {
+			return second(s.Pair(ctx, permissions.Pairing{Person: "fay", Via: "whatsapp", Address: "+49", PairedAt: now}, "operator", "cli"))
+		},
+		"suspend":      func() error { return s.Suspend(ctx, "telegram", "4242", "fay", now) },
 		"add token":    func() error { return s.AddToken(ctx, other, "operator", "cli") },
 		"prove":        func() error { return second(s.Prove(ctx, token.Hash, now)) },
 		"revoke token": func() error { return second(s.RevokeToken(ctx, "deploy", "operator", "cli", now)) },

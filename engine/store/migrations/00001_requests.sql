@@ -244,9 +244,18 @@ CREATE TABLE pairings (
     person    TEXT    NOT NULL,
     via       TEXT    NOT NULL,
     address   TEXT    NOT NULL,
+    alias     TEXT    NOT NULL,
     paired_at INTEGER NOT NULL,
     PRIMARY KEY (person, via),
     UNIQUE (via, address)
+) WITHOUT ROWID;
+
+-- Accounts of channels that may be somebody else's by now, until they are paired again.
+CREATE TABLE suspensions (
+    via     TEXT    NOT NULL,
+    address TEXT    NOT NULL,
+    at      INTEGER NOT NULL,
+    PRIMARY KEY (via, address)
 ) WITHOUT ROWID;
 
 -- Accounts of nobody here that wrote, and their claimed names: those that the owner is to be told of, of whom there is a

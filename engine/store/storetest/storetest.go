@@ -74,6 +74,7 @@ func Run(t *testing.T, b Backend) {
 		{"tokens", testTokens},
 		{"token revived by the clock", testTokenRevivedByTheClock},
 		{"pairings", testPairings},
+		{"suspensions", testSuspensions},
 		{"messages", testMessages},
 		{"orders", testOrders},
 		{"utterances", testUtterances},

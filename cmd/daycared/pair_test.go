@@ -1,0 +1,21 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/daycared/daycared/connectors/admin"
+)
+
+// An account is the right one by its whole name, which is a number with its plus at some channels.
+func TestTheIDThatSaysYes(t *testing.T) {
+	guest := admin.Guest{Address: "+491511234567", Name: "Fay"}
+	for sure, want := range map[string]bool{"+491511234567": true, "491511234567": false, "+4915112345678": false, "+": false} {
+		var out bytes.Buffer
+		yes, err := dialogue{out: &out}.knows(t.Context(), guest, "fay", sure)
+		if err != nil || yes != want || !strings.HasPrefix(out.String(), "Somebody came:\n  id         +491511234567\n") {
+			t.Errorf("--yes-if-id %s: %t, %v:\n%s", sure, yes, err, &out)
+		}
+	}
+}

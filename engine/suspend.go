@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/permissions"
+)
+
+// Suspend notes that an account may be somebody else's by now, as when its keys have changed: it is nobody's, and nothing
+// is sent there, until it is paired again. Its person is asked elsewhere; what they voted before stays. An account that
+// is nobody's here changes nothing. While the error is not nil it is suspended, but a restart would forget it: try again.
+func (e *Engine) Suspend(ctx context.Context, via, address string) error {
+	door := e.door(via)
+	if door == nil {
+		return nil
+	}
+	e.pairing.Lock()
+	defer e.pairing.Unlock()
+	who := e.owner(door, address)
+	if who == "" {
+		return nil
+	}
+	s := permissions.Suspension{Via: via, Address: address, At: e.stamp()}
+	if !e.isSuspended(via, address) {
+		e.log.Warn("an account may be somebody else's by now, and is nobody's until it is enrolled again", "via", via, "person", who)
+		e.mu.Lock()
+		e.suspended = append(e.suspended, s)
+		e.mu.Unlock()
+		e.refill()
+		e.realignSoon()
+	}
+	return broken(e.store.Suspend(ctx, via, address, who, s.At))
+}
+
+// isSuspended tells whether an account is.
+func (e *Engine) isSuspended(via, address string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.ContainsFunc(e.suspended, func(s permissions.Suspension) bool { return s.Via == via && s.Address == address })
+}
+
+// lift has an account be its person's again.
+func (e *Engine) lift(via, address string) {
+	e.mu.Lock()
+	e.suspended = slices.DeleteFunc(e.suspended, func(s permissions.Suspension) bool { return s.Via == via && s.Address == address })
+	e.mu.Unlock()
+	e.refill()
+}
+
+func (e *Engine) readSuspensions(ctx context.Context) error {
+	all, err := e.store.Suspensions(ctx)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.suspended = all
+	e.mu.Unlock()
+	e.refill()
+	return nil
+}
+
+// empty takes a suspended account away from whoever has it, by the configuration as well.
+func empty(people []connectors.Person, door connectors.Enroller, s permissions.Suspension) {
+	for i, p := range people {
+		if door.Address(p) == s.Address {
+			people[i] = door.At(p, "")
+			people[i].Suspended = append(slices.Clip(p.Suspended), s.Via)
+		}
+	}
+}
+
+// suspended says that somebody's account at a channel is, and what to do; nil where it is not.
+func suspended(p connectors.Person, via string) error {
+	if !slices.Contains(p.Suspended, via) {
+		return nil
+	}
+	return &connectors.Gone{Why: fmt.Sprintf(
+		"%s's %s account has changed its keys: enrol it again with daycared pair %s --via %s", p.Name, via, p.Name, via)}
+}
+
+// suspends tells whether somebody whom r asks has lost an account.
+func (s *Settings) suspends(r permissions.Request) bool {
+	return slices.ContainsFunc(r.Asked, func(name string) bool {
+		p, _ := s.person(name)
+		return len(p.Suspended) > 0
+	})
+}
+
+// withhold gives up the copies that went to an account that is suspended by now. What stands in a place is not the
+// account's own.
+func (e *Engine) withhold(ctx context.Context, s *Settings, copies []permissions.Copy) error {
+	for i, cp := range copies {
+		p, _ := s.person(cp.Person)
+		why := suspended(p, cp.Connector)
+		if why == nil || cp.Place != "" || cp.Failed != "" {
+			continue
+		}
+		copies[i].Failed = why.Error()
+		if err := e.store.Failed(ctx, copies[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
