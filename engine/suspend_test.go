@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -364,4 +365,40 @@ func TestAgentsSayNothingToASuspendedAccount(t *testing.T) {
 	if strings.Contains(w.Seen(), "afterwards") {
 		t.Error("it is said to whoever has the account now")
 	}
+}
+
+// slow is an exchange that takes its time to send.
+type slow struct {
+	exchange
+	begun, goOn chan struct{}
+}
+
+func (s slow) Send(ctx context.Context, p connectors.Prompt) (string, error) {
+	close(s.begun)
+	<-s.goOn
+	return s.exchange.Send(ctx, p)
+}
+
+func TestSuspendedWhileACardIsSent(t *testing.T) {
+	w := slow{newExchange(), make(chan struct{}), make(chan struct{})}
+	settings := numbered()
+	settings.Routes = []engine.Route{{Ask: []string{"fay", "sam"}}}
+	w.UnreachFor("sam", &connectors.Gone{Why: "sam has no number"})
+	sams := newPhone(sam, "sams-phone")
+	st := play(t, settings, w, sams)
+	st.ask(t.Context(), network("x"))
+	id := st.shown(sams.Memory, 1).Request.ID
+	<-w.begun
+	st.suspend("whatsapp", number)
+	failed := func(sent bool) func() bool {
+		return func() bool {
+			copies, err := st.rows.Copies(t.Context(), id)
+			return err == nil && slices.ContainsFunc(copies, func(c permissions.Copy) bool {
+				return c.Connector == "whatsapp" && c.Failed == enrolAgain && !c.SentAt.IsZero() == sent
+			})
+		}
+	}
+	st.eventually("her copy is not given up", failed(false))
+	close(w.goOn)
+	st.eventually("the card counts as one that she can answer", failed(true))
 }
