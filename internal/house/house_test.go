@@ -43,13 +43,14 @@ var owners = []struct {
 	parts   []string
 }{
 	{"database/sql/...", []string{"engine/store/..."}},
-	{"github.com/mattn/go-sqlite3/...", []string{"engine/store/..."}},
+	{"github.com/mattn/go-sqlite3/...", []string{"engine/store/...", "connectors/whatsapp/..."}}, // the latter for its keys
 	{"github.com/pressly/goose/...", []string{"engine/store/..."}},
 	{"github.com/spf13/viper/...", []string{"cmd/daycared/..."}},
 	{"github.com/spf13/cobra/...", []string{"cmd/daycared/..."}},
 	{"github.com/danielgtaylor/huma/...", []string{"internal/wire", "agents/api", "connectors/admin"}},
 	{"github.com/go-telegram-bot-api/...", []string{"connectors/telegram/..."}},
 	{"go.mau.fi/whatsmeow/...", []string{"connectors/whatsapp/..."}},
+	{"go.mau.fi/libsignal/...", []string{"connectors/whatsapp/..."}},
 }
 
 // pkg is a package as go list tells it; the paths of ours without the module's name.
