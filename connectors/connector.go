@@ -3,7 +3,7 @@
 // looks up the request, checks the finger and commits.
 //
 // The core interface asks only what every channel can do. What only some can do is an optional power, found by type
-// assertion ([Editor], [Reacher], [Teller], [Wholer], [Talker], [Typer], [Screen], [Forgetful], [Hall]), and its absence
+// assertion ([Editor], [Reacher], [Teller], [Wholer], [Namer], [Talker], [Typer], [Screen], [Forgetful], [Hall]), and its absence
 // degrades politely. connectortest holds the suite that every connector passes, card the pure way from a request to text,
 // talk that of what an agent says, reply the pure way from text to an answer.
 package connectors
@@ -37,6 +37,12 @@ type Editor interface {
 // Reacher knows before sending whether a person can be reached: nil, or an error that says in words why not.
 type Reacher interface {
 	Reach(p Person) error
+}
+
+// Namer names what it will send before it does, so that an answer that is faster than the channel's confirmation is
+// understood, and what has to be sent again is the same message. Send finds the name in its prompt's Ref.
+type Namer interface {
+	NameFor(p Prompt) (ref string)
 }
 
 // Wholer knows whether a request can be shown whole in its channel. What cannot be may be denied there, never allowed.
@@ -119,13 +125,14 @@ func RetryAfter(err error) time.Duration {
 // Prompt is a request as one person is to see it, or all who are asked in a place.
 type Prompt struct {
 	Request permissions.Request
-	Code    string // names the request in text answers
-	To      Person // in a place: the first who is asked, in whose time zone times are told
-	Place   string // see [Hall]; empty: To's own chat
-	Waiting int    // calls that wait just now
-	Ref     string // the connector's own name for what it sent; empty before
-	Button  string // what the buttons of this copy carry
-	Silent  bool   // without a sound: everybody it is for has quiet hours, and this is not high risk
+	Code    string    // names the request in text answers
+	To      Person    // in a place: the first who is asked, in whose time zone times are told
+	Place   string    // see [Hall]; empty: To's own chat
+	Waiting int       // calls that wait just now
+	Ref     string    // the connector's own name for what it sent; empty before
+	Button  string    // what the buttons of this copy carry
+	Silent  bool      // without a sound: everybody it is for has quiet hours, and this is not high risk
+	SentAt  time.Time // when it was sent first; zero before
 }
 
 // Notice is one message that asks nothing and is never edited. Its words are made by whoever shows it.

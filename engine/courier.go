@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/daycared/daycared/connectors"
@@ -138,18 +139,26 @@ func eldest(cp permissions.Copy, copies []permissions.Copy) permissions.Copy {
 func (c *courier) show(ctx context.Context, r permissions.Request, cp permissions.Copy) error {
 	e := c.engine
 	person, known := e.settings.Load().person(cp.Person)
-	if !known && cp.Place == "" {
-		return c.fail(ctx, r, cp, cp.Person+" is nobody here")
+	if !known && cp.Place == "" && (r.State == permissions.Pending || !cp.SentAt.IsZero()) {
+		return c.orphaned(ctx, r, cp)
 	}
 	if why := suspended(person, c.connector.Name()); why != nil && cp.Place == "" {
 		return e.abandon(ctx, []permissions.Copy{cp}, why.Error())
 	}
 	prompt := e.prompt(r, cp, person)
+	namer, names := c.connector.(connectors.Namer)
+	if names && cp.Ref == "" && r.State == permissions.Pending {
+		cp.Ref = namer.NameFor(prompt)
+		if err := e.store.Named(ctx, cp); err != nil {
+			return err
+		}
+		prompt.Ref = cp.Ref
+	}
 	was, err := cp.Ref, error(nil)
 	switch editor, edits := c.connector.(connectors.Editor); {
 	case cp.Ref == "" && r.State != permissions.Pending:
 		return c.fail(ctx, r, cp, "settled before it was shown")
-	case cp.Ref == "":
+	case cp.Ref == "", names && cp.SentAt.IsZero() && r.State == permissions.Pending:
 		cp.Ref, err = c.connector.Send(ctx, prompt)
 	case edits:
 		if err = editor.Edit(ctx, cp.Ref, prompt); errors.Is(err, connectors.ErrAnew) {
@@ -180,6 +189,19 @@ func (c *courier) show(ctx context.Context, r permissions.Request, cp permission
 	return e.withhold(noting, e.settings.Load(), []permissions.Copy{cp}) // suspended while it was sent: given up before, perhaps
 }
 
+// orphaned leaves the copy of somebody who is nobody here as it is: they are soon asked no longer, and when they are put
+// back, even now, it is theirs again.
+func (c *courier) orphaned(ctx context.Context, r permissions.Request, cp permissions.Copy) error {
+	why := cp.Person + " is nobody here"
+	switch {
+	case !cp.SentAt.IsZero():
+		return c.fail(ctx, r, cp, why)
+	case slices.Contains(r.Asked, cp.Person):
+		return &connectors.Gone{Why: why}
+	}
+	return nil
+}
+
 // tooLate tells whether a channel that is away has been tried long enough, by either clock: the one on the wall may be
 // set.
 func (c *courier) tooLate(cp permissions.Copy) bool { return c.patience(cp) <= 0 }
@@ -204,7 +226,7 @@ func (c *courier) fail(ctx context.Context, r permissions.Request, cp permission
 func (e *Engine) prompt(r permissions.Request, cp permissions.Copy, to connectors.Person) connectors.Prompt {
 	p := connectors.Prompt{
 		Request: r, To: to, Code: e.store.Coder().Encode(r.Number), Waiting: e.registry.Waiting(r.ID),
-		Ref: cp.Ref, Button: button(r, cp), Silent: !r.HighRisk && e.quiet(to),
+		Ref: cp.Ref, SentAt: cp.SentAt, Button: button(r, cp), Silent: !r.HighRisk && e.quiet(to),
 	}
 	if cp.Place != "" {
 		p.To, p.Silent = e.audience(r)

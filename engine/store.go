@@ -89,6 +89,8 @@ type Store interface {
 	// Shown notes that a copy, whose Ref was that before, was sent or edited: its Ref, Shown and SentAt, also of the others
 	// in its place. The first time is audited for each person. One that is to be shown anew meanwhile stays so.
 	Shown(ctx context.Context, c permissions.Copy, was string) error
+	// Named notes the Ref under which a copy that has none is about to be sent.
+	Named(ctx context.Context, c permissions.Copy) error
 	// Failed notes that a copy will never be shown, or can be answered no more, and why (c.Failed), also of the others in
 	// its place.
 	Failed(ctx context.Context, c permissions.Copy) error

@@ -26,6 +26,7 @@ import (
 //	presses NAME BUTTON [TOAST] press one that it had, or that somebody else has, or send that data
 //	writes NAME TEXT           write to the bot
 //	replies NAME TEXT          reply to it
+//	blocks NAME                block the bot
 //	away down|up               take the network away, and give it back
 
 type chats struct {
@@ -59,7 +60,7 @@ func chatCommands() scriptCommands {
 		"telegram": with(0, startTelegram), "chat": with(2, gets), "card": with(2, sees), "misses": with(2, misses), "silent": with(0, isSilent),
 		"buttons": with(0, hasButtons), "taps": with(2, taps), "presses": with(2, presses),
 		"writes": with(2, writesToBot), "replies": with(2, repliesToBot),
-		"away": with(1, network),
+		"away": with(1, network), "blocks": with(1, blocks),
 	}
 }
 
@@ -236,3 +237,5 @@ func network(ts *testscript.TestScript, c *chats, args []string) {
 		ts.Fatalf("the network goes down or up")
 	}
 }
+
+func blocks(ts *testscript.TestScript, c *chats, args []string) { c.person(ts, args[0]).Blocks() }

@@ -35,7 +35,7 @@ const (
 // acknowledged may be lost, nothing decided twice, nothing expire after it was approved, and the audit must verify.
 // CRASH_POINTS sets how many kills there are.
 func TestCrashLoop(t *testing.T) {
-	crashes := kills(t)
+	crashes := kills(t, usualCrashes)
 	l := newLoop(t)
 	l.rise("")
 	for killed := range crashes {
@@ -58,11 +58,11 @@ func death(points []string, killed, last int) string {
 }
 
 // kills is how many times the daemon is killed.
-func kills(t *testing.T) int {
+func kills(t *testing.T, usual int) int {
 	t.Helper()
 	text := os.Getenv("CRASH_POINTS")
 	if text == "" {
-		return usualCrashes
+		return usual
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
@@ -76,6 +76,7 @@ type loop struct {
 	t      *testing.T
 	binary string
 	dir    string
+	env    []string // of the daemons, besides our own
 	agents *api.Client
 	people *admin.Client
 
@@ -119,7 +120,7 @@ func newLoop(t *testing.T) *loop {
 func (l *loop) rise(failpoint string) {
 	l.t.Helper()
 	cmd := exec.Command(l.binary, "serve", "--config", filepath.Join(l.dir, "c.yaml"))
-	cmd.Env = append(os.Environ(), "DAYCARED_FAILPOINT="+failpoint)
+	cmd.Env = append(append(os.Environ(), l.env...), "DAYCARED_FAILPOINT="+failpoint)
 	log, err := os.OpenFile(filepath.Join(l.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		l.t.Fatal(err)
@@ -209,6 +210,17 @@ func (l *loop) question(name string) {
 	if rand.IntN(3) == 0 {
 		answer = permissions.Deny
 	}
+	told := l.put(ctx, q)
+	l.decide(ctx, name, answer)
+	want := permissions.Approved
+	if answer == permissions.Deny {
+		want = permissions.Denied
+	}
+	l.ended(name, <-told, want)
+}
+
+// put asks, whatever dies meanwhile.
+func (l *loop) put(ctx context.Context, q permissions.Request) <-chan permissions.Request {
 	told := make(chan permissions.Request, 1)
 	go func() {
 		for {
@@ -217,22 +229,21 @@ func (l *loop) question(name string) {
 				continue // never connected: the daemon was just dead
 			}
 			if err != nil {
-				l.t.Errorf("ask %s: %v", name, err)
+				l.t.Errorf("ask %s: %v", q.Reason, err)
 			}
 			told <- r
 			return
 		}
 	}()
-	l.decide(ctx, name, answer)
-	r := <-told
+	return told
+}
+
+// ended notes how a question ended for its asker.
+func (l *loop) ended(name string, r permissions.Request, want permissions.State) {
 	l.asked++
 	l.outcomes[r.ID] = r.State
-	want := permissions.Approved
-	if answer == permissions.Deny {
-		want = permissions.Denied
-	}
 	if r.State != want {
-		l.t.Errorf("%s was answered %s and ended %s", name, answer, r.State)
+		l.t.Errorf("%s was to end %s and ended %s", name, want, r.State)
 	}
 }
 

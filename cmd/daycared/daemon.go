@@ -88,6 +88,9 @@ func (d *daemon) start(ctx context.Context, c *CLI, console *terminal.Terminal) 
 	if bot != nil {
 		d.parts = append(d.parts, hookTelegram(bot))
 	}
+	if account := whatsappConnector(cfg, paths, log); account != nil {
+		d.parts = append(d.parts, hookWhatsApp(account))
+	}
 	d.engine = engine.New(engine.Options{
 		Store: hookStore(rows), Connectors: d.parts, Residents: residents(), Settings: current, Now: time.Now, Log: log,
 	})

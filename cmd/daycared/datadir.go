@@ -22,17 +22,25 @@ const (
 	storeName = "daycared.db"
 )
 
-// openDataDir makes the folder (0700) if need be and takes its lock, which ends with the process.
-func openDataDir(path string) (*dataDir, error) {
+// makeDataDir makes the folder (0700) if need be, and refuses one that is open to others.
+func makeDataDir(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
-		return nil, fmt.Errorf("make the data directory: %w", err)
+		return fmt.Errorf("make the data directory: %w", err)
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("look at the data directory: %w", err)
+		return fmt.Errorf("look at the data directory: %w", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("the data directory %s is open to other accounts (%#o); run: chmod 700 %s", path, info.Mode().Perm(), path)
+		return fmt.Errorf("the data directory %s is open to other accounts (%#o); run: chmod 700 %s", path, info.Mode().Perm(), path)
+	}
+	return nil
+}
+
+// openDataDir makes the folder (0700) if need be and takes its lock, which ends with the process.
+func openDataDir(path string) (*dataDir, error) {
+	if err := makeDataDir(path); err != nil {
+		return nil, err
 	}
 	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if errors.Is(err, unix.EROFS) {

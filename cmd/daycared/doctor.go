@@ -207,11 +207,17 @@ func (c *CLI) examinePeople(cfg *config.Config, s engine.Settings) []finding {
 	if cfg.Connectors.Terminal.Enabled && !terminal.IsConsole(c.In) {
 		findings = append(findings, finding{"note", "this shell has no console; a daemon started here could not prompt in it", ""})
 	}
+	byTelegram, byWhatsApp := cfg.Connectors.Telegram.Enabled, cfg.Connectors.WhatsApp.Enabled
 	for _, p := range s.People {
-		if p.UID == permissions.NoUID && (p.Telegram == 0 || !cfg.Connectors.Telegram.Enabled) {
-			findings = append(findings, finding{"wrong", p.Name + " can be reached by no channel that is switched on",
-				"pair a phone with: daycared pair " + p.Name + "; or give " + p.Name + " a user, who opens daycared inbox"})
+		if p.UID != permissions.NoUID || (p.Telegram != 0 && byTelegram) || (p.WhatsApp != "" && byWhatsApp) {
+			continue
 		}
+		via := ""
+		if byWhatsApp && !byTelegram {
+			via = " --via whatsapp"
+		}
+		findings = append(findings, finding{"wrong", p.Name + " can be reached by no channel that is switched on",
+			"pair a phone with: daycared pair " + p.Name + via + "; or give " + p.Name + " a user, who opens daycared inbox"})
 	}
 	return findings
 }

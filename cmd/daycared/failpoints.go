@@ -4,6 +4,9 @@ package main
 
 import (
 	"context"
+	"errors"
+	"net"
+	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -15,6 +18,8 @@ import (
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/connectors/telegram"
 	"github.com/daycared/daycared/connectors/terminal"
+	"github.com/daycared/daycared/connectors/whatsapp"
+	"github.com/daycared/daycared/connectors/whatsapp/whatsapptest"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
 )
@@ -150,4 +155,80 @@ func (c failingTelegram) Send(ctx context.Context, p connectors.Prompt) (ref str
 
 func (c failingTelegram) Edit(ctx context.Context, ref string, p connectors.Prompt) error {
 	return around("edit", func() error { return c.Connector.Edit(ctx, ref, p) })
+}
+
+type failingWhatsApp struct{ *whatsapp.Connector }
+
+func hookWhatsApp(w *whatsapp.Connector) connectors.Connector { return failingWhatsApp{w} }
+
+func (c failingWhatsApp) Send(ctx context.Context, p connectors.Prompt) (ref string, err error) {
+	err = around("send", func() error { ref, err = c.Connector.Send(ctx, p); return err })
+	shown.Store(err == nil)
+	return ref, err
+}
+
+func (c failingWhatsApp) Edit(ctx context.Context, ref string, p connectors.Prompt) error {
+	return around("edit", func() error { return c.Connector.Edit(ctx, ref, p) })
+}
+
+// Run is [connectors.Connector]. The desk that it sees dies, too.
+func (c failingWhatsApp) Run(ctx context.Context, h connectors.Handler) error {
+	desk, ok := h.(whatsapp.Desk)
+	if !ok {
+		return errors.New("serve whatsapp: the handler is not a desk")
+	}
+	return c.Connector.Run(ctx, failingDesk{desk})
+}
+
+type failingDesk struct{ whatsapp.Desk }
+
+// Person is asked of a message that is decrypted, and of which nothing is done yet.
+func (d failingDesk) Person(id connectors.Identity) (p connectors.Person, err error) {
+	err = around("heard", func() error { p, err = d.Desk.Person(id); return err })
+	return p, err
+}
+
+func (d failingDesk) OnPermission(ctx context.Context, by connectors.Decision) (r permissions.Request, err error) {
+	err = around("decide", func() error { r, err = d.Desk.OnPermission(ctx, by); return err })
+	decided.Store(err == nil)
+	return r, err
+}
+
+// What goes over the wire has its points, too: what is read once a card was shown, so before it is decrypted, and what is
+// written once a decision was taken: the acknowledgement of the message, the edit and the reaction, in whatever order.
+var shown, decided atomic.Bool
+
+func init() {
+	whatsappHTTP = func() *http.Client {
+		address := os.Getenv("WHATSAPPTEST_ADDR")
+		if address == "" {
+			return nil
+		}
+		client, err := whatsapptest.Reach(os.Getenv("WHATSAPPTEST_ROOT"), func(ctx context.Context) (net.Conn, error) {
+			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+			return failingConn{conn}, err
+		})
+		if err != nil {
+			panic(err)
+		}
+		return client
+	}
+}
+
+type failingConn struct{ net.Conn }
+
+func (c failingConn) Read(p []byte) (n int, err error) {
+	if !shown.Load() {
+		return c.Conn.Read(p)
+	}
+	err = around("read", func() error { n, err = c.Conn.Read(p); return err })
+	return n, err
+}
+
+func (c failingConn) Write(p []byte) (n int, err error) {
+	if !decided.Load() {
+		return c.Conn.Write(p)
+	}
+	err = around("write", func() error { n, err = c.Conn.Write(p); return err })
+	return n, err
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/connectors/telegram"
 	"github.com/daycared/daycared/connectors/terminal"
+	"github.com/daycared/daycared/connectors/whatsapp"
 	"github.com/daycared/daycared/engine"
 )
 
@@ -16,3 +17,4 @@ func hookStore(s engine.Store) engine.Store                   { return s }
 func hookAdmin(a *admin.Connector) connectors.Connector       { return a }
 func hookTerminal(t *terminal.Terminal) connectors.Connector  { return t }
 func hookTelegram(t *telegram.Connector) connectors.Connector { return t }
+func hookWhatsApp(w *whatsapp.Connector) connectors.Connector { return w }

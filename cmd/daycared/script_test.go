@@ -59,6 +59,7 @@ func commands() scriptCommands {
 	maps.Copy(all, groupCommands())
 	maps.Copy(all, enrolCommands())
 	maps.Copy(all, echoCommands())
+	maps.Copy(all, whatsappCommands())
 	return all
 }
 
@@ -80,12 +81,15 @@ func setup(env *testscript.Env) error {
 	env.Setenv("DAYCARED_DATA_DIR", filepath.Join(env.WorkDir, "data"))
 	env.Setenv("DAYCARED_API_AGENT_SOCKET", filepath.Join(sockets, "agent"))
 	env.Setenv("DAYCARED_API_ADMIN_SOCKET", filepath.Join(sockets, "admin"))
-	names := map[string]bool{"DAYCARED_CONFIG": true, "DAYCARED_LOG_FORMAT": true, "ECHO_AGENTS": true}
+	names := map[string]bool{
+		"DAYCARED_CONFIG": true, "DAYCARED_LOG_FORMAT": true, "ECHO_AGENTS": true, whatsappAddr: true, whatsappRoot: true,
+	}
 	for _, pair := range env.Vars {
 		name, _, _ := strings.Cut(pair, "=")
 		names[name] = true
 	}
 	env.Values[namesKey{}], env.Values[castKey{}], env.Values[chatsKey{}] = names, map[string]*actor{}, &chats{}
+	env.Values[mobilesKey{}] = &mobiles{}
 	return nil
 }
 

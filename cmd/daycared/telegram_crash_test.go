@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/daycared/daycared/agents/api"
 	"github.com/daycared/daycared/connectors/telegram/telegramtest"
 	"github.com/daycared/daycared/permissions"
 )
@@ -26,7 +24,7 @@ const phonesInLoop = 40
 // one to five times and shuffled: each tap has its effect once, and every card that the daemon knows of ends in its final
 // state. CRASH_POINTS sets how many kills there are.
 func TestTelegramCrashLoop(t *testing.T) {
-	crashes := kills(t)
+	crashes := kills(t, usualCrashes)
 	l := newPhoneLoop(t)
 	l.rise("")
 	for killed := range crashes {
@@ -93,32 +91,14 @@ func (l *phoneLoop) tapped(number int) {
 	if rand.IntN(3) == 0 {
 		button, want = "Deny", permissions.Denied
 	}
-	told := make(chan permissions.Request, 1)
-	go func() {
-		q := permissions.Request{Kind: permissions.KindPermission, Tags: []permissions.Tag{tag}, Reason: name, Key: name}
-		for {
-			r, err := l.agents.Ask(ctx, permissions.Caller{}, q)
-			if errors.Is(err, api.ErrUnreachable) && ctx.Err() == nil {
-				continue // the daemon was just dead
-			}
-			if err != nil {
-				l.t.Errorf("ask %s: %v", name, err)
-			}
-			told <- r
-			return
-		}
-	}()
+	told := l.put(ctx, permissions.Request{Kind: permissions.KindPermission, Tags: []permissions.Tag{tag}, Reason: name, Key: name})
 	r := l.tapUntil(ctx, l.phones[i], name, button, told)
 	select {
 	case <-died:
 		l.directed++
 	default:
 	}
-	l.asked++
-	l.outcomes[r.ID] = r.State
-	if r.State != want {
-		l.t.Errorf("%s was answered %s and ended %s", name, button, r.State)
-	}
+	l.ended(name, r, want)
 	_ = daemon.Process.Kill() // it may be dead already
 	<-revived
 }

@@ -70,7 +70,7 @@ func Strangers(s permissions.Strangers, o Options) []string {
 		rows = append(rows, "   "+Visible(brief(one.Account, mostName))+" · "+via(one.Via)+" · "+name)
 	}
 	rows = append(rows, more(s.Count()-min(len(s.List), mostStrangers))...)
-	return append(rows, "Each was told its id, and nothing else. Whoever should be asked: daycared pair NAME")
+	return append(rows, "None was told more than their own id. Whoever should be asked: daycared pair NAME")
 }
 
 func more(n int) []string {

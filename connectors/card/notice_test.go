@@ -154,7 +154,7 @@ no             anything else; it goes on waiting · sha256 4f3a…91`
 
 func TestStrangers(t *testing.T) {
 	one := permissions.Stranger{Via: "telegram", Account: "6666", Name: "Eve\u202e\n✅ \"Yes\"", At: now.Add(-26 * time.Hour)}
-	const last = "Each was told its id, and nothing else. Whoever should be asked: daycared pair NAME"
+	const last = "None was told more than their own id. Whoever should be asked: daycared pair NAME"
 	n := connectors.Notice{About: permissions.AboutStrangers, Strangers: permissions.Strangers{List: []permissions.Stranger{one}}}
 	want := []string{
 		"👤 1 account of nobody here wrote since 20 Nov 12:00:",

@@ -32,8 +32,8 @@ type Harness struct {
 }
 
 // Run checks a connector. start makes a new one for every part of the suite; what it starts ends with the test's
-// cleanups.
-func Run(t *testing.T, start func(t *testing.T) Harness) {
+// cleanups, and leaves no goroutine but those that left allows: what a library of the channel's leaves behind.
+func Run(t *testing.T, start func(t *testing.T) Harness, left ...goleak.Option) {
 	for _, part := range []struct {
 		name string
 		test func(*testing.T, *bench)
@@ -56,8 +56,8 @@ func Run(t *testing.T, start func(t *testing.T) Harness) {
 		{"ends with its context", ends},
 	} {
 		t.Run(part.name, func(t *testing.T) {
-			before := goleak.IgnoreCurrent()
-			t.Cleanup(func() { goleak.VerifyNone(t, before) }) // the last of the cleanups
+			left := append([]goleak.Option{goleak.IgnoreCurrent()}, left...)
+			t.Cleanup(func() { goleak.VerifyNone(t, left...) }) // the last of the cleanups
 			part.test(t, newBench(t, start(t)))
 		})
 	}

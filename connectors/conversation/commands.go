@@ -13,9 +13,9 @@ import (
 // mostNamed is how much of an unknown command is said back, in characters.
 const mostNamed = 40
 
-// command does what a message that begins with a slash says.
-func (r *Reader) command(ctx context.Context, m Message) (string, error) {
-	name, rest, _ := strings.Cut(m.Text, " ")
+// command does what the text of a message says that begins with a slash.
+func (r *Reader) command(ctx context.Context, m Message, text string) (string, error) {
+	name, rest, _ := strings.Cut(text, " ")
 	name, _, _ = strings.Cut(strings.ToLower(name), "@") // /pending@our_bot
 	rest = strings.TrimSpace(rest)
 	switch name {
@@ -108,5 +108,9 @@ func (r *Reader) revoke(
 }
 
 func stopped(n int) string {
-	return fmt.Sprintf("⛔ Stopped. %d requests were cancelled; nothing is asked until resume.", n)
+	were := "s were"
+	if n == 1 {
+		were = " was"
+	}
+	return fmt.Sprintf("⛔ Stopped. %d request%s cancelled; nothing is asked until resume.", n, were)
 }

@@ -68,21 +68,29 @@ func New(o Options) *Reader { return &Reader{Options: o, guards: map[string]*rep
 type Message struct {
 	connectors.Message
 	Who      connectors.Person // as whom From was identified
+	Card     string            // the code on the card that it replies to, as far as the channel can tell; empty: none
 	Reaction bool              // Text is an emoji; empty when it was taken back
 	At       time.Time         // by the clock of the channel, which stamps messages to the second
 }
 
 // Did is what a message did.
 type Did struct {
-	Say     []string              // for its author, in this order
-	Decided []permissions.Request // as they are now
+	Decided []Decided
+	Say     []string // what else its author is to be told, in this order
+}
+
+// Decided is a decision that was taken.
+type Decided struct {
+	Answer  permissions.Answer
+	Request permissions.Request // as it is now
+	Words   string              // about it, for its author
 }
 
 // Read does what a message says. After an error nothing was lost, and the same message is to be read again: what it did
 // already is done once, by its key.
 func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
-	if !m.Reaction && m.Text != "" && m.Text[0] == '/' {
-		words, err := r.command(ctx, m)
+	if text := strings.TrimSpace(m.Text); !m.Reaction && strings.HasPrefix(text, "/") {
+		words, err := r.command(ctx, m, text)
 		if words, err = spoken(words, err); err != nil {
 			return Did{}, err
 		}
@@ -91,6 +99,9 @@ func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
 	open, quoted, err := r.Open(ctx, m.From, m.Who, m.ReplyTo)
 	if err != nil {
 		return Did{}, err
+	}
+	if quoted == "" && !slices.ContainsFunc(open, func(o reply.Open) bool { return o.Code == m.Card }) {
+		quoted = m.Card // it waits no more, and that is to be said
 	}
 	text := reply.Message{Text: m.Text, Quotes: quoted, Reaction: m.Reaction, At: m.At}
 	said := reply.Read(text, open)
@@ -157,9 +168,10 @@ func (r *Reader) decide(ctx context.Context, m Message, said reply.Said) (did Di
 			return Did{}, fault
 		}
 		if err == nil {
-			did.Decided = append(did.Decided, settled)
+			did.Decided = append(did.Decided, Decided{d.Answer, settled, words})
+		} else {
+			did.Say = append(did.Say, words)
 		}
-		did.Say = append(did.Say, words)
 	}
 	return did, ctx.Err()
 }
@@ -198,8 +210,11 @@ func (r *Reader) Open(
 	for _, s := range waiting {
 		o := reply.Open{Request: s.Request, Code: s.Code}
 		for _, c := range s.Copies {
-			if c.Person == who.Name && c.Connector == id.Via && !c.SentAt.IsZero() {
+			if c.Person == who.Name && c.Connector == id.Via && c.Ref != "" {
 				o.ShownAt = c.SentAt.Truncate(time.Second) // as messages are dated
+				if c.SentAt.IsZero() {                     // it was named before it was sent, and whether it arrived is not known yet
+					o.ShownAt = c.Since.Truncate(time.Second)
+				}
 				if ref != "" && c.Ref == ref {
 					quoted = s.Code
 				}

@@ -63,7 +63,7 @@ func TestWhatIsSaid(t *testing.T) {
 		{permissions.Unheard("helper"), "hello", "was not taken"},
 		{permissions.Unknown("K7F3Q"), "yes K7F3Q", `There is no request "K7F3Q" here.`},
 		{permissions.NotYours(), "/stop all", "not yours"},
-		{nil, "/stop all", "0 requests were cancelled"},
+		{nil, " /stop all\n", "0 requests were cancelled"},
 		{nil, "/whoami", "You are fay here. Your number is 7."},
 		{nil, "/help@a_bot", "Press a button."},
 		{nil, "/" + strings.Repeat("x", 99), "There is no command /" + strings.Repeat("x", 38) + "…. Press a button."},

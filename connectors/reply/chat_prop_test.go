@@ -10,6 +10,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/reply"
+	"github.com/daycared/daycared/connectors/reply/replytest"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -184,10 +185,10 @@ func TestAnAllowanceWithOneMoreWordIsNone(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	for _, table := range [][]message{plainMessages, doubtfulMessages, foreignMessages, quotingMessages, reactions} {
-		for _, m := range table {
-			f.Add(m.text, "", false, false, int64(0))
-			f.Add(m.text, "K7F3Q", false, true, int64(1))
+	for _, table := range replytest.Tables() {
+		for _, m := range table.Messages {
+			f.Add(m.Text, "", false, false, int64(0))
+			f.Add(m.Text, "K7F3Q", false, true, int64(1))
 		}
 	}
 	f.Fuzz(func(t *testing.T, text, quotes string, reaction, console bool, after int64) {

@@ -8,26 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/daycared/daycared/connectors/reply"
+	"github.com/daycared/daycared/connectors/reply/replytest"
 	"github.com/daycared/daycared/permissions"
 )
 
 const code = "K7F3Q"
 
-// offered is a request of a kind with all the options that it can have.
-func offered(kind permissions.Kind, change func(*permissions.Request)) permissions.Request {
-	scribe := permissions.Caller{Name: "agent:scribe"}
-	r := permissions.Request{Kind: kind, Caller: scribe, Session: "notes", Tool: "fetch_url"}
-	if kind == permissions.KindPermission {
-		r.Tags = []permissions.Tag{permissions.Network}
-	}
-	if change != nil {
-		change(&r)
-	}
-	r.Options = permissions.Offer(r, []permissions.Scope{
-		permissions.Once, permissions.SessionTool, permissions.Session, permissions.For(15 * time.Minute), permissions.Always,
-	}, r.Widest)
-	return r
-}
+var offered = replytest.Offered
 
 var (
 	permission = offered(permissions.KindPermission, nil)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/reply"
+	"github.com/daycared/daycared/connectors/reply/replytest"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -209,7 +210,7 @@ func TestAMessageNamesAFewRequests(t *testing.T) {
 func TestAnOptionThatBeginsLikeWordsOfOnesOwn(t *testing.T) {
 	open := []reply.Open{{Code: "K7F3Q", Request: colons, ShownAt: noon}}
 	for text, want := range map[string]string{
-		"K7F3Q other: later": "K7F3Q option_1", "K7F3Q o": "K7F3Q option_2", "K7F3Q other: lat": told,
+		"K7F3Q other: later": "K7F3Q option_1", "K7F3Q o": "K7F3Q option_2", "K7F3Q other: lat": replytest.Told,
 		"other K7F3Q lat": `K7F3Q other "lat"`,
 	} {
 		said := reply.Read(reply.Message{Text: text, At: noon}, open)
@@ -222,7 +223,7 @@ func TestAnOptionThatBeginsLikeWordsOfOnesOwn(t *testing.T) {
 				t.Errorf("%q to the card is %s; want %s", quoted, got, want)
 			}
 		}
-		if hint := "or other K7F3Q and words of your own."; want == told && !strings.HasSuffix(said.Say, hint) {
+		if hint := "or other K7F3Q and words of your own."; want == replytest.Told && !strings.HasSuffix(said.Say, hint) {
 			t.Errorf("%q is told %q; want %q", text, said.Say, hint)
 		}
 	}

@@ -71,7 +71,7 @@ func TestStopAll(t *testing.T) {
 	fay.Forwards(s.phones["eve"].Forwards(s.phones["eve"].Writes("/stop all"), fay), fay)
 	s.told("fay", "somebody else's words")
 	s.waits(call)
-	s.says("fay", "/stop ALL", "Stopped. 1 requests were cancelled")
+	s.says("fay", "/stop ALL", "Stopped. 1 request was cancelled")
 	s.get(call, permissions.Cancelled)
 	s.becomes("fay", m.ID, "fay")
 	s.says("sam", "/pending", "Everything was stopped by fay")

@@ -8,25 +8,16 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/invitation"
 )
 
 var _ connectors.Enroller = (*Connector)(nil)
-
-const (
-	// linkLife is how long a link enrols somebody.
-	linkLife = 10 * time.Minute
-	// mostWrong is how many wrong links of one account are answered before silence, until all of them are forgotten.
-	mostWrong = 5
-	// wrongLife is how long they are counted.
-	wrongLife = 24 * time.Hour
-)
 
 // Bot is who a bot is.
 type Bot struct {
@@ -96,11 +87,11 @@ func startCode(m *message) (code string, is bool) {
 
 // arrive takes somebody who came by a link, and tells them what that did.
 func (d *desktop) arrive(ctx context.Context, m *message, code string) {
-	if d.links.take(code, *m.From) {
+	if d.links.Take(code, guestOf(m.From)) {
 		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, toGuest()) })
 		return
 	}
-	if d.links.wrong(m.From.ID) {
+	if d.links.Wrong(address(m.From.ID)) {
 		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, toLate()) })
 	}
 }
@@ -111,33 +102,39 @@ func (c *Connector) Invite(ctx context.Context) (connectors.Invitation, error) {
 	if err != nil {
 		return connectors.Invitation{}, err
 	}
-	code, until := c.links.make()
+	var secret [16]byte
+	_, _ = rand.Read(secret[:]) // never fails
+	code := base64.RawURLEncoding.EncodeToString(secret[:])
 	return connectors.Invitation{
-		Code: code, Link: "https://t.me/" + b.Username + "?start=" + code, Until: until,
+		Code: code, Link: "https://t.me/" + b.Username + "?start=" + code, Until: c.links.Add(code),
 		How: "presses Start behind this link, on the phone that is to be asked",
 	}, nil
 }
 
 // Guest is [connectors.Enroller].
 func (c *Connector) Guest(ctx context.Context, code string) (connectors.Guest, error) {
-	u, err := c.links.wait(ctx, code)
-	if err != nil {
-		return connectors.Guest{}, err
-	}
-	name := strings.TrimSpace(u.FirstName + " " + u.LastName)
-	return connectors.Guest{Address: strconv.FormatInt(u.ID, 10), Name: name, Language: u.Language}, nil
+	return c.links.Guest(ctx, code)
 }
+
+// guestOf is an account that came by a link.
+func guestOf(u *user) connectors.Guest {
+	return connectors.Guest{
+		Address: address(u.ID), Name: strings.TrimSpace(u.FirstName + " " + u.LastName), Language: u.Language,
+	}
+}
+
+func address(id int64) string { return strconv.FormatInt(id, 10) }
 
 // Dismiss is [connectors.Enroller].
 func (c *Connector) Dismiss(code string) {
-	if u, came := c.links.end(code); came {
-		c.links.post(u.ID, notAdded())
+	if g, came := c.links.End(code); came {
+		c.write(g.Address, notAdded())
 	}
 }
 
 // Greet is [connectors.Enroller].
 func (c *Connector) Greet(code, address, name string) {
-	c.links.end(code)
+	c.links.End(code)
 	c.write(address, enrolled(c.host, name))
 }
 
@@ -174,7 +171,7 @@ func (c *Connector) Address(p connectors.Person) string {
 	if p.Telegram == 0 {
 		return ""
 	}
-	return strconv.FormatInt(p.Telegram, 10)
+	return address(p.Telegram)
 }
 
 // At is [connectors.Enroller].
@@ -183,16 +180,11 @@ func (c *Connector) At(p connectors.Person, address string) connectors.Person {
 	return p
 }
 
-// links are the links that are out. They are safe for concurrent use.
+// links are the links that are out, whose bot they lead to, and what accounts are still to be told.
 type links struct {
-	now     func() time.Time
-	self    atomic.Pointer[Bot] // whose links they are; nil before Telegram was asked
-	letters chan letter         // what accounts are still to be told
-
-	mu     sync.Mutex
-	out    map[string]*link
-	wrongs map[int64]int // by account, since
-	since  time.Time
+	*invitation.Book
+	self    atomic.Pointer[Bot] // nil before Telegram was asked
+	letters chan letter
 }
 
 // letter is a text for an account.
@@ -209,105 +201,8 @@ func (l *links) post(to int64, text string) {
 	}
 }
 
-// link is one of them.
-type link struct {
-	until time.Time
-	guest user
-	came  chan struct{} // closed when there is a guest
-	ended chan struct{} // closed when it works no more
-}
-
 func newLinks(now func() time.Time) *links {
-	return &links{now: now, letters: make(chan letter, 100), out: map[string]*link{}, wrongs: map[int64]int{}}
-}
-
-// make makes a link, and forgets those whose time is over.
-func (l *links) make() (code string, until time.Time) {
-	var secret [16]byte
-	_, _ = rand.Read(secret[:]) // never fails
-	code = base64.RawURLEncoding.EncodeToString(secret[:])
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for old, i := range l.out {
-		if !l.now().Before(i.until) {
-			close(i.ended)
-			delete(l.out, old)
-		}
-	}
-	until = l.now().Add(linkLife)
-	l.out[code] = &link{until: until, came: make(chan struct{}), ended: make(chan struct{})}
-	return code, until
-}
-
-// take notes who came by a link. It works for the first, however often they press.
-func (l *links) take(code string, u user) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	i, known := l.out[code]
-	switch {
-	case !known, !l.now().Before(i.until):
-		return false
-	case i.guest.ID != 0:
-		return i.guest.ID == u.ID
-	}
-	i.guest = u
-	close(i.came)
-	return true
-}
-
-// wrong counts a wrong link of an account, and tells whether it is answered.
-func (l *links) wrong(id int64) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.now().Sub(l.since) > wrongLife {
-		clear(l.wrongs)
-		l.since = l.now()
-	}
-	if _, known := l.wrongs[id]; !known && len(l.wrongs) >= 10000 {
-		return false
-	}
-	l.wrongs[id]++
-	return l.wrongs[id] <= mostWrong
-}
-
-// wait waits for whoever comes by a link. Who has come is told even when ctx has ended.
-func (l *links) wait(ctx context.Context, code string) (user, error) {
-	l.mu.Lock()
-	i, known := l.out[code]
-	l.mu.Unlock()
-	if !known {
-		return user{}, connectors.ErrNoInvitation
-	}
-	select {
-	case <-i.came:
-		return i.guest, nil
-	default:
-	}
-	over := time.NewTimer(i.until.Sub(l.now()))
-	defer over.Stop()
-	select {
-	case <-i.came:
-		return i.guest, nil
-	case <-i.ended:
-	case <-over.C:
-		l.end(code)
-	case <-ctx.Done():
-		return user{}, ctx.Err()
-	}
-	return user{}, connectors.ErrNoInvitation
-}
-
-// end ends a link, and tells who had come by it, if anybody.
-func (l *links) end(code string) (guest user, came bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	i, known := l.out[code]
-	if !known {
-		return user{}, false
-	}
-	delete(l.out, code)
-	close(i.ended)
-	return i.guest, i.guest.ID != 0
+	return &links{Book: invitation.NewBook(now), letters: make(chan letter, 100)}
 }
 
 // toGuest answers whoever came by a link.

@@ -6,84 +6,11 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/telegram/telegramtest"
 )
-
-func TestALinkWorksOnceAndForTenMinutes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLinks(time.Now)
-		fay, eve := user{ID: 4242, FirstName: "Fay"}, user{ID: 6666}
-		ended, stop := context.WithCancel(t.Context())
-		stop()
-		guest := func(code string) int64 {
-			t.Helper()
-			u, err := l.wait(ended, code)
-			if u.ID == 0 && err == nil {
-				t.Error("nobody came, and no error says so")
-			}
-			return u.ID
-		}
-		code, until := l.make()
-		if got := time.Until(until); got != 10*time.Minute {
-			t.Errorf("it works for %v", got)
-		}
-		if l.take("wrong", fay) || l.take("", fay) || guest(code) != 0 {
-			t.Error("a wrong code is taken")
-		}
-		<-time.After(10*time.Minute - 1)
-		for range 2 { // Start may be pressed again
-			if !l.take(code, fay) {
-				t.Error("it is not taken")
-			}
-		}
-		if l.take(code, eve) || guest(code) != fay.ID {
-			t.Error("it is not the first account's, and theirs alone")
-		}
-		if u, came := l.end(code); !came || u != fay {
-			t.Errorf("ended with %v", u)
-		}
-		if _, err := l.wait(t.Context(), code); !errors.Is(err, connectors.ErrNoInvitation) || l.take(code, fay) {
-			t.Errorf("after its end: %v", err)
-		}
-
-		late, _ := l.make()
-		waited := make(chan error, 1)
-		go func() { _, err := l.wait(t.Context(), late); waited <- err }()
-		<-time.After(10 * time.Minute)
-		synctest.Wait()
-		if err := <-waited; !errors.Is(err, connectors.ErrNoInvitation) || l.take(late, fay) {
-			t.Errorf("after its time: %v", err)
-		}
-		given, _ := l.make()
-		go func() { _, err := l.wait(t.Context(), given); waited <- err }()
-		synctest.Wait()
-		l.end(given)
-		if err := <-waited; !errors.Is(err, connectors.ErrNoInvitation) {
-			t.Errorf("taken back while it is waited for: %v", err)
-		}
-	})
-}
-
-func TestWrongLinksAreAnsweredFiveTimesADay(t *testing.T) {
-	now := time.Now()
-	l := newLinks(func() time.Time { return now })
-	for i := range 7 {
-		if got := l.wrong(6666); got != (i < mostWrong) {
-			t.Errorf("the wrong link %d is answered: %v", i+1, got)
-		}
-	}
-	if !l.wrong(7777) {
-		t.Error("somebody else is not answered")
-	}
-	now = now.Add(wrongLife + 1)
-	if !l.wrong(6666) {
-		t.Error("the day after, it is not answered")
-	}
-}
 
 func TestStartCode(t *testing.T) {
 	from, private := &user{ID: 1}, chat{Type: "private"}

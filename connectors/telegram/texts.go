@@ -128,10 +128,13 @@ func (d *desktop) text(ctx context.Context, u update, id connectors.Identity, wh
 	m := u.Message
 	did, err := d.reader.Read(ctx, conversation.Message{
 		Message: connectors.Message{From: id, Text: m.Text, ReplyTo: refOf(m.ReplyTo), Key: d.eventKey(u)},
-		Who:     who, At: time.Unix(m.Date, 0),
+		Who:     who, Card: d.quoted(m), At: time.Unix(m.Date, 0),
 	})
 	if err != nil {
 		return err
+	}
+	for _, taken := range did.Decided {
+		d.tell(ctx, m, taken.Words)
 	}
 	for _, words := range did.Say {
 		d.tell(ctx, m, words)

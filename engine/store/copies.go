@@ -95,6 +95,16 @@ func (s *Store) Shown(ctx context.Context, c permissions.Copy, was string) error
 	})
 }
 
+const nameCopy = `UPDATE copies SET ref = $1 WHERE request = $2 AND person = $3 AND connector = $4 AND place = $5 AND ref = ''`
+
+// Named notes the Ref under which a copy that has none is about to be sent.
+func (s *Store) Named(ctx context.Context, c permissions.Copy) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		_, err := t.ExecContext(ctx, nameCopy, c.Ref, c.Request, c.Person, c.Connector, c.Place)
+		return err
+	})
+}
+
 // Failed notes that a copy will never be shown, or can be answered no more, and why (c.Failed), also of the others in
 // its place.
 func (s *Store) Failed(ctx context.Context, c permissions.Copy) error {

@@ -64,6 +64,7 @@ func everyWrite(t *testing.T, s *Store) map[string]func() error {
 		"revoke token": func() error { return second(s.RevokeToken(ctx, "deploy", "operator", "cli", now)) },
 		"add copies":   func() error { return s.AddCopies(ctx, []permissions.Copy{screen}) },
 		"shown":        func() error { return s.Shown(ctx, screen, "") },
+		"named":        func() error { return s.Named(ctx, screen) },
 		"failed":       func() error { return s.Failed(ctx, screen) },
 		"forget":       func() error { return s.Forget(ctx, "terminal") },
 		"record":       func() error { return s.Record(ctx, permissions.Record{Type: "X", At: now}) },

@@ -81,6 +81,17 @@ func parsePhone(s string) (any, error) {
 	return nil, fmt.Errorf("%s is not an international number; write %s", quote(s), quote(mendPhone(s)))
 }
 
+// parseAnyPhone is [parsePhone], or empty for no number in particular.
+func parseAnyPhone(s string) (any, error) {
+	if s == "" {
+		return s, nil
+	}
+	return parsePhone(s)
+}
+
+// IsPhone tells whether a text is a phone number as the configuration has it.
+func IsPhone(s string) bool { return e164.MatchString(s) }
+
 // mendPhone is the number with its plus and without what people put between the digits, or an example when that is no
 // number either.
 func mendPhone(s string) string {

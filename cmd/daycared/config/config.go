@@ -100,6 +100,7 @@ type HighRisk struct {
 type Connectors struct {
 	Terminal Terminal `yaml:"terminal"`
 	Telegram Telegram `yaml:"telegram"`
+	WhatsApp WhatsApp `yaml:"whatsapp"`
 }
 
 // Telegram is a bot.
@@ -107,6 +108,13 @@ type Telegram struct {
 	Enabled   bool   `yaml:"enabled"`
 	TokenFile string `yaml:"token_file" is:"path"` // holds the bot's token; empty: the credential telegram.token
 	APIURL    string `yaml:"api_url" is:"url"`     // of the Bot API, without a slash at its end
+}
+
+// WhatsApp is a linked device of an account.
+type WhatsApp struct {
+	Enabled     bool   `yaml:"enabled"`
+	Phone       string `yaml:"phone" is:"phone"` // E.164: the only account that may be linked; empty: any
+	AutoVersion bool   `yaml:"auto_version"`     // take the version that WhatsApp's own client has, when ours is refused
 }
 
 // Terminal is the daemon's own console.
@@ -147,7 +155,7 @@ type Log struct {
 // later are the keys that the format has and this version has no room for yet.
 var later = []string{
 	"people.phone_after",
-	"connectors.whatsapp", "connectors.editor",
+	"connectors.editor",
 	"api.listen", "api.tls_cert_file", "api.tls_key_file", "api.behind_proxy", "api.allow_anonymous",
 	"agents", "fetch", "sandbox", "database",
 }
@@ -171,6 +179,7 @@ func Default() *Config {
 		HighRisk: HighRisk{Tools: []string{"run_command"}},
 		Connectors: Connectors{
 			Terminal: Terminal{Enabled: true}, Telegram: Telegram{APIURL: "https://api.telegram.org"},
+			WhatsApp: WhatsApp{AutoVersion: true},
 		},
 		Limits: Limits{PendingPerCaller: 20, PromptsPerMinute: 30, PendingTotal: 100000},
 		Keep:   Keep{Requests: 90 * day, Payloads: 30 * day, Audit: 400 * day},

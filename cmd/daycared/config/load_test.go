@@ -79,7 +79,8 @@ approvals: {timeout: 1h30m, max_timeout: 2h, clarification_timeout: 90s, deliver
   scopes: [once, always, 30m], remind: [80%, 10m]}
 tools: {auto: [], gated: ["*"], forbidden: [rm_*]}
 high_risk: {tools: [bash], tags: ["@network"]}
-connectors: {terminal: {enabled: false}, telegram: {enabled: true, token_file: /run/t, api_url: "http://127.0.0.1:1/"}}
+connectors: {terminal: {enabled: false}, telegram: {enabled: true, token_file: /run/t, api_url: "http://127.0.0.1:1/"},
+  whatsapp: {enabled: true, phone: "+4915112345679", auto_version: false}}
 api: {agent_socket: /run/a.sock, admin_socket: /run/b.sock, agent_group: agents, admin_group: people,
   allow_same_user: true, admin_reachable: true}
 limits: {pending_per_caller: 1, prompts_per_minute: 2, pending_total: 3}
@@ -112,9 +113,12 @@ log: {level: debug, format: json}
 			Scopes: []permissions.Scope{permissions.Once, permissions.Always, permissions.For(30 * time.Minute)},
 			Remind: []When{{Percent: 80}, {After: 10 * time.Minute}},
 		},
-		Tools:      Tools{Gated: []string{"*"}, Forbidden: []string{"rm_*"}},
-		HighRisk:   HighRisk{Tools: []string{"bash"}, Tags: []permissions.Tag{permissions.Network}},
-		Connectors: Connectors{Telegram: Telegram{Enabled: true, TokenFile: "/run/t", APIURL: "http://127.0.0.1:1"}},
+		Tools:    Tools{Gated: []string{"*"}, Forbidden: []string{"rm_*"}},
+		HighRisk: HighRisk{Tools: []string{"bash"}, Tags: []permissions.Tag{permissions.Network}},
+		Connectors: Connectors{
+			Telegram: Telegram{Enabled: true, TokenFile: "/run/t", APIURL: "http://127.0.0.1:1"},
+			WhatsApp: WhatsApp{Enabled: true, Phone: "+4915112345679"},
+		},
 		API: API{
 			AgentSocket: "/run/a.sock", AdminSocket: "/run/b.sock", AgentGroup: "agents", AdminGroup: "people",
 			AllowSameUser: true, AdminReachable: true,
@@ -214,6 +218,47 @@ connectors: {terminal: {enabled: false}}
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestWarningsOfWhatsApp(t *testing.T) {
+	people := `people:
+  - {name: fay, user: fay, whatsapp: "+4915112345678"}
+  - {name: sam, whatsapp: "+4915112345679", via: [whatsapp]}
+  - {name: kim, user: kim, whatsapp: "+4915112345670", via: [whatsapp, admin]}
+  - {name: lee}
+  - {name: ann, telegram: 5}
+routes: [{ask: [fay, sam, kim, lee, ann]}]
+connectors: `
+	for text, want := range map[string][]string{
+		people + "{whatsapp: {enabled: false}}\n": {
+			`config.yaml:2: "fay" is not asked there, since connectors.whatsapp.enabled is false`,
+			`config.yaml:3: "sam" has no user, and of telegram and whatsapp none that is switched on: nothing can reach them`,
+			`config.yaml:4: whatsapp is passed over, since connectors.whatsapp.enabled is false`,
+			`config.yaml:5: "lee" has no user, telegram or whatsapp: nothing can reach them`,
+			`config.yaml:6: "ann" has no user, and of telegram and whatsapp none that is switched on: nothing can reach them`,
+		},
+		people + "{whatsapp: {enabled: true}}\n": {
+			`config.yaml:5: "lee" has no user or whatsapp: nothing can reach them before they are paired (daycared pair lee --via whatsapp)`,
+			`config.yaml:6: "ann" has no user or whatsapp: nothing can reach them before they are paired (daycared pair ann --via whatsapp)`,
+		},
+		people + "{whatsapp: {enabled: true}, telegram: {enabled: true}}\n": {
+			`config.yaml:5: "lee" has no user, telegram or whatsapp: nothing can reach them before they are paired (daycared pair lee)`,
+		},
+		people + "{telegram: {enabled: true}, terminal: {enabled: false}}\n": {
+			`config.yaml:2: "fay" is not asked there, since connectors.whatsapp.enabled is false`,
+			`config.yaml:3: "sam" has no user or telegram: nothing can reach them before they are paired (daycared pair sam)`,
+			`config.yaml:4: whatsapp is passed over, since connectors.whatsapp.enabled is false`,
+			`config.yaml:5: "lee" has no user or telegram: nothing can reach them before they are paired (daycared pair lee)`,
+		},
+		"connectors: {whatsapp: {enabled: true, phone: \"+4915112345678\"}}\n": {
+			`config.yaml:1: whatsapp asks nobody, since there are no people; add - {name: fay} under people, ` +
+				`then: daycared pair fay --via whatsapp`,
+		},
+	} {
+		if got := load(t, text).Warnings; !reflect.DeepEqual(got, want) {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
 	}
 }
 

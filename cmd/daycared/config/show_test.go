@@ -80,6 +80,10 @@ connectors:
     enabled: false                       # default
     token_file: ""                       # default
     api_url: "https://api.telegram.org"  # default
+  whatsapp:
+    enabled: false      # default
+    phone: ""           # default
+    auto_version: true  # default
 api:
   agent_socket: ""        # default
   admin_socket: ""        # default

@@ -63,6 +63,7 @@ var leaves = map[string]leaf{
 	"telegram":          {is: "a numeric id", written: asLiteral, parse: parseTelegram, format: with(formatInt64)},
 	"group":             {is: "the numeric id of a group", written: asLiteral, parse: parseGroup, format: with(formatInt64)},
 	"e164":              {is: "a phone number", written: asText, parse: parsePhone, format: with(asIs), mend: mendPhone},
+	"phone":             {is: "a phone number", written: asText, parse: parseAnyPhone, format: with(asIs), mend: mendPhone},
 	"path":              {is: "a path", written: asText, parse: parsePath, format: with(asIs)},
 	"url":               {is: "an address", written: asText, parse: parseURL, format: with(asIs)},
 	"socket":            {is: "a path", written: asText, parse: parseSocket, format: with(asIs)},

@@ -27,6 +27,10 @@ func warn(r *report, c *Config) []string {
 	for i, t := range c.Routes {
 		w.group(t, fmt.Sprintf("routes.%d.chat", i), c)
 	}
+	if c.Connectors.WhatsApp.Enabled && len(c.People) == 0 {
+		w.add("connectors.whatsapp.enabled", "whatsapp asks nobody, since there are no people; add - {name: fay} under people, "+
+			"then: daycared pair fay --via whatsapp")
+	}
 	if c.API.AgentGroup != "" && c.API.AgentGroup == c.API.AdminGroup {
 		w.add("api.admin_group", "agents are in the same group: they can reach the socket of those who decide")
 	}
@@ -48,21 +52,33 @@ func (w *warner) add(path, format string, args ...any) {
 
 // person says what of a person leads nowhere: no address, a channel that is not there, no route.
 func (w *warner) person(p Person, path string, c *Config) {
+	byTelegram, byWhatsApp := c.Connectors.Telegram.Enabled, c.Connectors.WhatsApp.Enabled
 	switch {
-	case p.User == "" && p.Telegram == 0 && c.Connectors.Telegram.Enabled:
-		w.add(path, "%s has no user or telegram: nothing can reach them before they are paired (daycared pair %s)",
-			quote(p.Name), p.Name)
-	case p.User == "" && p.Telegram == 0 && p.WhatsApp == "":
-		w.add(path, "%s has no user, telegram or whatsapp: nothing can reach them", quote(p.Name))
-	case p.User == "" && (p.Telegram == 0 || !c.Connectors.Telegram.Enabled):
-		w.add(path, "%s has no user, and of telegram and whatsapp none that is switched on: nothing can reach them", quote(p.Name))
-	default:
+	case p.User != "" || (p.Telegram != 0 && byTelegram) || (p.WhatsApp != "" && byWhatsApp):
 		w.via(p, path+".via", c)
+	case p.Telegram == 0 && byTelegram && p.WhatsApp == "" && byWhatsApp:
+		w.unpaired(p, path, "user, telegram or whatsapp", "")
+	case p.Telegram == 0 && byTelegram:
+		w.unpaired(p, path, "user or telegram", "")
+	case p.WhatsApp == "" && byWhatsApp:
+		w.unpaired(p, path, "user or whatsapp", " --via whatsapp")
+	case p.Telegram == 0 && p.WhatsApp == "":
+		w.add(path, "%s has no user, telegram or whatsapp: nothing can reach them", quote(p.Name))
+	default:
+		w.add(path, "%s has no user, and of telegram and whatsapp none that is switched on: nothing can reach them", quote(p.Name))
+	}
+	if p.User != "" && p.WhatsApp != "" && !byWhatsApp && !slices.Contains(p.Via, viaWhatsApp) {
+		w.add(path+".whatsapp", "%s is not asked there, since connectors.whatsapp.enabled is false", quote(p.Name))
 	}
 	asked := func(t Route) bool { return slices.Contains(t.everybody(), p.Name) }
 	if len(c.Routes) > 0 && !slices.ContainsFunc(c.Routes, asked) {
 		w.add(path, "%s is in no route's ask or escalate.to: they are never asked", quote(p.Name))
 	}
+}
+
+// unpaired names somebody whom nothing can reach yet.
+func (w *warner) unpaired(p Person, path, lacks, via string) {
+	w.add(path, "%s has no %s: nothing can reach them before they are paired (daycared pair %s%s)", quote(p.Name), lacks, p.Name, via)
 }
 
 // group names the people of a route with a group who have no finger there.
@@ -82,8 +98,8 @@ func (w *warner) via(p Person, path string, c *Config) {
 		switch {
 		case channel == viaTelegram && !c.Connectors.Telegram.Enabled:
 			w.add(at, "%s is passed over, since connectors.telegram.enabled is false", channel)
-		case channel == viaWhatsApp:
-			w.add(at, "%s is passed over, since this version does not have it yet", channel)
+		case channel == viaWhatsApp && !c.Connectors.WhatsApp.Enabled:
+			w.add(at, "%s is passed over, since connectors.whatsapp.enabled is false", channel)
 		case channel == viaTerminal && !c.Connectors.Terminal.Enabled:
 			w.add(at, "%s is passed over, since connectors.terminal.enabled is false", channel)
 		}

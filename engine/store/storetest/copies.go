@@ -59,6 +59,14 @@ func testCopies(t *testing.T, b Backend) {
 	same(t, "at first", copies(t, s, r.ID), []permissions.Copy{fay, sam})
 
 	before := len(entries(t, s))
+	named := fay
+	named.Ref = "about to be sent"
+	for _, name := range []string{named.Ref, "another name"} { // the first stays
+		if err := s.Named(t.Context(), permissions.Copy{Request: r.ID, Person: "fay", Connector: "terminal", Ref: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	same(t, "named", copies(t, s, r.ID), []permissions.Copy{named, sam})
 	fay = show(t, s, shown(fay, "screen-1", 1))
 	sam.Failed = "sam has blocked the bot"
 	if err := s.Failed(t.Context(), sam); err != nil {

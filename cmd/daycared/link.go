@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/connectors/terminal"
+	"github.com/daycared/daycared/connectors/whatsapp"
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
+)
+
+func (c *CLI) linkCommand() *cobra.Command {
+	byCode := ""
+	cmd := &cobra.Command{
+		Use:   "link whatsapp",
+		Short: "Make daycared a linked device of a WhatsApp account",
+		Long: "Show a QR code; on the phone of the account: Settings, Linked devices, Link a device. With --code, show a code to be\n" +
+			"typed on that phone instead. Use a number of its own: this is no official client, its use is against WhatsApp's\n" +
+			"terms, and WhatsApp may ban the account. connectors.whatsapp.phone names the only account that may be linked.\n" +
+			"A daemon that runs finds the account by itself.",
+		Args: arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs), "what to link: whatsapp"), ValidArgs: []string{whatsapp.Name},
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.link(cmd.Context(), byCode) },
+	}
+	cmd.Flags().StringVar(&byCode, "code", "", "show a code to be typed on the phone with this number, as in +4915112345678")
+	return cmd
+}
+
+func (c *CLI) link(ctx context.Context, byCode string) error {
+	cfg, paths, err := c.load()
+	if err != nil {
+		return err
+	}
+	only := cfg.Connectors.WhatsApp.Phone
+	switch {
+	case byCode != "" && !config.IsPhone(byCode):
+		return usage("--code %q is no number with its country code; write it as in +4915112345678", byCode)
+	case byCode != "" && only != "" && byCode != only:
+		return usage("--code %s is not connectors.whatsapp.phone, %s, which alone may be linked", byCode, only)
+	case byCode != "":
+		only = byCode
+	}
+	if err := makeDataDir(paths.DataDir); err != nil {
+		return err
+	}
+	if err := c.owns(paths.DataDir); err != nil {
+		return err
+	}
+	g := &linkGuide{dialogue{in: c.In, out: c.Out}}
+	g.Say(linkRisks)
+	number, err := linkWhenFree(ctx, whatsapp.Linking{
+		Path: filepath.Join(paths.DataDir, whatsappName), Number: only, ByCode: byCode != "",
+		AutoVersion: cfg.Connectors.WhatsApp.AutoVersion, HTTP: whatsappHTTP(), Log: slog.New(slog.DiscardHandler),
+	}, g)
+	if err != nil {
+		return notLinked(ctx, number, err)
+	}
+	g.say("\ndaycared is a linked device of %s now.", number)
+	if !cfg.Connectors.WhatsApp.Enabled {
+		g.say("Switch it on in the configuration, and restart daycared: connectors: {whatsapp: {enabled: true, phone: %q}}", number)
+	}
+	g.say("Then enrol whoever answers: daycared pair NAME --via whatsapp")
+	return nil
+}
+
+// owns refuses the data directory of another account: the daemon could not open what is put there.
+func (c *CLI) owns(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("look at the data directory: %w", err)
+	}
+	if s, known := info.Sys().(*syscall.Stat_t); known && int(s.Uid) != c.UID {
+		return fmt.Errorf("the data directory %s is of another account, uid %d; run this as that account", dir, s.Uid)
+	}
+	return nil
+}
+
+// linkTries is how often an account is tried that is in use: a daemon that has none looks every other second whether there
+// is one, for a moment.
+const linkTries = 10
+
+func linkWhenFree(ctx context.Context, o whatsapp.Linking, g whatsapp.Guide) (number string, err error) {
+	for range linkTries {
+		if number, err = whatsapp.Link(ctx, o, g); !errors.Is(err, whatsapp.ErrInUse) {
+			break
+		}
+		if wire.Pause(ctx, 100*time.Millisecond) != nil {
+			break
+		}
+	}
+	return number, err
+}
+
+// linkRisks is what somebody is to know before they link an account.
+const linkRisks = `This is no official client. Its use is against WhatsApp's terms, and WhatsApp may ban the account, for a time or for
+good. Link a number of its own, never the one that you live with; Telegram has no such risk.`
+
+// notLinked says why there is no new link; number is that of the account which is linked already, if one is.
+func notLinked(ctx context.Context, number string, err error) error {
+	switch {
+	case errors.Is(err, whatsapp.ErrLinked):
+		return fmt.Errorf("the account %s is linked already; to link another one, remove daycared on its phone first (Linked devices)", number)
+	case errors.Is(err, whatsapp.ErrInUse):
+		return errors.New("a running daycared has the WhatsApp account open, so one is linked already; daycared doctor says how it stands")
+	case ctx.Err() != nil:
+		return &problem{Text: "left before the end; nothing was linked", Code: codeEnded, Exit: permissions.ExitCancelled}
+	}
+	return err
+}
+
+// linkGuide shows in a terminal what linking needs.
+type linkGuide struct{ dialogue }
+
+// Scan is [whatsapp.Guide].
+func (g *linkGuide) Scan(code string, life time.Duration) {
+	g.say("\nOn the phone of the account: Settings, Linked devices, Link a device. Scan this within %d s:", int(life.Seconds()))
+	columns, _, err := term.GetSize(int(g.in.Fd()))
+	if drawn := qrCode(code, columns); err == nil && drawn != "" {
+		g.say("\n%s", drawn)
+		return
+	}
+	if err == nil {
+		g.say("(The terminal is too narrow to draw it, and daycared link whatsapp --code NUMBER needs less room. As text it is:)")
+	}
+	g.say("\n  %s\n", code)
+}
+
+// Type is [whatsapp.Guide].
+func (g *linkGuide) Type(code string) {
+	g.say("\nOn the phone of the account: Settings, Linked devices, Link a device, Link with phone number instead. Type\n\n  %s\n", code)
+}
+
+// Passkey is [whatsapp.Guide].
+func (g *linkGuide) Passkey(ctx context.Context, request string) (string, error) {
+	if !terminal.IsTerminal(g.in) {
+		return "", errors.New("WhatsApp asks for the account's passkey, which takes a terminal; run daycared link whatsapp in one")
+	}
+	if row, err := json.Marshal(json.RawMessage(request)); err == nil {
+		request = string(row)
+	}
+	g.say("\nWhatsApp asks for the passkey of this account, which only a browser of its owner can answer. In a browser that has it,")
+	g.say("open https://web.whatsapp.com, and run in its developer console:\n")
+	g.say("  navigator.credentials.get({publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(%s)})"+
+		".then(c => console.log(JSON.stringify(c)))\n", strings.TrimSpace(request))
+	return g.ask(ctx, "Then paste the line that it prints", "")
+}
+
+// Compare is [whatsapp.Guide].
+func (g *linkGuide) Compare(ctx context.Context, code string) (bool, error) {
+	return g.yes(ctx, "Does the phone show "+code+"?", false)
+}
+
+// Say is [whatsapp.Guide].
+func (g *linkGuide) Say(text string) { g.say("%s", text) }

@@ -1,0 +1,92 @@
+package invitation
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+)
+
+var (
+	fay = connectors.Guest{Address: "4242", Name: "Fay"}
+	eve = connectors.Guest{Address: "6666"}
+)
+
+func TestACodeWorksOnceAndForTenMinutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBook(time.Now)
+		ended, stop := context.WithCancel(t.Context())
+		stop()
+		guest := func(code string) string {
+			t.Helper()
+			g, err := b.Guest(ended, code)
+			if g.Address == "" && err == nil {
+				t.Error("nobody came, and no error says so")
+			}
+			return g.Address
+		}
+		if got := time.Until(b.Add("a")); got != 10*time.Minute {
+			t.Errorf("it works for %v", got)
+		}
+		if b.Take("wrong", fay) || b.Take("", fay) || guest("a") != "" {
+			t.Error("a wrong code is taken")
+		}
+		<-time.After(10*time.Minute - 1)
+		for range 2 { // it may be brought again
+			if !b.Take("a", fay) {
+				t.Error("it is not taken")
+			}
+		}
+		if b.Take("a", eve) || guest("a") != fay.Address {
+			t.Error("it is not the first account's, and theirs alone")
+		}
+		if g, came := b.End("a"); !came || g != fay {
+			t.Errorf("ended with %v", g)
+		}
+		if _, err := b.Guest(t.Context(), "a"); !errors.Is(err, connectors.ErrNoInvitation) || b.Take("a", fay) {
+			t.Errorf("after its end: %v", err)
+		}
+		waited := make(chan error, 1)
+		wait := func(code string) {
+			b.Add(code)
+			go func() { _, err := b.Guest(t.Context(), code); waited <- err }()
+			synctest.Wait()
+		}
+		wait("late")
+		<-time.After(10 * time.Minute)
+		synctest.Wait()
+		if err := <-waited; !errors.Is(err, connectors.ErrNoInvitation) || b.Take("late", fay) {
+			t.Errorf("after its time: %v", err)
+		}
+		wait("given")
+		b.End("given")
+		if err := <-waited; !errors.Is(err, connectors.ErrNoInvitation) {
+			t.Errorf("taken back while it is waited for: %v", err)
+		}
+		wait("came")
+		b.Take("came", fay)
+		if err := <-waited; err != nil {
+			t.Errorf("somebody came: %v", err)
+		}
+	})
+}
+
+func TestWrongCodesAreAnsweredFiveTimesADay(t *testing.T) {
+	now := time.Now()
+	b := NewBook(func() time.Time { return now })
+	for i := range 7 {
+		if got := b.Wrong("6666"); got != (i < mostWrong) {
+			t.Errorf("the wrong code %d is answered: %v", i+1, got)
+		}
+	}
+	if !b.Wrong("7777") {
+		t.Error("somebody else is not answered")
+	}
+	now = now.Add(wrongLife + 1)
+	if !b.Wrong("6666") {
+		t.Error("the day after, it is not answered")
+	}
+}

@@ -1,0 +1,270 @@
+package whatsapp
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors/whatsapp/whatsapptest"
+	"github.com/daycared/daycared/permissions"
+)
+
+// An answer may be there before WhatsApp has confirmed the card: it counts, and the card is one message.
+func TestAnAnswerBeforeTheConfirmation(t *testing.T) {
+	for name, answer := range map[string]func(p *whatsapptest.Person, id, code string){
+		"text":   func(p *whatsapptest.Person, _, code string) { p.Says("yes " + code) },
+		"quoted": func(p *whatsapptest.Person, id, _ string) { p.Quotes(id, "yes") },
+		"thumb":  func(p *whatsapptest.Person, id, _ string) { p.Reacts(id, "👍") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := play(t)
+			s.server.LoseAcks(1)
+			call := s.ask(network("unconfirmed."))
+			m := s.sees("fay", "unconfirmed.")
+			code, _, _ := strings.Cut(strings.TrimPrefix(m.Text, "*"), "*")
+			if !strings.HasPrefix(m.ID, "3EB0") || codeOf(m.ID) != code {
+				t.Errorf("the card of %s is called %s", code, m.ID)
+			}
+			answer(s.phones["fay"], m.ID, code)
+			s.get(call, permissions.Approved)
+			s.until("the card says so", func() bool {
+				m, _ := s.phones["fay"].Message(m.ID)
+				return strings.Contains(m.Text, "Allowed once by fay")
+			})
+			if n := s.count("fay", "unconfirmed."); n != 1 {
+				t.Errorf("fay has %d cards", n)
+			}
+		})
+	}
+}
+
+// A phone that says that it has a card ends the sending of it, and until one does it is sent as the same message.
+func TestACardWhoseConfirmationIsLost(t *testing.T) {
+	s := play(t)
+	s.server.LoseAcks(2)
+	call := s.ask(network("lost."))
+	m := s.sees("fay", "lost.")
+	s.until("it is known that the phone has it", func() bool { return s.wa.arrived(m.ID) })
+	s.server.Cut() // which ends the waiting for the confirmation
+	_, code := s.card("fay", "lost.")
+	if n := s.count("fay", "lost."); n != 1 {
+		t.Errorf("fay has %d cards", n)
+	}
+	sent := 0
+	for _, z := range s.server.Stanzas() {
+		if z.Is("message", "") && z.ID() == m.ID {
+			sent++
+		}
+	}
+	if sent != 1 {
+		t.Errorf("the card was sent %d times, though the phone has said that it has it", sent)
+	}
+	s.phones["fay"].Says("no " + code) // and it can be answered
+	s.get(call, permissions.Denied)
+}
+
+// Only a thumb on the card, or a reply to it, names it; and no thumb allows what is high risk.
+func TestWhatAThumbMeans(t *testing.T) {
+	s := play(t)
+	fay := s.phones["fay"]
+	for i, thumb := range []string{"👍", "👍🏻", "👍🏼", "👍🏽", "👍🏾", "👍🏿", "👍\ufe0f", "👍🏽\ufe0f", "👎🏿", "👎\ufe0e"} {
+		want := permissions.Approved
+		if strings.HasPrefix(thumb, "👎") {
+			want = permissions.Denied
+		}
+		call, m, _ := s.asked(fmt.Sprintf("thumb %d.", i))
+		fay.Reacts(m.ID, thumb)
+		s.get(call, want)
+	}
+	call, m, code := s.asked("other signs.")
+	hello := fay.Says("hello")
+	s.answers("fay", hello, "")
+	notice := s.answers("fay", fay.Says("/pending"), code)
+	fay.Reacts(notice.ID, "👍")
+	fay.Reacts(hello, "👍")
+	fay.Quotes(notice.ID, "yes")
+	fay.Quotes(hello, "yes")
+	for _, other := range []string{"❤️", "🙏", "✅", "", "👍👍"} {
+		fay.Reacts(m.ID, other)
+	}
+	s.says("fay", "yes", code) // bare: what waits is told
+	s.says("fay", "yes ZZZZ9", "There is no request")
+	s.says("fay", "don't allow "+code, "Nothing was decided")
+	s.acknowledged()
+	s.waits(call)
+	if n := s.desk.decisions(); n != 10 {
+		t.Errorf("%d decisions; want those of the thumbs", n)
+	}
+	fay.Reacts(m.ID, "👎")
+	s.get(call, permissions.Denied)
+	fay.Reacts(m.ID, "") // taken back, and changed: too late
+	fay.Reacts(m.ID, "👍")
+	s.answers("fay", m.ID, "Too late")
+}
+
+// What is high risk takes its code and RUN.
+func TestHighRisk(t *testing.T) {
+	s := play(t)
+	fay := s.phones["fay"]
+	call := s.ask(toolCall("run_command", `{"command":"rm -rf build"}`))
+	m, code := s.card("fay", "HIGH RISK")
+	fay.Reacts(m.ID, "👍")
+	fay.Reacts(m.ID, "👎")
+	s.answers("fay", fay.Quotes(m.ID, "yes"), "RUN")
+	s.says("fay", "yes "+code, "RUN")
+	s.says("fay", "yes run", code)
+	s.waits(call)
+	yes := fay.Says("YES " + code + " RUN")
+	s.get(call, permissions.Approved)
+	s.marked("fay", yes, "✅")
+	s.becomes("fay", m.ID, "Allowed once by fay")
+	call = s.ask(toolCall("run_command", `{"command":"rm -rf everything"}`))
+	_, code = s.card("fay", "rm -rf everything")
+	no := fay.Says("no " + code + " because it is everything")
+	if r := s.get(call, permissions.Denied); r.Comment != "it is everything" {
+		t.Errorf("denied because %q", r.Comment)
+	}
+	s.marked("fay", no, "⛔")
+}
+
+// A clarification, a pause and a step of several calls are answered in words.
+func TestOtherKinds(t *testing.T) {
+	s := play(t)
+	fay := s.phones["fay"]
+	where := permissions.Request{
+		Kind: permissions.KindClarification, Session: "s1", Message: "Where to?", Choices: []string{"blog", "mail to all", "nowhere"},
+	}
+	for text, want := range map[string]permissions.Answer{
+		"CODE 2": permissions.Choose(2), "code Nowhere": permissions.Choose(3), "CODE other: staging first": permissions.Other,
+	} {
+		where.Message = "Where to, " + text + "?"
+		call := s.ask(where)
+		m, code := s.card("fay", where.Message)
+		id := fay.Says(strings.NewReplacer("CODE", code, "code", strings.ToLower(code)).Replace(text))
+		if r := s.get(call, permissions.Answered); r.Answer != want {
+			t.Errorf("%s: %s", text, r.Answer)
+		}
+		s.marked("fay", id, "✅")
+		s.becomes("fay", m.ID, "by fay")
+	}
+	for text, want := range map[string]permissions.State{"CODE continue": permissions.Answered, "interrupt CODE": permissions.Answered} {
+		call := s.ask(permissions.Request{
+			Kind: permissions.KindPause, Mode: permissions.ModeContinue, Session: "s1", Message: "Go on, " + text + "?",
+		})
+		m, code := s.card("fay", "Go on, "+text+"?")
+		fay.Says(strings.Replace(text, "CODE", code, 1))
+		s.get(call, want)
+		s.becomes("fay", m.ID, "by fay")
+	}
+	step := permissions.Request{Kind: permissions.KindTool, Session: "s1", Calls: []permissions.Call{
+		{N: 1, Tool: "write_file", Input: []byte(`{"path":"a"}`)}, {N: 2, Tool: "write_file", Input: []byte(`{"path":"b"}`)},
+	}}
+	call := s.ask(step)
+	m, code := s.card("fay", `"b"`)
+	fay.Says("yes " + code + " #1")
+	s.becomes("fay", m.ID, "#1 allowed")
+	fay.Says("no " + code + " #2 because not b")
+	r := s.get(call, permissions.Approved)
+	if a := r.Calls[1].Answer; a != permissions.Deny {
+		t.Errorf("call 2: %s", a)
+	}
+	one, m1, code1 := s.asked("several, 1.")
+	two, m2, code2 := s.asked("several, 2.")
+	id := fay.Says("yes " + code1 + " " + code2)
+	s.get(one, permissions.Approved)
+	s.get(two, permissions.Approved)
+	s.marked("fay", id, "✅")
+	s.becomes("fay", m1.ID, "Allowed once")
+	s.becomes("fay", m2.ID, "Allowed once")
+}
+
+// How a request ended is said on its card for as long as WhatsApp lets it be edited, and then once in a reply to it.
+func TestHowItEndedIsSaid(t *testing.T) {
+	s := play(t, func(s *stage) { s.settings.Approvals.Timeout = time.Hour })
+	fay := s.phones["fay"]
+	_, m, code := s.asked("edited in time.")
+	s.server.Advance(10 * time.Minute)
+	yes := fay.Says("yes " + code)
+	s.becomes("fay", m.ID, "Allowed once by fay")
+	s.marked("fay", yes, "✅")
+
+	_, m, code = s.asked("too old.")
+	text := m.Text
+	s.server.Advance(20 * time.Minute)
+	no := fay.Says("no " + code)
+	s.answers("fay", m.ID, code+" · ⛔ Denied by fay")
+	s.marked("fay", no, "⛔")
+	s.restart()
+	s.says("fay", "/pending", "Nothing waits")
+	if now, _ := fay.Message(m.ID); now.Text != text {
+		t.Errorf("the card was edited all the same: %s", now.Text)
+	}
+	if n := s.count("fay", code+" · ⛔ Denied by fay"); n != 1 {
+		t.Errorf("the end is told %d times", n)
+	}
+	for name, late := range map[string]func() string{
+		"code":     func() string { return fay.Says("yes " + code) },
+		"quote":    func() string { return fay.Quotes(m.ID, "yes") },
+		"reaction": func() string { fay.Reacts(m.ID, "👍"); return m.ID },
+	} {
+		before := s.count("fay", "Too late: already denied by fay")
+		late()
+		s.until(name+" is told that it is late", func() bool { return s.count("fay", "Too late: already denied by fay") > before })
+	}
+
+	_, m, code = s.asked("nobody answers.")
+	s.server.Advance(2 * time.Hour)
+	s.answers("fay", m.ID, code+" · ⌛")
+	s.says("fay", "yes "+code, "Too late")
+}
+
+// What is long goes as a document, before its card.
+func TestLongDetails(t *testing.T) {
+	s := play(t)
+	fay := s.phones["fay"]
+	s.server.FailMedia(2, 500)
+	s.server.LoseAcks(1)
+	q := network("long.")
+	q.Details = strings.Repeat("a line of what will be done\n", 3000)
+	call := s.ask(q)
+	s.until("the document is there", func() bool {
+		return slices.ContainsFunc(fay.Messages(), func(m whatsapptest.Message) bool { return m.Document != nil })
+	})
+	s.server.Cut() // the document's confirmation is lost
+	m, code := s.card("fay", "long.")
+	var order []string
+	for _, m := range fay.Messages() {
+		switch {
+		case m.Document != nil:
+			order = append(order, "document")
+			if n := strings.Count(string(m.Document.Bytes), "a line of what will be done"); n != 3000 {
+				t.Errorf("the document has %d lines", n)
+			}
+			if !strings.Contains(m.Document.Name, code) {
+				t.Errorf("it is called %s", m.Document.Name)
+			}
+		case strings.Contains(m.Text, "long."):
+			order = append(order, "card")
+		}
+	}
+	if !slices.Equal(order, []string{"document", "card"}) {
+		t.Errorf("fay gets %q", order)
+	}
+	fay.Quotes(m.ID, "yes")
+	s.get(call, permissions.Approved)
+}
+
+// What nobody can read through cannot be allowed here.
+func TestTooBig(t *testing.T) {
+	s := play(t)
+	call := s.ask(toolCall("write_file", `{"text":"`+strings.Repeat("lorem ipsum ", 300_000)+`"}`))
+	m, code := s.card("fay", "cannot be shown whole")
+	s.phones["fay"].Reacts(m.ID, "👍")
+	s.answers("fay", s.phones["fay"].Says("yes "+code), "cannot")
+	s.waits(call)
+	s.phones["fay"].Says("no " + code)
+	s.get(call, permissions.Denied)
+}

@@ -1,0 +1,158 @@
+package whatsapp
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/url"
+	"strings"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/card"
+)
+
+// pairing is what whoever is to be enrolled writes before the code.
+const pairing = "pair"
+
+// codeLength and codeLetters make codes that are easily typed; a wrong one is seldom answered.
+const (
+	codeLength  = 8
+	codeLetters = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
+)
+
+// pairCode is the code that somebody brings: pair, and a word.
+func pairCode(text string) (code string, is bool) {
+	words := strings.Fields(text)
+	if len(words) != 2 || !strings.EqualFold(words[0], pairing) || len(words[1]) != codeLength {
+		return "", false
+	}
+	return strings.ToUpper(words[1]), true
+}
+
+// arrive takes somebody who brings a code, and tells them what that did. Whoever brings a wrong one is a stranger like any
+// other, unless they are somebody here.
+func (d *desktop) arrive(ctx context.Context, from sender, name, code string) error {
+	if d.book.Take(code, connectors.Guest{Address: from.number, Alias: from.lid, Name: name}) {
+		d.write(from.number, "Thank you. The machine that showed the code is asking now whether you are the one it expects. "+
+			"You will be told here.")
+		return nil
+	}
+	if _, err := d.desk.Person(from.identity()); err != nil {
+		return d.stranger(ctx, from, name)
+	}
+	if d.book.Wrong(from.number) {
+		d.write(from.number, "This code does not work: it was used already, its ten minutes are over, or it never was one. "+
+			"Nothing was changed.")
+	}
+	return nil
+}
+
+// Invite is [connectors.Enroller].
+func (c *Connector) Invite(context.Context) (connectors.Invitation, error) {
+	cli := c.client.Load()
+	if cli == nil || !c.state.connected() {
+		if err := c.state.Health(); err != nil {
+			return connectors.Invitation{}, err
+		}
+		return connectors.Invitation{}, errAway
+	}
+	number := e164(cli.Store.GetJID().ToNonAD())
+	if number == "" {
+		return connectors.Invitation{}, errors.New("the linked account has no number")
+	}
+	var random [codeLength]byte
+	_, _ = rand.Read(random[:]) // never fails
+	code := make([]byte, codeLength)
+	for i, b := range random {
+		code[i] = codeLetters[int(b)%len(codeLetters)]
+	}
+	text := pairing + " " + string(code)
+	link := "https://wa.me/" + strings.TrimPrefix(number, "+") + "?text=" + url.QueryEscape(text)
+	return connectors.Invitation{
+		Code: string(code), Link: link, Until: c.book.Add(string(code)),
+		How: "writes \"" + text + "\" to " + number + " in WhatsApp, which this link prepares",
+	}, nil
+}
+
+// Guest is [connectors.Enroller].
+func (c *Connector) Guest(ctx context.Context, code string) (connectors.Guest, error) {
+	return c.book.Guest(ctx, code)
+}
+
+// Dismiss is [connectors.Enroller].
+func (c *Connector) Dismiss(code string) {
+	if g, came := c.book.End(code); came {
+		c.write(g.Address, "You were not added: whoever runs daycared did not confirm it. Nothing was changed.")
+	}
+}
+
+// Greet is [connectors.Enroller].
+func (c *Connector) Greet(code, address, name string) {
+	c.book.End(code)
+	c.write(address, "You answer for daycared"+c.at()+" as "+card.Visible(name)+". What agents want to do comes here, with how to "+
+		"answer below it. /help says what else you can write.")
+}
+
+// Release is [connectors.Enroller].
+func (c *Connector) Release(address, name string) {
+	c.write(address, "You no longer answer for daycared"+c.at()+" as "+card.Visible(name)+". Nothing is asked here any more.")
+}
+
+func (c *Connector) at() string {
+	if c.host == "" {
+		return " here"
+	}
+	return " on " + card.Visible(c.host)
+}
+
+// Address is [connectors.Enroller].
+func (c *Connector) Address(p connectors.Person) string { return p.WhatsApp }
+
+// At is [connectors.Enroller].
+func (c *Connector) At(p connectors.Person, address string) connectors.Person {
+	p.WhatsApp = address
+	return p
+}
+
+// letter is a text for a number.
+type letter struct{ to, text string }
+
+// write tells a number something, soon. Where nobody sends the letters, the last ones are dropped.
+func (c *Connector) write(number, text string) {
+	select {
+	case c.letters <- letter{number, text}:
+	default:
+	}
+}
+
+// post sends what numbers are to be told, until ctx ends.
+func (d *desktop) deliver(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case l := <-d.letters:
+			as := ref{l.to, newID("")}
+			d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, as, loose(l.text), "", true) })
+		}
+	}
+}
+
+const help = `daycared asks you here when an agent needs a permission. Answer below the card, or write:
+
+yes K7F3Q · allow once
+yes K7F3Q session · or 15m: allow for longer
+no K7F3Q because … · deny, with a reason
+K7F3Q 2 · choose an option
+K7F3Q other: … · answer in your own words
+YES K7F3Q RUN · allow what is high risk
+
+A yes or no as a reply to the card counts too, and so does 👍 or 👎 on it; one by itself never does.
+
+/pending · what waits for your answer
+/grants · what you have allowed for longer than once
+/revoke ID · take that back, or an approval that was not used
+/agents, /use NAME, /status, /new, /quit, /stop · your agents
+/stop all · cancel everything, and refuse all that is new
+/whoami · who you are here
+/help · this`

@@ -1,0 +1,85 @@
+package whatsapp
+
+import (
+	"strings"
+	"time"
+
+	"go.mau.fi/whatsmeow/proto/waE2E"
+	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/types/events"
+)
+
+// heard is a message as far as it may count: what somebody wrote, or the emoji that they put on a message.
+type heard struct {
+	source   types.MessageSource
+	id       string
+	at       time.Time
+	text     string
+	quotes   string // the id of the message that it replies to or reacts on; empty: none
+	reaction bool   // text is an emoji, empty when it was taken back
+	onOwn    bool   // it is on a message of its author's
+}
+
+// hear says what a message is, or why it is nothing that anybody may have decided by: only what one person wrote to this
+// account, from their own device, once, and in their own words.
+func hear(e *events.Message) (h heard, not string) {
+	i := e.Info
+	h = heard{source: i.MessageSource, id: i.ID, at: i.Timestamp}
+	switch {
+	case i.IsFromMe || i.DeviceSentMeta != nil:
+		return h, "it was sent from this account"
+	case i.IsGroup || !private(i.Chat) || i.Chat.ToNonAD() != i.Sender.ToNonAD():
+		return h, "it is not from a chat with one person"
+	case len(i.BroadcastRecipients) > 0 || !i.BroadcastListOwner.IsEmpty() || i.Multicast:
+		return h, "it was sent to many"
+	case e.SourceWebMsg != nil || e.UnavailableRequestID != "":
+		return h, isCopy
+	}
+	m := e.Message
+	takenBack := m.GetReactionMessage() != nil && m.GetReactionMessage().GetText() == ""
+	if e.IsEdit || m.GetProtocolMessage() != nil || (i.Edit != types.EditAttributeEmpty && !takenBack) {
+		return h, "it changes an earlier message"
+	}
+	switch {
+	case m.GetReactionMessage() != nil:
+		r := m.GetReactionMessage()
+		h.reaction, h.text, h.quotes = true, plainEmoji(r.GetText()), r.GetKey().GetID()
+		h.onOwn = r.GetKey().GetFromMe()
+		if h.quotes == "" {
+			return h, "it is a reaction on nothing"
+		}
+		return h, ""
+	case m.GetExtendedTextMessage() != nil:
+		x := m.GetExtendedTextMessage()
+		h.text, h.quotes = x.GetText(), x.GetContextInfo().GetStanzaID()
+		if handedOn(x.GetContextInfo()) {
+			return h, "it holds somebody else's words"
+		}
+		return h, ""
+	case m.GetConversation() != "":
+		h.text = m.GetConversation()
+		return h, ""
+	}
+	return h, "it is no text"
+}
+
+// isCopy is what is said of a copy that the account's own phone sent, of a message that could not be decrypted. Who wrote
+// it is only what that phone says.
+const isCopy = "it is a copy from the account's own phone"
+
+// private tells whether a chat is that with one person.
+func private(chat types.JID) bool {
+	return chat.Server == types.DefaultUserServer || chat.Server == types.HiddenUserServer
+}
+
+func handedOn(c *waE2E.ContextInfo) bool { return c.GetIsForwarded() || c.GetForwardingScore() > 0 }
+
+// plainEmoji is an emoji without the tone of a skin and without marks of how it is to be drawn.
+func plainEmoji(text string) string {
+	return strings.Map(func(r rune) rune {
+		if (r >= 0x1F3FB && r <= 0x1F3FF) || r == 0xFE0F || r == 0xFE0E {
+			return -1
+		}
+		return r
+	}, strings.TrimSpace(text))
+}

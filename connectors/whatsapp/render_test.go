@@ -1,0 +1,153 @@
+package whatsapp
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/connectors/reply/replytest"
+	"github.com/daycared/daycared/connectors/talk"
+	"github.com/daycared/daycared/permissions"
+)
+
+// agentText makes what an agent may write to have a card look like another.
+var agentText = rapid.StringOf(rapid.OneOf(
+	rapid.SampledFrom([]rune("*_~`>-•1.) \n\r\t\u2060\u200b\u200e\u202e\u2066\ufeff\U000e0041\u0085\u2028\x1b│┃─✅⛔K7F3Q")), rapid.Rune(),
+))
+
+// unformatted checks a text that is outside of fences: nothing in it begins a format.
+func unformatted(t *rapid.T, text string) {
+	runes := []rune(text)
+	for i, r := range runes {
+		guarded := i+1 < len(runes) && runes[i+1] == '\u2060'
+		if strings.ContainsRune("*_~`", r) && !guarded {
+			t.Fatalf("%q formats: %q", r, text)
+		}
+		if r != '\u2060' && r != '\n' && (unicode.Is(unicode.Cf, r) || unicode.IsControl(r)) && r != '\u200d' {
+			t.Fatalf("%U is not seen: %q", r, text)
+		}
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		for _, sign := range []string{"> ", "- ", "* ", "1. ", "# "} {
+			if strings.HasPrefix(line, sign) {
+				t.Fatalf("%q is a %q: %q", line, sign, text)
+			}
+		}
+	}
+}
+
+// Whatever an agent writes, the card is its code and how it stands, one fence, and how to answer.
+func TestNothingChangesHowACardLooks(t *testing.T) {
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	kinds := replytest.Waiting(noon)
+	rapid.Check(t, func(t *rapid.T) {
+		o := rapid.SampledFrom(kinds).Draw(t, "kind")
+		r := o.Request
+		r.State, r.CreatedAt, r.Deadline = permissions.Pending, noon, noon.Add(time.Hour)
+		r.Agent, r.Claimed = agentText.Draw(t, "agent"), rapid.Bool().Draw(t, "claimed")
+		r.Reason, r.Details, r.Message = agentText.Draw(t, "reason"), agentText.Draw(t, "details"), agentText.Draw(t, "message")
+		r.Host, r.Cwd, r.Tool = agentText.Draw(t, "host"), agentText.Draw(t, "cwd"), agentText.Draw(t, "tool")
+		if len(r.Choices) > 0 {
+			r.Choices = rapid.SliceOfN(agentText, 2, 5).Draw(t, "choices")
+		}
+		if rapid.Bool().Draw(t, "settled") {
+			r.State, r.Answer, r.DecidedBy = permissions.Denied, permissions.Deny, "fay"
+			r.Comment, r.DecidedAt = agentText.Draw(t, "comment"), noon.Add(time.Minute)
+		}
+		p := connectors.Prompt{Request: r, Code: o.Code, Waiting: 1, To: connectors.Person{Name: "fay", Location: time.UTC}}
+		text := show(p, noon).Text
+		if n := strings.Count(strings.ReplaceAll(text, "`\u2060", ""), "`"); n != 2*len(fence) {
+			t.Fatalf("%d backticks: %q", n, text)
+		}
+		parts := strings.Split(text, fence)
+		if len(parts) != 3 {
+			t.Fatalf("%d parts: %q", len(parts), text)
+		}
+		first, framed := strings.CutPrefix(parts[0], "*"+o.Code+"* · ")
+		if !framed || strings.Count(parts[0], "\n") != 1 || !strings.HasSuffix(parts[0], "\n") {
+			t.Fatalf("the first line is %q", parts[0])
+		}
+		unformatted(t, first)
+		unformatted(t, parts[2])
+		if strings.TrimSpace(parts[1]) != parts[1] || parts[1] == "" { // or it would be no fence
+			t.Fatalf("within the fence is %q", parts[1])
+		}
+		if n := utf8.RuneCountInString(text); n > 65_536 {
+			t.Fatalf("%d characters", n)
+		}
+	})
+}
+
+// Whatever an agent says, only its code is formatted.
+func TestOnlyCodeIsFormatted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := connectors.Saying{Agent: "helper", Text: agentText.Draw(t, "text")}
+		for _, part := range talk.Parts(s, talk.Limits{Text: mostSaid, Unit: card.Characters}) {
+			text := spoken(part)
+			blocks := strings.Split(text, fence)
+			if len(blocks)%2 == 0 {
+				t.Fatalf("a fence is open: %q", text)
+			}
+			for i := 0; i < len(blocks); i += 2 {
+				spans := strings.Split(strings.ReplaceAll(blocks[i], "`\u2060", ""), "`")
+				if len(spans)%2 == 0 {
+					t.Fatalf("a sign of code is open: %q", text)
+				}
+				for j := 0; j < len(spans); j += 2 {
+					for k, r := range []rune(spans[j]) {
+						next := []rune(spans[j])[k+1:]
+						if strings.ContainsRune("*_~", r) && (len(next) == 0 || next[0] != '\u2060') {
+							t.Fatalf("%q formats: %q", r, text)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestWhatIsAsked(t *testing.T) {
+	for _, o := range replytest.Waiting(time.Now()) {
+		if words := asks(o.Request); words == "" || strings.Contains(words, "\n") {
+			t.Errorf("%s: %q", o.Code, words)
+		}
+	}
+	two := permissions.Request{Kind: permissions.KindPermission, State: permissions.Pending, Quorum: 2}
+	p := connectors.Prompt{Code: "K7F3Q", Request: two}
+	if words := head(p, time.Now()); !strings.Contains(words, "it takes 2 people") {
+		t.Errorf("%q", words)
+	}
+	if words := loose(strings.Repeat("x", 2*mostWords)); utf8.RuneCountInString(words) != mostWords || !strings.HasSuffix(words, "…") {
+		t.Errorf("%d characters", utf8.RuneCountInString(words))
+	}
+}
+
+// The name of a card holds its code, and no other name does.
+func TestNames(t *testing.T) {
+	for range 1000 {
+		if code := codeOf(newID("")); code != "" {
+			t.Fatalf("a name without a code holds %s", code)
+		}
+	}
+	for name, want := range map[string]string{
+		newID("K7F3Q"): "K7F3Q", "": "", "3EB0": "", "3EB0XYZ": "", "AC" + newID("K7F3Q"): "", newID("K7F3Q")[:20]: "", newID("k!f3q"): "",
+	} {
+		if code := codeOf(name); code != want {
+			t.Errorf("%s holds %q; want %q", name, code, want)
+		}
+	}
+	for _, text := range []string{"", "+49170", "49170/3EB0", "+49170/", "elsewhere/3EB0"} {
+		if r, err := parseRef(text); err == nil {
+			t.Errorf("%q is %+v", text, r)
+		}
+	}
+	if r, err := parseRef("+49170/3EB0"); err != nil || r != (ref{"+49170", "3EB0"}) {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -1,0 +1,243 @@
+package whatsapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/proto/waCommon"
+	"go.mau.fi/whatsmeow/proto/waE2E"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/permissions"
+)
+
+const (
+	// ackTime is how long WhatsApp has to confirm what was sent. The library sends nothing else meanwhile.
+	ackTime = 15 * time.Second
+	// editTime is how long after it was sent a message can be edited, with some room: the apps' own say 15 minutes, the
+	// library 20.
+	editTime = 14 * time.Minute
+	// coldContact is WhatsApp's error about somebody who has not written first.
+	coldContact = "463"
+	// noAccount is what the library says of a number that WhatsApp does not know.
+	noAccount = "no LID found"
+)
+
+var errAway = errors.New("WhatsApp is not connected just now")
+
+// NameFor is [connectors.Namer].
+func (c *Connector) NameFor(p connectors.Prompt) string {
+	return ref{p.To.WhatsApp, newID(p.Code)}.String()
+}
+
+// Send shows a request in the person's chat: what does not fit first, as a document, and then the card, which has the
+// name that p.Ref gives it.
+func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, error) {
+	if err := c.Reach(p.To); err != nil {
+		return "", err
+	}
+	r, err := parseRef(p.Ref)
+	if err != nil || r.number != p.To.WhatsApp { // another phone by now
+		r = ref{p.To.WhatsApp, newID(p.Code)}
+	}
+	out := show(p, c.now())
+	c.fits(p.Request.ID, !out.TooBig)
+	if out.Document != nil && !c.arrived(r.id+documented) {
+		if err := c.document(ctx, r, *out.Document); err != nil {
+			return "", failed(p.To, err)
+		}
+		c.remember(r.id + documented)
+	}
+	if err := c.post(ctx, r, text(out.Text)); err != nil {
+		return "", failed(p.To, err)
+	}
+	return r.String(), nil
+}
+
+// documented marks the id of a document that goes before the card of that id.
+const documented = "D"
+
+// document sends a file.
+func (c *Connector) document(ctx context.Context, r ref, d card.Document) error {
+	cli := c.client.Load()
+	if cli == nil {
+		return errAway
+	}
+	up, err := cli.Upload(ctx, d.Body, whatsmeow.MediaDocument)
+	if err != nil {
+		return fmt.Errorf("upload the document: %w", err)
+	}
+	return c.post(ctx, ref{r.number, r.id + documented}, &waE2E.Message{DocumentMessage: &waE2E.DocumentMessage{
+		FileName: proto.String(d.Name), Title: proto.String(d.Name), Mimetype: proto.String("text/plain"),
+		URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileEncSHA256: up.FileEncSHA256,
+		FileSHA256: up.FileSHA256, FileLength: &up.FileLength,
+	}})
+}
+
+// Edit brings a card up to date. One that can no longer be edited gets a reply that says how the request ended.
+func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) error {
+	r, err := parseRef(name)
+	if err != nil {
+		return &connectors.Gone{Why: err.Error()}
+	}
+	sent := p.SentAt
+	if sent.IsZero() { // it was named, and a crash or a lost confirmation hides whether it was sent; then it was after this
+		sent = p.Request.CreatedAt
+	}
+	switch over := c.now().Sub(sent) > editTime; {
+	case over && p.Request.State == permissions.Pending:
+		return nil // what has changed is told with the end
+	case over:
+		return c.tellEnd(ctx, r, p)
+	}
+	cli := c.client.Load()
+	if cli == nil {
+		return errAway
+	}
+	err = c.post(ctx, ref{r.number, newID("")}, cli.BuildEdit(address(r.number), r.id, text(show(p, c.now()).Text)))
+	return failed(p.To, err)
+}
+
+// mostEnds is how many cards that could not be edited are remembered.
+const mostEnds = 1000
+
+// tellEnd replies to a card that cannot be edited, once for each end that there is to tell.
+func (c *Connector) tellEnd(ctx context.Context, r ref, p connectors.Prompt) error {
+	words := p.Code + " · " + card.Settled(p.Request, card.Options{Location: p.To.Location})
+	c.mu.Lock()
+	known := c.ends[r] == words
+	c.mu.Unlock()
+	if known {
+		return nil
+	}
+	if err := c.say(ctx, ref{r.number, newID("")}, loose(words), r.id, true); err != nil {
+		return failed(p.To, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.ends) >= mostEnds {
+		clear(c.ends)
+	}
+	c.ends[r] = words
+	return nil
+}
+
+// Tell sends a notice; a reminder replies to the last card that it is about.
+func (c *Connector) Tell(ctx context.Context, n connectors.Notice) error {
+	if err := c.Reach(n.To); err != nil {
+		return err
+	}
+	rows := card.Notice(n, card.Options{Now: c.now(), Location: n.To.Location, Self: n.To.Name})
+	if len(rows) == 0 {
+		return nil
+	}
+	about := ""
+	for _, p := range n.Waiting {
+		if r, err := parseRef(p.Ref); err == nil && r.number == n.To.WhatsApp {
+			about = r.id
+		}
+	}
+	return failed(n.To, c.say(ctx, ref{n.To.WhatsApp, newID("")}, fence+fenced(strings.Join(rows, "\n"))+fence, about, true))
+}
+
+// say writes a text to a number, by the name that was made for it, so that it is one message however often it is tried;
+// as a reply to a message of ours or of theirs, unless about is empty.
+func (c *Connector) say(ctx context.Context, to ref, words, about string, ours bool) error {
+	m := text(words)
+	if about != "" {
+		participant := address(to.number)
+		if cli := c.client.Load(); ours && cli != nil {
+			participant = cli.Store.GetJID().ToNonAD()
+		}
+		m.ExtendedTextMessage.ContextInfo = &waE2E.ContextInfo{
+			StanzaID: proto.String(about), Participant: proto.String(participant.String()),
+			QuotedMessage: &waE2E.Message{Conversation: proto.String("")},
+		}
+	}
+	return c.post(ctx, to, m)
+}
+
+// mark puts an emoji on a message of theirs. As what is said, it goes by the name that was made for it.
+func (c *Connector) mark(ctx context.Context, as ref, id, emoji string) error {
+	chat := address(as.number)
+	return c.post(ctx, as, &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{
+		Key: &waCommon.MessageKey{
+			RemoteJID: proto.String(chat.String()), FromMe: proto.Bool(false), ID: proto.String(id),
+		},
+		Text: proto.String(emoji), SenderTimestampMS: proto.Int64(c.now().UnixMilli()),
+	}})
+}
+
+func text(words string) *waE2E.Message {
+	return &waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: proto.String(words)}}
+}
+
+// post sends one message, when it is its turn, and waits until WhatsApp says that it has it, or a phone does. Nothing else
+// is sent meanwhile, so the phone's word matters where WhatsApp's was lost.
+func (c *Connector) post(ctx context.Context, to ref, m *waE2E.Message) error {
+	cli := c.client.Load()
+	if c.arrived(to.id) { // the confirmation was lost
+		return nil
+	}
+	if cli == nil || !c.state.connected() {
+		return errAway
+	}
+	if err := c.pace.wait(ctx, to.number); err != nil {
+		return err
+	}
+	sending, there := context.WithCancel(ctx)
+	defer there()
+	c.underway(to.id, there)
+	defer c.sent(to.id)
+	sent, err := cli.SendMessage(sending, address(to.number), m, whatsmeow.SendRequestExtra{ID: to.id, Timeout: ackTime})
+	switch {
+	case err != nil && ctx.Err() == nil && c.arrived(to.id):
+		return nil
+	case err != nil:
+		return &unsent{err}
+	}
+	c.clock(sent.Timestamp)
+	return nil
+}
+
+// unsent is an error of the library's about a message, without the addresses in it.
+type unsent struct{ err error }
+
+// addresses are those of people and devices.
+var addresses = regexp.MustCompile(`[0-9][0-9.:_]*@[a-z.]+|[0-9]{6,}`)
+
+func (u *unsent) Error() string {
+	return "send to WhatsApp: " + addresses.ReplaceAllLiteralString(u.err.Error(), "…")
+}
+
+func (u *unsent) Unwrap() error { return u.err }
+
+// failed is an error of sending as the engine is told it: for good, in words for people, or for now. The library tells
+// some of it in its text alone.
+func failed(p connectors.Person, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, whatsmeow.ErrServerReturnedError) && strings.HasSuffix(err.Error(), " "+coldContact):
+		return &connectors.Gone{Why: "WhatsApp lets nobody write to " + p.Name + ", who has not written first; " +
+			p.Name + " sends the linked number any message"}
+	case strings.Contains(err.Error(), noAccount):
+		return &connectors.Gone{Why: p.Name + "'s number is not on WhatsApp"}
+	}
+	return err
+}
+
+// plainly is an error without addresses.
+func plainly(err error) string {
+	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
+		err = next
+	}
+	return err.Error()
+}

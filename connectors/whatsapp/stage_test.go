@@ -1,0 +1,289 @@
+package whatsapp
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/whatsapp/whatsapptest"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/permissions"
+)
+
+// stage is a running engine over a real store, with an account that is linked at a WhatsApp of our own, and people who
+// have phones there. Its clock is the server's, which a test puts forward.
+type stage struct {
+	*engine.Engine
+	t        testing.TB
+	server   *whatsapptest.Server
+	wa       *Connector
+	rows     *store.Store
+	dir      string
+	settings engine.Settings
+	logged   *book
+	began    time.Time
+	phones   map[string]*whatsapptest.Person
+	others   []connectors.Connector
+	agents   []agents.Resident
+	desk     *watcher
+	unwell   bool // it does not get connected when it is opened
+	auto     bool // take another version when ours is refused
+	stop     func()
+}
+
+var numbers = map[string]string{"fay": "491700000001", "sam": "491700000002", "eve": "491700000666"}
+
+// with changes what a stage is.
+type with func(*stage)
+
+// play links an account and runs a stage until the test ends.
+func play(t testing.TB, changes ...with) *stage {
+	t.Helper()
+	s := &stage{
+		t: t, server: whatsapptest.New(t), dir: t.TempDir(), logged: &book{}, phones: map[string]*whatsapptest.Person{},
+		desk: &watcher{},
+	}
+	s.began = s.server.Now()
+	s.settings = engine.Settings{
+		UID: 1, Routes: []engine.Route{{Ask: []string{"fay"}}},
+		Approvals: engine.Approvals{
+			Timeout: 15 * time.Minute, MaxTimeout: time.Hour, ClarificationTimeout: 5 * time.Minute,
+			DeliverWithin: 2 * time.Minute, RedeemWindow: 10 * time.Minute,
+			Scopes: []permissions.Scope{
+				permissions.Once, permissions.SessionTool, permissions.Session, permissions.For(15 * time.Minute),
+			},
+		},
+		Policy: permissions.Policy{Gated: []string{"write_file"}, HighRiskTools: []string{"run_command"}},
+		Limits: engine.Limits{PendingPerCaller: 20000, PromptsPerMinute: 1000000, PendingTotal: 20000},
+	}
+	for _, name := range []string{"fay", "sam"} {
+		s.phones[name] = s.server.Person(numbers[name], name)
+		s.settings.People = append(s.settings.People, connectors.Person{
+			Name: name, UID: permissions.NoUID, WhatsApp: "+" + numbers[name], Location: time.UTC,
+		})
+	}
+	s.phones["eve"] = s.server.Person(numbers["eve"], "eve")
+	s.auto = true
+	s.link()
+	for _, change := range changes {
+		change(s)
+	}
+	s.open()
+	t.Cleanup(func() {
+		s.stop()
+		s.discreet()
+	})
+	return s
+}
+
+// link links the account, and has the daemon find that by itself.
+func (s *stage) link() {
+	s.t.Helper()
+	o := Linking{
+		Path: filepath.Join(s.dir, "whatsapp.db"), HTTP: s.server.Client(), Log: slog.New(slog.DiscardHandler),
+	}
+	if _, err := Link(soon(s.t), o, &hand{t: s.t, phone: s.server.Phone()}); err != nil {
+		s.t.Fatalf("link: %v", err)
+	}
+}
+
+// open starts everything over what is there.
+func (s *stage) open() {
+	s.t.Helper()
+	log := slog.New(slog.NewTextHandler(s.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	rows, err := store.Open(s.t.Context(), store.Options{Path: filepath.Join(s.dir, "store.db"), Now: s.server.Now, Log: log})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.rows = rows
+	s.wa = New(Options{
+		Path: filepath.Join(s.dir, "whatsapp.db"), HTTP: s.server.Client(), Now: s.server.Now, Log: log, AutoVersion: s.auto,
+	})
+	s.wa.pace.all.SetLimit(rate.Inf)
+	s.wa.pace.every = rate.Inf
+	s.wa.again, s.wa.firstTry, s.wa.patience = 50*time.Millisecond, 10*time.Millisecond, 500*time.Millisecond
+	people := append([]connectors.Connector{s.wa}, s.others...)
+	s.Engine = engine.New(engine.Options{
+		Store: rows, Connectors: people, Residents: s.agents, Settings: s.settings, Now: s.server.Now, Log: log,
+		Elapsed: func() time.Duration { return s.server.Now().Sub(s.began) },
+	})
+	if err := s.Recover(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	group.Go(func() { _ = s.Run(ctx) })
+	s.desk.Engine = s.Engine
+	group.Go(func() { _ = s.wa.Run(ctx, s.desk) })
+	for _, c := range s.others {
+		group.Go(func() { _ = c.Run(ctx, s.Engine) })
+	}
+	s.stop = sync.OnceFunc(func() {
+		cancel()
+		group.Wait()
+		if err := rows.Close(); err != nil {
+			s.t.Error(err)
+		}
+	})
+	if s.server.Phone().Linked() && !s.unwell {
+		s.well()
+	}
+}
+
+// discreet checks that nothing but what is for those who look for a fault holds a number, a code or what people wrote.
+func (s *stage) discreet() {
+	private := []string{s.server.Number()}
+	for _, p := range s.phones {
+		private = append(private, p.Number(), p.LID().User)
+		for _, m := range p.Messages() {
+			if m.From == p.Number() && len(m.Text) > 5 {
+				private = append(private, m.Text)
+			}
+		}
+	}
+	for _, line := range strings.Split(s.logged.String(), "\n") {
+		for _, secret := range private {
+			if !strings.Contains(line, "level=DEBUG") && strings.Contains(line, secret) {
+				s.t.Errorf("%q is logged: %s", secret, line)
+			}
+		}
+	}
+}
+
+// restart stops everything as a stop of the daemon does, and starts it again.
+func (s *stage) restart() {
+	s.t.Helper()
+	s.stop()
+	s.open()
+}
+
+// ended is what a call got.
+type ended struct {
+	r   permissions.Request
+	err error
+}
+
+// ask starts a call.
+func (s *stage) ask(q permissions.Request) <-chan ended {
+	done := make(chan ended, 1)
+	go func() {
+		r, err := s.Ask(s.t.Context(), permissions.CallerUID(1000), q)
+		done <- ended{r, err}
+	}()
+	return done
+}
+
+// get waits for the answer of a call.
+func (s *stage) get(call <-chan ended, want permissions.State) permissions.Request {
+	s.t.Helper()
+	select {
+	case e := <-call:
+		if e.err != nil || e.r.State != want {
+			s.t.Fatalf("got %s, %v; want %s", e.r.State, e.err, want)
+		}
+		return e.r
+	case <-time.After(patience):
+		s.t.Fatal("no answer")
+		return permissions.Request{}
+	}
+}
+
+// waits checks that a call still waits.
+func (s *stage) waits(call <-chan ended) {
+	s.t.Helper()
+	select {
+	case e := <-call:
+		s.t.Fatalf("it does not wait: %s, %v", e.r.State, e.err)
+	default:
+	}
+}
+
+// sees waits for a message of ours that holds a text.
+func (s *stage) sees(who, text string) whatsapptest.Message {
+	s.t.Helper()
+	m, err := s.phones[who].Sees(soon(s.t), func(m whatsapptest.Message) bool { return strings.Contains(m.Text, text) })
+	if err != nil {
+		s.t.Fatalf("%s waits for %q: %v\n%s", who, text, err, s.logged)
+	}
+	return m
+}
+
+// card waits for a card, and for its being noted.
+func (s *stage) card(who, text string) (m whatsapptest.Message, code string) {
+	s.t.Helper()
+	m = s.sees(who, text)
+	code, _, _ = strings.Cut(strings.TrimPrefix(m.Text, "*"), "*")
+	s.until("the card is noted", func() bool {
+		r, err := s.rows.ByCode(s.t.Context(), code)
+		if err != nil {
+			return false
+		}
+		copies, err := s.rows.Copies(s.t.Context(), r.ID)
+		for _, c := range copies {
+			if c.Person == who && c.Connector == Name && !c.SentAt.IsZero() {
+				return true
+			}
+		}
+		return err != nil
+	})
+	return m, code
+}
+
+// becomes waits until a card says something.
+func (s *stage) becomes(who, id, text string) {
+	s.t.Helper()
+	_, err := s.phones[who].Sees(soon(s.t), func(m whatsapptest.Message) bool { return m.ID == id && strings.Contains(m.Text, text) })
+	if err != nil {
+		m, _ := s.phones[who].Message(id)
+		s.t.Fatalf("%s's card does not say %q: %v; it says %q", who, text, err, m.Text)
+	}
+}
+
+// until waits until something is so.
+func (s *stage) until(what string, is func() bool) {
+	s.t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-tick.C {
+		if is() {
+			return
+		}
+	}
+	s.t.Fatalf("it does not come about that %s\n%s", what, s.logged)
+}
+
+func network(reason string) permissions.Request {
+	return permissions.Request{Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Network}, Reason: reason}
+}
+
+func toolCall(name, input string) permissions.Request {
+	return permissions.Request{Kind: permissions.KindTool, Tool: name, Input: []byte(input), Session: "s1"}
+}
+
+// book keeps what is logged.
+type book struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *book) Write(text []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(text)
+}
+
+func (b *book) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}

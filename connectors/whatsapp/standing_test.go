@@ -1,0 +1,260 @@
+package whatsapp
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.mau.fi/whatsmeow/store"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/whatsapp/whatsapptest"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// fay is the person as the engine knows her.
+func (s *stage) fay() connectors.Person { return s.settings.People[0] }
+
+// gone checks that nobody can be reached, for a reason in words, and that whoever asks is told so at once.
+func (s *stage) gone(why string) {
+	s.t.Helper()
+	s.sick(why)
+	if err := s.wa.Reach(s.fay()); !errors.Is(err, connectors.ErrGone) || !strings.Contains(err.Error(), why) {
+		s.t.Errorf("Reach = %v; want that it is for good, since %s", err, why)
+	}
+	r, err := s.Ask(s.t.Context(), permissions.CallerUID(1000), network("meanwhile"))
+	if err != nil || r.State != permissions.Undeliverable || !strings.Contains(r.Failure, why) {
+		s.t.Errorf("asked meanwhile: %s, %q, %v; want undeliverable, since %s", r.State, r.Failure, err, why)
+	}
+}
+
+// works checks that a card goes out and is answered.
+func (s *stage) works(reason string) {
+	s.t.Helper()
+	s.well()
+	call, m, _ := s.asked(reason)
+	s.phones["fay"].Reacts(m.ID, "👍")
+	s.get(call, permissions.Approved)
+}
+
+// A device that WhatsApp removed says so until it is linked again, which is found by itself.
+func TestRemoved(t *testing.T) {
+	s := play(t)
+	for _, c := range []struct {
+		name   string
+		remove func()
+	}{
+		{"on the phone", s.server.Phone().Unlinks},
+		{"at the login", func() { s.server.RefuseLogins(1, whatsapptest.LoggedOut()); s.server.Cut() }},
+		{"with its phone", func() { s.server.RefuseLogins(1, whatsapptest.MainDeviceGone()); s.server.Cut() }},
+		{"while the daemon was away", func() { s.stop(); s.server.Phone().Unlinks(); s.open() }},
+	} {
+		c.remove()
+		s.gone("link it again: daycared link whatsapp")
+		s.link()
+		s.works("linked again, after it was removed " + c.name + ".")
+	}
+	s.stop()
+	if err := os.Remove(filepath.Join(s.dir, "whatsapp.db")); err != nil {
+		t.Fatal(err)
+	}
+	s.server.Phone().Unlinks()
+	s.open()
+	s.gone("no WhatsApp account is linked; run: daycared link whatsapp")
+	s.link()
+	s.works("linked while it runs.")
+}
+
+// A ban is waited for, and said with its end where that is known.
+func TestBanned(t *testing.T) {
+	s := play(t)
+	s.server.RefuseLogins(1, whatsapptest.Banned(101, 2*time.Second))
+	s.server.Cut()
+	s.gone("bans the account for a time")
+	if err := s.wa.Health(); err != nil && !strings.Contains(err.Error(), ", until ") {
+		t.Errorf("%v; want until when", err)
+	}
+	s.works("after the ban.")
+	s.server.RefuseLogins(1, whatsapptest.Banned(104, 0))
+	s.server.Cut()
+	s.gone("bans the account for a time")
+	if err := s.wa.Health(); strings.Contains(err.Error(), "until") || !strings.Contains(err.Error(), "write less") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A version that WhatsApp does not take any more is replaced by the one that its own client has, unless that is off.
+func TestOutdated(t *testing.T) {
+	was := store.GetWAVersion()
+	t.Cleanup(func() { store.SetWAVersion(was) })
+	s := play(t)
+	s.server.Requires(was[2] + 1000)
+	s.server.Cut()
+	s.works("with another version.")
+	s.stop()
+	if v := store.GetWAVersion(); v[2] != was[2]+1000 {
+		t.Errorf("the version is %v", v)
+	}
+	s.auto = false
+	s.server.Requires(was[2] + 2000)
+	s.open2(t)
+	s.gone("connectors.whatsapp.auto_version")
+}
+
+// open2 opens the stage where it does not get connected.
+func (s *stage) open2(t *testing.T) {
+	t.Helper()
+	s.unwell = true
+	s.open()
+	s.unwell = false
+}
+
+// Whatever ends a connection that is nobody's fault, it comes back by itself, and what is asked meanwhile arrives.
+func TestItComesBack(t *testing.T) {
+	s := play(t)
+	for name, fault := range map[string]func(){
+		"cut":               s.server.Cut,
+		"no service":        func() { s.server.RefuseLogins(2, whatsapptest.Unavailable()); s.server.Cut() },
+		"its own mistake":   func() { s.server.RefuseLogins(2, whatsapptest.InternalError()); s.server.Cut() },
+		"restarted":         func() { s.server.StreamError(503) },
+		"some other error":  func() { s.server.StreamError(500) },
+		"silence":           s.server.Silence,
+		"nobody listens":    func() { s.server.Down(); s.sick("no connection to WhatsApp"); _ = s.server.Up() },
+		"it is only waited": func() {},
+	} {
+		fault()
+		if err := s.wa.Reach(s.fay()); err != nil {
+			t.Errorf("%s: nobody can be reached: %v", name, err)
+		}
+		s.works("came back after: " + name + ".")
+	}
+	if n := s.count("fay", "came back after"); n != 8 {
+		t.Errorf("fay has %d cards", n)
+	}
+}
+
+// Of two programs with the same keys, WhatsApp throws out the one. It says so, and does not come back: they would throw
+// each other out for ever.
+func TestReplaced(t *testing.T) {
+	s := play(t)
+	connections := func() (n int) {
+		for _, z := range s.server.Stanzas() {
+			n = max(n, z.Connection)
+		}
+		return n
+	}
+	before := connections()
+	s.server.Replace()
+	s.gone("stop the other program")
+	if n := connections(); n != before {
+		t.Errorf("it connected %d times more", n-before)
+	}
+	s.restart()
+	s.works("after a restart.")
+}
+
+// One process has the account at a time. Another waits until it is free.
+func TestOneProcessHasTheAccount(t *testing.T) {
+	s := play(t)
+	path := filepath.Join(s.dir, "whatsapp.db")
+	log := quiet{slog.New(slog.DiscardHandler)}
+	if _, err := openAccount(t.Context(), path, log); !errors.Is(err, ErrInUse) {
+		t.Errorf("opened beside the daemon: %v", err)
+	}
+	if _, err := Link(soon(t), Linking{Path: path, HTTP: s.server.Client(), Log: log.log}, &hand{t: t}); !errors.Is(err, ErrInUse) {
+		t.Errorf("linked beside the daemon: %v", err)
+	}
+	for _, name := range []string{path, path + "-wal", path + ".lock"} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v; want it for its owner alone", name, info, err)
+		}
+	}
+	s.stop()
+	a, err := openAccount(t.Context(), path, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.open2(t)
+	s.sick("another process has the WhatsApp account open")
+	if err := s.wa.Reach(s.fay()); err != nil {
+		t.Errorf("it is for now: %v", err)
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.works("once it is free.")
+}
+
+// A file that cannot be used is said.
+func TestABrokenFile(t *testing.T) {
+	s := play(t)
+	s.stop()
+	path := filepath.Join(s.dir, "whatsapp.db")
+	if err := os.WriteFile(path, []byte("this is no database, though it is long enough to be looked at"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.open2(t)
+	s.sick("the WhatsApp account cannot be used: open the WhatsApp account in " + path)
+	if _, err := openAccount(t.Context(), filepath.Join(s.dir, "no", "folder"), quiet{slog.New(slog.DiscardHandler)}); err == nil {
+		t.Error("an account in no folder was opened")
+	}
+}
+
+// Whom WhatsApp lets nobody write to is told to whoever asks, with what to do.
+func TestWhoCannotBeWrittenTo(t *testing.T) {
+	s := play(t, func(s *stage) { s.settings.Routes = []engine.Route{{Ask: []string{"sam"}}} })
+	undeliverable := func(why string) {
+		t.Helper()
+		if r := s.get(s.ask(network(why)), permissions.Undeliverable); !strings.Contains(r.Failure, why) {
+			t.Errorf("undeliverable, since %q; want %q", r.Failure, why)
+		}
+	}
+	s.server.RefuseColdContacts()
+	undeliverable("sends the linked number any message")
+	s.phones["sam"].Says("hello")
+	s.acknowledged()
+	call := s.ask(network("sam wrote first."))
+	_, code := s.card("sam", "sam wrote first.")
+	s.phones["sam"].Says("no " + code)
+	s.get(call, permissions.Denied)
+
+	s.server.Timelocks(s.server.Now().Add(time.Hour))
+	s.sick("can only answer people who wrote first")
+	s.server.Timelocks(time.Time{})
+	s.well()
+
+	s.server.Person("491700000444", "kim")
+	for _, p := range []connectors.Person{
+		{Name: "kim", WhatsApp: "+491700000555"},
+		{Name: "kim"},
+		{Name: "kim", WhatsApp: "+491700000444", Suspended: []string{Name}},
+	} {
+		_, err := s.wa.Send(t.Context(), connectors.Prompt{To: p, Code: "K7F3Q", Ref: "elsewhere"})
+		if !errors.Is(err, connectors.ErrGone) || strings.Contains(err.Error(), "49170") {
+			t.Errorf("to %+v: %v", p, err)
+		}
+	}
+	if err := s.wa.Edit(t.Context(), "elsewhere", connectors.Prompt{}); !errors.Is(err, connectors.ErrGone) {
+		t.Errorf("edit of a message elsewhere: %v", err)
+	}
+}
+
+// What is no desk is not served.
+func TestRunTakesADesk(t *testing.T) {
+	err := New(Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)}).Run(t.Context(), handlerOnly{})
+	if err == nil || !strings.Contains(err.Error(), "not a desk") {
+		t.Errorf("Run = %v", err)
+	}
+}
+
+type handlerOnly struct{}
+
+func (handlerOnly) OnPermission(context.Context, connectors.Decision) (permissions.Request, error) {
+	return permissions.Request{}, nil
+}

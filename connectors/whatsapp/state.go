@@ -1,0 +1,130 @@
+package whatsapp
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+)
+
+// standing is how the account stands with WhatsApp.
+type standing int
+
+const (
+	isStarting  standing = iota // nothing was heard yet
+	isConnected                 // connected, and logged in
+	isAway                      // no connection; it is tried again
+	isUnlinked                  // there is no linked device
+	isHeld                      // another process has the account open
+	isLoggedOut                 // WhatsApp removed the device
+	isBanned                    // for a time
+	isReplaced                  // somebody else connected with the same keys
+	isOutdated                  // WhatsApp does not take this version of the client any more
+	isRefused                   // for another reason, which it gave
+	isBroken                    // the account's file cannot be used
+)
+
+// state is the health of the connector. It is safe for concurrent use.
+type state struct {
+	now func() time.Time
+
+	mu     sync.Mutex
+	is     standing
+	since  time.Time // of isAway
+	until  time.Time // of isBanned, zero if it was not said
+	why    string    // of isAway, isLoggedOut, isBanned and isRefused
+	timely time.Time // until then WhatsApp lets nobody be written to who has not written first
+}
+
+func newState(now func() time.Time) *state { return &state{now: now, since: now()} }
+
+const relink = "link it again: daycared link whatsapp"
+
+// Health is nil while the account is connected, and otherwise says in words for people how things stand and what to do.
+func (s *state) Health() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch s.is {
+	case isConnected:
+		if s.now().Before(s.timely) {
+			return fmt.Errorf("WhatsApp restricts the account until %s: it can only answer people who wrote first",
+				s.timely.Format("2 Jan 15:04"))
+		}
+		return nil
+	case isAway:
+		return fmt.Errorf("no connection to WhatsApp for %v: %s", s.now().Sub(s.since).Round(time.Second), s.why)
+	case isUnlinked:
+		return errors.New("no WhatsApp account is linked; run: daycared link whatsapp")
+	case isHeld:
+		return errors.New("another process has the WhatsApp account open; it is taken as soon as that ends")
+	case isLoggedOut:
+		return fmt.Errorf("WhatsApp removed this device (%s); %s", s.why, relink)
+	case isBanned:
+		return fmt.Errorf("WhatsApp bans the account for a time (%s)%s; write less, and only to people who wrote first", s.why, s.untilWhen())
+	case isReplaced:
+		return errors.New("somebody else connected with this account's keys, so this daemon was thrown out: " +
+			"stop the other program that uses a copy of them, then restart daycared")
+	case isOutdated:
+		return errors.New("WhatsApp does not take this version of the client any more: update daycared, " +
+			"or leave connectors.whatsapp.auto_version on, so that it goes with the time")
+	case isRefused:
+		return fmt.Errorf("WhatsApp refuses the connection: %s", s.why)
+	case isBroken:
+		return fmt.Errorf("the WhatsApp account cannot be used: %s", s.why)
+	}
+	return errors.New("waiting for WhatsApp's first answer")
+}
+
+func (s *state) untilWhen() string {
+	if s.until.IsZero() {
+		return ""
+	}
+	return ", until " + s.until.Format("2 Jan 15:04")
+}
+
+// gone tells why nobody can be reached through the account until somebody does something about it; nil when it is
+// connected, or merely away.
+func (s *state) gone() error {
+	s.mu.Lock()
+	is := s.is
+	s.mu.Unlock()
+	switch is {
+	case isUnlinked, isLoggedOut, isBanned, isReplaced, isOutdated, isRefused:
+		return &connectors.Gone{Why: s.Health().Error()}
+	}
+	return nil
+}
+
+// turn notes how things stand, and tells whether that is news. The time of an absence is that of its beginning.
+func (s *state) turn(to standing, why string, until time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	news := s.is != to
+	if news && to == isAway {
+		s.since = s.now()
+	}
+	s.is, s.why, s.until = to, why, until
+	return news
+}
+
+// restrict notes until when WhatsApp lets the account write only to those who wrote first; zero: it no longer does.
+func (s *state) restrict(until time.Time) {
+	s.mu.Lock()
+	s.timely = until
+	s.mu.Unlock()
+}
+
+func (s *state) connected() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.is == isConnected
+}
+
+// lost tells whether the device was taken away, or something else happened that is told until it is mended.
+func (s *state) lost() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.is == isLoggedOut
+}

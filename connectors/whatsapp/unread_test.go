@@ -1,0 +1,133 @@
+package whatsapp
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// A message that cannot be decrypted is asked for again by the library. Who wrote it is asked only when that did not help,
+// and a stranger is not.
+func TestWhatCannotBeRead(t *testing.T) {
+	const again = "I could not read your message"
+	s := play(t)
+	s.wa.patience = 2 * time.Second
+	call, _, code := s.asked("garbled once.")
+	s.server.Garble(1)
+	yes := s.phones["fay"].Says("yes " + code)
+	s.get(call, permissions.Approved) // it came again by itself
+	s.marked("fay", yes, "✅")
+
+	call, _, code = s.asked("garbled for good.")
+	s.server.Garble(100)
+	s.phones["fay"].Says("yes " + code)
+	s.phones["eve"].Says("yes " + code)
+	s.sees("fay", again)
+	s.server.Garble(-100)
+	s.waits(call)
+	for who, n := range map[string]int{"fay": 1, "eve": 0} {
+		if got := s.count(who, again); got != n {
+			t.Errorf("%s is asked %d times to write again; want %d", who, got, n)
+		}
+	}
+}
+
+// All that waits is one reminder, which replies to the last of the cards.
+func TestReminders(t *testing.T) {
+	s := play(t, func(s *stage) { s.settings.Approvals.Remind = []engine.Moment{{Percent: 50}} })
+	_, _, first := s.asked("the first.")
+	_, m, second := s.asked("the second.")
+	s.server.Advance(8 * time.Minute)
+	reminder := s.answers("fay", m.ID, "2 requests wait for your answer")
+	if !strings.Contains(reminder.Text, first) || !strings.Contains(reminder.Text, second) {
+		t.Errorf("the reminder: %s", reminder.Text)
+	}
+	s.says("fay", "/pending", first)
+	if n := s.count("fay", fence+"2 requests wait"); n != 1 {
+		t.Errorf("reminded %d times", n)
+	}
+}
+
+// Three requests within a minute while somebody chats with their agent: what is on the phone afterwards.
+func TestTranscript(t *testing.T) {
+	helper := newScribe("helper", permissions.Running)
+	s := play(t, func(s *stage) { s.agents, s.settings.Approvals.Timeout = append(s.agents, helper), 10*time.Minute })
+	fay := s.phones["fay"]
+	fay.Says("good morning")
+	s.sees("fay", "helper: heard: good morning")
+	one, m1, code1 := s.asked("to fetch the news.")
+	s.server.Advance(20 * time.Second)
+	fay.Says("what for?")
+	s.sees("fay", "helper: heard: what for?")
+	_, m2, _ := s.asked("to read the mail.")
+	s.server.Advance(20 * time.Second)
+	three, m3, code3 := s.asked("to write a letter.")
+	yes := fay.Says("yes " + code1)
+	s.get(one, permissions.Approved)
+	s.marked("fay", yes, "✅")
+	no := fay.Says("no " + code3 + " because I write it myself")
+	s.get(three, permissions.Denied)
+	s.marked("fay", no, "⛔")
+	s.becomes("fay", m1.ID, "✅ Allowed once by fay")
+	s.becomes("fay", m3.ID, "⛔ Denied by fay")
+	s.server.Advance(10 * time.Minute)
+	s.becomes("fay", m2.ID, "⌛")
+	s.acknowledged()
+
+	var got []string
+	for _, m := range fay.Messages() {
+		line, _, _ := strings.Cut(plain(m.Text), "\n")
+		if m.From == fay.Number() {
+			line = "fay: " + line + " " + m.Reactions[s.server.Number()]
+		}
+		got = append(got, strings.TrimSpace(line))
+	}
+	transcript := strings.Join(got, "\n")
+	at := 0
+	for _, want := range []string{
+		"fay: good morning", "helper: heard: good morning", "*" + code1 + "* · ✅ Allowed once by fay · WhatsApp", "fay: what for?",
+		"helper: heard: what for?", "* · ⌛ ", "*" + code3 + "* · ⛔ Denied by fay · WhatsApp", "fay: yes " + code1 + " ✅",
+		"fay: no " + code3 + " because I write it myself ⛔",
+	} {
+		next := strings.Index(transcript[at:], want)
+		if next < 0 {
+			t.Fatalf("no %q behind the first %d bytes of\n%s", want, at, transcript)
+		}
+		at += next
+	}
+}
+
+// Nobody is written to faster than the limits, whoever sends.
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, began := newPace(), time.Now()
+		for range numberBurst + 10 {
+			if err := p.wait(t.Context(), "+491700000001"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(began); took != 10*numberEvery {
+			t.Errorf("%d messages to one number took %s", numberBurst+10, took)
+		}
+		began = time.Now()
+		p = newPace()
+		for i := range allBurst + 2*mostNumbers {
+			if err := p.wait(t.Context(), "+4917"+strings.Repeat("1", i/100)+string(rune('0'+i%10))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(began); took < 2*mostNumbers*allEvery-time.Second {
+			t.Errorf("%d messages took %s", allBurst+2*mostNumbers, took)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if err := p.wait(ctx, "+491700000001"); err == nil {
+			t.Error("what nobody waits for any more may be sent")
+		}
+	})
+}

@@ -1,0 +1,65 @@
+package whatsapp
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"go.mau.fi/whatsmeow/store"
+	"go.mau.fi/whatsmeow/types"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/permissions"
+)
+
+// sender is who sent a message: the phone number, and the LID, by which WhatsApp hides numbers, where it is known.
+type sender struct {
+	number string // E.164
+	lid    string
+}
+
+// known finds the number of whoever sent: WhatsApp says it with the message, or said before which LID it has. There is
+// none where it did neither, and then nobody has sent anything.
+func known(ctx context.Context, lids store.LIDStore, from types.MessageSource) (s sender, err error) {
+	for _, j := range []types.JID{from.Sender, from.SenderAlt} {
+		switch j.Server {
+		case types.DefaultUserServer:
+			s.number = e164(j)
+		case types.HiddenUserServer:
+			s.lid = j.ToNonAD().User
+		}
+	}
+	switch {
+	case s.number == "" && s.lid != "":
+		pn, err := lids.GetPNForLID(ctx, types.NewJID(s.lid, types.HiddenUserServer))
+		if err != nil {
+			return s, fmt.Errorf("look up whose LID this is: %w", err)
+		}
+		s.number = e164(pn)
+	case s.number != "" && s.lid == "":
+		lid, err := lids.GetLIDForPN(ctx, address(s.number))
+		if err != nil {
+			return s, fmt.Errorf("look up the LID of a number: %w", err)
+		}
+		s.lid = lid.User
+	}
+	return s, nil
+}
+
+// identity is who that is to the engine.
+func (s sender) identity() connectors.Identity {
+	return connectors.Identity{Via: Name, UID: permissions.NoUID, WhatsApp: s.number, Alias: s.lid}
+}
+
+// e164 is a phone number as the configuration has it; empty for what is none.
+func e164(j types.JID) string {
+	if j.Server != types.DefaultUserServer || j.User == "" || strings.Trim(j.User, "0123456789") != "" {
+		return ""
+	}
+	return "+" + j.User
+}
+
+// address is where somebody with that number is written to.
+func address(number string) types.JID {
+	return types.NewJID(strings.TrimPrefix(number, "+"), types.DefaultUserServer)
+}

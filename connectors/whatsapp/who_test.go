@@ -1,0 +1,182 @@
+package whatsapp
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.mau.fi/whatsmeow/proto/waE2E"
+	"go.mau.fi/whatsmeow/proto/waWeb"
+	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/types/events"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/daycared/daycared/connectors/whatsapp/whatsapptest"
+	"github.com/daycared/daycared/permissions"
+)
+
+// Somebody is who they are, whichever of their names WhatsApp tells with what they write.
+func TestAPersonByEachName(t *testing.T) {
+	s := play(t)
+	fay := s.phones["fay"]
+	for name, who := range map[string]*whatsapptest.Person{
+		"LID and number": fay, "number and LID": fay.ByNumber(), "LID alone": fay.ByLIDAlone(), "number alone": fay.ByNumberAlone(),
+	} {
+		call, m, code := s.asked("by " + name + ".")
+		who.Says("yes " + code)
+		s.get(call, permissions.Approved)
+		s.becomes("fay", m.ID, "Allowed once by fay")
+		call, m, _ = s.asked("by " + name + ", quoted.")
+		who.Quotes(m.ID, "no")
+		s.get(call, permissions.Denied)
+		call, m, _ = s.asked("by " + name + ", thumb.")
+		who.Reacts(m.ID, "👍")
+		s.get(call, permissions.Approved)
+	}
+	for _, d := range s.desk.decided {
+		if d.From.WhatsApp != "+"+numbers["fay"] || d.From.Alias != fay.LID().User {
+			t.Errorf("decided from %s, %s", d.From.WhatsApp, d.From.Alias)
+		}
+	}
+}
+
+// What does not come from the person alone, from their own device and in their own words, decides nothing.
+func TestWhoDecidesNothing(t *testing.T) {
+	s := play(t)
+	fay, sam, eve := s.phones["fay"], s.phones["sam"], s.phones["eve"]
+	early := fay.Says("what is this about?")
+	denied, _, past := s.asked("denied.")
+	no := fay.Says("no " + past)
+	s.get(denied, permissions.Denied)
+	s.marked("fay", no, "⛔")
+	call, m, code := s.asked("waits.")
+	yes := "yes " + code
+
+	group := s.server.Group()
+	fay.In(group).Says(yes)
+	fay.In(group).Quotes(m.ID, "yes")
+	fay.In(group).Reacts(m.ID, "👍")
+	fay.ToMany().Says(yes)
+	fay.OnStatus().Says(yes)
+	fay.Forwards(yes)
+	fay.Edits(early, yes)
+	fay.Edits(no, yes)
+	fay.Revokes(no)
+	s.server.Phone().Writes(fay, yes)
+	s.server.Phone().WritesToSelf(yes)
+	s.server.Desktop().Writes(fay, yes)
+	s.server.Desktop().WritesToSelf(yes)
+	fay.Ago(time.Hour).Says(yes)
+	fay.Ago(time.Hour).Quotes(m.ID, "yes")
+	ghost := s.server.Person("491700000999", "ghost").ByLIDAlone()
+	ghost.Says(yes)
+	ghost.Quotes(m.ID, "yes")
+	for range 3 {
+		eve.Says(yes)
+		eve.Quotes(m.ID, "yes")
+		eve.Reacts(m.ID, "👍")
+	}
+	says := sam.Says(yes)
+	quotes := sam.Quotes(m.ID, "yes")
+	sam.Reacts(m.ID, "👍")
+	s.answers("sam", says, "not yours")
+	s.answers("sam", quotes, "not yours")
+	s.acknowledged()
+	s.waits(call)
+	if n := s.desk.decisions(); n != 1 {
+		t.Errorf("%d decisions; want fay's no alone", n)
+	}
+	fay.Says(yes)
+	s.get(call, permissions.Approved)
+
+	for name, p := range map[string]*whatsapptest.Person{"eve": eve, "ghost": ghost} {
+		for _, m := range p.Messages() {
+			if m.From == s.server.Number() {
+				t.Errorf("%s, who is nobody here, is told %q", name, m.Text)
+			}
+		}
+	}
+	want := []permissions.Stranger{{Via: Name, Account: "+" + numbers["eve"], Name: "eve"}}
+	if !slices.Equal(s.desk.strangers, want) {
+		t.Errorf("strangers: %+v; want eve once", s.desk.strangers)
+	}
+	s.sees("fay", "eve")
+}
+
+// A message counts only as what the sender's own device sent, once.
+func TestWhatIsHeard(t *testing.T) {
+	fay, bot := types.NewJID("491700000001", types.DefaultUserServer), types.NewJID("4915200000001", types.DefaultUserServer)
+	text := &waE2E.Message{Conversation: proto.String("yes K7F3Q")}
+	for name, change := range map[string]func(*events.Message){
+		"from this account":         func(e *events.Message) { e.Info.IsFromMe = true },
+		"by another device of it":   func(e *events.Message) { e.Info.DeviceSentMeta = &types.DeviceSentMeta{} },
+		"in a group":                func(e *events.Message) { e.Info.IsGroup = true },
+		"in a channel":              func(e *events.Message) { e.Info.Chat.Server = types.NewsletterServer },
+		"in somebody else's chat":   func(e *events.Message) { e.Info.Chat = bot },
+		"to a list":                 func(e *events.Message) { e.Info.BroadcastListOwner = fay },
+		"to many":                   func(e *events.Message) { e.Info.Multicast = true },
+		"a copy of the phone's":     func(e *events.Message) { e.SourceWebMsg = &waWeb.WebMessageInfo{} },
+		"a copy that was asked for": func(e *events.Message) { e.UnavailableRequestID = "1" },
+		"an edit":                   func(e *events.Message) { e.IsEdit = true },
+		"marked as an edit":         func(e *events.Message) { e.Info.Edit = types.EditAttributeMessageEdit },
+		"revoked":                   func(e *events.Message) { e.Info.Edit = types.EditAttributeSenderRevoke },
+		"no text":                   func(e *events.Message) { e.Message = &waE2E.Message{AudioMessage: &waE2E.AudioMessage{}} },
+		"a poll's vote":             func(e *events.Message) { e.Message = &waE2E.Message{PollUpdateMessage: &waE2E.PollUpdateMessage{}} },
+		"a reaction on nothing":     func(e *events.Message) { e.Message = &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{}} },
+		"a reaction that is edited": func(e *events.Message) {
+			e.Message = &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{Text: proto.String("👍")}}
+			e.Info.Edit = types.EditAttributeMessageEdit
+		},
+	} {
+		e := &events.Message{Info: types.MessageInfo{
+			MessageSource: types.MessageSource{Chat: fay, Sender: fay}, ID: "1",
+		}, Message: proto.CloneOf(text)}
+		if h, not := hear(e); not != "" || h.text != "yes K7F3Q" {
+			t.Fatalf("heard %q, %s", h.text, not)
+		}
+		change(e)
+		if _, not := hear(e); not == "" {
+			t.Errorf("%s: it is heard", name)
+		}
+	}
+}
+
+// Whoever has another phone is nobody until they are enrolled again: from when WhatsApp says so, and, where it does not,
+// from before the first message that came with the new keys.
+func TestNewKeysSuspend(t *testing.T) {
+	for name, change := range map[string]struct {
+		phone func(*whatsapptest.Person)
+		fails int
+	}{
+		"told of the LID":                     {func(p *whatsapptest.Person) { p.ChangesPhone() }, 0},
+		"told of the number":                  {func(p *whatsapptest.Person) { p.ByNumber().ChangesPhone() }, 0},
+		"told, while it cannot be stored":     {func(p *whatsapptest.Person) { p.ChangesPhone() }, 2},
+		"not told":                            {func(p *whatsapptest.Person) { p.ChangesPhoneUnnoticed() }, 0},
+		"not told, while it cannot be stored": {func(p *whatsapptest.Person) { p.ChangesPhoneUnnoticed() }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := play(t)
+			fay := s.phones["fay"]
+			call, _, code := s.asked("before.")
+			fay.Says("hello") // a session in both directions
+			s.acknowledged()
+			s.desk.mu.Lock()
+			s.desk.unheld = change.fails
+			s.desk.mu.Unlock()
+			change.phone(fay)
+			s.acknowledged()
+			fay.Says("yes " + code)
+			want := []string{Name + " +" + numbers["fay"]}
+			s.until("fay is suspended", func() bool { return slices.Equal(s.desk.held(), want) })
+			s.acknowledged()
+			s.get(call, permissions.Undeliverable) // there is nobody else to ask
+			s.desk.mu.Lock()
+			late := slices.ContainsFunc(s.desk.suspended, func(who string) bool { return !strings.HasSuffix(who, numbers["fay"]) })
+			s.desk.mu.Unlock()
+			if n := s.desk.decisions(); n != 0 || late {
+				t.Errorf("%d decisions by somebody with new keys; suspended %q", n, s.desk.suspended)
+			}
+		})
+	}
+}

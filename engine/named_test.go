@@ -1,0 +1,99 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/permissions"
+)
+
+// namer is a phone whose channel names its messages before it sends them. What it sends may get lost on the way to its
+// confirmation.
+type namer struct {
+	*phone
+
+	mu    sync.Mutex
+	names int
+	lost  int      // how many confirmations are still to be lost
+	sent  []string // under which names
+	seen  func(p connectors.Prompt)
+	edits []string
+}
+
+var _ connectors.Namer = (*namer)(nil)
+
+func (n *namer) NameFor(p connectors.Prompt) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.names++
+	return fmt.Sprintf("%s-%d", p.Code, n.names)
+}
+
+func (n *namer) Send(_ context.Context, p connectors.Prompt) (string, error) {
+	n.mu.Lock()
+	n.sent = append(n.sent, p.Ref)
+	lost, seen := n.lost > 0, n.seen
+	n.lost--
+	n.mu.Unlock()
+	if seen != nil {
+		seen(p)
+	}
+	if lost {
+		return "", errors.New("nobody confirmed it")
+	}
+	_, err := n.Memory.Send(context.Background(), p)
+	return p.Ref, err
+}
+
+func (n *namer) Edit(_ context.Context, ref string, _ connectors.Prompt) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.edits = append(n.edits, ref)
+	return nil
+}
+
+// The name is stored before anything is sent, and what is sent again has the same.
+func TestACardIsNamedBeforeItIsSent(t *testing.T) {
+	n := &namer{phone: newPhone(fay, "fays-phone"), lost: 2}
+	st := play(t, usual())
+	n.seen = func(p connectors.Prompt) {
+		copies, err := st.rows.Copies(t.Context(), p.Request.ID)
+		if err != nil || len(copies) != 1 || copies[0].Ref != p.Ref || p.Ref == "" || !copies[0].SentAt.IsZero() {
+			t.Errorf("sent as %q, and the store has %+v, %v", p.Ref, copies, err)
+		}
+	}
+	st.restart(n)
+	call := st.ask(t.Context(), network("x"))
+	p := st.shown(n.Memory, 1)
+	n.must(t, p.Request.ID, allow())
+	st.get(call)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.sent) != 3 || n.names != 1 || n.sent[0] != n.sent[2] {
+		t.Errorf("it was named %d times, and sent as %q", n.names, n.sent)
+	}
+}
+
+// What was settled while nobody knew whether its card had arrived is told on that card.
+func TestWhatMayHaveArrivedIsEdited(t *testing.T) {
+	n := &namer{phone: newPhone(fay, "fays-phone"), lost: 1000}
+	tried := make(chan connectors.Prompt, 1000)
+	n.seen = func(p connectors.Prompt) { tried <- p }
+	st := play(t, usual(), n)
+	call := st.ask(t.Context(), network("x"))
+	p := <-tried
+	n.must(t, p.Request.ID, permissions.Deny)
+	if r := st.get(call); r.State != permissions.Denied {
+		t.Error(r.State)
+	}
+	st.noted("fays-phone", p.Request.ID)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.edits) == 0 || n.edits[0] != p.Ref {
+		t.Errorf("edited were %q, and it was sent as %q", n.edits, p.Ref)
+	}
+}
