@@ -26,3 +26,17 @@ func (e *Engine) Health() map[string]error {
 	}
 	return health
 }
+
+// Ways are the channels by which each person can be reached, as far as these know; screens are not among them.
+func (e *Engine) Ways() map[string][]string {
+	ways := map[string][]string{}
+	for _, p := range e.settings.Load().People {
+		ways[p.Name] = []string{}
+		for _, c := range e.couriers {
+			if _, screen := c.connector.(connectors.Screen); !screen && reach(c.connector, p) == nil {
+				ways[p.Name] = append(ways[p.Name], c.connector.Name())
+			}
+		}
+	}
+	return ways
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -56,7 +57,7 @@ func (c *CLI) examine(ctx context.Context) []finding {
 	findings := []finding{{"ok", "daycared " + version + ", SQLite " + store.LibraryVersion(), ""}}
 	cfg, paths, err := c.load()
 	if errors.Is(err, fs.ErrPermission) && c.configFlag == "" { // as for every client
-		daemon, _ := c.examineDaemon(ctx)
+		daemon, _, _ := c.examineDaemon(ctx)
 		findings = append(findings, finding{"note", "the configuration cannot be looked at from this account", ""})
 		return append(findings, daemon...)
 	}
@@ -76,9 +77,9 @@ func (c *CLI) examine(ctx context.Context) []finding {
 		findings = append(findings, finding{"note", w, ""})
 	}
 	findings = append(findings, c.examineData(paths))
-	daemon, both := c.examineDaemon(ctx)
+	daemon, people, both := c.examineDaemon(ctx)
 	findings = append(findings, daemon...)
-	findings = append(findings, c.examinePeople(cfg, current)...)
+	findings = append(findings, c.examinePeople(cfg, current, people)...)
 	if both {
 		findings = append(findings, c.examineAccount(cfg))
 	}
@@ -118,15 +119,16 @@ type door struct {
 	open int      // how many requests wait for them
 
 	channels []admin.Channel
+	people   []admin.Person // only the operator is told
 }
 
-// examineDaemon asks the running daemon at both doors, and tells whether this account both asks and decides, or may once
-// the daemon runs.
-func (c *CLI) examineDaemon(ctx context.Context) (findings []finding, both bool) {
+// examineDaemon asks the running daemon at both doors, and by which channels people can be reached; both tells whether
+// this account asks and decides, or may once the daemon runs.
+func (c *CLI) examineDaemon(ctx context.Context) (findings []finding, people []admin.Person, both bool) {
 	ctx, done := context.WithTimeout(ctx, 5*time.Second)
 	defer done()
 	asks, decides := c.agentsDoor(ctx), c.peoplesDoor(ctx)
-	return atDoors(asks, decides, c.UID), (asks.err == nil || !asks.shut) && (decides.err == nil || !decides.shut)
+	return atDoors(asks, decides, c.UID), decides.people, (asks.err == nil || !asks.shut) && (decides.err == nil || !decides.shut)
 }
 
 func (c *CLI) agentsDoor(ctx context.Context) (d door) {
@@ -150,6 +152,7 @@ func (c *CLI) peoplesDoor(ctx context.Context) (d door) {
 		list, d.err = client.List(ctx, "", 0)
 		d.open = len(list)
 		d.channels, _ = client.Health(ctx) // an older daemon does not tell
+		d.people, _ = client.People(ctx)
 	}
 	d.shut = errors.Is(d.err, fs.ErrPermission) || isCode(d.err, permissions.CodeNotYours)
 	return d
@@ -197,8 +200,9 @@ func atDoors(asks, decides door, uid int) (findings []finding) {
 	return findings
 }
 
-// examinePeople says how people can be reached.
-func (c *CLI) examinePeople(cfg *config.Config, s engine.Settings) []finding {
+// examinePeople says how people can be reached: as the running daemon has it, if it tells, else by the configuration alone,
+// which does not know who was paired.
+func (c *CLI) examinePeople(cfg *config.Config, s engine.Settings, told []admin.Person) []finding {
 	var findings []finding
 	if !cfg.Connectors.Terminal.Enabled && !cfg.API.AdminReachable {
 		findings = append(findings, finding{"note", "people can be reached only while their inbox is open",
@@ -209,7 +213,11 @@ func (c *CLI) examinePeople(cfg *config.Config, s engine.Settings) []finding {
 	}
 	byTelegram, byWhatsApp := cfg.Connectors.Telegram.Enabled, cfg.Connectors.WhatsApp.Enabled
 	for _, p := range s.People {
-		if p.UID != permissions.NoUID || (p.Telegram != 0 && byTelegram) || (p.WhatsApp != "" && byWhatsApp) {
+		reached := (p.Telegram != 0 && byTelegram) || (p.WhatsApp != "" && byWhatsApp)
+		if at := slices.IndexFunc(told, func(t admin.Person) bool { return t.Name == p.Name }); at >= 0 {
+			reached = len(told[at].Via) > 0
+		}
+		if reached || p.UID != permissions.NoUID {
 			continue
 		}
 		via := ""

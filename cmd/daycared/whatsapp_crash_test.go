@@ -39,7 +39,7 @@ func whatsappDeaths() (all []string) {
 const (
 	mobilesInLoop = 5
 	// usualOnWhatsApp is how many deaths there are if nobody says: each takes a fifth of a second.
-	usualOnWhatsApp = 150
+	usualOnWhatsApp = 200
 )
 
 // TestWhatsAppCrashLoop asks on WhatsApp across kills of the real binary at every step of decrypt, store, acknowledge,

@@ -64,6 +64,8 @@ type Desk interface {
 	// Health is what is wrong with each channel that knows, and with people's accounts there, by the channel's name; nil
 	// for one that is well.
 	Health() map[string]error
+	// Ways are the channels by which each person can be reached.
+	Ways() map[string][]string
 	// Ready is nil while requests can be stored and answered; the error says what to do.
 	Ready(ctx context.Context) error
 }

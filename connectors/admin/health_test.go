@@ -22,3 +22,15 @@ func TestHowTheChannelsAre(t *testing.T) {
 		t.Errorf("%v, %v", all, err)
 	}
 }
+
+func TestByWhichChannelsPeopleAreReached(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	serve(t, socket, desk)
+	if all, err := newClient(t, socket, "").People(t.Context()); err == nil {
+		t.Errorf("somebody who is not the operator sees %v", all)
+	}
+	all, err := newClient(t, socket, key).People(t.Context())
+	if err != nil || len(all) != 2 || all[0].Name != "fay" || !slices.Equal(all[0].Via, []string{"telephone"}) || len(all[1].Via) != 0 {
+		t.Errorf("%v, %v", all, err)
+	}
+}

@@ -96,6 +96,11 @@ func (d *Desk) Resume(_ context.Context, id connectors.Identity) error {
 // Health is what Channels says.
 func (d *Desk) Health() map[string]error { return d.Channels }
 
+// Ways are to fay, by a telephone.
+func (d *Desk) Ways() map[string][]string {
+	return map[string][]string{"fay": {"telephone"}, "sam": {}}
+}
+
 // StoppedBy is who stopped.
 func (d *Desk) StoppedBy() string {
 	d.store.mu.Lock()
