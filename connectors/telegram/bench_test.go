@@ -37,6 +37,8 @@ func BenchmarkTapToAnswer(b *testing.B) {
 		s.get(call, permissions.Approved)
 		ours = append(ours, time.Since(began))
 
+		s.until("the card has been edited, which would slow down the other", s.upToDate)
+		s.hangs(s.server)
 		s.hangs(bare.server)
 		began = time.Now()
 		bare.person.TapsData(1, "x.allow_once")
