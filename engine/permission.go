@@ -149,10 +149,7 @@ func (e *Engine) aimed(ctx context.Context, d connectors.Decision) (r permission
 	if !ok {
 		return r, pressed, permissions.Unknown("button")
 	}
-	if r, err = e.store.ByNumber(ctx, number); err != nil {
-		return r, pressed, broken(err)
-	}
-	copies, err := e.store.Copies(ctx, r.ID)
+	r, copies, err := e.store.ByNumber(ctx, number)
 	if err != nil {
 		return permissions.Request{}, pressed, broken(err)
 	}

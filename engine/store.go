@@ -79,8 +79,8 @@ type Store interface {
 	// Suspensions lists the accounts that are suspended.
 	Suspensions(ctx context.Context) ([]permissions.Suspension, error)
 
-	// ByNumber finds the request of that number, or refuses with [permissions.CodeUnknown].
-	ByNumber(ctx context.Context, number int64) (permissions.Request, error)
+	// ByNumber finds the request of that number with its copies, or refuses with [permissions.CodeUnknown].
+	ByNumber(ctx context.Context, number int64) (permissions.Request, []permissions.Copy, error)
 	// Copies lists the copies of a request.
 	Copies(ctx context.Context, id permissions.ID) ([]permissions.Copy, error)
 	// Lagging lists at most limit requests, after the one named, of which this connector's copy has neither failed nor

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -196,6 +197,7 @@ func (g *Registry) apply(ctx context.Context, id ID, e Event, taker *Waiter) (Ch
 			taker = nil
 		}
 		g.settled(c.After, taker)
+		runtime.Gosched() // whoever was rung goes first: what is done here besides would hold them up
 		g.wakeClock()
 	}
 	if c.Before.Revision != c.After.Revision {

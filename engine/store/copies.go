@@ -14,10 +14,14 @@ const readCopies = `SELECT ` + copyColumns + ` FROM copies WHERE request = $1 OR
 // Copies lists the copies of a request.
 func (s *Store) Copies(ctx context.Context, id permissions.ID) (copies []permissions.Copy, err error) {
 	err = s.read(ctx, func(from source) error {
-		copies, err = collect(ctx, from, "a copy of request "+string(id), copyFields, readCopies, id)
+		copies, err = copiesOf(ctx, from, id)
 		return err
 	})
 	return copies, err
+}
+
+func copiesOf(ctx context.Context, from source, id permissions.ID) ([]permissions.Copy, error) {
+	return collect(ctx, from, "a copy of request "+string(id), copyFields, readCopies, id)
 }
 
 func copyFields(c *permissions.Copy) []any {

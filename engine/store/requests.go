@@ -47,16 +47,20 @@ func (s *Store) ByCode(ctx context.Context, code string) (r permissions.Request,
 	return r, err
 }
 
-// ByNumber finds the request of that number, or refuses with [permissions.CodeUnknown].
-func (s *Store) ByNumber(ctx context.Context, number int64) (r permissions.Request, err error) {
+// ByNumber finds the request of that number with its copies, or refuses with [permissions.CodeUnknown].
+func (s *Store) ByNumber(ctx context.Context, number int64) (r permissions.Request, copies []permissions.Copy, err error) {
 	err = s.read(ctx, func(from source) error {
 		r, err = one(ctx, from, readNumber, number)
-		if errors.Is(err, sql.ErrNoRows) {
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
 			return permissions.Unknown("number " + strconv.FormatInt(number, 10))
+		case err != nil:
+			return err
 		}
+		copies, err = copiesOf(ctx, from, r.ID)
 		return err
 	})
-	return r, err
+	return r, copies, err
 }
 
 const (

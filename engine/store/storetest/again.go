@@ -51,11 +51,12 @@ func testShowAgain(t *testing.T, b Backend) {
 		t.Errorf("what is not shown is shown again: %v, %v", none, err)
 	}
 
-	found, err := s.ByNumber(t.Context(), waits.Number)
+	found, copied, err := s.ByNumber(t.Context(), waits.Number)
 	if err != nil {
 		t.Fatal(err)
 	}
 	same(t, "by its number", found.ID, waits.ID)
-	_, err = s.ByNumber(t.Context(), waits.Number+100)
+	same(t, "with its copies", copied, copies(t, s, waits.ID))
+	_, _, err = s.ByNumber(t.Context(), waits.Number+100)
 	refusedWith(t, err, permissions.CodeUnknown)
 }
