@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/daycared/daycared/connectors"
@@ -39,4 +40,10 @@ func (e *Engine) Ways() map[string][]string {
 		}
 	}
 	return ways
+}
+
+// CountPending is how many requests wait for an answer.
+func (e *Engine) CountPending(ctx context.Context) (int, error) {
+	n, err := e.store.CountPending(ctx)
+	return n, broken(err)
 }

@@ -19,6 +19,8 @@ type Store interface {
 	// Pending lists at most limit pending requests created after the one named (empty: from the first), oldest first;
 	// asked, if not empty, keeps only what was put to that person.
 	Pending(ctx context.Context, asked string, after permissions.ID, limit int) ([]permissions.Request, error)
+	// CountPending is how many requests are pending.
+	CountPending(ctx context.Context) (int, error)
 	// Grants lists the grants of a caller that are neither revoked nor over at now.
 	Grants(ctx context.Context, caller string, now time.Time) ([]permissions.Grant, error)
 

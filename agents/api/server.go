@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"net/http"
 
 	"github.com/daycared/daycared/internal/wire"
 )
@@ -15,7 +16,9 @@ type Options struct {
 	Group  string // whose members may ask as well; empty: this account and root only
 	// Connections is how many connections one account may have at a time; 0 for the default of 1024.
 	Connections int
-	Log         *slog.Logger
+	// Metrics answers /metrics; nil: nothing does.
+	Metrics http.Handler
+	Log     *slog.Logger
 }
 
 // Server is the agents' door.
@@ -48,6 +51,9 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	door := wire.NewDoor("daycared for agents", s.options.Desk.Ready, s.options.Log)
 	(&routes{desk: s.options.Desk, door: door}).register()
+	if s.options.Metrics != nil {
+		door.Metrics(s.options.Metrics)
+	}
 	h, err := door.Handler()
 	if err != nil {
 		return err

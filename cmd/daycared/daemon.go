@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"path/filepath"
 	"sync"
 	"time"
@@ -32,6 +33,7 @@ type daemon struct {
 	parts  []connectors.Connector
 	agents *api.Server
 	zones  zones
+	gauges http.Handler // of the engine, once it is there
 
 	closers []func() error
 	once    sync.Once
@@ -76,6 +78,7 @@ func (d *daemon) start(ctx context.Context, c *CLI, console *terminal.Terminal) 
 	door := admin.New(admin.Options{
 		Socket: paths.AdminSocket, Group: cfg.API.AdminGroup, Key: admin.Key(key),
 		AdminReachable: cfg.API.AdminReachable, Zone: d.zones.of, Log: log,
+		Metrics: http.HandlerFunc(d.measure),
 	})
 	d.parts = []connectors.Connector{hookAdmin(door)}
 	if console != nil {
@@ -94,12 +97,16 @@ func (d *daemon) start(ctx context.Context, c *CLI, console *terminal.Terminal) 
 	d.engine = engine.New(engine.Options{
 		Store: hookStore(rows), Connectors: d.parts, Residents: residents(), Settings: current, Now: time.Now, Log: log,
 	})
+	d.gauges = metrics(d.engine, log)
 	if err := d.engine.Recover(ctx); err != nil {
 		return fmt.Errorf("recover what was pending: %w", err)
 	}
-	d.agents = api.New(api.Options{Desk: d.engine, Socket: paths.AgentSocket, Group: cfg.API.AgentGroup, Log: log})
+	d.agents = api.New(api.Options{Desk: d.engine, Socket: paths.AgentSocket, Group: cfg.API.AgentGroup, Log: log, Metrics: d.gauges})
 	return errors.Join(door.Listen(), d.agents.Listen())
 }
+
+// measure answers /metrics. The doors open once the gauges are there.
+func (d *daemon) measure(w http.ResponseWriter, r *http.Request) { d.gauges.ServeHTTP(w, r) }
 
 // run serves until ctx ends, then closes everything.
 func (d *daemon) run(ctx context.Context) error {

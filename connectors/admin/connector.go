@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -47,7 +48,9 @@ type Options struct {
 	// Zone is where a person lives, by name; nil where that is not known. It is called by several goroutines at a time;
 	// nil knows nobody.
 	Zone func(name string) *time.Location
-	Log  *slog.Logger
+	// Metrics answers /metrics; nil: nothing does.
+	Metrics http.Handler
+	Log     *slog.Logger
 }
 
 // Connector is the deciders' door.
@@ -103,6 +106,9 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	door := wire.NewDoor("daycared for deciders", desk.Ready, c.options.Log)
 	r := &routes{desk: desk, door: door, gate: newGate(c.options.Key), inboxes: &c.inboxes, zone: c.options.Zone}
 	r.register()
+	if c.options.Metrics != nil {
+		door.Metrics(c.options.Metrics)
+	}
 	handler, err := door.Handler()
 	if err != nil {
 		return errors.Join(err, l.Close())

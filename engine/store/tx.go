@@ -109,6 +109,12 @@ func (s *Store) turn(ctx context.Context, do func(context.Context, *sql.Conn) er
 	return s.explain(ctx, do(context.WithoutCancel(ctx), conn))
 }
 
+// CountPending is how many requests are pending.
+func (s *Store) CountPending(ctx context.Context) (n int, err error) {
+	err = s.read(ctx, func(from source) error { return from.QueryRowContext(ctx, countPending).Scan(&n) })
+	return n, err
+}
+
 // reckon reads the ledger from the rows.
 func (s *Store) reckon(ctx context.Context, t *tx) error {
 	if err := t.QueryRowContext(ctx, countPending).Scan(&t.pending); err != nil {

@@ -47,6 +47,7 @@ var owners = []struct {
 	{"github.com/pressly/goose/...", []string{"engine/store/..."}},
 	{"github.com/spf13/viper/...", []string{"cmd/daycared/..."}},
 	{"github.com/spf13/cobra/...", []string{"cmd/daycared/..."}},
+	{"github.com/prometheus/...", []string{"cmd/daycared/..."}},
 	{"github.com/danielgtaylor/huma/...", []string{"internal/wire", "agents/api", "connectors/admin"}},
 	{"github.com/go-telegram-bot-api/...", []string{"connectors/telegram/..."}},
 	{"go.mau.fi/whatsmeow/...", []string{"connectors/whatsapp/..."}},

@@ -64,6 +64,9 @@ func NewDoor(title string, ready func(context.Context) error, log *slog.Logger) 
 	return d
 }
 
+// Metrics has the door answer /metrics with h.
+func (d *Door) Metrics(h http.Handler) { d.mux.Handle("GET /metrics", h) }
+
 // notReady tells why the daemon is not ready: with its own words if it has some, else as a store that is unwell.
 func notReady(err error) *Problem {
 	p := ProblemOf(err)

@@ -90,6 +90,9 @@ func testPending(t *testing.T, b Backend) {
 			fays = append(fays, r.ID)
 		}
 	}
+	if n, err := s.CountPending(t.Context()); err != nil || n != len(all) {
+		t.Errorf("%d are counted, %v; %d are pending", n, err, len(all))
+	}
 	for _, c := range []struct {
 		name  string
 		asked string

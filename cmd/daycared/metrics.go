@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/daycared/daycared/engine"
+)
+
+// scrapeTime bounds how long the store is asked for one scrape.
+const scrapeTime = 5 * time.Second
+
+// gauges tell how the daemon stands at the moment of a scrape. Nothing that people or agents wrote is in them.
+type gauges struct {
+	engine *engine.Engine
+	log    *slog.Logger
+
+	up, ready, stopped, pending *prometheus.Desc
+}
+
+// metrics is what /metrics serves.
+func metrics(e *engine.Engine, log *slog.Logger) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		&gauges{
+			engine: e, log: log,
+			up: prometheus.NewDesc("daycared_channel_up",
+				"1 while a channel is connected and nothing is wrong with the accounts of people there, else 0; doctor says why.",
+				[]string{"channel"}, nil),
+			ready:   prometheus.NewDesc("daycared_ready", "1 while requests can be stored and answered.", nil, nil),
+			stopped: prometheus.NewDesc("daycared_stopped", "1 while everything is stopped.", nil, nil),
+			pending: prometheus.NewDesc("daycared_requests_pending", "Requests that wait for an answer.", nil, nil),
+		},
+	)
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+}
+
+// Describe is [prometheus.Collector].
+func (g *gauges) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{g.up, g.ready, g.stopped, g.pending} {
+		out <- d
+	}
+}
+
+// Collect is [prometheus.Collector]. What cannot be told just now is left out.
+func (g *gauges) Collect(out chan<- prometheus.Metric) {
+	ctx, done := context.WithTimeout(context.Background(), scrapeTime)
+	defer done()
+	say := func(d *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	for channel, err := range g.engine.Health() {
+		say(g.up, truth(err == nil), channel)
+	}
+	say(g.ready, truth(g.engine.Ready(ctx) == nil))
+	say(g.stopped, truth(g.engine.StoppedBy() != ""))
+	if n, err := g.engine.CountPending(ctx); err == nil {
+		say(g.pending, float64(n))
+	} else {
+		g.log.Warn("what is pending cannot be counted", "err", err)
+	}
+}
+
+func truth(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
