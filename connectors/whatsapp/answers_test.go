@@ -1,6 +1,8 @@
 package whatsapp
 
 import (
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/daycared/daycared/permissions"
@@ -26,4 +28,18 @@ func TestEachWayOfAnswering(t *testing.T) {
 		s.get(call, c.want)
 		s.becomes("fay", m.ID, c.says)
 	}
+}
+
+// What the card says to write can be copied from there, with the signs in it that nobody sees.
+func TestAnAnswerCopiedFromTheCard(t *testing.T) {
+	s := play(t)
+	call := s.ask(toolCall("write_file", `{"path":"/x"}`))
+	m, code := s.card("fay", "write_file")
+	words := regexp.MustCompile("YES " + code + ` session_\S+`).FindString(m.Text)
+	if !strings.Contains(words, "\u2060") {
+		t.Fatalf("nothing is hidden in %q", m.Text)
+	}
+	s.phones["fay"].Says(words)
+	s.get(call, permissions.Approved)
+	s.becomes("fay", m.ID, "Allowed")
 }

@@ -2,10 +2,8 @@ package whatsapp
 
 import (
 	"context"
-	"errors"
 	"time"
 
-	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/wire"
 )
 
@@ -36,7 +34,7 @@ func (c *Connector) asideAfter(ctx context.Context, delay time.Duration, send fu
 			if err == nil {
 				return
 			}
-			if errors.Is(err, connectors.ErrGone) || wire.Pause(lasting, tries.NextBackOff()) != nil {
+			if refusal(err) != nil || wire.Pause(lasting, tries.NextBackOff()) != nil {
 				c.log.Debug("something was not sent", "err", err)
 				return
 			}

@@ -18,6 +18,23 @@ type heard struct {
 	quotes   string // the id of the message that it replies to or reacts on; empty: none
 	reaction bool   // text is an emoji, empty when it was taken back
 	onOwn    bool   // it is on a message of its author's
+	author   string // of what it replies to or reacts on, and the chat of that, as its author says; empty: not said
+	chat     string
+}
+
+// onOurs tells whether what it replies to or reacts on is, as its author has it, of this account's in the chat with it.
+func (h heard) onOurs(number, lid types.JID) bool {
+	if chat, err := types.ParseJID(h.chat); h.onOwn || err != nil || (h.chat != "" && !private(chat)) {
+		return false
+	}
+	author, err := types.ParseJID(h.author)
+	switch {
+	case h.author == "":
+		return true
+	case author.Server == types.HiddenUserServer && lid.IsEmpty(): // it was not told yet
+		return true
+	}
+	return err == nil && (author.ToNonAD() == number.ToNonAD() || author.ToNonAD() == lid.ToNonAD())
 }
 
 // hear says what a message is, or why it is nothing that anybody may have decided by: only what one person wrote to this
@@ -44,20 +61,21 @@ func hear(e *events.Message) (h heard, not string) {
 	case m.GetReactionMessage() != nil:
 		r := m.GetReactionMessage()
 		h.reaction, h.text, h.quotes = true, plainEmoji(r.GetText()), r.GetKey().GetID()
-		h.onOwn = r.GetKey().GetFromMe()
+		h.onOwn, h.author, h.chat = r.GetKey().GetFromMe(), r.GetKey().GetParticipant(), r.GetKey().GetRemoteJID()
 		if h.quotes == "" {
 			return h, "it is a reaction on nothing"
 		}
 		return h, ""
 	case m.GetExtendedTextMessage() != nil:
 		x := m.GetExtendedTextMessage()
-		h.text, h.quotes = x.GetText(), x.GetContextInfo().GetStanzaID()
+		h.text, h.quotes = asWritten(x.GetText()), x.GetContextInfo().GetStanzaID()
+		h.author, h.chat = x.GetContextInfo().GetParticipant(), x.GetContextInfo().GetRemoteJID()
 		if handedOn(x.GetContextInfo()) {
 			return h, "it holds somebody else's words"
 		}
 		return h, ""
 	case m.GetConversation() != "":
-		h.text = m.GetConversation()
+		h.text = asWritten(m.GetConversation())
 		return h, ""
 	}
 	return h, "it is no text"
@@ -72,7 +90,9 @@ func private(chat types.JID) bool {
 	return chat.Server == types.DefaultUserServer || chat.Server == types.HiddenUserServer
 }
 
-func handedOn(c *waE2E.ContextInfo) bool { return c.GetIsForwarded() || c.GetForwardingScore() > 0 }
+func handedOn(c *waE2E.ContextInfo) bool {
+	return c.GetIsForwarded() || c.GetForwardingScore() > 0 || c.GetForwardedNewsletterMessageInfo() != nil
+}
 
 // plainEmoji is an emoji without the tone of a skin and without marks of how it is to be drawn.
 func plainEmoji(text string) string {

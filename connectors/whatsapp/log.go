@@ -9,7 +9,7 @@ import (
 )
 
 // quiet takes what the library says. All of it is for those who look for a fault: what matters is said by events, and
-// the library's lines may hold numbers and what people wrote.
+// the library's lines hold whose message it is, which is left out.
 type quiet struct{ log *slog.Logger }
 
 var _ waLog.Logger = quiet{}
@@ -23,7 +23,7 @@ func (q quiet) Debugf(string, ...any)             {} // whole stanzas
 func (q quiet) Sub(module string) waLog.Logger { return quiet{q.log.With("module", module)} }
 
 func (q quiet) say(level, format string, args []any) {
-	q.log.Debug("whatsapp library", "level", level, "said", fmt.Sprintf(format, args...))
+	q.log.Debug("whatsapp library", "level", level, "said", addresses.ReplaceAllLiteralString(fmt.Sprintf(format, args...), "…"))
 }
 
 // mute is what the Signal library writes to, which would print to the terminal.

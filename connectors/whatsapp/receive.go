@@ -80,10 +80,10 @@ func (d *desktop) take(ctx context.Context, h heard, name string) error {
 	}
 	m := conversation.Message{
 		Message: connectors.Message{From: id, Text: h.text, Key: Name + ":" + from.number + ":" + h.id},
-		Who:     who, Card: codeOf(h.quotes), Reaction: h.reaction, At: d.ourTime(h.at),
+		Who:     who, Reaction: h.reaction, At: d.ourTime(h.at),
 	}
-	if h.quotes != "" {
-		m.ReplyTo = ref{from.number, h.quotes}.String()
+	if h.quotes != "" && h.onOurs(cli.Store.GetJID(), cli.Store.GetLID()) {
+		m.ReplyTo, m.Card = ref{from.number, h.quotes}.String(), codeOf(h.quotes)
 	}
 	did, err := d.reader.Read(ctx, m)
 	if err != nil {
@@ -169,9 +169,9 @@ func (d *desktop) unread(ctx context.Context, e *events.UndecryptableMessage) {
 	if i.IsFromMe || i.IsGroup || !private(i.Chat) || e.DecryptFailMode == events.DecryptFailHide {
 		return
 	}
-	d.mu.Lock()
-	d.unreadable[i.ID] = true
-	d.mu.Unlock()
+	if !d.noteUnreadable(i.ID) {
+		return
+	}
 	as := newID("")
 	d.asideAfter(ctx, d.patience, func(ctx context.Context) error {
 		d.mu.Lock()
@@ -193,4 +193,19 @@ func (d *desktop) unread(ctx context.Context, e *events.UndecryptableMessage) {
 		}
 		return d.say(ctx, ref{from.number, as}, "I could not read your message. Please send it again; nothing was decided.", "", true)
 	})
+}
+
+// noteUnreadable remembers a message that could not be decrypted, and tells whether that is news: each time that it comes
+// again in vain is told by the library.
+func (c *Connector) noteUnreadable(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.unreadable[id] {
+		return false
+	}
+	if len(c.unreadable) >= mostRemembered {
+		clear(c.unreadable)
+	}
+	c.unreadable[id] = true
+	return true
 }

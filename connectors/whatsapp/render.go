@@ -89,8 +89,14 @@ func asks(r permissions.Request) string {
 // fenced is a text for within a fence: what would end it is spelled out.
 func fenced(text string) string { return strings.ReplaceAll(text, "`", `\u{60}`) }
 
+// joiner is what nobody sees, and which is as good as a letter.
+const joiner = "\u2060"
+
 // formats are the signs that WhatsApp formats with; a word joiner behind each keeps it from doing so.
-var formats = strings.NewReplacer("*", "*\u2060", "_", "_\u2060", "~", "~\u2060", "`", "`\u2060")
+var formats = strings.NewReplacer("*", "*"+joiner, "_", "_"+joiner, "~", "~"+joiner, "`", "`"+joiner)
+
+// asWritten is what somebody wrote, who may have copied it from here.
+func asWritten(text string) string { return strings.ReplaceAll(text, joiner, "") }
 
 // loose is a text for outside of fences, clipped.
 func loose(text string) string { return formats.Replace(clip(text, mostWords)) }

@@ -222,16 +222,33 @@ func (u *unsent) Unwrap() error { return u.err }
 // failed is an error of sending as the engine is told it: for good, in words for people, or for now. The library tells
 // some of it in its text alone.
 func failed(p connectors.Person, err error) error {
+	switch why := refusal(err); {
+	case errors.Is(why, errCold):
+		return &connectors.Gone{Why: "WhatsApp lets nobody write to " + p.Name + ", who has not written first; " +
+			p.Name + " sends the linked number any message"}
+	case errors.Is(why, errNoAccount):
+		return &connectors.Gone{Why: p.Name + "'s number is not on WhatsApp"}
+	}
+	return err
+}
+
+// Why a number gets nothing however often it is tried; to try would be what accounts are banned for.
+var (
+	errCold      = errors.New("who it is for has not written first")
+	errNoAccount = errors.New("the number is not on WhatsApp")
+)
+
+// refusal is which of those an error of sending tells; nil for another, and for none.
+func refusal(err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, whatsmeow.ErrServerReturnedError) && strings.HasSuffix(err.Error(), " "+coldContact):
-		return &connectors.Gone{Why: "WhatsApp lets nobody write to " + p.Name + ", who has not written first; " +
-			p.Name + " sends the linked number any message"}
+		return errCold
 	case strings.Contains(err.Error(), noAccount):
-		return &connectors.Gone{Why: p.Name + "'s number is not on WhatsApp"}
+		return errNoAccount
 	}
-	return err
+	return nil
 }
 
 // plainly is an error without addresses.

@@ -140,7 +140,8 @@ func (s *stage) open() {
 	}
 }
 
-// discreet checks that nothing but what is for those who look for a fault holds a number, a code or what people wrote.
+// discreet checks that nothing but what is for those who look for a fault holds a number, a code or what people wrote, and
+// that what the library says holds no number either.
 func (s *stage) discreet() {
 	private := []string{s.server.Number()}
 	for _, p := range s.phones {
@@ -153,7 +154,8 @@ func (s *stage) discreet() {
 	}
 	for _, line := range strings.Split(s.logged.String(), "\n") {
 		for _, secret := range private {
-			if !strings.Contains(line, "level=DEBUG") && strings.Contains(line, secret) {
+			number := strings.Trim(secret, "0123456789") == "" && strings.Contains(line, "whatsapp library")
+			if (number || !strings.Contains(line, "level=DEBUG")) && strings.Contains(line, secret) {
 				s.t.Errorf("%q is logged: %s", secret, line)
 			}
 		}

@@ -2,10 +2,14 @@ package whatsapp
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/types/events"
 
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
@@ -34,6 +38,56 @@ func TestWhatCannotBeRead(t *testing.T) {
 		if got := s.count(who, again); got != n {
 			t.Errorf("%s is asked %d times to write again; want %d", who, got, n)
 		}
+	}
+}
+
+// The library tells of a message each time that it comes again in vain. Its author is asked once, and as many messages of
+// strangers as there may be are not remembered for ever.
+func TestWhatCannotBeReadIsAskedForOnce(t *testing.T) {
+	s := play(t)
+	d := newDesktop(s.wa, s.desk)
+	chat := types.NewJID(numbers["fay"], types.DefaultUserServer)
+	for range 5 {
+		d.unread(t.Context(), &events.UndecryptableMessage{Info: types.MessageInfo{
+			MessageSource: types.MessageSource{Chat: chat, Sender: chat}, ID: "1",
+		}})
+	}
+	d.work.Wait()
+	if n := s.count("fay", "I could not read your message"); n != 1 {
+		t.Errorf("fay is asked %d times to write one message again", n)
+	}
+	for i := range 2 * mostRemembered {
+		d.noteUnreadable(strconv.Itoa(i))
+	}
+	if n := len(d.unreadable); n > mostRemembered {
+		t.Errorf("%d messages are remembered", n)
+	}
+}
+
+// What WhatsApp does not take since nobody wrote first is not tried again: that is what accounts are banned for.
+func TestARefusalIsNotPressed(t *testing.T) {
+	s := play(t)
+	s.server.RefuseMessages(100, 463)
+	s.phones["fay"].Says("hello")
+	s.acknowledged()
+	given := make(chan struct{})
+	go func() {
+		s.wa.work.Wait()
+		close(given)
+	}()
+	select {
+	case <-given:
+	case <-soon(t).Done():
+		t.Error("it is still tried")
+	}
+	tries := 0
+	for _, sent := range s.server.Stanzas() {
+		if sent.Is("message", "") {
+			tries++
+		}
+	}
+	if tries != 1 {
+		t.Errorf("tried %d times", tries)
 	}
 }
 

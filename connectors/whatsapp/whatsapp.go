@@ -250,6 +250,9 @@ func (c *Connector) forgetStranger(number string) {
 func (c *Connector) clock(theirs time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if theirs.IsZero() { // it said none
+		return
+	}
 	if c.skew = theirs.Sub(c.now()); c.skew.Abs() <= mostSkew { // it counts in whole seconds
 		c.skew = 0
 	}

@@ -19,13 +19,14 @@ type sender struct {
 }
 
 // known finds the number of whoever sent: WhatsApp says it with the message, or said before which LID it has. There is
-// none where it did neither, and then nobody has sent anything.
+// none where it did neither, and then nobody has sent anything. The other name only adds
+// what the sender's does not say.
 func known(ctx context.Context, lids store.LIDStore, from types.MessageSource) (s sender, err error) {
 	for _, j := range []types.JID{from.Sender, from.SenderAlt} {
-		switch j.Server {
-		case types.DefaultUserServer:
+		switch {
+		case j.Server == types.DefaultUserServer && s.number == "":
 			s.number = e164(j)
-		case types.HiddenUserServer:
+		case j.Server == types.HiddenUserServer && s.lid == "":
 			s.lid = j.ToNonAD().User
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"go.mau.fi/whatsmeow/proto/waCommon"
 	"go.mau.fi/whatsmeow/proto/waE2E"
 	"go.mau.fi/whatsmeow/proto/waWeb"
 	"go.mau.fi/whatsmeow/types"
@@ -123,7 +124,11 @@ func TestWhatIsHeard(t *testing.T) {
 		"revoked":                   func(e *events.Message) { e.Info.Edit = types.EditAttributeSenderRevoke },
 		"no text":                   func(e *events.Message) { e.Message = &waE2E.Message{AudioMessage: &waE2E.AudioMessage{}} },
 		"a poll's vote":             func(e *events.Message) { e.Message = &waE2E.Message{PollUpdateMessage: &waE2E.PollUpdateMessage{}} },
-		"a reaction on nothing":     func(e *events.Message) { e.Message = &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{}} },
+		"out of a channel": func(e *events.Message) {
+			e.Message = &waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: proto.String("yes K7F3Q"),
+				ContextInfo: &waE2E.ContextInfo{ForwardedNewsletterMessageInfo: &waE2E.ContextInfo_ForwardedNewsletterMessageInfo{}}}}
+		},
+		"a reaction on nothing": func(e *events.Message) { e.Message = &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{}} },
 		"a reaction that is edited": func(e *events.Message) {
 			e.Message = &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{Text: proto.String("👍")}}
 			e.Info.Edit = types.EditAttributeMessageEdit
@@ -140,6 +145,56 @@ func TestWhatIsHeard(t *testing.T) {
 			t.Errorf("%s: it is heard", name)
 		}
 	}
+}
+
+// Whoever sent is who the message is from: another name that comes with it does not replace that.
+func TestTheSenderIsTheSender(t *testing.T) {
+	s := play(t)
+	lids := s.wa.client.Load().Store.LIDs
+	fay, eve := s.phones["fay"], s.phones["eve"]
+	got, err := known(t.Context(), lids, types.MessageSource{Sender: eve.JID(), SenderAlt: fay.JID()})
+	if err != nil || got.number != "+"+numbers["eve"] {
+		t.Errorf("from eve's number, as fay's: %+v, %v", got, err)
+	}
+	got, err = known(t.Context(), lids, types.MessageSource{Sender: eve.LID(), SenderAlt: fay.LID()})
+	if err != nil || got.lid != eve.LID().User || got.number == "+"+numbers["fay"] {
+		t.Errorf("from eve's LID, as fay's: %+v, %v", got, err)
+	}
+	now := s.server.Now()
+	s.wa.clock(time.Time{})
+	if at := s.wa.ourTime(now); at.Sub(now).Abs() > time.Minute {
+		t.Errorf("after a confirmation without a time it is %v", at)
+	}
+}
+
+// A reply and a thumb are an answer on what is ours alone, whatever id they name.
+func TestOnSomebodyElsesMessage(t *testing.T) {
+	s := play(t)
+	fay, eve := s.phones["fay"], s.phones["eve"].JID().String()
+	call, m, _ := s.asked("whose is it?")
+	group := s.server.Group().JID().String()
+	for _, k := range []*waCommon.MessageKey{
+		{FromMe: proto.Bool(true)}, {Participant: &eve}, {RemoteJID: &group}, {Participant: proto.String("a.b.c@lid")},
+	} {
+		k.ID = &m.ID
+		fay.Sends(&waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{Key: k, Text: proto.String("👍")}})
+		if k.GetFromMe() {
+			continue // which replies do not say
+		}
+		fay.Sends(&waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{
+			Text:        proto.String("yes"),
+			ContextInfo: &waE2E.ContextInfo{StanzaID: &m.ID, Participant: k.Participant, RemoteJID: k.RemoteJID},
+		}})
+	}
+	s.acknowledged()
+	if n := s.desk.decisions(); n != 0 {
+		t.Fatalf("%d decisions by what is on somebody else's messages", n)
+	}
+	number := s.server.Number() + "@s.whatsapp.net"
+	fay.Sends(&waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{
+		Text: proto.String("yes"), ContextInfo: &waE2E.ContextInfo{StanzaID: &m.ID, Participant: &number, RemoteJID: &number},
+	}})
+	s.get(call, permissions.Approved)
 }
 
 // Whoever has another phone is nobody until they are enrolled again: from when WhatsApp says so, and, where it does not,
