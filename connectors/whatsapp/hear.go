@@ -23,18 +23,21 @@ type heard struct {
 }
 
 // onOurs tells whether what it replies to or reacts on is, as its author has it, of this account's in the chat with it.
+// Apps write one address in several ways, so only the user in it is compared.
 func (h heard) onOurs(number, lid types.JID) bool {
-	if chat, err := types.ParseJID(h.chat); h.onOwn || err != nil || (h.chat != "" && !private(chat)) {
-		return false
-	}
-	author, err := types.ParseJID(h.author)
+	chat, noChat := types.ParseJID(h.chat)
+	author, noAuthor := types.ParseJID(h.author)
 	switch {
-	case h.author == "":
+	case h.onOwn || noChat != nil || noAuthor != nil:
+		return false
+	case chat.Server == types.GroupServer || chat.Server == types.BroadcastServer || chat.Server == types.NewsletterServer:
+		return false
+	case h.author == "" || author.User == number.User:
 		return true
 	case author.Server == types.HiddenUserServer && lid.IsEmpty(): // it was not told yet
 		return true
 	}
-	return err == nil && (author.ToNonAD() == number.ToNonAD() || author.ToNonAD() == lid.ToNonAD())
+	return author.User != "" && author.User == lid.User
 }
 
 // hear says what a message is, or why it is nothing that anybody may have decided by: only what one person wrote to this

@@ -167,6 +167,29 @@ func TestTheSenderIsTheSender(t *testing.T) {
 	}
 }
 
+// Apps write our address in several ways, and some leave it out.
+func TestWhatIsOurs(t *testing.T) {
+	number, lid := types.NewADJID("15550001111", 0, 7), types.NewADJID("77", 0, 7)
+	lid.Server = types.HiddenUserServer
+	for _, c := range []struct {
+		h    heard
+		want bool
+	}{
+		{heard{}, true}, {heard{author: "15550001111@s.whatsapp.net"}, true}, {heard{author: "15550001111:7@s.whatsapp.net"}, true},
+		{heard{author: "15550001111@c.us", chat: "15550001111@c.us"}, true}, {heard{author: "77@lid", chat: "77@lid"}, true},
+		{heard{author: "78@lid"}, false}, {heard{author: "491@s.whatsapp.net"}, false}, {heard{author: "@lid"}, false},
+		{heard{onOwn: true}, false}, {heard{chat: "1@g.us"}, false}, {heard{chat: "status@broadcast"}, false},
+		{heard{chat: "1@newsletter"}, false},
+	} {
+		if got := c.h.onOurs(number, lid); got != c.want {
+			t.Errorf("by %q in %q: %v", c.h.author, c.h.chat, got)
+		}
+	}
+	if !(heard{author: "77@lid"}).onOurs(number, types.EmptyJID) {
+		t.Error("a reply is lost where our LID is not known yet")
+	}
+}
+
 // A reply and a thumb are an answer on what is ours alone, whatever id they name.
 func TestOnSomebodyElsesMessage(t *testing.T) {
 	s := play(t)
