@@ -30,16 +30,3 @@ func (h Hours) Hold(t time.Time) bool {
 	}
 	return now >= h.From || now < h.To
 }
-
-// End is when the hours that hold t are over, in t's location, and t itself where they do not hold it. On the days on
-// which clocks are changed it goes by what the clock on the wall says.
-func (h Hours) End(t time.Time) time.Time {
-	if !h.Hold(t) {
-		return t
-	}
-	day := t.Day()
-	if h.From > h.To && t.Hour()*60+t.Minute() >= h.From {
-		day++
-	}
-	return time.Date(t.Year(), t.Month(), day, 0, h.To, 0, 0, t.Location())
-}

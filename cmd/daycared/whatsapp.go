@@ -26,7 +26,7 @@ func whatsappConnector(cfg *config.Config, paths config.Paths, log *slog.Logger)
 	host, _ := os.Hostname() // without it, people are told "here"
 	client := whatsappHTTP()
 	c := whatsapp.New(whatsapp.Options{
-		Path: filepath.Join(paths.DataDir, whatsappName), AutoVersion: on.AutoVersion, Host: host, HTTP: client, Now: time.Now,
+		Path: filepath.Join(paths.DataDir, whatsappName), Number: on.Phone, AutoVersion: on.AutoVersion, Host: host, HTTP: client, Now: time.Now,
 		Log: log.With("connector", whatsapp.Name),
 	})
 	if client != nil {

@@ -67,6 +67,10 @@ func (d *desktop) hold(ctx context.Context) error {
 		}
 		return nil
 	}
+	if d.number != "" && e164(device.ID.ToNonAD()) != d.number {
+		d.note(ending{to: isOther})
+		return nil
+	}
 	ended := make(chan ending, 8)
 	device.Identities = watched{device.Identities, func(ctx context.Context, address string) error {
 		return d.changed(ctx, jidOf(address))

@@ -36,8 +36,9 @@ type stage struct {
 	others   []connectors.Connector
 	agents   []agents.Resident
 	desk     *watcher
-	unwell   bool // it does not get connected when it is opened
-	auto     bool // take another version when ours is refused
+	unwell   bool   // it does not get connected when it is opened
+	auto     bool   // take another version when ours is refused
+	number   string // that alone is served
 	stop     func()
 }
 
@@ -108,6 +109,7 @@ func (s *stage) open() {
 	s.rows = rows
 	s.wa = New(Options{
 		Path: filepath.Join(s.dir, "whatsapp.db"), HTTP: s.server.Client(), Now: s.server.Now, Log: log, AutoVersion: s.auto,
+		Number: s.number,
 	})
 	s.wa.pace.all.SetLimit(rate.Inf)
 	s.wa.pace.every = rate.Inf

@@ -258,3 +258,18 @@ type handlerOnly struct{}
 func (handlerOnly) OnPermission(context.Context, connectors.Decision) (permissions.Request, error) {
 	return permissions.Request{}, nil
 }
+
+// An account that is not the one of the configuration is not served, however it came to be linked.
+func TestAnotherAccountIsNotServed(t *testing.T) {
+	s := play(t)
+	s.stop()
+	s.number = "+4915112345678"
+	s.open2(t)
+	s.sick("not the one that connectors.whatsapp.phone names")
+	if err := s.wa.Reach(s.fay()); !errors.Is(err, connectors.ErrGone) {
+		t.Errorf("somebody can be reached: %v", err)
+	}
+	s.stop()
+	s.number = "+" + s.server.Number()
+	s.open()
+}

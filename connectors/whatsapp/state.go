@@ -23,6 +23,7 @@ const (
 	isReplaced                  // somebody else connected with the same keys
 	isOutdated                  // WhatsApp does not take this version of the client any more
 	isRefused                   // for another reason, which it gave
+	isOther                     // the linked account is not the one that the configuration names
 	isBroken                    // the account's file cannot be used
 )
 
@@ -69,6 +70,9 @@ func (s *state) Health() error {
 	case isOutdated:
 		return errors.New("WhatsApp does not take this version of the client any more: update daycared, " +
 			"or leave connectors.whatsapp.auto_version on, so that it goes with the time")
+	case isOther:
+		return errors.New("the linked account is not the one that connectors.whatsapp.phone names: remove daycared on its " +
+			"phone (Linked devices) and link the right one, or name this one there")
 	case isRefused:
 		return fmt.Errorf("WhatsApp refuses the connection: %s", s.why)
 	case isBroken:
@@ -91,7 +95,7 @@ func (s *state) gone() error {
 	is := s.is
 	s.mu.Unlock()
 	switch is {
-	case isUnlinked, isLoggedOut, isBanned, isReplaced, isOutdated, isRefused:
+	case isUnlinked, isLoggedOut, isBanned, isReplaced, isOutdated, isRefused, isOther:
 		return &connectors.Gone{Why: s.Health().Error()}
 	}
 	return nil

@@ -27,6 +27,7 @@ const Name = "whatsapp"
 // Options are what a connector needs.
 type Options struct {
 	Path        string // of the linked account's file
+	Number      string // E.164: the only account that is served; empty: any
 	AutoVersion bool   // when WhatsApp refuses our version, take the one that its own client has
 	Host        string // the machine that people answer for, in words; may be empty
 	HTTP        *http.Client
@@ -37,6 +38,7 @@ type Options struct {
 // Connector is one linked account. It is safe for concurrent use.
 type Connector struct {
 	path, host  string
+	number      string // that alone is served; empty: any
 	autoVersion bool
 	http        *http.Client // nil: the library's own
 	now         func() time.Time
@@ -79,7 +81,7 @@ var (
 // New makes a connector. It does nothing yet.
 func New(o Options) *Connector {
 	return &Connector{
-		path: o.Path, host: o.Host, autoVersion: o.AutoVersion, http: o.HTTP, now: o.Now, log: o.Log,
+		path: o.Path, number: o.Number, host: o.Host, autoVersion: o.AutoVersion, http: o.HTTP, now: o.Now, log: o.Log,
 		again: lookAgain, firstTry: firstTry, patience: unreadAfter,
 		state: newState(o.Now), pace: newPace(),
 		book: invitation.NewBook(o.Now), letters: make(chan letter, 100),

@@ -1,0 +1,56 @@
+package connectors_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+)
+
+type busy time.Duration
+
+func (b busy) Error() string             { return "too much is written" }
+func (b busy) RetryAfter() time.Duration { return time.Duration(b) }
+
+func TestWhatErrorsSay(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want time.Duration
+	}{
+		{nil, 0}, {errors.New("x"), 0}, {busy(time.Minute), time.Minute}, {fmt.Errorf("send: %w", busy(3)), 3}, {busy(-1), 0},
+	} {
+		if got := connectors.RetryAfter(c.err); got != c.want {
+			t.Errorf("%v: %s, want %s", c.err, got, c.want)
+		}
+	}
+	gone := fmt.Errorf("show: %w", &connectors.Gone{Why: "fay has blocked the bot"})
+	if !errors.Is(gone, connectors.ErrGone) || gone.Error() != "show: fay has blocked the bot" {
+		t.Errorf("%v", gone)
+	}
+	if errors.Is(errors.New("fay has blocked the bot"), connectors.ErrGone) {
+		t.Error("any error is for good")
+	}
+	renamed := &connectors.Renamed{Now: "telegram:-1001"}
+	if errors.Is(renamed, connectors.ErrGone) || renamed.Error() != "the place goes by another name now: telegram:-1001" {
+		t.Errorf("%v", renamed)
+	}
+}
+
+func TestHours(t *testing.T) {
+	night, noon := connectors.Hours{From: 22 * 60, To: 7 * 60}, connectors.Hours{From: 12 * 60, To: 13 * 60}
+	at := func(hour, minute int) time.Time { return time.Date(2026, 11, 21, hour, minute, 0, 0, time.UTC) }
+	for _, c := range []struct {
+		hours connectors.Hours
+		at    time.Time
+		held  bool
+	}{
+		{night, at(21, 59), false}, {night, at(22, 0), true}, {night, at(6, 59), true}, {night, at(7, 0), false},
+		{noon, at(12, 30), true}, {noon, at(13, 0), false}, {connectors.Hours{}, at(0, 0), false},
+	} {
+		if c.hours.Hold(c.at) != c.held {
+			t.Errorf("%v at %s: held %v", c.hours, c.at, !c.held)
+		}
+	}
+}
