@@ -10,6 +10,7 @@ import (
 	_ "github.com/mattn/go-sqlite3" // the driver of the account's own file
 	"go.mau.fi/whatsmeow/store"
 	"go.mau.fi/whatsmeow/store/sqlstore"
+	"go.mau.fi/whatsmeow/types"
 	waLog "go.mau.fi/whatsmeow/util/log"
 	"golang.org/x/sys/unix"
 )
@@ -71,6 +72,14 @@ func (a *account) device(ctx context.Context) (*store.Device, error) {
 		return nil, fmt.Errorf("read the WhatsApp account: %w", err)
 	}
 	return d, nil
+}
+
+// remove forgets a device that WhatsApp removed.
+func (a *account) remove(ctx context.Context, whose types.JID) error {
+	if err := a.rows.DeleteDevice(ctx, &store.Device{ID: &whose}); err != nil {
+		return fmt.Errorf("forget the WhatsApp account: %w", err)
+	}
+	return nil
 }
 
 // Close gives the file and its lock back.

@@ -38,39 +38,41 @@ type ending struct {
 // keep keeps the account connected until ctx ends. What somebody has to mend is waited for, and found by itself.
 func (d *desktop) keep(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if err := d.hold(ctx); err != nil && ctx.Err() == nil {
+		switch e, err := d.hold(ctx); {
+		case ctx.Err() != nil:
+		case err != nil:
 			d.note(ending{to: isBroken, why: err.Error()})
+		case e.to != isStarting:
+			d.note(e)
 		}
 		_ = wire.Pause(ctx, d.again) // the loop looks at ctx
 	}
 	return nil
 }
 
-// hold opens the account and serves it until the device is gone.
-func (d *desktop) hold(ctx context.Context) error {
+// hold opens the account and serves it until the device is gone. It returns how things stand then, if that is news: when
+// it is told, nothing of the device is left, and the file can be opened by whoever links another.
+func (d *desktop) hold(ctx context.Context) (e ending, err error) {
 	a, err := openAccount(ctx, d.path, quiet{d.log})
 	if errors.Is(err, ErrInUse) {
-		d.note(ending{to: isHeld})
-		return nil
+		return ending{to: isHeld}, nil
 	}
 	if err != nil {
-		return err
+		return e, err
 	}
 	defer a.Close()
 	device, err := a.device(ctx)
-	if err != nil {
-		return err
+	switch {
+	case err != nil:
+		return e, err
+	case device.ID == nil && d.state.lost(): // it is told why it is gone
+		return e, nil
+	case device.ID == nil:
+		return ending{to: isUnlinked}, nil
+	case d.number != "" && e164(device.ID.ToNonAD()) != d.number:
+		return ending{to: isOther}, nil
 	}
-	if device.ID == nil {
-		if !d.state.lost() { // else it is told why it is gone
-			d.note(ending{to: isUnlinked})
-		}
-		return nil
-	}
-	if d.number != "" && e164(device.ID.ToNonAD()) != d.number {
-		d.note(ending{to: isOther})
-		return nil
-	}
+	whose := *device.ID
 	ended := make(chan ending, 8)
 	device.Identities = watched{device.Identities, func(ctx context.Context, address string) error {
 		return d.changed(ctx, jidOf(address))
@@ -78,19 +80,21 @@ func (d *desktop) hold(ctx context.Context) error {
 	cli := d.newClient(device, d.listen(ctx, ended))
 	d.client.Store(cli)
 	defer d.client.Store(nil)
-	d.serve(ctx, cli, ended)
-	return nil
+	if e = d.serve(ctx, cli, ended); e.to == isLoggedOut { // the library does the same, at some time
+		err = a.remove(ctx, whose)
+	}
+	return e, err
 }
 
-// serve connects again and again, until ctx ends or the device is gone for good.
-func (c *Connector) serve(ctx context.Context, cli *whatsmeow.Client, ended <-chan ending) {
+// serve connects again and again, until ctx ends or the device is gone for good, which it returns.
+func (c *Connector) serve(ctx context.Context, cli *whatsmeow.Client, ended <-chan ending) ending {
 	tries := c.newTries()
 	asked := time.Time{} // for a version
 	for ctx.Err() == nil {
 		e := c.connected(ctx, cli, ended, tries)
 		cli.Disconnect()
-		if ctx.Err() != nil {
-			return
+		if ctx.Err() != nil || e.to == isLoggedOut {
+			return e
 		}
 		wait := tries.NextBackOff()
 		if e.to == isOutdated && c.autoVersion && (asked.IsZero() || time.Since(asked) >= freshenEvery) {
@@ -99,8 +103,6 @@ func (c *Connector) serve(ctx context.Context, cli *whatsmeow.Client, ended <-ch
 		}
 		c.note(e)
 		switch e.to {
-		case isLoggedOut:
-			return
 		case isReplaced:
 			<-ctx.Done() // or the two would throw out each other for ever
 		case isBanned:
@@ -115,6 +117,7 @@ func (c *Connector) serve(ctx context.Context, cli *whatsmeow.Client, ended <-ch
 		}
 		_ = wire.Pause(ctx, wait) // the loop looks at ctx
 	}
+	return ending{}
 }
 
 // renewed is how things stand once the version was asked for that WhatsApp takes.
