@@ -60,6 +60,12 @@ type Healther interface {
 	Health() error
 }
 
+// Stated is an optional power of the errors of Health: one word for how things stand, for programs.
+type Stated interface {
+	error
+	State() string
+}
+
 // Forgetful is a connector whose copies end with its process (a screen): after a restart they are shown again.
 type Forgetful interface {
 	Forgets()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine"
 )
 
@@ -21,7 +23,7 @@ type gauges struct {
 	engine *engine.Engine
 	log    *slog.Logger
 
-	up, ready, stopped, pending *prometheus.Desc
+	up, state, ready, stopped, pending *prometheus.Desc
 }
 
 // metrics is what /metrics serves.
@@ -34,6 +36,9 @@ func metrics(e *engine.Engine, log *slog.Logger) http.Handler {
 			up: prometheus.NewDesc("daycared_channel_up",
 				"1 while a channel is connected and nothing is wrong with the accounts of people there, else 0; doctor says why.",
 				[]string{"channel"}, nil),
+			state: prometheus.NewDesc("daycared_channel_state",
+				"1 for how a channel stands that is not up and says it in a word, such as banned or outdated.",
+				[]string{"channel", "state"}, nil),
 			ready:   prometheus.NewDesc("daycared_ready", "1 while requests can be stored and answered.", nil, nil),
 			stopped: prometheus.NewDesc("daycared_stopped", "1 while everything is stopped.", nil, nil),
 			pending: prometheus.NewDesc("daycared_requests_pending", "Requests that wait for an answer.", nil, nil),
@@ -44,7 +49,7 @@ func metrics(e *engine.Engine, log *slog.Logger) http.Handler {
 
 // Describe is [prometheus.Collector].
 func (g *gauges) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.up, g.ready, g.stopped, g.pending} {
+	for _, d := range []*prometheus.Desc{g.up, g.state, g.ready, g.stopped, g.pending} {
 		out <- d
 	}
 }
@@ -58,6 +63,9 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	}
 	for channel, err := range g.engine.Health() {
 		say(g.up, truth(err == nil), channel)
+		if stated := connectors.Stated(nil); errors.As(err, &stated) {
+			say(g.state, 1, channel, stated.State())
+		}
 	}
 	say(g.ready, truth(g.engine.Ready(ctx) == nil))
 	say(g.stopped, truth(g.engine.StoppedBy() != ""))

@@ -46,7 +46,7 @@ type Connector struct {
 	mu        sync.Mutex
 	stopped   bool            // Run is over
 	files     map[string]bool // documents that were sent, whose card was not yet
-	whole     map[permissions.ID]bool
+	whole     card.Whole
 	ends      map[ref]string // what replied to cards that cannot be edited
 	strangers map[int64]time.Time
 	rooms     rooms
@@ -70,7 +70,7 @@ func New(o Options) *Connector {
 	c := &Connector{
 		api: newAPI(o.Token, o.APIURL, o.Log), pace: newPace(), state: newState(o.Now), now: o.Now, log: o.Log,
 		host: o.Host, links: newLinks(o.Now),
-		files: map[string]bool{}, whole: map[permissions.ID]bool{}, strangers: map[int64]time.Time{},
+		files: map[string]bool{}, strangers: map[int64]time.Time{},
 		wrote: make(chan int64, 100), ends: map[ref]string{},
 		rooms: newRooms(), pointed: map[int64]time.Time{}, claims: map[int64]time.Time{}, firsts: map[first]bool{},
 	}
@@ -141,7 +141,7 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 	}
 	chat := at.chat
 	out := show(p, c.now())
-	c.fits(p.Request.ID, !out.TooBig)
+	c.whole.Note(p.Request.ID, !out.TooBig)
 	params := at.into(map[string]any{"disable_notification": true})
 	if name := string(p.Request.ID) + "/" + strconv.FormatInt(chat, 10); out.Document != nil && !c.sent(name) {
 		if err := c.cardTurn(ctx, chat); err != nil {
@@ -170,29 +170,9 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 	return ref{chat, sent.ID}.String(), nil
 }
 
-// mostWhole is how many requests it is remembered of whether they fit.
-const mostWhole = 10_000
-
-// fits notes whether a request could be shown whole.
-func (c *Connector) fits(id permissions.ID, whole bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.whole) >= mostWhole {
-		clear(c.whole)
-	}
-	c.whole[id] = whole
-}
-
 // Whole is [connectors.Wholer].
 func (c *Connector) Whole(p connectors.Prompt) bool {
-	c.mu.Lock()
-	whole, known := c.whole[p.Request.ID]
-	c.mu.Unlock()
-	if !known {
-		whole = !tooBig(p)
-		c.fits(p.Request.ID, whole)
-	}
-	return whole
+	return c.whole.Fits(p, tooBig)
 }
 
 // sent tells whether a file went out before, in vain: its card did not.

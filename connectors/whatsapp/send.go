@@ -48,7 +48,7 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 		r = ref{p.To.WhatsApp, newID(p.Code)}
 	}
 	out := show(p, c.now())
-	c.fits(p.Request.ID, !out.TooBig)
+	c.whole.Note(p.Request.ID, !out.TooBig)
 	if out.Document != nil && !c.arrived(r.id+documented) {
 		if err := c.document(ctx, r, *out.Document); err != nil {
 			return "", failed(p.To, err)

@@ -43,10 +43,35 @@ func newState(now func() time.Time) *state { return &state{now: now, since: now(
 
 const relink = "link it again: daycared link whatsapp"
 
+// names are what the standings are called by programs.
+var names = map[standing]string{
+	isStarting: "starting", isConnected: "restricted", isAway: "away", isUnlinked: "unlinked", isHeld: "held",
+	isLoggedOut: "logged_out", isBanned: "banned", isReplaced: "replaced", isOutdated: "outdated", isRefused: "refused",
+	isOther: "other_account", isBroken: "broken",
+}
+
+// unwell is a [connectors.Stated].
+type unwell struct {
+	error
+	name string
+}
+
+// State is [connectors.Stated].
+func (u *unwell) State() string { return u.name }
+
 // Health is nil while the account is connected, and otherwise says in words for people how things stand and what to do.
+// It is a [connectors.Stated].
 func (s *state) Health() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.words(); err != nil {
+		return &unwell{err, names[s.is]}
+	}
+	return nil
+}
+
+// words are those of Health. The lock is held.
+func (s *state) words() error {
 	switch s.is {
 	case isConnected:
 		if s.now().Before(s.timely) {

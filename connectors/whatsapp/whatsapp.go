@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/invitation"
-	"github.com/daycared/daycared/permissions"
 )
 
 // Name is what copies, decided_via and the configuration call this connector.
@@ -55,12 +55,12 @@ type Connector struct {
 	work    sync.WaitGroup // what is sent on the side
 
 	mu         sync.Mutex
-	ends       map[ref]string          // what replied to cards that cannot be edited
-	got        map[string]bool         // ids of ours that a phone has
-	under      map[string]func()       // what to call when a phone has a message that is being sent, by its id
-	whole      map[permissions.ID]bool // whether a request could be shown whole
-	done       map[string]bool         // what was read, by chat and id
-	unreadable map[string]bool         // ids of theirs that could not be decrypted yet
+	ends       map[ref]string    // what replied to cards that cannot be edited
+	got        map[string]bool   // ids of ours that a phone has
+	under      map[string]func() // what to call when a phone has a message that is being sent, by its id
+	whole      card.Whole
+	done       map[string]bool // what was read, by chat and id
+	unreadable map[string]bool // ids of theirs that could not be decrypted yet
 	strangers  map[string]time.Time
 	skew       time.Duration // that WhatsApp's clock is ahead of ours
 }
@@ -85,7 +85,7 @@ func New(o Options) *Connector {
 		again: lookAgain, firstTry: firstTry, patience: unreadAfter,
 		state: newState(o.Now), pace: newPace(),
 		book: invitation.NewBook(o.Now), letters: make(chan letter, 100),
-		ends: map[ref]string{}, got: map[string]bool{}, under: map[string]func(){}, whole: map[permissions.ID]bool{},
+		ends: map[ref]string{}, got: map[string]bool{}, under: map[string]func(){},
 		done: map[string]bool{}, unreadable: map[string]bool{}, strangers: map[string]time.Time{},
 	}
 }
@@ -186,26 +186,9 @@ func (c *Connector) arrived(id string) bool {
 	return c.got[id]
 }
 
-// fits notes whether a request could be shown whole.
-func (c *Connector) fits(id permissions.ID, whole bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.whole) >= mostRemembered {
-		clear(c.whole)
-	}
-	c.whole[id] = whole
-}
-
 // Whole is [connectors.Wholer].
 func (c *Connector) Whole(p connectors.Prompt) bool {
-	c.mu.Lock()
-	whole, known := c.whole[p.Request.ID]
-	c.mu.Unlock()
-	if !known {
-		whole = !show(p, c.now()).TooBig
-		c.fits(p.Request.ID, whole)
-	}
-	return whole
+	return c.whole.Fits(p, func(p connectors.Prompt) bool { return show(p, c.now()).TooBig })
 }
 
 // restricted notes that WhatsApp lets the account write only to those who wrote first, or does so no longer.
