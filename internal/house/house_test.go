@@ -33,7 +33,7 @@ var rooms = []struct {
 	{"connectors/...", []string{"permissions", "internal/wire", "connectors/..."}},
 	{"agents/...", []string{"permissions", "internal/wire", "agents/..."}},
 	{"engine", []string{"permissions", "connectors", "agents"}},
-	{"engine/store/...", []string{"permissions"}},
+	{"engine/store/...", []string{"permissions", "agents"}},
 	{"cmd/daycared/...", []string{"..."}},
 }
 

@@ -1,0 +1,84 @@
+package agents
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// Turn is one message of a session's transcript, as its model is told it.
+type Turn struct {
+	Seq     int64           // 1, 2, 3 … within the session; the store gives it
+	Content json.RawMessage // in the words of whoever runs the session
+	At      time.Time
+}
+
+// Post is what waits for a session: what its person wrote, or another agent, or what it is told of in silence. It is
+// taken into the transcript when the session's model is asked next.
+type Post struct {
+	Number  int64 // the store's, in the order in which they came
+	Session permissions.ID
+	Key     string // the same key again, for the same session, changes nothing
+	From    string // a person, an agent, or empty for daycared itself
+	Text    string
+	Silent  bool // begins no run
+	At      time.Time
+}
+
+// Execution is one tool call as it went: a denied one has a row as well. Step and Call name it within its session.
+type Execution struct {
+	Session    permissions.ID
+	Step, Call int // from 1
+	Tool       string
+	Arguments  json.RawMessage // canonical
+	Began      time.Time
+	Ended      time.Time // zero: it has not, or nobody knows how
+	Success    bool
+	Exit       *int   // of a command
+	Error      string // why there was no success
+}
+
+// ArtifactType is what an artifact is; the store takes no other.
+type ArtifactType string
+
+// The types of artifacts.
+const (
+	ArtifactStdout           ArtifactType = "stdout"
+	ArtifactStderr           ArtifactType = "stderr"
+	ArtifactDiagnostics      ArtifactType = "diagnostics"
+	ArtifactPrompt           ArtifactType = "prompt"
+	ArtifactValidationError  ArtifactType = "validation_error"
+	ArtifactUserMessage      ArtifactType = "chat_user_message"
+	ArtifactAssistantMessage ArtifactType = "chat_assistant_message"
+	ArtifactSession          ArtifactType = "chat_session"
+	ArtifactSummary          ArtifactType = "chat_summary"
+	ArtifactApprovalGranted  ArtifactType = "approval_granted"
+	ArtifactApprovalDenied   ArtifactType = "approval_denied"
+)
+
+// Artifact is something that came of a step. Call is the one that it came of, 0 for none.
+type Artifact struct {
+	Step, Call int
+	Type       ArtifactType
+	Content    json.RawMessage
+}
+
+// Commit is all that one step of a session does, to be stored whole or not at all.
+type Commit struct {
+	// Session as it is afterwards. Its Version is one more than that of the row that it was made from; the first is 1.
+	Session    permissions.AgentSession
+	Turns      []Turn      // to be added to the transcript
+	Drops      int64       // turns up to this Seq leave the transcript: a summary stands for them; 0: none
+	Taken      []int64     // numbers of posts that are in the transcript now
+	Executions []Execution // begun or ended: there is one row for each Step and Call
+	Artifacts  []Artifact
+	Records    []permissions.Record
+}
+
+// Timetable is when a scheduled agent runs.
+type Timetable struct {
+	Agent string
+	Next  time.Time      // its next run
+	Asked permissions.ID // the request for what that run will need; empty: not asked yet
+}
