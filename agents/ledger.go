@@ -2,10 +2,14 @@ package agents
 
 import (
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/daycared/daycared/permissions"
 )
+
+// ErrStale says that a [Commit] was made from a row that is another by now: nothing of it was stored.
+var ErrStale = errors.New("the session has changed meanwhile")
 
 // Turn is one message of a session's transcript, as its model is told it.
 type Turn struct {
@@ -19,7 +23,7 @@ type Turn struct {
 type Post struct {
 	Number  int64 // the store's, in the order in which they came
 	Session permissions.ID
-	Key     string // the same key again, for the same session, changes nothing
+	Key     string // required: the same key again, for the same session, changes nothing
 	From    string // a person, an agent, or empty for daycared itself
 	Text    string
 	Silent  bool // begins no run
@@ -69,11 +73,13 @@ type Commit struct {
 	// Session as it is afterwards. Its Version is one more than that of the row that it was made from; the first is 1.
 	Session    permissions.AgentSession
 	Turns      []Turn      // to be added to the transcript
-	Drops      int64       // turns up to this Seq leave the transcript: a summary stands for them; 0: none
+	Drops      int64       // turns up to this Seq leave the transcript, but for those of Turns: a summary stands for them; 0: none
 	Taken      []int64     // numbers of posts that are in the transcript now
 	Executions []Execution // begun or ended: there is one row for each Step and Call
 	Artifacts  []Artifact
-	Records    []permissions.Record
+	// Records go to the audit. One without a request names its session in its detail "session", and who may see it besides
+	// the operator in its detail "person".
+	Records []permissions.Record
 }
 
 // Timetable is when a scheduled agent runs.

@@ -117,6 +117,12 @@ type Store interface {
 	// are done with.
 	Forget(ctx context.Context, connector string) error
 
+	// AgentSession gives a session of an agent of ours, or refuses with [permissions.CodeUnknown].
+	AgentSession(ctx context.Context, id permissions.ID) (permissions.AgentSession, error)
+	// AgentSessions lists at most limit sessions of a person's (empty: everybody's), also what has ended, after the one
+	// named (empty: from the first), by id.
+	AgentSessions(ctx context.Context, person string, after permissions.ID, limit int) ([]permissions.AgentSession, error)
+
 	// Record appends to the audit what changed no request.
 	Record(ctx context.Context, r permissions.Record) error
 	// Audit lists at most limit entries after seq, of the chain given (empty: this daemon's own), oldest first.

@@ -132,6 +132,11 @@ func UnknownGrant(id ID) *Refusal {
 	return refuse(CodeUnknown, ExitUsage, "There is no grant %q here.", id)
 }
 
+// UnknownSession refuses an id that names no session (or none of this person's, or one that has ended).
+func UnknownSession(id string) *Refusal {
+	return refuse(CodeUnknown, ExitUsage, "There is no session %q here.", id)
+}
+
 // NoToken refuses an id or a name that names no token.
 func NoToken(name string) *Refusal {
 	return refuse(CodeUnknown, ExitUsage, "There is no token %q here.", name)

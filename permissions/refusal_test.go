@@ -41,6 +41,7 @@ func TestRefusals(t *testing.T) {
 		{Moved(), CodeMoved, ExitOther, "This card was shown again below; please answer there."},
 		{NoPairing("fay", "telegram"), CodeUnknown, ExitUsage, "fay has no account at telegram that was paired."},
 		{OthersAccount("4242", "fay"), CodeNotYours, ExitOther, "The account 4242 is fay's; no two people share one."},
+		{UnknownSession("01J"), CodeUnknown, ExitUsage, `There is no session "01J" here.`},
 		{NoToken("x"), CodeUnknown, ExitUsage, `There is no token "x" here.`},
 		{NoAgent(), CodeNoAgent, ExitOther, "No agent is bound to this chat yet, so nobody reads this."},
 		{UnknownAgent("hlper", "helper"), CodeUnknown, ExitUsage,

@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/permissions"
 )
 
 // BenchmarkOpenApply is a request and its decision, both durable, against the least that SQLite does for that: an
@@ -105,5 +108,42 @@ func crowd(b testing.TB, s *Store, n int) {
 	})
 	if err != nil {
 		b.Fatal(err)
+	}
+}
+
+// BenchmarkCommit is a step of one session, durable, while many others wait, and what a start reads of them.
+func BenchmarkCommit(b *testing.B) {
+	for _, open := range []int{0, 10_000} {
+		b.Run("open-"+strconv.Itoa(open), func(b *testing.B) {
+			s := newStore(b)
+			_, err := s.writer.ExecContext(context.Background(), `WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n `+
+				`WHERE n < $1) INSERT INTO sessions SELECT n, '0' || n, 1, 'agent' || n, 'fay', '', 'awaiting_user', 'm', 1, 0, 'r' || n, `+
+				`'t', 1, 1, 0, 0, FALSE, '{"at":"WAIT_ACK"}' FROM n WHERE $1 > 0`, open)
+			if err != nil {
+				b.Fatal(err)
+			}
+			c := agents.Commit{
+				Session: permissions.AgentSession{ID: permissions.NewID(time.Now()), Agent: "helper"},
+				Turns:   []agents.Turn{{Content: []byte(`{"role":"user","text":"hello"}`)}},
+			}
+			for b.Loop() {
+				c.Session.Version++
+				if err := s.Commit(context.Background(), c); err != nil {
+					b.Fatal(err)
+				}
+			}
+			start, after := time.Now(), permissions.ID("")
+			for {
+				page, err := s.OpenSessions(context.Background(), after, 500)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if len(page) == 0 {
+					break
+				}
+				after = page[len(page)-1].ID
+			}
+			b.ReportMetric(float64(time.Since(start).Milliseconds()), "ms-reading-all-open")
+		})
 	}
 }

@@ -14,13 +14,15 @@ import (
 //   - what was asked in words, of settled requests (payloads.go);
 //   - of what people and agents of ours told each other, what never arrived and whose messages were whose, as old as
 //     those, and the keys of the rest, as old as requests: a chat may deliver an event again;
+//   - what was said and done in sessions that ended, as old as words, and those sessions, as old as requests; of one that
+//     goes on only what left its transcript, and the keys of what was posted to it (prunesessions.go);
 //   - settled requests, with their votes, copies, uses, and grants that are over or revoked. A request that left a grant
 //     in force stays, and so does the newest, from whose number the next codes come;
 //   - notices that could not be sent, and tokens that are revoked or expired, of the same age;
 //   - strangers, a day after the owner was told of them;
 //   - the start of the audit, signed off by an entry at its end.
 //
-// What is pending is never touched.
+// What is pending is never touched, and neither is what a session that goes on works with.
 func (s *Store) Prune(ctx context.Context, keep permissions.Keep, now time.Time, limit int) (more bool, err error) {
 	for _, part := range []struct {
 		keep   time.Duration
@@ -30,8 +32,12 @@ func (s *Store) Prune(ctx context.Context, keep permissions.Keep, now time.Time,
 		{keep.Payloads, sort(deleteUnheard)},
 		{keep.Payloads, sort(deleteUnsaid)},
 		{keep.Payloads, sort(deleteAuthors)},
+		{keep.Payloads, sort(deleteDropped)},
+		{keep.Payloads, pruneWords},
 		{keep.Requests, sort(deleteHeard)},
 		{keep.Requests, sort(deleteSaid)},
+		{keep.Requests, sort(deleteTaken)},
+		{keep.Requests, pruneSessions},
 		{keep.Requests, pruneRequests},
 		{keep.Requests, sort(deleteNotices)},
 		{keep.Requests, sort(deleteTokens)},

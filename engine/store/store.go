@@ -1,5 +1,5 @@
-// Package store is the truth on disk: requests, votes, copies, grants and the audit, and what is still to be told, in one
-// SQLite file. It is the only package that sees SQL.
+// Package store is the truth on disk: requests, votes, copies, grants and the audit, what is still to be told, and the
+// sessions of agents of ours (commit.go, sessions.go), in one SQLite file. It is the only package that sees SQL.
 //
 // One connection writes and a few read. Every write is one immediate transaction (tx.go) that holds all of a change:
 // the row, the vote, the grants and the audit records, so that what is not audited has not happened. It is on the disk

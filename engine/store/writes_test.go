@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -31,6 +32,10 @@ func everyWrite(t *testing.T, s *Store) map[string]func() error {
 	g := c.Grants[0].ID
 	token := permissions.Token{ID: permissions.NewID(now), Name: "deploy", Hash: permissions.Digest{1}, CreatedAt: now}
 	if err := s.AddToken(ctx, token, "operator", "cli"); err != nil {
+		t.Fatal(err)
+	}
+	begun := permissions.AgentSession{ID: permissions.NewID(now), Agent: "helper", Version: 1}
+	if err := s.Commit(ctx, agents.Commit{Session: begun}); err != nil {
 		t.Fatal(err)
 	}
 	waits := insert(t, s)
@@ -73,6 +78,11 @@ func everyWrite(t *testing.T, s *Store) map[string]func() error {
 		"say":          func() error { return s.Say(ctx, permissions.Utterance{Text: "x"}, 9) },
 		"said":         func() error { return s.Said(ctx, permissions.Utterance{Number: 1}, "1:1", true, now) },
 		"choose":       func() error { return s.Choose(ctx, permissions.Bond{Agent: "helper"}) },
+		"commit": func() error {
+			return s.Commit(ctx, agents.Commit{Session: permissions.AgentSession{ID: permissions.NewID(now), Version: 1}})
+		},
+		"post":          func() error { return s.Post(ctx, agents.Post{Session: begun.ID, Key: "k"}) },
+		"set timetable": func() error { return s.SetTimetable(ctx, agents.Timetable{Agent: "nightly"}) },
 		"prune": func() error {
 			return second(s.Prune(ctx, permissions.Keep{Payloads: 1, Requests: 1, Audit: 1}, now.Add(time.Hour), 9))
 		},

@@ -278,6 +278,120 @@ CREATE TABLE moved (
     now TEXT NOT NULL
 ) WITHOUT ROWID;
 
+-- Sessions of agents of ours, one row each, and below it what was said and done in them.
+CREATE TABLE sessions (
+    number     INTEGER PRIMARY KEY,
+    id         TEXT    NOT NULL UNIQUE,
+    version    INTEGER NOT NULL,
+    agent      TEXT    NOT NULL,
+    person     TEXT    NOT NULL,
+    parent     TEXT    NOT NULL, -- a session; empty: none
+    status     TEXT    NOT NULL,
+    model      TEXT    NOT NULL,
+    tokens     INTEGER NOT NULL,
+    cost       INTEGER NOT NULL,
+    request    TEXT    NOT NULL, -- what it waits for; empty: nothing
+    tool       TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
+    ended_at   INTEGER NOT NULL,
+    turns      INTEGER NOT NULL, -- the newest turn's seq, also when that has been deleted
+    pruned     BOOLEAN NOT NULL, -- its words have been deleted
+    step       TEXT    NOT NULL
+);
+
+CREATE INDEX sessions_open ON sessions (id) WHERE ended_at = 0;
+CREATE INDEX sessions_current ON sessions (agent, number) WHERE ended_at = 0;
+CREATE INDEX sessions_waiting ON sessions (request) WHERE ended_at = 0 AND request <> '';
+CREATE INDEX sessions_person ON sessions (person, id);
+CREATE INDEX sessions_ended ON sessions (pruned, ended_at) WHERE ended_at > 0;
+
+CREATE TABLE turns (
+    number     INTEGER PRIMARY KEY,
+    session    TEXT    NOT NULL REFERENCES sessions (id),
+    seq        INTEGER NOT NULL,
+    at         INTEGER NOT NULL,
+    dropped_at INTEGER NOT NULL, -- 0: it is in the transcript
+    content    TEXT    NOT NULL,
+    UNIQUE (session, seq)
+);
+
+CREATE INDEX turns_transcript ON turns (session, seq) WHERE dropped_at = 0;
+CREATE INDEX turns_dropped ON turns (dropped_at) WHERE dropped_at > 0;
+
+-- What waits for a session. The words stay until they are in its transcript, the key longer.
+CREATE TABLE posts (
+    number   INTEGER PRIMARY KEY,
+    session  TEXT    NOT NULL REFERENCES sessions (id),
+    key      TEXT    NOT NULL,
+    sender   TEXT    NOT NULL, -- empty: the daemon
+    silent   BOOLEAN NOT NULL,
+    at       INTEGER NOT NULL,
+    taken_at INTEGER NOT NULL,
+    text     TEXT    NOT NULL,
+    UNIQUE (session, key)
+);
+
+CREATE INDEX posts_waiting ON posts (session, number) WHERE taken_at = 0;
+CREATE INDEX posts_taken ON posts (taken_at) WHERE taken_at > 0;
+
+CREATE TABLE tool_calls (
+    id        INTEGER PRIMARY KEY,
+    session   TEXT    NOT NULL REFERENCES sessions (id),
+    step      INTEGER NOT NULL,
+    call      INTEGER NOT NULL,
+    tool      TEXT    NOT NULL,
+    began_at  INTEGER NOT NULL,
+    ended_at  INTEGER NOT NULL, -- 0: it has not, or nobody knows how
+    success   BOOLEAN NOT NULL,
+    exit_code INTEGER,          -- of a command
+    error     TEXT    NOT NULL,
+    arguments TEXT    NOT NULL,
+    UNIQUE (session, step, call)
+);
+
+CREATE TABLE artifacts (
+    id      INTEGER PRIMARY KEY,
+    session TEXT    NOT NULL REFERENCES sessions (id),
+    step    INTEGER NOT NULL,
+    call    INTEGER NOT NULL, -- 0: none
+    type    TEXT    NOT NULL CHECK (type IN ('stdout', 'stderr', 'diagnostics', 'prompt', 'validation_error',
+        'chat_user_message', 'chat_assistant_message', 'chat_session', 'chat_summary', 'approval_granted', 'approval_denied')),
+    content TEXT    NOT NULL
+);
+
+CREATE INDEX artifacts_session ON artifacts (session);
+
+-- When scheduled agents run.
+CREATE TABLE timetables (
+    agent   TEXT    NOT NULL PRIMARY KEY,
+    next_at INTEGER NOT NULL,
+    asked   TEXT    NOT NULL -- a request; empty: none yet
+) WITHOUT ROWID;
+
+-- The next three are for people who look into the file.
+CREATE VIEW executions AS
+SELECT id, tool AS tool_name, arguments AS arguments_json,
+    strftime('%Y-%m-%dT%H:%M:%fZ', began_at / 1000000.0, 'unixepoch') AS timestamp,
+    CASE WHEN ended_at > 0 THEN success END AS success, exit_code,
+    CASE WHEN ended_at > 0 THEN (ended_at - began_at) / 1000 END AS duration_ms,
+    NULLIF(error, '') AS error_message
+FROM tool_calls;
+
+CREATE VIEW execution_artifacts AS
+SELECT artifacts.id, tool_calls.id AS execution_id, type AS artifact_type, content AS content_json
+FROM artifacts LEFT JOIN tool_calls
+    ON tool_calls.session = artifacts.session AND tool_calls.step = artifacts.step AND tool_calls.call = artifacts.call
+        AND artifacts.call > 0;
+
+CREATE VIEW aic_interactions AS
+SELECT number AS id, COALESCE(NULLIF(session, ''), id) AS task_id, message AS conflict_description, choices AS options,
+    CASE WHEN answer = 'other' THEN NULLIF(comment, '')
+        WHEN answer LIKE 'option!_%' ESCAPE '!' THEN json_extract(choices, '$[' || (CAST(substr(answer, 8) AS INTEGER) - 1) || ']')
+    END AS response,
+    timed_out, strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000000.0, 'unixepoch') AS timestamp
+FROM requests WHERE kind = 'clarification';
+
 CREATE TABLE audit (
     chain   TEXT    NOT NULL,
     seq     INTEGER NOT NULL,

@@ -3,7 +3,7 @@
 //
 //	storetest.Run(t, storetest.Backend{Open: …, Reopen: …, Exec: …})
 //
-// The suite works only through [engine.Store], on requests like real ones and at times that it chooses, and compares
+// The suite works only through [engine.Store] and [Ledger], on requests like real ones and at times that it chooses, and compares
 // what a store says with what [permissions.Step] says. What goes wrong below a store (a full disk, a damaged file) is
 // each driver's own to test.
 package storetest
@@ -103,6 +103,15 @@ func Run(t *testing.T, b Backend) {
 		{"prune what was told", testPruneChat},
 		{"prune the audit", testPruneAudit},
 		{"pruned and tampered with", testPruneTampering},
+		{"prune sessions", testPruneSessions},
+		{"sessions", testSessions},
+		{"open sessions", testOpenSessions},
+		{"stale", testStale},
+		{"turns", testTurns},
+		{"posts", testPosts},
+		{"executions", testExecutions},
+		{"commit whole", testCommitWhole},
+		{"timetables", testTimetables},
 		{"restart", testRestart},
 		{"pulse", testPulse},
 		{"health", testHealth},

@@ -1,0 +1,153 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/permissions"
+)
+
+// Commit stores all that one step of a session does, or nothing. When the row's version is not one less than that of
+// c.Session, the error matches [agents.ErrStale]; Version 1 is a new session. The audit has what c tells in the same
+// transaction.
+func (s *Store) Commit(ctx context.Context, c agents.Commit) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		if err := moveSession(ctx, t, c.Session); err != nil {
+			return err
+		}
+		if err := writeTurns(ctx, t, c); err != nil {
+			return err
+		}
+		for _, number := range c.Taken {
+			if _, err := t.ExecContext(ctx, takePost, micros(c.Session.ChangedAt), number, c.Session.ID); err != nil {
+				return err
+			}
+		}
+		if err := writeExecutions(ctx, t, c); err != nil {
+			return err
+		}
+		for _, r := range c.Records {
+			if err := s.append(ctx, t, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+var (
+	insertSession = `INSERT INTO sessions (` + sessionColumns + `, turns, pruned) VALUES (` + parameters(sessionColumns) +
+		`, 0, FALSE) ON CONFLICT (id) DO NOTHING`
+
+	updateSession = `UPDATE sessions SET (` + movingColumns + `) = (` + parameters(movingColumns) + `) WHERE id = $11 AND version = $12`
+)
+
+// moveSession writes the row, if it is still the one that session was made from.
+func moveSession(ctx context.Context, t *tx, session permissions.AgentSession) error {
+	text, args := insertSession, sessionFields(&session)
+	if session.Version != 1 {
+		text, args = updateSession, append(movingFields(&session), session.ID, session.Version-1)
+	}
+	result, err := t.ExecContext(ctx, text, args...)
+	if err != nil {
+		return err
+	}
+	if n, _ := result.RowsAffected(); n == 0 {
+		return fmt.Errorf("commit version %d of session %s: %w", session.Version, session.ID, agents.ErrStale)
+	}
+	return nil
+}
+
+const (
+	dropTurns = `UPDATE turns SET dropped_at = $1 WHERE session = $2 AND seq <= $3 AND dropped_at = 0`
+
+	countTurn = `UPDATE sessions SET turns = turns + $1 WHERE id = $2 RETURNING turns`
+
+	insertTurn = `INSERT INTO turns (session, seq, at, dropped_at, content) VALUES ($1, $2, $3, 0, $4)`
+)
+
+// writeTurns drops what a summary stands for, and then adds what is new.
+func writeTurns(ctx context.Context, t *tx, c agents.Commit) error {
+	id := c.Session.ID
+	if c.Drops > 0 {
+		if _, err := t.ExecContext(ctx, dropTurns, micros(c.Session.ChangedAt), id, c.Drops); err != nil {
+			return err
+		}
+	}
+	if len(c.Turns) == 0 {
+		return nil
+	}
+	last := int64(0)
+	if err := t.QueryRowContext(ctx, countTurn, len(c.Turns), id).Scan(&last); err != nil {
+		return err
+	}
+	for i, turn := range c.Turns {
+		seq := last - int64(len(c.Turns)-1-i)
+		if _, err := t.ExecContext(ctx, insertTurn, id, seq, instant{&turn.At}, raw{&turn.Content}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const executionColumns = `session, step, call, tool, arguments, began_at, ended_at, success, exit_code, error`
+
+func executionFields(e *agents.Execution) []any {
+	return []any{
+		&e.Session, &e.Step, &e.Call, &e.Tool, raw{&e.Arguments}, instant{&e.Began}, instant{&e.Ended}, &e.Success, &e.Exit,
+		&e.Error,
+	}
+}
+
+var writeExecution = `INSERT INTO tool_calls (` + executionColumns + `) VALUES (` + parameters(executionColumns) + `) ` +
+	`ON CONFLICT (session, step, call) DO UPDATE SET (tool, arguments, began_at, ended_at, success, exit_code, error) = ` +
+	`(excluded.tool, excluded.arguments, excluded.began_at, excluded.ended_at, excluded.success, excluded.exit_code, excluded.error)`
+
+const insertArtifact = `INSERT INTO artifacts (session, step, call, type, content) VALUES ($1, $2, $3, $4, $5)`
+
+func writeExecutions(ctx context.Context, t *tx, c agents.Commit) error {
+	for _, e := range c.Executions {
+		e.Session = c.Session.ID
+		if _, err := t.ExecContext(ctx, writeExecution, executionFields(&e)...); err != nil {
+			return err
+		}
+	}
+	for _, a := range c.Artifacts {
+		if _, err := t.ExecContext(ctx, insertArtifact, c.Session.ID, a.Step, a.Call, a.Type, raw{&a.Content}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	readTimetable = `SELECT agent, next_at, asked FROM timetables WHERE agent = $1`
+
+	writeTimetable = `INSERT INTO timetables (agent, next_at, asked) VALUES ($1, $2, $3) ` +
+		`ON CONFLICT (agent) DO UPDATE SET (next_at, asked) = (excluded.next_at, excluded.asked)`
+)
+
+func timetableFields(tt *agents.Timetable) []any {
+	return []any{&tt.Agent, instant{&tt.Next}, &tt.Asked}
+}
+
+// Timetable is when a scheduled agent runs, if that was set.
+func (s *Store) Timetable(ctx context.Context, agent string) (tt agents.Timetable, found bool, err error) {
+	err = s.read(ctx, func(from source) error {
+		all, err := collect(ctx, from, "a timetable", timetableFields, readTimetable, agent)
+		for _, tt = range all {
+			found = true
+		}
+		return err
+	})
+	return tt, found, err
+}
+
+// SetTimetable keeps when a scheduled agent runs, in place of what was kept.
+func (s *Store) SetTimetable(ctx context.Context, tt agents.Timetable) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		_, err := t.ExecContext(ctx, writeTimetable, timetableFields(&tt)...)
+		return err
+	})
+}

@@ -1,0 +1,145 @@
+package storetest
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+func executions(t *testing.T, s engine.Store, id permissions.ID, step int) []agents.Execution {
+	t.Helper()
+	all, err := ledger(t, s).Executions(t.Context(), id, step)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// calls are two of the second step of a session: one that ran, and one that runs.
+func calls(id permissions.ID) []agents.Execution {
+	exit := 3
+	return []agents.Execution{
+		{
+			Session: id, Step: 2, Call: 1, Tool: "run_command", Arguments: []byte(`{"command":"ls <dir> & more"}`),
+			Began: noon, Ended: noon.Add(1500 * time.Millisecond), Exit: &exit, Error: "exit status 3",
+		},
+		{Session: id, Step: 2, Call: 2, Tool: "read_file", Arguments: []byte(`{"path":"/a"}`), Began: noon.Add(time.Second)},
+	}
+}
+
+// testExecutions: a call has one row, which says how far it came.
+func testExecutions(t *testing.T, b Backend) {
+	s := b.Open(t)
+	a := begun("helper")
+	both := calls(a.ID)
+	began := both[0]
+	began.Ended, began.Exit, began.Error = time.Time{}, nil, ""
+	commit(t, s, agents.Commit{Session: a, Executions: []agents.Execution{both[1], began}})
+	same(t, "begun", executions(t, s, a.ID, 2), []agents.Execution{began, both[1]})
+	a = commit(t, s, agents.Commit{Session: moved(a), Executions: both[:1]})
+	third := both[1]
+	third.Step, third.Session = 3, "which the commit says"
+	third.Ended, third.Success = third.Began, true
+	commit(t, s, agents.Commit{Session: moved(a), Executions: []agents.Execution{third}})
+	s = b.Reopen(t, s)
+	same(t, "ended", executions(t, s, a.ID, 2), both)
+	third.Session = a.ID
+	same(t, "of the next step", executions(t, s, a.ID, 3), []agents.Execution{third})
+	same(t, "of none", executions(t, s, a.ID, 4), []agents.Execution(nil))
+}
+
+// testCommitWhole: a commit of which a part cannot be stored leaves nothing behind.
+func testCommitWhole(t *testing.T, b Backend) {
+	s := b.Open(t)
+	detail := map[string]string{"session": "01J", "person": "fay"}
+	a := commit(t, s, agents.Commit{
+		Session: begun("helper"), Records: []permissions.Record{{Type: "BEGAN", At: noon, Detail: detail}},
+	})
+	err := ledger(t, s).Commit(t.Context(), agents.Commit{
+		Session: moved(a), Turns: said(`1`), Executions: calls(a.ID), Records: []permissions.Record{{Type: "LOST"}},
+		Artifacts: []agents.Artifact{{Step: 2, Type: "a type that there is not"}},
+	})
+	if err == nil || !strings.Contains(err.Error(), "does not work") {
+		t.Errorf("got %v", err)
+	}
+	same(t, "the session", session(t, s, a.ID), a)
+	if n := len(turns(t, s, a.ID)) + len(executions(t, s, a.ID, 2)); n != 0 {
+		t.Errorf("%d turns and executions are there", n)
+	}
+	all := entries(t, s)
+	same(t, "audited", len(all), 1)
+	same(t, "what the audit has", all[0].Detail, detail)
+	verified(t, s)
+}
+
+// testPruneSessions: the words of what has ended go first, then the rest; what goes on loses what it dropped.
+func testPruneSessions(t *testing.T, b Backend) {
+	s := b.Open(t)
+	full := func(agent string) permissions.AgentSession {
+		a := begun(agent)
+		commit(t, s, agents.Commit{
+			Session: a, Turns: said(`1`, `2`, `3`), Executions: calls(a.ID),
+			Artifacts: []agents.Artifact{{Step: 2, Call: 1, Type: agents.ArtifactStdout, Content: []byte(`"x"`)}, {Type: agents.ArtifactPrompt}},
+		})
+		for _, key := range []string{"1", "2"} {
+			if err := ledger(t, s).Post(t.Context(), agents.Post{Session: a.ID, Key: key, Text: "x", At: noon}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all, err := ledger(t, s).Posts(t.Context(), a.ID, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return commit(t, s, agents.Commit{Session: moved(a), Drops: 1, Taken: []int64{all[0].Number}})
+	}
+	live := full("helper")
+	old := full("coder")
+	old = commit(t, s, agents.Commit{Session: moved(old, ended(tapped))})
+	young := full("nightly")
+	young = commit(t, s, agents.Commit{Session: moved(young, ended(tapped.Add(day)))})
+	keep := permissions.Keep{Payloads: 30 * day, Requests: 90 * day}
+
+	left := func(a permissions.AgentSession) int {
+		t.Helper()
+		waiting, err := ledger(t, s).Posts(t.Context(), a.ID, 9)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(turns(t, s, a.ID)) + len(waiting)
+	}
+	prune(t, s, keep, tapped.Add(30*day), 2)
+	same(t, "nothing is old enough", session(t, s, old.ID), old)
+	prune(t, s, keep, tapped.Add(30*day+time.Microsecond), 2)
+	old.Step = nil
+	same(t, "the session is there", session(t, s, old.ID), old)
+	worded := calls(old.ID)
+	for i := range worded {
+		worded[i].Arguments, worded[i].Error = json.RawMessage("null"), ""
+	}
+	same(t, "what it did", executions(t, s, old.ID, 2), worded)
+	same(t, "what the young did", executions(t, s, young.ID, 2), calls(young.ID))
+	if left(old) != 0 || left(young) != 3 || left(live) != 3 {
+		t.Errorf("left are %d, %d and %d", left(old), left(young), left(live))
+	}
+	if rounds := prune(t, s, keep, tapped.Add(30*day+time.Microsecond), 1); rounds != 1 {
+		t.Error("what was pruned is looked at again")
+	}
+
+	prune(t, s, permissions.Keep{Requests: 90 * day}, tapped.Add(90*day+time.Microsecond), 2)
+	_, err := s.AgentSession(t.Context(), old.ID)
+	refusedWith(t, err, permissions.CodeUnknown)
+	same(t, "the young", session(t, s, young.ID), young)
+	prune(t, s, permissions.Keep{Requests: 90 * day}, tapped.Add(400*day), 3)
+	_, err = s.AgentSession(t.Context(), young.ID)
+	refusedWith(t, err, permissions.CodeUnknown)
+	same(t, "what goes on", session(t, s, live.ID), live)
+	same(t, "what it did", executions(t, s, live.ID, 2), calls(live.ID))
+	if left(live) != 3 {
+		t.Errorf("of what goes on %d are left", left(live))
+	}
+}

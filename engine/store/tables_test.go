@@ -1,0 +1,139 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/permissions"
+)
+
+// table is what a query of people's gives, a row a line.
+func table(t *testing.T, s *Store, query string) string {
+	t.Helper()
+	rows, err := s.readers.QueryContext(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for rows.Next() {
+		values, into := make([]any, len(columns)), make([]any, len(columns))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range values {
+			if i > 0 {
+				text.WriteString(" | ")
+			}
+			text.WriteString(strings.TrimSpace(fmt.Sprint(v)))
+		}
+		text.WriteString("\n")
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
+
+func equal(t *testing.T, what, got, want string) {
+	t.Helper()
+	if strings.TrimSpace(got) != strings.TrimSpace(want) {
+		t.Errorf("%s:\n%s\nwant:\n%s", what, got, want)
+	}
+}
+
+// TestExecutionTables asks what people ask who look into the file, word for word.
+func TestExecutionTables(t *testing.T) {
+	s := newStore(t)
+	noon, zero := time.Date(2026, 11, 21, 12, 0, 0, 250_000_000, time.UTC), 0
+	a := permissions.AgentSession{ID: "01JSESSION", Agent: "helper", Version: 1, ChangedAt: noon}
+	err := s.Commit(t.Context(), agents.Commit{
+		Session: a,
+		Executions: []agents.Execution{
+			{
+				Step: 1, Call: 1, Tool: "run_command", Arguments: []byte(`{"command":"ls"}`), Began: noon,
+				Ended: noon.Add(1234 * time.Millisecond), Success: true, Exit: &zero,
+			},
+			{Step: 1, Call: 2, Tool: "write_file", Arguments: []byte(`{}`), Began: noon, Ended: noon, Error: "denied by the user"},
+			{Step: 2, Call: 1, Tool: "fetch_url", Arguments: []byte(`{"url":"x"}`), Began: noon},
+		},
+		Artifacts: []agents.Artifact{
+			{Step: 1, Call: 2, Type: agents.ArtifactApprovalDenied, Content: []byte(`{"tool":"write_file"}`)},
+			{Step: 1, Type: agents.ArtifactPrompt, Content: []byte(`"p"`)},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "executions", table(t, s, `SELECT id, tool_name, arguments_json, timestamp, success, exit_code, duration_ms, `+
+		`error_message FROM executions`), `
+1 | run_command | {"command":"ls"} | 2026-11-21T12:00:00.250Z | 1 | 0 | 1234 | <nil>
+2 | write_file | {} | 2026-11-21T12:00:00.250Z | 0 | <nil> | 0 | denied by the user
+3 | fetch_url | {"url":"x"} | 2026-11-21T12:00:00.250Z | <nil> | <nil> | <nil> | <nil>`)
+	equal(t, "artifacts", table(t, s, `SELECT id, execution_id, artifact_type, content_json FROM execution_artifacts`), `
+1 | 2 | approval_denied | {"tool":"write_file"}
+2 | <nil> | prompt | "p"`)
+	for view, want := range map[string]string{
+		"executions":          "id tool_name arguments_json timestamp success exit_code duration_ms error_message",
+		"execution_artifacts": "id execution_id artifact_type content_json",
+		"aic_interactions":    "id task_id conflict_description options response timed_out timestamp",
+	} {
+		names := table(t, s, `SELECT name FROM pragma_table_info('`+view+`')`)
+		equal(t, view, strings.ReplaceAll(strings.TrimSpace(names), "\n", " "), want)
+	}
+}
+
+// TestInteractionsTable: what was asked, and what people said to it.
+func TestInteractionsTable(t *testing.T) {
+	s := newStore(t)
+	asked := func(session string) permissions.Request {
+		t.Helper()
+		o := newAsk()
+		r := &o.Request
+		r.Kind, r.Tags, r.Reason = permissions.KindClarification, nil, ""
+		r.Message, r.Choices, r.Session = "Which?", []string{`the "old"`, "the new"}, session
+		r.CreatedAt = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+		r.Deadline = r.CreatedAt.Add(time.Minute)
+		r.Options = permissions.Offer(*r, nil, r.Widest)
+		r.Digest = permissions.ComputeDigest(*r)
+		stored, _, err := s.Open(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stored
+	}
+	tell := func(r permissions.Request, e permissions.Event) {
+		t.Helper()
+		if _, err := s.Apply(t.Context(), r.ID, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	insert(t, s) // is no clarification
+	at := asked("s-0").CreatedAt.Add(time.Second)
+	answer := func(a permissions.Answer, words string) permissions.Event {
+		return permissions.Cast{Vote: permissions.Vote{By: "fay", Via: "terminal", Answer: a, Comment: words, At: at}}
+	}
+	tell(asked("s-1"), answer(permissions.Choose(2), ""))
+	tell(asked("s-2"), answer(permissions.Other, "neither"))
+	tell(asked("s-3"), permissions.Expire{At: at.Add(time.Hour)})
+	tell(asked("s-4"), permissions.Withdraw{At: at})
+	own := asked("")
+	equal(t, "interactions", table(t, s, `SELECT id, task_id, conflict_description, options, response, timed_out, timestamp `+
+		`FROM aic_interactions`), `
+2 | s-0 | Which? | ["the \"old\"","the new"] | <nil> | false | 2026-11-21T12:00:00.000Z
+3 | s-1 | Which? | ["the \"old\"","the new"] | the new | false | 2026-11-21T12:00:00.000Z
+4 | s-2 | Which? | ["the \"old\"","the new"] | neither | false | 2026-11-21T12:00:00.000Z
+5 | s-3 | Which? | ["the \"old\"","the new"] | the "old" | true | 2026-11-21T12:00:00.000Z
+6 | s-4 | Which? | ["the \"old\"","the new"] | <nil> | false | 2026-11-21T12:00:00.000Z
+7 | `+string(own.ID)+` | Which? | ["the \"old\"","the new"] | <nil> | false | 2026-11-21T12:00:00.000Z`)
+}
