@@ -37,6 +37,17 @@ const (
 	AuditPruned      Type = "AUDIT_PRUNED"      // what came before was deleted, and this signs it off
 )
 
+// The types of what sessions of agents of ours do. Their records name the session in the detail "session" and the person
+// who may see it in "person".
+const (
+	SessionStatus      Type = "SESSION_STATUS"
+	RunFinished        Type = "RUN_FINISHED"
+	WaitAckEnter       Type = "WAIT_ACK_ENTER"
+	AckApproved        Type = "ACK_APPROVED"
+	AckRejected        Type = "ACK_REJECTED"
+	AckDecisionHandled Type = "ACK_DECISION_HANDLED" // once for each decision that had an effect
+)
+
 // Record is one row of the audit before the store chains it.
 type Record struct {
 	Type    Type

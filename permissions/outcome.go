@@ -112,6 +112,18 @@ func Result(r Request) Outcome {
 	return Outcome{Text: "Still waiting for an answer.", Error: true, Exit: ExitOther}
 }
 
+// Only is r as if it had asked about one of its calls alone. A request without calls is as it was.
+func (r Request) Only(c Call) Request {
+	switch {
+	case len(r.Calls) == 0:
+		return r
+	case r.State == Approved || r.State == Denied:
+		return r.alone(c)
+	}
+	r.Calls, r.Tool = nil, c.Tool
+	return r
+}
+
 // alone is one call of an answered step, as if it had been asked by itself.
 func (r Request) alone(c Call) Request {
 	r.Calls, r.Tool, r.Answer, r.Comment = nil, c.Tool, c.Answer, c.Comment

@@ -1,0 +1,201 @@
+package runtime
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/permissions"
+)
+
+// hearAnswer puts what a call asks to people, and takes the answer. Until then it rests.
+func (sh *shift) hearAnswer(ctx context.Context, c Call) (rests bool, err error) {
+	if sh.run.Request == "" {
+		return false, sh.poseCall(ctx, c)
+	}
+	q, err := sh.runtime.desk.Read(ctx, sh.asker(), sh.run.Request)
+	if err != nil || q.State == permissions.Pending {
+		return true, err
+	}
+	return false, sh.answered(ctx, c, q)
+}
+
+// asker is who asks what the session waits for: a child of its agent's, where that is to have the permission.
+func (sh *shift) asker() permissions.Caller {
+	if at := sh.run.asking(); at > 0 && sh.run.Calls[at-1].Tool == permissionName {
+		if child := sh.beneficiary(sh.run.Calls[at-1]); child != "" {
+			return permissions.AgentCaller(child)
+		}
+	}
+	return sh.session.Caller()
+}
+
+// beneficiary is the child for which a call asks a permission; empty: none.
+func (sh *shift) beneficiary(c Call) string {
+	in, err := decode[permissionInput](c.Input)
+	if err != nil || in.AgentID == "" {
+		return ""
+	}
+	return sh.child(in.AgentID)
+}
+
+// poseCall puts the question of a call to people, unless nobody has to be asked.
+func (sh *shift) poseCall(ctx context.Context, c Call) error {
+	q, err := sh.question(ctx, c)
+	if err != nil {
+		return err
+	}
+	if q.Kind == permissions.KindPermission && len(q.Missing()) == 0 {
+		q.State, q.DecidedVia = permissions.Approved, permissions.ViaGrant
+		text := permissions.Result(q).Text
+		return sh.ended(ctx, sh.execution(c), tools.Outcome{Text: text}, Ran{N: c.N, Text: text})
+	}
+	if why := sh.mayNotAsk(c); why != "" {
+		return sh.ended(ctx, sh.execution(c), tools.Outcome{Text: why, Error: true}, Ran{N: c.N, Text: why, Error: true})
+	}
+	q.Tags, q.Held = q.Missing(), nil
+	posed, err := sh.runtime.desk.Pose(ctx, sh.asker(), q)
+	switch r := refusal(err); {
+	case r != nil && r.Code != permissions.CodeBroken:
+		x := sh.execution(c)
+		x.Ended, x.Success, x.Error = x.Began, sh.run.Shows, r.Text
+		return sh.advance(ctx, agents.Commit{Executions: []agents.Execution{x}}, Refused{Text: r.Text})
+	case err != nil:
+		return err
+	}
+	return sh.advance(ctx, agents.Commit{}, Posed{posed.ID})
+}
+
+// mayNotAsk is why a call's question is not put to anybody.
+func (sh *shift) mayNotAsk(c Call) string {
+	in, err := decode[permissionInput](c.Input)
+	if c.Tool != permissionName || err != nil || in.AgentID == "" {
+		return ""
+	}
+	switch {
+	case sh.agent.Via == "":
+		return "A background agent asks for itself: leave agentId out."
+	case sh.child(in.AgentID) == "":
+		return "You have started no agent " + in.AgentID + "."
+	}
+	return ""
+}
+
+// question is what a call asks.
+func (sh *shift) question(ctx context.Context, c Call) (permissions.Request, error) {
+	q := permissions.Request{Kind: permissions.KindPause, Mode: permissions.ModeContinue,
+		Message: c.Tool + " is done. Look at what it brought before I read it.", Details: c.Look}
+	if !sh.run.Shows {
+		held, err := sh.held(ctx)
+		if err != nil {
+			return q, err
+		}
+		t, _ := askingTool(c.Tool)
+		if q, err = t.question(sh, c.Input, held); err != nil {
+			return q, err
+		}
+	}
+	q.Agent, q.Session, q.Step, q.Key = sh.session.Agent, string(sh.session.ID), sh.run.Step, sh.callKey(c)
+	q.Cwd = sh.agent.Place.Workspace
+	if q.Reason == "" {
+		q.Reason = short(sh.run.Words, permissions.MaxReason)
+	}
+	sh.background(&q)
+	if child := sh.beneficiary(c); child != "" && !sh.run.Shows {
+		q.Agent, q.Background, q.Foreground = child, true, sh.agent.Name
+	}
+	return q, nil
+}
+
+// answered ends a call that asked.
+func (sh *shift) answered(ctx context.Context, c Call, q permissions.Request) error {
+	o := permissions.Result(q)
+	e := Ran{N: c.N, Text: o.Text, Error: o.Error}
+	if sh.run.Shows { // what it brought is what the model is told
+		e.Text, e.Error = strings.TrimSpace(c.Text), c.Error
+		if q.Answer == permissions.Interrupt {
+			e.Text += "\n" + o.Text
+		}
+	}
+	var artifacts []agents.Artifact
+	switch {
+	case q.Answer == permissions.Interrupt:
+		e.Stops = ReasonInterrupted
+	case q.Kind == permissions.KindPermission:
+		var err error
+		if e, err = sh.applied(ctx, c, q, e); err != nil {
+			return err
+		}
+		after := c
+		after.Fate = Spared
+		if !e.Error && !e.Denied {
+			after.Fate = Runs
+		}
+		artifacts = append(artifacts, sh.verdict(after, q))
+	}
+	return sh.ended(ctx, sh.execution(c), tools.Outcome{Text: e.Text, Error: e.Error || e.Denied, Artifacts: artifacts}, e)
+}
+
+// applied has an approval count for whom it was asked, and a denial for what it says.
+func (sh *shift) applied(ctx context.Context, c Call, q permissions.Request, e Ran) (Ran, error) {
+	switch q.State {
+	case permissions.Denied:
+		e.Denied, e.About = true, subject(c.Tool, tagged(q))
+		if sh.agent.Terminates {
+			e.Stops = ReasonDenied
+		}
+		return e, nil
+	case permissions.Expired:
+		if sh.agent.Terminates {
+			e.Stops = ReasonTimeout
+		}
+		return e, nil
+	case permissions.Approved:
+	default:
+		return e, nil
+	}
+	used, err := sh.runtime.desk.Use(ctx, sh.asker(), q.ID, q.Key)
+	switch r := refusal(err); {
+	case r != nil && r.Code != permissions.CodeBroken:
+		e.Text, e.Error = r.Text, true
+		return e, nil
+	case err != nil:
+		return e, err
+	case used.Scope != permissions.Once: // then there is a grant
+		return e, nil
+	}
+	if child := sh.beneficiary(c); child != "" {
+		return e, sh.runtime.hand(ctx, child, used.Missing())
+	}
+	e.Tags = used.Missing()
+	return e, nil
+}
+
+// tagged is what a permission request asks for, as an input of its own: the reason may be another each time.
+func tagged(q permissions.Request) []byte {
+	text, _ := encode(q.Tags)
+	return text
+}
+
+// hand has a child hold tags until its run ends. Its worker may write meanwhile: then it is tried again.
+func (rt *Runtime) hand(ctx context.Context, child string, tags []permissions.Tag) error {
+	for {
+		s, ok, err := rt.store.CurrentSession(ctx, child)
+		if err != nil || !ok {
+			return err // it has ended: nobody is there to hold it
+		}
+		sh, err := rt.shiftOf(s)
+		if err != nil {
+			return err
+		}
+		if len(permissions.Missing(tags, sh.run.Tags)) == 0 {
+			return nil
+		}
+		sh.run.Tags = slices.Concat(sh.run.Tags, tags)
+		if err := sh.advance(ctx, agents.Commit{}); !isFinal(err) {
+			return err
+		}
+	}
+}

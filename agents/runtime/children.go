@@ -1,0 +1,238 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/permissions"
+)
+
+// childMark stands between an agent and one that it started: a name of the configuration has none.
+const childMark = "/"
+
+const (
+	startWords = "Start a background agent with a task of its own. It works while you go on, and tells you when it is done. " +
+		"It holds only the permissions that you give it, of those that you hold yourself, and asks your person for more."
+	messageWords = "Write to an agent that you started, or to the one that started you (parent)."
+
+	startSchema = `{"type":"object","additionalProperties":false,"required":["name","prompt"],"properties":{
+		"name":{"type":"string","pattern":"^[a-z0-9-]{1,32}$","description":"a short name of its own"},
+		"prompt":{"type":"string","description":"its task, with everything that it has to know"},
+		"permissions":{"type":"array","items":{"type":"string"},"description":"of yours, as in @read:/srv/www; none without it"}}}`
+	messageSchema = `{"type":"object","additionalProperties":false,"required":["agent","text"],"properties":{
+		"agent":{"type":"string","description":"its name, or parent"},"text":{"type":"string"}}}`
+
+	// mostDeep is how far below a configured agent one may be started, mostChildren how many an agent may have at once.
+	mostDeep     = 3
+	mostChildren = 10
+)
+
+var childName = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
+
+type startInput struct {
+	Name        string   `json:"name"`
+	Prompt      string   `json:"prompt"`
+	Permissions []string `json:"permissions"`
+}
+
+func (in startInput) valid() error {
+	if !childName.MatchString(in.Name) {
+		return fmt.Errorf("name has 1 to 32 of a-z, 0-9 and -, as in tests-1")
+	}
+	if strings.TrimSpace(in.Prompt) == "" || len(in.Prompt) > permissions.MaxWritten {
+		return fmt.Errorf("prompt is the task, of 1 to %d bytes", permissions.MaxWritten)
+	}
+	_, err := permissions.ParseTags(in.Permissions)
+	return err
+}
+
+type messageInput struct {
+	Agent string `json:"agent"`
+	Text  string `json:"text"`
+}
+
+func (in messageInput) valid() error {
+	if in.Agent == "" || strings.TrimSpace(in.Text) == "" || len(in.Text) > permissions.MaxWritten {
+		return fmt.Errorf("name an agent, and say something to it in at most %d bytes", permissions.MaxWritten)
+	}
+	return nil
+}
+
+// child is the whole name of an agent that this one may have started.
+func (sh *shift) child(name string) string {
+	full := name
+	if !strings.HasPrefix(name, sh.agent.Name+childMark) {
+		full = sh.agent.Name + childMark + name
+	}
+	if own, ok := sh.runtime.own[name]; ok && own.Parent == sh.agent.Name {
+		return name
+	}
+	if _, rest, ok := strings.Cut(full, sh.agent.Name+childMark); !ok || !childName.MatchString(rest) {
+		return ""
+	}
+	return full
+}
+
+// start is start_agent.
+func start(ctx context.Context, sh *shift, c Call) (string, error) {
+	in, err := decode[startInput](c.Input)
+	if err != nil {
+		return "", err
+	}
+	tags, err := permissions.ParseTags(in.Permissions)
+	if err != nil {
+		return "", err
+	}
+	held, err := sh.held(ctx)
+	if err != nil {
+		return "", err
+	}
+	if missing := permissions.Missing(tags, held); len(missing) > 0 {
+		return "", fmt.Errorf("you cannot give %s: you do not hold it yourself; ask for it first", missing[0])
+	}
+	name := sh.agent.Name + childMark + in.Name
+	if strings.Count(name, childMark) > mostDeep {
+		return "", fmt.Errorf("an agent that was started %d times over may not start another", mostDeep)
+	}
+	children, err := sh.runtime.children(ctx, sh.session.ID)
+	if err != nil {
+		return "", err
+	}
+	if len(children) >= mostChildren {
+		return "", fmt.Errorf("you have started %d agents; that is the most at once", len(children))
+	}
+	for _, s := range children {
+		if s.Agent == name {
+			return "", fmt.Errorf("there is an agent %s already; write to it with message_agent", in.Name)
+		}
+	}
+	s := permissions.AgentSession{Parent: sh.session.ID}
+	a, err := sh.runtime.agent(permissions.AgentSession{Agent: name})
+	if err != nil {
+		return "", err
+	}
+	if s, err = sh.runtime.begin(ctx, a, s, Run{Given: tags}); err != nil {
+		return "", err
+	}
+	err = sh.runtime.tell(ctx, s.ID, agents.Post{Key: "start", From: sh.agent.Name, Text: in.Prompt})
+	return "Started " + name + ". You are told when it is done.", err
+}
+
+// message is message_agent.
+func message(ctx context.Context, sh *shift, c Call) (string, error) {
+	in, err := decode[messageInput](c.Input)
+	if err != nil {
+		return "", err
+	}
+	to := permissions.AgentSession{}
+	if in.Agent == "parent" {
+		if to, err = sh.parent(ctx); err != nil {
+			return "", err
+		}
+	} else if name := sh.child(in.Agent); name != "" {
+		s, ok, err := sh.runtime.store.CurrentSession(ctx, name)
+		if err != nil {
+			return "", err
+		}
+		if ok && (s.Parent == sh.session.ID || sh.runtime.own[name] != nil) {
+			to = s
+		}
+	}
+	if to.ID == "" || !to.EndedAt.IsZero() {
+		return "", fmt.Errorf("there is no agent %s here that you could write to", in.Agent)
+	}
+	if err := sh.runtime.tell(ctx, to.ID, agents.Post{Key: sh.callKey(c), From: sh.agent.Name, Text: in.Text}); err != nil {
+		return "", err
+	}
+	return "Sent to " + to.Agent + ".", nil
+}
+
+// tell puts a post to a session.
+func (rt *Runtime) tell(ctx context.Context, to permissions.ID, p agents.Post) error {
+	p.Session, p.At = to, rt.stamp()
+	if err := rt.store.Post(ctx, p); err != nil {
+		return err
+	}
+	rt.kick(to)
+	return nil
+}
+
+// parent is the session that is told of what this one did: the one that started it, else the current one of the agent
+// that it belongs to.
+func (sh *shift) parent(ctx context.Context) (s permissions.AgentSession, err error) {
+	if sh.session.Parent != "" {
+		return sh.runtime.store.AgentSession(ctx, sh.session.Parent)
+	}
+	if a, ok := sh.runtime.own[sh.agent.Parent]; ok {
+		return sh.runtime.session(ctx, a)
+	}
+	return s, nil
+}
+
+// report tells the agent that this one belongs to how its run ended.
+func (sh *shift) report(ctx context.Context) error {
+	to, err := sh.parent(ctx)
+	if err != nil || to.ID == "" || !to.EndedAt.IsZero() {
+		return err
+	}
+	text := "I am done."
+	if sh.run.Outcome != Done {
+		text = fmt.Sprintf("I have ended: %s (%s).", sh.run.Outcome, sh.run.Reason)
+	}
+	if sh.run.Words != "" {
+		text += "\n" + sh.run.Words
+	}
+	err = sh.runtime.tell(ctx, to.ID, agents.Post{
+		Key: "ended/" + string(sh.session.ID) + "/" + strconv.Itoa(sh.run.N), From: sh.agent.Name, Text: text,
+	})
+	var r *permissions.Refusal
+	if errors.As(err, &r) && r.Code == permissions.CodeLimit {
+		return nil // it reads nothing just now
+	}
+	return err
+}
+
+// children are the sessions that one started and that go on.
+func (rt *Runtime) children(ctx context.Context, of permissions.ID) (all []permissions.AgentSession, err error) {
+	for after := of; ; { // a child is younger than its parent, and so is its id
+		list, err := rt.store.OpenSessions(ctx, after, page)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range list {
+			after = s.ID
+			if s.Parent == of {
+				all = append(all, s)
+			}
+		}
+		if len(list) < page {
+			return all, nil
+		}
+	}
+}
+
+// endChildren has those end that a session started.
+func (rt *Runtime) endChildren(ctx context.Context, of permissions.ID) error {
+	all, err := rt.children(ctx, of)
+	for _, s := range all {
+		rt.command(s.ID, permissions.OrderQuit)
+	}
+	return err
+}
+
+// shiftOf is a session as it is stored, for a change that no worker makes.
+func (rt *Runtime) shiftOf(s permissions.AgentSession) (*shift, error) {
+	sh := &shift{runtime: rt, session: s, worker: &worker{session: s.ID}}
+	if err := json.Unmarshal(s.Step, &sh.run); err != nil {
+		return nil, fmt.Errorf("read where session %s stands: %w", s.ID, err)
+	}
+	var err error
+	sh.agent, err = rt.agent(s)
+	return sh, err
+}

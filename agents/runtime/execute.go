@@ -1,0 +1,97 @@
+package runtime
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/permissions"
+)
+
+// execute runs the next call of the step, or takes what a person answered to one that asks.
+func (sh *shift) execute(ctx context.Context) (rests bool, err error) {
+	c, ok := sh.run.next()
+	if !ok {
+		return false, ErrStep // the machine leaves EXECUTE with the last call
+	}
+	if c.Phase == Asking {
+		return sh.hearAnswer(ctx, c)
+	}
+	if t, asks := askingTool(c.Tool); asks {
+		return false, sh.begin(ctx, c, t)
+	}
+	held, why, err := sh.allowed(ctx, c)
+	if err != nil {
+		return false, err
+	}
+	x := sh.execution(c)
+	if err := sh.advance(ctx, agents.Commit{Executions: []agents.Execution{x}}, Began{c.N}); err != nil {
+		return false, err
+	}
+	if why != "" {
+		return false, sh.ended(ctx, x, tools.Outcome{Text: why, Error: true}, Ran{N: c.N, Text: why, Error: true})
+	}
+	brief, done := sh.runtime.breakable(ctx, sh.worker)
+	o := sh.agent.tools[c.Tool].Run(brief, sh.place(held), c.Input, c.Plan)
+	stopped := brief.Err() != nil
+	done()
+	if ctx.Err() != nil { // the daemon ends: how far the call came is told when it is started again
+		return false, ctx.Err()
+	}
+	if o.Pause != "" && !stopped {
+		return false, sh.ended(ctx, x, o, Asked{N: c.N, Shows: true, Text: o.Text, Error: o.Error, Look: o.Pause})
+	}
+	return false, sh.ended(ctx, x, o, Ran{N: c.N, Text: o.Text, Error: o.Error})
+}
+
+// allowed are the tags that a call runs with. What was allowed by a person runs with what that person was shown that it
+// needs; anything else is judged once more. why it may not run is for the model.
+func (sh *shift) allowed(ctx context.Context, c Call) (held []permissions.Tag, why string, err error) {
+	if held, err = sh.held(ctx); err != nil {
+		return nil, "", err
+	}
+	if c.Request != "" {
+		return append(held, c.Plan.Needs...), "", nil
+	}
+	verdict, err := sh.runtime.desk.Judge(ctx, sh.session.Caller(), sh.request(held, []Call{c}))
+	switch r := refusal(err); {
+	case r != nil && r.Code != permissions.CodeBroken:
+		return held, r.Text, nil
+	case err != nil:
+		return nil, "", err
+	case verdict.Forbidden != "":
+		return held, permissions.Forbidden(verdict.Forbidden).Text, nil
+	case verdict.Ask:
+		return held, "This was not run: it is not allowed any more. Call it again to ask.", nil
+	}
+	return held, "", nil
+}
+
+// ended stores how a call went, whatever the store does meanwhile: it is not run again for that.
+func (sh *shift) ended(ctx context.Context, x agents.Execution, o tools.Outcome, e Event) error {
+	x.Ended, x.Success, x.Exit = sh.runtime.stamp(), !o.Error, o.Exit
+	if o.Error {
+		x.Error = short(o.Text, permissions.MaxReason)
+	}
+	c := agents.Commit{Executions: []agents.Execution{x}}
+	for _, a := range o.Artifacts {
+		a.Step, a.Call = x.Step, x.Call
+		c.Artifacts = append(c.Artifacts, a)
+	}
+	for delay := again; ; delay = min(2*delay, 30*again) {
+		err := sh.advance(ctx, c, e)
+		if err == nil || ctx.Err() != nil || isFinal(err) {
+			return err
+		}
+		sh.runtime.log.Error("how a call went cannot be stored just now", "session", sh.session.ID, "err", err)
+		if pause(ctx, delay) != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// callKey names the question of one call.
+func (sh *shift) callKey(c Call) string {
+	return string(sh.session.ID) + "/" + strconv.Itoa(sh.run.Step) + "/" + strconv.Itoa(c.N)
+}

@@ -1,0 +1,193 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/permissions"
+)
+
+// mostPosts is how many posts are taken at a time.
+const mostPosts = 100
+
+// wake begins a run when somebody wrote. What was told in silence goes into the transcript alone.
+func (sh *shift) wake(ctx context.Context) (rests bool, err error) {
+	posts, err := sh.runtime.store.Posts(ctx, sh.session.ID, mostPosts)
+	if err != nil || len(posts) == 0 {
+		return true, err
+	}
+	if !slices.ContainsFunc(posts, func(p agents.Post) bool { return !p.Silent }) {
+		return false, sh.hear(ctx, posts)
+	}
+	person := slices.ContainsFunc(posts, func(p agents.Post) bool { return p.From == sh.session.Person })
+	return false, sh.advance(ctx, agents.Commit{}, Begin{Person: person})
+}
+
+// hear takes posts into the transcript.
+func (sh *shift) hear(ctx context.Context, posts []agents.Post) error {
+	c := agents.Commit{}
+	for _, p := range posts {
+		t, err := sh.turnOf(models.Message{Role: models.User, Text: sh.letter(p)})
+		if err != nil {
+			return err
+		}
+		c.Turns, c.Taken = append(c.Turns, t), append(c.Taken, p.Number)
+		if p.From == sh.session.Person {
+			c.Artifacts = append(c.Artifacts, artifact(agents.ArtifactUserMessage, map[string]any{
+				"session_id": sh.session.ID, "from": p.From, "text": p.Text, "timestamp": p.At,
+			}))
+		}
+	}
+	return sh.advance(ctx, c)
+}
+
+// letter is a post as the model reads it: what is not its person's says whose it is.
+func (sh *shift) letter(p agents.Post) string {
+	switch p.From {
+	case sh.session.Person:
+		return p.Text
+	case "":
+		return "[daycared] " + p.Text
+	}
+	return "[agent " + p.From + "] " + p.Text
+}
+
+// plan asks the model what to do next.
+func (sh *shift) plan(ctx context.Context) error {
+	posts, err := sh.runtime.store.Posts(ctx, sh.session.ID, mostPosts)
+	if err != nil {
+		return err
+	}
+	if len(posts) > 0 {
+		return sh.hear(ctx, posts)
+	}
+	prompt, err := sh.prompt(ctx)
+	if err != nil {
+		return err
+	}
+	sh.busy(true)
+	brief, done := sh.runtime.breakable(ctx, sh.worker)
+	defer done()
+	reply, err := sh.agent.Model.Reply(brief, prompt, nil)
+	switch {
+	case brief.Err() != nil:
+		return nil // an order, or the end: whoever reads next sees it
+	case err != nil:
+		sh.runtime.log.Warn("a model gives no reply", "agent", sh.agent.Name, "err", err)
+		if err := sh.say(ctx, "model", "I cannot think just now: "+err.Error()); err != nil {
+			return err
+		}
+		return sh.advance(ctx, agents.Commit{}, Broke{Reason: ReasonModel})
+	}
+	return sh.replied(ctx, reply)
+}
+
+// replied keeps what the model answered.
+func (sh *shift) replied(ctx context.Context, reply models.Reply) error {
+	t, err := sh.turnOf(models.Message{Role: models.Assistant, Text: reply.Text, Calls: reply.Calls})
+	if err != nil {
+		return err
+	}
+	c := agents.Commit{Turns: []agents.Turn{t}}
+	if reply.Text != "" {
+		c.Artifacts = []agents.Artifact{artifact(agents.ArtifactAssistantMessage, map[string]any{
+			"session_id": sh.session.ID, "text": reply.Text, "timestamp": sh.runtime.stamp(),
+		})}
+	}
+	e := Replied{Words: reply.Text}
+	for _, call := range reply.Calls {
+		e.Calls = append(e.Calls, Call{ID: call.ID, Tool: call.Tool, Input: call.Input})
+	}
+	sh.spend(reply.Usage)
+	return sh.advance(ctx, c, e)
+}
+
+// spend counts what a reply used, with the next commit.
+func (sh *shift) spend(u models.Usage) {
+	sh.session.Tokens += u.Read + u.Written
+	sh.session.Cost += sh.agent.Model.Cost(u)
+}
+
+// prompt is what the model is asked: the transcript, shortened where it is too long.
+func (sh *shift) prompt(ctx context.Context) (models.Prompt, error) {
+	messages, err := sh.transcript(ctx)
+	if err != nil {
+		return models.Prompt{}, err
+	}
+	p := models.Prompt{System: sh.agent.system(), Messages: messages}
+	for _, t := range askingTools {
+		if sh.agent.Via != "" || !t.foregroundOnly {
+			p.Tools = append(p.Tools, t.spec)
+		}
+	}
+	for _, t := range sh.agent.Tools {
+		p.Tools = append(p.Tools, t.Spec())
+	}
+	return p, nil
+}
+
+// transcript is what was said so far. Turns of the same speaker that follow each other are one message.
+func (sh *shift) transcript(ctx context.Context) (messages []models.Message, err error) {
+	turns, err := sh.runtime.store.Turns(ctx, sh.session.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range turns {
+		var m models.Message
+		if err := json.Unmarshal(t.Content, &m); err != nil {
+			return nil, fmt.Errorf("read turn %d of session %s: %w", t.Seq, sh.session.ID, err)
+		}
+		if last := len(messages) - 1; last >= 0 && m.Role == models.User && messages[last].Role == models.User {
+			messages[last].Text += "\n\n" + m.Text
+			continue
+		}
+		messages = append(messages, m)
+	}
+	return messages, nil
+}
+
+// system is what the agent is told before everything else.
+func (a *agent) system() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "You are %s, an agent that daycared runs for %s.\n", a.Name, a.Person)
+	if a.Place.Workspace != "" {
+		fmt.Fprintf(&b, "Your workspace is %s; paths that do not begin with / start there.\n", a.Place.Workspace)
+	}
+	b.WriteString("Some calls need a person's permission. Then the person is asked, and you wait: do not ask in words as well. " +
+		"Only a person decides, and silence is not consent. When something is denied, read the reason, and do not try to get the " +
+		"same by other means. Call ask_user for a choice that is not yours, and pause before what should be looked at first. " +
+		"Lines that begin with [daycared] are the daemon's, those that begin with [agent NAME] another agent's; neither are " +
+		"your person's words.\n")
+	if a.Instructions != "" {
+		b.WriteString("\n" + a.Instructions + "\n")
+	}
+	return b.String()
+}
+
+// say tells the agent's person something, once for each step and name. An agent without a person to talk to says it to
+// nobody.
+func (sh *shift) say(ctx context.Context, name, text string) error {
+	v, err := sh.agent.voice(ctx)
+	if v == nil || strings.TrimSpace(text) == "" {
+		return err
+	}
+	if len(text) > permissions.MaxUtterance {
+		text = strings.ToValidUTF8(text[:permissions.MaxUtterance-len(cutHere)], "") + cutHere
+	}
+	err = v.Say(ctx, string(sh.session.ID)+"/"+strconv.Itoa(sh.run.N)+"/"+strconv.Itoa(sh.run.Step)+"/"+name, text)
+	var r *permissions.Refusal
+	if errors.As(err, &r) && r.Code != permissions.CodeBroken {
+		sh.runtime.log.Warn("what an agent says is not taken", "agent", sh.agent.Name, "code", r.Code)
+		return nil
+	}
+	return err
+}
+
+const cutHere = "\n[cut here]"

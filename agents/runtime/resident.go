@@ -1,0 +1,158 @@
+package runtime
+
+import (
+	"context"
+	"time"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/permissions"
+)
+
+var _ agents.Resident = (*agent)(nil)
+
+// Bond is [agents.Resident].
+func (a *agent) Bond() permissions.Bond {
+	return permissions.Bond{Agent: a.Name, Person: a.Person, Via: a.Via}
+}
+
+// Run is [agents.Resident]: what the agent does is done by the runtime, which is given its voice here.
+func (a *agent) Run(ctx context.Context, s agents.Speaker) error {
+	a.once.Do(func() {
+		a.speaker = s
+		close(a.ready)
+	})
+	if current, ok, err := a.runtime.store.CurrentSession(ctx, a.Name); err == nil && ok {
+		a.shows(current.Status)
+		a.runtime.kick(current.ID) // it may have something to say
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// Hear is [agents.Resident].
+func (a *agent) Hear(ctx context.Context, m permissions.Message) error {
+	s, err := a.runtime.session(ctx, a)
+	if err != nil {
+		return err
+	}
+	err = a.runtime.store.Post(ctx, agents.Post{Session: s.ID, Key: m.Key, From: m.From, Text: m.Text, At: m.CreatedAt})
+	if err != nil {
+		return err
+	}
+	a.runtime.kick(s.ID)
+	return nil
+}
+
+// Activity is [agents.Resident].
+func (a *agent) Activity() permissions.Activity { return *a.activity.Load() }
+
+// shows notes what the agent does.
+func (a *agent) shows(now permissions.Activity) { a.activity.Store(&now) }
+
+// voice is what the agent speaks through, once that is there; nil of one that has no person to talk to.
+func (a *agent) voice(ctx context.Context) (agents.Speaker, error) {
+	if a.Via == "" {
+		return nil, nil
+	}
+	select {
+	case <-a.ready:
+		return a.speaker, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// busy shows the person that the agent works, or no longer, if there is somebody to show it to.
+func (a *agent) busy(on bool) {
+	select {
+	case <-a.ready:
+		a.speaker.Working(on)
+	default:
+	}
+}
+
+// order is what a person told a session to do at once.
+type order struct {
+	permissions.Order
+	done chan struct{} // closed once it was obeyed
+}
+
+// Obey is [agents.Resident]. It returns once the order was obeyed.
+func (a *agent) Obey(ctx context.Context, o permissions.Order) error {
+	s, ok, err := a.runtime.store.CurrentSession(ctx, a.Name)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		if o == permissions.OrderNew {
+			_, err = a.runtime.session(ctx, a)
+		}
+		return err
+	}
+	select {
+	case <-a.runtime.command(s.ID, o):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// command has a session obey, whatever it does, and returns what is closed then.
+func (rt *Runtime) command(id permissions.ID, o permissions.Order) <-chan struct{} {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	given := rt.orders[id]
+	if given == nil {
+		given = &order{done: make(chan struct{})}
+		rt.orders[id] = given
+	}
+	if given.Order != permissions.OrderNew { // whoever wants a new session wants the old one over
+		given.Order = o
+	}
+	if w := rt.working[id]; w != nil && w.cancel != nil {
+		w.cancel()
+	}
+	rt.kicked[id] = true
+	rt.ring()
+	return given.done
+}
+
+// ordered is what a session was told, nil for nothing.
+func (rt *Runtime) ordered(id permissions.ID) *order {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	return rt.orders[id]
+}
+
+// obeyed strikes out an order, if there is one.
+func (rt *Runtime) obeyed(id permissions.ID, o *order) {
+	if o == nil {
+		return
+	}
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if rt.orders[id] == o {
+		delete(rt.orders, id)
+	}
+	close(o.done)
+}
+
+// breakable is ctx, which ends with an order as well, for what takes long.
+func (rt *Runtime) breakable(ctx context.Context, w *worker) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	w.cancel = cancel
+	if rt.orders[w.session] != nil {
+		cancel()
+	}
+	return ctx, func() {
+		rt.mu.Lock()
+		w.cancel = nil
+		rt.mu.Unlock()
+		cancel()
+	}
+}
+
+// stopTime bounds what is done about an order at the desk.
+const stopTime = 5 * time.Second

@@ -1,0 +1,336 @@
+package runtime
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/permissions"
+)
+
+// Agent is an agent of our own, as the configuration has it.
+type Agent struct {
+	Name         string
+	Person       string // whose it is
+	Via          string // where the two talk; empty: it is a background agent
+	Parent       string // of a background agent: whose person it asks, and who is told
+	Model        models.Model
+	Instructions string
+	Tools        []tools.Tool
+	Place        tools.Place // its Tags are what the configuration gives
+	Terminates   bool        // a denial ends the run
+	Schedule     *Schedule   // nil: it runs when it is told to
+	Prompt       string      // what it is told when it runs by its schedule
+}
+
+// Store keeps sessions. Every write is durable when its method returns nil. See engine/store.
+type Store interface {
+	// Commit stores all of it or nothing. When the row's version is another than one less than the session's, the error
+	// matches [agents.ErrStale].
+	Commit(ctx context.Context, c agents.Commit) error
+	AgentSession(ctx context.Context, id permissions.ID) (permissions.AgentSession, error)
+	// CurrentSession is the newest of an agent's that has not ended.
+	CurrentSession(ctx context.Context, agent string) (permissions.AgentSession, bool, error)
+	// OpenSessions lists those that have not ended, by id.
+	OpenSessions(ctx context.Context, after permissions.ID, limit int) ([]permissions.AgentSession, error)
+	// SessionWaiting is the one that waits for a request.
+	SessionWaiting(ctx context.Context, request permissions.ID) (permissions.AgentSession, bool, error)
+	// Turns is the transcript, without what was dropped.
+	Turns(ctx context.Context, session permissions.ID) ([]agents.Turn, error)
+	// Post keeps a post; the same key again, for the same session, changes nothing. When too many wait it refuses with
+	// [permissions.CodeLimit].
+	Post(ctx context.Context, p agents.Post) error
+	// Posts lists what was not taken yet, oldest first.
+	Posts(ctx context.Context, session permissions.ID, limit int) ([]agents.Post, error)
+	// Timetable is when a scheduled agent runs next; ok is false when that was never set.
+	Timetable(ctx context.Context, agent string) (t agents.Timetable, ok bool, err error)
+	SetTimetable(ctx context.Context, t agents.Timetable) error
+}
+
+// Options are the parts of a runtime. All are required.
+type Options struct {
+	Agents []Agent
+	Store  Store
+	Now    func() time.Time
+	Log    *slog.Logger
+}
+
+// Runtime runs agents of our own. It is safe for concurrent use.
+type Runtime struct {
+	store  Store
+	desk   agents.Desk // set by Bind, before anything else
+	now    func() time.Time
+	log    *slog.Logger
+	own    map[string]*agent // by name
+	order  []*agent          // as configured
+	rung   chan struct{}     // there are sessions to be worked on
+	places chan struct{}     // bounds how many work at once
+
+	mu      sync.Mutex
+	kicked  map[permissions.ID]bool    // to be worked on
+	working map[permissions.ID]*worker // being worked on
+	orders  map[permissions.ID]*order  // to be obeyed
+}
+
+// agent is an Agent at work.
+type agent struct {
+	Agent
+	runtime  *Runtime
+	tools    map[string]tools.Tool
+	beginner sync.Mutex     // one session is begun at a time
+	speaker  agents.Speaker // set before ready is closed
+	ready    chan struct{}
+	once     sync.Once
+	activity atomic.Pointer[permissions.Activity]
+}
+
+func newAgent(rt *Runtime, a Agent) *agent {
+	at := &agent{Agent: a, runtime: rt, tools: map[string]tools.Tool{}, ready: make(chan struct{})}
+	at.shows(permissions.Idle)
+	return at
+}
+
+// mostWorkers is how many sessions are worked on at once. Those that wait for people are not.
+const mostWorkers = 64
+
+// New makes a runtime. It starts nothing: call [Runtime.Bind], then [Runtime.Run].
+func New(o Options) *Runtime {
+	rt := &Runtime{
+		store: o.Store, now: o.Now, log: o.Log, own: map[string]*agent{},
+		rung: make(chan struct{}, 1), places: make(chan struct{}, mostWorkers),
+		kicked: map[permissions.ID]bool{}, working: map[permissions.ID]*worker{}, orders: map[permissions.ID]*order{},
+	}
+	for _, a := range o.Agents {
+		at := newAgent(rt, a)
+		for _, t := range a.Tools {
+			at.tools[t.Spec().Name] = t
+		}
+		rt.own[a.Name] = at
+		rt.order = append(rt.order, at)
+	}
+	return rt
+}
+
+// Bind says where agents ask. It is called once, before anything runs.
+func (rt *Runtime) Bind(d agents.Desk) { rt.desk = d }
+
+// Residents are the agents that people talk to.
+func (rt *Runtime) Residents() (all []agents.Resident) {
+	for _, a := range rt.order {
+		if a.Via != "" {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// Run works until ctx ends. What was going on when the daemon ended goes on first.
+func (rt *Runtime) Run(ctx context.Context) error {
+	outer := ctx
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return rt.resume(ctx) })
+	for _, a := range rt.order {
+		if a.Schedule != nil {
+			group.Go(func() error { return rt.keepTimetable(ctx, a) })
+		}
+	}
+	group.Go(func() error {
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-rt.rung:
+			}
+			for _, w := range rt.take() {
+				select {
+				case rt.places <- struct{}{}:
+				case <-ctx.Done():
+					return nil
+				}
+				group.Go(func() error {
+					defer func() { <-rt.places }()
+					rt.work(ctx, w)
+					return nil
+				})
+			}
+		}
+	})
+	if err := group.Wait(); outer.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// resume has every session that has not ended looked at: what it waits for may have been settled meanwhile.
+func (rt *Runtime) resume(ctx context.Context) error {
+	for after := permissions.ID(""); ; {
+		list, err := rt.store.OpenSessions(ctx, after, page)
+		if err != nil {
+			rt.log.Error("sessions cannot be listed just now", "err", err)
+			if err := pause(ctx, again); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, s := range list {
+			after = s.ID
+			rt.kick(s.ID)
+		}
+		if len(list) < page {
+			return nil
+		}
+	}
+}
+
+const (
+	page = 500
+	// again is how long after a failure of the store the same is tried once more.
+	again = time.Second
+)
+
+// pause waits, or returns the error of ctx.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// kick has a session worked on. It does not wait for anything.
+func (rt *Runtime) kick(id permissions.ID) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	rt.kicked[id] = true
+	rt.ring()
+}
+
+func (rt *Runtime) ring() {
+	select {
+	case rt.rung <- struct{}{}:
+	default:
+	}
+}
+
+// worker works on one session. There is at most one for each.
+type worker struct {
+	session permissions.ID
+	cancel  context.CancelFunc // of what it does just now; nil while it does nothing that can be broken off
+}
+
+// take takes what is to be worked on and nobody works on.
+func (rt *Runtime) take() (all []*worker) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	for id := range rt.kicked {
+		if rt.working[id] == nil {
+			w := &worker{session: id}
+			rt.working[id] = w
+			delete(rt.kicked, id)
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// leave ends a worker.
+func (rt *Runtime) leave(w *worker) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	delete(rt.working, w.session)
+	if rt.kicked[w.session] {
+		rt.ring()
+	}
+}
+
+// agent finds whose session it is: an agent of the configuration, or the child of one, which is as its parent is but for
+// what it holds.
+func (rt *Runtime) agent(s permissions.AgentSession) (*agent, error) {
+	if a, ok := rt.own[s.Agent]; ok {
+		return a, nil
+	}
+	base, _, child := strings.Cut(s.Agent, childMark)
+	parent, ok := rt.own[base]
+	if !child || !ok {
+		return nil, fmt.Errorf("agent %q is not in the configuration any more", s.Agent)
+	}
+	a := newAgent(rt, parent.Agent)
+	a.tools = parent.tools
+	a.Name, a.Via, a.Schedule, a.Place.Tags = s.Agent, "", nil, nil
+	a.Parent = s.Agent[:strings.LastIndex(s.Agent, childMark)]
+	a.Place.Agent = s.Agent
+	return a, nil
+}
+
+// foreground is the agent whose person is asked for a background agent, and which is told.
+func (rt *Runtime) foreground(a *agent) string {
+	name := a.Name
+	for range len(rt.own) + strings.Count(name, childMark) {
+		if own, ok := rt.own[name]; ok {
+			if own.Via != "" {
+				return own.Name
+			}
+			name = own.Parent
+			continue
+		}
+		base, _, _ := strings.Cut(name, childMark)
+		name = base
+	}
+	return ""
+}
+
+// session is the current session of an agent, begun where there is none.
+func (rt *Runtime) session(ctx context.Context, a *agent) (permissions.AgentSession, error) {
+	a.beginner.Lock()
+	defer a.beginner.Unlock()
+	s, ok, err := rt.store.CurrentSession(ctx, a.Name)
+	if ok || err != nil {
+		return s, err
+	}
+	return rt.begin(ctx, a, permissions.AgentSession{}, Run{})
+}
+
+// begin begins a session.
+func (rt *Runtime) begin(
+	ctx context.Context, a *agent, s permissions.AgentSession, run Run,
+) (permissions.AgentSession, error) {
+	now := rt.stamp()
+	s.ID = cmp.Or(s.ID, permissions.NewID(now))
+	s.Agent, s.Person, s.Status, s.Model = a.Name, a.Person, permissions.Idle, a.Model.Name()
+	s.Version, s.CreatedAt, s.ChangedAt = 1, now, now
+	var err error
+	if s.Step, err = encode(run); err != nil {
+		return s, err
+	}
+	return s, rt.store.Commit(ctx, agents.Commit{
+		Session: s, Records: []permissions.Record{rt.statusRecord(s)},
+		Artifacts: []agents.Artifact{artifact(agents.ArtifactSession, map[string]any{
+			"session_id": s.ID, "agent": s.Agent, "model": s.Model, "timestamp": now,
+		})},
+	})
+}
+
+func (rt *Runtime) stamp() time.Time { return rt.now().UTC().Truncate(time.Microsecond) }
+
+// refusal is the refusal that an error is, nil for any other.
+func refusal(err error) *permissions.Refusal {
+	var r *permissions.Refusal
+	if errors.As(err, &r) {
+		return r
+	}
+	return nil
+}

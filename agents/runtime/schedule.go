@@ -1,0 +1,147 @@
+package runtime
+
+import (
+	"context"
+	"time"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/permissions"
+)
+
+// Schedule says when a background agent runs by itself.
+type Schedule struct {
+	// Next is the first run after a time. It is pure.
+	Next func(after time.Time) time.Time
+	// Needs is what a run will need, and is asked beforehand: at AskAt of that run.
+	Needs []permissions.Tag
+	AskAt func(run time.Time) time.Time
+}
+
+// tick is how long a timetable sleeps at most: the clock may be set meanwhile.
+const tick = time.Minute
+
+// keepTimetable runs a scheduled agent at its times, until ctx ends. A run that fell into a time when the daemon was down
+// is made up for once.
+func (rt *Runtime) keepTimetable(ctx context.Context, a *agent) error {
+	for ctx.Err() == nil {
+		next, err := rt.timetable(ctx, a)
+		wait := again
+		if err != nil {
+			rt.log.Error("a timetable cannot be kept just now", "agent", a.Name, "err", err)
+		} else {
+			wait = min(max(next.Sub(rt.now()), 0), tick)
+		}
+		_ = pause(ctx, wait) // the loop looks at ctx
+	}
+	return nil
+}
+
+// timetable does what is due, and returns when to look again.
+func (rt *Runtime) timetable(ctx context.Context, a *agent) (next time.Time, err error) {
+	now := rt.stamp()
+	t, ok, err := rt.store.Timetable(ctx, a.Name)
+	if err != nil {
+		return now, err
+	}
+	if !ok {
+		t = agents.Timetable{Agent: a.Name, Next: a.Schedule.Next(now)}
+		if err := rt.store.SetTimetable(ctx, t); err != nil {
+			return now, err
+		}
+	}
+	if !t.Next.After(now) {
+		if err := rt.start(ctx, a, t); err != nil {
+			return now, err
+		}
+		t = agents.Timetable{Agent: a.Name, Next: a.Schedule.Next(now)}
+		return t.Next, rt.store.SetTimetable(ctx, t)
+	}
+	if len(a.Schedule.Needs) == 0 || t.Asked != "" {
+		return t.Next, nil
+	}
+	at := a.Schedule.AskAt(t.Next)
+	if at.After(now) {
+		return at, nil
+	}
+	t.Asked, err = rt.askAhead(ctx, a, t)
+	if err != nil {
+		return now, err
+	}
+	return t.Next, rt.store.SetTimetable(ctx, t)
+}
+
+// none stands for the request of a run for which nobody could be asked.
+const none permissions.ID = "-"
+
+// askAhead puts to people what the next run will need.
+func (rt *Runtime) askAhead(ctx context.Context, a *agent, t agents.Timetable) (permissions.ID, error) {
+	q, err := rt.desk.Pose(ctx, permissions.AgentCaller(a.Name), permissions.Request{
+		Kind: permissions.KindPermission, Agent: a.Name, Tags: a.Schedule.Needs, Background: true, Foreground: rt.foreground(a),
+		Reason:   "My run at " + t.Next.UTC().Format("2006-01-02 15:04 MST") + " will need this: " + short(a.Prompt, mostQuoted),
+		Patience: max(t.Next.Sub(rt.now()).Truncate(time.Second), time.Second), Widest: permissions.Once,
+		Key: a.Name + "/" + t.Next.UTC().Format(time.RFC3339),
+	})
+	if r := refusal(err); r != nil && r.Code != permissions.CodeBroken {
+		rt.log.Warn("what a run will need cannot be asked", "agent", a.Name, "code", r.Code)
+		return none, nil
+	}
+	return q.ID, err
+}
+
+// start runs a scheduled agent, in a session of its own, with what was allowed for this run.
+func (rt *Runtime) start(ctx context.Context, a *agent, t agents.Timetable) error {
+	given, err := rt.allowedAhead(ctx, a, t)
+	if err != nil {
+		return err
+	}
+	key := "run/" + t.Next.UTC().Format(time.RFC3339)
+	last, ok, err := rt.store.CurrentSession(ctx, a.Name)
+	switch {
+	case err != nil:
+		return err
+	case ok && !last.CreatedAt.Before(t.Next): // begun a moment ago, by a daemon that was killed before it noted that
+		return rt.tell(ctx, last.ID, agents.Post{Key: key, Text: a.Prompt})
+	case ok: // of the run before: it has had its time
+		select {
+		case <-rt.command(last.ID, permissions.OrderQuit):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	s, err := rt.begin(ctx, a, permissions.AgentSession{}, Run{Given: given})
+	if err != nil {
+		return err
+	}
+	return rt.tell(ctx, s.ID, agents.Post{Key: key, Text: a.Prompt})
+}
+
+// allowedAhead is what people allowed for a run. What is still pending is not asked any more.
+func (rt *Runtime) allowedAhead(ctx context.Context, a *agent, t agents.Timetable) ([]permissions.Tag, error) {
+	if t.Asked == "" || t.Asked == none {
+		return nil, nil
+	}
+	caller := permissions.AgentCaller(a.Name)
+	q, err := rt.desk.Read(ctx, caller, t.Asked)
+	if err != nil {
+		return nil, nonFatal(err)
+	}
+	switch q.State {
+	case permissions.Pending:
+		return nil, rt.desk.Withdraw(ctx, caller, q.ID, "")
+	case permissions.Approved:
+		used, err := rt.desk.Use(ctx, caller, q.ID, q.Key)
+		if err != nil {
+			return nil, nonFatal(err)
+		}
+		return used.Missing(), nil
+	}
+	return nil, nil
+}
+
+// nonFatal is nil for what another try would not mend: then it is as if nobody had allowed anything.
+func nonFatal(err error) error {
+	if r := refusal(err); r != nil && r.Code != permissions.CodeBroken {
+		return nil
+	}
+	return err
+}

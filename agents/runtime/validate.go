@@ -1,0 +1,189 @@
+package runtime
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/permissions"
+)
+
+// validate says what the model said, and judges every call: it runs, people are asked, or it is spared.
+func (sh *shift) validate(ctx context.Context) error {
+	if err := sh.say(ctx, "words", sh.run.Words); err != nil {
+		return err
+	}
+	held, err := sh.held(ctx)
+	if err != nil {
+		return err
+	}
+	brief, done := sh.runtime.breakable(ctx, sh.worker)
+	defer done()
+	e, c := Judged{}, agents.Commit{}
+	for _, call := range sh.run.Calls {
+		v, wrong, err := sh.judge(brief, call, held)
+		if brief.Err() != nil {
+			return nil // an order, or the end
+		}
+		if err != nil {
+			return err
+		}
+		if wrong != "" {
+			a := artifact(agents.ArtifactValidationError, map[string]any{
+				"session_id": sh.session.ID, "tool": call.Tool, "error": wrong, "timestamp": sh.runtime.stamp(),
+			})
+			a.Step = sh.run.Step
+			c.Artifacts = append(c.Artifacts, a)
+		}
+		e.Calls = append(e.Calls, v)
+	}
+	for i, v := range e.Calls {
+		if v.Fate == Spared {
+			c.Executions = append(c.Executions, sh.spared(sh.run.Calls[i], v.Input, v.Text))
+		}
+	}
+	if len(sh.run.Calls) == 0 {
+		return sh.advance(ctx, c, e)
+	}
+	return sh.advance(ctx, c, e)
+}
+
+// spared is the row of a call that did not run.
+func (sh *shift) spared(c Call, input []byte, why string) agents.Execution {
+	x := sh.execution(c)
+	if len(input) > 0 {
+		x.Arguments = input
+	} else if _, err := permissions.CanonicalJSON(c.Input); err != nil {
+		x.Arguments, _ = encode(string(c.Input)) // what was no JSON is kept as text
+	}
+	x.Ended, x.Error = x.Began, why
+	return x
+}
+
+// judge says what is to become of a call. What is wrong with it is told to the model, and comes back besides.
+func (sh *shift) judge(ctx context.Context, call Call, held []permissions.Tag) (v Verdict, wrong string, err error) {
+	spare := func(text string) (Verdict, string, error) {
+		return Verdict{Fate: Spared, Input: v.Input, Text: text}, text, nil
+	}
+	input, err := permissions.CanonicalJSON(call.Input)
+	if err != nil {
+		return spare("The input of " + call.Tool + " is no JSON object that can be read: " + err.Error())
+	}
+	v.Input = input
+	asks, isAsking := askingTool(call.Tool)
+	tool, known := sh.agent.tools[call.Tool]
+	if !isAsking && !known {
+		return spare("There is no tool " + call.Tool + " here. There are " + strings.Join(sh.agent.toolNames(), ", ") + ".")
+	}
+	if sh.run.Denied.spent(subject(call.Tool, input)) {
+		v, _, err := spare(enough)
+		return v, "", err
+	}
+	if isAsking {
+		if err := asks.check(input); err != nil {
+			return spare(err.Error())
+		}
+	} else if v.Plan, err = tool.Plan(ctx, sh.place(held), input); err != nil {
+		return spare(err.Error())
+	}
+	q := sh.request(held, []Call{{Tool: call.Tool, Input: input, Plan: v.Plan}})
+	verdict, err := sh.runtime.desk.Judge(ctx, sh.session.Caller(), q)
+	switch r := refusal(err); {
+	case r != nil && r.Code != permissions.CodeBroken:
+		v, _, err := spare(r.Text)
+		return v, "", err
+	case err != nil:
+		return v, "", err
+	case verdict.Forbidden != "":
+		v, _, err := spare(permissions.Forbidden(verdict.Forbidden).Text)
+		return v, "", err
+	case verdict.Ask && !isAsking:
+		v.Fate = Asks
+	default:
+		v.Fate = Runs
+	}
+	return v, "", nil
+}
+
+// toolNames are the tools that the agent has.
+func (a *agent) toolNames() (all []string) {
+	for _, t := range askingTools {
+		all = append(all, t.spec.Name)
+	}
+	for name := range a.tools {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// held are the tags that the session holds just now.
+func (sh *shift) held(ctx context.Context) ([]permissions.Tag, error) {
+	granted, err := sh.runtime.desk.Held(ctx, sh.session.Caller(), string(sh.session.ID))
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(sh.agent.Place.Tags, sh.run.Given, sh.run.Tags, granted), nil
+}
+
+// place is where a call is used that holds tags.
+func (sh *shift) place(held []permissions.Tag) tools.Place {
+	p := sh.agent.Place
+	p.Tags = held
+	return p
+}
+
+// request is how people are asked about calls.
+func (sh *shift) request(held []permissions.Tag, calls []Call) permissions.Request {
+	q := permissions.Request{
+		Kind: permissions.KindTool, Agent: sh.session.Agent, Session: string(sh.session.ID), Step: sh.run.Step,
+		Cwd: sh.agent.Place.Workspace, Reason: short(sh.run.Words, permissions.MaxReason),
+		Key: string(sh.session.ID) + "/" + strconv.Itoa(sh.run.Step),
+	}
+	sh.background(&q)
+	var details []string
+	for i, c := range calls {
+		for _, t := range permissions.Missing(c.Plan.Needs, held) {
+			if !slices.Contains(q.Tags, t) {
+				q.Tags = append(q.Tags, t)
+			}
+		}
+		if c.Plan.Details != "" {
+			heading := ""
+			if len(calls) > 1 {
+				heading = "#" + strconv.Itoa(i+1) + " " + c.Tool + "\n"
+			}
+			details = append(details, heading+c.Plan.Details)
+		}
+	}
+	q.Details = strings.Join(details, "\n")
+	if len(calls) == 1 {
+		q.Tool, q.Input, q.AffectedPath = calls[0].Tool, calls[0].Input, calls[0].Plan.AffectedPath
+		return q
+	}
+	for _, c := range calls {
+		q.Calls = append(q.Calls, permissions.Call{Tool: c.Tool, Input: c.Input, AffectedPath: c.Plan.AffectedPath})
+	}
+	return q
+}
+
+// background says whose person is told of what a background agent asks.
+func (sh *shift) background(q *permissions.Request) {
+	q.Background = sh.agent.Via == ""
+	if q.Background {
+		q.Foreground = sh.runtime.foreground(sh.agent)
+	}
+}
+
+// short is text of at most n characters.
+func short(text string, n int) string {
+	text = strings.TrimSpace(text)
+	if utf8.RuneCountInString(text) <= n {
+		return text
+	}
+	return string([]rune(text)[:n-1]) + "…"
+}

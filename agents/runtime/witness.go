@@ -1,0 +1,85 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/permissions"
+)
+
+var _ agents.Witness = (*Runtime)(nil)
+
+// Witness is [agents.Witness]: a session that waits goes on, and the foreground agent is told of what a background agent
+// asks, in silence: when it is shown, and when it is settled.
+func (rt *Runtime) Witness(ctx context.Context, h permissions.Happening, r permissions.Request) error {
+	if h.Type == permissions.RequestSettled {
+		s, waiting, err := rt.store.SessionWaiting(ctx, r.ID)
+		if err != nil {
+			return err
+		}
+		if waiting {
+			rt.kick(s.ID)
+		}
+	}
+	if r.Foreground == "" {
+		return nil
+	}
+	switch h.Type {
+	case permissions.RequestShown:
+		return rt.whisper(ctx, r, "shown", fmt.Sprintf(
+			"The background agent %s asks %s for %s%s. It was shown to %s at %s. Only a person decides it: you can talk about it, "+
+				"but not answer it.", r.Agent, strings.Join(r.Asked, ", "), wants(r), because(r), strings.Join(r.Asked, ", "),
+			h.At.UTC().Format("15:04:05 UTC")))
+	case permissions.RequestSettled:
+		by := ""
+		if r.DecidedBy != "" {
+			by = fmt.Sprintf(" (%s, %s)", r.DecidedBy, r.DecidedVia)
+		}
+		return rt.whisper(ctx, r, "settled", fmt.Sprintf(
+			"What the background agent %s asked, %s, is settled%s: %s", r.Agent, wants(r), by, permissions.Result(r).Text))
+	}
+	return nil
+}
+
+// wants is what a request is about, in a few words.
+func wants(r permissions.Request) string {
+	switch r.Kind {
+	case permissions.KindPermission:
+		return permissions.DescribeTags(r.Missing())
+	case permissions.KindTool:
+		return "leave to run " + strings.Join(r.ToolNames(), ", ")
+	case permissions.KindPause:
+		return "a look: " + fmt.Sprintf("%q", short(r.Message, mostQuoted))
+	}
+	return "a choice: " + fmt.Sprintf("%q", short(r.Message, mostQuoted))
+}
+
+// mostQuoted is how many characters of an agent's words are quoted.
+const mostQuoted = 200
+
+func because(r permissions.Request) string {
+	if r.Reason == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (%q)", short(r.Reason, mostQuoted))
+}
+
+// whisper puts something to the foreground agent of a request that begins no run.
+func (rt *Runtime) whisper(ctx context.Context, r permissions.Request, what, text string) error {
+	a, ok := rt.own[r.Foreground]
+	if !ok {
+		return nil // it is not in the configuration any more
+	}
+	s, err := rt.session(ctx, a)
+	if err != nil {
+		return err
+	}
+	err = rt.tell(ctx, s.ID, agents.Post{Key: string(r.ID) + "/" + what, Text: text, Silent: true})
+	if refused := refusal(err); refused != nil && refused.Code == permissions.CodeLimit {
+		rt.log.Warn("an agent is not told of what another asks: too much waits for it", "agent", a.Name)
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,226 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/permissions"
+)
+
+// shift is one worker at one session: the row as it was last read or written.
+type shift struct {
+	*worker
+	runtime *Runtime
+	agent   *agent
+	session permissions.AgentSession
+	run     Run
+}
+
+// work works on a session until it waits for a person, or for nothing. What fails is tried again, ever later.
+func (rt *Runtime) work(ctx context.Context, w *worker) {
+	defer rt.leave(w)
+	delay := time.Duration(0)
+	for first := true; ctx.Err() == nil; first = false {
+		rests, err := rt.turn(ctx, w, first)
+		switch {
+		case err == nil && rests:
+			return
+		case err == nil:
+			delay = 0
+			continue
+		case errors.Is(err, agents.ErrStale): // somebody else wrote: it is read again
+			continue
+		}
+		delay = min(max(2*delay, 100*time.Millisecond), 30*time.Second)
+		if ctx.Err() == nil {
+			rt.log.Error("a session is held up; it is tried again", "session", w.session, "delay", delay, "err", err)
+		}
+		_ = pause(ctx, delay) // the loop looks at ctx
+	}
+}
+
+// turn reads the session and does what is to be done next. It rests when there is nothing to do.
+func (rt *Runtime) turn(ctx context.Context, w *worker, first bool) (rests bool, err error) {
+	sh := &shift{worker: w, runtime: rt}
+	o := rt.ordered(w.session)
+	sh.session, err = rt.store.AgentSession(ctx, w.session)
+	if r := refusal(err); r != nil && r.Code == permissions.CodeUnknown { // gone: there is nothing to do
+		rt.obeyed(w.session, o)
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := json.Unmarshal(sh.session.Step, &sh.run); err != nil {
+		return true, fmt.Errorf("read where session %s stands: %w", w.session, err)
+	}
+	if sh.agent, err = rt.agent(sh.session); err != nil {
+		rt.log.Warn("a session ends", "session", w.session, "err", err)
+		if err := sh.disown(ctx); err != nil {
+			return false, err
+		}
+		rt.obeyed(w.session, o)
+		return true, nil
+	}
+	if o != nil {
+		return false, sh.obey(ctx, o)
+	}
+	if !sh.session.EndedAt.IsZero() {
+		return true, nil
+	}
+	if first {
+		if err := sh.resume(ctx); err != nil {
+			return false, err
+		}
+	}
+	sh.busy(true)
+	rests, err = sh.step(ctx)
+	if rests {
+		sh.busy(false)
+	}
+	return rests, err
+}
+
+// busy shows the person that the agent works, or no longer.
+func (sh *shift) busy(on bool) {
+	sh.agent.busy(on && !sh.run.Waits() && sh.run.State != Idle)
+}
+
+// resume tells of what was begun when the daemon ended.
+func (sh *shift) resume(ctx context.Context) error {
+	for _, c := range sh.run.Calls {
+		if sh.run.State == Execute && c.Phase == Begun {
+			x := sh.execution(c)
+			x.Ended, x.Error = sh.runtime.stamp(), unknown
+			return sh.advance(ctx, agents.Commit{Executions: []agents.Execution{x}}, Resumed{})
+		}
+	}
+	return nil
+}
+
+// step does what the state says.
+func (sh *shift) step(ctx context.Context) (rests bool, err error) {
+	switch sh.run.State {
+	case Idle:
+		return sh.wake(ctx)
+	case Plan:
+		return false, sh.plan(ctx)
+	case ValidateCalls:
+		return false, sh.validate(ctx)
+	case WaitAck:
+		return sh.await(ctx)
+	case Execute:
+		return sh.execute(ctx)
+	case Observe:
+		return false, sh.advance(ctx, agents.Commit{}, Observed{})
+	case Commit:
+		return false, sh.advance(ctx, agents.Commit{}, Committed{})
+	case Terminate:
+		return false, sh.finish(ctx)
+	}
+	return true, fmt.Errorf("session %s is in a state %q that nobody knows", sh.session.ID, sh.run.State)
+}
+
+// advance applies events and stores what they change, with whatever else belongs to it, in one commit.
+func (sh *shift) advance(ctx context.Context, c agents.Commit, events ...Event) error {
+	next, s := sh.run, sh.session
+	var err error
+	for _, e := range events {
+		was := next
+		if next, err = Next(next, e); err != nil {
+			return err
+		}
+		if _, observed := e.(Observed); observed || (was.open() && next.State == Terminate) {
+			t, err := sh.turnOf(next.results())
+			if err != nil {
+				return err
+			}
+			c.Turns = append(c.Turns, t)
+		}
+	}
+	now := sh.runtime.stamp()
+	s.Version++
+	s.ChangedAt, s.Request, s.Tool = now, next.Request, ""
+	if at := next.asking(); at > 0 {
+		s.Tool = next.Calls[at-1].Tool
+	} else if next.State == WaitAck {
+		s.Tool = names(next.asked())
+	}
+	s.Status = status(next)
+	if s.Step, err = encode(next); err != nil {
+		return err
+	}
+	if s.Status != sh.session.Status {
+		c.Records = append(c.Records, sh.runtime.statusRecord(s))
+	}
+	c.Session = s
+	if err := sh.runtime.store.Commit(ctx, c); err != nil {
+		return err
+	}
+	sh.session, sh.run = s, next
+	sh.agent.shows(s.Status)
+	return nil
+}
+
+// status is a run as front ends are told of it.
+func status(r Run) permissions.Activity {
+	at := r.asking()
+	switch {
+	case r.State == Idle && r.Outcome == Interrupted:
+		return permissions.Interrupted
+	case r.State == Idle:
+		return permissions.Idle
+	case at > 0 && (r.Shows || r.Calls[at-1].Tool == pauseName):
+		return permissions.Paused
+	case at > 0 || r.State == WaitAck:
+		return permissions.AwaitingUser
+	}
+	return permissions.Running
+}
+
+func (rt *Runtime) statusRecord(s permissions.AgentSession) permissions.Record {
+	return rt.record(permissions.SessionStatus, s, "status", string(s.Status))
+}
+
+// record is what happened in a session, for the audit and for those who follow it.
+func (rt *Runtime) record(t permissions.Type, s permissions.AgentSession, detail ...string) permissions.Record {
+	r := permissions.Record{Type: t, At: rt.stamp(), Actor: s.Caller().Name, Request: s.Request, Detail: map[string]string{
+		"session": string(s.ID), "person": s.Person, "agent": s.Agent,
+	}}
+	for i := 0; i+1 < len(detail); i += 2 {
+		r.Detail[detail[i]] = detail[i+1]
+	}
+	return r
+}
+
+// turnOf is a message as the transcript keeps it.
+func (sh *shift) turnOf(m models.Message) (agents.Turn, error) {
+	content, err := encode(m)
+	return agents.Turn{Content: content, At: sh.runtime.stamp()}, err
+}
+
+func encode(v any) (json.RawMessage, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("write what a session does: %w", err)
+	}
+	return text, nil
+}
+
+// artifact is something that came of a session. What is in it can always be written.
+func artifact(t agents.ArtifactType, content map[string]any) agents.Artifact {
+	text, _ := json.Marshal(content)
+	return agents.Artifact{Type: t, Content: text}
+}
+
+// execution is the row of a call.
+func (sh *shift) execution(c Call) agents.Execution {
+	return agents.Execution{
+		Session: sh.session.ID, Step: sh.run.Step, Call: c.N, Tool: c.Tool, Arguments: c.Input, Began: sh.runtime.stamp(),
+	}
+}
