@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os/user"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +29,9 @@ func (c *CLI) configCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if _, err := settings(cfg, cfg.Paths(c.UID, c.Environ), c.UID); err != nil {
+				return err
+			}
 			for _, w := range cfg.Warnings {
 				c.say("%s", w)
 			}
@@ -35,8 +39,11 @@ func (c *CLI) configCommand() *cobra.Command {
 				fmt.Fprintln(c.Out, "no configuration file: the defaults are in force")
 				return nil
 			}
-			fmt.Fprintf(c.Out, "%s is right: %s, %s\n", cfg.File, count(len(cfg.People), "person", "people"),
-				count(len(cfg.Routes), "route", "routes"))
+			parts := []string{count(len(cfg.People), "person", "people"), count(len(cfg.Routes), "route", "routes")}
+			if len(cfg.Agents) > 0 {
+				parts = append(parts, count(len(cfg.Agents), "agent", "agents"))
+			}
+			fmt.Fprintf(c.Out, "%s is right: %s\n", cfg.File, strings.Join(parts, ", "))
 			return nil
 		},
 	}, &cobra.Command{

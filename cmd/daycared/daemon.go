@@ -74,6 +74,9 @@ func (d *daemon) start(ctx context.Context, c *CLI, console *terminal.Terminal) 
 	if err != nil {
 		return err
 	}
+	if err := atConsole(cfg, current); err != nil {
+		return err
+	}
 	d.zones.set(current.People)
 	door := admin.New(admin.Options{
 		Socket: paths.AdminSocket, Group: cfg.API.AdminGroup, Key: admin.Key(key),
@@ -133,7 +136,7 @@ func (d *daemon) reload(c *CLI) {
 	}
 	d.engine.Configure(next)
 	d.zones.set(next.People)
-	d.log.Info("configuration read again; sockets, data_dir, log and connectors take effect at the next start", "file", cfg.File)
+	d.log.Info("configuration read again; sockets, data_dir, log, connectors and agents take effect at the next start", "file", cfg.File)
 }
 
 // Close undoes what was started, the last first. It may be called more than once.

@@ -66,7 +66,7 @@ func (c *CLI) examine(ctx context.Context) []finding {
 	}
 	current, err := settings(cfg, paths, c.UID)
 	if err != nil {
-		return append(findings, finding{"wrong", err.Error(), "write the account's name as the machine knows it"})
+		return append(findings, finding{"wrong", err.Error(), "mend what is named, then run: daycared config check"})
 	}
 	if cfg.File == "" {
 		findings = append(findings, finding{"ok", "no configuration file; the defaults are in force and the operator is asked", ""})

@@ -37,6 +37,9 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 		AllowSameUser: cfg.API.AllowSameUser,
 		Own:           ownFiles(cfg, paths),
 	}
+	if err := agentFolders(cfg, s.Own); err != nil {
+		return s, err
+	}
 	for _, when := range cfg.Approvals.Remind {
 		s.Approvals.Remind = append(s.Approvals.Remind, engine.Moment(when))
 	}
@@ -49,22 +52,9 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 				cfg.Place("api."+key), key, group)
 		}
 	}
-	for i, p := range cfg.People {
-		account := permissions.NoUID
-		if p.User != "" {
-			known, err := user.Lookup(p.User)
-			if err != nil {
-				return s, fmt.Errorf("%s: %s has the account %q, which this machine does not know; name one of its accounts",
-					cfg.Place(fmt.Sprintf("people.%d.user", i)), p.Name, p.User)
-			}
-			if account, err = strconv.Atoi(known.Uid); err != nil {
-				return s, fmt.Errorf("look up the account %q: %w", p.User, err)
-			}
-		}
-		s.People = append(s.People, connectors.Person{
-			Name: p.Name, User: p.User, UID: account, Telegram: p.Telegram, WhatsApp: p.WhatsApp, Location: p.Location,
-			Quiet: p.Quiet, Via: p.Via,
-		})
+	var err error
+	if s.People, err = people(cfg); err != nil {
+		return s, err
 	}
 	for _, r := range cfg.Routes {
 		route := engine.Route{
@@ -79,9 +69,38 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 	return s, nil
 }
 
-// ownFiles are the daemon's data, configuration, sockets and binary, by their names and by what these resolve to.
+// people are those of the configuration, with the uids of their accounts.
+func people(cfg *config.Config) ([]connectors.Person, error) {
+	var all []connectors.Person
+	for i, p := range cfg.People {
+		account := permissions.NoUID
+		if p.User != "" {
+			known, err := user.Lookup(p.User)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %s has the account %q, which this machine does not know; name one of its accounts",
+					cfg.Place(fmt.Sprintf("people.%d.user", i)), p.Name, p.User)
+			}
+			if account, err = strconv.Atoi(known.Uid); err != nil {
+				return nil, fmt.Errorf("look up the account %q: %w", p.User, err)
+			}
+		}
+		all = append(all, connectors.Person{
+			Name: p.Name, User: p.User, UID: account, Telegram: p.Telegram, WhatsApp: p.WhatsApp, Location: p.Location,
+			Quiet: p.Quiet, Via: p.Via,
+		})
+	}
+	return all, nil
+}
+
+// ownFiles are the daemon's data, configuration, secrets, sockets and binary, by their names and by what these resolve to.
 func ownFiles(cfg *config.Config, paths config.Paths) []string {
-	own := []string{paths.DataDir, paths.AgentSocket, paths.AdminSocket, paths.AdminKey}
+	own := []string{
+		paths.DataDir, paths.AgentSocket, paths.AdminSocket, paths.AdminKey, paths.Credentials, cfg.Connectors.Telegram.TokenFile,
+	}
+	for _, a := range cfg.Agents {
+		own = append(own, a.Model.APIKeyFile)
+	}
+	own = slices.DeleteFunc(own, func(p string) bool { return p == "" })
 	if cfg.File != "" {
 		own = append(own, cfg.File)
 	}

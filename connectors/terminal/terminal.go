@@ -39,6 +39,9 @@ var (
 	_ connectors.Forgetful = (*Terminal)(nil)
 )
 
+// Name is the connector of the daemon's own console.
+const Name = "terminal"
+
 // Options are what a terminal needs and may have.
 type Options struct {
 	In  *os.File  // the console; nil is none. Nobody else reads it
@@ -46,7 +49,7 @@ type Options struct {
 	Now func() time.Time
 	Log *slog.Logger
 
-	Via      string                             // decided_via and the name of the connector; empty: terminal
+	Via      string                             // decided_via and the name of the connector; empty: [Name]
 	UID      int                                // the account whose person sits here: nobody else is reached
 	Self     string                             // whose decisions read "you"; empty: whoever is asked
 	Location *time.Location                     // of times of day; nil: the person's, else the machine's
@@ -61,7 +64,7 @@ type Options struct {
 
 // New makes a terminal. It does not touch the console: that is for [Terminal.Run].
 func New(o Options) *Terminal {
-	o.Via = cmp.Or(o.Via, "terminal")
+	o.Via = cmp.Or(o.Via, Name)
 	return &Terminal{o: o, console: newConsole(o.In)}
 }
 

@@ -18,8 +18,11 @@ type Config struct {
 	HighRisk   HighRisk   `yaml:"high_risk"`
 	Connectors Connectors `yaml:"connectors"`
 	API        API        `yaml:"api"`
+	Agents     []Agent    `yaml:"agents"`
+	Fetch      Fetch      `yaml:"fetch"`
 	Limits     Limits     `yaml:"limits"`
 	Keep       Keep       `yaml:"keep"`
+	Sandbox    bool       `yaml:"sandbox" is:"switch"`
 	DataDir    string     `yaml:"data_dir" is:"path"` // empty: see [Config.Paths]
 	Log        Log        `yaml:"log"`
 
@@ -157,7 +160,7 @@ var later = []string{
 	"people.phone_after",
 	"connectors.editor",
 	"api.listen", "api.tls_cert_file", "api.tls_key_file", "api.behind_proxy", "api.allow_anonymous",
-	"agents", "fetch", "sandbox", "database",
+	"agents.acp", "database",
 }
 
 // Default is the configuration of an empty file and an empty environment.
@@ -181,8 +184,9 @@ func Default() *Config {
 			Terminal: Terminal{Enabled: true}, Telegram: Telegram{APIURL: "https://api.telegram.org"},
 			WhatsApp: WhatsApp{AutoVersion: true},
 		},
-		Limits: Limits{PendingPerCaller: 20, PromptsPerMinute: 30, PendingTotal: 100000},
-		Keep:   Keep{Requests: 90 * day, Payloads: 30 * day, Audit: 400 * day},
-		Log:    Log{Level: slog.LevelInfo, Format: "text"},
+		Limits:  Limits{PendingPerCaller: 20, PromptsPerMinute: 30, PendingTotal: 100000},
+		Keep:    Keep{Requests: 90 * day, Payloads: 30 * day, Audit: 400 * day},
+		Sandbox: true,
+		Log:     Log{Level: slog.LevelInfo, Format: "text"},
 	}
 }

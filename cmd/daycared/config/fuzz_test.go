@@ -24,6 +24,11 @@ func FuzzLoad(f *testing.F) {
 		"approvals: {remind: []}\nkeep: {requests: 8d, payloads: 25h, audit: 36500d}\n",
 		"approvals: {remind: [5%, 1h0m1s]}\nroutes: [{ask: [], escalate: }]\npeople: [{name: fay, quiet: 9-17}]\n",
 		"approvals: {scopes: [once, 90s, always], timeout: 1h0m1s}\nhigh_risk: {tags: [\"@write:/a b#\"]}\n",
+		"agents: [{name: a, model: {provider: script, file: /t}, tools: {auto: []}, mcp: [{name: m, command: [x, \"\\t\"]}]},\n" +
+			"  {name: b, parent: a, workspace: /w, prompt: p, schedule: {cron: '@daily', needs: ['@network'], ask_at: 21:00}}]\n" +
+			"sandbox: off\nfetch: {allow_private: [10.0.0.0/8, 'fd00::/8']}\n",
+		"agents: [{name: a, parent: b}, {name: b, parent: c, schedule: {every: 1s}}, {name: c, parent: b, mcp: [{}]}]\n",
+		"agents: [{name: a, model: {provider: openai, name: m, input_price: 0.5, output_price: 2.000001, window: 4096}}]\n",
 		"log: &x {level: *x}\n<<: *x\n", "a: b: c\n", "x: ]\n", "\ttab\n", "a: \"\n",
 		"tools: {auto: [\"\\u200b\", '0x1f', yes]}\n",
 		"---\n---\n", "log: !!map {}\n", "data_dir: \"/\\u00e9\\u0301: # x\"\n", "people:\n  - name: \"fay: # \\\"\"\n",

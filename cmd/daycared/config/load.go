@@ -90,6 +90,7 @@ func check(file string, data []byte, environ []string, known Accounts) (*Config,
 	for i := range cfg.Routes {
 		cfg.Routes[i].Quorum = cmp.Or(cfg.Routes[i].Quorum, 1)
 	}
+	cfg.complete(r)
 	cfg.Warnings = slices.Concat(warnings, warn(r, cfg))
 	return cfg, nil
 }

@@ -125,6 +125,7 @@ log: {level: debug, format: json}
 		},
 		Limits:  Limits{PendingPerCaller: 1, PromptsPerMinute: 2, PendingTotal: 3},
 		Keep:    Keep{Requests: 30 * 24 * time.Hour, Payloads: 36 * time.Hour, Audit: 365 * 24 * time.Hour},
+		Sandbox: true,
 		DataDir: "/srv/daycared",
 		Log:     Log{Level: slog.LevelDebug, Format: "json"},
 	}
@@ -142,19 +143,22 @@ func TestEnvironment(t *testing.T) {
 		"DAYCARED_LOG_LEVEL=info", "DAYCARED_LOG_LEVEL=debug", "DAYCARED_LOG_FORMAT=", "HOME=/home/fay",
 		"DAYCARED_API_AGENT_SOCKET=/run/a.sock", "DAYCARED_API_ALLOW_SAME_USER=true",
 		"DAYCARED_APPROVALS_MAX_TIMEOUT=2h", "DAYCARED_LIMITS_PENDING_TOTAL=7", "DAYCARED_CONNECTORS_TERMINAL_ENABLED=false",
-		"DAYCARED_KEEP_PAYLOADS=7d",
+		"DAYCARED_KEEP_PAYLOADS=7d", "DAYCARED_SANDBOX=off",
 		"DAYCARED_DATA_DIR=/srv/data", "DAYCARED_CONFIG=/not/read", "DAYCARED_SOCKET=x", "DAYCARED_LOG_LEVLE=info")
 	want := *Default()
 	want.Log = Log{Level: slog.LevelDebug, Format: "json"}
 	want.API = API{AgentSocket: "/run/a.sock", AllowSameUser: true}
 	want.Approvals.Timeout, want.Approvals.MaxTimeout = 5*time.Minute, 2*time.Hour
 	want.Limits.PendingTotal, want.Connectors.Terminal.Enabled, want.DataDir = 7, false, "/srv/data"
-	want.Keep.Payloads = 7 * 24 * time.Hour
+	want.Keep.Payloads, want.Sandbox = 7*24*time.Hour, false
 	if got := meaning(c); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	warning := "DAYCARED_LOG_LEVLE: no such variable; did you mean DAYCARED_LOG_LEVEL?"
-	if len(c.Warnings) != 1 || c.Warnings[0] != warning {
+	warnings := []string{
+		"DAYCARED_LOG_LEVLE: no such variable; did you mean DAYCARED_LOG_LEVEL?",
+		"DAYCARED_SANDBOX: the sandbox is off: commands of agents reach whatever the daemon's account reaches",
+	}
+	if !reflect.DeepEqual(c.Warnings, warnings) {
 		t.Errorf("warnings: %q", c.Warnings)
 	}
 }

@@ -32,6 +32,7 @@ type Paths struct {
 	AdminSocket string
 	AdminKey    string
 	LogFile     string
+	Credentials string // those of a service; empty where it has none
 }
 
 // Where services are, and what root runs.
@@ -53,6 +54,7 @@ func (c *Config) Paths(uid int, environ []string) Paths {
 		AdminSocket: cmp.Or(c.API.AdminSocket, filepath.Join(run, "admin.sock")),
 		AdminKey:    filepath.Join(data, "admin.key"),
 		LogFile:     filepath.Join(data, "daycared.log"),
+		Credentials: folder(environ, "CREDENTIALS_DIRECTORY"),
 	}
 }
 

@@ -39,8 +39,7 @@ func TestBadFiles(t *testing.T) {
 		{"twice in a route's part", "people: [{name: fay}, {name: kim}]\nroutes:\n- ask: [fay]\n  escalate:\n" +
 			"    after: 1m\n    to: [kim]\n    after: 2m\n",
 			`7: routes.escalate.after is here a second time, after line 5; write it once`},
-		{"later at the top", "agents: []\nsandbox: on\n", "1: this version does not have agents yet; leave it out\n" +
-			"2: this version does not have sandbox yet; leave it out"},
+		{"later at the top", "database: x\n", "1: this version does not have database yet; leave it out"},
 		{"near a later key", "connectors: {telegrm: {}}\n", `1: unknown key "connectors.telegrm"; did you mean telegram?`},
 		{"a list as key", "[a]: b\n", "1: a list stands where the name of a key belongs; there are " +
 			strings.Join(root.names(), ", ")},

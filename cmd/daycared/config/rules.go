@@ -26,6 +26,7 @@ func rules(r *report, c *Config) {
 	for i, t := range c.Routes {
 		r.route(t, fmt.Sprintf("routes.%d", i), c)
 	}
+	r.agents(c)
 	r.approvals(c.Approvals)
 	r.keep(c.Keep)
 	if c.API.AdminSocket != "" && c.API.AdminSocket == c.API.AgentSocket {

@@ -64,7 +64,7 @@ func (s shower) section(v reflect.Value, sec *section, path, indent string) {
 	}
 }
 
-// given writes the keys of a person or a route that were given, since the others have no value that could be written.
+// given writes the keys of a person, a route or an agent that were given, since the others have no value that could be written.
 // lead begins the first line, and as many spaces the others.
 func (s shower) given(v reflect.Value, sec *section, path, lead string) {
 	for _, k := range sec.keys {
@@ -73,9 +73,17 @@ func (s shower) given(v reflect.Value, sec *section, path, lead string) {
 			continue
 		}
 		indent := strings.Repeat(" ", len(lead))
-		if k.inner == nil {
+		switch {
+		case k.inner == nil:
 			s.printf("%s%s: %s\t# %s\n", lead, k.name, k.show(field), s.origin(at))
-		} else {
+		case k.list && field.Len() == 0:
+			s.printf("%s%s: []\t# %s\n", lead, k.name, s.origin(at))
+		case k.list:
+			s.printf("%s%s:\t# %s\n", lead, k.name, s.origin(at))
+			for i := range field.Len() {
+				s.given(field.Index(i), k.inner, at+"."+strconv.Itoa(i), indent+"  - ")
+			}
+		default:
 			s.printf("%s%s:\t# %s\n", lead, k.name, s.origin(at))
 			s.given(field, k.inner, at, indent+"  ")
 		}

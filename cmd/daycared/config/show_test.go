@@ -91,6 +91,9 @@ api:
   admin_group: ""         # default
   allow_same_user: false  # default
   admin_reachable: false  # default
+agents: []                # default
+fetch:
+  allow_private: []  # default
 limits:
   pending_per_caller: 20  # default
   prompts_per_minute: 30  # default
@@ -99,6 +102,7 @@ keep:
   requests: 90d  # default
   payloads: 2d   # DAYCARED_KEEP_PAYLOADS
   audit: 400d    # default
+sandbox: on      # default
 data_dir: ""     # default
 log:
   level: debug  # DAYCARED_LOG_LEVEL
@@ -157,26 +161,50 @@ func TestExampleWithoutComments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys := map[string][]string{"people": nil, "routes": nil}
+	keys := map[string][]string{"people": nil, "routes": nil, "agents": nil}
 	list := "people"
 	for _, l := range strings.Split(string(text), "\n") {
 		switch {
 		case strings.HasPrefix(l, "# Also of a route"):
 			list = "routes"
+		case strings.HasPrefix(l, "# Of agents"):
+			list = "agents"
 		case strings.HasPrefix(l, "#     "), strings.HasPrefix(l, "#   - "):
 			keys[list] = append(keys[list], strings.TrimPrefix(l, "#"))
 		}
 	}
 	c := load(t, "people:\n   - name: fay\n     user: fay\n     timezone: UTC\n"+strings.Join(keys["people"], "\n")+
 		"\n   - name: sam\n   - name: kim\nroutes:\n"+strings.Join(keys["routes"], "\n")+
-		"\nconnectors: {telegram: {enabled: true}}\n")
-	for _, name := range []string{"people", "routes"} {
+		"\nagents:\n"+strings.Join(keys["agents"], "\n")+"\nconnectors: {telegram: {enabled: true}}\n")
+	elsewhere := map[string]string{
+		"agents.parent": "agents.1.parent", "agents.prompt": "agents.1.prompt", "agents.model.file": "", "agents.schedule.every": "",
+		"agents.instructions_file": "", // the words of these three are there: one excludes another
+	}
+	for _, name := range []string{"people", "routes", "agents"} {
 		list, _ := root.find(name)
 		for _, k := range list.inner.settings() {
-			at := name + ".0" + strings.TrimPrefix(k.path, name)
-			if _, ok := c.origins[at]; !ok {
+			at, ok := elsewhere[k.path]
+			if !ok {
+				at = strings.Replace(name+".0"+strings.TrimPrefix(k.path, name), "agents.0.schedule", "agents.1.schedule", 1)
+			}
+			if _, ok := c.origins[at]; !ok && at != "" {
 				t.Errorf("%s is not in the example", k.path)
+			}
+			if word := k.name; !strings.Contains(string(text), word) {
+				t.Errorf("the example says nothing of %s", word)
 			}
 		}
 	}
+	for _, k := range mcpKeys() {
+		if _, ok := c.origins["agents.0.mcp.0."+k.name]; !ok {
+			t.Errorf("%s is not in the example", k.path)
+		}
+	}
+}
+
+// mcpKeys are the keys of an agent's MCP server.
+func mcpKeys() []key {
+	list, _ := root.find("agents")
+	servers, _ := list.inner.find("mcp")
+	return servers.inner.settings()
 }

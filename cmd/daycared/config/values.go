@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"path"
 	"reflect"
 	"slices"
@@ -67,6 +68,19 @@ var leaves = map[string]leaf{
 	"path":              {is: "a path", written: asText, parse: parsePath, format: with(asIs)},
 	"url":               {is: "an address", written: asText, parse: parseURL, format: with(asIs)},
 	"socket":            {is: "a path", written: asText, parse: parseSocket, format: with(asIs)},
+	"folder":            {is: "a path", written: asText, parse: parseFolder, format: with(asIs)},
+	"switch":            {is: "on or off", parse: parseSwitch, format: with(formatSwitch)},
+	"agent":             {is: "the name of an agent", written: asText, parse: parseAgent, format: with(asIs)},
+	"chat":              {is: "a connector", parse: parseChat, format: with(asIs)},
+	"denial":            {is: "continue or terminate", parse: oneOf("what follows a denial", denials), format: with(asIs)},
+	"provider":          {is: "a provider", parse: oneOf("provider", providers), format: with(asIs)},
+	"endpoint":          {is: "an address", written: asText, parse: parseEndpoint, format: with(asIs)},
+	"words":             {is: "text", written: asText, parse: parseWords, format: with(asIs)},
+	"variable":          {is: "the name of a variable", written: asText, parse: parseVariable, format: with(asIs)},
+	"config.Price":      {is: "a price", written: asLiteral, parse: parsePrice, format: with(Price.String)},
+	"cron":              {is: "a cron expression", written: asText, parse: parseCron, format: with(asIs)},
+	"config.Clock":      {is: "a time of the day", written: asText, parse: parseClock, format: with(Clock.String), mend: mendClock},
+	"netip.Prefix":      {is: "a network", written: asText, parse: parsePrefix, format: with(netip.Prefix.String)},
 }
 
 // with is the formatter of values of one type.

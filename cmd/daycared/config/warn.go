@@ -31,6 +31,12 @@ func warn(r *report, c *Config) []string {
 		w.add("connectors.whatsapp.enabled", "whatsapp asks nobody, since there are no people; add - {name: fay} under people, "+
 			"then: daycared pair fay --via whatsapp")
 	}
+	for i, a := range c.Agents {
+		w.agent(a, "agents."+itoa(i), c)
+	}
+	if !c.Sandbox {
+		w.add("sandbox", "the sandbox is off: commands of agents reach whatever the daemon's account reaches")
+	}
 	if c.API.AgentGroup != "" && c.API.AgentGroup == c.API.AdminGroup {
 		w.add("api.admin_group", "agents are in the same group: they can reach the socket of those who decide")
 	}
@@ -102,6 +108,28 @@ func (w *warner) via(p Person, path string, c *Config) {
 			w.add(at, "%s is passed over, since connectors.whatsapp.enabled is false", channel)
 		case channel == viaTerminal && !c.Connectors.Terminal.Enabled:
 			w.add(at, "%s is passed over, since connectors.terminal.enabled is false", channel)
+		}
+	}
+}
+
+// agent says what of an agent hardly works, or goes where others can read it. What it leaves out is filled in by now.
+func (w *warner) agent(a Agent, path string, c *Config) {
+	if a.Workspace == "" {
+		w.add(path, "%s has no workspace: its relative paths lead nowhere, and it asks for every file", quote(a.Name))
+	}
+	if _, own := w.lines[path+".model"]; own && inTheClear(a.Model.BaseURL) {
+		w.add(path+".model.base_url", "what %s reads and writes goes to %s in the clear", quote(a.Name), a.Model.BaseURL)
+	}
+	for _, parent := range c.Agents {
+		if parent.Name != a.Parent {
+			continue
+		}
+		held := append(parent.Holds(), permissions.Workspace)
+		for i, t := range a.Schedule.Needs {
+			if len(permissions.Missing([]permissions.Tag{t}, held)) > 0 {
+				w.add(fmt.Sprintf("%s.schedule.needs.%d", path, i), "%s has no %s by the configuration: %s gets it only while "+
+					"%[1]s holds it by a grant", quote(a.Parent), t.Describe(), quote(a.Name))
+			}
 		}
 	}
 }

@@ -1,0 +1,251 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// agents asks of each agent whether it can be what it is written to be, and of children whether they stay within what
+// their parents have.
+func (r *report) agents(c *Config) {
+	first := map[string]int{}
+	for i, a := range c.Agents {
+		path := "agents." + itoa(i)
+		if r.wrong(path) {
+			continue
+		}
+		if a.Name == "" {
+			r.key(path, "agents.name: this agent has none; write one, as in name: helper")
+			continue
+		}
+		if other, taken := first[strings.ToLower(a.Name)]; taken {
+			_, line := r.origin(fmt.Sprintf("agents.%d.name", other))
+			r.key(path+".name", "agents.name: %s is that of the agent in line %d already; write another one", quote(a.Name), line)
+			continue
+		}
+		first[strings.ToLower(a.Name)] = i
+	}
+	for i, a := range c.Agents {
+		path := "agents." + itoa(i)
+		if r.wrong(path) {
+			continue
+		}
+		if a.Parent == "" {
+			r.foreground(a, path, c)
+		} else {
+			r.child(a, path, c)
+		}
+		r.model(a, path)
+		r.schedule(a, path)
+		r.mcp(a, path)
+		if a.Instructions != "" && a.InstructionsFile != "" {
+			r.key(path+".instructions_file", "agents.instructions_file: the instructions are written here already; keep one of the two")
+		}
+	}
+}
+
+// foreground asks whose an agent is and where that person talks to it.
+func (r *report) foreground(a Agent, path string, c *Config) {
+	if len(c.People) > 0 && a.Person == "" {
+		r.key(path, "agents.person: %s is nobody's; write whose it is, as in person: %s", quote(a.Name), scalar(c.People[0].Name))
+	} else if a.Person != "" {
+		r.belongs(a, path+".person", c)
+	}
+	on := map[string]bool{
+		viaTelegram: c.Connectors.Telegram.Enabled, viaWhatsApp: c.Connectors.WhatsApp.Enabled,
+		viaTerminal: c.Connectors.Terminal.Enabled,
+	}
+	switch {
+	case r.wrong("connectors"):
+	case a.Connector == "" && !on[viaTerminal]:
+		r.key(path, "agents.connector: nothing says where to talk to %s, and connectors.terminal.enabled is false; "+
+			"write connector: telegram or whatsapp", quote(a.Name))
+	case a.Connector != "" && !on[a.Connector]:
+		r.key(path+".connector", "agents.connector: connectors.%s.enabled is false; switch it on, or write another one", a.Connector)
+	}
+	if _, given := r.lines[path+".schedule"]; given {
+		r.key(path+".schedule", "agents.schedule: a scheduled agent runs in the background, for another one; write its parent, "+
+			"as in parent: helper")
+	}
+}
+
+// belongs asks whether the person of an agent is one of people.
+func (r *report) belongs(a Agent, at string, c *Config) {
+	if r.wrong("people") {
+		return
+	}
+	names := make([]string, len(c.People))
+	for i, p := range c.People {
+		if p.Name == a.Person {
+			return
+		}
+		names[i] = p.Name
+	}
+	if len(names) == 0 {
+		r.key(at, "agents.person: nobody is called %s, since there are no people; write them under people, or leave it out "+
+			"for the operator", quote(a.Person))
+		return
+	}
+	r.key(at, "agents.person: nobody in people is called %s; %s", quote(a.Person), suggest(a.Person, names))
+}
+
+// child asks whether there is a parent, and whether the child stays within what that has.
+func (r *report) child(a Agent, path string, c *Config) {
+	for _, own := range []struct{ key, value string }{{"person", a.Person}, {"connector", a.Connector}} {
+		if own.value != "" {
+			r.key(path+"."+own.key, "agents.%s: %s is a child, and its %[1]s is its parent's; leave it out", own.key, quote(a.Name))
+		}
+	}
+	chain, ok := r.ancestors(a, path, c)
+	if !ok {
+		return
+	}
+	parent := chain[0]
+	for _, above := range chain {
+		parent.Workspace = cmp.Or(parent.Workspace, above.Workspace)
+	}
+	within := func(at, key string, wanted, held []permissions.Tag) {
+		if missing := permissions.Missing(wanted, held); len(missing) > 0 {
+			r.key(at, "agents.%s: %s has no %s, and a child has no more than its parent; give it to %[2]s, too, or take it out here",
+				key, quote(parent.Name), missing[0].Describe())
+		}
+	}
+	for i, p := range a.Read {
+		within(path+".read."+itoa(i), "read", reach("", []string{p}, nil, false), parent.Holds())
+	}
+	for i, p := range a.Write {
+		within(path+".write."+itoa(i), "write", reach("", nil, []string{p}, false), parent.Holds())
+	}
+	within(path+".network", "network", reach("", nil, nil, a.Network), parent.Holds())
+	if a.Workspace != "" { // to write there is asked for as if it were one's own
+		within(path+".workspace", "workspace", reach("", nil, []string{a.Workspace}, false),
+			reach("", nil, append([]string{parent.Workspace}, parent.Write...), false))
+	}
+}
+
+// ancestors are the parent of a, its parent, and so on. ok is false where one is missing, was found wrong, or stands above
+// itself, so that nothing can be said.
+func (r *report) ancestors(a Agent, path string, c *Config) (chain []Agent, ok bool) {
+	for above := a; above.Parent != ""; above = chain[len(chain)-1] {
+		i := slices.IndexFunc(c.Agents, func(other Agent) bool { return other.Name == above.Parent })
+		switch {
+		case i < 0 && len(chain) == 0:
+			r.orphan(a, path+".parent", c)
+			return nil, false
+		case i >= 0 && c.Agents[i].Name == a.Name:
+			r.key(path+".parent", "agents.parent: %s would stand above itself; write another one", quote(a.Name))
+			return nil, false
+		case i < 0, r.wrong("agents." + itoa(i)), len(chain) == len(c.Agents):
+			return nil, false
+		}
+		chain = append(chain, c.Agents[i])
+	}
+	return chain, true
+}
+
+// orphan says that there is no such parent, unless it may be one whose name was found wrong.
+func (r *report) orphan(a Agent, at string, c *Config) {
+	var names []string
+	for _, other := range c.Agents {
+		if other.Name == "" {
+			return
+		}
+		if other.Name != a.Name {
+			names = append(names, other.Name)
+		}
+	}
+	if len(names) == 0 {
+		r.key(at, "agents.parent: there is no other agent; write %s, too, or leave it out", quote(a.Parent))
+		return
+	}
+	r.key(at, "agents.parent: no agent is called %s; %s", quote(a.Parent), suggest(a.Parent, names))
+}
+
+// model asks whether there is enough to reach a model, besides its key.
+func (r *report) model(a Agent, path string) {
+	m, at := a.Model, path+".model"
+	_, given := r.lines[at]
+	needs := func(key, example string) {
+		r.key(at, "agents.model.%s: the provider %s needs it; write it as in %[1]s: %[3]s", key, m.Provider, example)
+	}
+	alien := func(key string) {
+		if _, there := r.lines[at+"."+key]; there {
+			r.key(at+"."+key, "agents.model.%s: the provider %s has no use for it; leave it out", key, m.Provider)
+		}
+	}
+	switch {
+	case !given && a.Parent != "":
+		return
+	case m.Provider == "":
+		r.key(path, "agents.model: nothing says what %s thinks with; write a model with its provider: openai, anthropic or script",
+			quote(a.Name))
+		return
+	case m.Provider == Script:
+		if m.File == "" {
+			needs("file", "/srv/helper/turns.yaml")
+		}
+		alien("base_url")
+		alien("api_key_file")
+	default:
+		if m.Name == "" {
+			needs("name", "qwen3")
+		}
+		alien("file")
+	}
+	if m.Window != 0 && m.Window < minWindow {
+		r.key(at+".window", "agents.model.window: %d tokens leave no room to work; write %d or more", m.Window, minWindow)
+	}
+	if m.APIKeyFile != "" && inTheClear(m.BaseURL) {
+		r.key(at+".base_url", "agents.model.base_url: %s would send the key in the clear; write https, or leave api_key_file out",
+			quote(m.BaseURL))
+	}
+}
+
+// schedule asks whether it is clear when an agent is started, and what it is told then.
+func (r *report) schedule(a Agent, path string) {
+	s, at := a.Schedule, path+".schedule"
+	_, given := r.lines[at]
+	switch {
+	case !given && a.Prompt != "":
+		r.key(path+".prompt", "agents.prompt: it is what a schedule has %s told, and there is none; write a schedule, or leave it out",
+			quote(a.Name))
+		return
+	case !given:
+		return
+	case !s.Given():
+		r.key(at, `agents.schedule: nothing says when; write cron: "0 3 * * *" or every: 6h`)
+	case s.Cron != "" && s.Every != 0:
+		r.key(at+".every", "agents.schedule.every: cron says when already; keep one of the two")
+	case s.Every != 0 && s.Every < minEvery:
+		r.key(at+".every", "agents.schedule.every: %s is too short; write 1m or more", formatDuration(s.Every))
+	}
+	if a.Prompt == "" {
+		r.key(at, "agents.prompt: nothing says what %s is told then; write it as in prompt: \"Write the report.\"", quote(a.Name))
+	}
+	if s.AskAt.Given && len(s.Needs) == 0 {
+		r.key(at+".ask_at", "agents.schedule.ask_at: nothing is asked for; write what a run needs, as in needs: [\"@network\"]")
+	}
+}
+
+// mcp asks whether each server has a name of its own and a program.
+func (r *report) mcp(a Agent, path string) {
+	for i, s := range a.MCP {
+		at := fmt.Sprintf("%s.mcp.%d", path, i)
+		if s.Name == "" {
+			r.key(at, "agents.mcp.name: this server has none; write one, as in name: github")
+		}
+		if len(s.Command) == 0 {
+			r.key(at, "agents.mcp.command: nothing says what to start; write the program and its arguments, as in command: [github-mcp, stdio]")
+		}
+		for _, other := range a.MCP[:i] {
+			if s.Name != "" && strings.EqualFold(s.Name, other.Name) {
+				r.key(at+".name", "agents.mcp.name: %s has a server %s already; write another one", quote(a.Name), quote(s.Name))
+				break
+			}
+		}
+	}
+}

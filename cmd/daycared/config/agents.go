@@ -1,0 +1,189 @@
+package config
+
+import (
+	"cmp"
+	"net/netip"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// Agent is an agent of our own. What a child leaves out is its parent's: the workspace, the model, the tools and what
+// follows a denial; never what it may read, write or reach besides.
+type Agent struct {
+	Name             string      `yaml:"name" is:"agent"`
+	Person           string      `yaml:"person" is:"name"`      // whose it is; of a child, its parent's; empty: the operator's
+	Connector        string      `yaml:"connector" is:"chat"`   // where the two talk; empty: nowhere, since it is a child
+	Parent           string      `yaml:"parent" is:"agent"`     // which agent may start it; empty: it is a foreground agent
+	Workspace        string      `yaml:"workspace" is:"folder"` // empty without one
+	Model            AgentModel  `yaml:"model"`
+	Instructions     string      `yaml:"instructions" is:"words"`     // what its model is told first, besides what daycared says
+	InstructionsFile string      `yaml:"instructions_file" is:"path"` // the same, read when the daemon starts; empty without one
+	Tools            Tools       `yaml:"tools"`                       // each list that is left out is that of the section tools
+	MCP              []MCPServer `yaml:"mcp"`
+	Read             []string    `yaml:"read" is:"folder"`  // files and folders that it may read without asking
+	Write            []string    `yaml:"write" is:"folder"` // and write
+	Network          bool        `yaml:"network"`           // it may use the network without asking
+	OnDenial         string      `yaml:"on_denial" is:"denial"`
+	Prompt           string      `yaml:"prompt" is:"words"` // what it is told when its schedule starts it
+	Schedule         Schedule    `yaml:"schedule"`          // zero: nothing starts it by the clock
+}
+
+// What an agent does after a denial.
+const (
+	Continue  = "continue"  // its model reads the denial and goes on
+	Terminate = "terminate" // its run ends
+)
+
+var denials = []string{Continue, Terminate}
+
+// AgentModel is what an agent thinks with.
+type AgentModel struct {
+	Provider    string `yaml:"provider" is:"provider"`
+	Name        string `yaml:"name" is:"words"`        // as the provider knows it
+	BaseURL     string `yaml:"base_url" is:"endpoint"` // without a slash at its end; empty: the provider's own
+	APIKeyFile  string `yaml:"api_key_file" is:"path"` // holds the key; empty: the credential agent.NAME.key, or none
+	File        string `yaml:"file" is:"path"`         // of a script's turns
+	Window      int    `yaml:"window"`                 // tokens of a prompt and its reply together
+	InputPrice  Price  `yaml:"input_price"`            // of what is sent; 0 without one
+	OutputPrice Price  `yaml:"output_price"`           // of what is written; 0 without one
+
+	// Credential is what systemd's credential of the key is called, after the agent of which the model was written.
+	Credential string
+}
+
+// KeyInTheClear tells whether a key that is sent there could be read on the way.
+func (m AgentModel) KeyInTheClear() bool { return inTheClear(m.BaseURL) }
+
+// The providers of models.
+const (
+	OpenAI    = "openai" // and whatever speaks as it does
+	Anthropic = "anthropic"
+	Script    = "script" // turns from a file
+)
+
+var providers = []string{OpenAI, Anthropic, Script}
+
+// The windows of models of which the file does not say it, in tokens, and the smallest that an agent can work in.
+const (
+	anthropicWindow = 200_000
+	otherWindow     = 32_768
+	minWindow       = 4096
+)
+
+// MCPServer is a program whose tools an agent has besides its own. It runs in the sandbox, with the reach that is
+// written here and no other.
+type MCPServer struct {
+	Name    string   `yaml:"name" is:"agent"`
+	Command []string `yaml:"command" is:"words"` // the program and its arguments
+	Env     []string `yaml:"env" is:"variable"`  // names of the daemon's variables that it is given
+	Read    []string `yaml:"read" is:"folder"`
+	Write   []string `yaml:"write" is:"folder"`
+	Network bool     `yaml:"network"`
+}
+
+// Fetch says what the tool fetch_url may reach.
+type Fetch struct {
+	AllowPrivate []netip.Prefix `yaml:"allow_private"` // private networks; it refuses all others
+}
+
+// Holds are the permissions that the agent has by the configuration: nobody is asked for them. What is in its workspace
+// it may read; to write there is [permissions.Workspace], which is asked for.
+func (a Agent) Holds() []permissions.Tag { return reach(a.Workspace, a.Read, a.Write, a.Network) }
+
+// Holds are the permissions that the server runs with.
+func (s MCPServer) Holds() []permissions.Tag { return reach("", s.Read, s.Write, s.Network) }
+
+func reach(workspace string, read, write []string, network bool) (tags []permissions.Tag) {
+	add := func(verb, path string) {
+		if t, err := permissions.ParseTag(verb + path); err == nil { // every path was parsed so, when it was read
+			tags = append(tags, t)
+		}
+	}
+	if workspace != "" {
+		add("@read:", workspace)
+	}
+	for _, path := range read {
+		add("@read:", path)
+	}
+	for _, path := range write {
+		add("@write:", path)
+	}
+	if network {
+		tags = append(tags, permissions.Network)
+	}
+	return tags
+}
+
+// complete fills in what agents leave out. The configuration is right by now: every parent is there, in no circle.
+func (c *Config) complete(r *report) {
+	byName, done := map[string]int{}, map[int]bool{}
+	for i, a := range c.Agents {
+		byName[a.Name] = i
+	}
+	var fill func(i int)
+	fill = func(i int) {
+		if done[i] {
+			return
+		}
+		done[i] = true
+		from := Agent{Tools: c.Tools, OnDenial: Continue}
+		if at, child := byName[c.Agents[i].Parent]; child {
+			fill(at)
+			from = c.Agents[at]
+		}
+		c.Agents[i].fill(from, r, "agents."+itoa(i))
+		c.Agents[i].at(c.zone(c.Agents[i].Person))
+		if a := &c.Agents[i]; a.Connector == "" && a.Parent == "" {
+			a.Connector = viaTerminal
+		}
+	}
+	for i := range c.Agents {
+		fill(i)
+	}
+}
+
+// fill takes from another one what was not given.
+func (a *Agent) fill(from Agent, r *report, path string) {
+	given := func(key string) bool { _, ok := r.lines[path+"."+key]; return ok }
+	a.Person = cmp.Or(a.Person, from.Person)
+	a.Workspace = cmp.Or(a.Workspace, from.Workspace)
+	a.OnDenial = cmp.Or(a.OnDenial, from.OnDenial)
+	if a.Model.Provider == "" {
+		a.Model = from.Model
+	} else {
+		a.Model.Credential = "agent." + a.Name + ".key"
+	}
+	if a.Model.Window == 0 {
+		a.Model.Window = otherWindow
+		if a.Model.Provider == Anthropic {
+			a.Model.Window = anthropicWindow
+		}
+	}
+	if !given("tools.auto") {
+		a.Tools.Auto = from.Tools.Auto
+	}
+	if !given("tools.gated") {
+		a.Tools.Gated = from.Tools.Gated
+	}
+	if !given("tools.forbidden") {
+		a.Tools.Forbidden = from.Tools.Forbidden
+	}
+}
+
+// at sets the zone of a schedule that has none.
+func (a *Agent) at(zone *time.Location) {
+	if a.Schedule.Cron != "" || a.Schedule.Every != 0 {
+		a.Schedule.Location = cmp.Or(a.Schedule.Location, zone)
+	}
+}
+
+// zone is that of a person, or the machine's own.
+func (c *Config) zone(person string) *time.Location {
+	for _, p := range c.People {
+		if p.Name == person {
+			return p.Location
+		}
+	}
+	return time.Local
+}

@@ -1,0 +1,160 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// agentName is what agents and MCP servers are called: it is typed in commands, and a slash marks a child that nobody
+// wrote down.
+var agentName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+func parseAgent(s string) (any, error) {
+	if !agentName.MatchString(s) {
+		return nil, fmt.Errorf("%s is no name of an agent or a server; write at most 64 letters, digits, dots, dashes and "+
+			"underscores, the first a letter or a digit, as in helper", quote(s))
+	}
+	return s, nil
+}
+
+// chats are the channels by which people can talk to agents.
+var chats = []string{viaTelegram, viaWhatsApp, viaTerminal}
+
+func parseChat(s string) (any, error) {
+	if s == viaAdmin {
+		return nil, fmt.Errorf("nobody can talk to an agent by %s; write telegram, whatsapp or terminal", s)
+	}
+	return oneOf("connector", chats)(s)
+}
+
+// oneOf reads one of a few words.
+func oneOf(what string, words []string) func(string) (any, error) {
+	return func(s string) (any, error) {
+		if !slices.Contains(words, s) {
+			return nil, fmt.Errorf("unknown %s %s; %s", what, quote(s), suggest(s, words))
+		}
+		return s, nil
+	}
+}
+
+// parseSwitch reads on or off, which YAML no longer takes for true and false.
+func parseSwitch(s string) (any, error) {
+	switch s {
+	case "on", "off":
+		return s == "on", nil
+	}
+	right := "on or off"
+	switch strings.ToLower(s) {
+	case "true", "yes", "y", "1", "on":
+		right = "on"
+	case "false", "no", "n", "0", "off":
+		right = "off"
+	}
+	return nil, fmt.Errorf("%s is neither on nor off; write %s", quote(s), right)
+}
+
+func formatSwitch(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+// parseFolder reads a path that an agent may reach, which has to be one that a permission can name.
+func parseFolder(s string) (any, error) {
+	if s == "" {
+		return nil, fmt.Errorf("an empty path names nothing; write a whole one, as in /srv/helper")
+	}
+	if _, err := parsePath(s); err != nil {
+		return nil, err
+	}
+	if _, err := permissions.ParseTag("@read:" + s); err != nil {
+		return nil, fmt.Errorf("%s can be no permission (%w); write another path", quote(s), err)
+	}
+	return s, nil
+}
+
+// maxWords is the longest text in the configuration, in bytes.
+const maxWords = 32 << 10
+
+func parseWords(s string) (any, error) {
+	switch {
+	case strings.TrimSpace(s) == "":
+		return nil, fmt.Errorf("there is no text; write some, or leave the key out")
+	case len(s) > maxWords:
+		return nil, fmt.Errorf("the text has more than %d bytes; write a shorter one", maxWords)
+	case !utf8.ValidString(s) || strings.ContainsRune(s, 0):
+		return nil, fmt.Errorf("the text holds a byte that no text has; leave it out")
+	}
+	return s, nil
+}
+
+// CheckWords says what is wrong with a text that an agent is told, or nil.
+func CheckWords(text string) error {
+	_, err := parseWords(text)
+	return err
+}
+
+// variableName is what an environment variable may be called.
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+func parseVariable(s string) (any, error) {
+	switch {
+	case !variableName.MatchString(s):
+		return nil, fmt.Errorf("%s is not the name of a variable; write the name alone, as in GITHUB_TOKEN", quote(s))
+	case strings.HasPrefix(s, prefix) || s == "CREDENTIALS_DIRECTORY":
+		return nil, fmt.Errorf("%s is the daemon's own and is handed to nobody; leave it out", s)
+	}
+	return s, nil
+}
+
+// Price is what a million tokens cost, in millionths of a currency that the configuration does not name.
+type Price int64
+
+// String is the price as the configuration has it, in the currency's unit.
+func (p Price) String() string {
+	s := fmt.Sprintf("%d.%06d", p/1e6, p%1e6)
+	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
+}
+
+// decimal is a price with its digits: no sign, no exponent, no more than six after the point.
+var decimal = regexp.MustCompile(`^(0|[1-9][0-9]{0,5})(?:\.([0-9]{1,6}))?$`)
+
+func parsePrice(s string) (any, error) {
+	m := decimal.FindStringSubmatch(s)
+	if m == nil {
+		return nil, fmt.Errorf("%s is no price of a million tokens; write it as in 2.50", quote(s))
+	}
+	whole, _ := strconv.ParseInt(m[1], 10, 64)                             // at most six digits
+	part, _ := strconv.ParseInt((m[2] + "000000")[:len("000000")], 10, 64) // six of them
+	return Price(whole*1e6 + part), nil
+}
+
+// parsePrefix reads a network, or an address alone.
+func parsePrefix(s string) (any, error) {
+	const example = "10.0.0.0/8"
+	p, err := netip.ParsePrefix(s)
+	if err != nil {
+		right := example
+		if a, err := netip.ParseAddr(s); err == nil && a.Zone() == "" {
+			right = netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()).String()
+		}
+		return nil, fmt.Errorf("%s is no network; write %s", quote(s), quote(right))
+	}
+	switch {
+	case p.Addr().Is4In6():
+		return nil, fmt.Errorf("%s is an IPv4 address in IPv6's clothes; write it as in %s", quote(s), quote(example))
+	case p != p.Masked():
+		return nil, fmt.Errorf("%s names an address within a network; write %s", quote(s), quote(p.Masked().String()))
+	}
+	return p, nil
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
