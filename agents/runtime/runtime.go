@@ -92,11 +92,12 @@ type agent struct {
 	speaker  agents.Speaker // set before ready is closed
 	ready    chan struct{}
 	once     sync.Once
+	due      chan struct{} // what its next run needs is settled
 	activity atomic.Pointer[permissions.Activity]
 }
 
 func newAgent(rt *Runtime, a Agent) *agent {
-	at := &agent{Agent: a, runtime: rt, tools: map[string]tools.Tool{}, ready: make(chan struct{})}
+	at := &agent{Agent: a, runtime: rt, tools: map[string]tools.Tool{}, ready: make(chan struct{}), due: make(chan struct{}, 1)}
 	at.shows(permissions.Idle)
 	return at
 }

@@ -31,7 +31,13 @@ func (rt *Runtime) keepTimetable(ctx context.Context, a *agent) error {
 		} else {
 			wait = min(max(next.Sub(rt.now()), 0), tick)
 		}
-		_ = pause(ctx, wait) // the loop looks at ctx
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-a.due:
+		case <-timer.C:
+		}
+		timer.Stop()
 	}
 	return nil
 }
@@ -49,24 +55,29 @@ func (rt *Runtime) timetable(ctx context.Context, a *agent) (next time.Time, err
 			return now, err
 		}
 	}
-	if !t.Next.After(now) {
-		if err := rt.start(ctx, a, t); err != nil {
-			return now, err
-		}
-		t = agents.Timetable{Agent: a.Name, Next: a.Schedule.Next(now)}
-		return t.Next, rt.store.SetTimetable(ctx, t)
-	}
-	if len(a.Schedule.Needs) == 0 || t.Asked != "" {
-		return t.Next, nil
-	}
-	at := a.Schedule.AskAt(t.Next)
-	if at.After(now) {
+	asks := len(a.Schedule.Needs) > 0 && t.Asked == ""
+	if at := a.Schedule.AskAt(t.Next); asks && at.After(now) && at.Before(t.Next) {
 		return at, nil
 	}
-	t.Asked, err = rt.askAhead(ctx, a, t)
-	if err != nil {
+	if asks && (a.Schedule.AskAt(t.Next).Before(t.Next) || !t.Next.After(now)) {
+		if t.Asked, err = rt.askAhead(ctx, a, t); err != nil {
+			return now, err
+		}
+		if err := rt.store.SetTimetable(ctx, t); err != nil {
+			return now, err
+		}
+	}
+	if t.Next.After(now) {
+		return t.Next, nil
+	}
+	given, until, err := rt.allowedAhead(ctx, a, t)
+	if err != nil || until.After(now) {
+		return until, err
+	}
+	if err := rt.start(ctx, a, t, given); err != nil {
 		return now, err
 	}
+	t = agents.Timetable{Agent: a.Name, Next: a.Schedule.Next(now)}
 	return t.Next, rt.store.SetTimetable(ctx, t)
 }
 
@@ -78,7 +89,7 @@ func (rt *Runtime) askAhead(ctx context.Context, a *agent, t agents.Timetable) (
 	q, err := rt.desk.Pose(ctx, permissions.AgentCaller(a.Name), permissions.Request{
 		Kind: permissions.KindPermission, Agent: a.Name, Tags: a.Schedule.Needs, Background: true, Foreground: rt.foreground(a),
 		Reason:   "My run at " + t.Next.UTC().Format("2006-01-02 15:04 MST") + " will need this: " + short(a.Prompt, mostQuoted),
-		Patience: max(t.Next.Sub(rt.now()).Truncate(time.Second), time.Second), Widest: permissions.Once,
+		Patience: max(t.Next.Sub(rt.now()).Truncate(time.Second), 0), Widest: permissions.Once,
 		Key: a.Name + "/" + t.Next.UTC().Format(time.RFC3339),
 	})
 	if r := refusal(err); r != nil && r.Code != permissions.CodeBroken {
@@ -89,11 +100,7 @@ func (rt *Runtime) askAhead(ctx context.Context, a *agent, t agents.Timetable) (
 }
 
 // start runs a scheduled agent, in a session of its own, with what was allowed for this run.
-func (rt *Runtime) start(ctx context.Context, a *agent, t agents.Timetable) error {
-	given, err := rt.allowedAhead(ctx, a, t)
-	if err != nil {
-		return err
-	}
+func (rt *Runtime) start(ctx context.Context, a *agent, t agents.Timetable, given []permissions.Tag) error {
 	key := "run/" + t.Next.UTC().Format(time.RFC3339)
 	last, ok, err := rt.store.CurrentSession(ctx, a.Name)
 	switch {
@@ -115,27 +122,29 @@ func (rt *Runtime) start(ctx context.Context, a *agent, t agents.Timetable) erro
 	return rt.tell(ctx, s.ID, agents.Post{Key: key, Text: a.Prompt})
 }
 
-// allowedAhead is what people allowed for a run. What is still pending is not asked any more.
-func (rt *Runtime) allowedAhead(ctx context.Context, a *agent, t agents.Timetable) ([]permissions.Tag, error) {
+// allowedAhead is what people allowed for a run. What is still pending may be waited for, until a time.
+func (rt *Runtime) allowedAhead(
+	ctx context.Context, a *agent, t agents.Timetable,
+) (given []permissions.Tag, until time.Time, err error) {
 	if t.Asked == "" || t.Asked == none {
-		return nil, nil
+		return nil, until, nil
 	}
 	caller := permissions.AgentCaller(a.Name)
 	q, err := rt.desk.Read(ctx, caller, t.Asked)
 	if err != nil {
-		return nil, nonFatal(err)
+		return nil, until, nonFatal(err)
 	}
 	switch q.State {
 	case permissions.Pending:
-		return nil, rt.desk.Withdraw(ctx, caller, q.ID, "")
+		return nil, q.Deadline.Add(time.Second), nil
 	case permissions.Approved:
 		used, err := rt.desk.Use(ctx, caller, q.ID, q.Key)
 		if err != nil {
-			return nil, nonFatal(err)
+			return nil, until, nonFatal(err)
 		}
-		return used.Missing(), nil
+		return used.Missing(), until, nil
 	}
-	return nil, nil
+	return nil, until, nil
 }
 
 // nonFatal is nil for what another try would not mend: then it is as if nobody had allowed anything.

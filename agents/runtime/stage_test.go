@@ -1,0 +1,396 @@
+package runtime_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/agents/runtime"
+	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/connectortest"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/permissions"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// mind is a model whose replies follow from the transcript alone. It is given how many times it has replied before.
+type mind func(turn int, p models.Prompt) models.Reply
+
+func (m mind) Name() string              { return "mind" }
+func (m mind) Window() int64             { return 100_000 }
+func (m mind) Cost(u models.Usage) int64 { return 2 * (u.Read + u.Written) }
+func (m mind) Reply(ctx context.Context, p models.Prompt, _ func(string)) (models.Reply, error) {
+	turn := 0
+	for _, said := range p.Messages {
+		if said.Role == models.Assistant {
+			turn++
+		}
+	}
+	r := m(turn, p)
+	r.Usage = models.Usage{Read: 10, Written: 1}
+	return r, ctx.Err()
+}
+
+// says is a reply of words alone.
+func says(words string) models.Reply { return models.Reply{Text: words} }
+
+// calls is a reply that calls tools: name, input, name, input …
+func calls(pairs ...string) (r models.Reply) {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		r.Calls = append(r.Calls, models.Call{ID: fmt.Sprintf("c%d", i/2), Tool: pairs[i], Input: json.RawMessage(pairs[i+1])})
+	}
+	return r
+}
+
+// newest is what the model was told last: the words of its person, or its results.
+func newest(p models.Prompt) string {
+	last := p.Messages[len(p.Messages)-1]
+	text := last.Text
+	for _, r := range last.Results {
+		text += r.Text + "\n"
+	}
+	return strings.TrimSpace(text)
+}
+
+// pen is a tool that writes a file and remembers, in the file itself, how often it wrote.
+type pen struct {
+	name  string
+	needs func(input string) []permissions.Tag
+	hold  chan struct{} // not nil: it waits for this, or for its end
+	pause string
+}
+
+func (p pen) Spec() models.Tool {
+	return models.Tool{Name: p.name, Description: "writes", Schema: json.RawMessage(`{"type":"object"}`)}
+}
+
+type penInput struct{ Path, Text string }
+
+func (p pen) Plan(_ context.Context, at tools.Place, input json.RawMessage) (plan tools.Plan, err error) {
+	var in penInput
+	if err := json.Unmarshal(input, &in); err != nil || in.Path == "" {
+		return plan, fmt.Errorf("path is missing")
+	}
+	plan.AffectedPath, plan.Details = filepath.Join(at.Workspace, in.Path), "+ "+in.Text
+	if p.needs != nil {
+		plan.Needs = p.needs(plan.AffectedPath)
+	}
+	return plan, nil
+}
+
+func (p pen) Run(ctx context.Context, at tools.Place, input json.RawMessage, plan tools.Plan) tools.Outcome {
+	var in penInput
+	_ = json.Unmarshal(input, &in)
+	if missing := permissions.Missing(plan.Needs, at.Tags); len(missing) > 0 {
+		return tools.Outcome{Text: "not held: " + missing[0].String(), Error: true}
+	}
+	if p.hold != nil {
+		select {
+		case <-p.hold:
+		case <-ctx.Done():
+			return tools.Outcome{Text: "stopped", Error: true}
+		}
+	}
+	f, err := os.OpenFile(plan.AffectedPath, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return tools.Outcome{Text: err.Error(), Error: true}
+	}
+	defer f.Close()
+	if _, err := fmt.Fprintln(f, in.Text); err != nil {
+		return tools.Outcome{Text: err.Error(), Error: true}
+	}
+	return tools.Outcome{Text: "wrote " + in.Path, Pause: p.pause}
+}
+
+// ledger is the real store, and remembers what was stored.
+type ledger struct {
+	*store.Store
+	mu      sync.Mutex
+	commits []agents.Commit
+	changed chan struct{}
+}
+
+func (l *ledger) Commit(ctx context.Context, c agents.Commit) error {
+	if err := l.Store.Commit(ctx, c); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.commits = append(l.commits, c)
+	close(l.changed)
+	l.changed = make(chan struct{})
+	return nil
+}
+
+func (l *ledger) all() []agents.Commit {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.commits)
+}
+
+// artifacts are those of a type.
+func (l *ledger) artifacts(t agents.ArtifactType) (all []map[string]any) {
+	for _, c := range l.all() {
+		for _, a := range c.Artifacts {
+			if a.Type == t {
+				var content map[string]any
+				_ = json.Unmarshal(a.Content, &content)
+				all = append(all, content)
+			}
+		}
+	}
+	return all
+}
+
+// records are those of a type.
+func (l *ledger) records(t permissions.Type) (all []permissions.Record) {
+	for _, c := range l.all() {
+		for _, r := range c.Records {
+			if r.Type == t {
+				all = append(all, r)
+			}
+		}
+	}
+	return all
+}
+
+// stage is a runtime on a real engine over a real store, and people who answer in memory.
+type stage struct {
+	*engine.Engine
+	t      *testing.T
+	dir    string
+	agents []runtime.Agent
+	phone  *connectortest.Memory
+	rows   *ledger
+	own    *runtime.Runtime
+	stop   func()
+	keys   int
+	change func(*engine.Settings)
+
+	mu    sync.Mutex
+	ahead time.Duration
+}
+
+var (
+	fay = connectors.Person{Name: "fay", User: "fay", UID: 2000, Location: time.UTC}
+	sam = connectors.Person{Name: "sam", User: "sam", UID: 3000, Location: time.UTC}
+)
+
+func settings() engine.Settings {
+	return engine.Settings{
+		UID: 1, People: []connectors.Person{fay, sam},
+		Approvals: engine.Approvals{
+			Timeout: 15 * time.Minute, MaxTimeout: time.Hour, ClarificationTimeout: 5 * time.Minute,
+			DeliverWithin: 2 * time.Minute, RedeemWindow: 10 * time.Minute,
+			Scopes: []permissions.Scope{permissions.Once, permissions.SessionTool, permissions.Session, permissions.For(15 * time.Minute)},
+		},
+		Policy: permissions.Policy{Auto: []string{"look"}, Gated: []string{"write_file"}, Forbidden: []string{"delete_*"}},
+		Limits: engine.Limits{PendingPerCaller: 20, PromptsPerMinute: 1000, PendingTotal: 1000},
+	}
+}
+
+// helper is fay's agent, which thinks with m.
+func helper(m mind) runtime.Agent {
+	return runtime.Agent{Name: "helper", Person: "fay", Via: "phone", Model: m}
+}
+
+// play runs agents until the test ends. Each has a pen called write_file in a folder of the test's, unless it has tools.
+func play(t *testing.T, own ...runtime.Agent) *stage {
+	t.Helper()
+	return playWith(t, nil, own...)
+}
+
+func playWith(t *testing.T, change func(*engine.Settings), own ...runtime.Agent) *stage {
+	t.Helper()
+	st := &stage{t: t, dir: t.TempDir(), agents: own, change: change}
+	for i := range own {
+		a := &own[i]
+		a.Place.Workspace = st.dir
+		if a.Tools == nil {
+			a.Tools = []tools.Tool{pen{name: "write_file"}, pen{name: "look"}, pen{name: "delete_it"}}
+		}
+	}
+	st.open()
+	t.Cleanup(func() { st.stop() })
+	return st
+}
+
+func (s *stage) now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Now().Add(s.ahead)
+}
+
+// pass lets time go by.
+func (s *stage) pass(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ahead += d
+}
+
+func (s *stage) open() {
+	s.t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	rows, err := store.Open(s.t.Context(), store.Options{Path: filepath.Join(s.dir, "store.db"), Now: s.now, Log: log})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.rows = &ledger{Store: rows, changed: make(chan struct{})}
+	s.phone = connectortest.NewMemory(connectors.Identity{Via: "phone", UID: fay.UID}, nil)
+	s.own = runtime.New(runtime.Options{Agents: s.agents, Store: s.rows, Now: s.now, Log: log})
+	configured := settings()
+	if s.change != nil {
+		s.change(&configured)
+	}
+	s.Engine = engine.New(engine.Options{
+		Store: rows, Connectors: []connectors.Connector{s.phone}, Residents: s.own.Residents(), Witness: s.own,
+		Settings: configured, Now: s.now, Log: log,
+	})
+	s.own.Bind(s.Engine)
+	if err := s.Recover(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	group.Go(func() { _ = s.Run(ctx) })
+	group.Go(func() {
+		if err := s.own.Run(ctx); err != nil {
+			s.t.Errorf("the runtime ends: %v", err)
+		}
+	})
+	group.Go(func() { _ = s.phone.Run(ctx, s.Engine) })
+	s.stop = sync.OnceFunc(func() {
+		cancel()
+		group.Wait()
+		if err := rows.Close(); err != nil {
+			s.t.Error(err)
+		}
+	})
+}
+
+// restart stops everything as a stop of the daemon does, and starts it over the same store.
+func (s *stage) restart() {
+	s.t.Helper()
+	s.stop()
+	s.open()
+}
+
+// writes has fay write to her agent.
+func (s *stage) writes(text string) {
+	s.t.Helper()
+	s.keys++
+	err := s.OnMessage(s.t.Context(), connectors.Message{
+		From: connectors.Identity{Via: "phone", UID: fay.UID}, Text: text, Key: fmt.Sprintf("m%d", s.keys),
+	})
+	if err != nil {
+		s.t.Fatalf("write %q: %v", text, err)
+	}
+}
+
+// orders has fay order her agent something.
+func (s *stage) orders(o permissions.Order) {
+	s.t.Helper()
+	s.keys++
+	ctx, done := context.WithTimeout(s.t.Context(), 2*time.Second) // what the issue allows
+	defer done()
+	if _, err := s.Order(ctx, connectors.Identity{Via: "phone", UID: fay.UID}, o, fmt.Sprintf("o%d", s.keys)); err != nil {
+		s.t.Fatalf("order %s: %v", o, err)
+	}
+}
+
+const patience = 20 * time.Second
+
+// hears waits until fay was told something with these words in it.
+func (s *stage) hears(words string) {
+	s.t.Helper()
+	ctx, done := context.WithTimeout(s.t.Context(), patience)
+	defer done()
+	all, err := s.phone.Spoken(ctx, func(all []connectortest.Spoken) bool {
+		return slices.ContainsFunc(all, func(x connectortest.Spoken) bool { return strings.Contains(x.Text, words) })
+	})
+	if err != nil {
+		s.t.Fatalf("fay never hears %q, but %q: %v", words, all, err)
+	}
+}
+
+// card waits for the n-th card and gives it.
+func (s *stage) card(n int) permissions.Request {
+	s.t.Helper()
+	ctx, done := context.WithTimeout(s.t.Context(), patience)
+	defer done()
+	if err := s.phone.Wait(ctx, func(c []connectortest.Copy) bool { return len(c) >= n }); err != nil {
+		s.t.Fatalf("card %d never comes: %v", n, err)
+	}
+	return s.phone.Copies()[n-1].First.Request
+}
+
+// answers has fay answer a request.
+func (s *stage) answers(r permissions.Request, a permissions.Answer, more ...func(*connectors.Decision)) {
+	s.t.Helper()
+	d := connectors.Decision{Request: r.ID, Answer: a, From: connectors.Identity{Via: "phone", UID: fay.UID}}
+	for _, m := range more {
+		m(&d)
+	}
+	if _, err := s.OnPermission(s.t.Context(), d); err != nil {
+		s.t.Fatalf("answer %s: %v", a, err)
+	}
+}
+
+var (
+	once   = permissions.Allow(permissions.Once)
+	always = permissions.Allow(permissions.Session)
+)
+
+// file is what a file of the workspace has; empty where it is not there.
+func (s *stage) file(name string) string {
+	text, _ := os.ReadFile(filepath.Join(s.dir, name))
+	return string(text)
+}
+
+// current is the session of an agent.
+func (s *stage) current(agent string) permissions.AgentSession {
+	s.t.Helper()
+	found, ok, err := s.rows.CurrentSession(s.t.Context(), agent)
+	if err != nil || !ok {
+		s.t.Fatalf("the session of %s: %v %v", agent, ok, err)
+	}
+	return found
+}
+
+// stands waits until the session of an agent has a status.
+func (s *stage) stands(agent string, want permissions.Activity) permissions.AgentSession {
+	s.t.Helper()
+	deadline := time.After(patience)
+	for {
+		s.rows.mu.Lock()
+		changed := s.rows.changed
+		s.rows.mu.Unlock()
+		found, ok, err := s.rows.CurrentSession(s.t.Context(), agent)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if ok && found.Status == want {
+			return found
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			s.t.Fatalf("%s is %s, not %s", agent, found.Status, want)
+		}
+	}
+}
