@@ -57,7 +57,7 @@ func (e *Engine) live(
 func (e *Engine) extend(ctx context.Context, r permissions.Request) error {
 	now := e.stamp()
 	until := now.Add(extension)
-	if e.registry.Waiting(r.ID) == 0 || !r.Deadline.Before(until) {
+	if e.waits(r) == 0 || !r.Deadline.Before(until) {
 		return nil
 	}
 	s := e.settings.Load()

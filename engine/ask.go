@@ -164,7 +164,7 @@ func (e *Engine) stillAllowed(r permissions.Request) error {
 	if permissions.ComputeDigest(r) != r.Digest {
 		return permissions.Broken("request " + string(r.ID) + " is not what was approved")
 	}
-	if tool := s.Policy.Evaluate(r, nil, e.clock.Now()).Forbidden; tool != "" {
+	if tool := s.policy(r.Caller).Evaluate(r, nil, e.clock.Now()).Forbidden; tool != "" {
 		return permissions.Forbidden(tool)
 	}
 	if t, own := s.coversOwn(r.Tags); own {

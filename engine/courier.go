@@ -225,7 +225,7 @@ func (c *courier) fail(ctx context.Context, r permissions.Request, cp permission
 // prompt is a request as one person is to see it in one place, or as all do who are asked there.
 func (e *Engine) prompt(r permissions.Request, cp permissions.Copy, to connectors.Person) connectors.Prompt {
 	p := connectors.Prompt{
-		Request: r, To: to, Code: e.store.Coder().Encode(r.Number), Waiting: e.registry.Waiting(r.ID),
+		Request: r, To: to, Code: e.store.Coder().Encode(r.Number), Waiting: e.waits(r),
 		Ref: cp.Ref, SentAt: cp.SentAt, Button: button(r, cp), Silent: !r.HighRisk && e.quiet(to),
 	}
 	if cp.Place != "" {

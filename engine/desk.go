@@ -183,7 +183,7 @@ func (e *Engine) Stand(ctx context.Context, r permissions.Request) (permissions.
 		return permissions.Standing{}, broken(err)
 	}
 	return permissions.Standing{
-		Request: r, Code: e.store.Coder().Encode(r.Number), Copies: copies, Waiting: e.registry.Waiting(r.ID),
+		Request: r, Code: e.store.Coder().Encode(r.Number), Copies: copies, Waiting: e.waits(r),
 	}, nil
 }
 

@@ -32,13 +32,16 @@ func (e *Engine) draft(
 	if t, own := s.coversOwn(r.Tags); own {
 		return r, permissions.OwnFiles(t)
 	}
-	verdict := s.Policy.Evaluate(r, grants, now)
+	policy := s.policy(caller)
+	verdict := policy.Evaluate(r, grants, now)
 	if verdict.Forbidden != "" {
 		return r, permissions.Forbidden(verdict.Forbidden)
 	}
 	r.Held = verdict.Held
-	r.HighRisk = s.Policy.HighRisk(r)
-	r.Background = true
+	r.HighRisk = policy.HighRisk(r)
+	if !caller.Ours() { // only those whom we run know which of them is in the foreground
+		r.Background, r.Foreground = true, ""
+	}
 	r.Options = permissions.Offer(r, s.Approvals.Scopes, q.Widest)
 	r.Digest = permissions.ComputeDigest(r)
 	r.Under = verdict.Grants
@@ -63,6 +66,9 @@ func (s *Settings) direct(r *permissions.Request) error {
 	}
 	if route.Timeout > 0 {
 		usual, most = route.Timeout, route.Timeout
+	}
+	if r.Caller.Ours() && r.Patience > 0 {
+		most = max(most, longestPatience)
 	}
 	wait := cmp.Or(r.Patience, usual)
 	if wait > most || wait < time.Second {

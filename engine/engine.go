@@ -11,7 +11,8 @@
 // copy's business, strangers.go the owner who else wrote, place.go knows where several people are asked at once,
 // reroute.go asks anew when the settings change, pairing.go gives accounts to people, and suspend.go takes them away.
 // What is steered from outside has a file each: grants.go, stop.go, tokens.go, events.go.
-// What people and agents of our own tell each other goes through chat.go and host.go, and decides nothing.
+// What people and agents of our own tell each other goes through chat.go and host.go, and decides nothing. Those agents
+// ask without waiting (residents.go), and are told what became of it (witness.go).
 package engine
 
 import (
@@ -37,6 +38,7 @@ type Engine struct {
 	couriers []*courier
 	hosts    []*host // of our own agents
 	usher    *usher
+	reporter *reporter                // nil: nobody is told
 	settings atomic.Pointer[Settings] // in force: base, with the accounts that people were paired with, without those that are suspended
 	base     atomic.Pointer[Settings] // as the configuration has them
 	stopped  atomic.Pointer[string]   // who stopped everything, or nil
@@ -63,11 +65,12 @@ var (
 	_ connectors.Handler = (*Engine)(nil)
 )
 
-// Options are the parts of an engine. All but Residents, Elapsed and PruneEvery are required.
+// Options are the parts of an engine. All but Residents, Witness, Elapsed and PruneEvery are required.
 type Options struct {
 	Store      Store
 	Connectors []connectors.Connector
 	Residents  []agents.Resident
+	Witness    agents.Witness // of what agents of ours ask at the [Engine.Desk]; nil: nobody
 	Settings   Settings
 	Now        func() time.Time
 	Elapsed    func() time.Duration // see [permissions.Clock]; nil: the machine's own
@@ -95,6 +98,9 @@ func New(o Options) *Engine {
 		e.couriers = append(e.couriers, newCourier(e, c))
 	}
 	e.hosts = newHosts(e, o.Residents)
+	if o.Witness != nil {
+		e.reporter = &reporter{engine: e, witness: o.Witness}
+	}
 	return e
 }
 
@@ -121,6 +127,9 @@ func (e *Engine) Run(ctx context.Context) error {
 	group.Go(func() error { return e.prune(ctx) })
 	group.Go(func() error { return e.pulse(ctx) })
 	group.Go(func() error { return e.usher.run(ctx, e.usher.attend) })
+	if e.reporter != nil {
+		group.Go(func() error { return e.reporter.run(ctx) })
+	}
 	for _, c := range e.couriers {
 		group.Go(func() error { return c.run(ctx, c.deliver) })
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/daycared/daycared/connectors"
@@ -27,7 +28,26 @@ func (e *Engine) Happenings(
 	if len(list) > 0 {
 		seen = list[len(list)-1].Seq
 	}
-	return slices.DeleteFunc(list, func(h permissions.Happening) bool { return !id.Operator && !h.VisibleTo(who) }), seen, nil
+	list = slices.DeleteFunc(list, func(h permissions.Happening) bool { return !id.Operator && !h.VisibleTo(who) })
+	for i, h := range list {
+		if list[i].About, err = e.about(ctx, h); err != nil {
+			return nil, after, broken(err)
+		}
+	}
+	return list, seen, nil
+}
+
+// about is the request in whose words h is told, if it is; without an ID where that is not kept any more.
+func (e *Engine) about(ctx context.Context, h permissions.Happening) (permissions.Request, error) {
+	if !h.Type.Wordy() || h.Request == "" {
+		return permissions.Request{}, nil
+	}
+	r, err := e.store.Read(ctx, h.Request)
+	var refusal *permissions.Refusal
+	if errors.As(err, &refusal) && refusal.Code == permissions.CodeUnknown {
+		return permissions.Request{}, nil
+	}
+	return r, err
 }
 
 // Changed is closed when there may be new ones.

@@ -32,7 +32,8 @@ func TestAnApprovalIsUsedInTheCommitOfItsDecision(t *testing.T) {
 			types = append(types, e.Type)
 		}
 	}
-	if n := len(types); n < 2 || !slices.Equal(types[n-2:], []permissions.Type{permissions.RequestSettled, permissions.RequestUsed}) {
+	want := []permissions.Type{permissions.RequestSettled, permissions.RequestUsed, permissions.PermissionApplied}
+	if n := len(types); n < len(want) || !slices.Equal(types[n-len(want):], want) {
 		t.Errorf("the audit has %v", types)
 	}
 }

@@ -19,24 +19,55 @@ const coolDown = 10 * time.Minute
 func (e *Engine) open(ctx context.Context, caller permissions.Caller, q permissions.Request) (*permissions.Waiter, error) {
 	for range mostAnew {
 		w, err := e.tryOpen(ctx, caller, q)
-		var refusal *permissions.Refusal
-		if !errors.As(err, &refusal) || refusal.Code != permissions.CodeUnknown {
+		if !anew(err) {
 			return w, err
 		}
 	}
 	return nil, permissions.Limit(time.Second)
 }
 
-// tryOpen drafts the row, finds who can be reached, registers the waiter and inserts the row.
+// anew tells whether a grant that what was drafted rests on was taken back in that very moment.
+func anew(err error) bool {
+	var refusal *permissions.Refusal
+	return errors.As(err, &refusal) && refusal.Code == permissions.CodeUnknown
+}
+
+// opening is a drafted row that is about to be inserted, with what that needs.
+type opening struct {
+	permissions.Opening
+	settings    *Settings
+	prompt      reservation
+	unreachable string // why people cannot be reached, where they cannot
+}
+
+// tryOpen drafts the row, registers the waiter and inserts the row.
 func (e *Engine) tryOpen(ctx context.Context, caller permissions.Caller, q permissions.Request) (*permissions.Waiter, error) {
+	o, err := e.prepare(ctx, caller, q)
+	if err != nil {
+		return nil, err
+	}
+	w, stored, created, err := e.registry.Register(ctx, o.Opening)
+	if err != nil {
+		o.prompt.giveBack()
+		return nil, broken(err)
+	}
+	if _, err := e.opened(ctx, o, stored, created); err != nil {
+		w.LeaveSoon(leaveGrace)
+		return nil, err
+	}
+	return w, nil
+}
+
+// prepare drafts the row and finds who can be reached.
+func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permissions.Request) (opening, error) {
 	s := e.settings.Load()
 	grants, err := e.grants(ctx, caller)
 	if err != nil {
-		return nil, broken(err)
+		return opening{}, broken(err)
 	}
 	r, err := e.draft(s, caller, q, grants)
 	if err != nil {
-		return nil, err
+		return opening{}, err
 	}
 	prompt, exhausted := e.reserve(s, r)
 	copies, unreachable := e.plan(s, r, nil)
@@ -44,27 +75,29 @@ func (e *Engine) tryOpen(ctx context.Context, caller permissions.Caller, q permi
 		r.Asked, r.EscalateTo, r.EscalateAt = append(r.Asked, r.EscalateTo...), nil, time.Time{}
 		copies, unreachable = e.plan(s, r, nil)
 	}
-	w, stored, created, err := e.registry.Register(ctx, permissions.Opening{
+	return opening{settings: s, prompt: prompt, unreachable: unreachable, Opening: permissions.Opening{
 		Request: r, Copies: copies, RedeemWindow: s.Approvals.RedeemWindow,
 		PerCaller: s.Limits.PendingPerCaller, Total: s.Limits.PendingTotal, CoolDown: coolDown,
 		Exhausted: exhausted,
-	})
-	if err != nil {
-		prompt.giveBack()
-		return nil, broken(err)
-	}
+	}}, nil
+}
+
+// opened does what is left once the row stored is there, and returns it as it is then: one that reaches too few is over.
+func (e *Engine) opened(
+	ctx context.Context, o opening, stored permissions.Request, created bool,
+) (permissions.Request, error) {
 	if !created || stored.State != permissions.Pending {
-		prompt.giveBack() // nobody is prompted for it
-		return w, nil
+		o.prompt.giveBack() // nobody is prompted for it
+		return stored, nil
 	}
-	if s.reached(stored, copies) < stored.Quorum {
-		_, err := e.registry.Resolve(ctx, stored.ID, permissions.GiveUp{Reason: unreachable, Asked: stored.Asked, At: e.stamp()})
-		if err != nil && !errors.Is(err, permissions.ErrSettled) {
-			w.LeaveSoon(leaveGrace)
-			return nil, broken(err)
-		}
+	if o.settings.reached(stored, o.Copies) >= stored.Quorum {
+		return stored, nil
 	}
-	return w, nil
+	c, err := e.registry.Resolve(ctx, stored.ID, permissions.GiveUp{Reason: o.unreachable, Asked: stored.Asked, At: e.stamp()})
+	if err != nil && !errors.Is(err, permissions.ErrSettled) {
+		return permissions.Request{}, broken(err)
+	}
+	return c.After, nil
 }
 
 // reservation is a prompt that was taken out of its caller's bucket. The zero reservation took none.

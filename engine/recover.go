@@ -44,6 +44,11 @@ func (e *Engine) Recover(ctx context.Context) error {
 		return err
 	}
 	e.registry.MeasureGrants(granted)
+	if e.reporter != nil { // whatever is asked from now on is told
+		if _, err := e.store.Cursor(ctx, reporterName); err != nil {
+			return err
+		}
+	}
 	now := e.clock.Now()
 	last, err := e.store.Pulse(ctx, now)
 	if err != nil {
@@ -110,7 +115,7 @@ func (e *Engine) noteAbsence(ctx context.Context) error {
 	for wait := returnGrace; pause(ctx, wait) == nil; wait = again {
 		err := e.everyPending(ctx, func(r permissions.Request) error {
 			e.registry.Measure(r)
-			if r.LeftAt.IsZero() && e.registry.Waiting(r.ID) == 0 {
+			if r.LeftAt.IsZero() && e.waits(r) == 0 {
 				_, _ = e.registry.NotePresence(ctx, r.ID) // settled meanwhile: all the better
 			}
 			return nil

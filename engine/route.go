@@ -25,6 +25,41 @@ type Settings struct {
 	Keep          permissions.Keep
 	AllowSameUser bool
 	Own           []string // the daemon's data, configuration and binary: absolute, clean, symlinks resolved and not
+
+	// Of agents of ours, by the caller's name ("agent:helper"); see also [Settings.policy].
+	Bonds    map[string]permissions.Bond   // whose they are: who is asked where no route says it
+	Policies map[string]permissions.Policy // instead of Policy
+	Holdings map[string][]permissions.Tag  // what the configuration gives them
+}
+
+// policy is what rules a caller, with what the configuration gives it. An agent that one of ours has made is ruled by the
+// policy of that one, and is given nothing.
+func (s *Settings) policy(c permissions.Caller) permissions.Policy {
+	p, found := inherited(s.Policies, c)
+	if !found {
+		p = s.Policy
+	}
+	if c.Ours() {
+		p.Held = s.Holdings[c.Name]
+	}
+	return p
+}
+
+// inherited is what there is of an agent of ours: its own, or else that of the one that made it, whose name begins its.
+func inherited[T any](all map[string]T, c permissions.Caller) (v T, found bool) {
+	if !c.Ours() {
+		return v, false
+	}
+	for name := c.Name; ; {
+		if v, found = all[name]; found {
+			return v, true
+		}
+		end := strings.LastIndexByte(name, '/')
+		if end < 0 {
+			return v, false
+		}
+		name = name[:end]
+	}
 }
 
 // Approvals are the times and the scopes on offer.
@@ -90,7 +125,8 @@ func glob(pattern, name string) bool {
 	return ok && err == nil
 }
 
-// route is the first that matches; without people, everything goes to the operator.
+// route is the first that matches, else of an agent of ours its own person; without people, everything goes to the
+// operator.
 func (s *Settings) route(r permissions.Request) (Route, bool) {
 	if len(s.People) == 0 {
 		return Route{Ask: []string{OperatorName}, Quorum: 1}, true
@@ -100,6 +136,9 @@ func (s *Settings) route(r permissions.Request) (Route, bool) {
 			t.Quorum = cmp.Or(t.Quorum, 1)
 			return t, true
 		}
+	}
+	if bond, found := inherited(s.Bonds, r.Caller); found {
+		return Route{Ask: []string{bond.Person}, Quorum: 1}, true
 	}
 	return Route{}, false
 }

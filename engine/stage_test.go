@@ -32,6 +32,7 @@ type stage struct {
 	settings engine.Settings
 	people   []connectors.Connector
 	agents   []agents.Resident
+	witness  agents.Witness
 	rows     *store.Store
 
 	mu    sync.Mutex
@@ -129,7 +130,7 @@ func (s *stage) open() {
 		seen = s.through(rows)
 	}
 	s.Engine = engine.New(engine.Options{
-		Store: seen, PruneEvery: 20 * time.Millisecond, Connectors: s.people, Residents: s.agents,
+		Store: seen, PruneEvery: 20 * time.Millisecond, Connectors: s.people, Residents: s.agents, Witness: s.witness,
 		Settings: s.settings, Now: s.now, Elapsed: s.elapsed, Log: quiet(),
 	})
 	if err := s.Recover(s.t.Context()); err != nil {

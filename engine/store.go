@@ -11,6 +11,7 @@ import (
 type Store interface {
 	permissions.Store
 	ChatStore
+	ResidentStore
 
 	// Coder gives requests their codes. Its key belongs to the store and never changes.
 	Coder() permissions.Coder
@@ -116,12 +117,6 @@ type Store interface {
 	// Forget prepares a forgetful connector's start: its copies of pending requests are to be sent again, the others
 	// are done with.
 	Forget(ctx context.Context, connector string) error
-
-	// AgentSession gives a session of an agent of ours, or refuses with [permissions.CodeUnknown].
-	AgentSession(ctx context.Context, id permissions.ID) (permissions.AgentSession, error)
-	// AgentSessions lists at most limit sessions of a person's (empty: everybody's), also what has ended, after the one
-	// named (empty: from the first), by id.
-	AgentSessions(ctx context.Context, person string, after permissions.ID, limit int) ([]permissions.AgentSession, error)
 
 	// Record appends to the audit what changed no request.
 	Record(ctx context.Context, r permissions.Record) error

@@ -65,6 +65,9 @@ func answer(r Request, v Vote) Change {
 	c.After.Votes = append(slices.Clone(r.Votes), v)
 	c.Vote = &v
 	c.Records[0].Detail["answer"] = string(v.Answer)
+	if r.Kind == KindClarification {
+		c.Records = append(c.Records, record(DialogResponded, r, v.By, v.Via, v.At))
+	}
 	return c
 }
 

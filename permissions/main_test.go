@@ -52,6 +52,12 @@ func toolRequest() Request {
 	return pending(Request{Kind: KindTool, Tool: "write_file", Input: []byte(`{"path":"a"}`), Session: "s1"})
 }
 
+// theirs is r as asked by an agent that runs elsewhere.
+func theirs(r Request) Request {
+	r.Caller = Caller{Name: "token:scribe", UID: NoUID}
+	return r
+}
+
 func stepRequest() Request {
 	return pending(Request{Kind: KindTool, Session: "s1", Calls: []Call{
 		{N: 1, Tool: "write_file", Input: []byte(`{"path":"a"}`)},

@@ -240,7 +240,7 @@ func (m *room) wall() time.Time { return time.Now().Add(time.Duration(m.jump.Loa
 
 // fresh is a request that is asked now, with a deadline in a quarter of an hour; change may change it.
 func (m *room) fresh(change func(*Request)) Request {
-	r := toolRequest()
+	r := theirs(toolRequest())
 	r.CreatedAt = m.wall().UTC()
 	r.ID, r.Deadline = NewID(r.CreatedAt), r.CreatedAt.Add(15*time.Minute)
 	if change != nil {

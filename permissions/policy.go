@@ -12,6 +12,7 @@ type Policy struct {
 	Auto, Gated, Forbidden []string
 	HighRiskTools          []string
 	HighRiskTags           []Tag // whatever has something in common with one of these
+	Held                   []Tag // that the configuration gives the caller: there is no grant of them, and nothing to revoke
 }
 
 // Verdict is what policy says of a request.
@@ -30,13 +31,15 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 		return Verdict{Ask: true}
 	}
 	live := slices.DeleteFunc(slices.Clone(grants), func(g Grant) bool { return !g.Live(r.Caller, r.Session, now) })
+	wanted := Missing(r.Tags, p.Held)
 	for _, g := range live {
-		if len(Missing(r.Tags, g.Tags)) < len(r.Tags) {
+		if len(Missing(wanted, g.Tags)) < len(wanted) {
 			v.Grants = append(v.Grants, g.ID)
 		}
 	}
 	for _, t := range r.Tags {
-		if slices.ContainsFunc(live, func(g Grant) bool { return len(Missing([]Tag{t}, g.Tags)) == 0 }) {
+		if !slices.Contains(wanted, t) ||
+			slices.ContainsFunc(live, func(g Grant) bool { return len(Missing([]Tag{t}, g.Tags)) == 0 }) {
 			v.Held = append(v.Held, t)
 		}
 	}

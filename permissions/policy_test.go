@@ -21,6 +21,36 @@ func held(id ID, change func(*Grant)) Grant {
 	return g
 }
 
+// What the configuration gives is held without any grant, opens no gate, and makes no grant needed.
+func TestEvaluateWhatTheConfigurationGives(t *testing.T) {
+	p := house
+	p.Held = tags("@network", "@write:/srv")
+	files := held("files", func(g *Grant) { g.Tags = tags("@write:/srv", "@read:/home") })
+	ask := func(kind Kind, tool string, asked ...string) Request {
+		return Request{Kind: kind, Tool: tool, Tags: tags(asked...), Caller: Caller{Name: "agent:scribe"}, Session: "s1"}
+	}
+	for _, c := range []struct {
+		name string
+		r    Request
+		want Verdict
+	}{
+		{"all of it", ask(KindPermission, "", "@network", "@read:/srv/www"), Verdict{Held: tags("@network", "@read:/srv/www")}},
+		{"a part", ask(KindPermission, "", "@network", "@workspace"), Verdict{Ask: true, Held: tags("@network")}},
+		{"and a grant", ask(KindPermission, "", "@network", "@read:/home"),
+			Verdict{Held: tags("@network", "@read:/home"), Grants: []ID{"files"}}},
+		{"which is not needed", ask(KindPermission, "", "@write:/srv"), Verdict{Held: tags("@write:/srv")}},
+		{"an auto tool", ask(KindTool, "read_file", "@read:/srv/a"), Verdict{Held: tags("@read:/srv/a")}},
+		{"a gated tool", ask(KindTool, "write_file", "@write:/srv/a"), Verdict{Ask: true, Held: tags("@write:/srv/a")}},
+		{"a forbidden tool", ask(KindTool, "delete_x", "@network"), Verdict{Forbidden: "delete_x"}},
+	} {
+		got := p.Evaluate(c.r, []Grant{files}, noon)
+		if got.Ask != c.want.Ask || got.Forbidden != c.want.Forbidden || !slices.Equal(got.Held, c.want.Held) ||
+			!slices.Equal(got.Grants, c.want.Grants) {
+			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
 func TestEvaluate(t *testing.T) {
 	tool := func(name string, asked ...string) Request {
 		return Request{Kind: KindTool, Tool: name, Tags: tags(asked...), Caller: Caller{Name: "agent:scribe"}, Session: "s1"}

@@ -93,6 +93,11 @@ func Stopped(by string) *Refusal {
 	return refuse(CodeStopped, ExitOther, "Stopped by %s; nothing is asked until resume.", by)
 }
 
+// Rotten refuses an approval that rests on what is not granted any more.
+func Rotten() *Refusal {
+	return refuse(CodeNoUse, ExitOther, "What this approval rests on is not granted any more; ask again.")
+}
+
 // NotYours refuses somebody who was not asked.
 func NotYours() *Refusal { return refuse(CodeNotYours, ExitOther, "This is not yours to decide.") }
 

@@ -24,6 +24,7 @@ func TestRefusals(t *testing.T) {
 		{Limit(30 * time.Second), CodeLimit, ExitOther, "Too many requests are waiting; try again in 30 seconds."},
 		{Limit(0), CodeLimit, ExitOther, "Too many requests are waiting; try again in 1 second."},
 		{Limit(90*time.Second + 1), CodeLimit, ExitOther, "Too many requests are waiting; try again in 91 seconds."},
+		{Rotten(), CodeNoUse, ExitOther, "What this approval rests on is not granted any more; ask again."},
 		{NotYours(), CodeNotYours, ExitOther, "This is not yours to decide."},
 		{Nobody(1000), CodeNotYours, ExitOther,
 			"Nobody here has the account with uid 1000; set people[].user, or use the daemon's own account."},

@@ -60,12 +60,7 @@ func (g *Registry) SetRedeemWindow(d time.Duration) {
 func (g *Registry) Register(ctx context.Context, o Opening) (w *Waiter, r Request, created bool, err error) {
 	w = &Waiter{registry: g, id: o.Request.ID, call: o.Request.Call, ring: make(chan rung, 1)}
 	g.enter(w)
-	g.Measure(o.Request)
-	r, created, err = g.store.Open(ctx, o)
-	if err != nil || r.ID != o.Request.ID {
-		g.forget(o.Request.ID)
-	}
-	if err != nil {
+	if r, created, err = g.Open(ctx, o); err != nil {
 		g.drop(w)
 		return nil, Request{}, false, err
 	}
@@ -73,8 +68,6 @@ func (g *Registry) Register(ctx context.Context, o Opening) (w *Waiter, r Reques
 		if r.State != Pending { // held already
 			g.ringAll(r, nil, nil)
 		}
-		g.publish(r)
-		g.wakeClock()
 		return w, r, true, nil
 	}
 	// Between Open's commit and this move the request may have been settled: the row is read again after it.
@@ -86,6 +79,20 @@ func (g *Registry) Register(ctx context.Context, o Opening) (w *Waiter, r Reques
 		return nil, Request{}, false, err
 	}
 	return w, r, false, nil
+}
+
+// Open is Register for somebody who does not wait: the row is what there is of it.
+func (g *Registry) Open(ctx context.Context, o Opening) (r Request, created bool, err error) {
+	g.Measure(o.Request)
+	r, created, err = g.store.Open(ctx, o)
+	if err != nil || r.ID != o.Request.ID {
+		g.forget(o.Request.ID)
+	}
+	if err == nil && created {
+		g.publish(r)
+		g.wakeClock()
+	}
+	return r, created, err
 }
 
 // Rejoin finds the waiter that a call left parked. ok is false when there is none.

@@ -139,6 +139,7 @@ func expire(r Request, at time.Time) Change {
 	}
 	c := settle(r, Answered, "", ViaTimeout, at)
 	c.After.Answer, c.After.TimedOut = Choose(1), true
+	c.Records = append(c.Records, record(DialogTimeout, r, "", ViaTimeout, at))
 	return c
 }
 
@@ -151,13 +152,15 @@ func takeDefault(r Request, e Default) (Change, error) {
 	}
 	c := settle(r, Answered, "", e.Via, e.At)
 	c.After.Answer, c.After.Defaulted = Choose(1), true
+	c.Records = append(c.Records, record(DialogResponded, r, "", e.Via, e.At))
 	return c, nil
 }
 
-// present notes since when nobody waits for an answer; the zero time says that somebody does.
+// present notes since when nobody waits for an answer; the zero time says that somebody does. An agent of ours always
+// does: its session rests, and goes on with the answer.
 func present(r Request, since time.Time) Change {
 	after := r
-	if r.State == Pending && r.LeftAt.IsZero() != since.IsZero() {
+	if r.State == Pending && !r.Caller.Ours() && r.LeftAt.IsZero() != since.IsZero() {
 		after.Revision++
 		after.LeftAt = since
 	}
@@ -186,6 +189,9 @@ func use(r Request, e Use) (Change, error) {
 func (c *Change) spend(e Use) {
 	c.After.UsedAt, c.After.UsedCall, c.After.CollectedAt = e.At, e.Call, e.At
 	c.Records = append(c.Records, record(RequestUsed, c.Before, c.Before.Caller.Name, "", e.At))
+	if c.Before.Kind == KindPermission {
+		c.Records = append(c.Records, record(PermissionApplied, c.Before, c.Before.Caller.Name, "", e.At))
+	}
 }
 
 func collect(r Request, e Collect) Change {

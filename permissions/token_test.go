@@ -69,6 +69,21 @@ func TestWhoSeesWhatHappens(t *testing.T) {
 	if !mine.VisibleTo("fay") || mine.VisibleTo("sam") || !(Happening{}).VisibleTo("sam") {
 		t.Error("a person sees what was put to them, and what is everybody's")
 	}
+	inSession := func(request ID, detail map[string]string) Happening {
+		return Happening{Asked: []string{"fay"}, Entry: Entry{Record: Record{Request: request, Detail: detail}}}.Located()
+	}
+	sams := map[string]string{"session": "s-1", "person": "sam"}
+	for _, h := range []Happening{inSession("1", sams), inSession("", sams)} {
+		if h.VisibleTo("fay") || !h.VisibleTo("sam") || h.Session != "s-1" {
+			t.Errorf("what a session does is seen by its person: %+v", h)
+		}
+	}
+	if inSession("", map[string]string{"session": "s-1"}).VisibleTo("sam") || inSession("1", nil).Session != "" {
+		t.Error("what is nobody's session is everybody's")
+	}
+	if !DialogRequested.Wordy() || RequestSettled.Wordy() {
+		t.Error("which events are told in words")
+	}
 	seen := map[Type]bool{}
 	for _, kind := range Happenings() {
 		if seen[kind] || kind == DecisionRefused || kind == TokenCreated {

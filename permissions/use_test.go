@@ -98,7 +98,7 @@ func TestWhatUseAndItsLikeLeave(t *testing.T) {
 }
 
 func TestLeaveAndReturn(t *testing.T) {
-	r := toolRequest()
+	r := theirs(toolRequest())
 	for _, step := range []struct {
 		e        Event
 		revision int64

@@ -58,13 +58,25 @@ func eventLine(e wire.Event) string {
 	if e.Request != nil {
 		words = append(words, card.Visible(string(*e.Request)))
 	}
-	if actor := e.Payload["actor"]; actor != "" {
-		words = append(words, "by "+card.Visible(actor))
+	if actor, known := e.Payload["actor"]; known {
+		words = append(words, "by "+card.Visible(said(actor)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Payload)) {
-		if name != "actor" && name != "digest" {
-			words = append(words, card.Visible(name+"="+e.Payload[name]))
+		if name != "actor" && name != "digest" && e.Payload[name] != nil {
+			words = append(words, card.Visible(name+"="+said(e.Payload[name])))
 		}
 	}
 	return strings.Join(words, "  ")
+}
+
+// said is a member of a payload in a line: text as it is, and anything else as JSON.
+func said(value any) string {
+	if text, ok := value.(string); ok {
+		return text
+	}
+	text, err := wire.Encode(value)
+	if err != nil { // it was JSON a moment ago
+		return fmt.Sprint(value)
+	}
+	return string(text)
 }

@@ -158,7 +158,8 @@ func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) error {
 	if err := askAnew(ctx, t, c); err != nil {
 		return err
 	}
-	if c.Voided() || c.Before.LapsedAt.IsZero() && !c.After.LapsedAt.IsZero() {
+	over := c.Voided() || c.Before.LapsedAt.IsZero() && !c.After.LapsedAt.IsZero()
+	if over && !c.Before.Caller.Ours() {
 		if _, err := t.ExecContext(ctx, releaseKey, c.Before.Number); err != nil {
 			return err
 		}

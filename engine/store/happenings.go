@@ -41,6 +41,9 @@ func (s *Store) Happenings(
 			return err
 		}
 		found, err = collect(ctx, from, "an event", happeningFields, readHappenings, s.chain, after, limit)
+		for i, h := range found {
+			found[i] = h.Located()
+		}
 		return err
 	})
 	return found, first, err

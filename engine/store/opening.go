@@ -57,7 +57,8 @@ const (
 )
 
 // joined is the request that o joins, or sql.ErrNoRows: the one of its id, if somebody was told that before, else the one
-// of its key, else an equal one. A key that is no longer in use is released.
+// of its key, else an equal one. A key that is no longer in use is released, but for those of agents of ours, which name
+// their requests for as long as there are rows.
 func joined(ctx context.Context, t *tx, o permissions.Opening) (permissions.Request, error) {
 	want, now := o.Request, o.Request.CreatedAt
 	if r, err := one(ctx, t, readRequest, want.ID); !errors.Is(err, sql.ErrNoRows) {
@@ -76,7 +77,7 @@ func joined(ctx context.Context, t *tx, o permissions.Opening) (permissions.Requ
 	switch {
 	case err != nil:
 		return r, err
-	case r.State != permissions.Pending && !redeemable(r, now, o.RedeemWindow):
+	case r.State != permissions.Pending && !want.Caller.Ours() && !redeemable(r, now, o.RedeemWindow):
 		if _, err := t.ExecContext(ctx, releaseKey, r.Number); err != nil {
 			return r, err
 		}
@@ -193,6 +194,12 @@ func opened(r permissions.Request) []permissions.Record {
 		Type: permissions.RequestCreated, At: r.CreatedAt, Request: r.ID, Actor: r.Caller.Name,
 		Detail: map[string]string{"kind": string(r.Kind), "digest": digest},
 	}}
+	if r.Kind == permissions.KindClarification {
+		records = append(records, permissions.Record{
+			Type: permissions.DialogRequested, At: r.CreatedAt, Request: r.ID, Actor: r.Caller.Name,
+			Detail: map[string]string{"digest": digest},
+		})
+	}
 	if r.State != permissions.Pending {
 		records = append(records, permissions.Record{
 			Type: permissions.RequestSettled, At: r.DecidedAt, Request: r.ID, Actor: r.DecidedBy, Via: r.DecidedVia,

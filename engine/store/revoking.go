@@ -166,16 +166,21 @@ func (s *Store) EndGrantsNow(
 }
 
 func (s *Store) endGrant(ctx context.Context, t *tx, g permissions.Grant, now time.Time) error {
+	if err := s.noteEnd(ctx, t, g, now); err != nil {
+		return err
+	}
+	return tellAllowers(ctx, t, g, permissions.Notice{About: permissions.AboutEnded, CreatedAt: now})
+}
+
+// noteEnd is endGrant without a notice to anybody.
+func (s *Store) noteEnd(ctx context.Context, t *tx, g permissions.Grant, now time.Time) error {
 	if _, err := t.ExecContext(ctx, endGrant, micros(now), g.ID); err != nil {
 		return err
 	}
 	if err := releaseKeys(ctx, t, g); err != nil {
 		return err
 	}
-	if err := s.append(ctx, t, grantRecord(permissions.GrantEnded, g, "", "", now)); err != nil {
-		return err
-	}
-	return tellAllowers(ctx, t, g, permissions.Notice{About: permissions.AboutEnded, CreatedAt: now})
+	return s.append(ctx, t, grantRecord(permissions.GrantEnded, g, "", "", now))
 }
 
 // soonestEnd is when the next grant is over, zero without one.

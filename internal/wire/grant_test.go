@@ -58,6 +58,52 @@ func TestAGrantWithoutMeaningIsRefused(t *testing.T) {
 	}
 }
 
+// What agents' front ends know by name has the payload that they know, and nothing else.
+func TestAnEventOfAnAgentsFrontEnd(t *testing.T) {
+	asked := permissions.Request{
+		ID: "01J", Kind: permissions.KindClarification, Message: "Which?", Choices: []string{"a", "b"}, Answer: permissions.Choose(2),
+	}
+	own := asked
+	own.Answer, own.Comment = permissions.Other, "neither"
+	step := permissions.Request{ID: "01J", Kind: permissions.KindTool, Step: 3, Calls: []permissions.Call{
+		{N: 1, Tool: "write_file", Input: []byte(`{"path":"/a"}`), AffectedPath: "/a"}, {N: 2, Tool: "run_command"},
+	}}
+	tags := permissions.Request{ID: "01J", Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Network}}
+	for _, c := range []struct {
+		kind    permissions.Type
+		about   permissions.Request
+		session string
+		want    string
+	}{
+		{permissions.DialogRequested, asked, "s1", `{"conflict_description":"Which?","options":["a","b"],"task_id":"s1"}`},
+		{permissions.DialogRequested, permissions.Request{}, "", `{"conflict_description":null,"options":null,"task_id":"01J"}`},
+		{permissions.DialogResponded, asked, "s1", `{"response":"b"}`},
+		{permissions.DialogResponded, own, "s1", `{"response":"neither"}`},
+		{permissions.DialogResponded, permissions.Request{}, "s1", `{"response":null}`},
+		{permissions.DialogTimeout, permissions.Request{}, "s1", `{}`},
+		{permissions.WaitAckEnter, step, "s1", `{"tools":[{"tool":"write_file","args":{"path":"/a"},"step":3,"affected_path":"/a"},` +
+			`{"tool":"run_command","args":null,"step":3,"affected_path":null}]}`},
+		{permissions.WaitAckEnter, permissions.Request{}, "s1", `{"tools":null}`},
+		{permissions.AckApproved, permissions.Request{}, "s1", `{}`},
+		{permissions.AckRejected, permissions.Request{}, "s1", `{"reason":"user_denied"}`},
+		{permissions.AckDecisionHandled, permissions.Request{}, "s1", `{"decision":"approved"}`},
+		{permissions.PermissionApplied, tags, "s1", `{"actor":"agent:helper","decision":"approved","permissions":["@network"],` +
+			`"person":"fay","reason":"user_denied"}`},
+		{permissions.SessionStatus, permissions.Request{}, "s1",
+			`{"actor":"agent:helper","decision":"approved","person":"fay","reason":"user_denied"}`},
+	} {
+		text, err := Encode(FromHappening(permissions.Happening{
+			Session: c.session, About: c.about, Entry: permissions.Entry{Record: permissions.Record{
+				Type: c.kind, Request: "01J", Actor: "agent:helper",
+				Detail: map[string]string{"session": "s1", "person": "fay", "reason": "user_denied", "decision": "approved"},
+			}},
+		}).Payload)
+		if err != nil || string(text) != c.want {
+			t.Errorf("%s: %s, %v\nwant %s", c.kind, text, err, c.want)
+		}
+	}
+}
+
 func TestAnEventSaysWhoAndWhat(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.FixedZone("", 3600))
 	for want, h := range map[string]permissions.Happening{

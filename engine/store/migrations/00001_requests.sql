@@ -369,6 +369,12 @@ CREATE TABLE timetables (
     asked   TEXT    NOT NULL -- a request; empty: none yet
 ) WITHOUT ROWID;
 
+-- How far those who follow the audit have come.
+CREATE TABLE cursors (
+    name TEXT    NOT NULL PRIMARY KEY,
+    seq  INTEGER NOT NULL
+) WITHOUT ROWID;
+
 -- The next three are for people who look into the file.
 CREATE VIEW executions AS
 SELECT id, tool AS tool_name, arguments AS arguments_json,

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
 )
@@ -41,14 +42,21 @@ func testHappenings(t *testing.T, b Backend) {
 			want = append(want, permissions.Happening{Entry: e, Session: "s-1", Asked: []string{"fay", "sam"}})
 		}
 	}
+	sams := map[string]string{"session": "s-9", "person": "sam"}
+	commit(t, s, agents.Commit{Session: begun("helper"), Records: []permissions.Record{
+		{Type: permissions.SessionStatus, At: noon, Detail: sams}, {Type: permissions.WaitAckEnter, At: noon, Request: r.ID, Detail: sams},
+	}})
+	all := entries(t, s)
+	want = append(want, permissions.Happening{Entry: all[len(all)-2], Session: "s-9"},
+		permissions.Happening{Entry: all[len(all)-1], Session: "s-9", Asked: []string{"fay", "sam"}})
 	list, first := happenings(t, s, 0, 9)
 	same(t, "the events", list, want)
-	if len(want) != 4 || first != 1 {
+	if len(want) != 6 || first != 1 {
 		t.Errorf("%d events, from %d", len(want), first)
 	}
 	page, _ := happenings(t, s, want[1].Seq, 1)
 	same(t, "a page", page, want[2:3])
-	if last, _ := happenings(t, s, want[3].Seq, 9); len(last) != 0 {
+	if last, _ := happenings(t, s, want[5].Seq, 9); len(last) != 0 {
 		t.Errorf("after the last: %v", last)
 	}
 }

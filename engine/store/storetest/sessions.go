@@ -24,7 +24,6 @@ type Ledger interface {
 
 	Commit(ctx context.Context, c agents.Commit) error
 	CurrentSession(ctx context.Context, agent string) (permissions.AgentSession, bool, error)
-	OpenSessions(ctx context.Context, after permissions.ID, limit int) ([]permissions.AgentSession, error)
 	SessionWaiting(ctx context.Context, request permissions.ID) (permissions.AgentSession, bool, error)
 	Turns(ctx context.Context, session permissions.ID) ([]agents.Turn, error)
 	Post(ctx context.Context, p agents.Post) error

@@ -204,7 +204,10 @@ func (d *Desk) Happenings(
 		}
 		seen = e.Seq
 		r := d.store.rows[e.Request]
-		h := permissions.Happening{Entry: e, Session: r.Session, Asked: r.Asked}
+		h := permissions.Happening{Entry: e, Session: r.Session, Asked: r.Asked}.Located()
+		if e.Type.Wordy() {
+			h.About = r
+		}
 		if slices.Contains(permissions.Happenings(), e.Type) && (id.Operator || h.VisibleTo(who)) {
 			list = append(list, h)
 		}

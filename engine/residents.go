@@ -1,0 +1,213 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/permissions"
+)
+
+// counter is where agents of our own ask: the engine without anything that decides.
+type counter struct{ engine *Engine }
+
+var _ agents.Desk = counter{}
+
+// Desk is where agents of our own ask without waiting.
+func (e *Engine) Desk() agents.Desk { return counter{e} }
+
+// longestPatience is how long an agent of ours may have people asked for what it will need later.
+const longestPatience = 24 * time.Hour
+
+var (
+	errNoKey     = errors.New("what an agent of ours asks needs a key")
+	errNoCall    = errors.New("an approval is used by a call that has a name")
+	errNoSession = errors.New("there is no session without a name")
+)
+
+// Judge is [agents.Desk].
+func (c counter) Judge(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Verdict, error) {
+	if by := c.engine.StoppedBy(); by != "" {
+		return permissions.Verdict{}, permissions.Stopped(by)
+	}
+	grants, err := c.engine.grants(ctx, caller)
+	if err != nil {
+		return permissions.Verdict{}, broken(err)
+	}
+	r, err := c.engine.draft(c.engine.settings.Load(), caller, q, grants)
+	if err != nil {
+		return permissions.Verdict{}, err
+	}
+	return permissions.Verdict{Ask: r.State == permissions.Pending, Held: r.Held, Grants: r.Under}, nil
+}
+
+// Held is [agents.Desk].
+func (c counter) Held(ctx context.Context, caller permissions.Caller, session string) ([]permissions.Tag, error) {
+	e := c.engine
+	if by := e.StoppedBy(); by != "" {
+		return nil, permissions.Stopped(by)
+	}
+	grants, err := e.grants(ctx, caller)
+	if err != nil {
+		return nil, broken(err)
+	}
+	held := slices.Clone(e.settings.Load().Holdings[caller.Name])
+	for _, g := range grants {
+		if g.Live(caller, session, e.clock.Now()) {
+			held = append(held, permissions.Missing(g.Tags, held)...)
+		}
+	}
+	return held, nil
+}
+
+// Pose is [agents.Desk].
+func (c counter) Pose(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error) {
+	if q.Key == "" {
+		return permissions.Request{}, permissions.Invalid(errNoKey)
+	}
+	for range mostAnew {
+		r, err := c.pose(ctx, caller, q)
+		if !anew(err) {
+			return r, err
+		}
+	}
+	return permissions.Request{}, permissions.Limit(time.Second)
+}
+
+// pose finds the row of the key, or opens it.
+func (c counter) pose(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error) {
+	e := c.engine
+	r, found, err := e.store.Keyed(ctx, caller.Name, q.Key)
+	switch {
+	case err != nil:
+		return permissions.Request{}, broken(err)
+	case found && !asksTheSame(caller, q, r):
+		return permissions.Request{}, permissions.KeyTaken()
+	case found:
+		return r, nil
+	}
+	q.ID, q.Call = "", ""
+	o, err := e.prepare(ctx, caller, q)
+	if err != nil {
+		return permissions.Request{}, err
+	}
+	r, created, err := e.registry.Open(ctx, o.Opening)
+	if err != nil {
+		o.prompt.giveBack()
+		return permissions.Request{}, broken(err)
+	}
+	return e.opened(ctx, o, r, created)
+}
+
+// Read is [agents.Desk]. The answer counts as collected: the session goes on with it.
+func (c counter) Read(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Request, error) {
+	s, err := c.engine.Find(ctx, caller, id)
+	return s.Request, err
+}
+
+// Use is [agents.Desk]. Of a step, one call stands for all that it uses.
+func (c counter) Use(
+	ctx context.Context, caller permissions.Caller, id permissions.ID, call string,
+) (permissions.Request, error) {
+	e := c.engine
+	if call == "" {
+		return permissions.Request{}, permissions.Invalid(errNoCall)
+	}
+	r, err := e.own(ctx, caller, id)
+	if err != nil {
+		return permissions.Request{}, err
+	}
+	if r.State == permissions.Approved && r.VoidAt.IsZero() {
+		if err := c.stillHeld(ctx, r); err != nil {
+			return permissions.Request{}, err
+		}
+	}
+	if usedByAnother(r, call) {
+		return permissions.Request{}, permissions.Refused(permissions.ErrNoUse)
+	}
+	change, err := e.registry.Resolve(ctx, id, permissions.Use{Call: call, At: e.stamp()})
+	if err == nil && usedByAnother(change.After, call) { // it came a moment before
+		err = permissions.ErrNoUse
+	}
+	if err != nil {
+		return permissions.Request{}, broken(permissions.Refused(err))
+	}
+	if !change.After.VoidAt.IsZero() { // what it rested on is over, and so is it
+		return permissions.Request{}, permissions.Rotten()
+	}
+	return change.After, nil
+}
+
+// usedByAnother tells whether an approval for once went to another call: a key finds it again, but it is used once.
+func usedByAnother(r permissions.Request, call string) bool {
+	return !r.UsedAt.IsZero() && r.Scope == permissions.Once && r.UsedCall != call
+}
+
+// stillHeld looks once more before an approval is used: see stillAllowed; and what nobody was asked about, because it
+// was held, is held now.
+func (c counter) stillHeld(ctx context.Context, r permissions.Request) error {
+	e := c.engine
+	if err := e.stillAllowed(r); err != nil {
+		return err
+	}
+	grants, err := e.grants(ctx, r.Caller)
+	if err != nil {
+		return broken(err)
+	}
+	now := e.settings.Load().policy(r.Caller).Evaluate(r, grants, e.clock.Now())
+	unasked := r.DecidedVia == permissions.ViaGrant
+	if len(permissions.Missing(r.Held, now.Held)) > 0 || unasked && now.Ask {
+		return permissions.Rotten()
+	}
+	return nil
+}
+
+// Withdraw is [agents.Desk].
+func (c counter) Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID, by string) error {
+	if _, err := c.engine.own(ctx, caller, id); err != nil {
+		return err
+	}
+	return c.cancel(ctx, id, by)
+}
+
+// cancel ends what is still pending.
+func (c counter) cancel(ctx context.Context, id permissions.ID, by string) error {
+	_, err := c.engine.registry.Cancel(ctx, id, by, "")
+	if errors.Is(err, permissions.ErrSettled) || errors.Is(err, permissions.ErrLate) {
+		return nil
+	}
+	return broken(err)
+}
+
+// EndSession is [agents.Desk]. What waits is cancelled first, so that nothing more can be granted for the session.
+func (c counter) EndSession(ctx context.Context, caller permissions.Caller, session string) error {
+	if session == "" || !caller.Ours() {
+		return permissions.Invalid(errNoSession)
+	}
+	e := c.engine
+	pending, err := e.store.PendingOfSession(ctx, session)
+	if err != nil {
+		return broken(err)
+	}
+	for _, id := range pending {
+		if err := c.cancel(ctx, id, ""); err != nil {
+			return err
+		}
+	}
+	ended, err := e.store.EndSessionGrants(ctx, session, e.stamp())
+	for _, g := range ended {
+		e.registry.ForgetGrant(g.ID)
+	}
+	return broken(err)
+}
+
+// waits is how many wait for r. A session of ours does, wherever it rests.
+func (e *Engine) waits(r permissions.Request) int {
+	n := e.registry.Waiting(r.ID)
+	if r.State == permissions.Pending && r.Caller.Ours() {
+		return max(n, 1)
+	}
+	return n
+}

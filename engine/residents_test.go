@@ -1,0 +1,427 @@
+package engine_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+var (
+	helper = permissions.AgentCaller("helper")
+	child  = permissions.AgentCaller("helper/research")
+	nobody = permissions.AgentCaller("stray")
+)
+
+// owned are settings without a route for agents of ours: helper is fay's, holds a little, and is ruled by a policy of its own.
+func owned() engine.Settings {
+	s := usual()
+	s.Routes = []engine.Route{{Agents: []string{"deploy-*"}, Ask: []string{"sam"}}}
+	s.Bonds = map[string]permissions.Bond{helper.Name: {Agent: "helper", Person: "fay"}}
+	s.Holdings = map[string][]permissions.Tag{helper.Name: {permissions.Workspace}}
+	s.Policies = map[string]permissions.Policy{helper.Name: {
+		Auto: []string{"read_file"}, Gated: []string{"write_file"}, Forbidden: []string{"run_command"},
+	}}
+	return s
+}
+
+// keyed is a request of the step k of the session s1.
+func keyed(q permissions.Request, k string) permissions.Request {
+	q.Key, q.Session = k, "s1"
+	return q
+}
+
+// pose asks, which must be taken.
+func (s *stage) pose(caller permissions.Caller, q permissions.Request) permissions.Request {
+	s.t.Helper()
+	r, err := s.Desk().Pose(s.t.Context(), caller, q)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
+// use is a use that must be taken.
+func (s *stage) use(caller permissions.Caller, id permissions.ID, call string) permissions.Request {
+	s.t.Helper()
+	r, err := s.Desk().Use(s.t.Context(), caller, id, call)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
+// Whoever asks without waiting is found by the key whatever became of it, and what was approved is used once.
+func TestPoseAndUse(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	st := play(t, owned(), f)
+	q := keyed(tool("write_file", `{"path":"a"}`), "s1/1")
+	q.Background = false
+	r := st.pose(helper, q)
+	if r.State != permissions.Pending || !slices.Equal(r.Asked, []string{"fay"}) || r.Background || r.Agent != "helper" {
+		t.Fatalf("%+v", r)
+	}
+	if again := st.pose(helper, q); again.ID != r.ID {
+		t.Errorf("it was asked again: %s", again.ID)
+	}
+	other := q
+	other.Tool = "another"
+	_, err := st.Desk().Pose(t.Context(), helper, other)
+	refused(t, err, permissions.CodeKeyTaken)
+	other.Key = ""
+	_, err = st.Desk().Pose(t.Context(), helper, other)
+	refused(t, err, permissions.CodeInvalid)
+	_, err = st.Desk().Use(t.Context(), helper, r.ID, "s1/1")
+	refused(t, err, permissions.CodeNoUse)
+
+	f.must(t, st.shown(f.Memory, 1).Request.ID, allow())
+	_, err = st.Desk().Read(t.Context(), child, r.ID)
+	refused(t, err, permissions.CodeUnknown)
+	_, err = st.Desk().Use(t.Context(), child, r.ID, "s1/1")
+	refused(t, err, permissions.CodeUnknown)
+	_, err = st.Desk().Use(t.Context(), helper, r.ID, "")
+	refused(t, err, permissions.CodeInvalid)
+	if got, err := st.Desk().Read(t.Context(), helper, r.ID); err != nil || got.State != permissions.Approved || !got.UsedAt.IsZero() {
+		t.Errorf("reading it: %+v, %v", got, err)
+	}
+	used := st.use(helper, r.ID, "s1/1")
+	if used.UsedCall != "s1/1" || used.UsedAt.IsZero() {
+		t.Errorf("%+v", used)
+	}
+	if again := st.use(helper, r.ID, "s1/1"); !again.UsedAt.Equal(used.UsedAt) || again.Revision != used.Revision {
+		t.Error("the same call again is another use")
+	}
+	_, err = st.Desk().Use(t.Context(), helper, r.ID, "another")
+	refused(t, err, permissions.CodeNoUse)
+	st.pass(31 * 24 * time.Hour)
+	if again := st.pose(helper, q); again.ID != r.ID {
+		t.Errorf("a month later it was asked again: %s", again.ID)
+	}
+}
+
+// Of many calls that use one approval at once, one does.
+func TestUsedByOne(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	st := play(t, owned(), f)
+	r := st.pose(helper, keyed(network("x"), "k"))
+	f.must(t, st.shown(f.Memory, 1).Request.ID, allow())
+	var mu sync.Mutex
+	won := map[string]bool{}
+	var group sync.WaitGroup
+	for _, call := range []string{"a", "b", "c", "d", "e", "f"} {
+		group.Go(func() {
+			if _, err := st.Desk().Use(t.Context(), helper, r.ID, call); err == nil {
+				mu.Lock()
+				won[call] = true
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	if len(won) != 1 {
+		t.Errorf("used by %v", won)
+	}
+}
+
+// An approval that nobody came for in time, as while the daemon was down, is not lost to a session.
+func TestLapsedAndUsed(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	st := play(t, owned(), f)
+	q := keyed(network("x"), "k")
+	r := st.pose(helper, q)
+	f.must(t, st.shown(f.Memory, 1).Request.ID, allow())
+	st.pass(time.Hour)
+	f.edited(t, st, func(p connectors.Prompt) bool { return !p.Request.LapsedAt.IsZero() })
+	st.restart(newPhone(fay, "fays-phone"))
+	if got := st.pose(helper, q); got.ID != r.ID || got.State != permissions.Approved {
+		t.Fatalf("%s of %s", got.State, got.ID)
+	}
+	st.use(helper, r.ID, "k")
+}
+
+// edited waits until the first card says what ok wants.
+func (p *phone) edited(t *testing.T, st *stage, ok func(connectors.Prompt) bool) {
+	t.Helper()
+	st.edited(p.Memory, 1, ok)
+}
+
+// What was allowed is looked at once more in the moment of its use.
+func TestUseLooksAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(st *stage, s *engine.Settings)
+		code   permissions.Code
+	}{
+		"forbidden by now": {func(_ *stage, s *engine.Settings) {
+			s.Policies = map[string]permissions.Policy{helper.Name: {Forbidden: []string{"write_file"}}}
+		}, permissions.CodeForbidden},
+		"the daemon's own by now": {func(_ *stage, s *engine.Settings) { s.Own = []string{"/srv"} }, permissions.CodeOwnFiles},
+		"not held any more":       {func(_ *stage, s *engine.Settings) { s.Holdings = nil }, permissions.CodeNoUse},
+		"stopped": {func(st *stage, _ *engine.Settings) {
+			if _, err := st.StopAll(st.t.Context(), boss); err != nil {
+				st.t.Fatal(err)
+			}
+		}, permissions.CodeStopped},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newPhone(fay, "fays-phone")
+			st := play(t, owned(), f)
+			q := keyed(tool("write_file", `{"path":"a"}`), "k")
+			tags, err := permissions.ParseTags([]string{"@workspace", "@write:/srv/www"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			q.Tags = tags
+			r := st.pose(helper, q)
+			if !slices.Equal(r.Held, []permissions.Tag{permissions.Workspace}) || len(r.Under) != 0 {
+				t.Errorf("held %v under %v", r.Held, r.Under)
+			}
+			f.must(t, st.shown(f.Memory, 1).Request.ID, allow())
+			s := owned()
+			c.change(st, &s)
+			st.Configure(s)
+			_, err = st.Desk().Use(t.Context(), helper, r.ID, "k")
+			refused(t, err, c.code)
+		})
+	}
+}
+
+// What rests on a grant is over with it, also where nobody was asked.
+func TestUseOfWhatRestsOnAGrant(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	st := play(t, owned(), f)
+	st.pose(helper, keyed(network("first"), "1"))
+	f.must(t, st.shown(f.Memory, 1).Request.ID, allowFor(permissions.Session))
+	if held, err := st.Desk().Held(t.Context(), helper, "s1"); err != nil ||
+		!slices.Equal(held, []permissions.Tag{permissions.Workspace, permissions.Network}) {
+		t.Errorf("held %v, %v", held, err)
+	}
+	if held, err := st.Desk().Held(t.Context(), helper, "s2"); err != nil || len(held) != 1 {
+		t.Errorf("in another session %v, %v", held, err)
+	}
+	second := st.pose(helper, keyed(network("second"), "2"))
+	if second.State != permissions.Approved || second.DecidedVia != permissions.ViaGrant || len(second.Under) != 1 {
+		t.Fatalf("%+v", second)
+	}
+	if _, err := st.Revoke(t.Context(), boss, second.Under[0]); err != nil {
+		t.Fatal(err)
+	}
+	_, err := st.Desk().Use(t.Context(), helper, second.ID, "2")
+	refused(t, err, permissions.CodeNoUse)
+}
+
+// What it would need is told without asking anybody.
+func TestJudge(t *testing.T) {
+	st := play(t, owned(), newPhone(fay, "fays-phone"))
+	held := network("x")
+	held.Tags = []permissions.Tag{permissions.Workspace}
+	for name, c := range map[string]struct {
+		caller permissions.Caller
+		q      permissions.Request
+		ask    bool
+		code   permissions.Code
+	}{
+		"runs":                        {helper, tool("read_file", "{}"), false, ""},
+		"asks":                        {helper, tool("write_file", "{}"), true, ""},
+		"held":                        {helper, held, false, ""},
+		"not the child's":             {child, held, true, ""},
+		"forbidden":                   {helper, tool("run_command", "{}"), false, permissions.CodeForbidden},
+		"forbidden to the child":      {child, tool("run_command", "{}"), false, permissions.CodeForbidden},
+		"no question":                 {helper, permissions.Request{Kind: permissions.KindPermission}, false, permissions.CodeInvalid},
+		"nobody to ask":               {nobody, network("x"), false, permissions.CodeInvalid},
+		"nobody has to be asked then": {nobody, tool("read_file", "{}"), false, ""},
+	} {
+		v, err := st.Desk().Judge(t.Context(), c.caller, c.q)
+		if c.code != "" {
+			refused(t, err, c.code)
+		} else if err != nil || v.Ask != c.ask {
+			t.Errorf("%s: %+v, %v", name, v, err)
+		}
+	}
+	if _, err := st.StopAll(t.Context(), boss); err != nil {
+		t.Fatal(err)
+	}
+	_, err := st.Desk().Judge(t.Context(), helper, tool("read_file", "{}"))
+	refused(t, err, permissions.CodeStopped)
+	_, err = st.Desk().Held(t.Context(), helper, "s1")
+	refused(t, err, permissions.CodeStopped)
+	_, err = st.Desk().Pose(t.Context(), helper, keyed(network("x"), "k"))
+	refused(t, err, permissions.CodeStopped)
+	if rows, err := st.rows.Pending(t.Context(), "", "", 9); err != nil || len(rows) != 0 {
+		t.Errorf("%d wait, %v", len(rows), err)
+	}
+}
+
+// A child that one of ours made asks the person of that one; routes go first; and a route of everybody is one.
+func TestOursAskTheirPerson(t *testing.T) {
+	f, s, _ := phones()
+	settings := owned()
+	settings.Routes = append(settings.Routes, engine.Route{
+		Agents: []string{"helper"}, Tags: []permissions.Tag{permissions.Events}, Ask: []string{"sam"},
+	})
+	st := play(t, settings, f, s)
+	if r := st.pose(child, keyed(network("x"), "1")); !slices.Equal(r.Asked, []string{"fay"}) {
+		t.Errorf("asked %v", r.Asked)
+	}
+	q := keyed(network("x"), "2")
+	q.Tags = []permissions.Tag{permissions.Events}
+	if r := st.pose(helper, q); !slices.Equal(r.Asked, []string{"sam"}) {
+		t.Errorf("asked %v", r.Asked)
+	}
+	_, err := st.Desk().Pose(t.Context(), nobody, keyed(network("x"), "3"))
+	refused(t, err, permissions.CodeInvalid)
+	_, err = st.Ask(t.Context(), self, network("x"))
+	refused(t, err, permissions.CodeInvalid)
+	settings.Routes = []engine.Route{{Agents: []string{"*"}, Ask: []string{"sam"}}}
+	st.Configure(settings)
+	if r := st.pose(child, keyed(network("y"), "4")); !slices.Equal(r.Asked, []string{"sam"}) {
+		t.Errorf("asked %v", r.Asked)
+	}
+}
+
+// Who is in the foreground is what our own say of themselves, and nobody else.
+func TestBackgroundIsNotTheCallersToSay(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	settings := owned()
+	settings.Routes = []engine.Route{{Agents: []string{"*"}, Ask: []string{"fay"}}}
+	st := play(t, settings, f)
+	q := keyed(network("x"), "1")
+	q.Background, q.Foreground = true, "helper"
+	if r := st.pose(child, q); !r.Background || r.Foreground != "helper" {
+		t.Errorf("%+v", r)
+	}
+	q = network("theirs")
+	q.Foreground = "helper"
+	st.ask(t.Context(), q)
+	if r := st.shown(f.Memory, 2).Request; !r.Background || r.Foreground != "" {
+		t.Errorf("background %v of %q", r.Background, r.Foreground)
+	}
+}
+
+// What will be needed later may wait longer than what is needed now, but not for ever.
+func TestPatienceOfOurs(t *testing.T) {
+	st := play(t, owned(), newPhone(fay, "fays-phone"))
+	q := keyed(network("tonight"), "1")
+	q.Patience = 20 * time.Hour
+	if r := st.pose(helper, q); r.Timeout() != 20*time.Hour {
+		t.Errorf("it waits for %s", r.Timeout())
+	}
+	q.Key, q.Reason, q.Patience = "2", "next week", 25*time.Hour
+	_, err := st.Desk().Pose(t.Context(), helper, q)
+	refused(t, err, permissions.CodeInvalid)
+}
+
+// Nobody is ever told that nobody waits for a session of ours.
+func TestASessionAlwaysWaits(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	st := play(t, owned(), f)
+	r := st.pose(helper, keyed(network("x"), "1"))
+	check := func() {
+		t.Helper()
+		s, err := st.Find(t.Context(), helper, r.ID)
+		if err != nil || s.Waiting != 1 || !s.Request.LeftAt.IsZero() {
+			t.Errorf("%d wait, left %s, %v", s.Waiting, s.Request.LeftAt, err)
+		}
+	}
+	check()
+	if p := st.shown(f.Memory, 1); p.Waiting != 1 {
+		t.Errorf("the card says that %d wait", p.Waiting)
+	}
+	st.restart(newPhone(fay, "fays-phone"))
+	check()
+}
+
+// One that reaches nobody is over at once, and says why.
+func TestPoseToNobody(t *testing.T) {
+	st := play(t, owned(), newPhone(sam, "sams-phone"))
+	if r := st.pose(helper, keyed(network("x"), "1")); r.State != permissions.Undeliverable || r.Failure == "" {
+		t.Errorf("%s, %q", r.State, r.Failure)
+	}
+}
+
+func TestPoseIsLimited(t *testing.T) {
+	settings := owned()
+	settings.Limits.PendingPerCaller = 2
+	f := newPhone(fay, "fays-phone")
+	st := play(t, settings, f)
+	st.pose(helper, keyed(network("a"), "a"))
+	st.pose(helper, keyed(network("b"), "b"))
+	_, err := st.Desk().Pose(t.Context(), helper, keyed(network("c"), "c"))
+	refused(t, err, permissions.CodeLimit)
+	st.pose(helper, keyed(network("b"), "b"))
+}
+
+// The second of two denials has it rest.
+func TestPosedAndDeniedTwiceRests(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	st := play(t, owned(), f)
+	for i, key := range []string{"a", "b"} {
+		st.pose(helper, keyed(network("the same"), key))
+		f.must(t, st.shown(f.Memory, i+1).Request.ID, permissions.Deny)
+	}
+	_, err := st.Desk().Pose(t.Context(), helper, keyed(network("the same"), "c"))
+	refused(t, err, permissions.CodeLimit)
+}
+
+// A session takes its grants and its questions with it.
+func TestEndSession(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	st := play(t, owned(), f)
+	st.pose(helper, keyed(network("x"), "1"))
+	f.must(t, st.shown(f.Memory, 1).Request.ID, allowFor(permissions.Session))
+	waits := st.pose(child, keyed(tool("write_file", "{}"), "2"))
+	other := keyed(tool("write_file", "{}"), "3")
+	other.Session = "s2"
+	others := st.pose(helper, other)
+	for range 2 {
+		if err := st.Desk().EndSession(t.Context(), helper, "s1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if held, err := st.Desk().Held(t.Context(), helper, "s1"); err != nil || len(held) != 1 {
+		t.Errorf("held %v, %v", held, err)
+	}
+	if r, err := st.Desk().Read(t.Context(), child, waits.ID); err != nil || r.State != permissions.Cancelled {
+		t.Errorf("what waited is %s, %v", r.State, err)
+	}
+	if r, err := st.Desk().Read(t.Context(), helper, others.ID); err != nil || r.State != permissions.Pending {
+		t.Errorf("what another session asks is %s, %v", r.State, err)
+	}
+	refused(t, st.Desk().EndSession(t.Context(), helper, ""), permissions.CodeInvalid)
+	refused(t, st.Desk().EndSession(t.Context(), self, "s1"), permissions.CodeInvalid)
+}
+
+func TestWithdrawAtTheDesk(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	st := play(t, owned(), f)
+	r := st.pose(helper, keyed(network("x"), "1"))
+	refused(t, st.Desk().Withdraw(t.Context(), child, r.ID, "fay"), permissions.CodeUnknown)
+	for range 2 {
+		if err := st.Desk().Withdraw(t.Context(), helper, r.ID, "fay"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := st.Desk().Read(t.Context(), helper, r.ID); err != nil || got.State != permissions.Cancelled || got.DecidedBy != "fay" {
+		t.Errorf("%s by %q, %v", got.State, got.DecidedBy, err)
+	}
+	answered := st.pose(helper, keyed(network("y"), "2"))
+	f.must(t, answered.ID, permissions.Deny)
+	if err := st.Desk().Withdraw(t.Context(), helper, answered.ID, "fay"); err != nil {
+		t.Errorf("of what is settled: %v", err)
+	}
+}
+
+// A desk holds nothing that decides.
+func TestTheDeskCannotDecide(t *testing.T) {
+	st := play(t, owned(), newPhone(fay, "fays-phone"))
+	if _, decides := st.Desk().(connectors.Handler); decides {
+		t.Error("it does")
+	}
+	if _, asks := st.Desk().(agents.Asker); asks {
+		t.Error("it waits")
+	}
+}

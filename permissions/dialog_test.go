@@ -1,0 +1,95 @@
+package permissions
+
+import (
+	"slices"
+	"testing"
+)
+
+// What agents' front ends follow is told in the commit of what it tells, and only then.
+func TestDialogsAndAppliedPermissionsAreTold(t *testing.T) {
+	settled := func(more ...Type) []Type { return append([]Type{RequestSettled}, more...) }
+	own := vote("fay", Other)
+	own.Vote.Comment = "neither"
+	for _, c := range []struct {
+		name string
+		r    Request
+		e    Event
+		want []Type
+	}{
+		{"an option", clarification(), vote("fay", Choose(2)), settled(DialogResponded)},
+		{"own words", clarification(), own, settled(DialogResponded)},
+		{"three tries", clarification(), Default{By: "fay", Via: "terminal", At: soon}, settled(DialogResponded)},
+		{"nobody", clarification(), Expire{At: dusk}, settled(DialogTimeout)},
+		{"withdrawn", clarification(), Withdraw{At: soon}, settled()},
+		{"undeliverable", clarification(), GiveUp{At: soon}, settled()},
+		{"a pause goes on", pauseRequest(), vote("fay", Continue), settled()},
+		{"a pause that nobody saw", pauseRequest(), Expire{At: dusk}, settled()},
+		{"used tags", approved(t, permissionRequest(), Once), Use{Call: "a", At: soon}, []Type{RequestUsed, PermissionApplied}},
+		{"a used call", approved(t, toolRequest(), Once), Use{Call: "a", At: soon}, []Type{RequestUsed}},
+	} {
+		change, err := Step(c.r, c.e)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		var got []Type
+		for _, r := range change.Records {
+			got = append(got, r.Type)
+			if r.Request != c.r.ID || r.At != c.e.at() || r.Detail["digest"] != c.r.Digest.String() {
+				t.Errorf("%s: %+v", c.name, r)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: told %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// An agent of ours rests, and is never said to have left.
+func TestOursAlwaysWait(t *testing.T) {
+	for _, e := range []Event{Leave{At: soon}, Return{At: soon}} {
+		if c, err := Step(toolRequest(), e); err != nil || !c.Empty() || !c.After.LeftAt.IsZero() {
+			t.Errorf("%T: %v, %+v", e, err, c.After)
+		}
+	}
+	m := newRoom()
+	w, r := m.ask(t, m.fresh(func(r *Request) { r.Caller = AgentCaller("scribe") }))
+	w.Leave(t.Context())
+	if !m.store.row(r.ID).LeftAt.IsZero() {
+		t.Error("it left")
+	}
+}
+
+// Whoever does not wait is told nothing, and those who do are told all the same.
+func TestOpenWithoutWaiting(t *testing.T) {
+	m := newRoom()
+	feed := m.Subscribe(9)
+	defer feed.Close()
+	q := m.fresh(nil)
+	r, created, err := m.Open(t.Context(), Opening{Request: q})
+	if err != nil || !created || r.ID != q.ID || m.Waiting(q.ID) != 0 {
+		t.Fatalf("created %v, %v, %d wait", created, err, m.Waiting(q.ID))
+	}
+	if told := <-feed.C; told.ID != q.ID {
+		t.Errorf("told of %s", told.ID)
+	}
+	again, created, err := m.Open(t.Context(), Opening{Request: m.fresh(nil)})
+	if err != nil || created || again.ID != q.ID {
+		t.Errorf("an equal one: created %v, %s, %v", created, again.ID, err)
+	}
+	w, _ := m.ask(t, m.fresh(nil))
+	m.decide(t, q.ID, Deny)
+	if state, err := rings(t, w); state != Denied || err != nil {
+		t.Errorf("%s, %v", state, err)
+	}
+	m.store.breakDown(ErrBroken)
+	if _, _, err := m.Open(t.Context(), Opening{Request: m.fresh(func(r *Request) { r.Reason = "another" })}); err == nil {
+		t.Error("a store that is down took it")
+	}
+}
+
+func TestAgentCallers(t *testing.T) {
+	s := AgentSession{Agent: "helper/research"}
+	if c := s.Caller(); c.Name != "agent:helper/research" || !c.Ours() || c.Proven() != "helper/research" || c.UID != NoUID {
+		t.Errorf("%+v", c)
+	}
+}
