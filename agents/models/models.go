@@ -30,9 +30,9 @@ type Message struct {
 
 // Call is one call of a tool that the model asks for.
 type Call struct {
-	ID    string          `json:"id"` // the provider's, or made by us where it gave none; unique within the turn
+	ID    string          `json:"id"` // the provider's, or made by us where it gave none or one twice
 	Tool  string          `json:"tool"`
-	Input json.RawMessage `json:"input"` // as the model wrote it; it may be no JSON at all
+	Input json.RawMessage `json:"input"` // always JSON; an object, unless the model wrote none: then a string of what it wrote
 }
 
 // Result is what a call returned.
@@ -64,7 +64,7 @@ type Reply struct {
 	Cut   bool // it was cut off at the most that it may write
 }
 
-// Usage counts tokens.
+// Usage counts tokens, as the provider does. Where it does not say, they are estimated.
 type Usage struct {
 	Read, Written int64
 }
@@ -78,8 +78,8 @@ type Model interface {
 	// Cost is what so many tokens cost, in millionths of the currency of the configured prices; 0 without prices.
 	Cost(Usage) int64
 	// Reply waits for the whole reply and hands words to write as they come (write may be nil). What passes by itself is
-	// tried again, at the times that the provider names, until ctx ends or the tries are spent. Errors are *Error, or
-	// that of ctx.
+	// tried again, at the times that the provider names, until ctx ends or the tries are spent; a reply that broke off is
+	// begun anew, and write is told so with no words: write(""). Errors are *Error, or that of ctx.
 	Reply(ctx context.Context, p Prompt, write func(words string)) (Reply, error)
 }
 

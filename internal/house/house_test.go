@@ -52,6 +52,8 @@ var owners = []struct {
 	{"github.com/go-telegram-bot-api/...", []string{"connectors/telegram/..."}},
 	{"go.mau.fi/whatsmeow/...", []string{"connectors/whatsapp/..."}},
 	{"go.mau.fi/libsignal/...", []string{"connectors/whatsapp/..."}},
+	{"github.com/openai/openai-go/...", []string{"agents/models/openai"}},
+	{"github.com/anthropics/anthropic-sdk-go/...", []string{"agents/models/anthropic"}},
 }
 
 // pkg is a package as go list tells it; the paths of ours without the module's name.

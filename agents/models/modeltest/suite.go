@@ -1,0 +1,417 @@
+package modeltest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/agents/models/provider"
+)
+
+// Setup is what a model of the suite is made with.
+type Setup struct {
+	URL  string
+	Key  models.Key
+	Link provider.Options
+}
+
+// Made is a model that the suite can end.
+type Made interface {
+	models.Model
+	Close()
+}
+
+const (
+	suiteKey     = "sk-suite/SECRET+key=="
+	suiteSeconds = 20 // at most, for what takes milliseconds
+)
+
+// stage is a server and a model that asks it.
+type stage struct {
+	*Server
+	d     Dialect
+	model models.Model
+	heard []string
+}
+
+// Conform is what every provider has to pass, in its dialect.
+func Conform(t *testing.T, d Dialect, build func(Setup) (Made, error)) {
+	play := func(name string, link provider.Options, f func(ctx context.Context, t *testing.T, s *stage)) {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), suiteSeconds*time.Second)
+			defer cancel()
+			s := &stage{Server: New(t), d: d}
+			if link.Retry.Wait == 0 {
+				link.Retry.Wait = time.Millisecond
+			}
+			m, err := build(Setup{URL: s.URL(d), Key: suiteKey, Link: link})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(m.Close)
+			s.model = m
+			f(ctx, t, s)
+		})
+	}
+	none := provider.Options{}
+	play("words come as they are written", none, words)
+	play("a reply shows before it is whole", none, slowly)
+	play("calls", none, calls)
+	play("inputs that are no objects, and ids twice", none, oddCalls)
+	play("a conversation comes as it was", none, conversation)
+	play("a reply that is cut off", none, cutOff)
+	play("many at once", none, atOnce)
+	play("what passes is tried again", none, passes)
+	play("the tries are bounded", provider.Options{Retry: provider.Retry{Tries: 3}}, bounded)
+	play("the provider says that it does not pass", none, stays)
+	play("a longer wait than ours is the caller's", none, laterOn)
+	play("a stream that breaks is tried again whole", none, broken)
+	play("silence", provider.Options{Silence: 50 * time.Millisecond, Retry: provider.Retry{Tries: 2}}, silence)
+	play("the caller leaves", none, leaves)
+	play("faults and what they mean", none, faults)
+	play("nothing goes elsewhere", none, elsewhere)
+	play("the key is in no text", none, secret)
+}
+
+func (s *stage) ask(ctx context.Context, p models.Prompt) (models.Reply, error) {
+	s.heard = nil
+	return s.model.Reply(ctx, p, func(words string) { s.heard = append(s.heard, words) })
+}
+
+func (s *stage) mustAsk(ctx context.Context, t *testing.T, p models.Prompt) models.Reply {
+	t.Helper()
+	reply, err := s.ask(ctx, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply
+}
+
+// Hello is the shortest prompt.
+func Hello() models.Prompt {
+	return models.Prompt{Messages: []models.Message{{Role: models.User, Text: "hello"}}}
+}
+
+func words(ctx context.Context, t *testing.T, s *stage) {
+	s.Queue(Answer{Text: "Grüße, 世界!\n\nBye.", Usage: models.Usage{Read: 12, Written: 7}, Odd: Odd{Comments: true}})
+	reply := s.mustAsk(ctx, t, Hello())
+	want := models.Reply{Text: "Grüße, 世界!\n\nBye.", Usage: models.Usage{Read: 12, Written: 7}}
+	if diff := cmp.Diff(want, reply); diff != "" {
+		t.Error(diff)
+	}
+	if len(s.heard) < 3 || strings.Join(s.heard, "") != want.Text {
+		t.Errorf("heard %q", s.heard)
+	}
+	s.Queue(Answer{Text: "once more", Odd: Odd{NoUsage: true}})
+	reply, err := s.model.Reply(ctx, Hello(), nil)
+	if err != nil || reply.Text != "once more" || reply.Usage.Read <= 0 || reply.Usage.Written <= 0 {
+		t.Errorf("without a listener, and with nobody saying what was used: %+v, %v", reply, err)
+	}
+}
+
+func slowly(ctx context.Context, t *testing.T, s *stage) {
+	rest, heard := make(chan struct{}), make(chan string, 100)
+	s.Queue(Answer{Text: "one two three four", Pieces: 4, Pause: rest})
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.model.Reply(ctx, Hello(), func(words string) { heard <- words })
+		done <- err
+	}()
+	if first := <-heard; first == "" || strings.Contains(first, "four") {
+		t.Errorf("first came %q", first)
+	}
+	close(rest)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func calls(ctx context.Context, t *testing.T, s *stage) {
+	for _, n := range []int{1, 3} { // pieces
+		s.Queue(Answer{Text: "I write.", Pieces: n, Calls: []models.Call{
+			{ID: "call_a", Tool: "write_file", Input: json.RawMessage(`{"path":"ä.txt","content":"a\"b\n"}`)},
+			{ID: "call_b", Tool: "list_files", Input: json.RawMessage(`{}`)},
+			{ID: "call_c", Tool: "write_file", Input: json.RawMessage(`{"path":"b"}`)},
+		}})
+		reply := s.mustAsk(ctx, t, withTools(Hello()))
+		want := []models.Call{
+			{ID: "call_a", Tool: "write_file", Input: json.RawMessage(`{"path":"ä.txt","content":"a\"b\n"}`)},
+			{ID: "call_b", Tool: "list_files", Input: json.RawMessage(`{}`)},
+			{ID: "call_c", Tool: "write_file", Input: json.RawMessage(`{"path":"b"}`)},
+		}
+		if diff := cmp.Diff(want, reply.Calls); diff != "" || reply.Text != "I write." || reply.Cut {
+			t.Errorf("in %d pieces: %q %s", n, reply.Text, diff)
+		}
+	}
+}
+
+func oddCalls(ctx context.Context, t *testing.T, s *stage) {
+	p := withTools(Hello())
+	s.Queue(Answer{Calls: []models.Call{
+		{ID: "same", Tool: "a", Input: json.RawMessage(`{"path": tru`)},
+		{ID: "same", Tool: "b", Input: json.RawMessage(` [1] `)},
+		{ID: "other", Tool: "c", Input: json.RawMessage(` `)},
+	}}, Answer{Calls: []models.Call{{ID: "same", Tool: "d", Input: json.RawMessage(`{}`)}}}, Say("well"))
+	reply := s.mustAsk(ctx, t, p)
+	var inputs []string
+	for _, c := range reply.Calls {
+		inputs = append(inputs, string(c.Input))
+	}
+	if diff := cmp.Diff([]string{`"{\"path\": tru"`, `"[1]"`, `{}`}, inputs); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := json.Marshal(reply.Calls); err != nil {
+		t.Errorf("the calls cannot be kept: %v", err)
+	}
+	for range 2 { // what came goes back, and the provider takes it
+		said := models.Message{Role: models.Assistant, Text: reply.Text, Calls: reply.Calls}
+		results := models.Message{Role: models.Results}
+		for _, c := range reply.Calls {
+			results.Results = append(results.Results, models.Result{ID: c.ID, Text: "no", Error: true})
+		}
+		p.Messages = append(p.Messages, said, results)
+		reply = s.mustAsk(ctx, t, p)
+	}
+	sent := s.Requests()[1].Prompt.Messages[1].Calls
+	if sent[0].ID == sent[1].ID || !strings.Contains(string(sent[0].Input), "tru") {
+		t.Errorf("what went back: %s", sent)
+	}
+}
+
+// withTools adds tools, one of them without a schema.
+func withTools(p models.Prompt) models.Prompt {
+	p.System = "You are careful."
+	p.Tools = []models.Tool{
+		{Name: "write_file", Description: "Writes.", Schema: json.RawMessage(
+			`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"],"additionalProperties":false}`)},
+		{Name: "list_files", Description: "Lists."},
+	}
+	return p
+}
+
+func conversation(ctx context.Context, t *testing.T, s *stage) {
+	p := withTools(Hello())
+	p.Messages = append(p.Messages,
+		models.Message{Role: models.Assistant, Text: "I look.", Calls: []models.Call{
+			{ID: "c1", Tool: "list_files", Input: json.RawMessage(`{}`)},
+			{ID: "c2", Tool: "write_file", Input: json.RawMessage(`{"path":"a<b>&c"}`)}}},
+		models.Message{Role: models.Results, Results: []models.Result{{ID: "c1", Text: ""}, {ID: "c2", Text: "denied", Error: true}}},
+		models.Message{Role: models.Assistant, Text: "Done."},
+		models.Message{Role: models.User, Text: "thanks"})
+	s.Queue(Say("bye"), Say("bye"))
+	s.mustAsk(ctx, t, p)
+	got := s.Requests()[0]
+	for i, tool := range got.Prompt.Tools {
+		var schema struct{ Required []string }
+		if err := json.Unmarshal(tool.Schema, &schema); err != nil || len(schema.Required) != 1-i {
+			t.Errorf("the schema of %s came as %s", tool.Name, tool.Schema)
+		}
+		got.Prompt.Tools[i].Schema = p.Tools[i].Schema
+	}
+	meant := cmp.Transformer("meant", func(raw json.RawMessage) (v any) { // escaped as each library likes
+		_ = json.Unmarshal(raw, &v)
+		return v
+	})
+	if diff := cmp.Diff(p, got.Prompt, meant); diff != "" {
+		t.Error(diff)
+	}
+	// Turns without a word, and several of a person's in a row.
+	p.Messages = append(p.Messages, models.Message{Role: models.Assistant}, models.Message{Role: models.User, Text: "and?"})
+	s.mustAsk(ctx, t, p)
+	if last := s.Requests()[1].Prompt.Messages; !strings.HasSuffix(last[len(last)-1].Text, "and?") {
+		t.Errorf("the last message is %+v", last[len(last)-1])
+	}
+}
+
+func cutOff(ctx context.Context, t *testing.T, s *stage) {
+	finish := map[Dialect]string{OpenAI: "length", Anthropic: "max_tokens"}[s.d]
+	s.Queue(Answer{Text: "and then", Finish: finish})
+	if reply := s.mustAsk(ctx, t, Hello()); !reply.Cut || reply.Text != "and then" {
+		t.Errorf("%+v", reply)
+	}
+}
+
+func atOnce(ctx context.Context, t *testing.T, s *stage) {
+	s.Answer(func(r Request) Answer { return Say("heard " + r.Last().Text) })
+	errs := make(chan error, 20)
+	for i := range cap(errs) {
+		go func() {
+			text := fmt.Sprint("number ", i)
+			reply, err := s.model.Reply(ctx, models.Prompt{Messages: []models.Message{{Role: models.User, Text: text}}}, nil)
+			if err == nil && reply.Text != "heard "+text {
+				err = fmt.Errorf("%s was answered with %s", text, reply.Text)
+			}
+			errs <- err
+		}()
+	}
+	for range cap(errs) {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func passes(ctx context.Context, t *testing.T, s *stage) {
+	s.Queue(Busy(time.Millisecond), Broken(), Overloaded(), Answer{Fault: &Fault{Status: 400, Text: "odd",
+		Header: map[string]string{"X-Should-Retry": "true", "Retry-After": "0"}}}, Say("here I am"))
+	reply := s.mustAsk(ctx, t, Hello())
+	if reply.Text != "here I am" || len(s.Requests()) != 5 {
+		t.Errorf("%q after %d requests", reply.Text, len(s.Requests()))
+	}
+	for _, r := range s.Requests() {
+		if string(r.Body) != string(s.Requests()[0].Body) {
+			t.Errorf("another request: %s", r.Body)
+		}
+	}
+}
+
+func bounded(ctx context.Context, t *testing.T, s *stage) {
+	s.Answer(func(Request) Answer { return Overloaded() })
+	_, err := s.ask(ctx, Hello())
+	if !errors.Is(err, models.ErrAway) || !strings.Contains(err.Error(), "Overloaded") || len(s.Requests()) != 3 {
+		t.Errorf("%v after %d requests", err, len(s.Requests()))
+	}
+}
+
+func stays(ctx context.Context, t *testing.T, s *stage) {
+	s.Queue(Answer{Fault: &Fault{Status: 503, Text: "closed", Header: map[string]string{"X-Should-Retry": "false"}}})
+	if _, err := s.ask(ctx, Hello()); !errors.Is(err, models.ErrAway) || len(s.Requests()) != 1 {
+		t.Errorf("%v after %d requests", err, len(s.Requests()))
+	}
+}
+
+func laterOn(ctx context.Context, t *testing.T, s *stage) {
+	at := time.Now().Add(time.Hour).UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT")
+	for _, value := range []string{"3600", at} {
+		s.Queue(Answer{Fault: &Fault{Status: 429, Text: "later", Header: map[string]string{"Retry-After": value}}})
+		_, err := s.ask(ctx, Hello())
+		var e *models.Error
+		if !errors.As(err, &e) || !errors.Is(err, models.ErrAway) || e.After < 59*time.Minute || e.After > time.Hour {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+	if n := len(s.Requests()); n != 2 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+func broken(ctx context.Context, t *testing.T, s *stage) {
+	data := map[Dialect]string{OpenAI: "data: {\"choices\": [}\n\n", Anthropic: "event: message_start\ndata: {\"type\": [}\n\n"}[s.d]
+	for name, bad := range map[string]Answer{
+		"cut":       {Text: "half of it", Odd: Odd{Cut: true}},
+		"short":     {Text: "half of it", Odd: Odd{Short: true}},
+		"an error":  {Text: "half of it", Odd: Odd{Error: true}},
+		"garbage":   {Raw: data},
+		"nothing":   {Raw: ": nothing\n\n"},
+		"JSON":      {Plain: `{"id": 1}`},
+		"an error ": {Plain: `{"error": {"message": "upstream is away", "code": 502}}`},
+	} {
+		s.Queue(bad, Say("all of it"))
+		reply := s.mustAsk(ctx, t, Hello())
+		again := slices.Index(s.heard, "")
+		if reply.Text != "all of it" || again < 0 || strings.Join(s.heard[again:], "") != "all of it" {
+			t.Errorf("%s: %q, heard %q", name, reply.Text, s.heard)
+		}
+	}
+}
+
+func silence(ctx context.Context, t *testing.T, s *stage) {
+	never := make(chan struct{})
+	for _, quiet := range []Answer{{Wait: never}, {Text: "half of it", Pause: never}} {
+		s.Queue(quiet, quiet)
+		_, err := s.ask(ctx, Hello())
+		if !errors.Is(err, models.ErrAway) || !strings.Contains(err.Error(), "nothing came for 50ms") {
+			t.Error(err)
+		}
+	}
+	if n := len(s.Requests()); n != 4 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+func leaves(ctx context.Context, t *testing.T, s *stage) {
+	never := make(chan struct{})
+	for i, a := range []Answer{{Wait: never}, {Text: "half of it", Pause: never}, Busy(time.Minute)} {
+		s.Queue(a)
+		limited, cancel := context.WithCancel(ctx)
+		done := make(chan error, 1)
+		go func() {
+			_, err := s.model.Reply(limited, Hello(), nil)
+			done <- err
+		}()
+		if _, err := s.Await(ctx, i+1); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+}
+
+func faults(ctx context.Context, t *testing.T, s *stage) {
+	lines := "a\nb\x1b[31m" + strings.Repeat("long ", 200)
+	for name, test := range map[string]struct {
+		a    Answer
+		kind error
+		text string
+	}{
+		"too long":      {TooLong(s.d), models.ErrTooLong, "tokens"},
+		"the other's":   {TooLong(map[Dialect]Dialect{OpenAI: Anthropic, Anthropic: OpenAI}[s.d]), models.ErrTooLong, "tokens"},
+		"too many":      {Answer{Fault: &Fault{Status: 413, Text: "Request exceeds the maximum size"}}, models.ErrTooLong, "413"},
+		"llama.cpp":     {Answer{Fault: &Fault{Status: 500, Text: "Context size has been exceeded."}}, models.ErrTooLong, "500"},
+		"the key":       {Answer{Fault: &Fault{Status: 401, Text: "invalid x-api-key"}}, models.ErrRefused, "invalid"},
+		"the model":     {Answer{Fault: &Fault{Status: 404, Text: "model not found"}}, models.ErrRefused, "model not found"},
+		"no words":      {Answer{Fault: &Fault{Status: 403}}, models.ErrRefused, "Forbidden"},
+		"money":         {Answer{Fault: &Fault{Status: 429, Type: "insufficient_quota", Text: "no money"}}, models.ErrRefused, "no money"},
+		"several lines": {Answer{Fault: &Fault{Status: 400, Text: lines}}, models.ErrRefused, "a b[31mlong"},
+	} {
+		s.Queue(test.a)
+		before := len(s.Requests())
+		_, err := s.ask(ctx, Hello())
+		if !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.text) || len(err.Error()) > 600 {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := len(s.Requests()) - before; n != 1 {
+			t.Errorf("%s: %d requests", name, n)
+		}
+	}
+}
+
+func elsewhere(ctx context.Context, t *testing.T, s *stage) {
+	other := New(t)
+	other.Answer(func(Request) Answer { return Say("give me the key") })
+	path := map[Dialect]string{OpenAI: "/chat/completions", Anthropic: "/v1/messages"}[s.d]
+	s.Queue(Elsewhere(other.URL(s.d) + path))
+	if _, err := s.ask(ctx, Hello()); !errors.Is(err, models.ErrRefused) || !strings.Contains(err.Error(), "elsewhere") {
+		t.Error(err)
+	}
+	if n := len(other.Requests()); n != 0 {
+		t.Errorf("%d requests went elsewhere", n)
+	}
+}
+
+func secret(ctx context.Context, t *testing.T, s *stage) {
+	s.Queue(Answer{Fault: &Fault{Status: 401, Text: "Incorrect API key provided: " + suiteKey + ". Or Bearer sk-suite%2FSECRET%2Bkey%3D%3D"}})
+	_, err := s.ask(ctx, Hello())
+	if err == nil || strings.Contains(err.Error(), "SECRET") || !strings.Contains(err.Error(), models.Key("").String()) {
+		t.Errorf("the error is %v", err)
+	}
+	for _, printed := range []string{fmt.Sprintf("%v", s.model), fmt.Sprintf("%+v", s.model), fmt.Sprintf("%#v", s.model)} {
+		if strings.Contains(printed, "SECRET") {
+			t.Errorf("the key is in %s", printed)
+		}
+	}
+	header := s.Requests()[0].Header
+	if sent := header.Get("Authorization") + header.Get("X-Api-Key"); !strings.HasSuffix(sent, suiteKey) {
+		t.Errorf("the key was sent as %q", sent)
+	}
+}

@@ -1,0 +1,117 @@
+// Package openai asks models over the Chat Completions of OpenAI, which Ollama, llama.cpp, vLLM, OpenRouter and many
+// others speak as well, each a little differently. What they leave out is filled in: ids of calls, what was used, the
+// reason why a reply ended.
+//
+// The configuration alone decides what is sent and where: the OPENAI_… variables of the environment are not read.
+package openai
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+
+	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/agents/models/provider"
+)
+
+const (
+	// Base is OpenAI's own address.
+	Base = "https://api.openai.com/v1"
+	// Window is that of a model of which the configuration says none, in tokens.
+	Window = 128_000
+)
+
+// Options are what a model needs. Only the name is required.
+type Options struct {
+	Name    string // as the provider calls the model
+	BaseURL string // empty: [Base]
+	Key     models.Key
+	Window  int64 // tokens of a prompt and its reply together; 0: [Window]
+	Most    int64 // tokens that one reply may have; 0: what the provider has by default
+	Price   models.Price
+	Link    provider.Options // how often and how long; its Base and Key are not looked at
+}
+
+// Model is one model at one provider. It is safe for concurrent use.
+type Model struct {
+	o       Options
+	link    *provider.Link
+	service func() openai.ChatCompletionService // a function, as that does not print
+}
+
+var _ models.Model = (*Model)(nil)
+
+// New makes a model. Nothing is sent. The error is about the address or the key, and shows neither.
+func New(o Options) (*Model, error) {
+	o.BaseURL, o.Window = cmp.Or(o.BaseURL, Base), cmp.Or(o.Window, Window)
+	o.Link.Base, o.Link.Key = o.BaseURL, o.Key
+	link, err := provider.New(o.Link)
+	if err != nil {
+		return nil, err
+	}
+	key := o.Key
+	o.Key, o.Link.Key = "", ""
+	return &Model{o: o, link: link, service: func() openai.ChatCompletionService {
+		// Not the library's client, which reads the environment.
+		options := []option.RequestOption{option.WithBaseURL(link.Base()), option.WithMaxRetries(0)}
+		if key != "" {
+			options = append(options, option.WithAPIKey(string(key)))
+		}
+		return openai.NewChatCompletionService(options...)
+	}}, nil
+}
+
+// Name is [models.Model].
+func (m *Model) Name() string { return m.o.Name }
+
+// Window is [models.Model].
+func (m *Model) Window() int64 { return m.o.Window }
+
+// Cost is [models.Model].
+func (m *Model) Cost(u models.Usage) int64 { return m.o.Price.Cost(u) }
+
+// Close ends the connections that are idle. The model can still be asked.
+func (m *Model) Close() { m.link.Close() }
+
+// Reply is [models.Model].
+func (m *Model) Reply(ctx context.Context, p models.Prompt, write func(string)) (models.Reply, error) {
+	if write == nil {
+		write = func(string) {}
+	}
+	params := m.params(p)
+	return m.link.Try(ctx, func() (models.Reply, error) {
+		return m.once(ctx, p, params, write)
+	}, func() { write("") })
+}
+
+// once asks once.
+func (m *Model) once(ctx context.Context, p models.Prompt, params openai.ChatCompletionNewParams, write func(string)) (
+	models.Reply, error,
+) {
+	x := m.link.Exchange(ctx)
+	service := m.service()
+	stream := service.NewStreaming(x.Context(), params, option.WithHTTPClient(x))
+	read := reading{write: write}
+	for stream.Next() {
+		read.chunk(stream.Current())
+	}
+	err := x.End(ctx, m.fault(stream.Err()))
+	if err != nil {
+		return models.Reply{}, err
+	}
+	reply, err := read.end(m.link, p, x.Tail())
+	if err != nil {
+		return models.Reply{}, err
+	}
+	reply.Usage = provider.Spent(reply.Usage, p, reply)
+	return reply, nil
+}
+
+// ours tells whether the model is at OpenAI itself, which no longer takes all that the others still do.
+func (m *Model) ours() bool {
+	u, err := url.Parse(m.o.BaseURL)
+	return err == nil && u.Hostname() == "api.openai.com"
+}

@@ -1,0 +1,130 @@
+package provider
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/daycared/daycared/agents/models"
+)
+
+// Options say how a provider is reached.
+type Options struct {
+	Base  string // the address, as in https://api.openai.com/v1
+	Key   models.Key
+	Retry Retry
+	// Silence is how long nothing may come, before a reply begins or within it. 0: five minutes, as a server at home may
+	// have to load its model first.
+	Silence time.Duration
+}
+
+// Retry bounds how often what passes by itself is tried again. What is zero has its default.
+type Retry struct {
+	Tries   int           // at most, the first among them; 5
+	Wait    time.Duration // before the second, where the provider does not say; later ones wait longer; half a second
+	Longest time.Duration // when the provider wants a longer wait than this, there is none; two minutes
+}
+
+// Link is how one provider is reached. It is safe for concurrent use.
+type Link struct {
+	base    string
+	client  *http.Client
+	retry   Retry
+	silence time.Duration
+	hide    *strings.Replacer
+}
+
+// New makes a link. Nothing is sent. The error does not show the address.
+func New(o Options) (*Link, error) {
+	u, err := url.Parse(o.Base)
+	switch {
+	case err != nil || u.Host == "" || u.Opaque != "" || (u.Scheme != "http" && u.Scheme != "https"):
+		return nil, errors.New("the base URL of a model is written as in http://127.0.0.1:11434/v1")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return nil, errors.New("the base URL of a model has a host and a path only; secrets go into the key's file")
+	case u.Scheme == "http" && o.Key != "" && !local(u.Hostname()):
+		return nil, errors.New("the base URL of a model would send the key in the clear; write https://…")
+	case strings.ContainsFunc(string(o.Key), func(c rune) bool { return c <= ' ' || c > '~' }):
+		return nil, errors.New("the key of a model has characters that no key has, such as spaces or line breaks")
+	}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true) // over one connection of HTTP/2 that has died, all sessions would hang together
+	return &Link{
+		base: strings.TrimRight(o.Base, "/") + "/",
+		client: &http.Client{
+			Transport: &http.Transport{
+				Proxy:               http.ProxyFromEnvironment,
+				DialContext:         (&net.Dialer{Timeout: 15 * time.Second}).DialContext,
+				TLSHandshakeTimeout: 15 * time.Second,
+				IdleConnTimeout:     90 * time.Second,
+				Protocols:           protocols,
+			},
+			// A redirect would take the key, and all that was said, elsewhere: none is followed.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		retry: Retry{
+			Tries: cmp.Or(o.Retry.Tries, 5), Wait: cmp.Or(o.Retry.Wait, 500*time.Millisecond),
+			Longest: cmp.Or(o.Retry.Longest, 2*time.Minute),
+		},
+		silence: cmp.Or(o.Silence, 5*time.Minute),
+		hide:    hider(string(o.Key)),
+	}, nil
+}
+
+func local(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || (ip != nil && ip.IsLoopback())
+}
+
+// Base is the address, with a slash at its end.
+func (l *Link) Base() string { return l.base }
+
+// Close ends the connections that are idle. The link can still be used.
+func (l *Link) Close() { l.client.CloseIdleConnections() }
+
+// lost is an error of the connection, without the address and the key.
+func (l *Link) lost(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), errSilence) {
+		err = fmt.Errorf("nothing came for %v", l.silence)
+	}
+	for located := (*url.Error)(nil); errors.As(err, &located); {
+		err = located.Err
+	}
+	return &Fault{Passes: true, Text: l.tidy(err.Error()), kind: models.ErrAway}
+}
+
+// tidy makes a text of a provider's fit for logs and people.
+func (l *Link) tidy(text string) string {
+	const most = 400 // characters
+	text = l.hide.Replace(strings.ToValidUTF8(text, "�"))
+	text = strings.TrimSpace(strings.Map(func(c rune) rune {
+		if c == '\n' || c == '\t' {
+			return ' '
+		}
+		if c < ' ' || c == 0x7f || (c >= 0x80 && c < 0xa0) || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) {
+			return -1
+		}
+		return c
+	}, text))
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most]) + "…"
+	}
+	return text
+}
+
+// hider hides a key in the spellings in which servers and libraries repeat it.
+func hider(key string) *strings.Replacer {
+	if key == "" {
+		return strings.NewReplacer()
+	}
+	hidden := models.Key(key).String()
+	return strings.NewReplacer(key, hidden, url.QueryEscape(key), hidden, url.PathEscape(key), hidden,
+		base64.StdEncoding.EncodeToString([]byte(key)), hidden)
+}

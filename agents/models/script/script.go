@@ -1,0 +1,105 @@
+package script
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/daycared/daycared/agents/models"
+)
+
+// Model plays a script. It is safe for concurrent use.
+type Model struct {
+	name  string
+	turns []turn
+}
+
+var _ models.Model = (*Model)(nil)
+
+// window is longer than any script: it is never told to make a conversation shorter, which it could not do.
+const window = 100_000_000
+
+// Name is [models.Model].
+func (m *Model) Name() string { return m.name }
+
+// Window is [models.Model].
+func (*Model) Window() int64 { return window }
+
+// Cost is [models.Model]: none.
+func (*Model) Cost(models.Usage) int64 { return 0 }
+
+// Reply is [models.Model].
+func (m *Model) Reply(ctx context.Context, p models.Prompt, write func(string)) (models.Reply, error) {
+	if err := ctx.Err(); err != nil {
+		return models.Reply{}, err
+	}
+	before := m.last(p.Messages)
+	now := scene(p.Messages)
+	t, groups := m.next(before, now)
+	if t == nil {
+		return models.Reply{}, &models.Error{Kind: models.ErrRefused, Text: fmt.Sprintf(
+			"the script %s has no turn after %s for: %s", m.name, before, clip(now.newest()))}
+	}
+	reply := t.play(now, groups, calls(p.Messages))
+	if write != nil && reply.Text != "" {
+		write(reply.Text)
+	}
+	reply.Usage = models.Usage{Read: models.Estimate(p),
+		Written: models.EstimateMessage(models.Message{Text: reply.Text, Calls: reply.Calls})}
+	return reply, nil
+}
+
+// last is the name of the turn that was played last, or start.
+func (m *Model) last(messages []models.Message) string {
+	before := start
+	for i, message := range messages {
+		if message.Role != models.Assistant {
+			continue
+		}
+		if len(message.Calls) > 0 {
+			if name, ok := m.played(message.Calls[0].ID); ok {
+				before = name
+				continue
+			}
+		}
+		if t, _ := m.next(before, scene(messages[:i])); t != nil {
+			before = t.name
+		}
+	}
+	return before
+}
+
+// played is the turn that a call is of, by its id.
+func (m *Model) played(id string) (name string, ok bool) {
+	name, _, _ = strings.Cut(id, "-")
+	return name, slices.ContainsFunc(m.turns, func(t turn) bool { return t.name == name })
+}
+
+// next is the first turn whose conditions hold, and what its groups matched.
+func (m *Model) next(before string, now stage) (*turn, []string) {
+	for i := range m.turns {
+		if groups, ok := m.turns[i].fits(before, now); ok {
+			return &m.turns[i], groups
+		}
+	}
+	return nil, nil
+}
+
+// calls counts those of a conversation, so that new ones get other ids.
+func calls(messages []models.Message) int {
+	n := 0
+	for _, m := range messages {
+		n += len(m.Calls)
+	}
+	return n
+}
+
+func clip(text string) string {
+	const most = 120
+	text = strings.Join(strings.Fields(text), " ")
+	if letters := []rune(text); len(letters) > most {
+		return string(letters[:most]) + "…"
+	}
+	return text
+}

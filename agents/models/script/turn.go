@@ -1,0 +1,171 @@
+package script
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/daycared/daycared/agents/models"
+)
+
+// start is the turn before the first.
+const start = "start"
+
+// turn is one of a script.
+type turn struct {
+	name                string
+	after               []string // none: any
+	said, asked, result *regexp.Regexp
+	failed              *bool // of the newest results
+	say                 string
+	calls               []call
+}
+
+type call struct {
+	tool  string
+	input any
+}
+
+// stage is what a turn follows from.
+type stage struct {
+	said    string          // by the person, last
+	results []models.Result // the newest message, if it is results
+	fresh   bool            // the newest message is a person's
+}
+
+// scene looks at a conversation.
+func scene(messages []models.Message) stage {
+	var s stage
+	if len(messages) > 0 {
+		newest := messages[len(messages)-1]
+		s.fresh, s.results = newest.Role == models.User, newest.Results
+	}
+	var lines []string
+	for _, m := range slices.Backward(messages) {
+		if m.Role == models.User {
+			lines = append(lines, m.Text)
+		} else if len(lines) > 0 {
+			break
+		}
+	}
+	slices.Reverse(lines)
+	s.said = strings.Join(lines, "\n")
+	return s
+}
+
+// newest is what the newest message says.
+func (s stage) newest() string {
+	if s.fresh {
+		return s.said
+	}
+	return s.text(0)
+}
+
+// text is that of the nth result, 0: of all.
+func (s stage) text(n int) string {
+	var lines []string
+	for i, r := range s.results {
+		if n == 0 || n == i+1 {
+			lines = append(lines, r.Text)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// fits tells whether the turn can be played, and what its groups matched.
+func (t *turn) fits(before string, now stage) (groups []string, ok bool) {
+	if len(t.after) > 0 && !slices.Contains(t.after, before) {
+		return nil, false
+	}
+	if t.asked != nil {
+		if groups = t.asked.FindStringSubmatch(now.said); groups == nil {
+			return nil, false
+		}
+	}
+	if t.said != nil {
+		if groups = t.said.FindStringSubmatch(now.said); groups == nil || !now.fresh {
+			return nil, false
+		}
+	}
+	if t.result != nil {
+		groups = nil
+		for _, r := range now.results {
+			if groups == nil {
+				groups = t.result.FindStringSubmatch(r.Text)
+			}
+		}
+		if groups == nil {
+			return nil, false
+		}
+	}
+	failed := slices.ContainsFunc(now.results, func(r models.Result) bool { return r.Error })
+	if t.failed != nil && (len(now.results) == 0 || failed != *t.failed) {
+		return nil, false
+	}
+	return groups, true
+}
+
+// play is the reply that the turn is. So many calls were made before.
+func (t *turn) play(now stage, groups []string, before int) models.Reply {
+	reply := models.Reply{Text: fill(t.say, now, groups)}
+	for i, c := range t.calls {
+		reply.Calls = append(reply.Calls, models.Call{
+			ID: fmt.Sprintf("%s-%d", t.name, before+i+1), Tool: c.tool, Input: write(fillAll(c.input, now, groups)),
+		})
+	}
+	return reply
+}
+
+// places are where a text is filled in.
+var places = regexp.MustCompile(`\{\{\s*(said|result|match)(?:\.(\d{1,3}))?\s*\}\}`)
+
+// fill fills in what a text leaves open. What is filled in is not looked at again.
+func fill(text string, now stage, groups []string) string {
+	return places.ReplaceAllStringFunc(text, func(place string) string {
+		parts := places.FindStringSubmatch(place)
+		n, _ := strconv.Atoi(parts[2]) // none: 0, which is all of it
+		switch {
+		case parts[1] == "said":
+			return now.said
+		case parts[1] == "result":
+			return now.text(n)
+		case n < len(groups):
+			return groups[n]
+		}
+		return ""
+	})
+}
+
+// fillAll fills in every string of a value.
+func fillAll(value any, now stage, groups []string) any {
+	switch v := value.(type) {
+	case string:
+		return fill(v, now, groups)
+	case []any:
+		all := make([]any, len(v))
+		for i, item := range v {
+			all[i] = fillAll(item, now, groups)
+		}
+		return all
+	case map[string]any:
+		all := make(map[string]any, len(v))
+		for key, item := range v {
+			all[key] = fillAll(item, now, groups)
+		}
+		return all
+	}
+	return value
+}
+
+// write writes a value that was read from a script, always in the same way.
+func write(value any) json.RawMessage {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(value) // it is of what JSON can say: Parse has looked
+	return bytes.TrimSpace(b.Bytes())
+}
