@@ -1,0 +1,118 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// The descriptors that a process of ours gets besides its streams.
+const (
+	fdOrder = 3
+	fdLife  = 4
+)
+
+// asCommand is what the process does that becomes the command.
+func asCommand() int {
+	runtime.LockOSThread() // capabilities are a thread's, and this one executes the command
+	if err := become(); err != nil {
+		fmt.Fprintln(os.Stderr, "daycared sandbox:", err)
+	}
+	return codeFailed
+}
+
+// become turns this process into the command, behind its walls, with its streams and no other descriptor.
+func become() error {
+	s, err := ordered()
+	if err != nil {
+		return err
+	}
+	if err := shut(); err != nil {
+		return err
+	}
+	if len(s.Argv) == 0 {
+		return errors.New("there is no command")
+	}
+	if err := os.Chdir(s.dir()); err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	s.Write = append(s.Write, s.Scratch)
+	if err := enclose(s); err != nil {
+		return err
+	}
+	if !s.Off {
+		if err := disarm(); err != nil {
+			return err
+		}
+	}
+	program, err := exec.LookPath(s.Argv[0])
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	if err := unix.Exec(program, s.Argv, s.environ()); err != nil {
+		return fmt.Errorf("start %s: %w", program, err)
+	}
+	return nil
+}
+
+// ordered reads what this process is to do; others may read it after it.
+func ordered() (spec, error) {
+	text, err := io.ReadAll(io.NewSectionReader(os.NewFile(fdOrder, "order"), 0, math.MaxInt64))
+	if err != nil {
+		return spec{}, fmt.Errorf("read what the sandbox is to do: %w", err)
+	}
+	return decode(text)
+}
+
+// shut keeps every descriptor but the streams from what is executed next.
+func shut() error {
+	if err := unix.CloseRange(fdOrder, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("close what was inherited: %w", err)
+	}
+	return nil
+}
+
+// disarm gives up what root may do, but for files that the walls hold anyway.
+func disarm() error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return fmt.Errorf("look at capabilities: %w", err)
+	}
+	const keep = 1 << unix.CAP_DAC_OVERRIDE
+	data[0] = unix.CapUserData{Effective: data[0].Effective & keep, Permitted: data[0].Permitted & keep}
+	data[1] = unix.CapUserData{}
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return fmt.Errorf("give up capabilities: %w", err)
+	}
+	if err := unix.Capset(&header, &data[0]); err != nil {
+		return fmt.Errorf("give up capabilities: %w", err)
+	}
+	return nil
+}
+
+// fork executes our binary once more, as the command that a warden watches over. It dies with the warden.
+func fork(s spec) (pid int, err error) {
+	order, err := hand(s)
+	if err != nil {
+		return 0, err
+	}
+	defer order.Close()
+	attr := &syscall.ProcAttr{
+		Env:   os.Environ(), // the daemon has scrubbed it
+		Files: []uintptr{0, 1, 2, order.Fd()},
+		Sys:   &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
+	}
+	pid, err = syscall.ForkExec(executable, []string{commandName}, attr) //nolint:gosec // our own binary
+	if err != nil {
+		return 0, fmt.Errorf("execute our own binary: %w", err)
+	}
+	return pid, nil
+}

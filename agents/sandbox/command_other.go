@@ -1,0 +1,59 @@
+//go:build !linux
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+)
+
+// Command makes a command ready to be started; here it has no walls, so the mode must be [Off]. It runs in a session of
+// its own, which is killed when ctx ends. release must be called when the command has ended or is not started after all:
+// it kills what is left.
+func (s *Sandbox) Command(ctx context.Context, w Walls, argv ...string) (cmd *exec.Cmd, release func(), err error) {
+	if err := s.admit(w); err != nil {
+		return nil, nil, err
+	}
+	if len(argv) == 0 {
+		return nil, nil, errors.New("there is no command")
+	}
+	order := s.spec(w)
+	if order.Scratch, err = os.MkdirTemp(s.scratch, "daycared-"); err != nil {
+		return nil, nil, err
+	}
+	cmd = exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env, cmd.Dir = order.environ(), order.dir()
+	cmd.SysProcAttr = apartFrom()
+	end := func() error {
+		if cmd.Process == nil {
+			return nil
+		}
+		return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
+	cmd.Cancel = end
+	cmd.WaitDelay = grace
+	return cmd, sync.OnceFunc(func() {
+		_ = end()
+		_ = os.RemoveAll(order.Scratch)
+	}), nil
+}
+
+var executable = self()
+
+func apartFrom() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
+// Nothing is executed again here to watch over a command.
+func asWarden() int  { return codeFailed }
+func asCommand() int { return codeFailed }
+
+// enclose builds the walls, which this system has not.
+func enclose(s spec) error {
+	if !s.Off {
+		return ErrUnheld
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Other doors into the kernel, and to other processes, are shut whatever was granted.
+func TestDoorsIntoTheKernel(t *testing.T) {
+	dir := stage(t, "in")
+	victim := strconv.Itoa(os.Getpid())
+	place := strconv.FormatUint(uint64(uintptr(unsafe.Pointer(unsafe.StringData(path)))), 10)
+	s, w := New(Options{}), Walls{Write: []string{dir}, Network: true}
+	for _, args := range [][]string{
+		{"io_uring"}, {"ptrace", victim}, {"memory", victim, place}, {"descriptor", victim}, {"unshare"}, {"clone"}, {"clone3"},
+		{"mount", dir}, {"type"}, {"limit", victim}, {"keys"}, {"hostname"}, {"capabilities"}, {"signal", victim},
+	} {
+		t.Run(args[0], func(t *testing.T) {
+			if try(t, s, w, args...) {
+				t.Error("it got through")
+			}
+		})
+	}
+	runtime.KeepAlive(path)
+	for _, args := range [][]string{{"io_uring"}, {"type"}, {"keys"}, {"signal", victim}} {
+		if !try(t, New(Options{Mode: Off}), Walls{}, args...) {
+			t.Errorf("%s is shut without walls, too; its test above shows nothing", args[0])
+		}
+	}
+	if _, err := os.Hostname(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A program of 64 bits can call the kernel by the table of 32 bits, where socket has another number.
+func TestTheOtherTableOfSystemCalls(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Log("this machine has one table")
+		return
+	}
+	dir := stage(t)
+	write(t, filepath.Join(dir, "other.c"), `#include <unistd.h>
+int main(void) {
+	long got = 359; /* socket */
+	__asm__ volatile("int $0x80" : "+a"(got) : "b"(1), "c"(1), "d"(0) : "memory");
+	write(1, got < 0 ? "refused" : "done", got < 0 ? 7 : 4);
+	return 0;
+}`)
+	program := filepath.Join(dir, "other")
+	if out, err := exec.CommandContext(t.Context(), "gcc", "-o", program, program+".c").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if said, _ := run(t, New(Options{Mode: Off}), Walls{}, program); said != "done" {
+		t.Logf("this kernel has no such table: %q", said)
+	}
+	if said, code := run(t, New(Options{}), Walls{Read: []string{dir}}, program); code != 128+int(unix.SIGSYS) || said != "" {
+		t.Errorf("it ended with %d, saying %q", code, said)
+	}
+}
+
+// A command has the streams and no other descriptor, and nothing of the daemon's environment.
+func TestWhatACommandInherits(t *testing.T) {
+	t.Setenv("DAYCARED_TOKEN_FILE", "/secret/token")
+	t.Setenv("CREDENTIALS_DIRECTORY", "/secret/credentials")
+	dir := stage(t, "secret")
+	fd, err := unix.Open(filepath.Join(dir, "secret"), unix.O_RDONLY, 0) // not close-on-exec, as by a careless parent
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	for _, mode := range []Mode{On, Off} {
+		s := New(Options{Mode: mode})
+		if try(t, s, Walls{}, "descriptors", filepath.Join(dir, "secret")) {
+			t.Errorf("%s: it inherits a descriptor", mode)
+		}
+		said, _ := run(t, s, Walls{Env: []string{"MORE=1"}}, "env")
+		for line := range strings.Lines(said) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+			switch name {
+			case "PATH", "LANG", "TERM", "HOME", "TMPDIR", "MORE":
+			default:
+				t.Errorf("%s: it sees %s=%s", mode, name, value)
+			}
+		}
+		if !strings.Contains(said, "MORE=1") {
+			t.Errorf("%s: what was given is missing in %q", mode, said)
+		}
+	}
+}
+
+// The scratch folder is the command's own: it may write there, nobody else may look, and it is gone afterwards.
+func TestScratch(t *testing.T) {
+	dir := stage(t, "elsewhere/x")
+	s := New(Options{Scratch: dir})
+	said, code := run(t, s, Walls{}, "/bin/sh", "-c",
+		`cd "$TMPDIR" && pwd && stat -c %a . && mkdir -p a/b && echo x >a/b/c && chmod 0 a/b && test "$HOME" = "$TMPDIR"`)
+	lines := strings.Split(said, "\n")
+	if code != 0 || len(lines) < 2 || filepath.Dir(lines[0]) != dir || lines[1] != "700" {
+		t.Fatalf("ended with %d, saying %q", code, said)
+	}
+	if _, err := os.Stat(lines[0]); !os.IsNotExist(err) {
+		t.Errorf("it is still there: %v", err)
+	}
+	if said, _ := run(t, s, Walls{Home: dir, Dir: filepath.Join(dir, "elsewhere")}, "/bin/sh", "-c", `echo "$HOME"; pwd`); said !=
+		fmt.Sprintf("%s\n%s/elsewhere\n", dir, dir) {
+		t.Errorf("home and folder are %q", said)
+	}
+	if _, code := run(t, New(Options{Scratch: filepath.Join(dir, "nowhere")}), Walls{}, "true"); code != codeFailed {
+		t.Errorf("without a place for it: %d", code)
+	}
+}

@@ -1,0 +1,289 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// pipe is a named pipe that processes in a sandbox hold open for as long as they live.
+func pipe(t *testing.T) (dir, name string) {
+	t.Helper()
+	dir = stage(t)
+	name = filepath.Join(dir, "pipe")
+	if err := unix.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir, name
+}
+
+// gone waits until nobody holds the pipe any more.
+func gone(t *testing.T, held *os.File) {
+	t.Helper()
+	if err := held.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(held); err != nil {
+		t.Errorf("somebody lives on: %v", err)
+	}
+}
+
+// What a command leaves running: in its group, in a session of its own, twice forked, deaf to signals, and stopped.
+const leftovers = `exec 3>pipe
+sleep 600 &
+setsid sleep 600 &
+(setsid sh -c 'sleep 600 & setsid setsid sleep 600 & exit' &)
+sh -c 'trap "" TERM INT HUP; while :; do sleep 600; done' &
+sh -c 'kill -STOP $$' &
+`
+
+// Nothing outlives its command.
+func TestNothingOutlivesItsCommand(t *testing.T) {
+	for _, mode := range []Mode{On, Off} {
+		t.Run(string(mode), func(t *testing.T) {
+			dir, name := pipe(t)
+			cmd, release, err := New(Options{Mode: mode}).Command(t.Context(), Walls{Write: []string{dir}, Dir: dir},
+				"/bin/sh", "-c", leftovers+"exit 7")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer release()
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			held, err := os.Open(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer held.Close()
+			if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 7 {
+				t.Errorf("it ended with %v", err)
+			}
+			gone(t, held)
+		})
+	}
+}
+
+// When the context ends, or it is released, a command ends with all that it started.
+func TestACommandIsEnded(t *testing.T) {
+	for _, how := range []string{"context", "release", "the warden is killed"} {
+		t.Run(how, func(t *testing.T) {
+			dir, name := pipe(t)
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			left := leftovers
+			if how == "the warden is killed" { // its session's first group is what can still be found
+				left = "exec 3>pipe; sleep 600 &\n"
+			}
+			cmd, release, err := New(Options{}).Command(ctx, Walls{Write: []string{dir}, Dir: dir}, "/bin/sh", "-c", left+"wait")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer release()
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			held, err := os.Open(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer held.Close()
+			switch how {
+			case "context":
+				end()
+			case "release":
+				release()
+			default:
+				_ = cmd.Process.Kill()
+			}
+			if err := cmd.Wait(); err == nil {
+				t.Error("it ended well")
+			}
+			release()
+			if how == "the warden is killed" {
+				sweep(cmd) // again, for a release that came before its end
+			}
+			gone(t, held)
+		})
+	}
+}
+
+// A daemon that is killed takes with it what it has started.
+func TestTheDaemonIsKilled(t *testing.T) {
+	dir, name := pipe(t)
+	parent := exec.CommandContext(t.Context(), self(), "probe", "daemon", dir, "/bin/sh", "-c", leftovers+"wait")
+	parent.Stderr = os.Stderr
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	held, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = parent.Wait()
+	gone(t, held)
+}
+
+// daemon is a process that starts a command and waits for it.
+func daemon(dir string, argv []string) error {
+	cmd, release, err := New(Options{Scratch: dir}).Command(context.Background(), Walls{Write: []string{dir}, Dir: dir}, argv...)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return cmd.Run()
+}
+
+// Streams are the caller's, as a server on stdin and stdout needs; signals to what was started reach the command.
+func TestStreamsAndSignals(t *testing.T) {
+	cmd, release, err := New(Options{}).Command(t.Context(), Walls{},
+		"/bin/sh", "-c", `trap 'echo heard; exit 3' TERM; while read line; do echo "<$line>"; done; sleep 600 & wait`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for _, word := range []string{"one", "two"} {
+		fmt.Fprintln(in, word)
+		if !lines.Scan() || lines.Text() != "<"+word+">" {
+			t.Fatalf("it says %q", lines.Text())
+		}
+	}
+	in.Close()
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if !lines.Scan() || lines.Text() != "heard" {
+		t.Errorf("it says %q", lines.Text())
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 3 {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	dir := stage(t, "file")
+	for _, c := range []struct {
+		says string
+		code int
+		argv []string
+	}{
+		{"", 0, []string{"true"}},
+		{"", 9, []string{"/bin/sh", "-c", "exit 9"}},
+		{"", 128 + 9, []string{"/bin/sh", "-c", "kill -9 $$"}},
+		{"daycared sandbox: start: ", codeFailed, []string{"no-such-program"}},
+		{"daycared sandbox: start ", codeFailed, []string{filepath.Join(dir, "secret")}},
+		{"daycared sandbox: there is no command", codeFailed, nil},
+	} {
+		write(t, filepath.Join(dir, "secret"), "#!/bin/sh\n")
+		_ = os.Chmod(filepath.Join(dir, "secret"), 0o755)
+		if said, code := run(t, New(Options{}), Walls{}, c.argv...); code != c.code || !strings.HasPrefix(said, c.says) {
+			t.Errorf("%q ended with %d, saying %q", c.argv, code, said)
+		}
+	}
+	walls := Walls{Read: []string{dir}, Dir: dir, Home: dir}
+	if len(covering) > 0 { // so that what runs there is counted
+		_, place, _ := strings.Cut(covering[0], "=")
+		walls.Write = append(walls.Write, resolve(place))
+	}
+	write(t, filepath.Join(dir, "strange"), "no program")
+	_ = os.Chmod(filepath.Join(dir, "strange"), 0o755)
+	for _, w := range []Walls{walls, {Write: walls.Write}} {
+		for program, says := range map[string]string{
+			filepath.Join(dir, "strange"): "daycared sandbox: start ", "no-such-program": "daycared sandbox: start: ",
+		} {
+			if said, code := run(t, New(Options{}), w, program); code != codeFailed || !strings.HasPrefix(said, says) {
+				t.Errorf("%s ended with %d, saying %q", program, code, said)
+			}
+		}
+	}
+	long := strings.Repeat("x", 100_000) // longer than a pipe
+	if said, code := run(t, New(Options{}), Walls{}, "/bin/sh", "-c", "echo ${#1}", "sh", long); code != 0 || said != "100000\n" {
+		t.Errorf("a long command ended with %d, saying %.200q", code, said)
+	}
+}
+
+// A scratch folder is removed also where a command closed parts of it to its own account.
+func TestClearing(t *testing.T) {
+	dir := stage(t, "scratch/a/b/c")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlocked: the thread ends with what it has become
+		if os.Getuid() == 0 {  // root may remove anything
+			for _, name := range []string{"", "scratch", "scratch/a", "scratch/a/b", "scratch/a/b/c"} {
+				_ = os.Chown(filepath.Join(dir, name), 65534, 65534)
+			}
+			_ = os.Chmod(filepath.Dir(dir), 0o755)
+			_ = unix.Setfsuid(65534)
+		}
+		_ = os.Chmod(filepath.Join(dir, "scratch/a/b"), 0)
+		_ = os.Chmod(filepath.Join(dir, "scratch/a"), 0o500)
+		wipe(filepath.Join(dir, "scratch"))
+	}()
+	<-done
+	if _, err := os.Stat(filepath.Join(dir, "scratch")); !os.IsNotExist(err) {
+		t.Errorf("it is still there: %v", err)
+	}
+}
+
+func TestDescendants(t *testing.T) {
+	//     1 ─ 10 ─ 20 ─ 30      2 is nobody's; 40 and 41 are each other's, as a torn snapshot has it
+	parents := map[int]int{1: 0, 2: 0, 10: 1, 20: 10, 21: 10, 30: 20, 40: 41, 41: 40, 50: 49}
+	got := descendants(10, parents)
+	slices.Sort(got)
+	if want := []int{20, 21, 30}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if parents := processes(); parents[os.Getpid()] != os.Getppid() {
+		t.Errorf("the parent of %d is %d", os.Getpid(), parents[os.Getpid()])
+	}
+}
+
+// An operation ends when its context does.
+func TestAnOperationIsEnded(t *testing.T) {
+	_, name := pipe(t)
+	ctx, end := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- New(Options{}).Do(ctx, Walls{Write: []string{name}}, "probe", []string{"hold", name}, new(any))
+	}()
+	held, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	end()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
+	}
+	gone(t, held)
+}

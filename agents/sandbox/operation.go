@@ -1,0 +1,140 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// Operation is something of our own that runs behind walls, in a process of its own. Its error's text is all that comes
+// back of an error.
+type Operation func(input json.RawMessage) (output any, err error)
+
+// The names under which our binary is executed again.
+const (
+	wardenName    = "daycared-warden"
+	commandName   = "daycared-command"
+	operationName = "daycared-operation"
+)
+
+// Main is called first thing in main, and in TestMain: when this process was executed again by a [Sandbox], it does what
+// it was told and never returns; else it returns at once. The operations are those that [Sandbox.Do] may name.
+func Main(operations map[string]Operation) {
+	if len(os.Args) != 1 {
+		return
+	}
+	switch os.Args[0] {
+	case wardenName:
+		os.Exit(asWarden())
+	case commandName:
+		os.Exit(asCommand())
+	case operationName:
+		os.Exit(asOperation(os.Stdin, os.Stdout, operations))
+	}
+}
+
+// answer is what an operation gives back.
+type answer struct {
+	Output json.RawMessage `json:"output,omitempty"`
+	Error  string          `json:"error,omitempty"`
+}
+
+// Do runs an operation behind walls, and reads what it gives back into output. The operation's own error is a *Fault;
+// others say that it could not be run.
+func (s *Sandbox) Do(ctx context.Context, w Walls, operation string, input, output any) error {
+	if err := s.admit(w); err != nil {
+		return err
+	}
+	order := s.spec(w)
+	order.Operation = operation
+	var err error
+	if order.Input, err = json.Marshal(input); err != nil {
+		return fmt.Errorf("write what %s is to do: %w", operation, err)
+	}
+	text, err := order.encode()
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, executable)
+	cmd.Args, cmd.Env, cmd.Dir = []string{operationName}, scrubbed(), "/"
+	cmd.SysProcAttr = apartFrom()
+	cmd.WaitDelay = grace
+	said := &bytes.Buffer{}
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(text), said
+	out, err := cmd.Output()
+	if err != nil {
+		return errors.Join(context.Cause(ctx), fmt.Errorf("run %s in the sandbox: %w: %.300s", operation, err, said))
+	}
+	var a answer
+	if err := json.Unmarshal(out, &a); err != nil {
+		return fmt.Errorf("read what %s says: %w", operation, err)
+	}
+	if a.Error != "" {
+		return &Fault{a.Error}
+	}
+	return json.Unmarshal(a.Output, output)
+}
+
+// Fault is why an operation behind the walls failed, in its own words.
+type Fault struct{ Text string }
+
+func (f *Fault) Error() string { return f.Text }
+
+// grace is how long what was told to end may take, before it is killed without its descendants.
+const grace = 5 * time.Second
+
+// covering is set by our own tests, to count what runs in other processes.
+var covering []string
+
+// scrubbed is the environment of our own processes between the daemon and a command: none of the daemon's.
+func scrubbed() []string { return append([]string{"PATH=" + path, "LANG=C.UTF-8"}, covering...) }
+
+// asOperation is what a process does that was executed to run one operation.
+func asOperation(in io.Reader, out io.Writer, operations map[string]Operation) int {
+	err := operate(in, out, operations)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return codeFailed
+	}
+	return 0
+}
+
+// codeFailed is the exit code when a command could not be started; the reason is on its stderr.
+const codeFailed = 125
+
+func operate(in io.Reader, out io.Writer, operations map[string]Operation) error {
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return err
+	}
+	s, err := decode(text)
+	if err != nil {
+		return err
+	}
+	do := operations[s.Operation]
+	if do == nil {
+		return fmt.Errorf("there is no operation %q", s.Operation)
+	}
+	if err := enclose(s); err != nil {
+		return err
+	}
+	var a answer
+	output, err := do(s.Input)
+	if err != nil {
+		a.Error = err.Error()
+	} else if a.Output, err = json.Marshal(output); err != nil {
+		return err
+	}
+	text, err = json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(text)
+	return err
+}

@@ -1,0 +1,156 @@
+package sandbox
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// probe tries one thing from inside, and says how it went: nil is that it worked.
+func probe(what string, args []string) error {
+	switch what {
+	case "read":
+		_, err := os.ReadFile(args[0])
+		return err
+	case "list":
+		_, err := os.ReadDir(args[0])
+		return err
+	case "write":
+		return os.WriteFile(args[0], []byte("from inside"), 0o600)
+	case "truncate":
+		return os.Truncate(args[0], 0)
+	case "remove":
+		return os.Remove(args[0])
+	case "link":
+		return os.Link(args[0], args[1])
+	case "rename":
+		return os.Rename(args[0], args[1])
+	case "symlink":
+		return os.Symlink(args[0], args[1])
+	case "connect":
+		c, err := net.DialTimeout(args[0], args[1], 5*time.Second)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+		if _, err = c.Write([]byte("GET / HTTP/1.0\r\n\r\n")); err == nil {
+			_, err = c.Read(make([]byte, 1))
+		}
+		return err
+	case "hold": // a pipe, for good
+		f, err := os.OpenFile(args[0], os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		select {}
+	case "daemon":
+		return daemon(args[0], args[1:])
+	case "signal":
+		pid, err := strconv.Atoi(args[0])
+		if err != nil {
+			return err
+		}
+		return unix.Kill(pid, 0)
+	}
+	return probeKernel(what, args)
+}
+
+// probeKernel tries doors that are no files.
+func probeKernel(what string, args []string) error {
+	number := func(i int) int { n, _ := strconv.Atoi(args[i]); return n }
+	switch what {
+	case "family":
+		fd, err := unix.Socket(number(0), number(1), 0)
+		if err == nil {
+			_ = unix.Close(fd)
+		}
+		return err
+	case "wide-family": // the high half of the register is not the kernel's business
+		_, _, errno := unix.RawSyscall(unix.SYS_SOCKET, 1<<32|uintptr(number(0)), unix.SOCK_STREAM, 0)
+		return errnoOf(errno)
+	case "pair":
+		_, err := unix.Socketpair(unix.AF_UNIX, number(0)|unix.SOCK_CLOEXEC, 0)
+		return err
+	case "sendto-by-pair": // a pair of datagram sockets can be turned towards any address
+		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
+		if err != nil {
+			return err
+		}
+		return unix.Sendto(fds[0], []byte("x"), 0, &unix.SockaddrUnix{Name: args[0]})
+	case "io_uring":
+		var params [120]byte
+		_, _, errno := unix.RawSyscall(unix.SYS_IO_URING_SETUP, 4, uintptr(unsafe.Pointer(&params)), 0)
+		return errnoOf(errno)
+	case "ptrace":
+		return syscall.PtraceAttach(number(0))
+	case "memory":
+		local, remote := make([]byte, 8), []unix.RemoteIovec{{Base: uintptr(number(1)), Len: 8}}
+		_, err := unix.ProcessVMReadv(number(0), []unix.Iovec{{Base: &local[0], Len: 8}}, remote, 0)
+		return err
+	case "descriptor":
+		pidfd, err := unix.PidfdOpen(number(0), 0)
+		if err != nil {
+			return err
+		}
+		_, err = unix.PidfdGetfd(pidfd, 2, 0)
+		return err
+	case "unshare":
+		return unix.Unshare(unix.CLONE_NEWUSER)
+	case "clone":
+		_, _, errno := unix.RawSyscall(unix.SYS_CLONE, unix.CLONE_NEWUSER|uintptr(unix.SIGCHLD), 0, 0)
+		return errnoOf(errno)
+	case "clone3":
+		_, _, errno := unix.RawSyscall(unix.SYS_CLONE3, 0, 0, 0)
+		return errnoOf(errno)
+	case "mount":
+		return unix.Mount("none", args[0], "tmpfs", 0, "")
+	case "type": // into a terminal, by a number whose low half is the ioctl's
+		c := byte('x')
+		_, _, errno := unix.RawSyscall(unix.SYS_IOCTL, 0, 1<<32|unix.TIOCSTI, uintptr(unsafe.Pointer(&c)))
+		if errno == unix.EPERM {
+			return errno
+		}
+		return nil // it got as far as to ask the descriptor
+	case "limit":
+		return unix.Prlimit(number(0), unix.RLIMIT_CPU, nil, &unix.Rlimit{})
+	case "keys":
+		_, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, true)
+		return err
+	case "hostname":
+		return unix.Sethostname([]byte("x"))
+	case "capabilities":
+		h := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		var d [2]unix.CapUserData
+		if err := unix.Capget(&h, &d[0]); err != nil {
+			return err
+		}
+		if d[0].Effective&^(1<<unix.CAP_DAC_OVERRIDE) != 0 || d[1].Effective != 0 {
+			return nil
+		}
+		return fmt.Errorf("there are none that matter")
+	case "descriptors":
+		for fd := 3; fd < 1024; fd++ {
+			if name, err := os.Readlink(filepath.Join("/proc/self/fd", strconv.Itoa(fd))); err == nil && name == args[0] {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s is not among the descriptors", args[0])
+	}
+	return fmt.Errorf("there is no probe %q", what)
+}
+
+func errnoOf(errno syscall.Errno) error {
+	if errno == 0 {
+		return nil
+	}
+	return errno
+}

@@ -1,0 +1,147 @@
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+// What is the daemon's own is never within reach, by whatever name, there already or not.
+func TestTheDaemonsOwn(t *testing.T) {
+	dir := stage(t, "ws/file", "state/daycared/db", "home/.config/x")
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for link, target := range map[string]string{"alias": "state", "ws/state": "../state"} {
+		if err := os.Symlink(target, at(link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		own  []string
+		w    Walls
+		want error
+	}{
+		{"apart", []string{at("state/daycared")}, Walls{Write: []string{at("ws")}, Read: []string{at("home")}}, nil},
+		{"a name that begins alike", []string{at("ws2")}, Walls{Write: []string{at("ws")}}, nil},
+		{"a sibling", []string{at("state/daycared/key")}, Walls{Read: []string{at("state/daycared/db")}}, nil},
+		{"the same", []string{at("state")}, Walls{Read: []string{at("state")}}, ErrOwn},
+		{"within", []string{at("state")}, Walls{Read: []string{at("state/daycared/db")}}, ErrOwn},
+		{"covering", []string{at("state/daycared/db")}, Walls{Write: []string{dir}}, ErrOwn},
+		{"everything", []string{at("state")}, Walls{Read: []string{"/"}}, ErrOwn},
+		{"not there yet", []string{at("home/.config/daycared/config.yaml")}, Walls{Write: []string{at("home")}}, ErrOwn},
+		{"by a link to it", []string{at("alias/daycared")}, Walls{Write: []string{at("state/daycared")}}, ErrOwn},
+		{"not there yet, by a link", []string{at("alias/new/sock")}, Walls{Write: []string{at("state")}}, ErrOwn},
+		{"in what everybody may read", []string{"/usr/local/etc/daycared.yaml"}, Walls{}, ErrOwn},
+		{"an account's name is in what everybody may read", []string{"/etc/passwd"}, Walls{}, ErrOwn},
+		{"beside what everybody may read", []string{"/etc/daycared/config.yaml"}, Walls{}, nil},
+		{"its binary, to write", nil, Walls{Write: []string{filepath.Dir(self())}}, ErrOwn},
+		{"its binary, to read", nil, Walls{Read: []string{filepath.Dir(self())}}, nil},
+	} {
+		s := New(Options{Own: append([]string{""}, c.own...)})
+		if err := s.admit(c.w); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if c.want == nil {
+			continue
+		}
+		if _, _, err := s.Command(t.Context(), c.w, "true"); !errors.Is(err, c.want) {
+			t.Errorf("%s: a command: %v", c.name, err)
+		}
+		if err := s.Do(t.Context(), c.w, "read", "x", new(string)); !errors.Is(err, c.want) {
+			t.Errorf("%s: an operation: %v", c.name, err)
+		}
+	}
+}
+
+// Walls are what people were shown: no path leads elsewhere, or is missing.
+func TestOddPaths(t *testing.T) {
+	dir := stage(t, "real/file")
+	if err := os.Symlink("real", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []string{"", ".", "relative", dir + "/", dir + "/../x", dir + "//real", filepath.Join(dir, "link"),
+		filepath.Join(dir, "link/file"), filepath.Join(dir, "missing")} {
+		for _, w := range []Walls{{Read: []string{p}}, {Write: []string{p}}, {Dir: p}} {
+			if p == "" && w.Dir == "" && w.Read == nil && w.Write == nil {
+				continue // no folder was named
+			}
+			if _, _, err := New(Options{}).Command(t.Context(), w, "true"); err == nil {
+				t.Errorf("%+v is taken", w)
+			}
+		}
+	}
+}
+
+// An operation runs behind walls, and says what it said.
+func TestOperations(t *testing.T) {
+	dir := stage(t, "ws/file", "out/secret")
+	s, w := New(Options{}), Walls{Read: []string{filepath.Join(dir, "ws")}}
+	if len(covering) > 0 { // so that what runs there is counted
+		_, place, _ := strings.Cut(covering[0], "=")
+		w.Write = append(w.Write, resolve(place))
+	}
+	var text string
+	if err := s.Do(t.Context(), w, "read", filepath.Join(dir, "ws/file"), &text); err != nil || text != "of ws/file" {
+		t.Errorf("it read %q: %v", text, err)
+	}
+	var fault *Fault
+	if err := s.Do(t.Context(), w, "read", filepath.Join(dir, "out/secret"), &text); !errors.As(err, &fault) ||
+		!strings.Contains(err.Error(), "permission denied") {
+		t.Errorf("outside: %v", err)
+	}
+	for _, args := range [][]string{{"family", "2", "1"}, {"family", "1", "1"}, {"io_uring"}} {
+		if err := s.Do(t.Context(), w, "probe", args, new(any)); !errors.As(err, &fault) {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+	for _, name := range []string{"unknown", "unwritable", "noisy"} {
+		if err := s.Do(t.Context(), w, name, "", new(any)); err == nil || errors.As(err, &fault) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := s.Do(t.Context(), w, "read", make(chan int), &text); err == nil {
+		t.Error("it was told what cannot be written down")
+	}
+	if err := New(Options{Mode: Off}).Do(t.Context(), Walls{}, "read", filepath.Join(dir, "out/secret"), &text); err != nil {
+		t.Errorf("without walls: %v", err)
+	}
+}
+
+// What is no order is none.
+func TestOrders(t *testing.T) {
+	for _, text := range []string{"", "{", `{"Operation":"none"}`, `{"Operation":"read","Read":["relative/../x"]}`} {
+		out := &bytes.Buffer{}
+		if code := asOperation(strings.NewReader(text), out, nil); code != codeFailed || out.Len() > 0 {
+			t.Errorf("%q ended with %d, saying %q", text, code, out)
+		}
+	}
+	if code := asOperation(iotest.ErrReader(errors.New("torn")), io.Discard, nil); code != codeFailed {
+		t.Errorf("a torn order ended with %d", code)
+	}
+	out := &bytes.Buffer{}
+	name := filepath.Join(stage(t, "file"), "file")
+	order := `{"Operation":"read","Off":true,"Input":"` + name + `"}`
+	if code := asOperation(strings.NewReader(order), out, operations); code != 0 || out.String() != `{"output":"of file"}` {
+		t.Errorf("ended with %d, saying %q", code, out)
+	}
+	out.Reset()
+	order = `{"Operation":"read","Off":true,"Input":"` + name + `/none"}`
+	if code := asOperation(strings.NewReader(order), out, operations); code != 0 || !strings.HasPrefix(out.String(), `{"error":`) {
+		t.Errorf("ended with %d, saying %q", code, out)
+	}
+}
+
+func TestChecking(t *testing.T) {
+	for _, p := range Check() {
+		if !p.Holds || p.Why != "" || p.Name == "" {
+			t.Errorf("on this kernel: %+v", p)
+		}
+	}
+	t.Parallel()
+	Main(nil) // in a process that is nobody's sandbox: it returns
+}

@@ -1,0 +1,150 @@
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// asWarden is what the process does that watches over a command: its descendants' orphans become its children, so none
+// is out of its sight, and none outlives it. It ends as the command did.
+func asWarden() int {
+	runtime.LockOSThread() // the command dies with the thread that made it
+	code, err := guard()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "daycared sandbox:", err)
+		return codeFailed
+	}
+	return code
+}
+
+func guard() (code int, err error) {
+	s, err := ordered()
+	if err != nil {
+		return 0, err
+	}
+	if err := shut(); err != nil {
+		return 0, err
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return 0, fmt.Errorf("gather orphans: %w", err)
+	}
+	made, err := os.MkdirTemp(resolve(s.Scratch), "daycared-")
+	if err != nil {
+		return 0, fmt.Errorf("make a scratch folder: %w", err)
+	}
+	defer wipe(made)
+	s.Scratch = made
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	pid, err := fork(s)
+	if err != nil {
+		return 0, err
+	}
+	var ending atomic.Bool
+	go func() { // the daemon lets go of its end, or is gone
+		_, _ = io.Copy(io.Discard, os.NewFile(fdLife, "life"))
+		ending.Store(true)
+		slay()
+	}()
+	go func() {
+		for sig := range told {
+			_ = unix.Kill(pid, sig.(syscall.Signal)) //nolint:errcheck,forcetypeassert // every signal here is one
+		}
+	}()
+	return outlive(pid, &ending), nil
+}
+
+// outlive waits until nothing is left of a command, and returns its exit code. When it has ended, or is to end, whatever
+// lives is killed; each that dies may have left another behind, so the living are sought again after each.
+func outlive(pid int, ending *atomic.Bool) (code int) {
+	for {
+		var status unix.WaitStatus
+		got, err := unix.Wait4(-1, &status, 0, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return code
+		}
+		if got == pid {
+			ending.Store(true)
+			if code = status.ExitStatus(); status.Signaled() {
+				code = 128 + int(status.Signal())
+			}
+		}
+		if ending.Load() {
+			slay()
+		}
+	}
+}
+
+// slay kills every descendant of this process.
+func slay() {
+	for _, pid := range descendants(os.Getpid(), processes()) {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+}
+
+// descendants are those below a process, in no order.
+func descendants(of int, parents map[int]int) (below []int) {
+	for pid := range parents {
+		for up, steps := pid, 0; up > 1 && steps <= len(parents); up, steps = parents[up], steps+1 {
+			if parents[up] == of {
+				below = append(below, pid)
+				break
+			}
+		}
+	}
+	return below
+}
+
+// processes are all processes that can be seen, each with its parent.
+func processes() map[int]int {
+	all := map[int]int{}
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		stat, err := os.ReadFile(filepath.Join("/proc", e.Name(), "stat"))
+		if err != nil {
+			continue // it is gone
+		}
+		// "pid (name) state ppid …", where the name may hold anything.
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		if len(fields) < 2 {
+			continue
+		}
+		if parent, err := strconv.Atoi(string(fields[1])); err == nil {
+			all[pid] = parent
+		}
+	}
+	return all
+}
+
+// wipe removes a scratch folder, also one whose folders were closed to their owner. Nobody is left to change it meanwhile.
+func wipe(dir string) {
+	if os.RemoveAll(dir) == nil {
+		return
+	}
+	_ = filepath.WalkDir(dir, func(p string, e fs.DirEntry, _ error) error {
+		if e != nil && e.IsDir() {
+			_ = os.Chmod(p, 0o700) //nolint:gosec // a folder needs its x
+		}
+		return nil
+	})
+	_ = os.RemoveAll(dir)
+}
