@@ -1,0 +1,248 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/agents/sandbox"
+	"github.com/daycared/daycared/permissions"
+)
+
+// write_file and edit_file: people are shown the difference that they make, and it is made to the file that it was shown
+// of, or not at all.
+
+type writeFile struct{ box *sandbox.Sandbox }
+
+type writing struct {
+	Path    string `json:"path" need:"yes" say:"the file: absolute, or relative to the workspace"`
+	Content string `json:"content" need:"yes" say:"the whole new content"`
+}
+
+func (writeFile) Spec() models.Tool {
+	return models.Tool{Name: "write_file", Schema: schema[writing](), Description: "Write a whole text file, at most 1 MiB: a new " +
+		"one, with the folders it lies in, or instead of one that is there. People are shown the difference. To change a part, use edit_file."}
+}
+
+func (t writeFile) Plan(ctx context.Context, p Place, input json.RawMessage) (Plan, error) {
+	in, err := decode[writing](input)
+	if err != nil {
+		return Plan{}, err
+	}
+	if len(in.Content) > maxFile {
+		return Plan{}, fmt.Errorf("the content has %d bytes, more than %d", len(in.Content), maxFile)
+	}
+	plan, was, err := look(ctx, t.box, p, in.Path)
+	if err != nil {
+		return Plan{}, err
+	}
+	switch {
+	case plan.Basis == "":
+		plan.Details = "What is there now may not be looked at. This would be there instead:\n" + diff(in.Path, "", in.Content)
+	case !was.There:
+		plan.Details = "A new file.\n" + diff(in.Path, "", in.Content)
+	case !isText(was.Text):
+		plan.Details = fmt.Sprintf("Instead of %d bytes that are no text (%s).\n", len(was.Text), was.Basis) + diff(in.Path, "", in.Content)
+	case string(was.Text) == in.Content:
+		return Plan{}, errors.New("the file holds exactly that already")
+	default:
+		plan.Details = diff(in.Path, string(was.Text), in.Content)
+	}
+	return plan, nil
+}
+
+func (t writeFile) Run(ctx context.Context, p Place, input json.RawMessage, plan Plan) Outcome {
+	in, err := decode[writing](input)
+	if err != nil {
+		return failed(err)
+	}
+	if len(in.Content) > maxFile {
+		return failed(fmt.Errorf("the content has %d bytes, more than %d", len(in.Content), maxFile))
+	}
+	tag, err := p.tag("@write", in.Path)
+	if err != nil {
+		return failed(err)
+	}
+	return replace(ctx, t.box, p, tag, []byte(in.Content), plan.Basis)
+}
+
+type editFile struct{ box *sandbox.Sandbox }
+
+type editing struct {
+	Path string `json:"path" need:"yes" say:"the file: absolute, or relative to the workspace"`
+	Old  string `json:"old_text" need:"yes" say:"the text to replace, exactly as it is there, with enough around it to occur once"`
+	New  string `json:"new_text" need:"yes" say:"what to put in its place"`
+	All  bool   `json:"replace_all,omitzero" say:"replace every occurrence instead of the only one"`
+}
+
+func (editFile) Spec() models.Tool {
+	return models.Tool{Name: "edit_file", Schema: schema[editing](), Description: "Replace text in a file. old_text must occur " +
+		"exactly once, or set replace_all. People are shown the difference. Read the file first; line ends may be written as \\n."}
+}
+
+func (t editFile) Plan(ctx context.Context, p Place, input json.RawMessage) (Plan, error) {
+	in, err := decode[editing](input)
+	if err != nil {
+		return Plan{}, err
+	}
+	if err := in.check(); err != nil {
+		return Plan{}, err
+	}
+	plan, was, err := look(ctx, t.box, p, in.Path)
+	if err != nil {
+		return Plan{}, err
+	}
+	if plan.Basis == "" {
+		plan.Details = "The file may not be looked at. In it, this would be replaced:\n" + diff(in.Path, in.Old, in.New)
+		return plan, nil
+	}
+	text, err := in.apply(was)
+	if err != nil {
+		return Plan{}, err
+	}
+	plan.Details = diff(in.Path, string(was.Text), string(text))
+	return plan, nil
+}
+
+func (t editFile) Run(ctx context.Context, p Place, input json.RawMessage, plan Plan) Outcome {
+	in, err := decode[editing](input)
+	if err != nil {
+		return failed(err)
+	}
+	tag, err := p.tag("@write", in.Path)
+	if err == nil {
+		err = errors.Join(in.check(), p.mustHold([]permissions.Tag{tag}))
+	}
+	if err != nil {
+		return failed(err)
+	}
+	was, err := contentOf(ctx, t.box, p, tag)
+	if err != nil {
+		return failed(err)
+	}
+	if plan.Basis != "" && plan.Basis != was.Basis {
+		return failed(fmt.Errorf("%s: %w", tag.Path(), errChanged))
+	}
+	text, err := in.apply(was)
+	if err != nil {
+		return failed(err)
+	}
+	return replace(ctx, t.box, p, tag, text, was.Basis)
+}
+
+func (in editing) check() error {
+	switch in.Old {
+	case "":
+		return errors.New("old_text is empty; to make a file, use write_file")
+	case in.New:
+		return errors.New("old_text and new_text are the same")
+	}
+	return nil
+}
+
+// apply makes the edit. Where the file's lines end in CRLF and the texts' in LF, the texts are meant to end as the file's.
+func (in editing) apply(was held) ([]byte, error) {
+	switch {
+	case !was.There:
+		return nil, errors.New("there is no such file; to make it, use write_file")
+	case !isText(was.Text):
+		return nil, errors.New("it is no text file")
+	}
+	before, after := in.Old, in.New
+	if crlf(was.Text) {
+		before, after = toCRLF(before), toCRLF(after)
+	}
+	switch n := bytes.Count(was.Text, []byte(before)); {
+	case n == 0:
+		return nil, errors.New("old_text does not occur in the file; read it again, and copy the text exactly")
+	case n > 1 && !in.All:
+		return nil, fmt.Errorf("old_text occurs %d times; add what is around it, or set replace_all", n)
+	}
+	text := bytes.ReplaceAll(was.Text, []byte(before), []byte(after))
+	if len(text) > maxFile {
+		return nil, fmt.Errorf("the file would have %d bytes, more than %d", len(text), maxFile)
+	}
+	return text, nil
+}
+
+// crlf tells whether every line of a text ends so.
+func crlf(text []byte) bool {
+	n := bytes.Count(text, []byte("\n"))
+	return n > 0 && n == bytes.Count(text, []byte("\r\n"))
+}
+
+func toCRLF(text string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", "\r\n")
+}
+
+// look says what a change of a file needs, and what the file holds now, if that may be read. If not, Basis is empty: the
+// daemon does not read on the agent's behalf what the agent may not.
+func look(ctx context.Context, box *sandbox.Sandbox, p Place, name string) (Plan, held, error) {
+	tag, err := p.tag("@write", name)
+	if err != nil {
+		return Plan{}, held{}, err
+	}
+	plan := Plan{Needs: p.missing(tag), AffectedPath: tag.Path()}
+	reading, err := p.tag("@read", name)
+	if err != nil || len(p.missing(reading)) > 0 {
+		return plan, held{}, err
+	}
+	was, err := contentOf(ctx, box, p, reading)
+	plan.Basis = was.Basis
+	return plan, was, err
+}
+
+// contentOf reads a file behind the walls of a place.
+func contentOf(ctx context.Context, box *sandbox.Sandbox, p Place, tag permissions.Tag) (was held, err error) {
+	reading, err := permissions.ParseTag("@read:" + tag.Path())
+	if err != nil {
+		return was, err
+	}
+	where, walls, err := p.spot(reading)
+	if err == nil {
+		err = box.Do(ctx, walls, opContent, where, &was)
+	}
+	if errors.Is(err, fs.ErrNotExist) { // one file alone is granted, and it is not there
+		return held{Basis: nothing}, nil
+	}
+	if err != nil {
+		return was, fmt.Errorf("read %s: %w", tag.Path(), err)
+	}
+	return was, nil
+}
+
+// replace writes a file behind the walls of a place.
+func replace(ctx context.Context, box *sandbox.Sandbox, p Place, tag permissions.Tag, text []byte, basis string) Outcome {
+	if err := p.mustHold([]permissions.Tag{tag}); err != nil {
+		return failed(err)
+	}
+	where, walls, err := p.spot(tag)
+	there := false
+	if err == nil {
+		err = box.Do(ctx, walls, opPut, putting{where, text, basis}, &there)
+	}
+	if err != nil {
+		return failed(fmt.Errorf("write %s: %w", tag.Path(), err))
+	}
+	verb := "made"
+	if there {
+		verb = "changed"
+	}
+	return Outcome{Text: fmt.Sprintf("%s %s: %d bytes", verb, tag.Path(), len(text))}
+}
+
+// diff is what a change does to a text, as people read it.
+func diff(name, before, after string) string {
+	text, err := udiff.ToUnified(name, name, before, udiff.Lines(before, after), udiff.DefaultContextLines)
+	if err != nil { // its edits are its own, so this is a fault of the library; everything is shown then
+		return "-" + before + "\n+" + after + "\n"
+	}
+	return text
+}

@@ -1,0 +1,175 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/agents/sandbox"
+	"github.com/daycared/daycared/permissions"
+)
+
+type runCommand struct{ box *sandbox.Sandbox }
+
+type running struct {
+	Command string   `json:"command" need:"yes" say:"a line for /bin/sh; it has no input"`
+	Cwd     string   `json:"cwd,omitzero" say:"the folder to start in: absolute, or relative to the workspace, which is the default"`
+	Timeout int      `json:"timeout,omitzero" say:"seconds until it is killed with all that it started; 120 by default, at most 3600"`
+	Network bool     `json:"network,omitzero" say:"whether it needs the network; people are asked for it"`
+	Read    []string `json:"read,omitzero" say:"files and folders outside the workspace that it reads; people are asked for them"`
+	Write   []string `json:"write,omitzero" say:"files and folders outside the workspace that it changes; people are asked for them"`
+	Pause   bool     `json:"pause,omitzero" say:"show people the result, and go on when they say so"`
+}
+
+// How long a command may take, in seconds.
+const (
+	usualTimeout = 120
+	maxTimeout   = 3600
+)
+
+func (runCommand) Spec() models.Tool {
+	return models.Tool{Name: "run_command", Schema: schema[running](), Description: "Run a shell command. It reaches the workspace, " +
+		"what is granted, the system's programs, and a scratch folder that is removed afterwards ($TMPDIR); the network only with network: " +
+		"true. Nothing that it starts outlives it. Gives the exit code, and the beginning and the end of what it writes."}
+}
+
+func (in running) check() (running, error) {
+	switch {
+	case strings.TrimSpace(in.Command) == "":
+		return in, errors.New("the command is empty")
+	case strings.ContainsRune(in.Command, 0):
+		return in, errors.New("the command holds a NUL")
+	case in.Timeout < 0 || in.Timeout > maxTimeout:
+		return in, fmt.Errorf("the timeout is in seconds, from 1 to %d", maxTimeout)
+	case in.Timeout == 0:
+		in.Timeout = usualTimeout
+	}
+	return in, nil
+}
+
+// tags are what the input asks for by name.
+func (in running) tags(p Place) (tags []permissions.Tag, err error) {
+	reads := in.Read
+	if in.Cwd != "" {
+		reads = append(slices.Clone(reads), in.Cwd)
+	}
+	for _, of := range []struct {
+		verb  string
+		paths []string
+	}{{"@read", reads}, {"@write", in.Write}} {
+		for _, name := range of.paths {
+			t, err := p.tag(of.verb, name)
+			if err != nil {
+				return nil, err
+			}
+			tags = append(tags, t)
+		}
+	}
+	if in.Network {
+		tags = append(tags, permissions.Network)
+	}
+	return tags, nil
+}
+
+func (runCommand) Plan(_ context.Context, p Place, input json.RawMessage) (Plan, error) {
+	in, err := decode[running](input)
+	if err != nil {
+		return Plan{}, err
+	}
+	if in, err = in.check(); err != nil {
+		return Plan{}, err
+	}
+	tags, err := in.tags(p)
+	if err != nil {
+		return Plan{}, err
+	}
+	return Plan{Needs: p.missing(tags...)}, nil
+}
+
+func (t runCommand) Run(ctx context.Context, p Place, input json.RawMessage, _ Plan) Outcome {
+	in, err := decode[running](input)
+	if err == nil {
+		in, err = in.check()
+	}
+	if err != nil {
+		return failed(err)
+	}
+	walls, err := in.walls(p)
+	if err != nil {
+		return failed(err)
+	}
+	return t.run(ctx, in, walls)
+}
+
+// walls are those of one command: of what is held, the network only if it says that it needs it.
+func (in running) walls(p Place) (sandbox.Walls, error) {
+	tags, err := in.tags(p)
+	if err == nil {
+		err = p.mustHold(tags)
+	}
+	if err != nil {
+		return sandbox.Walls{}, err
+	}
+	w, err := p.walls(tags)
+	if err != nil {
+		return w, err
+	}
+	w.Network = in.Network
+	if p.Workspace != "" {
+		if w.Home, err = p.real(p.Workspace); err != nil {
+			return w, err
+		}
+		w.Dir = w.Home
+	}
+	if in.Cwd != "" {
+		t, err := p.tag("@read", in.Cwd)
+		if err != nil {
+			return w, err
+		}
+		w.Dir = t.Path()
+	}
+	return w, nil
+}
+
+func (t runCommand) run(ctx context.Context, in running, walls sandbox.Walls) Outcome {
+	limit := time.Duration(in.Timeout) * time.Second
+	running, stop := context.WithTimeoutCause(ctx, limit, errTimeout)
+	defer stop()
+	cmd, release, err := t.box.Command(running, walls, "/bin/sh", "-c", in.Command)
+	if err != nil {
+		return failed(err)
+	}
+	defer release()
+	var out, errs ends
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && cmd.ProcessState == nil && !errors.As(err, &exit) {
+		return failed(fmt.Errorf("start the command: %w", err))
+	}
+	code := cmd.ProcessState.ExitCode()
+	o := Outcome{
+		Text: fmt.Sprintf("exit code %d", code), Error: code != 0 || running.Err() != nil, Exit: &code,
+		Artifacts: []agents.Artifact{out.artifact(agents.ArtifactStdout), errs.artifact(agents.ArtifactStderr)},
+	}
+	switch {
+	case ctx.Err() != nil:
+		o.Text = "it was ended, with all that it started"
+	case errors.Is(context.Cause(running), errTimeout):
+		o.Text = fmt.Sprintf("it was killed after %s, with all that it started; give it more time with timeout", limit)
+	}
+	o.Text += out.told("stdout") + errs.told("stderr")
+	if in.Pause {
+		o.Pause = o.Text
+	}
+	return o
+}
+
+var errTimeout = errors.New("its time is over")

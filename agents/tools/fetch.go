@@ -1,0 +1,213 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/net/html/charset"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/permissions"
+)
+
+// fetchURL fetches a page. Whatever a name resolves to, the address is looked at when it is connected to.
+type fetchURL struct {
+	resolver *net.Resolver // nil: the system's
+}
+
+type fetching struct {
+	URL   string `json:"url" need:"yes" say:"http or https, without a name and password"`
+	Pause bool   `json:"pause,omitzero" say:"show people the result, and go on when they say so"`
+}
+
+// What a fetch may take.
+const (
+	fetchTime    = 30 * time.Second
+	maxFetched   = 5 << 20
+	maxRedirects = 5
+)
+
+func (fetchURL) Spec() models.Tool {
+	return models.Tool{Name: "fetch_url", Schema: schema[fetching](), Description: "Fetch a page by GET, as text; of HTML, what is " +
+		"to be read. Text alone, at most 5 MiB and 30 seconds; no private addresses. People are asked for the network."}
+}
+
+func (fetchURL) Plan(_ context.Context, p Place, input json.RawMessage) (Plan, error) {
+	in, err := decode[fetching](input)
+	if err != nil {
+		return Plan{}, err
+	}
+	if _, err := in.parse(); err != nil {
+		return Plan{}, err
+	}
+	return Plan{Needs: p.missing(permissions.Network)}, nil
+}
+
+func (in fetching) parse() (*url.URL, error) {
+	u, err := url.Parse(in.URL)
+	if err != nil {
+		return nil, errors.New("that is no URL") // an error of url.Parse holds the whole of it
+	}
+	return u, fetchable(u)
+}
+
+// fetchable refuses what is fetched in another way, or with a secret that would be in what is logged.
+func fetchable(u *url.URL) error {
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("%q is not http or https", u.Scheme)
+	case u.User != nil:
+		return errors.New("a URL must not hold a name or password")
+	case u.Hostname() == "":
+		return errors.New("the URL names no host")
+	}
+	return nil
+}
+
+func (t fetchURL) Run(ctx context.Context, p Place, input json.RawMessage, _ Plan) Outcome {
+	in, err := decode[fetching](input)
+	if err != nil {
+		return failed(err)
+	}
+	u, err := in.parse()
+	if err == nil {
+		err = p.mustHold([]permissions.Tag{permissions.Network})
+	}
+	if err != nil {
+		return failed(err)
+	}
+	ctx, stop := context.WithTimeout(ctx, fetchTime)
+	defer stop()
+	o, err := t.fetch(ctx, u, p.AllowPrivate)
+	if err != nil {
+		return failed(fmt.Errorf("fetch %s: %w", u.Host, bare(err)))
+	}
+	if in.Pause {
+		o.Pause = o.Text
+	}
+	return o
+}
+
+// bare is an error of the client without the URL in it, which may hold a secret.
+func bare(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	return err
+}
+
+func (t fetchURL) fetch(ctx context.Context, u *url.URL, allowed []netip.Prefix) (o Outcome, err error) {
+	client := t.client(allowed)
+	defer client.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return o, err
+	}
+	req.Header.Set("User-Agent", "daycared")
+	req.Header.Set("Accept", "text/html, text/*;q=0.9, application/json;q=0.9, */*;q=0.1")
+	res, err := client.Do(req)
+	if err != nil {
+		return o, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxFetched+1))
+	if err != nil {
+		return o, err
+	}
+	if len(body) > maxFetched {
+		return o, fmt.Errorf("it has more than %d bytes", maxFetched)
+	}
+	text, err := asText(res.Header.Get("Content-Type"), body)
+	if err != nil {
+		return o, err
+	}
+	var whole ends
+	_, _ = io.WriteString(&whole, text)
+	o.Text = fmt.Sprintf("%s\n%s\n\n%s", where(res.Request.URL), res.Status, whole.cut(maxTold))
+	o.Error = res.StatusCode >= http.StatusBadRequest
+	o.Artifacts = []agents.Artifact{whole.artifact(agents.ArtifactStdout)}
+	return o, nil
+}
+
+// where is what was fetched in the end, without what may be a secret in it.
+func where(u *url.URL) string {
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
+// client connects to public addresses, whatever names and redirects say, and by no proxy.
+func (t fetchURL) client(allowed []netip.Prefix) *http.Client {
+	dialer := &net.Dialer{
+		Timeout: 10 * time.Second, Resolver: t.resolver,
+		Control: func(_, address string, _ syscall.RawConn) error { // every address, as it is connected to
+			a, err := netip.ParseAddrPort(address)
+			if err != nil {
+				return err
+			}
+			return reachable(a.Addr(), allowed)
+		},
+	}
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext: dialer.DialContext, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10,
+			TLSHandshakeTimeout: 10 * time.Second, DisableKeepAlives: true,
+		},
+		CheckRedirect: func(req *http.Request, via []*http.Request) error {
+			if len(via) > maxRedirects {
+				return fmt.Errorf("it was redirected more than %d times", maxRedirects)
+			}
+			req.Header.Del("Referer")
+			return fetchable(req.URL)
+		},
+	}
+}
+
+// asText makes text of what was fetched, or refuses it.
+func asText(contentType string, body []byte) (string, error) {
+	if contentType == "" {
+		contentType = http.DetectContentType(body)
+	}
+	kind, _, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		return "", fmt.Errorf("its type is %.100q, which is none", contentType)
+	}
+	page := kind == "text/html" || kind == "application/xhtml+xml"
+	if !page && !isTextual(kind) {
+		return "", fmt.Errorf("it is %.100s, %d bytes, and no text", kind, len(body))
+	}
+	r, err := charset.NewReader(bytes.NewReader(body), contentType)
+	if err == nil {
+		body, err = io.ReadAll(r)
+	}
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		return "", fmt.Errorf("read it as text: %w", err)
+	case !isText(body):
+		return "", fmt.Errorf("it says that it is %.100s, and is no text", kind)
+	case page:
+		return pageText(body)
+	}
+	return string(body), nil
+}
+
+func isTextual(kind string) bool {
+	for _, end := range []string{"json", "xml", "yaml", "javascript", "x-sh", "toml", "x-ndjson", "graphql"} {
+		if strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, end) {
+			return true
+		}
+	}
+	return strings.HasPrefix(kind, "text/") || kind == "image/svg+xml"
+}

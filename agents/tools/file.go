@@ -1,0 +1,195 @@
+package tools
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"syscall"
+	"unicode/utf8"
+
+	"github.com/oklog/ulid/v2"
+)
+
+// What here runs behind walls, in a process of its own.
+
+// maxFile is how many bytes of a file are looked at, and written, as a whole.
+const maxFile = 1 << 20
+
+// at runs do where a spot is, held there.
+func (s spot) at(do func(*os.Root) error) error {
+	root, err := os.OpenRoot(s.Root)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(root), root.Close())
+}
+
+// open opens a regular file to be read. What may block, or is endless, is refused.
+func (s spot) open() (f *os.File, info fs.FileInfo, err error) {
+	const flags = os.O_RDONLY | syscall.O_NONBLOCK // a pipe that nobody writes to
+	if s.Root == "" {
+		f, err = os.OpenFile(s.Name, flags|syscall.O_NOFOLLOW, 0)
+	} else {
+		err = s.at(func(root *os.Root) (err error) {
+			f, err = root.OpenFile(s.Name, flags, 0)
+			return err
+		})
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if info, err = f.Stat(); err == nil {
+		err = regular(info)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return f, info, nil
+}
+
+func regular(info fs.FileInfo) error {
+	switch {
+	case info.IsDir():
+		return errors.New("it is a folder")
+	case !info.Mode().IsRegular():
+		return errors.New("it is no regular file")
+	}
+	return nil
+}
+
+// held is what a file holds.
+type held struct {
+	There bool
+	Text  []byte
+	Basis string // names this content
+}
+
+// content reads a file whole. One that is not there is no error.
+func content(s spot) (held, error) {
+	f, info, err := s.open()
+	if errors.Is(err, fs.ErrNotExist) {
+		return held{Basis: nothing}, nil
+	}
+	if err != nil {
+		return held{}, err
+	}
+	defer f.Close()
+	if info.Size() > maxFile {
+		return held{}, fmt.Errorf("it has %d bytes, more than the %d that can be changed", info.Size(), maxFile)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(text) > maxFile {
+		err = fmt.Errorf("it has more than the %d bytes that can be changed", maxFile)
+	}
+	return held{There: true, Text: text, Basis: basis(text)}, err
+}
+
+// nothing is the basis of a file that is not there.
+const nothing = "no file"
+
+// basis names a content.
+func basis(text []byte) string {
+	sum := sha256.Sum256(text)
+	return "sha256 " + hex.EncodeToString(sum[:])
+}
+
+// isText tells whether people can be shown it as it is.
+func isText(text []byte) bool { return utf8.Valid(text) && bytes.IndexByte(text, 0) < 0 }
+
+// putting is what put is to do.
+type putting struct {
+	Spot  spot
+	Text  []byte
+	Basis string // what the file must hold before; empty: whatever
+}
+
+// put replaces a file, or makes it, with the folders that it lies in: whole or not at all, and also after a power cut. The
+// mode is kept. It returns whether the file was there.
+func put(p putting) (there bool, err error) {
+	err = p.Spot.at(func(root *os.Root) error {
+		there, err = putIn(root, p)
+		return err
+	})
+	return there, err
+}
+
+func putIn(root *os.Root, p putting) (there bool, err error) {
+	name, mode := p.Spot.Name, fs.FileMode(0o644)
+	info, err := root.Lstat(name)
+	switch {
+	case err == nil && info.Mode()&fs.ModeSymlink != 0:
+		return false, errors.New("it is a symbolic link; name the file that it leads to")
+	case err == nil:
+		if err := regular(info); err != nil {
+			return true, err
+		}
+		there, mode = true, info.Mode().Perm()
+	case !errors.Is(err, fs.ErrNotExist):
+		return false, err
+	}
+	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
+		return there, err
+	}
+	draft := path.Join(path.Dir(name), ".daycared-"+ulid.Make().String())
+	if err := drawUp(root, draft, p.Text, mode, there); err != nil {
+		return there, errors.Join(err, remove(root, draft))
+	}
+	if err = unchanged(p); err == nil {
+		err = root.Rename(draft, name)
+	}
+	if err != nil {
+		return there, errors.Join(err, remove(root, draft))
+	}
+	return there, settle(root, path.Dir(name))
+}
+
+func unchanged(p putting) error {
+	if p.Basis == "" {
+		return nil
+	}
+	now, err := content(p.Spot)
+	if err == nil && now.Basis != p.Basis {
+		err = errChanged
+	}
+	return err
+}
+
+var errChanged = errors.New("it has changed since it was shown; look again")
+
+// drawUp writes a new file, and sees that it is on disk.
+func drawUp(root *os.Root, name string, text []byte, mode fs.FileMode, keep bool) error {
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err == nil && keep { // whatever the umask is
+		err = f.Chmod(mode)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+func remove(root *os.Root, name string) error {
+	if err := root.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// settle sees that a folder's names are on disk.
+func settle(root *os.Root, name string) error {
+	dir, err := root.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

@@ -1,0 +1,192 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/agents/sandbox"
+)
+
+type listFiles struct{ box *sandbox.Sandbox }
+
+type listing struct {
+	Path  string `json:"path,omitzero" say:"the folder: absolute, or relative to the workspace, which is the default"`
+	Glob  string `json:"glob,omitzero" say:"only paths that match, below the folder, as in **/*.go"`
+	Depth int    `json:"depth,omitzero" say:"how many folders deep, at most 20; the default is 2, or 20 with a glob"`
+}
+
+// How much is listed, and how much is gone through for it.
+const (
+	maxListed = 1000
+	maxWalked = 200_000
+	maxDepth  = 20
+)
+
+func (listFiles) Spec() models.Tool {
+	return models.Tool{Name: "list_files", Schema: schema[listing](), Description: "List files below a folder, sorted; folders end " +
+		"in /, symbolic links in @ and are not followed. At most 1000 are listed. In the workspace nobody is asked."}
+}
+
+func (in listing) check() (listing, error) {
+	in.Path = folderOf(in.Path)
+	if in.Depth <= 0 {
+		if in.Depth = 2; in.Glob != "" {
+			in.Depth = maxDepth
+		}
+	}
+	in.Depth = min(in.Depth, maxDepth)
+	return in, checkGlob(in.Glob)
+}
+
+// folderOf is the folder that an input means: without one, the workspace.
+func folderOf(name string) string {
+	if name == "" {
+		return "."
+	}
+	return name
+}
+
+func checkGlob(glob string) error {
+	if glob != "" && !doublestar.ValidatePattern(glob) {
+		return fmt.Errorf("%q is no glob; write it as in **/*.go", glob)
+	}
+	return nil
+}
+
+func (listFiles) Plan(_ context.Context, p Place, input json.RawMessage) (Plan, error) {
+	in, err := decode[listing](input)
+	if err != nil {
+		return Plan{}, err
+	}
+	if in, err = in.check(); err != nil {
+		return Plan{}, err
+	}
+	return p.planReading(in.Path)
+}
+
+// listOf is what list is to do, and names what it found.
+type (
+	listOf struct {
+		Spot  spot
+		Glob  string
+		Depth int
+	}
+	names struct {
+		Paths []string
+		Cut   string // why there may be more
+	}
+)
+
+func (t listFiles) Run(ctx context.Context, p Place, input json.RawMessage, _ Plan) Outcome {
+	in, err := decode[listing](input)
+	if err == nil {
+		in, err = in.check()
+	}
+	if err != nil {
+		return failed(err)
+	}
+	var n names
+	name, err := behind(ctx, t.box, p, in.Path, opList, func(s spot) any { return listOf{s, in.Glob, in.Depth} }, &n)
+	if err != nil {
+		return failed(fmt.Errorf("list %s: %w", name, err))
+	}
+	if len(n.Paths) == 0 {
+		n.Paths = []string{"(nothing)"}
+	}
+	if n.Cut != "" {
+		n.Paths = append(n.Paths, "("+n.Cut+")")
+	}
+	return Outcome{Text: strings.Join(n.Paths, "\n")}
+}
+
+// walk goes through what lies below a spot, in order, not following symbolic links; what cannot be looked at is passed
+// over. The paths are relative to the spot.
+func (s spot) walk(depth int, visit func(root *os.Root, inRoot, rel string, e fs.DirEntry) error) error {
+	if s.Root == "" {
+		return errors.New("it is a file; name a folder")
+	}
+	return s.at(func(root *os.Root) error {
+		info, err := root.Stat(s.Name)
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			return errors.New("it is no folder")
+		}
+		walked := 0
+		return fs.WalkDir(root.FS(), s.Name, func(name string, e fs.DirEntry, unseen error) error {
+			rel := strings.TrimPrefix(strings.TrimPrefix(name, s.Name), "/")
+			if s.Name == "." {
+				rel = name
+			}
+			switch walked++; {
+			case walked > maxWalked:
+				return errTooMany
+			case unseen != nil && e != nil && e.IsDir():
+				return fs.SkipDir
+			case unseen != nil || name == s.Name:
+				return nil
+			}
+			if err := visit(root, name, rel, e); err != nil {
+				return err
+			}
+			if e.IsDir() && strings.Count(rel, "/")+1 >= depth {
+				return fs.SkipDir
+			}
+			return nil
+		})
+	})
+}
+
+// Why going through files ended early. They are no errors in the end.
+var (
+	errTooMany = fmt.Errorf("only the first %d files were looked at; name a folder below", maxWalked)
+	errEnough  = errors.New("there is more")
+)
+
+// list lists what is below a folder, behind walls.
+func list(order listOf) (n names, err error) {
+	err = order.Spot.walk(order.Depth, func(_ *os.Root, _, rel string, e fs.DirEntry) error {
+		if order.Glob != "" {
+			if ok, _ := doublestar.Match(order.Glob, rel); !ok {
+				return nil
+			}
+		}
+		if len(n.Paths) == maxListed {
+			return errEnough
+		}
+		n.Paths = append(n.Paths, marked(rel, e))
+		return nil
+	})
+	switch {
+	case errors.Is(err, errEnough):
+		n.Cut, err = fmt.Sprintf("there are more than these %d; name a folder below, or a glob", maxListed), nil
+	case errors.Is(err, errTooMany):
+		n.Cut, err = err.Error(), nil
+	}
+	return n, err
+}
+
+// marked is a path with what it is.
+func marked(rel string, e fs.DirEntry) string {
+	rel = strings.ToValidUTF8(path.Clean(rel), "\uFFFD")
+	if strings.ContainsFunc(rel, func(r rune) bool { return r < ' ' }) {
+		rel = fmt.Sprintf("%q", rel)
+	}
+	switch {
+	case e.IsDir():
+		return rel + "/"
+	case e.Type()&fs.ModeSymlink != 0:
+		return rel + "@"
+	}
+	return rel
+}

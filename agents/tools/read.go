@@ -1,0 +1,179 @@
+package tools
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/agents/sandbox"
+	"github.com/daycared/daycared/permissions"
+)
+
+type readFile struct{ box *sandbox.Sandbox }
+
+type reading struct {
+	Path   string `json:"path" need:"yes" say:"the file: absolute, or relative to the workspace"`
+	Offset int    `json:"offset,omitzero" say:"the line to begin with; 1 is the first, and the default"`
+	Limit  int    `json:"limit,omitzero" say:"how many lines, at most 2000, the default"`
+}
+
+// How much of a file is read at once.
+const (
+	maxLines    = 2000
+	maxLine     = 2000      // bytes of a line
+	maxTold     = 64 << 10  // bytes for the model
+	maxReadable = 256 << 20 // bytes of a file that are gone through
+)
+
+func (readFile) Spec() models.Tool {
+	return models.Tool{Name: "read_file", Schema: schema[reading](), Description: "Read a text file, by lines. At most 2000 lines and " +
+		"64 KiB come at once; the rest by offset. In the workspace nobody is asked; elsewhere people are asked for read access."}
+}
+
+func (readFile) Plan(_ context.Context, p Place, input json.RawMessage) (Plan, error) {
+	in, err := decode[reading](input)
+	if err != nil {
+		return Plan{}, err
+	}
+	return p.planReading(in.Path)
+}
+
+// planReading is the plan of what reads one path.
+func (p Place) planReading(name string) (Plan, error) {
+	tag, err := p.tag("@read", name)
+	if err != nil {
+		return Plan{}, err
+	}
+	return Plan{Needs: p.missing(tag), AffectedPath: tag.Path()}, nil
+}
+
+// linesOf is what lines is to do, and chunk what it found.
+type (
+	linesOf struct {
+		Spot          spot
+		Offset, Limit int
+	}
+	chunk struct {
+		Text  string
+		First int // lines, from 1
+		Last  int // 0: none
+		More  bool
+		Cut   bool // a line was longer than is told
+	}
+)
+
+func (t readFile) Run(ctx context.Context, p Place, input json.RawMessage, _ Plan) Outcome {
+	in, err := decode[reading](input)
+	if err != nil {
+		return failed(err)
+	}
+	order := linesOf{Offset: max(in.Offset, 1), Limit: in.Limit}
+	if order.Limit <= 0 || order.Limit > maxLines {
+		order.Limit = maxLines
+	}
+	var c chunk
+	name, err := behind(ctx, t.box, p, in.Path, opLines, func(s spot) any { order.Spot = s; return order }, &c)
+	if err != nil {
+		return failed(fmt.Errorf("read %s: %w", name, err))
+	}
+	switch {
+	case c.Last == 0 && order.Offset > 1:
+		return failed(fmt.Errorf("%s has fewer than %d lines", name, order.Offset))
+	case c.Last == 0:
+		c.Text = "(the file is empty)"
+	}
+	if c.Cut {
+		c.Text += fmt.Sprintf("\n(lines are cut after %d bytes)", maxLine)
+	}
+	if c.More {
+		c.Text += fmt.Sprintf("\n(lines %d to %d; more follow, with offset %d)", c.First, c.Last, c.Last+1)
+	}
+	return Outcome{Text: c.Text}
+}
+
+// behind runs an operation that reads one path of an input, behind the walls of a place.
+func behind(
+	ctx context.Context, box *sandbox.Sandbox, p Place, path, operation string, order func(spot) any, found any,
+) (name string, err error) {
+	tag, err := p.tag("@read", path)
+	if err != nil {
+		return path, err
+	}
+	if err := p.mustHold([]permissions.Tag{tag}); err != nil {
+		return tag.Path(), err
+	}
+	where, walls, err := p.spot(tag)
+	if err != nil {
+		return tag.Path(), err
+	}
+	return tag.Path(), box.Do(ctx, walls, operation, order(where), found)
+}
+
+// lines reads some lines of a file, behind walls.
+func lines(order linesOf) (c chunk, err error) {
+	f, info, err := order.Spot.open()
+	if err != nil {
+		return c, err
+	}
+	defer f.Close()
+	if info.Size() > maxReadable {
+		return c, fmt.Errorf("it has %d bytes, more than %d", info.Size(), maxReadable)
+	}
+	r := bufio.NewReaderSize(io.LimitReader(f, maxReadable), maxTold)
+	head, _ := r.Peek(8 << 10)
+	if bytes.IndexByte(head, 0) >= 0 {
+		return c, fmt.Errorf("it is no text: %d bytes", info.Size())
+	}
+	var text strings.Builder
+	for n := 1; ; n++ {
+		line, cut, err := nextLine(r)
+		switch {
+		case errors.Is(err, io.EOF):
+			c.Text = text.String()
+			return c, nil
+		case err != nil:
+			return c, err
+		case n < order.Offset:
+			continue
+		case n >= order.Offset+order.Limit || text.Len()+len(line) > maxTold:
+			c.Text, c.More = text.String(), true
+			return c, nil
+		case !isText(line) && !cut:
+			return c, fmt.Errorf("line %d is no text in UTF-8", n)
+		}
+		if c.First == 0 {
+			c.First = n
+		}
+		c.Last, c.Cut = n, c.Cut || cut
+		text.WriteString(strings.ToValidUTF8(string(line), "\uFFFD"))
+	}
+}
+
+// nextLine reads a line with its end. What is longer than is told is passed over.
+func nextLine(r *bufio.Reader) (line []byte, cut bool, err error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		if keep := min(len(part), maxLine-len(line)); keep > 0 {
+			line = append(line, part[:keep]...)
+			cut = cut || keep < len(part)
+		} else if len(part) > 0 {
+			cut = true
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case errors.Is(err, io.EOF) && len(line) > 0:
+			err = nil
+		}
+		if cut && err == nil {
+			line = append(line, '\n')
+		}
+		return line, cut, err
+	}
+}
