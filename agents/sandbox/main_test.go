@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	if f := flag.Lookup("test.gocoverdir"); f != nil && f.Value.String() != "" {
-		covering = []string{"GOCOVERDIR=" + f.Value.String()}
+		os.Setenv(counting, f.Value.String())
 	}
 	goleak.VerifyTestMain(m)
 }

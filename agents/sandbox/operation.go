@@ -89,11 +89,18 @@ func (f *Fault) Error() string { return f.Text }
 // grace is how long what was told to end may take, before it is killed without its descendants.
 const grace = 5 * time.Second
 
-// covering is set by our own tests, to count what runs in other processes.
-var covering []string
+// scrubbed is the environment of our own processes between the daemon and a command: none of the daemon's, but for where
+// a binary that was built for it counts which of its lines have run.
+func scrubbed() []string {
+	env := []string{"PATH=" + path, "LANG=C.UTF-8"}
+	if place := os.Getenv(counting); place != "" {
+		env = append(env, counting+"="+place)
+	}
+	return env
+}
 
-// scrubbed is the environment of our own processes between the daemon and a command: none of the daemon's.
-func scrubbed() []string { return append([]string{"PATH=" + path, "LANG=C.UTF-8"}, covering...) }
+// counting is read by what go test -cover builds.
+const counting = "GOCOVERDIR"
 
 // asOperation is what a process does that was executed to run one operation.
 func asOperation(in io.Reader, out io.Writer, operations map[string]Operation) int {

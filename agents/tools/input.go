@@ -81,7 +81,7 @@ func decode[T any](input []byte) (in T, err error) {
 		}
 	}
 	if len(missing) > 0 {
-		return in, fmt.Errorf("%q is missing", strings.Join(missing, `", "`))
+		return in, fmt.Errorf(`"%s" is missing`, strings.Join(missing, `", "`))
 	}
 	if err := json.Unmarshal(input, &in); err != nil {
 		return in, fmt.Errorf("the input is not as it should be: %w", err)

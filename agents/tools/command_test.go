@@ -1,0 +1,186 @@
+package tools
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/sandbox"
+)
+
+func TestRunCommand(t *testing.T) {
+	dir, p := stage(t, map[string]string{"ws/a": "one\n", "ws/sub/b": "", "out/secret": "secret\n", "out/other": "other\n"})
+	out := filepath.Join(dir, "out")
+	for _, c := range []struct {
+		name   string
+		in     args
+		held   []string
+		needs  string
+		failed bool
+		says   string
+		exit   int
+	}{
+		{"well", args{"command": "cat a; pwd"}, nil, "", false, "exit code 0\nstdout:\none\n" + p.Workspace, 0},
+		{"nothing written", args{"command": "true"}, nil, "", false, "exit code 0", 0},
+		{"badly", args{"command": "echo oh >&2; exit 3"}, nil, "", true, "exit code 3\nstderr:\noh\n", 3},
+		{"a signal", args{"command": "kill -9 $$"}, nil, "", true, "exit code 137", 137},
+		{"no input", args{"command": "cat"}, nil, "", false, "exit code 0", 0},
+		{"home", args{"command": `echo "$HOME"`}, nil, "", false, p.Workspace, 0},
+		{"a folder", args{"command": "pwd", "cwd": "sub"}, nil, "", false, "/ws/sub\n", 0},
+		{"no folder", args{"command": "pwd", "cwd": "none"}, nil, "", true, "does not exist", -1},
+		{"outside", args{"command": "cat ../out/secret"}, nil, "", true, "Permission denied", 1},
+		{"outside by name", args{"command": "cat ../out/secret", "read": []string{out}}, nil, "read access to " + out, true,
+			"there is no read access to " + out, -1},
+		{"outside, held", args{"command": "cat ../out/secret"}, []string{"@read:" + out}, "", false, "secret", 0},
+		{"outside, held and asked for", args{"command": "echo x >../out/secret; cat ../out/secret", "write": []string{out + "/secret"}},
+			[]string{"@write:" + out + "/secret"}, "", false, "\nx\n", 0},
+		{"beside it", args{"command": "cat ../out/other", "write": []string{out + "/secret"}},
+			[]string{"@write:" + out + "/secret"}, "", true, "Permission denied", 1},
+		{"a folder elsewhere", args{"command": "ls", "cwd": out}, []string{"@read:" + out}, "", false, "other\nsecret\n", 0},
+		{"held and gone", args{"command": "true"}, []string{"@read:" + out + "/gone"}, "", false, "exit code 0", 0},
+		{"asked for and gone", args{"command": "true", "write": []string{out + "/gone"}}, []string{"@write:" + out}, "", true,
+			"gone does not exist; make it with write_file", -1},
+		{"the network", args{"command": "true", "network": true}, nil, "network access", true, "there is no network access", -1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := p.with(t, c.held...)
+			planned := plan(t, p, "run_command", c.in)
+			if needs(planned) != c.needs {
+				t.Errorf("it needs %q, want %q", needs(planned), c.needs)
+			}
+			o := tool(t, "run_command").Run(t.Context(), p, c.in.json(t), planned)
+			o.says(t, c.failed, c.says)
+			if (o.Exit == nil) != (c.exit == -1) || o.Exit != nil && *o.Exit != c.exit {
+				t.Errorf("the exit code is %v, want %d", o.Exit, c.exit)
+			}
+		})
+	}
+}
+
+// Without a workspace a command starts in its scratch folder, and the output is kept for those who look later.
+func TestACommandWithoutAWorkspace(t *testing.T) {
+	o := call(t, Place{}, "run_command", args{"command": `test "$PWD" = "$TMPDIR" && echo yes; echo no >&2`, "pause": true})
+	o.says(t, false, "yes")
+	if o.Pause != o.Text {
+		t.Errorf("people are shown %q", o.Pause)
+	}
+	if out, errs := o.artifact(t, agents.ArtifactStdout), o.artifact(t, agents.ArtifactStderr); out.Text != "yes\n" || errs.Text != "no\n" || out.Bytes != 4 {
+		t.Errorf("kept are %+v and %+v", out, errs)
+	}
+}
+
+// A command reaches the network only if it says so and that is held, and never a socket of this machine.
+func TestACommandAndTheNetwork(t *testing.T) {
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("from the net")) }))
+	defer page.Close()
+	dir, p := stage(t, nil)
+	socket := filepath.Join(dir, "ws", "docker.sock")
+	if len(socket) > 100 {
+		short, err := os.MkdirTemp("", "dc")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(short)
+		socket = filepath.Join(short, "docker.sock")
+	}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	docker := &http.Server{Handler: page.Config.Handler}
+	go func() { _ = docker.Serve(l) }()
+	defer docker.Close()
+	held := p.with(t, "@network", "@write:"+filepath.Dir(socket))
+	for _, c := range []struct {
+		curl    string
+		network bool
+		failed  bool
+	}{
+		{page.URL, false, true}, {page.URL, true, false},
+		{"--unix-socket " + socket + " http://docker/", false, true}, {"--unix-socket " + socket + " http://docker/", true, true},
+	} {
+		o := call(t, held, "run_command", args{"command": "curl -sS " + c.curl, "network": c.network})
+		if o.Error != c.failed || strings.Contains(o.Text, "from the net") == c.failed {
+			t.Errorf("%s, network %v: %s", c.curl, c.network, o.Text)
+		}
+	}
+	off := runCommand{sandbox.New(sandbox.Options{Mode: sandbox.Off})}
+	o := off.Run(t.Context(), p, args{"command": "curl -sS --unix-socket " + socket + " http://docker/"}.json(t), Plan{})
+	o.says(t, false, "from the net")
+}
+
+// When its time is over, or the call is given up, a command ends with all that it started.
+func TestACommandThatGoesOn(t *testing.T) {
+	for _, how := range []string{"its time is over", "it is given up"} {
+		dir, p := stage(t, nil)
+		pipe := filepath.Join(dir, "ws/pipe")
+		if err := unix.Mkfifo(pipe, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ctx, end := context.WithCancel(t.Context())
+		in, says := args{"command": "exec 3>pipe; setsid sleep 600 & echo begun; wait", "timeout": 1}, "it was killed after 1s"
+		if how == "it is given up" {
+			in["timeout"], says = 600, "it was ended, with all that it started"
+		}
+		done := make(chan Outcome, 1)
+		go func() { done <- tool(t, "run_command").Run(ctx, p, in.json(t), Plan{}) }()
+		held, err := os.Open(pipe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if how == "it is given up" {
+			end()
+		}
+		(<-done).says(t, true, says)
+		if _, err := held.Read(make([]byte, 1)); err == nil { // the end of the pipe: its last writer is gone
+			t.Errorf("%s: somebody lives on", how)
+		}
+		held.Close()
+		end()
+	}
+}
+
+// Of much output the model is told the beginning and the end, and much is kept; what is not is said.
+func TestMuchOutput(t *testing.T) {
+	_, p := stage(t, nil)
+	o := call(t, p, "run_command", args{"command": "echo begin; head -c 100000 /dev/zero | tr '\\0' x; echo; echo end; printf '\\377' >&2"})
+	o.says(t, false, "stdout:\nbegin\nxxx")
+	o.says(t, false, "bytes are left out here …\nxxx")
+	o.says(t, false, "x\nend\n\nstderr:\n\uFFFD")
+	if kept := o.artifact(t, agents.ArtifactStdout); len(o.Text) > 3*toldBytes || kept.Bytes != 100011 || kept.Missing != 0 || len(kept.Text) != kept.Bytes {
+		t.Errorf("told are %d bytes, kept %d of %d", len(o.Text), len(kept.Text), kept.Bytes)
+	}
+	o = call(t, p, "run_command", args{"command": "echo begin; head -c 5000000 /dev/zero | tr '\\0' x; echo end"})
+	o.says(t, false, "of stdout, "+strconv.Itoa(5000010-keptBytes)+" of 5000010 bytes are not kept anywhere")
+	kept := o.artifact(t, agents.ArtifactStdout)
+	if kept.Missing != 5000010-keptBytes || !strings.HasPrefix(kept.Text, "begin\n") || !strings.HasSuffix(kept.Text, "xend\n") {
+		t.Errorf("kept are %d bytes, %d are missing", len(kept.Text), kept.Missing)
+	}
+}
+
+// Whatever the sizes of the pieces, the ends are the same.
+func TestEnds(t *testing.T) {
+	text := strings.Repeat("0123456789", keptBytes/4)
+	for _, piece := range []int{len(text), 100_003, 4096} {
+		var e ends
+		for rest := text; rest != ""; rest = rest[min(piece, len(rest)):] {
+			_, _ = e.Write([]byte(rest[:min(piece, len(rest))]))
+		}
+		head, tail, missing := e.kept()
+		if string(head) != text[:keptBytes/2] || string(tail) != text[len(text)-keptBytes/2:] || missing != len(text)-keptBytes {
+			t.Errorf("in pieces of %d: %d and %d bytes, %d missing", piece, len(head), len(tail), missing)
+		}
+		if got := e.cut(10); !strings.HasPrefix(got, "01234\n") || !strings.HasSuffix(got, "\n56789") {
+			t.Errorf("cut to %q", got)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package tools
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/daycared/daycared/agents/sandbox"
+)
+
+// Every tool refuses, in words for a model, an input that is not exactly as it is told.
+func TestStrictInputs(t *testing.T) {
+	_, p := stage(t, map[string]string{"ws/a": "x"})
+	for _, c := range []struct{ tool, input, says string }{
+		{"read_file", ``, "not one JSON object"},
+		{"read_file", `null`, `"path" is missing`},
+		{"read_file", `[]`, "not one JSON object"},
+		{"read_file", `{"path":"a"} {}`, "not one JSON object"},
+		{"read_file", "\xef\xbb\xbf{}", "not one JSON object"},
+		{"read_file", `{"path":"a","path":"b"}`, "not one JSON object"},
+		{"read_file", "{\"path\":\"\xff\"}", "not one JSON object"},
+		{"read_file", `{"Path":"a"}`, `"Path" is unknown; did you mean "path"?`},
+		{"read_file", `{"path":"a","ofset":1}`, `"ofset" is unknown; did you mean "offset"?`},
+		{"read_file", `{"path":7}`, "not as it should be"},
+		{"read_file", `{"path":"a","limit":"7"}`, "not as it should be"},
+		{"read_file", `{"path":"a","limit":1e99}`, "not as it should be"},
+		{"list_files", `{"glob":"[a"}`, "is no glob"},
+		{"search_files", `{}`, `"pattern" is missing`},
+		{"search_files", `{"pattern":"(?<x"}`, "no regular expression"},
+		{"search_files", `{"pattern":"x","glob":"{a"}`, "is no glob"},
+		{"write_file", `{"path":"a"}`, `"content" is missing`},
+		{"write_file", `{}`, `"path", "content" is missing`},
+		{"write_file", `{"path":"a","content":"x"}`, "holds exactly that already"},
+		{"write_file", `{"path":"b","content":"` + strings.Repeat("x", maxFile+1) + `"}`, "more than 1048576"},
+		{"edit_file", `{"path":"a","old_text":"","new_text":"y"}`, "old_text is empty"},
+		{"edit_file", `{"path":"a","old_text":"y","new_text":"y"}`, "are the same"},
+		{"edit_file", `{"path":"a","old_text":"y","new_text":"z","replace":true}`, `did you mean "replace_all"?`},
+		{"run_command", `{"command":" "}`, "the command is empty"},
+		{"run_command", `{"command":"a\u0000b"}`, "holds a NUL"},
+		{"run_command", `{"command":"true","timeout":-1}`, "from 1 to 3600"},
+		{"run_command", `{"command":"true","timeout":3601}`, "from 1 to 3600"},
+		{"run_command", `{"command":"true","read":["/x/"]}`, "not clean"},
+		{"run_command", `{"command":"true","cwd":"../x"}`, "leads out of the workspace"},
+		{"fetch_url", `{"url":"ftp://example.org/"}`, `"ftp" is not http or https`},
+		{"fetch_url", `{"url":"file:///etc/passwd"}`, `"file" is not http or https`},
+		{"fetch_url", `{"url":"http://a:b@example.org/"}`, "must not hold a name or password"},
+		{"fetch_url", `{"url":"http://token@example.org/"}`, "must not hold a name or password"},
+		{"fetch_url", `{"url":"http:///x"}`, "names no host"},
+		{"fetch_url", `{"url":"http://exa mple/"}`, "that is no URL"},
+		{"fetch_url", `{"uri":"http://example.org/"}`, `did you mean "url"?`},
+	} {
+		one := tool(t, c.tool)
+		_, err := one.Plan(t.Context(), p, json.RawMessage(c.input))
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s %.80s: %v, want %q", c.tool, c.input, err, c.says)
+		}
+		if c.says == "holds exactly that already" {
+			continue // no fault of the input
+		}
+		if o := one.Run(t.Context(), p, json.RawMessage(c.input), Plan{}); !o.Error {
+			t.Errorf("%s %.80s runs: %s", c.tool, c.input, o.Text)
+		}
+	}
+}
+
+// What a model is told of each tool is what is decoded.
+func TestSpecs(t *testing.T) {
+	seen := map[string]bool{}
+	for _, one := range All(sandbox.New(sandbox.Options{})) {
+		spec := one.Spec()
+		var s struct {
+			Type       string
+			Properties map[string]struct{ Type, Description string }
+			Required   []string
+			Additional *bool `json:"additionalProperties"`
+		}
+		if err := json.Unmarshal(spec.Schema, &s); err != nil {
+			t.Fatal(err)
+		}
+		if s.Type != "object" || len(s.Properties) == 0 || s.Additional == nil || *s.Additional || len(s.Required) > len(s.Properties) {
+			t.Errorf("%s: %s", spec.Name, spec.Schema)
+		}
+		for name, p := range s.Properties {
+			if p.Type == "" || p.Description == "" {
+				t.Errorf("%s says nothing of %s", spec.Name, name)
+			}
+		}
+		if spec.Description == "" || seen[spec.Name] {
+			t.Errorf("%s: %q", spec.Name, spec.Description)
+		}
+		seen[spec.Name] = true
+	}
+	for _, name := range []string{"read_file", "list_files", "search_files", "write_file", "edit_file", "run_command", "fetch_url"} {
+		if !seen[name] {
+			t.Errorf("%s is missing", name)
+		}
+	}
+}
+
+// A path is taken as it is written, or refused.
+func TestPaths(t *testing.T) {
+	dir, p := stage(t, map[string]string{"ws/a": "x", "ws/sub/b": "y", "out/c": "z"})
+	for _, c := range []struct{ path, needs, says string }{
+		{"a", "", ""}, {"sub/b", "", ""}, {".", "", ""}, {filepath.Join(dir, "ws/a"), "", ""},
+		{filepath.Join(dir, "out/c"), "read access to " + filepath.Join(dir, "out/c"), ""},
+		{dir, "read access to " + dir, ""}, {"/", "read access to /", ""},
+		{"..", "", "leads out of the workspace"}, {"../out/c", "", "leads out of the workspace"},
+		{"sub/../a", "", `write it as "a"`}, {"./a", "", `write it as "a"`}, {"sub//b", "", `write it as "sub/b"`}, {"", "", "not clean"},
+		{dir + "/ws/../out/c", "", "not clean"}, {"a ", "", "ends in space"}, {"a\n", "", "ends in space"}, {"a\nb", "", "control character"},
+		{"a\x00b", "", "control character"}, {"cafe\u0301", "", "normal form C"}, {"~/x", "", ""}, {"$HOME", "", ""},
+	} {
+		got, err := readFile{}.Plan(t.Context(), p, args{"path": c.path}.json(t))
+		switch {
+		case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)):
+			t.Errorf("%q: %v, want %q", c.path, err, c.says)
+		case c.says == "" && (err != nil || needs(got) != c.needs):
+			t.Errorf("%q needs %q (%v), want %q", c.path, needs(got), err, c.needs)
+		}
+	}
+	if _, err := (readFile{}).Plan(t.Context(), Place{}, args{"path": "a"}.json(t)); err == nil {
+		t.Error("a relative path without a workspace is taken")
+	}
+}
