@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,8 @@ import (
 )
 
 // Scripts may have agents of our own in them, which echo what is written to them: $ECHO_AGENTS names them, each with its
-// person, as in helper:fay,coder:fay. What they do besides is in [echo.Hear]. Scripts say:
+// person, and with the channel where that is not Telegram, as in helper:fay,coder:fay:terminal. What
+// they do besides is in [echo.Hear]. Scripts say:
 //
 //	inorder NAME REGEXP…     wait until the bot has sent messages like these, in that order
 //	never NAME REGEXP        it sent none like that
@@ -32,7 +34,8 @@ func init() {
 	residents = func() (all []agents.Resident) {
 		for name := range strings.SplitSeq(os.Getenv("ECHO_AGENTS"), ",") {
 			if agent, person, ok := strings.Cut(name, ":"); ok {
-				bond := permissions.Bond{Agent: agent, Person: person, Via: "telegram"}
+				person, via, _ := strings.Cut(person, ":")
+				bond := permissions.Bond{Agent: agent, Person: person, Via: cmp.Or(via, "telegram")}
 				all = append(all, &echo{bond: bond, ready: make(chan struct{})})
 			}
 		}

@@ -22,6 +22,7 @@ func (c *CLI) serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Run the daemon",
 		Long: "Run the daemon. Without a configuration, the operator is asked in this terminal.\n" +
+			"Agents whose connector is terminal are talked to here, too: /help says how.\n" +
 			"SIGHUP reads the configuration again; SIGINT and SIGTERM stop: what is pending is asked again at the next start.",
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context()) },

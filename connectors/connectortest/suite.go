@@ -23,6 +23,8 @@ type Harness struct {
 	Do func(t testing.TB, p connectors.Prompt, d connectors.Decision)
 	// Writes has the person send a text, once they see the prompt and can answer. Nil where the channel has no texts.
 	Writes func(t testing.TB, p connectors.Prompt, text string)
+	// Tells has the person write to their agent while they see the prompt. Nil where that is as Writes.
+	Tells func(t testing.TB, p connectors.Prompt, text string)
 	// Sees returns once the person has got to see a text, and fails the test when they do not.
 	Sees func(t testing.TB, text string)
 	// Seen is everything that the person got to see so far.

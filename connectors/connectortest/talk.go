@@ -136,11 +136,15 @@ func listens(t *testing.T, b *bench) {
 	if _, talks := b.Connector.(connectors.Talker); !talks || b.Writes == nil {
 		return
 	}
+	tells := b.Tells
+	if tells == nil {
+		tells = b.Writes
+	}
 	p, _ := b.send(t, permissions.KindPermission, nil)
-	b.Writes(t, p, "yes")
+	tells(t, p, "yes")
 	b.Sees(t, "Nothing was decided")
 	const text = "how is it going?"
-	b.Writes(t, p, text)
+	tells(t, p, text)
 	b.Sees(t, "refuses nothing")
 	select {
 	case m := <-b.desk.heard:

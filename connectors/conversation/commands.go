@@ -3,6 +3,7 @@ package conversation
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/daycared/daycared/connectors"
@@ -12,6 +13,17 @@ import (
 
 // mostNamed is how much of an unknown command is said back, in characters.
 const mostNamed = 40
+
+// commands are all that there are, but for /start, which is what Telegram's own button writes.
+var commands = []string{
+	"/pending", "/grants", "/revoke", "/agents", "/use", "/status", "/stop", "/quit", "/new", "/whoami", "/help",
+}
+
+// IsCommand tells whether a text begins with one of the commands, for channels where a slash may begin something else.
+func IsCommand(text string) bool {
+	name, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(text)), " ")
+	return slices.Contains(commands, name)
+}
 
 // command does what the text of a message says that begins with a slash.
 func (r *Reader) command(ctx context.Context, m Message, text string) (string, error) {

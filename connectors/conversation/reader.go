@@ -103,7 +103,7 @@ func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
 	if quoted == "" && !slices.ContainsFunc(open, func(o reply.Open) bool { return o.Code == m.Card }) {
 		quoted = m.Card // it waits no more, and that is to be said
 	}
-	text := reply.Message{Text: m.Text, Quotes: quoted, Reaction: m.Reaction, At: m.At}
+	text := reply.Message{Text: m.Text, Quotes: quoted, Reaction: m.Reaction, Console: m.From.Console, At: m.At}
 	said := reply.Read(text, open)
 	if left := r.Muted(m.Who); left > 0 && !said.PassOn { // it would be an answer
 		return Did{Say: []string{reply.SayMuted(left)}}, nil

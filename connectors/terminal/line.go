@@ -135,6 +135,24 @@ func (e *editor) back() string {
 	return erase(c)
 }
 
+// shown is what of the line is on the screen.
+func (e *editor) shown() string {
+	return strings.Map(func(c rune) rune {
+		if !e.raw || !unicode.IsPrint(c) || c == unicode.ReplacementChar {
+			return -1
+		}
+		return c
+	}, string(e.line))
+}
+
+// newline is what the end of a line leaves on the screen.
+func (e *editor) newline() string {
+	if e.raw {
+		return "\n"
+	}
+	return ""
+}
+
 func (e *editor) clear() string {
 	var echo strings.Builder
 	for _, c := range string(e.line) {

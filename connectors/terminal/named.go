@@ -31,7 +31,7 @@ func (s *screen) named(ctx context.Context, line string) bool {
 	case len(said.Unseen) > 0:
 		s.say(said.Say)
 		s.bring(s.coded(said.Unseen[0]))
-	case s.now.prompt.Request.Kind == permissions.KindClarification:
+	case s.now != nil && s.now.prompt.Request.Kind == permissions.KindClarification:
 		s.wrong(ctx, said.Say)
 	default:
 		s.say(said.Say)

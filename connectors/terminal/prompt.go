@@ -25,7 +25,9 @@ func (s *screen) enter(ctx context.Context, e entry) {
 	s.write("\n")
 	it := s.now
 	if it.reason != "" {
-		s.finish(ctx, e)
+		if !s.commanded(ctx, e) {
+			s.finish(ctx, e)
+		}
 		return
 	}
 	r := it.prompt.Request
@@ -43,16 +45,17 @@ func (s *screen) enter(ctx context.Context, e entry) {
 	case a.Meaning == reply.Reason:
 		it.reason = "r "
 	case a.Meaning == reply.Asks:
-		s.say(a.Say)
+		s.say(s.besides(a.Say))
 	case a.Meaning == reply.Shows:
 		s.again()
+	case !e.long && s.aside(ctx, e):
 	case !e.long && s.named(ctx, e.line):
 	case s.t.o.Quit != nil && strings.EqualFold(strings.TrimSpace(e.line), "q"):
 		s.t.o.Quit()
 	case r.Kind == permissions.KindClarification && !blank(e):
-		s.wrong(ctx, a.Say)
+		s.wrong(ctx, s.besides(a.Say))
 	default:
-		s.say(a.Say)
+		s.say(s.besides(a.Say))
 	}
 }
 
@@ -128,6 +131,6 @@ func (s *screen) decide(ctx context.Context, it *item, d connectors.Decision) {
 
 // hand hands a decision of the person at this console to the handler.
 func (s *screen) hand(ctx context.Context, d connectors.Decision) (permissions.Request, error) {
-	d.From = connectors.Identity{Via: s.t.o.Via, Console: true, UID: permissions.NoUID}
+	d.From = s.t.identity()
 	return s.handler.OnPermission(ctx, d)
 }

@@ -90,7 +90,11 @@ func (s *screen) drop(it *item) {
 // bring puts an item on the screen; what is there comes back after it.
 func (s *screen) bring(it *item) {
 	s.drop(it)
-	s.queue = append([]*item{it, s.now}, s.queue...)
+	front := []*item{it}
+	if s.now != nil {
+		front = append(front, s.now)
+	}
+	s.queue = append(front, s.queue...)
 	s.leave()
 }
 

@@ -7,7 +7,6 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode"
 
 	"golang.org/x/sys/unix"
 
@@ -27,6 +26,7 @@ const (
 type screen struct {
 	t       *Terminal
 	handler connectors.Handler
+	chat    *chat // nil where there is no agent to talk to
 
 	queue []*item          // to be shown, in this order
 	now   *item            // whose card is on the screen
@@ -36,9 +36,12 @@ type screen struct {
 	asking  bool   // the hint is, and the cursor stands behind it
 	hint    string // the last
 	editor  editor
-	restore func()   // puts the terminal's modes back; nil while they are its own
-	away    bool     // in the background
-	later   []string // to be said, each whole, when in the foreground again
+	listens bool      // nothing is asked, and what is typed is for an agent
+	draft   editor    // what was begun to be written to an agent when a card came
+	struck  time.Time // when something was typed last
+	restore func()    // puts the terminal's modes back; nil while they are its own
+	away    bool      // in the background
+	later   []string  // to be said, each whole, when in the foreground again
 }
 
 // look finds out whose the screen is just now.
@@ -50,6 +53,7 @@ func (s *screen) look() {
 	s.away = away
 	if s.away || (s.restore != nil && !s.t.console.hasKeys()) {
 		s.up, s.asking, s.restore = false, false, nil // it is, or was meanwhile, somebody else's, and so are its modes
+		s.pauseChat()
 	}
 	if !s.away {
 		for _, text := range s.later {
@@ -59,12 +63,15 @@ func (s *screen) look() {
 	}
 }
 
-// over tells whether nothing more can be answered. While an answer is due, only reading finds the end: what was
-// written just before it counts.
-func (s *screen) over() bool { return s.t.isOver(s.asking) }
+// over tells whether nothing more can be answered. While an answer is due, or an agent is listened for, only reading finds
+// the end: what was written just before it counts.
+func (s *screen) over() bool { return s.t.isOver(s.asking || s.chat != nil) }
 
 // turn brings the screen up to date: the next card if it is free, the hint if an answer is due.
-func (s *screen) turn() {
+func (s *screen) turn(ctx context.Context) {
+	if !s.away && len(s.queue) > 0 {
+		s.drain(ctx)
+	}
 	if s.over() {
 		s.close()
 		return
@@ -72,10 +79,13 @@ func (s *screen) turn() {
 	if s.away {
 		return
 	}
-	if s.now == nil && len(s.queue) > 0 {
+	if s.now == nil && len(s.queue) > 0 && s.held() == 0 {
+		s.pauseChat()
 		s.now, s.queue = s.queue[0], s.queue[1:]
 	}
 	switch {
+	case s.now == nil && s.chat != nil:
+		s.listen()
 	case s.now == nil:
 		s.release()
 	case !s.up:
@@ -88,17 +98,25 @@ func (s *screen) turn() {
 
 // show puts the card of now on the screen.
 func (s *screen) show() {
+	if !s.keys() {
+		return
+	}
+	s.up, s.now.shown, s.now.reason = true, true, ""
+	s.write(card.Card(s.now.prompt, s.options(s.now.prompt)) + "\n")
+}
+
+// keys has the console give keys, with nothing typed yet. It is closed where it does not.
+func (s *screen) keys() (given bool) {
 	s.editor = editor{raw: s.t.console.kind() == aTerminal}
 	if s.editor.raw && s.restore == nil {
 		restore, err := s.t.console.keys()
 		if err != nil {
 			s.close()
-			return
+			return false
 		}
 		s.restore = restore
 	}
-	s.up, s.now.shown, s.now.reason = true, true, ""
-	s.write(card.Card(s.now.prompt, s.options(s.now.prompt)) + "\n")
+	return true
 }
 
 // again writes the card of now once more, with the secrets in it that cards mask.
@@ -143,13 +161,9 @@ func (s *screen) say(text string) {
 	case s.away:
 		s.later = append(s.later, text)
 	case s.asking:
-		typed := strings.Map(func(c rune) rune {
-			if !s.editor.raw || !unicode.IsPrint(c) || c == unicode.ReplacementChar {
-				return -1
-			}
-			return c
-		}, string(s.editor.line))
-		s.write("\n" + text + "\n" + s.hint + typed)
+		s.write("\n" + text + "\n" + s.hint + s.editor.shown())
+	case s.listens && s.editor.shown() != "":
+		s.write("\n" + text + "\n" + s.editor.shown())
 	default:
 		s.write(text + "\n")
 	}
@@ -184,7 +198,7 @@ func (s *screen) close() {
 	first := s.shut()
 	s.leave()
 	s.release()
-	s.queue = nil
+	s.queue, s.listens = nil, false
 	if first {
 		s.t.o.Log.Info("the console is closed")
 	}
@@ -203,11 +217,13 @@ func (s *screen) wait(ctx context.Context, bell int) {
 		fds = fds[:1]
 	case s.away:
 		fds, millis = fds[:1], lookTime
-	case s.now == nil && s.t.o.Quit != nil:
+	case s.now == nil && s.chat == nil && s.t.o.Quit != nil:
 		fds[1].Events = unix.POLLIN
-	case s.now == nil:
+	case s.now == nil && s.chat == nil:
 	case s.editor.half():
 		fds[1].Events, millis = unix.POLLIN, keyTime
+	case s.now == nil && len(s.queue) > 0 && s.held() > 0:
+		fds[1].Events, millis = unix.POLLIN, int(s.held().Milliseconds())+1
 	case s.editor.raw:
 		fds[1].Events, millis = unix.POLLIN, lookTime
 	default:
@@ -218,9 +234,9 @@ func (s *screen) wait(ctx context.Context, bell int) {
 	case err != nil:
 		s.t.o.Log.Error("the console cannot be watched", "err", err)
 		s.close()
-	case n == 0 && s.now != nil && s.editor.half():
+	case n == 0 && (s.now != nil || s.listens) && s.editor.half():
 		s.typed(ctx, s.editor.pause)
-	case len(fds) > 1 && fds[1].Revents != 0 && s.now != nil:
+	case len(fds) > 1 && fds[1].Revents != 0 && (s.now != nil || s.listens):
 		s.read(ctx)
 	case len(fds) > 1 && fds[1].Revents&unix.POLLIN != 0:
 		s.idle()
@@ -261,11 +277,21 @@ func (s *screen) read(ctx context.Context) {
 	}
 }
 
-// typed echoes and acts on the first thing that was typed whole. What came with it is older than the next hint.
+// typed echoes and acts on the first thing that was typed whole: what came with it is older than the next hint. Where
+// nothing is asked, it acts on all of it.
 func (s *screen) typed(ctx context.Context, editing func() ([]entry, string)) {
 	entries, echo := editing()
 	if echo != "" {
 		s.write(echo)
+	}
+	s.struck = s.t.o.Now()
+	if s.now == nil {
+		for _, e := range entries {
+			if s.listens {
+				s.wrote(ctx, e)
+			}
+		}
+		return
 	}
 	if len(entries) > 0 {
 		s.enter(ctx, entries[0])

@@ -144,8 +144,9 @@ func (t *Terminal) Run(ctx context.Context, h connectors.Handler) error {
 			<-woken
 		}
 	}()
-	s := &screen{t: t, handler: h, seen: map[string]*item{}}
+	s := &screen{t: t, handler: h, seen: map[string]*item{}, chat: t.chat(ctx, h)}
 	defer s.release()
+	s.greet(ctx)
 	for {
 		news := t.take(heard)
 		if ctx.Err() != nil { // looked at after the bell was silenced, which rings once for the end as well
@@ -156,7 +157,7 @@ func (t *Terminal) Run(ctx context.Context, h connectors.Handler) error {
 		for _, n := range news {
 			s.apply(n)
 		}
-		s.turn()
+		s.turn(ctx)
 		s.wait(ctx, int(heard.Fd()))
 	}
 }
