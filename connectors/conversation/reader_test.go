@@ -29,6 +29,20 @@ func (d forgetfulDesk) Pending(context.Context, connectors.Identity, permissions
 
 func (d forgetfulDesk) StopAll(context.Context, connectors.Identity) (int, error) { return 0, d.why }
 
+func (d forgetfulDesk) Agents(context.Context, connectors.Identity) ([]permissions.Presence, error) {
+	return nil, permissions.NoAgent()
+}
+
+func (d forgetfulDesk) Order(context.Context, connectors.Identity, permissions.Order, string) (string, error) {
+	return "", permissions.NoAgent()
+}
+
+func (d forgetfulDesk) Grants(context.Context, connectors.Identity) ([]permissions.Grant, error) {
+	return nil, nil
+}
+
+func (d forgetfulDesk) StoppedBy() string { return "" }
+
 func over(why error) *Reader {
 	return New(Options{
 		Desk: forgetfulDesk{why: why}, Now: time.Now, Help: "Press a button.",
@@ -97,6 +111,24 @@ func TestHowMuchStillWaits(t *testing.T) {
 	for n, want := range map[int]string{0: "nobody reads this.", 1: "One request still waits", 3: "3 requests still wait"} {
 		if words := nobodyBound(n); !strings.Contains(words, want) {
 			t.Errorf("%d: %q", n, words)
+		}
+	}
+}
+
+// Every command is known as one, and does something; what only begins as one is none.
+func TestCommands(t *testing.T) {
+	for _, name := range commands {
+		if !IsCommand(" " + strings.ToUpper(name) + " x\n") {
+			t.Errorf("%s is no command", name)
+		}
+		did, err := over(nil).Read(t.Context(), wrote(name))
+		if err != nil || len(did.Say) != 1 || strings.Contains(did.Say[0], "There is no command") {
+			t.Errorf("%s: %q, %v", name, did.Say, err)
+		}
+	}
+	for _, other := range []string{"/", "/stops", "/srv/www", "stop", "", "// stop"} {
+		if IsCommand(other) {
+			t.Errorf("%q is a command", other)
 		}
 	}
 }
