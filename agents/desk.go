@@ -33,6 +33,6 @@ type Desk interface {
 type Witness interface {
 	// Witness returns nil once it has stored what it needs of it; after an error, or a crash, the same comes again. The
 	// happening is REQUEST_SHOWN (with the person in its detail "to"), REQUEST_SETTLED, or another of the request r, as it
-	// is now.
+	// is now; or ALL_STOPPED, without a request.
 	Witness(ctx context.Context, h permissions.Happening, r permissions.Request) error
 }

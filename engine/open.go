@@ -75,9 +75,13 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 		r.Asked, r.EscalateTo, r.EscalateAt = append(r.Asked, r.EscalateTo...), nil, time.Time{}
 		copies, unreachable = e.plan(s, r, nil)
 	}
+	rest := coolDown
+	if caller.Ours() { // they have a rule of their own: the third denial in a row ends the asking
+		rest = 0
+	}
 	return opening{settings: s, prompt: prompt, unreachable: unreachable, Opening: permissions.Opening{
 		Request: r, Copies: copies, RedeemWindow: s.Approvals.RedeemWindow,
-		PerCaller: s.Limits.PendingPerCaller, Total: s.Limits.PendingTotal, CoolDown: coolDown,
+		PerCaller: s.Limits.PendingPerCaller, Total: s.Limits.PendingTotal, CoolDown: rest,
 		Exhausted: exhausted,
 	}}, nil
 }

@@ -77,9 +77,12 @@ func (p *reporter) catchUp(ctx context.Context) (err error) {
 	}
 }
 
-// tell has the witness see one happening, if it is about what an agent of ours asked or is told of.
+// tell has the witness see one happening, if it is about what an agent of ours asked or is told of, or stops them all.
 func (p *reporter) tell(ctx context.Context, h permissions.Happening) (tells bool, err error) {
-	if h.Request == "" {
+	switch {
+	case h.Type == permissions.AllStopped:
+		return true, p.witness.Witness(ctx, h, permissions.Request{})
+	case h.Request == "":
 		return false, nil
 	}
 	r, err := p.engine.store.Read(ctx, h.Request)

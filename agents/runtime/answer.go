@@ -52,7 +52,11 @@ func (sh *shift) poseCall(ctx context.Context, c Call) error {
 		text := permissions.Result(q).Text
 		return sh.ended(ctx, sh.execution(c), tools.Outcome{Text: text}, Ran{N: c.N, Text: text})
 	}
-	if why := sh.mayNotAsk(c); why != "" {
+	why, err := sh.mayNotAsk(ctx, c)
+	if err != nil {
+		return err
+	}
+	if why != "" {
 		return sh.ended(ctx, sh.execution(c), tools.Outcome{Text: why, Error: true}, Ran{N: c.N, Text: why, Error: true})
 	}
 	q.Tags, q.Held = q.Missing(), nil
@@ -68,19 +72,23 @@ func (sh *shift) poseCall(ctx context.Context, c Call) error {
 	return sh.advance(ctx, agents.Commit{}, Posed{posed.ID})
 }
 
-// mayNotAsk is why a call's question is not put to anybody.
-func (sh *shift) mayNotAsk(c Call) string {
+// mayNotAsk is why a call's question is not put to anybody; empty: it may be.
+func (sh *shift) mayNotAsk(ctx context.Context, c Call) (why string, err error) {
+	if c.Tool != permissionName {
+		return "", nil
+	}
 	in, err := decode[permissionInput](c.Input)
-	if c.Tool != permissionName || err != nil || in.AgentID == "" {
-		return ""
+	if err != nil || in.AgentID == "" {
+		return "", err
 	}
-	switch {
-	case sh.agent.Via == "":
-		return "A background agent asks for itself: leave agentId out."
-	case sh.child(in.AgentID) == "":
-		return "You have started no agent " + in.AgentID + "."
+	if sh.agent.Via == "" {
+		return "A background agent asks for itself: leave agentId out.", nil
 	}
-	return ""
+	_, is, err := sh.childSession(ctx, in.AgentID)
+	if err != nil || is {
+		return "", err
+	}
+	return "You have started no agent " + in.AgentID + ".", nil
 }
 
 // question is what a call asks.
@@ -167,7 +175,7 @@ func (sh *shift) applied(ctx context.Context, c Call, q permissions.Request, e R
 		return e, nil
 	}
 	if child := sh.beneficiary(c); child != "" {
-		return e, sh.runtime.hand(ctx, child, used.Missing())
+		return e, sh.runtime.hand(ctx, child, used)
 	}
 	e.Tags = used.Missing()
 	return e, nil
@@ -179,23 +187,33 @@ func tagged(q permissions.Request) []byte {
 	return text
 }
 
-// hand has a child hold tags until its run ends. Its worker may write meanwhile: then it is tried again.
-func (rt *Runtime) hand(ctx context.Context, child string, tags []permissions.Tag) error {
-	for {
-		s, ok, err := rt.store.CurrentSession(ctx, child)
-		if err != nil || !ok {
-			return err // it has ended: nobody is there to hold it
-		}
-		sh, err := rt.shiftOf(s)
-		if err != nil {
-			return err
-		}
-		if len(permissions.Missing(tags, sh.run.Tags)) == 0 {
-			return nil
-		}
-		sh.run.Tags = slices.Concat(sh.run.Tags, tags)
-		if err := sh.advance(ctx, agents.Commit{}); !isFinal(err) {
-			return err
-		}
+// gift is how a post's key begins that has a child hold what its parent had asked for it: the request follows.
+const gift = "gift/"
+
+// hand has a child hold, until its run ends, what was allowed to it. Only its own worker changes a session, so it is told
+// so, and takes it with what it is told next.
+func (rt *Runtime) hand(ctx context.Context, child string, q permissions.Request) error {
+	s, ok, err := rt.store.CurrentSession(ctx, child)
+	if err != nil || !ok {
+		return err // it has ended: nobody is there to hold it
 	}
+	return rt.tell(ctx, s.ID, agents.Post{
+		Key: gift + string(q.ID), Silent: true, Text: "You hold " + permissions.DescribeTags(q.Missing()) + " until this run ends.",
+	})
+}
+
+// unwrap has the session hold what a post brings.
+func (sh *shift) unwrap(ctx context.Context, p agents.Post) error {
+	id, ok := strings.CutPrefix(p.Key, gift)
+	if !ok || p.From != "" || sh.run.State == Idle {
+		return nil
+	}
+	q, err := sh.runtime.desk.Read(ctx, sh.session.Caller(), permissions.ID(id))
+	if err != nil {
+		return nonFatal(err)
+	}
+	if q.State == permissions.Approved && q.VoidAt.IsZero() && !q.UsedAt.IsZero() {
+		sh.run.Tags = slices.Concat(sh.run.Tags, q.Missing())
+	}
+	return nil
 }

@@ -209,10 +209,8 @@ func (sh *shift) begin(ctx context.Context, c Call, t askTool) error {
 		return err
 	}
 	text, err := t.do(ctx, sh, c)
-	if err != nil && (refusal(err) == nil || refusal(err).Code == permissions.CodeBroken) {
-		sh.runtime.log.Warn("what an agent wants of another fails", "agent", sh.agent.Name, "tool", c.Tool, "err", err)
-	}
 	if err != nil {
+		sh.runtime.log.Debug("what an agent wants of another is not done", "agent", sh.agent.Name, "tool", c.Tool, "err", err)
 		text = err.Error()
 	}
 	return sh.ended(ctx, x, tools.Outcome{Text: text, Error: err != nil}, Ran{N: c.N, Text: text, Error: err != nil})

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -79,6 +78,16 @@ func (sh *shift) child(name string) string {
 	return full
 }
 
+// childSession is the session of an agent that this one has started, or that is its own by the configuration.
+func (sh *shift) childSession(ctx context.Context, name string) (s permissions.AgentSession, is bool, err error) {
+	full := sh.child(name)
+	if full == "" {
+		return s, false, nil
+	}
+	s, open, err := sh.runtime.store.CurrentSession(ctx, full)
+	return s, open && (s.Parent == sh.session.ID || sh.runtime.own[full] != nil), err
+}
+
 // start is start_agent.
 func start(ctx context.Context, sh *shift, c Call) (string, error) {
 	in, err := decode[startInput](c.Input)
@@ -135,14 +144,10 @@ func message(ctx context.Context, sh *shift, c Call) (string, error) {
 		if to, err = sh.parent(ctx); err != nil {
 			return "", err
 		}
-	} else if name := sh.child(in.Agent); name != "" {
-		s, ok, err := sh.runtime.store.CurrentSession(ctx, name)
-		if err != nil {
-			return "", err
-		}
-		if ok && (s.Parent == sh.session.ID || sh.runtime.own[name] != nil) {
-			to = s
-		}
+	} else if s, is, err := sh.childSession(ctx, in.Agent); err != nil {
+		return "", err
+	} else if is {
+		to = s
 	}
 	if to.ID == "" || !to.EndedAt.IsZero() {
 		return "", fmt.Errorf("there is no agent %s here that you could write to", in.Agent)
@@ -224,15 +229,4 @@ func (rt *Runtime) endChildren(ctx context.Context, of permissions.ID) error {
 		rt.command(s.ID, permissions.OrderQuit)
 	}
 	return err
-}
-
-// shiftOf is a session as it is stored, for a change that no worker makes.
-func (rt *Runtime) shiftOf(s permissions.AgentSession) (*shift, error) {
-	sh := &shift{runtime: rt, session: s, worker: &worker{session: s.ID}}
-	if err := json.Unmarshal(s.Step, &sh.run); err != nil {
-		return nil, fmt.Errorf("read where session %s stands: %w", s.ID, err)
-	}
-	var err error
-	sh.agent, err = rt.agent(s)
-	return sh, err
 }

@@ -15,8 +15,11 @@ func (sh *shift) execute(ctx context.Context) (rests bool, err error) {
 	if !ok {
 		return false, ErrStep // the machine leaves EXECUTE with the last call
 	}
-	if c.Phase == Asking {
+	switch c.Phase {
+	case Asking:
 		return sh.hearAnswer(ctx, c)
+	case Begun: // and how it went could not be stored
+		return false, sh.resume(ctx)
 	}
 	if t, asks := askingTool(c.Tool); asks {
 		return false, sh.begin(ctx, c, t)

@@ -7,7 +7,6 @@ import (
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/connectors"
-	"github.com/daycared/daycared/connectors/connectortest"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -41,7 +40,7 @@ func TestGatedTools(t *testing.T) {
 		if r.Tool != "write_file" || string(r.Input) != noteA || r.Details != "+ one" || r.Agent != "helper" || r.Background {
 			t.Errorf("the card is %+v", r)
 		}
-		if got := s.current("helper"); got.Status != permissions.AwaitingUser || got.Request != r.ID || got.Tool != "write_file" {
+		if got := s.waits("helper"); got.Status != permissions.AwaitingUser || got.Request != r.ID || got.Tool != "write_file" {
 			t.Errorf("meanwhile the session is %+v", got)
 		}
 		if s.file("a") != "" {
@@ -73,7 +72,7 @@ func TestGatedTools(t *testing.T) {
 				return calls("other", noteA)
 			}
 			return says("told: " + newest(p))
-		}, "other"))
+		}))
 		s.writes("go")
 		s.answers(s.card(1), permissions.Allow(permissions.SessionTool))
 		r := s.card(2) // the same tool ran without a question, another one does not
@@ -125,7 +124,7 @@ func TestGatedTools(t *testing.T) {
 		if r := s.card(2); r.Session == string(was.ID) {
 			t.Error("it is the same session")
 		}
-		if grants, err := s.GrantsInForce(t.Context(), fayHere); err != nil || len(grants) != 0 {
+		if grants, err := s.Grants(t.Context(), fayHere); err != nil || len(grants) != 0 {
 			t.Errorf("what was granted is still there: %+v, %v", grants, err)
 		}
 	})
@@ -161,5 +160,3 @@ func TestGatedTools(t *testing.T) {
 }
 
 var fayHere = connectors.Identity{Via: "phone", UID: fay.UID}
-
-var _ = connectortest.Always

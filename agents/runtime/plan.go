@@ -34,6 +34,9 @@ func (sh *shift) wake(ctx context.Context) (rests bool, err error) {
 func (sh *shift) hear(ctx context.Context, posts []agents.Post) error {
 	c := agents.Commit{}
 	for _, p := range posts {
+		if err := sh.unwrap(ctx, p); err != nil {
+			return err
+		}
 		t, err := sh.turnOf(models.Message{Role: models.User, Text: sh.letter(p)})
 		if err != nil {
 			return err
@@ -91,7 +94,16 @@ func (sh *shift) plan(ctx context.Context) error {
 
 // replied keeps what the model answered.
 func (sh *shift) replied(ctx context.Context, reply models.Reply) error {
-	t, err := sh.turnOf(models.Message{Role: models.Assistant, Text: reply.Text, Calls: reply.Calls})
+	e := Replied{Words: reply.Text}
+	said := models.Message{Role: models.Assistant, Text: reply.Text, Calls: slices.Clone(reply.Calls)}
+	for i, call := range reply.Calls {
+		if !json.Valid(call.Input) { // what cannot be read is kept all the same, and judged as what it is
+			said.Calls[i].Input, _ = encode(map[string]string{"unreadable": string(call.Input)})
+			call.Input, _ = encode(string(call.Input))
+		}
+		e.Calls = append(e.Calls, Call{ID: call.ID, Tool: call.Tool, Input: call.Input})
+	}
+	t, err := sh.turnOf(said)
 	if err != nil {
 		return err
 	}
@@ -100,10 +112,6 @@ func (sh *shift) replied(ctx context.Context, reply models.Reply) error {
 		c.Artifacts = []agents.Artifact{artifact(agents.ArtifactAssistantMessage, map[string]any{
 			"session_id": sh.session.ID, "text": reply.Text, "timestamp": sh.runtime.stamp(),
 		})}
-	}
-	e := Replied{Words: reply.Text}
-	for _, call := range reply.Calls {
-		e.Calls = append(e.Calls, Call{ID: call.ID, Tool: call.Tool, Input: call.Input})
 	}
 	sh.spend(reply.Usage)
 	return sh.advance(ctx, c, e)

@@ -57,12 +57,20 @@ func calls(pairs ...string) (r models.Reply) {
 	return r
 }
 
-// newest is what the model was told last: the words of its person, or its results.
+// newest is what the model was told since it spoke last: its results, and the words of others.
 func newest(p models.Prompt) string {
-	last := p.Messages[len(p.Messages)-1]
-	text := last.Text
-	for _, r := range last.Results {
-		text += r.Text + "\n"
+	text := ""
+	for _, m := range p.Messages {
+		switch m.Role {
+		case models.Assistant:
+			text = ""
+		case models.Results:
+			for _, r := range m.Results {
+				text += r.Text + "\n"
+			}
+		case models.User:
+			text += m.Text + "\n"
+		}
 	}
 	return strings.TrimSpace(text)
 }
@@ -222,7 +230,7 @@ func playWith(t *testing.T, change func(*engine.Settings), own ...runtime.Agent)
 		a := &own[i]
 		a.Place.Workspace = st.dir
 		if a.Tools == nil {
-			a.Tools = []tools.Tool{pen{name: "write_file"}, pen{name: "look"}, pen{name: "delete_it"}}
+			a.Tools = []tools.Tool{pen{name: "write_file"}, pen{name: "look"}, pen{name: "delete_it"}, pen{name: "other"}}
 		}
 	}
 	st.open()
@@ -254,6 +262,12 @@ func (s *stage) open() {
 	s.phone = connectortest.NewMemory(connectors.Identity{Via: "phone", UID: fay.UID}, nil)
 	s.own = runtime.New(runtime.Options{Agents: s.agents, Store: s.rows, Now: s.now, Log: log})
 	configured := settings()
+	configured.Bonds, configured.Holdings = map[string]permissions.Bond{}, map[string][]permissions.Tag{}
+	for _, a := range s.agents {
+		caller := permissions.AgentCaller(a.Name).Name
+		configured.Bonds[caller] = permissions.Bond{Agent: a.Name, Person: a.Person, Via: a.Via}
+		configured.Holdings[caller] = a.Place.Tags
+	}
 	if s.change != nil {
 		s.change(&configured)
 	}
@@ -261,7 +275,7 @@ func (s *stage) open() {
 		Store: rows, Connectors: []connectors.Connector{s.phone}, Residents: s.own.Residents(), Witness: s.own,
 		Settings: configured, Now: s.now, Log: log,
 	})
-	s.own.Bind(s.Engine)
+	s.own.Bind(s.Desk())
 	if err := s.Recover(s.t.Context()); err != nil {
 		s.t.Fatal(err)
 	}
@@ -290,12 +304,23 @@ func (s *stage) restart() {
 	s.open()
 }
 
+// withAuto has tools run without a question.
+func withAuto(tools ...string) func(*engine.Settings) {
+	return func(s *engine.Settings) { s.Policy.Auto = append(s.Policy.Auto, tools...) }
+}
+
 // writes has fay write to her agent.
 func (s *stage) writes(text string) {
 	s.t.Helper()
+	s.writesAs(fay, text)
+}
+
+// writesAs has somebody write to their agent.
+func (s *stage) writesAs(who connectors.Person, text string) {
+	s.t.Helper()
 	s.keys++
 	err := s.OnMessage(s.t.Context(), connectors.Message{
-		From: connectors.Identity{Via: "phone", UID: fay.UID}, Text: text, Key: fmt.Sprintf("m%d", s.keys),
+		From: connectors.Identity{Via: "phone", UID: who.UID}, Text: text, Key: fmt.Sprintf("m%d", s.keys),
 	})
 	if err != nil {
 		s.t.Fatalf("write %q: %v", text, err)
@@ -313,7 +338,7 @@ func (s *stage) orders(o permissions.Order) {
 	}
 }
 
-const patience = 20 * time.Second
+const patience = 8 * time.Second
 
 // hears waits until fay was told something with these words in it.
 func (s *stage) hears(words string) {
@@ -324,7 +349,7 @@ func (s *stage) hears(words string) {
 		return slices.ContainsFunc(all, func(x connectortest.Spoken) bool { return strings.Contains(x.Text, words) })
 	})
 	if err != nil {
-		s.t.Fatalf("fay never hears %q, but %q: %v", words, all, err)
+		s.t.Fatalf("fay never hears %q, but %v: %v", words, all, err)
 	}
 }
 
@@ -375,22 +400,39 @@ func (s *stage) current(agent string) permissions.AgentSession {
 // stands waits until the session of an agent has a status.
 func (s *stage) stands(agent string, want permissions.Activity) permissions.AgentSession {
 	s.t.Helper()
-	deadline := time.After(patience)
-	for {
+	return s.until(agent, func(x permissions.AgentSession) bool { return x.Status == want })
+}
+
+// waits waits until the session of an agent waits for a request.
+func (s *stage) waits(agent string) permissions.AgentSession {
+	s.t.Helper()
+	return s.until(agent, func(x permissions.AgentSession) bool { return x.Request != "" })
+}
+
+// until waits until the current session of an agent is as it should be.
+func (s *stage) until(agent string, ok func(permissions.AgentSession) bool) permissions.AgentSession {
+	s.t.Helper()
+	for deadline := time.After(patience); ; {
 		s.rows.mu.Lock()
 		changed := s.rows.changed
 		s.rows.mu.Unlock()
-		found, ok, err := s.rows.CurrentSession(s.t.Context(), agent)
+		found, open, err := s.rows.CurrentSession(s.t.Context(), agent)
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		if ok && found.Status == want {
+		if open && ok(found) {
 			return found
 		}
 		select {
 		case <-changed:
 		case <-deadline:
-			s.t.Fatalf("%s is %s, not %s", agent, found.Status, want)
+			s.t.Fatalf("the session of %s is %+v at %s", agent, found, found.Step)
 		}
 	}
+}
+
+// begun waits until a call of an agent's has begun and not ended.
+func (s *stage) begun(agent string) {
+	s.t.Helper()
+	s.until(agent, func(x permissions.AgentSession) bool { return strings.Contains(string(x.Step), `"phase":"begun"`) })
 }

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"strconv"
@@ -46,9 +47,6 @@ func (sh *shift) validate(ctx context.Context) error {
 			c.Executions = append(c.Executions, sh.spared(sh.run.Calls[i], v.Input, v.Text))
 		}
 	}
-	if len(sh.run.Calls) == 0 {
-		return sh.advance(ctx, c, e)
-	}
 	return sh.advance(ctx, c, e)
 }
 
@@ -57,8 +55,6 @@ func (sh *shift) spared(c Call, input []byte, why string) agents.Execution {
 	x := sh.execution(c)
 	if len(input) > 0 {
 		x.Arguments = input
-	} else if _, err := permissions.CanonicalJSON(c.Input); err != nil {
-		x.Arguments, _ = encode(string(c.Input)) // what was no JSON is kept as text
 	}
 	x.Ended, x.Error = x.Began, why
 	return x
@@ -70,8 +66,8 @@ func (sh *shift) judge(ctx context.Context, call Call, held []permissions.Tag) (
 		return Verdict{Fate: Spared, Input: v.Input, Text: text}, text, nil
 	}
 	input, err := permissions.CanonicalJSON(call.Input)
-	if err != nil {
-		return spare("The input of " + call.Tool + " is no JSON object that can be read: " + err.Error())
+	if err != nil || !bytes.HasPrefix(input, []byte("{")) {
+		return spare("The input of " + call.Tool + " is no JSON object that can be read; write it again, whole.")
 	}
 	v.Input = input
 	asks, isAsking := askingTool(call.Tool)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/permissions"
@@ -14,6 +15,10 @@ var _ agents.Witness = (*Runtime)(nil)
 // Witness is [agents.Witness]: a session that waits goes on, and the foreground agent is told of what a background agent
 // asks, in silence: when it is shown, and when it is settled.
 func (rt *Runtime) Witness(ctx context.Context, h permissions.Happening, r permissions.Request) error {
+	if h.Type == permissions.AllStopped {
+		rt.stopAll()
+		return nil
+	}
 	if h.Type == permissions.RequestSettled {
 		s, waiting, err := rt.store.SessionWaiting(ctx, r.ID)
 		if err != nil {
@@ -33,19 +38,41 @@ func (rt *Runtime) Witness(ctx context.Context, h permissions.Happening, r permi
 	}
 	switch h.Type {
 	case permissions.RequestShown:
-		return rt.whisper(ctx, r, "shown", fmt.Sprintf(
-			"The background agent %s asks %s for %s%s. It was shown to %s at %s. Only a person decides it: you can talk about it, "+
-				"but not answer it.", r.Agent, strings.Join(r.Asked, ", "), wants(r), because(r), strings.Join(r.Asked, ", "),
-			h.At.UTC().Format("15:04:05 UTC")))
+		return rt.shown(ctx, r, h.At)
 	case permissions.RequestSettled:
 		by := ""
 		if r.DecidedBy != "" {
 			by = fmt.Sprintf(" (%s, %s)", r.DecidedBy, r.DecidedVia)
+			if err := rt.shown(ctx, r, h.At); err != nil { // it was, also where that is told only after this
+				return err
+			}
 		}
 		return rt.whisper(ctx, r, "settled", fmt.Sprintf(
 			"What the background agent %s asked, %s, is settled%s: %s", r.Agent, wants(r), by, permissions.Result(r).Text))
 	}
 	return nil
+}
+
+// shown tells that a request was shown, once.
+func (rt *Runtime) shown(ctx context.Context, r permissions.Request, at time.Time) error {
+	people := strings.Join(r.Asked, ", ")
+	return rt.whisper(ctx, r, "shown", fmt.Sprintf(
+		"The background agent %s asks %s for %s%s. It was shown to %s at %s. Only a person decides it: you can talk about it, "+
+			"but not answer it.", r.Agent, people, wants(r), because(r), people, at.UTC().Format("15:04:05 UTC")))
+}
+
+// stopAll stops whatever runs. A session that waits is woken by the end of what it asked, and then finds that all is
+// stopped.
+func (rt *Runtime) stopAll() {
+	rt.mu.Lock()
+	var all []permissions.ID
+	for id := range rt.working {
+		all = append(all, id)
+	}
+	rt.mu.Unlock()
+	for _, id := range all {
+		rt.command(id, permissions.OrderStop)
+	}
 }
 
 // wants is what a request is about, in a few words.

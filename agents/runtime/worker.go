@@ -83,6 +83,10 @@ func (rt *Runtime) turn(ctx context.Context, w *worker, first bool) (rests bool,
 	if rests {
 		sh.busy(false)
 	}
+	if r := refusal(err); r != nil && r.Code == permissions.CodeStopped { // the kill switch: nothing goes on
+		rt.command(w.session, permissions.OrderStop)
+		return false, nil
+	}
 	return rests, err
 }
 

@@ -1,0 +1,297 @@
+package runtime_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/agents/runtime"
+	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// first calls something first and then tells what it was told.
+func first(tool, input string) mind {
+	return func(turn int, p models.Prompt) models.Reply {
+		if turn == 0 {
+			return calls(tool, input)
+		}
+		return says("told: " + newest(p))
+	}
+}
+
+func TestPause(t *testing.T) {
+	tests := []struct {
+		name, input string
+		status      permissions.Activity
+		answer      permissions.Answer
+		hears       string
+		ends        permissions.Activity
+	}{
+		{"continue", `{"message":"look"}`, permissions.Paused, permissions.Continue, "told: Resumed.", permissions.Idle},
+		{"interrupt", `{"message":"look"}`, permissions.Paused, permissions.Interrupt, "I stop here, as you said.", permissions.Interrupted},
+		{"confirm, yes", `{"message":"go?","mode":"confirm"}`, permissions.Paused, once, "told: Approved.", permissions.Idle},
+		{"confirm, no", `{"message":"go?","mode":"confirm"}`, permissions.Paused, permissions.Deny, "told: Denied.", permissions.Idle},
+		{"confirm, interrupt", `{"message":"go?","mode":"confirm"}`, permissions.Paused, permissions.Interrupt, "I stop here",
+			permissions.Interrupted},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := play(t, helper(first("pause", test.input)))
+			s.writes("go")
+			r := s.card(1)
+			if got := s.waits("helper"); got.Status != test.status || got.Request != r.ID || got.Tool != "pause" {
+				t.Errorf("while it waits it is %+v", got)
+			}
+			s.answers(r, test.answer)
+			s.hears(test.hears)
+			s.stands("helper", test.ends)
+		})
+	}
+}
+
+func TestAToolThatPauses(t *testing.T) {
+	for answer, hears := range map[permissions.Answer]string{permissions.Continue: "told: wrote a", permissions.Interrupt: "I stop here"} {
+		a := helper(first("fetch", noteA))
+		a.Tools = []tools.Tool{pen{name: "fetch", pause: "the whole page"}}
+		s := playWith(t, func(s *engine.Settings) { s.Policy.Auto = []string{"fetch"} }, a)
+		s.writes("go")
+		r := s.card(1)
+		if r.Kind != permissions.KindPause || r.Details != "the whole page" || s.file("a") != "one\n" {
+			t.Errorf("it shows %+v, and wrote %q", r, s.file("a"))
+		}
+		s.answers(r, answer)
+		s.hears(hears)
+		if s.file("a") != "one\n" {
+			t.Errorf("it ran twice: %q", s.file("a"))
+		}
+	}
+}
+
+// TestSessionsThatPauseNeverTouchEachOther has a hundred pause at once, and answers them in another order.
+func TestSessionsThatPauseNeverTouchEachOther(t *testing.T) {
+	const many = 100
+	var own []runtime.Agent
+	for i := range many {
+		a := helper(first("pause", fmt.Sprintf(`{"message":"look at %d"}`, i)))
+		a.Name = fmt.Sprintf("helper-%d", i)
+		own = append(own, a)
+	}
+	s := playWith(t, func(s *engine.Settings) { s.Limits.PendingTotal = 1000 }, own...)
+	for _, a := range own {
+		if _, err := s.Use(t.Context(), fayHere, a.Name); err != nil {
+			t.Fatal(err)
+		}
+		s.writes("go")
+	}
+	s.card(many)
+	cards := s.phone.Copies()
+	for i := range cards {
+		r := cards[(i*37+11)%many].First.Request // 37 and 100 have no common factor: each once
+		answer, want := permissions.Continue, permissions.Idle
+		if i%3 == 0 {
+			answer, want = permissions.Interrupt, permissions.Interrupted
+		}
+		s.answers(r, answer)
+		s.stands(r.Agent, want)
+		if i%10 == 0 { // nobody else has moved
+			for j := i + 1; j < len(cards); j++ {
+				other := cards[(j*37+11)%many].First.Request
+				if got := s.current(other.Agent); got.Status != permissions.Paused || got.Request != other.ID {
+					t.Fatalf("%s is %+v after an answer to %s", other.Agent, got, r.Agent)
+				}
+			}
+		}
+	}
+}
+
+func TestClarification(t *testing.T) {
+	s := play(t, helper(first("ask_user", `{"question":"where?","options":["blog","mail"]}`)))
+	s.writes("go")
+	r := s.card(1)
+	if got := s.waits("helper"); got.Status != permissions.AwaitingUser || got.Request != r.ID {
+		t.Errorf("while it waits it is %+v", got)
+	}
+	s.answers(r, permissions.Choose(2))
+	s.hears("told: mail")
+}
+
+func TestClarificationInTime(t *testing.T) {
+	s := play(t, helper(first("ask_user", `{"question":"where?","options":["blog","mail"]}`)))
+	s.writes("go")
+	s.card(1)
+	s.pass(6 * 60 * 1e9)
+	s.hears("told: blog\n(nobody answered within 5 minutes; first option taken)")
+}
+
+func TestRequestPermission(t *testing.T) {
+	ask := `{"permission":"@network","reason":"to look it up"}`
+	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+		switch turn {
+		case 0, 1, 3:
+			return calls("request_permission", ask)
+		}
+		return says(fmt.Sprintf("told %d: %s", turn, newest(p)))
+	}))
+	s.writes("go")
+	r := s.card(1)
+	if r.Kind != permissions.KindPermission || r.Reason != "to look it up" {
+		t.Errorf("it asks %+v", r)
+	}
+	s.answers(r, once)
+	s.hears("told 2: Permission already granted for network access.") // until the run ends
+	s.writes("again")
+	r = s.card(2) // which has ended
+	s.answers(r, permissions.Deny, func(d *connectors.Decision) { d.Comment = "not now" })
+	s.hears(`told 4: Permission denied for network access. fay: "not now"`)
+}
+
+func TestPermissionForTheSession(t *testing.T) {
+	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+		if turn%2 == 0 {
+			return calls("request_permission", `{"permissions":["@network","@read:/srv"],"reason":"r"}`)
+		}
+		return says(fmt.Sprintf("told %d: %s", turn, newest(p)))
+	}))
+	s.writes("go")
+	s.answers(s.card(1), always)
+	s.hears("told 1: Permission granted for network access, read access to /srv.")
+	s.writes("again")
+	s.hears("told 3: Permission already granted")
+	if n := len(s.phone.Copies()); n != 1 {
+		t.Errorf("it was asked %d times", n)
+	}
+}
+
+// TestOneActOnePrompt: what a call needs and its gate are one card, and the call carries what it needs; the next does not.
+func TestOneActOnePrompt(t *testing.T) {
+	needs := func(string) []permissions.Tag { return []permissions.Tag{permissions.Network} }
+	a := helper(func(turn int, p models.Prompt) models.Reply {
+		switch turn {
+		case 0:
+			return calls("send", noteA)
+		case 1:
+			return calls("look", noteB)
+		}
+		return says("told: " + newest(p))
+	})
+	a.Tools = []tools.Tool{pen{name: "send", needs: needs}, pen{name: "look", needs: needs}}
+	s := play(t, a)
+	s.writes("go")
+	r := s.card(1)
+	if len(r.Missing()) != 1 || r.Tool != "send" {
+		t.Errorf("the card is %+v", r)
+	}
+	s.answers(r, once)
+	r = s.card(2) // an open gate, but it does not hold what it needs
+	if s.file("a") != "one\n" || r.Tool != "look" || len(r.Missing()) != 1 {
+		t.Errorf("%q was written, and it asks %+v", s.file("a"), r)
+	}
+	s.answers(r, permissions.Deny)
+	s.hears("told: Tool look denied by the user.")
+	if s.file("b") != "" {
+		t.Error("it ran all the same")
+	}
+}
+
+func TestAStepOfSeveralCalls(t *testing.T) {
+	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+		if turn == 0 {
+			return calls("write_file", noteA, "look", `{"path":"c","text":"three"}`, "write_file", noteB, "delete_it", noteA)
+		}
+		return says("told: " + newest(p))
+	}))
+	s.writes("go")
+	r := s.card(1)
+	if len(r.Calls) != 2 || r.Details != "#1 write_file\n+ one\n#2 write_file\n+ two" {
+		t.Errorf("the card has %+v with %q", r.Calls, r.Details)
+	}
+	s.answers(r, once, func(d *connectors.Decision) { d.Call = 2 })
+	if s.file("b") != "" {
+		t.Error("it ran before all was answered")
+	}
+	s.answers(r, permissions.Deny, func(d *connectors.Decision) { d.Call = 1 })
+	s.hears("told: Tool write_file denied by the user.\nwrote c\nwrote b\nTool delete_it is forbidden here.")
+	if s.file("a") != "" || s.file("b") != "two\n" || s.file("c") != "three\n" {
+		t.Errorf("it wrote %q, %q, %q", s.file("a"), s.file("b"), s.file("c"))
+	}
+}
+
+func TestDenialThatTerminates(t *testing.T) {
+	a := helper(writer)
+	a.Terminates = true
+	s := play(t, a)
+	s.writes("go")
+	s.answers(s.card(1), permissions.Deny)
+	s.hears("I stop here: you denied what I needed.")
+	s.stands("helper", permissions.Interrupted)
+	ends := s.rows.records(permissions.RunFinished)
+	if len(ends) != 1 || ends[0].Detail["outcome"] != "interrupted" || ends[0].Detail["reason"] != "user_denied" {
+		t.Errorf("it ended as %+v", ends)
+	}
+	s.writes("what happened?") // it can be talked to, and its transcript is whole
+	s.card(2)
+}
+
+func TestSilenceThatTerminates(t *testing.T) {
+	a := helper(writer)
+	a.Terminates = true
+	s := play(t, a)
+	s.writes("go")
+	s.card(1)
+	s.pass(16 * 60 * 1e9)
+	s.hears("nobody answered in time")
+	rejected := s.rows.records(permissions.AckRejected)
+	if len(rejected) != 1 || rejected[0].Detail["reason"] != "ack_timeout" {
+		t.Errorf("it was rejected as %+v", rejected)
+	}
+}
+
+func TestWrongCalls(t *testing.T) {
+	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+		if turn == 0 {
+			return calls("nothing", `{}`, "write_file", `{"path":""}`, "pause", `{"message":"x","mod":1}`, "look", `{"a":`,
+				"request_permission", `{"permission":"@root","reason":"r"}`, "ask_user", `{"question":"q","options":["one"]}`,
+				"request_permission", `{"permission":"@network","reason":"r","timeout_minutes":61}`)
+		}
+		return says("told: " + newest(p))
+	}))
+	s.writes("go")
+	s.hears("told: There is no tool nothing here. There are ask_user, delete_it, look,")
+	all := s.phone.Copies()
+	if len(all) != 0 {
+		t.Errorf("somebody was asked: %+v", all)
+	}
+	transcript := ""
+	for _, c := range s.rows.all() {
+		for _, turn := range c.Turns {
+			transcript += string(turn.Content)
+		}
+	}
+	for _, want := range []string{"path is missing", "does not fit the tool", "no JSON", "@root", "2 to 20 options", "from 1 to 60"} {
+		if !strings.Contains(transcript, want) {
+			t.Errorf("the model is not told of %q: %s", want, transcript)
+		}
+	}
+}
+
+// TestThreeDenialsEndTheAsking: the third time nobody is asked, and the model is told to stop.
+func TestThreeDenialsEndTheAsking(t *testing.T) {
+	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+		if turn < 4 {
+			return calls("write_file", noteA)
+		}
+		return says("told: " + newest(p))
+	}))
+	s.writes("go")
+	s.answers(s.card(1), permissions.Deny)
+	s.answers(s.card(2), permissions.Deny)
+	s.answers(s.card(3), permissions.Deny)
+	s.hears("told: " + "This was denied three times in a row and is not asked again. Stop, and tell the person")
+	if n := len(s.phone.Copies()); n != 3 {
+		t.Errorf("%d cards", n)
+	}
+}

@@ -1,0 +1,126 @@
+package runtime_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/permissions"
+)
+
+func TestStopWhileAPromptIsOpen(t *testing.T) {
+	s := play(t, helper(writer))
+	s.writes("go")
+	r := s.card(1)
+	s.orders(permissions.OrderStop)
+	s.stands("helper", permissions.Interrupted)
+	if now, err := s.rows.Read(t.Context(), r.ID); err != nil || now.State != permissions.Cancelled || now.DecidedBy != "fay" {
+		t.Errorf("its request is %s by %q, %v", now.State, now.DecidedBy, err)
+	}
+	s.writes("go on") // the transcript is whole: each call has a result
+	s.answers(s.card(2), once)
+}
+
+func TestStopWhileAToolRuns(t *testing.T) {
+	a := helper(writer)
+	a.Tools = []tools.Tool{pen{name: "write_file", hold: make(chan struct{})}}
+	s := play(t, a)
+	s.writes("go")
+	s.answers(s.card(1), once)
+	s.stands("helper", permissions.Running)
+	s.orders(permissions.OrderStop)
+	s.stands("helper", permissions.Interrupted)
+	if s.file("a") != "" {
+		t.Errorf("it wrote %q", s.file("a"))
+	}
+}
+
+func TestNewWhileAPromptIsOpen(t *testing.T) {
+	s := play(t, helper(writer))
+	s.writes("go")
+	s.card(1)
+	was := s.current("helper")
+	s.orders(permissions.OrderNew)
+	if now := s.current("helper"); now.ID == was.ID || now.Status != permissions.Idle {
+		t.Errorf("then the session is %+v", now)
+	}
+}
+
+func TestAMessageWhileItWaits(t *testing.T) {
+	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+		if turn == 0 {
+			return calls("write_file", noteA)
+		}
+		return says("told: " + newest(p))
+	}))
+	s.writes("go")
+	r := s.card(1)
+	s.writes("by the way")
+	s.answers(r, once)
+	s.hears("told: wrote a\nby the way") // it reads it after the answer, and the result is in the transcript before
+	if s.file("a") != "one\n" {
+		t.Errorf("it wrote %q", s.file("a"))
+	}
+}
+
+func TestRestartWhileItWaits(t *testing.T) {
+	s := play(t, helper(writer))
+	s.writes("go")
+	r := s.card(1)
+	s.restart()
+	if got := s.current("helper"); got.Status != permissions.AwaitingUser {
+		t.Errorf("it is %s after the restart", got.Status)
+	}
+	s.answers(r, once)
+	s.card(1) // of b, on the new phone
+	if s.file("a") != "one\n" {
+		t.Errorf("it wrote %q", s.file("a"))
+	}
+}
+
+// TestAToolThatWasInterrupted: how far it came nobody knows, so it does not run again, and the model is told.
+func TestAToolThatWasInterrupted(t *testing.T) {
+	hold := make(chan struct{})
+	a := helper(func(turn int, p models.Prompt) models.Reply {
+		if turn == 0 {
+			return calls("write_file", noteA)
+		}
+		return says("told: " + newest(p))
+	})
+	a.Tools = []tools.Tool{pen{name: "write_file", hold: hold}}
+	s := play(t, a)
+	s.writes("go")
+	s.answers(s.card(1), once)
+	s.stands("helper", permissions.Running)
+	s.begun("helper")
+	s.restart()
+	close(hold)
+	s.hears("told: This was interrupted: the daemon ended while it ran. Its outcome is unknown")
+	if s.file("a") != "" {
+		t.Errorf("it wrote %q", s.file("a"))
+	}
+	rows, err := s.rows.Executions(t.Context(), s.current("helper").ID, 1)
+	if err != nil || len(rows) != 1 || rows[0].Success || rows[0].Ended.IsZero() {
+		t.Errorf("its row is %+v, %v", rows, err)
+	}
+}
+
+func TestAModelThatFails(t *testing.T) {
+	a := helper(writer)
+	a.Model = failing{}
+	s := play(t, a)
+	s.writes("go")
+	s.hears("I cannot think just now: the provider refuses the request: no such model")
+	s.stands("helper", permissions.Idle)
+}
+
+// failing is a model that is refused.
+type failing struct{ mind }
+
+func (failing) Name() string { return "failing" }
+
+func (failing) Reply(context.Context, models.Prompt, func(string)) (models.Reply, error) {
+	return models.Reply{}, &models.Error{Kind: models.ErrRefused, Text: "no such model", After: time.Second}
+}
