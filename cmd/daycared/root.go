@@ -50,7 +50,7 @@ func (c *CLI) root() *cobra.Command {
 	add("agents", c.askCommand(), c.confirmCommand(), c.chooseCommand())
 	add("people", c.inboxCommand(), c.pendingCommand(), c.showCommand(), c.approveCommand(), c.denyCommand(),
 		c.answerCommand(), c.cancelCommand(), c.grantsCommand(), c.revokeCommand(), c.stopAllCommand(), c.resumeCommand(),
-		c.eventsCommand())
+		c.agentsCommand(), c.eventsCommand())
 	add("operator", c.serveCommand(), c.demoCommand(), c.setupCommand(), c.pairCommand(), c.unpairCommand(), c.linkCommand(), c.tokenCommand(),
 		c.auditCommand(), c.backupCommand(), c.configCommand(), c.doctorCommand(), c.versionCommand())
 	root.CompletionOptions.DisableDefaultCmd = true

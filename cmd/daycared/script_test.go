@@ -52,7 +52,7 @@ func TestScripts(t *testing.T) {
 }
 
 func commands() scriptCommands {
-	all := scriptCommands{"code": exitsWith, "expand": expand, "ready": ready, "pending": pending, "pruned": pruned}
+	all := scriptCommands{"code": exitsWith, "expand": expand, "ready": ready, "pending": pending, "pruned": pruned, "session": session}
 	maps.Copy(all, peopleCommands())
 	maps.Copy(all, socketCommands())
 	maps.Copy(all, chatCommands())

@@ -198,6 +198,8 @@ func TestStrangersSeeNothing(t *testing.T) {
 		"void":   func() error { _, err := c.Void(t.Context(), string(r.ID)); return err },
 		"grants": func() error { _, err := c.Grants(t.Context()); return err },
 		"revoke": func() error { _, err := c.Revoke(t.Context(), "01J"); return err },
+		"agents": func() error { _, err := c.Sessions(t.Context(), true, "", 0); return err },
+		"agent":  func() error { _, err := c.Session(t.Context(), "01J"); return err },
 		"stop":   func() error { _, err := c.StopAll(t.Context()); return err },
 		"resume": func() error { return c.Resume(t.Context()) },
 		"tokens": func() error { _, err := c.Tokens(t.Context()); return err },
@@ -284,6 +286,8 @@ func TestABrokenStoreIsToldEverywhere(t *testing.T) {
 		"audit":  func() error { _, err := c.Audit(t.Context(), 0, 0); return err },
 		"void":   func() error { _, err := c.Void(t.Context(), string(r.ID)); return err },
 		"grants": func() error { _, err := c.Grants(t.Context()); return err },
+		"agents": func() error { _, err := c.Sessions(t.Context(), true, "", 0); return err },
+		"agent":  func() error { _, err := c.Session(t.Context(), "01J"); return err },
 		"stop":   func() error { _, err := c.StopAll(t.Context()); return err },
 		"resume": func() error { return c.Resume(t.Context()) },
 		"tokens": func() error { _, err := c.Tokens(t.Context()); return err },
@@ -369,7 +373,7 @@ func TestTheDescriptionNamesEveryRoute(t *testing.T) {
 	for _, path := range []string{
 		"/v1/requests", "/v1/requests/{id}", "/v1/requests/{id}/decision", "/v1/requests/{id}/cancel", "/v1/audit",
 		"/v1/audit/verify", "/v1/whoami", "/v1/inbox", "/v1/requests/{id}/void", "/v1/grants", "/v1/grants/{id}", "/v1/events",
-		"/v1/stop-all", "/v1/resume", "/v1/tokens", "/v1/tokens/{id}",
+		"/v1/stop-all", "/v1/resume", "/v1/tokens", "/v1/tokens/{id}", "/v1/sessions", "/v1/sessions/{id}",
 	} {
 		if spec.Paths[path] == nil {
 			t.Errorf("%s is not described", path)

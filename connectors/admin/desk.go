@@ -28,6 +28,14 @@ type Desk interface {
 	// Revoke takes a grant back and tells what ran under it.
 	Revoke(ctx context.Context, id connectors.Identity, grant permissions.ID) (permissions.Revoked, error)
 
+	// Sessions lists at most limit sessions of agents of ours after the one named, by id: those of this person's, and only
+	// with ended also those that have.
+	Sessions(
+		ctx context.Context, id connectors.Identity, ended bool, after permissions.ID, limit int,
+	) ([]permissions.Sitting, error)
+	// Session gives one of them.
+	Session(ctx context.Context, id connectors.Identity, session permissions.ID) (permissions.Sitting, error)
+
 	// StopAll cancels everything that is pending and refuses everything new until Resume; for every person. It returns
 	// how many requests it cancelled.
 	StopAll(ctx context.Context, id connectors.Identity) (cancelled int, err error)

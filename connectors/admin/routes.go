@@ -56,6 +56,8 @@ func (r *routes) register() {
 	huma.Register(api, get("tokens", "/v1/tokens", "List the tokens; for the operator"), r.tokens)
 	huma.Register(api, post("token", "/v1/tokens", "Make a token, and tell its secret this once"), r.createToken)
 	huma.Register(api, remove("forget", "/v1/tokens/{id}", "Revoke a token by its id, or all of a name"), r.revokeToken)
+	huma.Register(api, get("sessions", "/v1/sessions", "List the sessions of the caller's agents"), r.sessions)
+	huma.Register(api, get("session", "/v1/sessions/{id}", "Show one session, and what it waits for"), r.session)
 	huma.Register(api, get("events", "/v1/events", "Follow what happens (server-sent events)"), r.events)
 	r.registerHealth()
 	r.registerPairing()

@@ -23,6 +23,8 @@ type Desk struct {
 	Asks     func(permissions.Caller, permissions.Request)
 	Verified func() error
 
+	// Sittings are the sessions, by id.
+	Sittings []permissions.Sitting
 	// Channels are how the channels are.
 	Channels map[string]error
 

@@ -63,6 +63,41 @@ func (d *Desk) Revoke(_ context.Context, id connectors.Identity, grant permissio
 	return permissions.Revoked{}, permissions.UnknownGrant(grant)
 }
 
+// Sessions are those of Sittings.
+func (d *Desk) Sessions(
+	_ context.Context, id connectors.Identity, ended bool, after permissions.ID, limit int,
+) (list []permissions.Sitting, err error) {
+	who, err := d.Who(id)
+	if err != nil {
+		return nil, err
+	}
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	for _, s := range d.Sittings {
+		mine := id.Operator || s.Session.Person == who
+		if mine && (ended || s.Session.EndedAt.IsZero()) && s.Session.ID > after && len(list) < limit {
+			list = append(list, s)
+		}
+	}
+	return list, d.store.fail
+}
+
+// Session is one of them.
+func (d *Desk) Session(
+	ctx context.Context, id connectors.Identity, session permissions.ID,
+) (permissions.Sitting, error) {
+	all, err := d.Sessions(ctx, id, true, "", len(d.Sittings))
+	if err != nil {
+		return permissions.Sitting{}, err
+	}
+	for _, s := range all {
+		if s.Session.ID == session {
+			return s, nil
+		}
+	}
+	return permissions.Sitting{}, permissions.UnknownSession(string(session))
+}
+
 // StopAll stops.
 func (d *Desk) StopAll(ctx context.Context, id connectors.Identity) (cancelled int, err error) {
 	who, err := d.Who(id)

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
+)
+
+func (c *CLI) agentsCommand() *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "agents",
+		Short: "List the agents of our own that are at work, and what they wait for",
+		Args:  arguments(cobra.NoArgs),
+		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+			list, err := pages(func(after permissions.ID) ([]wire.Session, error) {
+				return client.Sessions(cmd.Context(), false, after, 0)
+			}, func(s wire.Session) permissions.ID { return s.ID })
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return c.json(append([]wire.Session{}, list...))
+			}
+			if len(list) == 0 {
+				c.say("no agent of yours has a session")
+				return nil
+			}
+			table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(table, "AGENT\tPERSON\tSTATUS\tWAITING ON\tTOKENS\tCOST\tSINCE")
+			zone := here(cmd.Context(), client).Location
+			for _, s := range list {
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", card.Visible(s.Agent), card.Visible(s.Person), s.Status,
+					waitingOn(s), s.Tokens, cost(s.Cost), since(s, zone))
+			}
+			return table.Flush()
+		}),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+// waitingOn is in a few words what a session waits for.
+func waitingOn(s wire.Session) string {
+	w := s.WaitingOn
+	if w == nil {
+		return "-"
+	}
+	var words []string
+	if w.Kind != nil {
+		words = append(words, string(*w.Kind))
+	}
+	if w.Tool != nil {
+		words = append(words, card.Visible(*w.Tool))
+	}
+	return strings.Join(append(words, string(w.Request)), " ")
+}
+
+// cost is an amount in millionths, in the currency of the configured prices.
+func cost(millionths int64) string {
+	if millionths == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d.%04d", millionths/1_000_000, millionths%1_000_000/100)
+}
+
+// since is when a session was changed last.
+func since(s wire.Session, zone *time.Location) string {
+	if s.Changed == nil {
+		return "-"
+	}
+	return s.Changed.In(zone).Format(time.DateTime)
+}

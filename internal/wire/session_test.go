@@ -1,0 +1,50 @@
+package wire
+
+import (
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// The names of the members, and their order, are a contract.
+func TestASessionAsProgramsReadIt(t *testing.T) {
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.FixedZone("", 3600))
+	idle := permissions.AgentSession{
+		ID: "01S", Agent: "helper", Person: "fay", Status: permissions.Idle, Model: "qwen3", Tokens: 7, Cost: 9, Version: 2,
+		CreatedAt: at, ChangedAt: at.Add(time.Minute),
+	}
+	rest := `"started":"2026-11-21T11:00:00Z","changed":"2026-11-21T11:01:00Z","ended":null}`
+	waits, gone, over := idle, idle, idle
+	waits.Status, waits.Request, waits.Parent = permissions.Paused, "01R", "01P"
+	gone.Status, gone.Request, gone.Tool = permissions.AwaitingUser, "01R", "run_command"
+	over.EndedAt = at
+	pause := permissions.Request{
+		ID: "01R", Kind: permissions.KindPause, Message: "look", Reason: "because", Details: "all of it",
+	}
+	asks := permissions.Request{ID: "01R", Kind: permissions.KindTool, Tool: "write_file", Reason: "because"}
+	for _, c := range []struct {
+		s    permissions.Sitting
+		want string
+	}{
+		{permissions.Sitting{Session: idle}, `{"id":"01S","agent":"helper","status":"idle","model":"qwen3","tokens":7,"version":2,` +
+			`"waiting_on":null,"person":"fay","parent":null,"cost":9,` + rest},
+		{permissions.Sitting{Session: waits, WaitsOn: pause}, `{"id":"01S","agent":"helper","status":"paused","model":"qwen3",` +
+			`"tokens":7,"version":2,"waiting_on":{"request":"01R","kind":"pause","tool":null,"message":"look","details":"all of it"},` +
+			`"person":"fay","parent":"01P","cost":9,` + rest},
+		{permissions.Sitting{Session: waits, WaitsOn: asks}, `{"id":"01S","agent":"helper","status":"paused","model":"qwen3",` +
+			`"tokens":7,"version":2,"waiting_on":{"request":"01R","kind":"tool","tool":"write_file","message":"because","details":null},` +
+			`"person":"fay","parent":"01P","cost":9,` + rest},
+		{permissions.Sitting{Session: gone}, `{"id":"01S","agent":"helper","status":"awaiting_user","model":"qwen3","tokens":7,` +
+			`"version":2,"waiting_on":{"request":"01R","kind":null,"tool":"run_command","message":null,"details":null},` +
+			`"person":"fay","parent":null,"cost":9,` + rest},
+		{permissions.Sitting{Session: over}, `{"id":"01S","agent":"helper","status":"idle","model":"qwen3","tokens":7,"version":2,` +
+			`"waiting_on":null,"person":"fay","parent":null,"cost":9,"started":"2026-11-21T11:00:00Z",` +
+			`"changed":"2026-11-21T11:01:00Z","ended":"2026-11-21T11:00:00Z"}`},
+	} {
+		text, err := Encode(FromSitting(c.s))
+		if err != nil || string(text) != c.want {
+			t.Errorf("%s, %v\nwant %s", text, err, c.want)
+		}
+	}
+}
