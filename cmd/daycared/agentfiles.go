@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/engine"
@@ -82,24 +83,12 @@ func atConsole(cfg *config.Config, s engine.Settings) error {
 	return nil
 }
 
-// modelKey is what a provider knows the daemon by. It is not printed.
-type modelKey string
-
-// String hides the key.
-func (modelKey) String() string { return "‹model key›" }
-
-// GoString hides the key.
-func (k modelKey) GoString() string { return k.String() }
-
-// LogValue hides the key.
-func (k modelKey) LogValue() slog.Value { return slog.StringValue(k.String()) }
-
 // maxKey is the longest key, in bytes: beyond it, it is some other file.
 const maxKey = 4096
 
 // agentKey reads the key of an agent's model from its file, or from the service's credentials; empty where it needs none.
 // No error holds any of it.
-func (c *CLI) agentKey(a config.Agent, log *slog.Logger) (modelKey, error) {
+func (c *CLI) agentKey(a config.Agent, log *slog.Logger) (models.Key, error) {
 	file := a.Model.APIKeyFile
 	if folder := c.env("CREDENTIALS_DIRECTORY"); file == "" && folder != "" && a.Model.Provider != config.Script {
 		file = filepath.Join(folder, a.Model.Credential)
@@ -130,7 +119,7 @@ func (c *CLI) agentKey(a config.Agent, log *slog.Logger) (modelKey, error) {
 	if key == "" || len(key) > maxKey || strings.ContainsFunc(key, odd) {
 		return "", fmt.Errorf("agent %s: model.api_key_file: what %s holds is no key; write it alone, on one line", a.Name, file)
 	}
-	return modelKey(key), nil
+	return models.Key(key), nil
 }
 
 // agentInstructions are what an agent's model is told first.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/api"
+	"github.com/daycared/daycared/agents/runtime"
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
@@ -30,6 +31,7 @@ type daemon struct {
 	paths  config.Paths
 	log    *slog.Logger
 	engine *engine.Engine
+	own    *runtime.Runtime // agents of our own
 	parts  []connectors.Connector
 	agents *api.Server
 	zones  zones
@@ -39,7 +41,7 @@ type daemon struct {
 	once    sync.Once
 }
 
-// residents are the agents of our own: there are none yet but those that tests put here.
+// residents are agents of our own that are not in the configuration: those that tests put here.
 var residents = func() []agents.Resident { return nil }
 
 // newDaemon makes everything ready to run: when it returns, the sockets listen.
@@ -97,9 +99,14 @@ func (d *daemon) start(ctx context.Context, c *CLI, console *terminal.Terminal) 
 	if account := whatsappConnector(cfg, paths, log); account != nil {
 		d.parts = append(d.parts, hookWhatsApp(account))
 	}
+	if d.own, err = c.ownAgents(cfg, current, hookSessions(rows), log); err != nil {
+		return err
+	}
 	d.engine = engine.New(engine.Options{
-		Store: hookStore(rows), Connectors: d.parts, Residents: residents(), Settings: current, Now: time.Now, Log: log,
+		Store: hookStore(rows), Connectors: d.parts, Residents: append(d.own.Residents(), residents()...), Witness: d.own,
+		Settings: current, Now: time.Now, Log: log,
 	})
+	d.own.Bind(d.engine.Desk())
 	d.gauges = metrics(d.engine, log)
 	if err := d.engine.Recover(ctx); err != nil {
 		return fmt.Errorf("recover what was pending: %w", err)
@@ -115,6 +122,7 @@ func (d *daemon) measure(w http.ResponseWriter, r *http.Request) { d.gauges.Serv
 func (d *daemon) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.engine.Run(ctx) })
+	group.Go(func() error { return d.own.Run(ctx) })
 	group.Go(func() error { return d.agents.Run(ctx) })
 	for _, part := range d.parts {
 		group.Go(func() error { return part.Run(ctx, d.engine) })

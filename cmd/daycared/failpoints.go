@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/runtime"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/connectors/telegram"
@@ -59,6 +61,18 @@ func around(name string, f func() error) error {
 type failingStore struct{ engine.Store }
 
 func hookStore(s engine.Store) engine.Store { return failingStore{s} }
+
+type failingSessions struct{ runtime.Store }
+
+func hookSessions(s runtime.Store) runtime.Store { return failingSessions{s} }
+
+func (s failingSessions) Commit(ctx context.Context, c agents.Commit) error {
+	return around("commit", func() error { return s.Store.Commit(ctx, c) })
+}
+
+func (s failingSessions) Post(ctx context.Context, p agents.Post) error {
+	return around("post", func() error { return s.Store.Post(ctx, p) })
+}
 
 func (s failingStore) Open(ctx context.Context, o permissions.Opening) (r permissions.Request, created bool, err error) {
 	err = around("open", func() error { r, created, err = s.Store.Open(ctx, o); return err })

@@ -66,6 +66,7 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 		route.Escalate.Moment, route.Escalate.To = engine.Moment(r.Escalate.After), r.Escalate.To
 		s.Routes = append(s.Routes, route)
 	}
+	ruleAgents(cfg, &s)
 	return s, nil
 }
 

@@ -87,8 +87,8 @@ type Fetch struct {
 	AllowPrivate []netip.Prefix `yaml:"allow_private"` // private networks; it refuses all others
 }
 
-// Holds are the permissions that the agent has by the configuration: nobody is asked for them. What is in its workspace
-// it may read; to write there is [permissions.Workspace], which is asked for.
+// Holds are the permissions that the agent has by the configuration: nobody is asked for them. Its workspace is its own;
+// whether a tool may write there without asking is for the lists of tools to say.
 func (a Agent) Holds() []permissions.Tag { return reach(a.Workspace, a.Read, a.Write, a.Network) }
 
 // Holds are the permissions that the server runs with.
@@ -101,7 +101,8 @@ func reach(workspace string, read, write []string, network bool) (tags []permiss
 		}
 	}
 	if workspace != "" {
-		add("@read:", workspace)
+		add("@write:", workspace)
+		tags = append(tags, permissions.Workspace)
 	}
 	for _, path := range read {
 		add("@read:", path)

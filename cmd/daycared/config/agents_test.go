@@ -127,9 +127,9 @@ func TestEveryKeyOfAgentsIsRead(t *testing.T) {
 func TestWhatAgentsHold(t *testing.T) {
 	c := load(t, everyAgentKey)
 	for i, want := range [][]permissions.Tag{
-		{tag(t, "@read:/srv/helper"), tag(t, "@read:/srv/docs/a")},
-		{tag(t, "@read:/srv/helper"), tag(t, "@read:/srv/docs"), tag(t, "@write:/srv/out"), permissions.Network},
-		{tag(t, "@read:/srv/helper")},
+		{tag(t, "@write:/srv/helper"), permissions.Workspace, tag(t, "@read:/srv/docs/a")},
+		{tag(t, "@write:/srv/helper"), permissions.Workspace, tag(t, "@read:/srv/docs"), tag(t, "@write:/srv/out"), permissions.Network},
+		{tag(t, "@write:/srv/helper"), permissions.Workspace},
 		nil,
 	} {
 		if got := c.Agents[i].Holds(); !reflect.DeepEqual(got, want) {

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/agents/models/anthropic"
+	"github.com/daycared/daycared/agents/models/openai"
+	playbook "github.com/daycared/daycared/agents/models/script"
+	"github.com/daycared/daycared/agents/runtime"
+	"github.com/daycared/daycared/agents/sandbox"
+	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// ownAgents makes the runtime of the agents of our own. What the daemon itself is stays out of their reach.
+func (c *CLI) ownAgents(
+	cfg *config.Config, s engine.Settings, rows runtime.Store, log *slog.Logger,
+) (*runtime.Runtime, error) {
+	mode := sandbox.On
+	if !cfg.Sandbox {
+		mode = sandbox.Off
+	}
+	walls := sandbox.New(sandbox.Options{Own: s.Own, Mode: mode})
+	var all []runtime.Agent
+	for _, a := range cfg.Agents {
+		one, err := c.ownAgent(a, cfg, walls, log)
+		if err != nil {
+			return nil, err
+		}
+		one.Person = cmp.Or(a.Person, s.Operator().Name)
+		all = append(all, one)
+	}
+	return runtime.New(runtime.Options{Agents: all, Store: rows, Now: time.Now, Log: log}), nil
+}
+
+// ownAgent is one agent, with its model and its tools.
+func (c *CLI) ownAgent(a config.Agent, cfg *config.Config, walls *sandbox.Sandbox, log *slog.Logger) (runtime.Agent, error) {
+	model, err := c.model(a, log)
+	if err != nil {
+		return runtime.Agent{}, err
+	}
+	instructions, err := agentInstructions(a)
+	if err != nil {
+		return runtime.Agent{}, err
+	}
+	one := runtime.Agent{
+		Name: a.Name, Person: a.Person, Via: a.Connector, Parent: a.Parent, Model: model, Instructions: instructions,
+		Tools: tools.All(walls), Terminates: a.OnDenial == config.Terminate, Prompt: a.Prompt,
+		Place: tools.Place{Agent: a.Name, Workspace: a.Workspace, Tags: a.Holds(), AllowPrivate: cfg.Fetch.AllowPrivate},
+	}
+	if a.Schedule.Given() {
+		one.Schedule = &runtime.Schedule{Next: a.Schedule.Next, Needs: a.Schedule.Needs, AskAt: a.Schedule.Ask}
+	}
+	return one, nil
+}
+
+// model is what an agent thinks with.
+func (c *CLI) model(a config.Agent, log *slog.Logger) (models.Model, error) {
+	m := a.Model
+	if m.Provider == config.Script {
+		data, err := os.ReadFile(m.File)
+		if err != nil {
+			return nil, fmt.Errorf("agent %s: model.file: %w", a.Name, err)
+		}
+		return playbook.Parse(m.File, data)
+	}
+	key, err := c.agentKey(a, log)
+	if err != nil {
+		return nil, err
+	}
+	price := models.Price{Read: int64(m.InputPrice), Written: int64(m.OutputPrice)}
+	if m.Provider == config.Anthropic {
+		return anthropic.New(anthropic.Options{
+			Name: m.Name, BaseURL: m.BaseURL, Key: models.Key(key), Window: int64(m.Window), Price: price,
+		})
+	}
+	return openai.New(openai.Options{
+		Name: m.Name, BaseURL: m.BaseURL, Key: models.Key(key), Window: int64(m.Window), Price: price,
+	})
+}
+
+// ruleAgents says in the settings of the engine whose the agents of our own are, what they hold, and what they may run.
+func ruleAgents(cfg *config.Config, s *engine.Settings) {
+	s.Bonds, s.Holdings = map[string]permissions.Bond{}, map[string][]permissions.Tag{}
+	s.Policies = map[string]permissions.Policy{}
+	for _, a := range cfg.Agents {
+		caller := permissions.AgentCaller(a.Name).Name
+		s.Bonds[caller] = permissions.Bond{Agent: a.Name, Person: cmp.Or(a.Person, s.Operator().Name), Via: a.Connector}
+		s.Holdings[caller] = a.Holds()
+		p := s.Policy
+		p.Auto, p.Gated, p.Forbidden = a.Tools.Auto, a.Tools.Gated, a.Tools.Forbidden
+		s.Policies[caller] = p
+	}
+}
