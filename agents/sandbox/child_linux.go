@@ -79,20 +79,18 @@ func shut() error {
 	return nil
 }
 
-// disarm gives up what root may do, but for files that the walls hold anyway.
+// disarm gives up what root may do, but for files that the walls hold anyway. Who has nothing to give up may be kept from
+// saying so, as a service is.
 func disarm() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	if err := unix.Capget(&header, &data[0]); err != nil {
-		return fmt.Errorf("look at capabilities: %w", err)
-	}
+	var has [2]unix.CapUserData
+	err := unix.Capget(&header, &has[0])
 	const keep = 1 << unix.CAP_DAC_OVERRIDE
-	data[0] = unix.CapUserData{Effective: data[0].Effective & keep, Permitted: data[0].Permitted & keep}
-	data[1] = unix.CapUserData{}
-	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		return fmt.Errorf("give up capabilities: %w", err)
+	if err == nil && (has[0].Permitted&^keep|has[0].Inheritable|has[1].Permitted|has[1].Inheritable) != 0 {
+		has = [2]unix.CapUserData{{Effective: has[0].Effective & keep, Permitted: has[0].Permitted & keep}}
+		err = unix.Capset(&header, &has[0]) // which empties the ambient set as well
 	}
-	if err := unix.Capset(&header, &data[0]); err != nil {
+	if err != nil {
 		return fmt.Errorf("give up capabilities: %w", err)
 	}
 	return nil

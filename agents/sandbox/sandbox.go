@@ -53,7 +53,7 @@ type Sandbox struct {
 func New(o Options) *Sandbox {
 	s := &Sandbox{off: o.Mode == Off, scratch: o.Scratch, self: self()}
 	for _, p := range o.Own {
-		if p != "" {
+		if p != "" && resolve(p) != s.self { // which is no secret; see admit
 			s.own = append(s.own, p)
 		}
 	}
@@ -79,6 +79,10 @@ var (
 	ErrOwn    = errors.New("that is daycared's own")
 	ErrUnheld = errors.New("this kernel cannot hold the walls")
 )
+
+// Ready tells why nothing at all can be run here, if so: what the kernel lacks (ErrUnheld), or that something of the
+// daemon's own lies in what every command may read (ErrOwn).
+func (s *Sandbox) Ready() error { return s.admit(Walls{}) }
 
 // admit refuses walls that cannot be held, that would put the daemon's own within reach, or that are not what they say.
 func (s *Sandbox) admit(w Walls) error {

@@ -39,12 +39,17 @@ func TestTheDaemonsOwn(t *testing.T) {
 		{"in what everybody may read", []string{"/usr/local/etc/daycared.yaml"}, Walls{}, ErrOwn},
 		{"an account's name is in what everybody may read", []string{"/etc/passwd"}, Walls{}, ErrOwn},
 		{"beside what everybody may read", []string{"/etc/daycared/config.yaml"}, Walls{}, nil},
+		{"its binary, named", []string{self()}, Walls{Read: []string{self()}}, nil},
+		{"its binary, named, to write", []string{self()}, Walls{Write: []string{self()}}, ErrOwn},
 		{"its binary, to write", nil, Walls{Write: []string{filepath.Dir(self())}}, ErrOwn},
 		{"its binary, to read", nil, Walls{Read: []string{filepath.Dir(self())}}, nil},
 	} {
 		s := New(Options{Own: append([]string{""}, c.own...)})
 		if err := s.admit(c.w); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", c.name, err)
+		}
+		if ready := s.Ready(); (ready != nil) != strings.Contains(c.name, "in what everybody") {
+			t.Errorf("%s: ready: %v", c.name, ready)
 		}
 		if c.want == nil {
 			continue

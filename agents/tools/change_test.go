@@ -198,3 +198,31 @@ func TestAWriteThatFails(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// In the workspace an agent reads, and asks to write: for the workspace, and not for one file after the other.
+func TestWritingInTheWorkspaceIsAskedFor(t *testing.T) {
+	dir, p := stage(t, map[string]string{"ws/a": "one\n"})
+	p.Tags = nil
+	call(t, p, "read_file", args{"path": "a"}).says(t, false, "one")
+	for name, in := range map[string]args{
+		"write_file":  {"path": "a", "content": "two\n"},
+		"edit_file":   {"path": "a", "old_text": "one", "new_text": "two"},
+		"run_command": {"command": "echo two >a", "write": []string{".", "a"}},
+	} {
+		got := plan(t, p, name, in)
+		if needs(got) != "workspace write access" || name != "run_command" && !strings.Contains(got.Details, "-one\n+two\n") {
+			t.Errorf("%s: the plan is %+v", name, got)
+		}
+		tool(t, name).Run(t.Context(), p, in.json(t), got).says(t, true, "there is no workspace write access")
+		tool(t, name).Run(t.Context(), p.with(t, "@workspace"), in.json(t), got).says(t, false, "")
+		if read(t, filepath.Join(dir, "ws/a")) != "two\n" {
+			t.Errorf("%s: it holds %q", name, read(t, filepath.Join(dir, "ws/a")))
+		}
+		write(t, filepath.Join(dir, "ws/a"), "one\n")
+	}
+	call(t, p, "run_command", args{"command": "echo two >a"}).says(t, true, "Permission denied")
+	held := p.with(t, "@write:"+p.Workspace)
+	if got := plan(t, held, "write_file", args{"path": "a", "content": "x"}); len(got.Needs) > 0 {
+		t.Errorf("with the folder held it needs %q", needs(got))
+	}
+}

@@ -24,7 +24,7 @@ type running struct {
 	Timeout int      `json:"timeout,omitzero" say:"seconds until it is killed with all that it started; 120 by default, at most 3600"`
 	Network bool     `json:"network,omitzero" say:"whether it needs the network; people are asked for it"`
 	Read    []string `json:"read,omitzero" say:"files and folders outside the workspace that it reads; people are asked for them"`
-	Write   []string `json:"write,omitzero" say:"files and folders outside the workspace that it changes; people are asked for them"`
+	Write   []string `json:"write,omitzero" say:"files and folders that it changes, as . for the workspace; people are asked for them"`
 	Pause   bool     `json:"pause,omitzero" say:"show people the result, and go on when they say so"`
 }
 
@@ -35,9 +35,10 @@ const (
 )
 
 func (runCommand) Spec() models.Tool {
-	return models.Tool{Name: "run_command", Schema: schema[running](), Description: "Run a shell command. It reaches the workspace, " +
-		"what is granted, the system's programs, and a scratch folder that is removed afterwards ($TMPDIR); the network only with network: " +
-		"true. Nothing that it starts outlives it. Gives the exit code, and the beginning and the end of what it writes."}
+	return models.Tool{Name: "run_command", Schema: schema[running](), Description: "Run a shell command. It reads the workspace, what is " +
+		"granted, and the system's programs; it writes what is in write, and a scratch folder that is removed afterwards ($TMPDIR); it has " +
+		"the network only with network: true. Nothing that it starts outlives it. Gives the exit code, and the beginning and the end of " +
+		"what it writes."}
 }
 
 func (in running) check() (running, error) {

@@ -13,20 +13,42 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// held are the tags of a place, with its workspace as one.
+// held are the tags of a place, with what its workspace is to it: a folder to read, and with [permissions.Workspace] one to
+// write.
 func (p Place) held() []permissions.Tag {
 	tags := slices.Clone(p.Tags)
-	if p.Workspace != "" {
-		if t, err := permissions.ParseTag("@write:" + p.Workspace); err == nil {
-			tags = append(tags, t)
+	if reading, writing, ok := p.workspace(); ok {
+		tags = append(tags, reading)
+		if slices.Contains(p.Tags, permissions.Workspace) {
+			tags = append(tags, writing)
 		}
 	}
 	return tags
 }
 
-// missing are the tags that a call needs and the place has not.
-func (p Place) missing(wanted ...permissions.Tag) []permissions.Tag {
-	return permissions.Missing(wanted, p.held())
+// workspace is the workspace as tags.
+func (p Place) workspace() (reading, writing permissions.Tag, ok bool) {
+	reading, err := permissions.ParseTag("@read:" + p.Workspace)
+	if err != nil {
+		return reading, writing, false
+	}
+	writing, err = permissions.ParseTag("@write:" + p.Workspace)
+	return reading, writing, err == nil
+}
+
+// missing are the tags that people are to be asked for, of those that a call needs: to write in the workspace, that is
+// [permissions.Workspace].
+func (p Place) missing(wanted ...permissions.Tag) (tags []permissions.Tag) {
+	_, writing, ok := p.workspace()
+	for _, t := range permissions.Missing(wanted, p.held()) {
+		if ok && writing.Covers(t) {
+			t = permissions.Workspace
+		}
+		if !slices.Contains(tags, t) {
+			tags = append(tags, t)
+		}
+	}
+	return tags
 }
 
 // tag reads a path of an input and makes it what is to be held for it: verb is @read or @write. A relative path starts in

@@ -17,7 +17,7 @@ import (
 type Place struct {
 	Agent        string
 	Workspace    string            // absolute; relative paths start here. Empty: the agent has none
-	Tags         []permissions.Tag // what is held for this call
+	Tags         []permissions.Tag // what is held for this call; the workspace may be read, and written with @workspace
 	AllowPrivate []netip.Prefix    // that fetch_url may reach, though they are private
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/daycared/daycared/agents/sandbox"
+	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/permissions"
 )
@@ -56,3 +58,31 @@ func TestWhatTheDoorsMeanForAnAccount(t *testing.T) {
 		}
 	}
 }
+
+// Which promise of the sandbox holds is told, and what to do about one that does not; where agents need it, that is wrong.
+func TestWhatTheSandboxHolds(t *testing.T) {
+	some := []sandbox.Promise{{Name: "no file outside", Holds: true}, {Name: "no signal to others", Why: "too old"}}
+	got := promised(some, "wrong")
+	if len(got) != 2 || got[0].level != "ok" || !strings.HasSuffix(got[0].what, "no file outside") || got[1].level != "wrong" ||
+		!strings.Contains(got[1].what, "no signal to others: too old") || !strings.Contains(got[1].mend, "sandbox: off") {
+		t.Errorf("told is %+v", got)
+	}
+	if got := promised(some[1:], "note"); len(got) != 1 || got[0].level != "note" {
+		t.Errorf("told is %+v", got)
+	}
+	cfg := config.Default()
+	if got := examineSandbox(cfg, nil); len(got) == 0 {
+		t.Error("nothing is told")
+	}
+	cfg.Agents = []config.Agent{{Name: "helper"}}
+	if got := examineSandbox(cfg, []string{"/usr/local/etc/daycared.yaml"}); sandboxHolds() &&
+		(len(got) != 2 || got[1].level != "wrong" || !strings.Contains(got[1].what, "/usr")) {
+		t.Errorf("told is %+v", got)
+	}
+	cfg.Sandbox = false
+	if got := examineSandbox(cfg, nil); len(got) > 0 {
+		t.Errorf("without walls, told is %+v", got)
+	}
+}
+
+func sandboxHolds() bool { return sandbox.New(sandbox.Options{}).Ready() == nil }

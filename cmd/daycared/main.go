@@ -13,6 +13,8 @@ import (
 	"os"
 
 	"github.com/daycared/daycared/agents/api"
+	"github.com/daycared/daycared/agents/sandbox"
+	"github.com/daycared/daycared/agents/tools"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -21,6 +23,7 @@ import (
 var version = "devel"
 
 func main() {
+	sandbox.Main(tools.Operations()) // where this process is one of ours before a command
 	os.Exit(run(os.Args[1:]))
 }
 

@@ -18,6 +18,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
 
+	"github.com/daycared/daycared/agents/sandbox"
+	"github.com/daycared/daycared/agents/tools"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/permissions"
 )
@@ -26,6 +28,7 @@ import (
 // of their own, against a daemon of its own.
 
 func TestMain(m *testing.M) {
+	sandbox.Main(tools.Operations()) // a daemon of ours executes this binary again
 	testscript.Main(leakChecked{m}, map[string]func(){"daycared": main})
 }
 
