@@ -40,7 +40,8 @@ func tryWriteFile(t *testing.T) {
 	if read(t, ws+"/new/folder/file") != "no end" {
 		t.Error("it is not there")
 	}
-	if got := plan(t, p, "write_file", args{"path": "binary", "content": "x"}); !strings.HasPrefix(got.Details, "Instead of 2 bytes that are no text") {
+	got = plan(t, p, "write_file", args{"path": "binary", "content": "x"})
+	if !strings.HasPrefix(got.Details, "Instead of 2 bytes that are no text") {
 		t.Errorf("the plan is %+v", got)
 	}
 	for _, c := range []struct{ path, says string }{

@@ -73,7 +73,8 @@ func TestACommandWithoutAWorkspace(t *testing.T) {
 	if o.Pause != o.Text {
 		t.Errorf("people are shown %q", o.Pause)
 	}
-	if out, errs := o.artifact(t, agents.ArtifactStdout), o.artifact(t, agents.ArtifactStderr); out.Text != "yes\n" || errs.Text != "no\n" || out.Bytes != 4 {
+	out, errs := o.artifact(t, agents.ArtifactStdout), o.artifact(t, agents.ArtifactStderr)
+	if out.Text != "yes\n" || errs.Text != "no\n" || out.Bytes != 4 {
 		t.Errorf("kept are %+v and %+v", out, errs)
 	}
 }
@@ -156,7 +157,8 @@ func TestMuchOutput(t *testing.T) {
 	o.says(t, false, "stdout:\nbegin\nxxx")
 	o.says(t, false, "bytes are left out here …\nxxx")
 	o.says(t, false, "x\nend\n\nstderr:\n\uFFFD")
-	if kept := o.artifact(t, agents.ArtifactStdout); len(o.Text) > 3*toldBytes || kept.Bytes != 100011 || kept.Missing != 0 || len(kept.Text) != kept.Bytes {
+	kept := o.artifact(t, agents.ArtifactStdout)
+	if len(o.Text) > 3*toldBytes || kept.Bytes != 100011 || kept.Missing != 0 || len(kept.Text) != kept.Bytes {
 		t.Errorf("told are %d bytes, kept %d of %d", len(o.Text), len(kept.Text), kept.Bytes)
 	}
 	o = call(t, p, "run_command", args{"command": "echo begin; head -c 5000000 /dev/zero | tr '\\0' x; echo end"})

@@ -122,7 +122,9 @@ func TestPrivateAddresses(t *testing.T) {
 	}
 	call(t, Place{}, "fetch_url", args{"url": server.URL}).says(t, true, "there is no network access")
 	p := Place{}.with(t, "@network")
-	for _, host := range []string{"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]", "127.1", "2130706433", "0x7f.1"} {
+	for _, host := range []string{
+		"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]", "127.1", "2130706433", "0x7f.1",
+	} {
 		o := call(t, p, "fetch_url", args{"url": "http://" + host + ":" + port + "/secret"})
 		if !o.Error || strings.Contains(o.Text, "the secret") {
 			t.Errorf("%s: %s", host, o.Text)

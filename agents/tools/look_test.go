@@ -24,7 +24,9 @@ func tryReadFile(t *testing.T) {
 		"ws/wide": strings.Repeat("é", 3000) + "\nafter\n", "ws/large": strings.Repeat("x", 1000) + "\n", "out/secret": "secret",
 		"ws/long": strings.Repeat(strings.Repeat("y", 1500)+"\n", 100),
 	})
-	for name, target := range map[string]string{"inside": "a", "outside": "../out/secret", "absolute": filepath.Join(dir, "out"), "passwd": "/etc/passwd"} {
+	for name, target := range map[string]string{
+		"inside": "a", "outside": "../out/secret", "absolute": filepath.Join(dir, "out"), "passwd": "/etc/passwd",
+	} {
 		if err := os.Symlink(target, filepath.Join(dir, "ws", name)); err != nil {
 			t.Fatal(err)
 		}

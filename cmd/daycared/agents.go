@@ -78,11 +78,11 @@ func (c *CLI) model(a config.Agent, log *slog.Logger) (models.Model, error) {
 	price := models.Price{Read: int64(m.InputPrice), Written: int64(m.OutputPrice)}
 	if m.Provider == config.Anthropic {
 		return anthropic.New(anthropic.Options{
-			Name: m.Name, BaseURL: m.BaseURL, Key: models.Key(key), Window: int64(m.Window), Price: price,
+			Name: m.Name, BaseURL: m.BaseURL, Key: key, Window: int64(m.Window), Price: price,
 		})
 	}
 	return openai.New(openai.Options{
-		Name: m.Name, BaseURL: m.BaseURL, Key: models.Key(key), Window: int64(m.Window), Price: price,
+		Name: m.Name, BaseURL: m.BaseURL, Key: key, Window: int64(m.Window), Price: price,
 	})
 }
 
