@@ -163,7 +163,7 @@ func TestMuchOutput(t *testing.T) {
 	}
 	o = call(t, p, "run_command", args{"command": "echo begin; head -c 5000000 /dev/zero | tr '\\0' x; echo end"})
 	o.says(t, false, "of stdout, "+strconv.Itoa(5000010-keptBytes)+" of 5000010 bytes are not kept anywhere")
-	kept := o.artifact(t, agents.ArtifactStdout)
+	kept = o.artifact(t, agents.ArtifactStdout)
 	if kept.Missing != 5000010-keptBytes || !strings.HasPrefix(kept.Text, "begin\n") || !strings.HasSuffix(kept.Text, "xend\n") {
 		t.Errorf("kept are %d bytes, %d are missing", len(kept.Text), kept.Missing)
 	}
