@@ -71,25 +71,65 @@ func (sh *shift) plan(ctx context.Context) error {
 	if len(posts) > 0 {
 		return sh.hear(ctx, posts)
 	}
-	prompt, err := sh.prompt(ctx)
+	prompt, last, err := sh.prompt(ctx)
 	if err != nil {
 		return err
 	}
 	sh.busy(true)
 	brief, done := sh.runtime.breakable(ctx, sh.worker)
 	defer done()
+	if models.Near(sh.agent.Model, prompt, sh.run.Known) {
+		if err := sh.compact(ctx, brief, prompt, last); !errors.Is(err, models.ErrTooLong) {
+			return sh.thought(ctx, brief, err) // the shorter one is asked next
+		}
+	}
 	reply, err := sh.agent.Model.Reply(brief, prompt, nil)
+	if errors.Is(err, models.ErrTooLong) && brief.Err() == nil {
+		err = sh.compact(ctx, brief, prompt, last)
+		return sh.thought(ctx, brief, err)
+	}
+	if err != nil {
+		return sh.thought(ctx, brief, err)
+	}
+	sh.run.Known = models.Measured{Messages: len(prompt.Messages) + 1, Tokens: reply.Usage.Read + reply.Usage.Written}
+	return sh.replied(ctx, reply)
+}
+
+// thought ends the run of which the model cannot be asked, and says so.
+func (sh *shift) thought(ctx, brief context.Context, err error) error {
+	var fault *models.Error
 	switch {
-	case brief.Err() != nil:
-		return nil // an order, or the end: whoever reads next sees it
-	case err != nil:
-		sh.runtime.log.Warn("a model gives no reply", "agent", sh.agent.Name, "err", err)
-		if err := sh.say(ctx, "model", "I cannot think just now: "+err.Error()); err != nil {
+	case err == nil, brief.Err() != nil: // an order, or the end: whoever reads next sees it
+		return nil
+	case !errors.As(err, &fault):
+		return err
+	}
+	sh.runtime.log.Warn("a model gives no reply", "agent", sh.agent.Name, "err", err)
+	if err := sh.say(ctx, "model", "I cannot think just now: "+err.Error()); err != nil {
+		return err
+	}
+	return sh.advance(ctx, agents.Commit{}, Broke{Reason: ReasonModel})
+}
+
+// compact has the model's own summary stand for the oldest turns, up to the last that p was made of.
+func (sh *shift) compact(ctx, brief context.Context, p models.Prompt, last int64) error {
+	made, err := models.Compact(brief, sh.agent.Model, p)
+	sh.spend(made.Usage)
+	if err != nil {
+		return err
+	}
+	c := agents.Commit{Drops: last, Artifacts: []agents.Artifact{artifact(agents.ArtifactSummary, map[string]any{
+		"session_id": sh.session.ID, "text": made.Summary.Text, "turns": made.Replaces, "timestamp": sh.runtime.stamp(),
+	})}}
+	for _, m := range append([]models.Message{made.Summary}, p.Messages[made.Replaces:]...) {
+		t, err := sh.turnOf(m)
+		if err != nil {
 			return err
 		}
-		return sh.advance(ctx, agents.Commit{}, Broke{Reason: ReasonModel})
+		c.Turns = append(c.Turns, t)
 	}
-	return sh.replied(ctx, reply)
+	sh.run.Known = models.Measured{}
+	return sh.advance(ctx, c)
 }
 
 // replied keeps what the model answered.
@@ -123,13 +163,13 @@ func (sh *shift) spend(u models.Usage) {
 	sh.session.Cost += sh.agent.Model.Cost(u)
 }
 
-// prompt is what the model is asked: the transcript, shortened where it is too long.
-func (sh *shift) prompt(ctx context.Context) (models.Prompt, error) {
-	messages, err := sh.transcript(ctx)
+// prompt is what the model is asked: the transcript, up to the turn last.
+func (sh *shift) prompt(ctx context.Context) (p models.Prompt, last int64, err error) {
+	messages, last, err := sh.transcript(ctx)
 	if err != nil {
-		return models.Prompt{}, err
+		return p, 0, err
 	}
-	p := models.Prompt{System: sh.agent.system(), Messages: messages}
+	p = models.Prompt{System: sh.agent.system(), Messages: messages}
 	for _, t := range askingTools {
 		if sh.agent.Via != "" || !t.foregroundOnly {
 			p.Tools = append(p.Tools, t.spec)
@@ -138,19 +178,20 @@ func (sh *shift) prompt(ctx context.Context) (models.Prompt, error) {
 	for _, t := range sh.agent.Tools {
 		p.Tools = append(p.Tools, t.Spec())
 	}
-	return p, nil
+	return p, last, nil
 }
 
 // transcript is what was said so far. Turns of the same speaker that follow each other are one message.
-func (sh *shift) transcript(ctx context.Context) (messages []models.Message, err error) {
+func (sh *shift) transcript(ctx context.Context) (messages []models.Message, seq int64, err error) {
 	turns, err := sh.runtime.store.Turns(ctx, sh.session.ID)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	for _, t := range turns {
+		seq = t.Seq
 		var m models.Message
 		if err := json.Unmarshal(t.Content, &m); err != nil {
-			return nil, fmt.Errorf("read turn %d of session %s: %w", t.Seq, sh.session.ID, err)
+			return nil, 0, fmt.Errorf("read turn %d of session %s: %w", t.Seq, sh.session.ID, err)
 		}
 		if last := len(messages) - 1; last >= 0 && m.Role == models.User && messages[last].Role == models.User {
 			messages[last].Text += "\n\n" + m.Text
@@ -158,7 +199,7 @@ func (sh *shift) transcript(ctx context.Context) (messages []models.Message, err
 		}
 		messages = append(messages, m)
 	}
-	return messages, nil
+	return messages, seq, nil
 }
 
 // system is what the agent is told before everything else.

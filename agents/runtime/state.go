@@ -98,7 +98,8 @@ type Run struct {
 	Outcome Outcome           `json:"outcome,omitempty"`
 	Reason  string            `json:"reason,omitempty"`
 
-	Denied Denied `json:"denied,omitzero"`
+	Denied Denied          `json:"denied,omitzero"`
+	Known  models.Measured `json:"known,omitzero"` // of the size of the transcript
 }
 
 // Denied counts how often the same was denied in a row.

@@ -136,7 +136,7 @@ func Next(r Run, e Event) (Run, error) {
 		next.terminate(Interrupted, e.Reason)
 	case Finished:
 		ok = r.State == Terminate
-		next = Run{N: r.N, Step: r.Step, Given: r.Given, Outcome: r.Outcome, Reason: r.Reason, Denied: r.Denied}
+		next = Run{N: r.N, Step: r.Step, Given: r.Given, Outcome: r.Outcome, Reason: r.Reason, Denied: r.Denied, Known: r.Known}
 	}
 	if !ok {
 		return r, fmt.Errorf("%w: %T in state %q", ErrStep, e, r.State)
@@ -153,7 +153,7 @@ func (r *Run) begin(e Begin) bool {
 	if e.Person {
 		denied = Denied{}
 	}
-	*r = Run{N: r.N + 1, Step: r.Step, Given: r.Given, State: Plan, Denied: denied}
+	*r = Run{N: r.N + 1, Step: r.Step, Given: r.Given, State: Plan, Denied: denied, Known: r.Known}
 	return true
 }
 
