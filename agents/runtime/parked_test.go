@@ -1,0 +1,136 @@
+package runtime_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"runtime/debug"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/runtime"
+	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/permissions"
+)
+
+// drain is a channel to people that keeps nothing, so that what is measured is ours.
+type drain struct{}
+
+func (drain) Name() string { return "phone" }
+
+func (drain) Run(ctx context.Context, _ connectors.Handler) error {
+	<-ctx.Done()
+	return nil
+}
+
+func (drain) Send(_ context.Context, p connectors.Prompt) (string, error) { return string(p.Request.ID), nil }
+
+// parked counts the sessions that wait.
+type parked struct {
+	*store.Store
+	mu      sync.Mutex
+	waiting int
+	enough  int
+	all     chan struct{}
+}
+
+func (p *parked) Commit(ctx context.Context, c agents.Commit) error {
+	err := p.Store.Commit(ctx, c)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil && c.Session.Request != "" && c.Session.Status == permissions.AwaitingUser {
+		if p.waiting++; p.waiting == p.enough {
+			close(p.all)
+		}
+	}
+	return err
+}
+
+// used is what the process has in memory, as the kernel counts it where it tells and else as Go does, and its goroutines.
+func used(b *testing.B) (bytes uint64, goroutines int) {
+	debug.FreeOSMemory()
+	if text, err := os.ReadFile("/proc/self/statm"); err == nil {
+		var size, resident uint64
+		if _, err := fmt.Sscan(string(text), &size, &resident); err != nil {
+			b.Fatal(err)
+		}
+		return resident * uint64(os.Getpagesize()), goruntime.NumGoroutine()
+	}
+	var m goruntime.MemStats
+	goruntime.ReadMemStats(&m)
+	return m.HeapInuse + m.StackInuse, goruntime.NumGoroutine()
+}
+
+// BenchmarkParked has ten thousand sessions wait in WAIT_ACK, and tells what the process has before and after.
+func BenchmarkParked(b *testing.B) {
+	const many = 10_000
+	for b.Loop() {
+		log := slog.New(slog.DiscardHandler)
+		rows, err := store.Open(b.Context(), store.Options{Path: filepath.Join(b.TempDir(), "store.db"), Now: time.Now, Log: log})
+		if err != nil {
+			b.Fatal(err)
+		}
+		kept := &parked{Store: rows, enough: many, all: make(chan struct{})}
+		a := helper(first("write_file", noteA))
+		a.Tools = []tools.Tool{pen{name: "write_file"}}
+		own := runtime.New(runtime.Options{Agents: []runtime.Agent{a}, Store: kept, Now: time.Now, Log: log})
+		s := settings()
+		s.Limits = engine.Limits{PendingPerCaller: many, PendingTotal: many}
+		s.Bonds = map[string]permissions.Bond{"agent:helper": {Agent: "helper", Person: "fay", Via: "phone"}}
+		e := engine.New(engine.Options{
+			Store: rows, Connectors: []connectors.Connector{drain{}}, Residents: own.Residents(), Witness: own, Settings: s,
+			Now: time.Now, Log: log,
+		})
+		own.Bind(e.Desk())
+		if err := e.Recover(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		var group sync.WaitGroup
+		group.Go(func() { _ = e.Run(ctx) })
+		for i := range many {
+			seat(b, rows, fmt.Sprintf("helper/n%d", i))
+		}
+		before, were := used(b)
+		began := time.Now()
+		group.Go(func() { _ = own.Run(ctx) })
+		<-kept.all
+		took := time.Since(began)
+		after, are := used(b)
+		b.ReportMetric(float64(before)/1e6, "MB-before")
+		b.ReportMetric(float64(after)/1e6, "MB-parked")
+		b.ReportMetric(float64(were), "goroutines-before")
+		b.ReportMetric(float64(are), "goroutines-parked")
+		b.ReportMetric((float64(after)-float64(before))/many, "B/session")
+		b.ReportMetric(many/took.Seconds(), "parked/s")
+		stop()
+		group.Wait()
+		if err := rows.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// seat begins the session of an agent, which is told to go.
+func seat(b *testing.B, rows *store.Store, agent string) {
+	now := time.Now().UTC()
+	s := permissions.AgentSession{
+		ID: permissions.NewID(now), Agent: agent, Person: "fay", Status: permissions.Idle, Version: 1, CreatedAt: now, ChangedAt: now,
+		Step: json.RawMessage(`{}`),
+	}
+	if err := rows.Commit(b.Context(), agents.Commit{Session: s}); err != nil {
+		b.Fatal(err)
+	}
+	if err := rows.Post(b.Context(), agents.Post{Session: s.ID, Key: "k", From: "fay", Text: "go", At: now}); err != nil {
+		b.Fatal(err)
+	}
+}
