@@ -32,7 +32,9 @@ func (drain) Run(ctx context.Context, _ connectors.Handler) error {
 	return nil
 }
 
-func (drain) Send(_ context.Context, p connectors.Prompt) (string, error) { return string(p.Request.ID), nil }
+func (drain) Send(_ context.Context, p connectors.Prompt) (string, error) {
+	return string(p.Request.ID), nil
+}
 
 // parked counts the sessions that wait.
 type parked struct {
