@@ -17,10 +17,16 @@ type reporter struct {
 	placed  bool  // seq was read
 	seq     int64 // the last entry that was told, or was nothing to tell
 	kept    int64 // as the store has it
+	unread  int   // how often in a row the request after seq could not be read
 }
 
-// reporterName is the name of the cursor.
-const reporterName = "witness"
+const (
+	// reporterName is the name of the cursor.
+	reporterName = "witness"
+	// mostUnread is how often a request that cannot be read is tried while the store is well otherwise: then its row is
+	// damaged, and it does not keep the others from being told.
+	mostUnread = 3
+)
 
 // run tells until ctx ends. What fails is tried again, ever later, and before anything after it.
 func (p *reporter) run(ctx context.Context) error {
@@ -63,7 +69,7 @@ func (p *reporter) catchUp(ctx context.Context) (err error) {
 			if err != nil {
 				return err
 			}
-			told, p.seq = told || tells, h.Seq
+			told, p.seq, p.unread = told || tells, h.Seq, 0
 		}
 		if told || p.seq-p.kept >= page { // what was nothing to tell may well be looked at again
 			if err := p.engine.store.SetCursor(ctx, reporterName, p.seq); err != nil {
@@ -91,7 +97,11 @@ func (p *reporter) tell(ctx context.Context, h permissions.Happening) (tells boo
 	case errors.As(err, &refusal) && refusal.Code == permissions.CodeUnknown: // it is not kept any more
 		return false, nil
 	case err != nil:
-		return false, err
+		if p.unread++; p.unread < mostUnread || p.engine.store.Health(ctx) != nil {
+			return false, err
+		}
+		p.engine.log.Error("what became of a request that cannot be read is told to nobody", "request", h.Request, "err", err)
+		return false, nil
 	case !r.Caller.Ours() && r.Foreground == "":
 		return false, nil
 	}

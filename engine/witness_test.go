@@ -12,6 +12,7 @@ import (
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/engine/store/storetest"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -153,5 +154,22 @@ func TestTheWitnessOfWhatIsGone(t *testing.T) {
 		if !strings.Contains(line, " new ") { // also, in good time, that it was shown
 			t.Errorf("of %s it is told %q", newest.ID, line)
 		}
+	}
+}
+
+// A row that is damaged does not keep the others from being told.
+func TestTheWitnessOfWhatCannotBeRead(t *testing.T) {
+	f, n := newPhone(fay, "fays-phone"), newNotary()
+	n.fails = 1000
+	st := watched(t, n, f)
+	bad := st.pose(helper, keyed(network("bad"), "1"))
+	good := st.pose(helper, keyed(network("good"), "2"))
+	st.stop()
+	storetest.Damage(t, st.path(), bad.Number)
+	n = newNotary()
+	st.witness = n
+	st.restart(newPhone(fay, "fays-phone"))
+	if got := n.heard(t, 1)[0]; got != "REQUEST_CREATED good " {
+		t.Errorf("of %s it is told %q", good.ID, got)
 	}
 }
