@@ -10,7 +10,7 @@ import (
 // [Witness]. It cannot decide. It is safe for concurrent use.
 type Desk interface {
 	// Judge tells, by policy and grants alone, what q would need just now: nothing is stored and nobody is asked. What
-	// could not be asked at all is a *permissions.Refusal.
+	// could not be asked at all, forbidden tools and all that is stopped among it, is a *permissions.Refusal.
 	Judge(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Verdict, error)
 	// Held are the tags that the caller holds just now in a session: by the configuration, and by grants.
 	Held(ctx context.Context, caller permissions.Caller, session string) ([]permissions.Tag, error)
@@ -20,11 +20,12 @@ type Desk interface {
 	// Read gives a request of the caller's.
 	Read(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Request, error)
 	// Use hands an approval to the call that acts on it, after looking once more whether it still may: what was approved is
-	// what the row says, and policy and grants allow it now. The same call again changes nothing.
+	// what the row says, and policy and grants allow it now. The same call again changes nothing, and no other can use
+	// what was allowed once. Of a step, one call stands for all that it uses.
 	Use(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) (permissions.Request, error)
 	// Withdraw cancels a pending request of the caller's. One that is settled stays as it is.
 	Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID, by string) error
-	// EndSession ends the grants of a session.
+	// EndSession ends a session's grants, and cancels what waits in it, whichever agent of ours asked. It may be repeated.
 	EndSession(ctx context.Context, caller permissions.Caller, session string) error
 }
 
