@@ -49,5 +49,5 @@ func filters() bool {
 		_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
 		return errno == 0
 	}
-	return takes(unix.SECCOMP_RET_ERRNO) && takes(unix.SECCOMP_RET_KILL_PROCESS)
+	return takes(unix.SECCOMP_RET_ERRNO) && takes(unix.SECCOMP_RET_KILL_PROCESS) && takes(unix.SECCOMP_RET_USER_NOTIF)
 }

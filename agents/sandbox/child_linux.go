@@ -16,7 +16,7 @@ import (
 // The descriptors that a process of ours gets besides its streams.
 const (
 	fdOrder = 3
-	fdLife  = 4
+	fdLife  = 4 // a warden's; a command's end of its trust
 )
 
 // asCommand is what the process does that becomes the command.
@@ -96,21 +96,27 @@ func disarm() error {
 	return nil
 }
 
-// fork executes our binary once more, as the command that a warden watches over. It dies with the warden.
-func fork(s spec) (pid int, err error) {
+// fork executes our binary once more, as the command that a warden watches over. It dies with the warden. At trust it says
+// where its calls wait.
+func fork(s spec) (pid, trust int, err error) {
 	order, err := hand(s)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer order.Close()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, 0, fmt.Errorf("make a pair of sockets: %w", err)
+	}
+	defer unix.Close(pair[1])
 	attr := &syscall.ProcAttr{
 		Env:   os.Environ(), // the daemon has scrubbed it
-		Files: []uintptr{0, 1, 2, order.Fd()},
+		Files: []uintptr{0, 1, 2, order.Fd(), uintptr(pair[1])},
 		Sys:   &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	}
 	pid, err = syscall.ForkExec(executable, []string{commandName}, attr) //nolint:gosec // our own binary
 	if err != nil {
-		return 0, fmt.Errorf("execute our own binary: %w", err)
+		return 0, 0, fmt.Errorf("execute our own binary: %w", err)
 	}
-	return pid, nil
+	return pid, pair[0], nil
 }

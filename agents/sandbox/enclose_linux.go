@@ -31,7 +31,7 @@ func enclose(s spec) error {
 	if err := config.Restrict(rules...); err != nil { // in one: a second layer would forbid every move between folders
 		return fmt.Errorf("hold paths and signals: %w", err)
 	}
-	return install(filter(s.Network))
+	return shield(s)
 }
 
 // rules are what Landlock allows. What they were made from is held open until it is in force: what was opened is what is

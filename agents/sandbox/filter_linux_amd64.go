@@ -4,5 +4,11 @@ import "golang.org/x/sys/unix"
 
 const auditArch = unix.AUDIT_ARCH_X86_64
 
+// sysChmod is chmod, which newer machines have not.
+const sysChmod = unix.SYS_CHMOD
+
+// ownersHere are the calls that set an owner, by the place of the user's id, besides those that every machine has.
+var ownersHere = map[uint32]uint32{unix.SYS_CHOWN: 1, unix.SYS_LCHOWN: 1}
+
 // refusedHere are those of [refused] that only this machine has.
 var refusedHere = []uint32{unix.SYS_IOPL, unix.SYS_IOPERM, unix.SYS_MODIFY_LDT, unix.SYS_USELIB, unix.SYS__SYSCTL}

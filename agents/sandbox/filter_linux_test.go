@@ -53,7 +53,7 @@ func TestFilter(t *testing.T) {
 			binary.BigEndian.PutUint32(data[offArgs+8*i+4:], uint32(arg>>32))
 		}
 		for network, want := range map[bool]string{false: c.shut, true: c.open} {
-			vm, err := bpf.NewVM(filter(network))
+			vm, err := bpf.NewVM(filter(network, ask))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -92,7 +92,7 @@ func TestPromises(t *testing.T) {
 			t.Errorf("version %d, filters %v: lacking %q, want %q", c.abi, c.filters, got, c.lacking)
 		}
 	}
-	if err := install([]bpf.Instruction{bpf.RawInstruction{Op: 0xffff}}); err == nil {
+	if _, err := install([]bpf.Instruction{bpf.RawInstruction{Op: 0xffff}}, unix.SECCOMP_FILTER_FLAG_TSYNC); err == nil {
 		t.Error("what is no filter is installed")
 	}
 }

@@ -148,6 +148,7 @@ func daemon(dir string, argv []string) error {
 		return err
 	}
 	defer release()
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	return cmd.Run()
 }
 

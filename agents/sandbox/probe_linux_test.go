@@ -137,6 +137,43 @@ func probeKernel(what string, args []string) error {
 			return nil
 		}
 		return fmt.Errorf("there are none that matter")
+	case "chmod":
+		return unix.Chmod(args[0], 0o777)
+	case "fchmod":
+		f, err := os.Open(args[0])
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if args[1] == "fd" {
+			return unix.Fchmod(int(f.Fd()), 0o777)
+		}
+		return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), 0o777)
+	case "fchmodat": // from another folder than one's own
+		dir, err := unix.Open(args[0], unix.O_PATH, 0)
+		if err != nil {
+			return err
+		}
+		return unix.Fchmodat(dir, args[1], 0o777, 0)
+	case "fchmodat2":
+		return unix.Fchmodat(unix.AT_FDCWD, args[0], 0o777, unix.AT_SYMLINK_NOFOLLOW)
+	case "by-place": // an open file that is only a place
+		fd, err := unix.Open(args[0], unix.O_PATH, 0)
+		if err != nil {
+			return err
+		}
+		empty := []byte{0}
+		_, _, errno := unix.RawSyscall6(unix.SYS_FCHMODAT2, uintptr(fd), uintptr(unsafe.Pointer(&empty[0])), 0o777, unix.AT_EMPTY_PATH, 0, 0)
+		return errnoOf(errno)
+	case "chmod-nowhere":
+		_, _, errno := unix.RawSyscall(unix.SYS_FCHMODAT, ^uintptr(99), 1, 0o777)
+		return errnoOf(errno)
+	case "chmod-no-folder":
+		return unix.Fchmodat(1000, "file", 0o777, 0)
+	case "chown":
+		return unix.Chown(args[0], number(1), -1)
+	case "attribute":
+		return unix.Setxattr(args[0], "user.daycared", []byte("x"), 0)
 	case "descriptors":
 		for fd := 3; fd < 1024; fd++ {
 			if name, err := os.Readlink(filepath.Join("/proc/self/fd", strconv.Itoa(fd))); err == nil && name == args[0] {

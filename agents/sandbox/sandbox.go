@@ -7,10 +7,13 @@
 // none; it runs in a process of its own and starts nothing.
 //
 // The walls: Landlock holds paths, TCP, signals and abstract sockets; a seccomp filter refuses every socket that was not
-// granted, other doors into the kernel (io_uring, foreign system calls, tracing, namespaces), and typing into a terminal.
-// Landlock has no exceptions below an allowed folder, so what would put the daemon's own within reach is refused as a
-// whole. What is not held: a hard link that was made beforehand, from within an allowed folder to a file outside, is that
-// file, and a bind mount is the folder that it shows; neither can be made from inside.
+// granted, other doors into the kernel (io_uring, foreign system calls, tracing, namespaces), and typing into a terminal;
+// the modes of files, which neither holds by their paths, are set by the warden. Landlock has no exceptions below an
+// allowed folder, so what would put the daemon's own within reach is refused as a whole.
+//
+// What is not held: a hard link that was made beforehand, from within an allowed folder to a file outside, is that file,
+// and a bind mount is the folder that it shows; neither can be made from inside. Whether a file outside is there, and how
+// large, can be asked, and its times can be set. What a command uses of processor, memory and disk is not bounded.
 package sandbox
 
 import (

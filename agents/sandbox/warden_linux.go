@@ -48,10 +48,15 @@ func guard() (code int, err error) {
 	s.Scratch = made
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	pid, err := fork(s)
+	pid, trust, err := fork(s)
 	if err != nil {
 		return 0, err
 	}
+	go func() {
+		if listener, ok := entrusted(trust); ok {
+			answerModes(listener, append(s.Write, s.Scratch))
+		}
+	}()
 	var ending atomic.Bool
 	go func() { // the daemon lets go of its end, or is gone
 		_, _ = io.Copy(io.Discard, os.NewFile(fdLife, "life"))

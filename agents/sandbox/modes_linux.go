@@ -1,0 +1,203 @@
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Landlock does not hold the modes of files: a command could open the daemon's folder to everybody, and look in by another
+// account. So the kernel stops a command that sets a mode, and asks its warden, who sets it for the command where the
+// command may write, and nowhere else. What is opened is what is looked at and changed, so nothing is gained by renaming in
+// between. Owners and extended attributes, which would do as well, are held by the filter alone.
+
+// call is a system call that waits for an answer (struct seccomp_notif).
+type call struct {
+	ID    uint64
+	PID   uint32
+	Flags uint32
+	Nr    int32
+	Arch  uint32
+	IP    uint64
+	Args  [6]uint64
+}
+
+// reply is the answer (struct seccomp_notif_resp).
+type reply struct {
+	ID    uint64
+	Val   int64
+	Error int32
+	Flags uint32
+}
+
+// idValid is SECCOMP_IOCTL_NOTIF_ID_VALID, which golang.org/x/sys does not name.
+const idValid = 0x40082102
+
+// confide gives the descriptor of a filter, at which calls wait, to the warden.
+func confide(listener int) error {
+	if err := unix.Sendmsg(fdLife, []byte{0}, unix.UnixRights(listener), nil, 0); err != nil {
+		return fmt.Errorf("tell the warden: %w", err)
+	}
+	return nil
+}
+
+// entrusted waits for such a descriptor; ok is false when the command was executed without one.
+func entrusted(from int) (listener int, ok bool) {
+	oob := make([]byte, unix.CmsgSpace(4))
+	for {
+		n, oobn, _, _, err := unix.Recvmsg(from, make([]byte, 1), oob, unix.MSG_CMSG_CLOEXEC)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n == 0 {
+			return 0, false
+		}
+		oob = oob[:oobn]
+		break
+	}
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil || len(messages) != 1 {
+		return 0, false
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	return append(fds, 0)[0], err == nil && len(fds) == 1
+}
+
+// answerModes sets modes for a command, below the folders that it may write, for as long as it lives.
+func answerModes(listener int, writable []string) {
+	for {
+		var c call
+		switch err := notify(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&c)); {
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ENOENT) && !deserted(listener):
+			continue // interrupted, or who called was killed meanwhile
+		case err != nil:
+			return
+		}
+		r := reply{ID: c.ID}
+		var errno unix.Errno
+		if err := c.setMode(listener, writable); errors.As(err, &errno) {
+			r.Error = -int32(errno)
+		} else if err != nil {
+			r.Error = -int32(unix.EPERM)
+		}
+		_ = notify(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r)) // the caller may be gone
+	}
+}
+
+// deserted tells whether nobody is left whose calls could come.
+func deserted(listener int) bool {
+	fds := []unix.PollFd{{Fd: int32(listener)}}
+	_, err := unix.Poll(fds, 0)
+	return err == nil && fds[0].Revents&unix.POLLHUP != 0
+}
+
+func notify(listener int, request uint, argument unsafe.Pointer) error {
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), uintptr(request), uintptr(argument)); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// setMode does what a call asks for, if it may.
+func (c call) setMode(listener int, writable []string) error {
+	target, mode, err := c.target()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(target)
+	if err := notify(listener, idValid, unsafe.Pointer(&c.ID)); err != nil {
+		return err // another process may have its number by now
+	}
+	name := fmt.Sprintf("/proc/self/fd/%d", target)
+	leads, err := os.Readlink(name)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(writable, func(w string) bool { return within(w, leads) }) {
+		return unix.EPERM
+	}
+	return unix.Fchmodat(unix.AT_FDCWD, name, mode, 0)
+}
+
+// target opens what a call names, as the caller sees it, and says which mode it is to have.
+func (c call) target() (fd int, mode uint32, err error) {
+	switch int(c.Nr) {
+	case unix.SYS_FCHMOD:
+		fd, err = c.open(int32(c.Args[0]), "", unix.AT_EMPTY_PATH)
+		return fd, uint32(c.Args[1]) & 0o7777, err
+	case sysChmod:
+		fd, err = c.named(unix.AT_FDCWD, c.Args[0], 0)
+		return fd, uint32(c.Args[1]) & 0o7777, err
+	case unix.SYS_FCHMODAT:
+		fd, err = c.named(int32(c.Args[0]), c.Args[1], 0)
+		return fd, uint32(c.Args[2]) & 0o7777, err
+	case unix.SYS_FCHMODAT2:
+		fd, err = c.named(int32(c.Args[0]), c.Args[1], int(c.Args[3]))
+		return fd, uint32(c.Args[2]) & 0o7777, err
+	}
+	return 0, 0, unix.ENOSYS
+}
+
+func (c call) named(dir int32, at uint64, flags int) (fd int, err error) {
+	name, err := c.text(uintptr(at))
+	if err != nil {
+		return 0, err
+	}
+	if name == "" && flags&unix.AT_EMPTY_PATH == 0 {
+		return 0, unix.ENOENT
+	}
+	return c.open(dir, name, flags)
+}
+
+// open opens a name from a folder of the caller, as a place and not to be read.
+func (c call) open(dir int32, name string, flags int) (fd int, err error) {
+	own := fmt.Sprintf("/proc/%d/", c.PID)
+	folder := own + "cwd"
+	if dir != unix.AT_FDCWD {
+		folder = fmt.Sprintf("%sfd/%d", own, dir)
+	}
+	how := unix.O_PATH | unix.O_CLOEXEC
+	base, err := unix.Open(folder, how, 0)
+	switch {
+	case errors.Is(err, unix.ENOENT) && !filepath.IsAbs(name):
+		return 0, unix.EBADF
+	case name == "" || err != nil && !filepath.IsAbs(name):
+		return base, err
+	case err == nil:
+		defer unix.Close(base)
+	}
+	if rest, ok := strings.CutPrefix(name, "/proc/self/"); ok { // as C libraries name what they hold open
+		name = own + rest
+	}
+	if flags&unix.AT_SYMLINK_NOFOLLOW != 0 {
+		how |= unix.O_NOFOLLOW
+	}
+	return unix.Openat(base, name, how, 0)
+}
+
+// text reads a name from the caller's memory, page by page.
+func (c call) text(at uintptr) (string, error) {
+	var name []byte
+	page := uintptr(os.Getpagesize())
+	for len(name) < unix.PathMax {
+		part := make([]byte, page-at%page)
+		local := unix.Iovec{Base: &part[0]}
+		local.SetLen(len(part))
+		n, err := unix.ProcessVMReadv(int(c.PID), []unix.Iovec{local}, []unix.RemoteIovec{{Base: at, Len: len(part)}}, 0)
+		if err != nil {
+			return "", err
+		}
+		if end := bytes.IndexByte(part[:n], 0); end >= 0 {
+			return string(append(name, part[:end]...)), nil
+		}
+		name, at = append(name, part[:n]...), at+uintptr(n)
+	}
+	return "", unix.ENAMETOOLONG
+}

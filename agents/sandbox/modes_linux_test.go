@@ -1,0 +1,157 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A command sets modes where it may write, and nowhere else: not by a name, nor through a link, nor of what it may only read.
+func TestModes(t *testing.T) {
+	dir := stage(t, "ws/file", "ws/sub/file", "out/secret", "held/file")
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for link, target := range map[string]string{"ws/in": "file", "ws/away": at("out/secret"), "ws/out": "../out"} {
+		if err := os.Symlink(target, at(link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := Walls{Write: []string{at("ws")}, Read: []string{at("held")}, Dir: at("ws")}
+	for _, c := range []struct {
+		probe   []string
+		changes string // empty: nothing
+	}{
+		{[]string{"chmod", "file"}, "ws/file"},
+		{[]string{"chmod", at("ws/file")}, "ws/file"},
+		{[]string{"chmod", "in"}, "ws/file"},
+		{[]string{"chmod", "sub/../file"}, "ws/file"},
+		{[]string{"chmod", "/proc/self/cwd/file"}, "ws/file"},
+		{[]string{"chmod", "."}, "ws"},
+		{[]string{"fchmod", "file", "fd"}, "ws/file"},
+		{[]string{"fchmod", "file", "name"}, "ws/file"},
+		{[]string{"fchmodat", "sub", "file"}, "ws/sub/file"},
+		{[]string{"fchmodat", "sub", at("ws/file")}, "ws/file"},
+		{[]string{"fchmodat2", "file"}, "ws/file"},
+		{[]string{"by-place", "sub/file"}, "ws/sub/file"},
+		{[]string{"chmod", at("out/secret")}, ""},
+		{[]string{"chmod", at("out")}, ""},
+		{[]string{"chmod", dir}, ""},
+		{[]string{"chmod", "../out/secret"}, ""},
+		{[]string{"chmod", "away"}, ""},
+		{[]string{"chmod", "out/secret"}, ""},
+		{[]string{"chmod", fmt.Sprintf("/proc/%d/root%s", os.Getpid(), at("out/secret"))}, ""},
+		{[]string{"chmod", "/proc/self/root" + at("out/secret")}, ""},
+		{[]string{"chmod", "none"}, ""},
+		{[]string{"chmod", ""}, ""},
+		{[]string{"chmod", strings.Repeat("x", 5000)}, ""},
+		{[]string{"chmod-nowhere"}, ""},
+		{[]string{"chmod-no-folder"}, ""},
+		{[]string{"fchmod", at("held/file"), "fd"}, ""},
+		{[]string{"fchmod", at("held/file"), "name"}, ""},
+		{[]string{"fchmodat", "../out", "secret"}, ""},
+		{[]string{"fchmodat2", "in"}, ""},
+		{[]string{"by-place", at("out/secret")}, ""},
+		{[]string{"chown", at("out/secret"), "12345"}, ""},
+		{[]string{"chown", "file", "12345"}, ""},
+		{[]string{"attribute", at("out/secret")}, ""},
+		{[]string{"attribute", "file"}, ""},
+	} {
+		files := []string{"ws", "ws/file", "ws/sub/file", "out", "out/secret", "held/file"}
+		for _, f := range files {
+			if err := os.Chmod(at(f), 0o750); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := try(t, New(Options{}), w, c.probe...); got != (c.changes != "") {
+			t.Errorf("%.100q: %v", c.probe, got)
+		}
+		for _, f := range files {
+			info, err := os.Stat(at(f))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if changed := info.Mode().Perm() != 0o750; changed != (f == c.changes) {
+				t.Errorf("%.100q: %s is %v", c.probe, f, info.Mode())
+			}
+		}
+	}
+	if !try(t, New(Options{Mode: Off}), Walls{}, "chmod", at("out/secret")) {
+		t.Error("not even without walls; then the test above shows nothing")
+	}
+	if !try(t, New(Options{}), w, "chown", "file", fmt.Sprint(os.Geteuid())) {
+		t.Error("an owner cannot be set to what it is")
+	}
+}
+
+// Programs that set modes work as ever, many at once.
+func TestProgramsThatSetModes(t *testing.T) {
+	dir := stage(t, "one")
+	said, code := run(t, New(Options{}), Walls{Write: []string{dir}, Dir: dir}, "/bin/sh", "-ec", `
+		chmod 640 one; stat -c %a one
+		cp -p one two; stat -c %a two
+		install -m 700 one three; stat -c %a three
+		mkdir -m 711 four; stat -c %a four
+		tar cf x.tar one three; rm one three; tar xpf x.tar; stat -c %a one three
+		echo x >"$TMPDIR/y"; chmod 600 "$TMPDIR/y"; stat -c %a "$TMPDIR/y"
+		for i in 1 2 3 4 5 6 7 8; do (for j in 1 2 3 4 5; do touch f$i; chmod 60$((j % 8)) f$i; done) & done; wait
+		stat -c %a f1 f8`)
+	if want := "640\n640\n700\n711\n640\n700\n600\n605\n605\n"; code != 0 || said != want {
+		t.Errorf("ended with %d, saying %q", code, said)
+	}
+}
+
+// What is not entrusted is not listened to, and what cannot be understood is not done.
+func TestOddCalls(t *testing.T) {
+	for _, message := range []func(fd int) error{
+		func(fd int) error { return unix.Shutdown(fd, unix.SHUT_WR) },
+		func(fd int) error { return unix.Sendmsg(fd, []byte{0}, nil, nil, 0) },
+		func(fd int) error { return unix.Sendmsg(fd, []byte{0}, unix.UnixRights(fd, fd), nil, 0) },
+	} {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := message(pair[1]); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := entrusted(pair[0]); ok {
+			t.Error("it is listened to")
+		}
+		unix.Close(pair[0])
+		unix.Close(pair[1])
+	}
+	self := uint32(os.Getpid())
+	for _, c := range []call{
+		{Nr: -7}, {PID: self, Nr: unix.SYS_FCHMODAT}, {PID: self, Nr: unix.SYS_FCHMOD, Args: [6]uint64{1 << 20}},
+		{PID: self, Nr: unix.SYS_FCHMOD, Args: [6]uint64{0}},
+	} {
+		if err := c.setMode(-1, []string{"/"}); err == nil {
+			t.Errorf("%+v is done", c)
+		}
+	}
+	answerModes(-1, nil) // where nobody can be heard, it ends
+	if deserted(0) {
+		t.Error("what is no listener is deserted")
+	}
+	if err := confide(-1); err == nil {
+		t.Error("nothing was confided")
+	}
+}
+
+// A sandbox in a sandbox, as when a daemon runs in one of another's, cannot ask about modes: it sets none.
+func TestASandboxInASandbox(t *testing.T) {
+	dir := stage(t, "ws/file", "out/secret")
+	w := probing(Walls{Write: []string{filepath.Join(dir, "ws")}, Dir: filepath.Join(dir, "ws")})
+	w.Read = append(w.Read, "/proc") // where the inner warden looks for its own
+	for what, says := range map[string]string{
+		"cat file": "of ws/file", "cat ../out/secret": "Permission denied", "chmod 600 file": "Operation not permitted",
+	} {
+		said, _ := run(t, New(Options{}), w, self(), "probe", "daemon", filepath.Join(dir, "ws"), "/bin/sh", "-c", what)
+		if !strings.Contains(said, says) {
+			t.Errorf("%s: %q, want %q", what, said, says)
+		}
+	}
+}
