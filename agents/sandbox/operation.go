@@ -89,17 +89,19 @@ func (f *Fault) Error() string { return f.Text }
 // grace is how long what was told to end may take, before it is killed without its descendants.
 const grace = 5 * time.Second
 
-// scrubbed is the environment of our own processes between the daemon and a command: none of the daemon's, but for where
-// a binary that was built for it counts which of its lines have run.
+// scrubbed is the environment of our own processes between the daemon and a command: none of the daemon's, but for what
+// only a binary reads that was built for tests.
 func scrubbed() []string {
 	env := []string{"PATH=" + path, "LANG=C.UTF-8"}
-	if place := os.Getenv(counting); place != "" {
-		env = append(env, counting+"="+place)
+	for _, name := range []string{counting, "GORACE"} {
+		if value := os.Getenv(name); value != "" {
+			env = append(env, name+"="+value)
+		}
 	}
 	return env
 }
 
-// counting is read by what go test -cover builds.
+// counting says where what go test -cover builds counts which lines have run.
 const counting = "GOCOVERDIR"
 
 // asOperation is what a process does that was executed to run one operation.

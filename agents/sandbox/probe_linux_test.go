@@ -64,6 +64,9 @@ func probe(what string, args []string) error {
 	return probeKernel(what, args)
 }
 
+// wide is a bit in the high half of a register.
+var wide uint64 = 1 << 32
+
 // probeKernel tries doors that are no files.
 func probeKernel(what string, args []string) error {
 	number := func(i int) int { n, _ := strconv.Atoi(args[i]); return n }
@@ -75,7 +78,7 @@ func probeKernel(what string, args []string) error {
 		}
 		return err
 	case "wide-family": // the high half of the register is not the kernel's business
-		_, _, errno := unix.RawSyscall(unix.SYS_SOCKET, 1<<32|uintptr(number(0)), unix.SOCK_STREAM, 0)
+		_, _, errno := unix.RawSyscall(unix.SYS_SOCKET, uintptr(wide|uint64(number(0))), unix.SOCK_STREAM, 0)
 		return errnoOf(errno)
 	case "pair":
 		_, err := unix.Socketpair(unix.AF_UNIX, number(0)|unix.SOCK_CLOEXEC, 0)
@@ -115,7 +118,7 @@ func probeKernel(what string, args []string) error {
 		return unix.Mount("none", args[0], "tmpfs", 0, "")
 	case "type": // into a terminal, by a number whose low half is the ioctl's
 		c := byte('x')
-		_, _, errno := unix.RawSyscall(unix.SYS_IOCTL, 0, 1<<32|unix.TIOCSTI, uintptr(unsafe.Pointer(&c)))
+		_, _, errno := unix.RawSyscall(unix.SYS_IOCTL, 0, uintptr(wide|unix.TIOCSTI), uintptr(unsafe.Pointer(&c)))
 		if errno == unix.EPERM {
 			return errno
 		}

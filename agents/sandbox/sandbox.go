@@ -117,10 +117,14 @@ func (s *Sandbox) admit(w Walls) error {
 
 // apart refuses paths that meet what is the daemon's own, by name or by where symbolic links lead.
 func (s *Sandbox) apart(paths ...string) error {
+	leads := make([]string, len(paths))
+	for i, p := range paths {
+		leads[i] = resolve(p)
+	}
 	for _, own := range s.own {
 		for _, o := range []string{filepath.Clean(own), resolve(own)} {
-			for _, p := range paths {
-				if meet(p, o) || meet(resolve(p), o) {
+			for i, p := range paths {
+				if meet(p, o) || meet(leads[i], o) {
 					return fmt.Errorf("reach %s: %w: %s; a folder cannot be allowed without what lies in it", p, ErrOwn, own)
 				}
 			}

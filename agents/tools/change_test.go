@@ -222,6 +222,7 @@ func TestWritingInTheWorkspaceIsAskedFor(t *testing.T) {
 		write(t, filepath.Join(dir, "ws/a"), "one\n")
 	}
 	call(t, p, "run_command", args{"command": "echo two >a"}).says(t, true, "Permission denied")
+	call(t, p, "run_command", args{"command": `test "$HOME" = "$TMPDIR" && echo kept >"$HOME/x"`}).says(t, false, "exit code 0")
 	held := p.with(t, "@write:"+p.Workspace)
 	if got := plan(t, held, "write_file", args{"path": "a", "content": "x"}); len(got.Needs) > 0 {
 		t.Errorf("with the folder held it needs %q", needs(got))

@@ -124,10 +124,12 @@ func (in running) walls(p Place) (sandbox.Walls, error) {
 	}
 	w.Network = in.Network
 	if p.Workspace != "" {
-		if w.Home, err = p.real(p.Workspace); err != nil {
+		if w.Dir, err = p.real(p.Workspace); err != nil {
 			return w, err
 		}
-		w.Dir = w.Home
+		if slices.Contains(w.Write, w.Dir) { // where what programs keep for themselves is there next time
+			w.Home = w.Dir
+		}
 	}
 	if in.Cwd != "" {
 		t, err := p.tag("@read", in.Cwd)

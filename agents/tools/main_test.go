@@ -18,6 +18,7 @@ import (
 
 func TestMain(m *testing.M) {
 	sandbox.Main(Operations())
+	os.Setenv("GORACE", "atexit_sleep_ms=10") // else every process of ours takes a second to end
 	flag.Parse()
 	if f := flag.Lookup("test.gocoverdir"); f != nil && f.Value.String() != "" {
 		os.Setenv("GOCOVERDIR", f.Value.String())
