@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -24,6 +25,7 @@ type Answer struct {
 	Fault *Fault // there is an error instead
 	Raw   string // there is this instead, as a stream of events
 	Plain string // there is this instead, as application/json with a 200
+	Page  string // there is this instead, as text/html with a 200
 	Odd   Odd
 }
 
@@ -58,6 +60,17 @@ func Call(tool string, input any) Answer {
 		panic(fmt.Sprintf("modeltest: the input of %s: %v", tool, err))
 	}
 	return Answer{Calls: []models.Call{{Tool: tool, Input: raw}}}
+}
+
+// Play answers as a model does, such as that of package script, over the wire.
+func Play(m models.Model) func(Request) Answer {
+	return func(r Request) Answer {
+		reply, err := m.Reply(context.Background(), r.Prompt, nil)
+		if err != nil {
+			return Answer{Fault: &Fault{Status: http.StatusBadRequest, Type: "invalid_request_error", Text: "modeltest: " + err.Error()}}
+		}
+		return Answer{Text: reply.Text, Calls: reply.Calls, Usage: reply.Usage}
+	}
 }
 
 // Busy is a 429, to be tried again after so long.

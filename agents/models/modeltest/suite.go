@@ -1,10 +1,12 @@
 package modeltest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -40,6 +42,7 @@ type stage struct {
 	d     Dialect
 	model models.Model
 	heard []string
+	log   bytes.Buffer
 }
 
 // Conform is what every provider has to pass, in its dialect.
@@ -52,6 +55,7 @@ func Conform(t *testing.T, d Dialect, build func(Setup) (Made, error)) {
 			if link.Retry.Wait == 0 {
 				link.Retry.Wait = time.Millisecond
 			}
+			link.Log = slog.New(slog.NewTextHandler(&s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 			m, err := build(Setup{URL: s.URL(d), Key: suiteKey, Link: link})
 			if err != nil {
 				t.Fatal(err)
@@ -311,6 +315,7 @@ func broken(ctx context.Context, t *testing.T, s *stage) {
 		"an error":  {Text: "half of it", Odd: Odd{Error: true}},
 		"garbage":   {Raw: data},
 		"nothing":   {Raw: ": nothing\n\n"},
+		"a page":    {Page: "<html>502</html>"},
 		"JSON":      {Plain: `{"id": 1}`},
 		"an error ": {Plain: `{"error": {"message": "upstream is away", "code": 502}}`},
 	} {
@@ -400,10 +405,14 @@ func elsewhere(ctx context.Context, t *testing.T, s *stage) {
 }
 
 func secret(ctx context.Context, t *testing.T, s *stage) {
-	s.Queue(Answer{Fault: &Fault{Status: 401, Text: "Incorrect API key provided: " + suiteKey + ". Or Bearer sk-suite%2FSECRET%2Bkey%3D%3D"}})
+	s.Queue(Answer{Fault: &Fault{Status: 500, Text: "Broken by " + suiteKey}},
+		Answer{Fault: &Fault{Status: 401, Text: "Incorrect API key provided: " + suiteKey + ". Or Bearer sk-suite%2FSECRET%2Bkey%3D%3D"}})
 	_, err := s.ask(ctx, Hello())
 	if err == nil || strings.Contains(err.Error(), "SECRET") || !strings.Contains(err.Error(), models.Key("").String()) {
 		t.Errorf("the error is %v", err)
+	}
+	if logged := s.log.String(); strings.Contains(logged, "SECRET") || !strings.Contains(logged, "500: Broken by") {
+		t.Errorf("the log says %q", logged)
 	}
 	for _, printed := range []string{fmt.Sprintf("%v", s.model), fmt.Sprintf("%+v", s.model), fmt.Sprintf("%#v", s.model)} {
 		if strings.Contains(printed, "SECRET") {

@@ -25,6 +25,10 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, d Dialect, a Answ
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, a.Plain)
 		return
+	case a.Page != "":
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, a.Page)
+		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	flush := func() { _ = http.NewResponseController(w).Flush() }

@@ -62,7 +62,7 @@ func (x *Exchange) Do(r *http.Request) (*http.Response, error) {
 			return nil, x.link.lost(x.ctx, err)
 		}
 		return nil, x.link.answered(response.StatusCode, response.Header, text)
-	case kind != "text/event-stream":
+	case kind == "text/html": // all else that is no JSON may be a stream of a server that does not know better
 		response.Body.Close()
 		return nil, x.link.noStream(kind)
 	}

@@ -50,7 +50,7 @@ func (l *Link) answered(status int, header http.Header, body []byte) *Fault {
 	said := read(body)
 	if status == http.StatusOK { // some servers say what is wrong with a 200
 		if said.text == "" {
-			return l.noStream("JSON")
+			return l.noStream("application/json")
 		}
 		return l.Streamed(body)
 	}
@@ -58,7 +58,7 @@ func (l *Link) answered(status int, header http.Header, body []byte) *Fault {
 }
 
 func (l *Link) noStream(kind string) *Fault {
-	return l.Broken(fmt.Sprintf("the answer is %s, which is no stream of events", cmp.Or(kind, "of no kind")))
+	return l.Broken(fmt.Sprintf("the answer is %s, which is no stream of events", kind))
 }
 
 // fault judges by status, by what the provider wants, and by the words of each dialect for a prompt that is too long.

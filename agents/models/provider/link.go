@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -23,6 +24,7 @@ type Options struct {
 	// Silence is how long nothing may come, before a reply begins or within it. 0: five minutes, as a server at home may
 	// have to load its model first.
 	Silence time.Duration
+	Log     *slog.Logger // of what is tried again; nil: none
 }
 
 // Retry bounds how often what passes by itself is tried again. What is zero has its default.
@@ -39,6 +41,7 @@ type Link struct {
 	retry   Retry
 	silence time.Duration
 	hide    *strings.Replacer
+	log     *slog.Logger
 }
 
 // New makes a link. Nothing is sent. The error does not show the address.
@@ -75,6 +78,7 @@ func New(o Options) (*Link, error) {
 		},
 		silence: cmp.Or(o.Silence, 5*time.Minute),
 		hide:    hider(string(o.Key)),
+		log:     cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 	}, nil
 }
 

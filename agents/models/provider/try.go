@@ -34,7 +34,10 @@ func (l *Link) Try(ctx context.Context, once func() (models.Reply, error), again
 			return reply, &backoff.RetryAfterError{Duration: fault.After}
 		}
 		return reply, err
-	}, backoff.WithBackOff(steps), backoff.WithMaxTries(uint(l.retry.Tries)), backoff.WithMaxElapsedTime(0))
+	}, backoff.WithBackOff(steps), backoff.WithMaxTries(uint(l.retry.Tries)), backoff.WithMaxElapsedTime(0),
+		backoff.WithNotify(func(_ error, in time.Duration) {
+			l.log.Debug("a model is asked again", "in", in, "err", last)
+		}))
 	var fault *Fault
 	switch {
 	case err == nil:
