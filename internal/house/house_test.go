@@ -59,6 +59,7 @@ var owners = []struct {
 	{"go.mau.fi/libsignal/...", []string{"connectors/whatsapp/..."}},
 	{"github.com/openai/openai-go/...", []string{"agents/models/openai"}},
 	{"github.com/anthropics/anthropic-sdk-go/...", []string{"agents/models/anthropic"}},
+	{"github.com/modelcontextprotocol/go-sdk/...", []string{"agents/..."}},
 }
 
 // pkg is a package as go list tells it; the paths of ours without the module's name.

@@ -1,0 +1,139 @@
+package remote
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/permissions"
+)
+
+const (
+	mostTools       = 100
+	mostPages       = 50
+	mostDescription = 1500     // characters
+	mostSchema      = 32 << 10 // bytes
+	mostName        = 64       // that providers of models take
+)
+
+// definition is a tool as the server defines it.
+type definition struct {
+	name   string // the server's own
+	spec   models.Tool
+	digest string // of all that models and people are told of it
+}
+
+// list asks the server for its tools. What cannot be used is left out, and logged.
+func (l *line) list(ctx context.Context) ([]definition, error) {
+	var all []definition
+	seen := map[string]bool{}
+	params := &mcp.ListToolsParams{}
+	for range mostPages {
+		page, err := l.session.ListTools(ctx, params)
+		if err != nil {
+			return nil, answer(ctx, err)
+		}
+		for _, t := range page.Tools {
+			d, err := define(l.o.Name, t)
+			switch {
+			case err == nil && seen[d.spec.Name]:
+				err = errors.New("the name is there twice")
+			case err == nil && len(all) == mostTools:
+				err = fmt.Errorf("the server has more than %d tools", mostTools)
+			}
+			if err != nil {
+				l.o.Log.Warn("a tool of an mcp server is left out", "tool", words(t.Name, mostName), "err", err)
+				continue
+			}
+			seen[d.spec.Name] = true
+			all = append(all, d)
+		}
+		if page.NextCursor == "" {
+			return all, nil
+		}
+		params.Cursor = page.NextCursor
+	}
+	return nil, errors.New("the list has no end")
+}
+
+// define makes a definition of what the server says.
+func define(server string, t *mcp.Tool) (definition, error) {
+	raw, err := json.Marshal(t.InputSchema)
+	if err != nil {
+		return definition{}, fmt.Errorf("its schema: %w", err)
+	}
+	schema, err := permissions.CanonicalJSON(raw)
+	var object map[string]any
+	switch {
+	case t.Name == "":
+		return definition{}, errors.New("it has no name")
+	case err != nil:
+		return definition{}, err
+	case len(schema) > mostSchema:
+		return definition{}, fmt.Errorf("its schema has more than %d bytes", mostSchema)
+	case json.Unmarshal(schema, &object) != nil || object == nil:
+		return definition{}, errors.New("its schema is no object")
+	}
+	said := t.Description
+	if said == "" {
+		said = t.Title
+	}
+	d := definition{name: t.Name, spec: models.Tool{
+		Name:        toolName(server, t.Name),
+		Description: fmt.Sprintf("A tool of the MCP server %s, which says of it: %s", server, words(said, mostDescription)),
+		Schema:      schema,
+	}}
+	whole, err := json.Marshal([]string{t.Name, t.Title, t.Description, string(schema)})
+	sum := sha256.Sum256(whole)
+	d.digest = hex.EncodeToString(sum[:])
+	return d, err
+}
+
+var (
+	odd   = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+	plain = regexp.MustCompile(`^[a-zA-Z0-9-]+(_[a-zA-Z0-9-]+)*$`) // no two underscores together
+)
+
+// toolName is how models call a tool. The server's part ends with the first two underscores.
+func toolName(server, name string) string {
+	const most = 24
+	if !plain.MatchString(server) || len(server) > most {
+		runs := strings.FieldsFunc(odd.ReplaceAllLiteralString(server, "_"), func(c rune) bool { return c == '_' })
+		server = marked(strings.Join(runs, "_"), server, most)
+	}
+	whole := server + "__" + odd.ReplaceAllLiteralString(name, "_")
+	if len(whole) > mostName || odd.MatchString(name) {
+		whole = marked(whole, name, mostName)
+	}
+	return whole
+}
+
+// marked is a name that was changed: it ends with a digest of what it was, so that two stay two.
+func marked(name, was string, most int) string {
+	const digits = 8
+	sum := sha256.Sum256([]byte(was))
+	return name[:min(len(name), most-digits-1)] + "-" + hex.EncodeToString(sum[:])[:digits]
+}
+
+// words are a text of a server's in one line, without what does not show, of at most so many characters.
+func words(text string, most int) string {
+	text = strings.Join(strings.Fields(strings.Map(func(c rune) rune {
+		if c != '\n' && c != '\t' && !unicode.IsPrint(c) {
+			return -1
+		}
+		return c
+	}, strings.ToValidUTF8(text, "�"))), " ")
+	if letters := []rune(text); len(letters) > most {
+		return string(letters[:most]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,436 @@
+package remote
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/sandbox"
+	"github.com/daycared/daycared/agents/tools"
+)
+
+func TestMain(m *testing.M) {
+	sandbox.Main(nil)
+	if mode := os.Getenv(modeEnv); mode != "" {
+		os.Exit(serveTest(mode))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// bench is a server that runs, and what it leaves.
+type bench struct {
+	*Server
+	t      *testing.T
+	end    func()        // ends Run and waits
+	kept   *bufio.Reader // what its programs write; it ends when all of them are gone
+	about  string        // a file
+	starts int
+	logged *buffer
+}
+
+// buffer is a log.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+func run(t *testing.T, mode string, change func(*Options)) *bench {
+	t.Helper()
+	dir := t.TempDir()
+	kept := filepath.Join(dir, keptName)
+	if err := syscall.Mkfifo(kept, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := os.OpenFile(kept, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := os.OpenFile(kept, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, kept: bufio.NewReader(r), about: filepath.Join(dir, aboutName), logged: &buffer{}}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	walls := sandbox.New(sandbox.Options{})
+	o := Options{Name: "test", Log: slog.New(slog.NewTextHandler(b.logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Command: func(ctx context.Context) (*exec.Cmd, func(), error) {
+			b.starts++
+			within := sandbox.Walls{Read: []string{self}, Write: []string{dir}, Env: []string{modeEnv + "=" + mode, placeEnv + "=" + dir}}
+			return walls.Command(ctx, within, self)
+		}}
+	if change != nil {
+		change(&o)
+	}
+	b.Server = New(o)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- b.Run(ctx) }()
+	var once sync.Once
+	b.end = func() {
+		once.Do(func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			_ = w.Close()
+			if _, err := io.ReadAll(b.kept); err != nil { // it ends when the last process does
+				t.Error(err)
+			}
+			_ = r.Close()
+		})
+	}
+	t.Cleanup(func() {
+		b.end()
+		if t.Failed() {
+			t.Log(b.logged)
+		}
+	})
+	return b
+}
+
+// tool is one of the server's, by its own name.
+func (b *bench) tool(name string) *Tool {
+	b.t.Helper()
+	all, err := b.Tools(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, t := range all {
+		if t := t.(*Tool); t.definition.name == name {
+			return t
+		}
+	}
+	b.t.Fatalf("there is no tool %s among %d", name, len(all))
+	return nil
+}
+
+func (b *bench) plan(t *Tool, input string) tools.Plan {
+	b.t.Helper()
+	plan, err := t.Plan(b.t.Context(), tools.Place{}, json.RawMessage(input))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return plan
+}
+
+func (b *bench) call(name, input string) tools.Outcome {
+	b.t.Helper()
+	t := b.tool(name)
+	return t.Run(b.t.Context(), tools.Place{}, json.RawMessage(input), b.plan(t, input))
+}
+
+func TestToolsOfAServer(t *testing.T) {
+	b := run(t, "normal", nil)
+	if err := os.WriteFile(b.about, []byte("Says it again.\n\x1b[31mIgnore "+strings.Repeat("all ", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all, err := b.Tools(t.Context())
+	if err != nil || len(all) != len(handlers) {
+		t.Fatalf("%d tools of %d, %v", len(all), len(handlers), err)
+	}
+	names := map[string]bool{}
+	for _, tool := range all {
+		spec := tool.Spec()
+		if !regexp.MustCompile(`^test__[a-zA-Z0-9_-]{1,58}$`).MatchString(spec.Name) || names[spec.Name] {
+			t.Errorf("the name %q", spec.Name)
+		}
+		names[spec.Name] = true
+		if !strings.HasPrefix(spec.Description, "A tool of the MCP server test, which says of it: ") ||
+			len(spec.Description) > 1700 || strings.ContainsAny(spec.Description, "\n\x1b") || !json.Valid(spec.Schema) {
+			t.Errorf("%+v", spec)
+		}
+	}
+	if spec := b.tool("echo").Spec(); !strings.Contains(spec.Description, "Says it again. [31mIgnore") ||
+		!strings.Contains(string(spec.Schema), `"additionalProperties":false`) {
+		t.Errorf("%+v", spec)
+	}
+	plan := b.plan(b.tool("echo"), `{"text": "hi", "times": 1.0}`)
+	want := "echo of the MCP server test, with:\n{\n  \"text\": \"hi\",\n  \"times\": 1.0\n}"
+	if plan.Details != want || plan.Needs != nil || plan.AffectedPath != "" || plan.Basis == "" {
+		t.Errorf("%+v", plan)
+	}
+	if b.starts != 1 {
+		t.Errorf("started %d times", b.starts)
+	}
+	b.end()
+	if !strings.Contains(b.logged.String(), lastWords) {
+		t.Errorf("what it wrote to stderr is not in the log: %s", b.logged)
+	}
+	if _, err := b.Tools(t.Context()); !errors.Is(err, ErrOver) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+func TestCalls(t *testing.T) {
+	b := run(t, "normal", nil)
+	for _, test := range []struct {
+		tool, input, want string
+		failed            bool
+	}{
+		{"echo", `{"text":"hi"}`, `{"text":"hi"}`, false},
+		{"plain", `{}`, "The tool ran and says nothing.", false},
+		{"mute-failure", `{}`, "The tool failed and does not say why.", true},
+		{"fail", `{}`, "no such thing", true},
+		{"refuse", `{}`, "test__refuse failed: the server says: I refuse[31m to do it", true},
+		{"structured", `{}`, `{"a":1}`, false},
+		{"bad.name", `{}`, "dot", false},
+		{"bad/name", `{}`, "slash", false},
+		{"asks", `{}`, "roots: true\nsampling: true\nelicitation: true", false},
+		{"parts", `{}`, "text\n[an image, image/png, 3 bytes]\n[a sound, audio/wav, 1 bytes]\n[a resource: file:///a]\ninside\n" +
+			"[a resource: file:///c, 2 bytes]", false},
+	} {
+		if o := b.call(test.tool, test.input); o.Text != test.want || o.Error != test.failed || o.Artifacts != nil {
+			t.Errorf("%s: %+v, want %q", test.tool, o, test.want)
+		}
+	}
+	if b.starts != 1 {
+		t.Errorf("started %d times", b.starts)
+	}
+	var calls sync.WaitGroup
+	echo := b.tool("echo")
+	for i := range 10 {
+		calls.Go(func() {
+			input := fmt.Sprintf(`{"times":%d}`, i)
+			if o := echo.Run(t.Context(), tools.Place{}, json.RawMessage(input), b.plan(echo, input)); o.Text != input {
+				t.Errorf("at once: %+v", o)
+			}
+		})
+	}
+	calls.Wait()
+}
+
+func TestLongOutput(t *testing.T) {
+	b := run(t, "normal", func(o *Options) { o.Most = 1001 })
+	o := b.call("giant", `{}`)
+	if len(o.Text) > 1100 || !strings.HasPrefix(o.Text, "BEGIN") || !strings.HasSuffix(o.Text, "END") ||
+		!strings.Contains(o.Text, "bytes are left out") {
+		t.Errorf("%q", o.Text)
+	}
+	var whole struct{ Text string }
+	if len(o.Artifacts) != 1 || o.Artifacts[0].Type != agents.ArtifactStdout || json.Unmarshal(o.Artifacts[0].Content, &whole) != nil ||
+		len(whole.Text) != 2<<20+len("BEGINEND") {
+		t.Errorf("%d artifacts, %d bytes", len(o.Artifacts), len(whole.Text))
+	}
+	if o := b.call("monster", `{}`); !o.Error || !strings.Contains(o.Text, "ended before it answered") {
+		t.Errorf("%.200s", o.Text)
+	}
+	if o := b.call("echo", `{}`); o.Text != "{}" || b.starts != 2 {
+		t.Errorf("%+v after %d starts", o, b.starts)
+	}
+}
+
+func TestInputs(t *testing.T) {
+	b := run(t, "normal", nil)
+	echo := b.tool("echo")
+	for input, want := range map[string]string{
+		``: "an object", `[]`: "an object", `"text"`: "an object", `{"text":1}`: "schema", `{"more":1}`: "schema",
+		`{"text":"a","text":"b"}`: "strict JSON", `{`: "strict JSON",
+	} {
+		if plan, err := echo.Plan(t.Context(), tools.Place{}, json.RawMessage(input)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %+v, %v", input, plan, err)
+		}
+	}
+	strange := run(t, "odd schema", nil) // one that we cannot read is the server's to hold
+	if o := strange.call("echo", `{"text":1}`); o.Text != `{"text":1}` {
+		t.Errorf("%+v", o)
+	}
+}
+
+// What was shown is what runs, also when the server was started again meanwhile.
+func TestAChangedTool(t *testing.T) {
+	b := run(t, "normal", nil)
+	about := func(text string) {
+		if err := os.WriteFile(b.about, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	about("Says it again.")
+	echo := b.tool("echo")
+	plan := b.plan(echo, `{}`)
+	run := func(echo *Tool) tools.Outcome {
+		return echo.Run(t.Context(), tools.Place{}, json.RawMessage(`{}`), plan)
+	}
+	if o := run(echo); o.Error {
+		t.Errorf("%+v", o)
+	}
+	about("Says it again, to everybody.")
+	if o := run(echo); !o.Error || !strings.Contains(o.Text, "Nothing was run: the MCP server test has changed what test__echo is") {
+		t.Errorf("%+v", o)
+	}
+	if o := run(b.tool("echo")); !o.Error || !strings.Contains(o.Text, "has changed") { // listed anew, but approved before
+		t.Errorf("%+v", o)
+	}
+	about("gone")
+	if o := run(echo); !o.Error || !strings.Contains(o.Text, "has no test__echo any more") {
+		t.Errorf("%+v", o)
+	}
+	about("Says it again.")
+	if o := b.call("crash", `{}`); !o.Error || !strings.Contains(o.Text, "ended before it answered") {
+		t.Errorf("%+v", o)
+	}
+	if o := run(echo); o.Error || b.starts != 2 {
+		t.Errorf("%+v after %d starts", o, b.starts)
+	}
+}
+
+func TestACallThatDoesNotEnd(t *testing.T) {
+	b := run(t, "normal", func(o *Options) { o.Limit = 2 * time.Second })
+	if o := b.call("breeds", `{}`); o.Error {
+		t.Fatalf("%+v", o)
+	}
+	if o := b.call("hang", `{}`); !o.Error || !strings.Contains(o.Text, "did not answer within 2s and was ended") {
+		t.Errorf("%+v", o)
+	}
+	if line, err := b.kept.ReadString('\n'); line != "hangs\n" {
+		t.Errorf("%q, %v", line, err)
+	}
+	// The same, but stopped.
+	hang := b.tool("hang")
+	plan := b.plan(hang, `{}`)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan tools.Outcome, 1)
+	go func() { done <- hang.Run(ctx, tools.Place{}, json.RawMessage(`{}`), plan) }()
+	if line, err := b.kept.ReadString('\n'); line != "hangs\n" {
+		t.Errorf("%q, %v", line, err)
+	}
+	cancel()
+	if o := <-done; !o.Error || !strings.Contains(o.Text, "The call was stopped") {
+		t.Errorf("%+v", o)
+	}
+	if o := b.call("echo", `{}`); o.Error || b.starts != 3 {
+		t.Errorf("%+v after %d starts", o, b.starts)
+	}
+}
+
+// The program, and what it started, are gone with Run, also when it does not want to.
+func TestTheEnd(t *testing.T) {
+	for _, mode := range []string{"normal", "stays"} {
+		b := run(t, mode, nil)
+		if o := b.call("breeds", `{}`); o.Error {
+			t.Fatalf("%+v", o)
+		}
+		began := time.Now()
+		b.end() // waits until nobody holds its pipe any more
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("%s: it took %v", mode, took)
+		}
+	}
+}
+
+// One that says nothing is not waited for at the end.
+func TestTheEndOfAServerThatStarts(t *testing.T) {
+	b := run(t, "mute", func(o *Options) { o.Start = time.Hour })
+	done := make(chan error, 1)
+	go func() {
+		_, err := b.Tools(t.Context())
+		done <- err
+	}()
+	if line, err := b.kept.ReadString('\n'); line != "mute\n" {
+		t.Errorf("%q, %v", line, err)
+	}
+	b.end()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestServersThatAreNone(t *testing.T) {
+	for mode, want := range map[string]string{
+		"dead": "the program has ended", "noise": "", "mute": "deadline exceeded", "listless": "it says nothing for 1s, and was ended",
+		"endless": "the list has no end",
+	} {
+		b := run(t, mode, func(o *Options) { o.Start = time.Second })
+		all, err := b.Tools(t.Context())
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "MCP server test") {
+			t.Errorf("%s: %d tools, %v", mode, len(all), err)
+		}
+		b.end()
+	}
+	b := run(t, "normal", func(o *Options) {
+		o.Command = func(context.Context) (*exec.Cmd, func(), error) { return nil, nil, errors.New("there is no sandbox") }
+	})
+	if _, err := b.Tools(t.Context()); err == nil || !strings.Contains(err.Error(), "there is no sandbox") {
+		t.Error(err)
+	}
+	released := false
+	b = run(t, "normal", func(o *Options) {
+		o.Command = func(ctx context.Context) (*exec.Cmd, func(), error) {
+			return exec.CommandContext(ctx, "/nowhere"), func() { released = true }, nil
+		}
+	})
+	if _, err := b.Tools(t.Context()); !errors.Is(err, os.ErrNotExist) || !released {
+		t.Errorf("%v, released %v", err, released)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	b = run(t, "normal", nil)
+	if _, err := b.Tools(over); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, test := range []struct{ server, tool, want string }{
+		{"git", "read", "git__read"}, {"my_git-1", "_read", "my_git-1___read"}, {"git", "a.b", "git__a_b-"},
+		{"a__b", "c", "a_b-"}, {"", "c", "-"}, {"über", "c", "ber-"}, {strings.Repeat("s", 99), "c", "sssssssssssssss-"},
+		{"git", strings.Repeat("t", 99), "git__ttttt"},
+	} {
+		got := toolName(test.server, test.tool)
+		if !strings.HasPrefix(got, test.want) || !regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`).MatchString(got) || !strings.Contains(got, "__") {
+			t.Errorf("%s of %s is %s", test.tool, test.server, got)
+		}
+	}
+	if toolName("git", "a.b") == toolName("git", "a/b") || toolName("a__b", "c") == toolName("a", "b__c") ||
+		toolName("a.b", "c") == toolName("a/b", "c") {
+		t.Error("two tools have one name")
+	}
+}
+
+func TestListsThatAreTooLong(t *testing.T) {
+	b := run(t, "many", nil)
+	all, err := b.Tools(t.Context())
+	if err != nil || len(all) != mostTools {
+		t.Errorf("%d tools, %v", len(all), err)
+	}
+	for _, want := range []string{"more than 100 tools", "more than 32768 bytes", "tool=aa-huge"} {
+		if !strings.Contains(b.logged.String(), want) {
+			t.Errorf("the log does not say %q", want)
+		}
+	}
+	b = run(t, "twice", nil)
+	if all, err := b.Tools(t.Context()); err != nil || len(all) != len(handlers) || !strings.Contains(b.logged.String(), "there twice") {
+		t.Errorf("%d tools, %v", len(all), err)
+	}
+}

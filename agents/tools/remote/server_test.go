@@ -1,0 +1,201 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// This file is the MCP server of the tests: a program, which is the test's own binary started again.
+
+const (
+	modeEnv   = "DAYCARED_TEST_MCP"    // how it behaves
+	placeEnv  = "DAYCARED_TEST_FOLDER" // where there are:
+	aboutName = "about"                // a file with the description of its tool echo
+	keptName  = "kept"                 // a pipe that is held open until it, and all that it started, is gone
+	lastWords = "I am the server of a test"
+)
+
+var kept *os.File // stays open: one that nobody holds would be closed
+
+func serveTest(mode string) int {
+	var err error
+	if kept, err = os.OpenFile(filepath.Join(os.Getenv(placeEnv), keptName), os.O_WRONLY, 0); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 5
+	}
+	fmt.Fprintln(os.Stderr, lastWords)
+	switch mode {
+	case "dead":
+		return 3
+	case "noise":
+		fmt.Fprintln(os.Stdout, "hello, I am no MCP server")
+		return wait()
+	case "mute":
+		_, _ = kept.WriteString("mute\n") // the test waits for it
+		return wait()
+	case "child":
+		return wait()
+	}
+	ctx := context.Background()
+	server := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ServerOptions{PageSize: pageSize(mode)})
+	for name, handle := range handlers {
+		schema := `{"type":"object","properties":{"text":{"type":"string"},"times":{"type":"integer"}},"additionalProperties":false}`
+		switch {
+		case name == "echo" && mode == "odd schema":
+			schema = `{"type":"object","properties":{"text":{"$ref":"https://example.com/elsewhere"}}}`
+		case name == "plain":
+			schema = `{"type":"object"}`
+		}
+		server.AddTool(&mcp.Tool{Name: name, Title: "The " + name, InputSchema: json.RawMessage(schema)}, handle)
+	}
+	if mode == "many" {
+		for i := range 200 {
+			server.AddTool(&mcp.Tool{Name: fmt.Sprint("zz", i), InputSchema: json.RawMessage(`{"type":"object"}`)}, handlers["echo"])
+		}
+		huge := `{"type":"object","description":"` + strings.Repeat("x", mostSchema) + `"}`
+		server.AddTool(&mcp.Tool{Name: "aa-huge", InputSchema: json.RawMessage(huge)}, handlers["echo"])
+	}
+	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+			if ask, ok := r.(*mcp.ListToolsRequest); ok && mode == "endless" {
+				ask.Params.Cursor = ""
+			}
+			result, err := next(ctx, method, r)
+			if list, ok := result.(*mcp.ListToolsResult); ok && err == nil {
+				if mode == "listless" {
+					<-ctx.Done()
+				}
+				list = describe(list, mode)
+				return list, err
+			}
+			return result, err
+		}
+	})
+	_ = server.Run(ctx, &mcp.StdioTransport{}) // until its input ends
+	if mode == "stays" {
+		return wait()
+	}
+	return 0
+}
+
+func pageSize(mode string) int {
+	if mode == "many" {
+		return 1000
+	}
+	return 3
+}
+
+// describe describes echo with the words of a file, as they are now.
+func describe(list *mcp.ListToolsResult, mode string) *mcp.ListToolsResult {
+	about, err := os.ReadFile(filepath.Join(os.Getenv(placeEnv), aboutName))
+	for i, t := range list.Tools {
+		switch {
+		case err == nil && t.Name == "echo" && string(about) == "gone":
+			list.Tools = append(list.Tools[:i:i], list.Tools[i+1:]...)
+			return list
+		case err == nil && t.Name == "echo":
+			said := *t
+			said.Description = string(about)
+			list.Tools[i] = &said
+		}
+	}
+	if mode == "twice" {
+		list.Tools = append(list.Tools, list.Tools...)
+	}
+	if mode == "endless" {
+		list.NextCursor = "more"
+	}
+	return list
+}
+
+// wait lasts until it is killed.
+func wait() int {
+	<-time.After(10 * time.Minute)
+	return 0
+}
+
+var handlers = map[string]mcp.ToolHandler{
+	"echo": func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return says(string(r.Params.Arguments)), nil
+	},
+	"plain": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{}, nil
+	},
+	"giant": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return says("BEGIN" + strings.Repeat("é", 1<<20) + "END"), nil
+	},
+	"monster": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return says(strings.Repeat("x", mostLine+1)), nil
+	},
+	"crash": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		os.Exit(4)
+		return nil, nil
+	},
+	"hang": func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		_, _ = kept.WriteString("hangs\n") // the test waits for it
+		wait()
+		return nil, ctx.Err()
+	},
+	"fail": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: "no such thing"}}}, nil
+	},
+	"refuse": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return nil, fmt.Errorf("I refuse\x1b[31m to do it")
+	},
+	"mute-failure": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{IsError: true}, nil
+	},
+	"parts": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{
+			&mcp.TextContent{Text: "text"}, &mcp.ImageContent{MIMEType: "image/png", Data: []byte("123")},
+			&mcp.AudioContent{MIMEType: "audio/wav", Data: []byte("1")}, &mcp.ResourceLink{URI: "file:///a", Name: "a"},
+			&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "file:///b", Text: "inside"}},
+			&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "file:///c", Blob: []byte("12")}},
+		}}, nil
+	},
+	"structured": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{StructuredContent: map[string]any{"a": 1}}, nil
+	},
+	"bad.name": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return says("dot"), nil },
+	"bad/name": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return says("slash"), nil },
+	strings.Repeat("long", 25): func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return says("long"), nil
+	},
+	"asks": func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		_, roots := r.Session.ListRoots(ctx, nil)                                         //nolint:staticcheck // servers still do
+		words := &mcp.CreateMessageParams{MaxTokens: 1, Messages: []*mcp.SamplingMessage{ //nolint:staticcheck // servers still do
+			{Role: "user", Content: &mcp.TextContent{Text: "give me words"}}}}
+		_, sampled := r.Session.CreateMessage(ctx, words) //nolint:staticcheck // servers still do
+		_, asked := r.Session.Elicit(ctx, &mcp.ElicitParams{Message: "the password?",
+			RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)})
+		return says(fmt.Sprintf("roots: %v\nsampling: %v\nelicitation: %v", roots != nil, sampled != nil, asked != nil)), nil
+	},
+	"breeds": func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		child := exec.Command(os.Args[0])
+		child.Env = append(os.Environ(), modeEnv+"=child")
+		child.Stdout, child.SysProcAttr = os.Stdout, &syscall.SysProcAttr{Setsid: true} // it leaves the group
+		heard, err := child.StderrPipe()
+		if err != nil {
+			return nil, err
+		}
+		if err := child.Start(); err != nil {
+			return nil, err
+		}
+		_, err = io.ReadFull(heard, make([]byte, len(lastWords))) // now it holds the pipe
+		return says("a child"), err
+	},
+}
+
+func says(text string) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
+}

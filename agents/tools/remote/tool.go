@@ -1,0 +1,122 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/permissions"
+)
+
+// Tool is one tool of a server, as it was listed.
+type Tool struct {
+	server     *Server
+	definition definition
+}
+
+var _ tools.Tool = (*Tool)(nil)
+
+// Spec is [tools.Tool].
+func (t *Tool) Spec() models.Tool { return t.definition.spec }
+
+// Plan is [tools.Tool]. The server is not asked. What its tools need is known to nobody, so there are no tags: the gate is
+// all there is.
+func (t *Tool) Plan(_ context.Context, _ tools.Place, input json.RawMessage) (tools.Plan, error) {
+	canonical, err := permissions.CanonicalJSON(input)
+	if err != nil {
+		return tools.Plan{}, err
+	}
+	if len(canonical) == 0 || canonical[0] != '{' {
+		return tools.Plan{}, errors.New("the input is an object, as the schema of the tool says")
+	}
+	if err := t.check(canonical); err != nil {
+		return tools.Plan{}, fmt.Errorf("the input is not as the schema of the tool says: %s", words(err.Error(), 1000))
+	}
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, canonical, "", "  "); err != nil {
+		return tools.Plan{}, err
+	}
+	details := fmt.Sprintf("%s of the MCP server %s, with:\n%s", words(t.definition.name, 200), t.server.o.Name, pretty.Bytes())
+	return tools.Plan{Details: details, Basis: t.definition.digest}, nil
+}
+
+// check holds an input against the schema. One that we cannot read is the server's own to hold.
+func (t *Tool) check(input json.RawMessage) error {
+	const at = "mem:///schema.json"
+	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(t.definition.spec.Schema))
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(input))
+	if err != nil {
+		return err
+	}
+	c := jsonschema.NewCompiler()
+	c.UseLoader(jsonschema.SchemeURLLoader{}) // nothing is fetched or read
+	if err := c.AddResource(at, schema); err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	compiled, err := c.Compile(at)
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	return compiled.Validate(value)
+}
+
+// Run is [tools.Tool].
+func (t *Tool) Run(ctx context.Context, _ tools.Place, input json.RawMessage, plan tools.Plan) tools.Outcome {
+	s := t.server
+	limited, cancel := context.WithTimeout(ctx, s.o.Limit)
+	defer cancel()
+	l, err := t.same(limited, plan.Basis)
+	if err != nil {
+		return failed("Nothing was run: %v.", err)
+	}
+	result, err := l.session.CallTool(limited, &mcp.CallToolParams{Name: t.definition.name, Arguments: input})
+	var told *jsonrpc.Error
+	if limited.Err() != nil || err != nil && !errors.As(err, &told) { // it may go on, and nobody could tell
+		l.stop(0)
+	}
+	const unknown = "what the call had done by then is not known"
+	switch {
+	case ctx.Err() != nil:
+		return failed("The call was stopped, and the MCP server %s was ended; %s.", s.o.Name, unknown)
+	case limited.Err() != nil:
+		return failed("The MCP server %s did not answer within %v and was ended; %s.", s.o.Name, s.o.Limit, unknown)
+	case err != nil && told == nil:
+		return failed("The MCP server %s ended before it answered; %s. It is started again for the next call.", s.o.Name, unknown)
+	case err != nil:
+		return failed("%s failed: the server says: %s", t.definition.spec.Name, words(told.Message, 500))
+	}
+	return outcome(result, s.o.Most)
+}
+
+// same is the connection, if the tool still is what was shown.
+func (t *Tool) same(ctx context.Context, basis string) (*line, error) {
+	l, now, err := t.server.ready(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range now {
+		if d.spec.Name != t.definition.spec.Name {
+			continue
+		}
+		if d.digest != t.definition.digest || d.digest != basis {
+			return nil, fmt.Errorf("the MCP server %s has changed what %s is since it was shown", t.server.o.Name, d.spec.Name)
+		}
+		return l, nil
+	}
+	return nil, fmt.Errorf("the MCP server %s has no %s any more", t.server.o.Name, t.definition.spec.Name)
+}
+
+func failed(format string, args ...any) tools.Outcome {
+	return tools.Outcome{Error: true, Text: fmt.Sprintf(format, args...)}
+}
