@@ -32,11 +32,15 @@ func (sh *shift) execute(ctx context.Context) (rests bool, err error) {
 	if err := sh.advance(ctx, agents.Commit{Executions: []agents.Execution{x}}, Began{c.N}); err != nil {
 		return false, err
 	}
+	tool, known := sh.agent.tool(ctx, c.Tool)
+	if why == "" && !known {
+		why = "This was not run: the tool " + c.Tool + " is not there just now."
+	}
 	if why != "" {
 		return false, sh.ended(ctx, x, tools.Outcome{Text: why, Error: true}, Ran{N: c.N, Text: why, Error: true})
 	}
 	brief, done := sh.runtime.breakable(ctx, sh.worker)
-	o := sh.agent.tools[c.Tool].Run(brief, sh.place(held), c.Input, c.Plan)
+	o := tool.Run(brief, sh.place(held), c.Input, c.Plan)
 	stopped := brief.Err() != nil
 	done()
 	if ctx.Err() != nil { // the daemon ends: how far the call came is told when it is started again

@@ -97,11 +97,11 @@ func (sh *shift) plan(ctx context.Context) error {
 
 // thought ends the run of which the model cannot be asked, and says so.
 func (sh *shift) thought(ctx, brief context.Context, err error) error {
+	if brief.Err() != nil { // an order, or the end: whoever reads next sees it
+		err = nil
+	}
 	var fault *models.Error
-	switch {
-	case err == nil, brief.Err() != nil: // an order, or the end: whoever reads next sees it
-		return nil
-	case !errors.As(err, &fault):
+	if !errors.As(err, &fault) {
 		return err
 	}
 	sh.runtime.log.Warn("a model gives no reply", "agent", sh.agent.Name, "err", err)
@@ -175,7 +175,7 @@ func (sh *shift) prompt(ctx context.Context) (p models.Prompt, last int64, err e
 			p.Tools = append(p.Tools, t.spec)
 		}
 	}
-	for _, t := range sh.agent.Tools {
+	for _, t := range sh.agent.all(ctx) {
 		p.Tools = append(p.Tools, t.Spec())
 	}
 	return p, last, nil

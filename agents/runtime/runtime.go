@@ -28,10 +28,17 @@ type Agent struct {
 	Model        models.Model
 	Instructions string
 	Tools        []tools.Tool
+	Servers      []Server    // whose tools it has besides
 	Place        tools.Place // its Tags are what the configuration gives
 	Terminates   bool        // a denial ends the run
 	Schedule     *Schedule   // nil: it runs when it is told to
 	Prompt       string      // what it is told when it runs by its schedule
+}
+
+// Server has tools that may come and go. It is safe for concurrent use.
+type Server interface {
+	// Tools are those that it has just now. None has a name of ours.
+	Tools(ctx context.Context) ([]tools.Tool, error)
 }
 
 // Store keeps sessions. Every write is durable when its method returns nil. See engine/store.
@@ -87,7 +94,6 @@ type Runtime struct {
 type agent struct {
 	Agent
 	runtime  *Runtime
-	tools    map[string]tools.Tool
 	beginner sync.Mutex     // one session is begun at a time
 	speaker  agents.Speaker // set before ready is closed
 	ready    chan struct{}
@@ -97,7 +103,7 @@ type agent struct {
 }
 
 func newAgent(rt *Runtime, a Agent) *agent {
-	at := &agent{Agent: a, runtime: rt, tools: map[string]tools.Tool{}, ready: make(chan struct{}), due: make(chan struct{}, 1)}
+	at := &agent{Agent: a, runtime: rt, ready: make(chan struct{}), due: make(chan struct{}, 1)}
 	at.shows(permissions.Idle)
 	return at
 }
@@ -114,9 +120,6 @@ func New(o Options) *Runtime {
 	}
 	for _, a := range o.Agents {
 		at := newAgent(rt, a)
-		for _, t := range a.Tools {
-			at.tools[t.Spec().Name] = t
-		}
 		rt.own[a.Name] = at
 		rt.order = append(rt.order, at)
 	}
@@ -270,7 +273,6 @@ func (rt *Runtime) agent(s permissions.AgentSession) (*agent, error) {
 		return nil, fmt.Errorf("agent %q is not in the configuration any more", s.Agent)
 	}
 	a := newAgent(rt, parent.Agent)
-	a.tools = parent.tools
 	a.Name, a.Via, a.Schedule, a.Place.Tags = s.Agent, "", nil, nil
 	a.Parent = s.Agent[:strings.LastIndex(s.Agent, childMark)]
 	a.Place.Agent = s.Agent

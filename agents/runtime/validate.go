@@ -71,9 +71,9 @@ func (sh *shift) judge(ctx context.Context, call Call, held []permissions.Tag) (
 	}
 	v.Input = input
 	asks, isAsking := askingTool(call.Tool)
-	tool, known := sh.agent.tools[call.Tool]
+	tool, known := sh.agent.tool(ctx, call.Tool)
 	if !isAsking && !known {
-		return spare("There is no tool " + call.Tool + " here. There are " + strings.Join(sh.agent.toolNames(), ", ") + ".")
+		return spare("There is no tool " + call.Tool + " here. There are " + strings.Join(sh.agent.toolNames(ctx), ", ") + ".")
 	}
 	if sh.run.Denied.spent(subject(call.Tool, input)) {
 		v, _, err := spare(enough)
@@ -103,18 +103,6 @@ func (sh *shift) judge(ctx context.Context, call Call, held []permissions.Tag) (
 		v.Fate = Runs
 	}
 	return v, "", nil
-}
-
-// toolNames are the tools that the agent has.
-func (a *agent) toolNames() (all []string) {
-	for _, t := range askingTools {
-		all = append(all, t.spec.Name)
-	}
-	for name := range a.tools {
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return all
 }
 
 // held are the tags that the session holds just now.

@@ -2,9 +2,11 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"time"
 
 	"github.com/daycared/daycared/agents/models"
@@ -14,6 +16,7 @@ import (
 	"github.com/daycared/daycared/agents/runtime"
 	"github.com/daycared/daycared/agents/sandbox"
 	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/agents/tools/remote"
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
@@ -22,7 +25,7 @@ import (
 // ownAgents makes the runtime of the agents of our own. What the daemon itself is stays out of their reach.
 func (c *CLI) ownAgents(
 	cfg *config.Config, s engine.Settings, rows runtime.Store, log *slog.Logger,
-) (*runtime.Runtime, error) {
+) (own *runtime.Runtime, servers []*remote.Server, err error) {
 	mode := sandbox.On
 	if !cfg.Sandbox {
 		mode = sandbox.Off
@@ -32,12 +35,30 @@ func (c *CLI) ownAgents(
 	for _, a := range cfg.Agents {
 		one, err := c.ownAgent(a, cfg, walls, log)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		one.Person = cmp.Or(a.Person, s.Operator().Name)
+		for _, m := range a.MCP {
+			server := c.server(m, a.Name, walls, log)
+			one.Servers, servers = append(one.Servers, server), append(servers, server)
+		}
 		all = append(all, one)
 	}
-	return runtime.New(runtime.Options{Agents: all, Store: rows, Now: time.Now, Log: log}), nil
+	return runtime.New(runtime.Options{Agents: all, Store: rows, Now: time.Now, Log: log}), servers, nil
+}
+
+// server is an MCP server of an agent's, in walls of its own: it reaches what its entry names, and no more.
+func (c *CLI) server(m config.MCPServer, agent string, walls *sandbox.Sandbox, log *slog.Logger) *remote.Server {
+	reach := sandbox.Walls{Read: m.Read, Write: m.Write, Network: m.Network}
+	for _, name := range m.Env {
+		if value := c.env(name); value != "" {
+			reach.Env = append(reach.Env, name+"="+value)
+		}
+	}
+	return remote.New(remote.Options{
+		Name: m.Name, Log: log.With("agent", agent, "mcp", m.Name),
+		Command: func(ctx context.Context) (*exec.Cmd, func(), error) { return walls.Command(ctx, reach, m.Command...) },
+	})
 }
 
 // ownAgent is one agent, with its model and its tools.

@@ -15,6 +15,7 @@ import (
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/api"
 	"github.com/daycared/daycared/agents/runtime"
+	"github.com/daycared/daycared/agents/tools/remote"
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
@@ -27,15 +28,16 @@ import (
 // what has been started is undone when a later step fails. It stops in the reverse order: the doors close first, the
 // store last.
 type daemon struct {
-	cfg    *config.Config
-	paths  config.Paths
-	log    *slog.Logger
-	engine *engine.Engine
-	own    *runtime.Runtime // agents of our own
-	parts  []connectors.Connector
-	agents *api.Server
-	zones  zones
-	gauges http.Handler // of the engine, once it is there
+	cfg     *config.Config
+	paths   config.Paths
+	log     *slog.Logger
+	engine  *engine.Engine
+	own     *runtime.Runtime // agents of our own
+	servers []*remote.Server // whose tools they have
+	parts   []connectors.Connector
+	agents  *api.Server
+	zones   zones
+	gauges  http.Handler // of the engine, once it is there
 
 	closers []func() error
 	once    sync.Once
@@ -99,7 +101,7 @@ func (d *daemon) start(ctx context.Context, c *CLI, console *terminal.Terminal) 
 	if account := whatsappConnector(cfg, paths, log); account != nil {
 		d.parts = append(d.parts, hookWhatsApp(account))
 	}
-	if d.own, err = c.ownAgents(cfg, current, hookSessions(rows), log); err != nil {
+	if d.own, d.servers, err = c.ownAgents(cfg, current, hookSessions(rows), log); err != nil {
 		return err
 	}
 	d.engine = engine.New(engine.Options{
@@ -123,6 +125,9 @@ func (d *daemon) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.engine.Run(ctx) })
 	group.Go(func() error { return d.own.Run(ctx) })
+	for _, s := range d.servers {
+		group.Go(func() error { return s.Run(ctx) })
+	}
 	group.Go(func() error { return d.agents.Run(ctx) })
 	for _, part := range d.parts {
 		group.Go(func() error { return part.Run(ctx, d.engine) })
