@@ -39,7 +39,7 @@ func Compact(ctx context.Context, m Model, p Prompt) (Compaction, error) {
 	keep := min((m.Window()-fixed)/3, Estimate(Prompt{Messages: p.Messages})/2)
 	cut := cutBefore(p.Messages, keep)
 	c := Compaction{Replaces: cut}
-	if cut == 0 {
+	if cut == 0 || cut == 1 && isSummary(p.Messages[0]) && EstimateMessage(p.Messages[0]) < m.Window()/4 {
 		return c, &Error{Kind: ErrTooLong, Text: "there is nothing to be made shorter"}
 	}
 	old := p.Messages[:cut]
@@ -59,6 +59,8 @@ func Compact(ctx context.Context, m Model, p Prompt) (Compaction, error) {
 	}
 	return c, nil
 }
+
+func isSummary(m Message) bool { return m.Role == User && strings.HasPrefix(m.Text, summaryHead) }
 
 // cutBefore is how many of the messages are to go, so that what stays is at most so many tokens: at least one, and never
 // so that results stay without their calls.
@@ -169,7 +171,7 @@ func lastWords(messages []Message) string {
 	for i := len(messages) - 1; i >= 0; i-- {
 		if m := messages[i]; m.Role == User && m.Text != "" {
 			_, words, found := strings.Cut(m.Text, lastHead)
-			if !found && !strings.HasPrefix(m.Text, summaryHead) {
+			if !found && !isSummary(m) {
 				words = m.Text
 			}
 			return words
