@@ -97,13 +97,18 @@ func (p *reporter) tell(ctx context.Context, h permissions.Happening) (tells boo
 	case errors.As(err, &refusal) && refusal.Code == permissions.CodeUnknown: // it is not kept any more
 		return false, nil
 	case err != nil:
-		if p.unread++; p.unread < mostUnread || p.engine.store.Health(ctx) != nil {
-			return false, err
-		}
-		p.engine.log.Error("what became of a request that cannot be read is told to nobody", "request", h.Request, "err", err)
-		return false, nil
+		return false, p.passOver(ctx, h, err)
 	case !r.Caller.Ours() && r.Foreground == "":
 		return false, nil
 	}
 	return true, p.witness.Witness(ctx, h, r)
+}
+
+// passOver is nil when h is not to be told, because its request cannot be read and never will be.
+func (p *reporter) passOver(ctx context.Context, h permissions.Happening, why error) error {
+	if p.unread++; p.unread < mostUnread || p.engine.store.Health(ctx) != nil {
+		return why
+	}
+	p.engine.log.Error("what became of a request that cannot be read is told to nobody", "request", h.Request, "err", why)
+	return nil
 }

@@ -173,3 +173,20 @@ func TestTheWitnessOfWhatCannotBeRead(t *testing.T) {
 		t.Errorf("of %s it is told %q", good.ID, got)
 	}
 }
+
+// That everything is stopped is told as well: it is about no request.
+func TestTheWitnessOfAStop(t *testing.T) {
+	n := newNotary()
+	st := watched(t, n, newPhone(fay, "fays-phone"))
+	if _, err := st.StopAll(t.Context(), boss); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Resume(t.Context(), boss); err != nil {
+		t.Fatal(err)
+	}
+	st.pose(helper, keyed(network("after"), "1"))
+	want := []string{"ALL_STOPPED  ", "REQUEST_CREATED after "}
+	if got := n.heard(t, 2)[:2]; !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}
