@@ -31,9 +31,14 @@ func TestDoorsIntoTheKernel(t *testing.T) {
 		})
 	}
 	runtime.KeepAlive(path)
-	for _, args := range [][]string{{"io_uring"}, {"type"}, {"keys"}, {"signal", victim}} {
+	for _, args := range [][]string{{"type"}, {"signal", victim}} {
 		if !try(t, New(Options{Mode: Off}), Walls{}, args...) {
 			t.Errorf("%s is shut without walls, too; its test above shows nothing", args[0])
+		}
+	}
+	for _, args := range [][]string{{"io_uring"}, {"keys"}} { // which whoever runs the tests may be kept from
+		if !try(t, New(Options{Mode: Off}), Walls{}, args...) {
+			t.Logf("%s is shut without walls, too; its test above shows nothing here", args[0])
 		}
 	}
 	if _, err := os.Hostname(); err != nil {

@@ -100,22 +100,26 @@ func TestACommandAndTheNetwork(t *testing.T) {
 	docker := &http.Server{Handler: page.Config.Handler}
 	go func() { _ = docker.Serve(l) }()
 	defer docker.Close()
-	held := p.with(t, "@network", "@write:"+filepath.Dir(socket))
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := p.with(t, "@network", "@write:"+filepath.Dir(socket), "@read:"+self)
 	for _, c := range []struct {
-		curl    string
+		get     string
 		network bool
 		failed  bool
 	}{
 		{page.URL, false, true}, {page.URL, true, false},
-		{"--unix-socket " + socket + " http://docker/", false, true}, {"--unix-socket " + socket + " http://docker/", true, true},
+		{"http://docker/ " + socket, false, true}, {"http://docker/ " + socket, true, true},
 	} {
-		o := call(t, held, "run_command", args{"command": "curl -sS " + c.curl, "network": c.network})
+		o := call(t, held, "run_command", args{"command": self + " get " + c.get, "network": c.network})
 		if o.Error != c.failed || strings.Contains(o.Text, "from the net") == c.failed {
-			t.Errorf("%s, network %v: %s", c.curl, c.network, o.Text)
+			t.Errorf("%s, network %v: %s", c.get, c.network, o.Text)
 		}
 	}
 	off := runCommand{sandbox.New(sandbox.Options{Mode: sandbox.Off})}
-	o := off.Run(t.Context(), p, args{"command": "curl -sS --unix-socket " + socket + " http://docker/"}.json(t), Plan{})
+	o := off.Run(t.Context(), p, args{"command": self + " get http://docker/ " + socket}.json(t), Plan{})
 	o.says(t, false, "from the net")
 }
 
@@ -128,13 +132,17 @@ func TestACommandThatGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, end := context.WithCancel(t.Context())
-		in, says := args{"command": "exec 3>pipe; setsid sleep 600 & echo begun; wait", "timeout": 1}, "it was killed after 1s"
+		in, says := args{"command": "exec 3>pipe; setsid sleep 600 & echo begun; wait", "timeout": 2}, "it was killed after 2s"
 		if how == "it is given up" {
 			in["timeout"], says = 600, "it was ended, with all that it started"
 		}
 		done := make(chan Outcome, 1)
 		go func() { done <- tool(t, "run_command").Run(ctx, p, in.json(t), Plan{}) }()
-		held, err := os.Open(pipe)
+		wait := 0 // for somebody to open it
+		if how == "its time is over" {
+			wait = unix.O_NONBLOCK // it may be over before
+		}
+		held, err := os.OpenFile(pipe, os.O_RDONLY|wait, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,8 +1,13 @@
 package tools
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,12 +23,35 @@ import (
 
 func TestMain(m *testing.M) {
 	sandbox.Main(Operations())
+	if len(os.Args) > 2 && os.Args[1] == "get" { // what commands fetch with: get URL, or get URL by a unix socket
+		os.Exit(get(os.Args[2], append(os.Args[3:], "")[0]))
+	}
 	os.Setenv("GORACE", "atexit_sleep_ms=10") // else every process of ours takes a second to end
 	flag.Parse()
 	if f := flag.Lookup("test.gocoverdir"); f != nil && f.Value.String() != "" {
 		os.Setenv("GOCOVERDIR", f.Value.String())
 	}
 	goleak.VerifyTestMain(m)
+}
+
+// get fetches a page, and tells by its exit code whether it could.
+func get(url, socket string) int {
+	transport := &http.Transport{}
+	if socket != "" {
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		}
+	}
+	res, err := (&http.Client{Transport: transport}).Get(url)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer res.Body.Close()
+	if _, err := io.Copy(os.Stdout, res.Body); err != nil {
+		return 1
+	}
+	return 0
 }
 
 // mode is that of the tools of a test.
