@@ -190,6 +190,33 @@ func TestStreamsAndSignals(t *testing.T) {
 	}
 }
 
+// A stream ends when the command closes it, and not only with the command.
+func TestAStreamThatIsClosed(t *testing.T) {
+	cmd, release, err := New(Options{}).Command(t.Context(), Walls{}, "/bin/sh", "-c", "echo one; exec >&-; read line; exit 4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := io.ReadAll(out); err != nil || string(said) != "one\n" {
+		t.Errorf("it said %q: %v", said, err)
+	}
+	in.Close()
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 4 {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
 func TestExitCodes(t *testing.T) {
 	dir := stage(t, "file")
 	for _, c := range []struct {

@@ -57,6 +57,7 @@ func guard() (code int, err error) {
 			answerModes(listener, append(s.Write, s.Scratch))
 		}
 	}()
+	letGo()
 	var ending atomic.Bool
 	go func() { // the daemon lets go of its end, or is gone
 		_, _ = io.Copy(io.Discard, os.NewFile(fdLife, "life"))
@@ -69,6 +70,14 @@ func guard() (code int, err error) {
 		}
 	}()
 	return outlive(pid, &ending), nil
+}
+
+// letGo leaves the streams to the command: they end when it closes them.
+func letGo() {
+	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	for fd := 0; fd < fdOrder && err == nil; fd++ {
+		err = unix.Dup3(null, fd, 0)
+	}
 }
 
 // outlive waits until nothing is left of a command, and returns its exit code. When it has ended, or is to end, whatever
