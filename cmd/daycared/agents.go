@@ -12,6 +12,7 @@ import (
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/models/anthropic"
 	"github.com/daycared/daycared/agents/models/openai"
+	"github.com/daycared/daycared/agents/models/provider"
 	playbook "github.com/daycared/daycared/agents/models/script"
 	"github.com/daycared/daycared/agents/runtime"
 	"github.com/daycared/daycared/agents/sandbox"
@@ -96,14 +97,15 @@ func (c *CLI) model(a config.Agent, log *slog.Logger) (models.Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	link := provider.Options{Log: log.With("agent", a.Name)}
 	price := models.Price{Read: int64(m.InputPrice), Written: int64(m.OutputPrice)}
 	if m.Provider == config.Anthropic {
 		return anthropic.New(anthropic.Options{
-			Name: m.Name, BaseURL: m.BaseURL, Key: key, Window: int64(m.Window), Price: price,
+			Name: m.Name, BaseURL: m.BaseURL, Key: key, Window: int64(m.Window), Price: price, Link: link,
 		})
 	}
 	return openai.New(openai.Options{
-		Name: m.Name, BaseURL: m.BaseURL, Key: key, Window: int64(m.Window), Price: price,
+		Name: m.Name, BaseURL: m.BaseURL, Key: key, Window: int64(m.Window), Price: price, Link: link,
 	})
 }
 
