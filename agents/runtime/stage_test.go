@@ -131,9 +131,18 @@ type ledger struct {
 	mu      sync.Mutex
 	commits []agents.Commit
 	changed chan struct{}
+	fails   func(agents.Commit) error // not nil: what a commit meets before it is tried
 }
 
 func (l *ledger) Commit(ctx context.Context, c agents.Commit) error {
+	l.mu.Lock()
+	fails := l.fails
+	l.mu.Unlock()
+	if fails != nil {
+		if err := fails(c); err != nil {
+			return err
+		}
+	}
 	if err := l.Store.Commit(ctx, c); err != nil {
 		return err
 	}

@@ -104,10 +104,14 @@ func (d *daemon) start(ctx context.Context, c *CLI, console *terminal.Terminal) 
 	if d.own, d.servers, err = c.ownAgents(cfg, current, hookSessions(rows), log); err != nil {
 		return err
 	}
-	d.engine = engine.New(engine.Options{
-		Store: hookStore(rows), Connectors: d.parts, Residents: append(d.own.Residents(), residents()...), Witness: d.own,
+	options := engine.Options{
+		Store: hookStore(rows), Connectors: d.parts, Residents: append(d.own.Residents(), residents()...),
 		Settings: current, Now: time.Now, Log: log,
-	})
+	}
+	if len(cfg.Agents) > 0 { // else there is nobody to tell, and every change would be looked at for nothing
+		options.Witness = d.own
+	}
+	d.engine = engine.New(options)
 	d.own.Bind(d.engine.Desk())
 	d.gauges = metrics(d.engine, log)
 	if err := d.engine.Recover(ctx); err != nil {

@@ -1,0 +1,257 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/agents/runtime"
+	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// TestAStoreThatFails: a commit that fails is tried again, and no tool runs twice for it.
+func TestAStoreThatFails(t *testing.T) {
+	s := play(t, helper(writer))
+	var failed atomic.Int64
+	s.rows.mu.Lock()
+	s.rows.fails = func(agents.Commit) error { // every second one
+		if failed.Add(1)%2 == 1 {
+			return permissions.Broken("the disk is full")
+		}
+		return nil
+	}
+	s.rows.mu.Unlock()
+	s.writes("go")
+	s.answers(s.card(1), once)
+	s.answers(s.card(2), once)
+	s.hears("told: wrote b")
+	if s.file("a") != "one\n" || s.file("b") != "two\n" || failed.Load() < 10 {
+		t.Errorf("it wrote %q and %q in %d tries", s.file("a"), s.file("b"), failed.Load())
+	}
+}
+
+// TestTheRowWasChangedMeanwhile: whoever comes second reads again, and a tool that ran meanwhile is not run again.
+func TestTheRowWasChangedMeanwhile(t *testing.T) {
+	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+		if turn == 0 {
+			return calls("look", noteA)
+		}
+		return says("told: " + newest(p))
+	}))
+	var once atomic.Bool
+	s.rows.mu.Lock()
+	s.rows.fails = func(c agents.Commit) error {
+		if len(c.Executions) > 0 && !c.Executions[0].Ended.IsZero() && once.CompareAndSwap(false, true) {
+			return agents.ErrStale
+		}
+		return nil
+	}
+	s.rows.mu.Unlock()
+	s.writes("go")
+	s.hears("told: This was interrupted")
+	if s.file("a") != "one\n" {
+		t.Errorf("it wrote %q", s.file("a"))
+	}
+}
+
+func TestTheKillSwitch(t *testing.T) {
+	hold := make(chan struct{})
+	a, b := helper(first("look", noteA)), helper(writer)
+	a.Tools, b.Name = []tools.Tool{pen{name: "look", hold: hold}}, "other"
+	s := play(t, a, b)
+	s.writes("go")
+	s.begun("helper")
+	if _, err := s.Use(t.Context(), fayHere, "other"); err != nil {
+		t.Fatal(err)
+	}
+	s.writes("go")
+	r := s.card(1)
+	if _, err := s.StopAll(t.Context(), fayHere); err != nil {
+		t.Fatal(err)
+	}
+	s.stands("helper", permissions.Interrupted)
+	s.stands("other", permissions.Interrupted)
+	if now, err := s.rows.Read(t.Context(), r.ID); err != nil || now.State != permissions.Cancelled || s.file("a") != "" {
+		t.Errorf("the request is %s, %v, and %q was written", now.State, err, s.file("a"))
+	}
+}
+
+// TestAnAgentThatIsGone: its session ends, and nobody can answer for it any more.
+func TestAnAgentThatIsGone(t *testing.T) {
+	s := play(t, helper(writer))
+	s.writes("go")
+	r, id := s.card(1), s.current("helper").ID
+	s.stop()
+	s.agents = []runtime.Agent{{Name: "heir", Person: "fay", Via: "phone", Model: hearer, Place: s.agents[0].Place}}
+	s.open()
+	s.ends(id)
+	if now, err := s.rows.Read(t.Context(), r.ID); err != nil || now.State != permissions.Cancelled {
+		t.Errorf("what it asked is %s, %v", now.State, err)
+	}
+	s.writes("hello")
+	s.hears("told: hello")
+}
+
+// ends waits until a session has ended.
+func (s *stage) ends(id permissions.ID) {
+	s.t.Helper()
+	for {
+		s.rows.mu.Lock()
+		changed := s.rows.changed
+		s.rows.mu.Unlock()
+		found, err := s.rows.AgentSession(s.t.Context(), id)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if !found.EndedAt.IsZero() {
+			return
+		}
+		<-changed
+	}
+}
+
+// TestWhatIsForbiddenMeanwhile: policy is looked at again before anything runs.
+func TestWhatIsForbiddenMeanwhile(t *testing.T) {
+	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+		if turn == 0 {
+			return calls("write_file", noteA, "look", noteB)
+		}
+		return says("told: " + newest(p))
+	}))
+	s.writes("go")
+	r := s.card(1)
+	stricter := settings()
+	stricter.Policy.Forbidden = []string{"write_file", "look"}
+	stricter.Bonds = map[string]permissions.Bond{"agent:helper": {Agent: "helper", Person: "fay", Via: "phone"}}
+	s.Configure(stricter)
+	s.answers(r, once)
+	s.hears("told: Tool write_file is forbidden here.\nTool look is forbidden here.")
+	if s.file("a")+s.file("b") != "" {
+		t.Errorf("it wrote %q and %q", s.file("a"), s.file("b"))
+	}
+}
+
+// TestWhatIsGatedMeanwhile: what needed nobody when it was judged, and needs somebody now, is not run.
+func TestWhatIsGatedMeanwhile(t *testing.T) {
+	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+		if turn == 0 {
+			return calls("write_file", noteA, "look", noteB)
+		}
+		return says("told: " + newest(p))
+	}))
+	s.writes("go")
+	r := s.card(1)
+	stricter := settings()
+	stricter.Policy.Auto = nil
+	stricter.Bonds = map[string]permissions.Bond{"agent:helper": {Agent: "helper", Person: "fay", Via: "phone"}}
+	s.Configure(stricter)
+	s.answers(r, once)
+	s.hears("told: wrote a\nThis was not run: it is not allowed any more. Call it again to ask.")
+	if s.file("b") != "" {
+		t.Errorf("it wrote %q", s.file("b"))
+	}
+}
+
+func TestNobodyCanBeReached(t *testing.T) {
+	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+		switch turn {
+		case 0:
+			return calls("write_file", noteA)
+		case 1:
+			return calls("ask_user", `{"question":"q","options":["a","b"]}`)
+		case 2:
+			return calls("pause", `{"message":"look"}`)
+		case 3:
+			return calls("request_permission", `{"permission":"@network","reason":"r"}`)
+		}
+		return says("told: " + transcriptOf(p))
+	}))
+	s.phone.FailReach(&connectors.Gone{Why: "fay has no phone"})
+	s.writes("go")
+	for _, want := range []string{
+		"Tool approval could not be delivered: fay has no phone", "Question could not be delivered: fay has no phone",
+		"Nobody to ask; continuing.", "Permission request could not be delivered: fay has no phone",
+	} {
+		s.hears(want)
+	}
+}
+
+// transcriptOf is everything that a model was told.
+func transcriptOf(p models.Prompt) string {
+	var all []string
+	for _, m := range p.Messages {
+		all = append(all, m.Text)
+		for _, r := range m.Results {
+			all = append(all, r.Text)
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+func TestOrdersWithoutARun(t *testing.T) {
+	s := play(t, helper(hearer))
+	for _, o := range []permissions.Order{permissions.OrderStop, permissions.OrderQuit, permissions.OrderNew, permissions.OrderStop} {
+		s.orders(o)
+	}
+	if got := s.own.Residents()[0].Activity(); got != permissions.Idle {
+		t.Errorf("then it is %s", got)
+	}
+	id := s.current("helper").ID
+	s.orders(permissions.OrderQuit)
+	s.ends(id)
+	s.writes("hello")
+	s.hears("told: hello")
+}
+
+// TestTooManySteps: a model that never ends is stopped.
+func TestTooManySteps(t *testing.T) {
+	s := playWith(t, func(s *engine.Settings) { s.Policy.Forbidden = nil }, helper(func(int, models.Prompt) models.Reply {
+		return calls("nothing", `{}`)
+	}))
+	s.writes("go")
+	s.hears("I stop here: this takes more steps than I may make at once.")
+}
+
+// TestAServerOfTools: its tools come and go, and what is not there is not run.
+func TestAServerOfTools(t *testing.T) {
+	box := &shelf{}
+	a := helper(func(turn int, p models.Prompt) models.Reply {
+		if strings.Contains(newest(p), "again") || turn == 0 {
+			return calls("their__pen", noteA)
+		}
+		return says("told: " + newest(p))
+	})
+	a.Servers = []runtime.Server{box}
+	s := play(t, a)
+	box.set(pen{name: "their__pen"})
+	s.writes("go")
+	r := s.card(1)
+	box.set()
+	s.answers(r, once)
+	s.hears("told: This was not run: the tool their__pen is not there just now.")
+	s.writes("again")
+	s.hears("told: There is no tool their__pen here.")
+	box.set(pen{name: "their__pen"})
+	s.writes("again")
+	s.answers(s.card(2), once)
+	s.hears("told: wrote a")
+}
+
+// shelf is a server of tools.
+type shelf struct{ now atomic.Pointer[[]tools.Tool] }
+
+func (b *shelf) set(all ...tools.Tool) { b.now.Store(&all) }
+
+func (b *shelf) Tools(context.Context) ([]tools.Tool, error) {
+	if all := *b.now.Load(); len(all) > 0 {
+		return all, nil
+	}
+	return nil, errors.New("the server is away")
+}
