@@ -62,6 +62,7 @@ func commands() scriptCommands {
 	maps.Copy(all, groupCommands())
 	maps.Copy(all, enrolCommands())
 	maps.Copy(all, echoCommands())
+	maps.Copy(all, modelCommands())
 	maps.Copy(all, whatsappCommands())
 	return all
 }
@@ -92,7 +93,7 @@ func setup(env *testscript.Env) error {
 		names[name] = true
 	}
 	env.Values[namesKey{}], env.Values[castKey{}], env.Values[chatsKey{}] = names, map[string]*actor{}, &chats{}
-	env.Values[mobilesKey{}] = &mobiles{}
+	env.Values[mobilesKey{}], env.Values[thoughtsKey{}] = &mobiles{}, newThoughts()
 	return nil
 }
 

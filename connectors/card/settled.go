@@ -197,7 +197,10 @@ func person(name string, o Options) string {
 
 // details are through what, when and after how long r was decided. Whoever decided it just here knows when.
 func details(r permissions.Request, o Options) []string {
-	words := []string{via(r.DecidedVia)}
+	var words []string
+	if r.DecidedVia != "" { // a session that ends has none
+		words = append(words, via(r.DecidedVia))
+	}
 	if !mine(r, o) {
 		words = append(words, r.DecidedAt.In(zone(o)).Format("15:04:05"))
 	}

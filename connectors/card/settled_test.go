@@ -89,6 +89,7 @@ func TestSettled(t *testing.T) {
 		{settled(permission, cancelled, "agent:scribe", "", 0, nil), "✖ Cancelled by the agent"},
 		{settled(permission, cancelled, "sam", "cli", time.Second, nil),
 			"✖ Cancelled by sam · command line · 14:00:01 · after 1 s"},
+		{settled(permission, cancelled, "sam", "", time.Second, nil), "✖ Cancelled by sam · 14:00:01 · after 1 s"},
 		{settled(permission, undeliverable, "", "", 0, func(r *row) { r.Failure = "fay has blocked the bot" }),
 			"⚠ Could not be delivered: fay has blocked the bot"},
 		{settled(permission, approved, "fay", "terminal", time.Second, func(r *row) { r.LapsedAt = now }),

@@ -49,17 +49,26 @@ type Server struct {
 
 // New starts a server that ends with the test.
 func New(t testing.TB) *Server {
+	s := Serve()
+	t.Cleanup(s.Close)
+	return s
+}
+
+// Serve starts a server that whoever started it closes.
+func Serve() *Server {
 	s := &Server{over: make(chan struct{}), came: make(chan struct{})}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", s.serve(OpenAI, parseOpenAI))
 	mux.HandleFunc("POST /v1/messages", s.serve(Anthropic, parseAnthropic))
 	s.http = httptest.NewServer(mux)
-	t.Cleanup(func() {
-		close(s.over)
-		s.http.CloseClientConnections()
-		s.http.Close()
-	})
 	return s
+}
+
+// Close ends the server, with what it still answers. It is called once.
+func (s *Server) Close() {
+	close(s.over)
+	s.http.CloseClientConnections()
+	s.http.Close()
 }
 
 // URL is the base of a dialect, as the configuration has it.

@@ -14,7 +14,7 @@ func warn(r *report, c *Config) []string {
 	for i, p := range c.People {
 		w.person(p, fmt.Sprintf("people.%d", i), c)
 	}
-	if len(c.People) > 0 && len(c.Routes) == 0 {
+	if len(c.People) > 0 && len(c.Routes) == 0 && len(c.Agents) == 0 { // agents of ours ask their own person
 		w.add("people", "there are people but no routes: nothing is put to anybody; add - ask: [%s] under routes",
 			scalar(c.People[0].Name))
 	}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/agents/models/modeltest"
+)
+
+// Scripts may have a provider of models in them, a server of our own that speaks both real protocols. What agents think is
+// said before they do:
+//
+//	model                           start it; $MODEL is its address in OpenAI's dialect, $CLAUDE in Anthropic's
+//	thinks AGENT TOOL INPUT…        its next reply calls these tools, with inputs as they stand here
+//	thinks AGENT TEXT               its next reply is this text; \n and the like are as in Go
+//	told AGENT REGEXP…              wait until its model was asked with this among what is new, after what was awaited before
+//	untold AGENT REGEXP             its model was never asked with anything like that
+//	idle AGENT                      nothing is left that it is to think
+//	watch                           look at the clock
+//	within DURATION                 no more has passed since then
+
+// thoughts are what agents think next, and what their models were asked.
+type thoughts struct {
+	mu    sync.Mutex
+	next  map[string][]modeltest.Answer
+	asked map[string][]modeltest.Request
+	read  map[string]int // how many of them were awaited
+	came  chan struct{}  // closed and made anew with each request
+	watch time.Time
+}
+
+type thoughtsKey struct{}
+
+func modelCommands() scriptCommands {
+	with := func(least int, do func(*testscript.TestScript, *thoughts, []string)) func(*testscript.TestScript, bool, []string) {
+		return func(ts *testscript.TestScript, neg bool, args []string) {
+			th, ok := ts.Value(thoughtsKey{}).(*thoughts)
+			if neg || !ok || len(args) < least {
+				ts.Fatalf("it takes %d arguments", least)
+			}
+			do(ts, th, args)
+		}
+	}
+	return scriptCommands{
+		"model": with(0, startModel), "thinks": with(2, thinks), "told": with(2, isTold), "untold": with(2, isUntold),
+		"idle":  with(1, isIdle),
+		"watch": with(0, func(_ *testscript.TestScript, th *thoughts, _ []string) { th.watch = time.Now() }),
+		"within": with(1, func(ts *testscript.TestScript, th *thoughts, args []string) {
+			most, err := time.ParseDuration(args[0])
+			ts.Check(err)
+			if took := time.Since(th.watch); took > most {
+				ts.Fatalf("it took %s, more than %s", took, most)
+			}
+		}),
+	}
+}
+
+func newThoughts() *thoughts {
+	return &thoughts{
+		next: map[string][]modeltest.Answer{}, asked: map[string][]modeltest.Request{}, read: map[string]int{},
+		came: make(chan struct{}),
+	}
+}
+
+func startModel(ts *testscript.TestScript, th *thoughts, _ []string) {
+	server := modeltest.Serve()
+	server.Answer(th.answer)
+	ts.Defer(func() {
+		server.Close()
+		th.mu.Lock()
+		defer th.mu.Unlock()
+		for agent, requests := range th.asked {
+			for i, r := range requests {
+				ts.Logf("[%s was asked, %d]\n%s", agent, i+1, news(r))
+			}
+		}
+	})
+	ts.Setenv("MODEL", server.URL(modeltest.OpenAI))
+	ts.Setenv("CLAUDE", server.URL(modeltest.Anthropic))
+}
+
+var whoThinks = regexp.MustCompile(`^You are ([^,]+),`)
+
+// answer is what an agent thinks next.
+func (th *thoughts) answer(r modeltest.Request) modeltest.Answer {
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	m := whoThinks.FindStringSubmatch(r.Prompt.System)
+	if m == nil {
+		return modeltest.Answer{Fault: &modeltest.Fault{Status: http.StatusBadRequest, Text: "nobody is told who they are"}}
+	}
+	agent := m[1]
+	th.asked[agent] = append(th.asked[agent], r)
+	close(th.came)
+	th.came = make(chan struct{})
+	if len(th.next[agent]) == 0 {
+		return modeltest.Answer{Fault: &modeltest.Fault{Status: http.StatusBadRequest, Text: agent + " thinks no further"}}
+	}
+	a := th.next[agent][0]
+	th.next[agent] = th.next[agent][1:]
+	for i := range a.Calls {
+		a.Calls[i].ID = "c" + strconv.Itoa(len(th.asked[agent])) + "-" + strconv.Itoa(i+1)
+	}
+	return a
+}
+
+func thinks(ts *testscript.TestScript, th *thoughts, args []string) {
+	a := modeltest.Answer{}
+	if len(args) == 2 {
+		text, err := strconv.Unquote(`"` + strings.ReplaceAll(args[1], `"`, `\"`) + `"`)
+		ts.Check(err)
+		a.Text = text
+	}
+	for i := 1; i+1 < len(args); i += 2 {
+		a.Calls = append(a.Calls, models.Call{Tool: args[i], Input: json.RawMessage(args[i+1])})
+	}
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	th.next[args[0]] = append(th.next[args[0]], a)
+}
+
+// news is what a model is told since it spoke last.
+func news(r modeltest.Request) string {
+	var lines []string
+	for _, m := range r.Prompt.Messages {
+		switch m.Role {
+		case models.Assistant:
+			lines = nil
+		case models.User:
+			lines = append(lines, m.Text)
+		case models.Results:
+			for _, result := range m.Results {
+				mark := "result: "
+				if result.Error {
+					mark = "error: "
+				}
+				lines = append(lines, mark+result.Text)
+			}
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// isTold waits for one request which all of the patterns fit.
+func isTold(ts *testscript.TestScript, th *thoughts, args []string) {
+	var want []*regexp.Regexp
+	for _, pattern := range args[1:] {
+		re, err := regexp.Compile("(?s)" + pattern)
+		ts.Check(err)
+		want = append(want, re)
+	}
+	for late := time.After(patience); ; {
+		found, came := th.look(args[0], want)
+		if found {
+			return
+		}
+		select {
+		case <-came:
+		case <-late:
+			ts.Fatalf("%s is not told %q", args[0], args[1:])
+		}
+	}
+}
+
+func (th *thoughts) look(agent string, want []*regexp.Regexp) (found bool, came <-chan struct{}) {
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	for i, r := range th.asked[agent][th.read[agent]:] {
+		found = true
+		for _, re := range want {
+			found = found && re.MatchString(news(r))
+		}
+		if found {
+			th.read[agent] += i + 1
+			break
+		}
+	}
+	return found, th.came
+}
+
+func isUntold(ts *testscript.TestScript, th *thoughts, args []string) {
+	unwanted, err := regexp.Compile("(?s)" + args[1])
+	ts.Check(err)
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	for _, r := range th.asked[args[0]] {
+		if unwanted.Match(r.Body) {
+			ts.Fatalf("%s was told %s", args[0], unwanted)
+		}
+	}
+}
+
+func isIdle(ts *testscript.TestScript, th *thoughts, args []string) {
+	until(ts, args[0]+" has nothing left to think", func(context.Context) error {
+		th.mu.Lock()
+		defer th.mu.Unlock()
+		if n := len(th.next[args[0]]); n > 0 {
+			return fmt.Errorf("%d replies are left", n)
+		}
+		return nil
+	})
+}
