@@ -160,3 +160,15 @@ func TestGatedTools(t *testing.T) {
 }
 
 var fayHere = connectors.Identity{Via: "phone", UID: fay.UID}
+
+// TestWhatIsShownIsCompared: what people were shown is the call that runs, whatever characters it has.
+func TestWhatIsShownIsCompared(t *testing.T) {
+	const text = `<a href="x">&amp;</a> 2>&1 \u2028 \u00e4 \u0007 \\ \/`
+	s := play(t, helper(first("write_file", `{"text":"`+strings.ReplaceAll(text, `"`, `\"`)+`","path":"a"}`)))
+	s.writes("go")
+	s.answers(s.card(1), once)
+	s.hears("told: wrote a")
+	if got, want := s.file("a"), "<a href=\"x\">&amp;</a> 2>&1 \u2028 \u00e4 \a \\ /\n"; got != want {
+		t.Errorf("it wrote %q, want %q", got, want)
+	}
+}
