@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -208,12 +209,16 @@ func (sh *shift) turnOf(m models.Message) (agents.Turn, error) {
 	return agents.Turn{Content: content, At: sh.runtime.stamp()}, err
 }
 
+// encode writes what is stored. JSON within it stays as it is, byte for byte, also where it has < > &: the input of a call
+// is compared with the one that people were shown.
 func encode(v any) (json.RawMessage, error) {
-	text, err := json.Marshal(v)
-	if err != nil {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
 		return nil, fmt.Errorf("write what a session does: %w", err)
 	}
-	return text, nil
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 // artifact is something that came of a session. What is in it can always be written.
