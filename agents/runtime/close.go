@@ -24,6 +24,9 @@ func (sh *shift) finish(ctx context.Context) error {
 	return sh.advance(ctx, agents.Commit{Records: []permissions.Record{r}}, Finished{})
 }
 
+// allStopped is what people are told of a run that the kill switch ends.
+const allStopped = "I stop here: everything was stopped, and I go on when it is resumed and you write again."
+
 // epilogue is what a person is told of a run that did not end by itself and of which they would not know.
 func (sh *shift) epilogue() string {
 	switch sh.run.Reason {

@@ -2,6 +2,7 @@ package runtime_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -123,4 +124,33 @@ func (failing) Name() string { return "failing" }
 
 func (failing) Reply(context.Context, models.Prompt, func(string)) (models.Reply, error) {
 	return models.Reply{}, &models.Error{Kind: models.ErrRefused, Text: "no such model", After: time.Second}
+}
+
+// TestTheKillSwitchEndsRuns: whoever waits ends, and no model is asked before it is taken back.
+func TestTheKillSwitchEndsRuns(t *testing.T) {
+	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+		if turn == 0 {
+			return calls("write_file", noteA)
+		}
+		return says("told: " + newest(p))
+	}))
+	s.writes("go")
+	s.card(1)
+	if _, err := s.StopAll(t.Context(), fayHere); err != nil {
+		t.Fatal(err)
+	}
+	s.stands("helper", permissions.Interrupted)
+	s.hears("I stop here: everything was stopped")
+	s.writes("are you there?")
+	s.until("helper", func(x permissions.AgentSession) bool {
+		return strings.Contains(string(x.Step), `"n":2`) && x.Status == permissions.Interrupted
+	})
+	if got := s.current("helper"); got.Tokens != 11 {
+		t.Errorf("its model was asked: %d tokens", got.Tokens)
+	}
+	if err := s.Resume(t.Context(), fayHere); err != nil {
+		t.Fatal(err)
+	}
+	s.writes("and now?")
+	s.hears("told: Tool approval cancelled.\nare you there?\n\nand now?")
 }

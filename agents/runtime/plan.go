@@ -71,6 +71,9 @@ func (sh *shift) plan(ctx context.Context) error {
 	if len(posts) > 0 {
 		return sh.hear(ctx, posts)
 	}
+	if _, err := sh.held(ctx); err != nil { // the kill switch: no model is asked either
+		return err
+	}
 	prompt, last, err := sh.prompt(ctx)
 	if err != nil {
 		return err

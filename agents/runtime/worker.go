@@ -85,6 +85,9 @@ func (rt *Runtime) turn(ctx context.Context, w *worker, first bool) (rests bool,
 		sh.busy(false)
 	}
 	if r := refusal(err); r != nil && r.Code == permissions.CodeStopped { // the kill switch: nothing goes on
+		if err := sh.say(ctx, "stopped", allStopped); err != nil {
+			return false, err
+		}
 		rt.command(w.session, permissions.OrderStop)
 		return false, nil
 	}

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -26,6 +28,8 @@ import (
 //	told AGENT REGEXP…              wait until its model was asked with this among what is new, after what was awaited before
 //	untold AGENT REGEXP             its model was never asked with anything like that
 //	idle AGENT                      nothing is left that it is to think
+//	page                            start a page at $PAGE, on loopback; its /away leads to another address of this machine
+//	fetched N                       it was fetched N times
 //	watch                           look at the clock
 //	within DURATION                 no more has passed since then
 
@@ -37,6 +41,8 @@ type thoughts struct {
 	read  map[string]int // how many of them were awaited
 	came  chan struct{}  // closed and made anew with each request
 	watch time.Time
+
+	fetches atomic.Int64
 }
 
 type thoughtsKey struct{}
@@ -53,7 +59,12 @@ func modelCommands() scriptCommands {
 	}
 	return scriptCommands{
 		"model": with(0, startModel), "thinks": with(2, thinks), "told": with(2, isTold), "untold": with(2, isUntold),
-		"idle":  with(1, isIdle),
+		"idle":  with(1, isIdle), "page": with(0, startPage),
+		"fetched": with(1, func(ts *testscript.TestScript, th *thoughts, args []string) {
+			if got := strconv.FormatInt(th.fetches.Load(), 10); got != args[0] {
+				ts.Fatalf("it was fetched %s times", got)
+			}
+		}),
 		"watch": with(0, func(_ *testscript.TestScript, th *thoughts, _ []string) { th.watch = time.Now() }),
 		"within": with(1, func(ts *testscript.TestScript, th *thoughts, args []string) {
 			most, err := time.ParseDuration(args[0])
@@ -87,6 +98,20 @@ func startModel(ts *testscript.TestScript, th *thoughts, _ []string) {
 	})
 	ts.Setenv("MODEL", server.URL(modeltest.OpenAI))
 	ts.Setenv("CLAUDE", server.URL(modeltest.Anthropic))
+}
+
+func startPage(ts *testscript.TestScript, th *thoughts, _ []string) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/away" {
+			http.Redirect(w, r, "http://127.0.0.2:1/", http.StatusFound)
+			return
+		}
+		th.fetches.Add(1)
+		w.Header().Set("Content-Type", "text/plain")
+		fmt.Fprintln(w, "hello from the page")
+	}))
+	ts.Defer(server.Close)
+	ts.Setenv("PAGE", server.URL)
 }
 
 var whoThinks = regexp.MustCompile(`^You are ([^,]+),`)
