@@ -155,6 +155,7 @@ func (c *courier) show(ctx context.Context, r permissions.Request, cp permission
 		prompt.Ref = cp.Ref
 	}
 	was, err := cp.Ref, error(nil)
+	began := e.stamp() // a quick answer is dated before the channel says that the card was sent, never before this
 	switch editor, edits := c.connector.(connectors.Editor); {
 	case cp.Ref == "" && r.State != permissions.Pending:
 		return c.fail(ctx, r, cp, "settled before it was shown")
@@ -179,7 +180,7 @@ func (c *courier) show(ctx context.Context, r permissions.Request, cp permission
 	}
 	cp.Shown = r.Revision
 	if cp.SentAt.IsZero() {
-		cp.SentAt = e.stamp()
+		cp.SentAt = began
 	}
 	noting, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime) // what was sent is noted, also while stopping
 	defer done()

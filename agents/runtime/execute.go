@@ -70,9 +70,31 @@ func (sh *shift) allowed(ctx context.Context, c Call) (held []permissions.Tag, w
 	case verdict.Forbidden != "":
 		return held, permissions.Forbidden(verdict.Forbidden).Text, nil
 	case verdict.Ask:
-		return held, "This was not run: it is not allowed any more. Call it again to ask.", nil
+		return held, notAnyMore, nil
+	case len(verdict.Grants) > 0:
+		why, err = sh.underGrant(ctx, c, held)
 	}
-	return held, "", nil
+	return held, why, err
+}
+
+const notAnyMore = "This was not run: it is not allowed any more. Call it again to ask."
+
+// underGrant has a row for a call that nobody is asked about because of what was granted: it is audited, and the grant
+// counts it.
+func (sh *shift) underGrant(ctx context.Context, c Call, held []permissions.Tag) (why string, err error) {
+	caller, q := sh.session.Caller(), sh.request(held, []Call{c})
+	q.Key = sh.callKey(c)
+	r, err := sh.runtime.desk.Pose(ctx, caller, q)
+	if err == nil && r.State == permissions.Pending { // the grant has ended in this very moment
+		return notAnyMore, sh.runtime.desk.Withdraw(ctx, caller, r.ID, "")
+	}
+	if err == nil {
+		_, err = sh.runtime.desk.Use(ctx, caller, r.ID, q.Key)
+	}
+	if r := refusal(err); r != nil && r.Code != permissions.CodeBroken {
+		return r.Text, nil
+	}
+	return "", err
 }
 
 // ended stores how a call went, whatever the store does meanwhile: it is not run again for that.

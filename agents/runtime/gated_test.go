@@ -119,6 +119,9 @@ func TestGatedTools(t *testing.T) {
 		s.answers(s.card(1), always)
 		s.hears("told: wrote b")
 		was := s.stands("helper", permissions.Idle)
+		if grants, err := s.Grants(t.Context(), fayHere); err != nil || len(grants) != 1 || grants[0].Used != 1 {
+			t.Errorf("what ran under the grant is not counted: %+v, %v", grants, err)
+		}
 		s.orders(permissions.OrderNew)
 		s.writes("go")
 		if r := s.card(2); r.Session == string(was.ID) {

@@ -1,0 +1,155 @@
+package runtime_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// TestTooManyRequests: what is not put to anybody is told to the model, and its row says so.
+func TestTooManyRequests(t *testing.T) {
+	s := playWith(t, func(s *engine.Settings) { s.Limits.PromptsPerMinute = 1 }, helper(func(turn int, p models.Prompt) models.Reply {
+		switch turn {
+		case 0:
+			return calls("write_file", noteA)
+		case 1:
+			return calls("write_file", noteB)
+		case 2:
+			return calls("pause", `{"message":"look"}`)
+		}
+		return says("told: " + transcriptOf(p))
+	}))
+	s.writes("go")
+	s.answers(s.card(1), permissions.Deny)
+	s.hears("Too many requests are waiting; try again in")
+	id := s.current("helper").ID
+	for step := 2; step <= 3; step++ {
+		rows, err := s.rows.Executions(t.Context(), id, step)
+		if err != nil || len(rows) != 1 || rows[0].Success || !strings.Contains(rows[0].Error, "Too many requests") {
+			t.Errorf("the row of step %d is %+v, %v", step, rows, err)
+		}
+	}
+}
+
+func TestAPermissionThatEndsTheRun(t *testing.T) {
+	ask := helper(first("request_permission", `{"permission":"@network","reason":"r","timeout_minutes":2}`))
+	ask.Terminates = true
+	s := play(t, ask)
+	s.writes("go")
+	s.answers(s.card(1), permissions.Deny)
+	s.hears("I stop here: you denied what I needed.")
+	s.writes("again")
+	s.stands("helper", permissions.Idle)
+
+	s = play(t, ask)
+	s.writes("go")
+	s.card(1)
+	s.pass(3 * time.Minute)
+	s.hears("I stop here: nobody answered in time what I needed.")
+}
+
+func TestStartingAgentsHasBounds(t *testing.T) {
+	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+		if strings.HasPrefix(p.System, "You are helper/") {
+			if strings.Count(p.System[:60], "/x") < 5 && turn == 0 {
+				return calls("start_agent", `{"name":"x","prompt":"p"}`)
+			}
+			return says("deep: " + transcriptOf(p))
+		}
+		switch turn {
+		case 0:
+			all := []string{}
+			for range 12 {
+				all = append(all, "start_agent", `{"name":"n`+strings.Repeat("i", len(all)/2)+`","prompt":"p"}`)
+			}
+			return calls(append(all, "start_agent", `{"name":"N/x","prompt":"p"}`, "start_agent", `{"name":"y","prompt":" "}`,
+				"message_agent", `{"agent":"","text":"t"}`)...)
+		}
+		return says("told: " + transcriptOf(p))
+	}))
+	s.writes("go")
+	s.hears("you have started 10 agents; that is the most at once")
+	s.hears("name has 1 to 32 of a-z, 0-9 and -")
+	s.hears("prompt is the task")
+	s.hears("name an agent, and say something to it")
+	s.hears("an agent that was started 3 times over may not start another")
+}
+
+func TestTheSameChildTwice(t *testing.T) {
+	s := play(t, helper(family(`{"name":"x","prompt":"p"}`, first("write_file", noteA))))
+	s.writes("go")
+	s.card(1)
+	s.hears("told: Started helper/x")
+	again := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+		if strings.HasPrefix(p.System, "You are helper/") {
+			return calls("pause", `{"message":"look at this"}`)
+		}
+		if turn == 0 {
+			return calls("start_agent", `{"name":"x","prompt":"p"}`, "start_agent", `{"name":"x","prompt":"p"}`)
+		}
+		return says("told: " + newest(p))
+	}))
+	again.writes("go")
+	again.hears("there is an agent x already; write to it with message_agent")
+}
+
+// TestTheForegroundIsToldOfEveryKind of what a background agent asks.
+func TestTheForegroundIsToldOfEveryKind(t *testing.T) {
+	s := play(t, helper(family(`{"name":"x","prompt":"p"}`, func(turn int, p models.Prompt) models.Reply {
+		switch turn {
+		case 0:
+			return calls("pause", `{"message":"look at it"}`)
+		case 1:
+			return calls("ask_user", `{"question":"which?","options":["a","b"]}`)
+		}
+		return says("done")
+	})))
+	s.writes("go")
+	s.answers(s.card(1), permissions.Continue)
+	s.answers(s.card(2), permissions.Choose(2))
+	s.hears("[agent helper/x] I am done.")
+	notes := s.heardInSilence("helper")
+	for _, want := range []string{`for a look: "look at it"`, `for a choice: "which?"`, "is settled (fay, phone): Resumed.", "is settled (fay, phone): b"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("it is not told %q, but %s", want, notes)
+		}
+	}
+}
+
+// TestAScheduleWhoseNeedsNobodyCanBeAsked runs all the same, and asks when it needs something.
+func TestAScheduleWhoseNeedsNobodyCanBeAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		noon()
+		a := nightly(true)
+		a.Schedule.AskAt = func(run time.Time) time.Time { return run } // when it begins
+		s := play(t, helper(hearer), a)
+		s.phone.FailReach(&connectors.Gone{Why: "fay has no phone"})
+		<-time.After(15*time.Hour + time.Minute)
+		s.phone.FailReach(nil)
+		s.hears("the report: ")
+		s.stop()
+	})
+}
+
+// TestAScheduleThatAsksWhenItBegins waits for the answer, and begins with it.
+func TestAScheduleThatAsksWhenItBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		noon()
+		a := nightly(true)
+		a.Schedule.AskAt = func(run time.Time) time.Time { return run }
+		s := play(t, helper(hearer), a)
+		<-time.After(15*time.Hour + 5*time.Minute)
+		r := s.card(1)
+		if r.CreatedAt.Format("15:04") != "03:00" || r.Timeout() != 15*time.Minute {
+			t.Errorf("it asks %+v", r)
+		}
+		s.answers(r, once)
+		s.hears("the report: wrote a")
+	})
+}
