@@ -154,3 +154,31 @@ func TestTheKillSwitchEndsRuns(t *testing.T) {
 	s.writes("and now?")
 	s.hears("told: Tool approval cancelled.\nare you there?\n\nand now?")
 }
+
+// TestStopWhileTheModelThinks: a model that does not answer is not waited for.
+func TestStopWhileTheModelThinks(t *testing.T) {
+	a := helper(nil)
+	a.Model = hanging{asked: make(chan struct{}, 1)}
+	s := play(t, a)
+	for _, o := range []permissions.Order{permissions.OrderStop, permissions.OrderNew, permissions.OrderQuit} {
+		s.writes("go")
+		<-a.Model.(hanging).asked
+		s.orders(o)
+	}
+	ends := s.rows.records(permissions.RunFinished)
+	if len(ends) != 3 || ends[2].Detail["reason"] != "stopped" {
+		t.Errorf("the runs ended as %+v", ends)
+	}
+}
+
+// hanging is a model that never answers.
+type hanging struct {
+	mind
+	asked chan struct{}
+}
+
+func (h hanging) Reply(ctx context.Context, _ models.Prompt, _ func(string)) (models.Reply, error) {
+	h.asked <- struct{}{}
+	<-ctx.Done()
+	return models.Reply{}, ctx.Err()
+}
