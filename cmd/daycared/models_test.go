@@ -59,7 +59,7 @@ func modelCommands() scriptCommands {
 	}
 	return scriptCommands{
 		"model": with(0, startModel), "thinks": with(2, thinks), "told": with(2, isTold), "untold": with(2, isUntold),
-		"idle":  with(1, isIdle), "page": with(0, startPage),
+		"idle": with(1, isIdle), "page": with(0, startPage),
 		"fetched": with(1, func(ts *testscript.TestScript, th *thoughts, args []string) {
 			if got := strconv.FormatInt(th.fetches.Load(), 10); got != args[0] {
 				ts.Fatalf("it was fetched %s times", got)
