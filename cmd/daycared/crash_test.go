@@ -77,6 +77,7 @@ type loop struct {
 	binary string
 	dir    string
 	env    []string // of the daemons, besides our own
+	hand   *os.File // what is typed at the console of the daemon goes in here; nil without one
 	agents *api.Client
 	people *admin.Client
 
@@ -126,6 +127,15 @@ func (l *loop) rise(failpoint string) {
 		l.t.Fatal(err)
 	}
 	cmd.Stderr = log
+	if l.hand != nil {
+		in, hand, err := os.Pipe()
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		l.hand.Close()
+		defer in.Close()
+		cmd.Stdin, l.hand = in, hand
+	}
 	if err := cmd.Start(); err != nil {
 		l.t.Fatal(err)
 	}

@@ -1,0 +1,293 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/agents/models/modeltest"
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/permissions"
+)
+
+// TestAgentCrashLoop has an agent of ours do jobs of five gated tools each, across kills of the real binary at every step
+// that is stored. Each tool writes a line of its own into a ledger. In the end every job is done, and no line is there
+// twice; a tool that was begun and not ended is told as such, and then its agent looks before it goes on. CRASH_POINTS
+// sets how many kills there are.
+func TestAgentCrashLoop(t *testing.T) {
+	crashes := kills(t, usualCrashes)
+	l := newJobLoop(t)
+	l.rise("")
+	stop := l.person()
+	for killed := range crashes {
+		l.restart(jobDeath(killed))
+		l.live()
+	}
+	l.restart("")
+	for l.worker.last() < l.job {
+		l.goOn()
+	}
+	stop()
+	l.ledger(crashes)
+}
+
+// jobDeath is where the daemon dies next: mostly at a commit of a session, ever further from where the last one died.
+func jobDeath(killed int) string {
+	when := []string{".before:", ".after:"}[killed%2]
+	at := killed / 2
+	switch at % 10 {
+	case 3:
+		return "open" + when + "1"
+	case 6:
+		return "apply" + when + strconv.Itoa(1+at/10%3)
+	case 9:
+		return "post" + when + "1"
+	}
+	return "commit" + when + strconv.Itoa(1+at*7%9)
+}
+
+// jobLoop is a loop with an agent that does jobs.
+type jobLoop struct {
+	*loop
+	server *modeltest.Server
+	worker *worker
+	file   string // the ledger
+	job    int    // the newest that was given
+}
+
+func newJobLoop(t *testing.T) *jobLoop {
+	l := &jobLoop{loop: newLoop(t), server: modeltest.New(t), worker: &worker{done: map[int]bool{}, came: make(chan struct{}, 1)}}
+	l.server.Answer(l.worker.answer)
+	ws := filepath.Join(l.dir, "ws")
+	l.file = filepath.Join(ws, "ledger")
+	if err := errors.Join(os.Mkdir(ws, 0o700), os.WriteFile(l.file, []byte("begin\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := "people: [{name: fay, user: %q}]\nconnectors: {terminal: {enabled: true}}\n" +
+		"api: {agent_socket: %s/agent, admin_socket: %s/admin, allow_same_user: true, admin_reachable: true}\n" +
+		"limits: {pending_per_caller: 1000, prompts_per_minute: 1000000}\nhigh_risk: {tools: []}\ndata_dir: %s/data\n" +
+		"agents: [{name: helper, person: fay, connector: terminal, workspace: %s, " +
+		"model: {provider: openai, base_url: %q, name: m, window: 10000000}}]\n"
+	text := fmt.Sprintf(config, me.Username, l.dir, l.dir, l.dir, ws, l.server.URL(modeltest.OpenAI))
+	if err := os.WriteFile(filepath.Join(l.dir, "c.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if l.hand, err = os.Open(os.DevNull); err != nil { // each daemon has a pipe of its own instead
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.hand.Close() })
+	return l
+}
+
+// person allows whatever is asked, until stopped.
+func (l *jobLoop) person() (stop func()) {
+	ctx, cancel := context.WithCancel(l.t.Context())
+	var group sync.WaitGroup
+	group.Go(func() {
+		tick := time.NewTicker(3 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			list, _ := l.people.List(ctx, "", 0) // the daemon may be dead
+			for _, s := range list {
+				_, _ = l.people.OnPermission(ctx, connectors.Decision{Request: s.Request.ID, Answer: permissions.Allow(permissions.Once)})
+			}
+		}
+	})
+	return func() { cancel(); group.Wait() }
+}
+
+// live has the agent work until the daemon dies, or has done a job and not died.
+func (l *jobLoop) live() {
+	l.t.Helper()
+	for range 2 {
+		if l.goOn() {
+			l.directed++
+			return
+		}
+	}
+}
+
+// goOn has the agent go on with its job, or gives it the next one, until that is done. dead says that the daemon died.
+func (l *jobLoop) goOn() (dead bool) {
+	l.t.Helper()
+	if l.worker.last() >= l.job {
+		l.job++
+	}
+	late := time.After(time.Minute)
+	for l.worker.last() < l.job {
+		again := time.After(3 * time.Second)
+		if !l.worker.knows(l.job) { // a word at the console is lost when nobody has heard it
+			_, _ = fmt.Fprintf(l.hand, "job %d\n", l.job)
+			again = time.After(300 * time.Millisecond)
+		}
+		select {
+		case <-l.done:
+			return true
+		case <-late:
+			log, _ := os.ReadFile(filepath.Join(l.dir, "log"))
+			l.t.Fatalf("job %d is not done\n%s", l.job, log[max(0, len(log)-4000):])
+		case <-l.worker.came:
+		case <-again:
+		}
+	}
+	return false
+}
+
+// ledger looks at what the tools did.
+func (l *jobLoop) ledger(crashes int) {
+	l.t.Helper()
+	text, err := os.ReadFile(l.file)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	times := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		times[strings.TrimSpace(line)]++
+	}
+	for job := 1; job <= l.job; job++ {
+		for tool := 1; tool <= toolsOfJob; tool++ {
+			if n := times[lineOf(job, tool)]; n != 1 {
+				l.t.Errorf("tool %d of job %d ran %d times", tool, job, n)
+			}
+		}
+	}
+	if len(times) != 1+l.job*toolsOfJob {
+		l.t.Errorf("the ledger has %d lines", len(times))
+	}
+	if _, err := l.people.Verify(l.t.Context()); err != nil {
+		l.t.Errorf("the audit: %v", err)
+	}
+	if l.directed < crashes/2 {
+		l.t.Errorf("only %d of %d deaths were at a failpoint", l.directed, crashes)
+	}
+	if crashes >= usualCrashes && l.worker.unknown == 0 {
+		l.t.Error("no tool was interrupted")
+	}
+	l.t.Logf("%d kills, %d at a failpoint, %d jobs, %d tools told as interrupted", crashes, l.directed, l.job, l.worker.unknown)
+}
+
+const toolsOfJob = 5
+
+func lineOf(job, tool int) string { return fmt.Sprintf("%d-%d", job, tool) }
+
+// worker is what the agent thinks with: what it does next follows from the transcript alone.
+type worker struct {
+	mu      sync.Mutex
+	known   int          // the newest job that it heard of
+	done    map[int]bool // those of which it has said so
+	unknown int          // tools that it was told of as interrupted
+	came    chan struct{}
+}
+
+func (w *worker) last() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.done)
+}
+
+func (w *worker) knows(job int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.known >= job
+}
+
+var jobWords = regexp.MustCompile(`job (\d+)`)
+
+func (w *worker) answer(r modeltest.Request) modeltest.Answer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	j := journal{}
+	for i, m := range r.Prompt.Messages {
+		j.read(m, i == len(r.Prompt.Messages)-1)
+	}
+	w.known = max(w.known, j.job)
+	w.unknown += j.unknown
+	select {
+	case w.came <- struct{}{}:
+	default:
+	}
+	id := fmt.Sprintf("%d-%d", j.job, len(r.Prompt.Messages))
+	switch {
+	case j.job == 0:
+		return modeltest.Say("What is the job?")
+	case j.look:
+		return called(id, "read_file", map[string]any{"path": "ledger"})
+	case j.tool > toolsOfJob:
+		w.done[j.job] = true
+		return modeltest.Say(fmt.Sprintf("Done with %d.", j.job))
+	case j.tool%2 == 0:
+		return called(id, "edit_file", map[string]any{
+			"path": "ledger", "old_text": "begin\n", "new_text": "begin\n" + lineOf(j.job, j.tool) + "\n",
+		})
+	}
+	return called(id, "run_command", map[string]any{
+		"command": "echo " + lineOf(j.job, j.tool) + " >> ledger", "write": []string{"."},
+	})
+}
+
+func called(id, tool string, input map[string]any) modeltest.Answer {
+	a := modeltest.Call(tool, input)
+	a.Calls[0].ID = id
+	return a
+}
+
+// journal is where a job stands, as the transcript tells it.
+type journal struct {
+	job, tool int  // the tool that is next, from 1
+	look      bool // nobody knows whether it ran
+	called    string
+	unknown   int // how many of the newest results are unknown
+}
+
+func (j *journal) read(m models.Message, newest bool) {
+	switch m.Role {
+	case models.User:
+		for _, words := range jobWords.FindAllStringSubmatch(m.Text, -1) {
+			if n, _ := strconv.Atoi(words[1]); n > j.job {
+				*j = journal{job: n, tool: 1}
+			}
+		}
+	case models.Assistant:
+		j.called = ""
+		if len(m.Calls) > 0 {
+			j.called = m.Calls[0].Tool
+		}
+	case models.Results:
+		result := m.Results[0]
+		unknown := strings.Contains(result.Text, "Its outcome is unknown")
+		if unknown && newest {
+			j.unknown++
+		}
+		switch {
+		case j.called == "read_file" && !result.Error:
+			j.look = false
+			if slices.Contains(strings.Split(result.Text, "\n"), lineOf(j.job, j.tool)) {
+				j.tool++
+			}
+		case result.Error:
+			j.look = true
+		default:
+			j.tool++
+		}
+	}
+}
