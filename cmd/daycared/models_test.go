@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -17,19 +18,22 @@ import (
 
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/models/modeltest"
+	"github.com/daycared/daycared/engine/store/storetest"
 )
 
 // Scripts may have a provider of models in them, a server of our own that speaks both real protocols. What agents think is
 // said before they do:
 //
 //	model                           start it; $MODEL is its address in OpenAI's dialect, $CLAUDE in Anthropic's
-//	thinks AGENT TOOL INPUT…        its next reply calls these tools, with inputs as they stand here
+//	thinks AGENT TOOL INPUT…        its next reply calls these tools, with inputs as they stand here, but for ${NAME}
 //	thinks AGENT TEXT               its next reply is this text; \n and the like are as in Go
 //	told AGENT REGEXP…              wait until its model was asked with this among what is new, after what was awaited before
 //	untold AGENT REGEXP             its model was never asked with anything like that
 //	idle AGENT                      nothing is left that it is to think
+//	pid NAME                        $PID is that of a command
 //	page                            start a page at $PAGE, on loopback; its /away leads to another address of this machine
 //	fetched N                       it was fetched N times
+//	query SELECT…                   ask the daemon's database what people ask it; stdout is a row a line
 //	watch                           look at the clock
 //	within DURATION                 no more has passed since then
 
@@ -60,6 +64,15 @@ func modelCommands() scriptCommands {
 	return scriptCommands{
 		"model": with(0, startModel), "thinks": with(2, thinks), "told": with(2, isTold), "untold": with(2, isUntold),
 		"idle": with(1, isIdle), "page": with(0, startPage),
+		"pid": with(1, func(ts *testscript.TestScript, _ *thoughts, args []string) {
+			ts.Setenv("PID", strconv.Itoa(cast(ts)[args[0]].cmd.Process.Pid))
+		}),
+		"query": with(1, func(ts *testscript.TestScript, _ *thoughts, args []string) {
+			text, err := storetest.Table(context.Background(), filepath.Join(ts.Getenv("DAYCARED_DATA_DIR"), storeName), args[0])
+			ts.Check(err)
+			_, err = fmt.Fprint(ts.Stdout(), text)
+			ts.Check(err)
+		}),
 		"fetched": with(1, func(ts *testscript.TestScript, th *thoughts, args []string) {
 			if got := strconv.FormatInt(th.fetches.Load(), 10); got != args[0] {
 				ts.Fatalf("it was fetched %s times", got)
@@ -139,6 +152,8 @@ func (th *thoughts) answer(r modeltest.Request) modeltest.Answer {
 	return a
 }
 
+var named = regexp.MustCompile(`\$\{[A-Z_]+\}`)
+
 func thinks(ts *testscript.TestScript, th *thoughts, args []string) {
 	a := modeltest.Answer{}
 	if len(args) == 2 {
@@ -147,7 +162,9 @@ func thinks(ts *testscript.TestScript, th *thoughts, args []string) {
 		a.Text = text
 	}
 	for i := 1; i+1 < len(args); i += 2 {
-		a.Calls = append(a.Calls, models.Call{Tool: args[i], Input: json.RawMessage(args[i+1])})
+		a.Calls = append(a.Calls, models.Call{Tool: args[i], Input: json.RawMessage(named.ReplaceAllStringFunc(args[i+1], func(name string) string {
+			return ts.Getenv(name[2 : len(name)-1])
+		}))})
 	}
 	th.mu.Lock()
 	defer th.mu.Unlock()
@@ -156,11 +173,20 @@ func thinks(ts *testscript.TestScript, th *thoughts, args []string) {
 
 // news is what a model is told since it spoke last.
 func news(r modeltest.Request) string {
+	last := 0
+	for i, m := range r.Prompt.Messages {
+		if m.Role == models.Assistant {
+			last = i
+		}
+	}
+	return tidings(r.Prompt.Messages[last:])
+}
+
+// tidings are what a model is told by others than itself.
+func tidings(messages []models.Message) string {
 	var lines []string
-	for _, m := range r.Prompt.Messages {
+	for _, m := range messages {
 		switch m.Role {
-		case models.Assistant:
-			lines = nil
 		case models.User:
 			lines = append(lines, m.Text)
 		case models.Results:
@@ -219,7 +245,7 @@ func isUntold(ts *testscript.TestScript, th *thoughts, args []string) {
 	th.mu.Lock()
 	defer th.mu.Unlock()
 	for _, r := range th.asked[args[0]] {
-		if unwanted.Match(r.Body) {
+		if unwanted.MatchString(tidings(r.Prompt.Messages)) {
 			ts.Fatalf("%s was told %s", args[0], unwanted)
 		}
 	}

@@ -1,0 +1,48 @@
+package storetest
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+)
+
+// Table asks the database of that path what people ask who look into it, a line for each row, with " | " between the
+// columns. It changes nothing, and the store may be open meanwhile.
+func Table(ctx context.Context, path, query string) (text string, err error) {
+	db, err := sql.Open("sqlite3", "file:"+path+"?mode=ro&_query_only=1")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = db.Close() }()
+	rows, err := db.QueryContext(ctx, query)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = rows.Close() }()
+	columns, err := rows.Columns()
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for rows.Next() {
+		values, into := make([]any, len(columns)), make([]any, len(columns))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			return "", err
+		}
+		for i, v := range values {
+			if i > 0 {
+				b.WriteString(" | ")
+			}
+			if raw, ok := v.([]byte); ok {
+				v = string(raw)
+			}
+			fmt.Fprint(&b, v)
+		}
+		b.WriteString("\n")
+	}
+	return b.String(), rows.Err()
+}
