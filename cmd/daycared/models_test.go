@@ -25,8 +25,10 @@ import (
 // said before they do:
 //
 //	model                           start it; $MODEL is its address in OpenAI's dialect, $CLAUDE in Anthropic's
-//	thinks AGENT TOOL INPUT…        its next reply calls these tools, with inputs as they stand here, but for ${NAME}
+//	thinks AGENT TOOL INPUT…        its next reply calls these tools, with inputs as they stand here, but for ${NAME}; ${BIG}
+//	                                is text of 850 kB
 //	thinks AGENT TEXT               its next reply is this text; \n and the like are as in Go
+//	flood AGENT N                   its next reply calls write_file so many times
 //	told AGENT REGEXP…              wait until its model was asked with this among what is new, after what was awaited before
 //	untold AGENT REGEXP             its model was never asked with anything like that
 //	idle AGENT                      nothing is left that it is to think
@@ -163,6 +165,9 @@ func thinks(ts *testscript.TestScript, th *thoughts, args []string) {
 	}
 	for i := 1; i+1 < len(args); i += 2 {
 		a.Calls = append(a.Calls, models.Call{Tool: args[i], Input: json.RawMessage(named.ReplaceAllStringFunc(args[i+1], func(name string) string {
+			if name == "${BIG}" {
+				return strings.Repeat("a very long line ", 50_000)
+			}
 			return ts.Getenv(name[2 : len(name)-1])
 		}))})
 	}
