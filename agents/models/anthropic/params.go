@@ -60,7 +60,7 @@ func blocksOf(m models.Message) []anthropic.ContentBlockParamUnion {
 		blocks = append(blocks, anthropic.NewTextBlock(m.Text))
 	}
 	for _, c := range m.Calls {
-		blocks = append(blocks, anthropic.NewToolUseBlock(safe(c.ID), provider.Object(c.Input), c.Tool))
+		blocks = append(blocks, anthropic.NewToolUseBlock(safe(c.ID), provider.Object(c.Input), provider.Name(c.Tool)))
 	}
 	return blocks
 }

@@ -80,6 +80,8 @@ func (r Request) checkMessage(i int, m models.Message, ids map[string]bool) erro
 		switch {
 		case ids[c.ID] || c.ID == "" || r.Dialect == Anthropic && !callID.MatchString(c.ID):
 			return fmt.Errorf("the id %q of a call is there twice, or is none", c.ID)
+		case !toolName.MatchString(c.Tool):
+			return fmt.Errorf("the name of the tool %q in the call %s does not match %v", c.Tool, c.ID, toolName)
 		case answered[c.ID] != 1:
 			return fmt.Errorf("the call %s has %d results", c.ID, answered[c.ID])
 		case json.Unmarshal(c.Input, &object) != nil || object == nil:

@@ -45,6 +45,7 @@ func TestStrict(t *testing.T) {
 		{OpenAI, in(user + strings.Replace(call, "{}", "[]", 1) + answer), "not an object"},
 		{OpenAI, in(user + strings.Replace(call, `"a"`, `""`, 1) + `,{"role":"tool","content":"x"}`), "is none"},
 		{OpenAI, in(user + strings.Replace(call, "function", "other", 1)), "a call of type"},
+		{OpenAI, in(user + strings.Replace(call, `"x"`, `"../x"`, 1) + answer), "the name of the tool"},
 		{OpenAI, tool(`[{"type":"odd"}]`), "a tool of type"},
 		{OpenAI, tool(`[{"type":"function","function":{"name":"a.b"}}]`), "the name of the tool"},
 		{OpenAI, tool(`[{"type":"function","function":{"name":"a","parameters":{}}}]`), "the schema"},

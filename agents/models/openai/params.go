@@ -55,7 +55,7 @@ func messages(m models.Message) []openai.ChatCompletionMessageParamUnion {
 				OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
 					ID: c.ID,
 					Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{
-						Name: c.Tool, Arguments: string(provider.Object(c.Input)),
+						Name: provider.Name(c.Tool), Arguments: string(provider.Object(c.Input)),
 					},
 				},
 			})

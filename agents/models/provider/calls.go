@@ -2,9 +2,12 @@ package provider
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/daycared/daycared/agents/models"
 )
@@ -40,6 +43,18 @@ func input(text string) json.RawMessage {
 	}
 	raw, _ := json.Marshal(trimmed) // a string always can be written
 	return raw
+}
+
+// Name is the name of a tool as providers take it back: 1 to 64 letters, digits, - and _. Models make up others, and a
+// conversation that has one would be refused from then on.
+func Name(tool string) string {
+	clean := strings.Map(func(r rune) rune {
+		if r < utf8.RuneSelf && (r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r)) {
+			return r
+		}
+		return '_'
+	}, tool)
+	return cmp.Or(clean[:min(len(clean), 64)], "_")
 }
 
 // Object is the input of a call as providers take it back: an object in any case.

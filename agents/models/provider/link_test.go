@@ -88,6 +88,18 @@ func TestWhatServersSay(t *testing.T) {
 	}
 }
 
+// TestNames: a name that a model made up is one that providers take back.
+func TestNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"read_file": "read_file", "functions.read_file": "functions_read_file", "../../x": "______x", "": "_",
+		"ü x": "__x", strings.Repeat("a", 65): strings.Repeat("a", 64),
+	} {
+		if got := Name(name); got != want {
+			t.Errorf("%q is %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestObjects(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"a":1}`: `{"a":1}`, ``: `{"not_an_object":""}`, `"x"`: `{"not_an_object":"x"}`, `{"a`: `{"not_an_object":"{\"a"}`,
