@@ -26,7 +26,7 @@ import (
 //
 //	model                           start it; $MODEL is its address in OpenAI's dialect, $CLAUDE in Anthropic's
 //	thinks AGENT TOOL INPUT…        its next reply calls these tools, with inputs as they stand here, but for ${NAME}; ${BIG}
-//	                                is text of 850 kB
+//	                                is text of 85 kB, and ${HUGE} of 3.4 MB
 //	thinks AGENT TEXT               its next reply is this text; \n and the like are as in Go
 //	flood AGENT N                   its next reply calls write_file so many times
 //	told AGENT REGEXP…              wait until its model was asked with this among what is new, after what was awaited before
@@ -64,6 +64,15 @@ func modelCommands() scriptCommands {
 		}
 	}
 	return scriptCommands{
+		"flood": with(2, func(ts *testscript.TestScript, th *thoughts, args []string) {
+			n, err := strconv.Atoi(args[1])
+			ts.Check(err)
+			all := args[:1]
+			for i := range n {
+				all = append(all, "write_file", fmt.Sprintf(`{"path":"f%d","content":"x"}`, i))
+			}
+			thinks(ts, th, all)
+		}),
 		"model": with(0, startModel), "thinks": with(2, thinks), "told": with(2, isTold), "untold": with(2, isUntold),
 		"idle": with(1, isIdle), "page": with(0, startPage),
 		"pid": with(1, func(ts *testscript.TestScript, _ *thoughts, args []string) {
@@ -165,8 +174,11 @@ func thinks(ts *testscript.TestScript, th *thoughts, args []string) {
 	}
 	for i := 1; i+1 < len(args); i += 2 {
 		a.Calls = append(a.Calls, models.Call{Tool: args[i], Input: json.RawMessage(named.ReplaceAllStringFunc(args[i+1], func(name string) string {
-			if name == "${BIG}" {
-				return strings.Repeat("a very long line ", 50_000)
+			switch name {
+			case "${BIG}":
+				return strings.Repeat("a very long line ", 5000)
+			case "${HUGE}":
+				return strings.Repeat("a very long line ", 200_000)
 			}
 			return ts.Getenv(name[2 : len(name)-1])
 		}))})
