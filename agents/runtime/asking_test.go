@@ -295,3 +295,22 @@ func TestThreeDenialsEndTheAsking(t *testing.T) {
 		t.Errorf("%d cards", n)
 	}
 }
+
+// TestTooManyCalls: a flood is no card, and nothing of it is even planned.
+func TestTooManyCalls(t *testing.T) {
+	var flood []string
+	for i := range permissions.MaxCalls + 1 {
+		flood = append(flood, "look", fmt.Sprintf(`{"path":"f%d","text":"x"}`, i))
+	}
+	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+		if turn == 0 {
+			return calls(flood...)
+		}
+		return says("told: " + newest(p))
+	}))
+	s.writes("go")
+	s.hears("told: A step may have at most 50 calls, not 51: none of them was run.")
+	if s.file("f0") != "" {
+		t.Error("it ran")
+	}
+}

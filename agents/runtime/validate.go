@@ -3,6 +3,7 @@ package runtime
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,6 +71,9 @@ func (sh *shift) judge(ctx context.Context, call Call, held []permissions.Tag) (
 		return spare("The input of " + call.Tool + " is no JSON object that can be read; write it again, whole.")
 	}
 	v.Input = input
+	if n := len(sh.run.Calls); n > permissions.MaxCalls { // nobody could be asked; and to plan each takes its time
+		return spare(fmt.Sprintf("A step may have at most %d calls, not %d: none of them was run.", permissions.MaxCalls, n))
+	}
 	asks, isAsking := askingTool(call.Tool)
 	tool, known := sh.agent.tool(ctx, call.Tool)
 	if !isAsking && !known {
