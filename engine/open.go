@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -123,12 +124,21 @@ func (e *Engine) reserve(s *Settings, r permissions.Request) (taken reservation,
 		return reservation{}, 0
 	}
 	taken = reservation{at: e.clock.Now()}
-	taken.taken = limiter(e, e.prompts, r.Caller.Name, s.Limits.PromptsPerMinute).ReserveN(taken.at, 1)
+	taken.taken = limiter(e, e.prompts, whole(r.Caller), s.Limits.PromptsPerMinute).ReserveN(taken.at, 1)
 	if wait := taken.taken.DelayFrom(taken.at); wait > 0 {
 		taken.giveBack()
 		return reservation{}, wait
 	}
 	return taken, 0
+}
+
+// whole is whose prompts those of a caller count as: an agent of ours does not get more of them by starting others.
+func whole(c permissions.Caller) string {
+	if c.Ours() {
+		name, _, _ := strings.Cut(c.Name, "/")
+		return name
+	}
+	return c.Name
 }
 
 // grants are those of a caller that may be relied on: not those that only a clock that was set back keeps in force.

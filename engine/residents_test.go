@@ -426,3 +426,14 @@ func TestTheDeskCannotDecide(t *testing.T) {
 		t.Error("it waits")
 	}
 }
+
+// An agent of ours does not get to ask more by starting others.
+func TestChildrenShareTheirPrompts(t *testing.T) {
+	s := owned()
+	s.Limits.PromptsPerMinute = 2
+	st := play(t, s, newPhone(fay, "fays-phone"))
+	st.pose(helper, keyed(network("x"), "1"))
+	st.pose(child, keyed(network("y"), "2"))
+	_, err := st.Desk().Pose(t.Context(), permissions.AgentCaller("helper/other"), keyed(network("z"), "3"))
+	refused(t, err, permissions.CodeLimit)
+}

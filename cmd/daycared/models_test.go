@@ -29,6 +29,7 @@ import (
 //	                                is text of 85 kB, and ${HUGE} of 3.4 MB
 //	thinks AGENT TEXT               its next reply is this text; \n and the like are as in Go
 //	flood AGENT N                   its next reply calls write_file so many times
+//	hangs AGENT                     its next reply never comes
 //	told AGENT REGEXP…              wait until its model was asked with this among what is new, after what was awaited before
 //	untold AGENT REGEXP             its model was never asked with anything like that
 //	idle AGENT                      nothing is left that it is to think
@@ -74,6 +75,11 @@ func modelCommands() scriptCommands {
 			thinks(ts, th, all)
 		}),
 		"model": with(0, startModel), "thinks": with(2, thinks), "told": with(2, isTold), "untold": with(2, isUntold),
+		"hangs": with(1, func(_ *testscript.TestScript, th *thoughts, args []string) {
+			th.mu.Lock()
+			defer th.mu.Unlock()
+			th.next[args[0]] = append(th.next[args[0]], modeltest.Answer{Text: "never", Wait: make(chan struct{})})
+		}),
 		"idle": with(1, isIdle), "page": with(0, startPage),
 		"pid": with(1, func(ts *testscript.TestScript, _ *thoughts, args []string) {
 			ts.Setenv("PID", strconv.Itoa(cast(ts)[args[0]].cmd.Process.Pid))
