@@ -171,6 +171,19 @@ func (th *thoughts) answer(r modeltest.Request) modeltest.Answer {
 
 var named = regexp.MustCompile(`\$\{[A-Z_]+\}`)
 
+// filled is an input with the values of the names in it.
+func filled(ts *testscript.TestScript, input string) string {
+	return named.ReplaceAllStringFunc(input, func(name string) string {
+		switch name {
+		case "${BIG}":
+			return strings.Repeat("a very long line ", 5000)
+		case "${HUGE}":
+			return strings.Repeat("a very long line ", 200_000)
+		}
+		return ts.Getenv(name[2 : len(name)-1])
+	})
+}
+
 func thinks(ts *testscript.TestScript, th *thoughts, args []string) {
 	a := modeltest.Answer{}
 	if len(args) == 2 {
@@ -179,15 +192,7 @@ func thinks(ts *testscript.TestScript, th *thoughts, args []string) {
 		a.Text = text
 	}
 	for i := 1; i+1 < len(args); i += 2 {
-		a.Calls = append(a.Calls, models.Call{Tool: args[i], Input: json.RawMessage(named.ReplaceAllStringFunc(args[i+1], func(name string) string {
-			switch name {
-			case "${BIG}":
-				return strings.Repeat("a very long line ", 5000)
-			case "${HUGE}":
-				return strings.Repeat("a very long line ", 200_000)
-			}
-			return ts.Getenv(name[2 : len(name)-1])
-		}))})
+		a.Calls = append(a.Calls, models.Call{Tool: args[i], Input: json.RawMessage(filled(ts, args[i+1]))})
 	}
 	th.mu.Lock()
 	defer th.mu.Unlock()
