@@ -26,7 +26,7 @@ import (
 //
 //	model                           start it; $MODEL is its address in OpenAI's dialect, $CLAUDE in Anthropic's
 //	thinks AGENT TOOL INPUT…        its next reply calls these tools, with inputs as they stand here, but for ${NAME}; ${BIG}
-//	                                is text of 85 kB, and ${HUGE} of 3.4 MB
+//	                                is text of 85 kB, and ${HUGE} of 1.2 MB
 //	thinks AGENT TEXT               its next reply is this text; \n and the like are as in Go
 //	flood AGENT N                   its next reply calls write_file so many times
 //	hangs AGENT                     its next reply never comes
@@ -178,7 +178,7 @@ func filled(ts *testscript.TestScript, input string) string {
 		case "${BIG}":
 			return strings.Repeat("a very long line ", 5000)
 		case "${HUGE}":
-			return strings.Repeat("a very long line ", 200_000)
+			return strings.Repeat("a very long line ", 70_000)
 		}
 		return ts.Getenv(name[2 : len(name)-1])
 	})
