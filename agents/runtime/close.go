@@ -24,6 +24,12 @@ func (sh *shift) finish(ctx context.Context) error {
 	return sh.advance(ctx, agents.Commit{Records: []permissions.Record{r}}, Finished{})
 }
 
+// isStopped tells whether nothing may go on, because of the kill switch.
+func isStopped(err error) bool {
+	r := refusal(err)
+	return r != nil && r.Code == permissions.CodeStopped
+}
+
 // allStopped is what people are told of a run that the kill switch ends.
 const allStopped = "I stop here: everything was stopped, and I go on when it is resumed and you write again."
 
@@ -53,6 +59,11 @@ func (sh *shift) obey(ctx context.Context, o *order) error {
 		}
 	}
 	if sh.run.State != Idle && sh.run.State != Terminate {
+		if _, err := sh.held(ctx); isStopped(err) {
+			if err := sh.say(ctx, "stopped", allStopped); err != nil {
+				return err
+			}
+		}
 		c := agents.Commit{}
 		if x, running := sh.broken(); running {
 			c.Executions = append(c.Executions, x)

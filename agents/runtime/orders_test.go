@@ -126,6 +126,19 @@ func (failing) Reply(context.Context, models.Prompt, func(string)) (models.Reply
 	return models.Reply{}, &models.Error{Kind: models.ErrRefused, Text: "no such model", After: time.Second}
 }
 
+// TestTheKillSwitchIsTold: also to whoever's agent did something just then.
+func TestTheKillSwitchIsTold(t *testing.T) {
+	a := helper(first("look", noteA))
+	a.Tools = []tools.Tool{pen{name: "look", hold: make(chan struct{})}}
+	s := play(t, a)
+	s.writes("go")
+	s.begun("helper")
+	if _, err := s.StopAll(t.Context(), fayHere); err != nil {
+		t.Fatal(err)
+	}
+	s.hears("I stop here: everything was stopped")
+}
+
 // TestTheKillSwitchEndsRuns: whoever waits ends, and no model is asked before it is taken back.
 func TestTheKillSwitchEndsRuns(t *testing.T) {
 	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
