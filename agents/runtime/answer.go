@@ -113,6 +113,11 @@ func (sh *shift) question(ctx context.Context, c Call) (permissions.Request, err
 	sh.background(&q)
 	if child := sh.beneficiary(c); child != "" && !sh.run.Shows {
 		q.Agent, q.Background, q.Foreground = child, true, sh.agent.Name
+		s, _, err := sh.childSession(ctx, child) // what is allowed for the session is for its own
+		if err != nil {
+			return q, err
+		}
+		q.Session = string(s.ID)
 	}
 	return q, nil
 }

@@ -17,7 +17,8 @@ const childMark = "/"
 
 const (
 	startWords = "Start a background agent with a task of its own. It works while you go on, and tells you when it is done. " +
-		"It holds only the permissions that you give it, of those that you hold yourself, and asks your person for more."
+		"It holds only the permissions that you give it, of those that you hold yourself and for as long as you do, and asks " +
+		"your person for more."
 	messageWords = "Write to an agent that you started, or to the one that started you (parent)."
 
 	startSchema = `{"type":"object","additionalProperties":false,"required":["name","prompt"],"properties":{
@@ -178,6 +179,23 @@ func (sh *shift) parent(ctx context.Context) (s permissions.AgentSession, err er
 		return sh.runtime.session(ctx, a)
 	}
 	return s, nil
+}
+
+// giver is the session that started this one, to be looked at; ok is false when it has ended.
+func (sh *shift) giver(ctx context.Context) (giver *shift, ok bool, err error) {
+	s, err := sh.runtime.store.AgentSession(ctx, sh.session.Parent)
+	if r := refusal(err); r != nil && r.Code == permissions.CodeUnknown {
+		return nil, false, nil
+	}
+	if err != nil || !s.EndedAt.IsZero() {
+		return nil, false, err
+	}
+	giver = &shift{worker: sh.worker, runtime: sh.runtime, session: s}
+	if giver.run, err = runOf(s); err != nil {
+		return nil, false, err
+	}
+	giver.agent, err = sh.runtime.agent(s)
+	return giver, err == nil, nil // it is not in the configuration any more, and so it holds nothing
 }
 
 // report tells the agent that this one belongs to how its run ended.

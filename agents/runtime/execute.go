@@ -21,12 +21,12 @@ func (sh *shift) execute(ctx context.Context) (rests bool, err error) {
 	case Begun: // and how it went could not be stored
 		return false, sh.resume(ctx)
 	}
-	if t, asks := askingTool(c.Tool); asks {
-		return false, sh.begin(ctx, c, t)
-	}
 	held, why, err := sh.allowed(ctx, c)
 	if err != nil {
 		return false, err
+	}
+	if t, asks := askingTool(c.Tool); asks && why == "" {
+		return false, sh.begin(ctx, c, t)
 	}
 	x := sh.execution(c)
 	if err := sh.advance(ctx, agents.Commit{Executions: []agents.Execution{x}}, Began{c.N}); err != nil {
@@ -53,14 +53,20 @@ func (sh *shift) execute(ctx context.Context) (rests bool, err error) {
 }
 
 // allowed are the tags that a call runs with. What was allowed by a person runs with what that person was shown that it
-// needs; anything else is judged once more. why it may not run is for the model.
+// needs, if the approval still counts: much may have happened since it was used for the step. Anything else is judged once
+// more. why it may not run is for the model.
 func (sh *shift) allowed(ctx context.Context, c Call) (held []permissions.Tag, why string, err error) {
 	if held, err = sh.held(ctx); err != nil {
 		return nil, "", err
 	}
 	if c.Request != "" {
-		return append(held, c.Plan.Needs...), "", nil
+		_, err := sh.runtime.desk.Use(ctx, sh.session.Caller(), c.Request, sh.stepKey())
+		if r := refusal(err); r != nil && r.Code != permissions.CodeBroken {
+			return held, r.Text, nil
+		}
+		return append(held, c.Plan.Needs...), "", err
 	}
+	_, asks := askingTool(c.Tool)
 	verdict, err := sh.runtime.desk.Judge(ctx, sh.session.Caller(), sh.request(held, []Call{c}))
 	switch r := refusal(err); {
 	case r != nil && r.Code != permissions.CodeBroken:
@@ -69,6 +75,7 @@ func (sh *shift) allowed(ctx context.Context, c Call) (held []permissions.Tag, w
 		return nil, "", err
 	case verdict.Forbidden != "":
 		return held, permissions.Forbidden(verdict.Forbidden).Text, nil
+	case asks: // it has no gate
 	case verdict.Ask:
 		return held, notAnyMore, nil
 	case len(verdict.Grants) > 0:
@@ -120,7 +127,8 @@ func (sh *shift) ended(ctx context.Context, x agents.Execution, o tools.Outcome,
 	}
 }
 
+// stepKey names the question of the step.
+func (sh *shift) stepKey() string { return string(sh.session.ID) + "/" + strconv.Itoa(sh.run.Step) }
+
 // callKey names the question of one call.
-func (sh *shift) callKey(c Call) string {
-	return string(sh.session.ID) + "/" + strconv.Itoa(sh.run.Step) + "/" + strconv.Itoa(c.N)
-}
+func (sh *shift) callKey(c Call) string { return sh.stepKey() + "/" + strconv.Itoa(c.N) }

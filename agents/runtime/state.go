@@ -87,7 +87,7 @@ type Run struct {
 	N       int               `json:"n,omitempty"`     // counts the runs of the session
 	Step    int               `json:"step,omitempty"`  // counts the steps of the session; names its executions
 	Steps   int               `json:"steps,omitempty"` // of this run
-	Given   []permissions.Tag `json:"given,omitempty"` // by whoever started the session: held as long as it goes on
+	Given   []permissions.Tag `json:"given,omitempty"` // by whoever started the session; see [shift.given]
 	State   State             `json:"state,omitempty"`
 	Calls   []Call            `json:"calls,omitempty"`
 	Last    bool              `json:"last,omitempty"`    // the model called nothing: this step is the run's last

@@ -115,7 +115,26 @@ func (sh *shift) held(ctx context.Context) ([]permissions.Tag, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(sh.agent.Place.Tags, sh.run.Given, sh.run.Tags, granted), nil
+	given, err := sh.given(ctx)
+	return slices.Concat(sh.agent.Place.Tags, given, sh.run.Tags, granted), err
+}
+
+// given is what holds of what the session was begun with. From people, it is for the run of a schedule, which is the
+// session's first. From the session that started it, it holds for as long as that one holds it itself.
+func (sh *shift) given(ctx context.Context) ([]permissions.Tag, error) {
+	if len(sh.run.Given) == 0 || sh.session.Parent == "" && sh.run.N > 1 {
+		return nil, nil
+	}
+	if sh.session.Parent == "" {
+		return sh.run.Given, nil
+	}
+	giver, ok, err := sh.giver(ctx)
+	if !ok || err != nil {
+		return nil, err
+	}
+	held, err := giver.held(ctx)
+	lost := permissions.Missing(sh.run.Given, held)
+	return slices.DeleteFunc(slices.Clone(sh.run.Given), func(t permissions.Tag) bool { return slices.Contains(lost, t) }), err
 }
 
 // place is where a call is used that holds tags.
@@ -130,7 +149,7 @@ func (sh *shift) request(held []permissions.Tag, calls []Call) permissions.Reque
 	q := permissions.Request{
 		Kind: permissions.KindTool, Agent: sh.session.Agent, Session: string(sh.session.ID), Step: sh.run.Step,
 		Cwd: sh.agent.Place.Workspace, Reason: short(sh.run.Words, permissions.MaxReason),
-		Key: string(sh.session.ID) + "/" + strconv.Itoa(sh.run.Step),
+		Key: sh.stepKey(),
 	}
 	sh.background(&q)
 	var details []string

@@ -57,8 +57,8 @@ func (rt *Runtime) turn(ctx context.Context, w *worker, first bool) (rests bool,
 	if err != nil {
 		return false, err
 	}
-	if err := json.Unmarshal(sh.session.Step, &sh.run); err != nil {
-		return true, fmt.Errorf("read where session %s stands: %w", w.session, err)
+	if sh.run, err = runOf(sh.session); err != nil {
+		return true, err
 	}
 	if sh.agent, err = rt.agent(sh.session); err != nil {
 		rt.log.Warn("a session ends", "session", w.session, "err", err)
@@ -84,14 +84,19 @@ func (rt *Runtime) turn(ctx context.Context, w *worker, first bool) (rests bool,
 	if rests {
 		sh.busy(false)
 	}
-	if r := refusal(err); r != nil && r.Code == permissions.CodeStopped { // the kill switch: nothing goes on
-		if err := sh.say(ctx, "stopped", allStopped); err != nil {
-			return false, err
-		}
+	if isStopped(err) { // the kill switch: nothing goes on
 		rt.command(w.session, permissions.OrderStop)
 		return false, nil
 	}
 	return rests, err
+}
+
+// runOf is where the run of a session stands.
+func runOf(s permissions.AgentSession) (run Run, err error) {
+	if err := json.Unmarshal(s.Step, &run); err != nil {
+		return run, fmt.Errorf("read where session %s stands: %w", s.ID, err)
+	}
+	return run, nil
 }
 
 // busy shows the person that the agent works, or no longer.

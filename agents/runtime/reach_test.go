@@ -1,0 +1,166 @@
+package runtime_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/agents/runtime"
+	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// TestWhatAParentGaveEndsWithItsOwn: a child holds what it was given for as long as its parent holds it, and no longer:
+// what the parent was allowed once ends with the parent's run, and what the configuration takes from it is taken.
+func TestWhatAParentGaveEndsWithItsOwn(t *testing.T) {
+	needs := func(string) []permissions.Tag { return []permissions.Tag{permissions.Network} }
+	parent := func(held []permissions.Tag, before ...string) (runtime.Agent, chan struct{}) {
+		hold := make(chan struct{})
+		a := helper(func(turn int, p models.Prompt) models.Reply {
+			child := strings.HasPrefix(p.System, "You are helper/x")
+			switch {
+			case child && turn == 0:
+				return calls("wait", noteB)
+			case child && turn == 1:
+				return calls("look", noteA)
+			case !child && turn == 0:
+				return calls(append(before, "start_agent", `{"name":"x","prompt":"p","permissions":["@network"]}`)...)
+			}
+			return says("done")
+		})
+		a.Tools = []tools.Tool{pen{name: "look", needs: needs}, pen{name: "wait", hold: hold}}
+		a.Place.Tags = held
+		return a, hold
+	}
+	asks := func(t *testing.T, s *stage, cards int) {
+		t.Helper()
+		if r := s.card(cards); r.Agent != "helper/x" || r.Tool != "look" || len(r.Missing()) != 1 {
+			t.Errorf("it asks %+v", r)
+		}
+		if s.file("a") != "" {
+			t.Errorf("it wrote %q", s.file("a"))
+		}
+	}
+	t.Run("allowed once", func(t *testing.T) {
+		a, hold := parent(nil, "request_permission", `{"permission":"@network","reason":"r"}`)
+		s := playWith(t, withAuto("wait"), a)
+		s.writes("go")
+		s.answers(s.card(1), once)
+		s.begun("helper/x")
+		s.stands("helper", permissions.Idle)
+		close(hold)
+		asks(t, s, 2)
+	})
+	t.Run("by the configuration", func(t *testing.T) {
+		a, _ := parent([]permissions.Tag{permissions.Network})
+		a.Tools[1] = pen{name: "wait"} // and it is gated
+		s := play(t, a)
+		s.writes("go")
+		r := s.card(1)
+		s.stop()
+		s.agents[0].Place.Tags = nil
+		s.open()
+		s.answers(r, once)
+		asks(t, s, 1) // on the phone of this start
+	})
+}
+
+// TestWhatANightWasAllowed is for the run of that night: not for another that somebody begins in the same session.
+func TestWhatANightWasAllowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := nightly(true)
+		a.Model = mind(func(turn int, p models.Prompt) models.Reply {
+			if said := newest(p); strings.Contains(said, "once more") || turn == 0 {
+				return calls("look", noteA)
+			}
+			return says("the report: " + newest(p))
+		})
+		h := helper(func(turn int, p models.Prompt) models.Reply {
+			if strings.HasSuffix(newest(p), "again, please") {
+				return calls("message_agent", `{"agent":"nightly","text":"once more"}`)
+			}
+			return says("told: " + newest(p))
+		})
+		noon()
+		s := play(t, h, a)
+		<-time.After(9 * time.Hour)
+		s.answers(s.card(1), once)
+		<-time.After(6*time.Hour + time.Minute)
+		s.hears("[agent nightly] I am done.")
+		s.writes("again, please")
+		if r := s.card(2); r.Agent != "nightly" || r.Tool != "look" || len(r.Missing()) != 1 || s.file("a") != "one\n" {
+			t.Errorf("it asks %+v, and wrote %q", r, s.file("a"))
+		}
+	})
+}
+
+// TestWhatIsForbiddenAfterTheYes: an approval that was taken before a stop runs nothing after it that is forbidden by then.
+func TestWhatIsForbiddenAfterTheYes(t *testing.T) {
+	for name, call := range map[string][2]string{
+		"gated":   {"write_file", noteA},
+		"our own": {"message_agent", `{"agent":"x","text":"t"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := play(t, helper(first(call[0], call[1])))
+			stuck := make(chan struct{}, 100)
+			s.rows.mu.Lock()
+			s.rows.fails = func(c agents.Commit) error {
+				if len(c.Executions) > 0 && c.Executions[0].Ended.IsZero() { // it begins
+					stuck <- struct{}{}
+					return permissions.Broken("the disk is full")
+				}
+				return nil
+			}
+			s.rows.mu.Unlock()
+			s.writes("go")
+			if call[0] == "write_file" {
+				s.answers(s.card(1), once)
+			}
+			<-stuck
+			s.stop()
+			s.change = func(c *engine.Settings) { c.Policy.Forbidden = []string{call[0]} }
+			s.open()
+			s.hears("told: Tool " + call[0] + " is forbidden here.")
+			if s.file("a") != "" {
+				t.Errorf("it wrote %q", s.file("a"))
+			}
+		})
+	}
+}
+
+// TestASessionScopeForAChild is for the session of the child, whose card it was on.
+func TestASessionScopeForAChild(t *testing.T) {
+	needs := func(string) []permissions.Tag { return []permissions.Tag{permissions.Network} }
+	hold := make(chan struct{})
+	a := helper(func(turn int, p models.Prompt) models.Reply {
+		child := strings.HasPrefix(p.System, "You are helper/x")
+		switch {
+		case child && turn == 0:
+			return calls("wait", noteB)
+		case child && turn == 1:
+			return calls("look", noteA)
+		case !child && turn == 0:
+			return calls("start_agent", `{"name":"x","prompt":"p"}`,
+				"request_permission", `{"permission":"@network","reason":"for x","agentId":"x"}`)
+		}
+		return says("told: " + newest(p))
+	})
+	a.Tools = []tools.Tool{pen{name: "look", needs: needs}, pen{name: "wait", hold: hold}}
+	s := playWith(t, withAuto("look", "wait"), a)
+	s.writes("go")
+	r := s.card(1)
+	if want := s.current("helper/x").ID; r.Session != string(want) {
+		t.Errorf("it is asked for session %s, and the child's is %s", r.Session, want)
+	}
+	s.answers(r, always)
+	s.hears("Permission granted for network access.")
+	close(hold)
+	s.hears("[agent helper/x] I am done.")
+	if n := len(s.phone.Copies()); n != 1 || s.file("a") != "one\n" {
+		t.Errorf("%d cards, and it wrote %q", n, s.file("a"))
+	}
+}
