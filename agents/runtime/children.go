@@ -173,7 +173,11 @@ func (rt *Runtime) tell(ctx context.Context, to permissions.ID, p agents.Post) e
 // that it belongs to.
 func (sh *shift) parent(ctx context.Context) (s permissions.AgentSession, err error) {
 	if sh.session.Parent != "" {
-		return sh.runtime.store.AgentSession(ctx, sh.session.Parent)
+		s, err = sh.runtime.store.AgentSession(ctx, sh.session.Parent)
+		if r := refusal(err); r != nil && r.Code == permissions.CodeUnknown { // it is not kept any more
+			return permissions.AgentSession{}, nil
+		}
+		return s, err
 	}
 	if a, ok := sh.runtime.own[sh.agent.Parent]; ok {
 		return sh.runtime.session(ctx, a)

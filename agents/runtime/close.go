@@ -49,7 +49,7 @@ func (sh *shift) epilogue() string {
 }
 
 // obey does what a person ordered.
-func (sh *shift) obey(ctx context.Context, o *order) error {
+func (sh *shift) obey(ctx context.Context, o *order, told permissions.Order) error {
 	if sh.run.Request != "" {
 		brief, done := context.WithTimeout(ctx, stopTime)
 		err := sh.runtime.desk.Withdraw(brief, sh.asker(), sh.run.Request, sh.session.Person)
@@ -77,25 +77,19 @@ func (sh *shift) obey(ctx context.Context, o *order) error {
 			return err
 		}
 	}
-	if o.Order != permissions.OrderStop {
+	if told != permissions.OrderStop {
 		if err := sh.end(ctx); err != nil {
 			return err
 		}
-		if _, err := sh.renew(ctx, o); err != nil {
+	}
+	if told == permissions.OrderNew {
+		if _, err := sh.runtime.session(ctx, sh.agent); err != nil {
 			return err
 		}
 	}
 	sh.busy(false)
-	sh.runtime.obeyed(sh.worker.session, o)
+	sh.runtime.obeyed(sh.worker.session, o, told)
 	return nil
-}
-
-// renew begins another session where that was ordered.
-func (sh *shift) renew(ctx context.Context, o *order) (permissions.AgentSession, error) {
-	if o.Order != permissions.OrderNew {
-		return sh.session, nil
-	}
-	return sh.runtime.session(ctx, sh.agent)
 }
 
 // broken is the row of a call that was begun and is stopped now.

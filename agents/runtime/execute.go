@@ -19,7 +19,8 @@ func (sh *shift) execute(ctx context.Context) (rests bool, err error) {
 	case Asking:
 		return sh.hearAnswer(ctx, c)
 	case Begun: // and how it went could not be stored
-		return false, sh.resume(ctx)
+		_, err := sh.resume(ctx)
+		return false, err
 	}
 	held, why, err := sh.allowed(ctx, c)
 	if err != nil {
@@ -32,14 +33,15 @@ func (sh *shift) execute(ctx context.Context) (rests bool, err error) {
 	if err := sh.advance(ctx, agents.Commit{Executions: []agents.Execution{x}}, Began{c.N}); err != nil {
 		return false, err
 	}
-	tool, known := sh.agent.tool(ctx, c.Tool)
+	brief, done := sh.runtime.breakable(ctx, sh.worker)
+	defer done()
+	tool, known := sh.agent.tool(brief, c.Tool)
 	if why == "" && !known {
 		why = "This was not run: the tool " + c.Tool + " is not there just now."
 	}
 	if why != "" {
 		return false, sh.ended(ctx, x, tools.Outcome{Text: why, Error: true}, Ran{N: c.N, Text: why, Error: true})
 	}
-	brief, done := sh.runtime.breakable(ctx, sh.worker)
 	o := tool.Run(brief, sh.place(held), c.Input, c.Plan)
 	stopped := brief.Err() != nil
 	done()

@@ -74,13 +74,13 @@ func (sh *shift) plan(ctx context.Context) error {
 	if _, err := sh.held(ctx); err != nil { // the kill switch: no model is asked either
 		return err
 	}
-	prompt, last, err := sh.prompt(ctx)
-	if err != nil {
-		return err
-	}
 	sh.busy(true)
 	brief, done := sh.runtime.breakable(ctx, sh.worker)
 	defer done()
+	prompt, last, err := sh.prompt(ctx, brief)
+	if err != nil || brief.Err() != nil {
+		return err
+	}
 	if models.Near(sh.agent.Model, prompt, sh.run.Known) {
 		if err := sh.compact(ctx, brief, prompt, last); !errors.Is(err, models.ErrTooLong) {
 			return sh.thought(ctx, brief, err) // the shorter one is asked next
@@ -167,7 +167,7 @@ func (sh *shift) spend(u models.Usage) {
 }
 
 // prompt is what the model is asked: the transcript, up to the turn last.
-func (sh *shift) prompt(ctx context.Context) (p models.Prompt, last int64, err error) {
+func (sh *shift) prompt(ctx, brief context.Context) (p models.Prompt, last int64, err error) {
 	messages, last, err := sh.transcript(ctx)
 	if err != nil {
 		return p, 0, err
@@ -178,7 +178,7 @@ func (sh *shift) prompt(ctx context.Context) (p models.Prompt, last int64, err e
 			p.Tools = append(p.Tools, t.spec)
 		}
 	}
-	for _, t := range sh.agent.all(ctx) {
+	for _, t := range sh.agent.all(brief) {
 		p.Tools = append(p.Tools, t.Spec())
 	}
 	return p, last, nil

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/daycared/daycared/agents"
@@ -73,9 +74,12 @@ func (a *agent) busy(on bool) {
 
 // order is what a person told a session to do at once.
 type order struct {
-	permissions.Order
-	done chan struct{} // closed once it was obeyed
+	most permissions.Order // of what was told
+	done chan struct{}     // closed once that was obeyed
 }
+
+// orders are what a session may be told, from what ends least to what ends most.
+var orders = []permissions.Order{permissions.OrderStop, permissions.OrderQuit, permissions.OrderNew}
 
 // Obey is [agents.Resident]. It returns once the order was obeyed.
 func (a *agent) Obey(ctx context.Context, o permissions.Order) error {
@@ -103,11 +107,11 @@ func (rt *Runtime) command(id permissions.ID, o permissions.Order) <-chan struct
 	defer rt.mu.Unlock()
 	given := rt.orders[id]
 	if given == nil {
-		given = &order{done: make(chan struct{})}
+		given = &order{most: o, done: make(chan struct{})}
 		rt.orders[id] = given
 	}
-	if given.Order != permissions.OrderNew { // whoever wants a new session wants the old one over
-		given.Order = o
+	if slices.Index(orders, o) > slices.Index(orders, given.most) {
+		given.most = o
 	}
 	if w := rt.working[id]; w != nil && w.cancel != nil {
 		w.cancel()
@@ -117,24 +121,36 @@ func (rt *Runtime) command(id permissions.ID, o permissions.Order) <-chan struct
 	return given.done
 }
 
-// ordered is what a session was told, nil for nothing.
-func (rt *Runtime) ordered(id permissions.ID) *order {
+// ordered is what a session was told by now, nil for nothing.
+func (rt *Runtime) ordered(id permissions.ID) (o *order, told permissions.Order) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	return rt.orders[id]
+	if o = rt.orders[id]; o != nil {
+		told = o.most
+	}
+	return o, told
 }
 
-// obeyed strikes out an order, if there is one.
-func (rt *Runtime) obeyed(id permissions.ID, o *order) {
-	if o == nil {
-		return
-	}
+// obeyed strikes out an order, if there is one and no more was told meanwhile.
+func (rt *Runtime) obeyed(id permissions.ID, o *order, told permissions.Order) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	if rt.orders[id] == o {
-		delete(rt.orders, id)
+	if o == nil || o.most != told {
+		return
 	}
+	delete(rt.orders, id)
 	close(o.done)
+}
+
+// rest waits before something is tried again, and not long once there is an order.
+func (rt *Runtime) rest(ctx context.Context, w *worker, d time.Duration) {
+	brief, done := rt.breakable(ctx, w)
+	defer done()
+	if brief.Err() == nil {
+		_ = pause(brief, d) // whoever calls looks at ctx
+	} else {
+		_ = pause(ctx, min(d, again))
+	}
 }
 
 // breakable is ctx, which ends with an order as well, for what takes long.

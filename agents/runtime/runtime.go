@@ -157,13 +157,7 @@ func (rt *Runtime) Run(ctx context.Context) error {
 			case <-rt.rung:
 			}
 			for _, w := range rt.take() {
-				select {
-				case rt.places <- struct{}{}:
-				case <-ctx.Done():
-					return nil
-				}
 				group.Go(func() error {
-					defer func() { <-rt.places }()
 					rt.work(ctx, w)
 					return nil
 				})
@@ -233,20 +227,34 @@ func (rt *Runtime) ring() {
 // worker works on one session. There is at most one for each.
 type worker struct {
 	session permissions.ID
+	placed  bool               // it has one of the runtime's places
 	cancel  context.CancelFunc // of what it does just now; nil while it does nothing that can be broken off
 }
 
-// take takes what is to be worked on and nobody works on.
+// take takes what is to be worked on and nobody works on, as far as there are places. An order needs none: whatever the
+// others do, it is obeyed.
 func (rt *Runtime) take() (all []*worker) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	for id := range rt.kicked {
-		if rt.working[id] == nil {
-			w := &worker{session: id}
-			rt.working[id] = w
-			delete(rt.kicked, id)
-			all = append(all, w)
+		if rt.working[id] != nil {
+			continue
 		}
+		w := &worker{session: id}
+		select {
+		case rt.places <- struct{}{}:
+			w.placed = true
+		default:
+			if len(rt.orders) == 0 {
+				return all
+			}
+			if rt.orders[id] == nil {
+				continue
+			}
+		}
+		rt.working[id] = w
+		delete(rt.kicked, id)
+		all = append(all, w)
 	}
 	return all
 }
@@ -256,7 +264,10 @@ func (rt *Runtime) leave(w *worker) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	delete(rt.working, w.session)
-	if rt.kicked[w.session] {
+	if w.placed {
+		<-rt.places
+	}
+	if len(rt.kicked) > 0 { // it, or another that found no place
 		rt.ring()
 	}
 }

@@ -41,17 +41,17 @@ func (rt *Runtime) work(ctx context.Context, w *worker) {
 		if ctx.Err() == nil {
 			rt.log.Error("a session is held up; it is tried again", "session", w.session, "delay", delay, "err", err)
 		}
-		_ = pause(ctx, delay) // the loop looks at ctx
+		rt.rest(ctx, w, delay)
 	}
 }
 
 // turn reads the session and does what is to be done next. It rests when there is nothing to do.
 func (rt *Runtime) turn(ctx context.Context, w *worker, first bool) (rests bool, err error) {
 	sh := &shift{worker: w, runtime: rt}
-	o := rt.ordered(w.session)
+	o, told := rt.ordered(w.session)
 	sh.session, err = rt.store.AgentSession(ctx, w.session)
 	if r := refusal(err); r != nil && r.Code == permissions.CodeUnknown { // gone: there is nothing to do
-		rt.obeyed(w.session, o)
+		rt.obeyed(w.session, o, told)
 		return true, nil
 	}
 	if err != nil {
@@ -65,17 +65,17 @@ func (rt *Runtime) turn(ctx context.Context, w *worker, first bool) (rests bool,
 		if err := sh.disown(ctx); err != nil {
 			return false, err
 		}
-		rt.obeyed(w.session, o)
+		rt.obeyed(w.session, o, told)
 		return true, nil
 	}
 	if o != nil {
-		return false, sh.obey(ctx, o)
+		return false, sh.obey(ctx, o, told)
 	}
 	if !sh.session.EndedAt.IsZero() {
 		return true, nil
 	}
 	if first {
-		if err := sh.resume(ctx); err != nil {
+		if orphan, err := sh.resume(ctx); orphan || err != nil {
 			return false, err
 		}
 	}
@@ -104,16 +104,24 @@ func (sh *shift) busy(on bool) {
 	sh.agent.busy(on && !sh.run.Waits() && sh.run.State != Idle)
 }
 
-// resume tells of what was begun when the daemon ended.
-func (sh *shift) resume(ctx context.Context) error {
+// resume tells of what was begun when the daemon ended. A session ends whose parent's has, if the order for that was lost.
+func (sh *shift) resume(ctx context.Context) (orphan bool, err error) {
+	if sh.session.Parent != "" {
+		if _, lives, err := sh.giver(ctx); !lives || err != nil {
+			if err == nil {
+				sh.runtime.command(sh.worker.session, permissions.OrderQuit)
+			}
+			return true, err
+		}
+	}
 	for _, c := range sh.run.Calls {
 		if sh.run.State == Execute && c.Phase == Begun {
 			x := sh.execution(c)
 			x.Ended, x.Error = sh.runtime.stamp(), unknown
-			return sh.advance(ctx, agents.Commit{Executions: []agents.Execution{x}}, Resumed{})
+			return false, sh.advance(ctx, agents.Commit{Executions: []agents.Execution{x}}, Resumed{})
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // step does what the state says.

@@ -1,0 +1,153 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/agents/runtime"
+	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/permissions"
+)
+
+// fail has commits fail from now on; nil has them succeed.
+func (s *stage) fail(fails func(agents.Commit) error) {
+	s.rows.mu.Lock()
+	defer s.rows.mu.Unlock()
+	s.rows.fails = fails
+}
+
+// TestChildrenEndAcrossAKill: whose parent's session has ended does not go on after a start, whatever was lost.
+func TestChildrenEndAcrossAKill(t *testing.T) {
+	s := play(t, helper(family(`{"name":"x","prompt":"p"}`, first("write_file", noteA))))
+	s.writes("go")
+	s.card(1)
+	id := s.waits("helper/x").ID
+	s.fail(func(c agents.Commit) error {
+		if c.Session.Agent == "helper/x" {
+			return permissions.Broken("the daemon is killed before this")
+		}
+		return nil
+	})
+	s.orders(permissions.OrderQuit)
+	s.stop()
+	s.open()
+	s.ends(id)
+}
+
+// TestAnOrderIsNotLostToAnother: of two orders at once the one that ends more counts, in whatever order they come.
+func TestAnOrderIsNotLostToAnother(t *testing.T) {
+	for _, orders := range [][2]permissions.Order{
+		{permissions.OrderQuit, permissions.OrderStop}, {permissions.OrderStop, permissions.OrderQuit},
+	} {
+		t.Run(string(orders[0])+" and "+string(orders[1]), func(t *testing.T) {
+			s := play(t, helper(writer))
+			s.writes("go")
+			s.card(1)
+			id := s.current("helper").ID
+			reached, free := make(chan struct{}, 1), make(chan struct{})
+			s.fail(func(c agents.Commit) error {
+				for _, r := range c.Records {
+					if r.Type == permissions.RunFinished {
+						reached <- struct{}{}
+						<-free
+					}
+				}
+				return nil
+			})
+			obeyed := make(chan error, 1)
+			go func() { obeyed <- s.own.Residents()[0].Obey(t.Context(), orders[0]) }()
+			<-reached
+			brief, done := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer done()
+			if err := s.own.Residents()[0].Obey(brief, orders[1]); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("it is obeyed before it can be: %v", err)
+			}
+			close(free)
+			if err := <-obeyed; err != nil {
+				t.Error(err)
+			}
+			s.ends(id)
+		})
+	}
+}
+
+// deaf is a server that does not answer.
+type deaf struct{ asked chan struct{} }
+
+func (d deaf) Tools(ctx context.Context) ([]tools.Tool, error) {
+	select {
+	case d.asked <- struct{}{}:
+	default:
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestStopWhileAServerDoesNotAnswer(t *testing.T) {
+	a := helper(hearer)
+	server := deaf{make(chan struct{}, 1)}
+	a.Servers = []runtime.Server{server}
+	s := play(t, a)
+	s.writes("go")
+	<-server.asked
+	s.orders(permissions.OrderStop)
+	s.stands("helper", permissions.Interrupted)
+}
+
+// TestStopAfterTheStoreFailed: what is tried again ever later does not keep an order waiting.
+func TestStopAfterTheStoreFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t, helper(hearer))
+		s.writes("hello")
+		s.hears("told: hello")
+		s.fail(func(agents.Commit) error { return permissions.Broken("the disk is full") })
+		s.writes("go")
+		<-time.After(5 * time.Minute)
+		s.fail(nil)
+		s.orders(permissions.OrderStop)
+	})
+}
+
+// stuck is a model that never answers.
+type stuck struct {
+	mind
+	asked chan struct{}
+}
+
+func (stuck) Name() string { return "stuck" }
+
+func (m stuck) Reply(ctx context.Context, _ models.Prompt, _ func(string)) (models.Reply, error) {
+	m.asked <- struct{}{}
+	<-ctx.Done()
+	return models.Reply{}, ctx.Err()
+}
+
+// TestStopWhileEverybodyElseIsStuck: an order needs no place among those that work.
+func TestStopWhileEverybodyElseIsStuck(t *testing.T) {
+	const many = 70
+	model := stuck{asked: make(chan struct{}, many)}
+	all := []runtime.Agent{helper(writer)}
+	for i := range many {
+		all = append(all, runtime.Agent{Name: "stuck" + strconv.Itoa(i), Person: "sam", Via: "phone", Model: model})
+	}
+	s := play(t, all...)
+	s.writes("go")
+	s.card(1)
+	s.waits("helper")
+	for i, r := range s.own.Residents()[1:] {
+		if err := r.Hear(t.Context(), permissions.Message{Key: strconv.Itoa(i), From: "sam", Text: "go"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 64 {
+		<-model.asked
+	}
+	s.orders(permissions.OrderStop)
+	s.stands("helper", permissions.Interrupted)
+}
