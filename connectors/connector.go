@@ -128,6 +128,22 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
+// Awaited is an optional power of the errors of Talk: nothing is wrong, and what it gives is closed as soon as trying again
+// makes sense. It is tried before, too, ever later.
+type Awaited interface {
+	error
+	Awaits() <-chan struct{}
+}
+
+// Awaits is what err, or what it wraps, gives as an [Awaited]; nil if it is none.
+func Awaits(err error) <-chan struct{} {
+	var awaited Awaited
+	if errors.As(err, &awaited) {
+		return awaited.Awaits()
+	}
+	return nil
+}
+
 // Prompt is a request as one person is to see it, or all who are asked in a place.
 type Prompt struct {
 	Request permissions.Request

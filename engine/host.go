@@ -71,7 +71,8 @@ func (h *host) live(ctx context.Context) error {
 	return nil
 }
 
-// work does what there is to do, whenever the bell rings. What fails is tried again when the channel says so, or ever later.
+// work does what there is to do, whenever the bell rings. What fails is tried again when the channel says so, or ever
+// later. That somebody is away is no failure: as soon as they are back, it is tried.
 func (h *host) work(ctx context.Context, wake bell, do func(context.Context) error) error {
 	delay := time.Duration(0)
 	for ctx.Err() == nil {
@@ -84,17 +85,33 @@ func (h *host) work(ctx context.Context, wake bell, do func(context.Context) err
 			}
 			continue
 		}
+		back := connectors.Awaits(err)
 		if ctx.Err() == nil {
 			delay = min(max(2*delay, retryFirst), retryMost)
 			level := slog.LevelDebug
-			if delay > retryFirst { // the first failure is often mended by the second try
+			if delay > retryFirst && back == nil { // the first failure is often mended by the second try
 				level = slog.LevelWarn
 			}
 			h.log.Log(ctx, level, "what an agent and its person say is held up; it is tried again", "delay", delay, "err", err)
 		}
-		_ = pause(ctx, cmp.Or(connectors.RetryAfter(err), delay)) // the loop looks at ctx
+		if lull(ctx, cmp.Or(connectors.RetryAfter(err), delay), back) {
+			delay = 0
+		}
 	}
 	return nil
+}
+
+// lull waits until a time has passed, ctx ends, or somebody is back, which it tells.
+func lull(ctx context.Context, d time.Duration, back <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-back:
+		return true
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	return false
 }
 
 // atATime is how many messages are read from the store at a time.

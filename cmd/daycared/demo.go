@@ -122,7 +122,7 @@ func (d *demo) play(ctx context.Context) error {
 	var jobErr error
 	group.Go(func() error {
 		person := connectors.Person{Name: engine.OperatorName, UID: d.cli.UID, Location: time.Local}
-		return (&inbox{client: d.people, screen: d.screen, person: person}).run(stage)
+		return (&inbox{client: d.people, handler: d.people, screen: d.screen, person: person}).run(stage)
 	})
 	group.Go(func() error {
 		defer end()

@@ -20,8 +20,9 @@ func (c *CLI) inboxCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "inbox",
 		Short: "Answer here, in this terminal",
-		Long:  "Answer here, in this terminal, as the person that this account is. While the inbox is open, that person can be reached.",
-		Args:  arguments(cobra.NoArgs),
+		Long: "Answer here, in this terminal, as the person that this account is. While the inbox is open, that person can be reached.\n" +
+			"Agents of theirs whose connector is admin are talked to here, too: /help says how.",
+		Args: arguments(cobra.NoArgs),
 		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			me, err := client.WhoAmI(cmd.Context())
 			if err != nil {
@@ -32,6 +33,7 @@ func (c *CLI) inboxCommand() *cobra.Command {
 			defer leave()
 			screen := terminal.New(terminal.Options{
 				In: c.In, Out: c.Out, UID: c.UID, Self: me.Name, Now: time.Now, Quit: leave, Closed: leave, Log: quiet(),
+				Account: "The daemon knows this account by its uid.",
 			})
 			if err := screen.Reach(person); err != nil {
 				return usage("inbox needs a terminal: %s", err)
@@ -42,7 +44,8 @@ func (c *CLI) inboxCommand() *cobra.Command {
 					c.say("%s", note)
 				}
 			}
-			return (&inbox{client: client, screen: screen, person: person, opened: welcome}).run(ctx)
+			desk := inboxDesk{Client: client, person: person}
+			return (&inbox{client: client, handler: desk, screen: screen, person: person, opened: welcome}).run(ctx)
 		}),
 	}
 }
@@ -50,11 +53,12 @@ func (c *CLI) inboxCommand() *cobra.Command {
 // inbox shows on a terminal what the daemon says is waiting, and sends back what the person does: the terminal
 // connector, in another process than the daemon.
 type inbox struct {
-	client *admin.Client
-	screen screen
-	person connectors.Person
-	opened func()                    // called when the person can be reached, before anything is shown; may be nil
-	shown  map[permissions.ID]string // the screen's names of what waits
+	client  *admin.Client
+	handler connectors.Handler // of what the person does: the client, or what else there is for them to do
+	screen  screen
+	person  connectors.Person
+	opened  func()                    // called when the person can be reached, before anything is shown; may be nil
+	shown   map[permissions.ID]string // the screen's names of what waits
 }
 
 // screen is a connector that can edit and say something of its own, as the terminal is.
@@ -74,11 +78,12 @@ func (i *inbox) run(ctx context.Context) error {
 		close(opened)
 	}
 	i.client.Noticed = i.say
+	i.client.Said = func(s admin.Said) { _ = i.screen.Say(s.Text) }
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		select {
 		case <-opened:
-			return i.screen.Run(ctx, i.client)
+			return i.screen.Run(ctx, i.handler)
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -28,13 +28,18 @@ type Client struct {
 	Back func()
 	// Noticed, if set before [Client.Inbox], is handed messages that ask nothing.
 	Noticed func(lines []string)
+	// Said, if set before [Client.Inbox], is handed what agents of this account's say.
+	Said func(Said)
 
 	wire    *wire.Client
 	keyFile string
 }
 
 // A process that shows prompts hands what people do to the daemon through this client.
-var _ connectors.Handler = (*Client)(nil)
+var (
+	_ connectors.Handler  = (*Client)(nil)
+	_ connectors.Listener = (*Client)(nil)
+)
 
 // NewClient makes a client of the daemon that serves the socket at that path. It does not connect yet. With every call
 // it presents the admin key in keyFile, if there is one that it may read: the daemon makes it when it first starts.

@@ -6,6 +6,7 @@
 // and decides that. What an identity may do is the business of the [Desk]; this door only proves it.
 //
 // As a connector it pushes nothing: whoever has an inbox open follows the stream of changes, is told notices in it, and
-// counts as reachable while they do. The events are another stream, read from the audit in the order of commits: its
+// counts as reachable while they do. What their agents say comes in it, too, and waits while there is none; they write to
+// them by routes of their own. The events are another stream, read from the audit in the order of commits: its
 // reader names the last one that it has and goes on from there.
 package admin

@@ -61,6 +61,8 @@ func (f *following) follow(ctx context.Context) error {
 			err = f.synced(ctx)
 		case eventNotice:
 			err = f.noticed(e)
+		case eventSaid:
+			err = f.said(e)
 		}
 		if err != nil {
 			return err
@@ -128,6 +130,18 @@ func (f *following) noticed(e event) error {
 	}
 	if f.client.Noticed != nil {
 		f.client.Noticed(n.Lines)
+	}
+	return nil
+}
+
+// said hands over what an agent says.
+func (f *following) said(e event) error {
+	var s Said
+	if err := json.Unmarshal([]byte(e.data), &s); err != nil {
+		return err
+	}
+	if f.client.Said != nil {
+		f.client.Said(s)
 	}
 	return nil
 }

@@ -28,6 +28,7 @@ const (
 	eventRequest = "request" // a row, new or changed; the event's id is the request's, a colon and the revision
 	eventSynced  = "synced"  // all that was pending has been sent
 	eventNotice  = "notice"  // lines that ask nothing
+	eventSaid    = "said"    // what an agent of the person's says
 )
 
 // notice is the data of such an event.
@@ -35,10 +36,20 @@ type notice struct {
 	Lines []string `json:"lines"`
 }
 
-// parcel is what a person is sent through an open inbox: a request to be shown, or lines that ask nothing.
+// parcel is what a person is sent through an open inbox: a request to be shown, lines that ask nothing, or what an agent
+// says.
 type parcel struct {
 	request permissions.ID
 	lines   []string
+	said    *Said
+	written chan<- bool // each stream that took it says once whether it wrote it; nil: nobody waits for that
+}
+
+// report says what became of the parcel in one stream.
+func (p parcel) report(written bool) {
+	if p.written != nil {
+		p.written <- written // there is room: see inboxes.offer
+	}
 }
 
 // inboxes are the open streams of each person, and when somebody's last one closed. The zero value is ready.
@@ -46,6 +57,7 @@ type inboxes struct {
 	mu     sync.Mutex
 	open   map[string][]chan parcel // what is sent to a person goes to all of theirs
 	closed map[string]time.Time
+	await  map[string]chan struct{} // closed when the person's next inbox opens
 }
 
 // present tells whether the person has an inbox open.
@@ -86,10 +98,18 @@ func (i *inboxes) enter(name string) (sent <-chan parcel, leave func()) {
 		i.open, i.closed = map[string][]chan parcel{}, map[string]time.Time{}
 	}
 	i.open[name] = append(i.open[name], to)
+	if await := i.await[name]; await != nil {
+		close(await)
+		delete(i.await, name)
+	}
 	return to, func() {
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		i.open[name] = slices.DeleteFunc(i.open[name], func(c chan parcel) bool { return c == to })
+		close(to) // nothing more is sent there
+		for p := range to {
+			p.report(false)
+		}
 		if len(i.open[name]) == 0 {
 			delete(i.open, name)
 			i.closed[name] = time.Now()
@@ -188,18 +208,28 @@ func (s *stream) snapshot(ctx context.Context) error {
 
 // deliver passes on what is sent to this person now.
 func (s *stream) deliver(ctx context.Context, p parcel) error {
-	if p.request == "" {
-		data, err := wire.Encode(notice{Lines: p.lines})
-		if err != nil {
-			return err
-		}
-		return s.send(event{kind: eventNotice, data: string(data)})
+	switch {
+	case p.said != nil:
+		err := s.pass(eventSaid, p.said)
+		p.report(err == nil)
+		return err
+	case p.request == "":
+		return s.pass(eventNotice, notice{Lines: p.lines})
 	}
 	standing, err := s.desk.Show(ctx, s.id, string(p.request))
 	if err != nil {
 		return err
 	}
 	return s.tell(standing)
+}
+
+// pass sends what is no request.
+func (s *stream) pass(kind string, data any) error {
+	text, err := wire.Encode(data)
+	if err != nil {
+		return err
+	}
+	return s.send(event{kind: kind, data: string(text)})
 }
 
 // changed passes on a change that concerns this person: of what they are asked, and the one that takes a request away

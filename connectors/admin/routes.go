@@ -61,6 +61,7 @@ func (r *routes) register() {
 	huma.Register(api, get("events", "/v1/events", "Follow what happens (server-sent events)"), r.events)
 	r.registerHealth()
 	r.registerPairing()
+	r.registerChat()
 }
 
 type named struct {

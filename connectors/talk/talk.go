@@ -31,6 +31,18 @@ type Part struct {
 	Code []Span // in order, apart from each other
 }
 
+// Plain is the message for where code looks like any text: code within a row stands between backticks again.
+func (p Part) Plain() string {
+	text, at := "", 0
+	for _, code := range p.Code {
+		if !code.Block {
+			text += p.Text[at:code.Start] + "`" + p.Text[code.Start:code.End] + "`"
+			at = code.End
+		}
+	}
+	return text + p.Text[at:]
+}
+
 // Span is the code from the byte Start up to, not including, the byte End of a text.
 type Span struct {
 	Start, End int

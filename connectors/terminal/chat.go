@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -63,7 +64,7 @@ func (t *Terminal) chat(ctx context.Context, h connectors.Handler) *chat {
 	}
 	return &chat{desk, conversation.New(conversation.Options{
 		Desk: desk, Now: t.o.Now, Help: help,
-		Account: func(connectors.Identity) string { return "This is the daemon's own console." },
+		Account: func(connectors.Identity) string { return cmp.Or(t.o.Account, "This is the daemon's own console.") },
 	})}
 }
 

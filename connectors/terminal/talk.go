@@ -23,18 +23,6 @@ func (t *Terminal) Talk(_ context.Context, s connectors.Saying) (ref string, mor
 	if s.Part >= len(parts) {
 		return "", false, nil
 	}
-	err = t.tell(news{says: true, text: spoken(parts[s.Part]), prompt: connectors.Prompt{To: s.To}})
+	err = t.tell(news{says: true, text: parts[s.Part].Plain(), prompt: connectors.Prompt{To: s.To}})
 	return "said-" + rand.Text(), s.Part+1 < len(parts), err
-}
-
-// spoken is a message of an agent's as text: code within a row stands between backticks again.
-func spoken(p talk.Part) string {
-	text, at := "", 0
-	for _, code := range p.Code {
-		if !code.Block {
-			text += p.Text[at:code.Start] + "`" + p.Text[code.Start:code.End] + "`"
-			at = code.End
-		}
-	}
-	return text + p.Text[at:]
 }

@@ -52,6 +52,7 @@ type Options struct {
 	Via      string                             // decided_via and the name of the connector; empty: [Name]
 	UID      int                                // the account whose person sits here: nobody else is reached
 	Self     string                             // whose decisions read "you"; empty: whoever is asked
+	Account  string                             // what the person is known by here, as a sentence; empty: that it is the console
 	Location *time.Location                     // of times of day; nil: the person's, else the machine's
 	Who      func(permissions.Request) string   // the asking agent in other words; may be nil
 	Heading  func(permissions.Request) string   // over the card; may be nil

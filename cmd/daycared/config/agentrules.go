@@ -57,15 +57,20 @@ func (r *report) foreground(a Agent, path string, c *Config) {
 	}
 	on := map[string]bool{
 		viaTelegram: c.Connectors.Telegram.Enabled, viaWhatsApp: c.Connectors.WhatsApp.Enabled,
-		viaTerminal: c.Connectors.Terminal.Enabled,
+		viaTerminal: c.Connectors.Terminal.Enabled, viaAdmin: true,
 	}
 	switch {
 	case r.wrong("connectors"):
 	case a.Connector == "" && !on[viaTerminal]:
 		r.key(path, "agents.connector: nothing says where to talk to %s, and connectors.terminal.enabled is false; "+
-			"write connector: telegram or whatsapp", quote(a.Name))
+			"write connector: admin, for daycared inbox; or telegram or whatsapp", quote(a.Name))
 	case a.Connector != "" && !on[a.Connector]:
 		r.key(path+".connector", "agents.connector: connectors.%s.enabled is false; switch it on, or write another one", a.Connector)
+	}
+	if i := slices.IndexFunc(c.People, func(p Person) bool { return p.Name == a.Person }); a.Connector == viaAdmin && i >= 0 &&
+		c.People[i].User == "" {
+		r.key(path+".connector", "agents.connector: an inbox knows people by their account, and %s has none here; write it under people, "+
+			"as in user: %[1]s, or another connector", scalar(a.Person))
 	}
 	if _, given := r.lines[path+".schedule"]; given {
 		r.key(path+".schedule", "agents.schedule: a scheduled agent runs in the background, for another one; write its parent, "+

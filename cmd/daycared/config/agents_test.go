@@ -150,6 +150,21 @@ func TestAgentOfTheOperator(t *testing.T) {
 	}
 }
 
+// TestAgentOfAnInbox: the admin socket is always there, and whoever runs the daemon needs no entry to come in by it.
+func TestAgentOfAnInbox(t *testing.T) {
+	const off = "connectors: {terminal: {enabled: false}}\n"
+	for _, people := range []string{"", "people: [{name: fay, user: root}]\nroutes: [{agents: [\"*\"], ask: [fay]}]\n"} {
+		person := ""
+		if people != "" {
+			person = "person: fay, "
+		}
+		c := load(t, off+people+"agents: [{name: helper, "+person+"connector: admin, workspace: /w, model: {provider: script, file: /t}}]\n")
+		if a := c.Agents[0]; a.Connector != "admin" || len(c.Warnings) > 0 {
+			t.Errorf("got %+v, %q", a, c.Warnings)
+		}
+	}
+}
+
 func TestWarningsOfAgents(t *testing.T) {
 	got := load(t, `agents:
   - {name: a, workspace: /w, model: {provider: openai, name: m, base_url: "http://model.example/v1"}}
@@ -199,9 +214,10 @@ func TestBadAgents(t *testing.T) {
 			`1: agents.connector: connectors.telegram.enabled is false; switch it on, or write another one`},
 		{"nowhere to talk", "connectors: {terminal: {enabled: false}}\nagents: [{name: a, " + model + "}]\n",
 			`2: agents.connector: nothing says where to talk to "a", and connectors.terminal.enabled is false; ` +
-				`write connector: telegram or whatsapp`},
-		{"no chat", "agents: [{name: a, connector: admin}]\n",
-			`1: agents.connector: nobody can talk to an agent by admin; write telegram, whatsapp or terminal`},
+				`write connector: admin, for daycared inbox; or telegram or whatsapp`},
+		{"nobody's inbox", "people: [{name: fay}]\nagents: [{name: a, person: fay, connector: admin, " + model + "}]\n",
+			`2: agents.connector: an inbox knows people by their account, and fay has none here; write it under people, ` +
+				`as in user: fay, or another connector`},
 		{"no connector", "agents: [{name: a, connector: telegrm}]\n", `1: agents.connector: unknown connector "telegrm"; did you mean telegram?`},
 		{"no model", "agents: [{name: a}]\n",
 			`1: agents.model: nothing says what "a" thinks with; write a model with its provider: openai, anthropic or script`},
