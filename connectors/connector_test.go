@@ -38,6 +38,21 @@ func TestWhatErrorsSay(t *testing.T) {
 	}
 }
 
+type away chan struct{}
+
+func (away) Error() string             { return "they are away" }
+func (a away) Awaits() <-chan struct{} { return a }
+
+func TestWhatIsAwaited(t *testing.T) {
+	back := make(away)
+	if connectors.Awaits(nil) != nil || connectors.Awaits(errors.New("x")) != nil {
+		t.Error("something is awaited")
+	}
+	if got := connectors.Awaits(fmt.Errorf("talk: %w", back)); got != (<-chan struct{})(back) {
+		t.Error("it is not what the error gives")
+	}
+}
+
 func TestHours(t *testing.T) {
 	night, noon := connectors.Hours{From: 22 * 60, To: 7 * 60}, connectors.Hours{From: 12 * 60, To: 13 * 60}
 	at := func(hour, minute int) time.Time { return time.Date(2026, 11, 21, hour, minute, 0, 0, time.UTC) }

@@ -104,6 +104,26 @@ func TestAChannelSaysWhenToSpeakAgain(t *testing.T) {
 	}
 }
 
+// absent is a failure that is over when back is closed.
+type absent struct {
+	later
+	back chan struct{}
+}
+
+func (a absent) Awaits() <-chan struct{} { return a.back }
+
+// Whoever was away is told as soon as they are back, whatever else the channel says.
+func TestWhoComesBackIsToldAtOnce(t *testing.T) {
+	h := newHome(t)
+	away := absent{later{time.Hour}, make(chan struct{})}
+	h.chat.FailSend(1, away)
+	if err := h.helper.voice().Say(t.Context(), "", "x"); err != nil {
+		t.Fatal(err)
+	}
+	close(away.back)
+	h.sees("helper: x")
+}
+
 // What reaches nobody is not tried for ever, and holds up nothing.
 func TestWhatReachesNobodyIsGivenUp(t *testing.T) {
 	elsewhere, stranger := parrotOf("elsewhere", "fay", "nowhere"), parrotOf("stranger", "kim", chatVia)

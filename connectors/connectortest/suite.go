@@ -33,13 +33,16 @@ type Harness struct {
 	Stranger func(t testing.TB, p connectors.Prompt)
 }
 
+// part is one part of the suite.
+type part struct {
+	name string
+	test func(*testing.T, *bench)
+}
+
 // Run checks a connector. start makes a new one for every part of the suite; what it starts ends with the test's
 // cleanups, and leaves no goroutine but those that left allows: what a library of the channel's leaves behind.
 func Run(t *testing.T, start func(t *testing.T) Harness, left ...goleak.Option) {
-	for _, part := range []struct {
-		name string
-		test func(*testing.T, *bench)
-	}{
+	run(t, start, left, []part{
 		{"answers", answers},
 		{"one after the other", oneAfterTheOther},
 		{"high risk takes a second yes", highRiskTwice},
@@ -56,7 +59,17 @@ func Run(t *testing.T, start func(t *testing.T) Harness, left ...goleak.Option) 
 		{"agents are written to", listens},
 		{"reached while it runs", reached},
 		{"ends with its context", ends},
-	} {
+	})
+}
+
+// RunTalk checks, as [Run] does, what is said by a connector at whose other end is a program, which answers as it likes.
+// Of the harness, Connector, To, Is, Sees and Seen are needed.
+func RunTalk(t *testing.T, start func(t *testing.T) Harness, left ...goleak.Option) {
+	run(t, start, left, []part{{"agents talk", talks}, {"ends with its context", ends}})
+}
+
+func run(t *testing.T, start func(t *testing.T) Harness, left []goleak.Option, parts []part) {
+	for _, part := range parts {
 		t.Run(part.name, func(t *testing.T) {
 			left := append([]goleak.Option{goleak.IgnoreCurrent()}, left...)
 			t.Cleanup(func() { goleak.VerifyNone(t, left...) }) // the last of the cleanups

@@ -1,0 +1,156 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/permissions"
+)
+
+// talked is a desk at which fay has agents.
+type talked struct {
+	*wiretest.Desk
+
+	mu     sync.Mutex
+	heard  []connectors.Message
+	orders []string
+	front  string
+	fail   error
+}
+
+func (d *talked) OnMessage(_ context.Context, m connectors.Message) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.fail == nil {
+		d.heard = append(d.heard, m)
+	}
+	return d.fail
+}
+
+func (d *talked) Agents(_ context.Context, id connectors.Identity) ([]permissions.Presence, error) {
+	if name, err := d.Who(id); err != nil || name != "fay" || id.Via != admin.Name {
+		return nil, permissions.NoAgent()
+	}
+	return []permissions.Presence{{Agent: "helper", Foreground: true, Activity: permissions.Running, Unheard: 2}, {Agent: "coder"}}, nil
+}
+
+func (d *talked) Use(ctx context.Context, id connectors.Identity, name string) (string, error) {
+	all, err := d.Agents(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if !slices.ContainsFunc(all, func(p permissions.Presence) bool { return p.Agent == name }) {
+		return "", permissions.UnknownAgent(name, "coder")
+	}
+	d.front = name
+	return name, nil
+}
+
+func (d *talked) Order(ctx context.Context, id connectors.Identity, o permissions.Order, key string) (string, error) {
+	if _, err := d.Agents(ctx, id); err != nil {
+		return "", err
+	}
+	d.orders = append(d.orders, string(o)+" "+key)
+	return "helper", nil
+}
+
+func TestPeopleTalkToTheirAgents(t *testing.T) {
+	socket, desk := wiretest.Socket(t), &talked{Desk: wiretest.NewDesk()}
+	serve(t, socket, desk)
+	c := newClient(t, socket, "")
+	want, _ := desk.Agents(t.Context(), connectors.Identity{Via: admin.Name, UID: os.Getuid()})
+	if all, err := c.Agents(t.Context()); err != nil || !slices.Equal(all, want) {
+		t.Errorf("agents: %+v, %v", all, err)
+	}
+	if name, err := c.Use(t.Context(), "coder"); err != nil || name != "coder" || desk.front != "coder" {
+		t.Errorf("use: %q, %v", name, err)
+	}
+	if _, err := c.Use(t.Context(), "a/b c"); !isRefusal(err, permissions.CodeUnknown) || !strings.Contains(err.Error(), `"a/b c"`) {
+		t.Errorf("use of no agent: %v", err)
+	}
+	if name, err := c.Order(t.Context(), permissions.OrderStop, "1"); err != nil || name != "helper" ||
+		!slices.Equal(desk.orders, []string{"stop admin:fay:1"}) {
+		t.Errorf("order: %q, %v, %q", name, err, desk.orders)
+	}
+	m := connectors.Message{Text: "how is it\ngoing?", ReplyTo: "said-1", Key: "terminal:X"}
+	if err := c.OnMessage(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	m.Key = "admin:fay:" + m.Key
+	m.From = connectors.Identity{Via: admin.Name, UID: os.Getuid()}
+	if diff := cmp.Diff([]connectors.Message{m}, desk.heard); diff != "" {
+		t.Errorf("(-sent +got):\n%s", diff)
+	}
+	desk.fail = permissions.Unheard("helper")
+	if err := c.OnMessage(t.Context(), m); !isRefusal(err, permissions.CodeLimit) || err.Error() != desk.fail.Error() {
+		t.Errorf("a refusal comes as %v", err)
+	}
+}
+
+// What a message may be is checked before anybody hears it.
+func TestMessagesThatAreNone(t *testing.T) {
+	socket, desk := wiretest.Socket(t), &talked{Desk: wiretest.NewDesk()}
+	serve(t, socket, desk)
+	c := newClient(t, socket, "")
+	for what, m := range map[string]connectors.Message{
+		"nothing": {Key: "1"}, "blanks": {Text: " \n", Key: "1"}, "no key": {Text: "x"},
+		"a long key": {Text: "x", Key: strings.Repeat("k", 201)}, "a long ref": {Text: "x", Key: "1", ReplyTo: strings.Repeat("r", 65)},
+	} {
+		if err := c.OnMessage(t.Context(), m); err == nil {
+			t.Errorf("%s is taken", what)
+		}
+	}
+	if _, err := c.Order(t.Context(), "dance", "1"); err == nil {
+		t.Error("any order is taken")
+	}
+	if _, err := c.Order(t.Context(), permissions.OrderNew, ""); err == nil {
+		t.Error("an order without a key is taken")
+	}
+	if len(desk.heard)+len(desk.orders) > 0 {
+		t.Errorf("%+v, %q", desk.heard, desk.orders)
+	}
+}
+
+// Who has no agents is told so, who is nobody hears nothing of them, and a desk without agents has no such routes.
+func TestWhoHasNobodyToTalkTo(t *testing.T) {
+	for what, c := range map[string]struct {
+		person string
+		code   permissions.Code
+	}{"somebody else": {"sam", permissions.CodeNoAgent}, "nobody": {"", permissions.CodeNotYours}} {
+		socket, desk := wiretest.Socket(t), &talked{Desk: wiretest.NewDesk()}
+		desk.People = map[int]string{}
+		if c.person != "" {
+			desk.People[os.Getuid()] = c.person
+		}
+		serve(t, socket, desk)
+		client := newClient(t, socket, "")
+		_, agents := client.Agents(t.Context())
+		_, use := client.Use(t.Context(), "helper")
+		_, order := client.Order(t.Context(), permissions.OrderStop, "1")
+		for _, err := range []error{agents, use, order} {
+			if !isRefusal(err, c.code) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		err := client.OnMessage(t.Context(), connectors.Message{Text: "x", Key: "1"})
+		if c.person == "" && (!isRefusal(err, c.code) || len(desk.heard) > 0) {
+			t.Errorf("%s writes: %v, %+v", what, err, desk.heard)
+		}
+	}
+	socket := wiretest.Socket(t)
+	serve(t, socket, wiretest.NewDesk())
+	var refusal *permissions.Refusal
+	if _, err := newClient(t, socket, "").Agents(t.Context()); err == nil || errors.As(err, &refusal) {
+		t.Errorf("a desk without agents: %v", err)
+	}
+}
