@@ -8,14 +8,12 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/daycared/daycared/agents/api"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/connectors/terminal"
@@ -51,28 +49,17 @@ func (c *CLI) demoCommand() *cobra.Command {
 	return cmd
 }
 
-// demo is the stage: a scratch folder, the daemon as a child process, the agent, and the person's terminal.
+// demo is the stage: a scratch folder, the daemon with its agent as a child process, and the person's terminal.
 type demo struct {
 	cli    *CLI
 	folder string
-	child  *child // the terminal's goroutine replaces it
-	people *admin.Client
-	agents *api.Client
-	screen *terminal.Terminal
+	child  *child        // the terminal's goroutine replaces it
+	people *admin.Client // for the inbox
+	watch  *admin.Client // for what happens
+	scene  *scene
 	script *script // nil: a person types
 	quit   func()
-	told   chan permissions.ID // requests whose end is on the screen
-	fault  error               // what went wrong on the screen's side
 	kills  int
-
-	answered atomic.Int32 // questions
-	tally    tally        // the agent's goroutine keeps it
-}
-
-// tally is what the last lines count.
-type tally struct {
-	allowed, denied, chosen, continued, interrupted int
-	waited                                          time.Duration
 }
 
 func (c *CLI) demo(ctx context.Context, scripted bool, words []string) error {
@@ -85,8 +72,9 @@ func (c *CLI) demo(ctx context.Context, scripted bool, words []string) error {
 		return fmt.Errorf("make the scratch folder: %w", err)
 	}
 	defer os.RemoveAll(folder)
-	d := &demo{cli: c, folder: folder, told: make(chan permissions.ID, demoQuestions)}
-	if err := d.furnish(); err != nil {
+	d := &demo{cli: c, folder: folder}
+	open, err := d.furnish()
+	if err != nil {
 		return fmt.Errorf("furnish the scratch folder: %w", err)
 	}
 	ctx, d.quit = context.WithCancel(ctx)
@@ -99,48 +87,61 @@ func (c *CLI) demo(ctx context.Context, scripted bool, words []string) error {
 		defer d.script.Close()
 		in = d.script.reader
 	}
-	d.people, d.agents = admin.NewClient(d.path("admin.sock"), d.path("data", "admin.key")), api.NewClient(d.path("agent.sock"))
+	d.people, d.watch = d.client(), d.client()
+	defer d.people.Close()
+	defer d.watch.Close()
 	if d.child, err = startChild(ctx, d); err != nil {
 		return err
 	}
 	defer func() { d.child.stop() }() // whichever it is by then
-	d.screen = terminal.New(terminal.Options{
+	d.scene = &scene{ran: d.ran, failed: d.quit}
+	d.scene.Terminal = terminal.New(terminal.Options{
 		In: in, Out: c.Out, UID: c.UID, Self: engine.OperatorName, Now: time.Now, Log: quiet(),
-		Who:     func(permissions.Request) string { return "scribe" }, // this process started it, so the name is more than a claim
-		Heading: d.heading, Asking: d.asking, Told: func(r permissions.Request) { d.told <- r.ID },
-		Quit: d.quit, Closed: d.quit,
+		Heading: d.heading, Asking: d.asking, Told: d.scene.told, Quit: d.quit, Closed: d.quit,
 	})
 	fmt.Fprintln(c.Out, demoIntro)
+	if open != "" {
+		fmt.Fprintf(c.Out, "This kernel cannot hold what scribe runs (%s): here it runs without the sandbox.\n", open)
+	}
 	return d.play(ctx)
 }
 
-// play runs the agent and the person's terminal side by side until the job has ended.
+// client is a client of the demo's daemon, as its operator.
+func (d *demo) client() *admin.Client {
+	return admin.NewClient(d.path("admin.sock"), d.path("data", "admin.key"))
+}
+
+// play has the person's terminal run until the job has ended that they gave their agent.
 func (d *demo) play(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	stage, end := context.WithCancel(ctx)
 	defer end()
-	var jobErr error
+	d.scene.over = end
+	opened := make(chan struct{})
 	group.Go(func() error {
 		person := connectors.Person{Name: engine.OperatorName, UID: d.cli.UID, Location: time.Local}
-		return (&inbox{client: d.people, handler: d.people, screen: d.screen, person: person}).run(stage)
+		return (&inbox{
+			client: d.people, handler: d.people, screen: d.scene, person: person, opened: func() { close(opened) }, said: d.scene.said,
+		}).run(stage)
 	})
 	group.Go(func() error {
-		defer end()
-		s := &scribe{asker: d.agents, folder: d.folder, session: "demo", say: d.say, ended: d.count, ran: d.ran}
-		jobErr = s.work(ctx)
-		return nil
+		select {
+		case <-stage.Done():
+			return nil
+		case <-opened:
+			return d.people.OnMessage(stage, connectors.Message{Text: demoJob, Key: "demo"})
+		}
 	})
+	group.Go(func() error { return d.watch.Events(stage, 0, d.scene.happened) })
 	err := group.Wait()
-	switch {
-	case d.fault != nil:
-		return d.fault
+	switch fault := d.scene.fault(); {
+	case fault != nil:
+		return fault
 	case err != nil && !errors.Is(err, context.Canceled):
 		return err
-	case errors.Is(jobErr, context.Canceled):
+	case !d.scene.ended():
 		d.cli.say("left before the end; nothing was kept")
 		return exitCode(permissions.ExitCancelled)
-	case jobErr != nil && !errors.Is(jobErr, errStopped):
-		return jobErr
 	}
 	if d.script != nil {
 		if err := d.script.unused(); err != nil {
@@ -150,80 +151,32 @@ func (d *demo) play(ctx context.Context) error {
 	return d.sum()
 }
 
+// demoJob is what the person tells their agent.
+const demoJob = "Publish the release notes."
+
 // heading numbers the questions.
 func (d *demo) heading(permissions.Request) string {
-	return fmt.Sprintf("%d/%d", d.answered.Load()+1, demoQuestions)
-}
-
-// say shows what the agent does. A screen that is gone has nobody before it.
-func (d *demo) say(format string, args ...any) {
-	_ = d.screen.Say("   " + fmt.Sprintf(format, args...))
+	return fmt.Sprintf("%d/%d", d.scene.tally().asked+1, demoQuestions)
 }
 
 func (d *demo) path(names ...string) string {
 	return filepath.Join(append([]string{d.folder}, names...)...)
 }
 
-// count keeps the tally of answers as the agent got them, and holds the agent until the person has been told.
-func (d *demo) count(ctx context.Context, r permissions.Request) {
-	d.tally.waited += r.DecidedAt.Sub(r.CreatedAt)
-	switch {
-	case r.State == permissions.Approved:
-		d.tally.allowed++
-	case r.State == permissions.Denied:
-		d.tally.denied++
-	case r.Answer == permissions.Continue:
-		d.tally.continued++
-	case r.Answer == permissions.Interrupt:
-		d.tally.interrupted++
-	case r.Choice() != "":
-		d.tally.chosen++
-	}
-	d.answered.Add(1)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case id := <-d.told:
-			if id == r.ID {
-				return
-			}
-		}
-	}
-}
-
 // ran tells, from what the command left on disk, that it ran exactly once.
-func (d *demo) ran(r permissions.Request) error {
-	ledger, err := os.ReadFile(d.path("ledger"))
+func (d *demo) ran(r permissions.Request) (string, error) {
+	ledger, err := os.ReadFile(d.path("work", "ledger"))
 	if err != nil {
-		return fmt.Errorf("look what ran: %w", err)
+		return "", fmt.Errorf("look what ran: %w", err)
 	}
 	if runs := strings.Count(string(ledger), "\n"); runs != 1 {
-		return fmt.Errorf("the command ran %d times", runs)
+		return "", fmt.Errorf("the command ran %d times", runs)
 	}
 	across := ""
 	if d.kills > 0 {
 		across = "across a restart · "
 	}
-	d.say("%sran exactly once, as shown (sha256 %s)", across, r.Digest.Short())
-	return nil
-}
-
-// furnish makes the site, the old pages, the script that publishes, and the daemon's configuration.
-func (d *demo) furnish() error {
-	const publish = "#!/bin/sh\nset -e\nmkdir -p published\ncp -r site/. published/\necho published >> ledger\n"
-	const configuration = "connectors: {terminal: {enabled: false}}\n" +
-		"api: {agent_socket: %q, admin_socket: %q, allow_same_user: true}\n" +
-		"high_risk: {tools: []}\ndata_dir: %q\n"
-	if err := os.MkdirAll(d.path("site", "old"), 0o700); err != nil {
-		return err
-	}
-	return errors.Join(
-		os.WriteFile(d.path("site", "old", "2024.md"), []byte("# Older notes\n"), 0o600),
-		os.WriteFile(d.path("publish.sh"), []byte(publish), 0o700), //nolint:gosec // a script has to be executable
-		os.WriteFile(d.path("config.yaml"), fmt.Appendf(nil, configuration,
-			d.path("agent.sock"), d.path("admin.sock"), d.path("data")), 0o600),
-	)
+	return fmt.Sprintf("%sran exactly once, as shown (sha256 %s)", across, r.Digest.Short()), nil
 }
 
 // sum prints the last lines and checks that nothing was lost.
@@ -243,12 +196,12 @@ func (d *demo) sum() error {
 			settled++
 		}
 	}
-	t, asked, times := d.tally, int(d.answered.Load()), "times"
+	t, times := d.scene.tally(), "times"
 	if d.kills == 1 {
 		times = "time"
 	}
-	lost := asked - settled
-	line := fmt.Sprintf("asked %d · allowed %d · denied %d · chosen %d · continued %d", asked, t.allowed, t.denied, t.chosen, t.continued)
+	lost := t.asked - settled
+	line := fmt.Sprintf("asked %d · allowed %d · denied %d · chosen %d · continued %d", t.asked, t.allowed, t.denied, t.chosen, t.continued)
 	if t.interrupted > 0 {
 		line += fmt.Sprintf(" · interrupted %d", t.interrupted)
 	}
@@ -272,7 +225,7 @@ func (d *demo) files() string {
 	} else {
 		found = append(found, "site/old/ (removed)")
 	}
-	if exists(d.path("published", "notes.md")) {
+	if exists(d.path("work", "published", "notes.md")) {
 		return strings.Join(found, "  ") + "   published ✓"
 	}
 	return strings.Join(found, "  ") + "   not published"

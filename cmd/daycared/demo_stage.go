@@ -100,15 +100,14 @@ func (c *child) stop() {
 // person thinks, and a scripted person answers. Only the terminal's goroutine calls it, so the screen is ours meanwhile.
 func (d *demo) asking(p connectors.Prompt) {
 	err := error(nil)
-	if d.answered.Load() == killAfter && d.kills == 0 {
+	if d.scene.tally().asked == killAfter && d.kills == 0 {
 		err = d.killAndRestart()
 	}
 	if err == nil && d.script != nil {
 		err = d.script.answer(p)
 	}
 	if err != nil {
-		d.fault = err
-		d.quit()
+		d.scene.fail(err)
 	}
 }
 

@@ -58,6 +58,7 @@ type inbox struct {
 	screen  screen
 	person  connectors.Person
 	opened  func()                    // called when the person can be reached, before anything is shown; may be nil
+	said    func(admin.Said)          // what agents say; nil: it is shown as it comes
 	shown   map[permissions.ID]string // the screen's names of what waits
 }
 
@@ -78,7 +79,10 @@ func (i *inbox) run(ctx context.Context) error {
 		close(opened)
 	}
 	i.client.Noticed = i.say
-	i.client.Said = func(s admin.Said) { _ = i.screen.Say(s.Text) }
+	i.client.Said = i.said
+	if i.said == nil {
+		i.client.Said = func(s admin.Said) { _ = i.screen.Say(s.Text) } // as say does
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		select {
