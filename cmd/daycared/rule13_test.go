@@ -2,26 +2,48 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/daycared/daycared/agents/sandbox"
+	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/permissions"
 )
+
+// agentRuns has the tool of agents of ours run a command line in a workspace.
+func agentRuns(ctx context.Context, folder, line string) error {
+	all := tools.All(sandbox.New(sandbox.Options{}))
+	run := all[slices.IndexFunc(all, func(t tools.Tool) bool { return t.Spec().Name == "run_command" })]
+	input, err := json.Marshal(map[string]string{"command": line})
+	if err != nil {
+		return err
+	}
+	place := tools.Place{Agent: "scribe", Workspace: folder, Tags: []permissions.Tag{permissions.Workspace}}
+	if o := run.Run(ctx, place, input, tools.Plan{}); o.Error {
+		return errors.New(o.Text)
+	}
+	return nil
+}
 
 // What runs has nothing of the daemon's environment, no descriptor of its, and a process group of its own, whose every
 // member ends when the run is ended.
 func TestRule13WhatDaycaredStartsCannotReachWhatDaycaredIs(t *testing.T) {
 	t.Setenv("DAYCARED_TOKEN_FILE", "/secret/token")
 	t.Setenv("XDG_STATE_HOME", "/secret/state")
+	t.Setenv("HOME", "/secret/home")
 	secret, err := os.Open(os.Args[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer secret.Close()
 	folder := t.TempDir()
-	if err := runIn(t.Context(), folder, `env >env.txt; ls -l /proc/self/fd >fd.txt; pwd >pwd.txt`); err != nil {
+	if err := agentRuns(t.Context(), folder, `env >env.txt; ls -l /proc/self/fd >fd.txt; pwd >pwd.txt`); err != nil {
 		t.Fatal(err)
 	}
 	read := func(name string) string {
@@ -32,9 +54,9 @@ func TestRule13WhatDaycaredStartsCannotReachWhatDaycaredIs(t *testing.T) {
 		}
 		return string(text)
 	}
+	own := []string{"PATH", "HOME", "TMPDIR", "TERM", "LANG", "PWD", "_", "OLDPWD", "SHLVL"} // the sandbox's and the shell's
 	for line := range strings.Lines(read("env.txt")) {
-		name, _, _ := strings.Cut(line, "=")
-		if name != "PATH" && name != "PWD" && name != "_" && name != "OLDPWD" && name != "SHLVL" {
+		if name, value, _ := strings.Cut(line, "="); !slices.Contains(own, name) || strings.Contains(value, "/secret") {
 			t.Errorf("it sees %s", line)
 		}
 	}
@@ -51,7 +73,7 @@ func TestRule13WhatDaycaredStartsCannotReachWhatDaycaredIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- runIn(ctx, folder, `(exec 3>pipe; sleep 600) & wait`) }()
+	go func() { done <- agentRuns(ctx, folder, `(exec 3>pipe; sleep 600) & wait`) }()
 	held, err := os.Open(pipe) // when the child has opened it too
 	if err != nil {
 		t.Fatal(err)

@@ -44,8 +44,8 @@ func (s *screen) apply(n news) {
 		if !n.edit || wasted(r) {
 			s.say(n.prompt.Code + "  " + s.settled(n.prompt))
 		}
-	case r.Revision < it.prompt.Request.Revision:
-		// older than what is known from the person's own answer
+	case r.Revision < it.prompt.Request.Revision, r.State == permissions.Pending && it.prompt.Request.State != permissions.Pending:
+		// older than what is known from the person's own answer; in an inbox, that has no revision
 	case r.State == permissions.Pending:
 		s.progress(it, n.prompt)
 	default:
