@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/daycared/daycared/agents/sandbox"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/connectors/terminal"
@@ -73,8 +74,8 @@ func (c *CLI) demo(ctx context.Context, scripted bool, words []string) error {
 	}
 	defer os.RemoveAll(folder)
 	d := &demo{cli: c, folder: folder}
-	open, err := d.furnish()
-	if err != nil {
+	open := unheld(sandbox.Check())
+	if err := d.furnish(open == ""); err != nil {
 		return fmt.Errorf("furnish the scratch folder: %w", err)
 	}
 	ctx, d.quit = context.WithCancel(ctx)
@@ -95,7 +96,7 @@ func (c *CLI) demo(ctx context.Context, scripted bool, words []string) error {
 	}
 	defer func() { d.child.stop() }() // whichever it is by then
 	d.scene = &scene{ran: d.ran, failed: d.quit}
-	d.scene.Terminal = terminal.New(terminal.Options{
+	d.scene.screen = terminal.New(terminal.Options{
 		In: in, Out: c.Out, UID: c.UID, Self: engine.OperatorName, Now: time.Now, Log: quiet(),
 		Heading: d.heading, Asking: d.asking, Told: d.scene.told, Quit: d.quit, Closed: d.quit,
 	})

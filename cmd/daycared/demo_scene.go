@@ -11,7 +11,6 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
-	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -19,7 +18,7 @@ import (
 // scene is the demo's screen. What scribe says and what it asks reach it by two ways, so it puts them in order: words come
 // before the question that they lead to, and after the answer that they follow from.
 type scene struct {
-	*terminal.Terminal
+	screen
 	ran    func(permissions.Request) (string, error) // what to say of a command that was allowed and has run
 	failed func()                                    // called when something is wrong
 	over   func()                                    // called at the end of the job
@@ -121,7 +120,7 @@ func (s *scene) told(r permissions.Request) {
 	if s.asks != r.ID {
 		return
 	}
-	s.asks, s.spoke = "", false
+	s.asks, s.spoke = "", len(s.words) > 0 // which follow from the answer, and were faster
 	s.counted.count(r)
 	if r.Kind == permissions.KindTool && r.State == permissions.Approved {
 		s.allowed = &r
@@ -177,7 +176,7 @@ func (s *scene) turn() {
 	switch {
 	case next:
 		s.asks = s.card.Request.ID
-		_, _ = s.Terminal.Send(context.Background(), *s.card)
+		_, _ = s.screen.Send(context.Background(), *s.card)
 		s.card = nil
 	case s.finished && s.spoke && s.card == nil: // its last words have come
 		s.done = true

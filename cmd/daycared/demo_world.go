@@ -36,32 +36,32 @@ data_dir: %q
 )
 
 // furnish makes the site, the old pages, the agent's workspace with the script that publishes, what the agent's model
-// says, and the daemon's configuration. It returns what this kernel's walls do not hold, or empty: then they stand.
-func (d *demo) furnish() (open string, err error) {
+// says, and the daemon's configuration, with walls around what the agent runs or without.
+func (d *demo) furnish(walls bool) (err error) {
 	if d.folder, err = filepath.EvalSymlinks(d.folder); err != nil {
-		return "", err
+		return err
 	}
-	open, walls := unheld(sandbox.Check()), "on"
-	if open != "" {
-		walls = "off"
+	box := "on"
+	if !walls {
+		box = "off"
 	}
 	site, err := json.Marshal(d.path("site")) // as it is written between quotes
 	if err != nil {
-		return "", err
+		return err
 	}
 	turns := strings.ReplaceAll(demoTurns, "$SITE", string(site[1:len(site)-1]))
 	for _, folder := range []string{d.path("site", "old"), d.path("work")} {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
-			return "", err
+			return err
 		}
 	}
-	return open, errors.Join(
+	return errors.Join(
 		os.WriteFile(d.path("site", "old", "2024.md"), []byte("# Older notes\n"), 0o600),
 		os.WriteFile(d.path("work", "publish.sh"), []byte(demoPublish), 0o700), //nolint:gosec // a script has to be executable
 		os.Symlink("../site", d.path("work", "site")),
 		os.WriteFile(d.path("turns.yaml"), []byte(turns), 0o600),
 		os.WriteFile(d.path("config.yaml"), fmt.Appendf(nil, demoConfig, d.path("agent.sock"), d.path("admin.sock"),
-			d.path("work"), d.path("turns.yaml"), walls, d.path("data")), 0o600),
+			d.path("work"), d.path("turns.yaml"), box, d.path("data")), 0o600),
 	)
 }
 
