@@ -62,8 +62,7 @@ func TestStartingAgentsHasBounds(t *testing.T) {
 			}
 			return says("deep: " + transcriptOf(p))
 		}
-		switch turn {
-		case 0:
+		if turn == 0 {
 			all := []string{}
 			for range 12 {
 				all = append(all, "start_agent", `{"name":"n`+strings.Repeat("i", len(all)/2)+`","prompt":"p"}`)
@@ -115,7 +114,9 @@ func TestTheForegroundIsToldOfEveryKind(t *testing.T) {
 	s.answers(s.card(2), permissions.Choose(2))
 	s.hears("[agent helper/x] I am done.")
 	notes := s.heardInSilence("helper")
-	for _, want := range []string{`for a look: "look at it"`, `for a choice: "which?"`, "is settled (fay, phone): Resumed.", "is settled (fay, phone): b"} {
+	for _, want := range []string{
+		`for a look: "look at it"`, `for a choice: "which?"`, "is settled (fay, phone): Resumed.", "is settled (fay, phone): b",
+	} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("it is not told %q, but %s", want, notes)
 		}
