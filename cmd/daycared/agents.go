@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
 	"time"
 
 	"github.com/daycared/daycared/agents/models"
@@ -121,4 +122,17 @@ func ruleAgents(cfg *config.Config, s *engine.Settings) {
 		p.Auto, p.Gated, p.Forbidden = a.Tools.Auto, a.Tools.Gated, a.Tools.Forbidden
 		s.Policies[caller] = p
 	}
+}
+
+// keepAgents has agents of our own stay whose they are, and hold what they held, while the daemon runs: they are those of
+// the start. What they may run is what the configuration says now; who is no longer in it keeps to what it said before.
+// What the daemon began with stays its own.
+func keepAgents(next *engine.Settings, began engine.Settings) {
+	next.Bonds, next.Holdings = began.Bonds, began.Holdings
+	for caller, p := range began.Policies {
+		if _, still := next.Policies[caller]; !still {
+			next.Policies[caller] = p
+		}
+	}
+	next.Own = slices.Compact(slices.Sorted(slices.Values(slices.Concat(next.Own, began.Own))))
 }

@@ -37,7 +37,8 @@ type daemon struct {
 	parts   []connectors.Connector
 	agents  *api.Server
 	zones   zones
-	gauges  http.Handler // of the engine, once it is there
+	began   engine.Settings // those of the start
+	gauges  http.Handler    // of the engine, once it is there
 
 	closers []func() error
 	once    sync.Once
@@ -81,6 +82,7 @@ func (d *daemon) start(ctx context.Context, c *CLI, console *terminal.Terminal) 
 	if err := atConsole(cfg, current); err != nil {
 		return err
 	}
+	d.began = current
 	d.zones.set(current.People)
 	door := admin.New(admin.Options{
 		Socket: paths.AdminSocket, Group: cfg.API.AdminGroup, Key: admin.Key(key),
@@ -151,6 +153,7 @@ func (d *daemon) reload(c *CLI) {
 		d.log.Error("the new configuration is refused and the old one stays", "err", err)
 		return
 	}
+	keepAgents(&next, d.began)
 	d.engine.Configure(next)
 	d.zones.set(next.People)
 	d.log.Info("configuration read again; sockets, data_dir, log, connectors and agents take effect at the next start", "file", cfg.File)
