@@ -123,7 +123,7 @@ func start(ctx context.Context, sh *shift, c Call) (string, error) {
 		}
 	}
 	s := permissions.AgentSession{Parent: sh.session.ID}
-	a, err := sh.runtime.agent(permissions.AgentSession{Agent: name})
+	a, err := sh.runtime.agent(permissions.AgentSession{Agent: name, Person: sh.session.Person})
 	if err != nil {
 		return "", err
 	}

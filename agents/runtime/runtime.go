@@ -275,13 +275,15 @@ func (rt *Runtime) leave(w *worker) {
 // agent finds whose session it is: an agent of the configuration, or the child of one, which is as its parent is but for
 // what it holds.
 func (rt *Runtime) agent(s permissions.AgentSession) (*agent, error) {
-	if a, ok := rt.own[s.Agent]; ok {
-		return a, nil
-	}
 	base, _, child := strings.Cut(s.Agent, childMark)
 	parent, ok := rt.own[base]
-	if !child || !ok {
+	switch {
+	case !ok:
 		return nil, fmt.Errorf("agent %q is not in the configuration any more", s.Agent)
+	case parent.Person != s.Person:
+		return nil, fmt.Errorf("agent %q is not %s's any more", s.Agent, s.Person)
+	case !child:
+		return parent, nil
 	}
 	a := newAgent(rt, parent.Agent)
 	a.Name, a.Via, a.Schedule, a.Place.Tags = s.Agent, "", nil, nil
@@ -312,6 +314,14 @@ func (rt *Runtime) session(ctx context.Context, a *agent) (permissions.AgentSess
 	a.beginner.Lock()
 	defer a.beginner.Unlock()
 	s, ok, err := rt.store.CurrentSession(ctx, a.Name)
+	if ok && s.Person != a.Person { // it was another's once: what they said is theirs
+		select {
+		case <-rt.command(s.ID, permissions.OrderQuit):
+		case <-ctx.Done():
+			return s, ctx.Err()
+		}
+		ok = false
+	}
 	if ok || err != nil {
 		return s, err
 	}
