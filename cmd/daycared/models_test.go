@@ -18,6 +18,7 @@ import (
 
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/models/modeltest"
+	"github.com/daycared/daycared/connectors/telegram/telegramtest"
 	"github.com/daycared/daycared/engine/store/storetest"
 )
 
@@ -37,6 +38,7 @@ import (
 //	page                            start a page at $PAGE, on loopback; its /away leads to another address of this machine
 //	fetched N                       it was fetched N times
 //	query SELECT…                   ask the daemon's database what people ask it; stdout is a row a line
+//	file NAME REGEXP                wait for a file that the bot sent somebody, with that in it
 //	watch                           look at the clock
 //	within DURATION                 no more has passed since then
 
@@ -65,6 +67,15 @@ func modelCommands() scriptCommands {
 		}
 	}
 	return scriptCommands{
+		"file": with(2, func(ts *testscript.TestScript, _ *thoughts, args []string) {
+			ctx, done := context.WithTimeout(context.Background(), patience)
+			defer done()
+			want := regexp.MustCompile("(?s)" + args[1])
+			_, err := chatsOf(ts).person(ts, args[0]).Sees(ctx, func(m telegramtest.Message) bool {
+				return m.FromBot && m.Document != nil && want.Match(m.Document.Bytes)
+			})
+			ts.Check(err)
+		}),
 		"flood": with(2, func(ts *testscript.TestScript, th *thoughts, args []string) {
 			n, err := strconv.Atoi(args[1])
 			ts.Check(err)
