@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -35,8 +37,13 @@ func TestMain(m *testing.M) {
 // leakChecked fails a run of all tests that leaves a goroutine behind.
 type leakChecked struct{ m *testing.M }
 
-// Run is what testscript calls for the tests, and not in the commands that they run.
+// Run is what testscript calls for the tests, and not in the commands that they run. Twice as many scripts run at once as
+// there are processors, unless -parallel says otherwise: they mostly wait, as for Telegram, which takes a message a second.
 func (l leakChecked) Run() int {
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		_ = flag.Set(f.Name, strconv.Itoa(2*runtime.GOMAXPROCS(0))) // a number is what it takes
+	}
 	code := l.m.Run()
 	if err := goleak.Find(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
