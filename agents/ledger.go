@@ -24,9 +24,10 @@ type Post struct {
 	Number  int64 // the store's, in the order in which they came
 	Session permissions.ID
 	Key     string // required: the same key again, for the same session, changes nothing
-	From    string // a person, an agent, or empty for daycared itself
+	From    string // a person, the caller that an agent is ("agent:helper"), or empty for daycared itself
 	Text    string
 	Silent  bool // begins no run
+	Chain   int  // how many runs led to it, one by the other, since a person or the clock began the first
 	At      time.Time
 }
 

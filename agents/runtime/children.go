@@ -86,6 +86,7 @@ func (sh *shift) childSession(ctx context.Context, name string) (s permissions.A
 		return s, false, nil
 	}
 	s, open, err := sh.runtime.store.CurrentSession(ctx, full)
+	open = open && s.Person == sh.session.Person
 	return s, open && (s.Parent == sh.session.ID || sh.runtime.own[full] != nil), err
 }
 
@@ -130,7 +131,7 @@ func start(ctx context.Context, sh *shift, c Call) (string, error) {
 	if s, err = sh.runtime.begin(ctx, a, s, Run{Given: tags}); err != nil {
 		return "", err
 	}
-	err = sh.runtime.tell(ctx, s.ID, agents.Post{Key: "start", From: sh.agent.Name, Text: in.Prompt})
+	err = sh.runtime.tell(ctx, s.ID, agents.Post{Key: "start", From: sh.session.Caller().Name, Chain: sh.run.Chain + 1, Text: in.Prompt})
 	return "Started " + name + ". You are told when it is done.", err
 }
 
@@ -153,7 +154,7 @@ func message(ctx context.Context, sh *shift, c Call) (string, error) {
 	if to.ID == "" || !to.EndedAt.IsZero() {
 		return "", fmt.Errorf("there is no agent %s here that you could write to", in.Agent)
 	}
-	if err := sh.runtime.tell(ctx, to.ID, agents.Post{Key: sh.callKey(c), From: sh.agent.Name, Text: in.Text}); err != nil {
+	if err := sh.runtime.tell(ctx, to.ID, agents.Post{Key: sh.callKey(c), From: sh.session.Caller().Name, Chain: sh.run.Chain + 1, Text: in.Text}); err != nil {
 		return "", err
 	}
 	return "Sent to " + to.Agent + ".", nil
@@ -216,7 +217,7 @@ func (sh *shift) report(ctx context.Context) error {
 		text += "\n" + sh.run.Words
 	}
 	err = sh.runtime.tell(ctx, to.ID, agents.Post{
-		Key: "ended/" + string(sh.session.ID) + "/" + strconv.Itoa(sh.run.N), From: sh.agent.Name, Text: text,
+		Key: "ended/" + string(sh.session.ID) + "/" + strconv.Itoa(sh.run.N), From: sh.session.Caller().Name, Chain: sh.run.Chain + 1, Text: text,
 	})
 	var r *permissions.Refusal
 	if errors.As(err, &r) && r.Code == permissions.CodeLimit {

@@ -195,29 +195,3 @@ func (h hanging) Reply(ctx context.Context, _ models.Prompt, _ func(string)) (mo
 	<-ctx.Done()
 	return models.Reply{}, ctx.Err()
 }
-
-// TestAnAgentThatIsAnothersNow: whoever has it now has none of the talk of whoever had it.
-func TestAnAgentThatIsAnothersNow(t *testing.T) {
-	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
-		if turn == 0 && strings.Contains(newest(p), "plum") {
-			return calls("write_file", noteA)
-		}
-		return says("told: " + newest(p))
-	}))
-	s.writes("my secret is plum")
-	r := s.card(1)
-	was := s.waits("helper")
-	s.agents[0].Person = "sam"
-	s.restart()
-	s.writesAs(sam, "what do you know?")
-	s.hears("told: what do you know?")
-	if now := s.current("helper"); now.ID == was.ID || now.Person != "sam" {
-		t.Errorf("the session is %+v", now)
-	}
-	if over, err := s.rows.AgentSession(t.Context(), was.ID); err != nil || over.EndedAt.IsZero() {
-		t.Errorf("the other is %+v, %v", over, err)
-	}
-	if q, err := s.rows.Read(t.Context(), r.ID); err != nil || q.State != permissions.Cancelled {
-		t.Errorf("its request is %s, %v", q.State, err)
-	}
-}

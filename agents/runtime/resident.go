@@ -22,7 +22,7 @@ func (a *agent) Run(ctx context.Context, s agents.Speaker) error {
 		a.speaker = s
 		close(a.ready)
 	})
-	if current, ok, err := a.runtime.store.CurrentSession(ctx, a.Name); err == nil && ok {
+	if current, ok, err := a.runtime.store.CurrentSession(ctx, a.Name); err == nil && ok && current.Person == a.Person {
 		a.shows(current.Status)
 		a.runtime.kick(current.ID) // it may have something to say
 	}

@@ -314,15 +314,7 @@ func (rt *Runtime) session(ctx context.Context, a *agent) (permissions.AgentSess
 	a.beginner.Lock()
 	defer a.beginner.Unlock()
 	s, ok, err := rt.store.CurrentSession(ctx, a.Name)
-	if ok && s.Person != a.Person { // it was another's once: what they said is theirs
-		select {
-		case <-rt.command(s.ID, permissions.OrderQuit):
-		case <-ctx.Done():
-			return s, ctx.Err()
-		}
-		ok = false
-	}
-	if ok || err != nil {
+	if ok && s.Person == a.Person || err != nil {
 		return s, err
 	}
 	return rt.begin(ctx, a, permissions.AgentSession{}, Run{})

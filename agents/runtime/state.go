@@ -97,6 +97,7 @@ type Run struct {
 	Tags    []permissions.Tag `json:"tags,omitempty"`    // allowed once: held until the run ends
 	Outcome Outcome           `json:"outcome,omitempty"`
 	Reason  string            `json:"reason,omitempty"`
+	Chain   int               `json:"chain,omitempty"` // see [agents.Post]
 
 	Denied Denied          `json:"denied,omitzero"`
 	Known  models.Measured `json:"known,omitzero"` // of the size of the transcript

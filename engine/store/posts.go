@@ -11,10 +11,10 @@ import (
 // mostPosts is how much may wait for one session.
 const mostPosts = 1000
 
-const postColumns = `session, key, sender, text, silent, at`
+const postColumns = `session, key, sender, text, silent, chain, at`
 
 func postFields(p *agents.Post) []any {
-	return []any{&p.Session, &p.Key, &p.From, &p.Text, &p.Silent, instant{&p.At}}
+	return []any{&p.Session, &p.Key, &p.From, &p.Text, &p.Silent, &p.Chain, instant{&p.At}}
 }
 
 func numberedPost(p *agents.Post) []any { return append([]any{&p.Number}, postFields(p)...) }
@@ -24,7 +24,7 @@ const (
 
 	countUntaken = `SELECT COUNT(*) FROM (SELECT 1 FROM posts WHERE taken_at = 0 AND session = $1 LIMIT $2) AS waiting`
 
-	insertPost = `INSERT INTO posts (` + postColumns + `, taken_at) VALUES ($1, $2, $3, $4, $5, $6, 0)`
+	insertPost = `INSERT INTO posts (` + postColumns + `, taken_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 0)`
 
 	readPosts = `SELECT number, ` + postColumns + ` FROM posts WHERE taken_at = 0 AND session = $1 ORDER BY number LIMIT $2`
 

@@ -326,6 +326,7 @@ CREATE TABLE posts (
     key      TEXT    NOT NULL,
     sender   TEXT    NOT NULL, -- empty: the daemon
     silent   BOOLEAN NOT NULL,
+    chain    INTEGER NOT NULL, -- runs that led to it since a person or the clock began the first
     at       INTEGER NOT NULL,
     taken_at INTEGER NOT NULL,
     text     TEXT    NOT NULL,

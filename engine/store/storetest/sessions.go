@@ -296,7 +296,7 @@ func testPosts(t *testing.T, b Backend) {
 	other := commit(t, s, agents.Commit{Session: begun("coder")})
 	post := func(id permissions.ID, n int) agents.Post {
 		return agents.Post{
-			Session: id, Key: fmt.Sprint("key ", n), From: "fay", Text: fmt.Sprint("text ", n), Silent: n%2 == 1,
+			Session: id, Key: fmt.Sprint("key ", n), From: "fay", Text: fmt.Sprint("text ", n), Silent: n%2 == 1, Chain: n,
 			At: noon.Add(time.Duration(n) * time.Second),
 		}
 	}
