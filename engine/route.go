@@ -110,12 +110,22 @@ type Route struct {
 }
 
 func (t Route) matches(r permissions.Request) bool {
-	return (len(t.Agents) == 0 || slices.ContainsFunc(t.Agents, func(p string) bool { return glob(p, r.Caller.Proven()) })) &&
+	return (len(t.Agents) == 0 || slices.ContainsFunc(t.Agents, func(p string) bool { return glob(p, routed(p, r.Caller)) })) &&
 		(len(t.Kinds) == 0 || slices.Contains(t.Kinds, r.Kind)) &&
 		(len(t.Tags) == 0 || (len(r.Tags) > 0 && len(permissions.Missing(r.Tags, t.Tags)) == 0)) &&
 		(len(t.Tools) == 0 || (r.Kind == permissions.KindTool && !slices.ContainsFunc(r.ToolNames(), func(n string) bool {
 			return !slices.ContainsFunc(t.Tools, func(p string) bool { return glob(p, n) })
 		})))
+}
+
+// routed is the name of a caller for a pattern. What agents of ours start is under the routes of those that the
+// configuration names: what comes after the slash a model made up, and it is looked at only where a pattern has one, too.
+func routed(pattern string, c permissions.Caller) string {
+	name := c.Proven()
+	if c.Ours() && !strings.Contains(pattern, "/") {
+		name, _, _ = strings.Cut(name, "/")
+	}
+	return name
 }
 
 // glob matches a whole name; a slash is a character like any other, and a malformed pattern matches nothing.

@@ -1,0 +1,36 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// TestAChildDoesNotChooseWhoIsAsked: what comes after the slash is a name that a model made up. It falls under the routes of
+// the agent that the configuration has, unless a route is for children.
+func TestAChildDoesNotChooseWhoIsAsked(t *testing.T) {
+	for _, c := range []struct{ pattern, agent, asked string }{
+		{"*-trusted", "helper/x-trusted", "fay"},
+		{"*trusted*", "helper/trusted", "fay"},
+		{"helper?x", "helper/x", "fay"},
+		{"helper", "helper/x", "sam"},
+		{"help*", "helper/x", "sam"},
+		{"*", "helper/x", "sam"},
+		{"helper/*", "helper/x", "sam"},
+		{"helper/*", "helper", "fay"},
+		{"*-trusted", "x-trusted", "sam"},
+	} {
+		t.Run(c.pattern+" "+c.agent, func(t *testing.T) {
+			s := usual()
+			s.Routes = []engine.Route{{Agents: []string{c.pattern}, Ask: []string{"sam"}}, {Ask: []string{"fay"}}}
+			st := play(t, s)
+			q := asking(permissions.Network)
+			q.Key = "k"
+			r, err := st.Desk().Pose(t.Context(), permissions.AgentCaller(c.agent), q)
+			if err != nil || len(r.Asked) != 1 || r.Asked[0] != c.asked {
+				t.Errorf("asked are %v, %v", r.Asked, err)
+			}
+		})
+	}
+}
