@@ -96,14 +96,15 @@ func (sh *shift) question(ctx context.Context, c Call) (permissions.Request, err
 	q := permissions.Request{Kind: permissions.KindPause, Mode: permissions.ModeContinue,
 		Message: c.Tool + " is done. Look at what it brought before I read it.", Details: c.Look}
 	if !sh.run.Shows {
-		held, err := sh.held(ctx)
-		if err != nil {
+		if _, err := sh.held(ctx); err != nil { // the kill switch
 			return q, err
 		}
 		t, _ := askingTool(c.Tool)
-		if q, err = t.question(sh, c.Input, held); err != nil {
+		var err error
+		if q, err = t.question(c.Input); err != nil {
 			return q, err
 		}
+		q.Held = slices.DeleteFunc(slices.Clone(q.Tags), func(t permissions.Tag) bool { return slices.Contains(c.Plan.Needs, t) })
 	}
 	q.Agent, q.Session, q.Step, q.Key = sh.session.Agent, string(sh.session.ID), sh.run.Step, sh.callKey(c)
 	q.Cwd = sh.agent.Place.Workspace

@@ -24,7 +24,7 @@ type askTool struct {
 	foregroundOnly bool
 	check          func(input []byte) error
 	// question is what people are asked; nil of a tool that does something instead.
-	question func(sh *shift, input []byte, held []permissions.Tag) (permissions.Request, error)
+	question func(input []byte) (permissions.Request, error)
 	// do does it, and says what the model is told.
 	do func(ctx context.Context, sh *shift, c Call) (string, error)
 }
@@ -40,11 +40,11 @@ var askingTools []askTool
 func init() {
 	askingTools = []askTool{
 		{spec: models.Tool{Name: permissionName, Description: permissionWords, Schema: schema(permissionSchema)},
-			check: checked[permissionInput], question: (*shift).permission},
+			check: checked[permissionInput], question: permission},
 		{spec: models.Tool{Name: "ask_user", Description: askWords, Schema: schema(askSchema)},
-			check: checked[askInput], question: (*shift).clarification},
+			check: checked[askInput], question: clarification},
 		{spec: models.Tool{Name: pauseName, Description: pauseWords, Schema: schema(pauseSchema)},
-			check: checked[pauseInput], question: (*shift).pause},
+			check: checked[pauseInput], question: pauses},
 		{spec: models.Tool{Name: "start_agent", Description: startWords, Schema: schema(startSchema)},
 			check: checked[startInput], do: start},
 		{spec: models.Tool{Name: "message_agent", Description: messageWords, Schema: schema(messageSchema)},
@@ -166,8 +166,8 @@ func checked[T interface{ valid() error }](input []byte) error {
 	return err
 }
 
-// permission is the question of request_permission. Of what is held already, nothing is asked.
-func (sh *shift) permission(input []byte, held []permissions.Tag) (permissions.Request, error) {
+// permission is the question of request_permission.
+func permission(input []byte) (permissions.Request, error) {
 	in, err := decode[permissionInput](input)
 	if err != nil {
 		return permissions.Request{}, err
@@ -177,23 +177,20 @@ func (sh *shift) permission(input []byte, held []permissions.Tag) (permissions.R
 		return permissions.Request{}, err
 	}
 	q := permissions.Request{Kind: permissions.KindPermission, Tags: tags, Reason: in.Reason}
-	if in.AgentID == "" {
-		q.Held = permissions.Missing(tags, permissions.Missing(tags, held))
-	}
 	if m := in.TimeoutMinutes; m != nil {
 		q.Patience = time.Duration(*m * float64(time.Minute)).Truncate(time.Second)
 	}
 	return q, nil
 }
 
-func (sh *shift) clarification(input []byte, _ []permissions.Tag) (permissions.Request, error) {
+func clarification(input []byte) (permissions.Request, error) {
 	in, err := decode[askInput](input)
 	return permissions.Request{
 		Kind: permissions.KindClarification, Message: in.Question, Choices: in.Options, Details: in.Details,
 	}, err
 }
 
-func (sh *shift) pause(input []byte, _ []permissions.Tag) (permissions.Request, error) {
+func pauses(input []byte) (permissions.Request, error) {
 	in, err := decode[pauseInput](input)
 	return permissions.Request{Kind: permissions.KindPause, Mode: in.mode(), Message: in.Message, Details: in.Details}, err
 }
@@ -203,7 +200,11 @@ func (sh *shift) begin(ctx context.Context, c Call, t askTool) error {
 	x := sh.execution(c)
 	row := agents.Commit{Executions: []agents.Execution{x}}
 	if t.do == nil {
-		return sh.advance(ctx, row, Began{c.N}, Asked{N: c.N})
+		needs, err := sh.lacks(ctx, c)
+		if err != nil {
+			return err
+		}
+		return sh.advance(ctx, row, Began{c.N}, Asked{N: c.N, Needs: needs})
 	}
 	if err := sh.advance(ctx, row, Began{c.N}); err != nil {
 		return err
@@ -214,4 +215,21 @@ func (sh *shift) begin(ctx context.Context, c Call, t askTool) error {
 		text = err.Error()
 	}
 	return sh.ended(ctx, x, tools.Outcome{Text: text, Error: err != nil}, Ran{N: c.N, Text: text, Error: err != nil})
+}
+
+// lacks is what a call asks for that is not held: of a permission of one's own, since what a child holds is the child's.
+func (sh *shift) lacks(ctx context.Context, c Call) ([]permissions.Tag, error) {
+	if c.Tool != permissionName {
+		return nil, nil
+	}
+	in, err := decode[permissionInput](c.Input)
+	if err != nil {
+		return nil, err
+	}
+	tags, err := in.tags()
+	if err != nil || in.AgentID != "" {
+		return tags, err
+	}
+	held, err := sh.held(ctx)
+	return permissions.Missing(tags, held), err
 }

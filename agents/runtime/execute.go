@@ -69,7 +69,7 @@ func (sh *shift) allowed(ctx context.Context, c Call) (held []permissions.Tag, w
 		return append(held, c.Plan.Needs...), "", err
 	}
 	_, asks := askingTool(c.Tool)
-	verdict, err := sh.runtime.desk.Judge(ctx, sh.session.Caller(), sh.request(held, []Call{c}))
+	verdict, err := sh.runtime.desk.Judge(ctx, sh.session.Caller(), sh.request([]Call{c}))
 	switch r := refusal(err); {
 	case r != nil && r.Code != permissions.CodeBroken:
 		return held, r.Text, nil
@@ -81,7 +81,7 @@ func (sh *shift) allowed(ctx context.Context, c Call) (held []permissions.Tag, w
 	case verdict.Ask:
 		return held, notAnyMore, nil
 	case len(verdict.Grants) > 0:
-		why, err = sh.underGrant(ctx, c, held)
+		why, err = sh.underGrant(ctx, c)
 	}
 	return held, why, err
 }
@@ -90,8 +90,8 @@ const notAnyMore = "This was not run: it is not allowed any more. Call it again 
 
 // underGrant has a row for a call that nobody is asked about because of what was granted: it is audited, and the grant
 // counts it.
-func (sh *shift) underGrant(ctx context.Context, c Call, held []permissions.Tag) (why string, err error) {
-	caller, q := sh.session.Caller(), sh.request(held, []Call{c})
+func (sh *shift) underGrant(ctx context.Context, c Call) (why string, err error) {
+	caller, q := sh.session.Caller(), sh.request([]Call{c})
 	q.Key = sh.callKey(c)
 	r, err := sh.runtime.desk.Pose(ctx, caller, q)
 	if err == nil && r.State == permissions.Pending { // the grant has ended in this very moment

@@ -164,3 +164,39 @@ func TestASessionScopeForAChild(t *testing.T) {
 		t.Errorf("%d cards, and it wrote %q", n, s.file("a"))
 	}
 }
+
+// TestTheQuestionIsTheSameAfterAKill: what is held may be another by then; what was put to people is found again, and asks
+// for what was shown.
+func TestTheQuestionIsTheSameAfterAKill(t *testing.T) {
+	needs := func(string) []permissions.Tag { return []permissions.Tag{permissions.Network} }
+	for name, tool := range map[string]string{"a gated call": noteA, "a permission": `{"permission":"@network","reason":"r"}`} {
+		t.Run(name, func(t *testing.T) {
+			a := helper(first("write_file", tool))
+			if name == "a permission" {
+				a = helper(first("request_permission", tool))
+			}
+			a.Tools = []tools.Tool{pen{name: "write_file", needs: needs}}
+			s := play(t, a)
+			stuck := make(chan struct{}, 100)
+			s.fail(func(c agents.Commit) error {
+				if c.Session.Request != "" { // it was put
+					stuck <- struct{}{}
+					return permissions.Broken("the daemon is killed before this")
+				}
+				return nil
+			})
+			s.writes("go")
+			r := s.card(1)
+			<-stuck
+			s.stop()
+			s.agents[0].Place.Tags = []permissions.Tag{permissions.Network}
+			s.open()
+			if got := s.waits("helper").Request; got != r.ID {
+				t.Errorf("it waits for %s, and people were shown %s", got, r.ID)
+			}
+			s.answers(r, once)
+			s.hears(map[string]string{noteA: "told: wrote a"}[tool])
+			s.stands("helper", permissions.Idle)
+		})
+	}
+}

@@ -44,7 +44,8 @@ type (
 		Shows bool
 		Text  string
 		Error bool
-		Look  string // what the person looks at
+		Look  string            // what the person looks at
+		Needs []permissions.Tag // of a permission that is asked for: what is not held
 	}
 	// Ran is how a call ended. Denied says that a person said no to what it asked, and Tags what was granted to it.
 	Ran struct {
@@ -313,6 +314,7 @@ func (r *Run) execute(e Event) bool {
 	case Asked:
 		ok = e.N == c.N && c.Phase == Begun
 		call.Phase, call.Text, call.Error, call.Look = Asking, e.Text, e.Error, e.Look
+		call.Plan.Needs = e.Needs
 		r.Shows = e.Shows
 	case Ran:
 		ok = e.N == c.N && (c.Phase == Begun || c.Phase == Asking)

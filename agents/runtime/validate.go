@@ -90,7 +90,8 @@ func (sh *shift) judge(ctx context.Context, call Call, held []permissions.Tag) (
 	} else if v.Plan, err = tool.Plan(ctx, sh.place(held), input); err != nil {
 		return spare(err.Error())
 	}
-	q := sh.request(held, []Call{{Tool: call.Tool, Input: input, Plan: v.Plan}})
+	v.Plan.Needs = permissions.Missing(v.Plan.Needs, held) // from now on: a question stays the same, whatever is held later
+	q := sh.request([]Call{{Tool: call.Tool, Input: input, Plan: v.Plan}})
 	verdict, err := sh.runtime.desk.Judge(ctx, sh.session.Caller(), q)
 	switch r := refusal(err); {
 	case r != nil && r.Code != permissions.CodeBroken:
@@ -145,7 +146,7 @@ func (sh *shift) place(held []permissions.Tag) tools.Place {
 }
 
 // request is how people are asked about calls.
-func (sh *shift) request(held []permissions.Tag, calls []Call) permissions.Request {
+func (sh *shift) request(calls []Call) permissions.Request {
 	q := permissions.Request{
 		Kind: permissions.KindTool, Agent: sh.session.Agent, Session: string(sh.session.ID), Step: sh.run.Step,
 		Cwd: sh.agent.Place.Workspace, Reason: short(sh.run.Words, permissions.MaxReason),
@@ -154,7 +155,7 @@ func (sh *shift) request(held []permissions.Tag, calls []Call) permissions.Reque
 	sh.background(&q)
 	var details []string
 	for i, c := range calls {
-		for _, t := range permissions.Missing(c.Plan.Needs, held) {
+		for _, t := range c.Plan.Needs {
 			if !slices.Contains(q.Tags, t) {
 				q.Tags = append(q.Tags, t)
 			}

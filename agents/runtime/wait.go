@@ -36,11 +36,10 @@ func (sh *shift) await(ctx context.Context) (rests bool, err error) {
 // poseStep puts the calls of the step to people. What is asked was stored before, so that it is the same question after
 // a restart.
 func (sh *shift) poseStep(ctx context.Context) error {
-	held, err := sh.held(ctx)
-	if err != nil {
+	if _, err := sh.held(ctx); err != nil { // the kill switch
 		return err
 	}
-	q, err := sh.runtime.desk.Pose(ctx, sh.session.Caller(), sh.request(held, sh.run.asked()))
+	q, err := sh.runtime.desk.Pose(ctx, sh.session.Caller(), sh.request(sh.run.asked()))
 	switch r := refusal(err); {
 	case r != nil && r.Code != permissions.CodeBroken:
 		return sh.refused(ctx, r)
