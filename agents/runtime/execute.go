@@ -62,9 +62,12 @@ func (sh *shift) allowed(ctx context.Context, c Call) (held []permissions.Tag, w
 		return nil, "", err
 	}
 	if c.Request != "" {
-		_, err := sh.runtime.desk.Use(ctx, sh.session.Caller(), c.Request, sh.stepKey())
+		q, err := sh.runtime.desk.Use(ctx, sh.session.Caller(), c.Request, sh.stepKey())
 		if r := refusal(err); r != nil && r.Code != permissions.CodeBroken {
 			return held, r.Text, nil
+		}
+		if err == nil && q.Cwd != sh.agent.Place.Workspace {
+			return held, "This was not run: it was shown for " + q.Cwd + ", and the workspace is another by now. Call it again to ask.", nil
 		}
 		return append(held, c.Plan.Needs...), "", err
 	}

@@ -200,3 +200,16 @@ func TestTheQuestionIsTheSameAfterAKill(t *testing.T) {
 		})
 	}
 }
+
+// TestAnotherWorkspaceMeanwhile: a call that was shown for one folder does not run in another.
+func TestAnotherWorkspaceMeanwhile(t *testing.T) {
+	s := play(t, helper(first("write_file", noteA)))
+	s.writes("go")
+	r := s.card(1)
+	s.waits("helper")
+	s.stop()
+	s.agents[0].Place.Workspace = t.TempDir()
+	s.open()
+	s.answers(r, once)
+	s.hears("told: This was not run: it was shown for " + r.Cwd)
+}
