@@ -8,7 +8,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// mostPosts is how much may wait for one session.
+// mostPosts is how much may wait for one session: half of it of other agents and of the daemon, so that there is room for
+// what its person writes.
 const mostPosts = 1000
 
 const postColumns = `session, key, sender, text, silent, chain, at`
@@ -50,11 +51,15 @@ func (s *Store) Post(ctx context.Context, p agents.Post) error {
 		if !found || !session.EndedAt.IsZero() {
 			return permissions.UnknownSession(string(p.Session))
 		}
-		waiting, err := count(ctx, t, countUntaken, p.Session, mostPosts)
+		most := mostPosts
+		if p.From != session.Person {
+			most /= 2
+		}
+		waiting, err := count(ctx, t, countUntaken, p.Session, most)
 		if err != nil {
 			return err
 		}
-		if waiting >= mostPosts {
+		if waiting >= most {
 			return permissions.Unheard(session.Agent)
 		}
 		_, err = t.ExecContext(ctx, insertPost, postFields(&p)...)

@@ -330,8 +330,19 @@ func testPosts(t *testing.T, b Backend) {
 	commit(t, s, agents.Commit{Session: moved(other, ended(noon))})
 	refusedWith(t, ledger(t, s).Post(t.Context(), post(other.ID, 8)), permissions.CodeUnknown)
 	const most = 1000
-	for n := range most - 1 {
-		give(post(a.ID, 10+n))
+	whole := most - 1
+	for n := range whole / 2 {
+		p := post(a.ID, 10+n)
+		p.From = "agent:coder"
+		give(p)
+	}
+	for _, from := range []string{"agent:coder", ""} { // what is left is the person's
+		p := post(a.ID, 9)
+		p.From = from
+		refusedWith(t, ledger(t, s).Post(t.Context(), p), permissions.CodeLimit)
+	}
+	for n := range whole - whole/2 {
+		give(post(a.ID, 10+whole/2+n))
 	}
 	refusedWith(t, ledger(t, s).Post(t.Context(), post(a.ID, 10+most)), permissions.CodeLimit)
 	give(post(a.ID, 10)) // which is there
