@@ -154,7 +154,10 @@ func message(ctx context.Context, sh *shift, c Call) (string, error) {
 	if to.ID == "" || !to.EndedAt.IsZero() {
 		return "", fmt.Errorf("there is no agent %s here that you could write to", in.Agent)
 	}
-	if err := sh.runtime.tell(ctx, to.ID, agents.Post{Key: sh.callKey(c), From: sh.session.Caller().Name, Chain: sh.run.Chain + 1, Text: in.Text}); err != nil {
+	err = sh.runtime.tell(ctx, to.ID, agents.Post{
+		Key: sh.callKey(c), From: sh.session.Caller().Name, Chain: sh.run.Chain + 1, Text: in.Text,
+	})
+	if err != nil {
 		return "", err
 	}
 	return "Sent to " + to.Agent + ".", nil
