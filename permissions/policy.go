@@ -46,7 +46,7 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 	v.Ask = len(v.Held) < len(r.Tags)
 	for _, c := range r.ToolCalls() {
 		switch {
-		case matches(p.Forbidden, c.Tool, true):
+		case warned(p.Forbidden, c.Tool):
 			return Verdict{Forbidden: c.Tool}
 		case matches(p.Gated, c.Tool, true) || !matches(p.Auto, c.Tool, false):
 			opened := slices.IndexFunc(live, func(g Grant) bool { return g.Opens(r, c, p.riskyTool(c.Tool)) })
@@ -69,7 +69,18 @@ func (p Policy) HighRisk(r Request) bool {
 	})
 }
 
-func (p Policy) riskyTool(tool string) bool { return matches(p.HighRiskTools, tool, true) }
+func (p Policy) riskyTool(tool string) bool { return warned(p.HighRiskTools, tool) }
+
+// warned tells whether patterns warn of a tool: by its name, or by the name that the server has for it whose tool it is, as
+// in github__delete_repository.
+func warned(patterns []string, tool string) bool {
+	for name, found := tool, true; found; _, name, found = strings.Cut(name, "__") {
+		if matches(patterns, name, true) {
+			return true
+		}
+	}
+	return false
+}
 
 // matches tells whether one of the patterns matches a tool's name. A slash is a character like any other there, so that
 // no name slips past a star; malformed is what a pattern that cannot be read counts as.

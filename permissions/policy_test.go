@@ -85,6 +85,8 @@ func TestEvaluate(t *testing.T) {
 		{"forbidden, with a slash in its name", tool("delete_a/b"), nil, Verdict{Forbidden: "delete_a/b"}},
 		{"unknown is gated", tool("teleport"), nil, Verdict{Ask: true}},
 		{"no name is gated", tool(""), nil, Verdict{Ask: true}},
+		{"forbidden by its server's own name", tool("mcp__git__delete_it"), nil, Verdict{Forbidden: "mcp__git__delete_it"}},
+		{"forbidden, with a server's underscores", tool("git__delete_x__y"), nil, Verdict{Forbidden: "git__delete_x__y"}},
 		{"one forbidden call of a step", step("read_file", "delete_x"), nil, Verdict{Forbidden: "delete_x"}},
 		{"one gated call of a step", step("read_file", "write_file"), nil, Verdict{Ask: true}},
 		{"no gated call of a step", step("read_file", "list_files"), nil, Verdict{}},
@@ -160,6 +162,7 @@ func TestHighRisk(t *testing.T) {
 	}{
 		{"tool", Request{Kind: KindTool, Tool: "run_command"}, true},
 		{"tool with a slash", Request{Kind: KindTool, Tool: "run_a/b"}, true},
+		{"tool of a server", Request{Kind: KindTool, Tool: "box__run_command"}, true},
 		{"call of a step", Request{Kind: KindTool, Calls: []Call{{Tool: "write_file"}, {Tool: "run_x"}}}, true},
 		{"harmless tool", Request{Kind: KindTool, Tool: "write_file"}, false},
 		{"harmless tool with a tag", Request{Kind: KindTool, Tool: "write_file", Tags: tags("@events")}, true},
