@@ -31,6 +31,7 @@ type following struct {
 type known struct {
 	revision int64
 	current  bool // the daemon told it since the connection came up
+	over     bool // it was handed over as settled, ahead of what the stream says of it
 }
 
 // follow reads one connection to its end.
@@ -46,6 +47,10 @@ func (f *following) follow(ctx context.Context) error {
 	f.opened = true
 	events := newEventReader(body)
 	for id, k := range f.known {
+		if k.over {
+			delete(f.known, id)
+			continue
+		}
 		k.current = false
 		f.known[id] = k
 	}
@@ -83,6 +88,12 @@ func (f *following) told(e event) error {
 	_, digits, _ := strings.Cut(e.id, ":")
 	s.Request.Revision, _ = strconv.ParseInt(digits, 10, 64) // 0 is older than any
 	old, again := f.known[w.ID]
+	if old.over {
+		if s.Request.State != permissions.Pending {
+			delete(f.known, w.ID)
+		}
+		return nil
+	}
 	if s.Request.State == permissions.Pending {
 		f.known[w.ID] = known{revision: s.Request.Revision, current: true}
 	} else {
@@ -99,7 +110,8 @@ func (f *following) give(s permissions.Standing) error {
 	return f.failed
 }
 
-// synced hands over what is not pending any more, and says that the connection is back.
+// synced hands over what is not pending any more, or is about to be sent again, and says that the connection is back. What
+// it reads may be newer than what the stream is about to say.
 func (f *following) synced(ctx context.Context) error {
 	for id, k := range f.known {
 		if k.current {
@@ -110,10 +122,11 @@ func (f *following) synced(ctx context.Context) error {
 		if err != nil && !errors.As(err, &refusal) {
 			return err
 		}
-		delete(f.known, id)
 		if refusal != nil { // it is nothing of this person's any more
+			delete(f.known, id)
 			continue
 		}
+		f.known[id] = known{current: true, over: s.Request.State != permissions.Pending}
 		if err := f.give(s); err != nil {
 			return err
 		}
