@@ -20,9 +20,9 @@ var demoTurns string
 const (
 	demoPublish = "#!/bin/sh\nset -e\nmkdir -p published\ncp -r site/. published/\necho published >> ledger\n"
 	// demoConfig is the daemon's configuration. The site is not in the workspace, so that to write there is asked for; what
-	// is asked for once is not asked again for each file.
+	// is asked for once is not asked again for each file. The person comes back after the kill -9, however long that takes.
 	demoConfig = `connectors: {terminal: {enabled: false}}
-api: {agent_socket: %q, admin_socket: %q}
+api: {agent_socket: %q, admin_socket: %q, admin_reachable: true}
 high_risk: {tools: []}
 tools:
   auto: [read_file, list_files, search_files, write_file]
