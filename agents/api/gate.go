@@ -2,10 +2,8 @@ package api
 
 import (
 	"context"
+	"net/http"
 	"strings"
-
-	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
@@ -26,15 +24,20 @@ type gate struct {
 
 type callerKey struct{}
 
-// admit proves the caller for every route behind it.
-func (g gate) admit(ctx huma.Context, next func(huma.Context)) {
-	r, _ := humago.Unwrap(ctx)
-	c, err := g.prove(ctx.Context(), r.Header.Values(headerToken))
-	if err != nil {
-		g.door.TurnAway(ctx, err)
-		return
-	}
-	next(huma.WithValue(ctx, callerKey{}, c))
+// admit proves the caller for everything behind it, but for who only looks whether the daemon is alive.
+func (g gate) admit(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == wire.Health {
+			next.ServeHTTP(w, r)
+			return
+		}
+		c, err := g.prove(r.Context(), r.Header.Values(headerToken))
+		if err != nil {
+			g.door.TurnAway(w, err)
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c)))
+	})
 }
 
 func (g gate) prove(ctx context.Context, presented []string) (permissions.Caller, error) {
@@ -50,8 +53,9 @@ func (g gate) prove(ctx context.Context, presented []string) (permissions.Caller
 	return g.desk.Prove(ctx, secret, uid)
 }
 
-// caller is who makes the call that ctx is of; somebody without rights, where nobody has been proven.
-func caller(ctx context.Context) permissions.Caller {
+// CallerOf is who makes the call that ctx is of, as this door has proven it; somebody without rights, where nobody has
+// been.
+func CallerOf(ctx context.Context) permissions.Caller {
 	if c, ok := ctx.Value(callerKey{}).(permissions.Caller); ok {
 		return c
 	}

@@ -28,7 +28,6 @@ type routes struct {
 }
 
 func (r *routes) register() {
-	r.door.API.UseMiddleware(gate{desk: r.desk, door: r.door}.admit)
 	waiting := huma.Middlewares{wire.WriteWithin(wire.LongPoll)}
 	huma.Register(r.door.API, huma.Operation{
 		OperationID: "ask", Method: http.MethodPost, Path: "/v1/requests", Middlewares: waiting,
@@ -62,7 +61,7 @@ func (r *routes) ask(ctx context.Context, in *askInput) (*row, error) {
 	q.Call, q.ID = in.Call, permissions.ID(in.Request)
 	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	settled, err := r.desk.Ask(limited, caller(ctx), q)
+	settled, err := r.desk.Ask(limited, CallerOf(ctx), q)
 	if err != nil && (settled.State != permissions.Pending || !over(err)) {
 		return nil, r.door.Refuse(err) // an answer that came with an error was not given to this call
 	}
@@ -78,7 +77,7 @@ func (r *routes) around(ctx context.Context, q permissions.Request) permissions.
 	}
 	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), findWithin)
 	defer cancel()
-	s, err := r.desk.Find(brief, caller(ctx), q.ID)
+	s, err := r.desk.Find(brief, CallerOf(ctx), q.ID)
 	if err != nil {
 		s = permissions.Standing{} // the answer counts, wherever it was shown
 	}
@@ -102,7 +101,7 @@ func (r *routes) read(ctx context.Context, in *readInput) (*row, error) {
 		defer cancel()
 		ctx, read = limited, r.desk.Await
 	}
-	return r.standing(read(ctx, caller(ctx), permissions.ID(in.ID)))
+	return r.standing(read(ctx, CallerOf(ctx), permissions.ID(in.ID)))
 }
 
 type cancelInput struct {
@@ -110,7 +109,7 @@ type cancelInput struct {
 }
 
 func (r *routes) cancel(ctx context.Context, in *cancelInput) (*row, error) {
-	return r.standing(r.desk.Withdraw(ctx, caller(ctx), permissions.ID(in.ID)))
+	return r.standing(r.desk.Withdraw(ctx, CallerOf(ctx), permissions.ID(in.ID)))
 }
 
 func (r *routes) standing(s permissions.Standing, err error) (*row, error) {

@@ -18,7 +18,12 @@ type Options struct {
 	Connections int
 	// Metrics answers /metrics; nil: nothing does.
 	Metrics http.Handler
-	Log     *slog.Logger
+	// Mounts answer besides the door's own routes, each what matches its pattern (as of [http.ServeMux]: "/mcp",
+	// "POST /hook/{dialect}"). They stand behind the same admission and the same proof of the caller ([CallerOf]), and
+	// what they are given to read is JSON within bounds, read whole already. Their answers may go on for as long as they
+	// like ([wire.Stream]); their calls' contexts end when the daemon stops.
+	Mounts map[string]http.Handler
+	Log    *slog.Logger
 }
 
 // Server is the agents' door.
@@ -49,14 +54,20 @@ func (s *Server) Run(ctx context.Context) error {
 			return err
 		}
 	}
+	door := s.door()
+	guard := gate{desk: s.options.Desk, door: door}.admit
+	return wire.Serve(ctx, s.listener, door.Handler(guard), s.options.Connections, s.options.Log)
+}
+
+// door has all that agents may reach.
+func (s *Server) door() *wire.Door {
 	door := wire.NewDoor("daycared for agents", s.options.Desk.Ready, s.options.Log)
 	(&routes{desk: s.options.Desk, door: door}).register()
 	if s.options.Metrics != nil {
 		door.Metrics(s.options.Metrics)
 	}
-	h, err := door.Handler()
-	if err != nil {
-		return err
+	for pattern, h := range s.options.Mounts {
+		door.Handle(pattern, wire.Stream(h))
 	}
-	return wire.Serve(ctx, s.listener, h, s.options.Connections, s.options.Log)
+	return door
 }

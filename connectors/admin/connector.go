@@ -109,11 +109,7 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	if c.options.Metrics != nil {
 		door.Metrics(c.options.Metrics)
 	}
-	handler, err := door.Handler()
-	if err != nil {
-		return errors.Join(err, l.Close())
-	}
-	return wire.Serve(ctx, l, handler, c.options.Connections, c.options.Log)
+	return wire.Serve(ctx, l, door.Handler(nil), c.options.Connections, c.options.Log)
 }
 
 // returnTime is how long an inbox whose connection was lost, perhaps because the daemon was started again, has to come

@@ -17,27 +17,37 @@ const (
 	maxRead    = MaxBody + maxEscaped
 )
 
-// admit stands before every route. A browser has no business at a socket of ours, wherever somebody's proxy may lead
-// it: the host must be one that no name server gives out, and no other site may be the origin. A body must be JSON, is
-// read here, whole, within its bounds, and what is left of the deadline is lifted: net/http would end a waiting call
-// when it passes.
+// admit stands before everything at a listener. A browser has no business there, wherever somebody's proxy may lead it:
+// the host must be one that no name server gives out, and no other site may be the origin. What is left unread of a call
+// has a deadline from here on, until [whole] has read it: net/http itself would wait for ever for the body of a call that
+// was turned away.
 func admit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
 		_ = control.SetWriteDeadline(time.Now().Add(readWithin + writeWithin))
+		if r.ContentLength != 0 {
+			_ = control.SetReadDeadline(time.Now().Add(readWithin))
+		}
 		if p := fromElsewhere(r); p != nil {
 			p.write(w)
 			return
 		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// whole reads the body of a call, which must be JSON within its bounds, before anybody answers it. Then the deadline is
+// lifted: net/http would end a waiting call when it passes.
+func whole(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
-			_ = control.SetReadDeadline(time.Now().Add(readWithin))
 			body, p := readBody(w, r)
 			if p != nil {
 				w.Header().Set("Connection", "close")
 				p.write(w)
 				return
 			}
-			_ = control.SetReadDeadline(time.Time{})
+			_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 			r.Body = io.NopCloser(bytes.NewReader(body))
 		}
 		next.ServeHTTP(w, r)

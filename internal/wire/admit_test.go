@@ -48,7 +48,7 @@ func TestBrowsersAndStrangeHostsAreRefused(t *testing.T) {
 			r.Header.Set("Origin", c.origin)
 			r.Header.Set("Sec-Fetch-Site", c.site)
 			w := httptest.NewRecorder()
-			admit(took).ServeHTTP(w, r)
+			admit(whole(took)).ServeHTTP(w, r)
 			if w.Code != c.status {
 				t.Errorf("%s host %q origin %q site %q: %d, want %d", method, c.host, c.origin, c.site, w.Code, c.status)
 			}
@@ -77,7 +77,7 @@ func TestABodyIsJSONAndBounded(t *testing.T) {
 		r.Host = clientHost
 		r.Header.Set("Content-Type", c.kind)
 		w := httptest.NewRecorder()
-		admit(took).ServeHTTP(w, r)
+		admit(whole(took)).ServeHTTP(w, r)
 		if w.Code != c.status || (c.status == 200 && w.Body.Len() != c.size) {
 			t.Errorf("%q of %d: %d with %d bytes, want %d", c.kind, c.size, w.Code, w.Body.Len(), c.status)
 		}
@@ -96,7 +96,7 @@ func TestASlowBodyEndsAndALongPollDoesNot(t *testing.T) {
 				_, _ = io.WriteString(w, "waited")
 			}
 		})
-		server := &http.Server{Handler: admit(waits), ReadHeaderTimeout: headerWithin}
+		server := &http.Server{Handler: admit(whole(waits)), ReadHeaderTimeout: headerWithin}
 		go func() { _ = server.Serve(l) }()
 		say := func(text string) string {
 			near := l.Dial()
@@ -119,6 +119,14 @@ func TestASlowBodyEndsAndALongPollDoesNot(t *testing.T) {
 		}
 		if waited := time.Since(began); waited > 2*readWithin {
 			t.Errorf("a slow body held out for %s", waited)
+		}
+		turnedAway := strings.Replace(head, "daycared", "evil.example", 1) + "Content-Length: 3\r\n\r\n{}"
+		began = time.Now()
+		if got := say(turnedAway); !strings.HasPrefix(got, "HTTP/1.1 421 ") {
+			t.Errorf("a slow body of somebody who was turned away got %q", got)
+		}
+		if waited := time.Since(began); waited > 2*readWithin {
+			t.Errorf("a slow body of somebody who was turned away held out for %s", waited)
 		}
 		if got := say(head + "Transfer-Encoding: chunked\r\n\r\nnonsense\r\n"); !strings.HasPrefix(got, "HTTP/1.1 400 ") {
 			t.Errorf("a broken body got %q", got)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -27,13 +28,18 @@ func init() {
 	huma.NewError = invalidBody
 }
 
-// Door is the HTTP side of one socket: a mux of its own, with strict JSON, problem details, the description of its
-// routes at /openapi.json, /healthz and /readyz. Register routes on API, then serve [Door.Handler].
+// Door is the HTTP side of one room: a mux of its own, with strict JSON, problem details, the description of its
+// routes at /openapi.json, /healthz and /readyz. Register routes on API and with [Door.Handle], then serve
+// [Door.Handler] at each of its listeners.
 type Door struct {
-	API huma.API
-	mux *http.ServeMux
-	log *slog.Logger
+	API     huma.API
+	mux     *http.ServeMux
+	log     *slog.Logger
+	handled []string // the patterns besides those of API
 }
+
+// Health is the one path at which everybody is answered, whoever they are.
+const Health = "/healthz"
 
 // NewDoor makes a door without routes. ready is asked by /readyz: nil, or an error that says what to do.
 func NewDoor(title string, ready func(context.Context) error, log *slog.Logger) *Door {
@@ -46,26 +52,61 @@ func NewDoor(title string, ready func(context.Context) error, log *slog.Logger) 
 		RejectUnknownQueryParameters: true,
 	}
 	d := &Door{API: humago.New(mux, config), mux: mux, log: log}
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+	d.Handle("GET "+Health, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = w.Write([]byte("ok\n"))
-	})
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+	}))
+	d.Handle("GET /readyz", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := ready(r.Context()); err != nil {
 			notReady(err).write(w)
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = w.Write([]byte("ready\n"))
-	})
+	}))
+	d.Handle("GET /openapi.json", http.HandlerFunc(d.describe))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		NewProblem(http.StatusNotFound, codeNoRoute, "There is no "+r.Method+" "+r.URL.Path+" at this socket.").write(w)
+		NewProblem(http.StatusNotFound, codeNoRoute, "There is no "+r.Method+" "+r.URL.Path+" here.").write(w)
 	})
 	return d
 }
 
 // Metrics has the door answer /metrics with h.
-func (d *Door) Metrics(h http.Handler) { d.mux.Handle("GET /metrics", h) }
+func (d *Door) Metrics(h http.Handler) { d.Handle("GET /metrics", h) }
+
+// Handle has h answer what matches the pattern of [http.ServeMux], which the description does not tell of.
+func (d *Door) Handle(pattern string, h http.Handler) {
+	d.handled = append(d.handled, pattern)
+	d.mux.Handle(pattern, h)
+}
+
+// Routes are the patterns of everything that this door answers, in order.
+func (d *Door) Routes() []string {
+	routes := slices.Clone(d.handled)
+	for path, item := range d.API.OpenAPI().Paths {
+		for method, operation := range map[string]*huma.Operation{
+			http.MethodGet: item.Get, http.MethodPut: item.Put, http.MethodPost: item.Post, http.MethodDelete: item.Delete,
+			http.MethodPatch: item.Patch, http.MethodHead: item.Head, http.MethodOptions: item.Options, http.MethodTrace: item.Trace,
+		} {
+			if operation != nil {
+				routes = append(routes, method+" "+path)
+			}
+		}
+	}
+	slices.Sort(routes)
+	return routes
+}
+
+// describe writes the OpenAPI description of the routes on API.
+func (d *Door) describe(w http.ResponseWriter, _ *http.Request) {
+	spec, err := d.API.OpenAPI().MarshalJSON()
+	if err != nil {
+		d.problem(err).write(w)
+		return
+	}
+	w.Header().Set("Content-Type", "application/openapi+json")
+	_, _ = w.Write(spec)
+}
 
 // notReady tells why the daemon is not ready: with its own words if it has some, else as a store that is unwell.
 func notReady(err error) *Problem {
@@ -77,27 +118,21 @@ func notReady(err error) *Problem {
 	return p
 }
 
-// Handler is everything behind this door. The routes must have been registered.
-func (d *Door) Handler() (http.Handler, error) {
-	spec, err := d.API.OpenAPI().MarshalJSON()
-	if err != nil {
-		return nil, err
+// Handler is everything behind this door, for the calls of one listener. guard proves who makes a call, or turns it
+// away, before any of its body is read; nil lets everybody in. The routes must have been registered.
+func (d *Door) Handler(guard func(http.Handler) http.Handler) http.Handler {
+	h := whole(d.mux)
+	if guard != nil {
+		h = guard(h)
 	}
-	d.mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/openapi+json")
-		_, _ = w.Write(spec)
-	})
-	return admit(d.mux), nil
+	return admit(h)
 }
 
 // Refuse tells an error to the caller as a [Problem], and to the log where the caller is told only that there was one.
 func (d *Door) Refuse(err error) error { return d.problem(err) }
 
 // TurnAway answers a call that does not get as far as its route, as [Door.Refuse] would.
-func (d *Door) TurnAway(ctx huma.Context, err error) {
-	_, w := humago.Unwrap(ctx)
-	d.problem(err).write(w)
-}
+func (d *Door) TurnAway(w http.ResponseWriter, err error) { d.problem(err).write(w) }
 
 func (d *Door) problem(err error) *Problem {
 	p := ProblemOf(err)
