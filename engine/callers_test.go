@@ -167,3 +167,22 @@ func TestAFloodOfQuestionsStarvesNobody(t *testing.T) {
 		t.Errorf("six answers took %s", took)
 	}
 }
+
+// Callers who cannot be told apart never meet in one request: neither by what they ask nor by a key.
+func TestNobodyInParticularJoinsNothing(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, usual(), m)
+	nobody := permissions.Caller{Name: permissions.Anonymous, UID: permissions.AnyUID}
+	keyed := network("x")
+	keyed.Key = "k"
+	_, err := st.Ask(t.Context(), nobody, keyed)
+	refused(t, err, permissions.CodeInvalid)
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	for range 2 {
+		go func() { _, _ = st.Ask(ctx, nobody, network("x")) }()
+	}
+	if first, second := st.shown(m, 1).Request, st.shown(m, 2).Request; first.ID == second.ID {
+		t.Errorf("two who are nobody share %s", first.ID)
+	}
+}

@@ -29,6 +29,9 @@ func (e *Engine) draft(
 	if err := r.Validate(); err != nil {
 		return r, permissions.Invalid(err)
 	}
+	if r.Key != "" && caller.Name == permissions.Anonymous {
+		return r, permissions.Nameless()
+	}
 	if t, own := s.coversOwn(r.Tags); own {
 		return r, permissions.OwnFiles(t)
 	}

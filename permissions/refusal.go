@@ -162,6 +162,16 @@ func UnknownToken() *Refusal {
 	return refuse(CodeToken, ExitOther, "This token is not valid here: it is unknown, over or revoked.")
 }
 
+// TokenNeeded refuses whoever presents no token where only that proves anything.
+func TokenNeeded() *Refusal {
+	return refuse(CodeToken, ExitOther, "Only a token proves here who asks; whoever runs the daemon makes one with: daycared token create NAME")
+}
+
+// Nameless refuses a key of callers who cannot be told apart: it would find what another of them asked.
+func Nameless() *Refusal {
+	return refuse(CodeInvalid, ExitUsage, "A key needs somebody whose it is; present a token, or ask without a key.")
+}
+
 // Pruned refuses to list what is no longer kept; first is where the list begins now.
 func Pruned(first int64) *Refusal {
 	return refuse(CodeGone, ExitOther, "What happened before seq %d is no longer kept; read what is there and go on from it.", first)

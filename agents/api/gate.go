@@ -16,10 +16,44 @@ const (
 )
 
 // gate proves who asks: whom the token says, where a call presents one, and else the account that the kernel says is at
-// the other end. A call that presents anything is that or nobody: it never falls back to the account.
+// the other end of a socket. A call that presents anything is that or nobody: it never falls back to the account.
 type gate struct {
 	desk Desk
 	door *wire.Door
+	pace *pace
+	// remote is the gate of the TCP listener, where no account is known and only a token proves anything.
+	remote bool
+	// anonymous lets those in there who present nothing, if they come from this machine.
+	anonymous bool
+}
+
+// pace is how often calls may come. The buckets are apart, so that looking after the daemon does not cost those who ask
+// their turn, nor one agent another, nor what proves nothing those who do.
+type pace struct {
+	peers   *wire.Pace // each connection's other end, whoever it says it is
+	callers *wire.Pace // each proven caller
+	health  *wire.Pace // each who looks after the daemon, by the other end
+}
+
+// The paces, in calls a second and at once. They are far from what waiting takes, which is one call in 50 s.
+const (
+	callsPerSecond, callsAtOnce = 500, 2000
+	looksPerSecond, looksAtOnce = 20, 100
+	peersToCallers              = 4 // several callers may come from one place
+)
+
+func newPace(perSecond int) *pace {
+	atOnce := callsAtOnce
+	if perSecond <= 0 {
+		perSecond = callsPerSecond
+	} else {
+		atOnce = perSecond
+	}
+	return &pace{
+		peers:   wire.NewPace(float64(peersToCallers*perSecond), peersToCallers*atOnce),
+		callers: wire.NewPace(float64(perSecond), atOnce),
+		health:  wire.NewPace(looksPerSecond, looksAtOnce),
+	}
 }
 
 type callerKey struct{}
@@ -27,23 +61,42 @@ type callerKey struct{}
 // admit proves the caller for everything behind it, but for who only looks whether the daemon is alive.
 func (g gate) admit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == wire.Health {
+		ctx := r.Context()
+		alive, looks := wire.Looks(r)
+		peers := g.pace.peers
+		if looks {
+			peers = g.pace.health
+		}
+		if err := peers.Take(wire.PeerName(ctx)); err != nil {
+			g.door.TurnAway(w, err)
+			return
+		}
+		if alive {
 			next.ServeHTTP(w, r)
 			return
 		}
-		c, err := g.prove(r.Context(), r.Header.Values(headerToken))
+		c, err := g.prove(ctx, r.Header.Values(headerToken), looks)
+		if err == nil && !looks {
+			err = g.pace.callers.Take(c.Name)
+		}
 		if err != nil {
 			g.door.TurnAway(w, err)
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c)))
+		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, callerKey{}, c)))
 	})
 }
 
-func (g gate) prove(ctx context.Context, presented []string) (permissions.Caller, error) {
+func (g gate) prove(ctx context.Context, presented []string, looks bool) (permissions.Caller, error) {
 	uid := wire.PeerUID(ctx)
-	if len(presented) == 0 {
+	switch {
+	case len(presented) > 0:
+	case !g.remote:
 		return permissions.CallerUID(uid), nil
+	case g.anonymous && uid == permissions.AnyUID && !looks:
+		return permissions.Caller{Name: permissions.Anonymous, UID: uid}, nil
+	default:
+		return permissions.Caller{}, permissions.TokenNeeded()
 	}
 	scheme, text, _ := strings.Cut(presented[0], " ")
 	secret := permissions.Secret(text)

@@ -119,8 +119,21 @@ func (d *daemon) start(ctx context.Context, c *CLI, console *terminal.Terminal) 
 	if err := d.engine.Recover(ctx); err != nil {
 		return fmt.Errorf("recover what was pending: %w", err)
 	}
-	d.agents = api.New(api.Options{Desk: d.engine, Socket: paths.AgentSocket, Group: cfg.API.AgentGroup, Log: log, Metrics: d.gauges})
+	d.agents = api.New(api.Options{
+		Desk: d.engine, Socket: paths.AgentSocket, Group: cfg.API.AgentGroup, TCP: overTCP(cfg.API), Log: log, Metrics: d.gauges,
+	})
 	return errors.Join(door.Listen(), d.agents.Listen())
+}
+
+// overTCP is the listener for agents elsewhere; nil where none is configured.
+func overTCP(a config.API) *api.TCP {
+	if a.Listen == "" {
+		return nil
+	}
+	return &api.TCP{
+		Address: a.Listen, CertFile: a.TLSCertFile, KeyFile: a.TLSKeyFile, BehindProxy: a.BehindProxy, Hosts: a.Hosts,
+		AllowAnonymous: a.AllowAnonymous,
+	}
 }
 
 // measure answers /metrics. The doors open once the gauges are there.

@@ -109,7 +109,17 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	if c.options.Metrics != nil {
 		door.Metrics(c.options.Metrics)
 	}
-	return wire.Serve(ctx, l, door.Handler(nil), c.options.Connections, c.options.Log)
+	return wire.Serve(ctx, l, door.Handler(wire.Entrance{Guard: paced()}), c.options.Connections, c.options.Log)
+}
+
+// The paces of each account, in calls a second and at once. They are this door's own: what agents do uses up nothing.
+const (
+	callsPerSecond, callsAtOnce = 500, 2000
+	looksPerSecond, looksAtOnce = 20, 100
+)
+
+func paced() func(http.Handler) http.Handler {
+	return wire.Paced(wire.NewPace(callsPerSecond, callsAtOnce), wire.NewPace(looksPerSecond, looksAtOnce))
 }
 
 // returnTime is how long an inbox whose connection was lost, perhaps because the daemon was started again, has to come

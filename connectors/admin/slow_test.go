@@ -25,7 +25,7 @@ func TestASlowReaderOfEventsIsCutOffAndResyncs(t *testing.T) {
 		door := wire.NewDoor("test", desk.Ready, wiretest.Quiet)
 		(&routes{desk: desk, door: door, gate: newGate(""), inboxes: &inboxes{}}).register()
 		l := wiretest.NewPipes()
-		server := &http.Server{Handler: door.Handler(nil), ReadHeaderTimeout: time.Second}
+		server := &http.Server{Handler: door.Handler(wire.Entrance{}), ReadHeaderTimeout: time.Second}
 		go func() { _ = server.Serve(l) }()
 
 		ended, end := context.WithCancel(t.Context())

@@ -68,7 +68,9 @@ func joined(ctx context.Context, t *tx, o permissions.Opening) (permissions.Requ
 		return r, err
 	}
 	if want.Key == "" {
-		if want.State != permissions.Pending { // held already: nobody has to be waited for
+		switch {
+		case want.State != permissions.Pending, // held already: nobody has to be waited for
+			want.Caller.Name == permissions.Anonymous: // the other may be anybody
 			return permissions.Request{}, sql.ErrNoRows
 		}
 		return one(ctx, t, readEqual, want.Caller.Name, want.Session, digest{&want.Digest}, micros(now))

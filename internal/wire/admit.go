@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/daycared/daycared/permissions"
@@ -17,24 +18,48 @@ const (
 	maxRead    = MaxBody + maxEscaped
 )
 
-// admit stands before everything at a listener. A browser has no business there, wherever somebody's proxy may lead it:
-// the host must be one that no name server gives out, and no other site may be the origin. What is left unread of a call
-// has a deadline from here on, until [whole] has read it: net/http itself would wait for ever for the body of a call that
-// was turned away.
-func admit(next http.Handler) http.Handler {
+// admit stands before everything at a listener that hosts names. A browser has no business there, wherever somebody's
+// proxy may lead it: the host must be one that no name server gives to somebody else, and no site may be the origin.
+// What is left unread of a call has a deadline from here on, until [whole] has read it: net/http itself would wait for
+// ever for the body of a call that was turned away.
+func admit(next http.Handler, hosts func(name string) bool) http.Handler {
+	sameOrigin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
 		_ = control.SetWriteDeadline(time.Now().Add(readWithin + writeWithin))
 		if r.ContentLength != 0 {
 			_ = control.SetReadDeadline(time.Now().Add(readWithin))
 		}
-		if p := fromElsewhere(r); p != nil {
-			p.write(w)
-			return
+		switch {
+		case !hosts(hostname(r.Host)):
+			wrongHost().write(w)
+		case r.Header.Get("Origin") != "", !ownSite(r.Header.Get("Sec-Fetch-Site")), sameOrigin.Check(r) != nil:
+			NewProblem(http.StatusForbidden, "cross-origin", "Browsers are not served here.").write(w)
+		default:
+			next.ServeHTTP(w, r)
 		}
-		next.ServeHTTP(w, r)
 	})
 }
+
+func wrongHost() *Problem {
+	return NewProblem(http.StatusMisdirectedRequest, "wrong-host",
+		"The host of a call is not one that is served here; at a socket, and on this machine, it is localhost.")
+}
+
+// SocketHosts are the hosts of calls to a unix socket.
+func SocketHosts(name string) bool { return name == clientHost || name == "localhost" }
+
+// hostname is a host without its port, in lower case, and of an IPv6 address without its brackets.
+func hostname(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	} else if inner, found := strings.CutPrefix(host, "["); found {
+		host = strings.TrimSuffix(inner, "]")
+	}
+	return strings.ToLower(host)
+}
+
+func ownSite(site string) bool { return site == "" || site == "none" }
 
 // whole reads the body of a call, which must be JSON within its bounds, before anybody answers it. Then the deadline is
 // lifted: net/http would end a waiting call when it passes.
@@ -53,22 +78,6 @@ func whole(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r)
 	})
 }
-
-func fromElsewhere(r *http.Request) *Problem {
-	host := r.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	switch {
-	case host != clientHost && host != "localhost":
-		return NewProblem(http.StatusMisdirectedRequest, "wrong-host", "The host of a call to this socket is localhost.")
-	case r.Header.Get("Origin") != "", !ownSite(r.Header.Get("Sec-Fetch-Site")):
-		return NewProblem(http.StatusForbidden, "cross-origin", "This socket does not serve browsers.")
-	}
-	return nil
-}
-
-func ownSite(site string) bool { return site == "" || site == "none" }
 
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *Problem) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))

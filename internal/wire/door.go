@@ -38,8 +38,17 @@ type Door struct {
 	handled []string // the patterns besides those of API
 }
 
-// Health is the one path at which everybody is answered, whoever they are.
-const Health = "/healthz"
+// health is the one path at which everybody is answered, whoever they are.
+const health = "/healthz"
+
+// operations are the paths of every door that tell of the daemon rather than of requests.
+var operations = []string{health, "/readyz", "/metrics", "/openapi.json"}
+
+// Looks tells whether a call only looks after the daemon, and whether it asks no more than that it be alive.
+func Looks(r *http.Request) (alive, looks bool) {
+	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+	return reads && r.URL.Path == health, reads && slices.Contains(operations, r.URL.Path)
+}
 
 // NewDoor makes a door without routes. ready is asked by /readyz: nil, or an error that says what to do.
 func NewDoor(title string, ready func(context.Context) error, log *slog.Logger) *Door {
@@ -52,7 +61,7 @@ func NewDoor(title string, ready func(context.Context) error, log *slog.Logger) 
 		RejectUnknownQueryParameters: true,
 	}
 	d := &Door{API: humago.New(mux, config), mux: mux, log: log}
-	d.Handle("GET "+Health, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	d.Handle("GET "+health, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = w.Write([]byte("ok\n"))
 	}))
@@ -118,14 +127,25 @@ func notReady(err error) *Problem {
 	return p
 }
 
-// Handler is everything behind this door, for the calls of one listener. guard proves who makes a call, or turns it
-// away, before any of its body is read; nil lets everybody in. The routes must have been registered.
-func (d *Door) Handler(guard func(http.Handler) http.Handler) http.Handler {
+// Entrance is how calls come to a door over one listener.
+type Entrance struct {
+	// Hosts tells whether a host (without its port, in lower case) is served here; nil: [SocketHosts].
+	Hosts func(name string) bool
+	// Guard proves who makes a call, or turns it away, before any of its body is read; nil lets everybody in.
+	Guard func(http.Handler) http.Handler
+}
+
+// Handler is everything behind this door, for the calls of one listener. The routes must have been registered.
+func (d *Door) Handler(e Entrance) http.Handler {
 	h := whole(d.mux)
-	if guard != nil {
-		h = guard(h)
+	if e.Guard != nil {
+		h = e.Guard(h)
 	}
-	return admit(h)
+	hosts := e.Hosts
+	if hosts == nil {
+		hosts = SocketHosts
+	}
+	return admit(h, hosts)
 }
 
 // Refuse tells an error to the caller as a [Problem], and to the log where the caller is told only that there was one.

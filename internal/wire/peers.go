@@ -5,38 +5,63 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"strconv"
 	"sync"
 
 	"github.com/daycared/daycared/permissions"
 )
 
+// peer is who is at the other end of a connection, as far as the connection itself tells.
+type peer struct {
+	uid  int    // the account, [permissions.AnyUID] or [permissions.NoUID]
+	name string // what connections and calls are counted by: an account or an address
+}
+
 type peerKey struct{}
 
-// PeerUID is the account at the other end of the connection that a call came over, proven by the kernel, or
-// [permissions.NoUID] for a context that is not of a call.
+// PeerUID is the account at the other end of the connection that a call came over: proven by the kernel where that is a
+// unix socket, [permissions.AnyUID] where the call came over TCP from this very machine, else [permissions.NoUID].
 func PeerUID(ctx context.Context) int {
-	if uid, ok := ctx.Value(peerKey{}).(int); ok {
-		return uid
+	if p, ok := ctx.Value(peerKey{}).(peer); ok {
+		return p.uid
 	}
 	return permissions.NoUID
 }
 
+// PeerName is what the calls of whoever is at the other end are counted by: an account, an address, or a network of
+// addresses that one machine may have. It proves nothing, and is empty for a context that is not of a call.
+func PeerName(ctx context.Context) string {
+	p, _ := ctx.Value(peerKey{}).(peer)
+	return p.name
+}
+
 // withPeer is the ConnContext of our servers.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
+	if secure, ok := c.(interface{ NetConn() net.Conn }); ok {
+		c = secure.NetConn()
+	}
 	if p, ok := c.(*peerConn); ok {
-		return context.WithValue(ctx, peerKey{}, p.uid)
+		return context.WithValue(ctx, peerKey{}, p.peer)
 	}
 	return ctx
 }
 
-// peerListener accepts only connections whose account it knows, and of each account at most most at a time.
+// peerListener accepts only connections whose peer it knows, of each peer at most most at a time, and total in all.
 type peerListener struct {
 	net.Listener
-	most int
-	log  *slog.Logger
+	know        func(net.Conn) (peer, error)
+	most, total int // total: 0 for no limit
+	log         *slog.Logger
 
 	mu   sync.Mutex
-	open map[int]int // connections by uid
+	open map[string]*held // by the peer's name
+	sum  int
+}
+
+// held are the connections of one peer.
+type held struct {
+	open int
+	told bool // that it had too many, since it last had fewer
 }
 
 func (l *peerListener) Accept() (net.Conn, error) {
@@ -45,49 +70,71 @@ func (l *peerListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		uid, err := connUID(c)
+		p, err := l.know(c)
 		if err != nil {
 			l.log.Warn("a connection without credentials was closed", "err", err)
 			_ = c.Close()
 			continue
 		}
-		if !l.enter(uid) {
-			l.log.Warn("an account has too many connections", "uid", uid, "most", l.most)
+		if !l.enter(p.name) {
 			_ = c.Close()
 			continue
 		}
-		return &peerConn{Conn: c, uid: uid, leave: sync.OnceFunc(func() { l.leave(uid) })}, nil
+		return &peerConn{Conn: c, peer: p, leave: sync.OnceFunc(func() { l.leave(p.name) })}, nil
 	}
 }
 
-func (l *peerListener) enter(uid int) bool {
+func (l *peerListener) enter(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open[uid] >= l.most {
-		return false
+	h := l.open[name]
+	if h == nil {
+		h = &held{}
+		l.open[name] = h
 	}
-	l.open[uid]++
-	return true
+	if h.open < l.most && (l.total == 0 || l.sum < l.total) {
+		h.open++
+		l.sum++
+		return true
+	}
+	if !h.told {
+		h.told = true
+		l.log.Warn("too many connections", "peer", name, "open", h.open, "in_all", l.sum)
+	}
+	if h.open == 0 {
+		delete(l.open, name)
+	}
+	return false
 }
 
-func (l *peerListener) leave(uid int) {
+func (l *peerListener) leave(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open[uid]--; l.open[uid] == 0 {
-		delete(l.open, uid)
+	h := l.open[name]
+	h.open--
+	h.told = false
+	l.sum--
+	if h.open == 0 {
+		delete(l.open, name)
 	}
 }
 
 // peerConn knows who is at its other end.
 type peerConn struct {
 	net.Conn
-	uid   int
+	peer  peer
 	leave func()
 }
 
 func (c *peerConn) Close() error {
 	defer c.leave()
 	return c.Conn.Close()
+}
+
+// account knows the account at the other end of a unix socket.
+func account(c net.Conn) (peer, error) {
+	uid, err := connUID(c)
+	return peer{uid: uid, name: "uid:" + strconv.Itoa(uid)}, err
 }
 
 // connUID reads the credentials of a unix socket. A TCP socket is refused by its type: Linux gives it credentials too,

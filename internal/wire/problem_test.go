@@ -24,7 +24,7 @@ func refusing(t *testing.T, err error) *Client {
 	door := NewDoor("test", func(context.Context) error { return err }, quiet)
 	huma.Register(door.API, huma.Operation{OperationID: "x", Method: http.MethodGet, Path: "/x"},
 		func(context.Context, *struct{}) (*struct{ Body int }, error) { return nil, door.Refuse(err) })
-	serve(t, socket, door, 0)
+	serveDoor(t, socket, door, 0)
 	return client(t, socket)
 }
 

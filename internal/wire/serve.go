@@ -24,6 +24,11 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, perPeer int, log
 	if perPeer <= 0 {
 		perPeer = defaultPerPeer
 	}
+	known := &peerListener{Listener: l, know: account, most: perPeer, log: log, open: map[string]*held{}}
+	return serve(ctx, known, h, log)
+}
+
+func serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
 	server := &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: headerWithin,
@@ -34,9 +39,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, perPeer int, log
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	served := make(chan error, 1)
-	go func() {
-		served <- server.Serve(&peerListener{Listener: l, most: perPeer, log: log, open: map[int]int{}})
-	}()
+	go func() { served <- server.Serve(l) }()
 	select {
 	case err := <-served:
 		return errors.Join(err, server.Close())

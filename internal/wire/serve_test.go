@@ -18,10 +18,10 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// serve serves a door until the test ends or stop is called, which tells how long stopping took.
-func serve(t *testing.T, socket string, door *Door, perPeer int) (stop func() time.Duration) {
+// serveDoor serves a door until the test ends or stop is called, which tells how long stopping took.
+func serveDoor(t *testing.T, socket string, door *Door, perPeer int) (stop func() time.Duration) {
 	t.Helper()
-	return serveHandler(t, socket, door.Handler(nil), perPeer)
+	return serveHandler(t, socket, door.Handler(Entrance{}), perPeer)
 }
 
 func serveHandler(t *testing.T, socket string, h http.Handler, perPeer int) (stop func() time.Duration) {

@@ -125,7 +125,7 @@ type Terminal struct {
 	Enabled bool `yaml:"enabled"`
 }
 
-// API is the two sockets and who may come to them.
+// API is the two sockets, the listener for agents elsewhere, and who may come to them.
 type API struct {
 	AgentSocket    string `yaml:"agent_socket" is:"socket"` // empty: see [Config.Paths]
 	AdminSocket    string `yaml:"admin_socket" is:"socket"` // empty: see [Config.Paths]
@@ -133,6 +133,13 @@ type API struct {
 	AdminGroup     string `yaml:"admin_group" is:"account"`
 	AllowSameUser  bool   `yaml:"allow_same_user"`
 	AdminReachable bool   `yaml:"admin_reachable"`
+
+	Listen         string   `yaml:"listen" is:"listen"` // host:port; empty: nothing listens
+	TLSCertFile    string   `yaml:"tls_cert_file" is:"path"`
+	TLSKeyFile     string   `yaml:"tls_key_file" is:"path"`
+	BehindProxy    bool     `yaml:"behind_proxy"`    // a proxy makes the connections
+	Hosts          []string `yaml:"hosts" is:"host"` // by which it is called, besides the certificate's and its own
+	AllowAnonymous bool     `yaml:"allow_anonymous"` // from this machine, without a token
 }
 
 // Limits bound what callers may have waiting.
@@ -159,7 +166,6 @@ type Log struct {
 var later = []string{
 	"people.phone_after",
 	"connectors.editor",
-	"api.listen", "api.tls_cert_file", "api.tls_key_file", "api.behind_proxy", "api.allow_anonymous",
 	"agents.acp", "database",
 }
 

@@ -99,7 +99,7 @@ func check(file string, data []byte, environ []string, known Accounts) (*Config,
 const prefix = "DAYCARED_"
 
 // commandLine are the variables that commands read themselves.
-var commandLine = []string{"DAYCARED_CONFIG", "DAYCARED_SOCKET", "DAYCARED_ADMIN_SOCKET", "DAYCARED_TOKEN_FILE"}
+var commandLine = []string{"DAYCARED_CONFIG", "DAYCARED_SOCKET", "DAYCARED_ADMIN_SOCKET", "DAYCARED_TOKEN_FILE", "DAYCARED_URL"}
 
 // variable is the environment variable that sets a key: DAYCARED_API_AGENT_SOCKET.
 func variable(path string) string {

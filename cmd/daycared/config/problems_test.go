@@ -277,8 +277,10 @@ func TestBadEnvironment(t *testing.T) {
 			`DAYCARED_API_ALLOW_SAME_USER: "1" is neither true nor false; write true`},
 		{"list", "DAYCARED_APPROVALS_SCOPES=once",
 			`DAYCARED_APPROVALS_SCOPES: approvals.scopes is a list; write it into the file`},
-		{"later", "DAYCARED_API_LISTEN=:80",
-			`DAYCARED_API_LISTEN: this version does not have api.listen yet; unset it`},
+		{"later", "DAYCARED_DATABASE=postgres://x",
+			`DAYCARED_DATABASE: this version does not have database yet; unset it`},
+		{"open to others", "DAYCARED_API_LISTEN=:80", `DAYCARED_API_LISTEN: api.listen: others could read the tokens that come ` +
+			`to ":80"; write tls_cert_file and tls_key_file, or behind_proxy: true where a proxy does that, or listen at 127.0.0.1`},
 		{"later section", "DAYCARED_CONNECTORS_EDITOR_ENABLED=true",
 			`DAYCARED_CONNECTORS_EDITOR_ENABLED: this version does not have connectors.editor yet; unset it`},
 		{"days", "DAYCARED_KEEP_REQUESTS=90", `DAYCARED_KEEP_REQUESTS: "90" is not a number of days; write 90d`},

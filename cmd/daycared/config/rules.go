@@ -29,6 +29,7 @@ func rules(r *report, c *Config) {
 	r.agents(c)
 	r.approvals(c.Approvals)
 	r.keep(c.Keep)
+	r.listener(c.API)
 	if c.API.AdminSocket != "" && c.API.AdminSocket == c.API.AgentSocket {
 		r.key("api.admin_socket", "api.admin_socket: agents ask at this path, and who decides must not be found there; "+
 			"write another one")

@@ -91,6 +91,12 @@ api:
   admin_group: ""         # default
   allow_same_user: false  # default
   admin_reachable: false  # default
+  listen: ""              # default
+  tls_cert_file: ""       # default
+  tls_key_file: ""        # default
+  behind_proxy: false     # default
+  hosts: []               # default
+  allow_anonymous: false  # default
 agents: []                # default
 fetch:
   allow_private: []  # default

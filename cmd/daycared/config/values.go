@@ -68,6 +68,8 @@ var leaves = map[string]leaf{
 	"path":              {is: "a path", written: asText, parse: parsePath, format: with(asIs)},
 	"url":               {is: "an address", written: asText, parse: parseURL, format: with(asIs)},
 	"socket":            {is: "a path", written: asText, parse: parseSocket, format: with(asIs)},
+	"listen":            {is: "an address to listen at", written: asText, parse: parseListen, format: with(asIs)},
+	"host":              {is: "the name of a host", written: asText, parse: parseHost, format: with(asIs)},
 	"folder":            {is: "a path", written: asText, parse: parseFolder, format: with(asIs)},
 	"switch":            {is: "on or off", parse: parseSwitch, format: with(formatSwitch)},
 	"agent":             {is: "the name of an agent", written: asText, parse: parseAgent, format: with(asIs)},

@@ -40,6 +40,7 @@ func warn(r *report, c *Config) []string {
 	if c.API.AgentGroup != "" && c.API.AgentGroup == c.API.AdminGroup {
 		w.add("api.admin_group", "agents are in the same group: they can reach the socket of those who decide")
 	}
+	w.listener(c.API)
 	return w.warnings
 }
 

@@ -83,12 +83,16 @@ func testJoin(t *testing.T, b Backend) {
 		between       permissions.Event
 		joins         bool
 	}{
-		"equal":           {first: ask(), second: ask(at(noon.Add(time.Minute))), joins: true},
-		"other content":   {first: ask(), second: ask(about("something else"))},
-		"other session":   {first: ask(), second: ask(func(r *permissions.Request) { r.Session = "s-2" })},
-		"other caller":    {first: ask(), second: ask(func(r *permissions.Request) { r.Caller = token })},
-		"settled":         {first: ask(), second: ask(), between: allow()},
-		"overdue":         {first: ask(), second: ask(at(noon.Add(timeout)))},
+		"equal":         {first: ask(), second: ask(at(noon.Add(time.Minute))), joins: true},
+		"other content": {first: ask(), second: ask(about("something else"))},
+		"other session": {first: ask(), second: ask(func(r *permissions.Request) { r.Session = "s-2" })},
+		"other caller":  {first: ask(), second: ask(func(r *permissions.Request) { r.Caller = token })},
+		"settled":       {first: ask(), second: ask(), between: allow()},
+		"overdue":       {first: ask(), second: ask(at(noon.Add(timeout)))},
+		"nobody knows who": {
+			first:  ask(func(r *permissions.Request) { r.Caller.Name = permissions.Anonymous }),
+			second: ask(func(r *permissions.Request) { r.Caller.Name = permissions.Anonymous }),
+		},
 		"the first keyed": {first: ask(keyed("k")), second: ask()},
 		"only the second": {first: ask(), second: ask(keyed("k"))},
 		"held meanwhile": {first: ask(), second: ask(func(r *permissions.Request) {
