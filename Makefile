@@ -6,6 +6,7 @@ ARGS      ?=
 FUZZTIME  ?= 30s
 CRASH_POINTS ?= 5000
 FLOOD_UPDATES ?= 10000
+STALLED   ?= 5000
 LINT       = go tool -modfile=tools/go.mod golangci-lint
 
 export CGO_ENABLED = 1
@@ -86,6 +87,10 @@ fuzz: need ## every fuzz target for FUZZTIME, 30s
 soak: need ## kill the daemon at CRASH_POINTS, 5000, points, send FLOOD_UPDATES, 10000, taps and texts; count what was lost
 	CRASH_POINTS=$(CRASH_POINTS) go test ./cmd/daycared -run 'CrashLoop$$' -count=1 -v -timeout 24h
 	FLOOD_UPDATES=$(FLOOD_UPDATES) go test ./connectors/telegram -run 'TestAFloodOverABadNetwork$$' -count=1 -v -timeout 24h
+
+.PHONY: stalled
+stalled: need ## hold STALLED, 5000, connections to the agents' doors and see how long deciding takes meanwhile
+	STALLED=$(STALLED) go test ./internal/wire -run 'StalledConnections' -count=1 -v
 
 .PHONY: bench
 bench: need ## run every benchmark

@@ -67,6 +67,9 @@ func (s *Server) Address() net.Addr {
 	return s.remote.listener.Addr()
 }
 
+// Routes are the patterns of everything that agents may reach here, in order: what has none is not there.
+func (s *Server) Routes() []string { return s.door().Routes() }
+
 // Run serves until ctx ends, after [Server.Listen] if that was not called. At the end every waiting call is answered
 // with its request as it stands, within a second.
 func (s *Server) Run(ctx context.Context) error {

@@ -103,13 +103,19 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	c.began.Store(&now)
 	l := c.listener
 	c.listener = nil // it is closed when Run returns
+	guarded := c.door(desk).Handler(wire.Entrance{Guard: paced()})
+	return wire.Serve(ctx, l, guarded, c.options.Connections, c.options.Log)
+}
+
+// door has all that deciders may reach.
+func (c *Connector) door(desk Desk) *wire.Door {
 	door := wire.NewDoor("daycared for deciders", desk.Ready, c.options.Log)
 	r := &routes{desk: desk, door: door, gate: newGate(c.options.Key), inboxes: &c.inboxes, zone: c.options.Zone}
 	r.register()
 	if c.options.Metrics != nil {
 		door.Metrics(c.options.Metrics)
 	}
-	return wire.Serve(ctx, l, door.Handler(wire.Entrance{Guard: paced()}), c.options.Connections, c.options.Log)
+	return door
 }
 
 // The paces of each account, in calls a second and at once. They are this door's own: what agents do uses up nothing.

@@ -1,0 +1,132 @@
+package wire_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/agents/api"
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/internal/wire/wiretest"
+)
+
+// said is what a call says of one thing, and with what it is turned away for that; 0 where it is let in.
+type said struct {
+	what   string
+	status int
+}
+
+// The one table, for every listener. What stands further up is looked at first.
+var (
+	hosts   = []said{{"localhost:1", 0}, {"evil.example", 421}, {"localhost.evil.example:1", 421}}
+	origins = []said{{"", 0}, {"http://localhost:1", 403}, {"null", 403}}
+	sites   = []said{{"", 0}, {"cross-site", 403}}
+	kinds   = []said{{"application/json", 0}, {"text/plain", 415}}
+)
+
+// listener is a way in, with a call that gets as far as its route there.
+type listener struct {
+	client     *http.Client
+	base, path string
+	token      string
+	fine       int
+}
+
+func TestBrowsersAreTurnedAwayAtEveryListener(t *testing.T) {
+	desk := wiretest.NewDesk()
+	secret, _, err := desk.CreateToken(t.Context(), connectors.Identity{Operator: true}, "deploy", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile, trust := wiretest.Certificate(t, t.TempDir(), "daycared.example")
+	agents := func(o *api.TCP) (*api.Server, string) {
+		socket := wiretest.Socket(t)
+		s := api.New(api.Options{Desk: desk, Socket: socket, TCP: o, Log: wiretest.Quiet})
+		if err := s.Listen(); err != nil {
+			t.Fatal(err)
+		}
+		wiretest.Run(t, s.Run)
+		return s, socket
+	}
+	clear, socket := agents(&api.TCP{Address: "127.0.0.1:0"})
+	secure, _ := agents(&api.TCP{Address: "127.0.0.1:0", CertFile: certFile, KeyFile: keyFile})
+	deciders := wiretest.Socket(t)
+	door := admin.New(admin.Options{Socket: deciders, Key: "k", Log: wiretest.Quiet})
+	if err := door.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	wiretest.Run(t, func(ctx context.Context) error { return door.Run(ctx, desk) })
+
+	const ask, decide = "/v1/requests", "/v1/requests/none/decision"
+	for name, l := range map[string]listener{
+		"agent.sock": {wiretest.HTTP(t, socket), "http://localhost", ask, "", 200},
+		"admin.sock": {wiretest.HTTP(t, deciders), "http://localhost", decide, "", 404},
+		"TCP":        {wiretest.Trusting(t, nil, ""), "http://" + clear.Address().String(), ask, string(secret), 200},
+		"TLS":        {wiretest.Trusting(t, trust, "daycared.example"), "https://" + secure.Address().String(), ask, string(secret), 200},
+	} {
+		t.Run(name, func(t *testing.T) { everyCombination(t, l) })
+	}
+}
+
+func everyCombination(t *testing.T, l listener) {
+	tried := 0
+	for _, host := range hosts {
+		for _, origin := range origins {
+			for _, site := range sites {
+				for _, kind := range kinds {
+					want := l.fine
+					for _, s := range []said{kind, site, origin, host} {
+						if s.status != 0 {
+							want = s.status
+						}
+					}
+					tried++
+					got, header := l.send(t, host.what, origin.what, site.what, kind.what)
+					if got != want {
+						t.Errorf("host %q, origin %q, site %q, %s: %d, want %d", host.what, origin.what, site.what, kind.what, got, want)
+					}
+					for name := range header {
+						if strings.HasPrefix(name, "Access-Control-") {
+							t.Errorf("answers with %s", name)
+						}
+					}
+				}
+			}
+		}
+	}
+	if tried != 36 {
+		t.Errorf("%d combinations", tried)
+	}
+}
+
+func (l listener) send(t *testing.T, host, origin, site, kind string) (int, http.Header) {
+	t.Helper()
+	body := `{"kind":"permission","permissions":["@network"],"reason":"docs"}`
+	if strings.HasSuffix(l.path, "/decision") {
+		body = `{"answer":"allow_once"}`
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, l.base+l.path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = host
+	for name, value := range map[string]string{"Origin": origin, "Sec-Fetch-Site": site, "Content-Type": kind} {
+		if value != "" {
+			r.Header.Set(name, value)
+		}
+	}
+	if l.token != "" {
+		r.Header.Set("Authorization", "Bearer "+l.token)
+	}
+	answer, err := l.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	_, _ = io.Copy(io.Discard, answer.Body)
+	return answer.StatusCode, answer.Header
+}

@@ -1,0 +1,116 @@
+package wire_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/agents/api"
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/permissions"
+)
+
+// stalls are the ways in which a connection is held without anything coming of it.
+var stalls = []string{
+	"POST /v1/requests HTTP/1.1\r\nHost: localhost\r\nX-Slow: ",
+	"POST /v1/requests HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+	"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+	"",
+}
+
+// Whoever holds connections to the agents' doors, thousands of them, does not keep anybody from deciding. STALLED says
+// how many; a connection that the daemon ends is made again at once.
+func TestStalledConnectionsDoNotHoldUpWhoDecides(t *testing.T) {
+	many, slowest, lasts := 500, 200*time.Millisecond, time.Duration(0)
+	if n, err := strconv.Atoi(os.Getenv("STALLED")); err == nil {
+		many, lasts = n, 12*time.Second // so that each is ended, and made again, twice
+	}
+	desk := wiretest.NewDesk()
+	forAgents, forDeciders := wiretest.Socket(t), wiretest.Socket(t)
+	agents := api.New(api.Options{
+		Desk: desk, Socket: forAgents, Connections: many, Log: wiretest.Quiet,
+		TCP: &api.TCP{Address: "127.0.0.1:0", PerAddress: many, Total: many},
+	})
+	door := admin.New(admin.Options{Socket: forDeciders, Key: "k", Log: wiretest.Quiet})
+	for _, err := range []error{agents.Listen(), door.Listen()} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	wiretest.Run(t, agents.Run)
+	wiretest.Run(t, func(ctx context.Context) error { return door.Run(ctx, desk) })
+
+	hold := holding{ctx: t.Context(), at: []net.Addr{&net.UnixAddr{Name: forAgents, Net: "unix"}, agents.Address()}}
+	end := hold.start(many)
+	defer end()
+	wiretest.Eventually(t, "all are held", func() bool { return hold.held.Load() >= int64(many*9/10) })
+
+	c := admin.NewClient(forDeciders, "")
+	t.Cleanup(c.Close)
+	var took []time.Duration
+	for until := time.Now().Add(lasts); len(took) < 300 || time.Now().Before(until); {
+		ended, done := context.WithCancel(t.Context())
+		done()
+		r, _ := desk.Ask(ended, permissions.CallerUID(4242), wiretest.Question(strconv.Itoa(len(took))))
+		began := time.Now()
+		if _, err := c.Decide(t.Context(), connectors.Decision{Request: r.ID, Answer: permissions.Deny}); err != nil {
+			t.Fatal(err)
+		}
+		took = append(took, time.Since(began))
+	}
+	if held := hold.held.Load(); held < int64(many/2) {
+		t.Errorf("at the end only %d connections were held", held)
+	}
+	slices.Sort(took)
+	p99 := took[len(took)*99/100]
+	t.Logf("%d stalled, %d decisions: p50 %s, p99 %s, worst %s", many, len(took), took[len(took)/2], p99, took[len(took)-1])
+	if p99 > slowest {
+		t.Errorf("while %d connections stalled, deciding took %s", many, p99)
+	}
+}
+
+// holding are connections that are held.
+type holding struct {
+	ctx  context.Context //nolint:containedctx // of the test
+	at   []net.Addr
+	held atomic.Int64
+}
+
+// start holds n connections until the function that it returns is called.
+func (h *holding) start(n int) (end func()) {
+	ctx, cancel := context.WithCancel(h.ctx)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				h.hold(ctx, h.at[i%len(h.at)], stalls[i/len(h.at)%len(stalls)])
+			}
+		})
+	}
+	return func() { cancel(); all.Wait() }
+}
+
+// hold holds one connection until somebody ends it.
+func (h *holding) hold(ctx context.Context, at net.Addr, says string) {
+	c, err := new(net.Dialer).DialContext(ctx, at.Network(), at.String())
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	if _, err := io.WriteString(c, says); err != nil {
+		return
+	}
+	h.held.Add(1)
+	defer h.held.Add(-1)
+	_, _ = io.Copy(io.Discard, c)
+}
