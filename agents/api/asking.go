@@ -64,6 +64,11 @@ func (a *asking) run(ctx context.Context) error {
 			wait = min(max(firstWait, 2*wait), wire.MaxWait)
 			continue
 		case err == nil: // answered early: the daemon is about to stop
+		case wire.SlowDown(err) > 0 && time.Now().Before(a.until):
+			if err := wire.Pause(ctx, wire.SlowDown(err)); err != nil {
+				return err
+			}
+			continue
 		case a.row.ID != "" && errors.As(err, &file) && time.Now().Before(a.until): // just being replaced, perhaps
 		case !a.met || !wire.Gone(err):
 			return err

@@ -14,7 +14,7 @@ import (
 // ErrUnreachable is matched by errors that mean there is no daemon to ask, or none any more.
 var ErrUnreachable = wire.ErrUnreachable
 
-// Client asks over agent.sock, as the account that this process runs as, or as whom its token says. It is safe for
+// Client asks over agent.sock, or at a URL, as the account that this process runs as, or as whom its token says. It is safe for
 // concurrent use; end it with [Client.Close].
 type Client struct {
 	// TokenFile, if set before the first call, holds the token to present (one line; mode 0600 keeps it from others). A
@@ -33,6 +33,16 @@ var _ agents.Asker = (*Client)(nil)
 
 // NewClient makes a client of the daemon that serves the socket at that path. It does not connect yet.
 func NewClient(socket string) *Client { return &Client{wire: wire.NewClient(socket)} }
+
+// NewRemoteClient makes a client of the daemon at a URL ([wire.NewRemoteClient]), where only a token proves anything. It
+// does not connect yet.
+func NewRemoteClient(url string) (*Client, error) {
+	c, err := wire.NewRemoteClient(url)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{wire: c}, nil
+}
 
 // Close lets go of idle connections.
 func (c *Client) Close() { c.wire.Close() }
@@ -80,7 +90,7 @@ func (c *Client) Cancel(ctx context.Context, id permissions.ID) (permissions.Sta
 
 // Ready is nil while requests can be stored and answered.
 func (c *Client) Ready(ctx context.Context) error {
-	return c.wire.Call(ctx, http.MethodGet, "/readyz", nil, nil, 0, nil)
+	return c.call(ctx, http.MethodGet, "/readyz", nil, nil, 0, nil)
 }
 
 // call is one call, with the token if there is one.

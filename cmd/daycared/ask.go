@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/daycared/daycared/agents/api"
+	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -27,7 +27,8 @@ type question struct {
 	asJSON  bool
 }
 
-func (q *question) flags(cmd *cobra.Command) {
+func (q *question) flags(c *CLI, cmd *cobra.Command) {
+	c.urlFlags(cmd)
 	cmd.Annotations = map[string]string{oneObject: "yes"}
 	f := cmd.Flags()
 	f.StringVar(&q.details, "details", "", "file that the person is shown whole (- for standard input)")
@@ -58,7 +59,7 @@ func (c *CLI) askCommand() *cobra.Command {
 			return c.ask(cmd.Context(), q)
 		},
 	}
-	q.flags(cmd)
+	q.flags(c, cmd)
 	cmd.Flags().StringVar(&q.request.Reason, "reason", "", "why, in a sentence that the person reads")
 	cmd.Flags().StringVar(&q.scope, "scope", "", "the widest scope to offer: once, session, 15m, always (default: every configured one)")
 	return cmd
@@ -75,7 +76,7 @@ func (c *CLI) confirmCommand() *cobra.Command {
 			return c.ask(cmd.Context(), q)
 		},
 	}
-	q.flags(cmd)
+	q.flags(c, cmd)
 	return cmd
 }
 
@@ -90,7 +91,7 @@ func (c *CLI) chooseCommand() *cobra.Command {
 			return c.ask(cmd.Context(), q)
 		},
 	}
-	q.flags(cmd)
+	q.flags(c, cmd)
 	cmd.Flags().StringArrayVar(&q.request.Choices, "option", nil, "one option; give it at least twice")
 	return cmd
 }
@@ -100,25 +101,25 @@ func (c *CLI) ask(ctx context.Context, q *question) error {
 	if err := c.complete(q); err != nil {
 		return err
 	}
-	client, err := c.agentClient()
+	asks, err := c.agentClient()
 	if err != nil {
 		return err
 	}
 	progress := &progress{out: c.Err}
-	client.Progress = progress.tell
-	client.Lost = func(error) {
+	asks.Progress = progress.tell
+	asks.Lost = func(error) {
 		c.say("the daemon is away; the question stands and is asked again until its time is over")
 	}
 	if ctx.Err() != nil { // the signal came before anything was asked
 		return endedBefore()
 	}
-	defer client.Close()
-	r, err := client.Put(ctx, q.request)
+	defer asks.Close()
+	r, err := asks.Put(ctx, q.request)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		if errors.Is(context.Cause(ctx), errTerminated) {
 			return c.left(q, cmp.Or(r.Request.ID, q.request.ID))
 		}
-		r, err = c.cancelOwn(ctx, client, cmp.Or(r.Request.ID, q.request.ID))
+		r, err = c.cancelOwn(ctx, asks, cmp.Or(r.Request.ID, q.request.ID))
 	}
 	if err != nil {
 		return err
@@ -192,15 +193,15 @@ func (c *CLI) read(file string) (string, error) {
 
 // cancelOwn withdraws the request after Ctrl-C. When a person was faster, their answer stands; one that was never
 // stored is not there to be cancelled.
-func (c *CLI) cancelOwn(ctx context.Context, client *api.Client, id permissions.ID) (permissions.Standing, error) {
+func (c *CLI) cancelOwn(ctx context.Context, asks *client.Client, id permissions.ID) (permissions.Standing, error) {
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer done()
-	cancelled, err := client.Cancel(work, id)
+	cancelled, err := asks.Cancel(work, id)
 	switch {
 	case err == nil:
 		return cancelled, nil
 	case isCode(err, permissions.CodeSettled):
-		return client.Get(work, id, 0)
+		return asks.Get(work, id, 0)
 	case isUnknown(err):
 		return cancelled, endedBefore()
 	}
@@ -222,6 +223,9 @@ func (c *CLI) left(q *question, id permissions.ID) error {
 		return ended(permissions.ExitOther, "the request %s stands; ask again with --key %s to join it", id, q.request.Key)
 	}
 	cancel := "daycared cancel " + string(id)
+	if c.urlFlag != "" {
+		cancel += " --url " + c.urlFlag
+	}
 	if c.tokenFlag != "" {
 		cancel += " --token-file " + c.tokenFlag
 	}
@@ -252,14 +256,15 @@ type progress struct {
 	delivered int
 }
 
-func (p *progress) tell(r wire.Request) {
-	if r.State != permissions.Pending || (p.told == r.ID && len(r.Delivered) == p.delivered) {
+func (p *progress) tell(s permissions.Standing) {
+	r, shown := s.Request, s.Copies
+	if r.State != permissions.Pending || (p.told == r.ID && len(shown) == p.delivered) {
 		return
 	}
-	p.told, p.delivered = r.ID, len(r.Delivered)
+	p.told, p.delivered = r.ID, len(shown)
 	line := []string{"asked " + strings.Join(r.Asked, ", ")}
-	for _, d := range r.Delivered {
-		line = append(line, fmt.Sprintf("delivered %s (%s)", d.At.Local().Format("15:04:05"), d.Via))
+	for _, d := range shown {
+		line = append(line, fmt.Sprintf("delivered %s (%s)", d.SentAt.Local().Format("15:04:05"), d.Connector))
 	}
 	line = append(line, "until "+r.Deadline.Local().Format("15:04"))
 	fmt.Fprintln(p.out, strings.Join(line, " · "))

@@ -121,7 +121,7 @@ func noted(ts *testscript.TestScript, m telegramtest.Message) {
 	if len(m.Keyboard) == 0 {
 		return
 	}
-	people := client(ts)
+	people := deciders(ts)
 	defer people.Close()
 	until(ts, "the card is noted", func(ctx context.Context) error {
 		list, err := people.List(ctx, "", 0)

@@ -74,7 +74,7 @@ func (c *CLI) answerCommand() *cobra.Command {
 }
 
 func (c *CLI) cancelCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "cancel ID",
 		Short: "Cancel a request that is pending, by its id or its code",
 		Long: "Cancel a request that is pending: as a person by its id or its code, and as the account that asked it, or with its\n" +
@@ -92,6 +92,8 @@ func (c *CLI) cancelCommand() *cobra.Command {
 			return nil
 		}),
 	}
+	c.urlFlags(cmd)
+	return cmd
 }
 
 // mayBeOwn tells whether what a person's door refused to cancel may be this account's own question: its asker knows it

@@ -12,9 +12,9 @@ import (
 	"io"
 	"os"
 
-	"github.com/daycared/daycared/agents/api"
 	"github.com/daycared/daycared/agents/sandbox"
 	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -42,7 +42,7 @@ type CLI struct {
 	Environ  []string
 	UID      int
 
-	configFlag, socketFlag, tokenFlag string // of the command being run
+	configFlag, socketFlag, tokenFlag, urlFlag string // of the command being run
 }
 
 // Run executes one command line and returns its exit code.
@@ -107,7 +107,7 @@ func explain(err error) *problem {
 		return told
 	case errors.As(err, &refusal):
 		return &problem{refusal.Text, string(refusal.Code), refusal.Exit}
-	case errors.Is(err, api.ErrUnreachable):
+	case errors.Is(err, client.ErrUnreachable):
 		return &problem{err.Error(), codeUnreachable, permissions.ExitUnreachable}
 	case errors.Is(err, errUsage):
 		return &problem{err.Error(), string(permissions.CodeInvalid), permissions.ExitUsage}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/daycared/daycared/agents/api"
+	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors/admin"
 )
@@ -92,21 +92,39 @@ func (c *CLI) socket(variable, configured string) string {
 	return configured
 }
 
-func (c *CLI) agentClient() (*api.Client, error) {
-	paths, err := c.places()
+// urlFlags adds the flag of the commands that agents elsewhere use.
+func (c *CLI) urlFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&c.urlFlag, "url", "",
+		"URL of a daemon on another machine, which only knows agents by their tokens (default: DAYCARED_URL, else the socket)")
+}
+
+// agentClient is a client of the daemon that is asked: the one at the URL, if one is named, else the one at the socket.
+func (c *CLI) agentClient() (*client.Client, error) {
+	o := client.Options{URL: c.urlFlag, TokenFile: cmp.Or(c.tokenFlag, c.env("DAYCARED_TOKEN_FILE"))}
+	if o.URL == "" && c.socketFlag == "" && c.env("DAYCARED_SOCKET") == "" {
+		o.URL = c.env("DAYCARED_URL")
+	}
+	if o.URL == "" {
+		paths, err := c.places()
+		if err != nil {
+			return nil, err
+		}
+		o.Socket = paths.AgentSocket
+	} else if c.socketFlag != "" {
+		return nil, usage("--url and --socket name two places to ask at; give one")
+	}
+	asks, err := client.New(o)
 	if err != nil {
-		return nil, err
+		return nil, usage("%s", err)
 	}
-	client := api.NewClient(paths.AgentSocket)
-	client.TokenFile = cmp.Or(c.tokenFlag, c.env("DAYCARED_TOKEN_FILE"))
-	if client.TokenFile == "" {
-		return client, nil
+	if o.TokenFile == "" {
+		return asks, nil
 	}
-	file, err := openFile(client.TokenFile) // once, so that what is wrong with its name is said before anything is asked
+	file, err := openFile(o.TokenFile) // once, so that what is wrong with its name is said before anything is asked
 	if err != nil {
-		return nil, usage("read the token file %s: %s", client.TokenFile, err)
+		return nil, usage("read the token file %s: %s", o.TokenFile, err)
 	}
-	return client, file.Close()
+	return asks, file.Close()
 }
 
 func (c *CLI) adminClient() (*admin.Client, error) {

@@ -145,13 +145,13 @@ func until(ts *testscript.TestScript, what string, f func(ctx context.Context) e
 	}
 }
 
-func client(ts *testscript.TestScript) *admin.Client {
+func deciders(ts *testscript.TestScript) *admin.Client {
 	return admin.NewClient(ts.Getenv("DAYCARED_API_ADMIN_SOCKET"), filepath.Join(ts.Getenv("DAYCARED_DATA_DIR"), "admin.key"))
 }
 
 // ready waits until the daemon answers.
 func ready(ts *testscript.TestScript, _ bool, _ []string) {
-	people := client(ts)
+	people := deciders(ts)
 	defer people.Close()
 	until(ts, "the daemon is ready", people.Ready)
 }
@@ -166,7 +166,7 @@ func pending(ts *testscript.TestScript, _ bool, args []string) {
 		waiting, err = strconv.Atoi(args[1])
 		ts.Check(err)
 	}
-	people := client(ts)
+	people := deciders(ts)
 	defer people.Close()
 	var list []permissions.Standing
 	until(ts, strings.Join(args, " ")+" are pending", func(ctx context.Context) (err error) {

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/daycared/daycared/agents/api"
+	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
@@ -85,25 +85,28 @@ func (s *steps) put(ctx context.Context, cfg *config.Config) (permissions.Reques
 	if err := s.cli.complete(q); err != nil {
 		return permissions.Request{}, err
 	}
-	client := api.NewClient(cfg.Paths(s.cli.UID, s.cli.Environ).AgentSocket)
-	defer client.Close()
+	asks, err := client.New(client.Options{Socket: cfg.Paths(s.cli.UID, s.cli.Environ).AgentSocket})
+	if err != nil {
+		return permissions.Request{}, err
+	}
+	defer asks.Close()
 	told := false
-	client.Progress = func(r wire.Request) {
-		for _, d := range r.Delivered {
-			if !told && d.Via == "telegram" {
+	asks.Progress = func(shown permissions.Standing) {
+		for _, d := range shown.Copies {
+			if !told && d.Connector == "telegram" {
 				told = true
-				s.talk.say("  It is on the phone of %s. Press ✅ or ⛔ there.", card.Visible(d.To))
+				s.talk.say("  It is on the phone of %s. Press ✅ or ⛔ there.", card.Visible(d.Person))
 			}
 		}
 	}
-	standing, err := client.Put(ctx, q.request)
+	standing, err := asks.Put(ctx, q.request)
 	if ctx.Err() != nil {
-		if _, err := s.cli.cancelOwn(ctx, client, q.request.ID); err == nil {
+		if _, err := s.cli.cancelOwn(ctx, asks, q.request.ID); err == nil {
 			_ = wire.Pause(context.WithoutCancel(ctx), lastEdit) // it was tried; else the next start of the daemon does it
 		}
 		return permissions.Request{}, errLeft
 	}
-	if errors.Is(err, api.ErrUnreachable) {
+	if errors.Is(err, client.ErrUnreachable) {
 		return permissions.Request{}, fmt.Errorf("the daemon went away: %w", err)
 	}
 	return standing.Request, err

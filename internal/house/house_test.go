@@ -32,6 +32,7 @@ var rooms = []struct {
 	{"internal/...", []string{"permissions", "internal/..."}},
 	{"connectors/...", []string{"permissions", "internal/wire", "connectors/..."}},
 	{"agents/...", []string{"permissions", "internal/wire", "agents/..."}},
+	{"client", []string{"permissions", "internal/wire", "agents/api"}},
 	{"engine", []string{"permissions", "connectors", "agents"}},
 	{"engine/store/...", []string{"permissions", "agents"}},
 	{"cmd/daycared/...", []string{"..."}},

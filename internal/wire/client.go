@@ -30,22 +30,32 @@ const (
 	maxAnswer    = 64 << 20
 )
 
-// Client makes calls over a unix socket. It is safe for concurrent use; end it with [Client.Close].
+// Client makes calls to one daemon. It is safe for concurrent use; end it with [Client.Close].
 type Client struct {
-	socket string
-	http   *http.Client
+	place string // for people
+	base  string // of every URL
+	http  *http.Client
 }
 
 // NewClient makes a client of the socket at that path. It does not connect yet.
 func NewClient(socket string) *Client {
-	return &Client{socket: socket, http: &http.Client{Transport: &http.Transport{
+	return newClient(socket, "http://"+clientHost, &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", socket)
 		},
-		IdleConnTimeout:    30 * time.Second,
-		DisableCompression: true,
-	}}}
+	})
 }
+
+func newClient(place, base string, t *http.Transport) *Client {
+	t.IdleConnTimeout, t.DisableCompression = idleBefore, true
+	return &Client{place: place, base: base, http: &http.Client{
+		Transport:     t,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// idleBefore is how long a client keeps a connection that it does not use: less than a server does.
+const idleBefore = 30 * time.Second
 
 // Close lets go of idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
@@ -105,7 +115,7 @@ func (c *Client) send(ctx context.Context, method, path string, header http.Head
 		}
 		body = bytes.NewReader(line)
 	}
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+clientHost+path, body)
+	request, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
 		return nil, err
 	}
@@ -124,8 +134,11 @@ func (c *Client) lost(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	var dial *net.OpError
-	if errors.As(err, &dial) && dial.Op == "dial" {
-		return fmt.Errorf("%w at %s: %w", ErrUnreachable, c.socket, dial.Err)
+	switch {
+	case errors.Is(err, errElsewhere), untrusted(err):
+		return fmt.Errorf("call daycared at %s: %w", c.place, withoutURL(err))
+	case errors.As(err, &dial) && (dial.Op == "dial" || dial.Op == "proxyconnect"):
+		return fmt.Errorf("%w at %s: %w", ErrUnreachable, c.place, dial.Err)
 	}
 	return fmt.Errorf("%w: %w", ErrLost, err)
 }
@@ -134,7 +147,7 @@ func (c *Client) lost(ctx context.Context, err error) error {
 func readProblem(answer *http.Response, body []byte) error {
 	p := &Problem{}
 	if err := json.Unmarshal(body, p); err != nil || p.Code == "" {
-		return fmt.Errorf("daycared answered with status %d and no reason", answer.StatusCode)
+		return unexplained(answer.StatusCode)
 	}
 	if p.Code == codeAgain {
 		return fmt.Errorf("%w: %w", ErrLost, p)

@@ -145,7 +145,7 @@ func TestAnAnswerThatIsNoneIsAnError(t *testing.T) {
 	socket := wiretest.Socket(t)
 	answers := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/html" {
-			w.WriteHeader(http.StatusBadGateway)
+			w.WriteHeader(http.StatusInternalServerError)
 		}
 		_, _ = io.WriteString(w, "<html>")
 	})
