@@ -164,7 +164,8 @@ func UnknownToken() *Refusal {
 
 // TokenNeeded refuses whoever presents no token where only that proves anything.
 func TokenNeeded() *Refusal {
-	return refuse(CodeToken, ExitOther, "Only a token proves here who asks; whoever runs the daemon makes one with: daycared token create NAME")
+	return refuse(CodeToken, ExitOther,
+		"Only a token proves here who asks; whoever runs the daemon makes one with: daycared token create NAME")
 }
 
 // Nameless refuses a key of callers who cannot be told apart: it would find what another of them asked.

@@ -119,10 +119,16 @@ func (d *daemon) start(ctx context.Context, c *CLI, console *terminal.Terminal) 
 	if err := d.engine.Recover(ctx); err != nil {
 		return fmt.Errorf("recover what was pending: %w", err)
 	}
-	d.agents = api.New(api.Options{
-		Desk: d.engine, Socket: paths.AgentSocket, Group: cfg.API.AgentGroup, TCP: overTCP(cfg.API), Log: log, Metrics: d.gauges,
-	})
+	d.agents = d.forAgents()
 	return errors.Join(door.Listen(), d.agents.Listen())
+}
+
+// forAgents is the door of agents that run elsewhere.
+func (d *daemon) forAgents() *api.Server {
+	return api.New(api.Options{
+		Desk: d.engine, Socket: d.paths.AgentSocket, Group: d.cfg.API.AgentGroup, TCP: overTCP(d.cfg.API), Log: d.log,
+		Metrics: d.gauges,
+	})
 }
 
 // overTCP is the listener for agents elsewhere; nil where none is configured.

@@ -77,6 +77,7 @@ func (c *CLI) examine(ctx context.Context) []finding {
 		findings = append(findings, finding{"note", w, ""})
 	}
 	findings = append(findings, c.examineData(paths))
+	findings = append(findings, examineListener(ctx, cfg.API)...)
 	findings = append(findings, examineSandbox(cfg, current.Own)...)
 	daemon, people, both := c.examineDaemon(ctx)
 	findings = append(findings, daemon...)

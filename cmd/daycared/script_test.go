@@ -71,6 +71,7 @@ func commands() scriptCommands {
 	maps.Copy(all, echoCommands())
 	maps.Copy(all, modelCommands())
 	maps.Copy(all, whatsappCommands())
+	maps.Copy(all, remoteCommands())
 	return all
 }
 
@@ -94,6 +95,7 @@ func setup(env *testscript.Env) error {
 	env.Setenv("DAYCARED_API_ADMIN_SOCKET", filepath.Join(sockets, "admin"))
 	names := map[string]bool{
 		"DAYCARED_CONFIG": true, "DAYCARED_LOG_FORMAT": true, "ECHO_AGENTS": true, whatsappAddr: true, whatsappRoot: true,
+		"DAYCARED_SOCKET": true, "DAYCARED_URL": true, "DAYCARED_TOKEN_FILE": true,
 	}
 	for _, pair := range env.Vars {
 		name, _, _ := strings.Cut(pair, "=")

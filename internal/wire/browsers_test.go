@@ -52,7 +52,7 @@ func TestBrowsersAreTurnedAwayAtEveryListener(t *testing.T) {
 		wiretest.Run(t, s.Run)
 		return s, socket
 	}
-	clear, socket := agents(&api.TCP{Address: "127.0.0.1:0"})
+	plain, socket := agents(&api.TCP{Address: "127.0.0.1:0"})
 	secure, _ := agents(&api.TCP{Address: "127.0.0.1:0", CertFile: certFile, KeyFile: keyFile})
 	deciders := wiretest.Socket(t)
 	door := admin.New(admin.Options{Socket: deciders, Key: "k", Log: wiretest.Quiet})
@@ -65,7 +65,7 @@ func TestBrowsersAreTurnedAwayAtEveryListener(t *testing.T) {
 	for name, l := range map[string]listener{
 		"agent.sock": {wiretest.HTTP(t, socket), "http://localhost", ask, "", 200},
 		"admin.sock": {wiretest.HTTP(t, deciders), "http://localhost", decide, "", 404},
-		"TCP":        {wiretest.Trusting(t, nil, ""), "http://" + clear.Address().String(), ask, string(secret), 200},
+		"TCP":        {wiretest.Trusting(t, nil, ""), "http://" + plain.Address().String(), ask, string(secret), 200},
 		"TLS":        {wiretest.Trusting(t, trust, "daycared.example"), "https://" + secure.Address().String(), ask, string(secret), 200},
 	} {
 		t.Run(name, func(t *testing.T) { everyCombination(t, l) })

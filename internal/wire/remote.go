@@ -64,8 +64,8 @@ func onlyHere(_ context.Context, _, address string, _ syscall.RawConn) error {
 // untrusted tells whether an error says that the other end is not who it should be: trying again does not help.
 func untrusted(err error) bool {
 	var certificate *tls.CertificateVerificationError
-	var clear tls.RecordHeaderError
-	return errors.As(err, &certificate) || errors.As(err, &clear) || errors.Is(err, http.ErrSchemeMismatch)
+	var plain tls.RecordHeaderError
+	return errors.As(err, &certificate) || errors.As(err, &plain) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
 // withoutURL is the cause of an error of a call, which net/http puts the URL before.

@@ -78,9 +78,9 @@ func TestAnUnknownCertificateEndsAsking(t *testing.T) {
 	if err == nil || Gone(err) || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("%v", err)
 	}
-	clear := httptest.NewServer(http.NotFoundHandler())
-	defer clear.Close()
-	c, err := NewRemoteClient(strings.Replace(clear.URL, "http:", "https:", 1))
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	c, err := NewRemoteClient(strings.Replace(plain.URL, "http:", "https:", 1))
 	if err != nil {
 		t.Fatal(err)
 	}

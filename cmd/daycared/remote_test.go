@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"net"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// What scripts need of the machine besides daycared:
+//
+//	needs PROGRAM…   end, saying what is missing, where one of them is not there
+//	port NAME        set $NAME to a TCP port of this machine that is free
+//	examples         set $EXAMPLES to the folder of the examples
+
+func remoteCommands() scriptCommands {
+	return scriptCommands{"needs": needs, "port": port, "examples": examples}
+}
+
+func needs(ts *testscript.TestScript, _ bool, programs []string) {
+	for _, program := range programs {
+		if _, err := exec.LookPath(program); err != nil {
+			ts.Fatalf("%s is missing on this machine, and what is tested here needs it", program)
+		}
+	}
+}
+
+func port(ts *testscript.TestScript, _ bool, args []string) {
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	ts.Check(err)
+	_, free, err := net.SplitHostPort(l.Addr().String())
+	ts.Check(err)
+	ts.Check(l.Close())
+	ts.Setenv(args[0], free)
+}
+
+func examples(ts *testscript.TestScript, _ bool, _ []string) {
+	folder, err := filepath.Abs("../../examples")
+	ts.Check(err)
+	ts.Setenv("EXAMPLES", folder)
+}

@@ -1,0 +1,107 @@
+package admin_test
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/permissions"
+)
+
+// Who calls, in the order of the columns below. The account is this process's own each time.
+const (
+	stranger  = iota // no person has the account
+	pretender        // nor is the key that it presents the key
+	agent            // nor does an agent's token say anything here
+	person           // the account is a person's, who was not asked
+	asked            // the account is a person's, who was asked
+	operator         // it presents the key
+	principals
+)
+
+// matrix is what each of them gets at each route. A route that is not here fails the test, and so does a row without one.
+// What a person may do with whom they may not see is answered as if it were not there.
+var matrix = map[string][principals]int{
+
+// bodies are what the routes that read one are sent.
+var bodies = map[string]string{
+	"POST /v1/requests/{id}/decision": `{"answer":"deny"}`,
+	"POST /v1/tokens":                 `{"name":"new"}`,
+	"POST /v1/pairings":               `{"name":"sam","via":"telegram"}`,
+	"POST /v1/pairings/{code}":        `{"address":"7"}`,
+}
+
+// TestEveryRouteHasARowAndKeepsToIt gives each call a desk of its own, with one request that fay is asked.
+func TestEveryRouteHasARowAndKeepsToIt(t *testing.T) {
+	metrics := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	routes := admin.New(admin.Options{Metrics: metrics, Log: wiretest.Quiet}).Routes(wiretest.NewDesk())
+	for route := range matrix {
+		if !slices.Contains(routes, route) {
+			t.Errorf("%s has a row and is not there", route)
+		}
+	}
+	for _, route := range routes {
+		want, listed := matrix[route]
+		if !listed {
+			t.Errorf("%s has no row in the matrix: say there who may call it", route)
+		}
+		var got [principals]int
+		for who := range principals {
+			got[who] = callAs(t, route, who, metrics)
+		}
+		if got != want {
+			t.Errorf("%q: %v, want %v", route, got, want)
+		}
+	}
+}
+
+func callAs(t *testing.T, route string, who int, metrics http.Handler) int {
+	t.Helper()
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	switch who {
+	case stranger, pretender, agent:
+		desk.People = nil
+	case person:
+		desk.People = map[int]string{os.Getuid(): "kim"}
+	}
+	r := put(t, desk, wiretest.Question(rand.Text()))
+	c := admin.New(admin.Options{Socket: socket, Key: key, Metrics: metrics, Log: wiretest.Quiet})
+	if err := c.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	stop := wiretest.Run(t, func(ctx context.Context) error { return c.Run(ctx, desk) })
+	defer stop()
+	method, path, _ := strings.Cut(route, " ")
+	path = strings.NewReplacer("/requests/{id}", "/requests/"+string(r.ID), "{id}", "none", "{code}", "none", "{name}", "sam").Replace(path)
+	ctx, done := context.WithCancel(t.Context())
+	defer done()
+	call, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, strings.NewReader(bodies[route]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bodies[route] != "" {
+		call.Header.Set("Content-Type", "application/json")
+	} else {
+		call.Body, call.ContentLength = http.NoBody, 0
+	}
+	switch who {
+	case pretender:
+		call.Header.Set("Authorization", "Bearer not the key")
+	case agent:
+		call.Header.Set("Authorization", "Bearer "+string(permissions.NewSecret()))
+	case operator:
+		call.Header.Set("Authorization", "Bearer "+key)
+	}
+	answer, err := wiretest.HTTP(t, socket).Do(call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	return answer.StatusCode // what follows may go on for ever
+}
