@@ -7,6 +7,7 @@ import (
 
 	"github.com/daycared/daycared/agents/api"
 	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/permissions"
 )
 
 // An agent that calls without end is told to slow down; who looks after the daemon, and another agent, are not.
@@ -47,5 +48,25 @@ func TestOneCallerDoesNotTakeTheTurnOfOthers(t *testing.T) {
 	}
 	if last.StatusCode != 429 {
 		t.Errorf("looking goes on: %d", last.StatusCode)
+	}
+}
+
+// Whoever is told to slow down does, and its question is none the worse for it.
+func TestAClientSlowsDownAndGoesOnWaiting(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	s := api.New(api.Options{Desk: desk, Socket: socket, CallsPerSecond: 1, Log: wiretest.Quiet})
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	wiretest.Run(t, s.Run)
+	c := newClient(t, socket)
+	if _, err := c.Get(t.Context(), "none", 0); !isRefusal(err, permissions.CodeUnknown) { // which uses the turn up
+		t.Fatal(err)
+	}
+	told, done := background(t.Context(), c, wiretest.Question("x"))
+	w := <-told
+	decide(t, desk, w.ID, permissions.Deny)
+	if got := <-done; got.err != nil || got.r.State != permissions.Denied {
+		t.Errorf("%v, %v", got.r.State, got.err)
 	}
 }

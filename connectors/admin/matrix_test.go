@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/internal/wire/wiretest"
 	"github.com/daycared/daycared/permissions"
@@ -28,6 +29,37 @@ const (
 // matrix is what each of them gets at each route. A route that is not here fails the test, and so does a row without one.
 // What a person may do with whom they may not see is answered as if it were not there.
 var matrix = map[string][principals]int{
+	"GET /healthz":                     {200, 200, 200, 200, 200, 200},
+	"GET /readyz":                      {200, 200, 200, 200, 200, 200},
+	"GET /metrics":                     {200, 200, 200, 200, 200, 200},
+	"GET /openapi.json":                {200, 200, 200, 200, 200, 200},
+	"GET /v1/whoami":                   {403, 403, 403, 200, 200, 200},
+	"GET /v1/inbox":                    {403, 403, 403, 200, 200, 200},
+	"GET /v1/events":                   {403, 403, 403, 200, 200, 200},
+	"GET /v1/requests":                 {403, 403, 403, 200, 200, 200},
+	"GET /v1/requests/{id}":            {403, 403, 403, 404, 200, 200},
+	"POST /v1/requests/{id}/decision":  {403, 403, 403, 403, 200, 200},
+	"POST /v1/requests/{id}/cancel":    {403, 403, 403, 404, 200, 200},
+	"POST /v1/requests/{id}/void":      {403, 403, 403, 404, 409, 409}, // it was not approved
+	"GET /v1/grants":                   {403, 403, 403, 200, 200, 200},
+	"DELETE /v1/grants/{id}":           {403, 403, 403, 404, 404, 404}, // there is none
+	"GET /v1/sessions":                 {403, 403, 403, 200, 200, 200},
+	"GET /v1/sessions/{id}":            {403, 403, 403, 404, 404, 404}, // there is none
+	"GET /v1/health":                   {403, 403, 403, 200, 200, 200},
+	"POST /v1/stop-all":                {403, 403, 403, 200, 200, 200},
+	"POST /v1/resume":                  {403, 403, 403, 200, 200, 200},
+	"GET /v1/people":                   {403, 403, 403, 403, 403, 200},
+	"GET /v1/audit":                    {403, 403, 403, 403, 403, 200},
+	"GET /v1/audit/verify":             {403, 403, 403, 403, 403, 200},
+	"GET /v1/tokens":                   {403, 403, 403, 403, 403, 200},
+	"POST /v1/tokens":                  {403, 403, 403, 403, 403, 200},
+	"DELETE /v1/tokens/{id}":           {403, 403, 403, 403, 403, 404}, // there is none
+	"POST /v1/pairings":                {403, 403, 403, 403, 403, 200},
+	"GET /v1/pairings/{code}":          {403, 403, 403, 403, 403, 410}, // there is none
+	"POST /v1/pairings/{code}":         {403, 403, 403, 403, 403, 200},
+	"DELETE /v1/pairings/{code}":       {403, 403, 403, 403, 403, 200},
+	"DELETE /v1/people/{name}/pairing": {403, 403, 403, 403, 403, 200},
+}
 
 // bodies are what the routes that read one are sent.
 var bodies = map[string]string{
@@ -40,7 +72,7 @@ var bodies = map[string]string{
 // TestEveryRouteHasARowAndKeepsToIt gives each call a desk of its own, with one request that fay is asked.
 func TestEveryRouteHasARowAndKeepsToIt(t *testing.T) {
 	metrics := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	routes := admin.New(admin.Options{Metrics: metrics, Log: wiretest.Quiet}).Routes(wiretest.NewDesk())
+	routes := admin.New(admin.Options{Metrics: metrics, Log: wiretest.Quiet}).Routes(&office{&hall{Desk: wiretest.NewDesk()}})
 	for route := range matrix {
 		if !slices.Contains(routes, route) {
 			t.Errorf("%s has a row and is not there", route)
@@ -63,14 +95,14 @@ func TestEveryRouteHasARowAndKeepsToIt(t *testing.T) {
 
 func callAs(t *testing.T, route string, who int, metrics http.Handler) int {
 	t.Helper()
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	socket, desk := wiretest.Socket(t), &office{&hall{Desk: wiretest.NewDesk()}}
 	switch who {
 	case stranger, pretender, agent:
 		desk.People = nil
 	case person:
 		desk.People = map[int]string{os.Getuid(): "kim"}
 	}
-	r := put(t, desk, wiretest.Question(rand.Text()))
+	r := put(t, desk.Desk, wiretest.Question(rand.Text()))
 	c := admin.New(admin.Options{Socket: socket, Key: key, Metrics: metrics, Log: wiretest.Quiet})
 	if err := c.Listen(); err != nil {
 		t.Fatal(err)
@@ -104,4 +136,39 @@ func callAs(t *testing.T, route string, who int, metrics http.Handler) int {
 	}
 	defer answer.Body.Close()
 	return answer.StatusCode // what follows may go on for ever
+}
+
+// office is a hall where only the operator pairs, as it is in the engine.
+type office struct{ *hall }
+
+func only(id connectors.Identity) error {
+	if !id.Operator {
+		return permissions.OperatorOnly()
+	}
+	return nil
+}
+
+func (o *office) Guest(ctx context.Context, id connectors.Identity, code string) (connectors.Guest, error) {
+	if err := only(id); err != nil {
+		return connectors.Guest{}, err
+	}
+	return o.hall.Guest(ctx, id, code)
+}
+
+func (o *office) Pair(
+	ctx context.Context, id connectors.Identity, code, address string,
+) (now, was permissions.Pairing, err error) {
+	if err := only(id); err != nil {
+		return now, was, err
+	}
+	return o.hall.Pair(ctx, id, code, address)
+}
+
+func (o *office) Dismiss(_ context.Context, id connectors.Identity, _ string) error { return only(id) }
+
+func (o *office) Unpair(ctx context.Context, id connectors.Identity, name, via string) (permissions.Pairing, error) {
+	if err := only(id); err != nil {
+		return permissions.Pairing{}, err
+	}
+	return o.hall.Unpair(ctx, id, name, via)
 }

@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	logger "log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -36,7 +38,7 @@ func serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger
 		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ConnContext:       withPeer,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ErrorLog:          logger.New(faults{log}, "", 0),
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
@@ -55,4 +57,18 @@ func serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger
 		return err
 	}
 	return nil
+}
+
+// faults takes what net/http has to say of connections and handlers. Anybody who finds a TCP port can spoil a handshake,
+// so nothing is made of that.
+type faults struct{ log *slog.Logger }
+
+// Write is that of an io.Writer, for one line.
+func (f faults) Write(line []byte) (int, error) {
+	level := slog.LevelWarn
+	if bytes.HasPrefix(line, []byte("http: TLS handshake error")) {
+		level = slog.LevelDebug
+	}
+	f.log.Log(context.Background(), level, "serving", "fault", string(bytes.TrimSpace(line)))
+	return len(line), nil
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -208,5 +209,18 @@ func TestUnreachableAndGivingUpAreTold(t *testing.T) {
 	}
 	if err := c.Call(t.Context(), http.MethodPost, "/", nil, func() {}, 0, nil); err == nil {
 		t.Error("a function was sent")
+	}
+}
+
+func TestASpoiltHandshakeIsNoFault(t *testing.T) {
+	var text strings.Builder
+	f := faults{slog.New(slog.NewTextHandler(&text, nil))}
+	for _, line := range []string{"http: TLS handshake error from 192.0.2.7:1: EOF\n", "http: panic serving 192.0.2.7:1: boom\n"} {
+		if n, err := f.Write([]byte(line)); n != len(line) || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+	}
+	if got := text.String(); strings.Contains(got, "handshake") || !strings.Contains(got, "boom") {
+		t.Errorf("logged %s", got)
 	}
 }
