@@ -1,0 +1,126 @@
+package mcp
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/permissions"
+)
+
+const (
+	signsEvery  = 10 * time.Second // between two signs of life
+	regretAfter = time.Minute      // a cancelled call that nobody has joined again cancels its request
+)
+
+// Desk is what this door needs of the engine. It cannot decide.
+type Desk interface {
+	agents.Asker
+	// Find gives a request of this caller's, as it stands. Another's is refused as unknown.
+	Find(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
+	// Await is Find once the request is settled; when ctx ends first, as it stands then, with a nil error.
+	Await(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
+	// Withdraw cancels a request of this caller's.
+	Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
+}
+
+// Options are what a [Server] needs.
+type Options struct {
+	Desk Desk
+	// CallerOf is who makes a call, as what stands before this door has proven; nil where the desk itself knows.
+	CallerOf func(context.Context) permissions.Caller
+	// Version is the daemon's, as clients are told it.
+	Version string
+	// Cwd and Host are where the agent runs, if that is known; people see them on the card.
+	Cwd, Host string
+	// BehindProxy has calls taken whose Host is not this machine's: somebody else has looked at it.
+	BehindProxy bool
+	// Every is how often a waiting client gets a sign of life, and Regret how long after its `cancelled` a request that
+	// nobody has joined again is cancelled; 0 for the ten seconds and the minute of the contract.
+	Every, Regret time.Duration
+	Log           *slog.Logger
+}
+
+// Server answers calls of MCP clients. [Server.Handler] needs [Server.Run] beside it; [Server.Serve] runs it itself.
+type Server struct {
+	o       Options
+	sdk     *mcp.Server
+	left    *memory
+	regrets *regrets
+}
+
+// New makes a server. It starts nothing.
+func New(o Options) *Server {
+	if o.CallerOf == nil {
+		o.CallerOf = func(context.Context) permissions.Caller { return permissions.Caller{} }
+	}
+	if o.Every == 0 {
+		o.Every = signsEvery
+	}
+	if o.Regret == 0 {
+		o.Regret = regretAfter
+	}
+	s := &Server{o: o, left: newMemory(), regrets: newRegrets()}
+	s.sdk = mcp.NewServer(&mcp.Implementation{Name: "daycared", Title: "daycared", Version: o.Version}, &mcp.ServerOptions{
+		Instructions: instructions,
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+	})
+	for _, t := range tools {
+		definition := &mcp.Tool{Name: t.name, Title: t.title, Description: t.says, InputSchema: t.input}
+		if t.output != nil {
+			definition.OutputSchema = t.output
+		}
+		s.sdk.AddTool(definition, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return t.call(s, ctx, r), nil
+		})
+	}
+	s.sdk.AddReceivingMiddleware(s.hearCancelled)
+	return s
+}
+
+// Run does what is left of calls that were cancelled, until ctx ends.
+func (s *Server) Run(ctx context.Context) error {
+	s.regrets.run(ctx, s.carryOut)
+	return nil
+}
+
+// Serve answers one client over in and out until in ends or ctx does; both are closed then. What waits is left standing.
+func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
+	running, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- s.Run(running) }()
+	line := &line{ReadCloser: in}
+	visit := &visit{cancelled: func() bool { return running.Err() == nil && !line.ended.Load() }}
+	s.sdk.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+			return next(context.WithValue(ctx, visitKey{}, visit), method, r)
+		}
+	})
+	err := s.sdk.Run(ctx, &mcp.IOTransport{Reader: line, Writer: out, MaxLineLength: mostBody})
+	ended := line.ended.Load() || ctx.Err() != nil
+	stop()
+	<-done
+	if ended {
+		return nil
+	}
+	return err
+}
+
+// line is what a client writes, which knows when it has ended: from then on, no call that ends was cancelled.
+type line struct {
+	io.ReadCloser
+	ended atomic.Bool
+}
+
+func (l *line) Read(p []byte) (int, error) {
+	n, err := l.ReadCloser.Read(p)
+	if err != nil {
+		l.ended.Store(true)
+	}
+	return n, err
+}

@@ -1,0 +1,124 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// writeWithin is how long a client may take to read what it is written.
+const writeWithin = 30 * time.Second
+
+// visit is what is known of the connection that a call came over.
+type visit struct {
+	gone      func() context.Context // ends when the client has gone; nil where the call's own context says so
+	cancelled func() bool            // whether a call that ended just now was cancelled, and not lost
+	message   string                 // the id of the JSON-RPC message, as JSON; empty where it is not known
+
+	mu      sync.Mutex
+	answers []answer // given, and not known to have arrived
+}
+
+type answer struct {
+	about  question
+	leaver leaver
+}
+
+// answered notes an answer that is now on its way.
+func (v *visit) answered(about question, l leaver) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.gone != nil {
+		v.answers = append(v.answers, answer{about, l})
+	}
+}
+
+type visitKey struct{}
+
+func visitOf(ctx context.Context) *visit {
+	if v, ok := ctx.Value(visitKey{}).(*visit); ok {
+		return v
+	}
+	return &visit{cancelled: func() bool { return false }}
+}
+
+// Handler answers POST /mcp, for clients of both eras, without sessions. Whoever stands before it has proven the caller;
+// browsers of other sites are refused here as well.
+func (s *Server) Handler() http.Handler {
+	h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.sdk }, &mcp.StreamableHTTPOptions{
+		Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: mostBody,
+		DisableLocalhostProtection: s.o.BehindProxy, Logger: s.o.Log,
+	})
+	return http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
+		if err != nil {
+			http.Error(w, "The body could not be read, or is too large.", http.StatusRequestEntityTooLarge)
+			return
+		}
+		v := &visit{gone: r.Context, message: messageOf(body)}
+		caller := s.o.CallerOf(r.Context()).Name
+		v.cancelled = func() bool { return s.regrets.justHeard(caller, v.message) }
+		ctx := context.WithValue(r.Context(), visitKey{}, v)
+		inner := r.WithContext(ctx)
+		inner.Body = io.NopCloser(bytes.NewReader(body))
+		w.Header().Set("X-Accel-Buffering", "no")
+		out := &patient{ResponseWriter: w, control: http.NewResponseController(w), gone: r.Context().Done()}
+		h.ServeHTTP(out, inner)
+		if out.lost.Load() {
+			s.undelivered(v)
+		}
+	}))
+}
+
+// undelivered remembers those whose answer nobody was there to read: they find it when they ask again.
+func (s *Server) undelivered(v *visit) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, a := range v.answers {
+		s.left.add(a.about, a.leaver)
+	}
+}
+
+// messageOf is the id of a JSON-RPC message; empty for a notification, and for what is none.
+func messageOf(body []byte) string {
+	var m struct {
+		ID json.RawMessage `json:"id"`
+	}
+	if json.Unmarshal(body, &m) != nil {
+		return ""
+	}
+	return string(m.ID)
+}
+
+// patient gives every piece of an answer its own time to be written: the whole may take as long as people do. It knows
+// when nobody was there any more to read a piece. A client that goes once it has read all is not lost.
+type patient struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	gone    <-chan struct{}
+	lost    atomic.Bool
+}
+
+func (p *patient) Write(b []byte) (int, error) {
+	_ = p.control.SetWriteDeadline(time.Now().Add(writeWithin)) // a test's recorder has none
+	select {
+	case <-p.gone:
+		p.lost.Store(true)
+	default:
+	}
+	n, err := p.ResponseWriter.Write(b)
+	if err != nil {
+		p.lost.Store(true)
+	}
+	return n, err
+}
+
+// Unwrap is for [http.ResponseController].
+func (p *patient) Unwrap() http.ResponseWriter { return p.ResponseWriter }
