@@ -42,7 +42,7 @@ func newAsking(c *Client, q permissions.Request) *asking {
 	}
 	return &asking{
 		client: c, body: wire.AskOf(q), header: http.Header{
-			headerCall: {rand.Text()}, headerRequest: {string(cmp.Or(q.ID, permissions.NewID(time.Now())))},
+			headerCall: {cmp.Or(q.Call, rand.Text())}, headerRequest: {string(cmp.Or(q.ID, permissions.NewID(time.Now())))},
 		},
 		until: time.Now().Add(longest), tries: wire.NewTries(),
 	}

@@ -44,7 +44,7 @@ func (s *Server) approve(ctx context.Context, r *mcp.CallToolRequest) *mcp.CallT
 	}
 	settled, err := s.ask(ctx, r, q)
 	if err != nil {
-		return denied(err.Error())
+		return denied(why(err))
 	}
 	return verdict(settled)
 }

@@ -39,7 +39,15 @@ func told(r permissions.Request) *mcp.CallToolResult {
 
 // refused is a question that was not put to anybody.
 func refused(err error) *mcp.CallToolResult {
-	return &mcp.CallToolResult{IsError: true, Content: text(err.Error())}
+	return &mcp.CallToolResult{IsError: true, Content: text(why(err))}
+}
+
+// why is an error in words for models.
+func why(err error) string {
+	if wire.Gone(err) {
+		return err.Error() + "; nothing is granted. It is started with: daycared serve"
+	}
+	return err.Error()
 }
 
 func text(s string) []mcp.Content { return []mcp.Content{&mcp.TextContent{Text: s}} }

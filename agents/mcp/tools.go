@@ -54,8 +54,7 @@ var tools = []tool{
 	},
 }
 
-var requestPermission = json.RawMessage(`{"type":"object","additionalProperties":false,"required":["reason"],
-"oneOf":[{"required":["permission"]},{"required":["permissions"]}],"properties":{
+var requestPermission = json.RawMessage(`{"type":"object","additionalProperties":false,"required":["reason"],"properties":{
 "permission":{"type":"string","description":"One permission: @network, @workspace, @events, @read:/absolute/path or @write:/absolute/path. Write includes read; a folder includes all in it."},
 "permissions":{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":50,"description":"Several permissions, asked as one question. Give either this or permission."},
 "reason":{"type":"string","minLength":1,"maxLength":2000,"description":"Why you need it and what you will do with it, in a sentence or two. The person reads exactly this."},
@@ -71,6 +70,8 @@ var pause = json.RawMessage(`{"type":"object","additionalProperties":false,"requ
 "message":{"type":"string","minLength":1,"maxLength":4000,"description":"What to look at, and what comes next."},
 "mode":{"type":"string","enum":["continue","confirm"],"description":"continue: go on by itself when nobody answers; confirm: a yes or no, which silence never is."},
 ` + common + `}}`)
+
+// Schemas have no oneOf at their top: some models' interfaces refuse that.
 
 // common are the members that every question may have.
 const common = `"details":{"type":"string","description":"All that the person should see besides, such as a diff or a command, whole. At most 1 MiB."},

@@ -1,0 +1,258 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/goleak"
+
+	"github.com/daycared/daycared/agents/mcp"
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/connectortest"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/permissions"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	legacy = "2025-11-25"
+	modern = "2026-07-28"
+)
+
+var (
+	fay      = connectors.Person{Name: "fay", User: "fay", UID: 2000, Location: time.UTC}
+	operator = connectors.Identity{Via: "admin", UID: 1, Operator: true}
+
+	bot = permissions.Caller{Name: "token:bot", UID: permissions.NoUID}
+)
+
+// stage is a real engine over a real store behind the MCP door on a real HTTP server, and fay at her phone.
+type stage struct {
+	*engine.Engine
+	t    testing.TB
+	rows *store.Store
+	fay  *connectortest.Memory
+	url  string
+	mcp  *mcp.Server
+	http *httptest.Server
+	aged atomic.Int64 // what a test adds to the time that has passed
+	stop func()       // ends what waits, as a stop of the daemon does
+}
+
+func play(t testing.TB, change func(*mcp.Options)) *stage { return playWith(t, change, nil) }
+
+// playWith is play with fay answering each card by herself.
+func playWith(t testing.TB, change func(*mcp.Options), answers func(connectors.Prompt) []connectors.Decision) *stage {
+	t.Helper()
+	s := &stage{t: t, fay: connectortest.NewMemory(connectors.Identity{Via: "telegram", UID: fay.UID}, answers)}
+	rows, err := store.Open(t.Context(), store.Options{
+		Path: filepath.Join(t.TempDir(), "store.db"), Now: s.now, Log: wiretest.Quiet,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.rows = rows
+	s.Engine = engine.New(engine.Options{
+		Store: rows, Connectors: []connectors.Connector{s.fay}, Settings: settings(), Now: s.now, Log: wiretest.Quiet,
+		Elapsed: func() time.Duration { return time.Since(began) + time.Duration(s.aged.Load()) },
+	})
+	o := mcp.Options{
+		Desk: s.Engine, CallerOf: func(context.Context) permissions.Caller { return bot }, Version: "1", Log: wiretest.Quiet,
+	}
+	if change != nil {
+		change(&o)
+	}
+	s.mcp = mcp.New(o)
+	base, end := context.WithCancel(context.Background())
+	s.http = httptest.NewUnstartedServer(s.mcp.Handler())
+	s.http.Config.BaseContext = func(net.Listener) context.Context { return base }
+	s.http.Start()
+	s.url = s.http.URL
+	running, cancel := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	group.Go(func() { _ = s.Run(running) })
+	group.Go(func() { _ = s.fay.Run(running, s.Engine) })
+	group.Go(func() { _ = s.mcp.Run(running) })
+	s.stop = end
+	t.Cleanup(func() {
+		end()
+		s.http.Close()
+		cancel()
+		group.Wait()
+		if err := rows.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+var began = time.Now()
+
+func (s *stage) now() time.Time { return time.Now().Add(time.Duration(s.aged.Load())) }
+
+// pass lets time go by.
+func (s *stage) pass(d time.Duration) { s.aged.Add(int64(d)) }
+
+func settings() engine.Settings {
+	return engine.Settings{
+		UID: 1, People: []connectors.Person{fay}, Routes: []engine.Route{{Agents: []string{"*"}, Ask: []string{"fay"}}},
+		Approvals: engine.Approvals{
+			Timeout: 15 * time.Minute, MaxTimeout: time.Hour, ClarificationTimeout: 5 * time.Minute,
+			DeliverWithin: 2 * time.Minute, RedeemWindow: 10 * time.Minute,
+			Scopes: []permissions.Scope{permissions.Once, permissions.For(15 * time.Minute)},
+		},
+		Policy: permissions.Policy{Gated: []string{"write_file"}, Forbidden: []string{"delete_*"}},
+		Limits: engine.Limits{PendingPerCaller: 1000, PromptsPerMinute: 100000, PendingTotal: 1000},
+	}
+}
+
+// client is one of that era over HTTP.
+func (s *stage) client(era string) *sdk.ClientSession {
+	s.t.Helper()
+	c := sdk.NewClient(&sdk.Implementation{Name: "tester", Version: "1"}, nil)
+	session, err := c.Connect(s.t.Context(), &sdk.StreamableClientTransport{
+		Endpoint: s.url, HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, MaxRetries: -1,
+	}, &sdk.ClientSessionOptions{ProtocolVersion: era})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = session.Close() })
+	return session
+}
+
+// over is a client over stdio; the streams are pipes of this process.
+func (s *stage) over(change func(*mcp.Options)) *sdk.ClientSession {
+	s.t.Helper()
+	o := mcp.Options{
+		Desk: s.Engine, CallerOf: func(context.Context) permissions.Caller { return bot }, Log: wiretest.Quiet,
+		Cwd: "/srv/ci", Host: "vps",
+	}
+	if change != nil {
+		change(&o)
+	}
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	done := make(chan error, 1)
+	go func() { done <- mcp.New(o).Serve(context.Background(), in, out) }()
+	c := sdk.NewClient(&sdk.Implementation{Name: "tester", Version: "1"}, nil)
+	session, err := c.Connect(s.t.Context(), &sdk.IOTransport{Reader: fromServer, Writer: toServer}, &sdk.ClientSessionOptions{ProtocolVersion: legacy})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		_ = session.Close()
+		if err := <-done; err != nil {
+			s.t.Errorf("serve: %v", err)
+		}
+	})
+	return session
+}
+
+type result struct {
+	*sdk.CallToolResult
+	err error
+}
+
+// call starts a call and returns where its result comes.
+func call(ctx context.Context, c *sdk.ClientSession, name string, arguments any) <-chan result {
+	done := make(chan result, 1)
+	go func() {
+		r, err := c.CallTool(ctx, &sdk.CallToolParams{Name: name, Arguments: arguments})
+		done <- result{r, err}
+	}()
+	return done
+}
+
+func (s *stage) get(from <-chan result) *sdk.CallToolResult {
+	s.t.Helper()
+	select {
+	case r := <-from:
+		if r.err != nil {
+			s.t.Fatalf("call: %v", r.err)
+		}
+		return r.CallToolResult
+	case <-time.After(20 * time.Second):
+		s.t.Fatal("no result")
+		return nil
+	}
+}
+
+func textOf(t testing.TB, r *sdk.CallToolResult) string {
+	t.Helper()
+	if len(r.Content) != 1 {
+		t.Fatalf("%d pieces of content", len(r.Content))
+	}
+	c, ok := r.Content[0].(*sdk.TextContent)
+	if !ok {
+		t.Fatalf("content of the type %T", r.Content[0])
+	}
+	return c.Text
+}
+
+// beside is the structured content.
+func beside(t testing.TB, r *sdk.CallToolResult) (m map[string]any) {
+	t.Helper()
+	raw, err := json.Marshal(r.StructuredContent)
+	if err == nil {
+		err = json.Unmarshal(raw, &m)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// pending waits until n requests are.
+func (s *stage) pending(n int) []permissions.Request {
+	s.t.Helper()
+	var rows []permissions.Request
+	wiretest.Eventually(s.t, "so many are pending", func() (is bool) {
+		var err error
+		rows, err = s.rows.Pending(s.t.Context(), "", "", 1000)
+		return err == nil && len(rows) == n
+	})
+	return rows
+}
+
+// waits waits until n calls wait for a request.
+func (s *stage) waits(id permissions.ID, n int) {
+	s.t.Helper()
+	wiretest.Eventually(s.t, "so many wait", func() bool {
+		r, err := s.rows.Read(s.t.Context(), id)
+		if err != nil || r.State != permissions.Pending {
+			return false
+		}
+		standing, err := s.Stand(s.t.Context(), r)
+		return err == nil && standing.Waiting == n
+	})
+}
+
+// decide is fay's answer.
+func (s *stage) decide(id permissions.ID, a permissions.Answer, comment string) {
+	s.t.Helper()
+	_, err := s.OnPermission(s.t.Context(), connectors.Decision{
+		From: connectors.Identity{Via: "telegram", UID: fay.UID}, Request: id, Answer: a, Comment: comment,
+	})
+	if err != nil {
+		s.t.Fatalf("decide: %v", err)
+	}
+}
+
+// asked is how often fay was ever asked.
+func (s *stage) asked() int {
+	s.t.Helper()
+	return len(s.fay.Copies())
+}

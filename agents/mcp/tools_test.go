@@ -1,0 +1,366 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/daycared/daycared/agents/mcp"
+	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/permissions"
+)
+
+type arguments = map[string]any
+
+var (
+	network = arguments{"permission": "@network", "reason": "fetch the docs"}
+	choose  = arguments{"question": "announce where?", "options": []string{"blog", "mail"}}
+	look    = arguments{"message": "look at it", "mode": "continue"}
+	confirm = arguments{"message": "send it?", "mode": "confirm"}
+	shell   = arguments{"tool_name": "Bash", "input": arguments{"command": "rm -rf site", "n": json.Number("1e2")}, "tool_use_id": "toolu_1"}
+)
+
+// Every tool and every outcome that a person brings about, in both eras and on stdio, word for word.
+func TestOutcomes(t *testing.T) {
+	s := play(t, nil)
+	for name, session := range map[string]*sdk.ClientSession{
+		legacy: s.client(legacy), modern: s.client(modern), "stdio": s.over(nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, try := range []struct {
+				tool    string
+				with    arguments
+				answer  permissions.Answer
+				comment string
+				text    string
+				err     bool
+				beside  string
+			}{
+				{"request_permission", network, permissions.Allow(permissions.Once), "",
+					"Permission granted for network access.", false, `approved allow_once once <nil> fay`},
+				{"request_permission", arguments{"permissions": []string{"@workspace", "@read:/p"}, "reason": "x", "agentId": "child"},
+					permissions.Deny, "not now", `Permission denied for workspace write access, read access to /p. fay: "not now"`, false,
+					`denied deny <nil> not now fay`},
+				{"ask_user", choose, permissions.Choose(2), "", "mail", false, `answered option_2 <nil> <nil> fay`},
+				{"ask_user", choose, permissions.Other, "neither", "neither", false, `answered other <nil> neither fay`},
+				{"pause", look, permissions.Continue, "", "Resumed.", false, `answered continue <nil> <nil> fay`},
+				{"pause", look, permissions.Interrupt, "", "Interrupted by the user.", false, `answered interrupt <nil> <nil> fay`},
+				{"pause", confirm, permissions.Allow(permissions.Once), "", "Approved.", false, `approved allow_once once <nil> fay`},
+				{"pause", confirm, permissions.Deny, "wait", `Denied. fay: "wait"`, false, `denied deny <nil> wait fay`},
+				{"request_permission", network, "", "", "Permission request cancelled.", true, `cancelled <nil> <nil> <nil> <nil>`},
+				{"ask_user", choose, "", "", "Question cancelled.", true, `cancelled <nil> <nil> <nil> <nil>`},
+			} {
+				waits := call(t.Context(), session, try.tool, try.with)
+				r := s.pending(1)[0]
+				if try.answer == "" {
+					if _, err := s.Withdraw(t.Context(), bot, r.ID); err != nil {
+						t.Fatal(err)
+					}
+				} else {
+					s.decide(r.ID, try.answer, try.comment)
+				}
+				got := s.get(waits)
+				b := beside(t, got)
+				told := fmt.Sprint(b["state"], " ", b["answer"], " ", b["scope"], " ", b["comment"], " ", b["decided_by"])
+				if textOf(t, got) != try.text || got.IsError != try.err || told != try.beside ||
+					b["id"] != string(r.ID) || b["digest"] != r.Digest.String() || b["result"] != try.text || len(b) != 8 {
+					t.Errorf("%s %s: %q, error %t, %v", try.tool, try.answer, textOf(t, got), got.IsError, b)
+				}
+			}
+		})
+	}
+}
+
+func TestWhoAsksAndFromWhere(t *testing.T) {
+	s := play(t, nil)
+	for _, try := range []struct {
+		waits           <-chan result
+		agent, cwd, key string
+		claimed         bool
+	}{
+		{call(t.Context(), s.over(nil), "request_permission", arguments{"permission": "@network", "reason": "x", "key": "k1",
+			"timeout_minutes": 1.5, "details": "whole"}), "tester", "/srv/ci", "k1", true},
+		{call(t.Context(), s.client(modern), "request_permission", arguments{"permission": "@network", "reason": "x", "agentId": "child",
+			"timeout_minutes": 1.5, "details": "whole"}), "child", "", "", true},
+		{call(t.Context(), s.client(legacy), "request_permission", arguments{"permission": "@network", "reason": "x",
+			"timeout_minutes": 1.5, "details": "whole"}), "bot", "", "", false},
+	} {
+		r := s.pending(1)[0]
+		if r.Agent != try.agent || r.Claimed != try.claimed || r.Cwd != try.cwd || r.Key != try.key || r.Details != "whole" ||
+			r.Deadline.Sub(r.CreatedAt) != 90*time.Second || r.Caller != bot {
+			t.Errorf("asked %+v", r)
+		}
+		s.decide(r.ID, permissions.Deny, "")
+		s.get(try.waits)
+	}
+}
+
+func TestTimeIsOver(t *testing.T) {
+	s := play(t, nil)
+	c := s.client(legacy)
+	for _, try := range []struct {
+		tool  string
+		with  arguments
+		text  string
+		err   bool
+		state string
+	}{
+		{"request_permission", network, "Permission request timed out after 15 minutes.", true, "expired"},
+		{"pause", look, "Nobody resumed within 15 minutes; continuing.", false, "expired"},
+		{"pause", confirm, "Confirmation timed out after 15 minutes.", true, "expired"},
+		{"ask_user", choose, "blog\n(nobody answered within 5 minutes; first option taken)", false, "answered"},
+	} {
+		waits := call(t.Context(), c, try.tool, try.with)
+		r := s.pending(1)[0]
+		s.pass(r.Deadline.Sub(r.CreatedAt))
+		got := s.get(waits)
+		if textOf(t, got) != try.text || got.IsError != try.err || beside(t, got)["state"] != try.state || beside(t, got)["decided_by"] != nil {
+			t.Errorf("%s: %q, error %t, %v", try.tool, textOf(t, got), got.IsError, beside(t, got))
+		}
+	}
+}
+
+// What approve_tool answers is a verdict, whatever happens, in the very shape that Claude Code reads.
+func TestApproveTool(t *testing.T) {
+	s := play(t, nil)
+	c := s.client(modern)
+	for _, try := range []struct {
+		answer  permissions.Answer
+		comment string
+		want    string
+	}{
+		{permissions.Allow(permissions.Once), "", `{"behavior":"allow","updatedInput":{"command":"rm -rf site","n":1e2}}`},
+		{permissions.Deny, "keep old/", `{"behavior":"deny","message":"Tool Bash denied by the user. fay: \"keep old/\""}`},
+		{"", "", `{"behavior":"deny","message":"Tool approval cancelled."}`},
+	} {
+		waits := call(t.Context(), c, "approve_tool", shell)
+		r := s.pending(1)[0]
+		if r.Kind != permissions.KindTool || r.Tool != "Bash" || r.Key != "" {
+			t.Errorf("asked %+v", r)
+		}
+		if try.answer != "" {
+			s.decide(r.ID, try.answer, try.comment)
+		} else if _, err := s.Withdraw(t.Context(), bot, r.ID); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.get(waits); textOf(t, got) != try.want || got.IsError || got.StructuredContent != nil {
+			t.Errorf("%s: %s, error %t, %v", try.answer, textOf(t, got), got.IsError, got.StructuredContent)
+		}
+	}
+	for want, with := range map[string]any{
+		`{"behavior":"deny","message":"Tool delete_all is forbidden here."}`: arguments{"tool_name": "delete_all", "input": arguments{}},
+		`input must be the tool's input, an object`:                          arguments{"tool_name": "Bash", "input": "ls"},
+		`unknown object member name \"surprise\"`:                            arguments{"tool_name": "Bash", "input": arguments{}, "surprise": 1},
+		`needs a printable tool name`:                                        arguments{"tool_name": "a\nb", "input": arguments{}},
+		`duplicate object member name`:                                       json.RawMessage(`{"tool_name":"Bash","input":{"a":1,"a":2}}`),
+	} {
+		got := s.get(call(t.Context(), c, "approve_tool", with))
+		if text := textOf(t, got); !strings.Contains(text, want) || !strings.HasPrefix(text, `{"behavior":"deny"`) || got.IsError {
+			t.Errorf("%s: %s", want, text)
+		}
+	}
+}
+
+func TestMalformedInputAsksNobody(t *testing.T) {
+	s := play(t, nil)
+	c := s.client(legacy)
+	for _, try := range []struct{ tool, with, want string }{
+		{"request_permission", `{}`, "at least one permission"},
+		{"request_permission", `{"permission":"@network"}`, "needs a reason"},
+		{"request_permission", `{"permission":"@network","reason":"  "}`, "needs a reason"},
+		{"request_permission", `{"permission":"@network","permissions":["@events"],"reason":"x"}`, "either permission or permissions"},
+		{"request_permission", `{"permission":"@nework","reason":"x"}`, "@network"},
+		{"request_permission", `{"permission":"@network","reason":"x","Reason":"y"}`, "unknown"},
+		{"request_permission", `{"permission":"@network","reason":"x","reason":"y"}`, "duplicate"},
+		{"request_permission", `{"permission":7,"reason":"x"}`, "JSON"},
+		{"request_permission", `{"permission":"@network","reason":"x","timeout_minutes":0}`, "1 to 60"},
+		{"request_permission", `{"permission":"@network","reason":"x","timeout_minutes":61}`, "1 to 60"},
+		{"request_permission", `{"permission":"@network","reason":"x","timeout_minutes":"5"}`, "JSON"},
+		{"request_permission", `{"permission":"@network","reason":"` + strings.Repeat("x", 2001) + `"}`, "2000"},
+		{"ask_user", `{"question":"?","options":["a"]}`, "2 to 20 options"},
+		{"ask_user", `{"question":"?","options":["a","a"]}`, "different"},
+		{"ask_user", `{"options":["a","b"]}`, "needs a message"},
+		{"pause", `{"message":"x"}`, "mode continue or confirm"},
+		{"pause", `{"message":"x","mode":"stop"}`, "mode continue or confirm"},
+		{"await_request", `{}`, "id is missing"},
+		{"await_request", `{"id":"01J"}`, `There is no request "01J" here.`},
+		{"await_request", `null`, "is missing"},
+		{"await_request", `{"id":7}`, "JSON"},
+		{"pause", strings.Repeat(`{"a":`, 20) + "1" + strings.Repeat("}", 20), "levels deep"},
+	} {
+		got := s.get(call(t.Context(), c, try.tool, json.RawMessage(try.with)))
+		if text := textOf(t, got); !got.IsError || !strings.Contains(text, try.want) || got.StructuredContent != nil {
+			t.Errorf("%s %.80s: %q, error %t", try.tool, try.with, text, got.IsError)
+		}
+	}
+	if r := <-call(t.Context(), c, "decide_request", arguments{}); r.err == nil {
+		t.Error("a tool that there is not was called")
+	}
+	if n := s.asked(); n != 0 {
+		t.Errorf("fay was asked %d times", n)
+	}
+}
+
+func TestARefusalIsAnErrorResult(t *testing.T) {
+	s := play(t, nil)
+	c := s.client(legacy)
+	waits := call(t.Context(), c, "request_permission", arguments{"permission": "@network", "reason": "x", "key": "k"})
+	r := s.pending(1)[0]
+	got := s.get(call(t.Context(), c, "request_permission", arguments{"permission": "@events", "reason": "x", "key": "k"}))
+	if textOf(t, got) != "This key belongs to another request." || !got.IsError {
+		t.Errorf("other content under the key: %q", textOf(t, got))
+	}
+	s.decide(r.ID, permissions.Allow(permissions.For(15*time.Minute)), "")
+	s.get(waits)
+	got = s.get(call(t.Context(), c, "request_permission", network))
+	if textOf(t, got) != "Permission already granted for network access." || beside(t, got)["decided_by"] != nil {
+		t.Errorf("what is held: %q", textOf(t, got))
+	}
+	if _, err := s.StopAll(t.Context(), operator); err != nil {
+		t.Fatal(err)
+	}
+	got = s.get(call(t.Context(), c, "pause", confirm))
+	if !strings.Contains(textOf(t, got), "nothing is asked until resume.") || !got.IsError {
+		t.Errorf("stopped: %q", textOf(t, got))
+	}
+}
+
+func TestAwaitRequest(t *testing.T) {
+	s := play(t, nil)
+	c := s.client(modern)
+	first := call(t.Context(), c, "request_permission", network)
+	r := s.pending(1)[0]
+	reads := call(t.Context(), s.client(legacy), "await_request", arguments{"id": string(r.ID)})
+	s.waits(r.ID, 2)
+	s.decide(r.ID, permissions.Allow(permissions.Once), "")
+	for _, waits := range []<-chan result{first, reads} {
+		if got := s.get(waits); textOf(t, got) != "Permission granted for network access." || beside(t, got)["id"] != string(r.ID) {
+			t.Errorf("got %q", textOf(t, got))
+		}
+	}
+}
+
+func TestAHundredCallsAtOnce(t *testing.T) {
+	s := play(t, nil)
+	for name, c := range map[string]*sdk.ClientSession{"http": s.client(modern), "stdio": s.over(nil)} {
+		t.Run(name, func(t *testing.T) {
+			var all []<-chan result
+			for i := range 100 {
+				all = append(all, call(t.Context(), c, "pause", arguments{"message": fmt.Sprint("call ", i), "mode": "confirm"}))
+			}
+			rows := s.pending(100)
+			var group sync.WaitGroup
+			for i, r := range rows {
+				group.Go(func() {
+					answer := permissions.Allow(permissions.Once)
+					if strings.HasSuffix(r.Message, "7") {
+						answer = permissions.Deny
+					}
+					s.decide(rows[i].ID, answer, "")
+				})
+			}
+			group.Wait()
+			for i, waits := range all {
+				want := "Approved."
+				if strings.HasSuffix(fmt.Sprint(i), "7") {
+					want = "Denied."
+				}
+				if got := textOf(t, s.get(waits)); got != want {
+					t.Errorf("call %d: %q", i, got)
+				}
+			}
+		})
+	}
+}
+
+// The two schemas of a tool and what it reads are one.
+func TestToolsAreDescribed(t *testing.T) {
+	s := play(t, nil)
+	for _, era := range []string{legacy, modern} {
+		list, err := s.client(era).ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, tool := range list.Tools {
+			names = append(names, tool.Name)
+			schema, ok := tool.InputSchema.(map[string]any)
+			if !ok || schema["additionalProperties"] != false || schema["oneOf"] != nil || len(tool.Description) < 80 {
+				t.Errorf("%s: %v", tool.Name, tool.InputSchema)
+			}
+			properties, _ := schema["properties"].(map[string]any)
+			for name := range properties { // of the wrong type, so it is known and refused for that
+				got := s.get(call(t.Context(), s.client(era), tool.Name, arguments{name: []int{1}}))
+				if text := textOf(t, got); strings.Contains(text, "unknown") {
+					t.Errorf("%s does not read %s: %s", tool.Name, name, text)
+				}
+			}
+		}
+		if fmt.Sprint(names) != "[approve_tool ask_user await_request pause request_permission]" {
+			t.Errorf("tools %v", names)
+		}
+	}
+}
+
+func TestOtherSitesAndOddCallsAreRefused(t *testing.T) {
+	s := play(t, nil)
+	behind := play(t, func(o *mcp.Options) { o.BehindProxy = true })
+	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	for _, try := range []struct {
+		name, method, url, host, header, value, body string
+		want                                         int
+	}{
+		{"fine", "POST", s.url, "", "", "", ping, 200},
+		{"another host", "POST", s.url, "evil.example", "", "", ping, 403},
+		{"another host, looked at in front", "POST", behind.url, "evil.example", "", "", ping, 200},
+		{"another origin", "POST", s.url, "", "Origin", "https://evil.example", ping, 403},
+		{"another site", "POST", s.url, "", "Sec-Fetch-Site", "cross-site", ping, 403},
+		{"a stream", "GET", s.url, "", "", "", "", 405},
+		{"an end", "DELETE", s.url, "", "", "", "", 405},
+		{"a form", "POST", s.url, "", "Content-Type", "text/plain", ping, 415},
+		{"no JSON", "POST", s.url, "", "", "", "{", 400},
+		{"too much", "POST", s.url, "", "", "", `"` + strings.Repeat("x", 3<<20) + `"`, 413},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), try.method, try.url, strings.NewReader(try.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Accept", "application/json, text/event-stream")
+		if try.header != "" {
+			request.Header.Set(try.header, try.value)
+		}
+		if try.host != "" {
+			request.Host = try.host
+		}
+		response, err := http.DefaultTransport.RoundTrip(request)
+		if err != nil {
+			t.Fatalf("%s: %v", try.name, err)
+		}
+		text, _ := io.ReadAll(response.Body)
+		response.Body.Close()
+		if response.StatusCode != try.want {
+			t.Errorf("%s: %d %s", try.name, response.StatusCode, text)
+		}
+	}
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+}
+
+// When the store is broken, nothing is granted, and the model reads why.
+func TestABrokenDeskGrantsNothing(t *testing.T) {
+	desk := wiretest.NewDesk()
+	s := play(t, func(o *mcp.Options) { o.Desk = desk })
+	desk.Fail(context.DeadlineExceeded)
+	got := s.get(call(t.Context(), s.client(legacy), "request_permission", network))
+	if !got.IsError || got.StructuredContent != nil {
+		t.Errorf("%q", textOf(t, got))
+	}
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daycared/daycared/agents/api"
+	"github.com/daycared/daycared/agents/mcp"
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
+)
+
+func (c *CLI) mcpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "mcp",
+		Short: "Serve the tools that ask to an agent that speaks MCP, on standard input and output",
+		Long: "Serve the tools that ask to an agent that speaks MCP, on standard input and output. The agent starts it:\n" +
+			"request_permission, ask_user, pause, await_request, and approve_tool for Claude Code's --permission-prompt-tool.\n" +
+			"It asks the daemon at agent.sock. While there is none, every call is an error, and nothing is granted.",
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.mcp(cmd.Context()) },
+	}
+}
+
+// mcp serves one agent until it closes our standard input, or a signal comes. What waits then is left standing.
+func (c *CLI) mcp(ctx context.Context) error {
+	client, err := c.agentClient()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	cwd, err := os.Getwd()
+	if err != nil {
+		return fmt.Errorf("find the working directory: %w", err)
+	}
+	host, _ := os.Hostname() // a host without a name is not told
+	server := mcp.New(mcp.Options{
+		Desk: remoteDesk{client}, Version: version, Cwd: cwd, Host: host,
+		Log: slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	return server.Serve(ctx, c.In, unclosed{c.Out})
+}
+
+// unclosed is an output that is not ours to close.
+type unclosed struct{ io.Writer }
+
+func (unclosed) Close() error { return nil }
+
+// remoteDesk is the daemon's desk, over agent.sock. The socket, or the token, proves the caller.
+type remoteDesk struct{ client *api.Client }
+
+var _ mcp.Desk = remoteDesk{}
+
+// Ask is [agents.Asker]. The id is proposed, so that the question is found again even if no reply came.
+func (d remoteDesk) Ask(ctx context.Context, c permissions.Caller, q permissions.Request) (permissions.Request, error) {
+	q.ID = cmp.Or(q.ID, permissions.NewID(time.Now()))
+	r, err := d.client.Ask(ctx, c, q)
+	if err != nil && r.ID == "" {
+		r.ID = q.ID
+	}
+	return r, err
+}
+
+// Find reads a request.
+func (d remoteDesk) Find(ctx context.Context, _ permissions.Caller, id permissions.ID) (permissions.Standing, error) {
+	return d.client.Get(ctx, id, 0)
+}
+
+// Await reads a request until it is settled. A connection that is lost meanwhile is tried again until its time is over.
+func (d remoteDesk) Await(ctx context.Context, _ permissions.Caller, id permissions.ID) (permissions.Standing, error) {
+	last, err := d.client.Get(ctx, id, 0)
+	tries := wire.NewTries()
+	for err == nil && ctx.Err() == nil && last.Request.State == permissions.Pending {
+		next, failed := d.client.Get(ctx, id, wire.MaxWait)
+		switch {
+		case failed == nil:
+			last = next
+			tries.Reset()
+			continue
+		case ctx.Err() != nil:
+			return last, nil
+		case !wire.Gone(failed) || time.Now().After(last.Request.Deadline):
+			return last, failed
+		}
+		_ = wire.Pause(ctx, tries.NextBackOff()) // the loop looks at ctx
+	}
+	return last, err
+}
+
+// Withdraw cancels a request.
+func (d remoteDesk) Withdraw(ctx context.Context, _ permissions.Caller, id permissions.ID) (permissions.Standing, error) {
+	return d.client.Cancel(ctx, id)
+}
