@@ -2,11 +2,8 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/daycared/daycared/permissions"
 )
@@ -100,22 +97,13 @@ func (s *Server) carryOut(ctx context.Context, r regret) {
 	}
 }
 
-// hearCancelled hears `cancelled` over HTTP, where it comes as a call of its own. It names a message by an id that other
+// hearCancelled hears `cancelled` over HTTP, where it comes as a message of its own. It names a call by an id that other
 // clients of the same caller may use as well, so a call that goes on waiting is not touched by it.
-func (s *Server) hearCancelled(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
-		p, is := r.GetParams().(*mcp.CancelledParams)
-		if v := visitOf(ctx); is && v.gone != nil {
-			if id, err := json.Marshal(p.RequestID); err == nil {
-				caller := s.o.CallerOf(ctx).Name
-				s.regrets.hear(caller, string(id))
-				for _, r := range s.left.of(caller, string(id), together) {
-					r.due = time.Now().Add(s.o.Regret)
-					s.regrets.add(r)
-				}
-			}
-		}
-		return next(ctx, method, r)
+func (s *Server) hearCancelled(caller, message string) {
+	s.regrets.hear(caller, message)
+	for _, r := range s.left.of(caller, message, together) {
+		r.due = time.Now().Add(s.o.Regret)
+		s.regrets.add(r)
 	}
 }
 

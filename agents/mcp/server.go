@@ -79,7 +79,6 @@ func New(o Options) *Server {
 			return t.call(s, ctx, r), nil
 		})
 	}
-	s.sdk.AddReceivingMiddleware(s.hearCancelled)
 	return s
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -82,24 +83,25 @@ func TestOutcomes(t *testing.T) {
 func TestWhoAsksAndFromWhere(t *testing.T) {
 	s := play(t, nil)
 	for _, try := range []struct {
-		waits           <-chan result
+		session         *sdk.ClientSession
+		own             arguments
 		agent, cwd, key string
 		claimed         bool
 	}{
-		{call(t.Context(), s.over(nil), "request_permission", arguments{"permission": "@network", "reason": "x", "key": "k1",
-			"timeout_minutes": 1.5, "details": "whole"}), "tester", "/srv/ci", "k1", true},
-		{call(t.Context(), s.client(modern), "request_permission", arguments{"permission": "@network", "reason": "x", "agentId": "child",
-			"timeout_minutes": 1.5, "details": "whole"}), "child", "", "", true},
-		{call(t.Context(), s.client(legacy), "request_permission", arguments{"permission": "@network", "reason": "x",
-			"timeout_minutes": 1.5, "details": "whole"}), "bot", "", "", false},
+		{s.over(nil), arguments{"key": "k1"}, "tester", "/srv/ci", "k1", true},
+		{s.client(modern), arguments{"agentId": "child"}, "child", "", "", true},
+		{s.client(legacy), arguments{}, "bot", "", "", false},
 	} {
+		with := arguments{"permission": "@network", "reason": "x", "timeout_minutes": 1.5, "details": "whole"}
+		maps.Copy(with, try.own)
+		waits := call(t.Context(), try.session, "request_permission", with)
 		r := s.pending(1)[0]
 		if r.Agent != try.agent || r.Claimed != try.claimed || r.Cwd != try.cwd || r.Key != try.key || r.Details != "whole" ||
 			r.Deadline.Sub(r.CreatedAt) != 90*time.Second || r.Caller != bot {
 			t.Errorf("asked %+v", r)
 		}
 		s.decide(r.ID, permissions.Deny, "")
-		s.get(try.waits)
+		s.get(waits)
 	}
 }
 
@@ -192,7 +194,7 @@ func TestMalformedInputAsksNobody(t *testing.T) {
 		{"pause", `{"message":"x","mode":"stop"}`, "mode continue or confirm"},
 		{"await_request", `{}`, "id is missing"},
 		{"await_request", `{"id":"01J"}`, `There is no request "01J" here.`},
-		{"await_request", `null`, "is missing"},
+		{"await_request", `null`, "no object"},
 		{"await_request", `{"id":7}`, "JSON"},
 		{"pause", strings.Repeat(`{"a":`, 20) + "1" + strings.Repeat("}", 20), "levels deep"},
 	} {

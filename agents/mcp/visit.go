@@ -16,6 +16,10 @@ import (
 // writeWithin is how long a client may take to read what it is written.
 const writeWithin = 30 * time.Second
 
+// lastWords is how long a call may take to end once its connection has, or the daemon stops: then whoever waits is told
+// how things stand.
+const lastWords = 300 * time.Millisecond
+
 // visit is what is known of the connection that a call came over.
 type visit struct {
 	gone      func() context.Context // ends when the client has gone; nil where the call's own context says so
@@ -62,10 +66,16 @@ func (s *Server) Handler() http.Handler {
 			http.Error(w, "The body could not be read, or is too large.", http.StatusRequestEntityTooLarge)
 			return
 		}
-		v := &visit{gone: r.Context, message: messageOf(body)}
 		caller := s.o.CallerOf(r.Context()).Name
+		m := messageOf(body)
+		if m.Method == cancelled {
+			s.hearCancelled(caller, string(m.Params.Request))
+		}
+		v := &visit{gone: r.Context, message: string(m.ID)}
 		v.cancelled = func() bool { return s.regrets.justHeard(caller, v.message) }
-		ctx := context.WithValue(r.Context(), visitKey{}, v)
+		ctx, cancel := context.WithCancel(context.WithValue(context.WithoutCancel(r.Context()), visitKey{}, v))
+		defer cancel()
+		defer context.AfterFunc(r.Context(), func() { time.AfterFunc(lastWords, cancel) })()
 		inner := r.WithContext(ctx)
 		inner.Body = io.NopCloser(bytes.NewReader(body))
 		w.Header().Set("X-Accel-Buffering", "no")
@@ -86,15 +96,21 @@ func (s *Server) undelivered(v *visit) {
 	}
 }
 
-// messageOf is the id of a JSON-RPC message; empty for a notification, and for what is none.
-func messageOf(body []byte) string {
-	var m struct {
-		ID json.RawMessage `json:"id"`
-	}
-	if json.Unmarshal(body, &m) != nil {
-		return ""
-	}
-	return string(m.ID)
+// cancelled is the notification of a client that gives a call up.
+const cancelled = "notifications/cancelled"
+
+// message is as much of a JSON-RPC message as we look at ourselves.
+type message struct {
+	ID     json.RawMessage `json:"id"` // of a call
+	Method string          `json:"method"`
+	Params struct {
+		Request json.RawMessage `json:"requestId"` // what is cancelled
+	} `json:"params"`
+}
+
+func messageOf(body []byte) (m message) {
+	_ = json.Unmarshal(body, &m) // what cannot be read is refused by the library
+	return m
 }
 
 // patient gives every piece of an answer its own time to be written: the whole may take as long as people do. It knows

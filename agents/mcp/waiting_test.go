@@ -1,0 +1,437 @@
+package mcp_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/daycared/daycared/agents/mcp"
+	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/permissions"
+)
+
+const impatience = 300 * time.Millisecond
+
+// impatient calls as clients do: they give up when nothing has come for so long, and progress resets that.
+type impatient struct {
+	*sdk.ClientSession
+	mu    sync.Mutex
+	timer *time.Timer
+	signs []float64
+}
+
+func (s *stage) impatient(era string) *impatient {
+	s.t.Helper()
+	i := &impatient{}
+	c := sdk.NewClient(&sdk.Implementation{Name: "tester", Version: "1"}, &sdk.ClientOptions{
+		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
+			i.mu.Lock()
+			defer i.mu.Unlock()
+			i.signs = append(i.signs, r.Params.Progress)
+			i.timer.Reset(impatience)
+		},
+	})
+	session, err := c.Connect(s.t.Context(), &sdk.StreamableClientTransport{
+		Endpoint: s.url, HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, MaxRetries: -1,
+	}, &sdk.ClientSessionOptions{ProtocolVersion: era})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = session.Close() })
+	i.ClientSession = session
+	return i
+}
+
+var errImpatient = errors.New("the operation timed out")
+
+// call calls, and gives up when no sign of life has come for so long.
+func (i *impatient) call(ctx context.Context, name string, with any, token any) <-chan result {
+	ctx, cancel := context.WithCancelCause(ctx)
+	i.mu.Lock()
+	i.timer = time.AfterFunc(impatience, func() { cancel(errImpatient) })
+	i.mu.Unlock()
+	done := make(chan result, 1)
+	go func() {
+		p := &sdk.CallToolParams{Name: name, Arguments: with}
+		if token != nil {
+			p.SetProgressToken(token)
+		}
+		r, err := i.CallTool(ctx, p)
+		i.mu.Lock()
+		i.timer.Stop()
+		i.mu.Unlock()
+		done <- result{r, errors.Join(err, context.Cause(ctx))}
+		cancel(nil)
+	}()
+	return done
+}
+
+// A call holds for twenty times the timeout of a client that progress resets.
+func TestProgressHoldsACallForTwentyTimeouts(t *testing.T) {
+	s := play(t, func(o *mcp.Options) { o.Every = impatience / 10 })
+	for _, era := range []string{legacy, modern} {
+		t.Run(era, func(t *testing.T) {
+			t.Parallel()
+			c := s.impatient(era)
+			waits := c.call(t.Context(), "pause", arguments{"message": "look, " + era, "mode": "confirm"}, "p")
+			select {
+			case r := <-waits:
+				t.Fatalf("it ended: %v", r.err)
+			case <-time.After(20 * impatience):
+			}
+			for _, r := range s.atLeast(1) {
+				if strings.HasSuffix(r.Message, era) {
+					s.decide(r.ID, permissions.Allow(permissions.Once), "")
+				}
+			}
+			if got := s.get(waits); textOf(t, got) != "Approved." {
+				t.Errorf("%q", textOf(t, got))
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			for i, n := range c.signs {
+				if n != float64(i+1) {
+					t.Fatalf("progress %v", c.signs)
+				}
+			}
+			if len(c.signs) < 20 {
+				t.Errorf("only %d signs of life", len(c.signs))
+			}
+		})
+	}
+}
+
+// Without a token there is no progress, and a client that gives up and asks again finds the decision taken meanwhile.
+func TestWhoDropsAndAsksAgainGetsTheDecision(t *testing.T) {
+	for _, era := range []string{legacy, modern} {
+		for _, try := range []struct {
+			name, tool string
+			with       arguments
+			answer     permissions.Answer
+			want       string
+		}{
+			{"allowed", "request_permission", network, permissions.Allow(permissions.Once), "Permission granted for network access."},
+			{"denied", "request_permission", network, permissions.Deny, "Permission denied for network access."},
+			{"chosen", "ask_user", choose, permissions.Choose(2), "mail"},
+			{"a tool", "approve_tool", shell, permissions.Allow(permissions.Once), `{"behavior":"allow","updatedInput":{"command":"rm -rf site","n":1e2}}`},
+		} {
+			t.Run(era+" "+try.name, func(t *testing.T) {
+				s := play(t, nil)
+				c := s.impatient(era)
+				if r := <-c.call(t.Context(), try.tool, try.with, nil); !errors.Is(r.err, errImpatient) {
+					t.Fatalf("it did not give up: %v", r.err)
+				}
+				r := s.pending(1)[0]
+				s.waits(r.ID, 0) // it is noticed that nobody waits
+				if r := <-c.call(t.Context(), try.tool, try.with, nil); !errors.Is(r.err, errImpatient) {
+					t.Fatalf("it did not give up again: %v", r.err)
+				}
+				s.waits(r.ID, 0)
+				s.decide(r.ID, try.answer, "")
+				if got := textOf(t, s.get(call(t.Context(), c.ClientSession, try.tool, try.with))); got != try.want {
+					t.Errorf("asked again: %q", got)
+				}
+				if n := s.asked(); n != 1 {
+					t.Errorf("fay was asked %d times", n)
+				}
+				// The answer is given once: who asks for the same later asks.
+				later := call(t.Context(), c.ClientSession, try.tool, try.with)
+				next := s.pending(1)[0]
+				if next.ID == r.ID {
+					t.Error("an old answer stands for a new question")
+				}
+				s.decide(next.ID, try.answer, "")
+				s.get(later)
+			})
+		}
+	}
+}
+
+// A retried call that comes while the request still waits joins it.
+func TestWhoAsksAgainJoins(t *testing.T) {
+	s := play(t, nil)
+	stdio := s.over(nil)
+	for name, c := range map[string]*sdk.ClientSession{legacy: s.client(legacy), modern: s.client(modern), "stdio": stdio} {
+		before := s.asked()
+		ctx, drop := context.WithCancel(t.Context())
+		first := call(ctx, c, "pause", confirm)
+		r := s.pending(1)[0]
+		s.waits(r.ID, 1)
+		drop()
+		<-first
+		s.waits(r.ID, 0)
+		again := call(t.Context(), c, "pause", confirm)
+		s.waits(r.ID, 1)
+		s.decide(r.ID, permissions.Deny, "")
+		if got := textOf(t, s.get(again)); got != "Denied." || s.asked() != before+1 {
+			t.Errorf("%s: %q, asked %d times", name, got, s.asked()-before)
+		}
+	}
+}
+
+// What nobody decided is not an answer to who asks later.
+func TestWhatExpiredIsAskedAnew(t *testing.T) {
+	s := play(t, nil)
+	c := s.client(legacy)
+	ctx, drop := context.WithCancel(t.Context())
+	first := call(ctx, c, "pause", confirm)
+	r := s.pending(1)[0]
+	s.waits(r.ID, 1)
+	drop()
+	<-first
+	s.waits(r.ID, 0)
+	if _, err := s.Withdraw(t.Context(), bot, r.ID); err != nil {
+		t.Fatal(err)
+	}
+	again := call(t.Context(), c, "pause", confirm)
+	s.decide(s.pending(1)[0].ID, permissions.Allow(permissions.Once), "")
+	if got := textOf(t, s.get(again)); got != "Approved." {
+		t.Errorf("%q", got)
+	}
+}
+
+// cancelled waits until a request is.
+func (s *stage) settled(id permissions.ID, want permissions.State) {
+	s.t.Helper()
+	wiretest.Eventually(s.t, "the request is "+string(want), func() bool {
+		r, err := s.rows.Read(s.t.Context(), id)
+		return err == nil && r.State == want
+	})
+}
+
+// MCP's cancelled takes the request with it when nobody comes back, and not before.
+func TestCancelledAndNobodyComesBack(t *testing.T) {
+	const soon = 200 * time.Millisecond
+	s := play(t, func(o *mcp.Options) { o.Regret = soon })
+	for name, c := range map[string]*sdk.ClientSession{
+		"stdio": s.over(func(o *mcp.Options) { o.Regret = soon }), legacy: s.client(legacy),
+	} {
+		t.Log(name)
+		ctx, cancel := context.WithCancel(t.Context())
+		waits := call(ctx, c, "pause", confirm)
+		r := s.pending(1)[0]
+		s.waits(r.ID, 1)
+		at := time.Now()
+		cancel()
+		if r := <-waits; r.err == nil {
+			t.Fatalf("%s: it was not cancelled", name)
+		}
+		s.settled(r.ID, permissions.Cancelled)
+		if took := time.Since(at); took < soon {
+			t.Errorf("%s: cancelled after %s", name, took)
+		}
+	}
+}
+
+func TestCancelledAndAskedAgain(t *testing.T) {
+	const soon = 200 * time.Millisecond
+	s := play(t, func(o *mcp.Options) { o.Regret = soon })
+	for name, c := range map[string]*sdk.ClientSession{
+		"stdio": s.over(func(o *mcp.Options) { o.Regret = soon }), legacy: s.client(legacy),
+	} {
+		before := s.asked()
+		ctx, cancel := context.WithCancel(t.Context())
+		waits := call(ctx, c, "pause", confirm)
+		r := s.pending(1)[0]
+		s.waits(r.ID, 1)
+		cancel()
+		<-waits
+		again := call(t.Context(), c, "pause", confirm)
+		s.waits(r.ID, 1)
+		select {
+		case got := <-again:
+			t.Fatalf("%s: it ended: %v", name, got.err)
+		case <-time.After(2 * soon):
+		}
+		s.decide(r.ID, permissions.Allow(permissions.Once), "")
+		if got := textOf(t, s.get(again)); got != "Approved." || s.asked() != before+1 {
+			t.Errorf("%s: %q, asked %d times", name, got, s.asked()-before)
+		}
+	}
+}
+
+// A connection that is lost never cancels, however long nobody comes back; nor does the end of standard input.
+func TestALostConnectionCancelsNothing(t *testing.T) {
+	const soon = 50 * time.Millisecond
+	s := play(t, func(o *mcp.Options) { o.Regret = soon })
+	for _, era := range []string{legacy, modern} {
+		drop, status := s.post(era, 7, `{"message":"`+era+`","mode":"confirm"}`)
+		if status != http.StatusOK {
+			t.Fatalf("status %d", status)
+		}
+		id := s.pending(1)[0].ID
+		s.waits(id, 1)
+		drop()
+		s.waits(id, 0)
+		<-time.After(4 * soon)
+		if r, err := s.rows.Read(t.Context(), id); err != nil || r.State != permissions.Pending {
+			t.Errorf("%s: %s, %v", era, r.State, err)
+		}
+		s.decide(id, permissions.Deny, "")
+	}
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	served := make(chan error, 1)
+	go func() {
+		served <- mcp.New(mcp.Options{
+			Desk: s.Engine, CallerOf: func(context.Context) permissions.Caller { return bot }, Regret: soon, Log: wiretest.Quiet,
+		}).Serve(context.Background(), in, out)
+	}()
+	go func() { _, _ = io.Copy(io.Discard, fromServer) }()
+	_, _ = io.WriteString(toServer, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",`+
+		`"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`+"\n"+`{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"+
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"pause","arguments":{"message":"x","mode":"confirm"}}}`+"\n")
+	id := s.pending(1)[0].ID
+	s.waits(id, 1)
+	_ = toServer.Close()
+	if err := <-served; err != nil {
+		t.Errorf("serve: %v", err)
+	}
+	s.waits(id, 0)
+	if r, err := s.rows.Read(t.Context(), id); err != nil || r.State != permissions.Pending {
+		t.Errorf("stdio: %s, %v", r.State, err)
+	}
+}
+
+// post is a call over a connection of its own, whose answer is not read; drop closes it.
+func (s *stage) post(era string, id int, with string) (drop func(), status int) {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(s.t.Context())
+	meta := `{}`
+	if era == modern {
+		meta = `{"io.modelcontextprotocol/protocolVersion":"` + modern + `","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},` +
+			`"io.modelcontextprotocol/clientCapabilities":{},"progressToken":"p"}`
+	} else {
+		meta = `{"progressToken":"p"}`
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, strings.NewReader(fmt.Sprintf(
+		`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"pause","arguments":%s,"_meta":%s}}`, id, with, meta)))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+		"MCP-Protocol-Version": era, "Mcp-Method": "tools/call", "Mcp-Name": "pause",
+	} {
+		request.Header.Set(name, value)
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(response.Body).ReadString('\n'); err != nil { // the first sign of life comes at once
+		s.t.Fatalf("%q, %v", line, err)
+	}
+	return func() { cancel(); response.Body.Close() }, response.StatusCode
+}
+
+// When the daemon stops, who waits is told that the request stands, and how to come back to it.
+func TestAStopTellsWhoWaits(t *testing.T) {
+	for _, era := range []string{legacy, modern} {
+		s := play(t, nil)
+		c := s.client(era)
+		waits := call(t.Context(), c, "pause", confirm)
+		r := s.pending(1)[0]
+		s.waits(r.ID, 1)
+		s.stop()
+		got := <-waits
+		if got.err != nil {
+			t.Errorf("%s: %v", era, got.err)
+			continue
+		}
+		text := textOf(t, got.CallToolResult)
+		if !got.IsError || !strings.HasPrefix(text, "Still waiting for an answer.\n") || !strings.Contains(text, string(r.ID)) ||
+			beside(t, got.CallToolResult)["state"] != "pending" {
+			t.Errorf("%s: %q", era, text)
+		}
+	}
+}
+
+// An approval that was handed to a call whose client had just gone is its own when it asks again: whether it went while
+// the answer was fetched, or while it was written.
+func TestAnAnswerThatNobodyReadIsKept(t *testing.T) {
+	t.Run("fetched", func(t *testing.T) {
+		late := &lateDesk{}
+		s := play(t, func(o *mcp.Options) { late.Desk, o.Desk = o.Desk, late })
+		late.slow.Store(true)
+		drop, _ := s.post(legacy, 1, `{"message":"send it?","mode":"confirm"}`)
+		r := s.pending(1)[0]
+		s.waits(r.ID, 1)
+		s.decide(r.ID, permissions.Allow(permissions.Once), "")
+		wiretest.Eventually(t, "the approval is used", func() bool {
+			row, err := s.rows.Read(t.Context(), r.ID)
+			return err == nil && !row.UsedAt.IsZero()
+		})
+		late.slow.Store(false)
+		drop()
+		wiretest.Eventually(t, "the call has ended", func() bool { return late.under.Load() == 0 })
+		if got := textOf(t, s.get(call(t.Context(), s.client(legacy), "pause", confirm))); got != "Approved." || s.asked() != 1 {
+			t.Errorf("%q, asked %d times", got, s.asked())
+		}
+	})
+	t.Run("written", func(t *testing.T) {
+		s := play(t, nil)
+		request := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pause","arguments":{"message":"send it?","mode":"confirm"}}}`))
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Accept", "application/json, text/event-stream")
+		request.Header.Set("MCP-Protocol-Version", legacy)
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			s.mcp.Handler().ServeHTTP(deaf{httptest.NewRecorder()}, request.WithContext(context.Background()))
+		}()
+		s.decide(s.pending(1)[0].ID, permissions.Allow(permissions.Once), "")
+		<-over
+		if got := textOf(t, s.get(call(t.Context(), s.client(legacy), "pause", confirm))); got != "Approved." || s.asked() != 1 {
+			t.Errorf("%q, asked %d times", got, s.asked())
+		}
+	})
+}
+
+// deaf takes no answer.
+type deaf struct{ *httptest.ResponseRecorder }
+
+func (deaf) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// lateDesk hands an answer over only once its call is over, while it is slow.
+type lateDesk struct {
+	mcp.Desk
+	slow  atomic.Bool
+	under atomic.Int64
+}
+
+func (d *lateDesk) Ask(ctx context.Context, c permissions.Caller, q permissions.Request) (permissions.Request, error) {
+	d.under.Add(1)
+	defer d.under.Add(-1)
+	slow := d.slow.Load()
+	r, err := d.Desk.Ask(ctx, c, q)
+	if slow {
+		<-ctx.Done()
+	}
+	return r, err
+}
+
+// atLeast waits until n requests are pending.
+func (s *stage) atLeast(n int) []permissions.Request {
+	s.t.Helper()
+	var rows []permissions.Request
+	wiretest.Eventually(s.t, "some are pending", func() bool {
+		var err error
+		rows, err = s.rows.Pending(s.t.Context(), "", "", 1000)
+		return err == nil && len(rows) >= n
+	})
+	return rows
+}
