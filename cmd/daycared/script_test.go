@@ -72,6 +72,7 @@ func commands() scriptCommands {
 	maps.Copy(all, modelCommands())
 	maps.Copy(all, whatsappCommands())
 	maps.Copy(all, remoteCommands())
+	maps.Copy(all, mcpCommands())
 	return all
 }
 
