@@ -16,7 +16,7 @@ import (
 )
 
 // asks is the call of a tool that asks.
-func asks[In input](s *Server, ctx context.Context, r *mcp.CallToolRequest) *mcp.CallToolResult {
+func asks[In input](ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallToolResult {
 	in, err := read[In](r.Params.Arguments)
 	if err != nil {
 		return refused(permissions.Invalid(err))
@@ -33,7 +33,7 @@ func asks[In input](s *Server, ctx context.Context, r *mcp.CallToolRequest) *mcp
 }
 
 // approve is the call of approve_tool. Whatever happens, its result is a verdict.
-func (s *Server) approve(ctx context.Context, r *mcp.CallToolRequest) *mcp.CallToolResult {
+func approve(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallToolResult {
 	in, err := read[approveInput](r.Params.Arguments)
 	if err != nil {
 		return denied(err.Error())
@@ -50,7 +50,7 @@ func (s *Server) approve(ctx context.Context, r *mcp.CallToolRequest) *mcp.CallT
 }
 
 // await is the call of await_request. It reads, and uses nothing.
-func (s *Server) await(ctx context.Context, r *mcp.CallToolRequest) *mcp.CallToolResult {
+func await(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallToolResult {
 	in, err := read[awaitInput](r.Params.Arguments)
 	if err == nil && in.ID == "" {
 		err = errors.New("id is missing")

@@ -92,7 +92,7 @@ func (m *memory) claim(about question, one leaver) bool {
 	return m.strike(about, func(l leaver) bool { return l.n == one.n })
 }
 
-func (m *memory) strike(about question, gone func(leaver) bool) (any bool) {
+func (m *memory) strike(about question, gone func(leaver) bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before := len(m.all[about])

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"sync/atomic"
@@ -71,12 +72,12 @@ func New(o Options) *Server {
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
 	for _, t := range tools {
-		definition := &mcp.Tool{Name: t.name, Title: t.title, Description: t.says, InputSchema: t.input}
-		if t.output != nil {
-			definition.OutputSchema = t.output
+		definition := &mcp.Tool{Name: t.name, Title: t.title, Description: t.says, InputSchema: schema(t.name)}
+		if !t.free {
+			definition.OutputSchema = schema("outcome")
 		}
 		s.sdk.AddTool(definition, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			return t.call(s, ctx, r), nil
+			return t.call(ctx, s, r), nil
 		})
 	}
 	return s
@@ -103,11 +104,10 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 	err := s.sdk.Run(ctx, &mcp.IOTransport{Reader: line, Writer: out, MaxLineLength: mostBody})
 	ended := line.ended.Load() || ctx.Err() != nil
 	stop()
-	<-done
-	if ended {
-		return nil
+	if failed := <-done; failed != nil || !ended {
+		return errors.Join(err, failed)
 	}
-	return err
+	return nil
 }
 
 // line is what a client writes, which knows when it has ended: from then on, no call that ends was cancelled.

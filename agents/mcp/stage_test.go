@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -148,7 +149,8 @@ func (s *stage) over(change func(*mcp.Options)) *sdk.ClientSession {
 	done := make(chan error, 1)
 	go func() { done <- mcp.New(o).Serve(context.Background(), in, out) }()
 	c := sdk.NewClient(&sdk.Implementation{Name: "tester", Version: "1"}, nil)
-	session, err := c.Connect(s.t.Context(), &sdk.IOTransport{Reader: fromServer, Writer: toServer}, &sdk.ClientSessionOptions{ProtocolVersion: legacy})
+	session, err := c.Connect(s.t.Context(), &sdk.IOTransport{Reader: fromServer, Writer: toServer},
+		&sdk.ClientSessionOptions{ProtocolVersion: legacy})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -240,9 +242,12 @@ func (s *stage) waits(id permissions.ID, n int) {
 	})
 }
 
-// decide is fay's answer.
+// decide is fay's answer, once she has seen the card.
 func (s *stage) decide(id permissions.ID, a permissions.Answer, comment string) {
 	s.t.Helper()
+	wiretest.Eventually(s.t, "fay has the card", func() bool {
+		return slices.ContainsFunc(s.fay.Copies(), func(c connectortest.Copy) bool { return c.First.Request.ID == id })
+	})
 	_, err := s.OnPermission(s.t.Context(), connectors.Decision{
 		From: connectors.Identity{Via: "telegram", UID: fay.UID}, Request: id, Answer: a, Comment: comment,
 	})

@@ -79,6 +79,7 @@ func (i *impatient) call(ctx context.Context, name string, with any, token any) 
 
 // A call holds for twenty times the timeout of a client that progress resets.
 func TestProgressHoldsACallForTwentyTimeouts(t *testing.T) {
+	t.Parallel()
 	s := play(t, func(o *mcp.Options) { o.Every = impatience / 10 })
 	for _, era := range []string{legacy, modern} {
 		t.Run(era, func(t *testing.T) {
@@ -124,9 +125,11 @@ func TestWhoDropsAndAsksAgainGetsTheDecision(t *testing.T) {
 			{"allowed", "request_permission", network, permissions.Allow(permissions.Once), "Permission granted for network access."},
 			{"denied", "request_permission", network, permissions.Deny, "Permission denied for network access."},
 			{"chosen", "ask_user", choose, permissions.Choose(2), "mail"},
-			{"a tool", "approve_tool", shell, permissions.Allow(permissions.Once), `{"behavior":"allow","updatedInput":{"command":"rm -rf site","n":1e2}}`},
+			{"a tool", "approve_tool", shell, permissions.Allow(permissions.Once),
+				`{"behavior":"allow","updatedInput":{"command":"rm -rf site","n":1e2}}`},
 		} {
 			t.Run(era+" "+try.name, func(t *testing.T) {
+				t.Parallel()
 				s := play(t, nil)
 				c := s.impatient(era)
 				if r := <-c.call(t.Context(), try.tool, try.with, nil); !errors.Is(r.err, errImpatient) {
@@ -308,12 +311,10 @@ func TestALostConnectionCancelsNothing(t *testing.T) {
 func (s *stage) post(era string, id int, with string) (drop func(), status int) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
-	meta := `{}`
+	meta := `{"progressToken":"p"}`
 	if era == modern {
 		meta = `{"io.modelcontextprotocol/protocolVersion":"` + modern + `","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},` +
 			`"io.modelcontextprotocol/clientCapabilities":{},"progressToken":"p"}`
-	} else {
-		meta = `{"progressToken":"p"}`
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, strings.NewReader(fmt.Sprintf(
 		`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"pause","arguments":%s,"_meta":%s}}`, id, with, meta)))

@@ -78,18 +78,17 @@ func (d remoteDesk) Await(ctx context.Context, _ permissions.Caller, id permissi
 	last, err := d.client.Get(ctx, id, 0)
 	tries := wire.NewTries()
 	for err == nil && ctx.Err() == nil && last.Request.State == permissions.Pending {
-		next, failed := d.client.Get(ctx, id, wire.MaxWait)
+		next, lost := d.client.Get(ctx, id, wire.MaxWait)
 		switch {
-		case failed == nil:
+		case lost == nil:
 			last = next
 			tries.Reset()
-			continue
-		case ctx.Err() != nil:
-			return last, nil
-		case !wire.Gone(failed) || time.Now().After(last.Request.Deadline):
-			return last, failed
+		case ctx.Err() != nil: // as it stood
+		case wire.Gone(lost) && time.Now().Before(last.Request.Deadline):
+			_ = wire.Pause(ctx, tries.NextBackOff()) // the loop looks at ctx
+		default:
+			err = lost
 		}
-		_ = wire.Pause(ctx, tries.NextBackOff()) // the loop looks at ctx
 	}
 	return last, err
 }
