@@ -53,12 +53,18 @@ type stage struct {
 	stop func()       // ends what waits, as a stop of the daemon does
 }
 
-func play(t testing.TB, change func(*mcp.Options)) *stage { return playWith(t, change, nil) }
-
-// playWith is play with fay answering each card by herself.
-func playWith(t testing.TB, change func(*mcp.Options), answers func(connectors.Prompt) []connectors.Decision) *stage {
+func play(t testing.TB, change func(*mcp.Options)) *stage {
 	t.Helper()
-	s := &stage{t: t, fay: connectortest.NewMemory(connectors.Identity{Via: "telegram", UID: fay.UID}, answers)}
+	phone := connectortest.NewMemory(connectors.Identity{Via: "telegram", UID: fay.UID}, nil)
+	s := playAt(t, change, phone)
+	s.fay = phone
+	return s
+}
+
+// playAt is play with fay at another door.
+func playAt(t testing.TB, change func(*mcp.Options), door connectors.Connector) *stage {
+	t.Helper()
+	s := &stage{t: t}
 	rows, err := store.Open(t.Context(), store.Options{
 		Path: filepath.Join(t.TempDir(), "store.db"), Now: s.now, Log: wiretest.Quiet,
 	})
@@ -67,7 +73,7 @@ func playWith(t testing.TB, change func(*mcp.Options), answers func(connectors.P
 	}
 	s.rows = rows
 	s.Engine = engine.New(engine.Options{
-		Store: rows, Connectors: []connectors.Connector{s.fay}, Settings: settings(), Now: s.now, Log: wiretest.Quiet,
+		Store: rows, Connectors: []connectors.Connector{door}, Settings: settings(), Now: s.now, Log: wiretest.Quiet,
 		Elapsed: func() time.Duration { return time.Since(began) + time.Duration(s.aged.Load()) },
 	})
 	o := mcp.Options{
@@ -85,7 +91,7 @@ func playWith(t testing.TB, change func(*mcp.Options), answers func(connectors.P
 	running, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
 	group.Go(func() { _ = s.Run(running) })
-	group.Go(func() { _ = s.fay.Run(running, s.Engine) })
+	group.Go(func() { _ = door.Run(running, s.Engine) })
 	group.Go(func() { _ = s.mcp.Run(running) })
 	s.stop = end
 	t.Cleanup(func() {
@@ -109,7 +115,7 @@ func (s *stage) pass(d time.Duration) { s.aged.Add(int64(d)) }
 
 func settings() engine.Settings {
 	return engine.Settings{
-		UID: 1, People: []connectors.Person{fay}, Routes: []engine.Route{{Agents: []string{"*"}, Ask: []string{"fay"}}},
+		UID: fay.UID, People: []connectors.Person{fay}, Routes: []engine.Route{{Agents: []string{"*"}, Ask: []string{"fay"}}},
 		Approvals: engine.Approvals{
 			Timeout: 15 * time.Minute, MaxTimeout: time.Hour, ClarificationTimeout: 5 * time.Minute,
 			DeliverWithin: 2 * time.Minute, RedeemWindow: 10 * time.Minute,

@@ -1,0 +1,183 @@
+package mcp_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/permissions"
+)
+
+// BenchmarkBlockingCall is a call of pause over MCP, decided over HTTP at the admin socket as soon as it waits, both
+// durable; and in turn the least that can be: a call of a tool that does nothing, two commits, and an HTTP call that does
+// nothing. It reports the middle of each and how many times the one is the other. With a hundred clients, it is how many
+// whole calls there are for each call that does nothing.
+func BenchmarkBlockingCall(b *testing.B) {
+	for _, clients := range []int{1, 100} {
+		b.Run("clients-"+strconv.Itoa(clients), func(b *testing.B) {
+			d := newDecider(b)
+			sessions := make([]*sdk.ClientSession, clients)
+			for i := range sessions {
+				sessions[i] = d.keptClient()
+			}
+			var whole, least []time.Duration
+			for n := 0; b.Loop(); n++ {
+				began := time.Now()
+				d.all(sessions, func(i int, c *sdk.ClientSession) { d.pause(c, fmt.Sprint(n, ".", i)) })
+				middle := time.Now()
+				d.all(sessions, func(_ int, c *sdk.ClientSession) { d.nothing(c) })
+				if clients == 1 {
+					d.commits(2)
+					d.noop()
+				}
+				whole, least = append(whole, middle.Sub(began)), append(least, time.Since(middle))
+			}
+			ours, bare := median(whole), median(least)
+			b.ReportMetric(float64(ours.Microseconds()), "call-µs")
+			b.ReportMetric(float64(bare.Microseconds()), "bare-µs")
+			if clients == 1 {
+				b.ReportMetric(float64(ours)/float64(bare), "ratio")
+			} else {
+				b.ReportMetric(float64(bare)/float64(ours), "share-of-no-op")
+			}
+		})
+	}
+}
+
+func median(all []time.Duration) time.Duration {
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// decider decides over HTTP whatever waits, at once.
+type decider struct {
+	*stage
+	bare   *store.Store
+	socket *http.Client
+}
+
+func newDecider(b *testing.B) *decider {
+	b.Helper()
+	folder := filepath.Dir(wiretest.Socket(b))
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		b.Fatal(err)
+	}
+	socket, file := filepath.Join(folder, "admin"), filepath.Join(folder, "key")
+	const key = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	if err := os.WriteFile(file, []byte(key), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	door := admin.New(admin.Options{
+		Socket: socket, Key: admin.Key(key), AdminReachable: true, Log: wiretest.Quiet,
+		Zone: func(string) *time.Location { return time.UTC },
+	})
+	if err := door.Listen(); err != nil {
+		b.Fatal(err)
+	}
+	d := &decider{stage: playAt(b, nil, door), socket: wiretest.HTTP(b, socket)}
+	var err error
+	d.bare, err = store.Open(b.Context(), store.Options{
+		Path: filepath.Join(b.TempDir(), "bare.db"), Now: time.Now, Log: wiretest.Quiet,
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	people := admin.NewClient(socket, file)
+	feed := d.Subscribe(10_000)
+	var works sync.WaitGroup
+	for range 8 {
+		works.Go(func() {
+			for r := range feed.C {
+				if r.State != permissions.Pending {
+					continue
+				}
+				_, err := people.OnPermission(context.Background(), connectors.Decision{Request: r.ID, Answer: permissions.Allow(permissions.Once)})
+				if err != nil {
+					b.Errorf("decide: %v", err)
+				}
+			}
+		})
+	}
+	b.Cleanup(func() {
+		feed.Close()
+		works.Wait()
+		people.Close()
+		_ = d.bare.Close()
+	})
+	return d
+}
+
+// all has every client do something at the same time.
+func (d *decider) all(sessions []*sdk.ClientSession, do func(int, *sdk.ClientSession)) {
+	if len(sessions) == 1 {
+		do(0, sessions[0])
+		return
+	}
+	var group sync.WaitGroup
+	for i, c := range sessions {
+		group.Go(func() { do(i, c) })
+	}
+	group.Wait()
+}
+
+func (d *decider) pause(c *sdk.ClientSession, message string) {
+	r, err := c.CallTool(context.Background(), &sdk.CallToolParams{Name: "pause", Arguments: arguments{"message": message, "mode": "confirm"}})
+	if err != nil || r.IsError {
+		d.t.Errorf("call: %+v, %v", r, err)
+	}
+}
+
+// nothing calls a tool with what it refuses without asking anybody or touching the store.
+func (d *decider) nothing(c *sdk.ClientSession) {
+	r, err := c.CallTool(context.Background(), &sdk.CallToolParams{Name: "await_request", Arguments: arguments{}})
+	if err != nil || !r.IsError {
+		d.t.Errorf("call: %+v, %v", r, err)
+	}
+}
+
+// commits are as many of the smallest writes that the store has.
+func (d *decider) commits(n int) {
+	for range n {
+		if _, err := d.bare.Pulse(context.Background(), time.Now()); err != nil {
+			d.t.Error(err)
+		}
+	}
+}
+
+// noop is an HTTP call at the admin socket that does nothing.
+func (d *decider) noop() {
+	if status, _ := wiretest.Do(d.t, d.socket, http.MethodGet, "/healthz", "", ""); status != http.StatusOK {
+		d.t.Errorf("status %d", status)
+	}
+}
+
+// keptClient is a client that keeps its connection.
+func (d *decider) keptClient() *sdk.ClientSession {
+	d.t.Helper()
+	transport := &http.Transport{}
+	c := sdk.NewClient(&sdk.Implementation{Name: "tester", Version: "1"}, nil)
+	session, err := c.Connect(d.t.Context(), &sdk.StreamableClientTransport{
+		Endpoint: d.url, HTTPClient: &http.Client{Transport: transport}, MaxRetries: -1,
+	}, &sdk.ClientSessionOptions{ProtocolVersion: modern})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() {
+		_ = session.Close()
+		transport.CloseIdleConnections()
+	})
+	return session
+}
