@@ -17,7 +17,7 @@ MAKEFLAGS += --no-print-directory
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: build
 build: need ## build bin/daycared
@@ -39,6 +39,11 @@ demo: build ## the whole loop in this terminal; ARGS='--answer "allow,deny:keep 
 test: need ## run every test
 	go test -timeout 10m ./...
 
+.PHONY: test-mcp-npm
+test-mcp-npm: need ## the MCP conformance suite and inspector, from npm, look at the door of agents that speak MCP
+	@command -v npm >/dev/null || { echo 'npm is missing: install Node.js 20 or newer, https://nodejs.org' >&2; exit 1; }
+	go test -tags npm -timeout 10m -count=1 -run 'TestNPM$$' ./agents/mcp
+
 .PHONY: race
 race: need ## run every test with the race detector
 	go test -race -timeout 30m ./...
@@ -55,6 +60,7 @@ format: need ## gofmt
 vet: need ## go vet
 	go vet ./...
 	go vet -tags failpoints ./cmd/...
+	go vet -tags npm ./agents/mcp
 
 .PHONY: lint
 lint: need ## staticcheck, the import walls and the other linters of .golangci.yml
