@@ -4,7 +4,8 @@
 // A [Resident] is an agent of our own. It hears its person and speaks to them through a [Speaker], which decides nothing
 // either.
 //
-// [github.com/daycared/daycared/agents/api] is the door of agents that run elsewhere (HTTP on agent.sock) and the
+// [github.com/daycared/daycared/agents/mcp] is the door of agents that speak MCP, and
+// [github.com/daycared/daycared/agents/api] the door of agents that run elsewhere (HTTP on agent.sock) and the
 // client that `daycared ask` and the demo's agent use.
 package agents
 
