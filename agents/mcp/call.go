@@ -83,7 +83,7 @@ func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.
 	defer done()
 	caller := s.o.CallerOf(ctx)
 	about := questionOf(caller, q)
-	before, again := s.left.take(about)
+	before, again := s.left.take(about) // nobody who is anonymous: they cannot be told apart
 	q.ID, q.Call = before.id, cmp.Or(before.call, rand.Text())
 	began := time.Now()
 	settled, err := s.o.Desk.Ask(ctx, caller, q)
@@ -93,6 +93,7 @@ func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.
 	}
 	gone := leaver{id: settled.ID, call: q.Call, caller: caller, message: v.message}
 	switch {
+	case caller.Name == permissions.Anonymous:
 	case ctx.Err() != nil && settled.ID != "":
 		s.leave(about, gone, v.cancelled())
 	case err == nil:

@@ -183,6 +183,26 @@ func TestWhoAsksAgainJoins(t *testing.T) {
 	}
 }
 
+// Callers that prove nothing cannot be told apart: none of them is given what another left behind.
+func TestWhoIsAnonymousFindsNothingAgain(t *testing.T) {
+	nobody := permissions.Caller{Name: permissions.Anonymous, UID: permissions.NoUID}
+	s := play(t, func(o *mcp.Options) { o.CallerOf = func(context.Context) permissions.Caller { return nobody } })
+	c := s.client(legacy)
+	ctx, drop := context.WithCancel(t.Context())
+	first := call(ctx, c, "pause", confirm)
+	r := s.pending(1)[0]
+	s.waits(r.ID, 1)
+	drop()
+	<-first
+	s.waits(r.ID, 0)
+	s.decide(r.ID, permissions.Allow(permissions.Once), "")
+	again := call(t.Context(), c, "pause", confirm)
+	s.decide(s.pending(1)[0].ID, permissions.Deny, "")
+	if got := textOf(t, s.get(again)); got != "Denied." || s.asked() != 2 {
+		t.Errorf("%q, asked %d times", got, s.asked())
+	}
+}
+
 // What nobody decided is not an answer to who asks later.
 func TestWhatExpiredIsAskedAnew(t *testing.T) {
 	s := play(t, nil)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/daycared/daycared/agents/api"
 	"github.com/daycared/daycared/agents/mcp"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
@@ -54,18 +53,25 @@ type unclosed struct{ io.Writer }
 func (unclosed) Close() error { return nil }
 
 // remoteDesk is the daemon's desk, over agent.sock. The socket, or the token, proves the caller.
-type remoteDesk struct{ client *api.Client }
+type remoteDesk struct{ client asksThere }
 
 var _ mcp.Desk = remoteDesk{}
 
+// asksThere is a client of that socket.
+type asksThere interface {
+	Put(ctx context.Context, q permissions.Request) (permissions.Standing, error)
+	Get(ctx context.Context, id permissions.ID, wait time.Duration) (permissions.Standing, error)
+	Cancel(ctx context.Context, id permissions.ID) (permissions.Standing, error)
+}
+
 // Ask is [agents.Asker]. The id is proposed, so that the question is found again even if no reply came.
-func (d remoteDesk) Ask(ctx context.Context, c permissions.Caller, q permissions.Request) (permissions.Request, error) {
+func (d remoteDesk) Ask(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.Request, error) {
 	q.ID = cmp.Or(q.ID, permissions.NewID(time.Now()))
-	r, err := d.client.Ask(ctx, c, q)
-	if err != nil && r.ID == "" {
-		r.ID = q.ID
+	s, err := d.client.Put(ctx, q)
+	if err != nil && s.Request.ID == "" {
+		s.Request.ID = q.ID
 	}
-	return r, err
+	return s.Request, err
 }
 
 // Find reads a request.
