@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -160,7 +159,7 @@ func (s *Server) signs(ctx context.Context, r *mcp.CallToolRequest, token any, l
 			says = fmt.Sprintf("Still waiting for a person's answer, after %s.", permissions.SayDuration(time.Since(began).Round(time.Second)))
 		}
 		err := r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(n), Message: says})
-		if err != nil && ctx.Err() == nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		if err != nil && ctx.Err() == nil {
 			lost()
 			return
 		}
