@@ -14,8 +14,10 @@ type Person struct {
 	// Suspended are the channels at which their account may be somebody else's by now: they have no address there.
 	Suspended []string
 	Location  *time.Location
-	Quiet     Hours    // when they are not to be disturbed, in Location
-	Via       []string // the channels to try, in this order, the next when one fails; empty: the daemon's order
+	Quiet     Hours // when they are not to be disturbed, in Location
+	// PhoneAfter is how long what an agent's hook asks is kept from their phone: who sits at that agent answers there.
+	PhoneAfter time.Duration
+	Via        []string // the channels to try, in this order, the next when one fails; empty: the daemon's order
 }
 
 // Hours are a span of every day, from one minute of the day up to another; it may go past midnight. The zero Hours are

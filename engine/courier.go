@@ -69,7 +69,10 @@ func (c *courier) deliver(ctx context.Context, id permissions.ID) error {
 			done[cp.Place] = true
 			cp = eldest(cp, copies)
 		}
-		after, err := c.bring(ctx, r, cp)
+		after, err := c.early(r, cp), errEarly
+		if after == 0 {
+			after, err = c.bring(ctx, r, cp)
+		}
 		problems = append(problems, err)
 		switch {
 		case after > 0 && (u.soonest == 0 || after < u.soonest):
@@ -84,6 +87,20 @@ func (c *courier) deliver(ctx context.Context, id permissions.ID) error {
 		return u
 	}
 	return err
+}
+
+// errEarly is why a copy is not up to date that is held back.
+var errEarly = errors.New("kept from a phone for now")
+
+// early is how long a copy is still held back (see hold). One that lies further ahead than its person wants was planned
+// before the clock was set back, and is shown.
+func (c *courier) early(r permissions.Request, cp permissions.Copy) time.Duration {
+	ahead := cp.Since.Sub(c.engine.clock.Now())
+	person, _ := c.engine.settings.Load().person(cp.Person)
+	if r.State != permissions.Pending || !cp.SentAt.IsZero() || ahead <= 0 || ahead > hold(c.connector, person, r) {
+		return 0
+	}
+	return max(ahead, retryLeast)
 }
 
 // bring shows one copy, unless its channel wants to be left alone: the error is why it is not up to date, and after is when

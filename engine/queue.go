@@ -135,7 +135,7 @@ func (q *queue) finish(ctx context.Context, id permissions.ID, err error) {
 		q.later[id] = at
 	}
 	level := slog.LevelDebug
-	if delay > retryFirst { // the first failure is often mended by the second try
+	if delay > retryFirst && !errors.Is(err, errEarly) { // the first failure is often mended by the second try
 		level = slog.LevelWarn
 	}
 	q.log.Log(ctx, level, "a request is not up to date; it is tried again", "request", id, "delay", delay, "err", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
@@ -132,7 +133,9 @@ func (e *Engine) planFor(
 			why = append(why, err.Error())
 			return false
 		}
-		more = append(more, e.copyFor(p, r, name, ""))
+		mine := e.copyFor(p, r, name, "")
+		mine.Since = mine.Since.Add(hold(c, p, r))
+		more = append(more, mine)
 		return true
 	}
 	for _, name := range p.Via {
@@ -182,6 +185,15 @@ func (e *Engine) copyFor(p connectors.Person, r permissions.Request, connector, 
 	return permissions.Copy{
 		Request: r.ID, Person: p.Name, Connector: connector, Place: place, Button: permissions.NewButton(), Since: e.stamp(),
 	}
+}
+
+// hold is how long a copy is kept from somebody's phone: what a hook asks is often answered where its agent runs. It is
+// never more than half of the request's time, and a screen or a place that others see is not kept waiting.
+func hold(c connectors.Connector, p connectors.Person, r permissions.Request) time.Duration {
+	if _, screen := c.(connectors.Screen); screen || r.Hook == "" {
+		return 0
+	}
+	return max(0, min(p.PhoneAfter, r.Timeout()/2))
 }
 
 // reach asks a connector whether somebody can be reached there; nil unless it knows that they cannot, or their account is

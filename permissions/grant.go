@@ -65,10 +65,16 @@ func (r Request) leaves(s Scope, call Call, by string, at time.Time) (g Grant, o
 	default:
 		g.Tool = call.Tool
 	}
-	if r.Kind == KindTool && s == Always {
+	if r.exact(s) {
 		g.Call = CallDigest(r, call)
 	}
 	return g, true
+}
+
+// exact tells whether s covers one exact call of r: always does, and a session where a hook asks, whose agent says of each
+// call what it is and nothing of those to come.
+func (r Request) exact(s Scope) bool {
+	return r.Kind == KindTool && (s == Always || (s == SessionTool && r.Hook != ""))
 }
 
 // same tells whether two grants of one decision cover the same.

@@ -18,6 +18,8 @@ func TestGrantsLeftBehind(t *testing.T) {
 	withTags := toolRequest()
 	withTags.Tags = tags("@network")
 	write := Call{Tool: "write_file", Input: toolRequest().Input}
+	hook := toolRequest()
+	hook.Hook = "codex"
 	until := soon.Add(15 * time.Minute)
 	for _, c := range []struct {
 		name  string
@@ -37,6 +39,9 @@ func TestGrantsLeftBehind(t *testing.T) {
 
 		{"tool once", toolRequest(), Once, nil},
 		{"this tool for a session", toolRequest(), SessionTool, []Grant{{Session: "s1", Tool: "write_file"}}},
+		{"this call for a session, to a hook", hook, SessionTool,
+			[]Grant{{Session: "s1", Tool: "write_file", Call: CallDigest(hook, write)}}},
+		{"this tool for a time, to a hook", hook, quarter, []Grant{{Until: until, Tool: "write_file"}}},
 		{"all tools for a session", toolRequest(), Session, []Grant{{Session: "s1", Tool: AllTools}}},
 		{"this tool for a time", toolRequest(), quarter, []Grant{{Until: until, Tool: "write_file"}}},
 		{"this call for good", toolRequest(), Always, []Grant{{Tool: "write_file", Call: CallDigest(toolRequest(), write)}}},

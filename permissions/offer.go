@@ -97,6 +97,8 @@ func label(r Request, s Scope) string {
 	switch {
 	case s == Session && r.Kind == KindTool:
 		return "Allow all gated tools for this session, except high risk"
+	case r.exact(s) && s == SessionTool:
+		return "Allow this exact call for this session"
 	case s == Session, s == SessionTool:
 		return what + " for this session"
 	case s == Always && r.Kind == KindTool:

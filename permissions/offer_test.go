@@ -83,6 +83,7 @@ func TestOffer(t *testing.T) {
 // A button says what its scope covers.
 func TestLabels(t *testing.T) {
 	tool := pending(Request{Kind: KindTool, Tool: "write_file", Session: "s1"})
+	hook := pending(Request{Kind: KindTool, Tool: "write_file", Session: "s1", Hook: "codex"})
 	confirm, pause, question := confirmRequest(), pauseRequest(), clarification()
 	for _, c := range []struct {
 		name string
@@ -95,6 +96,12 @@ func TestLabels(t *testing.T) {
 		}},
 		{"tool", tool, []Option{
 			{"allow_once", "Allow once"}, {"allow_session_tool", "Allow write_file for this session"},
+			{"allow_session", "Allow all gated tools for this session, except high risk"},
+			{"allow_15m", "Allow write_file for 15 minutes"},
+			{"allow_always", "Always allow this exact call"}, {"deny", "Deny"},
+		}},
+		{"hook", hook, []Option{
+			{"allow_once", "Allow once"}, {"allow_session_tool", "Allow this exact call for this session"},
 			{"allow_session", "Allow all gated tools for this session, except high risk"},
 			{"allow_15m", "Allow write_file for 15 minutes"},
 			{"allow_always", "Always allow this exact call"}, {"deny", "Deny"},

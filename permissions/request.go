@@ -131,6 +131,7 @@ type Request struct {
 	Foreground string // the agent whose person is told
 	Step       int    // 0: not in a step
 	Key        string
+	Hook       string        // the dialect of an agent's own hook that asks, which knows one call at a time; empty: no hook
 	Patience   time.Duration // how long the caller wants to wait; zero: the default. Not stored: see Deadline
 	Call       string        // names the waiting call, so that its own retry finds its place; not stored
 	Options    []Option

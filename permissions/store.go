@@ -12,7 +12,8 @@ import (
 // Implementations are safe for concurrent use.
 type Store interface {
 	// Open inserts o.Request, or finds the request it joins: the one of its id, else of its key, else a pending one of
-	// an equal digest of the same caller and session. It returns the row as stored, and whether it was inserted. It
+	// an equal digest of the same caller and session; or, where a hook asks, an approval of such a one that nobody has
+	// come for within o.RedeemWindow. It returns the row as stored, and whether it was inserted. It
 	// refuses with a *[Refusal] other content under an id or a key in use, and what is beyond o's limits.
 	Open(ctx context.Context, o Opening) (r Request, created bool, err error)
 

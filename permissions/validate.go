@@ -44,7 +44,7 @@ type text struct {
 func (r Request) validateTexts() error {
 	texts := []text{
 		{"agent", r.Agent, MaxName}, {"session", r.Session, MaxName}, {"host", r.Host, MaxName},
-		{"key", r.Key, MaxName}, {"environment hash", r.EnvHash, MaxName},
+		{"key", r.Key, MaxName}, {"hook", r.Hook, MaxName}, {"environment hash", r.EnvHash, MaxName},
 		{"cwd", r.Cwd, MaxTagPath}, {"affected_path", r.AffectedPath, MaxTagPath},
 		{"message", r.Message, MaxMessage}, {"reason", r.Reason, MaxReason},
 	}
@@ -75,6 +75,7 @@ func (r Request) validateForeign() error {
 		{"permissions", len(r.Tags) > 0, []Kind{KindPermission, KindTool}},
 		{"a tool", r.Tool != "" || r.AffectedPath != "" || r.hasInput(), []Kind{KindTool}},
 		{"calls", len(r.Calls) > 0, []Kind{KindTool}},
+		{"a hook", r.Hook != "", []Kind{KindTool}},
 		{"a mode", r.Mode != "", []Kind{KindPause}},
 		{"options", len(r.Choices) > 0, []Kind{KindClarification}},
 	} {

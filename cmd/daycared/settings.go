@@ -87,7 +87,7 @@ func people(cfg *config.Config) ([]connectors.Person, error) {
 		}
 		all = append(all, connectors.Person{
 			Name: p.Name, User: p.User, UID: account, Telegram: p.Telegram, WhatsApp: p.WhatsApp, Location: p.Location,
-			Quiet: p.Quiet, Via: p.Via,
+			Quiet: p.Quiet, Via: p.Via, PhoneAfter: p.PhoneAfter,
 		})
 	}
 	return all, nil

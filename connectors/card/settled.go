@@ -49,6 +49,9 @@ func outcome(r permissions.Request, o Options) []string {
 		if by := r.DecidedBy; by != "" && by != r.Caller.Name {
 			return append([]string{"✖ Cancelled by " + person(by, o)}, details(r, o)...)
 		}
+		if r.Hook != "" {
+			return []string{"✖ Cancelled by the agent: it was answered at its keyboard, or the agent was stopped"}
+		}
 		return []string{"✖ Cancelled by the agent"}
 	case permissions.Undeliverable:
 		return []string{"⚠ Could not be delivered: " + Visible(r.Failure)}
@@ -62,6 +65,8 @@ func allowed(r permissions.Request) string {
 	switch s := r.Scope; {
 	case len(denials(r)) > 0:
 		return "Allowed" + allowedCalls(r) + " " + scopeWords(s)
+	case s == permissions.SessionTool && r.Hook != "":
+		return "Allowed this exact call for this session"
 	case s == permissions.SessionTool:
 		return "Allowed this tool for this session"
 	case s == permissions.Session && tool:

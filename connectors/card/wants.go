@@ -93,7 +93,7 @@ func toolCall(c permissions.Call, number string, o Options) act {
 
 // command is the input of a shell's call that holds a command and nothing else.
 func command(c permissions.Call) (text string, ok bool) {
-	if !slices.Contains([]string{"run_command", "bash", "shell", "sh"}, strings.ToLower(c.Tool)) {
+	if !slices.Contains([]string{"run_command", "run_shell_command", "bash", "shell", "sh"}, strings.ToLower(c.Tool)) {
 		return "", false
 	}
 	var members map[string]json.RawMessage

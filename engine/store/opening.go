@@ -54,10 +54,16 @@ const (
 
 	readEqual = `SELECT ` + requestColumns + ` FROM requests WHERE state = 'pending' AND caller = $1 AND session = $2 ` +
 		`AND digest = $3 AND key = '' AND deadline > $4 LIMIT 1`
+
+	// readKept finds the approval of an equal call that a hook could not wait for: it was not used, and is for whichever
+	// comes first.
+	readKept = `SELECT ` + requestColumns + ` FROM requests WHERE state = 'approved' AND collected_at = 0 AND void_at = 0 ` +
+		`AND lapsed_at = 0 AND used_at = 0 AND caller = $1 AND session = $2 AND digest = $3 AND key = '' AND hook <> '' ` +
+		`AND decided_at > $4 AND decided_at <= $5 ORDER BY decided_at LIMIT 1`
 )
 
 // joined is the request that o joins, or sql.ErrNoRows: the one of its id, if somebody was told that before, else the one
-// of its key, else an equal one. A key that is no longer in use is released, but for those of agents of ours, which name
+// of its key, else an equal one; a hook, which is asked again by an agent that has forgotten, also an approval kept for it. A key that is no longer in use is released, but for those of agents of ours, which name
 // their requests for as long as there are rows.
 func joined(ctx context.Context, t *tx, o permissions.Opening) (permissions.Request, error) {
 	want, now := o.Request, o.Request.CreatedAt
@@ -73,7 +79,12 @@ func joined(ctx context.Context, t *tx, o permissions.Opening) (permissions.Requ
 			want.Caller.Name == permissions.Anonymous: // the other may be anybody
 			return permissions.Request{}, sql.ErrNoRows
 		}
-		return one(ctx, t, readEqual, want.Caller.Name, want.Session, digest{&want.Digest}, micros(now))
+		r, err := one(ctx, t, readEqual, want.Caller.Name, want.Session, digest{&want.Digest}, micros(now))
+		if want.Hook == "" || !errors.Is(err, sql.ErrNoRows) {
+			return r, err
+		}
+		return one(ctx, t, readKept, want.Caller.Name, want.Session, digest{&want.Digest},
+			micros(now.Add(-o.RedeemWindow)), micros(now.Add(ahead)))
 	}
 	r, err := one(ctx, t, readByKey, want.Caller.Name, want.Key)
 	switch {

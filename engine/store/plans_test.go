@@ -15,6 +15,7 @@ func TestPlans(t *testing.T) {
 		{"readVotes", readVotes, "PRIMARY KEY (request=?)"},
 		{"readByKey", readByKey, "requests_key"},
 		{"readEqual", readEqual, "requests_equal"},
+		{"readKept", readKept, "requests_uncollected"},
 		{"countCaller", countCaller, "requests_equal"},
 		{"countKey", countKey, "votes_key"},
 		{"countPending", countPending, "requests_"},

@@ -15,7 +15,7 @@ import (
 const (
 	fixedColumns = `id, kind, mode, caller, caller_uid, session, version, digest, key, created_at, agent, ` +
 		`claimed, host, cwd, tool, affected_path, env_hash, widest, high_risk, background, foreground, step, quorum, options, ` +
-		`tags, held, env_names, choices, reason, message, input, details, under, place`
+		`tags, held, env_names, choices, reason, message, input, details, under, place, hook`
 	changingColumns = `revision, state, deadline, decided_at, used_at, collected_at, void_at, lapsed_at, left_at, answer, scope, ` +
 		`decided_by, decided_via, timed_out, defaulted, used_call, asked, escalate_to, escalate_at, reminders, comment, ` +
 		`failure, calls`
@@ -29,7 +29,7 @@ func fixedFields(r *permissions.Request) []any {
 		&r.Host, &r.Cwd, &r.Tool, &r.AffectedPath, &r.EnvHash, scope{&r.Widest}, &r.HighRisk, &r.Background, &r.Foreground,
 		&r.Step, &r.Quorum, list[permissions.Option]{&r.Options}, list[permissions.Tag]{&r.Tags},
 		list[permissions.Tag]{&r.Held}, list[string]{&r.EnvNames}, list[string]{&r.Choices}, &r.Reason, &r.Message,
-		raw{&r.Input}, &r.Details, list[permissions.ID]{&r.Under}, &r.Place,
+		raw{&r.Input}, &r.Details, list[permissions.ID]{&r.Under}, &r.Place, &r.Hook,
 	}
 }
 

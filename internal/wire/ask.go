@@ -27,6 +27,8 @@ type Ask struct {
 	Permissions []string         `json:"permissions,omitzero" doc:"of a permission: tags such as @write:/srv/www"`
 	Tool        string           `json:"tool,omitzero" doc:"of a tool: its name, beside input"`
 	Input       json.RawMessage  `json:"input,omitzero"`
+	Affected    string           `json:"affected_path,omitzero" doc:"of a tool: the file that it is about, by the asker's word"`
+	Hook        string           `json:"hook,omitzero" doc:"of a tool: the dialect of the agent's own hook that asks"`
 	Calls       []AskedCall      `json:"calls,omitzero" doc:"of a tool: the calls of one step, instead of tool and input"`
 	Message     string           `json:"message,omitzero" doc:"of a pause or a clarification"`
 	Options     []string         `json:"options,omitzero" doc:"of a clarification"`
@@ -48,12 +50,12 @@ type AskedCall struct {
 	Input json.RawMessage `json:"input,omitzero"`
 }
 
-// AskOf is the body that asks q. What the body cannot tell (affected paths, the environment) is left out.
+// AskOf is the body that asks q. What the body cannot tell (affected paths of the calls of a step, the environment) is left out.
 func AskOf(q permissions.Request) Ask {
 	a := Ask{
 		Kind: q.Kind, Mode: q.Mode, Tool: q.Tool, Input: q.Input, Message: q.Message, Options: q.Choices,
 		Reason: q.Reason, Details: q.Details, Cwd: q.Cwd, Host: q.Host, Agent: q.Agent, Session: q.Session,
-		Scope: q.Widest.String(), Key: q.Key,
+		Scope: q.Widest.String(), Key: q.Key, Affected: q.AffectedPath, Hook: q.Hook,
 	}
 	if len(q.Tags) > 0 {
 		a.Permissions = each(q.Tags, permissions.Tag.String)
@@ -98,6 +100,7 @@ func (a Ask) question() (q permissions.Request, err error) {
 	q = permissions.Request{
 		Kind: a.Kind, Mode: a.Mode, Tool: a.Tool, Message: a.Message, Choices: a.Options, Reason: a.Reason,
 		Details: a.Details, Cwd: a.Cwd, Host: a.Host, Agent: a.Agent, Claimed: a.Agent != "", Session: a.Session, Key: a.Key,
+		AffectedPath: a.Affected, Hook: a.Hook,
 	}
 	if q.Tags, err = permissions.ParseTags(a.Permissions); err != nil {
 		return q, err
@@ -142,6 +145,8 @@ func (a Ask) fits() error {
 		{"permissions", a.Permissions != nil, permission},
 		{"tool", a.Tool != "", tool},
 		{"input", a.hasInput(), tool},
+		{"affected_path", a.Affected != "", tool},
+		{"hook", a.Hook != "", tool},
 		{"calls", a.Calls != nil, tool},
 		{"mode", a.Mode != "", pause},
 		{"message", a.Message != "", kinds[2:]},

@@ -53,6 +53,8 @@ type Person struct {
 	Location *time.Location   `yaml:"timezone"`               // the machine's own zone where none is given
 	Quiet    connectors.Hours `yaml:"quiet"`                  // in Location; zero without any
 	Via      []string         `yaml:"via" is:"channel"`       // in this order; empty: the daemon's order
+	// PhoneAfter is how long what the hooks of agents ask is kept from telegram and whatsapp.
+	PhoneAfter time.Duration `yaml:"phone_after" is:"delay"`
 }
 
 // Route says who is asked. An empty list matches everything.
@@ -164,7 +166,6 @@ type Log struct {
 
 // later are the keys that the format has and this version has no room for yet.
 var later = []string{
-	"people.phone_after",
 	"connectors.editor",
 	"agents.acp", "database",
 }

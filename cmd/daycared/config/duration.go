@@ -37,6 +37,23 @@ func parseDuration(s string) (any, error) {
 	return d, nil
 }
 
+// maxDelay is for how long something may be kept from somebody.
+const maxDelay = 5 * time.Minute
+
+// parseDelay reads a duration that may be none, and is short.
+func parseDelay(s string) (any, error) {
+	d, err := time.ParseDuration(s)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s is not a duration; write %s", quote(s), mendDuration(s))
+	case d < 0:
+		return nil, fmt.Errorf("%s is not a time to wait; write 0s or more", quote(s))
+	case d > maxDelay:
+		return nil, fmt.Errorf("%s is too long; write 5m or less", quote(s))
+	}
+	return d, nil
+}
+
 // inWords is a duration as people write it: a number and a unit, with space between and the unit spelt out.
 var inWords = regexp.MustCompile(`^(?i)\s*([0-9]{1,6})\s*([a-z]*)\s*$`)
 

@@ -48,6 +48,7 @@ var leaves = map[string]leaf{
 	"bool":              {is: "true or false", written: asLiteral, parse: parseBool, format: with(strconv.FormatBool)},
 	"int":               {is: "a number", written: asLiteral, parse: parseCount, format: with(strconv.Itoa)},
 	"time.Duration":     {is: "a duration", parse: parseDuration, format: with(formatDuration)},
+	"delay":             {is: "a duration", parse: parseDelay, format: with(formatDuration)},
 	"days":              {is: "a number of days", parse: parseDays, format: with(formatDays)},
 	"config.When":       {is: "a share of the time or a duration", parse: parseWhen, format: with(When.String)},
 	"connectors.Hours":  {is: "hours", written: asText, parse: parseHours, format: with(formatHours), mend: mendHours},

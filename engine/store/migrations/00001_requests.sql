@@ -30,6 +30,7 @@ CREATE TABLE requests (
     version       INTEGER NOT NULL,
     digest        BLOB    NOT NULL,
     key           TEXT    NOT NULL,
+    hook          TEXT    NOT NULL, -- the dialect of an agent's own hook that asked; empty: none
     key_live      BOOLEAN NOT NULL, -- the key still finds this row
     pruned        BOOLEAN NOT NULL, -- what was asked in words has been deleted
     created_at    INTEGER NOT NULL,

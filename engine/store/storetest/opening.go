@@ -33,7 +33,7 @@ func everything(t *testing.T) permissions.Request {
 		Reason: "deploy v42", Choices: []string{"one", "two, \"three\""}, Widest: permissions.For(90 * time.Second),
 		Held: []permissions.Tag{permissions.Network}, HighRisk: true, Background: true, Foreground: "helper", Step: 3,
 		Key: "k-1", Options: []permissions.Option{{ID: permissions.Deny, Label: "Deny <it>"}}, Asked: []string{"fay", "sam"},
-		Place:  "telegram:-1/7",
+		Place: "telegram:-1/7", Hook: "gemini",
 		Quorum: 2, EscalateTo: []string{"kim", `the "boss"`}, EscalateAt: when(450),
 		Reminders: []time.Time{when(300), when(600)}, Under: []permissions.ID{"of a grant"},
 		CreatedAt: when(0), Deadline: when(900),
@@ -76,6 +76,9 @@ func testOpen(t *testing.T, b Backend) {
 	refusedWith(t, err, permissions.CodeUnknown)
 }
 
+// hooked has it asked by the hook of an agent.
+func hooked(r *permissions.Request) { r.Hook = "codex" }
+
 func testJoin(t *testing.T, b Backend) {
 	token := permissions.Caller{Name: "token:x", UID: permissions.NoUID}
 	for name, c := range map[string]struct {
@@ -83,18 +86,26 @@ func testJoin(t *testing.T, b Backend) {
 		between       permissions.Event
 		joins         bool
 	}{
-		"equal":         {first: ask(), second: ask(at(noon.Add(time.Minute))), joins: true},
-		"other content": {first: ask(), second: ask(about("something else"))},
-		"other session": {first: ask(), second: ask(func(r *permissions.Request) { r.Session = "s-2" })},
-		"other caller":  {first: ask(), second: ask(func(r *permissions.Request) { r.Caller = token })},
-		"settled":       {first: ask(), second: ask(), between: allow()},
-		"overdue":       {first: ask(), second: ask(at(noon.Add(timeout)))},
+		"equal":                     {first: ask(), second: ask(at(noon.Add(time.Minute))), joins: true},
+		"other content":             {first: ask(), second: ask(about("something else"))},
+		"other session":             {first: ask(), second: ask(func(r *permissions.Request) { r.Session = "s-2" })},
+		"other caller":              {first: ask(), second: ask(func(r *permissions.Request) { r.Caller = token })},
+		"settled":                   {first: ask(), second: ask(), between: allow()},
+		"overdue":                   {first: ask(), second: ask(at(noon.Add(timeout)))},
+		"the first keyed":           {first: ask(keyed("k")), second: ask()},
+		"only the second":           {first: ask(), second: ask(keyed("k"))},
+		"settled, by a hook":        {first: ask(hooked), second: ask(hooked, at(noon.Add(2*time.Minute))), between: allow(), joins: true},
+		"settled, then by a hook":   {first: ask(), second: ask(hooked, at(noon.Add(2*time.Minute))), between: allow()},
+		"settled, then not by it":   {first: ask(hooked), second: ask(at(noon.Add(2 * time.Minute))), between: allow()},
+		"denied, by a hook":         {first: ask(hooked), second: ask(hooked, at(noon.Add(2*time.Minute))), between: vote(permissions.Deny)},
+		"settled, by a hook, late":  {first: ask(hooked), second: ask(hooked, at(noon.Add(time.Minute+redeem))), between: allow()},
+		"settled, by another hook":  {first: ask(hooked), second: ask(hooked, about("else"), at(noon.Add(2*time.Minute))), between: allow()},
+		"settled, other's hook":     {first: ask(hooked), second: ask(hooked, of("sam"), at(noon.Add(2*time.Minute))), between: allow(), joins: true},
+		"settled before, by a hook": {first: ask(hooked), second: ask(hooked, at(noon.Add(-time.Hour))), between: allow()},
 		"nobody knows who": {
 			first:  ask(func(r *permissions.Request) { r.Caller.Name = permissions.Anonymous }),
 			second: ask(func(r *permissions.Request) { r.Caller.Name = permissions.Anonymous }),
 		},
-		"the first keyed": {first: ask(keyed("k")), second: ask()},
-		"only the second": {first: ask(), second: ask(keyed("k"))},
 		"held meanwhile": {first: ask(), second: ask(func(r *permissions.Request) {
 			r.State, r.DecidedVia, r.DecidedAt = permissions.Approved, permissions.ViaGrant, noon
 		})},
@@ -114,7 +125,7 @@ func testJoin(t *testing.T, b Backend) {
 				t.Errorf("created is %v", created)
 			}
 			if c.joins {
-				same(t, "the request joined", got, first)
+				same(t, "the request joined", got, read(t, s, first.ID))
 				if after := len(entries(t, s)); after != before {
 					t.Errorf("joining wrote %d audit records", after-before)
 				}

@@ -1,0 +1,133 @@
+package engine_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/connectortest"
+	"github.com/daycared/daycared/permissions"
+)
+
+// pane is a memory that is a screen: nobody is disturbed by it.
+type pane struct{ *connectortest.Memory }
+
+func (pane) Shows() {}
+
+func hook(name, input string) permissions.Request {
+	q := tool(name, input)
+	q.Hook = "claude-code"
+	return q
+}
+
+// What a hook asks is kept from a phone for a while, and from no screen; nothing else is.
+func TestAHookIsKeptFromThePhoneForAWhile(t *testing.T) {
+	s := usual()
+	s.People = []connectors.Person{fay, sam}
+	s.People[0].PhoneAfter = time.Minute
+	phone, screen := connectortest.NewMemory(fayAt("telegram"), nil), connectortest.NewMemory(fayAt("terminal"), nil)
+	st := play(t, s, phone, pane{screen})
+	st.ask(t.Context(), hook("Bash", `{"command":"ls"}`))
+	first := st.shown(screen, 1)
+	st.ask(t.Context(), tool("Bash", `{"command":"ls -l"}`))
+	if other := st.shown(phone, 1); other.Request.Hook != "" {
+		t.Fatalf("the phone shows %+v", other.Request)
+	}
+	phone = connectortest.NewMemory(fayAt("telegram"), nil)
+	st.restart(phone, pane{connectortest.NewMemory(fayAt("terminal"), nil)}) // what is kept back outlives the daemon
+	st.pass(61 * time.Second)
+	st.ask(t.Context(), tool("Bash", `{"command":"ls -a"}`)) // wakes whoever sleeps by another clock
+	if late := st.shown(phone, 1); late.Request.ID != first.Request.ID {
+		t.Errorf("the phone shows %s, not %s", late.Request.ID, first.Request.ID)
+	}
+}
+
+// Who answers at the agent is not called: what was cancelled meanwhile never comes to the phone.
+func TestWhatIsCancelledMeanwhileNeverComesToThePhone(t *testing.T) {
+	s := usual()
+	s.People = []connectors.Person{fay}
+	s.People[0].PhoneAfter = time.Minute
+	phone := connectortest.NewMemory(fayAt("telegram"), nil)
+	st := play(t, s, phone)
+	done := st.ask(t.Context(), hook("Bash", `{"command":"ls"}`))
+	r := st.pending(1)[0]
+	if _, err := st.Withdraw(t.Context(), self, r.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := st.get(done); got.State != permissions.Cancelled {
+		t.Error(got.State)
+	}
+	st.pass(61 * time.Second)
+	st.ask(t.Context(), tool("Bash", `{"command":"ls -l"}`))
+	if p := st.shown(phone, 1); p.Request.ID == r.ID {
+		t.Error("the phone shows what was cancelled")
+	}
+}
+
+// A clock that is set back keeps nothing from anybody for longer.
+func TestAClockThatIsSetBackKeepsNoPhoneWaiting(t *testing.T) {
+	s := usual()
+	s.People = []connectors.Person{fay}
+	s.People[0].PhoneAfter = time.Minute
+	phone := connectortest.NewMemory(fayAt("telegram"), nil)
+	st := play(t, s, phone)
+	st.ask(t.Context(), hook("Bash", `{"command":"ls"}`))
+	r := st.pending(1)[0]
+	st.stop()
+	st.set(-time.Hour)
+	phone = connectortest.NewMemory(fayAt("telegram"), nil)
+	st.people = []connectors.Connector{phone}
+	st.open()
+	if p := st.shown(phone, 1); p.Request.ID != r.ID {
+		t.Errorf("the phone shows %s", p.Request.ID)
+	}
+}
+
+// An approval that a hook was not there for any more is its agent's next equal call's, once.
+func TestAHookThatComesAgainFindsItsApproval(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, usual(), m)
+	ctx, leave := context.WithCancel(t.Context())
+	gone := st.ask(ctx, hook("Bash", `{"command":"ls"}`))
+	r := st.shown(m, 1).Request
+	st.waiting(r.ID, 1)
+	leave()
+	<-gone
+	st.waiting(r.ID, 0)
+	if _, err := st.OnPermission(t.Context(), connectors.Decision{Request: r.ID, Answer: allow(), From: fayAt("memory")}); err != nil {
+		t.Fatal(err)
+	}
+	if got := st.get(st.ask(t.Context(), hook("Bash", `{"command":"ls"}`))); got.ID != r.ID || got.State != permissions.Approved {
+		t.Errorf("%s %s", got.ID, got.State)
+	}
+	st.ask(t.Context(), hook("Bash", `{"command":"ls"}`))
+	if again := st.pending(1)[0]; again.ID == r.ID {
+		t.Error("an approval for once served twice")
+	}
+}
+
+// A session's scope covers this tool with this input, where a hook asks.
+func TestASessionCoversOneCallOfAHook(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(permissions.Allow(permissions.SessionTool)))
+	st := play(t, usual(), m)
+	q := hook("Bash", `{"command":"ls"}`)
+	first := st.get(st.ask(t.Context(), q))
+	if !slices.ContainsFunc(first.Options, func(o permissions.Option) bool {
+		return o.ID == permissions.Allow(permissions.SessionTool) && o.Label == "Allow this exact call for this session"
+	}) {
+		t.Errorf("offered %v", first.Options)
+	}
+	q.Reason = "said otherwise"
+	if got := st.get(st.ask(t.Context(), q)); got.DecidedVia != permissions.ViaGrant {
+		t.Errorf("the same again: decided via %s", got.DecidedVia)
+	}
+	if got := st.get(st.ask(t.Context(), hook("Bash", `{"command":"rm -rf /"}`))); got.DecidedVia == permissions.ViaGrant {
+		t.Error("another input was not asked about")
+	}
+	q.Session = "s2"
+	if got := st.get(st.ask(t.Context(), q)); got.DecidedVia == permissions.ViaGrant {
+		t.Error("another session was not asked about")
+	}
+}
