@@ -1,0 +1,96 @@
+package hooks
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+)
+
+// readCursor reads what Cursor gives its hooks, each of which has a shape of its own.
+func readCursor(_ Dialect, m members) (c Call, err error) {
+	if c.event, err = m.text("hook_event_name"); err != nil {
+		return c, err
+	}
+	reads := map[string]func(*Call, members) error{
+		"beforeShellExecution": (*Call).cursorShell, "beforeMCPExecution": (*Call).cursorMCP,
+		"beforeReadFile": (*Call).cursorFile, "preToolUse": (*Call).cursorTool,
+	}
+	read, known := reads[c.event]
+	if !known {
+		return c, fmt.Errorf("the hook was called for %s, which decides nothing here; use it for beforeShellExecution, "+
+			"beforeMCPExecution, beforeReadFile or preToolUse", c.event)
+	}
+	c.answer = func(_ string, v Verdict) any {
+		return struct {
+			Permission string `json:"permission"`
+			User       string `json:"user_message,omitempty"`
+			Agent      string `json:"agent_message,omitempty"`
+		}{v.word(), v.behavior().Message, v.behavior().Message}
+	}
+	if c.Request.Session, err = m.text("conversation_id"); err != nil {
+		return c, err
+	}
+	c.Request.Cwd = cmp.Or(m.maybe("cwd"), root(m))
+	return c, read(&c, m)
+}
+
+// root is the first of the folders that the editor has open; empty without one.
+func root(m members) string {
+	var roots []string
+	if json.Unmarshal(m["workspace_roots"], &roots) != nil || len(roots) == 0 {
+		return ""
+	}
+	return roots[0]
+}
+
+func (c *Call) cursorShell(m members) error {
+	if _, err := m.text("command"); err != nil {
+		return err
+	}
+	c.use("Shell", members{"command": m["command"]}.encode())
+	return nil
+}
+
+// cursorMCP names the tool so that one of a server is never taken for one of Cursor's own, and the server with it: two
+// servers may have tools of the same name.
+func (c *Call) cursorMCP(m members) error {
+	name, err := m.text("tool_name")
+	if err != nil {
+		return err
+	}
+	input, err := m.object("tool_input")
+	if err != nil {
+		return err
+	}
+	asked := members{"input": input}
+	for _, where := range []string{"url", "command"} {
+		if m.maybe(where) != "" {
+			asked["server"] = m[where]
+			break
+		}
+	}
+	c.use("mcp__"+name, asked.encode())
+	return nil
+}
+
+// cursorFile leaves out what the file holds: it is what reading it would tell.
+func (c *Call) cursorFile(m members) error {
+	if _, err := m.text("file_path"); err != nil {
+		return err
+	}
+	c.use("read_file", members{"file_path": m["file_path"]}.encode())
+	return nil
+}
+
+func (c *Call) cursorTool(m members) error {
+	name, err := m.text("tool_name")
+	if err != nil {
+		return err
+	}
+	input, err := m.object("tool_input")
+	if err != nil {
+		return err
+	}
+	c.use(name, input)
+	return nil
+}

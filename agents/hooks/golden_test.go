@@ -1,0 +1,239 @@
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// endings are how asking can end, by name.
+var endings = []struct {
+	name string
+	r    permissions.Request
+	err  error
+}{
+	{name: "allowed", r: permissions.Request{State: permissions.Approved}},
+	{name: "denied", r: permissions.Request{State: permissions.Denied}},
+	{name: "denied with a reason", r: permissions.Request{State: permissions.Denied, DecidedBy: "fay", Comment: `not <now> & "never"`}},
+	{name: "daemon down", err: fmt.Errorf("%w: no such file", wire.ErrUnreachable)},
+	{name: "daemon slow", r: permissions.Request{State: permissions.Pending, Asked: []string{"fay", "sam"}}, err: context.DeadlineExceeded},
+	{name: "forbidden", err: permissions.Forbidden("x")},
+}
+
+// Each file of testdata is what a hook was given; beside it is what is asked, and what the agent is told at each end.
+func TestGolden(t *testing.T) {
+	seen := map[string]int{}
+	for _, name := range Names() {
+		d, _ := Find(name)
+		files, err := filepath.Glob(filepath.Join("testdata", name, "*.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			seen[name]++
+			t.Run(name+"/"+filepath.Base(file), func(t *testing.T) {
+				input, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c, err := d.Read(input)
+				if err != nil {
+					t.Fatal(err)
+				}
+				golden(t, strings.TrimSuffix(file, ".json")+".golden", said(c))
+			})
+		}
+	}
+	for _, name := range Names() {
+		if seen[name] < 2 {
+			t.Errorf("%s has %d files", name, seen[name])
+		}
+	}
+}
+
+// said is a call in words: what is asked, and every reply.
+func said(c Call) string {
+	var out strings.Builder
+	r := c.Request
+	fmt.Fprintf(&out, "agent %s (claimed %v) hook %s\nsession %s\ncwd %s\ntool %s\ninput %s\n",
+		r.Agent, r.Claimed, r.Hook, r.Session, r.Cwd, r.Tool, r.Input)
+	fmt.Fprintf(&out, "path %s\nreason %s\ndetails %q\n", r.AffectedPath, r.Reason, r.Details)
+	for _, e := range endings {
+		e.r.Kind, e.r.Tool = r.Kind, r.Tool
+		reply := c.Reply(Judge(e.r, e.err))
+		fmt.Fprintf(&out, "\n-- %s: exit %d --\n%s%s", e.name, reply.Exit, reply.Body, reply.Complaint)
+	}
+	return out.String()
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil || got != string(want) {
+		t.Errorf("%s: %v\ngot:\n%s\nwant:\n%s", file, err, got, want)
+	}
+}
+
+// Whatever a hook is given that it cannot rely on is denied, in the shape of its event where that is known.
+func TestWhatIsOddIsDenied(t *testing.T) {
+	long := strings.Repeat("x", permissions.MaxName+1)
+	for _, c := range []struct{ dialect, input, says string }{
+		{"claude-code", ``, "given nothing"},
+		{"claude-code", " \n", "given nothing"},
+		{"claude-code", `{"session_id":`, "cannot be read"},
+		{"claude-code", `{"session_id":"a","session_id":"b"}`, "cannot be read"},
+		{"claude-code", `{"tool_name":"` + "\xff" + `"}`, "cannot be read"},
+		{"claude-code", `[]`, "something else than a JSON object"},
+		{"claude-code", `null`, "something else than a JSON object"},
+		{"claude-code", `{}`, "no hook_event_name"},
+		{"claude-code", `{"hook_event_name":7}`, "no hook_event_name"},
+		{"claude-code", `{"hook_event_name":"PostToolUse"}`, "called for PostToolUse, which decides nothing"},
+		{"claude-code", `{"Hook_Event_Name":"PreToolUse"}`, "no hook_event_name"},
+		{"claude-code", `{"hook_event_name":"PreToolUse"}`, "no session_id"},
+		{"claude-code", `{"hook_event_name":"PreToolUse","session_id":"s"}`, "no cwd"},
+		{"claude-code", `{"hook_event_name":"PreToolUse","session_id":"s","cwd":"/"}`, "no tool_name"},
+		{"claude-code", `{"hook_event_name":"PreToolUse","session_id":"s","cwd":"/","tool_name":"Bash"}`, "no object tool_input"},
+		{"claude-code", `{"hook_event_name":"PreToolUse","session_id":"s","cwd":"/","tool_name":"Bash","tool_input":"ls"}`,
+			"tool_input cannot be read"},
+		{"claude-code", `{"hook_event_name":"PreToolUse","session_id":"s","cwd":"/","tool_name":"Bash","tool_input":"[]"}`,
+			"no object tool_input"},
+		{"claude-code", `{"hook_event_name":"PreToolUse","session_id":"s","cwd":"code","tool_name":"Bash","tool_input":{}}`,
+			`the working directory, but "code"`},
+		{"claude-code", `{"hook_event_name":"PermissionRequest","session_id":"s","cwd":"/","tool_name":"*","tool_input":{}}`,
+			"printable tool name"},
+		{"codex", `{"hook_event_name":"PreToolUse","session_id":"` + long + `","cwd":"/","tool_name":"x","tool_input":{}}`, "session must be"},
+		{"codex", `{"hook_event_name":"Stop"}`, "called for Stop"},
+		{"gemini", `{}`, "no hook_event_name"},
+		{"gemini", `{"hook_event_name":"AfterTool"}`, "called for AfterTool"},
+		{"gemini", `{"hook_event_name":"BeforeTool","session_id":"s","cwd":"/","tool_name":"x"}`, "no object tool_input"},
+		{"copilot", `{"hookName":"sessionStart"}`, "called for sessionStart"},
+		{"copilot", `{"hookName":null}`, "no hookName"},
+		{"copilot", `{"sessionId":"s","cwd":"/","toolName":"bash","toolArgs":"{\"a\":1,\"a\":2}"}`, "toolArgs cannot be read"},
+		{"cursor", `{}`, "no hook_event_name"},
+		{"cursor", `{"hook_event_name":"stop"}`, "called for stop"},
+		{"cursor", `{"hook_event_name":"preToolUse"}`, "no conversation_id"},
+		{"cursor", `{"hook_event_name":"beforeShellExecution","conversation_id":"c"}`, "no command"},
+		{"cursor", `{"hook_event_name":"beforeShellExecution","conversation_id":"c","command":"ls"}`, "the working directory"},
+		{"cursor", `{"hook_event_name":"beforeMCPExecution","conversation_id":"c"}`, "no tool_name"},
+		{"cursor", `{"hook_event_name":"beforeMCPExecution","conversation_id":"c","tool_name":"x"}`, "no object tool_input"},
+		{"cursor", `{"hook_event_name":"beforeReadFile","conversation_id":"c"}`, "no file_path"},
+		{"cursor", `{"hook_event_name":"preToolUse","conversation_id":"c"}`, "no tool_name"},
+		{"cursor", `{"hook_event_name":"preToolUse","conversation_id":"c","tool_name":"x","tool_input":7}`, "no object tool_input"},
+	} {
+		d, known := Find(c.dialect)
+		if !known {
+			t.Fatal(c.dialect)
+		}
+		got, err := d.Read([]byte(c.input))
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s %.90s: %v, want %q", c.dialect, c.input, err, c.says)
+			continue
+		}
+		reply := got.Reply(Refuse(err))
+		if reply.Exit == 0 && !bytes.Contains(reply.Body, []byte(`"deny"`)) || reply.Exit != 0 && (len(reply.Body) > 0 || reply.Exit != 2) {
+			t.Errorf("%s %.90s is answered by %d %s", c.dialect, c.input, reply.Exit, reply.Body)
+		}
+		if all := string(reply.Body) + reply.Complaint; !strings.Contains(all, "Not allowed: ") {
+			t.Errorf("%s %.90s: says %s", c.dialect, c.input, all)
+		}
+	}
+	if _, known := Find("emacs"); known {
+		t.Error("emacs is a dialect")
+	}
+	d, _ := Find("codex")
+	if _, err := d.Read(bytes.Repeat([]byte(" "), MaxInput+1)); err == nil || !strings.Contains(err.Error(), "more than") {
+		t.Errorf("too much: %v", err)
+	}
+}
+
+// An input that does not fit a question is shown whole in its details, and is named by its hash.
+func TestALargeInputIsShownWhole(t *testing.T) {
+	d, _ := Find("claude-code")
+	ask := func(content string) (Call, error) {
+		text, err := json.Marshal(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.Read([]byte(`{"hook_event_name":"PreToolUse","session_id":"s","cwd":"/srv","tool_name":"Write",` +
+			`"tool_input":{"file_path":"/srv/a","mode":420,"content":` + string(text) + `}}`))
+	}
+	content := strings.Repeat("line\n", 20000)
+	c, err := ask(content)
+	r := c.Request
+	if err != nil || r.AffectedPath != "/srv/a" || !strings.HasPrefix(string(r.Input), `{"input_bytes":120`) {
+		t.Fatalf("%v, %s, %.100s", err, r.AffectedPath, r.Input)
+	}
+	if !strings.HasPrefix(r.Details, "\"content\", 100000 bytes:\n    line\n    line\n") ||
+		strings.Count(r.Details, "    line\n") != 20000 ||
+		!strings.HasSuffix(r.Details, "\"file_path\", 6 bytes:\n    /srv/a\n\"mode\", 3 bytes:\n    420\n") {
+		t.Errorf("details %.200s", r.Details)
+	}
+	if _, _, err := wire.AskOf(r).Question(); err != nil {
+		t.Errorf("it cannot be asked: %v", err)
+	}
+	other, err := ask(content + "!")
+	if err != nil || bytes.Equal(other.Request.Input, r.Input) {
+		t.Errorf("another content has the same input, %v", err)
+	}
+	if _, err := ask(strings.Repeat("x", permissions.MaxDetails)); err == nil || !strings.Contains(err.Error(), "more than can be shown") {
+		t.Errorf("too much to show: %v", err)
+	}
+	if c, err := ask(strings.Repeat("\n", largest/2-200)); err != nil || c.Request.Details == "" || len(c.Request.Input) < largest/2 {
+		t.Errorf("what just fits: %v", err)
+	}
+}
+
+// Only an approval allows.
+func TestJudge(t *testing.T) {
+	tool := permissions.Request{Kind: permissions.KindTool, Tool: "x"}
+	for state, want := range map[permissions.State]bool{
+		permissions.Approved: true, permissions.Denied: false, permissions.Pending: false, permissions.Expired: false,
+		permissions.Cancelled: false, permissions.Undeliverable: false, permissions.Answered: false, "": false,
+	} {
+		tool.State = state
+		if v := Judge(tool, nil); v.Allowed != want || v.Reason == "" {
+			t.Errorf("%s: %+v", state, v)
+		}
+		if v := Judge(tool, errors.New("odd")); v.Allowed || !strings.Contains(v.Reason, "odd") {
+			t.Errorf("%s with an error: %+v", state, v)
+		}
+	}
+	tool.State, tool.VoidAt = permissions.Approved, tool.VoidAt.AddDate(1, 0, 0)
+	if v := Judge(tool, nil); v.Allowed {
+		t.Errorf("taken back: %+v", v)
+	}
+	if v := Judge(permissions.Request{}, context.DeadlineExceeded); !strings.Contains(v.Reason, "still waiting for an answer") {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestPathsThatAreNone(t *testing.T) {
+	for path, want := range map[string]string{
+		"": "", "~/x": "", "https://x": "", "a\x00b": "", "a/./b": "/c/a/b", "/x/../y": "/y",
+		"/" + strings.Repeat("p", permissions.MaxTagPath): "",
+	} {
+		if got := affected("/c", path); got != want {
+			t.Errorf("%.20q: %q", path, got)
+		}
+	}
+	if got := shortened("äöü", 2); got != "ä…" {
+		t.Error(got)
+	}
+}

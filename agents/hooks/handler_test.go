@@ -1,0 +1,229 @@
+package hooks_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/daycared/daycared/agents/hooks"
+	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/permissions"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const bash = `{"session_id":"3f9c","cwd":"/srv","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"}}`
+
+var uid = permissions.CallerUID(1000)
+
+// serve serves a desk to hooks; stop is what the daemon does when it stops.
+func serve(t *testing.T, desk hooks.Desk) (address string, stop func()) {
+	t.Helper()
+	base, end := context.WithCancel(context.Background())
+	s := httptest.NewUnstartedServer(hooks.Handler(hooks.Options{
+		Desk: desk, CallerOf: func(context.Context) permissions.Caller { return uid }, Stopping: base.Done(),
+	}))
+	s.Config.BaseContext = func(net.Listener) context.Context { return base }
+	s.Start()
+	t.Cleanup(func() { end(); s.Close() })
+	return s.URL, end
+}
+
+type reply struct {
+	status int
+	text   string
+	err    error
+}
+
+// post calls a hook and returns where its answer comes.
+func post(ctx context.Context, address, body string) <-chan reply {
+	done := make(chan reply, 1)
+	go func() {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(body))
+		if err != nil {
+			done <- reply{err: err}
+			return
+		}
+		r.Header.Set("Content-Type", "application/json; charset=utf-8")
+		c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		answer, err := c.Do(r)
+		if err != nil {
+			done <- reply{err: err}
+			return
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		done <- reply{answer.StatusCode, string(text), err}
+	}()
+	return done
+}
+
+func pending(t *testing.T, desk *wiretest.Desk) permissions.ID {
+	t.Helper()
+	var ids []permissions.ID
+	wiretest.Eventually(t, "one is pending", func() bool { ids = desk.PendingIDs(); return len(ids) == 1 })
+	return ids[0]
+}
+
+func decide(t *testing.T, desk *wiretest.Desk, id permissions.ID, a permissions.Answer, why string) {
+	t.Helper()
+	if _, err := desk.Registry.Resolve(t.Context(), id, permissions.Cast{Vote: permissions.Vote{
+		By: "fay", Via: "telegram", Answer: a, Comment: why, At: time.Now(),
+	}}); err != nil {
+		t.Error(err)
+	}
+}
+
+func state(t *testing.T, desk *wiretest.Desk, id permissions.ID) permissions.State {
+	t.Helper()
+	s, err := desk.Find(t.Context(), uid, id)
+	if err != nil {
+		t.Error(err)
+	}
+	return s.Request.State
+}
+
+func TestTheAnswerOfAPersonIsTheHooks(t *testing.T) {
+	desk := wiretest.NewDesk()
+	desk.Asks = func(c permissions.Caller, q permissions.Request) {
+		if c != uid || q.Hook != "claude-code" || q.Tool != "Bash" || q.Session != "3f9c" || q.Host == "" {
+			t.Errorf("%+v asks %+v", c, q)
+		}
+	}
+	address, _ := serve(t, desk)
+	for _, c := range []struct {
+		answer permissions.Answer
+		why    string
+		want   string
+	}{
+		{permissions.Allow(permissions.Once), "", `"permissionDecision":"allow"`},
+		{permissions.Deny, "", `"permissionDecision":"deny","permissionDecisionReason":"Tool Bash denied by the user."`},
+		{permissions.Deny, "use make", `denied by the user. fay: \"use make\""`},
+	} {
+		done := post(t.Context(), address+"/hook/claude-code", bash)
+		decide(t, desk, pending(t, desk), c.answer, c.why)
+		if got := <-done; got.status != 200 || !strings.Contains(got.text, c.want) {
+			t.Errorf("%+v, want %s", got, c.want)
+		}
+	}
+}
+
+// When nobody answers in time it is denied; the request stands, and the same call joins it.
+func TestTheClockRunsOutAndTheNextCallJoins(t *testing.T) {
+	desk := wiretest.NewDesk()
+	address, _ := serve(t, desk)
+	got := <-post(t.Context(), address+"/hook/claude-code?within=1s", bash)
+	if got.status != 200 || !strings.Contains(got.text, `"deny"`) || !strings.Contains(got.text, "still waiting for fay; try the same call again") {
+		t.Fatalf("%+v", got)
+	}
+	id := pending(t, desk)
+	done := post(t.Context(), address+"/hook/claude-code", bash)
+	wiretest.Eventually(t, "the next call waits", func() bool { return desk.Registry.Waiting(id) == 1 })
+	decide(t, desk, pending(t, desk), permissions.Allow(permissions.Once), "")
+	if got := <-done; !strings.Contains(got.text, `"allow"`) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// An agent that hangs up has had its answer at the keyboard.
+func TestAnAgentThatHangsUpCancels(t *testing.T) {
+	desk := wiretest.NewDesk()
+	address, _ := serve(t, desk)
+	ctx, hangUp := context.WithCancel(t.Context())
+	done := post(ctx, address+"/hook/claude-code", bash)
+	id := pending(t, desk)
+	hangUp()
+	if got := <-done; got.err == nil {
+		t.Errorf("%+v", got)
+	}
+	wiretest.Eventually(t, "it is cancelled", func() bool { return state(t, desk, id) == permissions.Cancelled })
+}
+
+// A daemon that stops answers who waits, and what was asked stands.
+func TestADaemonThatStopsCancelsNothing(t *testing.T) {
+	desk := wiretest.NewDesk()
+	address, stop := serve(t, desk)
+	done := post(t.Context(), address+"/hook/claude-code", bash)
+	id := pending(t, desk)
+	stop()
+	if got := <-done; got.status != 200 || !strings.Contains(got.text, "still waiting for fay") {
+		t.Errorf("%+v", got)
+	}
+	if s := state(t, desk, id); s != permissions.Pending {
+		t.Errorf("it is %s", s)
+	}
+}
+
+func TestWhatIsNoHookIsRefused(t *testing.T) {
+	desk := wiretest.NewDesk()
+	desk.Asks = func(_ permissions.Caller, q permissions.Request) { t.Errorf("asked %+v", q) }
+	address, _ := serve(t, desk)
+	for _, c := range []struct {
+		path, body string
+		status     int
+		says       string
+	}{
+		{"/hook/emacs", bash, 404, "there are claude-code, codex, copilot, cursor, gemini"},
+		{"/hook/codex?within=soon", bash, 422, "within is a duration"},
+		{"/hook/codex?within=0s", bash, 422, "within is a duration"},
+		{"/hook/codex?within=25h", bash, 422, "within is a duration"},
+		{"/hook/codex", `{}`, 422, "no hook_event_name"},
+		{"/hook/codex", `{"hook_event_name":"PreToolUse"}`, 200, `"permissionDecision":"deny"`},
+		{"/hook/codex", strings.Repeat(" ", hooks.MaxInput+1), 422, "more than"},
+	} {
+		if got := <-post(t.Context(), address+c.path, c.body); got.status != c.status || !strings.Contains(got.text, c.says) {
+			t.Errorf("%s %.60s: %d %.200s %v", c.path, c.body, got.status, got.text, got.err)
+		}
+	}
+	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded"} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/hook/codex", strings.NewReader(bash))
+		r.Header.Set("Content-Type", kind)
+		hooks.Handler(hooks.Options{Desk: desk}).ServeHTTP(w, r)
+		if w.Code != http.StatusUnsupportedMediaType {
+			t.Errorf("%q: %d", kind, w.Code)
+		}
+	}
+	w := httptest.NewRecorder()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/hook/codex", broken{})
+	r.Header.Set("Content-Type", "application/json")
+	hooks.Handler(hooks.Options{Desk: desk}).ServeHTTP(w, r)
+	if w.Code != http.StatusBadRequest {
+		t.Errorf("a body that breaks off: %d", w.Code)
+	}
+}
+
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, errors.New("broken off") }
+
+// A store that fails is no verdict of anybody's, and what cannot be cancelled is said.
+func TestAFailingDeskAllowsNothing(t *testing.T) {
+	desk := wiretest.NewDesk()
+	desk.Fail(permissions.Broken("make room"))
+	d, _ := hooks.Find("codex")
+	c, err := d.Read([]byte(bash))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := hooks.Decide(t.Context(), desk, uid, c, time.Minute); v.Allowed || v.Reason == "" {
+		t.Errorf("%+v", v)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if v := hooks.Decide(ctx, desk, uid, c, time.Minute); v.Allowed || !strings.Contains(v.Reason, "may stand") {
+		t.Errorf("%+v", v)
+	}
+	desk.Fail(nil)
+	if v := hooks.Decide(ctx, desk, uid, c, time.Minute); v.Allowed || !strings.Contains(v.Reason, "was cancelled") {
+		t.Errorf("%+v", v)
+	}
+}

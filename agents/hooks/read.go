@@ -1,0 +1,180 @@
+package hooks
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// Call is one call of a tool that a hook asks about.
+type Call struct {
+	// Request is the question that it makes. It has no id yet, and no host.
+	Request permissions.Request
+
+	dialect string
+	event   string
+	answer  func(event string, v Verdict) any // nil: there is no answer of this event's own shape
+}
+
+// Read understands what a hook was given. An error says what is wrong with it, in words for whoever reads the agent's
+// log; the Call beside it can still be answered.
+func (d Dialect) Read(input []byte) (Call, error) {
+	nothing := Call{dialect: d.Name}
+	if len(input) > MaxInput {
+		return nothing, fmt.Errorf("the hook was given more than %d bytes", MaxInput)
+	}
+	if len(bytes.TrimSpace(input)) == 0 {
+		return nothing, fmt.Errorf("the hook was given nothing")
+	}
+	canonical, err := permissions.CanonicalJSON(input) // a member that is there twice could be read in two ways
+	if err != nil {
+		return nothing, fmt.Errorf("what the hook was given cannot be read: %w", err)
+	}
+	var m members
+	if err := json.Unmarshal(canonical, &m); err != nil || m == nil {
+		return nothing, fmt.Errorf("the hook was given something else than a JSON object")
+	}
+	c, err := d.read(d, m)
+	c.dialect = d.Name
+	if err != nil {
+		return c, err
+	}
+	if err := c.complete(d.Name); err != nil {
+		return c, err
+	}
+	return c, nil
+}
+
+// complete makes the question whole, and looks whether it can be asked.
+func (c *Call) complete(dialect string) error {
+	r := &c.Request
+	r.Kind, r.Hook, r.Agent, r.Claimed = permissions.KindTool, dialect, dialect, true
+	if r.Session == "" {
+		return fmt.Errorf("the hook was not told the session")
+	}
+	if !filepath.IsAbs(r.Cwd) {
+		return fmt.Errorf("the hook was not told the working directory, but %q", r.Cwd)
+	}
+	if err := fit(r); err != nil {
+		return err
+	}
+	return c.Request.Validate()
+}
+
+// members are those of a JSON object that is canonical.
+type members map[string]json.RawMessage
+
+// text is a member that must be text, and not empty.
+func (m members) text(name string) (string, error) {
+	var s string
+	if json.Unmarshal(m[name], &s) != nil || s == "" {
+		return "", fmt.Errorf("the hook was given no %s", name)
+	}
+	return s, nil
+}
+
+// maybe is a member that may be text.
+func (m members) maybe(names ...string) string {
+	for _, name := range names {
+		var s string
+		if json.Unmarshal(m[name], &s) == nil && s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// object is a member that must be an object, or text that holds one.
+func (m members) object(name string) (json.RawMessage, error) {
+	raw := m[name]
+	var text string
+	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &text) == nil {
+		inner, err := permissions.CanonicalJSON(json.RawMessage(text))
+		if err != nil {
+			return nil, fmt.Errorf("%s cannot be read: %w", name, err)
+		}
+		raw = inner
+	}
+	if len(raw) == 0 || raw[0] != '{' {
+		return nil, fmt.Errorf("the hook was given no object %s", name)
+	}
+	return raw, nil
+}
+
+// The members by which tools name a file.
+var pathMembers = []string{"file_path", "notebook_path", "filePath", "absolute_path", "path"}
+
+// use makes the call of one tool the question.
+func (c *Call) use(tool string, input json.RawMessage) {
+	r := &c.Request
+	r.Tool, r.Input = tool, input
+	var m members
+	if json.Unmarshal(input, &m) != nil {
+		return
+	}
+	r.AffectedPath = affected(r.Cwd, m.maybe(pathMembers...))
+	r.Details = changes(r.AffectedPath, m)
+	if m.maybe("command") == "" {
+		return
+	}
+	if said := m.maybe("description"); said != "" { // the model's own words for the command, which do nothing
+		r.Reason = shortened(said, permissions.MaxReason)
+		delete(m, "description")
+		r.Input = m.encode()
+	}
+}
+
+// encode is the object again, canonical.
+func (m members) encode() json.RawMessage {
+	var out bytes.Buffer
+	out.WriteByte('{')
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for i, name := range names {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		key, _ := json.Marshal(name) // a string always has JSON
+		out.Write(key)
+		out.WriteByte(':')
+		out.Write(m[name])
+	}
+	out.WriteByte('}')
+	canonical, err := permissions.CanonicalJSON(out.Bytes())
+	if err != nil { // it was made of canonical parts
+		return out.Bytes()
+	}
+	return canonical
+}
+
+// affected is the file that a call names, as an absolute path; empty when it names none that is one.
+func affected(cwd, path string) string {
+	switch {
+	case path == "" || strings.HasPrefix(path, "~") || strings.Contains(path, "://") || strings.ContainsRune(path, 0):
+		return ""
+	case !filepath.IsAbs(path):
+		path = filepath.Join(cwd, path)
+	}
+	if path = filepath.Clean(path); utf8.RuneCountInString(path) > permissions.MaxTagPath {
+		return ""
+	}
+	return path
+}
+
+// shortened is at most n characters of text.
+func shortened(text string, n int) string {
+	runes := []rune(text)
+	if len(runes) <= n {
+		return text
+	}
+	return string(runes[:n-1]) + "…"
+}
