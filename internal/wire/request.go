@@ -54,6 +54,7 @@ type Request struct {
 	VoidAt       *time.Time           `json:"void_at"`
 	Waiting      int                  `json:"waiting"`
 	Result       string               `json:"result"`
+	Hook         string               `json:"hook,omitzero"` // only what an agent's own hook asks
 	Code         string               `json:"code,omitzero"` // deciders only
 }
 
@@ -100,7 +101,7 @@ func From(s permissions.Standing, forDeciders bool) Request {
 		CreatedAt: orNullTime(r.CreatedAt), Deadline: orNullTime(r.Deadline), Asked: append([]string{}, r.Asked...),
 		Delivered: delivered(s.Copies), TimedOut: r.TimedOut, Defaulted: r.Defaulted,
 		UsedAt: orNullTime(r.UsedAt), VoidAt: orNullTime(r.VoidAt),
-		Waiting: s.Waiting, Result: permissions.Result(r).Text,
+		Waiting: s.Waiting, Result: permissions.Result(r).Text, Hook: r.Hook,
 	}
 	if len(r.Calls) > 0 {
 		w.Calls = each(r.Calls, fromCall)

@@ -127,7 +127,7 @@ func requests() map[string]permissions.Standing {
 		"taken back": of(func(r *permissions.Request) { r.UsedAt, r.VoidAt = decided, decided }),
 		"one call": of(func(r *permissions.Request) {
 			r.Kind, r.Tags, r.Tool, r.Input = permissions.KindTool, nil, "run_command", json.RawMessage(`{"cmd":"ls"}`)
-			r.AffectedPath, r.HighRisk, r.Key = "/srv", true, "k"
+			r.AffectedPath, r.HighRisk, r.Key, r.Hook = "/srv", true, "k", "codex"
 		}),
 		"step": of(func(r *permissions.Request) {
 			r.Kind, r.Tags, r.Scope = permissions.KindTool, nil, permissions.Once

@@ -35,7 +35,7 @@ func (w Request) Standing() (permissions.Standing, error) {
 	r := permissions.Request{
 		ID: w.ID, Kind: w.Kind, Mode: value(w.Mode), Caller: caller(w.Caller),
 		Agent: value(w.Agent), Claimed: w.Claimed, Session: value(w.Session), Host: value(w.Host), Cwd: value(w.Cwd),
-		Tags: tags, Tool: value(w.Tool), AffectedPath: value(w.AffectedPath), Calls: w.calls(),
+		Tags: tags, Tool: value(w.Tool), AffectedPath: value(w.AffectedPath), Calls: w.calls(), Hook: w.Hook,
 		Message: value(w.Message), Details: value(w.Details), Reason: value(w.Reason), Choices: w.choices(),
 		Digest: digest, HighRisk: w.HighRisk, Background: w.Background, Foreground: value(w.Foreground),
 		Step: value(w.Step), Key: value(w.Key), Options: w.Options, Asked: w.Asked, Quorum: w.Quorum,

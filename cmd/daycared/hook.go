@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daycared/daycared/agents/api"
+	"github.com/daycared/daycared/agents/hooks"
+	"github.com/daycared/daycared/permissions"
+)
+
+func (c *CLI) hookCommand() *cobra.Command {
+	var within time.Duration
+	cmd := &cobra.Command{
+		Use:   "hook DIALECT [--within D]",
+		Short: "Answer an agent's own hook; agents run this",
+		Long: "Answer an agent's own hook: read the call from standard input, ask, and print the verdict as the agent expects it.\n" +
+			"DIALECT is one of " + strings.Join(hooks.Names(), ", ") + "; daycared connect writes the agent's settings.\n" +
+			"There is a verdict always, and before --within is over: what cannot be read, or asked, or is not answered in time,\n" +
+			"is denied. Whoever ends the hook, as agents do when it was answered at their keyboard, cancels the question.",
+		Args: arguments(cobra.ExactArgs(1), "one dialect: "+strings.Join(hooks.Names(), ", ")),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, known := hooks.Find(args[0])
+			switch {
+			case !known:
+				return usage("there is no dialect %q; there are %s", args[0], strings.Join(hooks.Names(), ", "))
+			case within == 0:
+				within = d.Within
+			case within < time.Second:
+				return usage("--within %s is too short; it is at least 1s", within)
+			}
+			return c.hook(cmd.Context(), d, time.Now().Add(within))
+		},
+	}
+	cmd.Flags().DurationVar(&within, "within", 0,
+		"how long the agent waits for its hook, less a little (default: what the dialect's agent does by itself)")
+	return cmd
+}
+
+// hook answers one call, before deadline. Every way out of it is a verdict.
+func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time) error {
+	signal.Ignore(syscall.SIGPIPE) // who is gone cannot read the verdict, but what was asked is still to be cancelled
+	call, err := c.hookCall(ctx, d, deadline)
+	if err != nil {
+		return c.reply(call.Reply(hooks.Refuse(err)))
+	}
+	call.Request.Host, _ = os.Hostname() // a host without a name is not told
+	client, err := c.agentClient()
+	if err != nil {
+		return c.reply(call.Reply(hooks.Refuse(err)))
+	}
+	defer client.Close()
+	ctx, over := c.untilHangup(ctx)
+	verdict := hooks.Decide(ctx, hookDesk{client}, permissions.Caller{}, call, time.Until(deadline))
+	over()
+	return c.reply(call.Reply(verdict))
+}
+
+var errNoInput = errors.New("nothing came on standard input in time")
+
+// hookCall reads the call. Whoever keeps standard input open is not waited for for ever; then the reading is abandoned, and
+// ends with the process.
+func (c *CLI) hookCall(ctx context.Context, d hooks.Dialect, deadline time.Time) (hooks.Call, error) {
+	limited, done := context.WithDeadline(ctx, deadline)
+	defer done()
+	type read struct {
+		text []byte
+		err  error
+	}
+	whole := make(chan read, 1)
+	go func() {
+		text, err := io.ReadAll(io.LimitReader(c.In, hooks.MaxInput+1))
+		whole <- read{text, err}
+	}()
+	select {
+	case <-limited.Done():
+		nothing, _ := d.Read(nil)
+		return nothing, errNoInput
+	case in := <-whole:
+		call, err := d.Read(in.text)
+		if in.err != nil {
+			err = fmt.Errorf("read standard input: %w", in.err)
+		}
+		return call, err
+	}
+}
+
+// reply prints a verdict. One that nobody reads any more is a denial by exit code.
+func (c *CLI) reply(r hooks.Reply) error {
+	if r.Complaint != "" {
+		fmt.Fprintln(c.Err, r.Complaint)
+	}
+	if len(r.Body) > 0 {
+		if _, err := c.Out.Write(r.Body); err != nil {
+			return exitCode(permissions.ExitUsage)
+		}
+	}
+	if r.Exit != 0 {
+		return exitCode(r.Exit)
+	}
+	return nil
+}
+
+// hookDesk is the daemon behind agent.sock, which proves the caller itself.
+type hookDesk struct{ client *api.Client }
+
+// Ask is [hooks.Desk].
+func (d hookDesk) Ask(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error) {
+	return d.client.Ask(ctx, caller, q)
+}
+
+// Withdraw is [hooks.Desk].
+func (d hookDesk) Withdraw(ctx context.Context, _ permissions.Caller, id permissions.ID) (permissions.Standing, error) {
+	return d.client.Cancel(ctx, id)
+}
