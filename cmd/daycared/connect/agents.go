@@ -1,0 +1,214 @@
+package connect
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// waits is how long an agent is told to wait for a hook or a tool, and within, how long daycared takes at most.
+	waits  = time.Hour
+	within = "59m"
+	// ours is what our entries are called where they have a name.
+	ours = "daycared"
+)
+
+// Agent is a program that can be connected.
+type Agent struct {
+	Name    string
+	Dialect string // of its hooks; empty: it has none that are known
+	Files   []File
+	// Enforces and Advises say what the connection keeps the agent from, and what it only tells its model.
+	Enforces, Advises string
+	// Reads are its tools that only read, which tools.auto may let go without asking.
+	Reads []string
+	// Notes are what the person has to do besides.
+	Notes []string
+}
+
+// Place is the machine that agents are connected on.
+type Place struct {
+	Home    string
+	GOOS    string
+	Command []string // daycared, by its path, with the flags that stand before every command
+}
+
+// Names are the agents that can be connected.
+func Names() []string {
+	return []string{"claude-code", "codex", "gemini", "opencode", "copilot", "cursor", "vscode"}
+}
+
+// Find gives the agent of that name.
+func (p Place) Find(name string) (a Agent, ok bool) {
+	switch name {
+	case "claude-code":
+		return p.claude(), true
+	case "codex":
+		return p.codex(), true
+	case "gemini":
+		return p.gemini(), true
+	case "opencode":
+		return p.opencode(), true
+	case "copilot":
+		return p.copilot(), true
+	case "cursor":
+		return p.cursor(), true
+	case "vscode":
+		return p.vscode(), true
+	}
+	return Agent{}, false
+}
+
+const advises = "the MCP tools request_permission and ask_user: the model is asked to use them, and nothing makes it"
+
+func (p Place) claude() Agent {
+	hook := map[string]any{
+		"type": "command", "command": p.hook("claude-code"), "timeout": int(waits.Seconds()), "onFailure": "block",
+	}
+	return Agent{
+		Name: "claude-code", Dialect: "claude-code",
+		Files: []File{
+			p.file(".claude.json", member(p.server("type", "stdio", "timeout", int(waits.Milliseconds())), "mcpServers", ours)),
+			p.file(".claude/settings.json",
+				element(map[string]any{"matcher": "*", "hooks": []any{hook}}, "claude-code", "hooks", "PermissionRequest")),
+		},
+		Enforces: "every call for which Claude Code would ask at its keyboard; denied also when the hook fails (2.1.295 and later; " +
+			"before, it runs). What its own permissions.allow lets go, or --dangerously-skip-permissions, is not asked",
+		Advises: advises,
+		Notes:   []string{"Claude Code may hide MCP tools behind its search; name request_permission in CLAUDE.md where you want it used"},
+	}
+}
+
+func (p Place) codex() Agent {
+	return Agent{
+		Name: "codex", Dialect: "codex",
+		Files: []File{{Path: p.path(".codex/config.toml"), block: p.codexBlock()}},
+		Enforces: "every call of a tool, once you have trusted the hook in Codex, which skips it silently before. Codex runs the " +
+			"call when the hook fails or times out; daycared hook is built not to",
+		Advises: advises,
+		Notes:   []string{"trust the hook when Codex asks for it, and again after every change of it"},
+	}
+}
+
+func (p Place) gemini() Agent {
+	hook := map[string]any{
+		"type": "command", "name": ours, "command": p.hook("gemini"), "timeout": int(waits.Milliseconds()),
+	}
+	return Agent{
+		Name: "gemini", Dialect: "gemini",
+		Files: []File{p.file(".gemini/settings.json",
+			member(p.server("timeout", int(waits.Milliseconds())), "mcpServers", ours),
+			element(map[string]any{"matcher": ".*", "hooks": []any{hook}}, "gemini", "hooks", "BeforeTool"))},
+		Enforces: "every call of a tool, also with --yolo. Gemini CLI runs the call when the hook fails or times out; daycared hook " +
+			"is built not to",
+		Advises: advises,
+		Reads:   []string{"read_file", "read_many_files", "list_directory", "glob", "search_file_content"},
+	}
+}
+
+func (p Place) opencode() Agent {
+	server := map[string]any{
+		"type": "local", "command": append(slices.Clone(p.Command), "mcp"), "enabled": true, "timeout": int(waits.Milliseconds()),
+	}
+	return Agent{
+		Name:     "opencode",
+		Files:    []File{p.file(".config/opencode/opencode.json", member(server, "mcp", ours))},
+		Enforces: "nothing: opencode has no hook that asks others",
+		Advises:  advises,
+		Notes:    []string{`keep opencode's own "permission" settings at "ask" for bash and edit`},
+	}
+}
+
+func (p Place) copilot() Agent {
+	hook := map[string]any{"type": "command", "bash": p.hook("copilot"), "timeoutSec": int(waits.Seconds())}
+	return Agent{
+		Name: "copilot", Dialect: "copilot",
+		Files: []File{
+			p.file(".copilot/mcp-config.json",
+				member(p.server("type", "local", "tools", []string{"*"}, "timeout", int(waits.Milliseconds())), "mcpServers", ours)),
+			p.file(".copilot/hooks/daycared.json", usual(1, "version"), element(hook, "copilot", "hooks", "preToolUse")),
+		},
+		Enforces: "every call of a tool; denied also when the hook fails. Copilot CLI runs the call when the hook times out; daycared " +
+			"hook is built not to",
+		Advises: advises,
+		Reads:   []string{"view", "glob", "grep"},
+	}
+}
+
+func (p Place) cursor() Agent {
+	hook := func(more ...any) map[string]any {
+		return with(map[string]any{"command": p.hook("cursor"), "timeout": int(waits.Seconds()), "failClosed": true}, more...)
+	}
+	return Agent{
+		Name: "cursor", Dialect: "cursor",
+		Files: []File{
+			p.file(".cursor/mcp.json", member(p.server(), "mcpServers", ours)),
+			p.file(".cursor/hooks.json", usual(1, "version"),
+				element(hook(), "cursor", "hooks", "beforeShellExecution"),
+				element(hook(), "cursor", "hooks", "beforeMCPExecution"),
+				element(hook("matcher", "Write|Delete"), "cursor", "hooks", "preToolUse")),
+		},
+		Enforces: "commands, calls of MCP servers, and writing and deleting files, by Cursor's documentation; denied also when the hook " +
+			"fails. Not tried by us",
+		Advises: advises,
+	}
+}
+
+func (p Place) vscode() Agent {
+	folder := ".config/Code/User"
+	if p.GOOS == "darwin" {
+		folder = "Library/Application Support/Code/User"
+	}
+	return Agent{
+		Name:     "vscode",
+		Files:    []File{p.file(folder+"/mcp.json", member(p.server("type", "stdio"), "servers", ours))},
+		Enforces: "nothing: no hook of VS Code's own agent is known to wait for others",
+		Advises:  advises,
+		Notes:    []string{"keep VS Code's own confirmation of tools and of terminal commands switched on"},
+	}
+}
+
+func (p Place) path(below string) string { return filepath.Join(p.Home, filepath.FromSlash(below)) }
+
+func (p Place) file(below string, entries ...entry) File {
+	return File{Path: p.path(below), entries: entries}
+}
+
+// server is how `daycared mcp` is started, in the shape that most agents share.
+func (p Place) server(more ...any) map[string]any {
+	return with(map[string]any{
+		"command": p.Command[0], "args": append(slices.Clone(p.Command[1:]), "mcp"),
+	}, more...)
+}
+
+// with adds members, given as names and values.
+func with(m map[string]any, more ...any) map[string]any {
+	for i := 0; i+1 < len(more); i += 2 {
+		if name, isName := more[i].(string); isName {
+			m[name] = more[i+1]
+		}
+	}
+	return m
+}
+
+// hook is the command line of a hook, for a shell.
+func (p Place) hook(dialect string) string {
+	words := append(slices.Clone(p.Command), "hook", dialect, "--within", within)
+	for i, w := range words {
+		words[i] = quoted(w)
+	}
+	return strings.Join(words, " ")
+}
+
+// quoted is a word as a shell reads it.
+func quoted(word string) string {
+	plain := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("/._-+:@%,=", c)
+	}
+	if word != "" && !strings.ContainsFunc(word, func(c rune) bool { return !plain(c) }) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

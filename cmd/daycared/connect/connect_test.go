@@ -1,0 +1,261 @@
+package connect
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/tailscale/hujson"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+var here = Place{Home: "/home/fay", GOOS: "linux", Command: []string{"/usr/local/bin/daycared"}}
+
+// every is every file of every agent, by a name.
+func every(p Place) map[string]File {
+	all := map[string]File{}
+	for _, name := range Names() {
+		a, _ := p.Find(name)
+		for _, f := range a.Files {
+			all[name+"_"+filepath.Base(f.Path)] = f
+		}
+	}
+	return all
+}
+
+// What a fresh file holds is a golden file: it is the exact text that was tried with the programs.
+func TestFreshFiles(t *testing.T) {
+	seen := 0
+	for name, f := range every(here) {
+		got, err := f.Install("")
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		golden := filepath.Join("testdata", name+".golden")
+		if *update {
+			if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil || got != string(want) {
+			t.Errorf("%s: %v\n%s", name, err, got)
+		}
+		seen++
+	}
+	if seen != 10 {
+		t.Errorf("%d files", seen)
+	}
+}
+
+// settings are files as people have them.
+var settings = map[string]string{
+	"empty":          "",
+	"nothing in it":  "{}\n",
+	"one line":       `{"theme":"dark"}`,
+	"tabs":           "{\n\t\"theme\": \"dark\",\n\t\"mcpServers\": {\n\t\t\"other\": {\"command\": \"x\"}\n\t}\n}\n",
+	"four spaces":    "{\n    \"theme\": \"dark\"\n}",
+	"comments":       "// mine\n{\n  // a comment\n  \"theme\": \"dark\", /* here */\n  \"n\": 1e400 // last\n  // end\n}\n// after\n",
+	"trailing comma": "{\n  \"theme\": \"dark\",\n  \"hooks\": {\"Other\": [1,],},\n}\n",
+	"others' hooks": `{
+  "hooks": {
+    "PermissionRequest": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "mine.sh"}]}],
+    "BeforeTool": [{"hooks": [{"command": "their.sh"}]} /* keep */],
+    "preToolUse": [{"bash": "x"}, {"command": "y"}], // both
+    "beforeShellExecution": []
+  },
+  "mcpServers": {"other": {}}, "mcp": {"other": {}}, "servers": {"other": {}}
+}`,
+}
+
+// Installing twice is installing once, everything else stays, and removing gives back what was there.
+func TestJSONIsKept(t *testing.T) {
+	moved := here
+	moved.Command = []string{"/opt/it's here/daycared", "--socket", "/run/x"}
+	newer := every(moved)
+	for name, f := range every(here) {
+		if f.block != "" {
+			continue
+		}
+		for what, text := range settings {
+			once, err := f.Install(text)
+			if err != nil {
+				t.Fatalf("%s, %s: %v", name, what, err)
+			}
+			if twice, err := f.Install(once); err != nil || twice != once {
+				t.Errorf("%s, %s: a second time: %v\n%s\n%s", name, what, err, once, twice)
+			}
+			for _, kept := range []string{"// mine", "// a comment", "/* here */", "// last", "// end", "// after", "1e400", "/* keep */", "// both"} {
+				if strings.Count(text, kept) != strings.Count(once, kept) {
+					t.Errorf("%s, %s: lost %s:\n%s", name, what, kept, once)
+				}
+			}
+			after, err := newer[name].Install(once)
+			if err != nil || strings.Contains(after, "/usr/local/bin") || !strings.Contains(after, "/opt/it") {
+				t.Errorf("%s, %s: moved: %v\n%s", name, what, err, after)
+			}
+			gone, err := newer[name].Remove(after)
+			if err != nil || strings.Contains(gone, "daycared") || strings.Contains(gone, "/opt") {
+				t.Errorf("%s, %s: removed: %v\n%s", name, what, err, gone)
+			}
+			if want := without(t, text); !f.Empty(gone) && without(t, gone) != want {
+				t.Errorf("%s, %s: removing leaves\n%s\nof\n%s", name, what, gone, text)
+			}
+			if again, err := f.Remove(gone); err != nil || again != gone {
+				t.Errorf("%s, %s: removed twice: %v\n%s", name, what, err, again)
+			}
+		}
+	}
+}
+
+// without is what text says, apart from empty containers and a version, which may come or go.
+func without(t *testing.T, text string) string {
+	t.Helper()
+	if text == "" {
+		text = "{}"
+	}
+	plain, err := hujson.Standardize([]byte(text))
+	if err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	var v map[string]any
+	d := json.NewDecoder(bytes.NewReader(plain))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	delete(v, "version")
+	out, err := json.Marshal(pruned(v))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+func pruned(v any) any {
+	object, ok := v.(map[string]any)
+	if !ok {
+		return v
+	}
+	for name, inner := range object {
+		inner = pruned(inner)
+		if list, ok := inner.([]any); ok && len(list) == 0 {
+			inner = nil
+		}
+		if o, ok := inner.(map[string]any); ok && len(o) == 0 {
+			inner = nil
+		}
+		if inner == nil {
+			delete(object, name)
+		}
+	}
+	return object
+}
+
+// What stands there is changed only where it is what it should be.
+func TestOddSettingsAreLeftAlone(t *testing.T) {
+	a, _ := here.Find("gemini")
+	f := a.Files[0]
+	for _, text := range []string{
+		`{`, `[]`, `"x"`, `{"a":1,"a":2}`, `{"mcpServers":[]}`, `{"mcpServers":7}`, `{"hooks":{"BeforeTool":{}}}`, `{"hooks":[]}`,
+	} {
+		if got, err := f.Install(text); err == nil {
+			t.Errorf("%s became %s", text, got)
+		}
+	}
+	for _, text := range []string{`{"mcpServers":[]}`, `{"mcpServers":7,"hooks":7}`, `{"hooks":{"BeforeTool":{}}}`, `{"hooks":{"BeforeTool":[7]}}`} {
+		if got, err := f.Remove(text); err != nil || got != text {
+			t.Errorf("%s became %s, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{`{`, `[]`, `{"a":1,"a":2}`} {
+		if got, err := f.Remove(text); err == nil {
+			t.Errorf("%s became %s", text, got)
+		}
+	}
+}
+
+func TestTOMLIsKept(t *testing.T) {
+	a, _ := here.Find("codex")
+	f := a.Files[0]
+	moved := here
+	moved.Command = []string{"/opt/daycared"}
+	b, _ := moved.Find("codex")
+	for what, text := range map[string]string{
+		"empty": "", "a table": "# mine\nmodel = \"m\" # fine\n\n[mcp_servers.other]\ncommand = \"x\"\n",
+		"hooks": "[[hooks.PreToolUse]]\nmatcher = \"x\"\n", "no newline": "a = 1",
+	} {
+		once, err := f.Install(text)
+		if err != nil {
+			t.Fatal(what, err)
+		}
+		var v struct {
+			Servers map[string]struct{ Command string } `toml:"mcp_servers"`
+			Hooks   struct{ PreToolUse []struct{ Matcher string } }
+		}
+		if err := toml.Unmarshal([]byte(once), &v); err != nil || v.Servers["daycared"].Command != here.Command[0] ||
+			v.Hooks.PreToolUse[len(v.Hooks.PreToolUse)-1].Matcher != ".*" {
+			t.Errorf("%s: %v, %+v", what, err, v)
+		}
+		if twice, err := f.Install(once); err != nil || twice != once {
+			t.Errorf("%s: a second time: %v\n%s", what, err, twice)
+		}
+		newer, err := b.Files[0].Install(once)
+		if err != nil || strings.Contains(newer, "/usr/local") || strings.Count(newer, blockBegin) != 1 {
+			t.Errorf("%s: moved: %v\n%s", what, err, newer)
+		}
+		if gone, err := f.Remove(newer); err != nil || strings.TrimRight(gone, "\n") != strings.TrimRight(text, "\n") {
+			t.Errorf("%s: removed: %v\n%s", what, err, gone)
+		}
+		if gone, err := f.Remove(once + "\n[more]\na = 1\n"); err != nil || strings.Contains(gone, "daycared") ||
+			!strings.HasSuffix(gone, "[more]\na = 1\n") {
+			t.Errorf("%s: removed from the middle: %v\n%s", what, err, gone)
+		}
+	}
+	for _, text := range []string{
+		"a = ", "hooks = 7\n", "[mcp_servers.daycared]\ncommand = \"x\"\n", "hooks = {PreToolUse = []}\n", blockBegin + "\n",
+	} {
+		if got, err := f.Install(text); err == nil {
+			t.Errorf("%s became %s", text, got)
+		}
+	}
+	if _, err := f.Remove(blockBegin); err == nil {
+		t.Error("a block without an end was removed")
+	}
+	if f.Empty("a = 1") || !f.Empty("\n") {
+		t.Error("what is empty")
+	}
+}
+
+func TestAgents(t *testing.T) {
+	for _, name := range Names() {
+		a, ok := here.Find(name)
+		if !ok || a.Name != name || a.Enforces == "" || a.Advises == "" || len(a.Files) == 0 {
+			t.Errorf("%s: %+v", name, a)
+		}
+		for _, f := range a.Files {
+			if !strings.HasPrefix(f.Path, "/home/fay/") {
+				t.Errorf("%s is outside of home", f.Path)
+			}
+		}
+	}
+	if _, ok := here.Find("emacs"); ok {
+		t.Error("emacs can be connected")
+	}
+	mac := here
+	mac.GOOS = "darwin"
+	if a, _ := mac.Find("vscode"); a.Files[0].Path != "/home/fay/Library/Application Support/Code/User/mcp.json" {
+		t.Error(a.Files[0].Path)
+	}
+	for word, want := range map[string]string{"/a/b": "/a/b", "": "''", "it's": `'it'\''s'`, "a b": "'a b'", "$x": "'$x'"} {
+		if got := quoted(word); got != want {
+			t.Errorf("%q is %s", word, got)
+		}
+	}
+}

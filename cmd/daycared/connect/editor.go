@@ -1,0 +1,263 @@
+package connect
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// editor changes a JSON document in place and leaves everything else in it as it was written.
+type editor struct {
+	root    *hujson.Value
+	indent  string
+	changed bool
+}
+
+// newEditor takes the indentation from the first member.
+func newEditor(root *hujson.Value) *editor {
+	e := &editor{root: root, indent: "  "}
+	if o, ok := root.Value.(*hujson.Object); ok && len(o.Members) > 0 {
+		before := string(o.Members[0].Name.BeforeExtra)
+		if at := strings.LastIndexByte(before, '\n'); at >= 0 && len(before) > at+1 && strings.TrimSpace(before[at:]) == "" {
+			e.indent = before[at+1:]
+		}
+	}
+	return e
+}
+
+// text is the document, or what it was read from where nothing has changed.
+func (e *editor) text(was string) string {
+	if !e.changed {
+		return was
+	}
+	return string(e.root.Pack())
+}
+
+func (e *editor) margin(depth int) string { return "\n" + strings.Repeat(e.indent, depth) }
+
+// value is v as it stands at that depth.
+func (e *editor) value(v any, depth int) (hujson.Value, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent(strings.Repeat(e.indent, depth), e.indent)
+	if err := enc.Encode(v); err != nil {
+		return hujson.Value{}, err
+	}
+	parsed, err := hujson.Parse(bytes.TrimSpace(out.Bytes()))
+	if err != nil {
+		return hujson.Value{}, err
+	}
+	parsed.BeforeExtra = hujson.Extra(" ")
+	return parsed, nil
+}
+
+// put sees to it that an entry is there.
+func (e *editor) put(n entry) error {
+	path := n.path
+	if n.dialect == "" {
+		path = n.path[:len(n.path)-1]
+	}
+	at := e.root
+	for depth, name := range path {
+		object, ok := at.Value.(*hujson.Object)
+		if !ok {
+			return fmt.Errorf("%s: %w", strings.Join(path[:depth], "."), errShape)
+		}
+		found := memberOf(object, name)
+		if found < 0 {
+			var empty any = map[string]any{}
+			if n.dialect != "" && depth == len(path)-1 {
+				empty = []any{}
+			}
+			if err := e.insert(object, name, empty, depth+1); err != nil {
+				return err
+			}
+			found = len(object.Members) - 1
+		}
+		at = &object.Members[found].Value
+	}
+	if n.dialect != "" {
+		return e.putElement(at, n)
+	}
+	return e.putMember(at, n)
+}
+
+func (e *editor) putMember(at *hujson.Value, n entry) error {
+	object, ok := at.Value.(*hujson.Object)
+	if !ok {
+		return fmt.Errorf("%s: %w", strings.Join(n.path[:len(n.path)-1], "."), errShape)
+	}
+	name := n.path[len(n.path)-1]
+	found := memberOf(object, name)
+	switch {
+	case found < 0:
+		return e.insert(object, name, n.value, len(n.path))
+	case n.usual:
+		return nil
+	}
+	return e.replace(&object.Members[found].Value, n.value, len(n.path))
+}
+
+func (e *editor) putElement(at *hujson.Value, n entry) error {
+	list, ok := at.Value.(*hujson.Array)
+	if !ok {
+		return fmt.Errorf("%s: %w", strings.Join(n.path, "."), errShape)
+	}
+	depth := len(n.path) + 1
+	for i := range list.Elements {
+		if mine(&list.Elements[i], n.dialect) {
+			return e.replace(&list.Elements[i], n.value, depth)
+		}
+	}
+	v, err := e.value(n.value, depth)
+	if err != nil {
+		return err
+	}
+	e.changed = true
+	v.BeforeExtra = e.after(&list.AfterExtra, depth)
+	if last := len(list.Elements) - 1; last >= 0 && list.Elements[last].AfterExtra != nil {
+		v.AfterExtra = hujson.Extra{}
+	}
+	list.Elements = append(list.Elements, v)
+	return nil
+}
+
+// insert adds a member behind the others. A comment behind them stays before it.
+func (e *editor) insert(object *hujson.Object, name string, value any, depth int) error {
+	v, err := e.value(value, depth)
+	if err != nil {
+		return err
+	}
+	e.changed = true
+	m := hujson.ObjectMember{Name: hujson.Value{Value: hujson.String(name)}, Value: v}
+	m.Name.BeforeExtra = e.after(&object.AfterExtra, depth)
+	if last := len(object.Members) - 1; last >= 0 && object.Members[last].Value.AfterExtra != nil {
+		m.Value.AfterExtra = hujson.Extra{}
+	}
+	object.Members = append(object.Members, m)
+	return nil
+}
+
+// after is what stands before something that is added behind everything else: what stood before the closing bracket, which
+// is then on a line of its own.
+func (e *editor) after(closing *hujson.Extra, depth int) hujson.Extra {
+	before := strings.TrimRight(string(*closing), " \t\r\n") + e.margin(depth)
+	*closing = hujson.Extra(e.margin(depth - 1))
+	return hujson.Extra(before)
+}
+
+// replace gives a value another content, unless it has it.
+func (e *editor) replace(at *hujson.Value, value any, depth int) error {
+	v, err := e.value(value, depth)
+	if err != nil {
+		return err
+	}
+	if same(string(at.Pack()), string(v.Pack())) {
+		return nil
+	}
+	at.Value, e.changed = v.Value, true
+	return nil
+}
+
+// take takes an entry out, and what is empty then.
+func (e *editor) take(n entry) error {
+	if n.usual {
+		return nil
+	}
+	parents := []*hujson.Object{}
+	at := e.root
+	for _, name := range n.path[:len(n.path)-1] {
+		object, ok := at.Value.(*hujson.Object)
+		if !ok {
+			return nil
+		}
+		found := memberOf(object, name)
+		if found < 0 {
+			return nil
+		}
+		parents = append(parents, object)
+		at = &object.Members[found].Value
+	}
+	object, ok := at.Value.(*hujson.Object)
+	if !ok {
+		return nil
+	}
+	name := n.path[len(n.path)-1]
+	found := memberOf(object, name)
+	if found < 0 || (n.dialect != "" && !e.takeElements(&object.Members[found].Value, n.dialect)) {
+		return nil
+	}
+	e.drop(object, found)
+	for i, parent := range slices.Backward(parents) {
+		child := memberOf(parent, n.path[i])
+		if inner, ok := parent.Members[child].Value.Value.(*hujson.Object); !ok || len(inner.Members) > 0 {
+			break
+		}
+		e.drop(parent, child)
+	}
+	return nil
+}
+
+// takeElements takes our hooks out of a list, and tells whether nothing is left of it.
+func (e *editor) takeElements(at *hujson.Value, dialect string) (empty bool) {
+	list, ok := at.Value.(*hujson.Array)
+	if !ok {
+		return false
+	}
+	before, comma := len(list.Elements), false
+	if before > 0 {
+		comma = list.Elements[before-1].AfterExtra != nil
+	}
+	list.Elements = slices.DeleteFunc(list.Elements, func(v hujson.Value) bool { return mine(&v, dialect) })
+	if len(list.Elements) == before {
+		return false
+	}
+	e.changed = true
+	if last := len(list.Elements) - 1; last >= 0 {
+		list.Elements[last].AfterExtra = commaAfter(list.Elements[last].AfterExtra, comma)
+	}
+	return len(list.Elements) == 0
+}
+
+// drop takes a member out. A comment before it stays.
+func (e *editor) drop(object *hujson.Object, i int) {
+	e.changed = true
+	last := len(object.Members) - 1
+	comma := object.Members[last].Value.AfterExtra != nil
+	kept := strings.TrimRight(string(object.Members[i].Name.BeforeExtra), " \t\r\n")
+	object.Members = slices.Delete(object.Members, i, i+1)
+	next := &object.AfterExtra
+	if i < len(object.Members) {
+		next = &object.Members[i].Name.BeforeExtra
+	}
+	*next = hujson.Extra(kept + string(*next))
+	if last = len(object.Members) - 1; last >= 0 {
+		object.Members[last].Value.AfterExtra = commaAfter(object.Members[last].Value.AfterExtra, comma)
+	} else if strings.TrimSpace(string(object.AfterExtra)) == "" {
+		object.AfterExtra = nil
+	}
+}
+
+// commaAfter is what stands behind the last of several: a comma follows it exactly where it is not nil.
+func commaAfter(extra hujson.Extra, comma bool) hujson.Extra {
+	switch {
+	case !comma && strings.TrimSpace(string(extra)) == "":
+		return nil
+	case comma && extra == nil:
+		return hujson.Extra{}
+	}
+	return extra
+}
+
+// memberOf is where a member of that name stands; -1 without one.
+func memberOf(object *hujson.Object, name string) int {
+	return slices.IndexFunc(object.Members, func(m hujson.ObjectMember) bool {
+		l, ok := m.Name.Value.(hujson.Literal)
+		return ok && l.String() == name
+	})
+}

@@ -1,0 +1,144 @@
+package connect
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tailscale/hujson"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// File is one file of an agent's settings, and what is ours in it.
+type File struct {
+	Path    string
+	entries []entry // of JSON, with or without comments
+	block   string  // of TOML
+}
+
+// entry is one thing of ours in a JSON file.
+type entry struct {
+	path    []string
+	value   any
+	dialect string // of a hook, which is one element of the list at path; else it is the member at path
+	usual   bool   // only if nothing is there, and left there
+}
+
+func member(value any, path ...string) entry { return entry{path: path, value: value} }
+func usual(value any, path ...string) entry  { return entry{path: path, value: value, usual: true} }
+func element(value any, dialect string, path ...string) entry {
+	return entry{path: path, value: value, dialect: dialect}
+}
+
+// Install is text with what is ours in it, in place of an older version of it. Text that has it comes back as it is.
+func (f File) Install(text string) (string, error) {
+	if f.block != "" {
+		return installBlock(text, f.block)
+	}
+	root, err := parse(text)
+	if err != nil {
+		return "", err
+	}
+	e := newEditor(&root)
+	for _, entry := range f.entries {
+		if err := e.put(entry); err != nil {
+			return "", err
+		}
+	}
+	return e.text(text), nil
+}
+
+// Remove is text without what is ours. Text that has nothing of it comes back as it is.
+func (f File) Remove(text string) (string, error) {
+	if f.block != "" {
+		return removeBlock(text)
+	}
+	root, err := parse(text)
+	if err != nil {
+		return "", err
+	}
+	e := newEditor(&root)
+	for _, entry := range f.entries {
+		if err := e.take(entry); err != nil {
+			return "", err
+		}
+	}
+	return e.text(text), nil
+}
+
+// Empty tells whether text holds nothing but what Install leaves in a file that was not there before, and Remove does
+// not take out.
+func (f File) Empty(text string) bool {
+	fresh, err := f.Install("")
+	if err != nil {
+		return false
+	}
+	left, err := f.Remove(fresh)
+	return err == nil && same(left, text)
+}
+
+func same(a, b string) bool {
+	if strings.TrimSpace(a) == strings.TrimSpace(b) {
+		return true
+	}
+	x, errX := standard([]byte(a))
+	y, errY := standard([]byte(b))
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+// standard is JSON with comments as JSON without, in its one form.
+func standard(text []byte) ([]byte, error) {
+	plain, err := hujson.Standardize(text)
+	if err != nil {
+		return nil, err
+	}
+	return permissions.CanonicalJSON(plain)
+}
+
+var errShape = errors.New("is something else there than expected")
+
+// parse reads a file of settings; nothing at all is an empty one.
+func parse(text string) (hujson.Value, error) {
+	if strings.TrimSpace(text) == "" {
+		text = "{}\n"
+	}
+	root, err := hujson.Parse([]byte(text))
+	if err != nil {
+		return root, err
+	}
+	if _, ok := root.Value.(*hujson.Object); !ok {
+		return root, fmt.Errorf("it holds no JSON object")
+	}
+	if _, err := standard([]byte(text)); err != nil { // a member that is there twice could be changed in the wrong place
+		return root, err
+	}
+	return root, nil
+}
+
+// mine tells whether an element of a list is our hook.
+func mine(v *hujson.Value, dialect string) bool {
+	packed, err := standard(v.Pack())
+	if err != nil {
+		return false
+	}
+	var any struct {
+		Command, Bash string
+		Hooks         []struct{ Command string }
+	}
+	if json.Unmarshal(packed, &any) != nil {
+		return false
+	}
+	commands := []string{any.Command, any.Bash}
+	for _, h := range any.Hooks {
+		commands = append(commands, h.Command)
+	}
+	for _, c := range commands {
+		if strings.Contains(c, " hook "+dialect+" --within ") {
+			return true
+		}
+	}
+	return false
+}
