@@ -237,3 +237,22 @@ func TestPathsThatAreNone(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A probe is a call that its dialect reads, and what it is answered can be told.
+func TestProbe(t *testing.T) {
+	for _, name := range Names() {
+		d, _ := Find(name)
+		c, err := d.Read(d.Probe("read_file", "/srv"))
+		if err != nil || c.Request.Tool != "read_file" || c.Request.Cwd != "/srv" || c.Request.Session == "" {
+			t.Errorf("%s: %+v, %v", name, c.Request, err)
+		}
+		for _, allowed := range []bool{true, false} {
+			if got := Allows(c.Reply(Verdict{Allowed: allowed, Reason: "allow"}).Body); got != allowed {
+				t.Errorf("%s, %v: %v", name, allowed, got)
+			}
+		}
+	}
+	if Allows(nil) || Allows([]byte(`{"decision":"allow","permission":"deny"}`)) {
+		t.Error("what is none allows")
+	}
+}

@@ -82,6 +82,7 @@ func (c *CLI) examine(ctx context.Context) []finding {
 	daemon, people, both := c.examineDaemon(ctx)
 	findings = append(findings, daemon...)
 	findings = append(findings, c.examinePeople(cfg, current, people)...)
+	findings = append(findings, c.examineConnections(ctx, cfg)...)
 	if both {
 		findings = append(findings, c.examineAccount(cfg))
 	}

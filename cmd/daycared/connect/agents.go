@@ -112,9 +112,11 @@ func (p Place) opencode() Agent {
 	server := map[string]any{
 		"type": "local", "command": append(slices.Clone(p.Command), "mcp"), "enabled": true, "timeout": int(waits.Milliseconds()),
 	}
+	file := p.file(".config/opencode/opencode.json", member(server, "mcp", ours))
+	file.Or = p.path(".config/opencode/opencode.jsonc")
 	return Agent{
 		Name:     "opencode",
-		Files:    []File{p.file(".config/opencode/opencode.json", member(server, "mcp", ours))},
+		Files:    []File{file},
 		Enforces: "nothing: opencode has no hook that asks others",
 		Advises:  advises,
 		Notes:    []string{`keep opencode's own "permission" settings at "ask" for bash and edit`},

@@ -15,6 +15,7 @@ import (
 // File is one file of an agent's settings, and what is ours in it.
 type File struct {
 	Path    string
+	Or      string  // where it is instead, if that is there and Path is not; empty: nowhere
 	entries []entry // of JSON, with or without comments
 	block   string  // of TOML
 }

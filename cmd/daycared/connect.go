@@ -1,0 +1,238 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daycared/daycared/cmd/daycared/connect"
+)
+
+func (c *CLI) connectCommand() *cobra.Command {
+	var write, remove bool
+	cmd := &cobra.Command{
+		Use:   "connect AGENT [--write|--remove]",
+		Short: "Have an agent that you already run ask here",
+		Long: "Have an agent that you already run ask here: print what belongs into its settings, write it with --write (a copy of each\n" +
+			"file as it was stays beside it), or take it out again with --remove. Your other settings and comments stay.\n" +
+			"AGENT is one of " + strings.Join(connect.Names(), ", ") + ". What --config, --socket and --token-file say here, the agent says, too.",
+		Args: arguments(cobra.ExactArgs(1), "one agent: "+strings.Join(connect.Names(), ", ")),
+		RunE: func(_ *cobra.Command, args []string) error {
+			place, err := c.here()
+			if err != nil {
+				return err
+			}
+			agent, known := place.Find(args[0])
+			switch {
+			case !known:
+				return usage("there is no agent %q; there are %s", args[0], strings.Join(connect.Names(), ", "))
+			case write && remove:
+				return usage("--write and --remove cannot both be meant")
+			case write:
+				return c.connectTo(agent)
+			case remove:
+				return c.disconnect(agent)
+			}
+			return c.printConnection(agent)
+		},
+	}
+	cmd.Flags().BoolVar(&write, "write", false, "write it into the agent's settings")
+	cmd.Flags().BoolVar(&remove, "remove", false, "take it out of the agent's settings")
+	return cmd
+}
+
+// here is this account's home, and how its agents start this very program.
+func (c *CLI) here() (connect.Place, error) {
+	home := c.env("HOME")
+	if !filepath.IsAbs(home) {
+		return connect.Place{}, usage("HOME is not set, so the agent's settings cannot be found")
+	}
+	binary, err := os.Executable()
+	if err != nil {
+		return connect.Place{}, fmt.Errorf("find this program's own file: %w", err)
+	}
+	command := []string{binary}
+	for _, flag := range [][2]string{{"--config", c.configFlag}, {"--socket", c.socketFlag}, {"--token-file", c.tokenFlag}} {
+		if flag[1] == "" {
+			continue
+		}
+		whole, err := filepath.Abs(flag[1])
+		if err != nil {
+			return connect.Place{}, fmt.Errorf("find %s: %w", flag[1], err)
+		}
+		command = append(command, flag[0], whole)
+	}
+	return connect.Place{Home: home, GOOS: runtime.GOOS, Command: command}, nil
+}
+
+func (c *CLI) printConnection(a connect.Agent) error {
+	for _, f := range a.Files {
+		fresh, err := f.Install("")
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(c.Out, "In %s:\n\n%s\n", f.Path, fresh)
+	}
+	c.tellConnection(a)
+	fmt.Fprintf(c.Out, "Write it with: daycared connect %s --write\n", a.Name)
+	return nil
+}
+
+// tellConnection says what a connection is worth.
+func (c *CLI) tellConnection(a connect.Agent) {
+	fmt.Fprintf(c.Out, "enforces  %s.\nadvises   %s.\n", a.Enforces, a.Advises)
+	for _, note := range a.Notes {
+		fmt.Fprintf(c.Out, "note      %s.\n", note)
+	}
+	if len(a.Reads) > 0 {
+		fmt.Fprintf(c.Out, "note      what only reads is asked about, too, unless tools.auto of the configuration names it: %s.\n",
+			strings.Join(a.Reads, ", "))
+	}
+	fmt.Fprintln(c.Out, "note      an agent that runs as the account that answers is held by its hook alone: it could change these settings.")
+}
+
+// settingsFile is one file of an agent as it is.
+type settingsFile struct {
+	connect.File
+	path  string // what it is after symbolic links
+	there bool
+	text  string
+	mode  os.FileMode
+}
+
+// maxSettings is more than any agent's settings have, in bytes.
+const maxSettings = 64 << 20
+
+var errTooLarge = errors.New("it is too large for a file of settings")
+
+// look reads one file of an agent. One that is not there is empty.
+func look(f connect.File) (settingsFile, error) {
+	s := settingsFile{File: f, path: f.Path, mode: 0o600}
+	if f.Or != "" && exists(f.Or) && !exists(f.Path) {
+		s.path = f.Or
+	}
+	if whole, err := filepath.EvalSymlinks(s.path); err == nil {
+		s.path = whole
+	}
+	info, err := os.Stat(s.path)
+	switch {
+	case os.IsNotExist(err):
+		return s, nil
+	case err == nil && !info.Mode().IsRegular():
+		err = errNoFile
+	case err == nil && info.Size() > maxSettings:
+		err = errTooLarge
+	}
+	if err == nil {
+		var text []byte
+		text, err = os.ReadFile(s.path)
+		s.text, s.mode, s.there = string(text), info.Mode().Perm(), true
+	}
+	if err != nil {
+		return s, fmt.Errorf("read %s: %w", s.path, cause(err))
+	}
+	return s, nil
+}
+
+// backup is where a file as it was before us is kept.
+func (s settingsFile) backup() string { return s.path + ".before-daycared" }
+
+// connectTo writes what belongs into an agent's settings. Every file is looked at before the first is changed.
+func (c *CLI) connectTo(a connect.Agent) error {
+	var changes []func() error
+	for _, f := range a.Files {
+		s, err := look(f)
+		if err != nil {
+			return err
+		}
+		next, err := s.Install(s.text)
+		if err != nil {
+			return fmt.Errorf("%s is left as it is, and nothing was written: %w", s.path, err)
+		}
+		changes = append(changes, func() error { return c.install(s, next) })
+	}
+	for _, change := range changes {
+		if err := change(); err != nil {
+			return err
+		}
+	}
+	c.tellConnection(a)
+	fmt.Fprintln(c.Out, "Start the agent anew, then see: daycared doctor")
+	return nil
+}
+
+func (c *CLI) install(s settingsFile, next string) error {
+	if next == s.text && s.there {
+		fmt.Fprintf(c.Out, "%s has it already.\n", s.path)
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
+		return fmt.Errorf("make the folder of %s: %w", s.path, cause(err))
+	}
+	as := ""
+	if clean, err := s.Remove(s.text); s.there && err == nil && clean == s.text { // nothing of ours was in it
+		if err := writeWhole(s.backup(), []byte(s.text), s.mode); err != nil {
+			return err
+		}
+		as = "; as it was: " + s.backup()
+	}
+	if err := writeWhole(s.path, []byte(next), s.mode); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.Out, "%s is written%s.\n", s.path, as)
+	return nil
+}
+
+// disconnect takes out what is ours. A file that nobody has changed since becomes again what it was, byte by byte.
+func (c *CLI) disconnect(a connect.Agent) error {
+	for _, f := range a.Files {
+		s, err := look(f)
+		if err != nil {
+			return err
+		}
+		next, err := s.Remove(s.text)
+		if err != nil {
+			return fmt.Errorf("%s is left as it is: %w", s.path, err)
+		}
+		if next == s.text {
+			fmt.Fprintf(c.Out, "%s has nothing of daycared.\n", s.path)
+			continue
+		}
+		if err := c.uninstall(s, next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *CLI) uninstall(s settingsFile, next string) error {
+	was, err := os.ReadFile(s.backup())
+	known := err == nil
+	if again, err := s.Install(string(was)); known && err == nil && again == s.text {
+		next = string(was)
+	}
+	if !known && s.Empty(next) {
+		if err := os.Remove(s.path); err != nil {
+			return fmt.Errorf("remove %s: %w", s.path, cause(err))
+		}
+		fmt.Fprintf(c.Out, "%s held nothing else and is gone.\n", s.path)
+		return nil
+	}
+	if err := writeWhole(s.path, []byte(next), s.mode); err != nil {
+		return err
+	}
+	if known && next == string(was) {
+		if err := os.Remove(s.backup()); err != nil {
+			return fmt.Errorf("remove %s: %w", s.backup(), cause(err))
+		}
+		fmt.Fprintf(c.Out, "%s is as it was.\n", s.path)
+		return nil
+	}
+	fmt.Fprintf(c.Out, "%s has nothing of daycared any more.\n", s.path)
+	return nil
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/daycared/daycared/agents/hooks"
+	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/cmd/daycared/connect"
+)
+
+// tryWithin bounds the round trip of one hook.
+const tryWithin = 5 * time.Second
+
+// examineConnections looks which agents of this account are connected, and tries the hook of each that is.
+func (c *CLI) examineConnections(ctx context.Context, cfg *config.Config) (findings []finding) {
+	place, err := c.here()
+	if err != nil {
+		return nil // an account without a home has no agents
+	}
+	for _, name := range connect.Names() {
+		a, _ := place.Find(name)
+		has, stale, err := connected(a)
+		again := "write it anew with: daycared connect " + name + " --write"
+		switch {
+		case err != nil:
+			findings = append(findings, finding{"wrong", name + ": " + err.Error(), "mend that file by hand"})
+		case has == 0:
+		case has < len(a.Files), stale:
+			findings = append(findings, finding{"wrong", name + " is connected in part, or to another daycared than this", again})
+		case a.Dialect == "":
+			findings = append(findings, finding{"ok", name + " is connected; it enforces nothing, its model is told of the tools", ""})
+		default:
+			findings = append(findings, c.tryHook(ctx, cfg, place, a))
+		}
+	}
+	return findings
+}
+
+// connected tells in how many files an agent has something of ours, and whether that is not what it should be.
+func connected(a connect.Agent) (has int, stale bool, err error) {
+	for _, f := range a.Files {
+		s, err := look(f)
+		if err != nil || !s.there {
+			if err != nil {
+				return 0, false, err
+			}
+			continue
+		}
+		clean, err := s.Remove(s.text)
+		if err != nil {
+			return 0, false, fmt.Errorf("read %s: %w", s.path, err)
+		}
+		if clean == s.text {
+			continue
+		}
+		has++
+		if next, err := s.Install(s.text); err != nil || next != s.text {
+			stale = true
+		}
+	}
+	return has, stale, nil
+}
+
+// tryHook has the hook answer as the agent would, about a tool that runs by itself, so that nobody is asked.
+func (c *CLI) tryHook(ctx context.Context, cfg *config.Config, place connect.Place, a connect.Agent) finding {
+	d, known := hooks.Find(a.Dialect)
+	tool := ""
+	for _, t := range cfg.Tools.Auto {
+		if !strings.ContainsAny(t, `*?[\`) {
+			tool = t
+			break
+		}
+	}
+	if !known || tool == "" {
+		return finding{"note", a.Name + " is connected; tools.auto names no tool to try its hook with", ""}
+	}
+	limited, done := context.WithTimeout(ctx, 2*tryWithin)
+	defer done()
+	args := append(place.Command[1:], "hook", d.Name, "--within", tryWithin.String())
+	cmd := exec.CommandContext(limited, place.Command[0], args...) //nolint:gosec // this very program
+	cmd.Env = c.Environ
+	cmd.Stdin = bytes.NewReader(d.Probe(tool, place.Home))
+	began := time.Now()
+	out, err := cmd.Output()
+	if err != nil || !hooks.Allows(out) {
+		return finding{"wrong", fmt.Sprintf("%s is connected, and its hook denies even %s, which runs by itself: %s",
+			a.Name, tool, strings.TrimSpace(string(out))), "start the daemon with: daycared serve"}
+	}
+	return finding{"ok", fmt.Sprintf("%s is connected: its hook asked and was answered in %d ms",
+		a.Name, time.Since(began).Milliseconds()), ""}
+}
