@@ -121,7 +121,8 @@ func TestTheClockRunsOutAndTheNextCallJoins(t *testing.T) {
 	desk := wiretest.NewDesk()
 	address, _ := serve(t, desk)
 	got := <-post(t.Context(), address+"/hook/claude-code?within=1s", bash)
-	if got.status != 200 || !strings.Contains(got.text, `"deny"`) || !strings.Contains(got.text, "still waiting for fay; try the same call again") {
+	if got.status != 200 || !strings.Contains(got.text, `"deny"`) ||
+		!strings.Contains(got.text, "still waiting for fay; try the same call again") {
 		t.Fatalf("%+v", got)
 	}
 	id := pending(t, desk)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,7 +82,7 @@ func (c *CLI) tryHook(ctx context.Context, cfg *config.Config, place connect.Pla
 	}
 	limited, done := context.WithTimeout(ctx, 2*tryWithin)
 	defer done()
-	args := append(place.Command[1:], "hook", d.Name, "--within", tryWithin.String())
+	args := append(slices.Clone(place.Command[1:]), "hook", d.Name, "--within", tryWithin.String())
 	cmd := exec.CommandContext(limited, place.Command[0], args...) //nolint:gosec // this very program
 	cmd.Env = c.Environ
 	cmd.Stdin = bytes.NewReader(d.Probe(tool, place.Home))

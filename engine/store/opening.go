@@ -63,8 +63,9 @@ const (
 )
 
 // joined is the request that o joins, or sql.ErrNoRows: the one of its id, if somebody was told that before, else the one
-// of its key, else an equal one; a hook, which is asked again by an agent that has forgotten, also an approval kept for it. A key that is no longer in use is released, but for those of agents of ours, which name
-// their requests for as long as there are rows.
+// of its key, else an equal one; where a hook asks, whose agent has forgotten what it asked, also an approval that is kept.
+// A key that is no longer in use is released, but for those of agents of ours, which name their requests for as long as
+// there are rows.
 func joined(ctx context.Context, t *tx, o permissions.Opening) (permissions.Request, error) {
 	want, now := o.Request, o.Request.CreatedAt
 	if r, err := one(ctx, t, readRequest, want.ID); !errors.Is(err, sql.ErrNoRows) {

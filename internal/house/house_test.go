@@ -51,6 +51,8 @@ var owners = []struct {
 	{"github.com/prometheus/...", []string{"cmd/daycared/..."}},
 	{"github.com/danielgtaylor/huma/...", []string{"internal/wire", "agents/api", "connectors/admin"}},
 	{"github.com/go-telegram-bot-api/...", []string{"connectors/telegram/..."}},
+	{"github.com/tailscale/hujson/...", []string{"cmd/daycared/connect"}},
+	{"github.com/pelletier/go-toml/...", []string{"cmd/daycared/connect"}},
 	{"github.com/landlock-lsm/...", []string{"agents/sandbox"}},
 	{"golang.org/x/net/bpf", []string{"agents/sandbox"}},
 	{"golang.org/x/net/html/...", []string{"agents/tools"}},

@@ -36,7 +36,8 @@ func TestBadFiles(t *testing.T) {
 		{"a phone that waits too long", "people:\n- {name: fay, phone_after: 6m}\n", `2: people.phone_after: "6m" is too long; write 5m or less`},
 		{"a phone that waits before", "people:\n- {name: fay, phone_after: -1s}\n",
 			`2: people.phone_after: "-1s" is not a time to wait; write 0s or more`},
-		{"a phone that waits a while", "people:\n- {name: fay, phone_after: 30}\n", `2: people.phone_after: "30" is not a duration; write 30m for minutes or 30s for seconds`},
+		{"a phone that waits a while", "people:\n- {name: fay, phone_after: 30}\n",
+			`2: people.phone_after: "30" is not a duration; write 30m for minutes or 30s for seconds`},
 		{"near a key of a route's part", "people: [{name: fay}]\nroutes: [{ask: [fay], escalate: {afer: 1m}}]\n",
 			`2: unknown key "routes.escalate.afer"; did you mean after?`},
 		{"twice in a route's part", "people: [{name: fay}, {name: kim}]\nroutes:\n- ask: [fay]\n  escalate:\n" +

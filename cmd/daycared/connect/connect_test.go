@@ -91,7 +91,9 @@ func TestJSONIsKept(t *testing.T) {
 			if twice, err := f.Install(once); err != nil || twice != once {
 				t.Errorf("%s, %s: a second time: %v\n%s\n%s", name, what, err, once, twice)
 			}
-			for _, kept := range []string{"// mine", "// a comment", "/* here */", "// last", "// end", "// after", "1e400", "/* keep */", "// both"} {
+			for _, kept := range []string{
+				"// mine", "// a comment", "/* here */", "// last", "// end", "// after", "1e400", "/* keep */", "// both",
+			} {
 				if strings.Count(text, kept) != strings.Count(once, kept) {
 					t.Errorf("%s, %s: lost %s:\n%s", name, what, kept, once)
 				}
@@ -169,7 +171,9 @@ func TestOddSettingsAreLeftAlone(t *testing.T) {
 			t.Errorf("%s became %s", text, got)
 		}
 	}
-	for _, text := range []string{`{"mcpServers":[]}`, `{"mcpServers":7,"hooks":7}`, `{"hooks":{"BeforeTool":{}}}`, `{"hooks":{"BeforeTool":[7]}}`} {
+	for _, text := range []string{
+		`{"mcpServers":[]}`, `{"mcpServers":7,"hooks":7}`, `{"hooks":{"BeforeTool":{}}}`, `{"hooks":{"BeforeTool":[7]}}`,
+	} {
 		if got, err := f.Remove(text); err != nil || got != text {
 			t.Errorf("%s became %s, %v", text, got, err)
 		}

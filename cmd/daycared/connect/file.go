@@ -125,15 +125,15 @@ func mine(v *hujson.Value, dialect string) bool {
 	if err != nil {
 		return false
 	}
-	var any struct {
+	var hook struct {
 		Command, Bash string
 		Hooks         []struct{ Command string }
 	}
-	if json.Unmarshal(packed, &any) != nil {
+	if json.Unmarshal(packed, &hook) != nil {
 		return false
 	}
-	commands := []string{any.Command, any.Bash}
-	for _, h := range any.Hooks {
+	commands := []string{hook.Command, hook.Bash}
+	for _, h := range hook.Hooks {
 		commands = append(commands, h.Command)
 	}
 	for _, c := range commands {

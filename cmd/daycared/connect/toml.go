@@ -66,8 +66,8 @@ func installBlock(text, block string) (string, error) {
 }
 
 func readsAsTOML(text string) error {
-	var any map[string]any
-	return toml.Unmarshal([]byte(text), &any)
+	var tables map[string]any
+	return toml.Unmarshal([]byte(text), &tables)
 }
 
 // removeBlock takes the block out, and the empty line before it.

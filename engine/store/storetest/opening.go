@@ -100,7 +100,6 @@ func testJoin(t *testing.T, b Backend) {
 		"denied, by a hook":         {first: ask(hooked), second: ask(hooked, at(noon.Add(2*time.Minute))), between: vote(permissions.Deny)},
 		"settled, by a hook, late":  {first: ask(hooked), second: ask(hooked, at(noon.Add(time.Minute+redeem))), between: allow()},
 		"settled, by another hook":  {first: ask(hooked), second: ask(hooked, about("else"), at(noon.Add(2*time.Minute))), between: allow()},
-		"settled, other's hook":     {first: ask(hooked), second: ask(hooked, of("sam"), at(noon.Add(2*time.Minute))), between: allow(), joins: true},
 		"settled before, by a hook": {first: ask(hooked), second: ask(hooked, at(noon.Add(-time.Hour))), between: allow()},
 		"nobody knows who": {
 			first:  ask(func(r *permissions.Request) { r.Caller.Name = permissions.Anonymous }),
