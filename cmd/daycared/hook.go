@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/daycared/daycared/agents/api"
 	"github.com/daycared/daycared/agents/hooks"
+	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -54,13 +54,13 @@ func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time) err
 		return c.reply(call.Reply(hooks.Refuse(err)))
 	}
 	call.Request.Host, _ = os.Hostname() // a host without a name is not told
-	client, err := c.agentClient()
+	asks, err := c.agentClient()
 	if err != nil {
 		return c.reply(call.Reply(hooks.Refuse(err)))
 	}
-	defer client.Close()
+	defer asks.Close()
 	ctx, over := c.untilHangup(ctx)
-	verdict := hooks.Decide(ctx, hookDesk{client}, permissions.Caller{}, call, time.Until(deadline))
+	verdict := hooks.Decide(ctx, hookDesk{asks}, permissions.Caller{}, call, time.Until(deadline))
 	over()
 	return c.reply(call.Reply(verdict))
 }
@@ -111,11 +111,12 @@ func (c *CLI) reply(r hooks.Reply) error {
 }
 
 // hookDesk is the daemon behind agent.sock, which proves the caller itself.
-type hookDesk struct{ client *api.Client }
+type hookDesk struct{ client *client.Client }
 
 // Ask is [hooks.Desk].
-func (d hookDesk) Ask(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error) {
-	return d.client.Ask(ctx, caller, q)
+func (d hookDesk) Ask(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.Request, error) {
+	s, err := d.client.Put(ctx, q)
+	return s.Request, err
 }
 
 // Withdraw is [hooks.Desk].
