@@ -120,7 +120,7 @@ func (c *Connector) door(desk Desk) *wire.Door {
 
 // The paces of each account, in calls a second and at once. They are this door's own: what agents do uses up nothing.
 const (
-	callsPerSecond, callsAtOnce = 500, 2000
+	callsPerSecond, callsAtOnce = 2000, 5000
 	looksPerSecond, looksAtOnce = 20, 100
 )
 

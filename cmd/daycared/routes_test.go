@@ -1,0 +1,21 @@
+package main
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/daycared/daycared/cmd/daycared/config"
+)
+
+// What the daemon opens to agents is what the matrix in agents/api has a row for: a route that is new here needs one there.
+func TestWhatAgentsMayReach(t *testing.T) {
+	d := &daemon{cfg: config.Default(), log: quiet(), gauges: http.NotFoundHandler()}
+	want := []string{
+		"GET /healthz", "GET /metrics", "GET /openapi.json", "GET /readyz",
+		"GET /v1/requests/{id}", "POST /v1/requests", "POST /v1/requests/{id}/cancel",
+	}
+	if got := d.forAgents().Routes(); !slices.Equal(got, want) {
+		t.Errorf("agents may reach %q, want %q", got, want)
+	}
+}
