@@ -39,7 +39,8 @@ func examineListener(ctx context.Context, a config.API) (findings []finding) {
 	}
 	c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", net.JoinHostPort(host, port))
 	if err != nil {
-		return append(findings, finding{"note", "nobody answers at api.listen, " + a.Listen, "start the daemon, or start it again, with: daycared serve"})
+		return append(findings, finding{"note", "nobody answers at api.listen, " + a.Listen,
+			"start the daemon, or start it again, with: daycared serve"})
 	}
 	_ = c.Close()
 	return append(findings, finding{"ok", "agents elsewhere are answered at " + scheme + "://" + net.JoinHostPort(host, port), ""})
