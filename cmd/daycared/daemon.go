@@ -14,6 +14,7 @@ import (
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/api"
+	"github.com/daycared/daycared/agents/mcp"
 	"github.com/daycared/daycared/agents/runtime"
 	"github.com/daycared/daycared/agents/tools/remote"
 	"github.com/daycared/daycared/cmd/daycared/config"
@@ -36,6 +37,7 @@ type daemon struct {
 	servers []*remote.Server // whose tools they have
 	parts   []connectors.Connector
 	agents  *api.Server
+	mcp     *mcp.Server
 	zones   zones
 	began   engine.Settings // those of the start
 	gauges  http.Handler    // of the engine, once it is there
@@ -125,9 +127,12 @@ func (d *daemon) start(ctx context.Context, c *CLI, console *terminal.Terminal) 
 
 // forAgents is the door of agents that run elsewhere.
 func (d *daemon) forAgents() *api.Server {
+	d.mcp = mcp.New(mcp.Options{
+		Desk: d.engine, CallerOf: api.CallerOf, Version: version, BehindProxy: d.cfg.API.BehindProxy, Log: d.log,
+	})
 	return api.New(api.Options{
 		Desk: d.engine, Socket: d.paths.AgentSocket, Group: d.cfg.API.AgentGroup, TCP: overTCP(d.cfg.API), Log: d.log,
-		Metrics: d.gauges,
+		Metrics: d.gauges, Mounts: map[string]http.Handler{"/mcp": d.mcp.Handler()},
 	})
 }
 
@@ -154,6 +159,7 @@ func (d *daemon) run(ctx context.Context) error {
 		group.Go(func() error { return s.Run(ctx) })
 	}
 	group.Go(func() error { return d.agents.Run(ctx) })
+	group.Go(func() error { return d.mcp.Run(ctx) })
 	for _, part := range d.parts {
 		group.Go(func() error { return part.Run(ctx, d.engine) })
 	}

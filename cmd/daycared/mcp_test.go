@@ -1,7 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -12,6 +17,7 @@ import (
 //	greets NAME             begin a session, as Claude Code would
 //	calls NAME ID TOOL JSON call a tool, by a message of that id, with those arguments; signs of life are asked for
 //	notes NAME METHOD JSON  send a notification
+//	posts REGEXP JSON       send a message to /mcp of agent.sock; the answer, whole, is to match
 
 func mcpCommands() scriptCommands {
 	on := func(least int, line func(args []string) string) func(*testscript.TestScript, bool, []string) {
@@ -28,6 +34,7 @@ func mcpCommands() scriptCommands {
 		}
 	}
 	return scriptCommands{
+		"posts": posts,
 		"greets": on(0, func([]string) string {
 			return strings.Join([]string{
 				`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},` +
@@ -42,5 +49,31 @@ func mcpCommands() scriptCommands {
 		"notes": on(2, func(args []string) string {
 			return fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":%s}`, args[0], args[1])
 		}),
+	}
+}
+
+// posts is a call over HTTP, of somebody who has only the socket.
+func posts(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: posts REGEXP JSON")
+	}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", ts.Getenv("DAYCARED_API_AGENT_SOCKET"))
+	}}
+	defer transport.CloseIdleConnections()
+	ctx, done := context.WithTimeout(context.Background(), patience)
+	defer done()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/mcp", strings.NewReader(args[1]))
+	ts.Check(err)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	r.Header.Set("MCP-Protocol-Version", "2025-11-25")
+	answer, err := transport.RoundTrip(r)
+	ts.Check(err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	ts.Check(err)
+	if !regexp.MustCompile(args[0]).Match(text) {
+		ts.Fatalf("%s does not match: %d %s", args[0], answer.StatusCode, text)
 	}
 }
