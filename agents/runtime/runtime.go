@@ -68,6 +68,7 @@ type Store interface {
 // Options are the parts of a runtime. All are required.
 type Options struct {
 	Agents []Agent
+	Others []string // names of agents that another part runs: their sessions are left alone
 	Store  Store
 	Now    func() time.Time
 	Log    *slog.Logger
@@ -81,6 +82,7 @@ type Runtime struct {
 	log    *slog.Logger
 	own    map[string]*agent // by name
 	order  []*agent          // as configured
+	others map[string]bool   // agents of another part
 	rung   chan struct{}     // there are sessions to be worked on
 	places chan struct{}     // bounds how many work at once
 
@@ -114,9 +116,12 @@ const mostWorkers = 64
 // New makes a runtime. It starts nothing: call [Runtime.Bind], then [Runtime.Run].
 func New(o Options) *Runtime {
 	rt := &Runtime{
-		store: o.Store, now: o.Now, log: o.Log, own: map[string]*agent{},
+		store: o.Store, now: o.Now, log: o.Log, own: map[string]*agent{}, others: map[string]bool{},
 		rung: make(chan struct{}, 1), places: make(chan struct{}, mostWorkers),
 		kicked: map[permissions.ID]bool{}, working: map[permissions.ID]*worker{}, orders: map[permissions.ID]*order{},
+	}
+	for _, name := range o.Others {
+		rt.others[name] = true
 	}
 	for _, a := range o.Agents {
 		at := newAgent(rt, a)

@@ -57,6 +57,10 @@ func (rt *Runtime) turn(ctx context.Context, w *worker, first bool) (rests bool,
 	if err != nil {
 		return false, err
 	}
+	if rt.others[sh.session.Agent] {
+		rt.obeyed(w.session, o, told)
+		return true, nil
+	}
 	if sh.run, err = runOf(sh.session); err != nil {
 		return true, err
 	}

@@ -45,15 +45,15 @@ func (t writeFile) Plan(ctx context.Context, p Place, input json.RawMessage) (Pl
 	}
 	switch {
 	case plan.Basis == "":
-		plan.Details = "What is there now may not be looked at. This would be there instead:\n" + diff(in.Path, "", in.Content)
+		plan.Details = "What is there now may not be looked at. This would be there instead:\n" + Diff(in.Path, "", in.Content)
 	case !was.There:
-		plan.Details = "A new file.\n" + diff(in.Path, "", in.Content)
+		plan.Details = "A new file.\n" + Diff(in.Path, "", in.Content)
 	case !isText(was.Text):
-		plan.Details = fmt.Sprintf("Instead of %d bytes that are no text (%s).\n", len(was.Text), was.Basis) + diff(in.Path, "", in.Content)
+		plan.Details = fmt.Sprintf("Instead of %d bytes that are no text (%s).\n", len(was.Text), was.Basis) + Diff(in.Path, "", in.Content)
 	case string(was.Text) == in.Content:
 		return Plan{}, errors.New("the file holds exactly that already")
 	default:
-		plan.Details = diff(in.Path, string(was.Text), in.Content)
+		plan.Details = Diff(in.Path, string(was.Text), in.Content)
 	}
 	return plan, nil
 }
@@ -100,14 +100,14 @@ func (t editFile) Plan(ctx context.Context, p Place, input json.RawMessage) (Pla
 		return Plan{}, err
 	}
 	if plan.Basis == "" {
-		plan.Details = "The file may not be looked at. In it, this would be replaced:\n" + diff(in.Path, in.Old, in.New)
+		plan.Details = "The file may not be looked at. In it, this would be replaced:\n" + Diff(in.Path, in.Old, in.New)
 		return plan, nil
 	}
 	text, err := in.apply(was)
 	if err != nil {
 		return Plan{}, err
 	}
-	plan.Details = diff(in.Path, string(was.Text), string(text))
+	plan.Details = Diff(in.Path, string(was.Text), string(text))
 	return plan, nil
 }
 
@@ -238,8 +238,8 @@ func replace(ctx context.Context, box *sandbox.Sandbox, p Place, tag permissions
 	return Outcome{Text: fmt.Sprintf("%s %s: %d bytes", verb, tag.Path(), len(text))}
 }
 
-// diff is what a change does to a text, as people read it.
-func diff(name, before, after string) string {
+// Diff is what a change does to a text, as people read it.
+func Diff(name, before, after string) string {
 	text, err := udiff.ToUnified(name, name, before, udiff.Lines(before, after), udiff.DefaultContextLines)
 	if err != nil { // its edits are its own, so this is a fault of the library; everything is shown then
 		return "-" + before + "\n+" + after + "\n"

@@ -1,0 +1,234 @@
+// Package acptest has an agent that speaks the Agent Client Protocol on its standard streams and does what its prompts
+// say, for tests that execute their own binary again.
+package acptest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	sdk "github.com/coder/acp-go-sdk"
+)
+
+// Name is the first argument of a process that is the agent.
+const Name = "acp-agent"
+
+// Main is called first thing by the tests' own binary. It returns where the process is not the agent.
+//
+// The arguments after [Name] say what the agent is like: "forgets" loads no conversation, "newer" speaks another version
+// of the protocol, "locked" is not signed in, "mute" never greets, "broken" ends at once.
+//
+// Each line of a prompt is something to do:
+//
+//	say TEXT                 say it
+//	call METHOD JSON         call the client and say what comes back; $S is the session
+//	calls METHOD JSON        the same, without waiting
+//	note METHOD JSON         tell the client
+//	flood N                  say N times a thousand characters
+//	wait                     wait until the turn is cancelled
+//	deaf                     wait until the end, whatever the client says
+//	crash                    end in the middle of it
+//	remember                 say which session this is, and how many prompts it has had
+//	stderr TEXT              write it there
+//	stop REASON              end the turn with this reason
+//	fail TEXT                answer the prompt with an error
+func Main() {
+	if len(os.Args) < 2 || os.Args[1] != Name {
+		return
+	}
+	like := os.Args[2:]
+	if slices.Contains(like, "broken") {
+		fmt.Fprintln(os.Stderr, "no key is set")
+		os.Exit(3)
+	}
+	a := &agent{like: like, prompts: map[sdk.SessionId]int{}}
+	ready := make(chan struct{})
+	conn := sdk.NewConnection(func(ctx context.Context, method string, params json.RawMessage) (any, *sdk.RequestError) {
+		<-ready
+		return a.answer(ctx, method, params)
+	}, os.Stdout, os.Stdin)
+	conn.SetLogger(slog.New(slog.DiscardHandler))
+	a.conn = conn
+	close(ready)
+	<-conn.Done()
+	os.Exit(0)
+}
+
+type agent struct {
+	like []string
+	conn *sdk.Connection
+
+	mu      sync.Mutex
+	prompts map[sdk.SessionId]int
+	cancel  chan struct{} // of the turn that goes on
+	jobs    sync.WaitGroup
+}
+
+func (a *agent) is(what string) bool { return slices.Contains(a.like, what) }
+
+func (a *agent) answer(ctx context.Context, method string, params json.RawMessage) (any, *sdk.RequestError) {
+	switch method {
+	case sdk.AgentMethodInitialize:
+		if a.is("mute") {
+			<-ctx.Done()
+		}
+		version := sdk.ProtocolVersion(sdk.ProtocolVersionNumber)
+		if a.is("newer") {
+			version = 2
+		}
+		return sdk.InitializeResponse{
+			ProtocolVersion: version, AgentCapabilities: sdk.AgentCapabilities{LoadSession: !a.is("forgets")},
+			AuthMethods: []sdk.AuthMethod{{Agent: &sdk.AuthMethodAgent{Id: "login", Name: "Log in"}}},
+		}, nil
+	case sdk.AgentMethodSessionNew:
+		if a.is("locked") {
+			return nil, sdk.NewAuthRequired(nil)
+		}
+		id := sdk.SessionId("conversation-" + strconv.Itoa(os.Getpid()))
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		for n := 2; a.prompts[id] > 0; n++ {
+			id = sdk.SessionId(fmt.Sprintf("conversation-%d-%d", os.Getpid(), n))
+		}
+		a.prompts[id] = 1
+		return sdk.NewSessionResponse{SessionId: id}, nil
+	case sdk.AgentMethodSessionLoad:
+		return a.load(ctx, params)
+	case sdk.AgentMethodSessionPrompt:
+		return a.prompt(ctx, params)
+	case sdk.AgentMethodSessionCancel:
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.cancel != nil {
+			close(a.cancel)
+			a.cancel = nil
+		}
+		return nil, nil
+	}
+	return nil, sdk.NewMethodNotFound(method)
+}
+
+// load finds a conversation of another process, which left a file for it, and tells it once more.
+func (a *agent) load(ctx context.Context, params json.RawMessage) (any, *sdk.RequestError) {
+	var in sdk.LoadSessionRequest
+	if err := json.Unmarshal(params, &in); err != nil {
+		return nil, sdk.NewInvalidParams(err.Error())
+	}
+	text, err := os.ReadFile(string(in.SessionId))
+	if err != nil {
+		return nil, sdk.NewInvalidParams("there is no such session")
+	}
+	n, _ := strconv.Atoi(string(text))
+	a.mu.Lock()
+	a.prompts[in.SessionId] = n
+	a.mu.Unlock()
+	_ = a.update(ctx, in.SessionId, sdk.UpdateAgentMessageText("what was said long ago"))
+	return sdk.LoadSessionResponse{}, nil
+}
+
+func (a *agent) update(ctx context.Context, id sdk.SessionId, u sdk.SessionUpdate) error {
+	return a.conn.SendNotification(ctx, sdk.ClientMethodSessionUpdate, sdk.SessionNotification{SessionId: id, Update: u})
+}
+
+func (a *agent) prompt(ctx context.Context, params json.RawMessage) (any, *sdk.RequestError) {
+	var in sdk.PromptRequest
+	if err := json.Unmarshal(params, &in); err != nil {
+		return nil, sdk.NewInvalidParams(err.Error())
+	}
+	cancel := make(chan struct{})
+	a.mu.Lock()
+	a.prompts[in.SessionId]++
+	_ = os.WriteFile(string(in.SessionId), []byte(strconv.Itoa(a.prompts[in.SessionId])), 0o600)
+	a.cancel = cancel
+	a.mu.Unlock()
+	t := &task{agent: a, id: in.SessionId, cancel: cancel, reason: sdk.StopReasonEndTurn}
+	defer a.jobs.Wait()
+	for line := range strings.Lines(in.Prompt[0].Text.Text) {
+		verb, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if err := t.do(ctx, verb, rest); err != nil {
+			return nil, &sdk.RequestError{Code: -32603, Message: err.Error()}
+		}
+		select {
+		case <-cancel:
+			return sdk.PromptResponse{StopReason: sdk.StopReasonCancelled}, nil
+		default:
+		}
+	}
+	a.jobs.Wait()
+	return sdk.PromptResponse{StopReason: t.reason}, nil
+}
+
+// task is one prompt.
+type task struct {
+	*agent
+	id     sdk.SessionId
+	cancel chan struct{}
+	reason sdk.StopReason
+}
+
+func (t *task) say(ctx context.Context, text string) error {
+	return t.update(ctx, t.id, sdk.UpdateAgentMessageText(text))
+}
+
+func (t *task) do(ctx context.Context, verb, rest string) error {
+	switch verb {
+	case "say":
+		return t.say(ctx, rest+"\n")
+	case "call":
+		return t.call(ctx, rest)
+	case "calls":
+		t.jobs.Go(func() { _ = t.call(ctx, rest) })
+	case "note":
+		method, params := t.method(rest)
+		return t.conn.SendNotification(ctx, method, params)
+	case "flood":
+		n, err := strconv.Atoi(rest)
+		for range n {
+			err = errors.Join(err, t.say(ctx, strings.Repeat("x", 999)+" "))
+		}
+		return err
+	case "wait":
+		<-t.cancel
+	case "deaf":
+		<-ctx.Done()
+	case "crash":
+		os.Exit(4)
+	case "remember":
+		t.mu.Lock()
+		n := t.prompts[t.id]
+		t.mu.Unlock()
+		return t.say(ctx, fmt.Sprintf("prompt %d of %s\n", n-1, t.id))
+	case "stderr":
+		fmt.Fprintln(os.Stderr, rest)
+	case "stop":
+		t.reason = sdk.StopReason(rest)
+	case "fail":
+		return errors.New(rest)
+	default:
+		return t.say(ctx, "I heard: "+strings.TrimSpace(verb+" "+rest)+"\n")
+	}
+	return nil
+}
+
+func (t *task) method(rest string) (string, json.RawMessage) {
+	method, params, _ := strings.Cut(rest, " ")
+	return method, json.RawMessage(strings.ReplaceAll(params, "$S", string(t.id)))
+}
+
+// call calls the client, and says what came of it.
+func (t *task) call(ctx context.Context, rest string) error {
+	method, params := t.method(rest)
+	out, err := sdk.SendRequest[json.RawMessage](t.conn, ctx, method, params)
+	var told *sdk.RequestError
+	if errors.As(err, &told) {
+		return t.say(ctx, fmt.Sprintf("%s fails: %d %s\n", method, told.Code, told.Message))
+	}
+	return t.say(ctx, fmt.Sprintf("%s gives %s\n", method, out))
+}

@@ -1,0 +1,299 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/permissions"
+)
+
+// Options are what an agent is made of. All but Program.Start are required.
+type Options struct {
+	Name    string // of the configuration
+	Person  string // whose it is
+	Via     string // where the two talk
+	Program Program
+	Place   tools.Place // where files and commands of its are held; its Tags are what the configuration gives
+	Read    tools.Tool  // read_file, write_file and run_command, as its own calls of these meet them
+	Write   tools.Tool
+	Run     tools.Tool
+	Store   Store
+	Now     func() time.Time
+}
+
+// Store keeps sessions. Every write is durable when its method returns nil. See engine/store.
+type Store interface {
+	// Commit stores all of it or nothing. When the row's version is another than one less than the session's, the error
+	// matches [agents.ErrStale].
+	Commit(ctx context.Context, c agents.Commit) error
+	// CurrentSession is the newest of an agent's that has not ended.
+	CurrentSession(ctx context.Context, agent string) (permissions.AgentSession, bool, error)
+	// Post keeps a post; the same key again, for the same session, changes nothing. When too many wait it refuses with
+	// [permissions.CodeLimit].
+	Post(ctx context.Context, p agents.Post) error
+	// Posts lists what was not taken yet, oldest first.
+	Posts(ctx context.Context, session permissions.ID, limit int) ([]agents.Post, error)
+}
+
+// Agent is an agent of somebody's that another program is. It is safe for concurrent use.
+type Agent struct {
+	o        Options
+	log      *slog.Logger
+	desk     agents.Desk // set by Bind, before anything else
+	rung     chan struct{}
+	activity atomic.Pointer[permissions.Activity]
+	row      row
+
+	mu      sync.Mutex
+	speaker agents.Speaker // while it runs
+	turn    *turn          // that goes on; nil for none
+	orders  int            // that are being obeyed: no turn begins meanwhile
+	ended   chan struct{}  // closed when the turn has ended
+	seat    *seat          // its program, while that runs
+	posed   []posed        // what it waits for
+	answers map[permissions.ID]chan struct{}
+}
+
+// seat is a program at work.
+type seat struct {
+	*client
+	*process
+}
+
+// posed is a question that waits for people.
+type posed struct {
+	id   permissions.ID
+	tool string
+}
+
+var (
+	_ agents.Resident = (*Agent)(nil)
+	_ agents.Witness  = (*Agent)(nil)
+	_ gate            = (*Agent)(nil)
+)
+
+// New makes an agent. It starts nothing: call [Agent.Bind], then the engine runs it.
+func New(o Options) *Agent {
+	a := &Agent{
+		o: o, log: o.Program.Log, rung: make(chan struct{}, 1), answers: map[permissions.ID]chan struct{}{},
+	}
+	a.row = row{store: o.Store, agent: a}
+	a.shows(permissions.Idle)
+	return a
+}
+
+// Bind says where the agent asks. It is called once, before anything runs.
+func (a *Agent) Bind(d agents.Desk) { a.desk = d }
+
+// Bond is [agents.Resident].
+func (a *Agent) Bond() permissions.Bond {
+	return permissions.Bond{Agent: a.o.Name, Person: a.o.Person, Via: a.o.Via}
+}
+
+// Activity is [agents.Resident].
+func (a *Agent) Activity() permissions.Activity { return *a.activity.Load() }
+
+func (a *Agent) shows(now permissions.Activity) { a.activity.Store(&now) }
+
+func (a *Agent) stamp() time.Time { return a.o.Now().UTC().Truncate(time.Microsecond) }
+
+func (a *Agent) caller() permissions.Caller { return permissions.AgentCaller(a.o.Name) }
+
+// Hear is [agents.Resident]: the message is kept until a turn takes it.
+func (a *Agent) Hear(ctx context.Context, m permissions.Message) error {
+	s, err := a.row.current(ctx)
+	if err != nil {
+		return err
+	}
+	err = a.o.Store.Post(ctx, agents.Post{Session: s.ID, Key: m.Key, From: m.From, Text: m.Text, At: m.CreatedAt})
+	if err != nil {
+		return err
+	}
+	a.ring()
+	return nil
+}
+
+func (a *Agent) ring() {
+	select {
+	case a.rung <- struct{}{}:
+	default:
+	}
+}
+
+// Run is [agents.Resident]. When it ends, the program does.
+func (a *Agent) Run(ctx context.Context, s agents.Speaker) error {
+	a.mu.Lock()
+	a.speaker = s
+	a.mu.Unlock()
+	defer a.leave()
+	if err := a.resume(ctx); err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		worked, err := a.work(ctx)
+		if err != nil {
+			return err
+		}
+		if worked {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-a.rung:
+		}
+	}
+	return ctx.Err()
+}
+
+// resume cancels what a program before this one asked, and tells of a turn that ended with it.
+func (a *Agent) resume(ctx context.Context) error {
+	s, open, err := a.row.open(ctx)
+	if err != nil || !open {
+		return err
+	}
+	if err := a.desk.EndSession(ctx, a.caller(), string(s.ID)); err != nil {
+		return fmt.Errorf("cancel what an agent asked before: %w", err)
+	}
+	if s.Status != permissions.Running && s.Status != permissions.AwaitingUser {
+		a.shows(s.Status)
+		return nil
+	}
+	was, err := a.row.step()
+	if err != nil {
+		return err
+	}
+	if err := a.say(ctx, fmt.Sprintf("%s/%d/restart", s.ID, was.Turns), restarted); err != nil {
+		return err
+	}
+	return a.row.change(ctx, func(s *permissions.AgentSession, _ *agents.Commit) { s.Status = permissions.Interrupted })
+}
+
+const restarted = "I was interrupted in the middle of something. That is gone, and what I had asked you is cancelled: nobody waits " +
+	"any more. Write again, and I go on."
+
+// work does one turn, if somebody wrote.
+func (a *Agent) work(ctx context.Context) (worked bool, err error) {
+	s, open, err := a.row.open(ctx)
+	if err != nil || !open {
+		return false, err
+	}
+	posts, err := a.o.Store.Posts(ctx, s.ID, mostPosts)
+	if err != nil || len(posts) == 0 {
+		return false, err
+	}
+	was, err := a.row.step()
+	if err != nil {
+		return false, err
+	}
+	t := newTurn(string(s.ID), was.Turns+1)
+	if !a.begin(t) {
+		return false, nil // an order is obeyed first, and rings then
+	}
+	defer a.finish(t)
+	texts, numbers := make([]string, len(posts)), make([]int64, len(posts))
+	for i, p := range posts {
+		texts[i], numbers[i] = p.Text, p.Number
+	}
+	err = a.row.change(ctx, func(s *permissions.AgentSession, c *agents.Commit) {
+		was.Turns = t.n
+		s.Status, s.Step, c.Taken = permissions.Running, was.encode(), numbers
+		c.Artifacts = []agents.Artifact{note(agents.ArtifactUserMessage, s.ID, t.n, strings.Join(texts, "\n\n"), a.stamp())}
+	})
+	if err != nil {
+		return false, err
+	}
+	return true, a.prompt(ctx, t, strings.Join(texts, "\n\n"))
+}
+
+// mostPosts is how many messages are one prompt at most.
+const mostPosts = 100
+
+// begin has a turn go on, unless an order is obeyed just now.
+func (a *Agent) begin(t *turn) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.orders > 0 {
+		return false
+	}
+	a.turn, a.ended = t, make(chan struct{})
+	return true
+}
+
+// finish ends a turn, whatever became of it.
+func (a *Agent) finish(t *turn) {
+	t.end()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.turn = nil
+	close(a.ended)
+}
+
+// note is what was said, as it is kept.
+func note(of agents.ArtifactType, session permissions.ID, n int, text string, at time.Time) agents.Artifact {
+	content, _ := json.Marshal(map[string]any{"session_id": session, "text": text, "timestamp": at}) // it can always be written
+	return agents.Artifact{Step: n, Type: of, Content: content}
+}
+
+// say tells the person something.
+func (a *Agent) say(ctx context.Context, key, text string) error {
+	if text = strings.TrimSpace(text); text == "" {
+		return nil
+	}
+	a.mu.Lock()
+	s := a.speaker
+	a.mu.Unlock()
+	err := s.Say(ctx, key, short(text, permissions.MaxUtterance-10))
+	if r := refusal(err); r != nil && r.Code != permissions.CodeBroken {
+		a.log.Warn("what an agent says is not taken", "code", r.Code)
+		return nil
+	}
+	return err
+}
+
+// working shows the person that the agent works, or no longer.
+func (a *Agent) working(on bool) {
+	a.mu.Lock()
+	s := a.speaker
+	a.mu.Unlock()
+	s.Working(on)
+}
+
+// leave ends the program.
+func (a *Agent) leave() {
+	a.mu.Lock()
+	s := a.seat
+	a.seat = nil
+	a.mu.Unlock()
+	if s != nil {
+		s.part()
+	}
+}
+
+// part ends a program, with the commands that run for it.
+func (s *seat) part() {
+	s.mutex().Lock()
+	t := s.turn
+	s.mutex().Unlock()
+	if t != nil {
+		t.end()
+	}
+	s.stop()
+	s.jobs.Wait()
+}
+
+func (s *seat) mutex() *sync.Mutex { return &s.client.mu }
+
+// conversation is what the agent is told of a new one, or of one to be loaded.
+func (o Options) conversation() sdk.NewSessionRequest {
+	return sdk.NewSessionRequest{Cwd: o.Place.Workspace, McpServers: []sdk.McpServer{}}
+}

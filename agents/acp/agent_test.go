@@ -1,0 +1,205 @@
+package acp_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// What fay writes is a prompt, and what the agent tells of its work comes back as text.
+func TestPrompt(t *testing.T) {
+	s := play(t)
+	s.writes("say Hello, fay.")
+	s.hears("Hello, fay.")
+	s.stands("coder", permissions.Idle)
+	s.writes(
+		`note session/update {"sessionId":"$S","update":{"sessionUpdate":"plan","entries":[`+
+			`{"content":"look","priority":"high","status":"completed"},{"content":"mend","priority":"low","status":"in_progress"},`+
+			`{"content":"rest","priority":"low","status":"pending"}]}}`,
+		`note session/update {"sessionId":"$S","update":{"sessionUpdate":"tool_call","toolCallId":"c1","title":"Edit main.go",`+
+			`"kind":"edit","status":"pending"}}`,
+		`note session/update {"sessionId":"$S","update":{"sessionUpdate":"tool_call_update","toolCallId":"c1","status":"completed",`+
+			`"content":[{"type":"diff","path":"main.go","oldText":"old\n","newText":"new\n"}]}}`,
+		`note session/update {"sessionId":"$S","update":{"sessionUpdate":"tool_call","toolCallId":"c2","title":"Fetch it",`+
+			`"kind":"fetch","status":"failed"}}`,
+		`note session/update {"sessionId":"$S","update":{"sessionUpdate":"agent_thought_chunk",`+
+			`"content":{"type":"text","text":"secret thought"}}}`,
+		`say All done.`,
+	)
+	text := s.hears("All done.")
+	for _, want := range []string{
+		"Plan:\n[x] look\n[>] mend\n[ ] rest", "· Edit main.go (edit)", "-old\n+new", "· failed: Fetch it (fetch)",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("nothing says %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "secret thought") {
+		t.Errorf("thoughts are told:\n%s", text)
+	}
+}
+
+// In a long turn people are told what goes on: whole paragraphs, and the rest when it ends.
+func TestProgress(t *testing.T) {
+	s := playAll(t, cast{name: "coder", person: "fay", often: true})
+	s.writes("say First.",
+		`note session/update {"sessionId":"$S","update":{"sessionUpdate":"tool_call","toolCallId":"c1","title":"Look around"}}`,
+		"say Second.", ask("execute", `{"command":"make"}`))
+	card := s.card(1)
+	if text := s.hears("· Look around"); strings.Contains(text, "Second.") {
+		t.Errorf("it says %q before the paragraph ends", text)
+	}
+	s.answers(card, allow)
+	s.hears("Second.")
+	if n := strings.Count(s.phone.Seen(), "First."); n != 1 {
+		t.Errorf("it says the same %d times", n)
+	}
+}
+
+// An update that nobody knows, one that is odd, and one of another session change nothing.
+func TestUnknownUpdates(t *testing.T) {
+	s := play(t)
+	s.writes(
+		`note session/update {"sessionId":"$S","update":{"sessionUpdate":"state_update","state":"odd"}}`,
+		`note session/update {"sessionId":"$S","update":7}`,
+		`note session/update {"sessionId":"other","update":{"sessionUpdate":"agent_message_chunk",`+
+			`"content":{"type":"text","text":"of another"}}}`,
+		`note _vendor/thing {"x":1}`,
+		`call _vendor/thing {"x":1}`,
+		`call elicitation/create {}`,
+		`say Still here.`,
+	)
+	text := s.hears("Still here.")
+	if strings.Contains(text, "of another") || strings.Count(text, "fails: -32601") != 2 {
+		t.Errorf("it says\n%s", text)
+	}
+}
+
+// However much the agent says, people are told a bounded part of it, and how much is left out.
+func TestGiantOutput(t *testing.T) {
+	s := play(t)
+	s.writes("flood 900", "say The end.")
+	s.hears("more bytes are left out here]")
+	s.writes("say And now?")
+	s.hears("And now?")
+}
+
+// A program that ends in the middle of a turn is told of, and started anew with the next message: its conversation goes on.
+func TestCrash(t *testing.T) {
+	s := play(t)
+	s.writes("remember")
+	before := s.hears("prompt 1 of conversation-")
+	s.writes("stderr it hurts", "crash")
+	text := s.hears("I cannot go on: its program has ended (exit status 4)")
+	if !strings.Contains(text, "Write, and it is started anew") {
+		t.Errorf("it says %q", text)
+	}
+	s.stands("coder", permissions.Interrupted)
+	s.writes("remember")
+	_, name, _ := strings.Cut(strings.TrimSpace(before), " of ")
+	s.hears("prompt 3 of " + name)
+	if seen := s.phone.Seen(); strings.Contains(seen, "long ago") {
+		t.Errorf("what is loaded is told once more:\n%s", seen)
+	}
+}
+
+// Where the agent cannot load a conversation, another one begins, and nothing that was allowed before holds in it.
+func TestCrashOfOneThatForgets(t *testing.T) {
+	s := play(t, "forgets")
+	s.writes(ask("execute", `{"command":"a"}`))
+	s.answers(s.card(1), always)
+	s.hears(`"optionId":"o1"`)
+	s.writes("crash")
+	s.hears("its program has ended")
+	s.writes("remember", ask("execute", `{"command":"b"}`))
+	s.answers(s.card(2), permissions.Deny)
+	s.hears("prompt 1 of")
+}
+
+// A restart of the daemon ends the turn: what was asked is cancelled, and fay is told. Her next message goes on.
+func TestRestart(t *testing.T) {
+	s := play(t)
+	s.writes("remember", ask("execute", `{"command":"make"}`))
+	s.card(1)
+	s.stands("coder", permissions.AwaitingUser)
+	s.restart()
+	s.hears("I was interrupted in the middle of something")
+	s.stands("coder", permissions.Interrupted)
+	pending, err := s.rows.PendingNumbers(t.Context())
+	if err != nil || len(pending) != 0 {
+		t.Errorf("%v still wait, %v", pending, err)
+	}
+	s.writes("remember")
+	s.hears("prompt 2 of")
+	s.stands("coder", permissions.Idle)
+	s.restart()
+	s.writes("remember")
+	s.hears("prompt 3 of")
+	if n := strings.Count(s.phone.Seen(), "I was interrupted"); n != 0 {
+		t.Errorf("without a turn it says %d times that it was interrupted", n)
+	}
+}
+
+// A turn ends as its reason says.
+func TestEndings(t *testing.T) {
+	s := play(t)
+	for _, test := range []struct{ line, want string }{
+		{"stop end_turn", "I am done."},
+		{"stop max_tokens", "more tokens than I may use"},
+		{"stop max_turn_requests", "more steps than I may make"},
+		{"stop refusal", "I do not want to do that"},
+		{"stop cancelled", "something that I needed was not allowed"},
+		{"fail the model is away", "my program answers: the model is away"},
+	} {
+		s.writes(test.line)
+		s.hears(test.want)
+	}
+}
+
+// One that cannot be started says why, and what to do about it.
+func TestCannotStart(t *testing.T) {
+	for _, test := range []struct{ like, want string }{
+		{"broken", "its program has ended (exit status 3); it wrote last: no key is set. It reaches its workspace, and what read, write, " +
+			`network and env of "coder" in the configuration name`},
+		{"newer", "it speaks version 2 of the protocol, and daycared version 1"},
+		{"locked", `it is not signed in (Authentication required). It offers ["Log in"]`},
+	} {
+		t.Run(test.like, func(t *testing.T) {
+			s := play(t, test.like)
+			s.writes("say hello")
+			s.hears(test.want)
+			s.writes("say hello")
+			s.stands("coder", permissions.Interrupted)
+		})
+	}
+}
+
+// Two agents work at once, each for its own person.
+func TestTwoAgents(t *testing.T) {
+	s := playAll(t, cast{name: "coder", person: "fay"}, cast{name: "writer", person: "sam"})
+	s.phone.Identities = nil
+	s.writes(ask("execute", `{"command":"make"}`))
+	card := s.card(1)
+	s.writesAs(sam, "say I am free.")
+	s.hears("I am free.")
+	s.stands("writer", permissions.Idle)
+	s.stands("coder", permissions.AwaitingUser)
+	s.answers(card, allow)
+	s.hears(`"optionId":"o1"`)
+}
+
+// What comes while a turn goes on is the next prompt.
+func TestQueue(t *testing.T) {
+	s := play(t)
+	s.writes(ask("execute", `{"command":"make"}`))
+	card := s.card(1)
+	s.writes("say second")
+	s.writes("say third")
+	s.answers(card, allow)
+	s.hears("third")
+	if _, err := os.Stat(s.at("nothing")); err == nil {
+		t.Error("there is a file that nobody made")
+	}
+}

@@ -1,0 +1,243 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+	strict "github.com/go-json-experiment/json"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/permissions"
+)
+
+// gate is who decides what an agent may do: people, by way of the daemon.
+type gate interface {
+	// held is what the agent holds just now, besides what its place says.
+	held(ctx context.Context, session string) ([]permissions.Tag, error)
+	// allow gives q settled, and used where it was approved. When ctx ends first, q is withdrawn and the error is that of
+	// ctx. What is not put to anybody is a *permissions.Refusal.
+	allow(ctx context.Context, q permissions.Request) (permissions.Request, error)
+	// note keeps how a call went that the agent wanted run, and gives the time.
+	note(ctx context.Context, x agents.Execution, artifacts []agents.Artifact)
+	stamp() time.Time
+}
+
+// client is what an agent's program meets at the other end of its connection.
+type client struct {
+	gate  gate
+	place tools.Place
+	tools kit
+	log   *slog.Logger
+
+	mu           sync.Mutex
+	conversation sdk.SessionId // the one that goes on, in the agent's words
+	turn         *turn         // nil while none is
+	terminals    map[string]*terminal
+	opened       int // terminals so far
+
+	jobs sync.WaitGroup // of terminals
+}
+
+// kit are the tools of our own that serve the agent's calls.
+type kit struct{ read, write, run tools.Tool }
+
+// turn is one prompt and all that comes of it.
+type turn struct {
+	session string // the daemon's name of the conversation
+	n       int    // from 1
+	over    chan struct{}
+	end     func() // closes over, once
+	heard   *transcript
+
+	mu    sync.Mutex
+	calls int
+}
+
+func newTurn(session string, n int) *turn {
+	t := &turn{session: session, n: n, over: make(chan struct{}), heard: newTranscript()}
+	t.end = sync.OnceFunc(func() { close(t.over) })
+	return t
+}
+
+// key names the next question of the turn, and gives its number.
+func (t *turn) key() (key string, n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.calls++
+	return t.session + "/" + strconv.Itoa(t.n) + "/" + strconv.Itoa(t.calls), t.calls
+}
+
+// during is ctx, which ends with the turn as well.
+func (t *turn) during(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-t.over:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// method is one that agents call.
+type method func(c *client, ctx context.Context, params json.RawMessage) (any, error)
+
+var methods = map[string]method{
+	sdk.ClientMethodSessionRequestPermission: (*client).requestPermission,
+	sdk.ClientMethodFsReadTextFile:           (*client).readFile,
+	sdk.ClientMethodFsWriteTextFile:          (*client).writeFile,
+	sdk.ClientMethodTerminalCreate:           (*client).createTerminal,
+	sdk.ClientMethodTerminalOutput:           (*client).terminalOutput,
+	sdk.ClientMethodTerminalWaitForExit:      (*client).waitForExit,
+	sdk.ClientMethodTerminalKill:             (*client).killTerminal,
+	sdk.ClientMethodTerminalRelease:          (*client).releaseTerminal,
+}
+
+// answer is what a call, or a notification, of the agent's meets. Updates come by [client.update].
+func (c *client) answer(ctx context.Context, name string, params json.RawMessage) (any, *sdk.RequestError) {
+	do, known := methods[name]
+	if !known {
+		c.log.Debug("an acp agent calls what daycared does not have", "method", name)
+		return nil, sdk.NewMethodNotFound(name)
+	}
+	out, err := do(c, ctx, params)
+	var told *sdk.RequestError
+	var refusal *permissions.Refusal
+	switch {
+	case err == nil:
+		return out, nil
+	case errors.As(err, &told):
+		return nil, told
+	case ctx.Err() != nil || errors.Is(err, errOver):
+		return nil, sdk.NewRequestCancelled(nil)
+	case errors.As(err, &refusal):
+		return nil, &sdk.RequestError{Code: codeRefused, Message: refusal.Text}
+	}
+	return nil, &sdk.RequestError{Code: codeRefused, Message: err.Error()}
+}
+
+// codeRefused is what a call meets that is not allowed, or failed: an internal error, in the words of JSON-RPC, since the
+// protocol has none of its own. Its message is for the model.
+const codeRefused = -32603
+
+var errOver = errors.New("there is no turn any more that this belongs to")
+
+// begun is the turn that a call belongs to.
+func (c *client) begun(conversation sdk.SessionId) (*turn, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if conversation == "" || conversation != c.conversation {
+		return nil, sdk.NewInvalidParams(map[string]any{"error": "there is no such session"})
+	}
+	if c.turn == nil {
+		return nil, errOver
+	}
+	return c.turn, nil
+}
+
+// takes is the turn that goes on from now on, nil for none.
+func (c *client) takes(t *turn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.turn = t
+}
+
+// update takes what the agent tells of its work. What nobody knows is left alone.
+func (c *client) update(params json.RawMessage) {
+	var note sdk.SessionNotification
+	err := json.Unmarshal(params, &note)
+	if err == nil {
+		err = note.Validate()
+	}
+	if err != nil {
+		c.log.Debug("an acp agent tells what daycared does not understand", "err", err)
+		return
+	}
+	t, err := c.begun(note.SessionId)
+	if err != nil {
+		return // as while a conversation is loaded: it is told once more from its beginning
+	}
+	var inputs struct {
+		Update struct {
+			Input json.RawMessage `json:"rawInput"`
+		} `json:"update"`
+	}
+	_ = json.Unmarshal(params, &inputs) // it was read once
+	t.heard.take(note.Update, inputs.Update.Input, c.shown)
+}
+
+// decode reads what a call says: each name once, and exactly as it is written.
+func decode[T any](params json.RawMessage) (in T, err error) {
+	if err := strict.Unmarshal(params, &in); err != nil {
+		return in, sdk.NewInvalidParams(map[string]any{"error": err.Error()})
+	}
+	return in, nil
+}
+
+// use runs a tool of our own for the agent: planned, judged, asked about, and only then run. began is called once it may
+// run, and may be nil.
+func (c *client) use(
+	ctx context.Context, t *turn, tool tools.Tool, input json.RawMessage, began func(),
+) (tools.Outcome, error) {
+	place, q, plan, err := c.plan(ctx, t, tool, input)
+	if err != nil {
+		return tools.Outcome{}, err
+	}
+	x := agents.Execution{Step: t.n, Tool: q.Tool, Arguments: q.Input, Began: c.gate.stamp()}
+	q.Key, x.Call = t.key()
+	answer, err := c.gate.allow(ctx, q)
+	if err == nil && (answer.State != permissions.Approved || !answer.VoidAt.IsZero()) {
+		err = errors.New(permissions.Result(answer).Text)
+	}
+	if err != nil {
+		x.Error, x.Ended = short(err.Error(), permissions.MaxReason), c.gate.stamp()
+		c.gate.note(ctx, x, nil)
+		return tools.Outcome{}, err
+	}
+	place.Tags = append(place.Tags, plan.Needs...)
+	if began != nil {
+		began()
+	}
+	c.gate.note(ctx, x, nil)
+	o := tool.Run(ctx, place, q.Input, plan)
+	x.Success, x.Exit, x.Ended = !o.Error, o.Exit, c.gate.stamp()
+	if o.Error {
+		x.Error = short(o.Text, permissions.MaxReason)
+	}
+	for i := range o.Artifacts {
+		o.Artifacts[i].Step, o.Artifacts[i].Call = x.Step, x.Call
+	}
+	c.gate.note(ctx, x, o.Artifacts)
+	return o, nil
+}
+
+// plan is what a call would do, as people are asked about it.
+func (c *client) plan(
+	ctx context.Context, t *turn, tool tools.Tool, input json.RawMessage,
+) (place tools.Place, q permissions.Request, plan tools.Plan, err error) {
+	if input, err = permissions.CanonicalJSON(input); err != nil {
+		return place, q, plan, err
+	}
+	place = c.place
+	granted, err := c.gate.held(ctx, t.session)
+	if err != nil {
+		return place, q, plan, err
+	}
+	place.Tags = append(append([]permissions.Tag{}, place.Tags...), granted...)
+	if plan, err = tool.Plan(ctx, place, input); err != nil {
+		return place, q, plan, fmt.Errorf("%s: %w", tool.Spec().Name, err)
+	}
+	return place, permissions.Request{
+		Kind: permissions.KindTool, Session: t.session, Cwd: place.Workspace, Step: t.n,
+		Tool: tool.Spec().Name, Input: input, Tags: plan.Needs, AffectedPath: plan.AffectedPath, Details: plan.Details,
+	}, plan, nil
+}

@@ -1,0 +1,196 @@
+package acp_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+func (s *stage) file(name, text string) {
+	s.t.Helper()
+	if err := os.WriteFile(s.at(name), []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *stage) content(name string) string {
+	text, _ := os.ReadFile(s.at(name))
+	return string(text)
+}
+
+// Files are read exactly as they are, within the workspace without a question.
+func TestReadFile(t *testing.T) {
+	s := play(t)
+	s.file("a", "one\ntwo\nthree")
+	s.writes(
+		fmt.Sprintf(`call fs/read_text_file {"sessionId":"$S","path":%q}`, s.at("a")),
+		fmt.Sprintf(`call fs/read_text_file {"sessionId":"$S","path":%q,"line":2,"limit":1}`, s.at("a")),
+		fmt.Sprintf(`call fs/read_text_file {"sessionId":"$S","path":%q}`, s.at("gone")),
+		fmt.Sprintf(`call fs/read_text_file {"sessionId":"other","path":%q}`, s.at("a")),
+		`call fs/read_text_file {"sessionId":"$S","path":7}`,
+		"say read")
+	text := s.hears("read")
+	for _, want := range []string{`{"content":"one\ntwo\nthree"}`, `{"content":"two\n"}`, "there is no such file", "-32602"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("nothing says %q in\n%s", want, text)
+		}
+	}
+}
+
+// Elsewhere people are asked, with the path; the daemon's own is read by nobody.
+func TestReadElsewhere(t *testing.T) {
+	s := play(t)
+	s.writes(`call fs/read_text_file {"sessionId":"$S","path":"/etc/hostname"}`)
+	r := s.card(1)
+	if r.Tool != "read_file" || len(r.Tags) != 1 || r.Tags[0].String() != "@read:/etc/hostname" {
+		t.Errorf("it asks %+v", r)
+	}
+	s.answers(r, permissions.Deny, "no")
+	s.hears("fails: -32603 Tool read_file denied by the user. fay: \"no\"")
+	s.writes(fmt.Sprintf(`call fs/read_text_file {"sessionId":"$S","path":%q}`, s.dir+"/store.db"))
+	s.answers(s.card(2), allow)
+	s.hears("daycared's own")
+}
+
+// A file is written once it was allowed, as it was shown.
+func TestWriteFile(t *testing.T) {
+	s := play(t)
+	s.file("a", "old\n")
+	write := func(text string) string {
+		return fmt.Sprintf(`call fs/write_text_file {"sessionId":"$S","path":%q,"content":%q}`, s.at("a"), text)
+	}
+	s.writes(write("new\n"))
+	r := s.card(1)
+	if r.Tool != "write_file" || !strings.Contains(r.Details, "-old\n+new") || r.AffectedPath != s.at("a") {
+		t.Errorf("it asks %+v", r)
+	}
+	if got := s.content("a"); got != "old\n" {
+		t.Errorf("it was written before it was allowed: %q", got)
+	}
+	s.answers(r, allow)
+	s.hears("fs/write_text_file gives {}")
+	if got := s.content("a"); got != "new\n" {
+		t.Errorf("it holds %q", got)
+	}
+	s.writes(write("newer\n"))
+	r = s.card(2)
+	s.file("a", "changed meanwhile\n")
+	s.answers(r, allow)
+	s.hears("it has changed since it was shown")
+	s.writes(write("evil\n"), "say denied")
+	s.answers(s.card(3), permissions.Deny)
+	s.hears("denied")
+	if got := s.content("a"); got != "changed meanwhile\n" {
+		t.Errorf("it holds %q", got)
+	}
+	current := s.stands("coder", permissions.Idle)
+	for step, want := range []string{"true", "false", "false"} {
+		calls, err := s.rows.Executions(t.Context(), current.ID, step+1)
+		if err != nil || len(calls) != 1 || fmt.Sprint(calls[0].Success) != want || calls[0].Ended.IsZero() {
+			t.Errorf("of turn %d it is kept that %+v, %v", step+1, calls, err)
+		}
+	}
+}
+
+// A command runs once it was allowed, with the exact line that was shown, in the sandbox.
+func TestTerminal(t *testing.T) {
+	s := play(t)
+	s.writes(`call terminal/create {"sessionId":"$S","command":"sh","args":["-c","echo $GREETING; echo made > out; exit 3"],`+
+		`"env":[{"name":"GREETING","value":"it's me"}],"cwd":"`+strings.TrimSuffix(s.at(""), "/")+`"}`,
+		`call terminal/wait_for_exit {"sessionId":"$S","terminalId":"terminal-1"}`,
+		`call terminal/output {"sessionId":"$S","terminalId":"terminal-1"}`,
+		`note session/update {"sessionId":"$S","update":{"sessionUpdate":"tool_call","toolCallId":"c1","title":"Run it",`+
+			`"kind":"execute","status":"completed","content":[{"type":"terminal","terminalId":"terminal-1"}]}}`,
+		`call terminal/release {"sessionId":"$S","terminalId":"terminal-1"}`,
+		`call terminal/output {"sessionId":"$S","terminalId":"terminal-1"}`,
+		`note session/update {"sessionId":"$S","update":{"sessionUpdate":"tool_call","toolCallId":"c2","title":"Gone",`+
+			`"status":"completed","content":[{"type":"terminal","terminalId":"terminal-1"}]}}`,
+		"say ran")
+	r := s.card(1)
+	want := `{"command":"export GREETING='it'\\''s me'\nsh -c 'echo $GREETING; echo made > out; exit 3'","timeout":3600,"write":["."]}`
+	if r.Tool != "run_command" || string(r.Input) != want {
+		t.Errorf("it asks %s %s", r.Tool, r.Input)
+	}
+	if s.content("out") != "" {
+		t.Error("it ran before it was allowed")
+	}
+	s.answers(r, allow)
+	text := s.hears("ran")
+	for _, want := range []string{
+		`terminal/create gives {"terminalId":"terminal-1"}`, `terminal/wait_for_exit gives {"exitCode":3}`,
+		`"output":"it's me\n"`, `"exitStatus":{"exitCode":3}`, "terminal/release gives {}", "terminal/output fails: -32602",
+		"· Run it (execute)", "terminal terminal-1:\nit's me", "(it is gone)",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("nothing says %q in\n%s", want, text)
+		}
+	}
+	if s.content("out") != "made\n" {
+		t.Errorf("it made %q", s.content("out"))
+	}
+}
+
+// What is denied does not run; what runs is killed when the agent says so, and when its turn ends.
+func TestTerminalEnds(t *testing.T) {
+	s := play(t)
+	const slow = `call terminal/create {"sessionId":"$S","command":"echo begun > begun; sleep 100; echo done > done"}`
+	s.writes(slow)
+	s.answers(s.card(1), permissions.Deny)
+	s.hears("terminal/create fails: -32603 Tool run_command denied")
+	s.writes(slow,
+		`call terminal/output {"sessionId":"$S","terminalId":"terminal-2"}`,
+		`call terminal/kill {"sessionId":"$S","terminalId":"terminal-2"}`,
+		`call terminal/wait_for_exit {"sessionId":"$S","terminalId":"terminal-2"}`, "say killed")
+	s.answers(s.card(2), allow)
+	text := s.hears("killed")
+	if !strings.Contains(text, `gives {"output":"","truncated":false}`) || !strings.Contains(text, `"signal":"SIGKILL"`) {
+		t.Errorf("it says\n%s", text)
+	}
+	s.writes(slow, ask("execute", `{"command":"while it runs"}`))
+	s.answers(s.card(3), allow)
+	s.card(4) // the command runs by now
+	s.orders(permissions.OrderStop)
+	s.writes(`call terminal/wait_for_exit {"sessionId":"$S","terminalId":"terminal-3"}`, "say over")
+	if text := s.hears("over"); !strings.Contains(text, `"signal":"SIGKILL"`) {
+		t.Errorf("it says\n%s", text)
+	}
+	if s.content("done") != "" {
+		t.Error("it went on")
+	}
+}
+
+// What is odd about a command is refused, and nobody is asked.
+func TestOddTerminals(t *testing.T) {
+	s := play(t)
+	s.writes(
+		`call terminal/create {"sessionId":"$S","command":" "}`,
+		`call terminal/create {"sessionId":"$S","command":"ls","env":[{"name":"A B","value":"x"}]}`,
+		`call terminal/create {"sessionId":"$S","command":7}`,
+		`call terminal/create {"sessionId":"other","command":"ls"}`,
+		`call terminal/create {"sessionId":"$S","command":"ls","cwd":"relative/../odd"}`,
+		`call terminal/output {"sessionId":"$S","terminalId":"none"}`,
+		`call terminal/output {"sessionId":"other","terminalId":"none"}`,
+		`call terminal/wait_for_exit {"sessionId":"$S","terminalId":"none"}`,
+		`call terminal/kill {"sessionId":"$S","terminalId":"none"}`,
+		`call terminal/release {"sessionId":"$S","terminalId":"none"}`,
+		"say odd")
+	text := s.hears("odd")
+	if strings.Count(text, " fails: ") != 10 || len(s.phone.Copies()) != 0 {
+		t.Errorf("it says\n%s", text)
+	}
+}
+
+// Of what a command writes, the end is given, of as many bytes as the agent wants.
+func TestTerminalOutputIsBounded(t *testing.T) {
+	s := play(t)
+	s.writes(`call terminal/create {"sessionId":"$S","command":"seq 1 100000; echo the end","outputByteLimit":12}`,
+		`call terminal/wait_for_exit {"sessionId":"$S","terminalId":"terminal-1"}`,
+		`call terminal/output {"sessionId":"$S","terminalId":"terminal-1"}`)
+	s.answers(s.card(1), allow)
+	if text := s.hears("terminal/output"); !strings.Contains(text, `"output":"000\nthe end\n","truncated":true`) {
+		t.Errorf("it says\n%s", text)
+	}
+}

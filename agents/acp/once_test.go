@@ -1,0 +1,100 @@
+package acp_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/agents/acp"
+	"github.com/daycared/daycared/agents/sandbox"
+	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/permissions"
+)
+
+// asAccount asks the engine as somebody's process does.
+type asAccount struct{ s *stage }
+
+func (a asAccount) Ask(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.Request, error) {
+	return a.s.Ask(ctx, permissions.Caller{Name: "uid:4000", UID: 4000}, q)
+}
+
+// errand is one to the tests' agent, with what it said.
+func (s *stage) errand(like ...string) (acp.Errand, *strings.Builder) {
+	box := sandbox.New(sandbox.Options{})
+	files, said := kit(box), &strings.Builder{}
+	p := s.place("coder")
+	return acp.Errand{
+		Name: "coder", Session: "run-1", Program: program(box, p.Workspace, 0, like...), Place: p, Read: tools.Whole(box),
+		Write: files["write_file"], Run: files["run_command"], Asker: asAccount{s},
+		Say: func(text string) error { said.WriteString(text + "\n"); return nil },
+	}, said
+}
+
+// One prompt from a terminal: what it asks is put to people, what it says is told, and it ends.
+func TestOnce(t *testing.T) {
+	s := play(t)
+	e, said := s.errand()
+	done := make(chan error, 1)
+	go func() {
+		done <- acp.Once(t.Context(), e, ask("execute", `{"command":"make"}`)+"\n"+
+			`call fs/write_text_file {"sessionId":"$S","path":"`+s.at("a")+`","content":"hello\n"}`+"\nsay done")
+	}()
+	r := s.card(1)
+	if r.Tool != "acp_execute" || r.Agent != "coder" || r.Caller.Name != "uid:4000" {
+		t.Errorf("it asks %+v", r)
+	}
+	s.answers(r, allow)
+	s.answers(s.card(2), allow)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(said.String(), `"optionId":"o1"`) || !strings.Contains(said.String(), "done") || s.content("a") != "hello\n" {
+		t.Errorf("it said\n%s\nand the file holds %q", said, s.content("a"))
+	}
+}
+
+// What does not end by itself is an error: one that refuses, one that crashes, one that cannot be started, and Ctrl-C.
+func TestOnceUndone(t *testing.T) {
+	s := play(t)
+	e, said := s.errand()
+	if err := acp.Once(t.Context(), e, "stop refusal"); !errors.Is(err, acp.ErrUndone) || !strings.Contains(said.String(), "I do not want") {
+		t.Errorf("it ends with %v, saying %s", err, said)
+	}
+	if err := acp.Once(t.Context(), e, "crash"); !errors.Is(err, acp.ErrUndone) || !strings.Contains(said.String(), "its program has ended") {
+		t.Errorf("it ends with %v, saying %s", err, said)
+	}
+	for _, like := range []string{"broken", "locked"} {
+		e, _ := s.errand(like)
+		if err := acp.Once(t.Context(), e, "say hello"); err == nil {
+			t.Errorf("one that is %s ends well", like)
+		}
+	}
+	e.Program.Command = func(context.Context) (*exec.Cmd, func(), error) { return nil, nil, errors.New("no room") }
+	if err := acp.Once(t.Context(), e, "say hello"); err == nil || !strings.Contains(err.Error(), "start its program: no room") {
+		t.Errorf("it ends with %v", err)
+	}
+	e.Program.Command = func(ctx context.Context) (*exec.Cmd, func(), error) {
+		return exec.CommandContext(ctx, "/nowhere/at/all"), func() {}, nil
+	}
+	if err := acp.Once(t.Context(), e, "say hello"); err == nil {
+		t.Error("a program that is not there ends well")
+	}
+	e, said = s.errand()
+	e.Program.Log = slog.New(slog.NewTextHandler(said, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	ctx, stop := context.WithTimeout(t.Context(), time.Second)
+	defer stop()
+	if err := acp.Once(ctx, e, "stderr a secret\nwait"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("it ends with %v", err)
+	}
+	if strings.Contains(said.String(), "secret") {
+		t.Errorf("what it wrote is logged:\n%s", said)
+	}
+	e.Say = func(string) error { return errors.New("nobody listens") }
+	if err := acp.Once(t.Context(), e, "say hello"); err == nil || err.Error() != "nobody listens" {
+		t.Errorf("it ends with %v", err)
+	}
+}

@@ -1,0 +1,228 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// asking is session/request_permission, as it is written: the input of the tool call is not touched.
+type asking struct {
+	Session  sdk.SessionId          `json:"sessionId"`
+	ToolCall toolCall               `json:"toolCall"`
+	Options  []sdk.PermissionOption `json:"options"`
+}
+
+// toolCall is what the agent says of something that it does, or would like to do.
+type toolCall struct {
+	ID        sdk.ToolCallId         `json:"toolCallId"`
+	Title     string                 `json:"title"`
+	Kind      sdk.ToolKind           `json:"kind"`
+	Status    sdk.ToolCallStatus     `json:"status"`
+	Input     jsontext.Value         `json:"rawInput"`
+	Content   []sdk.ToolCallContent  `json:"content"`
+	Locations []sdk.ToolCallLocation `json:"locations"`
+}
+
+// over is a call as it is after more was said of it.
+func (c toolCall) over(before toolCall) toolCall {
+	if c.Title == "" {
+		c.Title = before.Title
+	}
+	if c.Kind == "" {
+		c.Kind = before.Kind
+	}
+	if c.Status == "" {
+		c.Status = before.Status
+	}
+	if !c.hasInput() {
+		c.Input = before.Input
+	}
+	if len(c.Content) == 0 {
+		c.Content = before.Content
+	}
+	if len(c.Locations) == 0 {
+		c.Locations = before.Locations
+	}
+	return c
+}
+
+func (c toolCall) hasInput() bool { return len(c.Input) > 0 && string(c.Input) != "null" }
+
+var kinds = []sdk.ToolKind{
+	sdk.ToolKindRead, sdk.ToolKindEdit, sdk.ToolKindDelete, sdk.ToolKindMove, sdk.ToolKindSearch, sdk.ToolKindExecute,
+	sdk.ToolKindThink, sdk.ToolKindFetch, sdk.ToolKindSwitchMode,
+}
+
+// tool is the name by which policy and routes know what the agent asks for: by its kind, and never by that of a tool of
+// ours, since the agent may call it what it likes.
+func (c toolCall) tool() string {
+	if slices.Contains(kinds, c.Kind) {
+		return "acp_" + string(c.Kind)
+	}
+	return "acp_other"
+}
+
+// requestPermission has people decide what the agent asks its user about.
+func (c *client) requestPermission(ctx context.Context, params json.RawMessage) (any, error) {
+	in, err := decode[asking](params)
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.begun(in.Session)
+	switch {
+	case errors.Is(err, errOver):
+		return outcome("", nil), nil
+	case err != nil:
+		return nil, err
+	}
+	if err := in.check(); err != nil {
+		return nil, sdk.NewInvalidParams(map[string]any{"error": err.Error()})
+	}
+	ctx, done := t.during(ctx)
+	defer done()
+	q, err := in.question(t.heard.known(in.ToolCall), c.shown)
+	if err != nil {
+		return nil, sdk.NewInvalidParams(map[string]any{"error": err.Error()})
+	}
+	q.Session, q.Cwd, q.Step = t.session, c.place.Workspace, t.n
+	q.Key, _ = t.key()
+	answer, err := c.gate.allow(ctx, q)
+	if err != nil {
+		c.log.Debug("what an acp agent asks is not allowed", "err", err)
+		var refusal *permissions.Refusal
+		if errors.As(err, &refusal) && ctx.Err() == nil {
+			return outcome(in.pick(rejections), map[string]any{metaReason: refusal.Text}), nil
+		}
+		return outcome("", nil), nil
+	}
+	if ctx.Err() != nil { // it was stopped in the same moment
+		return outcome("", nil), nil
+	}
+	return outcome(in.choose(answer)), nil
+}
+
+// metaReason is where an answer has the reason of a denial: the protocol has no place for it.
+const metaReason = "daycared/reason"
+
+// check refuses what could not be answered without doubt.
+func (in asking) check() error {
+	if len(in.Options) == 0 {
+		return errors.New("there is nothing to choose from")
+	}
+	for i, o := range in.Options {
+		if o.OptionId == "" || slices.ContainsFunc(in.Options[:i], func(p sdk.PermissionOption) bool { return p.OptionId == o.OptionId }) {
+			return errors.New("each option needs an optionId of its own")
+		}
+	}
+	return nil
+}
+
+// question is what people are asked. call is what is known of it by now.
+func (in asking) question(call toolCall, terminal func(string) string) (permissions.Request, error) {
+	title := strings.ToValidUTF8(call.Title, "\uFFFD")
+	input := json.RawMessage(call.Input)
+	if !call.hasInput() {
+		var err error
+		if input, err = json.Marshal(map[string]string{"title": title}); err != nil {
+			return permissions.Request{}, err
+		}
+	}
+	if len(input) > permissions.MaxDetails {
+		return permissions.Request{}, fmt.Errorf("the input has %d bytes, more than people can be shown", len(input))
+	}
+	var details strings.Builder
+	if utf8.RuneCountInString(title) > permissions.MaxReason {
+		fmt.Fprintf(&details, "%s\n\n", title)
+	}
+	for i, at := range call.Locations {
+		if i == 0 {
+			details.WriteString("It names:\n")
+		}
+		details.WriteString("  " + place(at) + "\n")
+	}
+	for _, c := range call.Content {
+		details.WriteString(content(c, terminal) + "\n")
+	}
+	details.WriteString(in.offers())
+	q := permissions.Request{
+		Kind: permissions.KindTool, Tool: call.tool(), Input: input, Reason: shortRunes(title, permissions.MaxReason),
+		Details: strings.ToValidUTF8(details.String(), "\uFFFD"),
+		// What is allowed for longer than the agent's program lives, or by the clock, would be more than its own options say.
+		Widest: permissions.SessionTool,
+	}
+	if len(call.Locations) > 0 {
+		q.AffectedPath = call.Locations[0].Path
+	}
+	return q, nil
+}
+
+// offers tells people what the agent lets its user choose, and what that means here.
+func (in asking) offers() string {
+	var b strings.Builder
+	b.WriteString("The agent offers:")
+	for _, o := range in.Options {
+		fmt.Fprintf(&b, " %q (%s)", o.Name, o.Kind)
+	}
+	if in.pick(once) == "" && in.pick(always) != "" {
+		b.WriteString("\nIt cannot be allowed just once: the agent does not offer that. To allow it for the session allows " +
+			"what the agent says above.")
+	}
+	return b.String()
+}
+
+var (
+	once       = []sdk.PermissionOptionKind{sdk.PermissionOptionKindAllowOnce}
+	always     = []sdk.PermissionOptionKind{sdk.PermissionOptionKindAllowOnce, sdk.PermissionOptionKindAllowAlways}
+	rejections = []sdk.PermissionOptionKind{sdk.PermissionOptionKindRejectOnce, sdk.PermissionOptionKindRejectAlways}
+)
+
+// pick is the first option of the first kind that is offered; empty: none.
+func (in asking) pick(kinds []sdk.PermissionOptionKind) sdk.PermissionOptionId {
+	for _, k := range kinds {
+		for _, o := range in.Options {
+			if o.Kind == k {
+				return o.OptionId
+			}
+		}
+	}
+	return ""
+}
+
+// choose is the agent's own option that stands for an answer; empty: its question is cancelled, which allows nothing. What
+// people allowed for longer is kept here and answers the next question, so the agent is told allow_once wherever it offers
+// that; its allow_always may mean more than the button said, and is taken only where somebody allowed more than once.
+func (in asking) choose(r permissions.Request) (sdk.PermissionOptionId, map[string]any) {
+	switch {
+	case r.State == permissions.Approved && r.VoidAt.IsZero():
+		if r.Scope == permissions.SessionTool || (r.DecidedVia == permissions.ViaGrant && len(r.Under) > 0) {
+			return in.pick(always), nil
+		}
+		return in.pick(once), nil
+	case r.State == permissions.Denied && r.Comment != "":
+		return in.pick(rejections), map[string]any{metaReason: r.Comment}
+	case r.State == permissions.Denied:
+		return in.pick(rejections), nil
+	}
+	return "", nil
+}
+
+// outcome is an answer of ours on the wire.
+func outcome(id sdk.PermissionOptionId, meta map[string]any) sdk.RequestPermissionResponse {
+	out := sdk.RequestPermissionResponse{Meta: meta}
+	if id == "" {
+		out.Outcome = sdk.NewRequestPermissionOutcomeCancelled()
+	} else {
+		out.Outcome = sdk.NewRequestPermissionOutcomeSelected(id)
+	}
+	return out
+}

@@ -1,0 +1,154 @@
+package acp_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+const options = `[{"optionId":"o2","kind":"allow_always","name":"Always allow make"},` +
+	`{"optionId":"o1","kind":"allow_once","name":"Allow"},` +
+	`{"optionId":"o3","kind":"reject_once","name":"Reject"}]`
+
+// ask is a line of a prompt that has the agent ask for permission.
+func ask(kind, input string) string { return askWith(kind, input, options) }
+
+func askWith(kind, input, options string) string {
+	return fmt.Sprintf(`call session/request_permission {"sessionId":"$S","toolCall":{"toolCallId":"c1","title":"Do it","kind":%q,`+
+		`"rawInput":%s,"locations":[{"path":"/srv/a","line":3},{"path":"/srv/b"}],`+
+		`"content":[{"type":"diff","path":"/srv/a","oldText":"x\n","newText":"y\n"}]},"options":%s}`, kind, input, options)
+}
+
+// People are shown all that the agent says of what it asks, with the input as it was written; the answer is the agent's own
+// option of that kind.
+func TestPermission(t *testing.T) {
+	s := play(t)
+	s.writes(ask("execute", `{"command":"make","n":12345678901234567890}`))
+	r := s.card(1)
+	if r.Kind != permissions.KindTool || r.Tool != "acp_execute" || r.Reason != "Do it" || r.AffectedPath != "/srv/a" ||
+		string(r.Input) != `{"command":"make","n":12345678901234567890}` || r.Agent != "coder" || r.Claimed {
+		t.Errorf("it asks %+v", r)
+	}
+	for _, want := range []string{"/srv/a, line 3", "/srv/b", "-x\n+y", `"Always allow make" (allow_always)`} {
+		if !strings.Contains(r.Details, want) {
+			t.Errorf("nothing says %q in\n%s", want, r.Details)
+		}
+	}
+	var offered []string
+	for _, o := range r.Options {
+		offered = append(offered, string(o.ID))
+	}
+	if got := strings.Join(offered, " "); got != "allow_once allow_session_tool deny" {
+		t.Errorf("it offers %s", got)
+	}
+	waiting := s.stands("coder", permissions.AwaitingUser)
+	if waiting.Request != r.ID || waiting.Tool != "acp_execute" {
+		t.Errorf("the session waits for %s (%s)", waiting.Request, waiting.Tool)
+	}
+	s.answers(r, allow)
+	s.hears(`{"outcome":{"optionId":"o1","outcome":"selected"}}`)
+	if idle := s.stands("coder", permissions.Idle); idle.Request != "" {
+		t.Errorf("the session still waits for %s", idle.Request)
+	}
+}
+
+// What is allowed for the session is kept here: the agent is told allow_once all the same, and the next time nobody is asked.
+func TestPermissionForTheSession(t *testing.T) {
+	s := play(t)
+	s.writes(ask("execute", `{"command":"make"}`))
+	s.answers(s.card(1), always)
+	s.hears(`"optionId":"o1"`)
+	s.writes(ask("execute", `{"command":"make test"}`), "say unasked")
+	s.hears("unasked")
+	if n := len(s.phone.Copies()); n != 1 {
+		t.Errorf("there are %d cards", n)
+	}
+	s.orders(permissions.OrderNew)
+	s.writes(ask("execute", `{"command":"make"}`))
+	s.card(2)
+}
+
+// A denial is the agent's own rejection, with the reason beside it; silence, and everything else, is cancelled.
+func TestNoPermission(t *testing.T) {
+	s := play(t)
+	s.writes(ask("execute", `{"command":"rm"}`))
+	s.answers(s.card(1), permissions.Deny, "not today")
+	s.hears(`{"_meta":{"daycared/reason":"not today"},"outcome":{"optionId":"o3","outcome":"selected"}}`)
+	s.writes(ask("edit", `{"path":"/srv/a"}`))
+	s.card(2)
+	s.pass(time.Hour)
+	s.hears(`{"outcome":{"outcome":"cancelled"}}`)
+}
+
+// What policy forbids is rejected without a question, and what it lets run is allowed without one.
+func TestPolicy(t *testing.T) {
+	s := play(t)
+	s.writes(ask("delete", `{}`), ask("think", `{}`), "say so be it")
+	text := s.hears("so be it")
+	if !strings.Contains(text, `"daycared/reason":"Tool acp_delete is forbidden here."},"outcome":{"optionId":"o3"`) ||
+		!strings.Contains(text, `"optionId":"o1"`) || len(s.phone.Copies()) != 0 {
+		t.Errorf("it says\n%s", text)
+	}
+}
+
+// An agent that does not offer to be allowed once is not allowed more by that: only a wider answer is.
+func TestOnlyAlways(t *testing.T) {
+	const only = `[{"optionId":"wide","kind":"allow_always","name":"All of it"},{"optionId":"no","kind":"reject_always","name":"Never"}]`
+	s := play(t)
+	s.writes(askWith("execute", `{"command":"a"}`, only))
+	r := s.card(1)
+	if !strings.Contains(r.Details, "It cannot be allowed just once") {
+		t.Errorf("nothing says so in\n%s", r.Details)
+	}
+	s.answers(r, allow)
+	s.hears(`{"outcome":{"outcome":"cancelled"}}`)
+	s.writes(askWith("execute", `{"command":"b"}`, only))
+	s.answers(s.card(2), permissions.Deny)
+	s.hears(`"optionId":"no"`)
+	s.writes(askWith("execute", `{"command":"c"}`, only))
+	s.answers(s.card(3), always)
+	s.hears(`"optionId":"wide"`)
+	s.writes(askWith("execute", `{"command":"d"}`, only), "say under the grant")
+	if text := s.hears("under the grant"); !strings.Contains(text, `"optionId":"wide"`) {
+		t.Errorf("it says\n%s", text)
+	}
+}
+
+// What cannot be understood without doubt is refused, and nobody is asked.
+func TestOddPermissions(t *testing.T) {
+	s := play(t)
+	s.writes(
+		`call session/request_permission {"sessionId":"$S","toolCall":{"toolCallId":"c","rawInput":{"a":1,"a":2}},"options":`+options+`}`,
+		`call session/request_permission {"sessionId":"$S","toolCall":{"toolCallId":"c"},"options":[]}`,
+		`call session/request_permission {"sessionId":"$S","toolCall":{"toolCallId":"c"},`+
+			`"options":[{"optionId":"a","kind":"allow_once","name":"A"},{"optionId":"a","kind":"reject_once","name":"B"}]}`,
+		`call session/request_permission {"sessionId":"other","toolCall":{"toolCallId":"c"},"options":`+options+`}`,
+		`call session/request_permission {"sessionId":"$S","toolCall":7,"options":`+options+`}`,
+		"say five")
+	text := s.hears("five")
+	if strings.Count(text, "fails: -32602") != 5 || len(s.phone.Copies()) != 0 {
+		t.Errorf("it says\n%s", text)
+	}
+}
+
+// An agent may say of a call beforehand what it does, and ask with its name alone. One without an input shows its title.
+func TestPermissionOfAKnownCall(t *testing.T) {
+	s := play(t)
+	s.writes(
+		`note session/update {"sessionId":"$S","update":{"sessionUpdate":"tool_call","toolCallId":"c9",`+
+			`"title":"Run make","kind":"execute","rawInput":{"command":"make"}}}`,
+		`call session/request_permission {"sessionId":"$S","toolCall":{"toolCallId":"c9"},"options":`+options+`}`)
+	if r := s.card(1); r.Tool != "acp_execute" || r.Reason != "Run make" || string(r.Input) != `{"command":"make"}` {
+		t.Errorf("it asks %+v", r)
+	}
+	s.orders(permissions.OrderStop)
+	s.settled(1, permissions.Cancelled)
+	s.writes(`call session/request_permission {"sessionId":"$S","toolCall":{"toolCallId":"c10","title":"Odd","kind":"magic"},` +
+		`"options":` + options + `}`)
+	if r := s.card(2); r.Tool != "acp_other" || string(r.Input) != `{"title":"Odd"}` {
+		t.Errorf("it asks %+v", r)
+	}
+}

@@ -1,0 +1,285 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/permissions"
+)
+
+const (
+	// stopTime is how long an agent may take to end a turn that is to end, before its program is killed. People see an order
+	// obeyed within two seconds.
+	stopTime      = 1200 * time.Millisecond
+	progressEvery = 20 * time.Second
+)
+
+// prompt has the agent do one turn, and tells its person what came of it.
+func (a *Agent) prompt(ctx context.Context, t *turn, text string) error {
+	a.working(true)
+	defer a.working(false)
+	said, told := 0, ""
+	say := func(text string) error {
+		if text == "" {
+			return nil
+		}
+		said++
+		told += text + "\n"
+		return a.say(ctx, fmt.Sprintf("%s/%d/%d", t.session, t.n, said), text)
+	}
+	reply, err := a.turnOf(ctx, t, text, say)
+	if ctx.Err() != nil {
+		return ctx.Err() // the daemon ends: what became of it is told when it is started again
+	}
+	last := t.heard.said(true)
+	if end := ending(reply, err, isOver(t), t.heard.spoke()); end != "" {
+		last = join(last, end)
+	}
+	if err := say(last); err != nil {
+		return err
+	}
+	return a.row.change(ctx, func(s *permissions.AgentSession, c *agents.Commit) {
+		if s.Status = permissions.Idle; err != nil || isOver(t) {
+			s.Status = permissions.Interrupted
+		}
+		s.Request, s.Tool = "", ""
+		if told != "" {
+			c.Artifacts = []agents.Artifact{note(agents.ArtifactAssistantMessage, s.ID, t.n, told, a.stamp())}
+		}
+	})
+}
+
+func join(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "\n\n" + b
+}
+
+func isOver(t *turn) bool {
+	select {
+	case <-t.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// turnOf starts what has to be started, and does one turn. say is what people are told meanwhile.
+func (a *Agent) turnOf(ctx context.Context, t *turn, text string, say func(string) error) (sdk.StopReason, error) {
+	if _, err := a.held(ctx, t.session); err != nil { // the kill switch: nothing is started either
+		return "", err
+	}
+	brief, done := t.during(ctx)
+	defer done()
+	s, err := a.ready(brief)
+	if err != nil {
+		return "", err
+	}
+	return s.ask(ctx, t, text, say)
+}
+
+// ask prompts the agent and waits for the end of its turn.
+func (s *seat) ask(ctx context.Context, t *turn, text string, say func(string) error) (sdk.StopReason, error) {
+	if isOver(t) { // it was stopped before it was told
+		return sdk.StopReasonCancelled, nil
+	}
+	s.takes(t)
+	defer s.takes(nil)
+	conversation := s.now()
+	brief, done := context.WithCancel(ctx)
+	defer done()
+	type reply struct {
+		sdk.PromptResponse
+		err error
+	}
+	came := make(chan reply, 1)
+	s.works.Go(func() {
+		r, err := call[sdk.PromptResponse](brief, s.process, sdk.AgentMethodSessionPrompt, sdk.PromptRequest{
+			SessionId: conversation, Prompt: []sdk.ContentBlock{sdk.TextBlock(text)},
+		})
+		came <- reply{r, err}
+	})
+	tick := time.NewTicker(s.every)
+	defer tick.Stop()
+	over := t.over
+	var late, again <-chan time.Time
+	for {
+		select {
+		case r := <-came:
+			if r.err != nil {
+				return "", s.why(ctx, r.err)
+			}
+			return r.StopReason, nil
+		case <-over:
+			over, late, again = nil, time.After(stopTime), time.After(stopTime/4)
+			s.tell(ctx, sdk.AgentMethodSessionCancel, sdk.CancelNotification{SessionId: conversation})
+		case <-again: // the first may have been faster than the prompt
+			again = time.After(stopTime / 4)
+			s.tell(ctx, sdk.AgentMethodSessionCancel, sdk.CancelNotification{SessionId: conversation})
+		case <-late:
+			s.part()
+			return "", errDeaf
+		case <-tick.C:
+			if err := say(t.heard.said(false)); err != nil {
+				return "", err
+			}
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+}
+
+var errDeaf = errors.New("it did not stop, so its program was ended")
+
+// now is the conversation that goes on.
+func (c *client) now() sdk.SessionId {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.conversation
+}
+
+// ending is what people are told of how a turn ended, if they would not know.
+func ending(reason sdk.StopReason, err error, ordered, spoke bool) string {
+	r := refusal(err)
+	var told *refused
+	switch {
+	case errors.Is(err, errDeaf):
+		return "I did not stop when I was told to, so my program was ended. Write, and it is started anew."
+	case r != nil && r.Code == permissions.CodeStopped:
+		return allStopped
+	case ordered:
+		return ""
+	case errors.As(err, &told) && told.code == codeSignIn:
+		return "I cannot go on: " + told.text + "."
+	case errors.As(err, &told):
+		return "I cannot go on: my program answers: " + told.text
+	case err != nil:
+		return "I cannot go on: " + err.Error() + ". Write, and it is started anew."
+	case reason == sdk.StopReasonMaxTokens:
+		return "I stop here: this takes more tokens than I may use. Tell me to go on."
+	case reason == sdk.StopReasonMaxTurnRequests:
+		return "I stop here: this takes more steps than I may make at once. Tell me to go on."
+	case reason == sdk.StopReasonRefusal:
+		return "I stop here: I do not want to do that."
+	case reason == sdk.StopReasonCancelled:
+		return "I stop here: something that I needed was not allowed."
+	case !spoke:
+		return "I am done."
+	}
+	return ""
+}
+
+const allStopped = "I stop here: everything was stopped, and I go on when it is resumed and you write again."
+
+// ready is the agent's program with the session's conversation, started and begun where it has to be.
+func (a *Agent) ready(ctx context.Context) (*seat, error) {
+	a.mu.Lock()
+	s := a.seat
+	a.mu.Unlock()
+	if s != nil && !s.alive() {
+		a.leave()
+		s = nil
+	}
+	if s == nil {
+		c := &client{
+			gate: a, place: a.o.Place, tools: kit{a.o.Read, a.o.Write, a.o.Run}, log: a.log,
+		}
+		p, err := launch(ctx, a.o.Program, c.answer, c.update)
+		if err != nil {
+			return nil, a.lame(ctx, err)
+		}
+		s = &seat{c, p}
+		a.mu.Lock()
+		a.seat = s
+		a.mu.Unlock()
+	}
+	was, err := a.row.step()
+	if err != nil {
+		return nil, err
+	}
+	if was.Conversation != "" && s.now() == was.Conversation {
+		return s, nil
+	}
+	limited, done := context.WithTimeout(ctx, a.o.Program.patience())
+	defer done()
+	begun, err := s.begin(limited, a.o.conversation(), was.Conversation)
+	if err != nil {
+		err = a.lame(ctx, s.why(ctx, err))
+		a.leave() // whatever state it is in, the next message finds another
+		return nil, err
+	}
+	if begun == was.Conversation {
+		return s, nil
+	}
+	if was.Conversation != "" { // what was allowed for the session was allowed for the one that is gone
+		if err := a.desk.EndSession(ctx, a.caller(), string(a.row.id())); err != nil {
+			return nil, err
+		}
+	}
+	was.Conversation = begun
+	return s, a.row.change(ctx, func(row *permissions.AgentSession, _ *agents.Commit) { row.Step = was.encode() })
+}
+
+// begin begins a conversation, or goes on with one where the agent can.
+func (s *seat) begin(ctx context.Context, how sdk.NewSessionRequest, before sdk.SessionId) (sdk.SessionId, error) {
+	id := before
+	if before != "" && s.able.LoadSession {
+		_, err := call[sdk.LoadSessionResponse](ctx, s.process, sdk.AgentMethodSessionLoad, sdk.LoadSessionRequest{
+			SessionId: before, Cwd: how.Cwd, McpServers: how.McpServers,
+		})
+		if err != nil && (ctx.Err() != nil || !s.alive()) {
+			return "", err
+		}
+		if err != nil { // it does not know it any more
+			s.log.Debug("an acp agent does not load its conversation", "err", err)
+			id = ""
+		}
+	} else {
+		id = ""
+	}
+	if id == "" {
+		begun, err := call[sdk.NewSessionResponse](ctx, s.process, sdk.AgentMethodSessionNew, how)
+		if err != nil {
+			return "", err
+		}
+		id = begun.SessionId
+	}
+	if id == "" {
+		return "", errors.New("it gives its session no id")
+	}
+	s.mutex().Lock()
+	defer s.mutex().Unlock()
+	s.conversation = id
+	return id, nil
+}
+
+// codeSignIn is what an agent answers that is not signed in.
+const codeSignIn = -32000
+
+// lame is why the agent cannot be started, with what to do about it.
+func (a *Agent) lame(ctx context.Context, err error) error {
+	var told *refused
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &told) && told.code == codeSignIn:
+		ways := ""
+		a.mu.Lock()
+		if a.seat != nil && len(a.seat.ways) > 0 {
+			ways = " It offers " + short(fmt.Sprintf("%q", a.seat.ways), mostTold) + "."
+		}
+		a.mu.Unlock()
+		return &refused{codeSignIn, "it is not signed in (" + told.text + ")." + ways + " Sign it in by hand under the daemon's account, " +
+			"and name the folder where it keeps that under write of " + strconv.Quote(a.o.Name) + " in the configuration; " +
+			"or hand on its key with env"}
+	}
+	return fmt.Errorf("%w. It reaches its workspace, and what read, write, network and env of %q in the configuration name: "+
+		"add what it lacks there, and start daycared again", err, a.o.Name)
+}

@@ -1,0 +1,149 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/permissions"
+)
+
+// step is where a session stands.
+type step struct {
+	Conversation sdk.SessionId `json:"conversation,omitempty"` // the agent's own name of it; empty: not begun yet
+	Turns        int           `json:"turns"`                  // so many were begun
+}
+
+func (s step) encode() json.RawMessage {
+	text, _ := json.Marshal(s) // it can always be written
+	return text
+}
+
+// row is the session of an agent in the store. Only this writes it, but for its end when the agent is not in the
+// configuration any more.
+type row struct {
+	store Store
+	agent *Agent
+
+	mu   sync.Mutex
+	read bool
+	is   permissions.AgentSession // without an ID: none goes on
+}
+
+// open is the session that goes on, if one does.
+func (r *row) open(ctx context.Context) (permissions.AgentSession, bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err := r.load(ctx)
+	return r.is, r.is.ID != "", err
+}
+
+// load reads the row once. The lock is held.
+func (r *row) load(ctx context.Context) error {
+	if r.read {
+		return nil
+	}
+	s, open, err := r.store.CurrentSession(ctx, r.agent.o.Name)
+	if err != nil {
+		return err
+	}
+	if !open {
+		s = permissions.AgentSession{}
+	}
+	r.is, r.read = s, true
+	return nil
+}
+
+// current is the session that goes on, begun where there is none.
+func (r *row) current(ctx context.Context) (permissions.AgentSession, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.load(ctx); err != nil || r.is.ID != "" {
+		return r.is, err
+	}
+	now := r.agent.stamp()
+	s := permissions.AgentSession{
+		ID: permissions.NewID(now), Agent: r.agent.o.Name, Person: r.agent.o.Person, Status: permissions.Idle, Model: "acp",
+		Version: 1, CreatedAt: now, ChangedAt: now, Step: step{}.encode(),
+	}
+	content, _ := json.Marshal(map[string]any{"session_id": s.ID, "agent": s.Agent, "model": s.Model, "timestamp": now})
+	err := r.store.Commit(ctx, agents.Commit{
+		Session: s, Records: []permissions.Record{status(s)},
+		Artifacts: []agents.Artifact{{Type: agents.ArtifactSession, Content: content}},
+	})
+	if err != nil {
+		return s, err
+	}
+	r.is = s
+	return s, nil
+}
+
+// id is that of the session that goes on.
+func (r *row) id() permissions.ID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.is.ID
+}
+
+// step is where the session stands.
+func (r *row) step() (s step, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := json.Unmarshal(r.is.Step, &s); err != nil {
+		return s, fmt.Errorf("read where session %s stands: %w", r.is.ID, err)
+	}
+	return s, nil
+}
+
+// change stores what do makes of the session that goes on, with whatever else belongs to it. Without one it does nothing.
+func (r *row) change(ctx context.Context, do func(*permissions.AgentSession, *agents.Commit)) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for again := false; ; again = true {
+		if err := r.load(ctx); err != nil || r.is.ID == "" {
+			return err
+		}
+		next, c := r.is, agents.Commit{}
+		next.Version++
+		next.ChangedAt = r.agent.stamp()
+		do(&next, &c)
+		if next.Status != r.is.Status {
+			c.Records = append(c.Records, status(next))
+		}
+		c.Session = next
+		err := r.store.Commit(ctx, c)
+		if errors.Is(err, agents.ErrStale) && !again { // an earlier commit was stored, though it did not look so
+			r.read = false
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if r.is = next; !next.EndedAt.IsZero() {
+			r.is = permissions.AgentSession{}
+		}
+		r.agent.shows(next.Status)
+		return nil
+	}
+}
+
+// status tells how a session stands, for the audit and for those who follow it.
+func status(s permissions.AgentSession) permissions.Record {
+	return permissions.Record{
+		Type: permissions.SessionStatus, At: s.ChangedAt, Actor: s.Caller().Name, Request: s.Request,
+		Detail: map[string]string{"session": string(s.ID), "person": s.Person, "agent": s.Agent, "status": string(s.Status)},
+	}
+}
+
+func refusal(err error) *permissions.Refusal {
+	var r *permissions.Refusal
+	if errors.As(err, &r) {
+		return r
+	}
+	return nil
+}

@@ -1,0 +1,328 @@
+package acp_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/acp"
+	"github.com/daycared/daycared/agents/acp/acptest"
+	"github.com/daycared/daycared/agents/sandbox"
+	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/connectortest"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/permissions"
+)
+
+// TestMain is also where the tests' own binary goes when it is executed again: as the sandbox, and as the agent.
+func TestMain(m *testing.M) {
+	sandbox.Main(tools.Operations())
+	acptest.Main()
+	os.Setenv("GORACE", "atexit_sleep_ms=10") // else every process of ours takes a second to end
+	flag.Parse()
+	goleak.VerifyTestMain(m)
+}
+
+// stage is agents on a real engine over a real store, in the sandbox, and people who answer in memory.
+type stage struct {
+	*engine.Engine
+	t     *testing.T
+	dir   string
+	casts []cast
+	phone *connectortest.Memory
+	rows  *store.Store
+	own   []*acp.Agent
+	stop  func()
+	keys  int
+
+	mu    sync.Mutex
+	ahead time.Duration
+}
+
+// cast is an agent of a test, and what it is like.
+type cast struct {
+	name   string
+	person string
+	like   []string
+	start  time.Duration
+	often  bool // is progress told
+	tags   []permissions.Tag
+}
+
+var (
+	fay = connectors.Person{Name: "fay", User: "fay", UID: 2000, Location: time.UTC}
+	sam = connectors.Person{Name: "sam", User: "sam", UID: 3000, Location: time.UTC}
+)
+
+// play runs an agent of fay's, which is like that, until the test ends.
+func play(t *testing.T, like ...string) *stage {
+	t.Helper()
+	return playAll(t, cast{name: "coder", person: "fay", like: like})
+}
+
+func playAll(t *testing.T, casts ...cast) *stage {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{t: t, dir: dir, casts: casts}
+	if err := os.Mkdir(s.at(""), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s.open()
+	t.Cleanup(func() { s.stop() })
+	return s
+}
+
+// at is a file of the workspace.
+func (s *stage) at(name string) string { return filepath.Join(s.dir, "ws", name) }
+
+func (s *stage) now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Now().Add(s.ahead)
+}
+
+// pass lets time go by.
+func (s *stage) pass(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ahead += d
+}
+
+type witnesses []*acp.Agent
+
+func (all witnesses) Witness(ctx context.Context, h permissions.Happening, r permissions.Request) error {
+	for _, a := range all {
+		_ = a.Witness(ctx, h, r)
+	}
+	return nil
+}
+
+// program is the tests' own binary as an agent, in walls of its workspace.
+func program(box *sandbox.Sandbox, ws string, start time.Duration, like ...string) acp.Program {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return acp.Program{
+		Start: start, Log: slog.New(slog.DiscardHandler),
+		Command: func(ctx context.Context) (*exec.Cmd, func(), error) {
+			return box.Command(ctx, sandbox.Walls{
+				Read: []string{self}, Write: []string{ws}, Dir: ws,
+				Env: []string{"GORACE=atexit_sleep_ms=10", "GOCOVERDIR=" + ws},
+			}, append([]string{self, acptest.Name}, like...)...)
+		},
+	}
+}
+
+// kit are the tools of our own, by name.
+func kit(box *sandbox.Sandbox) map[string]tools.Tool {
+	all := map[string]tools.Tool{}
+	for _, t := range tools.All(box) {
+		all[t.Spec().Name] = t
+	}
+	return all
+}
+
+// place holds the workspace, as the configuration gives it.
+func (s *stage) place(name string, more ...permissions.Tag) tools.Place {
+	write, err := permissions.ParseTag("@write:" + s.at(""))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	held := append([]permissions.Tag{write, permissions.Workspace}, more...)
+	return tools.Place{Agent: name, Workspace: filepath.Clean(s.at("")), Tags: held}
+}
+
+func (s *stage) open() {
+	s.t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	rows, err := store.Open(s.t.Context(), store.Options{Path: filepath.Join(s.dir, "store.db"), Now: s.now, Log: log})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.rows, s.own = rows, nil
+	s.phone = connectortest.NewMemory(connectors.Identity{Via: "phone", UID: fay.UID}, nil)
+	box := sandbox.New(sandbox.Options{Own: []string{filepath.Join(s.dir, "store.db")}})
+	files := kit(box)
+	configured := engine.Settings{
+		Routes: []engine.Route{{Agents: []string{"uid:*"}, Ask: []string{"fay"}, Quorum: 1}},
+		UID:    1, People: []connectors.Person{fay, sam},
+		Approvals: engine.Approvals{
+			Timeout: 15 * time.Minute, MaxTimeout: time.Hour, ClarificationTimeout: 5 * time.Minute,
+			DeliverWithin: 2 * time.Minute, RedeemWindow: 10 * time.Minute,
+			Scopes: []permissions.Scope{
+				permissions.Once, permissions.SessionTool, permissions.Session, permissions.For(15 * time.Minute), permissions.Always,
+			},
+		},
+		Policy: permissions.Policy{Auto: []string{"read_file", "acp_think"}, Gated: []string{"write_file"}, Forbidden: []string{"acp_delete"}},
+		Limits: engine.Limits{PendingPerCaller: 20, PromptsPerMinute: 1000, PendingTotal: 1000},
+		Bonds:  map[string]permissions.Bond{}, Holdings: map[string][]permissions.Tag{},
+	}
+	var residents []agents.Resident
+	for _, c := range s.casts {
+		p := s.place(c.name, c.tags...)
+		binary := program(box, p.Workspace, c.start, c.like...)
+		if c.often {
+			binary.Progress = time.Millisecond
+		}
+		a := acp.New(acp.Options{
+			Name: c.name, Person: c.person, Via: "phone", Program: binary, Place: p,
+			Read: tools.Whole(box), Write: files["write_file"], Run: files["run_command"], Store: rows, Now: s.now,
+		})
+		s.own, residents = append(s.own, a), append(residents, a)
+		caller := permissions.AgentCaller(c.name).Name
+		configured.Bonds[caller], configured.Holdings[caller] = a.Bond(), p.Tags
+	}
+	s.Engine = engine.New(engine.Options{
+		Store: rows, Connectors: []connectors.Connector{s.phone}, Residents: residents, Witness: witnesses(s.own),
+		Settings: configured, Now: s.now, Log: log,
+	})
+	for _, a := range s.own {
+		a.Bind(s.Desk())
+	}
+	if err := s.Recover(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	group.Go(func() { _ = s.Run(ctx) })
+	group.Go(func() { _ = s.phone.Run(ctx, s.Engine) })
+	s.stop = sync.OnceFunc(func() {
+		cancel()
+		group.Wait()
+		if err := rows.Close(); err != nil {
+			s.t.Error(err)
+		}
+	})
+}
+
+// restart stops everything as a stop of the daemon does, and starts it over the same store.
+func (s *stage) restart() {
+	s.t.Helper()
+	s.stop()
+	s.open()
+}
+
+// writes has fay write lines to her agent.
+func (s *stage) writes(lines ...string) {
+	s.t.Helper()
+	s.writesAs(fay, lines...)
+}
+
+func (s *stage) writesAs(who connectors.Person, lines ...string) {
+	s.t.Helper()
+	s.keys++
+	err := s.OnMessage(s.t.Context(), connectors.Message{
+		From: connectors.Identity{Via: "phone", UID: who.UID}, Text: strings.Join(lines, "\n"), Key: fmt.Sprintf("m%d", s.keys),
+	})
+	if err != nil {
+		s.t.Fatalf("write %q: %v", lines, err)
+	}
+}
+
+// orders has fay order her agent something, which has to be done in two seconds.
+func (s *stage) orders(o permissions.Order) {
+	s.t.Helper()
+	s.keys++
+	ctx, done := context.WithTimeout(s.t.Context(), 2*time.Second)
+	defer done()
+	if _, err := s.Order(ctx, connectors.Identity{Via: "phone", UID: fay.UID}, o, fmt.Sprintf("o%d", s.keys)); err != nil {
+		s.t.Fatalf("order %s: %v", o, err)
+	}
+}
+
+const patience = 15 * time.Second
+
+// hears waits until somebody was told something with these words in it, and gives all of it.
+func (s *stage) hears(words string) string {
+	s.t.Helper()
+	ctx, done := context.WithTimeout(s.t.Context(), patience)
+	defer done()
+	text := ""
+	all, err := s.phone.Spoken(ctx, func(all []connectortest.Spoken) bool {
+		i := slices.IndexFunc(all, func(x connectortest.Spoken) bool { return strings.Contains(x.Text, words) })
+		if i >= 0 {
+			text = all[i].Text
+		}
+		return i >= 0
+	})
+	if err != nil {
+		s.t.Fatalf("nobody ever hears %q, but %v: %v", words, all, err)
+	}
+	return text
+}
+
+// card waits for the n-th card and gives what it asks.
+func (s *stage) card(n int) permissions.Request {
+	s.t.Helper()
+	ctx, done := context.WithTimeout(s.t.Context(), patience)
+	defer done()
+	if err := s.phone.Wait(ctx, func(c []connectortest.Copy) bool { return len(c) >= n }); err != nil {
+		s.t.Fatalf("card %d never comes: %v\n%s", n, err, s.phone.Seen())
+	}
+	return s.phone.Copies()[n-1].First.Request
+}
+
+// settled waits until the n-th card says how it ended.
+func (s *stage) settled(n int, want permissions.State) {
+	s.t.Helper()
+	ctx, done := context.WithTimeout(s.t.Context(), patience)
+	defer done()
+	if err := s.phone.Wait(ctx, func(c []connectortest.Copy) bool {
+		return len(c) >= n && c[n-1].Last.Request.State == want
+	}); err != nil {
+		s.t.Fatalf("card %d is %s, never %s", n, s.phone.Copies()[n-1].Last.Request.State, want)
+	}
+}
+
+// answers has fay answer a request.
+func (s *stage) answers(r permissions.Request, a permissions.Answer, comment ...string) {
+	s.t.Helper()
+	d := connectors.Decision{Request: r.ID, Answer: a, From: connectors.Identity{Via: "phone", UID: fay.UID}}
+	d.Comment = strings.Join(comment, "")
+	if _, err := s.OnPermission(s.t.Context(), d); err != nil {
+		s.t.Fatalf("answer %s: %v", a, err)
+	}
+}
+
+// stands waits until the session of an agent has a status.
+func (s *stage) stands(agent string, want permissions.Activity) permissions.AgentSession {
+	s.t.Helper()
+	for late := time.After(patience); ; {
+		changed := s.rows.Changed()
+		found, _, err := s.rows.CurrentSession(s.t.Context(), agent)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if found.Status == want {
+			return found
+		}
+		select {
+		case <-changed:
+		case <-late:
+			s.t.Fatalf("the session of %s is %+v", agent, found)
+		}
+	}
+}
+
+var (
+	allow  = permissions.Allow(permissions.Once)
+	always = permissions.Allow(permissions.SessionTool)
+)

@@ -1,0 +1,284 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/permissions"
+)
+
+// terminal is a command that runs for the agent. What it wrote is there once it has ended.
+type terminal struct {
+	cancel context.CancelFunc
+	done   chan struct{} // closed once it has ended; the fields below are set then
+	output string
+	cut    bool
+	exit   *int
+}
+
+const (
+	mostTerminals = 32   // that an agent may have at once
+	commandTime   = 3600 // seconds that a command may take
+	usualOutput   = 64 << 10
+)
+
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// createTerminal is terminal/create. It answers once the command runs, which may be after somebody allowed it.
+func (c *client) createTerminal(ctx context.Context, params json.RawMessage) (any, error) {
+	in, err := decode[sdk.CreateTerminalRequest](params)
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.begun(in.SessionId)
+	if err != nil {
+		return nil, err
+	}
+	input, err := c.command(in)
+	if err != nil {
+		return nil, sdk.NewInvalidParams(map[string]any{"error": err.Error()})
+	}
+	// It lives as long as the turn, and its program, whatever becomes of the call that started it.
+	life, cancel := t.during(context.WithoutCancel(ctx))
+	term := &terminal{cancel: cancel, done: make(chan struct{})}
+	id, err := c.open(term)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	runs, failed := make(chan struct{}), make(chan error, 1)
+	c.jobs.Go(func() {
+		defer cancel()
+		o, err := c.use(life, t, c.tools.run, input, func() { close(runs) })
+		term.take(o, in.OutputByteLimit)
+		close(term.done)
+		failed <- err
+	})
+	select {
+	case <-runs:
+		return sdk.CreateTerminalResponse{TerminalId: id}, nil
+	case err = <-failed:
+	case <-ctx.Done(): // nobody reads the answer: nothing is run for nobody
+		cancel()
+		<-term.done
+		err = ctx.Err()
+	}
+	c.forget(id)
+	return nil, err
+}
+
+// command is what run_command is to do. Whole lines come as a command without arguments; words are quoted.
+func (c *client) command(in sdk.CreateTerminalRequest) (json.RawMessage, error) {
+	line := in.Command
+	if strings.TrimSpace(line) == "" {
+		return nil, errors.New("there is no command")
+	}
+	if len(in.Args) > 0 {
+		words := []string{quote(in.Command)}
+		for _, a := range in.Args {
+			words = append(words, quote(a))
+		}
+		line = strings.Join(words, " ")
+	}
+	var sets []string
+	for _, v := range in.Env {
+		if !variable.MatchString(v.Name) {
+			return nil, fmt.Errorf("%q is no name of a variable", v.Name)
+		}
+		sets = append(sets, "export "+v.Name+"="+quote(v.Value))
+	}
+	if len(sets) > 0 {
+		line = strings.Join(sets, "\n") + "\n" + line
+	}
+	input := map[string]any{"command": line, "timeout": commandTime, "write": []string{"."}}
+	if in.Cwd != nil && *in.Cwd != "" && *in.Cwd != c.place.Workspace {
+		input["cwd"] = *in.Cwd
+	}
+	if slices.Contains(c.place.Tags, permissions.Network) { // the agent has it as well
+		input["network"] = true
+	}
+	return marshal(input)
+}
+
+// quote is a word that a shell takes as it is.
+func quote(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("%+,-./:@_", r)
+	}
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// take keeps what a command wrote: its end, of at most so many bytes.
+func (t *terminal) take(o tools.Outcome, most *int) {
+	var text strings.Builder
+	for _, a := range o.Artifacts {
+		var stream struct {
+			Text    string `json:"text"`
+			Missing int    `json:"missing"`
+		}
+		if a.Type != agents.ArtifactStdout && a.Type != agents.ArtifactStderr || json.Unmarshal(a.Content, &stream) != nil {
+			continue
+		}
+		text.WriteString(stream.Text)
+		t.cut = t.cut || stream.Missing > 0
+	}
+	t.output, t.exit = text.String(), o.Exit
+	if t.exit == nil && o.Error { // it never ran
+		t.output += o.Text
+	}
+	limit := usualOutput
+	if most != nil {
+		limit = max(0, min(*most, 2*usualOutput))
+	}
+	if over := len(t.output) - limit; over > 0 {
+		for over < len(t.output) && !utf8.RuneStart(t.output[over]) {
+			over++
+		}
+		t.output, t.cut = t.output[over:], true
+	}
+}
+
+// status is how the command ended.
+func (t *terminal) status() *sdk.TerminalExitStatus {
+	s := &sdk.TerminalExitStatus{ExitCode: t.exit}
+	if t.exit == nil || *t.exit < 0 || *t.exit == 128+9 { // it was killed
+		killed := "SIGKILL"
+		s.ExitCode, s.Signal = nil, &killed
+	}
+	return s
+}
+
+func (c *client) open(t *terminal) (id string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.terminals) == mostTerminals {
+		return "", fmt.Errorf("there are %d terminals; release one first", mostTerminals)
+	}
+	c.opened++
+	id = "terminal-" + strconv.Itoa(c.opened)
+	if c.terminals == nil {
+		c.terminals = map[string]*terminal{}
+	}
+	c.terminals[id] = t
+	return id, nil
+}
+
+func (c *client) forget(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.terminals, id)
+}
+
+// terminalOf is one that the agent names. Those of a turn that is over may still be looked at.
+func (c *client) terminalOf(conversation sdk.SessionId, id string) (*terminal, error) {
+	if _, err := c.begun(conversation); err != nil && !errors.Is(err, errOver) {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t, ok := c.terminals[id]
+	if !ok {
+		return nil, sdk.NewInvalidParams(map[string]any{"error": "there is no such terminal"})
+	}
+	return t, nil
+}
+
+// terminalOutput is terminal/output.
+func (c *client) terminalOutput(_ context.Context, params json.RawMessage) (any, error) {
+	in, err := decode[sdk.TerminalOutputRequest](params)
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.terminalOf(in.SessionId, in.TerminalId)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-t.done:
+		return sdk.TerminalOutputResponse{Output: t.output, Truncated: t.cut, ExitStatus: t.status()}, nil
+	default:
+		return sdk.TerminalOutputResponse{}, nil
+	}
+}
+
+// waitForExit is terminal/wait_for_exit.
+func (c *client) waitForExit(ctx context.Context, params json.RawMessage) (any, error) {
+	in, err := decode[sdk.WaitForTerminalExitRequest](params)
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.terminalOf(in.SessionId, in.TerminalId)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-t.done:
+		s := t.status()
+		return sdk.WaitForTerminalExitResponse{ExitCode: s.ExitCode, Signal: s.Signal}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// killTerminal is terminal/kill: its output stays.
+func (c *client) killTerminal(_ context.Context, params json.RawMessage) (any, error) {
+	in, err := decode[sdk.KillTerminalRequest](params)
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.terminalOf(in.SessionId, in.TerminalId)
+	if err != nil {
+		return nil, err
+	}
+	t.cancel()
+	return sdk.KillTerminalResponse{}, nil
+}
+
+// releaseTerminal is terminal/release.
+func (c *client) releaseTerminal(_ context.Context, params json.RawMessage) (any, error) {
+	in, err := decode[sdk.ReleaseTerminalRequest](params)
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.terminalOf(in.SessionId, in.TerminalId)
+	if err != nil {
+		return nil, err
+	}
+	t.cancel()
+	c.forget(in.TerminalId)
+	return sdk.ReleaseTerminalResponse{}, nil
+}
+
+// shown is what people are shown of a terminal: the end of what it wrote.
+func (c *client) shown(id string) string {
+	c.mu.Lock()
+	t, ok := c.terminals[id]
+	c.mu.Unlock()
+	if !ok {
+		return "(it is gone)"
+	}
+	select {
+	case <-t.done:
+	default:
+		return "(it runs)"
+	}
+	text := t.output
+	if over := len(text) - mostShown/2; over > 0 {
+		text = "… " + strings.ToValidUTF8(text[over:], "")
+	}
+	return text
+}

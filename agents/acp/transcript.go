@@ -1,0 +1,306 @@
+package acp
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/daycared/daycared/agents/tools"
+)
+
+// What is kept of one turn, however much the agent tells.
+const (
+	mostUnsaid = 16 << 10 // bytes that are still to be said; it fits one utterance
+	mostSteps  = 40       // lines of what it does, between two things that it says
+	mostShown  = 4 << 10  // bytes of one diff, or of one terminal
+	mostCalls  = 500      // tool calls that are known by what was said of them
+	mostKept   = 8 << 20  // bytes of these
+)
+
+// transcript is what an agent tells in a turn, until it is said. It is safe for concurrent use.
+type transcript struct {
+	mu      sync.Mutex
+	parts   []part
+	size    int // bytes of the parts
+	left    int // bytes that were left out
+	plan    string
+	calls   map[sdk.ToolCallId]toolCall
+	order   []sdk.ToolCallId // of calls, the oldest first
+	kept    int              // bytes of calls, about
+	anyword bool             // it said something at all
+}
+
+// part is a paragraph: words of the agent's, or lines of what it does.
+type part struct {
+	text  string
+	steps int // lines; 0: it is words, which may go on
+}
+
+func newTranscript() *transcript { return &transcript{calls: map[sdk.ToolCallId]toolCall{}} }
+
+// take takes an update. input is the raw input of a tool call; shown is what a terminal shows.
+func (t *transcript) take(u sdk.SessionUpdate, input []byte, shown func(string) string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case u.AgentMessageChunk != nil:
+		t.words(block(u.AgentMessageChunk.Content))
+	case u.Plan != nil:
+		t.planned(u.Plan.Entries)
+	case u.ToolCall != nil:
+		c := u.ToolCall
+		t.called(toolCall{
+			ID: c.ToolCallId, Title: c.Title, Kind: c.Kind, Status: c.Status, Input: input, Content: c.Content, Locations: c.Locations,
+		}, shown)
+	case u.ToolCallUpdate != nil:
+		c := u.ToolCallUpdate
+		next := toolCall{ID: c.ToolCallId, Input: input, Content: c.Content, Locations: c.Locations}
+		if c.Title != nil {
+			next.Title = *c.Title
+		}
+		if c.Kind != nil {
+			next.Kind = *c.Kind
+		}
+		if c.Status != nil {
+			next.Status = *c.Status
+		}
+		t.called(next, shown)
+	}
+}
+
+// words goes on with what the agent says.
+func (t *transcript) words(text string) {
+	if text == "" {
+		return
+	}
+	t.anyword = true
+	if last := len(t.parts) - 1; last < 0 || t.parts[last].steps > 0 {
+		t.parts = append(t.parts, part{})
+	}
+	t.add(text)
+}
+
+// add adds to the last part what there is room for.
+func (t *transcript) add(text string) {
+	room := max(0, mostUnsaid-t.size)
+	if len(text) > room {
+		t.left += len(text) - room
+		text = text[:room]
+	}
+	t.parts[len(t.parts)-1].text += text
+	t.size += len(text)
+}
+
+// step adds lines about what the agent does.
+func (t *transcript) step(line string) {
+	last := len(t.parts) - 1
+	if last < 0 || t.parts[last].steps == 0 {
+		t.parts = append(t.parts, part{steps: 1})
+		t.add(line)
+		return
+	}
+	switch t.parts[last].steps++; {
+	case t.parts[last].steps <= mostSteps:
+		t.add("\n" + line)
+	case t.parts[last].steps == mostSteps+1:
+		t.add("\n· …")
+	}
+}
+
+// planned takes the plan as it is now; only that is said.
+func (t *transcript) planned(entries []sdk.PlanEntry) {
+	marks := map[sdk.PlanEntryStatus]string{
+		sdk.PlanEntryStatusCompleted: "[x]", sdk.PlanEntryStatusInProgress: "[>]",
+	}
+	lines := []string{"Plan:"}
+	for i, e := range entries {
+		if i == mostSteps {
+			lines = append(lines, fmt.Sprintf("… and %d more", len(entries)-i))
+			break
+		}
+		mark := marks[e.Status]
+		if mark == "" {
+			mark = "[ ]"
+		}
+		lines = append(lines, mark+" "+short(oneLine(e.Content), mostTold))
+	}
+	t.plan = strings.Join(lines, "\n")
+}
+
+// called takes what is said of a tool call, and tells of it where that is worth a line: when it begins, when it failed, and
+// what it changed or printed once it is done.
+func (t *transcript) called(c toolCall, shown func(string) string) {
+	before, known := t.calls[c.ID]
+	c = c.over(before)
+	t.remember(c)
+	if !known {
+		t.step("· " + name(c))
+	}
+	if before.Status == c.Status {
+		return
+	}
+	switch c.Status {
+	case sdk.ToolCallStatusFailed:
+		t.step("· failed: " + name(c))
+	case sdk.ToolCallStatusCompleted:
+		for _, one := range c.Content {
+			if one.Diff != nil || one.Terminal != nil {
+				t.step(short(content(one, shown), mostShown))
+			}
+		}
+	}
+}
+
+// remember keeps a call for what is said of it later. The oldest are forgotten.
+func (t *transcript) remember(c toolCall) {
+	if old, known := t.calls[c.ID]; known {
+		t.kept -= old.size()
+	} else {
+		t.order = append(t.order, c.ID)
+	}
+	t.calls[c.ID] = c
+	t.kept += c.size()
+	for len(t.order) > 1 && (len(t.order) > mostCalls || t.kept > mostKept) {
+		t.kept -= t.calls[t.order[0]].size()
+		delete(t.calls, t.order[0])
+		t.order = slices.Delete(t.order, 0, 1)
+	}
+}
+
+// size is about how many bytes a call is.
+func (c toolCall) size() int {
+	n := len(c.ID) + len(c.Title) + len(c.Input)
+	for _, one := range c.Content {
+		switch {
+		case one.Diff != nil && one.Diff.OldText != nil:
+			n += len(*one.Diff.OldText) + len(one.Diff.NewText)
+		case one.Diff != nil:
+			n += len(one.Diff.NewText)
+		case one.Content != nil:
+			n += len(block(one.Content.Content))
+		}
+	}
+	for _, at := range c.Locations {
+		n += len(at.Path)
+	}
+	return n
+}
+
+// known is a call with what was said of it before.
+func (t *transcript) known(c toolCall) toolCall {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return c.over(t.calls[c.ID])
+}
+
+// said takes out what is to be said now. Words that may go on stay, unless all is to be said.
+func (t *transcript) said(all bool) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var texts []string
+	if t.plan != "" {
+		texts, t.plan = append(texts, t.plan), ""
+	}
+	var stays []part
+	if last := len(t.parts) - 1; !all && last >= 0 && t.parts[last].steps == 0 {
+		stays = []part{t.parts[last]}
+		t.parts = t.parts[:last]
+	}
+	for _, p := range t.parts {
+		if text := strings.TrimSpace(strings.ToValidUTF8(p.text, "\uFFFD")); text != "" {
+			texts = append(texts, text)
+		}
+	}
+	if t.left > 0 {
+		texts = append(texts, fmt.Sprintf("[%d more bytes are left out here]", t.left))
+	}
+	t.parts, t.size, t.left = stays, 0, 0
+	for _, p := range stays {
+		t.size += len(p.text)
+	}
+	return strings.Join(texts, "\n\n")
+}
+
+// spoke tells whether the agent said anything in words.
+func (t *transcript) spoke() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.anyword
+}
+
+// name is what a call is called, on one line.
+func name(c toolCall) string {
+	title := short(oneLine(c.Title), 200)
+	switch {
+	case title == "" && c.Kind == "":
+		return "a call"
+	case title == "":
+		return string(c.Kind)
+	case c.Kind == "" || c.Kind == sdk.ToolKindOther:
+		return title
+	}
+	return title + " (" + short(oneLine(string(c.Kind)), 20) + ")"
+}
+
+// content is what a tool call brings, as text.
+func content(c sdk.ToolCallContent, shown func(string) string) string {
+	switch {
+	case c.Diff != nil:
+		before := ""
+		if c.Diff.OldText != nil {
+			before = *c.Diff.OldText
+		}
+		return tools.Diff(c.Diff.Path, before, c.Diff.NewText)
+	case c.Terminal != nil:
+		return "terminal " + c.Terminal.TerminalId + ":\n" + shown(c.Terminal.TerminalId)
+	case c.Content != nil:
+		return block(c.Content.Content)
+	}
+	return ""
+}
+
+// block is a content block as text.
+func block(b sdk.ContentBlock) string {
+	switch {
+	case b.Text != nil:
+		return b.Text.Text
+	case b.ResourceLink != nil:
+		return b.ResourceLink.Uri
+	case b.Resource != nil && b.Resource.Resource.TextResourceContents != nil:
+		return b.Resource.Resource.TextResourceContents.Text
+	case b.Image != nil:
+		return "[an image]"
+	case b.Audio != nil:
+		return "[a sound]"
+	}
+	return ""
+}
+
+func place(at sdk.ToolCallLocation) string {
+	if at.Line != nil {
+		return fmt.Sprintf("%s, line %d", at.Path, *at.Line)
+	}
+	return at.Path
+}
+
+// short is at most so many bytes of a text, in UTF-8.
+func short(text string, most int) string {
+	if len(text) <= most {
+		return strings.ToValidUTF8(text, "\uFFFD")
+	}
+	return strings.ToValidUTF8(text[:most], "") + " …"
+}
+
+// shortRunes is at most so many characters of a text.
+func shortRunes(text string, most int) string {
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	return string([]rune(text)[:most-1]) + "…"
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
