@@ -24,17 +24,26 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// ownAgents makes the runtime of the agents of our own. What the daemon itself is stays out of their reach.
-func (c *CLI) ownAgents(
-	cfg *config.Config, s engine.Settings, rows runtime.Store, log *slog.Logger,
-) (own *runtime.Runtime, servers []*remote.Server, err error) {
+// walls are those of all that agents of ours run. What the daemon itself is stays out of their reach.
+func walls(cfg *config.Config, s engine.Settings) *sandbox.Sandbox {
 	mode := sandbox.On
 	if !cfg.Sandbox {
 		mode = sandbox.Off
 	}
-	walls := sandbox.New(sandbox.Options{Own: s.Own, Mode: mode})
+	return sandbox.New(sandbox.Options{Own: s.Own, Mode: mode})
+}
+
+// ownAgents makes the runtime of the agents of our own that think with a model.
+func (c *CLI) ownAgents(
+	cfg *config.Config, s engine.Settings, walls *sandbox.Sandbox, rows runtime.Store, log *slog.Logger,
+) (own *runtime.Runtime, servers []*remote.Server, err error) {
 	var all []runtime.Agent
+	var others []string
 	for _, a := range cfg.Agents {
+		if len(a.ACP) > 0 {
+			others = append(others, a.Name)
+			continue
+		}
 		one, err := c.ownAgent(a, cfg, walls, log)
 		if err != nil {
 			return nil, nil, err
@@ -46,7 +55,7 @@ func (c *CLI) ownAgents(
 		}
 		all = append(all, one)
 	}
-	return runtime.New(runtime.Options{Agents: all, Store: rows, Now: time.Now, Log: log}), servers, nil
+	return runtime.New(runtime.Options{Agents: all, Others: others, Store: rows, Now: time.Now, Log: log}), servers, nil
 }
 
 // server is an MCP server of an agent's, in walls of its own: it reaches what its entry names, and no more.

@@ -105,18 +105,15 @@ func (d *daemon) start(ctx context.Context, c *CLI, console *terminal.Terminal) 
 	if account := whatsappConnector(cfg, paths, log); account != nil {
 		d.parts = append(d.parts, hookWhatsApp(account))
 	}
-	if d.own, d.servers, err = c.ownAgents(cfg, current, hookSessions(rows), log); err != nil {
+	options := engine.Options{
+		Store: hookStore(rows), Connectors: d.parts, Residents: residents(), Settings: current, Now: time.Now, Log: log,
+	}
+	bind, err := d.employ(c, &options, hookSessions(rows))
+	if err != nil {
 		return err
 	}
-	options := engine.Options{
-		Store: hookStore(rows), Connectors: d.parts, Residents: append(d.own.Residents(), residents()...),
-		Settings: current, Now: time.Now, Log: log,
-	}
-	if len(cfg.Agents) > 0 { // else there is nobody to tell, and every change would be looked at for nothing
-		options.Witness = d.own
-	}
 	d.engine = engine.New(options)
-	d.own.Bind(d.engine.Desk())
+	bind(d.engine.Desk())
 	d.gauges = metrics(d.engine, log)
 	if err := d.engine.Recover(ctx); err != nil {
 		return fmt.Errorf("recover what was pending: %w", err)
@@ -145,6 +142,28 @@ func overTCP(a config.API) *api.TCP {
 		Address: a.Listen, CertFile: a.TLSCertFile, KeyFile: a.TLSKeyFile, BehindProxy: a.BehindProxy, Hosts: a.Hosts,
 		AllowAnonymous: a.AllowAnonymous,
 	}
+}
+
+// employ makes the agents of our own, and has the engine know them. They are to be told where they ask before it runs.
+func (d *daemon) employ(c *CLI, o *engine.Options, rows runtime.Store) (bind func(agents.Desk), err error) {
+	held := walls(d.cfg, o.Settings)
+	if d.own, d.servers, err = c.ownAgents(d.cfg, o.Settings, held, rows, d.log); err != nil {
+		return nil, err
+	}
+	o.Residents = append(d.own.Residents(), o.Residents...)
+	told, others := witnesses{d.own}, c.acpAgents(d.cfg, o.Settings, held, rows, d.log)
+	for _, a := range others {
+		o.Residents, told = append(o.Residents, a), append(told, a)
+	}
+	if len(d.cfg.Agents) > 0 { // else there is nobody to tell, and every change would be looked at for nothing
+		o.Witness = told
+	}
+	return func(desk agents.Desk) {
+		d.own.Bind(desk)
+		for _, a := range others {
+			a.Bind(desk)
+		}
+	}, nil
 }
 
 // measure answers /metrics. The doors open once the gauges are there.

@@ -47,7 +47,7 @@ func (c *CLI) root() *cobra.Command {
 			root.AddCommand(command)
 		}
 	}
-	add("agents", c.askCommand(), c.confirmCommand(), c.chooseCommand(), c.mcpCommand(), c.hookCommand())
+	add("agents", c.askCommand(), c.confirmCommand(), c.chooseCommand(), c.runCommand(), c.mcpCommand(), c.hookCommand())
 	add("people", c.inboxCommand(), c.pendingCommand(), c.showCommand(), c.approveCommand(), c.denyCommand(),
 		c.answerCommand(), c.cancelCommand(), c.grantsCommand(), c.revokeCommand(), c.stopAllCommand(), c.resumeCommand(),
 		c.agentsCommand(), c.eventsCommand())

@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
 
+	"github.com/daycared/daycared/agents/acp/acptest"
 	"github.com/daycared/daycared/agents/sandbox"
 	"github.com/daycared/daycared/agents/tools"
 	"github.com/daycared/daycared/connectors/admin"
@@ -31,6 +32,7 @@ import (
 
 func TestMain(m *testing.M) {
 	sandbox.Main(tools.Operations()) // a daemon of ours executes this binary again
+	acptest.Main()
 	testscript.Main(leakChecked{m}, map[string]func(){"daycared": main})
 }
 
@@ -62,7 +64,8 @@ func TestScripts(t *testing.T) {
 }
 
 func commands() scriptCommands {
-	all := scriptCommands{"code": exitsWith, "expand": expand, "ready": ready, "pending": pending, "pruned": pruned, "session": session}
+	all := scriptCommands{"code": exitsWith, "expand": expand, "ready": ready, "pending": pending, "pruned": pruned, "session": session,
+		"acpagent": acpAgentHere}
 	maps.Copy(all, peopleCommands())
 	maps.Copy(all, socketCommands())
 	maps.Copy(all, chatCommands())
@@ -105,6 +108,19 @@ func setup(env *testscript.Env) error {
 	env.Values[namesKey{}], env.Values[castKey{}], env.Values[chatsKey{}] = names, map[string]*actor{}, &chats{}
 	env.Values[mobilesKey{}], env.Values[thoughtsKey{}] = &mobiles{}, newThoughts()
 	return nil
+}
+
+// acpAgentHere makes $WORK/agent/agent, a program that speaks ACP: this binary, by a name that is not the daemon's.
+func acpAgentHere(ts *testscript.TestScript, _ bool, _ []string) {
+	self, err := os.Executable()
+	ts.Check(err)
+	ts.Check(os.Mkdir(ts.MkAbs("agent"), 0o700))
+	if os.Link(self, ts.MkAbs("agent/agent")) == nil {
+		return
+	}
+	binary, err := os.ReadFile(self)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs("agent/agent"), binary, 0o700))
 }
 
 // exitsWith runs a command and checks its exit code: code 3 daycared ask …

@@ -39,6 +39,13 @@ func (r *report) agents(c *Config) {
 		} else {
 			r.child(a, path, c)
 		}
+		if _, other := r.lines[path+".acp"]; other {
+			r.program(a, path)
+			continue
+		}
+		if _, given := r.lines[path+".env"]; given {
+			r.key(path+".env", "agents.env: it is for the program of an agent, and %s has none; write acp, or leave it out", quote(a.Name))
+		}
 		r.model(a, path)
 		r.schedule(a, path)
 		r.mcp(a, path)
@@ -110,6 +117,10 @@ func (r *report) child(a Agent, path string, c *Config) {
 		return
 	}
 	parent := chain[0]
+	if len(parent.ACP) > 0 {
+		r.key(path+".parent", "agents.parent: %s is a program of its own, which has no children here; write another one", quote(parent.Name))
+		return
+	}
 	for _, above := range chain {
 		parent.Workspace = cmp.Or(parent.Workspace, above.Workspace)
 	}

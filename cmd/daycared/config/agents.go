@@ -16,6 +16,8 @@ type Agent struct {
 	Connector        string      `yaml:"connector" is:"chat"`   // where the two talk; empty: nowhere, since it is a child
 	Parent           string      `yaml:"parent" is:"agent"`     // which agent may start it; empty: it is a foreground agent
 	Workspace        string      `yaml:"workspace" is:"folder"` // empty without one
+	ACP              []string    `yaml:"acp" is:"words"`        // a program that is the agent, and its arguments; empty: a model is
+	Env              []string    `yaml:"env" is:"variable"`     // names of the daemon's variables that this program is given
 	Model            AgentModel  `yaml:"model"`
 	Instructions     string      `yaml:"instructions" is:"words"`     // what its model is told first, besides what daycared says
 	InstructionsFile string      `yaml:"instructions_file" is:"path"` // the same, read when the daemon starts; empty without one

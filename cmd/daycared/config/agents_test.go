@@ -195,7 +195,20 @@ func TestBadAgents(t *testing.T) {
 	const helper = "agents:\n- {name: helper, workspace: /w, read: [/r], write: [/o], " + model + "}\n"
 	const beyond = `, and a child has no more than its parent; give it to "helper", too, or take it out here`
 	for _, test := range []struct{ name, text, want string }{
-		{"later", "agents: [{name: a, acp: [x]}]\n", `1: this version does not have agents.acp yet; leave it out`},
+		{"program without a place", "agents: [{name: a, acp: [x]}]\n",
+			`1: agents.workspace: "a" needs one to work in; write it as in workspace: /srv/code`},
+		{"no program", "agents: [{name: a, acp: [], workspace: /w}]\n",
+			`1: agents.acp: nothing says what to start; write the program and its arguments, as in acp: [claude-agent-acp]`},
+		{"program with a model", "agents:\n- {name: a, acp: [x], workspace: /w,\n   " + model + "}\n",
+			`3: agents.model: "a" is a program of its own (acp), which has no use for it; leave it out`},
+		{"program with a server", "agents:\n- {name: a, acp: [x], workspace: /w,\n   mcp: [{name: s, command: [y]}]}\n",
+			`3: agents.mcp: "a" is a program of its own (acp), which has no use for it; leave it out`},
+		{"program as a child", helper + "- {name: b, parent: helper, acp: [x]}\n",
+			`3: agents.acp: "b" is a child, and those think with a model; leave its parent out, or acp`},
+		{"child of a program", "agents:\n- {name: a, acp: [x], workspace: /w}\n- {name: b, parent: a, " + model + "}\n",
+			`3: agents.parent: "a" is a program of its own, which has no children here; write another one`},
+		{"env of a model", "agents:\n- {name: a, env: [KEY], " + model + "}\n",
+			`2: agents.env: it is for the program of an agent, and "a" has none; write acp, or leave it out`},
 		{"near key", "agents: [{name: a, wrkspace: /x}]\n", `1: unknown key "agents.wrkspace"; did you mean workspace?`},
 		{"near key of a model", "agents: [{name: a, model: {base_uri: /x}}]\n",
 			`1: unknown key "agents.model.base_uri"; did you mean base_url?`},

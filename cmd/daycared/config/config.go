@@ -167,7 +167,7 @@ type Log struct {
 // later are the keys that the format has and this version has no room for yet.
 var later = []string{
 	"connectors.editor",
-	"agents.acp", "database",
+	"database",
 }
 
 // Default is the configuration of an empty file and an empty environment.

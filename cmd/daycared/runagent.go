@@ -1,0 +1,127 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daycared/daycared/agents/acp"
+	"github.com/daycared/daycared/agents/api"
+	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+func (c *CLI) runCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "run AGENT [PROMPT]",
+		Short: "Have an agent of the configuration that speaks ACP do one thing, from this terminal",
+		Long: "Have an agent of the configuration that speaks ACP do one thing: it is started here, told PROMPT (or what standard input " +
+			"says), and ends with its turn. What it asks is put to people through the daemon.\n" +
+			"Exit code: 0 done, 1 not done, 5 interrupted, 7 no daemon, 2 wrong usage.",
+		Args: arguments(cobra.RangeArgs(1, 2), "an agent of the configuration, and what it is to do, in quotes"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			prompt := "-"
+			if len(args) == 2 {
+				prompt = args[1]
+			}
+			return c.runAgent(cmd.Context(), args[0], prompt)
+		},
+	}
+}
+
+// runAgent does one errand.
+func (c *CLI) runAgent(ctx context.Context, name, prompt string) error {
+	cfg, paths, err := c.load()
+	if err != nil {
+		return err
+	}
+	agent, err := acpAgent(cfg, name)
+	if err != nil {
+		return err
+	}
+	if prompt == "-" {
+		if prompt, err = c.read("-"); err != nil {
+			return usage("read the prompt from standard input: %s", err)
+		}
+	}
+	if prompt = strings.TrimSpace(prompt); prompt == "" {
+		return usage("there is no prompt; write what %s is to do, in quotes", name)
+	}
+	client, err := c.agentClient()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if err := client.Ready(ctx); err != nil { // before anything is started that would find nobody to ask
+		return err
+	}
+	client.Progress = (&progress{out: c.Err}).tell
+	walls := walls(cfg, engine.Settings{Own: ownFiles(cfg, paths)})
+	files := kitOf(walls)
+	err = acp.Once(ctx, acp.Errand{
+		Name: agent.Name, Session: "run-" + string(permissions.NewID(time.Now())),
+		Program: c.program(agent, walls, slog.New(slog.DiscardHandler)), Place: placeOf(agent, cfg),
+		Read: tools.Whole(walls), Write: files["write_file"], Run: files["run_command"],
+		Asker: atSocket{client}, Say: c.hear,
+	}, prompt)
+	switch {
+	case errors.Is(err, acp.ErrUndone):
+		return exitCode(permissions.ExitOther) // why was said
+	case ctx.Err() != nil:
+		return ended(permissions.ExitCancelled, "%s was interrupted", name)
+	case err != nil:
+		return fmt.Errorf("run %s: %w", name, err)
+	}
+	return nil
+}
+
+// acpAgent finds an agent that is a program of its own.
+func acpAgent(cfg *config.Config, name string) (config.Agent, error) {
+	i := slices.IndexFunc(cfg.Agents, func(a config.Agent) bool { return a.Name == name })
+	switch {
+	case i < 0:
+		return config.Agent{}, usage("there is no agent %s under agents of %s", name, cmp.Or(cfg.File, "the configuration"))
+	case len(cfg.Agents[i].ACP) == 0:
+		return config.Agent{}, usage("%s thinks with a model, and the daemon runs it; write to it where its person does (%s)",
+			name, cmp.Or(cfg.Agents[i].Connector, "its parent does that"))
+	}
+	return cfg.Agents[i], nil
+}
+
+// hear prints what an agent says. None of it moves the cursor.
+func (c *CLI) hear(text string) error {
+	for line := range strings.Lines(text) {
+		if _, err := fmt.Fprintln(c.Out, card.Visible(strings.TrimRight(line, "\r\n"))); err != nil {
+			return fmt.Errorf("print what the agent says: %w", err)
+		}
+	}
+	return nil
+}
+
+// atSocket asks at the socket for agents, and withdraws what nobody waits for any more.
+type atSocket struct{ *api.Client }
+
+func (s atSocket) Ask(ctx context.Context, by permissions.Caller, q permissions.Request) (permissions.Request, error) {
+	q.Host, _ = os.Hostname() // a host without a name is not told
+	q.ID = permissions.NewID(time.Now())
+	q.Claimed = true
+	r, err := s.Client.Ask(ctx, by, q)
+	if ctx.Err() != nil {
+		late, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer done()
+		_, _ = s.Cancel(late, cmp.Or(r.ID, q.ID)) // one that is settled stays as it is, and one that was never stored is not there
+		return r, ctx.Err()
+	}
+	return r, err
+}
