@@ -14,6 +14,7 @@ import (
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/api"
+	"github.com/daycared/daycared/agents/hooks"
 	"github.com/daycared/daycared/agents/mcp"
 	"github.com/daycared/daycared/agents/runtime"
 	"github.com/daycared/daycared/agents/tools/remote"
@@ -29,18 +30,19 @@ import (
 // what has been started is undone when a later step fails. It stops in the reverse order: the doors close first, the
 // store last.
 type daemon struct {
-	cfg     *config.Config
-	paths   config.Paths
-	log     *slog.Logger
-	engine  *engine.Engine
-	own     *runtime.Runtime // agents of our own
-	servers []*remote.Server // whose tools they have
-	parts   []connectors.Connector
-	agents  *api.Server
-	mcp     *mcp.Server
-	zones   zones
-	began   engine.Settings // those of the start
-	gauges  http.Handler    // of the engine, once it is there
+	cfg      *config.Config
+	paths    config.Paths
+	log      *slog.Logger
+	engine   *engine.Engine
+	own      *runtime.Runtime // agents of our own
+	servers  []*remote.Server // whose tools they have
+	parts    []connectors.Connector
+	agents   *api.Server
+	mcp      *mcp.Server
+	zones    zones
+	began    engine.Settings // those of the start
+	gauges   http.Handler    // of the engine, once it is there
+	stopping chan struct{}   // closed when the daemon stops, before any call ends
 
 	closers []func() error
 	once    sync.Once
@@ -53,7 +55,7 @@ var residents = func() []agents.Resident { return nil }
 func newDaemon(
 	ctx context.Context, c *CLI, cfg *config.Config, paths config.Paths, log *slog.Logger, console *terminal.Terminal,
 ) (*daemon, error) {
-	d := &daemon{cfg: cfg, paths: paths, log: log}
+	d := &daemon{cfg: cfg, paths: paths, log: log, stopping: make(chan struct{})}
 	if err := d.start(ctx, c, console); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -129,7 +131,10 @@ func (d *daemon) forAgents() *api.Server {
 	})
 	return api.New(api.Options{
 		Desk: d.engine, Socket: d.paths.AgentSocket, Group: d.cfg.API.AgentGroup, TCP: overTCP(d.cfg.API), Log: d.log,
-		Metrics: d.gauges, Mounts: map[string]http.Handler{"/mcp": d.mcp.Handler()},
+		Metrics: d.gauges, Mounts: map[string]http.Handler{
+			"/mcp":                 d.mcp.Handler(),
+			"POST /hook/{dialect}": hooks.Handler(hooks.Options{Desk: d.engine, CallerOf: api.CallerOf, Stopping: d.stopping}),
+		},
 	})
 }
 
@@ -177,7 +182,13 @@ func (d *daemon) run(ctx context.Context) error {
 	for _, s := range d.servers {
 		group.Go(func() error { return s.Run(ctx) })
 	}
-	group.Go(func() error { return d.agents.Run(ctx) })
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	context.AfterFunc(ctx, func() {
+		close(d.stopping) // before calls end, so that none of them takes the stop for its caller's going
+		stop()
+	})
+	group.Go(func() error { return d.agents.Run(serving) })
 	group.Go(func() error { return d.mcp.Run(ctx) })
 	for _, part := range d.parts {
 		group.Go(func() error { return part.Run(ctx, d.engine) })

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daycared/daycared/agents/hooks"
-	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -60,7 +59,7 @@ func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time) err
 	}
 	defer asks.Close()
 	ctx, over := c.untilHangup(ctx)
-	verdict := hooks.Decide(ctx, hookDesk{asks}, permissions.Caller{}, call, time.Until(deadline))
+	verdict := hooks.Decide(ctx, remoteDesk{asks}, permissions.Caller{}, call, time.Until(deadline))
 	over()
 	return c.reply(call.Reply(verdict))
 }
@@ -108,18 +107,4 @@ func (c *CLI) reply(r hooks.Reply) error {
 		return exitCode(r.Exit)
 	}
 	return nil
-}
-
-// hookDesk is the daemon behind agent.sock, which proves the caller itself.
-type hookDesk struct{ client *client.Client }
-
-// Ask is [hooks.Desk].
-func (d hookDesk) Ask(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.Request, error) {
-	s, err := d.client.Put(ctx, q)
-	return s.Request, err
-}
-
-// Withdraw is [hooks.Desk].
-func (d hookDesk) Withdraw(ctx context.Context, _ permissions.Caller, id permissions.ID) (permissions.Standing, error) {
-	return d.client.Cancel(ctx, id)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daycared/daycared/agents/acp"
-	"github.com/daycared/daycared/agents/api"
 	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/engine"
@@ -58,22 +58,22 @@ func (c *CLI) runAgent(ctx context.Context, name, prompt string) error {
 	if prompt = strings.TrimSpace(prompt); prompt == "" {
 		return usage("there is no prompt; write what %s is to do, in quotes", name)
 	}
-	client, err := c.agentClient()
+	asks, err := c.agentClient()
 	if err != nil {
 		return err
 	}
-	defer client.Close()
-	if err := client.Ready(ctx); err != nil { // before anything is started that would find nobody to ask
+	defer asks.Close()
+	if err := asks.Ready(ctx); err != nil { // before anything is started that would find nobody to ask
 		return err
 	}
-	client.Progress = (&progress{out: c.Err}).tell
+	asks.Progress = (&progress{out: c.Err}).tell
 	walls := walls(cfg, engine.Settings{Own: ownFiles(cfg, paths)})
 	files := kitOf(walls)
 	err = acp.Once(ctx, acp.Errand{
 		Name: agent.Name, Session: "run-" + string(permissions.NewID(time.Now())),
 		Program: c.program(agent, walls, slog.New(slog.DiscardHandler)), Place: placeOf(agent, cfg),
 		Read: tools.Whole(walls), Write: files["write_file"], Run: files["run_command"],
-		Asker: atSocket{client}, Say: c.hear,
+		Asker: atSocket{asks}, Say: c.hear,
 	}, prompt)
 	switch {
 	case errors.Is(err, acp.ErrUndone):
@@ -110,13 +110,14 @@ func (c *CLI) hear(text string) error {
 }
 
 // atSocket asks at the socket for agents, and withdraws what nobody waits for any more.
-type atSocket struct{ *api.Client }
+type atSocket struct{ *client.Client }
 
-func (s atSocket) Ask(ctx context.Context, by permissions.Caller, q permissions.Request) (permissions.Request, error) {
+func (s atSocket) Ask(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.Request, error) {
 	q.Host, _ = os.Hostname() // a host without a name is not told
 	q.ID = permissions.NewID(time.Now())
 	q.Claimed = true
-	r, err := s.Client.Ask(ctx, by, q)
+	got, err := s.Put(ctx, q)
+	r := got.Request
 	if ctx.Err() != nil {
 		late, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer done()
