@@ -42,6 +42,7 @@ func (c *CLI) hookCommand() *cobra.Command {
 	}
 	cmd.Flags().DurationVar(&within, "within", 0,
 		"how long the agent waits for its hook, less a little (default: what the dialect's agent does by itself)")
+	c.urlFlags(cmd)
 	return cmd
 }
 

@@ -17,15 +17,17 @@ import (
 )
 
 func (c *CLI) mcpCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "mcp",
 		Short: "Serve the tools that ask to an agent that speaks MCP, on standard input and output",
 		Long: "Serve the tools that ask to an agent that speaks MCP, on standard input and output. The agent starts it:\n" +
 			"request_permission, ask_user, pause, await_request, and approve_tool for Claude Code's --permission-prompt-tool.\n" +
-			"It asks the daemon at agent.sock. While there is none, every call is an error, and nothing is granted.",
+			"It asks the daemon at agent.sock, or at --url. While there is none, every call is an error, and nothing is granted.",
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.mcp(cmd.Context()) },
 	}
+	c.urlFlags(cmd)
+	return cmd
 }
 
 // mcp serves one agent until it closes our standard input, or a signal comes. What waits then is left standing.
