@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -34,7 +36,7 @@ func (c *CLI) examineConnections(ctx context.Context, cfg *config.Config) (findi
 		case has < len(a.Files), stale:
 			findings = append(findings, finding{"wrong", name + " is connected in part, or to another daycared than this", again})
 		case a.Dialect == "":
-			findings = append(findings, finding{"ok", name + " is connected; it enforces nothing, its model is told of the tools", ""})
+			findings = append(findings, c.tryTools(ctx, place, a))
 		default:
 			findings = append(findings, c.tryHook(ctx, cfg, place, a))
 		}
@@ -94,4 +96,46 @@ func (c *CLI) tryHook(ctx context.Context, cfg *config.Config, place connect.Pla
 	}
 	return finding{"ok", fmt.Sprintf("%s is connected: its hook asked and was answered in %d ms",
 		a.Name, time.Since(began).Milliseconds()), ""}
+}
+
+// hello begins a session of MCP, of the last revision that begins with a handshake.
+const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+	`"clientInfo":{"name":"daycared doctor","version":"1"}}}`
+
+// tryTools starts the MCP server as the agent would, and greets it.
+func (c *CLI) tryTools(ctx context.Context, place connect.Place, a connect.Agent) finding {
+	name, err := c.greet(ctx, place)
+	if err != nil || name != "daycared" {
+		return finding{"wrong", fmt.Sprintf("%s is connected, and daycared mcp does not answer it: %v", a.Name, err),
+			"see what it says with: daycared mcp"}
+	}
+	return finding{"ok", a.Name + " is connected: daycared mcp answered; it enforces nothing, its model is told of the tools", ""}
+}
+
+// greet gives the name by which the MCP server answers.
+func (c *CLI) greet(ctx context.Context, place connect.Place) (name string, err error) {
+	limited, done := context.WithTimeout(ctx, tryWithin)
+	defer done()
+	args := append(slices.Clone(place.Command[1:]), "mcp")
+	cmd := exec.CommandContext(limited, place.Command[0], args...) //nolint:gosec // this very program
+	cmd.Env = c.Environ
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return "", err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	var answer struct {
+		Result struct{ ServerInfo struct{ Name string } }
+	}
+	_, err = fmt.Fprintln(in, hello)
+	if err == nil {
+		err = json.NewDecoder(out).Decode(&answer)
+	}
+	return answer.Result.ServerInfo.Name, errors.Join(err, in.Close(), cmd.Wait())
 }
