@@ -142,6 +142,28 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// An agent that is another person's now begins anew: whoever has it has none of the old talk.
+func TestAnotherPersons(t *testing.T) {
+	s := play(t)
+	s.writes("remember", ask("execute", `{"command":"make"}`))
+	s.card(1)
+	before := s.stands("coder", permissions.AwaitingUser)
+	s.stop()
+	s.casts[0].person = "sam"
+	s.open()
+	s.writesAs(sam, "remember", "say for sam")
+	if text := s.hears("for sam"); !strings.Contains(text, "prompt 1 of") {
+		t.Errorf("it says %q", text)
+	}
+	old, err := s.rows.AgentSession(t.Context(), before.ID)
+	if err != nil || old.EndedAt.IsZero() {
+		t.Errorf("the old session is %+v, %v", old, err)
+	}
+	if now := s.stands("coder", permissions.Idle); now.Person != "sam" {
+		t.Errorf("the session is %s's", now.Person)
+	}
+}
+
 // A turn ends as its reason says.
 func TestEndings(t *testing.T) {
 	s := play(t)

@@ -52,11 +52,28 @@ func (r *row) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if open && s.Person != r.agent.o.Person { // it is another's now, who has none of the old talk
+		if err := r.disown(ctx, s); err != nil {
+			return err
+		}
+		open = false
+	}
 	if !open {
 		s = permissions.AgentSession{}
 	}
 	r.is, r.read = s, true
 	return nil
+}
+
+// disown ends a session that was another person's, with what it was granted.
+func (r *row) disown(ctx context.Context, s permissions.AgentSession) error {
+	if err := r.agent.desk.EndSession(ctx, s.Caller(), string(s.ID)); err != nil {
+		return err
+	}
+	now := r.agent.stamp()
+	s.Version++
+	s.Status, s.Request, s.Tool, s.ChangedAt, s.EndedAt = permissions.Idle, "", "", now, now
+	return r.store.Commit(ctx, agents.Commit{Session: s, Records: []permissions.Record{status(s)}})
 }
 
 // current is the session that goes on, begun where there is none.

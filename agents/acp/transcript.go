@@ -16,6 +16,7 @@ import (
 const (
 	mostUnsaid = 16 << 10 // bytes that are still to be said; it fits one utterance
 	mostSteps  = 40       // lines of what it does, between two things that it says
+	mostEntry  = 200      // bytes of one line of a plan
 	mostShown  = 4 << 10  // bytes of one diff, or of one terminal
 	mostCalls  = 500      // tool calls that are known by what was said of them
 	mostKept   = 8 << 20  // bytes of these
@@ -126,7 +127,7 @@ func (t *transcript) planned(entries []sdk.PlanEntry) {
 		if mark == "" {
 			mark = "[ ]"
 		}
-		lines = append(lines, mark+" "+short(oneLine(e.Content), mostTold))
+		lines = append(lines, mark+" "+short(oneLine(e.Content), mostEntry))
 	}
 	t.plan = strings.Join(lines, "\n")
 }
