@@ -94,6 +94,7 @@ type stage struct {
 	t      *testing.T
 	dir    string
 	agents []runtime.Agent
+	others []string // agents of another part
 	phone  *connectortest.Memory
 	rows   *ledger
 	own    *runtime.Runtime
@@ -171,7 +172,7 @@ func (s *stage) open() {
 	}
 	s.rows = &ledger{Store: rows, changed: make(chan struct{})}
 	s.phone = connectortest.NewMemory(connectors.Identity{Via: "phone", UID: fay.UID}, nil)
-	s.own = runtime.New(runtime.Options{Agents: s.agents, Store: s.rows, Now: s.now, Log: log})
+	s.own = runtime.New(runtime.Options{Agents: s.agents, Others: s.others, Store: s.rows, Now: s.now, Log: log})
 	configured := settings()
 	configured.Bonds, configured.Holdings = map[string]permissions.Bond{}, map[string][]permissions.Tag{}
 	for _, a := range s.agents {

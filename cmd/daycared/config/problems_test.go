@@ -32,7 +32,7 @@ func TestBadFiles(t *testing.T) {
 			`3: log.level is here a second time, after line 2; write it once`},
 		{"later section", "connectors:\n  editor: {enabled: true}\n",
 			`2: this version does not have connectors.editor yet; leave it out`},
-		{"later key", "api: {listen: x}\n", `1: this version does not have api.listen yet; leave it out`},
+		{"later key", "connectors: {editor: {}}\n", `1: this version does not have connectors.editor yet; leave it out`},
 		{"a phone that waits too long", "people:\n- {name: fay, phone_after: 6m}\n", `2: people.phone_after: "6m" is too long; write 5m or less`},
 		{"a phone that waits before", "people:\n- {name: fay, phone_after: -1s}\n",
 			`2: people.phone_after: "-1s" is not a time to wait; write 0s or more`},
