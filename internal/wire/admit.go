@@ -19,7 +19,7 @@ const (
 )
 
 // admit stands before everything at a listener that hosts names. A browser has no business there, wherever somebody's
-// proxy may lead it: the host must be one that no name server gives to somebody else, and no site may be the origin.
+// proxy may lead it: the host must be one that no name server gives to somebody else, and no other site may be the origin.
 // What is left unread of a call has a deadline from here on, until [whole] has read it: net/http itself would wait for
 // ever for the body of a call that was turned away.
 func admit(next http.Handler, hosts func(name string) bool) http.Handler {
@@ -33,7 +33,7 @@ func admit(next http.Handler, hosts func(name string) bool) http.Handler {
 		switch {
 		case !hosts(hostname(r.Host)):
 			wrongHost().write(w)
-		case r.Header.Get("Origin") != "", !ownSite(r.Header.Get("Sec-Fetch-Site")), sameOrigin.Check(r) != nil:
+		case !ownOrigin(r), !ownSite(r.Header.Get("Sec-Fetch-Site")), sameOrigin.Check(r) != nil:
 			NewProblem(http.StatusForbidden, "cross-origin", "Browsers are not served here.").write(w)
 		default:
 			next.ServeHTTP(w, r)
@@ -57,6 +57,17 @@ func hostname(host string) string {
 		host = strings.TrimSuffix(inner, "]")
 	}
 	return strings.ToLower(host)
+}
+
+// ownOrigin tells whether a call says that it comes from nowhere, or from the very place that it goes to. No page is
+// served here, so that no browser says the latter; some clients of MCP do.
+func ownOrigin(r *http.Request) bool {
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	all := r.Header.Values("Origin")
+	return len(all) == 0 || len(all) == 1 && (all[0] == "" || strings.EqualFold(all[0], scheme+"://"+r.Host))
 }
 
 func ownSite(site string) bool { return site == "" || site == "none" }

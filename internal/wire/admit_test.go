@@ -36,7 +36,7 @@ func TestBrowsersAndStrangeHostsAreRefused(t *testing.T) {
 		{"evil.example:80", "", "", 421},
 		{"127.0.0.1", "", "", 421},
 		{"localhost", "http://evil.example", "", 403},
-		{"localhost", "http://localhost", "", 403},
+		{"localhost", "http://localhost", "", 200},
 		{"localhost", "null", "", 403},
 		{"localhost", "", "cross-site", 403},
 		{"localhost", "", "same-site", 403},

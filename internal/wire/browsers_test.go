@@ -23,7 +23,7 @@ type said struct {
 // The one table, for every listener. What stands further up is looked at first.
 var (
 	hosts   = []said{{"localhost:1", 0}, {"evil.example", 421}, {"localhost.evil.example:1", 421}}
-	origins = []said{{"", 0}, {"http://localhost:1", 403}, {"null", 403}}
+	origins = []said{{"", 0}, {"http://localhost:2", 403}, {"null", 403}}
 	sites   = []said{{"", 0}, {"cross-site", 403}}
 	kinds   = []said{{"application/json", 0}, {"text/plain", 415}}
 )
@@ -100,6 +100,27 @@ func everyCombination(t *testing.T, l listener) {
 	}
 	if tried != 36 {
 		t.Errorf("%d combinations", tried)
+	}
+}
+
+// Whoever says that a call comes from where it goes to is no browser, as long as it does not say that it is one.
+func TestACallFromItsOwnOrigin(t *testing.T) {
+	socket := wiretest.Socket(t)
+	s := api.New(api.Options{Desk: wiretest.NewDesk(), Socket: socket, Log: wiretest.Quiet})
+	wiretest.Run(t, s.Run)
+	l := listener{wiretest.HTTP(t, socket), "http://localhost", "/v1/requests", "", 200}
+	for _, call := range []struct {
+		host, origin, site string
+		want               int
+	}{
+		{"localhost:1", "http://localhost:1", "", 200}, {"localhost", "http://localhost", "", 200},
+		{"localhost:1", "https://localhost:1", "", 403}, {"localhost:1", "http://localhost", "", 403},
+		{"localhost:1", "http://evil.example", "", 403}, {"evil.example", "http://evil.example", "", 421},
+		{"localhost:1", "http://localhost:1", "same-origin", 403}, {"localhost:1", "http://localhost:1.evil.example", "", 403},
+	} {
+		if got, _ := l.send(t, call.host, call.origin, call.site, "application/json"); got != call.want {
+			t.Errorf("host %q, origin %q, site %q: %d, want %d", call.host, call.origin, call.site, got, call.want)
+		}
 	}
 }
 
