@@ -107,6 +107,9 @@ func everyCombination(t *testing.T, l listener) {
 func TestACallFromItsOwnOrigin(t *testing.T) {
 	socket := wiretest.Socket(t)
 	s := api.New(api.Options{Desk: wiretest.NewDesk(), Socket: socket, Log: wiretest.Quiet})
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
 	wiretest.Run(t, s.Run)
 	l := listener{wiretest.HTTP(t, socket), "http://localhost", "/v1/requests", "", 200}
 	for _, call := range []struct {
