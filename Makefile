@@ -37,7 +37,7 @@ demo: build ## the whole loop in this terminal; ARGS='--answer "allow,deny:keep 
 
 .PHONY: test
 test: need ## run every test
-	go test -timeout 10m ./...
+	go test -timeout 25m ./...
 
 .PHONY: test-mcp-npm
 test-mcp-npm: need ## the MCP conformance suite and inspector, from npm, look at the door of agents that speak MCP
