@@ -84,9 +84,6 @@ func (runCommand) Plan(_ context.Context, p Place, input json.RawMessage) (Plan,
 	if err != nil {
 		return Plan{}, err
 	}
-	if in, err = in.check(); err != nil {
-		return Plan{}, err
-	}
 	tags, err := in.tags(p)
 	if err != nil {
 		return Plan{}, err
@@ -96,9 +93,6 @@ func (runCommand) Plan(_ context.Context, p Place, input json.RawMessage) (Plan,
 
 func (t runCommand) Run(ctx context.Context, p Place, input json.RawMessage, _ Plan) Outcome {
 	in, err := decode[running](input)
-	if err == nil {
-		in, err = in.check()
-	}
 	if err != nil {
 		return failed(err)
 	}

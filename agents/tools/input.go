@@ -62,7 +62,7 @@ func name(f reflect.StructField) string {
 }
 
 // decode reads an input strictly: one object, every name once and exactly as it is told, nothing unknown, and what must
-// be there is. The error is for the model.
+// be there is; and as its own check makes it, where it has one. The error is for the model.
 func decode[T any](input []byte) (in T, err error) {
 	given := map[string]jsontext.Value{}
 	if err := json.Unmarshal(input, &given); err != nil {
@@ -85,6 +85,9 @@ func decode[T any](input []byte) (in T, err error) {
 	}
 	if err := json.Unmarshal(input, &in); err != nil {
 		return in, fmt.Errorf("the input is not as it should be: %w", err)
+	}
+	if c, checks := any(in).(interface{ check() (T, error) }); checks {
+		return c.check()
 	}
 	return in, nil
 }

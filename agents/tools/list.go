@@ -67,9 +67,6 @@ func (listFiles) Plan(_ context.Context, p Place, input json.RawMessage) (Plan, 
 	if err != nil {
 		return Plan{}, err
 	}
-	if in, err = in.check(); err != nil {
-		return Plan{}, err
-	}
 	return p.planReading(in.Path)
 }
 
@@ -88,9 +85,6 @@ type (
 
 func (t listFiles) Run(ctx context.Context, p Place, input json.RawMessage, _ Plan) Outcome {
 	in, err := decode[listing](input)
-	if err == nil {
-		in, err = in.check()
-	}
 	if err != nil {
 		return failed(err)
 	}

@@ -57,9 +57,6 @@ func (searchFiles) Plan(_ context.Context, p Place, input json.RawMessage) (Plan
 	if err != nil {
 		return Plan{}, err
 	}
-	if in, err = in.check(); err != nil {
-		return Plan{}, err
-	}
 	return p.planReading(in.Path)
 }
 
@@ -78,9 +75,6 @@ type (
 
 func (t searchFiles) Run(ctx context.Context, p Place, input json.RawMessage, _ Plan) Outcome {
 	in, err := decode[searching](input)
-	if err == nil {
-		in, err = in.check()
-	}
 	if err != nil {
 		return failed(err)
 	}

