@@ -57,7 +57,7 @@ func TestWhatIsMountedStandsBehindTheSameDoor(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Origin", "http://localhost")
+	r.Header.Set("Origin", "http://localhost:8080")
 	answer, err := c.Do(r)
 	if err != nil {
 		t.Fatal(err)
