@@ -269,7 +269,7 @@ func TestTalkingWhileACardIsThere(t *testing.T) {
 		s.atCard(t, "/stop all", "1 request was cancelled")
 		s.ends(t, end, permissions.Cancelled)
 		s.screen.sees(t, "✖ Cancelled by you") // the card is gone
-		s.says(t, "no "+code, code) // named while nothing is asked: told, and not passed on
+		s.says(t, "no "+code, code)            // named while nothing is asked: told, and not passed on
 		if strings.Contains(s.screen.String(), "heard: no") {
 			t.Error("the agent heard a code")
 		}
