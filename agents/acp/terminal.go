@@ -197,13 +197,19 @@ func (c *client) terminalOf(conversation sdk.SessionId, id string) (*terminal, e
 	return t, nil
 }
 
-// terminalOutput is terminal/output.
-func (c *client) terminalOutput(_ context.Context, params json.RawMessage) (any, error) {
+// terminalIn is the terminal that the parameters of a method name: all that look at one or end it have the same.
+func (c *client) terminalIn(params json.RawMessage) (t *terminal, id string, err error) {
 	in, err := decode[sdk.TerminalOutputRequest](params)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	t, err := c.terminalOf(in.SessionId, in.TerminalId)
+	t, err = c.terminalOf(in.SessionId, in.TerminalId)
+	return t, in.TerminalId, err
+}
+
+// terminalOutput is terminal/output.
+func (c *client) terminalOutput(_ context.Context, params json.RawMessage) (any, error) {
+	t, _, err := c.terminalIn(params)
 	if err != nil {
 		return nil, err
 	}
@@ -217,11 +223,7 @@ func (c *client) terminalOutput(_ context.Context, params json.RawMessage) (any,
 
 // waitForExit is terminal/wait_for_exit.
 func (c *client) waitForExit(ctx context.Context, params json.RawMessage) (any, error) {
-	in, err := decode[sdk.WaitForTerminalExitRequest](params)
-	if err != nil {
-		return nil, err
-	}
-	t, err := c.terminalOf(in.SessionId, in.TerminalId)
+	t, _, err := c.terminalIn(params)
 	if err != nil {
 		return nil, err
 	}
@@ -236,11 +238,7 @@ func (c *client) waitForExit(ctx context.Context, params json.RawMessage) (any, 
 
 // killTerminal is terminal/kill: its output stays.
 func (c *client) killTerminal(_ context.Context, params json.RawMessage) (any, error) {
-	in, err := decode[sdk.KillTerminalRequest](params)
-	if err != nil {
-		return nil, err
-	}
-	t, err := c.terminalOf(in.SessionId, in.TerminalId)
+	t, _, err := c.terminalIn(params)
 	if err != nil {
 		return nil, err
 	}
@@ -250,16 +248,12 @@ func (c *client) killTerminal(_ context.Context, params json.RawMessage) (any, e
 
 // releaseTerminal is terminal/release.
 func (c *client) releaseTerminal(_ context.Context, params json.RawMessage) (any, error) {
-	in, err := decode[sdk.ReleaseTerminalRequest](params)
-	if err != nil {
-		return nil, err
-	}
-	t, err := c.terminalOf(in.SessionId, in.TerminalId)
+	t, id, err := c.terminalIn(params)
 	if err != nil {
 		return nil, err
 	}
 	t.cancel()
-	c.forget(in.TerminalId)
+	c.forget(id)
 	return sdk.ReleaseTerminalResponse{}, nil
 }
 
