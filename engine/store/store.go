@@ -1,9 +1,10 @@
 // Package store is the truth on disk: requests, votes, copies, grants and the audit, what is still to be told, and the
 // sessions of agents of ours (commit.go, sessions.go), in one SQLite file. It is the only package that sees SQL.
 //
-// One connection writes and a few read. Every write is one immediate transaction (tx.go) that holds all of a change:
-// the row, the vote, the grants and the audit records, so that what is not audited has not happened. It is on the disk
-// when the method returns nil (WAL with synchronous=FULL). What a second database has to do is in storetest.
+// One connection writes and a few read. Every write is in one immediate transaction (tx.go) that holds all of a change:
+// the row, the vote, the grants and the audit records, so that what is not audited has not happened. Writes that come at
+// the same time share a transaction and its sync (group.go). It is on the disk when the method returns nil (WAL with
+// synchronous=FULL). What a second database has to do is in storetest.
 //
 // The statements stand beside the methods that run them and are written for PostgreSQL as well: parameters are $1, $2
 // and so on in the order of their first appearance (SQLite binds them by that order), times are integers, and lists
@@ -59,6 +60,8 @@ type Store struct {
 	coder   permissions.Coder
 	writer  *sql.DB // one connection
 	readers *sql.DB // read-only
+
+	line line // of those who write
 
 	// ledger and stale belong to whoever holds the writer's connection.
 	ledger ledger

@@ -28,40 +28,6 @@ type source interface {
 
 const countPending = `SELECT COUNT(*) FROM requests WHERE state = 'pending'`
 
-// write does one change and commits it. What do returns as an error undoes all of it, and is returned; so do must leave
-// nothing behind but rows, the ledger in t, and results that count only when write returned nil. Several changes could
-// be committed as one group here, each in a savepoint.
-//
-// The ledger in memory is that of the last commit. After a failure it is read again, since a commit that failed may
-// have left either.
-func (s *Store) write(ctx context.Context, do func(context.Context, *tx) error) error {
-	return s.turn(ctx, func(ctx context.Context, conn *sql.Conn) error {
-		t := &tx{Conn: conn, ledger: s.ledger}
-		stale := s.stale
-		s.stale = true
-		failed := error(nil)
-		err := transact(ctx, conn, func() error {
-			if stale {
-				if err := s.reckon(ctx, t); err != nil {
-					return err
-				}
-				s.ledger = t.ledger
-			}
-			failed = do(ctx, t)
-			return failed
-		})
-		if err == nil {
-			if t.seq != s.ledger.seq {
-				s.bell.ring()
-			}
-			s.ledger = t.ledger
-		}
-		s.stale = err != nil && (failed == nil || broke(failed)) // else it was undone on purpose
-		s.noteHalt()
-		return err
-	})
-}
-
 // noteHalt says to those who would be refused while everything is stopped that it is, so that they need not wait for
 // their turn.
 func (s *Store) noteHalt() {
@@ -91,22 +57,6 @@ func transact(ctx context.Context, conn *sql.Conn, do func() error) (err error) 
 	_, err = conn.ExecContext(ctx, "COMMIT")
 	committed = err == nil
 	return err
-}
-
-// turn waits for the one connection that writes. What is done with it is not cut short.
-func (s *Store) turn(ctx context.Context, do func(context.Context, *sql.Conn) error) error {
-	if damage := s.damage.Load(); damage != nil {
-		return damage
-	}
-	if err := s.placed(); err != nil {
-		return err
-	}
-	conn, err := s.writer.Conn(ctx)
-	if err != nil {
-		return s.fault(ctx, err)
-	}
-	defer func() { _ = conn.Close() }() // only gives it back
-	return s.explain(ctx, do(context.WithoutCancel(ctx), conn))
 }
 
 // CountPending is how many requests are pending.

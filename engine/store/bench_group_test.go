@@ -1,0 +1,199 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// BenchmarkThroughput is how many requests a second are opened and decided, both durable, by so many callers at once,
+// each of whom waits for one commit before the next. Two bare group writers take turns with it, on the same disk: one
+// writes the same columns into the same tables and reads nothing, the other one small row in a table of its own.
+func BenchmarkThroughput(b *testing.B) {
+	for callers, each := range map[int]int{1: 300, 100: 100, 1000: 20} {
+		b.Run("callers-"+strconv.Itoa(callers), func(b *testing.B) {
+			s, same, minimal := newStore(b), newBareSame(b), newBareMinimal(b)
+			var whole, alike, least []float64
+			for b.Loop() {
+				whole = append(whole, rate(callers, each, func() { decided(b, s) }))
+				alike = append(alike, rate(callers, each, same.decide))
+				least = append(least, rate(callers, each, minimal.decide))
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(median(whole), "decided/s")
+			b.ReportMetric(median(alike), "same-schema/s")
+			b.ReportMetric(median(least), "minimal/s")
+			b.ReportMetric(median(divide(whole, alike)), "of-same-schema")
+			b.ReportMetric(median(divide(whole, least)), "of-minimal")
+		})
+	}
+}
+
+func decided(b *testing.B, s *Store) {
+	r, _, err := s.Open(context.Background(), newAsk())
+	if err == nil {
+		_, err = s.Apply(context.Background(), r.ID, fayAllows())
+	}
+	if err != nil {
+		b.Error(err)
+	}
+}
+
+// rate is how often a second do ends when so many do it at once, each so many times.
+func rate(callers, each int, do func()) float64 {
+	var all sync.WaitGroup
+	start := time.Now()
+	for range callers {
+		all.Go(func() {
+			for range each {
+				do()
+			}
+		})
+	}
+	all.Wait()
+	return float64(callers*each) / time.Since(start).Seconds()
+}
+
+func median(all []float64) float64 {
+	all = slices.Sorted(slices.Values(all))
+	return all[len(all)/2]
+}
+
+func divide(some, by []float64) []float64 {
+	ratios := make([]float64, len(some))
+	for i := range some {
+		ratios[i] = some[i] / by[i]
+	}
+	return ratios
+}
+
+// bare is a group writer without any sense: one goroutine takes whatever is there into one transaction.
+type bare struct {
+	b      *testing.B
+	conn   *sql.Conn
+	jobs   chan bareJob
+	insert func() (string, func())
+	update func(id string) func()
+}
+
+type bareJob struct {
+	do   func()
+	done chan struct{}
+}
+
+func (w *bare) run() {
+	for j := range w.jobs {
+		group := []bareJob{j}
+		for more := true; more && len(group) < mostGrouped; {
+			select {
+			case j, more = <-w.jobs:
+				if more {
+					group = append(group, j)
+				}
+			default:
+				more = false
+			}
+		}
+		w.exec("BEGIN IMMEDIATE")
+		for _, j := range group {
+			j.do()
+		}
+		w.exec("COMMIT")
+		for _, j := range group {
+			close(j.done)
+		}
+	}
+}
+
+func (w *bare) exec(text string, args ...any) {
+	if _, err := w.conn.ExecContext(context.Background(), text, args...); err != nil {
+		w.b.Error(err)
+	}
+}
+
+func (w *bare) commit(do func()) {
+	j := bareJob{do: do, done: make(chan struct{})}
+	w.jobs <- j
+	<-j.done
+}
+
+func (w *bare) decide() {
+	id, insert := w.insert()
+	w.commit(insert)
+	w.commit(w.update(id))
+}
+
+func newBareWriter(b *testing.B, db *sql.DB) *bare {
+	b.Helper()
+	conn, err := db.Conn(context.Background())
+	if err != nil {
+		b.Fatal(err)
+	}
+	w := &bare{b: b, conn: conn, jobs: make(chan bareJob, mostGrouped)}
+	var ended sync.WaitGroup
+	ended.Go(w.run)
+	b.Cleanup(func() { close(w.jobs); ended.Wait(); _ = conn.Close() })
+	return w
+}
+
+func newBareMinimal(b *testing.B) *bare {
+	b.Helper()
+	w := newBareWriter(b, newBare(b))
+	w.insert = func() (string, func()) {
+		id := string(permissions.NewID(time.Now()))
+		return id, func() { w.exec("INSERT INTO bare (id, state) VALUES ($1, 0)", id) }
+	}
+	w.update = func(id string) func() {
+		return func() { w.exec("UPDATE bare SET state = 1 WHERE id = $1", id) }
+	}
+	return w
+}
+
+// newBareSame writes what Open and Apply write of a request that one person allows, with the audit's hashes left out.
+func newBareSame(b *testing.B) *bare {
+	b.Helper()
+	w := newBareWriter(b, newStore(b).writer)
+	insertRow := `INSERT INTO requests (` + insertedColumns + `) VALUES (` + parameters(insertedColumns) + `)`
+	updateRow := `UPDATE requests SET (` + changedColumns + `) = (` + parameters(changedColumns) + `) WHERE id = ` +
+		parameter(strings.Count(changedColumns, ",")+2)
+	seq := int64(0)
+	entry := func(r permissions.Record) {
+		seq++
+		e := permissions.Entry{Chain: "bare", Seq: seq, Record: r}
+		w.exec(addEntry, entryFields(&e)...)
+	}
+	var asked sync.Map
+	w.insert = func() (string, func()) {
+		r := newAsk().Request
+		asked.Store(string(r.ID), r)
+		args := append(append(fixedFields(&r), changingFields(&r)...), int64(0), false, nothingShown, false)
+		return string(r.ID), func() {
+			w.exec(insertRow, args...)
+			entry(opened(r)[0])
+		}
+	}
+	w.update = func(id string) func() {
+		asked, _ := asked.LoadAndDelete(id)
+		r, _ := asked.(permissions.Request)
+		c, err := permissions.Step(r, fayAllows())
+		if err != nil {
+			b.Error(err)
+		}
+		v := *c.Vote
+		return func() {
+			w.exec(updateRow, append(changingFields(&c.After), int64(0), id)...)
+			w.exec(addVote, r.ID, v.By, v.Via, v.Answer, v.Call, v.Comment, instant{&v.At}, v.Key)
+			for _, record := range c.Records {
+				entry(record)
+			}
+		}
+	}
+	return w
+}

@@ -1,0 +1,212 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/mattn/go-sqlite3"
+)
+
+// mostGrouped is how many writes are committed together at most. The sync to disk is paid once for all of them, and the
+// first of them waits for the last.
+const mostGrouped = 256
+
+// line is where writes wait for their turn. Whoever finds nobody there writes at once, on its own goroutine. Whoever
+// comes meanwhile queues, and the first of the queue then writes for all of it.
+type line struct {
+	mu     sync.Mutex
+	busy   bool
+	queued []*job
+}
+
+// job is one write. What has begun is finished, so its context has no end.
+type job struct {
+	do    func(context.Context, *tx) error // nil: it needs the connection for itself
+	ctx   context.Context                  //nolint:containedctx // of do, which another goroutine may run
+	err   error
+	group []*job        // to be written by this one, itself the first; empty: it is written
+	turn  chan struct{} // closed when either of both is so
+}
+
+// enter returns when j is written, or has a group to write and then leave. The error is that of ctx, which ended first.
+func (l *line) enter(ctx context.Context, j *job) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	l.mu.Lock()
+	if !l.busy {
+		l.busy = true
+		l.mu.Unlock()
+		j.group = []*job{j}
+		return nil
+	}
+	j.turn = make(chan struct{})
+	l.queued = append(l.queued, j)
+	l.mu.Unlock()
+	select {
+	case <-j.turn:
+		return nil
+	case <-ctx.Done():
+	}
+	if l.remove(j) {
+		return ctx.Err()
+	}
+	<-j.turn // it has begun
+	return nil
+}
+
+func (l *line) remove(j *job) (found bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := slices.Index(l.queued, j)
+	if at >= 0 {
+		l.queued = slices.Delete(l.queued, at, at+1)
+	}
+	return at >= 0
+}
+
+// leave lets those who queued meanwhile write.
+func (l *line) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.queued) == 0 {
+		l.busy = false
+		return
+	}
+	first, n := l.queued[0], 1
+	for first.do != nil && n < min(len(l.queued), mostGrouped) && l.queued[n].do != nil {
+		n++
+	}
+	first.group = slices.Clone(l.queued[:n])
+	l.queued = slices.Delete(l.queued, 0, n)
+	close(first.turn)
+}
+
+// write does one change and commits it, together with those that wait for their turn as well. What do returns as an
+// error undoes all of its change, and is returned; so do must leave nothing behind but rows, the ledger in t, and
+// results that count only when write returned nil. It may run on the goroutine of another write.
+//
+// When the file fails under one of a group, all of them are undone and each has the error.
+func (s *Store) write(ctx context.Context, do func(context.Context, *tx) error) error {
+	j := &job{do: do, ctx: context.WithoutCancel(ctx)}
+	if err := s.line.enter(ctx, j); err != nil {
+		return err
+	}
+	if len(j.group) > 0 {
+		s.lead(j)
+	}
+	return s.explain(j.ctx, j.err)
+}
+
+// errCut is the error of those whose group was never finished, since a write in it panicked.
+var errCut = errors.New("the write was cut short")
+
+// lead writes j's group, and tells the others of it.
+func (s *Store) lead(j *job) {
+	failed := errCut
+	defer func() {
+		s.line.leave()
+		for _, o := range j.group[1:] {
+			if failed != nil {
+				o.err = failed
+			}
+			close(o.turn)
+		}
+	}()
+	failed = s.use(j.ctx, func(conn *sql.Conn) error { return s.commitGroup(j.ctx, conn, j.group) })
+	if failed != nil {
+		j.err = failed
+	}
+}
+
+// turn runs do with the connection that writes, when it is its turn. What is done with it is not cut short.
+func (s *Store) turn(ctx context.Context, do func(context.Context, *sql.Conn) error) error {
+	j := &job{ctx: context.WithoutCancel(ctx)}
+	if err := s.line.enter(ctx, j); err != nil {
+		return err
+	}
+	defer s.line.leave()
+	return s.explain(j.ctx, s.use(j.ctx, func(conn *sql.Conn) error { return do(j.ctx, conn) }))
+}
+
+// use runs do with the connection that writes, for whoever has its turn.
+func (s *Store) use(ctx context.Context, do func(*sql.Conn) error) error {
+	if damage := s.damage.Load(); damage != nil {
+		return damage
+	}
+	if err := s.placed(); err != nil {
+		return err
+	}
+	conn, err := s.writer.Conn(ctx)
+	if err != nil {
+		return s.fault(ctx, err)
+	}
+	defer func() { _ = conn.Close() }() // only gives it back
+	return do(conn)
+}
+
+// commitGroup writes a group in one transaction. Its error is that of all of it.
+//
+// The ledger in memory is that of the last commit. After a failure it is read again, since a commit that failed may
+// have left either.
+func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*job) error {
+	t := &tx{Conn: conn, ledger: s.ledger}
+	stale := s.stale
+	s.stale = true
+	undone := false // on purpose
+	err := transact(ctx, conn, func() error {
+		if stale {
+			if err := s.reckon(ctx, t); err != nil {
+				return err
+			}
+			s.ledger = t.ledger
+		}
+		if len(group) == 1 {
+			err := group[0].do(group[0].ctx, t)
+			undone = err != nil && !broke(err)
+			return err
+		}
+		for _, j := range group {
+			if err := j.within(t); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		if t.seq != s.ledger.seq {
+			s.bell.ring()
+		}
+		s.ledger = t.ledger
+	}
+	s.stale = err != nil && !undone
+	s.noteHalt()
+	return err
+}
+
+// within does j in a transaction with others: a savepoint undoes what j returned an error for. The error is one of the
+// file, after which nobody knows what of the transaction is left.
+func (j *job) within(t *tx) error {
+	if _, err := t.ExecContext(j.ctx, "SAVEPOINT job"); err != nil {
+		return err
+	}
+	before := t.ledger
+	j.err = j.do(j.ctx, t)
+	var failed sqlite3.Error
+	switch {
+	case j.err == nil:
+	case errors.As(j.err, &failed) && failed.Code != sqlite3.ErrConstraint:
+		return j.err
+	default:
+		t.ledger = before
+		if _, err := t.ExecContext(j.ctx, "ROLLBACK TO job"); err != nil {
+			return fmt.Errorf("undo one write of a group: %w", err)
+		}
+	}
+	_, err := t.ExecContext(j.ctx, "RELEASE job")
+	return err
+}

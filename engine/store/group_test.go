@@ -1,0 +1,196 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// grouped runs writes as one group: they queue, in this order, while somebody else has the turn.
+func grouped(t *testing.T, s *Store, writes ...func() error) []error {
+	t.Helper()
+	errs := make([]error, len(writes))
+	var all sync.WaitGroup
+	err := s.turn(t.Context(), func(context.Context, *sql.Conn) error {
+		for i, write := range writes {
+			all.Go(func() { errs[i] = write() })
+			await(s, i+1)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all.Wait()
+	return errs
+}
+
+// await returns when so many writes queue.
+func await(s *Store, n int) {
+	for queued := -1; queued != n; runtime.Gosched() {
+		s.line.mu.Lock()
+		queued = len(s.line.queued)
+		s.line.mu.Unlock()
+	}
+}
+
+func (s *Store) exec(ctx context.Context, text string, fail error) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		if _, err := t.ExecContext(ctx, text); err != nil {
+			return err
+		}
+		if err := s.append(ctx, t, permissions.Record{Type: "EXEC", Actor: text}); err != nil {
+			return err
+		}
+		return fail
+	})
+}
+
+// actors are who did what the audit holds, which has to be whole.
+func actors(t *testing.T, s *Store) (all []string) {
+	t.Helper()
+	if _, err := s.Verify(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := s.Audit(t.Context(), "", 0, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		all = append(all, e.Actor)
+	}
+	return all
+}
+
+// TestWritesOfAGroupShareACommit and each has its own answer: what is refused leaves nothing, also in the audit.
+func TestWritesOfAGroupShareACommit(t *testing.T) {
+	s := newStore(t)
+	r := insert(t, s)
+	refused := errors.New("refused")
+	first, late := fayAllows(), fayAllows()
+	late.Vote.By = "bob"
+	var won, lost permissions.Change
+	errs := grouped(t, s,
+		func() (err error) { won, err = s.Apply(t.Context(), r.ID, first); return err },
+		func() error { return s.exec(t.Context(), "UPDATE meta SET strangers = strangers + 1", nil) },
+		func() error { return s.exec(t.Context(), "UPDATE meta SET strangers = strangers + 100", refused) },
+		func() error { return s.exec(t.Context(), "INSERT INTO moved VALUES ('a', NULL)", nil) },
+		func() error { return s.exec(t.Context(), "UPDATE meta SET strangers = strangers + 10", nil) },
+		func() (err error) { lost, err = s.Apply(t.Context(), r.ID, late); return err },
+	)
+	if errs[0] != nil || errs[1] != nil || errs[4] != nil || !won.Settled() {
+		t.Errorf("the good ones: %v", errs)
+	}
+	if !errors.Is(errs[2], refused) || !errors.Is(errs[3], permissions.ErrBroken) {
+		t.Errorf("the refused one: %v; the one that breaks a rule of the table: %v", errs[2], errs[3])
+	}
+	if !errors.Is(errs[5], permissions.ErrSettled) || lost.After.DecidedBy != "fay" {
+		t.Errorf("the second decision: %v, decided by %q", errs[5], lost.After.DecidedBy)
+	}
+	n := 0
+	if err := s.writer.QueryRowContext(t.Context(), "SELECT strangers FROM meta").Scan(&n); err != nil || n != 11 {
+		t.Errorf("the rows add up to %d, %v", n, err)
+	}
+	const one, ten = "UPDATE meta SET strangers = strangers + 1", "UPDATE meta SET strangers = strangers + 10"
+	if diff := cmp.Diff([]string{"uid:1000", "fay", one, ten}, actors(t, s)); diff != "" {
+		t.Errorf("the audit (-want +got):\n%s", diff)
+	}
+}
+
+// TestAGroupWhoseFileFailsIsUndone whole: nobody is told that something is stored that is not.
+func TestAGroupWhoseFileFailsIsUndone(t *testing.T) {
+	s := newStore(t)
+	a, b := insert(t, s), insert(t, s)
+	before := actors(t, s)
+	allow := func(r permissions.Request) func() error {
+		return func() error { _, err := s.Apply(t.Context(), r.ID, fayAllows()); return err }
+	}
+	errs := grouped(t, s,
+		allow(a),
+		func() error { return s.exec(t.Context(), "PRAGMA max_page_count = 1", nil) }, // no more than there are
+		func() error { return s.exec(t.Context(), "INSERT INTO moved VALUES (hex(zeroblob(1000000)), '')", nil) },
+		allow(b),
+	)
+	for i, err := range errs {
+		if !errors.Is(err, permissions.ErrBroken) {
+			t.Errorf("write %d: %v", i, err)
+		}
+	}
+	for _, r := range []permissions.Request{a, b} {
+		if got, err := s.Read(t.Context(), r.ID); err != nil || got.State != permissions.Pending {
+			t.Errorf("the row is %s, %v", got.State, err)
+		}
+	}
+	if diff := cmp.Diff(before, actors(t, s)); diff != "" {
+		t.Errorf("the audit (-want +got):\n%s", diff)
+	}
+	if err := s.exec(t.Context(), "PRAGMA max_page_count = 1000000", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := allow(a)(); err != nil {
+		t.Errorf("the store does not go on: %v", err)
+	}
+}
+
+// TestWhoLeavesTheLineWritesNothing, and whose write has begun is told how it ended.
+func TestWhoLeavesTheLineWritesNothing(t *testing.T) {
+	s := newStore(t)
+	a, b := insert(t, s), insert(t, s)
+	leaving, leave := context.WithCancel(t.Context())
+	begun, end := context.WithCancel(t.Context())
+	var wrote, decided, left error
+	var all, gone sync.WaitGroup
+	err := s.turn(t.Context(), func(context.Context, *sql.Conn) error {
+		all.Go(func() { wrote = s.write(begun, func(context.Context, *tx) error { end(); return nil }) })
+		await(s, 1)
+		all.Go(func() { _, decided = s.Apply(begun, a.ID, fayAllows()) })
+		await(s, 2)
+		gone.Go(func() { _, left = s.Apply(leaving, b.ID, fayAllows()) })
+		await(s, 3)
+		leave()
+		gone.Wait()
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all.Wait()
+	if wrote != nil || decided != nil || !errors.Is(left, context.Canceled) {
+		t.Errorf("%v, %v, who left: %v", wrote, decided, left)
+	}
+	for id, want := range map[permissions.ID]permissions.State{a.ID: permissions.Approved, b.ID: permissions.Pending} {
+		if got, err := s.Read(t.Context(), id); err != nil || got.State != want {
+			t.Errorf("the row is %s, want %s, %v", got.State, want, err)
+		}
+	}
+}
+
+// TestAWriteThatPanicsEndsAlone: the others of its group are told, and the next is written.
+func TestAWriteThatPanicsEndsAlone(t *testing.T) {
+	s := newStore(t)
+	r := insert(t, s)
+	errs := grouped(t, s,
+		func() (err error) {
+			defer func() {
+				if recover() != nil {
+					err = errors.New("it panicked")
+				}
+			}()
+			return s.write(t.Context(), func(context.Context, *tx) error { panic("a fault of ours") })
+		},
+		func() error { _, err := s.Apply(t.Context(), r.ID, fayAllows()); return err },
+	)
+	if errs[0] == nil || !errors.Is(errs[1], errCut) {
+		t.Errorf("%v", errs)
+	}
+	if _, err := s.Apply(t.Context(), r.ID, fayAllows()); err != nil {
+		t.Errorf("the store does not go on: %v", err)
+	}
+}
