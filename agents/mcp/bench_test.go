@@ -28,7 +28,7 @@ import (
 func BenchmarkBlockingCall(b *testing.B) {
 	for _, clients := range []int{1, 100} {
 		b.Run("clients-"+strconv.Itoa(clients), func(b *testing.B) {
-			d := newDecider(b)
+			d := newDecider(b, clients)
 			sessions := make([]*sdk.ClientSession, clients)
 			for i := range sessions {
 				sessions[i] = d.keptClient()
@@ -62,14 +62,14 @@ func median(all []time.Duration) time.Duration {
 	return all[len(all)/2]
 }
 
-// decider decides over HTTP whatever waits, at once.
+// decider decides over HTTP whatever waits, at once: so many at a time as there are clients.
 type decider struct {
 	*stage
 	bare   *store.Store
 	socket *http.Client
 }
 
-func newDecider(b *testing.B) *decider {
+func newDecider(b *testing.B, atOnce int) *decider {
 	b.Helper()
 	folder := filepath.Dir(wiretest.Socket(b))
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -98,7 +98,7 @@ func newDecider(b *testing.B) *decider {
 	people := admin.NewClient(socket, file)
 	feed := d.Subscribe(10_000)
 	var works sync.WaitGroup
-	for range 8 {
+	for range atOnce {
 		works.Go(func() {
 			for r := range feed.C {
 				if r.State != permissions.Pending {
