@@ -73,6 +73,9 @@ func one(ctx context.Context, from source, text string, args ...any) (permission
 	if err := from.QueryRowContext(ctx, text, args...).Scan(requestFields(&r)...); err != nil {
 		return permissions.Request{}, unreadable("a request", err)
 	}
+	if r.Revision <= 1 { // each vote made one more
+		return r, nil
+	}
 	var err error
 	r.Votes, err = votes(ctx, from, r.ID)
 	return r, err
