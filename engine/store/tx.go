@@ -83,10 +83,36 @@ func (s *Store) read(ctx context.Context, do func(source) error) error {
 	if err := s.placed(); err != nil {
 		return err
 	}
-	t, err := s.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	conn, err := s.readers.Conn(ctx)
 	if err != nil {
 		return s.fault(ctx, err)
 	}
-	defer func() { _ = t.Rollback() }() // there is nothing to commit
-	return s.explain(ctx, do(t))
+	defer func() { _ = conn.Close() }() // only gives it back
+	if _, err := conn.ExecContext(unlessOver(ctx), "BEGIN"); err != nil {
+		return s.fault(ctx, err)
+	}
+	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // there is nothing to commit
+	return s.explain(ctx, do(view{conn}))
+}
+
+// view is a connection that reads. The end of a context is noticed between its queries: one that could be cut short
+// would need a goroutine for each, which costs more than the query.
+type view struct{ conn *sql.Conn }
+
+// QueryContext is that of [sql.Conn].
+func (v view) QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
+	return v.conn.QueryContext(unlessOver(ctx), text, args...)
+}
+
+// QueryRowContext is that of [sql.Conn].
+func (v view) QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row {
+	return v.conn.QueryRowContext(unlessOver(ctx), text, args...)
+}
+
+// unlessOver is ctx without its end, if that has not come yet.
+func unlessOver(ctx context.Context) context.Context {
+	if ctx.Err() != nil {
+		return ctx
+	}
+	return context.WithoutCancel(ctx)
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -41,7 +42,7 @@ func verify(ctx context.Context, from source) (chains []Chain, err error) {
 	}
 	defer func() { _ = rows.Close() }() // its error is that of rows.Err
 	var at checkpoint
-	for rows.Next() {
+	for rows.Next() && ctx.Err() == nil {
 		var e permissions.Entry
 		if err := rows.Scan(entryFields(&e)...); err != nil {
 			return nil, unreadable(fmt.Sprintf("the audit after entry %d of chain %s", at.last.Seq, at.last.Chain), err)
@@ -58,7 +59,7 @@ func verify(ctx context.Context, from source) (chains []Chain, err error) {
 		}
 		chains[len(chains)-1].Head = e
 	}
-	if err := rows.Err(); err != nil {
+	if err := errors.Join(ctx.Err(), rows.Err()); err != nil {
 		return nil, err
 	}
 	return chains, at.close()
