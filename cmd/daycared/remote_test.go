@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
+	"github.com/evanw/esbuild/pkg/api"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -14,9 +17,10 @@ import (
 //	needs PROGRAM…   end, saying what is missing, where one of them is not there
 //	port NAME        set $NAME to a TCP port of this machine that is free
 //	examples         set $EXAMPLES to the folder of the examples
+//	javascript FILE  write what FILE, TypeScript, is without its types beside the script, as an .mjs, for an older node
 
 func remoteCommands() scriptCommands {
-	return scriptCommands{"needs": needs, "port": port, "examples": examples}
+	return scriptCommands{"needs": needs, "port": port, "examples": examples, "javascript": javascript}
 }
 
 func needs(ts *testscript.TestScript, _ bool, programs []string) {
@@ -40,4 +44,17 @@ func examples(ts *testscript.TestScript, _ bool, _ []string) {
 	folder, err := filepath.Abs("../../examples")
 	ts.Check(err)
 	ts.Setenv("EXAMPLES", folder)
+}
+
+func javascript(ts *testscript.TestScript, _ bool, files []string) {
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		ts.Check(err)
+		plain := api.Transform(string(text), api.TransformOptions{Loader: api.LoaderTS, Target: api.ES2022})
+		for _, wrong := range plain.Errors {
+			ts.Fatalf("%s: %s", file, wrong.Text)
+		}
+		name := strings.TrimSuffix(filepath.Base(file), ".ts") + ".mjs"
+		ts.Check(os.WriteFile(ts.MkAbs(name), plain.Code, 0o600))
+	}
 }

@@ -1,6 +1,5 @@
-// @ts-check
-// Asks people through daycared, from node 20 or newer, and waits for as long as they take:
-//   DAYCARED_URL=https://daycared.example DAYCARED_TOKEN_FILE=token node ask.mjs KEY REASON TAG…
+// Asks people through daycared, from node 22.18 or newer, and waits for as long as they take:
+//   DAYCARED_URL=https://daycared.example DAYCARED_TOKEN_FILE=token node ask.ts KEY REASON TAG…
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -9,12 +8,13 @@ const [key, reason, ...permissions] = process.argv.slice(2)
 const token = readFileSync(process.env.DAYCARED_TOKEN_FILE ?? 'token', 'utf8').trim()
 const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${token}`, 'Daycared-Call': randomUUID() }
 const body = JSON.stringify({ kind: 'permission', permissions, reason, key, wait: '50s' })
-const ask = () => fetch(`${process.env.DAYCARED_URL}/v1/requests`,
+type Told = { state: string; result: string; detail: string }
+const ask = (): Promise<Response> => fetch(`${process.env.DAYCARED_URL}/v1/requests`,
   { method: 'POST', headers, body, redirect: 'error', signal: AbortSignal.timeout(65_000) })
 
 for (const until = Date.now() + 3600_000; Date.now() < until;) {
   const answer = await ask().catch(() => undefined) // the daemon is away; the question stands, and the key finds it again
-  const told = await answer?.json().catch(() => undefined)
+  const told: Told | undefined = await answer?.json().catch(() => undefined)
   if (answer?.ok && told && told.state !== 'pending') {
     console.log(told.result)
     process.exit(told.state === 'approved' ? 0 : 3)
