@@ -77,6 +77,20 @@ func (c *Client) Put(ctx context.Context, q permissions.Request) (permissions.St
 	return c.calls.Put(ctx, q)
 }
 
+// Begin is [Client.Put] that does not wait: the request as it stands. A Put with the same Call, which must not be empty, and
+// the request's id goes on from there.
+func (c *Client) Begin(ctx context.Context, q permissions.Request) (permissions.Standing, error) {
+	return c.calls.Begin(ctx, q)
+}
+
+// Reply answers a request that this caller asked by what the dialog of its own editor brought, where it may be answered
+// there ([permissions.Standing].Editor); shown is the digest of what was shown.
+func (c *Client) Reply(
+	ctx context.Context, id permissions.ID, a permissions.Answer, shown permissions.Digest,
+) (permissions.Standing, error) {
+	return c.calls.Reply(ctx, id, a, shown)
+}
+
 // Get reads a request that this caller asked, waiting at most wait, which is at most 50 s, for it to be settled.
 func (c *Client) Get(ctx context.Context, id permissions.ID, wait time.Duration) (permissions.Standing, error) {
 	return c.calls.Get(ctx, id, wait)

@@ -190,3 +190,22 @@ func TestOptionsThatLeadNowhereAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// What permits nothing may be answered where the agent runs, and a call that began without waiting goes on.
+func TestAnEditorAnswers(t *testing.T) {
+	desk, socket := wiretest.NewDesk(), wiretest.Socket(t)
+	serve(t, desk, socket, "127.0.0.1:0")
+	c := newClient(t, client.Options{Socket: socket})
+	q := permissions.Request{Kind: permissions.KindPause, Mode: permissions.ModeContinue, Message: "look", Call: "call-1"}
+	began, err := c.Begin(t.Context(), q)
+	if err != nil || began.Request.State != permissions.Pending {
+		t.Fatalf("%+v, %v", began.Request, err)
+	}
+	if _, err := c.Reply(t.Context(), began.Request.ID, permissions.Interrupt, began.Request.Digest); err != nil {
+		t.Fatal(err)
+	}
+	q.ID = began.Request.ID
+	if s, err := c.Put(t.Context(), q); err != nil || s.Request.ID != q.ID || s.Request.Answer != permissions.Interrupt {
+		t.Errorf("%+v, %v", s.Request, err)
+	}
+}

@@ -184,6 +184,7 @@ func (e *Engine) Stand(ctx context.Context, r permissions.Request) (permissions.
 	}
 	return permissions.Standing{
 		Request: r, Code: e.store.Coder().Encode(r.Number), Copies: copies, Waiting: e.waits(r),
+		Editor: e.settings.Load().editable(r) == nil && r.State == permissions.Pending,
 	}, nil
 }
 

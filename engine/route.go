@@ -24,6 +24,7 @@ type Settings struct {
 	Limits        Limits
 	Keep          permissions.Keep
 	AllowSameUser bool
+	Editor        bool     // the asker's own editor may answer what permits nothing; see [Engine.Reply]
 	Own           []string // the daemon's data, configuration and binary: absolute, clean, symlinks resolved and not
 
 	// Of agents of ours, by the caller's name ("agent:helper"); see also [Settings.policy].

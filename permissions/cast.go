@@ -21,7 +21,7 @@ func cast(r Request, e Cast) (Change, error) {
 			return Change{}, ErrWords
 		}
 		return answer(r, v), nil
-	case !slices.ContainsFunc(r.Options, func(o Option) bool { return o.ID == v.Answer }):
+	case !r.offers(v.Answer):
 		return Change{}, ErrNoOption
 	case v.Call != 0 && !slices.ContainsFunc(r.Calls, func(c Call) bool { return c.N == v.Call }):
 		return Change{}, ErrNoOption
@@ -58,17 +58,44 @@ func isAnswer(words string) bool {
 		strings.ContainsFunc(words, seen) && !strings.ContainsFunc(words, acts)
 }
 
+// TakesReplies tells whether r may be answered through the asker's own side as well, see [Reply]: nothing is permitted by
+// an option of a clarification, nor by going on.
+func (r Request) TakesReplies() bool {
+	return r.Kind == KindClarification || (r.Kind == KindPause && r.Mode == ModeContinue)
+}
+
 // answer ends a request of which the first answer counts: an option, words of one's own, continue or interrupt.
 func answer(r Request, v Vote) Change {
-	c := settle(r, Answered, v.By, v.Via, v.At)
-	c.After.Answer, c.After.Comment = v.Answer, v.Comment
+	c := answered(r, v, v.By)
 	c.After.Votes = append(slices.Clone(r.Votes), v)
 	c.Vote = &v
-	c.Records[0].Detail["answer"] = string(v.Answer)
+	return c
+}
+
+// reply ends one by what the asker's editor brought, which is nobody's vote.
+func reply(r Request, e Reply) (Change, error) {
+	switch {
+	case !r.TakesReplies():
+		return Change{}, ErrAsker
+	case !r.offers(e.Answer):
+		return Change{}, ErrNoOption
+	}
+	return answered(r, Vote{Via: ViaEditor, Answer: e.Answer, At: e.At}, r.Caller.Name), nil
+}
+
+// answered is r ended by an answer; actor is who the audit says gave it.
+func answered(r Request, v Vote, actor string) Change {
+	c := settle(r, Answered, v.By, v.Via, v.At)
+	c.After.Answer, c.After.Comment = v.Answer, v.Comment
+	c.Records[0].Actor, c.Records[0].Detail["answer"] = actor, string(v.Answer)
 	if r.Kind == KindClarification {
-		c.Records = append(c.Records, record(DialogResponded, r, v.By, v.Via, v.At))
+		c.Records = append(c.Records, record(DialogResponded, r, actor, v.Via, v.At))
 	}
 	return c
+}
+
+func (r Request) offers(a Answer) bool {
+	return slices.ContainsFunc(r.Options, func(o Option) bool { return o.ID == a })
 }
 
 // units are what v answers, as the numbers of calls; a request without calls is one unit, number 0.

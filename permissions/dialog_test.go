@@ -18,6 +18,8 @@ func TestDialogsAndAppliedPermissionsAreTold(t *testing.T) {
 	}{
 		{"an option", clarification(), vote("fay", Choose(2)), settled(DialogResponded)},
 		{"own words", clarification(), own, settled(DialogResponded)},
+		{"in the editor", clarification(), Reply{Answer: Choose(2), At: soon}, settled(DialogResponded)},
+		{"a pause goes on in the editor", pauseRequest(), Reply{Answer: Continue, At: soon}, settled()},
 		{"three tries", clarification(), Default{By: "fay", Via: "terminal", At: soon}, settled(DialogResponded)},
 		{"nobody", clarification(), Expire{At: dusk}, settled(DialogTimeout)},
 		{"withdrawn", clarification(), Withdraw{At: soon}, settled()},

@@ -18,6 +18,12 @@ type (
 		By, Via string
 		At      time.Time
 	}
+	// Reply is what the dialog of the asker's own editor brought. It came through the asker's side and proves nobody: it has
+	// no person, is no vote, and answers only what permits nothing ([Request.TakesReplies]).
+	Reply struct {
+		Answer Answer
+		At     time.Time
+	}
 	// Withdraw cancels: a person, `/stop` or the kill switch; By is empty for the caller itself.
 	Withdraw struct {
 		By, Via string
@@ -68,6 +74,7 @@ type (
 
 func (e Cast) at() time.Time     { return e.Vote.At }
 func (e Default) at() time.Time  { return e.At }
+func (e Reply) at() time.Time    { return e.At }
 func (e Withdraw) at() time.Time { return e.At }
 func (e Expire) at() time.Time   { return e.At }
 func (e GiveUp) at() time.Time   { return e.At }
@@ -81,6 +88,21 @@ func (e Void) at() time.Time     { return e.At }
 func (e Lapse) at() time.Time    { return e.At }
 func (e Leave) at() time.Time    { return e.At }
 func (e Return) at() time.Time   { return e.At }
+
+// via is the door that a person's event says it came through; empty of any other.
+func via(e Event) string {
+	switch e := e.(type) {
+	case Cast:
+		return e.Vote.Via
+	case Default:
+		return e.Via
+	case Withdraw:
+		return e.Via
+	case Void:
+		return e.Via
+	}
+	return ""
+}
 
 // Change is all that one event does to a request, to be committed whole. When nothing changes (a second equal vote, a
 // late Leave), After equals Before and there is nothing to commit.

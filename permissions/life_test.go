@@ -56,7 +56,8 @@ func (l *life) step(t *rapid.T, e Event) (Change, error) {
 
 func (l *life) cast(t *rapid.T) {
 	e := Cast{Really: rapid.Bool().Draw(t, "really"), Vote: Vote{
-		By: rapid.SampledFrom([]string{"fay", "sam", "kim", "eve"}).Draw(t, "by"), Via: "terminal", At: l.now,
+		By: rapid.SampledFrom([]string{"fay", "sam", "kim", "eve"}).Draw(t, "by"), At: l.now,
+		Via: rapid.SampledFrom([]string{"terminal", "terminal", "terminal", ViaEditor}).Draw(t, "via"),
 		Answer: rapid.SampledFrom([]Answer{
 			Allow(Once), Allow(SessionTool), Allow(Session), Allow(For(15 * time.Minute)), Deny,
 			Continue, Interrupt, Other, Choose(1), Choose(2), "nonsense",
@@ -141,6 +142,10 @@ func (l *life) check(t *rapid.T) {
 	if l.r.Answer == Other && (l.r.Kind != KindClarification || l.r.State != Answered || l.r.Comment == "") {
 		t.Fatalf("%s of kind %s is answered in the words %q", l.r.State, l.r.Kind, l.r.Comment)
 	}
+	if l.r.DecidedVia == ViaEditor && (l.r.State != Answered || l.r.DecidedBy != "" || l.r.Scope != (Scope{}) ||
+		(l.r.Kind != KindClarification && l.r.Mode != ModeContinue)) {
+		t.Fatalf("%s of kind %s %s by way of an editor, by %q", l.r.State, l.r.Kind, l.r.Mode, l.r.DecidedBy)
+	}
 	switch l.r.State {
 	case Pending:
 		if l.r.Kind == KindPermission || l.r.Kind == KindTool {
@@ -207,8 +212,12 @@ func TestLifeOfARequest(t *testing.T) {
 			"wait": func(t *rapid.T) {
 				l.now = l.now.Add(time.Duration(rapid.IntRange(-60, 400).Draw(t, "seconds")) * time.Second)
 			},
-			"reroute":  l.reroute,
-			"default":  simple(func() Event { return Default{By: "fay", Via: "terminal", At: l.now} }),
+			"reroute": l.reroute,
+			"default": simple(func() Event { return Default{By: "fay", Via: "terminal", At: l.now} }),
+			"reply": simple(func() Event {
+				answers := append([]Option{{ID: Allow(Once)}, {ID: Deny}, {ID: Other}}, l.r.Options...)
+				return Reply{Answer: rapid.SampledFrom(answers).Draw(t, "reply").ID, At: l.now}
+			}),
 			"withdraw": simple(func() Event { return Withdraw{By: "fay", At: l.now} }),
 			"give up":  simple(func() Event { return GiveUp{Reason: "nobody", At: l.now} }),
 			"collect":  simple(func() Event { return Collect{At: l.now} }),

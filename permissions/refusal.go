@@ -37,6 +37,7 @@ const (
 	CodeTooBig    Code = "too-big"
 	CodeNoAnswer  Code = "no-such-answer"
 	CodeNoUse     Code = "not-usable"
+	CodeEditor    Code = "editor"
 	CodeToken     Code = "token"
 	CodeGone      Code = "gone"
 	CodeNoAgent   Code = "no-agent"
@@ -125,6 +126,18 @@ func TooBig() *Refusal {
 // OtherShown refuses an answer to something else than what is asked.
 func OtherShown() *Refusal {
 	return refuse(CodeNotYours, ExitOther, "What you were shown is not what is asked now; look at it again.")
+}
+
+// EditorOff refuses what an editor's dialog brought, where that is not switched on.
+func EditorOff() *Refusal {
+	return refuse(CodeEditor, ExitOther,
+		"Answers from editors are not taken here; whoever runs the daemon allows them with connectors.editor.enabled.")
+}
+
+// AskersSide refuses an answer through the asker's own side to what permits something.
+func AskersSide() *Refusal {
+	return refuse(CodeEditor, ExitOther,
+		"Only a clarification, or a pause that continues, may be answered in the asker's editor; this is for people.")
 }
 
 // Unknown refuses an id, code or button that names nothing (or nothing of this caller's).
@@ -222,6 +235,8 @@ func Refused(err error) error {
 		return refuse(CodeSettled, ExitOther, "Too late: that call has been answered already. Nothing was changed.")
 	case errors.Is(err, ErrNotAsked):
 		return NotYours()
+	case errors.Is(err, ErrAsker):
+		return AskersSide()
 	case errors.Is(err, ErrReally):
 		return refuse(CodeReally, ExitOther, "This is high risk and needs a second yes.")
 	case errors.Is(err, ErrNoOption):
@@ -242,6 +257,9 @@ func SayLate(r Request) string {
 	at := r.DecidedAt.Local().Format("15:04:05")
 	switch r.State {
 	case Approved, Denied, Answered:
+		if r.DecidedVia == ViaEditor {
+			return fmt.Sprintf("Too late: already answered in the editor at %s. Nothing was changed.", at)
+		}
 		if r.DecidedBy == "" {
 			return fmt.Sprintf("Too late: settled at %s without anybody's answer. Nothing was changed.", at)
 		}

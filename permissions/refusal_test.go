@@ -55,6 +55,8 @@ func TestRefusals(t *testing.T) {
 		{TokenNeeded(), CodeToken, ExitOther,
 			"Only a token proves here who asks; whoever runs the daemon makes one with: daycared token create NAME"},
 		{Nameless(), CodeInvalid, ExitUsage, "A key needs somebody whose it is; present a token, or ask without a key."},
+		{EditorOff(), CodeEditor, ExitOther,
+			"Answers from editors are not taken here; whoever runs the daemon allows them with connectors.editor.enabled."},
 		{UnknownToken(), CodeToken, ExitOther, "This token is not valid here: it is unknown, over or revoked."},
 		{Pruned(17), CodeGone, ExitOther, "What happened before seq 17 is no longer kept; read what is there and go on from it."},
 		{Invalid(errors.New("a pause needs a message at 100%")), CodeInvalid, ExitUsage, "a pause needs a message at 100%"},
@@ -81,6 +83,8 @@ func TestRefusedSaysWhatStepRefused(t *testing.T) {
 		{ErrLate, CodeSettled, ExitOther, "Too late: the time is over. Nothing was changed."},
 		{ErrCall, CodeSettled, ExitOther, "Too late: that call has been answered already. Nothing was changed."},
 		{ErrNotAsked, CodeNotYours, ExitOther, "This is not yours to decide."},
+		{ErrAsker, CodeEditor, ExitOther,
+			"Only a clarification, or a pause that continues, may be answered in the asker's editor; this is for people."},
 		{ErrReally, CodeReally, ExitOther, "This is high risk and needs a second yes."},
 		{ErrWords, CodeInvalid, ExitUsage,
 			"An answer in words of one's own has 1 to 2000 characters, and no control characters."},
@@ -114,6 +118,7 @@ func TestSayLate(t *testing.T) {
 		{Request{State: Denied, DecidedBy: "sam"}, "Too late: already denied by sam at " + at + ". Nothing was changed."},
 		{Request{State: Answered, DecidedBy: "sam"}, "Too late: already answered by sam at " + at + ". Nothing was changed."},
 		{Request{State: Answered}, "Too late: settled at " + at + " without anybody's answer. Nothing was changed."},
+		{Request{State: Answered, DecidedVia: ViaEditor}, "Too late: already answered in the editor at " + at + ". Nothing was changed."},
 		{Request{State: Expired}, "Too late: expired at " + at + ". Nothing was changed."},
 		{Request{State: Cancelled, DecidedBy: "uid:1000"}, "Too late: cancelled at " + at + ". Nothing was changed."},
 		{Request{State: Undeliverable}, "Too late: undeliverable at " + at + ". Nothing was changed."},
@@ -126,8 +131,14 @@ func TestSayLate(t *testing.T) {
 }
 
 func TestSettledError(t *testing.T) {
-	err := fmt.Errorf("decide: %w", &SettledError{Request{State: Expired}})
-	if !errors.Is(err, ErrSettled) || errors.Is(err, ErrLate) || err.Error() != "decide: already expired by nobody" {
-		t.Errorf("got %v", err)
+	for want, r := range map[string]Request{
+		"decide: already expired by nobody":      {State: Expired},
+		"decide: already denied by fay":          {State: Denied, DecidedBy: "fay"},
+		"decide: already answered in the editor": {State: Answered, DecidedVia: ViaEditor},
+	} {
+		err := fmt.Errorf("decide: %w", &SettledError{r})
+		if !errors.Is(err, ErrSettled) || errors.Is(err, ErrLate) || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
 }

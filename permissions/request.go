@@ -82,6 +82,7 @@ const (
 const (
 	ViaGrant   = "grant"   // nobody was asked: it was held already
 	ViaTimeout = "timeout" // nobody answered
+	ViaEditor  = "editor"  // through the asker's side, by nobody who was proven: see [Reply]
 )
 
 // Call is one tool call of a step.

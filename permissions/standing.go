@@ -6,4 +6,5 @@ type Standing struct {
 	Code    string // for people's eyes only: a door of agents leaves it out
 	Copies  []Copy
 	Waiting int
+	Editor  bool // it may be answered in the asker's own editor as well, see [Reply]
 }

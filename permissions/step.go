@@ -9,13 +9,14 @@ import (
 
 // What [Step] refuses. A refused event changes nothing.
 var (
-	ErrSettled  = errors.New("already settled")         // carried by a *SettledError, which says by whom
-	ErrLate     = errors.New("the time is over")        // the deadline has passed, whether or not Expire came yet
-	ErrNotDue   = errors.New("not due yet")             // Expire or Lapse before its time
-	ErrNotAsked = errors.New("not yours to decide")     // the voter is not among the asked
-	ErrNoOption = errors.New("not one of the answers")  // the answer or the call is not offered
-	ErrWords    = errors.New("no words to answer with") // Other without any, with too many, or with what cannot be seen
-	ErrCall     = errors.New("that call is answered")   // of a step whose other calls are still open
+	ErrSettled  = errors.New("already settled")          // carried by a *SettledError, which says by whom
+	ErrLate     = errors.New("the time is over")         // the deadline has passed, whether or not Expire came yet
+	ErrNotDue   = errors.New("not due yet")              // Expire or Lapse before its time
+	ErrNotAsked = errors.New("not yours to decide")      // the voter is not among the asked
+	ErrNoOption = errors.New("not one of the answers")   // the answer or the call is not offered
+	ErrWords    = errors.New("no words to answer with")  // Other without any, with too many, or with what cannot be seen
+	ErrAsker    = errors.New("not for the asker's side") // a [Reply] to what permits something, or a vote by way of an editor
+	ErrCall     = errors.New("that call is answered")    // of a step whose other calls are still open
 	ErrReally   = errors.New("high risk: needs a second yes")
 	ErrVoted    = errors.New("an allowance can only become a denial")
 	ErrNoUse    = errors.New("not an approval that can be used") // none, taken back, lapsed, or used by another call
@@ -26,11 +27,14 @@ var (
 type SettledError struct{ Request Request }
 
 func (e *SettledError) Error() string {
-	by := e.Request.DecidedBy
-	if by == "" {
-		by = "nobody"
+	by := "by " + e.Request.DecidedBy
+	switch {
+	case e.Request.DecidedVia == ViaEditor:
+		by = "in the editor"
+	case e.Request.DecidedBy == "":
+		by = "by nobody"
 	}
-	return fmt.Sprintf("already %s by %s", e.Request.State, by)
+	return fmt.Sprintf("already %s %s", e.Request.State, by)
 }
 
 // Is matches [ErrSettled].
@@ -48,12 +52,15 @@ func Step(r Request, e Event) (Change, error) {
 
 func step(r Request, e Event) (Change, error) {
 	switch e.(type) {
-	case Cast, Default, Withdraw, Expire, GiveUp, Reroute, Escalate, Remind, Extend, Use, Collect, Void, Lapse, Leave, Return:
+	case Cast, Default, Reply, Withdraw, Expire, GiveUp, Reroute, Escalate, Remind, Extend, Use, Collect, Void, Lapse, Leave, Return:
 	default:
 		return Change{}, ErrEvent
 	}
 	if e.at().IsZero() {
 		return Change{}, ErrEvent
+	}
+	if via(e) == ViaEditor { // whoever answers there is nobody's person
+		return Change{}, ErrAsker
 	}
 	switch e := e.(type) {
 	case Use:
@@ -88,6 +95,8 @@ func decide(r Request, e Event) (Change, error) {
 		return cast(r, e)
 	case Default:
 		return takeDefault(r, e)
+	case Reply:
+		return reply(r, e)
 	case Withdraw:
 		c := settle(r, Cancelled, e.By, e.Via, e.At)
 		if e.By == "" {

@@ -56,6 +56,21 @@ var onPending = []struct {
 		[6]any{ErrNoOption, ErrNoOption, ErrNoOption, ErrNoOption, ErrNoOption, Answered}},
 	{"default by a stranger", Default{By: "eve", At: soon},
 		[6]any{ErrNoOption, ErrNoOption, ErrNoOption, ErrNoOption, ErrNoOption, ErrNotAsked}},
+	{"reply", Reply{Answer: Choose(2), At: soon},
+		[6]any{ErrAsker, ErrAsker, ErrAsker, ErrNoOption, ErrAsker, Answered}},
+	{"reply that goes on", Reply{Answer: Continue, At: soon},
+		[6]any{ErrAsker, ErrAsker, ErrAsker, Answered, ErrAsker, ErrNoOption}},
+	{"reply that interrupts", Reply{Answer: Interrupt, At: soon},
+		[6]any{ErrAsker, ErrAsker, ErrAsker, Answered, ErrAsker, ErrNoOption}},
+	{"reply that allows", Reply{Answer: Allow(Once), At: soon},
+		[6]any{ErrAsker, ErrAsker, ErrAsker, ErrNoOption, ErrAsker, ErrNoOption}},
+	{"reply that denies", Reply{Answer: Deny, At: soon},
+		[6]any{ErrAsker, ErrAsker, ErrAsker, ErrNoOption, ErrAsker, ErrNoOption}},
+	{"reply in words", Reply{Answer: Other, At: soon},
+		[6]any{ErrAsker, ErrAsker, ErrAsker, ErrNoOption, ErrAsker, ErrNoOption}},
+	{"reply with what is not there", Reply{Answer: Choose(4), At: soon},
+		[6]any{ErrAsker, ErrAsker, ErrAsker, ErrNoOption, ErrAsker, ErrNoOption}},
+	{"reply late", Reply{Answer: Choose(1), At: dusk}, every(ErrLate)},
 	{"withdraw", Withdraw{By: "uid:1000", Via: "cli", At: soon}, every(Cancelled)},
 	{"expire early", Expire{At: dusk.Add(-1)}, every(ErrNotDue)},
 	{"expire", Expire{At: dusk}, [6]any{Expired, Expired, Expired, Expired, Expired, Answered}},
@@ -97,6 +112,12 @@ var always = []struct {
 	{"nothing", nil, ErrEvent, ErrEvent, ErrEvent},
 	{"a pointer to nothing", (*Cast)(nil), ErrEvent, ErrEvent, ErrEvent},
 	{"a pointer", &Withdraw{At: soon}, ErrEvent, ErrEvent, ErrEvent},
+	{"allow by way of an editor", Cast{Vote: Vote{By: "fay", Via: ViaEditor, Answer: Allow(Once), At: soon}}, ErrAsker, ErrAsker, ErrAsker},
+	{"choose by way of an editor", Cast{Vote: Vote{By: "fay", Via: ViaEditor, Answer: Choose(1), At: soon}}, ErrAsker, ErrAsker, ErrAsker},
+	{"default by way of an editor", Default{By: "fay", Via: ViaEditor, At: soon}, ErrAsker, ErrAsker, ErrAsker},
+	{"withdraw by way of an editor", Withdraw{By: "fay", Via: ViaEditor, At: soon}, ErrAsker, ErrAsker, ErrAsker},
+	{"void by way of an editor", Void{By: "fay", Via: ViaEditor, At: soon}, ErrAsker, ErrAsker, ErrAsker},
+	{"a reply without a time", Reply{Answer: Choose(1)}, ErrEvent, ErrEvent, ErrEvent},
 	{"an event without a time", Withdraw{By: "fay"}, ErrEvent, ErrEvent, ErrEvent},
 	{"a use without a time", Use{}, ErrEvent, ErrEvent, ErrEvent},
 	{"a vote without a time", Cast{Vote: Vote{By: "fay", Answer: Allow(Session)}}, ErrEvent, ErrEvent, ErrEvent},
@@ -199,6 +220,10 @@ func TestEndings(t *testing.T) {
 			Request{State: Answered, Answer: Choose(3), Comment: "or nothing", DecidedBy: "fay", DecidedVia: "terminal"}},
 		{"answered in words", clarification(), comment(vote("sam", Other), "\tlook at staging first\n"),
 			Request{State: Answered, Answer: Other, Comment: "look at staging first", DecidedBy: "sam", DecidedVia: "terminal"}},
+		{"chosen in the editor", clarification(), Reply{Answer: Choose(2), At: soon},
+			Request{State: Answered, Answer: Choose(2), DecidedVia: ViaEditor}},
+		{"gone on in the editor", pauseRequest(), Reply{Answer: Continue, At: soon},
+			Request{State: Answered, Answer: Continue, DecidedVia: ViaEditor}},
 		{"silence on a question", clarification(), Expire{At: dusk},
 			Request{State: Answered, Answer: Choose(1), TimedOut: true, DecidedVia: ViaTimeout}},
 		{"three wrong tries", clarification(), Default{By: "fay", Via: "terminal", At: soon},
@@ -220,6 +245,24 @@ func TestEndings(t *testing.T) {
 		}
 		if !reflect.DeepEqual(told, c.want) {
 			t.Errorf("%s: got %+v, want %+v", c.name, told, c.want)
+		}
+	}
+}
+
+// What came through an editor is nobody's: the audit names the asker, and there is no vote.
+func TestAReplyIsTheAskers(t *testing.T) {
+	for _, r := range []Request{clarification(), pauseRequest()} {
+		c, err := Step(r, Reply{Answer: r.Options[0].ID, At: soon})
+		if err != nil || c.Vote != nil || len(c.After.Votes) > 0 || len(c.Grants) > 0 || c.After.DecidedBy != "" {
+			t.Errorf("%s: %v, %+v", r.Kind, err, c)
+		}
+		for _, rec := range c.Records {
+			if rec.Actor != r.Caller.Name || rec.Via != ViaEditor {
+				t.Errorf("%s: %+v", r.Kind, rec)
+			}
+		}
+		if got := Result(c.After); got.Error || got.Exit != ExitYes {
+			t.Errorf("%s: told as %+v", r.Kind, got)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import "time"
 // read from its row.
 type Vote struct {
 	By      string
-	Via     string // the connector: telegram, whatsapp, terminal, cli, web, editor
+	Via     string // the connector: telegram, whatsapp, terminal, cli, web; never an editor, where nobody is proven
 	Answer  Answer
 	Call    int // the call of a step that it answers; 0: all that are open
 	Comment string

@@ -68,6 +68,28 @@ func (c *Client) Put(ctx context.Context, q permissions.Request) (permissions.St
 	return s, err
 }
 
+// Begin is [Client.Put] that does not wait: the request as it stands. A Put with the same Call and the request's id goes on
+// from there.
+func (c *Client) Begin(ctx context.Context, q permissions.Request) (permissions.Standing, error) {
+	a := newAsking(c, q)
+	if err := a.post(ctx, 0); err != nil {
+		return permissions.Standing{}, err
+	}
+	return a.row.Standing()
+}
+
+// Reply answers a request of this caller's by what the dialog of its own editor brought, which showed what has that digest.
+func (c *Client) Reply(
+	ctx context.Context, id permissions.ID, a permissions.Answer, shown permissions.Digest,
+) (permissions.Standing, error) {
+	path := "/v1/requests/" + url.PathEscape(string(id)) + "/answer"
+	var w wire.Request
+	if err := c.call(ctx, http.MethodPost, path, nil, wire.Reply{Answer: a, Digest: shown.String()}, 0, &w); err != nil {
+		return permissions.Standing{}, err
+	}
+	return w.Standing()
+}
+
 // Get reads a request of this caller's, waiting at most wait for it to be settled.
 func (c *Client) Get(ctx context.Context, id permissions.ID, wait time.Duration) (permissions.Standing, error) {
 	path := "/v1/requests/" + url.PathEscape(string(id)) + "?wait=" + wait.String()

@@ -7,7 +7,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Desk is what this door needs of the engine. It cannot decide.
+// Desk is what this door needs of the engine. It cannot decide what an agent may do.
 type Desk interface {
 	agents.Asker
 	// Find gives a request of this caller's, as it stands. Another's is refused as unknown.
@@ -16,6 +16,11 @@ type Desk interface {
 	Await(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
 	// Withdraw cancels a request of this caller's.
 	Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
+	// Reply answers a request of this caller's by what the dialog of its own editor brought, which showed what has that
+	// digest. What permits anything is refused, and everything where the settings do not allow it.
+	Reply(
+		ctx context.Context, caller permissions.Caller, id permissions.ID, a permissions.Answer, shown permissions.Digest,
+	) (permissions.Standing, error)
 	// Prove is who asks with a token, over a connection of that account. A token that is not valid is refused.
 	Prove(ctx context.Context, secret permissions.Secret, uid int) (permissions.Caller, error)
 	// Ready is nil while requests can be stored and answered; the error says what to do.

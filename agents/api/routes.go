@@ -43,6 +43,12 @@ func (r *routes) register() {
 		OperationID: "cancel", Method: http.MethodPost, Path: "/v1/requests/{id}/cancel",
 		Summary: "Withdraw a pending request of the caller's",
 	}, r.cancel)
+	huma.Register(r.door.API, huma.Operation{
+		OperationID: "answer", Method: http.MethodPost, Path: "/v1/requests/{id}/answer",
+		Summary: "Answer a clarification, or a pause that continues, of the caller's, from the dialog of its own editor",
+		Description: "Refused where connectors.editor is not switched on, and for whatever permits anything. " +
+			"A request that may be answered so has editor: true.",
+	}, r.answer)
 }
 
 type askInput struct {
@@ -110,6 +116,19 @@ type cancelInput struct {
 
 func (r *routes) cancel(ctx context.Context, in *cancelInput) (*row, error) {
 	return r.standing(r.desk.Withdraw(ctx, CallerOf(ctx), permissions.ID(in.ID)))
+}
+
+type answerInput struct {
+	ID   string `path:"id" maxLength:"64"`
+	Body wire.Reply
+}
+
+func (r *routes) answer(ctx context.Context, in *answerInput) (*row, error) {
+	shown, err := permissions.ParseDigest(in.Body.Digest)
+	if err != nil {
+		return nil, r.door.Refuse(permissions.Invalid(err))
+	}
+	return r.standing(r.desk.Reply(ctx, CallerOf(ctx), permissions.ID(in.ID), in.Body.Answer, shown))
 }
 
 func (r *routes) standing(s permissions.Standing, err error) (*row, error) {

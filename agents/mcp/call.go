@@ -24,11 +24,14 @@ func asks[In input](ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp
 	if err != nil {
 		return refused(permissions.Invalid(err))
 	}
-	settled, err := s.ask(ctx, r, q)
-	if err != nil && !left(err) {
+	settled, shown, err := s.ask(ctx, r, q)
+	switch {
+	case err != nil && !left(err):
 		return refused(err)
+	case err == nil && shown.form != nil:
+		return shown.asked(settled)
 	}
-	return told(settled)
+	return told(settled, shown.note)
 }
 
 // approve is the call of approve_tool. Whatever happens, its result is a verdict.
@@ -41,7 +44,7 @@ func approve(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallTo
 	if err != nil {
 		return denied(err.Error())
 	}
-	settled, err := s.ask(ctx, r, q)
+	settled, _, err := s.ask(ctx, r, q) // no tool is ever shown in a dialog
 	if err != nil {
 		return denied(why(err))
 	}
@@ -68,14 +71,15 @@ func await(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallTool
 	if ctx.Err() == nil {
 		s.left.forget(question{caller.Name, standing.Request.Digest}, in.ID)
 	}
-	return told(standing.Request)
+	return told(standing.Request, "")
 }
 
-// ask puts q and waits. A call that left before it was answered is found again by its question.
-func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.Request) (permissions.Request, error) {
+// ask puts q and waits, with the client's own dialog beside it where there is to be one. A call that left before it was
+// answered is found again by its question.
+func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.Request) (permissions.Request, *dialog, error) {
 	s.complete(&q, r)
 	if err := q.Validate(); err != nil {
-		return permissions.Request{}, permissions.Invalid(err)
+		return permissions.Request{}, nil, permissions.Invalid(err)
 	}
 	v := visitOf(ctx)
 	ctx, done := s.hold(ctx, v, r)
@@ -84,14 +88,19 @@ func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.
 	about := questionOf(caller, q)
 	before, again := s.left.take(about) // nobody who is anonymous: they cannot be told apart
 	q.ID, q.Call = before.id, cmp.Or(before.call, rand.Text())
+	d := s.dialog(r, v, caller, about, q)
 	began := time.Now()
-	settled, err := s.o.Desk.Ask(ctx, caller, q)
-	if again && err == nil && stale(settled, began) {
+	settled, err := d.ask(ctx, q)
+	if again && err == nil && d.back == "" && stale(settled, began) {
 		q.ID, q.Call = "", rand.Text()
-		settled, err = s.o.Desk.Ask(ctx, caller, q)
+		settled, err = d.ask(ctx, q)
 	}
 	gone := leaver{id: settled.ID, call: q.Call, caller: caller, message: v.message}
 	switch {
+	case err == nil && d.form != nil: // it comes back
+		s.left.add(about, gone)
+		q.ID = settled.ID
+		s.vigils.add(vigil{caller, q})
 	case caller.Name == permissions.Anonymous:
 	case ctx.Err() != nil && settled.ID != "":
 		s.leave(about, gone, v.cancelled())
@@ -99,7 +108,7 @@ func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.
 		s.left.forget(about, settled.ID)
 		v.answered(about, gone)
 	}
-	return settled, err
+	return settled, d, err
 }
 
 // complete adds where the agent runs, and who it says it is.

@@ -21,9 +21,13 @@ type outcomeOf struct {
 	Result    string              `json:"result"`
 }
 
-// told is a request's outcome, in the words of the contract. One that is still open says how to come back to it.
-func told(r permissions.Request) *mcp.CallToolResult {
+// told is a request's outcome, in the words of the contract, and note in a line of its own. One that is still open says how
+// to come back to it.
+func told(r permissions.Request, note string) *mcp.CallToolResult {
 	o := permissions.Result(r)
+	if note != "" {
+		o.Text += "\n(" + note + ")"
+	}
 	if r.State == permissions.Pending {
 		o.Text += fmt.Sprintf("\nNobody has said no: call await_request with the id %s, or ask the same again.", r.ID)
 	}

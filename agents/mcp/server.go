@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,7 +20,7 @@ const (
 	regretAfter = time.Minute      // a cancelled call that nobody has joined again cancels its request
 )
 
-// Desk is what this door needs of the engine. It cannot decide.
+// Desk is what this door needs of the engine. It cannot decide what an agent may do.
 type Desk interface {
 	agents.Asker
 	// Find gives a request of this caller's, as it stands. Another's is refused as unknown.
@@ -28,6 +29,13 @@ type Desk interface {
 	Await(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
 	// Withdraw cancels a request of this caller's.
 	Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
+	// Begin is Ask that does not wait: the request as it stands. An Ask with the same Call and its id goes on from there.
+	Begin(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Standing, error)
+	// Reply answers a request of this caller's by what the dialog of its own editor brought, which showed what has that
+	// digest. What permits anything is refused, and everything where the settings do not allow it.
+	Reply(
+		ctx context.Context, caller permissions.Caller, id permissions.ID, a permissions.Answer, shown permissions.Digest,
+	) (permissions.Standing, error)
 }
 
 // Options are what a [Server] needs.
@@ -53,6 +61,8 @@ type Server struct {
 	sdk     *mcp.Server
 	left    *memory
 	regrets *regrets
+	vigils  *vigils
+	seal    seal
 }
 
 // New makes a server. It starts nothing.
@@ -66,7 +76,7 @@ func New(o Options) *Server {
 	if o.Regret == 0 {
 		o.Regret = regretAfter
 	}
-	s := &Server{o: o, left: newMemory(), regrets: newRegrets()}
+	s := &Server{o: o, left: newMemory(), regrets: newRegrets(), vigils: newVigils(), seal: newSeal()}
 	s.sdk = mcp.NewServer(&mcp.Implementation{Name: "daycared", Title: "daycared", Version: o.Version}, &mcp.ServerOptions{
 		Instructions: instructions,
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
@@ -83,9 +93,21 @@ func New(o Options) *Server {
 	return s
 }
 
-// Run does what is left of calls that were cancelled, until ctx ends.
+// Run does what is left of calls that were cancelled, and waits in the place of clients that show dialogs, until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
-	s.regrets.run(ctx, s.carryOut)
+	var works sync.WaitGroup
+	works.Go(func() { s.regrets.run(ctx, s.carryOut) })
+	s.vigils.run(ctx, func(ctx context.Context, one vigil) {
+		_, err := s.o.Desk.Ask(ctx, one.caller, one.q)
+		if ctx.Err() != nil {
+			return // its client is back, or we stop
+		}
+		s.vigils.end(one.q.ID)
+		if err != nil {
+			s.o.Log.Debug("a client's place is not kept", "request", one.q.ID, "err", err)
+		}
+	})
+	works.Wait()
 	return nil
 }
 
@@ -95,7 +117,7 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 	done := make(chan error, 1)
 	go func() { done <- s.Run(running) }()
 	line := &line{ReadCloser: in}
-	visit := &visit{cancelled: func() bool { return running.Err() == nil && !line.ended.Load() }}
+	visit := &visit{talks: true, cancelled: func() bool { return running.Err() == nil && !line.ended.Load() }}
 	s.sdk.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 			return next(context.WithValue(ctx, visitKey{}, visit), method, r)

@@ -127,9 +127,11 @@ func settings() engine.Settings {
 }
 
 // client is one of that era over HTTP.
-func (s *stage) client(era string) *sdk.ClientSession {
+func (s *stage) client(era string) *sdk.ClientSession { return s.clientWith(era, nil) }
+
+func (s *stage) clientWith(era string, o *sdk.ClientOptions) *sdk.ClientSession {
 	s.t.Helper()
-	c := sdk.NewClient(&sdk.Implementation{Name: "tester", Version: "1"}, nil)
+	c := sdk.NewClient(&sdk.Implementation{Name: "tester", Version: "1"}, o)
 	session, err := c.Connect(s.t.Context(), &sdk.StreamableClientTransport{
 		Endpoint: s.url, HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, MaxRetries: -1,
 	}, &sdk.ClientSessionOptions{ProtocolVersion: era})
@@ -142,6 +144,10 @@ func (s *stage) client(era string) *sdk.ClientSession {
 
 // over is a client over stdio; the streams are pipes of this process.
 func (s *stage) over(change func(*mcp.Options)) *sdk.ClientSession {
+	return s.overWith(legacy, change, nil)
+}
+
+func (s *stage) overWith(era string, change func(*mcp.Options), options *sdk.ClientOptions) *sdk.ClientSession {
 	s.t.Helper()
 	o := mcp.Options{
 		Desk: s.Engine, CallerOf: func(context.Context) permissions.Caller { return bot }, Log: wiretest.Quiet,
@@ -154,9 +160,9 @@ func (s *stage) over(change func(*mcp.Options)) *sdk.ClientSession {
 	fromServer, out := io.Pipe()
 	done := make(chan error, 1)
 	go func() { done <- mcp.New(o).Serve(context.Background(), in, out) }()
-	c := sdk.NewClient(&sdk.Implementation{Name: "tester", Version: "1"}, nil)
+	c := sdk.NewClient(&sdk.Implementation{Name: "tester", Version: "1"}, options)
 	session, err := c.Connect(s.t.Context(), &sdk.IOTransport{Reader: fromServer, Writer: toServer},
-		&sdk.ClientSessionOptions{ProtocolVersion: legacy})
+		&sdk.ClientSessionOptions{ProtocolVersion: era})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -248,12 +254,18 @@ func (s *stage) waits(id permissions.ID, n int) {
 	})
 }
 
-// decide is fay's answer, once she has seen the card.
-func (s *stage) decide(id permissions.ID, a permissions.Answer, comment string) {
+// carded waits until fay has the card.
+func (s *stage) carded(id permissions.ID) {
 	s.t.Helper()
 	wiretest.Eventually(s.t, "fay has the card", func() bool {
 		return slices.ContainsFunc(s.fay.Copies(), func(c connectortest.Copy) bool { return c.First.Request.ID == id })
 	})
+}
+
+// decide is fay's answer, once she has seen the card.
+func (s *stage) decide(id permissions.ID, a permissions.Answer, comment string) {
+	s.t.Helper()
+	s.carded(id)
 	_, err := s.OnPermission(s.t.Context(), connectors.Decision{
 		From: connectors.Identity{Via: "telegram", UID: fay.UID}, Request: id, Answer: a, Comment: comment,
 	})

@@ -24,6 +24,7 @@ const lastWords = 300 * time.Millisecond
 type visit struct {
 	gone      func() context.Context // ends when the client has gone; nil where the call's own context says so
 	cancelled func() bool            // whether a call that ended just now was cancelled, and not lost
+	talks     bool                   // the client can be called over the same connection
 	message   string                 // the id of the JSON-RPC message, as JSON; empty where it is not known
 
 	mu      sync.Mutex

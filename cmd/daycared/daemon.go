@@ -211,7 +211,8 @@ func (d *daemon) reload(c *CLI) {
 	keepAgents(&next, d.began)
 	d.engine.Configure(next)
 	d.zones.set(next.People)
-	d.log.Info("configuration read again; sockets, data_dir, log, connectors and agents take effect at the next start", "file", cfg.File)
+	d.log.Info("configuration read again; sockets, data_dir, log, connectors (but editor) and agents take effect at the next start",
+		"file", cfg.File)
 }
 
 // Close undoes what was started, the last first. It may be called more than once.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daycared/daycared/agents/mcp"
+	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -32,18 +33,18 @@ func (c *CLI) mcpCommand() *cobra.Command {
 
 // mcp serves one agent until it closes our standard input, or a signal comes. What waits then is left standing.
 func (c *CLI) mcp(ctx context.Context) error {
-	client, err := c.agentClient()
+	asks, err := c.agentClient()
 	if err != nil {
 		return err
 	}
-	defer client.Close()
+	defer asks.Close()
 	cwd, err := os.Getwd()
 	if err != nil {
 		return fmt.Errorf("find the working directory: %w", err)
 	}
 	host, _ := os.Hostname() // a host without a name is not told
 	server := mcp.New(mcp.Options{
-		Desk: remoteDesk{client}, Version: version, Cwd: cwd, Host: host,
+		Desk: editorDesk{remoteDesk{asks}, asks}, Version: version, Cwd: cwd, Host: host,
 		Log: slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	return server.Serve(ctx, c.In, unclosed{c.Out})
@@ -56,8 +57,6 @@ func (unclosed) Close() error { return nil }
 
 // remoteDesk is the daemon's desk, over agent.sock. The socket, or the token, proves the caller.
 type remoteDesk struct{ client asksThere }
-
-var _ mcp.Desk = remoteDesk{}
 
 // asksThere is a client of that socket.
 type asksThere interface {
@@ -104,4 +103,29 @@ func (d remoteDesk) Await(ctx context.Context, _ permissions.Caller, id permissi
 // Withdraw cancels a request.
 func (d remoteDesk) Withdraw(ctx context.Context, _ permissions.Caller, id permissions.ID) (permissions.Standing, error) {
 	return d.client.Cancel(ctx, id)
+}
+
+// editorDesk is the daemon's desk for an agent whose editor shows dialogs.
+type editorDesk struct {
+	remoteDesk
+	dialogs *client.Client
+}
+
+var _ mcp.Desk = editorDesk{}
+
+// Begin asks without waiting. The id is proposed, as by Ask.
+func (d editorDesk) Begin(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.Standing, error) {
+	q.ID = cmp.Or(q.ID, permissions.NewID(time.Now()))
+	s, err := d.dialogs.Begin(ctx, q)
+	if err != nil {
+		s.Request.ID = q.ID
+	}
+	return s, err
+}
+
+// Reply is what the editor's dialog brought.
+func (d editorDesk) Reply(
+	ctx context.Context, _ permissions.Caller, id permissions.ID, a permissions.Answer, shown permissions.Digest,
+) (permissions.Standing, error) {
+	return d.dialogs.Reply(ctx, id, a, shown)
 }

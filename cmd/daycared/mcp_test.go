@@ -14,16 +14,17 @@ import (
 
 // Scripts have agents that speak MCP in them, whose program was started with pipe:
 //
-//	greets NAME             begin a session, as Claude Code would
+//	greets NAME [dialogs]   begin a session, as Claude Code would; with dialogs of its own
 //	calls NAME ID TOOL JSON call a tool, by a message of that id, with those arguments; signs of life are asked for
 //	notes NAME METHOD JSON  send a notification
+//	chooses NAME ID OPTION  answer a dialog that the server called for by that id
 //	posts REGEXP JSON       send a message to /mcp of agent.sock; the answer, whole, is to match
 
 func mcpCommands() scriptCommands {
 	on := func(least int, line func(args []string) string) func(*testscript.TestScript, bool, []string) {
 		return func(ts *testscript.TestScript, neg bool, args []string) {
-			if neg || len(args) != least+1 {
-				ts.Fatalf("usage: greets NAME, calls NAME ID TOOL JSON, or notes NAME METHOD JSON")
+			if neg || len(args) < least+1 {
+				ts.Fatalf("usage: greets NAME [dialogs], calls NAME ID TOOL JSON, notes NAME METHOD JSON, or chooses NAME ID OPTION")
 			}
 			a, known := cast(ts)[args[0]]
 			if !known {
@@ -35,9 +36,13 @@ func mcpCommands() scriptCommands {
 	}
 	return scriptCommands{
 		"posts": posts,
-		"greets": on(0, func([]string) string {
+		"greets": on(0, func(args []string) string {
+			can := "{}"
+			if len(args) > 0 {
+				can = `{"elicitation":{}}`
+			}
 			return strings.Join([]string{
-				`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},` +
+				`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":` + can + `,` +
 					`"clientInfo":{"name":"claude-code","version":"1"}}}`,
 				`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
 			}, "\n")
@@ -45,6 +50,9 @@ func mcpCommands() scriptCommands {
 		"calls": on(3, func(args []string) string {
 			return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{"progressToken":"p%s"}}}`,
 				args[0], args[1], args[2], args[0])
+		}),
+		"chooses": on(2, func(args []string) string {
+			return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"answer":%q}}}`, args[0], args[1])
 		}),
 		"notes": on(2, func(args []string) string {
 			return fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":%s}`, args[0], args[1])

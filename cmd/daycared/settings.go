@@ -35,6 +35,7 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 			PendingTotal: cfg.Limits.PendingTotal,
 		},
 		AllowSameUser: cfg.API.AllowSameUser,
+		Editor:        cfg.Connectors.Editor.Enabled,
 		Own:           ownFiles(cfg, paths),
 	}
 	if err := agentFolders(cfg, s.Own); err != nil {

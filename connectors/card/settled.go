@@ -125,9 +125,11 @@ func answered(r permissions.Request, o Options) []string {
 	case r.Defaulted:
 		return []string{"⚠ No valid answer in three tries; first option taken", choice}
 	case r.Answer == permissions.Continue:
-		return append([]string{"✅ Continued by " + person(r.DecidedBy, o)}, details(r, o)...)
+		return append([]string{"✅ Continued " + decider(r, o)}, details(r, o)...)
 	case r.Answer == permissions.Interrupt:
-		return append([]string{"⛔ Interrupted by " + person(r.DecidedBy, o)}, details(r, o)...)
+		return append([]string{"⛔ Interrupted " + decider(r, o)}, details(r, o)...)
+	case r.DecidedVia == permissions.ViaEditor:
+		return append(append([]string{"✅ Answered " + decider(r, o)}, details(r, o)...), choice)
 	case r.Answer == permissions.Other: // the words come after
 		return append([]string{"✅ Answered by " + person(r.DecidedBy, o)}, details(r, o)...)
 	}
@@ -182,6 +184,14 @@ func allowedBy(r permissions.Request, o Options) string {
 	return person(r.DecidedBy, o)
 }
 
+// decider is who answered, or where it was, when that is all that is known.
+func decider(r permissions.Request, o Options) string {
+	if r.DecidedVia == permissions.ViaEditor {
+		return "in the editor"
+	}
+	return "by " + person(r.DecidedBy, o)
+}
+
 func people(names []string, o Options) string {
 	words := make([]string, len(names))
 	for i, name := range names {
@@ -203,7 +213,7 @@ func person(name string, o Options) string {
 // details are through what, when and after how long r was decided. Whoever decided it just here knows when.
 func details(r permissions.Request, o Options) []string {
 	var words []string
-	if r.DecidedVia != "" { // a session that ends has none
+	if r.DecidedVia != "" && r.DecidedVia != permissions.ViaEditor { // a session that ends has none; an editor is named already
 		words = append(words, via(r.DecidedVia))
 	}
 	if !mine(r, o) {

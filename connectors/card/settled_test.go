@@ -77,6 +77,12 @@ func TestSettled(t *testing.T) {
 			"✅ Approved by you · terminal · after 1 s"},
 		{settled(pause, answered, "fay", "terminal", time.Second, answer(permissions.Continue)),
 			"✅ Continued by you · terminal · after 1 s"},
+		{settled(pause, answered, "", permissions.ViaEditor, time.Second, answer(permissions.Continue)),
+			"✅ Continued in the editor · 14:00:01 · after 1 s"},
+		{settled(pause, answered, "", permissions.ViaEditor, time.Second, answer(permissions.Interrupt)),
+			"⛔ Interrupted in the editor · 14:00:01 · after 1 s"},
+		{settled(clarification, answered, "", permissions.ViaEditor, time.Second, answer(permissions.Choose(1))),
+			`✅ Answered in the editor · 14:00:01 · after 1 s · 1 "blog"`},
 		{settled(pause, answered, "sam", "cli", time.Second, answer(permissions.Interrupt)),
 			"⛔ Interrupted by sam · command line · 14:00:01 · after 1 s"},
 		{settled(clarification, answered, "fay", "telegram", time.Second, func(r *row) {

@@ -73,10 +73,10 @@ func step(
 	return c, refused, nil
 }
 
-// allows tells whether e may not happen while everything is stopped: nothing is allowed, and no approval is used.
+// allows tells whether e may not happen while everything is stopped: nothing is answered, and no approval is used.
 func allows(e permissions.Event) bool {
 	switch e.(type) {
-	case permissions.Cast, permissions.Use:
+	case permissions.Cast, permissions.Reply, permissions.Use:
 		return true
 	}
 	return false

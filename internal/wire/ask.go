@@ -50,6 +50,12 @@ type AskedCall struct {
 	Input json.RawMessage `json:"input,omitzero"`
 }
 
+// Reply is what the dialog of an asker's own editor brought.
+type Reply struct {
+	Answer permissions.Answer `json:"answer" doc:"the id of one of the request's options"`
+	Digest string             `json:"digest" doc:"of the request, as it was shown"`
+}
+
 // AskOf is the body that asks q. What the body cannot tell (affected paths of the calls of a step, the environment) is left out.
 func AskOf(q permissions.Request) Ask {
 	a := Ask{

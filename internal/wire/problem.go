@@ -64,6 +64,7 @@ var refusals = map[permissions.Code]struct {
 	permissions.CodeReally:    {http.StatusConflict, "Needs a second yes"},
 	permissions.CodeNoAnswer:  {http.StatusUnprocessableEntity, "Not one of the answers"},
 	permissions.CodeNoUse:     {http.StatusConflict, "No unused approval"},
+	permissions.CodeEditor:    {http.StatusForbidden, "Not to be answered in an editor"},
 	permissions.CodeToken:     {http.StatusUnauthorized, "Not a valid token"},
 	permissions.CodeGone:      {http.StatusGone, "No longer kept"},
 	permissions.CodeNoAgent:   {http.StatusConflict, "No agent is bound"},

@@ -56,6 +56,8 @@ type Request struct {
 	Result       string               `json:"result"`
 	Hook         string               `json:"hook,omitzero"` // only what an agent's own hook asks
 	Code         string               `json:"code,omitzero"` // deciders only
+	// Editor says that it may be answered in the asker's own editor as well: by POST /v1/requests/{id}/answer. Agents only.
+	Editor bool `json:"editor,omitzero"`
 }
 
 // Call is one call of a step.
@@ -108,6 +110,8 @@ func From(s permissions.Standing, forDeciders bool) Request {
 	}
 	if forDeciders {
 		w.Code = s.Code
+	} else {
+		w.Editor = s.Editor
 	}
 	return w
 }

@@ -51,7 +51,7 @@ func (w Request) Standing() (permissions.Standing, error) {
 	copies := each(w.Delivered, func(d Delivery) permissions.Copy {
 		return permissions.Copy{Request: w.ID, Person: d.To, Connector: d.Via, SentAt: d.At}
 	})
-	return permissions.Standing{Request: r, Code: w.Code, Copies: copies, Waiting: w.Waiting}, nil
+	return permissions.Standing{Request: r, Code: w.Code, Copies: copies, Waiting: w.Waiting, Editor: w.Editor}, nil
 }
 
 // Until is the request's deadline, or the zero time.

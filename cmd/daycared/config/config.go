@@ -106,6 +106,13 @@ type Connectors struct {
 	Terminal Terminal `yaml:"terminal"`
 	Telegram Telegram `yaml:"telegram"`
 	WhatsApp WhatsApp `yaml:"whatsapp"`
+	Editor   Editor   `yaml:"editor"`
+}
+
+// Editor is the dialog of the editor that an agent runs in, for what permits nothing. It is nobody's channel: it is shown
+// beside those of the people who are asked.
+type Editor struct {
+	Enabled bool `yaml:"enabled"`
 }
 
 // Telegram is a bot.
@@ -166,7 +173,6 @@ type Log struct {
 
 // later are the keys that the format has and this version has no room for yet.
 var later = []string{
-	"connectors.editor",
 	"database",
 }
 

@@ -80,7 +80,7 @@ approvals: {timeout: 1h30m, max_timeout: 2h, clarification_timeout: 90s, deliver
 tools: {auto: [], gated: ["*"], forbidden: [rm_*]}
 high_risk: {tools: [bash], tags: ["@network"]}
 connectors: {terminal: {enabled: false}, telegram: {enabled: true, token_file: /run/t, api_url: "http://127.0.0.1:1/"},
-  whatsapp: {enabled: true, phone: "+4915112345679", auto_version: false}}
+  whatsapp: {enabled: true, phone: "+4915112345679", auto_version: false}, editor: {enabled: true}}
 api: {agent_socket: /run/a.sock, admin_socket: /run/b.sock, agent_group: agents, admin_group: people,
   allow_same_user: true, admin_reachable: true}
 limits: {pending_per_caller: 1, prompts_per_minute: 2, pending_total: 3}
@@ -118,6 +118,7 @@ log: {level: debug, format: json}
 		Connectors: Connectors{
 			Telegram: Telegram{Enabled: true, TokenFile: "/run/t", APIURL: "http://127.0.0.1:1"},
 			WhatsApp: WhatsApp{Enabled: true, Phone: "+4915112345679"},
+			Editor:   Editor{Enabled: true},
 		},
 		API: API{
 			AgentSocket: "/run/a.sock", AdminSocket: "/run/b.sock", AgentGroup: "agents", AdminGroup: "people",

@@ -84,6 +84,8 @@ connectors:
     enabled: false      # default
     phone: ""           # default
     auto_version: true  # default
+  editor:
+    enabled: false  # default
 api:
   agent_socket: ""        # default
   admin_socket: ""        # default

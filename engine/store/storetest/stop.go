@@ -82,7 +82,7 @@ func testStop(t *testing.T, b Backend) {
 			t.Errorf("%s: it was made", name)
 		}
 	}
-	for _, e := range []permissions.Event{permissions.Use{At: now}, allow()} {
+	for _, e := range []permissions.Event{permissions.Use{At: now}, allow(), permissions.Reply{Answer: permissions.Continue, At: now}} {
 		c, err := s.Apply(t.Context(), approved.ID, e)
 		refusedWith(t, err, permissions.CodeStopped)
 		same(t, "the row beside the refusal", c.After, read(t, s, approved.ID))

@@ -158,6 +158,35 @@ func (d *Desk) Withdraw(ctx context.Context, c permissions.Caller, id permission
 	return d.withdraw(ctx, id, c.Name, "")
 }
 
+// Begin is Ask that does not wait.
+func (d *Desk) Begin(ctx context.Context, c permissions.Caller, q permissions.Request) (permissions.Standing, error) {
+	now, done := context.WithTimeout(ctx, 0)
+	defer done()
+	r, err := d.Ask(now, c, q)
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return permissions.Standing{Request: r}, err
+	}
+	return d.Stand(ctx, r)
+}
+
+// Reply is what an editor's dialog brought.
+func (d *Desk) Reply(
+	ctx context.Context, c permissions.Caller, id permissions.ID, a permissions.Answer, shown permissions.Digest,
+) (permissions.Standing, error) {
+	s, err := d.Find(ctx, c, id)
+	if err != nil {
+		return permissions.Standing{}, err
+	}
+	if s.Request.Digest != shown {
+		return permissions.Standing{}, permissions.OtherShown()
+	}
+	change, err := d.Registry.Resolve(ctx, id, permissions.Reply{Answer: a, At: time.Now().UTC()})
+	if err != nil {
+		return permissions.Standing{}, permissions.Refused(err)
+	}
+	return d.Stand(ctx, change.After)
+}
+
 // Ready is nil until Fail.
 func (d *Desk) Ready(context.Context) error {
 	d.store.mu.Lock()

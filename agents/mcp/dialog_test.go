@@ -1,0 +1,333 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/daycared/daycared/agents/mcp"
+	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/permissions"
+)
+
+// editor is a client's own dialog, and whoever sits before it.
+type editor struct {
+	t     testing.TB
+	shown chan *sdk.ElicitParams
+	says  chan *sdk.ElicitResult
+	gone  chan struct{} // a dialog was withdrawn
+}
+
+func newEditor(t testing.TB) *editor {
+	return &editor{t: t, shown: make(chan *sdk.ElicitParams, 9), says: make(chan *sdk.ElicitResult), gone: make(chan struct{}, 9)}
+}
+
+func (e *editor) options() *sdk.ClientOptions {
+	return &sdk.ClientOptions{ElicitationHandler: func(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+		e.shown <- r.Params
+		select {
+		case said := <-e.says:
+			if said == nil {
+				return nil, errors.New("the dialog crashed")
+			}
+			return said, nil
+		case <-ctx.Done():
+			e.gone <- struct{}{}
+			return nil, ctx.Err()
+		}
+	}}
+}
+
+func wait[T any](t testing.TB, what string, from <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-from:
+	case <-time.After(20 * time.Second):
+		t.Fatalf("never: %s", what)
+	}
+	return v
+}
+
+func accept(option string) *sdk.ElicitResult {
+	return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"answer": option}}
+}
+
+// playDialogs is a stage where editors may answer.
+func playDialogs(t testing.TB) *stage {
+	t.Helper()
+	s := play(t, nil)
+	on := settings()
+	on.Editor = true
+	s.Configure(on)
+	return s
+}
+
+// The ways in which clients are asked: they are called meanwhile, or the result of their call says what to ask.
+const (
+	byCalling = "stdio, " + legacy
+	older     = "stdio, 2025-06-18"
+	byResult  = "http, " + modern
+	both      = "stdio, " + modern
+)
+
+func (s *stage) editors(e *editor) map[string]*sdk.ClientSession {
+	s.t.Helper()
+	return map[string]*sdk.ClientSession{
+		byCalling: s.overWith(legacy, nil, e.options()), older: s.overWith("2025-06-18", nil, e.options()),
+		byResult: s.clientWith(modern, e.options()), both: s.overWith(modern, nil, e.options()),
+	}
+}
+
+// row is a request as it is stored.
+func (s *stage) row(id permissions.ID) permissions.Request {
+	s.t.Helper()
+	r, err := s.rows.Read(s.t.Context(), id)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
+// What permits nothing is shown in the editor, too, and answered there: by nobody who is known, and as nobody's vote.
+func TestTheEditorAnswers(t *testing.T) {
+	s := playDialogs(t)
+	e := newEditor(t)
+	for name, c := range s.editors(e) {
+		for _, try := range []struct {
+			tool   string
+			with   arguments
+			choose string
+			text   string
+			silent string
+		}{
+			{"ask_user", choose, "option_2", "mail", "Without one the first option is taken after 5 minutes."},
+			{"pause", look, "continue", "Resumed.", "Without one it goes on after 15 minutes."},
+			{"pause", look, "interrupt", "Interrupted by the user.", "Without one it goes on after 15 minutes."},
+		} {
+			waits := call(t.Context(), c, try.tool, try.with)
+			form := wait(t, "a dialog", e.shown)
+			for _, part := range []string{"daycared: token bot, says it is tester asks you\n│ ", "It was put to fay as well", try.silent} {
+				if !strings.Contains(form.Message, part) {
+					t.Errorf("%s: %q lacks %q", name, form.Message, part)
+				}
+			}
+			r := s.pending(1)[0]
+			s.waits(r.ID, 1)
+			e.says <- accept(try.choose)
+			got := s.get(waits)
+			if textOf(t, got) != try.text || got.IsError || beside(t, got)["decided_by"] != nil || beside(t, got)["answer"] != try.choose {
+				t.Errorf("%s: %q, %v", name, textOf(t, got), beside(t, got))
+			}
+			r = s.row(r.ID)
+			if r.DecidedVia != "editor" || r.DecidedBy != "" || len(r.Votes) != 0 || r.State != permissions.Answered {
+				t.Errorf("%s: stored %+v", name, r)
+			}
+			wiretest.Eventually(t, "fay's card says it", func() bool {
+				for _, cp := range s.fay.Copies() {
+					if cp.First.Request.ID == r.ID && cp.Last.Request.DecidedVia == "editor" {
+						return true
+					}
+				}
+				return false
+			})
+		}
+	}
+}
+
+// How options are named follows the revision that the client speaks.
+func TestOptionsHaveTheirWords(t *testing.T) {
+	s := playDialogs(t)
+	e := newEditor(t)
+	for name, want := range map[string]string{
+		older: `{"enum":["option_1","option_2"],"enumNames":["blog","\\u{202E}mail"],"title":"Answer","type":"string"}`,
+		byCalling: `{"oneOf":[{"const":"option_1","title":"blog"},{"const":"option_2","title":"\\u{202E}mail"}],` +
+			`"title":"Answer","type":"string"}`,
+	} {
+		waits := call(t.Context(), s.editors(e)[name], "ask_user", arguments{
+			"question": "where?\nIt was put to nobody.\u200b", "options": []string{"blog", "\u202email"}, "details": "line 1\nline 2",
+		})
+		form := wait(t, "a dialog", e.shown)
+		schema, _ := form.RequestedSchema.(map[string]any)
+		properties, _ := schema["properties"].(map[string]any)
+		got, err := json.Marshal(properties["answer"])
+		if err != nil || string(got) != want || fmt.Sprint(schema["required"]) != "[answer]" {
+			t.Errorf("%s: %s, %v", name, got, schema)
+		}
+		const words = "asks you\n│ where?\n│ It was put to nobody.\\u{200B}\ndetails:\n│ line 1\n│ line 2\nIt was put to fay"
+		if !strings.Contains(form.Message, words) {
+			t.Errorf("%s: %q", name, form.Message)
+		}
+		e.says <- accept("option_1")
+		s.get(waits)
+	}
+}
+
+// Whoever answers first wins. A dialog that a client was called for is withdrawn; one that a result asked for finds out
+// when it comes back.
+func TestAPersonAnswersFirst(t *testing.T) {
+	s := playDialogs(t)
+	e := newEditor(t)
+	for name, c := range s.editors(e) {
+		waits := call(t.Context(), c, "ask_user", choose)
+		wait(t, "a dialog", e.shown)
+		r := s.pending(1)[0]
+		s.decide(r.ID, permissions.Choose(1), "")
+		want := "blog"
+		if name == byResult || name == both {
+			e.says <- accept("option_2")
+			want += "\n(In the editor: " + permissions.SayLate(s.row(r.ID)) + ")"
+		} else {
+			wait(t, "it is withdrawn", e.gone)
+		}
+		got := s.get(waits)
+		if textOf(t, got) != want || got.IsError || beside(t, got)["decided_by"] != "fay" || beside(t, got)["answer"] != "option_1" {
+			t.Errorf("%s: %q, %v", name, textOf(t, got), beside(t, got))
+		}
+		if after := s.row(r.ID); after.Answer != permissions.Choose(1) || after.DecidedVia != "telegram" {
+			t.Errorf("%s: %+v", name, after)
+		}
+	}
+	if len(e.shown) > 0 {
+		t.Error("there was a second dialog")
+	}
+}
+
+// An answer after the deadline is told that it is late, and is not kept for another question, however late it comes.
+func TestTheEditorAnswersLate(t *testing.T) {
+	s := playDialogs(t)
+	e := newEditor(t)
+	for name, c := range s.editors(e) {
+		for _, try := range []struct {
+			late       time.Duration
+			tool       string
+			with       arguments
+			says, want string
+			state      permissions.State
+		}{
+			{0, "ask_user", choose, "option_2", "blog\n(nobody answered within 5 minutes; first option taken)", permissions.Answered},
+			{time.Hour, "ask_user", choose, "option_2", "blog\n(nobody answered within 5 minutes; first option taken)", permissions.Answered},
+			{0, "pause", look, "interrupt", "Nobody resumed within 15 minutes; continuing.", permissions.Expired},
+			{time.Hour, "pause", look, "interrupt", "Nobody resumed within 15 minutes; continuing.", permissions.Expired},
+		} {
+			waits := call(t.Context(), c, try.tool, try.with)
+			wait(t, "a dialog", e.shown)
+			r := s.pending(1)[0]
+			s.carded(r.ID)
+			before := s.asked()
+			s.pass(r.Deadline.Sub(r.CreatedAt))
+			s.settled(r.ID, try.state)
+			want := try.want
+			if name == byResult || name == both {
+				s.pass(try.late)
+				e.says <- accept(try.says)
+				want += "\n(In the editor: " + permissions.SayLate(s.row(r.ID)) + ")"
+			} else {
+				wait(t, "it is withdrawn", e.gone)
+			}
+			if got := s.get(waits); textOf(t, got) != want || beside(t, got)["id"] != string(r.ID) {
+				t.Errorf("%s: %q, want %q", name, textOf(t, got), want)
+			}
+			if after := s.row(r.ID); after.DecidedVia != permissions.ViaTimeout || s.asked() != before {
+				t.Errorf("%s: %+v, asked %d times", name, after, s.asked()-before)
+			}
+		}
+	}
+}
+
+// Whoever declines, or closes the dialog, or breaks it, has answered nothing: the question stays with the people, and is
+// not shown there again.
+func TestTheEditorDoesNotAnswer(t *testing.T) {
+	s := playDialogs(t)
+	e := newEditor(t)
+	for name, c := range s.editors(e) {
+		for _, said := range []*sdk.ElicitResult{
+			{Action: "decline"}, {Action: "cancel"}, {Action: "decline", Content: map[string]any{"answer": "option_2"}},
+		} {
+			waits := call(t.Context(), c, "ask_user", choose)
+			wait(t, "a dialog", e.shown)
+			r := s.pending(1)[0]
+			e.says <- said
+			s.waits(r.ID, 1)
+			s.decide(r.ID, permissions.Choose(1), "")
+			if got := s.get(waits); textOf(t, got) != "blog" || beside(t, got)["decided_by"] != "fay" {
+				t.Errorf("%s: %q", name, textOf(t, got))
+			}
+		}
+	}
+	waits := call(t.Context(), s.editors(e)[byCalling], "ask_user", choose)
+	wait(t, "a dialog", e.shown)
+	e.says <- nil
+	s.decide(s.pending(1)[0].ID, permissions.Choose(1), "")
+	if got := s.get(waits); textOf(t, got) != "blog" || len(e.shown) > 0 {
+		t.Errorf("%q, and %d more dialogs", textOf(t, got), len(e.shown))
+	}
+}
+
+// What permits anything is never shown there.
+func TestNoDialogPermitsAnything(t *testing.T) {
+	s := playDialogs(t)
+	e := newEditor(t)
+	for name, c := range s.editors(e) {
+		for tool, with := range map[string]arguments{"request_permission": network, "pause": confirm, "approve_tool": shell} {
+			waits := call(t.Context(), c, tool, with)
+			r := s.pending(1)[0]
+			s.waits(r.ID, 1)
+			s.decide(r.ID, permissions.Allow(permissions.Once), "")
+			s.get(waits)
+			if len(e.shown) > 0 {
+				t.Fatalf("%s: %s was shown: %s", name, tool, (<-e.shown).Message)
+			}
+		}
+	}
+}
+
+// Nor is anything where the configuration says no, the client has no such dialogs, there is no way to call it, or it would
+// not be shown whole.
+func TestWhereThereIsNoDialog(t *testing.T) {
+	s := playDialogs(t)
+	e := newEditor(t)
+	quiet := e.options()
+	quiet.Capabilities = &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{URL: &sdk.URLElicitationCapabilities{}}}
+	ask := func(name string, c *sdk.ClientSession, with arguments) {
+		t.Helper()
+		waits := call(t.Context(), c, "ask_user", with)
+		r := s.pending(1)[0]
+		s.waits(r.ID, 1)
+		s.decide(r.ID, permissions.Choose(2), "")
+		if got := s.get(waits); textOf(t, got) != "mail" || len(e.shown) > 0 {
+			t.Errorf("%s: %q, and %d dialogs", name, textOf(t, got), len(e.shown))
+		}
+	}
+	ask("pages only", s.overWith(legacy, nil, quiet), choose)
+	ask("pages only, asked by results", s.clientWith(modern, quiet), choose)
+	ask("a client that cannot be called", s.clientWith(legacy, e.options()), choose)
+	ask("a client without dialogs", s.client(modern), choose)
+	long := arguments{"question": "where?", "options": []string{"blog", "mail"}, "details": strings.Repeat("x", 6000)}
+	ask("too long", s.editors(e)[byCalling], long)
+	ask("too long for a result", s.editors(e)[byResult], long)
+	s.Configure(settings())
+	for name, c := range s.editors(e) {
+		ask("switched off, "+name, c, choose)
+	}
+}
+
+// Callers that prove nothing could answer for one another.
+func TestWhoIsAnonymousHasNoDialog(t *testing.T) {
+	nobody := permissions.Caller{Name: permissions.Anonymous, UID: permissions.NoUID}
+	s := play(t, func(o *mcp.Options) { o.CallerOf = func(context.Context) permissions.Caller { return nobody } })
+	on := settings()
+	on.Editor = true
+	s.Configure(on)
+	e := newEditor(t)
+	waits := call(t.Context(), s.clientWith(modern, e.options()), "ask_user", choose)
+	s.decide(s.pending(1)[0].ID, permissions.Choose(2), "")
+	if got := s.get(waits); textOf(t, got) != "mail" || len(e.shown) > 0 {
+		t.Errorf("%q, and %d dialogs", textOf(t, got), len(e.shown))
+	}
+}
