@@ -60,7 +60,7 @@ func (g *Registry) Measure(r Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if _, known := g.glass.ends[r.ID]; !known {
-		passed, now := g.clock.Elapsed(), g.clock.Now()
+		now, passed := g.clock.Now(), g.clock.Elapsed() // in this order: what lies between makes it later, never too early
 		g.glass.ends[r.ID] = passed + min(r.Deadline.Sub(now), r.Timeout())
 		if len(r.EscalateTo) > 0 && !r.EscalateAt.IsZero() {
 			g.glass.more[r.ID] = passed + min(r.EscalateAt.Sub(now), r.EscalateAt.Sub(r.CreatedAt))

@@ -3,6 +3,7 @@ package permissions
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -83,6 +84,32 @@ func TestTheClockIsSetBackAcrossARestart(t *testing.T) {
 		pass(2 * time.Second)
 		if m.state(old.ID) != Expired {
 			t.Errorf("after its time is over it is %s", m.state(old.ID))
+		}
+	})
+}
+
+// A machine that sleeps between one look at a clock and the next takes nothing of the time to answer.
+func TestAMachineThatSleepsWhileADeadlineIsMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newRoom()
+		slept, sleeps := time.Duration(0), false
+		sleep := func() {
+			if sleeps {
+				sleeps, slept = false, 10*time.Minute
+			}
+		}
+		m.Registry = NewRegistry(m.store, Clock{
+			Now:     func() time.Time { defer sleep(); return m.wall().Add(slept) },
+			Elapsed: func() time.Duration { defer sleep(); return m.elapsed() + slept },
+		}, redeemWindow, slog.New(slog.DiscardHandler))
+		r := m.fresh(nil)
+		m.store.rows[r.ID] = r
+		sleeps = true
+		m.Measure(r)
+		pass(5*time.Minute - time.Second) // a second before the deadline on the wall
+		in := Cast{Vote: Vote{By: "fay", Answer: Allow(Once), At: m.wall().Add(slept)}}
+		if _, err := m.Resolve(t.Context(), r.ID, in); err != nil || m.state(r.ID) != Approved {
+			t.Errorf("it is %s, %v", m.state(r.ID), err)
 		}
 	})
 }
