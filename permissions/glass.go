@@ -53,19 +53,21 @@ func (s *glass) compare() {
 
 // Measure begins to measure a pending request's time, unless that was begun before. Of one that was asked before this
 // process began, it is at most the whole.
-func (g *Registry) Measure(r Request) {
+func (g *Registry) Measure(r Request) (began bool) {
 	if r.State != Pending {
-		return
+		return false
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if _, known := g.glass.ends[r.ID]; !known {
+	_, known := g.glass.ends[r.ID]
+	if !known {
 		now, passed := g.clock.Now(), g.clock.Elapsed() // in this order: what lies between makes it later, never too early
 		g.glass.ends[r.ID] = passed + min(r.Deadline.Sub(now), r.Timeout())
 		if len(r.EscalateTo) > 0 && !r.EscalateAt.IsZero() {
 			g.glass.more[r.ID] = passed + min(r.EscalateAt.Sub(now), r.EscalateAt.Sub(r.CreatedAt))
 		}
 	}
+	return !known
 }
 
 // MeasureGrants begins to measure grants that were given before this process began: at most their whole time again.

@@ -114,6 +114,55 @@ func TestAMachineThatSleepsWhileADeadlineIsMeasured(t *testing.T) {
 	})
 }
 
+// A call that tries again with the id that it proposed may overtake its first try: the time of the row that is there counts,
+// not that of the other.
+func TestTheTimeMeasuredIsThatOfTheRow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newRoom()
+		first := m.fresh(func(r *Request) { r.Deadline = r.CreatedAt.Add(time.Minute) })
+		again := first
+		again.Deadline = again.CreatedAt.Add(5 * time.Minute)
+		m.store.beforeOpen = func() {
+			m.store.beforeOpen = nil
+			if _, created, err := m.Open(t.Context(), Opening{Request: again}); err != nil || !created {
+				t.Errorf("created: %t, %v", created, err)
+			}
+		}
+		if r, created, err := m.Open(t.Context(), Opening{Request: first}); err != nil || created || !r.Deadline.Equal(again.Deadline) {
+			t.Fatalf("created: %t, %v", created, err)
+		}
+		pass(2 * time.Minute)
+		in := Cast{Vote: Vote{By: "fay", Answer: Allow(Once), At: m.wall()}}
+		if _, err := m.Resolve(t.Context(), first.ID, in); err != nil || m.state(first.ID) != Approved {
+			t.Errorf("before its deadline it is %s, %v", m.state(first.ID), err)
+		}
+	})
+}
+
+// What is settled when its caller comes to it is measured no more.
+func TestWhatIsSettledIsNotMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newRoom()
+		r := m.fresh(func(r *Request) { r.Key = "k" })
+		m.store.beforeOpen = func() {
+			m.store.beforeOpen = nil
+			if _, _, err := m.Open(t.Context(), Opening{Request: r}); err != nil {
+				t.Error(err)
+			}
+			if _, err := m.Cancel(t.Context(), r.ID, "fay", "cli"); err != nil {
+				t.Error(err)
+			}
+			m.Measure(r) // as a try does that has not come to the store yet
+		}
+		if found, _, err := m.Open(t.Context(), Opening{Request: r}); err != nil || found.State != Cancelled {
+			t.Fatalf("it is %s, %v", found.State, err)
+		}
+		if n := len(m.glass.ends); n != 0 {
+			t.Errorf("%d are measured", n)
+		}
+	})
+}
+
 func TestAStoreThatBreaksWhileAClockIsBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newRoom()

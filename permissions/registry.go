@@ -83,10 +83,14 @@ func (g *Registry) Register(ctx context.Context, o Opening) (w *Waiter, r Reques
 
 // Open is Register for somebody who does not wait: the row is what there is of it.
 func (g *Registry) Open(ctx context.Context, o Opening) (r Request, created bool, err error) {
-	g.Measure(o.Request)
+	began := g.Measure(o.Request)
 	r, created, err = g.store.Open(ctx, o)
-	if err != nil || r.ID != o.Request.ID {
+	switch {
+	case began && (err != nil || r.ID != o.Request.ID || r.State != Pending):
 		g.forget(o.Request.ID)
+	case created && !began: // the same call proposed the id before, with an earlier deadline, and its row came too late
+		g.forget(r.ID)
+		g.Measure(r)
 	}
 	if err == nil && created {
 		g.publish(r)
