@@ -6,6 +6,7 @@ ARGS      ?=
 FUZZTIME  ?= 30s
 CRASH_POINTS ?= 5000
 FLOOD_UPDATES ?= 10000
+LINEAR_OPS ?= 10000000
 STALLED   ?= 5000
 LINT       = go tool -modfile=tools/go.mod golangci-lint
 
@@ -90,9 +91,10 @@ fuzz: need ## every fuzz target for FUZZTIME, 30s
 	tools/fuzz.sh $(FUZZTIME)
 
 .PHONY: soak
-soak: need ## kill the daemon at CRASH_POINTS, 5000, points, send FLOOD_UPDATES, 10000, taps and texts; count what was lost
+soak: need ## kill the daemon at CRASH_POINTS, 5000, points, send FLOOD_UPDATES, 10000, taps and texts, count what was lost; check LINEAR_OPS, 10000000, calls that race
 	CRASH_POINTS=$(CRASH_POINTS) go test ./cmd/daycared -run 'CrashLoop$$' -count=1 -v -timeout 24h
 	FLOOD_UPDATES=$(FLOOD_UPDATES) go test ./connectors/telegram -run 'TestAFloodOverABadNetwork$$' -count=1 -v -timeout 24h
+	LINEAR_OPS=$(LINEAR_OPS) go test ./internal/linear -run 'TestDecidingIsLinearizable$$' -count=1 -v -timeout 24h
 
 .PHONY: stalled
 stalled: need ## hold STALLED, 5000, connections to the agents' doors and see how long deciding takes meanwhile
