@@ -40,11 +40,6 @@ demo: build ## the whole loop in this terminal; ARGS='--answer "allow,deny:keep 
 test: need ## run every test
 	go test -timeout 25m ./...
 
-.PHONY: test-mcp-npm
-test-mcp-npm: need ## the MCP conformance suite and inspector, from npm, look at the door of agents that speak MCP
-	@command -v npm >/dev/null || { echo 'npm is missing: install Node.js 20 or newer, https://nodejs.org' >&2; exit 1; }
-	go test -tags npm -timeout 10m -count=1 -run 'TestNPM$$' ./agents/mcp
-
 .PHONY: race
 race: need ## run every test with the race detector
 	go test -race -timeout 30m ./...
@@ -61,7 +56,6 @@ format: need ## gofmt
 vet: need ## go vet
 	go vet ./...
 	go vet -tags failpoints ./cmd/...
-	go vet -tags npm ./agents/mcp
 
 .PHONY: lint
 lint: need ## staticcheck, the import walls and the other linters of .golangci.yml

@@ -76,6 +76,7 @@ func commands() scriptCommands {
 	maps.Copy(all, whatsappCommands())
 	maps.Copy(all, remoteCommands())
 	maps.Copy(all, mcpCommands())
+	maps.Copy(all, npmCommands())
 	return all
 }
 
