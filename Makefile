@@ -8,6 +8,7 @@ CRASH_POINTS ?= 5000
 FLOOD_UPDATES ?= 10000
 LINEAR_OPS ?= 10000000
 STALLED   ?= 5000
+REAL_WAIT ?= 10m
 LINT       = go tool -modfile=tools/go.mod golangci-lint
 
 export CGO_ENABLED = 1
@@ -40,6 +41,10 @@ demo: build ## the whole loop in this terminal; ARGS='--answer "allow,deny:keep 
 test: need ## run every test
 	go test -timeout 25m ./...
 
+.PHONY: test-real
+test-real: need ## real agents from npm (Linux on x86-64) ask the daemon; one call waits REAL_WAIT, 10m
+	REAL_WAIT=$(REAL_WAIT) go test -tags real ./cmd/daycared -run 'TestReal$$' -parallel 1 -count=1 -v -timeout 2h
+
 .PHONY: race
 race: need ## run every test with the race detector
 	go test -race -timeout 30m ./...
@@ -56,6 +61,7 @@ format: need ## gofmt
 vet: need ## go vet
 	go vet ./...
 	go vet -tags failpoints ./cmd/...
+	go vet -tags real ./cmd/daycared
 
 .PHONY: lint
 lint: need ## staticcheck, the import walls and the other linters of .golangci.yml

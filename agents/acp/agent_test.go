@@ -186,7 +186,9 @@ func TestCannotStart(t *testing.T) {
 		{"broken", "its program has ended (exit status 3); it wrote last: no key is set. It reaches its workspace, and what read, write, " +
 			`network and env of "coder" in the configuration name`},
 		{"newer", "it speaks version 2 of the protocol, and daycared version 1"},
-		{"locked", `it is not signed in (Authentication required). It offers ["Log in"]`},
+		{"locked", "it is not signed in (Authentication required). It offers:\n- \"login\", Log in: opens a browser\n- \"key\"\n" +
+			"- \"env\", API key; set AGENT_KEY, AGENT_URL for the daemon, and name it under env\n" +
+			"- \"tui\", In a terminal; run its program in a terminal with: '--sign in'\nOne that needs neither"},
 	} {
 		t.Run(test.like, func(t *testing.T) {
 			s := play(t, test.like)

@@ -73,6 +73,14 @@ func TestOnceUndone(t *testing.T) {
 			t.Errorf("one that is %s ends well", like)
 		}
 	}
+	locked, told := s.errand("locked")
+	if err := acp.Once(t.Context(), locked, "say hello"); err == nil || !strings.Contains(err.Error(), "\n- \"key\"\n") {
+		t.Errorf("one that is locked ends with %v", err)
+	}
+	locked.Program.Auth = "key"
+	if err := acp.Once(t.Context(), locked, "say hello"); err != nil || !strings.Contains(told.String(), "hello") {
+		t.Errorf("one that can be signed in ends with %v, saying %s", err, told)
+	}
 	e.Program.Command = func(context.Context) (*exec.Cmd, func(), error) { return nil, nil, errors.New("no room") }
 	if err := acp.Once(t.Context(), e, "say hello"); err == nil || !strings.Contains(err.Error(), "start its program: no room") {
 		t.Errorf("it ends with %v", err)

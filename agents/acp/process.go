@@ -24,6 +24,7 @@ type Program struct {
 	// that it started, and release is called once it has ended, or was not started after all. It is called for each start.
 	// The standard streams are ours.
 	Command func(ctx context.Context) (cmd *exec.Cmd, release func(), err error)
+	Auth    string        // the way to sign it in where it asks for that, by its id; empty: nobody does
 	Start   time.Duration // how long it may take to greet us, and to begin a conversation; 0: a minute
 	// Progress is how often people are told what goes on in a long turn, where there is something new; 0: every 20 seconds.
 	Progress time.Duration
@@ -43,7 +44,8 @@ const usualStart = time.Minute
 type process struct {
 	conn  *sdk.Connection
 	able  sdk.AgentCapabilities
-	ways  []string           // in which it can be signed in
+	way   string             // see Program.Auth
+	ways  []string           // in which it can be signed in, for people
 	every time.Duration      // see Program.Progress
 	kill  context.CancelFunc // ends the program and all that it started
 	gone  chan struct{}      // it has ended
@@ -61,7 +63,7 @@ type process struct {
 // launch starts the program and greets it. answer is what its calls meet, and updates is told what it tells of its work,
 // before anything that it says after. The program's life is not that of ctx.
 func launch(ctx context.Context, o Program, answer sdk.MethodHandler, updates func(json.RawMessage)) (*process, error) {
-	p := &process{gone: make(chan struct{}), every: cmp.Or(o.Progress, progressEvery)}
+	p := &process{gone: make(chan struct{}), way: o.Auth, every: cmp.Or(o.Progress, progressEvery)}
 	stdout, err := p.begin(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("start its program: %w", err)
@@ -147,17 +149,7 @@ func (p *process) greet(ctx context.Context) error {
 	if hello.ProtocolVersion != sdk.ProtocolVersionNumber {
 		return fmt.Errorf("it speaks version %d of the protocol, and daycared version %d", hello.ProtocolVersion, sdk.ProtocolVersionNumber)
 	}
-	p.able = hello.AgentCapabilities
-	for _, way := range hello.AuthMethods {
-		switch {
-		case way.Agent != nil:
-			p.ways = append(p.ways, way.Agent.Name)
-		case way.EnvVar != nil:
-			p.ways = append(p.ways, way.EnvVar.Name)
-		case way.Terminal != nil:
-			p.ways = append(p.ways, way.Terminal.Name)
-		}
-	}
+	p.able, p.ways = hello.AgentCapabilities, offers(hello.AuthMethods)
 	return nil
 }
 
@@ -249,7 +241,11 @@ func (p *process) why(ctx context.Context, err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return errors.New("it gives no answer in time")
 	case errors.As(err, &told):
-		return &refused{code: told.Code, text: short(told.Message+detail(told.Data), mostTold)}
+		text := short(told.Message+detail(told.Data), mostTold)
+		if told.Code == codeSignIn {
+			text = p.signIn(text)
+		}
+		return &refused{code: told.Code, text: text}
 	}
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -82,7 +81,12 @@ func (a *Agent) turnOf(ctx context.Context, t *turn, text string, say func(strin
 	if err != nil {
 		return "", err
 	}
-	return s.ask(ctx, t, text, say)
+	reason, err := s.ask(ctx, t, text, say)
+	var told *refused
+	if errors.As(err, &told) && told.code == codeSignIn {
+		a.leave() // who is signed in by hand meanwhile is found so by another one
+	}
+	return reason, err
 }
 
 // ask prompts the agent and waits for the end of its turn.
@@ -101,7 +105,7 @@ func (s *seat) ask(ctx context.Context, t *turn, text string, say func(string) e
 	}
 	came := make(chan reply, 1)
 	s.works.Go(func() {
-		r, err := call[sdk.PromptResponse](brief, s.process, sdk.AgentMethodSessionPrompt, sdk.PromptRequest{
+		r, err := signedIn[sdk.PromptResponse](brief, s.process, sdk.AgentMethodSessionPrompt, sdk.PromptRequest{
 			SessionId: conversation, Prompt: []sdk.ContentBlock{sdk.TextBlock(text)},
 		})
 		came <- reply{r, err}
@@ -231,10 +235,10 @@ func (a *Agent) ready(ctx context.Context) (*seat, error) {
 func (s *seat) begin(ctx context.Context, how sdk.NewSessionRequest, before sdk.SessionId) (sdk.SessionId, error) {
 	id := before
 	if before != "" && s.able.LoadSession {
-		_, err := call[sdk.LoadSessionResponse](ctx, s.process, sdk.AgentMethodSessionLoad, sdk.LoadSessionRequest{
+		_, err := signedIn[sdk.LoadSessionResponse](ctx, s.process, sdk.AgentMethodSessionLoad, sdk.LoadSessionRequest{
 			SessionId: before, Cwd: how.Cwd, McpServers: how.McpServers,
 		})
-		if err != nil && (ctx.Err() != nil || !s.alive()) {
+		if err != nil && (ctx.Err() != nil || !s.alive() || unsigned(err)) {
 			return "", err
 		}
 		if err != nil { // it does not know it any more
@@ -245,7 +249,7 @@ func (s *seat) begin(ctx context.Context, how sdk.NewSessionRequest, before sdk.
 		id = ""
 	}
 	if id == "" {
-		begun, err := call[sdk.NewSessionResponse](ctx, s.process, sdk.AgentMethodSessionNew, how)
+		begun, err := signedIn[sdk.NewSessionResponse](ctx, s.process, sdk.AgentMethodSessionNew, how)
 		if err != nil {
 			return "", err
 		}
@@ -260,9 +264,6 @@ func (s *seat) begin(ctx context.Context, how sdk.NewSessionRequest, before sdk.
 	return id, nil
 }
 
-// codeSignIn is what an agent answers that is not signed in.
-const codeSignIn = -32000
-
 // lame is why the agent cannot be started, with what to do about it.
 func (a *Agent) lame(ctx context.Context, err error) error {
 	var told *refused
@@ -270,15 +271,7 @@ func (a *Agent) lame(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.As(err, &told) && told.code == codeSignIn:
-		ways := ""
-		a.mu.Lock()
-		if a.seat != nil && len(a.seat.ways) > 0 {
-			ways = " It offers " + short(fmt.Sprintf("%q", a.seat.ways), mostTold) + "."
-		}
-		a.mu.Unlock()
-		return &refused{codeSignIn, "it is not signed in (" + told.text + ")." + ways + " Sign it in by hand under the daemon's account, " +
-			"and name the folder where it keeps that under write of " + strconv.Quote(a.o.Name) + " in the configuration; " +
-			"or hand on its key with env"}
+		return told
 	}
 	return fmt.Errorf("%w. It reaches its workspace, and what read, write, network and env of %q in the configuration name: "+
 		"add what it lacks there, and start daycared again", err, a.o.Name)

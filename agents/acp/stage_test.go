@@ -60,6 +60,7 @@ type cast struct {
 	like   []string
 	start  time.Duration
 	often  bool // is progress told
+	auth   string
 	tags   []permissions.Tag
 }
 
@@ -179,6 +180,7 @@ func (s *stage) open() {
 	for _, c := range s.casts {
 		p := s.place(c.name, c.tags...)
 		binary := program(box, p.Workspace, c.start, c.like...)
+		binary.Auth = c.auth
 		if c.often {
 			binary.Progress = time.Millisecond
 		}

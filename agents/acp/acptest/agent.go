@@ -23,7 +23,8 @@ const Name = "acp-agent"
 // Main is called first thing by the tests' own binary. It returns where the process is not the agent.
 //
 // The arguments after [Name] say what the agent is like: "forgets" loads no conversation, "newer" speaks another version
-// of the protocol, "locked" is not signed in, "mute" never greets, "broken" ends at once.
+// of the protocol, "locked" is not signed in before it is by the way "key", "shy" says so only when it is prompted, "mute"
+// never greets, "broken" ends at once.
 //
 // Each line of a prompt is something to do:
 //
@@ -39,6 +40,7 @@ const Name = "acp-agent"
 //	stderr TEXT              write it there
 //	stop REASON              end the turn with this reason
 //	fail TEXT                answer the prompt with an error
+//	expire                   be signed in no longer
 func Main() {
 	if len(os.Args) < 2 || os.Args[1] != Name {
 		return
@@ -66,6 +68,8 @@ type agent struct {
 	conn *sdk.Connection
 
 	mu      sync.Mutex
+	signed  int // in, so many times
+	expired bool
 	prompts map[sdk.SessionId]int
 	cancel  chan struct{} // of the turn that goes on
 	jobs    sync.WaitGroup
@@ -85,10 +89,12 @@ func (a *agent) answer(ctx context.Context, method string, params json.RawMessag
 		}
 		return sdk.InitializeResponse{
 			ProtocolVersion: version, AgentCapabilities: sdk.AgentCapabilities{LoadSession: !a.is("forgets")},
-			AuthMethods: []sdk.AuthMethod{{Agent: &sdk.AuthMethodAgent{Id: "login", Name: "Log in"}}},
+			AuthMethods: ways(),
 		}, nil
+	case sdk.AgentMethodAuthenticate:
+		return a.signIn(params)
 	case sdk.AgentMethodSessionNew:
-		if a.is("locked") {
+		if a.is("locked") && !a.isSigned() {
 			return nil, sdk.NewAuthRequired(nil)
 		}
 		id := sdk.SessionId("conversation-" + strconv.Itoa(os.Getpid()))
@@ -115,11 +121,46 @@ func (a *agent) answer(ctx context.Context, method string, params json.RawMessag
 	return nil, sdk.NewMethodNotFound(method)
 }
 
+// ways are those in which it can be signed in, one of each kind.
+func ways() []sdk.AuthMethod {
+	about := "opens a\nbrowser"
+	return []sdk.AuthMethod{
+		{Agent: &sdk.AuthMethodAgent{Id: "login", Name: "Log in", Description: &about}},
+		{Agent: &sdk.AuthMethodAgent{Id: "key", Name: "key"}},
+		{EnvVar: &sdk.AuthMethodEnvVarInline{Id: "env", Name: "API key", Vars: []sdk.AuthEnvVar{{Name: "AGENT_KEY"}, {Name: "AGENT_URL"}}}},
+		{Terminal: &sdk.AuthMethodTerminalInline{Id: "tui", Name: "In a terminal", Args: []string{"--sign in"}}},
+	}
+}
+
+func (a *agent) isSigned() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.signed > 0 && !a.expired
+}
+
+// signIn signs it in, by the one way that needs nobody.
+func (a *agent) signIn(params json.RawMessage) (any, *sdk.RequestError) {
+	var in sdk.AuthenticateRequest
+	if err := json.Unmarshal(params, &in); err != nil {
+		return nil, sdk.NewInvalidParams(err.Error())
+	}
+	if in.MethodId != "key" {
+		return nil, &sdk.RequestError{Code: -32603, Message: "there is no browser"}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.signed, a.expired = a.signed+1, false
+	return sdk.AuthenticateResponse{}, nil
+}
+
 // load finds a conversation of another process, which left a file for it, and tells it once more.
 func (a *agent) load(ctx context.Context, params json.RawMessage) (any, *sdk.RequestError) {
 	var in sdk.LoadSessionRequest
 	if err := json.Unmarshal(params, &in); err != nil {
 		return nil, sdk.NewInvalidParams(err.Error())
+	}
+	if a.is("locked") && !a.isSigned() {
+		return nil, sdk.NewAuthRequired(nil)
 	}
 	text, err := os.ReadFile(string(in.SessionId))
 	if err != nil {
@@ -141,6 +182,9 @@ func (a *agent) prompt(ctx context.Context, params json.RawMessage) (any, *sdk.R
 	var in sdk.PromptRequest
 	if err := json.Unmarshal(params, &in); err != nil {
 		return nil, sdk.NewInvalidParams(err.Error())
+	}
+	if a.is("shy") && !a.isSigned() {
+		return nil, sdk.NewAuthRequired(nil)
 	}
 	cancel := make(chan struct{})
 	a.mu.Lock()
@@ -205,6 +249,12 @@ func (t *task) do(ctx context.Context, verb, rest string) error {
 		n := t.prompts[t.id]
 		t.mu.Unlock()
 		return t.say(ctx, fmt.Sprintf("prompt %d of %s\n", n-1, t.id))
+	case "expire":
+		t.mu.Lock()
+		t.expired = true
+		n := t.signed
+		t.mu.Unlock()
+		return t.say(ctx, fmt.Sprintf("I was signed in %d times\n", n))
 	case "stderr":
 		fmt.Fprintln(os.Stderr, rest)
 	case "stop":

@@ -56,10 +56,22 @@ func New(t testing.TB) *Server {
 
 // Serve starts a server that whoever started it closes.
 func Serve() *Server {
+	return serve(func(d Dialect) parser {
+		if d == OpenAI {
+			return parseOpenAI
+		}
+		return parseAnthropic
+	})
+}
+
+// parser reads a request, or says what is wrong with it.
+type parser func(http.Header, []byte) (Request, error)
+
+func serve(in func(Dialect) parser) *Server {
 	s := &Server{over: make(chan struct{}), came: make(chan struct{})}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/chat/completions", s.serve(OpenAI, parseOpenAI))
-	mux.HandleFunc("POST /v1/messages", s.serve(Anthropic, parseAnthropic))
+	mux.HandleFunc("POST /v1/chat/completions", s.serve(OpenAI, in(OpenAI)))
+	mux.HandleFunc("POST /v1/messages", s.serve(Anthropic, in(Anthropic)))
 	s.http = httptest.NewServer(mux)
 	return s
 }
@@ -138,7 +150,7 @@ func (s *Server) take(r Request) Answer {
 	return Answer{Fault: &Fault{Status: http.StatusBadRequest, Text: "modeltest: no answer is left"}}
 }
 
-func (s *Server) serve(d Dialect, parse func(http.Header, []byte) (Request, error)) http.HandlerFunc {
+func (s *Server) serve(d Dialect, parse parser) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {

@@ -46,6 +46,9 @@ func (r *report) agents(c *Config) {
 		if _, given := r.lines[path+".env"]; given {
 			r.key(path+".env", "agents.env: it is for the program of an agent, and %s has none; write acp, or leave it out", quote(a.Name))
 		}
+		if _, given := r.lines[path+".acp_auth"]; given {
+			r.key(path+".acp_auth", "agents.acp_auth: it is for the program of an agent, and %s has none; write acp, or leave it out", quote(a.Name))
+		}
 		r.model(a, path)
 		r.schedule(a, path)
 		r.mcp(a, path)

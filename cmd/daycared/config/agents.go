@@ -17,6 +17,7 @@ type Agent struct {
 	Parent           string      `yaml:"parent" is:"agent"`     // which agent may start it; empty: it is a foreground agent
 	Workspace        string      `yaml:"workspace" is:"folder"` // empty without one
 	ACP              []string    `yaml:"acp" is:"words"`        // a program that is the agent, and its arguments; empty: a model is
+	ACPAuth          string      `yaml:"acp_auth" is:"words"`   // the way to sign it in that this program offers; empty: nobody does
 	Env              []string    `yaml:"env" is:"variable"`     // names of the daemon's variables that this program is given
 	Model            AgentModel  `yaml:"model"`
 	Instructions     string      `yaml:"instructions" is:"words"`     // what its model is told first, besides what daycared says

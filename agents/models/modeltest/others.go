@@ -1,0 +1,69 @@
+package modeltest
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/daycared/daycared/agents/models"
+)
+
+// ServeOthers starts a server for programs of others, whose requests say more than ours do. It checks nothing, and reads
+// of a request the names of its tools and its newest message.
+func ServeOthers() *Server {
+	return serve(func(d Dialect) parser {
+		return func(_ http.Header, body []byte) (Request, error) { return glance(d, body) }
+	})
+}
+
+// glance reads what both dialects have in common.
+func glance(d Dialect, body []byte) (Request, error) {
+	var in struct {
+		Model    string
+		Messages []struct {
+			Role    string
+			Content json.RawMessage
+		}
+		Tools []struct {
+			Name     string
+			Function struct{ Name string }
+		}
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return Request{}, err
+	}
+	if len(in.Messages) == 0 {
+		return Request{}, errors.New("there is no message")
+	}
+	r := Request{Dialect: d, Model: in.Model}
+	for _, t := range in.Tools {
+		r.Prompt.Tools = append(r.Prompt.Tools, models.Tool{Name: t.Name + t.Function.Name})
+	}
+	last := in.Messages[len(in.Messages)-1]
+	r.Prompt.Messages = []models.Message{newest(last.Role, last.Content)}
+	return r, nil
+}
+
+// newest is a message in either dialect: Anthropic's results are blocks of a user's.
+func newest(role string, content json.RawMessage) models.Message {
+	m := models.Message{Role: models.Role(role)}
+	if json.Unmarshal(content, &m.Text) == nil {
+		return m
+	}
+	var blocks []struct {
+		Type, Text string
+		Content    json.RawMessage
+	}
+	_ = json.Unmarshal(content, &blocks) // what is neither has no words
+	var words []string
+	for _, b := range blocks {
+		if b.Type == "tool_result" {
+			m.Role = models.Results
+			b.Text = newest(role, b.Content).Text
+		}
+		words = append(words, b.Text)
+	}
+	m.Text = strings.Join(words, "\n")
+	return m
+}
