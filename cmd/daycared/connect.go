@@ -20,7 +20,9 @@ func (c *CLI) connectCommand() *cobra.Command {
 		Short: "Have an agent that you already run ask here",
 		Long: "Have an agent that you already run ask here: print what belongs into its settings, write it with --write (a copy of each\n" +
 			"file as it was stays beside it), or take it out again with --remove. Your other settings and comments stay.\n" +
-			"AGENT is one of " + strings.Join(connect.Names(), ", ") + ". What --config, --socket and --token-file say here, the agent says, too.",
+			"AGENT is one of " + strings.Join(connect.Names(), ", ") +
+			". What --config, --socket and --token-file say here, the agent says, too.\n" +
+			"Where " + strings.Join(connect.Movers(), ", ") + " are set, its settings are looked for there.",
 		Args: arguments(cobra.ExactArgs(1), "one agent: "+strings.Join(connect.Names(), ", ")),
 		RunE: func(_ *cobra.Command, args []string) error {
 			place, err := c.here()
@@ -67,7 +69,17 @@ func (c *CLI) here() (connect.Place, error) {
 		}
 		command = append(command, flag[0], whole)
 	}
-	return connect.Place{Home: home, GOOS: runtime.GOOS, Command: command}, nil
+	moved := map[string]string{}
+	for _, name := range connect.Movers() {
+		switch folder := c.env(name); {
+		case filepath.IsAbs(folder):
+			moved[name] = folder
+		case folder != "":
+			return connect.Place{}, usage("%s is %q, which depends on the folder where the agent is started; write it from the root on",
+				name, folder)
+		}
+	}
+	return connect.Place{Home: home, GOOS: runtime.GOOS, Command: command, Moved: moved}, nil
 }
 
 func (c *CLI) printConnection(a connect.Agent) error {

@@ -13,7 +13,7 @@ func TestOthers(t *testing.T) {
 		d          Dialect
 		body, want string
 	}{
-		{OpenAI, `{"model":"m","temperature":1,"tools":[{"function":{"name":"bash"}}],"messages":[{"role":"system"},{"role":"user","content":"hi"}]}`,
+		{OpenAI, `{"temperature":1,"tools":[{"function":{"name":"bash"}}],"messages":[{"role":"system"},{"role":"user","content":"hi"}]}`,
 			"user hi bash"},
 		{OpenAI, `{"messages":[{"role":"tool","content":[{"type":"text","text":"out"}]}]}`, "tool out "},
 		{Anthropic, `{"thinking":{},"tools":[{"name":"Bash"}],"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}]}`,

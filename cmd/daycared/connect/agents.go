@@ -33,7 +33,22 @@ type Place struct {
 	Home    string
 	GOOS    string
 	Command []string // daycared, by its path, with the flags that stand before every command
+	// Moved are the folders where agents were told to look instead of in Home, by the variables that tell them; absolute.
+	// See [Movers].
+	Moved map[string]string
 }
+
+// Movers are the variables by which agents are told where their settings are.
+func Movers() []string { return []string{claudeHome, codexHome, copilotHome, geminiHome, xdgConfig} }
+
+// Claude Code and opencode were tried; the others are as their documentation has it.
+const (
+	claudeHome  = "CLAUDE_CONFIG_DIR" // in place of ~/.claude, and .claude.json is in it as well
+	codexHome   = "CODEX_HOME"        // in place of ~/.codex
+	copilotHome = "COPILOT_HOME"      // in place of ~/.copilot
+	geminiHome  = "GEMINI_CLI_HOME"   // in place of ~: .gemini is in it
+	xdgConfig   = "XDG_CONFIG_HOME"   // in place of ~/.config; opencode's and, but for macOS, VS Code's are in it
+)
 
 // Names are the agents that can be connected.
 func Names() []string {
@@ -70,8 +85,9 @@ func (p Place) claude() Agent {
 	return Agent{
 		Name: "claude-code", Dialect: "claude-code",
 		Files: []File{
-			p.file(".claude.json", member(p.server("type", "stdio", "timeout", int(waits.Milliseconds())), "mcpServers", ours)),
-			p.file(".claude/settings.json",
+			file(filepath.Join(p.folder(claudeHome, "."), ".claude.json"),
+				member(p.server("type", "stdio", "timeout", int(waits.Milliseconds())), "mcpServers", ours)),
+			file(filepath.Join(p.folder(claudeHome, ".claude"), "settings.json"),
 				element(map[string]any{"matcher": "*", "hooks": []any{hook}}, "claude-code", "hooks", "PermissionRequest")),
 		},
 		Enforces: "every call for which Claude Code would ask at its keyboard; denied also when the hook fails (2.1.295 and later; " +
@@ -84,7 +100,7 @@ func (p Place) claude() Agent {
 func (p Place) codex() Agent {
 	return Agent{
 		Name: "codex", Dialect: "codex",
-		Files: []File{{Path: p.path(".codex/config.toml"), block: p.codexBlock()}},
+		Files: []File{{Path: filepath.Join(p.folder(codexHome, ".codex"), "config.toml"), block: p.codexBlock()}},
 		Enforces: "every call of a tool, once you have trusted the hook in Codex, which skips it silently before. Codex runs the " +
 			"call when the hook fails or times out; daycared hook is built not to",
 		Advises: advises,
@@ -98,7 +114,7 @@ func (p Place) gemini() Agent {
 	}
 	return Agent{
 		Name: "gemini", Dialect: "gemini",
-		Files: []File{p.file(".gemini/settings.json",
+		Files: []File{file(filepath.Join(p.folder(geminiHome, "."), ".gemini", "settings.json"),
 			member(p.server("timeout", int(waits.Milliseconds())), "mcpServers", ours),
 			element(map[string]any{"matcher": ".*", "hooks": []any{hook}}, "gemini", "hooks", "BeforeTool"))},
 		Enforces: "every call of a tool, also with --yolo. Gemini CLI runs the call when the hook fails or times out; daycared hook " +
@@ -112,11 +128,12 @@ func (p Place) opencode() Agent {
 	server := map[string]any{
 		"type": "local", "command": append(slices.Clone(p.Command), "mcp"), "enabled": true, "timeout": int(waits.Milliseconds()),
 	}
-	file := p.file(".config/opencode/opencode.json", member(server, "mcp", ours))
-	file.Or = p.path(".config/opencode/opencode.jsonc")
+	folder := filepath.Join(p.folder(xdgConfig, ".config"), "opencode")
+	settings := file(filepath.Join(folder, "opencode.json"), member(server, "mcp", ours))
+	settings.Or = filepath.Join(folder, "opencode.jsonc")
 	return Agent{
 		Name:     "opencode",
-		Files:    []File{file},
+		Files:    []File{settings},
 		Enforces: "nothing: opencode has no hook that asks others",
 		Advises:  advises,
 		Notes:    []string{`keep opencode's own "permission" settings at "ask" for bash and edit`},
@@ -125,12 +142,13 @@ func (p Place) opencode() Agent {
 
 func (p Place) copilot() Agent {
 	hook := map[string]any{"type": "command", "bash": p.hook("copilot"), "timeoutSec": int(waits.Seconds())}
+	folder := p.folder(copilotHome, ".copilot")
 	return Agent{
 		Name: "copilot", Dialect: "copilot",
 		Files: []File{
-			p.file(".copilot/mcp-config.json",
+			file(filepath.Join(folder, "mcp-config.json"),
 				member(p.server("type", "local", "tools", []string{"*"}, "timeout", int(waits.Milliseconds())), "mcpServers", ours)),
-			p.file(".copilot/hooks/daycared.json", usual(1, "version"), element(hook, "copilot", "hooks", "preToolUse")),
+			file(filepath.Join(folder, "hooks", "daycared.json"), usual(1, "version"), element(hook, "copilot", "hooks", "preToolUse")),
 		},
 		Enforces: "every call of a tool; denied also when the hook fails. Copilot CLI runs the call when the hook times out; daycared " +
 			"hook is built not to",
@@ -146,8 +164,8 @@ func (p Place) cursor() Agent {
 	return Agent{
 		Name: "cursor", Dialect: "cursor",
 		Files: []File{
-			p.file(".cursor/mcp.json", member(p.server(), "mcpServers", ours)),
-			p.file(".cursor/hooks.json", usual(1, "version"),
+			file(filepath.Join(p.Home, ".cursor", "mcp.json"), member(p.server(), "mcpServers", ours)),
+			file(filepath.Join(p.Home, ".cursor", "hooks.json"), usual(1, "version"),
 				element(hook(), "cursor", "hooks", "beforeShellExecution"),
 				element(hook(), "cursor", "hooks", "beforeMCPExecution"),
 				element(hook("matcher", "Write|Delete"), "cursor", "hooks", "preToolUse")),
@@ -159,24 +177,28 @@ func (p Place) cursor() Agent {
 }
 
 func (p Place) vscode() Agent {
-	folder := ".config/Code/User"
+	folder := p.folder(xdgConfig, ".config")
 	if p.GOOS == "darwin" {
-		folder = "Library/Application Support/Code/User"
+		folder = filepath.Join(p.Home, "Library", "Application Support")
 	}
 	return Agent{
 		Name:     "vscode",
-		Files:    []File{p.file(folder+"/mcp.json", member(p.server("type", "stdio"), "servers", ours))},
+		Files:    []File{file(filepath.Join(folder, "Code", "User", "mcp.json"), member(p.server("type", "stdio"), "servers", ours))},
 		Enforces: "nothing: no hook of VS Code's own agent is known to wait for others",
 		Advises:  advises,
 		Notes:    []string{"keep VS Code's own confirmation of tools and of terminal commands switched on"},
 	}
 }
 
-func (p Place) path(below string) string { return filepath.Join(p.Home, filepath.FromSlash(below)) }
-
-func (p Place) file(below string, entries ...entry) File {
-	return File{Path: p.path(below), entries: entries}
+// folder is where an agent was told to look, else the one of that name in the home.
+func (p Place) folder(mover, usually string) string {
+	if moved := p.Moved[mover]; moved != "" {
+		return moved
+	}
+	return filepath.Join(p.Home, usually)
 }
+
+func file(path string, entries ...entry) File { return File{Path: path, entries: entries} }
 
 // server is how `daycared mcp` is started, in the shape that most agents share.
 func (p Place) server(more ...any) map[string]any {

@@ -54,6 +54,46 @@ func TestFreshFiles(t *testing.T) {
 	}
 }
 
+// Where agents were told to keep their settings, they look for them; who was told nothing looks in the home.
+func TestMoved(t *testing.T) {
+	told := here
+	told.Moved = map[string]string{}
+	for _, name := range Movers() {
+		told.Moved[name] = "/at/" + name
+	}
+	mac := told
+	mac.GOOS = "darwin"
+	for _, test := range []struct {
+		p     Place
+		agent string
+		want  string
+	}{
+		{here, "claude-code", "/home/fay/.claude.json /home/fay/.claude/settings.json"},
+		{told, "claude-code", "/at/CLAUDE_CONFIG_DIR/.claude.json /at/CLAUDE_CONFIG_DIR/settings.json"},
+		{here, "codex", "/home/fay/.codex/config.toml"}, {told, "codex", "/at/CODEX_HOME/config.toml"},
+		{here, "gemini", "/home/fay/.gemini/settings.json"}, {told, "gemini", "/at/GEMINI_CLI_HOME/.gemini/settings.json"},
+		{here, "opencode", "/home/fay/.config/opencode/opencode.json /home/fay/.config/opencode/opencode.jsonc"},
+		{told, "opencode", "/at/XDG_CONFIG_HOME/opencode/opencode.json /at/XDG_CONFIG_HOME/opencode/opencode.jsonc"},
+		{here, "copilot", "/home/fay/.copilot/mcp-config.json /home/fay/.copilot/hooks/daycared.json"},
+		{told, "copilot", "/at/COPILOT_HOME/mcp-config.json /at/COPILOT_HOME/hooks/daycared.json"},
+		{told, "cursor", "/home/fay/.cursor/mcp.json /home/fay/.cursor/hooks.json"},
+		{here, "vscode", "/home/fay/.config/Code/User/mcp.json"}, {told, "vscode", "/at/XDG_CONFIG_HOME/Code/User/mcp.json"},
+		{mac, "vscode", "/home/fay/Library/Application Support/Code/User/mcp.json"},
+	} {
+		a, _ := test.p.Find(test.agent)
+		var paths []string
+		for _, f := range a.Files {
+			paths = append(paths, f.Path)
+			if f.Or != "" {
+				paths = append(paths, f.Or)
+			}
+		}
+		if got := strings.Join(paths, " "); got != test.want {
+			t.Errorf("%s keeps its settings at %s, not %s", test.agent, got, test.want)
+		}
+	}
+}
+
 // settings are files as people have them.
 var settings = map[string]string{
 	"empty":          "",
