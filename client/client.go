@@ -96,6 +96,12 @@ func (c *Client) Get(ctx context.Context, id permissions.ID, wait time.Duration)
 	return c.calls.Get(ctx, id, wait)
 }
 
+// Forgo withdraws a pending request that this caller asked, unless a call of another name ([permissions.Request].Call)
+// waits for the same; then it stays as it is.
+func (c *Client) Forgo(ctx context.Context, id permissions.ID, call string) (permissions.Standing, error) {
+	return c.calls.Forgo(ctx, id, call)
+}
+
 // Cancel withdraws a pending request that this caller asked.
 func (c *Client) Cancel(ctx context.Context, id permissions.ID) (permissions.Standing, error) {
 	return c.calls.Cancel(ctx, id)

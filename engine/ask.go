@@ -20,7 +20,7 @@ const (
 // Ask is [agents.Asker]: it opens the request (or joins the one it equals), has it shown, and waits.
 func (e *Engine) Ask(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error) {
 	if q.Call != "" {
-		q.Call = caller.Name + "/" + q.Call // callers choose their own names for calls
+		q.Call = nameOf(caller, q.Call)
 	}
 	for range mostAnew {
 		r, err := e.askOnce(ctx, caller, q)

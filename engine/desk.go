@@ -59,6 +59,25 @@ func (e *Engine) Withdraw(ctx context.Context, caller permissions.Caller, id per
 	return e.withdraw(ctx, r, "", "")
 }
 
+// Forgo takes one call of this caller's from a request, by the call's own name for itself (empty once it has left), and
+// cancels the request when no other call waits for it. See [permissions.Registry.Forgo].
+func (e *Engine) Forgo(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) (permissions.Standing, error) {
+	if _, err := e.own(ctx, caller, id); err != nil {
+		return permissions.Standing{}, err
+	}
+	if call != "" {
+		call = nameOf(caller, call)
+	}
+	r, err := e.registry.Forgo(ctx, id, call)
+	if err != nil {
+		return permissions.Standing{}, broken(permissions.Refused(err))
+	}
+	return e.Stand(ctx, r)
+}
+
+// nameOf is a call's name here: callers choose their own.
+func nameOf(caller permissions.Caller, call string) string { return caller.Name + "/" + call }
+
 func (e *Engine) own(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Request, error) {
 	r, err := e.store.Read(ctx, id)
 	if err == nil && r.Caller.Name != caller.Name {

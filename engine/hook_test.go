@@ -66,6 +66,36 @@ func TestWhatIsCancelledMeanwhileNeverComesToThePhone(t *testing.T) {
 	}
 }
 
+// Of two equal calls the one that is forgone leaves, by its own name; the last one cancels. Nobody else may.
+func TestForgo(t *testing.T) {
+	phone := connectortest.NewMemory(fayAt("telegram"), nil)
+	st := play(t, usual(), phone)
+	named := func(call string) permissions.Request {
+		q := hook("Bash", `{"command":"ls"}`)
+		q.Call = call
+		return q
+	}
+	st.ask(t.Context(), named("a"))
+	id := st.shown(phone, 1).Request.ID
+	done := st.ask(t.Context(), named("b"))
+	st.waiting(id, 2)
+	if _, err := st.Forgo(t.Context(), permissions.CallerUID(askerUID+1), id, "a"); err == nil {
+		t.Error("another caller forgoes it")
+	}
+	if s, err := st.Forgo(t.Context(), self, id, "a"); err != nil || s.Request.State != permissions.Pending || s.Waiting != 1 {
+		t.Errorf("the first: %s, %d wait, %v", s.Request.State, s.Waiting, err)
+	}
+	if s, err := st.Forgo(t.Context(), self, id, "b"); err != nil || s.Request.State != permissions.Cancelled {
+		t.Errorf("the last: %s, %v", s.Request.State, err)
+	}
+	if got := st.get(done); got.State != permissions.Cancelled {
+		t.Error(got.State)
+	}
+	if _, err := st.Forgo(t.Context(), self, id, ""); err == nil {
+		t.Error("what is settled is forgone")
+	}
+}
+
 // A clock that is set back keeps nothing from anybody for longer.
 func TestAClockThatIsSetBackKeepsNoPhoneWaiting(t *testing.T) {
 	s := usual()

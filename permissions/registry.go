@@ -250,6 +250,22 @@ func (g *Registry) Cancel(ctx context.Context, id ID, by, via string) (Change, e
 	return g.Resolve(ctx, id, Withdraw{By: by, Via: via, At: g.stamp()})
 }
 
+// Forgo ends the waiting of a call for good, by its own name for itself, and withdraws the request when no other call waits
+// for it; who keeps a place waits. The call may be gone by then, and needs no name in that case.
+func (g *Registry) Forgo(ctx context.Context, id ID, call string) (Request, error) {
+	g.mu.Lock()
+	others := slices.ContainsFunc(g.halls[id], func(w *Waiter) bool { return !w.reader && (call == "" || w.call != call) })
+	if w := g.calls[call]; others && w != nil && w.id == id {
+		g.remove(w) // of two that are forgone at once, the second finds none
+	}
+	g.mu.Unlock()
+	if others {
+		return g.store.Read(ctx, id)
+	}
+	c, err := g.Cancel(ctx, id, "", "")
+	return c.After, err
+}
+
 // NotePresence writes on a pending request whether anybody waits for it. Somebody may come or go while that is being
 // stored, so it looks again afterwards: whoever writes last has seen the last change.
 func (g *Registry) NotePresence(ctx context.Context, id ID) (Request, error) {

@@ -73,8 +73,21 @@ func TestAQuestionIsOpenedAndReadAndWithdrawn(t *testing.T) {
 	if err != nil || s.Request.ID != w.ID || len(s.Copies) != 1 || s.Copies[0].Connector != "telegram" {
 		t.Errorf("read as %+v, %v", s, err)
 	}
-	if s, err = c.Cancel(t.Context(), w.ID); err != nil || s.Request.State != permissions.Cancelled {
-		t.Errorf("withdrawn: %v, %v", s.Request.State, err)
+	reader, _, err := desk.Registry.Attach(t.Context(), w.ID) // a reader's waiting is no call's
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Leave(t.Context())
+	joined, _, err := desk.Registry.Join(t.Context(), w.ID, "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err = c.Forgo(t.Context(), w.ID, "mine"); err != nil || s.Request.State != permissions.Pending {
+		t.Errorf("forgone while another call waits: %v, %v", s.Request.State, err)
+	}
+	joined.Leave(t.Context())
+	if s, err = c.Forgo(t.Context(), w.ID, "mine"); err != nil || s.Request.State != permissions.Cancelled {
+		t.Errorf("forgone by the last one: %v, %v", s.Request.State, err)
 	}
 	var refusal *permissions.Refusal
 	if _, err = c.Cancel(t.Context(), w.ID); !errors.As(err, &refusal) || refusal.Code != permissions.CodeSettled {

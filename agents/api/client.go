@@ -102,9 +102,19 @@ func (c *Client) Get(ctx context.Context, id permissions.ID, wait time.Duration)
 
 // Cancel withdraws a pending request of this caller's.
 func (c *Client) Cancel(ctx context.Context, id permissions.ID) (permissions.Standing, error) {
+	return c.cancel(ctx, id, nil)
+}
+
+// Forgo withdraws a pending request of this caller's, unless another call than the one of that name waits for it; then
+// it stays as it is.
+func (c *Client) Forgo(ctx context.Context, id permissions.ID, call string) (permissions.Standing, error) {
+	return c.cancel(ctx, id, http.Header{headerCall: {call}})
+}
+
+func (c *Client) cancel(ctx context.Context, id permissions.ID, header http.Header) (permissions.Standing, error) {
 	path := "/v1/requests/" + url.PathEscape(string(id)) + "/cancel"
 	var w wire.Request
-	if err := c.call(ctx, http.MethodPost, path, nil, nil, 0, &w); err != nil {
+	if err := c.call(ctx, http.MethodPost, path, header, nil, 0, &w); err != nil {
 		return permissions.Standing{}, err
 	}
 	return w.Standing()

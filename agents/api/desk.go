@@ -21,6 +21,8 @@ type Desk interface {
 	Reply(
 		ctx context.Context, caller permissions.Caller, id permissions.ID, a permissions.Answer, shown permissions.Digest,
 	) (permissions.Standing, error)
+	// Forgo takes one call from a request of this caller's, by the call's own name, and cancels it when no other waits.
+	Forgo(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) (permissions.Standing, error)
 	// Prove is who asks with a token, over a connection of that account. A token that is not valid is refused.
 	Prove(ctx context.Context, secret permissions.Secret, uid int) (permissions.Caller, error)
 	// Ready is nil while requests can be stored and answered; the error says what to do.

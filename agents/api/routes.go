@@ -111,10 +111,14 @@ func (r *routes) read(ctx context.Context, in *readInput) (*row, error) {
 }
 
 type cancelInput struct {
-	ID string `path:"id" maxLength:"64"`
+	ID   string `path:"id" maxLength:"64"`
+	Call string `header:"Daycared-Call" maxLength:"64" pattern:"^[A-Za-z0-9_-]+$" doc:"this call alone leaves, while others wait for the same"`
 }
 
 func (r *routes) cancel(ctx context.Context, in *cancelInput) (*row, error) {
+	if in.Call != "" {
+		return r.standing(r.desk.Forgo(ctx, CallerOf(ctx), permissions.ID(in.ID), in.Call))
+	}
 	return r.standing(r.desk.Withdraw(ctx, CallerOf(ctx), permissions.ID(in.ID)))
 }
 

@@ -13,8 +13,9 @@ import (
 type Desk interface {
 	// Ask puts a question and waits. When ctx ends first, the request is returned as it stands, with the error of ctx.
 	Ask(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error)
-	// Withdraw cancels a pending request of this caller's.
-	Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
+	// Forgo cancels a pending request of this caller's, unless another call than the one of that name (empty for one that has
+	// returned) waits for it.
+	Forgo(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) (permissions.Standing, error)
 }
 
 // ErrLeft is the cause of a context that ended because the process stops, and not because the agent ended its hook: the
@@ -25,7 +26,8 @@ var ErrLeft = errors.New("the daemon stops")
 const withdrawWithin = 3 * time.Second
 
 // Decide puts a call to people. It returns at the latest shortly after within, and then the request stands; when ctx
-// ends before, the agent has ended the hook, and the request is cancelled (see [ErrLeft]). There is a verdict always.
+// ends before, the agent has ended the hook, and the request is cancelled (see [ErrLeft]), unless another hook waits with
+// the same call. There is a verdict always.
 func Decide(ctx context.Context, desk Desk, caller permissions.Caller, c Call, within time.Duration) Verdict {
 	q := c.Request
 	q.ID = permissions.NewID(time.Now()) // proposed, so that it can be cancelled before the first reply
@@ -43,8 +45,12 @@ func Decide(ctx context.Context, desk Desk, caller permissions.Caller, c Call, w
 	}
 	work, finished := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 	defer finished()
-	if _, err := desk.Withdraw(work, caller, cmp.Or(r.ID, q.ID)); err != nil {
+	left, err := desk.Forgo(work, caller, cmp.Or(r.ID, q.ID), q.Call)
+	switch {
+	case err != nil:
 		return Verdict{Reason: "The hook was ended, and its question may stand: " + err.Error() + "."}
+	case left.Request.State == permissions.Pending:
+		return Verdict{Reason: "The hook was ended, and its question stands: another one waits with the same call."}
 	}
 	return Verdict{Reason: "The hook was ended, and its question was cancelled."}
 }

@@ -148,6 +148,24 @@ func TestAnAgentThatHangsUpCancels(t *testing.T) {
 	wiretest.Eventually(t, "it is cancelled", func() bool { return state(t, desk, id) == permissions.Cancelled })
 }
 
+// One that hangs up while another waits with the same call takes nothing from it.
+func TestOneOfTwoThatHangsUpCancelsNothing(t *testing.T) {
+	desk := wiretest.NewDesk()
+	address, _ := serve(t, desk)
+	ctx, hangUp := context.WithCancel(t.Context())
+	gone := post(ctx, address+"/hook/claude-code", bash)
+	id := pending(t, desk)
+	stays := post(t.Context(), address+"/hook/claude-code", bash)
+	wiretest.Eventually(t, "both wait", func() bool { return desk.Registry.Waiting(id) == 2 })
+	hangUp()
+	<-gone
+	wiretest.Eventually(t, "one waits", func() bool { return desk.Registry.Waiting(id) == 1 })
+	decide(t, desk, id, permissions.Allow(permissions.Once), "")
+	if got := <-stays; !strings.Contains(got.text, `"permissionDecision":"allow"`) {
+		t.Errorf("%+v", got)
+	}
+}
+
 // A daemon that stops answers who waits, and what was asked stands.
 func TestADaemonThatStopsCancelsNothing(t *testing.T) {
 	desk := wiretest.NewDesk()

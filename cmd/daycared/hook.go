@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -59,6 +60,7 @@ func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time) err
 		return c.reply(call.Reply(hooks.Refuse(err)))
 	}
 	defer asks.Close()
+	call.Request.Call = rand.Text() // by which this hook alone is forgone
 	ctx, over := c.untilHangup(ctx)
 	verdict := hooks.Decide(ctx, remoteDesk{asks}, permissions.Caller{}, call, time.Until(deadline))
 	over()

@@ -63,6 +63,7 @@ type asksThere interface {
 	Put(ctx context.Context, q permissions.Request) (permissions.Standing, error)
 	Get(ctx context.Context, id permissions.ID, wait time.Duration) (permissions.Standing, error)
 	Cancel(ctx context.Context, id permissions.ID) (permissions.Standing, error)
+	Forgo(ctx context.Context, id permissions.ID, call string) (permissions.Standing, error)
 }
 
 // Ask is [agents.Asker]. The id is proposed, so that the question is found again even if no reply came.
@@ -98,6 +99,11 @@ func (d remoteDesk) Await(ctx context.Context, _ permissions.Caller, id permissi
 		}
 	}
 	return last, err
+}
+
+// Forgo cancels a request that no other call waits for.
+func (d remoteDesk) Forgo(ctx context.Context, _ permissions.Caller, id permissions.ID, call string) (permissions.Standing, error) {
+	return d.client.Forgo(ctx, id, call)
 }
 
 // Withdraw cancels a request.

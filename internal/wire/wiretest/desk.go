@@ -187,6 +187,18 @@ func (d *Desk) Reply(
 	return d.Stand(ctx, change.After)
 }
 
+// Forgo cancels for the asker when no other call of theirs waits.
+func (d *Desk) Forgo(ctx context.Context, c permissions.Caller, id permissions.ID, call string) (permissions.Standing, error) {
+	if _, err := d.Find(ctx, c, id); err != nil {
+		return permissions.Standing{}, err
+	}
+	r, err := d.Registry.Forgo(ctx, id, call)
+	if err != nil {
+		return permissions.Standing{}, permissions.Refused(err)
+	}
+	return d.Stand(ctx, r)
+}
+
 // Ready is nil until Fail.
 func (d *Desk) Ready(context.Context) error {
 	d.store.mu.Lock()

@@ -1,0 +1,63 @@
+package permissions
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// Of several calls that wait for the same, one that is forgone takes nothing from the others; the last one cancels.
+func TestForgo(t *testing.T) {
+	m := newRoom()
+	named := func(call string) func(*Request) { return func(r *Request) { r.Call = call } }
+	first, r := m.ask(t, m.fresh(named("a")))
+	second, _ := m.ask(t, m.fresh(named("b")))
+	reader, _, err := m.Attach(t.Context(), r.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Leave(t.Context())
+	if left, err := m.Forgo(t.Context(), r.ID, "a"); err != nil || left.State != Pending {
+		t.Fatalf("while another waits: %s, %v", left.State, err)
+	}
+	first.LeaveSoon(0) // it is found gone a moment later
+	second.Park(time.Minute)
+	if left, err := m.Forgo(t.Context(), r.ID, "a"); err != nil || left.State != Pending {
+		t.Fatalf("while another keeps its place: %s, %v", left.State, err)
+	}
+	if left, err := m.Forgo(t.Context(), r.ID, "b"); err != nil || left.State != Cancelled {
+		t.Fatalf("the last one: %s, %v", left.State, err)
+	}
+	if got, err := rings(t, second); err != nil || got != Cancelled {
+		t.Errorf("who still waits is told %s, %v", got, err)
+	}
+	if _, ok := m.Rejoin("a"); ok {
+		t.Error("who was forgone has a place")
+	}
+	if _, err := m.Forgo(t.Context(), r.ID, "b"); !errors.Is(err, ErrSettled) {
+		t.Errorf("what is settled: %v", err)
+	}
+}
+
+// A call without a name is gone when it is forgone: whoever waits is another one. Nor has a name anything to do with other
+// requests.
+func TestForgoOfOneWithoutAName(t *testing.T) {
+	m := newRoom()
+	first, r := m.ask(t, m.fresh(nil))
+	second, _ := m.ask(t, m.fresh(nil))
+	other, o := m.ask(t, m.fresh(func(q *Request) { q.Call, q.Reason = "a", "another" }))
+	defer other.Leave(t.Context())
+	first.Leave(t.Context())
+	for _, call := range []string{"", "a"} {
+		if left, err := m.Forgo(t.Context(), r.ID, call); err != nil || left.State != Pending {
+			t.Errorf("%q, while another waits: %s, %v", call, left.State, err)
+		}
+	}
+	second.Leave(t.Context())
+	if left, err := m.Forgo(t.Context(), r.ID, ""); err != nil || left.State != Cancelled {
+		t.Errorf("the last one: %s, %v", left.State, err)
+	}
+	if m.Waiting(o.ID) != 1 {
+		t.Error("another request lost its call")
+	}
+}
