@@ -233,11 +233,11 @@ func (c *courier) fail(ctx context.Context, r permissions.Request, cp permission
 		return e.store.Shown(ctx, cp, cp.Ref)
 	}
 	cp.Failed = why
-	if err := e.store.Failed(ctx, cp); err != nil || r.State != permissions.Pending {
-		return err
+	err := e.store.Failed(ctx, cp)
+	if r.State == permissions.Pending {
+		e.usher.kick(r.ID) // also where the store failed: it may have noted it
 	}
-	e.usher.kick(r.ID)
-	return nil
+	return err
 }
 
 // prompt is a request as one person is to see it in one place, or as all do who are asked there.

@@ -49,8 +49,7 @@ func (e *Engine) tryOpen(ctx context.Context, caller permissions.Caller, q permi
 	}
 	w, stored, created, err := e.registry.Register(ctx, o.Opening)
 	if err != nil {
-		o.prompt.giveBack()
-		return nil, broken(err)
+		return nil, e.notOpened(o, err)
 	}
 	if _, err := e.opened(ctx, o, stored, created); err != nil {
 		w.LeaveSoon(leaveGrace)
@@ -103,6 +102,15 @@ func (e *Engine) opened(
 		return permissions.Request{}, broken(err)
 	}
 	return c.After, nil
+}
+
+// notOpened is why a row was not inserted. Where the store failed it may be there all the same, and reach too few.
+func (e *Engine) notOpened(o opening, err error) error {
+	o.prompt.giveBack()
+	if errors.Is(err, permissions.ErrBroken) {
+		e.usher.kick(o.Request.ID)
+	}
+	return broken(err)
 }
 
 // reservation is a prompt that was taken out of its caller's bucket. The zero reservation took none.

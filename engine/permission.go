@@ -118,11 +118,9 @@ func (e *Engine) learn(ctx context.Context, cp permissions.Copy, ref string) err
 	if cp.SentAt.IsZero() {
 		cp.SentAt = e.stamp()
 	}
-	if err := e.store.Shown(ctx, cp, ""); err != nil {
-		return broken(err)
-	}
-	e.kick(cp.Request)
-	return nil
+	err := e.store.Shown(ctx, cp, "")
+	e.kick(cp.Request) // also where the store failed: it may have noted it
+	return broken(err)
 }
 
 // event is what a decision does to r. An approval is used with it, by whoever waits: one commit instead of two.

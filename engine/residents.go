@@ -95,8 +95,7 @@ func (c counter) pose(ctx context.Context, caller permissions.Caller, q permissi
 	}
 	r, created, err := e.registry.Open(ctx, o.Opening)
 	if err != nil {
-		o.prompt.giveBack()
-		return permissions.Request{}, broken(err)
+		return permissions.Request{}, e.notOpened(o, err)
 	}
 	return e.opened(ctx, o, r, created)
 }

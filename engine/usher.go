@@ -26,7 +26,11 @@ func (u *usher) attend(ctx context.Context, id permissions.ID) error {
 	e := u.engine
 	for {
 		r, err := e.store.Read(ctx, id)
-		if err != nil || r.State != permissions.Pending {
+		var refusal *permissions.Refusal
+		switch {
+		case errors.As(err, &refusal): // it was not opened
+			return nil
+		case err != nil || r.State != permissions.Pending:
 			return err
 		}
 		copies, err := e.store.Copies(ctx, id)
@@ -39,10 +43,11 @@ func (u *usher) attend(ctx context.Context, id permissions.ID) error {
 		}
 		more, why := e.plan(s, r, copies)
 		if len(more) > 0 {
-			if err := e.store.AddCopies(ctx, more); err != nil {
+			err := e.store.AddCopies(ctx, more)
+			e.kick(id) // also where the store failed: it may have added them
+			if err != nil {
 				return err
 			}
-			e.kick(id)
 		}
 		if s.reached(r, append(copies, more...)) >= r.Quorum {
 			return nil

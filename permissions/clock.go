@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -20,6 +21,7 @@ const (
 func (g *Registry) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		g.endLeases(ctx)
+		g.lookAgain(ctx)
 		next, err := g.Sweep(ctx)
 		if err != nil && ctx.Err() == nil {
 			g.log.Error("deadlines cannot be kept just now", "err", err)
@@ -44,7 +46,7 @@ func (g *Registry) sleep(ctx context.Context, next time.Time, failed bool) {
 			return
 		case <-time.After(nap):
 		}
-		if failed || g.leaseOver() || g.setBack() || (!next.IsZero() && !g.clock.Now().Before(next)) {
+		if failed || g.isUnsure() || g.leaseOver() || g.setBack() || (!next.IsZero() && !g.clock.Now().Before(next)) {
 			return
 		}
 	}
@@ -130,6 +132,7 @@ func (g *Registry) expireSpent(ctx context.Context) error {
 	}
 	ended, err := g.store.EndGrantsNow(ctx, grants, g.stamp())
 	if err != nil {
+		g.unsureOf(err)
 		return fmt.Errorf("end what was granted: %w", err)
 	}
 	for _, id := range grants {
@@ -146,6 +149,7 @@ func (g *Registry) endGrants(ctx context.Context) (next time.Time, err error) {
 	for {
 		ended, next, err := g.store.EndGrants(ctx, g.stamp(), dueBatch)
 		if err != nil {
+			g.unsureOf(err)
 			return time.Time{}, fmt.Errorf("end what was granted: %w", err)
 		}
 		if len(ended) > 0 {
@@ -197,6 +201,7 @@ func (g *Registry) endLeases(ctx context.Context) {
 		}
 	}
 	g.mu.Unlock()
+	slices.Sort(left)
 	for _, id := range left {
 		g.noteAbsence(ctx, id)
 	}

@@ -51,6 +51,15 @@ func (s *glass) compare() {
 	s.wall, s.passed = wall, passed
 }
 
+// left is how much of a whole time is left at most, where the clock on the wall says that some of it is. Where it says
+// more than the whole, it was set back before this process began.
+func (s *glass) left(says, whole time.Duration) time.Duration {
+	if says > whole+setBackBy {
+		s.back = true
+	}
+	return min(says, whole)
+}
+
 // Measure begins to measure a pending request's time, unless that was begun before. Of one that was asked before this
 // process began, it is at most the whole.
 func (g *Registry) Measure(r Request) (began bool) {
@@ -62,7 +71,7 @@ func (g *Registry) Measure(r Request) (began bool) {
 	_, known := g.glass.ends[r.ID]
 	if !known {
 		now, passed := g.clock.Now(), g.clock.Elapsed() // in this order: what lies between makes it later, never too early
-		g.glass.ends[r.ID] = passed + min(r.Deadline.Sub(now), r.Timeout())
+		g.glass.ends[r.ID] = passed + g.glass.left(r.Deadline.Sub(now), r.Timeout())
 		if len(r.EscalateTo) > 0 && !r.EscalateAt.IsZero() {
 			g.glass.more[r.ID] = passed + min(r.EscalateAt.Sub(now), r.EscalateAt.Sub(r.CreatedAt))
 		}
@@ -77,7 +86,7 @@ func (g *Registry) MeasureGrants(old []Grant) {
 	for _, grant := range old {
 		m := measured{end: math.MaxInt64, old: true}
 		if !grant.Until.IsZero() {
-			m.end = g.clock.Elapsed() + min(grant.Until.Sub(g.clock.Now()), grant.Until.Sub(grant.CreatedAt))
+			m.end = g.clock.Elapsed() + g.glass.left(grant.Until.Sub(g.clock.Now()), grant.Until.Sub(grant.CreatedAt))
 		}
 		g.glass.grants[grant.ID] = m
 	}

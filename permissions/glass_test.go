@@ -163,6 +163,25 @@ func TestWhatIsSettledIsNotMeasured(t *testing.T) {
 	})
 }
 
+// A clock that was set back before this process began is found out by what has more time left than it ever had.
+func TestTheClockWasSetBackBeforeTheStart(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		old := m.fresh(nil)
+		m.store.rows[old.ID] = old
+		m.jump.Store(int64(-24 * time.Hour))
+		m.Measure(old)
+		start()
+		pass(15*time.Minute - tick)
+		if m.state(old.ID) != Pending {
+			t.Errorf("before its time is over it is %s", m.state(old.ID))
+		}
+		pass(2 * tick)
+		if m.state(old.ID) != Expired {
+			t.Errorf("after its time is over it is %s", m.state(old.ID))
+		}
+	})
+}
+
 func TestAStoreThatBreaksWhileAClockIsBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newRoom()

@@ -27,6 +27,7 @@ type memory struct {
 	grants       []Grant // not over yet, the soonest first
 	broken       error
 	brokenGrants error // of EndGrants alone
+	loses        bool  // what is done is done, and the store fails all the same
 	applied      []Event
 }
 
@@ -43,6 +44,9 @@ func newMemory(rows ...Request) *memory {
 func (m *memory) Open(_ context.Context, o Opening) (r Request, created bool, err error) {
 	call(m.beforeOpen)
 	r, created, err = m.insert(o)
+	if err == nil && m.loses {
+		return Request{}, false, ErrBroken
+	}
 	if err == nil && m.afterOpen != nil {
 		m.afterOpen(created)
 	}
@@ -75,6 +79,9 @@ func (m *memory) insert(o Opening) (r Request, created bool, err error) {
 
 func (m *memory) Apply(ctx context.Context, id ID, e Event) (Change, error) {
 	c, err := m.apply(ctx, id, e)
+	if err == nil && m.loses {
+		return Change{}, ErrBroken
+	}
 	if m.afterApply != nil {
 		m.afterApply(e)
 	}
@@ -188,6 +195,9 @@ func (m *memory) Stop(_ context.Context, by, via string, at time.Time) (cancelle
 			m.rows[id] = c.After
 			cancelled = append(cancelled, c.After)
 		}
+	}
+	if m.loses {
+		return nil, ErrBroken
 	}
 	return cancelled, m.broken
 }

@@ -34,6 +34,8 @@ type Registry struct {
 	parked map[*Waiter]time.Time // until when a waiter that nobody holds keeps its place
 	absent map[ID]time.Time      // when to tell that nobody waits
 	feeds  map[*Feed]struct{}
+	unsure map[ID]struct{} // see unsureOf
+	lost   bool            // there may be more to tell than is known
 }
 
 // NewRegistry makes a registry over a store. redeem is how long an unused approval is kept.
@@ -42,7 +44,7 @@ func NewRegistry(store Store, clock Clock, redeem time.Duration, log *slog.Logge
 		store: store, clock: clock, log: log, redeem: redeem, rearm: make(chan struct{}, 1), noticed: make(chan struct{}, 1),
 		glass: newGlass(clock),
 		halls: map[ID][]*Waiter{}, calls: map[string]*Waiter{},
-		parked: map[*Waiter]time.Time{}, absent: map[ID]time.Time{}, feeds: map[*Feed]struct{}{},
+		parked: map[*Waiter]time.Time{}, absent: map[ID]time.Time{}, feeds: map[*Feed]struct{}{}, unsure: map[ID]struct{}{},
 	}
 }
 
@@ -85,6 +87,7 @@ func (g *Registry) Register(ctx context.Context, o Opening) (w *Waiter, r Reques
 func (g *Registry) Open(ctx context.Context, o Opening) (r Request, created bool, err error) {
 	began := g.Measure(o.Request)
 	r, created, err = g.store.Open(ctx, o)
+	g.unsureOf(err, o.Request.ID)
 	switch {
 	case began && (err != nil || r.ID != o.Request.ID || r.State != Pending):
 		g.forget(o.Request.ID)
@@ -192,6 +195,7 @@ func (g *Registry) foremost(id ID) *Waiter {
 func (g *Registry) apply(ctx context.Context, id ID, e Event, taker *Waiter) (Change, error) {
 	c, err := g.store.Apply(ctx, id, e)
 	if err != nil {
+		g.unsureOf(err, id)
 		return c, err
 	}
 	g.measureGrants(c.Grants)
@@ -230,6 +234,7 @@ func (g *Registry) StopAll(ctx context.Context, by, via string) (int, error) {
 		g.settled(r, nil)
 		g.publish(r)
 	}
+	g.unsureOfAll(err)
 	g.RingNotices()
 	return len(cancelled), err
 }

@@ -1,0 +1,142 @@
+package permissions
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// lose has the store do one thing, and fail all the same.
+func (m *room) lose(t testing.TB, do func() error) {
+	t.Helper()
+	m.store.loses = true
+	if err := do(); !errors.Is(err, ErrBroken) {
+		t.Fatalf("got %v", err)
+	}
+	m.store.loses = false
+}
+
+func forAMinute(r *Request) { r.Options = Offer(*r, []Scope{For(time.Minute)}, r.Widest) }
+
+func TestAnAnswerThatTheStoreDidNotConfirmRingsAllTheSame(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		start()
+		w, r := m.ask(t, m.fresh(forAMinute))
+		feed := m.Subscribe(4)
+		defer feed.Close()
+		m.lose(t, func() error {
+			_, err := m.Resolve(t.Context(), r.ID, Cast{Vote: Vote{By: "fay", Answer: Allow(For(time.Minute)), At: m.wall()}})
+			return err
+		})
+		silent(t, w)
+		pass(tick)
+		if state, err := rings(t, w); state != Approved || err != nil {
+			t.Errorf("got %s, %v", state, err)
+		}
+		if told := <-feed.C; told.State != Approved {
+			t.Errorf("told %s", told.State)
+		}
+		m.jump.Store(int64(-24 * time.Hour)) // what it left behind is measured, and ended
+		id := r.grantID(m.store.row(r.ID).DecidedAt, 0)
+		if pass(time.Minute - 2*tick); m.glass.grants[id].end == 0 {
+			t.Error("what it granted is not measured, or is over before its time")
+		}
+		if pass(3 * tick); m.glass.grants[id].end != 0 {
+			t.Error("what it granted has not ended after its time")
+		}
+	})
+}
+
+// A grant that is measured already is not measured anew.
+func TestWhatIsMeasuredIsNotMeasuredAnew(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		start()
+		_, r := m.ask(t, m.fresh(forAMinute))
+		c, err := m.Resolve(t.Context(), r.ID, Cast{Vote: Vote{By: "fay", Answer: Allow(For(time.Minute)), At: m.wall()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass(30 * time.Second)
+		m.lose(t, func() error {
+			_, err := m.Resolve(t.Context(), r.ID, Collect{At: m.wall()})
+			return err
+		})
+		pass(31 * time.Second)
+		if m.InForce(c.Grants[0].ID, false) {
+			t.Error("it is in force after its time")
+		}
+	})
+}
+
+func TestARequestThatTheStoreDidNotConfirmIsTold(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		start()
+		feed := m.Subscribe(4)
+		defer feed.Close()
+		r := m.fresh(nil)
+		m.lose(t, func() error {
+			_, _, _, err := m.Register(t.Context(), Opening{Request: r})
+			return err
+		})
+		m.store.breakDown(ErrBroken) // and goes on failing
+		pass(10 * tick)
+		m.store.breakDown(nil)
+		pass(tick)
+		if told := <-feed.C; told.ID != r.ID || told.State != Pending {
+			t.Errorf("told %s %s", told.ID, told.State)
+		}
+		pass(r.Timeout() - 10*tick)
+		if m.state(r.ID) != Expired {
+			t.Errorf("after its deadline it is %s", m.state(r.ID))
+		}
+	})
+}
+
+func TestWhatWasNotOpenedIsNotLookedForAgain(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		start()
+		m.store.breakDown(ErrBroken)
+		if _, _, err := m.Open(context.Background(), Opening{Request: m.fresh(nil)}); !errors.Is(err, ErrBroken) {
+			t.Fatal(err)
+		}
+		m.store.breakDown(nil)
+		pass(tick)
+		if m.isUnsure() || len(m.unsure) > 0 {
+			t.Error("it is still looked for")
+		}
+	})
+}
+
+func TestAStopThatTheStoreDidNotConfirmRingsWhoeverWaited(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		start()
+		w, _ := m.ask(t, m.fresh(nil))
+		m.lose(t, func() error {
+			_, err := m.StopAll(t.Context(), "fay", "cli")
+			return err
+		})
+		pass(tick)
+		if state, err := rings(t, w); state != Cancelled || err != nil {
+			t.Errorf("got %s, %v", state, err)
+		}
+		<-m.Noticed()
+	})
+}
+
+// A store that cannot be written is not asked again before the next tick.
+func TestAFullDiskDoesNotKeepTheClockBusy(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		start()
+		tries := 0
+		m.store.beforeApply = func(ID, Event) error {
+			tries++
+			return ErrBroken
+		}
+		m.ask(t, m.fresh(nil))
+		pass(15*time.Minute + 10*tick)
+		if tries < 5 || tries > 25 {
+			t.Errorf("it was tried %d times in ten ticks", tries)
+		}
+	})
+}
