@@ -9,6 +9,7 @@ FLOOD_UPDATES ?= 10000
 LINEAR_OPS ?= 10000000
 STALLED   ?= 5000
 REAL_WAIT ?= 10m
+SIM_SEEDS ?= 1000000
 LINT       = go tool -modfile=tools/go.mod golangci-lint
 
 export CGO_ENABLED = 1
@@ -91,10 +92,16 @@ fuzz: need ## every fuzz target for FUZZTIME, 30s
 	tools/fuzz.sh $(FUZZTIME)
 
 .PHONY: soak
-soak: need ## kill the daemon at CRASH_POINTS, 5000, points, send FLOOD_UPDATES, 10000, taps and texts, count what was lost; check LINEAR_OPS, 10000000, calls that race
+soak: need ## kill the daemon at CRASH_POINTS, 5000, points, send FLOOD_UPDATES, 10000, taps and texts, count what was lost; check LINEAR_OPS, 10000000, calls that race; SIM_SEEDS, 1000000, simulated days
 	CRASH_POINTS=$(CRASH_POINTS) go test ./cmd/daycared -run 'CrashLoop$$' -count=1 -v -timeout 24h
 	FLOOD_UPDATES=$(FLOOD_UPDATES) go test ./connectors/telegram -run 'TestAFloodOverABadNetwork$$' -count=1 -v -timeout 24h
 	LINEAR_OPS=$(LINEAR_OPS) go test ./internal/linear -run 'TestDecidingIsLinearizable$$' -count=1 -v -timeout 24h
+	SIM_SEEDS=$(SIM_SEEDS) go test ./engine/simulation -run 'TestSimulation$$' -count=1 -v -timeout 48h
+
+.PHONY: replay
+replay: need ## tell what happened on the simulated day of SEED, as one that `make test` or `make soak` names
+	@test -n '$(SEED)' || { echo 'which day? make replay SEED=17' >&2; exit 2; }
+	SIM_SEED=$(SEED) go test ./engine/simulation -run 'TestReplay$$' -count=1 -v
 
 .PHONY: stalled
 stalled: need ## hold STALLED, 5000, connections to the agents' doors and see how long deciding takes meanwhile

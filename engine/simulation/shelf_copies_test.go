@@ -1,0 +1,326 @@
+package simulation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+func (t *rows) copiesOf(id permissions.ID) (found []permissions.Copy) {
+	for _, c := range t.copies {
+		if c.Request == id {
+			found = append(found, c)
+		}
+	}
+	slices.SortFunc(found, func(a, b permissions.Copy) int {
+		return cmp.Or(cmp.Compare(a.Person, b.Person), cmp.Compare(a.Connector, b.Connector))
+	})
+	return found
+}
+
+func (t *rows) copyAt(c permissions.Copy) *permissions.Copy {
+	i := slices.IndexFunc(t.copies, func(o permissions.Copy) bool {
+		return o.Request == c.Request && o.Person == c.Person && o.Connector == c.Connector
+	})
+	if i < 0 {
+		return nil
+	}
+	return &t.copies[i]
+}
+
+// Copies lists the copies of a request.
+func (s *shelf) Copies(_ context.Context, id permissions.ID) (copies []permissions.Copy, err error) {
+	err = s.read(func() error {
+		copies = s.copiesOf(id)
+		return nil
+	})
+	return copies, err
+}
+
+// list gives the requests after the one named of which is says so.
+func (s *shelf) list(after permissions.ID, limit int, is func(*row) bool) (ids []permissions.ID, err error) {
+	err = s.read(func() error {
+		number, err := s.position(after)
+		for i := range s.requests {
+			if r := &s.requests[i]; err == nil && r.Number > number && len(ids) < limit && is(r) {
+				ids = append(ids, r.ID)
+			}
+		}
+		return err
+	})
+	return ids, err
+}
+
+// Lagging lists the requests of which this connector's copy is not up to date.
+func (s *shelf) Lagging(_ context.Context, connector string, after permissions.ID, limit int) ([]permissions.ID, error) {
+	return s.list(after, limit, func(r *row) bool {
+		return slices.ContainsFunc(s.copies, func(c permissions.Copy) bool {
+			return c.Request == r.ID && c.Connector == connector && c.Failed == "" && c.Shown < r.Revision
+		})
+	})
+}
+
+// Unaddressed lists the pending requests of which somebody who is asked has no copy, or one that failed.
+func (s *shelf) Unaddressed(_ context.Context, after permissions.ID, limit int) ([]permissions.ID, error) {
+	return s.list(after, limit, func(r *row) bool {
+		return r.State == permissions.Pending && slices.ContainsFunc(r.Asked, func(person string) bool {
+			live, failed := false, false
+			for _, c := range s.copies {
+				if c.Request == r.ID && c.Person == person {
+					live, failed = live || c.Failed == "", failed || c.Failed != ""
+				}
+			}
+			return !live || failed
+		})
+	})
+}
+
+// Shown notes that a copy was sent or edited.
+func (s *shelf) Shown(_ context.Context, c permissions.Copy, was string) error {
+	return s.write(func() error {
+		if _, err := s.find(c.Request); err != nil {
+			return err
+		}
+		one := s.copyAt(c)
+		if one == nil {
+			first := c
+			first.Ref, first.SentAt = was, time.Time{}
+			s.copies = append(s.copies, first)
+			one = s.copyAt(c)
+		}
+		if one.Ref != was {
+			return nil
+		}
+		first := one.SentAt.IsZero()
+		one.Ref, one.Shown, one.Failed = c.Ref, c.Shown, ""
+		if first {
+			one.SentAt = kept(c.SentAt)
+			s.tell(permissions.Record{
+				Type: permissions.RequestShown, At: c.SentAt, Request: c.Request, Via: c.Connector,
+				Detail: map[string]string{"to": one.Person},
+			})
+		}
+		return nil
+	})
+}
+
+// Named notes the Ref under which a copy that has none is about to be sent.
+func (s *shelf) Named(_ context.Context, c permissions.Copy) error {
+	return s.write(func() error {
+		if one := s.copyAt(c); one != nil && one.Ref == "" {
+			one.Ref = c.Ref
+		}
+		return nil
+	})
+}
+
+// Failed notes that a copy will never be shown.
+func (s *shelf) Failed(_ context.Context, c permissions.Copy) error {
+	return s.write(func() error {
+		if _, err := s.find(c.Request); err != nil {
+			return err
+		}
+		if one := s.copyAt(c); one != nil {
+			one.Failed = c.Failed
+			return nil
+		}
+		s.copies = append(s.copies, c)
+		return nil
+	})
+}
+
+// AddCopies adds the copies that are not there yet.
+func (s *shelf) AddCopies(_ context.Context, copies []permissions.Copy) error {
+	return s.write(func() error {
+		for _, c := range copies {
+			if _, err := s.find(c.Request); err != nil {
+				return err
+			}
+			if s.copyAt(c) == nil {
+				c.Since, c.SentAt = kept(c.Since), kept(c.SentAt)
+				s.copies = append(s.copies, c)
+			}
+		}
+		return nil
+	})
+}
+
+// ShowAgain has this connector's copies of pending requests brought up to date.
+func (s *shelf) ShowAgain(_ context.Context, connector string, anew bool) (were []permissions.Copy, err error) {
+	err = s.write(func() error {
+		were = s.forget(connector, anew)
+		return nil
+	})
+	slices.SortFunc(were, func(a, b permissions.Copy) int {
+		return cmp.Or(cmp.Compare(a.Request, b.Request), cmp.Compare(a.Person, b.Person))
+	})
+	return were, err
+}
+
+func (t *rows) forget(connector string, anew bool) (were []permissions.Copy) {
+	for i, c := range t.copies {
+		r, err := t.find(c.Request)
+		if err != nil || r.State != permissions.Pending || c.Connector != connector || c.Failed != "" || c.Ref == "" {
+			continue
+		}
+		were = append(were, c)
+		t.copies[i].Shown = 0
+		if anew {
+			t.copies[i].Ref = ""
+		}
+	}
+	return were
+}
+
+// Forget prepares a forgetful connector's start.
+func (s *shelf) Forget(_ context.Context, connector string) error {
+	return s.write(func() error {
+		lags := map[permissions.ID]bool{}
+		for _, c := range s.copies {
+			r, err := s.find(c.Request)
+			lags[c.Request] = lags[c.Request] || (err == nil && c.Failed == "" && c.Shown < r.Revision)
+		}
+		s.forget(connector, true)
+		for i, c := range s.copies {
+			r, err := s.find(c.Request)
+			if err != nil || r.State == permissions.Pending || c.Connector != connector || c.Failed != "" || !lags[c.Request] {
+				continue
+			}
+			s.copies[i].Shown = r.Revision
+			if c.Ref == "" {
+				s.copies[i].Failed = "settled before it was shown"
+			}
+		}
+		return nil
+	})
+}
+
+// leave keeps a notice. A reminder that is still to be sent stands for those that come after it.
+func (s *shelf) leave(n permissions.Notice) {
+	i := slices.IndexFunc(s.notices, func(o permissions.Notice) bool {
+		return n.About == permissions.AboutWaiting && o.About == n.About && o.To == n.To && o.Place == n.Place
+	})
+	if i >= 0 {
+		s.notices[i].Urgent = s.notices[i].Urgent || n.Urgent
+		return
+	}
+	s.made++
+	n.CreatedAt = kept(n.CreatedAt)
+	n.ID = permissions.ID(fmt.Sprintf("%013d-%06d", n.CreatedAt.UnixMilli()+1<<42, s.made)) // a day may be long ago
+	s.notices = append(s.notices, n)
+}
+
+// Notices lists those that are still to be sent.
+func (s *shelf) Notices(_ context.Context, after permissions.ID, limit int) (found []permissions.Notice, err error) {
+	err = s.read(func() error {
+		for _, n := range s.notices {
+			if n.ID > after {
+				found = append(found, n)
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(found, func(a, b permissions.Notice) int { return cmp.Compare(a.ID, b.ID) })
+	return found[:min(len(found), limit)], err
+}
+
+// Noted strikes out a notice.
+func (s *shelf) Noted(_ context.Context, id permissions.ID) error {
+	return s.write(func() error {
+		s.notices = slices.DeleteFunc(s.notices, func(n permissions.Notice) bool { return n.ID == id })
+		return nil
+	})
+}
+
+// tell chains a record to the audit.
+func (s *shelf) tell(r permissions.Record) {
+	if s.wrong.mute == r.Type {
+		return
+	}
+	if r.At.IsZero() {
+		r.At = s.now()
+	}
+	r.At = kept(r.At)
+	e := permissions.Entry{Chain: chain, Seq: int64(len(s.audit) + 1), Record: r}
+	if n := len(s.audit); n > 0 {
+		e.Prev = s.audit[n-1].Hash
+	}
+	e.Hash = e.ComputeHash()
+	s.audit = append(s.audit, e)
+}
+
+// Record appends to the audit what changed no request.
+func (s *shelf) Record(_ context.Context, r permissions.Record) error {
+	return s.write(func() error {
+		s.tell(r)
+		return nil
+	})
+}
+
+// Audit lists entries.
+func (s *shelf) Audit(_ context.Context, of string, after int64, limit int) (found []permissions.Entry, err error) {
+	err = s.read(func() error {
+		for _, e := range s.audit {
+			if e.Seq > after && len(found) < limit && (of == "" || of == chain) {
+				found = append(found, e)
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// Verify reads the chain from the start.
+func (s *shelf) Verify(context.Context) (heads []permissions.Entry, err error) {
+	err = s.read(func() error {
+		last := permissions.Entry{Chain: chain}
+		for _, e := range s.audit {
+			if e.Seq != last.Seq+1 || e.Prev != last.Hash || e.Hash != e.ComputeHash() {
+				return fmt.Errorf("the audit is broken at entry %d", e.Seq)
+			}
+			last = e
+		}
+		if last.Seq > 0 {
+			heads = append(heads, last)
+		}
+		return nil
+	})
+	return heads, err
+}
+
+// Newest is the time of the newest entry of the audit.
+func (s *shelf) Newest(context.Context) (at time.Time, err error) {
+	err = s.read(func() error {
+		if n := len(s.audit); n > 0 {
+			at = s.audit[n-1].At
+		}
+		return nil
+	})
+	return at, err
+}
+
+// Pulse notes that the daemon runs, and returns when it last did so.
+func (s *shelf) Pulse(_ context.Context, at time.Time) (last time.Time, err error) {
+	err = s.write(func() error {
+		last, s.alive = s.alive, kept(at)
+		return nil
+	})
+	return last, err
+}
+
+// Health is well.
+func (s *shelf) Health(context.Context) error { return nil }
+
+// Pairings, Suspensions and Moves are none: nobody is enrolled here, and no group moves.
+func (s *shelf) Pairings(context.Context) ([]permissions.Pairing, error)       { return nil, nil }
+func (s *shelf) Suspensions(context.Context) ([]permissions.Suspension, error) { return nil, nil }
+func (s *shelf) Moves(context.Context) ([]permissions.Move, error)             { return nil, nil }
+
+// Prune deletes nothing: what is asked here is not old enough.
+func (s *shelf) Prune(context.Context, permissions.Keep, time.Time, int) (bool, error) {
+	return false, nil
+}
