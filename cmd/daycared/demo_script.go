@@ -68,24 +68,24 @@ func parseScript(text string) ([]string, error) {
 }
 
 func typed(word string) (string, error) {
-	kind, reason, reasoned := strings.Cut(word, ":")
-	switch {
-	case kind == "deny" && reasoned:
+	if reason, reasoned := strings.CutPrefix(word, "deny:"); reasoned {
 		return "r " + reason, nil
-	case kind == "deny":
-		return "n", nil
-	case kind == "allow":
-		return "y", nil
-	case kind == "session":
-		return "a", nil
-	case kind == "continue":
-		return "", nil
-	case kind == "interrupt":
-		return "esc", nil
-	case len(kind) == 1 && kind[0] >= '1' && kind[0] <= '9':
-		return kind, nil
 	}
-	if s, err := permissions.ParseScope(kind); err == nil {
+	switch {
+	case word == "deny":
+		return "n", nil
+	case word == "allow":
+		return "y", nil
+	case word == "session":
+		return "a", nil
+	case word == "continue":
+		return "", nil
+	case word == "interrupt":
+		return "esc", nil
+	case len(word) == 1 && word[0] >= '1' && word[0] <= '9':
+		return word, nil
+	}
+	if s, err := permissions.ParseScope(word); err == nil {
 		return "yes " + s.String(), nil
 	}
 	return "", usage("--answer %q is none of allow, session, 15m, deny, deny:why, a number, continue, interrupt", word)

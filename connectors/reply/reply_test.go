@@ -41,6 +41,10 @@ var (
 	colons = offered(permissions.KindClarification, func(r *permissions.Request) {
 		r.Choices = []string{"Other: later", "o"}
 	})
+	glued = offered(permissions.KindClarification, func(r *permissions.Request) {
+		r.Choices = []string{"orange", "other:later"}
+	})
+	letter = offered(permissions.KindClarification, func(r *permissions.Request) { r.Choices = []string{"x", "o"} })
 )
 
 var (
@@ -145,6 +149,9 @@ func TestParseAnswers(t *testing.T) {
 		{"other", others, decides(choose(1))},
 		{"o brother", others, decides(choose(2))},
 		{"other: later", others, own("later")},
+		{"o neither", glued, own("neither")},
+		{"other:later", glued, decides(choose(2))},
+		{"o", letter, decides(choose(2))},
 	} {
 		if diff := cmp.Diff(c.want, reply.Parse(c.line, c.r, code)); diff != "" {
 			t.Errorf("%q to a %s:\n%s", c.line, c.r.Kind, diff)
@@ -216,6 +223,8 @@ func TestParseDecidesNothing(t *testing.T) {
 		{"o brothr", others, "or other: and words of your own"}, // an option with a typo
 		{"other: lat", colons, "or other K7F3Q and words of your own"},
 		{"o lat", colons, "Nothing was decided"},
+		{"o lat", letter, "or other: and words of your own"},
+		{"other:lat", glued, "or o and words of your own"},
 		{"", choices, "Nothing was decided"},
 		{reply.Esc, choices, "Nothing was decided"},
 		{"1", twice, "names two options"},

@@ -83,11 +83,13 @@ func TestWhatAPersonIsTold(t *testing.T) {
 			"Nothing was decided: an answer names its request; 2 requests wait: K7F3Q, M2P4R. " + hint + "."},
 		{reply.Message{Text: "yes"}, many, "12 requests wait: " + many[0].Code + ", "},
 		{reply.Message{Text: "yes"}, many, ", and 2 more. "},
+		{reply.Message{Text: "yes"}, many[:10], ", " + many[9].Code + ". "},
 		{reply.Message{Text: "why?"}, two[:1],
 			"This goes to the agent. It decides nothing and refuses nothing: 1 request still waits: K7F3Q. " + hint + "."},
 		{reply.Message{Text: "don't allow K7F3Q"}, two, "Nothing was decided: an answer is a whole message and nothing else. " +
 			hint + ", YES K7F3Q session (this session), YES K7F3Q 15m (for 15 minutes), YES K7F3Q always (until revoked), " +
 			"NO K7F3Q because and your reason."},
+		{reply.Message{Text: "continue PAUSE K7F3Q"}, waiting, "Nothing was decided: an answer is a whole message and nothing else."},
 		{reply.Message{Text: "yes K7F3Q 20m"}, two,
 			"Nothing was decided: K7F3Q can be allowed for: once, session, 15m, always."},
 		{reply.Message{Text: "yes K7F3Q ZZZZ9 YYYY8"}, two,
@@ -174,7 +176,8 @@ func TestTenWrongCodesMuteForAMinute(t *testing.T) {
 		{"just before they do", []wrong{{9, 0}, {1, 10*time.Minute - 1}}, 10 * time.Minute, time.Minute - 1},
 		{"ten more are needed after it", []wrong{{10, 0}, {9, time.Minute}}, time.Minute, 0},
 		{"a message a little older than the tenth", []wrong{{10, 0}}, -time.Second, time.Minute},
-		{"a clock set back", []wrong{{10, 0}}, -time.Hour, 0},
+		{"a clock set back by a minute", []wrong{{10, 0}}, -time.Minute, time.Minute},
+		{"a clock set back by more", []wrong{{10, 0}}, -time.Minute - 1, 0},
 		{"none", nil, 0, 0},
 	} {
 		var g reply.Guard

@@ -81,6 +81,7 @@ var doubtfulMessages = []Message{
 	{"yes K7F 3Q", Passed},
 	{"yes K7F3", Passed},
 	{"yes K7F3QQ", Passed},
+	{"yes 0K7F3Q", Passed},
 	{"yes 01OIL", Passed},
 	{"👍 K7F3Q", Told},
 	{"K7F3Q 👍", Told},

@@ -1,0 +1,116 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// asked reads the arguments of one of the tools that ask.
+var asked = map[string]func(json.RawMessage) (permissions.Request, error){
+	"request_permission": askedBy[permissionInput], "ask_user": askedBy[choiceInput], "pause": askedBy[pauseInput],
+	"approve_tool": askedBy[approveInput],
+}
+
+func askedBy[In input](arguments json.RawMessage) (permissions.Request, error) {
+	in, err := read[In](arguments)
+	if err != nil {
+		return permissions.Request{}, err
+	}
+	return in.question()
+}
+
+// FuzzArguments gives any arguments to the tools that ask: only what a strict reader and the tool's schema know is a
+// question, it is asked as it was given, and what is none is denied where the answer is a verdict.
+func FuzzArguments(f *testing.F) {
+	for _, arguments := range []string{
+		``, `null`, `{}`, `[]`, `{"permission":"@network","reason":"r"}`, `{"permissions":["@read:/a"," @write:/b "],"reason":"r","agentId":"a"}`,
+		`{"permission":"@network","permissions":[],"reason":"r"}`, `{"permission":"@network","permission":"@workspace","reason":"r"}`,
+		`{"Permission":"@network","reason":"r"}`, `{"permission":"@network","reason":"r","timeout_minutes":1e1,"key":"k","details":"d"}`,
+		`{"permission":"@network","reason":"r","timeout_minutes":"15"}`, `{"permission":"@network","reason":"r","timeout_minutes":1e400}`,
+		`{"permission":"@network","reason":"r","timeout_minutes":0.9999999}`, `{"question":"q","options":["a","b"]}`,
+		`{"question":"q","options":["a",null]}`, `{"message":"m","mode":"confirm"}`, `{"message":"m","mode":"continue","timeout_minutes":60}`,
+		`{"tool_name":"Bash","input":{"b":1,"a":[1e2]},"tool_use_id":"u"}`, `{"tool_name":"Bash","input":"{}"}`,
+		`{"tool_name":"Bash","input":{"a":1,"\u0061":2}}`, `{"tool_name":"Bash","input":{"command":"\ud800"}}`,
+	} {
+		for at := range uint(len(asked)) {
+			f.Add(at, []byte(arguments))
+		}
+	}
+	names := []string{"approve_tool", "ask_user", "pause", "request_permission"}
+	f.Fuzz(func(t *testing.T, at uint, arguments []byte) {
+		name := names[at%uint(len(names))]
+		if arguments = bytes.TrimSpace(arguments); len(arguments) == 0 { // as a member of a message has them
+			arguments = []byte("{}")
+		}
+		q, err := asked[name](arguments)
+		if err != nil {
+			refusedAs(t, name, arguments)
+			return
+		}
+		canonical, err := permissions.CanonicalJSON(arguments)
+		if err != nil {
+			t.Fatalf("%s takes %q, which is not strict: %v", name, arguments, err)
+		}
+		again, err := asked[name](canonical)
+		if err != nil || permissions.ComputeDigest(again) != permissions.ComputeDigest(q) || again.Key != q.Key || again.Patience != q.Patience {
+			t.Fatalf("%s reads %q as %+v, and its canonical form as %+v, %v", name, arguments, q, again, err)
+		}
+		given := inSchema(t, name, canonical)
+		if q.Patience != 0 && (q.Patience < time.Minute || q.Patience > time.Hour || given["timeout_minutes"] == nil) {
+			t.Fatalf("%s waits %s for %q", name, q.Patience, arguments)
+		}
+		if name == "approve_tool" && !bytes.Equal(q.Input, given["input"]) {
+			t.Fatalf("%s asks about %q, and was given %q", name, q.Input, given["input"])
+		}
+		for _, tag := range q.Tags {
+			var listed []string
+			_ = json.Unmarshal(given["permissions"], &listed) // absent where it is one
+			var one string
+			_ = json.Unmarshal(given["permission"], &one)
+			if !slices.ContainsFunc(append(listed, one), func(s string) bool { return strings.TrimSpace(s) == tag.String() }) {
+				t.Fatalf("%s asks for %s, and was given %q", name, tag, arguments)
+			}
+		}
+	})
+}
+
+// refusedAs checks that a verdict on what cannot be read denies. Nothing else of the server is reached.
+func refusedAs(t *testing.T, name string, arguments []byte) {
+	if name != "approve_tool" {
+		return
+	}
+	result := approve(context.Background(), nil, &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Arguments: arguments}})
+	var verdict struct{ Behavior, Message string }
+	said, is := result.Content[0].(*mcp.TextContent)
+	if !is || json.Unmarshal([]byte(said.Text), &verdict) != nil || verdict.Behavior != "deny" || verdict.Message == "" {
+		t.Fatalf("%q is answered %+v", arguments, result.Content[0])
+	}
+}
+
+// inSchema checks that every member is one of the tool's schema, and returns them.
+func inSchema(t *testing.T, name string, arguments []byte) (given map[string]json.RawMessage) {
+	var known struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if err := json.Unmarshal(schema(name), &known); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(arguments, &given); err != nil {
+		t.Fatalf("%s takes %q, which is no object: %v", name, arguments, err)
+	}
+	for member := range given {
+		if known.Properties[member] == nil {
+			t.Fatalf("%s takes %q, which its schema does not know", name, member)
+		}
+	}
+	return given
+}

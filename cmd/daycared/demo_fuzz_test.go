@@ -1,0 +1,53 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/daycared/daycared/connectors/reply"
+	"github.com/daycared/daycared/connectors/reply/replytest"
+	"github.com/daycared/daycared/permissions"
+)
+
+// FuzzScript: each word of --answer types one line, whose meaning is what the word says: only allow and a scope allow.
+func FuzzScript(f *testing.F) {
+	for _, text := range []string{
+		"allow", "allow,deny:keep old/,allow,2,continue", "session,15m,deny", "deny:", "deny:a:b", "deny:\n", "deny:#2", "allow:x", "interrupt",
+		"", ",", "0", "10", "once", "always", "session_tool", "1h30m", " allow", "Allow", "deny: because", "deny:y", "continue:now", "2:no",
+	} {
+		f.Add(text)
+	}
+	asked := []permissions.Request{
+		replytest.Offered(permissions.KindTool, nil), replytest.Offered(permissions.KindPermission, nil),
+		replytest.Offered(permissions.KindPause, func(r *permissions.Request) { r.Mode = permissions.ModeContinue }),
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		lines, err := parseScript(text)
+		words := strings.Split(text, ",")
+		if err != nil {
+			if len(lines) > 0 {
+				t.Fatalf("%q is refused, and yet types %q", text, lines)
+			}
+			return
+		}
+		if len(lines) != len(words) {
+			t.Fatalf("%q types %q", text, lines)
+		}
+		for i, line := range lines {
+			kind, _, reasoned := strings.Cut(words[i], ":")
+			if reasoned && kind != "deny" {
+				t.Fatalf("%q gives a reason, and types %q", words[i], line)
+			}
+			_, noScope := permissions.ParseScope(kind)
+			for _, r := range asked {
+				said := reply.Parse(line, r, "K7F3Q")
+				if _, allows := said.Answer.Scope(); allows && kind != "allow" && noScope != nil {
+					t.Fatalf("%q types %q, which allows", words[i], line)
+				}
+				if said.Answer == permissions.Deny && kind != "deny" || said.Answer == permissions.Continue && kind != "continue" {
+					t.Fatalf("%q types %q, which is %s", words[i], line, said.Answer)
+				}
+			}
+		}
+	})
+}
