@@ -22,7 +22,7 @@ func TestEscalationAsksMorePeopleOnce(t *testing.T) {
 	}
 	c := must(Step(r, Escalate{At: soon}))
 	if !slices.Equal(c.After.Asked, []string{"fay", "sam", "kim"}) || c.After.EscalateTo != nil || !c.After.EscalateAt.IsZero() ||
-		c.Records[0].Type != RequestEscalated || c.Records[0].Detail["to"] != "kim" {
+		c.Records[0].Type != RequestEscalated || c.Records[0].Detail["to"] != "kim" || c.After.Revision != r.Revision+1 {
 		t.Fatalf("got %+v", c)
 	}
 	if again := must(Step(c.After, Escalate{At: soon})); !again.Empty() {

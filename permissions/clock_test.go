@@ -136,15 +136,58 @@ func TestGrantsEnd(t *testing.T) {
 	}
 }
 
+// People are told of grants that have ended, by whichever clock, and only of those.
+func TestNoticesAreLookedForWhenGrantsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newRoom()
+		sweep := func(what string, want bool) {
+			t.Helper()
+			if _, err := m.Sweep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-m.Noticed():
+				if !want {
+					t.Errorf("%s: somebody is told", what)
+				}
+			default:
+				if want {
+					t.Errorf("%s: nobody is told", what)
+				}
+			}
+		}
+		sweep("nothing was granted", false)
+		m.store.grants = []Grant{{ID: "over", CreatedAt: m.wall(), Until: m.wall()}} // which nobody measures
+		sweep("it is over on the wall", true)
+		spent := Grant{ID: "spent", CreatedAt: m.wall(), Until: m.wall().Add(time.Minute)}
+		gone := Grant{ID: "gone", CreatedAt: m.wall(), Until: m.wall().Add(time.Minute)}
+		m.store.grants = []Grant{spent}
+		m.measureGrants([]Grant{spent, gone})
+		pass(time.Second)
+		sweep("it is not over", false)
+		m.jump.Store(int64(-time.Hour))
+		pass(time.Minute - time.Second - 1)
+		sweep("it is not over by the time that has passed", false)
+		pass(1)
+		sweep("it is over by the time that has passed", true)
+		m.measureGrants([]Grant{gone}) // somebody has taken it back meanwhile
+		pass(time.Minute)
+		sweep("one that is no more", false)
+	})
+}
+
 func TestABrokenStoreIsTriedAgainAtTheNextTick(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		w, r := m.ask(t, m.fresh(nil))
 		start()
+		if m.log.String() != "nothing" {
+			t.Errorf("logged %s", m.log)
+		}
 		m.store.breakDown(fmt.Errorf("disk full: %w", ErrBroken))
 		pass(time.Hour)
 		silent(t, w)
-		if !strings.Contains(m.log.String(), "deadlines cannot be kept just now") {
-			t.Errorf("logged %s", m.log)
+		if log := m.log.String(); !strings.Contains(log, "deadlines cannot be kept just now") || !strings.Contains(log, "disk full") {
+			t.Errorf("logged %s", log)
 		}
 		m.store.breakDown(nil)
 		pass(tick)

@@ -33,6 +33,19 @@ func TestCodesAreABijection(t *testing.T) {
 	}
 }
 
+// The walk of one number meets the first that is too large for a code, and goes on from there, on its way back as well.
+func TestTheWalkOverTheFirstNumberWithoutACode(t *testing.T) {
+	coder := Coder{Key: [32]byte{1, 2, 3}}
+	n := uint32(CodeCount)
+	for n >= CodeCount {
+		n = swap(coder.permute(swap(n), [4]byte{3, 2, 1, 0}))
+	}
+	code := coder.Encode(int64(n))
+	if got, ok := coder.Decode(code); !ok || got != int64(n) {
+		t.Errorf("%d is %s is %d, %v", n, code, got, ok)
+	}
+}
+
 func TestEveryCodeNamesANumber(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var coder Coder

@@ -202,6 +202,63 @@ func TestAStoreThatBreaksWhileAClockIsBehind(t *testing.T) {
 	})
 }
 
+// What is due by the time that has passed is due at the very moment.
+func TestTheMomentWhileAClockIsBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newRoom() // and nobody but this test looks
+		_, r := m.ask(t, m.fresh(func(r *Request) {
+			r.EscalateTo, r.EscalateAt = []string{"kim"}, r.CreatedAt.Add(5*time.Minute)
+		}))
+		m.jump.Store(int64(-time.Hour))
+		sweep := func(after time.Duration) Request {
+			t.Helper()
+			pass(after)
+			if _, err := m.Sweep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return m.store.row(r.ID)
+		}
+		if got := sweep(5*time.Minute - 1); len(got.Asked) != 2 {
+			t.Errorf("a moment before, asked are %v", got.Asked)
+		}
+		if got := sweep(1); len(got.Asked) != 3 {
+			t.Errorf("at the moment, asked are %v", got.Asked)
+		}
+		if got := sweep(10*time.Minute - 1); got.State != Pending {
+			t.Errorf("a moment before its time is over it is %s", got.State)
+		}
+		if got := sweep(1); got.State != Expired {
+			t.Errorf("when its time is over it is %s", got.State)
+		}
+	})
+}
+
+// A clock that is put right by a little at a time is not one that is set back: the deadline on the wall is what counts.
+func TestAClockThatIsSlowedDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newRoom() // and nobody but this test looks
+		_, r := m.ask(t, m.fresh(nil))
+		sweep := func(after time.Duration) State {
+			t.Helper()
+			pass(after)
+			if _, err := m.Sweep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return m.state(r.ID)
+		}
+		sweep(10 * time.Minute)
+		m.jump.Store(int64(-setBackBy))
+		sweep(time.Minute)
+		m.jump.Store(int64(-2 * setBackBy))
+		if got := sweep(4*time.Minute + 2*setBackBy - 1); got != Pending {
+			t.Errorf("a moment before its deadline it is %s", got)
+		}
+		if got := sweep(1); got != Expired {
+			t.Errorf("at its deadline it is %s", got)
+		}
+	})
+}
+
 // What was extended is measured anew.
 func TestTheClockIsSetBackAfterAnExtension(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
@@ -238,6 +295,9 @@ func TestEscalationAndGrantsWhileAClockIsBehind(t *testing.T) {
 		}
 		m.jump.Store(int64(-time.Hour))
 		pass(time.Minute + 2*tick)
+		if got := m.store.row(r.ID); len(got.Asked) != 2 {
+			t.Errorf("before more people are to be asked, asked are %v", got.Asked)
+		}
 		if m.InForce("old", false) != true || len(m.store.grants) != 0 { // ended, and so forgotten
 			t.Errorf("left are %v", m.store.grants)
 		}

@@ -10,5 +10,5 @@ targets=$(go test -list '^Fuzz' ./... | awk '/^Fuzz/ { names[++n] = $1 }
 [ -n "$targets" ] || { echo 'there is no fuzz target' >&2; exit 1; }
 while read -r package name; do
 	echo "$package $name $time"
-	go test -run '^$' -fuzz "^$name\$" -fuzztime "$time" "$package" </dev/null
+	go test -run '^$' -fuzz "^$name\$" -fuzztime "$time" -fuzzminimizetime 1s "$package" </dev/null
 done <<<"$targets"

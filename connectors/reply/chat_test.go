@@ -35,3 +35,18 @@ func TestMessages(t *testing.T) {
 		t.Errorf("the tables hold %d messages; want at least 200", count)
 	}
 }
+
+// Words that could be the beginning of an answer are one only where something waits that takes it, or where they name a
+// request as an answer does.
+func TestWhatOnlyBeginsLikeAnAnswer(t *testing.T) {
+	for text, passed := range map[string]bool{
+		"continue": true, "Interrupt": true, "continue ZZZZ9": false, "interrupt ZZZZ9": false,
+		"after": true, "after lunch": true, "after 1a": true, "after /": true, "after :": true, "after 10": false, "after 0": false,
+		"after 9": false, "AFTER lunch": false, "aft3r lunch": false,
+	} {
+		said := reply.Read(reply.Message{Text: text, At: noon}, waiting[:2]) // without a pause
+		if said.PassOn != passed || (said.Guesses == 1) == passed || len(said.Decisions) > 0 {
+			t.Errorf("%q: %+v; want it passed on: %v", text, said, passed)
+		}
+	}
+}
