@@ -11,6 +11,8 @@ func TestCallers(t *testing.T) {
 	}{
 		{CallerUID(1000), "uid:1000", false, map[int]bool{1000: true, 1001: false, 0: false, NoUID: false, AnyUID: false}},
 		{CallerUID(0), "uid:0", false, map[int]bool{0: true, 1000: false, NoUID: false}},
+		{CallerUID(1), "uid:1", false, map[int]bool{1: true, 2: false}}, // accounts as good as any
+		{CallerUID(2), "uid:2", false, map[int]bool{2: true, 3: false}},
 		{Caller{"token:deploy", NoUID}, "deploy", false, map[int]bool{0: false, 1000: false, NoUID: false, AnyUID: false}},
 		{Caller{"token:deploy", AnyUID}, "deploy", false, map[int]bool{0: true, 1000: true, NoUID: false, AnyUID: false}},
 		{Caller{"agent:helper", NoUID}, "helper", true, map[int]bool{1000: false, NoUID: false}},

@@ -330,4 +330,35 @@ func TestAReminderRingsForNotices(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-m.Noticed()
+	if _, err := m.Resolve(t.Context(), r.ID, Extend{Until: r.Deadline.Add(time.Hour), At: m.wall()}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-m.Noticed():
+		t.Error("more time, of which nobody is told, rings as well")
+	default:
+	}
+}
+
+// Whoever follows is told of each change of a row that others may see, and of nothing else.
+func TestChangesAreFollowed(t *testing.T) {
+	m := newRoom()
+	_, r := m.ask(t, m.fresh(func(r *Request) { r.Reminders = []time.Time{r.CreatedAt} }))
+	feed := m.Subscribe(4)
+	defer feed.Close()
+	for _, e := range []Event{Remind{At: m.wall()}, Extend{Until: r.Deadline.Add(time.Hour), At: m.wall()}, Extend{Until: noon, At: m.wall()}} {
+		if _, err := m.Resolve(t.Context(), r.ID, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.decide(t, r.ID, Deny)
+	if len(feed.C) != 2 {
+		t.Fatalf("told %d times", len(feed.C))
+	}
+	if told := <-feed.C; told.State != Pending || !told.Deadline.Equal(r.Deadline.Add(time.Hour)) {
+		t.Errorf("first %s until %s", told.State, told.Deadline)
+	}
+	if told := <-feed.C; told.State != Denied {
+		t.Errorf("then %s", told.State)
+	}
 }

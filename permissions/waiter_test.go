@@ -157,6 +157,30 @@ func TestAParkedPlaceIsKept(t *testing.T) {
 	})
 }
 
+// A call that came again, before it was known that its first connection is gone, keeps its place when that leaves.
+func TestACallThatCameTwiceKeepsItsLaterPlace(t *testing.T) {
+	m := newRoom()
+	first, r := m.ask(t, m.fresh(nil))
+	join := func() *Waiter {
+		w, _, err := m.Join(t.Context(), r.ID, "a call")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	lost, again := join(), join()
+	again.Park(time.Minute)
+	lost.Leave(t.Context())
+	if w, ok := m.Rejoin("a call"); !ok || w != again {
+		t.Errorf("the call comes back to %v, %v; want its later place", w, ok)
+	}
+	again.Leave(t.Context())
+	first.Leave(t.Context())
+	if len(m.calls) != 0 {
+		t.Errorf("calls that have left are kept: %v", m.calls)
+	}
+}
+
 func TestAParkedPlaceIsGivenUpAfterItsLease(t *testing.T) {
 	leased(t, func(t *testing.T, m *room) {
 		w, r := m.ask(t, m.fresh(named("a")))

@@ -34,7 +34,6 @@ NR == FNR {
 
 {
 	split($0, found, "\t")
-	gsub(/^ +/, "", found[1])
 	split(found[3], at, ":")
 	total[found[1]]++
 	if (found[1] == "KILLED") next
