@@ -91,6 +91,10 @@ cover: need ## coverage by package; fails below 100 % of permissions or 90 % of 
 fuzz: need ## every fuzz target for FUZZTIME, 30s
 	tools/fuzz.sh $(FUZZTIME)
 
+.PHONY: mutate
+mutate: need ## change permissions and the grammar of answers in one place at a time: each change must fail a test; half an hour
+	tools/mutate.sh
+
 .PHONY: soak
 soak: need ## kill the daemon at CRASH_POINTS, 5000, points, send FLOOD_UPDATES, 10000, taps and texts, count what was lost; check LINEAR_OPS, 10000000, calls that race; SIM_SEEDS, 1000000, simulated days
 	CRASH_POINTS=$(CRASH_POINTS) go test ./cmd/daycared -run 'CrashLoop$$' -count=1 -v -timeout 24h

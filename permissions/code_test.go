@@ -9,6 +9,13 @@ import (
 )
 
 func TestCodesAreABijection(t *testing.T) {
+	all := 1
+	for range CodeLength {
+		all *= len(codeAlphabet)
+	}
+	if all != CodeCount {
+		t.Fatalf("%d codes can be written, and there are to be %d", all, CodeCount)
+	}
 	coder := Coder{Key: [32]byte{1, 2, 3}}
 	seen := map[string]int64{}
 	var sample []int64

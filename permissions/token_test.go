@@ -51,12 +51,12 @@ func TestATokenIsValidForItsTime(t *testing.T) {
 }
 
 func TestTheNameOfAToken(t *testing.T) {
-	for _, name := range []string{"deploy", "deploy-1", "ci.main_2", strings.Repeat("a", 64)} {
+	for _, name := range []string{"deploy", "deploy-1", "ci.main_2", "09AZaz", strings.Repeat("a", 64)} {
 		if err := CheckTokenName(name); err != nil {
 			t.Error(err)
 		}
 	}
-	for _, name := range []string{"", ".", "..", "a:b", "a b", "ä", "*", "uid/1", strings.Repeat("a", 65)} {
+	for _, name := range []string{"", ".", "..", "a:b", "a b", "ä", "*", "uid/1", "a@b", "[a]", "`a", "a{", strings.Repeat("a", 65)} {
 		if CheckTokenName(name) == nil {
 			t.Errorf("%q is taken", name)
 		}

@@ -14,21 +14,21 @@ function code(file, number,    line, n) {
 
 NR == FNR && /^#/ || NF == 0 { next }
 
-NR == FNR && /^[^ \t]/ { # connectors/reply/words.go CONDITIONALS_BOUNDARY 37
+NR == FNR && /^[ \t]/ {
+	why[key] = why[key] $0
+	next
+}
+
+NR == FNR && head == "" { # connectors/reply/words.go CONDITIONALS_BOUNDARY 37
 	head = $1 " " $2 " " $3
 	next
 }
 
 NR == FNR {
-	gsub(/^[ \t]+|[ \t]+$/, "")
-	if (head) {
-		key = head "\t" $0
-		head = ""
-		if (key in why) complain("twice in the list: " key)
-		why[key] = ""
-	} else {
-		why[key] = why[key] $0
-	}
+	key = head "\t" $0
+	head = ""
+	if (key in why) complain("twice in the list: " key)
+	why[key] = ""
 	next
 }
 
@@ -36,6 +36,7 @@ NR == FNR {
 	split($0, found, "\t")
 	split(found[3], at, ":")
 	total[found[1]]++
+	tried[at[1]] = 1
 	if (found[1] == "KILLED") next
 	key = at[1] " " found[2] " " at[3] "\t" code(at[1], at[2])
 	if (!(key in why))
@@ -46,7 +47,10 @@ NR == FNR {
 END {
 	for (key in why) {
 		if (why[key] == "") complain("in the list without a reason: " key)
-		if (!(key in lives)) complain("in the list, and was killed or is no more: " key)
+		file = key
+		sub(/ .*/, "", file)
+		if (!(key in lives) && (file in tried || (getline line < file) < 0))
+			complain("in the list, and was killed or is no more: " key)
 	}
 	judged = total["KILLED"] + total["LIVED"]
 	if (!judged) complain("there was no mutant")
