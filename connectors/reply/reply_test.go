@@ -283,7 +283,7 @@ func FuzzParse(f *testing.F) {
 	all := []permissions.Request{permission, tool, stranger, risky, step, resume, confirm, choices}
 	for _, line := range []string{
 		"y", "yes K7F3Q", "a", "n because x", "r #2 why", "don't allow", "", reply.Esc, "yes 15m #1 K7F3Q", "2", "y\xff",
-		"not y", "y not", "yes n't", "mail to all",
+		"not y", "y not", "yes n't", "mail to all", "o in my words", "other: in my words", " o 2 ", "o", "other:",
 	} {
 		for i := range all {
 			f.Add(line, i)
@@ -297,6 +297,10 @@ func FuzzParse(f *testing.F) {
 		switch {
 		case got.Meaning == reply.Unclear && (got.Answer != "" || got.Say == ""):
 			t.Fatalf("%q: unclear and yet %+v", line, got)
+		case got.Meaning == reply.Decides && got.Answer == permissions.Other:
+			if !r.TakesWords() || got.Comment == "" || !strings.HasPrefix(strings.TrimSpace(lower), "o") {
+				t.Fatalf("%q answers in words: %+v", line, got)
+			}
 		case got.Meaning == reply.Decides && !offers(r, got.Answer):
 			t.Fatalf("%q: %s is not offered", line, got.Answer)
 		case allows && (strings.Contains(lower, "not") || strings.Contains(lower, "n't") || strings.Contains(lower, "no")):
