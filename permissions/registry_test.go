@@ -346,7 +346,8 @@ func TestChangesAreFollowed(t *testing.T) {
 	_, r := m.ask(t, m.fresh(func(r *Request) { r.Reminders = []time.Time{r.CreatedAt} }))
 	feed := m.Subscribe(4)
 	defer feed.Close()
-	for _, e := range []Event{Remind{At: m.wall()}, Extend{Until: r.Deadline.Add(time.Hour), At: m.wall()}, Extend{Until: noon, At: m.wall()}} {
+	later := r.Deadline.Add(time.Hour)
+	for _, e := range []Event{Remind{At: m.wall()}, Extend{Until: later, At: m.wall()}, Extend{Until: noon, At: m.wall()}} {
 		if _, err := m.Resolve(t.Context(), r.ID, e); err != nil {
 			t.Fatal(err)
 		}
@@ -355,7 +356,7 @@ func TestChangesAreFollowed(t *testing.T) {
 	if len(feed.C) != 2 {
 		t.Fatalf("told %d times", len(feed.C))
 	}
-	if told := <-feed.C; told.State != Pending || !told.Deadline.Equal(r.Deadline.Add(time.Hour)) {
+	if told := <-feed.C; told.State != Pending || !told.Deadline.Equal(later) {
 		t.Errorf("first %s until %s", told.State, told.Deadline)
 	}
 	if told := <-feed.C; told.State != Denied {
