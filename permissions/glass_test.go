@@ -337,3 +337,16 @@ func TestAStoreThatBreaksWhileMoreIsDueByTheTimeThatHasPassed(t *testing.T) {
 		}
 	})
 }
+
+// More than the whole time is left only where the clock on the wall was set back, unless it is as little as clocks
+// differ by.
+func TestMoreThanTheWholeIsLeft(t *testing.T) {
+	for more, back := range map[time.Duration]bool{
+		-time.Second: false, 0: false, 500 * time.Millisecond: false, 500*time.Millisecond + 1: true,
+	} {
+		m := newRoom()
+		if got := m.glass.left(time.Minute+more, time.Minute); got != time.Minute+min(more, 0) || m.glass.back != back {
+			t.Errorf("%s more than the whole: %s are left, and it was set back: %v", more, got, m.glass.back)
+		}
+	}
+}
