@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 packages=${*:-permissions connectors/reply}
 # How long a mutant may take, with compiling it; about ten times what one needs on two idle processors.
-seconds=${MUTANT_SECONDS:-30}
+export MUTANT_SECONDS=${MUTANT_SECONDS:-30}
 
 REAL_GO=$(command -v go)
 # The drawn tests draw the same each time, so that a mutant lives or dies each time.
@@ -18,7 +18,7 @@ trap 'rm -rf "$work"' EXIT
 "$REAL_GO" build -modfile=tools/gremlins.mod -o "$work/gremlins" github.com/go-gremlins/gremlins/cmd/gremlins
 for package in $packages; do # without quotes: a list
 	"$REAL_GO" test "./$package" # what fails by itself kills everything
-	PATH="$PWD/tools/mutate:$PATH" "$work/gremlins" unleash --workers 1 --timeout-coefficient "$seconds" \
+	PATH="$PWD/tools/mutate:$PATH" "$work/gremlins" unleash --workers 1 --timeout-coefficient "$MUTANT_SECONDS" \
 		--exclude-files 'test/' "./$package" >"$work/log" || { cat "$work/log" >&2; exit 1; }
 	sed -n -E "s#^ *(LIVED|KILLED|TIMED OUT|NOT COVERED) ([A-Z_]+) at #\1\t\2\t$package/#p" "$work/log" >>"$work/mutants"
 done
