@@ -63,7 +63,7 @@ func together(ctx context.Context, t *tx, c permissions.Copy) ([]permissions.Cop
 // Shown notes that a copy, whose Ref was that before, was sent or edited: its Ref, Shown and SentAt, also of the others in
 // its place. The first time is audited for each person. One that is to be shown anew meanwhile stays so.
 func (s *Store) Shown(ctx context.Context, c permissions.Copy, was string) error {
-	return s.write(ctx, func(ctx context.Context, t *tx) error {
+	return s.writeIdly(ctx, func(ctx context.Context, t *tx) error {
 		all, err := together(ctx, t, c)
 		if err != nil {
 			return err
@@ -112,7 +112,7 @@ func (s *Store) Named(ctx context.Context, c permissions.Copy) error {
 // Failed notes that a copy will never be shown, or can be answered no more, and why (c.Failed), also of the others in
 // its place.
 func (s *Store) Failed(ctx context.Context, c permissions.Copy) error {
-	return s.write(ctx, func(ctx context.Context, t *tx) error {
+	return s.writeIdly(ctx, func(ctx context.Context, t *tx) error {
 		all, err := together(ctx, t, c)
 		if err != nil {
 			return err

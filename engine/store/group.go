@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/mattn/go-sqlite3"
 )
@@ -15,12 +16,17 @@ import (
 // first of them waits for the last.
 const mostGrouped = 256
 
+// leisure is how long a write that nobody waits for lets others go first.
+const leisure = 5 * time.Millisecond
+
 // line is where writes wait for their turn. Whoever finds nobody there writes at once, on its own goroutine. Whoever
-// comes meanwhile queues, and the first of the queue then writes for all of it.
+// comes meanwhile queues, and the first of the queue then writes for all of it. What is in no hurry goes with the next
+// of them, or by itself if none comes: alone it would only hold up those who are.
 type line struct {
 	mu     sync.Mutex
 	busy   bool
 	queued []*job
+	idle   []*job // in no hurry
 }
 
 // job is one write. What has begun is finished, so its context has no end.
@@ -28,6 +34,7 @@ type job struct {
 	do    func(context.Context, *tx) error // nil: it needs the connection for itself
 	ctx   context.Context                  //nolint:containedctx // of do, which another goroutine may run
 	err   error
+	idle  bool          // it is in no hurry
 	group []*job        // to be written by this one, itself the first; empty: it is written
 	turn  chan struct{} // closed when either of both is so
 }
@@ -38,14 +45,20 @@ func (l *line) enter(ctx context.Context, j *job) error {
 		return ctx.Err()
 	}
 	l.mu.Lock()
-	if !l.busy {
-		l.busy = true
+	switch {
+	case j.idle:
+		j.turn = make(chan struct{})
+		l.idle = append(l.idle, j)
+		defer time.AfterFunc(leisure, func() { l.hurry(j) }).Stop()
+	case l.busy:
+		j.turn = make(chan struct{})
+		l.queued = append(l.queued, j)
+	default:
+		l.queued = append(l.queued, j)
+		l.next()
 		l.mu.Unlock()
-		j.group = []*job{j}
 		return nil
 	}
-	j.turn = make(chan struct{})
-	l.queued = append(l.queued, j)
 	l.mu.Unlock()
 	select {
 	case <-j.turn:
@@ -59,22 +72,10 @@ func (l *line) enter(ctx context.Context, j *job) error {
 	return nil
 }
 
-func (l *line) remove(j *job) (found bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	at := slices.Index(l.queued, j)
-	if at >= 0 {
-		l.queued = slices.Delete(l.queued, at, at+1)
-	}
-	return at >= 0
-}
-
-// leave lets those who queued meanwhile write.
-func (l *line) leave() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.queued) == 0 {
-		l.busy = false
+// next begins the next group of those who wait. The lock is held.
+func (l *line) next() {
+	l.busy = len(l.queued) > 0
+	if !l.busy {
 		return
 	}
 	first, n := l.queued[0], 1
@@ -83,7 +84,47 @@ func (l *line) leave() {
 	}
 	first.group = slices.Clone(l.queued[:n])
 	l.queued = slices.Delete(l.queued, 0, n)
-	close(first.turn)
+	if first.do != nil {
+		n = min(len(l.idle), mostGrouped-n)
+		first.group = append(first.group, l.idle[:n]...)
+		l.idle = slices.Delete(l.idle, 0, n)
+	}
+	if first.turn != nil {
+		close(first.turn)
+	}
+}
+
+// hurry lets j wait no longer for others to go with.
+func (l *line) hurry(j *job) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := slices.Index(l.idle, j)
+	if at < 0 {
+		return
+	}
+	l.idle = slices.Delete(l.idle, at, at+1)
+	l.queued = append(l.queued, j)
+	if !l.busy {
+		l.next()
+	}
+}
+
+func (l *line) remove(j *job) (found bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	gone := func(o *job) bool {
+		found = found || o == j
+		return o == j
+	}
+	l.queued, l.idle = slices.DeleteFunc(l.queued, gone), slices.DeleteFunc(l.idle, gone)
+	return found
+}
+
+// leave lets those who queued meanwhile write.
+func (l *line) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.next()
 }
 
 // write does one change and commits it, together with those that wait for their turn as well. What do returns as an
@@ -92,7 +133,15 @@ func (l *line) leave() {
 //
 // When the file fails under one of a group, all of them are undone and each has the error.
 func (s *Store) write(ctx context.Context, do func(context.Context, *tx) error) error {
-	j := &job{do: do, ctx: context.WithoutCancel(ctx)}
+	return s.enter(ctx, &job{do: do, ctx: context.WithoutCancel(ctx)})
+}
+
+// writeIdly is write of what nobody waits for.
+func (s *Store) writeIdly(ctx context.Context, do func(context.Context, *tx) error) error {
+	return s.enter(ctx, &job{do: do, ctx: context.WithoutCancel(ctx), idle: true})
+}
+
+func (s *Store) enter(ctx context.Context, j *job) error {
 	if err := s.line.enter(ctx, j); err != nil {
 		return err
 	}

@@ -194,3 +194,50 @@ func TestAWriteThatPanicsEndsAlone(t *testing.T) {
 		t.Errorf("the store does not go on: %v", err)
 	}
 }
+
+// TestAnIdleWriteGoesWithTheNext, and by itself when there is none. One whose caller leaves is not written.
+func TestAnIdleWriteGoesWithTheNext(t *testing.T) {
+	s := newStore(t)
+	var idle, next *tx
+	var all sync.WaitGroup
+	err := s.turn(t.Context(), func(context.Context, *sql.Conn) error {
+		all.Go(func() {
+			if err := s.writeIdly(t.Context(), func(_ context.Context, t *tx) error { idle = t; return nil }); err != nil {
+				t.Error(err)
+			}
+		})
+		for waits := false; !waits; runtime.Gosched() {
+			s.line.mu.Lock()
+			waits = len(s.line.idle)+len(s.line.queued) == 1
+			s.line.mu.Unlock()
+		}
+		all.Go(func() {
+			if err := s.write(t.Context(), func(_ context.Context, t *tx) error { next = t; return nil }); err != nil {
+				t.Error(err)
+			}
+		})
+		for wait := true; wait; runtime.Gosched() {
+			s.line.mu.Lock()
+			wait = len(s.line.idle)+len(s.line.queued) < 2
+			s.line.mu.Unlock()
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all.Wait(); idle == nil || idle != next {
+		t.Errorf("the idle write was in transaction %p, the next in %p", idle, next)
+	}
+	alone := false
+	err = s.writeIdly(t.Context(), func(context.Context, *tx) error { alone = true; return nil })
+	if !alone || err != nil {
+		t.Errorf("by itself: %v, %v", alone, err)
+	}
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	err = s.writeIdly(left, func(context.Context, *tx) error { t.Error("it was written"); return nil })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("who left: %v", err)
+	}
+}
