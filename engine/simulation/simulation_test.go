@@ -118,7 +118,7 @@ func TestTheSameDayOnSQLite(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "daycared.db")
 		synctest.Test(t, func(t *testing.T) {
 			other = newWorld(seed)
-			s, err := store.Open(t.Context(), store.Options{Path: path, Now: other.now, Log: slog.New(slog.DiscardHandler)})
+			s, err := store.Open(t.Context(), store.Options{Path: path, Now: other.now, Log: slog.New(slog.DiscardHandler), Leisure: -1})
 			if err != nil {
 				t.Fatal(err)
 			}

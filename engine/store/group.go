@@ -16,9 +16,6 @@ import (
 // first of them waits for the last.
 const mostGrouped = 256
 
-// leisure is how long a write that nobody waits for lets others go first.
-const leisure = 5 * time.Millisecond
-
 // line is where writes wait for their turn. Whoever finds nobody there writes at once, on its own goroutine. Whoever
 // comes meanwhile queues, and the first of the queue then writes for all of it. What is in no hurry goes with the next
 // of them, or by itself if none comes: alone it would only hold up those who are.
@@ -34,7 +31,7 @@ type job struct {
 	do    func(context.Context, *tx) error // nil: it needs the connection for itself
 	ctx   context.Context                  //nolint:containedctx // of do, which another goroutine may run
 	err   error
-	idle  bool          // it is in no hurry
+	idle  time.Duration // how long it may wait for others to go with; 0 for one in a hurry
 	group []*job        // to be written by this one, itself the first; empty: it is written
 	turn  chan struct{} // closed when either of both is so
 }
@@ -46,10 +43,10 @@ func (l *line) enter(ctx context.Context, j *job) error {
 	}
 	l.mu.Lock()
 	switch {
-	case j.idle:
+	case j.idle > 0:
 		j.turn = make(chan struct{})
 		l.idle = append(l.idle, j)
-		defer time.AfterFunc(leisure, func() { l.hurry(j) }).Stop()
+		defer time.AfterFunc(j.idle, func() { l.hurry(j) }).Stop()
 	case l.busy:
 		j.turn = make(chan struct{})
 		l.queued = append(l.queued, j)
@@ -138,7 +135,7 @@ func (s *Store) write(ctx context.Context, do func(context.Context, *tx) error) 
 
 // writeIdly is write of what nobody waits for.
 func (s *Store) writeIdly(ctx context.Context, do func(context.Context, *tx) error) error {
-	return s.enter(ctx, &job{do: do, ctx: context.WithoutCancel(ctx), idle: true})
+	return s.enter(ctx, &job{do: do, ctx: context.WithoutCancel(ctx), idle: s.leisure})
 }
 
 func (s *Store) enter(ctx context.Context, j *job) error {

@@ -37,6 +37,8 @@ const (
 	usualBusy = 5 * time.Second
 	// readers is the most connections that read at a time.
 	readers = 4
+	// usualLeisure is how long a write that nobody waits for lets others go first.
+	usualLeisure = 5 * time.Millisecond
 )
 
 // Options say where the store is. All but Busy are required.
@@ -47,6 +49,9 @@ type Options struct {
 	Log  *slog.Logger
 	// Busy is how long a write waits for another process that holds the file locked; 0 for five seconds.
 	Busy time.Duration
+	// Leisure is how long a write that nobody waits for may wait for others to go with; 0 for five milliseconds, less for
+	// not at all.
+	Leisure time.Duration
 }
 
 // Store keeps everything in one SQLite file. It is safe for concurrent use. The context of a write bounds the wait for
@@ -61,7 +66,8 @@ type Store struct {
 	writer  *sql.DB // one connection
 	readers *sql.DB // read-only
 
-	line line // of those who write
+	line    line          // of those who write
+	leisure time.Duration // of those who are in no hurry
 
 	// ledger and stale belong to whoever holds the writer's connection.
 	ledger ledger
