@@ -301,9 +301,15 @@ func (g *Registry) ringAll(r Request, taker, only *Waiter) {
 	exclusive := r.State == Approved && r.Scope == Once && r.Key == ""
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	hall := g.halls[r.ID]
+	if len(hall) == 0 {
+		return
+	}
+	row := new(Request) // one for all of them: nobody changes it
+	*row = r
 	first := taker
-	for _, w := range g.halls[r.ID] {
-		message := rung{request: r}
+	for _, w := range hall {
+		message := rung{request: row}
 		switch {
 		case w.reader:
 		case first == nil:

@@ -16,8 +16,9 @@ type Waiter struct {
 	handed   bool      // the approval was used for this call in the commit that approved it
 }
 
+// rung is small: the room for it is there for as long as the waiting lasts.
 type rung struct {
-	request Request
+	request *Request
 	handed  bool
 	err     error
 }
@@ -43,7 +44,7 @@ func (w *Waiter) Wait(ctx context.Context) (Request, error) {
 
 func (w *Waiter) tell(m rung) (Request, error) {
 	w.told, w.handed = true, m.handed
-	return m.request, m.err
+	return *m.request, m.err
 }
 
 // Handed tells, once Wait has returned an approval, whether it is used already, by this call.

@@ -1,0 +1,220 @@
+package permissions
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+// instant is a store that commits at once. What is settled it forgets, and of what is kept elsewhere it keeps nothing.
+type instant struct {
+	*memory
+	elsewhere bool
+	committed time.Time // when the last change was
+}
+
+func (s *instant) Open(_ context.Context, o Opening) (Request, bool, error) {
+	if !s.elsewhere {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.rows[o.Request.ID] = o.Request
+	}
+	return o.Request, true, nil
+}
+
+func (s *instant) Apply(_ context.Context, id ID, e Event) (Change, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, err := Step(s.rows[id], e)
+	delete(s.rows, id)
+	s.committed = time.Now()
+	return c, err
+}
+
+func newInstant(elsewhere bool) (*Registry, *instant) {
+	s, began := &instant{memory: newMemory(), elsewhere: elsewhere}, time.Now()
+	clock := Clock{Now: time.Now, Elapsed: func() time.Duration { return time.Since(began) }}
+	return NewRegistry(s, clock, redeemWindow, slog.New(slog.DiscardHandler)), s
+}
+
+// BenchmarkWake is from the end of the commit to the return of the Wait that it was for, on another goroutine. In turn
+// with it goes the least that a registry can be, from the beginning of its waiting to the end.
+func BenchmarkWake(b *testing.B) {
+	g, s := newInstant(false)
+	ids := make(chan ID, 1)
+	var deciding sync.WaitGroup
+	deciding.Go(func() {
+		for id := range ids {
+			if _, err := g.Resolve(b.Context(), id, vote("fay", Allow(Once))); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+	least := newLeast()
+	r := theirs(permissionRequest())
+	r.Deadline = time.Now().Add(time.Hour)
+	r.CreatedAt = r.Deadline.Add(-time.Hour)
+	var ours, bare []time.Duration
+	for b.Loop() {
+		r.ID = NewID(time.Now())
+		w, _, _, err := g.Register(b.Context(), Opening{Request: r})
+		if err != nil {
+			b.Fatal(err)
+		}
+		ids <- r.ID
+		if got, err := w.Wait(b.Context()); err != nil || got.State != Approved {
+			b.Fatal(got.State, err)
+		}
+		ours = append(ours, time.Since(s.committed))
+		w.Leave(b.Context())
+
+		began := time.Now()
+		if state := least.wait(r.ID); state != Approved {
+			b.Fatal(state)
+		}
+		bare = append(bare, time.Since(began))
+	}
+	close(ids)
+	least.close()
+	deciding.Wait()
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(middle(ours).Nanoseconds()), "wake-ns")
+	b.ReportMetric(float64(middle(bare).Nanoseconds()), "bare-ns")
+	b.ReportMetric(float64(middle(ours))/float64(middle(bare)), "ratio")
+}
+
+func middle(all []time.Duration) time.Duration {
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// least is a registry without a store, rules or words: a map of channels, and a timer for each who waits.
+type least struct {
+	mu    sync.Mutex
+	waits map[ID]chan State
+	ids   chan ID
+	done  chan struct{}
+}
+
+func newLeast() *least {
+	l := &least{waits: map[ID]chan State{}, ids: make(chan ID, 1), done: make(chan struct{})}
+	go func() {
+		defer close(l.done)
+		for id := range l.ids {
+			l.mu.Lock()
+			c := l.waits[id]
+			delete(l.waits, id)
+			l.mu.Unlock()
+			c <- Approved
+		}
+	}()
+	return l
+}
+
+func (l *least) enter(id ID) (chan State, *time.Timer) {
+	c := make(chan State, 1)
+	l.mu.Lock()
+	l.waits[id] = c
+	l.mu.Unlock()
+	return c, time.NewTimer(time.Hour)
+}
+
+func (l *least) wait(id ID) State {
+	c, timer := l.enter(id)
+	defer timer.Stop()
+	l.ids <- id
+	select {
+	case state := <-c:
+		return state
+	case <-timer.C:
+		return Expired
+	}
+}
+
+func (l *least) close() {
+	close(l.ids)
+	<-l.done
+}
+
+// mostHeld is the most of our own memory that may be held for a request that waits, in bytes.
+const mostHeld = 512
+
+// BenchmarkPending is what the process itself keeps for each request that somebody waits for, and for each that nobody
+// does, beside its row in the store and the goroutine of the caller; and in turn what the least registry keeps.
+func BenchmarkPending(b *testing.B) {
+	for _, many := range []int{10_000, 100_000} {
+		b.Run("waiting-"+strconv.Itoa(many), func(b *testing.B) {
+			var waiting, alone, bare []float64
+			for b.Loop() {
+				waiting = append(waiting, weight(many, func() any { return throng(b, many, true) }))
+				alone = append(alone, weight(many, func() any { return throng(b, many, false) }))
+				bare = append(bare, weight(many, func() any {
+					l := &least{waits: map[ID]chan State{}}
+					timers := make([]*time.Timer, 0, many)
+					for range many {
+						_, timer := l.enter(NewID(time.Now()))
+						timers = append(timers, timer)
+					}
+					b.Cleanup(func() {
+						for _, t := range timers {
+							t.Stop()
+						}
+					})
+					return l
+				}))
+			}
+			b.ReportMetric(0, "ns/op")
+			slices.Sort(waiting)
+			slices.Sort(alone)
+			slices.Sort(bare)
+			b.ReportMetric(waiting[len(waiting)/2], "B/waiting")
+			b.ReportMetric(alone[len(alone)/2], "B/nobody-waits")
+			b.ReportMetric(bare[len(bare)/2], "B/bare")
+			b.ReportMetric(waiting[len(waiting)/2]/mostHeld, "of-512-B")
+		})
+	}
+}
+
+// weight is how many bytes each of many leaves on the heap.
+func weight(many int, do func() any) float64 {
+	before := heap()
+	kept := do()
+	after := heap()
+	runtime.KeepAlive(kept)
+	return (float64(after) - float64(before)) / float64(many)
+}
+
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC() // the first has emptied the pools
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// throng is a registry with so many requests, each waited for by a call with a name, or by nobody.
+func throng(b *testing.B, many int, waited bool) *Registry {
+	g, _ := newInstant(true)
+	r := theirs(toolRequest())
+	r.Deadline = time.Now().Add(15 * time.Minute)
+	for range many {
+		var err error
+		r.ID = NewID(time.Now())
+		if waited {
+			r.Call = r.Caller.Name + "/" + rand.Text()
+			_, _, _, err = g.Register(b.Context(), Opening{Request: r})
+		} else {
+			_, _, err = g.Open(b.Context(), Opening{Request: r})
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	return g
+}
