@@ -17,7 +17,10 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	beServer()
+	goleak.VerifyTestMain(m)
+}
 
 // serve serves a desk and returns how to stop it.
 func serve(t *testing.T, socket string, desk api.Desk) (stop func() time.Duration) {
