@@ -44,6 +44,36 @@ func BenchmarkOpenApply(b *testing.B) {
 	}
 }
 
+// BenchmarkCrowded is a request and its decision while a hundred thousand others wait, in turn with the same while a
+// hundred do.
+func BenchmarkCrowded(b *testing.B) {
+	many, few := newStore(b), newStore(b)
+	crowd(b, many, 100_000)
+	crowd(b, few, 100)
+	b.Run("pending-100000", func(b *testing.B) {
+		took := map[*Store][]time.Duration{}
+		for b.Loop() {
+			for _, s := range []*Store{many, few} {
+				start := time.Now()
+				r := insert(b, s)
+				if _, err := s.Apply(context.Background(), r.ID, fayAllows()); err != nil {
+					b.Fatal(err)
+				}
+				took[s] = append(took[s], time.Since(start))
+			}
+		}
+		b.ReportMetric(0, "ns/op")
+		slices.Sort(took[many])
+		slices.Sort(took[few])
+		for name, p := range map[string]int{"p50": 50, "p99": 99} {
+			m, f := took[many][len(took[many])*p/100], took[few][len(took[few])*p/100]
+			b.ReportMetric(float64(m.Microseconds()), "µs-"+name)
+			b.ReportMetric(float64(f.Microseconds()), "µs-with-100-"+name)
+			b.ReportMetric(float64(m)/float64(f), "ratio-"+name)
+		}
+	})
+}
+
 // BenchmarkStart opens a store in which many requests wait, up to the first thing that a daemon does with it.
 func BenchmarkStart(b *testing.B) {
 	s := newStore(b)
