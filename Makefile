@@ -10,7 +10,10 @@ LINEAR_OPS ?= 10000000
 STALLED   ?= 5000
 REAL_WAIT ?= 10m
 SIM_SEEDS ?= 1000000
+DECISIONS ?= 1000000
+FROM      ?=
 LINT       = go tool -modfile=tools/go.mod golangci-lint
+FIGURES    = go -C tools/figures run . -decisions $(DECISIONS) $(if $(FROM),-from '$(abspath $(FROM))',-keep '$(CURDIR)/bin/bench.txt')
 
 export CGO_ENABLED = 1
 
@@ -41,6 +44,7 @@ demo: build ## the whole loop in this terminal; ARGS='--answer "allow,deny:keep 
 .PHONY: test
 test: need ## run every test
 	go test -timeout 25m ./...
+	go -C tools/figures test ./...
 
 .PHONY: test-real
 test-real: need ## real agents from npm (Linux on x86-64) ask the daemon; one call waits REAL_WAIT, 10m
@@ -63,15 +67,18 @@ vet: need ## go vet
 	go vet ./...
 	go vet -tags failpoints ./cmd/...
 	go vet -tags real ./cmd/daycared
+	go -C tools/figures vet ./...
 
 .PHONY: lint
 lint: need ## staticcheck, the import walls and the other linters of .golangci.yml
 	$(LINT) run ./...
 	$(LINT) run --build-tags failpoints ./cmd/...
+	go -C tools/figures tool -modfile=../go.mod golangci-lint run ./...
 
 .PHONY: tidy
 tidy: need ## go.mod and go.sum say what the code needs
 	go mod tidy -diff
+	go -C tools/figures mod tidy -diff
 
 .PHONY: generated
 generated: need ## generated files are what go generate writes
@@ -112,8 +119,12 @@ stalled: need ## hold STALLED, 5000, connections to the agents' doors and see ho
 	STALLED=$(STALLED) go test ./internal/wire -run 'StalledConnections' -count=1 -v
 
 .PHONY: bench
-bench: need ## run every benchmark
-	go test -run '^$$' -bench . -benchmem -timeout 60m ./...
+bench: need ## each figure beside the least that can be, as a table of ratios; DECISIONS, 1000000, at once (about half an hour)
+	@$(FIGURES)
+
+.PHONY: figures
+figures: need ## make bench, and write the README's table and docs/performance.svg; FROM=bin/bench.txt: of what it kept
+	@$(FIGURES) -write
 
 .PHONY: clean
 clean: ## remove what was built here

@@ -142,8 +142,11 @@ func (l *least) close() {
 	<-l.done
 }
 
-// mostHeld is the most of our own memory that may be held for a request that waits, in bytes.
-const mostHeld = 512
+// The most of our own memory that may be kept for a request that somebody waits for, and that nobody does, in bytes.
+const (
+	mostHeld      = 512
+	mostUnwatched = 128
+)
 
 // BenchmarkPending is what the process itself keeps for each request that somebody waits for, and for each that nobody
 // does, beside its row in the store and the goroutine of the caller; and in turn what the least registry keeps.
@@ -177,6 +180,7 @@ func BenchmarkPending(b *testing.B) {
 			b.ReportMetric(alone[len(alone)/2], "B/nobody-waits")
 			b.ReportMetric(bare[len(bare)/2], "B/bare")
 			b.ReportMetric(waiting[len(waiting)/2]/mostHeld, "of-512-B")
+			b.ReportMetric(alone[len(alone)/2]/mostUnwatched, "unwatched-of-128-B")
 		})
 	}
 }
