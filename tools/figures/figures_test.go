@@ -144,7 +144,8 @@ func TestTheReadmeAndThePictureAreWritten(t *testing.T) {
 }
 
 func TestAReadmeWithoutItsMarksIsLeftAlone(t *testing.T) {
-	for _, text := range []string{"", beginMark, endMark, endMark + beginMark, beginMark + beginMark + endMark, beginMark + endMark + endMark} {
+	both := beginMark + endMark
+	for _, text := range []string{"", beginMark, endMark, endMark + beginMark, beginMark + both, both + endMark} {
 		if got, err := replace([]byte(text), "new"); !errors.Is(err, errMarks) {
 			t.Errorf("%q became %q, %v", text, got, err)
 		}
@@ -182,6 +183,28 @@ func TestBenchmarksAreRun(t *testing.T) {
 	m.bench = "Bad$"
 	if _, err := run(t.Context(), root, []measurement{m}, &progress); err == nil || !strings.Contains(progress.String(), "broken") {
 		t.Errorf("a benchmark that fails: %v\n%s", err, progress.String())
+	}
+}
+
+func TestWhatItIsToldIsChecked(t *testing.T) {
+	for _, args := range [][]string{{"-decisions", "0"}, {"-everything"}} {
+		if err := figures(t.Context(), args, io.Discard, io.Discard); err == nil {
+			t.Errorf("%q was taken", args)
+		}
+	}
+	if _, err := of(t, sample, "-write", "-root", t.TempDir()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("without a README: %v", err)
+	}
+}
+
+// What was measured is kept, also when something later fails.
+func TestWhatWasMeasuredIsKept(t *testing.T) {
+	kept := filepath.Join(t.TempDir(), "bin", "bench.txt")
+	if err := figures(t.Context(), []string{"-root", t.TempDir(), "-keep", kept}, io.Discard, io.Discard); err == nil {
+		t.Error("a folder without a module was measured")
+	}
+	if text, err := os.ReadFile(kept); err != nil || !strings.Contains(string(text), "cores: ") {
+		t.Errorf("kept %q, %v", text, err)
 	}
 }
 

@@ -37,9 +37,9 @@ func measurements(decisions int) []measurement {
 				bench: "Wake", units: []string{"ratio"}, limit: 1.5},
 		}},
 		{pkg: "./permissions", bench: "Pending$", time: "1x", count: 5, goals: []goal{
-			{id: "P6", what: "memory of ours for each of 100,000 that wait, beside the caller's goroutine", against: "512 B",
+			{id: "P6", what: "memory for each of 100,000 that wait, beside the caller's goroutine", against: "512 B",
 				bench: "Pending/waiting-100000", units: []string{"of-512-B"}, limit: 1},
-			{id: "P6", what: "memory of ours for each that nobody waits on, beside its row", against: "128 B",
+			{id: "P6", what: "memory for each that nobody waits on, beside its row", against: "128 B",
 				bench: "Pending/waiting-100000", units: []string{"unwatched-of-128-B"}, limit: 1},
 		}},
 		{pkg: "./engine/store", bench: "Throughput$", time: "5x", count: 5, goals: []goal{

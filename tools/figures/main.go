@@ -13,10 +13,10 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := figures(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+	err := figures(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "figures:", err)
-		stop()
 		os.Exit(1)
 	}
 }
@@ -90,7 +90,7 @@ func (o options) results(ctx context.Context, list []measurement, say io.Writer)
 // publish writes what people read.
 func (o options) publish(machine map[string]string, all []figure) error {
 	path := filepath.Join(o.root, "README.md")
-	readme, err := os.ReadFile(path)
+	readme, err := os.ReadFile(path) //nolint:gosec // the operator named it
 	if err != nil {
 		return fmt.Errorf("write the figures: %w", err)
 	}

@@ -10,10 +10,10 @@ import (
 // The measures of the picture, in its own units. A bar is as long as its figure by its goal, which is at the same place
 // for all of them.
 const (
-	pictureWidth = 860
+	pictureWidth = 900
 	rowHeight    = 34
 	headHeight   = 44
-	barLeft      = 470
+	barLeft      = 580
 	goalAt       = 200 // from the left of the bars
 	longest      = 290 // bars that would be longer are cut, and say so
 )
@@ -64,7 +64,8 @@ func row(b *strings.Builder, f figure, y int) {
 	fmt.Fprintf(b, `<text x="16" y="%d" class="t"><tspan font-weight="600">%s</tspan> %s</text>`+"\n", y+10, f.id, html.EscapeString(f.what))
 	fmt.Fprintf(b, `<text x="16" y="%d" class="s" font-size="11">to %s: %s, goal %s</text>`+"\n",
 		y+24, html.EscapeString(f.against), html.EscapeString(f.value()), html.EscapeString(f.wanted()))
-	fmt.Fprintf(b, `<rect x="%d" y="%d" width="%.1f" height="16" rx="3" class="%s"/>`+"\n", barLeft, y+2, max(length(f.load(f.middle)), 2), class)
+	fmt.Fprintf(b, `<rect x="%d" y="%d" width="%.1f" height="16" rx="3" class="%s"/>`+"\n",
+		barLeft, y+2, max(length(f.load(f.middle)), 2), class)
 	from, to := length(f.load(f.least)), length(f.load(f.most))
 	if from != to {
 		fmt.Fprintf(b, `<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" class="w" stroke-width="1.5"/>`+"\n",
