@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/daycared/daycared/permissions"
@@ -22,12 +24,13 @@ func (e *Engine) Ask(ctx context.Context, caller permissions.Caller, q permissio
 	if q.Call != "" {
 		q.Call = nameOf(caller, q.Call)
 	}
+	c := &call{engine: e, caller: caller, question: q}
 	for range mostAnew {
-		r, err := e.askOnce(ctx, caller, q)
+		err := c.once(ctx)
 		if !errors.Is(err, permissions.ErrElsewhere) {
-			return r, err
+			return c.answer, err
 		}
-		q.ID = "" // the approval went to another call, or is over: this one asks anew
+		c.question.ID = "" // the approval went to another call, or is over: this one asks anew
 	}
 	return permissions.Request{}, permissions.Limit(time.Second)
 }
@@ -35,23 +38,65 @@ func (e *Engine) Ask(ctx context.Context, caller permissions.Caller, q permissio
 // mostAnew bounds how often one call asks anew because what it found was another's.
 const mostAnew = 100
 
-func (e *Engine) askOnce(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error) {
-	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
-	w, err := e.place(work, caller, q)
-	done()
-	if err != nil {
-		return permissions.Request{}, err
+// call is one call that asks. Thousands may wait for people at a time, each on a goroutine whose stack is as large as it
+// ever had to be: so requests are kept here, and what goes deep before the waiting is done aside.
+type call struct {
+	engine   *Engine
+	caller   permissions.Caller
+	question permissions.Request
+	waiter   *permissions.Waiter
+	answer   permissions.Request
+}
+
+// once asks and waits.
+func (c *call) once(ctx context.Context) error {
+	var err error
+	aside(func() { err = c.begin(ctx) })
+	if err == nil {
+		c.waiter.Linger(ctx)
+		err = c.end(ctx)
 	}
-	r, err := w.Wait(ctx)
+	return err
+}
+
+func (c *call) begin(ctx context.Context) (err error) {
+	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer done()
+	c.waiter, err = c.engine.place(work, c.caller, c.question)
+	return err
+}
+
+func (c *call) end(ctx context.Context) (err error) {
+	c.answer, err = c.waiter.Wait(ctx)
 	switch {
 	case err == nil:
-		w.LeaveSoon(0)
-		return e.redeem(ctx, w, q, r)
+		c.waiter.LeaveSoon(0)
+		c.answer, err = c.engine.redeem(ctx, c.waiter, c.question, c.answer)
 	case errors.Is(err, permissions.ErrElsewhere):
-		w.LeaveSoon(0)
-		return r, err
+		c.waiter.LeaveSoon(0)
+	default:
+		c.answer, err = c.engine.stepAside(ctx, c.waiter, c.question, err)
 	}
-	return e.stepAside(ctx, w, q, err)
+	return err
+}
+
+// aside does something on a goroutine of its own, and returns when that is done. When it panics, whoever called does.
+func aside(do func()) {
+	var panicked string
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if p := recover(); p != nil {
+				panicked = fmt.Sprintf("%v\n%s", p, debug.Stack())
+			}
+		}()
+		do()
+	}()
+	<-done
+	if panicked != "" {
+		panic(panicked)
+	}
 }
 
 // stepAside ends the waiting of a call whose ctx is over, and tells it how things stand.

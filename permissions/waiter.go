@@ -12,6 +12,7 @@ type Waiter struct {
 	call     string
 	reader   bool
 	ring     chan rung // holds one: what it was told first counts
+	first    *rung     // taken from it, for the next Wait
 	told     bool      // it has rung, so its request is settled
 	handed   bool      // the approval was used for this call in the commit that approved it
 }
@@ -29,22 +30,31 @@ func (w *Waiter) ID() ID { return w.id }
 // Wait returns the settled request, [ErrElsewhere] when its approval went to another call, or the error of ctx. It is
 // called again only after the latter.
 func (w *Waiter) Wait(ctx context.Context) (Request, error) {
+	w.Linger(ctx)
+	m := w.first
+	if m == nil {
+		return Request{}, ctx.Err()
+	}
+	w.first, w.told, w.handed = nil, true, m.handed
+	return *m.request, m.err
+}
+
+// Linger returns when Wait would. It needs less of a stack, which a call that waits for a person keeps for as long.
+func (w *Waiter) Linger(ctx context.Context) {
+	if w.first != nil {
+		return
+	}
 	select {
 	case m := <-w.ring: // what has been decided counts, even when ctx is over as well
-		return w.tell(m)
+		w.first = &m
+		return
 	default:
 	}
 	select {
 	case m := <-w.ring:
-		return w.tell(m)
+		w.first = &m
 	case <-ctx.Done():
-		return Request{}, ctx.Err()
 	}
-}
-
-func (w *Waiter) tell(m rung) (Request, error) {
-	w.told, w.handed = true, m.handed
-	return *m.request, m.err
 }
 
 // Handed tells, once Wait has returned an approval, whether it is used already, by this call.

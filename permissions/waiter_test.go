@@ -264,3 +264,25 @@ func TestNobodyRejoinsWithoutAName(t *testing.T) {
 		t.Error("an unknown call found a place")
 	}
 }
+
+// Linger takes nothing away: however often somebody lingers first, Wait tells what there is to tell, once.
+func TestWhatSomebodyLingeredForIsStillThere(t *testing.T) {
+	m := newRoom()
+	w, r := m.ask(t, m.fresh(nil))
+	over, end := context.WithCancel(t.Context())
+	end()
+	w.Linger(over)
+	silent(t, w)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.Linger(t.Context())
+	}()
+	m.decide(t, r.ID, Deny)
+	<-done
+	w.Linger(t.Context())
+	if state, err := rings(t, w); state != Denied || err != nil {
+		t.Errorf("rang with %s, %v", state, err)
+	}
+	silent(t, w)
+}

@@ -60,18 +60,29 @@ type askInput struct {
 type row struct{ Body wire.Request }
 
 func (r *routes) ask(ctx context.Context, in *askInput) (*row, error) {
-	q, wait, err := in.Body.Question()
+	q, wait, err := in.question()
 	if err != nil {
 		return nil, r.door.Refuse(err)
 	}
-	q.Call, q.ID = in.Call, permissions.ID(in.Request)
 	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	settled, err := r.desk.Ask(limited, CallerOf(ctx), q)
+	settled := new(permissions.Request)
+	*settled, err = r.desk.Ask(limited, CallerOf(ctx), *q)
+	return r.answer(ctx, settled, err)
+}
+
+// question is what is asked, and how long the call waits. It is not on the stack of the call, which is kept meanwhile.
+func (in *askInput) question() (*permissions.Request, time.Duration, error) {
+	q, wait, err := in.Body.Question()
+	q.Call, q.ID = in.Call, permissions.ID(in.Request)
+	return &q, wait, err
+}
+
+func (r *routes) answer(ctx context.Context, settled *permissions.Request, err error) (*row, error) {
 	if err != nil && (settled.State != permissions.Pending || !over(err)) {
 		return nil, r.door.Refuse(err) // an answer that came with an error was not given to this call
 	}
-	return &row{Body: wire.From(r.around(ctx, settled), false)}, nil
+	return &row{Body: wire.From(r.around(ctx, *settled), false)}, nil
 }
 
 // around is where q was shown and who waits. The row stays the one that this call was given: a later one may have been

@@ -1,0 +1,35 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/connectortest"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// bomb is a store that panics when something is opened.
+type bomb struct{ engine.Store }
+
+func (bomb) Open(context.Context, permissions.Opening) (permissions.Request, bool, error) { panic("boom") }
+
+// A panic under a call is that call's, whose server survives it, and says where it was.
+func TestAPanicIsThatOfTheCallItself(t *testing.T) {
+	st := &stage{
+		t: t, dir: t.TempDir(), settings: usual(), people: []connectors.Connector{connectortest.NewMemory(fayAt("phone"), nil)},
+		through: func(rows engine.Store) engine.Store { return bomb{rows} },
+	}
+	st.open()
+	t.Cleanup(func() { st.stop() })
+	defer func() {
+		if p := fmt.Sprint(recover()); !strings.Contains(p, "boom") || !strings.Contains(p, "Register") {
+			t.Errorf("the call panicked with %s", p)
+		}
+	}()
+	r, err := st.Ask(t.Context(), self, permissions.Request{Kind: permissions.KindTool, Tool: "write_file"})
+	t.Errorf("the call returned %s, %v", r.State, err)
+}
