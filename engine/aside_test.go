@@ -15,7 +15,9 @@ import (
 // bomb is a store that panics when something is opened.
 type bomb struct{ engine.Store }
 
-func (bomb) Open(context.Context, permissions.Opening) (permissions.Request, bool, error) { panic("boom") }
+func (bomb) Open(context.Context, permissions.Opening) (permissions.Request, bool, error) {
+	panic("boom")
+}
 
 // A panic under a call is that call's, whose server survives it, and says where it was.
 func TestAPanicIsThatOfTheCallItself(t *testing.T) {
