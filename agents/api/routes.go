@@ -68,7 +68,7 @@ func (r *routes) ask(ctx context.Context, in *askInput) (*row, error) {
 	defer cancel()
 	settled := new(permissions.Request)
 	*settled, err = r.desk.Ask(limited, CallerOf(ctx), *q)
-	return r.answer(ctx, settled, err)
+	return r.told(ctx, settled, err)
 }
 
 // question is what is asked, and how long the call waits. It is not on the stack of the call, which is kept meanwhile.
@@ -78,7 +78,7 @@ func (in *askInput) question() (*permissions.Request, time.Duration, error) {
 	return &q, wait, err
 }
 
-func (r *routes) answer(ctx context.Context, settled *permissions.Request, err error) (*row, error) {
+func (r *routes) told(ctx context.Context, settled *permissions.Request, err error) (*row, error) {
 	if err != nil && (settled.State != permissions.Pending || !over(err)) {
 		return nil, r.door.Refuse(err) // an answer that came with an error was not given to this call
 	}
