@@ -111,7 +111,7 @@ func newRapid(t testing.TB) *rapid {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { _ = r.Engine.Run(ctx) })
+	running.Go(func() { _ = r.Run(ctx) })
 	t.Cleanup(func() {
 		stop()
 		running.Wait()

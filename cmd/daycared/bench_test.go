@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -139,7 +138,7 @@ func (h *home) live(atLeast int) (start, stop time.Duration) {
 func (h *home) fill(many int) {
 	h.b.Helper()
 	rows, err := store.Open(h.b.Context(), store.Options{
-		Path: filepath.Join(h.dir, "data", storeName), Now: time.Now, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Path: filepath.Join(h.dir, "data", storeName), Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		h.b.Fatal(err)
