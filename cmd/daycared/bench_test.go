@@ -45,14 +45,15 @@ func BenchmarkServe(b *testing.B) {
 	empty.live(0)
 	full.fill(many)
 	b.Run("pending-"+strconv.Itoa(many), func(b *testing.B) {
-		var starts, stops, bare, ratios []float64
+		var starts, stops, bare, ratios, fullStops []float64
 		for b.Loop() {
 			start, stop := full.live(min(many, 1))
-			least, _ := empty.live(0)
-			starts, stops = append(starts, start.Seconds()), append(stops, stop.Seconds())
+			least, leastStop := empty.live(0)
+			starts, stops = append(starts, start.Seconds()), append(stops, leastStop.Seconds())
+			fullStops = append(fullStops, stop.Seconds())
 			bare, ratios = append(bare, least.Seconds()), append(ratios, start.Seconds()/least.Seconds())
 		}
-		for _, all := range [][]float64{starts, stops, bare, ratios} {
+		for _, all := range [][]float64{starts, stops, bare, ratios, fullStops} {
 			slices.Sort(all)
 		}
 		middle := len(starts) / 2
@@ -61,6 +62,7 @@ func BenchmarkServe(b *testing.B) {
 		b.ReportMetric(bare[middle], "s-with-none")
 		b.ReportMetric(ratios[middle], "of-with-none")
 		b.ReportMetric(stops[middle], "s-to-end")
+		b.ReportMetric(fullStops[middle], "s-to-end-of-cards")
 	})
 }
 

@@ -83,7 +83,7 @@ func TestWhatIsMissingIsSaidInOneLine(t *testing.T) {
 	for _, c := range []struct{ old, now, want string }{
 		{"BenchmarkWake-2", "BenchmarkSleep-2", "P2: BenchmarkWake was not run"},
 		{"callers-1000-2", "callers-10-2", "P3: BenchmarkThroughput/callers-1000 was not run"},
-		{" s-to-end", " s-to-nowhere", "P10: BenchmarkServe/pending-100000 reports no s-to-end"},
+		{" s-to-end\t", " s-to-nowhere\t", "P10: BenchmarkServe/pending-100000 reports no s-to-end"},
 		{" decisions\t", " indecisions\t", "P1: BenchmarkImmediate/part reports no decisions"},
 		{" 0.9000 ratio", " often ratio", "read the output of the benchmarks"},
 	} {

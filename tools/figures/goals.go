@@ -79,6 +79,8 @@ func measurements(decisions int) []measurement {
 				bench: "Serve/pending-100000", units: []string{"s-to-serving"}, limit: 1},
 			{id: "P10", what: "from SIGTERM to the end, in a long poll", against: "one second",
 				bench: "Serve/pending-100000", units: []string{"s-to-end"}, limit: 1},
+			{id: "P10", what: "the same, with 100,000 cards in Telegram", against: "one second",
+				bench: "Serve/pending-100000", units: []string{"s-to-end-of-cards"}, limit: 1},
 		}},
 		{pkg: "./engine", bench: "Immediate$", time: "1x", count: (decisions + each - 1) / each, env: []string{"DECISIONS=" + strconv.Itoa(each)},
 			goals: []goal{
