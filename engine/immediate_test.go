@@ -25,7 +25,7 @@ const (
 	// askersAtOnce is how many ask, each the next question as soon as the last is answered.
 	askersAtOnce = 200
 	// channels is how many people are asked, each in a channel of their own, which shows one thing after the other.
-	channels = 16
+	channels = 8
 	// slowestFinger is how long after a prompt it is answered at most; the fastest does not wait at all.
 	slowestFinger = 2 * time.Millisecond
 	// hungAfter is when a question that is answered at once counts as never answered.
