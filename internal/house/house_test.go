@@ -35,6 +35,7 @@ var rooms = []struct {
 	{"client", []string{"permissions", "internal/wire", "agents/api"}},
 	{"engine", []string{"permissions", "connectors", "agents"}},
 	{"engine/store/...", []string{"permissions", "agents"}},
+	{"engine/simulation", nil}, // only tests
 	{"cmd/daycared/...", []string{"..."}},
 }
 
