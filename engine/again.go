@@ -25,6 +25,15 @@ func (e *Engine) Refresh(ctx context.Context, connector string) ([]connectors.Pr
 	return e.live(ctx, connector, func(permissions.Request) error { return nil }, false)
 }
 
+// Live is what people see through a connector of the newest pending requests, so many of them at most.
+func (e *Engine) Live(ctx context.Context, connector string, limit int) ([]connectors.Prompt, error) {
+	copies, err := e.store.Live(ctx, connector, limit)
+	if err != nil {
+		return nil, broken(err)
+	}
+	return e.faces(ctx, copies, func(permissions.Request) error { return nil })
+}
+
 func (e *Engine) live(
 	ctx context.Context, connector string, also func(permissions.Request) error, anew bool,
 ) ([]connectors.Prompt, error) {
@@ -32,6 +41,17 @@ func (e *Engine) live(
 	if err != nil {
 		return nil, broken(err)
 	}
+	prompts, err := e.faces(ctx, copies, also)
+	for _, cp := range copies {
+		e.kick(cp.Request)
+	}
+	return prompts, err
+}
+
+// faces are the messages that copies stand in; also is done for the request of each.
+func (e *Engine) faces(
+	ctx context.Context, copies []permissions.Copy, also func(permissions.Request) error,
+) ([]connectors.Prompt, error) {
 	prompts := make([]connectors.Prompt, 0, len(copies))
 	seen := map[string]bool{} // messages
 	for _, cp := range copies {
@@ -48,7 +68,6 @@ func (e *Engine) live(
 		}
 		person, _ := e.settings.Load().person(cp.Person)
 		prompts = append(prompts, e.prompt(r, cp, person))
-		e.kick(cp.Request)
 	}
 	return prompts, nil
 }

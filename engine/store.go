@@ -100,6 +100,8 @@ type Store interface {
 	// AddCopies adds the copies that are not there yet, to be shown. One in a place where the request stands already joins
 	// the message there.
 	AddCopies(ctx context.Context, copies []permissions.Copy) error
+	// Live lists this connector's copies that people see of the newest pending requests, so many of them at most.
+	Live(ctx context.Context, connector string, limit int) ([]permissions.Copy, error)
 	// ShowAgain has this connector's copies of pending requests brought up to date, as new ones where anew says so, and
 	// returns them as they were.
 	ShowAgain(ctx context.Context, connector string, anew bool) ([]permissions.Copy, error)

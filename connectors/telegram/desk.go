@@ -27,6 +27,8 @@ type Desk interface {
 	Rename(ctx context.Context, was, now string) error
 	// Away is for how long the daemon did not run before this start.
 	Away() time.Duration
+	// Live is what people see through a connector of the newest pending requests, so many at most.
+	Live(ctx context.Context, connector string, limit int) ([]connectors.Prompt, error)
 	// Refresh has what is pending and was shown through a connector edited, and returns it.
 	Refresh(ctx context.Context, connector string) ([]connectors.Prompt, error)
 }

@@ -306,4 +306,6 @@ func (c *counter) Places(context.Context) ([]connectors.Place, error) { return n
 func (c *counter) Rename(context.Context, string, string) error       { return nil }
 
 func (c *counter) ShowAgain(context.Context, string) ([]connectors.Prompt, error) { return nil, nil }
-func (c *counter) Refresh(context.Context, string) ([]connectors.Prompt, error)   { return nil, nil }
+func (c *counter) Live(context.Context, string, int) ([]connectors.Prompt, error) { return nil, nil }
+
+func (c *counter) Refresh(context.Context, string) ([]connectors.Prompt, error) { return nil, nil }

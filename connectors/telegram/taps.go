@@ -42,13 +42,17 @@ func (d *desktop) begin(ctx context.Context) error {
 	return nil
 }
 
-// atOnce is how many cards are told of a stop at a time.
-const atOnce = 8
+const (
+	// atOnce is how many cards are told of a stop at a time.
+	atOnce = 8
+	// mostEnding is how many requests' cards are told of a stop: more than Telegram takes in the time that there is.
+	mostEnding = 100
+)
 
-// end tells every pending card that nobody is there to take an answer. It is tried once, and does not wait for its turn:
-// the daemon is stopping.
+// end tells the newest pending cards that nobody is there to take an answer. It is tried once, and does not wait for its
+// turn: the daemon is stopping. The next start brings all cards up to date.
 func (d *desktop) end(ctx context.Context) {
-	prompts, err := d.desk.Refresh(ctx, Name)
+	prompts, err := d.desk.Live(ctx, Name, mostEnding)
 	if err != nil {
 		return
 	}

@@ -149,16 +149,38 @@ func (s *shelf) AddCopies(_ context.Context, copies []permissions.Copy) error {
 	})
 }
 
+// Live lists this connector's copies that people see of the newest pending requests.
+func (s *shelf) Live(_ context.Context, connector string, limit int) (all []permissions.Copy, err error) {
+	err = s.read(func() error {
+		for _, r := range slices.Backward(s.requests) {
+			if r.State != permissions.Pending || limit == 0 {
+				continue
+			}
+			limit--
+			for _, c := range s.copiesOf(r.ID) {
+				if c.Connector == connector && c.Failed == "" && c.Ref != "" {
+					all = append(all, c)
+				}
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(all, byRequest)
+	return all, err
+}
+
 // ShowAgain has this connector's copies of pending requests brought up to date.
 func (s *shelf) ShowAgain(_ context.Context, connector string, anew bool) (were []permissions.Copy, err error) {
 	err = s.write(func() error {
 		were = s.forget(connector, anew)
 		return nil
 	})
-	slices.SortFunc(were, func(a, b permissions.Copy) int {
-		return cmp.Or(cmp.Compare(a.Request, b.Request), cmp.Compare(a.Person, b.Person))
-	})
+	slices.SortFunc(were, byRequest)
 	return were, err
+}
+
+func byRequest(a, b permissions.Copy) int {
+	return cmp.Or(cmp.Compare(a.Request, b.Request), cmp.Compare(a.Person, b.Person))
 }
 
 func (t *rows) forget(connector string, anew bool) (were []permissions.Copy) {

@@ -229,6 +229,18 @@ const (
 	hasCopy = `(SELECT 1 FROM copies WHERE copies.request = requests.id AND connector = $2)`
 )
 
+const readLately = `SELECT ` + copyColumns + ` FROM copies WHERE connector = $1 AND failed = '' AND ref <> '' ` +
+	`AND request IN (SELECT id FROM requests WHERE state = 'pending' ORDER BY number DESC LIMIT $2) ORDER BY request, person`
+
+// Live lists this connector's copies that people see of the newest pending requests, so many of them at most.
+func (s *Store) Live(ctx context.Context, connector string, limit int) (all []permissions.Copy, err error) {
+	err = s.read(ctx, func(from source) error {
+		all, err = collect(ctx, from, "a copy", copyFields, readLately, connector, limit)
+		return err
+	})
+	return all, err
+}
+
 const (
 	readLive = `SELECT ` + copyColumns + ` FROM copies WHERE connector = $1 AND failed = '' AND ref <> '' ` +
 		`AND request IN (SELECT id FROM requests WHERE state = 'pending') ORDER BY request, person`

@@ -24,6 +24,15 @@ func testShowAgain(t *testing.T, b Backend) {
 	done.Shown = 2
 	show(t, s, done)
 
+	live, err := s.Live(t.Context(), "telegram", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "what fay sees", live, []permissions.Copy{fay})
+	newest := open(t, s, ask(func(r *permissions.Request) { r.Reason = "a third thing" }))
+	if live, err = s.Live(t.Context(), "telegram", 1); err != nil || len(live) != 0 {
+		t.Errorf("the newest, %s, is shown nowhere: %v, %v", newest.ID, live, err)
+	}
 	were, err := s.ShowAgain(t.Context(), "telegram", false)
 	if err != nil {
 		t.Fatal(err)
