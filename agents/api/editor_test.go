@@ -3,6 +3,7 @@ package api_test
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/daycared/daycared/internal/wire/wiretest"
@@ -55,4 +56,15 @@ func TestAnEditorAnswersOverTheSocket(t *testing.T) {
 	refused(err, permissions.CodeSettled)
 	_, err = c.Begin(t.Context(), permissions.Request{Kind: "wish"})
 	refused(err, permissions.CodeInvalid)
+}
+
+// What is refused is audited, so what is no answer at all does not come as far as that.
+func TestALongAnswerDoesNotReachTheDesk(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	serve(t, socket, desk)
+	body := `{"answer":"` + strings.Repeat("a", 65) + `","digest":"` + permissions.Digest{1}.String() + `"}`
+	status, text := wiretest.Do(t, wiretest.HTTP(t, socket), http.MethodPost, "/v1/requests/x/answer", "application/json", body)
+	if status != http.StatusUnprocessableEntity || !strings.Contains(text, `"code":"invalid"`) {
+		t.Errorf("%d %s", status, text)
+	}
 }

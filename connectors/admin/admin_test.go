@@ -228,6 +228,18 @@ func TestABrokenChainIsToldInItsWords(t *testing.T) {
 	}
 }
 
+// What is refused is audited, so what is no answer at all does not come as far as that.
+func TestALongAnswerDoesNotReachTheDesk(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	serve(t, socket, desk)
+	path := "/v1/requests/" + string(put(t, desk, wiretest.Question("one")).ID) + "/decision"
+	body := `{"answer":"` + strings.Repeat("a", 65) + `"}`
+	status, text := wiretest.Do(t, wiretest.HTTP(t, socket), http.MethodPost, path, "application/json", body)
+	if status != http.StatusUnprocessableEntity || !strings.Contains(text, `"code":"invalid"`) {
+		t.Errorf("%d %s", status, text)
+	}
+}
+
 func TestWhatIsWrongIsRefused(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
 	serve(t, socket, desk)

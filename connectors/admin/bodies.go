@@ -10,7 +10,7 @@ import (
 
 // decision is what a decider posts.
 type decision struct {
-	Answer    permissions.Answer `json:"answer,omitzero" doc:"the id of an option; of a question also other, with the answer as comment"`
+	Answer    permissions.Answer `json:"answer,omitzero" maxLength:"64" doc:"the id of an option, or other: the comment answers a question"`
 	Call      int                `json:"call,omitzero" minimum:"0" doc:"of a step; 0 for all that are open"`
 	Comment   string             `json:"comment,omitzero" maxLength:"2000" doc:"the reason, or with other the answer"`
 	Digest    string             `json:"digest,omitzero" doc:"of what was shown"`

@@ -52,7 +52,7 @@ type AskedCall struct {
 
 // Reply is what the dialog of an asker's own editor brought.
 type Reply struct {
-	Answer permissions.Answer `json:"answer" doc:"the id of one of the request's options"`
+	Answer permissions.Answer `json:"answer" maxLength:"64" doc:"the id of one of the request's options"`
 	Digest string             `json:"digest" doc:"of the request, as it was shown"`
 }
 
