@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -32,6 +33,7 @@ type job struct {
 	ctx   context.Context                  //nolint:containedctx // of do, which another goroutine may run
 	err   error
 	idle  time.Duration // how long it may wait for others to go with; 0 for one in a hurry
+	panic any           // what do panicked with while it shared a transaction; nil: it did not
 	group []*job        // to be written by this one, itself the first; empty: it is written
 	turn  chan struct{} // closed when either of both is so
 }
@@ -145,10 +147,13 @@ func (s *Store) enter(ctx context.Context, j *job) error {
 	if len(j.group) > 0 {
 		s.lead(j)
 	}
+	if j.panic != nil {
+		panic(j.panic)
+	}
 	return s.explain(j.ctx, j.err)
 }
 
-// errCut is the error of those whose group was never finished, since a write in it panicked.
+// errCut is the error of those whose group was never finished, since what committed it panicked.
 var errCut = errors.New("the write was cut short")
 
 // lead writes j's group, and tells the others of it.
@@ -163,7 +168,8 @@ func (s *Store) lead(j *job) {
 			close(o.turn)
 		}
 	}()
-	failed = s.use(j.ctx, func(conn *sql.Conn) error { return s.commitGroup(j.ctx, conn, j.group) })
+	// It is explained before the next may write, who must not do so once the file is known to be damaged.
+	failed = s.explain(j.ctx, s.use(j.ctx, func(conn *sql.Conn) error { return s.commitGroup(j.ctx, conn, j.group) }))
 	if failed != nil {
 		j.err = failed
 	}
@@ -201,7 +207,7 @@ func (s *Store) use(ctx context.Context, do func(*sql.Conn) error) error {
 // have left either.
 func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*job) error {
 	t := &tx{Conn: conn, ledger: s.ledger}
-	stale := s.stale
+	stale, told := s.stale, s.ledger.seq
 	s.stale = true
 	undone := false // on purpose
 	err := transact(ctx, conn, func() error {
@@ -224,7 +230,7 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*job) e
 		return nil
 	})
 	if err == nil {
-		if t.seq != s.ledger.seq {
+		if t.seq != told { // by this group, or by a commit before that failed and was done all the same
 			s.bell.ring()
 		}
 		s.ledger = t.ledger
@@ -241,7 +247,7 @@ func (j *job) within(t *tx) error {
 		return err
 	}
 	before := t.ledger
-	j.err = j.do(j.ctx, t)
+	j.err = j.run(t)
 	var failed sqlite3.Error
 	switch {
 	case j.err == nil:
@@ -255,4 +261,14 @@ func (j *job) within(t *tx) error {
 	}
 	_, err := t.ExecContext(j.ctx, "RELEASE job")
 	return err
+}
+
+// run does j. What panics in it ends whoever wanted it, and not the write that it shares a transaction with.
+func (j *job) run(t *tx) (err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			j.panic, err = fmt.Sprintf("%v\n%s", fault, debug.Stack()), errCut
+		}
+	}()
+	return j.do(j.ctx, t)
 }

@@ -4,11 +4,15 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"log/slog"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/mattn/go-sqlite3"
 
 	"github.com/daycared/daycared/permissions"
 )
@@ -172,26 +176,89 @@ func TestWhoLeavesTheLineWritesNothing(t *testing.T) {
 	}
 }
 
-// TestAWriteThatPanicsEndsAlone: the others of its group are told, and the next is written.
+// TestAWriteThatPanicsEndsAlone: whoever wanted it panics, wherever it ran, and the others of its group are written.
 func TestAWriteThatPanicsEndsAlone(t *testing.T) {
 	s := newStore(t)
-	r := insert(t, s)
-	errs := grouped(t, s,
-		func() (err error) {
-			defer func() {
-				if recover() != nil {
-					err = errors.New("it panicked")
-				}
-			}()
-			return s.write(t.Context(), func(context.Context, *tx) error { panic("a fault of ours") })
-		},
-		func() error { _, err := s.Apply(t.Context(), r.ID, fayAllows()); return err },
-	)
-	if errs[0] == nil || !errors.Is(errs[1], errCut) {
+	before, r, after := insert(t, s), insert(t, s), insert(t, s)
+	allow := func(r permissions.Request) func() error {
+		return func() error { _, err := s.Apply(t.Context(), r.ID, fayAllows()); return err }
+	}
+	panics := func() (err error) {
+		defer func() {
+			if fault, _ := recover().(string); strings.HasPrefix(fault, "a fault of ours\n") {
+				err = errors.New("it panicked")
+			}
+		}()
+		return s.write(t.Context(), func(ctx context.Context, t *tx) error {
+			if err := s.append(ctx, t, permissions.Record{Type: "EXEC", Actor: "who panics"}); err != nil {
+				return err
+			}
+			panic("a fault of ours")
+		})
+	}
+	was := len(actors(t, s))
+	errs := append(grouped(t, s, panics, allow(r)), grouped(t, s, allow(before), panics, allow(after))...)
+	if errs[0] == nil || errs[1] != nil || errs[2] != nil || errs[3] == nil || errs[4] != nil {
 		t.Errorf("%v", errs)
 	}
-	if _, err := s.Apply(t.Context(), r.ID, fayAllows()); err != nil {
-		t.Errorf("the store does not go on: %v", err)
+	if diff := cmp.Diff([]string{"fay", "fay", "fay"}, actors(t, s)[was:]); diff != "" {
+		t.Errorf("the audit (-want +got):\n%s", diff)
+	}
+}
+
+// whenWritten is a log that notes something for every line.
+type whenWritten func()
+
+func (w whenWritten) Write(line []byte) (int, error) {
+	w()
+	return len(line), nil
+}
+
+// TestNobodyWritesAfterDamageWasFound, also who waited in the line by then.
+func TestNobodyWritesAfterDamageWasFound(t *testing.T) {
+	s := newStore(t)
+	r := insert(t, s)
+	var waiting []int
+	s.log = slog.New(slog.NewTextHandler(whenWritten(func() {
+		s.line.mu.Lock()
+		waiting = append(waiting, len(s.line.queued))
+		s.line.mu.Unlock()
+	}), nil))
+	corrupt := func() error {
+		return s.write(t.Context(), func(context.Context, *tx) error { return sqlite3.Error{Code: sqlite3.ErrCorrupt} })
+	}
+	next := func() error { return s.turn(t.Context(), func(context.Context, *sql.Conn) error { return nil }) }
+	allow := func() error { _, err := s.Apply(t.Context(), r.ID, fayAllows()); return err }
+	for i, err := range grouped(t, s, allow, corrupt, next) {
+		if !errors.Is(err, permissions.ErrBroken) || !strings.Contains(err.Error(), "is damaged") {
+			t.Errorf("write %d: %v", i, err)
+		}
+	}
+	if diff := cmp.Diff([]int{1}, waiting); diff != "" {
+		t.Errorf("who still waited when the damage was noted, each time (-want +got):\n%s", diff)
+	}
+}
+
+// TestWhatACommitDidAlthoughItFailedIsTold to those who follow the audit, with the next write.
+func TestWhatACommitDidAlthoughItFailedIsTold(t *testing.T) {
+	s := newStore(t)
+	insert(t, s)
+	err := s.turn(t.Context(), func(ctx context.Context, conn *sql.Conn) error {
+		lost := &tx{Conn: conn, ledger: s.ledger}
+		s.stale = true
+		return transact(ctx, conn, func() error { return s.append(ctx, lost, permissions.Record{Type: "LOST"}) })
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := s.Changed()
+	if _, err := s.Pulse(t.Context(), time.Now()); err != nil { // which appends nothing
+		t.Fatal(err)
+	}
+	select {
+	case <-changed:
+	default:
+		t.Error("nobody is told of what the audit holds")
 	}
 }
 
