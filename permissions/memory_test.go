@@ -27,6 +27,7 @@ type memory struct {
 	grants       []Grant // not over yet, the soonest first
 	broken       error
 	brokenGrants error // of EndGrants alone
+	damaged      ID    // a row that cannot be read
 	loses        bool  // what is done is done, and the store fails all the same
 	applied      []Event
 }
@@ -115,8 +116,8 @@ func (m *memory) Read(_ context.Context, id ID) (Request, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r, ok := m.rows[id]
-	if m.broken != nil {
-		return Request{}, m.broken
+	if m.broken != nil || id == m.damaged && ok {
+		return Request{}, cmp.Or(m.broken, ErrBroken)
 	}
 	if !ok {
 		return Request{}, Unknown(string(id))

@@ -59,14 +59,13 @@ func (g *Registry) lookAgain(ctx context.Context) {
 		return
 	}
 	slices.Sort(ids)
-	for i, id := range ids {
+	for _, id := range ids { // one that is damaged does not keep the others from it
 		r, err := g.store.Read(ctx, id)
 		var refusal *Refusal
 		switch {
 		case errors.As(err, &refusal): // it was not opened
 		case err != nil:
-			g.unsureOf(ErrBroken, ids[i:]...)
-			return
+			g.unsureOf(ErrBroken, id)
 		default:
 			g.tellAgain(r)
 		}

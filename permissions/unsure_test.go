@@ -140,3 +140,25 @@ func TestAFullDiskDoesNotKeepTheClockBusy(t *testing.T) {
 		}
 	})
 }
+
+// A row that is damaged is tried again and again, and does not keep whoever waits for another from its answer.
+func TestADamagedRowKeepsNobodyElseFromAnAnswerThatWasNotConfirmed(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		start()
+		_, bad := m.ask(t, m.fresh(nil))
+		pass(time.Second) // the other is the younger one, whose turn comes after
+		w, _ := m.ask(t, m.fresh(func(r *Request) { r.Key = "another" }))
+		m.store.damaged = bad.ID
+		m.lose(t, func() error {
+			_, err := m.StopAll(t.Context(), "fay", "cli")
+			return err
+		})
+		pass(tick)
+		if state, err := rings(t, w); state != Cancelled || err != nil {
+			t.Errorf("got %s, %v", state, err)
+		}
+		if pass(tick); !m.isUnsure() {
+			t.Error("the damaged one is not looked for any more")
+		}
+	})
+}
