@@ -21,9 +21,12 @@ const tryWithin = 5 * time.Second
 
 // examineConnections looks which agents of this account are connected, and tries the hook of each that is.
 func (c *CLI) examineConnections(ctx context.Context, cfg *config.Config) (findings []finding) {
+	if c.env("HOME") == "" {
+		return nil // an account without a home has no agents
+	}
 	place, err := c.here()
 	if err != nil {
-		return nil // an account without a home has no agents
+		return []finding{{"wrong", "connected agents are not looked for: " + err.Error(), "set it as the agents have it"}}
 	}
 	for _, name := range connect.Names() {
 		a, _ := place.Find(name)

@@ -86,3 +86,23 @@ func TestWhatTheSandboxHolds(t *testing.T) {
 }
 
 func sandboxHolds() bool { return sandbox.New(sandbox.Options{}).Ready() == nil }
+
+// Where agents cannot be looked for, that is said: none that is connected is passed over in silence.
+func TestTheDoctorSaysWhyItLooksForNoAgents(t *testing.T) {
+	for _, try := range []struct {
+		environ []string
+		want    string
+	}{
+		{[]string{"HOME=" + t.TempDir(), "CODEX_HOME=moved"}, "wrong connected agents are not looked for: CODEX_HOME is \"moved\""},
+		{[]string{"HOME=" + t.TempDir()}, ""},
+		{nil, ""},
+	} {
+		got := ""
+		for _, f := range (&CLI{Environ: try.environ}).examineConnections(t.Context(), &config.Config{}) {
+			got += f.level + " " + f.what
+		}
+		if !strings.HasPrefix(got, try.want) || (try.want == "") != (got == "") {
+			t.Errorf("%q: %q, want %q", try.environ, got, try.want)
+		}
+	}
+}
