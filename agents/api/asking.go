@@ -27,7 +27,7 @@ type asking struct {
 	client *Client
 	body   wire.Ask
 	header http.Header
-	until  time.Time // after this a lost connection is given up
+	until  time.Time // after this a lost connection, or a store that fails, is given up
 	tries  *backoff.ExponentialBackOff
 
 	row  wire.Request // as last told; its ID is empty before
@@ -70,20 +70,35 @@ func (a *asking) run(ctx context.Context) error {
 			}
 			continue
 		case a.row.ID != "" && errors.As(err, &file) && time.Now().Before(a.until): // just being replaced, perhaps
+		case a.row.ID != "" && unstored(err) && time.Now().Before(a.until): // what is asked stands, and may yet be answered
+			a.missing(err)
+			wait = 0
 		case !a.met || !wire.Gone(err):
 			return err
 		case !time.Now().Before(a.until):
 			return fmt.Errorf("%w, and the time to wait for it is over: %w", ErrUnreachable, err)
 		default:
-			if !a.lost && a.client.Lost != nil {
-				a.client.Lost(err)
-			}
-			a.lost, wait = true, 0
+			a.missing(err)
+			wait = 0
 		}
 		if err := wire.Pause(ctx, a.tries.NextBackOff()); err != nil {
 			return err
 		}
 	}
+}
+
+// missing tells once that the daemon, or its store, is not there.
+func (a *asking) missing(err error) {
+	if !a.lost && a.client.Lost != nil {
+		a.client.Lost(err)
+	}
+	a.lost = true
+}
+
+// unstored tells whether the daemon's store fails just now.
+func unstored(err error) bool {
+	var refusal *permissions.Refusal
+	return errors.As(err, &refusal) && refusal.Code == permissions.CodeBroken
 }
 
 // post makes one call and tells what is new.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -121,6 +122,34 @@ func TestARestartIsSurvived(t *testing.T) {
 	decide(t, desk, w.ID, permissions.Deny)
 	if got := <-done; got.err != nil || got.r.State != permissions.Denied || got.r.ID != w.ID {
 		t.Errorf("%v, %v", got.r.State, got.err)
+	}
+}
+
+// TestAStoreThatFailsIsWaitedFor: what is asked stands meanwhile, and people may answer it when the store is back.
+func TestAStoreThatFailsIsWaitedFor(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	serve(t, socket, desk)
+	client, lost := newClient(t, socket), make(chan error, 100)
+	client.Lost = func(err error) { lost <- err }
+	told, done := background(t.Context(), client, wiretest.Question("x"))
+	w := <-told
+	desk.Fail(permissions.Broken("free some space"))
+	select {
+	case err := <-lost:
+		if !strings.Contains(err.Error(), "free some space") {
+			t.Errorf("told of it: %v", err)
+		}
+	case got := <-done:
+		t.Fatalf("given up: %v", got.err)
+	}
+	desk.Fail(nil)
+	<-told // it is back
+	decide(t, desk, w.ID, permissions.Allow(permissions.Once))
+	if got := <-done; got.err != nil || got.r.State != permissions.Approved || got.r.ID != w.ID {
+		t.Errorf("%v, %v", got.r.State, got.err)
+	}
+	if len(lost) > 0 {
+		t.Errorf("told once more: %v", <-lost)
 	}
 }
 

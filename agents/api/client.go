@@ -23,7 +23,8 @@ type Client struct {
 	// Progress, if set before the first question, is told each request when it has been created, when it has been shown
 	// somewhere, and when a lost connection is back.
 	Progress func(wire.Request)
-	// Lost, if set before the first question, is told once when a connection is lost, before it is tried again.
+	// Lost, if set before the first question, is told once when a connection is lost, or when the daemon's store fails while
+	// a question waits, before it is tried again.
 	Lost func(error)
 
 	wire *wire.Client
@@ -48,7 +49,7 @@ func NewRemoteClient(url string) (*Client, error) {
 func (c *Client) Close() { c.wire.Close() }
 
 // Ask is [agents.Asker]. The caller is not read: the socket proves it. Without a connection it fails at once with
-// [ErrUnreachable]; a connection lost later is tried again until the request's deadline.
+// [ErrUnreachable]; a connection lost later, or a store that fails, is tried again until the request's deadline.
 func (c *Client) Ask(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.Request, error) {
 	s, err := c.Put(ctx, q)
 	return s.Request, err

@@ -107,8 +107,13 @@ func (c *CLI) ask(ctx context.Context, q *question) error {
 	}
 	progress := &progress{out: c.Err}
 	asks.Progress = progress.tell
-	asks.Lost = func(error) {
-		c.say("the daemon is away; the question stands and is asked again until its time is over")
+	asks.Lost = func(err error) {
+		why := "the daemon is away"
+		var refusal *permissions.Refusal
+		if errors.As(err, &refusal) {
+			why = strings.TrimSuffix(refusal.Error(), ".")
+		}
+		c.say("%s; the question stands and is asked again until its time is over", why)
 	}
 	if ctx.Err() != nil { // the signal came before anything was asked
 		return endedBefore()

@@ -114,7 +114,7 @@ func (s *store) Read(_ context.Context, id permissions.ID) (permissions.Request,
 	defer s.mu.Unlock()
 	r, found := s.rows[id]
 	if s.fail != nil {
-		return r, s.fail
+		return permissions.Request{}, s.fail
 	}
 	if !found {
 		return r, permissions.Unknown(string(id))
