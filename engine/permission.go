@@ -184,7 +184,8 @@ func (e *Engine) named(ctx context.Context, id permissions.ID, code string) (per
 }
 
 // refused audits a decision that was not taken and returns why. A store that cannot take the audit row changes nothing
-// about the refusal.
+// about the refusal; one that could not take the decision is not tried again, since that may take as long once more, and
+// whoever decides does not wait that long to be told.
 func (e *Engine) refused(ctx context.Context, r permissions.Request, d connectors.Decision, who string, why error) error {
 	code := permissions.CodeBroken
 	var refusal *permissions.Refusal
@@ -192,7 +193,7 @@ func (e *Engine) refused(ctx context.Context, r permissions.Request, d connector
 		code = refusal.Code
 	}
 	e.log.Info("decision refused", "request", r.ID, "via", d.From.Via, "uid", d.From.UID, "code", code)
-	if !limiter(e, e.refusals, d.From, refusalsPerMinute).AllowN(e.clock.Now(), 1) {
+	if code == permissions.CodeBroken || !limiter(e, e.refusals, d.From, refusalsPerMinute).AllowN(e.clock.Now(), 1) {
 		return why
 	}
 	err := e.store.Record(ctx, permissions.Record{

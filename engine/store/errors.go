@@ -96,6 +96,9 @@ func (s *Store) diagnose(failed sqlite3.Error, err error) *Error {
 	case failed.Code == sqlite3.ErrFull, failed.SystemErrno == syscall.ENOSPC, failed.SystemErrno == syscall.EDQUOT:
 		e.What = "the disk under " + s.dir() + " is full"
 		e.Advice = "free some space, nothing needs a restart"
+	case failed.SystemErrno == syscall.EFBIG:
+		e.What = "the files of the store in " + s.dir() + " may not grow any further (" + syscall.EFBIG.Error() + ")"
+		e.Advice = "raise the limit on the size of the daemon's files (LimitFSIZE of its unit, ulimit -f), nothing needs a restart"
 	case failed.Code == sqlite3.ErrBusy, failed.Code == sqlite3.ErrLocked:
 		e.What = "another process holds the store " + s.path + " locked"
 		e.Advice = "let it finish or end it (a backup, a sqlite3 shell, a second daemon), nothing needs a restart"

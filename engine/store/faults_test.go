@@ -230,6 +230,7 @@ func TestDiagnose(t *testing.T) {
 		{sqlite3.Error{Code: sqlite3.ErrFull}, "the disk under /srv/daycared is full; free"},
 		{sqlite3.Error{Code: sqlite3.ErrIoErr, SystemErrno: syscall.ENOSPC}, "the disk under /srv/daycared is full; free"},
 		{sqlite3.Error{Code: sqlite3.ErrIoErr, SystemErrno: syscall.EDQUOT}, "the disk under /srv/daycared is full; free"},
+		{sqlite3.Error{Code: sqlite3.ErrIoErr, SystemErrno: syscall.EFBIG}, "in /srv/daycared may not grow any further"},
 		{sqlite3.Error{Code: sqlite3.ErrIoErr, SystemErrno: syscall.EIO}, "/srv/daycared fails (disk I/O error"},
 		{sqlite3.Error{Code: sqlite3.ErrIoErr, SystemErrno: syscall.EROFS}, "cannot be written"},
 		{sqlite3.Error{Code: sqlite3.ErrIoErr, SystemErrno: syscall.EPERM}, "cannot be written"},
