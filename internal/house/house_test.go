@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"io/fs"
 	"maps"
@@ -89,6 +92,44 @@ func TestHouse(t *testing.T) {
 			t.Errorf("%s has no package comment", p.ImportPath)
 		}
 	}
+}
+
+// TestWhoStartsGoroutinesLooksForLeaks: the tests of every package that starts a goroutine end with a look for those that
+// are left. Packages for tests have none of their own; those who use them look.
+func TestWhoStartsGoroutinesLooksForLeaks(t *testing.T) {
+	looked := 0
+	for _, p := range list(t) {
+		if strings.HasSuffix(p.ImportPath, "test") || !starts(t, p) {
+			continue
+		}
+		looked++
+		if !slices.Contains(slices.Concat(p.TestImports, p.XTestImports), "go.uber.org/goleak") {
+			t.Errorf("%s starts goroutines, and its tests do not look for leaks", p.ImportPath)
+		}
+	}
+	if looked < 10 {
+		t.Errorf("only %d packages start goroutines", looked)
+	}
+}
+
+// starts tells whether the code that ships of a package starts goroutines, by itself or by a group.
+func starts(t *testing.T, p pkg) (found bool) {
+	for _, name := range p.GoFiles {
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, p.ImportPath, name), nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.GoStmt:
+				found = true
+			case *ast.SelectorExpr:
+				found = found || n.Sel.Name == "Go"
+			}
+			return true
+		})
+	}
+	return found
 }
 
 func TestFilesAreShort(t *testing.T) {
