@@ -23,11 +23,16 @@ import (
 	"github.com/daycared/daycared/connectors/whatsapp"
 	"github.com/daycared/daycared/connectors/whatsapp/whatsapptest"
 	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/engine/store"
 	"github.com/daycared/daycared/permissions"
 )
 
 // This build kills itself (SIGKILL) at the place that DAYCARED_FAILPOINT names, as in apply.after:3: after the third
-// Apply has returned. The crash loop of the tests drives it through every store and send call.
+// Apply has returned. The crash loops of the tests drive it through every store and send call. At group.before and
+// group.after it dies around a commit of several writes.
+//
+// At apply.lost and apply.twice it does not die, but does what must never happen: what the third decision changes is
+// told and not stored, or is stored twice. By that the tests show that the loops would see it.
 
 var (
 	failAt, failCount = failpoint()
@@ -43,10 +48,21 @@ func failpoint() (string, int64) {
 	return name, n
 }
 
+// reached tells whether this is the time to fail at the place of that name.
+func reached(name string) bool { return name == failAt && failHits.Add(1) == failCount }
+
 func point(name string) {
-	if name == failAt && failHits.Add(1) == failCount {
+	if reached(name) {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
+	}
+}
+
+func init() {
+	store.Passed = func(name string, writes int) {
+		if writes > 1 {
+			point(name)
+		}
 	}
 }
 
@@ -80,8 +96,29 @@ func (s failingStore) Open(ctx context.Context, o permissions.Opening) (r permis
 }
 
 func (s failingStore) Apply(ctx context.Context, id permissions.ID, e permissions.Event) (c permissions.Change, err error) {
+	if c, lost := s.lose(ctx, id, e); lost {
+		return c, nil
+	}
 	err = around("apply", func() error { c, err = s.Store.Apply(ctx, id, e); return err })
+	if err == nil && c.Settled() && reached("apply.twice") {
+		for _, r := range c.Records {
+			err = errors.Join(err, s.Store.Record(ctx, r))
+		}
+	}
 	return c, err
+}
+
+// lose says what a decision would have done, if it is the one that is to be lost.
+func (s failingStore) lose(ctx context.Context, id permissions.ID, e permissions.Event) (c permissions.Change, lost bool) {
+	if failAt != "apply.lost" {
+		return c, false
+	}
+	r, err := s.Read(ctx, id)
+	if err != nil {
+		return c, false
+	}
+	c, err = permissions.Step(r, e)
+	return c, err == nil && c.Settled() && reached("apply.lost")
 }
 
 func (s failingStore) Shown(ctx context.Context, c permissions.Copy, was string) error {

@@ -17,6 +17,8 @@ import (
 // telegramPoints are the places at which the daemon kills itself between an update, its decision and the edits.
 var telegramPoints = []string{"open", "apply", "shown", "send", "edit"}
 
+const usualOnTelegram = 200
+
 // phonesInLoop are as many people as are asked in turn: Telegram takes one message a second in a chat.
 const phonesInLoop = 40
 
@@ -24,15 +26,13 @@ const phonesInLoop = 40
 // one to five times and shuffled: each tap has its effect once, and every card that the daemon knows of ends in its final
 // state. CRASH_POINTS sets how many kills there are.
 func TestTelegramCrashLoop(t *testing.T) {
-	crashes := kills(t, usualCrashes)
-	l := newPhoneLoop(t)
-	l.rise("")
+	crashes := kills(t, usualOnTelegram)
+	l := newPhones(newLoop(t))
+	l.begin()
 	for killed := range crashes {
-		l.restart(death(telegramPoints, killed, 2))
-		l.tapped(killed)
+		l.life(death(telegramPoints, killed, 2), func(<-chan struct{}) { l.tapped(killed) })
 	}
-	l.restart("")
-	l.settled()
+	l.final()
 	l.finish(crashes)
 }
 
@@ -40,74 +40,47 @@ func TestTelegramCrashLoop(t *testing.T) {
 type phoneLoop struct {
 	*loop
 	server *telegramtest.Server
-	phones []*telegramtest.Person
+	all    []*telegramtest.Person
 	names  map[string]*telegramtest.Person // who was asked each question
 }
 
-func newPhoneLoop(t *testing.T) *phoneLoop {
-	l := &phoneLoop{loop: newLoop(t), server: telegramtest.New(t), names: map[string]*telegramtest.Person{}}
+func newPhones(in *loop) *phoneLoop {
+	l := &phoneLoop{loop: in, server: telegramtest.New(in.t), names: map[string]*telegramtest.Person{}}
 	l.server.Redeliver(5, true, 17)
 	if err := os.WriteFile(filepath.Join(l.dir, "token"), []byte(l.server.Token()), 0o600); err != nil {
-		t.Fatal(err)
+		l.t.Fatal(err)
 	}
-	var people, routes strings.Builder
 	for i := range phonesInLoop {
 		p := l.server.Person(telegramtest.User{ID: int64(1000 + i), FirstName: "P"})
 		p.Start("")
-		l.phones = append(l.phones, p)
-		fmt.Fprintf(&people, "- {name: p%d, telegram: %d}\n", i, 1000+i)
-		fmt.Fprintf(&routes, "- {tags: [\"@read:/p%d\"], ask: [p%d]}\n", i, i)
+		l.all = append(l.all, p)
+		l.parts.people = append(l.parts.people, fmt.Sprintf("{name: p%d, telegram: %d}", i, 1000+i))
+		l.parts.routes = append(l.parts.routes, fmt.Sprintf(`{tags: ["@read:/p%d"], ask: [p%d]}`, i, i))
 	}
-	config := "people:\n" + people.String() + "routes:\n" + routes.String() +
-		"connectors: {terminal: {enabled: false}, telegram: {enabled: true, token_file: %s/token, api_url: \"%s\"}}\n" +
-		"api: {agent_socket: %s/agent, admin_socket: %s/admin}\nhigh_risk: {tools: []}\ndata_dir: %s/data\n" +
-		"approvals: {max_timeout: 1h, redeem_window: 1h}\nlimits: {pending_per_caller: 1000, prompts_per_minute: 1000000}\n"
-	config = fmt.Sprintf(config, l.dir, l.server.URL(), l.dir, l.dir, l.dir)
-	if err := os.WriteFile(filepath.Join(l.dir, "c.yaml"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	l.parts.connectors = append(l.parts.connectors,
+		fmt.Sprintf("telegram: {enabled: true, token_file: %s/token, api_url: %q}", l.dir, l.server.URL()))
 	return l
 }
 
 // tapped is one question, from its asking to its answer, whatever dies meanwhile.
 func (l *phoneLoop) tapped(number int) {
-	l.t.Helper()
-	revived, daemon, died := make(chan struct{}), l.daemon, l.done
-	go func() {
-		defer close(revived)
-		<-died
-		l.rise("")
-	}()
-	ctx, done := context.WithTimeout(l.t.Context(), time.Minute)
+	ctx, done := context.WithTimeout(l.ctx, patient)
 	defer done()
 	i := number % phonesInLoop
-	name := fmt.Sprintf("question %d.", number)
-	l.names[name] = l.phones[i]
-	tag, err := permissions.ParseTag(fmt.Sprintf("@read:/p%d", i))
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	name := fmt.Sprintf("question %d on a phone.", number)
+	l.names[name] = l.all[i]
 	button, want := "Allow once", permissions.Approved
 	if rand.IntN(3) == 0 {
 		button, want = "Deny", permissions.Denied
 	}
-	told := l.put(ctx, permissions.Request{Kind: permissions.KindPermission, Tags: []permissions.Tag{tag}, Reason: name, Key: name})
-	r := l.tapUntil(ctx, l.phones[i], name, button, told)
-	select {
-	case <-died:
-		l.directed++
-	default:
-	}
-	l.ended(name, r, want)
-	_ = daemon.Process.Kill() // it may be dead already
-	<-revived
+	told := l.ask(ctx, name, fmt.Sprintf("@read:/p%d", i))
+	l.ended(name, l.tapUntil(ctx, l.all[i], name, button, told), want)
 }
 
 // tapUntil presses the button of every card of a question that comes, once, until the asker has its answer.
 func (l *phoneLoop) tapUntil(
 	ctx context.Context, p *telegramtest.Person, name, button string, told <-chan permissions.Request,
 ) permissions.Request {
-	l.t.Helper()
 	pressed := map[int]bool{}
 	for {
 		seen, stop := context.WithCancel(ctx)
@@ -128,8 +101,8 @@ func (l *phoneLoop) tapUntil(
 			return r
 		case m, ok := <-card:
 			stop()
-			if !ok {
-				l.t.Fatalf("%s: no card came", name)
+			if !ok { // it is late, and whoever asks says so
+				return <-told
 			}
 			pressed[m.ID] = true
 			p.TapsData(m.ID, dataOf(m.Keyboard, button))
@@ -137,27 +110,27 @@ func (l *phoneLoop) tapUntil(
 	}
 }
 
-// settled waits until the newest card of every question is in its final state, and presses what is left of older ones,
+// final waits until the newest card of every question is in its final state, and presses what is left of older ones,
 // which a crash kept the daemon from knowing: they say so, and lose their buttons.
-func (l *phoneLoop) settled() {
+func (l *phoneLoop) final() {
 	l.t.Helper()
 	for name, p := range l.names {
-		ctx, done := context.WithTimeout(l.t.Context(), 20*time.Second)
+		ctx, done := context.WithTimeout(l.ctx, 20*time.Second)
 		_, err := p.Sees(ctx, func(m telegramtest.Message) bool {
 			return strings.Contains(m.Text, name) && len(m.Keyboard) == 0 &&
 				(strings.Contains(m.Text, "✅ Allowed once") || strings.Contains(m.Text, "⛔ Denied"))
 		})
 		if err != nil {
-			l.t.Errorf("%s has no card in its final state: %v", name, err)
+			l.violated("%s has no card in its final state: %v", name, err)
 		}
 		for _, m := range p.Messages() {
 			if data := dataOf(m.Keyboard, "Deny"); m.FromBot && strings.Contains(m.Text, name) && data != "" {
 				toast, err := p.TapsData(m.ID, data).Toast(ctx)
 				if told := strings.Contains(toast.Text, "Too late") || strings.Contains(toast.Text, "shown again"); err != nil || !told {
-					l.t.Errorf("an orphan of %s says %q, %v", name, toast.Text, err)
+					l.violated("an orphan of %s says %q, %v", name, toast.Text, err)
 				}
 				if _, err := p.Sees(ctx, func(o telegramtest.Message) bool { return o.ID == m.ID && len(o.Keyboard) == 0 }); err != nil {
-					l.t.Errorf("an orphan of %s keeps its buttons: %v", name, err)
+					l.violated("an orphan of %s keeps its buttons: %v", name, err)
 				}
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -39,7 +38,7 @@ func whatsappDeaths() (all []string) {
 const (
 	mobilesInLoop = 5
 	// usualOnWhatsApp is how many deaths there are if nobody says: each takes a fifth of a second.
-	usualOnWhatsApp = 200
+	usualOnWhatsApp = 140
 )
 
 // TestWhatsAppCrashLoop asks on WhatsApp across kills of the real binary at every step of decrypt, store, acknowledge,
@@ -48,55 +47,44 @@ const (
 // CRASH_POINTS sets how many kills there are.
 func TestWhatsAppCrashLoop(t *testing.T) {
 	crashes, deaths := kills(t, usualOnWhatsApp), whatsappDeaths()
-	l := newMobileLoop(t)
-	l.rise("")
+	l := newMobiles(newLoop(t))
+	l.begin()
 	for killed := range crashes {
-		l.restart(deaths[killed%len(deaths)])
-		l.awake()
-		l.answered(killed)
+		l.life(deaths[killed%len(deaths)], func(died <-chan struct{}) {
+			l.awake(died)
+			l.answered(killed, died)
+		})
 	}
-	l.restart("")
-	l.settled()
+	l.final()
 	l.finish(crashes)
-	if l.directed < crashes/2 {
-		t.Errorf("only %d of %d deaths were at a failpoint", l.directed, crashes)
-	}
 }
 
 // mobileLoop is a loop whose people answer by WhatsApp.
 type mobileLoop struct {
 	*loop
-	server  *whatsapptest.Server
-	mobiles []*whatsapptest.Person
-	names   map[string]*whatsapptest.Person // who was asked each question
+	server *whatsapptest.Server
+	all    []*whatsapptest.Person
+	names  map[string]*whatsapptest.Person // who was asked each question
 }
 
-func newMobileLoop(t *testing.T) *mobileLoop {
-	l := &mobileLoop{loop: newLoop(t), server: whatsapptest.New(t), names: map[string]*whatsapptest.Person{}}
+func newMobiles(in *loop) *mobileLoop {
+	l := &mobileLoop{loop: in, server: whatsapptest.New(in.t), names: map[string]*whatsapptest.Person{}}
 	l.env = []string{whatsappAddr + "=" + l.server.Addr(), whatsappRoot + "=" + whatsappRootKey()}
-	var people, routes strings.Builder
 	for i := range mobilesInLoop {
 		number := fmt.Sprintf("49170000000%d", i)
-		l.mobiles = append(l.mobiles, l.server.Person(number, "P"))
-		fmt.Fprintf(&people, "- {name: p%d, whatsapp: \"+%s\"}\n", i, number)
-		fmt.Fprintf(&routes, "- {tags: [\"@read:/p%d\"], ask: [p%d]}\n", i, i)
+		l.all = append(l.all, l.server.Person(number, "P"))
+		l.parts.people = append(l.parts.people, fmt.Sprintf(`{name: m%d, whatsapp: "+%s"}`, i, number))
+		l.parts.routes = append(l.parts.routes, fmt.Sprintf(`{tags: ["@read:/m%d"], ask: [m%d]}`, i, i))
 	}
-	config := "people:\n" + people.String() + "routes:\n" + routes.String() +
-		"connectors: {terminal: {enabled: false}, whatsapp: {enabled: true}}\n" +
-		"api: {agent_socket: %s/agent, admin_socket: %s/admin}\nhigh_risk: {tools: []}\ndata_dir: %s/data\n" +
-		"approvals: {max_timeout: 1h, redeem_window: 1h, remind: []}\n" +
-		"limits: {pending_per_caller: 1000, prompts_per_minute: 1000000}\n"
-	if err := os.WriteFile(filepath.Join(l.dir, "c.yaml"), fmt.Appendf(nil, config, l.dir, l.dir, l.dir), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	l.parts.connectors = append(l.parts.connectors, "whatsapp: {enabled: true}")
 	if err := makeDataDir(filepath.Join(l.dir, "data")); err != nil {
-		t.Fatal(err)
+		l.t.Fatal(err)
 	}
-	_, err := whatsapp.Link(t.Context(), whatsapp.Linking{
+	_, err := whatsapp.Link(l.ctx, whatsapp.Linking{
 		Path: filepath.Join(l.dir, "data", whatsappName), HTTP: l.server.Client(), Log: slog.New(slog.DiscardHandler),
-	}, scanner{t, l.server.Phone()})
+	}, scanner{l.t, l.server.Phone()})
 	if err != nil {
-		t.Fatal(err)
+		l.t.Fatal(err)
 	}
 	return l
 }
@@ -126,52 +114,29 @@ func (s scanner) Say(text string) { s.t.Log(text) }
 
 var codeOfCard = regexp.MustCompile(`^\*([0-9A-Z]{5})\* · a permission is asked`)
 
-// answered is one question, from its asking to its answer, whatever dies meanwhile.
-func (l *mobileLoop) answered(number int) {
-	l.t.Helper()
-	revived, daemon, died := make(chan struct{}), l.daemon, l.done
-	go func() {
-		defer close(revived)
-		<-died
-		l.rise("")
-	}()
-	ctx, done := context.WithTimeout(l.t.Context(), time.Minute)
+// answered is one question, from its asking to its answer and what follows it, whatever dies meanwhile.
+func (l *mobileLoop) answered(number int, died <-chan struct{}) {
+	ctx, done := context.WithTimeout(l.ctx, patient)
 	defer done()
 	i := number % mobilesInLoop
-	name := fmt.Sprintf("question %d.", number)
-	l.names[name] = l.mobiles[i]
-	tag, err := permissions.ParseTag(fmt.Sprintf("@read:/p%d", i))
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	told := l.put(ctx, permissions.Request{Kind: permissions.KindPermission, Tags: []permissions.Tag{tag}, Reason: name, Key: name})
-	m, err := l.mobiles[i].Gets(ctx, func(m whatsapptest.Message) bool {
+	name := fmt.Sprintf("question %d on a mobile.", number)
+	l.names[name] = l.all[i]
+	told := l.ask(ctx, name, fmt.Sprintf("@read:/m%d", i))
+	m, err := l.all[i].Gets(ctx, func(m whatsapptest.Message) bool {
 		return strings.Contains(m.Text, name) && codeOfCard.MatchString(m.Text)
 	})
 	if err != nil {
-		l.t.Fatalf("%s: no card came: %v", name, err)
+		l.violated("%s: no card came: %v", name, err)
+		return
 	}
-	want := l.answer(l.mobiles[i], m)
-	select {
-	case r := <-told:
-		l.ended(name, r, want)
-	case <-ctx.Done():
-		log, _ := os.ReadFile(filepath.Join(l.dir, "log"))
-		l.t.Fatalf("%s: the answer was lost; %d wait for an acknowledgement\n%s", name, len(l.server.Waiting()), log)
-	}
-	l.follows(ctx, l.mobiles[i], m.ID, died)
-	select {
-	case <-died:
-		l.directed++
-	default:
-	}
-	_ = daemon.Process.Kill() // it may be dead already
-	<-revived
+	want := l.answer(l.all[i], m)
+	l.ended(name, <-told, want)
+	l.follows(ctx, name, l.all[i], m.ID, died)
 }
 
 // follows waits for what follows a decision, which has its points as well, unless the daemon dies of them: that the
 // answer is acknowledged, and the card in its final state.
-func (l *mobileLoop) follows(ctx context.Context, p *whatsapptest.Person, card string, died <-chan struct{}) {
+func (l *mobileLoop) follows(ctx context.Context, name string, p *whatsapptest.Person, card string, died <-chan struct{}) {
 	living, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
@@ -186,19 +151,15 @@ func (l *mobileLoop) follows(ctx context.Context, p *whatsapptest.Person, card s
 		_, err = p.Gets(living, func(m whatsapptest.Message) bool { return m.ID == card && !codeOfCard.MatchString(m.Text) })
 	}
 	if err != nil && ctx.Err() != nil {
-		l.t.Fatalf("an answer is not acknowledged, or its card not edited: %v", err)
+		l.violated("%s: its answer is not acknowledged, or its card not edited, and %d answers wait: %v", name, len(l.server.Waiting()), err)
 	}
 }
 
 // awake waits until the daemon has logged in, unless it dies before.
-func (l *mobileLoop) awake() {
-	l.t.Helper()
-	died := l.done
-	l.await(func(ctx context.Context) error {
-		select {
-		case <-died:
+func (l *mobileLoop) awake(died <-chan struct{}) {
+	l.await("WhatsApp", func(ctx context.Context) error {
+		if over(died) {
 			return nil
-		default:
 		}
 		channels, err := l.people.Health(ctx)
 		for _, c := range channels {
@@ -233,17 +194,16 @@ func (l *mobileLoop) answer(p *whatsapptest.Person, m whatsapptest.Message) perm
 	return want
 }
 
-// settled waits until every question has one card, and that is in its final state.
-func (l *mobileLoop) settled() {
-	l.t.Helper()
-	ctx, done := context.WithTimeout(l.t.Context(), time.Minute)
+// final waits until every question has one card, and that is in its final state.
+func (l *mobileLoop) final() {
+	ctx, done := context.WithTimeout(l.ctx, patient)
 	defer done()
 	for name, p := range l.names {
 		_, err := p.Gets(ctx, func(m whatsapptest.Message) bool {
 			return strings.Contains(m.Text, name) && (strings.Contains(m.Text, "· ✅ Allowed once") || strings.Contains(m.Text, "· ⛔ Denied"))
 		})
 		if err != nil {
-			l.t.Errorf("%s has no card in its final state: %v", name, err)
+			l.violated("%s has no card in its final state: %v", name, err)
 		}
 		cards := 0
 		for _, m := range p.Messages() {
@@ -252,7 +212,7 @@ func (l *mobileLoop) settled() {
 			}
 		}
 		if cards != 1 {
-			l.t.Errorf("%s has %d cards", name, cards)
+			l.violated("%s has %d cards", name, cards)
 		}
 	}
 }

@@ -227,9 +227,11 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*job) e
 				return err
 			}
 		}
+		passed("group.before", len(group))
 		return nil
 	})
 	if err == nil {
+		passed("group.after", len(group))
 		if t.seq != told { // by this group, or by a commit before that failed and was done all the same
 			s.bell.ring()
 		}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/daycared/daycared/agents/api"
+	"github.com/daycared/daycared/permissions"
+)
+
+// claim is what somebody was told became of a request.
+type claim struct {
+	name, whom string
+	state      permissions.State
+}
+
+// read gives a row as it stands, from whichever daemon lives.
+func (l *loop) read(id permissions.ID) (r permissions.Request, err error) {
+	l.await("the row of "+string(id), func(ctx context.Context) error {
+		var s permissions.Standing
+		s, err = l.people.Show(ctx, string(id))
+		var refusal *permissions.Refusal
+		if errors.As(err, &refusal) {
+			return nil
+		}
+		r = s.Request
+		return err
+	})
+	return r, err
+}
+
+// ask puts a question by its name, whatever dies meanwhile, and compares what its agent is told with the row. What comes
+// in the end has no id when that is a violation already.
+func (l *loop) ask(ctx context.Context, name, tag string) <-chan permissions.Request {
+	told := make(chan permissions.Request, 1)
+	wanted, err := permissions.ParseTag(tag)
+	if err != nil {
+		l.violated("%v", err)
+	}
+	q := permissions.Request{Kind: permissions.KindPermission, Tags: []permissions.Tag{wanted}, Reason: name, Key: name}
+	go func() {
+		defer close(told)
+		for {
+			r, err := l.agents.Ask(ctx, permissions.Caller{}, q)
+			if errors.Is(err, api.ErrUnreachable) && ctx.Err() == nil {
+				continue // never connected: the daemon was just dead
+			}
+			if err != nil {
+				l.violated("%s (%s) is not answered: %v", name, r.ID, err)
+				return
+			}
+			l.claimed(r.ID, claim{name: name, whom: "its agent", state: r.State})
+			told <- r
+			return
+		}
+	}()
+	return told
+}
+
+// ended sees that a question ended with the answer that was given.
+func (l *loop) ended(name string, r permissions.Request, want permissions.State) {
+	if r.ID != "" && r.State != want {
+		l.violated("%s (%s) was to end %s and ended %s", name, r.ID, want, r.State)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asked++
+}
+
+// claimed compares what somebody was told became of a request with the row, and keeps it for the end.
+func (l *loop) claimed(id permissions.ID, c claim) {
+	l.mu.Lock()
+	before, twice := l.stored[id]
+	l.stored[id] = c
+	l.mu.Unlock()
+	if twice && before.state != c.state {
+		l.violated("%s (%s): %s was told that it is %s, and %s that it is %s", c.name, id, before.whom, before.state, c.whom, c.state)
+	}
+	l.holds(id, c)
+}
+
+func (l *loop) holds(id permissions.ID, c claim) {
+	r, err := l.read(id)
+	switch {
+	case err != nil:
+		l.violated("%s (%s) is lost: %s was told that it is %s, and now: %v", c.name, id, c.whom, c.state, err)
+	case l.ctx.Err() == nil && r.State != c.state:
+		l.violated("%s (%s) is lost: %s was told that it is %s, and it is %s", c.name, id, c.whom, c.state, r.State)
+	}
+}
+
+// audit reads what the audit has grown by: each request ends once.
+func (l *loop) audit() {
+	for l.ctx.Err() == nil {
+		var entries []permissions.Entry
+		l.await("the audit", func(ctx context.Context) (err error) {
+			entries, err = l.people.Audit(ctx, l.seq, 0)
+			return err
+		})
+		if len(entries) == 0 {
+			return
+		}
+		for _, e := range entries {
+			l.seq = e.Seq
+			if e.Type != permissions.RequestSettled {
+				continue
+			}
+			if l.settled[e.Request] = append(l.settled[e.Request], e.Detail["state"]); len(l.settled[e.Request]) > 1 {
+				l.violated("%s (%s) is applied twice: it was settled %s", l.stored[e.Request].name, e.Request,
+					strings.Join(l.settled[e.Request], ", then "))
+			}
+		}
+	}
+}
+
+// finish reads everything back.
+func (l *loop) finish(crashes int) {
+	l.t.Helper()
+	l.audit()
+	if _, err := l.people.Verify(l.ctx); err != nil {
+		l.violated("the audit: %v", err)
+	}
+	for id, c := range l.stored {
+		l.holds(id, c)
+	}
+	directed := 0
+	for _, n := range l.deaths {
+		directed += n
+	}
+	if directed < crashes/2 {
+		l.violated("only %d of %d deaths were at a failpoint", directed, crashes)
+	}
+	if l.t.Failed() {
+		l.t.FailNow()
+	}
+	l.t.Logf("%d kills, %d at a failpoint, %d questions, %d audit entries: "+
+		"nothing lost, nothing doubled, nothing expired that was approved", crashes, directed, l.asked, l.seq)
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// doorsPoints are the places of all doors. Around a commit of several writes it dies most.
+var doorsPoints = []string{
+	"group", "open", "apply", "group", "shown", "send", "commit", "group", "edit", "read", "heard", "group", "decide", "write",
+	"record", "post",
+}
+
+// onMobiles are those that are reached only when somebody answers on WhatsApp, once or twice.
+var onMobiles = regexp.MustCompile(`^(read|heard|decide|write)\.`)
+
+const (
+	usualWithAllDoors = 120
+	mostHits          = 6 // of a failpoint, before the daemon dies there
+	// atOnce is how many are asked at admin.sock and at the console at the same time, so that writes meet.
+	atOnce = 4
+)
+
+// TestAllDoorsCrashLoop does what the other crash loops do under one daemon, all at the same time: agents ask over
+// agent.sock, people answer at admin.sock, at the console, on Telegram and on WhatsApp, and an agent of ours does its
+// jobs, while the daemon is killed at every failpoint in turn, every fifth time at any moment. Nobody is told what is not
+// so, nothing counts twice, and every job is done. CRASH_POINTS sets how many kills there are.
+func TestAllDoorsCrashLoop(t *testing.T) {
+	crashes := kills(t, usualWithAllDoors)
+	l := newLoop(t)
+	p, m, j := newPhones(l), newMobiles(l), newJobs(l)
+	l.parts.routes = append(l.parts.routes, `{tags: ["@network"], ask: [fay]}`)
+	l.begin()
+	stop := j.person()
+	directed := 0
+	for killed := range crashes {
+		at := ""
+		if killed%5 < 4 {
+			if at = deathAt(doorsPoints, directed, 1+rand.IntN(mostHits)); onMobiles.MatchString(at) {
+				at = deathAt(doorsPoints, directed, 1+rand.IntN(2))
+			}
+			directed++
+		}
+		l.life(at, func(died <-chan struct{}) {
+			var all sync.WaitGroup
+			for i := range atOnce {
+				all.Go(func() { l.either(fmt.Sprintf("question %d-%d.", killed, i)) })
+			}
+			all.Go(func() { p.tapped(killed) })
+			if killed%3 == 0 || onMobiles.MatchString(at) { // it takes as long as all the others to log in
+				all.Go(func() { m.answered(killed, died) })
+			}
+			all.Go(func() { j.goOn(died) })
+			all.Wait()
+			j.sum(j.worker.last())
+		})
+	}
+	j.goOn(nil)
+	stop()
+	p.final()
+	m.final()
+	j.sum(j.worker.last())
+	l.finish(crashes)
+	t.Logf("%d jobs, deaths at %v", j.job, l.deaths)
+	if crashes >= usualWithAllDoors && (l.deaths["group.before"] == 0 || l.deaths["group.after"] == 0) {
+		t.Errorf("it never died around a commit of several writes: %v", l.deaths)
+	}
+}
+
+// either asks a question that is answered at admin.sock, or at the console.
+func (l *loop) either(name string) {
+	if rand.IntN(2) == 0 {
+		l.question(name)
+		return
+	}
+	l.typed(name)
+}
+
+// typed is one question that is answered at the console, by a line that is lost when the daemon dies before it is heard.
+func (l *loop) typed(name string) {
+	ctx, done := context.WithTimeout(l.ctx, patient)
+	defer done()
+	told := l.ask(ctx, name, "@network")
+	s := l.pending(name)
+	word, want := "yes ", permissions.Approved
+	if rand.IntN(3) == 0 {
+		word, want = "no ", permissions.Denied
+	}
+	again := time.NewTicker(30 * time.Millisecond)
+	defer again.Stop()
+	for {
+		l.types(word + s.Code)
+		select {
+		case r := <-told:
+			l.ended(name, r, want)
+			return
+		case <-again.C:
+		}
+	}
+}
+
+// TestACrashLoopSeesWhatMustNeverHappen: each loop is run with a daemon that forgets a decision that it has told, and with
+// one that applies one twice. It fails within seconds, and names the request.
+func TestACrashLoopSeesWhatMustNeverHappen(t *testing.T) {
+	if os.Getenv(crashFault) != "" {
+		t.Fatal("this is the loop that is to fail")
+	}
+	binary, err := crashBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := regexp.MustCompile(`\S+ \([0-9A-Z]{26}\) is lost: .* was told that it is (approved|denied), and it is pending`)
+	twice := regexp.MustCompile(`\S+ \([0-9A-Z]{26}\) is applied twice: it was settled (approved, then approved|denied, then denied)`)
+	for _, c := range []struct {
+		loop, fault string
+		says        *regexp.Regexp
+	}{
+		{"TestCrashLoop", "apply.lost:3", lost},
+		{"TestCrashLoop", "apply.twice:3", twice},
+		{"TestTelegramCrashLoop", "apply.lost:1", lost},
+		{"TestWhatsAppCrashLoop", "apply.lost:1", lost},
+		{"TestAgentCrashLoop", "apply.lost:1", lost},
+		{"TestAllDoorsCrashLoop", "apply.lost:5", lost},
+		{"TestAllDoorsCrashLoop", "apply.twice:5", twice},
+	} {
+		t.Run(c.loop+" "+c.fault, func(t *testing.T) {
+			self, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			run := exec.CommandContext(t.Context(), self, "-test.run=^"+c.loop+"$", "-test.timeout=2m")
+			run.Env = append(os.Environ(), crashFault+"="+c.fault, crashBuilt+"="+filepath.Dir(binary))
+			out, err := run.CombinedOutput()
+			if err == nil {
+				t.Fatalf("the loop passed:\n%s", out)
+			}
+			if !c.says.Match(out) {
+				t.Errorf("it does not say what is wrong:\n%s", out)
+			}
+			if took := time.Since(began); took > patient/2 {
+				t.Errorf("it took %s", took)
+			}
+		})
+	}
+}
