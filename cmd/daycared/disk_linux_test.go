@@ -1,0 +1,347 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/permissions"
+)
+
+// fault is what befalls the store of a running daemon.
+type fault struct {
+	name string
+	// befalls brings it about, and returns what mends it.
+	befalls func(l *loop) (mend func())
+	says    []string // what is wrong, and what to do
+	restart bool     // as it says itself; else it goes on as soon as it is mended
+}
+
+// TestR8 has the store fail under the running daemon, by the real thing as far as a machine lets it: nothing is granted,
+// /readyz and everybody who asks or decides is told what is wrong and what to do, and what was pending is answered as soon
+// as it is mended.
+func TestR8(t *testing.T) {
+	library := badDisk(t)
+	for _, f := range []fault{
+		{"full disk", fullDisk, []string{"the disk under ", " is full; free some space, nothing needs a restart"}, false},
+		{"files may not grow", noGrowth, []string{"may not grow", "LimitFSIZE", "nothing needs a restart"}, false},
+		{"read-only disk", diskThat("write", unix.EROFS), []string{" cannot be written ", "writable for the daemon's account"}, false},
+		{"writing fails", diskThat("write", unix.EIO), []string{"the disk under ", " fails ", "check the disk"}, false},
+		{"syncing fails", diskThat("sync", unix.EIO), []string{"the disk under ", " fails ", "check the disk"}, false},
+		{"locked by another process", locked, []string{"another process holds the store ", "nothing needs a restart"}, false},
+		{"moved away", moved, []string{"is no longer there", "put the file or a backup back in its place"}, false},
+		{"overwritten", overwritten, []string{"is damaged", "stop daycared, keep the file, and put a backup in its place"}, true},
+	} {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			l := newLoop(t)
+			l.env = []string{"LD_PRELOAD=" + library, "BAD_DISK=" + filepath.Join(l.dir, "disk")}
+			if f.name == "full disk" {
+				smallDisk(l)
+			}
+			l.begin()
+			l.suffers(f)
+		})
+	}
+}
+
+// suffers has the fault befall the daemon while a question is pending, and looks at what becomes of it.
+func (l *loop) suffers(f fault) {
+	ctx, done := context.WithTimeout(l.ctx, patient)
+	defer done()
+	told := l.ask(ctx, "before", "@network")
+	id := l.waiting("before")
+	mend := f.befalls(l)
+
+	var all sync.WaitGroup
+	for who, tries := range map[string]func() error{
+		"/readyz of the people": func() error { return l.people.Ready(ctx) },
+		"the status of /readyz": func() error { return l.unready(ctx) },
+		"who decides": func() error {
+			_, err := l.people.OnPermission(ctx, connectors.Decision{Request: id, Answer: permissions.Allow(permissions.Once)})
+			return err
+		},
+		"who asks": func() error {
+			_, err := l.agents.Ask(ctx, permissions.Caller{}, networkFor("meanwhile"))
+			return err
+		},
+	} {
+		all.Go(func() {
+			err := tries()
+			for _, words := range f.says {
+				if err == nil || !strings.Contains(err.Error(), words) {
+					l.t.Errorf("%s: %v, without %q", who, err, words)
+				}
+			}
+		})
+	}
+	all.Wait()
+	select {
+	case r := <-told:
+		l.t.Fatalf("its agent is told %s", r.State)
+	case <-l.done:
+		l.t.Fatal("the daemon has ended")
+	default:
+	}
+	if f.restart {
+		l.kill()
+	}
+	mend()
+	if f.restart {
+		l.rise("")
+	}
+	l.goesOn(id, told)
+}
+
+// unready is what /readyz says beside its status 503.
+func (l *loop) unready(ctx context.Context) error {
+	status, text, err := l.get(ctx, "/readyz")
+	if err != nil || status != http.StatusServiceUnavailable {
+		return fmt.Errorf("status %d, %w", status, err)
+	}
+	return errors.New(text)
+}
+
+// get is a plain call to agent.sock, by a connection of its own.
+func (l *loop) get(ctx context.Context, path string) (status int, text string, err error) {
+	socket := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(l.dir, "agent"))
+	}}
+	defer socket.CloseIdleConnections()
+	call, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://daycared"+path, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	answer, err := socket.RoundTrip(call)
+	if err != nil {
+		return 0, "", err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(body), err
+}
+
+func networkFor(reason string) permissions.Request {
+	return permissions.Request{
+		Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Network}, Reason: reason, Key: reason,
+	}
+}
+
+// waiting is the question of that name, once its agent waits for it.
+func (l *loop) waiting(name string) (id permissions.ID) {
+	l.await("somebody to wait for "+name, func(context.Context) error {
+		s := l.pending(name)
+		if id = s.Request.ID; s.Waiting == 0 {
+			return errors.New("nobody does")
+		}
+		return nil
+	})
+	return id
+}
+
+// goesOn sees that a question is as it was before the store failed, and that people and agents can go on.
+func (l *loop) goesOn(id permissions.ID, told <-chan permissions.Request) {
+	l.await("the daemon to be ready", l.people.Ready)
+	if r, err := l.read(id); err != nil || r.State != permissions.Pending || len(r.Votes) != 0 {
+		l.t.Errorf("it is %s with %d votes, %v", r.State, len(r.Votes), err)
+	}
+	if list, err := l.people.List(l.ctx, "", 0); err != nil || len(list) != 1 {
+		l.t.Errorf("%d are pending, %v", len(list), err)
+	}
+	l.decide("before", permissions.Allow(permissions.Once), permissions.Approved)
+	l.ended("before", <-told, permissions.Approved)
+	l.question("after")
+	l.finish(0)
+}
+
+// badDisk builds the library that testdata/disk is.
+func badDisk(t *testing.T) string {
+	cc, err := exec.Command("go", "env", "CC").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	library := filepath.Join(t.TempDir(), "disk.so")
+	args := append(strings.Fields(string(cc)), "-shared", "-fPIC", "-o", library, "testdata/disk/disk.c")
+	if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return library
+}
+
+// diskThat is a disk on which one call fails.
+func diskThat(call string, with unix.Errno) func(l *loop) func() {
+	return func(l *loop) func() {
+		path := filepath.Join(l.dir, "disk")
+		if err := os.WriteFile(path, fmt.Appendf(nil, "%s %d", call, with), 0o600); err != nil {
+			l.t.Fatal(err)
+		}
+		return func() { os.Remove(path) }
+	}
+}
+
+// smallDisk puts the data directory on a file system of its own, where this account may mount one.
+func smallDisk(l *loop) {
+	data := filepath.Join(l.dir, "data")
+	if err := makeDataDir(data); err != nil {
+		l.t.Fatal(err)
+	}
+	err := unix.Mount("daycared", data, "tmpfs", 0, "size=4m,mode=0700")
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+		return
+	}
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() {
+		l.kill()
+		if err := unix.Unmount(data, 0); err != nil {
+			l.t.Error(err)
+		}
+	})
+}
+
+// fullDisk fills the small disk; where there is none, the disk is one that says that it is full.
+func fullDisk(l *loop) func() {
+	var fs unix.Statfs_t
+	data := filepath.Join(l.dir, "data")
+	if err := unix.Statfs(data, &fs); err != nil {
+		l.t.Fatal(err)
+	}
+	if fs.Blocks*uint64(fs.Bsize) > 4<<20 {
+		return diskThat("write", unix.ENOSPC)(l)
+	}
+	ballast, err := os.Create(filepath.Join(data, "ballast"))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer ballast.Close()
+	if _, err := io.Copy(ballast, endless{}); !errors.Is(err, unix.ENOSPC) {
+		l.t.Fatalf("fill the disk: %v", err)
+	}
+	return func() { os.Remove(ballast.Name()) }
+}
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+// noGrowth lets the daemon's process make no file longer.
+func noGrowth(l *loop) func() {
+	var was unix.Rlimit
+	limit := func(next, was *unix.Rlimit) {
+		if err := unix.Prlimit(l.daemon.Process.Pid, unix.RLIMIT_FSIZE, next, was); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	limit(nil, &was)
+	limit(&unix.Rlimit{Cur: 0, Max: was.Max}, nil)
+	return func() { limit(&was, nil) }
+}
+
+// locked takes the lock of whoever writes, as another process that uses the file would.
+func locked(l *loop) func() {
+	const writing = 120 // WAL_WRITE_LOCK, https://www.sqlite.org/walformat.html#wal_locks
+	shared, err := os.OpenFile(filepath.Join(l.dir, "data", storeName+"-shm"), os.O_RDWR, 0)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.await("the lock", func(context.Context) error {
+		return unix.FcntlFlock(shared.Fd(), unix.F_SETLK, &unix.Flock_t{Type: unix.F_WRLCK, Start: writing, Len: 1})
+	})
+	return func() { shared.Close() }
+}
+
+func moved(l *loop) func() {
+	path := filepath.Join(l.dir, "data", storeName)
+	if err := os.Rename(path, path+".away"); err != nil {
+		l.t.Fatal(err)
+	}
+	return func() { os.Rename(path+".away", path) }
+}
+
+// overwritten spoils every page but the first, in the file and in its log. It is mended by a backup.
+func overwritten(l *loop) func() {
+	restore := l.backup()
+	spoil(l, storeName, 4096)
+	spoil(l, storeName+"-wal", 32)
+	_, _ = l.people.List(l.ctx, "", 0) // what was read before is still in memory
+	return restore
+}
+
+// backup makes one, as people do, and returns what puts it in the place of a damaged file.
+func (l *loop) backup() (restore func()) {
+	data, path := filepath.Join(l.dir, "data"), filepath.Join(l.dir, "backup.db")
+	if out, err := exec.Command(l.binary, "--config", filepath.Join(l.dir, "c.yaml"), "backup", path).CombinedOutput(); err != nil {
+		l.t.Fatalf("%v\n%s", err, out)
+	}
+	return func() {
+		left, _ := filepath.Glob(filepath.Join(data, storeName+"*")) // a pattern of ours is well formed
+		for _, file := range left {
+			if err := os.Rename(file, file+".damaged"); err != nil {
+				l.t.Fatal(err)
+			}
+		}
+		if err := os.Rename(path, filepath.Join(data, storeName)); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+}
+
+// spoil overwrites a file of the data directory behind its first bytes.
+func spoil(l *loop, name string, behind int64) {
+	f, err := os.OpenFile(filepath.Join(l.dir, "data", name), os.O_RDWR, 0)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if _, err := f.WriteAt([]byte(strings.Repeat("damage! ", int(info.Size()-behind)/8)), behind); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// TestR8AtItsStart: a daemon does not start on a store that is damaged, and says what to do; with the backup in its place
+// it starts, and what was pending is answered.
+func TestR8AtItsStart(t *testing.T) {
+	for _, behind := range []int64{0, 4096} {
+		t.Run(fmt.Sprintf("behind %d bytes", behind), func(t *testing.T) {
+			t.Parallel()
+			l := newLoop(t)
+			l.begin()
+			ctx, done := context.WithTimeout(l.ctx, patient)
+			defer done()
+			told := l.ask(ctx, "before", "@network")
+			id := l.waiting("before")
+			restore := l.backup()
+			if err := l.daemon.Process.Signal(unix.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			<-l.done
+			spoil(l, storeName, behind)
+
+			serve := exec.CommandContext(ctx, l.binary, "serve", "--config", filepath.Join(l.dir, "c.yaml"))
+			out, err := serve.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), "is damaged") || !strings.Contains(string(out), "put a backup in its place") {
+				t.Errorf("it says, with %v:\n%s", err, out)
+			}
+			restore()
+			l.rise("")
+			l.goesOn(id, told)
+		})
+	}
+}
