@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -49,7 +50,7 @@ func openDataDir(path string) (*dataDir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock the data directory: %w", err)
 	}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := flock(lock); err != nil {
 		lock.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, fmt.Errorf("another daycared is running on %s; stop it, or set another data_dir", path)
@@ -57,6 +58,21 @@ func openDataDir(path string) (*dataDir, error) {
 		return nil, fmt.Errorf("lock the data directory: %w", err)
 	}
 	return &dataDir{path: path, lock: lock}, nil
+}
+
+// lockWithin is how long the lock is waited for. A child of a daemon that was killed while it started one holds the lock
+// as well, until it has become what it was started for.
+const lockWithin = 2 * time.Second
+
+func flock(f *os.File) error {
+	again := time.NewTicker(lockWithin / 100)
+	defer again.Stop()
+	for late := time.Now().Add(lockWithin); ; <-again.C {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(late) {
+			return err
+		}
+	}
 }
 
 // Close gives the lock back.

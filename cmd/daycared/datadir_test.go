@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -31,6 +32,30 @@ func TestDataDirIsOnesOwn(t *testing.T) {
 	}
 	if err := again.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestALockThatIsJustLetGoIsWaitedFor: that of a daemon which was killed while it started a process, which holds it too.
+func TestALockThatIsJustLetGoIsWaitedFor(t *testing.T) {
+	path := t.TempDir()
+	if err := os.Chmod(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	killed, err := openDataDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := exec.Command("sleep", "0.2")
+	child.ExtraFiles = []*os.File{killed.lock}
+	if err := errors.Join(child.Start(), killed.Close()); err != nil {
+		t.Fatal(err)
+	}
+	next, err := openDataDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(child.Wait(), next.Close()); err != nil {
+		t.Error(err)
 	}
 }
 
