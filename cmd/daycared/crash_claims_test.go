@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/daycared/daycared/agents/api"
@@ -47,7 +49,7 @@ func (l *loop) ask(ctx context.Context, name, tag string) <-chan permissions.Req
 				continue // never connected: the daemon was just dead
 			}
 			if err != nil {
-				l.violated("%s (%s) is not answered: %v", name, r.ID, err)
+				l.unanswered(name, r.ID, err)
 				return
 			}
 			l.claimed(r.ID, claim{name: name, whom: "its agent", state: r.State})
@@ -56,6 +58,16 @@ func (l *loop) ask(ctx context.Context, name, tag string) <-chan permissions.Req
 		}
 	}()
 	return told
+}
+
+// unanswered says of a question that nobody answered how it stands, and what the daemon says.
+func (l *loop) unanswered(name string, id permissions.ID, err error) {
+	if l.ctx.Err() != nil {
+		return
+	}
+	r, unread := l.read(id)
+	log, _ := os.ReadFile(filepath.Join(l.dir, "log"))
+	l.violated("%s (%s) is not answered: %v; it is %s, %v\n%s", name, id, err, r.State, unread, log[max(0, len(log)-4000):])
 }
 
 // ended sees that a question ended with the answer that was given.

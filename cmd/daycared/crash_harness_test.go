@@ -221,7 +221,10 @@ func (l *loop) life(failpoint string, work func(died <-chan struct{})) {
 	go func() {
 		defer close(revived)
 		<-died
-		l.rise("")
+		if l.rise(""); over(l.done) {
+			log, _ := os.ReadFile(filepath.Join(l.dir, "log"))
+			l.violated("the daemon does not start after %q:\n%s", failpoint, log[max(0, len(log)-1000):])
+		}
 	}()
 	if failpoint == "" {
 		at := time.AfterFunc(rand.N(300*time.Millisecond), func() { _ = armed.Kill() })
