@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -58,6 +59,25 @@ type inboxes struct {
 	open   map[string][]chan parcel // what is sent to a person goes to all of theirs
 	closed map[string]time.Time
 	await  map[string]chan struct{} // closed when the person's next inbox opens
+	missed map[string]missed        // what was sent to a person while none of theirs was open
+}
+
+// missed are requests, and when each was sent. That it was is noted in its row, but only a moment later, in which an inbox
+// may open: to that one it is not still to come.
+type missed map[permissions.ID]time.Time
+
+// notedWithin is how long that may take.
+const notedWithin = time.Minute
+
+func (i *inboxes) miss(name string, id permissions.ID) {
+	if i.missed == nil {
+		i.missed = map[string]missed{}
+	}
+	if i.missed[name] == nil {
+		i.missed[name] = missed{}
+	}
+	maps.DeleteFunc(i.missed[name], func(_ permissions.ID, at time.Time) bool { return time.Since(at) > notedWithin })
+	i.missed[name][id] = time.Now()
 }
 
 // present tells whether the person has an inbox open.
@@ -86,11 +106,14 @@ func (i *inboxes) send(name string, p parcel) (present bool, taken int) {
 		default:
 		}
 	}
-	return len(i.open[name]) > 0, taken
+	if present = len(i.open[name]) > 0; !present && p.request != "" {
+		i.miss(name, p.request)
+	}
+	return present, taken
 }
 
-// enter opens one more, until leave is called.
-func (i *inboxes) enter(name string) (sent <-chan parcel, leave func()) {
+// enter opens one more, until leave is called, and tells what was sent before.
+func (i *inboxes) enter(name string) (sent <-chan parcel, before missed, leave func()) {
 	to := make(chan parcel, feedBuffer)
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -102,7 +125,7 @@ func (i *inboxes) enter(name string) (sent <-chan parcel, leave func()) {
 		close(await)
 		delete(i.await, name)
 	}
-	return to, func() {
+	return to, maps.Clone(i.missed[name]), func() {
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		i.open[name] = slices.DeleteFunc(i.open[name], func(c chan parcel) bool { return c == to })
@@ -124,10 +147,10 @@ func (r *routes) inbox(ctx context.Context, _ *struct{}) (*huma.StreamResponse, 
 		return nil, r.door.Refuse(err)
 	}
 	return &huma.StreamResponse{Body: func(c huma.Context) {
-		sent, leave := r.inboxes.enter(name)
+		sent, before, leave := r.inboxes.enter(name)
 		defer leave()
 		s := newStream(r.desk, id, name, streamTo(c))
-		s.sent = sent
+		s.sent, s.before = sent, before
 		_ = s.run(c.Context()) // it ends with the connection, and then there is nobody to tell
 	}}, nil
 }
@@ -135,11 +158,12 @@ func (r *routes) inbox(ctx context.Context, _ *struct{}) (*huma.StreamResponse, 
 // stream is one open inbox.
 type stream struct {
 	sink
-	desk Desk
-	id   connectors.Identity
-	name string
-	sent <-chan parcel // to be told now
-	seen map[permissions.ID]seen
+	desk   Desk
+	id     connectors.Identity
+	name   string
+	sent   <-chan parcel // to be told now
+	before missed        // sent when nobody was there
+	seen   map[permissions.ID]seen
 }
 
 func newStream(desk Desk, id connectors.Identity, name string, w http.ResponseWriter) *stream {
@@ -258,6 +282,9 @@ func (s *stream) changed(ctx context.Context, q permissions.Request) error {
 
 // toCome tells whether a copy is this person's, here, and still to be sent.
 func (s *stream) toCome(c permissions.Copy) bool {
+	if _, sent := s.before[c.Request]; sent {
+		return false
+	}
 	return c.Connector == Name && c.Person == s.name && c.Ref == "" && c.Failed == ""
 }
 
