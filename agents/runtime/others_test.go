@@ -26,8 +26,9 @@ func TestSessionsOfOthers(t *testing.T) {
 		}
 		return is.ID
 	}
-	coder, gone := sit("coder"), sit("gone")
 	s.others = []string{"coder"}
+	s.restart() // whoever runs from here on knows of it
+	coder, gone := sit("coder"), sit("gone")
 	s.restart()
 	for late := time.After(patience); ; {
 		s.rows.mu.Lock()
