@@ -65,7 +65,11 @@ func (l *loop) unanswered(name string, id permissions.ID, err error) {
 	if l.ctx.Err() != nil {
 		return
 	}
-	r, unread := l.read(id)
+	var r permissions.Request
+	unread := errors.New("nobody was told of its row")
+	if id != "" {
+		r, unread = l.read(id)
+	}
 	log, _ := os.ReadFile(filepath.Join(l.dir, "log"))
 	l.violated("%s (%s) is not answered: %v; it is %s, %v\n%s", name, id, err, r.State, unread, log[max(0, len(log)-4000):])
 }

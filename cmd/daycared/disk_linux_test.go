@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -61,8 +62,7 @@ func TestR8(t *testing.T) {
 func (l *loop) suffers(f fault) {
 	ctx, done := context.WithTimeout(l.ctx, patient)
 	defer done()
-	told := l.ask(ctx, "before", "@network")
-	id := l.waiting("before")
+	told, id := l.standing(ctx, "before")
 	mend := f.befalls(l)
 
 	var all sync.WaitGroup
@@ -139,16 +139,23 @@ func networkFor(reason string) permissions.Request {
 	}
 }
 
-// waiting is the question of that name, once its agent waits for it.
-func (l *loop) waiting(name string) (id permissions.ID) {
-	l.await("somebody to wait for "+name, func(context.Context) error {
-		s := l.pending(name)
-		if id = s.Request.ID; s.Waiting == 0 {
-			return errors.New("nobody does")
+// standing puts the first question of a loop. It stands when its agent was told so: until then a store that fails refuses
+// it, and it is not tried again.
+func (l *loop) standing(ctx context.Context, name string) (told <-chan permissions.Request, id permissions.ID) {
+	known := make(chan permissions.ID, 1)
+	l.agents.Progress = func(row wire.Request) {
+		select {
+		case known <- row.ID:
+		default: // of that, or of another question later
 		}
-		return nil
-	})
-	return id
+	}
+	told = l.ask(ctx, name, "@network")
+	select {
+	case id = <-known:
+	case <-l.ctx.Done():
+		l.t.FailNow()
+	}
+	return told, id
 }
 
 // goesOn sees that a question is as it was before the store failed, and that people and agents can go on.
@@ -325,8 +332,7 @@ func TestR8AtItsStart(t *testing.T) {
 			l.begin()
 			ctx, done := context.WithTimeout(l.ctx, patient)
 			defer done()
-			told := l.ask(ctx, "before", "@network")
-			id := l.waiting("before")
+			told, id := l.standing(ctx, "before")
 			restore := l.backup()
 			if err := l.daemon.Process.Signal(unix.SIGTERM); err != nil {
 				t.Fatal(err)
