@@ -21,11 +21,11 @@ func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Even
 	var c permissions.Change
 	var refused error
 	err := s.write(ctx, func(ctx context.Context, t *tx) error {
-		before, err := load(ctx, t, id)
+		before, err := t.load(ctx, id)
 		if err != nil {
 			return err
 		}
-		c = permissions.Change{Before: before, After: before}
+		c, refused = permissions.Change{Before: before, After: before}, nil
 		if seen, err := known(ctx, t, e); seen || err != nil {
 			return err
 		}
@@ -192,6 +192,7 @@ func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) error {
 	if c.Settled() {
 		t.pending--
 	}
+	t.rows.keep(c.After)
 	return nil
 }
 

@@ -57,7 +57,7 @@ func (s *Store) Record(ctx context.Context, r permissions.Record) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error { return s.append(ctx, t, r) })
 }
 
-const readAudit = `SELECT ` + entryColumns + ` FROM audit WHERE chain = $1 AND seq > $2 ORDER BY seq LIMIT $3`
+const readAudit = `SELECT ` + entryColumns + ` FROM audit WHERE chain = $1 AND seq > $2 ORDER BY seq LIMIT 0 + $3`
 
 // Audit lists at most limit entries after seq, of the chain given (empty: this daemon's own), oldest first.
 func (s *Store) Audit(

@@ -130,7 +130,11 @@ func crowd(b testing.TB, s *Store, n int) {
 	b.Helper()
 	err := s.write(context.Background(), func(ctx context.Context, t *tx) error {
 		for range n {
-			if _, err := s.insert(ctx, t, newAsk()); err != nil {
+			row, err := makeRow(newAsk())
+			if err == nil {
+				_, err = s.insert(ctx, t, row)
+			}
+			if err != nil {
 				return err
 			}
 		}

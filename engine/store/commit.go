@@ -79,7 +79,7 @@ func writeTurns(ctx context.Context, t *tx, c agents.Commit) error {
 		return nil
 	}
 	last := int64(0)
-	if err := t.QueryRowContext(ctx, countTurn, len(c.Turns), id).Scan(&last); err != nil {
+	if err := t.returning(ctx, countTurn, len(c.Turns), id).Scan(&last); err != nil {
 		return err
 	}
 	for i, turn := range c.Turns {

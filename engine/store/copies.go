@@ -33,7 +33,7 @@ func copyFields(c *permissions.Copy) []any {
 
 const readLagging = `SELECT id FROM requests WHERE revision > shown AND number > $1 AND EXISTS ` +
 	`(SELECT 1 FROM copies WHERE copies.request = requests.id AND connector = $2 AND failed = '' ` +
-	`AND copies.shown < requests.revision) ORDER BY number LIMIT $3`
+	`AND copies.shown < requests.revision) ORDER BY number LIMIT 0 + $3`
 
 // Lagging lists at most limit requests, after the one named, of which this connector's copy has neither failed nor been
 // shown at the request's revision.
@@ -194,7 +194,7 @@ const readUnaddressed = `SELECT id FROM requests WHERE state = 'pending' AND num
 	`(SELECT 1 FROM json_each(requests.asked) AS person WHERE NOT EXISTS ` +
 	`(SELECT 1 FROM copies WHERE copies.request = requests.id AND copies.person = person.value AND copies.failed = '') ` +
 	`OR EXISTS (SELECT 1 FROM copies WHERE copies.request = requests.id AND copies.person = person.value ` +
-	`AND copies.failed <> '')) ORDER BY number LIMIT $2`
+	`AND copies.failed <> '')) ORDER BY number LIMIT 0 + $2`
 
 // Unaddressed lists at most limit pending requests, after the one named, of which somebody who is asked has no copy, or
 // one that failed: whether there is another in its stead may not have been looked at.
@@ -230,7 +230,7 @@ const (
 )
 
 const readLately = `SELECT ` + copyColumns + ` FROM copies WHERE connector = $1 AND failed = '' AND ref <> '' ` +
-	`AND request IN (SELECT id FROM requests WHERE state = 'pending' ORDER BY number DESC LIMIT $2) ORDER BY request, person`
+	`AND request IN (SELECT id FROM requests WHERE state = 'pending' ORDER BY number DESC LIMIT 0 + $2) ORDER BY request, person`
 
 // Live lists this connector's copies that people see of the newest pending requests, so many of them at most.
 func (s *Store) Live(ctx context.Context, connector string, limit int) (all []permissions.Copy, err error) {

@@ -12,28 +12,28 @@ import (
 // What is over already only expires: it is neither put to more people nor reminded of.
 const (
 	overdue = `SELECT id, deadline FROM requests WHERE state = 'pending' AND deadline <= $1 ` +
-		`ORDER BY deadline LIMIT $2`
+		`ORDER BY deadline LIMIT 0 + $2`
 
 	coming = `SELECT id, deadline FROM requests WHERE state = 'pending' AND deadline > $1 ` +
-		`ORDER BY deadline LIMIT $2`
+		`ORDER BY deadline LIMIT 0 + $2`
 
 	uncollected = `SELECT id, decided_at FROM requests WHERE state = 'approved' AND collected_at = 0 AND void_at = 0 ` +
-		`AND lapsed_at = 0 AND decided_at <= $1 ORDER BY decided_at LIMIT $2`
+		`AND lapsed_at = 0 AND decided_at <= $1 ORDER BY decided_at LIMIT 0 + $2`
 
 	collectable = `SELECT id, decided_at FROM requests WHERE state = 'approved' AND collected_at = 0 AND void_at = 0 ` +
-		`AND lapsed_at = 0 AND decided_at > $1 ORDER BY decided_at LIMIT $2`
+		`AND lapsed_at = 0 AND decided_at > $1 ORDER BY decided_at LIMIT 0 + $2`
 
 	escalating = `SELECT id, escalate_at FROM requests WHERE state = 'pending' AND escalate_at > 0 ` +
-		`AND escalate_at <= $1 AND deadline > $1 ORDER BY escalate_at LIMIT $2`
+		`AND escalate_at <= $1 AND deadline > $1 ORDER BY escalate_at LIMIT 0 + $2`
 
 	escalatable = `SELECT id, escalate_at FROM requests WHERE state = 'pending' AND escalate_at > 0 ` +
-		`AND escalate_at > $1 ORDER BY escalate_at LIMIT $2`
+		`AND escalate_at > $1 ORDER BY escalate_at LIMIT 0 + $2`
 
 	reminded = `SELECT id, remind_at, reminders FROM requests WHERE state = 'pending' AND remind_at > 0 ` +
-		`AND remind_at <= $1 AND deadline > $1 ORDER BY remind_at LIMIT $2`
+		`AND remind_at <= $1 AND deadline > $1 ORDER BY remind_at LIMIT 0 + $2`
 
 	remindable = `SELECT id, remind_at FROM requests WHERE state = 'pending' AND remind_at > 0 ` +
-		`AND remind_at > $1 ORDER BY remind_at LIMIT $2`
+		`AND remind_at > $1 ORDER BY remind_at LIMIT 0 + $2`
 )
 
 // timer is one sort of event that time brings about.

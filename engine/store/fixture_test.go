@@ -2,11 +2,16 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/daycared/daycared/permissions"
 )
@@ -18,8 +23,32 @@ func newStore(t testing.TB) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close() })
+	t.Cleanup(func() {
+		RowsAreTheFile(t, s)
+		_ = s.Close()
+	})
 	return s
+}
+
+// RowsAreTheFile sees that the requests that are kept in memory are what the file has of them.
+func RowsAreTheFile(t testing.TB, s *Store) {
+	t.Helper()
+	err := s.turn(context.Background(), func(ctx context.Context, conn *sql.Conn) error {
+		for _, id := range s.rows.lru.Keys() {
+			kept, _ := s.rows.lru.Peek(id)
+			stored, err := load(ctx, conn, id)
+			if err != nil {
+				return err
+			}
+			if diff := cmp.Diff(stored, kept, cmpopts.EquateEmpty(), cmpopts.EquateComparable(permissions.Tag{}, permissions.Scope{})); diff != "" {
+				t.Errorf("request %s (-in the file +in memory):\n%s", id, diff)
+			}
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, permissions.ErrBroken) { // of a test that breaks the file
+		t.Error(err)
+	}
 }
 
 func options(path string) Options {

@@ -110,7 +110,7 @@ func useGrants(ctx context.Context, t *tx, r permissions.Request, at time.Time) 
 }
 
 const readRan = `SELECT ` + requestColumns + ` FROM requests WHERE number IN ` +
-	`(SELECT request FROM uses WHERE granted = $1 ORDER BY request DESC LIMIT $2) ORDER BY number DESC`
+	`(SELECT request FROM uses WHERE granted = $1 ORDER BY request DESC LIMIT 0 + $2) ORDER BY number DESC`
 
 // Ran lists at most limit of the requests that a grant made unnecessary to ask, the newest first.
 func (s *Store) Ran(ctx context.Context, grant permissions.ID, limit int) (ran []permissions.Request, err error) {

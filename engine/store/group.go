@@ -128,7 +128,8 @@ func (l *line) leave() {
 
 // write does one change and commits it, together with those that wait for their turn as well. What do returns as an
 // error undoes all of its change, and is returned; so do must leave nothing behind but rows, the ledger in t, and
-// results that count only when write returned nil. It may run on the goroutine of another write.
+// results that count only when write returned nil. It may run on the goroutine of another write, and twice: when one of a
+// group fails that has written already, all of them are undone, and each is done again by itself.
 //
 // When the file fails under one of a group, all of them are undone and each has the error.
 func (s *Store) write(ctx context.Context, do func(context.Context, *tx) error) error {
@@ -153,8 +154,12 @@ func (s *Store) enter(ctx context.Context, j *job) error {
 	return s.explain(j.ctx, j.err)
 }
 
-// errCut is the error of those whose group was never finished, since what committed it panicked.
-var errCut = errors.New("the write was cut short")
+var (
+	// errCut is the error of those whose group was never finished, since what committed it panicked.
+	errCut = errors.New("the write was cut short")
+	// errApart is the error of a group in which one failed that had written already: none of it is committed.
+	errApart = errors.New("each has to be written by itself")
+)
 
 // lead writes j's group, and tells the others of it.
 func (s *Store) lead(j *job) {
@@ -168,11 +173,22 @@ func (s *Store) lead(j *job) {
 			close(o.turn)
 		}
 	}()
-	// It is explained before the next may write, who must not do so once the file is known to be damaged.
-	failed = s.explain(j.ctx, s.use(j.ctx, func(conn *sql.Conn) error { return s.commitGroup(j.ctx, conn, j.group) }))
+	failed = s.writeGroup(j.ctx, j.group)
+	if errors.Is(failed, errApart) {
+		failed = nil
+		for i, o := range j.group {
+			o.err = s.writeGroup(o.ctx, j.group[i:i+1])
+		}
+	}
 	if failed != nil {
 		j.err = failed
 	}
+}
+
+// writeGroup writes a group in one transaction. Its error is that of all of it, explained before the next may write, who
+// must not do so once the file is known to be damaged.
+func (s *Store) writeGroup(ctx context.Context, group []*job) error {
+	return s.explain(ctx, s.use(ctx, func(conn *sql.Conn) error { return s.commitGroup(ctx, conn, group) }))
 }
 
 // turn runs do with the connection that writes, when it is its turn. What is done with it is not cut short.
@@ -201,12 +217,12 @@ func (s *Store) use(ctx context.Context, do func(*sql.Conn) error) error {
 	return do(conn)
 }
 
-// commitGroup writes a group in one transaction. Its error is that of all of it.
+// commitGroup writes a group in one transaction. Its error is that of all of it, or of the only one in it.
 //
 // The ledger in memory is that of the last commit. After a failure it is read again, since a commit that failed may
 // have left either.
 func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*job) error {
-	t := &tx{Conn: conn, ledger: s.ledger}
+	t := &tx{conn: conn, ledger: s.ledger, rows: s.rows}
 	stale, told := s.stale, s.ledger.seq
 	s.stale = true
 	undone := false // on purpose
@@ -217,17 +233,15 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*job) e
 			}
 			s.ledger = t.ledger
 		}
-		if len(group) == 1 {
-			err := group[0].do(group[0].ctx, t)
-			undone = err != nil && !broke(err)
-			return err
-		}
 		for _, j := range group {
-			if err := j.within(t); err != nil {
+			if err := j.within(t, len(group) == 1); err != nil {
+				undone = errors.Is(err, errApart) || len(group) == 1 && !broke(err)
 				return err
 			}
 		}
-		passed("group.before", len(group))
+		if len(group) > 1 {
+			passed("group.before", len(group))
+		}
 		return nil
 	})
 	if err == nil {
@@ -237,32 +251,32 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*job) e
 		}
 		s.ledger = t.ledger
 	}
+	if err != nil && (t.wrote || !undone) {
+		s.rows.dropAll()
+	}
 	s.stale = err != nil && !undone
 	s.noteHalt()
 	return err
 }
 
-// within does j in a transaction with others: a savepoint undoes what j returned an error for. The error is one of the
-// file, after which nobody knows what of the transaction is left.
-func (j *job) within(t *tx) error {
-	if _, err := t.ExecContext(j.ctx, "SAVEPOINT job"); err != nil {
-		return err
-	}
-	before := t.ledger
+// within does j in a transaction, of its own or with others. There, what it is refused is its own affair as long as it has
+// written nothing. The error is that of the whole transaction.
+func (j *job) within(t *tx, alone bool) error {
+	before, wrote := t.ledger, t.wrote
+	t.wrote, j.panic = false, nil
 	j.err = j.run(t)
 	var failed sqlite3.Error
 	switch {
 	case j.err == nil:
-	case errors.As(j.err, &failed) && failed.Code != sqlite3.ErrConstraint:
+	case alone, errors.As(j.err, &failed) && failed.Code != sqlite3.ErrConstraint: // then nobody knows what is left of it
 		return j.err
+	case t.wrote:
+		return errApart
 	default:
 		t.ledger = before
-		if _, err := t.ExecContext(j.ctx, "ROLLBACK TO job"); err != nil {
-			return fmt.Errorf("undo one write of a group: %w", err)
-		}
 	}
-	_, err := t.ExecContext(j.ctx, "RELEASE job")
-	return err
+	t.wrote = t.wrote || wrote
+	return nil
 }
 
 // run does j. What panics in it ends whoever wanted it, and not the write that it shares a transaction with.

@@ -108,6 +108,42 @@ func TestWritesOfAGroupShareACommit(t *testing.T) {
 	}
 }
 
+// TestAGroupIsWrittenApart when one of it fails that had written: the others are done again, and each result is that of the
+// second time.
+func TestAGroupIsWrittenApart(t *testing.T) {
+	s := newStore(t)
+	opening := newAsk()
+	refused, runs := errors.New("refused"), 0
+	var first, second permissions.Request
+	var created, again bool
+	open := func(r *permissions.Request, created *bool) func() error {
+		return func() (err error) { *r, *created, err = s.Open(t.Context(), opening); return err }
+	}
+	errs := grouped(t, s,
+		open(&first, &created),
+		open(&second, &again),
+		func() error {
+			return s.write(t.Context(), func(ctx context.Context, t *tx) error {
+				runs++
+				_, err := t.ExecContext(ctx, "UPDATE meta SET strangers = strangers + 1")
+				return errors.Join(err, refused)
+			})
+		},
+	)
+	if errs[0] != nil || errs[1] != nil || !errors.Is(errs[2], refused) || runs != 2 {
+		t.Errorf("%v, after %d runs", errs, runs)
+	}
+	if !created || again || first.ID != opening.Request.ID || second.Number != first.Number {
+		t.Errorf("opened %s, %t, then %s, %t", first.ID, created, second.ID, again)
+	}
+	if diff := cmp.Diff([]string{"uid:1000"}, actors(t, s)); diff != "" {
+		t.Errorf("the audit (-want +got):\n%s", diff)
+	}
+	if n, err := s.CountPending(t.Context()); err != nil || n != 1 || s.ledger.pending != 1 {
+		t.Errorf("%d are pending, %d in the ledger, %v", n, s.ledger.pending, err)
+	}
+}
+
 // TestAGroupWhoseFileFailsIsUndone whole: nobody is told that something is stored that is not.
 func TestAGroupWhoseFileFailsIsUndone(t *testing.T) {
 	s := newStore(t)
@@ -244,7 +280,7 @@ func TestWhatACommitDidAlthoughItFailedIsTold(t *testing.T) {
 	s := newStore(t)
 	insert(t, s)
 	err := s.turn(t.Context(), func(ctx context.Context, conn *sql.Conn) error {
-		lost := &tx{Conn: conn, ledger: s.ledger}
+		lost := &tx{conn: conn, ledger: s.ledger, rows: s.rows}
 		s.stale = true
 		return transact(ctx, conn, func() error { return s.append(ctx, lost, permissions.Record{Type: "LOST"}) })
 	})

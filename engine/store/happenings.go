@@ -21,7 +21,7 @@ var readHappenings = func() string {
 	columns := `audit.` + strings.ReplaceAll(entryColumns, `, `, `, audit.`)
 	return `SELECT ` + columns + `, COALESCE(requests.session, ''), COALESCE(requests.asked, '` + emptyList + `') ` +
 		`FROM audit LEFT JOIN requests ON requests.id = audit.request WHERE audit.chain = $1 AND audit.seq > $2 ` +
-		`AND audit.type IN (` + strings.Join(types, `, `) + `) ORDER BY audit.seq LIMIT $3`
+		`AND audit.type IN (` + strings.Join(types, `, `) + `) ORDER BY audit.seq LIMIT 0 + $3`
 }()
 
 const readFirst = `SELECT seq FROM audit WHERE chain = $1 ORDER BY seq LIMIT 1`

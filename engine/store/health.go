@@ -15,7 +15,7 @@ const (
 // Health writes and reads something small. Its error matches [permissions.ErrBroken] and says what to do.
 func (s *Store) Health(ctx context.Context) error {
 	var written, read int64
-	err := s.write(ctx, func(ctx context.Context, t *tx) error { return t.QueryRowContext(ctx, beat).Scan(&written) })
+	err := s.write(ctx, func(ctx context.Context, t *tx) error { return t.returning(ctx, beat).Scan(&written) })
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ const (
 
 	readKnown = `SELECT COUNT(*) FROM messages WHERE key = $1`
 
-	countUnheard = `SELECT COUNT(*) FROM (SELECT 1 FROM messages WHERE heard_at = 0 AND agent = $1 LIMIT $2) AS waiting`
+	countUnheard = `SELECT COUNT(*) FROM (SELECT 1 FROM messages WHERE heard_at = 0 AND agent = $1 LIMIT 0 + $2) AS waiting`
 )
 
 // Hear keeps a message for its agent. The key of one that is kept already changes nothing. When most wait for the agent
@@ -62,7 +62,7 @@ func (s *Store) Known(ctx context.Context, key string) (known bool, err error) {
 }
 
 const readUnheard = `SELECT number, ` + messageColumns + ` FROM messages WHERE heard_at = 0 AND agent = $1 ` +
-	`ORDER BY number LIMIT $2`
+	`ORDER BY number LIMIT 0 + $2`
 
 // Unheard lists at most limit messages that an agent does not have yet, oldest first.
 func (s *Store) Unheard(ctx context.Context, agent string, limit int) (messages []permissions.Message, err error) {

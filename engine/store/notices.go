@@ -22,7 +22,7 @@ func insertNotice(ctx context.Context, t *tx, n permissions.Notice) error {
 	return err
 }
 
-const readNotices = `SELECT ` + noticeColumns + ` FROM notices WHERE id > $1 ORDER BY id LIMIT $2`
+const readNotices = `SELECT ` + noticeColumns + ` FROM notices WHERE id > $1 ORDER BY id LIMIT 0 + $2`
 
 // Notices lists at most limit notices that are still to be sent, after the one named, oldest first.
 func (s *Store) Notices(

@@ -42,7 +42,10 @@ func open(ctx context.Context, o Options, steps fs.FS) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, file: file, now: o.Now, log: o.Log, stale: true, leisure: max(0, cmp.Or(o.Leisure, usualLeisure))}
+	s := &Store{
+		path: path, file: file, now: o.Now, log: o.Log, stale: true, rows: newRows(),
+		leisure: max(0, cmp.Or(o.Leisure, usualLeisure)),
+	}
 	busy := cmp.Or(o.Busy, usualBusy)
 	if s.writer, err = connect(path, busy, 1, "_journal_mode=WAL&_synchronous=FULL&_txlock=immediate"); err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 
 const (
 	readPayloads = `SELECT number, id, kind, options, calls FROM requests WHERE state <> 'pending' AND pruned = FALSE ` +
-		`AND decided_at < $1 ORDER BY decided_at LIMIT $2`
+		`AND decided_at < $1 ORDER BY decided_at LIMIT 0 + $2`
 
 	blankRequest = `UPDATE requests SET (options, calls, input, affected_path, message, details, reason, comment, ` +
 		`choices, env_names, pruned) = ($1, $2, '', '', '', '', '', '', '[]', '[]', TRUE) WHERE number = $3`
@@ -48,6 +48,7 @@ func prunePayloads(ctx context.Context, t *tx, before time.Time, limit int) (int
 		if _, err := t.ExecContext(ctx, blankVotes, r.ID); err != nil {
 			return 0, err
 		}
+		t.rows.drop(r.ID)
 	}
 	return len(old), nil
 }

@@ -7,7 +7,7 @@ import (
 )
 
 const readPendingIn = `SELECT ` + requestColumns + ` FROM requests WHERE state = 'pending' AND place <> '' ` +
-	`AND place = $1 AND number > $2 ORDER BY number LIMIT $3`
+	`AND place = $1 AND number > $2 ORDER BY number LIMIT 0 + $3`
 
 // PendingIn lists at most limit pending requests of a place, after the one named (empty: from the first), oldest first.
 func (s *Store) PendingIn(

@@ -14,9 +14,10 @@ func TestPlans(t *testing.T) {
 		{"readRequest", readRequest, "id=?"},
 		{"readVotes", readVotes, "PRIMARY KEY (request=?)"},
 		{"readByKey", readByKey, "requests_key"},
-		{"readEqual", readEqual, "requests_equal"},
+		{"meetByKey", meetByKey, "requests_key"},
+		{"meetEqual", meetEqual, "requests_equal (caller=? AND session=? AND digest=?)"},
 		{"readKept", readKept, "requests_uncollected"},
-		{"countCaller", countCaller, "requests_equal"},
+		{"meetAll", meetAll + "0", "requests_equal"},
 		{"countKey", countKey, "votes_key"},
 		{"countPending", countPending, "requests_"},
 		{"updateRequest", updateRequest, "rowid=?"},
@@ -35,7 +36,7 @@ func TestPlans(t *testing.T) {
 		{"escalatable", escalatable, "requests_escalate"},
 		{"reminded", reminded, "requests_remind"},
 		{"remindable", remindable, "requests_remind"},
-		{"readDenials", readDenials, "COVERING INDEX requests_denied"},
+		{"meetAll, denied", meetAll + "0", "COVERING INDEX requests_denied"},
 		{"readVotesOf", readVotesOf, "PRIMARY KEY (request=?)"},
 		{"readGrants", readGrants, "grants_live"},
 		{"readGrantsInForce", readGrantsInForce, "grants_open"},
@@ -148,6 +149,9 @@ func TestPlans(t *testing.T) {
 		{"readAudit", readAudit, "PRIMARY KEY (chain=?"},
 	} {
 		plan := explain(t, s, c.text)
+		if strings.Contains(c.text, "LIMIT $") {
+			t.Errorf("%s is prepared anew each time that its limit is bound", c.name)
+		}
 		if !strings.Contains(plan, c.index) {
 			t.Errorf("%s does not use %s:\n%s", c.name, c.index, plan)
 		}

@@ -23,11 +23,11 @@ func numberedPost(p *agents.Post) []any { return append([]any{&p.Number}, postFi
 const (
 	countPosted = `SELECT COUNT(*) FROM posts WHERE session = $1 AND key = $2`
 
-	countUntaken = `SELECT COUNT(*) FROM (SELECT 1 FROM posts WHERE taken_at = 0 AND session = $1 LIMIT $2) AS waiting`
+	countUntaken = `SELECT COUNT(*) FROM (SELECT 1 FROM posts WHERE taken_at = 0 AND session = $1 LIMIT 0 + $2) AS waiting`
 
 	insertPost = `INSERT INTO posts (` + postColumns + `, taken_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 0)`
 
-	readPosts = `SELECT number, ` + postColumns + ` FROM posts WHERE taken_at = 0 AND session = $1 ORDER BY number LIMIT $2`
+	readPosts = `SELECT number, ` + postColumns + ` FROM posts WHERE taken_at = 0 AND session = $1 ORDER BY number LIMIT 0 + $2`
 
 	takePost = `UPDATE posts SET text = '', taken_at = $1 WHERE number = $2 AND session = $3 AND taken_at = 0`
 )

@@ -67,11 +67,11 @@ func (s *Store) Prune(ctx context.Context, keep permissions.Keep, now time.Time,
 const (
 	oldRequests = `SELECT number, id FROM requests WHERE state <> 'pending' AND pruned IN (FALSE, TRUE) ` +
 		`AND decided_at < $1 AND number < (SELECT MAX(number) FROM requests) AND NOT EXISTS (SELECT 1 FROM grants ` +
-		`WHERE grants.request = requests.id AND revoked_at = 0 AND ended_at = 0) LIMIT $2`
+		`WHERE grants.request = requests.id AND revoked_at = 0 AND ended_at = 0) LIMIT 0 + $2`
 
 	// The uses of a grant are not bounded by the number of requests that are deleted, so they go first.
 	deleteUsesOf = `DELETE FROM uses WHERE (granted, request) IN (SELECT uses.granted, uses.request ` +
-		`FROM json_each($1) AS old JOIN grants ON grants.request = old.value JOIN uses ON uses.granted = grants.id LIMIT $2)`
+		`FROM json_each($1) AS old JOIN grants ON grants.request = old.value JOIN uses ON uses.granted = grants.id LIMIT 0 + $2)`
 
 	deleteUses     = `DELETE FROM uses WHERE request IN (SELECT value FROM json_each($1))`
 	deleteGrants   = `DELETE FROM grants WHERE request IN (SELECT value FROM json_each($1))`
@@ -94,6 +94,7 @@ func pruneRequests(ctx context.Context, t *tx, before time.Time, limit int) (int
 	var ids []permissions.ID
 	for _, r := range old {
 		numbers, ids = append(numbers, r.number), append(ids, r.id)
+		t.rows.drop(r.id)
 	}
 	byNumber, byID := list[int64]{&numbers}, list[permissions.ID]{&ids}
 	result, err := t.ExecContext(ctx, deleteUsesOf, byID, limit)
@@ -118,24 +119,24 @@ func pruneRequests(ctx context.Context, t *tx, before time.Time, limit int) (int
 }
 
 const (
-	deleteNotices = `DELETE FROM notices WHERE id IN (SELECT id FROM notices WHERE created_at < $1 LIMIT $2)`
+	deleteNotices = `DELETE FROM notices WHERE id IN (SELECT id FROM notices WHERE created_at < $1 LIMIT 0 + $2)`
 
 	deleteUnheard = `DELETE FROM messages WHERE number IN ` +
-		`(SELECT number FROM messages WHERE heard_at = 0 AND created_at < $1 LIMIT $2)`
+		`(SELECT number FROM messages WHERE heard_at = 0 AND created_at < $1 LIMIT 0 + $2)`
 
 	deleteHeard = `DELETE FROM messages WHERE number IN ` +
-		`(SELECT number FROM messages WHERE heard_at > 0 AND created_at < $1 LIMIT $2)`
+		`(SELECT number FROM messages WHERE heard_at > 0 AND created_at < $1 LIMIT 0 + $2)`
 
 	deleteUnsaid = `DELETE FROM utterances WHERE number IN ` +
-		`(SELECT number FROM utterances WHERE NOT done AND created_at < $1 LIMIT $2)`
+		`(SELECT number FROM utterances WHERE NOT done AND created_at < $1 LIMIT 0 + $2)`
 
 	deleteSaid = `DELETE FROM utterances WHERE number IN ` +
-		`(SELECT number FROM utterances WHERE done AND created_at < $1 LIMIT $2)`
+		`(SELECT number FROM utterances WHERE done AND created_at < $1 LIMIT 0 + $2)`
 
-	deleteAuthors = `DELETE FROM authors WHERE number IN (SELECT number FROM authors WHERE sent_at < $1 LIMIT $2)`
+	deleteAuthors = `DELETE FROM authors WHERE number IN (SELECT number FROM authors WHERE sent_at < $1 LIMIT 0 + $2)`
 
 	deleteTokens = `DELETE FROM tokens WHERE id IN (SELECT id FROM tokens WHERE revoked_at > 0 AND revoked_at < $1 ` +
-		`OR expires_at > 0 AND expires_at < $1 LIMIT $2)`
+		`OR expires_at > 0 AND expires_at < $1 LIMIT 0 + $2)`
 )
 
 // sort deletes one sort of what is too old.

@@ -11,33 +11,33 @@ import (
 // rows below, and the session itself, or its mark that nothing is left to delete, comes when none was left.
 
 const (
-	wordySessions = `SELECT id FROM sessions WHERE ended_at > 0 AND pruned = FALSE AND ended_at < $1 ORDER BY ended_at LIMIT $2`
+	wordySessions = `SELECT id FROM sessions WHERE ended_at > 0 AND pruned = FALSE AND ended_at < $1 ORDER BY ended_at LIMIT 0 + $2`
 
-	oldSessions = `SELECT id FROM sessions WHERE ended_at > 0 AND pruned IN (FALSE, TRUE) AND ended_at < $1 LIMIT $2`
+	oldSessions = `SELECT id FROM sessions WHERE ended_at > 0 AND pruned IN (FALSE, TRUE) AND ended_at < $1 LIMIT 0 + $2`
 
 	deleteTurns = `DELETE FROM turns WHERE number IN (SELECT turns.number FROM json_each($1) AS old ` +
-		`JOIN turns ON turns.session = old.value LIMIT $2)`
+		`JOIN turns ON turns.session = old.value LIMIT 0 + $2)`
 
 	deletePosts = `DELETE FROM posts WHERE number IN (SELECT posts.number FROM json_each($1) AS old ` +
-		`JOIN posts ON posts.session = old.value LIMIT $2)`
+		`JOIN posts ON posts.session = old.value LIMIT 0 + $2)`
 
 	deleteArtifacts = `DELETE FROM artifacts WHERE id IN (SELECT artifacts.id FROM json_each($1) AS old ` +
-		`JOIN artifacts ON artifacts.session = old.value LIMIT $2)`
+		`JOIN artifacts ON artifacts.session = old.value LIMIT 0 + $2)`
 
 	blankExecutions = `UPDATE tool_calls SET arguments = 'null', error = '' WHERE id IN (SELECT tool_calls.id ` +
 		`FROM json_each($1) AS old JOIN tool_calls ON tool_calls.session = old.value ` +
-		`WHERE tool_calls.arguments <> 'null' OR tool_calls.error <> '' LIMIT $2)`
+		`WHERE tool_calls.arguments <> 'null' OR tool_calls.error <> '' LIMIT 0 + $2)`
 
 	deleteExecutions = `DELETE FROM tool_calls WHERE id IN (SELECT tool_calls.id FROM json_each($1) AS old ` +
-		`JOIN tool_calls ON tool_calls.session = old.value LIMIT $2)`
+		`JOIN tool_calls ON tool_calls.session = old.value LIMIT 0 + $2)`
 
 	blankSessions = `UPDATE sessions SET step = '', pruned = TRUE WHERE id IN (SELECT value FROM json_each($1))`
 
 	deleteSessions = `DELETE FROM sessions WHERE id IN (SELECT value FROM json_each($1))`
 
-	deleteDropped = `DELETE FROM turns WHERE number IN (SELECT number FROM turns WHERE dropped_at > 0 AND dropped_at < $1 LIMIT $2)`
+	deleteDropped = `DELETE FROM turns WHERE number IN (SELECT number FROM turns WHERE dropped_at > 0 AND dropped_at < $1 LIMIT 0 + $2)`
 
-	deleteTaken = `DELETE FROM posts WHERE number IN (SELECT number FROM posts WHERE taken_at > 0 AND taken_at < $1 LIMIT $2)`
+	deleteTaken = `DELETE FROM posts WHERE number IN (SELECT number FROM posts WHERE taken_at > 0 AND taken_at < $1 LIMIT 0 + $2)`
 )
 
 // pruneWords deletes what was said and done in sessions that ended: transcripts, arguments and what came of calls. What

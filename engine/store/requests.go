@@ -65,11 +65,11 @@ func (s *Store) ByNumber(ctx context.Context, number int64) (r permissions.Reque
 
 const (
 	readPending = `SELECT ` + requestColumns + ` FROM requests WHERE state = 'pending' AND number > $1 ` +
-		`ORDER BY number LIMIT $2`
+		`ORDER BY number LIMIT 0 + $2`
 
 	// json_each is what a second database says in its own words.
 	readPendingOf = `SELECT ` + requestColumns + ` FROM requests WHERE state = 'pending' AND number > $1 ` +
-		`AND EXISTS (SELECT 1 FROM json_each(requests.asked) AS person WHERE person.value = $2) ORDER BY number LIMIT $3`
+		`AND EXISTS (SELECT 1 FROM json_each(requests.asked) AS person WHERE person.value = $2) ORDER BY number LIMIT 0 + $3`
 )
 
 // Pending lists at most limit pending requests created after the one named (empty: from the first), oldest first;

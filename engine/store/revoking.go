@@ -106,7 +106,7 @@ const (
 		`AND revoked_at = 0 AND ended_at = 0`
 
 	readEnded = `SELECT ` + grantColumns + ` FROM grants WHERE revoked_at = 0 AND ended_at = 0 AND until <= $1 ` +
-		`ORDER BY until LIMIT $2`
+		`ORDER BY until LIMIT 0 + $2`
 
 	endGrant = `UPDATE grants SET ended_at = $1 WHERE id = $2`
 )

@@ -160,6 +160,11 @@ func asStored(r permissions.Request) permissions.Request {
 	for i, t := range r.Reminders {
 		r.Reminders[i] = moment(micros(t))
 	}
+	r.Votes = slices.Clone(r.Votes)
+	for i := range r.Votes {
+		at := &r.Votes[i].At
+		*at = moment(micros(*at))
+	}
 	r.Patience, r.Call = 0, ""
 	return r
 }

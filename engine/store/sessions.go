@@ -40,11 +40,11 @@ const (
 	readWaitingSession = `SELECT ` + sessionColumns + ` FROM sessions WHERE ended_at = 0 AND request = $1 AND request <> '' ` +
 		`LIMIT 1`
 
-	readOpenSessions = `SELECT ` + sessionColumns + ` FROM sessions WHERE ended_at = 0 AND id > $1 ORDER BY id LIMIT $2`
+	readOpenSessions = `SELECT ` + sessionColumns + ` FROM sessions WHERE ended_at = 0 AND id > $1 ORDER BY id LIMIT 0 + $2`
 
-	readSessions = `SELECT ` + sessionColumns + ` FROM sessions WHERE id > $1 ORDER BY id LIMIT $2`
+	readSessions = `SELECT ` + sessionColumns + ` FROM sessions WHERE id > $1 ORDER BY id LIMIT 0 + $2`
 
-	readSessionsOf = `SELECT ` + sessionColumns + ` FROM sessions WHERE person = $1 AND id > $2 ORDER BY id LIMIT $3`
+	readSessionsOf = `SELECT ` + sessionColumns + ` FROM sessions WHERE person = $1 AND id > $2 ORDER BY id LIMIT 0 + $3`
 )
 
 // AgentSession gives one session, or refuses with [permissions.CodeUnknown].

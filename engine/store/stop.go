@@ -87,10 +87,12 @@ type canceller struct {
 
 // page ends the next few, up to the number given, in one transaction.
 func (c *canceller) page(ctx context.Context, last int64) error {
-	var page, ended []permissions.Request
-	next := *c
-	err := c.write(ctx, func(ctx context.Context, t *tx) (err error) {
-		if page, err = next.pending(ctx, t); err != nil {
+	var next canceller
+	var ended []permissions.Request
+	err := c.write(ctx, func(ctx context.Context, t *tx) error {
+		next, ended = *c, nil
+		page, err := next.pending(ctx, t)
+		if err != nil {
 			return err
 		}
 		for _, r := range page {
@@ -123,7 +125,7 @@ func (c *canceller) page(ctx context.Context, last int64) error {
 	return nil
 }
 
-const readPendingNumbers = `SELECT number FROM requests WHERE state = 'pending' AND number > $1 ORDER BY number LIMIT $2`
+const readPendingNumbers = `SELECT number FROM requests WHERE state = 'pending' AND number > $1 ORDER BY number LIMIT 0 + $2`
 
 // pending reads the next few. Where one row is damaged, it reads them one by one.
 func (c *canceller) pending(ctx context.Context, t *tx) ([]permissions.Request, error) {

@@ -8,7 +8,7 @@
 //
 // The statements stand beside the methods that run them and are written for PostgreSQL as well: parameters are $1, $2
 // and so on in the order of their first appearance (SQLite binds them by that order), times are integers, and lists
-// are JSON text.
+// are JSON text. A limit is "0 + $1", since SQLite prepares a statement anew each time that a bare one is bound.
 //
 // When SQLite fails, the error is an [*Error]: it matches [permissions.ErrBroken] and tells people what is wrong and
 // what to do. A damaged file is not written any more until the daemon has been started again, and one that is no longer
@@ -69,9 +69,10 @@ type Store struct {
 	line    line          // of those who write
 	leisure time.Duration // of those who are in no hurry
 
-	// ledger and stale belong to whoever holds the writer's connection.
+	// ledger, stale and rows belong to whoever holds the writer's connection.
 	ledger ledger
 	stale  bool // the ledger has to be read again
+	rows   *rows
 
 	halt   atomic.Pointer[string] // who is known to have stopped everything; nil: nobody, or a write has to look
 	bell   bell                   // rung with every commit that appended to the audit

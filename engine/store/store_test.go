@@ -22,14 +22,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // TestStore runs what every database must do.
 func TestStore(t *testing.T) {
 	var mu sync.Mutex
-	paths := map[engine.Store]string{}
+	paths, meddled := map[engine.Store]string{}, map[engine.Store]bool{}
 	open := func(t *testing.T, path string) engine.Store {
 		t.Helper()
 		s, err := store.Open(t.Context(), store.Options{Path: path, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = s.Close() })
+		t.Cleanup(func() {
+			if !meddled[s] {
+				store.RowsAreTheFile(t, s)
+			}
+			_ = s.Close()
+		})
 		mu.Lock()
 		defer mu.Unlock()
 		paths[s] = path
@@ -49,6 +54,9 @@ func TestStore(t *testing.T) {
 			return open(t, where(s))
 		},
 		Exec: func(t *testing.T, s engine.Store, statement string) {
+			mu.Lock()
+			meddled[s] = true
+			mu.Unlock()
 			db, err := sql.Open("sqlite3", where(s))
 			if err != nil {
 				t.Fatal(err)

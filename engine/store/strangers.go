@@ -79,7 +79,7 @@ const (
 	tellStrangers = `UPDATE strangers SET told_at = $1 WHERE told_at = 0 AND n <= $2`
 
 	deleteStrangers = `DELETE FROM strangers WHERE n IN ` +
-		`(SELECT n FROM strangers WHERE told_at > 0 AND told_at <= $1 LIMIT $2)`
+		`(SELECT n FROM strangers WHERE told_at > 0 AND told_at <= $1 LIMIT 0 + $2)`
 )
 
 // ToldOf notes that the owner was told of those strangers at a time, or with the zero time that they are to be

@@ -9,8 +9,32 @@ import (
 // tx is one write transaction and what will be known in memory once it is committed. It is the bare connection: a
 // sql.Tx starts a goroutine for itself and for every query, which costs more than the queries.
 type tx struct {
-	*sql.Conn
+	conn *sql.Conn
 	ledger
+	rows  *rows
+	wrote bool // something that would have to be undone
+}
+
+// ExecContext is that of [sql.Conn].
+func (t *tx) ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error) {
+	t.wrote = true
+	return t.conn.ExecContext(ctx, text, args...)
+}
+
+// QueryContext is that of [sql.Conn], and only reads.
+func (t *tx) QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
+	return t.conn.QueryContext(ctx, text, args...)
+}
+
+// QueryRowContext is that of [sql.Conn], and only reads.
+func (t *tx) QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row {
+	return t.conn.QueryRowContext(ctx, text, args...)
+}
+
+// returning is QueryRowContext for what writes as well.
+func (t *tx) returning(ctx context.Context, text string, args ...any) *sql.Row {
+	t.wrote = true
+	return t.conn.QueryRowContext(ctx, text, args...)
 }
 
 // ledger is what every write needs and no write should have to look for.

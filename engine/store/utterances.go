@@ -22,7 +22,7 @@ const (
 
 	countSaid = `SELECT COUNT(*) FROM utterances WHERE agent = $1 AND key = $2 AND key <> ''`
 
-	countUnsaid = `SELECT COUNT(*) FROM (SELECT 1 FROM utterances WHERE NOT done AND agent = $1 LIMIT $2) AS waiting`
+	countUnsaid = `SELECT COUNT(*) FROM (SELECT 1 FROM utterances WHERE NOT done AND agent = $1 LIMIT 0 + $2) AS waiting`
 
 	// retryUnsaid is when an agent that was refused by the limit should try again.
 	retryUnsaid = 10 * time.Second
@@ -49,7 +49,7 @@ func (s *Store) Say(ctx context.Context, u permissions.Utterance, most int) erro
 }
 
 const readUnsaid = `SELECT number, ` + utteranceColumns + ` FROM utterances WHERE NOT done AND agent = $1 ` +
-	`ORDER BY number LIMIT $2`
+	`ORDER BY number LIMIT 0 + $2`
 
 // Unsaid lists at most limit utterances of an agent's of which something is still to be sent, oldest first.
 func (s *Store) Unsaid(ctx context.Context, agent string, limit int) (all []permissions.Utterance, err error) {

@@ -13,6 +13,19 @@ import (
 
 // The types below stand between a field and its column: each is both what is bound and where a row is read to.
 
+// plain are args as the driver takes them, which database/sql would make of them while others wait for the connection.
+func plain(args []any) ([]any, error) {
+	values := make([]any, len(args))
+	for i, a := range args {
+		v, err := driver.DefaultParameterConverter.ConvertValue(a)
+		if err != nil {
+			return nil, err
+		}
+		values[i] = v
+	}
+	return values, nil
+}
+
 // never is the end of what has none, so that one range finds what is in force.
 const never = math.MaxInt64
 
