@@ -6,15 +6,15 @@ import "sync/atomic"
 // higher revision is the newer. A reader that falls behind is cut off: C is closed and [Feed.Lagged] says so; it reads
 // the rows again and subscribes anew.
 type Feed struct {
-	C        <-chan Request
-	c        chan Request
+	C        <-chan *Request // nobody changes what comes
+	c        chan *Request
 	lagged   atomic.Bool
 	registry *Registry
 }
 
 // Subscribe starts a feed with room for buffer changes. End it with [Feed.Close].
 func (g *Registry) Subscribe(buffer int) *Feed {
-	c := make(chan Request, buffer)
+	c := make(chan *Request, buffer)
 	f := &Feed{C: c, c: c, registry: g}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -42,11 +42,12 @@ func (f *Feed) end() {
 
 // publish hands a committed row to every feed without waiting for any.
 func (g *Registry) publish(r Request) {
+	row := &r
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for f := range g.feeds {
 		select {
-		case f.c <- r:
+		case f.c <- row:
 		default:
 			f.lagged.Store(true)
 			f.end()

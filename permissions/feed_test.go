@@ -24,7 +24,7 @@ func TestAFeedCarriesEveryCommittedChange(t *testing.T) {
 		f.Close()
 		var got []Request
 		for change := range f.C {
-			got = append(got, change)
+			got = append(got, *change)
 		}
 		if len(got) != 3 || f.Lagged() {
 			t.Fatalf("%d changes, lagged %v", len(got), f.Lagged())

@@ -199,7 +199,7 @@ func (s *stream) run(ctx context.Context) error {
 			if !open {
 				return errLagged
 			}
-			err = s.changed(ctx, q)
+			err = s.changed(ctx, *q)
 		case p := <-s.sent:
 			err = s.deliver(ctx, p)
 		}
