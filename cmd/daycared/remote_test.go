@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/evanw/esbuild/pkg/api"
@@ -16,7 +17,7 @@ import (
 //
 //	needs PROGRAM…   end, saying what is missing, where one of them is not there
 //	port NAME        set $NAME to a TCP port of this machine that is free
-//	examples         set $EXAMPLES to the folder of the examples
+//	examples         write the examples of the README into a folder, and set $EXAMPLES to it
 //	javascript FILE  write what FILE, TypeScript, is without its types beside the script, as an .mjs, for an older node
 
 func remoteCommands() scriptCommands {
@@ -41,10 +42,27 @@ func port(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func examples(ts *testscript.TestScript, _ bool, _ []string) {
-	folder, err := filepath.Abs("../../examples")
+	readme, err := os.ReadFile("../../README.md")
 	ts.Check(err)
+	folder := ts.MkAbs("examples")
+	ts.Check(os.MkdirAll(folder, 0o700))
+	found := exampleBlock.FindAllStringSubmatch(string(readme), -1)
+	if len(found) != 3 {
+		ts.Fatalf("README.md has %d of the three examples", len(found))
+	}
+	for _, block := range found {
+		if lines := strings.Count(block[1], "\n"); lines > mostLines {
+			ts.Fatalf("%s has %d lines, and %d are enough", block[2], lines, mostLines)
+		}
+		ts.Check(os.WriteFile(filepath.Join(folder, block[2]), []byte(block[1]), 0o600))
+	}
 	ts.Setenv("EXAMPLES", folder)
 }
+
+// exampleBlock is an example in the README, with its name in one of its first two lines.
+var exampleBlock = regexp.MustCompile("(?ms)^```[a-z]+\\n((?:[^\\n]*\\n)?[^\\n]*\\b(ask\\.[a-z]+) KEY.*?)^```$")
+
+const mostLines = 20
 
 func javascript(ts *testscript.TestScript, _ bool, files []string) {
 	for _, file := range files {
