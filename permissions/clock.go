@@ -113,7 +113,8 @@ func (g *Registry) expireSpent(ctx context.Context) error {
 	over, more, grants := g.overdue()
 	for _, id := range over {
 		_, err := g.apply(ctx, id, Expire{At: g.stamp(), Spent: true}, nil)
-		if err != nil && !errors.Is(err, ErrSettled) {
+		var refusal *Refusal // it was not opened
+		if err != nil && !errors.Is(err, ErrSettled) && !errors.As(err, &refusal) {
 			return fmt.Errorf("settle what is over: %w", err)
 		}
 		g.forget(id)

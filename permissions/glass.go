@@ -42,13 +42,16 @@ func newGlass(c Clock) glass {
 	}
 }
 
-// compare looks at both clocks.
-func (s *glass) compare() {
-	wall, passed := s.clock.Now().Round(0), s.clock.Elapsed()
+// compare looks at both clocks: whenever a time on the wall begins to be measured, since a clock that was set forward
+// before that and back after it may in the end have lost nothing. It looks in this order, so that what lies between makes
+// an end later, never too early.
+func (s *glass) compare() (wall time.Time, passed time.Duration) {
+	wall, passed = s.clock.Now().Round(0), s.clock.Elapsed()
 	if lost := (passed - s.passed) - wall.Sub(s.wall); lost > setBackBy {
 		s.back = true
 	}
 	s.wall, s.passed = wall, passed
+	return wall, passed
 }
 
 // left is how much of a whole time is left at most, where the clock on the wall says that some of it is. Where it says
@@ -70,7 +73,7 @@ func (g *Registry) Measure(r Request) (began bool) {
 	defer g.mu.Unlock()
 	_, known := g.glass.ends[r.ID]
 	if !known {
-		now, passed := g.clock.Now(), g.clock.Elapsed() // in this order: what lies between makes it later, never too early
+		now, passed := g.glass.compare()
 		g.glass.ends[r.ID] = passed + g.glass.left(r.Deadline.Sub(now), r.Timeout())
 		if len(r.EscalateTo) > 0 && !r.EscalateAt.IsZero() {
 			g.glass.more[r.ID] = passed + min(r.EscalateAt.Sub(now), r.EscalateAt.Sub(r.CreatedAt))
@@ -84,12 +87,18 @@ func (g *Registry) MeasureGrants(old []Grant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, grant := range old {
-		m := measured{end: math.MaxInt64, old: true}
-		if !grant.Until.IsZero() {
-			m.end = g.clock.Elapsed() + g.glass.left(grant.Until.Sub(g.clock.Now()), grant.Until.Sub(grant.CreatedAt))
-		}
-		g.glass.grants[grant.ID] = m
+		g.glass.grant(grant, true)
 	}
+}
+
+// grant begins to measure one.
+func (s *glass) grant(grant Grant, old bool) {
+	m := measured{end: math.MaxInt64, old: old}
+	if !grant.Until.IsZero() {
+		now, passed := s.compare()
+		m.end = passed + s.left(grant.Until.Sub(now), grant.Until.Sub(grant.CreatedAt))
+	}
+	s.grants[grant.ID] = m
 }
 
 // ForgetGrant ends the measuring of a grant that was taken back.
@@ -99,11 +108,7 @@ func (g *Registry) measureGrants(grants []Grant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, grant := range grants {
-		m := measured{end: math.MaxInt64}
-		if !grant.Until.IsZero() {
-			m.end = g.clock.Elapsed() + grant.Until.Sub(grant.CreatedAt)
-		}
-		g.glass.grants[grant.ID] = m
+		g.glass.grant(grant, false)
 	}
 }
 

@@ -51,6 +51,29 @@ func TestTheClockIsSetBack(t *testing.T) {
 	})
 }
 
+// A clock that is set forward, and back again after something was asked, has lost nothing since the last sweep.
+func TestTheClockIsSetForwardAndBackBetweenTwoSweeps(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		m.jump.Store(int64(24 * time.Hour))
+		_, r := m.ask(t, m.fresh(forAMinute))
+		c, err := m.Resolve(t.Context(), r.ID, Cast{Vote: Vote{By: "fay", Answer: Allow(For(time.Minute)), At: m.wall()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, other := m.ask(t, m.fresh(func(r *Request) { r.Tool = "other" }))
+		m.jump.Store(int64(23 * time.Hour))
+		start()
+		pass(time.Minute + 2*tick)
+		if granted := c.Grants[0].ID; m.glass.grants[granted].end != 0 {
+			t.Error("what it granted has not ended after its time")
+		}
+		pass(14 * time.Minute)
+		if m.state(other.ID) != Expired {
+			t.Errorf("after its time it is %s", m.state(other.ID))
+		}
+	})
+}
+
 // An answer between two ticks does not profit from the clock either.
 func TestAnAnswerAfterTheTimeThatHasPassed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

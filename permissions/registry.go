@@ -87,8 +87,9 @@ func (g *Registry) Register(ctx context.Context, o Opening) (w *Waiter, r Reques
 func (g *Registry) Open(ctx context.Context, o Opening) (r Request, created bool, err error) {
 	began := g.Measure(o.Request)
 	r, created, err = g.store.Open(ctx, o)
-	g.unsureOf(err, o.Request.ID)
+	unsure := g.unsureOf(err, o.Request.ID)
 	switch {
+	case unsure: // it may be there, and its time passes
 	case began && (err != nil || r.ID != o.Request.ID || r.State != Pending):
 		g.forget(o.Request.ID)
 	case created && !began: // the same call proposed the id before, with an earlier deadline, and its row came too late

@@ -10,10 +10,10 @@ import (
 // nobody knows of what is new. So what a store was asked to change when it failed is read again at every tick, until that
 // works, and told as it is.
 
-// unsureOf notes that the store failed with err while it changed these.
-func (g *Registry) unsureOf(err error, ids ...ID) {
+// unsureOf notes that the store failed with err while it changed these, and tells whether it did.
+func (g *Registry) unsureOf(err error, ids ...ID) bool {
 	if !errors.Is(err, ErrBroken) {
-		return
+		return false
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -21,6 +21,7 @@ func (g *Registry) unsureOf(err error, ids ...ID) {
 	for _, id := range ids {
 		g.unsure[id] = struct{}{}
 	}
+	return true
 }
 
 // unsureOfAll notes that the store failed with err while it changed whatever is pending.
@@ -64,6 +65,7 @@ func (g *Registry) lookAgain(ctx context.Context) {
 		var refusal *Refusal
 		switch {
 		case errors.As(err, &refusal): // it was not opened
+			g.forget(id)
 		case err != nil:
 			g.unsureOf(ErrBroken, id)
 		default:

@@ -93,6 +93,47 @@ func TestARequestThatTheStoreDidNotConfirmIsTold(t *testing.T) {
 	})
 }
 
+// The time of a request that was stored although the store failed passes as that of every other, also while the store cannot
+// say that it is there and the clock on the wall is set back.
+func TestWhatTheStoreDidNotConfirmIsMeasured(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		start()
+		r := m.fresh(nil)
+		m.lose(t, func() error {
+			_, _, _, err := m.Register(t.Context(), Opening{Request: r})
+			return err
+		})
+		m.store.breakDown(ErrBroken)
+		m.jump.Store(int64(-24 * time.Hour))
+		pass(r.Timeout())
+		m.store.breakDown(nil)
+		pass(2 * tick)
+		if m.state(r.ID) != Expired {
+			t.Errorf("after its time it is %s", m.state(r.ID))
+		}
+	})
+}
+
+func TestWhatWasNotOpenedIsNotMeasured(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, start func()) {
+		r := m.fresh(nil)
+		m.store.breakDown(ErrBroken)
+		if _, _, err := m.Open(t.Context(), Opening{Request: r}); !errors.Is(err, ErrBroken) {
+			t.Fatal(err)
+		}
+		m.store.breakDown(nil)
+		_, other := m.ask(t, m.fresh(func(r *Request) { r.Tool = "other" }))
+		m.jump.Store(int64(-24 * time.Hour))
+		pass(r.Timeout())
+		if _, err := m.Sweep(t.Context()); err != nil || m.state(other.ID) != Expired { // before it is looked for
+			t.Errorf("the other is %s, %v", m.state(other.ID), err)
+		}
+		if start(); len(m.glass.ends) > 0 {
+			t.Errorf("%d are measured", len(m.glass.ends))
+		}
+	})
+}
+
 func TestWhatWasNotOpenedIsNotLookedForAgain(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		start()

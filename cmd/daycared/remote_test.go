@@ -60,7 +60,7 @@ func examples(ts *testscript.TestScript, _ bool, _ []string) {
 }
 
 // exampleBlock is an example in the README, with its name in one of its first two lines.
-var exampleBlock = regexp.MustCompile("(?ms)^```[a-z]+\\n((?:[^\\n]*\\n)?[^\\n]*\\b(ask\\.[a-z]+) KEY.*?)^```$")
+var exampleBlock = regexp.MustCompile("(?s)\n```[a-z]+\n((?:[^\n]*\n)?[^\n]*\\b(ask\\.[a-z]+) KEY.*?\n)```\n")
 
 const mostLines = 20
 
