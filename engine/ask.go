@@ -3,10 +3,9 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"time"
 
+	"github.com/daycared/daycared/internal/aside"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -21,86 +20,87 @@ const (
 
 // Ask is [agents.Asker]: it opens the request (or joins the one it equals), has it shown, and waits.
 func (e *Engine) Ask(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error) {
-	if q.Call != "" {
-		q.Call = nameOf(caller, q.Call)
-	}
-	c := &call{engine: e, caller: caller, question: q}
+	r, err := e.Put(ctx, caller, func() (permissions.Request, error) { return q, nil })
+	return *r, err
+}
+
+// Put is [Engine.Ask] for doors at which thousands wait. Requests are large and storing them goes deep, so while it waits
+// there is none in memory and next to nothing on the stack: what else there is to do is done aside, and question says what
+// is asked, again when that has to be asked anew. Its error is returned as it is. The answer is never nil.
+func (e *Engine) Put(
+	ctx context.Context, caller permissions.Caller, question func() (permissions.Request, error),
+) (*permissions.Request, error) {
+	c := &call{engine: e, caller: caller, question: question}
 	for range mostAnew {
-		err := c.once(ctx)
-		if !errors.Is(err, permissions.ErrElsewhere) {
+		if err := c.once(ctx); !errors.Is(err, permissions.ErrElsewhere) {
 			return c.answer, err
 		}
-		c.question.ID = "" // the approval went to another call, or is over: this one asks anew
+		c.anew = true // the approval went to another call, or is over
 	}
-	return permissions.Request{}, permissions.Limit(time.Second)
+	return new(permissions.Request), permissions.Limit(time.Second)
 }
 
 // mostAnew bounds how often one call asks anew because what it found was another's.
 const mostAnew = 100
 
-// call is one call that asks. Thousands may wait for people at a time, each on a goroutine whose stack is as large as it
-// ever had to be: so requests are kept here, and what goes deep before the waiting is done aside.
+// call is one call that asks.
 type call struct {
 	engine   *Engine
 	caller   permissions.Caller
-	question permissions.Request
+	question func() (permissions.Request, error)
+	anew     bool // the request that it named is not the one to wait for
+	name     string
 	waiter   *permissions.Waiter
-	answer   permissions.Request
+	answer   *permissions.Request // in the end
 }
 
 // once asks and waits.
-func (c *call) once(ctx context.Context) error {
-	var err error
-	aside(func() { err = c.begin(ctx) })
-	if err == nil {
-		c.waiter.Linger(ctx)
-		err = c.end(ctx)
+func (c *call) once(ctx context.Context) (err error) {
+	aside.Do(func() { err = c.begin(ctx) })
+	if err != nil {
+		c.answer = new(permissions.Request)
+		return err
 	}
+	c.waiter.Linger(ctx)
+	aside.Do(func() { err = c.end(ctx) })
 	return err
 }
 
-func (c *call) begin(ctx context.Context) (err error) {
+func (c *call) begin(ctx context.Context) error {
+	q, err := c.question()
+	if err != nil {
+		return err
+	}
+	if q.Call != "" {
+		q.Call = nameOf(c.caller, q.Call)
+	}
+	if c.anew {
+		q.ID = ""
+	}
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer done()
-	c.waiter, err = c.engine.place(work, c.caller, c.question)
+	c.name = q.Call
+	c.waiter, err = c.engine.place(work, c.caller, q)
 	return err
 }
 
-func (c *call) end(ctx context.Context) (err error) {
-	c.answer, err = c.waiter.Wait(ctx)
+func (c *call) end(ctx context.Context) error {
+	r, err := c.waiter.Wait(ctx)
 	switch {
 	case err == nil:
 		c.waiter.LeaveSoon(0)
-		c.answer, err = c.engine.redeem(ctx, c.waiter, c.question, c.answer)
+		r, err = c.engine.redeem(ctx, c.waiter, c.name, r)
 	case errors.Is(err, permissions.ErrElsewhere):
 		c.waiter.LeaveSoon(0)
 	default:
-		c.answer, err = c.engine.stepAside(ctx, c.waiter, c.question, err)
+		r, err = c.engine.stepAside(ctx, c.waiter, c.name, err)
 	}
+	c.answer = &r
 	return err
 }
 
-// aside does something on a goroutine of its own, and returns when that is done. When it panics, whoever called does.
-func aside(do func()) {
-	var panicked string
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() {
-			if p := recover(); p != nil {
-				panicked = fmt.Sprintf("%v\n%s", p, debug.Stack())
-			}
-		}()
-		do()
-	}()
-	<-done
-	if panicked != "" {
-		panic(panicked)
-	}
-}
-
 // stepAside ends the waiting of a call whose ctx is over, and tells it how things stand.
-func (e *Engine) stepAside(ctx context.Context, w *permissions.Waiter, q permissions.Request, cause error) (permissions.Request, error) {
+func (e *Engine) stepAside(ctx context.Context, w *permissions.Waiter, name string, cause error) (permissions.Request, error) {
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer done()
 	r, err := e.store.Read(work, w.ID())
@@ -115,8 +115,8 @@ func (e *Engine) stepAside(ctx context.Context, w *permissions.Waiter, q permiss
 		if err != nil {
 			return r, err
 		}
-		return e.redeem(ctx, w, q, r)
-	case late && q.Call != "":
+		return e.redeem(ctx, w, name, r)
+	case late && name != "":
 		w.Park(lease)
 	default:
 		w.LeaveSoon(leaveGrace)
@@ -174,7 +174,7 @@ func asksTheSame(caller permissions.Caller, q, r permissions.Request) bool {
 // when another call has used it, the error is [permissions.ErrElsewhere]. A call that has left uses nothing: the answer
 // is kept for it.
 func (e *Engine) redeem(
-	ctx context.Context, w *permissions.Waiter, q, r permissions.Request,
+	ctx context.Context, w *permissions.Waiter, name string, r permissions.Request,
 ) (permissions.Request, error) {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return r, ctx.Err()
@@ -190,7 +190,7 @@ func (e *Engine) redeem(
 	}
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer done()
-	c, err := e.registry.Resolve(work, r.ID, permissions.Use{Call: q.Call, At: e.stamp()})
+	c, err := e.registry.Resolve(work, r.ID, permissions.Use{Call: name, At: e.stamp()})
 	switch {
 	case err == nil:
 		return c.After, nil

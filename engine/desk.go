@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/internal/aside"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -27,20 +28,12 @@ func (e *Engine) Find(ctx context.Context, caller permissions.Caller, id permiss
 
 // Await is [Engine.Find] once the request is settled, or, when ctx ends first, as it stands then.
 func (e *Engine) Await(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error) {
-	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
-	defer done()
-	if _, err := e.own(work, caller, id); err != nil {
+	if err := e.Linger(ctx, caller, id); err != nil {
 		return permissions.Standing{}, err
 	}
-	w, _, err := e.registry.Attach(work, id)
-	if err != nil {
-		return permissions.Standing{}, broken(err)
-	}
-	_, err = w.Wait(ctx)
 	late, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer done()
-	w.LeaveSoon(leaveGrace)
-	if errors.Is(err, context.Canceled) {
+	if errors.Is(ctx.Err(), context.Canceled) {
 		r, err := e.own(late, caller, id) // nobody reads this answer: it is not collected
 		if err != nil {
 			return permissions.Standing{}, err
@@ -48,6 +41,30 @@ func (e *Engine) Await(ctx context.Context, caller permissions.Caller, id permis
 		return e.Stand(late, r)
 	}
 	return e.Find(late, caller, id)
+}
+
+// Linger returns when [Engine.Await] would. It needs little of a stack, as [Engine.Put] does.
+func (e *Engine) Linger(ctx context.Context, caller permissions.Caller, id permissions.ID) error {
+	var w *permissions.Waiter
+	var err error
+	aside.Do(func() { w, err = e.attach(ctx, caller, id) })
+	if err != nil {
+		return err
+	}
+	w.Linger(ctx)
+	w.LeaveSoon(leaveGrace)
+	return nil
+}
+
+// attach makes this caller a reader who waits.
+func (e *Engine) attach(ctx context.Context, caller permissions.Caller, id permissions.ID) (*permissions.Waiter, error) {
+	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer done()
+	if _, err := e.own(work, caller, id); err != nil {
+		return nil, err
+	}
+	w, _, err := e.registry.Attach(work, id)
+	return w, broken(err)
 }
 
 // Withdraw cancels a request of this caller's. One that is settled stays as it is, and the error says how it ended.

@@ -131,8 +131,8 @@ func routed(pattern string, c permissions.Caller) string {
 
 // glob matches a whole name; a slash is a character like any other, and a malformed pattern matches nothing.
 func glob(pattern, name string) bool {
-	flat := strings.NewReplacer("/", "\x00")
-	ok, err := path.Match(flat.Replace(pattern), flat.Replace(name))
+	flat := func(text string) string { return strings.ReplaceAll(text, "/", "\x00") }
+	ok, err := path.Match(flat(pattern), flat(name))
 	return ok && err == nil
 }
 

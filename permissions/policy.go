@@ -85,9 +85,9 @@ func warned(patterns []string, tool string) bool {
 // matches tells whether one of the patterns matches a tool's name. A slash is a character like any other there, so that
 // no name slips past a star; malformed is what a pattern that cannot be read counts as.
 func matches(patterns []string, name string, malformed bool) bool {
-	flat := strings.NewReplacer("/", "\x00")
+	flat := func(text string) string { return strings.ReplaceAll(text, "/", "\x00") }
 	return slices.ContainsFunc(patterns, func(p string) bool {
-		ok, err := path.Match(flat.Replace(p), flat.Replace(name))
+		ok, err := path.Match(flat(p), flat(name))
 		if err != nil {
 			return malformed
 		}

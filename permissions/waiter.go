@@ -35,7 +35,7 @@ func (w *Waiter) Wait(ctx context.Context) (Request, error) {
 	if m == nil {
 		return Request{}, ctx.Err()
 	}
-	w.first, w.told, w.handed = nil, true, m.handed
+	w.first, w.handed = nil, m.handed
 	return *m.request, m.err
 }
 
@@ -46,13 +46,13 @@ func (w *Waiter) Linger(ctx context.Context) {
 	}
 	select {
 	case m := <-w.ring: // what has been decided counts, even when ctx is over as well
-		w.first = &m
+		w.first, w.told = &m, true
 		return
 	default:
 	}
 	select {
 	case m := <-w.ring:
-		w.first = &m
+		w.first, w.told = &m, true
 	case <-ctx.Done():
 	}
 }

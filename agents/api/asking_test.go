@@ -261,21 +261,22 @@ type hasty struct {
 	asked, redeemed atomic.Bool
 }
 
-func (h *hasty) Ask(
-	ctx context.Context, c permissions.Caller, q permissions.Request,
-) (permissions.Request, error) {
+func (h *hasty) Put(
+	ctx context.Context, c permissions.Caller, question func() (permissions.Request, error),
+) (*permissions.Request, error) {
 	if !h.asked.Swap(true) {
-		r, err := h.Desk.Ask(ctx, c, q)
+		r, err := h.Desk.Put(ctx, c, question)
 		_, decided := h.Registry.Resolve(context.Background(), r.ID, permissions.Cast{
 			Vote: permissions.Vote{By: "fay", Answer: permissions.Allow(permissions.Once), At: time.Now()},
 		})
 		return r, errors.Join(err, decided)
 	}
 	if !h.redeemed.Swap(true) {
+		q, err := question()
 		s, _ := h.Find(ctx, c, q.ID)
-		return s.Request, context.DeadlineExceeded
+		return &s.Request, errors.Join(context.DeadlineExceeded, err)
 	}
-	return h.Desk.Ask(ctx, c, q)
+	return h.Desk.Put(ctx, c, question)
 }
 
 func TestAnAnswerCountsOnlyForTheCallThatGotIt(t *testing.T) {

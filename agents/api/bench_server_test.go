@@ -47,12 +47,7 @@ func beServer() {
 	serve := map[string]func(context.Context, string, *atomic.Int64) error{serverOurs: serveOurs, serverBare: serveBare}[kind]
 	done := make(chan error, 1)
 	go func() { done <- serve(ctx, os.Getenv(serverSocket), &waiting) }()
-	for tick := time.Tick(time.Millisecond); ; <-tick {
-		if c, err := net.Dial("unix", os.Getenv(serverSocket)); err == nil {
-			c.Close()
-			break
-		}
-	}
+	listens(os.Getenv(serverSocket))
 	fmt.Fprintln(os.Stdout, "listening")
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		enough, err := strconv.ParseInt(in.Text(), 10, 64)
@@ -67,6 +62,16 @@ func beServer() {
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+// listens returns when somebody does, at a socket.
+func listens(socket string) {
+	for tick := time.Tick(time.Millisecond); ; <-tick {
+		if c, err := net.Dial("unix", socket); err == nil {
+			c.Close()
+			return
+		}
+	}
 }
 
 // resident is what this process has in memory, as the kernel counts it where it tells and else as Go does.

@@ -97,7 +97,7 @@ func perCall(b *testing.B, kind string) float64 {
 }
 
 // call is a connection with a call on it that waits.
-func call(b *testing.B, socket string, n int) net.Conn {
+func call(b testing.TB, socket string, n int) net.Conn {
 	b.Helper()
 	body := fmt.Sprintf(`{"kind":"tool","tool":"write_file","input":{"path":"/srv/www/%d"},"reason":"deploy","wait":"50s"}`, n)
 	text := "POST /v1/requests HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nDaycared-Call: c" + fmt.Sprint(n) +

@@ -3,17 +3,23 @@ package api
 import (
 	"context"
 
-	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/permissions"
 )
 
 // Desk is what this door needs of the engine. It cannot decide what an agent may do.
 type Desk interface {
-	agents.Asker
+	// Put is [agents.Asker.Ask], for thousands who wait: it needs little of a stack, and keeps no request meanwhile.
+	// question says what is asked, again when that has to be asked anew; its error is returned as it is. The answer is
+	// never nil.
+	Put(
+		ctx context.Context, caller permissions.Caller, question func() (permissions.Request, error),
+	) (*permissions.Request, error)
 	// Find gives a request of this caller's, as it stands. Another's is refused as unknown.
 	Find(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
 	// Await is Find once the request is settled; when ctx ends first, as it stands then, with a nil error.
 	Await(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
+	// Linger returns when Await would, and needs little of a stack. Another's request is refused as unknown.
+	Linger(ctx context.Context, caller permissions.Caller, id permissions.ID) error
 	// Withdraw cancels a request of this caller's.
 	Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
 	// Reply answers a request of this caller's by what the dialog of its own editor brought, which showed what has that

@@ -28,15 +28,14 @@ type routes struct {
 }
 
 func (r *routes) register() {
-	waiting := huma.Middlewares{wire.WriteWithin(wire.LongPoll)}
-	huma.Register(r.door.API, huma.Operation{
-		OperationID: "ask", Method: http.MethodPost, Path: "/v1/requests", Middlewares: waiting,
+	wire.RegisterLater(r.door, huma.Operation{
+		OperationID: "ask", Method: http.MethodPost, Path: "/v1/requests",
 		Summary:      "Put a question to people",
 		Description:  "Returns the request once it is settled, or as it stands when wait is over. Asking again joins it.",
 		MaxBodyBytes: -1, BodyReadTimeout: -1, // the door has read the body already
 	}, r.ask)
-	huma.Register(r.door.API, huma.Operation{
-		OperationID: "read", Method: http.MethodGet, Path: "/v1/requests/{id}", Middlewares: waiting,
+	wire.RegisterLater(r.door, huma.Operation{
+		OperationID: "read", Method: http.MethodGet, Path: "/v1/requests/{id}",
 		Summary: "Read a request of the caller's, which uses nothing",
 	}, r.read)
 	huma.Register(r.door.API, huma.Operation{
@@ -59,30 +58,31 @@ type askInput struct {
 
 type row struct{ Body wire.Request }
 
-func (r *routes) ask(ctx context.Context, in *askInput) (*row, error) {
-	q, wait, err := in.question()
+func (r *routes) ask(ctx context.Context, in *askInput) (wire.Later[wire.Request], error) {
+	wait, err := wire.ParseWait(in.Body.Wait)
 	if err != nil {
-		return nil, r.door.Refuse(err)
+		return nil, permissions.Invalid(err)
 	}
 	limited, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	settled := new(permissions.Request)
-	*settled, err = r.desk.Ask(limited, CallerOf(ctx), *q)
-	return r.told(ctx, settled, err)
+	return func() func() (wire.Request, error) {
+		q, err := r.desk.Put(limited, CallerOf(ctx), in.question)
+		cancel()
+		return func() (wire.Request, error) { return r.settled(ctx, q, err) }
+	}, nil
 }
 
-// question is what is asked, and how long the call waits. It is not on the stack of the call, which is kept meanwhile.
-func (in *askInput) question() (*permissions.Request, time.Duration, error) {
-	q, wait, err := in.Body.Question()
+func (in *askInput) question() (permissions.Request, error) {
+	q, _, err := in.Body.Question()
 	q.Call, q.ID = in.Call, permissions.ID(in.Request)
-	return &q, wait, err
+	return q, err
 }
 
-func (r *routes) told(ctx context.Context, settled *permissions.Request, err error) (*row, error) {
-	if err != nil && (settled.State != permissions.Pending || !over(err)) {
-		return nil, r.door.Refuse(err) // an answer that came with an error was not given to this call
+// settled is what is told of a question that was waited for.
+func (r *routes) settled(ctx context.Context, q *permissions.Request, err error) (wire.Request, error) {
+	if err != nil && (q.State != permissions.Pending || !over(err)) {
+		return wire.Request{}, err // an answer that came with an error was not given to this call
 	}
-	return &row{Body: wire.From(r.around(ctx, *settled), false)}, nil
+	return told(r.around(ctx, *q), nil)
 }
 
 // around is where q was shown and who waits. The row stays the one that this call was given: a later one may have been
@@ -107,18 +107,34 @@ type readInput struct {
 	Wait string `query:"wait" doc:"how long to wait for an answer, at most 50s"`
 }
 
-func (r *routes) read(ctx context.Context, in *readInput) (*row, error) {
+func (r *routes) read(ctx context.Context, in *readInput) (wire.Later[wire.Request], error) {
 	wait, err := wire.ParseWait(in.Wait)
 	if err != nil {
-		return nil, r.door.Refuse(permissions.Invalid(err))
+		return nil, permissions.Invalid(err)
 	}
-	read := r.desk.Find
-	if wait > 0 {
-		limited, cancel := context.WithTimeout(ctx, wait)
-		defer cancel()
-		ctx, read = limited, r.desk.Await
+	id := permissions.ID(in.ID)
+	if wait == 0 {
+		return wire.Now(told(r.desk.Find(ctx, CallerOf(ctx), id)))
 	}
-	return r.standing(read(ctx, CallerOf(ctx), permissions.ID(in.ID)))
+	limited, cancel := context.WithTimeout(ctx, wait)
+	return func() func() (wire.Request, error) {
+		err := r.desk.Linger(limited, CallerOf(ctx), id)
+		return func() (wire.Request, error) {
+			defer cancel()
+			if err != nil {
+				return wire.Request{}, err
+			}
+			return told(r.desk.Await(limited, CallerOf(ctx), id)) // there is nothing to wait for any more
+		}
+	}, nil
+}
+
+// told is how a request that stands so is told.
+func told(s permissions.Standing, err error) (wire.Request, error) {
+	if err != nil {
+		return wire.Request{}, err
+	}
+	return wire.From(s, false), nil
 }
 
 type cancelInput struct {
@@ -147,10 +163,11 @@ func (r *routes) answer(ctx context.Context, in *answerInput) (*row, error) {
 }
 
 func (r *routes) standing(s permissions.Standing, err error) (*row, error) {
+	w, err := told(s, err)
 	if err != nil {
 		return nil, r.door.Refuse(err)
 	}
-	return &row{Body: wire.From(s, false)}, nil
+	return &row{Body: w}, nil
 }
 
 // over tells whether an error only says that the waiting ended.

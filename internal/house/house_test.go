@@ -36,7 +36,7 @@ var rooms = []struct {
 	{"connectors/...", []string{"permissions", "internal/wire", "connectors/..."}},
 	{"agents/...", []string{"permissions", "internal/wire", "agents/..."}},
 	{"client", []string{"permissions", "internal/wire", "agents/api"}},
-	{"engine", []string{"permissions", "connectors", "agents"}},
+	{"engine", []string{"permissions", "connectors", "agents", "internal/aside"}},
 	{"engine/store/...", []string{"permissions", "agents"}},
 	{"engine/simulation", nil}, // only tests
 	{"cmd/daycared/...", []string{"..."}},

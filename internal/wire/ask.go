@@ -184,7 +184,7 @@ func either(kinds []permissions.Kind) string {
 // small bounds everything but the details, which have a bound of their own.
 func (a Ask) small() error {
 	a.Details = ""
-	body, err := Encode(a)
+	body, err := Encode(&a)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json"
@@ -35,13 +36,25 @@ func Decode(data []byte, v any) error {
 	return json.Unmarshal(data, v, json.RejectUnknownMembers(true))
 }
 
+// decoders are those of checkDepth: what one makes itself room for is as much again as the body of most calls.
+var (
+	decoders sync.Pool
+	nothing  = bytes.NewReader(nil)
+)
+
 // checkDepth reads every token, so it also refuses what is not one JSON value: a byte order mark, invalid UTF-8,
 // duplicate names, anything after the value.
 func checkDepth(data []byte) error {
 	if bytes.HasPrefix(data, []byte("\xef\xbb\xbf")) {
 		return errors.New("JSON must not begin with a byte order mark")
 	}
-	d := jsontext.NewDecoder(bytes.NewReader(data))
+	d, kept := decoders.Get().(*jsontext.Decoder)
+	if !kept {
+		d = new(jsontext.Decoder)
+	}
+	defer decoders.Put(d)
+	defer d.Reset(nothing) // which lets go of data
+	d.Reset(bytes.NewBuffer(data))
 	for {
 		_, err := d.ReadToken()
 		if errors.Is(err, io.EOF) {

@@ -91,6 +91,17 @@ func (d *Desk) Ask(ctx context.Context, c permissions.Caller, q permissions.Requ
 	return r, errors.Join(err, failed)
 }
 
+// Put is Ask of what question gives.
+func (d *Desk) Put(
+	ctx context.Context, c permissions.Caller, question func() (permissions.Request, error),
+) (*permissions.Request, error) {
+	q, err := question()
+	if err == nil {
+		q, err = d.Ask(ctx, c, q)
+	}
+	return &q, err
+}
+
 func (d *Desk) open(ctx context.Context, c permissions.Caller, q permissions.Request) (*permissions.Waiter, error) {
 	now := time.Now().UTC()
 	patience := q.Patience
@@ -137,17 +148,25 @@ func (d *Desk) Find(ctx context.Context, c permissions.Caller, id permissions.ID
 
 // Await is Find once it is settled.
 func (d *Desk) Await(ctx context.Context, c permissions.Caller, id permissions.ID) (permissions.Standing, error) {
-	if _, err := d.Find(ctx, c, id); err != nil {
+	if err := d.Linger(ctx, c, id); err != nil {
 		return permissions.Standing{}, err
+	}
+	return d.Find(context.WithoutCancel(ctx), c, id)
+}
+
+// Linger waits until it is settled.
+func (d *Desk) Linger(ctx context.Context, c permissions.Caller, id permissions.ID) error {
+	if _, err := d.Find(ctx, c, id); err != nil {
+		return err
 	}
 	work := context.WithoutCancel(ctx)
 	w, _, err := d.Registry.Attach(work, id)
 	if err != nil {
-		return permissions.Standing{}, err
+		return err
 	}
 	defer w.Leave(work)
-	_, _ = w.Wait(ctx)
-	return d.Find(work, c, id)
+	w.Linger(ctx)
+	return nil
 }
 
 // Withdraw cancels for the asker.

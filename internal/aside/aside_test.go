@@ -1,0 +1,75 @@
+package aside_test
+
+import (
+	"fmt"
+	"runtime/metrics"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/daycared/daycared/internal/aside"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestItIsDoneWhenDoReturns(t *testing.T) {
+	did := false
+	aside.Do(func() { did = true })
+	if !did {
+		t.Error("it was not done")
+	}
+}
+
+func explode() { panic("boom") }
+
+func TestAPanicIsTheCallers(t *testing.T) {
+	defer func() {
+		if p := fmt.Sprint(recover()); !strings.Contains(p, "boom") || !strings.Contains(p, "explode") {
+			t.Errorf("the caller panicked with %s", p)
+		}
+	}()
+	aside.Do(explode)
+	t.Error("the caller did not panic")
+}
+
+// deep needs 64 KiB of a stack.
+func deep(n int) (sum byte) {
+	var room [1 << 10]byte
+	if n > 0 {
+		room[n] = deep(n - 1)
+	}
+	for _, b := range room {
+		sum += b
+	}
+	return sum + 1
+}
+
+func stacks() uint64 {
+	s := []metrics.Sample{{Name: "/memory/classes/heap/stacks:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
+}
+
+func TestWhoeverWaitsAfterwardsStaysSmall(t *testing.T) {
+	const many, each = 200, 16 << 10
+	ready, end, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	before := stacks()
+	for range many {
+		go func() {
+			aside.Do(func() { deep(63) })
+			ready <- struct{}{}
+			<-end
+			ended <- struct{}{}
+		}()
+		<-ready // one after the other, so that what is done aside is over
+	}
+	grown := (int64(stacks()) - int64(before)) / many
+	close(end)
+	for range many {
+		<-ended
+	}
+	if grown > each {
+		t.Errorf("each of %d that wait has a stack of %d bytes", many, grown)
+	}
+}
