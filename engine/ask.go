@@ -16,6 +16,9 @@ const (
 	leaveGrace = time.Second
 	// storeTime bounds one piece of work at the store, whoever has left meanwhile.
 	storeTime = 10 * time.Second
+	// mostBegun is how many calls begin at a time, the others after them: thousands that come at once would each hold what
+	// it takes to store a question, and the store does not write more of them together.
+	mostBegun = 256
 )
 
 // Ask is [agents.Asker]: it opens the request (or joins the one it equals), has it shown, and waits.
@@ -77,6 +80,8 @@ func (c *call) begin(ctx context.Context) error {
 	if c.anew {
 		q.ID = ""
 	}
+	c.engine.beginning <- struct{}{}
+	defer func() { <-c.engine.beginning }()
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer done()
 	c.name = q.Call

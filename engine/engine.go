@@ -52,6 +52,8 @@ type Engine struct {
 	doubt    bool                              // the clock had been set back when the daemon started: older grants are not relied on
 	log      *slog.Logger
 
+	beginning chan struct{} // holds one for each call that begins
+
 	mu        sync.Mutex
 	pairings  []permissions.Pairing
 	suspended []permissions.Suspension
@@ -88,6 +90,7 @@ func New(o Options) *Engine {
 		store: o.Store, clock: clock, log: o.Log, changed: make(chan struct{}, 1), pruning: cmp.Or(o.PruneEvery, pruneEvery),
 		registry: permissions.NewRegistry(o.Store, clock, o.Settings.Approvals.RedeemWindow, o.Log),
 		invited:  map[string]invited{}, prompts: map[string]*rate.Limiter{}, refusals: map[connectors.Identity]*rate.Limiter{},
+		beginning: make(chan struct{}, mostBegun),
 	}
 	e.base.Store(&o.Settings)
 	e.settings.Store(&o.Settings) // Recover reads the pairings

@@ -112,16 +112,16 @@ func (g *Registry) settleDue(ctx context.Context) (next time.Time, failed error)
 func (g *Registry) expireSpent(ctx context.Context) error {
 	over, more, grants := g.overdue()
 	for _, id := range over {
+		end := g.ending(id)
 		_, err := g.apply(ctx, id, Expire{At: g.stamp(), Spent: true}, nil)
-		var refusal *Refusal // it was not opened
-		if err != nil && !errors.Is(err, ErrSettled) && !errors.As(err, &refusal) {
+		if err != nil && !errors.Is(err, ErrSettled) && !isUnknown(err) { // what a failing store never opened is unknown
 			return fmt.Errorf("settle what is over: %w", err)
 		}
-		g.forget(id)
+		g.forgetIf(id, end)
 	}
 	for _, id := range more {
 		_, err := g.Resolve(ctx, id, Escalate{At: g.stamp()})
-		if err != nil && !errors.Is(err, ErrSettled) && !errors.Is(err, ErrLate) {
+		if err != nil && !errors.Is(err, ErrSettled) && !errors.Is(err, ErrLate) && !isUnknown(err) {
 			return fmt.Errorf("ask more people: %w", err)
 		}
 		g.mu.Lock()

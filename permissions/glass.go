@@ -127,6 +127,24 @@ func (g *Registry) forget(id ID) {
 	delete(g.glass.more, id)
 }
 
+// ending is when a request's time is measured to be over; 0 where it is not measured.
+func (g *Registry) ending(id ID) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.glass.ends[id]
+}
+
+// forgetIf forgets what was measured so far of a request that is not there, and not what is measured since it was opened
+// in this very moment.
+func (g *Registry) forgetIf(id ID, end time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.glass.ends[id] == end {
+		delete(g.glass.ends, id)
+		delete(g.glass.more, id)
+	}
+}
+
 // spent tells whether a request's time was measured to be over.
 func (g *Registry) spent(id ID) bool {
 	g.mu.Lock()

@@ -61,11 +61,11 @@ func (g *Registry) lookAgain(ctx context.Context) {
 	}
 	slices.Sort(ids)
 	for _, id := range ids { // one that is damaged does not keep the others from it
+		end := g.ending(id)
 		r, err := g.store.Read(ctx, id)
-		var refusal *Refusal
 		switch {
-		case errors.As(err, &refusal): // it was not opened
-			g.forget(id)
+		case isUnknown(err): // it was not opened
+			g.forgetIf(id, end)
 		case err != nil:
 			g.unsureOf(ErrBroken, id)
 		default:
@@ -73,6 +73,12 @@ func (g *Registry) lookAgain(ctx context.Context) {
 		}
 	}
 	g.RingNotices()
+}
+
+// isUnknown tells whether err says that there is no such request.
+func isUnknown(err error) bool {
+	var refusal *Refusal
+	return errors.As(err, &refusal) && refusal.Code == CodeUnknown
 }
 
 // tellAgain tells whoever has to know how a request is. What it left behind is measured from now on, if it was not.

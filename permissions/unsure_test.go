@@ -114,6 +114,87 @@ func TestWhatTheStoreDidNotConfirmIsMeasured(t *testing.T) {
 	})
 }
 
+// meddling is a store in which something happens in the middle of a call.
+type meddling struct {
+	*memory
+	once func()
+}
+
+func (m *meddling) meddle() {
+	if once := m.once; once != nil {
+		m.once = nil
+		once()
+	}
+}
+
+func (m *meddling) Read(ctx context.Context, id ID) (Request, error) {
+	r, err := m.memory.Read(ctx, id)
+	m.meddle()
+	return r, err
+}
+
+func (m *meddling) Apply(ctx context.Context, id ID, e Event) (Change, error) {
+	c, err := m.memory.Apply(ctx, id, e)
+	m.meddle()
+	return c, err
+}
+
+// What a failing store did not open, and what is opened in the very moment in which that is found out, is measured.
+func TestWhatIsOpenedWhileItIsLookedForIsMeasured(t *testing.T) {
+	for name, look := range map[string]func(*room) error{
+		"read again": func(m *room) error { m.lookAgain(context.Background()); return nil },
+		"over":       func(m *room) error { return m.expireSpent(context.Background()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ticking(t, func(t *testing.T, m *room, _ func()) {
+				store := &meddling{memory: m.store}
+				m.Registry.store = store
+				r := m.fresh(func(r *Request) {
+					r.EscalateTo, r.EscalateAt = []string{"robin"}, r.CreatedAt.Add(time.Minute)
+				})
+				m.store.breakDown(ErrBroken)
+				if _, _, err := m.Open(t.Context(), Opening{Request: r}); !errors.Is(err, ErrBroken) {
+					t.Fatal(err)
+				}
+				m.store.breakDown(nil)
+				pass(time.Hour)
+				m.glass.back = true
+				store.once = func() {
+					r.CreatedAt = m.wall().UTC()
+					r.Deadline = r.CreatedAt.Add(time.Hour)
+					r.EscalateAt = time.Time{}
+					if _, created, err := m.Open(t.Context(), Opening{Request: r}); err != nil || !created {
+						t.Errorf("opened: %t, %v", created, err)
+					}
+				}
+				if err := look(m); err != nil {
+					t.Error(err)
+				}
+				if m.ending(r.ID) == 0 || m.state(r.ID) != Pending {
+					t.Errorf("it is %s, and measured to %s", m.state(r.ID), m.ending(r.ID))
+				}
+			})
+		})
+	}
+}
+
+// What was not opened does not keep anything else from its end.
+func TestWhatWasNotOpenedIsNotEscalated(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, _ func()) {
+		r := m.fresh(func(r *Request) { r.EscalateTo, r.EscalateAt = []string{"robin"}, r.CreatedAt.Add(time.Minute) })
+		m.store.breakDown(ErrBroken)
+		if _, _, err := m.Open(t.Context(), Opening{Request: r}); !errors.Is(err, ErrBroken) {
+			t.Fatal(err)
+		}
+		m.store.breakDown(nil)
+		m.jump.Store(int64(-time.Hour))
+		pass(2 * time.Minute)
+		if err := m.expireSpent(t.Context()); err != nil || len(m.glass.more) > 0 {
+			t.Errorf("%v, and %d are still to be escalated", err, len(m.glass.more))
+		}
+	})
+}
+
 func TestWhatWasNotOpenedIsNotMeasured(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
 		r := m.fresh(nil)

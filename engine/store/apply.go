@@ -134,12 +134,12 @@ const changedColumns = changingColumns + `, remind_at`
 var updateRequest = func() string {
 	n := strings.Count(changedColumns, ",") + 1
 	return `UPDATE requests SET (` + changedColumns + `) = (` + parameters(changedColumns) + `) ` +
-		`WHERE number = ` + parameter(n+1) + ` AND revision = ` + parameter(n+2)
+		`WHERE number = ` + parameter(n+1) + ` AND revision = ` + parameter(n+2) + ` AND id = ` + parameter(n+3)
 }()
 
 // commit writes all of a change, if the row is still the one that it was made from.
 func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) error {
-	args := append(changingFields(&c.After), micros(reminding(c.After)), c.Before.Number, c.Before.Revision)
+	args := append(changingFields(&c.After), micros(reminding(c.After)), c.Before.Number, c.Before.Revision, c.Before.ID)
 	result, err := t.ExecContext(ctx, updateRequest, args...)
 	if err != nil {
 		return err

@@ -163,25 +163,31 @@ var (
 
 // lead writes j's group, and tells the others of it.
 func (s *Store) lead(j *job) {
-	failed := errCut
+	untold, failed := j.group, errCut
 	defer func() {
 		s.line.leave()
-		for _, o := range j.group[1:] {
+		for _, o := range untold {
 			if failed != nil {
 				o.err = failed
 			}
-			close(o.turn)
+			o.tell(j)
 		}
 	}()
 	failed = s.writeGroup(j.ctx, j.group)
-	if errors.Is(failed, errApart) {
-		failed = nil
-		for i, o := range j.group {
-			o.err = s.writeGroup(o.ctx, j.group[i:i+1])
-		}
+	if !errors.Is(failed, errApart) {
+		return
 	}
-	if failed != nil {
-		j.err = failed
+	for failed = errCut; len(untold) > 0; untold = untold[1:] {
+		o := untold[0]
+		o.err = s.writeGroup(o.ctx, untold[:1])
+		o.tell(j)
+	}
+}
+
+// tell lets whoever wanted j go on; the leader of its group does so by itself.
+func (j *job) tell(leader *job) {
+	if j != leader {
+		close(j.turn)
 	}
 }
 
@@ -223,15 +229,17 @@ func (s *Store) use(ctx context.Context, do func(*sql.Conn) error) error {
 // have left either.
 func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*job) error {
 	t := &tx{conn: conn, ledger: s.ledger, rows: s.rows}
-	stale, told := s.stale, s.ledger.seq
+	stale := s.stale
 	s.stale = true
-	undone := false // on purpose
+	ended, undone := false, false // undone: on purpose
+	defer func() {
+		if !ended {
+			s.rows.dropAll()
+		}
+	}()
 	err := transact(ctx, conn, func() error {
-		if stale {
-			if err := s.reckon(ctx, t); err != nil {
-				return err
-			}
-			s.ledger = t.ledger
+		if err := s.catchUp(ctx, t, stale); err != nil {
+			return err
 		}
 		for _, j := range group {
 			if err := j.within(t, len(group) == 1); err != nil {
@@ -246,14 +254,12 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*job) e
 	})
 	if err == nil {
 		passed("group.after", len(group))
-		if t.seq != told { // by this group, or by a commit before that failed and was done all the same
+		if t.seq != s.ledger.seq {
 			s.bell.ring()
 		}
 		s.ledger = t.ledger
 	}
-	if err != nil && (t.wrote || !undone) {
-		s.rows.dropAll()
-	}
+	ended = err == nil || undone && !t.wrote
 	s.stale = err != nil && !undone
 	s.noteHalt()
 	return err

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/mattn/go-sqlite3"
@@ -287,8 +286,8 @@ func TestWhatACommitDidAlthoughItFailedIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := s.Changed()
-	if _, err := s.Pulse(t.Context(), time.Now()); err != nil { // which appends nothing
+	changed, refused := s.Changed(), errors.New("refused")
+	if err := s.write(t.Context(), func(context.Context, *tx) error { return refused }); !errors.Is(err, refused) {
 		t.Fatal(err)
 	}
 	select {

@@ -54,8 +54,10 @@ func meet(ctx context.Context, t *tx, o permissions.Opening) (m met, err error) 
 	if r.Key != "" {
 		text, args = meetByKey, append(args[:6], r.Key)
 	}
-	err = t.QueryRowContext(ctx, text, args...).Scan(&m.self, instant{&m.denied}, &m.waiting, &m.twin)
-	return m, err
+	if err := t.QueryRowContext(ctx, text, args...).Scan(&m.self, instant{&m.denied}, &m.waiting, &m.twin); err != nil {
+		return met{}, unreadable("what a new request meets", err)
+	}
+	return m, nil
 }
 
 const (

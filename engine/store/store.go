@@ -69,10 +69,11 @@ type Store struct {
 	line    line          // of those who write
 	leisure time.Duration // of those who are in no hurry
 
-	// ledger, stale and rows belong to whoever holds the writer's connection.
-	ledger ledger
-	stale  bool // the ledger has to be read again
-	rows   *rows
+	// ledger, stale, version and rows belong to whoever holds the writer's connection.
+	ledger  ledger
+	stale   bool  // the ledger has to be read again
+	version int64 // of the file, by the commits of others
+	rows    *rows
 
 	halt   atomic.Pointer[string] // who is known to have stopped everything; nil: nobody, or a write has to look
 	bell   bell                   // rung with every commit that appended to the audit

@@ -89,6 +89,30 @@ func (s *Store) CountPending(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
+// catchUp brings up to date what is known in memory, where it is not: after a commit that failed and may have been done all
+// the same, which is told now, and when somebody else has written the file.
+func (s *Store) catchUp(ctx context.Context, t *tx, stale bool) error {
+	version := int64(0)
+	if err := t.QueryRowContext(ctx, readVersion).Scan(&version); err != nil {
+		return err
+	}
+	if !stale && version == s.version {
+		return nil
+	}
+	s.rows.dropAll()
+	if err := s.reckon(ctx, t); err != nil {
+		return err
+	}
+	if t.seq != s.ledger.seq {
+		s.bell.ring()
+	}
+	s.ledger, s.version = t.ledger, version
+	return nil
+}
+
+// readVersion is a number that changes with the commits of other connections.
+const readVersion = `PRAGMA data_version`
+
 // reckon reads the ledger from the rows.
 func (s *Store) reckon(ctx context.Context, t *tx) error {
 	if err := t.QueryRowContext(ctx, countPending).Scan(&t.pending); err != nil {

@@ -23,8 +23,8 @@ func Now[O any](answer O, err error) (Later[O], error) {
 // RegisterLater registers an operation on which thousands of calls may wait for people at a time, each for up to
 // [MaxWait]. What a call costs meanwhile is its connection and the stack of its goroutine, so that one does nothing but
 // wait: huma reads the call aside, leaves the rest to [awaited] instead of writing an answer, and that has it written aside,
-// too. To the caller and in the description it is an operation
-// like any other that answers with O. An error of handle is for [Door.Refuse].
+// too. To the caller and in the description it is an operation like any other that answers with O. An error of handle is
+// for [Door.Refuse].
 func RegisterLater[I, O any](d *Door, o huma.Operation, handle func(context.Context, *I) (Later[O], error)) {
 	o.Middlewares = append(o.Middlewares, WriteWithin(LongPoll), awaited)
 	schema := d.API.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[O](), true, "")

@@ -1,0 +1,140 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// TestWhatWasCutShortIsNotInMemory: a goroutine that ends in the middle of a group leaves no row behind that was never
+// committed, and what is done to that one is done to no other.
+func TestWhatWasCutShortIsNotInMemory(t *testing.T) {
+	s := newStore(t)
+	never := newAsk()
+	grouped(t, s,
+		func() error { _, _, err := s.Open(t.Context(), never); return err },
+		func() error {
+			return s.write(t.Context(), func(context.Context, *tx) error { runtime.Goexit(); return nil })
+		},
+	)
+	other := insert(t, s) // has the number that the first would have had
+	var refusal *permissions.Refusal
+	c, err := s.Apply(t.Context(), never.Request.ID, permissions.Withdraw{By: "fay", At: time.Now()})
+	if !errors.As(err, &refusal) || refusal.Code != permissions.CodeUnknown {
+		t.Errorf("withdrawn: %+v, %v", c.After, err)
+	}
+	if got, err := s.Read(t.Context(), other.ID); err != nil || got.State != permissions.Pending {
+		t.Errorf("the other is %s, %v", got.State, err)
+	}
+}
+
+// TestARowOfAnotherIDIsNotChanged, whatever is believed of its number.
+func TestARowOfAnotherIDIsNotChanged(t *testing.T) {
+	s := newStore(t)
+	r := insert(t, s)
+	imagined := r
+	imagined.ID = permissions.NewID(time.Now())
+	s.rows.keep(imagined)
+	if _, err := s.Apply(t.Context(), imagined.ID, permissions.Withdraw{By: "fay", At: time.Now()}); !errors.Is(err, permissions.ErrBroken) {
+		t.Errorf("withdrawn: %v", err)
+	}
+	if got, err := s.Read(t.Context(), r.ID); err != nil || got.State != permissions.Pending {
+		t.Errorf("it is %s, %v", got.State, err)
+	}
+}
+
+// TestWhatSomebodyElseWroteIsSeen by the next write, although nobody else should write the file: also the audit goes on
+// where it then ends.
+func TestWhatSomebodyElseWroteIsSeen(t *testing.T) {
+	s := newStore(t)
+	r := insert(t, s)
+	if _, err := s.Apply(t.Context(), r.ID, fayAllows()); err != nil {
+		t.Fatal(err)
+	}
+	other, err := connect(s.path, time.Second, 1, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Close() }()
+	exec(t, other, "UPDATE requests SET void_at = 1, key_live = FALSE")
+	if _, err := s.Apply(t.Context(), r.ID, permissions.Use{At: time.Now()}); !errors.Is(err, permissions.ErrNoUse) {
+		t.Errorf("use of an approval that somebody else had taken back: %v", err)
+	}
+	exec(t, other, "UPDATE meta SET stopped_by = 'sam'")
+	var refusal *permissions.Refusal
+	if _, _, err := s.Open(t.Context(), newAsk()); !errors.As(err, &refusal) || refusal.Code != permissions.CodeStopped {
+		t.Errorf("asked while everything is stopped: %v", err)
+	}
+}
+
+// TestWhatIsLongIsNotKeptInMemory: a file that was shown whole is read again when it is needed.
+func TestWhatIsLongIsNotKeptInMemory(t *testing.T) {
+	s := newStore(t)
+	long, calls, short := newAsk(), newAsk(), newAsk()
+	long.Request.Details = strings.Repeat("x", mostText)
+	calls.Request.Calls = []permissions.Call{{N: 1, Tool: "shell", Input: []byte(`"` + strings.Repeat("x", mostText) + `"`)}}
+	for _, o := range []permissions.Opening{long, calls, short} {
+		r, _, err := s.Open(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kept := s.rows.lru.Contains(r.ID); kept != (r.ID == short.Request.ID) {
+			t.Errorf("one with %d characters is kept: %t", text(r), kept)
+		}
+	}
+	if c, err := s.Apply(t.Context(), long.Request.ID, fayAllows()); err != nil || c.After.Details != long.Request.Details {
+		t.Errorf("%d characters, %v", len(c.After.Details), err)
+	}
+	comment := fayAllows()
+	comment.Vote.Comment = strings.Repeat("x", mostText)
+	if _, err := s.Apply(t.Context(), short.Request.ID, comment); err != nil || s.rows.lru.Contains(short.Request.ID) {
+		t.Errorf("one that became long is still kept, %v", err)
+	}
+}
+
+// panicking is a log that cannot be written.
+type panicking struct{ slog.Handler }
+
+func (panicking) Handle(context.Context, slog.Record) error { panic("the log") }
+
+// TestAPanicWhileWritesGoApart: those whose turn had not come are told that nothing was written.
+func TestAPanicWhileWritesGoApart(t *testing.T) {
+	s := newStore(t)
+	s.log = slog.New(panicking{slog.NewTextHandler(t.Output(), nil)})
+	caught := func(do func() error) func() error {
+		return func() (err error) {
+			defer func() {
+				if fault := recover(); fault != nil {
+					err = fmt.Errorf("it panicked: %v", fault)
+				}
+			}()
+			return do()
+		}
+	}
+	runs := 0
+	errs := grouped(t, s,
+		caught(func() error { return s.exec(t.Context(), "UPDATE meta SET strangers = strangers + 1", nil) }),
+		caught(func() error {
+			return s.write(t.Context(), func(ctx context.Context, t *tx) error {
+				if runs++; runs == 2 {
+					return sqlite3.Error{Code: sqlite3.ErrCorrupt} // which is logged
+				}
+				_, err := t.ExecContext(ctx, "UPDATE meta SET strangers = strangers + 1")
+				return errors.Join(err, errors.New("refused"))
+			})
+		}),
+		caught(func() error { _, _, err := s.Open(t.Context(), newAsk()); return err }),
+	)
+	if errs[0] == nil || errs[1] == nil || !errors.Is(errs[2], errCut) {
+		t.Errorf("%v", errs)
+	}
+}
