@@ -119,6 +119,7 @@ func TestTheEditorAnswers(t *testing.T) {
 			}
 			r := s.pending(1)[0]
 			s.waits(r.ID, 1)
+			s.carded(r.ID)
 			e.says <- accept(try.choose)
 			got := s.get(waits)
 			if textOf(t, got) != try.text || got.IsError || beside(t, got)["decided_by"] != nil || beside(t, got)["answer"] != try.choose {
