@@ -81,9 +81,13 @@ func (g *Registry) settleDue(ctx context.Context) (next time.Time, failed error)
 		g.mu.Lock()
 		redeem := g.redeem
 		g.mu.Unlock()
-		due, next, err := g.store.Due(ctx, g.stamp(), redeem, dueBatch)
+		now := g.stamp()
+		due, next, err := g.store.Due(ctx, now, redeem, dueBatch)
 		if err != nil {
 			return time.Time{}, fmt.Errorf("list what is due: %w: %w", errDown, err)
+		}
+		if len(due) > 0 && g.stamp().Before(now) {
+			continue // the clock was set back meanwhile, and by what it says now, what has just been asked is not due
 		}
 		failed, broken := error(nil), 0
 		for _, d := range due {

@@ -74,6 +74,23 @@ func TestTheClockIsSetForwardAndBackBetweenTwoSweeps(t *testing.T) {
 	})
 }
 
+// What is asked after the clock was set back is not over by what it said before, however long a sweep takes that began
+// then.
+func TestTheClockIsSetBackWhileItIsLookedForWhatIsDue(t *testing.T) {
+	ticking(t, func(t *testing.T, m *room, _ func()) {
+		store := &meddling{memory: m.store}
+		m.Registry.store = store
+		var r Request
+		store.once = func() {
+			m.jump.Store(int64(-24 * time.Hour))
+			_, r = m.ask(t, m.fresh(nil))
+		}
+		if _, err := m.Sweep(t.Context()); err != nil || m.state(r.ID) != Pending {
+			t.Errorf("before its time it is %s, %v", m.state(r.ID), err)
+		}
+	})
+}
+
 // An answer between two ticks does not profit from the clock either.
 func TestAnAnswerAfterTheTimeThatHasPassed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -133,6 +133,11 @@ func (m *meddling) Read(ctx context.Context, id ID) (Request, error) {
 	return r, err
 }
 
+func (m *meddling) Due(ctx context.Context, now time.Time, redeem time.Duration, limit int) ([]Due, time.Time, error) {
+	m.meddle()
+	return m.memory.Due(ctx, now, redeem, limit)
+}
+
 func (m *meddling) Apply(ctx context.Context, id ID, e Event) (Change, error) {
 	c, err := m.memory.Apply(ctx, id, e)
 	m.meddle()
