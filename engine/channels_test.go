@@ -201,6 +201,23 @@ func TestAStopWhoseCallerHangsUp(t *testing.T) {
 	}
 }
 
+// Nothing is held from the moment in which a stop is in the audit, however much there still is to be cancelled.
+func TestNothingIsHeldWhileAStopCancels(t *testing.T) {
+	f := &flaky{}
+	st := playOver(t, f, usual(), newPhone(fay, "fays-phone"))
+	f.afterStop = func() {
+		_, err := st.Desk().Held(t.Context(), helper, "s1")
+		refused(t, err, permissions.CodeStopped)
+	}
+	atFay := connectors.Identity{Via: "cli", UID: fay.UID}
+	if _, err := st.StopAll(t.Context(), atFay); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Resume(t.Context(), atFay); err != nil || st.StoppedBy() != "" {
+		t.Errorf("stopped by %q, %v", st.StoppedBy(), err)
+	}
+}
+
 // A step's vote that dropped with its person stays dropped when they come back.
 func TestADroppedVoteOfAStepStaysDropped(t *testing.T) {
 	settings := team()
