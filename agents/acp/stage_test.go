@@ -250,7 +250,7 @@ func (s *stage) orders(o permissions.Order) {
 	}
 }
 
-const patience = 15 * time.Second
+const patience = 30 * time.Second
 
 // hears waits until somebody was told something with these words in it, and gives all of it.
 func (s *stage) hears(words string) string {

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -257,9 +256,19 @@ func (s *stage) waits(id permissions.ID, n int) {
 // carded waits until fay has the card.
 func (s *stage) carded(id permissions.ID) {
 	s.t.Helper()
-	wiretest.Eventually(s.t, "fay has the card", func() bool {
-		return slices.ContainsFunc(s.fay.Copies(), func(c connectortest.Copy) bool { return c.First.Request.ID == id })
+	ctx, done := context.WithTimeout(s.t.Context(), time.Minute)
+	defer done()
+	err := s.fay.Wait(ctx, func(all []connectortest.Copy) bool {
+		for i := range all { // they are large
+			if all[i].First.Request.ID == id {
+				return true
+			}
+		}
+		return false
 	})
+	if err != nil {
+		s.t.Errorf("fay has no card: %v", err)
+	}
 }
 
 // decide is fay's answer, once she has seen the card.

@@ -250,7 +250,7 @@ func (s *stage) orders(o permissions.Order) {
 	}
 }
 
-const patience = 8 * time.Second
+const patience = 30 * time.Second
 
 // hears waits until fay was told something with these words in it.
 func (s *stage) hears(words string) {

@@ -157,7 +157,7 @@ func expand(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // patience bounds how long a script waits for something to happen.
-var patience = 20 * time.Second
+var patience = 30 * time.Second
 
 func until(ts *testscript.TestScript, what string, f func(ctx context.Context) error) {
 	ctx, done := context.WithTimeout(context.Background(), patience)

@@ -50,7 +50,7 @@ type stage struct {
 var ids = map[string]int64{"fay": 2001, "sam": 2002, "kim": 2003}
 
 const (
-	longEnough = 20 * time.Second
+	longEnough = 30 * time.Second
 	eveID      = 6666
 )
 

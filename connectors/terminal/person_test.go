@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 var fay = connectors.Person{Name: "fay", UID: 1000, Location: time.UTC}
 

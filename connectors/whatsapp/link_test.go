@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 var abandoned = goleak.IgnoreAnyFunction("go.mau.fi/whatsmeow/socket.(*FrameSocket).readPump")
 
 // patience is how long a test waits for what must happen.
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 func soon(t testing.TB) context.Context {
 	t.Helper()

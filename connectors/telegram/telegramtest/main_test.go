@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var fayUser = User{ID: 42, FirstName: "Fay", Username: "fay", LanguageCode: "de"}
 
 // patience is how long a test waits for what must happen.
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 func within(t *testing.T) context.Context {
 	t.Helper()

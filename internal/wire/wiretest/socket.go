@@ -86,7 +86,7 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
-	for deadline := time.Now().Add(10 * time.Second); !holds(); <-look.C {
+	for deadline := time.Now().Add(30 * time.Second); !holds(); <-look.C {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)
 		}
