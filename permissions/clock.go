@@ -86,7 +86,7 @@ func (g *Registry) settleDue(ctx context.Context) (next time.Time, failed error)
 		if err != nil {
 			return time.Time{}, fmt.Errorf("list what is due: %w: %w", errDown, err)
 		}
-		if len(due) > 0 && g.stamp().Before(now) {
+		if g.stamp().Before(now) {
 			continue // the clock was set back meanwhile, and by what it says now, what has just been asked is not due
 		}
 		failed, broken := error(nil), 0
