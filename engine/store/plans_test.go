@@ -36,7 +36,7 @@ func TestPlans(t *testing.T) {
 		{"escalatable", escalatable, "requests_escalate"},
 		{"reminded", reminded, "requests_remind"},
 		{"remindable", remindable, "requests_remind"},
-		{"meetAll, denied", meetAll + "0", "COVERING INDEX requests_denied"},
+		{"meetAll, denied", meetAll + "0", "COVERING INDEX requests_denied (caller=? AND digest=? AND decided_at>? AND decided_at<?)"},
 		{"readVotesOf", readVotesOf, "PRIMARY KEY (request=?)"},
 		{"readGrants", readGrants, "grants_live"},
 		{"readGrantsInForce", readGrantsInForce, "grants_open"},

@@ -82,14 +82,15 @@ CREATE TABLE requests (
     details       TEXT    NOT NULL
 );
 
--- Every index is either in the order of time or holds only what is still open, so that it stays small.
+-- Every index is either in the order of time or holds only what is still open, so that it stays small; but for that of
+-- denials, where a caller's equal ones have to be found among however many others.
 CREATE UNIQUE INDEX requests_key ON requests (caller, key) WHERE key_live;
 CREATE INDEX requests_equal ON requests (caller, session, digest) WHERE state = 'pending';
 CREATE INDEX requests_pending ON requests (number) WHERE state = 'pending';
 CREATE INDEX requests_deadline ON requests (deadline) WHERE state = 'pending';
 CREATE INDEX requests_escalate ON requests (escalate_at, deadline) WHERE state = 'pending' AND escalate_at > 0;
 CREATE INDEX requests_remind ON requests (remind_at, deadline) WHERE state = 'pending' AND remind_at > 0;
-CREATE INDEX requests_denied ON requests (caller, decided_at, digest) WHERE state = 'denied';
+CREATE INDEX requests_denied ON requests (caller, digest, decided_at) WHERE state = 'denied';
 CREATE INDEX requests_settled ON requests (pruned, decided_at) WHERE state <> 'pending';
 CREATE INDEX requests_uncollected ON requests (decided_at)
     WHERE state = 'approved' AND collected_at = 0 AND void_at = 0 AND lapsed_at = 0;
