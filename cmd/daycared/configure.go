@@ -44,6 +44,9 @@ func (c *CLI) configCommand() *cobra.Command {
 				parts = append(parts, count(len(cfg.Agents), "agent", "agents"))
 			}
 			fmt.Fprintf(c.Out, "%s is right: %s\n", cfg.File, strings.Join(parts, ", "))
+			if len(cfg.People) == 0 {
+				fmt.Fprint(c.Out, nobodyNamed)
+			}
 			return nil
 		},
 	}, &cobra.Command{
@@ -60,6 +63,16 @@ func (c *CLI) configCommand() *cobra.Command {
 	})
 	return cmd
 }
+
+// nobodyNamed is what a configuration without people means.
+const nobodyNamed = `It names nobody, so the operator is asked: the account that runs the daemon. To name people, write for each
+
+  people:
+    - name: fay       # on cards and in commands
+      user: fay       # the account that they have on this machine
+  routes:
+    - ask: [fay]      # put everything to them
+`
 
 // check is load that also asks which accounts the machine knows.
 func (c *CLI) check() (*config.Config, error) {

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/daycared/daycared/cmd/daycared/config"
 )
@@ -63,7 +62,7 @@ func (s *steps) zone(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if _, wrong := time.LoadLocation(zone); wrong != nil || zone == "" || zone == "Local" {
+		if !config.IsZone(zone) {
 			s.talk.say("  There is no time zone %q; they are called as in Europe/Berlin.", zone)
 			continue
 		}
@@ -93,19 +92,15 @@ func (s *steps) route() error {
 
 // machineZone is the name of the machine's time zone, UTC where it cannot be found.
 func machineZone(variable string) string {
-	named := func(zone string) bool {
-		_, err := time.LoadLocation(zone)
-		return err == nil && zone != "" && zone != "Local"
-	}
-	if zone := strings.TrimPrefix(variable, ":"); named(zone) {
+	if zone := strings.TrimPrefix(variable, ":"); config.IsZone(zone) {
 		return zone
 	}
 	if target, err := filepath.EvalSymlinks("/etc/localtime"); err == nil {
-		if _, zone, is := strings.Cut(target, "zoneinfo/"); is && named(zone) {
+		if _, zone, is := strings.Cut(target, "zoneinfo/"); is && config.IsZone(zone) {
 			return zone
 		}
 	}
-	if text, err := os.ReadFile("/etc/timezone"); err == nil && named(strings.TrimSpace(string(text))) {
+	if text, err := os.ReadFile("/etc/timezone"); err == nil && config.IsZone(strings.TrimSpace(string(text))) {
 		return strings.TrimSpace(string(text))
 	}
 	return "UTC"

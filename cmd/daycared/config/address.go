@@ -78,8 +78,15 @@ func parsePhone(s string) (any, error) {
 	if e164.MatchString(s) {
 		return s, nil
 	}
-	return nil, fmt.Errorf("%s is not an international number; write %s", quote(s), quote(mendPhone(s)))
+	if meant, ok := mendPhone(s); ok {
+		return nil, fmt.Errorf("%s is not how an international number is written; write %s", quote(s), quote(meant))
+	}
+	return nil, fmt.Errorf("%s is not an international number; begin with + and the country code, as in %s", quote(s), quote(examplePhone))
 }
+
+// examplePhone is a number that nobody has: it is of a range that Ofcom keeps for films. An example that somebody has
+// could come to decide here.
+const examplePhone = "+447700900123"
 
 // parseAnyPhone is [parsePhone], or empty for no number in particular.
 func parseAnyPhone(s string) (any, error) {
@@ -92,19 +99,26 @@ func parseAnyPhone(s string) (any, error) {
 // IsPhone tells whether a text is a phone number as the configuration has it.
 func IsPhone(s string) bool { return e164.MatchString(s) }
 
-// mendPhone is the number with its plus and without what people put between the digits, or an example when that is no
-// number either.
-func mendPhone(s string) string {
+// trunk is the zero that some write between the country code and the rest, and that is not dialled from abroad.
+var trunk = regexp.MustCompile(`\(0\)`)
+
+// mendPhone is the number without what people put between its digits. It never adds a country code: whoever had the
+// number that comes of it would decide.
+func mendPhone(s string) (meant string, ok bool) {
 	digits := strings.Map(func(r rune) rune {
 		if r < '0' || r > '9' {
 			return -1
 		}
 		return r
-	}, s)
-	if n := "+" + strings.TrimPrefix(digits, "00"); e164.MatchString(n) {
-		return n
+	}, trunk.ReplaceAllString(s, ""))
+	s = strings.TrimSpace(s)
+	if !strings.HasPrefix(s, "+") {
+		if digits, ok = strings.CutPrefix(digits, "00"); !ok {
+			return "", false
+		}
 	}
-	return "+4915112345678"
+	meant = "+" + digits
+	return meant, e164.MatchString(meant) && strings.Trim(s, "+0123456789 ()-./\u00a0") == ""
 }
 
 // The channels by which a person can be asked.

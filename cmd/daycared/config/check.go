@@ -66,7 +66,7 @@ func (w walk) name(n *yaml.Node, s *section, path string) (key, bool) {
 		w.line(n.Line, join(path, k.name), "keys are written in lower case, not as %s; write %s", quote(n.Value), k.name)
 		return key{}, false
 	}
-	w.line(n.Line, path, "unknown key %s; %s", quote(full), suggest(n.Value, s.names(), s.later...))
+	w.line(n.Line, path, "unknown key %s; %s", quote(full), s.suggest(n.Value))
 	return key{}, false
 }
 
@@ -124,11 +124,8 @@ func (w walk) plain(n *yaml.Node, k key, path string) (any, bool) {
 	}
 	v, err := k.leaf.parse(n.Value)
 	switch {
-	case k.leaf.written == asText && tag != "!!str":
-		meant := n.Value
-		if k.leaf.mend != nil {
-			meant = k.leaf.mend(meant)
-		}
+	case k.leaf.written == asText && tag != "!!str" && k.leaf.means(n.Value, err) != "":
+		meant := k.leaf.means(n.Value, err)
 		w.line(n.Line, path, "%s: YAML reads %s as %s; write it in quotes: %s",
 			k.path, n.Value, shape(n), k.example(strconv.Quote(meant)))
 		return nil, false
@@ -140,6 +137,20 @@ func (w walk) plain(n *yaml.Node, k key, path string) (any, bool) {
 		return nil, false
 	}
 	return v, true
+}
+
+// means is what a value without quotes was meant to be, where err is what the parser says of it; empty where that is not
+// clear.
+func (l leaf) means(text string, err error) string {
+	if err == nil {
+		return text
+	}
+	if l.mend != nil {
+		if meant, ok := l.mend(text); ok {
+			return meant
+		}
+	}
+	return ""
 }
 
 // example is how a value of k is written.
@@ -173,11 +184,46 @@ func (k key) asList(n *yaml.Node) string {
 	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null":
 		return k.name + ": [] for none, or leave the line out"
 	case k.inner != nil:
-		return "a dash before each item, as in - " + k.inner.keys[0].name + ": …"
+		return "a dash before each item, as in - " + k.item(n)
 	case n.Kind == yaml.ScalarNode:
 		return k.name + ": [" + scalar(n.Value) + "]"
 	}
 	return k.name + ": [one, another]"
+}
+
+// item is how the first key of an item of k is written, for what was written without a dash.
+func (k key) item(n *yaml.Node) string {
+	if n.Kind == yaml.MappingNode && len(n.Content) > 1 {
+		if first, ok := k.inner.find(n.Content[0].Value); ok {
+			return first.name + ": " + inline(n.Content[1])
+		}
+	}
+	first, ok := k.inner.find("name")
+	if !ok {
+		first, _ = k.inner.find("ask")
+	}
+	switch {
+	case n.Kind != yaml.ScalarNode:
+		return first.name + ": …"
+	case first.list:
+		return first.name + ": [" + scalar(n.Value) + "]"
+	}
+	return first.name + ": " + scalar(n.Value)
+}
+
+// inline is a value on one line, as far as it is plain.
+func inline(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.ScalarNode:
+		return scalar(n.Value)
+	case yaml.SequenceNode:
+		items := make([]string, len(n.Content))
+		for i, item := range n.Content {
+			items[i] = inline(item)
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	}
+	return "…"
 }
 
 // shape is what a node is, in words.

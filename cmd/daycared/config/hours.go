@@ -19,7 +19,17 @@ var clock = regexp.MustCompile(`^([01][0-9]|2[0-3]):([0-5][0-9])-([01][0-9]|2[0-
 func parseHours(s string) (any, error) {
 	m := clock.FindStringSubmatch(s)
 	if m == nil {
-		return nil, fmt.Errorf("%s is no span of hours; write %q", quote(s), mendHours(s))
+		if meant, ok := mendHours(s); ok {
+			return nil, fmt.Errorf("%s is no span of hours; write %q", quote(s), meant)
+		}
+		begin, end, _ := strings.Cut(s, "-")
+		for _, t := range []string{begin, end} {
+			if _, ok := mendTime(strings.TrimSpace(t)); !ok && s != begin {
+				return nil, fmt.Errorf("%s is no span of hours, since %s is no time of the day; write it as in %q",
+					quote(s), quote(t), exampleHours)
+			}
+		}
+		return nil, fmt.Errorf("%s is no span of hours; write it as in %q", quote(s), exampleHours)
 	}
 	h := connectors.Hours{From: minutes(m[1], m[2]), To: minutes(m[3], m[4])}
 	if h.From == h.To {
@@ -43,16 +53,16 @@ func formatHours(h connectors.Hours) string {
 // oclock is a time of the day as people write it: 9, 9:30, 21.30, 0930, 9h, 9pm.
 var oclock = regexp.MustCompile(`^([0-9]{1,2})(?:[:.h]?([0-9]{2}))?h?(am|pm)?$`)
 
-// mendHours is the span that was probably meant, or an example.
-func mendHours(s string) string {
+// mendHours is the span that was meant, if that is clear.
+func mendHours(s string) (meant string, ok bool) {
 	s = strings.NewReplacer(" ", "", "–", "-", "—", "-", "to", "-").Replace(strings.ToLower(s))
 	begin, end, _ := strings.Cut(s, "-")
 	from, known := mendTime(begin)
 	to, alsoKnown := mendTime(end)
 	if !known || !alsoKnown || from == to {
-		return exampleHours
+		return "", false
 	}
-	return formatHours(connectors.Hours{From: from, To: to})
+	return formatHours(connectors.Hours{From: from, To: to}), true
 }
 
 // mendTime is the minute of the day that was probably meant. Midnight may be 24:00, too.

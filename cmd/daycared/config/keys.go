@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/agnivade/levenshtein"
 )
 
 // section is a mapping of keys: the whole file, a part of it, or one item of a list of people or routes.
@@ -63,6 +65,43 @@ func (s *section) find(name string) (key, bool) {
 		return key{}, false
 	}
 	return s.keys[i], true
+}
+
+// otherwise are the keys that go by another name here, by what people write.
+var otherwise = map[string]string{
+	"people.phone": "whatsapp", "people.mobile": "whatsapp", "people.number": "whatsapp", "people.account": "user",
+	"people.tz": "timezone", "people.zone": "timezone",
+}
+
+// suggest says which key was probably meant by a name that is none of s.
+func (s *section) suggest(name string) string {
+	if meant := otherwise[join(s.path, strings.ToLower(name))]; meant != "" {
+		return "did you mean " + meant + "?"
+	}
+	near, homes := suggest(name, s.names(), s.later...), root.homes(name, false)
+	if s == root && len(homes) == 0 {
+		homes = root.homes(name, true)
+	}
+	switch {
+	case len(homes) != 1, levenshtein.ComputeDistance(near, "did you mean "+name+"?") == 1:
+		return near
+	case homes[0] == root:
+		return "it belongs at the top of the file"
+	}
+	return "it belongs under " + homes[0].path
+}
+
+// homes are the sections that have a key of that name; with items, also those in lists.
+func (s *section) homes(name string, items bool) (all []*section) {
+	if _, has := s.find(name); has {
+		all = append(all, s)
+	}
+	for _, k := range s.keys {
+		if k.inner != nil && (items || !k.list) {
+			all = append(all, k.inner.homes(name, items)...)
+		}
+	}
+	return all
 }
 
 // names are the names of the keys.

@@ -12,6 +12,9 @@ func parseListen(s string) (any, error) {
 		return s, nil
 	}
 	const right = "write an address and a port, as in 127.0.0.1:7801"
+	if meant, ok := mendListen(s); ok {
+		return nil, fmt.Errorf("%s is a port alone; write %s to listen on this machine only", quote(s), quote(meant))
+	}
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
 		return nil, fmt.Errorf("%s is not an address to listen at; %s", quote(s), right)
@@ -24,6 +27,12 @@ func parseListen(s string) (any, error) {
 		return nil, fmt.Errorf("%s names a host, whose address may change; %s", quote(s), right)
 	}
 	return s, nil
+}
+
+// mendListen is the address for a port alone: the one that only this machine reaches.
+func mendListen(s string) (meant string, ok bool) {
+	n, err := parseInt(s)
+	return net.JoinHostPort("127.0.0.1", s), err == nil && n >= 1 && n <= 65535
 }
 
 // parseHost reads a name by which the listener is called.

@@ -23,7 +23,7 @@ func TestAListenerForOthersIsEncryptedOrRefused(t *testing.T) {
 		{"listen: 127.0.0.1:7801, behind_proxy: true, allow_anonymous: true", "1: api.allow_anonymous: whom a proxy lets in"},
 		{"listen: ':7801', tls_cert_file: /c", "1: api.tls_cert_file: there is no key for it"},
 		{"listen: ':7801', tls_key_file: /k", "1: api.tls_key_file: there is no certificate for it"},
-		{"listen: '7801'", `1: api.listen: "7801" is not an address to listen at; write an address and a port`},
+		{"listen: '7801'", `1: api.listen: "7801" is a port alone; write "127.0.0.1:7801"`},
 		{"listen: 127.0.0.1:0", `1: api.listen: "127.0.0.1:0" has no port from 1 to 65535`},
 		{"listen: 127.0.0.1:http", "has no port from 1 to 65535"},
 		{"listen: 127.0.0.1:70000", "has no port from 1 to 65535"},

@@ -2,8 +2,10 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -32,16 +34,31 @@ type Accounts struct {
 func Check(path string, environ []string, known Accounts) (*Config, error) {
 	var data []byte
 	if path != "" {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, fmt.Errorf("read configuration: %w", err)
-		}
-		defer f.Close()
-		if data, err = io.ReadAll(io.LimitReader(f, maxSize+1)); err != nil {
+		var err error
+		if data, err = read(path); err != nil {
 			return nil, fmt.Errorf("read configuration: %w", err)
 		}
 	}
 	return check(path, data, environ, known)
+}
+
+// read is the file, as far as a configuration goes.
+func read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%w; name a file that does, or none: then it is looked for in DAYCARED_CONFIG, "+
+			"~/.config/daycared/config.yaml and /etc/daycared/config.yaml", err)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("%w for this account; use the daemon's account, or let this one read it", err)
+	case err != nil:
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s is a folder; name the file in it, as in %s", path, filepath.Join(path, "config.yaml"))
+	}
+	return io.ReadAll(io.LimitReader(f, maxSize+1))
 }
 
 // parse is Load for what was read from the file.

@@ -299,7 +299,12 @@ func TestLoadFile(t *testing.T) {
 	if _, err := Load(filepath.Join(dir, "missing.yaml"), nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
 	}
-	if _, err := Load(dir, nil); err == nil || !strings.HasPrefix(err.Error(), "read configuration: ") {
+	if _, err := Load(filepath.Join(dir, "missing.yaml"), nil); !strings.HasSuffix(err.Error(), "; name a file that does, or none: then it is "+
+		"looked for in DAYCARED_CONFIG, ~/.config/daycared/config.yaml and /etc/daycared/config.yaml") {
+		t.Errorf("a missing file: %v", err)
+	}
+	folder := "read configuration: " + dir + " is a folder; name the file in it, as in " + file
+	if _, err := Load(dir, nil); err == nil || err.Error() != folder {
 		t.Errorf("a folder: %v", err)
 	}
 	if c, err := Load("", nil); err != nil || !reflect.DeepEqual(meaning(c), *Default()) {

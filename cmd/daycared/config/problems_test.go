@@ -55,7 +55,7 @@ func TestBadFiles(t *testing.T) {
 		{"list for the file", "- log\n", `1: the file is a list, where keys belong; write them as in people: …`},
 		{"text for the file", "hello\n", `1: the file is text, where keys belong; write them as in people: …`},
 		{"section for a list", "people: {name: fay}\n",
-			`1: people is a list, not a section of keys; write a dash before each item, as in - name: …`},
+			`1: people is a list, not a section of keys; write a dash before each item, as in - name: fay`},
 		{"text for a list", "tools: {auto: read_*}\n", `1: tools.auto is a list, not text; write auto: ["read_*"]`},
 		{"section for a plain list", "tools: {auto: {a: b}}\n",
 			`1: tools.auto is a list, not a section of keys; write auto: [one, another]`},
@@ -76,11 +76,11 @@ func TestBadFiles(t *testing.T) {
 		{"unquoted without plus", "people: [{name: fay, whatsapp: 004915112345678}]\n",
 			`1: people.whatsapp: YAML reads 004915112345678 as a number; write it in quotes: whatsapp: "+4915112345678"`},
 		{"number with spaces", "people: [{name: fay, whatsapp: +49 (151) 123-45678}]\n",
-			`1: people.whatsapp: "+49 (151) 123-45678" is not an international number; write "+4915112345678"`},
+			`1: people.whatsapp: "+49 (151) 123-45678" is not how an international number is written; write "+4915112345678"`},
 		{"a national number for the account", "connectors: {whatsapp: {phone: '0151/1'}}\n",
-			`1: connectors.whatsapp.phone: "0151/1" is not an international number; write "+4915112345678"`},
+			`1: connectors.whatsapp.phone: "0151/1" is not an international number; begin with + and the country code, as in "+447700900123"`},
 		{"national number", "people: [{name: fay, whatsapp: '0151/1'}]\n",
-			`1: people.whatsapp: "0151/1" is not an international number; write "+4915112345678"`},
+			`1: people.whatsapp: "0151/1" is not an international number; begin with + and the country code, as in "+447700900123"`},
 		{"username", "people:\n  - name: fay\n    telegram: \"@fay\"\n",
 			`3: people.telegram: "@fay" is a username, which can change hands; write the numeric id, as in telegram: 123456789`},
 		{"unquoted username", "people:\n  - name: fay\n    telegram: @fay\n",
@@ -119,7 +119,7 @@ func TestBadFiles(t *testing.T) {
 		{"too short", "approvals: {timeout: 10ms}\n", `1: approvals.timeout: "10ms" is too short; write 1s or more`},
 		{"too long", "approvals: {timeout: 9000h}\n", `1: approvals.timeout: "9000h" is too long; write 8760h or less`},
 		{"bad zone", "people:\n  - {name: fay, timezone: Berlin}\n",
-			`2: people.timezone: unknown time zone "Berlin"; write one as in Europe/Berlin`},
+			`2: people.timezone: unknown time zone "Berlin"; did you mean Europe/Berlin?`},
 		{"unknown scope", "approvals: {scopes: [once, forever]}\n", `1: approvals.scopes: unknown scope "forever"; ` +
 			`use once, session_tool, session, always or a duration such as 15m`},
 		{"bad tag", "high_risk:\n  tags:\n    - \"@nework\"\n",
@@ -310,5 +310,70 @@ DAYCARED_DATA_DIR: "x" is not absolute; write the whole path, beginning with /
 DAYCARED_LOG_FORMAT: unknown log format "xml"; write text or json`
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+// TestRemediesInventNothing is about what somebody wrote and a remedy could make worse: a number that somebody else has, a
+// key that means something else, an example that is taken for the correction.
+func TestRemediesInventNothing(t *testing.T) {
+	const begin = ` is not an international number; begin with + and the country code, as in "+447700900123"`
+	const place = `; name a place, as in Europe/Berlin`
+	phone := func(number string) string { return "people: [{name: fay, whatsapp: '" + number + "'}]\n" }
+	zone := func(name string) string { return "people: [{name: fay, timezone: " + name + "}]\n" }
+	for _, test := range []struct{ name, text, want string }{
+		{"no zero and no country", phone("170 12345678"), `1: people.whatsapp: "170 12345678"` + begin},
+		{"an American number", phone("(415) 555-2671"), `1: people.whatsapp: "(415) 555-2671"` + begin},
+		{"a national number", phone("0151 2345678"), `1: people.whatsapp: "0151 2345678"` + begin},
+		{"a national number without space", phone("015112345678"), `1: people.whatsapp: "015112345678"` + begin},
+		{"a country alone", phone("+1"), `1: people.whatsapp: "+1"` + begin},
+		{"words", phone("+49 151 12345678 (work)"), `1: people.whatsapp: "+49 151 12345678 (work)"` + begin},
+		{"two numbers", phone("+4915112345678, +1"), `1: people.whatsapp: "+4915112345678, +1"` + begin},
+		{"a number without a plus or quotes", "people: [{name: fay, whatsapp: 17012345678}]\n", `1: people.whatsapp: "17012345678"` + begin},
+		{"the account's", "connectors: {whatsapp: {phone: '170 12345678'}}\n", `1: connectors.whatsapp.phone: "170 12345678"` + begin},
+		{"a zero for callers at home", phone("+49 (0)151 12345678"),
+			`1: people.whatsapp: "+49 (0)151 12345678" is not how an international number is written; write "+4915112345678"`},
+		{"two zeros for a plus", phone("0049 151/12345678"),
+			`1: people.whatsapp: "0049 151/12345678" is not how an international number is written; write "+4915112345678"`},
+
+		{"a port", "api: {listen: 7801}\n", `1: api.listen: YAML reads 7801 as a number; write it in quotes: listen: "127.0.0.1:7801"`},
+		{"a port in quotes", "api: {listen: '7801'}\n",
+			`1: api.listen: "7801" is a port alone; write "127.0.0.1:7801" to listen on this machine only`},
+		{"no port", "api: {listen: 78010}\n", `1: api.listen: "78010" is not an address to listen at; ` +
+			`write an address and a port, as in 127.0.0.1:7801`},
+		{"a number for a path", "data_dir: 7\n", `1: data_dir: "7" is not absolute; write the whole path, beginning with /`},
+
+		{"a phone", "people: [{name: fay, phone: '+4915112345678'}]\n", `1: unknown key "people.phone"; did you mean whatsapp?`},
+		{"a connector at the top", "telegram: {enabled: true}\n", `1: unknown key "telegram"; it belongs under connectors`},
+		{"a key of a route at the top", "quorum: 2\n", `1: unknown key "quorum"; it belongs under routes`},
+		{"a key of another section", "api: {token_file: /t}\n", `1: unknown key "api.token_file"; it belongs under connectors.telegram`},
+		{"a section in another", "api: {sandbox: on}\n", `1: unknown key "api.sandbox"; it belongs at the top of the file`},
+		{"a key that two sections have", "enabled: true\n", `1: unknown key "enabled"; there are ` + strings.Join(root.names(), ", ")},
+
+		{"a zone in small letters", zone("europe/berlin"), `1: people.timezone: unknown time zone "europe/berlin"; did you mean Europe/Berlin?`},
+		{"a place alone", zone("new york"), `1: people.timezone: unknown time zone "new york"; did you mean America/New_York?`},
+		{"an abbreviation", zone("CEST"), `1: people.timezone: unknown time zone "CEST"` + place},
+		{"an offset", zone("UTC+2"), `1: people.timezone: unknown time zone "UTC+2"` + place},
+		{"a slip", zone("Europe/Berln"), `1: people.timezone: unknown time zone "Europe/Berln"` + place},
+		{"without summer", zone("EST"), `1: people.timezone: "EST" has no summer time; name a place instead, as in America/New_York`},
+		{"the machine's", zone("Local"), `1: people.timezone: "Local" is the machine's own zone, which holds anyway; ` +
+			`leave it out, or name a place, as in Europe/Berlin`},
+
+		{"a route without a dash", "people: [{name: fay, user: fay}]\nroutes: {ask: [fay, sam]}\n",
+			`2: routes is a list, not a section of keys; write a dash before each item, as in - ask: [fay, sam]`},
+		{"a name for routes", "routes: fay\n", `1: routes is a list, not text; write a dash before each item, as in - ask: [fay]`},
+		{"a name for people", "people: fay\n", `1: people is a list, not text; write a dash before each item, as in - name: fay`},
+		{"no time of the day", "people: [{name: fay, quiet: '25:00-07:00'}]\n", `1: people.quiet: "25:00-07:00" is no span of hours, ` +
+			`since "25:00" is no time of the day; write it as in "22:00-07:00"`},
+		{"what only follows", "keep: {requests: 1d}\n", `1: keep.requests: 1d is too short, ` +
+			`since a chat may deliver an answer again for days; write 8d or more`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := lines(t, test.text); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+	if !IsZone("UTC") || !IsZone("Europe/Berlin") || IsZone("EST") || IsZone("") {
+		t.Error("a zone is taken for none, or something else for one")
 	}
 }

@@ -12,11 +12,11 @@ func TestBadPeopleAndRoutes(t *testing.T) {
 			`4: people.via: an empty list reaches nobody; leave it out for the daemon's own order`},
 		{"channels without addresses", "people:\n- name: fay\n  via:\n  - telegram\n  - whatsapp\n  - terminal\n  - admin\n",
 			"4: people.via: telegram goes by the person's telegram, and there is none; " +
-				"write telegram: 123456789, or take telegram out\n" +
+				"write theirs, as in telegram: 123456789, or take telegram out\n" +
 				"5: people.via: whatsapp goes by the person's whatsapp, and there is none; " +
-				"write whatsapp: \"+4915112345678\", or take whatsapp out\n" +
-				"6: people.via: terminal goes by the person's user, and there is none; write user: fay, or take terminal out\n" +
-				"7: people.via: admin goes by the person's user, and there is none; write user: fay, or take admin out"},
+				"write theirs, as in whatsapp: \"+447700900123\", or take whatsapp out\n" +
+				"6: people.via: terminal goes by the person's user, and there is none; write theirs, as in user: fay, or take terminal out\n" +
+				"7: people.via: admin goes by the person's user, and there is none; write theirs, as in user: fay, or take admin out"},
 		{"a wrong address is told once", "people: [{name: fay, telegram: \"@fay\", via: [telegram]}]\n",
 			`1: people.telegram: "@fay" is a username, which can change hands; write the numeric id, as in telegram: 123456789`},
 

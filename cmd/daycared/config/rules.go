@@ -53,7 +53,7 @@ func (r *report) person(p Person, path string) {
 		if slices.Contains(p.Via[:i], channel) {
 			r.key(at, "people.via: %s is there already; write it once", channel)
 		} else if address, example := p.lacks(channel); address != "" {
-			r.key(at, "people.via: %s goes by the person's %s, and there is none; write %[2]s: %s, or take %[1]s out",
+			r.key(at, "people.via: %s goes by the person's %s, and there is none; write theirs, as in %[2]s: %s, or take %[1]s out",
 				channel, address, example)
 		}
 	}
@@ -84,7 +84,7 @@ func (p Person) lacks(channel string) (key, example string) {
 	case channel == viaTelegram && p.Telegram == 0:
 		return "telegram", "123456789"
 	case channel == viaWhatsApp && p.WhatsApp == "":
-		return "whatsapp", `"+4915112345678"`
+		return "whatsapp", strconv.Quote(examplePhone)
 	case (channel == viaTerminal || channel == viaAdmin) && p.User == "":
 		return "user", scalar(cmp.Or(p.Name, "fay"))
 	}
@@ -147,7 +147,8 @@ func (r *report) keep(k Keep) {
 	const requests, payloads, audit = "keep.requests", "keep.payloads", "keep.audit"
 	// All are asked before any is reported: they share keys, and one that was found wrong is not asked about.
 	short := k.Requests < minRequests && !r.wrong(requests)
-	outlives := r.exceeds(payloads, k.Payloads, requests, k.Requests)
+	_, own := r.lines[payloads]
+	outlives := r.exceeds(payloads, k.Payloads, requests, k.Requests) && (own || r.vars[payloads] != "" || !short) // else it only follows
 	unexplained := r.exceeds(requests, k.Requests, audit, k.Audit)
 	if short {
 		r.key(requests, "%s: %s is too short, since a chat may deliver an answer again for days; write %s or more",

@@ -119,17 +119,17 @@ var exactClock = regexp.MustCompile(`^([01][0-9]|2[0-3]):([0-5][0-9])$`)
 func parseClock(s string) (any, error) {
 	m := exactClock.FindStringSubmatch(s)
 	if m == nil {
-		return nil, fmt.Errorf("%s is no time of the day; write %q", quote(s), mendClock(s))
+		if meant, ok := mendClock(s); ok {
+			return nil, fmt.Errorf("%s is no time of the day; write %q", quote(s), meant)
+		}
+		return nil, fmt.Errorf("%s is no time of the day; write it as in %q", quote(s), "21:00")
 	}
 	minute := minutes(m[1], m[2])
 	return Clock{Given: true, Hour: minute / 60, Minute: minute % 60}, nil
 }
 
-// mendClock is the time that was probably meant, or an example.
-func mendClock(s string) string {
+// mendClock is the time that was meant, if that is clear.
+func mendClock(s string) (meant string, ok bool) {
 	minute, ok := mendTime(strings.ToLower(strings.ReplaceAll(s, " ", "")))
-	if !ok {
-		return "21:00"
-	}
-	return Clock{Given: true, Hour: minute / 60, Minute: minute % 60}.String()
+	return Clock{Given: true, Hour: minute / 60, Minute: minute % 60}.String(), ok
 }

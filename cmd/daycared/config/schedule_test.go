@@ -59,10 +59,10 @@ func TestBadSchedules(t *testing.T) {
 			`write it as timezone: Europe/Berlin`,
 		"every: 1":         `1: agents.schedule.every: "1" is not a duration; write 1m for minutes or 1s for seconds`,
 		"ask_at: 9pm":      `1: agents.schedule.ask_at: "9pm" is no time of the day; write "21:00"`,
-		"ask_at: evening":  `1: agents.schedule.ask_at: "evening" is no time of the day; write "21:00"`,
+		"ask_at: evening":  `1: agents.schedule.ask_at: "evening" is no time of the day; write it as in "21:00"`,
 		"ask_at: 7.30":     `1: agents.schedule.ask_at: YAML reads 7.30 as a number; write it in quotes: ask_at: "07:30"`,
 		"needs: [network]": `1: agents.schedule.needs: unknown permission "network"; did you mean @network?`,
-		"timezone: Berlin": `1: agents.schedule.timezone: unknown time zone "Berlin"; write one as in Europe/Berlin`,
+		"timezone: Berlin": `1: agents.schedule.timezone: unknown time zone "Berlin"; did you mean Europe/Berlin?`,
 	} {
 		if got := lines(t, "agents: [{name: a, schedule: {"+text+"}}]\n"); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)

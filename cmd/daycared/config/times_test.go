@@ -11,15 +11,18 @@ func TestBadTimes(t *testing.T) {
 	}
 	remind := func(v string) string { return "approvals: {remind: " + v + "}\n" }
 	const noHours = " is no span of hours; write "
+	since := func(time string) string {
+		return ` is no span of hours, since "` + time + `" is no time of the day; write it as in "22:00-07:00"`
+	}
 	for _, test := range []struct{ name, text, want string }{
-		{"one time", quiet(`"22:00"`), `1: people.quiet: "22:00"` + noHours + `"22:00-07:00"`},
-		{"one time without quotes", quiet("22:00"), `1: people.quiet: "22:00"` + noHours + `"22:00-07:00"`},
+		{"one time", quiet(`"22:00"`), `1: people.quiet: "22:00"` + noHours + `it as in "22:00-07:00"`},
+		{"one time without quotes", quiet("22:00"), `1: people.quiet: "22:00"` + noHours + `it as in "22:00-07:00"`},
 		{"an hour without quotes", quiet("22"),
-			`1: people.quiet: YAML reads 22 as a number; write it in quotes: quiet: "22:00-07:00"`},
+			`1: people.quiet: "22"` + noHours + `it as in "22:00-07:00"`},
 		{"a fraction without quotes", quiet("21.30"),
-			`1: people.quiet: YAML reads 21.30 as a number; write it in quotes: quiet: "22:00-07:00"`},
+			`1: people.quiet: "21.30"` + noHours + `it as in "22:00-07:00"`},
 		{"truth for hours", quiet("true"),
-			`1: people.quiet: YAML reads true as true or false; write it in quotes: quiet: "22:00-07:00"`},
+			`1: people.quiet: "true"` + noHours + `it as in "22:00-07:00"`},
 		{"a list of times", quiet("[22:00, 07:00]"), `1: people.quiet is hours, not a list; write one value`},
 		{"a section of times", quiet("{from: 22:00}"),
 			`1: people.quiet is hours, not a section of keys; write one value`},
@@ -29,12 +32,12 @@ func TestBadTimes(t *testing.T) {
 		{"in words", quiet("10pm to 6:30am"), `1: people.quiet: "10pm to 6:30am"` + noHours + `"22:00-06:30"`},
 		{"noon and midnight", quiet("12pm-12am"), `1: people.quiet: "12pm-12am"` + noHours + `"12:00-00:00"`},
 		{"midnight as 24", quiet("22:00-24:00"), `1: people.quiet: "22:00-24:00"` + noHours + `"22:00-00:00"`},
-		{"no such hour", quiet("25:00-26:00"), `1: people.quiet: "25:00-26:00"` + noHours + `"22:00-07:00"`},
-		{"no such minute", quiet("22:60-07:00"), `1: people.quiet: "22:60-07:00"` + noHours + `"22:00-07:00"`},
-		{"no such half", quiet("13pm-7am"), `1: people.quiet: "13pm-7am"` + noHours + `"22:00-07:00"`},
-		{"with seconds", quiet("22:00:00-07:00:00"), `1: people.quiet: "22:00:00-07:00:00"` + noHours + `"22:00-07:00"`},
-		{"other digits", quiet("２２:００-０７:００"), `1: people.quiet: "２２:００-０７:００"` + noHours + `"22:00-07:00"`},
-		{"nothing", quiet(`""`), `1: people.quiet: ""` + noHours + `"22:00-07:00"`},
+		{"no such hour", quiet("25:00-26:00"), `1: people.quiet: "25:00-26:00"` + since("25:00")},
+		{"no such minute", quiet("22:60-07:00"), `1: people.quiet: "22:60-07:00"` + since("22:60")},
+		{"no such half", quiet("13pm-7am"), `1: people.quiet: "13pm-7am"` + since("13pm")},
+		{"with seconds", quiet("22:00:00-07:00:00"), `1: people.quiet: "22:00:00-07:00:00"` + since("22:00:00")},
+		{"other digits", quiet("２２:００-０７:００"), `1: people.quiet: "２２:００-０７:００"` + since("２２:００")},
+		{"nothing", quiet(`""`), `1: people.quiet: ""` + noHours + `it as in "22:00-07:00"`},
 		{"the whole day", quiet(`"00:00-00:00"`), `1: people.quiet: "00:00-00:00" ends when it begins; ` +
 			`write two different times, as in "22:00-07:00", or leave it out for none`},
 

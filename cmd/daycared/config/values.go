@@ -12,17 +12,18 @@ import (
 	"strings"
 	"time"
 	_ "time/tzdata" // the zones are known on machines without zone files, too
+	"unicode"
 
 	"github.com/daycared/daycared/permissions"
 )
 
 // leaf is one sort of plain value.
 type leaf struct {
-	is      string                         // what it is, in words
-	written written                        // how YAML must have it
-	parse   func(text string) (any, error) // the error says what is wrong and, after a semicolon, what would be right
-	format  func(value any) string         // so that parse gives it back
-	mend    func(text string) string       // what was probably meant, where parse and quotes alone do not say it
+	is      string                           // what it is, in words
+	written written                          // how YAML must have it
+	parse   func(text string) (any, error)   // the error says what is wrong and, after a semicolon, what would be right
+	format  func(value any) string           // so that parse gives it back
+	mend    func(text string) (string, bool) // what was certainly meant, where parse and quotes alone do not say it
 }
 
 // written is how YAML must have a plain value, so that nothing depends on what YAML makes of it.
@@ -69,7 +70,7 @@ var leaves = map[string]leaf{
 	"path":              {is: "a path", written: asText, parse: parsePath, format: with(asIs)},
 	"url":               {is: "an address", written: asText, parse: parseURL, format: with(asIs)},
 	"socket":            {is: "a path", written: asText, parse: parseSocket, format: with(asIs)},
-	"listen":            {is: "an address to listen at", written: asText, parse: parseListen, format: with(asIs)},
+	"listen":            {is: "an address to listen at", written: asText, parse: parseListen, format: with(asIs), mend: mendListen},
 	"host":              {is: "the name of a host", written: asText, parse: parseHost, format: with(asIs)},
 	"folder":            {is: "a path", written: asText, parse: parseFolder, format: with(asIs)},
 	"switch":            {is: "on or off", parse: parseSwitch, format: with(formatSwitch)},
@@ -197,11 +198,55 @@ func parseGlob(s string) (any, error) {
 	return s, nil
 }
 
-// parseZone wants a name of the tz database, not an abbreviation that several zones share.
+// parseZone wants a name of the tz database, not an abbreviation that several zones share or that has no summer time.
 func parseZone(s string) (any, error) {
-	l, err := time.LoadLocation(s)
-	if err != nil || s == "" {
-		return nil, fmt.Errorf("unknown time zone %s; write one as in Europe/Berlin", quote(s))
+	switch s {
+	case "Local":
+		return nil, fmt.Errorf("%s is the machine's own zone, which holds anyway; leave it out, or name a place, as in Europe/Berlin", quote(s))
+	case "EST", "MST", "HST":
+		return nil, fmt.Errorf("%s has no summer time; name a place instead, as in America/New_York", quote(s))
 	}
-	return l, nil
+	l, err := time.LoadLocation(s)
+	if err == nil && s != "" && l.String() == s {
+		return l, nil
+	}
+	if meant := mendZone(s); meant != "" {
+		return nil, fmt.Errorf("unknown time zone %s; did you mean %s?", quote(s), meant)
+	}
+	return nil, fmt.Errorf("unknown time zone %s; name a place, as in Europe/Berlin", quote(s))
+}
+
+// IsZone tells whether a text is a time zone as the configuration has it.
+func IsZone(s string) bool {
+	_, err := parseZone(s)
+	return err == nil
+}
+
+// mendZone is the zone of a place that was written without its continent or in other case; empty where there is none, or
+// more than one.
+func mendZone(s string) string {
+	begin := true
+	s = strings.Map(func(r rune) rune {
+		if begin {
+			r = unicode.ToUpper(r)
+		} else {
+			r = unicode.ToLower(r)
+		}
+		begin = r == '/' || r == '_' || r == '-'
+		return r
+	}, strings.ReplaceAll(strings.TrimSpace(s), " ", "_"))
+	var found []string
+	for _, continent := range []string{"Africa", "America", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific"} {
+		name := continent + "/" + s
+		if strings.HasPrefix(s, continent+"/") {
+			name = s
+		}
+		if l, err := time.LoadLocation(name); err == nil && l.String() == name {
+			found = append(found, name)
+		}
+	}
+	if len(found) != 1 {
+		return ""
+	}
+	return found[0]
 }
