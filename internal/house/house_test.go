@@ -64,8 +64,7 @@ var owners = []struct {
 	{"github.com/bmatcuk/doublestar/...", []string{"agents/tools"}},
 	{"go.mau.fi/whatsmeow/...", []string{"connectors/whatsapp/..."}},
 	{"go.mau.fi/libsignal/...", []string{"connectors/whatsapp/..."}},
-	{"github.com/openai/openai-go/...", []string{"agents/models/openai"}},
-	{"github.com/anthropics/anthropic-sdk-go/...", []string{"agents/models/anthropic"}},
+	{"github.com/sashabaranov/go-openai/...", []string{"agents/models/openai"}},
 	{"github.com/modelcontextprotocol/go-sdk/...", []string{"agents/..."}},
 }
 

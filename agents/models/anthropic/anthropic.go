@@ -1,15 +1,15 @@
-// Package anthropic asks models over the Messages of Anthropic.
+// Package anthropic asks models over the Messages of Anthropic, streamed, with a client of its own: the provider's library
+// takes longer to compile than all of daycared.
 //
-// The configuration alone decides what is sent and where: the ANTHROPIC_… variables of the environment, and the profiles
-// that the library looks for in the home folder, are not read.
+// The configuration alone decides what is sent and where: the ANTHROPIC_… variables of the environment are not read.
 package anthropic
 
 import (
+	"bytes"
 	"cmp"
 	"context"
-
-	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
+	"encoding/json"
+	"net/http"
 
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/models/provider"
@@ -22,6 +22,8 @@ const (
 	Window = 200_000
 	// Most is how many tokens a reply may have where the configuration does not say.
 	Most = 8192
+
+	version = "2023-06-01" // of the protocol
 )
 
 // Options are what a model needs. Only the name is required.
@@ -37,9 +39,9 @@ type Options struct {
 
 // Model is one model at one provider. It is safe for concurrent use.
 type Model struct {
-	o       Options
-	link    *provider.Link
-	service func() anthropic.MessageService // a function, as that does not print
+	o    Options
+	link *provider.Link
+	key  func() string // a function, as that does not print
 }
 
 var _ models.Model = (*Model)(nil)
@@ -52,17 +54,9 @@ func New(o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := o.Key
+	key := string(o.Key)
 	o.Key, o.Link.Key = "", ""
-	return &Model{o: o, link: link, service: func() anthropic.MessageService {
-		// Not the library's client, which reads the environment; tracing reads it, too, and is told before it looks.
-		options := []option.RequestOption{option.WithBaseURL(link.Base()), option.WithMaxRetries(0),
-			option.WithoutOpenTelemetry(), option.WithOpenTelemetryPropagation(false)}
-		if key != "" {
-			options = append(options, option.WithAPIKey(string(key)))
-		}
-		return anthropic.NewMessageService(options...)
-	}}, nil
+	return &Model{o: o, link: link, key: func() string { return key }}, nil
 }
 
 // Name is [models.Model].
@@ -82,31 +76,46 @@ func (m *Model) Reply(ctx context.Context, p models.Prompt, write func(string)) 
 	if write == nil {
 		write = func(string) {}
 	}
-	params := m.params(p)
+	body, err := json.Marshal(m.params(p))
+	if err != nil {
+		return models.Reply{}, err
+	}
 	return m.link.Try(ctx, func() (models.Reply, error) {
-		return m.once(ctx, p, params, write)
+		return m.once(ctx, p, body, write)
 	}, func() { write("") })
 }
 
 // once asks once.
-func (m *Model) once(ctx context.Context, p models.Prompt, params anthropic.MessageNewParams, write func(string)) (
-	models.Reply, error,
-) {
+func (m *Model) once(ctx context.Context, p models.Prompt, body []byte, write func(string)) (models.Reply, error) {
 	x := m.link.Exchange(ctx)
-	service := m.service()
-	stream := service.NewStreaming(x.Context(), params, option.WithHTTPClient(x))
-	read := reading{write: write, blocks: map[int64]*block{}}
-	for stream.Next() {
-		read.event(stream.Current())
+	read := reading{link: m.link, write: write, blocks: map[provider.Number]*call{}}
+	err := m.send(x, body)
+	if err == nil {
+		err = x.Events(read.event)
 	}
-	err := x.End(ctx, m.fault(stream.Err()))
-	if err != nil {
+	if err := x.End(ctx, err); err != nil {
 		return models.Reply{}, err
 	}
-	reply, err := read.end(m.link, p)
+	reply, err := read.end(p)
 	if err != nil {
 		return models.Reply{}, err
 	}
 	reply.Usage = provider.Spent(reply.Usage, p, reply)
 	return reply, nil
+}
+
+// send sends the request. What answers it is read from the exchange, which closes it, too.
+func (m *Model) send(x *provider.Exchange, body []byte) error {
+	r, err := http.NewRequestWithContext(x.Context(), http.MethodPost, m.link.Base()+"v1/messages", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "text/event-stream")
+	r.Header.Set("Anthropic-Version", version)
+	if key := m.key(); key != "" {
+		r.Header.Set("X-Api-Key", key)
+	}
+	_, err = x.Do(r) //nolint:bodyclose // see above
+	return err
 }

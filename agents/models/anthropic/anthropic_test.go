@@ -19,10 +19,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestConformance(t *testing.T) {
-	modeltest.Conform(t, modeltest.Anthropic, func(s modeltest.Setup) (modeltest.Made, error) {
-		return New(Options{Name: "m", BaseURL: s.URL, Key: s.Key, Link: s.Link})
-	})
+func TestConformance(t *testing.T) { modeltest.Conform(t, modeltest.Anthropic, build) }
+
+// TestRecorded holds what each recorded stream makes, to the byte.
+func TestRecorded(t *testing.T) { modeltest.Replay(t, "testdata", build) }
+
+func build(s modeltest.Setup) (modeltest.Made, error) {
+	return New(Options{Name: s.Name, BaseURL: s.URL, Key: s.Key, Most: s.Most, Link: s.Link})
 }
 
 // asking is a server and a model that asks it.

@@ -1,66 +1,92 @@
 package anthropic
 
 import (
+	"encoding/json"
 	"regexp"
-
-	"github.com/anthropics/anthropic-sdk-go"
 
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/models/provider"
 )
 
+// request is what Messages take.
+type request struct {
+	Model     string    `json:"model"`
+	MaxTokens int64     `json:"max_tokens"`
+	System    []block   `json:"system,omitempty"`
+	Messages  []message `json:"messages"`
+	Tools     []tool    `json:"tools,omitempty"`
+	Stream    bool      `json:"stream"`
+}
+
+type message struct {
+	Role    models.Role `json:"role"`
+	Content []block     `json:"content"`
+}
+
+// block is a text, a call or a result, and has the fields of its type.
+type block struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text,omitempty"`
+	ID        string          `json:"id,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Input     json.RawMessage `json:"input,omitempty"`
+	ToolUseID string          `json:"tool_use_id,omitempty"`
+	Content   []block         `json:"content,omitempty"`
+	IsError   bool            `json:"is_error,omitempty"`
+}
+
+type tool struct {
+	Name        string         `json:"name"`
+	Description string         `json:"description"`
+	InputSchema map[string]any `json:"input_schema"`
+}
+
 // params writes a prompt as Messages take it.
-func (m *Model) params(p models.Prompt) anthropic.MessageNewParams {
-	params := anthropic.MessageNewParams{Model: m.o.Name, MaxTokens: m.o.Most}
+func (m *Model) params(p models.Prompt) request {
+	params := request{Model: m.o.Name, MaxTokens: m.o.Most, Stream: true}
 	if p.System != "" {
-		params.System = []anthropic.TextBlockParam{{Text: p.System}}
+		params.System = []block{words(p.System)}
 	}
-	for _, message := range p.Messages {
-		blocks := blocksOf(message)
+	for _, turn := range p.Messages {
+		blocks := blocksOf(turn)
 		if len(blocks) == 0 {
 			continue // a turn without a word is refused
 		}
-		role := anthropic.MessageParamRoleUser
-		if message.Role == models.Assistant {
-			role = anthropic.MessageParamRoleAssistant
+		role := models.User
+		if turn.Role == models.Assistant {
+			role = models.Assistant
 		}
 		if n := len(params.Messages); n > 0 && params.Messages[n-1].Role == role { // roles take turns
 			params.Messages[n-1].Content = append(params.Messages[n-1].Content, blocks...)
 			continue
 		}
-		params.Messages = append(params.Messages, anthropic.MessageParam{Role: role, Content: blocks})
+		params.Messages = append(params.Messages, message{Role: role, Content: blocks})
 	}
 	for _, t := range p.Tools {
-		schema := provider.Schema(t.Schema)
-		delete(schema, "type") // it is always an object
-		params.Tools = append(params.Tools, anthropic.ToolUnionParam{OfTool: &anthropic.ToolParam{
-			Name: t.Name, Description: anthropic.String(t.Description),
-			InputSchema: anthropic.ToolInputSchemaParam{ExtraFields: schema},
-		}})
+		params.Tools = append(params.Tools, tool{Name: t.Name, Description: t.Description, InputSchema: provider.Schema(t.Schema)})
 	}
 	return params
 }
 
-func blocksOf(m models.Message) []anthropic.ContentBlockParamUnion {
-	var blocks []anthropic.ContentBlockParamUnion
+func words(text string) block { return block{Type: "text", Text: text} }
+
+func blocksOf(m models.Message) []block {
+	var blocks []block
 	if m.Role == models.Results {
 		for _, r := range m.Results {
-			block := anthropic.ToolResultBlockParam{ToolUseID: safe(r.ID)}
+			result := block{Type: "tool_result", ToolUseID: safe(r.ID), IsError: r.Error}
 			if r.Text != "" {
-				block.Content = []anthropic.ToolResultBlockParamContentUnion{{OfText: &anthropic.TextBlockParam{Text: r.Text}}}
+				result.Content = []block{words(r.Text)}
 			}
-			if r.Error {
-				block.IsError = anthropic.Bool(true)
-			}
-			blocks = append(blocks, anthropic.ContentBlockParamUnion{OfToolResult: &block})
+			blocks = append(blocks, result)
 		}
 		return blocks
 	}
 	if m.Text != "" {
-		blocks = append(blocks, anthropic.NewTextBlock(m.Text))
+		blocks = append(blocks, words(m.Text))
 	}
 	for _, c := range m.Calls {
-		blocks = append(blocks, anthropic.NewToolUseBlock(safe(c.ID), provider.Object(c.Input), provider.Name(c.Tool)))
+		blocks = append(blocks, block{Type: "tool_use", ID: safe(c.ID), Name: provider.Name(c.Tool), Input: provider.Object(c.Input)})
 	}
 	return blocks
 }

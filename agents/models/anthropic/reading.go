@@ -5,109 +5,135 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/anthropics/anthropic-sdk-go"
-
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/models/provider"
 )
 
+// streamEvent is one of a stream, with the fields of every type that we read.
+type streamEvent struct {
+	Type         provider.Text
+	Index        provider.Number
+	Message      struct{ Usage usage }
+	ContentBlock struct {
+		Type, Text, ID, Name provider.Text
+		Input                any
+	} `json:"content_block"`
+	Delta struct {
+		Type, Text  provider.Text
+		PartialJSON provider.Text `json:"partial_json"`
+		StopReason  provider.Text `json:"stop_reason"`
+	}
+	Usage usage
+}
+
+type usage struct {
+	Input         provider.Number `json:"input_tokens"`
+	CacheCreation provider.Number `json:"cache_creation_input_tokens"`
+	CacheRead     provider.Number `json:"cache_read_input_tokens"`
+	Output        provider.Number `json:"output_tokens"`
+}
+
 // reading puts the events of a stream together.
 type reading struct {
+	link   *provider.Link
 	write  func(string)
 	text   strings.Builder
-	blocks map[int64]*block
-	calls  []*block // of them, in the order in which they began
+	blocks map[provider.Number]*call
+	calls  []*call // of them, in the order in which they began
 	usage  models.Usage
-	reason anthropic.StopReason
+	reason provider.Text
 	ended  bool
 }
 
-// block is a call as it comes, in pieces.
-type block struct {
+// call is a call as it comes, in pieces.
+type call struct {
 	id, name string
 	whole    json.RawMessage // what it began with: all of it, where no pieces come
 	pieces   strings.Builder
 }
 
-// event takes one. Events and blocks of kinds that we do not know are passed over, as the provider asks of its clients.
-func (r *reading) event(e anthropic.MessageStreamEventUnion) {
-	switch e := e.AsAny().(type) {
-	case anthropic.MessageStartEvent:
-		u := e.Message.Usage
-		r.used(u.InputTokens+u.CacheCreationInputTokens+u.CacheReadInputTokens, u.OutputTokens)
-	case anthropic.ContentBlockStartEvent:
+// event takes one. Events and blocks of kinds that we do not know are passed over, as the provider asks of its clients, and
+// so are fields of other types than theirs.
+func (r *reading) event(name string, data []byte) error {
+	switch {
+	case name == "error":
+		return r.link.Streamed(data)
+	case name == "", name == "ping", len(strings.TrimSuffix(string(data), "\n")) == 0:
+		return nil
+	}
+	var e streamEvent
+	var odd *json.UnmarshalTypeError
+	if err := json.Unmarshal(data, &e); err != nil && !errors.As(err, &odd) {
+		return err
+	}
+	switch e.Type {
+	case "message_start":
+		r.used(e.Message.Usage)
+	case "content_block_start":
 		r.begin(e)
-	case anthropic.ContentBlockDeltaEvent:
+	case "content_block_delta":
 		switch b := r.blocks[e.Index]; {
 		case e.Delta.Type == "text_delta":
 			r.say(e.Delta.Text)
 		case e.Delta.Type == "input_json_delta" && b != nil:
-			b.pieces.WriteString(e.Delta.PartialJSON)
+			b.pieces.WriteString(string(e.Delta.PartialJSON))
 		}
-	case anthropic.MessageDeltaEvent:
+	case "message_delta":
 		r.reason = e.Delta.StopReason
-		u := e.Usage
-		r.used(u.InputTokens+u.CacheCreationInputTokens+u.CacheReadInputTokens, u.OutputTokens)
-	case anthropic.MessageStopEvent:
+		r.used(e.Usage)
+	case "message_stop":
 		r.ended = true
 	}
+	return nil
 }
 
-func (r *reading) begin(e anthropic.ContentBlockStartEvent) {
+func (r *reading) begin(e streamEvent) {
 	switch e.ContentBlock.Type {
 	case "text":
-		if len(r.text.String()) > 0 {
+		if r.text.Len() > 0 {
 			r.say("\n\n")
 		}
 		r.say(e.ContentBlock.Text)
 	case "tool_use":
 		whole, _ := json.Marshal(e.ContentBlock.Input) // it was JSON a moment ago
-		b := &block{id: e.ContentBlock.ID, name: e.ContentBlock.Name, whole: whole}
-		r.blocks[e.Index], r.calls = b, append(r.calls, b)
+		c := &call{id: string(e.ContentBlock.ID), name: string(e.ContentBlock.Name), whole: whole}
+		r.blocks[e.Index], r.calls = c, append(r.calls, c)
 	}
 }
 
-func (r *reading) say(words string) {
+func (r *reading) say(words provider.Text) {
 	if words != "" {
-		r.text.WriteString(words)
-		r.write(words)
+		r.text.WriteString(string(words))
+		r.write(string(words))
 	}
 }
 
 // used takes counts that grow; what an event leaves out is 0.
-func (r *reading) used(read, written int64) {
-	r.usage = models.Usage{Read: max(r.usage.Read, read), Written: max(r.usage.Written, written)}
+func (r *reading) used(u usage) {
+	r.usage.Read = max(r.usage.Read, int64(u.Input+u.CacheCreation+u.CacheRead))
+	r.usage.Written = max(r.usage.Written, int64(u.Output))
 }
 
 // end is the reply. A stream that does not say that it ended broke off.
-func (r *reading) end(link *provider.Link, p models.Prompt) (models.Reply, error) {
+func (r *reading) end(p models.Prompt) (models.Reply, error) {
 	reply := models.Reply{Text: r.text.String(), Usage: r.usage,
-		Cut: r.reason == anthropic.StopReasonMaxTokens || r.reason == "model_context_window_exceeded"}
+		Cut: r.reason == "max_tokens" || r.reason == "model_context_window_exceeded"}
 	switch {
 	case !r.ended:
-		return reply, link.Broken("the reply broke off")
-	case r.reason == anthropic.StopReasonRefusal:
-		return reply, link.Refused("the model refuses to go on with this conversation")
+		return reply, r.link.Broken("the reply broke off")
+	case r.reason == "refusal":
+		return reply, r.link.Refused("the model refuses to go on with this conversation")
 	}
-	for _, b := range r.calls {
-		if b.name == "" {
-			return reply, link.Broken("the reply calls a tool without a name")
+	for _, c := range r.calls {
+		if c.name == "" {
+			return reply, r.link.Broken("the reply calls a tool without a name")
 		}
-		input := json.RawMessage(b.pieces.String())
+		input := json.RawMessage(c.pieces.String())
 		if len(input) == 0 {
-			input = b.whole
+			input = c.whole
 		}
-		reply.Calls = append(reply.Calls, models.Call{ID: b.id, Tool: b.name, Input: input})
+		reply.Calls = append(reply.Calls, models.Call{ID: c.id, Tool: c.name, Input: input})
 	}
 	reply.Calls = provider.Calls(reply.Calls, p)
 	return reply, nil
-}
-
-// fault is what the library's error is about; an error inside a stream is the provider's own.
-func (m *Model) fault(err error) error {
-	var streamed *anthropic.Error
-	if errors.As(err, &streamed) {
-		return m.link.Streamed([]byte(streamed.RawJSON()))
-	}
-	return err
 }

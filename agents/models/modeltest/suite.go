@@ -20,6 +20,8 @@ import (
 type Setup struct {
 	URL  string
 	Key  models.Key
+	Name string // of the model
+	Most int64  // tokens that a reply may have; 0: what the model has by default
 	Link provider.Options
 }
 
@@ -54,7 +56,7 @@ func Conform(t *testing.T, d Dialect, build func(Setup) (Made, error)) {
 				link.Retry.Wait = time.Millisecond
 			}
 			link.Log = slog.New(slog.NewTextHandler(&s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-			m, err := build(Setup{URL: s.URL(d), Key: suiteKey, Link: link})
+			m, err := build(Setup{URL: s.URL(d), Key: suiteKey, Name: "m", Link: link})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,7 @@
 // Package openai asks models over the Chat Completions of OpenAI, which Ollama, llama.cpp, vLLM, OpenRouter and many
 // others speak as well, each a little differently. What they leave out is filled in: ids of calls, what was used, the
-// reason why a reply ended.
+// reason why a reply ended. So the library writes the requests alone. Its reader of streams takes only what OpenAI itself
+// sends: it loses an error after a comment, and refuses a chunk for the type of a field that nobody needs.
 //
 // The configuration alone decides what is sent and where: the OPENAI_… variables of the environment are not read.
 package openai
@@ -10,8 +11,7 @@ import (
 	"context"
 	"net/url"
 
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
+	"github.com/sashabaranov/go-openai"
 
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/models/provider"
@@ -37,9 +37,9 @@ type Options struct {
 
 // Model is one model at one provider. It is safe for concurrent use.
 type Model struct {
-	o       Options
-	link    *provider.Link
-	service func() openai.ChatCompletionService // a function, as that does not print
+	o      Options
+	link   *provider.Link
+	client func(*provider.Exchange) *openai.Client // a function, as that does not print
 }
 
 var _ models.Model = (*Model)(nil)
@@ -54,13 +54,10 @@ func New(o Options) (*Model, error) {
 	}
 	key := o.Key
 	o.Key, o.Link.Key = "", ""
-	return &Model{o: o, link: link, service: func() openai.ChatCompletionService {
-		// Not the library's client, which reads the environment.
-		options := []option.RequestOption{option.WithBaseURL(link.Base()), option.WithMaxRetries(0)}
-		if key != "" {
-			options = append(options, option.WithAPIKey(string(key)))
-		}
-		return openai.NewChatCompletionService(options...)
+	return &Model{o: o, link: link, client: func(x *provider.Exchange) *openai.Client {
+		config := openai.DefaultConfig(string(key))
+		config.BaseURL, config.HTTPClient = link.Base(), sender{Exchange: x, model: o.Name}
+		return openai.NewClientWithConfig(config)
 	}}, nil
 }
 
@@ -87,22 +84,20 @@ func (m *Model) Reply(ctx context.Context, p models.Prompt, write func(string)) 
 	}, func() { write("") })
 }
 
-// once asks once.
-func (m *Model) once(ctx context.Context, p models.Prompt, params openai.ChatCompletionNewParams, write func(string)) (
+// once asks once. What answers is read from the exchange, which closes it, too.
+func (m *Model) once(ctx context.Context, p models.Prompt, params openai.ChatCompletionRequest, write func(string)) (
 	models.Reply, error,
 ) {
 	x := m.link.Exchange(ctx)
-	service := m.service()
-	stream := service.NewStreaming(x.Context(), params, option.WithHTTPClient(x))
-	read := reading{write: write}
-	for stream.Next() {
-		read.chunk(stream.Current())
+	read := reading{link: m.link, write: write}
+	_, err := m.client(x).CreateChatCompletionStream(x.Context(), params)
+	if err == nil {
+		err = x.Events(read.event)
 	}
-	err := x.End(ctx, m.fault(stream.Err()))
-	if err != nil {
+	if err := x.End(ctx, err); err != nil {
 		return models.Reply{}, err
 	}
-	reply, err := read.end(m.link, p, x.Tail())
+	reply, err := read.end(p, x.Tail())
 	if err != nil {
 		return models.Reply{}, err
 	}

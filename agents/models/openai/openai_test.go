@@ -18,10 +18,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestConformance(t *testing.T) {
-	modeltest.Conform(t, modeltest.OpenAI, func(s modeltest.Setup) (modeltest.Made, error) {
-		return New(Options{Name: "m", BaseURL: s.URL, Key: s.Key, Link: s.Link})
-	})
+func TestConformance(t *testing.T) { modeltest.Conform(t, modeltest.OpenAI, build) }
+
+// TestRecorded holds what each recorded stream makes, to the byte.
+func TestRecorded(t *testing.T) { modeltest.Replay(t, "testdata", build) }
+
+func build(s modeltest.Setup) (modeltest.Made, error) {
+	return New(Options{Name: s.Name, BaseURL: s.URL, Key: s.Key, Most: s.Most, Link: s.Link})
 }
 
 // asking is a server and a model that asks it, once for each test.
@@ -185,7 +188,7 @@ func TestOptions(t *testing.T) {
 	if err != nil || own.Window() != 5 {
 		t.Fatal(err)
 	}
-	if params := own.params(modeltest.Hello()); params.MaxCompletionTokens.Value != 100 || params.MaxTokens.Valid() {
+	if params := own.params(modeltest.Hello()); params.MaxCompletionTokens != 100 || params.MaxTokens != 0 {
 		t.Errorf("OpenAI itself is asked with %+v", params)
 	}
 	if _, err := New(Options{Name: "m", BaseURL: "https://fay:SECRET@example.com"}); err == nil || strings.Contains(err.Error(), "SECRET") {

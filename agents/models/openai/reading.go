@@ -1,43 +1,88 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
-
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/models/provider"
 )
 
+// chunk is an event of a stream: what we read of it.
+type chunk struct {
+	Error   json.RawMessage
+	Choices []struct {
+		Index provider.Number
+		Delta struct {
+			Content, Refusal provider.Text
+			ToolCalls        []piece `json:"tool_calls"`
+		}
+		FinishReason provider.Text `json:"finish_reason"`
+	}
+	Usage struct {
+		Prompt     provider.Number `json:"prompt_tokens"`
+		Completion provider.Number `json:"completion_tokens"`
+		Total      provider.Number `json:"total_tokens"`
+	}
+}
+
+// piece is one of a call.
+type piece struct {
+	Index    provider.Number
+	ID       provider.Text
+	Function struct{ Name, Arguments provider.Text }
+}
+
 // reading puts the chunks of a stream together.
 type reading struct {
+	link   *provider.Link
 	write  func(string)
 	text   strings.Builder
 	calls  []*call
 	usage  models.Usage
-	finish string
+	finish provider.Text
 }
 
 // call is a call as it comes, in pieces.
 type call struct {
-	index     int64
+	index     provider.Number
 	id, name  string
 	arguments strings.Builder
 }
 
+// event takes one. A field of another type than its own is passed over; an event that is no object is not.
+func (r *reading) event(_ string, data []byte) error {
+	switch {
+	case len(data) == 0:
+		return nil
+	case bytes.HasPrefix(data, []byte("[DONE]")):
+		return io.EOF
+	}
+	var c chunk
+	var odd *json.UnmarshalTypeError
+	if err := json.Unmarshal(data, &c); err != nil && (!errors.As(err, &odd) || odd.Field == "") {
+		return err
+	}
+	if c.Error != nil {
+		return r.link.Streamed(data)
+	}
+	r.chunk(c)
+	return nil
+}
+
 // chunk takes one. Those without a choice tell what was used, or keep the line alive.
-func (r *reading) chunk(c openai.ChatCompletionChunk) {
-	if c.Usage.TotalTokens > 0 || c.Usage.PromptTokens > 0 || c.Usage.CompletionTokens > 0 {
-		r.usage = models.Usage{Read: c.Usage.PromptTokens, Written: c.Usage.CompletionTokens}
+func (r *reading) chunk(c chunk) {
+	if u := c.Usage; u.Total > 0 || u.Prompt > 0 || u.Completion > 0 {
+		r.usage = models.Usage{Read: int64(u.Prompt), Written: int64(u.Completion)}
 	}
 	for _, choice := range c.Choices {
 		if choice.Index != 0 {
 			continue
 		}
-		if words := choice.Delta.Content + choice.Delta.Refusal; words != "" {
+		if words := string(choice.Delta.Content + choice.Delta.Refusal); words != "" {
 			r.text.WriteString(words)
 			r.write(words)
 		}
@@ -52,55 +97,47 @@ func (r *reading) chunk(c openai.ChatCompletionChunk) {
 
 // piece takes a piece of a call. Some servers count every call as the first one: another id begins another call, and so
 // does another name once the arguments so far are whole.
-func (r *reading) piece(p openai.ChatCompletionChunkChoiceDeltaToolCall) {
+func (r *reading) piece(p piece) {
+	id, name := string(p.ID), string(p.Function.Name)
 	var at *call
 	for _, c := range r.calls {
 		if c.index == p.Index {
 			at = c // the last of this index
 		}
 	}
-	other := at == nil || p.ID != "" && at.id != "" && p.ID != at.id ||
-		p.ID == "" && p.Function.Name != "" && at.name != "" && json.Valid([]byte(at.arguments.String()))
+	other := at == nil || id != "" && at.id != "" && id != at.id ||
+		id == "" && name != "" && at.name != "" && json.Valid([]byte(at.arguments.String()))
 	if other {
 		at = &call{index: p.Index}
 		r.calls = append(r.calls, at)
 	}
 	if at.id == "" {
-		at.id = p.ID
+		at.id = id
 	}
-	if at.name != p.Function.Name { // some repeat it with every piece
-		at.name += p.Function.Name
+	if at.name != name { // some repeat it with every piece
+		at.name += name
 	}
-	at.arguments.WriteString(p.Function.Arguments)
+	at.arguments.WriteString(string(p.Function.Arguments))
 }
 
 // end is the reply. A stream that says neither why it ended nor that it did broke off.
-func (r *reading) end(link *provider.Link, p models.Prompt, tail string) (models.Reply, error) {
+func (r *reading) end(p models.Prompt, tail string) (models.Reply, error) {
 	done := strings.HasSuffix(tail, "[DONE]")
 	reply := models.Reply{Text: r.text.String(), Usage: r.usage, Cut: r.finish == "length"}
 	switch {
 	case r.finish == "" && !done:
-		return reply, link.Broken("the reply broke off")
+		return reply, r.link.Broken("the reply broke off")
 	case r.finish == "error":
-		return reply, link.Broken("the provider ended the reply with an error")
+		return reply, r.link.Broken("the provider ended the reply with an error")
 	case r.finish == "content_filter":
-		return reply, link.Refused("the provider's filter ended the reply")
+		return reply, r.link.Refused("the provider's filter ended the reply")
 	}
 	for _, c := range r.calls {
 		if c.name == "" {
-			return reply, link.Broken("the reply calls a tool without a name")
+			return reply, r.link.Broken("the reply calls a tool without a name")
 		}
 		reply.Calls = append(reply.Calls, models.Call{ID: c.id, Tool: c.name, Input: json.RawMessage(c.arguments.String())})
 	}
 	reply.Calls = provider.Calls(reply.Calls, p)
 	return reply, nil
-}
-
-// fault is what the library's error is about; an error inside a stream is the provider's own.
-func (m *Model) fault(err error) error {
-	var streamed *ssestream.StreamError
-	if errors.As(err, &streamed) {
-		return m.link.Streamed(streamed.Event.Data)
-	}
-	return err
 }

@@ -20,8 +20,8 @@ const (
 
 var errSilence = errors.New("silence")
 
-// Exchange is one try: one request and the stream that answers it. It is what the libraries of the providers call an HTTP
-// client. [Exchange.End] is called once the stream has been read.
+// Exchange is one try: one request and the stream that answers it. To a library it is an HTTP client. [Exchange.End] is
+// called once the stream has been read.
 type Exchange struct {
 	link   *Link
 	ctx    context.Context //nolint:containedctx // that of the one request
@@ -46,6 +46,7 @@ func (x *Exchange) Context() context.Context { return x.ctx }
 
 // Do sends the request. What is not a stream is a *[Fault].
 func (x *Exchange) Do(r *http.Request) (*http.Response, error) {
+	r.Header.Set("User-Agent", "daycared")
 	response, err := x.link.client.Do(r) //nolint:gosec // the address is that of the configuration
 	if err != nil {
 		x.link.Close() // those that are idle may be as dead as this one
@@ -70,7 +71,7 @@ func (x *Exchange) Do(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// Read is for the library.
+// Read reads the answer, see [Exchange.Events].
 func (x *Exchange) Read(p []byte) (int, error) {
 	n, err := x.body.Read(p)
 	x.quiet.Reset(x.link.silence)
@@ -89,13 +90,13 @@ func (x *Exchange) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close is for the library.
+// Close is for a library.
 func (x *Exchange) Close() error { return x.body.Close() }
 
 // Tail is how the stream ended, in its last bytes.
 func (x *Exchange) Tail() string { return strings.TrimSpace(string(x.tail)) }
 
-// End ends the try. err is what the library says of it; what it is about comes back: a *[Fault], or the error of the
+// End ends the try. err is what went wrong; what it is about comes back: a *[Fault], or the error of the
 // context that the try began with.
 func (x *Exchange) End(ctx context.Context, err error) error {
 	defer x.cancel(nil)

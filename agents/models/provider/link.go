@@ -50,7 +50,7 @@ func New(o Options) (*Link, error) {
 	switch {
 	case err != nil || u.Host == "" || u.Opaque != "" || (u.Scheme != "http" && u.Scheme != "https"):
 		return nil, errors.New("the base URL of a model is written as in http://127.0.0.1:11434/v1")
-	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+	case u.User != nil || strings.ContainsAny(o.Base, "?#"):
 		return nil, errors.New("the base URL of a model has a host and a path only; secrets go into the key's file")
 	case u.Scheme == "http" && o.Key != "" && !local(u.Hostname()):
 		return nil, errors.New("the base URL of a model would send the key in the clear; write https://…")

@@ -24,6 +24,7 @@ func TestAddresses(t *testing.T) {
 		"https://fay:SECRET@host/v1":   "secrets go into",
 		"https://host/v1?key=SECRET":   "secrets go into",
 		"https://host/v1#SECRET":       "secrets go into",
+		"https://host/v1?":             "secrets go into",
 		"ftp://SECRET/v1":              "is written as in",
 		"SECRET":                       "is written as in",
 		"https:SECRET":                 "is written as in",
