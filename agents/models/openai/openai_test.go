@@ -188,8 +188,9 @@ func TestOptions(t *testing.T) {
 	if err != nil || own.Window() != 5 {
 		t.Fatal(err)
 	}
-	if params := own.params(modeltest.Hello()); params.MaxCompletionTokens != 100 || params.MaxTokens != 0 {
-		t.Errorf("OpenAI itself is asked with %+v", params)
+	if body, err := json.Marshal(own.params(modeltest.Hello())); err != nil ||
+		!strings.Contains(string(body), `"max_completion_tokens":100`) || strings.Contains(string(body), `"max_tokens"`) {
+		t.Errorf("OpenAI itself is asked with %s, %v", body, err)
 	}
 	if _, err := New(Options{Name: "m", BaseURL: "https://fay:SECRET@example.com"}); err == nil || strings.Contains(err.Error(), "SECRET") {
 		t.Errorf("an address with a password: %v", err)

@@ -14,7 +14,7 @@ func (m *Model) params(p models.Prompt) openai.ChatCompletionRequest {
 	case m.o.Most > 0 && m.ours():
 		params.MaxCompletionTokens = int(m.o.Most)
 	case m.o.Most > 0:
-		params.MaxTokens = int(m.o.Most)
+		params.MaxTokens = int(m.o.Most) //nolint:staticcheck // deprecated at OpenAI alone; most others know no other
 	}
 	if p.System != "" {
 		params.Messages = append(params.Messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleSystem, Content: p.System})
