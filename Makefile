@@ -1,6 +1,6 @@
 # Everything a person or a machine does with this tree has a target here. `make` alone lists them.
 
-VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+VERSION   ?= $(shell tools/version.sh)
 PREFIX    ?= /usr/local
 ARGS      ?=
 FUZZTIME  ?= 30s
@@ -15,6 +15,11 @@ FROM      ?=
 LINT       = go tool -modfile=tools/go.mod golangci-lint
 FIGURES    = go -C tools/figures run . -decisions $(DECISIONS) $(if $(FROM),-from '$(abspath $(FROM))',-keep '$(CURDIR)/bin/bench.txt')
 
+# One set of flags for every Go command, so that nothing is compiled twice: what they change is part of a package's key in
+# the build cache. Flags of the user's own come first. Without -buildvcs=false, a checkout of another account would fail.
+GOFLAGS   := $(shell GOTOOLCHAIN=local go env GOFLAGS 2>/dev/null)
+GOFLAGS   += $(filter-out $(GOFLAGS),-trimpath -buildvcs=false)
+export GOFLAGS
 export CGO_ENABLED = 1
 
 .DEFAULT_GOAL := help
@@ -27,13 +32,11 @@ help: ## list the targets
 
 .PHONY: build
 build: need ## build bin/daycared
-	go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o bin/daycared ./cmd/daycared
-
-bin/daycared:
-	@$(MAKE) build
+	go build -ldflags '$(if $(VERSION),-X main.linked=$(VERSION))' -o bin/daycared ./cmd/daycared
 
 .PHONY: install
-install: | bin/daycared ## install bin/daycared (built if missing) under PREFIX, /usr/local
+install: ## install bin/daycared under PREFIX, /usr/local; build it first if it is out of date
+	@tools/current.sh '$(VERSION)' || $(MAKE) build
 	install -d '$(DESTDIR)$(PREFIX)/bin'
 	install -m 0755 bin/daycared '$(DESTDIR)$(PREFIX)/bin/daycared'
 
@@ -42,7 +45,8 @@ demo: build ## the whole loop in this terminal; ARGS='--answer "allow,deny:keep 
 	@bin/daycared demo $(ARGS)
 
 .PHONY: test
-test: need ## run every test
+test: ## run every test; first say what is missing for it, how long it takes and how much memory
+	@tools/need.sh test
 	go test -timeout 25m ./...
 	go -C tools/figures test ./...
 
@@ -131,7 +135,5 @@ clean: ## remove what was built here
 	rm -rf bin cover.out
 
 .PHONY: need
-need:
-	@command -v go >/dev/null || { echo 'go is missing: install Go 1.26 or newer, https://go.dev/dl' >&2; exit 1; }
-	@command -v "$$(go env CC | cut -d ' ' -f 1)" >/dev/null || \
-		{ echo 'a C compiler is missing (SQLite needs it): apt-get install gcc libc6-dev, or set CC' >&2; exit 1; }
+need: ## say what is missing to build
+	@tools/need.sh

@@ -19,9 +19,6 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// version is set by the linker.
-var version = "devel"
-
 func main() {
 	sandbox.Main(tools.Operations()) // where this process is one of ours before a command
 	os.Exit(run(os.Args[1:]))

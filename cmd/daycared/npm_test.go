@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -30,7 +31,10 @@ func npm(ts *testscript.TestScript, neg bool, args []string) {
 	if err != nil {
 		ts.Fatalf("%v", err)
 	}
-	ts.Setenv("PATH", bin+string(filepath.ListSeparator)+ts.Getenv("PATH"))
+	// The node that came with them by its real place: npm 9 makes no link to it.
+	node, err := filepath.Glob(filepath.Join(bin, "..", "node-"+runtime.GOOS+"-*", "bin"))
+	ts.Check(err)
+	ts.Setenv("PATH", strings.Join(append(node, bin, ts.Getenv("PATH")), string(filepath.ListSeparator)))
 }
 
 // installing is one at a time: its scripts share what they need.

@@ -1,13 +1,59 @@
 package main
 
 import (
+	"cmp"
+	_ "embed"
 	"fmt"
 	"runtime"
+	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/daycared/daycared/engine/store"
 )
+
+var (
+	// linked is the version that the linker set (-X main.linked=…), as make does.
+	linked string
+
+	// archived is filled in by git archive: a line with what git describe says, if there is a tag, and one with the commit.
+	//go:embed archive.txt
+	archived string
+
+	// version is that of this binary.
+	version = func() string {
+		info, _ := debug.ReadBuildInfo()
+		return versionOf(linked, info, archived)
+	}()
+)
+
+// versionOf is the version that make linked in; else that of the module, as go install and go build know it; else that of
+// the archive which was unpacked.
+func versionOf(linked string, info *debug.BuildInfo, archived string) string {
+	var module, commit, dirty string
+	if info != nil {
+		module = strings.TrimSuffix(info.Main.Version, "(devel)")
+		for _, s := range info.Settings {
+			switch {
+			case s.Key == "vcs.revision":
+				commit = s.Value[:min(len(s.Value), 12)]
+			case s.Key == "vcs.modified" && s.Value == "true":
+				dirty = "-dirty"
+			}
+		}
+		if commit != "" {
+			commit += dirty
+		}
+	}
+	archive := ""
+	for line := range strings.Lines(archived) {
+		if !strings.Contains(line, "%") { // one that git archive filled in
+			archive = cmp.Or(archive, strings.TrimSpace(line))
+		}
+	}
+	return cmp.Or(linked, module, commit, archive, "devel")
+}
 
 func (c *CLI) versionCommand() *cobra.Command {
 	return &cobra.Command{

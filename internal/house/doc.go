@@ -1,4 +1,4 @@
-// Package house holds the walls of this tree by tests alone; nothing imports it.
+// Package house holds the walls of this tree, and what make and its tools promise, by tests alone; nothing imports it.
 //
 // Imports point inward: permissions imports nothing of ours, connectors (who is asked) and agents (who asks) import
 // permissions and never each other, engine joins them, and only cmd/daycared picks the real parts. A library that
