@@ -60,7 +60,11 @@ func (e *Engine) draft(
 func (s *Settings) direct(r *permissions.Request) error {
 	route, found := s.route(*r)
 	if !found {
-		return permissions.Invalid(fmt.Errorf("no route of the configuration matches %s, so nobody can be asked", r.Who()))
+		asker := *r
+		if asker.Claimed { // routes go by what is proven
+			asker.Agent = ""
+		}
+		return permissions.NoRoute(asker.Who())
 	}
 	r.Asked, r.Quorum, r.Place = slices.Clone(route.Ask), route.Quorum, route.Place
 	usual, most := s.Approvals.Timeout, s.Approvals.MaxTimeout

@@ -60,6 +60,7 @@ type Engine struct {
 	invited   map[string]invited       // by code
 	prompts   map[string]*rate.Limiter // by caller
 	refusals  map[connectors.Identity]*rate.Limiter
+	unrouted  map[string]bool // callers whom no route matches, as the log says
 }
 
 var (
@@ -90,6 +91,7 @@ func New(o Options) *Engine {
 		store: o.Store, clock: clock, log: o.Log, changed: make(chan struct{}, 1), pruning: cmp.Or(o.PruneEvery, pruneEvery),
 		registry: permissions.NewRegistry(o.Store, clock, o.Settings.Approvals.RedeemWindow, o.Log),
 		invited:  map[string]invited{}, prompts: map[string]*rate.Limiter{}, refusals: map[connectors.Identity]*rate.Limiter{},
+		unrouted:  map[string]bool{},
 		beginning: make(chan struct{}, mostBegun),
 	}
 	e.base.Store(&o.Settings)
@@ -115,6 +117,7 @@ func (e *Engine) Configure(s Settings) {
 	e.registry.SetRedeemWindow(s.Approvals.RedeemWindow)
 	e.mu.Lock()
 	clear(e.prompts)
+	clear(e.unrouted)
 	e.mu.Unlock()
 	e.realignSoon()
 }

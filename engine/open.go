@@ -15,6 +15,9 @@ import (
 // coolDown is how long what was denied twice is not asked again.
 const coolDown = 10 * time.Minute
 
+// mostUnrouted bounds how many callers the log names whom no route matches.
+const mostUnrouted = 1000
+
 // open is where a new question waits. When a grant that it was to run under is taken back in that very moment, it is
 // drafted anew.
 func (e *Engine) open(ctx context.Context, caller permissions.Caller, q permissions.Request) (*permissions.Waiter, error) {
@@ -67,6 +70,7 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 	}
 	r, err := e.draft(s, caller, q, grants)
 	if err != nil {
+		e.noteUnrouted(caller, err)
 		return opening{}, err
 	}
 	prompt, exhausted := e.reserve(s, r)
@@ -84,6 +88,23 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 		PerCaller: s.Limits.PendingPerCaller, Total: s.Limits.PendingTotal, CoolDown: rest,
 		Exhausted: exhausted,
 	}}, nil
+}
+
+// noteUnrouted tells the operator of a caller that no route asks anybody for: once, until the configuration changes.
+func (e *Engine) noteUnrouted(caller permissions.Caller, err error) {
+	var refusal *permissions.Refusal
+	if !errors.As(err, &refusal) || refusal.Code != permissions.CodeNoRoute {
+		return
+	}
+	e.mu.Lock()
+	told := e.unrouted[caller.Name] || len(e.unrouted) == mostUnrouted
+	if !told {
+		e.unrouted[caller.Name] = true
+	}
+	e.mu.Unlock()
+	if !told {
+		e.log.Warn("no route of the configuration asks anybody for this caller", "caller", caller.Name)
+	}
 }
 
 // opened does what is left once the row stored is there, and returns it as it is then: one that reaches too few is over.

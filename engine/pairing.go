@@ -222,6 +222,9 @@ func (e *Engine) pairable(
 		names[i] = p.Name
 	}
 	known := "there are " + strings.Join(names, ", ")
+	if near := permissions.Nearest(name, names); near != "" {
+		known = "did you mean " + near + "? " + known
+	}
 	if len(people) == 0 {
 		known = "there are no people; write them there"
 	}

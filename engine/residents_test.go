@@ -232,7 +232,7 @@ func TestJudge(t *testing.T) {
 		"forbidden":                   {helper, tool("run_command", "{}"), false, permissions.CodeForbidden},
 		"forbidden to the child":      {child, tool("run_command", "{}"), false, permissions.CodeForbidden},
 		"no question":                 {helper, permissions.Request{Kind: permissions.KindPermission}, false, permissions.CodeInvalid},
-		"nobody to ask":               {nobody, network("x"), false, permissions.CodeInvalid},
+		"nobody to ask":               {nobody, network("x"), false, permissions.CodeNoRoute},
 		"nobody has to be asked then": {nobody, tool("read_file", "{}"), false, ""},
 	} {
 		v, err := st.Desk().Judge(t.Context(), c.caller, c.q)
@@ -273,9 +273,9 @@ func TestOursAskTheirPerson(t *testing.T) {
 		t.Errorf("asked %v", r.Asked)
 	}
 	_, err := st.Desk().Pose(t.Context(), nobody, keyed(network("x"), "3"))
-	refused(t, err, permissions.CodeInvalid)
+	refused(t, err, permissions.CodeNoRoute)
 	_, err = st.Ask(t.Context(), self, network("x"))
-	refused(t, err, permissions.CodeInvalid)
+	refused(t, err, permissions.CodeNoRoute)
 	settings.Routes = []engine.Route{{Agents: []string{"*"}, Ask: []string{"sam"}}}
 	st.Configure(settings)
 	if r := st.pose(child, keyed(network("y"), "4")); !slices.Equal(r.Asked, []string{"sam"}) {

@@ -393,7 +393,7 @@ func TestRule14AnyDoubtIsNotAGrant(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, settings, m)
 	_, err := st.Ask(t.Context(), other, network("no route"))
-	refused(t, err, permissions.CodeInvalid)
+	refused(t, err, permissions.CodeNoRoute)
 	st.ask(t.Context(), network("x"))
 	id := st.shown(m, 1).Request.ID
 	_, err = st.Ask(t.Context(), self, network("beyond the limit"))
@@ -402,7 +402,7 @@ func TestRule14AnyDoubtIsNotAGrant(t *testing.T) {
 	_, err = m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()})
 	refused(t, err, permissions.CodeBroken)
 	_, err = st.Ask(t.Context(), other, network("nothing can be stored"))
-	refused(t, err, permissions.CodeInvalid) // nor is it put to anybody
+	refused(t, err, permissions.CodeNoRoute) // nor is it put to anybody
 	unlock()
 	for _, q := range []permissions.Request{
 		{Kind: "other"}, {Kind: permissions.KindPermission, Reason: "no tags"}, {Kind: permissions.KindTool},

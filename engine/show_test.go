@@ -64,7 +64,7 @@ func TestShowNobodyIsHere(t *testing.T) {
 	s.Routes[0].Agents = []string{"deploy-*"}
 	st.Configure(s)
 	_, err := st.Ask(t.Context(), self, network("no route"))
-	refused(t, err, permissions.CodeInvalid)
+	refused(t, err, permissions.CodeNoRoute)
 	st = play(t, usual())
 	if r := st.get(st.ask(t.Context(), network("x"))); r.Failure != "no channel is switched on" {
 		t.Errorf("%s: %s", r.State, r.Failure)

@@ -23,6 +23,7 @@ const (
 	ExitCancelled     = 5 // or interrupted
 	ExitUndeliverable = 6
 	ExitUnreachable   = 7 // the daemon
+	ExitUnknown       = 8 // a request, a grant, a token, …
 )
 
 // ending is how a request can end, for the table below.

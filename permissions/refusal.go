@@ -1,8 +1,10 @@
 package permissions
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -42,6 +44,7 @@ const (
 	CodeGone      Code = "gone"
 	CodeNoAgent   Code = "no-agent"
 	CodeBroken    Code = "broken"
+	CodeNoRoute   Code = "no-route"
 )
 
 func refuse(code Code, exit int, format string, args ...any) *Refusal {
@@ -58,12 +61,17 @@ func Forbidden(tool string) *Refusal {
 
 // OwnFiles refuses a tag that reaches the daemon itself.
 func OwnFiles(t Tag) *Refusal {
-	return refuse(CodeOwnFiles, ExitUsage, "%s covers daycared's own files and cannot be granted.", t)
+	return refuse(CodeOwnFiles, ExitOther, "%s covers daycared's own files and cannot be granted.", t)
 }
 
 // KeyTaken refuses other content under a key in use.
 func KeyTaken() *Refusal {
-	return refuse(CodeKeyTaken, ExitUsage, "This key belongs to another request.")
+	return refuse(CodeKeyTaken, ExitOther, "This key belongs to another request.")
+}
+
+// NoRoute refuses what no route of the configuration puts to anybody; asker is who would ask.
+func NoRoute(asker string) *Refusal {
+	return refuse(CodeNoRoute, ExitUndeliverable, "No route asks anybody for %s.", asker)
 }
 
 // OwnAsk refuses an account that would decide what it asked itself.
@@ -142,27 +150,37 @@ func AskersSide() *Refusal {
 
 // Unknown refuses an id, code or button that names nothing (or nothing of this caller's).
 func Unknown(name string) *Refusal {
-	return refuse(CodeUnknown, ExitUsage, "There is no request %q here.", name)
+	return refuse(CodeUnknown, ExitUnknown, "There is no request %s.", bare(name))
+}
+
+// bare is a name that anybody may have written: as it is, where that cannot be taken for anything else.
+func bare(name string) string {
+	for _, c := range name {
+		if (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && c != '-' && c != '_' && c != '.' {
+			return strconv.Quote(name)
+		}
+	}
+	return cmp.Or(name, `""`)
 }
 
 // UnknownGrant refuses an id that names no grant (or none of this person's).
 func UnknownGrant(id ID) *Refusal {
-	return refuse(CodeUnknown, ExitUsage, "There is no grant %q here.", id)
+	return refuse(CodeUnknown, ExitUnknown, "There is no grant %s.", bare(string(id)))
 }
 
 // UnknownSession refuses an id that names no session (or none of this person's, or one that has ended).
 func UnknownSession(id string) *Refusal {
-	return refuse(CodeUnknown, ExitUsage, "There is no session %q here.", id)
+	return refuse(CodeUnknown, ExitUnknown, "There is no session %s.", bare(id))
 }
 
 // NoToken refuses an id or a name that names no token.
 func NoToken(name string) *Refusal {
-	return refuse(CodeUnknown, ExitUsage, "There is no token %q here.", name)
+	return refuse(CodeUnknown, ExitUnknown, "There is no token %s.", bare(name))
 }
 
 // NoPairing refuses to unpair whoever is not paired.
 func NoPairing(person, via string) *Refusal {
-	return refuse(CodeUnknown, ExitUsage, "%s has no account at %s that was paired.", person, via)
+	return refuse(CodeUnknown, ExitUnknown, "%s has no account at %s that was paired.", person, via)
 }
 
 // OthersAccount refuses an account that is another person's: no two share one.
@@ -198,7 +216,7 @@ func NoAgent() *Refusal {
 
 // UnknownAgent refuses a name that is none of this person's agents'; near is the one that may be meant.
 func UnknownAgent(name, near string) *Refusal {
-	return refuse(CodeUnknown, ExitUsage, "None of your agents here is called %q; did you mean %s? See /agents.", name, near)
+	return refuse(CodeUnknown, ExitUnknown, "None of your agents here is called %q; did you mean %s? See /agents.", name, near)
 }
 
 // Unheard refuses one message more to an agent that does not take those that wait.
@@ -254,7 +272,7 @@ func Refused(err error) error {
 
 // SayLate tells somebody whose answer came too late how the request ended.
 func SayLate(r Request) string {
-	at := r.DecidedAt.Local().Format("15:04:05")
+	at := r.DecidedAt.Local().Format("15:04:05 MST")
 	switch r.State {
 	case Approved, Denied, Answered:
 		if r.DecidedVia == ViaEditor {

@@ -16,9 +16,9 @@ func TestRefusals(t *testing.T) {
 		text string
 	}{
 		{Forbidden("delete_repository"), CodeForbidden, ExitOther, "Tool delete_repository is forbidden here."},
-		{OwnFiles(must(ParseTag("@write:/var/lib/daycared"))), CodeOwnFiles, ExitUsage,
+		{OwnFiles(must(ParseTag("@write:/var/lib/daycared"))), CodeOwnFiles, ExitOther,
 			"@write:/var/lib/daycared covers daycared's own files and cannot be granted."},
-		{KeyTaken(), CodeKeyTaken, ExitUsage, "This key belongs to another request."},
+		{KeyTaken(), CodeKeyTaken, ExitOther, "This key belongs to another request."},
 		{OwnAsk(1000), CodeOwnAsk, ExitOther,
 			"You (uid 1000) asked this yourself; answer from another channel, or set api.allow_same_user."},
 		{Limit(30 * time.Second), CodeLimit, ExitOther, "Too many requests are waiting; try again in 30 seconds."},
@@ -30,22 +30,25 @@ func TestRefusals(t *testing.T) {
 			"Nobody here has the account with uid 1000; set people[].user, or use the daemon's own account."},
 		{OperatorOnly(), CodeNotYours, ExitOther, "Only the operator may read this: use the daemon's own account, with its admin.key in reach."},
 		{OtherShown(), CodeNotYours, ExitOther, "What you were shown is not what is asked now; look at it again."},
-		{Unknown("K7F3Q"), CodeUnknown, ExitUsage, `There is no request "K7F3Q" here.`},
+		{Unknown("K7F3Q"), CodeUnknown, ExitUnknown, `There is no request K7F3Q.`},
+		{Unknown("number 17"), CodeUnknown, ExitUnknown, `There is no request "number 17".`},
+		{Unknown(""), CodeUnknown, ExitUnknown, `There is no request "".`},
+		{NoRoute("uid 1000"), CodeNoRoute, ExitUndeliverable, "No route asks anybody for uid 1000."},
 		{Broken("the disk is full; free some space"), CodeBroken, ExitOther,
 			"daycared cannot store anything just now, so nothing is granted: the disk is full; free some space."},
 		{Rest(10 * time.Minute), CodeLimit, ExitOther,
 			"This was denied twice and is not asked again now; do something else, or try again in 10 minutes."},
 		{Stopped("fay"), CodeStopped, ExitOther, "Stopped by fay; nothing is asked until resume."},
-		{UnknownGrant("01J"), CodeUnknown, ExitUsage, `There is no grant "01J" here.`},
+		{UnknownGrant("01J"), CodeUnknown, ExitUnknown, `There is no grant 01J.`},
 		{TooBig(), CodeTooBig, ExitOther,
 			"This is too big to be shown here whole, so it cannot be allowed here. It can be denied."},
 		{Moved(), CodeMoved, ExitOther, "This card was shown again below; please answer there."},
-		{NoPairing("fay", "telegram"), CodeUnknown, ExitUsage, "fay has no account at telegram that was paired."},
+		{NoPairing("fay", "telegram"), CodeUnknown, ExitUnknown, "fay has no account at telegram that was paired."},
 		{OthersAccount("4242", "fay"), CodeNotYours, ExitOther, "The account 4242 is fay's; no two people share one."},
-		{UnknownSession("01J"), CodeUnknown, ExitUsage, `There is no session "01J" here.`},
-		{NoToken("x"), CodeUnknown, ExitUsage, `There is no token "x" here.`},
+		{UnknownSession("01J"), CodeUnknown, ExitUnknown, `There is no session 01J.`},
+		{NoToken("x"), CodeUnknown, ExitUnknown, `There is no token x.`},
 		{NoAgent(), CodeNoAgent, ExitOther, "No agent is bound to this chat yet, so nobody reads this."},
-		{UnknownAgent("hlper", "helper"), CodeUnknown, ExitUsage,
+		{UnknownAgent("hlper", "helper"), CodeUnknown, ExitUnknown,
 			`None of your agents here is called "hlper"; did you mean helper? See /agents.`},
 		{Unheard("helper"), CodeLimit, ExitOther,
 			"Too many messages wait for helper; this one was not taken. Write again later."},
@@ -79,7 +82,7 @@ func TestRefusedSaysWhatStepRefused(t *testing.T) {
 		text string
 	}{
 		{&SettledError{settled}, CodeSettled, ExitOther,
-			"Too late: already denied by fay at " + settled.DecidedAt.Local().Format("15:04:05") + ". Nothing was changed."},
+			"Too late: already denied by fay at " + settled.DecidedAt.Local().Format("15:04:05 MST") + ". Nothing was changed."},
 		{ErrLate, CodeSettled, ExitOther, "Too late: the time is over. Nothing was changed."},
 		{ErrCall, CodeSettled, ExitOther, "Too late: that call has been answered already. Nothing was changed."},
 		{ErrNotAsked, CodeNotYours, ExitOther, "This is not yours to decide."},
@@ -109,7 +112,7 @@ func TestRefusedSaysWhatStepRefused(t *testing.T) {
 }
 
 func TestSayLate(t *testing.T) {
-	at := noon.Local().Format("15:04:05")
+	at := noon.Local().Format("15:04:05 MST")
 	for _, c := range []struct {
 		r    Request
 		want string

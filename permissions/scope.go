@@ -35,8 +35,12 @@ func ParseScope(text string) (Scope, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
+		near := Nearest(text, []string{Once.name, SessionTool.name, Session.name, Always.name})
+		if near != "" {
+			near = "did you mean " + near + "? "
+		}
 		return Scope{}, fmt.Errorf(
-			"unknown scope %q; use once, session_tool, session, always or a duration such as 15m", text)
+			"unknown scope %q; %suse once, session_tool, session, always or a duration such as 15m", text, near)
 	}
 	if d < time.Second || d > MaxSpan || d%time.Second != 0 {
 		return Scope{}, fmt.Errorf("scope %q: a duration is whole seconds, from 1s to 720h", text)

@@ -193,7 +193,7 @@ func TestMalformedInputAsksNobody(t *testing.T) {
 		{"pause", `{"message":"x"}`, "mode continue or confirm"},
 		{"pause", `{"message":"x","mode":"stop"}`, "mode continue or confirm"},
 		{"await_request", `{}`, "id is missing"},
-		{"await_request", `{"id":"01J"}`, `There is no request "01J" here.`},
+		{"await_request", `{"id":"01J"}`, `There is no request 01J.`},
 		{"await_request", `null`, "no object"},
 		{"await_request", `{"id":7}`, "JSON"},
 		{"pause", strings.Repeat(`{"a":`, 20) + "1" + strings.Repeat("}", 20), "levels deep"},

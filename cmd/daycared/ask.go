@@ -271,6 +271,6 @@ func (p *progress) tell(s permissions.Standing) {
 	for _, d := range shown {
 		line = append(line, fmt.Sprintf("delivered %s (%s)", d.SentAt.Local().Format("15:04:05"), d.Connector))
 	}
-	line = append(line, "until "+r.Deadline.Local().Format("15:04"))
+	line = append(line, "until "+when(r.Deadline, time.Local))
 	fmt.Fprintln(p.out, strings.Join(line, " · "))
 }

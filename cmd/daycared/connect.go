@@ -32,7 +32,7 @@ func (c *CLI) connectCommand() *cobra.Command {
 			agent, known := place.Find(args[0])
 			switch {
 			case !known:
-				return usage("there is no agent %q; there are %s", args[0], strings.Join(connect.Names(), ", "))
+				return usage("there is no agent %q; %s", args[0], meant(args[0], connect.Names(), "there are "+strings.Join(connect.Names(), ", ")))
 			case write && remove:
 				return usage("--write and --remove cannot both be meant")
 			case write:

@@ -86,7 +86,7 @@ func (c *CLI) cancelCommand() *cobra.Command {
 				r, err = c.cancelAsked(cmd.Context(), permissions.ID(args[0]), err)
 			}
 			if err != nil {
-				return err
+				return nearRequest(cmd.Context(), client, args[0], err)
 			}
 			c.settled(cmd.Context(), client, r.Request)
 			return nil
@@ -131,7 +131,7 @@ func (c *CLI) decide(cmd *cobra.Command, name string, d connectors.Decision) err
 	}
 	r, err := client.OnPermission(cmd.Context(), d)
 	if err != nil {
-		return c.withOffer(err, r, name)
+		return c.withOffer(nearRequest(cmd.Context(), client, name, err), r, name)
 	}
 	c.settled(cmd.Context(), client, r)
 	return nil

@@ -37,7 +37,7 @@ func (c *CLI) eventsCommand() *cobra.Command {
 				if asJSON {
 					return c.json(e)
 				}
-				_, err := fmt.Fprintln(c.Out, eventLine(e))
+				_, err := fmt.Fprintln(c.Out, eventLine(e, time.Local))
 				return err
 			})
 			if errors.Is(err, context.Canceled) {
@@ -53,8 +53,8 @@ func (c *CLI) eventsCommand() *cobra.Command {
 }
 
 // eventLine is an event for people: when, what, of which request, by whom, and the rest of what is told with it.
-func eventLine(e wire.Event) string {
-	words := []string{fmt.Sprint(e.Seq), e.At.Local().Format(time.DateTime), card.Visible(string(e.Type))}
+func eventLine(e wire.Event, zone *time.Location) string {
+	words := []string{fmt.Sprint(e.Seq), stamp(e.At, zone), card.Visible(string(e.Type))}
 	if e.Request != nil {
 		words = append(words, card.Visible(string(*e.Request)))
 	}

@@ -75,7 +75,7 @@ func (c *CLI) revokeCommand() *cobra.Command {
 			}
 			s, err := client.Void(cmd.Context(), args[0])
 			if isUnknown(err) {
-				return usage("there is no grant and no request %q here", args[0])
+				return nearRequest(cmd.Context(), client, args[0], unknown("There is no grant and no request %s.", card.Visible(args[0])))
 			}
 			if isCode(err, permissions.CodeNoUse) {
 				return c.usedAlready(cmd.Context(), client, args[0], err)
@@ -137,7 +137,7 @@ func covers(g permissions.Grant) string {
 func lasts(g permissions.Grant, zone *time.Location) string {
 	switch {
 	case !g.Until.IsZero():
-		return "until " + g.Until.In(zone).Format("2006-01-02 15:04")
+		return "until " + when(g.Until, zone)
 	case g.Session != "":
 		return "for the session"
 	}

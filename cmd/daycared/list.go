@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -70,7 +72,7 @@ func (c *CLI) showCommand() *cobra.Command {
 		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			s, err := client.Show(cmd.Context(), args[0])
 			if err != nil {
-				return err
+				return nearRequest(cmd.Context(), client, args[0], err)
 			}
 			if asJSON {
 				return c.json(wire.From(s, true))
@@ -107,9 +109,10 @@ func (c *CLI) auditCommand() *cobra.Command {
 				}
 				return c.json(views)
 			}
+			zone := here(cmd.Context(), client).Location
 			table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 			for _, e := range entries {
-				fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\n", e.Seq, e.At.Local().Format(time.DateTime), e.Type, e.Request,
+				fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\n", e.Seq, stamp(e.At, zone), e.Type, e.Request,
 					card.Visible(e.Actor), e.Via)
 			}
 			return table.Flush()
@@ -229,6 +232,48 @@ func pages[T, P any](read func(after P) ([]T, error), place func(T) P) ([]T, err
 func wholeAudit(ctx context.Context, client *admin.Client) ([]permissions.Entry, error) {
 	return pages(func(after int64) ([]permissions.Entry, error) { return client.Audit(ctx, after, 0) },
 		func(e permissions.Entry) int64 { return e.Seq })
+}
+
+// mostNear is among how many requests that wait the nearest one is looked for.
+const mostNear = 1000
+
+// nearRequest adds to a refusal of an unknown code or id the nearest one of what waits.
+func nearRequest(ctx context.Context, client *admin.Client, name string, refused error) error {
+	if !isUnknown(refused) {
+		return refused
+	}
+	list, err := client.List(ctx, "", mostNear)
+	if err != nil {
+		return refused
+	}
+	names := make([]string, len(list))
+	for i, s := range list {
+		if names[i] = s.Code; len(name) != permissions.CodeLength {
+			names[i] = string(s.Request.ID)
+		}
+	}
+	near := permissions.Nearest(name, names)
+	if near == "" {
+		return refused
+	}
+	r := list[slices.Index(names, near)].Request
+	return adding(refused, near+" ("+card.Visible(r.Who())+" wants "+oneRow(card.Wants(r))+")")
+}
+
+// adding adds to a refused name the one that may be meant, if there is one.
+func adding(refused error, near string) error {
+	var refusal *permissions.Refusal
+	if near == "" || !errors.As(refused, &refusal) {
+		return refused
+	}
+	with := *refusal
+	with.Text += " Did you mean " + near + "?"
+	return &with
+}
+
+// unknown refuses a name as the daemon does.
+func unknown(format string, args ...any) error {
+	return &permissions.Refusal{Code: permissions.CodeUnknown, Exit: permissions.ExitUnknown, Text: fmt.Sprintf(format, args...)}
 }
 
 // settled tells on stdout how a request stands now.

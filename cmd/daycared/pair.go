@@ -52,7 +52,7 @@ func (c *CLI) pair(ctx context.Context, client *admin.Client, name, via, sure st
 	} else {
 		fmt.Fprintln(c.Out, i.Link)
 	}
-	c.say("waiting until %s; Ctrl-C takes the link back", i.Until.Local().Format(time.TimeOnly))
+	c.say("waiting until %s; Ctrl-C takes the link back", when(i.Until, time.Local))
 	yes := false
 	guest, err := client.Guest(ctx, i.Code)
 	if err == nil {

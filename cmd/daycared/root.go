@@ -28,7 +28,10 @@ func (c *CLI) root() *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Version:       versionLine(),
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetHelpCommand(helpCommand())
 	root.PersistentFlags().StringVar(&c.configFlag, "config", "",
 		"configuration file (default: DAYCARED_CONFIG, ~/.config/daycared/config.yaml, /etc/daycared/config.yaml)")
 	root.PersistentFlags().StringVar(&c.socketFlag, "socket", "",

@@ -77,5 +77,5 @@ func since(s wire.Session, zone *time.Location) string {
 	if s.Changed == nil {
 		return "-"
 	}
-	return s.Changed.In(zone).Format(time.DateTime)
+	return when(*s.Changed, zone)
 }

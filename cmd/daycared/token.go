@@ -1,9 +1,8 @@
 package main
 
 import (
+	"context"
 	"fmt"
-	"strconv"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -36,7 +35,7 @@ func (c *CLI) tokenCreateCommand() *cobra.Command {
 			if err := permissions.CheckTokenName(args[0]); err != nil {
 				return usage("%s", err)
 			}
-			span, err := parseSpan(expires)
+			span, err := parseExpires(expires)
 			if err != nil {
 				return err
 			}
@@ -82,7 +81,7 @@ func (c *CLI) tokenListCommand() *cobra.Command {
 			for _, t := range list {
 				used := "never used"
 				if t.UsedAt != nil {
-					used = "used " + minute(*t.UsedAt)
+					used = "used " + when(*t.UsedAt, time.Local)
 				}
 				fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", t.ID, t.Name, valid(t), used)
 			}
@@ -101,7 +100,7 @@ func (c *CLI) tokenRevokeCommand() *cobra.Command {
 		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			list, err := client.RevokeToken(cmd.Context(), args[0])
 			if isUnknown(err) {
-				return usage("there is no token %q here", args[0])
+				return c.nearToken(cmd.Context(), client, args[0], err)
 			}
 			if err != nil {
 				return err
@@ -114,34 +113,37 @@ func (c *CLI) tokenRevokeCommand() *cobra.Command {
 	}
 }
 
+// nearToken adds to a refused name the nearest name of a token.
+func (c *CLI) nearToken(ctx context.Context, client *admin.Client, name string, refused error) error {
+	list, err := client.Tokens(ctx)
+	if err != nil {
+		return refused
+	}
+	names := make([]string, len(list))
+	for i, t := range list {
+		names[i] = t.Name
+	}
+	return adding(refused, permissions.Nearest(name, names))
+}
+
 // valid is how long a token is valid, in words.
 func valid(t admin.Token) string {
 	switch {
 	case t.ExpiresAt == nil:
 		return "until revoked"
 	case t.ExpiresAt.After(time.Now()):
-		return "until " + minute(*t.ExpiresAt)
+		return "until " + when(*t.ExpiresAt, time.Local)
 	}
-	return "no more since " + minute(*t.ExpiresAt)
+	return "no more since " + when(*t.ExpiresAt, time.Local)
 }
 
-func minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
-
-// maxSpan is longer than anybody keeps a token.
-const maxSpan = 100 * 365 * 24 * time.Hour
-
-// parseSpan reads how long something lasts: whole days such as 90d, or a duration such as 720h; empty for ever.
-func parseSpan(text string) (time.Duration, error) {
+// parseExpires reads how long a token is valid; empty is for ever.
+func parseExpires(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
 	}
-	span, err := time.ParseDuration(text)
-	if digits, isDays := strings.CutSuffix(text, "d"); isDays {
-		var days int
-		days, err = strconv.Atoi(digits)
-		span = time.Duration(min(days, 1e5)) * 24 * time.Hour
-	}
-	if err != nil || span < time.Second || span > maxSpan {
+	span, ok := parseSpan(text)
+	if !ok {
 		return 0, usage("--expires is how long the token is valid, such as 90d or 720h, not %q", text)
 	}
 	return span, nil

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 // knownCommand refuses a word that is no command, and names the nearest.
@@ -16,11 +18,40 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	near := cmd.SuggestionsFor(args[0])
-	if len(near) == 0 {
-		return usage("there is no command %q; see: %s --help", args[0], cmd.CommandPath())
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
 	}
-	return usage("there is no command %q; did you mean %s?", args[0], strings.Join(near, " or "))
+	return usage("there is no command %q; %s", args[0], meant(args[0], names, "see: "+cmd.CommandPath()+" --help"))
+}
+
+// meant says which of known was probably meant by a word that is none of them, and otherwise what to do.
+func meant(word string, known []string, otherwise string) string {
+	if near := permissions.Nearest(word, known); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return otherwise
+}
+
+// helpCommand is cobra's, but that a word that is no command is wrong usage.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Show the help of a command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err == nil && len(rest) > 0 && about.HasSubCommands() {
+				err = knownCommand(about, rest)
+			}
+			if err != nil {
+				return err
+			}
+			about.InitDefaultHelpFlag()
+			return about.Help()
+		},
+	}
 }
 
 // theRequest is what most commands of people take.
@@ -60,7 +91,10 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
 		return usage("there is no flag -%s; %s", unknown.GetSpecifiedName(), see)
 	case errors.As(err, &unknown):
-		return usage("there is no flag --%s; %s", unknown.GetSpecifiedName(), see)
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+		name := "--" + unknown.GetSpecifiedName()
+		return usage("there is no flag %s; %s", name, meant(name, names, see))
 	case errors.As(err, &empty):
 		return usage("--%s needs a value; %s", empty.GetFlag().Name, see)
 	case errors.As(err, &wrong):

@@ -56,14 +56,27 @@ func versionOf(linked string, info *debug.BuildInfo, archived string) string {
 }
 
 func (c *CLI) versionCommand() *cobra.Command {
-	return &cobra.Command{
+	asJSON := false
+	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  arguments(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(c.Out, "daycared %s · %s · SQLite %s · %s/%s\n", version, runtime.Version(),
-				store.LibraryVersion(), runtime.GOOS, runtime.GOARCH)
+			if asJSON {
+				return c.json(map[string]string{
+					"version": version, "go": runtime.Version(), "sqlite": store.LibraryVersion(), "os": runtime.GOOS, "arch": runtime.GOARCH,
+				})
+			}
+			_, err := fmt.Fprintln(c.Out, versionLine())
 			return err
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// versionLine is what version and --version print.
+func versionLine() string {
+	return fmt.Sprintf("daycared %s · %s · SQLite %s · %s/%s", version, runtime.Version(), store.LibraryVersion(), runtime.GOOS,
+		runtime.GOARCH)
 }

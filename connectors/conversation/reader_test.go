@@ -75,7 +75,7 @@ func TestWhatIsSaid(t *testing.T) {
 	}{
 		{permissions.NoAgent(), "hello", "nobody reads this."},
 		{permissions.Unheard("helper"), "hello", "was not taken"},
-		{permissions.Unknown("K7F3Q"), "yes K7F3Q", `There is no request "K7F3Q" here.`},
+		{permissions.Unknown("K7F3Q"), "yes K7F3Q", `There is no request K7F3Q.`},
 		{permissions.NotYours(), "/stop all", "not yours"},
 		{nil, " /stop all\n", "0 requests were cancelled"},
 		{nil, "/whoami", "You are fay here. Your number is 7."},

@@ -55,6 +55,7 @@ var refusals = map[permissions.Code]struct {
 	permissions.CodeForbidden: {http.StatusForbidden, "Forbidden here"},
 	permissions.CodeOwnFiles:  {http.StatusUnprocessableEntity, "Covers the daemon's own files"},
 	permissions.CodeKeyTaken:  {http.StatusConflict, "The key belongs to another request"},
+	permissions.CodeNoRoute:   {http.StatusForbidden, "No route asks anybody"},
 	permissions.CodeStopped:   {http.StatusServiceUnavailable, "Stopped"},
 	permissions.CodeOwnAsk:    {http.StatusForbidden, "Asked by the same account"},
 	permissions.CodeLimit:     {http.StatusTooManyRequests, "Too many requests are waiting"},
