@@ -32,3 +32,20 @@ func (h Hours) Hold(t time.Time) bool {
 	}
 	return now >= h.From || now < h.To
 }
+
+// Contact is how one channel stands just now, and whom it reaches.
+type Contact struct {
+	Channel string
+	Screen  bool  // see [Screen]
+	Health  error // what is wrong with the channel as a whole, as far as it knows; nil: nothing
+	// People are all who may be asked, by name: nil for somebody whom the channel can reach just now, else why it cannot.
+	People map[string]error
+	// Suspended are the people whose account at this channel may be somebody else's by now.
+	Suspended []string
+}
+
+// Reaches reports whether the channel is well and can reach that person just now.
+func (c Contact) Reaches(name string) bool {
+	why, known := c.People[name]
+	return known && why == nil && c.Health == nil
+}

@@ -3,8 +3,10 @@ package engine
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/permissions"
 )
 
 // Health is what is wrong with each connector that knows, and with the accounts of people there, by the connector's name;
@@ -40,6 +42,73 @@ func (e *Engine) Ways() map[string][]string {
 		}
 	}
 	return ways
+}
+
+// Contacts are all channels that are switched on, with whom each can reach just now: everybody in the configuration, or,
+// without anybody, the operator.
+func (e *Engine) Contacts() []connectors.Contact {
+	s := e.settings.Load()
+	people := s.People
+	if len(people) == 0 {
+		people = []connectors.Person{s.Operator()}
+	}
+	contacts := make([]connectors.Contact, len(e.couriers))
+	for i, c := range e.couriers {
+		_, screen := c.connector.(connectors.Screen)
+		contacts[i] = connectors.Contact{Channel: c.connector.Name(), Screen: screen, People: map[string]error{}}
+		if h, knows := c.connector.(connectors.Healther); knows {
+			contacts[i].Health = h.Health()
+		}
+		for _, p := range people {
+			contacts[i].People[p.Name] = reachNow(c.connector, p)
+			if suspended(p, c.connector.Name()) != nil {
+				contacts[i].Suspended = append(contacts[i].Suspended, p.Name)
+			}
+		}
+	}
+	return contacts
+}
+
+// reachNow is nil where somebody can be reached at a connector at this moment. Unlike [reach] it also counts what may pass.
+func reachNow(c connectors.Connector, p connectors.Person) error {
+	if err := suspended(p, c.Name()); err != nil {
+		return err
+	}
+	if reacher, knows := c.(connectors.Reacher); knows {
+		return reacher.Reach(p)
+	}
+	return nil
+}
+
+// Waiting is how many requests wait for an identity's answer, for the operator all that wait, and since when the oldest
+// does; zero where none waits.
+func (e *Engine) Waiting(ctx context.Context, id connectors.Identity) (count int, since time.Time, err error) {
+	who, err := e.Who(id)
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	if id.Operator {
+		who = ""
+	}
+	var after permissions.ID
+	for {
+		rows, err := e.store.Pending(ctx, who, after, page)
+		if err != nil {
+			return 0, time.Time{}, broken(err)
+		}
+		if count == 0 && len(rows) > 0 {
+			since = rows[0].CreatedAt
+			if id.Operator {
+				count, err = e.CountPending(ctx)
+				return count, since, err
+			}
+		}
+		count += len(rows)
+		if len(rows) < page {
+			return count, since, nil
+		}
+		after = rows[len(rows)-1].ID
+	}
 }
 
 // CountPending is how many requests wait for an answer.

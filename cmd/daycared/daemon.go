@@ -40,9 +40,17 @@ type daemon struct {
 	agents   *api.Server
 	mcp      *mcp.Server
 	zones    zones
-	began    engine.Settings // those of the start
-	gauges   http.Handler    // of the engine, once it is there
-	stopping chan struct{}   // closed when the daemon stops, before any call ends
+	began    engine.Settings    // those of the start
+	gauges   http.Handler       // of the engine, once it is there
+	stopping chan struct{}      // closed when the daemon stops, before any call ends
+	console  *terminal.Terminal // nil where it is switched off
+	self     admin.Daemon       // as it was at the start
+	ending   chan struct{}      // closed by end
+	endOnce  sync.Once
+
+	mu      sync.Mutex // guards what follows
+	read    time.Time  // when the configuration was read last
+	refused string     // why it was not, since
 
 	closers []func() error
 	once    sync.Once
@@ -51,25 +59,25 @@ type daemon struct {
 // residents are agents of our own that are not in the configuration: those that tests put here.
 var residents = func() []agents.Resident { return nil }
 
-// newDaemon makes everything ready to run: when it returns, the sockets listen.
+// newDaemon makes everything ready to run: when it returns, the sockets listen. It closes dir.
 func newDaemon(
 	ctx context.Context, c *CLI, cfg *config.Config, paths config.Paths, log *slog.Logger, console *terminal.Terminal,
+	dir *dataDir,
 ) (*daemon, error) {
-	d := &daemon{cfg: cfg, paths: paths, log: log, stopping: make(chan struct{})}
-	if err := d.start(ctx, c, console); err != nil {
+	d := &daemon{
+		cfg: cfg, paths: paths, log: log, console: console, stopping: make(chan struct{}), ending: make(chan struct{}),
+		closers: []func() error{dir.Close},
+	}
+	d.self, d.read = c.describe(cfg, paths), time.Now().UTC()
+	if err := d.start(ctx, c); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }
 
 // start makes the parts, each on what is there already. What it has started is for Close to undo.
-func (d *daemon) start(ctx context.Context, c *CLI, console *terminal.Terminal) error {
+func (d *daemon) start(ctx context.Context, c *CLI) error {
 	cfg, paths, log := d.cfg, d.paths, d.log
-	dir, err := openDataDir(paths.DataDir)
-	if err != nil {
-		return err
-	}
-	d.closers = append(d.closers, dir.Close)
 	key, err := adminKey(paths.AdminKey)
 	if err != nil {
 		return err
@@ -91,11 +99,11 @@ func (d *daemon) start(ctx context.Context, c *CLI, console *terminal.Terminal) 
 	door := admin.New(admin.Options{
 		Socket: paths.AdminSocket, Group: cfg.API.AdminGroup, Key: admin.Key(key),
 		AdminReachable: cfg.API.AdminReachable, Zone: d.zones.of, Log: log,
-		Metrics: http.HandlerFunc(d.measure),
+		Metrics: http.HandlerFunc(d.measure), Daemon: d.describe, Stop: d.end,
 	})
 	d.parts = []connectors.Connector{hookAdmin(door)}
-	if console != nil {
-		d.parts = append(d.parts, hookTerminal(console))
+	if d.console != nil {
+		d.parts = append(d.parts, hookTerminal(d.console))
 	}
 	bot, err := c.telegramConnector(cfg, log)
 	if err != nil {
@@ -174,9 +182,19 @@ func (d *daemon) employ(c *CLI, o *engine.Options, rows runtime.Store) (bind fun
 // measure answers /metrics. The doors open once the gauges are there.
 func (d *daemon) measure(w http.ResponseWriter, r *http.Request) { d.gauges.ServeHTTP(w, r) }
 
-// run serves until ctx ends, then closes everything.
+// run serves until ctx ends, or end is called, then closes everything.
 func (d *daemon) run(ctx context.Context) error {
+	ctx, stopNow := context.WithCancel(ctx)
+	defer stopNow()
 	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		select {
+		case <-ctx.Done():
+		case <-d.ending:
+			stopNow()
+		}
+		return nil
+	})
 	group.Go(func() error { return d.engine.Run(ctx) })
 	group.Go(func() error { return d.own.Run(ctx) })
 	for _, s := range d.servers {
@@ -196,14 +214,22 @@ func (d *daemon) run(ctx context.Context) error {
 	return errors.Join(group.Wait(), d.Close())
 }
 
+// end has the daemon stop in order. It may be called more than once, and returns at once.
+func (d *daemon) end(why string) {
+	d.endOnce.Do(func() {
+		d.log.Info("stopping", "why", why)
+		close(d.ending)
+	})
+}
+
 // reload reads the configuration again and swaps it; a bad one changes nothing.
 func (d *daemon) reload(c *CLI) {
 	cfg, err := config.Load(d.cfg.File, c.Environ)
-	if err != nil {
-		d.log.Error("the new configuration is refused and the old one stays", "err", err)
-		return
+	var next engine.Settings
+	if err == nil {
+		next, err = settings(cfg, d.paths, c.UID)
 	}
-	next, err := settings(cfg, d.paths, c.UID)
+	d.noteReload(err)
 	if err != nil {
 		d.log.Error("the new configuration is refused and the old one stays", "err", err)
 		return

@@ -12,7 +12,7 @@ import (
 
 func TestDataDirIsOnesOwn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "made", "here")
-	d, err := openDataDir(path)
+	d, err := openDataDir(path, os.Getuid(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,13 +20,13 @@ func TestDataDirIsOnesOwn(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the directory is %v, %v; want 0700", info.Mode().Perm(), err)
 	}
-	if _, err := openDataDir(path); err == nil || !strings.HasPrefix(err.Error(), "another daycared is running on "+path) {
+	if _, err := openDataDir(path, os.Getuid(), ""); err == nil || !strings.HasPrefix(err.Error(), "another daycared is running on "+path) {
 		t.Errorf("a second lock: %v", err)
 	}
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	again, err := openDataDir(path)
+	again, err := openDataDir(path, os.Getuid(), "")
 	if err != nil {
 		t.Fatalf("the lock was not given back: %v", err)
 	}
@@ -41,7 +41,7 @@ func TestALockThatIsJustLetGoIsWaitedFor(t *testing.T) {
 	if err := os.Chmod(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	killed, err := openDataDir(path)
+	killed, err := openDataDir(path, os.Getuid(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestALockThatIsJustLetGoIsWaitedFor(t *testing.T) {
 	if err := errors.Join(child.Start(), killed.Close()); err != nil {
 		t.Fatal(err)
 	}
-	next, err := openDataDir(path)
+	next, err := openDataDir(path, os.Getuid(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestDataDirIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "data")
 			c.make(t, path)
-			_, err := openDataDir(path)
+			_, err := openDataDir(path, os.Getuid(), "")
 			if want := strings.ReplaceAll(c.want, "%s", path); err == nil || !strings.HasPrefix(err.Error(), want) {
 				t.Errorf("openDataDir = %v; want %s", err, want)
 			}

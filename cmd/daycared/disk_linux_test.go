@@ -201,7 +201,7 @@ func diskThat(call string, with unix.Errno) func(l *loop) func() {
 // smallDisk puts the data directory on a file system of its own, where this account may mount one.
 func smallDisk(l *loop) {
 	data := filepath.Join(l.dir, "data")
-	if err := makeDataDir(data); err != nil {
+	if err := makeDataDir(data, os.Getuid()); err != nil {
 		l.t.Fatal(err)
 	}
 	err := unix.Mount("daycared", data, "tmpfs", 0, "size=4m,mode=0700")

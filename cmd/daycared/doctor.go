@@ -56,7 +56,7 @@ func (c *CLI) doctorCommand() *cobra.Command {
 func (c *CLI) examine(ctx context.Context) []finding {
 	findings := []finding{{"ok", "daycared " + version + ", SQLite " + store.LibraryVersion(), ""}}
 	cfg, paths, err := c.load()
-	if errors.Is(err, fs.ErrPermission) && c.configFlag == "" { // as for every client
+	if c.hidden(err) { // as for every client
 		daemon, _, _ := c.examineDaemon(ctx)
 		findings = append(findings, finding{"note", "the configuration cannot be looked at from this account", ""})
 		return append(findings, daemon...)

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/daycared/daycared/agents/sandbox"
 	"github.com/daycared/daycared/agents/tools"
@@ -40,6 +41,8 @@ type CLI struct {
 	UID      int
 
 	configFlag, socketFlag, tokenFlag, urlFlag string // of the command being run
+
+	whence map[string]string // what says where a socket is, by its path; see places
 }
 
 // Run executes one command line and returns its exit code.
@@ -63,11 +66,24 @@ func (c *CLI) exit(err error, asJSON bool) int {
 		return int(code)
 	}
 	p := explain(err)
+	if errors.Is(err, client.ErrUnreachable) {
+		p.Text += c.whyThere(p.Text)
+	}
 	c.say("%s", p.Text)
 	if asJSON {
 		_ = c.json(p) // whoever closed the output reads the exit code
 	}
 	return p.Exit
+}
+
+// whyThere says of the socket that an error is about what named it; it is empty where no client looked for one.
+func (c *CLI) whyThere(text string) string {
+	for socket, why := range c.whence {
+		if strings.Contains(text, " at "+socket+": ") {
+			return " (" + why + ")"
+		}
+	}
+	return ""
 }
 
 // say tells people one line.

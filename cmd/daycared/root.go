@@ -56,7 +56,7 @@ func (c *CLI) root() *cobra.Command {
 		c.agentsCommand(), c.eventsCommand())
 	add("operator", c.serveCommand(), c.demoCommand(), c.setupCommand(), c.pairCommand(), c.unpairCommand(), c.linkCommand(),
 		c.tokenCommand(), c.connectCommand(),
-		c.auditCommand(), c.backupCommand(), c.configCommand(), c.doctorCommand(), c.versionCommand())
+		c.statusCommand(), c.auditCommand(), c.backupCommand(), c.configCommand(), c.doctorCommand(), c.versionCommand())
 	root.CompletionOptions.DisableDefaultCmd = true
 	return root
 }
@@ -71,29 +71,58 @@ func (c *CLI) load() (*config.Config, config.Paths, error) {
 	return cfg, cfg.Paths(c.UID, c.Environ), nil
 }
 
-// places is where a client finds the daemon. A configuration that this account may not read is none to it.
+// places is where a client finds the daemon. The configuration of the machine's service is none to an account that may
+// not read it.
 func (c *CLI) places() (config.Paths, error) {
-	_, paths, err := c.load()
-	if errors.Is(err, fs.ErrPermission) && c.configFlag == "" {
-		paths, err = config.Default().Paths(c.UID, c.Environ), nil
+	cfg, paths, err := c.load()
+	if c.hidden(err) {
+		if cfg, err = config.Load("", c.Environ); err == nil {
+			paths = cfg.Paths(c.UID, c.Environ)
+		}
 	}
 	if err != nil {
 		return paths, err
 	}
-	paths.AgentSocket = c.socket("DAYCARED_SOCKET", paths.AgentSocket)
-	paths.AdminSocket = c.socket("DAYCARED_ADMIN_SOCKET", paths.AdminSocket)
+	paths.AgentSocket = c.socket("DAYCARED_SOCKET", paths.AgentSocket, "api.agent_socket", cfg.API.AgentSocket, cfg)
+	paths.AdminSocket = c.socket("DAYCARED_ADMIN_SOCKET", paths.AdminSocket, "api.admin_socket", cfg.API.AdminSocket, cfg)
 	return paths, nil
 }
 
-func (c *CLI) socket(variable, configured string) string {
-	if named := cmp.Or(c.socketFlag, c.env(variable)); named != "" {
-		return named
+// hidden reports whether err says that this account may not read the configuration of the machine's service, which nobody
+// named.
+func (c *CLI) hidden(err error) bool {
+	path, _ := config.Find(c.configFlag, c.Environ, exists)
+	return errors.Is(err, fs.ErrPermission) && path == config.SystemFile && c.configFlag == "" && c.env("DAYCARED_CONFIG") == ""
+}
+
+// socket is where one of the two sockets is, and notes for errors what says so. Only where nothing but the built-in default
+// does, that of the machine's service is taken in its place: whatever names a daemon means that one, running or not.
+func (c *CLI) socket(variable, path, key, value string, cfg *config.Config) string {
+	if c.whence == nil {
+		c.whence = map[string]string{}
 	}
-	system := filepath.Join(systemRun, filepath.Base(configured))
-	if !exists(configured) && exists(system) {
-		return system
+	system := filepath.Join(systemRun, filepath.Base(path))
+	why := ""
+	switch named := c.env(variable); {
+	case c.socketFlag != "":
+		path, why = c.socketFlag, "--socket names it"
+	case named != "":
+		path, why = named, variable+" names it"
+	case value != "" && cfg.File != "":
+		why = key + " of " + cfg.File + " names it"
+	case value != "":
+		why = key + " names it"
+	case cfg.File != "" && cfg.File != config.SystemFile:
+		why = "it is the socket of the configuration " + cfg.File
+	case cfg.DataDir != "" && filepath.Dir(path) == filepath.Clean(cfg.DataDir):
+		why = "data_dir names its folder"
+	case !exists(path) && exists(system):
+		path, why = system, "it is the socket of this machine's service, and "+path+" does not exist"
+	default:
+		why = "it is the default, as no configuration names another"
 	}
-	return configured
+	c.whence[path] = why
+	return path
 }
 
 // urlFlags adds the flag of the commands that agents elsewhere use.

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -23,9 +24,11 @@ func (c *CLI) serveCommand() *cobra.Command {
 		Short: "Run the daemon",
 		Long: "Run the daemon. Without a configuration, the operator is asked in this terminal.\n" +
 			"Agents whose connector is terminal are talked to here, too: /help says how.\n" +
-			"SIGHUP reads the configuration again; SIGINT and SIGTERM stop: what is pending is asked again at the next start.",
-		Args: arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context()) },
+			"SIGHUP reads the configuration again; daycared stop, SIGINT and SIGTERM end it: what is pending is asked again at\n" +
+			"the next start. When its terminal is closed it ends as well, unless people can be reached another way.",
+		Example: "  daycared serve\n  daycared serve --config /etc/daycared/config.yaml\n  daycared serve </dev/null 2>>daycared.log &",
+		Args:    arguments(cobra.NoArgs),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context()) },
 	}
 }
 
@@ -35,53 +38,126 @@ func (c *CLI) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	log, closeLog, err := c.daemonLog(cfg, paths)
+	if _, err := settings(cfg, paths, c.UID); err != nil { // what is wrong in the file is said whoever runs on it
+		return err
+	}
+	dir, err := openDataDir(paths.DataDir, c.UID, consoleName(c.In)) // before any other file is made
 	if err != nil {
 		return err
+	}
+	log, closeLog, err := c.daemonLog(cfg, paths)
+	if err != nil {
+		return errors.Join(err, dir.Close())
 	}
 	defer func() { _ = closeLog() }() // nothing is written after it
 	for _, w := range cfg.Warnings {
 		log.Warn("configuration", "warning", w)
 	}
-	console, err := c.console(cfg, paths, log)
+	closed := make(chan struct{})
+	console, err := c.console(cfg, paths, log, func() { close(closed) })
 	if err != nil {
-		return err
+		return errors.Join(err, dir.Close())
 	}
-	d, err := newDaemon(ctx, c, cfg, paths, log, console)
+	d, err := newDaemon(ctx, c, cfg, paths, log, console, dir)
 	if err != nil {
 		return err
 	}
 	c.say("configuration %s · data %s · agents %s · people %s", cmp.Or(cfg.File, "none, the defaults"), paths.DataDir,
 		paths.AgentSocket, paths.AdminSocket)
-	log.Info("serving", "version", version, "config", cfg.File, "data_dir", paths.DataDir)
+	log.Info("serving", "version", version, "config", cfg.File, "data_dir", paths.DataDir, "pid", os.Getpid())
+	if console != nil && console.Console() == terminal.ConsoleOpen {
+		c.welcome()
+	}
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	reloads := make(chan struct{})
+	heeded := make(chan struct{})
 	go func() {
-		defer close(reloads)
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-hangup:
-				d.reload(c)
-			}
-		}
+		defer close(heeded)
+		d.heed(ctx, c, hangup, closed)
 	}()
 	err = d.run(ctx)
-	<-reloads
+	<-heeded
 	return err
+}
+
+// welcome says to whoever sits at the console how to ask, what comes here and how to leave.
+func (c *CLI) welcome() {
+	c.say("questions appear here, with the keys that answer them; ask from another shell: daycared%s ask @network --reason test", c.sameConfig())
+	c.say("/help says more; Ctrl-C ends the daemon, and so does, from another shell: daycared%s stop", c.sameConfig())
+}
+
+// hangupEcho is how long after its terminal was taken away a SIGHUP is taken for a part of that: the kernel sends one, and
+// many shells send another.
+const hangupEcho = 2 * time.Second
+
+// heed acts on SIGHUP and on the end of the console, until ctx ends. The signal has the configuration read again, unless it
+// comes because the terminal was taken away: the kernel cuts that off first, and sends the signal after it.
+func (d *daemon) heed(ctx context.Context, c *CLI, hangup <-chan os.Signal, closed <-chan struct{}) {
+	var taken time.Time // when the terminal was found to have been
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.ending:
+			return
+		case <-closed:
+			closed = nil
+		case <-hangup:
+			if !taken.IsZero() && time.Since(taken) < hangupEcho {
+				continue
+			}
+			if d.console == nil || !d.console.HungUp() || !taken.IsZero() {
+				d.reload(c)
+				continue
+			}
+		}
+		if taken.IsZero() && d.console.HungUp() {
+			taken = time.Now()
+			d.hungUp()
+		}
+	}
+}
+
+// hungUp decides what becomes of a daemon whose terminal was taken away: it goes on where anybody can still be reached, and
+// ends in order where the terminal was the only way to anybody.
+func (d *daemon) hungUp() {
+	ways := map[string][]string{}
+	for _, contact := range d.engine.Contacts() {
+		for name, why := range contact.People { // a channel that is only away may come back
+			if why == nil && contact.Channel != terminal.Name {
+				ways[name] = append(ways[name], contact.Channel)
+			}
+		}
+	}
+	if len(ways) == 0 {
+		d.end("the terminal was closed, and nobody can be reached another way")
+		return
+	}
+	d.log.Warn("the terminal was closed; the daemon goes on, since people can be reached another way", "people", ways)
+}
+
+// consoleName is the terminal that in is; empty where it is none.
+func consoleName(in *os.File) string {
+	if !terminal.IsTerminal(in) {
+		return ""
+	}
+	if name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", in.Fd())); err == nil {
+		return name
+	}
+	return "of its account"
+}
+
+// logsToFile reports whether the log goes to a file, as the terminal belongs to prompts.
+func (c *CLI) logsToFile(cfg *config.Config) bool {
+	return cfg.Connectors.Terminal.Enabled && terminal.IsConsole(c.In)
 }
 
 // daemonLog is the log: on stderr, or in a file where the terminal belongs to prompts.
 func (c *CLI) daemonLog(cfg *config.Config, paths config.Paths) (*slog.Logger, func() error, error) {
 	options := &slog.HandlerOptions{Level: cfg.Log.Level}
 	to, closeLog := c.Err, func() error { return nil }
-	if cfg.Connectors.Terminal.Enabled && terminal.IsConsole(c.In) {
-		if err := os.MkdirAll(paths.DataDir, 0o700); err != nil {
-			return nil, nil, fmt.Errorf("make the data directory: %w", err)
-		}
+	if c.logsToFile(cfg) {
 		file, err := os.OpenFile(paths.LogFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
 			return nil, nil, fmt.Errorf("open the log: %w", err)
@@ -95,8 +171,8 @@ func (c *CLI) daemonLog(cfg *config.Config, paths config.Paths) (*slog.Logger, f
 	return slog.New(slog.NewTextHandler(to, options)), closeLog, nil
 }
 
-// console is the daemon's own terminal, or nil when it is switched off.
-func (c *CLI) console(cfg *config.Config, paths config.Paths, log *slog.Logger) (*terminal.Terminal, error) {
+// console is the daemon's own terminal, or nil when it is switched off. closed is called once it has closed.
+func (c *CLI) console(cfg *config.Config, paths config.Paths, log *slog.Logger, closed func()) (*terminal.Terminal, error) {
 	if !cfg.Connectors.Terminal.Enabled {
 		return nil, nil
 	}
@@ -105,6 +181,6 @@ func (c *CLI) console(cfg *config.Config, paths config.Paths, log *slog.Logger) 
 		return nil, err
 	}
 	return terminal.New(terminal.Options{
-		In: c.In, Out: c.Out, UID: c.UID, Self: s.Operator().Name, Now: time.Now, Log: log,
+		In: c.In, Out: c.Out, UID: c.UID, Self: s.Operator().Name, Now: time.Now, Log: log, Closed: closed,
 	}), nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -77,7 +78,7 @@ func newMobiles(in *loop) *mobileLoop {
 		l.parts.routes = append(l.parts.routes, fmt.Sprintf(`{tags: ["@read:/m%d"], ask: [m%d]}`, i, i))
 	}
 	l.parts.connectors = append(l.parts.connectors, "whatsapp: {enabled: true}")
-	if err := makeDataDir(filepath.Join(l.dir, "data")); err != nil {
+	if err := makeDataDir(filepath.Join(l.dir, "data"), os.Getuid()); err != nil {
 		l.t.Fatal(err)
 	}
 	_, err := whatsapp.Link(l.ctx, whatsapp.Linking{

@@ -50,7 +50,11 @@ type Options struct {
 	Zone func(name string) *time.Location
 	// Metrics answers /metrics; nil: nothing does.
 	Metrics http.Handler
-	Log     *slog.Logger
+	// Daemon describes the process for [Status]; nil: nothing is known of it. It is called by several goroutines at a time.
+	Daemon func() Daemon
+	// Stop ends the daemon in order; nil: nobody can. by is who asked for it, for the log. It returns at once.
+	Stop func(by string)
+	Log  *slog.Logger
 }
 
 // Connector is the deciders' door.
@@ -110,7 +114,8 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 // door has all that deciders may reach.
 func (c *Connector) door(desk Desk) *wire.Door {
 	door := wire.NewDoor("daycared for deciders", desk.Ready, c.options.Log)
-	r := &routes{desk: desk, door: door, gate: newGate(c.options.Key), inboxes: &c.inboxes, zone: c.options.Zone}
+	r := &routes{desk: desk, door: door, gate: newGate(c.options.Key), inboxes: &c.inboxes, zone: c.options.Zone,
+		daemon: c.options.Daemon, end: c.options.Stop}
 	r.register()
 	if c.options.Metrics != nil {
 		door.Metrics(c.options.Metrics)
@@ -134,8 +139,11 @@ const returnTime = 2 * time.Second
 
 // Reach is [connectors.Reacher].
 func (c *Connector) Reach(p connectors.Person) error {
-	if c.options.AdminReachable || c.inboxes.present(p.Name) || c.mayReturn(p.Name) {
+	switch {
+	case c.options.AdminReachable, c.inboxes.present(p.Name):
 		return nil
+	case c.mayReturn(p.Name):
+		return away(p)
 	}
 	return gone(p)
 }

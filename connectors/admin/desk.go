@@ -74,6 +74,10 @@ type Desk interface {
 	Health() map[string]error
 	// Ways are the channels by which each person can be reached.
 	Ways() map[string][]string
+	// Contacts are all channels that are switched on, with whom each can reach just now.
+	Contacts() []connectors.Contact
+	// Waiting is how many requests wait for an identity, and since when the oldest does; zero where none waits.
+	Waiting(ctx context.Context, id connectors.Identity) (count int, since time.Time, err error)
 	// Ready is nil while requests can be stored and answered; the error says what to do.
 	Ready(ctx context.Context) error
 }

@@ -46,6 +46,8 @@ var matrix = map[string][principals]int{
 	"GET /v1/sessions":                 {403, 403, 403, 200, 200, 200},
 	"GET /v1/sessions/{id}":            {403, 403, 403, 404, 404, 404}, // there is none
 	"GET /v1/health":                   {403, 403, 403, 200, 200, 200},
+	"GET /v1/status":                   {403, 403, 403, 200, 200, 200},
+	"POST /v1/shutdown":                {403, 403, 403, 403, 403, 200},
 	"POST /v1/stop-all":                {403, 403, 403, 200, 200, 200},
 	"POST /v1/resume":                  {403, 403, 403, 200, 200, 200},
 	"GET /v1/people":                   {403, 403, 403, 403, 403, 200},
@@ -103,7 +105,9 @@ func callAs(t *testing.T, route string, who int, metrics http.Handler) int {
 		desk.People = map[int]string{os.Getuid(): "kim"}
 	}
 	r := put(t, desk.Desk, wiretest.Question(rand.Text()))
-	c := admin.New(admin.Options{Socket: socket, Key: key, Metrics: metrics, Log: wiretest.Quiet})
+	c := admin.New(admin.Options{
+		Socket: socket, Key: key, Metrics: metrics, Stop: func(string) {}, Log: wiretest.Quiet,
+	})
 	if err := c.Listen(); err != nil {
 		t.Fatal(err)
 	}

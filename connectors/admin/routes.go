@@ -19,6 +19,8 @@ type routes struct {
 	gate    gate
 	inboxes *inboxes
 	zone    func(name string) *time.Location // may be nil
+	daemon  func() Daemon                    // may be nil
+	end     func(by string)                  // ends the daemon; may be nil
 }
 
 func (r *routes) register() {
@@ -60,6 +62,7 @@ func (r *routes) register() {
 	huma.Register(api, get("session", "/v1/sessions/{id}", "Show one session, and what it waits for"), r.session)
 	huma.Register(api, get("events", "/v1/events", "Follow what happens (server-sent events)"), r.events)
 	r.registerHealth()
+	r.registerStatus()
 	r.registerPairing()
 	r.registerChat()
 }

@@ -197,8 +197,8 @@ func TestNoticesComeToOpenInboxes(t *testing.T) {
 	door, _ := serve(t, socket, desk)
 	fay := connectors.Person{Name: "fay"}
 	n := connectors.Notice{To: fay, About: permissions.AboutStopped, By: "sam"}
-	wiretest.Eventually(t, "it has begun", func() bool { return door.Reach(fay) == nil })
-	wiretest.Eventually(t, "fay is not coming back", func() bool { return door.Reach(fay) != nil })
+	wiretest.Eventually(t, "it has begun", func() bool { return !errors.Is(door.Reach(fay), connectors.ErrGone) })
+	wiretest.Eventually(t, "fay is not coming back", func() bool { return errors.Is(door.Reach(fay), connectors.ErrGone) })
 	if err := door.Tell(t.Context(), n); !errors.Is(err, connectors.ErrGone) {
 		t.Errorf("without an inbox: %v", err)
 	}

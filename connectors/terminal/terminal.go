@@ -21,6 +21,7 @@ import (
 type Terminal struct {
 	o       Options
 	console console
+	began   kind // of the console
 
 	mu     sync.Mutex
 	news   []news
@@ -63,10 +64,11 @@ type Options struct {
 	Closed   func()                             // called when the console has closed; may be nil
 }
 
-// New makes a terminal. It does not touch the console: that is for [Terminal.Run].
+// New makes a terminal. It neither reads nor changes the console: that is for [Terminal.Run].
 func New(o Options) *Terminal {
 	o.Via = cmp.Or(o.Via, Name)
-	return &Terminal{o: o, console: newConsole(o.In)}
+	c := newConsole(o.In)
+	return &Terminal{o: o, console: c, began: c.kind()}
 }
 
 // Name is how decisions made here are told.
@@ -220,6 +222,29 @@ func (t *Terminal) ring() {
 
 // over tells whether the console is closed. The lock is held.
 func (t *Terminal) over() bool { return t.closed || t.console.over() }
+
+// The words of [Terminal.Console].
+const (
+	ConsoleOpen   = "open"
+	ConsoleClosed = "closed" // for good
+	ConsoleNone   = "none"   // there never was one
+)
+
+// Console is in a word how the console stands.
+func (t *Terminal) Console() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.began == noConsole:
+		return ConsoleNone
+	case t.over() || t.ended:
+		return ConsoleClosed
+	}
+	return ConsoleOpen
+}
+
+// HungUp reports whether the console is a terminal that was taken away: its window was closed, or its connection was lost.
+func (t *Terminal) HungUp() bool { return t.began == aTerminal && t.console.over() }
 
 // isOver tells whether the console is closed, or, with known, whether that is known already.
 func (t *Terminal) isOver(known bool) bool {

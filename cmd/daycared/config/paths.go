@@ -17,7 +17,7 @@ func Find(flag string, environ []string, exists func(string) bool) (path string,
 	if home := lookup(environ, "HOME"); filepath.IsAbs(home) {
 		places = append(places, filepath.Join(home, ".config/daycared/config.yaml"))
 	}
-	for _, p := range append(places, "/etc/daycared/config.yaml") {
+	for _, p := range append(places, SystemFile) {
 		if exists(p) {
 			return p, true
 		}
@@ -34,6 +34,9 @@ type Paths struct {
 	LogFile     string
 	Credentials string // those of a service; empty where it has none
 }
+
+// SystemFile is the configuration of the machine's own service.
+const SystemFile = "/etc/daycared/config.yaml"
 
 // Where services are, and what root runs.
 const (

@@ -136,6 +136,23 @@ func (d *Desk) Ways() map[string][]string {
 	return map[string][]string{"fay": {"telephone"}, "sam": {}}
 }
 
+// Contacts are Channels; each reaches fay while it is well.
+func (d *Desk) Contacts() (all []connectors.Contact) {
+	for name, err := range d.Channels {
+		all = append(all, connectors.Contact{Channel: name, Health: err, People: map[string]error{"fay": nil}})
+	}
+	return all
+}
+
+// Waiting counts what is pending, whoever asks.
+func (d *Desk) Waiting(context.Context, connectors.Identity) (count int, since time.Time, err error) {
+	rows, err := d.store.pending("", "", 1000)
+	if len(rows) > 0 {
+		since = rows[0].CreatedAt
+	}
+	return len(rows), since, err
+}
+
 // StoppedBy is who stopped.
 func (d *Desk) StoppedBy() string {
 	d.store.mu.Lock()

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daycared/daycared/client"
+	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/permissions"
+)
+
+// describe is what a daemon's process knows of itself at its start.
+func (c *CLI) describe(cfg *config.Config, paths config.Paths) admin.Daemon {
+	d := admin.Daemon{
+		PID: os.Getpid(), UID: c.UID, Version: version, Since: time.Now().UTC(), DataDir: paths.DataDir,
+		AgentSocket: paths.AgentSocket, AdminSocket: paths.AdminSocket, Config: orNull(absolute(cfg.File)),
+		Listen: orNull(cfg.API.Listen),
+	}
+	if c.logsToFile(cfg) {
+		d.Log = &paths.LogFile
+	}
+	if c.env("SYSTEMD_EXEC_PID") == strconv.Itoa(d.PID) {
+		manager := "systemd"
+		d.Manager = &manager
+	}
+	return d
+}
+
+// describe is what the daemon says of itself now.
+func (d *daemon) describe() admin.Daemon {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	self := d.self
+	self.ConfigRead, self.ConfigRefused, self.Console = d.read, orNull(d.refused), "off"
+	if d.console != nil {
+		self.Console = d.console.Console()
+	}
+	return self
+}
+
+// noteReload notes that the configuration was read again, or why it was refused.
+func (d *daemon) noteReload(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err != nil {
+		d.refused = err.Error()
+		return
+	}
+	d.read, d.refused = time.Now().UTC(), ""
+}
+
+func orNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// absolute is a path from the root, as far as that can be found out; empty stays empty.
+func absolute(path string) string {
+	if path == "" {
+		return ""
+	}
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+// statusTime bounds how long the daemon is asked how it stands.
+const statusTime = 5 * time.Second
+
+func (c *CLI) statusCommand() *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Say whether the daemon runs, on what, and whom it can reach",
+		Long: "Say whether the daemon of this configuration runs: its process, its files and sockets, how each channel stands, who can\n" +
+			"be reached just now, and what waits. An account that is no person's is told only whether the daemon is ready.\n" +
+			"Exit code 0: ready; 1: it runs, but is not ready, or can reach nobody; 7: it does not run here.",
+		Example:     "  daycared status\n  daycared status --json | jq .reachable\n  daycared --config /etc/daycared/config.yaml status",
+		Args:        arguments(cobra.NoArgs),
+		Annotations: map[string]string{oneObject: "yes"},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := c.status(cmd.Context())
+			if errors.Is(err, fs.ErrPermission) || isCode(err, permissions.CodeNotYours) {
+				return c.statusOutside(cmd.Context(), err)
+			}
+			if err != nil {
+				return c.notRunning(err)
+			}
+			if asJSON {
+				err = c.json(s)
+			} else {
+				err = c.printStatus(s)
+			}
+			if err == nil && (!s.Ready || !s.Reachable) {
+				err = exitCode(permissions.ExitOther)
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// status asks the daemon how it stands: its process and files, its channels, and whom it can reach just now. Where there is
+// none the error matches [client.ErrUnreachable]; an account that is nobody here gets a refusal.
+func (c *CLI) status(ctx context.Context) (admin.Status, error) {
+	desk, err := c.adminClient()
+	if err != nil {
+		return admin.Status{}, err
+	}
+	defer desk.Close()
+	ctx, done := context.WithTimeout(ctx, statusTime)
+	defer done()
+	s, err := desk.Status(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("the daemon does not answer within %s; its log may say why", statusTime)
+	}
+	return s, err
+}
+
+// statusOutside says whether the daemon is ready to an account that is told nothing else; refused is why it is not.
+func (c *CLI) statusOutside(ctx context.Context, refused error) error {
+	asks, err := c.agentClient()
+	if err != nil {
+		return err
+	}
+	defer asks.Close()
+	ctx, done := context.WithTimeout(ctx, statusTime)
+	defer done()
+	switch err := asks.Ready(ctx); {
+	case errors.Is(err, client.ErrUnreachable):
+		return c.notRunning(err)
+	case err != nil:
+		return err
+	}
+	c.say("the daemon runs and takes questions; more is for the people that it asks, and its own account: %s", explain(refused).Text)
+	return nil
+}
+
+// notRunning says that no daemon answers, and what to do about it.
+func (c *CLI) notRunning(err error) error {
+	if !errors.Is(err, client.ErrUnreachable) {
+		return err
+	}
+	p := explain(err)
+	p.Text += c.whyThere(p.Text)
+	if _, paths, err := c.load(); err == nil {
+		if by, held := heldBy(paths.DataDir); held {
+			p.Text = fmt.Sprintf("a daycared holds %s (%s), and does not answer: %s", paths.DataDir, by, p.Text)
+			return p
+		}
+	}
+	p.Text = "daycared does not run: " + p.Text + "; start it with: daycared" + c.sameConfig() + " serve"
+	return p
+}
+
+// sameConfig is what else a command line needs to name the configuration of this one.
+func (c *CLI) sameConfig() string {
+	if c.configFlag == "" {
+		return ""
+	}
+	return " --config " + c.configFlag
+}
+
+// printStatus prints a status for people.
+func (c *CLI) printStatus(s admin.Status) error {
+	table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
+	row := func(what, format string, args ...any) {
+		fmt.Fprintf(table, "%s\t%s\n", what, card.Visible(fmt.Sprintf(format, args...)))
+	}
+	row("daycared", "%s, pid %d of %s, since %s", s.Version, s.PID, accountName(s.UID), when(s.Since))
+	row("configuration", "%s, read %s", cmp.Or(value(s.Config), "none, the defaults"), when(s.ConfigRead))
+	if s.ConfigRefused != nil {
+		row("", "read again since, and refused: %s", *s.ConfigRefused)
+	}
+	if elsewhere := c.elsewhere(s); elsewhere != "" {
+		row("", "%s", elsewhere)
+	}
+	row("data", "%s", s.DataDir)
+	row("log", "%s", cmp.Or(value(s.Log), "standard error"))
+	row("agents ask at", "%s", strings.TrimSuffix(s.AgentSocket+", "+value(s.Listen), ", "))
+	row("people answer at", "%s", s.AdminSocket)
+	if s.Console != "off" {
+		row("console", "%s", s.Console)
+	}
+	row("ready", "%s", cmp.Or(value(s.NotReady), "yes"))
+	for _, ch := range s.Channels {
+		how := "reaches " + strings.Join(ch.Reaches, ", ")
+		if len(ch.Reaches) == 0 {
+			how = "reaches nobody"
+		}
+		if ch.Text != "" {
+			how += ": " + ch.Text
+		}
+		row("channel", "%s %s", ch.Name, how)
+	}
+	for _, p := range s.People {
+		if len(p.Via) == 0 {
+			row("person", "%s cannot be reached just now: %s", p.Name, p.Text)
+		} else {
+			row("person", "%s can be reached by %s", p.Name, strings.Join(p.Via, ", "))
+		}
+	}
+	if !s.Reachable {
+		row("", "nobody can be reached just now, so what is asked fails at once; open an inbox with: daycared%s inbox", c.sameConfig())
+	}
+	waiting := strconv.Itoa(s.Waiting.Count)
+	if s.Waiting.Oldest != nil {
+		waiting += ", the oldest since " + when(*s.Waiting.Oldest)
+	}
+	row("waiting", "%s", waiting)
+	if s.StoppedBy != nil {
+		row("stopped", "by %s; nothing is asked until: daycared resume", *s.StoppedBy)
+	}
+	for _, a := range s.Suspended {
+		row("suspended", "%s's %s account; enrol it again with: daycared pair %s --via %s", a.Person, a.Via, a.Person, a.Via)
+	}
+	return table.Flush()
+}
+
+// elsewhere says that the daemon which answers is not the one of the configuration here; empty where it is.
+func (c *CLI) elsewhere(s admin.Status) string {
+	cfg, paths, err := c.load()
+	if err != nil || value(s.Config) == absolute(cfg.File) && s.DataDir == paths.DataDir {
+		return ""
+	}
+	return fmt.Sprintf("it is not the daemon of this command line, which has the configuration %s and the data directory %s",
+		cmp.Or(absolute(cfg.File), "none"), paths.DataDir)
+}
+
+func value(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}
+
+// when is a moment for people, with its zone.
+func when(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05 MST") }
