@@ -96,7 +96,7 @@ func (h holder) String() string {
 	if h.Console != "" {
 		at = "started in the terminal " + h.Console
 	}
-	return fmt.Sprintf("pid %d, since %s, %s", h.PID, when(h.Since), at)
+	return fmt.Sprintf("pid %d, since %s, %s", h.PID, stamp(h.Since, time.Local), at)
 }
 
 // openDataDir makes the folder (0700) if need be and takes its lock for this process, which ends with it. console is the

@@ -184,8 +184,8 @@ func (c *CLI) printStatus(s admin.Status) error {
 	row := func(what, format string, args ...any) {
 		fmt.Fprintf(table, "%s\t%s\n", what, card.Visible(fmt.Sprintf(format, args...)))
 	}
-	row("daycared", "%s, pid %d of %s, since %s", s.Version, s.PID, accountName(s.UID), when(s.Since))
-	row("configuration", "%s, read %s", cmp.Or(value(s.Config), "none, the defaults"), when(s.ConfigRead))
+	row("daycared", "%s, pid %d of %s, since %s", s.Version, s.PID, accountName(s.UID), stamp(s.Since, time.Local))
+	row("configuration", "%s, read %s", cmp.Or(value(s.Config), "none, the defaults"), stamp(s.ConfigRead, time.Local))
 	if s.ConfigRefused != nil {
 		row("", "read again since, and refused: %s", *s.ConfigRefused)
 	}
@@ -222,7 +222,7 @@ func (c *CLI) printStatus(s admin.Status) error {
 	}
 	waiting := strconv.Itoa(s.Waiting.Count)
 	if s.Waiting.Oldest != nil {
-		waiting += ", the oldest since " + when(*s.Waiting.Oldest)
+		waiting += ", the oldest since " + stamp(*s.Waiting.Oldest, time.Local)
 	}
 	row("waiting", "%s", waiting)
 	if s.StoppedBy != nil {
@@ -250,6 +250,3 @@ func value(text *string) string {
 	}
 	return *text
 }
-
-// when is a moment for people, with its zone.
-func when(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05 MST") }
