@@ -17,7 +17,7 @@ import (
 )
 
 func (c *CLI) approveCommand() *cobra.Command {
-	d, scope := connectors.Decision{}, "once"
+	d, scope, asJSON := connectors.Decision{}, "once", false
 	cmd := &cobra.Command{
 		Use:   "approve ID",
 		Short: "Allow a request, by its id or its code",
@@ -28,9 +28,10 @@ func (c *CLI) approveCommand() *cobra.Command {
 				return usage("%s", err)
 			}
 			d.Answer = permissions.Allow(s)
-			return c.decide(cmd, args[0], d)
+			return c.decide(cmd, args[0], d, asJSON)
 		},
 	}
+	objectFlag(cmd, &asJSON)
 	cmd.Flags().StringVar(&scope, "scope", scope, "how far it reaches: once, session_tool, session, 15m, always")
 	cmd.Flags().IntVar(&d.Call, "call", 0, "the call of a step; 0 for all that are open")
 	cmd.Flags().BoolVar(&d.Really, "really", false, "the second yes that high risk needs")
@@ -38,20 +39,21 @@ func (c *CLI) approveCommand() *cobra.Command {
 }
 
 func (c *CLI) denyCommand() *cobra.Command {
-	d := connectors.Decision{Answer: permissions.Deny}
+	d, asJSON := connectors.Decision{Answer: permissions.Deny}, false
 	cmd := &cobra.Command{
 		Use:   "deny ID",
 		Short: "Deny a request, by its id or its code",
 		Args:  arguments(cobra.ExactArgs(1), theRequest),
-		RunE:  func(cmd *cobra.Command, args []string) error { return c.decide(cmd, args[0], d) },
+		RunE:  func(cmd *cobra.Command, args []string) error { return c.decide(cmd, args[0], d, asJSON) },
 	}
+	objectFlag(cmd, &asJSON)
 	cmd.Flags().StringVar(&d.Comment, "reason", "", "why, for the agent to read")
 	cmd.Flags().IntVar(&d.Call, "call", 0, "the call of a step; 0 for all that are open")
 	return cmd
 }
 
 func (c *CLI) answerCommand() *cobra.Command {
-	words := ""
+	words, asJSON := "", false
 	cmd := &cobra.Command{
 		Use:   "answer ID OPTION",
 		Short: "Answer a question or a pause: the number or id of an option, other, continue or interrupt",
@@ -66,14 +68,16 @@ func (c *CLI) answerCommand() *cobra.Command {
 			if other := answer == permissions.Other; other != cmd.Flags().Changed("text") {
 				return usage("an answer in your own words is: daycared answer ID other --text 'WORDS'")
 			}
-			return c.decide(cmd, args[0], connectors.Decision{Answer: answer, Comment: words})
+			return c.decide(cmd, args[0], connectors.Decision{Answer: answer, Comment: words}, asJSON)
 		},
 	}
+	objectFlag(cmd, &asJSON)
 	cmd.Flags().StringVar(&words, "text", "", "with other: the answer to a question in your own words")
 	return cmd
 }
 
 func (c *CLI) cancelCommand() *cobra.Command {
+	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "cancel ID",
 		Short: "Cancel a request that is pending, by its id or its code",
@@ -88,10 +92,10 @@ func (c *CLI) cancelCommand() *cobra.Command {
 			if err != nil {
 				return nearRequest(cmd.Context(), client, args[0], err)
 			}
-			c.settled(cmd.Context(), client, r.Request)
-			return nil
+			return c.settled(cmd.Context(), client, r, asJSON)
 		}),
 	}
+	objectFlag(cmd, &asJSON)
 	c.urlFlags(cmd)
 	return cmd
 }
@@ -119,7 +123,7 @@ func (c *CLI) cancelAsked(ctx context.Context, id permissions.ID, told error) (p
 }
 
 // decide sends one person's answer and prints what came of it.
-func (c *CLI) decide(cmd *cobra.Command, name string, d connectors.Decision) error {
+func (c *CLI) decide(cmd *cobra.Command, name string, d connectors.Decision, asJSON bool) error {
 	client, err := c.adminClient()
 	if err != nil {
 		return err
@@ -129,12 +133,14 @@ func (c *CLI) decide(cmd *cobra.Command, name string, d connectors.Decision) err
 	if len(name) == permissions.CodeLength {
 		d.Request, d.Code = "", strings.ToUpper(name)
 	}
-	r, err := client.OnPermission(cmd.Context(), d)
-	if err != nil {
-		return c.withOffer(nearRequest(cmd.Context(), client, name, err), r, name)
+	s, err := client.Decide(cmd.Context(), d)
+	if err != nil && asJSON {
+		return nearRequest(cmd.Context(), client, name, err)
 	}
-	c.settled(cmd.Context(), client, r)
-	return nil
+	if err != nil {
+		return c.withOffer(nearRequest(cmd.Context(), client, name, err), s.Request, name)
+	}
+	return c.settled(cmd.Context(), client, s, asJSON)
 }
 
 // withOffer lists below a refused answer what the request offers instead, and how it is said.

@@ -184,18 +184,18 @@ func (d *demo) ran(r permissions.Request) (string, error) {
 func (d *demo) sum() error {
 	ctx, done := context.WithTimeout(context.Background(), 10*time.Second)
 	defer done()
-	entries, err := wholeAudit(ctx, d.people)
+	settled, rows := 0, 0
+	err := eachEntry(ctx, d.people, func(e permissions.Entry) error {
+		if rows++; e.Type == permissions.RequestSettled {
+			settled++
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
 	if _, err := d.people.Verify(ctx); err != nil {
 		return err
-	}
-	settled := 0
-	for _, e := range entries {
-		if e.Type == permissions.RequestSettled {
-			settled++
-		}
 	}
 	t, times := d.scene.tally(), "times"
 	if d.kills == 1 {
@@ -208,7 +208,7 @@ func (d *demo) sum() error {
 	}
 	fmt.Fprintln(d.cli.Out, strings.Repeat("─", 52))
 	fmt.Fprintf(d.cli.Out, "%s · your time %d s · daemon killed %d %s, lost %d\n", line, int(t.waited.Seconds()), d.kills, times, lost)
-	fmt.Fprintf(d.cli.Out, "files   %s   audit %d rows, chain verified\n", d.files(), len(entries))
+	fmt.Fprintf(d.cli.Out, "files   %s   audit %d rows, chain verified\n", d.files(), rows)
 	if lost != 0 {
 		return fmt.Errorf("%d answers are missing in the audit", lost)
 	}

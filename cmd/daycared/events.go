@@ -17,7 +17,7 @@ import (
 )
 
 func (c *CLI) eventsCommand() *cobra.Command {
-	after, asJSON := admin.FromNow, false
+	after, l := admin.FromNow, listing{}
 	cmd := &cobra.Command{
 		Use:   "events",
 		Short: "Follow what happens, a line each, until Ctrl-C",
@@ -26,6 +26,13 @@ func (c *CLI) eventsCommand() *cobra.Command {
 			if cmd.Flags().Changed("after") && after < 0 {
 				return usage("--after is the seq of an event seen before, or 0 for all of them, not %d", after)
 			}
+			since, err := l.begin(time.Local)
+			if err != nil {
+				return err
+			}
+			if l.since != "" && !cmd.Flags().Changed("after") {
+				after = 0
+			}
 			client, err := c.adminClient()
 			if err != nil {
 				return err
@@ -33,14 +40,22 @@ func (c *CLI) eventsCommand() *cobra.Command {
 			defer client.Close()
 			client.Lost = func(error) { c.say("the daemon is away; what happens is told when it is back") }
 			client.Back = func() { c.say("the daemon is back") }
-			err = client.Events(cmd.Context(), after, func(e wire.Event) error {
-				if asJSON {
-					return c.json(e)
+			told := 0
+			err = client.Events(cmd.Context(), after, func(e wire.Event) (err error) {
+				if e.At.Before(since) {
+					return nil
 				}
-				_, err := fmt.Fprintln(c.Out, eventLine(e, time.Local))
+				if l.asJSON {
+					err = c.json(e)
+				} else {
+					_, err = fmt.Fprintln(c.Out, eventLine(e, time.Local))
+				}
+				if told++; err == nil && told == l.limit {
+					err = errEnough
+				}
 				return err
 			})
-			if errors.Is(err, context.Canceled) {
+			if errors.Is(err, context.Canceled) || errors.Is(err, errEnough) {
 				return nil // Ctrl-C is how it ends
 			}
 			return err
@@ -48,9 +63,12 @@ func (c *CLI) eventsCommand() *cobra.Command {
 	}
 	cmd.Flags().Int64Var(&after, "after", after, "seq of the last event seen, 0 for all of them (default: from now on)")
 	cmd.Flags().Lookup("after").DefValue = "0" // said in words
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	l.flags(cmd, "print one JSON object a line")
+	cmd.Flags().Lookup("limit").Usage = "end after so many (default: go on until Ctrl-C)"
 	return cmd
 }
+
+var errEnough = errors.New("as many as were to be told")
 
 // eventLine is an event for people: when, what, of which request, by whom, and the rest of what is told with it.
 func eventLine(e wire.Event, zone *time.Location) string {

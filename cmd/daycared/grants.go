@@ -17,7 +17,7 @@ import (
 )
 
 func (c *CLI) grantsCommand() *cobra.Command {
-	asJSON := false
+	l := listing{}
 	cmd := &cobra.Command{
 		Use:   "grants",
 		Short: "List what is granted for longer than once",
@@ -27,14 +27,19 @@ func (c *CLI) grantsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			since, err := l.begin(me.Location())
+			if err != nil {
+				return err
+			}
 			list, err := client.Grants(cmd.Context())
 			if err != nil {
 				return err
 			}
+			list = newest(list, since, l.limit, func(g permissions.Grant) time.Time { return g.CreatedAt })
 			if me.StoppedBy != nil && len(list) > 0 {
 				c.say("everything is stopped by %s: these grants are suspended until: daycared resume", card.Visible(*me.StoppedBy))
 			}
-			if asJSON {
+			if l.asJSON {
 				views := make([]wire.Grant, len(list))
 				for i, g := range list {
 					views[i] = wire.FromGrant(g)
@@ -46,18 +51,20 @@ func (c *CLI) grantsCommand() *cobra.Command {
 			}
 			table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 			for _, g := range list {
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s\tused %d\tby %s\n", g.ID, covers(g), card.Visible(g.Caller),
+				s, _ := client.Show(cmd.Context(), string(g.Request)) // one that is no longer kept has no code
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\tused %d\tby %s\n", g.ID, dash(s.Code), covers(g), card.Visible(g.Caller),
 					lasts(g, me.Location()), g.Used, card.Visible(g.By))
 			}
 			return table.Flush()
 		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	l.flags(cmd, "print a JSON array")
 	return cmd
 }
 
 func (c *CLI) revokeCommand() *cobra.Command {
-	return &cobra.Command{
+	asJSON := false
+	cmd := &cobra.Command{
 		Use:   "revoke ID",
 		Short: "Take back a grant, or an approval that was not used yet",
 		Long: "Take back a grant by its id, and say what ran under it; or an approval that was not used yet, by the id or the\n" +
@@ -68,7 +75,7 @@ func (c *CLI) revokeCommand() *cobra.Command {
 				took, err := client.Revoke(cmd.Context(), permissions.ID(args[0]))
 				if !isUnknown(err) {
 					if err == nil {
-						c.tookBack(took, here(cmd.Context(), client))
+						err = c.tookBack(took, here(cmd.Context(), client), asJSON)
 					}
 					return err
 				}
@@ -77,16 +84,17 @@ func (c *CLI) revokeCommand() *cobra.Command {
 			if isUnknown(err) {
 				return nearRequest(cmd.Context(), client, args[0], unknown("There is no grant and no request %s.", card.Visible(args[0])))
 			}
-			if isCode(err, permissions.CodeNoUse) {
+			if isCode(err, permissions.CodeNoUse) && !asJSON {
 				return c.usedAlready(cmd.Context(), client, args[0], err)
 			}
 			if err != nil {
 				return err
 			}
-			c.settled(cmd.Context(), client, s.Request)
-			return nil
+			return c.settled(cmd.Context(), client, s, asJSON)
 		}),
 	}
+	objectFlag(cmd, &asJSON)
+	return cmd
 }
 
 // usedAlready says which grants stand of an approval that cannot be taken back as one, and how they can.
@@ -110,10 +118,18 @@ func (c *CLI) usedAlready(ctx context.Context, client *admin.Client, name string
 }
 
 // tookBack tells of a grant that is no more, and of what ran under it.
-func (c *CLI) tookBack(took permissions.Revoked, o card.Options) {
+func (c *CLI) tookBack(took permissions.Revoked, o card.Options, asJSON bool) error {
+	if asJSON {
+		ran := make([]wire.Request, len(took.Ran))
+		for i, r := range took.Ran {
+			ran[i] = wire.From(permissions.Standing{Request: r}, true)
+		}
+		return c.json(map[string]any{"grant": wire.FromGrant(took.Grant), "ran": ran})
+	}
 	for _, line := range card.Revoked(took.Grant, took.Ran, o) {
 		fmt.Fprintln(c.Out, line)
 	}
+	return nil
 }
 
 // covers is what a grant covers, in words.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -21,7 +20,7 @@ import (
 )
 
 func (c *CLI) pendingCommand() *cobra.Command {
-	asJSON := false
+	l := listing{}
 	cmd := &cobra.Command{
 		Use:   "pending",
 		Short: "List what waits for an answer",
@@ -34,13 +33,18 @@ func (c *CLI) pendingCommand() *cobra.Command {
 			if note := stopNote(me); note != "" {
 				c.say("%s; it goes on with: daycared resume", note)
 			}
+			since, err := l.begin(me.Location())
+			if err != nil {
+				return err
+			}
 			list, err := pages(func(after permissions.ID) ([]permissions.Standing, error) {
 				return client.List(cmd.Context(), after, 0)
 			}, func(s permissions.Standing) permissions.ID { return s.Request.ID })
 			if err != nil {
 				return err
 			}
-			if asJSON {
+			list = newest(list, since, l.limit, func(s permissions.Standing) time.Time { return s.Request.CreatedAt })
+			if l.asJSON {
 				views := make([]wire.Request, len(list))
 				for i, s := range list {
 					views[i] = wire.From(s, true)
@@ -59,8 +63,50 @@ func (c *CLI) pendingCommand() *cobra.Command {
 			return table.Flush()
 		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	l.flags(cmd, "print a JSON array")
 	return cmd
+}
+
+// listing is what every command that lists takes.
+type listing struct {
+	asJSON bool
+	limit  int
+	since  string
+}
+
+func (l *listing) flags(cmd *cobra.Command, asJSON string) {
+	f := cmd.Flags()
+	f.BoolVar(&l.asJSON, "json", false, asJSON)
+	f.IntVar(&l.limit, "limit", 0, "list at most so many, the newest (default: all)")
+	f.StringVar(&l.since, "since", "", "list what is not older: 2h, 7d, 14:00, 2026-11-20 or 2026-11-20T14:00")
+	f.Lookup("limit").DefValue = "0" // said in words
+}
+
+// begin is when what is listed begins, the zero time where it is not limited.
+func (l *listing) begin(zone *time.Location) (time.Time, error) {
+	if l.limit < 0 {
+		return time.Time{}, usage("--limit is how many to list, 1 or more, not %d", l.limit)
+	}
+	if l.since == "" {
+		return time.Time{}, nil
+	}
+	return parseSince(l.since, time.Now(), zone)
+}
+
+// newest is what of list is not older than since, at most limit of the newest; 0 is all. It is in the order of list,
+// oldest first.
+func newest[T any](list []T, since time.Time, limit int, at func(T) time.Time) []T {
+	list = slices.DeleteFunc(list, func(v T) bool { return at(v).Before(since) })
+	if limit > 0 {
+		list = list[max(len(list)-limit, 0):]
+	}
+	return list
+}
+
+// objectFlag adds --json to a command that prints one object, also of what goes wrong.
+func objectFlag(cmd *cobra.Command, asJSON *bool) {
+	cmd.Flags().BoolVar(asJSON, "json", false, "print one JSON object")
+	cmd.Annotations = map[string]string{oneObject: "yes"}
 }
 
 func (c *CLI) showCommand() *cobra.Command {
@@ -86,109 +132,9 @@ func (c *CLI) showCommand() *cobra.Command {
 			return nil
 		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	objectFlag(cmd, &asJSON)
 	cmd.Flags().BoolVar(&reveal, "reveal", false, "show what is masked because it looks like a secret")
 	return cmd
-}
-
-func (c *CLI) auditCommand() *cobra.Command {
-	asJSON := false
-	cmd := &cobra.Command{
-		Use:   "audit",
-		Short: "List what happened, oldest first; audit verify checks the chain",
-		Args:  arguments(cobra.NoArgs),
-		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
-			entries, err := wholeAudit(cmd.Context(), client)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				views := make([]admin.Entry, len(entries))
-				for i, e := range entries {
-					views[i] = admin.FromEntry(e)
-				}
-				return c.json(views)
-			}
-			zone := here(cmd.Context(), client).Location
-			table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
-			for _, e := range entries {
-				fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\n", e.Seq, stamp(e.At, zone), e.Type, e.Request,
-					card.Visible(e.Actor), e.Via)
-			}
-			return table.Flush()
-		}),
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
-	cmd.AddCommand(c.verifyCommand())
-	return cmd
-}
-
-// verifyCommand checks the chains; --head says which entry somebody remembers, so that a cut-off end is noticed.
-func (c *CLI) verifyCommand() *cobra.Command {
-	head := ""
-	cmd := &cobra.Command{
-		Use:   "verify",
-		Short: "Check that no entry of the audit was changed or taken out",
-		Args:  arguments(cobra.NoArgs),
-		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
-			heads, err := client.Verify(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if err := c.remembered(cmd, client, head); err != nil {
-				return err
-			}
-			oldest, err := client.Audit(cmd.Context(), 0, 1) // of the daemon's own chain
-			if err != nil {
-				return err
-			}
-			for _, e := range heads {
-				first := int64(1)
-				if len(oldest) > 0 && oldest[0].Chain == e.Chain {
-					first = oldest[0].Seq
-				}
-				fmt.Fprintf(c.Out, "chain %s: %s, verified, head %d:%s\n", e.Chain, entries(first, e.Seq), e.Seq, e.Hash)
-			}
-			return nil
-		}),
-	}
-	cmd.Flags().StringVar(&head, "head", "", "SEQ:HASH of an entry seen earlier, which must still be there")
-	return cmd
-}
-
-// entries says how many entries of a chain there are, and which, where its start was deleted.
-func entries(first, last int64) string {
-	if first == 1 {
-		return fmt.Sprintf("%d entries", last)
-	}
-	return fmt.Sprintf("%d entries (%d to %d)", last-first+1, first, last)
-}
-
-// remembered tells what became of the entry that somebody remembers. The chain was found to be sound.
-func (c *CLI) remembered(cmd *cobra.Command, client *admin.Client, head string) error {
-	if head == "" {
-		return nil
-	}
-	number, hash, _ := strings.Cut(head, ":")
-	seq, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || seq < 1 {
-		return usage("--head is SEQ:HASH, as audit verify prints it, not %q", head)
-	}
-	want, err := permissions.ParseDigest(hash)
-	if err != nil {
-		return usage("--head: %s", err)
-	}
-	found, err := client.Audit(cmd.Context(), seq-1, 1)
-	if err != nil {
-		return err
-	}
-	if len(found) > 0 && found[0].Seq > seq {
-		return fmt.Errorf("entry %d is no longer kept; its deletion is signed off", seq)
-	}
-	if len(found) == 0 || found[0].Hash != want {
-		return fmt.Errorf("entry %d is not the one remembered: the audit was cut off or written anew", seq)
-	}
-	return nil
 }
 
 // quorum is how many of the people needed have allowed, as one more cell, where more than one is needed.
@@ -226,12 +172,6 @@ func pages[T, P any](read func(after P) ([]T, error), place func(T) P) ([]T, err
 		all = append(all, page...)
 		after = place(page[len(page)-1])
 	}
-}
-
-// wholeAudit is the daemon's chain from its first entry.
-func wholeAudit(ctx context.Context, client *admin.Client) ([]permissions.Entry, error) {
-	return pages(func(after int64) ([]permissions.Entry, error) { return client.Audit(ctx, after, 0) },
-		func(e permissions.Entry) int64 { return e.Seq })
 }
 
 // mostNear is among how many requests that wait the nearest one is looked for.
@@ -277,8 +217,12 @@ func unknown(format string, args ...any) error {
 }
 
 // settled tells on stdout how a request stands now.
-func (c *CLI) settled(ctx context.Context, client *admin.Client, r permissions.Request) {
-	fmt.Fprintln(c.Out, card.Settled(r, here(ctx, client)))
+func (c *CLI) settled(ctx context.Context, client *admin.Client, s permissions.Standing, asJSON bool) error {
+	if asJSON {
+		return c.json(wire.From(s, true))
+	}
+	_, err := fmt.Fprintln(c.Out, card.Settled(s.Request, here(ctx, client)))
+	return err
 }
 
 // here is how a card is written for whoever runs this command: in their time zone, and in this machine's where the

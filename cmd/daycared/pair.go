@@ -100,7 +100,7 @@ func (d dialogue) knows(ctx context.Context, g admin.Guest, name, sure string) (
 }
 
 func (c *CLI) unpairCommand() *cobra.Command {
-	via := telegram.Name
+	via, asJSON := telegram.Name, false
 	cmd := &cobra.Command{
 		Use:   "unpair NAME",
 		Short: "Take the account away that somebody was paired with",
@@ -110,10 +110,14 @@ func (c *CLI) unpairCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if asJSON {
+				return c.json(p)
+			}
 			fmt.Fprintf(c.Out, "%s no longer answers via %s with %s\n", card.Visible(p.Person), p.Via, p.Address)
 			return nil
 		}),
 	}
+	objectFlag(cmd, &asJSON)
 	cmd.Flags().StringVar(&via, "via", via, "the channel that the account is of")
 	return cmd
 }

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,12 +34,6 @@ func (c *CLI) root() *cobra.Command {
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetHelpCommand(helpCommand())
-	root.PersistentFlags().StringVar(&c.configFlag, "config", "",
-		"configuration file (default: DAYCARED_CONFIG, ~/.config/daycared/config.yaml, /etc/daycared/config.yaml)")
-	root.PersistentFlags().StringVar(&c.socketFlag, "socket", "",
-		"socket of the daemon (default: DAYCARED_SOCKET or DAYCARED_ADMIN_SOCKET, the configuration, the usual places)")
-	root.PersistentFlags().StringVar(&c.tokenFlag, "token-file", "",
-		"file with the token of the agent that asks (default: DAYCARED_TOKEN_FILE, else this account asks)")
 	root.SetFlagErrorFunc(wrongFlag)
 	root.AddGroup(
 		&cobra.Group{ID: "agents", Title: "For agents and scripts:"},
@@ -58,7 +54,65 @@ func (c *CLI) root() *cobra.Command {
 		c.tokenCommand(), c.connectCommand(),
 		c.statusCommand(), c.auditCommand(), c.backupCommand(), c.configCommand(), c.doctorCommand(), c.versionCommand())
 	root.CompletionOptions.DisableDefaultCmd = true
+	for cmd := range commandsBelow(root) {
+		c.sharedFlags(cmd)
+	}
 	return root
+}
+
+// commandsBelow are the commands of a tree, but cobra's own.
+func commandsBelow(root *cobra.Command) iter.Seq[*cobra.Command] {
+	return func(yield func(*cobra.Command) bool) {
+		for _, cmd := range root.Commands() {
+			if !yield(cmd) {
+				return
+			}
+			for sub := range commandsBelow(cmd) {
+				if !yield(sub) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Where a flag that several commands share has no meaning, and the commands that a token has one for. A command
+// refuses what it does not use.
+var (
+	withoutConfig = []string{"demo", "version"}
+	withoutSocket = []string{"demo", "version", "serve", "setup", "link", "backup", "restore", "config check", "config show"}
+	withToken     = []string{"ask", "confirm", "choose", "run", "mcp", "hook", "cancel", "connect", "doctor"}
+)
+
+// sharedFlags are the flags that several commands have, as far as cmd uses them.
+func (c *CLI) sharedFlags(cmd *cobra.Command) {
+	_, path, _ := strings.Cut(cmd.CommandPath(), " ")
+	f := cmd.Flags()
+	if !slices.Contains(withoutConfig, path) {
+		f.StringVar(&c.configFlag, "config", "",
+			"configuration file (default: DAYCARED_CONFIG, ~/.config/daycared/config.yaml, /etc/daycared/config.yaml)")
+	}
+	if !slices.Contains(withoutSocket, path) {
+		f.StringVar(&c.socketFlag, "socket", "",
+			"socket of the daemon (default: DAYCARED_SOCKET or DAYCARED_ADMIN_SOCKET, the configuration, the usual places)")
+	}
+	if slices.Contains(withToken, path) {
+		f.StringVar(&c.tokenFlag, "token-file", "",
+			"file with the token of the agent that asks (default: DAYCARED_TOKEN_FILE, else this account asks)")
+	}
+}
+
+// unused says why a command has no flag that others have; empty for any other flag.
+func unused(flag string) string {
+	switch flag {
+	case "config":
+		return "it reads no configuration"
+	case "socket":
+		return "its sockets are those of the configuration: api.agent_socket and api.admin_socket"
+	case "token-file":
+		return "a token says who asks, and this is for people and the operator, whom their account proves"
+	}
+	return ""
 }
 
 // load reads the configuration that this command line and environment name, or the defaults when there is none.

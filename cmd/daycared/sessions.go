@@ -15,7 +15,7 @@ import (
 )
 
 func (c *CLI) agentsCommand() *cobra.Command {
-	asJSON := false
+	l := listing{}
 	cmd := &cobra.Command{
 		Use:   "agents",
 		Short: "List the agents of our own that are at work, and what they wait for",
@@ -27,7 +27,18 @@ func (c *CLI) agentsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
+			zone := here(cmd.Context(), client).Location
+			from, err := l.begin(zone)
+			if err != nil {
+				return err
+			}
+			list = newest(list, from, l.limit, func(s wire.Session) time.Time {
+				if s.Changed == nil {
+					return time.Time{}
+				}
+				return *s.Changed
+			})
+			if l.asJSON {
 				return c.json(append([]wire.Session{}, list...))
 			}
 			if len(list) == 0 {
@@ -36,7 +47,6 @@ func (c *CLI) agentsCommand() *cobra.Command {
 			}
 			table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(table, "AGENT\tPERSON\tSTATUS\tWAITING ON\tTOKENS\tCOST\tSINCE")
-			zone := here(cmd.Context(), client).Location
 			for _, s := range list {
 				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", card.Visible(s.Agent), card.Visible(s.Person), s.Status,
 					waitingOn(s), s.Tokens, cost(s.Cost), since(s, zone))
@@ -44,7 +54,7 @@ func (c *CLI) agentsCommand() *cobra.Command {
 			return table.Flush()
 		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	l.flags(cmd, "print a JSON array")
 	return cmd
 }
 

@@ -10,7 +10,8 @@ import (
 )
 
 func (c *CLI) stopAllCommand() *cobra.Command {
-	return &cobra.Command{
+	asJSON := false
+	cmd := &cobra.Command{
 		Use:   "stop-all",
 		Short: "Cancel everything that waits, suspend every grant, and refuse what is new until resume",
 		Args:  arguments(cobra.NoArgs),
@@ -19,15 +20,21 @@ func (c *CLI) stopAllCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(c.Out, "stopped, %d cancelled\n", n)
 			c.say("nothing is asked and nothing granted holds until: daycared resume")
-			return nil
+			if asJSON {
+				return c.json(map[string]any{"stopped": true, "cancelled": n})
+			}
+			_, err = fmt.Fprintf(c.Out, "stopped, %d cancelled\n", n)
+			return err
 		}),
 	}
+	objectFlag(cmd, &asJSON)
+	return cmd
 }
 
 func (c *CLI) resumeCommand() *cobra.Command {
-	return &cobra.Command{
+	asJSON := false
+	cmd := &cobra.Command{
 		Use:   "resume",
 		Short: "End what stop-all began; for the operator and for whoever stopped",
 		Args:  arguments(cobra.NoArgs),
@@ -41,12 +48,18 @@ func (c *CLI) resumeCommand() *cobra.Command {
 			}
 			if me.StoppedBy == nil {
 				c.say("nothing was stopped")
-				return nil
 			}
-			fmt.Fprintln(c.Out, "resumed")
+			switch {
+			case asJSON:
+				return c.json(map[string]bool{"resumed": me.StoppedBy != nil})
+			case me.StoppedBy != nil:
+				fmt.Fprintln(c.Out, "resumed")
+			}
 			return nil
 		}),
 	}
+	objectFlag(cmd, &asJSON)
+	return cmd
 }
 
 // stopNote says that everything is stopped, and by whom; it is empty while nothing is.

@@ -2,7 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -26,7 +30,7 @@ func (c *CLI) tokenCommand() *cobra.Command {
 }
 
 func (c *CLI) tokenCreateCommand() *cobra.Command {
-	expires := ""
+	expires, file, asJSON := "", "", false
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Make a token and print it, this once; routes know the agent by NAME",
@@ -44,34 +48,127 @@ func (c *CLI) tokenCreateCommand() *cobra.Command {
 				return err
 			}
 			defer client.Close()
-			secret, token, err := client.CreateToken(cmd.Context(), args[0], span)
-			if err != nil {
-				return err
-			}
-			if _, err := fmt.Fprintln(c.Out, string(secret)); err != nil {
-				return fmt.Errorf("print the token, which is not told again (revoke it with: daycared token revoke %s): %w", token.ID, err)
-			}
-			c.say("this is told once; it is valid %s. Put it in a file of mode 0600 and name that in DAYCARED_TOKEN_FILE or "+
-				"--token-file", valid(token))
-			return nil
+			return c.createToken(cmd.Context(), client, newToken{args[0], span, file, asJSON})
 		},
 	}
+	objectFlag(cmd, &asJSON)
+	cmd.Flags().StringVar(&file, "out", "", "new file that the token is written to, which only this account can read")
 	cmd.Flags().StringVar(&expires, "expires", "", "how long it is valid, such as 90d or 720h (default: until revoked)")
 	return cmd
 }
 
+// newToken is a token to be made.
+type newToken struct {
+	name   string
+	span   time.Duration
+	file   string // that it is written to; empty: it is printed
+	asJSON bool
+}
+
+// createToken makes a token and says what to do with it.
+func (c *CLI) createToken(ctx context.Context, client *admin.Client, n newToken) error {
+	var token admin.Token
+	create := func() (secret permissions.Secret, err error) {
+		secret, token, err = client.CreateToken(ctx, n.name, n.span)
+		return secret, err
+	}
+	told := map[string]any{}
+	var secret permissions.Secret
+	var err error
+	if n.file == "" {
+		secret, err = create()
+	} else {
+		told["file"] = n.file
+		err = writeSecret(n.file, create)
+	}
+	if err != nil {
+		return err
+	}
+	next := "this is told once; it is valid " + valid(token) +
+		". Put it in a file of mode 0600 (--out FILE does) and name that in DAYCARED_TOKEN_FILE or --token-file"
+	if n.file != "" {
+		next = fmt.Sprintf("%s holds the token of %s, which is valid %s. Next: daycared ask --token-file %s @network --reason 'try it'",
+			n.file, n.name, valid(token), n.file)
+	}
+	switch told["token"] = token; {
+	case n.asJSON && n.file == "":
+		told["secret"] = string(secret)
+		fallthrough
+	case n.asJSON:
+		err = c.json(told)
+	case n.file == "":
+		_, err = fmt.Fprintln(c.Out, string(secret))
+	}
+	if err != nil {
+		return fmt.Errorf("print the token, which is not told again (revoke it with: daycared token revoke %s): %w", token.ID, err)
+	}
+	c.say("%s", next)
+	c.tellOthers(ctx, client, token)
+	return nil
+}
+
+// writeSecret writes a secret to a new file that only this account can read. The file is there before the secret is
+// made, so that none is made that cannot be kept; without a secret there is no file.
+func writeSecret(name string, create func() (permissions.Secret, error)) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the caller says where
+	if errors.Is(err, fs.ErrExist) {
+		return usage("--out %s is there already; name a new file", name)
+	}
+	if err != nil {
+		return usage("--out %s: %s", name, cause(err))
+	}
+	secret, err := create()
+	if err == nil {
+		_, err = fmt.Fprintln(f, string(secret))
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	return nil
+}
+
+// tellOthers says which other tokens prove the same name.
+func (c *CLI) tellOthers(ctx context.Context, client *admin.Client, made admin.Token) {
+	list, err := client.Tokens(ctx)
+	if err != nil { // the new one is there, whatever others are
+		return
+	}
+	var others []string
+	for _, t := range list {
+		if t.Name == made.Name && t.ID != made.ID {
+			others = append(others, used(t)+": daycared token revoke "+string(t.ID))
+		}
+	}
+	if len(others) > 0 {
+		c.say("%s has %s, %s", made.Name, count(len(others), "other token", "other tokens"), strings.Join(others, "; "))
+	}
+}
+
+// used is when a token was used last, in words.
+func used(t admin.Token) string {
+	if t.UsedAt == nil {
+		return "never used"
+	}
+	return "used " + when(*t.UsedAt, time.Local)
+}
+
 func (c *CLI) tokenListCommand() *cobra.Command {
-	asJSON := false
+	l := listing{}
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the tokens that are not revoked",
 		Args:  arguments(cobra.NoArgs),
 		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+			since, err := l.begin(time.Local)
+			if err != nil {
+				return err
+			}
 			list, err := client.Tokens(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if asJSON {
+			list = newest(list, since, l.limit, func(t admin.Token) time.Time { return t.CreatedAt })
+			if l.asJSON {
 				return c.json(list)
 			}
 			if len(list) == 0 {
@@ -79,21 +176,18 @@ func (c *CLI) tokenListCommand() *cobra.Command {
 			}
 			table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 			for _, t := range list {
-				used := "never used"
-				if t.UsedAt != nil {
-					used = "used " + when(*t.UsedAt, time.Local)
-				}
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", t.ID, t.Name, valid(t), used)
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", t.ID, t.Name, valid(t), used(t))
 			}
 			return table.Flush()
 		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	l.flags(cmd, "print a JSON array")
 	return cmd
 }
 
 func (c *CLI) tokenRevokeCommand() *cobra.Command {
-	return &cobra.Command{
+	asJSON := false
+	cmd := &cobra.Command{
 		Use:   "revoke NAME|ID",
 		Short: "Revoke all tokens of a name, or one by its id",
 		Args:  arguments(cobra.ExactArgs(1), "the name of an agent, or the id of a token"),
@@ -105,12 +199,17 @@ func (c *CLI) tokenRevokeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if asJSON {
+				return c.json(list)
+			}
 			for _, t := range list {
 				fmt.Fprintf(c.Out, "revoked %s (%s)\n", t.Name, t.ID)
 			}
 			return nil
 		}),
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
 }
 
 // nearToken adds to a refused name the nearest name of a token.

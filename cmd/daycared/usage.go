@@ -90,6 +90,8 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 	switch {
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
 		return usage("there is no flag -%s; %s", unknown.GetSpecifiedName(), see)
+	case errors.As(err, &unknown) && unused(unknown.GetSpecifiedName()) != "":
+		return usage("%s has no use for --%s: %s", cmd.CommandPath(), unknown.GetSpecifiedName(), unused(unknown.GetSpecifiedName()))
 	case errors.As(err, &unknown):
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/permissions"
+)
+
+// auditFilter is which entries of the audit are listed.
+type auditFilter struct {
+	listing
+	agent, request string
+}
+
+// auditRow is an entry for people: of a fixed width, so that a long chain need not be in memory whole.
+const auditRow = "%-6v  %-24s  %-20s  %-5s  %-26s  %-16s  %s\n"
+
+func (c *CLI) auditCommand() *cobra.Command {
+	f := auditFilter{}
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "List what happened, oldest first; audit verify checks the chain",
+		Long: "List what happened, oldest first: the number of the entry in its chain, when, what, the code and the id of the\n" +
+			"request that it is about (- for none, or one that is no longer kept), who did it, and through what.\n" +
+			"With --json one object a line, which has besides the details, the entry's hash and that of the entry before.",
+		Args: arguments(cobra.NoArgs),
+		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+			return c.audit(cmd.Context(), client, f)
+		}),
+	}
+	f.flags(cmd, "print one JSON object a line")
+	cmd.Flags().StringVar(&f.agent, "agent", "", "list what is about requests of this agent, by its name or the account's, as in uid:1000")
+	cmd.Flags().StringVar(&f.request, "request", "", "list what is about this request, by its id or its code")
+	cmd.AddCommand(c.verifyCommand())
+	return cmd
+}
+
+// mostTold is how many requests the audit remembers while it is listed.
+const mostTold = 4096
+
+// audit prints the entries as they come, so that a long chain is never in memory whole.
+func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) error {
+	zone := here(ctx, client).Location
+	since, err := f.begin(zone)
+	if err != nil {
+		return err
+	}
+	var only permissions.ID
+	if f.request != "" {
+		s, err := client.Show(ctx, f.request)
+		if err != nil {
+			return nearRequest(ctx, client, f.request, err)
+		}
+		only = s.Request.ID
+	}
+	told, err := lru.New[permissions.ID, permissions.Standing](mostTold)
+	if err != nil {
+		return err
+	}
+	request := func(id permissions.ID) permissions.Standing { // zero where it is no longer kept
+		s, known := told.Get(id)
+		if !known && id != "" {
+			s, _ = client.Show(ctx, string(id))
+			told.Add(id, s)
+		}
+		return s
+	}
+	list := func(e permissions.Entry) error {
+		if f.asJSON {
+			return c.json(admin.FromEntry(e))
+		}
+		code, id := request(e.Request).Code, string(e.Request)
+		_, err := fmt.Fprintf(c.Out, auditRow, e.Seq, stamp(e.At, zone), e.Type, dash(code), dash(id), dash(card.Visible(e.Actor)), e.Via)
+		return err
+	}
+	if !f.asJSON {
+		fmt.Fprintf(c.Out, auditRow, "SEQ", "TIME", "TYPE", "CODE", "REQUEST", "BY", "VIA")
+	}
+	var last []permissions.Entry // of those that are listed, where --limit says how many
+	err = eachEntry(ctx, client, func(e permissions.Entry) error {
+		switch {
+		case e.At.Before(since), only != "" && e.Request != only:
+			return nil
+		case f.agent != "" && !asks(request(e.Request).Request, f.agent):
+			return nil
+		case f.limit == 0:
+			return list(e)
+		}
+		if last = append(last, e); len(last) == 2*f.limit {
+			last = append(last[:0], last[f.limit:]...)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, e := range last[max(len(last)-f.limit, 0):] {
+		if err := list(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// asks reports whether r is asked by an agent of that name, or by the account or the token of that name.
+func asks(r permissions.Request, name string) bool {
+	return r.ID != "" && (r.Agent == name || r.Caller.Name == name || strings.HasSuffix(r.Caller.Name, ":"+name))
+}
+
+// dash stands for what there is none of in a table.
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// eachEntry hands over the daemon's chain from its first entry.
+func eachEntry(ctx context.Context, client *admin.Client, take func(permissions.Entry) error) error {
+	after := int64(0)
+	for {
+		page, err := client.Audit(ctx, after, 0)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, e := range page {
+			if err := take(e); err != nil {
+				return err
+			}
+			after = e.Seq
+		}
+	}
+}
+
+// verifyCommand checks the chains; --head says which entry somebody remembers, so that a cut-off end is noticed.
+func (c *CLI) verifyCommand() *cobra.Command {
+	head, asJSON := "", false
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Check that no entry of the audit was changed or taken out",
+		Args:  arguments(cobra.NoArgs),
+		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+			heads, err := client.Verify(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := c.remembered(cmd, client, head); err != nil {
+				return err
+			}
+			oldest, err := client.Audit(cmd.Context(), 0, 1) // of the daemon's own chain
+			if err != nil {
+				return err
+			}
+			sound := make([]soundChain, 0, len(heads))
+			for _, e := range heads {
+				first := int64(1)
+				if len(oldest) > 0 && oldest[0].Chain == e.Chain {
+					first = oldest[0].Seq
+				}
+				if asJSON {
+					sound = append(sound, soundChain{e.Chain, first, e.Seq, e.Hash.String()})
+					continue
+				}
+				fmt.Fprintf(c.Out, "chain %s: %s, verified, head %d:%s\n", e.Chain, entries(first, e.Seq), e.Seq, e.Hash)
+			}
+			if asJSON {
+				return c.json(sound)
+			}
+			return nil
+		}),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	cmd.Flags().StringVar(&head, "head", "", "SEQ:HASH of an entry seen earlier, which must still be there")
+	return cmd
+}
+
+// soundChain is a chain that was verified, as programs read it.
+type soundChain struct {
+	Chain string `json:"chain"`
+	First int64  `json:"first"`
+	Last  int64  `json:"last"`
+	Hash  string `json:"hash"` // of the last entry
+}
+
+// entries says how many entries of a chain there are, and which, where its start was deleted.
+func entries(first, last int64) string {
+	if first == 1 {
+		return fmt.Sprintf("%d entries", last)
+	}
+	return fmt.Sprintf("%d entries (%d to %d)", last-first+1, first, last)
+}
+
+// remembered tells what became of the entry that somebody remembers. The chain was found to be sound.
+func (c *CLI) remembered(cmd *cobra.Command, client *admin.Client, head string) error {
+	if head == "" {
+		return nil
+	}
+	number, hash, _ := strings.Cut(head, ":")
+	seq, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || seq < 1 {
+		return usage("--head is SEQ:HASH, as audit verify prints it, not %q", head)
+	}
+	want, err := permissions.ParseDigest(hash)
+	if err != nil {
+		return usage("--head: %s", err)
+	}
+	found, err := client.Audit(cmd.Context(), seq-1, 1)
+	if err != nil {
+		return err
+	}
+	if len(found) > 0 && found[0].Seq > seq {
+		return fmt.Errorf("entry %d is no longer kept; its deletion is signed off", seq)
+	}
+	if len(found) == 0 || found[0].Hash != want {
+		return fmt.Errorf("entry %d is not the one remembered: the audit was cut off or written anew", seq)
+	}
+	return nil
+}
