@@ -80,6 +80,10 @@ func OwnAsk(uid int) *Refusal {
 		"You (uid %d) asked this yourself; answer from another channel, or set api.allow_same_user.", uid)
 }
 
+// OwnAskDoors says where whoever got [OwnAsk] may answer instead.
+const OwnAskDoors = "From this account it can be answered in the terminal of daycared serve, or on the phone of whoever is asked; " +
+	"from here it can only be denied or cancelled."
+
 // Limit refuses one request too many; after is rounded up to whole seconds.
 func Limit(after time.Duration) *Refusal {
 	after = (max(after, time.Second) + time.Second - 1).Truncate(time.Second)

@@ -25,6 +25,7 @@ type question struct {
 	scope   string
 	timeout time.Duration
 	asJSON  bool
+	began   time.Time // when it was put
 }
 
 func (q *question) flags(c *CLI, cmd *cobra.Command) {
@@ -148,7 +149,8 @@ func (c *CLI) complete(q *question) (err error) {
 		return usage("--timeout %s is too short; it is at least 1s", q.timeout)
 	}
 	r.Patience = q.timeout
-	r.ID = permissions.NewID(time.Now()) // proposed, so that it can be cancelled before the first reply
+	q.began = time.Now()
+	r.ID = permissions.NewID(q.began) // proposed, so that it can be cancelled before the first reply
 	if q.details != "" {
 		text, err := c.read(q.details)
 		if err != nil {
@@ -245,6 +247,9 @@ func (c *CLI) left(q *question, id permissions.ID) error {
 // outcome prints the sentence, or the JSON object, and gives the exit code.
 func (c *CLI) outcome(q *question, s permissions.Standing) error {
 	result := permissions.Result(s.Request)
+	if at := s.Request.DecidedAt; q.request.Key != "" && at.Before(q.began) && !at.IsZero() {
+		c.say("answered at %s already, under this key", at.Local().Format("15:04:05 MST"))
+	}
 	if q.asJSON {
 		if err := c.json(wire.From(s, false)); err != nil {
 			return fmt.Errorf("print the request: %w", err)

@@ -27,6 +27,7 @@ import (
 //	writes NAME TEXT           write to the bot
 //	replies NAME TEXT          reply to it
 //	blocks NAME                block the bot
+//	pictured FILE              that picture of the documentation is a picture of it
 //	away down|up               take the network away, and give it back
 
 type chats struct {
@@ -60,7 +61,7 @@ func chatCommands() scriptCommands {
 		"telegram": with(0, startTelegram), "chat": with(2, gets), "card": with(2, sees), "misses": with(2, misses), "silent": with(0, isSilent),
 		"buttons": with(0, hasButtons), "taps": with(2, taps), "presses": with(2, presses),
 		"writes": with(2, writesToBot), "replies": with(2, repliesToBot),
-		"away": with(1, network), "blocks": with(1, blocks),
+		"pictured": with(1, pictured), "away": with(1, network), "blocks": with(1, blocks),
 	}
 }
 

@@ -50,10 +50,18 @@ func (c *CLI) configCommand() *cobra.Command {
 			return nil
 		},
 	}, &cobra.Command{
-		Use:   "show",
-		Short: "Show what is in force, and for every line from where",
-		Args:  arguments(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error {
+		Use:   "show [KEY]",
+		Short: "Show what is in force, and for every line from where; with KEY, that value alone",
+		Long: "Show what is in force as a configuration, and for every line from where it came. With a KEY, such as approvals.timeout,\n" +
+			"print its value alone. Of data_dir, api.agent_socket and api.admin_socket that is the path in use, whether it was\n" +
+			"configured or not: the sockets are those that the commands of this account connect to.",
+		Example: "  daycared config show\n" +
+			"  curl --unix-socket \"$(daycared config show api.agent_socket)\" http://localhost/healthz",
+		Args: arguments(cobra.MaximumNArgs(1), "one key at most"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return c.showKey(args[0])
+			}
 			cfg, _, err := c.load()
 			if err != nil {
 				return err
@@ -73,6 +81,30 @@ const nobodyNamed = `It names nobody, so the operator is asked: the account that
   routes:
     - ask: [fay]      # put everything to them
 `
+
+// showKey prints what is in force for one key.
+func (c *CLI) showKey(key string) error {
+	paths, err := c.places()
+	if err != nil {
+		return err
+	}
+	if path, is := map[string]string{
+		"data_dir": paths.DataDir, "api.agent_socket": paths.AgentSocket, "api.admin_socket": paths.AdminSocket,
+	}[key]; is {
+		fmt.Fprintln(c.Out, path)
+		return nil
+	}
+	cfg, _, err := c.load()
+	if err != nil {
+		return err
+	}
+	value, err := cfg.Value(key)
+	if err != nil {
+		return usage("%s", err)
+	}
+	fmt.Fprintln(c.Out, value)
+	return nil
+}
 
 // check is load that also asks which accounts the machine knows.
 func (c *CLI) check() (*config.Config, error) {

@@ -46,7 +46,7 @@ func (c *CLI) demoCommand() *cobra.Command {
 			return c.demo(cmd.Context(), scripted, script)
 		},
 	}
-	cmd.Flags().StringVar(&answers, "answer", "", "answer by itself: allow, session, 15m, deny, deny:why, 2, continue, interrupt")
+	cmd.Flags().StringVar(&answers, "answer", "", "answer by itself, each question in its turn: "+answerWords)
 	return cmd
 }
 
@@ -61,6 +61,8 @@ type demo struct {
 	script *script // nil: a person types
 	quit   func()
 	kills  int
+
+	finished bool // the job has ended as it was answered: what it wrote is kept
 }
 
 func (c *CLI) demo(ctx context.Context, scripted bool, words []string) error {
@@ -72,8 +74,8 @@ func (c *CLI) demo(ctx context.Context, scripted bool, words []string) error {
 	if err != nil {
 		return fmt.Errorf("make the scratch folder: %w", err)
 	}
-	defer os.RemoveAll(folder)
 	d := &demo{cli: c, folder: folder}
+	defer d.clean()
 	open := unheld(sandbox.Check())
 	if err := d.furnish(open == ""); err != nil {
 		return fmt.Errorf("furnish the scratch folder: %w", err)
@@ -212,7 +214,31 @@ func (d *demo) sum() error {
 	if lost != 0 {
 		return fmt.Errorf("%d answers are missing in the audit", lost)
 	}
+	d.finished = true
+	fmt.Fprintf(d.cli.Out, demoNext, d.folder)
 	return nil
+}
+
+// demoNext says where the files are, and what to do next.
+const demoNext = `kept    %s, until you delete it
+next    daycared setup                 be asked on your phone
+        daycared serve                 be asked in this terminal: daycared ask @network, from another one
+        daycared connect claude-code   have an agent that you already run ask here
+`
+
+// clean removes what the demo made. Once the job has ended, its site and what it published stay; the daemon's files go.
+func (d *demo) clean() {
+	if !d.finished {
+		os.RemoveAll(d.folder)
+		return
+	}
+	_ = os.Rename(d.path("work", "published"), d.path("published")) // if anything was published
+	entries, _ := os.ReadDir(d.folder)
+	for _, e := range entries {
+		if name := e.Name(); name != "site" && name != "published" {
+			os.RemoveAll(d.path(name))
+		}
+	}
 }
 
 // files says what the job left behind, as it is on disk.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ func FuzzScript(f *testing.F) {
 	for _, text := range []string{
 		"allow", "allow,deny:keep old/,allow,2,continue", "session,15m,deny", "deny:", "deny:a:b", "deny:\n", "deny:#2", "allow:x", "interrupt",
 		"", ",", "0", "10", "once", "always", "session_tool", "1h30m", " allow", "Allow", "deny: because", "deny:y", "continue:now", "2:no",
+		"y", "n", "a", "esc", "r not now", "r ", "o our forum", "o", "other:our forum", "other:", "o yes", "rm", "r\ty",
 	} {
 		f.Add(text)
 	}
@@ -35,7 +37,16 @@ func FuzzScript(f *testing.F) {
 		}
 		for i, line := range lines {
 			kind, _, reasoned := strings.Cut(words[i], ":")
-			if reasoned && kind != "deny" {
+			short, _, spoken := strings.Cut(words[i], " ")
+			switch {
+			case spoken && short == "r":
+				kind, reasoned = "deny", false
+			case spoken && short == "o":
+				kind, reasoned = "other", false
+			case slices.Contains([]string{"y", "a", "n"}, kind):
+				kind = map[string]string{"y": "allow", "a": "allow", "n": "deny"}[kind]
+			}
+			if reasoned && kind != "deny" && kind != "other" {
 				t.Fatalf("%q gives a reason, and types %q", words[i], line)
 			}
 			_, noScope := permissions.ParseScope(kind)

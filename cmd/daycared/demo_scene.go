@@ -140,7 +140,7 @@ func (t *tally) count(r permissions.Request) {
 		t.continued++
 	case r.Answer == permissions.Interrupt:
 		t.interrupted++
-	case r.Choice() != "":
+	case r.Choice() != "", r.Answer == permissions.Other:
 		t.chosen++
 	}
 }

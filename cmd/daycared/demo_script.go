@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -32,8 +33,9 @@ func (s *script) Close() {
 	s.reader.Close()
 }
 
-// answer types the next line, after checking that it answers this question; otherwise nothing would ever happen.
-func (s *script) answer(p connectors.Prompt) error {
+// answer types the next line, and shows on screen what a terminal would echo, after checking that it answers this question;
+// otherwise nothing would ever happen.
+func (s *script) answer(p connectors.Prompt, screen io.Writer) error {
 	if s.next == len(s.lines) {
 		return usage("--answer has %d answers, and there is one more question: %s", len(s.lines), p.Request.Kind)
 	}
@@ -41,6 +43,9 @@ func (s *script) answer(p connectors.Prompt) error {
 	s.next++
 	if reply.Parse(line, p.Request, p.Code).Meaning != reply.Decides {
 		return usage("--answer: number %d does not answer a question of the kind %s", s.next, p.Request.Kind)
+	}
+	if _, err := fmt.Fprint(screen, line); err != nil {
+		return err
 	}
 	_, err := fmt.Fprintln(s.writer, line)
 	return err
@@ -67,20 +72,26 @@ func parseScript(text string) ([]string, error) {
 	return lines, nil
 }
 
+// typed is the line for one word: an option word, or what the screen offers to type.
 func typed(word string) (string, error) {
 	if reason, reasoned := strings.CutPrefix(word, "deny:"); reasoned {
 		return "r " + reason, nil
 	}
+	for _, begins := range []string{"r ", "o ", "other:"} { // a reason, and words of one's own
+		if rest, found := strings.CutPrefix(word, begins); found && strings.TrimSpace(rest) != "" {
+			return word, nil
+		}
+	}
 	switch {
-	case word == "deny":
+	case word == "deny", word == "n":
 		return "n", nil
-	case word == "allow":
+	case word == "allow", word == "y":
 		return "y", nil
-	case word == "session":
+	case word == "session", word == "a":
 		return "a", nil
 	case word == "continue":
 		return "", nil
-	case word == "interrupt":
+	case word == "interrupt", word == "esc":
 		return "esc", nil
 	case len(word) == 1 && word[0] >= '1' && word[0] <= '9':
 		return word, nil
@@ -88,5 +99,8 @@ func typed(word string) (string, error) {
 	if s, err := permissions.ParseScope(word); err == nil {
 		return "yes " + s.String(), nil
 	}
-	return "", usage("--answer %q is none of allow, session, 15m, deny, deny:why, a number, continue, interrupt", word)
+	return "", usage("--answer %q is none of %s", word, answerWords)
 }
+
+// answerWords are what --answer takes.
+const answerWords = "allow (y), session (a), 15m, deny (n), deny:why, a number, other:words, continue, interrupt"

@@ -104,7 +104,7 @@ func (d *demo) asking(p connectors.Prompt) {
 		err = d.killAndRestart()
 	}
 	if err == nil && d.script != nil {
-		err = d.script.answer(p)
+		err = d.script.answer(p, d.cli.Out)
 	}
 	if err != nil {
 		d.scene.fail(err)

@@ -50,14 +50,9 @@ func (c *CLI) link(ctx context.Context, byCode string) error {
 	case byCode != "":
 		only = byCode
 	}
-	if err := makeDataDir(paths.DataDir, c.UID); err != nil {
-		return err
-	}
 	g := &linkGuide{dialogue{in: c.In, out: c.Out}}
-	g.Say(linkRisks)
-	number, err := linkWhenFree(ctx, whatsapp.Linking{
-		Path: filepath.Join(paths.DataDir, whatsappName), Number: only, ByCode: byCode != "",
-		AutoVersion: cfg.Connectors.WhatsApp.AutoVersion, HTTP: whatsappHTTP(), Log: slog.New(slog.DiscardHandler),
+	number, err := c.linkAccount(ctx, paths.DataDir, whatsapp.Linking{
+		Number: only, ByCode: byCode != "", AutoVersion: cfg.Connectors.WhatsApp.AutoVersion,
 	}, g)
 	if err != nil {
 		return notLinked(ctx, number, err)
@@ -68,6 +63,16 @@ func (c *CLI) link(ctx context.Context, byCode string) error {
 	}
 	g.say("Then enrol whoever answers: daycared pair NAME --via whatsapp")
 	return nil
+}
+
+// linkAccount links an account, whose keys are kept in the data directory, and returns its number.
+func (c *CLI) linkAccount(ctx context.Context, dir string, o whatsapp.Linking, g *linkGuide) (number string, err error) {
+	if err := makeDataDir(dir, c.UID); err != nil {
+		return "", err
+	}
+	g.Say(linkRisks)
+	o.Path, o.HTTP, o.Log = filepath.Join(dir, whatsappName), whatsappHTTP(), slog.New(slog.DiscardHandler)
+	return linkWhenFree(ctx, o, g)
 }
 
 // linkTries is how often an account is tried that is in use: a daemon that has none looks every other second whether there

@@ -70,6 +70,9 @@ func (c *CLI) exit(err error, asJSON bool) int {
 		p.Text += c.whyThere(p.Text)
 	}
 	c.say("%s", p.Text)
+	if p.Code == string(permissions.CodeOwnAsk) {
+		c.say("%s", permissions.OwnAskDoors)
+	}
 	if asJSON {
 		_ = c.json(p) // whoever closed the output reads the exit code
 	}

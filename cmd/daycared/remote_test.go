@@ -6,10 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 
-	"github.com/evanw/esbuild/pkg/api"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -17,11 +15,10 @@ import (
 //
 //	needs PROGRAM…   end, saying what is missing, where one of them is not there
 //	port NAME        set $NAME to a TCP port of this machine that is free
-//	examples         write the examples of the README into a folder, and set $EXAMPLES to it
-//	javascript FILE  write what FILE, TypeScript, is without its types beside the script, as an .mjs, for an older node
+//	examples         set $EXAMPLES to the folder of the documentation's sample programs
 
 func remoteCommands() scriptCommands {
-	return scriptCommands{"needs": needs, "port": port, "examples": examples, "javascript": javascript}
+	return scriptCommands{"needs": needs, "port": port, "examples": examples}
 }
 
 func needs(ts *testscript.TestScript, _ bool, programs []string) {
@@ -41,38 +38,23 @@ func port(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], free)
 }
 
+// examples are the sample programs of the documentation: short ones, that say in one of their first two lines how they are
+// called.
 func examples(ts *testscript.TestScript, _ bool, _ []string) {
-	readme, err := os.ReadFile("../../README.md")
+	folder, err := filepath.Abs("../../docs/examples")
 	ts.Check(err)
-	folder := ts.MkAbs("examples")
-	ts.Check(os.MkdirAll(folder, 0o700))
-	found := exampleBlock.FindAllStringSubmatch(string(readme), -1)
-	if len(found) != 3 {
-		ts.Fatalf("README.md has %d of the three examples", len(found))
-	}
-	for _, block := range found {
-		if lines := strings.Count(block[1], "\n"); lines > mostLines {
-			ts.Fatalf("%s has %d lines, and %d are enough", block[2], lines, mostLines)
+	all, err := os.ReadDir(folder)
+	ts.Check(err)
+	for _, e := range all {
+		text := ts.ReadFile(filepath.Join(folder, e.Name()))
+		if lines := strings.Count(text, "\n"); lines > mostLines {
+			ts.Fatalf("%s has %d lines, and %d are enough", e.Name(), lines, mostLines)
 		}
-		ts.Check(os.WriteFile(filepath.Join(folder, block[2]), []byte(block[1]), 0o600))
+		if head := strings.SplitN(text, "\n", 3); !strings.Contains(head[0]+head[1], e.Name()+" KEY REASON TAG…") {
+			ts.Fatalf("%s does not say how it is called", e.Name())
+		}
 	}
 	ts.Setenv("EXAMPLES", folder)
 }
 
-// exampleBlock is an example in the README, with its name in one of its first two lines.
-var exampleBlock = regexp.MustCompile("(?s)\n```[a-z]+\n((?:[^\n]*\n)?[^\n]*\\b(ask\\.[a-z]+) KEY.*?\n)```\n")
-
-const mostLines = 20
-
-func javascript(ts *testscript.TestScript, _ bool, files []string) {
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		ts.Check(err)
-		plain := api.Transform(string(text), api.TransformOptions{Loader: api.LoaderTS, Target: api.ES2022})
-		for _, wrong := range plain.Errors {
-			ts.Fatalf("%s: %s", file, wrong.Text)
-		}
-		name := strings.TrimSuffix(filepath.Base(file), ".ts") + ".mjs"
-		ts.Check(os.WriteFile(ts.MkAbs(name), plain.Code, 0o600))
-	}
-}
+const mostLines = 27

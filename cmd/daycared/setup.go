@@ -15,6 +15,7 @@ import (
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors/telegram"
 	"github.com/daycared/daycared/connectors/terminal"
+	"github.com/daycared/daycared/connectors/whatsapp"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -22,9 +23,10 @@ func (c *CLI) setupCommand() *cobra.Command {
 	address := ""
 	cmd := &cobra.Command{
 		Use:   "setup",
-		Short: "From nothing to the first approval on your phone, step by step, with Telegram",
-		Long: "Ask who answers, for a bot's token and for a press of Start on a phone, write the configuration, and put a first\n" +
-			"question. Nothing is written before you have seen it. It can be run again: what is right already stays.",
+		Short: "From nothing to the first approval, step by step: on Telegram, on WhatsApp, or in a terminal",
+		Long: "Ask who answers, for a Telegram bot's token and for a press of Start on a phone, write the configuration, and put a\n" +
+			"first question. Without a token it goes on with WhatsApp (link an account, pair a phone), or with the terminal alone.\n" +
+			"Nothing is written to the configuration before you have seen it. It can be run again: what is right already stays.",
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !terminal.IsTerminal(c.In) {
@@ -47,6 +49,9 @@ type steps struct {
 	draft   *config.Draft
 	address string // of the Bot API
 	running bool   // a daemon is there already
+	number  int    // of the step
+	via     string // by which channel the first question goes: telegram, whatsapp or terminal
+	linked  string // the WhatsApp account that was linked just now
 
 	name      string // who answers
 	token     telegram.Token
@@ -68,8 +73,12 @@ func (c *CLI) setup(ctx context.Context, address string) error {
 	err := s.play(ctx)
 	if errors.Is(err, errLeft) || (err != nil && ctx.Err() != nil) {
 		text := "left before the end; nothing was written"
-		if s.written {
+		switch {
+		case s.written:
 			text = "left before the end; the configuration is written, and daycared serve runs the daemon"
+		case s.linked != "":
+			text = "left before the end; the configuration is not written, but daycared is a linked device of " + s.linked +
+				": run setup again, or remove it on that phone (Linked devices)"
 		}
 		return &problem{Text: text, Code: codeEnded, Exit: permissions.ExitCancelled}
 	}
@@ -117,13 +126,29 @@ func (s *steps) open(ctx context.Context, address string) (err error) {
 }
 
 func (s *steps) play(ctx context.Context) (err error) {
-	s.talk.say("daycared setup · five steps · Ctrl-C leaves, and nothing is written before step 4")
+	s.talk.say("daycared setup · five steps · Ctrl-C leaves, and no configuration is written before you say so")
 	if err := s.who(ctx); err != nil {
 		return err
 	}
-	if err := s.findBot(ctx); err != nil {
+	if err := s.findChannel(ctx); err != nil {
 		return err
 	}
+	switch s.via {
+	case whatsapp.Name:
+		err = s.byWhatsApp(ctx)
+	case terminal.Name:
+		err = s.byTerminal(ctx)
+	default:
+		err = s.byTelegram(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return s.first(ctx)
+}
+
+// byTelegram are the third and fourth step where people are asked on Telegram.
+func (s *steps) byTelegram(ctx context.Context) (err error) {
 	receiving, hangUp := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	hear := func() { ended <- s.bot.Receive(receiving) }
@@ -151,14 +176,14 @@ func (s *steps) play(ctx context.Context) (err error) {
 	if end := <-ended; err == nil {
 		err = end
 	}
-	if err != nil {
-		return err
-	}
-	return s.first(ctx)
+	return err
 }
 
 // act begins one of the five.
-func (s *steps) act(n int, title string) { s.talk.say("\n%d/5  %s", n, title) }
+func (s *steps) act(title string) {
+	s.number++
+	s.talk.say("\n%d/5  %s", s.number, title)
+}
 
 // kept tells of what is right already.
 func (s *steps) kept(format string, args ...any) { s.talk.say("  ✓ "+format, args...) }

@@ -4,18 +4,22 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/telegram"
+	"github.com/daycared/daycared/connectors/whatsapp"
 )
 
-// findBot is the second act: the bot and its token.
-func (s *steps) findBot(ctx context.Context) error {
-	s.act(2, "The bot")
+// findChannel is the second act: the bot and its token, or another channel.
+func (s *steps) findChannel(ctx context.Context) error {
+	s.act("The bot")
+	s.via = telegram.Name
 	on := s.cfg.Connectors.Telegram
 	s.tokenFile = filepath.Join(filepath.Dir(s.file), "telegram.token")
 	if on.TokenFile != "" {
@@ -30,12 +34,24 @@ func (s *steps) findBot(ctx context.Context) error {
 		}
 		s.talk.say("  The token in %s does not do: %s", s.short(s.tokenFile), err)
 	}
+	if s.cfg.Connectors.WhatsApp.Enabled && !on.Enabled {
+		s.kept("no bot: people are asked on WhatsApp")
+		s.via = whatsapp.Name
+		return nil
+	}
 	s.talk.say("  In Telegram, write /newbot to @BotFather, then a name, then a username that ends in bot. BotFather answers")
 	s.talk.say("  with a token, as in 123456789:AAE…. Whoever has it is the bot, so it is not shown here when you paste it.")
+	s.talk.say("  Enter alone goes on without Telegram.")
 	for {
 		text, err := s.talk.secret(ctx, "  token: ")
 		if err != nil {
 			return err
+		}
+		if slices.Contains([]string{"", "none", "skip"}, strings.ToLower(text)) {
+			if s.via, err = s.withoutTelegram(ctx); err != nil || s.via != telegram.Name {
+				return err
+			}
+			continue
 		}
 		if !botToken.MatchString(text) {
 			s.talk.say("  That is no bot token: it begins with digits and a colon.")
@@ -80,7 +96,7 @@ func (s *steps) needsPhone() bool { return s.draft.Person(s.name, "telegram") ==
 
 // phone is the third act: Start on the phone that is to be asked, and a yes here.
 func (s *steps) phone(ctx context.Context) error {
-	s.act(3, "The phone")
+	s.act("The phone")
 	if !s.needsPhone() {
 		s.kept("%s answers with the account %s", s.name, s.draft.Person(s.name, "telegram"))
 		return nil

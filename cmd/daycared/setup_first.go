@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/connectors/terminal"
+	"github.com/daycared/daycared/connectors/whatsapp"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -27,11 +30,20 @@ const (
 
 // first is the fifth act: a card that is really tapped, by a daemon of the configuration as it is now.
 func (s *steps) first(ctx context.Context) error {
-	s.act(5, "The first card")
 	cfg, err := config.Load(s.file, s.cli.Environ)
 	if err != nil {
 		return err
 	}
+	if s.via != whatsapp.Name {
+		s.act("The first card")
+	}
+	if s.via == terminal.Name {
+		s.inTerminal()
+		s.next()
+		return nil
+	}
+	people := s.cli.people(cfg)
+	defer people.Close()
 	var daemon *child
 	if s.running {
 		s.kept("daycared is running")
@@ -41,8 +53,6 @@ func (s *steps) first(ctx context.Context) error {
 			return fmt.Errorf("make a folder for the log: %w", err)
 		}
 		defer os.RemoveAll(folder)
-		people := s.cli.people(cfg)
-		defer people.Close()
 		// A group of its own: Ctrl-C is for this process, which takes the question back before the daemon ends.
 		own := &syscall.SysProcAttr{Setpgid: true}
 		daemon, err = startDaemon(ctx, s.file, s.cli.Environ, filepath.Join(folder, "daemon.log"), own, people.Ready)
@@ -52,17 +62,17 @@ func (s *steps) first(ctx context.Context) error {
 		defer daemon.stop()
 		s.talk.say("  daycared was started, for this question.")
 	}
+	if s.via == whatsapp.Name {
+		if err := s.pairWhatsApp(ctx, people); err != nil {
+			return err
+		}
+		s.act("The first card")
+	}
 	r, err := s.put(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	location := time.Local
-	for _, p := range cfg.People {
-		if p.Name == s.name {
-			location = p.Location
-		}
-	}
-	s.talk.say("  %s", card.Settled(r, card.Options{Now: time.Now(), Location: location}))
+	s.talk.say("  %s", card.Settled(r, card.Options{Now: time.Now(), Location: personLocation(cfg, s.name)}))
 	result := permissions.Result(r)
 	if r.State != permissions.Approved && r.State != permissions.Denied {
 		s.talk.say("  %s", card.Visible(result.Text))
@@ -70,10 +80,13 @@ func (s *steps) first(ctx context.Context) error {
 	}
 	s.talk.say("\nThat is the whole of it: an agent asks, and your answer is the result. Try it yourself, once the daemon runs:")
 	s.talk.say("  daycared ask @network --reason \"fetch the docs\"")
-	if s.running {
-		return nil
+	if !s.running {
+		err = s.service(ctx)
 	}
-	return s.service(ctx)
+	if err == nil {
+		s.next()
+	}
+	return err
 }
 
 // put asks the first question and tells where it was shown. When this process is ended, the question is taken back.
@@ -92,11 +105,9 @@ func (s *steps) put(ctx context.Context, cfg *config.Config) (permissions.Reques
 	defer asks.Close()
 	told := false
 	asks.Progress = func(shown permissions.Standing) {
-		for _, d := range shown.Copies {
-			if !told && d.Connector == "telegram" {
-				told = true
-				s.talk.say("  It is on the phone of %s. Press ✅ or ⛔ there.", card.Visible(d.Person))
-			}
+		if !told && slices.ContainsFunc(shown.Copies, func(d permissions.Copy) bool { return d.Connector == s.via }) {
+			told = true
+			s.onPhone()
 		}
 	}
 	standing, err := asks.Put(ctx, q.request)

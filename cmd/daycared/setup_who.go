@@ -15,7 +15,7 @@ import (
 
 // who is the first act: who answers, and in which time zone.
 func (s *steps) who(ctx context.Context) error {
-	s.act(1, "Who answers")
+	s.act("Who answers")
 	account := ""
 	if me, err := user.LookupId(strconv.Itoa(s.cli.UID)); err == nil {
 		account = me.Username

@@ -17,7 +17,7 @@ import (
 // write is the fourth act: every change with its reason, a yes, and the files. The token comes first, and then the
 // configuration that names it; each is there whole or not at all.
 func (s *steps) write(ctx context.Context) error {
-	s.act(4, "The configuration")
+	s.act("The configuration")
 	edits := s.draft.Edits()
 	slices.SortStableFunc(edits, func(a, b config.Edit) int { return cmp.Compare(sectionOf(a), sectionOf(b)) })
 	if len(edits) == 0 && !s.newToken {

@@ -107,6 +107,8 @@ func (s *screen) decide(ctx context.Context, it *item, d connectors.Decision) {
 	switch {
 	case err == nil:
 		s.say(about + s.settled(it.prompt))
+	case errors.As(err, &refusal) && refusal.Code == permissions.CodeOwnAsk:
+		s.say(about + card.Visible(refusal.Text) + "\n" + permissions.OwnAskDoors)
 	case errors.As(err, &refusal):
 		s.say(about + card.Visible(refusal.Text))
 	case ctx.Err() != nil:

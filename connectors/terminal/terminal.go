@@ -154,6 +154,7 @@ func (t *Terminal) Run(ctx context.Context, h connectors.Handler) error {
 		news := t.take(heard)
 		if ctx.Err() != nil { // looked at after the bell was silenced, which rings once for the end as well
 			s.lastWords(news)
+			s.leave()
 			return nil
 		}
 		s.look()

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"reflect"
@@ -27,6 +28,31 @@ func (c *Config) Show(w io.Writer) error {
 		return fmt.Errorf("write configuration: %w", err)
 	}
 	return nil
+}
+
+// Value is what is in force for one key, such as approvals.timeout: a text without quotes, anything else as YAML on one
+// line. The error says which keys there are instead.
+func (c *Config) Value(path string) (string, error) {
+	v, sec := reflect.ValueOf(c).Elem(), root
+	for rest := path; ; {
+		name, below, deeper := strings.Cut(rest, ".")
+		k, found := sec.find(name)
+		switch {
+		case !found:
+			return "", fmt.Errorf("there is no key %s; %s has %s", path, cmp.Or(sec.path, "the configuration"), strings.Join(sec.names(), ", "))
+		case k.inner == nil && deeper:
+			return "", fmt.Errorf("there is no key %s; %s is a value of its own", path, k.path)
+		case k.inner == nil && k.list:
+			return k.show(v.Field(k.field)), nil
+		case k.inner == nil:
+			return k.leaf.format(v.Field(k.field).Interface()), nil
+		case k.list:
+			return "", fmt.Errorf("%s is a list; see: daycared config show", k.path)
+		case !deeper:
+			return "", fmt.Errorf("%s has keys of its own: %s", path, strings.Join(k.inner.names(), ", "))
+		}
+		v, sec, rest = v.Field(k.field), k.inner, below
+	}
 }
 
 // onOneLine is a file's name as a comment can hold it.

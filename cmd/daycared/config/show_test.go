@@ -217,3 +217,24 @@ func mcpKeys() []key {
 	servers, _ := list.inner.find("mcp")
 	return servers.inner.settings()
 }
+
+func TestTheValueOfOneKey(t *testing.T) {
+	c := load(t, "people: [{name: fay}]\nroutes: [{ask: [fay]}]\napprovals: {timeout: 20m}\nconnectors: {whatsapp: {phone: \"+4915112345678\"}}\n")
+	for _, tt := range []struct{ key, want, wrong string }{
+		{key: "approvals.timeout", want: "20m"},
+		{key: "approvals.redeem_window", want: "10m"},
+		{key: "approvals.scopes", want: "[once, session_tool, session, 15m]"},
+		{key: "connectors.whatsapp.phone", want: "+4915112345678"},
+		{key: "connectors.terminal.enabled", want: "true"},
+		{key: "people", wrong: "people is a list; see: daycared config show"},
+		{key: "keep", wrong: "keep has keys of its own: requests, payloads, audit"},
+		{key: "keep.days", wrong: "there is no key keep.days; keep has requests, payloads, audit"},
+		{key: "data_dir.path", wrong: "there is no key data_dir.path; data_dir is a value of its own"},
+		{key: "", wrong: "there is no key ; the configuration has people, routes"},
+	} {
+		got, err := c.Value(tt.key)
+		if got != tt.want || (err == nil) != (tt.wrong == "") || (err != nil && !strings.HasPrefix(err.Error(), tt.wrong)) {
+			t.Errorf("Value(%q) = %q, %v; want %q, %s", tt.key, got, err, tt.want, tt.wrong)
+		}
+	}
+}

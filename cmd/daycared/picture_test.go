@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"encoding/xml"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/daycared/daycared/connectors/telegram/telegramtest"
+)
+
+// redraw has scripts draw the pictures of the documentation anew: go test ./cmd/daycared -run TestScripts/picture -pictures
+var redraw = flag.Bool("pictures", false, "write the pictures of docs/ anew")
+
+// pictured compares the card that is meant with a picture of the documentation: pictured FILE, below the root of this
+// repository.
+func pictured(ts *testscript.TestScript, c *chats, args []string) {
+	drawn, file := drawCard(c.now), "../../"+args[0]
+	if *redraw {
+		ts.Check(os.WriteFile(file, drawn, 0o644)) //nolint:gosec // a picture for everybody
+		return
+	}
+	want, err := os.ReadFile(file)
+	ts.Check(err)
+	if !bytes.Equal(drawn, want) {
+		ts.Fatalf("%s is not what daycared sends; draw it anew with -pictures and look at it. It should be:\n%s", args[0], drawn)
+	}
+}
+
+// everyTime is what differs from one card to the next, and what stands for it in a picture.
+var everyTime = []struct {
+	what *regexp.Regexp
+	is   string
+}{
+	{regexp.MustCompile(`── \w{5} ──`), "── K7F3Q ──"},
+	{regexp.MustCompile(`(?m)^on host        .*`), "on host        vps"},
+	{regexp.MustCompile(`(?m)^in folder      .*`), "in folder      /home/fay/site"},
+	{regexp.MustCompile(`(?m)^(until          )\d+ \w+ \d\d:\d\d CES?T · sha256 .*`), "${1}21 Nov 15:18 CET · sha256 4f3a…91"},
+	{regexp.MustCompile(`uid \d+ wants`), "uid 1000 wants"},
+}
+
+// drawCard draws a message of the bot as an SVG.
+func drawCard(m telegramtest.Message) []byte {
+	const width, left, right, line = 560, 24, 536, 26
+	text := m.Text
+	for _, e := range everyTime {
+		text = e.what.ReplaceAllString(text, e.is)
+	}
+	rows := strings.Split(text, "\n")
+	bubble := 24 + line*len(rows)
+	height := 24 + bubble + 44*len(m.Keyboard) + 20
+	label := "A card in Telegram: " + strings.Join(rows, "; ")
+	var b bytes.Buffer
+	escaped := func(text string) string {
+		var out strings.Builder
+		_ = xml.EscapeText(&out, []byte(text)) // a Builder takes everything
+		return out.String()
+	}
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" `+
+		`font-family="ui-monospace, Menlo, Consolas, monospace" font-size="14" role="img" aria-label="%[3]s">`+"\n", width, height, escaped(label))
+	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#c9d8c5"/>`+"\n", width, height)
+	fmt.Fprintf(&b, `<rect x="%d" y="24" width="%d" height="%d" rx="12" fill="#ffffff"/>`+"\n", left, right-left, bubble)
+	for i, row := range rows {
+		color := "#1a1a1a"
+		switch {
+		case i == 0:
+			color = "#2a6fb0"
+		case strings.HasPrefix(row, "┃"): // the exact action
+			color = "#1c3d14"
+		}
+		fmt.Fprintf(&b, `<text x="42" y="%d" fill="%s" xml:space="preserve">%s</text>`+"\n", 54+line*i, color, escaped(row))
+	}
+	for i, row := range m.Keyboard {
+		wide := (right - left - 8*(len(row)-1)) / len(row)
+		for k, button := range row {
+			color := map[string]string{"success": "#3f9b4f", "danger": "#c0483f", "": "#6d8799"}[button.Style]
+			x, y := left+k*(wide+8), 24+bubble+8+44*i
+			fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%d" height="36" rx="8" fill="%s"/>`+
+				`<text x="%d" y="%d" text-anchor="middle" fill="#fff" font-family="sans-serif">%s</text>`+"\n",
+				x, y, wide, color, x+wide/2, y+23, escaped(button.Text))
+		}
+	}
+	b.WriteString("</svg>\n")
+	return b.Bytes()
+}

@@ -1,0 +1,26 @@
+// ask.mjs KEY REASON TAG…: ask the daemon at $DAYCARED_URL with a token, and wait for the answer; for node 18 or newer
+import { readFileSync } from 'node:fs'
+import { setTimeout as pause } from 'node:timers/promises'
+const [key, reason, ...permissions] = process.argv.slice(2)
+const url = process.env.DAYCARED_URL ?? 'http://127.0.0.1:7801'
+const token = readFileSync(process.env.DAYCARED_TOKEN_FILE ?? 'token', 'utf8').trim()
+const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` }
+const ask = { kind: 'permission', permissions, reason, key, wait: '0s' } // at first, is it there at all?
+const exits = { approved: 0, denied: 3, expired: 4, cancelled: 5, undeliverable: 6 }
+const end = (code, say, text) => { say(text); process.exit(code) }
+for (let met = false, lost = false; ;) {
+  try {
+    const signal = AbortSignal.timeout(65_000) // longer than the daemon holds a call
+    const body = JSON.stringify(ask)
+    const answer = await fetch(`${url}/v1/requests`, { method: 'POST', headers, body, redirect: 'error', signal })
+    const told = await answer.json(), wait = Number(answer.headers.get('Retry-After') ?? 1)
+    met = true, lost = false, ask.wait = '50s'
+    if ([429, 503].includes(answer.status) && wait <= 60) await pause(wait * 1000) // it is busy
+    else if (!answer.ok) end(told.exit, console.error, told.detail)
+    else if (told.state !== 'pending') end(exits[told.state], console.log, told.result)
+  } catch (why) {
+    if (!met) end(7, console.error, `no daemon answers at ${url}: ${why.cause ?? why}`)
+    if (!lost) console.error(`the daemon is away (${why.cause ?? why}); the question stands and is asked again`)
+    lost = await pause(1000, true)
+  }
+}
