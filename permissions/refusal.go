@@ -81,8 +81,7 @@ func OwnAsk(uid int) *Refusal {
 }
 
 // OwnAskDoors says where whoever got [OwnAsk] may answer instead.
-const OwnAskDoors = "From this account it can be answered in the terminal of daycared serve, or on the phone of whoever is asked; " +
-	"from here it can only be denied or cancelled."
+const OwnAskDoors = "From your account, the terminal of daycared serve or a phone can allow it; here it can be denied."
 
 // Limit refuses one request too many; after is rounded up to whole seconds.
 func Limit(after time.Duration) *Refusal {
