@@ -40,6 +40,9 @@ func (c *CLI) backup(ctx context.Context, dataDir, to string) error {
 		if _, err := os.Stat(from); err != nil { // a folder for backups of nothing is not made
 			return fmt.Errorf("back up the store: %w", err)
 		}
+		if err := owns(dataDir, c.UID); err != nil {
+			return fmt.Errorf("%w; or name a file elsewhere", err)
+		}
 		folder := filepath.Join(dataDir, "backups")
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return fmt.Errorf("make the folder for backups (or name a file): %w", err)

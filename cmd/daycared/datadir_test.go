@@ -2,12 +2,17 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 func TestDataDirIsOnesOwn(t *testing.T) {
@@ -56,6 +61,67 @@ func TestALockThatIsJustLetGoIsWaitedFor(t *testing.T) {
 	}
 	if err := errors.Join(child.Wait(), next.Close()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAnotherAccountsFolderIsLeftAlone has each command that writes into the data directory run as another account, which
+// need not exist: root would do no better.
+func TestAnotherAccountsFolderIsLeftAlone(t *testing.T) {
+	path, home := filepath.Join(t.TempDir(), "data"), t.TempDir()
+	folder(t, path, 0o700)
+	write(t, filepath.Join(path, storeName))
+	for _, line := range []string{"serve", "link whatsapp", "backup"} {
+		var said strings.Builder
+		c := &CLI{Out: io.Discard, Err: &said, UID: os.Getuid() + 1, Environ: []string{"HOME=" + home, "DAYCARED_DATA_DIR=" + path}}
+		if code := c.Run(t.Context(), strings.Fields(line)); code != permissions.ExitOther {
+			t.Errorf("%s: exit %d", line, code)
+		}
+		want := fmt.Sprintf("the data directory %s is of another account, uid %d", path, os.Getuid())
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("%s says %q; want %q", line, said.String(), want)
+		}
+	}
+	made, err := os.ReadDir(path)
+	if err != nil || len(made) != 1 {
+		t.Errorf("something was made there: %v, %v", made, err)
+	}
+	// What another account left behind is named with its remedy.
+	write(t, filepath.Join(path, lockName))
+	want := fmt.Sprintf("belongs to %s, which ran daycared here; as root, give the folder back with: chown -R %d %s",
+		accountName(os.Getuid()), os.Getuid()+1, path)
+	if err := notOwnLock(path, os.Getuid()+1, fs.ErrPermission); !strings.Contains(err.Error(), want) {
+		t.Errorf("the lock: %v; want %q", err, want)
+	}
+}
+
+// TestTheLockSaysWhoHoldsIt also where the daemon that wrote it is no more.
+func TestTheLockSaysWhoHoldsIt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data")
+	d, err := openDataDir(path, os.Getuid(), "/dev/pts/7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	by, held := heldBy(path)
+	if !held || by.PID != os.Getpid() || by.Console != "/dev/pts/7" || time.Since(by.Since) > time.Hour {
+		t.Errorf("held by %+v, %t", by, held)
+	}
+	gone := exec.Command("true")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range []holder{{PID: gone.Process.Pid}, {PID: -1}, {}} {
+		if err := d.sign(h); err != nil {
+			t.Fatal(err)
+		}
+		if by, held := heldBy(path); !held || by.PID != 0 || by.String() != "which is just starting or ending" {
+			t.Errorf("%+v: held by %q, %t", h, by, held)
+		}
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if by, held := heldBy(path); held {
+		t.Errorf("nobody holds it, not %v", by)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daycared/daycared/agents/hooks"
+	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -50,6 +51,10 @@ func (c *CLI) hookCommand() *cobra.Command {
 // hook answers one call, before deadline. Every way out of it is a verdict.
 func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time) error {
 	signal.Ignore(syscall.SIGPIPE) // who is gone cannot read the verdict, but what was asked is still to be cancelled
+	if terminal.IsTerminal(c.In) {
+		c.say("this reads an agent's call as JSON from standard input, so the agent is to start it; daycared connect AGENT tells one to; " +
+			"Ctrl-D ends it")
+	}
 	call, err := c.hookCall(ctx, d, deadline)
 	if err != nil {
 		return c.reply(call.Reply(hooks.Refuse(err)))

@@ -33,13 +33,14 @@ func (c *CLI) inboxCommand() *cobra.Command {
 			defer leave()
 			screen := terminal.New(terminal.Options{
 				In: c.In, Out: c.Out, UID: c.UID, Self: me.Name, Now: time.Now, Quit: leave, Closed: leave, Log: quiet(),
-				Account: "The daemon knows this account by its uid.",
+				Account: "The daemon knows this account by its uid.", Leave: "q leaves the inbox.",
 			})
 			if err := screen.Reach(person); err != nil {
 				return usage("inbox needs a terminal: %s", err)
 			}
 			welcome := func() {
 				c.say("you answer as %s; q leaves", me.Name)
+				c.say("questions appear here, with the keys that answer them; agents ask with daycared ask, as an account of their own; /help says more")
 				if note := stopNote(me); note != "" {
 					c.say("%s", note)
 				}

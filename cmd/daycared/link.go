@@ -55,7 +55,7 @@ func (c *CLI) link(ctx context.Context, byCode string) error {
 		Number: only, ByCode: byCode != "", AutoVersion: cfg.Connectors.WhatsApp.AutoVersion,
 	}, g)
 	if err != nil {
-		return notLinked(ctx, number, err)
+		return notLinked(ctx, paths.DataDir, number, err)
 	}
 	g.say("\ndaycared is a linked device of %s now.", number)
 	if !cfg.Connectors.WhatsApp.Enabled {
@@ -96,12 +96,17 @@ const linkRisks = `This is no official client. Its use is against WhatsApp's ter
 good. Link a number of its own, never the one that you live with; Telegram has no such risk.`
 
 // notLinked says why there is no new link; number is that of the account which is linked already, if one is.
-func notLinked(ctx context.Context, number string, err error) error {
+func notLinked(ctx context.Context, dataDir, number string, err error) error {
 	switch {
 	case errors.Is(err, whatsapp.ErrLinked):
 		return fmt.Errorf("the account %s is linked already; to link another one, remove daycared on its phone first (Linked devices)", number)
 	case errors.Is(err, whatsapp.ErrInUse):
-		return errors.New("a running daycared has the WhatsApp account open, so one is linked already; daycared doctor says how it stands")
+		who := ""
+		if by, held := heldBy(dataDir); held {
+			who = " (" + by.String() + ")"
+		}
+		return fmt.Errorf("a running daycared%s has the WhatsApp account open, so one is linked already; daycared doctor says how it stands, "+
+			"and daycared stop ends the daemon", who)
 	case ctx.Err() != nil:
 		return &problem{Text: "left before the end; nothing was linked", Code: codeEnded, Exit: permissions.ExitCancelled}
 	}

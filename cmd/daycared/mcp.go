@@ -13,6 +13,7 @@ import (
 
 	"github.com/daycared/daycared/agents/mcp"
 	"github.com/daycared/daycared/client"
+	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -38,6 +39,9 @@ func (c *CLI) mcp(ctx context.Context) error {
 		return err
 	}
 	defer asks.Close()
+	if terminal.IsTerminal(c.In) {
+		c.say("this speaks MCP on standard input and output, so an agent is to start it; daycared connect AGENT tells one to; Ctrl-D ends it")
+	}
 	cwd, err := os.Getwd()
 	if err != nil {
 		return fmt.Errorf("find the working directory: %w", err)

@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -31,6 +33,8 @@ import (
 //	ends NAME CODE [TIME] wait for its end, with that exit code or by that signal, at most that long after the last
 //	                      signal to it; it leaves no process behind
 //	saves NAME FILE       write all that it has said to a file
+//	logs NAME REGEXP      wait until the log of the data directory has that
+//	rereads NAME REGEXP   the same, sending it HUP until then
 
 type scriptCommands = map[string]func(*testscript.TestScript, bool, []string)
 
@@ -54,7 +58,7 @@ func peopleCommands() scriptCommands {
 	return scriptCommands{
 		"sit": begins((*actor).sit), "pipe": begins((*actor).pipe), "start": begins((*actor).start),
 		"shows": on(shows), "types": on(types), "closes": on(closes), "sends": on(sends), "ends": on(ends),
-		"saves": on(saves),
+		"saves": on(saves), "logs": on(logs), "rereads": on(rereads),
 	}
 }
 
@@ -260,6 +264,26 @@ func ends(ts *testscript.TestScript, a *actor, args []string) {
 	if err := syscall.Kill(-a.cmd.Process.Pid, 0); !errors.Is(err, syscall.ESRCH) {
 		ts.Fatalf("it left a process behind (%v)", err)
 	}
+}
+
+func logs(ts *testscript.TestScript, _ *actor, args []string) { logged(ts, args, func() {}) }
+
+func rereads(ts *testscript.TestScript, a *actor, args []string) {
+	logged(ts, args, func() { sends(ts, a, []string{"HUP"}) })
+}
+
+// logged waits until the log has something, doing something else each time before it looks.
+func logged(ts *testscript.TestScript, args []string, first func()) {
+	want, err := regexp.Compile(strings.Join(args, " "))
+	ts.Check(err)
+	until(ts, "the log has "+want.String(), func(context.Context) error {
+		first()
+		text, err := os.ReadFile(filepath.Join(ts.Getenv("DAYCARED_DATA_DIR"), "daycared.log"))
+		if err != nil || want.Match(text) {
+			return err
+		}
+		return errors.New("it has not")
+	})
 }
 
 func saves(ts *testscript.TestScript, a *actor, args []string) {

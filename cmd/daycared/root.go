@@ -17,8 +17,8 @@ import (
 	"github.com/daycared/daycared/connectors/admin"
 )
 
-// systemRun is where a system service has its sockets.
-const systemRun = "/run/daycared"
+// systemRun is where a system service has its sockets; tests have one of their own.
+var systemRun = "/run/daycared"
 
 // root is the tree of commands.
 func (c *CLI) root() *cobra.Command {
@@ -52,7 +52,7 @@ func (c *CLI) root() *cobra.Command {
 		c.agentsCommand(), c.eventsCommand())
 	add("operator", c.serveCommand(), c.demoCommand(), c.setupCommand(), c.pairCommand(), c.unpairCommand(), c.linkCommand(),
 		c.tokenCommand(), c.connectCommand(),
-		c.statusCommand(), c.auditCommand(), c.backupCommand(), c.configCommand(), c.doctorCommand(), c.versionCommand())
+		c.statusCommand(), c.stopCommand(), c.auditCommand(), c.backupCommand(), c.configCommand(), c.doctorCommand(), c.versionCommand())
 	root.CompletionOptions.DisableDefaultCmd = true
 	for cmd := range commandsBelow(root) {
 		c.sharedFlags(cmd)

@@ -182,5 +182,6 @@ func (c *CLI) console(cfg *config.Config, paths config.Paths, log *slog.Logger, 
 	}
 	return terminal.New(terminal.Options{
 		In: c.In, Out: c.Out, UID: c.UID, Self: s.Operator().Name, Now: time.Now, Log: log, Closed: closed,
+		Leave: "Ctrl-C ends the daemon, and so does, from another shell: daycared" + c.sameConfig() + " stop",
 	}), nil
 }

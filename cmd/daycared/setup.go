@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -117,6 +118,9 @@ func (s *steps) open(ctx context.Context, address string) (err error) {
 	if address != "" {
 		s.address = address
 	}
+	if err := owns(s.cfg.Paths(c.UID, c.Environ).DataDir, c.UID); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err // the daemon could not run on it
+	}
 	people := c.people(s.cfg)
 	defer people.Close()
 	brief, done := context.WithTimeout(ctx, 2*time.Second)
@@ -190,7 +194,7 @@ func (s *steps) kept(format string, args ...any) { s.talk.say("  ✓ "+format, a
 
 // inTheWay refuses to change what a daemon runs on.
 func (s *steps) inTheWay() error {
-	return errors.New("daycared is running here, and would not see what setup changes: stop it and run setup again " +
+	return errors.New("daycared is running here, and would not see what setup changes: end it with daycared stop, and run setup again " +
 		"(to enrol somebody else while it runs: daycared pair NAME)")
 }
 

@@ -36,7 +36,7 @@ func nobodyBound(waiting int) string {
 	case waiting > 1:
 		return none + fmt.Sprintf(" %d requests still wait for your answer: /pending", waiting)
 	}
-	return none
+	return none + " /help says what works here."
 }
 
 // agents lists somebody's agents.

@@ -108,7 +108,7 @@ func TestGuessing(t *testing.T) {
 }
 
 func TestHowMuchStillWaits(t *testing.T) {
-	for n, want := range map[int]string{0: "nobody reads this.", 1: "One request still waits", 3: "3 requests still wait"} {
+	for n, want := range map[int]string{0: "nobody reads this. /help says", 1: "One request still waits", 3: "3 requests still wait"} {
 		if words := nobodyBound(n); !strings.Contains(words, want) {
 			t.Errorf("%d: %q", n, words)
 		}

@@ -39,6 +39,14 @@ const (
 	// fingers is how long after the last key a card waits, so that it does not come between the keys of a line.
 	fingers = 3 * time.Second
 
+	helpAlone = `What waits for your answer comes here, one card after the other; the row below a card says what to type.
+
+/pending · what waits for your answer
+/grants · what you have granted; /revoke ID takes it back
+/stop all · cancels everything and refuses everything new
+/whoami · who you are here
+/help · this`
+
 	help = `What waits for your answer comes here, one card after the other; the row below a card says what to type.
 Whatever you type while there is none goes to your agent. While there is one, begin with >, as in: > how far are you?
 
@@ -52,20 +60,34 @@ Whatever you type while there is none goes to your agent. While there is one, be
 /help · this`
 )
 
-// chat is the one that the person at this console can have with agents, or nil where they have none here.
-func (t *Terminal) chat(ctx context.Context, h connectors.Handler) *chat {
-	desk, ok := h.(Desk)
+// talk finds out what becomes of what is typed here that answers nothing: it is for agents where the person has any, and a
+// command where [Options.Leave] says that it is answered.
+func (s *screen) talk(ctx context.Context) {
+	t := s.t
+	desk, ok := s.handler.(Desk)
 	if !ok {
-		return nil
+		return
 	}
 	var refusal *permissions.Refusal
-	if _, err := desk.Agents(ctx, t.identity()); errors.As(err, &refusal) && refusal.Code == permissions.CodeNoAgent {
-		return nil
+	_, err := desk.Agents(ctx, t.identity())
+	alone := errors.As(err, &refusal) && refusal.Code == permissions.CodeNoAgent
+	text := help
+	if alone {
+		text = helpAlone
 	}
-	return &chat{desk, conversation.New(conversation.Options{
-		Desk: desk, Now: t.o.Now, Help: help,
+	if t.o.Leave != "" {
+		text += "\n\n" + t.o.Leave
+	}
+	c := &chat{desk, conversation.New(conversation.Options{
+		Desk: desk, Now: t.o.Now, Help: text,
 		Account: func(connectors.Identity) string { return cmp.Or(t.o.Account, "This is the daemon's own console.") },
 	})}
+	if !alone {
+		s.chat = c
+	}
+	if !alone || t.o.Leave != "" {
+		s.commands = c
+	}
 }
 
 // identity is that of whoever sits here.
@@ -142,6 +164,8 @@ func (s *screen) wrote(ctx context.Context, e entry) {
 		s.say("That line is too long, and nobody has read it.")
 	case s.t.o.Quit != nil && strings.EqualFold(strings.TrimSpace(e.line), "q"):
 		s.t.o.Quit()
+	case s.t.o.Leave != "" && strings.EqualFold(strings.TrimSpace(e.line), "q"):
+		s.say(s.t.o.Leave)
 	case !s.slashes(e) && s.named(ctx, e.line):
 	default:
 		s.converse(ctx, e.line)
@@ -153,7 +177,7 @@ func (s *screen) slashes(e entry) bool { return strings.HasPrefix(strings.TrimSp
 
 // commanded does the command that a line is, also where a reason or words of one's own are asked for.
 func (s *screen) commanded(ctx context.Context, e entry) bool {
-	if s.chat == nil || e.long || !conversation.IsCommand(e.line) {
+	if s.commands == nil || e.long || !conversation.IsCommand(e.line) {
 		return false
 	}
 	s.converse(ctx, e.line)
@@ -165,10 +189,10 @@ func (s *screen) commanded(ctx context.Context, e entry) bool {
 func (s *screen) aside(ctx context.Context, e entry) bool {
 	text := strings.TrimSpace(e.line)
 	switch {
-	case s.chat == nil:
-		return false
 	case s.commanded(ctx, e):
 		return true
+	case s.chat == nil:
+		return false
 	case s.slashes(e):
 		if slices.ContainsFunc(s.now.prompt.Request.Choices, func(c string) bool { return strings.HasPrefix(c, "/") }) {
 			return false
@@ -193,10 +217,10 @@ func (s *screen) aside(ctx context.Context, e entry) bool {
 // converse hands a line to whoever reads it in every channel, and says what is to be said about it.
 func (s *screen) converse(ctx context.Context, line string) {
 	id := s.t.identity()
-	who, err := s.chat.desk.Person(id)
+	who, err := s.commands.desk.Person(id)
 	var did conversation.Did
 	if err == nil {
-		did, err = s.chat.reader.Read(ctx, conversation.Message{
+		did, err = s.commands.reader.Read(ctx, conversation.Message{
 			Message: connectors.Message{From: id, Text: line, Key: s.t.o.Via + ":" + rand.Text()}, Who: who, At: s.t.o.Now(),
 		})
 	}

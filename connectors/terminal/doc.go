@@ -13,8 +13,8 @@
 // A line that names requests by their codes, as in a chat, is taken for whatever was on this screen; a card that was not
 // is shown first. s shows the card again, with the secrets in it that cards mask.
 //
-// Where its person has agents of ours, what is typed while nothing is asked is for them, or a command, as in every chat;
-// it reads the keys for that as well. At a card the answers are what they are without agents. What would be none is a
+// While nothing is asked, a command, as in every chat, is done, and anything else is told that it means nothing, unless
+// [Options.Leave] is empty. Where its person has agents of ours, what else is typed then is for them; it reads the keys for that as well. At a card the answers are what they are without agents. What would be none is a
 // command where it begins with /, unless an option begins so, too, and for the agent where it begins with >. A command
 // may also stand where a reason is asked for. What an agent says is put among the cards. A card does not come between the
 // keys of a line that is being typed: it waits for its end, or for a few seconds, and the line is gone on with after it.

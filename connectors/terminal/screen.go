@@ -27,6 +27,8 @@ type screen struct {
 	t       *Terminal
 	handler connectors.Handler
 	chat    *chat // nil where there is no agent to talk to
+	// commands is who does commands: that of chat, or another one; nil where a command is not answered.
+	commands *chat
 
 	queue []*item          // to be shown, in this order
 	now   *item            // whose card is on the screen
@@ -217,7 +219,7 @@ func (s *screen) wait(ctx context.Context, bell int) {
 		fds = fds[:1]
 	case s.away:
 		fds, millis = fds[:1], lookTime
-	case s.now == nil && s.chat == nil && s.t.o.Quit != nil:
+	case s.now == nil && s.chat == nil && (s.t.o.Quit != nil || s.commands != nil):
 		fds[1].Events = unix.POLLIN
 	case s.now == nil && s.chat == nil:
 	case s.editor.half():
@@ -239,12 +241,12 @@ func (s *screen) wait(ctx context.Context, bell int) {
 	case len(fds) > 1 && fds[1].Revents != 0 && (s.now != nil || s.listens):
 		s.read(ctx)
 	case len(fds) > 1 && fds[1].Revents&unix.POLLIN != 0:
-		s.idle()
+		s.idle(ctx)
 	}
 }
 
-// idle reads what is typed while nothing is asked: q leaves, the end closes, anything else is thrown away.
-func (s *screen) idle() {
+// idle reads what is typed while nothing is asked and there is no agent to hear it.
+func (s *screen) idle(ctx context.Context) {
 	if !s.t.console.foreground() {
 		return
 	}
@@ -252,10 +254,34 @@ func (s *screen) idle() {
 	n, err := unix.Read(s.t.console.fd, buf[:])
 	switch {
 	case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
+	case n == 0 && err == nil && s.commands != nil && s.t.o.Quit == nil && !s.t.console.over():
+		s.say(s.t.o.Leave) // Ctrl-D, where nothing is to be left: a console that is closed is so for good
 	case err != nil || n == 0:
 		s.close()
-	case strings.EqualFold(strings.TrimSpace(string(buf[:n])), "q"):
+	default:
+		for line := range strings.Lines(string(buf[:n])) {
+			s.idled(ctx, strings.TrimSpace(line))
+		}
+	}
+}
+
+// idled acts on such a line: q leaves, or is told how, and a command is done. Anything else is told that it means nothing,
+// where anything is answered.
+func (s *screen) idled(ctx context.Context, line string) {
+	leaves := strings.EqualFold(line, "q")
+	switch {
+	case leaves && s.t.o.Quit != nil:
 		s.t.o.Quit()
+	case s.commands == nil, line == "":
+	case leaves:
+		s.say(s.t.o.Leave)
+	case line == "?", strings.EqualFold(line, "help"):
+		s.converse(ctx, "/help")
+	case strings.HasPrefix(line, "/"):
+		s.converse(ctx, line)
+	case s.named(ctx, line):
+	default:
+		s.say("Nothing is asked just now; /help says more.")
 	}
 }
 

@@ -59,6 +59,7 @@ type Options struct {
 	Heading  func(permissions.Request) string   // over the card; may be nil
 	Notes    func(permissions.Request) []string // more words on a settled line; may be nil
 	Quit     func()                             // called when the person types q; may be nil
+	Leave    string                             // how to leave, as a sentence. Empty: what is typed while nothing is asked is not answered
 	Asking   func(connectors.Prompt)            // called when an answer is due; may be nil
 	Told     func(permissions.Request)          // called when the end of a request has been told; may be nil
 	Closed   func()                             // called when the console has closed; may be nil
@@ -87,7 +88,7 @@ func (t *Terminal) Reach(p connectors.Person) error {
 	switch {
 	case p.UID != t.o.UID || p.UID == permissions.NoUID:
 		return &connectors.Gone{Why: p.Name + " is not the one at the daemon's console"}
-	case t.console.kind() == noConsole:
+	case t.began == noConsole:
 		return &connectors.Gone{Why: p.Name + " has no console here: standard input is neither a terminal nor a pipe"}
 	case t.over():
 		return closedFor(p)
@@ -147,7 +148,8 @@ func (t *Terminal) Run(ctx context.Context, h connectors.Handler) error {
 			<-woken
 		}
 	}()
-	s := &screen{t: t, handler: h, seen: map[string]*item{}, chat: t.chat(ctx, h)}
+	s := &screen{t: t, handler: h, seen: map[string]*item{}}
+	s.talk(ctx)
 	defer s.release()
 	s.greet(ctx)
 	for {

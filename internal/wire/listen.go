@@ -98,7 +98,11 @@ func removeStale(path string) error {
 	}
 	c, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "unix", path)
 	if err == nil {
-		return errors.Join(errors.New("another daemon serves here"), c.Close())
+		as := ""
+		if uid, err := connUID(c); err == nil {
+			as = ", as uid " + strconv.Itoa(uid)
+		}
+		return errors.Join(fmt.Errorf("another daemon serves here%s; daycared status says which, and daycared stop ends it", as), c.Close())
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		return err

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/daycared/daycared/client"
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
+)
+
+func (c *CLI) stopCommand() *cobra.Command {
+	within := 30 * time.Second
+	cmd := &cobra.Command{
+		Use:   "stop",
+		Short: "End the daemon in order, and wait until it is gone",
+		Long: "End the daemon of this configuration in order, as SIGTERM does, and wait until it is gone. What is pending stays so, and\n" +
+			"is asked again at the next start; grants stay in force. For the daemon's own account and root.\n" +
+			"Exit code 0: it has ended; 1: it has not, or this account may not end it; 7: it does not run here.",
+		Example: "  daycared stop\n  daycared stop --timeout 5s\n  daycared --config /etc/daycared/config.yaml stop",
+		Args:    arguments(cobra.NoArgs),
+		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, desk *admin.Client) error {
+			return c.stop(cmd.Context(), desk, within)
+		}),
+	}
+	cmd.Flags().DurationVar(&within, "timeout", within, "how long to wait for its end")
+	return cmd
+}
+
+// stop ends the daemon at the other end, or the one that holds the data directory and does not answer.
+func (c *CLI) stop(ctx context.Context, desk *admin.Client, within time.Duration) error {
+	ended, err := desk.Shutdown(ctx)
+	switch {
+	case isCode(err, permissions.CodeNotYours), errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("uid %d may not end this daemon: only its own account and root may, with its admin.key in reach", c.UID)
+	case errors.Is(err, client.ErrUnreachable):
+		if ended, err = c.terminate(err); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	}
+	if err := c.waitForEnd(ctx, desk, ended.Daemon, within); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.Out, "stopped: pid %d, which ran since %s\n", ended.PID, stamp(ended.Since, time.Local))
+	if ended.Pending > 0 {
+		c.say("what waits (%s) is asked again at the next start", count(ended.Pending, "request", "requests"))
+	}
+	if value(ended.Manager) == "systemd" {
+		c.say("it ran under systemd, which may start it again; systemctl stop, with the name of its unit, ends it for good")
+	}
+	return nil
+}
+
+// terminate sends SIGTERM to the daemon that holds the data directory and does not answer at its socket: it is just
+// starting, or its socket was removed. What its lock says is only acted on where the kernel says the same.
+func (c *CLI) terminate(unreachable error) (admin.Ended, error) {
+	_, paths, err := c.load()
+	if err != nil {
+		return admin.Ended{}, err
+	}
+	by, held := heldBy(paths.DataDir)
+	if !held || by.PID == 0 || locker(filepath.Join(paths.DataDir, lockName)) != by.PID {
+		return admin.Ended{}, c.notRunning(unreachable)
+	}
+	if err := syscall.Kill(by.PID, syscall.SIGTERM); err != nil {
+		return admin.Ended{}, fmt.Errorf("end pid %d: %w", by.PID, err)
+	}
+	return admin.Ended{Daemon: admin.Daemon{PID: by.PID, Since: by.Since, DataDir: paths.DataDir}}, nil
+}
+
+// locker is the process that took the lock of a file, as the kernel lists it; 0 where it lists none.
+func locker(path string) int {
+	var stat unix.Stat_t
+	list, err := os.ReadFile("/proc/locks")
+	if err != nil || unix.Stat(path, &stat) != nil {
+		return 0
+	}
+	file := fmt.Sprintf("%02x:%02x:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev), stat.Ino) //nolint:unconvert // its type differs between systems
+	for line := range strings.Lines(string(list)) {
+		// 1: FLOCK  ADVISORY  WRITE 4711 fe:01:131 0 EOF
+		if cells := strings.Fields(line); len(cells) > 5 && cells[1] == "FLOCK" && cells[3] == "WRITE" && cells[5] == file {
+			pid, _ := strconv.Atoi(cells[4])
+			return pid
+		}
+	}
+	return 0
+}
+
+const (
+	// lookAfter is how often it is looked whether a daemon has ended.
+	lookAfter = 20 * time.Millisecond
+	// sayAfter is how long that may take before people are told that it does.
+	sayAfter = 2 * time.Second
+)
+
+// waitForEnd waits until a daemon that was ended is gone: nobody answers at its socket, and its data directory is free.
+func (c *CLI) waitForEnd(ctx context.Context, desk *admin.Client, d admin.Daemon, within time.Duration) error {
+	limited, done := context.WithTimeout(ctx, within)
+	defer done()
+	said := time.AfterFunc(sayAfter, func() { c.say("pid %d ends what it has begun", d.PID) })
+	defer said.Stop()
+	for {
+		_, held := heldBy(d.DataDir)
+		if !held && errors.Is(desk.Ready(limited), client.ErrUnreachable) {
+			return nil
+		}
+		switch wire.Pause(limited, lookAfter); {
+		case ctx.Err() != nil:
+			return &problem{Text: fmt.Sprintf("pid %d was told to end, and has not yet", d.PID), Code: codeEnded, Exit: permissions.ExitCancelled}
+		case limited.Err() != nil:
+			return fmt.Errorf("pid %d has not ended within %s; its log says why; to end it at once, losing nothing that was decided: kill -KILL %d",
+				d.PID, within, d.PID)
+		}
+	}
+}
