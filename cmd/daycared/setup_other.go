@@ -67,7 +67,7 @@ func (s *steps) byWhatsApp(ctx context.Context) error {
 	case errors.Is(err, whatsapp.ErrLinked):
 		s.kept("daycared is a linked device of %s", number)
 	case err != nil:
-		return notLinked(ctx, number, err)
+		return notLinked(ctx, dir, number, err)
 	default:
 		s.linked = number
 		s.talk.say("  daycared is a linked device of %s now.", number)
