@@ -62,11 +62,11 @@ func (c *CLI) examine(ctx context.Context) []finding {
 		return append(findings, daemon...)
 	}
 	if err != nil {
-		return append(findings, finding{"wrong", err.Error(), "mend what is named, then run: daycared config check"})
+		return append(findings, refused(err)...)
 	}
 	current, err := settings(cfg, paths, c.UID)
 	if err != nil {
-		return append(findings, finding{"wrong", err.Error(), "mend what is named, then run: daycared config check"})
+		return append(findings, refused(err)...)
 	}
 	if cfg.File == "" {
 		findings = append(findings, finding{"ok", "no configuration file; the defaults are in force and the operator is asked", ""})
@@ -74,7 +74,7 @@ func (c *CLI) examine(ctx context.Context) []finding {
 		findings = append(findings, finding{"ok", "configuration " + cfg.File, ""})
 	}
 	for _, w := range cfg.Warnings {
-		findings = append(findings, finding{"note", w, ""})
+		findings = append(findings, found("note", w))
 	}
 	findings = append(findings, c.examineData(paths))
 	findings = append(findings, examineListener(ctx, cfg.API)...)
@@ -83,10 +83,29 @@ func (c *CLI) examine(ctx context.Context) []finding {
 	findings = append(findings, daemon...)
 	findings = append(findings, c.examinePeople(cfg, current, people)...)
 	findings = append(findings, c.examineConnections(ctx, cfg)...)
-	if both {
-		findings = append(findings, c.examineAccount(cfg))
+	if both && !cfg.API.AllowSameUser { // else a warning has said more
+		findings = append(findings, c.examineAccount())
 	}
 	return findings
+}
+
+// refused is what doctor says of a configuration that is not served.
+func refused(err error) (findings []finding) {
+	var all config.Problems
+	if !errors.As(err, &all) {
+		return []finding{{"wrong", err.Error(), "mend what is named, then run: daycared config check"}}
+	}
+	for _, p := range all {
+		findings = append(findings, found("wrong", p))
+	}
+	return findings
+}
+
+// found is a problem of the configuration as a finding.
+func found(level string, p config.Problem) finding {
+	remedy := p.Remedy()
+	p.Text = p.Cause()
+	return finding{level, p.String(), remedy}
 }
 
 // examineData looks at the data directory as far as this account may.
@@ -207,10 +226,6 @@ func atDoors(asks, decides door, uid int) (findings []finding) {
 // which does not know who was paired.
 func (c *CLI) examinePeople(cfg *config.Config, s engine.Settings, told []admin.Person) []finding {
 	var findings []finding
-	if !cfg.Connectors.Terminal.Enabled && !cfg.API.AdminReachable {
-		findings = append(findings, finding{"note", "people can be reached only while their inbox is open",
-			"open one with: daycared inbox; or set connectors.terminal.enabled or api.admin_reachable"})
-	}
 	if cfg.Connectors.Terminal.Enabled && !terminal.IsConsole(c.In) {
 		findings = append(findings, finding{"note", "this shell has no console; a daemon started here could not prompt in it", ""})
 	}
@@ -234,13 +249,8 @@ func (c *CLI) examinePeople(cfg *config.Config, s engine.Settings, told []admin.
 }
 
 // examineAccount says what the machine cannot enforce where this account decides.
-func (c *CLI) examineAccount(cfg *config.Config) finding {
-	same := finding{"note", fmt.Sprintf("agents that run as uid %d share the approver's account: through the admin socket they may "+
+func (c *CLI) examineAccount() finding {
+	return finding{"note", fmt.Sprintf("agents that run as uid %d share the approver's account: through the admin socket they may "+
 		"deny, not allow, but the machine cannot keep them from the terminal's own input", c.UID),
 		"run agents under another account; only then is the approver's finger independent"}
-	if cfg.API.AllowSameUser {
-		same.what = fmt.Sprintf("api.allow_same_user is on: whatever runs as uid %d can allow what it asked itself", c.UID)
-		same.mend = "switch it off, except for trying daycared out"
-	}
-	return same
 }

@@ -51,7 +51,7 @@ func (c *CLI) serve(ctx context.Context) error {
 	}
 	defer func() { _ = closeLog() }() // nothing is written after it
 	for _, w := range cfg.Warnings {
-		log.Warn("configuration", "warning", w)
+		log.Warn("configuration", "warning", w.String())
 	}
 	closed := make(chan struct{})
 	console, err := c.console(cfg, paths, log, func() { close(closed) })

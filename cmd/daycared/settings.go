@@ -18,6 +18,9 @@ import (
 // settings is what a configuration means to the engine on this machine: accounts become uids, and the daemon's own
 // files are named.
 func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings, error) {
+	if len(cfg.Faults) > 0 {
+		return engine.Settings{}, cfg.Faults
+	}
 	s := engine.Settings{
 		UID: uid,
 		Approvals: engine.Approvals{
@@ -44,13 +47,12 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 	for _, when := range cfg.Approvals.Remind {
 		s.Approvals.Remind = append(s.Approvals.Remind, engine.Moment(when))
 	}
-	for key, group := range map[string]string{"agent_group": cfg.API.AgentGroup, "admin_group": cfg.API.AdminGroup} {
+	for key, group := range map[string]string{"api.agent_group": cfg.API.AgentGroup, "api.admin_group": cfg.API.AdminGroup} {
 		if _, err := strconv.Atoi(group); group == "" || err == nil {
 			continue
 		}
 		if _, err := user.LookupGroup(group); err != nil {
-			return s, fmt.Errorf("%s: api.%s is %q, which this machine does not know; name one of its groups",
-				cfg.Place("api."+key), key, group)
+			return s, config.Problems{cfg.Problem(key, config.UnknownGroup, key, group)}
 		}
 	}
 	var err error
@@ -79,8 +81,7 @@ func people(cfg *config.Config) ([]connectors.Person, error) {
 		if p.User != "" {
 			known, err := user.Lookup(p.User)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %s has the account %q, which this machine does not know; name one of its accounts",
-					cfg.Place(fmt.Sprintf("people.%d.user", i)), p.Name, p.User)
+				return nil, config.Problems{cfg.Problem(fmt.Sprintf("people.%d.user", i), config.UnknownUser, p.User)}
 			}
 			if account, err = strconv.Atoi(known.Uid); err != nil {
 				return nil, fmt.Errorf("look up the account %q: %w", p.User, err)

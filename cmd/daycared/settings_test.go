@@ -33,7 +33,7 @@ func TestSettingsKnowAccounts(t *testing.T) {
 	}
 	cfg.File, cfg.People[1].User = "c.yaml", "nobody-by-this-name"
 	_, err = settings(cfg, config.Paths{}, uid)
-	const want = `c.yaml: sam has the account "nobody-by-this-name", which this machine does not know`
+	const want = `c.yaml: people.user: this machine does not know the account "nobody-by-this-name"; `
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("settings = %v; want %s", err, want)
 	}

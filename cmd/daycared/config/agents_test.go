@@ -106,7 +106,7 @@ func TestEveryKeyOfAgentsIsRead(t *testing.T) {
 		t.Errorf("allow_private is %v", got)
 	}
 	warning := `config.yaml:31: "own.1" has no workspace: its relative paths lead nowhere, and it asks for every file`
-	if want := []string{warning}; !reflect.DeepEqual(c.Warnings, want) {
+	if want := []string{warning}; !reflect.DeepEqual(c.Warnings.lines(), want) {
 		t.Errorf("warnings: %q", c.Warnings)
 	}
 	shown := show(t, c)
@@ -152,7 +152,7 @@ func TestAgentOfTheOperator(t *testing.T) {
 
 // TestAgentOfAnInbox: the admin socket is always there, and whoever runs the daemon needs no entry to come in by it.
 func TestAgentOfAnInbox(t *testing.T) {
-	const off = "connectors: {terminal: {enabled: false}}\n"
+	const off = "connectors: {terminal: {enabled: false}}\napi: {admin_reachable: true}\n"
 	for _, people := range []string{"", "people: [{name: fay, user: root}]\nroutes: [{agents: [\"*\"], ask: [fay]}]\n"} {
 		person := ""
 		if people != "" {
@@ -178,7 +178,7 @@ func TestWarningsOfAgents(t *testing.T) {
         - "@read:/w/x"
         - "@network"
 sandbox: off
-`).Warnings
+`).Warnings.lines()
 	want := []string{
 		`config.yaml:2: what "a" reads and writes goes to http://model.example/v1 in the clear`,
 		`config.yaml:11: "a" has no network access by the configuration: "b" gets it only while "a" holds it by a grant`,

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -28,8 +29,10 @@ type Config struct {
 
 	// File is the file that was read, as it was named; empty when there was none.
 	File string
-	// Warnings are whole sentences about what is allowed but hardly meant, each with its place.
-	Warnings []string
+	// Faults are what is well written and cannot work: it can be read, and changed, and is not served.
+	Faults Problems
+	// Warnings are about what is allowed but hardly meant.
+	Warnings Problems
 
 	origins map[string]string // where each value in force came from, by the path of its key
 	from    *report           // nil of what was not loaded
@@ -42,6 +45,14 @@ func (c *Config) Place(path string) string {
 		return c.File
 	}
 	return place(c.from.origin(path))
+}
+
+// Problem is one of the key of a path, at its [Config.Place].
+func (c *Config) Problem(path, format string, args ...any) Problem {
+	if c.from == nil {
+		return Problem{Where: c.File, Key: path, Text: fmt.Sprintf(format, args...)}
+	}
+	return c.from.problem(path, format, args...)
 }
 
 // Person is somebody who may decide.

@@ -61,7 +61,7 @@ func TestWhatMeansNothingWithoutAListenerIsSaid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := strings.Join(cfg.Warnings, "\n")
+		text := cfg.Warnings.Error()
 		if !strings.Contains(text, says) || (says == "") != (text == "") {
 			t.Errorf("%s: warned %q, want %q", yaml, text, says)
 		}

@@ -98,8 +98,10 @@ func check(file string, data []byte, environ []string, known Accounts) (*Config,
 	}
 	rules(r, cfg)
 	r.accounts(cfg, known)
-	if err := r.err(); err != nil {
-		return nil, err
+	faults := r.unworkable(cfg)
+	if len(r.found) > 0 { // all is told at once
+		r.found = append(r.found, faults...)
+		return nil, r.err()
 	}
 	for i := range cfg.People {
 		cfg.People[i].Location = cmp.Or(cfg.People[i].Location, time.Local)
@@ -108,7 +110,7 @@ func check(file string, data []byte, environ []string, known Accounts) (*Config,
 		cfg.Routes[i].Quorum = cmp.Or(cfg.Routes[i].Quorum, 1)
 	}
 	cfg.complete(r)
-	cfg.Warnings = slices.Concat(warnings, warn(r, cfg))
+	cfg.Faults, cfg.Warnings = faults, slices.Concat(warnings, warn(r, cfg))
 	return cfg, nil
 }
 
@@ -125,7 +127,7 @@ func variable(path string) string {
 
 // environment lays the variables over the file. They are handed to viper one by one, after the same checks as the
 // file's values: its own AutomaticEnv would take them unchecked, and from the process rather than from environ.
-func environment(r *report, v *viper.Viper, environ []string) (warnings []string) {
+func environment(r *report, v *viper.Viper, environ []string) (warnings Problems) {
 	names := slices.Clone(commandLine)
 	keys := map[string]key{}
 	for _, k := range root.settings() {
@@ -143,7 +145,7 @@ func environment(r *report, v *viper.Viper, environ []string) (warnings []string
 		if path, isLater := laterVariable(name); isLater {
 			r.variable(name, path, "this version does not have %s yet; unset it", path)
 		} else if !ok {
-			warnings = append(warnings, name+": no such variable; "+suggest(name, names))
+			warnings = append(warnings, Problem{Where: name, Text: "no such variable; " + suggest(name, names)})
 		} else if k.list {
 			r.variable(name, k.path, "%s is a list; write it into the file", k.path)
 		} else if parsed, err := k.leaf.parse(value); err != nil {

@@ -28,7 +28,7 @@ func load(t *testing.T, text string, environ ...string) *Config {
 // meaning is c without what only says where it came from.
 func meaning(c *Config) Config {
 	m := *c
-	m.File, m.Warnings, m.origins, m.from = "", nil, nil, nil
+	m.File, m.Faults, m.Warnings, m.origins, m.from = "", nil, nil, nil, nil
 	return m
 }
 
@@ -133,8 +133,11 @@ log: {level: debug, format: json}
 	if m := meaning(got); !reflect.DeepEqual(m, want) {
 		t.Errorf("got  %+v\nwant %+v", m, want)
 	}
-	const switchedOff = `config.yaml:4: terminal is passed over, since connectors.terminal.enabled is false`
-	if len(got.Warnings) != 1 || got.Warnings[0] != switchedOff {
+	warnings := []string{
+		`config.yaml:4: terminal is passed over, since connectors.terminal.enabled is false`,
+		`config.yaml:29: api.allow_same_user is on: whatever runs as an account that decides can allow what it asked itself; switch it off, except for trying daycared out`,
+	}
+	if !reflect.DeepEqual(got.Warnings.lines(), warnings) {
 		t.Errorf("warnings: %q", got.Warnings)
 	}
 }
@@ -157,9 +160,13 @@ func TestEnvironment(t *testing.T) {
 	}
 	warnings := []string{
 		"DAYCARED_LOG_LEVLE: no such variable; did you mean DAYCARED_LOG_LEVEL?",
+		"DAYCARED_CONNECTORS_TERMINAL_ENABLED: people can be reached only while their inbox is open; open one with: daycared inbox; " +
+			"or set connectors.terminal.enabled or api.admin_reachable",
+		"DAYCARED_API_ALLOW_SAME_USER: api.allow_same_user is on: whatever runs as an account that decides can allow what it asked itself; " +
+			"switch it off, except for trying daycared out",
 		"DAYCARED_SANDBOX: the sandbox is off: commands of agents reach whatever the daemon's account reaches",
 	}
-	if !reflect.DeepEqual(c.Warnings, warnings) {
+	if !reflect.DeepEqual(c.Warnings.lines(), warnings) {
 		t.Errorf("warnings: %q", c.Warnings)
 	}
 }
@@ -183,13 +190,14 @@ func TestWarnings(t *testing.T) {
   - name: sam
     telegram: 5
   - {name: kim, user: kim}
+routes: [{ask: [kim], escalate: {after: 50%, to: [fay, sam]}}]
 api: {agent_group: staff, admin_group: staff}
-`).Warnings
+`).Warnings.lines()
 	want := []string{
 		`config.yaml:2: "fay" has no user, telegram or whatsapp: nothing can reach them`,
 		`config.yaml:3: "sam" has no user, and of telegram and whatsapp none that is switched on: nothing can reach them`,
-		`config.yaml:1: there are people but no routes: nothing is put to anybody; add - ask: [fay] under routes`,
-		`config.yaml:6: agents are in the same group: they can reach the socket of those who decide`,
+		`config.yaml:6: nothing can reach fay or sam, so it escalates to nobody; give them a user, or switch on a channel that they have`,
+		`config.yaml:7: agents are in the same group: they can reach the socket of those who decide`,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
@@ -211,14 +219,15 @@ routes:
     kinds: [clarification]
     quorum: 2
   - {ask: [fay, sam], kinds: [clarification, pause], quorum: 2, escalate: {after: 1m, to: [kim]}}
+  - {ask: [lee]}
 connectors: {terminal: {enabled: false}}
-`).Warnings
+api: {admin_reachable: true}
+`).Warnings.lines()
 	want := []string{
 		`config.yaml:2: telegram is passed over, since connectors.telegram.enabled is false`,
 		`config.yaml:2: terminal is passed over, since connectors.terminal.enabled is false`,
 		`config.yaml:7: telegram is passed over, since connectors.telegram.enabled is false`,
 		`config.yaml:8: terminal is passed over, since connectors.terminal.enabled is false`,
-		`config.yaml:9: "lee" is in no route's ask or escalate.to: they are never asked`,
 		`config.yaml:13: a quorum of 2 means nothing for questions: their first answer counts`,
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -261,7 +270,7 @@ connectors: `
 				`then: daycared pair fay --via whatsapp`,
 		},
 	} {
-		if got := load(t, text).Warnings; !reflect.DeepEqual(got, want) {
+		if got := load(t, text).Warnings.lines(); !reflect.DeepEqual(got, want) {
 			t.Errorf("got  %q\nwant %q", got, want)
 		}
 	}
@@ -273,13 +282,13 @@ func TestWarningsOfGroups(t *testing.T) {
   - {name: sam, user: sam}
   - {name: kim, user: kim}
 routes:
-  - {ask: [fay, sam], chat: -1001234567890, thread: 7}
+  - {tools: ["*"], ask: [fay, sam], chat: -1001234567890, thread: 7}
   - {ask: [kim]}
 connectors: {telegram: {enabled: true}}
 `)
 	want := []string{`config.yaml:6: "sam" has no telegram: they can answer in the group once they are paired ` +
 		`(daycared pair sam), and are asked elsewhere until then`}
-	if !reflect.DeepEqual(c.Warnings, want) {
+	if !reflect.DeepEqual(c.Warnings.lines(), want) {
 		t.Errorf("got  %q\nwant %q", c.Warnings, want)
 	}
 	if r := c.Routes[0]; r.Chat != -1001234567890 || r.Thread != 7 {

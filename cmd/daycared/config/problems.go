@@ -11,11 +11,38 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// Problem is one thing that is wrong with the configuration.
+// Problem is one thing that is wrong with the configuration, or allowed but hardly meant.
 type Problem struct {
 	Where string // the file as it was named, or the environment variable
 	Line  int    // of the file, from 1; 0 for a variable
+	Key   string // where in the configuration, as in people.0.user; empty: in no key in particular
 	Text  string // what is wrong; what would be right
+}
+
+// Cause is what is wrong, and Remedy what would be right, which begins after the first semicolon outside of quotes.
+// Remedy is empty where the text says none.
+func (p Problem) Cause() string {
+	cause, _ := p.split()
+	return cause
+}
+
+// Remedy is the other part of the text than [Problem.Cause].
+func (p Problem) Remedy() string {
+	_, remedy := p.split()
+	return remedy
+}
+
+func (p Problem) split() (cause, remedy string) {
+	quoted := false
+	for i, c := range p.Text {
+		switch {
+		case c == '"' && (i == 0 || p.Text[i-1] != '\\'):
+			quoted = !quoted
+		case !quoted && strings.HasPrefix(p.Text[i:], "; "):
+			return p.Text[:i], p.Text[i+len("; "):]
+		}
+	}
+	return p.Text, ""
 }
 
 // String is the problem as a line for people: "config.yaml:12: …".
@@ -33,12 +60,14 @@ func place(where string, line int) string {
 type Problems []Problem
 
 // Error is all problems, one a line.
-func (p Problems) Error() string {
+func (p Problems) Error() string { return strings.Join(p.lines(), "\n") }
+
+func (p Problems) lines() []string {
 	lines := make([]string, len(p))
 	for i, problem := range p {
 		lines[i] = problem.String()
 	}
-	return strings.Join(lines, "\n")
+	return lines
 }
 
 // report collects what is wrong, and knows where every key was set.
@@ -59,19 +88,27 @@ func newReport(file string) *report {
 
 // line notes a problem in a line of the file, at or in the key of that path.
 func (r *report) line(n int, path, format string, args ...any) {
-	r.add(path, Problem{Where: r.file, Line: n, Text: fmt.Sprintf(format, args...)})
+	r.add(path, Problem{Where: r.file, Line: n, Key: path, Text: fmt.Sprintf(format, args...)})
 }
 
 // variable notes a problem of an environment variable.
 func (r *report) variable(name, path, format string, args ...any) {
-	r.add(path, Problem{Where: name, Text: fmt.Sprintf(format, args...)})
+	r.add(path, Problem{Where: name, Key: path, Text: fmt.Sprintf(format, args...)})
 }
 
 // key notes a problem wherever the key of that path was set.
 func (r *report) key(path, format string, args ...any) {
-	where, line := r.origin(path)
-	r.add(path, Problem{Where: where, Line: line, Text: fmt.Sprintf(format, args...)})
+	r.add(path, r.problem(path, format, args...))
 }
+
+// problem is one of the key of that path, wherever it was set.
+func (r *report) problem(path, format string, args ...any) Problem {
+	where, line := r.origin(path)
+	return Problem{Where: where, Line: line, Key: path, Text: fmt.Sprintf(format, args...)}
+}
+
+// given tells whether somebody set the key of that path.
+func (r *report) given(path string) bool { return r.lines[path] != 0 || r.vars[path] != "" }
 
 func (r *report) add(path string, p Problem) {
 	r.found = append(r.found, p)

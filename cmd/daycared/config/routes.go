@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 // route asks whether a route can ever match, and whether those it names can give the answers that it wants.
@@ -25,11 +27,53 @@ func (r *report) route(t Route, path string, c *Config) {
 		r.escalate(t, path, c)
 	}
 	r.group(t, path, c)
+	r.kinds(t, path)
 	all := t.everybody()
 	if at := path + ".quorum"; t.Quorum > len(all) && !r.wrong(at) && !r.wrong(path+".ask") && !r.wrong(path+".escalate") {
 		r.key(at, "routes.quorum: %d people have to agree, and this route names only %d; write at most %[2]d, "+
 			"or name more in ask or escalate.to", t.Quorum, len(all))
 	}
+}
+
+// kinds refuses conditions that no request meets together.
+func (r *report) kinds(t Route, path string) {
+	const tool, permission = permissions.KindTool, permissions.KindPermission
+	for _, name := range []string{"kinds", "tools", "tags"} {
+		if r.wrong(path + "." + name) {
+			return
+		}
+	}
+	switch {
+	case len(t.Kinds) == 0 || slices.Contains(t.Kinds, tool):
+	case len(t.Tools) > 0:
+		r.key(path+".tools", "routes.tools: tools are of the kind tool, which is not among kinds, so this route matches nothing; "+
+			"write kinds: [tool], or leave one of the two out")
+	case len(t.Tags) > 0 && !slices.Contains(t.Kinds, permission):
+		r.key(path+".tags", "routes.tags: only permissions and tools have tags, and neither is among kinds, so this route matches nothing; "+
+			"write kinds: [permission, tool], or leave one of the two out")
+	}
+}
+
+// open tells whether a route matches everything.
+func (t Route) open() bool {
+	return (len(t.Agents) == 0 || slices.Contains(t.Agents, "*")) && len(t.Tags) == 0 && len(t.Tools) == 0 && len(t.Kinds) == 0
+}
+
+// covers tells whether a route surely matches whatever the other one matches.
+func (t Route) covers(other Route) bool {
+	return includes(t.Agents, other.Agents) && includes(t.Tools, other.Tools) &&
+		(len(t.Kinds) == 0 || len(other.Kinds) > 0 && !slices.ContainsFunc(other.Kinds, func(k permissions.Kind) bool {
+			return !slices.Contains(t.Kinds, k)
+		})) &&
+		(len(t.Tags) == 0 || len(other.Tags) > 0 && len(permissions.Missing(other.Tags, t.Tags)) == 0)
+}
+
+// includes tells whether patterns surely match whatever other ones match. An empty list matches everything.
+func includes(patterns, others []string) bool {
+	if len(patterns) == 0 || slices.Contains(patterns, "*") && len(others) > 0 {
+		return true
+	}
+	return len(others) > 0 && !slices.ContainsFunc(others, func(p string) bool { return !slices.Contains(patterns, p) })
 }
 
 // group asks whether there can be a group to ask in.

@@ -27,6 +27,8 @@ func rules(r *report, c *Config) {
 		r.route(t, fmt.Sprintf("routes.%d", i), c)
 	}
 	r.agents(c)
+	r.number(c)
+	r.tools(c)
 	r.approvals(c.Approvals)
 	r.keep(c.Keep)
 	r.listener(c.API)
@@ -34,6 +36,70 @@ func rules(r *report, c *Config) {
 		r.key("api.admin_socket", "api.admin_socket: agents ask at this path, and who decides must not be found there; "+
 			"write another one")
 	}
+}
+
+// number refuses a person's own number as the linked account's.
+func (r *report) number(c *Config) {
+	const phone = "connectors.whatsapp.phone"
+	for _, p := range c.People {
+		if p.WhatsApp != "" && p.WhatsApp == c.Connectors.WhatsApp.Phone && !r.wrong(phone) {
+			r.key(phone, "%s: it is the number of %s, and what the linked account sends decides nothing, so they could never answer; "+
+				"link a number of its own", phone, quote(p.Name))
+		}
+	}
+}
+
+// unworkable is what is well written and cannot work: people whom no route reaches, and routes that can reach too few.
+func (r *report) unworkable(c *Config) (faults Problems) {
+	if r.wrong("people") || r.wrong("routes") || r.wrong("agents") {
+		return nil
+	}
+	if len(c.People) > 0 && len(c.Routes) == 0 && len(c.Agents) == 0 { // agents of ours ask their own person
+		return Problems{r.problem("people", "there are people but no routes: nothing is put to anybody; write who is asked, "+
+			"as in - ask: [%s] under routes", scalar(c.People[0].Name))}
+	}
+	for i, p := range c.People {
+		routed := slices.ContainsFunc(c.Routes, func(t Route) bool { return slices.Contains(t.everybody(), p.Name) })
+		if !routed && !slices.ContainsFunc(c.Agents, func(a Agent) bool { return a.Person == p.Name }) {
+			faults = append(faults, r.problem(fmt.Sprintf("people.%d", i), "people: %s is in no route's ask or escalate.to, so they are "+
+				"never asked; name them in a route, or take them out", quote(p.Name)))
+		}
+	}
+	for i, t := range c.Routes {
+		all := t.everybody()
+		lost := slices.DeleteFunc(slices.Clone(all), c.reaches)
+		switch can := len(all) - len(lost); {
+		case r.wrong("connectors"):
+		case can == 0:
+			faults = append(faults, r.problem(fmt.Sprintf("routes.%d.ask", i), "routes.ask: nothing can reach %s; give them a user, or "+
+				"switch on a channel that they have", strings.Join(lost, " or ")))
+		case can < t.Quorum:
+			faults = append(faults, r.problem(fmt.Sprintf("routes.%d.quorum", i), "routes.quorum: %d people have to agree, and %d of these "+
+				"can be reached (not %s); write at most %[2]d, or give them a user or a channel that is switched on",
+				t.Quorum, can, strings.Join(lost, " or ")))
+		}
+	}
+	return faults
+}
+
+// reaches tells whether anything may reach a person: an inbox of their account, or a channel that is switched on, where
+// they are or can be paired.
+func (c *Config) reaches(name string) bool {
+	p := c.person(name)
+	over := func(enabled bool, channel string) bool {
+		return enabled && (len(p.Via) == 0 || slices.Contains(p.Via, channel))
+	}
+	return p.User != "" || over(c.Connectors.Telegram.Enabled, viaTelegram) || over(c.Connectors.WhatsApp.Enabled, viaWhatsApp)
+}
+
+// person is the one of a name, or nobody.
+func (c *Config) person(name string) Person {
+	for _, p := range c.People {
+		if p.Name == name {
+			return p
+		}
+	}
+	return Person{}
 }
 
 func (r *report) person(p Person, path string) {
@@ -59,12 +125,18 @@ func (r *report) person(p Person, path string) {
 	}
 }
 
+// What is said of an account and a group that the machine does not know, in the key of the group.
+const (
+	UnknownUser  = "people.user: this machine does not know the account %q; write the name of one of its accounts"
+	UnknownGroup = "%s: this machine does not know the group %q; write the name of one of its groups"
+)
+
 // accounts refuses the accounts and groups that the machine does not know. A group may be a number.
 func (r *report) accounts(c *Config, known Accounts) {
 	for i, p := range c.People {
 		at := fmt.Sprintf("people.%d.user", i)
 		if known.User != nil && p.User != "" && !r.wrong(at) && !known.User(p.User) {
-			r.key(at, "people.user: this machine does not know the account %s; write the name of one of its accounts", quote(p.User))
+			r.key(at, UnknownUser, p.User)
 		}
 	}
 	for _, group := range []struct{ path, name string }{
@@ -72,8 +144,7 @@ func (r *report) accounts(c *Config, known Accounts) {
 	} {
 		_, err := strconv.Atoi(group.name)
 		if known.Group != nil && group.name != "" && err != nil && !r.wrong(group.path) && !known.Group(group.name) {
-			r.key(group.path, "%s: this machine does not know the group %s; write the name of one of its groups",
-				group.path, quote(group.name))
+			r.key(group.path, UnknownGroup, group.path, group.name)
 		}
 	}
 }
@@ -113,8 +184,19 @@ func same(r *report, people []Person, name string, of func(Person) string) {
 func (r *report) approvals(a Approvals) {
 	const scopes, remind = "approvals.scopes", "approvals.remind"
 	const timeout, most = "approvals.timeout", "approvals.max_timeout"
-	if r.exceeds(timeout, a.Timeout, most, a.MaxTimeout) {
+	const question, deliver = "approvals.clarification_timeout", "approvals.deliver_within"
+	// All are asked before any is reported, as in keep. What rests on defaults alone is told once.
+	long := r.exceeds(timeout, a.Timeout, most, a.MaxTimeout)
+	longQuestion := r.exceeds(question, a.ClarificationTimeout, most, a.MaxTimeout) && (r.given(question) || !long)
+	longDelivery := r.given(deliver) && r.exceeds(deliver, a.DeliverWithin, most, a.MaxTimeout)
+	if long {
 		r.tooLong(timeout, a.Timeout, most, a.MaxTimeout, formatDuration)
+	}
+	if longQuestion {
+		r.tooLong(question, a.ClarificationTimeout, most, a.MaxTimeout, formatDuration)
+	}
+	if longDelivery {
+		r.tooLong(deliver, a.DeliverWithin, most, a.MaxTimeout, formatDuration)
 	}
 	twice(r, scopes, a.Scopes)
 	twice(r, remind, a.Remind)
@@ -147,8 +229,7 @@ func (r *report) keep(k Keep) {
 	const requests, payloads, audit = "keep.requests", "keep.payloads", "keep.audit"
 	// All are asked before any is reported: they share keys, and one that was found wrong is not asked about.
 	short := k.Requests < minRequests && !r.wrong(requests)
-	_, own := r.lines[payloads]
-	outlives := r.exceeds(payloads, k.Payloads, requests, k.Requests) && (own || r.vars[payloads] != "" || !short) // else it only follows
+	outlives := r.exceeds(payloads, k.Payloads, requests, k.Requests) && (r.given(payloads) || !short) // else it only follows
 	unexplained := r.exceeds(requests, k.Requests, audit, k.Audit)
 	if short {
 		r.key(requests, "%s: %s is too short, since a chat may deliver an answer again for days; write %s or more",
@@ -172,7 +253,7 @@ func (r *report) tooLong(
 	name string, d time.Duration, bound string, longest time.Duration, format func(time.Duration) string,
 ) {
 	at := name
-	if _, byVariable := r.vars[name]; !byVariable && r.lines[name] == 0 {
+	if !r.given(name) {
 		at = bound
 	}
 	r.key(at, "%s: %s is longer than %s, which is %s; write a shorter one, or lengthen the other",

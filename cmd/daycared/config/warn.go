@@ -4,28 +4,33 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/daycared/daycared/permissions"
 )
 
 // warn says what is allowed but hardly meant.
-func warn(r *report, c *Config) []string {
+func warn(r *report, c *Config) Problems {
 	w := warner{report: r}
 	for i, p := range c.People {
 		w.person(p, fmt.Sprintf("people.%d", i), c)
 	}
-	if len(c.People) > 0 && len(c.Routes) == 0 && len(c.Agents) == 0 { // agents of ours ask their own person
-		w.add("people", "there are people but no routes: nothing is put to anybody; add - ask: [%s] under routes",
+	if !slices.ContainsFunc(c.Routes, Route.open) && len(c.Routes) > 0 {
+		w.add("routes", "what none of these routes matches is refused; add a last one without conditions, as in - ask: [%s]",
 			scalar(c.People[0].Name))
 	}
 	for i, t := range c.Routes {
-		if t.Quorum > 1 && len(t.Kinds) > 0 && !slices.ContainsFunc(t.Kinds, counted) {
-			w.add(fmt.Sprintf("routes.%d.quorum", i), "a quorum of %d means nothing for questions: their first answer counts",
-				t.Quorum)
+		w.route(t, "routes."+itoa(i), c)
+		if j := slices.IndexFunc(c.Routes[:i], func(before Route) bool { return before.covers(t) }); j >= 0 {
+			_, line := w.origin("routes." + itoa(j))
+			w.add("routes."+itoa(i), "this route is never taken: the one in line %d matches all that it matches; put it first", line)
 		}
 	}
-	for i, t := range c.Routes {
-		w.group(t, fmt.Sprintf("routes.%d.chat", i), c)
+	w.times(c)
+	w.tools(c.Tools, "tools")
+	if !c.Connectors.Terminal.Enabled && !c.Connectors.Telegram.Enabled && !c.Connectors.WhatsApp.Enabled && !c.API.AdminReachable {
+		w.add("connectors.terminal.enabled", "people can be reached only while their inbox is open; open one with: daycared inbox; "+
+			"or set connectors.terminal.enabled or api.admin_reachable")
 	}
 	if c.Connectors.WhatsApp.Enabled && len(c.People) == 0 {
 		w.add("connectors.whatsapp.enabled", "whatsapp asks nobody, since there are no people; add - {name: fay} under people, "+
@@ -33,6 +38,12 @@ func warn(r *report, c *Config) []string {
 	}
 	for i, a := range c.Agents {
 		w.agent(a, "agents."+itoa(i), c)
+		w.tools(a.Tools, "agents."+itoa(i)+".tools")
+	}
+	w.same(c.Agents, c.People)
+	if c.API.AllowSameUser {
+		w.add("api.allow_same_user", "api.allow_same_user is on: whatever runs as an account that decides can allow what it asked "+
+			"itself; switch it off, except for trying daycared out")
 	}
 	if !c.Sandbox {
 		w.add("sandbox", "the sandbox is off: commands of agents reach whatever the daemon's account reaches")
@@ -50,11 +61,11 @@ func counted(k permissions.Kind) bool { return k != permissions.KindClarificatio
 // warner collects warnings with their places.
 type warner struct {
 	*report
-	warnings []string
+	warnings Problems
 }
 
 func (w *warner) add(path, format string, args ...any) {
-	w.warnings = append(w.warnings, place(w.origin(path))+": "+fmt.Sprintf(format, args...))
+	w.warnings = append(w.warnings, w.problem(path, format, args...))
 }
 
 // person says what of a person leads nowhere: no address, a channel that is not there, no route.
@@ -77,10 +88,6 @@ func (w *warner) person(p Person, path string, c *Config) {
 	if p.User != "" && p.WhatsApp != "" && !byWhatsApp && !slices.Contains(p.Via, viaWhatsApp) {
 		w.add(path+".whatsapp", "%s is not asked there, since connectors.whatsapp.enabled is false", quote(p.Name))
 	}
-	asked := func(t Route) bool { return slices.Contains(t.everybody(), p.Name) }
-	if len(c.Routes) > 0 && !slices.ContainsFunc(c.Routes, asked) {
-		w.add(path, "%s is in no route's ask or escalate.to: they are never asked", quote(p.Name))
-	}
 }
 
 // unpaired names somebody whom nothing can reach yet.
@@ -88,13 +95,73 @@ func (w *warner) unpaired(p Person, path, lacks, via string) {
 	w.add(path, "%s has no %s: nothing can reach them before they are paired (daycared pair %s%s)", quote(p.Name), lacks, p.Name, via)
 }
 
-// group names the people of a route with a group who have no finger there.
-func (w *warner) group(t Route, path string, c *Config) {
-	for _, p := range c.People {
-		if t.Chat != 0 && p.Telegram == 0 && slices.Contains(t.everybody(), p.Name) {
-			w.add(path, "%s has no telegram: they can answer in the group once they are paired (daycared pair %s), "+
-				"and are asked elsewhere until then", quote(p.Name), p.Name)
+// route says what of a route leads nowhere.
+func (w *warner) route(t Route, path string, c *Config) {
+	if t.Quorum > 1 && len(t.Kinds) > 0 && !slices.ContainsFunc(t.Kinds, counted) {
+		w.add(path+".quorum", "a quorum of %d means nothing for questions: their first answer counts", t.Quorum)
+	}
+	if to := t.Escalate.To; len(to) > 0 && !slices.ContainsFunc(to, c.reaches) {
+		w.add(path+".escalate.to", "nothing can reach %s, so it escalates to nobody; give them a user, or switch on a channel that "+
+			"they have", strings.Join(to, " or "))
+	}
+	usual, of := t.Timeout, "routes.timeout"
+	if usual == 0 {
+		usual, of = c.Approvals.Timeout, "approvals.timeout"
+	}
+	if after := t.Escalate.After.After; after >= usual {
+		w.add(path+".escalate.after", "who asks without a timeout of their own is never escalated: %s, which is %s, is over first; "+
+			"write a shorter time, or a share, as in 50%%", of, formatDuration(usual))
+	}
+	if t.Chat == 0 {
+		return
+	}
+	absent := slices.DeleteFunc(t.everybody(), func(name string) bool { return c.person(name).Telegram != 0 })
+	if len(absent) == len(t.everybody()) {
+		w.add(path+".chat", "none of this route has a telegram: nobody can answer in the group before they are paired; pair them "+
+			"with: daycared pair %s", absent[0])
+		return
+	}
+	for _, name := range absent {
+		w.add(path+".chat", "%s has no telegram: they can answer in the group once they are paired (daycared pair %s), "+
+			"and are asked elsewhere until then", quote(name), name)
+	}
+}
+
+// times says which times are over before they come, and which limits another one makes idle.
+func (w *warner) times(c *Config) {
+	longest := c.Approvals.MaxTimeout
+	for _, t := range c.Routes {
+		longest = max(longest, t.Timeout)
+	}
+	for i, when := range c.Approvals.Remind {
+		if when.After >= longest {
+			w.add("approvals.remind."+itoa(i), "nobody is reminded after %s, since nothing waits longer than %s; write a shorter time, "+
+				"or a share, as in 50%%", when, formatDuration(longest))
 		}
+	}
+	if l := c.Limits; l.PendingPerCaller > l.PendingTotal && w.given("limits.pending_per_caller") {
+		w.add("limits.pending_per_caller", "one caller never has %d waiting, since limits.pending_total is %d; write a smaller number, or "+
+			"raise the other", l.PendingPerCaller, l.PendingTotal)
+	}
+}
+
+// same names what two agents share, and agents that are called like a person.
+func (w *warner) same(agents []Agent, people []Person) {
+	first := map[string]int{}
+	for i, a := range agents {
+		path := "agents." + itoa(i)
+		if slices.ContainsFunc(people, func(p Person) bool { return strings.EqualFold(p.Name, a.Name) }) {
+			w.add(path+".name", "a person is called %s as well, and cards cannot tell the two apart; give one another name", quote(a.Name))
+		}
+		if !w.given(path + ".workspace") {
+			continue // none, or its parent's
+		}
+		if j, taken := first[a.Workspace]; taken {
+			w.add(path+".workspace", "%s works in the folder of %s, and each changes what the other has; give them one each",
+				quote(a.Name), quote(agents[j].Name))
+			continue
+		}
+		first[a.Workspace] = i
 	}
 }
 
