@@ -13,8 +13,11 @@ type Person struct {
 	WhatsAppLID string
 	// Suspended are the channels at which their account may be somebody else's by now: they have no address there.
 	Suspended []string
-	Location  *time.Location
-	Quiet     Hours // when they are not to be disturbed, in Location
+	// Unconfirmed are those of Suspended that they were paired with before the store was restored, which the operator has to
+	// confirm.
+	Unconfirmed []string
+	Location    *time.Location
+	Quiet       Hours // when they are not to be disturbed, in Location
 	// PhoneAfter is how long what an agent's hook asks is kept from their phone: who sits at that agent answers there.
 	PhoneAfter time.Duration
 	Via        []string // the channels to try, in this order, the next when one fails; empty: the daemon's order

@@ -296,6 +296,7 @@ func (e *Engine) refill() {
 			empty(s.People, door, a)
 		}
 	}
+	e.unconfirmed(s.People)
 	e.settings.Store(&s)
 }
 

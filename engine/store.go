@@ -13,7 +13,7 @@ type Store interface {
 	ChatStore
 	ResidentStore
 
-	// Coder gives requests their codes. Its key belongs to the store and never changes.
+	// Coder gives requests their codes. Its key belongs to the store and does not change while it is open.
 	Coder() permissions.Coder
 	// ByCode finds the newest request that has the code, or refuses with [permissions.CodeUnknown].
 	ByCode(ctx context.Context, code string) (permissions.Request, error)
@@ -22,10 +22,10 @@ type Store interface {
 	Pending(ctx context.Context, asked string, after permissions.ID, limit int) ([]permissions.Request, error)
 	// CountPending is how many requests are pending.
 	CountPending(ctx context.Context) (int, error)
-	// Grants lists the grants of a caller that are neither revoked nor over at now.
+	// Grants lists the grants of a caller that are neither revoked, suspended nor over at now.
 	Grants(ctx context.Context, caller string, now time.Time) ([]permissions.Grant, error)
 
-	// GrantsInForce lists every grant that is neither revoked nor over at now, oldest first; asked, if not empty, keeps
+	// GrantsInForce lists every grant that is neither revoked nor over at now, oldest first, also those suspended; asked, if not empty, keeps
 	// only those whose request was put to that person.
 	GrantsInForce(ctx context.Context, asked string, now time.Time) ([]permissions.Grant, error)
 	// Grant gives one grant, or refuses with [permissions.CodeUnknown].
@@ -61,7 +61,7 @@ type Store interface {
 	// Tokens lists every token that is not revoked, by name.
 	Tokens(ctx context.Context) ([]permissions.Token, error)
 	// Prove finds the token with that hash and notes, to the minute, that it was used; it refuses with
-	// [permissions.CodeToken] one that is unknown or not valid at now.
+	// [permissions.CodeToken] one that is unknown, suspended or not valid at now.
 	Prove(ctx context.Context, hash permissions.Digest, now time.Time) (permissions.Token, error)
 	// RevokeToken revokes one token by its id, or all of a name, and returns them. None is refused with
 	// [permissions.CodeUnknown].
@@ -81,6 +81,13 @@ type Store interface {
 	Suspend(ctx context.Context, via, address, who string, at time.Time) error
 	// Suspensions lists the accounts that are suspended.
 	Suspensions(ctx context.Context) ([]permissions.Suspension, error)
+
+	// Suspended lists what opens nothing since the store was restored.
+	Suspended(ctx context.Context) (permissions.Suspended, error)
+	// Reinstate has what is suspended open again what it opened: grants and tokens by their ids, pairings by
+	// [permissions.Pairing.Name]; without names, everything. It returns what it was. Where one of the names is nothing that
+	// is suspended, nothing is reinstated: refused with [permissions.CodeUnknown].
+	Reinstate(ctx context.Context, names []string, by, via string, at time.Time) (permissions.Suspended, error)
 
 	// ByNumber finds the request of that number with its copies, or refuses with [permissions.CodeUnknown].
 	ByNumber(ctx context.Context, number int64) (permissions.Request, []permissions.Copy, error)

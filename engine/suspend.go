@@ -62,20 +62,42 @@ func (e *Engine) readSuspensions(ctx context.Context) error {
 	return nil
 }
 
-// empty takes a suspended account away from whoever has it, by the configuration as well.
-func empty(people []connectors.Person, door connectors.Enroller, s permissions.Suspension) {
+// unconfirmed takes the accounts away that were paired before the store was restored, but where the configuration names
+// them too.
+func (e *Engine) unconfirmed(people []connectors.Person) {
+	for _, p := range e.pairings {
+		door := e.door(p.Via)
+		if p.SuspendedAt.IsZero() || door == nil || slices.ContainsFunc(e.base.Load().People, func(o connectors.Person) bool {
+			return door.Address(o) == p.Address
+		}) {
+			continue
+		}
+		for _, i := range empty(people, door, permissions.Suspension{Via: p.Via, Address: p.Address}) {
+			people[i].Unconfirmed = append(slices.Clip(people[i].Unconfirmed), p.Via)
+		}
+	}
+}
+
+// empty takes a suspended account away from whoever has it, by the configuration as well, and says from whom.
+func empty(people []connectors.Person, door connectors.Enroller, s permissions.Suspension) (whose []int) {
 	for i, p := range people {
 		if door.Address(p) == s.Address {
 			people[i] = door.At(p, "")
 			people[i].Suspended = append(slices.Clip(p.Suspended), s.Via)
+			whose = append(whose, i)
 		}
 	}
+	return whose
 }
 
 // suspended says that somebody's account at a channel is, and what to do; nil where it is not.
 func suspended(p connectors.Person, via string) error {
 	if !slices.Contains(p.Suspended, via) {
 		return nil
+	}
+	if slices.Contains(p.Unconfirmed, via) {
+		return &connectors.Gone{Why: fmt.Sprintf("%s's %s account is suspended since the store was restored: confirm it with "+
+			"daycared reinstate %s", p.Name, via, permissions.Pairing{Person: p.Name, Via: via}.Name())}
 	}
 	return &connectors.Gone{Why: fmt.Sprintf(
 		"%s's %s account has changed its keys: enrol it again with daycared pair %s --via %s", p.Name, via, p.Name, via)}

@@ -35,6 +35,12 @@ const (
 	AccountSuspended Type = "ACCOUNT_SUSPENDED" // it may be somebody else's by now
 	PlaceMoved       Type = "PLACE_MOVED"       // a group has another id
 	AuditPruned      Type = "AUDIT_PRUNED"      // what came before was deleted, and this signs it off
+	// StoreRestored begins the life of a store that was put back from a copy. Its seq lies above a gap, in which the entries
+	// are that were lost; its detail names the entry before the gap and why the store counts as restored.
+	StoreRestored     Type = "STORE_RESTORED"
+	GrantReinstated   Type = "GRANT_REINSTATED"
+	TokenReinstated   Type = "TOKEN_REINSTATED"
+	PairingReinstated Type = "PAIRING_REINSTATED"
 )
 
 // The types of what sessions of agents of ours do. Their records name the session in the detail "session" and the person

@@ -23,14 +23,16 @@ type Grant struct {
 	By        string
 	CreatedAt time.Time
 	RevokedAt time.Time
-	Used      int
+	// SuspendedAt is since when the grant opens nothing, because the store was restored; the operator may reinstate it.
+	SuspendedAt time.Time
+	Used        int
 }
 
 // Live tells whether the grant is in force for that caller and session at that time.
 func (g Grant) Live(caller Caller, session string, now time.Time) bool {
 	return g.Caller == caller.Name && caller.Name != Anonymous &&
 		(g.Session == "" || g.Session == session) &&
-		g.RevokedAt.IsZero() &&
+		g.RevokedAt.IsZero() && g.SuspendedAt.IsZero() &&
 		(g.Until.IsZero() || now.Before(g.Until)) && !now.Before(g.CreatedAt)
 }
 

@@ -27,6 +27,7 @@ func Happenings() []Type {
 	return []Type{
 		RequestCreated, RequestShown, RequestVoted, RequestSettled, RequestUsed, RequestVoided, RequestLapsed,
 		RequestRerouted, RequestEscalated, RequestExtended, GrantAdded, GrantRevoked, GrantEnded, AllStopped, AllResumed,
+		StoreRestored, GrantReinstated,
 		PermissionApplied, DialogRequested, DialogResponded, DialogTimeout,
 		SessionStatus, RunFinished, WaitAckEnter, AckApproved, AckRejected, AckDecisionHandled,
 	}

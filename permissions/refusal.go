@@ -196,6 +196,17 @@ func UnknownToken() *Refusal {
 	return refuse(CodeToken, ExitOther, "This token is not valid here: it is unknown, over or revoked.")
 }
 
+// SuspendedToken refuses a token that the operator has to confirm first.
+func SuspendedToken(id ID) *Refusal {
+	return refuse(CodeToken, ExitOther,
+		"This token is suspended since the store was restored from a copy; the operator confirms it with: daycared reinstate %s", id)
+}
+
+// NotSuspended refuses to reinstate what is not suspended.
+func NotSuspended(name string) *Refusal {
+	return refuse(CodeUnknown, ExitUnknown, "Nothing that is suspended is called %s; daycared suspended lists what is.", name)
+}
+
 // TokenNeeded refuses whoever presents no token where only that proves anything.
 func TokenNeeded() *Refusal {
 	return refuse(CodeToken, ExitOther,

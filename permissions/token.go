@@ -19,11 +19,13 @@ type Token struct {
 	ExpiresAt time.Time // zero: never
 	RevokedAt time.Time
 	UsedAt    time.Time // last, to the minute
+	// SuspendedAt is since when the token proves nothing, because the store was restored; the operator may reinstate it.
+	SuspendedAt time.Time
 }
 
 // Valid tells whether the token proves anything at now.
 func (t Token) Valid(now time.Time) bool {
-	return t.RevokedAt.IsZero() && !now.Before(t.CreatedAt) && (t.ExpiresAt.IsZero() || now.Before(t.ExpiresAt))
+	return t.RevokedAt.IsZero() && t.SuspendedAt.IsZero() && !now.Before(t.CreatedAt) && (t.ExpiresAt.IsZero() || now.Before(t.ExpiresAt))
 }
 
 // Caller is who asks with the token, over a connection of that account.

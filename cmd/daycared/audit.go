@@ -165,11 +165,15 @@ func (c *CLI) verifyCommand() *cobra.Command {
 				if len(oldest) > 0 && oldest[0].Chain == e.Chain {
 					first = oldest[0].Seq
 				}
+				count, err := countEntries(cmd.Context(), client, e, first)
+				if err != nil {
+					return err
+				}
 				if asJSON {
-					sound = append(sound, soundChain{e.Chain, first, e.Seq, e.Hash.String()})
+					sound = append(sound, soundChain{e.Chain, first, e.Seq, count, e.Hash.String()})
 					continue
 				}
-				fmt.Fprintf(c.Out, "chain %s: %s, verified, head %d:%s\n", e.Chain, entries(first, e.Seq), e.Seq, e.Hash)
+				fmt.Fprintf(c.Out, "chain %s: %s, verified, head %d:%s\n", e.Chain, entries(first, e.Seq, count), e.Seq, e.Hash)
 			}
 			if asJSON {
 				return c.json(sound)
@@ -187,15 +191,33 @@ type soundChain struct {
 	Chain string `json:"chain"`
 	First int64  `json:"first"`
 	Last  int64  `json:"last"`
-	Hash  string `json:"hash"` // of the last entry
+	Count int    `json:"count"` // there are gaps where the store was restored
+	Hash  string `json:"hash"`  // of the last entry
 }
 
-// entries says how many entries of a chain there are, and which, where its start was deleted.
-func entries(first, last int64) string {
-	if first == 1 {
+// countEntries is how many entries there are from first to the head of a chain. There are gaps where the store was
+// restored, each longer than most chains, so that nothing has to be counted but then.
+func countEntries(ctx context.Context, client *admin.Client, head permissions.Entry, first int64) (n int, err error) {
+	const leastGap = 1_000_000
+	if head.Seq < leastGap {
+		return int(head.Seq - first + 1), nil
+	}
+	err = eachEntry(ctx, client, func(e permissions.Entry) error {
+		if e.Chain == head.Chain && e.Seq <= head.Seq {
+			n++
+		}
+		return nil
+	})
+	return n, err
+}
+
+// entries says how many entries of a chain there are, and from which to which, where its start was deleted or the store was
+// restored.
+func entries(first, last int64, count int) string {
+	if int64(count) == last {
 		return fmt.Sprintf("%d entries", last)
 	}
-	return fmt.Sprintf("%d entries (%d to %d)", last-first+1, first, last)
+	return fmt.Sprintf("%d entries (%d to %d)", count, first, last)
 }
 
 // remembered tells what became of the entry that somebody remembers. The chain was found to be sound.
@@ -215,6 +237,10 @@ func (c *CLI) remembered(cmd *cobra.Command, client *admin.Client, head string) 
 	found, err := client.Audit(cmd.Context(), seq-1, 1)
 	if err != nil {
 		return err
+	}
+	if len(found) > 0 && found[0].Seq > seq && found[0].Type == permissions.StoreRestored {
+		return fmt.Errorf("entry %d is in the gap of a restore: the store was put back from a copy made before it; see entry %d",
+			seq, found[0].Seq)
 	}
 	if len(found) > 0 && found[0].Seq > seq {
 		return fmt.Errorf("entry %d is no longer kept; its deletion is signed off", seq)

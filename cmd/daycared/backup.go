@@ -17,7 +17,7 @@ func (c *CLI) backupCommand() *cobra.Command {
 		Use:   "backup [FILE]",
 		Short: "Copy the store to a new file and verify the copy, while the daemon runs or not",
 		Long: "Copy the store to a new file and verify the copy, while the daemon runs or not. Without FILE, the copy is named\n" +
-			"after the time and goes to the folder backups of the data directory. It needs to read the store, nothing else.",
+			"after the time and goes to the folder backups of the data directory. daycared restore puts it back.",
 		Args: arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, paths, err := c.load()
@@ -27,6 +27,9 @@ func (c *CLI) backupCommand() *cobra.Command {
 			to := ""
 			if len(args) == 1 {
 				to = args[0]
+				if err := checkBackupName(to); err != nil {
+					return err
+				}
 			}
 			return c.backup(cmd.Context(), paths.DataDir, to)
 		},
@@ -56,7 +59,7 @@ func (c *CLI) backup(ctx context.Context, dataDir, to string) error {
 	fmt.Fprintf(c.Out, "%s: %d bytes, %d requests, %d grants, verified\n", sum.Path, sum.Bytes, sum.Requests, sum.Grants)
 	for _, chain := range sum.Chains {
 		e := chain.Head
-		fmt.Fprintf(c.Out, "chain %s: %s, head %d:%s\n", e.Chain, entries(chain.First, e.Seq), e.Seq, e.Hash)
+		fmt.Fprintf(c.Out, "chain %s: %s, head %d:%s\n", e.Chain, entries(chain.First, e.Seq, chain.Entries), e.Seq, e.Hash)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func TestR8(t *testing.T) {
 		{"syncing fails", diskThat("sync", unix.EIO), []string{"the disk under ", " fails ", "check the disk"}, false},
 		{"locked by another process", locked, []string{"another process holds the store ", "nothing needs a restart"}, false},
 		{"moved away", moved, []string{"is no longer there", "put the file or a backup back in its place"}, false},
-		{"overwritten", overwritten, []string{"is damaged", "stop daycared, keep the file, and put a backup in its place"}, true},
+		{"overwritten", overwritten, []string{"is damaged", "stop daycared and put a backup in its place: daycared restore FILE"}, true},
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()

@@ -52,8 +52,8 @@ func (c *CLI) grantsCommand() *cobra.Command {
 			table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 			for _, g := range list {
 				s, _ := client.Show(cmd.Context(), string(g.Request)) // one that is no longer kept has no code
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\tused %d\tby %s\n", g.ID, dash(s.Code), covers(g), card.Visible(g.Caller),
-					lasts(g, me.Location()), g.Used, card.Visible(g.By))
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\tused %d\tby %s%s\n", g.ID, dash(s.Code), covers(g), card.Visible(g.Caller),
+					lasts(g, me.Location()), g.Used, card.Visible(g.By), sinceRestored(!g.SuspendedAt.IsZero()))
 			}
 			return table.Flush()
 		}),

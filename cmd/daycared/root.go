@@ -52,7 +52,8 @@ func (c *CLI) root() *cobra.Command {
 		c.agentsCommand(), c.eventsCommand())
 	add("operator", c.serveCommand(), c.demoCommand(), c.setupCommand(), c.pairCommand(), c.unpairCommand(), c.linkCommand(),
 		c.tokenCommand(), c.connectCommand(),
-		c.statusCommand(), c.stopCommand(), c.auditCommand(), c.backupCommand(), c.configCommand(), c.doctorCommand(), c.versionCommand())
+		c.statusCommand(), c.stopCommand(), c.auditCommand(), c.backupCommand(), c.restoreCommand(), c.suspendedCommand(),
+		c.reinstateCommand(), c.configCommand(), c.doctorCommand(), c.versionCommand())
 	root.CompletionOptions.DisableDefaultCmd = true
 	for cmd := range commandsBelow(root) {
 		c.sharedFlags(cmd)

@@ -176,7 +176,7 @@ func (c *CLI) tokenListCommand() *cobra.Command {
 			}
 			table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 			for _, t := range list {
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", t.ID, t.Name, valid(t), used(t))
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s%s\n", t.ID, t.Name, valid(t), used(t), sinceRestored(t.SuspendedAt != nil))
 			}
 			return table.Flush()
 		}),

@@ -61,6 +61,8 @@ var matrix = map[string][principals]int{
 	"POST /v1/pairings/{code}":         {403, 403, 403, 403, 403, 200},
 	"DELETE /v1/pairings/{code}":       {403, 403, 403, 403, 403, 200},
 	"DELETE /v1/people/{name}/pairing": {403, 403, 403, 403, 403, 200},
+	"GET /v1/suspended":                {403, 403, 403, 403, 403, 200},
+	"POST /v1/reinstate":               {403, 403, 403, 403, 403, 200},
 }
 
 // bodies are what the routes that read one are sent.
@@ -69,6 +71,7 @@ var bodies = map[string]string{
 	"POST /v1/tokens":                 `{"name":"new"}`,
 	"POST /v1/pairings":               `{"name":"sam","via":"telegram"}`,
 	"POST /v1/pairings/{code}":        `{"address":"7"}`,
+	"POST /v1/reinstate":              `{"names":["fay/telegram"]}`,
 }
 
 // TestEveryRouteHasARowAndKeepsToIt gives each call a desk of its own, with one request that fay is asked.
@@ -169,6 +172,14 @@ func (o *office) Pair(
 }
 
 func (o *office) Dismiss(_ context.Context, id connectors.Identity, _ string) error { return only(id) }
+
+func (o *office) Suspended(_ context.Context, id connectors.Identity) (permissions.Suspended, error) {
+	return permissions.Suspended{}, only(id)
+}
+
+func (o *office) Reinstate(_ context.Context, id connectors.Identity, _ []string) (permissions.Suspended, error) {
+	return permissions.Suspended{}, only(id)
+}
 
 func (o *office) Unpair(ctx context.Context, id connectors.Identity, name, via string) (permissions.Pairing, error) {
 	if err := only(id); err != nil {

@@ -64,6 +64,7 @@ func (r *routes) register() {
 	r.registerHealth()
 	r.registerStatus()
 	r.registerPairing()
+	r.registerSuspended()
 	r.registerChat()
 }
 

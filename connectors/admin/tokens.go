@@ -18,6 +18,8 @@ type Token struct {
 	ExpiresAt *time.Time     `json:"expires_at"` // null: never
 	UsedAt    *time.Time     `json:"used_at"`    // last, to the minute
 	RevokedAt *time.Time     `json:"revoked_at"`
+	// SuspendedAt is since when it proves nothing, because the store was restored.
+	SuspendedAt *time.Time `json:"suspended_at"`
 }
 
 // FromToken is t as programs read it.
@@ -25,6 +27,7 @@ func FromToken(t permissions.Token) Token {
 	return Token{
 		ID: t.ID, Name: t.Name, CreatedAt: t.CreatedAt.UTC(), ExpiresAt: orNullTime(t.ExpiresAt),
 		UsedAt: orNullTime(t.UsedAt), RevokedAt: orNullTime(t.RevokedAt),
+		SuspendedAt: orNullTime(t.SuspendedAt),
 	}
 }
 

@@ -111,6 +111,9 @@ func granted(g permissions.Grant, o Options) string {
 	case 1:
 		used = "used once"
 	}
+	if !g.SuspendedAt.IsZero() {
+		used += ", suspended since the store was restored"
+	}
 	return fmt.Sprintf("%s for %s, allowed by %s at %s %s, %s",
 		covers(g), Visible(brief(caller, mostName)), person(brief(g.By, mostName), o), moment(g.CreatedAt, o), lasts(g), used)
 }

@@ -33,6 +33,10 @@ func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Even
 			refused = permissions.Stopped(t.stopped)
 			return nil
 		}
+		if _, uses := e.(permissions.Use); uses && s.usedBefore(before) {
+			refused = permissions.ErrNoUse
+			return nil
+		}
 		if c, refused, err = step(ctx, t, before, e); err != nil {
 			return err
 		}

@@ -24,54 +24,112 @@ type Summary struct {
 
 // Backup copies the store at from, which a daemon may be writing meanwhile, to a new file at to, readable by this
 // account only, and verifies the copy: its pages, its references and its audit. An existing file at to is refused, and
-// a copy that is not sound is removed again.
-//
-// To put it back: end the daemon, delete the store together with its companions (-wal and -shm, which belong to the old
-// file), and copy the backup to its name.
+// the copy gets its name when it is complete and found sound. [Restore] puts it back.
 func Backup(ctx context.Context, from, to string) (Summary, error) {
+	from, err := filepath.Abs(from)
+	if err != nil {
+		return Summary{}, err
+	}
+	if to, err = filepath.Abs(to); err != nil {
+		return Summary{}, err
+	}
+	if err := readable(from); err != nil {
+		return Summary{}, fmt.Errorf("back up the store: %w", err)
+	}
+	if _, err := os.Lstat(to); err == nil {
+		return Summary{}, fmt.Errorf("back up the store to %s: it exists already; name a file that does not", to)
+	}
 	sum, err := backUp(ctx, from, to)
 	if err != nil {
-		return Summary{}, fmt.Errorf("back up the store: %w", err)
+		return Summary{}, fmt.Errorf("back up the store to %s: %w", to, err)
 	}
 	return sum, nil
 }
 
 func backUp(ctx context.Context, from, to string) (sum Summary, err error) {
-	if from, err = filepath.Abs(from); err != nil {
+	if err := foreignLog(from); err != nil {
 		return sum, err
 	}
-	if to, err = filepath.Abs(to); err != nil {
-		return sum, err
-	}
-	if err := readable(from); err != nil {
-		return sum, err
-	}
-	f, err := os.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return sum, fmt.Errorf("%s exists already; name a file that does not", to)
-	}
+	db, err := lookInto(from, "_busy_timeout=5000")
 	if err != nil {
 		return sum, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	err = copyInto(ctx, db, from, to, func(draft string) error {
+		if sum, err = inspect(ctx, draft); err != nil {
+			return fmt.Errorf("the copy is not sound and was removed: %w", err)
+		}
+		return nil
+	})
+	sum.Path = to
+	return sum, err
+}
+
+// copyInto writes all that is committed in db, which is the file at from, to a file at to: whole, on the disk and found
+// sound, or not at all. The copy says that it is one. Nobody who writes has to wait for that.
+func copyInto(ctx context.Context, db *sql.DB, from, to string, sound func(draft string) error) (err error) {
+	draft := to + draftSuffix
+	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a try that was killed
+		return err
+	}
+	f, err := os.OpenFile(draft, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return cause(err)
 	}
 	defer func() {
 		_ = f.Close() // synced below
 		if err != nil {
-			err = errors.Join(err, os.Remove(to))
+			_ = os.Remove(draft + journalSuffix)
+			err = errors.Join(err, os.Remove(draft))
 		}
 	}()
-	if err := copyTo(ctx, from, to); err != nil {
-		return sum, err
+	if _, err := db.ExecContext(ctx, "VACUUM INTO $1", draft); err != nil {
+		return copyError(ctx, err, from, draft)
+	}
+	if err := change(ctx, draft, markCopy); err != nil {
+		return copyError(ctx, err, draft, draft)
 	}
 	if err := f.Sync(); err != nil {
-		return sum, err
+		return err
 	}
-	if err := syncFolder(filepath.Dir(to)); err != nil {
-		return sum, err
+	if err := sound(draft); err != nil {
+		return err
 	}
-	if sum, err = inspect(ctx, to); err != nil {
-		return sum, fmt.Errorf("the copy is not sound and was removed: %w", err)
+	if err := os.Rename(draft, to); err != nil {
+		return err
 	}
-	return sum, nil
+	return syncFolder(filepath.Dir(to))
+}
+
+// change runs statements on a copy that nobody else has open.
+func change(ctx context.Context, path string, statements ...string) (err error) {
+	name := url.URL{Scheme: "file", Path: path, RawQuery: "mode=rw&_synchronous=FULL"}
+	db, err := sql.Open("sqlite3", name.String())
+	if err != nil {
+		return err
+	}
+	db.SetMaxOpenConns(1)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	for _, text := range statements {
+		if _, err := db.ExecContext(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyError says which of two files failed.
+func copyError(ctx context.Context, err error, from, to string) error {
+	var failed sqlite3.Error
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case !errors.As(err, &failed):
+		return err
+	case failed.Code == sqlite3.ErrFull, failed.Code == sqlite3.ErrIoErr:
+		return (&Store{path: to}).diagnose(failed, err)
+	}
+	return (&Store{path: from}).diagnose(failed, err)
 }
 
 // readable tells what is wrong with the name of a store.
@@ -87,26 +145,6 @@ func readable(path string) error {
 		err = fmt.Errorf("the store %s is not a file", path)
 	}
 	return err
-}
-
-// copyTo has SQLite write all that is committed into the empty file at to. Nobody who writes has to wait for that.
-func copyTo(ctx context.Context, from, to string) (err error) {
-	db, err := lookInto(from, "_busy_timeout=5000")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	_, err = db.ExecContext(ctx, "VACUUM INTO $1", to)
-	var failed sqlite3.Error
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case !errors.As(err, &failed):
-		return err
-	case failed.Code == sqlite3.ErrFull, failed.Code == sqlite3.ErrIoErr:
-		return (&Store{path: to}).diagnose(failed, err)
-	}
-	return (&Store{path: from}).diagnose(failed, err)
 }
 
 const (

@@ -84,7 +84,7 @@ func TestBackup(t *testing.T) {
 	if err := s.readers.QueryRowContext(t.Context(), countRequests).Scan(&count); err != nil {
 		t.Fatal(err)
 	}
-	want := Summary{Path: sum.Path, Bytes: info.Size(), Requests: count, Grants: 1, Chains: []Chain{{First: 1, Head: heads[0]}}}
+	want := Summary{Path: sum.Path, Bytes: info.Size(), Requests: count, Grants: 1, Chains: []Chain{{First: 1, Entries: int(heads[0].Seq), Head: heads[0]}}}
 	if diff := cmp.Diff(want, sum); diff != "" {
 		t.Errorf("the summary (-want +got):\n%s", diff)
 	}
@@ -92,13 +92,13 @@ func TestBackup(t *testing.T) {
 		t.Errorf("the backup has mode %o", m)
 	}
 	insert(t, s) // is not in the backup
-	coder := s.Coder()
+	coder, newest := s.Coder(), insert(t, s).Number
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	closed := backup(t, s.path) // nobody has it open now
-	if closed.Requests != sum.Requests+1 {
-		t.Errorf("%d requests of a store that is closed, want %d", closed.Requests, sum.Requests+1)
+	if closed.Requests != sum.Requests+2 {
+		t.Errorf("%d requests of a store that is closed, want %d", closed.Requests, sum.Requests+2)
 	}
 
 	if err := os.Rename(sum.Path, s.path); err != nil {
@@ -113,10 +113,10 @@ func TestBackup(t *testing.T) {
 		t.Errorf("what waited cannot be decided: %v", err)
 	}
 	next := insert(t, s)
-	if next.Number != int64(sum.Requests)+1 || s.Coder() != coder {
-		t.Errorf("the next has number %d, after %d; the same codes: %v", next.Number, sum.Requests, s.Coder() == coder)
+	if next.Number < newest+gap || s.Coder() == coder {
+		t.Errorf("the next has number %d, after %d; the same codes: %v", next.Number, newest, s.Coder() == coder)
 	}
-	if again, err := s.Verify(t.Context()); err != nil || again[0].Chain != heads[0].Chain || again[0].Seq != heads[0].Seq+2 {
+	if again, err := s.Verify(t.Context()); err != nil || again[0].Chain != heads[0].Chain || again[0].Seq < heads[0].Seq+gap {
 		t.Errorf("the chain did not go on: %v, %v", again, err)
 	}
 }
@@ -192,7 +192,7 @@ func TestBackupFails(t *testing.T) {
 			to := filepath.Join(t.TempDir(), "backup.db")
 			from := c.prepare(t, s, to)
 			sum, err := Backup(t.Context(), from, to)
-			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "back up the store: ") {
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "back up the store") {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 			if sum.Path != "" {

@@ -31,7 +31,7 @@ func (e *Error) Is(target error) bool { return target == permissions.ErrBroken }
 func damaged(what string, err error) error {
 	return &Error{
 		What: fmt.Sprintf("%s is damaged in the store (%v)", what, err), Err: err,
-		Advice: "stop daycared, keep the file, and put a backup in its place",
+		Advice: "stop daycared and put a backup in its place: daycared restore FILE",
 	}
 }
 
@@ -108,7 +108,7 @@ func (s *Store) diagnose(failed sqlite3.Error, err error) *Error {
 		e.Advice = "make the file, its folder and its disk writable for the daemon's account, then start daycared again"
 	case failed.Code == sqlite3.ErrCorrupt, failed.Code == sqlite3.ErrNotADB:
 		e.What = fmt.Sprintf("the store %s is damaged (%v)", s.path, err)
-		e.Advice = "stop daycared, keep the file, and put a backup in its place"
+		e.Advice = "stop daycared and put a backup in its place: daycared restore FILE"
 	case failed.Code == sqlite3.ErrCantOpen:
 		e.What = fmt.Sprintf("the store %s cannot be opened (%v)", s.path, err)
 		e.Advice = "check that its folder exists and that both belong to the daemon's account"

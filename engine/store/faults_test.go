@@ -140,7 +140,7 @@ func scribble(t *testing.T, path string, skip int64) {
 // TestDamage overwrites the file: whoever meets the damage first, nothing is written after that.
 func TestDamage(t *testing.T) {
 	const page = 4096
-	words := []string{"is damaged", "stop daycared, keep the file, and put a backup in its place"}
+	words := []string{"is damaged", "stop daycared and put a backup in its place: daycared restore FILE"}
 	for _, c := range []struct {
 		name  string
 		meets func(s *Store, id permissions.ID) error

@@ -9,12 +9,13 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-const grantColumns = `id, caller, session, tags, tool, call, until, request, granted_by, created_at, revoked_at, used`
+const grantColumns = `id, caller, session, tags, tool, call, until, request, granted_by, created_at, revoked_at, used, ` +
+	`suspended_at`
 
 func grantFields(g *permissions.Grant) []any {
 	return []any{
 		&g.ID, &g.Caller, &g.Session, list[permissions.Tag]{&g.Tags}, &g.Tool, digest{&g.Call}, end{&g.Until}, &g.Request,
-		&g.By, instant{&g.CreatedAt}, instant{&g.RevokedAt}, &g.Used,
+		&g.By, instant{&g.CreatedAt}, instant{&g.RevokedAt}, &g.Used, instant{&g.SuspendedAt},
 	}
 }
 
@@ -30,7 +31,7 @@ func insertGrant(ctx context.Context, t *tx, g permissions.Grant) error {
 const (
 	// A grant that was noted to be over stays so, whatever the clock says later.
 	readGrants = `SELECT ` + grantColumns + ` FROM grants WHERE caller = $1 AND revoked_at = 0 AND ended_at = 0 ` +
-		`AND until > $2 ORDER BY id`
+		`AND suspended_at = 0 AND until > $2 ORDER BY id`
 
 	readGrantsInForce = `SELECT ` + grantColumns + ` FROM grants WHERE revoked_at = 0 AND ended_at = 0 ` +
 		`AND until > $1 ORDER BY created_at, id`
@@ -42,13 +43,13 @@ const (
 	readGrant = `SELECT ` + grantColumns + ` FROM grants WHERE id = $1`
 )
 
-// Grants lists the grants of a caller that are neither revoked nor over at now.
+// Grants lists the grants of a caller that are neither revoked, suspended nor over at now.
 func (s *Store) Grants(ctx context.Context, caller string, now time.Time) ([]permissions.Grant, error) {
 	return s.grants(ctx, readGrants, caller, micros(now))
 }
 
-// GrantsInForce lists every grant that is neither revoked nor over at now, oldest first; asked, if not empty, keeps
-// only those whose request was put to that person.
+// GrantsInForce lists every grant that is neither revoked nor over at now, oldest first, also those that are suspended;
+// asked, if not empty, keeps only those whose request was put to that person.
 func (s *Store) GrantsInForce(ctx context.Context, asked string, now time.Time) ([]permissions.Grant, error) {
 	if asked == "" {
 		return s.grants(ctx, readGrantsInForce, micros(now))
@@ -86,7 +87,7 @@ func loadGrant(ctx context.Context, from source, id permissions.ID) (g permissio
 
 const (
 	countUse = `UPDATE grants SET used = used + 1 WHERE id = $1 AND caller = $2 AND revoked_at = 0 AND ended_at = 0 ` +
-		`AND until > $3`
+		`AND suspended_at = 0 AND until > $3`
 
 	addUse = `INSERT INTO uses (granted, request) VALUES ($1, $2)`
 )

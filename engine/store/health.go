@@ -34,15 +34,20 @@ const (
 	pulse     = `UPDATE meta SET alive_at = $1`
 )
 
-// Pulse notes that the daemon runs, and returns when it last did so: zero for never.
+// Pulse notes that the daemon runs, and returns when it last did so: zero for never. It brings the mark up to date.
 func (s *Store) Pulse(ctx context.Context, at time.Time) (last time.Time, err error) {
+	var h head
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
+		h = t.head
 		if err := t.QueryRowContext(ctx, readPulse).Scan(instant{&last}); err != nil {
 			return err
 		}
 		_, err := t.ExecContext(ctx, pulse, micros(at))
 		return err
 	})
+	if err == nil {
+		s.noteMark(h)
+	}
 	return last, err
 }
 

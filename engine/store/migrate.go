@@ -3,10 +3,8 @@ package store
 import (
 	"context"
 	"embed"
-	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"github.com/pressly/goose/v3"
 )
@@ -33,8 +31,9 @@ func (s *Store) migrate(ctx context.Context, steps fs.FS) error {
 		return fmt.Errorf("this store was written by a newer daycared (schema %d, this one knows %d); "+
 			"start that one again, or put back the copy %s", has, known, s.copyName(known))
 	case has > 0:
-		if err := s.copyFile(ctx, s.copyName(has)); err != nil {
-			return err
+		err := copyInto(ctx, s.writer, s.path, s.copyName(has), func(string) error { return nil })
+		if err != nil {
+			return fmt.Errorf("copy the store: %w", err)
 		}
 		s.log.Info("store copied before it is brought up to date", "path", s.copyName(has), "schema", has)
 	}
@@ -47,30 +46,3 @@ func (s *Store) migrate(ctx context.Context, steps fs.FS) error {
 
 // copyName is the file that holds the store as it was with that schema.
 func (s *Store) copyName(version int64) string { return fmt.Sprintf("%s.v%d", s.path, version) }
-
-// copyFile writes a whole copy of the store, or none: SQLite fills a new file, which takes its name when it is on the
-// disk.
-func (s *Store) copyFile(ctx context.Context, name string) error {
-	draft := name + ".part"
-	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("copy the store: %w", err)
-	}
-	f, err := os.OpenFile(draft, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return fmt.Errorf("copy the store: %w", err)
-	}
-	defer func() { _ = f.Close() }() // synced below
-	if _, err := s.writer.ExecContext(ctx, "VACUUM INTO $1", draft); err != nil {
-		return s.fault(ctx, err)
-	}
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("copy the store: %w", err)
-	}
-	if err := os.Rename(draft, name); err != nil {
-		return fmt.Errorf("copy the store: %w", err)
-	}
-	if err := syncFolder(s.dir()); err != nil {
-		return fmt.Errorf("copy the store: %w", err)
-	}
-	return nil
-}

@@ -13,14 +13,15 @@ import (
 // next is the migrations and one more.
 func next(t *testing.T, statement string) fstest.MapFS {
 	t.Helper()
-	first, err := migrations.ReadFile("migrations/00001_requests.sql")
-	if err != nil {
-		t.Fatal(err)
+	all := fstest.MapFS{"00003_next.sql": {Data: []byte("-- +goose Up\n" + statement + ";\n")}}
+	for _, name := range []string{"00001_requests.sql", "00002_restoring.sql"} {
+		text, err := migrations.ReadFile("migrations/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[name] = &fstest.MapFile{Data: text}
 	}
-	return fstest.MapFS{
-		"00001_requests.sql": {Data: first},
-		"00002_next.sql":     {Data: []byte("-- +goose Up\n" + statement + ";\n")},
-	}
+	return all
 }
 
 // TestMigrate: a store with rows is copied before it changes, and the daemon before the change refuses it.
@@ -34,7 +35,7 @@ func TestMigrate(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path+".v1.part", []byte("left behind by a crash"), 0o600); err != nil {
+	if err := os.WriteFile(path+".v2.part", []byte("left behind by a crash"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 
@@ -53,19 +54,19 @@ func TestMigrate(t *testing.T) {
 	}
 
 	_, err = Open(t.Context(), options(path))
-	want := "open store: this store was written by a newer daycared (schema 2, this one knows 1); " +
-		"start that one again, or put back the copy " + path + ".v1"
+	want := "open store: this store was written by a newer daycared (schema 3, this one knows 2); " +
+		"start that one again, or put back the copy " + path + ".v2"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 
-	if m := mode(t, path+".v1"); m != 0o600 {
+	if m := mode(t, path+".v2"); m != 0o600 {
 		t.Errorf("the copy has mode %o", m)
 	}
-	if _, err := os.Stat(path + ".v1.part"); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(path + ".v2.part"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a draft of the copy is left: %v", err)
 	}
-	old, err := Open(t.Context(), options(path+".v1"))
+	old, err := Open(t.Context(), options(path+".v2"))
 	if err != nil {
 		t.Fatalf("the copy is no store: %v", err)
 	}

@@ -35,6 +35,12 @@ func open(ctx context.Context, o Options, steps fs.FS) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := finishRestore(path); err != nil {
+		return nil, err
+	}
+	if err := foreignLog(path); err != nil {
+		return nil, err
+	}
 	if err := create(path); err != nil {
 		return nil, err
 	}
@@ -62,7 +68,14 @@ func open(ctx context.Context, o Options, steps fs.FS) (_ *Store, err error) {
 
 // create makes the file before SQLite does, so that nobody else may ever read it; SQLite gives its companions the same
 // mode.
+//
+// A mark beside no store is of one that was taken away: the new one has another.
 func create(path string) error {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(markName(path)); err == nil {
+			_ = syncFolder(filepath.Dir(path)) // it is written anew in any case
+		}
+	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return &Error{
@@ -114,7 +127,10 @@ func (s *Store) begin(ctx context.Context, steps fs.FS) error {
 	if err := s.migrate(ctx, steps); err != nil {
 		return err
 	}
-	return s.turn(ctx, s.identify)
+	if err := s.turn(ctx, s.identify); err != nil {
+		return err
+	}
+	return s.start(ctx)
 }
 
 // check reads the header and the whole schema, and whether SQLite does what durability needs.

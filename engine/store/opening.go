@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/daycared/daycared/permissions"
 )
@@ -53,7 +54,7 @@ func (s *Store) Open(ctx context.Context, o permissions.Opening) (r permissions.
 // nothingShown is the lowest revision shown of a request that has no copies: there is nothing to bring up to date.
 const nothingShown = math.MaxInt64
 
-const insertedColumns = fixedColumns + `, ` + changedColumns + `, key_live, shown, pruned`
+const insertedColumns = fixedColumns + `, ` + changedColumns + `, key_live, shown, pruned, number`
 
 var insertRequest = `INSERT INTO requests (` + insertedColumns + `) VALUES (` + parameters(insertedColumns) +
 	`) RETURNING number`
@@ -76,14 +77,21 @@ func makeRow(o permissions.Opening) (newRow, error) {
 			shown = min(shown, c.Shown)
 		}
 	}
-	args, err := plain(append(append(fixedFields(&r), changingFields(&r)...), micros(reminding(r)), r.Key != "", shown, false))
+	args, err := plain(append(append(fixedFields(&r), changingFields(&r)...), micros(reminding(r)), r.Key != "", shown, false, nil))
 	return newRow{request: r, copies: o.Copies, args: args}, err
 }
 
 // insert adds the row, its copies, its uses of grants and its audit records.
 func (s *Store) insert(ctx context.Context, t *tx, row newRow) (permissions.Request, error) {
-	r := row.request
-	if err := t.returning(ctx, insertRequest, row.args...).Scan(&r.Number); err != nil {
+	r, args := row.request, row.args
+	if s.above > 0 {
+		var newest int64
+		if err := t.QueryRowContext(ctx, readNewest).Scan(&newest); err != nil {
+			return r, err
+		}
+		args = append(slices.Clone(args[:len(args)-1]), max(newest, s.above)+1)
+	}
+	if err := t.returning(ctx, insertRequest, args...).Scan(&r.Number); err != nil {
 		return r, err
 	}
 	for _, c := range row.copies {

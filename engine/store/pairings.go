@@ -9,10 +9,10 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-const pairingColumns = `person, via, address, alias, paired_at`
+const pairingColumns = `person, via, address, alias, paired_at, suspended_at`
 
 func pairingFields(p *permissions.Pairing) []any {
-	return []any{&p.Person, &p.Via, &p.Address, &p.Alias, instant{&p.PairedAt}}
+	return []any{&p.Person, &p.Via, &p.Address, &p.Alias, instant{&p.PairedAt}, instant{&p.SuspendedAt}}
 }
 
 const (
@@ -22,9 +22,10 @@ const (
 
 	readOwner = `SELECT ` + pairingColumns + ` FROM pairings WHERE via = $1 AND address = $2`
 
-	writePairing = `INSERT INTO pairings (` + pairingColumns + `) VALUES ($1, $2, $3, $4, $5) ` +
+	writePairing = `INSERT INTO pairings (` + pairingColumns + `) VALUES ($1, $2, $3, $4, $5, $6) ` +
 		`ON CONFLICT (person, via) DO UPDATE ` +
-		`SET address = excluded.address, alias = excluded.alias, paired_at = excluded.paired_at`
+		`SET address = excluded.address, alias = excluded.alias, paired_at = excluded.paired_at, ` +
+		`suspended_at = excluded.suspended_at`
 
 	deletePairing = `DELETE FROM pairings WHERE person = $1 AND via = $2`
 )
@@ -39,7 +40,7 @@ func (s *Store) Pairings(ctx context.Context) (pairings []permissions.Pairing, e
 }
 
 // Pair keeps a pairing in place of the person's earlier one, and returns that. The account of another person is refused
-// with [permissions.CodeNotYours]; the same pairing again changes nothing, unless its account is suspended: it no longer is.
+// with [permissions.CodeNotYours]; the same pairing again changes nothing, unless it or its account is suspended: it no longer is.
 func (s *Store) Pair(
 	ctx context.Context, p permissions.Pairing, by, via string,
 ) (was permissions.Pairing, err error) {
@@ -55,7 +56,7 @@ func (s *Store) Pair(
 		switch {
 		case err != nil:
 			return err
-		case owner.Person != "" && owner.Alias == p.Alias && !lifted:
+		case owner.Person != "" && owner.Alias == p.Alias && !lifted && owner.SuspendedAt.IsZero():
 			was = owner
 			return nil
 		}

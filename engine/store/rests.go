@@ -11,11 +11,11 @@ import (
 // than the grants that it left behind. Both are looked at when it is used, in the transaction of the use.
 
 const (
-	countLeft = `SELECT COUNT(*), COUNT(CASE WHEN revoked_at = 0 AND ended_at = 0 AND until > $1 AND created_at <= $1 ` +
-		`THEN 1 END) FROM grants WHERE request = $2`
+	countLeft = `SELECT COUNT(*), COUNT(CASE WHEN revoked_at = 0 AND ended_at = 0 AND suspended_at = 0 AND until > $1 ` +
+		`AND created_at <= $1 THEN 1 END) FROM grants WHERE request = $2`
 
 	countInForce = `SELECT COUNT(*) FROM grants WHERE id = $1 AND caller = $2 AND revoked_at = 0 AND ended_at = 0 ` +
-		`AND until > $3 AND created_at <= $3`
+		`AND suspended_at = 0 AND until > $3 AND created_at <= $3`
 )
 
 // borne tells whether, at that time, one of the grants that r left behind is in force, if it left any, and all on which

@@ -25,6 +25,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -76,6 +77,16 @@ type Store struct {
 	version int64 // of the file, by the commits of others
 	rows    *rows
 
+	restoredAt time.Time // when the newest life began that is not the first; see life.go
+	above      int64     // new requests have greater numbers; 0: they follow those that are there
+
+	// marking guards the mark as it was written last; see mark.go.
+	marking  sync.Mutex
+	started  bool // there is something to mark
+	opens    int64
+	marked   mark
+	unmarked bool // the last try failed
+
 	halt   atomic.Pointer[string] // who is known to have stopped everything; nil: nobody, or a write has to look
 	bell   bell                   // rung with every commit that appended to the audit
 	damage atomic.Pointer[Error]  // set once the file proved to be damaged
@@ -84,7 +95,8 @@ type Store struct {
 var _ permissions.Store = (*Store)(nil)
 
 // Open opens the store, creating it or bringing it up to date as needed. A store that has rows is copied beside itself
-// before it is brought up to date, and one written by a newer daemon is refused.
+// before it is brought up to date, and one written by a newer daemon is refused. One that was put back from a copy begins a
+// new life (life.go), and one beside another file's log is refused (mark.go).
 //
 // The header and the schema are checked here, and the pages when they are read: checking them all would take longer the
 // more there is, and the daemon has to be back within a second.
@@ -102,13 +114,21 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 
 // Close waits for what is under way and closes the file. Every later call fails.
 func (s *Store) Close() error {
+	if s.started {
+		_ = s.turn(context.Background(), func(context.Context, *sql.Conn) error { // a broken one keeps the mark that it has
+			if !s.stale {
+				s.noteMark(s.ledger.head)
+			}
+			return nil
+		})
+	}
 	if err := errors.Join(s.readers.Close(), s.writer.Close()); err != nil {
 		return fmt.Errorf("close store: %w", err)
 	}
 	return nil
 }
 
-// Coder gives requests their codes. Its key belongs to the store and never changes.
+// Coder gives requests their codes. Its key belongs to the store and does not change while it is open.
 func (s *Store) Coder() permissions.Coder { return s.coder }
 
 // dir is the folder of the store, for advice.

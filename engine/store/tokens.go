@@ -9,12 +9,12 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-const tokenColumns = `id, name, hash, created_at, expires_at, revoked_at, used_at`
+const tokenColumns = `id, name, hash, created_at, expires_at, revoked_at, used_at, suspended_at`
 
 func tokenFields(t *permissions.Token) []any {
 	return []any{
 		&t.ID, &t.Name, digest{&t.Hash}, instant{&t.CreatedAt}, instant{&t.ExpiresAt}, instant{&t.RevokedAt},
-		instant{&t.UsedAt},
+		instant{&t.UsedAt}, instant{&t.SuspendedAt},
 	}
 }
 
@@ -50,13 +50,13 @@ func (s *Store) Tokens(ctx context.Context) (tokens []permissions.Token, err err
 const (
 	readToken = `SELECT ` + tokenColumns + ` FROM tokens WHERE hash = $1`
 
-	useToken = `UPDATE tokens SET used_at = $1 WHERE id = $2 AND revoked_at = 0`
+	useToken = `UPDATE tokens SET used_at = $1 WHERE id = $2 AND revoked_at = 0 AND suspended_at = 0`
 
 	revokeToken = `UPDATE tokens SET revoked_at = $1 WHERE id = $2 AND revoked_at = 0`
 )
 
 // Prove finds the token with that hash and notes, to the minute, that it was used; it refuses with
-// [permissions.CodeToken] one that is unknown or not valid at now. It writes at most once a minute. A token that
+// [permissions.CodeToken] one that is unknown, suspended or not valid at now. It writes at most once a minute. A token that
 // is found expired is revoked, so that it stays so whatever the clock says later.
 func (s *Store) Prove(ctx context.Context, hash permissions.Digest, now time.Time) (permissions.Token, error) {
 	var token permissions.Token
@@ -72,7 +72,7 @@ func (s *Store) Prove(ctx context.Context, hash permissions.Digest, now time.Tim
 	})
 	if err == nil && !token.Valid(now) {
 		if err = s.endToken(ctx, token, now); err == nil {
-			err = permissions.UnknownToken()
+			err = refusedToken(token, now)
 		}
 	}
 	if err != nil {
@@ -97,6 +97,16 @@ func (s *Store) Prove(ctx context.Context, hash permissions.Digest, now time.Tim
 		return permissions.Token{}, err
 	}
 	return token, nil
+}
+
+// refusedToken is why a token that is known proves nothing.
+func refusedToken(token permissions.Token, now time.Time) error {
+	suspended := !token.SuspendedAt.IsZero()
+	token.SuspendedAt = time.Time{}
+	if suspended && token.Valid(now) {
+		return permissions.SuspendedToken(token.ID)
+	}
+	return permissions.UnknownToken()
 }
 
 // endToken revokes a token that has expired.

@@ -30,8 +30,9 @@ func (s *Store) Verify(ctx context.Context) (heads []permissions.Entry, err erro
 
 // Chain is what is kept of one chain of the audit.
 type Chain struct {
-	First int64 // the seq of its first entry; above 1, what came before was deleted, and an entry signs that off
-	Head  permissions.Entry
+	First   int64 // the seq of its first entry; above 1, what came before was deleted, and an entry signs that off
+	Entries int   // so many; there are gaps where the store was restored
+	Head    permissions.Entry
 }
 
 // verify returns what every chain has, or where one is broken.
@@ -58,6 +59,7 @@ func verify(ctx context.Context, from source) (chains []Chain, err error) {
 			return nil, err
 		}
 		chains[len(chains)-1].Head = e
+		chains[len(chains)-1].Entries++
 	}
 	if err := errors.Join(ctx.Err(), rows.Err()); err != nil {
 		return nil, err
@@ -74,10 +76,14 @@ type checkpoint struct {
 
 // begin takes e for the first entry that its chain still has.
 func begin(e permissions.Entry) checkpoint {
-	if e.Seq <= 1 {
+	before := e.Seq - 1
+	if from, restored := leapt(e); restored {
+		before = from
+	}
+	if before <= 0 {
 		return checkpoint{last: permissions.Entry{Chain: e.Chain}}
 	}
-	gone := head{seq: e.Seq - 1, hash: e.Prev}
+	gone := head{seq: before, hash: e.Prev}
 	return checkpoint{last: permissions.Entry{Chain: e.Chain, Seq: gone.seq, Hash: gone.hash}, gone: gone}
 }
 
@@ -103,10 +109,20 @@ func (c *checkpoint) close() error {
 	return nil
 }
 
+// leapt is the seq of the entry before e, where e begins the life of a store that was restored: between them is a gap.
+func leapt(e permissions.Entry) (from int64, restored bool) {
+	if e.Type != permissions.StoreRestored {
+		return 0, false
+	}
+	from, err := strconv.ParseInt(e.Detail[backTo], 10, 64)
+	return from, err == nil && from >= 0 && from < e.Seq
+}
+
 // follows tells whether e may stand after last.
 func follows(last, e permissions.Entry) error {
+	from, restored := leapt(e)
 	switch {
-	case e.Seq != last.Seq+1:
+	case e.Seq != last.Seq+1 && (!restored || from != last.Seq):
 		return fmt.Errorf("chain %s is broken at entry %d: it follows entry %d", e.Chain, e.Seq, last.Seq)
 	case e.Prev != last.Hash:
 		return fmt.Errorf("chain %s is broken at entry %d: it does not continue entry %d", e.Chain, e.Seq, last.Seq)

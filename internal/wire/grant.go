@@ -21,6 +21,8 @@ type Grant struct {
 	CreatedAt *time.Time     `json:"created_at"`
 	RevokedAt *time.Time     `json:"revoked_at"`
 	Used      int            `json:"used"`
+	// SuspendedAt is since when it opens nothing, because the store was restored.
+	SuspendedAt *time.Time `json:"suspended_at"`
 }
 
 // FromGrant is g as programs read it.
@@ -29,6 +31,7 @@ func FromGrant(g permissions.Grant) Grant {
 		ID: g.ID, Caller: g.Caller, Session: orNull(g.Session), Tags: each(g.Tags, permissions.Tag.String),
 		Tool: orNull(g.Tool), Until: orNullTime(g.Until), Request: g.Request, By: g.By,
 		CreatedAt: orNullTime(g.CreatedAt), RevokedAt: orNullTime(g.RevokedAt), Used: g.Used,
+		SuspendedAt: orNullTime(g.SuspendedAt),
 	}
 	if g.Call != (permissions.Digest{}) {
 		w.Call = orNull(g.Call.String())
@@ -51,6 +54,6 @@ func (w Grant) Permissions() (permissions.Grant, error) {
 	return permissions.Grant{
 		ID: w.ID, Caller: w.Caller, Session: value(w.Session), Tags: tags, Tool: value(w.Tool), Call: call,
 		Until: value(w.Until), Request: w.Request, By: w.By, CreatedAt: value(w.CreatedAt),
-		RevokedAt: value(w.RevokedAt), Used: w.Used,
+		RevokedAt: value(w.RevokedAt), Used: w.Used, SuspendedAt: value(w.SuspendedAt),
 	}, nil
 }

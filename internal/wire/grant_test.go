@@ -18,15 +18,15 @@ func grants() map[string]permissions.Grant {
 	return map[string]permissions.Grant{
 		`{"id":"01J1","caller":"uid:1000","session":null,"permissions":["@network","@write:/srv/www"],"tool":null,` +
 			`"call":null,"until":"2026-11-21T12:15:00Z","request":"01J0","by":"fay","created_at":"2026-11-21T12:00:00Z",` +
-			`"revoked_at":null,"used":3}`: {
+			`"revoked_at":null,"used":3,"suspended_at":null}`: {
 			ID: "01J1", Caller: "uid:1000", Tags: []permissions.Tag{permissions.Network, write},
 			Until: noon.Add(15 * time.Minute), Request: "01J0", By: "fay", CreatedAt: noon, Used: 3,
 		},
 		`{"id":"01J2","caller":"token:deploy","session":"s1","permissions":[],"tool":"run_command","call":"` +
 			digest.String() + `","until":null,"request":"01J0","by":"sam","created_at":"2026-11-21T12:00:00Z",` +
-			`"revoked_at":"2026-11-21T12:00:01Z","used":0}`: {
+			`"revoked_at":"2026-11-21T12:00:01Z","used":0,"suspended_at":"2026-11-21T12:00:02Z"}`: {
 			ID: "01J2", Caller: "token:deploy", Session: "s1", Tool: "run_command", Call: digest, Request: "01J0", By: "sam",
-			CreatedAt: noon, RevokedAt: noon.Add(time.Second),
+			CreatedAt: noon, RevokedAt: noon.Add(time.Second), SuspendedAt: noon.Add(2 * time.Second),
 		},
 	}
 }

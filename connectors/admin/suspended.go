@@ -1,0 +1,125 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
+)
+
+// Reinstater is a [Desk] at which what a restore suspended is confirmed, for the operator only. Where the desk is none,
+// there are no such routes.
+type Reinstater interface {
+	// Suspended lists what opens nothing since the store was restored.
+	Suspended(ctx context.Context, id connectors.Identity) (permissions.Suspended, error)
+	// Reinstate has what the names mean open again what it opened, or everything without names, and returns it.
+	Reinstate(ctx context.Context, id connectors.Identity, names []string) (permissions.Suspended, error)
+}
+
+// Suspended is one thing that a restore suspended, as programs read it: a grant, a token or a pairing.
+type Suspended struct {
+	ID          string       `json:"id" doc:"as reinstate takes it"`
+	Kind        string       `json:"kind" enum:"grant,token,pairing"`
+	SuspendedAt time.Time    `json:"suspended_at"`
+	Grant       *wire.Grant  `json:"grant"`
+	Token       *Token       `json:"token"`
+	Pairing     *PairingKept `json:"pairing"`
+}
+
+// PairingKept is an account that answers as a person, as programs read it.
+type PairingKept struct {
+	Person   string    `json:"person"`
+	Via      string    `json:"via"`
+	Address  string    `json:"address"`
+	PairedAt time.Time `json:"paired_at"`
+}
+
+func fromSuspended(all permissions.Suspended) []Suspended {
+	list := make([]Suspended, 0, all.Count())
+	for _, g := range all.Grants {
+		grant := wire.FromGrant(g)
+		list = append(list, Suspended{ID: string(g.ID), Kind: "grant", SuspendedAt: g.SuspendedAt.UTC(), Grant: &grant})
+	}
+	for _, t := range all.Tokens {
+		token := FromToken(t)
+		list = append(list, Suspended{ID: string(t.ID), Kind: "token", SuspendedAt: t.SuspendedAt.UTC(), Token: &token})
+	}
+	for _, p := range all.Pairings {
+		list = append(list, Suspended{
+			ID: p.Name(), Kind: "pairing", SuspendedAt: p.SuspendedAt.UTC(),
+			Pairing: &PairingKept{Person: p.Person, Via: p.Via, Address: p.Address, PairedAt: p.PairedAt.UTC()},
+		})
+	}
+	return list
+}
+
+type suspendedOutput struct{ Body []Suspended }
+
+type reinstateInput struct {
+	Body struct {
+		Names []string `json:"names,omitempty" doc:"ids of grants and tokens, pairings as NAME/CHANNEL"`
+		All   bool     `json:"all,omitempty" doc:"instead of names"`
+	}
+}
+
+var errReinstate = errors.New("say which: names, or all")
+
+// reinstater serves the routes of what is suspended.
+type reinstater struct {
+	*routes
+	desk Reinstater
+}
+
+// registerSuspended registers those routes where the desk has them.
+func (r *routes) registerSuspended() {
+	desk, can := r.desk.(Reinstater)
+	if !can {
+		return
+	}
+	s := reinstater{r, desk}
+	huma.Register(r.door.API, huma.Operation{
+		OperationID: "suspended", Method: http.MethodGet, Path: "/v1/suspended",
+		Summary: "List what a restore suspended; for the operator",
+	}, s.list)
+	huma.Register(r.door.API, huma.Operation{
+		OperationID: "reinstate", Method: http.MethodPost, Path: "/v1/reinstate",
+		Summary:      "Confirm what a restore suspended; for the operator",
+		MaxBodyBytes: -1, BodyReadTimeout: -1, // the door has read the body already
+	}, s.reinstate)
+}
+
+func (s reinstater) list(ctx context.Context, _ *struct{}) (*suspendedOutput, error) {
+	return s.told(s.desk.Suspended(ctx, who(ctx)))
+}
+
+func (s reinstater) reinstate(ctx context.Context, in *reinstateInput) (*suspendedOutput, error) {
+	if in.Body.All == (len(in.Body.Names) > 0) {
+		return nil, s.door.Refuse(permissions.Invalid(errReinstate))
+	}
+	return s.told(s.desk.Reinstate(ctx, who(ctx), in.Body.Names))
+}
+
+func (s reinstater) told(all permissions.Suspended, err error) (*suspendedOutput, error) {
+	if err != nil {
+		return nil, s.door.Refuse(err)
+	}
+	return &suspendedOutput{Body: fromSuspended(all)}, nil
+}
+
+// Suspended lists what a restore suspended.
+func (c *Client) Suspended(ctx context.Context) (list []Suspended, err error) {
+	return list, c.get(ctx, "/v1/suspended", &list)
+}
+
+// Reinstate confirms what the names mean, or everything without names, and returns it.
+func (c *Client) Reinstate(ctx context.Context, names []string) (list []Suspended, err error) {
+	var in reinstateInput
+	in.Body.Names, in.Body.All = names, len(names) == 0
+	return list, c.wire.Call(ctx, http.MethodPost, "/v1/reinstate", c.header(""), in.Body, 0, &list)
+}

@@ -1,0 +1,301 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// A store that was put back from a copy begins a new life: what was handed out, answered or taken back since the copy was
+// made is not in it. So that nothing old opens anything, codes are made with another key, numbers go on above a gap,
+// grants, tokens and pairings are suspended, and approvals that the copy has as unused are taken back.
+
+// life is what a store knows of its own.
+type life struct {
+	opens    int64
+	marked   bool      // a mark was written in this life
+	answered string    // the mark that it went back behind
+	began    time.Time // zero: it is the first
+	above    int64     // new requests have greater numbers
+	copied   int64     // of a copy that Backup or Restore made: isCopy
+}
+
+const readLife = `SELECT opens, marked, answered, restored_at, numbers_above, user_version FROM meta, pragma_user_version`
+
+func lifeFields(l *life) []any {
+	return []any{&l.opens, &l.marked, &l.answered, instant{&l.began}, &l.above, &l.copied}
+}
+
+// A copy says in its header that it is one, so that it is noticed wherever it is put. The store itself has 0 there.
+const (
+	isCopy       = 1
+	markCopy     = `PRAGMA user_version = 1`
+	markOriginal = `PRAGMA user_version = 0`
+)
+
+const (
+	countOpening = `UPDATE meta SET opens = opens + 1`
+	noteMarked   = `UPDATE meta SET marked = TRUE`
+)
+
+// start counts this opening, begins a new life if the store was put back, and writes the mark.
+func (s *Store) start(ctx context.Context) error {
+	m, text, err := readMark(s.path)
+	if err != nil {
+		return fmt.Errorf("read the mark beside the store: %w", err)
+	}
+	var l life
+	var renewed *renewal
+	err = s.write(ctx, func(ctx context.Context, t *tx) error {
+		renewed = nil
+		if err := t.QueryRowContext(ctx, readLife).Scan(lifeFields(&l)...); err != nil {
+			return unreadable("what the store knows of itself", err)
+		}
+		why, err := s.putBack(ctx, t, l, m, text)
+		if err != nil {
+			return err
+		}
+		if why == "" {
+			l.opens++
+			_, err = t.ExecContext(ctx, countOpening)
+			return err
+		}
+		renewed, err = s.renew(ctx, t, &l, m, text, why)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.restoredAt, s.above = l.began, l.above
+	if renewed != nil {
+		s.coder.Key = renewed.key
+		s.log.Warn("the store was restored from a copy: what opened a gate is suspended; list it with: daycared suspended",
+			"why", renewed.why, "back_to", renewed.from, "next", renewed.next, "grants", renewed.grants, "tokens", renewed.tokens,
+			"pairings", renewed.pairings, "approvals_taken_back", renewed.approvals)
+	}
+	return s.firstMark(ctx, l, m)
+}
+
+// firstMark writes the mark of this opening, and notes in the store that there is one.
+func (s *Store) firstMark(ctx context.Context, l life, before *mark) error {
+	var h head
+	whole := false
+	err := s.turn(ctx, func(ctx context.Context, conn *sql.Conn) error {
+		h = s.ledger.head
+		var busy, logged, done int64
+		err := conn.QueryRowContext(ctx, checkpointLog).Scan(&busy, &logged, &done)
+		whole = err == nil && busy == 0 && logged == done
+		return nil //nolint:nilerr // the log goes on, and the mark says less
+	})
+	if err != nil {
+		return err
+	}
+	switch {
+	case whole:
+		s.opens = l.opens
+	case before != nil && before.Chain == s.chain: // somebody reads it, so that the main file may not have the count
+		s.opens = min(before.Opens, l.opens)
+	}
+	s.started = true
+	s.noteMark(h)
+	if l.marked || s.unmarked {
+		return nil
+	}
+	err = s.write(ctx, func(ctx context.Context, t *tx) error {
+		_, err := t.ExecContext(ctx, noteMarked)
+		return err
+	})
+	if err != nil { // a mark that goes missing is not noticed until the next start has noted it
+		s.log.Warn("note that the store has a mark", "err", err)
+	}
+	return nil
+}
+
+// checkpointLog moves what is in the log to the main file, as far as nobody reads it there, and waits for nobody.
+const checkpointLog = `PRAGMA wal_checkpoint(PASSIVE)`
+
+const readEntryHash = `SELECT hash FROM audit WHERE chain = $1 AND seq = $2`
+
+// putBack says why the store counts as one that was put back; empty: it does not. A mark that was answered already, and
+// could not be replaced since, says nothing new.
+func (s *Store) putBack(ctx context.Context, t *tx, l life, m *mark, text string) (why string, err error) {
+	switch {
+	case l.copied == isCopy:
+		return "it is a copy that daycared made", nil
+	case text != "" && text == l.answered:
+		return "", nil
+	case m == nil && text == "" && l.marked:
+		return "the mark beside it is missing", nil
+	case m == nil && l.marked:
+		return "the mark beside it cannot be read", nil
+	case m == nil:
+		return "", nil
+	case m.Chain != s.chain:
+		return "it is another store than the one that was here", nil
+	case l.opens < m.Opens:
+		return "it is an older copy", nil
+	case m.Seq == 0:
+		return "", nil
+	case m.Seq > t.seq:
+		return "it is an older copy", nil
+	}
+	var found permissions.Digest
+	field := func(h *permissions.Digest) []any { return []any{digest{h}} }
+	entries, err := collect(ctx, t, "an entry of the audit", field, readEntryHash, s.chain, m.Seq)
+	if err != nil {
+		return "", err
+	}
+	if len(entries) == 0 { // it was deleted as too old, or lies in the gap that a life begins with
+		var first int64
+		if err := t.QueryRowContext(ctx, readFirst, s.chain).Scan(&first); err != nil {
+			return "", err
+		}
+		if m.Seq < first {
+			return "", nil
+		}
+	} else {
+		found = entries[0]
+	}
+	if found.String() != m.Hash {
+		return "its audit went another way", nil
+	}
+	return "", nil
+}
+
+// renewal is what the beginning of a new life did.
+type renewal struct {
+	why                      string
+	key                      [32]byte
+	from, next               int64 // the last entry of the audit before the gap, and the first after it
+	grants, tokens, pairings int64 // that are suspended now
+	approvals                int   // that were taken back
+}
+
+// gap is how many numbers are left out at least: more than a daemon can have handed out since its last mark.
+const gap = 1_000_000
+
+// What the entry of a restored store says besides how many of each sort are suspended.
+const (
+	backTo = "back_to" // the last entry before the gap
+	was    = "was"     // SEQ:HASH up to where the store is known to have come; none where nobody knows
+	why    = "why"
+)
+
+const (
+	writeLife = `UPDATE meta SET code_key = $1, opens = $2, marked = FALSE, answered = $3, restored_at = $4, numbers_above = $5`
+
+	suspendGrants = `UPDATE grants SET suspended_at = $1 WHERE revoked_at = 0 AND ended_at = 0 AND suspended_at = 0`
+
+	suspendTokens = `UPDATE tokens SET suspended_at = $1 WHERE revoked_at = 0 AND suspended_at = 0`
+
+	suspendPairings = `UPDATE pairings SET suspended_at = $1 WHERE suspended_at = 0`
+
+	// A key would hand over once more what may have been used since the copy was made.
+	releaseApproved = `UPDATE requests SET key_live = FALSE WHERE state = 'approved' AND key_live ` +
+		`AND NOT (caller >= 'agent:' AND caller < 'agent;')`
+
+	// The code on a card is another one now, so cards are sent anew.
+	forgetCards = `UPDATE copies SET ref = '', shown = 0 WHERE failed = '' AND ref <> '' ` +
+		`AND request IN (SELECT id FROM requests WHERE state = 'pending')`
+
+	noteCards = noteShown + `WHERE state = 'pending' AND shown > 0 AND EXISTS ` +
+		`(SELECT 1 FROM copies WHERE copies.request = requests.id)`
+)
+
+// renew begins a new life.
+func (s *Store) renew(ctx context.Context, t *tx, l *life, m *mark, text, reason string) (*renewal, error) {
+	now := s.now()
+	n := &renewal{why: reason, from: t.seq}
+	reached, detail := t.seq, map[string]string{backTo: strconv.FormatInt(t.seq, 10), why: reason}
+	if m != nil {
+		reached = max(reached, m.Seq)
+		l.opens = max(l.opens, m.Opens)
+		detail[was] = strconv.FormatInt(m.Seq, 10) + ":" + m.Hash
+	}
+	n.next = (reached/gap + 2) * gap
+	var newest int64
+	if err := t.QueryRowContext(ctx, readNewest).Scan(&newest); err != nil {
+		return nil, err
+	}
+	_, _ = rand.Read(n.key[:]) // never fails
+	l.opens, l.marked, l.began = l.opens+1, false, moment(micros(now))
+	l.above = max(l.above, newest) + n.next - t.seq
+	if _, err := t.ExecContext(ctx, writeLife, n.key[:], l.opens, text, micros(now), l.above); err != nil {
+		return nil, err
+	}
+	if _, err := t.ExecContext(ctx, markOriginal); err != nil {
+		return nil, err
+	}
+	for _, part := range []struct {
+		name, text string
+		count      *int64
+	}{{"grants", suspendGrants, &n.grants}, {"tokens", suspendTokens, &n.tokens}, {"pairings", suspendPairings, &n.pairings}} {
+		result, err := t.ExecContext(ctx, part.text, micros(now))
+		if err != nil {
+			return nil, err
+		}
+		*part.count, _ = result.RowsAffected()
+		detail[part.name] = strconv.FormatInt(*part.count, 10)
+	}
+	t.seq = n.next - 1
+	err := s.append(ctx, t, permissions.Record{Type: permissions.StoreRestored, At: now, Detail: detail})
+	if err != nil {
+		return nil, err
+	}
+	if n.approvals, err = s.takeBackUnused(ctx, t, now); err != nil {
+		return nil, err
+	}
+	if _, err := t.ExecContext(ctx, releaseApproved); err != nil {
+		return nil, err
+	}
+	if _, err := t.ExecContext(ctx, forgetCards); err != nil {
+		return nil, err
+	}
+	_, err = t.ExecContext(ctx, noteCards, int64(nothingShown))
+	return n, err
+}
+
+// readUnused finds approvals that may have been used since. One that has lapsed is used no more, but for those of agents of
+// ours.
+const readUnused = `SELECT number FROM requests WHERE state = 'approved' AND used_at = 0 AND void_at = 0 ` +
+	`AND (lapsed_at = 0 OR caller >= 'agent:' AND caller < 'agent;') ORDER BY number`
+
+// takeBackUnused takes back what was approved and not used. A row that cannot be read is of no use to anybody.
+func (s *Store) takeBackUnused(ctx context.Context, t *tx, now time.Time) (n int, err error) {
+	field := func(n *int64) []any { return []any{n} }
+	numbers, err := collect(ctx, t, "a request", field, readUnused)
+	if err != nil {
+		return 0, err
+	}
+	for _, number := range numbers {
+		r, err := one(ctx, t, readNumber, number)
+		if spoilt(err) {
+			s.log.Error("an approval of a restored store cannot be taken back", "number", number, "err", err)
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		change, err := permissions.Step(r, permissions.Void{At: now})
+		if err != nil {
+			return 0, err
+		}
+		change.After = asStored(change.After)
+		if err := s.commit(ctx, t, change); err != nil {
+			return 0, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// usedBefore tells whether an approval was used in an earlier life: whatever it allowed may have been done again and again
+// since, and is not done once more.
+func (s *Store) usedBefore(r permissions.Request) bool {
+	return !r.UsedAt.IsZero() && r.UsedAt.Before(s.restoredAt)
+}

@@ -1,0 +1,506 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// reopen opens the store at path and closes it when the test ends.
+func reopen(t *testing.T, path string) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), options(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// copyFiles copies what is there of a store, as a death leaves it.
+func copyFiles(t *testing.T, from, to string, suffixes ...string) {
+	t.Helper()
+	for _, suffix := range suffixes {
+		content, err := os.ReadFile(from + suffix)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = os.WriteFile(to+suffix, content, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// restorations are the beginnings of lives that the audit has.
+func restorations(t *testing.T, s *Store) (found []permissions.Entry) {
+	t.Helper()
+	if _, err := s.Verify(t.Context()); err != nil {
+		t.Errorf("the audit does not verify: %v", err)
+	}
+	for after := int64(0); ; {
+		page, err := s.Audit(t.Context(), "", after, 500)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range page {
+			after = e.Seq
+			if e.Type == permissions.StoreRestored {
+				found = append(found, e)
+			}
+		}
+		if len(page) == 0 {
+			return found
+		}
+	}
+}
+
+// approve has fay allow a request for a scope.
+func approve(t *testing.T, s *Store, scope permissions.Scope) permissions.Request {
+	t.Helper()
+	o := newAsk()
+	o.Request.Options = permissions.Offer(o.Request, []permissions.Scope{scope}, scope)
+	r, _, err := s.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := fayAllows()
+	said.Vote.Answer = permissions.Allow(scope)
+	c, err := s.Apply(t.Context(), r.ID, said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.After
+}
+
+func use(t *testing.T, s *Store, r permissions.Request) error {
+	t.Helper()
+	_, err := s.Apply(t.Context(), r.ID, permissions.Use{Call: "call", At: time.Now()})
+	return err
+}
+
+// TestNewLife puts a store back behind its mark in every way that a hand can, and sees that nothing old opens anything.
+func TestNewLife(t *testing.T) {
+	remove := func(t *testing.T, path string) {
+		for _, suffix := range []string{"", logSuffix, indexSuffix} {
+			if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Fatal(err)
+			}
+		}
+	}
+	write := func(t *testing.T, path, text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		save, put func(t *testing.T, path, kept string)
+		why       string
+	}{
+		"a backup": {func(t *testing.T, path, kept string) {
+			if _, err := Backup(t.Context(), path, kept); err != nil {
+				t.Fatal(err)
+			}
+		}, func(t *testing.T, path, kept string) {
+			remove(t, path)
+			copyFiles(t, kept, path, "")
+		}, "it is a copy that daycared made"},
+		"a backup, elsewhere": {func(t *testing.T, path, kept string) {
+			if _, err := Backup(t.Context(), path, kept); err != nil {
+				t.Fatal(err)
+			}
+		}, func(t *testing.T, path, kept string) {
+			remove(t, path)
+			if err := os.Remove(markName(path)); err != nil {
+				t.Fatal(err)
+			}
+			copyFiles(t, kept, path, "")
+		}, "it is a copy that daycared made"},
+		"the files of a store": {func(t *testing.T, path, kept string) {
+			copyFiles(t, path, kept, "", logSuffix)
+		}, func(t *testing.T, path, kept string) {
+			remove(t, path)
+			copyFiles(t, kept, path, "", logSuffix)
+		}, "it is an older copy"},
+		"no mark": {func(*testing.T, string, string) {}, func(t *testing.T, path, _ string) {
+			if err := os.Remove(markName(path)); err != nil {
+				t.Fatal(err)
+			}
+		}, "the mark beside it is missing"},
+		"garbage": {func(*testing.T, string, string) {}, func(t *testing.T, path, _ string) {
+			write(t, markName(path), "no mark")
+		}, "the mark beside it cannot be read"},
+		"another store": {func(*testing.T, string, string) {}, func(t *testing.T, path, kept string) {
+			text, err := os.ReadFile(markName(path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, markName(path), strings.Replace(string(text), `"chain":"`, `"chain":"X`, 1))
+		}, "it is another store than the one that was here"},
+		"another way": {func(*testing.T, string, string) {}, func(t *testing.T, path, _ string) {
+			m, _, err := readMark(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := os.ReadFile(markName(path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, markName(path), strings.Replace(string(text), m.Hash, permissions.Digest{1}.String(), 1))
+		}, "its audit went another way"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, kept := filepath.Join(t.TempDir(), "daycared.db"), filepath.Join(t.TempDir(), "kept.db")
+			s := reopen(t, path)
+			waiting, unused := insert(t, s), approve(t, s, permissions.Once)
+			used, quarter := approve(t, s, permissions.Once), approve(t, s, permissions.For(15*time.Minute))
+			for _, r := range []permissions.Request{used, quarter} {
+				if err := use(t, s, r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			token := permissions.Token{ID: "T1", Name: "ci", Hash: permissions.Digest{7}, CreatedAt: time.Now().Add(-time.Hour)}
+			if err := s.AddToken(t.Context(), token, "fay", "cli"); err != nil {
+				t.Fatal(err)
+			}
+			pairing := permissions.Pairing{Person: "fay", Via: "telegram", Address: "1", PairedAt: time.Now()}
+			if _, err := s.Pair(t.Context(), pairing, "fay", "cli"); err != nil {
+				t.Fatal(err)
+			}
+			head, coder := s.ledger.head, s.Coder()
+			c.save(t, path, kept)
+			last := head
+			for range 5 {
+				last.seq = insert(t, s).Number
+			}
+			last = s.ledger.head
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			c.put(t, path, kept)
+
+			s = reopen(t, path)
+			began := restorations(t, s)
+			if len(began) != 1 || began[0].Detail["why"] != c.why {
+				t.Fatalf("lives: %v", began)
+			}
+			if began[0].Seq < last.seq+gap {
+				t.Errorf("the audit goes on at %d, after %d", began[0].Seq, last.seq)
+			}
+			if s.Coder() == coder {
+				t.Error("old codes are still known")
+			}
+			if r := insert(t, s); r.Number < gap {
+				t.Errorf("the next request has number %d", r.Number)
+			}
+			if insert(t, s).Number != insert(t, s).Number-1 {
+				t.Error("numbers have more than the one gap")
+			}
+			grants, err := s.Grants(t.Context(), quarter.Caller.Name, time.Now())
+			if err != nil || len(grants) != 0 {
+				t.Errorf("grants open: %v, %v", grants, err)
+			}
+			all, err := s.Suspended(t.Context())
+			if err != nil || len(all.Grants) != 1 || len(all.Tokens) != 1 || len(all.Pairings) != 1 {
+				t.Errorf("suspended: %+v, %v", all, err)
+			}
+			var refusal *permissions.Refusal
+			_, err = s.Prove(t.Context(), token.Hash, time.Now())
+			if !errors.As(err, &refusal) || !strings.Contains(refusal.Text, "daycared reinstate T1") {
+				t.Errorf("the token: %v", err)
+			}
+			for name, r := range map[string]permissions.Request{"unused": unused, "used": used, "quarter": quarter} {
+				if err := use(t, s, r); !errors.Is(err, permissions.ErrNoUse) {
+					t.Errorf("%s may be used: %v", name, err)
+				}
+			}
+			if r, err := s.Read(t.Context(), unused.ID); err != nil || r.VoidAt.IsZero() {
+				t.Errorf("what was not used is not taken back: %v, %v", r.VoidAt, err)
+			}
+			if c, err := s.Apply(t.Context(), waiting.ID, fayAllows()); err != nil || use(t, s, c.After) != nil {
+				t.Errorf("what waited cannot be decided and used: %v", err)
+			}
+
+			if _, err := s.Reinstate(t.Context(), []string{"T1", "nobody/telegram"}, "op", "cli", time.Now()); !errors.As(err, &refusal) {
+				t.Errorf("reinstated by a name that is not known: %v", err)
+			}
+			if _, err := s.Prove(t.Context(), token.Hash, time.Now()); err == nil {
+				t.Error("half of it was reinstated")
+			}
+			back, err := s.Reinstate(t.Context(), []string{"T1", "fay/telegram"}, "op", "cli", time.Now())
+			if err != nil || len(back.Tokens) != 1 || len(back.Pairings) != 1 || len(back.Grants) != 0 {
+				t.Errorf("reinstated: %+v, %v", back, err)
+			}
+			if _, err := s.Prove(t.Context(), token.Hash, time.Now()); err != nil {
+				t.Errorf("reinstated, the token: %v", err)
+			}
+			if back, err = s.Reinstate(t.Context(), nil, "op", "cli", time.Now()); err != nil || len(back.Grants) != 1 {
+				t.Errorf("all the rest: %+v, %v", back, err)
+			}
+			if grants, err := s.Grants(t.Context(), quarter.Caller.Name, time.Now()); err != nil || len(grants) != 1 {
+				t.Errorf("reinstated, grants: %v, %v", grants, err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if s = reopen(t, path); len(restorations(t, s)) != 1 {
+				t.Error("the next start is another life")
+			}
+			if all, err := s.Suspended(t.Context()); err != nil || all.Count() != 0 {
+				t.Errorf("and suspends: %+v, %v", all, err)
+			}
+		})
+	}
+}
+
+// TestPairAgain: pairing somebody anew takes the place of a pairing that is suspended.
+func TestPairAgain(t *testing.T) {
+	s := newStore(t)
+	p := permissions.Pairing{Person: "fay", Via: "telegram", Address: "1", PairedAt: time.Now()}
+	if _, err := s.Pair(t.Context(), p, "op", "cli"); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, s.writer, "UPDATE pairings SET suspended_at = 1")
+	if _, err := s.Pair(t.Context(), p, "op", "cli"); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := s.Suspended(t.Context()); err != nil || len(all.Pairings) != 0 {
+		t.Errorf("still suspended: %+v, %v", all, err)
+	}
+}
+
+// TestSameLife: moving the folder, an upgrade, a mark that cannot be written and a store that was begun anew are no
+// restore.
+func TestSameLife(t *testing.T) {
+	t.Run("moved", func(t *testing.T) {
+		from, to := filepath.Join(t.TempDir(), "was"), filepath.Join(t.TempDir(), "now")
+		if err := os.Mkdir(from, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		s := reopen(t, filepath.Join(from, "daycared.db"))
+		insert(t, s)
+		if err := errors.Join(s.Close(), os.Rename(from, to)); err != nil {
+			t.Fatal(err)
+		}
+		if began := restorations(t, reopen(t, filepath.Join(to, "daycared.db"))); len(began) != 0 {
+			t.Error(began)
+		}
+	})
+	t.Run("upgraded", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "daycared.db")
+		first, err := migrations.ReadFile("migrations/00001_requests.sql")
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := &Store{path: path, now: time.Now, log: options(path).Log}
+		if err := create(path); err != nil {
+			t.Fatal(err)
+		}
+		if old.writer, err = connect(path, time.Second, 1, "_journal_mode=WAL&_synchronous=FULL&_txlock=immediate"); err != nil {
+			t.Fatal(err)
+		}
+		if err := old.migrate(t.Context(), fstest.MapFS{"00001_requests.sql": {Data: first}}); err != nil {
+			t.Fatal(err)
+		}
+		exec(t, old.writer, `INSERT INTO meta (chain, code_key, created_at, beat, stopped_by, stopped_at, alive_at) `+
+			`VALUES ('C', randomblob(32), 1, 0, '', 0, 0)`)
+		if err := old.writer.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			s := reopen(t, path)
+			insert(t, s)
+			if began := restorations(t, s); len(began) != 0 {
+				t.Error(began)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	t.Run("taken away", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "daycared.db")
+		s := reopen(t, path)
+		insert(t, s)
+		if err := errors.Join(s.Close(), os.Remove(path)); err != nil {
+			t.Fatal(err)
+		}
+		if began := restorations(t, reopen(t, path)); len(began) != 0 {
+			t.Error(began)
+		}
+	})
+}
+
+// TestNoSuspensionInAThousandDeaths kills a store at any moment a thousand times, with a mark that is as new as the store
+// or older, or that could not be written: none of it counts as a restore.
+func TestNoSuspensionInAThousandDeaths(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	path := filepath.Join(t.TempDir(), "daycared.db")
+	s, err := Open(t.Context(), options(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	approve(t, s, permissions.For(time.Hour))
+	var older []byte // a mark that death may leave, since the new one was not there yet
+	for death := range 1000 {
+		for range random.IntN(3) {
+			switch random.IntN(4) {
+			case 0:
+				if _, err := s.Pulse(t.Context(), time.Now()); err != nil {
+					t.Fatal(err)
+				}
+			case 1:
+				exec(t, s.writer, checkpointLog)
+			default:
+				if err := s.Record(t.Context(), permissions.Record{Type: "NOTHING"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		next := filepath.Join(t.TempDir(), "daycared.db")
+		copyFiles(t, path, next, "", logSuffix)
+		copyFiles(t, markName(path), markName(next), "")
+		if random.IntN(4) == 0 && older != nil {
+			if err := os.WriteFile(markName(next), older, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if older, err = os.ReadFile(markName(next)); err != nil {
+			t.Fatal(err)
+		}
+		if random.IntN(5) == 0 { // a full disk: nothing can be written there
+			if err := os.Mkdir(markName(next)+draftSuffix, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.started = false // the dead write no mark
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(filepath.Dir(path)); err != nil {
+			t.Fatal(err)
+		}
+		path = next
+		if s, err = Open(t.Context(), options(path)); err != nil {
+			t.Fatalf("after death %d: %v", death+1, err)
+		}
+		if !s.restoredAt.IsZero() {
+			t.Fatalf("death %d counts as a restore", death+1)
+		}
+	}
+	all, err := s.Suspended(t.Context())
+	if err != nil || all.Count() != 0 || len(restorations(t, s)) != 0 {
+		t.Errorf("suspended: %+v, %v", all, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLifeWithoutRoomForItsMark: a new life whose mark cannot be written is the same life after a death.
+func TestLifeWithoutRoomForItsMark(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "daycared.db")
+	s := reopen(t, path)
+	insert(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, spoil := range []func() error{
+		func() error { return os.Remove(markName(path)) },
+		func() error { return os.WriteFile(markName(path), []byte("garbage"), 0o600) },
+		func() error {
+			return os.WriteFile(markName(path), []byte(`{"chain":"other","seq":7,"opens":3}`), 0o600)
+		},
+	} {
+		if err := spoil(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(markName(path)+draftSuffix, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		before := 0
+		for i := range 3 {
+			s := reopen(t, path)
+			insert(t, s)
+			n := len(restorations(t, s))
+			if i > 0 && n != before {
+				t.Errorf("start %d is another life", i+1)
+			}
+			before = n
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Remove(markName(path) + draftSuffix); err != nil {
+			t.Fatal(err)
+		}
+		if s := reopen(t, path); len(restorations(t, s)) != before || s.Close() != nil {
+			t.Error("with a mark at last, it is another life")
+		}
+	}
+}
+
+// TestForeignLog: a log that belongs to another file is neither replayed nor deleted.
+func TestForeignLog(t *testing.T) {
+	for name, put := range map[string]func(t *testing.T, path, backup, old string) error{
+		"a backup":      func(_ *testing.T, path, backup, _ string) error { return os.Rename(backup, path) },
+		"an older copy": func(_ *testing.T, path, _, old string) error { return os.Rename(old, path) },
+		"empty":         func(_ *testing.T, path, _, _ string) error { return os.Truncate(path, 0) },
+		"none":          func(_ *testing.T, path, _, _ string) error { return os.Remove(path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "daycared.db")
+			kept, old := filepath.Join(t.TempDir(), "backup.db"), filepath.Join(t.TempDir(), "old.db")
+			s := reopen(t, path)
+			insert(t, s)
+			if _, err := Backup(t.Context(), path, kept); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			copyFiles(t, path, old, "")
+			s = reopen(t, path)
+			insert(t, s)
+			dead := filepath.Join(t.TempDir(), "daycared.db")
+			copyFiles(t, path, dead, "", logSuffix)
+			copyFiles(t, markName(path), markName(dead), "")
+			if n, err := size(dead + logSuffix); err != nil || n == 0 {
+				t.Fatalf("the log has %d bytes, %v", n, err)
+			}
+			alive := filepath.Join(t.TempDir(), "daycared.db")
+			copyFiles(t, dead, alive, "", logSuffix)
+			copyFiles(t, markName(dead), markName(alive), "")
+			if s := reopen(t, alive); len(restorations(t, s)) != 0 {
+				t.Error("a death is another life")
+			}
+			if err := put(t, dead, kept, old); err != nil {
+				t.Fatal(err)
+			}
+			before, err := os.ReadFile(dead + logSuffix)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				_, err = Open(context.Background(), options(dead))
+				if !errors.Is(err, permissions.ErrBroken) || !strings.Contains(err.Error(), "daycared restore FILE") {
+					t.Errorf("got %v", err)
+				}
+			}
+			if after, err := os.ReadFile(dead + logSuffix); err != nil || string(after) != string(before) {
+				t.Errorf("the log was changed: %v", err)
+			}
+		})
+	}
+}

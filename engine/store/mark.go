@@ -1,0 +1,184 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// mark is what the file beside the store says: how far the store has certainly come. It is written only after the store's
+// own commit is on the disk, so no crash, full disk or power cut leaves the store behind its mark; only an older copy that
+// was put in the store's place is.
+type mark struct {
+	Chain string `json:"chain"`
+	Seq   int64  `json:"seq"`
+	Hash  string `json:"hash"`
+	// Opens is the count of the newest opening that the store's main file has by itself, without its log.
+	Opens int64 `json:"opens"`
+}
+
+// markName is the file of the mark of the store at path.
+func markName(path string) string { return strings.TrimSuffix(path, ".db") + ".mark" }
+
+// mostMark is how long a mark may be, in bytes.
+const mostMark = 4096
+
+// readMark gives the mark of the store at path and the text it is written in. Without a file the text is empty, and a text
+// that is no mark gives nil.
+func readMark(path string) (m *mark, text string, err error) {
+	f, err := os.Open(markName(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { _ = f.Close() }() // only read
+	raw, err := io.ReadAll(io.LimitReader(f, mostMark))
+	if err != nil {
+		return nil, "", err
+	}
+	m = &mark{}
+	if json.Unmarshal(raw, m) != nil || m.Chain == "" {
+		m = nil
+	}
+	return m, "mark:" + string(bytes.ToValidUTF8(raw, []byte("?"))), nil
+}
+
+// noteMark writes the mark of a store that has come as far as to h. A mark that cannot be written stays as it was, and is
+// written the next time: it only says less.
+func (s *Store) noteMark(h head) {
+	s.marking.Lock()
+	defer s.marking.Unlock()
+	m := mark{Chain: s.chain, Seq: h.seq, Hash: h.hash.String(), Opens: s.opens}
+	if !s.started || m == s.marked || h.seq < s.marked.Seq || s.placed() != nil {
+		return
+	}
+	text, err := json.Marshal(m)
+	if err == nil {
+		err = replaceFile(markName(s.path), text)
+	}
+	if err != nil {
+		if !s.unmarked {
+			s.log.Warn("write the mark beside the store, retrying", "path", markName(s.path), "err", err)
+		}
+		s.unmarked = true
+		return
+	}
+	s.marked, s.unmarked = m, false
+}
+
+// replaceFile gives a file a new content, or leaves it as it was.
+func replaceFile(path string, content []byte) (err error) {
+	draft := path + draftSuffix
+	f, err := os.OpenFile(draft, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(draft, path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(draft))
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// The files that SQLite keeps beside a store: its log, the index of that, and the journal of a store that is not in WAL
+// mode. They belong to that very file.
+const (
+	logSuffix     = "-wal"
+	indexSuffix   = "-shm"
+	journalSuffix = "-journal"
+)
+
+// draftSuffix ends the name of a file that is not complete yet.
+const draftSuffix = ".part"
+
+// size is how long a file is; 0 where there is none.
+func size(path string) (int64, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// foreignLog refuses a store whose log belongs to another file, before SQLite replays it: that would undo the store or
+// destroy it. A log is foreign beside
+//
+//   - no file, or an empty one: SQLite writes the first page before it begins a log;
+//   - a file that was written whole, as backups are: its header has no WAL mode yet, and SQLite sets it before it begins a
+//     log;
+//   - an older copy of the same store: each opening writes its count into the file itself, before the mark says it.
+//
+// What cannot be read is left to SQLite.
+func foreignLog(path string) error {
+	n, err := size(path + logSuffix)
+	if err != nil || n == 0 {
+		return err
+	}
+	header := make([]byte, 20)
+	f, err := os.Open(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errForeignLog(path, "the store itself is not there")
+	case err != nil:
+		return nil //nolint:nilerr // opening it to write says why
+	}
+	read, err := io.ReadFull(f, header)
+	_ = f.Close() // only read
+	const writeVersion, readVersion, whole = 18, 19, 1
+	switch {
+	case read == 0 && errors.Is(err, io.EOF):
+		return errForeignLog(path, "the store itself is empty")
+	case err != nil || !strings.HasPrefix(string(header), "SQLite format 3\x00"):
+		return nil //nolint:nilerr // SQLite says that it is no database
+	case header[writeVersion] == whole && header[readVersion] == whole:
+		return errForeignLog(path, "the store is a backup, which has none")
+	}
+	m, _, err := readMark(path)
+	if err != nil || m == nil {
+		return err
+	}
+	if chain, opens, ok := opensAlone(path); ok && chain == m.Chain && opens < m.Opens {
+		return errForeignLog(path, "the store is an older copy")
+	}
+	return nil
+}
+
+func errForeignLog(path, why string) error {
+	return &Error{
+		What: fmt.Sprintf("the log %s belongs to another file than the store %s: %s", path+logSuffix, path, why),
+		Advice: "nothing was changed; to put a copy in place of the store, keep that copy under another name and run: " +
+			"daycared restore FILE",
+	}
+}
+
+const readOpens = `SELECT chain, opens FROM meta`
+
+// opensAlone is what the file at path says by itself, without its log, of how often it was opened. While a log is moved to
+// the file, or where its schema is older, that may be nothing.
+func opensAlone(path string) (chain string, opens int64, ok bool) {
+	db, err := lookInto(path, "immutable=1")
+	if err != nil {
+		return "", 0, false
+	}
+	defer func() { _ = db.Close() }() // only read
+	err = db.QueryRowContext(context.Background(), readOpens).Scan(&chain, &opens)
+	return chain, opens, err == nil
+}

@@ -1,0 +1,277 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// Restored is what [Restore] did.
+type Restored struct {
+	Summary        // of what is in the store's place now
+	BackTo  string // SEQ:HASH of the newest entry of the audit that the copy has; empty: none
+	Was     string // the same of the store that was replaced; empty: there was none, or it could not be read
+	Kept    string // where the store that was replaced is kept; empty: there was none
+	Left    error  // why nothing was carried over from the store that was replaced
+	Now     permissions.Suspended
+}
+
+// Restore puts a copy of a store, which may be a backup or the files of another store, in place of the one at o.Path, and
+// begins a new life of it. The caller holds the lock of the folder: nobody has the store open. The copy is verified first:
+// its pages, its references, its schema and its audit. The store that is replaced is kept beside it, with the files that
+// belong to it, under a name with the time. What was taken back there since the copy was made stays taken back.
+//
+// A crash leaves the store as it was, or as it will be when [Open] or Restore has finished the rest.
+func Restore(ctx context.Context, o Options, from string) (Restored, error) {
+	r, err := restore(ctx, o, from)
+	if err != nil {
+		return Restored{}, fmt.Errorf("restore the store from %s: %w", from, err)
+	}
+	return r, nil
+}
+
+func restore(ctx context.Context, o Options, from string) (r Restored, err error) {
+	path, err := filepath.Abs(o.Path)
+	if err != nil {
+		return r, err
+	}
+	if from, err = filepath.Abs(from); err != nil {
+		return r, err
+	}
+	if err := finishRestore(path); err != nil {
+		return r, err
+	}
+	if err := restorable(path, from); err != nil {
+		return r, err
+	}
+	if err := r.draft(ctx, path, from); err != nil {
+		return r, err
+	}
+	kept := path + replacedSuffix + o.Now().UTC().Format("20060102T150405Z")
+	for n := 2; exists(kept); n++ {
+		kept = fmt.Sprintf("%s-%d", strings.TrimSuffix(kept, fmt.Sprintf("-%d", n-1)), n)
+	}
+	if exists(path) || exists(path+logSuffix) {
+		r.Kept = kept
+	}
+	if err := replaceFile(path+intentSuffix, []byte(filepath.Base(kept))); err != nil {
+		return r, err
+	}
+	if err := finishRestore(path); err != nil {
+		return r, err
+	}
+	s, err := Open(ctx, o)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	r.Now, err = s.Suspended(ctx)
+	return r, err
+}
+
+// restorable says what is wrong with the name of a file that is to be put in place of the store at path.
+func restorable(path, from string) error {
+	found, err := os.Stat(from)
+	switch {
+	case err != nil:
+		return cause(err)
+	case !found.Mode().IsRegular():
+		return errors.New("it is not a file")
+	}
+	if at, err := os.Stat(path); err == nil && os.SameFile(found, at) {
+		return errors.New("it is the store itself; name a copy of it")
+	}
+	return foreignLog(from)
+}
+
+// draft makes a verified copy of the file from beside the store at path.
+func (r *Restored) draft(ctx context.Context, path, from string) (err error) {
+	db, err := lookInto(from, alone(from))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := isSound(ctx, db, from); err != nil {
+		return err
+	}
+	return copyInto(ctx, db, from, path+restoredSuffix, func(draft string) error {
+		if r.Was, r.Left = carryOver(ctx, draft, path); ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if r.Summary, err = inspect(ctx, draft); err != nil {
+			return err
+		}
+		r.Path = path
+		for _, c := range r.Chains {
+			r.BackTo = fmt.Sprintf("%d:%s", c.Head.Seq, c.Head.Hash)
+		}
+		return nil
+	})
+}
+
+// alone are the settings to read a file with: where nothing lies beside it, without leaving anything there.
+func alone(path string) string {
+	for _, suffix := range []string{logSuffix, journalSuffix} {
+		if n, err := size(path + suffix); err != nil || n > 0 {
+			return "_busy_timeout=5000"
+		}
+	}
+	return "immutable=1"
+}
+
+const readSchemaVersion = `SELECT MAX(version_id) FROM goose_db_version WHERE is_applied`
+
+// isSound refuses a file that is damaged, no store, or one of a newer daemon.
+func isSound(ctx context.Context, db *sql.DB, from string) error {
+	pages, version := "", int64(0)
+	if err := db.QueryRowContext(ctx, checkPages).Scan(&pages); err != nil {
+		return copyError(ctx, err, from, from)
+	}
+	if pages != "ok" {
+		return fmt.Errorf("its pages are damaged: %s", pages)
+	}
+	if err := db.QueryRowContext(ctx, readSchemaVersion).Scan(&version); err != nil {
+		return fmt.Errorf("it is no store of daycared (%w)", err)
+	}
+	newest, err := newestSchema()
+	if err == nil && version > newest {
+		err = fmt.Errorf("it was written by a newer daycared (schema %d, this one knows %d)", version, newest)
+	}
+	return err
+}
+
+// newestSchema is the number of the last migration, which its name begins with.
+func newestSchema() (newest int64, err error) {
+	files, err := migrations.ReadDir("migrations")
+	for _, f := range files {
+		if _, err := fmt.Sscanf(f.Name(), "%d_", &newest); err != nil {
+			return 0, err
+		}
+	}
+	return newest, err
+}
+
+// What was taken back in the store that is replaced, in statements for the copy; it is attached as "was".
+const (
+	sameChain = `(SELECT chain FROM main.meta) = (SELECT chain FROM was.meta)`
+
+	carrySuspensions = `INSERT INTO main.suspensions (via, address, at) SELECT via, address, at FROM was.suspensions WHERE ` +
+		sameChain + ` ON CONFLICT (via, address) DO NOTHING`
+
+	carryStop = `UPDATE main.meta SET (stopped_by, stopped_at) = (SELECT stopped_by, stopped_at FROM was.meta) WHERE ` +
+		sameChain + ` AND (SELECT stopped_by FROM was.meta) <> ''`
+
+	carryGrants = `UPDATE main.grants SET (revoked_at, ended_at) = (SELECT revoked_at, ended_at FROM was.grants AS g ` +
+		`WHERE g.id = main.grants.id) WHERE revoked_at = 0 AND ended_at = 0 AND EXISTS (SELECT 1 FROM was.grants AS g ` +
+		`WHERE g.id = main.grants.id AND (g.revoked_at > 0 OR g.ended_at > 0))`
+
+	carryTokens = `UPDATE main.tokens SET revoked_at = (SELECT revoked_at FROM was.tokens AS t WHERE t.id = main.tokens.id) ` +
+		`WHERE revoked_at = 0 AND EXISTS (SELECT 1 FROM was.tokens AS t WHERE t.id = main.tokens.id AND t.revoked_at > 0)`
+
+	carryPairings = `DELETE FROM main.pairings WHERE ` + sameChain + ` AND NOT EXISTS (SELECT 1 FROM was.pairings AS p ` +
+		`WHERE p.person = main.pairings.person AND p.via = main.pairings.via AND p.address = main.pairings.address)`
+)
+
+// carryOver takes into a copy what was taken back in the store at path since, where that can be read, and says how far
+// that store had come.
+func carryOver(ctx context.Context, draft, path string) (reached string, err error) {
+	if !exists(path) {
+		return "", nil
+	}
+	if err := foreignLog(path); err != nil {
+		return "", err
+	}
+	db, err := lookInto(path, alone(path))
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = db.Close() }() // only read
+	var chain string
+	if err := db.QueryRowContext(ctx, `SELECT chain FROM meta`).Scan(&chain); err != nil {
+		return "", err
+	}
+	h, err := readHead(ctx, db, chain)
+	if err != nil {
+		return "", err
+	}
+	was := url.URL{Scheme: "file", Path: path, RawQuery: "mode=ro&" + alone(path)}
+	attach := "ATTACH '" + strings.ReplaceAll(was.String(), "'", "''") + "' AS was"
+	err = change(ctx, draft, attach, "BEGIN IMMEDIATE", carrySuspensions, carryStop, carryGrants, carryTokens, carryPairings,
+		"COMMIT")
+	return fmt.Sprintf("%d:%s", h.seq, h.hash), err
+}
+
+// The names beside a store that a restore uses.
+const (
+	restoredSuffix = ".restored"  // the copy, complete and verified
+	intentSuffix   = ".restoring" // says that the copy is to take the store's place, and what that is to be called
+	replacedSuffix = ".replaced-" // what it is called then, before the time
+)
+
+// finishRestore does what is left of a restore that was decided on; without one it only removes what such a one has left.
+func finishRestore(path string) error {
+	name, err := os.ReadFile(path + intentSuffix)
+	if errors.Is(err, fs.ErrNotExist) {
+		for _, left := range []string{restoredSuffix, restoredSuffix + draftSuffix} {
+			_ = os.Remove(path + left) // it takes space, and nothing else
+		}
+		return nil
+	}
+	if err == nil && !strings.HasPrefix(string(name), filepath.Base(path)+replacedSuffix) {
+		err = errors.New("it does not name where the store goes")
+	}
+	if err != nil {
+		return fmt.Errorf("finish the restore that %s began: %w", path+intentSuffix, err)
+	}
+	for _, m := range moves(path, string(name)) {
+		if err := m.do(); err != nil {
+			return fmt.Errorf("finish the restore that %s began: %w", path+intentSuffix, err)
+		}
+	}
+	return nil
+}
+
+// move gives a file another name, or none.
+type move struct{ from, to string }
+
+// moves are the steps of a restore, each of which may have been done: the store and what belongs to it go, the copy comes.
+func moves(path, kept string) (all []move) {
+	if exists(path + restoredSuffix) {
+		kept = filepath.Join(filepath.Dir(path), kept)
+		for _, suffix := range []string{"", logSuffix, indexSuffix, journalSuffix} {
+			all = append(all, move{path + suffix, kept + suffix})
+		}
+		all = append(all, move{path + restoredSuffix, path})
+	}
+	return append(all, move{path + intentSuffix, ""})
+}
+
+func (m move) do() (err error) {
+	switch {
+	case !exists(m.from): // it was done, or there is none
+		return nil
+	case m.to == "":
+		err = os.Remove(m.from)
+	case exists(m.to):
+		err = fmt.Errorf("%s is there already; move it away", m.to)
+	default:
+		err = os.Rename(m.from, m.to)
+	}
+	if err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(m.from))
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
