@@ -35,10 +35,16 @@ build: need ## build bin/daycared
 	go build -ldflags '$(if $(VERSION),-X main.linked=$(VERSION))' -o bin/daycared ./cmd/daycared
 
 .PHONY: install
-install: ## install bin/daycared under PREFIX, /usr/local; build it first if it is out of date
+install: SHARE = $(DESTDIR)$(PREFIX)/share
+install: ## install bin/daycared, its man pages and completions under PREFIX, /usr/local; build it first if it is out of date
 	@tools/current.sh '$(VERSION)' || $(MAKE) build
-	install -d '$(DESTDIR)$(PREFIX)/bin'
+	install -d '$(DESTDIR)$(PREFIX)/bin' '$(SHARE)/man/man1' '$(SHARE)/bash-completion/completions' \
+		'$(SHARE)/zsh/site-functions' '$(SHARE)/fish/vendor_completions.d'
 	install -m 0755 bin/daycared '$(DESTDIR)$(PREFIX)/bin/daycared'
+	bin/daycared reference --man '$(SHARE)/man/man1'
+	bin/daycared completion bash >'$(SHARE)/bash-completion/completions/daycared'
+	bin/daycared completion zsh >'$(SHARE)/zsh/site-functions/_daycared'
+	bin/daycared completion fish >'$(SHARE)/fish/vendor_completions.d/daycared.fish'
 
 .PHONY: demo
 demo: build ## the whole loop in this terminal; ARGS='--answer "allow,deny:keep old/,…"' plays it by itself

@@ -45,6 +45,9 @@ func (c *CLI) askCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ask TAG… --reason TEXT",
 		Short: "Ask for permissions and wait for the answer",
+		Example: "  daycared ask @network --reason \"fetch the docs\"\n" +
+			"  daycared ask @write:/srv/www --reason \"deploy v42\" --scope 15m --timeout 30m\n" +
+			"  daycared ask @network --reason \"nightly report\" --key nightly-2026-11-22 --json",
 		Long: "Ask for permissions and wait for the answer: @network, @workspace, @events, @read:/path, @write:/path.\n" +
 			"Exit code: 0 granted, 3 denied, 4 nobody in time, 5 cancelled, 6 nobody could be reached, 7 no daemon, 2 wrong usage.",
 		Args: arguments(cobra.MinimumNArgs(1), "at least one permission, such as @network"),
@@ -71,7 +74,11 @@ func (c *CLI) confirmCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "confirm QUESTION",
 		Short: "Ask a yes-or-no question; it never answers itself",
-		Args:  arguments(cobra.ExactArgs(1), "one question, in quotes"),
+		Long: "Ask a yes-or-no question and wait; without a person it is never a yes.\n" +
+			"Exit code: 0 yes, 3 no, 4 nobody in time, 5 cancelled, 6 nobody could be reached, 7 no daemon, 2 wrong usage.",
+		Example: "  daycared confirm \"Drop the table orders?\"\n" +
+			"  daycared confirm \"Release v42?\" --details CHANGELOG.md --timeout 1h",
+		Args: arguments(cobra.ExactArgs(1), "one question, in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q.request.Message = args[0]
 			return c.ask(cmd.Context(), q)
@@ -86,7 +93,12 @@ func (c *CLI) chooseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "choose QUESTION --option A --option B",
 		Short: "Let a person choose; prints the option, or their own words",
-		Args:  arguments(cobra.ExactArgs(1), "one question, in quotes"),
+		Long: "Let a person choose one of the options, and print it, or their own words. When nobody answers in time, the first option\n" +
+			"is printed all the same, with exit code 4.\n" +
+			"Exit code: 0 chosen, 4 nobody in time, 5 cancelled, 6 nobody could be reached, 7 no daemon, 2 wrong usage.",
+		Example: "  daycared choose \"Announce where?\" --option blog --option mail\n" +
+			"  daycared choose \"Which branch?\" --option main --option next --timeout 2m --json",
+		Args: arguments(cobra.ExactArgs(1), "one question, in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q.request.Message = args[0]
 			return c.ask(cmd.Context(), q)

@@ -28,6 +28,9 @@ func (c *CLI) auditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "List what happened, oldest first; audit verify checks the chain",
+		Example: "  daycared audit --since 24h\n" +
+			"  daycared audit --request K7F3Q\n" +
+			"  daycared audit --agent deploy-1 --since 2026-11-01 --json",
 		Long: "List what happened, oldest first: the number of the entry in its chain, when, what, the code and the id of the\n" +
 			"request that it is about (- for none, or one that is no longer kept), who did it, and through what.\n" +
 			"With --json one object a line, which has besides the details, the entry's hash and that of the entry before.",
@@ -146,7 +149,11 @@ func (c *CLI) verifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Check that no entry of the audit was changed or taken out",
-		Args:  arguments(cobra.NoArgs),
+		Long: "Check every entry of the audit against the one before it: that none was changed, and none taken out between two others.\n" +
+			"What was cut off at the end is noticed by whoever remembers a head, and names it with --head.",
+		Example: "  daycared audit verify\n" +
+			"  daycared audit verify --head 17:sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+		Args: arguments(cobra.NoArgs),
 		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			heads, err := client.Verify(cmd.Context())
 			if err != nil {

@@ -16,6 +16,8 @@ func (c *CLI) backupCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup [FILE]",
 		Short: "Copy the store to a new file and verify the copy, while the daemon runs or not",
+		Example: "  daycared backup\n" +
+			"  daycared backup /mnt/backups/daycared-monday.db",
 		Long: "Copy the store to a new file and verify the copy, while the daemon runs or not. Without FILE, the copy is named\n" +
 			"after the time and goes to the folder backups of the data directory. daycared restore puts it back.",
 		Args: arguments(cobra.MaximumNArgs(1)),

@@ -14,13 +14,21 @@ func (c *CLI) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Check the configuration, or show what is in force and from where",
-		Args:  arguments(cobra.NoArgs),
-		RunE:  func(*cobra.Command, []string) error { return usage("say config check or config show") },
+		Long: "Check the configuration, or show what is in force and from where. It is looked for in --config, DAYCARED_CONFIG,\n" +
+			"~/.config/daycared/config.yaml and /etc/daycared/config.yaml.",
+		Example: "  daycared config check\n" +
+			"  daycared config show",
+		Args: arguments(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error { return usage("say config check or config show") },
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Say what is wrong in the configuration, line by line, and what would be right",
-		Args:  arguments(cobra.MaximumNArgs(1), "one file at most"),
+		Long: "Say what is wrong in the configuration, line by line, and what would be right. FILE is looked at instead of the\n" +
+			"configuration that is in force. Exit code 1 when something is wrong.",
+		Example: "  daycared config check\n" +
+			"  daycared config check ./config.yaml",
+		Args: arguments(cobra.MaximumNArgs(1), "one file at most"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				c.configFlag = args[0]

@@ -18,6 +18,9 @@ func (c *CLI) connectCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "connect AGENT [--write|--remove]",
 		Short: "Have an agent that you already run ask here",
+		Example: "  daycared connect claude-code\n" +
+			"  daycared connect claude-code --write\n" +
+			"  daycared connect codex --remove",
 		Long: "Have an agent that you already run ask here: print what belongs into its settings, write it with --write (a copy of each\n" +
 			"file as it was stays beside it), or take it out again with --remove. Your other settings and comments stay.\n" +
 			"AGENT is one of " + strings.Join(connect.Names(), ", ") +

@@ -21,7 +21,18 @@ func (c *CLI) approveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approve ID",
 		Short: "Allow a request, by its id or its code",
-		Args:  arguments(cobra.ExactArgs(1), theRequest),
+		Long: "Allow a request, by its id or its code, in the scope that --scope says; the request's card says which ones it offers.\n" +
+			"  once          permissions: until the asking agent's run ends, or for this one answer; a tool: this call, used once\n" +
+			"  session_tool  a tool: this tool for this session; shells, interpreters and other programs' hooks: this call only\n" +
+			"  session       permissions: for this session; a tool: all gated tools of it but high risk, shells and interpreters\n" +
+			"  15m, 2h, …    permissions: so long from now on; a tool: this tool, or this call only where session_tool says so\n" +
+			"  always        permissions: until revoked; a tool: this call only, and never a shell (only where it is configured)\n" +
+			"High risk is offered once alone, and takes --really.",
+		Example: "  daycared approve K7F3Q\n" +
+			"  daycared approve K7F3Q --scope 15m\n" +
+			"  daycared approve K7F3Q --call 2\n" +
+			"  daycared approve K7F3Q --really --json",
+		Args: arguments(cobra.ExactArgs(1), theRequest),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := permissions.ParseScope(scope)
 			if err != nil {
@@ -43,8 +54,11 @@ func (c *CLI) denyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "deny ID",
 		Short: "Deny a request, by its id or its code",
-		Args:  arguments(cobra.ExactArgs(1), theRequest),
-		RunE:  func(cmd *cobra.Command, args []string) error { return c.decide(cmd, args[0], d, asJSON) },
+		Long:  "Deny a request, by its id or its code. The agent reads the reason, and goes on without.",
+		Example: "  daycared deny K7F3Q\n" +
+			"  daycared deny K7F3Q --reason \"not on a Friday\"",
+		Args: arguments(cobra.ExactArgs(1), theRequest),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.decide(cmd, args[0], d, asJSON) },
 	}
 	objectFlag(cmd, &asJSON)
 	cmd.Flags().StringVar(&d.Comment, "reason", "", "why, for the agent to read")
@@ -57,6 +71,9 @@ func (c *CLI) answerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "answer ID OPTION",
 		Short: "Answer a question or a pause: the number or id of an option, other, continue or interrupt",
+		Example: "  daycared answer K7F3Q 2\n" +
+			"  daycared answer K7F3Q continue\n" +
+			"  daycared answer K7F3Q other --text \"look at staging first\"",
 		Long: "Answer a question or a pause: the number or id of an option, continue or interrupt; or a question in your own words,\n" +
 			"which the asker gets as they are: daycared answer ID other --text 'look at staging first'",
 		Args: arguments(cobra.ExactArgs(2), theRequest, "and one option"),
@@ -81,6 +98,8 @@ func (c *CLI) cancelCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cancel ID",
 		Short: "Cancel a request that is pending, by its id or its code",
+		Example: "  daycared cancel K7F3Q\n" +
+			"  daycared cancel 01JD3XKQ2N8Z5T7W9Y1B3C5D7F --token-file deploy.token",
 		Long: "Cancel a request that is pending: as a person by its id or its code, and as the account that asked it, or with its\n" +
 			"token, by its id.",
 		Args: arguments(cobra.ExactArgs(1), theRequest),

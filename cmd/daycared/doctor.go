@@ -31,8 +31,10 @@ func (c *CLI) doctorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what is wrong, and how to mend it",
-		Long:  "Say what is wrong, and how to mend it. Exit code 1 when something is wrong.",
-		Args:  arguments(cobra.NoArgs),
+		Example: "  daycared doctor\n" +
+			"  daycared doctor --config /etc/daycared/config.yaml",
+		Long: "Say what is wrong, and how to mend it. Exit code 1 when something is wrong.",
+		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			wrong := 0
 			for _, f := range c.examine(cmd.Context()) {

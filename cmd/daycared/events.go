@@ -21,7 +21,12 @@ func (c *CLI) eventsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events",
 		Short: "Follow what happens, a line each, until Ctrl-C",
-		Args:  arguments(cobra.NoArgs),
+		Long: "Follow what happens, a line each, until Ctrl-C: the number of the event, when, what, the request's id, by whom, and what\n" +
+			"else is told with it. Whoever remembers the last number goes on with --after.",
+		Example: "  daycared events\n" +
+			"  daycared events --since 1h --json\n" +
+			"  daycared events --after 17",
+		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("after") && after < 0 {
 				return usage("--after is the seq of an event seen before, or 0 for all of them, not %d", after)

@@ -21,7 +21,11 @@ func (c *CLI) grantsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "grants",
 		Short: "List what is granted for longer than once",
-		Args:  arguments(cobra.NoArgs),
+		Long: "List what is granted for longer than once, oldest first: the grant's id, the code of the request that it comes from,\n" +
+			"what it covers, for whom, until when, how often it was used, and who gave it. daycared revoke takes one back.",
+		Example: "  daycared grants\n" +
+			"  daycared grants --since 7d --json",
+		Args: arguments(cobra.NoArgs),
 		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			me, err := client.WhoAmI(cmd.Context())
 			if err != nil {
@@ -67,6 +71,8 @@ func (c *CLI) revokeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke ID",
 		Short: "Take back a grant, or an approval that was not used yet",
+		Example: "  daycared revoke 01JD3XKQ2N8Z5T7W9Y1B3C5D7F\n" +
+			"  daycared revoke K7F3Q --json",
 		Long: "Take back a grant by its id, and say what ran under it; or an approval that was not used yet, by the id or the\n" +
 			"code of its request, and with it the grants that it left behind.",
 		Args: arguments(cobra.ExactArgs(1), "the id of a grant, or the id or the code of a request"),

@@ -24,6 +24,8 @@ func (c *CLI) hookCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hook DIALECT [--within D]",
 		Short: "Answer an agent's own hook; agents run this",
+		Example: "  daycared hook claude-code\n" +
+			"  daycared hook codex --within 10m",
 		Long: "Answer an agent's own hook: read the call from standard input, ask, and print the verdict as the agent expects it.\n" +
 			"DIALECT is one of " + strings.Join(hooks.Names(), ", ") + "; daycared connect writes the agent's settings.\n" +
 			"There is a verdict always, and before --within is over: what cannot be read, or asked, or is not answered in time,\n" +

@@ -18,8 +18,9 @@ import (
 
 func (c *CLI) inboxCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "inbox",
-		Short: "Answer here, in this terminal",
+		Use:     "inbox",
+		Short:   "Answer here, in this terminal",
+		Example: "  daycared inbox",
 		Long: "Answer here, in this terminal, as the person that this account is. While the inbox is open, that person can be reached.\n" +
 			"Agents of theirs whose connector is admin are talked to here, too: /help says how.",
 		Args: arguments(cobra.NoArgs),

@@ -25,6 +25,8 @@ func (c *CLI) linkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "link whatsapp",
 		Short: "Make daycared a linked device of a WhatsApp account",
+		Example: "  daycared link whatsapp\n" +
+			"  daycared link whatsapp --code +4915112345678",
 		Long: "Show a QR code; on the phone of the account: Settings, Linked devices, Link a device. With --code, show a code to be\n" +
 			"typed on that phone instead. Use a number of its own: this is no official client, its use is against WhatsApp's\n" +
 			"terms, and WhatsApp may ban the account. connectors.whatsapp.phone names the only account that may be linked.\n" +

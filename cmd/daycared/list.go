@@ -24,7 +24,12 @@ func (c *CLI) pendingCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pending",
 		Short: "List what waits for an answer",
-		Args:  arguments(cobra.NoArgs),
+		Long: "List what waits for an answer, oldest first: the code to answer by, who asks, what for, how long is left, and how many\n" +
+			"calls wait for it.",
+		Example: "  daycared pending\n" +
+			"  daycared pending --json\n" +
+			"  daycared pending --limit 10",
+		Args: arguments(cobra.NoArgs),
 		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			me, err := client.WhoAmI(cmd.Context())
 			if err != nil {
@@ -114,7 +119,11 @@ func (c *CLI) showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show one request whole, by its id or its code",
-		Args:  arguments(cobra.ExactArgs(1), theRequest),
+		Long:  "Show one request whole, by its id or its code, as its card is, and how it ended.",
+		Example: "  daycared show K7F3Q\n" +
+			"  daycared show K7F3Q --json\n" +
+			"  daycared show K7F3Q --reveal",
+		Args: arguments(cobra.ExactArgs(1), theRequest),
 		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			s, err := client.Show(cmd.Context(), args[0])
 			if err != nil {

@@ -19,6 +19,8 @@ func (c *CLI) pairCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pair NAME",
 		Short: "Have somebody answer with an account of theirs: a link, their phone, your yes",
+		Example: "  daycared pair fay\n" +
+			"  daycared pair fay --yes-if-id 123456789",
 		Long: "Print a link that works once, for ten minutes, and what the person does with it. Whoever comes by it is shown\n" +
 			"here, and answers as NAME once you have said yes. NAME is a person of the configuration; an id that stands there\n" +
 			"wins. An account that was suspended, as doctor says, answers again once it is paired again.",
@@ -104,7 +106,10 @@ func (c *CLI) unpairCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unpair NAME",
 		Short: "Take the account away that somebody was paired with",
-		Args:  arguments(cobra.ExactArgs(1), "the name of a person"),
+		Long:  "Take the account away that somebody was paired with: from now on it decides nothing. The account is told.",
+		Example: "  daycared unpair fay\n" +
+			"  daycared unpair fay --via telegram --json",
+		Args: arguments(cobra.ExactArgs(1), "the name of a person"),
 		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			p, err := client.Unpair(cmd.Context(), args[0], via)
 			if err != nil {

@@ -23,9 +23,14 @@ var systemRun = "/run/daycared"
 // root is the tree of commands.
 func (c *CLI) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "daycared",
-		Short:         "daycared lets people answer for their AI agents",
-		Long:          "daycared stands between AI agents and the people answerable for them: an agent asks and waits, a person answers.",
+		Use:   "daycared",
+		Short: "daycared lets people answer for their AI agents",
+		Long: "daycared stands between AI agents and the people answerable for them: an agent asks and waits, a person answers.\n" +
+			"Exit codes: 0 yes or done, 1 refused or failed, 2 wrong usage, 3 no, 4 nobody in time, 5 cancelled, 6 nobody could be\n" +
+			"reached, 7 no daemon, 8 no request, grant, token or person of that name.",
+		Example: "  daycared demo\n" +
+			"  daycared ask @network --reason \"fetch the docs\"\n" +
+			"  daycared approve K7F3Q",
 		Args:          knownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
@@ -53,11 +58,13 @@ func (c *CLI) root() *cobra.Command {
 	add("operator", c.serveCommand(), c.demoCommand(), c.setupCommand(), c.pairCommand(), c.unpairCommand(), c.linkCommand(),
 		c.tokenCommand(), c.connectCommand(),
 		c.statusCommand(), c.stopCommand(), c.auditCommand(), c.backupCommand(), c.restoreCommand(), c.suspendedCommand(),
-		c.reinstateCommand(), c.configCommand(), c.doctorCommand(), c.versionCommand())
+		c.reinstateCommand(), c.configCommand(), c.doctorCommand(), c.versionCommand(), c.completionCommand())
+	root.AddCommand(c.referenceCommand())
 	root.CompletionOptions.DisableDefaultCmd = true
 	for cmd := range commandsBelow(root) {
 		c.sharedFlags(cmd)
 	}
+	root.InitDefaultHelpCmd()
 	return root
 }
 
@@ -80,8 +87,8 @@ func commandsBelow(root *cobra.Command) iter.Seq[*cobra.Command] {
 // Where a flag that several commands share has no meaning, and the commands that a token has one for. A command
 // refuses what it does not use.
 var (
-	withoutConfig = []string{"demo", "version"}
-	withoutSocket = []string{"demo", "version", "serve", "setup", "link", "backup", "restore", "config check", "config show"}
+	withoutConfig = []string{"demo", "version", "completion", "reference"}
+	withoutSocket = []string{"demo", "version", "completion", "reference", "serve", "setup", "link", "backup", "restore", "config check", "config show"}
 	withToken     = []string{"ask", "confirm", "choose", "run", "mcp", "hook", "cancel", "connect", "doctor"}
 )
 
@@ -101,6 +108,7 @@ func (c *CLI) sharedFlags(cmd *cobra.Command) {
 		f.StringVar(&c.tokenFlag, "token-file", "",
 			"file with the token of the agent that asks (default: DAYCARED_TOKEN_FILE, else this account asks)")
 	}
+	c.completeArguments(cmd, path)
 }
 
 // unused says why a command has no flag that others have; empty for any other flag.

@@ -24,8 +24,9 @@ import (
 
 func (c *CLI) runCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "run AGENT [PROMPT]",
-		Short: "Have an agent of the configuration that speaks ACP do one thing, from this terminal",
+		Use:     "run AGENT [PROMPT]",
+		Short:   "Have an agent of the configuration that speaks ACP do one thing, from this terminal",
+		Example: "  daycared run coder \"write the release notes\"",
 		Long: "Have an agent of the configuration that speaks ACP do one thing: it is started here, told PROMPT (or what standard input " +
 			"says), and ends with its turn. What it asks is put to people through the daemon.\n" +
 			"Exit code: 0 done, 1 not done, 5 interrupted, 7 no daemon, 2 wrong usage.",

@@ -19,7 +19,11 @@ func (c *CLI) agentsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agents",
 		Short: "List the agents of our own that are at work, and what they wait for",
-		Args:  arguments(cobra.NoArgs),
+		Long: "List the agents of our own that are at work: whose they are, how they stand, what they wait for, the tokens of their\n" +
+			"model and what those cost, and since when.",
+		Example: "  daycared agents\n" +
+			"  daycared agents --json",
+		Args: arguments(cobra.NoArgs),
 		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			list, err := pages(func(after permissions.ID) ([]wire.Session, error) {
 				return client.Sessions(cmd.Context(), false, after, 0)

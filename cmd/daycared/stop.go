@@ -12,9 +12,11 @@ import (
 func (c *CLI) stopAllCommand() *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
-		Use:   "stop-all",
-		Short: "Cancel everything that waits, suspend every grant, and refuse what is new until resume",
-		Args:  arguments(cobra.NoArgs),
+		Use:     "stop-all",
+		Short:   "Cancel everything that waits, suspend every grant, and refuse what is new until resume",
+		Long:    "The kill switch: cancel everything that waits, suspend every grant, and refuse what is new until daycared resume.",
+		Example: "  daycared stop-all",
+		Args:    arguments(cobra.NoArgs),
 		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			n, err := client.StopAll(cmd.Context())
 			if err != nil {
@@ -35,9 +37,11 @@ func (c *CLI) stopAllCommand() *cobra.Command {
 func (c *CLI) resumeCommand() *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
-		Use:   "resume",
-		Short: "End what stop-all began; for the operator and for whoever stopped",
-		Args:  arguments(cobra.NoArgs),
+		Use:     "resume",
+		Short:   "End what stop-all began; for the operator and for whoever stopped",
+		Long:    "End what stop-all began: grants hold again, and agents may ask. For the operator and for whoever stopped.",
+		Example: "  daycared resume",
+		Args:    arguments(cobra.NoArgs),
 		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			me, err := client.WhoAmI(cmd.Context())
 			if err != nil {

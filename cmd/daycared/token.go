@@ -20,7 +20,11 @@ func (c *CLI) tokenCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Say who an agent is, whatever account it runs as",
-		Args:  arguments(cobra.NoArgs),
+		Long:  "Say who an agent is, whatever account it runs as: whoever presents a token is the agent that it names.",
+		Example: "  daycared token create deploy-1 --out deploy.token\n" +
+			"  daycared token list\n" +
+			"  daycared token revoke deploy-1",
+		Args: arguments(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			return usage("say token create, token list or token revoke")
 		},
@@ -34,7 +38,11 @@ func (c *CLI) tokenCreateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Make a token and print it, this once; routes know the agent by NAME",
-		Args:  arguments(cobra.ExactArgs(1), "a name"),
+		Long: "Make a token, whose secret is told this once; routes know the agent by NAME. With --out it is written to a new file that\n" +
+			"only this account can read, and without it is printed. Tokens made before under the name stay valid, and are named.",
+		Example: "  daycared token create deploy-1 --out deploy.token\n" +
+			"  daycared token create deploy-1 --out deploy.token --expires 90d",
+		Args: arguments(cobra.ExactArgs(1), "a name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := permissions.CheckTokenName(args[0]); err != nil {
 				return usage("%s", err)
@@ -157,7 +165,10 @@ func (c *CLI) tokenListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the tokens that are not revoked",
-		Args:  arguments(cobra.NoArgs),
+		Long:  "List the tokens that are not revoked: id, name, how long each is valid, and when it was used last. Secrets are not kept.",
+		Example: "  daycared token list\n" +
+			"  daycared token list --json",
+		Args: arguments(cobra.NoArgs),
 		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
 			since, err := l.begin(time.Local)
 			if err != nil {
@@ -190,7 +201,10 @@ func (c *CLI) tokenRevokeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke NAME|ID",
 		Short: "Revoke all tokens of a name, or one by its id",
-		Args:  arguments(cobra.ExactArgs(1), "the name of an agent, or the id of a token"),
+		Long:  "Revoke all tokens of a name, or one by its id: whoever presents it proves nothing any more, at once.",
+		Example: "  daycared token revoke deploy-1\n" +
+			"  daycared token revoke 01JD3XKQ2N8Z5T7W9Y1B3C5D7F",
+		Args: arguments(cobra.ExactArgs(1), "the name of an agent, or the id of a token"),
 		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			list, err := client.RevokeToken(cmd.Context(), args[0])
 			if isUnknown(err) {

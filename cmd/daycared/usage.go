@@ -40,6 +40,9 @@ func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "Show the help of a command",
+		Long:  "Show the help of a command, as the command itself does with --help.",
+		Example: "  daycared help ask\n" +
+			"  daycared help token create",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, rest, err := cmd.Root().Find(args)
 			if err == nil && len(rest) > 0 && about.HasSubCommands() {

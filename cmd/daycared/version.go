@@ -60,7 +60,10 @@ func (c *CLI) versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  arguments(cobra.NoArgs),
+		Long:  "Print the version, the Go that built it, the SQLite in it, and the system it is for. --version prints the same.",
+		Example: "  daycared version\n" +
+			"  daycared version --json",
+		Args: arguments(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
 				return c.json(map[string]string{

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+//go:generate go run . reference --markdown ../../docs/cli.md
+
+// referenceCommand writes what the other commands say of themselves: docs/cli.md for this repository, and the man pages
+// that make install puts beside the binary.
+func (c *CLI) referenceCommand() *cobra.Command {
+	markdown, man := "", ""
+	cmd := &cobra.Command{
+		Use:    "reference",
+		Short:  "Write the reference of all commands, as one Markdown file or as man pages",
+		Hidden: true,
+		Args:   arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if markdown != "" {
+				if err := writePage(markdown, func(w io.Writer) { writeMarkdown(w, cmd.Root()) }); err != nil {
+					return err
+				}
+			}
+			if man == "" {
+				return nil
+			}
+			for _, about := range documented(cmd.Root()) {
+				name := strings.ReplaceAll(about.CommandPath(), " ", "-") + ".1"
+				if err := writePage(filepath.Join(man, name), func(w io.Writer) { writeMan(w, about) }); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&markdown, "markdown", "", "file to write as Markdown")
+	cmd.Flags().StringVar(&man, "man", "", "folder to write man pages to")
+	return cmd
+}
+
+func writePage(name string, write func(io.Writer)) error {
+	f, err := os.Create(name) //nolint:gosec // the caller says where
+	if err != nil {
+		return fmt.Errorf("write the reference: %w", err)
+	}
+	w := bufio.NewWriter(f)
+	write(w)
+	return cmp.Or(w.Flush(), f.Close())
+}
+
+// documented are a command and all below it that are not hidden.
+func documented(root *cobra.Command) []*cobra.Command {
+	all := []*cobra.Command{root}
+	for cmd := range commandsBelow(root) {
+		if !cmd.Hidden {
+			all = append(all, cmd)
+		}
+	}
+	return all
+}
+
+// flagsOf are the flags of a command as they are typed, and what each says.
+func flagsOf(cmd *cobra.Command) (flags [][2]string) {
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Name == "help" {
+			return
+		}
+		value, says := pflag.UnquoteUsage(f)
+		typed := "--" + f.Name
+		if value != "" {
+			typed += " " + strings.ToUpper(value)
+		}
+		if f.DefValue != "" && f.DefValue != "0" && f.DefValue != "0s" && f.DefValue != "false" && f.DefValue != "[]" {
+			says += " (default: " + f.DefValue + ")"
+		}
+		flags = append(flags, [2]string{typed, says})
+	})
+	return flags
+}
+
+// paragraphs are those of a command's long text. One that begins with white space is to stay as it is set.
+func paragraphs(cmd *cobra.Command) (all []string) {
+	for line := range strings.SplitSeq(cmp.Or(cmd.Long, cmd.Short), "\n") {
+		set, last := strings.HasPrefix(line, " "), len(all)-1
+		switch {
+		case last >= 0 && set && strings.HasPrefix(all[last], " "), last >= 0 && !set && !strings.HasPrefix(all[last], " "):
+			all[last] += "\n" + line
+		default:
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+// examplesOf are a command's, without what indents them in its help.
+func examplesOf(cmd *cobra.Command) []string {
+	var lines []string
+	for line := range strings.SplitSeq(cmd.Example, "\n") {
+		lines = append(lines, strings.TrimPrefix(line, "  "))
+	}
+	return lines
+}
+
+func writeMarkdown(w io.Writer, root *cobra.Command) {
+	fmt.Fprintf(w, "# The commands of daycared\n\nWritten by `go generate ./cmd/daycared` from what the commands say with `--help`.\n")
+	for _, cmd := range documented(root) {
+		fmt.Fprintf(w, "\n## %s\n", cmd.CommandPath())
+		for _, p := range paragraphs(cmd) {
+			if strings.HasPrefix(p, " ") {
+				fmt.Fprintf(w, "\n```text\n%s\n```\n", p)
+				continue
+			}
+			fmt.Fprintf(w, "\n%s\n", strings.NewReplacer("<", "&lt;", "*", `\*`, "_", `\_`).Replace(p))
+		}
+		fmt.Fprintf(w, "\n```text\n%s\n```\n\n```sh\n%s\n```\n", cmd.UseLine(), strings.Join(examplesOf(cmd), "\n"))
+		if cmd != root {
+			fmt.Fprintln(w, "\n| flag | |\n|---|---|")
+			for _, f := range flagsOf(cmd) {
+				fmt.Fprintf(w, "| `%s` | %s |\n", f[0], strings.ReplaceAll(f[1], "|", `\|`))
+			}
+		}
+	}
+}
+
+// writeMan writes one page of section 1.
+func writeMan(w io.Writer, cmd *cobra.Command) {
+	quoted := strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n.", "\n\\&.", "\n'", "\n\\&'").Replace
+	text := func(s string) string {
+		if s = quoted(s); strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {
+			s = `\&` + s
+		}
+		return s
+	}
+	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
+	fmt.Fprintf(w, ".TH %s 1 \"\" \"daycared\" \"daycared\"\n.SH NAME\n%s \\- %s\n", text(strings.ToUpper(name)), text(name), text(cmd.Short))
+	fmt.Fprintf(w, ".SH SYNOPSIS\n%s\n.SH DESCRIPTION\n", text(cmd.UseLine()))
+	for _, p := range paragraphs(cmd) {
+		if strings.HasPrefix(p, " ") {
+			fmt.Fprintf(w, ".PP\n.nf\n%s\n.fi\n", text(p))
+			continue
+		}
+		fmt.Fprintf(w, ".PP\n%s\n", text(p))
+	}
+	fmt.Fprintln(w, ".SH OPTIONS")
+	for _, f := range flagsOf(cmd) {
+		fmt.Fprintf(w, ".TP\n.B %s\n%s\n", text(f[0]), text(f[1]))
+	}
+	fmt.Fprintf(w, ".SH EXAMPLES\n.nf\n%s\n.fi\n.SH SEE ALSO\n", text(strings.Join(examplesOf(cmd), "\n")))
+	var also []string
+	if cmd.HasParent() {
+		also = append(also, text(strings.ReplaceAll(cmd.Parent().CommandPath(), " ", "-"))+"(1)")
+	}
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			also = append(also, text(strings.ReplaceAll(sub.CommandPath(), " ", "-"))+"(1)")
+		}
+	}
+	fmt.Fprintln(w, strings.Join(also, ",\n"))
+}

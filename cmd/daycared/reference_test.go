@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+func tree() *cobra.Command {
+	return (&CLI{Out: io.Discard, Err: io.Discard, Environ: []string{"HOME=/nowhere"}}).root()
+}
+
+// Each command says in its help what it does, whole and by example, and each example is one that it takes.
+func TestHelp(t *testing.T) {
+	for _, cmd := range documented(tree()) {
+		if cmd.Short == "" || cmd.Long == "" || cmd.Example == "" {
+			t.Errorf("%s: Short, Long and Example say what it does", cmd.CommandPath())
+		}
+		if strings.HasSuffix(cmd.Short, ".") {
+			t.Errorf("%s: Short is no sentence: %q", cmd.CommandPath(), cmd.Short)
+		}
+		mentioned := false
+		for _, line := range examplesOf(cmd) {
+			about, err := parses(line)
+			if err != nil {
+				t.Errorf("%s: %s: %v", cmd.CommandPath(), line, err)
+			}
+			mentioned = mentioned || strings.HasPrefix(about+" ", cmd.CommandPath()+" ")
+		}
+		if !mentioned {
+			t.Errorf("%s: no example is of it", cmd.CommandPath())
+		}
+	}
+}
+
+// parses reports which command a line of a shell is one of, and what it does not take.
+func parses(line string) (path string, err error) {
+	if _, inner, found := strings.Cut(line, "$(daycared "); found { // of another program's command
+		inner, _, _ = strings.Cut(inner, ")")
+		line = "daycared " + inner
+	}
+	words := shellWords(line)
+	if len(words) == 0 || words[0] != "daycared" {
+		return "", io.ErrUnexpectedEOF
+	}
+	cmd, rest, err := tree().Find(words[1:])
+	if err == nil {
+		err = cmd.ParseFlags(rest)
+	}
+	if err == nil {
+		err = cmd.ValidateArgs(cmd.Flags().Args())
+	}
+	return cmd.CommandPath(), err
+}
+
+// shellWords are the words of a command up to where it is redirected, piped or commented on.
+func shellWords(line string) (words []string) {
+	word, quote, open := "", rune(0), false
+	for _, c := range line + " " {
+		switch {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '"' || c == '\''):
+			quote, open = c, true
+		case quote != 0 || c != ' ':
+			word, open = word+string(c), true
+		case open:
+			if strings.ContainsAny(word[:min(len(word), 2)], "<>|&#") {
+				return words
+			}
+			words, word, open = append(words, word), "", false
+		}
+	}
+	return words
+}
+
+// The reference that is committed is what the commands say.
+func TestReference(t *testing.T) {
+	committed, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var now bytes.Buffer
+	if writeMarkdown(&now, tree()); !bytes.Equal(committed, now.Bytes()) {
+		t.Error("docs/cli.md is stale: go generate ./cmd/daycared")
+	}
+}
+
+func TestManPages(t *testing.T) {
+	root := tree()
+	folder := t.TempDir()
+	root.SetArgs([]string{"reference", "--man", folder})
+	if err := root.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob(filepath.Join(folder, "daycared*.1"))
+	if err != nil || len(pages) != len(documented(root)) {
+		t.Fatalf("%d pages of %d commands (%v)", len(pages), len(documented(root)), err)
+	}
+	groff, lacking := exec.LookPath("groff")
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range []string{".TH ", ".SH NAME\n", ".SH SYNOPSIS\ndaycared", ".SH DESCRIPTION\n", ".SH EXAMPLES\n"} {
+			if !bytes.Contains(text, []byte(part)) {
+				t.Errorf("%s lacks %q", filepath.Base(page), part)
+			}
+		}
+		if lacking != nil {
+			continue
+		}
+		if said, err := exec.Command(groff, "-man", "-Tutf8", "-Kutf8", "-ww", "-z", page).CombinedOutput(); err != nil || len(said) > 0 {
+			t.Errorf("%s: %s (%v)", filepath.Base(page), said, err)
+		}
+	}
+}
+
+// What completes is a program of the shell; each that is here reads it.
+func TestCompletions(t *testing.T) {
+	for shell, check := range map[string][]string{"bash": {"-n"}, "zsh": {"-n"}, "fish": {"--no-execute"}} {
+		var out bytes.Buffer
+		root := (&CLI{Out: &out, Err: io.Discard}).root()
+		root.SetArgs([]string{"completion", shell})
+		if err := root.Execute(); err != nil || !strings.Contains(out.String(), "daycared") {
+			t.Fatalf("%s: %v, %d bytes", shell, err, out.Len())
+		}
+		path, err := exec.LookPath(shell)
+		if err != nil {
+			continue
+		}
+		cmd := exec.Command(path, append(check, "/dev/stdin")...)
+		cmd.Stdin = &out
+		if said, err := cmd.CombinedOutput(); err != nil || len(said) > 0 {
+			t.Errorf("%s does not read it: %s (%v)", shell, said, err)
+		}
+	}
+}
+
+// A word that is mistyped never leads to a command that does more than what begins like it.
+func TestSuggestionsDoNoMore(t *testing.T) {
+	for _, cmd := range documented(tree()) {
+		for _, other := range documented(tree()) {
+			longer, found := strings.CutPrefix(other.Name(), cmd.Name()+"-")
+			if found && longer != "" && meant(cmd.Name(), []string{other.Name()}, "") != "" {
+				t.Errorf("%s leads to %s", cmd.Name(), other.Name())
+			}
+		}
+	}
+}
