@@ -260,7 +260,7 @@ func (c *CLI) left(q *question, id permissions.ID) error {
 func (c *CLI) outcome(q *question, s permissions.Standing) error {
 	result := permissions.Result(s.Request)
 	if at := s.Request.DecidedAt; q.request.Key != "" && at.Before(q.began) && !at.IsZero() {
-		c.say("answered at %s already, under this key", at.Local().Format("15:04:05 MST"))
+		c.say("answered at %s already, under this key", when(at, time.Local))
 	}
 	if q.asJSON {
 		if err := c.json(wire.From(s, false)); err != nil {

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -10,7 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/cmd/daycared/connect"
+	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/permissions"
 )
 
 func (c *CLI) connectCommand() *cobra.Command {
@@ -27,7 +32,7 @@ func (c *CLI) connectCommand() *cobra.Command {
 			". What --config, --socket and --token-file say here, the agent says, too.\n" +
 			"Where " + strings.Join(connect.Movers(), ", ") + " are set, its settings are looked for there.",
 		Args: arguments(cobra.ExactArgs(1), "one agent: "+strings.Join(connect.Names(), ", ")),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			place, err := c.here()
 			if err != nil {
 				return err
@@ -39,7 +44,7 @@ func (c *CLI) connectCommand() *cobra.Command {
 			case write && remove:
 				return usage("--write and --remove cannot both be meant")
 			case write:
-				return c.connectTo(agent)
+				return c.connectTo(cmd.Context(), agent)
 			case remove:
 				return c.disconnect(agent)
 			}
@@ -158,7 +163,7 @@ func look(f connect.File) (settingsFile, error) {
 func (s settingsFile) backup() string { return s.path + ".before-daycared" }
 
 // connectTo writes what belongs into an agent's settings. Every file is looked at before the first is changed.
-func (c *CLI) connectTo(a connect.Agent) error {
+func (c *CLI) connectTo(ctx context.Context, a connect.Agent) error {
 	var changes []func() error
 	for _, f := range a.Files {
 		s, err := look(f)
@@ -177,8 +182,44 @@ func (c *CLI) connectTo(a connect.Agent) error {
 		}
 	}
 	c.tellConnection(a)
-	fmt.Fprintln(c.Out, "Start the agent anew, then see: daycared doctor")
+	c.tellReach(ctx, a)
+	fmt.Fprintf(c.Out, "Next, start %s anew and have it run a command: the card comes to whoever is asked. daycared doctor tries the connection.\n", a.Name)
 	return nil
+}
+
+// tellReach says whom an agent that was connected just now can ask. What reaches nobody is denied, so it warns.
+func (c *CLI) tellReach(ctx context.Context, a connect.Agent) {
+	s, err := c.status(ctx)
+	var reached []string
+	for _, p := range s.People {
+		if len(p.Via) > 0 {
+			reached = append(reached, fmt.Sprintf("%s (%s)", card.Visible(p.Name), strings.Join(p.Via, ", ")))
+		}
+	}
+	why := ""
+	switch {
+	case errors.Is(err, fs.ErrPermission), isCode(err, permissions.CodeNotYours), c.socketFlag != "": // not for this account to know
+		fmt.Fprintln(c.Out, "note      whom it can ask is told to the daemon's own account: daycared status.")
+		return
+	case err != nil:
+		if why = explain(c.notRunning(err)).Text; !c.configured() {
+			why += "; to be asked on a phone: daycared setup"
+		}
+	case !s.Ready:
+		why = value(s.NotReady)
+	case !s.Reachable:
+		why = "nobody can be reached just now; daycared status says why"
+	default:
+		fmt.Fprintf(c.Out, "asks      %s, by what can be reached just now.\n", strings.Join(reached, ", "))
+		return
+	}
+	c.say("as long as this is so, whatever %s asks is denied: %s", a.Name, why)
+}
+
+// configured reports whether there is a configuration file.
+func (c *CLI) configured() bool {
+	_, found := config.Find(c.configFlag, c.Environ, exists)
+	return found
 }
 
 func (c *CLI) install(s settingsFile, next string) error {

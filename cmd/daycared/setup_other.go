@@ -147,7 +147,7 @@ func (s *steps) inTerminal() {
 
 // next says what to do after setup.
 func (s *steps) next() {
-	s.talk.say("\nNext, have an agent that you already run ask here, as in: daycared connect claude-code")
+	s.talk.say("\nNext, once the daemon runs, have an agent that you already run ask here, as in:\n  daycared connect claude-code --write")
 }
 
 // onPhone says that the first card has arrived, and how it is answered there.
