@@ -13,10 +13,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/term"
 
 	"github.com/daycared/daycared/agents/sandbox"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
@@ -106,11 +108,17 @@ func (c *CLI) demo(ctx context.Context, scripted bool, words []string) error {
 		In: in, Out: c.Out, UID: c.UID, Self: engine.OperatorName, Now: time.Now, Log: quiet(),
 		Heading: d.heading, Asking: d.asking, Told: d.scene.told, Quit: d.quit, Closed: d.quit,
 	})
-	fmt.Fprintln(c.Out, demoIntro)
+	d.print(demoIntro)
 	if open != "" {
-		fmt.Fprintf(c.Out, "This kernel cannot hold what scribe runs (%s): here it runs without the sandbox.\n", open)
+		d.print("This kernel cannot hold what scribe runs (%s): here it runs without the sandbox.", open)
 	}
 	return d.play(ctx)
+}
+
+// print writes a row or several, wrapped at words where the terminal is narrow.
+func (d *demo) print(format string, args ...any) {
+	columns, _, _ := term.GetSize(int(d.cli.In.Fd())) // 0 where it is none
+	fmt.Fprintln(d.cli.Out, card.Wrap(fmt.Sprintf(format, args...), columns))
 }
 
 // client is a client of the demo's daemon, as its operator.
@@ -212,14 +220,14 @@ func (d *demo) sum() error {
 	if t.interrupted > 0 {
 		line += fmt.Sprintf(" · interrupted %d", t.interrupted)
 	}
-	fmt.Fprintln(d.cli.Out, strings.Repeat("─", 52))
-	fmt.Fprintf(d.cli.Out, "%s · your time %d s · daemon killed %d %s, lost %d\n", line, int(t.waited.Seconds()), d.kills, times, lost)
-	fmt.Fprintf(d.cli.Out, "files   %s   audit %d rows, chain verified\n", d.files(), rows)
+	d.print("%s", strings.Repeat("─", 52))
+	d.print("%s · your time %d s · daemon killed %d %s, lost %d", line, int(t.waited.Seconds()), d.kills, times, lost)
+	d.print("files   %s   audit %d rows, chain verified", d.files(), rows)
 	if lost != 0 {
 		return fmt.Errorf("%d answers are missing in the audit", lost)
 	}
 	d.finished = true
-	fmt.Fprintf(d.cli.Out, demoNext, d.folder)
+	d.print(demoNext, d.folder)
 	return nil
 }
 
@@ -227,8 +235,7 @@ func (d *demo) sum() error {
 const demoNext = `kept    %s, until you delete it
 next    daycared setup                 be asked on your phone
         daycared serve                 be asked in this terminal: daycared ask @network, from another one
-        daycared connect claude-code   have an agent that you already run ask here
-`
+        daycared connect claude-code   have an agent that you already run ask here`
 
 // clean removes what the demo made. Once the job has ended, its site and what it published stay; the daemon's files go.
 func (d *demo) clean() {

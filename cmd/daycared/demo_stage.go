@@ -122,8 +122,8 @@ func (d *demo) killAndRestart() (err error) {
 	if d.child, err = startChild(context.Background(), d); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(d.cli.Out,
-		"\n   …while you think, I kill the daemon: kill -9 %d …and start it again: %d ms. The question stands. Answer it.\n> ",
+	d.print("\n   …while you think, I kill the daemon: kill -9 %d …and start it again: %d ms. The question stands. Answer it.",
 		pid, time.Since(began).Milliseconds())
+	_, err = fmt.Fprint(d.cli.Out, "> ")
 	return err
 }

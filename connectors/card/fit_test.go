@@ -259,3 +259,25 @@ func TestFitOfTheLargest(t *testing.T) {
 		}
 	}
 }
+
+func TestLinesAreWrappedAtWords(t *testing.T) {
+	for _, tt := range []struct {
+		text, want string
+		width      int
+	}{
+		{"y allow once · n deny · r deny with a reason > ", "y allow once · n\ndeny · r deny\nwith a reason > ", 18},
+		{"one two three", "one two three", 13},
+		{"one two three", "one two\nthree", 12},
+		{"one two three", "one two three", 0},
+		{"one\ntwo three\n", "one\ntwo\nthree\n", 6},
+		{"abcdefgh ij", "abcd\nefgh\nij", 4},
+		{"世界 世界", "世界\n世界", 5},
+		{"世界", "世\n界", 1},
+		{"", "", 5},
+		{"\n\n", "\n\n", 5},
+	} {
+		if got := card.Wrap(tt.text, tt.width); got != tt.want {
+			t.Errorf("Wrap(%q, %d) = %q, want %q", tt.text, tt.width, got, tt.want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/width"
 )
@@ -189,6 +190,39 @@ func fits(line string, most int) int {
 		last = c
 	}
 	return len(line)
+}
+
+// Wrap breaks the lines of a text at spaces, so that none is wider than width cells; a word that is wider by itself is
+// cut. A width of 0 wraps nothing.
+func Wrap(text string, width int) string {
+	if width <= 0 {
+		return text
+	}
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		body := strings.TrimSuffix(line, "\n")
+		for used, space, i := 0, -1, 0; i < len(body); {
+			c, size := utf8.DecodeRuneInString(body[i:])
+			if used += cell(c); used <= width || i == 0 {
+				if c == ' ' {
+					space = i
+				}
+				i += size
+				continue
+			}
+			end, next := i, i // in the middle of a word
+			switch {
+			case c == ' ':
+				next = i + size
+			case space > 0:
+				end, next = space, space+1
+			}
+			out.WriteString(body[:end] + "\n")
+			body, used, space, i = body[next:], 0, -1, 0
+		}
+		out.WriteString(body + line[len(strings.TrimSuffix(line, "\n")):])
+	}
+	return out.String()
 }
 
 // pad is label, which is ours, and spaces up to a column.

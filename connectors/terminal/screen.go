@@ -142,6 +142,7 @@ func (s *screen) ask() {
 	case s.now.reason != "":
 		s.hint = "reason > "
 	}
+	s.hint = s.wrapped(s.hint, room)
 	s.asking = true
 	s.write(s.hint)
 	if s.t.o.Asking != nil {
@@ -157,8 +158,20 @@ func (s *screen) leave() {
 	s.now, s.up, s.asking = nil, false, false
 }
 
+// room is how many cells are left behind a hint for what is typed.
+const room = 8
+
+// wrapped is a text with no word broken by a terminal that is narrow, which keeps some room free at the end of each line.
+func (s *screen) wrapped(text string, room int) string {
+	if s.t.console.kind() != aTerminal {
+		return text
+	}
+	return card.Wrap(text, max(s.t.console.width()-room, 1))
+}
+
 // say writes one line or more. A hint that is on the screen is written again below it, with what was typed so far.
 func (s *screen) say(text string) {
+	text = s.wrapped(text, 0)
 	switch {
 	case s.away:
 		s.later = append(s.later, text)
