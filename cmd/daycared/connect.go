@@ -202,7 +202,7 @@ func (c *CLI) tellReach(ctx context.Context, a connect.Agent) {
 		fmt.Fprintln(c.Out, "note      whom it can ask is told to the daemon's own account: daycared status.")
 		return
 	case err != nil:
-		if why = explain(c.notRunning(err)).Text; !c.configured() {
+		if why = explain(c.notRunning(err)).Text; !c.hasConfig() {
 			why += "; to be asked on a phone: daycared setup"
 		}
 	case !s.Ready:
@@ -216,8 +216,8 @@ func (c *CLI) tellReach(ctx context.Context, a connect.Agent) {
 	c.say("as long as this is so, whatever %s asks is denied: %s", a.Name, why)
 }
 
-// configured reports whether there is a configuration file.
-func (c *CLI) configured() bool {
+// hasConfig reports whether there is a configuration file.
+func (c *CLI) hasConfig() bool {
 	_, found := config.Find(c.configFlag, c.Environ, exists)
 	return found
 }

@@ -66,6 +66,7 @@ func commandLines(page string) [][]string {
 			for i := range words {
 				words[i] = strings.Trim(words[i], `"'`)
 			}
+			words = slices.DeleteFunc(words, func(w string) bool { return w == "[flags]" }) // in a usage line
 			if len(words) > 0 {
 				all = append(all, words)
 			}
