@@ -119,6 +119,9 @@ func (l *loop) audit() {
 		}
 		for _, e := range entries {
 			l.seq = e.Seq
+			if e.Type == permissions.StoreRestored {
+				l.violated("a death counts as a restore: %v", e.Detail)
+			}
 			if e.Type != permissions.RequestSettled {
 				continue
 			}

@@ -90,7 +90,7 @@ func (s *Store) firstMark(ctx context.Context, l life, before *mark) error {
 		var busy, logged, done int64
 		err := conn.QueryRowContext(ctx, checkpointLog).Scan(&busy, &logged, &done)
 		whole = err == nil && busy == 0 && logged == done
-		return nil //nolint:nilerr // the log goes on, and the mark says less
+		return nil // otherwise the log goes on, and the mark says less
 	})
 	if err != nil {
 		return err
@@ -294,7 +294,7 @@ func (s *Store) takeBackUnused(ctx context.Context, t *tx, now time.Time) (n int
 	return n, nil
 }
 
-// usedBefore tells whether an approval was used in an earlier life: whatever it allowed may have been done again and again
+// usedBefore reports whether an approval was used in an earlier life: whatever it allowed may have been done again and again
 // since, and is not done once more.
 func (s *Store) usedBefore(r permissions.Request) bool {
 	return !r.UsedAt.IsZero() && r.UsedAt.Before(s.restoredAt)

@@ -103,8 +103,9 @@ func (r *Restored) draft(ctx context.Context, path, from string) (err error) {
 		return err
 	}
 	return copyInto(ctx, db, from, path+restoredSuffix, func(draft string) error {
-		if r.Was, r.Left = carryOver(ctx, draft, path); ctx.Err() != nil {
-			return ctx.Err()
+		r.Was, r.Left = carryOver(ctx, draft, path)
+		if err := ctx.Err(); err != nil {
+			return err
 		}
 		if r.Summary, err = inspect(ctx, draft); err != nil {
 			return err

@@ -1,0 +1,268 @@
+package store
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// dead is a store that died with more than a backup of it has, most of it in its log.
+type dead struct {
+	path, backup string
+	saved, lost  permissions.Request
+	head         int64
+}
+
+func newDead(t *testing.T) dead {
+	t.Helper()
+	d := dead{path: filepath.Join(t.TempDir(), "daycared.db"), backup: filepath.Join(t.TempDir(), "backup.db")}
+	s := reopen(t, filepath.Join(t.TempDir(), "daycared.db"))
+	for id := range 3 {
+		token := permissions.Token{ID: permissions.ID(rune('A' + id)), Name: "ci", Hash: permissions.Digest{byte(id)}, CreatedAt: time.Now()}
+		if err := s.AddToken(t.Context(), token, "op", "cli"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, person := range []string{"fay", "sam"} {
+		p := permissions.Pairing{Person: person, Via: "telegram", Address: person, PairedAt: time.Now()}
+		if _, err := s.Pair(t.Context(), p, "op", "cli"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lasting, revoked := approve(t, s, permissions.For(time.Hour)), approve(t, s, permissions.For(time.Hour))
+	for _, r := range []permissions.Request{lasting, revoked} {
+		if err := use(t, s, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.saved = insert(t, s)
+	if _, err := Backup(t.Context(), s.path, d.backup); err != nil {
+		t.Fatal(err)
+	}
+	d.lost = insert(t, s)
+	grants, err := s.GrantsInForce(t.Context(), "", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range grants {
+		if g.Request != revoked.ID {
+			continue
+		}
+		if _, err := s.Revoke(t.Context(), g.ID, "op", "cli", time.Now(), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, err := range []error{
+		s.Suspend(t.Context(), "whatsapp", "+491", "sam", time.Now()),
+		func() error { _, err := s.RevokeToken(t.Context(), "B", "op", "cli", time.Now()); return err }(),
+		func() error {
+			_, err := s.Unpair(t.Context(), "sam", "telegram", "op", "cli", time.Now())
+			return err
+		}(),
+		func() error { _, err := s.Stop(t.Context(), "sam", "cli", time.Now()); return err }(),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.head = s.ledger.seq
+	copyFiles(t, s.path, d.path, "", logSuffix)
+	copyFiles(t, markName(s.path), markName(d.path), "")
+	if n, err := size(d.path + logSuffix); err != nil || n == 0 {
+		t.Fatalf("the log has %d bytes, %v", n, err)
+	}
+	return d
+}
+
+// restored sees that the store is that of the backup in a new life, and nothing else is left in the folder but kept.
+func (d dead) restored(t *testing.T, kept string) {
+	t.Helper()
+	s := reopen(t, d.path)
+	began := restorations(t, s)
+	if len(began) != 1 || began[0].Seq < d.head+gap {
+		t.Errorf("lives: %v", began)
+	}
+	if r, err := s.Read(t.Context(), d.saved.ID); err != nil || r.State != permissions.Pending {
+		t.Errorf("what the backup has: %v, %v", r.State, err)
+	}
+	if _, err := s.Read(t.Context(), d.lost.ID); err == nil {
+		t.Error("what came after the backup is there")
+	}
+	for _, suffix := range []string{intentSuffix, restoredSuffix, restoredSuffix + draftSuffix} {
+		if exists(d.path + suffix) {
+			t.Errorf("%s is left", suffix)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	old := reopen(t, kept)
+	if r, err := old.Read(t.Context(), d.lost.ID); err != nil || r.ID != d.lost.ID {
+		t.Errorf("the store that was replaced is not whole: %v", err)
+	}
+}
+
+// TestRestore: what was taken back since the backup stays so, and everything else is suspended.
+func TestRestore(t *testing.T) {
+	d := newDead(t)
+	r, err := Restore(t.Context(), options(d.path), d.backup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Left != nil || r.Was == "" || r.BackTo == "" || r.Requests != 3 || r.Path != d.path {
+		t.Errorf("it says %+v", r)
+	}
+	if len(r.Now.Grants) != 1 || len(r.Now.Tokens) != 2 || len(r.Now.Pairings) != 1 || r.Now.Pairings[0].Person != "fay" {
+		t.Errorf("suspended: %+v", r.Now)
+	}
+	s := reopen(t, d.path)
+	if by, err := s.StoppedBy(t.Context()); err != nil || by != "sam" {
+		t.Errorf("stopped by %q, %v", by, err)
+	}
+	if all, err := s.Suspensions(t.Context()); err != nil || len(all) != 1 {
+		t.Errorf("suspended accounts: %v, %v", all, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d.restored(t, r.Kept)
+}
+
+// TestRestoreOnto puts a backup in place of nothing, of garbage and of a store whose log belongs to another file, and
+// from the files of a store that died as well.
+func TestRestoreOnto(t *testing.T) {
+	for name, spoil := range map[string]func(t *testing.T, d *dead){
+		"nothing": func(t *testing.T, d *dead) { d.path = filepath.Join(t.TempDir(), "daycared.db") },
+		"garbage": func(t *testing.T, d *dead) {
+			if err := os.WriteFile(d.path, []byte(strings.Repeat("garbage ", 1000)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a backup by hand": func(t *testing.T, d *dead) { copyFiles(t, d.backup, d.path, "") },
+		"itself gone": func(t *testing.T, d *dead) {
+			if err := os.Remove(d.path); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"from the dead": func(t *testing.T, d *dead) {
+			d.backup, d.path = d.path, filepath.Join(t.TempDir(), "daycared.db")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDead(t)
+			spoil(t, &d)
+			r, err := Restore(t.Context(), options(d.path), d.backup)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := reopen(t, d.path)
+			if began := restorations(t, s); len(began) != 1 {
+				t.Errorf("lives: %v", began)
+			}
+			if _, err := s.Read(t.Context(), d.saved.ID); err != nil {
+				t.Error(err)
+			}
+			if (r.Kept == "") != (name == "nothing" || name == "from the dead") {
+				t.Errorf("kept as %q", r.Kept)
+			}
+		})
+	}
+}
+
+// TestRestoreRefuses: what is no sound store changes nothing.
+func TestRestoreRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		from func(t *testing.T, d dead) string
+		want string
+	}{
+		"nothing":   {func(*testing.T, dead) string { return "/nowhere/x.db" }, "no such file"},
+		"a folder":  {func(_ *testing.T, d dead) string { return filepath.Dir(d.path) }, "it is not a file"},
+		"the store": {func(_ *testing.T, d dead) string { return d.path }, "it is the store itself"},
+		"a text": {func(t *testing.T, d dead) string {
+			if err := os.WriteFile(d.backup, []byte(strings.Repeat("text ", 1000)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return d.backup
+		}, "is damaged"},
+		"another database": {func(t *testing.T, d dead) string {
+			if err := errors.Join(os.Remove(d.backup), os.WriteFile(d.backup, nil, 0o600),
+				change(t.Context(), d.backup, "CREATE TABLE x (y)")); err != nil {
+				t.Fatal(err)
+			}
+			return d.backup
+		}, "it is no store of daycared"},
+		"a newer one": {func(t *testing.T, d dead) string {
+			err := change(t.Context(), d.backup, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, TRUE)")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d.backup
+		}, "it was written by a newer daycared (schema 99"},
+		"a forged audit": {func(t *testing.T, d dead) string {
+			if err := change(t.Context(), d.backup, "UPDATE audit SET actor = 'mallory' WHERE seq = 2"); err != nil {
+				t.Fatal(err)
+			}
+			return d.backup
+		}, "broken at entry 2"},
+		"no room": {func(t *testing.T, d dead) string {
+			if err := os.MkdirAll(d.path+restoredSuffix+draftSuffix+"/x", 0o700); err != nil {
+				t.Fatal(err)
+			}
+			return d.backup
+		}, "restored.part"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDead(t)
+			_, err := Restore(t.Context(), options(d.path), c.from(t, d))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+			s := reopen(t, d.path)
+			if _, err := s.Read(t.Context(), d.lost.ID); err != nil || len(restorations(t, s)) != 0 {
+				t.Errorf("the store was changed: %v", err)
+			}
+		})
+	}
+}
+
+// TestRestoreKilled kills a restore after each of its steps: the next start, or the next restore, does the rest.
+func TestRestoreKilled(t *testing.T) {
+	const kept = "daycared.db" + replacedSuffix + "then"
+	for step := 0; ; step++ {
+		d := newDead(t)
+		var r Restored
+		if err := r.draft(t.Context(), d.path, d.backup); err != nil {
+			t.Fatal(err)
+		}
+		if step == 0 { // killed before it was decided: the store is as it was
+			s := reopen(t, d.path)
+			if _, err := s.Read(t.Context(), d.lost.ID); err != nil || len(restorations(t, s)) != 0 || exists(d.path+restoredSuffix) {
+				t.Errorf("the store was changed: %v", err)
+			}
+			continue
+		}
+		if err := replaceFile(d.path+intentSuffix, []byte(kept)); err != nil {
+			t.Fatal(err)
+		}
+		all := moves(d.path, kept)
+		if step-1 > len(all) {
+			break
+		}
+		for _, m := range all[:step-1] {
+			if err := m.do(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if step%2 == 0 { // whoever restores again finishes it as well, before anything else
+			if _, err := Restore(t.Context(), options(d.path), "/nowhere"); err == nil {
+				t.Error("there is nothing to restore from")
+			}
+		}
+		d.restored(t, filepath.Join(filepath.Dir(d.path), kept))
+	}
+}
