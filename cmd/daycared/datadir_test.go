@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
+
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -70,9 +72,15 @@ func TestAnotherAccountsFolderIsLeftAlone(t *testing.T) {
 	path, home := filepath.Join(t.TempDir(), "data"), t.TempDir()
 	folder(t, path, 0o700)
 	write(t, filepath.Join(path, storeName))
-	for _, line := range []string{"serve", "link whatsapp", "backup"} {
+	screen, tty, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer screen.Close()
+	defer tty.Close()
+	for _, line := range []string{"serve", "link whatsapp", "backup", "setup"} {
 		var said strings.Builder
-		c := &CLI{Out: io.Discard, Err: &said, UID: os.Getuid() + 1, Environ: []string{"HOME=" + home, "DAYCARED_DATA_DIR=" + path}}
+		c := &CLI{In: tty, Out: io.Discard, Err: &said, UID: os.Getuid() + 1, Environ: []string{"HOME=" + home, "DAYCARED_DATA_DIR=" + path}}
 		if code := c.Run(t.Context(), strings.Fields(line)); code != permissions.ExitOther {
 			t.Errorf("%s: exit %d", line, code)
 		}

@@ -23,7 +23,7 @@ type gauges struct {
 	engine *engine.Engine
 	log    *slog.Logger
 
-	up, state, ready, stopped, pending *prometheus.Desc
+	up, state, ready, reachable, stopped, pending *prometheus.Desc
 }
 
 // metrics is what /metrics serves.
@@ -39,7 +39,9 @@ func metrics(e *engine.Engine, log *slog.Logger) http.Handler {
 			state: prometheus.NewDesc("daycared_channel_state",
 				"1 for how a channel stands that is not up and says it in a word, such as banned or outdated.",
 				[]string{"channel", "state"}, nil),
-			ready:   prometheus.NewDesc("daycared_ready", "1 while requests can be stored and answered.", nil, nil),
+			ready: prometheus.NewDesc("daycared_ready", "1 while requests can be stored and answered.", nil, nil),
+			reachable: prometheus.NewDesc("daycared_people_reachable",
+				"How many people can be reached just now; while it is 0, what is asked fails at once.", nil, nil),
 			stopped: prometheus.NewDesc("daycared_stopped", "1 while everything is stopped.", nil, nil),
 			pending: prometheus.NewDesc("daycared_requests_pending", "Requests that wait for an answer.", nil, nil),
 		},
@@ -49,7 +51,7 @@ func metrics(e *engine.Engine, log *slog.Logger) http.Handler {
 
 // Describe is [prometheus.Collector].
 func (g *gauges) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.up, g.state, g.ready, g.stopped, g.pending} {
+	for _, d := range []*prometheus.Desc{g.up, g.state, g.ready, g.reachable, g.stopped, g.pending} {
 		out <- d
 	}
 }
@@ -68,6 +70,15 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	say(g.ready, truth(g.engine.Ready(ctx) == nil))
+	reachable := map[string]bool{}
+	for _, c := range g.engine.Contacts() {
+		for name := range c.People {
+			if c.Reaches(name) {
+				reachable[name] = true
+			}
+		}
+	}
+	say(g.reachable, float64(len(reachable)))
 	say(g.stopped, truth(g.engine.StoppedBy() != ""))
 	if n, err := g.engine.CountPending(ctx); err == nil {
 		say(g.pending, float64(n))

@@ -63,8 +63,11 @@ func TestClientsAskTheDaemonThatWasNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cli := &CLI{UID: 1000, Environ: append([]string{"XDG_RUNTIME_DIR=" + run}, c.environ...)}
-			root := cli.root()
-			if err := root.ParseFlags(c.args); err != nil {
+			cmd, _, err := cli.root().Find([]string{"pending"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.ParseFlags(c.args); err != nil {
 				t.Fatal(err)
 			}
 			paths, err := cli.places()

@@ -103,38 +103,39 @@ func (d *daemon) heed(ctx context.Context, c *CLI, hangup <-chan os.Signal, clos
 			return
 		case <-closed:
 			closed = nil
-		case <-hangup:
-			if !taken.IsZero() && time.Since(taken) < hangupEcho {
+			if terminal.IsTerminal(c.In) { // it is still there
+				d.withoutConsole("the console was closed with Ctrl-D")
 				continue
 			}
-			if d.console == nil || !d.console.HungUp() || !taken.IsZero() {
+		case <-hangup:
+			echo := !taken.IsZero() && time.Since(taken) < hangupEcho
+			if first := taken.IsZero() && d.console != nil && d.console.HungUp(); !first && !echo {
 				d.reload(c)
-				continue
 			}
 		}
-		if taken.IsZero() && d.console.HungUp() {
+		if taken.IsZero() && d.console != nil && d.console.HungUp() {
 			taken = time.Now()
-			d.hungUp()
+			d.withoutConsole("the terminal was closed")
 		}
 	}
 }
 
-// hungUp decides what becomes of a daemon whose terminal was taken away: it goes on where anybody can still be reached, and
+// withoutConsole decides what becomes of a daemon whose terminal is gone: it goes on where anybody can still be reached, and
 // ends in order where the terminal was the only way to anybody.
-func (d *daemon) hungUp() {
+func (d *daemon) withoutConsole(why string) {
 	ways := map[string][]string{}
 	for _, contact := range d.engine.Contacts() {
-		for name, why := range contact.People { // a channel that is only away may come back
-			if why == nil && contact.Channel != terminal.Name {
+		for name, gone := range contact.People { // a channel that is only away may come back
+			if gone == nil && contact.Channel != terminal.Name {
 				ways[name] = append(ways[name], contact.Channel)
 			}
 		}
 	}
 	if len(ways) == 0 {
-		d.end("the terminal was closed, and nobody can be reached another way")
+		d.end(why + ", and nobody can be reached another way")
 		return
 	}
-	d.log.Warn("the terminal was closed; the daemon goes on, since people can be reached another way", "people", ways)
+	d.log.Warn(why+"; the daemon goes on, since people can be reached another way", "people", ways)
 }
 
 // consoleName is the terminal that in is; empty where it is none.
