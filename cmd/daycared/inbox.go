@@ -41,7 +41,8 @@ func (c *CLI) inboxCommand() *cobra.Command {
 			}
 			welcome := func() {
 				c.say("you answer as %s; q leaves", me.Name)
-				c.say("questions appear here, with the keys that answer them; agents ask with daycared ask, as an account of their own; /help says more")
+				c.say("questions appear here, with the keys that answer them; agents ask with daycared ask, as an account of their own; " +
+					"/help says more")
 				if note := stopNote(me); note != "" {
 					c.say("%s", note)
 				}

@@ -38,7 +38,10 @@ func TestClientsAskTheDaemonThatWasNamed(t *testing.T) {
 		args, environ []string
 		agent, why    string
 	}{
-		"nothing": {nil, nil, systemRun + "/agent.sock", "it is the socket of this machine's service, and " + run + "/daycared/agent.sock does not exist"},
+		"nothing": {
+			nil, nil, systemRun + "/agent.sock",
+			"it is the socket of this machine's service, and " + run + "/daycared/agent.sock does not exist",
+		},
 		"a configuration": {
 			[]string{"--config", plain}, nil, run + "/daycared/agent.sock", "it is the socket of the configuration " + plain,
 		},
@@ -53,7 +56,8 @@ func TestClientsAskTheDaemonThatWasNamed(t *testing.T) {
 			"it is the socket of the configuration " + dir + "/home/.config/daycared/config.yaml",
 		},
 		"a socket by the environment": {
-			nil, []string{"DAYCARED_API_AGENT_SOCKET=/named/agent", "DAYCARED_API_ADMIN_SOCKET=/named/admin"}, "/named/agent", "api.agent_socket names it",
+			nil, []string{"DAYCARED_API_AGENT_SOCKET=/named/agent", "DAYCARED_API_ADMIN_SOCKET=/named/admin"},
+			"/named/agent", "api.agent_socket names it",
 		},
 		"a folder": {
 			nil, []string{"XDG_RUNTIME_DIR=", "DAYCARED_DATA_DIR=" + dir + "/data"}, dir + "/data/agent.sock", "data_dir names its folder",

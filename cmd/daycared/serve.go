@@ -83,7 +83,8 @@ func (c *CLI) serve(ctx context.Context) error {
 
 // welcome says to whoever sits at the console how to ask, what comes here and how to leave.
 func (c *CLI) welcome() {
-	c.say("questions appear here, with the keys that answer them; ask from another shell: daycared%s ask @network --reason test", c.sameConfig())
+	c.say("questions appear here, with the keys that answer them; ask from another shell: daycared%s ask @network --reason test",
+		c.sameConfig())
 	c.say("/help says more; Ctrl-C ends the daemon, and so does, from another shell: daycared%s stop", c.sameConfig())
 }
 
@@ -135,7 +136,7 @@ func (d *daemon) withoutConsole(why string) {
 		d.end(why + ", and nobody can be reached another way")
 		return
 	}
-	d.log.Warn(why+"; the daemon goes on, since people can be reached another way", "people", ways)
+	d.log.Warn("the console is gone; the daemon goes on, since people can be reached another way", "why", why, "people", ways)
 }
 
 // consoleName is the terminal that in is; empty where it is none.

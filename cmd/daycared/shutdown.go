@@ -88,7 +88,7 @@ func locker(path string) int {
 	if err != nil || unix.Stat(path, &stat) != nil {
 		return 0
 	}
-	file := fmt.Sprintf("%02x:%02x:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev), stat.Ino) //nolint:unconvert // its type differs between systems
+	file := fmt.Sprintf("%02x:%02x:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev), stat.Ino)
 	for line := range strings.Lines(string(list)) {
 		// 1: FLOCK  ADVISORY  WRITE 4711 fe:01:131 0 EOF
 		if cells := strings.Fields(line); len(cells) > 5 && cells[1] == "FLOCK" && cells[3] == "WRITE" && cells[5] == file {
@@ -117,7 +117,8 @@ func (c *CLI) waitForEnd(ctx context.Context, desk *admin.Client, d admin.Daemon
 		if !held && errors.Is(desk.Ready(limited), client.ErrUnreachable) {
 			return nil
 		}
-		switch wire.Pause(limited, lookAfter); {
+		_ = wire.Pause(limited, lookAfter) // both contexts are looked at below
+		switch {
 		case ctx.Err() != nil:
 			return &problem{Text: fmt.Sprintf("pid %d was told to end, and has not yet", d.PID), Code: codeEnded, Exit: permissions.ExitCancelled}
 		case limited.Err() != nil:

@@ -14,10 +14,11 @@
 // is shown first. s shows the card again, with the secrets in it that cards mask.
 //
 // While nothing is asked, a command, as in every chat, is done, and anything else is told that it means nothing, unless
-// [Options.Leave] is empty. Where its person has agents of ours, what else is typed then is for them; it reads the keys for that as well. At a card the answers are what they are without agents. What would be none is a
-// command where it begins with /, unless an option begins so, too, and for the agent where it begins with >. A command
-// may also stand where a reason is asked for. What an agent says is put among the cards. A card does not come between the
-// keys of a line that is being typed: it waits for its end, or for a few seconds, and the line is gone on with after it.
+// [Options.Leave] is empty. Where its person has agents of ours, what else is typed then is for them; it reads the keys for
+// that as well. At a card the answers are what they are without agents. What would be none is a command where it begins
+// with /, unless an option begins so, too, and for the agent where it begins with >. A command may also stand where a reason
+// is asked for. What an agent says is put among the cards. A card does not come between the keys of a line that is being
+// typed: it waits for its end, or for a few seconds, and the line is gone on with after it.
 //
 // console.go knows what a console is, line.go turns keys into lines, queue.go keeps what is to be shown, screen.go
 // writes, prompt.go turns an answer into a decision, named.go one that names its request, chat.go hears what is none,
