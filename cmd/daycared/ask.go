@@ -132,7 +132,6 @@ func (c *CLI) ask(ctx context.Context, q *question) error {
 		return endedBefore()
 	}
 	defer asks.Close()
-	proposed := q.request.ID
 	r, err := asks.Put(ctx, q.request)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		if errors.Is(context.Cause(ctx), errTerminated) {
@@ -142,9 +141,6 @@ func (c *CLI) ask(ctx context.Context, q *question) error {
 	}
 	if err != nil {
 		return err
-	}
-	if q.request.Key != "" && r.Request.ID != proposed && progress.told == "" { // it was settled before this run asked
-		fmt.Fprintf(c.Err, "(answered %s under this key)\n", when(r.Request.DecidedAt, time.Local))
 	}
 	return c.outcome(q, r)
 }

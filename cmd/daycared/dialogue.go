@@ -22,7 +22,9 @@ type dialogue struct {
 var errLeft = &problem{Text: "left before the end", Code: codeEnded, Exit: permissions.ExitCancelled}
 
 // say writes a row.
-func (d dialogue) say(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
+func (d dialogue) say(format string, args ...any) {
+	fmt.Fprintln(d.out, wrapRows(fmt.Sprintf(format, args...), widthOf(d.out)))
+}
 
 // ask asks for a line; Enter alone takes what is usual.
 func (d dialogue) ask(ctx context.Context, question, usual string) (string, error) {

@@ -133,7 +133,7 @@ func (c *CLI) showCommand() *cobra.Command {
 				return c.json(wire.From(s, true))
 			}
 			options := here(cmd.Context(), client)
-			options.Reveal = reveal
+			options.Reveal, options.Width = reveal, c.width()
 			fmt.Fprintln(c.Out, card.Card(connectors.Prompt{Request: s.Request, Code: s.Code, Waiting: s.Waiting}, options))
 			if s.Request.State != permissions.Pending {
 				fmt.Fprintln(c.Out, card.Settled(s.Request, options))

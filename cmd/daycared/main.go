@@ -48,6 +48,9 @@ type CLI struct {
 // Run executes one command line and returns its exit code.
 func (c *CLI) Run(ctx context.Context, args []string) int {
 	root := c.root()
+	if about, _, err := root.Find(args); err == nil {
+		defer c.fit(about, args)()
+	}
 	root.SetArgs(args)
 	root.SetIn(c.In)
 	root.SetOut(c.Out)

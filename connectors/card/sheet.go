@@ -231,6 +231,9 @@ func pad(label string, to int) string {
 	return label + most[:max(to-len(label), 0)]
 }
 
+// Cells is the most cells that a terminal may use for a text.
+func Cells(text string) int { return cells(text) }
+
 func cells(text string) (n int) {
 	for _, c := range text {
 		n += cell(c)
