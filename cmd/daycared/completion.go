@@ -55,7 +55,8 @@ func (c *CLI) completeArguments(cmd *cobra.Command, path string) {
 		"ask": fixed([]string{"@network", "@workspace", "@events", "@read:", "@write:"}),
 	}
 	flags := map[string]source{
-		"scope": fixed([]string{"once", "session_tool", "session", "15m", "always"}), "request": c.codes, "via": fixed([]string{"telegram", "whatsapp"}),
+		"scope":   fixed([]string{"once", "session_tool", "session", "15m", "always"}),
+		"request": c.codes, "via": fixed([]string{"telegram", "whatsapp"}),
 	}
 	if path == "audit" {
 		flags["agent"] = c.configured(agentNames)

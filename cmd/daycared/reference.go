@@ -48,7 +48,7 @@ func (c *CLI) referenceCommand() *cobra.Command {
 }
 
 func writePage(name string, write func(io.Writer)) error {
-	f, err := os.Create(name) //nolint:gosec // the caller says where
+	f, err := os.Create(name)
 	if err != nil {
 		return fmt.Errorf("write the reference: %w", err)
 	}

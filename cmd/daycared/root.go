@@ -88,8 +88,10 @@ func commandsBelow(root *cobra.Command) iter.Seq[*cobra.Command] {
 // refuses what it does not use.
 var (
 	withoutConfig = []string{"demo", "version", "completion", "reference"}
-	withoutSocket = []string{"demo", "version", "completion", "reference", "serve", "setup", "link", "backup", "restore", "config check", "config show"}
-	withToken     = []string{"ask", "confirm", "choose", "run", "mcp", "hook", "cancel", "connect", "doctor"}
+	withoutSocket = []string{
+		"demo", "version", "completion", "reference", "serve", "setup", "link", "backup", "restore", "config check", "config show",
+	}
+	withToken = []string{"ask", "confirm", "choose", "run", "mcp", "hook", "cancel", "connect", "doctor"}
 )
 
 // sharedFlags are the flags that several commands have, as far as cmd uses them.

@@ -118,7 +118,7 @@ func (c *CLI) createToken(ctx context.Context, client *admin.Client, n newToken)
 // writeSecret writes a secret to a new file that only this account can read. The file is there before the secret is
 // made, so that none is made that cannot be kept; without a secret there is no file.
 func writeSecret(name string, create func() (permissions.Secret, error)) error {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the caller says where
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return usage("--out %s is there already; name a new file", name)
 	}
