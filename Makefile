@@ -11,6 +11,7 @@ STALLED   ?= 5000
 REAL_WAIT ?= 10m
 SIM_SEEDS ?= 1000000
 DECISIONS ?= 1000000
+FRESH     ?= bookworm trixie
 FROM      ?=
 LINT       = go tool -modfile=tools/go.mod golangci-lint
 FIGURES    = go -C tools/figures run . -decisions $(DECISIONS) $(if $(FROM),-from '$(abspath $(FROM))',-keep '$(CURDIR)/bin/bench.txt')
@@ -111,6 +112,10 @@ fuzz: need ## every fuzz target for FUZZTIME, 30s
 .PHONY: mutate
 mutate: need ## change permissions and the grammar of answers in one place at a time: each change must fail a test; half an hour
 	tools/mutate.sh
+
+.PHONY: fresh
+fresh: ## do what the README says on the Debians of FRESH, bookworm and trixie, each made from nothing, with 2 GiB; as root, needs debootstrap
+	@tools/fresh.sh $(FRESH)
 
 .PHONY: soak
 soak: need ## kill the daemon at CRASH_POINTS, 5000, points, send FLOOD_UPDATES, 10000, taps and texts, count what was lost; check LINEAR_OPS, 10000000, calls that race; SIM_SEEDS, 1000000, simulated days
