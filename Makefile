@@ -18,8 +18,9 @@ FIGURES    = go -C tools/figures run . -decisions $(DECISIONS) $(if $(FROM),-fro
 
 # One set of flags for every Go command, so that nothing is compiled twice: what they change is part of a package's key in
 # the build cache. Flags of the user's own come first. Without -buildvcs=false, a checkout of another account would fail.
+# go test need not vet: lint does, by the same rules and more.
 GOFLAGS   := $(shell GOTOOLCHAIN=local go env GOFLAGS 2>/dev/null)
-GOFLAGS   += $(filter-out $(GOFLAGS),-trimpath -buildvcs=false)
+GOFLAGS   += $(filter-out $(GOFLAGS),-trimpath -buildvcs=false -vet=off)
 export GOFLAGS
 export CGO_ENABLED = 1
 
@@ -66,24 +67,17 @@ race: need ## run every test with the race detector
 	go test -race -timeout 30m ./...
 
 .PHONY: check
-check: format vet lint tidy generated darwin ## all of the six below: what must be clean before a commit
+check: format lint tidy generated ## the four below: what must be clean before a commit
 
 .PHONY: format
 format: need ## gofmt
 	@files=$$("$$(go env GOROOT)/bin/gofmt" -l .); test -z "$$files" || \
 		{ echo "$$files"; echo 'not formatted: run gofmt -w on the files above' >&2; exit 1; }
 
-.PHONY: vet
-vet: need ## go vet
-	go vet ./...
-	go vet -tags failpoints ./cmd/... ./engine/store
-	go vet -tags real ./cmd/daycared
-	go -C tools/figures vet ./...
-
 .PHONY: lint
 lint: need ## staticcheck, the import walls and the other linters of .golangci.yml
-	$(LINT) run ./...
-	$(LINT) run --build-tags failpoints ./cmd/... ./engine/store
+	$(LINT) run --build-tags failpoints,real ./...
+	$(LINT) run ./cmd/daycared ./engine/store # what those tags leave out
 	go -C tools/figures tool -modfile=../go.mod golangci-lint run ./...
 
 .PHONY: tidy
@@ -95,9 +89,12 @@ tidy: need ## go.mod and go.sum say what the code needs
 generated: need ## generated files are what go generate writes
 	tools/generated.sh
 
-.PHONY: darwin
-darwin: need ## everything that does not need SQLite compiles for macOS
-	tools/darwin.sh
+.PHONY: vet
+vet: need ## go vet alone; lint looks for the same and more
+	go vet ./...
+	go vet -tags failpoints ./cmd/... ./engine/store
+	go vet -tags real ./cmd/daycared
+	go -C tools/figures vet ./...
 
 .PHONY: cover
 cover: need ## coverage by package; fails below 100 % of permissions or 90 % of any other

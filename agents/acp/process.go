@@ -29,6 +29,7 @@ type Program struct {
 	// Progress is how often people are told what goes on in a long turn, where there is something new; 0: every 20 seconds.
 	Progress time.Duration
 	Log      *slog.Logger
+	Version  string // of daycared, which the program is told
 }
 
 // patience is how long the program may take to begin.
@@ -80,7 +81,7 @@ func launch(ctx context.Context, o Program, answer sdk.MethodHandler, updates fu
 	})
 	limited, done := context.WithTimeout(ctx, o.patience())
 	defer done()
-	if err := p.greet(limited); err != nil {
+	if err := p.greet(limited, o); err != nil {
 		err = p.why(ctx, err)
 		p.stop()
 		return nil, err
@@ -135,10 +136,10 @@ func (p *process) begin(ctx context.Context, o Program) (stdout *os.File, err er
 }
 
 // greet agrees on the protocol.
-func (p *process) greet(ctx context.Context) error {
+func (p *process) greet(ctx context.Context, o Program) error {
 	hello, err := call[sdk.InitializeResponse](ctx, p, sdk.AgentMethodInitialize, sdk.InitializeRequest{
 		ProtocolVersion: sdk.ProtocolVersionNumber,
-		ClientInfo:      &sdk.Implementation{Name: "daycared", Version: "1"},
+		ClientInfo:      &sdk.Implementation{Name: "daycared", Version: o.Version},
 		ClientCapabilities: sdk.ClientCapabilities{
 			Fs: sdk.FileSystemCapabilities{ReadTextFile: true, WriteTextFile: true}, Terminal: true,
 		},

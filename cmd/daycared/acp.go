@@ -54,7 +54,7 @@ func placeOf(a config.Agent, cfg *config.Config) tools.Place {
 // program is how the program of an agent is started: in walls of its own, of what its entry names.
 func (c *CLI) program(a config.Agent, walls *sandbox.Sandbox, log *slog.Logger) acp.Program {
 	return acp.Program{
-		Log: log.With("agent", a.Name), Auth: a.ACPAuth,
+		Log: log.With("agent", a.Name), Auth: a.ACPAuth, Version: version,
 		Command: func(ctx context.Context) (*exec.Cmd, func(), error) {
 			work, err := filepath.EvalSymlinks(a.Workspace) // its name is the operator's, who may have links in it
 			if err != nil {

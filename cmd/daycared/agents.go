@@ -67,7 +67,7 @@ func (c *CLI) server(m config.MCPServer, agent string, walls *sandbox.Sandbox, l
 		}
 	}
 	return remote.New(remote.Options{
-		Name: m.Name, Log: log.With("agent", agent, "mcp", m.Name),
+		Name: m.Name, Version: version, Log: log.With("agent", agent, "mcp", m.Name),
 		Command: func(ctx context.Context) (*exec.Cmd, func(), error) { return walls.Command(ctx, reach, m.Command...) },
 	})
 }

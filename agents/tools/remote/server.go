@@ -21,6 +21,7 @@ type Options struct {
 	// The standard streams are ours.
 	Command func(ctx context.Context) (cmd *exec.Cmd, release func(), err error)
 	Log     *slog.Logger
+	Version string        // of daycared, which the program is told
 	Start   time.Duration // how long it may take to start and to list its tools; 0: 30 seconds
 	Limit   time.Duration // how long a call may take; 0: 10 minutes
 	Most    int           // bytes of its output that a model is told at once; 0: 16 KiB
