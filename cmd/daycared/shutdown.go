@@ -88,7 +88,8 @@ func locker(path string) int {
 	if err != nil || unix.Stat(path, &stat) != nil {
 		return 0
 	}
-	file := fmt.Sprintf("%02x:%02x:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev), stat.Ino)
+	dev := uint64(stat.Dev) //nolint:unconvert // its type differs between systems
+	file := fmt.Sprintf("%02x:%02x:%d", unix.Major(dev), unix.Minor(dev), stat.Ino)
 	for line := range strings.Lines(string(list)) {
 		// 1: FLOCK  ADVISORY  WRITE 4711 fe:01:131 0 EOF
 		if cells := strings.Fields(line); len(cells) > 5 && cells[1] == "FLOCK" && cells[3] == "WRITE" && cells[5] == file {
