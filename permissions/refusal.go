@@ -80,8 +80,8 @@ func OwnAsk(uid int) *Refusal {
 		"You (uid %d) asked this yourself; answer from another channel, or set api.allow_same_user.", uid)
 }
 
-// OwnAskDoors says where whoever got [OwnAsk] may answer instead.
-const OwnAskDoors = "From your account, the terminal of daycared serve or a phone can allow it; here it can be denied."
+// OwnAskElsewhere says where whoever got [OwnAsk] may answer instead.
+const OwnAskElsewhere = "From your account, the terminal of daycared serve or a phone can allow it; here it can be denied."
 
 // Limit refuses one request too many; after is rounded up to whole seconds.
 func Limit(after time.Duration) *Refusal {

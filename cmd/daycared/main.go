@@ -74,7 +74,7 @@ func (c *CLI) exit(err error, asJSON bool) int {
 	}
 	c.say("%s", p.Text)
 	if p.Code == string(permissions.CodeOwnAsk) {
-		c.say("%s", permissions.OwnAskDoors)
+		c.say("%s", permissions.OwnAskElsewhere)
 	}
 	if asJSON {
 		_ = c.json(p) // whoever closed the output reads the exit code

@@ -108,7 +108,7 @@ func (s *screen) decide(ctx context.Context, it *item, d connectors.Decision) {
 	case err == nil:
 		s.say(about + s.settled(it.prompt))
 	case errors.As(err, &refusal) && refusal.Code == permissions.CodeOwnAsk:
-		s.say(about + card.Visible(refusal.Text) + "\n" + permissions.OwnAskDoors)
+		s.say(about + card.Visible(refusal.Text) + "\n" + permissions.OwnAskElsewhere)
 	case errors.As(err, &refusal):
 		s.say(about + card.Visible(refusal.Text))
 	case ctx.Err() != nil:
