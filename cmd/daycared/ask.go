@@ -34,7 +34,8 @@ func (q *question) flags(c *CLI, cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&q.details, "details", "", "file that the person is shown whole (- for standard input)")
 	f.DurationVar(&q.timeout, "timeout", 0, "how long to wait, such as 90s or 15m (default: the daemon's)")
-	f.StringVar(&q.request.Key, "key", "", "name of this question: asking again with it finds the same request, and its answer for approvals.redeem_window (10m)")
+	f.StringVar(&q.request.Key, "key", "",
+		"name of this question: asking again with it finds the same request, and its answer for approvals.redeem_window (10m)")
 	f.StringVar(&q.request.Agent, "agent", "", "name to show; people see it as a claim")
 	f.StringVar(&q.request.Session, "session", "", "session that the answer may hold for")
 	f.BoolVar(&q.asJSON, "json", false, "print one JSON object instead of the sentence")

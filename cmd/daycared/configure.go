@@ -57,7 +57,12 @@ func (c *CLI) configCommand() *cobra.Command {
 			}
 			return nil
 		},
-	}, &cobra.Command{
+	}, c.configShowCommand())
+	return cmd
+}
+
+func (c *CLI) configShowCommand() *cobra.Command {
+	return &cobra.Command{
 		Use:   "show [KEY]",
 		Short: "Show what is in force, and for every line from where; with KEY, that value alone",
 		Long: "Show what is in force as a configuration, and for every line from where it came. With a KEY, such as approvals.timeout,\n" +
@@ -76,8 +81,7 @@ func (c *CLI) configCommand() *cobra.Command {
 			}
 			return cfg.Show(c.Out)
 		},
-	})
-	return cmd
+	}
 }
 
 // nobodyNamed is what a configuration without people means.

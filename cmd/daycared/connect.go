@@ -183,7 +183,8 @@ func (c *CLI) connectTo(ctx context.Context, a connect.Agent) error {
 	}
 	c.tellConnection(a)
 	c.tellReach(ctx, a)
-	fmt.Fprintf(c.Out, "Next, start %s anew and have it run a command: the card comes to whoever is asked. daycared doctor tries the connection.\n", a.Name)
+	fmt.Fprintf(c.Out, "Next, start %s anew and have it run a command: the card comes to whoever is asked. "+
+		"daycared doctor tries the connection.\n", a.Name)
 	return nil
 }
 

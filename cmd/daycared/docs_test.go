@@ -37,7 +37,8 @@ func docPages(t testing.TB) map[string]string {
 }
 
 // commandOf is a command line of ours within code, where a command begins: up to what the shell takes for itself, or a comment.
-var commandOf = regexp.MustCompile("(?:^ *|[$][(]|&& |[|] |; |-- |sudo -u agent |[A-Z_]+=[^ ]+ )daycared((?: +(?:\"[^\"]*\"|'[^']*'|[^\\s\"'`|&;<>()#]+))*)")
+var commandOf = regexp.MustCompile("(?:^ *|[$][(]|&& |[|] |; |-- |sudo -u agent |[A-Z_]+=[^ ]+ )" +
+	"daycared((?: +(?:\"[^\"]*\"|'[^']*'|[^\\s\"'`|&;<>()#]+))*)")
 
 // word is one word of a command line.
 var word = regexp.MustCompile(`"[^"]*"|'[^']*'|\S+`)

@@ -22,7 +22,7 @@ var redraw = flag.Bool("pictures", false, "write the pictures of docs/ anew")
 func pictured(ts *testscript.TestScript, c *chats, args []string) {
 	drawn, file := drawCard(c.now), "../../"+args[0]
 	if *redraw {
-		ts.Check(os.WriteFile(file, drawn, 0o644)) //nolint:gosec // a picture for everybody
+		ts.Check(os.WriteFile(file, drawn, 0o644))
 		return
 	}
 	want, err := os.ReadFile(file)
@@ -62,7 +62,8 @@ func drawCard(m telegramtest.Message) []byte {
 		return out.String()
 	}
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" `+
-		`font-family="ui-monospace, Menlo, Consolas, monospace" font-size="14" role="img" aria-label="%[3]s">`+"\n", width, height, escaped(label))
+		`font-family="ui-monospace, Menlo, Consolas, monospace" font-size="14" role="img" aria-label="%[3]s">`+"\n",
+		width, height, escaped(label))
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#c9d8c5"/>`+"\n", width, height)
 	fmt.Fprintf(&b, `<rect x="%d" y="24" width="%d" height="%d" rx="12" fill="#ffffff"/>`+"\n", left, right-left, bubble)
 	for i, row := range rows {

@@ -219,7 +219,8 @@ func mcpKeys() []key {
 }
 
 func TestTheValueOfOneKey(t *testing.T) {
-	c := load(t, "people: [{name: fay}]\nroutes: [{ask: [fay]}]\napprovals: {timeout: 20m}\nconnectors: {whatsapp: {phone: \"+4915112345678\"}}\n")
+	c := load(t, "people: [{name: fay}]\nroutes: [{ask: [fay]}]\napprovals: {timeout: 20m}\n"+
+		"connectors: {whatsapp: {phone: \"+4915112345678\"}}\n")
 	for _, tt := range []struct{ key, want, wrong string }{
 		{key: "approvals.timeout", want: "20m"},
 		{key: "approvals.redeem_window", want: "10m"},
