@@ -23,6 +23,8 @@ GOFLAGS   := $(shell GOTOOLCHAIN=local go env GOFLAGS 2>/dev/null)
 GOFLAGS   += $(filter-out $(GOFLAGS),-trimpath -buildvcs=false -vet=off)
 export GOFLAGS
 export CGO_ENABLED = 1
+# Without -g, which Go adds by default: what gdb needs of SQLite takes a fifth of the compiler's time.
+export CGO_CFLAGS ?= -O2
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -34,7 +36,7 @@ help: ## list the targets
 
 .PHONY: build
 build: need ## build bin/daycared
-	go build -ldflags '$(if $(VERSION),-X main.linked=$(VERSION))' -o bin/daycared ./cmd/daycared
+	go build -ldflags '-w$(if $(VERSION), -X main.linked=$(VERSION))' -o bin/daycared ./cmd/daycared
 
 .PHONY: install
 install: SHARE = $(DESTDIR)$(PREFIX)/share

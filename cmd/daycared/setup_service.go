@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/xml"
 	"fmt"
+	"html"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -84,7 +84,7 @@ func (s *steps) serviceFile() (file, text, start string) {
 			fmt.Sprintf(unit, unitWord(binary), unitWord(s.file)), "systemctl --user enable --now daycared"
 	case "darwin":
 		file = filepath.Join(home, "Library", "LaunchAgents", "daycared.plist")
-		return file, fmt.Sprintf(plist, xmlWord(binary), xmlWord(s.file)), "launchctl load -w " + file
+		return file, fmt.Sprintf(plist, html.EscapeString(binary), html.EscapeString(s.file)), "launchctl load -w " + file
 	}
 	return "", "", ""
 }
@@ -92,10 +92,4 @@ func (s *steps) serviceFile() (file, text, start string) {
 // unitWord is a path as systemd reads one word of a command: in quotes, with its own signs doubled.
 func unitWord(path string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`, `$`, `$$`).Replace(path) + `"`
-}
-
-func xmlWord(path string) string {
-	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(path)) // a Builder takes everything
-	return b.String()
 }
