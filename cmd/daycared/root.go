@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"iter"
 	"os"
@@ -31,13 +32,20 @@ func (c *CLI) root() *cobra.Command {
 		Example: "  daycared demo\n" +
 			"  daycared ask @network --reason \"fetch the docs\"\n" +
 			"  daycared approve K7F3Q",
-		Args:          knownCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		Version:       versionLine(),
+		Args: knownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if told, _ := cmd.Flags().GetBool("version"); told {
+				_, err := fmt.Fprintln(c.Out, versionLine())
+				return err
+			}
+			return cmd.Help()
+		},
+		SilenceUsage:          true,
+		SilenceErrors:         true,
+		DisableFlagsInUseLine: true,
 	}
-	root.SetVersionTemplate("{{.Version}}\n")
+	// Not a Version with a template of ours: templates call methods by name, for which the linker keeps them all.
+	root.Flags().BoolP("version", "v", false, "version for daycared")
 	root.SetHelpCommand(helpCommand())
 	root.SetFlagErrorFunc(wrongFlag)
 	root.AddGroup(
