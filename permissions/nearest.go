@@ -29,13 +29,12 @@ func distance(a, b string) int {
 	if d != 2 || len(a) != len(b) {
 		return d
 	}
-	for i := range len(a) - 1 {
-		if a[i] != b[i] {
-			if a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:] {
-				return 1
-			}
-			return d
-		}
+	i := 0
+	for a[i] == b[i] { // they differ
+		i++
+	}
+	if i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:] {
+		return 1
 	}
 	return d
 }

@@ -51,6 +51,7 @@ func TestParseScope(t *testing.T) {
 		{text: " once", says: "unknown scope"},
 		{text: "forever", says: "use once, session_tool, session, always or a duration such as 15m"},
 		{text: "for", says: "unknown scope"},
+		{text: "sesion", says: "did you mean session?"},
 		{text: "15", says: "unknown scope"},
 		{text: "0s", says: "from 1s to 720h"},
 		{text: "-15m", says: "from 1s to 720h"},
