@@ -34,14 +34,14 @@ func TestMake(t *testing.T) {
 			}
 			for _, program := range []string{"awk", "cat", "chmod", "cp", "cut", "dirname", "env", "find", "git", "head", "install", "ls",
 				"make", "mkdir", "rm", "sed", "sh", "sort", "tail", "tar", "touch", "tr", "uname"} {
-				real, err := exec.LookPath(program)
+				found, err := exec.LookPath(program)
 				if err != nil {
 					return err
 				}
 				if program == "make" {
-					e.Setenv("MAKE", real)
+					e.Setenv("MAKE", found)
 				}
-				if err := os.Symlink(real, filepath.Join(bin, program)); err != nil {
+				if err := os.Symlink(found, filepath.Join(bin, program)); err != nil {
 					return err
 				}
 			}
