@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -55,6 +56,7 @@ func TestSimulation(t *testing.T) {
 	var next, bad, lines, updates atomic.Uint64
 	var virtual atomic.Int64
 	began := time.Now()
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a quarter less of the processor, for 20 MiB
 	t.Run("days", func(t *testing.T) {
 		for range runtime.GOMAXPROCS(0) {
 			t.Run("", func(t *testing.T) {

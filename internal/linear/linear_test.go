@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,6 +47,7 @@ func TestDecidingIsLinearizable(t *testing.T) {
 		seed = n
 	}
 	t.Logf("LINEAR_SEED=%d", seed)
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a fifth less of the processor, for 100 MiB
 	s := newStage(t, nil)
 	began, all := time.Now(), &tally{}
 	k := &switches{clock: s.clock, who: "fay", at: s.people["fay"]}
