@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -68,10 +69,14 @@ func (c *CLI) width() int {
 type fitted struct {
 	to    io.Writer
 	width int
-	begun []byte // of a row whose end has not come
+
+	mu    sync.Mutex // a command may say that it waits while it prints
+	begun []byte     // of a row whose end has not come
 }
 
 func (f *fitted) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.begun = append(f.begun, p...)
 	end := bytes.LastIndexByte(f.begun, '\n') + 1
 	if end == 0 {
@@ -83,6 +88,8 @@ func (f *fitted) Write(p []byte) (int, error) {
 }
 
 func (f *fitted) flush() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	_, _ = io.WriteString(f.to, wrapRows(string(f.begun), f.width)) // whoever closed the terminal reads nothing
 	f.begun = nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/creack/pty"
@@ -72,4 +73,23 @@ func onTerminal(t *testing.T, args string, width uint16) (rows []string, words s
 	screen.Close()
 	text := strings.ReplaceAll(<-said, "\r\n", "\n")
 	return strings.Split(text, "\n"), strings.Join(strings.Fields(text), " ")
+}
+
+// A command may say from a timer that it still waits, while it prints.
+func TestFittedIsSafeForConcurrentUse(t *testing.T) {
+	var to strings.Builder
+	f := &fitted{to: &to, width: 40}
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			for range 100 {
+				_, _ = io.WriteString(f, "a row\n")
+			}
+		})
+	}
+	both.Wait()
+	f.flush()
+	if got, want := to.String(), strings.Repeat("a row\n", 200); got != want {
+		t.Errorf("%d bytes were written, want %d", len(got), len(want))
+	}
 }

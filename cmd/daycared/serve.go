@@ -41,6 +41,9 @@ func (c *CLI) serve(ctx context.Context) error {
 	if _, err := settings(cfg, paths, c.UID); err != nil { // what is wrong in the file is said whoever runs on it
 		return err
 	}
+	hangup := make(chan os.Signal, 1) // one that comes during the start has the configuration read after it
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
 	dir, err := openDataDir(paths.DataDir, c.UID, consoleName(c.In)) // before any other file is made
 	if err != nil {
 		return err
@@ -68,15 +71,20 @@ func (c *CLI) serve(ctx context.Context) error {
 	if console != nil && console.Console() == terminal.ConsoleOpen {
 		c.welcome()
 	}
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
+	return d.serve(ctx, c, hangup, closed)
+}
+
+// serve runs the daemon, and acts on SIGHUP and on the end of the console meanwhile.
+func (d *daemon) serve(ctx context.Context, c *CLI, hangup <-chan os.Signal, closed <-chan struct{}) error {
+	watching, over := context.WithCancel(ctx)
+	defer over()
 	heeded := make(chan struct{})
 	go func() {
 		defer close(heeded)
-		d.heed(ctx, c, hangup, closed)
+		d.heed(watching, c, hangup, closed)
 	}()
-	err = d.run(ctx)
+	err := d.run(ctx)
+	over() // a part that failed ends the daemon, too
 	<-heeded
 	return err
 }

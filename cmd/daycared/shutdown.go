@@ -107,15 +107,20 @@ const (
 	sayAfter = 2 * time.Second
 )
 
-// waitForEnd waits until a daemon that was ended is gone: nobody answers at its socket, and its data directory is free.
+// waitForEnd waits until a daemon that was ended is gone: nobody answers at its socket, and its data directory is free, or
+// held by the one that comes after it.
 func (c *CLI) waitForEnd(ctx context.Context, desk *admin.Client, d admin.Daemon, within time.Duration) error {
 	limited, done := context.WithTimeout(ctx, within)
 	defer done()
-	said := time.AfterFunc(sayAfter, func() { c.say("pid %d ends what it has begun", d.PID) })
+	said := time.AfterFunc(sayAfter, func() { c.say("waiting for pid %d, which finishes its current work", d.PID) })
 	defer said.Stop()
 	for {
-		_, held := heldBy(d.DataDir)
-		if !held && errors.Is(desk.Ready(limited), client.ErrUnreachable) {
+		by, held := heldBy(d.DataDir)
+		switch {
+		case held && by.PID != 0 && by.PID != d.PID:
+			c.say("a new one, pid %d, runs already", by.PID)
+			return nil
+		case !held && errors.Is(desk.Ready(limited), client.ErrUnreachable):
 			return nil
 		}
 		_ = wire.Pause(limited, lookAfter) // both contexts are looked at below

@@ -97,7 +97,7 @@ func (c *CLI) statusCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := c.status(cmd.Context())
 			if errors.Is(err, fs.ErrPermission) || isCode(err, permissions.CodeNotYours) {
-				return c.statusOutside(cmd.Context(), err)
+				return c.statusOutside(cmd.Context(), err, asJSON)
 			}
 			if err != nil {
 				return c.notRunning(err)
@@ -135,7 +135,7 @@ func (c *CLI) status(ctx context.Context) (admin.Status, error) {
 }
 
 // statusOutside says whether the daemon is ready to an account that is told nothing else; refused is why it is not.
-func (c *CLI) statusOutside(ctx context.Context, refused error) error {
+func (c *CLI) statusOutside(ctx context.Context, refused error, asJSON bool) error {
 	asks, err := c.agentClient()
 	if err != nil {
 		return err
@@ -150,6 +150,9 @@ func (c *CLI) statusOutside(ctx context.Context, refused error) error {
 		return err
 	}
 	c.say("the daemon runs and takes questions; more is for the people that it asks, and its own account: %s", explain(refused).Text)
+	if asJSON {
+		return c.json(map[string]bool{"ready": true})
+	}
 	return nil
 }
 
@@ -237,11 +240,17 @@ func (c *CLI) printStatus(s admin.Status) error {
 // elsewhere says that the daemon which answers is not the one of the configuration here; empty where it is.
 func (c *CLI) elsewhere(s admin.Status) string {
 	cfg, paths, err := c.load()
-	if err != nil || value(s.Config) == absolute(cfg.File) && s.DataDir == paths.DataDir {
+	if err != nil || serves(s, cfg, paths) {
 		return ""
 	}
 	return fmt.Sprintf("it is not the daemon of this command line, which has the configuration %s and the data directory %s",
 		cmp.Or(absolute(cfg.File), "none"), paths.DataDir)
+}
+
+// serves reports whether a daemon is the one of a configuration. The machine's service has a data directory of its own, and
+// each account another by default.
+func serves(s admin.Status, cfg *config.Config, paths config.Paths) bool {
+	return value(s.Config) == absolute(cfg.File) && (s.DataDir == paths.DataDir || cfg.File == config.SystemFile)
 }
 
 func value(text *string) string {

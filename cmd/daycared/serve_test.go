@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/admin"
+)
+
+// serving is a command line whose daemon runs in this process, in folders of its own.
+func serving(t *testing.T, stderr *watched) *CLI {
+	t.Helper()
+	run, err := os.MkdirTemp("", "dc") // a short name, for sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(run) })
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { null.Close() })
+	file := filepath.Join(run, "config.yaml")
+	if err := os.WriteFile(file, []byte("connectors: {terminal: {enabled: false}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &CLI{In: null, Out: stderr, Err: stderr, UID: os.Getuid(), Environ: []string{
+		"HOME=" + run, "DAYCARED_CONFIG=" + file, "DAYCARED_DATA_DIR=" + filepath.Join(run, "data"),
+		"DAYCARED_API_AGENT_SOCKET=" + filepath.Join(run, "agent"), "DAYCARED_API_ADMIN_SOCKET=" + filepath.Join(run, "admin"),
+	}}
+}
+
+// watched keeps what is written, and calls on once the text of it first comes.
+type watched struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	on   map[string]func()
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.text.Write(p)
+	for text, act := range w.on {
+		if strings.Contains(w.text.String(), text) {
+			delete(w.on, text)
+			act()
+		}
+	}
+	return len(p), nil
+}
+
+// A SIGHUP that comes while the daemon starts does not end it: the configuration is read again when it has started.
+func TestReloadDuringTheStart(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	stderr := &watched{}
+	stderr.on = map[string]func(){
+		"people can be reached only while their inbox is open": func() { // a warning, which is logged before anything is opened
+			if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+				t.Error(err)
+			}
+		},
+		"configuration read again": stop,
+	}
+	if code := serving(t, stderr).Run(ctx, []string{"serve"}); code != 0 || len(stderr.on) > 0 {
+		t.Errorf("exit code %d, and said is:\n%s", code, stderr.text.String())
+	}
+}
+
+var errPart = errors.New("this part fails")
+
+type failingPart struct{ connectors.Connector }
+
+func (failingPart) Run(context.Context, connectors.Handler) error { return errPart }
+
+// A daemon one of whose parts fails ends, with that error.
+func TestServeEndsWhenAPartFails(t *testing.T) {
+	c := serving(t, &watched{})
+	cfg, paths, err := c.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := openDataDir(paths.DataDir, c.UID, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := newDaemon(t.Context(), c, cfg, paths, slog.New(slog.DiscardHandler), nil, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.parts = append(d.parts, failingPart{})
+	if err := d.serve(t.Context(), c, nil, nil); !errors.Is(err, errPart) {
+		t.Errorf("the daemon ended with %v, want %v", err, errPart)
+	}
+}
+
+// The daemon of the machine's service is the one of its configuration to every account, which has another data directory.
+func TestTheServiceIsTheDaemonOfItsConfiguration(t *testing.T) {
+	theirs := config.Paths{DataDir: "/home/fay/.local/state/daycared"}
+	for _, try := range []struct {
+		daemon, file, data string
+		want               bool
+	}{
+		{config.SystemFile, config.SystemFile, "/var/lib/daycared", true},
+		{config.SystemFile, config.SystemFile, theirs.DataDir, true},
+		{"/srv/c.yaml", "/srv/c.yaml", theirs.DataDir, true},
+		{"/srv/c.yaml", "/srv/c.yaml", "/srv/data", false},
+		{"/srv/c.yaml", config.SystemFile, theirs.DataDir, false},
+		{"", "", "/var/lib/daycared", false},
+	} {
+		s := admin.Status{Daemon: admin.Daemon{Config: orNull(try.daemon), DataDir: try.data}}
+		if got := serves(s, &config.Config{File: try.file}, theirs); got != try.want {
+			t.Errorf("%+v: %v", try, got)
+		}
+	}
+}
+
+// A manager may start the next daemon before anybody sees that the last one has ended: that one is gone all the same.
+func TestStopIsDoneWhenTheNextDaemonRuns(t *testing.T) {
+	stderr := &watched{}
+	c := serving(t, stderr)
+	_, paths, err := c.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := openDataDir(paths.DataDir, c.UID, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	desk := admin.NewClient(paths.AdminSocket, paths.AdminKey)
+	defer desk.Close()
+	last := admin.Daemon{PID: os.Getpid() + 1, DataDir: paths.DataDir}
+	if err := c.waitForEnd(t.Context(), desk, last, time.Second); err != nil {
+		t.Error(err)
+	}
+	if want := fmt.Sprintf("a new one, pid %d, runs already", os.Getpid()); !strings.Contains(stderr.text.String(), want) {
+		t.Errorf("said is %q, want %q", stderr.text.String(), want)
+	}
+}
