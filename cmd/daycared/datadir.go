@@ -57,10 +57,20 @@ func owns(dir string, uid int) error {
 		return fmt.Errorf("look at the data directory: %w", err)
 	}
 	if owner := ownerOf(info); owner != uid && owner != permissions.NoUID {
-		return fmt.Errorf("the data directory %s is of another account, %s; run this as that account, or set another data_dir",
-			dir, accountName(owner))
+		return notOwnDir(dir, owner)
 	}
 	return nil
+}
+
+// notOwnDir says whose the data directory is. systemd takes the name of a dynamic user away when its service stops, and
+// then nobody can become that account.
+func notOwnDir(dir string, owner int) error {
+	if _, err := user.LookupId(strconv.Itoa(owner)); err != nil {
+		return fmt.Errorf("the data directory %s is of uid %d, which exists only while its service runs; "+
+			"see docs/operations.md, Backup and restore", dir, owner)
+	}
+	return fmt.Errorf("the data directory %s is of another account, %s; run this as that account, or set another data_dir",
+		dir, accountName(owner))
 }
 
 // ownerOf is the account that a file belongs to; [permissions.NoUID] where that is not known.

@@ -93,9 +93,15 @@ func TestAnotherAccountsFolderIsLeftAlone(t *testing.T) {
 	if err != nil || len(made) != 1 {
 		t.Errorf("something was made there: %v, %v", made, err)
 	}
+	// The account of a service that is stopped has no name: nobody can run anything as that one.
+	want := "the data directory /var/lib/daycared is of uid 2147483000, which exists only while its service runs; " +
+		"see docs/operations.md, Backup and restore"
+	if err := notOwnDir("/var/lib/daycared", 2147483000); err.Error() != want {
+		t.Errorf("the folder of a service: %v; want %q", err, want)
+	}
 	// What another account left behind is named with its remedy.
 	write(t, filepath.Join(path, lockName))
-	want := fmt.Sprintf("belongs to %s, which ran daycared here; as root, give the folder back with: chown -R %d %s",
+	want = fmt.Sprintf("belongs to %s, which ran daycared here; as root, give the folder back with: chown -R %d %s",
 		accountName(os.Getuid()), os.Getuid()+1, path)
 	if err := notOwnLock(path, os.Getuid()+1, fs.ErrPermission); !strings.Contains(err.Error(), want) {
 		t.Errorf("the lock: %v; want %q", err, want)
