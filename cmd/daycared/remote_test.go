@@ -2,11 +2,15 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -16,9 +20,10 @@ import (
 //	needs PROGRAM…   end, saying what is missing, where one of them is not there
 //	port NAME        set $NAME to a TCP port of this machine that is free
 //	examples         set $EXAMPLES to the folder of the documentation's sample programs
+//	answers STATUS BODY  give that answer to every call at $DAYCARED_SOCKET and $DAYCARED_URL, which it sets
 
 func remoteCommands() scriptCommands {
-	return scriptCommands{"needs": needs, "port": port, "examples": examples, "readme": readme}
+	return scriptCommands{"needs": needs, "port": port, "examples": examples, "readme": readme, "answers": answers}
 }
 
 func needs(ts *testscript.TestScript, _ bool, programs []string) {
@@ -36,6 +41,31 @@ func port(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	ts.Check(l.Close())
 	ts.Setenv(args[0], free)
+}
+
+// answers is a program that is no daemon, as a proxy whose daemon is away.
+func answers(ts *testscript.TestScript, _ bool, args []string) {
+	status, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	folder, err := os.MkdirTemp("", "dc") // sockets need short names
+	ts.Check(err)
+	ts.Defer(func() { os.RemoveAll(folder) })
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		fmt.Fprint(w, args[1])
+	})}
+	ts.Defer(func() { server.Close() })
+	socket := filepath.Join(folder, "agent")
+	local, err := new(net.ListenConfig).Listen(context.Background(), "unix", socket)
+	ts.Check(err)
+	remote, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	ts.Check(err)
+	for _, l := range []net.Listener{local, remote} {
+		go func() { _ = server.Serve(l) }()
+	}
+	ts.Setenv("DAYCARED_SOCKET", socket)
+	ts.Setenv("DAYCARED_URL", "http://"+remote.Addr().String())
 }
 
 // examples are the sample programs of the documentation: short ones, that say in one of their first two lines how they are
@@ -60,4 +90,4 @@ func examples(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Setenv("EXAMPLES", folder)
 }
 
-const mostLines = 27
+const mostLines = 35

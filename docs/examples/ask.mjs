@@ -6,7 +6,7 @@ const url = process.env.DAYCARED_URL ?? 'http://127.0.0.1:7801'
 const token = readFileSync(process.env.DAYCARED_TOKEN_FILE ?? 'token', 'utf8').trim()
 const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` }
 const ask = { kind: 'permission', permissions, reason, key, wait: '0s' } // at first, is it there at all?
-const exits = { approved: 0, denied: 3, expired: 4, cancelled: 5, undeliverable: 6 }
+const exits = new Map(Object.entries({ approved: 0, denied: 3, expired: 4, cancelled: 5, undeliverable: 6 }))
 const end = (code, say, text) => { say(text); process.exit(code) }
 for (let met = false, lost = false; ;) {
   try {
@@ -14,10 +14,12 @@ for (let met = false, lost = false; ;) {
     const body = JSON.stringify(ask)
     const answer = await fetch(`${url}/v1/requests`, { method: 'POST', headers, body, redirect: 'error', signal })
     const told = await answer.json(), wait = Number(answer.headers.get('Retry-After') ?? 1)
+    if (told?.constructor !== Object) throw new Error('the answer is not a JSON object')
     met = true, lost = false, ask.wait = '50s'
+    const refused = [1, 2, 3, 4, 5, 6, 7, 8].includes(told.exit) ? told.exit : 1 // never 0, which means granted
     if ([429, 503].includes(answer.status) && wait <= 60) await pause(wait * 1000) // it is busy
-    else if (!answer.ok) end(told.exit, console.error, told.detail)
-    else if (told.state !== 'pending') end(exits[told.state], console.log, told.result)
+    else if (answer.status !== 200) end(refused, console.error, told.detail ?? JSON.stringify(told))
+    else if (told.state !== 'pending') end(exits.get(told.state) ?? 1, console.log, told.result ?? JSON.stringify(told))
   } catch (why) {
     if (!met) end(7, console.error, `no daemon answers at ${url}: ${why.cause ?? why}`)
     if (!lost) console.error(`the daemon is away (${why.cause ?? why}); the question stands and is asked again`)
