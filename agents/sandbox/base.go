@@ -32,5 +32,5 @@ var base = reach{
 	devices: []string{"/dev/full", "/dev/null", "/dev/zero"},
 }
 
-// path is where commands look for programs, whatever the daemon's own says.
-const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+// Path is where commands look for programs, whatever the daemon's own says.
+const Path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

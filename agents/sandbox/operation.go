@@ -92,7 +92,7 @@ const grace = 5 * time.Second
 // scrubbed is the environment of our own processes between the daemon and a command: none of the daemon's, but for what
 // only a binary reads that was built for tests.
 func scrubbed() []string {
-	env := []string{"PATH=" + path, "LANG=C.UTF-8"}
+	env := []string{"PATH=" + Path, "LANG=C.UTF-8"}
 	for _, name := range []string{counting, "GORACE"} {
 		if value := os.Getenv(name); value != "" {
 			env = append(env, name+"="+value)

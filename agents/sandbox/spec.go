@@ -33,7 +33,7 @@ func (s spec) environ() []string {
 	if home == "" {
 		home = s.Scratch
 	}
-	return append([]string{"PATH=" + path, "HOME=" + home, "LANG=C.UTF-8", "TERM=dumb", "TMPDIR=" + s.Scratch}, s.Env...)
+	return append([]string{"PATH=" + Path, "HOME=" + home, "LANG=C.UTF-8", "TERM=dumb", "TMPDIR=" + s.Scratch}, s.Env...)
 }
 
 // dir is where a command starts.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -83,12 +82,9 @@ func atConsole(cfg *config.Config, s engine.Settings) error {
 	return nil
 }
 
-// maxKey is the longest key, in bytes: beyond it, it is some other file.
-const maxKey = 4096
-
 // agentKey reads the key of an agent's model from its file, or from the service's credentials; empty where it needs none.
 // No error holds any of it.
-func (c *CLI) agentKey(a config.Agent, log *slog.Logger) (models.Key, error) {
+func (c *CLI) agentKey(a config.Agent) (models.Key, error) {
 	file := a.Model.APIKeyFile
 	if folder := c.env("CREDENTIALS_DIRECTORY"); file == "" && folder != "" && a.Model.Provider != config.Script {
 		file = filepath.Join(folder, a.Model.Credential)
@@ -105,18 +101,12 @@ func (c *CLI) agentKey(a config.Agent, log *slog.Logger) (models.Key, error) {
 	case a.Model.KeyInTheClear():
 		return "", fmt.Errorf("agent %s: model.base_url would send the key in the clear; write https, or take the key away", a.Name)
 	}
-	text, err := os.ReadFile(file)
+	key, err := readSecret(file, "the key that "+a.Model.Provider+" gave you")
 	if err != nil {
-		var path *fs.PathError
-		errors.As(err, &path)
-		return "", fmt.Errorf("agent %s: model.api_key_file: %s cannot be read (%w)", a.Name, file, path.Err)
+		return "", fmt.Errorf("agent %s: model.api_key_file: %w", a.Name, err)
 	}
-	if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o077 != 0 {
-		log.Warn("others may read the key of a model; chmod 600 the file", "file", file)
-	}
-	key := strings.TrimSpace(string(text))
 	odd := func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsGraphic(r) || r == ' ' }
-	if key == "" || len(key) > maxKey || strings.ContainsFunc(key, odd) {
+	if len(key) > maxSecret || strings.ContainsFunc(key, odd) {
 		return "", fmt.Errorf("agent %s: model.api_key_file: what %s holds is no key; write it alone, on one line", a.Name, file)
 	}
 	return models.Key(key), nil

@@ -99,11 +99,11 @@ func (c *CLI) model(a config.Agent, log *slog.Logger) (models.Model, error) {
 	if m.Provider == config.Script {
 		data, err := os.ReadFile(m.File)
 		if err != nil {
-			return nil, fmt.Errorf("agent %s: model.file: %w", a.Name, err)
+			return nil, fmt.Errorf("agent %s: %s cannot be read (%w)", a.Name, m.File, cause(err))
 		}
 		return playbook.Parse(m.File, data)
 	}
-	key, err := c.agentKey(a, log)
+	key, err := c.agentKey(a)
 	if err != nil {
 		return nil, err
 	}

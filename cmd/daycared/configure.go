@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os/user"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,43 +20,7 @@ func (c *CLI) configCommand() *cobra.Command {
 		Args: arguments(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error { return usage("say config check or config show") },
 	}
-	cmd.AddCommand(&cobra.Command{
-		Use:   "check [FILE]",
-		Short: "Say what is wrong in the configuration, line by line, and what would be right",
-		Long: "Say what is wrong in the configuration, line by line, and what would be right. FILE is looked at instead of the\n" +
-			"configuration that is in force. Exit code 1 when something is wrong.",
-		Example: "  daycared config check\n" +
-			"  daycared config check ./config.yaml",
-		Args: arguments(cobra.MaximumNArgs(1), "one file at most"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				c.configFlag = args[0]
-			}
-			cfg, err := c.check()
-			if err != nil {
-				return err
-			}
-			if _, err := settings(cfg, cfg.Paths(c.UID, c.Environ), c.UID); err != nil {
-				return err
-			}
-			for _, w := range cfg.Warnings {
-				c.say("%s", w)
-			}
-			if cfg.File == "" {
-				fmt.Fprintln(c.Out, "no configuration file: the defaults are in force")
-				return nil
-			}
-			parts := []string{count(len(cfg.People), "person", "people"), count(len(cfg.Routes), "route", "routes")}
-			if len(cfg.Agents) > 0 {
-				parts = append(parts, count(len(cfg.Agents), "agent", "agents"))
-			}
-			fmt.Fprintf(c.Out, "%s is right: %s\n", cfg.File, strings.Join(parts, ", "))
-			if len(cfg.People) == 0 {
-				fmt.Fprint(c.Out, nobodyNamed)
-			}
-			return nil
-		},
-	}, c.configShowCommand())
+	cmd.AddCommand(c.checkCommand(), c.configShowCommand())
 	return cmd
 }
 
@@ -83,16 +46,6 @@ func (c *CLI) configShowCommand() *cobra.Command {
 		},
 	}
 }
-
-// nobodyNamed is what a configuration without people means.
-const nobodyNamed = `It names nobody, so the operator is asked: the account that runs the daemon. To name people, write for each
-
-  people:
-    - name: fay       # on cards and in commands
-      user: fay       # the account that they have on this machine
-  routes:
-    - ask: [fay]      # put everything to them
-`
 
 // showKey prints what is in force for one key.
 func (c *CLI) showKey(key string) error {

@@ -81,6 +81,14 @@ func ownerOf(info fs.FileInfo) int {
 	return permissions.NoUID
 }
 
+// groupOf is the group that a file belongs to; -1 where that is not known.
+func groupOf(info fs.FileInfo) int {
+	if s, known := info.Sys().(*syscall.Stat_t); known {
+		return int(s.Gid)
+	}
+	return -1
+}
+
 // accountName is an account for people: "uid 1000 (fay)", or without the name where the machine knows none.
 func accountName(uid int) string {
 	text := "uid " + strconv.Itoa(uid)

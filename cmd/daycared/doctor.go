@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"time"
 
@@ -25,43 +25,79 @@ type finding struct {
 	level string // ok, note, wrong
 	what  string
 	mend  string // what to do about it; empty when nothing is to be done
+	at    config.Problem
 }
 
 func (c *CLI) doctorCommand() *cobra.Command {
-	return &cobra.Command{
+	asJSON := false
+	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what is wrong, and how to mend it",
-		Example: "  daycared doctor\n" +
-			"  daycared doctor --config /etc/daycared/config.yaml",
-		Long: "Say what is wrong, and how to mend it. Exit code 1 when something is wrong.",
+		Long: "Say what is wrong, and how to mend it: the configuration, the files, folders, ports and programs that it names, the\n" +
+			"daemon and whom it can reach now, Telegram and the models where they are asked, and the agents of this account.\n" +
+			"What another account than this one will serve with only makes a note. Exit code 1 when something is wrong.",
+		Example: "  daycared doctor\n  daycared doctor --config /etc/daycared/config.yaml\n  daycared doctor --json | jq .findings",
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			wrong := 0
-			for _, f := range c.examine(cmd.Context()) {
-				fmt.Fprintf(c.Out, "%-5s  %s\n", f.level, f.what)
-				if f.mend != "" {
-					fmt.Fprintf(c.Out, "       → %s\n", f.mend)
-				}
-				if f.level == "wrong" {
-					wrong++
-				}
+			report := struct {
+				OK       bool      `json:"ok"`
+				Findings []finding `json:"findings"`
+			}{OK: true, Findings: c.examine(cmd.Context())}
+			for _, f := range report.Findings {
+				report.OK = report.OK && f.level != "wrong"
 			}
-			if wrong > 0 {
+			if asJSON {
+				if err := c.json(report); err != nil {
+					return err
+				}
+			} else {
+				c.printFindings(report.Findings)
+			}
+			if !report.OK {
 				return exitCode(permissions.ExitOther)
 			}
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
 }
+
+func (c *CLI) printFindings(findings []finding) {
+	for _, f := range findings {
+		fmt.Fprintf(c.Out, "%-5s  %s\n", f.level, f.what)
+		if f.mend != "" {
+			fmt.Fprintf(c.Out, "       → %s\n", f.mend)
+		}
+	}
+}
+
+// MarshalJSON tells a finding to programs.
+func (f finding) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Level  string `json:"level"`
+		What   string `json:"what"`
+		Remedy string `json:"remedy"`
+		Key    string `json:"key"`
+		Where  string `json:"where"`
+		Line   int    `json:"line"`
+	}{f.level, f.what, f.mend, f.at.Key, f.at.Where, f.at.Line})
+}
+
+// saw is a finding that no key of the configuration is behind.
+func saw(level, what, mend string) finding { return finding{level: level, what: what, mend: mend} }
 
 // examine looks at everything that can keep a question from being answered, from the inside out.
 func (c *CLI) examine(ctx context.Context) []finding {
-	findings := []finding{{"ok", "daycared " + version + ", SQLite " + store.LibraryVersion(), ""}}
+	findings := []finding{saw("ok", "daycared "+version+", SQLite "+store.LibraryVersion(), "")}
 	cfg, paths, err := c.load()
 	if c.hidden(err) { // as for every client
-		daemon, _, _ := c.examineDaemon(ctx)
-		findings = append(findings, finding{"note", "the configuration cannot be looked at from this account", ""})
+		daemon, _, _, _ := c.examineDaemon(ctx)
+		findings = append(findings, saw("note", "the configuration cannot be looked at from this account", ""))
 		return append(findings, daemon...)
+	}
+	if err == nil {
+		cfg, err = c.check()
 	}
 	if err != nil {
 		return append(findings, refused(err)...)
@@ -71,20 +107,25 @@ func (c *CLI) examine(ctx context.Context) []finding {
 		return append(findings, refused(err)...)
 	}
 	if cfg.File == "" {
-		findings = append(findings, finding{"ok", "no configuration file; the defaults are in force and the operator is asked", ""})
+		findings = append(findings, saw("ok", "no configuration file; the defaults are in force and the operator is asked", ""))
 	} else {
-		findings = append(findings, finding{"ok", "configuration " + cfg.File, ""})
+		findings = append(findings, saw("ok", "configuration "+cfg.File, ""))
 	}
 	for _, w := range cfg.Warnings {
 		findings = append(findings, found("note", w))
 	}
-	findings = append(findings, c.examineData(paths))
-	findings = append(findings, examineListener(ctx, cfg.API)...)
+	running := c.daemonOf(ctx, paths)
+	in := c.inspect(cfg, paths, c.serves(paths, running), running)
+	findings = append(findings, in.findings()...)
+	findings = append(findings, in.examineData(ctx)...)
+	findings = append(findings, in.examineListener()...)
 	findings = append(findings, examineSandbox(cfg, current.Own)...)
-	daemon, people, both := c.examineDaemon(ctx)
+	daemon, people, up, both := c.examineDaemon(ctx)
 	findings = append(findings, daemon...)
+	findings = append(findings, examineReach(running)...)
 	findings = append(findings, c.examinePeople(cfg, current, people)...)
-	findings = append(findings, c.examineConnections(ctx, cfg)...)
+	findings = append(findings, in.examineServices(ctx)...)
+	findings = append(findings, c.examineConnections(ctx, cfg, up)...)
 	if both && !cfg.API.AllowSameUser { // else a warning has said more
 		findings = append(findings, c.examineAccount())
 	}
@@ -95,7 +136,7 @@ func (c *CLI) examine(ctx context.Context) []finding {
 func refused(err error) (findings []finding) {
 	var all config.Problems
 	if !errors.As(err, &all) {
-		return []finding{{"wrong", err.Error(), "mend what is named, then run: daycared config check"}}
+		return []finding{saw("wrong", err.Error(), "mend what is named, then run: daycared config check")}
 	}
 	for _, p := range all {
 		findings = append(findings, found("wrong", p))
@@ -107,32 +148,7 @@ func refused(err error) (findings []finding) {
 func found(level string, p config.Problem) finding {
 	remedy := p.Remedy()
 	p.Text = p.Cause()
-	return finding{level, p.String(), remedy}
-}
-
-// examineData looks at the data directory as far as this account may.
-func (c *CLI) examineData(paths config.Paths) finding {
-	info, err := os.Stat(paths.DataDir)
-	if errors.Is(err, fs.ErrPermission) {
-		return hidden(paths.DataDir)
-	}
-	switch {
-	case os.IsNotExist(err):
-		return finding{"note", "the data directory " + paths.DataDir + " does not exist yet", "daycared serve makes it"}
-	case err != nil:
-		return finding{"wrong", err.Error(), "run doctor as the account that runs the daemon"}
-	case info.Mode().Perm()&0o077 != 0:
-		return finding{"wrong", fmt.Sprintf("the data directory %s is open to other accounts (%#o)", paths.DataDir, info.Mode().Perm()),
-			"chmod 700 " + paths.DataDir}
-	}
-	if _, err := os.ReadDir(paths.DataDir); errors.Is(err, fs.ErrPermission) {
-		return hidden(paths.DataDir)
-	}
-	return finding{"ok", "data directory " + paths.DataDir, ""}
-}
-
-func hidden(dir string) finding {
-	return finding{"note", "the data directory " + dir + " cannot be looked at from this account", ""}
+	return finding{level, p.String(), remedy, p}
 }
 
 // door is what doctor found at one of the two sockets.
@@ -146,13 +162,13 @@ type door struct {
 	people   []admin.Person // only the operator is told
 }
 
-// examineDaemon asks the running daemon at both doors, and by which channels people can be reached; both tells whether
-// this account asks and decides, or may once the daemon runs.
-func (c *CLI) examineDaemon(ctx context.Context) (findings []finding, people []admin.Person, both bool) {
+// examineDaemon asks the running daemon at both doors, and by which channels people can be reached; up tells whether it takes
+// questions, and both whether this account asks and decides, or may once the daemon runs.
+func (c *CLI) examineDaemon(ctx context.Context) (findings []finding, people []admin.Person, up, both bool) {
 	ctx, done := context.WithTimeout(ctx, 5*time.Second)
 	defer done()
 	asks, decides := c.agentsDoor(ctx), c.peoplesDoor(ctx)
-	return atDoors(asks, decides, c.UID), decides.people, (asks.err == nil || !asks.shut) && (decides.err == nil || !decides.shut)
+	return atDoors(asks, decides, c.UID), decides.people, asks.err == nil, (asks.err == nil || !asks.shut) && (decides.err == nil || !decides.shut)
 }
 
 func (c *CLI) agentsDoor(ctx context.Context) (d door) {
@@ -187,38 +203,38 @@ func atDoors(asks, decides door, uid int) (findings []finding) {
 	var other *wire.Problem // no refusal
 	switch {
 	case asks.shut && decides.shut:
-		return []finding{{"wrong", fmt.Sprintf("this account, uid %d, neither asks nor answers here: %s", uid, asks.err),
-			"name it as user of one of people if a person uses it; put it into the group of api.agent_group if agents run as it"}}
+		return []finding{saw("wrong", fmt.Sprintf("this account, uid %d, neither asks nor answers here: %s", uid, asks.err),
+			"name it as user of one of people if a person uses it; put it into the group of api.agent_group if agents run as it")}
 	case asks.shut && decides.err == nil:
-		findings = append(findings, finding{"note",
-			"this account answers as " + decides.me.Name + "; it cannot ask here, which is as it should be", ""})
+		findings = append(findings, saw("note",
+			"this account answers as "+decides.me.Name+"; it cannot ask here, which is as it should be", ""))
 	case asks.err != nil:
-		findings = append(findings, finding{"wrong", "the daemon cannot take questions: " + asks.err.Error(),
-			"start it with: daycared serve"})
+		findings = append(findings, saw("wrong", "the daemon cannot take questions: "+asks.err.Error(),
+			"start it with: daycared serve"))
 	default:
-		findings = append(findings, finding{"ok", "the daemon takes questions", ""})
+		findings = append(findings, saw("ok", "the daemon takes questions", ""))
 	}
 	switch {
 	case decides.shut && asks.err == nil:
-		findings = append(findings, finding{"note",
+		findings = append(findings, saw("note",
 			"this account asks; it cannot answer here, which is as it should be for agents",
-			"name it as user of one of people if a person uses it"})
+			"name it as user of one of people if a person uses it"))
 	case errors.As(decides.err, &other) && asks.err == nil:
-		findings = append(findings, finding{"note", "this is not the socket of people: " + decides.err.Error(), ""})
+		findings = append(findings, saw("note", "this is not the socket of people: "+decides.err.Error(), ""))
 	case decides.err != nil && asks.err == nil:
-		findings = append(findings, finding{"wrong", "people cannot answer here: " + decides.err.Error(), ""})
+		findings = append(findings, saw("wrong", "people cannot answer here: "+decides.err.Error(), ""))
 	case decides.err == nil:
 		if note := stopNote(decides.me); note != "" {
-			findings = append(findings, finding{"note", note, "go on with: daycared resume"})
+			findings = append(findings, saw("note", note, "go on with: daycared resume"))
 		}
-		findings = append(findings, finding{"ok",
-			fmt.Sprintf("this account answers as %s; %d waiting", decides.me.Name, decides.open), ""})
+		findings = append(findings, saw("ok",
+			fmt.Sprintf("this account answers as %s; %d waiting", decides.me.Name, decides.open), ""))
 	}
 	for _, c := range decides.channels {
 		if c.OK {
-			findings = append(findings, finding{"ok", c.Name + " is connected", ""})
+			findings = append(findings, saw("ok", c.Name+" is connected", ""))
 		} else {
-			findings = append(findings, finding{"wrong", c.Name + ": " + c.Text, ""})
+			findings = append(findings, saw("wrong", c.Name+": "+c.Text, ""))
 		}
 	}
 	return findings
@@ -229,7 +245,7 @@ func atDoors(asks, decides door, uid int) (findings []finding) {
 func (c *CLI) examinePeople(cfg *config.Config, s engine.Settings, told []admin.Person) []finding {
 	var findings []finding
 	if cfg.Connectors.Terminal.Enabled && !terminal.IsConsole(c.In) {
-		findings = append(findings, finding{"note", "this shell has no console; a daemon started here could not prompt in it", ""})
+		findings = append(findings, saw("note", "this shell has no console; a daemon started here could not prompt in it", ""))
 	}
 	byTelegram, byWhatsApp := cfg.Connectors.Telegram.Enabled, cfg.Connectors.WhatsApp.Enabled
 	for _, p := range s.People {
@@ -244,15 +260,15 @@ func (c *CLI) examinePeople(cfg *config.Config, s engine.Settings, told []admin.
 		if byWhatsApp && !byTelegram {
 			via = " --via whatsapp"
 		}
-		findings = append(findings, finding{"wrong", p.Name + " can be reached by no channel that is switched on",
-			"pair a phone with: daycared pair " + p.Name + via + "; or give " + p.Name + " a user, who opens daycared inbox"})
+		findings = append(findings, saw("wrong", p.Name+" can be reached by no channel that is switched on",
+			"pair a phone with: daycared pair "+p.Name+via+"; or give "+p.Name+" a user, who opens daycared inbox"))
 	}
 	return findings
 }
 
 // examineAccount says what the machine cannot enforce where this account decides.
 func (c *CLI) examineAccount() finding {
-	return finding{"note", fmt.Sprintf("agents that run as uid %d share the approver's account: through the admin socket they may "+
+	return saw("note", fmt.Sprintf("agents that run as uid %d share the approver's account: through the admin socket they may "+
 		"deny, not allow, but the machine cannot keep them from the terminal's own input", c.UID),
-		"run agents under another account; only then is the approver's finger independent"}
+		"run agents under another account; only then is the approver's finger independent")
 }

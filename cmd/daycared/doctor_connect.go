@@ -20,13 +20,13 @@ import (
 const tryWithin = 5 * time.Second
 
 // examineConnections looks which agents of this account are connected, and tries the hook of each that is.
-func (c *CLI) examineConnections(ctx context.Context, cfg *config.Config) (findings []finding) {
+func (c *CLI) examineConnections(ctx context.Context, cfg *config.Config, up bool) (findings []finding) {
 	if c.env("HOME") == "" {
 		return nil // an account without a home has no agents
 	}
 	place, err := c.here()
 	if err != nil {
-		return []finding{{"wrong", "connected agents are not looked for: " + err.Error(), "set it as the agents have it"}}
+		return []finding{saw("wrong", "connected agents are not looked for: "+err.Error(), "set it as the agents have it")}
 	}
 	for _, name := range connect.Names() {
 		a, _ := place.Find(name)
@@ -34,10 +34,12 @@ func (c *CLI) examineConnections(ctx context.Context, cfg *config.Config) (findi
 		again := "write it anew with: daycared connect " + name + " --write"
 		switch {
 		case err != nil:
-			findings = append(findings, finding{"wrong", name + ": " + err.Error(), "mend that file by hand"})
+			findings = append(findings, saw("wrong", name+": "+err.Error(), "mend that file by hand"))
 		case has == 0:
 		case has < len(a.Files), stale:
-			findings = append(findings, finding{"wrong", name + " is connected in part, or to another daycared than this", again})
+			findings = append(findings, saw("wrong", name+" is connected in part, or to another daycared than this", again))
+		case !up: // which has been said
+			findings = append(findings, saw("note", name+" is connected; while the daemon cannot be asked, it is denied what asks", ""))
 		case a.Dialect == "":
 			findings = append(findings, c.tryTools(ctx, place, a))
 		default:
@@ -83,7 +85,7 @@ func (c *CLI) tryHook(ctx context.Context, cfg *config.Config, place connect.Pla
 		}
 	}
 	if !known || tool == "" {
-		return finding{"note", a.Name + " is connected; tools.auto names no tool to try its hook with", ""}
+		return saw("note", a.Name+" is connected; tools.auto names no tool to try its hook with", "")
 	}
 	limited, done := context.WithTimeout(ctx, 2*tryWithin)
 	defer done()
@@ -94,11 +96,11 @@ func (c *CLI) tryHook(ctx context.Context, cfg *config.Config, place connect.Pla
 	began := time.Now()
 	out, err := cmd.Output()
 	if err != nil || !hooks.Allows(out) {
-		return finding{"wrong", fmt.Sprintf("%s is connected, and its hook denies even %s, which runs by itself: %s",
-			a.Name, tool, strings.TrimSpace(string(out))), "start the daemon with: daycared serve"}
+		return saw("wrong", fmt.Sprintf("%s is connected, and its hook denies even %s, which runs by itself: %s",
+			a.Name, tool, strings.TrimSpace(string(out))), "start the daemon with: daycared serve")
 	}
-	return finding{"ok", fmt.Sprintf("%s is connected: its hook asked and was answered in %d ms",
-		a.Name, time.Since(began).Milliseconds()), ""}
+	return saw("ok", fmt.Sprintf("%s is connected: its hook asked and was answered in %d ms",
+		a.Name, time.Since(began).Milliseconds()), "")
 }
 
 // hello begins a session of MCP, of the last revision that begins with a handshake.
@@ -109,10 +111,10 @@ const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocol
 func (c *CLI) tryTools(ctx context.Context, place connect.Place, a connect.Agent) finding {
 	name, err := c.greet(ctx, place)
 	if err != nil || name != "daycared" {
-		return finding{"wrong", fmt.Sprintf("%s is connected, and daycared mcp does not answer it: %v", a.Name, err),
-			"see what it says with: daycared mcp"}
+		return saw("wrong", fmt.Sprintf("%s is connected, and daycared mcp does not answer it: %v", a.Name, err),
+			"see what it says with: daycared mcp")
 	}
-	return finding{"ok", a.Name + " is connected: daycared mcp answered; it enforces nothing, its model is told of the tools", ""}
+	return saw("ok", a.Name+" is connected: daycared mcp answered; it enforces nothing, its model is told of the tools", "")
 }
 
 // greet gives the name by which the MCP server answers.

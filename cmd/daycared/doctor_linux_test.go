@@ -23,7 +23,8 @@ func TestADataDirectoryThatCannotBeLookedAt(t *testing.T) {
 		if os.Getuid() == 0 {
 			_ = unix.Setfsuid(65534) // root may look anywhere; who is no longer root to files may not
 		}
-		found <- (&CLI{}).examineData(config.Paths{DataDir: dir})
+		in := &inspection{cli: &CLI{}, cfg: &config.Config{}, paths: config.Paths{DataDir: dir}}
+		found <- in.examineData(t.Context())[0]
 	}()
 	f := <-found
 	if f.level != "note" || !strings.HasSuffix(f.what, "cannot be looked at from this account") {

@@ -20,7 +20,7 @@ func examineSandbox(cfg *config.Config, own []string) []finding {
 	}
 	findings := promised(sandbox.Check(), level)
 	if err := sandbox.New(sandbox.Options{Own: own}).Ready(); errors.Is(err, sandbox.ErrOwn) {
-		findings = append(findings, finding{level, "no command of agents can run: " + err.Error(), "move it elsewhere"})
+		findings = append(findings, saw(level, "no command of agents can run: "+err.Error(), "move it elsewhere"))
 	}
 	return findings
 }
@@ -34,12 +34,12 @@ func promised(promises []sandbox.Promise, level string) (findings []finding) {
 		}
 	}
 	if len(held) > 0 {
-		findings = append(findings, finding{"ok", "the kernel can hold commands of agents: " + strings.Join(held, ", "), ""})
+		findings = append(findings, saw("ok", "the kernel can hold commands of agents: "+strings.Join(held, ", "), ""))
 	}
 	for _, p := range promises {
 		if !p.Holds {
-			findings = append(findings, finding{level, "the kernel cannot hold commands of agents: " + p.Name + ": " + p.Why +
-				"; files and commands are refused to agents", "take Linux 6.12 or newer with Landlock; sandbox: off does without all of it"})
+			findings = append(findings, saw(level, "the kernel cannot hold commands of agents: "+p.Name+": "+p.Why+
+				"; files and commands are refused to agents", "take Linux 6.12 or newer with Landlock; sandbox: off does without all of it"))
 		}
 	}
 	return findings

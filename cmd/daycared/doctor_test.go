@@ -98,7 +98,7 @@ func TestTheDoctorSaysWhyItLooksForNoAgents(t *testing.T) {
 		{nil, ""},
 	} {
 		got := ""
-		for _, f := range (&CLI{Environ: try.environ}).examineConnections(t.Context(), &config.Config{}) {
+		for _, f := range (&CLI{Environ: try.environ}).examineConnections(t.Context(), &config.Config{}, true) {
 			got += f.level + " " + f.what
 		}
 		if !strings.HasPrefix(got, try.want) || (try.want == "") != (got == "") {

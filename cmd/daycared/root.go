@@ -226,6 +226,9 @@ func (c *CLI) agentClient() (*client.Client, error) {
 	if o.TokenFile == "" {
 		return asks, nil
 	}
+	if text := exposed(o.TokenFile); text != "" {
+		c.say("%s", text)
+	}
 	file, err := openFile(o.TokenFile) // once, so that what is wrong with its name is said before anything is asked
 	if err != nil {
 		return nil, usage("read the token file %s: %s", o.TokenFile, err)

@@ -48,6 +48,10 @@ func (c *CLI) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	seen := c.inspect(cfg, paths, accountOf(c.UID), nil)
+	if err := seen.refusal(); err != nil {
+		return errors.Join(err, dir.Close())
+	}
 	log, closeLog, err := c.daemonLog(cfg, paths)
 	if err != nil {
 		return errors.Join(err, dir.Close())
@@ -55,6 +59,9 @@ func (c *CLI) serve(ctx context.Context) error {
 	defer func() { _ = closeLog() }() // nothing is written after it
 	for _, w := range cfg.Warnings {
 		log.Warn("configuration", "warning", w.String())
+	}
+	for _, o := range seen.found {
+		log.Warn("machine", "warning", o.String())
 	}
 	closed := make(chan struct{})
 	console, err := c.console(cfg, paths, log, func() { close(closed) })

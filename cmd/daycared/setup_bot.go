@@ -25,7 +25,7 @@ func (s *steps) findChannel(ctx context.Context) error {
 	if on.TokenFile != "" {
 		s.tokenFile = on.TokenFile
 	}
-	if token, err := s.cli.telegramToken(s.tokenFile, quiet()); err == nil {
+	if token, err := s.cli.telegramToken(s.tokenFile); err == nil {
 		b, err := s.meet(ctx, token)
 		if err == nil {
 			s.kept("@%s, whose token is in %s", b.Username, s.short(s.tokenFile))

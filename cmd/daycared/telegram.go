@@ -3,12 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/daycared/daycared/cmd/daycared/config"
@@ -23,7 +21,7 @@ func (c *CLI) telegramConnector(cfg *config.Config, log *slog.Logger) (*telegram
 	if !cfg.Connectors.Telegram.Enabled {
 		return nil, nil
 	}
-	token, err := c.telegramToken(cfg.Connectors.Telegram.TokenFile, log)
+	token, err := c.telegramToken(cfg.Connectors.Telegram.TokenFile)
 	if err != nil {
 		return nil, err
 	}
@@ -37,26 +35,21 @@ func newBot(token telegram.Token, address string, log *slog.Logger) *telegram.Co
 }
 
 // telegramToken reads the bot's token from its file, or from the service's credentials. No error holds any of it.
-func (c *CLI) telegramToken(file string, log *slog.Logger) (telegram.Token, error) {
+func (c *CLI) telegramToken(file string) (telegram.Token, error) {
+	const key = "connectors.telegram.token_file: "
 	if folder := c.env("CREDENTIALS_DIRECTORY"); file == "" && folder != "" {
 		file = filepath.Join(folder, "telegram.token")
 	}
 	if file == "" {
-		return "", errors.New("connectors.telegram.token_file is empty, and there is no credential telegram.token; " +
+		return "", errors.New(key + "it is empty, and there is no credential telegram.token; " +
 			"put the token that BotFather gave you into a file of mode 0600 and name it there")
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		var path *fs.PathError
-		errors.As(err, &path)
-		return "", fmt.Errorf("connectors.telegram.token_file: %s cannot be read (%w)", file, path.Err)
-	}
-	if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o077 != 0 {
-		log.Warn("others may read the bot's token; chmod 600 the file", "file", file)
-	}
-	token := strings.TrimSpace(string(text))
-	if !botToken.MatchString(token) {
-		return "", fmt.Errorf("connectors.telegram.token_file: what %s holds is no bot token; BotFather's begins with digits and a colon", file)
+	token, err := readSecret(file, "the token that BotFather gave you")
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%s%w", key, err)
+	case !botToken.MatchString(token):
+		return "", fmt.Errorf("%swhat %s holds is no bot token; BotFather's begins with digits and a colon", key, file)
 	}
 	return telegram.Token(token), nil
 }

@@ -34,7 +34,7 @@ func listen(path, group string) (net.Listener, error) {
 	if len(path) > maxSocketPath {
 		return nil, fmt.Errorf("the path of a socket has at most %d bytes, and this has %d", maxSocketPath, len(path))
 	}
-	gid, err := groupID(group)
+	gid, err := GroupID(group)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,8 @@ func listen(path, group string) (net.Listener, error) {
 
 const noGroup = -1
 
-func groupID(name string) (int, error) {
+// GroupID is the number of a group, which may be named by it; -1 for none.
+func GroupID(name string) (int, error) {
 	if name == "" {
 		return noGroup, nil
 	}

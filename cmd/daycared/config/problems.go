@@ -46,7 +46,18 @@ func (p Problem) split() (cause, remedy string) {
 }
 
 // String is the problem as a line for people: "config.yaml:12: …".
-func (p Problem) String() string { return place(p.Where, p.Line) + ": " + p.Text }
+func (p Problem) String() string {
+	if p.Where == "" {
+		return p.Text
+	}
+	return place(p.Where, p.Line) + ": " + p.Text
+}
+
+// KeyName is the name of a key by its path, without the numbers of items: agents.mcp.command of agents.0.mcp.1.command.
+func KeyName(path string) string {
+	parts := strings.Split(path, ".")
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return strings.Trim(p, "0123456789") == "" }), ".")
+}
 
 func place(where string, line int) string {
 	if line == 0 {

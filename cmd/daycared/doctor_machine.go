@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/engine/store"
+)
+
+// findings are what was seen on the machine: wrong where this account will serve and could not, else a note.
+func (in *inspection) findings() (all []finding) {
+	for _, o := range in.found {
+		level := "note"
+		if o.fatal && in.as.self() {
+			level = "wrong"
+		}
+		all = append(all, found(level, o.Problem))
+	}
+	if !in.as.self() {
+		all = append(all, saw("note", "files, ports and programs were "+in.scope(), "run doctor as that account"))
+	} else if len(in.blind) > 0 {
+		all = append(all, saw("note", "files, ports and programs were "+in.scope(), ""))
+	}
+	return all
+}
+
+// storeTime bounds how long the store is read.
+const storeTime = 20 * time.Second
+
+// examineData looks into the data directory as far as this account may; that it is as it should be was looked at.
+func (in *inspection) examineData(ctx context.Context) []finding {
+	dir := in.paths.DataDir
+	_, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return []finding{saw("note", "the data directory "+dir+" does not exist yet", "daycared serve makes it")}
+	case errors.Is(err, fs.ErrPermission):
+		return []finding{saw("note", "the data directory "+dir+" cannot be looked at from this account", "")}
+	case err != nil, in.badData():
+		return nil // which was said
+	}
+	file := filepath.Join(dir, storeName)
+	if exists(file) && in.running == nil && !in.locked() {
+		ctx, done := context.WithTimeout(ctx, storeTime)
+		defer done()
+		var unwell *store.Error
+		if err := store.Inspect(ctx, file); errors.As(err, &unwell) {
+			return []finding{saw("wrong", unwell.What, "put a backup in its place with: daycared restore FILE (those that daycared backup made "+
+				"lie in "+filepath.Join(dir, "backups")+")")}
+		} else if err != nil && ctx.Err() == nil {
+			return []finding{saw("note", "the store "+file+" cannot be looked at: "+err.Error(), "")}
+		}
+	}
+	return []finding{saw("ok", "data directory "+dir, "")}
+}
+
+// badData tells whether something of the data directory was found wrong.
+func (in *inspection) badData() bool {
+	for _, o := range in.found {
+		if o.Key == "data_dir" {
+			return true
+		}
+	}
+	return false
+}
+
+// examineListener says whether agents elsewhere are answered. What is wrong with the port was looked at.
+func (in *inspection) examineListener() []finding {
+	listen := in.cfg.API.Listen
+	switch {
+	case listen == "":
+		return nil
+	case in.running == nil:
+		return []finding{saw("note", "no daemon was found at api.listen, "+listen, "start it with: daycared serve")}
+	case value(in.running.Listen) != listen:
+		return []finding{saw("note", "the daemon does not listen at "+listen+" yet", "start it again")}
+	}
+	scheme := "http://"
+	if in.cfg.API.TLSCertFile != "" {
+		scheme = "https://"
+	}
+	return []finding{saw("ok", "agents elsewhere are answered at "+scheme+listen, "")}
+}
+
+// examineReach says whom the running daemon can reach now. That of one person who cannot be is for examinePeople to say.
+func examineReach(running *admin.Status) []finding {
+	if running == nil || running.Reachable {
+		return nil
+	}
+	var why []string
+	for _, p := range running.People {
+		text := p.Text
+		if !strings.Contains(text, p.Name) {
+			text = p.Name + ": " + text
+		}
+		why = append(why, text)
+	}
+	if len(why) == 0 {
+		why = []string{"no channel has anybody to ask"}
+	}
+	return []finding{saw("wrong", "nobody can be reached: "+strings.Join(why, "; "),
+		"open daycared inbox, or pair a phone with: daycared pair NAME, or let requests wait for somebody with api.admin_reachable")}
+}
+
+// callTime bounds each call to a service.
+const callTime = 3 * time.Second
+
+// examineServices calls those that the daemon would call: Telegram while no daemon does, and the models. No key is sent to
+// a model, and nothing is asked of it.
+func (in *inspection) examineServices(ctx context.Context) (all []finding) {
+	on := in.cfg.Connectors.Telegram
+	if token, err := in.cli.telegramToken(on.TokenFile); on.Enabled && in.running == nil && err == nil {
+		limited, done := context.WithTimeout(ctx, callTime)
+		bot, err := newBot(token, on.APIURL, slog.New(slog.DiscardHandler)).Bot(limited)
+		done()
+		if err != nil {
+			all = append(all, found("wrong", in.cfg.Problem("connectors.telegram.api_url", "connectors.telegram: at %s, %v; look at the network, "+
+				"the address and the token", on.APIURL, err)))
+		} else {
+			all = append(all, saw("ok", "@"+bot.Username+" answers at "+on.APIURL, ""))
+		}
+	}
+	tried := map[string]bool{}
+	for i, a := range in.cfg.Agents {
+		if address := a.Model.BaseURL; address != "" && !tried[address] {
+			tried[address] = true
+			all = append(all, in.examineModel(ctx, "agents."+strconv.Itoa(i)+".model.base_url", address))
+		}
+	}
+	return all
+}
+
+// examineModel tries whether anything answers where a model is said to be.
+func (in *inspection) examineModel(ctx context.Context, key, address string) finding {
+	limited, done := context.WithTimeout(ctx, callTime)
+	defer done()
+	request, err := http.NewRequestWithContext(limited, http.MethodGet, address+"/models", http.NoBody)
+	if err == nil {
+		var response *http.Response
+		if response, err = http.DefaultClient.Do(request); err == nil {
+			_ = response.Body.Close()
+			return saw("ok", "something answers at "+address+", where a model is said to be", "")
+		}
+	}
+	var why *net.OpError
+	if errors.As(err, &why) {
+		err = why
+	}
+	return found("wrong", in.cfg.Problem(key, "%s: nothing answers at %s (%v); start what serves the model, or write where it is",
+		config.KeyName(key), address, err))
+}

@@ -1,0 +1,373 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/connectors/admin"
+)
+
+// observation is something on the machine that is not as the configuration needs it.
+type observation struct {
+	config.Problem
+	fatal bool // the daemon would not start with it
+}
+
+// inspection looks at what a configuration names on this machine, for the account that will serve: files, folders, ports
+// and programs. It changes nothing and calls nobody.
+type inspection struct {
+	cli     *CLI
+	cfg     *config.Config
+	paths   config.Paths
+	as      account
+	running *admin.Status // the daemon of this configuration, where it runs and says how it stands
+	found   []observation
+	blind   []string // what only the unit of a service gives, and was not looked at
+}
+
+// inspect looks at everything that a daemon of this configuration needs before it starts.
+func (c *CLI) inspect(cfg *config.Config, paths config.Paths, as account, running *admin.Status) *inspection {
+	in := &inspection{cli: c, cfg: cfg, paths: paths, as: as, running: running}
+	in.file()
+	in.data()
+	in.telegram()
+	in.whatsapp()
+	in.listener()
+	in.socket("api.agent_socket", paths.AgentSocket, "api.agent_group", cfg.API.AgentGroup)
+	in.socket("api.admin_socket", paths.AdminSocket, "api.admin_group", cfg.API.AdminGroup)
+	for i, a := range cfg.Agents {
+		in.agent(a, "agents."+strconv.Itoa(i))
+	}
+	return in
+}
+
+// refusal is all that keeps the daemon from starting, nil where nothing does.
+func (in *inspection) refusal() error {
+	var all config.Problems
+	for _, o := range in.found {
+		if o.fatal {
+			all = append(all, o.Problem)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
+
+// verdict is [inspection.refusal] where this account will serve. What is found for another one is in doubt: modes do not
+// tell all that an account may.
+func (in *inspection) verdict() error {
+	if in.as.self() {
+		return in.refusal()
+	}
+	return nil
+}
+
+// doubts are what does not keep this account from serving.
+func (in *inspection) doubts() (all config.Problems) {
+	for _, o := range in.found {
+		if !o.fatal || !in.as.self() {
+			all = append(all, o.Problem)
+		}
+	}
+	return all
+}
+
+// scope says for whom it was looked, and at what it was not.
+func (in *inspection) scope() string {
+	text := "looked at for " + in.as.String()
+	if !in.as.self() {
+		text += ", and this account is " + accountName(os.Geteuid())
+	}
+	if len(in.blind) > 0 {
+		text += "; not looked at: " + strings.Join(in.blind, ", ")
+	}
+	return text
+}
+
+// fails notes what the daemon would not start with.
+func (in *inspection) fails(key, format string, args ...any) {
+	in.found = append(in.found, observation{in.cfg.Problem(key, format, args...), true})
+}
+
+// warns notes what the daemon would start with, all the same.
+func (in *inspection) warns(key, format string, args ...any) {
+	in.found = append(in.found, observation{in.cfg.Problem(key, format, args...), false})
+}
+
+// file looks at the configuration itself.
+func (in *inspection) file() {
+	info, err := os.Stat(in.cfg.File)
+	if err == nil && in.cfg.File != "" && info.Mode().Perm()&0o002 != 0 {
+		in.warns("", "every account may change this file (%#o), and with it who decides; run: chmod go-w %s", info.Mode().Perm(), in.cfg.File)
+	}
+}
+
+// data looks at the data directory.
+func (in *inspection) data() {
+	const key = "data_dir"
+	dir := in.paths.DataDir
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if part := in.as.cannotMake(dir); part != "" {
+			in.fails(key, "%s: %s cannot be made by %s, which may not write in %s; name another folder, or make it as root and give it to that account",
+				key, dir, in.as, part)
+		}
+	case errors.Is(err, unix.ENOTDIR) || err == nil && !info.IsDir():
+		in.fails(key, "%s: %s is a file, or lies in one; name a folder", key, dir)
+	case err != nil: // this account cannot look
+	case owns(dir, in.as.uid) != nil:
+		in.fails(key, "%s: %s is of another account, %s; run this as that account, or set another data_dir", key, dir, accountName(ownerOf(info)))
+	case info.Mode().Perm()&0o077 != 0:
+		in.fails(key, "%s: the data directory %s is open to other accounts (%#o); run: chmod 700 %s", key, dir, info.Mode().Perm(), dir)
+	}
+}
+
+// telegram looks at the bot's token.
+func (in *inspection) telegram() {
+	const key = "connectors.telegram.token_file"
+	on := in.cfg.Connectors.Telegram
+	switch {
+	case !on.Enabled:
+	case on.TokenFile == "" && in.cli.env("CREDENTIALS_DIRECTORY") == "" && (in.running != nil || !in.as.self()):
+		in.blind = append(in.blind, "the credential telegram.token")
+	default:
+		in.secret(key, on.TokenFile, func() error { _, err := in.cli.telegramToken(on.TokenFile); return err })
+	}
+}
+
+// secret looks at a file that holds one, which read reads as the daemon does.
+func (in *inspection) secret(key, file string, read func() error) {
+	if file != "" && in.unreadable(key, file) {
+		return
+	}
+	if err := read(); err != nil {
+		in.fails(key, "%v", err)
+		return
+	}
+	if text := exposed(file); text != "" {
+		in.warns(key, "%s: %s", config.KeyName(key), text)
+	}
+}
+
+// unreadable notes that the daemon's account cannot read a file, or that this one cannot look for it.
+func (in *inspection) unreadable(key, file string) bool {
+	part, info, err := in.as.keptOut(file, mayRead)
+	switch {
+	case part != "":
+		in.fails(key, "%s: %s cannot be read by %s: %s belongs to %s (%#o); give it to that account, or name another file",
+			config.KeyName(key), file, in.as, part, accountName(ownerOf(info)), info.Mode().Perm())
+	case errors.Is(err, fs.ErrPermission):
+		in.blind = append(in.blind, file)
+	default:
+		return false
+	}
+	return true
+}
+
+// whatsapp looks whether an account is linked.
+func (in *inspection) whatsapp() {
+	if _, err := os.Stat(filepath.Join(in.paths.DataDir, whatsappName)); in.cfg.Connectors.WhatsApp.Enabled && errors.Is(err, fs.ErrNotExist) {
+		in.warns("connectors.whatsapp.enabled", "no WhatsApp account is linked, so nobody is asked there; run: daycared link whatsapp")
+	}
+}
+
+// agent looks at the files, folders and programs of an agent of ours.
+func (in *inspection) agent(a config.Agent, path string) {
+	if a.Workspace != "" && a.Parent == "" {
+		in.workspace(a, path+".workspace")
+	}
+	if len(a.ACP) > 0 {
+		in.program(path+".acp", a.ACP[0])
+		return
+	}
+	for i, s := range a.MCP {
+		in.program(fmt.Sprintf("%s.mcp.%d.command", path, i), s.Command[0])
+	}
+	key := path + ".model.api_key_file"
+	switch m := a.Model; {
+	case m.Credential != "agent."+a.Name+".key": // its parent's, which is looked at there
+	case m.Provider == config.Script:
+		if !in.unreadable(path+".model.file", m.File) {
+			if _, err := in.cli.model(a, nil); err != nil {
+				in.fails(path+".model.file", "agents.model.file: %v; name a file of turns", err)
+			}
+		}
+	case m.APIKeyFile == "" && m.BaseURL == "" && in.cli.env("CREDENTIALS_DIRECTORY") == "" && (in.running != nil || !in.as.self()):
+		in.blind = append(in.blind, "the credential "+m.Credential)
+	default:
+		in.secret(key, m.APIKeyFile, func() error { _, err := in.cli.agentKey(a); return err })
+	}
+	if file := a.InstructionsFile; file != "" && !in.unreadable(path+".instructions_file", file) {
+		if _, err := agentInstructions(a); err != nil {
+			in.fails(path+".instructions_file", "agents.instructions_file: %v; name a file of text", err)
+		}
+	}
+}
+
+// workspace looks at the folder that an agent works in.
+func (in *inspection) workspace(a config.Agent, key string) {
+	info, err := os.Stat(a.Workspace)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		in.warns(key, "agents.workspace: %s does not exist, so %s cannot work; make it, or name another folder", a.Workspace, a.Name)
+	case errors.Is(err, unix.ENOTDIR), err == nil && !info.IsDir():
+		in.warns(key, "agents.workspace: %s is a file, so %s cannot work in it; name a folder", a.Workspace, a.Name)
+	case err == nil:
+		if part, _, _ := in.as.keptOut(a.Workspace, mayWrite|mayEnter); part != "" {
+			in.warns(key, "agents.workspace: %s cannot write in %s, for %s keeps it out; give that folder to the account, or name another one",
+				in.as, a.Workspace, part)
+		}
+	}
+}
+
+// program looks for what is to be started.
+func (in *inspection) program(key, name string) {
+	found, err := findProgram(name)
+	part := ""
+	if err == nil {
+		part, _, _ = in.as.keptOut(found, mayRead|mayEnter)
+	}
+	if err != nil || part != "" {
+		in.warns(key, "%s: the program %s is not there, or %s may not start it; write its whole path, or install it",
+			config.KeyName(key), strconv.Quote(name), in.as)
+	}
+}
+
+// account is who will serve.
+type account struct {
+	uid  int
+	gids []int
+}
+
+// accountOf is an account of this machine, with its groups.
+func accountOf(uid int) account {
+	a := account{uid: uid}
+	if uid == os.Geteuid() {
+		a.gids, _ = os.Getgroups()
+		a.gids = append(a.gids, os.Getegid())
+		return a
+	}
+	if known, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		ids, _ := known.GroupIds()
+		for _, id := range ids {
+			if gid, err := strconv.Atoi(id); err == nil {
+				a.gids = append(a.gids, gid)
+			}
+		}
+	}
+	return a
+}
+
+// String is the account for people.
+func (a account) String() string { return accountName(a.uid) }
+
+// self tells whether this process is of the account.
+func (a account) self() bool { return a.uid == os.Geteuid() }
+
+// What an account may do with a file or a folder, as in the last digit of a mode.
+const (
+	mayEnter fs.FileMode = 1 << iota
+	mayWrite
+	mayRead
+)
+
+// may tells whether the account may do something with what lies at a path, by its mode, or as the kernel says it of this
+// account itself.
+func (a account) may(path string, info fs.FileInfo, what fs.FileMode) bool {
+	if a.self() {
+		return unix.Access(path, uint32(what)) == nil
+	}
+	mode := info.Mode().Perm()
+	switch {
+	case a.uid == 0:
+		return info.IsDir() || what&mayEnter == 0 || mode&0o111 != 0
+	case ownerOf(info) == a.uid:
+		mode >>= 6
+	case slices.Contains(a.gids, groupOf(info)):
+		mode >>= 3
+	}
+	return mode&what == what
+}
+
+// keptOut is the first part of a path that keeps the account from doing something with what lies there; empty where
+// nothing does. The error is that of looking.
+func (a account) keptOut(path string, what fs.FileMode) (part string, info fs.FileInfo, err error) {
+	switch whole, err := filepath.EvalSymlinks(path); {
+	case err == nil:
+		path = whole
+	case !errors.Is(err, fs.ErrPermission): // else a folder on the way keeps this account out
+		return "", nil, err
+	}
+	for _, folder := range folders(path) {
+		if info, err = os.Stat(folder); err != nil {
+			return "", nil, err
+		}
+		if !a.may(folder, info, mayEnter) {
+			return folder, info, nil
+		}
+	}
+	if info, err = os.Stat(path); err == nil && !a.may(path, info, what) {
+		return path, info, nil
+	}
+	return "", info, err
+}
+
+// cannotMake is the folder in which the account cannot make what is missing of a path; empty where it can, or where this
+// account cannot look.
+func (a account) cannotMake(path string) string {
+	above := filepath.Dir(path)
+	for _, err := os.Stat(above); errors.Is(err, fs.ErrNotExist) && above != "/"; _, err = os.Stat(above) {
+		above = filepath.Dir(above)
+	}
+	if part, _, _ := a.keptOut(above, mayWrite|mayEnter); part != "" {
+		return part
+	}
+	if info, err := os.Stat(above); err == nil && !info.IsDir() {
+		return above
+	}
+	return ""
+}
+
+// folders are those that a path leads through, from the root.
+func folders(path string) (all []string) {
+	for path != filepath.Dir(path) {
+		path = filepath.Dir(path)
+		all = append(all, path)
+	}
+	slices.Reverse(all)
+	return all
+}
+
+// serves is the account that will serve, as far as it can be known: the one whose the data directory is, else this one.
+func (c *CLI) serves(paths config.Paths, running *admin.Status) account {
+	if running != nil {
+		return accountOf(running.UID)
+	}
+	if info, err := os.Stat(paths.DataDir); err == nil && info.IsDir() {
+		return accountOf(ownerOf(info))
+	}
+	return accountOf(c.UID)
+}
+
+// daemonOf asks the daemon of a configuration how it stands; nil where none answers, or only that of another one.
+func (c *CLI) daemonOf(ctx context.Context, paths config.Paths) *admin.Status {
+	s, err := c.status(ctx)
+	if err != nil || s.DataDir != paths.DataDir && s.AdminSocket != paths.AdminSocket {
+		return nil
+	}
+	return &s
+}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/daycared/daycared/agents/sandbox"
+	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/internal/wire"
+)
+
+// listener looks at the certificate and the port of the listener for agents elsewhere.
+func (in *inspection) listener() {
+	a := in.cfg.API
+	if a.Listen == "" {
+		return
+	}
+	if a.TLSCertFile != "" {
+		in.certificate(a.TLSCertFile, a.TLSKeyFile)
+	}
+	if in.running != nil && value(in.running.Listen) == a.Listen {
+		return // our own daemon has it
+	}
+	const key = "api.listen"
+	host, port, _ := net.SplitHostPort(a.Listen)
+	l, err := net.Listen("tcp", a.Listen) //nolint:noctx // it is closed at once
+	if err == nil {
+		_ = l.Close()
+	}
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE) && in.locked():
+		in.blind = append(in.blind, a.Listen+", which the daemon that runs may have")
+	case errors.Is(err, syscall.EADDRINUSE):
+		in.fails(key, "%s: %s is in use by another program; choose another port, or end that program", key, a.Listen)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		in.fails(key, "%s: this machine has no address %s; write one that it has: %s", key, host, strings.Join(addresses(), ", "))
+	case errors.Is(err, syscall.EACCES):
+		in.fails(key, "%s: port %s may not be listened at by %s; write one of 1024 or above", key, port, accountName(in.cli.UID))
+	case err != nil:
+		in.fails(key, "%s: %v; write another address", key, err)
+	}
+}
+
+// locked tells whether another process is the daemon of this data directory, though it does not say how it stands.
+func (in *inspection) locked() bool {
+	by, held := heldBy(in.paths.DataDir)
+	return held && by.PID != os.Getpid()
+}
+
+// addresses are those of this machine.
+func addresses() (all []string) {
+	found, _ := net.InterfaceAddrs()
+	for _, a := range found {
+		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLinkLocalUnicast() {
+			all = append(all, n.IP.String())
+		}
+	}
+	return all
+}
+
+// certificate looks at a certificate and its key.
+func (in *inspection) certificate(certFile, keyFile string) {
+	const cert, key = "api.tls_cert_file", "api.tls_key_file"
+	text, ok := in.pem(cert, certFile, "CERTIFICATE", "a certificate")
+	secret, alsoOK := in.pem(key, keyFile, "PRIVATE KEY", "a private key")
+	if alsoOK {
+		if text := exposed(keyFile); text != "" {
+			in.warns(key, "%s: %s", key, text)
+		}
+	}
+	if !ok || !alsoOK {
+		return
+	}
+	pair, err := tls.X509KeyPair(text, secret)
+	if err != nil {
+		in.fails(key, "%s: %s is not the key of %s (%v); name the pair", key, keyFile, certFile, err)
+		return
+	}
+	leaf, err := x509.ParseCertificate(pair.Certificate[0])
+	if err != nil {
+		return // the pair was read, so this one is
+	}
+	const again = "; renew it: it is read again by itself"
+	switch left := time.Until(leaf.NotAfter); {
+	case left <= 0:
+		in.warns(cert, "%s: the certificate %s is over since %s%s", cert, certFile, leaf.NotAfter.Format(time.DateOnly), again)
+	case left < expiresSoon:
+		in.warns(cert, "%s: the certificate %s is over on %s%s", cert, certFile, leaf.NotAfter.Format(time.DateOnly), again)
+	}
+}
+
+// expiresSoon is how long before its end a certificate is worth a note: a renewal that works is long done by then.
+const expiresSoon = 7 * 24 * time.Hour
+
+// pem reads a file that holds something of a sort in PEM.
+func (in *inspection) pem(key, file, sort, what string) (text []byte, ok bool) {
+	if in.unreadable(key, file) {
+		return nil, false
+	}
+	text, err := os.ReadFile(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		in.fails(key, "%s: %s does not exist; put %s there, in PEM, or name another file", key, file, what)
+	case errors.Is(err, syscall.EISDIR):
+		in.fails(key, "%s: %s is a folder; name the file in it", key, file)
+	case err != nil:
+		in.fails(key, "%s: %s cannot be read (%v); name another file", key, file, cause(err))
+	case !slices.ContainsFunc(pemSorts(text), func(b string) bool { return strings.HasSuffix(b, sort) }):
+		in.fails(key, "%s: %s holds %s, and not %s in PEM; name the file that does", key, file, contents(text), what)
+	default:
+		return text, true
+	}
+	return nil, false
+}
+
+// pemSorts are the sorts of what a text holds in PEM.
+func pemSorts(text []byte) (all []string) {
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		all = append(all, block.Type)
+	}
+	return all
+}
+
+// contents is what a file holds, in a few words that tell nothing of a secret.
+func contents(text []byte) string {
+	all := pemSorts(text)
+	switch {
+	case len(strings.TrimSpace(string(text))) == 0:
+		return "nothing"
+	case len(all) == 0:
+		return "something else"
+	}
+	return strings.ToLower(strings.Join(slices.Compact(all), ", "))
+}
+
+// socket looks whether the daemon can make a socket, and whether the group that it is for can come to it.
+func (in *inspection) socket(key, path, groupKey, group string) {
+	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != fs.ModeSocket {
+		in.fails(key, "%s: there is something else at %s, which is not a socket; take it away, or write another path", key, path)
+		return
+	} else if err == nil && in.running == nil && in.as.self() && answers(path) && !in.locked() {
+		in.fails(key, "%s: another program answers at %s; end it, or write another path", key, path)
+		return
+	}
+	folder := filepath.Dir(path)
+	part := ""
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		part = in.as.cannotMake(folder)
+	} else {
+		part, _, _ = in.as.keptOut(folder, mayWrite|mayEnter)
+	}
+	if part != "" && in.running == nil {
+		owner := ""
+		if info, err := os.Stat(part); err == nil {
+			owner = ", which belongs to " + accountName(ownerOf(info))
+		}
+		right := config.Default().Paths(in.as.uid, in.cli.Environ)
+		in.fails(key, "%s: %s cannot make a socket at %s, since it may not write in %s%s; write a path that it may, as in %s", key, in.as, path,
+			part, owner, filepath.Join(filepath.Dir(right.AgentSocket), filepath.Base(path)))
+		return
+	}
+	if group != "" {
+		in.group(groupKey, group, path)
+	}
+}
+
+// answers tells whether somebody answers at a socket.
+func answers(path string) bool {
+	c, err := net.DialTimeout("unix", path, time.Second) //nolint:noctx // it is bounded
+	if err != nil {
+		return false
+	}
+	_ = c.Close()
+	return true
+}
+
+// group looks whether the daemon can give a socket to a group, and whether its members can come to it.
+func (in *inspection) group(key, group, path string) {
+	gid, err := wire.GroupID(group)
+	if err != nil {
+		return // the configuration is refused for that
+	}
+	if in.as.uid != 0 && !slices.Contains(in.as.gids, gid) {
+		in.fails(key, "%s: %s is not in the group %s, so it cannot give the socket to it; as root, run: usermod -aG %s %s", key, in.as, group, group,
+			loginOf(in.as.uid))
+	}
+	member := account{uid: nobodyUID, gids: []int{gid}}
+	missing := ""
+	for _, folder := range folders(path) {
+		info, err := os.Stat(folder)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && folder != filepath.Dir(path):
+			missing = fmt.Sprintf("%s, which the daemon would make for itself alone", folder)
+		case err == nil && !member.may(folder, info, mayEnter):
+			missing = fmt.Sprintf("%s (%#o)", folder, info.Mode().Perm())
+		}
+		if missing != "" {
+			in.fails(key, "%s: nobody of the group %s could come to %s, since others cannot enter %s; write a path that they can, as in %s", key,
+				group, path, missing, filepath.Join(systemRun, filepath.Base(path)))
+			return
+		}
+	}
+}
+
+// nobodyUID is an account that owns nothing.
+const nobodyUID = -2
+
+// loginOf is the name of an account, or its number where it has none.
+func loginOf(uid int) string {
+	name := accountName(uid)
+	if _, login, named := strings.Cut(name, "("); named {
+		return strings.TrimSuffix(login, ")")
+	}
+	return strings.TrimPrefix(name, "uid ")
+}
+
+// findProgram finds a program as those of agents are found.
+func findProgram(name string) (string, error) {
+	if strings.Contains(name, "/") {
+		info, err := os.Stat(name)
+		if err == nil && (info.IsDir() || info.Mode().Perm()&0o111 == 0) {
+			err = unix.EACCES
+		}
+		return name, err
+	}
+	for _, folder := range filepath.SplitList(sandbox.Path) {
+		if found, err := findProgram(filepath.Join(folder, name)); err == nil {
+			return found, nil
+		}
+	}
+	return "", fs.ErrNotExist
+}
