@@ -18,7 +18,7 @@ import (
 func TestDoorsIntoTheKernel(t *testing.T) {
 	dir := stage(t, "in")
 	victim := strconv.Itoa(os.Getpid())
-	place := strconv.FormatUint(uint64(uintptr(unsafe.Pointer(unsafe.StringData(path)))), 10)
+	place := strconv.FormatUint(uint64(uintptr(unsafe.Pointer(unsafe.StringData(Path)))), 10)
 	s, w := New(Options{}), Walls{Write: []string{dir}, Network: true}
 	for _, args := range [][]string{
 		{"io_uring"}, {"ptrace", victim}, {"memory", victim, place}, {"descriptor", victim}, {"unshare"}, {"clone"}, {"clone3"},
@@ -30,7 +30,7 @@ func TestDoorsIntoTheKernel(t *testing.T) {
 			}
 		})
 	}
-	runtime.KeepAlive(path)
+	runtime.KeepAlive(Path)
 	for _, args := range [][]string{{"type"}, {"signal", victim}} {
 		if !try(t, New(Options{Mode: Off}), Walls{}, args...) {
 			t.Errorf("%s is shut without walls, too; its test above shows nothing", args[0])
