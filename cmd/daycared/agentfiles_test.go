@@ -105,7 +105,7 @@ func TestKeyOfAModel(t *testing.T) {
 		"nor does a server of our own":  {provider: "openai", url: "http://127.0.0.1:1/v1"},
 		"the provider's own needs one":  {provider: "openai", err: "there is no credential agent.helper.key"},
 		"what is no key":                {provider: "openai", file: bad, err: "holds is no key"},
-		"no file":                       {provider: "openai", file: folder + "/none", err: "none does not exist; put the key that openai gave you there"},
+		"no file":                       {provider: "openai", file: folder + "/none", err: "none does not exist; put the key that openai"},
 		"a credential, read on the way": {provider: "openai", url: "http://model.example/v1", service: true, err: "in the clear"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -37,7 +37,7 @@ func (c *CLI) doctorCommand() *cobra.Command {
 			"daemon and whom it can reach now, Telegram and the models where they are asked, and the agents of this account.\n" +
 			"What another account than this one will serve with only makes a note. Exit code 1 when something is wrong.",
 		Example: "  daycared doctor\n  daycared doctor --config /etc/daycared/config.yaml\n  daycared doctor --json | jq .findings",
-		Args: arguments(cobra.NoArgs),
+		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report := struct {
 				OK       bool      `json:"ok"`
@@ -168,7 +168,8 @@ func (c *CLI) examineDaemon(ctx context.Context) (findings []finding, people []a
 	ctx, done := context.WithTimeout(ctx, 5*time.Second)
 	defer done()
 	asks, decides := c.agentsDoor(ctx), c.peoplesDoor(ctx)
-	return atDoors(asks, decides, c.UID), decides.people, asks.err == nil, (asks.err == nil || !asks.shut) && (decides.err == nil || !decides.shut)
+	both = (asks.err == nil || !asks.shut) && (decides.err == nil || !decides.shut)
+	return atDoors(asks, decides, c.UID), decides.people, asks.err == nil, both
 }
 
 func (c *CLI) agentsDoor(ctx context.Context) (d door) {

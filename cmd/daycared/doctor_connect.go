@@ -96,8 +96,8 @@ func (c *CLI) tryHook(ctx context.Context, cfg *config.Config, place connect.Pla
 	began := time.Now()
 	out, err := cmd.Output()
 	if err != nil || !hooks.Allows(out) {
-		return saw("wrong", fmt.Sprintf("%s is connected, and its hook denies even %s, which runs by itself: %s",
-			a.Name, tool, strings.TrimSpace(string(out))), "start the daemon with: daycared serve")
+		return saw("wrong", fmt.Sprintf("%s is connected, and its hook denies even %s, which runs by itself",
+			a.Name, tool), "see what it says with: daycared hook "+d.Name)
 	}
 	return saw("ok", fmt.Sprintf("%s is connected: its hook asked and was answered in %d ms",
 		a.Name, time.Since(began).Milliseconds()), "")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/permissions"
 )
 
 // observation is something on the machine that is not as the configuration needs it.
@@ -123,8 +124,8 @@ func (in *inspection) data() {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if part := in.as.cannotMake(dir); part != "" {
-			in.fails(key, "%s: %s cannot be made by %s, which may not write in %s; name another folder, or make it as root and give it to that account",
-				key, dir, in.as, part)
+			in.fails(key, "%s: %s cannot be made by %s, which may not write in %s; name another folder, or make it as root and give it to "+
+				"that account", key, dir, in.as, part)
 		}
 	case errors.Is(err, unix.ENOTDIR) || err == nil && !info.IsDir():
 		in.fails(key, "%s: %s is a file, or lies in one; name a folder", key, dir)
@@ -363,9 +364,11 @@ func (c *CLI) serves(paths config.Paths, running *admin.Status) account {
 	return accountOf(c.UID)
 }
 
-// daemonOf asks the daemon of a configuration how it stands; nil where none answers, or only that of another one.
+// daemonOf asks the daemon of a configuration how it stands; nil where none answers, only that of another one, or one that
+// this account is nobody to: then its sockets and its port are left out of what is looked at.
 func (c *CLI) daemonOf(ctx context.Context, paths config.Paths) *admin.Status {
 	s, err := c.status(ctx)
+	c.stranger = errors.Is(err, fs.ErrPermission) || isCode(err, permissions.CodeNotYours)
 	if err != nil || s.DataDir != paths.DataDir && s.AdminSocket != paths.AdminSocket {
 		return nil
 	}

@@ -54,8 +54,12 @@ func (in *inspection) listener() {
 	}
 }
 
-// locked tells whether another process is the daemon of this data directory, though it does not say how it stands.
+// locked tells whether there is a daemon that does not say how it stands: another process holds this data directory, or
+// this account is nobody to it.
 func (in *inspection) locked() bool {
+	if in.cli.stranger {
+		return true
+	}
 	by, held := heldBy(in.paths.DataDir)
 	return held && by.PID != os.Getpid()
 }
@@ -194,8 +198,8 @@ func (in *inspection) group(key, group, path string) {
 		return // the configuration is refused for that
 	}
 	if in.as.uid != 0 && !slices.Contains(in.as.gids, gid) {
-		in.fails(key, "%s: %s is not in the group %s, so it cannot give the socket to it; as root, run: usermod -aG %s %s", key, in.as, group, group,
-			loginOf(in.as.uid))
+		in.fails(key, "%s: %s is not in the group %s, so it cannot give the socket to it; as root, run: usermod -aG %s %s",
+			key, in.as, group, group, loginOf(in.as.uid))
 	}
 	member := account{uid: nobodyUID, gids: []int{gid}}
 	missing := ""

@@ -18,7 +18,7 @@ import (
 func TestMachinesThatDoNotServe(t *testing.T) {
 	folder := t.TempDir()
 	for _, name := range []string{folder, filepath.Dir(folder)} { // others may pass here, as the tests of modes need it
-		if err := os.Chmod(name, 0o755); err != nil { //nolint:gosec // nothing in it is secret
+		if err := os.Chmod(name, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -32,7 +32,10 @@ func TestMachinesThatDoNotServe(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, mode := range map[string]os.FileMode{"closed": 0o700, "open": 0o755, "data": 0o700, "work": 0o700, "tls": 0o755, "tls2": 0o755, "drop": 0o777} {
+	for name, mode := range map[string]os.FileMode{
+		"closed": 0o700, "open": 0o755, "data": 0o700, "work": 0o700,
+		"tls": 0o755, "tls2": 0o755, "drop": 0o777,
+	} {
 		if err := errors.Join(os.Mkdir(in(name), mode), os.Chmod(in(name), mode)); err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +49,7 @@ func TestMachinesThatDoNotServe(t *testing.T) {
 	put("key", "sk-1", 0o600)
 	cert, key, _ := wiretest.Certificate(t, in("tls"), "localhost")
 	_, otherKey, _ := wiretest.Certificate(t, in("tls2"), "localhost")
-	taken, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed below
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,39 +69,187 @@ func TestMachinesThatDoNotServe(t *testing.T) {
 		fatal bool
 		want  string
 	}{
-		"1 no token":                  {data + "connectors: {telegram: {enabled: true}}\n", self, true, "5: connectors.telegram.token_file: it is empty, and there is no credential telegram.token; put"},
-		"2 no such token":             {data + bot + in("none") + "}}\n", self, true, "5: connectors.telegram.token_file: " + in("none") + " does not exist; put the token"},
-		"3 an empty token":            {data + bot + in("empty") + "}}\n", self, true, "5: connectors.telegram.token_file: " + in("empty") + " is empty; put the token"},
-		"4 no token at all":           {data + bot + in("other") + "}}\n", self, true, "5: connectors.telegram.token_file: what " + in("other") + " holds is no bot token; BotFather's"},
-		"5 a folder for a token":      {data + bot + in("open") + "}}\n", self, true, "5: connectors.telegram.token_file: " + in("open") + " is a folder; name the file in it"},
-		"6 a token of somebody else":  {data + bot + in("token") + "}}\n", other, true, "5: connectors.telegram.token_file: " + in("token") + " cannot be read by uid 54321: " + in("token") + " belongs to uid "},
-		"7 a token that others read":  {data + bot + in("seen") + "}}\n", self, false, "5: connectors.telegram.token_file: others may read " + in("seen") + " (0644); run: chmod 600 " + in("seen")},
-		"9 whatsapp without account":  {data + "connectors: {whatsapp: {enabled: true}}\n", self, false, "5: no WhatsApp account is linked, so nobody is asked there; run: daycared link whatsapp"},
-		"11 no certificate":           {secure(in("none"), key), self, true, "4: api.tls_cert_file: " + in("none") + " does not exist; put a certificate there"},
-		"12 no PEM":                   {secure(in("other"), key), self, true, "4: api.tls_cert_file: " + in("other") + " holds something else, and not a certificate in PEM; name"},
-		"12 a key for a certificate":  {secure(key, key), self, true, "4: api.tls_cert_file: " + key + " holds ec private key, and not a certificate in PEM; name"},
-		"13 the key of another":       {secure(cert, otherKey), self, true, "4: api.tls_key_file: " + otherKey + " is not the key of " + cert},
-		"16 a port in use":            {listen + taken.Addr().String() + "'}\n", self, true, "4: api.listen: " + taken.Addr().String() + " is in use by another program; choose another port"},
-		"18 no such address":          {listen + "192.0.2.1:7801', behind_proxy: true}\n", self, true, "4: api.listen: this machine has no address 192.0.2.1; write one that it has: 127.0.0.1"},
-		"19 a socket in a closed one": {sockets("agent_socket: " + in("closed/a.sock") + ", admin_socket: " + in("closed/b.sock")), other, true, "4: api.agent_socket: uid 54321 cannot make a socket at " + in("closed/a.sock") + ", since it may not write in " + in("closed") + ", which belongs to "},
-		"20 no socket":                {sockets("agent_socket: " + in("socket") + ", admin_socket: " + in("data/b.sock")), self, true, "4: api.agent_socket: there is something else at " + in("socket") + ", which is not a socket; take"},
-		"21 a group, a folder to be":  {sockets("agent_group: '" + strconv.Itoa(os.Getgid()) + "', agent_socket: " + in("open/no/such/a.sock") + ", admin_socket: " + in("data/b.sock")), self, true, "4: api.agent_group: nobody of the group " + strconv.Itoa(os.Getgid()) + " could come to " + in("open/no/such/a.sock") + ", since others cannot enter " + in("open/no") + ", which the daemon would make for itself alone; write a path that they can, as in /run/daycared/a.sock"},
-		"22 a group, a closed folder": {sockets("agent_group: '1', agent_socket: " + in("closed/a.sock") + ", admin_socket: " + in("data/b.sock")), self, true, "4: api.agent_group: nobody of the group 1 could come to " + in("closed/a.sock") + ", since others cannot enter " + in("closed") + " (0700); write"},
-		"23 a group of others":        {sockets("agent_group: '1', agent_socket: " + in("drop/a.sock") + ", admin_socket: " + in("drop/b.sock")), account{uid: 54321}, true, "4: api.agent_group: uid 54321 is not in the group 1, so it cannot give the socket to it; as root, run: usermod -aG 1 54321"},
-		"24 data that cannot be made": {"data_dir: " + in("closed/x/data") + "\napi: {}\n", other, true, "3: data_dir: " + in("closed/x/data") + " cannot be made by uid 54321, which may not write in " + in("closed") + "; name"},
-		"25 open data":                {"data_dir: " + in("open") + "\n", self, true, "3: data_dir: the data directory " + in("open") + " is open to other accounts (0755); run: chmod 700 " + in("open")},
-		"26 a file for data":          {"data_dir: " + in("other") + "\n", self, true, "3: data_dir: " + in("other") + " is a file, or lies in one; name a folder"},
-		"27 data of another account":  {"data_dir: " + in("data") + "\n", other, true, "3: data_dir: " + in("data") + " is of another account, uid "},
-		"29 no workspace":             {data + model + "workspace: " + in("none") + ", model: {provider: openai, name: m, base_url: 'http://127.0.0.1:1'}}]\n", self, false, "5: agents.workspace: " + in("none") + " does not exist, so a cannot work; make it"},
-		"30 a file for a workspace":   {data + model + "workspace: " + in("other") + ", model: {provider: openai, name: m, base_url: 'http://127.0.0.1:1'}}]\n", self, false, "5: agents.workspace: " + in("other") + " is a file, so a cannot work in it; name"},
-		"31 a closed workspace":       {data + model + "workspace: " + in("work") + ", model: {provider: openai, name: m, base_url: 'http://127.0.0.1:1'}}]\n", other, false, "5: agents.workspace: uid 54321 cannot write in " + in("work")},
-		"32 no key":                   {data + model + "model: {provider: openai, name: m, api_key_file: " + in("none") + "}}]\n", self, true, "5: agent a: model.api_key_file: " + in("none") + " does not exist; put the key that openai gave you there"},
-		"33 an empty key":             {data + model + "model: {provider: openai, name: m, api_key_file: " + in("empty") + "}}]\n", self, true, "5: agent a: model.api_key_file: " + in("empty") + " is empty; put the key"},
-		"34 a key that others read":   {data + model + "model: {provider: openai, name: m, api_key_file: " + in("seen") + "}}]\n", self, false, "5: agents.model.api_key_file: others may read " + in("seen") + " (0644); run: chmod 600 " + in("seen")},
-		"36 no turns":                 {data + model + "model: {provider: script, file: " + in("none") + "}}]\n", self, true, "5: agents.model.file: agent a: " + in("none") + " cannot be read (no such file"},
-		"37 no instructions":          {data + model + "instructions_file: " + in("none") + ", model: {provider: openai, name: m, base_url: 'http://127.0.0.1:1'}}]\n", self, true, "5: agents.instructions_file: agent a: "},
-		"38 no program":               {data + model + "acp: [no-such-program], workspace: " + in("work") + "}]\n", self, false, `5: agents.acp: the program "no-such-program" is not there, or uid`},
-		"39 no server":                {data + model + "mcp: [{name: m, command: [" + in("other") + "]}], model: {provider: openai, name: m, base_url: 'http://127.0.0.1:1'}}]\n", self, false, `5: agents.mcp.command: the program "` + in("other") + `" is not there, or uid`},
+		"1 no token": {
+			data + "connectors: {telegram: {enabled: true}}\n",
+			self, true,
+			"5: connectors.telegram.token_file: it is empty, and there is no credential telegram.token; put",
+		},
+		"2 no such token": {
+			data + bot + in("none") + "}}\n",
+			self, true,
+			"5: connectors.telegram.token_file: " + in("none") + " does not exist; put the token",
+		},
+		"3 an empty token": {
+			data + bot + in("empty") + "}}\n",
+			self, true,
+			"5: connectors.telegram.token_file: " + in("empty") + " is empty; put the token",
+		},
+		"4 no token at all": {
+			data + bot + in("other") + "}}\n",
+			self, true,
+			"5: connectors.telegram.token_file: what " + in("other") + " holds is no bot token; BotFather's",
+		},
+		"5 a folder for a token": {
+			data + bot + in("open") + "}}\n",
+			self, true,
+			"5: connectors.telegram.token_file: " + in("open") + " is a folder; name the file in it",
+		},
+		"6 a token of somebody else": {
+			data + bot + in("token") + "}}\n",
+			other, true,
+			"5: connectors.telegram.token_file: " + in("token") + " cannot be read by uid 54321: " + in("token") +
+				" belongs to uid ",
+		},
+		"7 a token that others read": {
+			data + bot + in("seen") + "}}\n",
+			self, false,
+			"5: connectors.telegram.token_file: others may read " + in("seen") + " (0644); run: chmod 600 " +
+				in("seen"),
+		},
+		"9 whatsapp without account": {
+			data + "connectors: {whatsapp: {enabled: true}}\n",
+			self, false,
+			"5: no WhatsApp account is linked, so nobody is asked there; run: daycared link whatsapp",
+		},
+		"11 no certificate": {
+			secure(in("none"), key),
+			self, true,
+			"4: api.tls_cert_file: " + in("none") + " does not exist; put a certificate there",
+		},
+		"12 no PEM": {
+			secure(in("other"), key),
+			self, true,
+			"4: api.tls_cert_file: " + in("other") + " holds something else, and not a certificate in PEM; name",
+		},
+		"12 a key for a certificate": {
+			secure(key, key),
+			self, true,
+			"4: api.tls_cert_file: " + key + " holds ec private key, and not a certificate in PEM; name",
+		},
+		"13 the key of another": {
+			secure(cert, otherKey),
+			self, true,
+			"4: api.tls_key_file: " + otherKey + " is not the key of " + cert,
+		},
+		"16 a port in use": {
+			listen + taken.Addr().String() + "'}\n",
+			self, true,
+			"4: api.listen: " + taken.Addr().String() + " is in use by another program; choose another port",
+		},
+		"18 no such address": {
+			listen + "192.0.2.1:7801', behind_proxy: true}\n",
+			self, true,
+			"4: api.listen: this machine has no address 192.0.2.1; write one that it has: 127.0.0.1",
+		},
+		"19 a socket in a closed one": {
+			sockets("agent_socket: " + in("closed/a.sock") + ", admin_socket: " + in("closed/b.sock")),
+			other, true,
+			"4: api.agent_socket: uid 54321 cannot make a socket at " + in("closed/a.sock") +
+				", since it may not write in " + in("closed") + ", which belongs to ",
+		},
+		"20 no socket": {
+			sockets("agent_socket: " + in("socket") + ", admin_socket: " + in("data/b.sock")),
+			self, true,
+			"4: api.agent_socket: there is something else at " + in("socket") + ", which is not a socket; take",
+		},
+		"21 a group, a folder to be": {
+			sockets("agent_group: '" + strconv.Itoa(os.Getgid()) + "', agent_socket: " + in("open/no/such/a.sock") +
+				", admin_socket: " + in("data/b.sock")),
+			self, true,
+			"4: api.agent_group: nobody of the group " + strconv.Itoa(os.Getgid()) + " could come to " +
+				in("open/no/such/a.sock") + ", since others cannot enter " + in("open/no") +
+				", which the daemon would make for itself alone; write a path that they can, as in /run/daycared/a.sock",
+		},
+		"22 a group, a closed folder": {
+			sockets("agent_group: '1', agent_socket: " + in("closed/a.sock") + ", admin_socket: " + in("data/b.sock")),
+			self, true,
+			"4: api.agent_group: nobody of the group 1 could come to " + in("closed/a.sock") +
+				", since others cannot enter " + in("closed") + " (0700); write",
+		},
+		"23 a group of others": {
+			sockets("agent_group: '1', agent_socket: " + in("drop/a.sock") + ", admin_socket: " + in("drop/b.sock")),
+			account{uid: 54321}, true,
+			"4: api.agent_group: uid 54321 is not in the group 1, so it cannot give the socket to it; as root, run: usermod -aG 1 54321",
+		},
+		"24 data that cannot be made": {
+			"data_dir: " + in("closed/x/data") + "\napi: {}\n",
+			other, true,
+			"3: data_dir: " + in("closed/x/data") + " cannot be made by uid 54321, which may not write in " +
+				in("closed") + "; name",
+		},
+		"25 open data": {
+			"data_dir: " + in("open") + "\n",
+			self, true,
+			"3: data_dir: the data directory " + in("open") +
+				" is open to other accounts (0755); run: chmod 700 " + in("open"),
+		},
+		"26 a file for data": {
+			"data_dir: " + in("other") + "\n",
+			self, true,
+			"3: data_dir: " + in("other") + " is a file, or lies in one; name a folder",
+		},
+		"27 data of another account": {
+			"data_dir: " + in("data") + "\n",
+			other, true,
+			"3: data_dir: " + in("data") + " is of another account, uid ",
+		},
+		"29 no workspace": {
+			data + model + "workspace: " + in("none") +
+				", model: {provider: openai, name: m, base_url: 'http://127.0.0.1:1'}}]\n",
+			self, false,
+			"5: agents.workspace: " + in("none") + " does not exist, so a cannot work; make it",
+		},
+		"30 a file for a workspace": {
+			data + model + "workspace: " + in("other") +
+				", model: {provider: openai, name: m, base_url: 'http://127.0.0.1:1'}}]\n",
+			self, false,
+			"5: agents.workspace: " + in("other") + " is a file, so a cannot work in it; name",
+		},
+		"31 a closed workspace": {
+			data + model + "workspace: " + in("work") +
+				", model: {provider: openai, name: m, base_url: 'http://127.0.0.1:1'}}]\n",
+			other, false,
+			"5: agents.workspace: uid 54321 cannot write in " + in("work"),
+		},
+		"32 no key": {
+			data + model + "model: {provider: openai, name: m, api_key_file: " + in("none") + "}}]\n",
+			self, true,
+			"5: agent a: model.api_key_file: " + in("none") +
+				" does not exist; put the key that openai gave you there",
+		},
+		"33 an empty key": {
+			data + model + "model: {provider: openai, name: m, api_key_file: " + in("empty") + "}}]\n",
+			self, true,
+			"5: agent a: model.api_key_file: " + in("empty") + " is empty; put the key",
+		},
+		"34 a key that others read": {
+			data + model + "model: {provider: openai, name: m, api_key_file: " + in("seen") + "}}]\n",
+			self, false,
+			"5: agents.model.api_key_file: others may read " + in("seen") + " (0644); run: chmod 600 " +
+				in("seen"),
+		},
+		"36 no turns": {
+			data + model + "model: {provider: script, file: " + in("none") + "}}]\n",
+			self, true,
+			"5: agents.model.file: agent a: " + in("none") + " cannot be read (no such file",
+		},
+		"37 no instructions": {
+			data + model + "instructions_file: " + in("none") +
+				", model: {provider: openai, name: m, base_url: 'http://127.0.0.1:1'}}]\n",
+			self, true,
+			"5: agents.instructions_file: agent a: ",
+		},
+		"38 no program": {
+			data + model + "acp: [no-such-program], workspace: " + in("work") + "}]\n",
+			self, false,
+			`5: agents.acp: the program "no-such-program" is not there, or uid`,
+		},
+		"39 no server": {
+			data + model + "mcp: [{name: m, command: [" + in("other") +
+				"]}], model: {provider: openai, name: m, base_url: 'http://127.0.0.1:1'}}]\n",
+			self, false,
+			`5: agents.mcp.command: the program "` + in("other") + `" is not there, or uid`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "config.yaml")
@@ -128,7 +279,7 @@ func TestMachinesThatDoNotServe(t *testing.T) {
 func TestWhoMayReadWhat(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "f")
-	if err := os.WriteFile(file, nil, 0o640); err != nil { //nolint:gosec // its group may read it, which is tried
+	if err := os.WriteFile(file, nil, 0o640); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(file)

@@ -42,7 +42,8 @@ type CLI struct {
 
 	configFlag, socketFlag, tokenFlag, urlFlag string // of the command being run
 
-	whence map[string]string // what says where a socket is, by its path; see places
+	whence   map[string]string // what says where a socket is, by its path; see places
+	stranger bool              // the daemon that was asked how it stands says nothing to this account
 }
 
 // Run executes one command line and returns its exit code.

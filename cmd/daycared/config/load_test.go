@@ -135,7 +135,8 @@ log: {level: debug, format: json}
 	}
 	warnings := []string{
 		`config.yaml:4: terminal is passed over, since connectors.terminal.enabled is false`,
-		`config.yaml:29: api.allow_same_user is on: whatever runs as an account that decides can allow what it asked itself; switch it off, except for trying daycared out`,
+		`config.yaml:29: api.allow_same_user is on: whatever runs as an account that decides can allow what it asked ` +
+			`itself; switch it off, except for trying daycared out`,
 	}
 	if !reflect.DeepEqual(got.Warnings.lines(), warnings) {
 		t.Errorf("warnings: %q", got.Warnings)
@@ -308,8 +309,8 @@ func TestLoadFile(t *testing.T) {
 	if _, err := Load(filepath.Join(dir, "missing.yaml"), nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
 	}
-	if _, err := Load(filepath.Join(dir, "missing.yaml"), nil); !strings.HasSuffix(err.Error(), "; name a file that does, or none: then it is "+
-		"looked for in DAYCARED_CONFIG, ~/.config/daycared/config.yaml and /etc/daycared/config.yaml") {
+	if _, err := Load(filepath.Join(dir, "missing.yaml"), nil); !strings.HasSuffix(err.Error(), "; name a file that does, or none: "+
+		"then it is looked for in DAYCARED_CONFIG, ~/.config/daycared/config.yaml and /etc/daycared/config.yaml") {
 		t.Errorf("a missing file: %v", err)
 	}
 	folder := "read configuration: " + dir + " is a folder; name the file in it, as in " + file

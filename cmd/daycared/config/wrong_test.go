@@ -58,7 +58,8 @@ func TestConfigurationsThatDoNotServe(t *testing.T) {
 		"43 a route under a wider one": {fay + "routes:\n- {agents: ['*'], kinds: [tool, permission], tags: ['@write:/srv'], ask: [fay]}\n" +
 			"- {agents: [ci], kinds: [tool], tags: ['@write:/srv/www'], ask: [fay]}\n- ask: [fay]\n",
 			`warns 4: this route is never taken: the one in line 3 matches all that it matches; put it first`},
-		"43 routes that differ": {fay + "routes:\n- {agents: [ci], kinds: [tool], ask: [fay]}\n- {agents: [ci], kinds: [tool, pause], ask: [fay]}\n" +
+		"43 routes that differ": {fay +
+			"routes:\n- {agents: [ci], kinds: [tool], ask: [fay]}\n- {agents: [ci], kinds: [tool, pause], ask: [fay]}\n" +
 			"- {tags: ['@write:/srv/www'], ask: [fay]}\n- {tags: ['@write:/srv'], ask: [fay]}\n- {tools: [Bash], ask: [fay]}\n- ask: [fay]\n", ""},
 		"44 a slip in a route": {fay + "routes:\n- {tools: [Bash, run_comand], ask: [fay]}\n- ask: [fay]\n",
 			`3: routes.tools: no list under tools has "run_comand"; did you mean run_command? ` +
@@ -71,7 +72,8 @@ func TestConfigurationsThatDoNotServe(t *testing.T) {
 			`warns 4: daycared has no tool "read_files", so this holds only for one of another program; did you mean read_file?`},
 		"45 a tool that runs and never runs": {all + "tools: {auto: [look], forbidden: [look]}\n",
 			`warns 3: "look" is in tools.forbidden, too, which holds: this entry means nothing; take one of the two out`},
-		"45 a tool that an agent is to run, and asks for": {all + "agents: [{name: a, person: fay, tools: {auto: [run_command]}, " + agent + "}]\n",
+		"45 a tool that an agent is to run, and asks for": {all + "agents: [{name: a, person: fay, tools: {auto: [run_command]}, " +
+			agent + "}]\n",
 			`warns 3: "run_command" is in agents.0.tools.gated, too, which holds: this entry means nothing; take one of the two out`},
 		"46 every tool runs": {all + "tools: {auto: ['*']}\n",
 			`warns 3: every tool that is neither gated nor forbidden runs, and nobody is asked; name the tools that may`},
@@ -83,7 +85,8 @@ func TestConfigurationsThatDoNotServe(t *testing.T) {
 			"routes:\n- ask: [fay, sam]\n  quorum: 2\n",
 			`4: routes.quorum: 2 people have to agree, and 1 of these can be reached (not sam); write at most 1, ` +
 				`or give them a user or a channel that is switched on`},
-		"50 an escalation to nobody": {"people: [{name: fay, user: fay}, {name: sam}]\nroutes:\n- ask: [fay]\n  escalate:\n    after: 50%\n    to: [sam]\n",
+		"50 an escalation to nobody": {"people: [{name: fay, user: fay}, {name: sam}]\nroutes:\n- ask: [fay]\n  escalate:\n" +
+			"    after: 50%\n    to: [sam]\n",
 			"warns 1: \"sam\" has no user, telegram or whatsapp: nothing can reach them\n" +
 				`warns 6: nothing can reach sam, so it escalates to nobody; give them a user, or switch on a channel that they have`},
 		"51 an escalation after the usual time": {both + "routes: [{ask: [fay], escalate: {after: 30m, to: [sam]}}]\n",
@@ -93,16 +96,18 @@ func TestConfigurationsThatDoNotServe(t *testing.T) {
 			`warns 3: nobody is reminded after 2h, since nothing waits longer than 1h; write a shorter time, or a share, as in 50%`},
 		"52 a reminder of a route": {fay + "routes: [{ask: [fay], timeout: 4h}]\napprovals: {remind: [2h]}\n", ""},
 		"53 questions that wait for too long": {all + "approvals:\n  clarification_timeout: 2h\n  deliver_within: 2h\n",
-			"4: approvals.clarification_timeout: 2h is longer than approvals.max_timeout, which is 1h; write a shorter one, or lengthen the other\n" +
+			"4: approvals.clarification_timeout: 2h is longer than approvals.max_timeout, which is 1h; " +
+				"write a shorter one, or lengthen the other\n" +
 				"5: approvals.deliver_within: 2h is longer than approvals.max_timeout, which is 1h; write a shorter one, or lengthen the other"},
 		"54 no terminal and nothing else": {all + "connectors: {terminal: {enabled: false}}\n",
 			`warns 3: people can be reached only while their inbox is open; open one with: daycared inbox; ` +
 				`or set connectors.terminal.enabled or api.admin_reachable`},
 		"55 a channel that is off, and no other": {"people: [{name: fay, telegram: 7, via: [telegram]}]\nroutes: [{ask: [fay]}]\n",
 			`2: routes.ask: nothing can reach fay; give them a user, or switch on a channel that they have`},
-		"55 a channel that is off beside one that is not named": {"people: [{name: fay, telegram: 7, whatsapp: '+4915112345678', via: [telegram]}]\n" +
+		"55 a channel that is off beside one that is not named": {"people: [{name: fay, telegram: 7, whatsapp: '+4915112345678',\n" +
+			"  via: [telegram]}]\n" +
 			"routes: [{ask: [fay]}]\nconnectors: {whatsapp: {enabled: true}}\n",
-			`2: routes.ask: nothing can reach fay; give them a user, or switch on a channel that they have`},
+			`3: routes.ask: nothing can reach fay; give them a user, or switch on a channel that they have`},
 		"56 a caller that may have more than all": {all + "limits: {pending_per_caller: 30, pending_total: 20}\n",
 			`warns 3: one caller never has 30 waiting, since limits.pending_total is 20; write a smaller number, or raise the other`},
 		"57 a group without anybody": {fay + "routes: [{ask: [fay], chat: -1001}]\nconnectors: {telegram: {enabled: true}}\n",
@@ -110,10 +115,12 @@ func TestConfigurationsThatDoNotServe(t *testing.T) {
 				`pair them with: daycared pair fay`},
 		"58 an agent of a person's name": {all + "agents:\n- {name: Fay, person: fay, " + agent + "}\n",
 			`warns 4: a person is called "Fay" as well, and cards cannot tell the two apart; give one another name`},
-		"59 two agents in one folder": {all + "agents:\n- {name: a, person: fay, " + agent + "}\n- {name: b, person: fay, " + agent + "}\n- {name: c, parent: a}\n",
+		"59 two agents in one folder": {all + "agents:\n- {name: a, person: fay, " + agent + "}\n- {name: b, person: fay, " + agent +
+			"}\n- {name: c, parent: a}\n",
 			`warns 5: "b" works in the folder of "a", and each changes what the other has; give them one each`},
 		"62 who asks may answer": {all + "api: {allow_same_user: true}\n",
-			`warns 3: api.allow_same_user is on: whatever runs as an account that decides can allow what it asked itself; switch it off, except for trying daycared out`},
+			`warns 3: api.allow_same_user is on: whatever runs as an account that decides can allow what it asked ` +
+				`itself; switch it off, except for trying daycared out`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := strings.TrimSuffix(verdict(t, test.text), "\n"); got != test.want {
@@ -121,7 +128,8 @@ func TestConfigurationsThatDoNotServe(t *testing.T) {
 			}
 		})
 	}
-	if got := verdict(t, all, "DAYCARED_LOGLEVEL=debug"); got != "warns DAYCARED_LOGLEVEL: no such variable; did you mean DAYCARED_LOG_LEVEL?\n" {
+	const variable = "warns DAYCARED_LOGLEVEL: no such variable; did you mean DAYCARED_LOG_LEVEL?\n"
+	if got := verdict(t, all, "DAYCARED_LOGLEVEL=debug"); got != variable {
 		t.Errorf("61 a variable that does not exist: %s", got)
 	}
 }
@@ -152,7 +160,8 @@ func TestWhatWasAlwaysRefusedWell(t *testing.T) {
 		{"people:\n", `1: people is a list, not nothing; write people: [] for none`},
 		{"log: {}\n\n\napprovals: {}\napprovals: {}\n", `5: approvals is here a second time, after line 4`},
 		{"people:\n- name: fay\n- name: Fay\n", `3: people.name: "fay" is that of the person in line 2 already`},
-		{"people:\n- {name: fay, telegram: 7}\n- {name: sam, telegram: 7}\n", `3: people.telegram: "7" is that of the person in line 2 already`},
+		{"people:\n- {name: fay, telegram: 7}\n- {name: sam, telegram: 7}\n",
+			`3: people.telegram: "7" is that of the person in line 2 already`},
 		{"approvals: {scopes: [once, once]}\n", `1: approvals.scopes: once is there already`},
 		{"approvals: {scopes: [session]}\n", `1: approvals.scopes: once is always on offer`},
 		{"approvals: {scopes: [once, 9000h]}\n", `1: approvals.scopes: `},
@@ -202,12 +211,15 @@ func TestWhatWasAlwaysRefusedWell(t *testing.T) {
 		{"api: {listen: '127.0.0.1:7801:8'}\n", `1: api.listen: "127.0.0.1:7801:8" is not an address to listen at`},
 		{"agents: [{name: a, model: {provider: opena}}]\n", `1: agents.model.provider: unknown provider "opena"; did you mean openai?`},
 		{"agents: [{name: a}]\n", `1: agents.model: nothing says what "a" thinks with`},
-		{"agents: [{name: a, acp: [x], workspace: /w, " + model + "}]\n", `1: agents.model: "a" is a program of its own (acp), which has no use for it`},
+		{"agents: [{name: a, acp: [x], workspace: /w, " + model + "}]\n",
+			`1: agents.model: "a" is a program of its own (acp), which has no use for it`},
 		{all + "agents: [{name: a, person: sam, " + model + "}]\n", `3: agents.person: nobody in people is called "sam"`},
-		{all + "agents: [{name: a, person: fay, connector: telegram, " + model + "}]\n", `3: agents.connector: connectors.telegram.enabled is false; switch it on`},
+		{all + "agents: [{name: a, person: fay, connector: telegram, " + model + "}]\n",
+			`3: agents.connector: connectors.telegram.enabled is false; switch it on`},
 		{"agents: [{name: a, parent: a}]\n", `1: agents.parent: "a" would stand above itself`},
 		{"log: {level: verbose}\n", `1: log.level: unknown log level "verbose"; there are debug, info, warn, error`},
-		{"fetch: {allow_private: [192.168.1.5/24]}\n", `1: fetch.allow_private: "192.168.1.5/24" names an address within a network; write "192.168.1.0/24"`},
+		{"fetch: {allow_private: [192.168.1.5/24]}\n",
+			`1: fetch.allow_private: "192.168.1.5/24" names an address within a network; write "192.168.1.0/24"`},
 		{"log: {level: loud}\nsandbox: no\npoeple: []\n", "1: log.level: unknown log level \"loud\"; there are debug, info, warn, error\n" +
 			"2: sandbox: \"no\" is neither on nor off; write off\n3: unknown key \"poeple\"; did you mean people?"},
 	} {
@@ -235,7 +247,8 @@ func TestWhatIsRightlyAccepted(t *testing.T) {
 		{fay + "api: {agent_group: staff, admin_group: staff}\n",
 			"warns 3: agents are in the same group: they can reach the socket of those who decide\n"},
 		{fay + "api: {tls_cert_file: /c, tls_key_file: /k}\n", "warns 3: api.tls_cert_file means nothing without api.listen\n"},
-		{"people: [{name: fay, user: fay}, {name: sam, user: sam}]\nroutes:\n- {ask: [fay, sam], kinds: [clarification], quorum: 2}\n- ask: [fay]\n",
+		{"people: [{name: fay, user: fay}, {name: sam, user: sam}]\nroutes:\n- {ask: [fay, sam], kinds: [clarification], quorum: 2}\n" +
+			"- ask: [fay]\n",
 			"warns 3: a quorum of 2 means nothing for questions: their first answer counts\n"},
 		{"people: [{name: fay, user: fay}, {name: sam, user: sam}]\nroutes:\n- {agents: [a], ask: [fay], escalate: {after: 50%, to: [sam]}}\n" +
 			"- {ask: [sam], escalate: {after: 50%, to: [fay]}}\n", ""},
