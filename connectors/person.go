@@ -43,8 +43,8 @@ type Contact struct {
 	Health  error // what is wrong with the channel as a whole, as far as it knows; nil: nothing
 	// People are all who may be asked, by name: nil for somebody whom the channel can reach just now, else why it cannot.
 	People map[string]error
-	// Suspended are the people whose account at this channel may be somebody else's by now.
-	Suspended []string
+	// Suspended are the people whose account at this channel decides nothing, each with why, and what to do about it.
+	Suspended map[string]error
 }
 
 // Reaches reports whether the channel is well and can reach that person just now.

@@ -55,14 +55,14 @@ func (e *Engine) Contacts() []connectors.Contact {
 	contacts := make([]connectors.Contact, len(e.couriers))
 	for i, c := range e.couriers {
 		_, screen := c.connector.(connectors.Screen)
-		contacts[i] = connectors.Contact{Channel: c.connector.Name(), Screen: screen, People: map[string]error{}}
+		contacts[i] = connectors.Contact{Channel: c.connector.Name(), Screen: screen, People: map[string]error{}, Suspended: map[string]error{}}
 		if h, knows := c.connector.(connectors.Healther); knows {
 			contacts[i].Health = h.Health()
 		}
 		for _, p := range people {
 			contacts[i].People[p.Name] = reachNow(c.connector, p)
-			if suspended(p, c.connector.Name()) != nil {
-				contacts[i].Suspended = append(contacts[i].Suspended, p.Name)
+			if why := suspended(p, c.connector.Name()); why != nil {
+				contacts[i].Suspended[p.Name] = why
 			}
 		}
 	}

@@ -149,7 +149,7 @@ func (c *CLI) statusOutside(ctx context.Context, refused error, asJSON bool) err
 	case err != nil:
 		return err
 	}
-	c.say("the daemon runs and takes questions; more is for the people that it asks, and its own account: %s", explain(refused).Text)
+	c.say("the daemon runs and takes questions; details are shown only to people in its configuration and to the account that runs it: %s", explain(refused).Text)
 	if asJSON {
 		return c.json(map[string]bool{"ready": true})
 	}
@@ -231,10 +231,19 @@ func (c *CLI) printStatus(s admin.Status) error {
 	if s.StoppedBy != nil {
 		row("stopped", "by %s; nothing is asked until: daycared resume", *s.StoppedBy)
 	}
-	for _, a := range s.Suspended {
-		row("suspended", "%s's %s account; enrol it again with: daycared pair %s --via %s", a.Person, a.Via, a.Person, a.Via)
-	}
+	suspendedRows(row, s)
 	return table.Flush()
+}
+
+// suspendedRows says what of a status decides and opens nothing for now.
+func suspendedRows(row func(what, format string, args ...any), s admin.Status) {
+	for _, a := range s.Suspended {
+		row("suspended", "%s", a.Text)
+	}
+	if u := s.Unconfirmed; u != nil && u.Grants+u.Tokens > 0 {
+		row("unconfirmed", "%s, %s since the store was restored; see: daycared suspended",
+			count(u.Grants, "grant", "grants"), count(u.Tokens, "token", "tokens"))
+	}
 }
 
 // elsewhere says that the daemon which answers is not the one of the configuration here; empty where it is.

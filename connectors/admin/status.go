@@ -49,7 +49,9 @@ type Status struct {
 	People    []PersonStatus   `json:"people"`
 	Waiting   WaitingStatus    `json:"waiting"`
 	StoppedBy *string          `json:"stopped_by"`
-	Suspended []SuspendedState `json:"suspended" doc:"accounts that decide nothing until they are paired again"`
+	Suspended []SuspendedState `json:"suspended" doc:"accounts that decide nothing until they are paired again or confirmed"`
+	// Unconfirmed is what a restore suspended and nobody has confirmed since.
+	Unconfirmed *UnconfirmedStatus `json:"unconfirmed" doc:"null for everybody but the operator"`
 }
 
 // ChannelStatus is how one channel stands, and whom it reaches just now.
@@ -75,6 +77,14 @@ type WaitingStatus struct {
 type SuspendedState struct {
 	Person string `json:"person"`
 	Via    string `json:"via"`
+	Text   string `json:"text" doc:"why, and what to do about it"`
+}
+
+// UnconfirmedStatus is how much a restore suspended that nobody has confirmed since.
+type UnconfirmedStatus struct {
+	Grants   int `json:"grants"`
+	Tokens   int `json:"tokens"`
+	Pairings int `json:"pairings"`
 }
 
 type statusOutput struct{ Body Status }
@@ -117,6 +127,15 @@ func (r *routes) status(ctx context.Context, _ *struct{}) (*statusOutput, error)
 		return nil, r.door.Refuse(err)
 	case err == nil && count > 0:
 		s.Waiting = WaitingStatus{Count: count, Oldest: &since}
+	}
+	if desk, can := r.desk.(Reinstater); can && id.Operator {
+		all, err := desk.Suspended(ctx, id)
+		switch {
+		case err != nil && s.Ready:
+			return nil, r.door.Refuse(err)
+		case err == nil:
+			s.Unconfirmed = &UnconfirmedStatus{Grants: len(all.Grants), Tokens: len(all.Tokens), Pairings: len(all.Pairings)}
+		}
 	}
 	s.reach(r.desk.Contacts(), func(name string) bool { return id.Operator || name == self })
 	return &statusOutput{Body: s}, nil
@@ -191,9 +210,9 @@ func (s *Status) reach(contacts []connectors.Contact, sees func(name string) boo
 			ch.Text = strings.Join(slices.Compact(why), "; ")
 		}
 		s.Channels = append(s.Channels, ch)
-		for _, name := range c.Suspended {
+		for _, name := range slices.Sorted(maps.Keys(c.Suspended)) {
 			if sees(name) {
-				s.Suspended = append(s.Suspended, SuspendedState{Person: name, Via: c.Channel})
+				s.Suspended = append(s.Suspended, SuspendedState{Person: name, Via: c.Channel, Text: c.Suspended[name].Error()})
 			}
 		}
 	}
