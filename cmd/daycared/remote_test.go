@@ -23,7 +23,7 @@ import (
 //	answers STATUS BODY  give that answer to every call at $DAYCARED_SOCKET and $DAYCARED_URL, which it sets
 
 func remoteCommands() scriptCommands {
-	return scriptCommands{"needs": needs, "port": port, "examples": examples, "readme": readme, "answers": answers}
+	return scriptCommands{"needs": needs, "port": port, "examples": examples, "readme": readme, "answers": answersAll}
 }
 
 func needs(ts *testscript.TestScript, _ bool, programs []string) {
@@ -43,8 +43,8 @@ func port(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], free)
 }
 
-// answers is a program that is no daemon, as a proxy whose daemon is away.
-func answers(ts *testscript.TestScript, _ bool, args []string) {
+// answersAll is a program that is no daemon, as a proxy whose daemon is away.
+func answersAll(ts *testscript.TestScript, _ bool, args []string) {
 	status, err := strconv.Atoi(args[0])
 	ts.Check(err)
 	folder, err := os.MkdirTemp("", "dc") // sockets need short names
