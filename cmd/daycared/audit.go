@@ -56,32 +56,25 @@ func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) er
 	if err != nil {
 		return err
 	}
-	var only permissions.ID
-	if f.request != "" {
-		s, err := client.Show(ctx, f.request)
-		if err != nil {
-			return nearRequest(ctx, client, f.request, err)
-		}
-		only = s.Request.ID
+	only, err := idOf(ctx, client, f.request)
+	if err != nil {
+		return err
 	}
 	told, err := lru.New[permissions.ID, permissions.Standing](mostTold)
 	if err != nil {
 		return err
 	}
-	request := func(id permissions.ID) permissions.Standing { // zero where it is no longer kept
-		s, known := told.Get(id)
-		if !known && id != "" {
-			s, _ = client.Show(ctx, string(id))
-			told.Add(id, s)
-		}
-		return s
-	}
+	request := func(id permissions.ID) (permissions.Standing, error) { return lookUp(ctx, client, told, id) }
 	list := func(e permissions.Entry) error {
 		if f.asJSON {
 			return c.json(admin.FromEntry(e))
 		}
-		code, id := request(e.Request).Code, string(e.Request)
-		_, err := fmt.Fprintf(c.Out, auditRow, e.Seq, stamp(e.At, zone), e.Type, dash(code), dash(id), dash(card.Visible(e.Actor)), e.Via)
+		about, err := request(e.Request)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(c.Out, auditRow, e.Seq, stamp(e.At, zone), e.Type, dash(about.Code), dash(string(e.Request)),
+			dash(card.Visible(e.Actor)), e.Via)
 		return err
 	}
 	if !f.asJSON {
@@ -89,12 +82,15 @@ func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) er
 	}
 	var last []permissions.Entry // of those that are listed, where --limit says how many
 	err = eachEntry(ctx, client, func(e permissions.Entry) error {
-		switch {
-		case e.At.Before(since), only != "" && e.Request != only:
+		if e.At.Before(since) || only != "" && e.Request != only {
 			return nil
-		case f.agent != "" && !asks(request(e.Request).Request, f.agent):
-			return nil
-		case f.limit == 0:
+		}
+		if f.agent != "" {
+			if about, err := request(e.Request); err != nil || !asks(about.Request, f.agent) {
+				return err
+			}
+		}
+		if f.limit == 0 {
 			return list(e)
 		}
 		if last = append(last, e); len(last) == 2*f.limit {
@@ -111,6 +107,37 @@ func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) er
 		}
 	}
 	return nil
+}
+
+// idOf is the id of a request that is named by it or by its code; empty where none is named.
+func idOf(ctx context.Context, client *admin.Client, name string) (permissions.ID, error) {
+	if name == "" {
+		return "", nil
+	}
+	s, err := client.Show(ctx, name)
+	if err != nil {
+		return "", nearRequest(ctx, client, name, err)
+	}
+	return s.Request.ID, nil
+}
+
+// lookUp is the request of an id, zero where there is none or it is no longer kept; told remembers it.
+func lookUp(
+	ctx context.Context, client *admin.Client, told *lru.Cache[permissions.ID, permissions.Standing], id permissions.ID,
+) (s permissions.Standing, err error) {
+	if id == "" {
+		return s, nil
+	}
+	if s, known := told.Get(id); known {
+		return s, nil
+	}
+	if s, err = client.Show(ctx, string(id)); isUnknown(err) || isCode(err, permissions.CodeGone) {
+		err = nil
+	}
+	if err == nil {
+		told.Add(id, s)
+	}
+	return s, err
 }
 
 // asks reports whether r is asked by an agent of that name, or by the account or the token of that name.

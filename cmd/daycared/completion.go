@@ -45,15 +45,18 @@ type source func(context.Context) []string
 // completeWithin bounds how long somebody who presses Tab waits for a daemon.
 const completeWithin = time.Second
 
-// completeArguments names the words that a command takes as its arguments, and as values of its flags.
-func (c *CLI) completeArguments(cmd *cobra.Command, path string) {
-	arguments := map[string]source{
+// argumentWords are the words of the arguments, by the path of the command.
+func (c *CLI) argumentWords() map[string]source {
+	return map[string]source{
 		"approve": c.codes, "deny": c.codes, "answer": c.codes, "cancel": c.codes, "show": c.codes, "revoke": c.grantIDs,
 		"connect": fixed(connect.Names()), "hook": fixed(hooks.Names()), "run": c.configured(agentNames),
-		"pair": c.configured(personNames), "unpair": c.configured(personNames), "lock": c.configured(personNames),
-		"unlock": c.configured(personNames), "token revoke": c.tokenNames,
+		"pair": c.configured(personNames), "unpair": c.configured(personNames), "token revoke": c.tokenNames,
 		"ask": fixed([]string{"@network", "@workspace", "@events", "@read:", "@write:"}),
 	}
+}
+
+// completeArguments names the words that a command takes as its arguments, and as values of its flags.
+func (c *CLI) completeArguments(cmd *cobra.Command, path string) {
 	flags := map[string]source{
 		"scope":   fixed([]string{"once", "session_tool", "session", "15m", "always"}),
 		"request": c.codes, "via": fixed([]string{"telegram", "whatsapp"}),
@@ -61,7 +64,7 @@ func (c *CLI) completeArguments(cmd *cobra.Command, path string) {
 	if path == "audit" {
 		flags["agent"] = c.configured(agentNames)
 	}
-	if words := arguments[path]; words != nil {
+	if words := c.argumentWords()[path]; words != nil {
 		cmd.ValidArgsFunction = words.complete
 	}
 	for name, words := range flags {

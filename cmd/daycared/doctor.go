@@ -162,7 +162,7 @@ type door struct {
 	people   []admin.Person // only the operator is told
 }
 
-// examineDaemon asks the running daemon at both doors, and by which channels people can be reached; up tells whether it takes
+// examineDaemon asks the running daemon at both doors, and by which channels people can be reached; up reports whether it takes
 // questions, and both whether this account asks and decides, or may once the daemon runs.
 func (c *CLI) examineDaemon(ctx context.Context) (findings []finding, people []admin.Person, up, both bool) {
 	ctx, done := context.WithTimeout(ctx, 5*time.Second)

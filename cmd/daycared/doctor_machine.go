@@ -65,7 +65,7 @@ func (in *inspection) examineData(ctx context.Context) []finding {
 	return []finding{saw("ok", "data directory "+dir, "")}
 }
 
-// badData tells whether something of the data directory was found wrong.
+// badData reports whether something of the data directory was found wrong.
 func (in *inspection) badData() bool {
 	for _, o := range in.found {
 		if o.Key == "data_dir" {

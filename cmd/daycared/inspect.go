@@ -276,7 +276,7 @@ func accountOf(uid int) account {
 // String is the account for people.
 func (a account) String() string { return accountName(a.uid) }
 
-// self tells whether this process is of the account.
+// self reports whether this process is of the account.
 func (a account) self() bool { return a.uid == os.Geteuid() }
 
 // What an account may do with a file or a folder, as in the last digit of a mode.
@@ -286,7 +286,7 @@ const (
 	mayRead
 )
 
-// may tells whether the account may do something with what lies at a path, by its mode, or as the kernel says it of this
+// may reports whether the account may do something with what lies at a path, by its mode, or as the kernel says it of this
 // account itself.
 func (a account) may(path string, info fs.FileInfo, what fs.FileMode) bool {
 	if a.self() {

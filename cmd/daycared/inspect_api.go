@@ -54,7 +54,7 @@ func (in *inspection) listener() {
 	}
 }
 
-// locked tells whether there is a daemon that does not say how it stands: another process holds this data directory, or
+// locked reports whether there is a daemon that does not say how it stands: another process holds this data directory, or
 // this account is nobody to it.
 func (in *inspection) locked() bool {
 	if in.cli.stranger {
@@ -181,7 +181,7 @@ func (in *inspection) socket(key, path, groupKey, group string) {
 	}
 }
 
-// answers tells whether somebody answers at a socket.
+// answers reports whether somebody answers at a socket.
 func answers(path string) bool {
 	c, err := net.DialTimeout("unix", path, time.Second) //nolint:noctx // it is bounded
 	if err != nil {

@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -152,6 +154,26 @@ func TestSuggestionsDoNoMore(t *testing.T) {
 			if found && longer != "" && meant(cmd.Name(), []string{other.Name()}, "") != "" {
 				t.Errorf("%s leads to %s", cmd.Name(), other.Name())
 			}
+		}
+	}
+}
+
+// What is said of a command by its path is of one that there is.
+func TestTablesNameCommands(t *testing.T) {
+	paths := map[string]bool{}
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		_, path, _ := strings.Cut(cmd.CommandPath(), " ")
+		paths[path] = true
+		for _, below := range cmd.Commands() {
+			walk(below)
+		}
+	}
+	walk(tree())
+	for _, path := range slices.Concat(withoutConfig, withoutSocket, withToken, withOwnRows,
+		slices.Collect(maps.Keys((&CLI{}).argumentWords()))) {
+		if !paths[path] {
+			t.Errorf("there is no command %q", path)
 		}
 	}
 }

@@ -43,13 +43,19 @@ func (c *CLI) restore(ctx context.Context, dataDir, from string) error {
 	}
 	defer func() { _ = dir.Close() }() // it ends with the process, too
 	r, err := store.Restore(ctx, store.Options{
-		Path: filepath.Join(dir.path, storeName), Now: time.Now, Log: slog.New(slog.DiscardHandler), // what is logged is printed here
+		Path: filepath.Join(dir.path, storeName), Now: time.Now,
+		Log: slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelError})), // all else is printed here
 	}, from)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(c.Out, "%s: %d requests, %d grants, verified and restored\n", r.Path, r.Requests, r.Grants)
-	fmt.Fprintf(c.Out, "audit: back to entry %s", r.BackTo)
+	switch {
+	case r.BackTo == "":
+		fmt.Fprint(c.Out, "audit: back to its beginning, the copy has no entry")
+	default:
+		fmt.Fprintf(c.Out, "audit: back to entry %s", r.BackTo)
+	}
 	switch {
 	case r.Was != "":
 		fmt.Fprintf(c.Out, ", from %s\n", r.Was)
@@ -73,7 +79,7 @@ func (c *CLI) suspendedCommand() *cobra.Command {
 	l := listing{}
 	cmd := &cobra.Command{
 		Use:   "suspended",
-		Short: "List the grants, tokens and pairings that open nothing since the store was restored",
+		Short: "List the grants, tokens and pairings that a restore suspended",
 		Long: "List the grants, tokens and pairings that open nothing since the store was restored: some may have been taken back\n" +
 			"after the backup was made. Confirm the right ones with daycared reinstate, and revoke the others.",
 		Example: "  daycared suspended\n  daycared suspended --json --limit 20",

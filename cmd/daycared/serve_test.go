@@ -14,9 +14,13 @@ import (
 	"testing"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/permissions"
 )
 
 // serving is a command line whose daemon runs in this process, in folders of its own.
@@ -149,5 +153,18 @@ func TestStopIsDoneWhenTheNextDaemonRuns(t *testing.T) {
 	}
 	if want := fmt.Sprintf("a new one, pid %d, runs already", os.Getpid()); !strings.Contains(stderr.text.String(), want) {
 		t.Errorf("said is %q, want %q", stderr.text.String(), want)
+	}
+}
+
+// A daemon that fails is not taken for a request that is no longer kept.
+func TestAuditSaysThatTheDaemonFails(t *testing.T) {
+	desk := admin.NewClient(filepath.Join(t.TempDir(), "admin"), "")
+	defer desk.Close()
+	told, err := lru.New[permissions.ID, permissions.Standing](1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lookUp(t.Context(), desk, told, "K7F3Q"); !errors.Is(err, client.ErrUnreachable) || told.Len() > 0 {
+		t.Errorf("%d are remembered, %v", told.Len(), err)
 	}
 }

@@ -19,7 +19,7 @@ import (
 func (c *CLI) tokenCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
-		Short: "Say who an agent is, whatever account it runs as",
+		Short: "Create, list and revoke the tokens that prove an agent's name",
 		Long:  "Say who an agent is, whatever account it runs as: whoever presents a token is the agent that it names.",
 		Example: "  daycared token create deploy-1 --out deploy.token\n" +
 			"  daycared token list\n" +
@@ -76,20 +76,24 @@ type newToken struct {
 // createToken makes a token and says what to do with it.
 func (c *CLI) createToken(ctx context.Context, client *admin.Client, n newToken) error {
 	var token admin.Token
-	create := func() (secret permissions.Secret, err error) {
+	var secret permissions.Secret
+	create := func() (_ permissions.Secret, err error) {
 		secret, token, err = client.CreateToken(ctx, n.name, n.span)
 		return secret, err
 	}
-	told := map[string]any{}
-	var secret permissions.Secret
 	var err error
 	if n.file == "" {
-		secret, err = create()
+		_, err = create()
 	} else {
-		told["file"] = n.file
 		err = writeSecret(n.file, create)
 	}
+	if err != nil && token.ID != "" {
+		return fmt.Errorf("%w; the token is of no use, revoke it with: daycared token revoke %s", err, token.ID)
+	}
 	if err != nil {
+		return err
+	}
+	if err := c.printToken(n, token, secret); err != nil {
 		return err
 	}
 	next := "this is told once; it is valid " + valid(token) +
@@ -98,21 +102,31 @@ func (c *CLI) createToken(ctx context.Context, client *admin.Client, n newToken)
 		next = fmt.Sprintf("%s holds the token of %s, which is valid %s. Next: daycared ask --token-file %s @network --reason 'try it'",
 			n.file, n.name, valid(token), n.file)
 	}
-	switch told["token"] = token; {
-	case n.asJSON && n.file == "":
-		told["secret"] = string(secret)
-		fallthrough
+	c.say("%s", next)
+	c.tellOthers(ctx, client, token)
+	return nil
+}
+
+// printToken prints a token that was made: its secret, unless that is in a file.
+func (c *CLI) printToken(n newToken, token admin.Token, secret permissions.Secret) error {
+	told := map[string]any{"token": token, "file": n.file}
+	if n.file == "" {
+		told = map[string]any{"token": token, "secret": string(secret)}
+	}
+	var err error
+	switch {
 	case n.asJSON:
 		err = c.json(told)
 	case n.file == "":
 		_, err = fmt.Fprintln(c.Out, string(secret))
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+		return nil
+	case n.file == "":
 		return fmt.Errorf("print the token, which is not told again (revoke it with: daycared token revoke %s): %w", token.ID, err)
 	}
-	c.say("%s", next)
-	c.tellOthers(ctx, client, token)
-	return nil
+	return fmt.Errorf("print the token %s, which is in %s: %w", token.ID, n.file, err)
 }
 
 // writeSecret writes a secret to a new file that only this account can read. The file is there before the secret is

@@ -111,7 +111,7 @@ func (s *Store) firstMark(ctx context.Context, l life, before *mark) error {
 		return err
 	})
 	if err != nil { // a mark that goes missing is not noticed until the next start has noted it
-		s.log.Warn("note that the store has a mark", "err", err)
+		s.log.Error("note that the store has a mark", "err", err)
 	}
 	return nil
 }

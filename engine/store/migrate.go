@@ -29,7 +29,7 @@ func (s *Store) migrate(ctx context.Context, steps fs.FS) error {
 		return nil
 	case has > known:
 		return fmt.Errorf("this store was written by a newer daycared (schema %d, this one knows %d); "+
-			"start that one again, or put back the copy %s", has, known, s.copyName(known))
+			"start that one again, or go back with: daycared restore %s", has, known, s.copyName(known))
 	case has > 0:
 		err := copyInto(ctx, s.writer, s.path, s.copyName(has), func(string) error { return nil })
 		if err != nil {

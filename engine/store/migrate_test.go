@@ -55,7 +55,7 @@ func TestMigrate(t *testing.T) {
 
 	_, err = Open(t.Context(), options(path))
 	want := "open store: this store was written by a newer daycared (schema 3, this one knows 2); " +
-		"start that one again, or put back the copy " + path + ".v2"
+		"start that one again, or go back with: daycared restore " + path + ".v2"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

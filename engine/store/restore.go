@@ -11,13 +11,15 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/mattn/go-sqlite3"
+
 	"github.com/daycared/daycared/permissions"
 )
 
 // Restored is what [Restore] did.
 type Restored struct {
 	Summary        // of what is in the store's place now
-	BackTo  string // SEQ:HASH of the newest entry of the audit that the copy has; empty: none
+	BackTo  string // SEQ:HASH of the newest entry of its own audit that the copy has; empty: none
 	Was     string // the same of the store that was replaced; empty: there was none, or it could not be read
 	Kept    string // where the store that was replaced is kept; empty: there was none
 	Left    error  // why nothing was carried over from the store that was replaced
@@ -53,7 +55,7 @@ func restore(ctx context.Context, o Options, from string) (r Restored, err error
 		return r, err
 	}
 	if err := r.draft(ctx, path, from); err != nil {
-		return r, err
+		return r, unusable(err)
 	}
 	kept := path + replacedSuffix + o.Now().UTC().Format("20060102T150405Z")
 	for n := 2; exists(kept); n++ {
@@ -70,7 +72,11 @@ func restore(ctx context.Context, o Options, from string) (r Restored, err error
 	}
 	s, err := Open(ctx, o)
 	if err != nil {
-		return r, err
+		old := ""
+		if r.Kept != "" {
+			old = " and the old store is kept as " + r.Kept
+		}
+		return r, fmt.Errorf("the copy is in place%s, but it cannot be opened: %w", old, err)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	r.Now, err = s.Suspended(ctx)
@@ -111,12 +117,34 @@ func (r *Restored) draft(ctx context.Context, path, from string) (err error) {
 			return err
 		}
 		r.Path = path
+		var own string
+		if err := db.QueryRowContext(ctx, readChain).Scan(&own); err != nil {
+			return err
+		}
 		for _, c := range r.Chains {
-			r.BackTo = fmt.Sprintf("%d:%s", c.Head.Seq, c.Head.Hash)
+			if c.Head.Chain == own {
+				r.BackTo = fmt.Sprintf("%d:%s", c.Head.Seq, c.Head.Hash)
+			}
 		}
 		return nil
 	})
 }
+
+// unusable says of damage in a file that is to be restored that another one is to be tried: the advice for a store that is
+// in use is to restore.
+func unusable(err error) error {
+	var failed sqlite3.Error
+	var known *Error
+	switch {
+	case errors.As(err, &failed) && (failed.Code == sqlite3.ErrCorrupt || failed.Code == sqlite3.ErrNotADB):
+		return fmt.Errorf("the file is damaged or no database (%w); try another backup", failed)
+	case spoilt(err) && errors.As(err, &known):
+		return fmt.Errorf("%s; try another backup", known.What)
+	}
+	return err
+}
+
+const readChain = `SELECT chain FROM meta`
 
 // alone are the settings to read a file with: where nothing lies beside it, without leaving anything there.
 func alone(path string) string {
@@ -196,7 +224,7 @@ func carryOver(ctx context.Context, draft, path string) (reached string, err err
 	}
 	defer func() { _ = db.Close() }() // only read
 	var chain string
-	if err := db.QueryRowContext(ctx, `SELECT chain FROM meta`).Scan(&chain); err != nil {
+	if err := db.QueryRowContext(ctx, readChain).Scan(&chain); err != nil {
 		return "", err
 	}
 	h, err := readHead(ctx, db, chain)

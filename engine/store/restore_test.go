@@ -1,7 +1,9 @@
 package store
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -264,5 +266,80 @@ func TestRestoreKilled(t *testing.T) {
 			}
 		}
 		d.restored(t, filepath.Join(filepath.Dir(d.path), kept))
+	}
+}
+
+// Where the copy took the store's place and cannot be opened, that is said, with where the old store is.
+func TestRestoreSaysThatTheStoreWasReplaced(t *testing.T) {
+	d := newDead(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	o := options(d.path)
+	o.Now = func() time.Time { // asked once the copy is verified
+		cancel()
+		return time.Now()
+	}
+	_, err := Restore(ctx, o, d.backup)
+	if want := "the copy is in place and the old store is kept as " + d.path + replacedSuffix; !errors.Is(err, context.Canceled) ||
+		!strings.Contains(err.Error(), want) {
+		t.Errorf("it says %v, want %q", err, want)
+	}
+}
+
+// A file that is damaged is not to be replaced by itself.
+func TestRestoreOfADamagedFile(t *testing.T) {
+	d := newDead(t)
+	raw, err := os.ReadFile(d.backup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string][]byte{
+		"no database": []byte("people: []"), "cut short": raw[:len(raw)/2], "overwritten": append(raw[:100:100], make([]byte, len(raw)-100)...),
+	} {
+		if err := os.WriteFile(d.backup, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Restore(t.Context(), options(d.path), d.backup)
+		if err == nil || !strings.Contains(err.Error(), "damaged") || !strings.Contains(err.Error(), "try another backup") ||
+			strings.Contains(err.Error(), "daycared restore FILE") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := os.WriteFile(d.backup, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := change(t.Context(), d.backup, "UPDATE audit SET detail = 'x' WHERE seq = 2"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Restore(t.Context(), options(d.path), d.backup)
+	if err == nil || !strings.Contains(err.Error(), "try another backup") || strings.Contains(err.Error(), "daycared restore FILE") {
+		t.Errorf("an entry: %v", err)
+	}
+}
+
+// The audit goes back to the newest entry of the store's own chain, whatever others it keeps.
+func TestRestoreOfSeveralChains(t *testing.T) {
+	d := newDead(t)
+	other := reopen(t, filepath.Join(t.TempDir(), "other.db")) // its chain is named later, so it comes after
+	insert(t, other)
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	err := change(t.Context(), d.backup, "ATTACH '"+other.path+"' AS other", "INSERT INTO main.audit SELECT * FROM other.audit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Restore(t.Context(), options(d.path), d.backup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := ""
+	s := reopen(t, d.path)
+	for _, c := range r.Chains {
+		if c.Head.Chain == s.chain {
+			own = fmt.Sprintf("%d:%s", c.Head.Seq, c.Head.Hash)
+		}
+	}
+	if len(r.Chains) != 2 || own == "" || r.BackTo != own {
+		t.Errorf("of %d chains it goes back to %s, want %s", len(r.Chains), r.BackTo, own)
 	}
 }

@@ -118,7 +118,7 @@ func (r *report) problem(path, format string, args ...any) Problem {
 	return Problem{Where: where, Line: line, Key: path, Text: fmt.Sprintf(format, args...)}
 }
 
-// given tells whether somebody set the key of that path.
+// given reports whether somebody set the key of that path.
 func (r *report) given(path string) bool { return r.lines[path] != 0 || r.vars[path] != "" }
 
 func (r *report) add(path string, p Problem) {

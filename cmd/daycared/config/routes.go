@@ -54,12 +54,12 @@ func (r *report) kinds(t Route, path string) {
 	}
 }
 
-// open tells whether a route matches everything.
+// open reports whether a route matches everything.
 func (t Route) open() bool {
 	return (len(t.Agents) == 0 || slices.Contains(t.Agents, "*")) && len(t.Tags) == 0 && len(t.Tools) == 0 && len(t.Kinds) == 0
 }
 
-// covers tells whether a route surely matches whatever the other one matches.
+// covers reports whether a route surely matches whatever the other one matches.
 func (t Route) covers(other Route) bool {
 	return includes(t.Agents, other.Agents) && includes(t.Tools, other.Tools) &&
 		(len(t.Kinds) == 0 || len(other.Kinds) > 0 && !slices.ContainsFunc(other.Kinds, func(k permissions.Kind) bool {
@@ -68,7 +68,7 @@ func (t Route) covers(other Route) bool {
 		(len(t.Tags) == 0 || len(other.Tags) > 0 && len(permissions.Missing(other.Tags, t.Tags)) == 0)
 }
 
-// includes tells whether patterns surely match whatever other ones match. An empty list matches everything.
+// includes reports whether patterns surely match whatever other ones match. An empty list matches everything.
 func includes(patterns, others []string) bool {
 	if len(patterns) == 0 || slices.Contains(patterns, "*") && len(others) > 0 {
 		return true

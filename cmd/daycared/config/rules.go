@@ -82,7 +82,7 @@ func (r *report) unworkable(c *Config) (faults Problems) {
 	return faults
 }
 
-// reaches tells whether anything may reach a person: an inbox of their account, or a channel that is switched on, where
+// reaches reports whether anything may reach a person: an inbox of their account, or a channel that is switched on, where
 // they are or can be paired.
 func (c *Config) reaches(name string) bool {
 	p := c.person(name)

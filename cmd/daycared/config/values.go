@@ -216,7 +216,7 @@ func parseZone(s string) (any, error) {
 	return nil, fmt.Errorf("unknown time zone %s; name a place, as in Europe/Berlin", quote(s))
 }
 
-// IsZone tells whether a text is a time zone as the configuration has it.
+// IsZone reports whether a text is a time zone as the configuration has it.
 func IsZone(s string) bool {
 	_, err := parseZone(s)
 	return err == nil
