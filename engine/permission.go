@@ -24,7 +24,8 @@ func (e *Engine) OnPermission(ctx context.Context, d connectors.Decision) (permi
 	if err != nil {
 		return r, err
 	}
-	if r.Caller.CameFrom(d.From.UID) && (d.Default || d.Answer != permissions.Deny) && !e.settings.Load().AllowSameUser {
+	if r.State == permissions.Pending && r.Caller.CameFrom(d.From.UID) && (d.Default || d.Answer != permissions.Deny) &&
+		!e.settings.Load().AllowSameUser {
 		return r, e.refused(ctx, r, d, person.Name, permissions.OwnAsk(d.From.UID))
 	}
 	if d.Answer != permissions.Other && utf8.RuneCountInString(d.Comment) > permissions.MaxReason {

@@ -24,6 +24,7 @@ type question struct {
 	details string // a file, or - for standard input
 	scope   string
 	timeout time.Duration
+	timed   func() bool // reports whether a flag gave the timeout; nil where there is none
 	asJSON  bool
 	began   time.Time // when it was put
 }
@@ -34,6 +35,7 @@ func (q *question) flags(c *CLI, cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&q.details, "details", "", "file that the person is shown whole (- for standard input)")
 	f.DurationVar(&q.timeout, "timeout", 0, "how long to wait, such as 90s or 15m (default: the daemon's)")
+	q.timed = func() bool { return f.Changed("timeout") }
 	f.StringVar(&q.request.Key, "key", "",
 		"name of this question: asking again with it finds the same request, and its answer for approvals.redeem_window (10m)")
 	f.StringVar(&q.request.Agent, "agent", "", "name to show; people see it as a claim")
@@ -81,7 +83,9 @@ func (c *CLI) confirmCommand() *cobra.Command {
 			"  daycared confirm \"Release v42?\" --details CHANGELOG.md --timeout 1h",
 		Args: arguments(cobra.ExactArgs(1), "one question, in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			q.request.Message = args[0]
+			if q.request.Message = args[0]; strings.TrimSpace(args[0]) == "" {
+				return usage("confirm needs a question")
+			}
 			return c.ask(cmd.Context(), q)
 		},
 	}
@@ -101,7 +105,13 @@ func (c *CLI) chooseCommand() *cobra.Command {
 			"  daycared choose \"Which branch?\" --option main --option next --timeout 2m --json",
 		Args: arguments(cobra.ExactArgs(1), "one question, in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			q.request.Message = args[0]
+			if q.request.Message = args[0]; strings.TrimSpace(args[0]) == "" {
+				return usage("choose needs a question")
+			}
+			if n := len(q.request.Choices); n < 2 || n > permissions.MaxOptions {
+				times := map[int]string{0: "at all", 1: "once"}
+				return usage("choose takes --option two to twenty times, not %s", cmp.Or(times[n], fmt.Sprintf("%d times", n)))
+			}
 			return c.ask(cmd.Context(), q)
 		},
 	}
@@ -154,7 +164,7 @@ func (c *CLI) complete(q *question) (err error) {
 		return fmt.Errorf("find the working directory: %w", err)
 	}
 	r.Host, _ = os.Hostname() // a host without a name is not told
-	if q.timeout != 0 && q.timeout < time.Second {
+	if q.timed != nil && q.timed() && q.timeout < time.Second {
 		return usage("--timeout %s is too short; it is at least 1s", q.timeout)
 	}
 	r.Patience = q.timeout

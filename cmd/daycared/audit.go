@@ -77,11 +77,16 @@ func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) er
 			dash(card.Visible(e.Actor)), e.Via)
 		return err
 	}
-	if !f.asJSON {
-		fmt.Fprintf(c.Out, auditRow, "SEQ", "TIME", "TYPE", "CODE", "REQUEST", "BY", "VIA")
+	headed := f.asJSON
+	head := func() { // once something was heard of the daemon
+		if !headed {
+			fmt.Fprintf(c.Out, auditRow, "SEQ", "TIME", "TYPE", "CODE", "REQUEST", "BY", "VIA")
+		}
+		headed = true
 	}
 	var last []permissions.Entry // of those that are listed, where --limit says how many
 	err = eachEntry(ctx, client, func(e permissions.Entry) error {
+		head()
 		if e.At.Before(since) || only != "" && e.Request != only {
 			return nil
 		}
@@ -101,6 +106,7 @@ func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) er
 	if err != nil {
 		return err
 	}
+	head()
 	for _, e := range last[max(len(last)-f.limit, 0):] {
 		if err := list(e); err != nil {
 			return err

@@ -58,7 +58,8 @@ func (c *CLI) backup(ctx context.Context, dataDir, to string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.Out, "%s: %d bytes, %d requests, %d grants, verified\n", sum.Path, sum.Bytes, sum.Requests, sum.Grants)
+	fmt.Fprintf(c.Out, "%s: %d bytes, %s, %s, verified\n", sum.Path, sum.Bytes,
+		count(sum.Requests, "request", "requests"), count(sum.Grants, "grant", "grants"))
 	for _, chain := range sum.Chains {
 		e := chain.Head
 		fmt.Fprintf(c.Out, "chain %s: %s, head %d:%s\n", e.Chain, entries(chain.First, e.Seq, chain.Entries), e.Seq, e.Hash)

@@ -74,10 +74,11 @@ func (c *CLI) showKey(key string) error {
 // check is load that also asks which accounts the machine knows.
 func (c *CLI) check() (*config.Config, error) {
 	path, _ := config.Find(c.configFlag, c.Environ, exists)
-	return config.Check(path, c.Environ, config.Accounts{
+	cfg, err := config.Check(path, c.Environ, config.Accounts{
 		User:  func(name string) bool { _, err := user.Lookup(name); return err == nil },
 		Group: func(name string) bool { _, err := user.LookupGroup(name); return err == nil },
 	})
+	return cfg, c.misnamed(err)
 }
 
 // count is a number of things, in words.

@@ -39,6 +39,9 @@ func (c *CLI) doctorCommand() *cobra.Command {
 		Example: "  daycared doctor\n  daycared doctor --config /etc/daycared/config.yaml\n  daycared doctor --json | jq .findings",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, _, err := c.load(); errors.Is(err, errUsage) {
+				return err
+			}
 			report := struct {
 				OK       bool      `json:"ok"`
 				Findings []finding `json:"findings"`

@@ -87,7 +87,7 @@ func TestMachinesThatDoNotServe(t *testing.T) {
 		"4 no token at all": {
 			data + bot + in("other") + "}}\n",
 			self, true,
-			"5: connectors.telegram.token_file: what " + in("other") + " holds is no bot token; BotFather's",
+			"5: connectors.telegram.token_file: what " + in("other") + " holds is no bot token: BotFather's",
 		},
 		"5 a folder for a token": {
 			data + bot + in("open") + "}}\n",

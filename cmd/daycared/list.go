@@ -76,6 +76,7 @@ func (c *CLI) pendingCommand() *cobra.Command {
 type listing struct {
 	asJSON bool
 	limit  int
+	capped func() bool // reports whether the limit was given
 	since  string
 }
 
@@ -84,12 +85,13 @@ func (l *listing) flags(cmd *cobra.Command, asJSON string) {
 	f.BoolVar(&l.asJSON, "json", false, asJSON)
 	f.IntVar(&l.limit, "limit", 0, "list at most so many, the newest (default: all)")
 	f.StringVar(&l.since, "since", "", "list what is not older: 2h, 7d, 14:00, 2026-11-20 or 2026-11-20T14:00")
+	l.capped = func() bool { return f.Changed("limit") }
 	f.Lookup("limit").DefValue = "0" // said in words
 }
 
 // begin is when what is listed begins, the zero time where it is not limited.
 func (l *listing) begin(zone *time.Location) (time.Time, error) {
-	if l.limit < 0 {
+	if l.capped() && l.limit < 1 {
 		return time.Time{}, usage("--limit is how many to list, 1 or more, not %d", l.limit)
 	}
 	if l.since == "" {

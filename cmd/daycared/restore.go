@@ -31,6 +31,11 @@ func (c *CLI) restoreCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			from, err := openFile(args[0])
+			if err != nil {
+				return usage("restore the store from %s: %s", args[0], err)
+			}
+			_ = from.Close() // before the store opens it: closing it later would end the store's locks
 			return c.restore(cmd.Context(), paths.DataDir, args[0])
 		},
 	}
@@ -49,7 +54,8 @@ func (c *CLI) restore(ctx context.Context, dataDir, from string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.Out, "%s: %d requests, %d grants, verified and restored\n", r.Path, r.Requests, r.Grants)
+	fmt.Fprintf(c.Out, "%s: %s, %s, verified and restored\n",
+		r.Path, count(r.Requests, "request", "requests"), count(r.Grants, "grant", "grants"))
 	switch {
 	case r.BackTo == "":
 		fmt.Fprint(c.Out, "audit: back to its beginning, the copy has no entry")
@@ -70,7 +76,8 @@ func (c *CLI) restore(ctx context.Context, dataDir, from string) error {
 	if r.Kept != "" {
 		fmt.Fprintf(c.Out, "the replaced store is kept as %s\n", r.Kept)
 	}
-	fmt.Fprintf(c.Out, "suspended: %d grants, %d tokens, %d pairings\n", len(r.Now.Grants), len(r.Now.Tokens), len(r.Now.Pairings))
+	fmt.Fprintf(c.Out, "suspended: %s, %s, %s\n", count(len(r.Now.Grants), "grant", "grants"),
+		count(len(r.Now.Tokens), "token", "tokens"), count(len(r.Now.Pairings), "pairing", "pairings"))
 	fmt.Fprintln(c.Out, "start the daemon again, then: daycared suspended, and daycared reinstate ID…|--all")
 	return nil
 }

@@ -139,9 +139,18 @@ func (c *CLI) load() (*config.Config, config.Paths, error) {
 	path, _ := config.Find(c.configFlag, c.Environ, exists)
 	cfg, err := config.Load(path, c.Environ)
 	if err != nil {
-		return nil, config.Paths{}, err
+		return nil, config.Paths{}, c.misnamed(err)
 	}
 	return cfg, cfg.Paths(c.UID, c.Environ), nil
+}
+
+// misnamed makes an error of reading a configuration wrong usage where the command line names the file.
+func (c *CLI) misnamed(err error) error {
+	var problems config.Problems
+	if err == nil || c.configFlag == "" || errors.As(err, &problems) {
+		return err
+	}
+	return usage("%s", err)
 }
 
 // places is where a client finds the daemon. The configuration of the machine's service is none to an account that may

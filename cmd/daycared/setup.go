@@ -110,7 +110,7 @@ func (s *steps) open(ctx context.Context, address string) (err error) {
 		there = file
 	}
 	if s.cfg, err = config.Load(there, c.Environ); err != nil {
-		return err
+		return c.misnamed(err)
 	}
 	if s.draft, err = config.ReadDraft(file); err != nil {
 		return err

@@ -54,7 +54,7 @@ func (s *steps) findChannel(ctx context.Context) error {
 			continue
 		}
 		if !botToken.MatchString(text) {
-			s.talk.say("  That is no bot token: it begins with digits and a colon.")
+			s.talk.say("  That is no bot token: %s.", notToken(text))
 			continue
 		}
 		b, err := s.meet(ctx, telegram.Token(text))

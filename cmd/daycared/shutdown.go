@@ -31,10 +31,13 @@ func (c *CLI) stopCommand() *cobra.Command {
 		Example: "  daycared stop\n  daycared stop --timeout 5s\n  daycared --config /etc/daycared/config.yaml stop",
 		Args:    arguments(cobra.NoArgs),
 		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, desk *admin.Client) error {
+			if within < 0 {
+				return usage("--timeout is how long to wait, 0s or more, not %s", within)
+			}
 			return c.stop(cmd.Context(), desk, within)
 		}),
 	}
-	cmd.Flags().DurationVar(&within, "timeout", within, "how long to wait for its end")
+	cmd.Flags().DurationVar(&within, "timeout", within, "how long to wait for its end (0s: not at all)")
 	return cmd
 }
 
@@ -51,10 +54,14 @@ func (c *CLI) stop(ctx context.Context, desk *admin.Client, within time.Duration
 	case err != nil:
 		return err
 	}
-	if err := c.waitForEnd(ctx, desk, ended.Daemon, within); err != nil {
-		return err
+	if within == 0 {
+		fmt.Fprintf(c.Out, "pid %d was told to end; not waiting\n", ended.PID)
+	} else {
+		if err := c.waitForEnd(ctx, desk, ended.Daemon, within); err != nil {
+			return err
+		}
+		fmt.Fprintf(c.Out, "stopped: pid %d, which ran since %s\n", ended.PID, stamp(ended.Since, time.Local))
 	}
-	fmt.Fprintf(c.Out, "stopped: pid %d, which ran since %s\n", ended.PID, stamp(ended.Since, time.Local))
 	if ended.Pending > 0 {
 		c.say("what waits (%s) is asked again at the next start", count(ended.Pending, "request", "requests"))
 	}

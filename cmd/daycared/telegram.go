@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/daycared/daycared/cmd/daycared/config"
@@ -26,6 +28,20 @@ func (c *CLI) telegramConnector(cfg *config.Config, log *slog.Logger) (*telegram
 		return nil, err
 	}
 	return newBot(token, cfg.Connectors.Telegram.APIURL, log.With("connector", telegram.Name)), nil
+}
+
+// notToken says what keeps a text from being a bot token, and nothing of what it holds.
+func notToken(text string) string {
+	number, secret, _ := strings.Cut(text, ":")
+	_, err := strconv.ParseUint(number, 10, 64)
+	switch {
+	case err != nil || number == text:
+		return "BotFather's begins with digits and a colon"
+	case len(secret) < 20:
+		return fmt.Sprintf("what follows the colon is too short: it has %s, and BotFather's has 35",
+			count(len(secret), "character", "characters"))
+	}
+	return "what follows the colon is 35 letters, digits, - and _"
 }
 
 // newBot makes the connector of a bot.
@@ -49,7 +65,7 @@ func (c *CLI) telegramToken(file string) (telegram.Token, error) {
 	case err != nil:
 		return "", fmt.Errorf("%s%w", key, err)
 	case !botToken.MatchString(token):
-		return "", fmt.Errorf("%swhat %s holds is no bot token; BotFather's begins with digits and a colon", key, file)
+		return "", fmt.Errorf("%swhat %s holds is no bot token: %s", key, file, notToken(token))
 	}
 	return telegram.Token(token), nil
 }

@@ -47,7 +47,7 @@ func read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%w; name a file that does, or none: then it is looked for in DAYCARED_CONFIG, "+
+		return nil, fmt.Errorf("%w; name a file that exists, or none: then it is looked for in DAYCARED_CONFIG, "+
 			"~/.config/daycared/config.yaml and /etc/daycared/config.yaml", err)
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("%w for this account; use the daemon's account, or let this one read it", err)

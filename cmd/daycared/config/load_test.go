@@ -309,7 +309,7 @@ func TestLoadFile(t *testing.T) {
 	if _, err := Load(filepath.Join(dir, "missing.yaml"), nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
 	}
-	if _, err := Load(filepath.Join(dir, "missing.yaml"), nil); !strings.HasSuffix(err.Error(), "; name a file that does, or none: "+
+	if _, err := Load(filepath.Join(dir, "missing.yaml"), nil); !strings.HasSuffix(err.Error(), "; name a file that exists, or none: "+
 		"then it is looked for in DAYCARED_CONFIG, ~/.config/daycared/config.yaml and /etc/daycared/config.yaml") {
 		t.Errorf("a missing file: %v", err)
 	}

@@ -108,7 +108,7 @@ func parse(text string) (hujson.Value, error) {
 	}
 	root, err := hujson.Parse([]byte(text))
 	if err != nil {
-		return root, err
+		return root, fmt.Errorf("it is not JSON: %s", strings.TrimPrefix(err.Error(), "hujson: "))
 	}
 	if _, ok := root.Value.(*hujson.Object); !ok {
 		return root, fmt.Errorf("it holds no JSON object")
