@@ -23,8 +23,19 @@ demo=$(grep -o "\`make demo ARGS='[^']*'\`" README.md | head -n 1 | tr -d '`')
 
 work=$(mktemp -d /var/tmp/daycared-fresh.XXXXXX)
 group=
-# What runs in a root has a namespace of its own for its mounts and processes, so that both end with it.
+running= # the job that runs a command line of the README
+# What runs in a root has a namespace of its own for its mounts and processes, so that both end with it. finish ends the
+# job, which ignores Ctrl-C as jobs in the background do, and all that it started.
+finish() {
+	[ -n "$running" ] || return 0
+	while [ -n "$(cat "$group/cgroup.procs")" ] || kill -0 "$running" 2>/dev/null; do
+		xargs -r kill -KILL <"$group/cgroup.procs" 2>/dev/null || true
+		sleep 0.1
+	done
+}
 clean() {
+	trap '' INT TERM HUP # a second Ctrl-C would leave half of it
+	finish
 	[ -z "$group" ] || rmdir "$group" || true
 	rm -rf --one-file-system "$work"
 }
@@ -70,16 +81,17 @@ inside() {
 
 # measured runs a command line of the README in the group and adds a line to the report.
 measured() {
-	local at=$EPOCHREALTIME most=0 now watched code=0 TIMEFORMAT='%U %S'
+	local at=$EPOCHREALTIME most=0 now code=0 TIMEFORMAT='%U %S'
 	printf '\n== %s: %s\n' "$suite" "$*"
 	{ time (echo "$BASHPID" >"$group/cgroup.procs" && inside fay "cd daycared && $*" >&3 2>&4); } 3>&1 4>&2 2>"$work/times" &
-	watched=$!
-	while kill -0 $watched 2>/dev/null; do
+	running=$!
+	while kill -0 $running 2>/dev/null; do
 		now=$(used)
 		[ "$now" -le "$most" ] || most=$now
 		sleep 0.2
 	done
-	wait $watched || code=$?
+	wait $running || code=$?
+	running=
 	awk -v suite="$suite" -v command="$*" -v from="$at" -v to="$EPOCHREALTIME" -v most="$most" -v killed="$(killed)" -v code="$code" \
 		'END { printf "%-9s %-10s %6.0f s %7.0f CPU-s %6.0f MiB at most, %d killed for want of memory, exit %d\n",
 			suite, substr(command, 1, 9), to - from, $1 + $2, most / 1048576, killed, code }' "$work/times" | tee -a "$work/report"

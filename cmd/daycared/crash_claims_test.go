@@ -119,7 +119,7 @@ func (l *loop) audit() {
 		}
 		for _, e := range entries {
 			l.seq = e.Seq
-			if e.Type == permissions.StoreRestored {
+			if e.Type == permissions.StoreRestored && !l.restored {
 				l.violated("a death counts as a restore: %v", e.Detail)
 			}
 			if e.Type != permissions.RequestSettled {

@@ -100,6 +100,8 @@ type loop struct {
 	agents *api.Client
 	people *admin.Client
 
+	restored bool // a backup was put in the place of the store
+
 	daemon *exec.Cmd // the one that was started last; read it only while it lives
 	done   chan struct{}
 

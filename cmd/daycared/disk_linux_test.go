@@ -294,6 +294,7 @@ func (l *loop) backup() (restore func()) {
 		l.t.Fatalf("%v\n%s", err, out)
 	}
 	return func() {
+		l.restored = true
 		left, _ := filepath.Glob(filepath.Join(data, storeName+"*")) // a pattern of ours is well formed
 		for _, file := range left {
 			if err := os.Rename(file, file+".damaged"); err != nil {

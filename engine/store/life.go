@@ -90,6 +90,9 @@ func (s *Store) firstMark(ctx context.Context, l life, before *mark) error {
 		var busy, logged, done int64
 		err := conn.QueryRowContext(ctx, checkpointLog).Scan(&busy, &logged, &done)
 		whole = err == nil && busy == 0 && logged == done
+		if whole {
+			_, _ = conn.ExecContext(ctx, emptyLog) // else it keeps its size, and is written again from its beginning
+		}
 		return nil // otherwise the log goes on, and the mark says less
 	})
 	if err != nil {
@@ -118,6 +121,9 @@ func (s *Store) firstMark(ctx context.Context, l life, before *mark) error {
 
 // checkpointLog moves what is in the log to the main file, as far as nobody reads it there, and waits for nobody.
 const checkpointLog = `PRAGMA wal_checkpoint(PASSIVE)`
+
+// emptyLog gives the room of a log back whose content was moved.
+const emptyLog = `PRAGMA wal_checkpoint(TRUNCATE)`
 
 const readEntryHash = `SELECT hash FROM audit WHERE chain = $1 AND seq = $2`
 
