@@ -21,7 +21,7 @@ type Options struct {
 	Self     string         // the person whose decisions read "you"
 	Now      time.Time      // zero: nothing is said relative to it
 	Location *time.Location // of times of day; nil: UTC
-	Width    int            // cells that a row may have, at least 40; 0: rows are not wrapped
+	Width    int            // cells that a row may have, at least 24; 0: rows are not wrapped
 	Notes    []string       // more words on a settled line
 	Reveal   bool           // secrets are shown whole
 }
@@ -99,7 +99,7 @@ func (s *sheet) ask(r permissions.Request, o Options) {
 	}
 	between := " "
 	if first.role == Action {
-		between = strings.Repeat(" ", max(column-cells(who+verb), 3))
+		between = strings.Repeat(" ", max(s.column()-cells(who+verb), 3))
 	}
 	s.lead(who+verb, between, first.role, first.body)
 	for _, a := range all[1:] {
@@ -176,6 +176,10 @@ func (s *sheet) rule(heading, code string) {
 	most := ruled
 	if s.width > 0 {
 		most = min(most, s.width)
+	}
+	if utf8.RuneCountInString(heading+end) > most-2 { // the code stands whole
+		s.row(strings.TrimSuffix(heading, " "))
+		heading = ""
 	}
 	s.add(heading+strings.Repeat("─", max(most-utf8.RuneCountInString(heading+end), 2))+end, Ours, 0)
 }

@@ -304,6 +304,29 @@ func rows(t *testing.T, text string) {
 	}
 }
 
+// On a terminal narrower than 40 columns the rule is shorter and the code stays whole; labels stand above marked lines.
+func TestNarrowCard(t *testing.T) {
+	r := request(permissions.KindPermission, func(r *permissions.Request) {
+		r.Tags, r.Cwd, r.Reason = []permissions.Tag{permissions.Network}, "/home/fay/site", "fetch the docs before the build"
+	})
+	p := connectors.Prompt{Request: r, Code: "GKT39"}
+	want := `1/5 ─────────── GKT39 ──
+scribe wants
+┃ network access
+in folder /home/fay/site
+it says
+│ fetch the docs before
+┊  the build
+until 14:15 UTC, in 15
+┊  min · sha256
+┊  4f3a…91`
+	for _, width := range []int{1, 24} {
+		if got := card.Card(p, card.Options{Heading: "1/5", Now: now, Width: width}); got != want {
+			t.Errorf("at %d:\n%s\nwant\n%s", width, got, want)
+		}
+	}
+}
+
 // TestWrappedRowsAreWhole checks that wrapping loses nothing and keeps to the width.
 func TestWrappedRowsAreWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -314,12 +337,12 @@ func TestWrappedRowsAreWhole(t *testing.T) {
 		width := rapid.IntRange(0, 120).Draw(t, "width")
 		got := ""
 		for _, row := range strings.Split(card.Card(connectors.Prompt{Request: r}, card.Options{Width: width}), "\n") {
-			for _, mark := range []string{"it says      │ ", "             ┊ "} {
+			if most := max(width, 24); width > 0 && len([]rune(row)) > most {
+				t.Fatalf("a row of %d characters, more than %d: %q", len([]rune(row)), most, row)
+			}
+			for _, mark := range []string{"it says      │ ", "             ┊ ", "│ ", "┊ "} {
 				if rest, found := strings.CutPrefix(row, mark); found {
 					got += rest
-					if most := max(width, 40); width > 0 && len([]rune(row)) > most {
-						t.Fatalf("a row of %d characters, more than %d: %q", len([]rune(row)), most, row)
-					}
 				}
 			}
 		}

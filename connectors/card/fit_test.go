@@ -201,7 +201,7 @@ func TestFitIsWithinLimits(t *testing.T) {
 			}
 		}
 		p := connectors.Prompt{Request: r, Code: "K7F3Q"}
-		o := card.Options{Width: rapid.SampledFrom([]int{0, 40, 80}).Draw(t, "width"), Reveal: rapid.Bool().Draw(t, "reveal")}
+		o := card.Options{Width: rapid.SampledFrom([]int{0, 24, 39, 40, 80}).Draw(t, "width"), Reveal: rapid.Bool().Draw(t, "reveal")}
 		l := card.Limits{
 			Text: rapid.OneOf(rapid.IntRange(1, 300), rapid.SampledFrom([]int{0, 1024, 4096, 65536})).Draw(t, "text"),
 			Unit: card.Unit(rapid.IntRange(0, 2).Draw(t, "unit")),

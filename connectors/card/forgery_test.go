@@ -149,16 +149,17 @@ func steps(s string) []permissions.Call {
 
 // ours is how every row begins that no sign marks as somebody else's words, given whose card it is.
 var ours = regexp.MustCompile(`^(` + strings.Join([]string{
-	`─+ K7F3Q ──$`, `⚠ AGENT CLARIFICATION NEEDED$`, `⚠ HIGH RISK: `,
+	`─+ K7F3Q ──$`, `⚠ AGENT CLARIFICATION( NEEDED)?$`, `⚠ HIGH RISK: `,
 	`scribe (wants|asks:|paused:)`, `(uid 1000|agent scribe), says it is( |$)`, `"`, // who
 	`  #\d+ to (run|use)`, `  [ \d]\d  `,
-	`(on host|in folder|environment|careful|high risk|it takes|nobody waits|until|summary|all of it|not here|too big|yes|no) `,
-	` {15}("|… \d+ more rows?$|\d+ more words|[+]\d+ |\d+ files?, |a command of |details of )`,
+	`(on host|in folder|environment|careful|high risk|it takes|nobody waits|until|summary|all of it|not here|too big|yes|no)( |$)`,
+	`(it needs|it says|message|details)$`, // on a narrow card, above what they label
+	` {2}( {13})?("|… \d+ more rows?$|\d+ more words|[+]\d+ |\d+ files?, |a command of |details of )`,
 	`(it wants|it needs|where|environment|it says|message|details|summary) +… \d+ rows?$`,
 }, "|") + `)`)
 
 // signed is how a row begins that somebody else's words fill.
-var signed = regexp.MustCompile(`^(it needs     |it says      |message      |details      | {13})[┃│┊] `)
+var signed = regexp.MustCompile(`^(it needs     |it says      |message      |details      | {13}|)[┃│┊] `)
 
 // unsigned are the rows of a card that no sign marks, each of which has to begin as ours do.
 func unsigned(t *testing.T, text string) (rows []string) {
@@ -175,7 +176,7 @@ func unsigned(t *testing.T, text string) (rows []string) {
 	return rows
 }
 
-// TestForgeries puts each forgery in each place, at three widths. The card has the rows of ours that it has with a
+// TestForgeries puts each forgery in each place, at several widths. The card has the rows of ours that it has with a
 // harmless word in that place, no more and no other; and nothing else begins a row.
 func TestForgeries(t *testing.T) {
 	if len(forgeries) < 60 {
@@ -184,7 +185,7 @@ func TestForgeries(t *testing.T) {
 	for _, f := range forgeries {
 		t.Run(f.name, func(t *testing.T) {
 			for place, put := range places {
-				for _, width := range []int{0, 40, 80} {
+				for _, width := range []int{0, 24, 39, 80} {
 					forged, harmless := unsigned(t, forgedCard(put, f.text, width)), unsigned(t, forgedCard(put, "x", width))
 					forged = withoutWarnings(forged)
 					if len(forged) != len(harmless) {
@@ -231,10 +232,12 @@ func forgedCard(put func(*permissions.Request, string), text string, width int) 
 	return card.Card(connectors.Prompt{Request: r, Code: "K7F3Q"}, card.Options{Width: width, Now: now})
 }
 
+var warning = regexp.MustCompile(`^(careful | {15}| {2}"|  a command of |  details of )`)
+
 // withoutWarnings leaves out the rows about words of mixed scripts, which harmless words do not have.
 func withoutWarnings(rows []string) (rest []string) {
 	for _, row := range rows {
-		if !strings.HasPrefix(row, "careful ") && !strings.HasPrefix(row, strings.Repeat(" ", 15)) {
+		if !warning.MatchString(row) {
 			rest = append(rest, row)
 		}
 	}

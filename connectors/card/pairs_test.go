@@ -58,7 +58,7 @@ type pairing struct{ *rand.Rand }
 // compare renders one request and as many that are nearly it.
 func (g pairing) compare() string {
 	base := g.request()
-	width := []int{0, 60}[g.IntN(2)]
+	width := []int{0, 24 + g.IntN(16), 60}[g.IntN(3)]
 	look, digest := seen(base, width), identity(base)
 	for n := 0; n < perBase; {
 		other, what := copied(base), ""

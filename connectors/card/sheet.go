@@ -12,8 +12,10 @@ import (
 const (
 	// column is where text begins that follows a label.
 	column = 15
+	// beside is the least width at which text stands beside its label.
+	beside = 40
 	// narrowest is the least width that rows are wrapped to.
-	narrowest = 40
+	narrowest = 24
 )
 
 // The signs that begin a row: of the exact action, of what an agent says, and of what did not fit the row before.
@@ -65,6 +67,17 @@ func newSheet(width int) *sheet {
 	return &sheet{width: width, rows: make([]row, 0, 16)}
 }
 
+// narrow reports whether text does not stand beside its label.
+func (s *sheet) narrow() bool { return s.width > 0 && s.width < beside }
+
+// column is where text begins that follows a label, or on a narrow sheet its sign alone.
+func (s *sheet) column() int {
+	if s.narrow() {
+		return 2
+	}
+	return column
+}
+
 func (s *sheet) String() string { return text(s.rows) }
 
 // text is the rows, separated by newlines.
@@ -107,16 +120,19 @@ func (s *sheet) row(text string) { s.after(text, "", Ours) }
 // after adds one row of a short lead in our own words and text of the role.
 func (s *sheet) after(lead, text string, role Role) {
 	from := len(lead)
-	for i, part := range s.wrap(lead+text, s.width) {
+	if text == "" {
+		from = 0 // it may end anywhere
+	}
+	for i, part := range s.wrap(lead+text, s.width, from) {
 		if i > 0 {
-			part, from = pad("", column-2)+signMore+" "+part, 0
+			part, from = pad("", s.column()-2)+signMore+" "+part, 0
 		}
 		s.add(part, role, from)
 	}
 }
 
 // fact adds a label of ours and a short text.
-func (s *sheet) fact(label, text string) { s.row(pad(label, column) + text) }
+func (s *sheet) fact(label, text string) { s.row(pad(label+" ", s.column()) + text) }
 
 // facts adds a label of ours and texts, each on a row of its own.
 func (s *sheet) facts(label string, texts []string) {
@@ -126,14 +142,18 @@ func (s *sheet) facts(label string, texts []string) {
 	}
 }
 
-// marked adds lines of which every row carries a sign, the first one after the label.
+// marked adds lines of which every row carries a sign, the first one after the label, or below it on a narrow sheet.
 func (s *sheet) marked(label string, role Role, lines []string) {
 	s.rows = slices.Grow(s.rows, len(lines))
-	from := column - 2 // of the first row; the others belong to the role whole
+	if s.narrow() && label != "" && len(lines) > 0 {
+		s.row(label)
+		label = ""
+	}
+	from := s.column() - 2 // of the first row; the others belong to the role whole
 	for _, line := range lines {
 		sign := role.sign()
-		for _, part := range s.wrap(line, s.width-column-1) {
-			s.add(pad(label, column-2)+sign+" "+part, role, from)
+		for _, part := range s.wrap(line, s.width-s.column()-1, 0) {
+			s.add(pad(label, s.column()-2)+sign+" "+part, role, from)
 			label, sign, from = "", signMore, 0
 		}
 	}
@@ -157,15 +177,15 @@ func (s *sheet) lead(lead, gap string, role Role, body []string) {
 	s.marked("", role, body)
 }
 
-// wrap cuts a line into parts, the first of at most first cells, the others so that they fit after a sign. Nothing is
-// lost: the parts together are the line.
-func (s *sheet) wrap(line string, first int) []string {
+// wrap cuts a line into parts, the first of at most first cells and not ended within its lead, the others so that they
+// fit after a sign. Nothing is lost: the parts together are the line.
+func (s *sheet) wrap(line string, first, lead int) []string {
 	if s.width == 0 {
 		return []string{line}
 	}
 	var parts []string
-	for most := first; ; most = s.width - column - 1 {
-		end := fits(line, most)
+	for most := first; ; most, lead = s.width-s.column()-1, 0 {
+		end := fits(line, most, lead)
 		parts = append(parts, line[:end])
 		if line = line[end:]; line == "" {
 			return parts
@@ -173,12 +193,12 @@ func (s *sheet) wrap(line string, first int) []string {
 	}
 }
 
-// fits is how many bytes of line fit into most cells: all, or else up to spaces in the second half if there are some. No
-// row ends in a space, since nobody would see it; the next one begins with it.
-func fits(line string, most int) int {
+// fits is how many bytes of line fit into most cells: all, or else up to spaces if there are some, in the second half where a
+// row is wide and never before from. No row ends in a space, since nobody would see it; the next one begins with it.
+func fits(line string, most, from int) int {
 	used, space, last := 0, 0, rune(0)
 	for i, c := range line {
-		if c == ' ' && last != ' ' && used > most/2 {
+		if c == ' ' && last != ' ' && i >= from && (used > most/2 || most < beside) {
 			space = i
 		}
 		if used += cell(c); used > most {
