@@ -1,13 +1,18 @@
 // ask.mjs KEY REASON TAG…: ask the daemon at $DAYCARED_URL with a token, and wait for the answer; for node 18 or newer
 import { readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
+const end = (code, say, text) => { say(text); process.exit(code) }
 const [key, reason, ...permissions] = process.argv.slice(2)
+if (!permissions.length) end(2, console.error, "usage: ask.mjs KEY REASON TAG…, as in: ask.mjs deploy-v42 'deploy v42' @network")
 const url = process.env.DAYCARED_URL ?? 'http://127.0.0.1:7801'
-const token = readFileSync(process.env.DAYCARED_TOKEN_FILE ?? 'token', 'utf8').trim()
+const file = process.env.DAYCARED_TOKEN_FILE ?? 'token'
+let token
+try { token = readFileSync(file, 'utf8').trim() } catch (why) {
+  end(2, console.error, `read the token file: ${why.message}; DAYCARED_TOKEN_FILE names it`)
+}
 const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` }
 const ask = { kind: 'permission', permissions, reason, key, wait: '0s' } // at first, is it there at all?
 const exits = new Map(Object.entries({ approved: 0, denied: 3, expired: 4, cancelled: 5, undeliverable: 6 }))
-const end = (code, say, text) => { say(text); process.exit(code) }
 for (let met = false, lost = false; ;) {
   try {
     const signal = AbortSignal.timeout(65_000) // longer than the daemon holds a call

@@ -1,13 +1,13 @@
 # ask.py KEY REASON TAG…: ask the daemon at $DAYCARED_SOCKET, and wait for the answer
 import http.client, json, os, socket, sys, time
-key, reason, *tags = sys.argv[1:]
-path = os.environ.get("DAYCARED_SOCKET", "/run/daycared/agent.sock")
-ask = {"kind": "permission", "permissions": tags, "reason": reason, "key": key, "wait": "0s"}  # at first, is it there at all?
-exits = {"approved": 0, "denied": 3, "expired": 4, "cancelled": 5, "undeliverable": 6}
 def end(code, text, out=sys.stderr):
     print(text, file=out)
     sys.exit(code)
-met = lost = False
+if len(sys.argv) < 4: end(2, "usage: ask.py KEY REASON TAG…, as in: ask.py deploy-v42 'deploy v42' @network")
+key, reason, *tags = sys.argv[1:]
+met, lost, path = False, False, os.environ.get("DAYCARED_SOCKET", "/run/daycared/agent.sock")
+ask = {"kind": "permission", "permissions": tags, "reason": reason, "key": key, "wait": "0s"}  # at first, is it there at all?
+exits = {"approved": 0, "denied": 3, "expired": 4, "cancelled": 5, "undeliverable": 6}
 while True:
     try:
         daemon = http.client.HTTPConnection("localhost")
@@ -19,7 +19,7 @@ while True:
         told = json.load(answer)
         if not isinstance(told, dict): raise ValueError("the answer is not a JSON object")
     except (OSError, http.client.HTTPException, ValueError) as why:
-        if not met: end(7, f"no daemon answers at {path}: {why}")
+        if not met: end(7, f"no daemon answers at {path}: {why}; DAYCARED_SOCKET names its socket")
         if not lost: print(f"the daemon is away ({why}); the question stands and is asked again", file=sys.stderr)
         lost = True
         time.sleep(1)
