@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -51,23 +53,37 @@ func (s *Store) start(ctx context.Context) error {
 	}
 	var l life
 	var renewed *renewal
-	err = s.write(ctx, func(ctx context.Context, t *tx) error {
+	announced, reason := m != nil && m.Restoring, "" // as it was found before it was announced
+	begin := func(ctx context.Context, t *tx) error {
 		renewed = nil
 		if err := t.QueryRowContext(ctx, readLife).Scan(lifeFields(&l)...); err != nil {
 			return unreadable("what the store knows of itself", err)
 		}
 		why, err := s.putBack(ctx, t, l, m, text)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if why == "" {
+		case why == "":
 			l.opens++
 			_, err = t.ExecContext(ctx, countOpening)
 			return err
+		case m != nil && !announced:
+			reason = why
+			return errUnannounced
 		}
-		renewed, err = s.renew(ctx, t, &l, m, text, why)
+		renewed, err = s.renew(ctx, t, &l, m, text, cmp.Or(reason, why))
 		return err
-	})
+	}
+	err = s.write(ctx, begin)
+	if errors.Is(err, errUnannounced) {
+		announced = true
+		if said, is, failed := announceRestore(s.path, *m); failed == nil {
+			m, text = said, is
+		} else { // a death before the log was moved would need another restore
+			s.log.Warn("write the mark beside the store", "err", failed)
+		}
+		err = s.write(ctx, begin)
+	}
 	if err != nil {
 		return err
 	}
@@ -78,8 +94,14 @@ func (s *Store) start(ctx context.Context) error {
 			"why", renewed.why, "back_to", renewed.from, "next", renewed.next, "grants", renewed.grants, "tokens", renewed.tokens,
 			"pairings", renewed.pairings, "approvals_taken_back", renewed.approvals)
 	}
+	if renewed != nil {
+		m = nil // it says nothing of this life
+	}
 	return s.firstMark(ctx, l, m)
 }
+
+// errUnannounced ends an opening that is to begin a new life, before anything is written: the mark has to say so first.
+var errUnannounced = errors.New("the mark does not say yet that a new life begins")
 
 // firstMark writes the mark of this opening, and notes in the store that there is one.
 func (s *Store) firstMark(ctx context.Context, l life, before *mark) error {
@@ -145,10 +167,12 @@ func (s *Store) putBack(ctx context.Context, t *tx, l life, m *mark, text string
 		return "it is another store than the one that was here", nil
 	case l.opens < m.Opens:
 		return "it is an older copy", nil
-	case m.Seq == 0:
-		return "", nil
 	case m.Seq > t.seq:
 		return "it is an older copy", nil
+	case m.Restoring:
+		return "its restore was interrupted", nil
+	case m.Seq == 0:
+		return "", nil
 	}
 	var found permissions.Digest
 	field := func(h *permissions.Digest) []any { return []any{digest{h}} }
@@ -222,6 +246,9 @@ func (s *Store) renew(ctx context.Context, t *tx, l *life, m *mark, text, reason
 		reached = max(reached, m.Seq)
 		l.opens = max(l.opens, m.Opens)
 		detail[was] = strconv.FormatInt(m.Seq, 10) + ":" + m.Hash
+	}
+	if reached > mostSeq {
+		return nil, damaged("the number of its newest audit entry", fmt.Errorf("%d", reached))
 	}
 	n.next = (reached/gap + 2) * gap
 	var newest int64

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"math/rand/v2"
@@ -11,6 +12,8 @@ import (
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/daycared/daycared/permissions"
 )
@@ -502,5 +505,96 @@ func TestForeignLog(t *testing.T) {
 				t.Errorf("the log was changed: %v", err)
 			}
 		})
+	}
+}
+
+// TestLifeThatDiesAtItsBeginning: a death between the commit that begins a new life and its mark is not taken for a log of
+// another file, and the life is not begun a second time. Somebody who reads the store keeps the log from being moved.
+func TestLifeThatDiesAtItsBeginning(t *testing.T) {
+	for _, marked := range []bool{false, true} {
+		path, old := filepath.Join(t.TempDir(), "daycared.db"), filepath.Join(t.TempDir(), "old.db")
+		for opened := range 4 {
+			s := reopen(t, path)
+			insert(t, s)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if opened == 0 {
+				copyFiles(t, path, old, "")
+			}
+		}
+		copyFiles(t, old, path, "")
+		before, _, err := readMark(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reader, err := lookInto(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		tx, err := reader.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var opens int64
+		if err := tx.QueryRowContext(t.Context(), "SELECT opens FROM meta").Scan(&opens); err != nil {
+			t.Fatal(err)
+		}
+		s := reopen(t, path)
+		dead := filepath.Join(t.TempDir(), "daycared.db")
+		copyFiles(t, path, dead, "", logSuffix)
+		copyFiles(t, markName(path), markName(dead), "")
+		if !marked { // it died before
+			if _, _, err := announceRestore(dead, *before); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			again, err := Open(t.Context(), options(dead))
+			if err != nil {
+				t.Fatalf("marked %t: %v", marked, err)
+			}
+			if n := len(restorations(t, again)); n != 1 {
+				t.Errorf("marked %t: %d lives began", marked, n)
+			}
+			if err := again.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(tx.Rollback(), reader.Close(), s.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestMarksThatAreNone: a mark with numbers that no store comes to is damage, and the audit goes on soundly. A pipe is no mark.
+func TestMarksThatAreNone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "daycared.db")
+	s := reopen(t, path)
+	insert(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m, _, err := readMark(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Seq = 1<<63 - 1000
+	text, err := json.Marshal(m)
+	if err == nil {
+		err = os.WriteFile(markName(path), text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = reopen(t, path)
+	if found := restorations(t, s); len(found) != 1 || found[0].Seq < gap || found[0].Seq > mostSeq {
+		t.Errorf("got %v", found)
+	}
+	if err := errors.Join(s.Close(), os.Remove(markName(path)), unix.Mkfifo(markName(path), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), options(path)); err == nil || !strings.Contains(err.Error(), "is not a file") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // mark is what the file beside the store says: how far the store has certainly come. It is written only after the store's
@@ -22,7 +24,13 @@ type mark struct {
 	Hash  string `json:"hash"`
 	// Opens is the count of the newest opening that the store's main file has by itself, without its log.
 	Opens int64 `json:"opens"`
+	// Restoring says that a new life of the store in this place was decided on. Until the mark of that is written, the store's
+	// main file may know of fewer openings than its own log.
+	Restoring bool `json:"restoring,omitempty"`
 }
+
+// mostSeq is the greatest number that a store can have come to, far above what one does: greater ones are damage.
+const mostSeq = 1 << 52
 
 // markName is the file of the mark of the store at path.
 func markName(path string) string { return strings.TrimSuffix(path, ".db") + ".mark" }
@@ -33,23 +41,49 @@ const mostMark = 4096
 // readMark gives the mark of the store at path and the text it is written in. Without a file the text is empty, and a text
 // that is no mark gives nil.
 func readMark(path string) (m *mark, text string, err error) {
-	f, err := os.Open(markName(path))
+	raw, err := readSmall(markName(path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, "", nil
 	}
 	if err != nil {
 		return nil, "", err
 	}
-	defer func() { _ = f.Close() }() // only read
-	raw, err := io.ReadAll(io.LimitReader(f, mostMark))
-	if err != nil {
-		return nil, "", err
-	}
 	m = &mark{}
-	if json.Unmarshal(raw, m) != nil || m.Chain == "" {
+	if json.Unmarshal(raw, m) != nil || m.Chain == "" || m.Seq < 0 || m.Seq > mostSeq || m.Opens < 0 || m.Opens > mostSeq {
 		m = nil
 	}
 	return m, "mark:" + string(bytes.ToValidUTF8(raw, []byte("?"))), nil
+}
+
+// readSmall reads a file of ours, at most as much of it as a mark has.
+func readSmall(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe would have us wait for its writer
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // only read
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a file", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(f, mostMark))
+}
+
+// announceRestore has the mark say that a new life begins, and returns what it says then. It is written before anything of
+// that life is, so that a crash in the middle is not taken for a log of another file.
+func announceRestore(path string, m mark) (*mark, string, error) {
+	m.Restoring = true
+	text, err := json.Marshal(m)
+	if err == nil {
+		err = replaceFile(markName(path), text)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("write the mark beside the store: %w", err)
+	}
+	return readMark(path)
 }
 
 // noteMark writes the mark of a store that has come as far as to h. A mark that cannot be written stays as it was, and is
@@ -152,7 +186,7 @@ func foreignLog(path string) error {
 		return errForeignLog(path, "the store is a backup, which has none")
 	}
 	m, _, err := readMark(path)
-	if err != nil || m == nil {
+	if err != nil || m == nil || m.Restoring {
 		return err
 	}
 	if chain, opens, ok := opensAlone(path); ok && chain == m.Chain && opens < m.Opens {

@@ -9,9 +9,12 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/mattn/go-sqlite3"
+	"github.com/pressly/goose/v3"
 
 	"github.com/daycared/daycared/permissions"
 )
@@ -174,7 +177,57 @@ func isSound(ctx context.Context, db *sql.DB, from string) error {
 	if err == nil && version > newest {
 		err = fmt.Errorf("it was written by a newer daycared (schema %d, this one knows %d)", version, newest)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return sameSchema(ctx, db, version)
+}
+
+// readSchema is what a store consists of; what SQLite makes for itself is not told.
+const readSchema = `SELECT type || ' ' || name || ' of ' || tbl_name || ': ' || COALESCE(sql, '') FROM sqlite_schema ` +
+	`WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY type, name`
+
+// sameSchema refuses a store whose tables, indexes, views and triggers are not those that the migrations up to a version
+// make: a trigger, say, would act with every change of ours.
+func sameSchema(ctx context.Context, db *sql.DB, version int64) (err error) {
+	fresh, err := sql.Open("sqlite3", ":memory:")
+	if err != nil {
+		return err
+	}
+	fresh.SetMaxOpenConns(1)
+	defer func() { err = errors.Join(err, fresh.Close()) }()
+	steps, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	provider, err := goose.NewProvider(goose.DialectSQLite3, fresh, steps,
+		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		return fmt.Errorf("read the migrations: %w", err)
+	}
+	if _, err := provider.UpTo(ctx, version); err != nil {
+		return err
+	}
+	field := func(text *string) []any { return []any{text} }
+	want, err := collect(ctx, fresh, "the schema", field, readSchema)
+	if err != nil {
+		return err
+	}
+	has, err := collect(ctx, db, "the schema", field, readSchema)
+	if err != nil {
+		return err
+	}
+	for _, text := range has {
+		if !slices.Contains(want, text) {
+			name, _, _ := strings.Cut(text, ": ")
+			return fmt.Errorf("its schema is not that of daycared: it has a %s that differs; try another backup", name)
+		}
+	}
+	if len(has) != len(want) {
+		return fmt.Errorf("its schema is not that of daycared: %d of %d parts are missing; try another backup",
+			len(want)-len(has), len(want))
+	}
+	return nil
 }
 
 // newestSchema is the number of the last migration, which its name begins with.
@@ -245,16 +298,20 @@ const (
 	replacedSuffix = ".replaced-" // what it is called then, before the time
 )
 
+// replacedAt is how a store that was replaced is named behind replacedSuffix: the time, and a number where others have it.
+var replacedAt = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}Z(-[0-9]+)?$`)
+
 // finishRestore does what is left of a restore that was decided on; without one it only removes what such a one has left.
 func finishRestore(path string) error {
-	name, err := os.ReadFile(path + intentSuffix)
+	name, err := readSmall(path + intentSuffix)
 	if errors.Is(err, fs.ErrNotExist) {
 		for _, left := range []string{restoredSuffix, restoredSuffix + draftSuffix} {
 			_ = os.Remove(path + left) // it takes space, and nothing else
 		}
 		return nil
 	}
-	if err == nil && !strings.HasPrefix(string(name), filepath.Base(path)+replacedSuffix) {
+	if at, ours := strings.CutPrefix(string(name), filepath.Base(path)+replacedSuffix); err == nil &&
+		(!ours || !replacedAt.MatchString(at)) {
 		err = errors.New("it does not name where the store goes")
 	}
 	if err != nil {

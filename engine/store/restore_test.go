@@ -205,6 +205,19 @@ func TestRestoreRefuses(t *testing.T) {
 			}
 			return d.backup
 		}, "it was written by a newer daycared (schema 99"},
+		"a trigger": {func(t *testing.T, d dead) string {
+			err := change(t.Context(), d.backup, "CREATE TRIGGER x AFTER UPDATE ON grants BEGIN UPDATE grants SET suspended_at = 0; END")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d.backup
+		}, "it has a trigger x of grants that differs"},
+		"a table less": {func(t *testing.T, d dead) string {
+			if err := change(t.Context(), d.backup, "DROP TABLE strangers"); err != nil {
+				t.Fatal(err)
+			}
+			return d.backup
+		}, "parts are missing"},
 		"a forged audit": {func(t *testing.T, d dead) string {
 			if err := change(t.Context(), d.backup, "UPDATE audit SET actor = 'mallory' WHERE seq = 2"); err != nil {
 				t.Fatal(err)
@@ -234,7 +247,7 @@ func TestRestoreRefuses(t *testing.T) {
 
 // TestRestoreKilled kills a restore after each of its steps: the next start, or the next restore, does the rest.
 func TestRestoreKilled(t *testing.T) {
-	const kept = "daycared.db" + replacedSuffix + "then"
+	const kept = "daycared.db" + replacedSuffix + "20261122T173000Z"
 	for step := 0; ; step++ {
 		d := newDead(t)
 		var r Restored
@@ -341,5 +354,23 @@ func TestRestoreOfSeveralChains(t *testing.T) {
 	}
 	if len(r.Chains) != 2 || own == "" || r.BackTo != own {
 		t.Errorf("of %d chains it goes back to %s, want %s", len(r.Chains), r.BackTo, own)
+	}
+}
+
+// TestAnIntentNamesAFileOfOurs: a restore that is to be finished moves nothing out of the folder.
+func TestAnIntentNamesAFileOfOurs(t *testing.T) {
+	for _, name := range []string{"", "x", "daycared.db.replaced-", "daycared.db.replaced-/../../stolen", "daycared.db.replaced-20261122T173000Z/x"} {
+		d := newDead(t)
+		for file, text := range map[string]string{intentSuffix: name, restoredSuffix: "x"} {
+			if err := os.WriteFile(d.path+file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := Open(t.Context(), options(d.path)); err == nil || !strings.Contains(err.Error(), "it does not name where the store goes") {
+			t.Errorf("%q: %v", name, err)
+		}
+		if !exists(d.path) {
+			t.Errorf("%q: the store was moved", name)
+		}
 	}
 }
