@@ -56,10 +56,9 @@ func (c *CLI) restore(ctx context.Context, dataDir, from string) error {
 	}
 	fmt.Fprintf(c.Out, "%s: %s, %s, verified and restored\n",
 		r.Path, count(r.Requests, "request", "requests"), count(r.Grants, "grant", "grants"))
-	switch {
-	case r.BackTo == "":
+	if r.BackTo == "" {
 		fmt.Fprint(c.Out, "audit: back to its beginning, the copy has no entry")
-	default:
+	} else {
 		fmt.Fprintf(c.Out, "audit: back to entry %s", r.BackTo)
 	}
 	switch {

@@ -149,7 +149,8 @@ func (c *CLI) statusOutside(ctx context.Context, refused error, asJSON bool) err
 	case err != nil:
 		return err
 	}
-	c.say("the daemon runs and takes questions; details are shown only to people in its configuration and to the account that runs it: %s", explain(refused).Text)
+	c.say("the daemon runs and takes questions; details are shown only to people in its configuration and to the account that runs it: %s",
+		explain(refused).Text)
 	if asJSON {
 		return c.json(map[string]bool{"ready": true})
 	}
