@@ -201,7 +201,7 @@ func (e *Engine) Audit(
 }
 
 // Verify checks every audit chain, for the operator, and returns their heads.
-func (e *Engine) Verify(ctx context.Context, id connectors.Identity) ([]permissions.Entry, error) {
+func (e *Engine) Verify(ctx context.Context, id connectors.Identity) ([]permissions.Head, error) {
 	if !id.Operator {
 		return nil, permissions.OperatorOnly()
 	}

@@ -143,7 +143,7 @@ type Store interface {
 	// Verify reads every chain from the start, or from where an entry of the chain itself signs off what was deleted,
 	// and returns the head of each. The error says at which entry a chain is
 	// broken.
-	Verify(ctx context.Context) ([]permissions.Entry, error)
+	Verify(ctx context.Context) ([]permissions.Head, error)
 
 	// Pulse notes that the daemon runs, and returns when it last did so: zero for never.
 	Pulse(ctx context.Context, at time.Time) (last time.Time, err error)

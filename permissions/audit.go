@@ -74,6 +74,13 @@ type Entry struct {
 	Record
 }
 
+// Head is the last entry of a chain, and what is kept of that chain.
+type Head struct {
+	Entry
+	First   int64 // the seq of the first entry that is kept
+	Entries int   // so many are kept; there are gaps where the store was restored
+}
+
 // ComputeHash is the SHA-256 of everything in e but Hash itself, each field preceded by its length. Times count in
 // microseconds.
 func (e Entry) ComputeHash() Digest {

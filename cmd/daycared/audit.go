@@ -195,25 +195,13 @@ func (c *CLI) verifyCommand() *cobra.Command {
 			if err := c.remembered(cmd, client, head); err != nil {
 				return err
 			}
-			oldest, err := client.Audit(cmd.Context(), 0, 1) // of the daemon's own chain
-			if err != nil {
-				return err
-			}
 			sound := make([]soundChain, 0, len(heads))
 			for _, e := range heads {
-				first := int64(1)
-				if len(oldest) > 0 && oldest[0].Chain == e.Chain {
-					first = oldest[0].Seq
-				}
-				count, err := countEntries(cmd.Context(), client, e, first)
-				if err != nil {
-					return err
-				}
 				if asJSON {
-					sound = append(sound, soundChain{e.Chain, first, e.Seq, count, e.Hash.String()})
+					sound = append(sound, soundChain{e.Chain, e.First, e.Seq, e.Entries, e.Hash.String()})
 					continue
 				}
-				fmt.Fprintf(c.Out, "chain %s: %s, verified, head %d:%s\n", e.Chain, entries(first, e.Seq, count), e.Seq, e.Hash)
+				fmt.Fprintf(c.Out, "chain %s: %s, verified, head %d:%s\n", e.Chain, entries(e.First, e.Seq, e.Entries), e.Seq, e.Hash)
 			}
 			if asJSON {
 				return c.json(sound)
@@ -233,22 +221,6 @@ type soundChain struct {
 	Last  int64  `json:"last"`
 	Count int    `json:"count"` // there are gaps where the store was restored
 	Hash  string `json:"hash"`  // of the last entry
-}
-
-// countEntries is how many entries there are from first to the head of a chain. There are gaps where the store was
-// restored, each longer than most chains, so that nothing has to be counted but then.
-func countEntries(ctx context.Context, client *admin.Client, head permissions.Entry, first int64) (n int, err error) {
-	const leastGap = 1_000_000
-	if head.Seq < leastGap {
-		return int(head.Seq - first + 1), nil
-	}
-	err = eachEntry(ctx, client, func(e permissions.Entry) error {
-		if e.Chain == head.Chain && e.Seq <= head.Seq {
-			n++
-		}
-		return nil
-	})
-	return n, err
 }
 
 // entries says how many entries of a chain there are, and from which to which, where its start was deleted or the store was

@@ -60,9 +60,8 @@ func (c *CLI) backup(ctx context.Context, dataDir, to string) error {
 	}
 	fmt.Fprintf(c.Out, "%s: %d bytes, %s, %s, verified\n", sum.Path, sum.Bytes,
 		count(sum.Requests, "request", "requests"), count(sum.Grants, "grant", "grants"))
-	for _, chain := range sum.Chains {
-		e := chain.Head
-		fmt.Fprintf(c.Out, "chain %s: %s, head %d:%s\n", e.Chain, entries(chain.First, e.Seq, chain.Entries), e.Seq, e.Hash)
+	for _, e := range sum.Chains {
+		fmt.Fprintf(c.Out, "chain %s: %s, head %d:%s\n", e.Chain, entries(e.First, e.Seq, e.Entries), e.Seq, e.Hash)
 	}
 	return nil
 }

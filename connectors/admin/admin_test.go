@@ -174,7 +174,8 @@ func TestTheKeyMakesTheOperator(t *testing.T) {
 			t.Fatalf("audit: %d, %v; heads: %d, %v", len(entries), err, len(heads), verifyErr)
 		}
 		last := entries[len(entries)-1]
-		if last.Type != permissions.RequestSettled || last.ComputeHash() != last.Hash || last.Hash != heads[0].Hash {
+		if last.Type != permissions.RequestSettled || last.ComputeHash() != last.Hash || last.Hash != heads[0].Hash ||
+			heads[0].First != 1 || heads[0].Entries != len(entries) {
 			t.Errorf("the audit came over as %+v", last)
 		}
 	}

@@ -115,6 +115,13 @@ func FromEntry(e permissions.Entry) Entry {
 	}
 }
 
+// Head is the last entry of a chain that was verified, and what is kept of it, as programs read it.
+type Head struct {
+	Entry
+	First   int64 `json:"first" doc:"the seq of the first entry that is kept"`
+	Entries int   `json:"entries" doc:"how many are kept; there are gaps where the store was restored"`
+}
+
 func fromEntries(list []permissions.Entry) []Entry {
 	made := make([]Entry, len(list))
 	for i, e := range list {

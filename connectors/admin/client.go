@@ -128,8 +128,21 @@ func (c *Client) Audit(ctx context.Context, after int64, limit int) ([]permissio
 }
 
 // Verify checks every audit chain and returns their heads. The error says at which entry a chain is broken.
-func (c *Client) Verify(ctx context.Context) ([]permissions.Entry, error) {
-	return c.entries(ctx, "/v1/audit/verify")
+func (c *Client) Verify(ctx context.Context) ([]permissions.Head, error) {
+	var list []Head
+	// A long chain takes its time to read.
+	if err := c.wire.Call(ctx, http.MethodGet, "/v1/audit/verify", c.header(""), nil, wire.MaxWait, &list); err != nil {
+		return nil, err
+	}
+	heads := make([]permissions.Head, len(list))
+	for i, h := range list {
+		entry, err := h.Permissions()
+		if err != nil {
+			return nil, err
+		}
+		heads[i] = permissions.Head{Entry: entry, First: h.First, Entries: h.Entries}
+	}
+	return heads, nil
 }
 
 // WhoAmI is who this account is to the daemon.

@@ -64,7 +64,7 @@ type Desk interface {
 	// Audit lists at most limit entries of the daemon's chain after seq, oldest first; for the operator only.
 	Audit(ctx context.Context, id connectors.Identity, after int64, limit int) ([]permissions.Entry, error)
 	// Verify checks every audit chain and returns their heads; for the operator only.
-	Verify(ctx context.Context, id connectors.Identity) ([]permissions.Entry, error)
+	Verify(ctx context.Context, id connectors.Identity) ([]permissions.Head, error)
 	// Subscribe follows every committed change.
 	Subscribe(buffer int) *permissions.Feed
 	// Stand is a row with its code, copies and waiters.

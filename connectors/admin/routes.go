@@ -158,12 +158,18 @@ func (r *routes) audit(ctx context.Context, in *auditInput) (*entries, error) {
 	return &entries{Body: fromEntries(found)}, nil
 }
 
-func (r *routes) verify(ctx context.Context, _ *struct{}) (*entries, error) {
+type headsOutput struct{ Body []Head }
+
+func (r *routes) verify(ctx context.Context, _ *struct{}) (*headsOutput, error) {
 	heads, err := r.desk.Verify(ctx, who(ctx))
 	var refusal *permissions.Refusal
 	switch {
 	case err == nil:
-		return &entries{Body: fromEntries(heads)}, nil
+		out := &headsOutput{Body: make([]Head, len(heads))}
+		for i, h := range heads {
+			out.Body[i] = Head{FromEntry(h.Entry), h.First, h.Entries}
+		}
+		return out, nil
 	case errors.As(err, &refusal), errors.Is(err, permissions.ErrBroken), ctx.Err() != nil:
 		return nil, r.door.Refuse(err)
 	}

@@ -297,7 +297,7 @@ func (s *shelf) Audit(_ context.Context, of string, after int64, limit int) (fou
 }
 
 // Verify reads the chain from the start.
-func (s *shelf) Verify(context.Context) (heads []permissions.Entry, err error) {
+func (s *shelf) Verify(context.Context) (heads []permissions.Head, err error) {
 	err = s.read(func() error {
 		last := permissions.Entry{Chain: chain}
 		for _, e := range s.audit {
@@ -307,7 +307,7 @@ func (s *shelf) Verify(context.Context) (heads []permissions.Entry, err error) {
 			last = e
 		}
 		if last.Seq > 0 {
-			heads = append(heads, last)
+			heads = append(heads, permissions.Head{Entry: last, First: 1, Entries: len(s.audit)})
 		}
 		return nil
 	})

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 
 	"github.com/mattn/go-sqlite3"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 // Summary is what a backup holds.
@@ -19,7 +21,7 @@ type Summary struct {
 	Bytes    int64
 	Requests int
 	Grants   int
-	Chains   []Chain // of the audit
+	Chains   []permissions.Head // of the audit
 }
 
 // Backup copies the store at from, which a daemon may be writing meanwhile, to a new file at to, readable by this

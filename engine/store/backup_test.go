@@ -84,8 +84,8 @@ func TestBackup(t *testing.T) {
 	if err := s.readers.QueryRowContext(t.Context(), countRequests).Scan(&count); err != nil {
 		t.Fatal(err)
 	}
-	chain := Chain{First: 1, Entries: int(heads[0].Seq), Head: heads[0]}
-	want := Summary{Path: sum.Path, Bytes: info.Size(), Requests: count, Grants: 1, Chains: []Chain{chain}}
+	chain := permissions.Head{Entry: heads[0].Entry, First: 1, Entries: int(heads[0].Seq)}
+	want := Summary{Path: sum.Path, Bytes: info.Size(), Requests: count, Grants: 1, Chains: []permissions.Head{chain}}
 	if diff := cmp.Diff(want, sum); diff != "" {
 		t.Errorf("the summary (-want +got):\n%s", diff)
 	}

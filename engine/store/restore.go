@@ -125,8 +125,8 @@ func (r *Restored) draft(ctx context.Context, path, from string) (err error) {
 			return err
 		}
 		for _, c := range r.Chains {
-			if c.Head.Chain == own {
-				r.BackTo = fmt.Sprintf("%d:%s", c.Head.Seq, c.Head.Hash)
+			if c.Chain == own {
+				r.BackTo = fmt.Sprintf("%d:%s", c.Seq, c.Hash)
 			}
 		}
 		return nil

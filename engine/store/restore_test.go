@@ -348,8 +348,8 @@ func TestRestoreOfSeveralChains(t *testing.T) {
 	own := ""
 	s := reopen(t, d.path)
 	for _, c := range r.Chains {
-		if c.Head.Chain == s.chain {
-			own = fmt.Sprintf("%d:%s", c.Head.Seq, c.Head.Hash)
+		if c.Chain == s.chain {
+			own = fmt.Sprintf("%d:%s", c.Seq, c.Hash)
 		}
 	}
 	if len(r.Chains) != 2 || own == "" || r.BackTo != own {

@@ -14,12 +14,9 @@ const readAllAudit = `SELECT ` + entryColumns + ` FROM audit ORDER BY chain, seq
 // Verify reads every chain from the start, or from where an entry of the chain itself signs off what was deleted, and
 // returns the head of each. The error says at which entry a chain is broken. Entries missing at the end do not show:
 // compare the heads with ones kept elsewhere.
-func (s *Store) Verify(ctx context.Context) (heads []permissions.Entry, err error) {
+func (s *Store) Verify(ctx context.Context) (heads []permissions.Head, err error) {
 	err = s.read(ctx, func(from source) error {
-		chains, err := verify(ctx, from)
-		for _, c := range chains {
-			heads = append(heads, c.Head)
-		}
+		heads, err = verify(ctx, from)
 		return err
 	})
 	if err != nil {
@@ -28,15 +25,8 @@ func (s *Store) Verify(ctx context.Context) (heads []permissions.Entry, err erro
 	return heads, nil
 }
 
-// Chain is what is kept of one chain of the audit.
-type Chain struct {
-	First   int64 // the seq of its first entry; above 1, what came before was deleted, and an entry signs that off
-	Entries int   // so many; there are gaps where the store was restored
-	Head    permissions.Entry
-}
-
 // verify returns what every chain has, or where one is broken.
-func verify(ctx context.Context, from source) (chains []Chain, err error) {
+func verify(ctx context.Context, from source) (chains []permissions.Head, err error) {
 	rows, err := from.QueryContext(ctx, readAllAudit)
 	if err != nil {
 		return nil, err
@@ -53,12 +43,12 @@ func verify(ctx context.Context, from source) (chains []Chain, err error) {
 				return nil, err
 			}
 			at = begin(e)
-			chains = append(chains, Chain{First: e.Seq})
+			chains = append(chains, permissions.Head{First: e.Seq})
 		}
 		if err := at.add(e); err != nil {
 			return nil, err
 		}
-		chains[len(chains)-1].Head = e
+		chains[len(chains)-1].Entry = e
 		chains[len(chains)-1].Entries++
 	}
 	if err := errors.Join(ctx.Err(), rows.Err()); err != nil {

@@ -242,7 +242,7 @@ func entries(t *testing.T, s engine.Store) []permissions.Entry {
 }
 
 // verified fails the test if a chain is broken.
-func verified(t *testing.T, s engine.Store) []permissions.Entry {
+func verified(t *testing.T, s engine.Store) []permissions.Head {
 	t.Helper()
 	heads, err := s.Verify(t.Context())
 	if err != nil {

@@ -333,7 +333,7 @@ func (d *Desk) Audit(_ context.Context, id connectors.Identity, after int64, lim
 }
 
 // Verify gives the head, or what Verified says.
-func (d *Desk) Verify(_ context.Context, id connectors.Identity) ([]permissions.Entry, error) {
+func (d *Desk) Verify(_ context.Context, id connectors.Identity) ([]permissions.Head, error) {
 	if !id.Operator {
 		return nil, permissions.OperatorOnly()
 	}
@@ -342,7 +342,11 @@ func (d *Desk) Verify(_ context.Context, id connectors.Identity) ([]permissions.
 	}
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()
-	return slices.Clone(d.store.audit[max(0, len(d.store.audit)-1):]), nil
+	if len(d.store.audit) == 0 {
+		return nil, nil
+	}
+	first, last := d.store.audit[0], d.store.audit[len(d.store.audit)-1]
+	return []permissions.Head{{Entry: last, First: first.Seq, Entries: len(d.store.audit)}}, nil
 }
 
 // Subscribe follows.
