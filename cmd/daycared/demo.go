@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/term"
 
 	"github.com/daycared/daycared/agents/sandbox"
 	"github.com/daycared/daycared/connectors"
@@ -117,9 +116,20 @@ func (c *CLI) demo(ctx context.Context, scripted bool, words []string) error {
 
 // print writes a row or several, wrapped at words where the terminal is narrow.
 func (d *demo) print(format string, args ...any) {
-	columns, _, _ := term.GetSize(int(d.cli.In.Fd())) // 0 where it is none
-	fmt.Fprintln(d.cli.Out, card.Wrap(fmt.Sprintf(format, args...), columns))
+	fmt.Fprintln(d.cli.Out, card.Wrap(fmt.Sprintf(format, args...), d.columns()))
 }
+
+// rule draws a line across the person's terminal, or the start of a wide one.
+func (d *demo) rule() {
+	most := 52
+	if columns := d.columns(); columns > 0 {
+		most = min(most, columns)
+	}
+	fmt.Fprintln(d.cli.Out, strings.Repeat("─", most))
+}
+
+// columns is how many cells a row of the person's terminal has, 0 where there is none.
+func (d *demo) columns() int { return widthOf(d.cli.In) }
 
 // client is a client of the demo's daemon, as its operator.
 func (d *demo) client() *admin.Client {
@@ -220,7 +230,7 @@ func (d *demo) sum() error {
 	if t.interrupted > 0 {
 		line += fmt.Sprintf(" · interrupted %d", t.interrupted)
 	}
-	d.print("%s", strings.Repeat("─", 52))
+	d.rule()
 	d.print("%s · your time %d s · daemon killed %d %s, lost %d", line, int(t.waited.Seconds()), d.kills, times, lost)
 	d.print("files   %s   audit %d rows, chain verified", d.files(), rows)
 	if lost != 0 {

@@ -51,8 +51,47 @@ func TestNarrowTerminals(t *testing.T) {
 	}
 }
 
+// So does what the commands say that have a screen of their own: serve at its start, demo and setup.
+func TestNarrowScreens(t *testing.T) {
+	for name, does := range map[string]func(*CLI){
+		"serve": func(c *CLI) { c.welcome() },
+		"demo": func(c *CLI) {
+			d := &demo{cli: c}
+			d.print(demoIntro)
+			d.rule()
+			d.print(demoNext, "/tmp/daycared-demo-1")
+		},
+		"setup": func(c *CLI) { dialogue{in: c.In, out: c.Out}.say("%s", otherChannels) },
+	} {
+		words := func(text string) string { return strings.Trim(text, "─ ") }
+		_, whole := onScreen(t, 500, does)
+		for _, width := range []uint16{24, 36, 80} {
+			rows, said := onScreen(t, width, does)
+			said, want := strings.ReplaceAll(said, "─", ""), strings.ReplaceAll(whole, "─", "")
+			if words(said) != words(want) {
+				t.Errorf("%s at %d says %q, want %q", name, width, said, want)
+			}
+			for i, row := range rows {
+				if len([]rune(row)) > int(width) && strings.Contains(strings.TrimSpace(row), " ") {
+					t.Errorf("%s at %d overflows: %q", name, width, row)
+				}
+				if i > 0 && strings.Contains(row, "─") && strings.Contains(rows[i-1], "─") {
+					t.Errorf("%s at %d breaks its rule", name, width)
+				}
+			}
+		}
+	}
+}
+
 // onTerminal is what a command says on a terminal of that width: its rows, and its words alone.
 func onTerminal(t *testing.T, args string, width uint16) (rows []string, words string) {
+	t.Helper()
+	return onScreen(t, width, func(c *CLI) { c.Run(context.Background(), strings.Fields(args)) })
+}
+
+// onScreen is what is said on a terminal of that width by what is done there.
+func onScreen(t *testing.T, width uint16, does func(*CLI)) (rows []string, words string) {
+	t.Helper()
 	hand, screen, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +108,7 @@ func onTerminal(t *testing.T, args string, width uint16) (rows []string, words s
 	c := &CLI{In: screen, Out: screen, Err: screen, UID: 12345, Environ: []string{
 		"HOME=/nowhere", "DAYCARED_SOCKET=/nowhere/agent.sock", "DAYCARED_ADMIN_SOCKET=/nowhere/admin.sock", "DAYCARED_DATA_DIR=/nowhere/data",
 	}}
-	c.Run(context.Background(), strings.Fields(args))
+	does(c)
 	screen.Close()
 	text := strings.ReplaceAll(<-said, "\r\n", "\n")
 	return strings.Split(text, "\n"), strings.Join(strings.Fields(text), " ")

@@ -94,7 +94,9 @@ func (c *CLI) whyThere(text string) string {
 }
 
 // say tells people one line.
-func (c *CLI) say(format string, args ...any) { fmt.Fprintf(c.Err, "daycared: "+format+"\n", args...) }
+func (c *CLI) say(format string, args ...any) {
+	fmt.Fprint(c.Err, wrapRows(fmt.Sprintf("daycared: "+format+"\n", args...), widthOf(c.Err)))
+}
 
 // exitCode ends a command that has said everything already.
 type exitCode int

@@ -39,8 +39,8 @@ func (s *steps) findChannel(ctx context.Context) error {
 		s.via = whatsapp.Name
 		return nil
 	}
-	s.talk.say("  In Telegram, write /newbot to @BotFather, then a name, then a username that ends in bot. BotFather answers")
-	s.talk.say("  with a token, as in 123456789:AAE…. Whoever has it is the bot, so it is not shown here when you paste it.")
+	s.talk.say("  In Telegram, write /newbot to @BotFather, then a name, then a username that ends in bot. BotFather answers " +
+		"with a token, as in 123456789:AAE…. Whoever has it is the bot, so it is not shown here when you paste it.")
 	s.talk.say("  Enter alone goes on without Telegram.")
 	for {
 		text, err := s.talk.secret(ctx, "  token: ")

@@ -19,11 +19,11 @@ import (
 
 // What setup does for those who have no Telegram.
 
-const otherChannels = `  Without Telegram, people can be asked
-    terminal   in the terminal where daycared serve runs
-    whatsapp   on WhatsApp, from a number that only daycared uses. What is sent from that account itself never decides,
-               so your own number could not answer itself; and WhatsApp may ban the account.
-    telegram   there after all`
+const otherChannels = "  Without Telegram, people can be asked\n" +
+	"    terminal   in the terminal where daycared serve runs\n" +
+	"    whatsapp   on WhatsApp, from a number that only daycared uses. What is sent from that account itself never decides, " +
+	"so your own number could not answer itself; and WhatsApp may ban the account.\n" +
+	"    telegram   there after all"
 
 // withoutTelegram asks by which channel people are asked instead.
 func (s *steps) withoutTelegram(ctx context.Context) (via string, err error) {
