@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -112,7 +113,7 @@ func (h holder) String() string {
 	}
 	at := "without a console"
 	if h.Console != "" {
-		at = "started in the terminal " + h.Console
+		at = "started in the terminal " + card.Visible(h.Console)
 	}
 	return fmt.Sprintf("pid %d, since %s, %s", h.PID, stamp(h.Since, time.Local), at)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/daycared/daycared/agents/sandbox"
 	"github.com/daycared/daycared/agents/tools"
 	"github.com/daycared/daycared/client"
+	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -93,9 +94,10 @@ func (c *CLI) whyThere(text string) string {
 	return ""
 }
 
-// say tells people one line.
+// say tells people one line. It may quote what others wrote, so nothing in it controls their terminal.
 func (c *CLI) say(format string, args ...any) {
-	fmt.Fprint(c.Err, wrapRows(fmt.Sprintf("daycared: "+format+"\n", args...), widthOf(c.Err)))
+	text := card.Harmless(fmt.Sprintf(format, args...))
+	fmt.Fprint(c.Err, wrapRows("daycared: "+text+"\n", widthOf(c.Err)))
 }
 
 // exitCode ends a command that has said everything already.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -79,13 +80,42 @@ func (c *CLI) terminate(unreachable error) (admin.Ended, error) {
 		return admin.Ended{}, err
 	}
 	by, held := heldBy(paths.DataDir)
-	if !held || by.PID == 0 || locker(filepath.Join(paths.DataDir, lockName)) != by.PID {
+	if !held || by.PID == 0 {
 		return admin.Ended{}, c.notRunning(unreachable)
 	}
-	if err := syscall.Kill(by.PID, syscall.SIGTERM); err != nil {
+	process, err := os.FindProcess(by.PID) // opened before it is checked: by then its number cannot become another's
+	if err != nil || !locks(by.PID, paths.DataDir) {
+		return admin.Ended{}, c.notRunning(unreachable)
+	}
+	defer func() { _ = process.Release() }() // it ends with this process, too
+	if err := process.Signal(syscall.SIGTERM); err != nil {
 		return admin.Ended{}, fmt.Errorf("end pid %d: %w", by.PID, err)
 	}
 	return admin.Ended{Daemon: admin.Daemon{PID: by.PID, Since: by.Since, DataDir: paths.DataDir}}, nil
+}
+
+// locks reports whether a process holds the lock of a data directory: it belongs to the directory's owner, took the lock
+// and has its file open. The kernel goes on to list who took a lock after that process is gone, as long as a child of it
+// has the file open, and by then its number may be another's.
+func locks(pid int, dir string) bool {
+	process := filepath.Join("/proc", strconv.Itoa(pid))
+	of, err := os.Stat(process)
+	if err != nil {
+		return false
+	}
+	folder, err := os.Stat(dir)
+	if err != nil || ownerOf(of) == permissions.NoUID || ownerOf(of) != ownerOf(folder) {
+		return false
+	}
+	lock, err := os.Stat(filepath.Join(dir, lockName))
+	if err != nil || locker(filepath.Join(dir, lockName)) != pid {
+		return false
+	}
+	open, _ := filepath.Glob(filepath.Join(process, "fd", "*")) // its pattern is a right one
+	return slices.ContainsFunc(open, func(fd string) bool {
+		file, err := os.Stat(fd)
+		return err == nil && os.SameFile(file, lock)
+	})
 }
 
 // locker is the process that took the lock of a file, as the kernel lists it; 0 where it lists none.
@@ -135,8 +165,11 @@ func (c *CLI) waitForEnd(ctx context.Context, desk *admin.Client, d admin.Daemon
 		case ctx.Err() != nil:
 			return &problem{Text: fmt.Sprintf("pid %d was told to end, and has not yet", d.PID), Code: codeEnded, Exit: permissions.ExitCancelled}
 		case limited.Err() != nil:
-			return fmt.Errorf("pid %d has not ended within %s; its log says why; to end it at once, losing nothing that was decided: kill -KILL %d",
-				d.PID, within, d.PID)
+			kill := ""
+			if locks(d.PID, d.DataDir) {
+				kill = fmt.Sprintf("; to end it at once, losing nothing that was decided: kill -KILL %d", d.PID)
+			}
+			return fmt.Errorf("pid %d has not ended within %s; its log says why%s", d.PID, within, kill)
 		}
 	}
 }
