@@ -359,7 +359,9 @@ func TestRestoreOfSeveralChains(t *testing.T) {
 
 // TestAnIntentNamesAFileOfOurs: a restore that is to be finished moves nothing out of the folder.
 func TestAnIntentNamesAFileOfOurs(t *testing.T) {
-	for _, name := range []string{"", "x", "daycared.db.replaced-", "daycared.db.replaced-/../../stolen", "daycared.db.replaced-20261122T173000Z/x"} {
+	for _, name := range []string{
+		"", "x", "daycared.db.replaced-", "daycared.db.replaced-/../../stolen", "daycared.db.replaced-20261122T173000Z/x",
+	} {
 		d := newDead(t)
 		for file, text := range map[string]string{intentSuffix: name, restoredSuffix: "x"} {
 			if err := os.WriteFile(d.path+file, []byte(text), 0o600); err != nil {
