@@ -142,7 +142,7 @@ func (c *Connector) Reach(p connectors.Person) error {
 	switch {
 	case c.options.AdminReachable, c.inboxes.present(p.Name):
 		return nil
-	case c.mayReturn(p.Name):
+	case c.began.Load() == nil, c.mayReturn(p.Name): // before it serves, nobody could come back
 		return away(p)
 	}
 	return gone(p)
@@ -166,7 +166,7 @@ func (c *Connector) Send(_ context.Context, p connectors.Prompt) (ref string, er
 		return refInbox, nil
 	case c.options.AdminReachable:
 		return refAdmin, nil
-	case c.mayReturn(p.To.Name):
+	case c.began.Load() == nil, c.mayReturn(p.To.Name):
 		return "", away(p.To)
 	}
 	return "", gone(p.To)

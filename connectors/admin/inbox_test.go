@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/internal/wire/wiretest"
 	"github.com/daycared/daycared/permissions"
@@ -227,5 +228,14 @@ func TestAnInboxThatCannotFollowEnds(t *testing.T) {
 	err = newClient(t, socket, "").Inbox(t.Context(), func(permissions.Standing) error { return enough })
 	if !errors.Is(err, enough) {
 		t.Errorf("handle's error came as %v", err)
+	}
+}
+
+// TestNobodyIsGoneBeforeItServes: what was shown in an inbox before a restart is not undeliverable for want of it, however
+// early the daemon asks.
+func TestNobodyIsGoneBeforeItServes(t *testing.T) {
+	err := admin.New(admin.Options{}).Reach(connectors.Person{Name: "fay"})
+	if err == nil || errors.Is(err, connectors.ErrGone) {
+		t.Errorf("got %v", err)
 	}
 }
