@@ -118,7 +118,7 @@ func (c *CLI) statusCommand() *cobra.Command {
 }
 
 // status asks the daemon how it stands: its process and files, its channels, and whom it can reach just now. Where there is
-// none the error matches [client.ErrUnreachable]; an account that is nobody here gets a refusal.
+// none the error matches [client.ErrUnreachable]; an account that is not configured gets a refusal.
 func (c *CLI) status(ctx context.Context) (admin.Status, error) {
 	desk, err := c.adminClient()
 	if err != nil {
@@ -134,7 +134,7 @@ func (c *CLI) status(ctx context.Context) (admin.Status, error) {
 	return s, err
 }
 
-// statusOutside says whether the daemon is ready to an account that is told nothing else; refused is why it is not.
+// statusOutside prints only whether the daemon is ready; refused is why this account may see no more.
 func (c *CLI) statusOutside(ctx context.Context, refused error, asJSON bool) error {
 	asks, err := c.agentClient()
 	if err != nil {
