@@ -20,8 +20,12 @@ type Options struct {
 	// URL is where a daemon on another machine listens, instead of Socket: https, or http on this machine. Redirects are
 	// not followed. There only a token proves who asks.
 	URL string
+	// Proxy is the URL of the proxy on the way to URL, and CAFile holds certificates in PEM that are trusted there instead of
+	// the machine's; empty: as the environment has it (HTTPS_PROXY, SSL_CERT_FILE).
+	Proxy, CAFile string
 	// TokenFile holds the token to present, on one line; empty: none is. It is read for every call, so that one token can
-	// replace another.
+	// replace another. At a socket it is presented only to this account, root, its file's owner, and an account whose socket
+	// nobody else can have put there.
 	TokenFile string
 }
 
@@ -42,11 +46,13 @@ func New(o Options) (*Client, error) {
 	switch {
 	case (o.Socket == "") == (o.URL == ""):
 		return nil, errors.New("name either the daemon's socket or its URL")
+	case o.URL == "" && (o.Proxy != "" || o.CAFile != ""):
+		return nil, errors.New("a proxy and certificates are for a URL, not for a socket")
 	case o.Socket != "":
 		c.calls = api.NewClient(o.Socket)
 	default:
 		var err error
-		if c.calls, err = api.NewRemoteClient(o.URL); err != nil {
+		if c.calls, err = api.NewRemoteClient(o.URL, wire.Way{Proxy: o.Proxy, CAFile: o.CAFile}); err != nil {
 			return nil, err
 		}
 	}
@@ -69,6 +75,10 @@ func New(o Options) (*Client, error) {
 
 // Close lets go of idle connections.
 func (c *Client) Close() { c.calls.Close() }
+
+// ErrOtherRow is matched by errors that mean the answer is about another request than the one that was asked. Nothing is
+// permitted by it.
+var ErrOtherRow = api.ErrOtherRow
 
 // Put asks what q says, whatever its kind, and waits until it is settled. When ctx ends first, or the daemon stays away
 // until the deadline, the error says so and the request is as it was last told. Without a connection to begin with it

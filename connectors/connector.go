@@ -60,6 +60,12 @@ type Healther interface {
 	Health() error
 }
 
+// Hearer knows until when everything that people did there has arrived. What they do later may be lost.
+type Hearer interface {
+	// Heard is zero while nobody knows yet. Where the daemon stops, a channel that is well has heard everything.
+	Heard(stops bool) time.Time
+}
+
 // Stated is an optional power of the errors of Health: one word for how things stand, for programs.
 type Stated interface {
 	error
@@ -100,11 +106,24 @@ type Place struct {
 	Routed bool
 }
 
+// Dater is a connector whose channel dates messages by a clock of its own, which may be another than the machine's. What
+// people write is compared with the card by that clock.
+type Dater interface {
+	Connector
+	// Dated is when the channel says that it took the card that Send has just named; zero where it did not say. It is
+	// asked once.
+	Dated(ref string) time.Time
+}
+
 // ErrGone is matched by errors of Send and Edit that trying again will not mend: no address, blocked, switched off.
 var ErrGone = errors.New("cannot be reached")
 
 // Gone is an error that matches [ErrGone] and says why in words for people.
-type Gone struct{ Why string }
+type Gone struct {
+	Why string
+	// Lost says that somebody has an address, at which nothing reaches them until they do something themselves.
+	Lost bool
+}
 
 func (e *Gone) Error() string { return e.Why }
 
@@ -155,6 +174,15 @@ type Prompt struct {
 	Button  string    // what the buttons of this copy carry
 	Silent  bool      // without a sound: everybody it is for has quiet hours, and this is not high risk
 	SentAt  time.Time // when it was sent first; zero before
+	// Before are those who were asked before To and have not answered, Besides who is asked since To was; not of a place.
+	Before, Besides []Asked
+	Locked          bool // To is locked: it is shown without a way to answer
+}
+
+// Asked is somebody who is asked, and since when.
+type Asked struct {
+	Name string
+	At   time.Time
 }
 
 // Notice is one message that asks nothing and is never edited. Its words are made by whoever shows it.
@@ -178,6 +206,35 @@ type Handler interface {
 	OnPermission(ctx context.Context, d Decision) (permissions.Request, error)
 }
 
+// Controls are what people do besides deciding. An identity that is nobody here, or that asks for what is not routed to it,
+// gets a *permissions.Refusal; the operator sees everything. Implementations are safe for concurrent use.
+type Controls interface {
+	// Pending lists at most limit pending requests created after the one named, oldest first.
+	Pending(ctx context.Context, id Identity, after permissions.ID, limit int) ([]permissions.Standing, error)
+	// Grants lists the grants in force that came of what was put to this person.
+	Grants(ctx context.Context, id Identity) ([]permissions.Grant, error)
+	// Revoke takes a grant back and tells what ran under it.
+	Revoke(ctx context.Context, id Identity, grant permissions.ID) (permissions.Revoked, error)
+	// Void takes an approval that was not used back, with the grants that it left behind, by its id or its code.
+	Void(ctx context.Context, id Identity, name string) (permissions.Standing, error)
+	// StopAll cancels everything that is pending and refuses everything new until Resume; for every person. It returns
+	// how many requests it cancelled.
+	StopAll(ctx context.Context, id Identity) (cancelled int, err error)
+	// Resume is for the operator and for whoever stopped.
+	Resume(ctx context.Context, id Identity) error
+	// StoppedBy is who stopped everything, or empty.
+	StoppedBy() string
+}
+
+// Locker locks people, and unlocks them.
+type Locker interface {
+	// Lock has nothing count any more that comes from a person's accounts, and takes back what they gave since a time, unless
+	// that is zero. An empty name is the caller's own.
+	Lock(ctx context.Context, id Identity, name string, since time.Time) (permissions.Locked, error)
+	// Unlock ends that, or notes that one of the two people says so whom it takes; for the operator it ends at once.
+	Unlock(ctx context.Context, id Identity, name string) (l permissions.Lock, over bool, err error)
+}
+
 // Decision is what a person did: an id, an answer and who they are. All else is read from the row.
 type Decision struct {
 	Request permissions.ID
@@ -192,6 +249,7 @@ type Decision struct {
 	// both must be those of one copy that was sent to whoever decides. They name the request instead of Request.
 	Button, Ref string
 	From        Identity
+	Again       bool   // it was refused before, and is only looked at again
 	Key         string // names the chat event, so that its redelivery is harmless
 }
 
@@ -209,3 +267,83 @@ type Identity struct {
 	// Alias is another name that the channel has for the same account, where it told one: at WhatsApp, the LID.
 	Alias string
 }
+
+// Listener takes what people write to agents of ours. Implementations are safe for concurrent use.
+type Listener interface {
+	// OnMessage returns nil once the message is stored for the agent that it is for: the author of what it replies to,
+	// else the one in the foreground. The same Key again changes nothing. It refuses with [permissions.CodeNoAgent] where
+	// there is no agent, and with [permissions.CodeLimit] while too much waits for it.
+	OnMessage(ctx context.Context, m Message) error
+}
+
+// Message is what a person wrote that is no answer.
+type Message struct {
+	From    Identity
+	Text    string
+	ReplyTo string // the channel's own name for the message that this replies to; empty: none
+	Key     string // names the chat event
+}
+
+// Talker sends people what agents of ours say.
+type Talker interface {
+	// Talk sends one of the messages that s is, and returns the channel's own name for it and whether there are more.
+	// Errors are as those of Send, see [Later].
+	Talk(ctx context.Context, s Saying) (ref string, more bool, err error)
+}
+
+// Saying is what an agent says to a person. A long one is several messages: which, depends on Agent and Text alone.
+type Saying struct {
+	To     Person
+	Agent  string
+	Text   string
+	Part   int             // which of the messages that it is, from 0
+	Codes  map[string]bool // of what is pending, as they are written in capitals: they are masked
+	Silent bool            // as a Prompt's
+}
+
+// Typer shows a person for some seconds that an agent of ours works.
+type Typer interface {
+	// Typing is called again and again. A failure is nobody's loss.
+	Typing(ctx context.Context, to Person) error
+}
+
+// Enroller is a channel to which people bring their own accounts, by a link that works once. What it shows of an account
+// is what the channel itself proves, and whether that is the person who was meant is for somebody to say who knows them.
+type Enroller interface {
+	// Invite makes a link. Its code is kept in memory only.
+	Invite(ctx context.Context) (Invitation, error)
+	// Guest waits until somebody has come by the link with that code, and says who; the link works no more then. The
+	// error matches [ErrNoInvitation] when nobody can come by it any more.
+	Guest(ctx context.Context, code string) (Guest, error)
+	// Dismiss ends an invitation. Whoever came by it is told that they were not added.
+	Dismiss(code string)
+	// Greet ends an invitation, if code is one, and tells an account that it answers as that person from now on.
+	Greet(code, address, name string)
+	// Release tells an account that it no longer answers as that person.
+	Release(address, name string)
+	// Address is what this channel knows a person by, as the configuration has it; empty where it has none.
+	Address(p Person) string
+	// At is p with that address.
+	At(p Person, address string) Person
+}
+
+// Invitation is a link that enrols one account.
+type Invitation struct {
+	Code string
+	Link string
+	// How is what the invited person does, to follow their name and to be followed by the link: "presses Start behind this
+	// link".
+	How   string
+	Until time.Time // the link works before
+}
+
+// Guest is an account that came by a link.
+type Guest struct {
+	Address  string // as a [permissions.Pairing] has it
+	Alias    string // as well
+	Name     string // as the account calls itself: anybody may call themselves anything
+	Language string // an IETF tag, if the channel tells
+}
+
+// ErrNoInvitation is matched by errors of [Enroller.Guest] about a link that is used, over, or was never there.
+var ErrNoInvitation = errors.New("the link is used, its time is over, or it was never there")

@@ -69,3 +69,33 @@ func TestHours(t *testing.T) {
 		}
 	}
 }
+
+func TestWhoIsLost(t *testing.T) {
+	var l connectors.Lost
+	at := time.Date(2026, 11, 22, 23, 30, 0, 0, time.UTC)
+	east := connectors.Person{Name: "fay", Location: time.FixedZone("EET", 7200)}
+	l.Note("1", "fay left at {since}", at)
+	l.Note("1", "fay left again", at.Add(time.Hour))
+	for _, c := range []struct {
+		now  time.Time
+		want string
+	}{
+		{at.Add(time.Hour), "fay left at 01:30 EET"}, {at.Add(24 * time.Hour), "fay left at 23 Nov 01:30 EET"},
+	} {
+		if err := l.Reach("1", east, c.now); !errors.Is(err, connectors.ErrGone) || err.Error() != c.want {
+			t.Errorf("%v; want %s", err, c.want)
+		}
+	}
+	if err := l.Reach("2", east, at); err != nil {
+		t.Error(err)
+	}
+	told := 0
+	for _, fails := range []error{errors.New("not now"), nil, nil} {
+		if err := l.Found("1", func() error { told++; return fails }); !errors.Is(err, fails) {
+			t.Error(err)
+		}
+	}
+	if told != 2 || l.Reach("1", east, at) != nil {
+		t.Errorf("told %d times; want until it was taken", told)
+	}
+}

@@ -1,6 +1,10 @@
 package connectors
 
-import "time"
+import (
+	"strings"
+	"sync"
+	"time"
+)
 
 // Person is somebody who may decide, with the addresses by which channels know them.
 type Person struct {
@@ -16,11 +20,76 @@ type Person struct {
 	// Unconfirmed are those of Suspended that they were paired with before the store was restored, which the operator has to
 	// confirm.
 	Unconfirmed []string
-	Location    *time.Location
-	Quiet       Hours // when they are not to be disturbed, in Location
+	// Locked is the name under which the person is locked, mostly their own: nothing that comes from their accounts counts,
+	// and nothing is sent there. Empty: they are not.
+	Locked   string
+	Location *time.Location
+	Quiet    Hours // when they are not to be disturbed, in Location
 	// PhoneAfter is how long what an agent's hook asks is kept from their phone: who sits at that agent answers there.
 	PhoneAfter time.Duration
 	Via        []string // the channels to try, in this order, the next when one fails; empty: the daemon's order
+}
+
+// Lost are the accounts of a channel to which nothing can be written until their people do something, by the channel's own
+// name for each. It is safe for concurrent use, and the zero Lost has none.
+type Lost struct {
+	mu  sync.Mutex
+	all map[string]loss
+}
+
+type loss struct {
+	why   string
+	since time.Time
+}
+
+// sinceThen stands for a time in the words of [Lost.Note].
+const sinceThen = "{since}"
+
+// Note keeps an account, with why in words, where {since} stands for the time; one that is there already stays as it is.
+func (l *Lost) Note(account, why string, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, known := l.all[account]; known {
+		return
+	}
+	if l.all == nil {
+		l.all = map[string]loss{}
+	}
+	l.all[account] = loss{why, now}
+}
+
+// Found forgets an account, and tells of it if it was there. After an error it is there again.
+func (l *Lost) Found(account string, tell func() error) error {
+	l.mu.Lock()
+	was, known := l.all[account]
+	delete(l.all, account)
+	l.mu.Unlock()
+	if !known {
+		return nil
+	}
+	err := tell()
+	if err != nil {
+		l.Note(account, was.why, was.since)
+	}
+	return err
+}
+
+// Reach is nil, or why nothing reaches p, whose account that is, with times as p has them.
+func (l *Lost) Reach(account string, p Person, now time.Time) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	is, known := l.all[account]
+	if !known {
+		return nil
+	}
+	since, today, form := is.since, now, "15:04 MST"
+	if p.Location != nil {
+		since, today = since.In(p.Location), today.In(p.Location)
+	}
+	if since.YearDay() != today.YearDay() || since.Year() != today.Year() {
+		form = "2 Jan 15:04 MST"
+	}
+	return &Gone{Why: strings.ReplaceAll(is.why, sinceThen, since.Format(form)), Lost: true}
 }
 
 // Hours are a span of every day, from one minute of the day up to another; it may go past midnight. The zero Hours are

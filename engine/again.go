@@ -67,7 +67,7 @@ func (e *Engine) faces(
 			return nil, broken(err)
 		}
 		person, _ := e.settings.Load().person(cp.Person)
-		prompts = append(prompts, e.prompt(r, cp, person))
+		prompts = append(prompts, e.prompt(r, cp, person, nil))
 	}
 	return prompts, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/aside"
 	"github.com/daycared/daycared/permissions"
 )
@@ -171,8 +172,7 @@ func (e *Engine) past(r permissions.Request) bool {
 // asksTheSame tells whether q is the question of row r.
 func asksTheSame(caller permissions.Caller, q, r permissions.Request) bool {
 	q.Caller, q.Version = caller, r.Version
-	named(&q)
-	return canonical(&q) == nil && permissions.ComputeDigest(q) == r.Digest
+	return q.Normalize() == nil && permissions.ComputeDigest(q) == r.Digest
 }
 
 // redeem hands a settled request to its call. An approval is used by that, once, unless it was used for it already;
@@ -185,7 +185,7 @@ func (e *Engine) redeem(
 		return r, ctx.Err()
 	}
 	if r.State != permissions.Approved || !r.VoidAt.IsZero() {
-		return r, nil
+		return e.collect(ctx, r), nil
 	}
 	if err := e.stillAllowed(r); err != nil {
 		return permissions.Request{}, err
@@ -197,30 +197,45 @@ func (e *Engine) redeem(
 	defer done()
 	c, err := e.registry.Resolve(work, r.ID, permissions.Use{Call: name, At: e.stamp()})
 	switch {
-	case err == nil:
+	case err == nil && c.After.VoidAt.IsZero():
 		return c.After, nil
+	case err == nil: // what it rested on is over
+		return e.collect(ctx, c.After), nil
 	case errors.Is(err, permissions.ErrNoUse) && c.Before.VoidAt.IsZero():
 		return r, permissions.ErrElsewhere
 	case errors.Is(err, permissions.ErrNoUse):
-		return c.Before, nil // taken back a moment ago
+		return e.collect(ctx, c.Before), nil // taken back a moment ago
 	}
 	return permissions.Request{}, broken(err)
+}
+
+// collect notes that an asker was told how r ended, so that asking the same again puts it to people again. Where that
+// cannot be noted, the asker is told once more instead.
+func (e *Engine) collect(ctx context.Context, r permissions.Request) permissions.Request {
+	if !r.CollectedAt.IsZero() {
+		return r
+	}
+	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer done()
+	c, err := e.registry.Resolve(work, r.ID, permissions.Collect{At: e.stamp()})
+	if err != nil {
+		return r
+	}
+	return c.After
 }
 
 // stillAllowed looks once more before an approval is handed over: what was shown is what the row says, and policy may
 // have changed since.
 func (e *Engine) stillAllowed(r permissions.Request) error {
 	s := e.settings.Load()
-	if permissions.ComputeDigest(r) != r.Digest {
+	if r.DecidedVia != permissions.ViaGrant && permissions.ComputeDigest(r) != r.Digest { // else nobody was shown it, see unshown
 		return permissions.Broken("request " + string(r.ID) + " is not what was approved")
 	}
 	if tool := s.policy(r.Caller).Evaluate(r, nil, e.clock.Now()).Forbidden; tool != "" {
 		return permissions.Forbidden(tool)
 	}
-	if t, own := s.coversOwn(r.Tags); own {
-		return permissions.OwnFiles(t)
-	}
-	return nil
+	_, err := s.ownFiles(r)
+	return err
 }
 
 // stamp is the time of an event, in the unit that the store keeps.
@@ -232,4 +247,61 @@ func broken(err error) error {
 		return permissions.Broken(err.Error())
 	}
 	return err
+}
+
+// Begin is [Engine.Ask] that does not wait: the request as it stands. The call keeps its place for a moment, for an Ask
+// with the same Call and the request's id.
+func (e *Engine) Begin(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Standing, error) {
+	now, done := context.WithTimeout(ctx, 0)
+	defer done()
+	r, err := e.Ask(now, caller, q)
+	if err != nil && (r.State != permissions.Pending || !errors.Is(err, context.DeadlineExceeded)) {
+		return permissions.Standing{Request: r}, err
+	}
+	return e.Stand(ctx, r)
+}
+
+// Reply answers a request of this caller's by what the dialog of the caller's own editor brought: shown is the digest of
+// what it showed. It comes through the asker's side and proves nobody, so it counts where the settings allow it, and only
+// for what permits nothing; [permissions.Step] holds that as well. One that is settled stays as it is, and the error says
+// how it ended.
+func (e *Engine) Reply(
+	ctx context.Context, caller permissions.Caller, id permissions.ID, a permissions.Answer, shown permissions.Digest,
+) (permissions.Standing, error) {
+	r, err := e.own(ctx, caller, id)
+	if err != nil {
+		return permissions.Standing{}, err
+	}
+	d := connectors.Decision{
+		From: connectors.Identity{Via: permissions.ViaEditor, UID: caller.UID}, Request: id, Answer: a, Shown: shown,
+	}
+	e.deciding.RLock()
+	defer e.deciding.RUnlock()
+	if p, _ := e.settings.Load().identify(d.From); p.Locked != "" {
+		return permissions.Standing{}, e.refused(ctx, r, d, caller.Name, permissions.LockedOut(p.Locked))
+	}
+	if err := e.settings.Load().editable(r); err != nil {
+		return permissions.Standing{}, e.refused(ctx, r, d, caller.Name, err)
+	}
+	if shown != r.Digest {
+		return permissions.Standing{}, e.refused(ctx, r, d, caller.Name, permissions.OtherShown())
+	}
+	c, err := e.registry.Resolve(ctx, id, permissions.Reply{Answer: a, At: e.stamp()})
+	if err != nil {
+		return permissions.Standing{}, e.refused(ctx, r, d, caller.Name, broken(permissions.Refused(err)))
+	}
+	return e.Stand(ctx, e.collect(ctx, c.After)) // whoever replies asked, and knows by now
+}
+
+// editable is why r may not be answered in the editor of whoever asks; nil if it may.
+func (s *Settings) editable(r permissions.Request) error {
+	switch {
+	case !r.TakesReplies():
+		return permissions.AskersSide()
+	case !s.Editor || r.Caller.Ours():
+		return permissions.EditorOff()
+	case r.Caller.Name == permissions.Anonymous: // another of them could answer for this one
+		return permissions.TokenNeeded()
+	}
+	return nil
 }

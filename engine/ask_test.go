@@ -3,6 +3,8 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -90,20 +92,22 @@ func TestAskRefusesWithoutARow(t *testing.T) {
 }
 
 func TestAskPromptsPerMinute(t *testing.T) {
-	s := usual()
-	s.Limits.PromptsPerMinute = 2
-	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(allow()))
-	st := play(t, s, m)
-	for _, reason := range []string{"a", "b"} {
-		st.get(st.ask(t.Context(), network(reason)))
-	}
-	_, err := st.Ask(t.Context(), self, network("c"))
-	refused(t, err, permissions.CodeLimit)
-	if !strings.Contains(err.Error(), "try again in 30 seconds") {
-		t.Error(err)
-	}
-	st.pass(time.Minute)
-	st.get(st.ask(t.Context(), network("c")))
+	t.Run("F1/prompts in a minute", func(t *testing.T) {
+		s := usual()
+		s.Limits.PromptsPerMinute = 2
+		m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(allow()))
+		st := play(t, s, m)
+		for _, reason := range []string{"a", "b"} {
+			st.get(st.ask(t.Context(), network(reason)))
+		}
+		_, err := st.Ask(t.Context(), self, network("c"))
+		refused(t, err, permissions.CodeLimit)
+		if !strings.Contains(err.Error(), "try again in 30 seconds") {
+			t.Error(err)
+		}
+		st.pass(time.Minute)
+		st.get(st.ask(t.Context(), network("c")))
+	})
 }
 
 func TestAskWhatIsHeldAsksNobody(t *testing.T) {
@@ -170,27 +174,29 @@ func TestAskJoins(t *testing.T) {
 }
 
 func TestAskByKey(t *testing.T) {
-	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(allow()))
-	st := play(t, usual(), m)
-	q := network("x")
-	q.Key = "deploy-42"
-	first := st.get(st.ask(t.Context(), q))
-	again := st.get(st.ask(t.Context(), q))
-	if first.ID != again.ID || again.State != permissions.Approved || len(m.Copies()) != 1 {
-		t.Errorf("asked again: %s, then %s, %d cards", first.ID, again.ID, len(m.Copies()))
-	}
-	other := network("something else")
-	other.Key = q.Key
-	_, err := st.Ask(t.Context(), self, other)
-	refused(t, err, permissions.CodeKeyTaken)
-	_, err = st.Ask(t.Context(), permissions.CallerUID(askerUID+1), other) // another caller's key is another key
-	if err != nil {
-		t.Error(err)
-	}
-	st.pass(11 * time.Minute)
-	if anew := st.get(st.ask(t.Context(), q)); anew.ID == first.ID {
-		t.Error("the key found its request after the redeem window")
-	}
+	t.Run("D7/a key that comes again", func(t *testing.T) {
+		m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(allow()))
+		st := play(t, usual(), m)
+		q := network("x")
+		q.Key = "deploy-42"
+		first := st.get(st.ask(t.Context(), q))
+		again := st.get(st.ask(t.Context(), q))
+		if first.ID != again.ID || again.State != permissions.Approved || len(m.Copies()) != 1 {
+			t.Errorf("asked again: %s, then %s, %d cards", first.ID, again.ID, len(m.Copies()))
+		}
+		other := network("something else")
+		other.Key = q.Key
+		_, err := st.Ask(t.Context(), self, other)
+		refused(t, err, permissions.CodeKeyTaken)
+		_, err = st.Ask(t.Context(), permissions.CallerUID(askerUID+1), other) // another caller's key is another key
+		if err != nil {
+			t.Error(err)
+		}
+		st.pass(11 * time.Minute)
+		if anew := st.get(st.ask(t.Context(), q)); anew.ID == first.ID {
+			t.Error("the key found its request after the redeem window")
+		}
+	})
 }
 
 // A caller that leaves changes nothing: the card says that nobody waits, the answer is kept, and with its call it is
@@ -281,23 +287,80 @@ func TestAskLapses(t *testing.T) {
 	st.edited(m, 1, func(p connectors.Prompt) bool { return !p.Request.LapsedAt.IsZero() })
 }
 
-// A tag is refused when what it names leads into the daemon's own files, whatever it is called.
+// A tag is refused when what it names leads into the daemon's own files, or its processes, whatever it is called, also
+// where the file is not there yet.
 func TestAskOwnFilesBehindALink(t *testing.T) {
 	s := usual()
 	own := t.TempDir()
 	s.Own = []string{own}
-	if resolved, err := filepath.EvalSymlinks(own); err == nil {
-		s.Own = append(s.Own, resolved)
-	}
 	st := play(t, s, connectortest.NewMemory(fayAt("memory"), nil))
-	link := filepath.Join(t.TempDir(), "innocent")
+	link, dangling := filepath.Join(t.TempDir(), "innocent"), filepath.Join(t.TempDir(), "dangling")
 	mustLink(t, own, link)
-	tag, err := permissions.ParseTag("@write:" + link)
-	if err != nil {
+	mustLink(t, filepath.Join(own, "not-yet"), dangling)
+	for name, text := range map[string]string{
+		"C2/a link": "@write:" + link, "C2/a file below a link": "@read:" + link + "/admin.key",
+		"C2/a file below a link that is not there": "@write:" + link + "/backups/new.db", "C2/a link to what is not there": "@write:" + dangling,
+		"C2/the root of the daemon":   fmt.Sprintf("@read:/proc/%d/root%s", os.Getpid(), own),
+		"B7/the daemon's environment": fmt.Sprintf("@read:/proc/%d/environ", os.Getpid()),
+		"B7/the daemon's memory":      fmt.Sprintf("@write:/proc/%d/mem", os.Getpid()), "B7/whoever reads it": "@read:/proc/self/environ",
+		"B7/every process": "@read:/proc", "B7/all memory": "@read:/dev/mem", "B7/all devices": "@write:/dev",
+	} {
+		t.Run(name, func(t *testing.T) {
+			tag, err := permissions.ParseTag(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = st.Ask(t.Context(), self, permissions.Request{Kind: permissions.KindPermission, Tags: []permissions.Tag{tag}, Reason: "x"})
+			refused(t, err, permissions.CodeOwnFiles)
+		})
+	}
+}
+
+// TestToolsReachNoOwnFiles: a tool that is put to nobody is not let to daycared's own files either, and one that is given a
+// folder around them is put to people.
+func TestToolsReachNoOwnFiles(t *testing.T) {
+	s := usual()
+	home := t.TempDir()
+	own := filepath.Join(home, "data")
+	if err := os.Mkdir(own, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	_, err = st.Ask(t.Context(), self, permissions.Request{Kind: permissions.KindPermission, Tags: []permissions.Tag{tag}, Reason: "x"})
-	refused(t, err, permissions.CodeOwnFiles)
+	s.Own = []string{own}
+	s.Policy.Auto = []string{"read_file"}
+	st := play(t, s, newPhone(fay, "fays-phone"))
+	link := filepath.Join(t.TempDir(), "innocent")
+	mustLink(t, own, link)
+	key := own + "/admin.key"
+	for name, c := range map[string]struct {
+		affected, input string
+		code            permissions.Code
+		state           permissions.State
+	}{
+		"C2/the path that it says":   {key, `{}`, permissions.CodeOwnFiles, ""},
+		"C2/a member of its input":   {"", fmt.Sprintf(`{"absolute_path":%q}`, key), permissions.CodeOwnFiles, ""},
+		"C2/one of a list":           {"", fmt.Sprintf(`{"paths":["/etc/hosts",%q]}`, key), permissions.CodeOwnFiles, ""},
+		"C2/by a link":               {link + "/admin.key", `{}`, permissions.CodeOwnFiles, ""},
+		"C2/by the folder above":     {home + "/x/../data/admin.key", `{}`, permissions.CodeOwnFiles, ""},
+		"C2/the folder itself":       {own, `{}`, permissions.CodeOwnFiles, ""},
+		"B7/the daemon's memory":     {fmt.Sprintf("/proc/%d/mem", os.Getpid()), `{}`, permissions.CodeOwnFiles, ""},
+		"C2/a folder around it":      {home, `{}`, "", permissions.Pending},
+		"C2/everything":              {"/", `{}`, "", permissions.Pending},
+		"a text that is only a sign": {"", `{"pattern":"/"}`, "", permissions.Approved},
+		"another file":               {"/etc/hosts", `{"path":"/etc/hosts"}`, "", permissions.Approved},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := tool("read_file", c.input)
+			q.AffectedPath = c.affected
+			if c.code != "" {
+				_, err := st.Ask(t.Context(), self, q)
+				refused(t, err, c.code)
+				return
+			}
+			if r, err := st.briefly(self, q); r.State != c.state {
+				t.Errorf("it is %s, %v", r.State, err)
+			}
+		})
+	}
 }
 
 // What prompts nobody takes nothing from the caller's prompts: a join, what is held, a refusal.

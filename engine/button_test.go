@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -72,8 +73,13 @@ func TestCardsAreShownAgainAfterAGap(t *testing.T) {
 		t.Fatalf("shown were %+v, %v", were, err)
 	}
 	again := st.shown(f.Memory, 2)
-	if left := again.Request.Deadline.Sub(st.now()); left < 4*time.Minute || left > 5*time.Minute {
-		t.Errorf("it has %s left", left)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := f.Wait(ctx, func(c []connectortest.Copy) bool { // as sent, or by the edit that follows at once
+		left := c[1].Last.Request.Deadline.Sub(st.now())
+		return left > 4*time.Minute && left <= 5*time.Minute
+	}); err != nil {
+		t.Errorf("it has %s left: %v", f.Copies()[1].Last.Request.Deadline.Sub(st.now()), err)
 	}
 	for stored := ""; stored != f.Copies()[1].Ref; { // that it was shown is noted just after
 		copies, err := st.rows.Copies(t.Context(), first.Request.ID)

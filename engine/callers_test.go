@@ -2,7 +2,9 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,13 +66,15 @@ func TestATokenEndsAndIsRevoked(t *testing.T) {
 		"over": {short, false}, "revoked": {old, false}, "new": {newer, true},
 		"made up": {permissions.NewSecret(), false}, "garbage": {"dcd_a_x", false},
 	} {
-		_, err := st.Prove(t.Context(), c.secret, askerUID)
-		if c.good && err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if !c.good {
-			refused(t, err, permissions.CodeToken)
-		}
+		t.Run("G2/"+name, func(t *testing.T) {
+			_, err := st.Prove(t.Context(), c.secret, askerUID)
+			if c.good && err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if !c.good {
+				refused(t, err, permissions.CodeToken)
+			}
+		})
 	}
 	if gone, err := st.RevokeToken(t.Context(), boss, "deploy"); err != nil || len(gone) != 1 {
 		t.Errorf("revoked %v, %v", gone, err)
@@ -111,17 +115,48 @@ func TestGrantsAndKeysBelongToTheirCaller(t *testing.T) {
 	}
 }
 
+// What was denied twice rests, whatever else is said or claimed beside it.
 func TestWhatWasDeniedTwiceRests(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(permissions.Deny))
 	st := play(t, usual(), m)
-	for range 2 {
-		if r := st.get(st.ask(t.Context(), network("please"))); r.State != permissions.Denied {
-			t.Fatalf("it is %s", r.State)
+	shell := func(input string) permissions.Request { return tool("Bash", input) }
+	for _, q := range []permissions.Request{network("please"), shell(`{"command":"rm -rf /srv","description":"tidy up"}`)} {
+		for range 2 {
+			if r := st.get(st.ask(t.Context(), q)); r.State != permissions.Denied {
+				t.Fatalf("it is %s", r.State)
+			}
 		}
 	}
-	_, err := st.Ask(t.Context(), self, network("please"))
-	refused(t, err, permissions.CodeLimit)
-	if r := st.get(st.ask(t.Context(), network("something else"))); r.State != permissions.Denied {
+	deploy := func(change func(*permissions.Request)) permissions.Request {
+		q := shell(`{"command":"rm -rf /srv","description":"tidy up"}`)
+		change(&q)
+		return q
+	}
+	for name, q := range map[string]permissions.Request{
+		"the same":      network("please"),
+		"reason":        network("something else"),
+		"a tag twice":   tagged("", "@network", "@network"),
+		"details":       deploy(func(q *permissions.Request) { q.Details = "more" }),
+		"session":       deploy(func(q *permissions.Request) { q.Session = "n1" }),
+		"agent":         deploy(func(q *permissions.Request) { q.Agent, q.Claimed = "another", true }),
+		"host":          deploy(func(q *permissions.Request) { q.Host = "elsewhere" }),
+		"folder":        deploy(func(q *permissions.Request) { q.Cwd = "/tmp" }),
+		"affected path": deploy(func(q *permissions.Request) { q.AffectedPath = "/srv/x" }),
+		"scope":         deploy(func(q *permissions.Request) { q.Widest = permissions.Once }),
+		"hook":          deploy(func(q *permissions.Request) { q.Hook = "gemini" }),
+		"key":           deploy(func(q *permissions.Request) { q.Key = "k" }),
+		"description":   shell(`{"description":"look around","command":"rm -rf /srv"}`),
+		"a step of it": {Kind: permissions.KindTool, Session: "s1", Calls: []permissions.Call{
+			{Tool: "Bash", Input: json.RawMessage(`{"command":"rm -rf /srv"}`)},
+			{Tool: "Bash", Input: json.RawMessage(`{"command":"rm -rf /srv"}`)},
+		}},
+	} {
+		t.Run("F1/denied twice, other "+name, func(t *testing.T) {
+			_, err := st.Ask(t.Context(), self, q)
+			refused(t, err, permissions.CodeRest)
+		})
+	}
+	if r := st.get(st.ask(t.Context(), tagged("", "@events"))); r.State != permissions.Denied {
 		t.Errorf("something else is %s", r.State)
 	}
 	if r, err := st.Ask(t.Context(), other, network("please")); err != nil || r.State != permissions.Denied {
@@ -135,37 +170,39 @@ func TestWhatWasDeniedTwiceRests(t *testing.T) {
 
 // Agents that ask without end are refused; the people who answer are not, nor is another agent.
 func TestAFloodOfQuestionsStarvesNobody(t *testing.T) {
-	settings := usual()
-	settings.Limits = engine.Limits{PendingPerCaller: 5, PromptsPerMinute: 10, PendingTotal: 1000}
-	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, settings, m)
-	ctx, end := context.WithCancel(t.Context())
-	defer end()
-	for i := range 5 {
-		st.ask(ctx, network(fmt.Sprint("flood ", i)))
-	}
-	st.shown(m, 5)
-	for i := range 500 {
-		_, err := st.Ask(ctx, self, network(fmt.Sprint("more ", i)))
-		refused(t, err, permissions.CodeLimit)
-	}
-	done := make(chan answer, 1)
-	go func() {
-		r, err := st.Ask(ctx, other, network("mine"))
-		done <- answer{r, err}
-	}()
-	began := time.Now()
-	for i := range 6 {
-		if _, err := m.Do(ctx, connectors.Decision{Request: st.shown(m, i+1).Request.ID, Answer: permissions.Deny}); err != nil {
-			t.Fatal(err)
+	t.Run("F2/a flood of questions", func(t *testing.T) {
+		settings := usual()
+		settings.Limits = engine.Limits{PendingPerCaller: 5, PromptsPerMinute: 10, PendingTotal: 1000}
+		m := connectortest.NewMemory(fayAt("memory"), nil)
+		st := play(t, settings, m)
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		for i := range 5 {
+			st.ask(ctx, network(fmt.Sprint("flood ", i)))
 		}
-	}
-	if a := <-done; a.err != nil || a.r.State != permissions.Denied {
-		t.Errorf("the other agent: %s, %v", a.r.State, a.err)
-	}
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("six answers took %s", took)
-	}
+		st.shown(m, 5)
+		for i := range 500 {
+			_, err := st.Ask(ctx, self, network(fmt.Sprint("more ", i)))
+			refused(t, err, permissions.CodeLimit)
+		}
+		done := make(chan answer, 1)
+		go func() {
+			r, err := st.Ask(ctx, other, network("mine"))
+			done <- answer{r, err}
+		}()
+		began := time.Now()
+		for i := range 6 {
+			if _, err := m.Do(ctx, connectors.Decision{Request: st.shown(m, i+1).Request.ID, Answer: permissions.Deny}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if a := <-done; a.err != nil || a.r.State != permissions.Denied {
+			t.Errorf("the other agent: %s, %v", a.r.State, a.err)
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("six answers took %s", took)
+		}
+	})
 }
 
 // Callers who cannot be told apart never meet in one request: neither by what they ask nor by a key.
@@ -184,5 +221,72 @@ func TestNobodyInParticularJoinsNothing(t *testing.T) {
 	}
 	if first, second := st.shown(m, 1).Request, st.shown(m, 2).Request; first.ID == second.ID {
 		t.Errorf("two who are nobody share %s", first.ID)
+	}
+}
+
+// What one caller has stored in an hour is bounded, whatever settles it, and nobody else has less for that. Details that
+// nobody is shown are kept by their length and digest.
+func TestWhatIsStoredForACallerIsBounded(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	for name, c := range map[string]struct {
+		q      permissions.Request
+		limits engine.Limits
+		most   int
+	}{
+		"F3/rows that policy allows": {tool("read_file", `{}`), engine.Limits{RequestsPerHour: 3, BytesPerHour: 1 << 20}, 3},
+		"F3/bytes that policy allows": {
+			tool("read_file", `{"path":"/`+long+`"}`),
+			engine.Limits{RequestsPerHour: 1000, BytesPerHour: 2500}, 2,
+		},
+		"F3/details that nobody is shown": {
+			func() permissions.Request { q := tool("read_file", `{}`); q.Details = long; return q }(),
+			engine.Limits{RequestsPerHour: 4, BytesPerHour: 2500}, 4,
+		},
+		"F3/bytes that people are asked": {
+			func() permissions.Request { q := network("x"); q.Details = long; return q }(), engine.Limits{BytesPerHour: 2500}, 2,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := usual()
+			s.Limits, s.Policy.Auto = c.limits, []string{"read_file"}
+			m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(allow()))
+			st := play(t, s, m)
+			for i := range c.most {
+				q := c.q
+				q.Session = fmt.Sprint(i)
+				r, err := st.Ask(t.Context(), self, q)
+				if err != nil || r.State != permissions.Approved {
+					t.Fatalf("request %d: %s, %v", i, r.State, err)
+				}
+				kept, err := st.rows.Read(t.Context(), r.ID)
+				if err != nil || r.DecidedVia == permissions.ViaGrant && len(kept.Details) > 150 {
+					t.Errorf("%d bytes of details are kept: %v", len(kept.Details), err)
+				}
+			}
+			q := c.q
+			q.Session = "one more"
+			_, err := st.Ask(t.Context(), self, q)
+			refused(t, err, permissions.CodeLimit)
+			if r, err := st.Ask(t.Context(), permissions.CallerUID(4242), q); err != nil || r.State != permissions.Approved {
+				t.Errorf("another caller: %s, %v", r.State, err)
+			}
+		})
+	}
+}
+
+// A refused decision is audited whether or not who sent it waits for the answer.
+func TestARefusedDecisionIsAuditedThoughItsSenderHangsUp(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, usual(), m)
+	st.ask(t.Context(), network("x"))
+	id := st.shown(m, 1).Request.ID
+	gone, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	from := connectors.Identity{Via: "memory", UID: 4242}
+	_, err := st.OnPermission(gone, connectors.Decision{Request: id, Answer: allow(), From: from})
+	refused(t, err, permissions.CodeNotYours)
+	entries, err := st.rows.Audit(t.Context(), "", 0, 100)
+	if err != nil || entries[len(entries)-1].Type != permissions.DecisionRefused {
+		t.Errorf("it is not audited: %v, %v", entries, err)
 	}
 }

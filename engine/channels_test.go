@@ -265,6 +265,42 @@ func TestChannelsWhileTheClockIsSetBack(t *testing.T) {
 	st.shown(whatsapp.Memory, 1)
 }
 
+// lateSender sends its cards when a test says so.
+type lateSender struct {
+	*phone
+	begun, goes chan struct{}
+}
+
+func (s lateSender) Send(ctx context.Context, p connectors.Prompt) (string, error) {
+	s.begun <- struct{}{}
+	select {
+	case <-s.goes:
+		return s.phone.Send(ctx, p)
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// A card that was given up arrives after its request was settled, while the clock was set back.
+func TestACardThatArrivesAfterItWasGivenUpIsBroughtUpToDate(t *testing.T) {
+	telegram, whatsapp := lateSender{newPhone(fay, "telegram"), make(chan struct{}, 9), make(chan struct{})}, newPhone(fay, "whatsapp")
+	st := play(t, twoChannels(), telegram, whatsapp)
+	call := st.ask(t.Context(), network("x"))
+	id := st.pending(1)[0].ID
+	<-telegram.begun
+	st.set(-time.Hour)
+	st.pass(10 * time.Minute)
+	st.shown(whatsapp.Memory, 1)
+	if _, err := st.Withdraw(t.Context(), self, id); err != nil {
+		t.Fatal(err)
+	}
+	st.get(call)
+	cancelled := func(p connectors.Prompt) bool { return p.Request.State == permissions.Cancelled }
+	st.edited(whatsapp.Memory, 1, cancelled)
+	close(telegram.goes)
+	st.edited(telegram.Memory, 1, cancelled)
+}
+
 func TestEscalationWhileTheClockIsSetBack(t *testing.T) {
 	f, s, k := phones()
 	st := play(t, team(), f, s, k)
@@ -286,13 +322,19 @@ func (h hung) Tell(ctx context.Context, _ connectors.Notice) error {
 func TestAChannelThatHangsKeepsNobodyElseFromTheirNotices(t *testing.T) {
 	settings := usual()
 	settings.Routes = []engine.Route{{Ask: []string{"fay", "sam"}}}
-	settings.Approvals.Remind = []engine.Moment{{Percent: 50}}
+	settings.Approvals.Remind = []engine.Moment{{Percent: 50}, {Percent: 75}}
 	f, s := hung{newPhone(fay, "fays-phone")}, newPhone(sam, "sams-phone")
 	st := play(t, settings, f, s)
 	st.ask(t.Context(), network("x"))
 	st.shown(s.Memory, 1)
-	st.pass(8 * time.Minute)
-	s.notice(t)
+	for _, d := range []time.Duration{8 * time.Minute, 4 * time.Minute} { // by the second at the latest, fay's hangs
+		began := time.Now()
+		st.pass(d)
+		s.notice(t)
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("sam was told after %v", took)
+		}
+	}
 }
 
 // One row that cannot be read neither keeps the kill switch from working nor deadlines from being kept.

@@ -8,8 +8,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/agnivade/levenshtein"
-
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
@@ -89,7 +87,11 @@ func (e *Engine) Use(ctx context.Context, id connectors.Identity, name string) (
 	}
 	at := slices.IndexFunc(mine, func(h *host) bool { return strings.EqualFold(h.bond.Agent, name) })
 	if at < 0 {
-		return "", permissions.UnknownAgent(name, nearest(name, mine))
+		var names []string
+		for _, h := range mine {
+			names = append(names, h.bond.Agent)
+		}
+		return "", permissions.UnknownAgent(name, names)
 	}
 	agent = mine[at].bond.Agent
 	return agent, broken(e.store.Choose(ctx, permissions.Bond{Agent: agent, Person: person.Name, Via: id.Via}))
@@ -155,16 +157,6 @@ func (e *Engine) foreground(
 		}
 	}
 	return mine[0], nil
-}
-
-// nearest is the name that is most like one.
-func nearest(name string, mine []*host) string {
-	return slices.MinFunc(mine, func(a, b *host) int {
-		far := func(h *host) int {
-			return levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(h.bond.Agent))
-		}
-		return far(a) - far(b)
-	}).bond.Agent
 }
 
 // newHosts are the agents of our own, in the order given.

@@ -66,10 +66,12 @@ func TestChatAmongSeveralAgents(t *testing.T) {
 	h.wrote(samHere, 7, "not sam's", second.Ref) // a reply to another's agent goes to one's own
 	h.nightly.hears(t, "not sam's")
 
-	for name, near := range map[string]string{"codr": "coder", "nightly": "helper", "hlper": "helper"} {
+	for name, near := range map[string]string{
+		"codr": "; did you mean coder? ", "nightly": `called "nightly". See `, "hlper": "; did you mean helper? ",
+	} {
 		_, err := h.Use(t.Context(), fayHere, name)
 		refused(t, err, permissions.CodeUnknown)
-		if !strings.Contains(err.Error(), "did you mean "+near+"?") {
+		if !strings.Contains(err.Error(), near) {
 			t.Errorf("use %s: %v", name, err)
 		}
 	}

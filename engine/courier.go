@@ -1,92 +1,206 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
 )
 
 // courier brings the copies of one connector up to date: it shows what was never shown, and edits what is older than
-// its request. It works from the rows alone, so changes coalesce by themselves and a crash loses nothing.
+// its request. Each chat has a lane of its own, so that one that is slow or hangs holds up no other; the courier sorts
+// requests into them. It works from the rows alone, so changes coalesce by themselves and a crash loses nothing.
 type courier struct {
 	*queue
 	engine    *Engine
 	connector connectors.Connector
-	tried     map[spot]time.Duration // since when a copy that was never shown is being sent; run's own
-	rests     map[spot]rest          // copies that the channel wants to be left alone; run's own
+
+	mu    sync.Mutex
+	lanes map[chat]*lane
 }
 
-// spot is where a request is shown: to a person, or in a place.
-type spot struct {
-	request       permissions.ID
-	person, place string
-}
+// chat is where requests are shown: to a person, or in a place.
+type chat struct{ person, place string }
 
-// spotOf is where a copy is shown: those in one place are one message.
-func spotOf(cp permissions.Copy) spot {
+// chatOf is where a copy is shown: those in one place are one message.
+func chatOf(cp permissions.Copy) chat {
 	if cp.Place != "" {
-		cp.Person = ""
+		return chat{place: cp.Place}
 	}
-	return spot{cp.Request, cp.Person, cp.Place}
+	return chat{person: cp.Person}
 }
 
-// rest is until when, by the time that passes, a copy is not tried, and why.
-type rest struct {
-	until time.Duration
-	why   error
+// lane is what one chat of a connector is still to be shown, one after the other: cards before edits (see rank), and of
+// each rank what was shown least recently, but of what is settled the newest.
+type lane struct {
+	*queue
+	*courier
+	chat    chat
+	unnoted map[permissions.ID]sending // messages that were sent, which the store could not be told yet; the worker's own
+
+	mu      sync.Mutex                  // guards what is below
+	seen    map[permissions.ID]look     // of what is pending
+	unshown map[permissions.ID]*attempt // cards of what is pending
 }
+
+// sending is a message that was sent, or edited: its copy as it is then, by which name it was known before, and what the
+// place was called that it went to.
+type sending struct {
+	permissions.Copy
+	was, place string
+}
+
+// look is what a card was last edited to, but for who waits.
+type look struct {
+	at                     time.Duration
+	votes, asked, answered int
+	deadline               time.Time
+}
+
+// attempt is a card that was never shown.
+type attempt struct {
+	since time.Duration // it is to be shown, by the time that passes
+	why   string        // it is not shown yet
+	late  bool          // it was so at the last look
+	began time.Time     // it went out: since then it may be on the phone; zero before
+}
+
+const (
+	// presenceEvery is how often at most a card is edited only because somebody began to wait, or left.
+	presenceEvery = 5 * time.Second
+	// lateEvery is how often it is looked for cards that were to be shown within a time that is over.
+	lateEvery = 500 * time.Millisecond
+)
 
 func newCourier(e *Engine, c connectors.Connector) *courier {
 	return &courier{
-		engine: e, connector: c, queue: newQueue(e.clock.Elapsed, e.log.With("connector", c.Name())),
-		tried: map[spot]time.Duration{}, rests: map[spot]rest{},
+		engine: e, connector: c, queue: newQueue(e.clock.Elapsed, e.log.With("connector", c.Name())), lanes: map[chat]*lane{},
 	}
 }
 
-// deliver brings this connector's copies of one request up to date. An error means that it should be tried again.
-func (c *courier) deliver(ctx context.Context, id permissions.ID) error {
-	e := c.engine
-	r, err := e.store.Read(ctx, id)
-	if err != nil {
-		return err
+// run shows and edits until ctx ends.
+func (c *courier) run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		return c.queue.run(ctx, func(ctx context.Context, id permissions.ID) error { return c.sort(ctx, id, group) })
+	})
+	group.Go(func() error { return c.watch(ctx) })
+	return group.Wait()
+}
+
+// read gives a request with its copies, as a queue needs them: there is false for one that is gone, or was not opened.
+func (e *Engine) read(ctx context.Context, id permissions.ID) (r permissions.Request, copies []permissions.Copy, there bool, err error) {
+	if r, err = e.store.Read(ctx, id); err == nil {
+		copies, err = e.store.Copies(ctx, id)
 	}
-	copies, err := e.store.Copies(ctx, id)
-	if err != nil {
-		return err
+	if refusal := (*permissions.Refusal)(nil); errors.As(err, &refusal) {
+		return r, nil, false, nil
 	}
-	var problems []error
-	u := &unfinished{}
-	done := map[string]bool{} // places
+	return r, copies, err == nil, err
+}
+
+// sort puts a request into the lanes whose copies of it are not up to date, and starts those that are new.
+func (c *courier) sort(ctx context.Context, id permissions.ID, group *errgroup.Group) error {
+	r, copies, _, err := c.engine.read(ctx, id)
 	for _, cp := range copies {
-		if cp.Connector != c.connector.Name() || cp.Failed != "" || cp.Shown >= r.Revision || done[cp.Place] {
+		if !c.lags(r, cp) {
 			continue
 		}
-		if cp.Place != "" {
-			done[cp.Place] = true
-			cp = eldest(cp, copies)
+		c.mu.Lock()
+		l := c.lanes[chatOf(cp)]
+		if l == nil {
+			l = &lane{
+				courier: c, chat: chatOf(cp), queue: newQueue(c.elapsed, c.log),
+				seen: map[permissions.ID]look{}, unshown: map[permissions.ID]*attempt{}, unnoted: map[permissions.ID]sending{},
+			}
+			c.lanes[l.chat] = l
+			group.Go(func() error { return l.queue.run(ctx, l.deliver) })
 		}
-		after, err := c.early(r, cp), errEarly
-		if after == 0 {
-			after, err = c.bring(ctx, r, cp)
-		}
-		problems = append(problems, err)
-		switch {
-		case after > 0 && (u.soonest == 0 || after < u.soonest):
-			u.soonest = after
-		case err != nil && after == 0:
-			u.others = true
-		}
-	}
-	err = errors.Join(problems...)
-	if u.soonest > 0 {
-		u.error = err
-		return u
+		c.mu.Unlock()
+		l.take(r, eldest(cp, copies))
 	}
 	return err
+}
+
+// lags tells whether a copy is one of this connector's that is not up to date.
+func (c *courier) lags(r permissions.Request, cp permissions.Copy) bool {
+	return cp.Connector == c.connector.Name() && cp.Failed == "" && cp.Shown < r.Revision
+}
+
+// take puts a request among those to be shown here.
+func (l *lane) take(r permissions.Request, cp permissions.Copy) {
+	as := pendingEdit
+	l.mu.Lock()
+	switch was, edited := l.seen[r.ID]; {
+	case r.State != permissions.Pending:
+		as = settledEdit
+		delete(l.unshown, r.ID)
+	case cp.SentAt.IsZero():
+		as = firstCard
+		if l.unshown[r.ID] == nil {
+			l.unshown[r.ID] = &attempt{since: l.elapsed() + l.early(r, cp)}
+		}
+	case edited && was.same(r):
+		as = presenceEdit
+	}
+	l.mu.Unlock()
+	l.put(r.ID, as)
+}
+
+// lookOf is what there is to see of a pending request, but for who waits.
+func lookOf(r permissions.Request) look {
+	l := look{votes: len(r.Votes), asked: len(r.Asked), deadline: r.Deadline}
+	for _, c := range r.Calls {
+		if c.Answer != "" {
+			l.answered++
+		}
+	}
+	return l
+}
+
+func (l look) same(r permissions.Request) bool {
+	is := lookOf(r)
+	is.at = l.at
+	return is == l
+}
+
+// deliver brings this lane's copy of one request up to date. An error means that it should be tried again.
+func (l *lane) deliver(ctx context.Context, id permissions.ID) error {
+	if s, sent := l.unnoted[id]; sent {
+		if err := l.note(ctx, s); err != nil && !errors.As(err, new(*permissions.Refusal)) { // which is of a row that is gone
+			return err
+		}
+		delete(l.unnoted, id)
+	}
+	r, copies, there, err := l.engine.read(ctx, id)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(copies, func(cp permissions.Copy) bool { return l.lags(r, cp) && chatOf(cp) == l.chat })
+	if at >= 0 {
+		cp := eldest(copies[at], copies)
+		if after := max(l.early(r, cp), l.idly(r, cp)); after > 0 {
+			return &unfinished{errEarly, after}
+		}
+		if err := l.bring(ctx, r, cp, copies); err != nil {
+			return err
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.unshown, id)
+	if !there || r.State != permissions.Pending {
+		delete(l.seen, id)
+	}
+	return nil
 }
 
 // errEarly is why a copy is not up to date that is held back.
@@ -103,49 +217,114 @@ func (c *courier) early(r permissions.Request, cp permissions.Copy) time.Duratio
 	return max(ahead, retryLeast)
 }
 
-// bring shows one copy, unless its channel wants to be left alone: the error is why it is not up to date, and after is when
-// to look at it again, 0 if nobody said so. One that was never shown does not rest for longer than it is tried.
-func (c *courier) bring(ctx context.Context, r permissions.Request, cp permissions.Copy) (after time.Duration, err error) {
-	at := spotOf(cp)
-	resting, rests := c.rests[at]
-	if rests = rests && c.elapsed() < resting.until; !rests {
-		delete(c.rests, at)
-		if _, tried := c.tried[at]; !tried && cp.SentAt.IsZero() {
-			c.tried[at] = c.elapsed()
-		}
-		if err = c.show(ctx, r, cp); err == nil {
-			delete(c.tried, at)
-		}
-		wanted := connectors.RetryAfter(err)
-		if wanted == 0 {
-			return 0, err
-		}
-		resting = rest{c.elapsed() + wanted, err}
-		c.rests[at] = resting
+// idly is how long an edit is still held back that would only show who waits.
+func (l *lane) idly(r permissions.Request, cp permissions.Copy) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	was, edited := l.seen[r.ID]
+	_, screen := l.connector.(connectors.Screen)
+	if !edited || screen || cp.Shown == 0 || r.State != permissions.Pending || !was.same(r) {
+		return 0
 	}
-	after = resting.until - c.elapsed()
+	return max(0, was.at+presenceEvery-l.elapsed())
+}
+
+// bring shows one copy: the error is why it is not up to date. Where the channel wants to be left alone, so it is, by what
+// failed and what is less urgent; cards that were never shown are not held up by an edit.
+func (l *lane) bring(ctx context.Context, r permissions.Request, cp permissions.Copy, copies []permissions.Copy) error {
+	err := l.show(ctx, r, cp, copies)
+	if err == nil && r.State == permissions.Pending {
+		l.courier.kick(r.ID) // the copy may have been given up meanwhile, and not been looked at when the request was settled
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	as := pendingEdit
 	if cp.SentAt.IsZero() {
-		if rests && c.tooLate(cp) {
-			delete(c.rests, at)
-			delete(c.tried, at)
-			return 0, c.fail(ctx, r, cp, resting.why.Error())
-		}
-		after = min(after, c.patience(cp))
+		as = firstCard
+	} else if err == nil && r.State == permissions.Pending {
+		is := lookOf(r)
+		is.at = l.elapsed()
+		l.seen[r.ID] = is
 	}
-	return max(after, retryLeast), resting.why
+	if a := l.unshown[r.ID]; a != nil && err != nil {
+		a.why = err.Error()
+	}
+	if after := connectors.RetryAfter(err); after > 0 {
+		l.rest(as, after)
+		return &unfinished{err, after}
+	}
+	return err
+}
+
+// watch gives up, until ctx ends, the cards that were not shown within the time that they had, whatever their lane does
+// meanwhile. After a time in which the machine slept, each is tried before that.
+func (c *courier) watch(ctx context.Context) error {
+	for pause(ctx, lateEvery) == nil {
+		c.mu.Lock()
+		lanes := slices.Collect(maps.Values(c.lanes))
+		c.mu.Unlock()
+		for _, l := range lanes {
+			for id, why := range l.overdue() {
+				if err := l.giveUp(ctx, id, why); err != nil && ctx.Err() == nil {
+					c.log.Warn("a card that was not shown in time cannot be given up just now", "request", id, "err", err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// overdue are the cards that have been late since the last look, with why they were not shown.
+func (l *lane) overdue() map[permissions.ID]string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	over := map[permissions.ID]string{}
+	for id, a := range l.unshown {
+		late := l.elapsed()-a.since >= l.engine.settings.Load().Approvals.DeliverWithin
+		if late && a.late {
+			over[id] = cmp.Or(a.why, l.connector.Name()+" does not answer")
+		}
+		a.late = late
+	}
+	return over
+}
+
+// giveUp fails the copy of a card that is late, unless it was shown meanwhile.
+func (l *lane) giveUp(ctx context.Context, id permissions.ID, why string) error {
+	r, copies, _, err := l.engine.read(ctx, id)
+	if err != nil {
+		return err
+	}
+	for _, cp := range copies {
+		if l.lags(r, cp) && chatOf(cp) == l.chat && eldest(cp, copies).SentAt.IsZero() && r.State == permissions.Pending {
+			if err := l.fail(ctx, r, cp, why); err != nil {
+				return err
+			}
+			break // of a place, it was all of them
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.unshown, id)
+	return nil
 }
 
 // patience is for how long a copy that was never shown is still tried, by the clock that has less of it.
-func (c *courier) patience(cp permissions.Copy) time.Duration {
-	within := c.engine.settings.Load().Approvals.DeliverWithin
-	byWall, passing := cp.Since.Add(within).Sub(c.engine.clock.Now()), within-(c.elapsed()-c.tried[spotOf(cp)])
+func (l *lane) patience(cp permissions.Copy) time.Duration {
+	within := l.engine.settings.Load().Approvals.DeliverWithin
+	byWall, passing := cp.Since.Add(within).Sub(l.engine.clock.Now()), within
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if a := l.unshown[cp.Request]; a != nil {
+		passing -= l.elapsed() - a.since
+	}
 	return min(byWall, passing)
 }
 
 // eldest is the copy in the place of cp that was shown, if one was: they are one message, which somebody may have joined.
 func eldest(cp permissions.Copy, copies []permissions.Copy) permissions.Copy {
 	for _, other := range copies {
-		if other.Connector == cp.Connector && other.Place == cp.Place && !other.SentAt.IsZero() {
+		if cp.Place != "" && other.Connector == cp.Connector && other.Place == cp.Place && !other.SentAt.IsZero() {
 			return other
 		}
 	}
@@ -153,17 +332,19 @@ func eldest(cp permissions.Copy, copies []permissions.Copy) permissions.Copy {
 }
 
 // show sends or edits one copy.
-func (c *courier) show(ctx context.Context, r permissions.Request, cp permissions.Copy) error {
-	e := c.engine
+func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.Copy, copies []permissions.Copy) error {
+	e := l.engine
 	person, known := e.settings.Load().person(cp.Person)
 	if !known && cp.Place == "" && (r.State == permissions.Pending || !cp.SentAt.IsZero()) {
-		return c.orphaned(ctx, r, cp)
+		return l.orphaned(ctx, r, cp)
 	}
-	if why := suspended(person, c.connector.Name()); why != nil && cp.Place == "" {
+	shows := person.Locked != "" && cp.Ref != "" && !cp.SentAt.IsZero() // that it can no longer be answered
+	if why := suspended(person, l.connector.Name()); why != nil && cp.Place == "" && !shows {
 		return e.abandon(ctx, []permissions.Copy{cp}, why.Error())
 	}
-	prompt := e.prompt(r, cp, person)
-	namer, names := c.connector.(connectors.Namer)
+	prompt := e.prompt(r, cp, person, copies)
+	before := cp.Ref != "" // it was named before, and may have arrived then
+	namer, names := l.connector.(connectors.Namer)
 	if names && cp.Ref == "" && r.State == permissions.Pending {
 		cp.Ref = namer.NameFor(prompt)
 		if err := e.store.Named(ctx, cp); err != nil {
@@ -171,26 +352,32 @@ func (c *courier) show(ctx context.Context, r permissions.Request, cp permission
 		}
 		prompt.Ref = cp.Ref
 	}
-	was, err := cp.Ref, error(nil)
+	s, err := sending{was: cp.Ref, place: prompt.Place}, error(nil)
 	began := e.stamp() // a quick answer is dated before the channel says that the card was sent, never before this
-	switch editor, edits := c.connector.(connectors.Editor); {
+	switch editor, edits := l.connector.(connectors.Editor); {
 	case cp.Ref == "" && r.State != permissions.Pending:
-		return c.fail(ctx, r, cp, "settled before it was shown")
+		return l.fail(ctx, r, cp, "settled before it was shown")
 	case cp.Ref == "", names && cp.SentAt.IsZero() && r.State == permissions.Pending:
-		cp.Ref, err = c.connector.Send(ctx, prompt)
+		l.begins(cp, began)
+		cp.Ref, err = l.connector.Send(ctx, prompt)
 	case edits:
 		if err = editor.Edit(ctx, cp.Ref, prompt); errors.Is(err, connectors.ErrAnew) {
-			prompt.Ref = ""
-			cp.Ref, err = c.connector.Send(ctx, prompt)
+			under := cp
+			under.Ref, under.Shown = "", 0 // what is pressed or written before the channel answers finds that a card is on its way
+			if err := e.store.Shown(ctx, under, cp.Ref); err != nil {
+				return err
+			}
+			s.was, prompt.Ref = "", ""
+			cp.Ref, err = l.connector.Send(ctx, prompt)
 		}
 	case r.State != permissions.Pending: // a channel that cannot edit is told the end in a message of its own
-		_, err = c.connector.Send(ctx, prompt)
+		_, err = l.connector.Send(ctx, prompt)
 	}
 	if renamed := (*connectors.Renamed)(nil); errors.As(err, &renamed) {
 		return errors.Join(err, e.Rename(ctx, prompt.Place, renamed.Now)) // and is tried again by that name
 	}
-	if errors.Is(err, connectors.ErrGone) || (err != nil && cp.SentAt.IsZero() && c.tooLate(cp)) {
-		return c.fail(ctx, r, cp, err.Error())
+	if errors.Is(err, connectors.ErrGone) || (err != nil && cp.SentAt.IsZero() && l.tooLate(cp)) {
+		return l.fail(ctx, r, cp, err.Error())
 	}
 	if err != nil {
 		return err
@@ -198,13 +385,93 @@ func (c *courier) show(ctx context.Context, r permissions.Request, cp permission
 	cp.Shown = r.Revision
 	if cp.SentAt.IsZero() {
 		cp.SentAt = began
+		if dater, dates := l.connector.(connectors.Dater); before {
+			cp.SentAt = cp.Since
+		} else if dates {
+			cp.Dated = dater.Dated(cp.Ref)
+		}
 	}
-	noting, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime) // what was sent is noted, also while stopping
+	s.Copy = cp
+	return l.note(ctx, s)
+}
+
+// note tells the store what was sent or edited, also while stopping, and makes up for what happened meanwhile. When
+// another message was taken for the card, since somebody pressed its buttons, the new one is it, and the other says so; a
+// place may be called something else by now, and an account may have been suspended.
+func (l *lane) note(ctx context.Context, s sending) error {
+	e := l.engine
+	ctx, done := noting(ctx)
 	defer done()
-	if err := e.store.Shown(noting, cp, was); err != nil {
+	err, other := e.store.Shown(ctx, s.Copy, s.was), (*permissions.ElsewhereError)(nil)
+	switch is := errors.As(err, &other); {
+	case is && s.Ref != s.was:
+		err = l.replace(ctx, s.Copy, other.Ref)
+	case is: // an edit of what was a card
+		err = nil
+	case err != nil && s.Ref != s.was:
+		l.unnoted[s.Request] = s
+	}
+	if err != nil {
 		return err
 	}
-	return e.withhold(noting, e.settings.Load(), []permissions.Copy{cp}) // suspended while it was sent: given up before, perhaps
+	if s.Place != "" && e.placeNow(s.Place) != s.place {
+		again := s.Copy
+		again.Shown = 0
+		if err := e.store.Shown(ctx, again, s.Ref); err != nil {
+			return err
+		}
+	}
+	return e.withhold(ctx, e.settings.Load(), []permissions.Copy{s.Copy})
+}
+
+// replace has what was just sent be the card, where another message is known as that.
+func (l *lane) replace(ctx context.Context, cp permissions.Copy, other string) error {
+	if err := l.engine.store.Shown(ctx, cp, other); err != nil {
+		return err
+	}
+	r, err := l.engine.store.Read(ctx, cp.Request)
+	if err != nil {
+		return err
+	}
+	person, _ := l.engine.settings.Load().person(cp.Person)
+	if editor, edits := l.connector.(connectors.Editor); edits {
+		err = editor.Edit(ctx, other, l.engine.prompt(r, cp, person, nil))
+	}
+	if err != nil {
+		l.log.Warn("a card that was sent twice is not up to date; whoever presses its buttons is told", "request", r.ID, "err", err)
+	}
+	return nil
+}
+
+// begins notes that a first card goes out.
+func (l *lane) begins(cp permissions.Copy, at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if a := l.unshown[cp.Request]; a != nil && a.began.IsZero() {
+		a.began = at
+	}
+}
+
+// begun is when the first card of a copy went out whose channel has not said yet that it took it: it may be on the phone.
+// It is zero for any other copy, one that was named before included, which a life before this may have sent.
+func (e *Engine) begun(cp permissions.Copy) (at time.Time) {
+	if cp.Ref != "" {
+		return at
+	}
+	for _, c := range e.couriers {
+		c.mu.Lock()
+		l := c.lanes[chatOf(cp)]
+		c.mu.Unlock()
+		if l == nil || c.connector.Name() != cp.Connector || !cp.SentAt.IsZero() {
+			continue
+		}
+		l.mu.Lock()
+		if a := l.unshown[cp.Request]; a != nil {
+			at = a.began
+		}
+		l.mu.Unlock()
+	}
+	return at
 }
 
 // orphaned leaves the copy of somebody who is nobody here as it is: they are soon asked no longer, and when they are put
@@ -222,7 +489,7 @@ func (c *courier) orphaned(ctx context.Context, r permissions.Request, cp permis
 
 // tooLate tells whether a channel that is away has been tried long enough, by either clock: the one on the wall may be
 // set.
-func (c *courier) tooLate(cp permissions.Copy) bool { return c.patience(cp) <= 0 }
+func (l *lane) tooLate(cp permissions.Copy) bool { return l.patience(cp) <= 0 }
 
 // fail gives a copy up for good, and looks who else can be reached. What was shown once counts as reached, whatever
 // happens to its channel; but those who were to answer in a place where nobody can any more are asked by themselves.
@@ -241,14 +508,41 @@ func (c *courier) fail(ctx context.Context, r permissions.Request, cp permission
 }
 
 // prompt is a request as one person is to see it in one place, or as all do who are asked there.
-func (e *Engine) prompt(r permissions.Request, cp permissions.Copy, to connectors.Person) connectors.Prompt {
+func (e *Engine) prompt(r permissions.Request, cp permissions.Copy, to connectors.Person, copies []permissions.Copy) connectors.Prompt {
 	p := connectors.Prompt{
 		Request: r, To: to, Code: e.store.Coder().Encode(r.Number), Waiting: e.waits(r),
-		Ref: cp.Ref, SentAt: cp.SentAt, Button: button(r, cp), Silent: !r.HighRisk && e.quiet(to),
+		Ref: cp.Ref, SentAt: cp.SentAt, Button: button(r, cp), Silent: !r.HighRisk && e.quiet(to), Locked: to.Locked != "" && cp.Place == "",
 	}
 	if cp.Place != "" {
 		p.To, p.Silent = e.audience(r)
 		p.Place, p.Silent = e.placeNow(cp.Place), p.Silent && !r.HighRisk
+		return p
 	}
+	p.Before, p.Besides = e.others(r, cp, copies)
 	return p
+}
+
+// others are who was asked before a copy was to be shown and has not answered, and who is asked since it was.
+func (e *Engine) others(r permissions.Request, cp permissions.Copy, copies []permissions.Copy) (before, besides []connectors.Asked) {
+	for _, name := range r.Asked {
+		is := connectors.Asked{Name: name}
+		planned := e.stamp() // whose copy is not there yet
+		for _, c := range copies {
+			if c.Person != name {
+				continue
+			}
+			if planned = c.Since; is.At.IsZero() || !c.SentAt.IsZero() && c.SentAt.Before(is.At) {
+				is.At = c.SentAt
+			}
+		}
+		answered := slices.ContainsFunc(r.Votes, func(v permissions.Vote) bool { return v.By == name })
+		switch {
+		case name == cp.Person || answered:
+		case !is.At.IsZero() && is.At.Before(cp.Since):
+			before = append(before, is)
+		case !cp.SentAt.IsZero() && planned.After(cp.SentAt):
+			besides = append(besides, connectors.Asked{Name: name, At: planned})
+		}
+	}
+	return before, besides
 }

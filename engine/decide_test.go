@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -62,7 +63,7 @@ func TestDecideFinger(t *testing.T) {
 		{"the id cut short", connectors.Decision{Request: "01"}, permissions.CodeUnknown},
 		{"no id", connectors.Decision{Code: "22222"}, permissions.CodeUnknown},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run("A1/"+c.name, func(t *testing.T) {
 			m := connectortest.NewMemory(fayAt("memory"), nil)
 			st := play(t, usual(), m)
 			call := st.ask(t.Context(), network("x"))
@@ -115,120 +116,160 @@ func TestDecideOwnRequest(t *testing.T) {
 }
 
 func TestDecideHighRiskTwice(t *testing.T) {
-	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
-	call := st.ask(t.Context(), tool("run_command", `{"command":"ls"}`))
-	id := st.shown(m, 1).Request.ID
-	_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()})
-	refused(t, err, permissions.CodeReally)
-	if _, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow(), Really: true}); err != nil {
-		t.Fatal(err)
-	}
-	if r := st.get(call); r.State != permissions.Approved {
-		t.Error(r.State)
-	}
+	t.Run("A8/a second yes", func(t *testing.T) {
+		m := connectortest.NewMemory(fayAt("memory"), nil)
+		st := play(t, usual(), m)
+		call := st.ask(t.Context(), tool("run_command", `{"command":"ls"}`))
+		id := st.shown(m, 1).Request.ID
+		_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()})
+		refused(t, err, permissions.CodeReally)
+		if _, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow(), Really: true}); err != nil {
+			t.Fatal(err)
+		}
+		if r := st.get(call); r.State != permissions.Approved {
+			t.Error(r.State)
+		}
+	})
 }
 
 // TestDecideRedelivered: a chat event that comes twice decides once.
 func TestDecideRedelivered(t *testing.T) {
-	s := usual()
-	s.Routes[0].Ask, s.Routes[0].Quorum = []string{"fay", "sam"}, 2
-	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, s, m)
-	call := st.ask(t.Context(), network("x"))
-	st.shown(m, 2)
-	id := m.Copies()[0].First.Request.ID
-	for range 3 {
-		r, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow(), Key: "chat:17"})
-		if err != nil || r.State != permissions.Pending || len(r.Votes) != 1 {
-			t.Fatalf("%s with %d votes, %v", r.State, len(r.Votes), err)
+	t.Run("D5/an answer three times", func(t *testing.T) {
+		s := usual()
+		s.Routes[0].Ask, s.Routes[0].Quorum = []string{"fay", "sam"}, 2
+		m := connectortest.NewMemory(fayAt("memory"), nil)
+		st := play(t, s, m)
+		call := st.ask(t.Context(), network("x"))
+		st.shown(m, 2)
+		id := m.Copies()[0].First.Request.ID
+		for range 3 {
+			r, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow(), Key: "chat:17"})
+			if err != nil || r.State != permissions.Pending || len(r.Votes) != 1 {
+				t.Fatalf("%s with %d votes, %v", r.State, len(r.Votes), err)
+			}
 		}
-	}
-	second := connectors.Decision{Request: id, Answer: allow(), From: connectors.Identity{Via: "memory", UID: sam.UID}}
-	if _, err := m.Do(t.Context(), second); err != nil {
-		t.Fatal(err)
-	}
-	if r := st.get(call); r.State != permissions.Approved || len(r.Votes) != 2 {
-		t.Errorf("%s with %d votes", r.State, len(r.Votes))
-	}
+		second := connectors.Decision{Request: id, Answer: allow(), From: connectors.Identity{Via: "memory", UID: sam.UID}}
+		if _, err := m.Do(t.Context(), second); err != nil {
+			t.Fatal(err)
+		}
+		if r := st.get(call); r.State != permissions.Approved || len(r.Votes) != 2 {
+			t.Errorf("%s with %d votes", r.State, len(r.Votes))
+		}
+	})
 }
 
 func TestDecideLateIsTold(t *testing.T) {
-	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
-	call := st.ask(t.Context(), network("x"))
-	id := st.shown(m, 1).Request.ID
-	if _, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: permissions.Deny}); err != nil {
-		t.Fatal(err)
-	}
-	st.get(call)
-	r, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()})
-	refused(t, err, permissions.CodeSettled)
-	if r.State != permissions.Denied {
-		t.Errorf("the row beside the refusal is %s", r.State)
-	}
-	entries, err := st.rows.Audit(t.Context(), "", 0, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if last := entries[len(entries)-1]; last.Type != permissions.DecisionRefused || last.Actor != "fay" {
-		t.Errorf("the last record is %s by %s", last.Type, last.Actor)
-	}
-	if _, err := st.rows.Verify(t.Context()); err != nil {
-		t.Error(err)
-	}
+	t.Run("D3/what a late answer is told", func(t *testing.T) {
+		m := connectortest.NewMemory(fayAt("memory"), nil)
+		st := play(t, usual(), m)
+		call := st.ask(t.Context(), network("x"))
+		id := st.shown(m, 1).Request.ID
+		if _, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: permissions.Deny}); err != nil {
+			t.Fatal(err)
+		}
+		st.get(call)
+		r, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()})
+		refused(t, err, permissions.CodeSettled)
+		if r.State != permissions.Denied {
+			t.Errorf("the row beside the refusal is %s", r.State)
+		}
+		entries, err := st.rows.Audit(t.Context(), "", 0, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last := entries[len(entries)-1]; last.Type != permissions.DecisionRefused || last.Actor != "fay" {
+			t.Errorf("the last record is %s by %s", last.Type, last.Actor)
+		}
+		if _, err := st.rows.Verify(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
-// TestDecideRefusalsAreLimited: a stranger cannot fill the audit.
-func TestDecideRefusalsAreLimited(t *testing.T) {
+// The audit says whose answer was refused, also that of an account that is nobody's.
+func TestARefusedDecisionNamesTheAccount(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, usual(), m)
-	call := st.ask(t.Context(), network("x"))
+	st.ask(t.Context(), network("x"))
 	id := st.shown(m, 1).Request.ID
-	for range 50 {
-		_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow(), From: connectors.Identity{Via: "memory", UID: 66}})
+	for _, from := range []connectors.Identity{
+		{Via: "telegram", UID: permissions.NoUID, Telegram: 999888777},
+		{Via: "whatsapp", UID: permissions.NoUID, WhatsApp: "+491701234567"},
+		{Via: "cli", UID: 66},
+		{Via: "telegram", UID: permissions.NoUID}, // hides behind a group
+	} {
+		_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow(), From: from})
 		refused(t, err, permissions.CodeNotYours)
 	}
 	entries, err := st.rows.Audit(t.Context(), "", 0, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
-	count := 0
+	var accounts []string
 	for _, e := range entries {
 		if e.Type == permissions.DecisionRefused {
-			count++
+			accounts = append(accounts, e.Detail["account"])
 		}
 	}
-	if count != 10 {
-		t.Errorf("%d refusals audited", count)
+	if want := []string{"telegram:999888777", "whatsapp:+491701234567", "uid:66", ""}; !slices.Equal(accounts, want) {
+		t.Errorf("the audit names %q; want %q", accounts, want)
 	}
-	if _, err := st.Cancel(t.Context(), connectors.Identity{Via: "cli", UID: fayUID}, string(id)); err != nil {
-		t.Fatal(err)
-	}
-	if r := st.get(call); r.State != permissions.Cancelled {
-		t.Error(r.State)
-	}
+}
+
+// TestDecideRefusalsAreLimited: a stranger cannot fill the audit.
+func TestDecideRefusalsAreLimited(t *testing.T) {
+	t.Run("F2/refused decisions", func(t *testing.T) {
+		m := connectortest.NewMemory(fayAt("memory"), nil)
+		st := play(t, usual(), m)
+		call := st.ask(t.Context(), network("x"))
+		id := st.shown(m, 1).Request.ID
+		for range 50 {
+			_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow(), From: connectors.Identity{Via: "memory", UID: 66}})
+			refused(t, err, permissions.CodeNotYours)
+		}
+		entries, err := st.rows.Audit(t.Context(), "", 0, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := 0
+		for _, e := range entries {
+			if e.Type == permissions.DecisionRefused {
+				count++
+			}
+		}
+		if count != 10 {
+			t.Errorf("%d refusals audited", count)
+		}
+		if _, err := st.Cancel(t.Context(), connectors.Identity{Via: "cli", UID: fayUID}, string(id)); err != nil {
+			t.Fatal(err)
+		}
+		if r := st.get(call); r.State != permissions.Cancelled {
+			t.Error(r.State)
+		}
+	})
 }
 
 // TestDecideBrokenStore: when the store cannot take it, nothing is granted and the person is told.
 func TestDecideBrokenStore(t *testing.T) {
-	m := connectortest.NewMemory(fayAt("memory"), nil)
-	st := play(t, usual(), m)
-	call := st.ask(t.Context(), network("x"))
-	id := st.shown(m, 1).Request.ID
-	unlock := storetest.Lock(t, st.path())
-	_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()})
-	refused(t, err, permissions.CodeBroken)
-	if err := st.Ready(t.Context()); err == nil {
-		t.Error("ready with a broken store")
-	}
-	_, err = st.Ask(t.Context(), self, network("y"))
-	refused(t, err, permissions.CodeBroken)
-	unlock()
-	if _, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()}); err != nil {
-		t.Fatal(err)
-	}
-	st.get(call)
+	t.Run("D10/a decision with a locked store", func(t *testing.T) {
+		m := connectortest.NewMemory(fayAt("memory"), nil)
+		st := play(t, usual(), m)
+		call := st.ask(t.Context(), network("x"))
+		id := st.shown(m, 1).Request.ID
+		unlock := storetest.Lock(t, st.path())
+		_, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()})
+		refused(t, err, permissions.CodeBroken)
+		if err := st.Ready(t.Context()); err == nil {
+			t.Error("ready with a broken store")
+		}
+		_, err = st.Ask(t.Context(), self, network("y"))
+		refused(t, err, permissions.CodeBroken)
+		unlock()
+		if _, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()}); err != nil {
+			t.Fatal(err)
+		}
+		st.get(call)
+	})
 }
 
 // TestDecideOwnQuestionByDefault: a decision that is both a denial and three wrong tries is no way around the rule.

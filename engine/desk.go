@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -31,7 +32,7 @@ func (e *Engine) Await(ctx context.Context, caller permissions.Caller, id permis
 	if err := e.Linger(ctx, caller, id); err != nil {
 		return permissions.Standing{}, err
 	}
-	late, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	late, done := noting(ctx)
 	defer done()
 	if errors.Is(ctx.Err(), context.Canceled) {
 		r, err := e.own(late, caller, id) // nobody reads this answer: it is not collected
@@ -58,7 +59,7 @@ func (e *Engine) Linger(ctx context.Context, caller permissions.Caller, id permi
 
 // attach makes this caller a reader who waits.
 func (e *Engine) attach(ctx context.Context, caller permissions.Caller, id permissions.ID) (*permissions.Waiter, error) {
-	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	work, done := noting(ctx)
 	defer done()
 	if _, err := e.own(work, caller, id); err != nil {
 		return nil, err
@@ -113,17 +114,17 @@ func (e *Engine) withdraw(ctx context.Context, r permissions.Request, by, via st
 
 // Who is the name of the person that an identity is, or a refusal.
 func (e *Engine) Who(id connectors.Identity) (string, error) {
-	p, known := e.settings.Load().identify(id)
-	if !known {
-		return "", permissions.Nobody(id.UID)
-	}
-	return p.Name, nil
+	p, err := e.Person(id)
+	return p.Name, err
 }
 
 // Person is who an identity is, or a refusal.
 func (e *Engine) Person(id connectors.Identity) (connectors.Person, error) {
 	p, known := e.settings.Load().identify(id)
-	if !known {
+	switch {
+	case p.Locked != "":
+		return connectors.Person{}, permissions.LockedOut(p.Locked)
+	case !known:
 		return connectors.Person{}, permissions.Nobody(id.UID)
 	}
 	return p, nil
@@ -149,6 +150,9 @@ func (e *Engine) Pending(
 		standing, err := e.Stand(ctx, r)
 		if err != nil {
 			return nil, err
+		}
+		for i, cp := range standing.Copies {
+			standing.Copies[i].SentAt = cmp.Or(cp.SentAt, e.begun(cp)) // a code may be answered before its card is confirmed
 		}
 		list = append(list, standing)
 	}

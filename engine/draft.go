@@ -2,11 +2,15 @@ package engine
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/daycared/daycared/internal/own"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -22,8 +26,7 @@ func (e *Engine) draft(
 		r.ID = permissions.NewID(now)
 	}
 	r.Caller, r.CreatedAt, r.State = caller, now, permissions.Pending
-	named(&r)
-	if err := canonical(&r); err != nil {
+	if err := r.Normalize(); err != nil {
 		return r, permissions.Invalid(err)
 	}
 	if err := r.Validate(); err != nil {
@@ -32,11 +35,13 @@ func (e *Engine) draft(
 	if r.Key != "" && caller.Name == permissions.Anonymous {
 		return r, permissions.Nameless()
 	}
-	if t, own := s.coversOwn(r.Tags); own {
-		return r, permissions.OwnFiles(t)
+	around, err := s.ownFiles(r)
+	if err != nil {
+		return r, err
 	}
 	policy := s.policy(caller)
 	verdict := policy.Evaluate(r, grants, now)
+	verdict.Ask = verdict.Ask || around
 	if verdict.Forbidden != "" {
 		return r, permissions.Forbidden(verdict.Forbidden)
 	}
@@ -50,10 +55,19 @@ func (e *Engine) draft(
 	r.Under = verdict.Grants
 	if !verdict.Ask {
 		r.Answer, r.Scope, r.DecidedVia, r.DecidedAt = permissions.Allow(permissions.Once), permissions.Once, permissions.ViaGrant, now
-		r.State, r.Deadline = permissions.Approved, now
+		r.State, r.Deadline, r.Details = permissions.Approved, now, unshown(r.Details)
 		return r, nil
 	}
 	return r, s.direct(&r)
+}
+
+// unshown is what is kept of details that nobody is shown: no more than is needed to recognize them.
+func unshown(details string) string {
+	short := fmt.Sprintf("%d bytes that nobody was shown, sha256 %x", len(details), sha256.Sum256([]byte(details)))
+	if len(short) < len(details) {
+		return short
+	}
+	return details
 }
 
 // direct sets who is asked and until when.
@@ -108,49 +122,72 @@ func (s *Settings) pace(r *permissions.Request, route Route) {
 		}
 	}
 	slices.SortFunc(r.Reminders, time.Time.Compare)
-	r.Reminders = slices.Compact(r.Reminders)
-}
-
-// named settles by what name r's agent is shown. A proven name needs no claim, and a claim that repeats it is none.
-func named(r *permissions.Request) {
-	if proven := r.Caller.Proven(); proven != r.Caller.Name && (r.Agent == "" || r.Agent == proven) {
-		r.Agent, r.Claimed = proven, false
+	r.Reminders = spaced(r.Reminders)
+	if r.Timeout() < leastReminded {
+		r.Reminders = nil
 	}
 }
 
-// canonical gives tool inputs their one form, and calls their numbers.
-func canonical(r *permissions.Request) (err error) {
-	if r.Kind != permissions.KindTool {
-		return nil
-	}
-	r.Calls = slices.Clone(r.Calls)
-	for i := range r.Calls {
-		c := &r.Calls[i]
-		c.N, c.Answer, c.Comment = i+1, "", ""
-		if c.Input, err = permissions.CanonicalJSON(c.Input); err != nil {
-			return err
+const (
+	// leastReminded is the shortest time of a request that people are reminded of.
+	leastReminded = 3 * time.Second
+	// leastApart is the shortest time between two reminders of a request.
+	leastApart = 10 * time.Second
+)
+
+// spaced are the times that are not too soon after the one before, in order.
+func spaced(all []time.Time) (kept []time.Time) {
+	for _, at := range all {
+		if n := len(kept); n == 0 || at.Sub(kept[n-1]) >= leastApart {
+			kept = append(kept, at)
 		}
 	}
-	if len(r.Calls) == 0 {
-		r.Input, err = permissions.CanonicalJSON(r.Input)
-	}
-	return err
+	return kept
 }
 
-// coversOwn finds a tag that reaches the daemon's own data, configuration or binary.
-func (s *Settings) coversOwn(tags []permissions.Tag) (permissions.Tag, bool) {
-	for _, t := range tags {
-		names := []permissions.Tag{t}
-		if resolved, err := filepath.EvalSymlinks(t.Path()); err == nil && t.Path() != "" {
-			if target, err := permissions.ParseTag("@read:" + resolved); err == nil {
-				names = append(names, target)
+// ownFiles refuses what reaches the daemon's own: by a tag, or by a path that the tool of a program that we do not run is given
+// (those of ours cannot reach it). around reports whether the tool is given a folder that the daemon's own lies in.
+func (s *Settings) ownFiles(r permissions.Request) (around bool, err error) {
+	for _, t := range r.Tags {
+		if t.Path() == "" {
+			continue
+		}
+		if _, found := own.Find(s.Own, t.Path()); found {
+			return false, permissions.OwnFiles(t.String() + " covers")
+		}
+	}
+	if r.Kind != permissions.KindTool || r.Caller.Ours() {
+		return false, nil
+	}
+	for i, path := range append([]string{r.AffectedPath}, pathsIn(r.Input)...) {
+		if path == "" {
+			continue
+		}
+		what, found := own.Find(s.Own, path)
+		switch {
+		case found && strings.HasPrefix(own.Resolve(what), strings.TrimSuffix(own.Resolve(path), "/")+"/"):
+			around = around || i == 0 // other members may be no paths
+		case found:
+			return false, permissions.OwnFiles("Tool " + r.Tool + " reaches")
+		}
+	}
+	return around, nil
+}
+
+// pathsIn are the absolute paths among the values of a tool's input, and of its lists.
+func pathsIn(input json.RawMessage) (paths []string) {
+	var members map[string]any
+	_ = json.Unmarshal(input, &members) // one that is no object has none
+	for _, member := range members {
+		list, is := member.([]any)
+		if !is {
+			list = []any{member}
+		}
+		for _, value := range list {
+			if path, _ := value.(string); filepath.IsAbs(path) && len(path) <= permissions.MaxTagPath {
+				paths = append(paths, path)
 			}
 		}
-		for _, own := range s.Own {
-			if slices.ContainsFunc(names, func(n permissions.Tag) bool { return n.Touches(own) }) {
-				return t, true
-			}
-		}
 	}
-	return permissions.Tag{}, false
+	return paths
 }

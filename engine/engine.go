@@ -9,7 +9,8 @@
 //
 // Beside that way: usher.go sees that everybody who is asked has a copy, herald.go tells people what is no
 // copy's business, strangers.go the owner who else wrote, place.go knows where several people are asked at once,
-// reroute.go asks anew when the settings change, pairing.go gives accounts to people, and suspend.go takes them away.
+// reroute.go asks anew when the settings change, pairing.go gives accounts to people, and suspend.go takes them away, as
+// lock.go does all of a person's.
 // What is steered from outside has a file each: grants.go, stop.go, tokens.go, events.go.
 // What people and agents of our own tell each other goes through chat.go and host.go, and decides nothing. Those agents
 // ask without waiting (residents.go), and are told what became of it (witness.go).
@@ -43,12 +44,17 @@ type Engine struct {
 	base     atomic.Pointer[Settings] // as the configuration has them
 	stopped  atomic.Pointer[string]   // who stopped everything, or nil
 	changed  chan struct{}            // the settings have
+	moved    atomic.Bool              // somebody's account is another one by them
+	unsaved  chan struct{}            // a lock could not be stored
 	clock    permissions.Clock
 	pruning  time.Duration                     // see Options.PruneEvery
 	steering sync.Mutex                        // one stop or resume at a time
 	pairing  sync.Mutex                        // one pairing at a time
+	locking  sync.Mutex                        // one lock or unlocking at a time
+	deciding sync.RWMutex                      // held to read by what is decided, so that a lock comes before it or after
 	moves    atomic.Pointer[map[string]string] // places that go by another name now
 	away     time.Duration                     // see Away
+	reminded sync.Map                          // by person: the last [reminder]
 	doubt    bool                              // the clock had been set back when the daemon started: older grants are not relied on
 	log      *slog.Logger
 
@@ -57,8 +63,11 @@ type Engine struct {
 	mu        sync.Mutex
 	pairings  []permissions.Pairing
 	suspended []permissions.Suspension
+	locks     []permissions.Lock
 	invited   map[string]invited       // by code
 	prompts   map[string]*rate.Limiter // by caller
+	rows      map[string]*rate.Limiter // that are stored for a caller
+	bytes     map[string]*rate.Limiter // of what is stored for a caller
 	refusals  map[connectors.Identity]*rate.Limiter
 	unrouted  map[string]bool // callers whom no route matches, as the log says
 }
@@ -88,9 +97,11 @@ func New(o Options) *Engine {
 		clock.Elapsed = elapsed
 	}
 	e := &Engine{
-		store: o.Store, clock: clock, log: o.Log, changed: make(chan struct{}, 1), pruning: cmp.Or(o.PruneEvery, pruneEvery),
+		store: o.Store, clock: clock, log: o.Log, changed: make(chan struct{}, 1), unsaved: make(chan struct{}, 1),
+		pruning:  cmp.Or(o.PruneEvery, pruneEvery),
 		registry: permissions.NewRegistry(o.Store, clock, o.Settings.Approvals.RedeemWindow, o.Log),
-		invited:  map[string]invited{}, prompts: map[string]*rate.Limiter{}, refusals: map[connectors.Identity]*rate.Limiter{},
+		invited:  map[string]invited{}, prompts: map[string]*rate.Limiter{}, rows: map[string]*rate.Limiter{}, bytes: map[string]*rate.Limiter{},
+		refusals:  map[connectors.Identity]*rate.Limiter{},
 		unrouted:  map[string]bool{},
 		beginning: make(chan struct{}, mostBegun),
 	}
@@ -112,11 +123,15 @@ func New(o Options) *Engine {
 // Configure swaps the settings. Requests that are pending keep what they were opened with, but for who is asked: people
 // who are gone are asked no longer, and people whom the routes ask now are asked as well.
 func (e *Engine) Configure(s Settings) {
-	e.base.Store(&s)
+	if was := e.base.Swap(&s); was != nil && readdressed(was.People, s.People) {
+		e.moved.Store(true)
+	}
 	e.refill()
 	e.registry.SetRedeemWindow(s.Approvals.RedeemWindow)
 	e.mu.Lock()
 	clear(e.prompts)
+	clear(e.rows)
+	clear(e.bytes)
 	clear(e.unrouted)
 	e.mu.Unlock()
 	e.realignSoon()
@@ -129,6 +144,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	group.Go(func() error { return e.follow(ctx) })
 	group.Go(func() error { return e.noteAbsence(ctx) })
 	group.Go(func() error { return e.reroute(ctx) })
+	group.Go(func() error { return e.keepLocks(ctx) })
 	group.Go(func() error { return e.herald(ctx) })
 	group.Go(func() error { return e.prune(ctx) })
 	group.Go(func() error { return e.pulse(ctx) })
@@ -137,7 +153,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		group.Go(func() error { return e.reporter.run(ctx) })
 	}
 	for _, c := range e.couriers {
-		group.Go(func() error { return c.run(ctx, c.deliver) })
+		group.Go(func() error { return c.run(ctx) })
 	}
 	for _, h := range e.hosts {
 		group.Go(func() error { return h.run(ctx) })
@@ -177,6 +193,11 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// noting is for what is to be noted about a caller or a chat, whether or not they are still there.
+func noting(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+}
+
 // feedBuffer is how many changes may come while the couriers are being told of others.
 const feedBuffer = 4096
 
@@ -197,13 +218,13 @@ func (e *Engine) relay(ctx context.Context, feed *permissions.Feed) {
 	}
 }
 
-// limiter is the bucket of one key, made when it is first needed.
-func limiter[K comparable](e *Engine, buckets map[K]*rate.Limiter, key K, perMinute int) *rate.Limiter {
+// limiter is the bucket of one key, which holds n and is filled in the time per; it is made when it is first needed.
+func limiter[K comparable](e *Engine, buckets map[K]*rate.Limiter, key K, n int, per time.Duration) *rate.Limiter {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	b, ok := buckets[key]
 	if !ok {
-		b = rate.NewLimiter(rate.Limit(float64(perMinute)/60), perMinute)
+		b = rate.NewLimiter(rate.Limit(float64(n)/per.Seconds()), n)
 		buckets[key] = b
 	}
 	return b

@@ -42,6 +42,11 @@ func tagged(session string, texts ...string) permissions.Request {
 	return permissions.Request{Kind: permissions.KindPermission, Tags: tags, Reason: "work", Session: session}
 }
 
+func claimed(agent string, q permissions.Request) permissions.Request {
+	q.Agent, q.Claimed = agent, true
+	return q
+}
+
 func call(session, name, input string) permissions.Request {
 	q := tool(name, input)
 	q.Session = session
@@ -98,7 +103,16 @@ var scopes = []scoped{
 		not: []probe{{name: "the same call again", q: call("s1", "write_file", `{"a":1}`)}},
 	},
 	{
-		name: "a tool for the session", q: call("s1", "write_file", `{"a":1}`), scope: permissions.SessionTool,
+		name: "B6/a permission for the session of one program of an account's", q: claimed("deploy-1", tagged("s1", "@network")),
+		scope:  permissions.Session,
+		covers: []probe{{name: "the same program", q: claimed("deploy-1", tagged("s1", "@network"))}},
+		not: []probe{
+			{name: "another that claims the session", q: claimed("scribe", tagged("s1", "@network"))},
+			{name: "one without a name", q: tagged("s1", "@network")},
+		},
+	},
+	{
+		name: "a tool for the session", caller: ours, q: call("s1", "write_file", `{"a":1}`), scope: permissions.SessionTool,
 		covers: []probe{{name: "with other input", q: call("s1", "write_file", `{"a":2}`)}},
 		not: []probe{
 			{name: "another tool", q: call("s1", "edit_file", `{"a":1}`)},
@@ -113,6 +127,7 @@ var scopes = []scoped{
 		},
 		not: []probe{
 			{name: "a tool of high risk", q: call("s1", "run_command", `{"command":"ls"}`)},
+			{name: "a shell", q: call("s1", "Bash", `{"command":"ls"}`)},
 			{name: "in another session", q: call("s2", "edit_file", `{}`)},
 			{name: "a permission", q: tagged("s1", "@network")},
 		},
@@ -126,12 +141,42 @@ var scopes = []scoped{
 		scope: permissions.Session, refused: true,
 	},
 	{
-		name: "a tool for a time", q: call("s1", "write_file", `{"a":1}`), scope: quarter,
+		name: "a tool for a time", caller: ours, q: call("s1", "write_file", `{"a":1}`), scope: quarter,
 		covers: []probe{{name: "in another session with other input", q: call("s2", "write_file", `{"a":2}`)}},
 		not: []probe{
 			{name: "another tool", q: call("s1", "edit_file", `{}`)},
 			{name: "afterwards", q: call("s1", "write_file", `{"a":1}`), after: 16 * time.Minute},
 		},
+	},
+	{
+		name: "B6/a shell for a time", caller: ours, q: call("s1", "Bash", `{"command":"ls"}`), scope: quarter,
+		covers: []probe{{name: "this exact call", q: call("s2", "Bash", `{"command":"ls"}`)}},
+		not:    []probe{{name: "another command", q: call("s1", "Bash", `{"command":"rm -rf /"}`)}},
+	},
+	{
+		name: "B6/a shell for the session", caller: ours, q: call("s1", "Bash", `{"command":"ls"}`), scope: permissions.SessionTool,
+		covers: []probe{{name: "this exact call", q: call("s1", "Bash", `{"command":"ls"}`)}},
+		not:    []probe{{name: "another command", q: call("s1", "Bash", `{"command":"rm -rf /"}`)}},
+	},
+	{
+		name: "B6/a tool of another program for a time", q: call("s1", "write_file", `{"a":1}`), scope: quarter,
+		covers: []probe{{name: "this exact call", q: call("s2", "write_file", `{"a":1}`)}},
+		not: []probe{
+			{name: "with other input", q: call("s1", "write_file", `{"a":2}`)},
+			{name: "in another folder", q: in("/elsewhere", call("s1", "write_file", `{"a":1}`))},
+		},
+	},
+	{
+		name: "B6/a tool of another program for the session", q: call("s1", "write_file", `{"a":1}`), scope: permissions.SessionTool,
+		covers: []probe{{name: "this exact call", q: call("s1", "write_file", `{"a":1}`)}},
+		not:    []probe{{name: "with other input", q: call("s1", "write_file", `{"a":2}`)}},
+	},
+	{
+		name: "B6/high risk for a time", caller: ours, q: call("s1", "run_command", `{"command":"ls"}`), scope: quarter, refused: true,
+	},
+	{
+		name: "B6/high risk for the session", caller: ours, q: call("s1", "run_command", `{"command":"ls"}`),
+		scope: permissions.SessionTool, refused: true,
 	},
 	{
 		name: "an exact call always", q: call("s1", "write_file", `{"a":1,"b":2}`), scope: permissions.Always,
@@ -318,6 +363,11 @@ func TestAnApprovalThatWasNotUsedIsTakenBack(t *testing.T) {
 	}
 	_, err = st.Void(t.Context(), boss, string(id))
 	refused(t, err, permissions.CodeNoUse)
+	told := st.get(st.ask(t.Context(), tagged("s1", "@network"))) // whoever asked comes back for it, and is told
+	if r := told.Told(); r.ID != id || r.State != permissions.Cancelled || r.Answer != "" || r.Scope != (permissions.Scope{}) ||
+		r.VoidedBy != "fay" || r.VoidAt.IsZero() {
+		t.Errorf("told is %+v", r)
+	}
 	st.ask(t.Context(), tagged("s1", "@network"))
 	st.shown(f.Memory, 2) // it is asked again
 }

@@ -59,14 +59,16 @@ type narrow struct{ *phone }
 func (narrow) Whole(connectors.Prompt) bool { return false }
 
 func TestNothingIsAllowedThatCannotHaveBeenShownWhole(t *testing.T) {
-	f := narrow{newPhone(fay, "fays-phone")}
-	st := play(t, usual(), f)
-	call := st.ask(t.Context(), network("x"))
-	id := st.shown(f.Memory, 1).Request.ID
-	_, err := f.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()})
-	refused(t, err, permissions.CodeTooBig)
-	f.must(t, id, permissions.Deny)
-	if r := st.get(call); r.State != permissions.Denied {
-		t.Errorf("it is %s", r.State)
-	}
+	t.Run("B1/not shown whole", func(t *testing.T) {
+		f := narrow{newPhone(fay, "fays-phone")}
+		st := play(t, usual(), f)
+		call := st.ask(t.Context(), network("x"))
+		id := st.shown(f.Memory, 1).Request.ID
+		_, err := f.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()})
+		refused(t, err, permissions.CodeTooBig)
+		f.must(t, id, permissions.Deny)
+		if r := st.get(call); r.State != permissions.Denied {
+			t.Errorf("it is %s", r.State)
+		}
+	})
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/daycared/daycared/connectors"
@@ -19,8 +20,17 @@ func (e *Engine) Health() map[string]error {
 		}
 	}
 	for _, p := range e.settings.Load().People {
-		for _, via := range p.Suspended {
+		ill := slices.Clone(p.Suspended)
+		for _, c := range e.couriers {
+			if isLost(reach(c.connector, p)) {
+				ill = append(ill, c.connector.Name())
+			}
+		}
+		for _, via := range ill {
 			why := suspended(p, via)
+			if c, on := e.connector(via); on && why == nil {
+				why = reach(c, p)
+			}
 			if before := health[via]; before != nil {
 				why = fmt.Errorf("%w; %w", before, why)
 			}
@@ -61,7 +71,7 @@ func (e *Engine) Contacts() []connectors.Contact {
 		}
 		for _, p := range people {
 			contacts[i].People[p.Name] = reachNow(c.connector, p)
-			if why := suspended(p, c.connector.Name()); why != nil {
+			if why := suspended(p, c.connector.Name()); why != nil && p.Locked == "" {
 				contacts[i].Suspended[p.Name] = why
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/daycared/daycared/connectors"
@@ -17,9 +18,10 @@ const ranMost = 100
 // herald sends the notices that are stored, until ctx ends: at once, or when the quiet hours of their person are over.
 // What fails for now is tried again, when its channel says so or a little later.
 func (e *Engine) herald(ctx context.Context) error {
-	rests := map[permissions.ID]time.Duration{}
+	t := &tellers{e: e, rests: map[permissions.ID]time.Duration{}, busy: map[chat]bool{}, wake: make(chan struct{}, 1)}
+	defer t.work.Wait()
 	for ctx.Err() == nil {
-		wait, err := e.tellAll(ctx, rests)
+		wait, err := t.tellAll(ctx)
 		if err != nil && ctx.Err() == nil {
 			e.log.Warn("notices cannot be sent just now", "err", err)
 			wait = min(wait, retryMost)
@@ -27,48 +29,90 @@ func (e *Engine) herald(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-e.registry.Noticed():
+		case <-t.wake:
 		case <-time.After(wait):
 		}
 	}
 	return nil
 }
 
-// tellTime bounds how long one channel keeps the others from their notices.
+// tellers tell what is noticed, one notice after the other in each chat, so that one that hangs holds up no other.
+type tellers struct {
+	e    *Engine
+	work sync.WaitGroup
+	wake chan struct{} // a chat is done
+
+	mu    sync.Mutex
+	busy  map[chat]bool
+	rests map[permissions.ID]time.Duration // until when, by the time that passes, a notice is to wait
+}
+
+// tellTime bounds how long one channel keeps a person from their next notice.
 const tellTime = 10 * time.Second
 
 // quietStep bounds how long the herald sleeps while somebody has quiet hours, since the clock may be set meanwhile.
 const quietStep = time.Second
 
-// tellAll sends what may be sent now, and says how long to wait for the rest. One person who cannot be told does not
-// keep the others from it. In rests is until when, by the time that passes, a channel wants to be left alone.
-func (e *Engine) tellAll(ctx context.Context, rests map[permissions.ID]time.Duration) (wait time.Duration, err error) {
+// tellAll begins to send what may be sent now, and says how long to wait for the rest.
+func (t *tellers) tellAll(ctx context.Context) (wait time.Duration, err error) {
 	wait = idle
-	maps.DeleteFunc(rests, func(_ permissions.ID, until time.Duration) bool { return until <= e.clock.Elapsed() })
-	var failed error
+	t.mu.Lock()
+	busy := maps.Clone(t.busy) // before they are listed: what is told meanwhile is not told again
+	t.mu.Unlock()
+	var all []permissions.Notice
 	for after := permissions.ID(""); ; {
-		notices, err := e.store.Notices(ctx, after, page)
+		notices, err := t.e.store.Notices(ctx, after, page)
 		if err != nil {
 			return wait, err
 		}
-		for _, n := range notices {
-			after = n.ID
-			until, resting := rests[n.ID]
-			later := until - e.clock.Elapsed()
-			if !resting {
-				later, err = e.tell(ctx, n)
-			}
-			if again := connectors.RetryAfter(err); again > 0 {
-				e.log.Info("a notice has to wait", "about", n.About, "delay", again, "err", err)
-				rests[n.ID], later, err = e.clock.Elapsed()+again, again, nil
-			}
-			failed, err = errors.Join(failed, err), nil
-			if later > 0 || resting {
-				wait = min(wait, later)
-			}
+		if all = append(all, notices...); len(notices) < page {
+			break
 		}
-		if len(notices) < page {
-			return wait, failed
+		after = notices[len(notices)-1].ID
+	}
+	due := map[chat][]permissions.Notice{}
+	now := t.e.clock.Elapsed()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.rests, func(_ permissions.ID, until time.Duration) bool { return until <= now })
+	for _, n := range all {
+		at := chat{person: n.To, place: n.Place}
+		if until, resting := t.rests[n.ID]; resting {
+			wait = min(wait, until-now)
+		} else if !busy[at] {
+			due[at] = append(due[at], n)
 		}
+	}
+	for at, notices := range due {
+		t.busy[at] = true
+		t.work.Go(func() { t.tell(ctx, at, notices) })
+	}
+	return wait, nil
+}
+
+// tell sends the notices of one chat.
+func (t *tellers) tell(ctx context.Context, at chat, notices []permissions.Notice) {
+	for _, n := range notices {
+		later, err := t.e.tell(ctx, n)
+		if again := connectors.RetryAfter(err); again > 0 {
+			t.e.log.Info("a notice has to wait", "about", n.About, "delay", again, "err", err)
+			later = again
+		} else if err != nil && ctx.Err() == nil {
+			t.e.log.Warn("a notice cannot be sent just now", "about", n.About, "err", err)
+			later = retryMost
+		}
+		if later > 0 {
+			t.mu.Lock()
+			t.rests[n.ID] = t.e.clock.Elapsed() + later
+			t.mu.Unlock()
+		}
+	}
+	t.mu.Lock()
+	delete(t.busy, at)
+	t.mu.Unlock()
+	select {
+	case t.wake <- struct{}{}:
+	default:
 	}
 }
 
@@ -93,8 +137,12 @@ func (e *Engine) tell(ctx context.Context, n permissions.Notice) (later time.Dur
 	if err != nil {
 		return 0, err
 	}
-	if !there {
+	later, news := e.reminds(notice)
+	if !there || !news {
 		return 0, e.store.Noted(ctx, n.ID)
+	}
+	if later > 0 {
+		return later, nil
 	}
 	if err := e.announce(ctx, n, notice); err != nil {
 		return 0, err
@@ -102,9 +150,34 @@ func (e *Engine) tell(ctx context.Context, n permissions.Notice) (later time.Dur
 	return 0, e.store.Noted(ctx, n.ID)
 }
 
+// remindEvery is how long a reminder stands for what it named, and keeps its person's next one back.
+const remindEvery = time.Minute
+
+// reminder is the last that somebody was sent: when, by the time that passes, and of what.
+type reminder struct {
+	at time.Duration
+	of []connectors.Prompt
+}
+
+// reminds says how long a notice has to wait if it is a reminder whose person was sent another a moment ago; news is false
+// if that one named all that still waits.
+func (e *Engine) reminds(n connectors.Notice) (later time.Duration, news bool) {
+	was, sent := e.reminded.Load(n.To.Name)
+	last, _ := was.(reminder)
+	if later = last.at + remindEvery - e.clock.Elapsed(); !sent || later <= 0 || n.About != permissions.AboutWaiting {
+		return 0, true
+	}
+	return later, slices.ContainsFunc(n.Waiting, func(p connectors.Prompt) bool {
+		return !slices.ContainsFunc(last.of, func(q connectors.Prompt) bool { return q.Request.ID == p.Request.ID })
+	})
+}
+
 // announce says a notice, if anybody can hear it. An error means that it should be tried again.
 func (e *Engine) announce(ctx context.Context, n permissions.Notice, notice connectors.Notice) error {
 	err := e.say(ctx, notice)
+	if err == nil && n.About == permissions.AboutWaiting {
+		e.reminded.Store(n.To, reminder{e.clock.Elapsed(), notice.Waiting})
+	}
 	if err == nil || !errors.Is(err, connectors.ErrGone) {
 		return err
 	}

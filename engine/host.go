@@ -24,10 +24,10 @@ type host struct {
 	engine   *Engine
 	resident agents.Resident
 	bond     permissions.Bond
-	written  bell // there is something to hear
-	said     bell // there is something to send
-	works    bell // working has changed
-	working  atomic.Bool
+	written  bell         // there is something to hear
+	said     bell         // there is something to send
+	works    bell         // working has changed
+	working  atomic.Int64 // grows with each change; odd while it works
 	log      *slog.Logger
 }
 
@@ -125,7 +125,8 @@ func (h *host) tellIt(ctx context.Context) error {
 			return err
 		}
 		for _, m := range messages {
-			if m.From == h.bond.Person { // else the agent was somebody else's when it was written
+			from, _ := h.engine.settings.Load().person(m.From)
+			if m.From == h.bond.Person && from.Locked == "" { // else the agent was somebody else's when it was written
 				if err := h.resident.Hear(ctx, m); err != nil {
 					return fmt.Errorf("have it hear: %w", err)
 				}
@@ -165,7 +166,7 @@ func (h *host) send(ctx context.Context, u permissions.Utterance) error {
 			return err
 		}
 		u.Sent++
-		noting, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime) // what was sent is noted, also while stopping
+		noting, done := noting(ctx) // what was sent is noted, also while stopping
 		err = e.store.Said(noting, u, ref, !more, e.stamp())
 		done()
 		if err != nil || !more {
@@ -219,14 +220,20 @@ const (
 func (h *host) show(ctx context.Context) error {
 	for ctx.Err() == nil {
 		var next <-chan time.Time
-		if h.working.Load() {
+		now := h.working.Load()
+		if now%2 != 0 {
 			h.typing(ctx)
 			next = time.After(typingEvery)
 		}
-		select {
-		case <-ctx.Done():
-		case <-h.works:
-		case <-next:
+		for same := true; same; {
+			select {
+			case <-ctx.Done():
+				same = false
+			case <-h.works: // perhaps of what was seen above
+				same = h.working.Load() == now
+			case <-next:
+				same = false
+			}
 		}
 	}
 	return nil
@@ -268,7 +275,10 @@ func (v voice) Say(ctx context.Context, key, text string) error {
 
 // Working is [agents.Speaker].
 func (v voice) Working(on bool) {
-	if v.working.Swap(on) != on {
-		v.works.ring()
+	for n := v.working.Load(); (n%2 != 0) != on; n = v.working.Load() {
+		if v.working.CompareAndSwap(n, n+1) {
+			v.works.ring()
+			return
+		}
 	}
 }

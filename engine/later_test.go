@@ -117,7 +117,7 @@ func bubble(t *testing.T, s engine.Settings, c *crowd, do func(*testing.T, *stag
 
 func TestACardIsTriedAgainWhenItsChannelSaysSo(t *testing.T) {
 	for _, wait := range waits {
-		t.Run(wait.String(), func(t *testing.T) {
+		t.Run("E2/"+wait.String(), func(t *testing.T) {
 			c, s := newCrowd(), usual()
 			s.Approvals.DeliverWithin = time.Hour
 			bubble(t, s, c, func(t *testing.T, st *stage) {
@@ -209,6 +209,75 @@ func TestALaterCopyIsTriedForItsOwnTime(t *testing.T) {
 		c.must(t, st.pending(1)[0].ID, permissions.Deny)
 		if r := (<-call).r; r.DecidedBy != "fay" {
 			t.Errorf("%s by %s: %s", r.State, r.DecidedBy, r.Failure)
+		}
+	})
+}
+
+// A call that comes and goes has its card edited every few seconds at most, and what else changes is shown at once.
+func TestWhoWaitsIsShownNotTooOften(t *testing.T) {
+	c, s := newCrowd(), usual()
+	s.Routes[0].Ask, s.Routes[0].Quorum = []string{"fay", "sam"}, 2
+	bubble(t, s, c, func(t *testing.T, st *stage) {
+		for range 20 {
+			brief, done := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			_, _ = st.Ask(brief, self, network("x"))
+			done()
+			<-time.After(1400 * time.Millisecond)
+		}
+		if n := len(c.gaps("fay")); n < 2 || n > 8 {
+			t.Errorf("%d edits in 30 seconds", n)
+		}
+		<-time.After(6 * time.Second) // the last edit that only shows who waits
+		before := len(c.gaps("sam"))
+		c.must(t, st.pending(1)[0].ID, allow())
+		<-time.After(100 * time.Millisecond)
+		if n := len(c.gaps("sam")) - before; n != 1 {
+			t.Errorf("a vote is shown by %d edits", n)
+		}
+	})
+}
+
+// When a burst is settled at once, faster than its channel takes edits, the newest cards are told first: those at the end of
+// a chat are the ones that somebody sees, and presses.
+func TestTheNewestCardsAreToldFirstThatTheyAreSettled(t *testing.T) {
+	const burst = 20
+	c := newCrowd()
+	bubble(t, usual(), c, func(t *testing.T, st *stage) {
+		for i := range burst {
+			st.ask(t.Context(), network(fmt.Sprintf("one of many, %d", i)))
+			st.shown(c.Memory, i+1)
+		}
+		var fails []error
+		for range burst {
+			fails = append(fails, busy(time.Second), nil)
+		}
+		c.failing("fay", fails...)
+		if _, err := st.StopAll(t.Context(), fayAt("crowd")); err != nil {
+			t.Fatal(err)
+		}
+		told, partly := 0, 0
+		for range 100 * burst {
+			synctest.Wait()
+			cards := c.Copies()
+			for told < burst && cards[burst-told-1].Last.Request.State != permissions.Pending {
+				told++
+			}
+			early := 0 // the one that was tried when the others were not settled yet
+			for _, card := range cards[:burst-told] {
+				if card.Last.Request.State != permissions.Pending {
+					early++
+				}
+			}
+			if early > 1 {
+				t.Fatalf("%d of %d cards were told before one that is newer", early, burst)
+			}
+			if told > 0 && told < burst {
+				partly++
+			}
+			<-time.After(100 * time.Millisecond)
+		}
+		if told != burst || partly < burst {
+			t.Errorf("%d of %d cards were told, %d times some of them", told, burst, partly)
 		}
 	})
 }

@@ -80,20 +80,22 @@ func TestACardIsNamedBeforeItIsSent(t *testing.T) {
 
 // What was settled while nobody knew whether its card had arrived is told on that card.
 func TestWhatMayHaveArrivedIsEdited(t *testing.T) {
-	n := &namer{phone: newPhone(fay, "fays-phone"), lost: 1000}
-	tried := make(chan connectors.Prompt, 1000)
-	n.seen = func(p connectors.Prompt) { tried <- p }
-	st := play(t, usual(), n)
-	call := st.ask(t.Context(), network("x"))
-	p := <-tried
-	n.must(t, p.Request.ID, permissions.Deny)
-	if r := st.get(call); r.State != permissions.Denied {
-		t.Error(r.State)
-	}
-	st.noted("fays-phone", p.Request.ID)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if len(n.edits) == 0 || n.edits[0] != p.Ref {
-		t.Errorf("edited were %q, and it was sent as %q", n.edits, p.Ref)
-	}
+	t.Run("E3/what may have arrived", func(t *testing.T) {
+		n := &namer{phone: newPhone(fay, "fays-phone"), lost: 1000}
+		tried := make(chan connectors.Prompt, 1000)
+		n.seen = func(p connectors.Prompt) { tried <- p }
+		st := play(t, usual(), n)
+		call := st.ask(t.Context(), network("x"))
+		p := <-tried
+		n.must(t, p.Request.ID, permissions.Deny)
+		if r := st.get(call); r.State != permissions.Denied {
+			t.Error(r.State)
+		}
+		st.noted("fays-phone", p.Request.ID)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if len(n.edits) == 0 || n.edits[0] != p.Ref {
+			t.Errorf("edited were %q, and it was sent as %q", n.edits, p.Ref)
+		}
+	})
 }

@@ -41,7 +41,8 @@ type opening struct {
 	permissions.Opening
 	settings    *Settings
 	prompt      reservation
-	unreachable string // why people cannot be reached, where they cannot
+	room        []reservation // in the store
+	unreachable string        // why people cannot be reached, where they cannot
 }
 
 // tryOpen drafts the row, registers the waiter and inserts the row.
@@ -65,6 +66,9 @@ func (e *Engine) tryOpen(ctx context.Context, caller permissions.Caller, q permi
 func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permissions.Request) (opening, error) {
 	s := e.settings.Load()
 	grants, err := e.grants(ctx, caller)
+	if err == nil {
+		grants, err = e.ofAgent(ctx, caller, q, grants)
+	}
 	if err != nil {
 		return opening{}, broken(err)
 	}
@@ -73,9 +77,14 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 		e.noteUnrouted(caller, err)
 		return opening{}, err
 	}
+	room, full := e.makeRoom(s, r)
+	if full > 0 && r.State != permissions.Pending {
+		return opening{}, permissions.Limit(full, "requests_per_hour", "bytes_per_hour")
+	}
 	prompt, exhausted := e.reserve(s, r)
+	exhausted = max(exhausted, full)
 	copies, unreachable := e.plan(s, r, nil)
-	if s.reached(r, copies) < r.Quorum && len(r.EscalateTo) > 0 { // then there is no point in waiting
+	if e.reached(s, r, copies) < r.Quorum && len(r.EscalateTo) > 0 { // then there is no point in waiting
 		r.Asked, r.EscalateTo, r.EscalateAt = append(r.Asked, r.EscalateTo...), nil, time.Time{}
 		copies, unreachable = e.plan(s, r, nil)
 	}
@@ -83,7 +92,7 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 	if caller.Ours() { // they have a rule of their own: the third denial in a row ends the asking
 		rest = 0
 	}
-	return opening{settings: s, prompt: prompt, unreachable: unreachable, Opening: permissions.Opening{
+	return opening{settings: s, prompt: prompt, room: room, unreachable: unreachable, Opening: permissions.Opening{
 		Request: r, Copies: copies, RedeemWindow: s.Approvals.RedeemWindow,
 		PerCaller: s.Limits.PendingPerCaller, Total: s.Limits.PendingTotal, CoolDown: rest,
 		Exhausted: exhausted,
@@ -111,11 +120,14 @@ func (e *Engine) noteUnrouted(caller permissions.Caller, err error) {
 func (e *Engine) opened(
 	ctx context.Context, o opening, stored permissions.Request, created bool,
 ) (permissions.Request, error) {
+	if !created {
+		giveBack(o.room)
+	}
 	if !created || stored.State != permissions.Pending {
 		o.prompt.giveBack() // nobody is prompted for it
 		return stored, nil
 	}
-	if o.settings.reached(stored, o.Copies) >= stored.Quorum {
+	if e.reached(o.settings, stored, o.Copies) >= stored.Quorum {
 		return stored, nil
 	}
 	c, err := e.registry.Resolve(ctx, stored.ID, permissions.GiveUp{Reason: o.unreachable, Asked: stored.Asked, At: e.stamp()})
@@ -128,13 +140,14 @@ func (e *Engine) opened(
 // notOpened is why a row was not inserted. Where the store failed it may be there all the same, and reach too few.
 func (e *Engine) notOpened(o opening, err error) error {
 	o.prompt.giveBack()
+	giveBack(o.room)
 	if errors.Is(err, permissions.ErrBroken) {
 		e.usher.kick(o.Request.ID)
 	}
 	return broken(err)
 }
 
-// reservation is a prompt that was taken out of its caller's bucket. The zero reservation took none.
+// reservation is what was taken out of a bucket of a caller's. The zero reservation took nothing.
 type reservation struct {
 	taken *rate.Reservation
 	at    time.Time // a reservation is only given back at the time it was made for
@@ -146,17 +159,51 @@ func (r reservation) giveBack() {
 	}
 }
 
+func giveBack(all []reservation) {
+	for _, r := range all {
+		r.giveBack()
+	}
+}
+
+// take takes n out of a bucket. When there is less left, exhausted is how long until there is as much.
+func (e *Engine) take(bucket *rate.Limiter, n int) (taken reservation, exhausted time.Duration) {
+	taken = reservation{at: e.clock.Now()}
+	taken.taken = bucket.ReserveN(taken.at, n)
+	if wait := taken.taken.DelayFrom(taken.at); wait > 0 {
+		taken.giveBack()
+		return reservation{}, min(wait, time.Hour)
+	}
+	return taken, 0
+}
+
 // reserve takes a prompt, where r would prompt anybody. When there is none left, exhausted is how long until there is
 // one: until then, r may still join what waits, or find its answer.
 func (e *Engine) reserve(s *Settings, r permissions.Request) (taken reservation, exhausted time.Duration) {
 	if r.State != permissions.Pending || s.Limits.PromptsPerMinute <= 0 {
 		return reservation{}, 0
 	}
-	taken = reservation{at: e.clock.Now()}
-	taken.taken = limiter(e, e.prompts, whole(r.Caller), s.Limits.PromptsPerMinute).ReserveN(taken.at, 1)
-	if wait := taken.taken.DelayFrom(taken.at); wait > 0 {
-		taken.giveBack()
-		return reservation{}, wait
+	return e.take(limiter(e, e.prompts, whole(r.Caller), s.Limits.PromptsPerMinute, time.Minute), 1)
+}
+
+// makeRoom takes the room that r needs in the store out of what its caller has in an hour, whatever settles it.
+func (e *Engine) makeRoom(s *Settings, r permissions.Request) (taken []reservation, exhausted time.Duration) {
+	size := len(r.Input) + len(r.Details) + len(r.Message) + len(r.Reason)
+	for _, c := range r.Calls {
+		size += len(c.Input)
+	}
+	for _, b := range []struct {
+		of      map[string]*rate.Limiter
+		most, n int
+	}{{e.rows, s.Limits.RequestsPerHour, 1}, {e.bytes, s.Limits.BytesPerHour, size}} {
+		if b.most <= 0 {
+			continue
+		}
+		one, wait := e.take(limiter(e, b.of, whole(r.Caller), b.most, time.Hour), b.n)
+		if wait > 0 {
+			giveBack(taken)
+			return nil, wait
+		}
+		taken = append(taken, one)
 	}
 	return taken, 0
 }
@@ -174,6 +221,28 @@ func whole(c permissions.Caller) string {
 func (e *Engine) grants(ctx context.Context, caller permissions.Caller) ([]permissions.Grant, error) {
 	all, err := e.store.Grants(ctx, caller.Name, e.clock.Now())
 	return e.relied(all), err
+}
+
+// ofAgent leaves out what was granted in a session to another agent of the same caller: an agent of others says itself in
+// which session it asks.
+func (e *Engine) ofAgent(
+	ctx context.Context, caller permissions.Caller, q permissions.Request, grants []permissions.Grant,
+) (own []permissions.Grant, err error) {
+	q.Caller = caller
+	_ = q.Normalize() // which refuses an input when it is drafted
+	for _, g := range grants {
+		if g.Session != "" && g.Session == q.Session && !caller.Ours() {
+			r, err := e.store.Read(ctx, g.Request)
+			if err != nil {
+				return nil, err
+			}
+			if r.Agent != q.Agent {
+				continue
+			}
+		}
+		own = append(own, g)
+	}
+	return own, nil
 }
 
 func (e *Engine) relied(all []permissions.Grant) []permissions.Grant {

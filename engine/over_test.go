@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -173,26 +174,28 @@ func TestAHeldPermissionIsCountedWithTheRest(t *testing.T) {
 
 func TestAGrantIsNotProlongedByAClockThatIsSetBack(t *testing.T) {
 	for _, restartFirst := range []bool{true, false} {
-		m := connectortest.NewMemory(fayAt("memory"), nil)
-		st := play(t, usual(), m)
-		st.approved(m, network("docs"), allowFor(quarter), false)
-		if restartFirst {
-			m = connectortest.NewMemory(fayAt("memory"), nil)
-			st.restart(m)
-		}
-		st.pass(14 * time.Minute)
-		st.set(-13 * time.Minute)
-		st.pass(10 * time.Minute) // 24 minutes after the answer, which was for 15
-		if !restartFirst {
-			if _, err := st.briefly(self, network("in between")); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("before the restart: %v", err)
+		t.Run(fmt.Sprintf("D6/a grant, restarted first %v", restartFirst), func(t *testing.T) {
+			m := connectortest.NewMemory(fayAt("memory"), nil)
+			st := play(t, usual(), m)
+			st.approved(m, network("docs"), allowFor(quarter), false)
+			if restartFirst {
+				m = connectortest.NewMemory(fayAt("memory"), nil)
+				st.restart(m)
 			}
-			m = connectortest.NewMemory(fayAt("memory"), nil)
-			st.restart(m)
-		}
-		if got, err := st.briefly(self, network("afterwards")); got.State == permissions.Approved {
-			t.Errorf("restarted first %v: it is %s via %s, %v", restartFirst, got.State, got.DecidedVia, err)
-		}
+			st.pass(14 * time.Minute)
+			st.set(-13 * time.Minute)
+			st.pass(10 * time.Minute) // 24 minutes after the answer, which was for 15
+			if !restartFirst {
+				if _, err := st.briefly(self, network("in between")); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("before the restart: %v", err)
+				}
+				m = connectortest.NewMemory(fayAt("memory"), nil)
+				st.restart(m)
+			}
+			if got, err := st.briefly(self, network("afterwards")); got.State == permissions.Approved {
+				t.Errorf("restarted first %v: it is %s via %s, %v", restartFirst, got.State, got.DecidedVia, err)
+			}
+		})
 	}
 }
 
@@ -262,7 +265,7 @@ func TestRacingCallsWithOneID(t *testing.T) {
 	for range 20 {
 		id := permissions.NewID(st.now())
 		ends := make(chan error, 2)
-		for _, q := range []permissions.Request{network(string(id)), tagged("", "@read:/"+string(id))} {
+		for _, q := range []permissions.Request{tagged("", "@write:/"+string(id)), tagged("", "@read:/"+string(id))} {
 			q.ID = id
 			go func() {
 				_, err := st.briefly(self, q)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/permissions"
@@ -105,6 +106,12 @@ func (e *Engine) Pair(
 	if was.Address == address {
 		now, was = e.paired(now), permissions.Pairing{}
 	}
+	if was.Address != "" {
+		e.moved.Store(true)
+		e.realignSoon()
+	} else if err := e.Found(context.WithoutCancel(ctx), in.via, in.name, ""); err != nil {
+		e.log.Error("what waits for somebody who was paired cannot be shown just now", "person", in.name, "err", err)
+	}
 	if was.Address != "" && !e.isSuspended(in.via, was.Address) {
 		in.door.Release(was.Address, in.name)
 	}
@@ -191,6 +198,8 @@ func (e *Engine) Unpair(
 	if err := e.readPairings(context.WithoutCancel(ctx)); err != nil {
 		return was, broken(err)
 	}
+	e.moved.Store(true)
+	e.realignSoon()
 	if door != nil && !e.isSuspended(via, was.Address) {
 		door.Release(was.Address, name)
 	}
@@ -215,8 +224,17 @@ func (e *Engine) pairable(
 	people := e.base.Load().People
 	i := slices.IndexFunc(people, func(p connectors.Person) bool { return p.Name == name })
 	if i >= 0 {
+		now, _ := e.settings.Load().person(name)
+		if now.Locked != "" {
+			return nil, person, permissions.LockedOut(now.Locked)
+		}
 		return door, people[i], nil
 	}
+	return nil, person, unknownPerson(name, people)
+}
+
+// unknownPerson refuses a name that is nobody's, and says which there are.
+func unknownPerson(name string, people []connectors.Person) error {
 	names := make([]string, len(people))
 	for i, p := range people {
 		names[i] = p.Name
@@ -228,7 +246,7 @@ func (e *Engine) pairable(
 	if len(people) == 0 {
 		known = "there are no people; write them there"
 	}
-	return nil, person, permissions.Invalid(fmt.Errorf("nobody in the configuration is called %q; %s", name, known))
+	return permissions.NoPerson(name, known)
 }
 
 // door is the channel of that name, if people can be enrolled there.
@@ -297,6 +315,7 @@ func (e *Engine) refill() {
 		}
 	}
 	e.unconfirmed(s.People)
+	e.shut(s.People)
 	e.settings.Store(&s)
 }
 
@@ -334,4 +353,52 @@ func overLink() error {
 
 func inFile(name, via string) error {
 	return permissions.Invalid(fmt.Errorf("%s's %s account stands in the configuration, which wins; change it there", name, via))
+}
+
+// Stranger notes that an account of nobody here wrote, so that the owner hears of it: at once, or with others a day after
+// the owner heard of some.
+func (e *Engine) Stranger(ctx context.Context, s permissions.Stranger) error {
+	if e.enrolled(s) { // and locked
+		return nil
+	}
+	s.At = e.stamp()
+	noting, done := noting(ctx)
+	defer done()
+	if err := e.store.Met(noting, s, e.settings.Load().Owner().Name); err != nil {
+		return broken(err)
+	}
+	e.registry.RingNotices()
+	return nil
+}
+
+// tellOfStrangers tells the owner of the strangers there are by then, or says how long that has to wait.
+func (e *Engine) tellOfStrangers(
+	ctx context.Context, n permissions.Notice, owner connectors.Person,
+) (later time.Duration, err error) {
+	met, err := e.store.Strangers(ctx)
+	if err != nil {
+		return 0, err
+	}
+	now := e.stamp()
+	left := met.ToldAt.Add(permissions.StrangersEvery).Sub(now)
+	if !met.ToldAt.IsZero() && left > 0 && left <= permissions.StrangersEvery { // else the clock was set back
+		return min(left, idle), nil
+	}
+	notice := connectors.Notice{To: owner, About: n.About, Strangers: met, Silent: true}
+	notice.Strangers.List = slices.DeleteFunc(slices.Clone(met.List), e.enrolled)
+	if len(notice.Strangers.List) == 0 {
+		return 0, e.store.ToldOf(ctx, n, met, time.Time{})
+	}
+	if err := e.announce(ctx, n, notice); err != nil {
+		return 0, err
+	}
+	return 0, e.store.ToldOf(ctx, n, met, now)
+}
+
+// enrolled tells whether a stranger is somebody by now.
+func (e *Engine) enrolled(s permissions.Stranger) bool {
+	door := e.door(s.Via)
+	return door != nil && slices.ContainsFunc(e.settings.Load().People, func(p connectors.Person) bool {
+		return door.Address(p) == s.Account
+	})
 }

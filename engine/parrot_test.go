@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -55,7 +56,11 @@ func (p *parrot) Hear(ctx context.Context, m permissions.Message) error {
 		}
 	}
 	if !p.mute {
-		if err := p.voice().Say(ctx, m.Key, m.Text); err != nil {
+		s := p.voiceUntil(ctx)
+		if s == nil {
+			return errors.New("it has not started, or has ended")
+		}
+		if err := s.Say(ctx, m.Key, m.Text); err != nil {
 			return err
 		}
 	}
@@ -85,11 +90,16 @@ func (p *parrot) change(f func()) {
 }
 
 // voice waits for what it speaks through.
-func (p *parrot) voice() agents.Speaker {
-	p.wait(func() bool { return p.speaker != nil })
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.speaker
+func (p *parrot) voice() agents.Speaker { return p.voiceUntil(context.Background()) }
+
+// voiceUntil is nil if ctx ends first.
+func (p *parrot) voiceUntil(ctx context.Context) (s agents.Speaker) {
+	defer context.AfterFunc(ctx, func() { p.change(func() {}) })()
+	p.wait(func() bool {
+		s = p.speaker
+		return s != nil || ctx.Err() != nil
+	})
+	return s
 }
 
 func (p *parrot) wait(ok func() bool) bool {

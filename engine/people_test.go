@@ -14,35 +14,37 @@ import (
 )
 
 func TestAQuorumOfTwoWithAThirdByEscalation(t *testing.T) {
-	f, s, k := phones()
-	st := play(t, team(), f, s, k)
-	call := st.ask(t.Context(), network("deploy"))
-	id := st.shown(f.Memory, 1).Request.ID
-	st.shown(s.Memory, 1)
-	r := f.must(t, id, allow())
-	if r.State != permissions.Pending || len(r.Votes) != 1 {
-		t.Fatalf("after one of two: %s, %d votes", r.State, len(r.Votes))
-	}
-	for _, p := range []*phone{f, s} { // every copy says 1 of 2
-		st.edited(p.Memory, 1, func(p connectors.Prompt) bool { return len(p.Request.Votes) == 1 })
-	}
-	if _, err := k.says(t, id, allow()); err == nil {
-		t.Fatal("kim decided before the escalation")
-	}
-	st.pass(8 * time.Minute)
-	card := st.shown(k.Memory, 1)
-	if len(card.Request.Votes) != 1 || !slices.Equal(card.Request.Asked, []string{"fay", "sam", "kim"}) {
-		t.Fatalf("kim sees %v, asked are %v", card.Request.Votes, card.Request.Asked)
-	}
-	if r := k.must(t, id, allow()); r.State != permissions.Approved {
-		t.Fatalf("after two of two: %s", r.State)
-	}
-	if got := st.get(call); got.State != permissions.Approved || got.Scope != permissions.Once {
-		t.Fatalf("the asker got %s", got.State)
-	}
-	for _, p := range []*phone{f, s, k} {
-		st.edited(p.Memory, 1, func(p connectors.Prompt) bool { return p.Request.State == permissions.Approved })
-	}
+	t.Run("A8/a quorum of two", func(t *testing.T) {
+		f, s, k := phones()
+		st := play(t, team(), f, s, k)
+		call := st.ask(t.Context(), network("deploy"))
+		id := st.shown(f.Memory, 1).Request.ID
+		st.shown(s.Memory, 1)
+		r := f.must(t, id, allow())
+		if r.State != permissions.Pending || len(r.Votes) != 1 {
+			t.Fatalf("after one of two: %s, %d votes", r.State, len(r.Votes))
+		}
+		for _, p := range []*phone{f, s} { // every copy says 1 of 2
+			st.edited(p.Memory, 1, func(p connectors.Prompt) bool { return len(p.Request.Votes) == 1 })
+		}
+		if _, err := k.says(t, id, allow()); err == nil {
+			t.Fatal("kim decided before the escalation")
+		}
+		st.pass(8 * time.Minute)
+		card := st.shown(k.Memory, 1)
+		if len(card.Request.Votes) != 1 || !slices.Equal(card.Request.Asked, []string{"fay", "sam", "kim"}) {
+			t.Fatalf("kim sees %v, asked are %v", card.Request.Votes, card.Request.Asked)
+		}
+		if r := k.must(t, id, allow()); r.State != permissions.Approved {
+			t.Fatalf("after two of two: %s", r.State)
+		}
+		if got := st.get(call); got.State != permissions.Approved || got.Scope != permissions.Once {
+			t.Fatalf("the asker got %s", got.State)
+		}
+		for _, p := range []*phone{f, s, k} {
+			st.edited(p.Memory, 1, func(p connectors.Prompt) bool { return p.Request.State == permissions.Approved })
+		}
+	})
 }
 
 func TestTheFirstWhoCannotBeReachedEscalatesAtOnce(t *testing.T) {
@@ -140,38 +142,40 @@ func TestTheNextChannelHasItsOwnTime(t *testing.T) {
 
 // Whoever leaves the configuration is asked no longer and their vote drops; whom the routes name now is asked as well.
 func TestPeopleAreRemovedAndAddedWhileARequestIsPending(t *testing.T) {
-	f, s, k := phones()
-	settings := team()
-	settings.Routes[0].Escalate.To = nil
-	st := play(t, settings, f, s, k)
-	call := st.ask(t.Context(), network("deploy"))
-	id := st.shown(f.Memory, 1).Request.ID
-	f.must(t, id, allow())
+	t.Run("A8/removed while a request is pending", func(t *testing.T) {
+		f, s, k := phones()
+		settings := team()
+		settings.Routes[0].Escalate.To = nil
+		st := play(t, settings, f, s, k)
+		call := st.ask(t.Context(), network("deploy"))
+		id := st.shown(f.Memory, 1).Request.ID
+		f.must(t, id, allow())
 
-	next := settings
-	next.People = []connectors.Person{sam, kim}
-	next.Routes = slices.Clone(settings.Routes)
-	next.Routes[0].Ask = []string{"sam", "kim"}
-	st.Configure(next)
-	card := st.shown(k.Memory, 1)
-	if len(card.Request.Votes) != 0 || !slices.Equal(card.Request.Asked, []string{"sam", "kim"}) {
-		t.Fatalf("kim sees %v, asked are %v", card.Request.Votes, card.Request.Asked)
-	}
-	_, err := f.says(t, id, allow())
-	refused(t, err, permissions.CodeNotYours)
-	s.must(t, id, allow())
-	k.must(t, id, allow())
-	if got := st.get(call); got.State != permissions.Approved || len(got.Votes) != 2 {
-		t.Errorf("the asker got %s with %d votes", got.State, len(got.Votes))
-	}
+		next := settings
+		next.People = []connectors.Person{sam, kim}
+		next.Routes = slices.Clone(settings.Routes)
+		next.Routes[0].Ask = []string{"sam", "kim"}
+		st.Configure(next)
+		card := st.shown(k.Memory, 1)
+		if len(card.Request.Votes) != 0 || !slices.Equal(card.Request.Asked, []string{"sam", "kim"}) {
+			t.Fatalf("kim sees %v, asked are %v", card.Request.Votes, card.Request.Asked)
+		}
+		_, err := f.says(t, id, allow())
+		refused(t, err, permissions.CodeNotYours)
+		s.must(t, id, allow())
+		k.must(t, id, allow())
+		if got := st.get(call); got.State != permissions.Approved || len(got.Votes) != 2 {
+			t.Errorf("the asker got %s with %d votes", got.State, len(got.Votes))
+		}
 
-	last := st.ask(t.Context(), network("once more"))
-	st.shown(k.Memory, 2)
-	next.People = []connectors.Person{sam}
-	st.Configure(next)
-	if got := st.get(last); got.State != permissions.Undeliverable {
-		t.Errorf("with one person left of two it takes: %s", got.State)
-	}
+		last := st.ask(t.Context(), network("once more"))
+		st.shown(k.Memory, 2)
+		next.People = []connectors.Person{sam}
+		st.Configure(next)
+		if got := st.get(last); got.State != permissions.Undeliverable {
+			t.Errorf("with one person left of two it takes: %s", got.State)
+		}
+	})
 }
 
 // The people who are removed while the daemon is not there are removed all the same.
@@ -246,46 +250,48 @@ func TestOneVoteAPersonThroughWhateverDoor(t *testing.T) {
 
 // However many people and doors answer at once, there is one outcome, and everybody is told the same.
 func TestSixtyFourRacingVotersHaveOneOutcome(t *testing.T) {
-	f, s, k := phones()
-	settings := team()
-	settings.Routes[0].Ask, settings.Routes[0].Escalate.To = []string{"fay", "sam", "kim"}, nil
-	st := play(t, settings, f, s, k)
-	for round := range 8 {
-		call := st.ask(t.Context(), tagged("", fmt.Sprint("@read:/srv/", round)))
-		id := st.shown(f.Memory, round+1).Request.ID
-		answers := []permissions.Answer{allow(), allowFor(permissions.For(15 * time.Minute)), permissions.Deny, allow()}
-		var racing sync.WaitGroup
-		ends := make(chan permissions.Request, 64)
-		for i := range 64 {
-			p := []*phone{f, s, k}[i%3]
-			racing.Go(func() {
-				r, err := p.says(t, id, answers[(i+round)%len(answers)])
-				var refusal *permissions.Refusal
-				if err != nil && !errors.As(err, &refusal) {
-					t.Error(err)
+	t.Run("D4/racing voters", func(t *testing.T) {
+		f, s, k := phones()
+		settings := team()
+		settings.Routes[0].Ask, settings.Routes[0].Escalate.To = []string{"fay", "sam", "kim"}, nil
+		st := play(t, settings, f, s, k)
+		for round := range 8 {
+			call := st.ask(t.Context(), tagged("", fmt.Sprint("@read:/srv/", round)))
+			id := st.shown(f.Memory, round+1).Request.ID
+			answers := []permissions.Answer{allow(), allowFor(permissions.For(15 * time.Minute)), permissions.Deny, allow()}
+			var racing sync.WaitGroup
+			ends := make(chan permissions.Request, 64)
+			for i := range 64 {
+				p := []*phone{f, s, k}[i%3]
+				racing.Go(func() {
+					r, err := p.says(t, id, answers[(i+round)%len(answers)])
+					var refusal *permissions.Refusal
+					if err != nil && !errors.As(err, &refusal) {
+						t.Error(err)
+					}
+					ends <- r
+				})
+			}
+			racing.Wait()
+			got := st.get(call)
+			for range 64 {
+				if r := <-ends; r.State != permissions.Pending && (r.State != got.State || r.Answer != got.Answer || r.DecidedBy != got.DecidedBy) {
+					t.Fatalf("somebody was told %s by %s, the asker %s by %s", r.State, r.DecidedBy, got.State, got.DecidedBy)
 				}
-				ends <- r
-			})
-		}
-		racing.Wait()
-		got := st.get(call)
-		for range 64 {
-			if r := <-ends; r.State != permissions.Pending && (r.State != got.State || r.Answer != got.Answer || r.DecidedBy != got.DecidedBy) {
-				t.Fatalf("somebody was told %s by %s, the asker %s by %s", r.State, r.DecidedBy, got.State, got.DecidedBy)
+			}
+			settled := 0
+			entries, err := st.rows.Audit(t.Context(), "", 0, 10000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range entries {
+				if e.Request == id && e.Type == permissions.RequestSettled {
+					settled++
+				}
+			}
+			if settled != 1 {
+				t.Fatalf("it was settled %d times", settled)
 			}
 		}
-		settled := 0
-		entries, err := st.rows.Audit(t.Context(), "", 0, 10000)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range entries {
-			if e.Request == id && e.Type == permissions.RequestSettled {
-				settled++
-			}
-		}
-		if settled != 1 {
-			t.Fatalf("it was settled %d times", settled)
-		}
-	}
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/daycared/daycared/connectors"
@@ -20,6 +21,10 @@ const refusalsPerMinute = 10
 // OnPermission is [connectors.Handler]: it checks the finger, not the chat, and commits what it did. The door says who
 // and what; everything else is read from the row.
 func (e *Engine) OnPermission(ctx context.Context, d connectors.Decision) (permissions.Request, error) {
+	ctx, done := noting(ctx) // what somebody did counts, and is audited, though they do not wait to hear of it
+	defer done()
+	e.deciding.RLock()
+	defer e.deciding.RUnlock()
 	r, person, err := e.entitled(ctx, d)
 	if err != nil {
 		return r, err
@@ -44,7 +49,7 @@ func (e *Engine) OnPermission(ctx context.Context, d connectors.Decision) (permi
 	}
 	c, err := e.registry.Resolve(ctx, r.ID, e.event(d, person.Name, r))
 	if err != nil {
-		return c.Before, e.refused(ctx, r, d, person.Name, broken(permissions.Refused(err)))
+		return c.Before, e.refused(ctx, r, d, person.Name, broken(permissions.RefusedIn(person.Location, err)))
 	}
 	return c.After, nil
 }
@@ -59,21 +64,21 @@ func (e *Engine) whole(r permissions.Request, to connectors.Person, d connectors
 }
 
 // Look is the request that a decision would be about, as its person is shown it, without deciding anything; refused as
-// the decision would be, also when it is settled.
+// the decision would be, also when it is settled. The prompt is returned beside a refusal where they may see it.
 func (e *Engine) Look(ctx context.Context, d connectors.Decision) (connectors.Prompt, error) {
-	r, person, err := e.entitled(ctx, d)
-	if err != nil {
-		return connectors.Prompt{}, err
+	r, person, refused := e.entitled(ctx, d)
+	if r.ID == "" {
+		return connectors.Prompt{}, refused
 	}
 	copies, err := e.store.Copies(ctx, r.ID)
 	if err != nil {
 		return connectors.Prompt{}, broken(err)
 	}
-	p := e.prompt(r, seenBy(person, copies, d), person)
-	if r.State != permissions.Pending {
-		return p, permissions.Refused(&permissions.SettledError{Request: r})
+	p := e.prompt(r, seenBy(person, copies, d), person, copies)
+	if refused == nil && r.State != permissions.Pending {
+		refused = permissions.RefusedIn(person.Location, &permissions.SettledError{Request: r})
 	}
-	return p, nil
+	return p, refused
 }
 
 // seenBy is the copy that a decision is about: the one of its Ref, or else the one that its person can still answer.
@@ -100,26 +105,55 @@ func (e *Engine) entitled(
 		return permissions.Request{}, connectors.Person{}, err
 	}
 	person, known := e.settings.Load().identify(d.From)
+	if person.Locked != "" {
+		return permissions.Request{}, person, e.refused(ctx, r, d, person.Name, permissions.LockedOut(person.Locked))
+	}
 	others := d.Button != "" && pressed.Place == "" && pressed.Person != person.Name // in a place it is everybody's who is asked
 	if !known || !slices.Contains(r.Asked, person.Name) || others {
 		return permissions.Request{}, person, e.refused(ctx, r, d, person.Name, permissions.NotYours())
 	}
-	if d.Button != "" && pressed.Ref != d.Ref && pressed.Ref != "" { // empty: it was sent a moment ago
+	moved := d.Button != "" && pressed.Ref != d.Ref && pressed.Ref != "" // empty: it was sent a moment ago
+	if moved && r.State == permissions.Pending {
 		return r, person, e.refused(ctx, r, d, person.Name, permissions.Moved())
 	}
 	if d.Button != "" && pressed.Ref == "" && d.Ref != "" {
 		return r, person, e.learn(ctx, pressed, d.Ref)
 	}
+	if d.Button == "" && r.State == permissions.Pending {
+		return r, person, e.saw(ctx, r, person.Name, d.From.Via)
+	}
 	return r, person, nil
 }
 
-// learn notes where a copy is that was sent without its being noted, as by a daemon that was killed in that moment.
+// saw notes that somebody has seen a card of theirs that is just being sent: they named its code.
+func (e *Engine) saw(ctx context.Context, r permissions.Request, who, via string) error {
+	if _, on := e.connector(via); !on {
+		return nil
+	}
+	copies, err := e.store.Copies(ctx, r.ID)
+	for _, cp := range copies {
+		if at := e.begun(cp); cp.Person == who && cp.Connector == via && !at.IsZero() {
+			cp.SentAt = at
+			return e.learn(ctx, cp, cp.Ref)
+		}
+	}
+	return broken(err)
+}
+
+// learn notes where a copy is that was sent without its being noted: its answer was pressed or written before the channel
+// confirmed it, or the daemon was killed in that moment.
 func (e *Engine) learn(ctx context.Context, cp permissions.Copy, ref string) error {
+	was := cp.Ref
 	cp.Ref = ref
 	if cp.SentAt.IsZero() {
 		cp.SentAt = e.stamp()
 	}
-	err := e.store.Shown(ctx, cp, "")
+	noting, done := noting(ctx)
+	defer done()
+	err := e.store.Shown(noting, cp, was)
+	if errors.As(err, new(*permissions.ElsewhereError)) { // which was noted in this moment
+		err = nil
+	}
 	e.kick(cp.Request) // also where the store failed: it may have noted it
 	return broken(err)
 }
@@ -184,6 +218,19 @@ func (e *Engine) named(ctx context.Context, id permissions.ID, code string) (per
 	return r, broken(err)
 }
 
+// accountOf is the account that a door proved, as the audit names it; empty where it proved none.
+func accountOf(id connectors.Identity) string {
+	switch {
+	case id.Telegram != 0:
+		return fmt.Sprintf("telegram:%d", id.Telegram)
+	case id.WhatsApp != "":
+		return "whatsapp:" + id.WhatsApp
+	case id.UID != permissions.NoUID:
+		return fmt.Sprintf("uid:%d", id.UID)
+	}
+	return ""
+}
+
 // refused audits a decision that was not taken and returns why. A store that cannot take the audit row changes nothing
 // about the refusal; one that could not take the decision is not tried again, since that may take as long once more, and
 // whoever decides does not wait that long to be told.
@@ -193,13 +240,18 @@ func (e *Engine) refused(ctx context.Context, r permissions.Request, d connector
 	if errors.As(why, &refusal) {
 		code = refusal.Code
 	}
-	e.log.Info("decision refused", "request", r.ID, "via", d.From.Via, "uid", d.From.UID, "code", code)
-	if code == permissions.CodeBroken || !limiter(e, e.refusals, d.From, refusalsPerMinute).AllowN(e.clock.Now(), 1) {
+	e.log.Info("decision refused", "request", r.ID, "via", d.From.Via, "uid", d.From.UID, "code", code, "err", why)
+	if code == permissions.CodeBroken || d.Again || !limiter(e, e.refusals, d.From, refusalsPerMinute, time.Minute).AllowN(e.clock.Now(), 1) {
 		return why
 	}
-	err := e.store.Record(ctx, permissions.Record{
-		Type: permissions.DecisionRefused, At: e.stamp(), Request: r.ID, Actor: who, Via: d.From.Via,
-		Detail: map[string]string{"answer": string(d.Answer), "why": string(code)},
+	noting, done := noting(ctx)
+	defer done()
+	detail := map[string]string{"answer": string(d.Answer), "why": string(code)}
+	if account := accountOf(d.From); account != "" {
+		detail["account"] = account
+	}
+	err := e.store.Record(noting, permissions.Record{
+		Type: permissions.DecisionRefused, At: e.stamp(), Request: r.ID, Actor: who, Via: d.From.Via, Detail: detail,
 	})
 	if err != nil {
 		e.log.Error("a refused decision cannot be audited", "request", r.ID, "err", err)

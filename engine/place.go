@@ -146,7 +146,7 @@ func (e *Engine) remindIn(ctx context.Context, n permissions.Notice) (later time
 		if quiet = quiet && all; notice.To.Name == "" {
 			notice.To = to
 		}
-		notice.Waiting = append(notice.Waiting, e.prompt(r, cp, to))
+		notice.Waiting = append(notice.Waiting, e.prompt(r, cp, to, nil))
 		copies, via = append(copies, cp), cp.Connector
 	}
 	c, on := e.connector(via)
@@ -170,6 +170,43 @@ func (e *Engine) remindIn(ctx context.Context, n permissions.Notice) (later time
 		return 0, err
 	}
 	return 0, e.store.Noted(ctx, n.ID)
+}
+
+// Lost notes that a channel can write to nobody in a place any more, or, without a place, not to that person, and why.
+// What waits there has failed, also what is just being sent, and others are asked at once.
+func (e *Engine) Lost(ctx context.Context, via, person, place, why string) error {
+	return broken(e.everyPending(ctx, func(r permissions.Request) error {
+		copies, err := e.store.Copies(ctx, r.ID)
+		elsewhere := func(cp permissions.Copy) bool {
+			return cp.Connector != via || cp.Failed != "" || e.placeNow(cp.Place) != place || place == "" && cp.Person != person
+		}
+		return errors.Join(err, e.abandon(ctx, slices.DeleteFunc(copies, elsewhere), why))
+	}))
+}
+
+// Found has a person asked again by a channel that could write nothing to them. In a place where it could not, what was
+// shown is kept up to date again; its people have been asked by themselves meanwhile.
+func (e *Engine) Found(ctx context.Context, via, person, place string) error {
+	return broken(e.everyPending(ctx, func(r permissions.Request) error {
+		return e.revive(ctx, r, func(cp permissions.Copy) bool {
+			back := cp.Person == person && cp.Place == "" || place != "" && e.placeNow(cp.Place) == place && !cp.SentAt.IsZero()
+			return cp.Connector == via && back
+		})
+	}))
+}
+
+// revive has the copies of r that were given up and are like that be shown after all.
+func (e *Engine) revive(ctx context.Context, r permissions.Request, is func(permissions.Copy) bool) error {
+	copies, err := e.store.Copies(ctx, r.ID)
+	for _, cp := range copies {
+		if cp.Failed != "" && err == nil && is(cp) {
+			cp.Shown = 0
+			err = e.store.Shown(ctx, cp, cp.Ref)
+		}
+	}
+	e.kick(r.ID)
+	e.usher.kick(r.ID)
+	return err
 }
 
 // abandon gives up copies in a place where nothing can be written any more: their people are asked by themselves.

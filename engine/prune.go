@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"time"
+
+	"github.com/daycared/daycared/connectors"
 )
 
 const (
@@ -35,3 +37,36 @@ func (e *Engine) prune(ctx context.Context) error {
 	}
 	return nil
 }
+
+// pulseEvery is how often the daemon notes that it runs, so that the next start knows for how long it did not.
+const pulseEvery = 30 * time.Second
+
+// pulse notes that the daemon runs, until ctx ends. What cannot be noted once is noted the next time.
+func (e *Engine) pulse(ctx context.Context) error {
+	for wait := again; pause(ctx, wait) == nil; wait = pulseEvery {
+		if _, err := e.store.Pulse(ctx, e.heard(false)); err != nil && ctx.Err() == nil {
+			e.log.Debug("that the daemon runs cannot be noted just now", "err", err)
+		}
+	}
+	last, done := noting(ctx)
+	defer done()
+	_, _ = e.store.Pulse(last, e.heard(true)) // a stop that cannot be noted looks longer than it was
+	return nil
+}
+
+// heard is until when everything that people did has arrived; zero while a channel does not know that.
+func (e *Engine) heard(stops bool) time.Time {
+	at := e.clock.Now()
+	for _, c := range e.couriers {
+		if h, knows := c.connector.(connectors.Hearer); knows {
+			if until := h.Heard(stops); until.Before(at) {
+				at = until
+			}
+		}
+	}
+	return at
+}
+
+// Away is for how long the daemon did not run before this start, or had no contact with a channel in which that loses what
+// people do, to about a minute and a half; 0 when it never ran.
+func (e *Engine) Away() time.Duration { return e.away }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"container/heap"
 	"context"
 	"errors"
 	"log/slog"
@@ -20,6 +19,17 @@ const (
 	idle = time.Hour
 )
 
+// rank is how urgent a request is in its queue.
+type rank int
+
+const (
+	firstCard rank = iota // pending, and never shown there
+	pendingEdit
+	settledEdit
+	presenceEdit // pending, and nothing has changed but who waits
+	ranks
+)
+
 // queue is the requests that one worker has to look at, each at most once at a time. What fails is tried again, ever
 // later, or when the error says so (see unfinished). It is lost with the process: whoever fills it can do so again from the rows.
 type queue struct {
@@ -28,39 +38,38 @@ type queue struct {
 	wake    chan struct{}
 
 	mu    sync.Mutex
-	ready idHeap                           // whose turn it is, the oldest first
-	in    map[permissions.ID]bool          // what ready holds
-	later map[permissions.ID]time.Duration // when to try again, by elapsed
+	ready [ranks][]permissions.ID          // whose turn it is: the longest waiting first; of settledEdit the newest, which people see
+	in    map[permissions.ID]rank          // what ready holds, and where: an entry elsewhere was moved, and counts no more
+	rests [ranks]time.Duration             // until when nothing of a rank is worked on, by elapsed
+	later map[permissions.ID]retry         // what is to be tried again
 	first time.Duration                    // no later than any of later
 	tries map[permissions.ID]time.Duration // the last delay of those that failed for now
 }
 
-// idHeap is a heap of ids: the smallest is the oldest.
-type idHeap []permissions.ID
-
-func (h idHeap) Len() int           { return len(h) }
-func (h idHeap) Less(i, j int) bool { return h[i] < h[j] }
-func (h idHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *idHeap) Push(id any)       { *h = append(*h, id.(permissions.ID)) } //nolint:errcheck // nothing else is pushed
-
-// Pop takes the last, which heap.Pop has put the smallest into.
-func (h *idHeap) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
+// retry is when to try a request again, by the time that passes, and as what.
+type retry struct {
+	at time.Duration
+	as rank
 }
 
 func newQueue(elapsed func() time.Duration, log *slog.Logger) *queue {
-	return &queue{
+	q := &queue{
 		elapsed: elapsed, log: log, wake: make(chan struct{}, 1),
-		in: map[permissions.ID]bool{}, later: map[permissions.ID]time.Duration{}, tries: map[permissions.ID]time.Duration{},
+		in: map[permissions.ID]rank{}, later: map[permissions.ID]retry{}, tries: map[permissions.ID]time.Duration{},
 	}
+	for as := range ranks {
+		q.rests[as] = elapsed()
+	}
+	return q
 }
 
 // kick says that a request may have changed.
-func (q *queue) kick(id permissions.ID) {
+func (q *queue) kick(id permissions.ID) { q.put(id, firstCard) }
+
+// put is kick of a request that is less urgent than others.
+func (q *queue) put(id permissions.ID, as rank) {
 	q.mu.Lock()
-	q.add(id)
+	q.add(id, as)
 	q.mu.Unlock()
 	select {
 	case q.wake <- struct{}{}:
@@ -71,9 +80,9 @@ func (q *queue) kick(id permissions.ID) {
 // run works until ctx ends. An error of work means that it should be tried again.
 func (q *queue) run(ctx context.Context, work func(context.Context, permissions.ID) error) error {
 	for ctx.Err() == nil {
-		id, wait := q.next()
+		id, as, wait := q.next()
 		if wait <= 0 {
-			q.finish(ctx, id, work(ctx, id))
+			q.finish(ctx, id, as, work(ctx, id))
 			continue
 		}
 		select {
@@ -85,42 +94,65 @@ func (q *queue) run(ctx context.Context, work func(context.Context, permissions.
 	return nil
 }
 
-// add puts a request among those whose turn it is. The lock is held.
-func (q *queue) add(id permissions.ID) {
+// add puts a request behind those of its rank whose turn it is. The lock is held.
+func (q *queue) add(id permissions.ID, as rank) {
 	delete(q.later, id)
-	if !q.in[id] {
-		q.in[id] = true
-		heap.Push(&q.ready, id)
+	if was, there := q.in[id]; !there || was != as {
+		q.in[id] = as
+		q.ready[as] = append(q.ready[as], id)
 	}
 }
 
-// next takes the request whose turn it is, oldest id first, or says how long to wait.
-func (q *queue) next() (id permissions.ID, wait time.Duration) {
+// next takes the request whose turn it is, or says how long to wait.
+func (q *queue) next() (id permissions.ID, as rank, wait time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if now := q.elapsed(); len(q.later) > 0 && now >= q.first {
+	now := q.elapsed()
+	if len(q.later) > 0 && now >= q.first {
 		q.first = now + idle
-		for id, at := range q.later {
-			if at <= now {
-				q.add(id)
+		for id, again := range q.later {
+			if again.at <= now {
+				q.add(id, again.as)
 			} else {
-				q.first = min(q.first, at)
+				q.first = min(q.first, again.at)
 			}
 		}
 	}
-	if len(q.ready) > 0 {
-		id = heap.Pop(&q.ready).(permissions.ID) //nolint:errcheck // nothing else is in it
-		delete(q.in, id)
-		return id, 0
-	}
+	wait = idle
 	if len(q.later) > 0 {
-		return "", max(q.first-q.elapsed(), time.Millisecond)
+		wait = min(wait, q.first-now)
 	}
-	return "", idle
+	for as := range ranks {
+		for len(q.ready[as]) > 0 {
+			if rests := q.rests[as] - now; rests > 0 {
+				wait = min(wait, rests)
+				break
+			}
+			if last := len(q.ready[as]) - 1; as == settledEdit {
+				id, q.ready[as] = q.ready[as][last], q.ready[as][:last]
+			} else {
+				id, q.ready[as] = q.ready[as][0], q.ready[as][1:]
+			}
+			if where, there := q.in[id]; there && where == as {
+				delete(q.in, id)
+				return id, as, 0
+			}
+		}
+	}
+	return "", 0, max(wait, time.Millisecond)
+}
+
+// rest leaves everything of a rank, and what is less urgent, alone for a while.
+func (q *queue) rest(from rank, d time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for as := from; as < ranks; as++ {
+		q.rests[as] = max(q.rests[as], q.elapsed()+d)
+	}
 }
 
 // finish forgets the request, or plans the next try.
-func (q *queue) finish(ctx context.Context, id permissions.ID, err error) {
+func (q *queue) finish(ctx context.Context, id permissions.ID, as rank, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err == nil || ctx.Err() != nil {
@@ -128,14 +160,15 @@ func (q *queue) finish(ctx context.Context, id permissions.ID, err error) {
 		return
 	}
 	delay := q.delay(id, err)
-	if at := q.elapsed() + delay; !q.in[id] {
-		if len(q.later) == 0 || at < q.first {
-			q.first = at
+	if _, there := q.in[id]; !there {
+		again := retry{q.elapsed() + delay, as}
+		if len(q.later) == 0 || again.at < q.first {
+			q.first = again.at
 		}
-		q.later[id] = at
+		q.later[id] = again
 	}
 	level := slog.LevelDebug
-	if delay > retryFirst && !errors.Is(err, errEarly) { // the first failure is often mended by the second try
+	if delay > retryFirst && !errors.As(err, new(*unfinished)) { // the first failure is often mended by the second try
 		level = slog.LevelWarn
 	}
 	q.log.Log(ctx, level, "a request is not up to date; it is tried again", "request", id, "delay", delay, "err", err)
@@ -143,25 +176,17 @@ func (q *queue) finish(ctx context.Context, id permissions.ID, err error) {
 
 // delay is how long to wait with the next try. The lock is held.
 func (q *queue) delay(id permissions.ID, err error) time.Duration {
-	var u *unfinished
-	told := errors.As(err, &u)
-	soon := retryMost
-	if told {
-		soon = max(u.soonest, retryLeast)
-	}
-	if told && !u.others {
-		return soon
+	if u := (*unfinished)(nil); errors.As(err, &u) {
+		return max(u.after, retryLeast)
 	}
 	q.tries[id] = min(max(2*q.tries[id], retryFirst), retryMost)
-	return min(q.tries[id], soon)
+	return q.tries[id]
 }
 
-// unfinished is an error of several parts of one piece of work, some of which said when it makes sense to try them again.
-// Whoever does the work leaves the others of them alone until then.
+// unfinished is an error that says when it makes sense to try again. Nothing is wrong.
 type unfinished struct {
 	error
-	soonest time.Duration // of those that said so
-	others  bool          // something failed that did not
+	after time.Duration
 }
 
 func (u *unfinished) Unwrap() error { return u.error }

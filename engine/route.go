@@ -12,7 +12,7 @@ import (
 )
 
 // OperatorName is the person who runs the daemon when the configuration names nobody by that account.
-const OperatorName = "operator"
+const OperatorName = permissions.OperatorName
 
 // Settings are what the configuration decides. They are swapped whole and never changed in place.
 type Settings struct {
@@ -86,8 +86,12 @@ func (m Moment) of(r *permissions.Request) time.Time {
 	return r.CreatedAt.Add(r.Timeout() / 100 * time.Duration(m.Percent))
 }
 
-// Limits bound what callers may have waiting; 0 is no limit.
-type Limits struct{ PendingPerCaller, PromptsPerMinute, PendingTotal int }
+// Limits bound what callers may have pending, how often they may have people prompted, and what is stored for them. Zero is
+// no bound.
+type Limits struct {
+	PendingPerCaller, PromptsPerMinute, PendingTotal int
+	RequestsPerHour, BytesPerHour                    int // of each caller, whatever settles what it asks
+}
 
 // Route says who is asked. Patterns are globs; an empty list matches everything. A request matches when its proven name
 // matches Agents (a claimed name matches only `*`), every permission it asks is covered by one of Tags, and every tool
@@ -154,13 +158,13 @@ func (s *Settings) route(r permissions.Request) (Route, bool) {
 	return Route{}, false
 }
 
-// person is somebody by name.
+// person is somebody by name. The implicit operator is nobody once there are people.
 func (s *Settings) person(name string) (connectors.Person, bool) {
 	if i := slices.IndexFunc(s.People, func(p connectors.Person) bool { return p.Name == name }); i >= 0 {
 		return s.People[i], true
 	}
-	if operator := s.Operator(); operator.Name == name {
-		return operator, true
+	if name == OperatorName && len(s.People) == 0 {
+		return s.Operator(), true
 	}
 	return connectors.Person{}, false
 }
@@ -174,11 +178,12 @@ func (s *Settings) Operator() connectors.Person {
 }
 
 // Owner is the person who hears of what is nobody's in particular: the one whose account runs the daemon, else the first
-// of the configuration, else the implicit operator.
+// of the configuration, of those who are not locked; else the implicit operator.
 func (s *Settings) Owner() connectors.Person {
 	operator := s.Operator()
-	if operator.Name == OperatorName && len(s.People) > 0 {
-		return s.People[0]
+	free := slices.IndexFunc(s.People, func(p connectors.Person) bool { return p.Locked == "" })
+	if (operator.Name == OperatorName || operator.Locked != "") && free >= 0 {
+		return s.People[free]
 	}
 	return operator
 }
@@ -187,10 +192,15 @@ func (s *Settings) Owner() connectors.Person {
 // is unknown, nothing speaks against it.
 func sameAccount(then, now string) bool { return then == "" || now == "" || then == now }
 
-// identify is the person that a door's proof stands for.
+// identify is the person that a door's proof stands for. Whoever is locked is told beside false. The operator goes on as
+// nobody in particular where the person is locked whose account runs the daemon: who unlocks, and decides nothing.
 func (s *Settings) identify(id connectors.Identity) (connectors.Person, bool) {
 	if id.Console || id.Operator {
-		return s.Operator(), true
+		p := s.Operator()
+		if id.Operator && p.Locked != "" {
+			p = connectors.Person{Name: OperatorName, UID: permissions.NoUID, Location: p.Location}
+		}
+		return p, p.Locked == ""
 	}
 	i := slices.IndexFunc(s.People, func(p connectors.Person) bool {
 		return (id.UID >= 0 && p.UID == id.UID) ||
@@ -200,5 +210,5 @@ func (s *Settings) identify(id connectors.Identity) (connectors.Person, bool) {
 	if i < 0 {
 		return connectors.Person{}, false
 	}
-	return s.People[i], true
+	return s.People[i], s.People[i].Locked == ""
 }

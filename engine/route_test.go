@@ -53,7 +53,7 @@ func TestRouteFirstMatchWins(t *testing.T) {
 		{"by kind", permissions.Request{Kind: permissions.KindPause, Mode: permissions.ModeConfirm, Message: "?"}, "sam", 15 * time.Minute},
 		{"a claimed name", claimed, "fay", 15 * time.Minute},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run("C5/"+c.name, func(t *testing.T) {
 			m := connectortest.NewMemory(fayAt("memory"), nil)
 			st := play(t, s, m)
 			call := st.ask(t.Context(), c.q)
@@ -159,7 +159,7 @@ func TestAskFindsItsApprovalTakenBack(t *testing.T) {
 	if _, err := st.rows.Apply(t.Context(), id, permissions.Void{By: "fay", Via: "cli", At: st.now()}); err != nil {
 		t.Fatal(err)
 	}
-	if r := st.get(st.ask(t.Context(), q)); permissions.Result(r).Text != "Permission request cancelled." {
+	if r := st.get(st.ask(t.Context(), q)); permissions.Result(r).Text != "Permission was given and taken back before it was used." {
 		t.Errorf("%s: %s", r.State, permissions.Result(r).Text)
 	}
 }

@@ -36,7 +36,7 @@ func TestShowUndeliverable(t *testing.T) {
 		{"found when sending", func(m *connectortest.Memory) { m.FailSend(-1, &connectors.Gone{Why: "fay has blocked the bot"}) },
 			"Permission request could not be delivered: fay has blocked the bot."},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run("E1/"+c.name, func(t *testing.T) {
 			m := connectortest.NewMemory(fayAt("memory"), nil)
 			c.prepare(m)
 			st := play(t, usual(), m)
@@ -104,29 +104,31 @@ func TestShowGivesUp(t *testing.T) {
 
 // One channel of two is enough, and every copy learns how it ended.
 func TestShowEveryCopyIsBroughtUpToDate(t *testing.T) {
-	blocked := connectortest.NewMemory(fayAt("blocked"), nil)
-	blocked.FailSend(-1, &connectors.Gone{Why: "blocked"})
-	here, there := connectortest.NewMemory(fayAt("here"), nil), connectortest.NewMemory(fayAt("there"), nil)
-	plain := connectortest.NewMemory(fayAt("plain"), nil)
-	st := play(t, usual(), blocked, here, there, message{plain})
-	call := st.ask(t.Context(), network("x"))
-	card := st.shown(here, 1)
-	st.shown(there, 1)
-	st.shown(plain, 1)
-	if _, err := here.Do(t.Context(), connectors.Decision{Request: card.Request.ID, Answer: permissions.Deny}); err != nil {
-		t.Fatal(err)
-	}
-	denied := func(p connectors.Prompt) bool {
-		return p.Request.State == permissions.Denied && p.Request.DecidedVia == "here"
-	}
-	st.edited(here, 1, denied)
-	st.edited(there, 1, denied)
-	if last := st.shown(plain, 2); !denied(last) {
-		t.Errorf("a channel that cannot edit was sent %s", last.Request.State)
-	}
-	if r := st.get(call); r.State != permissions.Denied {
-		t.Error(r.State)
-	}
+	t.Run("E3/every copy", func(t *testing.T) {
+		blocked := connectortest.NewMemory(fayAt("blocked"), nil)
+		blocked.FailSend(-1, &connectors.Gone{Why: "blocked"})
+		here, there := connectortest.NewMemory(fayAt("here"), nil), connectortest.NewMemory(fayAt("there"), nil)
+		plain := connectortest.NewMemory(fayAt("plain"), nil)
+		st := play(t, usual(), blocked, here, there, message{plain})
+		call := st.ask(t.Context(), network("x"))
+		card := st.shown(here, 1)
+		st.shown(there, 1)
+		st.shown(plain, 1)
+		if _, err := here.Do(t.Context(), connectors.Decision{Request: card.Request.ID, Answer: permissions.Deny}); err != nil {
+			t.Fatal(err)
+		}
+		denied := func(p connectors.Prompt) bool {
+			return p.Request.State == permissions.Denied && p.Request.DecidedVia == "here"
+		}
+		st.edited(here, 1, denied)
+		st.edited(there, 1, denied)
+		if last := st.shown(plain, 2); !denied(last) {
+			t.Errorf("a channel that cannot edit was sent %s", last.Request.State)
+		}
+		if r := st.get(call); r.State != permissions.Denied {
+			t.Error(r.State)
+		}
+	})
 }
 
 // TestShowAfterARestart: what was pending is pending, is shown again where the screen has forgotten it, and what is

@@ -17,7 +17,7 @@ func (e *Engine) StopAll(ctx context.Context, id connectors.Identity) (cancelled
 	e.steering.Lock()
 	defer e.steering.Unlock()
 	work := context.WithoutCancel(ctx) // who has begun to stop has stopped
-	if e.StoppedBy() == "" {
+	if e.StoppedBy() == "" || who == OperatorName {
 		e.noteStop(who) // from the start: whoever learns of it from the audit finds it so, and what waits may be much
 	}
 	cancelled, err = e.registry.StopAll(work, who, id.Via)

@@ -8,78 +8,81 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/connectortest"
+	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
 )
 
 // Everything pending is cancelled within two seconds, every grant suspended, new requests and unused approvals refused,
 // across a restart, until resume.
 func TestStopAllUntilResume(t *testing.T) {
-	f := newPhone(fay, "fays-phone")
-	settings := usual()
-	settings.Limits.PendingPerCaller = 0
-	st := play(t, settings, f)
-	granted := st.ask(t.Context(), tagged("s1", "@read:/srv"))
-	f.must(t, st.shown(f.Memory, 1).Request.ID, allowFor(permissions.Session))
-	st.get(granted)
-	ctx, leave := context.WithCancel(t.Context())
-	unused := tagged("s1", "@write:/srv")
-	unused.Key = "unused"
-	left := st.ask(ctx, unused)
-	id := st.shown(f.Memory, 2).Request.ID
-	leave()
-	<-left
-	f.must(t, id, allow())
+	t.Run("F1/stop all", func(t *testing.T) {
+		f := newPhone(fay, "fays-phone")
+		settings := usual()
+		settings.Limits.PendingPerCaller = 0
+		st := play(t, settings, f)
+		granted := st.ask(t.Context(), tagged("s1", "@read:/srv"))
+		f.must(t, st.shown(f.Memory, 1).Request.ID, allowFor(permissions.Session))
+		st.get(granted)
+		ctx, leave := context.WithCancel(t.Context())
+		unused := tagged("s1", "@write:/srv")
+		unused.Key = "unused"
+		left := st.ask(ctx, unused)
+		id := st.shown(f.Memory, 2).Request.ID
+		leave()
+		<-left
+		f.must(t, id, allow())
 
-	const many = 200
-	calls := make([]<-chan answer, many)
-	for i := range calls {
-		calls[i] = st.ask(t.Context(), network(fmt.Sprint("number ", i)))
-	}
-	st.shown(f.Memory, 2+many)
-	began := time.Now()
-	atFay := connectors.Identity{Via: "cli", UID: fay.UID}
-	n, err := st.StopAll(t.Context(), atFay)
-	if err != nil || n != many {
-		t.Fatalf("cancelled %d, %v", n, err)
-	}
-	for _, call := range calls {
-		if r := st.get(call); r.State != permissions.Cancelled || r.DecidedBy != "fay" {
-			t.Fatalf("%s by %s", r.State, r.DecidedBy)
+		const many = 200
+		calls := make([]<-chan answer, many)
+		for i := range calls {
+			calls[i] = st.ask(t.Context(), network(fmt.Sprint("number ", i)))
 		}
-	}
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("it took %s", took)
-	}
-
-	check := func() {
-		t.Helper()
-		for _, q := range []permissions.Request{network("new"), tagged("s1", "@read:/srv"), unused, tool("read_file", `{}`)} {
-			_, err := st.Ask(t.Context(), self, q)
-			refused(t, err, permissions.CodeStopped)
-			if err.Error() != "Stopped by fay; nothing is asked until resume." {
-				t.Errorf("told %q", err)
+		st.shown(f.Memory, 2+many)
+		began := time.Now()
+		atFay := connectors.Identity{Via: "cli", UID: fay.UID}
+		n, err := st.StopAll(t.Context(), atFay)
+		if err != nil || n != many {
+			t.Fatalf("cancelled %d, %v", n, err)
+		}
+		for _, call := range calls {
+			if r := st.get(call); r.State != permissions.Cancelled || r.DecidedBy != "fay" {
+				t.Fatalf("%s by %s", r.State, r.DecidedBy)
 			}
 		}
-		if st.StoppedBy() != "fay" {
-			t.Errorf("stopped by %q", st.StoppedBy())
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("it took %s", took)
 		}
-	}
-	check()
-	f = newPhone(fay, "fays-phone")
-	st.restart(f)
-	check()
 
-	err = st.Resume(t.Context(), connectors.Identity{Via: "cli", UID: sam.UID})
-	refused(t, err, permissions.CodeNotYours)
-	if err := st.Resume(t.Context(), boss); err != nil || st.StoppedBy() != "" {
-		t.Fatalf("stopped by %q, %v", st.StoppedBy(), err)
-	}
-	if r := st.get(st.ask(t.Context(), tagged("s1", "@read:/srv"))); r.DecidedVia != permissions.ViaGrant {
-		t.Errorf("the grant is %s via %s", r.State, r.DecidedVia)
-	}
-	if r := st.get(st.ask(t.Context(), unused)); r.State != permissions.Approved || r.UsedAt.IsZero() {
-		t.Errorf("the approval is %s", r.State)
-	}
+		check := func() {
+			t.Helper()
+			for _, q := range []permissions.Request{network("new"), tagged("s1", "@read:/srv"), unused, tool("read_file", `{}`)} {
+				_, err := st.Ask(t.Context(), self, q)
+				refused(t, err, permissions.CodeStopped)
+				if err.Error() != "Stopped by fay; nothing is asked until resume." {
+					t.Errorf("told %q", err)
+				}
+			}
+			if st.StoppedBy() != "fay" {
+				t.Errorf("stopped by %q", st.StoppedBy())
+			}
+		}
+		check()
+		f = newPhone(fay, "fays-phone")
+		st.restart(f)
+		check()
+
+		err = st.Resume(t.Context(), connectors.Identity{Via: "cli", UID: sam.UID})
+		refused(t, err, permissions.CodeNotYours)
+		if err := st.Resume(t.Context(), boss); err != nil || st.StoppedBy() != "" {
+			t.Fatalf("stopped by %q, %v", st.StoppedBy(), err)
+		}
+		if r := st.get(st.ask(t.Context(), tagged("s1", "@read:/srv"))); r.DecidedVia != permissions.ViaGrant {
+			t.Errorf("the grant is %s via %s", r.State, r.DecidedVia)
+		}
+		if r := st.get(st.ask(t.Context(), unused)); r.State != permissions.Approved || r.UsedAt.IsZero() {
+			t.Errorf("the approval is %s", r.State)
+		}
+	})
 }
 
 func TestNobodyStopsOrResumesWhoIsNobody(t *testing.T) {
@@ -88,6 +91,31 @@ func TestNobodyStopsOrResumesWhoIsNobody(t *testing.T) {
 	_, err := st.StopAll(t.Context(), stranger)
 	refused(t, err, permissions.CodeNotYours)
 	refused(t, st.Resume(t.Context(), stranger), permissions.CodeNotYours)
+}
+
+// TestTheOperatorsStopHolds: whoever stopped before cannot end it, and whoever stops after it neither.
+func TestTheOperatorsStopHolds(t *testing.T) {
+	person := connectors.Identity{Via: "cli", UID: sam.UID}
+	for name, first := range map[string]connectors.Identity{"before": person, "after": operator} {
+		t.Run("A8/a person stopped "+name, func(t *testing.T) {
+			s := team()
+			st := play(t, s, newPhone(fay, "fays-phone"))
+			for _, id := range []connectors.Identity{first, person, operator, person} {
+				if _, err := st.StopAll(t.Context(), id); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if by := st.StoppedBy(); by != engine.OperatorName {
+				t.Errorf("stopped by %q", by)
+			}
+			refused(t, st.Resume(t.Context(), person), permissions.CodeNotYours)
+			st.restart(newPhone(fay, "fays-phone"))
+			refused(t, st.Resume(t.Context(), person), permissions.CodeNotYours)
+			if err := st.Resume(t.Context(), operator); err != nil || st.StoppedBy() != "" {
+				t.Errorf("stopped by %q, %v", st.StoppedBy(), err)
+			}
+		})
+	}
 }
 
 // Others than the one who stopped are told.

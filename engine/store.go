@@ -82,6 +82,14 @@ type Store interface {
 	// Suspensions lists the accounts that are suspended.
 	Suspensions(ctx context.Context) ([]permissions.Suspension, error)
 
+	// Locks lists the people who are locked, those too whose row was changed behind the store's back.
+	Locks(ctx context.Context) ([]permissions.Lock, error)
+	// PutLock keeps a lock in place of what was kept before, or ends it, as the record of that says.
+	PutLock(ctx context.Context, l permissions.Lock, r permissions.Record) error
+	// ApprovedBy lists at most limit of the approvals that were not taken back and that a person helped to give since a time,
+	// those first that were not used.
+	ApprovedBy(ctx context.Context, person string, since time.Time, limit int) ([]permissions.Request, error)
+
 	// Suspended lists what opens nothing since the store was restored.
 	Suspended(ctx context.Context) (permissions.Suspended, error)
 	// Reinstate has what is suspended open again what it opened: grants and tokens by their ids, pairings by
@@ -97,7 +105,8 @@ type Store interface {
 	// been shown at the request's revision.
 	Lagging(ctx context.Context, connector string, after permissions.ID, limit int) ([]permissions.ID, error)
 	// Shown notes that a copy, whose Ref was that before, was sent or edited: its Ref, Shown and SentAt, also of the others
-	// in its place. The first time is audited for each person. One that is to be shown anew meanwhile stays so.
+	// in its place. The first time is audited for each person. One that is to be shown anew meanwhile stays so, and so does
+	// one that is known as another message, which an [permissions.ElsewhereError] says.
 	Shown(ctx context.Context, c permissions.Copy, was string) error
 	// Named notes the Ref under which a copy that has none is about to be sent.
 	Named(ctx context.Context, c permissions.Copy) error
@@ -145,8 +154,66 @@ type Store interface {
 	// broken.
 	Verify(ctx context.Context) ([]permissions.Head, error)
 
-	// Pulse notes that the daemon runs, and returns when it last did so: zero for never.
+	// Pulse notes that the daemon runs, unless at is zero, and returns when it last did so: zero for never.
 	Pulse(ctx context.Context, at time.Time) (last time.Time, err error)
 	// Health writes and reads something small. Its error matches [permissions.ErrBroken] and says what to do.
 	Health(ctx context.Context) error
+}
+
+// ChatStore keeps what people and agents of ours tell each other until it is where it should be.
+type ChatStore interface {
+	// Hear keeps a message for its agent. The key of one that is kept already changes nothing. When so many wait for the
+	// agent it refuses with [permissions.CodeLimit]. One with a HeardAt is kept by its key alone.
+	Hear(ctx context.Context, m permissions.Message, most int) error
+	// Known tells whether a message or an order of that key was taken.
+	Known(ctx context.Context, key string) (bool, error)
+	// Unheard lists at most limit messages that an agent does not have yet, oldest first.
+	Unheard(ctx context.Context, agent string, limit int) ([]permissions.Message, error)
+	// Heard notes that the agent has a message, and forgets its words.
+	Heard(ctx context.Context, number int64, at time.Time) error
+
+	// Say keeps an utterance. The key of one of the same agent's changes nothing. When so many of the agent's are still to
+	// be sent it refuses with [permissions.CodeLimit].
+	Say(ctx context.Context, u permissions.Utterance, most int) error
+	// Unsaid lists at most limit utterances of an agent's of which something is still to be sent, oldest first.
+	Unsaid(ctx context.Context, agent string, limit int) ([]permissions.Utterance, error)
+	// Said notes that u.Sent of an utterance's messages were sent by now, the last as ref (empty: it was not sent), and
+	// with done that this was all; then its words are forgotten. Of an agent's messages the last thousand are known.
+	Said(ctx context.Context, u permissions.Utterance, ref string, done bool, at time.Time) error
+	// Author is the agent that the message of that name in a channel is from; empty where that is not known.
+	Author(ctx context.Context, via, ref string) (agent string, err error)
+
+	// Foreground is the agent that a person chose in a channel; empty for none.
+	Foreground(ctx context.Context, person, via string) (agent string, err error)
+	// Choose has a person talk to an agent in the channel of the bond.
+	Choose(ctx context.Context, b permissions.Bond) error
+
+	// PendingNumbers are those of every request that is pending.
+	PendingNumbers(ctx context.Context) ([]int64, error)
+}
+
+// ResidentStore keeps what agents of ours ask and do, as far as the engine has to do with it.
+type ResidentStore interface {
+	// Keyed finds the request of a key of this caller's that is still in use, settled or not. The keys of agents of ours
+	// are, for as long as there are rows.
+	Keyed(ctx context.Context, caller, key string) (r permissions.Request, found bool, err error)
+	// PendingOfSession are the pending requests of a session of an agent of ours, whichever of them asked.
+	PendingOfSession(ctx context.Context, session string) ([]permissions.ID, error)
+	// EndSessionGrants notes of the grants of a session of an agent of ours that they are over, and returns those that
+	// were in force. Nobody is told.
+	EndSessionGrants(ctx context.Context, session string, now time.Time) ([]permissions.Grant, error)
+
+	// AgentSession gives a session, or refuses with [permissions.CodeUnknown].
+	AgentSession(ctx context.Context, id permissions.ID) (permissions.AgentSession, error)
+	// AgentSessions lists at most limit sessions of a person's (empty: everybody's), also what has ended, after the one
+	// named (empty: from the first), by id.
+	AgentSessions(ctx context.Context, person string, after permissions.ID, limit int) ([]permissions.AgentSession, error)
+	// OpenSessions lists at most limit sessions that have not ended, after the one named (empty: from the first), by id.
+	OpenSessions(ctx context.Context, after permissions.ID, limit int) ([]permissions.AgentSession, error)
+
+	// Cursor is how far in the daemon's chain a follower of that name has come. One that is new begins behind the newest
+	// entry.
+	Cursor(ctx context.Context, name string) (seq int64, err error)
+	// SetCursor keeps how far a follower has come.
+	SetCursor(ctx context.Context, name string, seq int64) error
 }

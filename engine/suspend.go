@@ -32,7 +32,9 @@ func (e *Engine) Suspend(ctx context.Context, via, address string) error {
 		e.refill()
 		e.realignSoon()
 	}
-	return broken(e.store.Suspend(ctx, via, address, who, s.At))
+	noting, done := noting(ctx)
+	defer done()
+	return broken(e.store.Suspend(noting, via, address, who, s.At))
 }
 
 // isSuspended tells whether an account is.
@@ -90,8 +92,11 @@ func empty(people []connectors.Person, door connectors.Enroller, s permissions.S
 	return whose
 }
 
-// suspended says that somebody's account at a channel is, and what to do; nil where it is not.
+// suspended says that somebody's account at a channel is, or that they are locked, and what to do; nil where it is not.
 func suspended(p connectors.Person, via string) error {
+	if err := lockedOut(p); err != nil {
+		return err
+	}
 	if !slices.Contains(p.Suspended, via) {
 		return nil
 	}
@@ -103,21 +108,32 @@ func suspended(p connectors.Person, via string) error {
 		"%s's %s account has changed its keys: enrol it again with daycared pair %s --via %s", p.Name, via, p.Name, via)}
 }
 
+// barred says why what was sent to somebody by a channel can be answered by nobody: the account is suspended, they are
+// locked, or they have no account there any more; nil where it is not so.
+func (e *Engine) barred(p connectors.Person, via string) error {
+	why := suspended(p, via)
+	if door := e.door(via); why == nil && door != nil && p.Name != "" && door.Address(p) == "" {
+		c, _ := e.connector(via)
+		why = reach(c, p)
+	}
+	return why
+}
+
 // suspends tells whether somebody whom r asks has lost an account.
 func (s *Settings) suspends(r permissions.Request) bool {
 	return slices.ContainsFunc(r.Asked, func(name string) bool {
 		p, _ := s.person(name)
-		return len(p.Suspended) > 0
+		return len(p.Suspended) > 0 || p.Locked != ""
 	})
 }
 
-// withhold gives up the copies that went to an account that is suspended by now. What stands in a place is not the
-// account's own.
+// withhold gives up the copies that went to an account that is suspended by now, or its person's no longer. What stands in
+// a place is not the account's own.
 func (e *Engine) withhold(ctx context.Context, s *Settings, copies []permissions.Copy) error {
 	for i, cp := range copies {
 		p, _ := s.person(cp.Person)
-		why := suspended(p, cp.Connector)
-		if why == nil || cp.Place != "" || cp.Failed != "" {
+		why := e.barred(p, cp.Connector)
+		if why == nil || cp.Place != "" || cp.Failed != "" || p.Locked != "" { // whoever is locked sees that
 			continue
 		}
 		copies[i].Failed = why.Error()

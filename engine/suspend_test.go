@@ -76,45 +76,47 @@ func (s *stage) suspensions() (n int) {
 }
 
 func TestASuspendedAccountIsNobodys(t *testing.T) {
-	w, telegram := newExchange(), newPhone(fay, "telegram")
-	st := play(t, numbered(), w, telegram)
-	call := st.ask(t.Context(), network("x"))
-	id := st.shown(w.Memory, 1).Request.ID
-	st.suspend("whatsapp", number)
-	if _, err := w.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()}); err == nil || st.calls(number, "") != "" {
-		t.Errorf("she answers there: %v", err)
-	}
-	st.shown(telegram.Memory, 1)
-	copies, err := st.rows.Copies(t.Context(), id)
-	if err != nil || !slices.ContainsFunc(copies, func(c permissions.Copy) bool {
-		return c.Connector == "whatsapp" && c.Failed == enrolAgain
-	}) {
-		t.Errorf("the copies: %+v, %v", copies, err)
-	}
-	telegram.must(t, id, allow())
-	if r := st.get(call); r.State != permissions.Approved {
-		t.Errorf("answered elsewhere: %s", r.State)
-	}
+	t.Run("A8/a suspended account", func(t *testing.T) {
+		w, telegram := newExchange(), newPhone(fay, "telegram")
+		st := play(t, numbered(), w, telegram)
+		call := st.ask(t.Context(), network("x"))
+		id := st.shown(w.Memory, 1).Request.ID
+		st.suspend("whatsapp", number)
+		if _, err := w.Do(t.Context(), connectors.Decision{Request: id, Answer: allow()}); err == nil || st.calls(number, "") != "" {
+			t.Errorf("she answers there: %v", err)
+		}
+		st.shown(telegram.Memory, 1)
+		copies, err := st.rows.Copies(t.Context(), id)
+		if err != nil || !slices.ContainsFunc(copies, func(c permissions.Copy) bool {
+			return c.Connector == "whatsapp" && c.Failed == enrolAgain
+		}) {
+			t.Errorf("the copies: %+v, %v", copies, err)
+		}
+		telegram.must(t, id, allow())
+		if r := st.get(call); r.State != permissions.Approved {
+			t.Errorf("answered elsewhere: %s", r.State)
+		}
 
-	st.suspend("whatsapp", number) // the same again
-	st.suspend("whatsapp", "+1")   // nobody's
-	st.suspend("pigeon", number)
-	if n := st.suspensions(); n != 1 {
-		t.Errorf("audited %d times", n)
-	}
-	w, telegram = newExchange(), newPhone(fay, "telegram")
-	st.restart(w, telegram)
-	st.ask(t.Context(), network("y"))
-	st.shown(telegram.Memory, 1)
-	if len(w.Copies()) > 0 || st.calls(number, "") != "" {
-		t.Error("a restart forgets it")
-	}
-	if err := st.Health()["whatsapp"]; err == nil || err.Error() != enrolAgain {
-		t.Errorf("its health: %v", err)
-	}
-	if p := st.People()[0]; p.WhatsApp != "" || !slices.Equal(p.Suspended, []string{"whatsapp"}) {
-		t.Errorf("fay: %+v", p)
-	}
+		st.suspend("whatsapp", number) // the same again
+		st.suspend("whatsapp", "+1")   // nobody's
+		st.suspend("pigeon", number)
+		if n := st.suspensions(); n != 1 {
+			t.Errorf("audited %d times", n)
+		}
+		w, telegram = newExchange(), newPhone(fay, "telegram")
+		st.restart(w, telegram)
+		st.ask(t.Context(), network("y"))
+		st.shown(telegram.Memory, 1)
+		if len(w.Copies()) > 0 || st.calls(number, "") != "" {
+			t.Error("a restart forgets it")
+		}
+		if err := st.Health()["whatsapp"]; err == nil || err.Error() != enrolAgain {
+			t.Errorf("its health: %v", err)
+		}
+		if p := st.People()[0]; p.WhatsApp != "" || !slices.Equal(p.Suspended, []string{"whatsapp"}) {
+			t.Errorf("fay: %+v", p)
+		}
+	})
 }
 
 func TestASuspensionEndsWithAnEnrolment(t *testing.T) {
@@ -180,32 +182,34 @@ func TestASuspensionEndsWithAnEnrolment(t *testing.T) {
 }
 
 func TestASuspendedPairing(t *testing.T) {
-	w, s := newExchange(), usual()
-	st := play(t, s, w)
-	if _, _, err := bringTo(st, w, "fay", "7@lid"); err != nil {
-		t.Fatal(err)
-	}
-	st.suspend("whatsapp", number)
-	if _, was, err := bringTo(st, w, "fay", "7@lid"); err != nil || was.Address != "" || st.calls(number, "7@lid") != "fay" {
-		t.Errorf("the same pairing again: %+v, %v", was, err)
-	}
-	st.suspend("whatsapp", number)
-	if _, err := st.Unpair(t.Context(), operator, "fay", "whatsapp"); err != nil || st.Health()["whatsapp"] != nil {
-		t.Errorf("unpaired: %v, %v", err, st.Health())
-	}
-	if last := w.told[len(w.told)-1]; last != number+" is fay" {
-		t.Errorf("the account is told: %s", last)
-	}
-	s.People = numbered().People
-	if st.Configure(s); st.calls(number, "") != "" {
-		t.Error("the file alone ends it")
-	}
-	w = newExchange()
-	st.settings = s
-	st.restart(w)
-	if _, _, err := bringTo(st, w, "fay", "9@lid"); err != nil || st.calls(number, "9@lid") != "fay" {
-		t.Errorf("enrolled again: %v", err)
-	}
+	t.Run("A8/a suspended pairing", func(t *testing.T) {
+		w, s := newExchange(), usual()
+		st := play(t, s, w)
+		if _, _, err := bringTo(st, w, "fay", "7@lid"); err != nil {
+			t.Fatal(err)
+		}
+		st.suspend("whatsapp", number)
+		if _, was, err := bringTo(st, w, "fay", "7@lid"); err != nil || was.Address != "" || st.calls(number, "7@lid") != "fay" {
+			t.Errorf("the same pairing again: %+v, %v", was, err)
+		}
+		st.suspend("whatsapp", number)
+		if _, err := st.Unpair(t.Context(), operator, "fay", "whatsapp"); err != nil || st.Health()["whatsapp"] != nil {
+			t.Errorf("unpaired: %v, %v", err, st.Health())
+		}
+		if last := w.told[len(w.told)-1]; last != number+" is fay" {
+			t.Errorf("the account is told: %s", last)
+		}
+		s.People = numbered().People
+		if st.Configure(s); st.calls(number, "") != "" {
+			t.Error("the file alone ends it")
+		}
+		w = newExchange()
+		st.settings = s
+		st.restart(w)
+		if _, _, err := bringTo(st, w, "fay", "9@lid"); err != nil || st.calls(number, "9@lid") != "fay" {
+			t.Errorf("enrolled again: %v", err)
+		}
+	})
 }
 
 // bringTo pairs whoever has the number with a person.

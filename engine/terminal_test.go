@@ -10,6 +10,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/terminal"
+	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -114,6 +115,26 @@ func TestAQuorumAcrossATerminalAndAPhone(t *testing.T) {
 	d.types(t, "n because not today")
 	if r := st.get(other); r.State != permissions.Denied || r.Comment != "not today" {
 		t.Errorf("%s: %q", r.State, r.Comment)
+	}
+}
+
+// A question that is short is reminded of once at most, and one of a few seconds never.
+func TestShortQuestionsAreRemindedOfOnceAtMost(t *testing.T) {
+	settings := usual()
+	settings.Approvals.Remind = []engine.Moment{{Percent: 50}, {Percent: 80}}
+	st := play(t, settings, newPhone(fay, "fays-phone"))
+	for i, c := range []struct {
+		patience time.Duration
+		times    int
+	}{{2 * time.Second, 0}, {4 * time.Second, 1}, {30 * time.Second, 1}, {time.Minute, 2}, {15 * time.Minute, 2}} {
+		q := network(c.patience.String())
+		q.Patience = c.patience
+		st.ask(t.Context(), q)
+		for _, r := range st.pending(i + 1) {
+			if r.Reason == q.Reason && len(r.Reminders) != c.times {
+				t.Errorf("a question of %s is reminded of %d times, want %d", q.Reason, len(r.Reminders), c.times)
+			}
+		}
 	}
 }
 

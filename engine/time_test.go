@@ -38,7 +38,7 @@ func TestTimeIsNeverEarlyAndNothingIsRevived(t *testing.T) {
 	} {
 		for _, j := range jumps {
 			cases++
-			t.Run(subject.name+", "+j.name, func(t *testing.T) {
+			t.Run("D6/"+subject.name+", "+j.name, func(t *testing.T) {
 				f := newPhone(fay, "fays-phone")
 				st := play(t, usual(), f)
 				subject.do(t, st, f, j.do, j.name == "ten years back")

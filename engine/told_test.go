@@ -77,6 +77,41 @@ func TestForHowLongNobodyRan(t *testing.T) {
 	}
 }
 
+// hearing is a channel that has had no contact for a while.
+type hearing struct {
+	*phone
+	until func(stops bool) time.Time
+}
+
+func (h hearing) Heard(stops bool) time.Time { return h.until(stops) }
+
+// A daemon that dies in an outage leaves behind since when that was.
+func TestSinceWhenNothingWasHeardIsNoted(t *testing.T) {
+	var contact, known time.Time
+	h := hearing{newPhone(fay, "fays-phone"), func(stops bool) time.Time {
+		if stops { // as if it were killed
+			return time.Time{}
+		}
+		return contact
+	}}
+	st := play(t, usual(), h)
+	contact = st.now().Add(-5 * time.Minute)
+	st.eventually("it is noted", func() (is bool) {
+		var err error
+		known, err = st.rows.Pulse(t.Context(), time.Time{})
+		return err == nil && !known.IsZero()
+	})
+	if known.Sub(contact).Abs() > time.Second {
+		t.Errorf("nothing was heard since %s, and it says %s", contact, known)
+	}
+	st.stop()
+	st.people = []connectors.Connector{hearing{newPhone(fay, "fays-phone"), h.until}}
+	st.open()
+	if a := st.Away(); a < 5*time.Minute || a > 6*time.Minute {
+		t.Errorf("away for %s", a)
+	}
+}
+
 // A press on a card whose sending was not noted, as by a daemon that was killed in that moment, says where the card is.
 func TestAPressSaysWhereTheCardIs(t *testing.T) {
 	f := newPhone(fay, "fays-phone")

@@ -140,16 +140,19 @@ func TestACardWhoseDiscoveryTheStoreDidNotConfirm(t *testing.T) {
 	}
 	st.open()
 	t.Cleanup(func() { st.stop() })
-	call := st.ask(t.Context(), network("x"))
+	ctx, leave := context.WithCancel(t.Context())
+	call := st.ask(ctx, network("x"))
 	if err := m.Wait(t.Context(), func(c []connectortest.Copy) bool { return len(c) == 1 }); err != nil {
 		t.Fatal(err)
 	}
 	m.FailSend(-1, errors.New("away"))
 	r := st.pending(1)[0]
+	leave()
+	st.restart(m) // as after a crash: only the daemon that sent it knew
 	if _, err := st.Withdraw(t.Context(), self, r.ID); err != nil {
 		t.Fatal(err)
 	}
-	st.get(call)
+	<-call
 	for given := false; !given; { // it was settled before it was shown, as far as is known
 		copies, err := st.rows.Copies(t.Context(), r.ID)
 		if err != nil {
@@ -170,4 +173,35 @@ func TestACardWhoseDiscoveryTheStoreDidNotConfirm(t *testing.T) {
 	_, err = st.OnPermission(t.Context(), tap)
 	refused(t, err, permissions.CodeSettled)
 	st.edited(m, 1, func(p connectors.Prompt) bool { return p.Request.State == permissions.Cancelled })
+}
+
+// A card that was sent while the store took nothing is noted as soon as it does, and not sent again.
+func TestACardThatTheStoreCouldNotNote(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	u := &unconfirmed{}
+	st := &stage{t: t, dir: t.TempDir(), settings: usual(), people: []connectors.Connector{m}}
+	st.through = func(rows engine.Store) engine.Store {
+		u.Store = rows
+		u.full.Store(true)
+		return u
+	}
+	st.open()
+	t.Cleanup(func() { st.stop() })
+	call := st.ask(t.Context(), network("x"))
+	if err := m.Wait(t.Context(), func(c []connectortest.Copy) bool { return len(c) == 1 }); err != nil {
+		t.Fatal(err)
+	}
+	r := st.pending(1)[0]
+	if _, err := st.Withdraw(t.Context(), self, r.ID); err != nil {
+		t.Fatal(err)
+	}
+	st.get(call)
+	u.full.Store(false)
+	st.edited(m, 1, func(p connectors.Prompt) bool { return p.Request.State == permissions.Cancelled })
+	if copies, err := st.rows.Copies(t.Context(), r.ID); err != nil || len(copies) != 1 || copies[0].Ref == "" || copies[0].Failed != "" {
+		t.Errorf("noted as %+v, %v", copies, err)
+	}
+	if sent := m.Copies(); len(sent) != 1 {
+		t.Errorf("it was sent %d times", len(sent))
+	}
 }

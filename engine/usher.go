@@ -49,7 +49,7 @@ func (u *usher) attend(ctx context.Context, id permissions.ID) error {
 				return err
 			}
 		}
-		if s.reached(r, append(copies, more...)) >= r.Quorum {
+		if e.reached(s, r, append(copies, more...)) >= r.Quorum {
 			return nil
 		}
 		var next permissions.Event = permissions.GiveUp{Reason: why, Asked: r.Asked, At: e.stamp()}
@@ -83,7 +83,7 @@ func (e *Engine) plan(s *Settings, r permissions.Request, have []permissions.Cop
 		copies, unreachable := e.planFor(person, r, have)
 		more = append(more, asOne(copies, more)...)
 		live := func(c permissions.Copy) bool {
-			return c.Person == name && c.Failed == "" && suspended(person, c.Connector) == nil
+			return c.Person == name && c.Failed == "" && e.barred(person, c.Connector) == nil
 		}
 		if !slices.ContainsFunc(copies, live) && !slices.ContainsFunc(have, live) {
 			reasons = append(reasons, unreachable...)
@@ -129,7 +129,9 @@ func (e *Engine) planFor(
 			return true
 		}
 		if old, tried := had[name]; tried {
-			if old.Failed != "" {
+			if out := suspended(p, name); old.Failed == "" && out != nil {
+				why = append(why, out.Error())
+			} else if old.Failed != "" {
 				why = append(why, old.Failed)
 			}
 			return live[name]
@@ -170,7 +172,7 @@ func (e *Engine) hall(p connectors.Person, r permissions.Request, have []permiss
 		return "", false, false
 	}
 	for _, c := range e.couriers {
-		if h, is := c.connector.(connectors.Hall); !is || !h.Holds(r.Place) || reach(c.connector, p) != nil {
+		if h, is := c.connector.(connectors.Hall); !is || !h.Holds(r.Place) || reach(c.connector, p) != nil && !isLost(reach(c.connector, p)) {
 			continue
 		}
 		name, there, first = c.connector.Name(), true, true
@@ -192,10 +194,11 @@ func (e *Engine) copyFor(p connectors.Person, r permissions.Request, connector, 
 	}
 }
 
-// hold is how long a copy is kept from somebody's phone: what a hook asks is often answered where its agent runs. It is
-// never more than half of the request's time, and a screen or a place that others see is not kept waiting.
+// hold is how long a copy is kept from somebody's phone: what a hook asks is often answered where its agent runs, which for
+// agents that the daemon runs is nowhere. It is never more than half of the request's time, and a screen or a place that
+// others see is not kept waiting.
 func hold(c connectors.Connector, p connectors.Person, r permissions.Request) time.Duration {
-	if _, screen := c.(connectors.Screen); screen || r.Hook == "" {
+	if _, screen := c.(connectors.Screen); screen || r.Hook == "" || r.Caller.Ours() {
 		return 0
 	}
 	return max(0, min(p.PhoneAfter, r.Timeout()/2))
@@ -204,13 +207,9 @@ func hold(c connectors.Connector, p connectors.Person, r permissions.Request) ti
 // reach asks a connector whether somebody can be reached there; nil unless it knows that they cannot, or their account is
 // suspended.
 func reach(c connectors.Connector, p connectors.Person) error {
-	if err := suspended(p, c.Name()); err != nil {
+	err := reachNow(c, p)
+	if err == nil || errors.Is(err, connectors.ErrGone) || suspended(p, c.Name()) != nil {
 		return err
-	}
-	if reacher, knows := c.(connectors.Reacher); knows {
-		if err := reacher.Reach(p); errors.Is(err, connectors.ErrGone) {
-			return err
-		}
 	}
 	return nil
 }
@@ -231,13 +230,21 @@ func (e *Engine) kick(id permissions.ID) {
 	}
 }
 
+// isLost reports whether somebody cannot be reached by themselves until they do something.
+func isLost(err error) bool {
+	gone := (*connectors.Gone)(nil)
+	return errors.As(err, &gone) && gone.Lost
+}
+
 // reached counts the people asked who have a copy that was shown, whatever became of it, or may still be. Who lost their
-// account since counts only if they had said all that they can.
-func (s *Settings) reached(r permissions.Request, copies []permissions.Copy) int {
+// account since, or left, counts only if they had said all that they can.
+func (e *Engine) reached(s *Settings, r permissions.Request, copies []permissions.Copy) int {
 	people := map[string]bool{}
 	for _, c := range copies {
 		p, _ := s.person(c.Person)
-		lost := suspended(p, c.Connector) != nil && !r.HasVoted(c.Person)
+		door, on := e.connector(c.Connector)
+		left := on && c.Place == "" && c.Failed != "" && isLost(reach(door, p))
+		lost := (left || e.barred(p, c.Connector) != nil) && !r.HasVoted(c.Person)
 		if (c.Failed == "" || !c.SentAt.IsZero()) && slices.Contains(r.Asked, c.Person) && !lost {
 			people[c.Person] = true
 		}

@@ -70,6 +70,37 @@ func TestPeopleComeAndGoWhileARequestIsPending(t *testing.T) {
 	}
 }
 
+// TestWhatALockedPersonSaidOfSingleCalls is open again, and what others said of them stays.
+func TestWhatALockedPersonSaidOfSingleCalls(t *testing.T) {
+	for name, answers := range map[string][2]Answer{
+		"A8/a call that was allowed": {Allow(Once), Allow(Once)}, "A8/a call that was denied": {Deny, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := escalating()
+			r.Kind, r.Tags, r.Quorum = KindTool, nil, 2
+			r.Calls = []Call{{N: 1, Tool: "a"}, {N: 2, Tool: "b"}, {N: 3, Tool: "c"}}
+			on := func(by string, a Answer, call int) Cast {
+				e := vote(by, a)
+				e.Vote.Call = call
+				return e
+			}
+			r = after(t, r, on("sam", Allow(Once), 1))
+			r = after(t, r, on("fay", answers[0], 1))
+			if r.Calls[0].Answer != answers[0] || r.State != Pending {
+				t.Fatalf("before: %s, %+v", r.State, r.Calls)
+			}
+			got := must(Step(r, Reroute{Asked: []string{"sam"}, EscalateTo: []string{"kim"}, Locked: []string{"fay"}, At: soon})).After
+			if got.Calls[0].Answer != "" || len(got.Votes) != 1 || got.Votes[0].By != "sam" || r.Calls[0].Answer != answers[0] {
+				t.Errorf("after: %+v, %+v", got.Calls, got.Votes)
+			}
+			kept := must(Step(r, Reroute{Asked: []string{"sam"}, EscalateTo: []string{"kim"}, At: soon})).After
+			if kept.Calls[0].Answer != answers[0] {
+				t.Errorf("of somebody who only left: %+v", kept.Calls)
+			}
+		})
+	}
+}
+
 func TestAReminderIsOnlyForThoseWhoHaveNotAnswered(t *testing.T) {
 	r := after(t, escalating(), vote("fay", Allow(Once)))
 	if early := must(Step(r, Remind{At: noon.Add(5*time.Minute - 1)})); !early.Empty() {

@@ -26,10 +26,12 @@ func TestCanonicalJSON(t *testing.T) {
 		{"float as written", `[1.0,1,1e2,100,-0]`, `[1.0,1,1e2,100,-0]`},
 		{"names that differ in case", `{"a":1,"A":2}`, `{"A":2,"a":1}`},
 	} {
-		got, err := CanonicalJSON([]byte(c.in))
-		if err != nil || string(got) != c.want {
-			t.Errorf("%s: got %s, %v; want %s", c.name, got, err, c.want)
-		}
+		t.Run("C4/"+c.name, func(t *testing.T) {
+			got, err := CanonicalJSON([]byte(c.in))
+			if err != nil || string(got) != c.want {
+				t.Errorf("%s: got %s, %v; want %s", c.name, got, err, c.want)
+			}
+		})
 	}
 	for _, c := range []struct{ name, in string }{
 		{"duplicate member", `{"a":1,"a":1}`},
@@ -52,10 +54,12 @@ func TestCanonicalJSON(t *testing.T) {
 		{"control character", "\"a\nb\""},
 		{"far too deep", strings.Repeat("[", 20000) + strings.Repeat("]", 20000)},
 	} {
-		got, err := CanonicalJSON([]byte(c.in))
-		if err == nil || !strings.HasPrefix(err.Error(), "the input is not strict JSON") {
-			t.Errorf("%s: taken as %s, %v", c.name, got, err)
-		}
+		t.Run("C4/"+c.name, func(t *testing.T) {
+			got, err := CanonicalJSON([]byte(c.in))
+			if err == nil || !strings.HasPrefix(err.Error(), "the input is not strict JSON") {
+				t.Errorf("%s: taken as %s, %v", c.name, got, err)
+			}
+		})
 	}
 }
 

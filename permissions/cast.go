@@ -25,6 +25,8 @@ func cast(r Request, e Cast) (Change, error) {
 		return Change{}, ErrNoOption
 	case v.Call != 0 && !slices.ContainsFunc(r.Calls, func(c Call) bool { return c.N == v.Call }):
 		return Change{}, ErrNoOption
+	case allows && r.HighRisk && v.Answer != Allow(Once): // offered before high risk was offered once alone
+		return Change{}, ErrNoOption
 	case allows && r.HighRisk && !e.Really:
 		return Change{}, ErrReally
 	case !allows && v.Answer != Deny:
@@ -214,6 +216,13 @@ func (r Request) final(single Answer) Answer {
 		return Deny
 	}
 	return Allow(narrowest)
+}
+
+// LeavesGrants reports whether its approval leaves grants behind.
+func (r Request) LeavesGrants() bool {
+	c := Change{After: r}
+	c.grant(Vote{})
+	return len(c.Grants) > 0
 }
 
 // grant adds what the approval leaves behind, call by call, and nothing twice.

@@ -6,8 +6,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -86,6 +88,9 @@ func ComputeDigest(r Request) Digest {
 	w.number(len(r.Choices))
 	w.text(r.Choices...)
 	w.text(r.Widest.String())
+	if r.Folder != "" { // which requests before it had not
+		w.text(r.Folder)
+	}
 	return sha256.Sum256(w.b)
 }
 
@@ -100,6 +105,85 @@ func CallDigest(r Request, c Call) Digest {
 	return sha256.Sum256(w.b)
 }
 
+// Normalize gives r the name that its caller proves, if any, tool inputs their one form, and calls their numbers: the shape
+// in which a question is digested. A proven name needs no claim, and a claim that repeats it is none.
+func (r *Request) Normalize() (err error) {
+	if proven := r.Caller.Proven(); proven != r.Caller.Name && (r.Agent == "" || r.Agent == proven) {
+		r.Agent, r.Claimed = proven, false
+	}
+	if r.Kind != KindTool {
+		return nil
+	}
+	r.Calls = slices.Clone(r.Calls)
+	for i := range r.Calls {
+		c := &r.Calls[i]
+		c.N, c.Answer, c.Comment = i+1, "", ""
+		if c.Input, err = CanonicalJSON(c.Input); err != nil {
+			return err
+		}
+	}
+	if len(r.Calls) == 0 {
+		r.Input, err = CanonicalJSON(r.Input)
+	}
+	return err
+}
+
+// Answers reports whether r, as somebody told it, is the row of question q: by its digest, in which all but the caller's name
+// is q's own, and by what it shows of what is asked. A row that answers another question permits nothing.
+func (r Request) Answers(q Request) bool {
+	q.Caller = r.Caller
+	if q.Normalize() != nil || r.Normalize() != nil || !r.shows(q) {
+		return false
+	}
+	for q.Version = DigestVersion; q.Version > 0; q.Version-- { // a row that is joined may be older than this program
+		if ComputeDigest(q) == r.Digest {
+			return true
+		}
+	}
+	return false
+}
+
+// shows reports whether r and q, both normalized, ask the same thing.
+func (r Request) shows(q Request) bool {
+	return r.Kind == q.Kind && r.Mode == q.Mode && slices.EqualFunc(r.Tags, q.Tags, func(a, b Tag) bool { return a.String() == b.String() }) &&
+		r.Tool == q.Tool && (len(q.Calls) > 0 || string(r.Input) == string(q.Input)) && r.AffectedPath == q.AffectedPath &&
+		r.Message == q.Message && slices.Equal(r.Choices, q.Choices) &&
+		slices.EqualFunc(r.Calls, q.Calls, func(a, b Call) bool { return a.Tool == b.Tool && string(a.Input) == string(b.Input) })
+}
+
+// ActionDigest is the digest of what r is about, whatever is said or claimed beside it: who it is that asks, and the tags,
+// the calls or the question. What differs in nothing else is the same to those who denied it.
+func ActionDigest(r Request) Digest {
+	w := &fields{}
+	w.text(r.Caller.Name, string(r.Kind), string(r.Mode), r.Message)
+	parts := append([]string{}, r.Choices...)
+	for _, t := range r.Tags {
+		parts = append(parts, t.String())
+	}
+	for _, c := range r.ToolCalls() {
+		one := &fields{}
+		one.text(c.Tool, c.act())
+		parts = append(parts, string(one.b))
+	}
+	slices.Sort(parts)
+	w.text(slices.Compact(parts)...)
+	return sha256.Sum256(w.b)
+}
+
+// act is the input of c without what a shell's agent only says of its command.
+func (c Call) act() string {
+	var input map[string]json.RawMessage
+	if !runsCode(c.Tool) || json.Unmarshal(c.Input, &input) != nil || input["description"] == nil {
+		return string(c.Input)
+	}
+	delete(input, "description")
+	text, err := json.Marshal(input)
+	if err != nil {
+		return string(c.Input)
+	}
+	return string(text)
+}
+
 // fields is a byte string in which every field is preceded by its length.
 type fields struct{ b []byte }
 
@@ -110,4 +194,101 @@ func (f *fields) text(texts ...string) {
 		f.number(len(t))
 		f.b = append(f.b, t...)
 	}
+}
+
+// Type names what a record or an event of the daemon is about.
+type Type string
+
+// The types that this package writes. They are the words of the audit and of the event stream.
+const (
+	RequestCreated   Type = "REQUEST_CREATED"
+	RequestShown     Type = "REQUEST_SHOWN"
+	RequestVoted     Type = "REQUEST_VOTED"
+	RequestSettled   Type = "REQUEST_SETTLED"
+	RequestUsed      Type = "REQUEST_USED"
+	RequestVoided    Type = "REQUEST_VOIDED"
+	RequestLapsed    Type = "REQUEST_LAPSED"
+	RequestRerouted  Type = "REQUEST_REROUTED"
+	RequestExtended  Type = "REQUEST_EXTENDED"
+	RequestEscalated Type = "REQUEST_ESCALATED"
+	GrantAdded       Type = "GRANT_ADDED"
+	GrantRevoked     Type = "GRANT_REVOKED"
+	GrantEnded       Type = "GRANT_ENDED"
+	DecisionRefused  Type = "DECISION_REFUSED"
+	AllStopped       Type = "ALL_STOPPED"
+	AllResumed       Type = "ALL_RESUMED"
+	TokenCreated     Type = "TOKEN_CREATED"
+	TokenRevoked     Type = "TOKEN_REVOKED"
+	Paired           Type = "PAIRED"
+	Unpaired         Type = "UNPAIRED"
+	AccountSuspended Type = "ACCOUNT_SUSPENDED" // it may be somebody else's by now
+	PersonLocked     Type = "PERSON_LOCKED"
+	PersonUnlocked   Type = "PERSON_UNLOCKED"
+	UnlockAsked      Type = "UNLOCK_ASKED" // by one of the two people that it takes
+	PlaceMoved       Type = "PLACE_MOVED"  // a group has another id
+	AuditPruned      Type = "AUDIT_PRUNED" // what came before was deleted, and this signs it off
+	AuditKeyed       Type = "AUDIT_KEYED"  // from here on entries are keyed, and what came before is sealed as it was
+	// StoreRestored begins the life of a store that was put back from a copy. Its seq lies above a gap, in which the entries
+	// are that were lost; its detail names the entry before the gap and why the store counts as restored.
+	StoreRestored     Type = "STORE_RESTORED"
+	GrantReinstated   Type = "GRANT_REINSTATED"
+	TokenReinstated   Type = "TOKEN_REINSTATED"
+	PairingReinstated Type = "PAIRING_REINSTATED"
+)
+
+// The types of what sessions of agents of ours do. Their records name the session in the detail "session" and the person
+// who may see it in "person".
+const (
+	SessionStatus      Type = "SESSION_STATUS"
+	RunFinished        Type = "RUN_FINISHED"
+	WaitAckEnter       Type = "WAIT_ACK_ENTER"
+	AckApproved        Type = "ACK_APPROVED"
+	AckRejected        Type = "ACK_REJECTED"
+	AckDecisionHandled Type = "ACK_DECISION_HANDLED" // once for each decision that had an effect
+)
+
+// Record is one row of the audit before the store chains it.
+type Record struct {
+	Type    Type
+	At      time.Time
+	Request ID
+	Actor   string // a person, "operator", a caller, or empty for the daemon itself
+	Via     string
+	Detail  map[string]string
+}
+
+// Entry is a record in its audit chain. Each writing daemon has a chain of its own, so that none queues for another's
+// head; within a chain every entry holds the hash of the one before, so none can be changed or taken out unseen.
+type Entry struct {
+	Chain string
+	Seq   int64 // 1, 2, 3 … within the chain
+	Prev  Digest
+	Hash  Digest
+	Record
+}
+
+// Head is the last entry of a chain, and what is kept of that chain.
+type Head struct {
+	Entry
+	First   int64 // the seq of the first entry that is kept
+	Entries int   // so many are kept; there are gaps where the store was restored
+	// Unkeyed is the last entry that was not checked with the audit key: the one after it seals those before it as they were
+	// then. 0: all were.
+	Unkeyed int64
+}
+
+// ComputeHash is the SHA-256 of everything in e but Hash itself, each field preceded by its length. Times count in
+// microseconds.
+func (e Entry) ComputeHash() Digest {
+	w := &fields{}
+	w.text(e.Chain)
+	w.number(int(e.Seq))
+	w.text(string(e.Prev[:]), string(e.Type))
+	w.number(int(e.At.UnixMicro()))
+	w.text(string(e.Request), e.Actor, e.Via)
+	w.number(len(e.Detail))
+	for _, k := range slices.Sorted(maps.Keys(e.Detail)) {
+		w.text(k, e.Detail[k])
+	}
+	return sha256.Sum256(w.b)
 }

@@ -60,7 +60,7 @@ func cutUp(text string, claimed bool) Request {
 		Version: DigestVersion, Claimed: claimed, Widest: Once,
 		Caller: Caller{Name: next()}, Session: next(), Kind: Kind(next()), Mode: Mode(next()), Tool: next(), Input: []byte(next()),
 		AffectedPath: next(), Host: next(), Cwd: next(), EnvHash: next(), Agent: next(), Message: next(), Details: next(),
-		Reason: next(),
+		Reason: next(), Folder: next(),
 	}
 	for _, text := range list() {
 		if t, err := ParseTag(text); err == nil {

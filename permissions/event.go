@@ -1,6 +1,9 @@
 package permissions
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Event is something that happens to a request, at a time. The events below are all there are.
 type Event interface{ at() time.Time }
@@ -41,9 +44,11 @@ type (
 		Asked  []string
 		At     time.Time
 	}
-	// Reroute changes who is asked, now and later: people leave the configuration, and come into it.
+	// Reroute changes who is asked, now and later: people leave the configuration, and come into it. Of those who are Locked
+	// and asked no longer, nothing counts that they said before.
 	Reroute struct {
 		Asked, EscalateTo []string
+		Locked            []string
 		At                time.Time
 	}
 	// Escalate asks more people: those of EscalateTo.
@@ -127,4 +132,95 @@ func (c Change) Voided() bool { return c.Before.VoidAt.IsZero() && !c.After.Void
 func (c Change) Empty() bool {
 	return c.Vote == nil && len(c.Records) == 0 && len(c.Notices) == 0 && c.Before.Revision == c.After.Revision &&
 		c.Before.CollectedAt.Equal(c.After.CollectedAt) && len(c.Before.Reminders) == len(c.After.Reminders)
+}
+
+// The types of events that repeat, in the words of agents' front ends, what another record of the same commit says.
+const (
+	PermissionApplied Type = "PERMISSION_APPLIED"   // an approval of tags is used
+	DialogRequested   Type = "AIC_DIALOG_REQUESTED" // a clarification is asked
+	DialogResponded   Type = "AIC_DIALOG_RESPONDED" // by a person, also with what nobody could read
+	DialogTimeout     Type = "AIC_TIMEOUT"          // by nobody
+)
+
+// Happening is an entry of the audit as front ends follow it: with what they need to know of its request. Its Seq is
+// that of the daemon's chain, so it grows in the order of commits, and has gaps where the audit tells what is nobody's
+// event.
+type Happening struct {
+	Entry
+	Session string
+	Asked   []string // people of the request; nil where there is none
+	// About is the request as it is now, where the event is told in its words ([Type.Wordy]); without an ID where that is
+	// no longer kept. The audit outlives what was asked in words, and so has none of them.
+	About Request
+}
+
+// Happenings are the types of audit entries that are events as well.
+func Happenings() []Type {
+	return []Type{
+		RequestCreated, RequestShown, RequestVoted, RequestSettled, RequestUsed, RequestVoided, RequestLapsed,
+		RequestRerouted, RequestEscalated, RequestExtended, GrantAdded, GrantRevoked, GrantEnded, AllStopped, AllResumed,
+		StoreRestored, GrantReinstated,
+		PermissionApplied, DialogRequested, DialogResponded, DialogTimeout,
+		SessionStatus, RunFinished, WaitAckEnter, AckApproved, AckRejected, AckDecisionHandled,
+	}
+}
+
+// Wordy tells whether events of that type are told in the words of their request.
+func (t Type) Wordy() bool {
+	return slices.Contains([]Type{PermissionApplied, DialogRequested, DialogResponded, WaitAckEnter}, t)
+}
+
+// VisibleTo tells whether a person may see it: what was put to them, what their sessions do, and what is everybody's.
+func (h Happening) VisibleTo(person string) bool {
+	if h.Detail[ofSession] != "" {
+		return h.Detail[ofPerson] == person
+	}
+	return h.Request == "" || slices.Contains(h.Asked, person)
+}
+
+// The details by which a record names its session, and whose that is.
+const (
+	ofSession = "session"
+	ofPerson  = "person"
+)
+
+// Located is h with the session that its record names, where it names one.
+func (h Happening) Located() Happening {
+	if s := h.Detail[ofSession]; s != "" {
+		h.Session = s
+	}
+	return h
+}
+
+// About is what a notice tells.
+type About string
+
+// What people are told beside the cards.
+const (
+	AboutWaiting About = "waiting" // a reminder of everything that waits for them; Subject is the request that caused it
+	AboutEnded   About = "ended"   // a grant is over; Subject is the grant
+	AboutRevoked About = "revoked" // a grant was taken back; Subject is the grant
+	AboutStopped About = "stopped" // everything was stopped
+
+	AboutStrangers About = "strangers" // accounts of nobody here wrote; there is one such notice at a time
+)
+
+// Notice is a message to one person, or to all in a place, that asks nothing. It is stored in the commit of what it
+// tells, without its words: those are made of the rows when it is sent. Several reminders that are still to be sent to a
+// person, or to a place, are one.
+type Notice struct {
+	ID        ID     // the store's
+	To        string // a person; empty: all in Place
+	Place     string // see [Request]
+	About     About
+	Subject   ID
+	By        string // who caused it; empty for the daemon itself
+	Urgent    bool   // also in quiet hours
+	CreatedAt time.Time
+}
+
+// Move says that a place of several people goes by another name since a time, as a group does that becomes a supergroup.
+type Move struct {
+	Was, Now string
+	At       time.Time
 }

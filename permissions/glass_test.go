@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,43 +12,47 @@ import (
 )
 
 func TestTheClockIsSetForward(t *testing.T) {
-	ticking(t, func(t *testing.T, m *room, start func()) {
-		start()
-		_, r := m.ask(t, m.fresh(nil))
-		pass(time.Minute)
-		m.jump.Store(int64(10 * 365 * 24 * time.Hour))
-		pass(tick)
-		if m.state(r.ID) != Expired {
-			t.Errorf("a tick after the jump it is %s", m.state(r.ID))
-		}
+	t.Run("D6/the clock is set forward", func(t *testing.T) {
+		ticking(t, func(t *testing.T, m *room, start func()) {
+			start()
+			_, r := m.ask(t, m.fresh(nil))
+			pass(time.Minute)
+			m.jump.Store(int64(10 * 365 * 24 * time.Hour))
+			pass(tick)
+			if m.state(r.ID) != Expired {
+				t.Errorf("a tick after the jump it is %s", m.state(r.ID))
+			}
+		})
 	})
 }
 
 // A clock that is set back prolongs nothing: the time that has passed counts as well.
 func TestTheClockIsSetBack(t *testing.T) {
-	ticking(t, func(t *testing.T, m *room, start func()) {
-		start()
-		w, r := m.ask(t, m.fresh(nil))
-		_, later := m.ask(t, m.fresh(func(r *Request) { r.Tool, r.Deadline = "later", r.Deadline.Add(time.Hour) }))
-		pass(14 * time.Minute)
-		m.jump.Store(int64(-time.Hour))
-		pass(59 * time.Second)
-		if m.state(r.ID) != Pending {
-			t.Errorf("before its time is over it is %s", m.state(r.ID))
-		}
-		pass(time.Second + tick)
-		if state, err := rings(t, w); state != Expired || err != nil || m.state(r.ID) != Expired {
-			t.Errorf("when its time is over it is %s, %v", m.state(r.ID), err)
-		}
-		if m.state(later.ID) != Pending {
-			t.Errorf("one with more time is %s", m.state(later.ID))
-		}
-		m.jump.Store(int64(-24 * time.Hour)) // what has expired never comes back
-		pass(time.Minute)
-		late := Cast{Vote: Vote{By: "fay", Answer: Allow(Once), At: m.wall()}}
-		if _, err := m.Resolve(t.Context(), r.ID, late); !errors.Is(err, ErrSettled) {
-			t.Errorf("an answer to what has expired: %v", err)
-		}
+	t.Run("D6/the clock is set back", func(t *testing.T) {
+		ticking(t, func(t *testing.T, m *room, start func()) {
+			start()
+			w, r := m.ask(t, m.fresh(nil))
+			_, later := m.ask(t, m.fresh(func(r *Request) { r.Tool, r.Deadline = "later", r.Deadline.Add(time.Hour) }))
+			pass(14 * time.Minute)
+			m.jump.Store(int64(-time.Hour))
+			pass(59 * time.Second)
+			if m.state(r.ID) != Pending {
+				t.Errorf("before its time is over it is %s", m.state(r.ID))
+			}
+			pass(time.Second + tick)
+			if state, err := rings(t, w); state != Expired || err != nil || m.state(r.ID) != Expired {
+				t.Errorf("when its time is over it is %s, %v", m.state(r.ID), err)
+			}
+			if m.state(later.ID) != Pending {
+				t.Errorf("one with more time is %s", m.state(later.ID))
+			}
+			m.jump.Store(int64(-24 * time.Hour)) // what has expired never comes back
+			pass(time.Minute)
+			late := Cast{Vote: Vote{By: "fay", Answer: Allow(Once), At: m.wall()}}
+			if _, err := m.Resolve(t.Context(), r.ID, late); !errors.Is(err, ErrSettled) {
+				t.Errorf("an answer to what has expired: %v", err)
+			}
+		})
 	})
 }
 
@@ -130,27 +135,29 @@ func TestTheClockIsSetBackAcrossARestart(t *testing.T) {
 
 // A machine that sleeps between one look at a clock and the next takes nothing of the time to answer.
 func TestAMachineThatSleepsWhileADeadlineIsMeasured(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newRoom()
-		slept, sleeps := time.Duration(0), false
-		sleep := func() {
-			if sleeps {
-				sleeps, slept = false, 10*time.Minute
+	t.Run("D6/a machine that sleeps", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			m := newRoom()
+			slept, sleeps := time.Duration(0), false
+			sleep := func() {
+				if sleeps {
+					sleeps, slept = false, 10*time.Minute
+				}
 			}
-		}
-		m.Registry = NewRegistry(m.store, Clock{
-			Now:     func() time.Time { defer sleep(); return m.wall().Add(slept) },
-			Elapsed: func() time.Duration { defer sleep(); return m.elapsed() + slept },
-		}, redeemWindow, slog.New(slog.DiscardHandler))
-		r := m.fresh(nil)
-		m.store.rows[r.ID] = r
-		sleeps = true
-		m.Measure(r)
-		pass(5*time.Minute - time.Second) // a second before the deadline on the wall
-		in := Cast{Vote: Vote{By: "fay", Answer: Allow(Once), At: m.wall().Add(slept)}}
-		if _, err := m.Resolve(t.Context(), r.ID, in); err != nil || m.state(r.ID) != Approved {
-			t.Errorf("it is %s, %v", m.state(r.ID), err)
-		}
+			m.Registry = NewRegistry(m.store, Clock{
+				Now:     func() time.Time { defer sleep(); return m.wall().Add(slept) },
+				Elapsed: func() time.Duration { defer sleep(); return m.elapsed() + slept },
+			}, redeemWindow, slog.New(slog.DiscardHandler))
+			r := m.fresh(nil)
+			m.store.rows[r.ID] = r
+			sleeps = true
+			m.Measure(r)
+			pass(5*time.Minute - time.Second) // a second before the deadline on the wall
+			in := Cast{Vote: Vote{By: "fay", Answer: Allow(Once), At: m.wall().Add(slept)}}
+			if _, err := m.Resolve(t.Context(), r.ID, in); err != nil || m.state(r.ID) != Approved {
+				t.Errorf("it is %s, %v", m.state(r.ID), err)
+			}
+		})
 	})
 }
 
@@ -322,13 +329,13 @@ func TestTheClockIsSetBackAfterAnExtension(t *testing.T) {
 // By the time that has passed more people are asked, and grants end, though the clock on the wall was set back.
 func TestEscalationAndGrantsWhileAClockIsBehind(t *testing.T) {
 	ticking(t, func(t *testing.T, m *room, start func()) {
+		old := Grant{ID: "old", CreatedAt: m.wall().Add(-time.Minute), Until: m.wall().Add(time.Minute)}
+		always := Grant{ID: "always", CreatedAt: m.wall()}
+		m.store.grants = []Grant{old} // before anything reads them
 		start()
 		_, r := m.ask(t, m.fresh(func(r *Request) {
 			r.EscalateTo, r.EscalateAt = []string{"kim"}, r.CreatedAt.Add(5*time.Minute)
 		}))
-		old := Grant{ID: "old", CreatedAt: m.wall().Add(-time.Minute), Until: m.wall().Add(time.Minute)}
-		always := Grant{ID: "always", CreatedAt: m.wall()}
-		m.store.grants = []Grant{old}
 		m.MeasureGrants([]Grant{old, always})
 		if !m.InForce("old", false) || m.InForce("old", true) || m.InForce("always", true) {
 			t.Error("with a clock that was wrong at the start, what was given before is not relied on")
@@ -338,8 +345,11 @@ func TestEscalationAndGrantsWhileAClockIsBehind(t *testing.T) {
 		if got := m.store.row(r.ID); len(got.Asked) != 2 {
 			t.Errorf("before more people are to be asked, asked are %v", got.Asked)
 		}
-		if m.InForce("old", false) != true || len(m.store.grants) != 0 { // ended, and so forgotten
-			t.Errorf("left are %v", m.store.grants)
+		m.store.mu.Lock()
+		left := slices.Clone(m.store.grants)
+		m.store.mu.Unlock()
+		if m.InForce("old", false) != true || len(left) != 0 { // ended, and so forgotten
+			t.Errorf("left are %v", left)
 		}
 		pass(4 * time.Minute)
 		if got := m.store.row(r.ID); len(got.EscalateTo) != 0 || len(got.Asked) != 3 {

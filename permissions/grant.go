@@ -3,10 +3,11 @@ package permissions
 import (
 	"bytes"
 	"crypto/sha256"
+	"slices"
 	"time"
 )
 
-// AllTools as a grant's tool opens every gated tool that is not high risk. No tool may have this name itself.
+// AllTools as a grant's tool opens every gated tool but high risk, shells and interpreters. No tool may have this name itself.
 const AllTools = "*"
 
 // Grant is what an approval wider than once leaves behind. It covers exactly what its button said: tags, or one tool,
@@ -36,12 +37,19 @@ func (g Grant) Live(caller Caller, session string, now time.Time) bool {
 		(g.Until.IsZero() || now.Before(g.Until)) && !now.Before(g.CreatedAt)
 }
 
-// Opens tells whether a live grant opens the gate of one call of r. A grant of tags opens none.
+// Opens reports whether a live grant opens the gate of one call of r. A grant of tags opens none, and none opens the gate
+// of high risk.
 func (g Grant) Opens(r Request, c Call, highRisk bool) bool {
-	if g.Tool == AllTools {
-		return !highRisk
+	r.Kind, r.Tool, r.Calls = KindTool, c.Tool, nil
+	switch {
+	case highRisk:
+		return false
+	case g.Tool == AllTools:
+		return !r.callByCall()
+	case g.Tool == "" || g.Tool != c.Tool:
+		return false
 	}
-	return g.Tool != "" && g.Tool == c.Tool && (g.Call == Digest{} || g.Call == CallDigest(r, c))
+	return g.Call == CallDigest(r, c) || g.Call == Digest{} && !r.callByCall()
 }
 
 // leaves is the grant, still without an id, that approving call of r (any call, where r is not about tools) leaves
@@ -49,7 +57,7 @@ func (g Grant) Opens(r Request, c Call, highRisk bool) bool {
 func (r Request) leaves(s Scope, call Call, by string, at time.Time) (g Grant, ok bool) {
 	g = Grant{Caller: r.Caller.Name, Request: r.ID, By: by, CreatedAt: at}
 	switch {
-	case s == Once, r.Caller.Name == Anonymous:
+	case s == Once, r.Caller.Name == Anonymous, r.HighRisk:
 		return Grant{}, false
 	case s == Session, s == SessionTool:
 		if r.Session == "" {
@@ -67,16 +75,22 @@ func (r Request) leaves(s Scope, call Call, by string, at time.Time) (g Grant, o
 	default:
 		g.Tool = call.Tool
 	}
-	if r.exact(s) {
+	if r.Exact(s) {
 		g.Call = CallDigest(r, call)
 	}
 	return g, true
 }
 
-// exact tells whether s covers one exact call of r: always does, and a session where a hook asks, whose agent says of each
-// call what it is and nothing of those to come.
-func (r Request) exact(s Scope) bool {
-	return r.Kind == KindTool && (s == Always || (s == SessionTool && r.Hook != ""))
+// Exact reports whether s covers nothing but the exact calls of r: always does, and whatever is wider than once where one
+// call says nothing of the next.
+func (r Request) Exact(s Scope) bool {
+	return r.Kind == KindTool && s != Once && s != Session && (s == Always || r.callByCall())
+}
+
+// callByCall reports whether each call of r is to be asked about by itself: those of shells and interpreters, and those
+// of a program that is not the daemon's own, which says of each call what it is.
+func (r Request) callByCall() bool {
+	return r.Hook != "" || !r.Caller.Ours() || slices.ContainsFunc(r.ToolNames(), runsCode)
 }
 
 // same tells whether two grants of one decision cover the same.

@@ -20,6 +20,9 @@ func TestGrantsLeftBehind(t *testing.T) {
 	write := Call{Tool: "write_file", Input: toolRequest().Input}
 	hook := toolRequest()
 	hook.Hook = "codex"
+	shell := toolRequest()
+	shell.Tool = "run_command"
+	shellCall := Call{Tool: shell.Tool, Input: shell.Input}
 	until := soon.Add(15 * time.Minute)
 	for _, c := range []struct {
 		name  string
@@ -41,7 +44,12 @@ func TestGrantsLeftBehind(t *testing.T) {
 		{"this tool for a session", toolRequest(), SessionTool, []Grant{{Session: "s1", Tool: "write_file"}}},
 		{"this call for a session, to a hook", hook, SessionTool,
 			[]Grant{{Session: "s1", Tool: "write_file", Call: CallDigest(hook, write)}}},
-		{"this tool for a time, to a hook", hook, quarter, []Grant{{Until: until, Tool: "write_file"}}},
+		{"this call for a time, to a hook", hook, quarter,
+			[]Grant{{Until: until, Tool: "write_file", Call: CallDigest(hook, write)}}},
+		{"this call for a time, of a shell", shell, quarter,
+			[]Grant{{Until: until, Tool: "run_command", Call: CallDigest(shell, shellCall)}}},
+		{"this call for a time, to another's program", theirs(toolRequest()), quarter,
+			[]Grant{{Until: until, Tool: "write_file", Call: CallDigest(toolRequest(), write)}}},
 		{"all tools for a session", toolRequest(), Session, []Grant{{Session: "s1", Tool: AllTools}}},
 		{"this tool for a time", toolRequest(), quarter, []Grant{{Until: until, Tool: "write_file"}}},
 		{"this call for good", toolRequest(), Always, []Grant{{Tool: "write_file", Call: CallDigest(toolRequest(), write)}}},
@@ -63,6 +71,9 @@ func TestGrantsLeftBehind(t *testing.T) {
 			change, err := Step(c.r, vote("fay", Allow(c.scope)))
 			if err != nil || len(change.Grants) != len(c.want) || len(change.Records) != 1+len(c.want) {
 				t.Fatalf("%v, grants %+v, records %+v", err, change.Grants, change.Records)
+			}
+			if leaves := change.After.LeavesGrants(); leaves != (len(c.want) > 0) {
+				t.Errorf("it leaves grants: %v", leaves)
 			}
 			for i, want := range c.want {
 				got := change.Grants[i]
@@ -109,8 +120,10 @@ func TestGrantsOpenWhatTheButtonSaid(t *testing.T) {
 		r   Request
 		ask bool
 	}{"same": {r, false}, "other tool": {other, false}, "high risk": {risky, true}, "other session": {elsewhere, true}} {
-		if v := policy.Evaluate(row.r, c.Grants, dusk); v.Ask != row.ask {
-			t.Errorf("%s: asks %v", name, v.Ask)
-		}
+		t.Run("B6/"+name, func(t *testing.T) {
+			if v := policy.Evaluate(row.r, c.Grants, dusk); v.Ask != row.ask {
+				t.Errorf("%s: asks %v", name, v.Ask)
+			}
+		})
 	}
 }

@@ -1,9 +1,11 @@
 package permissions
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -95,6 +97,35 @@ func TestNothingIsHandedToWhoIsAway(t *testing.T) {
 	if _, err := rings(t, second); !errors.Is(err, ErrElsewhere) {
 		t.Errorf("the second got %v", err)
 	}
+}
+
+// applied remembers what was applied last.
+type applied struct {
+	Store
+	last Event
+}
+
+func (a *applied) Apply(ctx context.Context, id ID, e Event) (Change, error) {
+	a.last = e
+	return a.Store.Apply(ctx, id, e)
+}
+
+// An answer that comes too late is handed to nobody: whoever waited is told meanwhile that the time is over, and whether
+// they have left by then depends on who is faster.
+func TestNothingIsHandedOnceTheTimeIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newRoom()
+		_, r := m.ask(t, m.fresh(named("first")))
+		a := &applied{Store: m.Registry.store}
+		m.Registry.store = a
+		<-time.After(r.Timeout() + time.Second)
+		_, err := m.Resolve(t.Context(), r.ID, Cast{
+			Vote: Vote{By: "fay", Via: "terminal", Answer: Allow(Once), At: m.wall()}, Use: &Use{At: m.wall()},
+		})
+		if cast, is := a.last.(Cast); err == nil || !is || cast.Use != nil {
+			t.Errorf("%+v, %v", a.last, err)
+		}
+	})
 }
 
 func TestNothingIsHandedToAReaderOrToNobody(t *testing.T) {

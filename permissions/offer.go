@@ -72,16 +72,16 @@ func Offer(r Request, configured []Scope, widest Scope) []Option {
 	return append(options, Option{Deny, "Deny"})
 }
 
-// offers tells whether scope s, wider than once, can be given to r at all.
+// offers reports whether scope s, wider than once, can be given to r at all. High risk is allowed once and no further.
 func offers(r Request, s Scope) bool {
 	tool := r.Kind == KindTool
 	switch {
-	case r.Caller.Name == Anonymous:
+	case r.Caller.Name == Anonymous, r.HighRisk:
 		return false
 	case s == SessionTool:
 		return tool && r.Session != ""
 	case s == Session:
-		return r.Session != "" && (!tool || (r.Caller.Ours() && !r.HighRisk))
+		return r.Session != "" && (!tool || !r.callByCall())
 	case s == Always:
 		return !tool || !slices.ContainsFunc(r.ToolNames(), runsCode)
 	}
@@ -90,39 +90,50 @@ func offers(r Request, s Scope) bool {
 
 // label says what the grant of s will cover, no more and no less.
 func label(r Request, s Scope) string {
-	what := "Allow"
-	if r.Kind == KindTool {
+	what, exact := "Allow", "this exact call"
+	if len(r.Calls) > 1 {
+		exact = "these exact calls"
+	}
+	switch {
+	case r.Exact(s):
+		what = "Allow " + exact
+	case r.Kind == KindTool:
 		what = "Allow " + strings.Join(r.ToolNames(), " and ")
 	}
 	switch {
 	case s == Session && r.Kind == KindTool:
-		return "Allow all gated tools for this session, except high risk"
-	case r.exact(s) && s == SessionTool:
-		return "Allow this exact call for this session"
+		return "Allow all gated tools this session but high risk and shells"
 	case s == Session, s == SessionTool:
 		return what + " for this session"
 	case s == Always && r.Kind == KindTool:
-		return "Always allow this exact call"
+		return "Always allow " + exact
 	case s == Always:
 		return "Allow until revoked"
 	}
 	return what + " for " + SayDuration(s.span)
 }
 
-// runsCode tells, by its name, whether a tool is a shell or an interpreter, whose calls are never allowed for always.
-// In doubt it is one.
+// runsCode reports, by its name, whether a tool is a shell or an interpreter: what one call of it does says nothing of the
+// next. In doubt it is one.
 func runsCode(tool string) bool {
 	lower := strings.ToLower(tool)
-	for _, part := range []string{"command", "shell", "bash", "terminal", "exec", "python", "interpreter"} {
+	for _, part := range []string{"command", "shell", "bash", "terminal", "exec", "python", "interpreter", "notebook"} {
 		if strings.Contains(lower, part) {
 			return true
 		}
 	}
-	words := strings.FieldsFunc(lower, func(c rune) bool { return !unicode.IsLetter(c) })
+	var apart strings.Builder // runScript becomes run Script
+	for i, c := range tool {
+		if i > 0 && unicode.IsUpper(c) && !unicode.IsUpper(rune(tool[i-1])) {
+			apart.WriteByte(' ')
+		}
+		apart.WriteRune(c)
+	}
+	words := strings.FieldsFunc(strings.ToLower(apart.String()), func(c rune) bool { return !unicode.IsLetter(c) })
 	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(codeWords, w) })
 }
 
 var codeWords = []string{
-	"run", "sh", "zsh", "fish", "pwsh", "cmd", "eval", "repl", "script",
-	"node", "deno", "bun", "ruby", "perl", "php", "lua",
+	"run", "sh", "zsh", "fish", "pwsh", "cmd", "eval", "repl", "script", "ssh", "sudo", "npm", "npx", "awk",
+	"node", "deno", "bun", "ruby", "perl", "php", "lua", "javascript", "typescript",
 }

@@ -33,7 +33,7 @@ func TestOffer(t *testing.T) {
 		{"permission in a session", with(permission, inSession), Scope{},
 			"allow_once allow_session allow_15m allow_always deny"},
 		{"permission, high risk", with(permission, func(r *Request) { r.HighRisk, r.Session = true, "s1" }), Scope{},
-			"allow_once allow_session allow_15m allow_always deny"},
+			"allow_once deny"},
 		{"permission, at most once", with(permission, inSession), Once, "allow_once deny"},
 		{"permission, at most the session", with(permission, inSession), Session, "allow_once allow_session deny"},
 		{"permission, at most ten minutes", permission, For(10 * time.Minute), "allow_once deny"},
@@ -51,7 +51,9 @@ func TestOffer(t *testing.T) {
 			"allow_once allow_15m allow_always deny"},
 		{"tool, high risk, in a session of ours",
 			with(tool, func(r *Request) { oursInSession(r); r.HighRisk = true }), Scope{},
-			"allow_once allow_session_tool allow_15m allow_always deny"},
+			"allow_once deny"},
+		{"shell in a session of ours", with(tool, func(r *Request) { oursInSession(r); r.Tool = "run_command" }), Scope{},
+			"allow_once allow_session_tool allow_15m deny"},
 		{"tool, at most this tool", with(tool, oursInSession), SessionTool, "allow_once allow_session_tool deny"},
 		{"shell", with(tool, func(r *Request) { r.Tool = "run_command" }), Scope{}, "allow_once allow_15m deny"},
 		{"step with a shell", with(tool, func(r *Request) {
@@ -66,7 +68,7 @@ func TestOffer(t *testing.T) {
 			"allow_once deny interrupt"},
 		{"clarification", clarification(), Scope{}, "option_1 option_2 option_3"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run("B6/"+c.name, func(t *testing.T) {
 			if got := ids(Offer(c.r, everyScope, c.widest)); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
@@ -84,6 +86,8 @@ func TestOffer(t *testing.T) {
 func TestLabels(t *testing.T) {
 	tool := pending(Request{Kind: KindTool, Tool: "write_file", Session: "s1"})
 	hook := pending(Request{Kind: KindTool, Tool: "write_file", Session: "s1", Hook: "codex"})
+	shell := pending(Request{Kind: KindTool, Tool: "Bash", Session: "s1"})
+	one := pending(Request{Kind: KindTool, Calls: []Call{{N: 1, Tool: "write_file"}}, Session: "s1", Hook: "codex"})
 	confirm, pause, question := confirmRequest(), pauseRequest(), clarification()
 	for _, c := range []struct {
 		name string
@@ -96,20 +100,28 @@ func TestLabels(t *testing.T) {
 		}},
 		{"tool", tool, []Option{
 			{"allow_once", "Allow once"}, {"allow_session_tool", "Allow write_file for this session"},
-			{"allow_session", "Allow all gated tools for this session, except high risk"},
+			{"allow_session", "Allow all gated tools this session but high risk and shells"},
 			{"allow_15m", "Allow write_file for 15 minutes"},
 			{"allow_always", "Always allow this exact call"}, {"deny", "Deny"},
 		}},
 		{"hook", hook, []Option{
 			{"allow_once", "Allow once"}, {"allow_session_tool", "Allow this exact call for this session"},
-			{"allow_session", "Allow all gated tools for this session, except high risk"},
-			{"allow_15m", "Allow write_file for 15 minutes"},
+			{"allow_15m", "Allow this exact call for 15 minutes"},
 			{"allow_always", "Always allow this exact call"}, {"deny", "Deny"},
+		}},
+		{"shell", shell, []Option{
+			{"allow_once", "Allow once"}, {"allow_session_tool", "Allow this exact call for this session"},
+			{"allow_15m", "Allow this exact call for 15 minutes"}, {"deny", "Deny"},
 		}},
 		{"step", stepRequest(), []Option{
 			{"allow_once", "Allow once"}, {"allow_session_tool", "Allow write_file and fetch_url for this session"},
-			{"allow_session", "Allow all gated tools for this session, except high risk"},
+			{"allow_session", "Allow all gated tools this session but high risk and shells"},
 			{"allow_15m", "Allow write_file and fetch_url for 15 minutes"},
+			{"allow_always", "Always allow these exact calls"}, {"deny", "Deny"},
+		}},
+		{"step of one call", one, []Option{
+			{"allow_once", "Allow once"}, {"allow_session_tool", "Allow this exact call for this session"},
+			{"allow_15m", "Allow this exact call for 15 minutes"},
 			{"allow_always", "Always allow this exact call"}, {"deny", "Deny"},
 		}},
 		{"pause", pause, []Option{{"continue", "Continue"}, {"interrupt", "Interrupt"}}},
@@ -134,12 +146,15 @@ func TestRunsCode(t *testing.T) {
 	for tool, want := range map[string]bool{
 		"run_command": true, "Bash": true, "bash": true, "sh": true, "mcp__host__exec": true, "run_shell_command": true,
 		"run_terminal_cmd": true, "python3": true, "code_interpreter": true, "execute_code": true, "PowerShell": true,
-		"node18": true, "my-zsh": true, "RunCommand": true, "run_tests": true, "js.eval": true, "perl": true,
+		"node18": true, "my-zsh": true, "RunCommand": true, "run_tests": true, "js.eval": true, "runScript": true,
+		"evalJs": true, "notebook_run_cell": true, "perl": true, "runJS": true, "EvalX": true, "Write": false, "writeX": false,
 		"write_file": false, "publish_notes": false, "refresh_token": false, "fetch_url": false, "describe": false,
 		"retrieval": false, "list_subscriptions": false, "crunch": false, "": false,
 	} {
-		if got := runsCode(tool); got != want {
-			t.Errorf("%q runs code: %v, want %v", tool, got, want)
-		}
+		t.Run("B6/"+tool, func(t *testing.T) {
+			if got := runsCode(tool); got != want {
+				t.Errorf("%q runs code: %v, want %v", tool, got, want)
+			}
+		})
 	}
 }

@@ -35,6 +35,8 @@ const (
 	endNo
 	endLate
 	endWithdrawn
+	endTakenBack
+	endLapsed
 	endUndeliverable
 	endContinued
 	endInterrupted
@@ -60,6 +62,8 @@ var outcomes = []struct {
 	{KindPermission, "", endNo, "Permission denied for {L}.{reason}", false, ExitNo},
 	{KindPermission, "", endLate, "Permission request timed out after {after}.", true, ExitNobody},
 	{KindPermission, "", endWithdrawn, "Permission request cancelled.", true, ExitCancelled},
+	{KindPermission, "", endTakenBack, "Permission was given and taken back before it was used.", true, ExitCancelled},
+	{KindPermission, "", endLapsed, "Permission was given, but nobody came for it in time.", true, ExitNobody},
 	{KindPermission, "", endUndeliverable, "Permission request could not be delivered: {why}.", true, ExitUndeliverable},
 
 	{KindTool, "", endAllowed, "Tool {tool} approved.", false, ExitYes},
@@ -67,6 +71,8 @@ var outcomes = []struct {
 	{KindTool, "", endNo, "Tool {tool} denied by the user.{reason}", false, ExitNo},
 	{KindTool, "", endLate, "Tool approval timed out after {after}.", true, ExitNobody},
 	{KindTool, "", endWithdrawn, "Tool approval cancelled.", true, ExitCancelled},
+	{KindTool, "", endTakenBack, "Tool approval was given and taken back before it was used.", true, ExitCancelled},
+	{KindTool, "", endLapsed, "Tool approval was given, but nobody came for it in time.", true, ExitNobody},
 	{KindTool, "", endUndeliverable, "Tool approval could not be delivered: {why}.", true, ExitUndeliverable},
 
 	{KindPause, ModeContinue, endContinued, "Resumed.", false, ExitYes},
@@ -80,6 +86,8 @@ var outcomes = []struct {
 	{KindPause, ModeConfirm, endInterrupted, "Interrupted by the user.", false, ExitCancelled},
 	{KindPause, ModeConfirm, endLate, "Confirmation timed out after {after}.", true, ExitNobody},
 	{KindPause, ModeConfirm, endWithdrawn, "Confirmation cancelled.", true, ExitCancelled},
+	{KindPause, ModeConfirm, endTakenBack, "Confirmation was given and taken back before it was used.", true, ExitCancelled},
+	{KindPause, ModeConfirm, endLapsed, "Confirmation was given, but nobody came for it in time.", true, ExitNobody},
 	{KindPause, ModeConfirm, endUndeliverable, "Confirmation could not be delivered: {why}.", true, ExitUndeliverable},
 
 	{KindClarification, "", endChosen, "{option}", false, ExitYes},
@@ -107,6 +115,9 @@ func Result(r Request) Outcome {
 				lines[i] = Result(r.alone(c)).Text
 			}
 			o.Text = strings.Join(lines, "\n")
+			if slices.ContainsFunc(r.Calls, func(c Call) bool { return c.Answer == Deny }) {
+				o.Exit = ExitNo // whoever reads nothing else does not take it for a yes to all of them
+			}
 		}
 		return o
 	}
@@ -139,22 +150,48 @@ func (r Request) alone(c Call) Request {
 	return r
 }
 
+// Told is r as it is told to whoever asks how it stands: an approval that was taken back is cancelled, one that nobody
+// came for in time is expired, and neither has an answer any more. The row keeps both.
+func (r Request) Told() Request {
+	switch {
+	case r.State != Approved:
+		return r
+	case !r.VoidAt.IsZero():
+		r.State = Cancelled
+	case r.lapsed():
+		r.State = Expired
+	default:
+		return r
+	}
+	r.Answer, r.Scope, r.Calls = "", Scope{}, slices.Clone(r.Calls)
+	for i := range r.Calls {
+		r.Calls[i].Answer = ""
+	}
+	return r
+}
+
+// lapsed reports whether nobody came for an approval in time. With a key it may have been used all the same.
+func (r Request) lapsed() bool { return !r.LapsedAt.IsZero() && r.UsedAt.IsZero() }
+
 // ending is how r ended; ok is false while it is pending.
 func (r Request) ending() (end ending, ok bool) {
-	switch r.State {
+	switch r = r.Told(); r.State {
 	case Approved:
-		switch {
-		case !r.VoidAt.IsZero():
-			return endWithdrawn, true // an approval that was taken back is none
-		case r.DecidedVia == ViaGrant:
+		if r.DecidedVia == ViaGrant {
 			return endHeld, true
 		}
 		return endAllowed, true
 	case Denied:
 		return endNo, true
 	case Expired:
+		if r.lapsed() {
+			return endLapsed, true
+		}
 		return endLate, true
 	case Cancelled:
+		if !r.VoidAt.IsZero() {
+			return endTakenBack, true
+		}
 		return endWithdrawn, true
 	case Undeliverable:
 		return endUndeliverable, true
@@ -179,7 +216,7 @@ func (r Request) ending() (end ending, ok bool) {
 func (r Request) fill(text string) string {
 	until, reason := "", ""
 	if r.Scope.Span() > 0 {
-		until = " until " + r.DecidedAt.Add(r.Scope.Span()).Local().Format("15:04")
+		until = " until " + r.DecidedAt.Add(r.Scope.Span()).UTC().Format(time.RFC3339)
 	}
 	if r.Comment != "" {
 		reason = " " + r.DecidedBy + ": " + `"` + r.Comment + `"`

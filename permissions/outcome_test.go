@@ -17,7 +17,7 @@ func TestOutcomes(t *testing.T) {
 	}
 	pair := pending(Request{Kind: KindTool, Calls: []Call{{N: 1, Tool: "write_file"}, {N: 2, Tool: "fetch_url"}}})
 	both := "network access, write access to /srv/www"
-	until := noon.Add(16 * time.Minute).Local().Format("15:04")
+	until := noon.Add(16 * time.Minute).UTC().Format(time.RFC3339)
 	blocked := GiveUp{Reason: "fay has blocked the bot", At: soon}
 	for _, c := range []struct {
 		name   string
@@ -48,7 +48,9 @@ func TestOutcomes(t *testing.T) {
 		{"permission withdrawn", permissionRequest(), []Event{Withdraw{At: soon}},
 			Outcome{"Permission request cancelled.", true, 5}},
 		{"permission taken back", permissionRequest(), []Event{vote("fay", Allow(Once)), Void{At: soon}},
-			Outcome{"Permission request cancelled.", true, 5}},
+			Outcome{"Permission was given and taken back before it was used.", true, 5}},
+		{"permission nobody came for", permissionRequest(), []Event{vote("fay", Allow(Once)), Lapse{At: dusk}},
+			Outcome{"Permission was given, but nobody came for it in time.", true, 4}},
 		{"permission, nobody reachable", permissionRequest(), []Event{blocked},
 			Outcome{"Permission request could not be delivered: fay has blocked the bot.", true, 6}},
 		{"permission, nobody reachable, with a full stop", permissionRequest(), []Event{GiveUp{Reason: "No.", At: soon}},
@@ -66,7 +68,7 @@ func TestOutcomes(t *testing.T) {
 			Outcome{"Tool approval timed out after 15 minutes.", true, 4}},
 		{"tool withdrawn", toolRequest(), []Event{Withdraw{At: soon}}, Outcome{"Tool approval cancelled.", true, 5}},
 		{"tool taken back", toolRequest(), []Event{vote("fay", Allow(Once)), Void{At: soon}},
-			Outcome{"Tool approval cancelled.", true, 5}},
+			Outcome{"Tool approval was given and taken back before it was used.", true, 5}},
 		{"tool, nobody reachable", toolRequest(), []Event{blocked},
 			Outcome{"Tool approval could not be delivered: fay has blocked the bot.", true, 6}},
 
@@ -75,7 +77,7 @@ func TestOutcomes(t *testing.T) {
 		{"step opened already", held(pair), nil, Outcome{"Tool write_file, fetch_url approved.", false, 0}},
 		{"step allowed in part", pair,
 			[]Event{comment(voteOn(2, "sam", Deny), "no net"), comment(vote("fay", Allow(Once)), "fine")},
-			Outcome{"Tool write_file approved.\n" + `Tool fetch_url denied by the user. sam: "no net"`, false, 0}},
+			Outcome{"Tool write_file approved.\n" + `Tool fetch_url denied by the user. sam: "no net"`, false, 3}},
 		{"step denied, each for a reason", pair,
 			[]Event{comment(voteOn(1, "fay", Deny), "a"), comment(vote("sam", Deny), "b")},
 			Outcome{`Tool write_file denied by the user. fay: "a"` + "\n" +
@@ -83,7 +85,7 @@ func TestOutcomes(t *testing.T) {
 		{"step time over after one answer", pair, []Event{voteOn(1, "fay", Allow(Once)), Expire{At: dusk}},
 			Outcome{"Tool approval timed out after 15 minutes.", true, 4}},
 		{"step taken back", pair, []Event{vote("fay", Allow(Once)), Void{At: soon}},
-			Outcome{"Tool approval cancelled.", true, 5}},
+			Outcome{"Tool approval was given and taken back before it was used.", true, 5}},
 
 		{"pause resumed", pauseRequest(), []Event{vote("fay", Continue)}, Outcome{"Resumed.", false, 0}},
 		{"pause interrupted", pauseRequest(), []Event{vote("fay", Interrupt)},
@@ -103,7 +105,7 @@ func TestOutcomes(t *testing.T) {
 		{"confirm cancelled", confirmRequest(), []Event{Withdraw{At: soon}},
 			Outcome{"Confirmation cancelled.", true, 5}},
 		{"confirm taken back", confirmRequest(), []Event{vote("fay", Allow(Once)), Void{At: soon}},
-			Outcome{"Confirmation cancelled.", true, 5}},
+			Outcome{"Confirmation was given and taken back before it was used.", true, 5}},
 		{"confirm, nobody reachable", confirmRequest(), []Event{blocked},
 			Outcome{"Confirmation could not be delivered: fay has blocked the bot.", true, 6}},
 

@@ -1,6 +1,9 @@
 package permissions
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Pairing is an account of a channel that proved to be a person's, so that no configuration has to name it. A person has
 // at most one on each channel, and an account is one person's.
@@ -18,6 +21,10 @@ type Pairing struct {
 // Name is what commands call the pairing.
 func (p Pairing) Name() string { return p.Person + "/" + p.Via }
 
+// OperatorName is who decides where nobody is configured, and whoever holds admin.key without being a person of the
+// configuration.
+const OperatorName = "operator"
+
 // Suspended is everything that opens nothing since the store was restored.
 type Suspended struct {
 	Grants   []Grant
@@ -34,4 +41,60 @@ type Suspension struct {
 	Via     string // the channel
 	Address string // see [Pairing]
 	At      time.Time
+}
+
+// Lock says that nothing that comes from a person's accounts counts, until somebody else unlocks them.
+type Lock struct {
+	Person string
+	// Accounts are those that the person had, as the audit names them: telegram:ID, whatsapp:NUMBER, uid:N. They stay locked
+	// whoever the configuration gives them to.
+	Accounts  []string
+	At        time.Time
+	By, Via   string
+	Unlocking []string // who has said that the lock may end
+	Unsaved   *Record  // what the audit is to say of it, while it could not be stored; nil once it is
+}
+
+// Locked is what locking a person did, with what was taken back of all that they had given since a time.
+type Locked struct {
+	Lock
+	Already bool      // they were locked before, and nothing is new
+	Voided  []Request // approvals that were not used
+	Used    []Request // approvals that were, and what they allowed ran
+	Revoked []Revoked // grants, and what ran under them
+}
+
+// Record is what the audit says of a lock.
+func (l Lock) Record(what Type, by, via string, at time.Time) Record {
+	return Record{Type: what, At: at, Actor: by, Via: via, Detail: map[string]string{
+		"person": l.Person, "accounts": strings.Join(l.Accounts, ", "), "unlocking": strings.Join(l.Unlocking, ", "),
+	}}
+}
+
+// LockedOut refuses whoever is locked.
+func LockedOut(person string) *Refusal {
+	return refuse(CodeLocked, ExitOther,
+		"%s is locked: nothing from this account counts until the operator, or two other people, unlock %s.", person, person)
+}
+
+// LockUnsaved says that somebody is locked, that this could not be stored, and why.
+func LockUnsaved(person, why string) *Refusal {
+	return refuse(CodeBroken, ExitOther, "%s is locked now, but that is not saved: %s; a restart before it is saved forgets it. "+
+		"Nothing was taken back.", person, why)
+}
+
+// NotLocked refuses to unlock whoever is not locked.
+func NotLocked(person string) *Refusal {
+	return refuse(CodeUnknown, ExitUnknown, "%s is not locked.", bare(person))
+}
+
+// OperatorUnlocks refuses an unlocking where fewer than two others could agree to it.
+func OperatorUnlocks(person string) *Refusal {
+	return refuse(CodeNotYours, ExitOther, "There are not two people who could agree to this, so only the operator unlocks %s, "+
+		"with admin.key in reach.", person)
+}
+
+// NoPerson refuses a name that nobody has; known says who there is.
+func NoPerson(name, known string) *Refusal {
+	return refuse(CodeUnknown, ExitUnknown, "nobody in the configuration is called %q; %s", name, known)
 }

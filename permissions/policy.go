@@ -32,13 +32,14 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 	}
 	live := slices.DeleteFunc(slices.Clone(grants), func(g Grant) bool { return !g.Live(r.Caller, r.Session, now) })
 	wanted := Missing(r.Tags, p.Held)
+	grantable := slices.DeleteFunc(slices.Clone(wanted), p.riskyTag) // of high risk, each is asked about
 	for _, g := range live {
-		if len(Missing(wanted, g.Tags)) < len(wanted) {
+		if len(Missing(grantable, g.Tags)) < len(grantable) {
 			v.Grants = append(v.Grants, g.ID)
 		}
 	}
 	for _, t := range r.Tags {
-		if !slices.Contains(wanted, t) ||
+		if !slices.Contains(wanted, t) || slices.Contains(grantable, t) &&
 			slices.ContainsFunc(live, func(g Grant) bool { return len(Missing([]Tag{t}, g.Tags)) == 0 }) {
 			v.Held = append(v.Held, t)
 		}
@@ -64,10 +65,10 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 
 // HighRisk tells whether r needs a second yes.
 func (p Policy) HighRisk(r Request) bool {
-	return slices.ContainsFunc(r.ToolNames(), p.riskyTool) || slices.ContainsFunc(r.Missing(), func(t Tag) bool {
-		return slices.ContainsFunc(p.HighRiskTags, t.overlaps)
-	})
+	return slices.ContainsFunc(r.ToolNames(), p.riskyTool) || slices.ContainsFunc(r.Missing(), p.riskyTag)
 }
+
+func (p Policy) riskyTag(t Tag) bool { return slices.ContainsFunc(p.HighRiskTags, t.overlaps) }
 
 func (p Policy) riskyTool(tool string) bool { return warned(p.HighRiskTools, tool) }
 

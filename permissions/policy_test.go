@@ -94,11 +94,10 @@ func TestEvaluate(t *testing.T) {
 		{"gate opened", tool("write_file"), []Grant{network, writes}, Verdict{Grants: []ID{"writes"}}},
 		{"gate opened by all", tool("write_file"), []Grant{all}, Verdict{Grants: []ID{"all"}}},
 		{"all does not open high risk", tool("run_command"), []Grant{all}, Verdict{Ask: true}},
-		{"its own grant opens high risk", tool("run_command"), []Grant{all, runs}, Verdict{Grants: []ID{"runs"}}},
+		{"no grant opens high risk", tool("run_command"), []Grant{all, runs}, Verdict{Ask: true}},
 		{"part of a step opened", step("write_file", "run_command"), []Grant{writes},
 			Verdict{Ask: true, Grants: []ID{"writes"}}},
-		{"all of a step opened", step("write_file", "run_command", "write_x"), []Grant{runs, all},
-			Verdict{Grants: []ID{"all", "runs"}}},
+		{"all of a step opened", step("write_file", "write_x"), []Grant{writes, all}, Verdict{Grants: []ID{"all", "writes"}}},
 		{"a held tag opens no gate", tool("write_file", "@network"), []Grant{network},
 			Verdict{Ask: true, Held: tags("@network"), Grants: []ID{"net"}}},
 		{"an opened gate grants no tag", tool("write_file", "@network"), []Grant{writes},
@@ -120,7 +119,7 @@ func TestEvaluate(t *testing.T) {
 		{"clarification", clarification(), []Grant{all, network}, Verdict{Ask: true}},
 		{"unknown kind", Request{Kind: "other"}, nil, Verdict{Ask: true}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run("B4/"+c.name, func(t *testing.T) {
 			got := house.Evaluate(c.r, c.grants, noon)
 			if got.Ask != c.want.Ask || got.Forbidden != c.want.Forbidden ||
 				!slices.Equal(got.Held, c.want.Held) || !slices.Equal(got.Grants, c.want.Grants) {
@@ -132,23 +131,25 @@ func TestEvaluate(t *testing.T) {
 
 // A pattern that cannot be read never makes anything easier.
 func TestMalformedPatterns(t *testing.T) {
-	r := Request{Kind: KindTool, Tool: "x"}
-	auto := []string{"*"}
-	if v := (Policy{Auto: []string{"["}}).Evaluate(r, nil, noon); !v.Ask {
-		t.Error("an unreadable pattern let a tool run")
-	}
-	if v := (Policy{Auto: auto, Gated: []string{"[a"}}).Evaluate(r, nil, noon); !v.Ask {
-		t.Error("an unreadable gate stands open")
-	}
-	if v := (Policy{Auto: auto, Forbidden: []string{"a[]"}}).Evaluate(r, nil, noon); v.Forbidden != "x" {
-		t.Error("an unreadable ban was lifted")
-	}
-	if !(Policy{HighRiskTools: []string{`\`}}).HighRisk(r) {
-		t.Error("an unreadable risk is none")
-	}
-	if v := (Policy{Auto: auto}).Evaluate(Request{Kind: KindTool, Tool: "a/b"}, nil, noon); v.Ask {
-		t.Error("a star stops at a slash")
-	}
+	t.Run("C5/malformed patterns", func(t *testing.T) {
+		r := Request{Kind: KindTool, Tool: "x"}
+		auto := []string{"*"}
+		if v := (Policy{Auto: []string{"["}}).Evaluate(r, nil, noon); !v.Ask {
+			t.Error("an unreadable pattern let a tool run")
+		}
+		if v := (Policy{Auto: auto, Gated: []string{"[a"}}).Evaluate(r, nil, noon); !v.Ask {
+			t.Error("an unreadable gate stands open")
+		}
+		if v := (Policy{Auto: auto, Forbidden: []string{"a[]"}}).Evaluate(r, nil, noon); v.Forbidden != "x" {
+			t.Error("an unreadable ban was lifted")
+		}
+		if !(Policy{HighRiskTools: []string{`\`}}).HighRisk(r) {
+			t.Error("an unreadable risk is none")
+		}
+		if v := (Policy{Auto: auto}).Evaluate(Request{Kind: KindTool, Tool: "a/b"}, nil, noon); v.Ask {
+			t.Error("a star stops at a slash")
+		}
+	})
 }
 
 func TestHighRisk(t *testing.T) {
@@ -177,9 +178,11 @@ func TestHighRisk(t *testing.T) {
 		{"held already", heldAlready, false},
 		{"confirm", confirmRequest(), false},
 	} {
-		if got := house.HighRisk(c.r); got != c.want {
-			t.Errorf("%s: high risk %v, want %v", c.name, got, c.want)
-		}
+		t.Run("C5/"+c.name, func(t *testing.T) {
+			if got := house.HighRisk(c.r); got != c.want {
+				t.Errorf("%s: high risk %v, want %v", c.name, got, c.want)
+			}
+		})
 	}
 }
 
@@ -223,17 +226,24 @@ func TestGrantOpens(t *testing.T) {
 		want  bool
 	}{
 		{"its tool", Grant{Tool: "write_file"}, call, false, true},
-		{"its tool, high risk", Grant{Tool: "write_file"}, call, true, true},
+		{"its tool, high risk", Grant{Tool: "write_file"}, call, true, false},
 		{"another tool", Grant{Tool: "write"}, call, false, false},
 		{"all", Grant{Tool: AllTools}, call, false, true},
 		{"all, high risk", Grant{Tool: AllTools}, call, true, false},
-		{"its call", Grant{Tool: "write_file", Call: CallDigest(Request{}, call)}, call, true, true},
+		{"its call", Grant{Tool: "write_file", Call: CallDigest(Request{}, call)}, call, false, true},
+		{"its call, high risk", Grant{Tool: "write_file", Call: CallDigest(Request{}, call)}, call, true, false},
+		{"a shell", Grant{Tool: "Bash"}, Call{Tool: "Bash"}, false, false},
+		{"a shell, all", Grant{Tool: AllTools}, Call{Tool: "Bash"}, false, false},
 		{"another call", Grant{Tool: "write_file", Call: CallDigest(Request{}, call)}, Call{Tool: "write_file"}, false, false},
 		{"tags open nothing", Grant{Tags: tags("@network")}, call, false, false},
 		{"nor what has no name", Grant{Tags: tags("@network")}, Call{}, false, false},
 	} {
-		if got := c.grant.Opens(Request{}, c.call, c.risky); got != c.want {
+		if got := c.grant.Opens(Request{Caller: Caller{Name: "agent:scribe"}}, c.call, c.risky); got != c.want {
 			t.Errorf("%s: opens %v, want %v", c.name, got, c.want)
+		}
+		foreign := Request{Caller: CallerUID(1000)}
+		if got := c.grant.Opens(foreign, c.call, c.risky); got != (c.want && c.grant.Call != Digest{}) {
+			t.Errorf("%s, asked by a program that is not ours: opens %v", c.name, got)
 		}
 	}
 }

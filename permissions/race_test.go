@@ -28,54 +28,56 @@ func together(f func(i int)) {
 
 // Many decide one request that many wait for: one decision, and everybody learns it.
 func TestManyResolveOneRequest(t *testing.T) {
-	m := newRoom()
-	var waiters [crowd]*Waiter
-	var id ID
-	for i := range waiters {
-		var r Request
-		waiters[i], r = m.ask(t, m.fresh(nil))
-		id = r.ID
-	}
-	ctx, end := context.WithTimeout(t.Context(), time.Minute)
-	defer end()
-	var won, lost, got, elsewhere, used atomic.Int32
-	together(func(i int) {
-		events := []Event{
-			Cast{Vote: Vote{By: "fay", Answer: Allow(Once), At: m.wall()}},
-			Cast{Vote: Vote{By: "sam", Answer: Allow(Once), At: m.wall()}},
+	t.Run("D4/racing answers", func(t *testing.T) {
+		m := newRoom()
+		var waiters [crowd]*Waiter
+		var id ID
+		for i := range waiters {
+			var r Request
+			waiters[i], r = m.ask(t, m.fresh(nil))
+			id = r.ID
 		}
-		c, err := m.Resolve(ctx, id, events[i%len(events)])
-		switch {
-		case err == nil && c.Settled():
-			won.Add(1)
-		case errors.Is(err, ErrSettled):
-			lost.Add(1)
-		default:
-			t.Errorf("got %v, %+v", err, c)
+		ctx, end := context.WithTimeout(t.Context(), time.Minute)
+		defer end()
+		var won, lost, got, elsewhere, used atomic.Int32
+		together(func(i int) {
+			events := []Event{
+				Cast{Vote: Vote{By: "fay", Answer: Allow(Once), At: m.wall()}},
+				Cast{Vote: Vote{By: "sam", Answer: Allow(Once), At: m.wall()}},
+			}
+			c, err := m.Resolve(ctx, id, events[i%len(events)])
+			switch {
+			case err == nil && c.Settled():
+				won.Add(1)
+			case errors.Is(err, ErrSettled):
+				lost.Add(1)
+			default:
+				t.Errorf("got %v, %+v", err, c)
+			}
+			r, err := waiters[i].Wait(ctx)
+			switch {
+			case err == nil && r.State == Approved:
+				got.Add(1)
+			case errors.Is(err, ErrElsewhere):
+				elsewhere.Add(1)
+			default:
+				t.Errorf("rang with %s, %v", r.State, err)
+			}
+			if _, err := m.Resolve(ctx, id, Use{Call: strconv.Itoa(i), At: m.wall()}); err == nil {
+				used.Add(1)
+			} else if !errors.Is(err, ErrNoUse) {
+				t.Errorf("use: %v", err)
+			}
+			waiters[i].Leave(ctx)
+		})
+		if won.Load() != 1 || lost.Load() != crowd-1 || got.Load() != 1 || elsewhere.Load() != crowd-1 || used.Load() != 1 {
+			t.Errorf("won %d, lost %d, got it %d, elsewhere %d, used %d",
+				won.Load(), lost.Load(), got.Load(), elsewhere.Load(), used.Load())
 		}
-		r, err := waiters[i].Wait(ctx)
-		switch {
-		case err == nil && r.State == Approved:
-			got.Add(1)
-		case errors.Is(err, ErrElsewhere):
-			elsewhere.Add(1)
-		default:
-			t.Errorf("rang with %s, %v", r.State, err)
+		if m.Waiting(id) != 0 {
+			t.Errorf("%d still wait", m.Waiting(id))
 		}
-		if _, err := m.Resolve(ctx, id, Use{Call: strconv.Itoa(i), At: m.wall()}); err == nil {
-			used.Add(1)
-		} else if !errors.Is(err, ErrNoUse) {
-			t.Errorf("use: %v", err)
-		}
-		waiters[i].Leave(ctx)
 	})
-	if won.Load() != 1 || lost.Load() != crowd-1 || got.Load() != 1 || elsewhere.Load() != crowd-1 || used.Load() != 1 {
-		t.Errorf("won %d, lost %d, got it %d, elsewhere %d, used %d",
-			won.Load(), lost.Load(), got.Load(), elsewhere.Load(), used.Load())
-	}
-	if m.Waiting(id) != 0 {
-		t.Errorf("%d still wait", m.Waiting(id))
-	}
 }
 
 // Calls come, park, come back and go while the request is decided and the clock runs: everybody who waits to the end is

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -31,6 +32,7 @@ const (
 	CodeStopped   Code = "stopped"
 	CodeOwnAsk    Code = "own-request"
 	CodeLimit     Code = "limit"
+	CodeRest      Code = "rest" // denied twice
 	CodeNotYours  Code = "not-yours"
 	CodeUnknown   Code = "unknown"
 	CodeSettled   Code = "settled"
@@ -45,6 +47,7 @@ const (
 	CodeNoAgent   Code = "no-agent"
 	CodeBroken    Code = "broken"
 	CodeNoRoute   Code = "no-route"
+	CodeLocked    Code = "locked"
 )
 
 func refuse(code Code, exit int, format string, args ...any) *Refusal {
@@ -59,9 +62,9 @@ func Forbidden(tool string) *Refusal {
 	return refuse(CodeForbidden, ExitOther, "Tool %s is forbidden here.", tool)
 }
 
-// OwnFiles refuses a tag that reaches the daemon itself.
-func OwnFiles(t Tag) *Refusal {
-	return refuse(CodeOwnFiles, ExitOther, "%s covers daycared's own files and cannot be granted.", t)
+// OwnFiles refuses what reaches the daemon itself: "@write:/var/lib/daycared covers", "Tool read_file reaches".
+func OwnFiles(what string) *Refusal {
+	return refuse(CodeOwnFiles, ExitOther, "%s daycared's own files and cannot be granted.", what)
 }
 
 // KeyTaken refuses other content under a key in use.
@@ -83,11 +86,15 @@ func OwnAsk(uid int) *Refusal {
 // OwnAskElsewhere says where whoever got [OwnAsk] may answer instead.
 const OwnAskElsewhere = "From your account, the terminal of daycared serve or a phone can allow it; here it can be denied."
 
-// Limit refuses one request too many; after is rounded up to whole seconds.
-func Limit(after time.Duration) *Refusal {
+// Limit refuses one request too many, by the limits of those keys; after is rounded up to whole seconds.
+func Limit(after time.Duration, keys ...string) *Refusal {
 	after = (max(after, time.Second) + time.Second - 1).Truncate(time.Second)
 	wait := plural(int64(after/time.Second), "second")
-	r := refuse(CodeLimit, ExitOther, "Too many requests are waiting; try again in %s.", wait)
+	by := ""
+	if len(keys) > 0 {
+		by = " by limits." + strings.Join(keys, " or ")
+	}
+	r := refuse(CodeLimit, ExitOther, "Too many requests%s; try again in %s.", by, wait)
 	r.After = after
 	return r
 }
@@ -95,8 +102,8 @@ func Limit(after time.Duration) *Refusal {
 // Rest refuses to ask once more what was denied again and again; after is rounded up to whole seconds.
 func Rest(after time.Duration) *Refusal {
 	r := Limit(after)
-	r.Text = fmt.Sprintf("This was denied twice and is not asked again now; do something else, or try again in %s.",
-		SayDuration(r.After))
+	r.Code, r.Exit = CodeRest, ExitNo
+	r.Text = fmt.Sprintf("Denied twice; not asked again for %s.", SayDuration(r.After))
 	return r
 }
 
@@ -228,9 +235,13 @@ func NoAgent() *Refusal {
 	return refuse(CodeNoAgent, ExitOther, "No agent is bound to this chat yet, so nobody reads this.")
 }
 
-// UnknownAgent refuses a name that is none of this person's agents'; near is the one that may be meant.
-func UnknownAgent(name, near string) *Refusal {
-	return refuse(CodeUnknown, ExitUnknown, "None of your agents here is called %q; did you mean %s? See /agents.", name, near)
+// UnknownAgent refuses a name that is none of this person's agents', and names the one that may be meant.
+func UnknownAgent(name string, agents []string) *Refusal {
+	meant := "."
+	if near := Nearest(name, agents); near != "" {
+		meant = "; did you mean " + near + "?"
+	}
+	return refuse(CodeUnknown, ExitUnknown, "None of your agents here is called %q%s See /agents.", name, meant)
 }
 
 // Unheard refuses one message more to an agent that does not take those that wait.
@@ -255,12 +266,15 @@ func Broken(advice string) *Refusal {
 	return refuse(CodeBroken, ExitOther, "daycared cannot store anything just now, so nothing is granted: %s.", advice)
 }
 
-// Refused puts what [Step] refused into words. Any other error is returned as it is.
-func Refused(err error) error {
+// Refused puts what [Step] refused into words, for programs. Any other error is returned as it is.
+func Refused(err error) error { return RefusedIn(nil, err) }
+
+// RefusedIn is Refused for somebody in a zone; nil: for programs.
+func RefusedIn(zone *time.Location, err error) error {
 	var settled *SettledError
 	switch {
 	case errors.As(err, &settled):
-		return refuse(CodeSettled, ExitOther, "%s", SayLate(settled.Request))
+		return refuse(CodeSettled, ExitOther, "%s", SayLate(settled.Request, zone))
 	case errors.Is(err, ErrLate):
 		return refuse(CodeSettled, ExitOther, "Too late: the time is over. Nothing was changed.")
 	case errors.Is(err, ErrCall):
@@ -270,7 +284,7 @@ func Refused(err error) error {
 	case errors.Is(err, ErrAsker):
 		return AskersSide()
 	case errors.Is(err, ErrReally):
-		return refuse(CodeReally, ExitOther, "This is high risk and needs a second yes.")
+		return refuse(CodeReally, ExitOther, "This is high risk and needs a second yes (approve --really).")
 	case errors.Is(err, ErrNoOption):
 		return refuse(CodeNoAnswer, ExitUsage, "This request does not offer that answer.")
 	case errors.Is(err, ErrWords):
@@ -284,9 +298,12 @@ func Refused(err error) error {
 	return err
 }
 
-// SayLate tells somebody whose answer came too late how the request ended.
-func SayLate(r Request) string {
-	at := r.DecidedAt.Local().Format("15:04:05 MST")
+// SayLate tells somebody in a zone whose answer came too late how the request ended; without one, times have an offset.
+func SayLate(r Request, zone *time.Location) string {
+	at := r.DecidedAt.UTC().Format(time.RFC3339)
+	if zone != nil {
+		at = r.DecidedAt.In(zone).Format("15:04:05 MST")
+	}
 	switch r.State {
 	case Approved, Denied, Answered:
 		if r.DecidedVia == ViaEditor {

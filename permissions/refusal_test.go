@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"time"
 )
@@ -16,14 +17,15 @@ func TestRefusals(t *testing.T) {
 		text string
 	}{
 		{Forbidden("delete_repository"), CodeForbidden, ExitOther, "Tool delete_repository is forbidden here."},
-		{OwnFiles(must(ParseTag("@write:/var/lib/daycared"))), CodeOwnFiles, ExitOther,
+		{OwnFiles("@write:/var/lib/daycared covers"), CodeOwnFiles, ExitOther,
 			"@write:/var/lib/daycared covers daycared's own files and cannot be granted."},
 		{KeyTaken(), CodeKeyTaken, ExitOther, "This key belongs to another request."},
 		{OwnAsk(1000), CodeOwnAsk, ExitOther,
 			"You (uid 1000) asked this yourself; answer from another channel, or set api.allow_same_user."},
-		{Limit(30 * time.Second), CodeLimit, ExitOther, "Too many requests are waiting; try again in 30 seconds."},
-		{Limit(0), CodeLimit, ExitOther, "Too many requests are waiting; try again in 1 second."},
-		{Limit(90*time.Second + 1), CodeLimit, ExitOther, "Too many requests are waiting; try again in 91 seconds."},
+		{Limit(30 * time.Second), CodeLimit, ExitOther, "Too many requests; try again in 30 seconds."},
+		{Limit(0, "a", "b"), CodeLimit, ExitOther, "Too many requests by limits.a or b; try again in 1 second."},
+		{Limit(0), CodeLimit, ExitOther, "Too many requests; try again in 1 second."},
+		{Limit(90*time.Second + 1), CodeLimit, ExitOther, "Too many requests; try again in 91 seconds."},
 		{Rotten(), CodeNoUse, ExitOther, "What this approval rests on is not granted any more; ask again."},
 		{NotYours(), CodeNotYours, ExitOther, "This is not yours to decide."},
 		{Nobody(1000), CodeNotYours, ExitOther,
@@ -36,8 +38,8 @@ func TestRefusals(t *testing.T) {
 		{NoRoute("uid 1000"), CodeNoRoute, ExitUndeliverable, "No route asks anybody for uid 1000."},
 		{Broken("the disk is full; free some space"), CodeBroken, ExitOther,
 			"daycared cannot store anything just now, so nothing is granted: the disk is full; free some space."},
-		{Rest(10 * time.Minute), CodeLimit, ExitOther,
-			"This was denied twice and is not asked again now; do something else, or try again in 10 minutes."},
+		{Rest(10 * time.Minute), CodeRest, ExitNo,
+			"Denied twice; not asked again for 10 minutes."},
 		{Stopped("fay"), CodeStopped, ExitOther, "Stopped by fay; nothing is asked until resume."},
 		{UnknownGrant("01J"), CodeUnknown, ExitUnknown, `There is no grant 01J.`},
 		{TooBig(), CodeTooBig, ExitOther,
@@ -48,7 +50,9 @@ func TestRefusals(t *testing.T) {
 		{UnknownSession("01J"), CodeUnknown, ExitUnknown, `There is no session 01J.`},
 		{NoToken("x"), CodeUnknown, ExitUnknown, `There is no token x.`},
 		{NoAgent(), CodeNoAgent, ExitOther, "No agent is bound to this chat yet, so nobody reads this."},
-		{UnknownAgent("hlper", "helper"), CodeUnknown, ExitUnknown,
+		{UnknownAgent("sam", []string{"coder", "helper"}), CodeUnknown, ExitUnknown,
+			`None of your agents here is called "sam". See /agents.`},
+		{UnknownAgent("hlper", []string{"coder", "helper"}), CodeUnknown, ExitUnknown,
 			`None of your agents here is called "hlper"; did you mean helper? See /agents.`},
 		{Unheard("helper"), CodeLimit, ExitOther,
 			"Too many messages wait for helper; this one was not taken. Write again later."},
@@ -82,13 +86,13 @@ func TestRefusedSaysWhatStepRefused(t *testing.T) {
 		text string
 	}{
 		{&SettledError{settled}, CodeSettled, ExitOther,
-			"Too late: already denied by fay at " + settled.DecidedAt.Local().Format("15:04:05 MST") + ". Nothing was changed."},
+			"Too late: already denied by fay at " + settled.DecidedAt.UTC().Format(time.RFC3339) + ". Nothing was changed."},
 		{ErrLate, CodeSettled, ExitOther, "Too late: the time is over. Nothing was changed."},
 		{ErrCall, CodeSettled, ExitOther, "Too late: that call has been answered already. Nothing was changed."},
 		{ErrNotAsked, CodeNotYours, ExitOther, "This is not yours to decide."},
 		{ErrAsker, CodeEditor, ExitOther,
 			"Only a clarification, or a pause that continues, may be answered in the asker's editor; this is for people."},
-		{ErrReally, CodeReally, ExitOther, "This is high risk and needs a second yes."},
+		{ErrReally, CodeReally, ExitOther, "This is high risk and needs a second yes (approve --really)."},
 		{ErrWords, CodeInvalid, ExitUsage,
 			"An answer in words of one's own has 1 to 2000 characters, and no control characters."},
 		{ErrNoOption, CodeNoAnswer, ExitUsage, "This request does not offer that answer."},
@@ -112,7 +116,11 @@ func TestRefusedSaysWhatStepRefused(t *testing.T) {
 }
 
 func TestSayLate(t *testing.T) {
-	at := noon.Local().Format("15:04:05 MST")
+	east := time.FixedZone("EET", 7200)
+	at := noon.In(east).Format("15:04:05 MST")
+	if late := SayLate(Request{State: Expired, DecidedAt: noon.In(east)}, nil); !strings.Contains(late, noon.UTC().Format("T15:04:05Z")) {
+		t.Errorf("programs are told %q", late)
+	}
 	for _, c := range []struct {
 		r    Request
 		want string
@@ -127,7 +135,7 @@ func TestSayLate(t *testing.T) {
 		{Request{State: Undeliverable}, "Too late: undeliverable at " + at + ". Nothing was changed."},
 	} {
 		c.r.DecidedAt = noon
-		if got := SayLate(c.r); got != c.want {
+		if got := SayLate(c.r, east); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
@@ -143,5 +151,24 @@ func TestSettledError(t *testing.T) {
 		if !errors.Is(err, ErrSettled) || errors.Is(err, ErrLate) || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
+	}
+}
+
+// A name that cannot be taken for anything else stands as it is; any other is quoted.
+func TestBare(t *testing.T) {
+	for name, want := range map[string]string{
+		"0189": "0189", "AMZ": "AMZ", "amz": "amz", "a-b_c.d": "a-b_c.d", "": `""`,
+		"/": `"/"`, ":": `":"`, "@": `"@"`, "[": `"["`, "`": "\"`\"", "{": `"{"`, "a b": `"a b"`, "é": `"é"`,
+	} {
+		if got := bare(name); got != want {
+			t.Errorf("bare(%q) is %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestSuspendedCount(t *testing.T) {
+	s := Suspended{Grants: make([]Grant, 1), Tokens: make([]Token, 2), Pairings: make([]Pairing, 4)}
+	if n := s.Count(); n != 7 {
+		t.Errorf("%d are counted", n)
 	}
 }

@@ -112,6 +112,7 @@ type Request struct {
 	Session      string
 	Host         string // claimed
 	Cwd          string
+	Folder       string // which folder Cwd was, where daycared itself holds it: another may have its name later
 	Tags         []Tag
 	Tool         string
 	Input        json.RawMessage // canonical
@@ -161,8 +162,10 @@ type Request struct {
 	UsedCall    string // the call that used it
 	CollectedAt time.Time
 	VoidAt      time.Time
+	VoidedBy    string    // who took it back; empty: nobody did, what it rested on is over
 	LapsedAt    time.Time // nobody came for the answer in time
 	LeftAt      time.Time // nobody waits since
+	EarlierAt   time.Time // when the same question was answered under the same key, whose answer is over; zero: it was not
 }
 
 // Missing are the tags that are put to people.
@@ -202,3 +205,27 @@ func (r Request) Who() string {
 
 // Timeout is how long the request waits for an answer.
 func (r Request) Timeout() time.Duration { return r.Deadline.Sub(r.CreatedAt) }
+
+// Standing is a request as it stands: its row, where it was shown and who waits. It is what the doors tell.
+type Standing struct {
+	Request Request
+	Code    string // for people's eyes only: a door of agents leaves it out
+	Copies  []Copy
+	Waiting int
+	Editor  bool // it may be answered in the asker's own editor as well, see [Reply]
+	Brief   bool // long texts were left out of Request, as in lists
+}
+
+// Vote is one person's answer to a request. The door sets who and through what; everything else about the request is
+// read from its row.
+type Vote struct {
+	By      string
+	Via     string // the connector: telegram, whatsapp, terminal, cli, web; never an editor, where nobody is proven
+	Answer  Answer
+	Call    int // the call of a step that it answers; 0: all that are open
+	Comment string
+	At      time.Time
+	// Key names the chat event that carried the vote ("telegram:bot", update id), so that its redelivery is harmless.
+	// Empty where the door delivers once.
+	Key string
+}

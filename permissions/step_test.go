@@ -236,16 +236,18 @@ func TestEndings(t *testing.T) {
 		{"undeliverable", toolRequest(), GiveUp{Reason: "fay has blocked the bot", At: soon},
 			Request{State: Undeliverable, Failure: "fay has blocked the bot"}},
 	} {
-		got := after(t, c.r, c.e)
-		c.want.DecidedAt = c.e.at()
-		told := Request{
-			State: got.State, Answer: got.Answer, Scope: got.Scope, Comment: got.Comment, Failure: got.Failure,
-			DecidedBy: got.DecidedBy, DecidedVia: got.DecidedVia, DecidedAt: got.DecidedAt,
-			TimedOut: got.TimedOut, Defaulted: got.Defaulted,
-		}
-		if !reflect.DeepEqual(told, c.want) {
-			t.Errorf("%s: got %+v, want %+v", c.name, told, c.want)
-		}
+		t.Run("D2/"+c.name, func(t *testing.T) {
+			got := after(t, c.r, c.e)
+			c.want.DecidedAt = c.e.at()
+			told := Request{
+				State: got.State, Answer: got.Answer, Scope: got.Scope, Comment: got.Comment, Failure: got.Failure,
+				DecidedBy: got.DecidedBy, DecidedVia: got.DecidedVia, DecidedAt: got.DecidedAt,
+				TimedOut: got.TimedOut, Defaulted: got.Defaulted,
+			}
+			if !reflect.DeepEqual(told, c.want) {
+				t.Errorf("%s: got %+v, want %+v", c.name, told, c.want)
+			}
+		})
 	}
 }
 

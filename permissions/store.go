@@ -52,7 +52,7 @@ type Opening struct {
 	RedeemWindow time.Duration
 	// PerCaller and Total are the most requests that may be pending; 0 for no limit.
 	PerCaller, Total int
-	// CoolDown is how long an equal request that was denied twice is not asked again; 0 for no such rest.
+	// CoolDown is how long an action that was denied twice is not asked again; 0 for no such rest.
 	CoolDown time.Duration
 	// Exhausted, when positive, is how long nothing may prompt anybody for this caller: what would be pending is refused
 	// with that as the time to try again, unless it joins something.
@@ -78,8 +78,14 @@ type Copy struct {
 	Shown     int64     // the revision last shown
 	Since     time.Time // it is to be shown; how long a channel that is away is tried counts from here
 	SentAt    time.Time
-	Failed    string // why it never will be shown
+	Dated     time.Time // when the channel says that it was sent, by its own clock; zero: it did not say
+	Failed    string    // why it never will be shown
 }
+
+// ElsewhereError says that a copy is known by another name than one that was to be noted for it, which was not.
+type ElsewhereError struct{ Ref string }
+
+func (e *ElsewhereError) Error() string { return "the copy is another message" }
 
 // Keep is how long what is settled is kept; 0 is for ever.
 type Keep struct {

@@ -8,7 +8,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/agnivade/levenshtein"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -36,7 +35,7 @@ const (
 
 // ParseTag reads a tag. Surrounding space is trimmed; a path must be absolute, clean, in Unicode's normal form C, at
 // most [MaxTagPath] bytes and free of control characters, and is refused rather than repaired. The error of an unknown
-// word names the nearest known one.
+// word names the nearest known one, or all.
 func ParseTag(text string) (Tag, error) {
 	text = strings.TrimSpace(text)
 	if t := (Tag{verb: text}); slices.Contains([]Tag{Network, Workspace, Events}, t) {
@@ -44,7 +43,7 @@ func ParseTag(text string) (Tag, error) {
 	}
 	verb, p, found := strings.Cut(text, ":")
 	if !found || (verb != verbRead && verb != verbWrite) {
-		return Tag{}, fmt.Errorf("unknown permission %q; did you mean %s?", text, nearestTag(verb))
+		return Tag{}, fmt.Errorf("unknown permission %q; %s", text, meantTag(verb))
 	}
 	if err := checkPath(verb, p); err != nil {
 		return Tag{}, fmt.Errorf("permission %q: %w", text, err)
@@ -87,15 +86,14 @@ func checkPath(verb, p string) error {
 	return nil
 }
 
-func nearestTag(word string) string {
-	known := []string{Network.verb, Workspace.verb, Events.verb, verbRead, verbWrite}
-	best := slices.MinFunc(known, func(a, b string) int {
-		return levenshtein.ComputeDistance(word, a) - levenshtein.ComputeDistance(word, b)
-	})
-	if best == verbRead || best == verbWrite {
-		return best + ":/absolute/path"
+// meantTag says which permission a word was probably meant to be, or which there are.
+func meantTag(word string) string {
+	verbs := []string{Network.verb, Workspace.verb, Events.verb, verbRead, verbWrite}
+	written := []string{Network.verb, Workspace.verb, Events.verb, verbRead + ":/absolute/path", verbWrite + ":/absolute/path"}
+	if at := slices.Index(verbs, Nearest(word, verbs)); at >= 0 {
+		return "did you mean " + written[at] + "?"
 	}
-	return best
+	return "there are " + strings.Join(written, ", ")
 }
 
 // String formats a tag so that [ParseTag] gives it back.

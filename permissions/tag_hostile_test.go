@@ -1,6 +1,7 @@
 package permissions
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -63,7 +64,7 @@ func TestHostileTags(t *testing.T) {
 		{"Hangul in parts", "@read:/\u1112\u1161", "normal form C"},
 		{"4097 bytes", "@read:" + longest + "x", "4097 bytes long, more than 4096"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run("C3/"+c.name, func(t *testing.T) {
 			tag, err := ParseTag(c.text)
 			if err == nil || tag != (Tag{}) {
 				t.Fatalf("taken as %v", tag)
@@ -80,9 +81,11 @@ func TestOddTagsThatAreRight(t *testing.T) {
 		"@read:/", "@read:/" + strings.Repeat("x", MaxTagPath-1), "@write:/srv/a:b", "@read:/srv/caf\u00e9",
 		"@read:/srv/...", "@read:/srv/..a", "@read:/srv/a.", "@read:/srv/a b", "@read:/~", "@read:/$HOME", "@read:/srv/[id]",
 	} {
-		if tag, err := ParseTag(text); err != nil || tag.String() != text {
-			t.Errorf("%.40q: %v, %v", text, tag, err)
-		}
+		t.Run(fmt.Sprintf("C3/%.40s", text), func(t *testing.T) {
+			if tag, err := ParseTag(text); err != nil || tag.String() != text {
+				t.Errorf("%.40q: %v, %v", text, tag, err)
+			}
+		})
 	}
 }
 
@@ -113,7 +116,7 @@ func TestHostileCovers(t *testing.T) {
 		{"everything is not the events", "@write:/", "@events"},
 		{"events decide nothing", "@events", "@workspace"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run("C1/"+c.name, func(t *testing.T) {
 			if held, asked := must(ParseTag(c.held)), must(ParseTag(c.asked)); held.Covers(asked) {
 				t.Errorf("%s covers %s", held, asked)
 			}

@@ -126,9 +126,11 @@ func TestTouches(t *testing.T) {
 		{"@network", "/srv", false},
 		{"@workspace", "/", false},
 	} {
-		if got := must(ParseTag(c.tag)).Touches(c.path); got != c.want {
-			t.Errorf("%s touches %s: %v, want %v", c.tag, c.path, got, c.want)
-		}
+		t.Run("C1/"+c.tag+" and "+c.path, func(t *testing.T) {
+			if got := must(ParseTag(c.tag)).Touches(c.path); got != c.want {
+				t.Errorf("%s touches %s: %v, want %v", c.tag, c.path, got, c.want)
+			}
+		})
 	}
 }
 

@@ -22,9 +22,11 @@ func TestASecretIsKnownByItsHashAndDoesNotPrint(t *testing.T) {
 		t.Errorf("it prints: %s", out.String())
 	}
 	for _, odd := range []Secret{"", "dcd_a_", a[6:], a + "A", a[:len(a)-1], "dcd_b_" + a[6:], Secret(strings.ToUpper(string(a)))} {
-		if _, ok := odd.Hash(); ok {
-			t.Errorf("%q counts as a secret", string(odd))
-		}
+		t.Run("G2/"+string(odd), func(t *testing.T) {
+			if _, ok := odd.Hash(); ok {
+				t.Errorf("%q counts as a secret", string(odd))
+			}
+		})
 	}
 }
 
@@ -41,9 +43,11 @@ func TestATokenIsValidForItsTime(t *testing.T) {
 		{"at its end", Token{CreatedAt: noon, ExpiresAt: dusk}, dusk, false},
 		{"revoked", Token{CreatedAt: noon, RevokedAt: noon}, dusk, false},
 	} {
-		if got := c.token.Valid(c.at); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
+		t.Run("G2/"+c.name, func(t *testing.T) {
+			if got := c.token.Valid(c.at); got != c.want {
+				t.Errorf("%s: %v", c.name, got)
+			}
+		})
 	}
 	if c := (Token{Name: "deploy"}).Caller(1000); c.Name != "token:deploy" || c.Proven() != "deploy" || !c.CameFrom(1000) {
 		t.Errorf("asks as %+v", c)

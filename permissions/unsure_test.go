@@ -10,11 +10,16 @@ import (
 // lose has the store do one thing, and fail all the same.
 func (m *room) lose(t testing.TB, do func() error) {
 	t.Helper()
-	m.store.loses = true
+	loses := func(yes bool) {
+		m.store.mu.Lock()
+		defer m.store.mu.Unlock()
+		m.store.loses = yes
+	}
+	loses(true)
 	if err := do(); !errors.Is(err, ErrBroken) {
 		t.Fatalf("got %v", err)
 	}
-	m.store.loses = false
+	loses(false)
 }
 
 // measures tells whether a grant is measured.
@@ -285,7 +290,9 @@ func TestADamagedRowKeepsNobodyElseFromAnAnswerThatWasNotConfirmed(t *testing.T)
 		_, bad := m.ask(t, m.fresh(nil))
 		pass(time.Second) // the other is the younger one, whose turn comes after
 		w, _ := m.ask(t, m.fresh(func(r *Request) { r.Key = "another" }))
+		m.store.mu.Lock()
 		m.store.damaged = bad.ID
+		m.store.mu.Unlock()
 		m.lose(t, func() error {
 			_, err := m.StopAll(t.Context(), "fay", "cli")
 			return err

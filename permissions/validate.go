@@ -44,7 +44,7 @@ type text struct {
 func (r Request) validateTexts() error {
 	texts := []text{
 		{"agent", r.Agent, MaxName}, {"session", r.Session, MaxName}, {"host", r.Host, MaxName},
-		{"key", r.Key, MaxName}, {"hook", r.Hook, MaxName}, {"environment hash", r.EnvHash, MaxName},
+		{"key", r.Key, MaxName}, {"hook", r.Hook, MaxName}, {"environment hash", r.EnvHash, MaxName}, {"folder", r.Folder, MaxName},
 		{"cwd", r.Cwd, MaxTagPath}, {"affected_path", r.AffectedPath, MaxTagPath},
 		{"message", r.Message, MaxMessage}, {"reason", r.Reason, MaxReason},
 	}

@@ -64,6 +64,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"host", permissionRequest(), func(r *Request) { r.Host = "\xff" }, "host must be UTF-8 text"},
 		{"key", permissionRequest(), func(r *Request) { r.Key = words(201) }, "key must be UTF-8 text of at most 200"},
 		{"cwd", permissionRequest(), func(r *Request) { r.Cwd = words(4097) }, "cwd must be UTF-8 text of at most 4096"},
+		{"folder", permissionRequest(), func(r *Request) { r.Folder = words(201) }, "folder must be UTF-8 text of at most 200"},
 		{"message", permissionRequest(), func(r *Request) { r.Message = words(4001) },
 			"message must be UTF-8 text of at most 4000"},
 		{"reason", permissionRequest(), func(r *Request) { r.Reason = words(2001) }, "at most 2000 characters, and has 2001"},

@@ -2,6 +2,7 @@ package acp_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -198,6 +199,21 @@ func TestCannotStart(t *testing.T) {
 			s.stands("coder", permissions.Interrupted)
 		})
 	}
+}
+
+// A program is not started in another folder that has the name of its workspace by now.
+func TestAProgramWhoseWorkspaceMoved(t *testing.T) {
+	s := play(t)
+	old := filepath.Clean(s.at("")) + ".old"
+	if err := os.Rename(s.at(""), old); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(old) })
+	if err := os.Mkdir(s.at(""), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s.writes("say hello")
+	s.hears("the workspace is another folder by now")
 }
 
 // Two agents work at once, each for its own person.

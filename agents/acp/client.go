@@ -15,6 +15,7 @@ import (
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -154,7 +155,10 @@ func (c *client) takes(t *turn) {
 // update takes what the agent tells of its work. What nobody knows is left alone.
 func (c *client) update(params json.RawMessage) {
 	var note sdk.SessionNotification
-	err := json.Unmarshal(params, &note)
+	err := wire.CheckNames(params)
+	if err == nil {
+		err = json.Unmarshal(params, &note)
+	}
 	if err == nil {
 		err = note.Validate()
 	}
@@ -237,7 +241,7 @@ func (c *client) plan(
 		return place, q, plan, fmt.Errorf("%s: %w", tool.Spec().Name, err)
 	}
 	return place, permissions.Request{
-		Kind: permissions.KindTool, Session: t.session, Cwd: place.Workspace, Step: t.n,
+		Kind: permissions.KindTool, Session: t.session, Cwd: place.Workspace, Folder: place.Folder(), Step: t.n,
 		Tool: tool.Spec().Name, Input: input, Tags: plan.Needs, AffectedPath: plan.AffectedPath, Details: plan.Details,
 	}, plan, nil
 }

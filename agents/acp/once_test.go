@@ -28,7 +28,7 @@ func (s *stage) errand(like ...string) (acp.Errand, *strings.Builder) {
 	files, said := kit(box), &strings.Builder{}
 	p := s.place("coder")
 	return acp.Errand{
-		Name: "coder", Session: "run-1", Program: program(box, p.Workspace, 0, like...), Place: p, Read: tools.Whole(box),
+		Name: "coder", Session: "run-1", Program: program(box, p, 0, like...), Place: p, Read: tools.Whole(box),
 		Write: files["write_file"], Run: files["run_command"], Asker: asAccount{s},
 		Say: func(text string) error { said.WriteString(text + "\n"); return nil },
 	}, said

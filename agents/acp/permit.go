@@ -94,14 +94,14 @@ func (c *client) requestPermission(ctx context.Context, params json.RawMessage) 
 	if err != nil {
 		return nil, sdk.NewInvalidParams(map[string]any{"error": err.Error()})
 	}
-	q.Session, q.Cwd, q.Step = t.session, c.place.Workspace, t.n
+	q.Session, q.Cwd, q.Folder, q.Step = t.session, c.place.Workspace, c.place.Folder(), t.n
 	q.Key, _ = t.key()
 	answer, err := c.gate.allow(ctx, q)
 	if err != nil {
 		c.log.Debug("what an acp agent asks is not allowed", "err", err)
 		var refusal *permissions.Refusal
 		if errors.As(err, &refusal) && ctx.Err() == nil {
-			return outcome(in.pick(rejections), map[string]any{metaReason: refusal.Text}), nil
+			return outcome(in.pick(rejections...), map[string]any{metaReason: refusal.Text}), nil
 		}
 		return outcome("", nil), nil
 	}
@@ -160,9 +160,6 @@ func (in asking) question(call toolCall, terminal func(string) string) (permissi
 		// What is allowed for longer than the agent's program lives, or by the clock, would be more than its own options say.
 		Widest: permissions.SessionTool,
 	}
-	if len(call.Locations) > 0 {
-		q.AffectedPath = call.Locations[0].Path
-	}
 	return q, nil
 }
 
@@ -173,21 +170,16 @@ func (in asking) offers() string {
 	for _, o := range in.Options {
 		fmt.Fprintf(&b, " %q (%s)", o.Name, o.Kind)
 	}
-	if in.pick(once) == "" && in.pick(always) != "" {
-		b.WriteString("\nIt cannot be allowed just once: the agent does not offer that. To allow it for the session allows " +
-			"what the agent says above.")
+	if in.pick(sdk.PermissionOptionKindAllowOnce) == "" {
+		b.WriteString("\nIt cannot be allowed here: the agent does not offer to do just this once.")
 	}
 	return b.String()
 }
 
-var (
-	once       = []sdk.PermissionOptionKind{sdk.PermissionOptionKindAllowOnce}
-	always     = []sdk.PermissionOptionKind{sdk.PermissionOptionKindAllowOnce, sdk.PermissionOptionKindAllowAlways}
-	rejections = []sdk.PermissionOptionKind{sdk.PermissionOptionKindRejectOnce, sdk.PermissionOptionKindRejectAlways}
-)
+var rejections = []sdk.PermissionOptionKind{sdk.PermissionOptionKindRejectOnce, sdk.PermissionOptionKindRejectAlways}
 
 // pick is the first option of the first kind that is offered; empty: none.
-func (in asking) pick(kinds []sdk.PermissionOptionKind) sdk.PermissionOptionId {
+func (in asking) pick(kinds ...sdk.PermissionOptionKind) sdk.PermissionOptionId {
 	for _, k := range kinds {
 		for _, o := range in.Options {
 			if o.Kind == k {
@@ -199,19 +191,16 @@ func (in asking) pick(kinds []sdk.PermissionOptionKind) sdk.PermissionOptionId {
 }
 
 // choose is the agent's own option that stands for an answer; empty: its question is cancelled, which allows nothing. What
-// people allowed for longer is kept here and answers the next question, so the agent is told allow_once wherever it offers
-// that; its allow_always may mean more than the button said, and is taken only where somebody allowed more than once.
+// people allowed for longer covers this exact call, is kept here and answers the next question that is equal: the agent is
+// told allow_once, since its allow_always would let it do more without asking.
 func (in asking) choose(r permissions.Request) (sdk.PermissionOptionId, map[string]any) {
 	switch {
 	case r.State == permissions.Approved && r.VoidAt.IsZero():
-		if r.Scope == permissions.SessionTool || (r.DecidedVia == permissions.ViaGrant && len(r.Under) > 0) {
-			return in.pick(always), nil
-		}
-		return in.pick(once), nil
+		return in.pick(sdk.PermissionOptionKindAllowOnce), nil
 	case r.State == permissions.Denied && r.Comment != "":
-		return in.pick(rejections), map[string]any{metaReason: r.Comment}
+		return in.pick(rejections...), map[string]any{metaReason: r.Comment}
 	case r.State == permissions.Denied:
-		return in.pick(rejections), nil
+		return in.pick(rejections...), nil
 	}
 	return "", nil
 }

@@ -1,21 +1,27 @@
 package acp
 
 import (
-	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/daycared/daycared/agents/sandbox"
+	"github.com/daycared/daycared/internal/wire"
 )
 
 // Program is how an agent's program is started. See [Options].
@@ -65,19 +71,33 @@ type process struct {
 // before anything that it says after. The program's life is not that of ctx.
 func launch(ctx context.Context, o Program, answer sdk.MethodHandler, updates func(json.RawMessage)) (*process, error) {
 	p := &process{gone: make(chan struct{}), way: o.Auth, every: cmp.Or(o.Progress, progressEvery)}
-	stdout, err := p.begin(ctx, o)
+	run, err := sandbox.Start(ctx, o.Command)
 	if err != nil {
 		return nil, fmt.Errorf("start its program: %w", err)
 	}
+	p.kill, p.stdin = run.Kill, run.Stdin
+	said := make(chan struct{})
+	p.works.Go(func() {
+		run.EachError(func(line string) {
+			o.Log.Debug("an acp agent wrote to stderr", "text", line)
+			p.last.hear(line)
+		})
+		close(said)
+	})
+	p.works.Go(func() {
+		p.last.ended(run.Wait())
+		<-said // which Wait bounds
+		close(p.gone)
+	})
 	ready := make(chan struct{}) // the library's logger is set before it has anything to log
-	p.conn = sdk.NewConnection(p.counted(answer), p.stdin, newLines(stdout, ready, updates))
+	p.conn = sdk.NewConnection(p.counted(answer), p.stdin, newLines(run.Stdout, ready, updates))
 	p.conn.SetLogger(slog.New(demoted{o.Log.Handler()}))
 	close(ready)
 	p.works.Go(func() { // what it says cannot be read any more
 		<-p.conn.Done()
 		p.kill()
 		<-p.gone
-		_ = stdout.Close()
+		_ = run.Stdout.Close()
 	})
 	limited, done := context.WithTimeout(ctx, o.patience())
 	defer done()
@@ -87,52 +107,6 @@ func launch(ctx context.Context, o Program, answer sdk.MethodHandler, updates fu
 		return nil, err
 	}
 	return p, nil
-}
-
-// begin starts the program, and has its stderr logged.
-func (p *process) begin(ctx context.Context, o Program) (stdout *os.File, err error) {
-	life, kill := context.WithCancel(context.WithoutCancel(ctx))
-	cmd, release, err := o.Command(life)
-	if err != nil {
-		kill()
-		return nil, err
-	}
-	var ours, theirs [3]*os.File
-	for i := range ours {
-		r, w, failed := os.Pipe()
-		if i == 0 { // they read it
-			r, w = w, r
-		}
-		ours[i], theirs[i], err = r, w, cmp.Or(err, failed)
-	}
-	if err == nil {
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], theirs[2]
-		err = cmd.Start()
-	}
-	for _, end := range theirs {
-		_ = end.Close() // nil as well
-	}
-	if err != nil {
-		kill()
-		release()
-		for _, end := range ours {
-			_ = end.Close()
-		}
-		return nil, err
-	}
-	p.kill, p.stdin = kill, ours[0]
-	p.works.Go(func() { p.last.follow(ours[2], o.Log) })
-	p.works.Go(func() {
-		_ = cmd.Wait() // how it ended is read from its state
-		release()
-		kill()
-		// What it wrote last is still read; what got away from its walls may keep the pipes open for ever.
-		_ = ours[1].SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-		_ = ours[2].SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-		p.last.ended(cmd.ProcessState)
-		close(p.gone)
-	})
-	return ours[1], nil
 }
 
 // greet agrees on the protocol.
@@ -286,22 +260,12 @@ type lastWords struct {
 	state string
 }
 
-// follow logs what a program writes to stderr.
-func (l *lastWords) follow(stderr *os.File, log *slog.Logger) {
-	const most = 2000 // bytes of a line; a longer one is several
-	defer stderr.Close()
-	lines := bufio.NewReaderSize(stderr, most)
-	for {
-		text, _, err := lines.ReadLine()
-		if err != nil {
-			return
-		}
-		log.Debug("an acp agent wrote to stderr", "text", string(text))
-		if line := strings.TrimSpace(string(text)); line != "" {
-			l.mu.Lock()
-			l.line = short(line, mostTold)
-			l.mu.Unlock()
-		}
+// hear notes a line that the program wrote to stderr.
+func (l *lastWords) hear(line string) {
+	if line = strings.TrimSpace(line); line != "" {
+		l.mu.Lock()
+		l.line = short(line, mostTold)
+		l.mu.Unlock()
 	}
 }
 
@@ -332,4 +296,125 @@ func (d demoted) Enabled(ctx context.Context, _ slog.Level) bool {
 func (d demoted) Handle(ctx context.Context, r slog.Record) error {
 	r.Level = slog.LevelDebug
 	return d.Handler.Handle(ctx, r)
+}
+
+// mostLine is how many bytes one message of an agent's may have. A longer one ends the connection.
+const mostLine = 10 << 20
+
+// lines is what an agent writes, without its updates: these are handed on at once. The library would take them in its own
+// time, so that a question could be put before what the agent said of it, and would end the connection when many wait.
+type lines struct {
+	*wire.Lines
+	ready   chan struct{} // nothing is read before it is closed
+	updates func(json.RawMessage)
+}
+
+func newLines(from io.Reader, ready chan struct{}, updates func(json.RawMessage)) *lines {
+	l := &lines{ready: ready, updates: updates}
+	l.Lines = wire.NewLines(from, mostLine, func(line []byte) (bool, error) {
+		if json.Valid(line) && wire.CheckEnvelope(line) != nil {
+			return false, nil //nolint:nilerr // passed over, as what cannot be read is: this could be read in two ways
+		}
+		return !l.isUpdate(line), nil
+	})
+	return l
+}
+
+func (l *lines) Read(p []byte) (int, error) {
+	<-l.ready
+	return l.Lines.Read(p)
+}
+
+// isUpdate hands on a line that is an update.
+func (l *lines) isUpdate(line []byte) bool {
+	var message struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params"`
+	}
+	if !bytes.Contains(line, []byte(sdk.ClientMethodSessionUpdate)) || json.Unmarshal(line, &message) != nil ||
+		message.Method != sdk.ClientMethodSessionUpdate || len(message.ID) > 0 {
+		return false
+	}
+	l.updates(message.Params)
+	return true
+}
+
+// codeSignIn is what an agent answers that is not signed in.
+const codeSignIn = -32000
+
+// signedIn calls a method of the agent's. Where it answers that it is not signed in, it is signed in by the way that the
+// configuration names, and called once more: it has done nothing yet.
+func signedIn[T any](ctx context.Context, p *process, method string, in any) (out T, err error) {
+	out, err = call[T](ctx, p, method, in)
+	if p.way == "" || !unsigned(err) {
+		return out, err
+	}
+	_, err = call[sdk.AuthenticateResponse](ctx, p, sdk.AgentMethodAuthenticate, sdk.AuthenticateRequest{MethodId: p.way})
+	var told *sdk.RequestError
+	switch {
+	case errors.As(err, &told):
+		return out, &sdk.RequestError{
+			Code: codeSignIn, Message: fmt.Sprintf("signing it in by %q fails: %s", p.way, told.Message), Data: told.Data,
+		}
+	case err != nil:
+		return out, err
+	}
+	return call[T](ctx, p, method, in)
+}
+
+// unsigned tells whether an agent answered that it is not signed in.
+func unsigned(err error) bool {
+	var told *sdk.RequestError
+	return errors.As(err, &told) && told.Code == codeSignIn
+}
+
+// signIn is what people are told of an agent that is not signed in: what it said, and what there is to do.
+func (p *process) signIn(said string) string {
+	text := "it is not signed in (" + said + "). "
+	if len(p.ways) > 0 {
+		text += "It offers:\n- " + strings.Join(p.ways, "\n- ") + "\n"
+	}
+	return text + "One that needs neither a browser nor a terminal is named as acp_auth of its entry in the configuration. Else sign it " +
+		"in by hand on the daemon's machine, under the daemon's account, and name the folder where it keeps that under write; or hand " +
+		"on its key with env"
+}
+
+// mostWays is how many ways to sign in people are told of.
+const mostWays = 10
+
+// offers are the ways in which an agent can be signed in, as people are told of them.
+func offers(methods []sdk.AuthMethod) (all []string) {
+	for _, m := range methods[:min(len(methods), mostWays)] {
+		switch {
+		case m.Agent != nil:
+			all = append(all, offer(m.Agent.Id, m.Agent.Name, m.Agent.Description))
+		case m.EnvVar != nil:
+			var names []string
+			for _, v := range m.EnvVar.Vars {
+				names = append(names, v.Name)
+			}
+			all = append(all, offer(m.EnvVar.Id, m.EnvVar.Name, m.EnvVar.Description)+
+				"; set "+oneLine(short(strings.Join(names, ", "), mostTold))+" for the daemon, and name it under env")
+		case m.Terminal != nil:
+			args := slices.Clone(m.Terminal.Args)
+			for i, word := range args {
+				args[i] = quote(word)
+			}
+			all = append(all, offer(m.Terminal.Id, m.Terminal.Name, m.Terminal.Description)+
+				"; run its program in a terminal with: "+oneLine(short(strings.Join(args, " "), mostTold)))
+		}
+	}
+	return all
+}
+
+func offer(id, name string, about *string) string {
+	text := strconv.Quote(short(id, mostTold))
+	if name != "" && name != id {
+		text += ", " + oneLine(short(name, mostTold))
+	}
+	if about != nil && *about != "" {
+		text += ": " + oneLine(short(*about, mostTold))
+	}
+	return text
 }

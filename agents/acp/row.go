@@ -88,7 +88,8 @@ func (r *row) current(ctx context.Context) (permissions.AgentSession, error) {
 		ID: permissions.NewID(now), Agent: r.agent.o.Name, Person: r.agent.o.Person, Status: permissions.Idle, Model: "acp",
 		Version: 1, CreatedAt: now, ChangedAt: now, Step: step{}.encode(),
 	}
-	content, _ := json.Marshal(map[string]any{"session_id": s.ID, "agent": s.Agent, "model": s.Model, "timestamp": now})
+	content, _ := json.Marshal(map[string]any{"session_id": s.ID, "agent": s.Agent, "model": s.Model,
+		"workspace": r.agent.o.Place.Workspace, "folder": r.agent.o.Place.Folder(), "timestamp": now})
 	err := r.store.Commit(ctx, agents.Commit{
 		Session: s, Records: []permissions.Record{status(s)},
 		Artifacts: []agents.Artifact{{Type: agents.ArtifactSession, Content: content}},

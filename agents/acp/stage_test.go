@@ -116,7 +116,7 @@ func (all witnesses) Witness(ctx context.Context, h permissions.Happening, r per
 }
 
 // program is the tests' own binary as an agent, in walls of its workspace.
-func program(box *sandbox.Sandbox, ws string, start time.Duration, like ...string) acp.Program {
+func program(box *sandbox.Sandbox, place tools.Place, start time.Duration, like ...string) acp.Program {
 	self, err := os.Executable()
 	if err != nil {
 		panic(err)
@@ -124,8 +124,13 @@ func program(box *sandbox.Sandbox, ws string, start time.Duration, like ...strin
 	return acp.Program{
 		Start: start, Log: slog.New(slog.DiscardHandler),
 		Command: func(ctx context.Context) (*exec.Cmd, func(), error) {
+			held, err := place.Held()
+			if err != nil {
+				return nil, nil, err
+			}
+			ws := held.Path
 			return box.Command(ctx, sandbox.Walls{
-				Read: []string{self}, Write: []string{ws}, Dir: ws,
+				Read: []string{self}, Write: []string{ws}, Dir: ws, Held: held,
 				Env: []string{"GORACE=atexit_sleep_ms=10", "GOCOVERDIR=" + ws},
 			}, append([]string{self, acptest.Name}, like...)...)
 		},
@@ -148,7 +153,7 @@ func (s *stage) place(name string, more ...permissions.Tag) tools.Place {
 		s.t.Fatal(err)
 	}
 	held := append([]permissions.Tag{write, permissions.Workspace}, more...)
-	return tools.Place{Agent: name, Workspace: filepath.Clean(s.at("")), Tags: held}
+	return tools.Place{Agent: name, Tags: held}.In(filepath.Clean(s.at("")))
 }
 
 func (s *stage) open() {
@@ -179,7 +184,7 @@ func (s *stage) open() {
 	var residents []agents.Resident
 	for _, c := range s.casts {
 		p := s.place(c.name, c.tags...)
-		binary := program(box, p.Workspace, c.start, c.like...)
+		binary := program(box, p, c.start, c.like...)
 		binary.Auth = c.auth
 		if c.often {
 			binary.Progress = time.Millisecond

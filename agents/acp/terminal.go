@@ -276,3 +276,61 @@ func (c *client) shown(id string) string {
 	}
 	return text
 }
+
+// readFile is fs/read_text_file.
+func (c *client) readFile(ctx context.Context, params json.RawMessage) (any, error) {
+	text, err := file(ctx, c, params, c.tools.read, func(in sdk.ReadTextFileRequest) (sdk.SessionId, map[string]any) {
+		input := map[string]any{"path": in.Path}
+		if in.Line != nil {
+			input["offset"] = *in.Line
+		}
+		if in.Limit != nil {
+			input["limit"] = *in.Limit
+		}
+		return in.SessionId, input
+	})
+	return sdk.ReadTextFileResponse{Content: text}, err
+}
+
+// writeFile is fs/write_text_file.
+func (c *client) writeFile(ctx context.Context, params json.RawMessage) (any, error) {
+	_, err := file(ctx, c, params, c.tools.write, func(in sdk.WriteTextFileRequest) (sdk.SessionId, map[string]any) {
+		return in.SessionId, map[string]any{"path": in.Path, "content": in.Content}
+	})
+	return sdk.WriteTextFileResponse{}, err
+}
+
+// file answers a call about a file by one of our tools; of says whose session it is, and what the tool is given.
+func file[T any](
+	ctx context.Context, c *client, params json.RawMessage, tool tools.Tool, of func(T) (sdk.SessionId, map[string]any),
+) (string, error) {
+	in, err := decode[T](params)
+	if err != nil {
+		return "", err
+	}
+	session, input := of(in)
+	t, err := c.begun(session)
+	if err != nil {
+		return "", err
+	}
+	ctx, done := t.during(ctx)
+	defer done()
+	text, err := marshal(input)
+	if err != nil {
+		return "", err
+	}
+	o, err := c.use(ctx, t, tool, text, nil)
+	if err == nil && o.Error {
+		err = errors.New(o.Text)
+	}
+	return o.Text, err
+}
+
+// marshal writes an input in its one form.
+func marshal(v any) (json.RawMessage, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return permissions.CanonicalJSON(text)
+}

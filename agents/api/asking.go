@@ -26,6 +26,7 @@ const (
 type asking struct {
 	client *Client
 	body   wire.Ask
+	asked  permissions.Request // what the body asks
 	header http.Header
 	until  time.Time // after this a lost connection, or a store that fails, is given up
 	tries  *backoff.ExponentialBackOff
@@ -35,17 +36,22 @@ type asking struct {
 	lost bool         // since the row was last told
 }
 
-func newAsking(c *Client, q permissions.Request) *asking {
+func newAsking(c *Client, q permissions.Request) (*asking, error) {
+	body := wire.AskOf(q)
+	asked, _, err := body.Question()
+	if err != nil {
+		return nil, err
+	}
 	longest := patience
 	if q.Patience > 0 {
 		longest = q.Patience
 	}
 	return &asking{
-		client: c, body: wire.AskOf(q), header: http.Header{
+		client: c, body: body, asked: asked, header: http.Header{
 			headerCall: {cmp.Or(q.Call, rand.Text())}, headerRequest: {string(cmp.Or(q.ID, permissions.NewID(time.Now())))},
 		},
 		until: time.Now().Add(longest), tries: wire.NewTries(),
-	}
+	}, nil
 }
 
 // run asks until the request is settled. The first call does not wait, so that the id is known from the start.
@@ -113,8 +119,12 @@ func (a *asking) post(ctx context.Context, wait time.Duration) error {
 	if err != nil {
 		return err
 	}
-	if _, err := row.Standing(); err != nil {
+	told, err := row.Standing()
+	switch {
+	case err != nil:
 		return err
+	case !told.Request.Answers(a.asked):
+		return fmt.Errorf("%w, %s", ErrOtherRow, told.Request.ID)
 	}
 	news := a.lost || row.ID != a.row.ID || len(row.Delivered) > len(a.row.Delivered)
 	a.row, a.lost = row, false

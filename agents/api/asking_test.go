@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
@@ -198,35 +200,37 @@ func TestLeavingWhileTheDaemonIsAway(t *testing.T) {
 
 // A daemon that dies between taking a question and answering has perhaps stored it: the question is put again.
 func TestALostFirstAnswerIsAskedForAgain(t *testing.T) {
-	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
-	l, err := wire.Listen(socket, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, done := background(t.Context(), newClient(t, socket), wiretest.Question("x"))
-	c, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
-	var first sync.Once
-	desk.Asks = func(permissions.Caller, permissions.Request) {
-		first.Do(func() {
-			go func() {
-				wiretest.Eventually(t, "opened", func() bool { return len(desk.PendingIDs()) == 1 })
-				decide(t, desk, desk.PendingIDs()[0], permissions.Allow(permissions.Once))
-			}()
-		})
-	}
-	if err := errors.Join(l.Close(), c.(*net.UnixConn).Close()); err != nil {
-		t.Fatal(err)
-	}
-	serve(t, socket, desk)
-	if got := <-done; got.err != nil || got.r.State != permissions.Approved {
-		t.Errorf("%v, %v", got.r.State, got.err)
-	}
+	t.Run("D7/a lost first answer", func(t *testing.T) {
+		socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+		l, err := wire.Listen(socket, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, done := background(t.Context(), newClient(t, socket), wiretest.Question("x"))
+		c, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		var first sync.Once
+		desk.Asks = func(permissions.Caller, permissions.Request) {
+			first.Do(func() {
+				go func() {
+					wiretest.Eventually(t, "opened", func() bool { return len(desk.PendingIDs()) == 1 })
+					decide(t, desk, desk.PendingIDs()[0], permissions.Allow(permissions.Once))
+				}()
+			})
+		}
+		if err := errors.Join(l.Close(), c.(*net.UnixConn).Close()); err != nil {
+			t.Fatal(err)
+		}
+		serve(t, socket, desk)
+		if got := <-done; got.err != nil || got.r.State != permissions.Approved {
+			t.Errorf("%v, %v", got.r.State, got.err)
+		}
+	})
 }
 
 // An approval for once goes to one call; the other's question is a new request, which its caller follows.
@@ -285,5 +289,84 @@ func TestAnAnswerCountsOnlyForTheCallThatGotIt(t *testing.T) {
 	r, err := newClient(t, socket).Ask(t.Context(), permissions.Caller{}, wiretest.Question("x"))
 	if err != nil || r.State != permissions.Approved || !desk.redeemed.Load() {
 		t.Errorf("%v, %v", r.State, err)
+	}
+}
+
+// Whatever comes as the answer, only the row of what was asked is one: a proxy may mix answers up, and a false daemon hand
+// out another one's approval.
+func TestARowOfAnotherRequestIsNoAnswer(t *testing.T) {
+	tags, err := permissions.ParseTags([]string{"@network"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := permissions.Request{Kind: permissions.KindPermission, Tags: tags, Reason: "docs", Agent: "a", Claimed: true}
+	for name, c := range map[string]struct {
+		change func(*permissions.Request)
+		after  func(*permissions.Request) // of its digest
+		right  bool
+	}{
+		"its own": {right: true},
+		"of another name": {right: true, change: func(r *permissions.Request) {
+			r.Caller = permissions.Caller{Name: "token:x", UID: permissions.NoUID}
+		}},
+		"a tool's": {change: func(r *permissions.Request) { r.Kind, r.Tool, r.Tags = permissions.KindTool, "zz", nil }},
+		"other tags": {change: func(r *permissions.Request) {
+			r.Tags, _ = permissions.ParseTags([]string{"@write:/"})
+		}},
+		"other tags behind the digest": {after: func(r *permissions.Request) { r.Tags, _ = permissions.ParseTags([]string{"@write:/"}) }},
+		"another reason":               {change: func(r *permissions.Request) { r.Reason = "other" }},
+		"another agent":                {change: func(r *permissions.Request) { r.Agent = "b" }},
+		"no digest":                    {after: func(r *permissions.Request) { r.Digest = permissions.Digest{} }},
+	} {
+		t.Run("D9/"+name, func(t *testing.T) {
+			r := asked
+			r.ID, r.Caller, r.Version = permissions.NewID(time.Now()), permissions.CallerUID(1000), permissions.DigestVersion
+			r.State, r.Answer, r.Scope = permissions.Approved, permissions.Allow(permissions.Once), permissions.Once
+			r.DecidedBy, r.DecidedVia, r.DecidedAt = "fay", "telegram", time.Now()
+			if c.change != nil {
+				c.change(&r)
+			}
+			r.Digest = permissions.ComputeDigest(r)
+			if c.after != nil {
+				c.after(&r)
+			}
+			told, err := wire.Encode(wire.From(permissions.Standing{Request: r}, false))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(told) }))
+			defer s.Close()
+			client, err := api.NewRemoteClient(s.URL, wire.Way{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			got, err := client.Ask(t.Context(), permissions.Caller{}, asked)
+			if c.right != (err == nil) || c.right != (got.State == permissions.Approved) || !c.right && !errors.Is(err, api.ErrOtherRow) {
+				t.Errorf("asked: %s, %v", got.State, err)
+			}
+			if s, err := client.Begin(t.Context(), asked); c.right != (err == nil) || c.right != (s.Request.ID != "") {
+				t.Errorf("begun: %s, %v", s.Request.ID, err)
+			}
+			other := permissions.NewID(time.Now())
+			for call, ask := range map[string]func(permissions.ID) (permissions.Standing, error){
+				"get":    func(id permissions.ID) (permissions.Standing, error) { return client.Get(t.Context(), id, 0) },
+				"cancel": func(id permissions.ID) (permissions.Standing, error) { return client.Cancel(t.Context(), id) },
+				"forgo":  func(id permissions.ID) (permissions.Standing, error) { return client.Forgo(t.Context(), id, "c") },
+				"reply": func(id permissions.ID) (permissions.Standing, error) {
+					return client.Reply(t.Context(), id, permissions.Choose(1), r.Digest)
+				},
+			} {
+				if s, err := ask(other); !errors.Is(err, api.ErrOtherRow) || s.Request.ID != "" {
+					t.Errorf("%s of another id: %s, %v", call, s.Request.ID, err)
+				}
+				if _, err := ask(r.ID); err != nil {
+					t.Errorf("%s: %v", call, err)
+				}
+			}
+			if _, err := client.Reply(t.Context(), r.ID, permissions.Choose(1), permissions.Digest{1}); !errors.Is(err, api.ErrOtherRow) {
+				t.Errorf("an answer to something else: %v", err)
+			}
+		})
 	}
 }

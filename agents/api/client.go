@@ -2,8 +2,14 @@ package api
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"net/url"
+	"os"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/daycared/daycared/agents"
@@ -13,6 +19,10 @@ import (
 
 // ErrUnreachable is matched by errors that mean there is no daemon to ask, or none any more.
 var ErrUnreachable = wire.ErrUnreachable
+
+// ErrOtherRow is matched by errors that mean the answer is about another request than the one that it was asked for, such as
+// one that a proxy mixed up. Nothing is permitted by it.
+var ErrOtherRow = errors.New("the answer is about another request than this one")
 
 // Client asks over agent.sock, or at a URL, as the account that this process runs as, or as whom its token says. It is safe for
 // concurrent use; end it with [Client.Close].
@@ -33,12 +43,17 @@ type Client struct {
 var _ agents.Asker = (*Client)(nil)
 
 // NewClient makes a client of the daemon that serves the socket at that path. It does not connect yet.
-func NewClient(socket string) *Client { return &Client{wire: wire.NewClient(socket)} }
+// A token is presented to this account, root, the owner of its file, and whose socket nobody else can have put there.
+func NewClient(socket string) *Client {
+	c := &Client{}
+	c.wire = wire.NewClient(socket, func(uid int) bool { return wire.Owns(uid, c.TokenFile) || wire.Placed(uid, socket) })
+	return c
+}
 
 // NewRemoteClient makes a client of the daemon at a URL ([wire.NewRemoteClient]), where only a token proves anything. It
 // does not connect yet.
-func NewRemoteClient(url string) (*Client, error) {
-	c, err := wire.NewRemoteClient(url)
+func NewRemoteClient(url string, way wire.Way) (*Client, error) {
+	c, err := wire.NewRemoteClient(url, way)
 	if err != nil {
 		return nil, err
 	}
@@ -57,8 +72,11 @@ func (c *Client) Ask(ctx context.Context, _ permissions.Caller, q permissions.Re
 
 // Put is [Client.Ask] that also tells where the request was shown.
 func (c *Client) Put(ctx context.Context, q permissions.Request) (permissions.Standing, error) {
-	a := newAsking(c, q)
-	err := a.run(ctx)
+	a, err := newAsking(c, q)
+	if err != nil {
+		return permissions.Standing{}, err
+	}
+	err = a.run(ctx)
 	if a.row.ID == "" {
 		return permissions.Standing{}, err
 	}
@@ -72,7 +90,10 @@ func (c *Client) Put(ctx context.Context, q permissions.Request) (permissions.St
 // Begin is [Client.Put] that does not wait: the request as it stands. A Put with the same Call and the request's id goes on
 // from there.
 func (c *Client) Begin(ctx context.Context, q permissions.Request) (permissions.Standing, error) {
-	a := newAsking(c, q)
+	a, err := newAsking(c, q)
+	if err != nil {
+		return permissions.Standing{}, err
+	}
 	if err := a.post(ctx, 0); err != nil {
 		return permissions.Standing{}, err
 	}
@@ -83,22 +104,16 @@ func (c *Client) Begin(ctx context.Context, q permissions.Request) (permissions.
 func (c *Client) Reply(
 	ctx context.Context, id permissions.ID, a permissions.Answer, shown permissions.Digest,
 ) (permissions.Standing, error) {
-	path := "/v1/requests/" + url.PathEscape(string(id)) + "/answer"
-	var w wire.Request
-	if err := c.call(ctx, http.MethodPost, path, nil, wire.Reply{Answer: a, Digest: shown.String()}, 0, &w); err != nil {
-		return permissions.Standing{}, err
+	s, err := c.row(ctx, http.MethodPost, id, "/answer", nil, wire.Reply{Answer: a, Digest: shown.String()}, 0)
+	if err == nil && s.Request.Digest != shown {
+		return permissions.Standing{}, fmt.Errorf("%w, %s", ErrOtherRow, id)
 	}
-	return w.Standing()
+	return s, err
 }
 
 // Get reads a request of this caller's, waiting at most wait for it to be settled.
 func (c *Client) Get(ctx context.Context, id permissions.ID, wait time.Duration) (permissions.Standing, error) {
-	path := "/v1/requests/" + url.PathEscape(string(id)) + "?wait=" + wait.String()
-	var w wire.Request
-	if err := c.call(ctx, http.MethodGet, path, nil, nil, wait, &w); err != nil {
-		return permissions.Standing{}, err
-	}
-	return w.Standing()
+	return c.row(ctx, http.MethodGet, id, "?wait="+wait.String(), nil, nil, wait)
 }
 
 // Cancel withdraws a pending request of this caller's.
@@ -113,10 +128,19 @@ func (c *Client) Forgo(ctx context.Context, id permissions.ID, call string) (per
 }
 
 func (c *Client) cancel(ctx context.Context, id permissions.ID, header http.Header) (permissions.Standing, error) {
-	path := "/v1/requests/" + url.PathEscape(string(id)) + "/cancel"
+	return c.row(ctx, http.MethodPost, id, "/cancel", header, nil, 0)
+}
+
+// row is one call about a request, which must be answered by its row.
+func (c *Client) row(
+	ctx context.Context, method string, id permissions.ID, rest string, header http.Header, in any, wait time.Duration,
+) (permissions.Standing, error) {
 	var w wire.Request
-	if err := c.call(ctx, http.MethodPost, path, header, nil, 0, &w); err != nil {
+	if err := c.call(ctx, method, "/v1/requests/"+url.PathEscape(string(id))+rest, header, in, wait, &w); err != nil {
 		return permissions.Standing{}, err
+	}
+	if w.ID != id {
+		return permissions.Standing{}, fmt.Errorf("%w, %s", ErrOtherRow, w.ID)
 	}
 	return w.Standing()
 }
@@ -135,4 +159,70 @@ func (c *Client) call(
 		return err
 	}
 	return c.wire.Call(ctx, method, path, header, in, wait, out)
+}
+
+// maxTokenFile is more than any file with one token has, in bytes.
+const maxTokenFile = 4096
+
+var errNoToken = errors.New("there is no token in it; it holds one line, which begins with dcd_a_")
+var errNotRegular = errors.New("it is not a regular file")
+
+// present adds the token to h, if the client has one. The file is read for every call, so that one token can replace
+// another while somebody waits.
+func (c *Client) present(h http.Header) (http.Header, error) {
+	if c.TokenFile == "" {
+		return h, nil
+	}
+	secret, err := readToken(c.TokenFile)
+	if err != nil {
+		return nil, &tokenFileError{file: c.TokenFile, err: err}
+	}
+	if h = h.Clone(); h == nil {
+		h = http.Header{}
+	}
+	h.Set(headerToken, bearer+" "+string(secret))
+	return h, nil
+}
+
+// tokenFileError says that there is no token to be had from the file just now.
+type tokenFileError struct {
+	file string
+	err  error
+}
+
+func (e *tokenFileError) Error() string {
+	return fmt.Sprintf("read the token file %s: %v", e.file, e.err)
+}
+
+// Unwrap gives the cause.
+func (e *tokenFileError) Unwrap() error { return e.err }
+
+// readToken reads a token and the line end behind it. No error tells what the file holds.
+func readToken(file string) (permissions.Secret, error) {
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the account that asks names its own file
+	if err != nil {
+		return "", cause(err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", errNotRegular
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxTokenFile))
+	if err != nil {
+		return "", cause(err)
+	}
+	secret := permissions.Secret(strings.TrimRight(string(text), "\r\n"))
+	if _, ok := secret.Hash(); !ok {
+		return "", errNoToken
+	}
+	return secret, nil
+}
+
+// cause is an error without the path, which has been told.
+func cause(err error) error {
+	var of *os.PathError
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
 }

@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -155,10 +156,12 @@ func TestEveryRouteHasARowAndKeepsToIt(t *testing.T) {
 	for _, table := range []map[string][principals]int{matrix, nowhere} {
 		for route, want := range table {
 			for who, status := range want {
-				got, text := d.call(t, route, who)
-				if got != status || (got == 401) != strings.Contains(text, `"code":"token"`) {
-					t.Errorf("%s, principal %d: %d %.120s, want %d", route, who, got, text, status)
-				}
+				t.Run(fmt.Sprintf("A3/%s, principal %d", route, who), func(t *testing.T) {
+					got, text := d.call(t, route, who)
+					if got != status || (got == 401) != strings.Contains(text, `"code":"token"`) {
+						t.Errorf("%d %.120s, want %d", got, text, status)
+					}
+				})
 			}
 		}
 	}

@@ -12,43 +12,45 @@ import (
 
 // An agent that calls without end is told to slow down; who looks after the daemon, and another agent, are not.
 func TestOneCallerDoesNotTakeTheTurnOfOthers(t *testing.T) {
-	desk := wiretest.NewDesk()
-	greedy, modest := newToken(t, desk, "greedy", 0), newToken(t, desk, "modest", 0)
-	at := "http://" + serveTCP(t, desk, api.Options{CallsPerSecond: 5, TCP: &api.TCP{}})
-	c := wiretest.Trusting(t, nil, "")
-	var last *http.Response
-	served := 0
-	for range 12 { // of the 20 that may come from one place at once
-		if last, _ = get(t, c, at+"/v1/requests/x", "localhost", greedy); last.StatusCode == 404 {
-			served++
+	t.Run("F2/one caller takes all turns", func(t *testing.T) {
+		desk := wiretest.NewDesk()
+		greedy, modest := newToken(t, desk, "greedy", 0), newToken(t, desk, "modest", 0)
+		at := "http://" + serveTCP(t, desk, api.Options{CallsPerSecond: 5, TCP: &api.TCP{}})
+		c := wiretest.Trusting(t, nil, "")
+		var last *http.Response
+		served := 0
+		for range 12 { // of the 20 that may come from one place at once
+			if last, _ = get(t, c, at+"/v1/requests/x", "localhost", greedy); last.StatusCode == 404 {
+				served++
+			}
 		}
-	}
-	if served < 5 || served > 7 || last.StatusCode != 429 {
-		t.Errorf("%d of 12 calls were served, the last got %d", served, last.StatusCode)
-	}
-	if seconds, err := strconv.Atoi(last.Header.Get("Retry-After")); err != nil || seconds < 1 {
-		t.Errorf("it is told to come back after %q", last.Header.Get("Retry-After"))
-	}
-	if answer, text := get(t, c, at+"/v1/requests/x", "localhost", modest); answer.StatusCode != 404 {
-		t.Errorf("another agent: %d %s", answer.StatusCode, text)
-	}
-	for range 30 { // what proves nothing is counted by where it comes from
-		last, _ = get(t, c, at+"/v1/requests/x", "localhost", "")
-	}
-	if last.StatusCode != 429 {
-		t.Errorf("what proves nothing goes on: %d", last.StatusCode)
-	}
-	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200} {
-		if answer, _ := get(t, c, at+path, "localhost", greedy); answer.StatusCode != want {
-			t.Errorf("%s: %d", path, answer.StatusCode)
+		if served < 5 || served > 7 || last.StatusCode != 429 {
+			t.Errorf("%d of 12 calls were served, the last got %d", served, last.StatusCode)
 		}
-	}
-	for range 200 {
-		last, _ = get(t, c, at+"/healthz", "localhost", "")
-	}
-	if last.StatusCode != 429 {
-		t.Errorf("looking goes on: %d", last.StatusCode)
-	}
+		if seconds, err := strconv.Atoi(last.Header.Get("Retry-After")); err != nil || seconds < 1 {
+			t.Errorf("it is told to come back after %q", last.Header.Get("Retry-After"))
+		}
+		if answer, text := get(t, c, at+"/v1/requests/x", "localhost", modest); answer.StatusCode != 404 {
+			t.Errorf("another agent: %d %s", answer.StatusCode, text)
+		}
+		for range 30 { // what proves nothing is counted by where it comes from
+			last, _ = get(t, c, at+"/v1/requests/x", "localhost", "")
+		}
+		if last.StatusCode != 429 {
+			t.Errorf("what proves nothing goes on: %d", last.StatusCode)
+		}
+		for path, want := range map[string]int{"/healthz": 200, "/readyz": 200} {
+			if answer, _ := get(t, c, at+path, "localhost", greedy); answer.StatusCode != want {
+				t.Errorf("%s: %d", path, answer.StatusCode)
+			}
+		}
+		for range 200 {
+			last, _ = get(t, c, at+"/healthz", "localhost", "")
+		}
+		if last.StatusCode != 429 {
+			t.Errorf("looking goes on: %d", last.StatusCode)
+		}
+	})
 }
 
 // Whoever is told to slow down does, and its question is none the worse for it.

@@ -2,14 +2,22 @@ package api
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
 )
 
 // Options are what a [Server] needs.
@@ -102,4 +110,176 @@ func (s *Server) door() *wire.Door {
 		door.Handle(pattern, wire.Stream(h))
 	}
 	return door
+}
+
+// Desk is what this door needs of the engine. It cannot decide what an agent may do.
+type Desk interface {
+	// Put is [agents.Asker.Ask], for thousands who wait: it needs little of a stack, and keeps no request meanwhile.
+	// question says what is asked, again when that has to be asked anew; its error is returned as it is. The answer is
+	// never nil.
+	Put(
+		ctx context.Context, caller permissions.Caller, question func() (permissions.Request, error),
+	) (*permissions.Request, error)
+	// Find gives a request of this caller's, as it stands. Another's is refused as unknown.
+	Find(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
+	// Await is Find once the request is settled; when ctx ends first, as it stands then, with a nil error.
+	Await(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
+	// Linger returns when Await would, and needs little of a stack. Another's request is refused as unknown.
+	Linger(ctx context.Context, caller permissions.Caller, id permissions.ID) error
+	// Withdraw cancels a request of this caller's.
+	Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
+	// Reply answers a request of this caller's by what the dialog of its own editor brought, which showed what has that
+	// digest. What permits anything is refused, and everything where the settings do not allow it.
+	Reply(
+		ctx context.Context, caller permissions.Caller, id permissions.ID, a permissions.Answer, shown permissions.Digest,
+	) (permissions.Standing, error)
+	// Forgo takes one call from a request of this caller's, by the call's own name, and cancels it when no other waits.
+	Forgo(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) (permissions.Standing, error)
+	// Prove is who asks with a token, over a connection of that account. A token that is not valid is refused.
+	Prove(ctx context.Context, secret permissions.Secret, uid int) (permissions.Caller, error)
+	// Ready is nil while requests can be stored and answered; the error says what to do.
+	Ready(ctx context.Context) error
+}
+
+// TCP is a listener for agents that run elsewhere, who prove themselves by tokens.
+type TCP struct {
+	Address string // host:port, as of [net.Listen]
+	// CertFile and KeyFile hold the certificate and its key; empty: calls come in the clear, from this machine or from
+	// the proxy.
+	CertFile, KeyFile string
+	// BehindProxy says that a proxy makes the connections ([wire.TCP]). Nothing that it says about a caller is believed.
+	BehindProxy bool
+	// Hosts are the names by which the listener is called, besides those of its certificate, its own address, and
+	// localhost.
+	Hosts []string
+	// AllowAnonymous lets callers from this machine ask without a token.
+	AllowAnonymous bool
+	// PerAddress and Total are how many connections there may be at a time ([wire.TCP]).
+	PerAddress, Total int
+}
+
+// remote is a TCP listener that is open.
+type remote struct {
+	TCP
+	listener    net.Listener
+	certificate *certificate // nil without
+}
+
+func (s *Server) listenTCP(o TCP) (*remote, error) {
+	r := &remote{TCP: o}
+	var err error
+	if o.CertFile != "" {
+		if r.certificate, err = openCertificate(o.CertFile, o.KeyFile, s.options.Log); err != nil {
+			return nil, err
+		}
+	}
+	if r.listener, err = new(net.ListenConfig).Listen(context.Background(), "tcp", o.Address); err != nil {
+		return nil, fmt.Errorf("listen for agents: %w", err)
+	}
+	return r, nil
+}
+
+// hosts tells whether a host is one of this listener's. A name that a name server could give to somebody else would let
+// a page from anywhere in, so only those that were named are.
+func (r *remote) hosts(name string) bool {
+	own, _, _ := net.SplitHostPort(r.Address)
+	ip := net.ParseIP(own)
+	switch {
+	case name == "localhost", name == "127.0.0.1", name == "::1":
+		return true
+	case ip != nil && !ip.IsUnspecified() && ip.Equal(net.ParseIP(name)):
+		return true
+	case slices.ContainsFunc(r.Hosts, func(h string) bool { return strings.EqualFold(h, name) }):
+		return true
+	}
+	return r.certificate != nil && r.certificate.names(name)
+}
+
+func (r *remote) serve(ctx context.Context, door *wire.Door, g gate, o Options) error {
+	g.remote, g.anonymous = true, r.AllowAnonymous && !r.BehindProxy
+	options := wire.TCP{BehindProxy: r.BehindProxy, PerAddress: r.PerAddress, Total: r.Total}
+	if r.certificate != nil {
+		options.TLS = r.certificate.config()
+	}
+	h := door.Handler(wire.Entrance{Hosts: r.hosts, Guard: g.admit})
+	return wire.ServeTCP(ctx, r.listener, h, options, o.Log)
+}
+
+// certificate is the listener's, read again when its file has changed, so that a renewed one needs no restart. One that
+// cannot be read leaves the old one in force.
+type certificate struct {
+	certFile, keyFile string
+	log               *slog.Logger
+
+	mu      sync.Mutex
+	current *tls.Certificate
+	written time.Time // when the file was, that was last looked at
+}
+
+// openCertificate reads the certificate for the first time.
+func openCertificate(certFile, keyFile string, log *slog.Logger) (*certificate, error) {
+	c := &certificate{certFile: certFile, keyFile: keyFile, log: log}
+	loaded, err := LoadCertificate(certFile, keyFile)
+	if err != nil {
+		return nil, err
+	}
+	c.current = loaded
+	if info, err := os.Stat(certFile); err == nil {
+		c.written = info.ModTime()
+	}
+	return c, nil
+}
+
+// LoadCertificate reads a certificate and its key. The error tells nothing of what the files hold.
+func LoadCertificate(certFile, keyFile string) (*tls.Certificate, error) {
+	for _, file := range []string{certFile, keyFile} { // a pipe would have us wait for its writer
+		if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("read the certificate %s and its key: %s is not a regular file", certFile, file)
+		}
+	}
+	loaded, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate %s and its key: %w", certFile, err)
+	}
+	return &loaded, nil
+}
+
+// get is the certificate in force.
+func (c *certificate) get() *tls.Certificate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	info, err := os.Stat(c.certFile)
+	if err != nil || info.ModTime().Equal(c.written) {
+		return c.current
+	}
+	loaded, err := LoadCertificate(c.certFile, c.keyFile)
+	if err != nil { // its key may still be about to be written, so it is tried again
+		c.log.Warn("the new certificate is refused and the old one stays", "err", err)
+		return c.current
+	}
+	c.current, c.written = loaded, info.ModTime()
+	c.log.Info("the certificate was read again", "not_after", loaded.Leaf.NotAfter)
+	return c.current
+}
+
+func (c *certificate) config() *tls.Config {
+	return &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		NextProtos:     []string{"http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.get(), nil },
+	}
+}
+
+// names tells whether the certificate is for a host.
+func (c *certificate) names(host string) bool {
+	leaf := c.get().Leaf
+	return !strings.Contains(host, "*") && leaf.VerifyHostname(bracketed(host)) == nil
+}
+
+// bracketed is how VerifyHostname wants an address that may be one of IPv6.
+func bracketed(host string) string {
+	if strings.Contains(host, ":") {
+		return "[" + host + "]"
+	}
+	return host
 }

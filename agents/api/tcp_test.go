@@ -173,28 +173,30 @@ func TestAListenerThatCannotBeOpenedIsAnError(t *testing.T) {
 
 // One address has so many connections, and all have so many.
 func TestConnectionsOverTCPAreCounted(t *testing.T) {
-	at := serveTCP(t, wiretest.NewDesk(), api.Options{TCP: &api.TCP{PerAddress: 3, Total: 2}})
-	dial := func() net.Conn {
-		c, err := net.Dial("tcp", at)
-		if err != nil {
-			t.Fatal(err)
+	t.Run("F3/connections over TCP", func(t *testing.T) {
+		at := serveTCP(t, wiretest.NewDesk(), api.Options{TCP: &api.TCP{PerAddress: 3, Total: 2}})
+		dial := func() net.Conn {
+			c, err := net.Dial("tcp", at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			return c
 		}
-		t.Cleanup(func() { _ = c.Close() })
-		return c
-	}
-	answered := func(c net.Conn) bool {
-		if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
-			return false
+		answered := func(c net.Conn) bool {
+			if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+				return false
+			}
+			_, err := c.Read(make([]byte, 1))
+			return err == nil
 		}
-		_, err := c.Read(make([]byte, 1))
-		return err == nil
-	}
-	for range 2 {
-		if !answered(dial()) {
-			t.Fatal("two connections were not served")
+		for range 2 {
+			if !answered(dial()) {
+				t.Fatal("two connections were not served")
+			}
 		}
-	}
-	if answered(dial()) {
-		t.Error("a third one was, though there may be two in all")
-	}
+		if answered(dial()) {
+			t.Error("a third one was, though there may be two in all")
+		}
+	})
 }

@@ -109,22 +109,24 @@ func TestATokenSaysWhoAsksOrNobodyDoes(t *testing.T) {
 		"twice":            {"Bearer " + valid, "Bearer " + valid},
 		"two kinds":        {"Bearer " + valid, "Basic eA=="},
 	} {
-		for route, path := range map[string]string{
-			"POST /v1/requests":             "/v1/requests",
-			"GET /v1/requests/{id}":         "/v1/requests/" + string(w.ID),
-			"POST /v1/requests/{id}/cancel": "/v1/requests/" + string(w.ID) + "/cancel",
-		} {
-			method, _, _ := strings.Cut(route, " ")
-			sent := ""
-			if path == "/v1/requests" {
-				sent = body
+		t.Run("G2/"+what, func(t *testing.T) {
+			for route, path := range map[string]string{
+				"POST /v1/requests":             "/v1/requests",
+				"GET /v1/requests/{id}":         "/v1/requests/" + string(w.ID),
+				"POST /v1/requests/{id}/cancel": "/v1/requests/" + string(w.ID) + "/cancel",
+			} {
+				method, _, _ := strings.Cut(route, " ")
+				sent := ""
+				if path == "/v1/requests" {
+					sent = body
+				}
+				answer, text := present(t, c, method, path, sent, presented...)
+				if answer.StatusCode != http.StatusUnauthorized || answer.Header.Get("WWW-Authenticate") != "Bearer" ||
+					!strings.Contains(text, `"code":"token"`) || strings.Contains(text, valid[6:20]) {
+					t.Errorf("%s at %s: %d %s", what, route, answer.StatusCode, text)
+				}
 			}
-			answer, text := present(t, c, method, path, sent, presented...)
-			if answer.StatusCode != http.StatusUnauthorized || answer.Header.Get("WWW-Authenticate") != "Bearer" ||
-				!strings.Contains(text, `"code":"token"`) || strings.Contains(text, valid[6:20]) {
-				t.Errorf("%s at %s: %d %s", what, route, answer.StatusCode, text)
-			}
-		}
+		})
 	}
 	if len(asked) != 0 {
 		t.Errorf("somebody asked without having proven anything: %+v", <-asked)
@@ -255,21 +257,23 @@ func (l lines) Write(b []byte) (int, error) {
 }
 
 func TestATokenIsNotLogged(t *testing.T) {
-	socket, desk := wiretest.Socket(t), &leaky{Desk: wiretest.NewDesk()}
-	log := lines{text: make(chan string, 100)}
-	s := api.New(api.Options{Desk: desk, Socket: socket, Log: slog.New(slog.NewTextHandler(log, nil))})
-	if err := s.Listen(); err != nil {
-		t.Fatal(err)
-	}
-	wiretest.Run(t, s.Run)
-	secret := string(permissions.NewSecret())
-	answer, text := present(t, wiretest.HTTP(t, socket), "GET", "/v1/requests/x", "", "Bearer "+secret)
-	if answer.StatusCode != http.StatusInternalServerError || strings.Contains(text, secret) {
-		t.Errorf("%d %s", answer.StatusCode, text)
-	}
-	if line := <-log.text; strings.Contains(line, secret) || !strings.Contains(line, "a call could not be answered") {
-		t.Errorf("logged %s", line)
-	}
+	t.Run("G3/an agent's token", func(t *testing.T) {
+		socket, desk := wiretest.Socket(t), &leaky{Desk: wiretest.NewDesk()}
+		log := lines{text: make(chan string, 100)}
+		s := api.New(api.Options{Desk: desk, Socket: socket, Log: slog.New(slog.NewTextHandler(log, nil))})
+		if err := s.Listen(); err != nil {
+			t.Fatal(err)
+		}
+		wiretest.Run(t, s.Run)
+		secret := string(permissions.NewSecret())
+		answer, text := present(t, wiretest.HTTP(t, socket), "GET", "/v1/requests/x", "", "Bearer "+secret)
+		if answer.StatusCode != http.StatusInternalServerError || strings.Contains(text, secret) {
+			t.Errorf("%d %s", answer.StatusCode, text)
+		}
+		if line := <-log.text; strings.Contains(line, secret) || !strings.Contains(line, "a call could not be answered") {
+			t.Errorf("logged %s", line)
+		}
+	})
 }
 
 // leaky is a desk that fails and tells with what.

@@ -43,6 +43,7 @@ func TestACallThatWaitsHasASmallStack(t *testing.T) {
 	before := stacks(few)
 	if each := (int64(stacks(many)) - int64(before)) / (many - few); each > most {
 		t.Errorf("each of %d calls that wait has stacks of %d bytes", many, each)
+
 	}
 	stop()
 	if err := <-served; err != nil {

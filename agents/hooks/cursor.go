@@ -3,6 +3,7 @@ package hooks
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 )
 
@@ -47,7 +48,11 @@ func (c *Call) cursorShell(m members) error {
 	if _, err := m.text("command"); err != nil {
 		return err
 	}
-	c.use("Shell", members{"command": m["command"]}.encode())
+	asked := members{"command": m["command"]}
+	if held, given := m["sandbox"]; given { // whether Cursor's own sandbox holds the command
+		asked["sandbox"] = held
+	}
+	c.use("Shell", asked.encode())
 	return nil
 }
 
@@ -63,11 +68,14 @@ func (c *Call) cursorMCP(m members) error {
 		return err
 	}
 	asked := members{"input": input}
-	for _, where := range []string{"url", "command"} {
-		if m.maybe(where) != "" {
-			asked["server"] = m[where]
-			break
-		}
+	url, command := m.maybe("url"), m.maybe("command")
+	switch {
+	case url != "" && command != "":
+		return errors.New("the hook was given both the url and the command of a server")
+	case url != "":
+		asked["server"] = m["url"]
+	case command != "":
+		asked["server"] = m["command"]
 	}
 	c.use("mcp__"+name, asked.encode())
 	return nil

@@ -1,6 +1,8 @@
 package hooks
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -44,3 +46,77 @@ func Names() []string {
 
 // MaxInput is the most bytes that the input of a hook may have.
 const MaxInput = 4 << 20
+
+// readCopilot reads what Copilot CLI gives its hooks. It names the event only where that is permissionRequest.
+func readCopilot(_ Dialect, m members) (c Call, err error) {
+	c.event = "preToolUse"
+	if _, named := m["hookName"]; named {
+		if c.event, err = m.text("hookName"); err != nil {
+			return c, err
+		}
+	}
+	switch c.event {
+	case "preToolUse":
+		c.answer = func(_ string, v Verdict) any {
+			return struct {
+				Decision string `json:"permissionDecision"`
+				Reason   string `json:"permissionDecisionReason"`
+			}{v.word(), v.Reason}
+		}
+		return c, c.common(m, "sessionId", "toolName", "toolArgs")
+	case "permissionRequest":
+		c.answer = func(_ string, v Verdict) any { return v.behavior() }
+		return c, c.common(m, "sessionId", "toolName", "toolInput")
+	}
+	return c, fmt.Errorf("the hook was called for %s, which decides nothing; use it for preToolUse or permissionRequest", c.event)
+}
+
+// readGemini reads what Gemini CLI gives its hooks.
+func readGemini(_ Dialect, m members) (c Call, err error) {
+	if c.event, err = m.text("hook_event_name"); err != nil {
+		return c, err
+	}
+	if c.event != "BeforeTool" {
+		return c, fmt.Errorf("the hook was called for %s, which decides nothing; use it for BeforeTool", c.event)
+	}
+	c.answer = func(_ string, v Verdict) any {
+		return struct {
+			Decision string `json:"decision"`
+			Reason   string `json:"reason"`
+		}{v.word(), v.Reason}
+	}
+	return c, c.common(m, "session_id", "tool_name", "tool_input")
+}
+
+// Probe is what an agent of this dialect would give its hook about a call of that tool without anything in it, so that a
+// connection can be tried.
+func (d Dialect) Probe(tool, cwd string) []byte {
+	session, event := "daycared-doctor", map[string]any{"cwd": cwd, "tool_input": map[string]any{}, "tool_name": tool}
+	switch d.Name {
+	case "copilot":
+		event = map[string]any{"sessionId": session, "cwd": cwd, "toolName": tool, "toolArgs": map[string]any{}}
+	case "cursor":
+		event["hook_event_name"], event["conversation_id"] = "preToolUse", session
+	case "gemini":
+		event["hook_event_name"], event["session_id"] = "BeforeTool", session
+	default:
+		event["hook_event_name"], event["session_id"] = "PreToolUse", session
+	}
+	text, err := json.Marshal(event)
+	if err != nil { // there is nothing in it that has no JSON
+		return nil
+	}
+	return text
+}
+
+// Allows tells whether a reply to a [Dialect.Probe] allows: it has one decision, wherever its dialect has that.
+func Allows(body []byte) bool {
+	var said struct {
+		Decision, Permission, PermissionDecision string
+		HookSpecificOutput                       struct{ PermissionDecision string }
+	}
+	if json.Unmarshal(body, &said) != nil {
+		return false
+	}
+	return said.Decision+said.Permission+said.PermissionDecision+said.HookSpecificOutput.PermissionDecision == "allow"
+}

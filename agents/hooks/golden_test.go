@@ -137,22 +137,24 @@ func TestWhatIsOddIsDenied(t *testing.T) {
 		{"cursor", `{"hook_event_name":"preToolUse","conversation_id":"c"}`, "no tool_name"},
 		{"cursor", `{"hook_event_name":"preToolUse","conversation_id":"c","tool_name":"x","tool_input":7}`, "no object tool_input"},
 	} {
-		d, known := Find(c.dialect)
-		if !known {
-			t.Fatal(c.dialect)
-		}
-		got, err := d.Read([]byte(c.input))
-		if err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s %.90s: %v, want %q", c.dialect, c.input, err, c.says)
-			continue
-		}
-		reply := got.Reply(Refuse(err))
-		if reply.Exit == 0 && !bytes.Contains(reply.Body, []byte(`"deny"`)) || reply.Exit != 0 && (len(reply.Body) > 0 || reply.Exit != 2) {
-			t.Errorf("%s %.90s is answered by %d %s", c.dialect, c.input, reply.Exit, reply.Body)
-		}
-		if all := string(reply.Body) + reply.Complaint; !strings.Contains(all, "Not allowed: ") {
-			t.Errorf("%s %.90s: says %s", c.dialect, c.input, all)
-		}
+		t.Run(fmt.Sprintf("C4/%s %.60s", c.dialect, c.input), func(t *testing.T) {
+			d, known := Find(c.dialect)
+			if !known {
+				t.Fatal(c.dialect)
+			}
+			got, err := d.Read([]byte(c.input))
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s %.90s: %v, want %q", c.dialect, c.input, err, c.says)
+				return
+			}
+			reply := got.Reply(Refuse(err))
+			if reply.Exit == 0 && !bytes.Contains(reply.Body, []byte(`"deny"`)) || reply.Exit != 0 && (len(reply.Body) > 0 || reply.Exit != 2) {
+				t.Errorf("%s %.90s is answered by %d %s", c.dialect, c.input, reply.Exit, reply.Body)
+			}
+			if all := string(reply.Body) + reply.Complaint; !strings.Contains(all, "Not allowed: ") {
+				t.Errorf("%s %.90s: says %s", c.dialect, c.input, all)
+			}
+		})
 	}
 	if _, known := Find("emacs"); known {
 		t.Error("emacs is a dialect")
@@ -165,39 +167,41 @@ func TestWhatIsOddIsDenied(t *testing.T) {
 
 // An input that does not fit a question is shown whole in its details, and is named by its hash.
 func TestALargeInputIsShownWhole(t *testing.T) {
-	d, _ := Find("claude-code")
-	ask := func(content string) (Call, error) {
-		text, err := json.Marshal(content)
-		if err != nil {
-			t.Fatal(err)
+	t.Run("B1/a large input of a hook", func(t *testing.T) {
+		d, _ := Find("claude-code")
+		ask := func(content string) (Call, error) {
+			text, err := json.Marshal(content)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d.Read([]byte(`{"hook_event_name":"PreToolUse","session_id":"s","cwd":"/srv","tool_name":"Write",` +
+				`"tool_input":{"file_path":"/srv/a","mode":420,"content":` + string(text) + `}}`))
 		}
-		return d.Read([]byte(`{"hook_event_name":"PreToolUse","session_id":"s","cwd":"/srv","tool_name":"Write",` +
-			`"tool_input":{"file_path":"/srv/a","mode":420,"content":` + string(text) + `}}`))
-	}
-	content := strings.Repeat("line\n", 20000)
-	c, err := ask(content)
-	r := c.Request
-	if err != nil || r.AffectedPath != "/srv/a" || !strings.HasPrefix(string(r.Input), `{"input_bytes":120`) {
-		t.Fatalf("%v, %s, %.100s", err, r.AffectedPath, r.Input)
-	}
-	if !strings.HasPrefix(r.Details, "\"content\", 100000 bytes:\n    line\n    line\n") ||
-		strings.Count(r.Details, "    line\n") != 20000 ||
-		!strings.HasSuffix(r.Details, "\"file_path\", 6 bytes:\n    /srv/a\n\"mode\", 3 bytes:\n    420\n") {
-		t.Errorf("details %.200s", r.Details)
-	}
-	if _, _, err := wire.AskOf(r).Question(); err != nil {
-		t.Errorf("it cannot be asked: %v", err)
-	}
-	other, err := ask(content + "!")
-	if err != nil || bytes.Equal(other.Request.Input, r.Input) {
-		t.Errorf("another content has the same input, %v", err)
-	}
-	if _, err := ask(strings.Repeat("x", permissions.MaxDetails)); err == nil || !strings.Contains(err.Error(), "more than can be shown") {
-		t.Errorf("too much to show: %v", err)
-	}
-	if c, err := ask(strings.Repeat("\n", largest/2-200)); err != nil || c.Request.Details == "" || len(c.Request.Input) < largest/2 {
-		t.Errorf("what just fits: %v", err)
-	}
+		content := strings.Repeat("line\n", 20000)
+		c, err := ask(content)
+		r := c.Request
+		if err != nil || r.AffectedPath != "/srv/a" || !strings.HasPrefix(string(r.Input), `{"input_bytes":120`) {
+			t.Fatalf("%v, %s, %.100s", err, r.AffectedPath, r.Input)
+		}
+		if !strings.HasPrefix(r.Details, "\"content\", 100000 bytes:\n    line\n    line\n") ||
+			strings.Count(r.Details, "    line\n") != 20000 ||
+			!strings.HasSuffix(r.Details, "\"file_path\", 6 bytes:\n    /srv/a\n\"mode\", 3 bytes:\n    420\n") {
+			t.Errorf("details %.200s", r.Details)
+		}
+		if _, _, err := wire.AskOf(r).Question(); err != nil {
+			t.Errorf("it cannot be asked: %v", err)
+		}
+		other, err := ask(content + "!")
+		if err != nil || bytes.Equal(other.Request.Input, r.Input) {
+			t.Errorf("another content has the same input, %v", err)
+		}
+		if _, err := ask(strings.Repeat("x", permissions.MaxDetails)); err == nil || !strings.Contains(err.Error(), "more than can be shown") {
+			t.Errorf("too much to show: %v", err)
+		}
+		if c, err := ask(strings.Repeat("\n", largest/2-200)); err != nil || c.Request.Details == "" || len(c.Request.Input) < largest/2 {
+			t.Errorf("what just fits: %v", err)
+		}
+	})
 }
 
 // Only an approval allows.
@@ -207,13 +211,15 @@ func TestJudge(t *testing.T) {
 		permissions.Approved: true, permissions.Denied: false, permissions.Pending: false, permissions.Expired: false,
 		permissions.Cancelled: false, permissions.Undeliverable: false, permissions.Answered: false, "": false,
 	} {
-		tool.State = state
-		if v := Judge(tool, nil); v.Allowed != want || v.Reason == "" {
-			t.Errorf("%s: %+v", state, v)
-		}
-		if v := Judge(tool, errors.New("odd")); v.Allowed || !strings.Contains(v.Reason, "odd") {
-			t.Errorf("%s with an error: %+v", state, v)
-		}
+		t.Run("D2/"+string(state), func(t *testing.T) {
+			tool.State = state
+			if v := Judge(tool, nil); v.Allowed != want || v.Reason == "" {
+				t.Errorf("%s: %+v", state, v)
+			}
+			if v := Judge(tool, errors.New("odd")); v.Allowed || !strings.Contains(v.Reason, "odd") {
+				t.Errorf("%s with an error: %+v", state, v)
+			}
+		})
 	}
 	tool.State, tool.VoidAt = permissions.Approved, tool.VoidAt.AddDate(1, 0, 0)
 	if v := Judge(tool, nil); v.Allowed {

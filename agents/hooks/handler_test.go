@@ -226,23 +226,25 @@ func (broken) Read([]byte) (int, error) { return 0, errors.New("broken off") }
 
 // A store that fails is no verdict of anybody's, and what cannot be cancelled is said.
 func TestAFailingDeskAllowsNothing(t *testing.T) {
-	desk := wiretest.NewDesk()
-	desk.Fail(permissions.Broken("make room"))
-	d, _ := hooks.Find("codex")
-	c, err := d.Read([]byte(bash))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if v := hooks.Decide(t.Context(), desk, uid, c, time.Minute); v.Allowed || v.Reason == "" {
-		t.Errorf("%+v", v)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if v := hooks.Decide(ctx, desk, uid, c, time.Minute); v.Allowed || !strings.Contains(v.Reason, "may stand") {
-		t.Errorf("%+v", v)
-	}
-	desk.Fail(nil)
-	if v := hooks.Decide(ctx, desk, uid, c, time.Minute); v.Allowed || !strings.Contains(v.Reason, "was cancelled") {
-		t.Errorf("%+v", v)
-	}
+	t.Run("D9/a hook whose daemon fails", func(t *testing.T) {
+		desk := wiretest.NewDesk()
+		desk.Fail(permissions.Broken("make room"))
+		d, _ := hooks.Find("codex")
+		c, err := d.Read([]byte(bash))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := hooks.Decide(t.Context(), desk, uid, c, time.Minute); v.Allowed || v.Reason == "" {
+			t.Errorf("%+v", v)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if v := hooks.Decide(ctx, desk, uid, c, time.Minute); v.Allowed || !strings.Contains(v.Reason, "may stand") {
+			t.Errorf("%+v", v)
+		}
+		desk.Fail(nil)
+		if v := hooks.Decide(ctx, desk, uid, c, time.Minute); v.Allowed || !strings.Contains(v.Reason, "was cancelled") {
+			t.Errorf("%+v", v)
+		}
+	})
 }

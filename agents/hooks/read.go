@@ -61,10 +61,23 @@ func (c *Call) complete(dialect string) error {
 	if !filepath.IsAbs(r.Cwd) {
 		return fmt.Errorf("the hook was not told the working directory, but %q", r.Cwd)
 	}
+	if slices.Contains(shells[dialect], r.Tool) { // the model's own words for the command, which are shown as such besides
+		var m members
+		if err := json.Unmarshal(r.Input, &m); err != nil {
+			return fmt.Errorf("the input of %s cannot be read: %w", r.Tool, err)
+		}
+		r.Reason = shortened(m.maybe("description"), permissions.MaxReason)
+	}
 	if err := fit(r); err != nil {
 		return err
 	}
 	return c.Request.Validate()
+}
+
+// shells are each dialect's own tools that run a command and take a description of it. The tools of MCP servers have other
+// names.
+var shells = map[string][]string{
+	"claude-code": {"Bash"}, "codex": {"Bash"}, "copilot": {"bash"}, "cursor": {"Shell"}, "gemini": {"run_shell_command"},
 }
 
 // members are those of a JSON object that is canonical.
@@ -110,7 +123,7 @@ func (m members) object(name string) (json.RawMessage, error) {
 // The members by which tools name a file.
 var pathMembers = []string{"file_path", "notebook_path", "filePath", "absolute_path", "path"}
 
-// use makes the call of one tool the question.
+// use makes the call of one tool the question. Its input is all that the tool was given.
 func (c *Call) use(tool string, input json.RawMessage) {
 	r := &c.Request
 	r.Tool, r.Input = tool, input
@@ -120,14 +133,6 @@ func (c *Call) use(tool string, input json.RawMessage) {
 	}
 	r.AffectedPath = affected(r.Cwd, m.maybe(pathMembers...))
 	r.Details = changes(r.AffectedPath, m)
-	if m.maybe("command") == "" {
-		return
-	}
-	if said := m.maybe("description"); said != "" { // the model's own words for the command, which do nothing
-		r.Reason = shortened(said, permissions.MaxReason)
-		delete(m, "description")
-		r.Input = m.encode()
-	}
 }
 
 // encode is the object again, canonical.

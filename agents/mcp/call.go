@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -74,6 +75,9 @@ func await(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallTool
 	return told(standing.Request, "")
 }
 
+// errOther is that an answer belongs to another question.
+var errOther = errors.New("the answer is about another request than this one; nothing is granted")
+
 // ask puts q and waits, with the client's own dialog beside it where there is to be one. A call that left before it was
 // answered is found again by its question.
 func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.Request) (permissions.Request, *dialog, error) {
@@ -94,6 +98,9 @@ func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.
 	if again && err == nil && d.back == "" && stale(settled, began) {
 		q.ID, q.Call = "", rand.Text()
 		settled, err = d.ask(ctx, q)
+	}
+	if err == nil && !settled.Answers(q) {
+		err = errOther
 	}
 	gone := leaver{id: settled.ID, call: q.Call, caller: caller, message: v.message}
 	switch {
@@ -178,4 +185,77 @@ func (s *Server) signs(ctx context.Context, r *mcp.CallToolRequest, token any, l
 			return
 		}
 	}
+}
+
+// outcomeOf is what stands beside the sentence.
+type outcomeOf struct {
+	State     permissions.State   `json:"state"`
+	Answer    *permissions.Answer `json:"answer"`
+	Scope     *string             `json:"scope"`
+	ID        permissions.ID      `json:"id"`
+	Digest    string              `json:"digest"`
+	Comment   *string             `json:"comment"`
+	DecidedBy *string             `json:"decided_by"`
+	VoidedBy  *string             `json:"voided_by,omitzero"`
+	VoidAt    *time.Time          `json:"void_at,omitzero"`
+	TimedOut  bool                `json:"timed_out,omitzero"`
+	Defaulted bool                `json:"defaulted,omitzero"`
+	Result    string              `json:"result"`
+}
+
+// told is a request's outcome, in the words of the contract, and note in a line of its own. One that is still open says how
+// to come back to it.
+func told(r permissions.Request, note string) *mcp.CallToolResult {
+	o := permissions.Result(r)
+	if note != "" {
+		o.Text += "\n(" + note + ")"
+	}
+	if r.State == permissions.Pending {
+		o.Text += fmt.Sprintf("\nNobody has said no: call await_request with the id %s, or ask the same again.", r.ID)
+	}
+	w := wire.From(permissions.Standing{Request: r}, false)
+	return &mcp.CallToolResult{
+		IsError: o.Error, Content: text(o.Text),
+		StructuredContent: outcomeOf{
+			State: w.State, Answer: w.Answer, Scope: w.Scope, ID: w.ID, Digest: w.Digest,
+			Comment: w.Comment, DecidedBy: w.DecidedBy, VoidedBy: w.VoidedBy, VoidAt: w.VoidAt,
+			TimedOut: w.TimedOut, Defaulted: w.Defaulted, Result: o.Text,
+		},
+	}
+}
+
+// refused is a question that was not put to anybody.
+func refused(err error) *mcp.CallToolResult {
+	return &mcp.CallToolResult{IsError: true, Content: text(why(err))}
+}
+
+// why is an error in words for models.
+func why(err error) string {
+	if wire.Gone(err) {
+		return err.Error() + "; nothing is granted. It is started with: daycared serve"
+	}
+	return err.Error()
+}
+
+func text(s string) []mcp.Content { return []mcp.Content{&mcp.TextContent{Text: s}} }
+
+// verdict is a tool request's outcome as Claude Code reads it: what was shown is what runs.
+func verdict(r permissions.Request) *mcp.CallToolResult {
+	o := permissions.Result(r)
+	if r.State != permissions.Approved || o.Error || o.Exit != permissions.ExitYes {
+		return denied(o.Text)
+	}
+	return said(map[string]any{"behavior": "allow", "updatedInput": r.Input})
+}
+
+func denied(why string) *mcp.CallToolResult {
+	return said(map[string]any{"behavior": "deny", "message": why})
+}
+
+func said(v map[string]any) *mcp.CallToolResult {
+	line, err := wire.Encode(v)
+	if err != nil { // an input that was canonical a moment ago
+		line = []byte(`{"behavior":"deny","message":"the verdict could not be written"}`)
+	}
+	return &mcp.CallToolResult{Content: text(string(line))}
 }

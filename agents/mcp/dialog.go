@@ -3,7 +3,12 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
+	"strings"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -140,5 +145,96 @@ func (d *dialog) take(ctx context.Context, r permissions.Request, said *mcp.Elic
 func (d *dialog) asked(r permissions.Request) *mcp.CallToolResult {
 	return &mcp.CallToolResult{
 		InputRequests: mcp.InputRequestMap{member: d.form}, RequestState: d.server.seal.of(r.ID, d.about),
+	}
+}
+
+// seal makes what a client brings back after a dialog something that only we can have given it, for that question of that
+// caller: a dialog that was never asked for answers nothing. Its key is as old as the process; after a restart the question
+// is simply shown again.
+type seal struct{ key []byte }
+
+func newSeal() seal {
+	key := make([]byte, sha256.Size)
+	_, _ = rand.Read(key) // it never fails
+	return seal{key}
+}
+
+// of is the sealed id of a request.
+func (s seal) of(id permissions.ID, about question) string {
+	return string(id) + "." + base64.RawURLEncoding.EncodeToString(s.sum(id, about))
+}
+
+// open is the id that was sealed for that question; ok is false for anything else.
+func (s seal) open(sealed string, about question) (id permissions.ID, ok bool) {
+	name, sum, _ := strings.Cut(sealed, ".")
+	given, err := base64.RawURLEncoding.DecodeString(sum)
+	if id = permissions.ID(name); err != nil || !hmac.Equal(given, s.sum(id, about)) {
+		return "", false
+	}
+	return id, true
+}
+
+func (s seal) sum(id permissions.ID, about question) []byte {
+	h := hmac.New(sha256.New, s.key)
+	h.Write([]byte(string(id) + "\x00" + about.caller + "\x00"))
+	h.Write(about.digest[:])
+	return h.Sum(nil)
+}
+
+// vigil is a call whose client shows a dialog, and has none with us meanwhile.
+type vigil struct {
+	caller permissions.Caller
+	q      permissions.Request // with the id of the request, and the call's name
+}
+
+// vigils keep the places of such calls, so that people are not told that nobody waits.
+type vigils struct {
+	more chan vigil
+
+	mu   sync.Mutex
+	kept map[permissions.ID]context.CancelFunc
+}
+
+func newVigils() *vigils {
+	return &vigils{more: make(chan vigil, 16), kept: map[permissions.ID]context.CancelFunc{}}
+}
+
+// add begins one. When too many begin at once it does without: then people are told that nobody waits, which does no harm.
+func (g *vigils) add(one vigil) {
+	select {
+	case g.more <- one:
+	default:
+	}
+}
+
+// run keeps vigils until ctx ends, each until its request is settled or its client comes back.
+func (g *vigils) run(ctx context.Context, keep func(context.Context, vigil)) {
+	var works sync.WaitGroup
+	defer works.Wait()
+	for {
+		select {
+		case one := <-g.more:
+			keeping, end := context.WithCancel(ctx)
+			g.end(one.q.ID)
+			g.mu.Lock()
+			g.kept[one.q.ID] = end
+			g.mu.Unlock()
+			works.Go(func() {
+				defer end()
+				keep(keeping, one)
+			})
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// end ends the vigil for a request, if there is one.
+func (g *vigils) end(id permissions.ID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if end, kept := g.kept[id]; kept {
+		delete(g.kept, id)
+		end()
 	}
 }

@@ -182,7 +182,7 @@ func TestAPersonAnswersFirst(t *testing.T) {
 		want := "blog"
 		if name == byResult || name == both {
 			e.says <- accept("option_2")
-			want += "\n(In the editor: " + permissions.SayLate(s.row(r.ID)) + ")"
+			want += "\n(In the editor: " + permissions.SayLate(s.row(r.ID), nil) + ")"
 		} else {
 			wait(t, "it is withdrawn", e.gone)
 		}
@@ -227,7 +227,7 @@ func TestTheEditorAnswersLate(t *testing.T) {
 			if name == byResult || name == both {
 				s.pass(try.late)
 				e.says <- accept(try.says)
-				want += "\n(In the editor: " + permissions.SayLate(s.row(r.ID)) + ")"
+				want += "\n(In the editor: " + permissions.SayLate(s.row(r.ID), nil) + ")"
 			} else {
 				wait(t, "it is withdrawn", e.gone)
 			}

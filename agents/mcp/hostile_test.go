@@ -246,3 +246,48 @@ func TestAHostileEditorOverHTTP(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 }
+
+// Over HTTP and on stdio, a message that two readers could read in two ways asks nobody.
+func TestAnAmbiguousEnvelopeAsksNobody(t *testing.T) {
+	s := play(t, nil)
+	w := s.tap(t)
+	call := `"params":{"name":"request_permission","arguments":{"permission":"@network","reason":"x"}}`
+	for name, body := range map[string]string{
+		"two methods":     `{"jsonrpc":"2.0","id":5,"method":"tools/list","method":"tools/call",` + call + `}`,
+		"two of params":   `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{},` + call + `}`,
+		"another case":    `{"jsonrpc":"2.0","id":5,"method":"tools/call","Method":"tools/list",` + call + `}`,
+		"twice in params": `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x",` + call[len(`"params":{`):] + `}`,
+		"twice in arguments": `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"approve_tool",` +
+			`"arguments":{"tool_name":"Bash","input":{"a":1,"a":2}}}}`,
+		"more than a call": `{"jsonrpc":"2.0","id":5,"method":"tools/call",` + call + `} {}`,
+	} {
+		t.Run("C4/"+name, func(t *testing.T) {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url, strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("Content-Type", "application/json")
+			request.Header.Set("Accept", "application/json, text/event-stream")
+			transport := &http.Transport{DisableKeepAlives: true}
+			answer, err := transport.RoundTrip(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			text, err := io.ReadAll(answer.Body)
+			if err != nil || answer.StatusCode != http.StatusBadRequest || !strings.Contains(string(text), `"code":-32600`) {
+				t.Errorf("over HTTP: %d %s, %v", answer.StatusCode, text, err)
+			}
+			w.write(body)
+			if m := wait(t, "a refusal", w.said); m["id"] != nil || !strings.Contains(fmt.Sprint(m["error"]), "-32600") {
+				t.Errorf("on stdio: %v", m)
+			}
+			s.pending(0)
+		})
+	}
+	w.call(6, "request_permission", `{"permission":"@network","reason":"y"}`) // the line goes on
+	s.decide(s.pending(1)[0].ID, permissions.Deny, "")
+	if m := wait(t, "a result", w.said); fmt.Sprint(m["id"]) != "6" {
+		t.Errorf("%v", m)
+	}
+}

@@ -1,7 +1,9 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -9,9 +11,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -116,14 +120,28 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 	running, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- s.Run(running) }()
+	locked := &lockedWriter{WriteCloser: out}
 	line := &line{ReadCloser: in}
+	line.messages = wire.NewLines(in, mostBody, func(text []byte) (bool, error) {
+		if len(bytes.TrimSpace(text)) == 0 {
+			return false, nil
+		}
+		err := wire.CheckMessage(text)
+		if err != nil {
+			_, _ = locked.Write(malformed(err)) // a client that has gone reads nothing
+		}
+		return err == nil, nil
+	})
 	visit := &visit{talks: true, cancelled: func() bool { return running.Err() == nil && !line.ended.Load() }}
 	s.sdk.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+			ctx, end := context.WithCancel(ctx)
+			defer end()
+			defer context.AfterFunc(running, end)() // the library would wait for what waits
 			return next(context.WithValue(ctx, visitKey{}, visit), method, r)
 		}
 	})
-	err := s.sdk.Run(ctx, &mcp.IOTransport{Reader: line, Writer: out, MaxLineLength: mostBody})
+	err := s.sdk.Run(ctx, &mcp.IOTransport{Reader: line, Writer: locked, MaxLineLength: mostBody})
 	ended := line.ended.Load() || ctx.Err() != nil
 	stop()
 	if failed := <-done; failed != nil || !ended {
@@ -132,14 +150,36 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 	return nil
 }
 
+// malformed is the answer to a message that is none.
+func malformed(err error) []byte {
+	line, _ := json.Marshal(map[string]any{ // it always can be written
+		"jsonrpc": "2.0", "id": nil,
+		"error": map[string]any{"code": jsonrpc.CodeInvalidRequest, "message": "not a JSON-RPC message: " + err.Error()},
+	})
+	return append(line, '\n')
+}
+
+// lockedWriter is written by several, one message at a time.
+type lockedWriter struct {
+	io.WriteCloser
+	mu sync.Mutex
+}
+
+func (w *lockedWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.WriteCloser.Write(p)
+}
+
 // line is what a client writes, which knows when it has ended: from then on, no call that ends was cancelled.
 type line struct {
 	io.ReadCloser
-	ended atomic.Bool
+	messages *wire.Lines
+	ended    atomic.Bool
 }
 
 func (l *line) Read(p []byte) (int, error) {
-	n, err := l.ReadCloser.Read(p)
+	n, err := l.messages.Read(p)
 	if err != nil {
 		l.ended.Store(true)
 	}

@@ -3,14 +3,17 @@ package mcp
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/daycared/daycared/internal/wire"
 )
 
 // writeWithin is how long a client may take to read what it is written.
@@ -67,6 +70,12 @@ func (s *Server) Handler() http.Handler {
 			http.Error(w, "The body could not be read, or is too large.", http.StatusRequestEntityTooLarge)
 			return
 		}
+		if err := wire.CheckMessage(body); err != nil && len(body) > 0 {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write(malformed(err)) // a client that has gone reads nothing
+			return
+		}
 		caller := s.o.CallerOf(r.Context()).Name
 		m := messageOf(body)
 		if m.Method == cancelled {
@@ -102,10 +111,10 @@ const cancelled = "notifications/cancelled"
 
 // message is as much of a JSON-RPC message as we look at ourselves.
 type message struct {
-	ID     json.RawMessage `json:"id"` // of a call
-	Method string          `json:"method"`
+	ID     jsontext.Value `json:"id"` // of a call
+	Method string         `json:"method"`
 	Params struct {
-		Request json.RawMessage `json:"requestId"` // what is cancelled
+		Request jsontext.Value `json:"requestId"` // what is cancelled
 	} `json:"params"`
 }
 

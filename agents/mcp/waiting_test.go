@@ -82,7 +82,7 @@ func TestProgressHoldsACallForTwentyTimeouts(t *testing.T) {
 	t.Parallel()
 	s := play(t, func(o *mcp.Options) { o.Every = impatience / 10 })
 	for _, era := range []string{legacy, modern} {
-		t.Run(era, func(t *testing.T) {
+		t.Run("D7/"+era, func(t *testing.T) {
 			t.Parallel()
 			c := s.impatient(era)
 			waits := c.call(t.Context(), "pause", arguments{"message": "look, " + era, "mode": "confirm"}, "p")
@@ -128,7 +128,7 @@ func TestWhoDropsAndAsksAgainGetsTheDecision(t *testing.T) {
 			{"a tool", "approve_tool", shell, permissions.Allow(permissions.Once),
 				`{"behavior":"allow","updatedInput":{"command":"rm -rf site","n":1e2}}`},
 		} {
-			t.Run(era+" "+try.name, func(t *testing.T) {
+			t.Run("D3/"+era+" "+try.name, func(t *testing.T) {
 				t.Parallel()
 				s := play(t, nil)
 				c := s.impatient(era)
@@ -166,20 +166,23 @@ func TestWhoAsksAgainJoins(t *testing.T) {
 	s := play(t, nil)
 	stdio := s.over(nil)
 	for name, c := range map[string]*sdk.ClientSession{legacy: s.client(legacy), modern: s.client(modern), "stdio": stdio} {
-		before := s.asked()
-		ctx, drop := context.WithCancel(t.Context())
-		first := call(ctx, c, "pause", confirm)
-		r := s.pending(1)[0]
-		s.waits(r.ID, 1)
-		drop()
-		<-first
-		s.waits(r.ID, 0)
-		again := call(t.Context(), c, "pause", confirm)
-		s.waits(r.ID, 1)
-		s.decide(r.ID, permissions.Deny, "")
-		if got := textOf(t, s.get(again)); got != "Denied." || s.asked() != before+1 {
-			t.Errorf("%s: %q, asked %d times", name, got, s.asked()-before)
-		}
+		t.Run("D7/"+name, func(t *testing.T) {
+			before := s.asked()
+			confirm := arguments{"message": "send it by " + name + "?", "mode": "confirm"} // what is denied three times rests
+			ctx, drop := context.WithCancel(t.Context())
+			first := call(ctx, c, "pause", confirm)
+			r := s.pending(1)[0]
+			s.waits(r.ID, 1)
+			drop()
+			<-first
+			s.waits(r.ID, 0)
+			again := call(t.Context(), c, "pause", confirm)
+			s.waits(r.ID, 1)
+			s.decide(r.ID, permissions.Deny, "")
+			if got := textOf(t, s.get(again)); got != "Denied." || s.asked() != before+1 {
+				t.Errorf("%s: %q, asked %d times", name, got, s.asked()-before)
+			}
+		})
 	}
 }
 
@@ -205,23 +208,25 @@ func TestWhoIsAnonymousFindsNothingAgain(t *testing.T) {
 
 // What nobody decided is not an answer to who asks later.
 func TestWhatExpiredIsAskedAnew(t *testing.T) {
-	s := play(t, nil)
-	c := s.client(legacy)
-	ctx, drop := context.WithCancel(t.Context())
-	first := call(ctx, c, "pause", confirm)
-	r := s.pending(1)[0]
-	s.waits(r.ID, 1)
-	drop()
-	<-first
-	s.waits(r.ID, 0)
-	if _, err := s.Withdraw(t.Context(), bot, r.ID); err != nil {
-		t.Fatal(err)
-	}
-	again := call(t.Context(), c, "pause", confirm)
-	s.decide(s.pending(1)[0].ID, permissions.Allow(permissions.Once), "")
-	if got := textOf(t, s.get(again)); got != "Approved." {
-		t.Errorf("%q", got)
-	}
+	t.Run("D3/what expired", func(t *testing.T) {
+		s := play(t, nil)
+		c := s.client(legacy)
+		ctx, drop := context.WithCancel(t.Context())
+		first := call(ctx, c, "pause", confirm)
+		r := s.pending(1)[0]
+		s.waits(r.ID, 1)
+		drop()
+		<-first
+		s.waits(r.ID, 0)
+		if _, err := s.Withdraw(t.Context(), bot, r.ID); err != nil {
+			t.Fatal(err)
+		}
+		again := call(t.Context(), c, "pause", confirm)
+		s.decide(s.pending(1)[0].ID, permissions.Allow(permissions.Once), "")
+		if got := textOf(t, s.get(again)); got != "Approved." {
+			t.Errorf("%q", got)
+		}
+	})
 }
 
 // cancelled waits until a request is.
@@ -263,24 +268,26 @@ func TestCancelledAndAskedAgain(t *testing.T) {
 	for name, c := range map[string]*sdk.ClientSession{
 		"stdio": s.over(func(o *mcp.Options) { o.Regret = soon }), legacy: s.client(legacy),
 	} {
-		before := s.asked()
-		ctx, cancel := context.WithCancel(t.Context())
-		waits := call(ctx, c, "pause", confirm)
-		r := s.pending(1)[0]
-		s.waits(r.ID, 1)
-		cancel()
-		<-waits
-		again := call(t.Context(), c, "pause", confirm)
-		s.waits(r.ID, 1)
-		select {
-		case got := <-again:
-			t.Fatalf("%s: it ended: %v", name, got.err)
-		case <-time.After(2 * soon):
-		}
-		s.decide(r.ID, permissions.Allow(permissions.Once), "")
-		if got := textOf(t, s.get(again)); got != "Approved." || s.asked() != before+1 {
-			t.Errorf("%s: %q, asked %d times", name, got, s.asked()-before)
-		}
+		t.Run("D7/"+"cancelled over "+name, func(t *testing.T) {
+			before := s.asked()
+			ctx, cancel := context.WithCancel(t.Context())
+			waits := call(ctx, c, "pause", confirm)
+			r := s.pending(1)[0]
+			s.waits(r.ID, 1)
+			cancel()
+			<-waits
+			again := call(t.Context(), c, "pause", confirm)
+			s.waits(r.ID, 1)
+			select {
+			case got := <-again:
+				t.Fatalf("%s: it ended: %v", name, got.err)
+			case <-time.After(2 * soon):
+			}
+			s.decide(r.ID, permissions.Allow(permissions.Once), "")
+			if got := textOf(t, s.get(again)); got != "Approved." || s.asked() != before+1 {
+				t.Errorf("%s: %q, asked %d times", name, got, s.asked()-before)
+			}
+		})
 	}
 }
 
@@ -325,6 +332,43 @@ func TestALostConnectionCancelsNothing(t *testing.T) {
 	if r, err := s.rows.Read(t.Context(), id); err != nil || r.State != permissions.Pending {
 		t.Errorf("stdio: %s, %v", r.State, err)
 	}
+}
+
+// TestAStopEndsTheCallsThatWait, whatever they wait for, also while the client goes on listening. What they asked stands.
+func TestAStopEndsTheCallsThatWait(t *testing.T) {
+	t.Run("D7/over stdio", func(t *testing.T) {
+		s := play(t, nil)
+		in, toServer := io.Pipe()
+		fromServer, out := io.Pipe()
+		served := make(chan error, 1)
+		ctx, stop := context.WithCancel(t.Context())
+		go func() {
+			served <- mcp.New(mcp.Options{
+				Desk: s.Engine, CallerOf: func(context.Context) permissions.Caller { return bot }, Regret: time.Millisecond, Log: wiretest.Quiet,
+			}).Serve(ctx, in, out)
+		}()
+		go func() { _, _ = io.Copy(io.Discard, fromServer) }()
+		_, _ = io.WriteString(toServer, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",`+
+			`"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`+"\n"+`{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"+
+			`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"pause","arguments":{"message":"x","mode":"confirm"}}}`+"\n")
+		id := s.pending(1)[0].ID
+		s.waits(id, 1)
+		stop()
+		select {
+		case err := <-served:
+			if err != nil {
+				t.Errorf("serve: %v", err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("it still serves")
+			_ = toServer.Close()
+			<-served
+		}
+		s.waits(id, 0)
+		if r, err := s.rows.Read(t.Context(), id); err != nil || r.State != permissions.Pending {
+			t.Errorf("%s, %v", r.State, err)
+		}
+	})
 }
 
 // post is a call over a connection of its own, whose answer is not read; drop closes it.

@@ -107,7 +107,7 @@ func (sh *shift) question(ctx context.Context, c Call) (permissions.Request, err
 		q.Held = slices.DeleteFunc(slices.Clone(q.Tags), func(t permissions.Tag) bool { return slices.Contains(c.Plan.Needs, t) })
 	}
 	q.Agent, q.Session, q.Step, q.Key = sh.session.Agent, string(sh.session.ID), sh.run.Step, sh.callKey(c)
-	q.Cwd = sh.agent.Place.Workspace
+	q.Cwd, q.Folder = sh.agent.Place.Workspace, sh.agent.Place.Folder()
 	if q.Reason == "" {
 		q.Reason = short(sh.run.Words, permissions.MaxReason)
 	}

@@ -290,7 +290,7 @@ func TestThreeDenialsEndTheAsking(t *testing.T) {
 	s.answers(s.card(1), permissions.Deny)
 	s.answers(s.card(2), permissions.Deny)
 	s.answers(s.card(3), permissions.Deny)
-	s.hears("told: " + "This was denied three times in a row and is not asked again. Stop, and tell the person")
+	s.hears("told: " + "This was denied three times and is not asked again. Stop, and tell the person")
 	if n := len(s.phone.Copies()); n != 3 {
 		t.Errorf("%d cards", n)
 	}
@@ -298,19 +298,21 @@ func TestThreeDenialsEndTheAsking(t *testing.T) {
 
 // TestTooManyCalls: a flood is no card, and nothing of it is even planned.
 func TestTooManyCalls(t *testing.T) {
-	var flood []string
-	for i := range permissions.MaxCalls + 1 {
-		flood = append(flood, "look", fmt.Sprintf(`{"path":"f%d","text":"x"}`, i))
-	}
-	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
-		if turn == 0 {
-			return calls(flood...)
+	t.Run("C5/too many calls", func(t *testing.T) {
+		var flood []string
+		for i := range permissions.MaxCalls + 1 {
+			flood = append(flood, "look", fmt.Sprintf(`{"path":"f%d","text":"x"}`, i))
 		}
-		return says("told: " + newest(p))
-	}))
-	s.writes("go")
-	s.hears("told: A step may have at most 50 calls, not 51: none of them was run.")
-	if s.file("f0") != "" {
-		t.Error("it ran")
-	}
+		s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+			if turn == 0 {
+				return calls(flood...)
+			}
+			return says("told: " + newest(p))
+		}))
+		s.writes("go")
+		s.hears("told: A step may have at most 50 calls, not 51: none of them was run.")
+		if s.file("f0") != "" {
+			t.Error("it ran")
+		}
+	})
 }

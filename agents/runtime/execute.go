@@ -3,9 +3,11 @@ package runtime
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -61,13 +63,16 @@ func (sh *shift) allowed(ctx context.Context, c Call) (held []permissions.Tag, w
 	if held, err = sh.held(ctx); err != nil {
 		return nil, "", err
 	}
+	if sh.elsewhere() {
+		return held, moved, nil
+	}
 	if c.Request != "" {
 		q, err := sh.runtime.desk.Use(ctx, sh.session.Caller(), c.Request, sh.stepKey())
 		if r := refusal(err); r != nil && r.Code != permissions.CodeBroken {
 			return held, r.Text, nil
 		}
-		if err == nil && q.Cwd != sh.agent.Place.Workspace {
-			return held, "This was not run: it was shown for " + q.Cwd + ", and the workspace is another by now. Call it again to ask.", nil
+		if err == nil && (q.Cwd != sh.agent.Place.Workspace || q.Folder != sh.agent.Place.Folder()) {
+			return held, moved, nil
 		}
 		return append(held, c.Plan.Needs...), "", err
 	}
@@ -88,6 +93,15 @@ func (sh *shift) allowed(ctx context.Context, c Call) (held []permissions.Tag, w
 	}
 	return held, why, err
 }
+
+// moved is what is told of a call that was planned for another folder than the workspace is now.
+var moved = tools.ErrMoved.Error()
+
+// where is the workspace of the agent, and which folder that is.
+func (a *agent) where() string { return strings.TrimSpace(a.Place.Workspace + " " + a.Place.Folder()) }
+
+// elsewhere reports whether the workspace was another folder when the run began. Of runs before that was kept nobody knows.
+func (sh *shift) elsewhere() bool { return sh.run.Where != "" && sh.run.Where != sh.agent.where() }
 
 const notAnyMore = "This was not run: it is not allowed any more. Call it again to ask."
 
@@ -126,7 +140,7 @@ func (sh *shift) ended(ctx context.Context, x agents.Execution, o tools.Outcome,
 			return err
 		}
 		sh.runtime.log.Error("how a call went cannot be stored just now", "session", sh.session.ID, "err", err)
-		if pause(ctx, delay) != nil {
+		if wire.Pause(ctx, delay) != nil {
 			return ctx.Err()
 		}
 	}

@@ -27,7 +27,7 @@ func TestTooManyRequests(t *testing.T) {
 	}))
 	s.writes("go")
 	s.answers(s.card(1), permissions.Deny)
-	s.hears("Too many requests are waiting; try again in")
+	s.hears("Too many requests by limits.")
 	id := s.current("helper").ID
 	for step := 2; step <= 3; step++ {
 		rows, err := s.rows.Executions(t.Context(), id, step)

@@ -40,6 +40,12 @@ func (sh *shift) wake(ctx context.Context) (rests bool, err error) {
 		return false, sh.hear(ctx, posts)
 	}
 	person := slices.ContainsFunc(posts, func(p agents.Post) bool { return p.From == sh.session.Person })
+	if sh.elsewhere() { // what was granted for the session was granted for its work in the other folder
+		if err := sh.runtime.desk.EndSession(ctx, sh.session.Caller(), string(sh.session.ID)); err != nil {
+			return false, err
+		}
+	}
+	sh.run.Where = sh.agent.where()
 	return false, sh.advance(ctx, agents.Commit{}, Begin{Person: person})
 }
 

@@ -208,8 +208,44 @@ func TestAnotherWorkspaceMeanwhile(t *testing.T) {
 	r := s.card(1)
 	s.waits("helper")
 	s.stop()
-	s.agents[0].Place.Workspace = t.TempDir()
+	s.agents[0].Place = s.agents[0].Place.In(t.TempDir())
 	s.open()
 	s.answers(r, once)
-	s.hears("told: This was not run: it was shown for " + r.Cwd)
+	s.hears("told: This was not run: the workspace is another folder by now.")
+}
+
+// TestWhatASessionWasGrantedIsForItsWorkspace: what was allowed for a session goes on after a restart, and not in another
+// folder.
+func TestWhatASessionWasGrantedIsForItsWorkspace(t *testing.T) {
+	s := play(t, helper(func(_ int, p models.Prompt) models.Reply {
+		if strings.HasSuffix(newest(p), "write it") {
+			return calls("write_file", noteA)
+		}
+		return says("told: " + newest(p))
+	}))
+	s.writes("write it")
+	s.answers(s.card(1), permissions.Allow(permissions.Session))
+	s.hears("told: wrote a")
+	s.stands("helper", permissions.Idle)
+	s.restart()
+	s.writes("again, write it")
+	s.hears("told: wrote a")
+	s.stands("helper", permissions.Idle)
+	if n := len(s.phone.Copies()); n != 0 {
+		t.Fatalf("in the same folder, %d cards", n)
+	}
+	session := s.current("helper").ID
+	s.stop()
+	s.agents[0].Place = s.agents[0].Place.In(t.TempDir())
+	s.open()
+	s.writes("once more, write it")
+	r := s.card(1)
+	if other := s.agents[0].Place; r.Cwd != other.Workspace || r.Folder != other.Folder() || r.Folder == "" {
+		t.Errorf("it asks for %q, %q", r.Cwd, r.Folder)
+	}
+	if now := s.current("helper").ID; now != session {
+		t.Errorf("session %s has become %s", session, now)
+	}
+	s.answers(r, once)
+	s.hears("told: wrote a")
 }

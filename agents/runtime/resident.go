@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -147,9 +148,9 @@ func (rt *Runtime) rest(ctx context.Context, w *worker, d time.Duration) {
 	brief, done := rt.breakable(ctx, w)
 	defer done()
 	if brief.Err() == nil {
-		_ = pause(brief, d) // whoever calls looks at ctx
+		_ = wire.Pause(brief, d) // whoever calls looks at ctx
 	} else {
-		_ = pause(ctx, min(d, again))
+		_ = wire.Pause(ctx, min(d, again))
 	}
 }
 

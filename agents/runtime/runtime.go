@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -181,7 +183,7 @@ func (rt *Runtime) resume(ctx context.Context) error {
 		list, err := rt.store.OpenSessions(ctx, after, page)
 		if err != nil {
 			rt.log.Error("sessions cannot be listed just now", "err", err)
-			if err := pause(ctx, again); err != nil {
+			if err := wire.Pause(ctx, again); err != nil {
 				return err
 			}
 			continue
@@ -201,18 +203,6 @@ const (
 	// again is how long after a failure of the store the same is tried once more.
 	again = time.Second
 )
-
-// pause waits, or returns the error of ctx.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}
 
 // kick has a session worked on. It does not wait for anything.
 func (rt *Runtime) kick(id permissions.ID) {
@@ -340,7 +330,7 @@ func (rt *Runtime) begin(
 	return s, rt.store.Commit(ctx, agents.Commit{
 		Session: s, Records: []permissions.Record{rt.statusRecord(s)},
 		Artifacts: []agents.Artifact{artifact(agents.ArtifactSession, map[string]any{
-			"session_id": s.ID, "agent": s.Agent, "model": s.Model, "timestamp": now,
+			"session_id": s.ID, "agent": s.Agent, "model": s.Model, "workspace": a.where(), "timestamp": now,
 		})},
 	})
 }
@@ -354,4 +344,44 @@ func refusal(err error) *permissions.Refusal {
 		return r
 	}
 	return nil
+}
+
+// all are the tools that the agent has just now, besides those of the runtime. A server that does not answer has none.
+func (a *agent) all(ctx context.Context) []tools.Tool {
+	list := slices.Clone(a.Tools)
+	for _, s := range a.Servers {
+		more, err := s.Tools(ctx)
+		if err != nil && ctx.Err() == nil {
+			a.runtime.log.Warn("the tools of a server cannot be listed just now", "agent", a.Name, "err", err)
+		}
+		list = append(list, more...)
+	}
+	return list
+}
+
+// tool is the tool of that name.
+func (a *agent) tool(ctx context.Context, name string) (tools.Tool, bool) {
+	find := func(list []tools.Tool) (tools.Tool, bool) {
+		at := slices.IndexFunc(list, func(t tools.Tool) bool { return t.Spec().Name == name })
+		if at < 0 {
+			return nil, false
+		}
+		return list[at], true
+	}
+	if t, ok := find(a.Tools); ok { // no server is asked for what is our own
+		return t, true
+	}
+	return find(a.all(ctx))
+}
+
+// toolNames are the names of everything that the agent can call.
+func (a *agent) toolNames(ctx context.Context) (names []string) {
+	for _, t := range askingTools {
+		names = append(names, t.spec.Name)
+	}
+	for _, t := range a.all(ctx) {
+		names = append(names, t.Spec().Name)
+	}
+	slices.Sort(names)
+	return names
 }

@@ -140,7 +140,7 @@ func playWith(t *testing.T, change func(*engine.Settings), own ...runtime.Agent)
 	st := &stage{t: t, dir: t.TempDir(), agents: own, change: change}
 	for i := range own {
 		a := &own[i]
-		a.Place.Workspace = st.dir
+		a.Place = a.Place.In(st.dir)
 		if a.Tools == nil {
 			a.Tools = []tools.Tool{pen{name: "write_file"}, pen{name: "look"}, pen{name: "delete_it"}, pen{name: "other"}}
 		}

@@ -1,7 +1,10 @@
 package runtime
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -88,6 +91,7 @@ type Run struct {
 	Step    int               `json:"step,omitempty"`  // counts the steps of the session; names its executions
 	Steps   int               `json:"steps,omitempty"` // of this run
 	Given   []permissions.Tag `json:"given,omitempty"` // by whoever started the session; see [shift.given]
+	Where   string            `json:"where,omitempty"` // the workspace of the newest run, and which folder that was
 	State   State             `json:"state,omitempty"`
 	Calls   []Call            `json:"calls,omitempty"`
 	Last    bool              `json:"last,omitempty"`    // the model called nothing: this step is the run's last
@@ -99,31 +103,42 @@ type Run struct {
 	Reason  string            `json:"reason,omitempty"`
 	Chain   int               `json:"chain,omitempty"` // see [agents.Post]
 
-	Denied Denied          `json:"denied,omitzero"`
+	Denied Denials         `json:"denials,omitempty"`
 	Known  models.Measured `json:"known,omitzero"` // of the size of the transcript
 }
 
-// Denied counts how often the same was denied in a row.
-type Denied struct {
-	What  string `json:"what,omitempty"` // see [subject]
-	Times int    `json:"times,omitempty"`
-}
+// Denials counts how often each subject was denied since it was last allowed, by a digest of it.
+type Denials map[string]int
 
-// mostDenied is how often the same may be denied in a row; then it is not asked again.
+// mostDenied is how often the same may be denied; then it is not asked again until the person writes.
 const mostDenied = 3
 
-// subject is what a call is about, for telling whether the same is asked again.
+// subject is what a call is about, for comparing it with what was denied before.
 func subject(tool string, input json.RawMessage) string { return tool + " " + string(input) }
 
-// spent tells whether a call asks for what was denied too often.
-func (d Denied) spent(what string) bool { return d.What == what && d.Times >= mostDenied }
+func subjectKey(what string) string {
+	sum := sha256.Sum256([]byte(what))
+	return hex.EncodeToString(sum[:16])
+}
+
+// spent reports whether a call asks for what was denied too often.
+func (d Denials) spent(what string) bool { return d[subjectKey(what)] >= mostDenied }
 
 // more counts one denial.
-func (d Denied) more(what string) Denied {
-	if d.What != what {
-		return Denied{what, 1}
+func (d Denials) more(what string) Denials {
+	next := maps.Clone(d)
+	if next == nil {
+		next = Denials{}
 	}
-	return Denied{what, d.Times + 1}
+	next[subjectKey(what)]++
+	return next
+}
+
+// without forgets the denials of what was allowed since.
+func (d Denials) without(what string) Denials {
+	next := maps.Clone(d)
+	delete(next, subjectKey(what))
+	return next
 }
 
 // Waits tells whether the run needs nothing but a person's answer to a request that was put.

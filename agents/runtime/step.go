@@ -137,7 +137,7 @@ func Next(r Run, e Event) (Run, error) {
 		next.terminate(Interrupted, e.Reason)
 	case Finished:
 		ok = r.State == Terminate
-		next = Run{N: r.N, Step: r.Step, Given: r.Given, Outcome: r.Outcome, Reason: r.Reason, Denied: r.Denied, Known: r.Known}
+		next = Run{N: r.N, Step: r.Step, Given: r.Given, Where: r.Where, Outcome: r.Outcome, Reason: r.Reason, Denied: r.Denied, Known: r.Known}
 	}
 	if !ok {
 		return r, fmt.Errorf("%w: %T in state %q", ErrStep, e, r.State)
@@ -152,9 +152,9 @@ func (r *Run) begin(e Begin) bool {
 	}
 	denied := r.Denied
 	if e.Person {
-		denied = Denied{}
+		denied = nil
 	}
-	*r = Run{N: r.N + 1, Step: r.Step, Given: r.Given, State: Plan, Denied: denied, Known: r.Known}
+	*r = Run{N: r.N + 1, Step: r.Step, Given: r.Given, Where: r.Where, State: Plan, Denied: denied, Known: r.Known}
 	return true
 }
 
@@ -278,9 +278,7 @@ func (r *Run) answer(c *Call, q permissions.Request, answer permissions.Call, vo
 		c.spare(voided, true)
 	case q.State == permissions.Approved && allowed && q.VoidAt.IsZero():
 		c.Fate, c.Request = Runs, q.ID
-		if r.Denied.What == subject(c.Tool, c.Input) {
-			r.Denied = Denied{}
-		}
+		r.Denied = r.Denied.without(subject(c.Tool, c.Input))
 	case q.State == permissions.Approved || q.State == permissions.Denied:
 		c.spare(told.Text, told.Error)
 		c.Denied = true
@@ -299,7 +297,7 @@ func (r *Run) count(c *Call, what string) {
 }
 
 // enough is what is told of what was denied too often.
-const enough = "This was denied three times in a row and is not asked again. Stop, and tell the person what you cannot do."
+const enough = "This was denied three times and is not asked again. Stop, and tell the person what you cannot do."
 
 func (r *Run) execute(e Event) bool {
 	c, ok := r.next()

@@ -234,34 +234,44 @@ func TestAVoidApprovalRunsNothing(t *testing.T) {
 	}
 }
 
-func TestThreeDenialsInARowEndTheAsking(t *testing.T) {
+// What is asked and answered in between does not prolong it: the third denial of a call is its last.
+func TestThreeDenialsEndTheAskingOfACall(t *testing.T) {
 	r := Run{}
-	deny := func() string {
-		r.State, r.Request, r.Calls = WaitAck, "R", []Call{call(2, Asks, Planned)}
+	settle := func(n int, state permissions.State, answer permissions.Answer) string {
+		c := call(n, Asks, Planned)
+		c.N = 1
+		q := settledAs(state, answer)
+		q.Tool, q.Input = c.Tool, c.Input
+		r.State, r.Request, r.Calls = WaitAck, "R", []Call{c}
 		var err error
-		if r, err = Next(r, Settled{Request: settledAs(permissions.Denied, permissions.Deny)}); err != nil {
+		if r, err = Next(r, Settled{Request: q}); err != nil {
 			t.Fatal(err)
 		}
 		return r.Calls[0].Text
 	}
-	what := subject("write_file", call(2, "", "").Input)
+	about := func(n int) string { return subject("write_file", call(n, "", "").Input) }
+	const what, other = 2, 3
 	for range mostDenied - 1 {
-		deny()
-		if r.Denied.spent(what) {
+		settle(what, permissions.Denied, permissions.Deny)
+		settle(other, permissions.Denied, permissions.Deny)
+		if r.Denied.spent(about(what)) || r.Denied.spent(about(other)) {
 			t.Fatal("it is not asked any more too soon")
 		}
 	}
-	if got := deny(); !r.Denied.spent(what) || got != "Tool write_file denied by the user. "+enough {
+	settle(other, permissions.Approved, permissions.Allow(permissions.Once))
+	settle(other, permissions.Denied, permissions.Deny)
+	if r.Denied.spent(about(other)) {
+		t.Error("what was allowed meanwhile is not asked any more")
+	}
+	if got := settle(what, permissions.Denied, permissions.Deny); !r.Denied.spent(about(what)) ||
+		got != "Tool write_file denied by the user. "+enough {
 		t.Errorf("after three denials the model reads %q", got)
 	}
-	if r.Denied.spent("write_file {}") {
-		t.Error("another call is not asked either")
-	}
 	over, _ := Next(Run{State: Terminate, Denied: r.Denied}, Finished{})
-	if again, _ := Next(over, Begin{}); !again.Denied.spent(what) {
+	if again, _ := Next(over, Begin{}); !again.Denied.spent(about(what)) {
 		t.Error("a run that nobody wrote for asks again")
 	}
-	if again, _ := Next(over, Begin{Person: true}); again.Denied.spent(what) {
+	if again, _ := Next(over, Begin{Person: true}); again.Denied.spent(about(what)) {
 		t.Error("it is never asked again, though the person wrote since")
 	}
 }

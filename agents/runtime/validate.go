@@ -149,7 +149,7 @@ func (sh *shift) place(held []permissions.Tag) tools.Place {
 func (sh *shift) request(calls []Call) permissions.Request {
 	q := permissions.Request{
 		Kind: permissions.KindTool, Agent: sh.session.Agent, Session: string(sh.session.ID), Step: sh.run.Step,
-		Cwd: sh.agent.Place.Workspace, Reason: short(sh.run.Words, permissions.MaxReason),
+		Cwd: sh.agent.Place.Workspace, Folder: sh.agent.Place.Folder(), Reason: short(sh.run.Words, permissions.MaxReason),
 		Key: sh.stepKey(),
 	}
 	sh.background(&q)

@@ -40,7 +40,7 @@ func become() error {
 	if len(s.Argv) == 0 {
 		return errors.New("there is no command")
 	}
-	if err := os.Chdir(s.dir()); err != nil {
+	if err := s.enter(); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
 	s.Write = append(s.Write, s.Scratch)
@@ -60,6 +60,23 @@ func become() error {
 		return fmt.Errorf("start %s: %w", program, err)
 	}
 	return nil
+}
+
+// enter makes the folder that a command starts in this process's.
+func (s spec) enter() error {
+	dir, err := openPlain(s.dir())
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	info, err := dir.Stat()
+	if err == nil {
+		err = s.Held.Check(s.dir(), info)
+	}
+	if err != nil {
+		return err
+	}
+	return dir.Chdir()
 }
 
 // ordered reads what this process is to do; others may read it after it.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/landlock-lsm/go-landlock/landlock"
 	"golang.org/x/sys/unix"
@@ -38,24 +39,26 @@ func enclose(s spec) error {
 // allowed, whatever has its name by then.
 func rules(s spec) (rules []landlock.Rule, held []*os.File, err error) {
 	add := func(p string, follow bool, folder, file func(...string) landlock.FSRule) error {
-		how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
+		open := openPlain
 		if follow {
-			how.Resolve = 0
+			open = func(p string) (*os.File, error) { return os.OpenFile(p, unix.O_PATH, 0) } //nolint:gosec // of base
 		}
-		fd, err := unix.Openat2(unix.AT_FDCWD, p, how)
+		f, err := open(p)
 		if follow && errors.Is(err, unix.ENOENT) {
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("reach %s: %w", p, err)
 		}
-		f := os.NewFile(uintptr(fd), p)
 		held = append(held, f)
 		info, err := f.Stat()
 		if err != nil {
 			return fmt.Errorf("reach %s: %w", p, err)
 		}
-		name := fmt.Sprintf("/proc/self/fd/%d", fd)
+		if err := s.Held.Check(p, info); err != nil {
+			return err
+		}
+		name := fmt.Sprintf("/proc/self/fd/%d", f.Fd())
 		if info.IsDir() {
 			rules = append(rules, folder(name))
 		} else {
@@ -82,4 +85,27 @@ func rules(s spec) (rules []landlock.Rule, held []*os.File, err error) {
 		}
 	}
 	return rules, held, nil
+}
+
+// openPlain opens an absolute path as a place, and refuses a symbolic link anywhere in it: folder by folder, since openat2
+// is absent where daycared itself runs behind such walls.
+func openPlain(p string) (*os.File, error) {
+	const how = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	fd, err := unix.Open("/", how, 0)
+	for part := range strings.SplitSeq(strings.Trim(p, "/"), "/") {
+		if err != nil || part == "" {
+			break
+		}
+		outer := fd
+		fd, err = unix.Openat(outer, part, how, 0)
+		_ = unix.Close(outer)
+	}
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: p, Err: err}
+	}
+	f := os.NewFile(uintptr(fd), p)
+	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeSymlink != 0 {
+		return nil, errors.Join(err, f.Close(), fmt.Errorf("open %s: %w", p, unix.ELOOP))
+	}
+	return f, nil
 }

@@ -58,7 +58,7 @@ func TestFilesOutside(t *testing.T) {
 		{"nothing", []string{"write", "/dev/null"}, true, true, true},
 		{"remove outside", []string{"remove", secret}, false, false, true},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run("C2/"+c.name, func(t *testing.T) {
 			if got := try(t, s, closed, c.probe...); got != c.closed {
 				t.Errorf("without a grant: %v", got)
 			}

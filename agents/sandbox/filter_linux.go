@@ -28,38 +28,81 @@ var (
 	allow  = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 	refuse = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
 	absent = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)} // for what callers can do otherwise
+	done   = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO}                       // it is said to be done, and is not
 	kill   = bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS}
 	unable = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP)} // as file systems say it
 	ask    = bpf.RetConstant{Val: unix.SECCOMP_RET_USER_NOTIF}                      // the warden, see modes_linux.go
 )
 
+// lastCall is the newest system call that was judged here: the kernel's table was gone through up to it, row by row. Newer
+// ones are absent until somebody has judged them; filter_linux_test.go has the verdicts.
+const lastCall = unix.SYS_RSEQ_SLICE_YIELD
+
 // refused are the doors that nothing behind walls goes through, whatever was granted.
 var refused = []uint32{
+	// Other processes.
 	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
-	unix.SYS_PROCESS_MADVISE, unix.SYS_PERF_EVENT_OPEN, unix.SYS_BPF, unix.SYS_USERFAULTFD,
-	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
-	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_FSOPEN, unix.SYS_FSMOUNT,
-	unix.SYS_FSCONFIG, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT,
-	unix.SYS_UNSHARE, unix.SYS_SETNS, unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_FANOTIFY_INIT,
+	unix.SYS_PROCESS_MADVISE, unix.SYS_PROCESS_MRELEASE, unix.SYS_PERF_EVENT_OPEN,
+	// What outlives the command, or is shared by everything that runs as its account: System V IPC and POSIX queues.
+	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SHMDT,
+	unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMCTL, unix.SYS_SEMTIMEDOP,
+	unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
+	// Ways around the filter and around Landlock.
+	unix.SYS_BPF, unix.SYS_USERFAULTFD, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
+	unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_FANOTIFY_INIT, unix.SYS_FANOTIFY_MARK, unix.SYS_LSM_SET_SELF_ATTR,
+	// Mounts and namespaces.
+	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_OPEN_TREE_ATTR, unix.SYS_FSOPEN,
+	unix.SYS_FSMOUNT, unix.SYS_FSCONFIG, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_STATMOUNT, unix.SYS_LISTMOUNT,
+	unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_UNSHARE, unix.SYS_SETNS, unix.SYS_LISTNS,
+	// Keys.
 	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
+	// The machine.
 	unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE,
-	unix.SYS_REBOOT, unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT, unix.SYS_QUOTACTL, unix.SYS_SYSLOG,
-	unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_ADJTIMEX, unix.SYS_CLOCK_ADJTIME,
-	unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME, unix.SYS_VHANGUP,
+	unix.SYS_REBOOT, unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT, unix.SYS_QUOTACTL, unix.SYS_QUOTACTL_FD,
+	unix.SYS_SYSLOG, unix.SYS_LOOKUP_DCOOKIE, unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_ADJTIMEX,
+	unix.SYS_CLOCK_ADJTIME, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME, unix.SYS_VHANGUP,
 }
+
+// missing are calls that callers can do without, so they are told that the kernel has none: the arguments of the first two
+// are behind a pointer, where a filter cannot look, and a watch sees what happens in folders that may not be read.
+var missing = []uint32{unix.SYS_CLONE3, unix.SYS_OPENAT2, unix.SYS_INOTIFY_INIT1, unix.SYS_INOTIFY_ADD_WATCH}
+
+// itself are the calls about a process, by the place of its number, which must be 0: the caller.
+var itself = map[uint32]uint32{
+	unix.SYS_PRLIMIT64: 0, unix.SYS_SCHED_SETPARAM: 0, unix.SYS_SCHED_SETSCHEDULER: 0, unix.SYS_SCHED_SETATTR: 0,
+	unix.SYS_SCHED_SETAFFINITY: 0, unix.SYS_MIGRATE_PAGES: 0, unix.SYS_MOVE_PAGES: 0, unix.SYS_GET_ROBUST_LIST: 0,
+	unix.SYS_SETPRIORITY: 1, unix.SYS_IOPRIO_SET: 1,
+}
+
+// whose are those of [itself] that say first what the number is: only that of a process or thread will do.
+var whose = map[uint32]uint32{unix.SYS_SETPRIORITY: unix.PRIO_PROCESS, unix.SYS_IOPRIO_SET: ioprioProcess}
+
+// ioprioProcess is IOPRIO_WHO_PROCESS, which golang.org/x/sys does not name.
+const ioprioProcess = 1
 
 // namespaces are the flags of clone that make one; time's is not taken there.
 const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER |
 	unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-// attributes are the calls that set what else belongs to a file, an access list among it, and modes those that set its mode.
+// attributes are the calls that set what else belongs to a file, an access list among it, and modes those that set its mode,
+// by the place of that.
 var (
 	attributes = []uint32{
-		unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_FSETXATTR, unix.SYS_SETXATTRAT,
+		unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_FSETXATTR, unix.SYS_SETXATTRAT, unix.SYS_FILE_SETATTR,
 		unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR, unix.SYS_FREMOVEXATTR, unix.SYS_REMOVEXATTRAT,
 	}
-	modes = []int{unix.SYS_FCHMOD, unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, sysChmod}
+	modes = map[uint32]uint32{unix.SYS_FCHMOD: 1, unix.SYS_FCHMODAT: 2, unix.SYS_FCHMODAT2: 2}
 )
+
+// births are the calls that make something with a mode, by the place of the mode; opens do so by the flags before it.
+var (
+	births = map[uint32]uint32{unix.SYS_MKNODAT: 2, unix.SYS_MKDIRAT: 2}
+	opens  = map[uint32]uint32{unix.SYS_OPENAT: 3}
+)
+
+// special are the bits of a mode that nothing behind walls sets: what was left behind with them would run, for whoever
+// starts it, as the daemon's account or group.
+const special = unix.S_ISUID | unix.S_ISGID
 
 // shield puts the filter over this process. Modes are a command's warden's to set; what runs without one is ours.
 func shield(s spec) error {
@@ -81,40 +124,54 @@ func shield(s spec) error {
 
 // filter is the program that the kernel runs at every system call. Sockets are made of IPv4 and IPv6 alone, and only with
 // the network; of pairs, only those that cannot be turned towards another address (a pair of datagram sockets can). An
-// owner is set only to who this process is.
+// owner is never set.
 func filter(network bool, setMode bpf.Instruction) []bpf.Instruction {
 	program := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: offArch, Size: 4}, // another table of system calls, as by int 0x80
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: auditArch, SkipTrue: 1},
 		kill,
 		bpf.LoadAbsolute{Off: offNumber, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: 0x40000000, SkipTrue: 1}, // x32 begins there
+		bpf.JumpIf{Cond: bpf.JumpLessOrEqual, Val: lastCall, SkipTrue: 1}, // above are newer ones, and x32's
 		absent,
 	}
 	for _, number := range append(refused, refusedHere...) {
-		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number, SkipTrue: 1}, refuse)
+		program = append(program, when(number, refuse)...)
+	}
+	for _, number := range append(missing, missingHere...) {
+		program = append(program, when(number, absent)...)
 	}
 	for _, number := range attributes {
 		program = append(program, when(number, unable)...)
 	}
-	for _, number := range modes {
-		if number >= 0 {
-			program = append(program, when(uint32(number), setMode)...)
+	each := func(rule func(at uint32) []bpf.Instruction, tables ...map[uint32]uint32) {
+		for _, places := range tables {
+			for _, number := range slices.Sorted(maps.Keys(places)) {
+				program = append(program, when(number, rule(places[number])...)...)
+			}
 		}
 	}
-	owners := map[uint32]uint32{unix.SYS_FCHOWN: 1, unix.SYS_FCHOWNAT: 2}
-	maps.Copy(owners, ownersHere)
-	for _, number := range slices.Sorted(maps.Keys(owners)) {
-		program = append(program, when(number, nobodyElse(owners[number])...)...)
+	each(func(at uint32) []bpf.Instruction { return plainMode(at, setMode) }, modes, modesHere)
+	each(func(at uint32) []bpf.Instruction { return plainMode(at, allow) }, births, birthsHere)
+	each(func(at uint32) []bpf.Instruction {
+		return append([]bpf.Instruction{argument(at - 1),
+			bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY, SkipTrue: 1}, allow},
+			plainMode(at, allow)...)
+	}, opens, opensHere)
+	each(nobodyElse, map[uint32]uint32{unix.SYS_FCHOWN: 1, unix.SYS_FCHOWNAT: 2}, ownersHere)
+	for _, number := range slices.Sorted(maps.Keys(itself)) {
+		rule := []bpf.Instruction{argument(itself[number]), bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1}, refuse}
+		if of, named := whose[number]; named {
+			rule = append(rule, argument(0), bpf.JumpIf{Cond: bpf.JumpEqual, Val: of, SkipTrue: 1}, refuse)
+		}
+		program = append(program, when(number, append(rule, allow)...)...)
 	}
-	program = append(program, when(unix.SYS_CLONE3, absent)...) // its flags are out of sight; callers go on with clone
 	program = append(program, when(unix.SYS_CLONE, argument(0),
 		bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: namespaces, SkipTrue: 1}, refuse, allow)...)
+	program = append(program, when(unix.SYS_PRCTL, argument(0), // it shares a processor's core with another process
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.PR_SCHED_CORE, SkipTrue: 1}, refuse, allow)...)
 	program = append(program, when(unix.SYS_IOCTL, argument(1),
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 1},
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.TIOCLINUX, SkipTrue: 1}, refuse, allow)...)
-	program = append(program, when(unix.SYS_PRLIMIT64, argument(0), // another's limits could end it
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1}, refuse, allow)...)
 	program = append(program, when(unix.SYS_SOCKETPAIR, argument(1),
 		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: 0xf}, // without SOCK_CLOEXEC and SOCK_NONBLOCK
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_STREAM, SkipTrue: 2},
@@ -136,7 +193,13 @@ func when(number uint32, do ...bpf.Instruction) []bpf.Instruction {
 	return append([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number, SkipTrue: uint8(len(do))}}, do...)
 }
 
-// nobodyElse allows an owner and a group that are this process's, or left as they are, in the arguments from n on.
+// plainMode refuses a mode, in the argument at a place, that has a bit of [special]; else it does what then says.
+func plainMode(at uint32, then bpf.Instruction) []bpf.Instruction {
+	return []bpf.Instruction{argument(at), bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: special, SkipTrue: 1}, refuse, then}
+}
+
+// nobodyElse takes an owner and a group that are this process's, or left as they are, in the arguments from n on, as what is so
+// already: what a command makes is. Nothing is set, since the file could be one outside, of another of this account's groups.
 func nobodyElse(n uint32) []bpf.Instruction {
 	const unchanged = 0xffffffff
 	return []bpf.Instruction{
@@ -146,7 +209,7 @@ func nobodyElse(n uint32) []bpf.Instruction {
 		argument(n + 1),
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unchanged, SkipTrue: 2},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(os.Getegid()), SkipTrue: 1}, refuse,
-		allow,
+		done,
 	}
 }
 

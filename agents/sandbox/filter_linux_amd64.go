@@ -10,5 +10,15 @@ const sysChmod = unix.SYS_CHMOD
 // ownersHere are the calls that set an owner, by the place of the user's id, besides those that every machine has.
 var ownersHere = map[uint32]uint32{unix.SYS_CHOWN: 1, unix.SYS_LCHOWN: 1}
 
-// refusedHere are those of [refused] that only this machine has.
-var refusedHere = []uint32{unix.SYS_IOPL, unix.SYS_IOPERM, unix.SYS_MODIFY_LDT, unix.SYS_USELIB, unix.SYS__SYSCTL}
+// What sets a mode, or makes something with one, besides what every machine has.
+var (
+	modesHere  = map[uint32]uint32{unix.SYS_CHMOD: 1}
+	birthsHere = map[uint32]uint32{unix.SYS_MKNOD: 1, unix.SYS_MKDIR: 1, unix.SYS_CREAT: 1}
+	opensHere  = map[uint32]uint32{unix.SYS_OPEN: 2}
+)
+
+// refusedHere are those of [refused], and missingHere of [missing], that only this machine has.
+var (
+	refusedHere = []uint32{unix.SYS_IOPL, unix.SYS_IOPERM, unix.SYS_MODIFY_LDT, unix.SYS_USELIB, unix.SYS__SYSCTL}
+	missingHere = []uint32{unix.SYS_INOTIFY_INIT}
+)

@@ -23,15 +23,22 @@ func TestDoorsIntoTheKernel(t *testing.T) {
 	for _, args := range [][]string{
 		{"io_uring"}, {"ptrace", victim}, {"memory", victim, place}, {"descriptor", victim}, {"unshare"}, {"clone"}, {"clone3"},
 		{"mount", dir}, {"type"}, {"limit", victim}, {"keys"}, {"hostname"}, {"capabilities"}, {"signal", victim},
+		{"shm"}, {"msg"}, {"sem"}, {"queue"}, {"watch", dir}, {"priority", victim, "5"}, {"priorities"}, {"affinity", victim},
+		{"scheduler", victim}, {"disk", victim},
 	} {
-		t.Run(args[0], func(t *testing.T) {
+		t.Run("B7/"+args[0], func(t *testing.T) {
 			if try(t, s, w, args...) {
 				t.Error("it got through")
 			}
 		})
 	}
 	runtime.KeepAlive(Path)
-	for _, args := range [][]string{{"type"}, {"signal", victim}} {
+	for _, args := range [][]string{{"priority", "0", "5"}, {"affinity", "0"}, {"scheduler", "0"}, {"disk", "0"}} {
+		if !try(t, s, w, args...) {
+			t.Errorf("%q does not work on itself", args)
+		}
+	}
+	for _, args := range [][]string{{"type"}, {"signal", victim}, {"watch", dir}, {"affinity", victim}} {
 		if !try(t, New(Options{Mode: Off}), Walls{}, args...) {
 			t.Errorf("%s is shut without walls, too; its test above shows nothing", args[0])
 		}

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/daycared/daycared/internal/own"
 )
 
 // pipe is a named pipe that processes in a sandbox hold open for as long as they live.
@@ -239,7 +241,7 @@ func TestExitCodes(t *testing.T) {
 	}
 	walls := Walls{Read: []string{dir}, Dir: dir, Home: dir}
 	if place := os.Getenv(counting); place != "" { // so that what runs there is counted
-		walls.Write = append(walls.Write, resolve(place))
+		walls.Write = append(walls.Write, own.Resolve(place))
 	}
 	write(t, filepath.Join(dir, "strange"), "no program")
 	_ = os.Chmod(filepath.Join(dir, "strange"), 0o755)

@@ -111,6 +111,10 @@ func (c call) setMode(listener int, writable []string) error {
 	if err != nil {
 		return err
 	}
+	if mode&(unix.S_ISUID|unix.S_ISGID) != 0 { // the filter does not let such a call come here
+		_ = unix.Close(target)
+		return unix.EPERM
+	}
 	defer unix.Close(target)
 	if err := notify(listener, idValid, unsafe.Pointer(&c.ID)); err != nil {
 		return err // another process may have its number by now

@@ -1,11 +1,14 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -84,6 +87,63 @@ func TestModes(t *testing.T) {
 	if !try(t, New(Options{}), w, "chown", "file", fmt.Sprint(os.Geteuid())) {
 		t.Error("an owner cannot be set to what it is")
 	}
+}
+
+// What a command leaves behind runs for nobody as the daemon's account or group: these bits are set in no way.
+func TestNothingIsLeftThatRunsAsTheDaemon(t *testing.T) {
+	dir := stage(t)
+	w := Walls{Write: []string{dir}, Dir: dir}
+	none := func(t *testing.T) {
+		t.Helper()
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if info, err := e.Info(); err != nil || info.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0 {
+				t.Errorf("it left %v (%v)", info.Mode(), err)
+			}
+			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, way := range []string{
+		"chmod", "fchmod", "fchmodat", "fchmodat2", "fchmod of a file without a name", "openat", "openat of a file without a name",
+		"openat2", "mknodat",
+	} {
+		for _, bit := range []string{"", ", setgid"} {
+			t.Run("A3/"+way+bit, func(t *testing.T) {
+				if try(t, New(Options{}), w, "special", way+bit, filepath.Join(dir, "x")) {
+					t.Error("it got through")
+				}
+				none(t)
+			})
+		}
+	}
+	for name, line := range map[string]string{
+		"a copy of a shell": "cp /bin/sh x && chmod 4755 x", "install": "install -m 4755 /bin/sh x", "a folder": "mkdir x && chmod g+s x",
+		"an archive": "cp /bin/sh x && tar cf a x --mode=4755 && rm x && tar xpf a", "a link to one": "ln /bin/su x || cp -p /bin/su x",
+	} {
+		t.Run("A3/"+name, func(t *testing.T) {
+			run(t, New(Options{}), w, "/bin/sh", "-c", line)
+			none(t)
+		})
+	}
+	if !try(t, New(Options{Mode: Off}), Walls{}, "special", "openat", filepath.Join(dir, "x")) {
+		t.Error("not even without walls; then the test above shows nothing")
+	}
+	if err := os.Chmod(filepath.Join(dir, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	self := call{PID: uint32(os.Getpid()), Nr: unix.SYS_FCHMODAT} // the warden by itself, should one come to it
+	name := append([]byte(filepath.Join(dir, "x")), 0)
+	self.Args = [6]uint64{uint64(uint32(0xffffff9c)), uint64(uintptr(unsafe.Pointer(&name[0]))), 0o4755}
+	if err := self.setMode(-1, []string{dir}); !errors.Is(err, unix.EPERM) {
+		t.Errorf("the warden: %v", err)
+	}
+	runtime.KeepAlive(name)
+	none(t)
 }
 
 // Programs that set modes work as ever, many at once.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 	"unsafe"
@@ -128,6 +129,43 @@ func probeKernel(what string, args []string) error {
 	case "keys":
 		_, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, true)
 		return err
+	case "shm":
+		_, err := unix.SysvShmGet(unix.IPC_PRIVATE, 4096, unix.IPC_CREAT|0o600)
+		return err
+	case "msg":
+		_, _, errno := unix.RawSyscall(unix.SYS_MSGGET, unix.IPC_PRIVATE, unix.IPC_CREAT|0o600, 0)
+		return errnoOf(errno)
+	case "sem":
+		_, _, errno := unix.RawSyscall(unix.SYS_SEMGET, unix.IPC_PRIVATE, 1, unix.IPC_CREAT|0o600)
+		return errnoOf(errno)
+	case "queue":
+		name := []byte("daycared-probe\x00")
+		_, _, errno := unix.RawSyscall6(unix.SYS_MQ_OPEN, uintptr(unsafe.Pointer(&name[0])), unix.O_CREAT|unix.O_RDWR, 0o600, 0, 0, 0)
+		return errnoOf(errno)
+	case "watch":
+		fd, err := unix.InotifyInit1(0)
+		if err != nil {
+			return err
+		}
+		_, err = unix.InotifyAddWatch(fd, args[0], unix.IN_ALL_EVENTS)
+		return err
+	case "priority":
+		return unix.Setpriority(unix.PRIO_PROCESS, number(0), number(1))
+	case "priorities":
+		return unix.Setpriority(unix.PRIO_USER, 0, 5)
+	case "affinity":
+		var set unix.CPUSet
+		if err := unix.SchedGetaffinity(0, &set); err != nil {
+			return err
+		}
+		return unix.SchedSetaffinity(number(0), &set)
+	case "scheduler":
+		return unix.SchedSetAttr(number(0), &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH}, 0)
+	case "disk":
+		_, _, errno := unix.RawSyscall(unix.SYS_IOPRIO_SET, 1, uintptr(number(0)), 3<<13)
+		return errnoOf(errno)
+	case "special": // a file that is to run as the account that made it
+		return leaveSpecial(args[0], args[1])
 	case "hostname":
 		return unix.Sethostname([]byte("x"))
 	case "capabilities":
@@ -193,4 +231,50 @@ func errnoOf(errno syscall.Errno) error {
 		return nil
 	}
 	return errno
+}
+
+// leaveSpecial makes a program with the setuid bit, in one of the ways that there are.
+func leaveSpecial(way, name string) error {
+	mode := uint32(0o4755)
+	if strings.HasSuffix(way, ", setgid") {
+		way, mode = strings.TrimSuffix(way, ", setgid"), 0o2755
+	}
+	if strings.Contains(way, "chmod") {
+		if err := os.WriteFile(name, []byte("#!/bin/sh\n"), 0o755); err != nil {
+			return err
+		}
+	}
+	var fd int
+	var err error
+	switch way {
+	case "chmod":
+		return unix.Chmod(name, mode)
+	case "fchmod":
+		if fd, err = unix.Open(name, unix.O_RDWR, 0); err == nil {
+			err = unix.Fchmod(fd, mode)
+		}
+	case "fchmodat":
+		err = unix.Fchmodat(unix.AT_FDCWD, name, mode, 0)
+	case "fchmodat2":
+		err = unix.Fchmodat(unix.AT_FDCWD, name, mode, unix.AT_SYMLINK_NOFOLLOW)
+	case "fchmod of a file without a name":
+		if fd, err = unix.Open(filepath.Dir(name), unix.O_TMPFILE|unix.O_RDWR, 0o755); err == nil {
+			err = unix.Fchmod(fd, mode)
+		}
+	case "openat":
+		_, err = unix.Open(name, unix.O_CREAT|unix.O_RDWR, mode)
+	case "openat of a file without a name":
+		if fd, err = unix.Open(filepath.Dir(name), unix.O_TMPFILE|unix.O_RDWR, mode); err == nil {
+			err = unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.AT_FDCWD, name, unix.AT_SYMLINK_FOLLOW)
+		}
+	case "openat2":
+		_, err = unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_CREAT | unix.O_RDWR, Mode: uint64(mode)})
+	case "mknodat":
+		err = unix.Mknodat(unix.AT_FDCWD, name, unix.S_IFREG|mode, 0)
+	case "mkdirat":
+		err = unix.Mkdirat(unix.AT_FDCWD, name, mode)
+	default:
+		return fmt.Errorf("there is no way %q", way)
+	}
+	return err
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/daycared/daycared/internal/own"
 )
 
 // What is the daemon's own is never within reach, by whatever name, there already or not.
@@ -44,22 +46,24 @@ func TestTheDaemonsOwn(t *testing.T) {
 		{"its binary, to write", nil, Walls{Write: []string{filepath.Dir(self())}}, ErrOwn},
 		{"its binary, to read", nil, Walls{Read: []string{filepath.Dir(self())}}, nil},
 	} {
-		s := New(Options{Own: append([]string{""}, c.own...)})
-		if err := s.admit(c.w); !errors.Is(err, c.want) {
-			t.Errorf("%s: %v", c.name, err)
-		}
-		if ready := s.Ready(); (ready != nil) != strings.Contains(c.name, "in what everybody") {
-			t.Errorf("%s: ready: %v", c.name, ready)
-		}
-		if c.want == nil {
-			continue
-		}
-		if _, _, err := s.Command(t.Context(), c.w, "true"); !errors.Is(err, c.want) {
-			t.Errorf("%s: a command: %v", c.name, err)
-		}
-		if err := s.Do(t.Context(), c.w, "read", "x", new(string)); !errors.Is(err, c.want) {
-			t.Errorf("%s: an operation: %v", c.name, err)
-		}
+		t.Run("B7/"+c.name, func(t *testing.T) {
+			s := New(Options{Own: append([]string{""}, c.own...)})
+			if err := s.admit(c.w); !errors.Is(err, c.want) {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			if ready := s.Ready(); (ready != nil) != strings.Contains(c.name, "in what everybody") {
+				t.Errorf("%s: ready: %v", c.name, ready)
+			}
+			if c.want == nil {
+				return
+			}
+			if _, _, err := s.Command(t.Context(), c.w, "true"); !errors.Is(err, c.want) {
+				t.Errorf("%s: a command: %v", c.name, err)
+			}
+			if err := s.Do(t.Context(), c.w, "read", "x", new(string)); !errors.Is(err, c.want) {
+				t.Errorf("%s: an operation: %v", c.name, err)
+			}
+		})
 	}
 }
 
@@ -71,14 +75,16 @@ func TestOddPaths(t *testing.T) {
 	}
 	for _, p := range []string{"", ".", "relative", dir + "/", dir + "/../x", dir + "//real", filepath.Join(dir, "link"),
 		filepath.Join(dir, "link/file"), filepath.Join(dir, "missing")} {
-		for _, w := range []Walls{{Read: []string{p}}, {Write: []string{p}}, {Dir: p}} {
-			if p == "" && w.Dir == "" && w.Read == nil && w.Write == nil {
-				continue // no folder was named
+		t.Run("C2/"+strings.ReplaceAll(p, dir, "…"), func(t *testing.T) {
+			for _, w := range []Walls{{Read: []string{p}}, {Write: []string{p}}, {Dir: p}} {
+				if p == "" && w.Dir == "" && w.Read == nil && w.Write == nil {
+					continue // no folder was named
+				}
+				if _, _, err := New(Options{}).Command(t.Context(), w, "true"); err == nil {
+					t.Errorf("%+v is taken", w)
+				}
 			}
-			if _, _, err := New(Options{}).Command(t.Context(), w, "true"); err == nil {
-				t.Errorf("%+v is taken", w)
-			}
-		}
+		})
 	}
 }
 
@@ -87,7 +93,7 @@ func TestOperations(t *testing.T) {
 	dir := stage(t, "ws/file", "out/secret")
 	s, w := New(Options{}), Walls{Read: []string{filepath.Join(dir, "ws")}}
 	if place := os.Getenv(counting); place != "" { // so that what runs there is counted
-		w.Write = append(w.Write, resolve(place))
+		w.Write = append(w.Write, own.Resolve(place))
 	}
 	var text string
 	if err := s.Do(t.Context(), w, "read", filepath.Join(dir, "ws/file"), &text); err != nil || text != "of ws/file" {

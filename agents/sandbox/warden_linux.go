@@ -15,6 +15,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/daycared/daycared/internal/own"
 )
 
 // asWarden is what the process does that watches over a command: its descendants' orphans become its children, so none
@@ -40,7 +42,7 @@ func guard() (code int, err error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, fmt.Errorf("gather orphans: %w", err)
 	}
-	made, err := os.MkdirTemp(resolve(s.Scratch), "daycared-")
+	made, err := os.MkdirTemp(own.Resolve(s.Scratch), "daycared-")
 	if err != nil {
 		return 0, fmt.Errorf("make a scratch folder: %w", err)
 	}

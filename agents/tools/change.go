@@ -2,11 +2,14 @@ package tools
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
@@ -245,4 +248,97 @@ func Diff(name, before, after string) string {
 		return "-" + before + "\n+" + after + "\n"
 	}
 	return text
+}
+
+// folder is a workspace as it was when the daemon started. It is held open: while the daemon runs, no other folder has its
+// numbers.
+type folder struct {
+	sandbox.Folder
+	name string // of the configuration, which may have symbolic links in it
+	root *os.Root
+	err  error // why it is not held
+}
+
+// In is the place with a workspace, which is looked up now and never again: another folder that gets its name later is not
+// the workspace. One that cannot be opened now makes a place where every use of it says so.
+func (p Place) In(workspace string) Place {
+	if workspace == "" {
+		return p
+	}
+	f := &folder{name: workspace}
+	p.Workspace, p.held = workspace, f
+	leads, err := filepath.EvalSymlinks(workspace)
+	if err == nil {
+		f.root, err = os.OpenRoot(leads)
+	}
+	if err != nil {
+		f.err = fmt.Errorf("open the workspace when daycared starts: %w; make it, and restart daycared", err)
+		return p
+	}
+	info, err := f.root.Stat(".")
+	if err != nil {
+		f.err = fmt.Errorf("look at the workspace: %w", err)
+		return p
+	}
+	f.Folder, p.Workspace = sandbox.FolderOf(leads, info), leads
+	return p
+}
+
+// ErrMoved says that the workspace's name leads to another folder than when the daemon started.
+var ErrMoved = errors.New("This was not run: the workspace is another folder by now.") //nolint:revive,staticcheck // a sentence for people
+
+// Folder names the workspace by device and inode, for the digest of what is asked; empty without one.
+func (p Place) Folder() string {
+	if p.held == nil || p.held.err != nil {
+		return ""
+	}
+	return fmt.Sprintf("device %d, inode %d", p.held.Dev, p.held.Ino)
+}
+
+// Held is the workspace as it has to be when it is opened, and [ErrMoved] when it is another folder by now.
+func (p Place) Held() (sandbox.Folder, error) {
+	switch {
+	case p.Workspace == "":
+		return sandbox.Folder{}, nil
+	case p.held == nil:
+		return sandbox.Folder{}, fmt.Errorf("%w It was not opened when daycared started.", ErrMoved) //nolint:revive,staticcheck // as above
+	case p.held.err != nil:
+		return sandbox.Folder{}, p.held.err
+	}
+	leads, err := filepath.EvalSymlinks(p.held.name)
+	if err != nil || leads != p.Workspace {
+		return sandbox.Folder{}, ErrMoved
+	}
+	if info, err := os.Stat(leads); err != nil || p.held.Check(leads, info) != nil {
+		return sandbox.Folder{}, ErrMoved
+	}
+	return p.held.Folder, nil
+}
+
+// inWorkspace makes an absolute path one in the workspace where it begins with the name that the workspace has in the
+// configuration, and reports whether it is in the workspace.
+func (p Place) inWorkspace(whole string) (string, bool) {
+	if p.Workspace == "" {
+		return whole, false
+	}
+	names := []string{p.Workspace}
+	if p.held != nil {
+		names = append(names, p.held.name)
+	}
+	for _, name := range names {
+		if rest, ok := strings.CutPrefix(whole, strings.TrimSuffix(name, "/")); ok && (rest == "" || rest[0] == '/') {
+			return cmp.Or(strings.TrimSuffix(p.Workspace, "/")+rest, "/"), true
+		}
+	}
+	return whole, false
+}
+
+// workspace is the workspace as tags.
+func (p Place) workspace() (reading, writing permissions.Tag, ok bool) {
+	reading, err := permissions.ParseTag("@read:" + p.Workspace)
+	if err != nil {
+		return reading, writing, false
+	}
+	writing, err = permissions.ParseTag("@write:" + p.Workspace)
+	return reading, writing, err == nil
 }

@@ -179,14 +179,14 @@ func tryEditFile(t *testing.T) {
 // Writing is whole or not at all.
 func TestAWriteThatFails(t *testing.T) {
 	dir, _ := stage(t, map[string]string{"ws/a": "one", "ws/folder/x": ""})
-	s := spot{filepath.Join(dir, "ws"), "a"}
+	s := spot{Root: filepath.Join(dir, "ws"), Name: "a"}
 	for _, p := range []putting{
-		{spot{s.Root, "a"}, []byte("two"), "another basis"},
-		{spot{s.Root, "folder"}, []byte("two"), ""},
-		{spot{s.Root, "a/b"}, []byte("two"), ""},
-		{spot{s.Root, "a/b/c"}, []byte("two"), ""},
-		{spot{s.Root, "../b"}, []byte("two"), ""},
-		{spot{s.Root + "/none", "b"}, []byte("two"), ""},
+		{spot{Root: s.Root, Name: "a"}, []byte("two"), "another basis"},
+		{spot{Root: s.Root, Name: "folder"}, []byte("two"), ""},
+		{spot{Root: s.Root, Name: "a/b"}, []byte("two"), ""},
+		{spot{Root: s.Root, Name: "a/b/c"}, []byte("two"), ""},
+		{spot{Root: s.Root, Name: "../b"}, []byte("two"), ""},
+		{spot{Root: s.Root + "/none", Name: "b"}, []byte("two"), ""},
 	} {
 		if _, err := put(p); err == nil {
 			t.Errorf("%+v is written", p)

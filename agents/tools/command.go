@@ -57,6 +57,9 @@ func (in running) check() (running, error) {
 
 // tags are what the input asks for by name.
 func (in running) tags(p Place) (tags []permissions.Tag, err error) {
+	if _, err := p.Held(); err != nil {
+		return nil, err
+	}
 	reads := in.Read
 	if in.Cwd != "" {
 		reads = append(slices.Clone(reads), in.Cwd)
@@ -118,9 +121,7 @@ func (in running) walls(p Place) (sandbox.Walls, error) {
 	}
 	w.Network = in.Network
 	if p.Workspace != "" {
-		if w.Dir, err = p.real(p.Workspace); err != nil {
-			return w, err
-		}
+		w.Dir = p.Workspace
 		if slices.Contains(w.Write, w.Dir) { // where what programs keep for themselves is there next time
 			w.Home = w.Dir
 		}

@@ -27,7 +27,14 @@ func (s spot) at(do func(*os.Root) error) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(root), root.Close())
+	info, err := root.Stat(".")
+	if err == nil {
+		err = s.Held.Check(s.Root, info)
+	}
+	if err == nil {
+		err = do(root)
+	}
+	return errors.Join(err, root.Close())
 }
 
 // open opens a regular file to be read. What may block, or is endless, is refused.

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -35,7 +36,8 @@ func TestStrictInputs(t *testing.T) {
 		{"write_file", `{"path":"b","content":"` + strings.Repeat("x", maxFile+1) + `"}`, "more than 1048576"},
 		{"edit_file", `{"path":"a","old_text":"","new_text":"y"}`, "old_text is empty"},
 		{"edit_file", `{"path":"a","old_text":"y","new_text":"y"}`, "are the same"},
-		{"edit_file", `{"path":"a","old_text":"y","new_text":"z","replace":true}`, `did you mean "replace_all"?`},
+		{"edit_file", `{"path":"a","old_text":"y","new_text":"z","replace":true}`,
+			`"replace" is unknown; there are path, old_text, new_text, replace_all`},
 		{"run_command", `{"command":" "}`, "the command is empty"},
 		{"run_command", `{"command":"a\u0000b"}`, "holds a NUL"},
 		{"run_command", `{"command":"true","timeout":-1}`, "from 1 to 3600"},
@@ -50,17 +52,19 @@ func TestStrictInputs(t *testing.T) {
 		{"fetch_url", `{"url":"http://exa mple/"}`, "that is no URL"},
 		{"fetch_url", `{"uri":"http://example.org/"}`, `did you mean "url"?`},
 	} {
-		one := tool(t, c.tool)
-		_, err := one.Plan(t.Context(), p, json.RawMessage(c.input))
-		if err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s %.80s: %v, want %q", c.tool, c.input, err, c.says)
-		}
-		if c.says == "holds exactly that already" {
-			continue // no fault of the input
-		}
-		if o := one.Run(t.Context(), p, json.RawMessage(c.input), Plan{}); !o.Error {
-			t.Errorf("%s %.80s runs: %s", c.tool, c.input, o.Text)
-		}
+		t.Run(fmt.Sprintf("C4/%s %.60s", c.tool, c.input), func(t *testing.T) {
+			one := tool(t, c.tool)
+			_, err := one.Plan(t.Context(), p, json.RawMessage(c.input))
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s %.80s: %v, want %q", c.tool, c.input, err, c.says)
+			}
+			if c.says == "holds exactly that already" {
+				return // no fault of the input
+			}
+			if o := one.Run(t.Context(), p, json.RawMessage(c.input), Plan{}); !o.Error {
+				t.Errorf("%s %.80s runs: %s", c.tool, c.input, o.Text)
+			}
+		})
 	}
 }
 
@@ -110,13 +114,15 @@ func TestPaths(t *testing.T) {
 		{dir + "/ws/../out/c", "", "not clean"}, {"a ", "", "ends in space"}, {"a\n", "", "ends in space"}, {"a\nb", "", "control character"},
 		{"a\x00b", "", "control character"}, {"cafe\u0301", "", "normal form C"}, {"~/x", "", ""}, {"$HOME", "", ""},
 	} {
-		got, err := readFile{}.Plan(t.Context(), p, args{"path": c.path}.json(t))
-		switch {
-		case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)):
-			t.Errorf("%q: %v, want %q", c.path, err, c.says)
-		case c.says == "" && (err != nil || needs(got) != c.needs):
-			t.Errorf("%q needs %q (%v), want %q", c.path, needs(got), err, c.needs)
-		}
+		t.Run("C3/"+c.path, func(t *testing.T) {
+			got, err := readFile{}.Plan(t.Context(), p, args{"path": c.path}.json(t))
+			switch {
+			case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)):
+				t.Errorf("%q: %v, want %q", c.path, err, c.says)
+			case c.says == "" && (err != nil || needs(got) != c.needs):
+				t.Errorf("%q needs %q (%v), want %q", c.path, needs(got), err, c.needs)
+			}
+		})
 	}
 	if _, err := (readFile{}).Plan(t.Context(), Place{}, args{"path": "a"}.json(t)); err == nil {
 		t.Error("a relative path without a workspace is taken")

@@ -1,14 +1,18 @@
 package tools
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
+	"regexp"
 	"strings"
+	"syscall"
 
 	"github.com/bmatcuk/doublestar/v4"
 
@@ -183,4 +187,143 @@ func marked(rel string, e fs.DirEntry) string {
 		return rel + "@"
 	}
 	return rel
+}
+
+type searchFiles struct{ box *sandbox.Sandbox }
+
+type searching struct {
+	Pattern string `json:"pattern" need:"yes" say:"a regular expression (RE2), looked for line by line"`
+	Path    string `json:"path,omitzero" say:"the folder: absolute, or relative to the workspace, which is the default"`
+	Glob    string `json:"glob,omitzero" say:"only in files that match, below the folder, as in **/*.go"`
+	NoCase  bool   `json:"ignore_case,omitzero" say:"take capital and small letters as the same"`
+}
+
+// How much is found, and how large a file is searched.
+const (
+	maxFound     = 200
+	maxSearched  = 4 << 20
+	maxFoundLine = 300
+)
+
+func (searchFiles) Spec() models.Tool {
+	return models.Tool{Name: "search_files", Schema: schema[searching](), Description: "Search the text files below a folder for a " +
+		"regular expression. Gives path:line: text, at most 200 lines. Binary files, those above 4 MiB and .git are passed over. " +
+		"In the workspace nobody is asked."}
+}
+
+func (in searching) check() (searching, error) {
+	in.Path = folderOf(in.Path)
+	if in.NoCase {
+		in.Pattern = "(?i)" + in.Pattern
+	}
+	if _, err := regexp.Compile(in.Pattern); err != nil {
+		return in, fmt.Errorf("the pattern is no regular expression of RE2: %w", err)
+	}
+	return in, checkGlob(in.Glob)
+}
+
+func (searchFiles) Plan(_ context.Context, p Place, input json.RawMessage) (Plan, error) {
+	in, err := decode[searching](input)
+	if err != nil {
+		return Plan{}, err
+	}
+	return p.planReading(in.Path)
+}
+
+// searchOf is what search is to do, and hits what it found.
+type (
+	searchOf struct {
+		Spot          spot
+		Pattern, Glob string
+	}
+	hits struct {
+		Lines   []string
+		Skipped int // files
+		Cut     string
+	}
+)
+
+func (t searchFiles) Run(ctx context.Context, p Place, input json.RawMessage, _ Plan) Outcome {
+	in, err := decode[searching](input)
+	if err != nil {
+		return failed(err)
+	}
+	var h hits
+	name, err := behind(ctx, t.box, p, in.Path, opSearch, func(s spot) any { return searchOf{s, in.Pattern, in.Glob} }, &h)
+	if err != nil {
+		return failed(fmt.Errorf("search %s: %w", name, err))
+	}
+	if len(h.Lines) == 0 {
+		h.Lines = []string{"(nothing)"}
+	}
+	if h.Skipped > 0 {
+		h.Lines = append(h.Lines, fmt.Sprintf("(%d files were passed over: binary, above %d bytes, or not to be read)", h.Skipped, maxSearched))
+	}
+	if h.Cut != "" {
+		h.Lines = append(h.Lines, "("+h.Cut+")")
+	}
+	return Outcome{Text: strings.Join(h.Lines, "\n")}
+}
+
+// search looks for a pattern in what is below a folder, behind walls.
+func search(order searchOf) (h hits, err error) {
+	pattern, err := regexp.Compile(order.Pattern)
+	if err != nil {
+		return h, err
+	}
+	err = order.Spot.walk(maxDepth, func(root *os.Root, inRoot, rel string, e fs.DirEntry) error {
+		switch ok, _ := doublestar.Match(order.Glob, rel); {
+		case e.IsDir() && e.Name() == ".git":
+			return fs.SkipDir
+		case !e.Type().IsRegular() || order.Glob != "" && !ok:
+			return nil
+		}
+		text, err := searchable(root, inRoot)
+		if err != nil {
+			h.Skipped++
+			return nil //nolint:nilerr // what cannot be read is counted
+		}
+		return h.in(pattern, rel, text)
+	})
+	switch {
+	case errors.Is(err, errEnough):
+		h.Cut, err = fmt.Sprintf("there are more than these %d; search more narrowly", maxFound), nil
+	case errors.Is(err, errTooMany):
+		h.Cut, err = err.Error(), nil
+	}
+	return h, err
+}
+
+// searchable reads a file that can be searched.
+func searchable(root *os.Root, name string) ([]byte, error) {
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxSearched+1))
+	if err == nil && (len(text) > maxSearched || !isText(text)) {
+		err = errors.New("it is no text, or too much")
+	}
+	return text, err
+}
+
+// in adds the lines of one file that match.
+func (h *hits) in(pattern *regexp.Regexp, name string, text []byte) error {
+	n := 0
+	for line := range bytes.Lines(text) {
+		n++
+		line = bytes.TrimRight(line, "\r\n")
+		if !pattern.Match(line) {
+			continue
+		}
+		if len(h.Lines) == maxFound {
+			return errEnough
+		}
+		if len(line) > maxFoundLine {
+			line = append(bytes.ToValidUTF8(bytes.Clone(line[:maxFoundLine]), nil), " …"...)
+		}
+		h.Lines = append(h.Lines, fmt.Sprintf("%s:%d: %s", strings.ToValidUTF8(name, "\uFFFD"), n, line))
+	}
+	return nil
 }

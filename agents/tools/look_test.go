@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -78,16 +79,126 @@ func tryReadFile(t *testing.T) {
 // The workspace may be named through a symbolic link, by the operator.
 func TestAWorkspaceBehindALink(t *testing.T) {
 	dir, p := stage(t, map[string]string{"ws/a": "one"})
-	p.Workspace = filepath.Join(dir, "alias")
-	if err := os.Symlink("ws", p.Workspace); err != nil {
+	alias := filepath.Join(dir, "alias")
+	if err := os.Symlink("ws", alias); err != nil {
 		t.Fatal(err)
 	}
+	p = p.In(alias)
 	call(t, p, "read_file", args{"path": "a"}).says(t, false, "one")
 	call(t, p, "write_file", args{"path": "b", "content": "two"}).says(t, false, "made "+p.Workspace+"/b: 3 bytes")
 	call(t, p, "run_command", args{"command": "cat a b; pwd"}).says(t, false, "onetwo"+dir+"/ws")
-	p.Workspace = filepath.Join(dir, "nowhere")
-	call(t, p, "read_file", args{"path": "a"}).says(t, true, "no such file")
-	call(t, p, "run_command", args{"command": "true"}).says(t, true, "look at the workspace")
+	call(t, p, "read_file", args{"path": alias + "/a"}).says(t, false, "one") // by the operator's name, too
+	p = p.In(filepath.Join(dir, "nowhere"))
+	write(t, filepath.Join(dir, "nowhere/a"), "late") // made after the daemon's start, by whomever
+	for name, in := range map[string]args{"read_file": {"path": "a"}, "run_command": {"command": "true"}} {
+		if _, err := tool(t, name).Plan(t.Context(), p, in.json(t)); err == nil || !strings.Contains(err.Error(), "no such file") {
+			t.Errorf("%s where the workspace was not there: %v", name, err)
+		}
+		tool(t, name).Run(t.Context(), p, in.json(t), Plan{}).says(t, true, "make it, and restart daycared")
+	}
+}
+
+// A workspace is the folder that it was when the daemon started: no other gets its place by getting its name.
+func TestAWorkspaceIsNoOtherFolder(t *testing.T) { inBothModes(t, tryMovedWorkspace) }
+
+func tryMovedWorkspace(t *testing.T) {
+	for name, swap := range map[string]func(t *testing.T, dir string){
+		"C2/a link":                func(t *testing.T, dir string) { symlink(t, filepath.Join(dir, "out"), filepath.Join(dir, "ws")) },
+		"C2/a link to what it was": func(t *testing.T, dir string) { symlink(t, filepath.Join(dir, "old"), filepath.Join(dir, "ws")) },
+		"C2/a folder": func(t *testing.T, dir string) {
+			if err := os.Rename(filepath.Join(dir, "out"), filepath.Join(dir, "ws")); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"C2/nothing": func(*testing.T, string) {},
+		"C2/an outer link": func(t *testing.T, dir string) {
+			if err := os.Rename(dir, dir+".old"); err != nil {
+				t.Fatal(err)
+			}
+			symlink(t, dir+".old", dir)
+			if err := os.Rename(filepath.Join(dir, "old"), filepath.Join(dir, "ws")); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.Remove(dir); _ = os.Rename(dir+".old", dir) })
+		},
+		"C2/another of the operator's links": func(t *testing.T, dir string) {
+			if err := os.Rename(filepath.Join(dir, "old"), filepath.Join(dir, "ws")); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Remove(filepath.Join(dir, "alias")); err != nil {
+				t.Fatal(err)
+			}
+			symlink(t, "out", filepath.Join(dir, "alias"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, p := stage(t, map[string]string{"ws/file": "one", "out/file": "CANARY", "out/ws/file": "CANARY"})
+			symlink(t, "ws", filepath.Join(dir, "alias"))
+			p = p.In(filepath.Join(dir, "alias"))
+			calls := map[string]args{
+				"read_file": {"path": "file"}, "list_files": {}, "search_files": {"pattern": "CANARY"},
+				"write_file": {"path": "planted", "content": "x"}, "edit_file": {"path": "file", "old_text": "one", "new_text": "two"},
+				"run_command": {"command": "cat file; echo x >planted", "write": []string{"."}},
+			}
+			plans := map[string]Plan{}
+			for name, in := range calls { // shown to people while all was as it should be
+				plans[name] = plan(t, p, name, in)
+			}
+			if err := os.Rename(filepath.Join(dir, "ws"), filepath.Join(dir, "old")); err != nil {
+				t.Fatal(err)
+			}
+			swap(t, dir)
+			for name, in := range calls {
+				o := tool(t, name).Run(t.Context(), p, in.json(t), plans[name])
+				if !o.Error || o.Text != ErrMoved.Error() {
+					t.Errorf("%s: %v, %q", name, o.Error, o.Text)
+				}
+				if _, err := tool(t, name).Plan(t.Context(), p, in.json(t)); !errors.Is(err, ErrMoved) {
+					t.Errorf("%s is planned: %v", name, err)
+				}
+			}
+			for _, place := range []string{"ws", "out", "old"} {
+				if _, err := os.Stat(filepath.Join(dir, place, "planted")); err == nil {
+					t.Errorf("something was planted in %s", place)
+				}
+			}
+		})
+	}
+}
+
+func symlink(t *testing.T, target, name string) {
+	t.Helper()
+	if err := os.Symlink(target, name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What became another folder after the last look is not opened either: the process behind the walls compares.
+func TestAWorkspaceThatMovesInBetween(t *testing.T) { inBothModes(t, tryLateMove) }
+
+func tryLateMove(t *testing.T) {
+	dir, p := stage(t, map[string]string{"ws/file": "one", "out/file": "CANARY"})
+	tag, err := p.tag("@read", "file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	where, walls, err := p.spot(tag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, move := range [][2]string{{"ws", "old"}, {"out", "ws"}} {
+		if err := os.Rename(filepath.Join(dir, move[0]), filepath.Join(dir, move[1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	box := sandbox.New(sandbox.Options{Mode: mode})
+	var was held
+	if err := box.Do(t.Context(), walls, opContent, where, &was); err == nil || !strings.Contains(err.Error(), "another folder by now") {
+		t.Errorf("an operation: %v, %q", err, was.Text)
+	}
+	walls.Dir = p.Workspace
+	o := runCommand{box}.run(t.Context(), running{Command: "cat file", Timeout: 60}, walls)
+	o.says(t, true, "another folder by now")
 }
 
 func TestListFiles(t *testing.T) { inBothModes(t, tryListFiles) }
@@ -162,7 +273,7 @@ func trySearchFiles(t *testing.T) {
 // Where too much is to be gone through, that is said.
 func TestGoingThroughTooMuch(t *testing.T) {
 	dir, _ := stage(t, map[string]string{"ws/a": "x"})
-	s := spot{filepath.Join(dir, "ws"), "."}
+	s := spot{Root: filepath.Join(dir, "ws"), Name: "."}
 	for _, stop := range []error{errTooMany, errEnough} {
 		err := s.walk(1, func(*os.Root, string, string, os.DirEntry) error { return stop })
 		if err == nil {

@@ -80,7 +80,7 @@ func stage(t *testing.T, files map[string]string) (dir string, p Place) {
 	for name, text := range files {
 		write(t, filepath.Join(dir, name), text)
 	}
-	return dir, Place{Agent: "helper", Workspace: filepath.Join(dir, "ws"), Tags: []permissions.Tag{permissions.Workspace}}
+	return dir, Place{Agent: "helper", Tags: []permissions.Tag{permissions.Workspace}}.In(filepath.Join(dir, "ws"))
 }
 
 func write(t *testing.T, name, text string) {

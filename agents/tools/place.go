@@ -6,16 +6,20 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/daycared/daycared/agents/sandbox"
 	"github.com/daycared/daycared/permissions"
 )
 
-// held are the tags of a place, with what its workspace is to it: a folder to read, and with [permissions.Workspace] one to
+// tags are the tags of a place, with what its workspace is to it: a folder to read, and with [permissions.Workspace] one to
 // write.
-func (p Place) held() []permissions.Tag {
+func (p Place) tags() []permissions.Tag {
 	tags := slices.Clone(p.Tags)
 	if reading, writing, ok := p.workspace(); ok {
 		tags = append(tags, reading)
@@ -26,21 +30,11 @@ func (p Place) held() []permissions.Tag {
 	return tags
 }
 
-// workspace is the workspace as tags.
-func (p Place) workspace() (reading, writing permissions.Tag, ok bool) {
-	reading, err := permissions.ParseTag("@read:" + p.Workspace)
-	if err != nil {
-		return reading, writing, false
-	}
-	writing, err = permissions.ParseTag("@write:" + p.Workspace)
-	return reading, writing, err == nil
-}
-
 // missing are the tags that people are to be asked for, of those that a call needs: to write in the workspace, that is
 // [permissions.Workspace].
 func (p Place) missing(wanted ...permissions.Tag) (tags []permissions.Tag) {
 	_, writing, ok := p.workspace()
-	for _, t := range permissions.Missing(wanted, p.held()) {
+	for _, t := range permissions.Missing(wanted, p.tags()) {
 		if ok && writing.Covers(t) {
 			t = permissions.Workspace
 		}
@@ -67,6 +61,12 @@ func (p Place) tag(verb, name string) (permissions.Tag, error) {
 		}
 		whole = path.Join(p.Workspace, name)
 	}
+	whole, in := p.inWorkspace(whole)
+	if in {
+		if _, err := p.Held(); err != nil {
+			return permissions.Tag{}, err
+		}
+	}
 	t, err := permissions.ParseTag(verb + ":" + whole)
 	if err != nil {
 		return permissions.Tag{}, err
@@ -79,12 +79,15 @@ func (p Place) tag(verb, name string) (permissions.Tag, error) {
 
 // spot is a file or folder as it is opened: by a name below a folder, which it cannot leave, whatever symbolic links say.
 // Without a Root the name is absolute, and the walls let nothing else be opened.
-type spot struct{ Root, Name string }
+type spot struct {
+	Root, Name string
+	Held       sandbox.Folder // what Root must still be; zero: whatever has its name
+}
 
 // spot finds, for a tag that is held, the widest held folder that it lies in, and the walls that hold it there.
 func (p Place) spot(t permissions.Tag) (spot, sandbox.Walls, error) {
 	root := ""
-	for _, h := range p.held() {
+	for _, h := range p.tags() {
 		if r := h.Path(); h.Covers(t) && (root == "" || len(r) < len(root)) && isFolder(r) {
 			root = r
 		}
@@ -104,39 +107,28 @@ func (p Place) spot(t permissions.Tag) (spot, sandbox.Walls, error) {
 	if err != nil {
 		return spot{}, sandbox.Walls{}, err
 	}
-	if root, err = p.real(root); err != nil {
-		return spot{}, sandbox.Walls{}, err
-	}
 	w := sandbox.Walls{Read: []string{root}}
 	if write {
 		w = sandbox.Walls{Write: []string{root}}
 	}
-	return spot{root, name}, w, nil
-}
-
-// real is where a folder is. The workspace's name is the operator's, who may have symbolic links in it; any other path is
-// to be what people were shown.
-func (p Place) real(folder string) (string, error) {
-	if folder != p.Workspace {
-		return folder, nil
+	if root == p.Workspace {
+		if w.Held, err = p.Held(); err != nil {
+			return spot{}, w, err
+		}
 	}
-	leads, err := filepath.EvalSymlinks(folder)
-	if err != nil {
-		return "", fmt.Errorf("look at the workspace: %w", err)
-	}
-	return leads, nil
+	return spot{root, name, w.Held}, w, nil
 }
 
 // walls are those of a command: all that is held, and there. What is asked for by name has to be there.
 func (p Place) walls(asked []permissions.Tag) (w sandbox.Walls, err error) {
-	for _, t := range append(p.held(), asked...) {
+	if w.Held, err = p.Held(); err != nil {
+		return w, err
+	}
+	for _, t := range append(p.tags(), asked...) {
 		if t.Path() == "" {
 			continue
 		}
-		name, err := p.real(t.Path())
-		if err != nil {
-			return w, err
-		}
+		name := t.Path()
 		leads, err := filepath.EvalSymlinks(name)
 		switch {
 		case slices.Contains(asked, t) && errors.Is(err, os.ErrNotExist):
@@ -166,4 +158,93 @@ func (p Place) mustHold(needs []permissions.Tag) error {
 }
 
 // failed is what becomes of a call that could not be done.
-func failed(err error) Outcome { return Outcome{Text: err.Error(), Error: true} }
+func failed(err error) Outcome {
+	if errors.Is(err, ErrMoved) { // whatever it was wanted for
+		err = ErrMoved
+	}
+	return Outcome{Text: err.Error(), Error: true}
+}
+
+// The inputs of tools are structs of strings, whole numbers, truth values and lists of strings. Their tags are the one
+// place where they are described: json has the name, say is for the model, and need:"yes" is on what must be there.
+
+// schema is what an input looks like, as JSON Schema.
+func schema[T any]() []byte {
+	type property struct {
+		Type        string            `json:"type"`
+		Items       map[string]string `json:"items,omitempty"`
+		Description string            `json:"description"`
+	}
+	properties, required := map[string]property{}, []string{}
+	for f := range fields[T]() {
+		p := property{Type: kinds[f.Type.Kind()], Description: f.Tag.Get("say")}
+		if f.Type.Kind() == reflect.Slice {
+			p.Items = map[string]string{"type": "string"}
+		}
+		properties[name(f)] = p
+		if f.Tag.Get("need") != "" {
+			required = append(required, name(f))
+		}
+	}
+	text, err := json.Marshal(map[string]any{
+		"type": "object", "properties": properties, "required": required, "additionalProperties": false,
+	}, json.Deterministic(true))
+	if err != nil {
+		panic(err) // values of our own, the same in every run
+	}
+	return text
+}
+
+var kinds = map[reflect.Kind]string{
+	reflect.String: "string", reflect.Int: "integer", reflect.Bool: "boolean", reflect.Slice: "array",
+}
+
+func fields[T any]() func(yield func(reflect.StructField) bool) {
+	return func(yield func(reflect.StructField) bool) {
+		of := reflect.TypeFor[T]()
+		for i := range of.NumField() {
+			if !yield(of.Field(i)) {
+				return
+			}
+		}
+	}
+}
+
+func name(f reflect.StructField) string {
+	n, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return n
+}
+
+// decode reads an input strictly: one object, every name once and exactly as it is told, nothing unknown, and what must
+// be there is; and as its own check makes it, where it has one. The error is for the model.
+func decode[T any](input []byte) (in T, err error) {
+	given := map[string]jsontext.Value{}
+	if err := json.Unmarshal(input, &given); err != nil {
+		return in, fmt.Errorf("the input is not one JSON object: %w", err)
+	}
+	var known, missing []string
+	for f := range fields[T]() {
+		known = append(known, name(f))
+		if _, ok := given[name(f)]; !ok && f.Tag.Get("need") != "" {
+			missing = append(missing, name(f))
+		}
+	}
+	for n := range given {
+		if !slices.Contains(known, n) {
+			if near := permissions.Nearest(n, known); near != "" {
+				return in, fmt.Errorf("%q is unknown; did you mean %q?", n, near)
+			}
+			return in, fmt.Errorf("%q is unknown; there are %s", n, strings.Join(known, ", "))
+		}
+	}
+	if len(missing) > 0 {
+		return in, fmt.Errorf(`"%s" is missing`, strings.Join(missing, `", "`))
+	}
+	if err := json.Unmarshal(input, &in); err != nil {
+		return in, fmt.Errorf("the input is not as it should be: %w", err)
+	}
+	if c, checks := any(in).(interface{ check() (T, error) }); checks {
+		return c.check()
+	}
+	return in, nil
+}

@@ -28,26 +28,28 @@ const usualWithAgents = 140
 // twice; a tool that was begun and not ended is told as such, and then its agent looks before it goes on. CRASH_POINTS
 // sets how many kills there are.
 func TestAgentCrashLoop(t *testing.T) {
-	crashes := kills(t, usualWithAgents)
-	l := newJobs(newLoop(t))
-	l.begin()
-	stop := l.person()
-	for killed := range crashes {
-		l.life(jobDeath(killed), func(died <-chan struct{}) {
-			for range 2 { // one may be done before the daemon dies
-				l.goOn(died)
-			}
-			l.sum(l.worker.last())
-		})
-	}
-	l.goOn(nil)
-	stop()
-	l.sum(l.worker.last())
-	l.finish(crashes)
-	if crashes >= usualWithAgents && l.worker.unknown == 0 {
-		t.Error("no tool was interrupted")
-	}
-	t.Logf("%d jobs, %d tools told as interrupted", l.job, l.worker.unknown)
+	t.Run("D1/kills with an agent", func(t *testing.T) {
+		crashes := kills(t, usualWithAgents)
+		l := newJobs(newLoop(t))
+		l.begin()
+		stop := l.person()
+		for killed := range crashes {
+			l.life(jobDeath(killed), func(died <-chan struct{}) {
+				for range 2 { // one may be done before the daemon dies
+					l.goOn(died)
+				}
+				l.sum(l.worker.last())
+			})
+		}
+		l.goOn(nil)
+		stop()
+		l.sum(l.worker.last())
+		l.finish(crashes)
+		if crashes >= usualWithAgents && l.worker.unknown == 0 {
+			t.Error("no tool was interrupted")
+		}
+		t.Logf("%d jobs, %d tools told as interrupted", l.job, l.worker.unknown)
+	})
 }
 
 // jobDeath is where the daemon dies next: mostly at a commit of a session, ever further from where the last one died.

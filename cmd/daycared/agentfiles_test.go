@@ -35,8 +35,10 @@ func TestAgentsAreNotGivenOurFiles(t *testing.T) {
 	file := filepath.Join(folder, "c.yaml")
 	load := func(keys string) error {
 		t.Helper()
-		text := "connectors: {telegram: {token_file: /etc/bot/token}}\nagents:\n- name: helper\n  model: {provider: anthropic, name: m, " +
-			"api_key_file: /etc/model/key}\n  " + keys + "\n"
+		text := "api: {listen: '127.0.0.1:7801', tls_cert_file: /etc/tls/cert, tls_key_file: /etc/tls/key}\n" +
+			"connectors: {telegram: {token_file: /etc/bot/token}}\nagents:\n- name: helper\n  model: {provider: anthropic, name: m, " +
+			"api_key_file: /etc/model/key}\n  " + keys + "\n- {name: other, parent: helper, instructions_file: /etc/other/who.md, " +
+			"model: {provider: script, file: /etc/script/turns.yaml}}\n"
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -50,19 +52,28 @@ func TestAgentsAreNotGivenOurFiles(t *testing.T) {
 	for _, bad := range []string{
 		data, data + "/below", folder, "/", link, link + "/admin.key", file, "/run/d", "/run/d/admin.sock",
 		"/run/credentials/daycared/x", "/etc/bot", "/etc/model/key",
+		"/etc/tls", "/etc/tls/key", "/etc/other", "/etc/script/turns.yaml", "/dev", "/proc/self",
 	} {
-		for _, key := range []string{
-			"workspace: %s", "read: [/srv, %s]", "write: [%s]", "mcp: [{name: m, command: [x], read: [%s]}]",
-			"mcp: [{name: m, command: [x], write: [%s]}]",
-		} {
-			err := load(fmt.Sprintf(key, bad))
-			if err == nil || !strings.HasPrefix(err.Error(), file+":5: agents.") || !strings.Contains(err.Error(), bad) {
-				t.Errorf("%s: %v", fmt.Sprintf(key, bad), err)
+		t.Run("B7/"+bad, func(t *testing.T) {
+			for _, key := range []string{
+				"workspace: %s", "read: [/srv, %s]", "write: [%s]", "mcp: [{name: m, command: [x], read: [%s]}]",
+				"mcp: [{name: m, command: [x], write: [%s]}]",
+			} {
+				err := load(fmt.Sprintf(key, bad))
+				if err == nil || !strings.HasPrefix(err.Error(), file+":6: agents.") || !strings.Contains(err.Error(), bad) {
+					t.Errorf("%s: %v", fmt.Sprintf(key, bad), err)
+				}
 			}
-		}
+		})
 	}
 	if err := load("workspace: " + folder + "/data2"); err != nil {
 		t.Errorf("beside the data directory: %v", err)
+	}
+	if err := load("mcp: [{name: m, command: [x], read: [/proc]}]"); err != nil { // of other processes the kernel shows little
+		t.Errorf("the processes, in the sandbox: %v", err)
+	}
+	if err := load("mcp: [{name: m, command: [x], write: [/proc]}]"); err == nil {
+		t.Error("the processes may be written")
 	}
 }
 

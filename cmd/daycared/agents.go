@@ -3,13 +3,20 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/acp"
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/models/anthropic"
 	"github.com/daycared/daycared/agents/models/openai"
@@ -20,7 +27,9 @@ import (
 	"github.com/daycared/daycared/agents/tools"
 	"github.com/daycared/daycared/agents/tools/remote"
 	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/internal/own"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -85,7 +94,7 @@ func (c *CLI) ownAgent(a config.Agent, cfg *config.Config, walls *sandbox.Sandbo
 	one := runtime.Agent{
 		Name: a.Name, Person: a.Person, Via: a.Connector, Parent: a.Parent, Model: model, Instructions: instructions,
 		Tools: tools.All(walls), Terminates: a.OnDenial == config.Terminate, Prompt: a.Prompt,
-		Place: tools.Place{Agent: a.Name, Workspace: a.Workspace, Tags: a.Holds(), AllowPrivate: cfg.Fetch.AllowPrivate},
+		Place: placeOf(a, cfg),
 	}
 	if a.Schedule.Given() {
 		one.Schedule = &runtime.Schedule{Next: a.Schedule.Next, Needs: a.Schedule.Needs, AskAt: a.Schedule.Ask}
@@ -97,7 +106,7 @@ func (c *CLI) ownAgent(a config.Agent, cfg *config.Config, walls *sandbox.Sandbo
 func (c *CLI) model(a config.Agent, log *slog.Logger) (models.Model, error) {
 	m := a.Model
 	if m.Provider == config.Script {
-		data, err := os.ReadFile(m.File)
+		data, err := config.ReadFile(m.File, maxAgentFile)
 		if err != nil {
 			return nil, fmt.Errorf("agent %s: %s cannot be read (%w)", a.Name, m.File, cause(err))
 		}
@@ -144,4 +153,182 @@ func keepAgents(next *engine.Settings, began engine.Settings) {
 		}
 	}
 	next.Own = slices.Compact(slices.Sorted(slices.Values(slices.Concat(next.Own, began.Own))))
+}
+
+// agentFolders refuses what agents of ours are given of the daemon's own files, or around them. A link counts as what it
+// leads to.
+func agentFolders(cfg *config.Config, files []string) error {
+	for i, a := range cfg.Agents {
+		at := fmt.Sprintf("agents.%d", i)
+		type list struct {
+			key     string
+			folders []string
+		}
+		given := []list{{"read", a.Read}, {"write", a.Write}}
+		if a.Workspace != "" {
+			given = append(given, list{"workspace", []string{a.Workspace}})
+		}
+		for j, s := range a.MCP {
+			mcp := fmt.Sprintf("mcp.%d.", j)
+			given = append(given, list{mcp + "read", s.Read}, list{mcp + "write", s.Write})
+		}
+		for _, l := range given {
+			for _, folder := range l.folders {
+				if cfg.Sandbox && folder == "/proc" && strings.HasSuffix(l.key, "read") {
+					continue // what is the daemon's there, the kernel keeps from whoever is in the sandbox
+				}
+				if touched, ok := own.Find(files, folder); ok {
+					return fmt.Errorf("%s: agents.%s: %s covers or lies in daycared's own %s, which %s is not given; name another folder",
+						cfg.Place(at+"."+l.key), l.key, folder, touched, a.Name)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// atConsole refuses agents that are talked to in the terminal by somebody whose terminal it is not.
+func atConsole(cfg *config.Config, s engine.Settings) error {
+	operator := s.Operator().Name
+	for i, a := range cfg.Agents {
+		if a.Connector == terminal.Name && a.Person != "" && a.Person != operator {
+			return fmt.Errorf("%s: %s is %s's, and the daemon's own console is %s's; write another connector, or run the daemon as %[3]s",
+				cfg.Place(fmt.Sprintf("agents.%d.person", i)), a.Name, a.Person, operator)
+		}
+	}
+	return nil
+}
+
+// agentKey reads the key of an agent's model from its file, or from the service's credentials; empty where it needs none.
+// No error holds any of it.
+func (c *CLI) agentKey(a config.Agent) (models.Key, error) {
+	file := a.Model.APIKeyFile
+	if folder := c.env("CREDENTIALS_DIRECTORY"); file == "" && folder != "" && a.Model.Provider != config.Script {
+		file = filepath.Join(folder, a.Model.Credential)
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+			file = ""
+		}
+	}
+	switch {
+	case file == "" && (a.Model.Provider == config.Script || a.Model.BaseURL != ""):
+		return "", nil
+	case file == "":
+		return "", fmt.Errorf("agent %s: model.api_key_file is empty, and there is no credential %s; "+
+			"put the key that %s gave you into a file of mode 0600 and name it there", a.Name, a.Model.Credential, a.Model.Provider)
+	case a.Model.KeyInTheClear():
+		return "", fmt.Errorf("agent %s: model.base_url would send the key in the clear; write https, or take the key away", a.Name)
+	}
+	key, err := readSecret(file, "the key that "+a.Model.Provider+" gave you")
+	if err != nil {
+		return "", fmt.Errorf("agent %s: model.api_key_file: %w", a.Name, err)
+	}
+	odd := func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsGraphic(r) || r == ' ' }
+	if len(key) > maxSecret || strings.ContainsFunc(key, odd) {
+		return "", fmt.Errorf("agent %s: model.api_key_file: what %s holds is no key; write it alone, on one line", a.Name, file)
+	}
+	return models.Key(key), nil
+}
+
+// maxAgentFile is how much of a file of instructions or of a script is read, in bytes.
+const maxAgentFile = 64 << 20
+
+// agentInstructions are what an agent's model is told first.
+func agentInstructions(a config.Agent) (string, error) {
+	if a.InstructionsFile == "" {
+		return a.Instructions, nil
+	}
+	text, err := config.ReadFile(a.InstructionsFile, maxAgentFile)
+	if err != nil {
+		return "", fmt.Errorf("agent %s: read its instructions: %w", a.Name, err)
+	}
+	if err := config.CheckWords(string(text)); err != nil {
+		return "", fmt.Errorf("agent %s: %s: %w", a.Name, a.InstructionsFile, err)
+	}
+	return string(text), nil
+}
+
+// acpAgents makes the agents that are programs of their own.
+func (c *CLI) acpAgents(
+	cfg *config.Config, s engine.Settings, walls *sandbox.Sandbox, rows acp.Store, log *slog.Logger,
+) (all []*acp.Agent) {
+	for _, a := range cfg.Agents {
+		if len(a.ACP) == 0 {
+			continue
+		}
+		files := kitOf(walls)
+		place := placeOf(a, cfg)
+		all = append(all, acp.New(acp.Options{
+			Name: a.Name, Person: cmp.Or(a.Person, s.Operator().Name), Via: a.Connector, Program: c.program(a, place, walls, log),
+			Place: place, Read: tools.Whole(walls), Write: files["write_file"], Run: files["run_command"],
+			Store: rows, Now: time.Now,
+		}))
+	}
+	return all
+}
+
+// kitOf are the tools of our own, by their names.
+func kitOf(walls *sandbox.Sandbox) map[string]tools.Tool {
+	all := map[string]tools.Tool{}
+	for _, t := range tools.All(walls) {
+		all[t.Spec().Name] = t
+	}
+	return all
+}
+
+// placeOf is where the tools of an agent are used.
+func placeOf(a config.Agent, cfg *config.Config) tools.Place {
+	return tools.Place{Agent: a.Name, Tags: a.Holds(), AllowPrivate: cfg.Fetch.AllowPrivate}.In(a.Workspace)
+}
+
+// program is how the program of an agent is started: in walls of its own, of what its entry names.
+func (c *CLI) program(a config.Agent, place tools.Place, walls *sandbox.Sandbox, log *slog.Logger) acp.Program {
+	return acp.Program{
+		Log: log.With("agent", a.Name), Auth: a.ACPAuth, Version: version,
+		Command: func(ctx context.Context) (*exec.Cmd, func(), error) {
+			held, err := place.Held()
+			if err != nil {
+				return nil, nil, err
+			}
+			work := held.Path
+			reach := sandbox.Walls{
+				Held: held,
+				Read: a.Read, Write: append([]string{work}, a.Write...), Network: a.Network, Dir: work, Home: c.homeOf(a, work),
+			}
+			for _, name := range a.Env {
+				if value := c.env(name); value != "" {
+					reach.Env = append(reach.Env, name+"="+value)
+				}
+			}
+			return walls.Command(ctx, reach, a.ACP...)
+		},
+	}
+}
+
+// homeOf is where a program looks for what is its own: the home of the daemon's account, if its entry names something
+// there, else its workspace.
+func (c *CLI) homeOf(a config.Agent, work string) string {
+	home := c.env("HOME")
+	within, err := permissions.ParseTag("@read:" + home)
+	if err != nil {
+		return work
+	}
+	inside := func(p string) bool {
+		t, err := permissions.ParseTag("@read:" + p)
+		return err == nil && within.Covers(t)
+	}
+	if slices.ContainsFunc(a.Read, inside) || slices.ContainsFunc(a.Write, inside) {
+		return home
+	}
+	return work
+}
+
+// witnesses are told, each, what becomes of what agents of ours asked.
+type witnesses []agents.Witness
+
+// Witness is [agents.Witness].
+func (all witnesses) Witness(ctx context.Context, h permissions.Happening, r permissions.Request) (err error) {
+	for _, w := range all {
+		err = errors.Join(err, w.Witness(ctx, h, r))
+	}
+	return err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daycared/daycared/client"
+	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -129,7 +130,7 @@ func (c *CLI) ask(ctx context.Context, q *question) error {
 	if err != nil {
 		return err
 	}
-	progress := &progress{out: c.Err}
+	progress := &progress{cli: c}
 	asks.Progress = progress.tell
 	asks.Lost = func(err error) {
 		why := "the daemon is away"
@@ -153,7 +154,7 @@ func (c *CLI) ask(ctx context.Context, q *question) error {
 	if err != nil {
 		return err
 	}
-	return c.outcome(q, r)
+	return c.outcome(q, progress, r)
 }
 
 // complete fills in where this process runs and what the files hold.
@@ -175,7 +176,9 @@ func (c *CLI) complete(q *question) (err error) {
 		if err != nil {
 			return usage("read --details %s: %s", q.details, err)
 		}
-		r.Details = text
+		if r.Details = text; len(text) <= permissions.MaxDetails { // it is whole
+			r.Details = strings.TrimSuffix(text, "\n") // which ends the last line; on a card it would begin another
+		}
 	}
 	if err := q.checkText(); err != nil {
 		return err
@@ -253,19 +256,21 @@ func (c *CLI) left(q *question, id permissions.ID) error {
 		return ended(permissions.ExitOther, "the request %s stands; ask again with --key %s to join it", id, q.request.Key)
 	}
 	cancel := "daycared cancel " + string(id)
-	if c.urlFlag != "" {
-		cancel += " --url " + c.urlFlag
-	}
-	if c.tokenFlag != "" {
-		cancel += " --token-file " + c.tokenFlag
+	for _, flag := range [][2]string{
+		{"--url", c.urlFlag}, {"--proxy", c.proxyFlag}, {"--ca-file", c.caFlag}, {"--token-file", c.tokenFlag},
+	} {
+		if flag[1] != "" {
+			cancel += " " + flag[0] + " " + flag[1]
+		}
 	}
 	return ended(permissions.ExitOther,
 		"the request %s stands, and nobody waits for its answer; ask the same again to join it, or cancel it with: %s", id, cancel)
 }
 
 // outcome prints the sentence, or the JSON object, and gives the exit code.
-func (c *CLI) outcome(q *question, s permissions.Standing) error {
+func (c *CLI) outcome(q *question, progress *progress, s permissions.Standing) error {
 	result := permissions.Result(s.Request)
+	progress.again(s.Request)
 	if at := s.Request.DecidedAt; q.request.Key != "" && at.Before(q.began) && !at.IsZero() {
 		c.say("answered at %s already, under this key", when(at, time.Local))
 	}
@@ -274,7 +279,11 @@ func (c *CLI) outcome(q *question, s permissions.Standing) error {
 			return fmt.Errorf("print the request: %w", err)
 		}
 	} else {
-		fmt.Fprintln(c.Out, result.Text)
+		text := result.Text // as it is for programs, whose words these may be
+		if c.width() > 0 {
+			text = card.Harmless(text)
+		}
+		fmt.Fprintln(c.Out, text)
 	}
 	if result.Exit != permissions.ExitYes {
 		return exitCode(result.Exit)
@@ -284,9 +293,19 @@ func (c *CLI) outcome(q *question, s permissions.Standing) error {
 
 // progress tells people, on stderr, what happens to their question.
 type progress struct {
-	out       io.Writer
+	cli       *CLI
 	told      permissions.ID
 	delivered int
+	anew      bool // it was told that an earlier answer is over
+}
+
+// again tells, once, that the question was answered before, and asked again since that answer is over.
+func (p *progress) again(r permissions.Request) {
+	if r.EarlierAt.IsZero() || p.anew {
+		return
+	}
+	p.anew = true
+	p.cli.say("the answer of %s under this key is over; it was asked again", when(r.EarlierAt, time.Local))
 }
 
 func (p *progress) tell(s permissions.Standing) {
@@ -294,11 +313,12 @@ func (p *progress) tell(s permissions.Standing) {
 	if r.State != permissions.Pending || (p.told == r.ID && len(shown) == p.delivered) {
 		return
 	}
+	p.again(r)
 	p.told, p.delivered = r.ID, len(shown)
 	line := []string{"asked " + strings.Join(r.Asked, ", ")}
 	for _, d := range shown {
-		line = append(line, fmt.Sprintf("delivered %s (%s)", d.SentAt.Local().Format("15:04:05"), d.Connector))
+		line = append(line, fmt.Sprintf("delivered %s (%s)", d.SentAt.In(time.Local).Format("15:04:05"), d.Connector))
 	}
 	line = append(line, "until "+when(r.Deadline, time.Local))
-	fmt.Fprintln(p.out, strings.Join(line, " · "))
+	fmt.Fprintln(p.cli.Err, card.Spell(card.Harmless(strings.Join(line, " · "))))
 }

@@ -1,16 +1,28 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
+	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors/admin"
-	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -27,12 +39,13 @@ func (c *CLI) auditCommand() *cobra.Command {
 	f := auditFilter{}
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "List what happened, oldest first; audit verify checks the chain",
+		Short: "List what happened, oldest first; audit verify checks it",
 		Example: "  daycared audit --since 24h\n" +
 			"  daycared audit --request K7F3Q\n" +
 			"  daycared audit --agent deploy-1 --since 2026-11-01 --json",
 		Long: "List what happened, oldest first: the number of the entry in its chain, when, what, the code and the id of the\n" +
-			"request that it is about (- for none, or one that is no longer kept), who did it, and through what.\n" +
+			"request that it is about (- for none, or one that is no longer kept), or the person, token or grant, who did it, and\n" +
+			"through what.\n" +
 			"With --json one object a line, which has besides the details, the entry's hash and that of the entry before.",
 		Args: arguments(cobra.NoArgs),
 		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
@@ -42,7 +55,7 @@ func (c *CLI) auditCommand() *cobra.Command {
 	f.flags(cmd, "print one JSON object a line")
 	cmd.Flags().StringVar(&f.agent, "agent", "", "list what is about requests of this agent, by its name or the account's, as in uid:1000")
 	cmd.Flags().StringVar(&f.request, "request", "", "list what is about this request, by its id or its code")
-	cmd.AddCommand(c.verifyCommand())
+	cmd.AddCommand(c.verifyCommand(), c.newKeyCommand())
 	return cmd
 }
 
@@ -73,8 +86,8 @@ func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) er
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(c.Out, auditRow, e.Seq, stamp(e.At, zone), e.Type, dash(about.Code), dash(string(e.Request)),
-			dash(card.Visible(e.Actor)), e.Via)
+		_, err = fmt.Fprintf(c.Out, auditRow, e.Seq, stamp(e.At, zone), e.Type, dash(about.Code), dash(spelled(cmp.Or(
+			string(e.Request), e.Detail["person"], e.Detail["name"], e.Detail["grant"]))), dash(spelled(e.Actor)), e.Via)
 		return err
 	}
 	headed := f.asJSON
@@ -178,40 +191,118 @@ func eachEntry(ctx context.Context, client *admin.Client, take func(permissions.
 
 // verifyCommand checks the chains; --head says which entry somebody remembers, so that a cut-off end is noticed.
 func (c *CLI) verifyCommand() *cobra.Command {
-	head, asJSON := "", false
+	head, key, asJSON := "", "", false
 	cmd := &cobra.Command{
-		Use:   "verify",
-		Short: "Check that no entry of the audit was changed or taken out",
-		Long: "Check every entry of the audit against the one before it: that none was changed, and none taken out between two others.\n" +
-			"What was cut off at the end is noticed by whoever remembers a head, and names it with --head.",
+		Use:   "verify [FILE]",
+		Short: "Check that nothing was changed in the audit, or in the rows that open something",
+		Long: "Check every entry of the audit against the one before it and the audit key: that none was changed, and none taken out\n" +
+			"between two others. Then compare requests, votes, grants, tokens, pairings and locks with their entries and seals.\n" +
+			"What was cut off at the end, with the rows that need it, is noticed by whoever remembers a head, and names it with\n" +
+			"--head. With FILE, a backup or another store is checked instead, without changing it; what cannot be checked because\n" +
+			"the audit key is not here is said, and the exit code is 1.",
 		Example: "  daycared audit verify\n" +
-			"  daycared audit verify --head 17:sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-		Args: arguments(cobra.NoArgs),
-		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
-			heads, err := client.Verify(cmd.Context())
+			"  daycared audit verify --head 17:sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\n" +
+			"  daycared audit verify /mnt/backups/daycared-monday.db --audit-key /mnt/keys/audit.key",
+		Args: arguments(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 && key == "" {
+				return c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+					heads, err := client.Verify(cmd.Context())
+					if errors.Is(err, wire.ErrUnreachable) {
+						c.say("daycared audit verify FILE checks a backup, or the store of a daemon that does not run")
+					}
+					if err == nil {
+						err = c.remembered(cmd, client, head)
+					}
+					if err == nil {
+						err = c.printHeads(heads, asJSON)
+					}
+					return err
+				})(cmd, args)
+			}
+			if len(args) == 0 || head != "" {
+				return usage("--audit-key is for a FILE, and --head for the audit of the running daemon")
+			}
+			_, paths, err := c.load()
 			if err != nil {
 				return err
 			}
-			if err := c.remembered(cmd, client, head); err != nil {
-				return err
+			o := storeOptions(paths, nil)
+			o.Path, o.CopyKey = args[0], key
+			if _, err := os.Stat(key); key != "" && err != nil {
+				return fmt.Errorf("read the audit key: %w", err)
 			}
-			sound := make([]soundChain, 0, len(heads))
-			for _, e := range heads {
-				if asJSON {
-					sound = append(sound, soundChain{e.Chain, e.First, e.Seq, e.Entries, e.Hash.String()})
-					continue
-				}
-				fmt.Fprintf(c.Out, "chain %s: %s, verified, head %d:%s\n", e.Chain, entries(e.First, e.Seq, e.Entries), e.Seq, e.Hash)
+			v, err := store.VerifyFile(cmd.Context(), o)
+			if err != nil {
+				return fmt.Errorf("verify %s: %w", args[0], err)
 			}
-			if asJSON {
-				return c.json(sound)
-			}
-			return nil
-		}),
+			return errors.Join(c.printHeads(v.Chains, asJSON), notChecked(v))
+		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	cmd.Flags().StringVar(&head, "head", "", "SEQ:HASH of an entry seen earlier, which must still be there")
+	cmd.Flags().StringVar(&key, "audit-key", "", "the `file` of the audit key that FILE was sealed with, where that is another")
 	return cmd
+}
+
+// printHeads prints the heads of chains that were found sound.
+func (c *CLI) printHeads(heads []permissions.Head, asJSON bool) error {
+	sound := make([]soundChain, 0, len(heads))
+	for _, e := range heads {
+		sound = append(sound, chainOf(e))
+		if asJSON {
+			continue
+		}
+		fmt.Fprintf(c.Out, "chain %s: %s, verified, head %d:%s\n", e.Chain, entries(e.First, e.Seq, e.Entries), e.Seq, e.Hash)
+		if e.Unkeyed > 0 && e.Unkeyed < e.Seq {
+			fmt.Fprintf(c.Out, "entries up to %d are as they were when the audit key sealed them, in the entry after it\n", e.Unkeyed)
+		}
+	}
+	if asJSON {
+		return c.json(sound)
+	}
+	return nil
+}
+
+// newKeyCommand is for a key that is lost, or that others know.
+func (c *CLI) newKeyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "new-key",
+		Short: "Make a new audit key where the old one is lost or known to others, while the daemon does not run",
+		Long: "Make a new audit key where the old one is lost or known to others, while the daemon does not run. The audit says so, and\n" +
+			"seals what came before as it is. Since nobody knows what was changed meanwhile, the store begins a new life, as after\n" +
+			"daycared restore: codes on cards are others, and grants, tokens and pairings are suspended until daycared reinstate\n" +
+			"confirms them. A key that is replaced is kept beside the new one.",
+		Example: "  daycared stop\n  daycared audit new-key\n  daycared serve\n  daycared suspended",
+		Args:    arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, paths, err := c.load()
+			if err != nil {
+				return err
+			}
+			if _, err := os.Stat(filepath.Join(paths.DataDir, storeName)); err != nil {
+				return fmt.Errorf("there is no store to make a key for: %w", err)
+			}
+			dir, err := openDataDir(paths.DataDir, c.UID, "")
+			if err != nil {
+				return err
+			}
+			defer func() { _ = dir.Close() }() // it ends with the process, too
+			o := storeOptions(paths, slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelError})))
+			o.NewKey = true
+			rows, err := store.Open(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			now, err := rows.Suspended(cmd.Context())
+			if err := errors.Join(err, rows.Close()); err != nil {
+				return err
+			}
+			fmt.Fprintf(c.Out, "new audit key: %s\n", paths.AuditKey)
+			c.printNewLife(now)
+			return nil
+		},
+	}
 }
 
 // soundChain is a chain that was verified, as programs read it.
@@ -221,6 +312,12 @@ type soundChain struct {
 	Last  int64  `json:"last"`
 	Count int    `json:"count"` // there are gaps where the store was restored
 	Hash  string `json:"hash"`  // of the last entry
+	// Unkeyed is the last entry that the audit key did not key, but seals as it was then; 0: there is none.
+	Unkeyed int64 `json:"unkeyed"`
+}
+
+func chainOf(e permissions.Head) soundChain {
+	return soundChain{e.Chain, e.First, e.Seq, e.Entries, e.Hash.String(), e.Unkeyed}
 }
 
 // entries says how many entries of a chain there are, and from which to which, where its start was deleted or the store was
@@ -259,6 +356,133 @@ func (c *CLI) remembered(cmd *cobra.Command, client *admin.Client, head string) 
 	}
 	if len(found) == 0 || found[0].Hash != want {
 		return fmt.Errorf("entry %d is not the one remembered: the audit was cut off or written anew", seq)
+	}
+	return nil
+}
+
+// publisher tells of the newest entry of the audit where the daemon's account may not change it afterwards, so that whoever
+// remembers it notices an audit that was cut off or written anew.
+type publisher struct {
+	to    string // log, a file or an address
+	every time.Duration
+	head  func(context.Context) (chain string, seq int64, hash permissions.Digest, err error)
+	log   *slog.Logger
+	told  int64 // the newest entry that was published
+}
+
+// newPublisher is nil where no head is to be published.
+func newPublisher(
+	h config.Heads, head func(context.Context) (string, int64, permissions.Digest, error), log *slog.Logger,
+) *publisher {
+	if h.To == "" {
+		return nil
+	}
+	return &publisher{to: h.To, every: h.Every, head: head, log: log}
+}
+
+// publishWithin bounds one try to publish a head, and publishAtStop what a stop waits for it.
+const (
+	publishWithin = 10 * time.Second
+	publishAtStop = time.Second
+)
+
+// run publishes a head at the start, and then one that is new each time that the interval has passed, until ctx ends.
+func (p *publisher) run(ctx context.Context) error {
+	if p == nil {
+		return nil
+	}
+	tick := time.NewTicker(p.every)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		p.try(ctx, publishWithin)
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// last publishes the head at the end, when nothing more is written.
+func (p *publisher) last() {
+	if p != nil {
+		p.try(context.Background(), publishAtStop)
+	}
+}
+
+func (p *publisher) try(ctx context.Context, within time.Duration) {
+	work, done := context.WithTimeout(ctx, within)
+	defer done()
+	if err := p.publish(work, time.Now()); err != nil && ctx.Err() == nil {
+		p.log.Error("publish the head of the audit", "to", p.to, "err", err)
+	}
+}
+
+// published is a head as it is written to a file or sent to an address, one JSON object a line.
+type published struct {
+	Time  time.Time `json:"time"`
+	Chain string    `json:"chain"`
+	Seq   int64     `json:"seq"`
+	Head  string    `json:"head"` // SEQ:HASH, as audit verify --head takes it
+}
+
+func (p *publisher) publish(ctx context.Context, now time.Time) error {
+	chain, seq, hash, err := p.head(ctx)
+	if err != nil || seq == p.told || seq == 0 {
+		return err
+	}
+	h := published{Time: now.UTC(), Chain: chain, Seq: seq, Head: fmt.Sprintf("%d:%s", seq, hash)}
+	text, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	switch text := append(text, '\n'); {
+	case p.to == "log":
+		p.log.Info("audit head", "chain", h.Chain, "head", h.Head)
+	case filepath.IsAbs(p.to):
+		err = appendLine(p.to, text)
+	default:
+		err = post(ctx, p.to, text)
+	}
+	if err == nil {
+		p.told = seq
+	}
+	return err
+}
+
+// appendLine adds a line to a file, whole or not at all. A pipe without a reader would keep it waiting, so it takes none.
+func appendLine(path string, line []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|unix.O_NONBLOCK, 0o600)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = fmt.Errorf("%s is not a regular file", path)
+	default:
+		if _, err = f.Write(line); err != nil { // as on a full disk
+			err = errors.Join(err, f.Truncate(info.Size()))
+		}
+		err = errors.Join(err, f.Sync())
+	}
+	return errors.Join(err, f.Close())
+}
+
+func post(ctx context.Context, address string, body []byte) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	_ = answer.Body.Close() // nothing in it matters
+	if answer.StatusCode/100 != 2 {
+		return fmt.Errorf("it answers %s", answer.Status)
 	}
 	return nil
 }

@@ -2,24 +2,30 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/engine/store"
 )
 
 func (c *CLI) backupCommand() *cobra.Command {
-	return &cobra.Command{
+	asJSON := false
+	cmd := &cobra.Command{
 		Use:   "backup [FILE]",
 		Short: "Copy the store to a new file and verify the copy, while the daemon runs or not",
 		Example: "  daycared backup\n" +
-			"  daycared backup /mnt/backups/daycared-monday.db",
+			"  daycared backup /mnt/backups/daycared-monday.db\n" +
+			"  daycared backup --json | jq -r .file",
 		Long: "Copy the store to a new file and verify the copy, while the daemon runs or not. Without FILE, the copy is named\n" +
-			"after the time and goes to the folder backups of the data directory. daycared restore puts it back.",
+			"after the time and goes to the folder backups of the data directory. daycared restore puts it back. What cannot be checked without\n" +
+			"the audit key is said, and the exit code is 1: the copy is complete.",
 		Args: arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, paths, err := c.load()
@@ -33,14 +39,35 @@ func (c *CLI) backupCommand() *cobra.Command {
 					return err
 				}
 			}
-			return c.backup(cmd.Context(), paths.DataDir, to)
+			return c.backup(cmd.Context(), paths, to, asJSON)
 		},
 	}
+	objectFlag(cmd, &asJSON)
+	return cmd
+}
+
+// storeCopy is a copy of a store that was verified, as programs read it.
+type storeCopy struct {
+	File     string       `json:"file"`
+	Bytes    int64        `json:"bytes"`
+	Requests int          `json:"requests"`
+	Grants   int          `json:"grants"`
+	Chains   []soundChain `json:"chains"`
+	// Unchecked is what could not be checked without the audit key.
+	Unchecked []string `json:"unchecked"`
+}
+
+func copyOf(s store.Summary) storeCopy {
+	all := storeCopy{s.Path, s.Bytes, s.Requests, s.Grants, []soundChain{}, append([]string{}, s.Unchecked...)}
+	for _, e := range s.Chains {
+		all.Chains = append(all.Chains, chainOf(e))
+	}
+	return all
 }
 
 // backup copies the store of a data directory to a file, or to one named after the time, and prints what the copy holds.
-func (c *CLI) backup(ctx context.Context, dataDir, to string) error {
-	from := filepath.Join(dataDir, storeName)
+func (c *CLI) backup(ctx context.Context, paths config.Paths, to string, asJSON bool) error {
+	dataDir, from := paths.DataDir, filepath.Join(paths.DataDir, storeName)
 	if to == "" {
 		if _, err := os.Stat(from); err != nil { // a folder for backups of nothing is not made
 			return fmt.Errorf("back up the store: %w", err)
@@ -54,14 +81,21 @@ func (c *CLI) backup(ctx context.Context, dataDir, to string) error {
 		}
 		to = filepath.Join(folder, "daycared-"+time.Now().UTC().Format("20060102T150405Z")+".db")
 	}
-	sum, err := store.Backup(ctx, from, to)
+	sum, err := store.Backup(ctx, storeOptions(paths, nil), to)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.Out, "%s: %d bytes, %s, %s, verified\n", sum.Path, sum.Bytes,
+	unchecked := error(nil)
+	if len(sum.Unchecked) > 0 {
+		unchecked = fmt.Errorf("the copy is complete, but not checked: %s", strings.Join(sum.Unchecked, "; "))
+	}
+	if asJSON {
+		return errors.Join(c.json(copyOf(sum)), unchecked)
+	}
+	c.print("%s: %d bytes, %s, %s, verified\n", sum.Path, sum.Bytes,
 		count(sum.Requests, "request", "requests"), count(sum.Grants, "grant", "grants"))
 	for _, e := range sum.Chains {
 		fmt.Fprintf(c.Out, "chain %s: %s, head %d:%s\n", e.Chain, entries(e.First, e.Seq, e.Entries), e.Seq, e.Hash)
 	}
-	return nil
+	return unchecked
 }

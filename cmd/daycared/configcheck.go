@@ -142,7 +142,7 @@ func (c *CLI) callRight(cfg *config.Config, in *inspection) {
 	if in.refusal() != nil {
 		right = "is well written, and would hardly be served on this machine"
 	}
-	fmt.Fprintf(c.Out, "%s %s: %s\n", cfg.File, right, strings.Join(parts, ", "))
+	c.print("%s %s: %s\n", cfg.File, right, strings.Join(parts, ", "))
 	if len(cfg.People) == 0 {
 		fmt.Fprint(c.Out, nobodyNamed)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/internal/wire"
 )
 
 func (c *CLI) configCommand() *cobra.Command {
@@ -25,50 +26,73 @@ func (c *CLI) configCommand() *cobra.Command {
 }
 
 func (c *CLI) configShowCommand() *cobra.Command {
-	return &cobra.Command{
+	asJSON := false
+	cmd := &cobra.Command{
 		Use:   "show [KEY]",
 		Short: "Show what is in force, and for every line from where; with KEY, that value alone",
 		Long: "Show what is in force as a configuration, and for every line from where it came. With a KEY, such as approvals.timeout,\n" +
 			"print its value alone. Of data_dir, api.agent_socket and api.admin_socket that is the path in use, whether it was\n" +
 			"configured or not: the sockets are those that the commands of this account connect to.",
 		Example: "  daycared config show\n" +
-			"  curl --unix-socket \"$(daycared config show api.agent_socket)\" http://localhost/healthz",
+			"  curl --unix-socket \"$(daycared config show api.agent_socket)\" http://localhost/healthz\n" +
+			"  daycared config show --json | jq '.settings[] | select(.from != \"default\")'",
 		Args: arguments(cobra.MaximumNArgs(1), "one key at most"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return c.showKey(args[0])
+				return c.showKey(args[0], asJSON)
 			}
 			cfg, _, err := c.load()
 			if err != nil {
 				return err
 			}
+			if asJSON {
+				return c.json(map[string]any{"file": wire.OrNull(absolute(cfg.File)), "settings": cfg.Settings()})
+			}
 			return cfg.Show(c.Out)
 		},
 	}
+	objectFlag(cmd, &asJSON)
+	return cmd
 }
 
 // showKey prints what is in force for one key.
-func (c *CLI) showKey(key string) error {
-	paths, err := c.places()
-	if err != nil {
-		return err
-	}
-	if path, is := map[string]string{
-		"data_dir": paths.DataDir, "api.agent_socket": paths.AgentSocket, "api.admin_socket": paths.AdminSocket,
-	}[key]; is {
-		fmt.Fprintln(c.Out, path)
-		return nil
-	}
+func (c *CLI) showKey(key string, asJSON bool) error {
 	cfg, _, err := c.load()
-	if err != nil {
+	if err != nil && !c.hidden(err) {
 		return err
 	}
-	value, err := cfg.Value(key)
-	if err != nil {
-		return usage("%s", err)
+	paths, missing := c.places("")
+	if missing != nil {
+		return missing
 	}
-	fmt.Fprintln(c.Out, value)
-	return nil
+	path, is := map[string]string{
+		"data_dir": paths.DataDir, "api.agent_socket": paths.AgentSocket, "api.admin_socket": paths.AdminSocket,
+	}[key]
+	text := path
+	if !is {
+		if err != nil {
+			return err
+		}
+		if text, err = cfg.Value(key); err != nil {
+			return usage("%s", err)
+		}
+	}
+	if !asJSON {
+		_, err = fmt.Fprintln(c.Out, text)
+		return err
+	}
+	told := config.Setting{Key: key, Value: text, From: "default"}
+	if err == nil { // else it is hidden from this account
+		for _, s := range cfg.Settings() {
+			if s.Key == key {
+				told.Value, told.From = s.Value, s.From
+			}
+		}
+	}
+	if is {
+		told.Value = path
+	}
+	return c.json(told)
 }
 
 // check is load that also asks which accounts the machine knows.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,14 +13,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/cmd/daycared/connect"
-	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
 func (c *CLI) connectCommand() *cobra.Command {
-	var write, remove bool
+	var write, remove, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "connect AGENT [--write|--remove]",
 		Short: "Have an agent that you already run ask here",
@@ -29,12 +31,14 @@ func (c *CLI) connectCommand() *cobra.Command {
 		Long: "Have an agent that you already run ask here: print what belongs into its settings, write it with --write (a copy of each\n" +
 			"file as it was stays beside it), or take it out again with --remove. Your other settings and comments stay.\n" +
 			"AGENT is one of " + strings.Join(connect.Names(), ", ") +
-			". What --config, --socket and --token-file say here, the agent says, too.\n" +
+			". It asks where this command would, and the socket or URL, the token file, --proxy and --ca-file\n" +
+			"stand in what is written: what the agent's environment says later changes nothing. (What decides how programs start,\n" +
+			"such as LD_PRELOAD, still does.)\n" +
 			"Where " + strings.Join(connect.Movers(), ", ") + " are set, its settings are looked for there.",
 		Args: arguments(cobra.ExactArgs(1), "one agent: "+strings.Join(connect.Names(), ", ")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			place, err := c.here()
-			if err != nil {
+			if err != nil && !remove {
 				return err
 			}
 			agent, known := place.Find(args[0])
@@ -43,17 +47,54 @@ func (c *CLI) connectCommand() *cobra.Command {
 				return usage("there is no agent %q; %s", args[0], meant(args[0], connect.Names(), "there are "+strings.Join(connect.Names(), ", ")))
 			case write && remove:
 				return usage("--write and --remove cannot both be meant")
-			case write:
-				return c.connectTo(cmd.Context(), agent)
-			case remove:
-				return c.disconnect(agent)
 			}
-			return c.printConnection(agent)
+			does := c.printConnection
+			switch {
+			case write:
+				does = c.connectTo
+			case remove:
+				does = c.disconnect
+			}
+			told := connection{
+				Agent: agent.Name, Enforces: agent.Enforces, Advises: agent.Advises,
+				Reads: append([]string{}, agent.Reads...), Notes: append([]string{}, agent.Notes...),
+			}
+			out := c.Out
+			if asJSON {
+				c.Out = io.Discard
+			}
+			err = does(cmd.Context(), agent, &told)
+			if c.Out = out; asJSON && err == nil {
+				err = c.json(told)
+			}
+			return err
 		},
 	}
+	objectFlag(cmd, &asJSON)
 	cmd.Flags().BoolVar(&write, "write", false, "write it into the agent's settings")
 	cmd.Flags().BoolVar(&remove, "remove", false, "take it out of the agent's settings")
+	c.urlFlags(cmd)
 	return cmd
+}
+
+// connection is what connect did, or would do, as programs read it.
+type connection struct {
+	Agent    string          `json:"agent"`
+	Files    []connectedFile `json:"files"`
+	Enforces string          `json:"enforces"`
+	Advises  string          `json:"advises"`
+	Reads    []string        `json:"reads"` // its tools that only read, and are asked about too
+	Notes    []string        `json:"notes"`
+	Asks     []string        `json:"asks"`   // by whom it is answered just now; null where that was not looked at or is not to be known
+	Denied   *string         `json:"denied"` // why all that it asks is denied just now
+}
+
+// connectedFile is one file of an agent's settings.
+type connectedFile struct {
+	Path  string  `json:"path"`
+	State string  `json:"state"`         // printed, written, unchanged, removed, or restored: it is as it was before
+	Text  string  `json:"text,omitzero"` // of one that was printed
+	Was   *string `json:"was"`           // where it is as it was before
 }
 
 // here is this account's home, and how its agents start this very program.
@@ -66,17 +107,6 @@ func (c *CLI) here() (connect.Place, error) {
 	if err != nil {
 		return connect.Place{}, fmt.Errorf("find this program's own file: %w", err)
 	}
-	command := []string{binary}
-	for _, flag := range [][2]string{{"--config", c.configFlag}, {"--socket", c.socketFlag}, {"--token-file", c.tokenFlag}} {
-		if flag[1] == "" {
-			continue
-		}
-		whole, err := filepath.Abs(flag[1])
-		if err != nil {
-			return connect.Place{}, fmt.Errorf("find %s: %w", flag[1], err)
-		}
-		command = append(command, flag[0], whole)
-	}
 	moved := map[string]string{}
 	for _, name := range connect.Movers() {
 		switch folder := c.env(name); {
@@ -87,16 +117,46 @@ func (c *CLI) here() (connect.Place, error) {
 				name, folder)
 		}
 	}
-	return connect.Place{Home: home, GOOS: runtime.GOOS, Command: command, Moved: moved}, nil
+	command, err := c.pinned(binary)
+	return connect.Place{Home: home, GOOS: runtime.GOOS, Command: command, Moved: moved}, err
 }
 
-func (c *CLI) printConnection(a connect.Agent) error {
+// pinned is how that program is started so that it asks where this command would, whatever its environment says.
+func (c *CLI) pinned(binary string) ([]string, error) {
+	o, err := c.asksAt()
+	if err == nil {
+		var asks *client.Client
+		if asks, err = client.New(o); err != nil {
+			return []string{binary}, usage("%s", err)
+		}
+		asks.Close()
+	}
+	command := []string{binary}
+	for _, flag := range [][2]string{
+		{"--socket", o.Socket}, {"--url", o.URL}, {"--token-file", o.TokenFile}, {"--proxy", o.Proxy}, {"--ca-file", o.CAFile},
+	} {
+		name, value := flag[0], flag[1]
+		if value == "" || err != nil {
+			continue
+		}
+		if name != "--url" && name != "--proxy" {
+			if value, err = filepath.Abs(value); err != nil {
+				err = fmt.Errorf("find %s: %w", flag[1], err)
+			}
+		}
+		command = append(command, name, value)
+	}
+	return command, err
+}
+
+func (c *CLI) printConnection(_ context.Context, a connect.Agent, told *connection) error {
 	for _, f := range a.Files {
 		fresh, err := f.Install("")
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(c.Out, "In %s:\n\n%s\n", f.Path, fresh)
+		told.Files = append(told.Files, connectedFile{Path: f.Path, State: "printed", Text: fresh})
+		c.print("In %s:\n\n%s\n", f.Path, fresh)
 	}
 	c.tellConnection(a)
 	fmt.Fprintf(c.Out, "Write it with: daycared connect %s --write\n", a.Name)
@@ -163,8 +223,8 @@ func look(f connect.File) (settingsFile, error) {
 func (s settingsFile) backup() string { return s.path + ".before-daycared" }
 
 // connectTo writes what belongs into an agent's settings. Every file is looked at before the first is changed.
-func (c *CLI) connectTo(ctx context.Context, a connect.Agent) error {
-	var changes []func() error
+func (c *CLI) connectTo(ctx context.Context, a connect.Agent, told *connection) error {
+	var changes []func() (connectedFile, error)
 	for _, f := range a.Files {
 		s, err := look(f)
 		if err != nil {
@@ -174,32 +234,35 @@ func (c *CLI) connectTo(ctx context.Context, a connect.Agent) error {
 		if err != nil {
 			return fmt.Errorf("%s is left as it is, and nothing was written: %w", s.path, err)
 		}
-		changes = append(changes, func() error { return c.install(s, next) })
+		changes = append(changes, func() (connectedFile, error) { return c.install(s, next) })
 	}
 	for _, change := range changes {
-		if err := change(); err != nil {
+		changed, err := change()
+		if err != nil {
 			return err
 		}
+		told.Files = append(told.Files, changed)
 	}
 	c.tellConnection(a)
-	c.tellReach(ctx, a)
+	c.tellReach(ctx, a, told)
 	fmt.Fprintf(c.Out, "Next, start %s anew and have it run a command: the card comes to whoever is asked. "+
 		"daycared doctor tries the connection.\n", a.Name)
 	return nil
 }
 
 // tellReach says whom an agent that was connected just now can ask. What reaches nobody is denied, so it warns.
-func (c *CLI) tellReach(ctx context.Context, a connect.Agent) {
+func (c *CLI) tellReach(ctx context.Context, a connect.Agent, told *connection) {
 	s, err := c.status(ctx)
 	var reached []string
 	for _, p := range s.People {
 		if len(p.Via) > 0 {
-			reached = append(reached, fmt.Sprintf("%s (%s)", card.Visible(p.Name), strings.Join(p.Via, ", ")))
+			reached = append(reached, fmt.Sprintf("%s (%s)", spelled(p.Name), strings.Join(p.Via, ", ")))
 		}
 	}
 	why := ""
 	switch {
-	case errors.Is(err, fs.ErrPermission), isCode(err, permissions.CodeNotYours), c.socketFlag != "": // not for this account to know
+	case errors.Is(err, fs.ErrPermission), isCode(err, permissions.CodeNotYours), c.socketFlag != "", c.urlFlag != "":
+		// not for this account to know
 		fmt.Fprintln(c.Out, "note      whom it can ask is told to the daemon's own account: daycared status.")
 		return
 	case err != nil:
@@ -211,9 +274,11 @@ func (c *CLI) tellReach(ctx context.Context, a connect.Agent) {
 	case !s.Reachable:
 		why = "nobody can be reached just now; daycared status says why"
 	default:
+		told.Asks = reached
 		fmt.Fprintf(c.Out, "asks      %s, by what can be reached just now.\n", strings.Join(reached, ", "))
 		return
 	}
+	told.Denied = wire.OrNull(why)
 	c.say("as long as this is so, whatever %s asks is denied: %s", a.Name, why)
 }
 
@@ -223,30 +288,32 @@ func (c *CLI) hasConfig() bool {
 	return found
 }
 
-func (c *CLI) install(s settingsFile, next string) error {
+func (c *CLI) install(s settingsFile, next string) (done connectedFile, err error) {
+	done = connectedFile{Path: s.path, State: "unchanged"}
 	if next == s.text && s.there {
-		fmt.Fprintf(c.Out, "%s has it already.\n", s.path)
-		return nil
+		c.print("%s has it already.\n", s.path)
+		return done, nil
 	}
 	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
-		return fmt.Errorf("make the folder of %s: %w", s.path, cause(err))
+		return done, fmt.Errorf("make the folder of %s: %w", s.path, cause(err))
 	}
 	as := ""
 	if clean, err := s.Remove(s.text); s.there && err == nil && clean == s.text { // nothing of ours was in it
 		if err := writeWhole(s.backup(), []byte(s.text), s.mode); err != nil {
-			return err
+			return done, err
 		}
-		as = "; as it was: " + s.backup()
+		done.Was, as = wire.OrNull(s.backup()), "; as it was: "+s.backup()
 	}
 	if err := writeWhole(s.path, []byte(next), s.mode); err != nil {
-		return err
+		return done, err
 	}
-	fmt.Fprintf(c.Out, "%s is written%s.\n", s.path, as)
-	return nil
+	c.print("%s is written%s.\n", s.path, as)
+	done.State = "written"
+	return done, nil
 }
 
 // disconnect takes out what is ours. A file that nobody has changed since becomes again what it was, byte by byte.
-func (c *CLI) disconnect(a connect.Agent) error {
+func (c *CLI) disconnect(_ context.Context, a connect.Agent, told *connection) error {
 	for _, f := range a.Files {
 		s, err := look(f)
 		if err != nil {
@@ -257,17 +324,21 @@ func (c *CLI) disconnect(a connect.Agent) error {
 			return fmt.Errorf("%s is left as it is: %w", s.path, err)
 		}
 		if next == s.text {
-			fmt.Fprintf(c.Out, "%s has nothing of daycared.\n", s.path)
+			c.print("%s has nothing of daycared.\n", s.path)
+			told.Files = append(told.Files, connectedFile{Path: s.path, State: "unchanged"})
 			continue
 		}
-		if err := c.uninstall(s, next); err != nil {
+		state, err := c.uninstall(s, next)
+		if err != nil {
 			return err
 		}
+		told.Files = append(told.Files, connectedFile{Path: s.path, State: state})
 	}
 	return nil
 }
 
-func (c *CLI) uninstall(s settingsFile, next string) error {
+// uninstall returns what became of the file.
+func (c *CLI) uninstall(s settingsFile, next string) (state string, err error) {
 	was, err := os.ReadFile(s.backup())
 	known := err == nil
 	if again, err := s.Install(string(was)); known && err == nil && again == s.text {
@@ -275,21 +346,21 @@ func (c *CLI) uninstall(s settingsFile, next string) error {
 	}
 	if !known && s.Empty(next) {
 		if err := os.Remove(s.path); err != nil {
-			return fmt.Errorf("remove %s: %w", s.path, cause(err))
+			return "", fmt.Errorf("remove %s: %w", s.path, cause(err))
 		}
-		fmt.Fprintf(c.Out, "%s held nothing else and is gone.\n", s.path)
-		return nil
+		c.print("%s held nothing else and is gone.\n", s.path)
+		return "removed", nil
 	}
 	if err := writeWhole(s.path, []byte(next), s.mode); err != nil {
-		return err
+		return "", err
 	}
 	if known && next == string(was) {
 		if err := os.Remove(s.backup()); err != nil {
-			return fmt.Errorf("remove %s: %w", s.backup(), cause(err))
+			return "", fmt.Errorf("remove %s: %w", s.backup(), cause(err))
 		}
-		fmt.Fprintf(c.Out, "%s is as it was.\n", s.path)
-		return nil
+		c.print("%s is as it was.\n", s.path)
+		return "restored", nil
 	}
-	fmt.Fprintf(c.Out, "%s has nothing of daycared any more.\n", s.path)
-	return nil
+	c.print("%s has nothing of daycared any more.\n", s.path)
+	return "written", nil
 }

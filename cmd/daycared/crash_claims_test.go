@@ -33,10 +33,11 @@ func (l *loop) read(id permissions.ID) (r permissions.Request, err error) {
 }
 
 // ask puts a question by its name, whatever dies meanwhile, and compares what its agent is told with the row. What comes
-// in the end has no id when that is a violation already.
+// in the end has no id when that is a violation already. Each asks for a folder of its own beneath the tag, since what was
+// denied twice is not asked again.
 func (l *loop) ask(ctx context.Context, name, tag string) <-chan permissions.Request {
 	told := make(chan permissions.Request, 1)
-	wanted, err := permissions.ParseTag(tag)
+	wanted, err := permissions.ParseTag(tag + "/" + strings.ReplaceAll(name, " ", "-"))
 	if err != nil {
 		l.violated("%v", err)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -20,7 +19,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// A crash loop keeps killing the real binary, built with its failpoints, over one store, while agents ask and people
+// A crash loop keeps killing the real program, with its failpoints, over one store, while agents ask and people
 // answer. What anybody is told is compared with the row at once, what the audit says after each death, and everything
 // once more at the end; a violation ends the loop, and names the request.
 
@@ -48,31 +47,8 @@ func deathAt(points []string, killed, hit int) string {
 	return points[killed/2%len(points)] + []string{".before:", ".after:"}[killed%2] + strconv.Itoa(hit)
 }
 
-const (
-	// crashFault makes the daemons of a loop do what must never happen, instead of dying.
-	crashFault = "CRASH_FAULT"
-	// crashBuilt is the folder of a daemon with its failpoints, for a loop that need not build it.
-	crashBuilt = "CRASH_BUILT"
-)
-
-// crashBinary is the daemon with its failpoints, which is built once.
-var crashBinary = sync.OnceValues(func() (string, error) {
-	if dir := os.Getenv(crashBuilt); dir != "" {
-		return filepath.Join(dir, "daycared"), nil
-	}
-	dir, err := os.MkdirTemp("", "dc")
-	if err != nil {
-		return "", err
-	}
-	crashFolder = dir
-	path := filepath.Join(dir, "daycared")
-	if out, err := exec.Command("go", "build", "-tags", "failpoints", "-o", path, ".").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build with failpoints: %w\n%s", err, out)
-	}
-	return path, nil
-})
-
-var crashFolder string // of crashBinary, once there is one
+// crashFault makes the daemons of a loop do what must never happen, instead of dying.
+const crashFault = "CRASH_FAULT"
 
 // parts is what the parts of a loop add to its configuration.
 type parts struct{ people, routes, connectors, agents []string }
@@ -120,7 +96,7 @@ func newLoop(t *testing.T) *loop {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	binary, err := crashBinary()
+	binary, err := exec.LookPath("daycared") // this one, which TestMain put there
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,8 +239,13 @@ func (l *loop) violated(format string, args ...any) {
 	}
 }
 
-// patient bounds how long anything in a loop is waited for.
-const patient = time.Minute
+// patient bounds how long anything in a loop is waited for; in one that is to fail, that is not long.
+var patient = func() time.Duration {
+	if os.Getenv(crashFault) != "" {
+		return 20 * time.Second
+	}
+	return time.Minute
+}()
 
 func (l *loop) await(what string, f func(ctx context.Context) error) {
 	l.t.Helper()

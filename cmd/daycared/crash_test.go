@@ -27,17 +27,19 @@ const (
 // acknowledged may be lost, nothing decided twice, nothing expire after it was approved, and the audit must verify.
 // CRASH_POINTS sets how many kills there are.
 func TestCrashLoop(t *testing.T) {
-	crashes := kills(t, usualCrashes)
-	l := newLoop(t)
-	l.begin()
-	for killed := range crashes {
-		l.life(death(crashPoints, killed, lastHit), func(died <-chan struct{}) {
-			for i := 0; i < questionsALife && !over(died); i++ {
-				l.question(fmt.Sprintf("question %d-%d.", killed, i))
-			}
-		})
-	}
-	l.finish(crashes)
+	t.Run("D1/kills with terminals", func(t *testing.T) {
+		crashes := kills(t, usualCrashes)
+		l := newLoop(t)
+		l.begin()
+		for killed := range crashes {
+			l.life(death(crashPoints, killed, lastHit), func(died <-chan struct{}) {
+				for i := 0; i < questionsALife && !over(died); i++ {
+					l.question(fmt.Sprintf("question %d-%d.", killed, i))
+				}
+			})
+		}
+		l.finish(crashes)
+	})
 }
 
 // question is one request from its asking to its answer, whatever dies meanwhile.
@@ -48,7 +50,7 @@ func (l *loop) question(name string) {
 	if rand.IntN(3) == 0 {
 		answer, want = permissions.Deny, permissions.Denied
 	}
-	told := l.ask(ctx, name, "@network")
+	told := l.ask(ctx, name, "@read:/q")
 	l.decide(name, answer, want)
 	l.ended(name, <-told, want)
 }

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/api"
@@ -21,9 +24,12 @@ import (
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/connectors/telegram"
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
 )
 
 // daemon is the real parts, joined. It starts in this order: data directory (locked), store, engine, recovery, sockets;
@@ -39,14 +45,20 @@ type daemon struct {
 	parts    []connectors.Connector
 	agents   *api.Server
 	mcp      *mcp.Server
+	bot      *telegram.Connector // nil where it is switched off
 	zones    zones
 	began    engine.Settings    // those of the start
+	inForce  engine.Settings    // those of the last reload; of one goroutine
 	gauges   http.Handler       // of the engine, once it is there
 	stopping chan struct{}      // closed when the daemon stops, before any call ends
 	console  *terminal.Terminal // nil where it is switched off
 	self     admin.Daemon       // as it was at the start
+	heads    *publisher         // of the audit; nil: none are published
 	ending   chan struct{}      // closed by end
 	endOnce  sync.Once
+	dir      *dataDir
+	key      string // of the operator
+	excused  func() // ends what answers agents while the start waits
 
 	mu      sync.Mutex // guards what follows
 	read    time.Time  // when the configuration was read last
@@ -66,10 +78,21 @@ func newDaemon(
 ) (*daemon, error) {
 	d := &daemon{
 		cfg: cfg, paths: paths, log: log, console: console, stopping: make(chan struct{}), ending: make(chan struct{}),
-		closers: []func() error{dir.Close},
+		closers: []func() error{dir.Close}, dir: dir, excused: func() {},
 	}
 	d.self, d.read = c.describe(cfg, paths), time.Now().UTC()
-	if err := d.start(ctx, c); err != nil {
+	err := awaitRoom(ctx, func() error {
+		err := d.start(ctx, c)
+		if err != nil {
+			err = errors.Join(err, d.undo(1))
+		}
+		return err
+	}, func(err error) {
+		log.Error("the daemon waits until there is room on the disk", "err", err)
+		d.excused = d.excuse(err)
+	})
+	d.excused()
+	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
@@ -78,15 +101,15 @@ func newDaemon(
 // start makes the parts, each on what is there already. What it has started is for Close to undo.
 func (d *daemon) start(ctx context.Context, c *CLI) error {
 	cfg, paths, log := d.cfg, d.paths, d.log
-	key, err := adminKey(paths.AdminKey)
-	if err != nil {
+	if err := d.identify(); err != nil {
 		return err
 	}
-	rows, err := store.Open(ctx, store.Options{Path: filepath.Join(paths.DataDir, storeName), Now: time.Now, Log: log})
+	rows, err := store.Open(ctx, storeOptions(paths, log))
 	if err != nil {
 		return err
 	}
 	d.closers = append(d.closers, rows.Close)
+	d.heads = newPublisher(cfg.Audit.Heads, rows.Head, log)
 	current, err := settings(cfg, paths, c.UID)
 	if err != nil {
 		return err
@@ -94,10 +117,10 @@ func (d *daemon) start(ctx context.Context, c *CLI) error {
 	if err := atConsole(cfg, current); err != nil {
 		return err
 	}
-	d.began = current
+	d.began, d.inForce = current, current
 	d.zones.set(current.People)
 	door := admin.New(admin.Options{
-		Socket: paths.AdminSocket, Group: cfg.API.AdminGroup, Key: admin.Key(key),
+		Socket: paths.AdminSocket, Group: cfg.API.AdminGroup, Key: admin.Key(d.key),
 		AdminReachable: cfg.API.AdminReachable, Zone: d.zones.of, Log: log,
 		Metrics: http.HandlerFunc(d.measure), Daemon: d.describe, Stop: d.end,
 	})
@@ -110,6 +133,7 @@ func (d *daemon) start(ctx context.Context, c *CLI) error {
 		return err
 	}
 	if bot != nil {
+		d.bot = bot
 		d.parts = append(d.parts, hookTelegram(bot))
 	}
 	if account := whatsappConnector(cfg, paths, log); account != nil {
@@ -129,7 +153,30 @@ func (d *daemon) start(ctx context.Context, c *CLI) error {
 		return fmt.Errorf("recover what was pending: %w", err)
 	}
 	d.agents = d.forAgents()
+	d.excused() // it listens where agents are to be answered
 	return errors.Join(door.Listen(), d.agents.Listen())
+}
+
+// identify has the lock say who holds it, where there was no room for that, and finds the operator's key.
+func (d *daemon) identify() error {
+	if !d.dir.signed {
+		if err := d.dir.sign(d.dir.self); err != nil {
+			return fmt.Errorf("write the lock of the data directory: %w", err)
+		}
+	}
+	key, replaced, err := adminKey(d.paths.AdminKey)
+	if replaced && err == nil {
+		d.log.Warn("the admin key was broken and is replaced by a new one", "path", d.paths.AdminKey)
+	}
+	d.key = key
+	return err
+}
+
+// storeOptions are those of the store of a data directory.
+func storeOptions(paths config.Paths, log *slog.Logger) store.Options {
+	return store.Options{
+		Path: filepath.Join(paths.DataDir, storeName), Now: time.Now, Log: log, KeyFile: paths.AuditKey,
+	}
 }
 
 // forAgents is the door of agents that run elsewhere.
@@ -196,7 +243,18 @@ func (d *daemon) run(ctx context.Context) error {
 		return nil
 	})
 	group.Go(func() error { return d.engine.Run(ctx) })
+	if quiet, is := d.log.Handler().(calm); is {
+		group.Go(func() error {
+			quiet.outage.watch(ctx, d.log, d.engine.Ready)
+			return nil
+		})
+	}
+	group.Go(func() error {
+		d.watchFiles(ctx)
+		return nil
+	})
 	group.Go(func() error { return d.own.Run(ctx) })
+	group.Go(func() error { return d.heads.run(ctx) })
 	for _, s := range d.servers {
 		group.Go(func() error { return s.Run(ctx) })
 	}
@@ -211,7 +269,9 @@ func (d *daemon) run(ctx context.Context) error {
 	for _, part := range d.parts {
 		group.Go(func() error { return part.Run(ctx, d.engine) })
 	}
-	return errors.Join(group.Wait(), d.Close())
+	err := group.Wait()
+	d.heads.last()
+	return errors.Join(err, d.Close())
 }
 
 // end has the daemon stop in order. It may be called more than once, and returns at once.
@@ -222,12 +282,25 @@ func (d *daemon) end(why string) {
 	})
 }
 
-// reload reads the configuration again and swaps it; a bad one changes nothing.
+// errNobodyLeft refuses a configuration that would make the operator the one who is asked.
+var errNobodyLeft = errors.New("it names nobody any more, and then everything would be the operator's to decide; " +
+	"to run without people, start the daemon again")
+
+// reload reads the configuration again and swaps it; a bad one changes nothing, nor does one that others may have
+// written or that leaves nobody.
 func (d *daemon) reload(c *CLI) {
 	cfg, err := config.Load(d.cfg.File, c.Environ)
 	var next engine.Settings
 	if err == nil {
 		next, err = settings(cfg, d.paths, c.UID)
+	}
+	if err == nil {
+		if exposed := c.inspection(cfg, d.paths, accountOf(c.UID)).unguarded(); len(exposed) > 0 {
+			err = exposed
+		}
+	}
+	if err == nil && len(next.People) == 0 && len(d.inForce.People) > 0 {
+		err = errNobodyLeft
 	}
 	d.noteReload(err)
 	if err != nil {
@@ -235,18 +308,124 @@ func (d *daemon) reload(c *CLI) {
 		return
 	}
 	keepAgents(&next, d.began)
+	for _, what := range engine.Wider(d.inForce, next) {
+		d.log.Warn("the new configuration allows more, or asks others", "what", what)
+	}
+	d.inForce = next
 	d.engine.Configure(next)
 	d.zones.set(next.People)
-	d.log.Info("configuration read again; sockets, data_dir, log, connectors (but editor) and agents take effect at the next start",
-		"file", cfg.File)
+	d.log.Info("configuration read again; sockets, data_dir, log, connectors (but editor and Telegram's token) and agents "+
+		"take effect at the next start", "file", cfg.File)
+	d.renewToken(c)
+}
+
+// renewToken reads the file again in which the bot's token is. One that is no good leaves the old one in use.
+func (d *daemon) renewToken(c *CLI) {
+	if d.bot == nil {
+		return
+	}
+	token, err := c.telegramToken(d.cfg.Connectors.Telegram.TokenFile)
+	if err == nil {
+		err = d.bot.Renew(token)
+	}
+	if err != nil {
+		d.log.Error("the token of the bot is not renewed and the old one stays", "err", err)
+	}
 }
 
 // Close undoes what was started, the last first. It may be called more than once.
 func (d *daemon) Close() (err error) {
-	d.once.Do(func() {
-		for i := len(d.closers) - 1; i >= 0; i-- {
-			err = errors.Join(err, d.closers[i]())
-		}
-	})
+	d.once.Do(func() { err = d.undo(0) })
 	return err
+}
+
+// undo calls all closers but the first few, the last first.
+func (d *daemon) undo(keep int) (err error) {
+	for len(d.closers) > keep {
+		last := len(d.closers) - 1
+		err = errors.Join(err, d.closers[last]())
+		d.closers = d.closers[:last]
+	}
+	return err
+}
+
+// roomAgain is how often a step of the start is tried for which the disk has no room.
+const roomAgain = time.Second
+
+// awaitRoom does a step of the start, again and again while the disk is too full for it. full is told the first time.
+func awaitRoom(ctx context.Context, step func() error, full func(error)) error {
+	for first := true; ; first = false {
+		err := step()
+		if !store.IsFull(err) {
+			return err
+		}
+		if !errors.Is(err, permissions.ErrBroken) { // else it says so
+			err = fmt.Errorf("%w; free some space, nothing needs a restart", err)
+		}
+		if first {
+			full(err)
+		}
+		if wire.Pause(ctx, roomAgain) != nil {
+			return err
+		}
+	}
+}
+
+// excuse answers everybody at the agents' socket with why the daemon is not ready, until end is called.
+func (d *daemon) excuse(why error) (end func()) {
+	l, err := wire.Listen(d.paths.AgentSocket, d.cfg.API.AgentGroup)
+	if err != nil {
+		return func() {} // the log says it
+	}
+	door := wire.NewDoor("daycared, not ready", func(context.Context) error { return why }, d.log)
+	turned := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { door.TurnAway(w, permissions.Broken(why.Error())) })
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h := door.Handler(wire.Entrance{Guard: func(http.Handler) http.Handler { return turned }})
+		_ = wire.Serve(ctx, l, h, 0, d.log) // the log says the same already
+	}()
+	return func() {
+		d.excused = func() {}
+		stop()
+		<-done
+	}
+}
+
+// filesAgain is how often the files are looked at by which the daemon is found, and others are kept away.
+const filesAgain = 5 * time.Second
+
+// watchFiles looks at these files until ctx ends.
+func (d *daemon) watchFiles(ctx context.Context) {
+	missing := map[string]bool{}
+	for wire.Pause(ctx, filesAgain) == nil {
+		d.keepFiles(missing)
+	}
+}
+
+// keepFiles puts back what was deleted of the lock and the admin key, and logs of a socket once that it is missing. Where
+// another daemon has the lock by now, this one ends.
+func (d *daemon) keepFiles(missing map[string]bool) {
+	switch anew, err := d.dir.keepLock(); {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		d.end("the lock of the data directory was deleted, and another daycared has it now")
+		return
+	case err != nil:
+		d.log.Error("keep the lock of the data directory", "err", err)
+	case anew:
+		d.log.Warn("the lock of the data directory was deleted and is taken anew", "path", d.dir.lock.Name())
+	}
+	if _, err := os.Stat(d.paths.AdminKey); errors.Is(err, fs.ErrNotExist) {
+		err := store.WriteFile(d.paths.AdminKey, []byte(d.key), 0o600)
+		d.log.Warn("the admin key was deleted and is written again", "path", d.paths.AdminKey, "err", err)
+	}
+	for _, socket := range []string{d.paths.AgentSocket, d.paths.AdminSocket} {
+		_, err := os.Stat(socket)
+		gone := errors.Is(err, fs.ErrNotExist)
+		if gone && !missing[socket] {
+			d.log.Error("a socket was deleted, and nobody can reach the daemon there until it is started again", "path", socket)
+		}
+		missing[socket] = gone
+	}
 }

@@ -12,19 +12,24 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/engine/store"
 	"github.com/daycared/daycared/permissions"
 )
 
 // dataDir is a daemon's folder, locked: one daemon per data directory.
 type dataDir struct {
-	path string
-	lock *os.File
+	path   string
+	folder *os.File // locked as well, since the file of the lock can be deleted
+	lock   *os.File
+	self   holder // who holds it
+	signed bool   // that is written into the lock's file
 }
 
 const (
@@ -113,7 +118,7 @@ func (h holder) String() string {
 	}
 	at := "without a console"
 	if h.Console != "" {
-		at = "started in the terminal " + card.Visible(h.Console)
+		at = "started in the terminal " + spelled(h.Console)
 	}
 	return fmt.Sprintf("pid %d, since %s, %s", h.PID, stamp(h.Since, time.Local), at)
 }
@@ -133,17 +138,27 @@ func openDataDir(path string, uid int, console string) (*dataDir, error) {
 	case err != nil:
 		return nil, fmt.Errorf("lock the data directory: %w", err)
 	}
-	d := &dataDir{path: path, lock: lock}
-	if err := flock(lock); err != nil {
+	folder, err := os.Open(path)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock the data directory: %w", cause(err)), lock.Close())
+	}
+	d := &dataDir{
+		path: path, folder: folder, lock: lock, self: holder{PID: os.Getpid(), Since: time.Now().UTC(), Console: console},
+	}
+	if err = flock(folder); !errors.Is(err, unix.EWOULDBLOCK) { // some file systems lock no folders
+		err = flock(lock)
+	}
+	if err != nil {
 		held := d.holder()
 		lock.Close()
+		folder.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, fmt.Errorf("another daycared is running on %s (%s); see: daycared status; end it with: daycared stop; "+
 				"or set another data_dir", path, held)
 		}
 		return nil, fmt.Errorf("lock the data directory: %w", err)
 	}
-	if err := d.sign(holder{PID: os.Getpid(), Since: time.Now().UTC(), Console: console}); err != nil {
+	if err := d.sign(d.self); err != nil && !store.IsFull(err) { // the start tries it again
 		return nil, errors.Join(fmt.Errorf("write the lock of the data directory: %w", err), d.Close())
 	}
 	return d, nil
@@ -184,7 +199,31 @@ func (d *dataDir) sign(h holder) error {
 		return err
 	}
 	_, err = d.lock.WriteAt(append(text, '\n'), 0)
+	d.signed = err == nil
 	return err
+}
+
+// keepLock takes the lock anew where its file was deleted or replaced, since another daemon could take that one. The error
+// matches [unix.EWOULDBLOCK] where one has.
+func (d *dataDir) keepLock() (anew bool, err error) {
+	path := filepath.Join(d.path, lockName)
+	own, err := d.lock.Stat()
+	if err != nil {
+		return false, err
+	}
+	if found, err := os.Stat(path); err == nil && os.SameFile(found, own) {
+		return false, nil
+	}
+	lock, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return false, err
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return false, errors.Join(err, lock.Close())
+	}
+	_ = d.lock.Close() // nobody can find its file any more
+	d.lock = lock
+	return true, d.sign(d.self)
 }
 
 // holder is who holds the lock, which is known to be held. It is the zero holder where what stands there cannot be its
@@ -219,21 +258,90 @@ func flock(f *os.File) error {
 // Close gives the lock back.
 func (d *dataDir) Close() error {
 	_ = d.lock.Truncate(0) // who comes next writes its own
-	return d.lock.Close()
+	return errors.Join(d.lock.Close(), d.folder.Close())
 }
 
-// adminKey reads the key that the daemon's own account and root present at the admin socket, or makes it (0600).
-func adminKey(path string) (string, error) {
-	if key, err := os.ReadFile(path); err == nil {
-		return string(key), nil
-	} else if !errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("read the admin key: %w", err)
+// adminKey reads the key that the daemon's own account and root present at the admin socket, or makes it (0600). One that is
+// broken, as by a power cut, is replaced: nobody keeps it but the file.
+func adminKey(path string) (key string, replaced bool, err error) {
+	was, err := config.ReadFile(path, maxSecret)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", false, fmt.Errorf("read the admin key: %w", err)
+	}
+	if isAdminKey(was) {
+		return string(was), false, nil
 	}
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // never fails
-	key := hex.EncodeToString(secret[:])
-	if err := os.WriteFile(path, []byte(key), 0o600); err != nil {
-		return "", fmt.Errorf("write the admin key: %w", err)
+	key = hex.EncodeToString(secret[:])
+	if failed := store.WriteFile(path, []byte(key), 0o600); failed != nil {
+		return "", false, fmt.Errorf("write the admin key: %w", failed)
 	}
-	return key, nil
+	return key, err == nil, nil
+}
+
+// isAdminKey reports whether a text is a key as adminKey makes it.
+func isAdminKey(text []byte) bool {
+	secret, err := hex.DecodeString(string(text))
+	return err == nil && len(secret) == 32
+}
+
+var errNoFile = errors.New("it is not a regular file")
+
+// openFile opens a regular file for reading, and nothing that could keep whoever opens or reads it waiting. The errors
+// do not name it.
+func openFile(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, cause(err)
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNoFile
+	}
+	if err != nil {
+		return nil, errors.Join(cause(err), f.Close())
+	}
+	return f, nil
+}
+
+// cause is an error without the path, which has been told.
+func cause(err error) error {
+	var of *os.PathError
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
+}
+
+// readSecret reads a file that holds one secret, without the space around it; what is in it, in words, is what. The error
+// says what would be right, and holds nothing of the secret.
+func readSecret(file, what string) (string, error) {
+	text, err := config.ReadFile(file, maxSecret+1)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("%s does not exist; put %s there, in a file of mode 0600", file, what)
+	case errors.Is(err, syscall.EISDIR):
+		return "", fmt.Errorf("%s is a folder; name the file in it", file)
+	case err != nil:
+		return "", fmt.Errorf("%s cannot be read (%w); let the daemon's account read it, or name another file", file, cause(err))
+	}
+	secret := strings.TrimSpace(string(text))
+	if secret == "" {
+		return "", fmt.Errorf("%s is empty; put %s there", file, what)
+	}
+	return secret, nil
+}
+
+// maxSecret is the longest secret, in bytes: beyond it, it is some other file.
+const maxSecret = 4096
+
+// exposed says that others may read a file which holds a secret, and what to do about it; empty where they may not, or
+// where the file cannot be looked at.
+func exposed(file string) string {
+	info, err := os.Stat(file)
+	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o077 == 0 {
+		return ""
+	}
+	return fmt.Sprintf("others may read %s (%#o); run: chmod 600 %s", file, info.Mode().Perm(), file)
 }

@@ -44,26 +44,28 @@ func TestDataDirIsOnesOwn(t *testing.T) {
 
 // TestALockThatIsJustLetGoIsWaitedFor: that of a daemon which was killed while it started a process, which holds it too.
 func TestALockThatIsJustLetGoIsWaitedFor(t *testing.T) {
-	path := t.TempDir()
-	if err := os.Chmod(path, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	killed, err := openDataDir(path, os.Getuid(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	child := exec.Command("sleep", "0.2")
-	child.ExtraFiles = []*os.File{killed.lock}
-	if err := errors.Join(child.Start(), killed.Close()); err != nil {
-		t.Fatal(err)
-	}
-	next, err := openDataDir(path, os.Getuid(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(child.Wait(), next.Close()); err != nil {
-		t.Error(err)
-	}
+	t.Run("D8/a lock that is just let go", func(t *testing.T) {
+		path := t.TempDir()
+		if err := os.Chmod(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		killed, err := openDataDir(path, os.Getuid(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		child := exec.Command("sleep", "0.2")
+		child.ExtraFiles = []*os.File{killed.lock}
+		if err := errors.Join(child.Start(), killed.Close()); err != nil {
+			t.Fatal(err)
+		}
+		next, err := openDataDir(path, os.Getuid(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(child.Wait(), next.Close()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestAnotherAccountsFolderIsLeftAlone has each command that writes into the data directory run as another account, which
@@ -154,7 +156,7 @@ func TestDataDirIsRefused(t *testing.T) {
 			"lock the data directory: ",
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run("D8/"+name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "data")
 			c.make(t, path)
 			_, err := openDataDir(path, os.Getuid(), "")
@@ -167,7 +169,7 @@ func TestDataDirIsRefused(t *testing.T) {
 
 func TestAdminKeyIsMadeOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "admin.key")
-	first, err := adminKey(path)
+	first, _, err := adminKey(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,14 +177,31 @@ func TestAdminKeyIsMadeOnce(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the key is %v, %v; want 0600", info.Mode().Perm(), err)
 	}
-	again, err := adminKey(path)
-	if err != nil || again != first || len(first) != 64 {
+	again, replaced, err := adminKey(path)
+	if err != nil || again != first || len(first) != 64 || replaced {
 		t.Errorf("the key is %d digits at first, and then the same: %t, %v", len(first), again == first, err)
 	}
 	for name, path := range map[string]string{"write the admin key: ": "/nowhere/admin.key", "read the admin key: ": t.TempDir()} {
 		var at *fs.PathError
-		if _, err := adminKey(path); !errors.As(err, &at) || !strings.HasPrefix(err.Error(), name) {
+		if _, _, err := adminKey(path); !errors.As(err, &at) || !strings.HasPrefix(err.Error(), name) {
 			t.Errorf("adminKey(%s) = %v; want %s", path, err, name)
+		}
+	}
+}
+
+// TestABrokenAdminKeyIsReplaced: a power cut may leave a file that is empty or cut short, and then nobody would be the operator.
+func TestABrokenAdminKeyIsReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "admin.key")
+	for _, broken := range []string{"", "abc", strings.Repeat("z", 64), strings.Repeat("a", 63), strings.Repeat("a", 64) + "\n"} {
+		if err := os.WriteFile(path, []byte(broken), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		key, replaced, err := adminKey(path)
+		if err != nil || !replaced || !isAdminKey([]byte(key)) {
+			t.Errorf("%q: replaced %t, %v", broken, replaced, err)
+		}
+		if again, replaced, err := adminKey(path); again != key || replaced || err != nil {
+			t.Errorf("%q: the new key is not kept: %v", broken, err)
 		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
-	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -172,11 +171,11 @@ func (c *CLI) withOffer(err error, r permissions.Request, name string) error {
 	c.say("%s It offers:", refusal.Text)
 	table := tabwriter.NewWriter(c.Err, 0, 0, 2, ' ', 0)
 	for _, o := range r.Options {
-		fmt.Fprintf(table, "  %s\t%s\tdaycared %s\n", o.ID, card.Visible(o.Label), answering(o.ID, r, card.Visible(name)))
+		fmt.Fprintf(table, "  %s\t%s\tdaycared %s\n", o.ID, spelled(o.Label), answering(o.ID, r, spelled(name)))
 	}
 	if r.TakesWords() {
 		fmt.Fprintf(table, "  %s\t%s\tdaycared answer %s other --text 'WORDS'\n", permissions.Other, "in your own words",
-			card.Visible(name))
+			spelled(name))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("print what is offered: %w", err)

@@ -116,7 +116,7 @@ func (c *CLI) demo(ctx context.Context, scripted bool, words []string) error {
 
 // print writes a row or several, wrapped at words where the terminal is narrow.
 func (d *demo) print(format string, args ...any) {
-	fmt.Fprintln(d.cli.Out, card.Wrap(fmt.Sprintf(format, args...), d.columns()))
+	fmt.Fprintln(d.cli.Out, card.Wrap(fmt.Sprintf(format, args...), d.columns(), 0))
 }
 
 // rule draws a line across the person's terminal, or the start of a wide one.
@@ -237,15 +237,27 @@ func (d *demo) sum() error {
 		return fmt.Errorf("%d answers are missing in the audit", lost)
 	}
 	d.finished = true
-	d.print(demoNext, d.folder)
+	d.next()
 	return nil
 }
 
-// demoNext says where the files are, and what to do next.
-const demoNext = `kept    %s, until you delete it
-next    daycared setup                 be asked on your phone
-        daycared serve                 be asked in this terminal: daycared ask @network, from another one
-        daycared connect claude-code   have an agent that you already run ask here`
+// next says where the files are, and what to do next: a table, or on a narrow terminal each command above what it is for.
+func (d *demo) next() {
+	rows, lead := "kept    "+d.folder+", until you delete it\n", "next"
+	for _, row := range [][2]string{
+		{"daycared setup", "be asked on your phone"},
+		{"daycared serve", "be asked here; from another terminal: daycared ask @network"},
+		{"daycared connect claude-code", "have an agent that you already run ask here"},
+	} {
+		if most := d.columns(); most > 0 && most < 100 {
+			rows += fmt.Sprintf("%-8s%s\n          %s\n", lead, row[0], row[1])
+		} else {
+			rows += fmt.Sprintf("%-8s%-30s %s\n", lead, row[0], row[1])
+		}
+		lead = ""
+	}
+	fmt.Fprint(d.cli.Out, wrapRows(rows, d.columns()))
+}
 
 // clean removes what the demo made. Once the job has ended, its site and what it published stay; the daemon's files go.
 func (d *demo) clean() {

@@ -2,11 +2,15 @@ package main
 
 import (
 	"context"
+	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -14,7 +18,10 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/daycared/daycared/agents/sandbox"
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/reply"
+	"github.com/daycared/daycared/permissions"
 )
 
 // quiet is a log for commands whose only words are those on the screen.
@@ -127,3 +134,161 @@ func (d *demo) killAndRestart() (err error) {
 	_, err = fmt.Fprint(d.cli.Out, "> ")
 	return err
 }
+
+// demoTurns are what scribe's model says, with $SITE where the site is.
+//
+//go:embed demo_turns.yaml
+var demoTurns string
+
+const (
+	demoPublish = "#!/bin/sh\nset -e\nmkdir -p published\ncp -r site/. published/\necho published >> ledger\n"
+	// demoConfig is the daemon's configuration. The site is not in the workspace, so that to write there is asked for; what
+	// is asked for once is not asked again for each file. The person comes back after the kill -9, however long that takes.
+	demoConfig = `connectors: {terminal: {enabled: false}}
+api: {agent_socket: %q, admin_socket: %q, admin_reachable: true}
+high_risk: {tools: []}
+tools:
+  auto: [read_file, list_files, search_files, write_file]
+  gated: [edit_file, run_command, fetch_url]
+  forbidden: []
+agents:
+  - {name: scribe, connector: admin, workspace: %q, model: {provider: script, file: %q}}
+sandbox: %s
+data_dir: %q
+`
+)
+
+// furnish makes the site, the old pages, the agent's workspace with the script that publishes, what the agent's model
+// says, and the daemon's configuration, with walls around what the agent runs or without.
+func (d *demo) furnish(walls bool) (err error) {
+	if d.folder, err = filepath.EvalSymlinks(d.folder); err != nil {
+		return err
+	}
+	box := "on"
+	if !walls {
+		box = "off"
+	}
+	site, err := json.Marshal(d.path("site")) // as it is written between quotes
+	if err != nil {
+		return err
+	}
+	turns := strings.ReplaceAll(demoTurns, "$SITE", string(site[1:len(site)-1]))
+	for _, folder := range []string{d.path("site", "old"), d.path("work")} {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return err
+		}
+	}
+	return errors.Join(
+		os.WriteFile(d.path("site", "old", "2024.md"), []byte("# Older notes\n"), 0o600),
+		os.WriteFile(d.path("work", "publish.sh"), []byte(demoPublish), 0o700), //nolint:gosec // a script has to be executable
+		os.Symlink("../site", d.path("work", "site")),
+		os.WriteFile(d.path("turns.yaml"), []byte(turns), 0o600),
+		os.WriteFile(d.path("config.yaml"), fmt.Appendf(nil, demoConfig, d.path("agent.sock"), d.path("admin.sock"),
+			d.path("work"), d.path("turns.yaml"), box, d.path("data")), 0o600),
+	)
+}
+
+// unheld are the promises that do not hold, in words; empty where all do.
+func unheld(all []sandbox.Promise) string {
+	var broken []string
+	for _, p := range all {
+		if !p.Holds {
+			broken = append(broken, p.Name+": "+p.Why)
+		}
+	}
+	return strings.Join(broken, "; ")
+}
+
+// script is a person whose answers are given beforehand: each is typed, through a pipe, when its question is on the
+// screen.
+type script struct {
+	reader, writer *os.File
+	lines          []string
+	next           int
+}
+
+func newScript(lines []string) (*script, error) {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make the scripted person's keyboard: %w", err)
+	}
+	return &script{reader: reader, writer: writer, lines: lines}, nil
+}
+
+// Close takes the keyboard away.
+func (s *script) Close() {
+	s.writer.Close()
+	s.reader.Close()
+}
+
+// answer types the next line, and shows on screen what a terminal would echo, after checking that it answers this question;
+// otherwise nothing would ever happen.
+func (s *script) answer(p connectors.Prompt, screen io.Writer) error {
+	if s.next == len(s.lines) {
+		return usage("--answer has %d answers, and there is one more question: %s", len(s.lines), p.Request.Kind)
+	}
+	line := s.lines[s.next]
+	s.next++
+	if reply.Parse(line, p.Request, p.Code).Meaning != reply.Decides {
+		return usage("--answer: number %d does not answer a question of the kind %s", s.next, p.Request.Kind)
+	}
+	if _, err := fmt.Fprint(screen, line); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(s.writer, line)
+	return err
+}
+
+// unused refuses answers to questions that were never asked.
+func (s *script) unused() error {
+	if left := len(s.lines) - s.next; left > 0 {
+		return usage("--answer has %d answers more than there were questions", left)
+	}
+	return nil
+}
+
+// parseScript turns option words into what a person would type.
+func parseScript(text string) ([]string, error) {
+	var lines []string
+	for word := range strings.SplitSeq(text, ",") {
+		line, err := typed(word)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, line)
+	}
+	return lines, nil
+}
+
+// typed is the line for one word: an option word, or what the screen offers to type.
+func typed(word string) (string, error) {
+	if reason, reasoned := strings.CutPrefix(word, "deny:"); reasoned {
+		return "r " + reason, nil
+	}
+	for _, begins := range []string{"r ", "o ", "other:"} { // a reason, and words of one's own
+		if rest, found := strings.CutPrefix(word, begins); found && strings.TrimSpace(rest) != "" {
+			return word, nil
+		}
+	}
+	switch {
+	case word == "deny", word == "n":
+		return "n", nil
+	case word == "allow", word == "y":
+		return "y", nil
+	case word == "session", word == "a":
+		return "a", nil
+	case word == "continue":
+		return "", nil
+	case word == "interrupt", word == "esc":
+		return "esc", nil
+	case len(word) == 1 && word[0] >= '1' && word[0] <= '9':
+		return word, nil
+	}
+	if s, err := permissions.ParseScope(word); err == nil {
+		return "yes " + s.String(), nil
+	}
+	return "", usage("--answer %q is none of %s", word, answerWords)
+}
+
+// answerWords are what --answer takes.
+const answerWords = "allow (y), session (a), 15m, deny (n), deny:why, a number, other:words, continue, interrupt"

@@ -1,13 +1,21 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"rsc.io/qr"
+
+	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/permissions"
 )
@@ -23,7 +31,7 @@ var errLeft = &problem{Text: "left before the end", Code: codeEnded, Exit: permi
 
 // say writes a row.
 func (d dialogue) say(format string, args ...any) {
-	fmt.Fprintln(d.out, wrapRows(fmt.Sprintf(format, args...), widthOf(d.out)))
+	fmt.Fprintln(d.out, wrapRows(card.Spell(card.Harmless(fmt.Sprintf(format, args...))), widthOf(d.out)))
 }
 
 // ask asks for a line; Enter alone takes what is usual.
@@ -73,3 +81,128 @@ func (d dialogue) line(ctx context.Context, question string, hidden bool) (strin
 	}
 	return "", fmt.Errorf("read the answer: %w", err)
 }
+
+// quietZone is how many modules of light a QR code has around it; the standard has four, and readers do with two.
+const quietZone = 2
+
+// qrCode draws a text as a QR code, two modules to a character, for light letters on a dark ground. It is empty where
+// there is no room for it.
+func qrCode(text string, columns int) string {
+	code, err := qr.Encode(text, qr.L)
+	if err != nil || code.Size+2*quietZone > columns {
+		return ""
+	}
+	light := func(x, y int) bool { return y < code.Size+quietZone && !code.Black(x, y) } // beyond its edge nothing is black
+	var b strings.Builder
+	for y := -quietZone; y < code.Size+quietZone; y += 2 {
+		for x := -quietZone; x < code.Size+quietZone; x++ {
+			switch up, down := light(x, y), light(x, y+1); {
+			case up && down:
+				b.WriteRune('█')
+			case up:
+				b.WriteRune('▀')
+			case down:
+				b.WriteRune('▄')
+			default:
+				b.WriteByte(' ')
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// link shows an address, and as a QR code where that fits.
+func (d dialogue) link(address string) {
+	d.say("\n  %s\n", address)
+	columns, _, err := term.GetSize(int(d.in.Fd()))
+	if err != nil {
+		return
+	}
+	if code := qrCode(address, columns); code != "" {
+		fmt.Fprintln(d.out, code)
+	}
+}
+
+// withOwnRows are the commands whose output is not for a reader of rows: they have a screen of their own, or print what
+// is pasted or read by a program.
+var withOwnRows = []string{
+	"serve", "inbox", "demo", "setup", "pair", "link", "mcp", "hook", "run", "connect", "completion", "reference", "config show",
+}
+
+// fit has what a command says to a terminal wrapped at words; flush writes what is left in the end. Nothing is wrapped
+// where it goes to a file or a pipe.
+func (c *CLI) fit(cmd *cobra.Command, args []string) (flush func()) {
+	_, path, _ := strings.Cut(cmd.CommandPath(), " ")
+	if slices.Contains(withOwnRows, path) || slices.Contains(args, "--json") {
+		return func() {}
+	}
+	var rows []*fitted
+	wrapped := func(w io.Writer) io.Writer {
+		if widthOf(w) == 0 {
+			return w
+		}
+		f := &fitted{to: w, width: widthOf(w)}
+		rows = append(rows, f)
+		return f
+	}
+	c.Out, c.Err = wrapped(c.Out), wrapped(c.Err)
+	return func() {
+		for _, f := range rows {
+			f.flush()
+		}
+	}
+}
+
+// widthOf is how many cells a row of a terminal has, 0 of anything else.
+func widthOf(w io.Writer) int {
+	f, isFile := w.(*os.File)
+	if !isFile {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil || width < 10 { // one that small does not say what it is
+		return 0
+	}
+	return width
+}
+
+// width is how many cells a row on standard output has, 0 where that is no terminal.
+func (c *CLI) width() int {
+	if f, wrapped := c.Out.(*fitted); wrapped {
+		return f.width
+	}
+	return widthOf(c.Out)
+}
+
+// fitted writes whole rows to a terminal, wrapped.
+type fitted struct {
+	to    io.Writer
+	width int
+
+	mu    sync.Mutex // a command may say that it waits while it prints
+	begun []byte     // of a row whose end has not come
+}
+
+func (f *fitted) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.begun = append(f.begun, p...)
+	end := bytes.LastIndexByte(f.begun, '\n') + 1
+	if end == 0 {
+		return len(p), nil
+	}
+	_, err := io.WriteString(f.to, wrapRows(string(f.begun[:end]), f.width))
+	f.begun = f.begun[end:]
+	return len(p), err
+}
+
+func (f *fitted) flush() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, _ = io.WriteString(f.to, wrapRows(string(f.begun), f.width)) // whoever closed the terminal reads nothing
+	f.begun = nil
+}
+
+// wrapRows wraps rows for a terminal, as all commands do.
+func wrapRows(text string, width int) string { return card.Wrap(text, width, 2) }

@@ -45,7 +45,7 @@ func TestR8(t *testing.T) {
 		{"moved away", moved, []string{"is no longer there", "put the file or a backup back in its place"}, false},
 		{"overwritten", overwritten, []string{"is damaged", "stop daycared and put a backup in its place: daycared restore FILE"}, true},
 	} {
-		t.Run(f.name, func(t *testing.T) {
+		t.Run("D10/"+f.name, func(t *testing.T) {
 			t.Parallel()
 			l := newLoop(t)
 			l.env = []string{"LD_PRELOAD=" + library, "BAD_DISK=" + filepath.Join(l.dir, "disk")}
@@ -149,7 +149,7 @@ func (l *loop) standing(ctx context.Context, name string) (told <-chan permissio
 		default: // of that, or of another question later
 		}
 	}
-	told = l.ask(ctx, name, "@network")
+	told = l.ask(ctx, name, "@read:/q")
 	select {
 	case id = <-known:
 	case <-l.ctx.Done():
@@ -323,11 +323,75 @@ func spoil(l *loop, name string, behind int64) {
 	}
 }
 
+// TestAStartOnAFullDiskWaits: a daemon that finds no room for what it has to write at its start is not ready, says why, and is
+// as soon as there is some, be it the first start or one after a death.
+func TestAStartOnAFullDiskWaits(t *testing.T) {
+	library := badDisk(t)
+	for _, first := range []bool{true, false} {
+		t.Run(fmt.Sprintf("first %t", first), func(t *testing.T) {
+			t.Parallel()
+			l := newLoop(t)
+			l.env = []string{"LD_PRELOAD=" + library, "BAD_DISK=" + filepath.Join(l.dir, "disk")}
+			smallDisk(l)
+			var told <-chan permissions.Request
+			var id permissions.ID
+			if !first {
+				l.begin()
+				told, id = l.standing(l.ctx, "before")
+				l.kill()
+			} else {
+				l.parts.connectors = []string{"terminal: {enabled: false}"}
+				if err := os.WriteFile(filepath.Join(l.dir, "c.yaml"), []byte(l.parts.config(l.dir)), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(l.kill)
+			}
+			mend := fullDisk(l)
+			rises := func() (risen chan struct{}) {
+				risen = make(chan struct{})
+				go func() {
+					defer close(risen)
+					l.rise("")
+				}()
+				l.await("the daemon to say that it is not ready", func(ctx context.Context) error {
+					err := l.unready(ctx)
+					if err == nil || !strings.Contains(err.Error(), "free some space, nothing needs a restart") {
+						return fmt.Errorf("it says: %w", err)
+					}
+					return nil
+				})
+				return risen
+			}
+			risen := rises()
+			out, err := exec.Command(l.binary, "--config", filepath.Join(l.dir, "c.yaml"), "stop").CombinedOutput()
+			if <-risen; err != nil || l.daemon.ProcessState.ExitCode() != 0 {
+				t.Errorf("it is ended with %v, and %v:\n%s", l.daemon.ProcessState, err, out)
+			}
+			risen = rises()
+			if _, err := l.agents.Ask(l.ctx, permissions.Caller{}, networkFor("meanwhile")); err == nil ||
+				!strings.Contains(err.Error(), "nothing is granted") {
+				t.Errorf("who asks is told: %v", err)
+			}
+			out, err = exec.Command(l.binary, "--config", filepath.Join(l.dir, "c.yaml"), "doctor").CombinedOutput()
+			if err == nil || !strings.Contains(string(out), "free some space") || strings.Contains(string(out), "start it with") {
+				t.Errorf("doctor says, with %v:\n%s", err, out)
+			}
+			mend()
+			<-risen
+			if first {
+				l.question("after")
+				return
+			}
+			l.goesOn(id, told)
+		})
+	}
+}
+
 // TestR8AtItsStart: a daemon does not start on a store that is damaged, and says what to do; with the backup in its place
 // it starts, and what was pending is answered.
 func TestR8AtItsStart(t *testing.T) {
 	for _, behind := range []int64{0, 4096} {
-		t.Run(fmt.Sprintf("behind %d bytes", behind), func(t *testing.T) {
+		t.Run("D10/"+fmt.Sprintf("behind %d bytes", behind), func(t *testing.T) {
 			t.Parallel()
 			l := newLoop(t)
 			l.begin()

@@ -63,14 +63,15 @@ func (c *CLI) doctorCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	c.urlFlags(cmd)
 	return cmd
 }
 
 func (c *CLI) printFindings(findings []finding) {
 	for _, f := range findings {
-		fmt.Fprintf(c.Out, "%-5s  %s\n", f.level, f.what)
+		c.print("%-5s  %s\n", f.level, f.what)
 		if f.mend != "" {
-			fmt.Fprintf(c.Out, "       → %s\n", f.mend)
+			c.print("       → %s\n", f.mend)
 		}
 	}
 }
@@ -126,6 +127,7 @@ func (c *CLI) examine(ctx context.Context) []finding {
 	daemon, people, up, both := c.examineDaemon(ctx)
 	findings = append(findings, daemon...)
 	findings = append(findings, examineReach(running)...)
+	findings = append(findings, examineLocks(running, &current)...)
 	findings = append(findings, c.examinePeople(cfg, current, people)...)
 	findings = append(findings, in.examineServices(ctx)...)
 	findings = append(findings, c.examineConnections(ctx, cfg, up)...)
@@ -213,8 +215,11 @@ func atDoors(asks, decides door, uid int) (findings []finding) {
 		findings = append(findings, saw("note",
 			"this account answers as "+decides.me.Name+"; it cannot ask here, which is as it should be", ""))
 	case asks.err != nil:
-		findings = append(findings, saw("wrong", "the daemon cannot take questions: "+asks.err.Error(),
-			"start it with: daycared serve"))
+		mend := "start it with: daycared serve"
+		if isBroken(asks.err) {
+			mend = "" // it runs, and says what to do
+		}
+		findings = append(findings, saw("wrong", "the daemon cannot take questions: "+asks.err.Error(), mend))
 	default:
 		findings = append(findings, saw("ok", "the daemon takes questions", ""))
 	}

@@ -30,12 +30,15 @@ func (c *CLI) examineConnections(ctx context.Context, cfg *config.Config, up boo
 	}
 	for _, name := range connect.Names() {
 		a, _ := place.Find(name)
-		has, stale, err := connected(a)
+		has, stale, loose, err := connected(a)
 		again := "write it anew with: daycared connect " + name + " --write"
 		switch {
 		case err != nil:
 			findings = append(findings, saw("wrong", name+": "+err.Error(), "mend that file by hand"))
 		case has == 0:
+		case loose:
+			findings = append(findings, saw("wrong",
+				name+" is connected, and its settings do not say which daemon it asks: the environment that it runs in does", again))
 		case has < len(a.Files), stale:
 			findings = append(findings, saw("wrong", name+" is connected in part, or to another daycared than this", again))
 		case !up: // which has been said
@@ -49,19 +52,20 @@ func (c *CLI) examineConnections(ctx context.Context, cfg *config.Config, up boo
 	return findings
 }
 
-// connected tells in how many files an agent has something of ours, and whether that is not what it should be.
-func connected(a connect.Agent) (has int, stale bool, err error) {
+// connected reports in how many files an agent has something of ours, whether that is not what it should be, and whether it
+// does not name the daemon.
+func connected(a connect.Agent) (has int, stale, loose bool, err error) {
 	for _, f := range a.Files {
 		s, err := look(f)
 		if err != nil || !s.there {
 			if err != nil {
-				return 0, false, err
+				return 0, false, false, err
 			}
 			continue
 		}
 		clean, err := s.Remove(s.text)
 		if err != nil {
-			return 0, false, fmt.Errorf("read %s: %w", s.path, err)
+			return 0, false, false, fmt.Errorf("read %s: %w", s.path, err)
 		}
 		if clean == s.text {
 			continue
@@ -70,8 +74,9 @@ func connected(a connect.Agent) (has int, stale bool, err error) {
 		if next, err := s.Install(s.text); err != nil || next != s.text {
 			stale = true
 		}
+		loose = loose || !s.Pinned(s.text)
 	}
-	return has, stale, nil
+	return has, stale, loose, nil
 }
 
 // tryHook has the hook answer as the agent would, about a tool that runs by itself, so that nobody is asked.

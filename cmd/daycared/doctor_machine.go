@@ -9,12 +9,16 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/daycared/daycared/agents/sandbox"
 	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/engine/store"
 )
 
@@ -113,6 +117,18 @@ func examineReach(running *admin.Status) []finding {
 		"open daycared inbox, or pair a phone with: daycared pair NAME, or let requests wait for somebody with api.admin_reachable")}
 }
 
+// examineLocks says who is locked, and takes them out of those of whom it is said whether they can be reached.
+func examineLocks(running *admin.Status, s *engine.Settings) (all []finding) {
+	if running == nil {
+		return nil
+	}
+	for _, l := range running.Locked {
+		all = append(all, saw("note", l.Person+" is locked "+lockedSince(l)+": nothing from their accounts counts", "daycared unlock "+l.Person))
+		s.People = slices.DeleteFunc(slices.Clone(s.People), func(p connectors.Person) bool { return p.Name == l.Person })
+	}
+	return all
+}
+
 // callTime bounds each call to a service.
 const callTime = 3 * time.Second
 
@@ -159,4 +175,41 @@ func (in *inspection) examineModel(ctx context.Context, key, address string) fin
 	}
 	return found("wrong", in.cfg.Problem(key, "%s: nothing answers at %s (%v); start what serves the model, or write where it is",
 		config.KeyName(key), address, err))
+}
+
+// examineSandbox says which promises of the sandbox this kernel holds, and whether anything can be run in it. Where the
+// operator wants no walls, the configuration's warning has said all.
+func examineSandbox(cfg *config.Config, own []string) []finding {
+	if !cfg.Sandbox {
+		return nil
+	}
+	level := "note" // until somebody needs it
+	if len(cfg.Agents) > 0 {
+		level = "wrong"
+	}
+	findings := promised(sandbox.Check(), level)
+	if err := sandbox.New(sandbox.Options{Own: own}).Ready(); errors.Is(err, sandbox.ErrOwn) {
+		findings = append(findings, saw(level, "no command of agents can run: "+err.Error(), "move it elsewhere"))
+	}
+	return findings
+}
+
+// promised tells the promises that hold in one line, and each of the others in one of its own.
+func promised(promises []sandbox.Promise, level string) (findings []finding) {
+	var held []string
+	for _, p := range promises {
+		if p.Holds {
+			held = append(held, p.Name)
+		}
+	}
+	if len(held) > 0 {
+		findings = append(findings, saw("ok", "the kernel can hold commands of agents: "+strings.Join(held, ", "), ""))
+	}
+	for _, p := range promises {
+		if !p.Holds {
+			findings = append(findings, saw(level, "the kernel cannot hold commands of agents: "+p.Name+": "+p.Why+
+				"; files and commands are refused to agents", "take Linux 6.12 or newer with Landlock; sandbox: off does without all of it"))
+		}
+	}
+	return findings
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daycared/daycared/connectors/admin"
-	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/internal/wire"
 )
 
@@ -77,16 +76,16 @@ var errEnough = errors.New("as many as were to be told")
 
 // eventLine is an event for people: when, what, of which request, by whom, and the rest of what is told with it.
 func eventLine(e wire.Event, zone *time.Location) string {
-	words := []string{fmt.Sprint(e.Seq), stamp(e.At, zone), card.Visible(string(e.Type))}
+	words := []string{fmt.Sprint(e.Seq), stamp(e.At, zone), spelled(string(e.Type))}
 	if e.Request != nil {
-		words = append(words, card.Visible(string(*e.Request)))
+		words = append(words, spelled(string(*e.Request)))
 	}
 	if actor, known := e.Payload["actor"]; known {
-		words = append(words, "by "+card.Visible(said(actor)))
+		words = append(words, "by "+spelled(said(actor)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Payload)) {
 		if name != "actor" && name != "digest" && e.Payload[name] != nil {
-			words = append(words, card.Visible(name+"="+said(e.Payload[name])))
+			words = append(words, spelled(name+"="+said(e.Payload[name])))
 		}
 	}
 	return strings.Join(words, "  ")

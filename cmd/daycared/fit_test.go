@@ -2,36 +2,19 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"io"
+	"os"
 	"strings"
 	"sync"
 	"testing"
+	"unicode"
 
 	"github.com/creack/pty"
 
 	"github.com/daycared/daycared/connectors/card"
 )
-
-func TestRowsAreWrappedAtWords(t *testing.T) {
-	for _, c := range []struct {
-		width      int
-		text, want string
-	}{
-		{0, "a long row that is not wrapped\n", "a long row that is not wrapped\n"},
-		{12, "short\n", "short\n"},
-		{12, "one two three four\n", "one two\n  three four\n"},
-		{12, "  one two three\n", "  one two\n    three\n"},
-		{12, "/a/path/that/is/longer then\n", "/a/path/that/is/longer\n  then\n"},
-		{12, "go /a/path/that/is/longer", "go\n  /a/path/that/is/longer"},
-		{12, "exactly ten!\nx\n", "exactly ten!\nx\n"},
-		{12, "✅ Allowed by you\n", "✅ Allowed\n  by you\n"},
-		{12, "", ""}, {12, "\n\n", "\n\n"},
-	} {
-		if got := wrapRows(c.text, c.width); got != c.want {
-			t.Errorf("%d: %q gave %q, want %q", c.width, c.text, got, c.want)
-		}
-	}
-}
 
 // What commands say fits the terminal, whatever its width, and no word is lost or broken.
 func TestNarrowTerminals(t *testing.T) {
@@ -56,10 +39,10 @@ func TestNarrowScreens(t *testing.T) {
 	for name, does := range map[string]func(*CLI){
 		"serve": func(c *CLI) { c.welcome() },
 		"demo": func(c *CLI) {
-			d := &demo{cli: c}
+			d := &demo{cli: c, folder: "/tmp/daycared-demo-1"}
 			d.print(demoIntro)
 			d.rule()
-			d.print(demoNext, "/tmp/daycared-demo-1")
+			d.next()
 		},
 		"setup": func(c *CLI) { dialogue{in: c.In, out: c.Out}.say("%s", otherChannels) },
 	} {
@@ -130,5 +113,29 @@ func TestFittedIsSafeForConcurrentUse(t *testing.T) {
 	f.flush()
 	if got, want := to.String(), strings.Repeat("a row\n", 200); got != want {
 		t.Errorf("%d bytes were written, want %d", len(got), len(want))
+	}
+}
+
+// TestJSONControlsNoTerminal: what others wrote is told to programs as it is, and no terminal that shows it obeys it.
+func TestJSONControlsNoTerminal(t *testing.T) {
+	const wrote = "a\x1b[2J \u0085\u009b2J \u202eb\u2066 \u200b \ufeff \U000e0041 \x7f ü 世 <&> \u2028 \\u0041"
+	var out strings.Builder
+	c := &CLI{Out: &out, Err: os.Stderr}
+	if code := c.exit(errors.New(wrote), true); code != 1 {
+		t.Errorf("exit %d", code)
+	}
+	var told problem
+	if err := json.Unmarshal([]byte(out.String()), &told); err != nil || told.Text != wrote {
+		t.Errorf("%v: %q, want %q", err, told.Text, wrote)
+	}
+	for _, r := range strings.TrimSuffix(out.String(), "\n") {
+		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
+			t.Errorf("%U is printed in %q", r, out.String())
+		}
+	}
+	for _, want := range []string{`ü 世 <&>`, `\u009b2J`, `\udb40\udc41`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("printed %s, want %s in it", out.String(), want)
+		}
 	}
 }

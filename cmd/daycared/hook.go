@@ -13,11 +13,17 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/daycared/daycared/agents/hooks"
+	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/permissions"
 )
+
+// pinnedHelp is what [CLI.pin] does, in words.
+const pinnedHelp = "With --socket or --url, where it asks and as whom stands on its command line alone: neither DAYCARED_ variables\n" +
+	"nor those of proxies and certificates are looked at."
 
 func (c *CLI) hookCommand() *cobra.Command {
 	var within time.Duration
@@ -29,7 +35,8 @@ func (c *CLI) hookCommand() *cobra.Command {
 		Long: "Answer an agent's own hook: read the call from standard input, ask, and print the verdict as the agent expects it.\n" +
 			"DIALECT is one of " + strings.Join(hooks.Names(), ", ") + "; daycared connect writes the agent's settings.\n" +
 			"There is a verdict always, and before --within is over: what cannot be read, or asked, or is not answered in time,\n" +
-			"is denied. Whoever ends the hook, as agents do when it was answered at their keyboard, cancels the question.",
+			"is denied. Whoever ends the hook, as agents do when it was answered at their keyboard, cancels the question. A hook\n" +
+			"whose standard output is closed, or /dev/null, denies by exit code 2 and asks nobody.\n" + pinnedHelp,
 		Args: arguments(cobra.ExactArgs(1), "one dialect: "+strings.Join(hooks.Names(), ", ")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, known := hooks.Find(args[0])
@@ -41,6 +48,7 @@ func (c *CLI) hookCommand() *cobra.Command {
 			case within < time.Second:
 				return usage("--within %s is too short; it is at least 1s", within)
 			}
+			c.pin()
 			return c.hook(cmd.Context(), d, time.Now().Add(within))
 		},
 	}
@@ -52,6 +60,11 @@ func (c *CLI) hookCommand() *cobra.Command {
 
 // hook answers one call, before deadline. Every way out of it is a verdict.
 func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time) error {
+	if c.unheard() {
+		nothing, _ := d.Read(nil)
+		deaf := nothing.Reply(hooks.Refuse(errors.New("standard output is closed or /dev/null, so no verdict can be read from it")))
+		return c.reply(deaf)
+	}
 	signal.Ignore(syscall.SIGPIPE) // who is gone cannot read the verdict, but what was asked is still to be cancelled
 	if terminal.IsTerminal(c.In) {
 		c.say("this reads an agent's call as JSON from standard input, so the agent is to start it; daycared connect AGENT tells one to; " +
@@ -72,6 +85,17 @@ func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time) err
 	verdict := hooks.Decide(ctx, remoteDesk{asks}, permissions.Caller{}, call, time.Until(deadline))
 	over()
 	return c.reply(call.Reply(verdict))
+}
+
+// unheard reports whether whatever is written to standard output is lost: it is a device but no terminal, such as /dev/null,
+// which Go also opens in place of a descriptor that is closed.
+func (c *CLI) unheard() bool {
+	out, isFile := c.Out.(*os.File)
+	if !isFile {
+		return false
+	}
+	info, err := out.Stat()
+	return err != nil || info.Mode()&os.ModeCharDevice != 0 && !term.IsTerminal(int(out.Fd()))
 }
 
 var errNoInput = errors.New("nothing came on standard input in time")
@@ -106,7 +130,7 @@ func (c *CLI) hookCall(ctx context.Context, d hooks.Dialect, deadline time.Time)
 // reply prints a verdict. One that nobody reads any more is a denial by exit code.
 func (c *CLI) reply(r hooks.Reply) error {
 	if r.Complaint != "" {
-		fmt.Fprintln(c.Err, r.Complaint)
+		fmt.Fprintln(c.Err, card.Spell(card.Harmless(r.Complaint)))
 	}
 	if len(r.Body) > 0 {
 		if _, err := c.Out.Write(r.Body); err != nil {

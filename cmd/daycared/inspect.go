@@ -33,15 +33,22 @@ type inspection struct {
 	paths   config.Paths
 	as      account
 	running *admin.Status // the daemon of this configuration, where it runs and says how it stands
+	owner   func(fs.FileInfo) int
 	found   []observation
 	blind   []string // what only the unit of a service gives, and was not looked at
 }
 
+// inspection is one that has looked at nothing yet.
+func (c *CLI) inspection(cfg *config.Config, paths config.Paths, as account) *inspection {
+	return &inspection{cli: c, cfg: cfg, paths: paths, as: as, owner: ownerOf}
+}
+
 // inspect looks at everything that a daemon of this configuration needs before it starts.
 func (c *CLI) inspect(cfg *config.Config, paths config.Paths, as account, running *admin.Status) *inspection {
-	in := &inspection{cli: c, cfg: cfg, paths: paths, as: as, running: running}
-	in.file()
+	in := c.inspection(cfg, paths, as)
+	in.running = running
 	in.data()
+	in.guarded()
 	in.telegram()
 	in.whatsapp()
 	in.listener()
@@ -106,14 +113,6 @@ func (in *inspection) fails(key, format string, args ...any) {
 // warns notes what the daemon would start with, all the same.
 func (in *inspection) warns(key, format string, args ...any) {
 	in.found = append(in.found, observation{in.cfg.Problem(key, format, args...), false})
-}
-
-// file looks at the configuration itself.
-func (in *inspection) file() {
-	info, err := os.Stat(in.cfg.File)
-	if err == nil && in.cfg.File != "" && info.Mode().Perm()&0o002 != 0 {
-		in.warns("", "every account may change this file (%#o), and with it who decides; run: chmod go-w %s", info.Mode().Perm(), in.cfg.File)
-	}
 }
 
 // data looks at the data directory.
@@ -373,4 +372,83 @@ func (c *CLI) daemonOf(ctx context.Context, paths config.Paths) *admin.Status {
 		return nil
 	}
 	return &s
+}
+
+// guarded looks whether anybody but root and the daemon's account can change what the daemon believes: its configuration,
+// its data, secrets, certificates and instructions, and the folders of its sockets.
+func (in *inspection) guarded() {
+	in.keeps("", in.cfg.File)
+	in.keepsFolder("data_dir", filepath.Dir(in.paths.DataDir)) // of what is in it, see [inspection.data]
+	if info, err := os.Stat(in.paths.AdminKey); err == nil && in.keepsOne("data_dir", in.paths.AdminKey, info, false) &&
+		info.Mode().Perm()&0o077 != 0 {
+		in.fails("data_dir", "data_dir: others may read %s (%#o); run: chmod 600 %[1]s", in.paths.AdminKey, info.Mode().Perm())
+	}
+	if in.cfg.Connectors.Telegram.Enabled {
+		in.keeps("connectors.telegram.token_file", in.cfg.Connectors.Telegram.TokenFile)
+	}
+	in.keeps("api.tls_cert_file", in.cfg.API.TLSCertFile)
+	in.keeps("api.tls_key_file", in.cfg.API.TLSKeyFile)
+	in.keepsFolder("api.agent_socket", filepath.Dir(in.paths.AgentSocket))
+	if filepath.Dir(in.paths.AdminSocket) != filepath.Dir(in.paths.AgentSocket) {
+		in.keepsFolder("api.admin_socket", filepath.Dir(in.paths.AdminSocket))
+	}
+	for i, a := range in.cfg.Agents {
+		path := "agents." + strconv.Itoa(i)
+		in.keeps(path+".instructions_file", a.InstructionsFile)
+		if a.Model.Credential == "agent."+a.Name+".key" { // else its parent's
+			in.keeps(path+".model.api_key_file", a.Model.APIKeyFile)
+			in.keeps(path+".model.file", a.Model.File)
+		}
+	}
+}
+
+// keeps looks at a file and at its folder, also at that of the file that a link leads to.
+func (in *inspection) keeps(key, file string) {
+	if file == "" {
+		return
+	}
+	resolved, err := filepath.EvalSymlinks(file)
+	if err != nil { // it is missing, or kept from this account; that is said elsewhere
+		return
+	}
+	above, folder := filepath.Dir(file), filepath.Dir(resolved)
+	found := in.keepsFolder(key, above) && (folder == above || in.keepsFolder(key, folder))
+	if info, err := os.Stat(resolved); found && err == nil {
+		in.keepsOne(key, resolved, info, info.Mode().Perm()&0o022 != 0)
+	}
+}
+
+// keepsFolder looks at a folder. In one with the sticky bit, as /tmp has, others do not touch what is not theirs.
+func (in *inspection) keepsFolder(key, folder string) bool {
+	info, err := os.Stat(folder)
+	return err != nil || in.keepsOne(key, folder, info, info.Mode().Perm()&0o022 != 0 && info.Mode()&os.ModeSticky == 0)
+}
+
+// keepsOne says what is wrong with one file or folder, and reports whether nothing is.
+func (in *inspection) keepsOne(key, path string, info os.FileInfo, open bool) bool {
+	owner := in.owner(info)
+	if !open && (owner <= 0 || owner == in.as.uid) || errors.Is(unix.Access(path, unix.W_OK), unix.EROFS) { // as in a container
+		return true
+	}
+	name := "this configuration"
+	if key != "" {
+		name = config.KeyName(key)
+	}
+	if open {
+		in.fails(key, "%s: other accounts may change %s (%#o), and with it what the daemon allows; run: chmod go-w %s",
+			name, path, info.Mode().Perm(), path)
+		return false
+	}
+	in.fails(key, "%s: %s belongs to %s, which may change it, and with it what the daemon allows; run: chown %d %s",
+		name, path, accountName(owner), in.as.uid, path)
+	return false
+}
+
+// unguarded is what of the configuration somebody else may have written, for a daemon that runs.
+func (in *inspection) unguarded() (all config.Problems) {
+	in.guarded()
+	for _, o := range in.found {
+		all = append(all, o.Problem)
+	}
+	return all
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -34,17 +36,22 @@ func (in *inspection) listener() {
 	if in.running != nil && value(in.running.Listen) == a.Listen {
 		return // our own daemon has it
 	}
-	const key = "api.listen"
-	host, port, _ := net.SplitHostPort(a.Listen)
 	l, err := net.Listen("tcp", a.Listen) //nolint:noctx // it is closed at once
 	if err == nil {
 		_ = l.Close()
 	}
+	in.listened(a.Listen, err)
+}
+
+// listened notes why the daemon could not listen at an address, if it could not.
+func (in *inspection) listened(address string, err error) {
+	const key = "api.listen"
+	host, port, _ := net.SplitHostPort(address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE) && in.locked():
-		in.blind = append(in.blind, a.Listen+", which the daemon that runs may have")
+		in.blind = append(in.blind, address+", which the daemon that runs may have")
 	case errors.Is(err, syscall.EADDRINUSE):
-		in.fails(key, "%s: %s is in use by another program; choose another port, or end that program", key, a.Listen)
+		in.fails(key, "%s: %s is in use by %s; choose another port, or end that program", key, address, listening(host, port))
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		in.fails(key, "%s: this machine has no address %s; write one that it has: %s", key, host, strings.Join(addresses(), ", "))
 	case errors.Is(err, syscall.EACCES):
@@ -62,6 +69,41 @@ func (in *inspection) locked() bool {
 	}
 	by, held := heldBy(in.paths.DataDir)
 	return held && by.PID != os.Getpid()
+}
+
+// listening is the program that has a port of this machine: its process, where this account may see what that has open.
+func listening(host, port string) string {
+	number, _ := net.LookupPort("tcp", port) //nolint:noctx // it is a number, or in a file
+	mine := net.ParseIP(host)
+	sockets := map[string]bool{}
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} { // proc(5); nothing where there is none
+		text, _ := os.ReadFile(table)
+		for row := range strings.Lines(string(text)) {
+			const local, state, inode, listens = 1, 3, 9, "0A"
+			f := strings.Fields(row)
+			if len(f) <= inode || f[state] != listens {
+				continue
+			}
+			at, hexPort, _ := strings.Cut(f[local], ":")
+			ip, _ := hex.DecodeString(at)
+			for i := 0; i+4 <= len(ip); i += 4 {
+				binary.BigEndian.PutUint32(ip[i:], binary.NativeEndian.Uint32(ip[i:]))
+			}
+			if hexPort == fmt.Sprintf("%04X", number) &&
+				(mine == nil || mine.IsUnspecified() || net.IP(ip).IsUnspecified() || mine.Equal(ip)) {
+				sockets["socket:["+f[inode]+"]"] = true
+			}
+		}
+	}
+	open, _ := filepath.Glob("/proc/[0-9]*/fd/*")
+	for _, name := range open {
+		if to, err := os.Readlink(name); err == nil && sockets[to] {
+			process := filepath.Dir(filepath.Dir(name))
+			program, _ := os.ReadFile(filepath.Join(process, "comm"))
+			return fmt.Sprintf("pid %s (%s)", filepath.Base(process), spelled(strings.TrimSpace(string(program))))
+		}
+	}
+	return "another program"
 }
 
 // addresses are those of this machine.
@@ -114,7 +156,7 @@ func (in *inspection) pem(key, file, sort, what string) (text []byte, ok bool) {
 	if in.unreadable(key, file) {
 		return nil, false
 	}
-	text, err := os.ReadFile(file)
+	text, err := config.ReadFile(file, maxAgentFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		in.fails(key, "%s: %s does not exist; put %s there, in PEM, or name another file", key, file, what)
@@ -181,13 +223,21 @@ func (in *inspection) socket(key, path, groupKey, group string) {
 	}
 }
 
-// answers reports whether somebody answers at a socket.
+// answers reports whether somebody answers at a socket. The socket of a program that is just being killed still takes
+// connections, and then ends them: there it is tried again.
 func answers(path string) bool {
-	c, err := net.DialTimeout("unix", path, time.Second) //nolint:noctx // it is bounded
-	if err != nil {
-		return false
+	for range 5 {
+		c, err := net.DialTimeout("unix", path, time.Second) //nolint:noctx // it is bounded
+		if err != nil {
+			return false
+		}
+		_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond)) // which a connection always takes
+		_, err = c.Read(make([]byte, 1))
+		_ = c.Close()
+		if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			return true
+		}
 	}
-	_ = c.Close()
 	return true
 }
 

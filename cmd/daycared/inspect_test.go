@@ -2,12 +2,19 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/internal/wire/wiretest"
@@ -34,7 +41,7 @@ func TestMachinesThatDoNotServe(t *testing.T) {
 	}
 	for name, mode := range map[string]os.FileMode{
 		"closed": 0o700, "open": 0o755, "data": 0o700, "work": 0o700,
-		"tls": 0o755, "tls2": 0o755, "drop": 0o777,
+		"tls": 0o755, "tls2": 0o755, "tls3": 0o755, "drop": 0o777,
 	} {
 		if err := errors.Join(os.Mkdir(in(name), mode), os.Chmod(in(name), mode)); err != nil {
 			t.Fatal(err)
@@ -49,11 +56,18 @@ func TestMachinesThatDoNotServe(t *testing.T) {
 	put("key", "sk-1", 0o600)
 	cert, key, _ := wiretest.Certificate(t, in("tls"), "localhost")
 	_, otherKey, _ := wiretest.Certificate(t, in("tls2"), "localhost")
+	over := time.Now().Add(-48 * time.Hour)
+	oldCert, oldKey, _ := wiretest.CertificateUntil(t, over, in("tls3"), "localhost")
+	if err := os.Chmod(oldKey, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer taken.Close()
+	host, port, _ := net.SplitHostPort(taken.Addr().String())
+	holder := listening(host, port)
 
 	self, other := accountOf(os.Getuid()), account{uid: 54321, gids: []int{54321}}
 	const bot, model = "connectors: {telegram: {enabled: true, token_file: ", "agents: [{name: a, person: fay, "
@@ -131,10 +145,20 @@ func TestMachinesThatDoNotServe(t *testing.T) {
 			self, true,
 			"4: api.tls_key_file: " + otherKey + " is not the key of " + cert,
 		},
+		"14 a certificate that is over": {
+			secure(oldCert, oldKey),
+			self, false,
+			"4: api.tls_cert_file: the certificate " + oldCert + " is over since " + over.UTC().Format(time.DateOnly) + "; renew it",
+		},
+		"15 a key that others read": {
+			secure(oldCert, oldKey),
+			self, false,
+			"4: api.tls_key_file: others may read " + oldKey + " (0644); run: chmod 600 " + oldKey,
+		},
 		"16 a port in use": {
 			listen + taken.Addr().String() + "'}\n",
 			self, true,
-			"4: api.listen: " + taken.Addr().String() + " is in use by another program; choose another port",
+			"4: api.listen: " + taken.Addr().String() + " is in use by " + holder + "; choose another port",
 		},
 		"18 no such address": {
 			listen + "192.0.2.1:7801', behind_proxy: true}\n",
@@ -244,6 +268,11 @@ func TestMachinesThatDoNotServe(t *testing.T) {
 			self, false,
 			`5: agents.acp: the program "no-such-program" is not there, or uid`,
 		},
+		"60 a configuration that everybody may change": {
+			data,
+			self, true,
+			"1: this configuration: other accounts may change ",
+		},
 		"39 no server": {
 			data + model + "mcp: [{name: m, command: [" + in("other") +
 				"]}], model: {provider: openai, name: m, base_url: 'http://127.0.0.1:1'}}]\n",
@@ -255,6 +284,11 @@ func TestMachinesThatDoNotServe(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "config.yaml")
 			if err := os.WriteFile(file, []byte("people: [{name: fay, user: root}]\nroutes: [{ask: [fay]}]\n"+test.text), 0o600); err != nil {
 				t.Fatal(err)
+			}
+			if strings.HasPrefix(name, "60 ") {
+				if err := os.Chmod(file, 0o666); err != nil {
+					t.Fatal(err)
+				}
 			}
 			c := &CLI{UID: os.Getuid(), Environ: []string{"HOME=" + folder}}
 			cfg, err := config.Load(file, c.Environ)
@@ -271,6 +305,101 @@ func TestMachinesThatDoNotServe(t *testing.T) {
 				said += "\n" + text
 			}
 			t.Errorf("said is%s\nwant %s", said, test.want)
+		})
+	}
+}
+
+// TestPortsThatDoNotServe: what the kernel says of a port is said with what would be right. That an account may not listen at
+// a port depends on the machine, so its error is given.
+func TestPortsThatDoNotServe(t *testing.T) {
+	cfg, err := config.Load("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	_, port, _ := net.SplitHostPort(address)
+	if runtime.GOOS == "linux" {
+		own := fmt.Sprintf("pid %d (", os.Getpid())
+		for _, host := range []string{"127.0.0.1", "", "0.0.0.0", "::"} {
+			if by := listening(host, port); !strings.HasPrefix(by, own) {
+				t.Errorf("16 a port of our own: %s at %q", by, host)
+			}
+		}
+		if by := listening("127.0.0.2", port); by != "another program" {
+			t.Errorf("16 a port of another address: %s", by)
+		}
+	}
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if by := listening("127.0.0.1", port); by != "another program" {
+		t.Errorf("16 a port of nobody whom we know: %s", by)
+	}
+	for name, test := range map[string]struct {
+		err  error
+		want string
+	}{
+		"16": {syscall.EADDRINUSE, "api.listen: " + address + " is in use by another program; choose another port, or end that program"},
+		"17": {syscall.EACCES, "api.listen: port " + port + " may not be listened at by " + accountName(os.Getuid()) +
+			"; write one of 1024 or above"},
+	} {
+		c := &CLI{UID: os.Getuid()}
+		seen := &inspection{cli: c, cfg: cfg, paths: config.Paths{DataDir: t.TempDir()}, as: accountOf(os.Getuid())}
+		seen.listened(address, &net.OpError{Op: "listen", Err: os.NewSyscallError("bind", test.err)})
+		if len(seen.found) != 1 || !seen.found[0].fatal || seen.found[0].Text != test.want {
+			t.Errorf("%s: %v, want %s", name, seen.found, test.want)
+		}
+	}
+}
+
+// TestServicesThatDoNotServe: doctor calls Telegram while no daemon does, and whatever serves a model.
+func TestServicesThatDoNotServe(t *testing.T) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := "http://" + closed.Addr().String()
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	telegram := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(w, `{"ok":false,"error_code":401,"description":"Unauthorized"}`)
+	}))
+	defer telegram.Close()
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("123456789:AAEabcdefghijklmnopqrstuvwxyz"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bot := "connectors:\n  telegram:\n    enabled: true\n    token_file: " + token + "\n    api_url: "
+	for name, test := range map[string]struct{ text, want string }{
+		"8 getMe refuses": {bot + telegram.URL + "\n",
+			"7: connectors.telegram: at " + telegram.URL + ", Telegram does not accept this token"},
+		"8 nobody is there": {bot + nobody + "\n",
+			"7: connectors.telegram: at " + nobody + ", Telegram does not answer: "},
+		"35 no model": {"agents:\n- {name: a, person: fay, workspace: /w, model: {provider: openai, name: m, base_url: '" + nobody + "'}}\n",
+			"4: agents.model.base_url: nothing answers at " + nobody + " (dial tcp "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "config.yaml")
+			if err := os.WriteFile(file, []byte("people: [{name: fay, user: root}]\nroutes: [{ask: [fay]}]\n"+test.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			c := &CLI{UID: os.Getuid()}
+			cfg, err := config.Load(file, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			said := (&inspection{cli: c, cfg: cfg, as: accountOf(c.UID)}).examineServices(t.Context())
+			if len(said) != 1 || said[0].level != "wrong" || said[0].mend == "" ||
+				!strings.HasPrefix(strings.TrimPrefix(said[0].what, file+":"), test.want) {
+				t.Errorf("said is %v\nwant %s", said, test.want)
+			}
 		})
 	}
 }
@@ -299,5 +428,38 @@ func TestWhoMayReadWhat(t *testing.T) {
 		if got := test.who.may(file, info, test.what); got != test.may {
 			t.Errorf("%v may do %o: %t", test.who, test.what, got)
 		}
+	}
+}
+
+// TestASocketOfAProgramThatIsBeingKilledIsFree: it may still take a connection, and answers nobody.
+func TestASocketOfAProgramThatIsBeingKilledIsFree(t *testing.T) {
+	for name, dies := range map[string]bool{"it dies": true, "it lives": false} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "s")
+			l, err := net.Listen("unix", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.(*net.UnixListener).SetUnlinkOnClose(false)
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				first, err := l.Accept()
+				if err != nil {
+					return
+				}
+				if dies {
+					_ = l.Close()
+				} else {
+					_, _ = first.Read(make([]byte, 1)) // until the other side ends it
+				}
+				_ = first.Close()
+			}()
+			if got := answers(path); got == dies {
+				t.Errorf("it answers: %v", got)
+			}
+			_ = l.Close()
+			<-ended
+		})
 	}
 }

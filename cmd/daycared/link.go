@@ -94,8 +94,8 @@ func linkWhenFree(ctx context.Context, o whatsapp.Linking, g whatsapp.Guide) (nu
 }
 
 // linkRisks is what somebody is to know before they link an account.
-const linkRisks = `This is no official client. Its use is against WhatsApp's terms, and WhatsApp may ban the account, for a time or for
-good. Link a number of its own, never the one that you live with; Telegram has no such risk.`
+const linkRisks = `This is no official client. Its use is against WhatsApp's terms, and WhatsApp may ban the account, for a time ` +
+	`or for good. Link a number of its own, never the one that you live with; Telegram has no such risk.`
 
 // notLinked says why there is no new link; number is that of the account which is linked already, if one is.
 func notLinked(ctx context.Context, dataDir, number string, err error) error {
@@ -145,10 +145,10 @@ func (g *linkGuide) Passkey(ctx context.Context, request string) (string, error)
 	if row, err := json.Marshal(json.RawMessage(request)); err == nil {
 		request = string(row)
 	}
-	g.say("\nWhatsApp asks for the passkey of this account, which only a browser of its owner can answer. In a browser that has it,")
-	g.say("open https://web.whatsapp.com, and run in its developer console:\n")
-	g.say("  navigator.credentials.get({publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(%s)})"+
-		".then(c => console.log(JSON.stringify(c)))\n", strings.TrimSpace(request))
+	g.say("\nWhatsApp asks for the passkey of this account, which only a browser of its owner can answer. In a browser that has it, " +
+		"open https://web.whatsapp.com, and run in its developer console:\n")
+	fmt.Fprintf(g.out, "  navigator.credentials.get({publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(%s)})"+
+		".then(c => console.log(JSON.stringify(c)))\n\n", strings.TrimSpace(request)) // not wrapped: it is copied
 	return g.ask(ctx, "Then paste the line that it prints", "")
 }
 

@@ -1,14 +1,20 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -50,11 +56,7 @@ func (c *CLI) pendingCommand() *cobra.Command {
 			}
 			list = newest(list, since, l.limit, func(s permissions.Standing) time.Time { return s.Request.CreatedAt })
 			if l.asJSON {
-				views := make([]wire.Request, len(list))
-				for i, s := range list {
-					views[i] = wire.From(s, true)
-				}
-				return c.json(views)
+				return c.json(wire.Each(list, func(s permissions.Standing) wire.Request { return wire.From(s, true) }))
 			}
 			if len(list) == 0 {
 				c.say("nothing waits for an answer")
@@ -62,7 +64,7 @@ func (c *CLI) pendingCommand() *cobra.Command {
 			table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 			for _, s := range list {
 				left := time.Until(s.Request.Deadline).Truncate(time.Second)
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s left\t%d waiting%s\n", s.Code, card.Visible(s.Request.Who()),
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s left\t%d waiting%s\n", s.Code, spelled(s.Request.Who()),
 					oneRow(card.Wants(s.Request)), left, s.Waiting, quorum(s.Request))
 			}
 			return table.Flush()
@@ -135,10 +137,10 @@ func (c *CLI) showCommand() *cobra.Command {
 				return c.json(wire.From(s, true))
 			}
 			options := here(cmd.Context(), client)
-			options.Reveal, options.Width = reveal, c.width()
+			options.Reveal, options.Width = reveal, cmp.Or(c.width(), math.MaxInt) // a pager is a terminal, too
 			fmt.Fprintln(c.Out, card.Card(connectors.Prompt{Request: s.Request, Code: s.Code, Waiting: s.Waiting}, options))
 			if s.Request.State != permissions.Pending {
-				fmt.Fprintln(c.Out, card.Settled(s.Request, options))
+				fmt.Fprintln(c.Out, card.Spell(card.Settled(s.Request, options)))
 			}
 			return nil
 		}),
@@ -164,7 +166,7 @@ func quorum(r permissions.Request) string {
 
 // oneRow is the first row of a text, and how many follow. The whole is what show shows.
 func oneRow(text string) string {
-	first, rest, more := strings.Cut(text, "\n")
+	first, rest, more := strings.Cut(card.Spell(text), "\n")
 	if !more {
 		return first
 	}
@@ -208,7 +210,7 @@ func nearRequest(ctx context.Context, client *admin.Client, name string, refused
 		return refused
 	}
 	r := list[slices.Index(names, near)].Request
-	return adding(refused, near+" ("+card.Visible(r.Who())+" wants "+oneRow(card.Wants(r))+")")
+	return adding(refused, near+" ("+spelled(r.Who())+" wants "+oneRow(card.Wants(r))+")")
 }
 
 // adding adds to a refused name the one that may be meant, if there is one.
@@ -232,7 +234,7 @@ func (c *CLI) settled(ctx context.Context, client *admin.Client, s permissions.S
 	if asJSON {
 		return c.json(wire.From(s, true))
 	}
-	_, err := fmt.Fprintln(c.Out, card.Settled(s.Request, here(ctx, client)))
+	_, err := fmt.Fprintln(c.Out, card.Spell(card.Settled(s.Request, here(ctx, client))))
 	return err
 }
 
@@ -243,8 +245,191 @@ func here(ctx context.Context, client *admin.Client) card.Options {
 	return card.Options{Now: time.Now(), Location: me.Location()}
 }
 
+// json prints a value for programs, on one row. What others wrote is in it as they did, but nothing that controls a terminal:
+// JSON writes such characters as \u0085.
 func (c *CLI) json(v any) error {
-	encoder := json.NewEncoder(c.Out)
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	return encoder.Encode(v)
+	if err := encoder.Encode(v); err != nil {
+		return err
+	}
+	_, err := c.Out.Write(harmlessJSON(text.Bytes()))
+	return err
+}
+
+// harmlessJSON is JSON whose control and format characters are escaped; those of ASCII are already.
+func harmlessJSON(text []byte) []byte {
+	controls := func(c rune) bool { return c > '~' && unicode.In(c, unicode.Cc, unicode.Cf) }
+	if bytes.IndexFunc(text, controls) < 0 {
+		return text
+	}
+	var b []byte
+	for _, c := range string(text) {
+		if !controls(c) {
+			b = utf8.AppendRune(b, c)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{c}) {
+			b = fmt.Appendf(b, `\u%04x`, unit)
+		}
+	}
+	return b
+}
+
+func (c *CLI) grantsCommand() *cobra.Command {
+	l := listing{}
+	cmd := &cobra.Command{
+		Use:   "grants",
+		Short: "List what is granted for longer than once",
+		Long: "List what is granted for longer than once, oldest first: the grant's id, the code of the request that it comes from,\n" +
+			"what it covers, for whom, until when, how often it was used, and who gave it. daycared revoke takes one back.",
+		Example: "  daycared grants\n" +
+			"  daycared grants --since 7d --json",
+		Args: arguments(cobra.NoArgs),
+		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+			me, err := client.WhoAmI(cmd.Context())
+			if err != nil {
+				return err
+			}
+			since, err := l.begin(me.Location())
+			if err != nil {
+				return err
+			}
+			list, err := client.Grants(cmd.Context())
+			if err != nil {
+				return err
+			}
+			list = newest(list, since, l.limit, func(g permissions.Grant) time.Time { return g.CreatedAt })
+			if me.StoppedBy != nil && len(list) > 0 {
+				c.say("everything is stopped by %s: these grants are suspended until: daycared resume", spelled(*me.StoppedBy))
+			}
+			if l.asJSON {
+				return c.json(wire.Each(list, wire.FromGrant))
+			}
+			if len(list) == 0 {
+				c.say("nothing is granted for longer than once")
+			}
+			table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
+			for _, g := range list {
+				s, _ := client.Show(cmd.Context(), string(g.Request)) // one that is no longer kept has no code
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\tused %d\tby %s%s\n", g.ID, dash(s.Code), covers(g), spelled(g.Caller),
+					lasts(g, me.Location()), g.Used, spelled(g.By), sinceRestored(!g.SuspendedAt.IsZero()))
+			}
+			return table.Flush()
+		}),
+	}
+	l.flags(cmd, "print a JSON array")
+	return cmd
+}
+
+func (c *CLI) revokeCommand() *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "revoke ID",
+		Short: "Take back a grant, or an approval that was not used yet",
+		Example: "  daycared revoke 01JD3XKQ2N8Z5T7W9Y1B3C5D7F\n" +
+			"  daycared revoke K7F3Q --json",
+		Long: "Take back a grant by its id, and say what ran under it; or an approval that was not used yet, by the id or the\n" +
+			"code of its request, and with it the grants that it left behind.",
+		Args: arguments(cobra.ExactArgs(1), "the id of a grant, or the id or the code of a request"),
+		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+			if len(args[0]) != permissions.CodeLength { // a grant has no code
+				took, err := client.Revoke(cmd.Context(), permissions.ID(args[0]))
+				if !isUnknown(err) {
+					if err == nil {
+						err = c.tookBack(took, here(cmd.Context(), client), asJSON)
+					}
+					return err
+				}
+			}
+			s, err := client.Void(cmd.Context(), args[0])
+			if isUnknown(err) {
+				return nearRequest(cmd.Context(), client, args[0], unknown("There is no grant and no request %s.", spelled(args[0])))
+			}
+			if isCode(err, permissions.CodeNoUse) && !asJSON {
+				return c.usedAlready(cmd.Context(), client, args[0], err)
+			}
+			if err != nil {
+				return err
+			}
+			return c.settled(cmd.Context(), client, s, asJSON)
+		}),
+	}
+	objectFlag(cmd, &asJSON)
+	return cmd
+}
+
+// usedAlready says which grants stand of an approval that cannot be taken back as one, and how they can.
+func (c *CLI) usedAlready(ctx context.Context, client *admin.Client, name string, refused error) error {
+	s, err := client.Show(ctx, name)
+	if err != nil {
+		return refused
+	}
+	list, err := client.Grants(ctx)
+	if err != nil {
+		return refused
+	}
+	list = slices.DeleteFunc(list, func(g permissions.Grant) bool { return g.Request != s.Request.ID })
+	if len(list) == 0 {
+		return refused
+	}
+	for _, g := range list {
+		c.say("it was used; what it granted stands: daycared revoke %s", g.ID)
+	}
+	return exitCode(permissions.ExitOther)
+}
+
+// tookBack tells of a grant that is no more, and of what ran under it.
+func (c *CLI) tookBack(took permissions.Revoked, o card.Options, asJSON bool) error {
+	if asJSON {
+		ran := wire.Each(took.Ran, func(r permissions.Request) wire.Request {
+			return wire.From(permissions.Standing{Request: r}, true)
+		})
+		return c.json(map[string]any{"grant": wire.FromGrant(took.Grant), "ran": ran})
+	}
+	for _, line := range card.Revoked(took.Grant, took.Ran, o) {
+		fmt.Fprintln(c.Out, card.Spell(line))
+	}
+	return nil
+}
+
+// covers is what a grant covers, in words.
+func covers(g permissions.Grant) string {
+	words := spelled(permissions.DescribeTags(g.Tags))
+	switch {
+	case g.Tool == permissions.AllTools:
+		words = "all gated tools except high risk, shells and interpreters"
+	case g.Call != (permissions.Digest{}):
+		words = "this exact call of " + spelled(g.Tool) + " (" + g.Call.String()[:len("sha256:")+8] + "…)"
+	case g.Tool != "":
+		words = "tool " + spelled(g.Tool)
+	}
+	if g.Session != "" {
+		session := ", session "
+		if !(permissions.Caller{Name: g.Caller}).Ours() {
+			session = ", the session that it calls "
+		}
+		words += session + spelled(g.Session)
+	}
+	return words
+}
+
+// lasts is how long a grant lasts, in words.
+func lasts(g permissions.Grant, zone *time.Location) string {
+	switch {
+	case !g.Until.IsZero():
+		return "until " + when(g.Until, zone)
+	case g.Session != "":
+		return "for the session"
+	}
+	return "until revoked"
+}
+
+// isUnknown tells whether the daemon knows nothing of that name, or nothing that is this person's.
+func isUnknown(err error) bool { return isCode(err, permissions.CodeUnknown) }
+
+func isCode(err error, code permissions.Code) bool {
+	var refusal *permissions.Refusal
+	return errors.As(err, &refusal) && refusal.Code == code
 }

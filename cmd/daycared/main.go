@@ -10,8 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/daycared/daycared/agents/sandbox"
 	"github.com/daycared/daycared/agents/tools"
@@ -41,9 +44,11 @@ type CLI struct {
 	Environ  []string
 	UID      int
 
-	configFlag, socketFlag, tokenFlag, urlFlag string // of the command being run
+	configFlag, socketFlag, tokenFlag string // of the command being run
+	urlFlag, proxyFlag, caFlag        string
 
 	whence   map[string]string // what says where a socket is, by its path; see places
+	warned   bool              // the configuration is refused, and that was said
 	stranger bool              // the daemon that was asked how it stands says nothing to this account
 }
 
@@ -74,6 +79,9 @@ func (c *CLI) exit(err error, asJSON bool) int {
 	if errors.Is(err, client.ErrUnreachable) {
 		p.Text += c.whyThere(p.Text)
 	}
+	if errors.Is(err, client.ErrUnreachable) && errors.Is(err, fs.ErrPermission) {
+		p.Text += "; api.agent_group and api.admin_group say which group may use the sockets"
+	}
 	c.say("%s", p.Text)
 	if p.Code == string(permissions.CodeOwnAsk) {
 		c.say("%s", permissions.OwnAskElsewhere)
@@ -94,10 +102,18 @@ func (c *CLI) whyThere(text string) string {
 	return ""
 }
 
+// spelled is a text that others wrote, in a row of ours on a terminal: nothing in it is hidden, or moves what is beside it.
+func spelled(text string) string { return card.Spell(card.Visible(text)) }
+
 // say tells people one line. It may quote what others wrote, so nothing in it controls their terminal.
 func (c *CLI) say(format string, args ...any) {
-	text := card.Harmless(fmt.Sprintf(format, args...))
+	text := card.Spell(card.Harmless(fmt.Sprintf(format, args...)))
 	fmt.Fprint(c.Err, wrapRows("daycared: "+text+"\n", widthOf(c.Err)))
+}
+
+// print writes to standard output what may name files or quote what others wrote, so nothing in it controls a terminal.
+func (c *CLI) print(format string, args ...any) {
+	fmt.Fprint(c.Out, card.Spell(card.Harmless(fmt.Sprintf(format, args...))))
 }
 
 // exitCode ends a command that has said everything already.
@@ -151,3 +167,43 @@ type usageError struct{ text string }
 
 func (e *usageError) Error() string   { return e.text }
 func (e *usageError) Is(t error) bool { return t == errUsage }
+
+// What [context.Cause] says of a context that a signal ended.
+var (
+	errInterrupted = errors.New("interrupted")
+	errTerminated  = errors.New("terminated")
+)
+
+// untilSignal is ctx until the first SIGINT or SIGTERM, which is the cause and has the process drain. The second one
+// kills: signals are no longer caught before anybody can know that the context has ended.
+func untilSignal(ctx context.Context) (ended context.Context, stop func()) {
+	ended, cancel := context.WithCancelCause(ctx)
+	signals, over := make(chan os.Signal, 2), make(chan struct{})
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		defer close(over)
+		var first os.Signal
+		select {
+		case first = <-signals:
+		case <-ended.Done():
+		}
+		signal.Stop(signals)
+		switch {
+		case first == syscall.SIGTERM:
+			cancel(errTerminated)
+		case first != nil:
+			cancel(errInterrupted)
+		}
+		select {
+		case second := <-signals: // it came before they were let go
+			if number, ok := second.(syscall.Signal); ok && first != nil {
+				_ = syscall.Kill(os.Getpid(), number) // it can only fail for a process that is not there
+			}
+		default:
+		}
+	}()
+	return ended, func() {
+		cancel(nil)
+		<-over
+	}
+}

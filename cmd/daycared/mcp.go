@@ -26,9 +26,13 @@ func (c *CLI) mcpCommand() *cobra.Command {
 			"  daycared mcp --url https://daycared.example --token-file deploy.token",
 		Long: "Serve the tools that ask to an agent that speaks MCP, on standard input and output. The agent starts it:\n" +
 			"request_permission, ask_user, pause, await_request, and approve_tool for Claude Code's --permission-prompt-tool.\n" +
-			"It asks the daemon at agent.sock, or at --url. While there is none, every call is an error, and nothing is granted.",
+			"It asks the daemon at agent.sock, or at --url. While there is none, every call is an error, and nothing is granted.\n" +
+			pinnedHelp,
 		Args: arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.mcp(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c.pin()
+			return c.mcp(cmd.Context())
+		},
 	}
 	c.urlFlags(cmd)
 	return cmd

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daycared/daycared/connectors/admin"
-	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/telegram"
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/permissions"
@@ -49,7 +48,7 @@ func (c *CLI) pair(ctx context.Context, client *admin.Client, name, via, sure st
 	}
 	talk := dialogue{in: c.In, out: c.Err}
 	if terminal.IsTerminal(c.In) {
-		talk.say("Within ten minutes, %s %s:", card.Visible(name), i.How)
+		talk.say("Within ten minutes, %s %s:", spelled(name), i.How)
 		talk.link(i.Link)
 	} else {
 		fmt.Fprintln(c.Out, i.Link)
@@ -78,7 +77,7 @@ func (c *CLI) pair(ctx context.Context, client *admin.Client, name, via, sure st
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.Out, "%s answers via %s with %s from now on\n", card.Visible(p.Person), p.Via, p.Address)
+	fmt.Fprintf(c.Out, "%s answers via %s with %s from now on\n", spelled(p.Person), p.Via, spelled(p.Address))
 	if p.Was != nil {
 		c.say("the account %s, which did before, has been told", *p.Was)
 	}
@@ -92,13 +91,13 @@ func (d dialogue) knows(ctx context.Context, g admin.Guest, name, sure string) (
 		language = "not told"
 	}
 	d.say("Somebody came:")
-	d.say("  id         %s", card.Visible(g.Address))
-	d.say("  name       %s (as the account calls itself)", card.Visible(g.Name))
-	d.say("  language   %s", card.Visible(language))
+	d.say("  id         %s", spelled(g.Address))
+	d.say("  name       %s (as the account calls itself)", spelled(g.Name))
+	d.say("  language   %s", spelled(language))
 	if sure != "" {
 		return g.Address == sure, nil
 	}
-	return d.yes(ctx, "Is this "+card.Visible(name)+"?", false)
+	return d.yes(ctx, "Is this "+spelled(name)+"?", false)
 }
 
 func (c *CLI) unpairCommand() *cobra.Command {
@@ -118,7 +117,7 @@ func (c *CLI) unpairCommand() *cobra.Command {
 			if asJSON {
 				return c.json(p)
 			}
-			fmt.Fprintf(c.Out, "%s no longer answers via %s with %s\n", card.Visible(p.Person), p.Via, p.Address)
+			fmt.Fprintf(c.Out, "%s no longer answers via %s with %s\n", spelled(p.Person), p.Via, spelled(p.Address))
 			return nil
 		}),
 	}

@@ -38,8 +38,8 @@ var everyTime = []struct {
 	is   string
 }{
 	{regexp.MustCompile(`── \w{5} ──`), "── K7F3Q ──"},
-	{regexp.MustCompile(`(?m)^on host        .*`), "on host        vps"},
-	{regexp.MustCompile(`(?m)^in folder      .*`), "in folder      /home/fay/site"},
+	{regexp.MustCompile(`(?m)^claimed host   .*`), "claimed host   vps"},
+	{regexp.MustCompile(`(?m)^claimed folder .*`), "claimed folder /home/fay/site"},
 	{regexp.MustCompile(`(?m)^(until          )\d+ \w+ \d\d:\d\d CES?T · sha256 .*`), "${1}21 Nov 15:18 CET · sha256 4f3a…91"},
 	{regexp.MustCompile(`uid \d+ wants`), "uid 1000 wants"},
 }

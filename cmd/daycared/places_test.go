@@ -1,11 +1,16 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/permissions"
 )
@@ -74,7 +79,7 @@ func TestClientsAskTheDaemonThatWasNamed(t *testing.T) {
 			if err := cmd.ParseFlags(c.args); err != nil {
 				t.Fatal(err)
 			}
-			paths, err := cli.places()
+			paths, err := cli.places("DAYCARED_ADMIN_SOCKET")
 			if err != nil || paths.AgentSocket != c.agent || cli.whence[c.agent] != c.why {
 				t.Errorf("agents ask at %q (%s), %v; want %q (%s)", paths.AgentSocket, cli.whence[paths.AgentSocket], err, c.agent, c.why)
 			}
@@ -103,5 +108,15 @@ func TestAClientSaysWhichDaemonIsNotThere(t *testing.T) {
 	}
 	if n := strings.Count(said.String(), "(DAYCARED_SOCKET names it)"); n != 2 {
 		t.Errorf("it says %q", said.String())
+	}
+}
+
+// Whoever may not use a socket is told what says who may.
+func TestASocketOfOthersNamesItsGroup(t *testing.T) {
+	var told bytes.Buffer
+	cli := &CLI{Out: io.Discard, Err: &told}
+	err := fmt.Errorf("%w at /run/x/admin.sock: %w", client.ErrUnreachable, syscall.EACCES)
+	if code := cli.exit(err, false); code != permissions.ExitUnreachable || !strings.Contains(told.String(), "api.admin_group") {
+		t.Errorf("exit %d, %s", code, told.String())
 	}
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -10,9 +12,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
 )
 
 // What scripts need of the machine besides daycared:
@@ -23,7 +29,7 @@ import (
 //	answers STATUS BODY  give that answer to every call at $DAYCARED_SOCKET and $DAYCARED_URL, which it sets
 
 func remoteCommands() scriptCommands {
-	return scriptCommands{"needs": needs, "port": port, "examples": examples, "readme": readme, "answers": answersAll}
+	return scriptCommands{"needs": needs, "port": port, "examples": examples, "readme": readme, "answers": answersAll, "refusals": refusals}
 }
 
 func needs(ts *testscript.TestScript, _ bool, programs []string) {
@@ -47,15 +53,21 @@ func port(ts *testscript.TestScript, _ bool, args []string) {
 func answersAll(ts *testscript.TestScript, _ bool, args []string) {
 	status, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	folder, err := os.MkdirTemp("", "dc") // sockets need short names
-	ts.Check(err)
-	ts.Defer(func() { os.RemoveAll(folder) })
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	serveAll(ts, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
 		fmt.Fprint(w, args[1])
-	})}
-	ts.Defer(func() { server.Close() })
+	})
+}
+
+// serveAll serves at $DAYCARED_SOCKET and $DAYCARED_URL, which it sets, until the script or stop ends it.
+func serveAll(ts *testscript.TestScript, handler http.HandlerFunc) (stop func()) {
+	folder, err := os.MkdirTemp("", "dc") // sockets need short names
+	ts.Check(err)
+	ts.Defer(func() { os.RemoveAll(folder) })
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: handler}
+	stop = func() { server.Close() }
+	ts.Defer(stop)
 	socket := filepath.Join(folder, "agent")
 	local, err := new(net.ListenConfig).Listen(context.Background(), "unix", socket)
 	ts.Check(err)
@@ -66,6 +78,71 @@ func answersAll(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	ts.Setenv("DAYCARED_SOCKET", socket)
 	ts.Setenv("DAYCARED_URL", "http://"+remote.Addr().String())
+	return stop
+}
+
+// refusals runs the sample programs against every refusal that a daemon can give to whoever asks: they end as it says and
+// print why, or wait as long as it says and go on.
+func refusals(ts *testscript.TestScript, _ bool, _ []string) {
+	for _, refusal := range []error{
+		permissions.Invalid(errors.New("a reason is missing")), permissions.Forbidden("x"), permissions.OwnFiles("@read:/srv covers"),
+		permissions.KeyTaken(), permissions.NoRoute("deploy"), permissions.Stopped("fay"), permissions.Rest(time.Second),
+		permissions.Limit(time.Second), permissions.UnknownToken(), permissions.SuspendedToken("01J"), permissions.TokenNeeded(),
+		permissions.Nameless(), permissions.Unknown("K7F3Q"), permissions.NotYours(), permissions.Broken("the disk is full"),
+		permissions.Rotten(), context.Canceled, errors.New("an accident"),
+	} {
+		p := wire.ProblemOf(refusal)
+		goesOn := p.Code == string(permissions.CodeLimit) || p.Code == "ask-again"
+		for _, sample := range [][]string{{"python3", "ask.py"}, {"node", "ask.mjs"}, {"sh", "ask.sh"}} {
+			if goesOn && sample[0] == "sh" {
+				continue // daycared ask waits as well, and then wants a row that answers its question
+			}
+			calls, stop := refuseOnce(ts, p)
+			token := ts.Getenv("DAYCARED_TOKEN_FILE")
+			if sample[0] == "sh" { // it asks at the socket, as this account
+				ts.Setenv("DAYCARED_URL", "")
+				ts.Setenv("DAYCARED_TOKEN_FILE", "")
+			}
+			began := time.Now()
+			err := ts.Exec(sample[0], filepath.Join(ts.Getenv("EXAMPLES"), sample[1]), "k", "deploy", "@network")
+			stop()
+			ts.Setenv("DAYCARED_TOKEN_FILE", token)
+			var failed *exec.ExitError
+			code, said := 0, ts.ReadFile("stdout")+ts.ReadFile("stderr")
+			if errors.As(err, &failed) {
+				code = failed.ExitCode()
+			}
+			want, times := p.Exit, int32(1)
+			if goesOn {
+				want, times = 0, 2
+			}
+			if code != want || calls.Load() != times || !strings.Contains(said, p.Detail) {
+				ts.Fatalf("%s after %s: exit code %d, not %d, %d calls, and it says\n%s", sample[1], p.Code, code, want, calls.Load(), said)
+			}
+			if goesOn && time.Since(began) < time.Second {
+				ts.Fatalf("%s did not wait as %s says", sample[1], p.Code)
+			}
+		}
+	}
+}
+
+// refuseOnce is a daemon that refuses the first call so and allows the second.
+func refuseOnce(ts *testscript.TestScript, p *wire.Problem) (calls *atomic.Int32, stop func()) {
+	calls = new(atomic.Int32)
+	return calls, serveAll(ts, func(w http.ResponseWriter, _ *http.Request) {
+		if calls.Add(1) > 1 {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"kind":"permission","permissions":["@network"],"reason":"deploy","key":"k","state":"approved",`+
+				`"result":"Permission granted for network access."}`)
+			return
+		}
+		for name, values := range p.GetHeaders() {
+			w.Header()[name] = values
+		}
+		w.Header().Set("Content-Type", p.ContentType(""))
+		w.WriteHeader(p.Status)
+		_ = json.NewEncoder(w).Encode(p) // the caller may have gone
+	})
 }
 
 // examples are the sample programs of the documentation: short ones, that say in one of their first two lines how they are
@@ -90,4 +167,4 @@ func examples(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Setenv("EXAMPLES", folder)
 }
 
-const mostLines = 35
+const mostLines = 40

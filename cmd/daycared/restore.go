@@ -2,28 +2,32 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors/admin"
-	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
 )
 
 func (c *CLI) restoreCommand() *cobra.Command {
-	return &cobra.Command{
+	key, asJSON := "", false
+	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Put a backup in place of the store, while the daemon does not run",
 		Long: "Put a backup in place of the store, while the daemon does not run. FILE is verified first: its pages, its schema\n" +
 			"and its audit. The store that is replaced is kept beside it, under a name with the time. Nothing old opens anything\n" +
-			"then: codes on cards are others, and grants, tokens and pairings are suspended until daycared reinstate confirms them.",
+			"then: codes on cards are others, and grants, tokens and pairings are suspended until daycared reinstate confirms them.\n" +
+			"Its seals are checked with the audit key of this machine, or with that of --audit-key. Without the right one it is\n" +
+			"restored all the same, this says what was not checked, and the exit code is 1.",
 		Example: "  daycared stop\n  daycared restore /var/lib/daycared/backups/daycared-20261122T173000Z.db\n  daycared serve",
 		Args:    arguments(cobra.ExactArgs(1), "the backup to put in place of the store"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -36,25 +40,54 @@ func (c *CLI) restoreCommand() *cobra.Command {
 				return usage("restore the store from %s: %s", args[0], err)
 			}
 			_ = from.Close() // before the store opens it: closing it later would end the store's locks
-			return c.restore(cmd.Context(), paths.DataDir, args[0])
+			return c.restore(cmd.Context(), paths, args[0], key, asJSON)
 		},
 	}
+	objectFlag(cmd, &asJSON)
+	cmd.Flags().StringVar(&key, "audit-key", "", "the `file` of the audit key that FILE was sealed with, where that is another")
+	return cmd
 }
 
-func (c *CLI) restore(ctx context.Context, dataDir, from string) error {
-	dir, err := openDataDir(dataDir, c.UID, "")
+// restored is what a restore did, as programs read it.
+type restored struct {
+	storeCopy
+	BackTo     *string `json:"back_to"`     // SEQ:HASH of the newest entry of the audit that the copy has
+	Was        *string `json:"was"`         // the same of the store that was replaced; null: there was none, or it is not known
+	Kept       *string `json:"kept"`        // where the replaced store is
+	NotCarried *string `json:"not_carried"` // why it is not known what was taken back since the backup
+	Suspended  struct {
+		Grants   int `json:"grants"`
+		Tokens   int `json:"tokens"`
+		Pairings int `json:"pairings"`
+	} `json:"suspended"`
+}
+
+func restoredFrom(r store.Restored) restored {
+	told := restored{storeCopy: copyOf(r.Summary), BackTo: wire.OrNull(r.BackTo), Was: wire.OrNull(r.Was), Kept: wire.OrNull(r.Kept)}
+	if r.Left != nil {
+		told.NotCarried = wire.OrNull(r.Left.Error())
+	}
+	told.Suspended.Grants, told.Suspended.Tokens, told.Suspended.Pairings = len(r.Now.Grants), len(r.Now.Tokens), len(r.Now.Pairings)
+	return told
+}
+
+func (c *CLI) restore(ctx context.Context, paths config.Paths, from, key string, asJSON bool) error {
+	dir, err := openDataDir(paths.DataDir, c.UID, "")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = dir.Close() }() // it ends with the process, too
-	r, err := store.Restore(ctx, store.Options{
-		Path: filepath.Join(dir.path, storeName), Now: time.Now,
-		Log: slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelError})), // all else is printed here
-	}, from)
+	defer func() { _ = dir.Close() }()                                              // it ends with the process, too
+	log := slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelError}) // all else is printed here
+	o := storeOptions(paths, slog.New(log))
+	o.CopyKey = key
+	r, err := store.Restore(ctx, o, from)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.Out, "%s: %s, %s, verified and restored\n",
+	if asJSON {
+		return errors.Join(c.json(restoredFrom(r)), notChecked(r.Verified))
+	}
+	c.print("%s: %s, %s, verified and restored\n",
 		r.Path, count(r.Requests, "request", "requests"), count(r.Grants, "grant", "grants"))
 	if r.BackTo == "" {
 		fmt.Fprint(c.Out, "audit: back to its beginning, the copy has no entry")
@@ -73,12 +106,28 @@ func (c *CLI) restore(ctx context.Context, dataDir, from string) error {
 		c.say("what was taken back since the backup is not known: %s", r.Left)
 	}
 	if r.Kept != "" {
-		fmt.Fprintf(c.Out, "the replaced store is kept as %s\n", r.Kept)
+		c.print("the replaced store is kept as %s\n", r.Kept)
 	}
-	fmt.Fprintf(c.Out, "suspended: %s, %s, %s\n", count(len(r.Now.Grants), "grant", "grants"),
-		count(len(r.Now.Tokens), "token", "tokens"), count(len(r.Now.Pairings), "pairing", "pairings"))
-	fmt.Fprintln(c.Out, "start the daemon again, then: daycared suspended, and daycared reinstate ID…|--all")
-	return nil
+	c.printNewLife(r.Now)
+	return notChecked(r.Verified)
+}
+
+// lockAgain is said beside what was suspended.
+const lockAgain = "locks made since the backup are lost: lock again whoever is to be locked"
+
+// printNewLife says what the new life of a store began with, and what to do.
+func (c *CLI) printNewLife(now permissions.Suspended) {
+	fmt.Fprintf(c.Out, "suspended: %s, %s, %s\n", count(len(now.Grants), "grant", "grants"),
+		count(len(now.Tokens), "token", "tokens"), count(len(now.Pairings), "pairing", "pairings"))
+	fmt.Fprintln(c.Out, "start the daemon again, then: daycared suspended, and daycared reinstate ID…|--all; "+lockAgain)
+}
+
+// notChecked is the error of what could not be checked, if anything could not.
+func notChecked(v store.Verified) error {
+	if len(v.Unchecked) == 0 {
+		return nil
+	}
+	return fmt.Errorf("not checked: %s; give the right key with --audit-key FILE", strings.Join(v.Unchecked, "; "))
 }
 
 func (c *CLI) suspendedCommand() *cobra.Command {
@@ -102,10 +151,13 @@ func (c *CLI) suspendedCommand() *cobra.Command {
 			}
 			list = newest(list, since, l.limit, func(s admin.Suspended) time.Time { return s.SuspendedAt })
 			if l.asJSON {
-				return c.json(slices.Concat([]admin.Suspended{}, list)) // [] where there is none
+				return c.json(append([]admin.Suspended{}, list...)) // [] where there is none
 			}
 			if len(list) == 0 {
 				c.say("nothing is suspended")
+			}
+			if len(list) > 0 {
+				c.say(lockAgain)
 			}
 			return c.printSuspended(list, zone)
 		}),
@@ -124,22 +176,22 @@ func (c *CLI) printSuspended(list []admin.Suspended, zone *time.Location) error 
 			if err != nil {
 				return err
 			}
-			opens = covers(g) + " for " + card.Visible(g.Caller) + ", " + lasts(g, zone)
-			by, last = fmt.Sprintf("by %s, %s", card.Visible(g.By), when(g.CreatedAt, zone)), fmt.Sprintf("used %d", g.Used)
+			opens = covers(g) + " for " + spelled(g.Caller) + ", " + lasts(g, zone)
+			by, last = fmt.Sprintf("by %s, %s", spelled(g.By), when(g.CreatedAt, zone)), fmt.Sprintf("used %d", g.Used)
 		case s.Token != nil:
-			opens, by = "agent "+s.Token.Name+", "+valid(*s.Token), "made "+when(s.Token.CreatedAt, zone)
+			opens, by = "agent "+spelled(s.Token.Name)+", "+valid(*s.Token), "made "+when(s.Token.CreatedAt, zone)
 			last = used(*s.Token)
 		case s.Pairing != nil:
-			opens = fmt.Sprintf("%s answers with %s", card.Visible(s.Pairing.Person), card.Visible(s.Pairing.Address))
+			opens = fmt.Sprintf("%s answers with %s", spelled(s.Pairing.Person), spelled(s.Pairing.Address))
 			by = "paired " + when(s.Pairing.PairedAt, zone)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", s.Kind, card.Visible(s.ID), opens, by, last)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", s.Kind, spelled(s.ID), opens, by, last)
 	}
 	return table.Flush()
 }
 
 func (c *CLI) reinstateCommand() *cobra.Command {
-	all := false
+	all, asJSON := false, false
 	cmd := &cobra.Command{
 		Use:   "reinstate ID…|--all",
 		Short: "Confirm what a restore suspended, so that it opens again what it opened",
@@ -157,12 +209,16 @@ func (c *CLI) reinstateCommand() *cobra.Command {
 			if len(list) == 0 {
 				c.say("nothing is suspended")
 			}
+			if asJSON {
+				return c.json(map[string]any{"reinstated": append([]admin.Suspended{}, list...)})
+			}
 			for _, s := range list {
-				fmt.Fprintf(c.Out, "reinstated %s %s\n", s.Kind, card.Visible(s.ID))
+				fmt.Fprintf(c.Out, "reinstated %s %s\n", s.Kind, spelled(s.ID))
 			}
 			return nil
 		}),
 	}
+	objectFlag(cmd, &asJSON)
 	cmd.Flags().BoolVar(&all, "all", false, "everything that is suspended")
 	return cmd
 }

@@ -62,7 +62,7 @@ func (c *CLI) root() *cobra.Command {
 	add("agents", c.askCommand(), c.confirmCommand(), c.chooseCommand(), c.runCommand(), c.mcpCommand(), c.hookCommand())
 	add("people", c.inboxCommand(), c.pendingCommand(), c.showCommand(), c.approveCommand(), c.denyCommand(),
 		c.answerCommand(), c.cancelCommand(), c.grantsCommand(), c.revokeCommand(), c.stopAllCommand(), c.resumeCommand(),
-		c.agentsCommand(), c.eventsCommand())
+		c.agentsCommand(), c.eventsCommand(), c.lockCommand(), c.unlockCommand())
 	add("operator", c.serveCommand(), c.demoCommand(), c.setupCommand(), c.pairCommand(), c.unpairCommand(), c.linkCommand(),
 		c.tokenCommand(), c.connectCommand(),
 		c.statusCommand(), c.stopCommand(), c.auditCommand(), c.backupCommand(), c.restoreCommand(), c.suspendedCommand(),
@@ -153,11 +153,27 @@ func (c *CLI) misnamed(err error) error {
 	return usage("%s", err)
 }
 
-// places is where a client finds the daemon. The configuration of the machine's service is none to an account that may
-// not read it.
-func (c *CLI) places() (config.Paths, error) {
+// places is where a client finds the daemon whose socket that variable may name. The configuration of the machine's service is
+// none to an account that may not read it. Of one that is refused only the places count: the daemon may run with what the file
+// said before.
+func (c *CLI) places(variable string) (config.Paths, error) {
 	cfg, paths, err := c.load()
-	if c.hidden(err) {
+	var refused config.Problems
+	if errors.As(err, &refused) {
+		path, _ := config.Find(c.configFlag, c.Environ, exists)
+		known, ok := config.Places(path, c.Environ)
+		switch {
+		case ok:
+			cfg, paths, err = known, known.Paths(c.UID, c.Environ), nil
+		case c.socketFlag == "" && c.env(variable) == "":
+			return paths, fmt.Errorf("%w\na daemon that runs with what was there before is found at its socket: --socket PATH", err)
+		}
+		if !c.warned {
+			c.warned = true
+			c.say("the configuration is refused, and the daemon is looked for all the same: %s", refused[0])
+		}
+	}
+	if c.hidden(err) || refused != nil && err != nil {
 		if cfg, err = config.Load("", c.Environ); err == nil {
 			paths = cfg.Paths(c.UID, c.Environ)
 		}
@@ -177,6 +193,9 @@ func (c *CLI) hidden(err error) bool {
 	return errors.Is(err, fs.ErrPermission) && path == config.SystemFile && c.configFlag == "" && c.env("DAYCARED_CONFIG") == ""
 }
 
+// emptied is what else there is to say of a configuration file that says nothing.
+const emptied = " says nothing; a daemon that runs with what it said before is found at its socket: --socket PATH"
+
 // socket is where one of the two sockets is, and notes for errors what says so. Only where nothing but the built-in default
 // does, that of the machine's service is taken in its place: whatever names a daemon means that one, running or not.
 func (c *CLI) socket(variable, path, key, value string, cfg *config.Config) string {
@@ -194,6 +213,8 @@ func (c *CLI) socket(variable, path, key, value string, cfg *config.Config) stri
 		why = key + " of " + cfg.File + " names it"
 	case value != "":
 		why = key + " names it"
+	case cfg.Silent():
+		why = cfg.File + emptied
 	case cfg.File != "" && cfg.File != config.SystemFile:
 		why = "it is the socket of the configuration " + cfg.File
 	case cfg.DataDir != "" && filepath.Dir(path) == filepath.Clean(cfg.DataDir):
@@ -207,26 +228,58 @@ func (c *CLI) socket(variable, path, key, value string, cfg *config.Config) stri
 	return path
 }
 
-// urlFlags adds the flag of the commands that agents elsewhere use.
+// urlFlags adds the flags of the commands that agents elsewhere use.
 func (c *CLI) urlFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.urlFlag, "url", "",
 		"URL of a daemon on another machine, which only knows agents by their tokens (default: DAYCARED_URL, else the socket)")
+	cmd.Flags().StringVar(&c.proxyFlag, "proxy", "", "URL of the proxy on the way to --url (default: HTTPS_PROXY)")
+	cmd.Flags().StringVar(&c.caFlag, "ca-file", "",
+		"certificates that are trusted for --url instead of the machine's (default: SSL_CERT_FILE)")
 }
 
-// agentClient is a client of the daemon that is asked: the one at the URL, if one is named, else the one at the socket.
-func (c *CLI) agentClient() (*client.Client, error) {
-	o := client.Options{URL: c.urlFlag, TokenFile: cmp.Or(c.tokenFlag, c.env("DAYCARED_TOKEN_FILE"))}
+// pin has a command whose own line names the daemon take nothing about the way there from the environment: agents may have
+// that from the files of a project.
+func (c *CLI) pin() {
+	if c.socketFlag == "" && c.urlFlag == "" {
+		return
+	}
+	c.Environ = slices.DeleteFunc(slices.Clone(c.Environ), func(pair string) bool { return strings.HasPrefix(pair, "DAYCARED_") })
+	for _, name := range []string{"HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "GODEBUG"} {
+		_ = os.Unsetenv(name) // the process's own, where the libraries look
+		_ = os.Unsetenv(strings.ToLower(name))
+	}
+}
+
+// asksAt is the daemon that is asked, and as whom: the one at the URL, if one is named, else the one at the socket.
+func (c *CLI) asksAt() (client.Options, error) {
+	o := client.Options{
+		URL: c.urlFlag, TokenFile: cmp.Or(c.tokenFlag, c.env("DAYCARED_TOKEN_FILE")), Proxy: c.proxyFlag, CAFile: c.caFlag,
+	}
 	if o.URL == "" && c.socketFlag == "" && c.env("DAYCARED_SOCKET") == "" {
 		o.URL = c.env("DAYCARED_URL")
 	}
-	if o.URL == "" {
-		paths, err := c.places()
+	switch {
+	case o.URL != "" && c.socketFlag != "":
+		return o, usage("--url and --socket name two places to ask at; give one")
+	case o.URL != "":
+	case c.socketFlag != "": // whatever a configuration says
+		o.Socket = c.socketFlag
+		c.whence = map[string]string{o.Socket: "--socket names it"}
+	default:
+		paths, err := c.places("DAYCARED_SOCKET")
 		if err != nil {
-			return nil, err
+			return o, err
 		}
 		o.Socket = paths.AgentSocket
-	} else if c.socketFlag != "" {
-		return nil, usage("--url and --socket name two places to ask at; give one")
+	}
+	return o, nil
+}
+
+// agentClient is a client of the daemon that is asked.
+func (c *CLI) agentClient() (*client.Client, error) {
+	o, err := c.asksAt()
+	if err != nil {
+		return nil, err
 	}
 	asks, err := client.New(o)
 	if err != nil {
@@ -246,7 +299,7 @@ func (c *CLI) agentClient() (*client.Client, error) {
 }
 
 func (c *CLI) adminClient() (*admin.Client, error) {
-	paths, err := c.places()
+	paths, err := c.places("DAYCARED_ADMIN_SOCKET")
 	if err != nil {
 		return nil, err
 	}

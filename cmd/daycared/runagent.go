@@ -67,12 +67,12 @@ func (c *CLI) runAgent(ctx context.Context, name, prompt string) error {
 	if err := asks.Ready(ctx); err != nil { // before anything is started that would find nobody to ask
 		return err
 	}
-	asks.Progress = (&progress{out: c.Err}).tell
+	asks.Progress = (&progress{cli: c}).tell
 	walls := walls(cfg, engine.Settings{Own: ownFiles(cfg, paths)})
-	files := kitOf(walls)
+	files, place := kitOf(walls), placeOf(agent, cfg)
 	err = acp.Once(ctx, acp.Errand{
 		Name: agent.Name, Session: "run-" + string(permissions.NewID(time.Now())),
-		Program: c.program(agent, walls, slog.New(slog.DiscardHandler)), Place: placeOf(agent, cfg),
+		Program: c.program(agent, place, walls, slog.New(slog.DiscardHandler)), Place: place,
 		Read: tools.Whole(walls), Write: files["write_file"], Run: files["run_command"],
 		Asker: atSocket{asks}, Say: c.hear,
 	}, prompt)

@@ -50,7 +50,6 @@ func (l leakChecked) Run() int {
 		_ = flag.Set(f.Name, strconv.Itoa(2*runtime.GOMAXPROCS(0))) // a number is what it takes
 	}
 	code := l.m.Run()
-	os.RemoveAll(crashFolder)
 	if err := goleak.Find(abandoned); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return max(code, 1)

@@ -9,13 +9,17 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors/terminal"
+	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/permissions"
 )
 
 func (c *CLI) serveCommand() *cobra.Command {
@@ -44,7 +48,11 @@ func (c *CLI) serve(ctx context.Context) error {
 	hangup := make(chan os.Signal, 1) // one that comes during the start has the configuration read after it
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	dir, err := openDataDir(paths.DataDir, c.UID, consoleName(c.In)) // before any other file is made
+	var dir *dataDir
+	err = awaitRoom(ctx, func() (err error) {
+		dir, err = openDataDir(paths.DataDir, c.UID, consoleName(c.In)) // before any other file is made
+		return err
+	}, c.sayFull)
 	if err != nil {
 		return err
 	}
@@ -52,7 +60,12 @@ func (c *CLI) serve(ctx context.Context) error {
 	if err := seen.refusal(); err != nil {
 		return errors.Join(err, dir.Close())
 	}
-	log, closeLog, err := c.daemonLog(cfg, paths)
+	var log *slog.Logger
+	var closeLog func() error
+	err = awaitRoom(ctx, func() (err error) {
+		log, closeLog, err = c.daemonLog(cfg, paths)
+		return err
+	}, c.sayFull)
 	if err != nil {
 		return errors.Join(err, dir.Close())
 	}
@@ -70,6 +83,9 @@ func (c *CLI) serve(ctx context.Context) error {
 	}
 	d, err := newDaemon(ctx, c, cfg, paths, log, console, dir)
 	if err != nil {
+		if store.IsFull(err) && ctx.Err() != nil { // it was ended while it waited
+			return nil
+		}
 		return err
 	}
 	c.say("configuration %s · data %s · agents %s · people %s", cmp.Or(cfg.File, "none, the defaults"), paths.DataDir,
@@ -80,6 +96,9 @@ func (c *CLI) serve(ctx context.Context) error {
 	}
 	return d.serve(ctx, c, hangup, closed)
 }
+
+// sayFull says that a start waits, before there is a log.
+func (c *CLI) sayFull(err error) { c.say("%v; waiting for that", err) }
 
 // serve runs the daemon, and acts on SIGHUP and on the end of the console meanwhile.
 func (d *daemon) serve(ctx context.Context, c *CLI, hangup <-chan os.Signal, closed <-chan struct{}) error {
@@ -182,10 +201,11 @@ func (c *CLI) daemonLog(cfg *config.Config, paths config.Paths) (*slog.Logger, f
 		c.say("prompts come here; the log goes to %s", paths.LogFile)
 		to, closeLog = io.Writer(file), file.Close
 	}
+	handler := slog.Handler(slog.NewTextHandler(to, options))
 	if cfg.Log.Format == "json" {
-		return slog.New(slog.NewJSONHandler(to, options)), closeLog, nil
+		handler = slog.NewJSONHandler(to, options)
 	}
-	return slog.New(slog.NewTextHandler(to, options)), closeLog, nil
+	return slog.New(calm{handler, &outage{}}), closeLog, nil
 }
 
 // console is the daemon's own terminal, or nil when it is switched off. closed is called once it has closed.
@@ -201,4 +221,151 @@ func (c *CLI) console(cfg *config.Config, paths config.Paths, log *slog.Logger, 
 		In: c.In, Out: c.Out, UID: c.UID, Self: s.Operator().Name, Now: time.Now, Log: log, Closed: closed,
 		Leave: "Ctrl-C ends the daemon, and so does, from another shell: daycared" + c.sameConfig() + " stop",
 	}), nil
+}
+
+// untilHangup is ctx until nobody reads standard output any more, where that is a pipe or a socket: an agent that was
+// killed, or that closed its end, is told nothing. over ends the watching and joins it.
+func (c *CLI) untilHangup(ctx context.Context) (watched context.Context, over func()) {
+	watched, end := context.WithCancel(ctx)
+	out, isFile := c.Out.(*os.File)
+	wake, stop, err := os.Pipe()
+	if !isFile || err != nil {
+		return watched, end
+	}
+	joined := make(chan struct{})
+	go func() {
+		defer close(joined)
+		if hangsUp(int(out.Fd()), int(wake.Fd())) {
+			end()
+		}
+	}()
+	return watched, func() {
+		_ = stop.Close() // wakes the one that watches
+		<-joined
+		_ = wake.Close()
+		end()
+	}
+}
+
+// hangsUp waits until nobody reads fd any more, or until something happens to wake; it tells whether it was the former.
+func hangsUp(fd, wake int) bool {
+	watched := []unix.PollFd{{Fd: int32(fd)}, {Fd: int32(wake), Events: unix.POLLIN}}
+	for {
+		n, err := unix.Poll(watched, -1)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil, n == 0, watched[1].Revents != 0, watched[0].Revents&unix.POLLNVAL != 0:
+			return false
+		case watched[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0:
+			return true
+		}
+	}
+}
+
+// calm is a log that does not repeat itself: while the store cannot be used, everything fails for the same reason, so that
+// reason is logged once, then once a minute how often it was met, and once that it is over (see [outage.watch]). What ends
+// because whoever waited for it left, or because the daemon stops, is logged for those alone who look for faults.
+type calm struct {
+	slog.Handler
+	outage *outage
+}
+
+// Handle is that of a [slog.Handler].
+func (c calm) Handle(ctx context.Context, r slog.Record) error {
+	switch err := errorIn(r); {
+	case errors.Is(err, context.Canceled) && r.Level > slog.LevelDebug:
+		if r.Level = slog.LevelDebug; !c.Enabled(ctx, r.Level) {
+			return nil
+		}
+	case isBroken(err) && c.outage.repeated():
+		return nil
+	}
+	return c.Handler.Handle(ctx, r)
+}
+
+// WithAttrs is that of a [slog.Handler].
+func (c calm) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return calm{c.Handler.WithAttrs(attrs), c.outage}
+}
+
+// WithGroup is that of a [slog.Handler].
+func (c calm) WithGroup(name string) slog.Handler { return calm{c.Handler.WithGroup(name), c.outage} }
+
+// errorIn is the error that a record is about, nil where it is about none.
+func errorIn(r slog.Record) (found error) {
+	r.Attrs(func(a slog.Attr) bool {
+		err, is := a.Value.Any().(error)
+		if is && a.Key == "err" {
+			found = err
+		}
+		return found == nil
+	})
+	return found
+}
+
+func isBroken(err error) bool {
+	return errors.Is(err, permissions.ErrBroken) || isCode(err, permissions.CodeBroken)
+}
+
+// outage is a time in which the store cannot be used. It is safe for concurrent use.
+type outage struct {
+	mu    sync.Mutex
+	since time.Time // zero: there is none
+	lines int       // that were not logged
+}
+
+// repeated notes that something failed because of the store, and reports whether that has been logged.
+func (o *outage) repeated() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.since.IsZero() {
+		o.since = time.Now()
+		return false
+	}
+	o.lines++
+	return true
+}
+
+const (
+	// outageLook is how often it is looked whether an outage is over, outageTold how often it is logged that it is not.
+	outageLook, outageTold = time.Second, time.Minute
+)
+
+// watch logs the outages, until ctx ends. ready is nil once the store can be used again.
+func (o *outage) watch(ctx context.Context, log *slog.Logger, ready func(context.Context) error) {
+	tick := time.NewTicker(outageLook)
+	defer tick.Stop()
+	for told := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		o.mu.Lock()
+		since := o.since
+		o.mu.Unlock()
+		if since.IsZero() {
+			told = time.Now()
+			continue
+		}
+		err := ready(ctx)
+		if err != nil && time.Since(told) < outageTold {
+			continue
+		}
+		told = time.Now()
+		o.mu.Lock()
+		lines := o.lines
+		o.lines = 0
+		if err == nil {
+			o.since = time.Time{}
+		}
+		o.mu.Unlock()
+		after := time.Since(since).Round(time.Second)
+		if err == nil {
+			log.Info("the store can be used again", "after", after, "more_failures", lines)
+		} else if ctx.Err() == nil {
+			log.Warn("the store can still not be used", "after", after, "more_failures", lines, "why", err)
+		}
+	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -125,7 +126,7 @@ func TestTheServiceIsTheDaemonOfItsConfiguration(t *testing.T) {
 		{"/srv/c.yaml", config.SystemFile, theirs.DataDir, false},
 		{"", "", "/var/lib/daycared", false},
 	} {
-		s := admin.Status{Daemon: admin.Daemon{Config: orNull(try.daemon), DataDir: try.data}}
+		s := admin.Status{Daemon: admin.Daemon{Config: wire.OrNull(try.daemon), DataDir: try.data}}
 		if got := serves(s, &config.Config{File: try.file}, theirs); got != try.want {
 			t.Errorf("%+v: %v", try, got)
 		}

@@ -1,16 +1,23 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
 	"os"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/telegram"
+	"github.com/daycared/daycared/connectors/whatsapp"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
 )
@@ -35,7 +42,7 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 		},
 		Limits: engine.Limits{
 			PendingPerCaller: cfg.Limits.PendingPerCaller, PromptsPerMinute: cfg.Limits.PromptsPerMinute,
-			PendingTotal: cfg.Limits.PendingTotal,
+			PendingTotal: cfg.Limits.PendingTotal, RequestsPerHour: cfg.Limits.RequestsPerHour, BytesPerHour: cfg.Limits.BytesPerHour,
 		},
 		AllowSameUser: cfg.API.AllowSameUser,
 		Editor:        cfg.Connectors.Editor.Enabled,
@@ -95,13 +102,18 @@ func people(cfg *config.Config) ([]connectors.Person, error) {
 	return all, nil
 }
 
-// ownFiles are the daemon's data, configuration, secrets, sockets and binary, by their names and by what these resolve to.
+// ownFiles are the daemon's data, sockets and binary, its configuration, and every file that this names, by their names and
+// by what these resolve to.
 func ownFiles(cfg *config.Config, paths config.Paths) []string {
 	own := []string{
-		paths.DataDir, paths.AgentSocket, paths.AdminSocket, paths.AdminKey, paths.Credentials, cfg.Connectors.Telegram.TokenFile,
+		paths.DataDir, paths.AgentSocket, paths.AdminSocket, paths.AdminKey, paths.AuditKey, cfg.Audit.KeyFile, paths.Credentials,
+		cfg.Connectors.Telegram.TokenFile, cfg.API.TLSKeyFile, cfg.API.TLSCertFile,
 	}
-	for _, a := range cfg.Agents {
-		own = append(own, a.Model.APIKeyFile)
+	if filepath.IsAbs(cfg.Audit.Heads.To) {
+		own = append(own, cfg.Audit.Heads.To)
+	}
+	for _, a := range cfg.Agents { // whoever writes what an agent is told, or what its script says, is that agent
+		own = append(own, a.Model.APIKeyFile, a.Model.File, a.InstructionsFile)
 	}
 	own = slices.DeleteFunc(own, func(p string) bool { return p == "" })
 	if cfg.File != "" {
@@ -121,4 +133,83 @@ func ownFiles(cfg *config.Config, paths config.Paths) []string {
 	own = slices.DeleteFunc(own, func(p string) bool { return !filepath.IsAbs(p) })
 	slices.Sort(own)
 	return slices.Compact(own)
+}
+
+// botToken is what BotFather gives out.
+var botToken = regexp.MustCompile(`^[0-9]{1,20}:[A-Za-z0-9_-]{20,100}$`)
+
+// telegramConnector makes the connector that the configuration asks for, or none.
+func (c *CLI) telegramConnector(cfg *config.Config, log *slog.Logger) (*telegram.Connector, error) {
+	if !cfg.Connectors.Telegram.Enabled {
+		return nil, nil
+	}
+	token, err := c.telegramToken(cfg.Connectors.Telegram.TokenFile)
+	if err != nil {
+		return nil, err
+	}
+	return newBot(token, cfg.Connectors.Telegram.APIURL, log.With("connector", telegram.Name)), nil
+}
+
+// notToken says what keeps a text from being a bot token, and nothing of what it holds.
+func notToken(text string) string {
+	number, secret, _ := strings.Cut(text, ":")
+	_, err := strconv.ParseUint(number, 10, 64)
+	switch {
+	case err != nil || number == text:
+		return "BotFather's begins with digits and a colon"
+	case len(secret) < 20:
+		return fmt.Sprintf("what follows the colon is too short: it has %s, and BotFather's has 35",
+			count(len(secret), "character", "characters"))
+	}
+	return "what follows the colon is 35 letters, digits, - and _"
+}
+
+// newBot makes the connector of a bot.
+func newBot(token telegram.Token, address string, log *slog.Logger) *telegram.Connector {
+	host, _ := os.Hostname() // without it, people are told "here"
+	return telegram.New(telegram.Options{Token: token, APIURL: address, Host: host, Now: time.Now, Log: log})
+}
+
+// telegramToken reads the bot's token from its file, or from the service's credentials. No error holds any of it.
+func (c *CLI) telegramToken(file string) (telegram.Token, error) {
+	const key = "connectors.telegram.token_file: "
+	if folder := c.env("CREDENTIALS_DIRECTORY"); file == "" && folder != "" {
+		file = filepath.Join(folder, "telegram.token")
+	}
+	if file == "" {
+		return "", errors.New(key + "it is empty, and there is no credential telegram.token; " +
+			"put the token that BotFather gave you into a file of mode 0600 and name it there")
+	}
+	token, err := readSecret(file, "the token that BotFather gave you")
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%s%w", key, err)
+	case !botToken.MatchString(token):
+		return "", fmt.Errorf("%swhat %s holds is no bot token: %s", key, file, notToken(token))
+	}
+	return telegram.Token(token), nil
+}
+
+// whatsappName is the file of the linked account, in the data directory.
+const whatsappName = "whatsapp.db"
+
+// whatsappHTTP leads to WhatsApp; nil is the way that everybody goes. Builds for tests lead elsewhere.
+var whatsappHTTP = func() *http.Client { return nil }
+
+// whatsappConnector makes the connector that the configuration asks for, or none.
+func whatsappConnector(cfg *config.Config, paths config.Paths, log *slog.Logger) *whatsapp.Connector {
+	on := cfg.Connectors.WhatsApp
+	if !on.Enabled {
+		return nil
+	}
+	host, _ := os.Hostname() // without it, people are told "here"
+	client := whatsappHTTP()
+	c := whatsapp.New(whatsapp.Options{
+		Path: filepath.Join(paths.DataDir, whatsappName), Number: on.Phone, AutoVersion: on.AutoVersion, Host: host, HTTP: client, Now: time.Now,
+		Log: log.With("connector", whatsapp.Name),
+	})
+	if client != nil {
+		c.Unpace()
+	}
+	return c
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,6 +37,43 @@ func TestSettingsKnowAccounts(t *testing.T) {
 	const want = `c.yaml: people.user: this machine does not know the account "nobody-by-this-name"; `
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("settings = %v; want %s", err, want)
+	}
+}
+
+// TestEveryFileOfTheConfigurationIsItsOwn checks that each file that the configuration can name, and the daemon reads, is
+// among its own: a new key is one, or says here why it is not.
+func TestEveryFileOfTheConfigurationIsItsOwn(t *testing.T) {
+	var walk func(v reflect.Value, at, kind string)
+	var keys []string
+	cfg := config.Default()
+	walk = func(v reflect.Value, at, kind string) {
+		switch {
+		case kind == "path":
+			v.SetString("/of/" + at)
+			keys = append(keys, at)
+		case v.Kind() == reflect.Struct:
+			for i := range v.NumField() {
+				if f := v.Type().Field(i); f.IsExported() {
+					name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+					walk(v.Field(i), strings.Trim(at+"."+name, "."), f.Tag.Get("is"))
+				}
+			}
+		case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct:
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+			walk(v.Index(0), at, "")
+		}
+	}
+	walk(reflect.ValueOf(cfg).Elem(), "", "")
+	if len(keys) < 6 {
+		t.Errorf("only %q name files", keys)
+	}
+	own := ownFiles(cfg, config.Paths{DataDir: cfg.DataDir})
+	for _, key := range keys {
+		t.Run("B7/"+key, func(t *testing.T) {
+			if !slices.Contains(own, "/of/"+key) {
+				t.Errorf("%s is not among %s", key, strings.Join(own, ", "))
+			}
+		})
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/daycared/daycared/connectors/telegram"
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/connectors/whatsapp"
+	"github.com/daycared/daycared/engine/store"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -209,17 +210,7 @@ func (s *steps) short(path string) string {
 
 // writeWhole writes a file so that there is the old one or the new one, and never half of it.
 func writeWhole(path string, text []byte, mode os.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, cause(err))
-	}
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // it is ours
+	if err := store.WriteFile(path, text, mode); err != nil {
 		return fmt.Errorf("write %s: %w", path, cause(err))
 	}
 	return nil

@@ -11,7 +11,6 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
-	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/telegram"
 	"github.com/daycared/daycared/connectors/whatsapp"
 )
@@ -65,7 +64,7 @@ func (s *steps) findChannel(ctx context.Context) error {
 			s.talk.say("  %s. Paste it again, or another one.", err)
 			continue
 		}
-		s.talk.say("  @%s (%s) answers.", b.Username, card.Visible(b.Name))
+		s.talk.say("  @%s (%s) answers.", b.Username, spelled(b.Name))
 		s.newToken = true
 		s.connect()
 		return nil
@@ -106,7 +105,7 @@ func (s *steps) phone(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.talk.say("  Within ten minutes, %s %s:", card.Visible(s.name), i.How)
+		s.talk.say("  Within ten minutes, %s %s:", spelled(s.name), i.How)
 		s.talk.link(i.Link)
 		yes, err := s.meetGuest(ctx, i)
 		if ctx.Err() != nil || errors.Is(err, errLeft) {

@@ -75,7 +75,7 @@ func (s *steps) first(ctx context.Context) error {
 	s.talk.say("  %s", card.Settled(r, card.Options{Now: time.Now(), Location: personLocation(cfg, s.name)}))
 	result := permissions.Result(r)
 	if r.State != permissions.Approved && r.State != permissions.Denied {
-		s.talk.say("  %s", card.Visible(result.Text))
+		s.talk.say("  %s", spelled(result.Text))
 		return exitCode(result.Exit)
 	}
 	s.talk.say("\nThat is the whole of it: an agent asks, and your answer is the result. Try it yourself, once the daemon runs:")

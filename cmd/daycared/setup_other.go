@@ -9,7 +9,6 @@ import (
 
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors/admin"
-	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/telegram"
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/connectors/whatsapp"
@@ -43,7 +42,7 @@ func (s *steps) withoutTelegram(ctx context.Context) (via string, err error) {
 // byTerminal are the third and fourth step where people are asked at the daemon's own console alone.
 func (s *steps) byTerminal(ctx context.Context) error {
 	s.act("The phone")
-	s.kept("none: %s is asked in the terminal of daycared serve", card.Visible(s.name))
+	s.kept("none: %s is asked in the terminal of daycared serve", spelled(s.name))
 	if !s.cfg.Connectors.Terminal.Enabled {
 		s.draft.Set("connectors.terminal.enabled", true, "people are asked there")
 	}
@@ -138,7 +137,7 @@ func (s *steps) connected(ctx context.Context, people *admin.Client) error {
 
 // inTerminal is the fifth step where nobody has a phone: a question in a second terminal.
 func (s *steps) inTerminal() {
-	s.talk.say("  It takes two terminals. In this one, which is then where %s is asked:", card.Visible(s.name))
+	s.talk.say("  It takes two terminals. In this one, which is then where %s is asked:", spelled(s.name))
 	s.talk.say("    daycared serve --config %s", s.short(s.file))
 	s.talk.say("  In another one:")
 	s.talk.say("    daycared ask @network --reason \"fetch the docs\"")
@@ -156,7 +155,7 @@ func (s *steps) onPhone() {
 	if s.via == whatsapp.Name {
 		how = "Reply to it there: yes or no."
 	}
-	s.talk.say("  It is on the phone of %s. %s", card.Visible(s.name), how)
+	s.talk.say("  It is on the phone of %s. %s", spelled(s.name), how)
 }
 
 // personLocation is the zone that somebody's times are told in.

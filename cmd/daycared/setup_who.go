@@ -1,16 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"html"
 	"os"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/permissions"
 )
 
 // who is the first act: who answers, and in which time zone.
@@ -104,4 +109,180 @@ func machineZone(variable string) string {
 		return strings.TrimSpace(string(text))
 	}
 	return "UTC"
+}
+
+// write is the fourth act: every change with its reason, a yes, and the files. The token comes first, and then the
+// configuration that names it; each is there whole or not at all.
+func (s *steps) write(ctx context.Context) error {
+	s.act("The configuration")
+	edits := s.draft.Edits()
+	slices.SortStableFunc(edits, func(a, b config.Edit) int { return cmp.Compare(sectionOf(a), sectionOf(b)) })
+	if len(edits) == 0 && !s.newToken {
+		s.kept("everything stands in %s already; nothing is written", s.short(s.file))
+		return nil
+	}
+	if s.running {
+		return s.inTheWay()
+	}
+	if _, err := s.draft.Check(s.cli.Environ); err != nil {
+		return fmt.Errorf("the configuration would not be right: %w", err)
+	}
+	if len(edits) > 0 {
+		s.talk.say("  %s:", s.short(s.file))
+	}
+	for _, e := range edits {
+		was := ""
+		if e.Was != "" {
+			was = " (was " + e.Was + ")"
+		}
+		s.talk.say("    %s: %s%s\n        %s", e.Key, e.Value, was, e.Why)
+	}
+	if s.newToken {
+		s.talk.say("  %s, which this account alone may read:\n    the token", s.short(s.tokenFile))
+	}
+	question, usual := "Write it?", true
+	if s.draft.Exists() {
+		question, usual = "Change the file? A copy of it as it is now stays beside it.", false
+	}
+	yes, err := s.talk.yes(ctx, question, usual)
+	if err != nil {
+		return err
+	}
+	if !yes {
+		s.talk.say("Nothing was written.")
+		return exitCode(permissions.ExitNo)
+	}
+	return s.save()
+}
+
+// sectionOf is where in the file an edit stands: people, routes, the rest.
+func sectionOf(e config.Edit) int {
+	return slices.IndexFunc([]string{"people", "routes", ""}, func(name string) bool { return strings.HasPrefix(e.Key, name) })
+}
+
+func (s *steps) save() error {
+	text, err := s.draft.Text()
+	if err != nil {
+		return err
+	}
+	for _, file := range []string{s.file, s.tokenFile} {
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			return fmt.Errorf("make the folder of %s: %w", file, cause(err))
+		}
+	}
+	mode := os.FileMode(0o600)
+	if s.draft.Exists() && len(s.draft.Edits()) > 0 {
+		info, err := os.Stat(s.file)
+		if err != nil {
+			return fmt.Errorf("look at the configuration: %w", err)
+		}
+		mode = info.Mode().Perm()
+		old, err := os.ReadFile(s.file)
+		if err != nil {
+			return fmt.Errorf("read the configuration: %w", err)
+		}
+		backup := s.file + "." + time.Now().Format("20060102-150405") + ".bak"
+		if err := writeWhole(backup, old, mode); err != nil {
+			return err
+		}
+		s.talk.say("  the file as it was: %s", s.short(backup))
+	}
+	if s.newToken {
+		if err := writeWhole(s.tokenFile, []byte(string(s.token)+"\n"), 0o600); err != nil {
+			return err
+		}
+	}
+	if len(s.draft.Edits()) > 0 {
+		if err := writeWhole(s.file, text, mode); err != nil {
+			return err
+		}
+	}
+	s.written = true
+	s.talk.say("  written.")
+	return nil
+}
+
+// unit is a service of the user's own systemd.
+const unit = `[Unit]
+Description=daycared: people answer for their AI agents
+StartLimitIntervalSec=0
+
+[Service]
+ExecStart=%s serve --config %s
+Restart=always
+RestartSec=2
+
+[Install]
+WantedBy=default.target
+`
+
+// plist is an agent of launchd.
+const plist = `<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+  <key>Label</key><string>daycared</string>
+  <key>ProgramArguments</key>
+  <array><string>%s</string><string>serve</string><string>--config</string><string>%s</string></array>
+  <key>RunAtLoad</key><true/>
+  <key>KeepAlive</key><true/>
+</dict>
+</plist>
+`
+
+// service offers a file that has the daemon run whenever its user is there. It starts nothing.
+func (s *steps) service(ctx context.Context) error {
+	file, text, start := s.serviceFile()
+	if file == "" {
+		s.talk.say("The daemon of this question ends now. To run it: daycared serve --config %s", s.short(s.file))
+		return nil
+	}
+	yes, err := s.talk.yes(ctx, "Write "+s.short(file)+", so that daycared runs whenever you are logged in?", false)
+	if err != nil {
+		return err
+	}
+	if !yes {
+		s.talk.say("The daemon of this question ends now. To run it: daycared serve --config %s", s.short(s.file))
+		return nil
+	}
+	if old, err := os.ReadFile(file); err == nil && string(old) != text {
+		if yes, err = s.talk.yes(ctx, "There is such a file already, and it is another one. Replace it?", false); err != nil || !yes {
+			return err
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return fmt.Errorf("make the folder of the service: %w", err)
+	}
+	if err := writeWhole(file, []byte(text), 0o644); err != nil {
+		return err
+	}
+	s.talk.say("Written. The daemon of this question ends now. To start the service: %s", start)
+	return nil
+}
+
+// serviceFile is where the service of this machine's kind is described, how, and what starts it.
+func (s *steps) serviceFile() (file, text, start string) {
+	binary, err := os.Executable()
+	home := s.cli.env("HOME")
+	if err != nil || !filepath.IsAbs(home) {
+		return "", "", ""
+	}
+	switch runtime.GOOS {
+	case "linux":
+		folder := s.cli.env("XDG_CONFIG_HOME")
+		if !filepath.IsAbs(folder) {
+			folder = filepath.Join(home, ".config")
+		}
+		return filepath.Join(folder, "systemd", "user", "daycared.service"),
+			fmt.Sprintf(unit, unitWord(binary), unitWord(s.file)), "systemctl --user enable --now daycared"
+	case "darwin":
+		file = filepath.Join(home, "Library", "LaunchAgents", "daycared.plist")
+		return file, fmt.Sprintf(plist, html.EscapeString(binary), html.EscapeString(s.file)), "launchctl load -w " + file
+	}
+	return "", "", ""
+}
+
+// unitWord is a path as systemd reads one word of a command: in quotes, with its own signs doubled.
+func unitWord(path string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`, `$`, `$$`).Replace(path) + `"`
 }

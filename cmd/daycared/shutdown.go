@@ -22,7 +22,7 @@ import (
 )
 
 func (c *CLI) stopCommand() *cobra.Command {
-	within := 30 * time.Second
+	within, asJSON := 30*time.Second, false
 	cmd := &cobra.Command{
 		Use:   "stop",
 		Short: "End the daemon in order, and wait until it is gone",
@@ -35,15 +35,16 @@ func (c *CLI) stopCommand() *cobra.Command {
 			if within < 0 {
 				return usage("--timeout is how long to wait, 0s or more, not %s", within)
 			}
-			return c.stop(cmd.Context(), desk, within)
+			return c.stop(cmd.Context(), desk, within, asJSON)
 		}),
 	}
+	objectFlag(cmd, &asJSON)
 	cmd.Flags().DurationVar(&within, "timeout", within, "how long to wait for its end (0s: not at all)")
 	return cmd
 }
 
 // stop ends the daemon at the other end, or the one that holds the data directory and does not answer.
-func (c *CLI) stop(ctx context.Context, desk *admin.Client, within time.Duration) error {
+func (c *CLI) stop(ctx context.Context, desk *admin.Client, within time.Duration, asJSON bool) error {
 	ended, err := desk.Shutdown(ctx)
 	switch {
 	case isCode(err, permissions.CodeNotYours), errors.Is(err, os.ErrPermission):
@@ -55,13 +56,24 @@ func (c *CLI) stop(ctx context.Context, desk *admin.Client, within time.Duration
 	case err != nil:
 		return err
 	}
-	if within == 0 {
-		fmt.Fprintf(c.Out, "pid %d was told to end; not waiting\n", ended.PID)
-	} else {
+	if within > 0 {
 		if err := c.waitForEnd(ctx, desk, ended.Daemon, within); err != nil {
 			return err
 		}
-		fmt.Fprintf(c.Out, "stopped: pid %d, which ran since %s\n", ended.PID, stamp(ended.Since, time.Local))
+	}
+	switch {
+	case asJSON:
+		err = c.json(map[string]any{
+			"pid": ended.PID, "since": wire.OrNullTime(ended.Since), "ended": within > 0, "pending": ended.Pending, "manager": ended.Manager,
+		})
+	case within == 0:
+		_, err = fmt.Fprintf(c.Out, "pid %d was told to end; not waiting\n", ended.PID)
+	default:
+		ran := ", which had not begun to serve"
+		if !ended.Since.IsZero() {
+			ran = ", which ran since " + stamp(ended.Since, time.Local)
+		}
+		_, err = fmt.Fprintf(c.Out, "stopped: pid %d%s\n", ended.PID, ran)
 	}
 	if ended.Pending > 0 {
 		c.say("what waits (%s) is asked again at the next start", count(ended.Pending, "request", "requests"))
@@ -69,17 +81,20 @@ func (c *CLI) stop(ctx context.Context, desk *admin.Client, within time.Duration
 	if value(ended.Manager) == "systemd" {
 		c.say("it ran under systemd, which may start it again; systemctl stop, with the name of its unit, ends it for good")
 	}
-	return nil
+	return err
 }
 
 // terminate sends SIGTERM to the daemon that holds the data directory and does not answer at its socket: it is just
 // starting, or its socket was removed. What its lock says is only acted on where the kernel says the same.
 func (c *CLI) terminate(unreachable error) (admin.Ended, error) {
-	_, paths, err := c.load()
+	paths, err := c.places("DAYCARED_ADMIN_SOCKET")
 	if err != nil {
 		return admin.Ended{}, err
 	}
 	by, held := heldBy(paths.DataDir)
+	if held && by.PID == 0 { // perhaps there was no room to write it down
+		by.PID = locker(filepath.Join(paths.DataDir, lockName))
+	}
 	if !held || by.PID == 0 {
 		return admin.Ended{}, c.notRunning(unreachable)
 	}
@@ -172,4 +187,69 @@ func (c *CLI) waitForEnd(ctx context.Context, desk *admin.Client, d admin.Daemon
 			return fmt.Errorf("pid %d has not ended within %s; its log says why%s", d.PID, within, kill)
 		}
 	}
+}
+
+func (c *CLI) stopAllCommand() *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:     "stop-all",
+		Short:   "Cancel everything that waits, suspend every grant, and refuse what is new until resume",
+		Long:    "The kill switch: cancel everything that waits, suspend every grant, and refuse what is new until daycared resume.",
+		Example: "  daycared stop-all",
+		Args:    arguments(cobra.NoArgs),
+		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+			n, err := client.StopAll(cmd.Context())
+			if err != nil {
+				return err
+			}
+			c.say("nothing is asked and nothing granted holds until: daycared resume")
+			if asJSON {
+				return c.json(map[string]any{"stopped": true, "cancelled": n})
+			}
+			_, err = fmt.Fprintf(c.Out, "stopped, %d cancelled\n", n)
+			return err
+		}),
+	}
+	objectFlag(cmd, &asJSON)
+	return cmd
+}
+
+func (c *CLI) resumeCommand() *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:     "resume",
+		Short:   "End what stop-all began; for the operator and for whoever stopped",
+		Long:    "End what stop-all began: grants hold again, and agents may ask. For the operator and for whoever stopped.",
+		Example: "  daycared resume",
+		Args:    arguments(cobra.NoArgs),
+		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+			me, err := client.WhoAmI(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := client.Resume(cmd.Context()); err != nil {
+				return err
+			}
+			if me.StoppedBy == nil {
+				c.say("nothing was stopped")
+			}
+			switch {
+			case asJSON:
+				return c.json(map[string]bool{"resumed": me.StoppedBy != nil})
+			case me.StoppedBy != nil:
+				fmt.Fprintln(c.Out, "resumed")
+			}
+			return nil
+		}),
+	}
+	objectFlag(cmd, &asJSON)
+	return cmd
+}
+
+// stopNote says that everything is stopped, and by whom; it is empty while nothing is.
+func stopNote(me admin.Me) string {
+	if me.StoppedBy == nil {
+		return ""
+	}
+	return "everything is stopped by " + spelled(*me.StoppedBy) + ", and nothing is asked"
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors/admin"
-	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -26,8 +26,8 @@ import (
 func (c *CLI) describe(cfg *config.Config, paths config.Paths) admin.Daemon {
 	d := admin.Daemon{
 		PID: os.Getpid(), UID: c.UID, Version: version, Since: time.Now().UTC(), DataDir: paths.DataDir,
-		AgentSocket: paths.AgentSocket, AdminSocket: paths.AdminSocket, Config: orNull(absolute(cfg.File)),
-		Listen: orNull(cfg.API.Listen),
+		AgentSocket: paths.AgentSocket, AdminSocket: paths.AdminSocket, Config: wire.OrNull(absolute(cfg.File)),
+		Listen: wire.OrNull(cfg.API.Listen),
 	}
 	if c.logsToFile(cfg) {
 		d.Log = &paths.LogFile
@@ -44,7 +44,7 @@ func (d *daemon) describe() admin.Daemon {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	self := d.self
-	self.ConfigRead, self.ConfigRefused, self.Console = d.read, orNull(d.refused), "off"
+	self.ConfigRead, self.ConfigRefused, self.Console = d.read, wire.OrNull(d.refused), "off"
 	if d.console != nil {
 		self.Console = d.console.Console()
 	}
@@ -60,13 +60,6 @@ func (d *daemon) noteReload(err error) {
 		return
 	}
 	d.read, d.refused = time.Now().UTC(), ""
-}
-
-func orNull(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }
 
 // absolute is a path from the root, as far as that can be found out; empty stays empty.
@@ -164,11 +157,14 @@ func (c *CLI) notRunning(err error) error {
 	}
 	p := explain(err)
 	p.Text += c.whyThere(p.Text)
-	if _, paths, err := c.load(); err == nil {
+	if paths, err := c.places("DAYCARED_ADMIN_SOCKET"); err == nil {
 		if by, held := heldBy(paths.DataDir); held {
 			p.Text = fmt.Sprintf("a daycared holds %s (%s), and does not answer: %s", paths.DataDir, by, p.Text)
 			return p
 		}
+	}
+	if strings.Contains(p.Text, emptied) {
+		return p
 	}
 	p.Text = "daycared does not run: " + p.Text + "; start it with: daycared" + c.sameConfig() + " serve"
 	return p
@@ -186,7 +182,7 @@ func (c *CLI) sameConfig() string {
 func (c *CLI) printStatus(s admin.Status) error {
 	table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 	row := func(what, format string, args ...any) {
-		fmt.Fprintf(table, "%s\t%s\n", what, card.Visible(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(table, "%s\t%s\n", what, spelled(fmt.Sprintf(format, args...)))
 	}
 	row("daycared", "%s, pid %d of %s, since %s", s.Version, s.PID, accountName(s.UID), stamp(s.Since, time.Local))
 	row("configuration", "%s, read %s", cmp.Or(value(s.Config), "none, the defaults"), stamp(s.ConfigRead, time.Local))
@@ -221,7 +217,7 @@ func (c *CLI) printStatus(s admin.Status) error {
 			row("person", "%s can be reached by %s", p.Name, strings.Join(p.Via, ", "))
 		}
 	}
-	if !s.Reachable {
+	if !s.Reachable && (len(s.Locked) == 0 || len(s.Locked) < len(s.People)) {
 		row("", "nobody can be reached just now, so what is asked fails at once; open an inbox with: daycared%s inbox", c.sameConfig())
 	}
 	waiting := strconv.Itoa(s.Waiting.Count)
@@ -238,12 +234,15 @@ func (c *CLI) printStatus(s admin.Status) error {
 
 // suspendedRows says what of a status decides and opens nothing for now.
 func suspendedRows(row func(what, format string, args ...any), s admin.Status) {
+	for _, l := range s.Locked {
+		row("locked", "%s, %s; see: daycared unlock %s", l.Person, lockedSince(l), l.Person)
+	}
 	for _, a := range s.Suspended {
 		row("suspended", "%s", a.Text)
 	}
 	if u := s.Unconfirmed; u != nil && u.Grants+u.Tokens > 0 {
-		row("unconfirmed", "%s, %s since the store was restored; see: daycared suspended",
-			count(u.Grants, "grant", "grants"), count(u.Tokens, "token", "tokens"))
+		row("unconfirmed", "%s, %s since the store was restored; see: daycared suspended; %s",
+			count(u.Grants, "grant", "grants"), count(u.Tokens, "token", "tokens"), lockAgain)
 	}
 }
 
@@ -268,4 +267,84 @@ func value(text *string) string {
 		return ""
 	}
 	return *text
+}
+
+func (c *CLI) agentsCommand() *cobra.Command {
+	l := listing{}
+	cmd := &cobra.Command{
+		Use:   "agents",
+		Short: "List the agents of our own that are at work, and what they wait for",
+		Long: "List the agents of our own that are at work: whose they are, how they stand, what they wait for, the tokens of their\n" +
+			"model and what those cost, and since when.",
+		Example: "  daycared agents\n" +
+			"  daycared agents --json",
+		Args: arguments(cobra.NoArgs),
+		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
+			list, err := pages(func(after permissions.ID) ([]wire.Session, error) {
+				return client.Sessions(cmd.Context(), false, after, 0)
+			}, func(s wire.Session) permissions.ID { return s.ID })
+			if err != nil {
+				return err
+			}
+			zone := here(cmd.Context(), client).Location
+			from, err := l.begin(zone)
+			if err != nil {
+				return err
+			}
+			list = newest(list, from, l.limit, func(s wire.Session) time.Time {
+				if s.Changed == nil {
+					return time.Time{}
+				}
+				return *s.Changed
+			})
+			if l.asJSON {
+				return c.json(append([]wire.Session{}, list...))
+			}
+			if len(list) == 0 {
+				c.say("no agent of yours has a session")
+				return nil
+			}
+			table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(table, "AGENT\tPERSON\tSTATUS\tWAITING ON\tTOKENS\tCOST\tSINCE")
+			for _, s := range list {
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", spelled(s.Agent), spelled(s.Person), s.Status,
+					waitingOn(s), s.Tokens, cost(s.Cost), since(s, zone))
+			}
+			return table.Flush()
+		}),
+	}
+	l.flags(cmd, "print a JSON array")
+	return cmd
+}
+
+// waitingOn is in a few words what a session waits for.
+func waitingOn(s wire.Session) string {
+	w := s.WaitingOn
+	if w == nil {
+		return "-"
+	}
+	var words []string
+	if w.Kind != nil {
+		words = append(words, string(*w.Kind))
+	}
+	if w.Tool != nil {
+		words = append(words, spelled(*w.Tool))
+	}
+	return strings.Join(append(words, string(w.Request)), " ")
+}
+
+// cost is an amount in millionths, in the currency of the configured prices.
+func cost(millionths int64) string {
+	if millionths == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d.%04d", millionths/1_000_000, millionths%1_000_000/100)
+}
+
+// since is when a session was changed last.
+func since(s wire.Session, zone *time.Location) string {
+	if s.Changed == nil {
+		return "-"
+	}
+	return when(*s.Changed, zone)
 }

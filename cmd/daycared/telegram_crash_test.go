@@ -26,14 +26,16 @@ const phonesInLoop = 40
 // one to five times and shuffled: each tap has its effect once, and every card that the daemon knows of ends in its final
 // state. CRASH_POINTS sets how many kills there are.
 func TestTelegramCrashLoop(t *testing.T) {
-	crashes := kills(t, usualOnTelegram)
-	l := newPhones(newLoop(t))
-	l.begin()
-	for killed := range crashes {
-		l.life(death(telegramPoints, killed, 2), func(<-chan struct{}) { l.tapped(killed) })
-	}
-	l.final()
-	l.finish(crashes)
+	t.Run("D1/kills with Telegram", func(t *testing.T) {
+		crashes := kills(t, usualOnTelegram)
+		l := newPhones(newLoop(t))
+		l.begin()
+		for killed := range crashes {
+			l.life(death(telegramPoints, killed, 2), func(<-chan struct{}) { l.tapped(killed) })
+		}
+		l.final()
+		l.finish(crashes)
+	})
 }
 
 // phoneLoop is a loop whose people answer by Telegram.
@@ -126,7 +128,9 @@ func (l *phoneLoop) final() {
 		for _, m := range p.Messages() {
 			if data := dataOf(m.Keyboard, "Deny"); m.FromBot && strings.Contains(m.Text, name) && data != "" {
 				toast, err := p.TapsData(m.ID, data).Toast(ctx)
-				if told := strings.Contains(toast.Text, "Too late") || strings.Contains(toast.Text, "shown again"); err != nil || !told {
+				told := strings.Contains(toast.Text, "Too late") || strings.Contains(toast.Text, "shown again") ||
+					toast.Text == "⛔ You denied this."
+				if err != nil || !told {
 					l.violated("an orphan of %s says %q, %v", name, toast.Text, err)
 				}
 				if _, err := p.Sees(ctx, func(o telegramtest.Message) bool { return o.ID == m.ID && len(o.Keyboard) == 0 }); err != nil {

@@ -3,7 +3,10 @@ package main
 import (
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"github.com/daycared/daycared/connectors"
 )
 
 // Times that people read name their zone, and their date unless that is today's. JSON has RFC 3339 in UTC instead.
@@ -65,4 +68,26 @@ func parseSince(text string, now time.Time, zone *time.Location) (time.Time, err
 	}
 	return time.Time{}, usage("--since is a duration such as 2h or 7d, a date such as 2026-11-20, a time of day such as 14:00, or "+
 		"both as in 2026-11-20T14:00, not %q", text)
+}
+
+// zones is where the people of the configuration in force live. It is safe for concurrent use; the zero value knows
+// nobody.
+type zones struct {
+	people atomic.Pointer[[]connectors.Person]
+}
+
+func (z *zones) set(people []connectors.Person) { z.people.Store(&people) }
+
+// of is the zone of a person by name, nil where none is known.
+func (z *zones) of(name string) *time.Location {
+	people := z.people.Load()
+	if people == nil {
+		return nil
+	}
+	for _, p := range *people {
+		if p.Name == name {
+			return p.Location
+		}
+	}
+	return nil
 }

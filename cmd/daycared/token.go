@@ -201,7 +201,7 @@ func (c *CLI) tokenListCommand() *cobra.Command {
 			}
 			table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 			for _, t := range list {
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s%s\n", t.ID, t.Name, valid(t), used(t), sinceRestored(t.SuspendedAt != nil))
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s%s\n", t.ID, spelled(t.Name), valid(t), used(t), sinceRestored(t.SuspendedAt != nil))
 			}
 			return table.Flush()
 		}),
@@ -231,7 +231,7 @@ func (c *CLI) tokenRevokeCommand() *cobra.Command {
 				return c.json(list)
 			}
 			for _, t := range list {
-				fmt.Fprintf(c.Out, "revoked %s (%s)\n", t.Name, t.ID)
+				fmt.Fprintf(c.Out, "revoked %s (%s)\n", spelled(t.Name), t.ID)
 			}
 			return nil
 		}),

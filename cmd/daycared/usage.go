@@ -2,14 +2,21 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/daycared/daycared/agents/hooks"
+	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/cmd/daycared/connect"
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -131,4 +138,147 @@ func printsObject(cmd *cobra.Command, args []string) bool {
 	}
 	asked, err := cmd.Flags().GetBool("json")
 	return (err == nil && asked) || slices.Contains(args, "--json") // what stands behind a wrong flag is not parsed
+}
+
+func (c *CLI) completionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "completion SHELL",
+		Short: "Print what completes commands in bash, zsh or fish",
+		Long: "Print what completes commands, flags, and the codes and names that the daemon knows, in SHELL: bash, zsh or fish.\n" +
+			"Put it where the shell looks, as make install does, and start the shell anew.",
+		Example: "  daycared completion bash > ~/.local/share/bash-completion/completions/daycared\n" +
+			"  daycared completion zsh > ~/.zfunc/_daycared   # with fpath+=~/.zfunc before compinit\n" +
+			"  daycared completion fish > ~/.config/fish/completions/daycared.fish",
+		Args:      arguments(cobra.ExactArgs(1), "a shell: bash, zsh or fish"),
+		ValidArgs: []string{"bash", "zsh", "fish"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch args[0] {
+			case "bash":
+				return cmd.Root().GenBashCompletionV2(c.Out, true)
+			case "zsh":
+				return cmd.Root().GenZshCompletion(c.Out)
+			case "fish":
+				return cmd.Root().GenFishCompletion(c.Out, true)
+			}
+			return usage("there is no completion for %q; %s", args[0], meant(args[0], cmd.ValidArgs, "there are bash, zsh, fish"))
+		},
+	}
+}
+
+// source gives the words that can stand in a place of a command line, each with a tab and what it is, if that helps.
+type source func(context.Context) []string
+
+// completeWithin bounds how long somebody who presses Tab waits for a daemon.
+const completeWithin = time.Second
+
+// argumentWords are the words of the arguments, by the path of the command.
+func (c *CLI) argumentWords() map[string]source {
+	return map[string]source{
+		"approve": c.codes, "deny": c.codes, "answer": c.codes, "cancel": c.codes, "show": c.codes, "revoke": c.grantIDs,
+		"connect": fixed(connect.Names()), "hook": fixed(hooks.Names()), "run": c.configured(agentNames),
+		"pair": c.configured(personNames), "unpair": c.configured(personNames), "token revoke": c.tokenNames,
+		"lock": c.configured(personNames), "unlock": c.configured(personNames),
+		"ask": fixed([]string{"@network", "@workspace", "@events", "@read:", "@write:"}),
+	}
+}
+
+// completeArguments names the words that a command takes as its arguments, and as values of its flags.
+func (c *CLI) completeArguments(cmd *cobra.Command, path string) {
+	flags := map[string]source{
+		"scope":   fixed([]string{"once", "session_tool", "session", "15m", "always"}),
+		"request": c.codes, "via": fixed([]string{"telegram", "whatsapp"}),
+	}
+	if path == "audit" {
+		flags["agent"] = c.configured(agentNames)
+	}
+	if words := c.argumentWords()[path]; words != nil {
+		cmd.ValidArgsFunction = words.complete
+	}
+	for name, words := range flags {
+		if cmd.Flags().Lookup(name) != nil {
+			_ = cmd.RegisterFlagCompletionFunc(name, words.complete) // it is there
+		}
+	}
+	for _, name := range []string{"config", "token-file", "details", "out", "socket"} {
+		if cmd.Flags().Lookup(name) != nil {
+			_ = cmd.MarkFlagFilename(name)
+		}
+	}
+}
+
+// complete gives cobra the words. What goes wrong meanwhile is not said: somebody is typing.
+func (s source) complete(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	ctx, done := context.WithTimeout(cmd.Context(), completeWithin)
+	defer done()
+	return s(ctx), cobra.ShellCompDirectiveNoFileComp
+}
+
+func fixed(words []string) source { return func(context.Context) []string { return words } }
+
+// configured are names of the configuration, none where it cannot be read.
+func (c *CLI) configured(names func(*config.Config) []string) source {
+	return func(context.Context) []string {
+		cfg, _, err := c.load()
+		if err != nil {
+			return nil
+		}
+		return names(cfg)
+	}
+}
+
+func personNames(cfg *config.Config) (names []string) {
+	for _, p := range cfg.People {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+func agentNames(cfg *config.Config) (names []string) {
+	for _, a := range cfg.Agents {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
+// atDaemon asks the daemon for words, and has none where there is no daemon.
+func (c *CLI) atDaemon(words func(*admin.Client) ([]string, error)) []string {
+	c.warned = true // somebody is typing
+	client, err := c.adminClient()
+	if err != nil {
+		return nil
+	}
+	defer client.Close()
+	list, _ := words(client)
+	return list
+}
+
+// codes are those of what waits.
+func (c *CLI) codes(ctx context.Context) []string {
+	return c.atDaemon(func(client *admin.Client) (words []string, err error) {
+		list, err := client.List(ctx, "", 0)
+		for _, s := range list {
+			words = append(words, fmt.Sprintf("%s\t%s wants %s", s.Code, spelled(s.Request.Who()), oneRow(card.Wants(s.Request))))
+		}
+		return words, err
+	})
+}
+
+func (c *CLI) grantIDs(ctx context.Context) []string {
+	return c.atDaemon(func(client *admin.Client) (words []string, err error) {
+		list, err := client.Grants(ctx)
+		for _, g := range list {
+			words = append(words, fmt.Sprintf("%s\t%s for %s", g.ID, covers(g), spelled(g.Caller)))
+		}
+		return words, err
+	})
+}
+
+func (c *CLI) tokenNames(ctx context.Context) []string {
+	return c.atDaemon(func(client *admin.Client) (words []string, err error) {
+		list, err := client.Tokens(ctx)
+		for _, t := range list {
+			words = append(words, t.Name)
+		}
+		return words, err
+	})
 }

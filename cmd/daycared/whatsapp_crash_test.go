@@ -47,17 +47,19 @@ const (
 // of them encrypted a second time: none is lost, none counts twice, and every card is in its final state at the end.
 // CRASH_POINTS sets how many kills there are.
 func TestWhatsAppCrashLoop(t *testing.T) {
-	crashes, deaths := kills(t, usualOnWhatsApp), whatsappDeaths()
-	l := newMobiles(newLoop(t))
-	l.begin()
-	for killed := range crashes {
-		l.life(deaths[killed%len(deaths)], func(died <-chan struct{}) {
-			l.awake(died)
-			l.answered(killed, died)
-		})
-	}
-	l.final()
-	l.finish(crashes)
+	t.Run("D1/kills with WhatsApp", func(t *testing.T) {
+		crashes, deaths := kills(t, usualOnWhatsApp), whatsappDeaths()
+		l := newMobiles(newLoop(t))
+		l.begin()
+		for killed := range crashes {
+			l.life(deaths[killed%len(deaths)], func(died <-chan struct{}) {
+				l.awake(died)
+				l.answered(killed, died)
+			})
+		}
+		l.final()
+		l.finish(crashes)
+	})
 }
 
 // mobileLoop is a loop whose people answer by WhatsApp.

@@ -10,8 +10,7 @@ import (
 	"github.com/daycared/daycared/connectors/whatsapp/whatsapptest"
 )
 
-// The commands that scripts run find the WhatsApp of their script by these variables; see failpoints.go for the builds
-// of crash loops. No other build reads them.
+// The commands that scripts and crash loops run find their WhatsApp by these variables.
 const (
 	whatsappAddr = "WHATSAPPTEST_ADDR"
 	whatsappRoot = "WHATSAPPTEST_ROOT"
@@ -23,7 +22,8 @@ func init() {
 			return nil
 		}
 		client, err := whatsapptest.Reach(os.Getenv(whatsappRoot), func(ctx context.Context) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "tcp", os.Getenv(whatsappAddr))
+			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", os.Getenv(whatsappAddr))
+			return failingConn{conn}, err
 		})
 		if err != nil {
 			panic(err)

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net/http"
 	"net/url"
@@ -10,6 +11,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/connectors/talk"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -52,9 +56,7 @@ type (
 	useInput      struct {
 		Name string `path:"name" maxLength:"64"`
 	}
-	presencesOutput struct{ Body []presence }
-	obeyingOutput   struct{ Body obeying }
-	nothing         struct{ Body struct{} }
+	nothing struct{ Body struct{} }
 )
 
 // chatter serves the routes of those who talk to agents.
@@ -70,19 +72,10 @@ func (r *routes) registerChat() {
 		return
 	}
 	c := chatter{r, desk}
-	post := func(id, path, summary string) huma.Operation {
-		return huma.Operation{
-			OperationID: id, Method: http.MethodPost, Path: path, Summary: summary,
-			MaxBodyBytes: -1, BodyReadTimeout: -1, // the door has read the body already
-		}
-	}
-	api := r.door.API
-	huma.Register(api, post("write", "/v1/messages", "Write to the caller's agent in the foreground"), c.write)
-	huma.Register(api, post("order", "/v1/orders", "Have the caller's agent in the foreground obey at once"), c.order)
-	huma.Register(api, post("use", "/v1/agents/{name}/use", "Have the caller's messages go to that agent"), c.use)
-	huma.Register(api, huma.Operation{
-		OperationID: "agents", Method: http.MethodGet, Path: "/v1/agents", Summary: "List the agents that the caller can write to here",
-	}, c.agents)
+	huma.Register(r.door.API, post("write", "/v1/messages", "Write to the caller's agent in the foreground"), c.write)
+	serve(r, post("order", "/v1/orders", "Have the caller's agent in the foreground obey at once"), c.order)
+	serve(r, post("use", "/v1/agents/{name}/use", "Have the caller's messages go to that agent"), c.use)
+	serve(r, get("agents", "/v1/agents", "List the agents that the caller can write to here"), c.agents)
 }
 
 // talker is who makes the call that ctx is of, as somebody who talks by this door, and the prefix of their keys: one person's
@@ -112,43 +105,31 @@ func (c chatter) write(ctx context.Context, in *writingInput) (*nothing, error) 
 	return &nothing{}, nil
 }
 
-func (c chatter) order(ctx context.Context, in *orderingInput) (*obeyingOutput, error) {
+func (c chatter) order(ctx context.Context, in *orderingInput) (obeying, error) {
 	id, prefix, err := c.talker(ctx)
 	if err != nil {
-		return nil, c.door.Refuse(err)
+		return obeying{}, err
 	}
-	return c.obeyed(c.desk.Order(ctx, id, in.Body.Order, prefix+in.Body.Key))
+	agent, err := c.desk.Order(ctx, id, in.Body.Order, prefix+in.Body.Key)
+	return obeying{Agent: agent}, err
 }
 
-func (c chatter) use(ctx context.Context, in *useInput) (*obeyingOutput, error) {
+func (c chatter) use(ctx context.Context, in *useInput) (obeying, error) {
 	id, _, err := c.talker(ctx)
 	if err != nil {
-		return nil, c.door.Refuse(err)
+		return obeying{}, err
 	}
-	return c.obeyed(c.desk.Use(ctx, id, in.Name))
+	agent, err := c.desk.Use(ctx, id, in.Name)
+	return obeying{Agent: agent}, err
 }
 
-func (c chatter) obeyed(agent string, err error) (*obeyingOutput, error) {
-	if err != nil {
-		return nil, c.door.Refuse(err)
-	}
-	return &obeyingOutput{Body: obeying{Agent: agent}}, nil
-}
-
-func (c chatter) agents(ctx context.Context, _ *struct{}) (*presencesOutput, error) {
+func (c chatter) agents(ctx context.Context, _ *struct{}) ([]presence, error) {
 	id, _, err := c.talker(ctx)
 	if err != nil {
-		return nil, c.door.Refuse(err)
+		return nil, err
 	}
 	found, err := c.desk.Agents(ctx, id)
-	if err != nil {
-		return nil, c.door.Refuse(err)
-	}
-	out := &presencesOutput{Body: make([]presence, len(found))}
-	for i, p := range found {
-		out.Body[i] = presence(p)
-	}
-	return out, nil
+	return wire.Each(found, func(p permissions.Presence) presence { return presence(p) }), err
 }
 
 // OnMessage is [connectors.Listener]: it writes to the agent in the foreground, or to the author of what m replies to. Of
@@ -164,11 +145,7 @@ func (c *Client) Agents(ctx context.Context) ([]permissions.Presence, error) {
 	if err := c.get(ctx, "/v1/agents", &list); err != nil {
 		return nil, err
 	}
-	found := make([]permissions.Presence, len(list))
-	for i, p := range list {
-		found[i] = permissions.Presence(p)
-	}
-	return found, nil
+	return wire.Each(list, func(p presence) permissions.Presence { return permissions.Presence(p) }), nil
 }
 
 // Use has this account's messages go to the agent of that name, and returns its name.
@@ -184,3 +161,88 @@ func (c *Client) Order(ctx context.Context, o permissions.Order, key string) (ag
 	err = c.wire.Call(ctx, http.MethodPost, "/v1/orders", c.header(""), ordering{Order: o, Key: key}, 0, &told)
 	return told.Agent, err
 }
+
+var _ connectors.Talker = (*Connector)(nil)
+
+// mostSaid is how many characters a message of an agent's has; longer ones are several, so that a card can come between.
+const mostSaid = 4000
+
+// Said is one message of an agent's, as it is to be shown: it begins with the agent's name.
+type Said struct {
+	Agent string `json:"agent"`
+	Text  string `json:"text"`
+	// Ref is what a reply names it by.
+	Ref string `json:"ref"`
+}
+
+// Talk is [connectors.Talker]: the message goes to every inbox that the person has open, and was sent once one of them has
+// been written. While there is none the error is a [connectors.Awaited].
+func (c *Connector) Talk(ctx context.Context, s connectors.Saying) (ref string, more bool, err error) {
+	parts := talk.Parts(s, talk.Limits{Text: mostSaid, Unit: card.Characters})
+	if s.Part >= len(parts) {
+		return "", false, nil
+	}
+	ref = "said-" + rand.Text()
+	err = c.inboxes.hand(ctx, s.To, Said{Agent: s.Agent, Text: parts[s.Part].Plain(), Ref: ref})
+	if err != nil {
+		return "", false, err
+	}
+	return ref, s.Part+1 < len(parts), nil
+}
+
+// hand hands over a message and returns once it is written to one inbox at least.
+func (i *inboxes) hand(ctx context.Context, to connectors.Person, s Said) error {
+	taken, written, await := i.offer(to.Name, s)
+	if await != nil {
+		return &absent{error: away(to), back: await}
+	}
+	for range taken {
+		select {
+		case ok := <-written:
+			if ok {
+				return nil
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return away(to) // they fell behind, or have just closed
+}
+
+// offer puts the message in every inbox that the person has open. taken of them will say whether they wrote it. Where none
+// is open, await is closed when one opens.
+func (i *inboxes) offer(name string, s Said) (taken int, written <-chan bool, await <-chan struct{}) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	streams := i.open[name]
+	if len(streams) == 0 {
+		if i.await == nil {
+			i.await = map[string]chan struct{}{}
+		}
+		if i.await[name] == nil {
+			i.await[name] = make(chan struct{})
+		}
+		return 0, nil, i.await[name]
+	}
+	results := make(chan bool, len(streams))
+	for _, to := range streams {
+		select {
+		case to <- parcel{said: &s, written: results}:
+			taken++
+		default:
+		}
+	}
+	return taken, results, nil
+}
+
+// absent is the error of what is said to somebody without an open inbox.
+type absent struct {
+	error
+	back <-chan struct{}
+}
+
+// Awaits is [connectors.Awaited].
+func (a *absent) Awaits() <-chan struct{} { return a.back }
+
+// Unwrap is what is wrong, in words.
+func (a *absent) Unwrap() error { return a.error }

@@ -50,7 +50,7 @@ func (d *talked) Use(ctx context.Context, id connectors.Identity, name string) (
 		return "", err
 	}
 	if !slices.ContainsFunc(all, func(p permissions.Presence) bool { return p.Agent == name }) {
-		return "", permissions.UnknownAgent(name, "coder")
+		return "", permissions.UnknownAgent(name, []string{"coder"})
 	}
 	d.front = name
 	return name, nil

@@ -42,9 +42,11 @@ var (
 )
 
 // NewClient makes a client of the daemon that serves the socket at that path. It does not connect yet. With every call
-// it presents the admin key in keyFile, if there is one that it may read: the daemon makes it when it first starts.
+// it presents the admin key in keyFile, if there is one that it may read: the daemon makes it when it first starts. The key
+// goes only to this account, root and the owner of its file.
 func NewClient(socket, keyFile string) *Client {
-	return &Client{wire: wire.NewClient(socket), keyFile: keyFile}
+	knows := func(uid int) bool { return wire.Owns(uid, keyFile) }
+	return &Client{wire: wire.NewClient(socket, knows), keyFile: keyFile}
 }
 
 // Close lets go of idle connections.
@@ -89,15 +91,7 @@ func (c *Client) List(ctx context.Context, after permissions.ID, limit int) ([]p
 	if err := c.get(ctx, "/v1/requests?"+query.Encode(), &list); err != nil {
 		return nil, err
 	}
-	found := make([]permissions.Standing, len(list))
-	for i, w := range list {
-		s, err := w.Standing()
-		if err != nil {
-			return nil, err
-		}
-		found[i] = s
-	}
-	return found, nil
+	return wire.TryEach(list, wire.Request.Standing)
 }
 
 // Show gives one request by its id or its code.
@@ -134,15 +128,10 @@ func (c *Client) Verify(ctx context.Context) ([]permissions.Head, error) {
 	if err := c.wire.Call(ctx, http.MethodGet, "/v1/audit/verify", c.header(""), nil, wire.MaxWait, &list); err != nil {
 		return nil, err
 	}
-	heads := make([]permissions.Head, len(list))
-	for i, h := range list {
+	return wire.TryEach(list, func(h Head) (permissions.Head, error) {
 		entry, err := h.Permissions()
-		if err != nil {
-			return nil, err
-		}
-		heads[i] = permissions.Head{Entry: entry, First: h.First, Entries: h.Entries}
-	}
-	return heads, nil
+		return permissions.Head{Entry: entry, First: h.First, Entries: h.Entries, Unkeyed: h.Unkeyed}, err
+	})
 }
 
 // WhoAmI is who this account is to the daemon.
@@ -160,15 +149,7 @@ func (c *Client) entries(ctx context.Context, path string) ([]permissions.Entry,
 	if err := c.wire.Call(ctx, http.MethodGet, path, c.header(""), nil, wire.MaxWait, &list); err != nil {
 		return nil, err
 	}
-	found := make([]permissions.Entry, len(list))
-	for i, e := range list {
-		entry, err := e.Permissions()
-		if err != nil {
-			return nil, err
-		}
-		found[i] = entry
-	}
-	return found, nil
+	return wire.TryEach(list, Entry.Permissions)
 }
 
 func (c *Client) get(ctx context.Context, path string, out any) error {

@@ -12,21 +12,13 @@ import (
 // is not routed to it, gets a *permissions.Refusal; the operator sees everything.
 type Desk interface {
 	connectors.Handler
+	connectors.Controls
 	// Who is the name of the person that an identity is.
 	Who(id connectors.Identity) (name string, err error)
-	// Pending lists at most limit pending requests created after the one named, oldest first.
-	Pending(ctx context.Context, id connectors.Identity, after permissions.ID, limit int) ([]permissions.Standing, error)
 	// Show gives one request by its id or its code.
 	Show(ctx context.Context, id connectors.Identity, name string) (permissions.Standing, error)
 	// Cancel withdraws a pending request, by its id or its code.
 	Cancel(ctx context.Context, id connectors.Identity, name string) (permissions.Standing, error)
-	// Void takes an approval that was not used back, with the grants that it left behind, by its id or its code.
-	Void(ctx context.Context, id connectors.Identity, name string) (permissions.Standing, error)
-
-	// Grants lists the grants in force that came of what was put to this person.
-	Grants(ctx context.Context, id connectors.Identity) ([]permissions.Grant, error)
-	// Revoke takes a grant back and tells what ran under it.
-	Revoke(ctx context.Context, id connectors.Identity, grant permissions.ID) (permissions.Revoked, error)
 
 	// Sessions lists at most limit sessions of agents of ours after the one named, by id: those of this person's, and only
 	// with ended also those that have.
@@ -35,14 +27,6 @@ type Desk interface {
 	) ([]permissions.Sitting, error)
 	// Session gives one of them.
 	Session(ctx context.Context, id connectors.Identity, session permissions.ID) (permissions.Sitting, error)
-
-	// StopAll cancels everything that is pending and refuses everything new until Resume; for every person. It returns
-	// how many requests it cancelled.
-	StopAll(ctx context.Context, id connectors.Identity) (cancelled int, err error)
-	// Resume is for the operator and for whoever stopped.
-	Resume(ctx context.Context, id connectors.Identity) error
-	// StoppedBy is who stopped everything, or empty.
-	StoppedBy() string
 
 	// CreateToken makes a token for an agent; expires is how long it is valid, 0 for ever. The secret is told this once.
 	// For the operator only, as is all about tokens.

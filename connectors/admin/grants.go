@@ -15,40 +15,22 @@ type revoked struct {
 	Ran   []wire.Request `json:"ran" doc:"what was not asked because of it, the newest first"`
 }
 
-type (
-	grantsOutput  struct{ Body []wire.Grant }
-	revokedOutput struct{ Body revoked }
-	grantInput    struct {
-		ID permissions.ID `path:"id" maxLength:"64"`
-	}
-)
-
-func (r *routes) void(ctx context.Context, in *named) (*row, error) {
-	return r.standing(r.desk.Void(ctx, who(ctx), in.ID))
+type grantInput struct {
+	ID permissions.ID `path:"id" maxLength:"64"`
 }
 
-func (r *routes) grants(ctx context.Context, _ *struct{}) (*grantsOutput, error) {
+func (r *routes) void(ctx context.Context, in *named) (wire.Request, error) {
+	return told(r.desk.Void(ctx, who(ctx), in.ID))
+}
+
+func (r *routes) grants(ctx context.Context, _ *struct{}) ([]wire.Grant, error) {
 	found, err := r.desk.Grants(ctx, who(ctx))
-	if err != nil {
-		return nil, r.door.Refuse(err)
-	}
-	out := &grantsOutput{Body: make([]wire.Grant, len(found))}
-	for i, g := range found {
-		out.Body[i] = wire.FromGrant(g)
-	}
-	return out, nil
+	return wire.Each(found, wire.FromGrant), err
 }
 
-func (r *routes) revoke(ctx context.Context, in *grantInput) (*revokedOutput, error) {
+func (r *routes) revoke(ctx context.Context, in *grantInput) (revoked, error) {
 	took, err := r.desk.Revoke(ctx, who(ctx), in.ID)
-	if err != nil {
-		return nil, r.door.Refuse(err)
-	}
-	out := &revokedOutput{Body: revoked{Grant: wire.FromGrant(took.Grant), Ran: make([]wire.Request, len(took.Ran))}}
-	for i, q := range took.Ran {
-		out.Body.Ran[i] = wire.From(permissions.Standing{Request: q}, true)
-	}
-	return out, nil
+	return revoked{wire.FromGrant(took.Grant), plainly(took.Ran)}, err
 }
 
 // Void takes back an approval that was not used, by its request's id or code, with the grants that it left behind.
@@ -66,15 +48,7 @@ func (c *Client) Grants(ctx context.Context) ([]permissions.Grant, error) {
 	if err := c.get(ctx, "/v1/grants", &list); err != nil {
 		return nil, err
 	}
-	found := make([]permissions.Grant, len(list))
-	for i, w := range list {
-		g, err := w.Permissions()
-		if err != nil {
-			return nil, err
-		}
-		found[i] = g
-	}
-	return found, nil
+	return wire.TryEach(list, wire.Grant.Permissions)
 }
 
 // Revoke takes a grant back and tells what ran under it, the newest first.
@@ -84,17 +58,43 @@ func (c *Client) Revoke(ctx context.Context, grant permissions.ID) (permissions.
 	if err := c.wire.Call(ctx, http.MethodDelete, path, c.header(""), nil, 0, &told); err != nil {
 		return permissions.Revoked{}, err
 	}
+	return told.Revoked()
+}
+
+// Revoked is what was taken back.
+func (told revoked) Revoked() (permissions.Revoked, error) {
 	g, err := told.Grant.Permissions()
 	if err != nil {
 		return permissions.Revoked{}, err
 	}
-	took := permissions.Revoked{Grant: g}
-	for _, w := range told.Ran {
-		q, err := w.Permissions()
-		if err != nil {
-			return permissions.Revoked{}, err
-		}
-		took.Ran = append(took.Ran, q)
-	}
-	return took, nil
+	ran, err := wire.TryEach(told.Ran, wire.Request.Permissions)
+	return permissions.Revoked{Grant: g, Ran: ran}, err
+}
+
+// stopped is what stop-all did.
+type stopped struct {
+	Cancelled int `json:"cancelled"`
+}
+
+func (r *routes) stop(ctx context.Context, _ *struct{}) (stopped, error) {
+	n, err := r.desk.StopAll(ctx, who(ctx))
+	return stopped{Cancelled: n}, err
+}
+
+func (r *routes) resume(ctx context.Context, _ *struct{}) (struct{}, error) {
+	return struct{}{}, r.desk.Resume(ctx, who(ctx))
+}
+
+// StopAll cancels everything that is pending and has everything new refused until [Client.Resume]. It returns how many
+// requests it cancelled.
+func (c *Client) StopAll(ctx context.Context) (cancelled int, err error) {
+	var told stopped
+	// Much may be pending.
+	err = c.wire.Call(ctx, http.MethodPost, "/v1/stop-all", c.header(""), nil, wire.MaxWait, &told)
+	return told.Cancelled, err
+}
+
+// Resume ends what [Client.StopAll] began. Where nothing is stopped it changes nothing.
+func (c *Client) Resume(ctx context.Context) error {
+	return c.wire.Call(ctx, http.MethodPost, "/v1/resume", c.header(""), nil, 0, nil)
 }

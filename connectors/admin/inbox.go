@@ -1,16 +1,22 @@
 package admin
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/wire"
@@ -19,7 +25,6 @@ import (
 
 const (
 	feedBuffer = 256
-	page       = 100
 	// maxSeen is how many requests a stream remembers before it forgets those that are settled.
 	maxSeen = 4096
 )
@@ -211,7 +216,7 @@ func (s *stream) run(ctx context.Context) error {
 
 func (s *stream) snapshot(ctx context.Context) error {
 	for after := permissions.ID(""); ; {
-		pending, err := s.desk.Pending(ctx, s.id, after, page)
+		pending, err := s.desk.Pending(ctx, s.id, after, listStep)
 		if err != nil {
 			return err
 		}
@@ -224,7 +229,7 @@ func (s *stream) snapshot(ctx context.Context) error {
 				return err
 			}
 		}
-		if len(pending) < page {
+		if len(pending) < listStep {
 			return s.send(event{kind: eventSynced, data: "{}"})
 		}
 	}
@@ -259,6 +264,9 @@ func (s *stream) pass(kind string, data any) error {
 // changed passes on a change that concerns this person: of what they are asked, and the one that takes a request away
 // from them. A pending request that was not sent to them yet is about to be.
 func (s *stream) changed(ctx context.Context, q permissions.Request) error {
+	if name, err := s.desk.Who(s.id); name != s.name { // locked meanwhile, perhaps
+		return cmp.Or(err, errLagged)
+	}
 	before, known := s.seen[q.ID]
 	asked := s.id.Operator || slices.Contains(q.Asked, s.name)
 	if (!asked && !known) || (known && q.Revision <= before.revision) {
@@ -312,4 +320,84 @@ func (s *stream) remember(q permissions.Request) {
 		}
 	}
 	s.seen[q.ID] = seen{revision: q.Revision, settled: q.State != permissions.Pending}
+}
+
+const (
+	heartbeat   = 15 * time.Second
+	eventWithin = 10 * time.Second // to write one; a reader that does not read is cut off
+	// maxLine is the longest line of a stream: a row with its details, escaped.
+	maxLine = 16 << 20
+)
+
+// event is one server-sent event, of one line of data. Without a kind it only says how far the stream has come.
+type event struct{ id, kind, data string }
+
+// sink writes server-sent events.
+type sink struct {
+	w       io.Writer
+	control *http.ResponseController
+}
+
+func newSink(w http.ResponseWriter) sink { return sink{w: w, control: http.NewResponseController(w)} }
+
+// streamTo begins the answer that c is of as a stream of events.
+func streamTo(c huma.Context) http.ResponseWriter {
+	_, w := humago.Unwrap(c)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	return w
+}
+
+func (s sink) send(e event) error {
+	var b bytes.Buffer
+	for _, field := range [...]struct{ name, text string }{{"id", e.id}, {"event", e.kind}, {"data", e.data}} {
+		if field.text != "" {
+			fmt.Fprintf(&b, "%s: %s\n", field.name, field.text)
+		}
+	}
+	b.WriteByte('\n')
+	return s.write(b.Bytes())
+}
+
+// beat keeps a quiet stream alive.
+func (s sink) beat() error { return s.write([]byte(": still here\n\n")) }
+
+func (s sink) write(b []byte) error {
+	_ = s.control.SetWriteDeadline(time.Now().Add(eventWithin)) // a writer without deadlines is still a writer
+	if _, err := s.w.Write(b); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}
+
+// eventReader reads the little of server-sent events that our streams use: one line a field, comments skipped.
+type eventReader struct{ lines *bufio.Scanner }
+
+func newEventReader(r io.Reader) *eventReader {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxLine)
+	return &eventReader{lines: lines}
+}
+
+// next is the next event, or the end of the stream as an error.
+func (r *eventReader) next() (e event, err error) {
+	for r.lines.Scan() {
+		name, text, _ := strings.Cut(r.lines.Text(), ": ")
+		switch name {
+		case "id":
+			e.id = text
+		case "event":
+			e.kind = text
+		case "data":
+			e.data = text
+		case "":
+			if e != (event{}) { // the empty line ends an event; after a comment there is none
+				return e, nil
+			}
+		}
+	}
+	if err := r.lines.Err(); err != nil {
+		return event{}, err
+	}
+	return event{}, io.EOF
 }

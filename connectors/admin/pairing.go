@@ -7,8 +7,6 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
@@ -77,9 +75,6 @@ type (
 		Name string `path:"name" maxLength:"200"`
 		Via  string `query:"via" maxLength:"64"`
 	}
-	invitationOutput struct{ Body Invitation }
-	guestOutput      struct{ Body *Guest }
-	pairingOutput    struct{ Body Pairing }
 )
 
 // pairer serves the routes of pairing.
@@ -95,75 +90,52 @@ func (r *routes) registerPairing() {
 		return
 	}
 	p := pairer{r, desk}
-	operation := func(id, method, path, summary string) huma.Operation {
-		o := huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary}
-		if method == http.MethodPost {
-			o.MaxBodyBytes, o.BodyReadTimeout = -1, -1 // the door has read the body already
-		}
-		return o
-	}
-	wait := operation("guest", http.MethodGet, "/v1/pairings/{code}", "Wait for whoever comes by a link; null while nobody has")
-	wait.Middlewares = huma.Middlewares{wire.WriteWithin(wire.LongPoll)}
-	api := r.door.API
-	huma.Register(api, operation("invite", http.MethodPost, "/v1/pairings", "Make a link that enrols somebody"), p.invite)
-	huma.Register(api, wait, p.guest)
-	huma.Register(api, operation("pair", http.MethodPost, "/v1/pairings/{code}", "Say that it is the right one"), p.pair)
-	huma.Register(api, operation("dismiss", http.MethodDelete, "/v1/pairings/{code}", "End an invitation"), p.dismiss)
-	huma.Register(api, operation("unpair", http.MethodDelete, "/v1/people/{name}/pairing",
-		"Take the account away that somebody was paired with"), p.unpair)
+	serve(r, post("invite", "/v1/pairings", "Make a link that enrols somebody"), p.invite)
+	serve(r, long(get("guest", "/v1/pairings/{code}", "Wait for whoever comes by a link; null while nobody has")), p.guest)
+	serve(r, post("pair", "/v1/pairings/{code}", "Say that it is the right one"), p.pair)
+	serve(r, remove("dismiss", "/v1/pairings/{code}", "End an invitation"), p.dismiss)
+	serve(r, remove("unpair", "/v1/people/{name}/pairing", "Take the account away that somebody was paired with"), p.unpair)
 }
 
-func (p pairer) invite(ctx context.Context, in *inviteInput) (*invitationOutput, error) {
+func (p pairer) invite(ctx context.Context, in *inviteInput) (Invitation, error) {
 	i, err := p.desk.Invite(ctx, who(ctx), in.Body.Name, in.Body.Via)
-	if err != nil {
-		return nil, p.door.Refuse(err)
-	}
-	return &invitationOutput{Body: Invitation{Code: i.Code, Link: i.Link, How: i.How, Until: i.Until.UTC()}}, nil
+	return Invitation{Code: i.Code, Link: i.Link, How: i.How, Until: i.Until.UTC()}, err
 }
 
-func (p pairer) guest(ctx context.Context, in *guestInput) (*guestOutput, error) {
+func (p pairer) guest(ctx context.Context, in *guestInput) (*Guest, error) {
 	wait, err := wire.ParseWait(in.Wait)
 	if err != nil {
-		return nil, p.door.Refuse(permissions.Invalid(err))
+		return nil, permissions.Invalid(err)
 	}
 	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	g, err := p.desk.Guest(limited, who(ctx), in.Code)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return &guestOutput{}, nil
+		return nil, nil // nobody has come yet
 	case err != nil:
-		return nil, p.door.Refuse(err)
+		return nil, err
 	}
-	return &guestOutput{Body: &Guest{Address: g.Address, Name: g.Name, Language: g.Language}}, nil
+	return &Guest{Address: g.Address, Name: g.Name, Language: g.Language}, nil
 }
 
-func (p pairer) pair(ctx context.Context, in *pairInput) (*pairingOutput, error) {
+func (p pairer) pair(ctx context.Context, in *pairInput) (Pairing, error) {
 	now, was, err := p.desk.Pair(ctx, who(ctx), in.Code, in.Body.Address)
-	if err != nil {
-		return nil, p.door.Refuse(err)
-	}
-	return &pairingOutput{Body: fromPairing(now, was)}, nil
+	return fromPairing(now, was), err
 }
 
-func (p pairer) dismiss(ctx context.Context, in *codeInput) (*struct{ Body struct{} }, error) {
-	if err := p.desk.Dismiss(ctx, who(ctx), in.Code); err != nil {
-		return nil, p.door.Refuse(err)
-	}
-	return &struct{ Body struct{} }{}, nil
+func (p pairer) dismiss(ctx context.Context, in *codeInput) (struct{}, error) {
+	return struct{}{}, p.desk.Dismiss(ctx, who(ctx), in.Code)
 }
 
-func (p pairer) unpair(ctx context.Context, in *unpairInput) (*pairingOutput, error) {
+func (p pairer) unpair(ctx context.Context, in *unpairInput) (Pairing, error) {
 	was, err := p.desk.Unpair(ctx, who(ctx), in.Name, in.Via)
-	if err != nil {
-		return nil, p.door.Refuse(err)
-	}
-	return &pairingOutput{Body: fromPairing(was, permissions.Pairing{})}, nil
+	return fromPairing(was, permissions.Pairing{}), err
 }
 
 func fromPairing(p, was permissions.Pairing) Pairing {
 	return Pairing{
-		Person: p.Person, Via: p.Via, Address: p.Address, PairedAt: p.PairedAt.UTC(), Was: orNull(was.Address),
+		Person: p.Person, Via: p.Via, Address: p.Address, PairedAt: p.PairedAt.UTC(), Was: wire.OrNull(was.Address),
 	}
 }
 

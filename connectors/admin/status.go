@@ -8,9 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -50,6 +49,7 @@ type Status struct {
 	Waiting   WaitingStatus    `json:"waiting"`
 	StoppedBy *string          `json:"stopped_by"`
 	Suspended []SuspendedState `json:"suspended" doc:"accounts that decide nothing until they are paired again or confirmed"`
+	Locked    []Lock           `json:"locked" doc:"people whose accounts count for nothing until they are unlocked"`
 	// Unconfirmed is what a restore suspended and nobody has confirmed since.
 	Unconfirmed *UnconfirmedStatus `json:"unconfirmed" doc:"null for everybody but the operator"`
 }
@@ -87,44 +87,36 @@ type UnconfirmedStatus struct {
 	Pairings int `json:"pairings"`
 }
 
-type statusOutput struct{ Body Status }
-
 // Ended is what [Client.Shutdown] did.
 type Ended struct {
 	Daemon
 	Pending int `json:"pending" doc:"requests that wait, and are asked again at the next start"`
 }
 
-type endedOutput struct{ Body Ended }
-
 func (r *routes) registerStatus() {
-	huma.Register(r.door.API, huma.Operation{
-		OperationID: "status", Method: http.MethodGet, Path: "/v1/status", Summary: "Tell how the daemon stands, and whom it can reach",
-	}, r.status)
-	huma.Register(r.door.API, huma.Operation{
-		OperationID: "shutdown", Method: http.MethodPost, Path: "/v1/shutdown", Summary: "End the daemon in order; for the operator",
-		MaxBodyBytes: -1, BodyReadTimeout: -1, // as for the other calls
-	}, r.shutdown)
+	serve(r, get("status", "/v1/status", "Tell how the daemon stands, and whom it can reach"), r.status)
+	serve(r, post("shutdown", "/v1/shutdown", "End the daemon in order; for the operator"), r.shutdown)
 }
 
-func (r *routes) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
+func (r *routes) status(ctx context.Context, _ *struct{}) (Status, error) {
 	id := who(ctx)
 	self, err := r.desk.Who(id)
 	if err != nil {
-		return nil, r.door.Refuse(err)
+		return Status{}, err
 	}
 	s := Status{
-		Daemon: r.self(), StoppedBy: orNull(r.desk.StoppedBy()),
+		Daemon: r.self(), StoppedBy: wire.OrNull(r.desk.StoppedBy()),
 		Channels: []ChannelStatus{}, People: []PersonStatus{}, Suspended: []SuspendedState{},
+		Locked: []Lock{},
 	}
 	if err := r.desk.Ready(ctx); err != nil {
-		s.NotReady = orNull(err.Error())
+		s.NotReady = wire.OrNull(err.Error())
 	}
 	s.Ready = s.NotReady == nil
 	count, since, err := r.desk.Waiting(ctx, id)
 	switch {
 	case err != nil && s.Ready:
-		return nil, r.door.Refuse(err)
+		return Status{}, err
 	case err == nil && count > 0:
 		s.Waiting = WaitingStatus{Count: count, Oldest: &since}
 	}
@@ -132,13 +124,18 @@ func (r *routes) status(ctx context.Context, _ *struct{}) (*statusOutput, error)
 		all, err := desk.Suspended(ctx, id)
 		switch {
 		case err != nil && s.Ready:
-			return nil, r.door.Refuse(err)
+			return Status{}, err
 		case err == nil:
 			s.Unconfirmed = &UnconfirmedStatus{Grants: len(all.Grants), Tokens: len(all.Tokens), Pairings: len(all.Pairings)}
 		}
 	}
+	if desk, can := r.desk.(Locker); can {
+		for _, l := range desk.Locks() {
+			s.Locked = append(s.Locked, fromLock(permissions.Locked{Lock: l}, false))
+		}
+	}
 	s.reach(r.desk.Contacts(), func(name string) bool { return id.Operator || name == self })
-	return &statusOutput{Body: s}, nil
+	return s, nil
 }
 
 func (r *routes) self() Daemon {
@@ -148,17 +145,17 @@ func (r *routes) self() Daemon {
 	return r.daemon()
 }
 
-func (r *routes) shutdown(ctx context.Context, _ *struct{}) (*endedOutput, error) {
+func (r *routes) shutdown(ctx context.Context, _ *struct{}) (Ended, error) {
 	id := who(ctx)
 	if !id.Operator || r.end == nil {
-		return nil, r.door.Refuse(permissions.OperatorOnly())
+		return Ended{}, permissions.OperatorOnly()
 	}
 	count, _, err := r.desk.Waiting(ctx, id)
 	if err != nil {
 		count = 0 // a daemon that is not well can be ended, too
 	}
 	r.end("daycared stop")
-	return &endedOutput{Body: Ended{Daemon: r.self(), Pending: count}}, nil
+	return Ended{Daemon: r.self(), Pending: count}, nil
 }
 
 // Status is how the daemon stands, as far as this account may see it.
@@ -225,8 +222,69 @@ func (s *Status) reach(contacts []connectors.Contact, sees func(name string) boo
 }
 
 func besides(text, more string) string {
-	if text == "" {
+	switch {
+	case text == "":
 		return more
+	case strings.Contains(text, more): // a lock is the same on every channel
+		return text
 	}
 	return text + "; " + more
+}
+
+// Channel is how one connector is.
+type Channel struct {
+	Name string `json:"name"`
+	OK   bool   `json:"ok"`
+	Text string `json:"text" doc:"what is wrong and what to do; empty when nothing is"`
+}
+
+// Person is by which channels somebody can be reached.
+type Person struct {
+	Name string   `json:"name"`
+	Via  []string `json:"via" doc:"the channels by which they can be reached; screens are not among them"`
+}
+
+func (r *routes) registerHealth() {
+	serve(r, get("health", "/v1/health", "Tell how each channel is, where it knows"), r.health)
+	serve(r, get("people", "/v1/people", "Tell by which channels each person can be reached; for the operator"), r.people)
+}
+
+func (r *routes) people(ctx context.Context, _ *struct{}) ([]Person, error) {
+	if !who(ctx).Operator {
+		return nil, permissions.OperatorOnly()
+	}
+	all := []Person{}
+	for name, via := range r.desk.Ways() {
+		all = append(all, Person{Name: name, Via: via})
+	}
+	slices.SortFunc(all, func(a, b Person) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// People tells by which channels each person can be reached; for the operator.
+func (c *Client) People(ctx context.Context) ([]Person, error) {
+	var all []Person
+	return all, c.get(ctx, "/v1/people", &all)
+}
+
+func (r *routes) health(ctx context.Context, _ *struct{}) ([]Channel, error) {
+	if _, err := r.desk.Who(who(ctx)); err != nil {
+		return nil, err
+	}
+	all := []Channel{}
+	for name, err := range r.desk.Health() {
+		c := Channel{Name: name, OK: err == nil}
+		if err != nil {
+			c.Text = err.Error()
+		}
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b Channel) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// Health tells how each channel is, where it knows.
+func (c *Client) Health(ctx context.Context) ([]Channel, error) {
+	var all []Channel
+	return all, c.get(ctx, "/v1/health", &all)
 }

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
@@ -59,8 +57,6 @@ func fromSuspended(all permissions.Suspended) []Suspended {
 	return list
 }
 
-type suspendedOutput struct{ Body []Suspended }
-
 type reinstateInput struct {
 	Body struct {
 		Names []string `json:"names,omitempty" doc:"ids of grants and tokens, pairings as NAME/CHANNEL"`
@@ -83,33 +79,21 @@ func (r *routes) registerSuspended() {
 		return
 	}
 	s := reinstater{r, desk}
-	huma.Register(r.door.API, huma.Operation{
-		OperationID: "suspended", Method: http.MethodGet, Path: "/v1/suspended",
-		Summary: "List what a restore suspended; for the operator",
-	}, s.list)
-	huma.Register(r.door.API, huma.Operation{
-		OperationID: "reinstate", Method: http.MethodPost, Path: "/v1/reinstate",
-		Summary:      "Confirm what a restore suspended; for the operator",
-		MaxBodyBytes: -1, BodyReadTimeout: -1, // the door has read the body already
-	}, s.reinstate)
+	serve(r, get("suspended", "/v1/suspended", "List what a restore suspended; for the operator"), s.list)
+	serve(r, post("reinstate", "/v1/reinstate", "Confirm what a restore suspended; for the operator"), s.reinstate)
 }
 
-func (s reinstater) list(ctx context.Context, _ *struct{}) (*suspendedOutput, error) {
-	return s.told(s.desk.Suspended(ctx, who(ctx)))
+func (s reinstater) list(ctx context.Context, _ *struct{}) ([]Suspended, error) {
+	all, err := s.desk.Suspended(ctx, who(ctx))
+	return fromSuspended(all), err
 }
 
-func (s reinstater) reinstate(ctx context.Context, in *reinstateInput) (*suspendedOutput, error) {
+func (s reinstater) reinstate(ctx context.Context, in *reinstateInput) ([]Suspended, error) {
 	if in.Body.All == (len(in.Body.Names) > 0) {
-		return nil, s.door.Refuse(permissions.Invalid(errReinstate))
+		return nil, permissions.Invalid(errReinstate)
 	}
-	return s.told(s.desk.Reinstate(ctx, who(ctx), in.Body.Names))
-}
-
-func (s reinstater) told(all permissions.Suspended, err error) (*suspendedOutput, error) {
-	if err != nil {
-		return nil, s.door.Refuse(err)
-	}
-	return &suspendedOutput{Body: fromSuspended(all)}, nil
+	all, err := s.desk.Reinstate(ctx, who(ctx), in.Body.Names)
+	return fromSuspended(all), err
 }
 
 // Suspended lists what a restore suspended.

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -25,26 +27,10 @@ type Token struct {
 // FromToken is t as programs read it.
 func FromToken(t permissions.Token) Token {
 	return Token{
-		ID: t.ID, Name: t.Name, CreatedAt: t.CreatedAt.UTC(), ExpiresAt: orNullTime(t.ExpiresAt),
-		UsedAt: orNullTime(t.UsedAt), RevokedAt: orNullTime(t.RevokedAt),
-		SuspendedAt: orNullTime(t.SuspendedAt),
+		ID: t.ID, Name: t.Name, CreatedAt: t.CreatedAt.UTC(), ExpiresAt: wire.OrNullTime(t.ExpiresAt),
+		UsedAt: wire.OrNullTime(t.UsedAt), RevokedAt: wire.OrNullTime(t.RevokedAt),
+		SuspendedAt: wire.OrNullTime(t.SuspendedAt),
 	}
-}
-
-func fromTokens(list []permissions.Token) []Token {
-	made := make([]Token, len(list))
-	for i, t := range list {
-		made[i] = FromToken(t)
-	}
-	return made
-}
-
-func orNullTime(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	t = t.UTC()
-	return &t
 }
 
 // wish is a token as it is asked for.
@@ -60,44 +46,34 @@ type created struct {
 }
 
 type (
-	wishInput     struct{ Body wish }
-	createdOutput struct{ Body created }
-	tokensOutput  struct{ Body []Token }
-	tokenInput    struct {
+	wishInput  struct{ Body wish }
+	tokenInput struct {
 		ID string `path:"id" maxLength:"64" doc:"an id or a name"`
 	}
 )
 
 var errExpires = errors.New("expires must be a duration of at least 1s, such as 720h")
 
-func (r *routes) createToken(ctx context.Context, in *wishInput) (*createdOutput, error) {
+func (r *routes) createToken(ctx context.Context, in *wishInput) (created, error) {
 	var expires time.Duration
 	if in.Body.Expires != "" {
 		var err error
 		if expires, err = time.ParseDuration(in.Body.Expires); err != nil || expires < time.Second {
-			return nil, r.door.Refuse(permissions.Invalid(errExpires))
+			return created{}, permissions.Invalid(errExpires)
 		}
 	}
 	secret, t, err := r.desk.CreateToken(ctx, who(ctx), in.Body.Name, expires)
-	if err != nil {
-		return nil, r.door.Refuse(err)
-	}
-	return &createdOutput{Body: created{Token: FromToken(t), Secret: string(secret)}}, nil
+	return created{Token: FromToken(t), Secret: string(secret)}, err
 }
 
-func (r *routes) tokens(ctx context.Context, _ *struct{}) (*tokensOutput, error) {
-	return r.listed(r.desk.Tokens(ctx, who(ctx)))
+func (r *routes) tokens(ctx context.Context, _ *struct{}) ([]Token, error) {
+	list, err := r.desk.Tokens(ctx, who(ctx))
+	return wire.Each(list, FromToken), err
 }
 
-func (r *routes) revokeToken(ctx context.Context, in *tokenInput) (*tokensOutput, error) {
-	return r.listed(r.desk.RevokeToken(ctx, who(ctx), in.ID))
-}
-
-func (r *routes) listed(list []permissions.Token, err error) (*tokensOutput, error) {
-	if err != nil {
-		return nil, r.door.Refuse(err)
-	}
-	return &tokensOutput{Body: fromTokens(list)}, nil
+func (r *routes) revokeToken(ctx context.Context, in *tokenInput) ([]Token, error) {
+	list, err := r.desk.RevokeToken(ctx, who(ctx), in.ID)
+	return wire.Each(list, FromToken), err
 }
 
 // CreateToken makes a token for an agent; expires is how long it is valid, 0 for ever. The secret is told this once.
@@ -122,4 +98,59 @@ func (c *Client) Tokens(ctx context.Context) (list []Token, err error) {
 func (c *Client) RevokeToken(ctx context.Context, name string) (list []Token, err error) {
 	path := "/v1/tokens/" + url.PathEscape(name)
 	return list, c.wire.Call(ctx, http.MethodDelete, path, c.header(""), nil, 0, &list)
+}
+
+// Which sessions are listed.
+const (
+	openSessions = "open" // that go on
+	allSessions  = "all"  // that are kept
+)
+
+type (
+	sessionsInput struct {
+		State string         `query:"state" enum:"open,all" default:"open" doc:"open: those that go on"`
+		After permissions.ID `query:"after" maxLength:"64" doc:"the last id of the page before"`
+		Limit int            `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+	}
+	sessionInput struct {
+		ID permissions.ID `path:"id" maxLength:"64"`
+	}
+)
+
+func (r *routes) sessions(ctx context.Context, in *sessionsInput) ([]wire.Session, error) {
+	found, err := r.desk.Sessions(ctx, who(ctx), in.State == allSessions, in.After, in.Limit)
+	return wire.Each(found, func(s permissions.Sitting) wire.Session {
+		s.WaitsOn.Details = "" // the session itself has them
+		return wire.FromSitting(s)
+	}), err
+}
+
+func (r *routes) session(ctx context.Context, in *sessionInput) (wire.Session, error) {
+	found, err := r.desk.Session(ctx, who(ctx), in.ID)
+	return wire.FromSitting(found), err
+}
+
+// Sessions lists at most limit sessions of agents of ours after the one named, by id, also those that have ended if they
+// are asked for; 0 is as many as the daemon gives.
+func (c *Client) Sessions(ctx context.Context, ended bool, after permissions.ID, limit int) ([]wire.Session, error) {
+	query := url.Values{"state": {openSessions}}
+	if ended {
+		query.Set("state", allSessions)
+	}
+	if after != "" {
+		query.Set("after", string(after))
+	}
+	if limit > 0 {
+		query.Set("limit", strconv.Itoa(limit))
+	}
+	var list []wire.Session
+	err := c.get(ctx, "/v1/sessions?"+query.Encode(), &list)
+	return list, err
+}
+
+// Session gives one session.
+func (c *Client) Session(ctx context.Context, id permissions.ID) (wire.Session, error) {
+	var s wire.Session
+	err := c.get(ctx, "/v1/sessions/"+url.PathEscape(string(id)), &s)
+	return s, err
 }

@@ -2,9 +2,12 @@ package card
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/daycared/daycared/connectors"
@@ -48,10 +51,14 @@ func (s *sheet) head(p connectors.Prompt, o Options) {
 	s.ask(p.Request, o)
 }
 
-// context adds where, with what, and what the agent says about it.
+// context adds where, which only our own agents need not claim, with what, and what the agent says about it.
 func (s *sheet) context(r permissions.Request, o Options) {
 	s.in = inPlace
-	for _, f := range []struct{ label, text string }{{"on host", r.Host}, {"in folder", r.Cwd}} {
+	host, folder := "claimed host", "claimed folder"
+	if r.Caller.Ours() {
+		host, folder = "on host", "in folder"
+	}
+	for _, f := range []struct{ label, text string }{{host, r.Host}, {folder, r.Cwd}} {
 		if f.text != "" {
 			s.fact(f.label, Visible(f.text))
 		}
@@ -156,6 +163,21 @@ func (s *sheet) votes(r permissions.Request, o Options) string {
 	return votes(r, o)
 }
 
+// Others is why somebody is asked as well, or that others are, as of a pending request; empty where there is nothing to tell.
+func Others(p connectors.Prompt) string {
+	var told []string
+	say := func(form string, a connectors.Asked) {
+		told = append(told, fmt.Sprintf(form, Visible(a.Name), a.At.In(zone(Options{Location: p.To.Location})).Format("15:04")))
+	}
+	for _, a := range p.Before {
+		say("%s was asked at %s and has not answered.", a)
+	}
+	for _, a := range p.Besides {
+		say("%s is asked, too, since %s.", a)
+	}
+	return strings.Join(told, " ")
+}
+
 // deadline is until when r waits: a time of day, and the day where that might be another.
 func deadline(r permissions.Request, o Options) string {
 	at := r.Deadline.In(zone(o))
@@ -204,10 +226,16 @@ func (s *sheet) name(text string) string {
 	return text
 }
 
+// Masks reports whether a card of r masks a secret, which [Options.Reveal] shows.
+func Masks(r permissions.Request) bool {
+	p := connectors.Prompt{Request: r}
+	return Card(p, Options{}) != Card(p, Options{Reveal: true})
+}
+
 // source is what a text is, for [words].
 func (o Options) source(src source) source {
 	if o.Reveal {
-		return opened
+		return src | opened
 	}
 	return src
 }
@@ -237,4 +265,106 @@ func about(d time.Duration) string {
 		d = d.Round(time.Minute)
 	}
 	return span(d)
+}
+
+// Message is a card as a channel of limits shows it. The Document, if there is one, is sent first and holds the whole
+// card; nothing may be allowed before it was delivered.
+type Message struct {
+	Document *Document
+	Text     string
+	Marks    []Mark // of Text
+	TooBig   bool   // the channel cannot show the whole: there it may be denied, never allowed
+}
+
+// Document is a card as a file of plain text.
+type Document struct {
+	Name   string
+	Body   []byte
+	Digest permissions.Digest // of Body
+}
+
+// Fit is p's card for a channel of limits: whole if it fits. Otherwise the whole is a document, and the text is the card
+// without what did not fit, with our summary, the document's name, size and digest, and always with who asks for what
+// kind of thing and the terms. The exact action is left out last, and the text says so. Whatever the request holds, the
+// text is within the limits; limits below about a thousand characters may hold nothing but that it is too big.
+func Fit(p connectors.Prompt, o Options, l Limits) Message {
+	whole := newSheet(o.Width)
+	whole.fill(p, o)
+	m := Message{Text: whole.String(), Marks: marks(whole.rows)}
+	if l.holds(m.Text) && (l.Rows == 0 || len(whole.of(inDetails)) <= l.Rows) {
+		return m
+	}
+	d := document(p.Code, m.Text)
+	m = Message{Document: &d}
+	if l.Document != 0 && len(d.Body) > l.Document {
+		m = Message{TooBig: true}
+	}
+	short := &sheet{width: whole.width, short: true}
+	short.head(p, o)
+	for in := inPlace; in <= inDetails; in++ {
+		short.rows = append(short.rows, whole.of(in)...)
+	}
+	short.terms(p.Request, o)
+	short.note(d, m.TooBig, Summary(p.Request))
+	rows, ok := l.choose(short)
+	if !ok {
+		m.TooBig = true
+		rows = []row{{text: l.cut("A request is too big to be shown here; it cannot be allowed here. Its code: " + Visible(short.name(p.Code)))}}
+	}
+	m.Text, m.Marks = text(rows), marks(rows)
+	return m
+}
+
+func document(code, text string) Document {
+	name := "daycared"
+	if code != "" && !strings.ContainsFunc(code, func(c rune) bool { return c >= 0x80 || !unicode.In(c, unicode.L, unicode.N) }) {
+		name += "-" + code
+	}
+	body := []byte(text + "\n")
+	return Document{Name: name + ".txt", Body: body, Digest: sha256.Sum256(body)}
+}
+
+// note adds our summary and where the whole is.
+func (s *sheet) note(d Document, big bool, summary []string) {
+	s.in = inSummary
+	s.facts("summary", summary)
+	s.in = inNotes
+	if big {
+		s.fact("too big", fmt.Sprintf("to be shown here whole (%d bytes): it cannot be allowed here", len(d.Body)))
+		return
+	}
+	s.fact("all of it", fmt.Sprintf("is in the file above: %s, %d bytes, sha256 %s",
+		d.Name, len(d.Body), strings.TrimPrefix(d.Digest.Short(), "sha256:")))
+}
+
+// mostWhole is how many requests it is remembered of whether they fit.
+const mostWhole = 10_000
+
+// Whole remembers of requests whether a channel can show them whole, which takes making their card. The zero Whole
+// remembers nothing. It is safe for concurrent use.
+type Whole struct {
+	mu   sync.Mutex
+	fits map[permissions.ID]bool
+}
+
+// Note says whether a request could be shown whole.
+func (w *Whole) Note(id permissions.ID, fits bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fits == nil || len(w.fits) >= mostWhole {
+		w.fits = map[permissions.ID]bool{}
+	}
+	w.fits[id] = fits
+}
+
+// Fits tells whether p can be shown whole: as it is remembered, else as tooBig says.
+func (w *Whole) Fits(p connectors.Prompt, tooBig func(connectors.Prompt) bool) bool {
+	w.mu.Lock()
+	fits, known := w.fits[p.Request.ID]
+	w.mu.Unlock()
+	if !known {
+		fits = !tooBig(p)
+		w.Note(p.Request.ID, fits)
+	}
+	return fits
 }

@@ -71,8 +71,8 @@ until          14:15 UTC, in 15 min · sha256 4f3a…91`},
 uid 1000, says it is deploy-1 wants
              ┃ network access
              ┃ read access to /srv
-on host        vps
-in folder      /srv/ci
+claimed host   vps
+claimed folder /srv/ci
 environment    PATH "MY VAR" · values sha256:00
 it says      │ deploy
              │ v42
@@ -197,7 +197,7 @@ func TestWants(t *testing.T) {
 			r.Message, r.Choices = "where?", []string{"a", "b\n  9  c"}
 		}), "where?\n   1  a\n   2  b" + `\u{A}  9  c`},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run("B4/"+c.name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, card.Wants(c.r)); diff != "" {
 				t.Error(diff)
 			}
@@ -258,7 +258,7 @@ func TestNothingIsHidden(t *testing.T) {
 		"wide, to the edge": strings.Repeat("漢", 100) + "✅ Allowed by you",
 		"not UTF-8":         "\xff\xfe\x80",
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run("B1/"+name, func(t *testing.T) {
 			for _, r := range every() {
 				fill(&r, evil)
 				p := connectors.Prompt{Request: r, Code: evil, To: connectors.Person{Name: evil}}
@@ -281,6 +281,39 @@ func TestNothingIsHidden(t *testing.T) {
 	}
 }
 
+// TestWhatIsOnlySaidIsMarked: a path that neither we nor the input name is said to be affected, and one that differs from
+// the input's is warned of.
+func TestWhatIsOnlySaidIsMarked(t *testing.T) {
+	for _, c := range []struct{ name, caller, cwd, input, affected, want, careful string }{
+		{"ours", "agent:scribe", "/srv", `{"path":"a"}`, "/real/a", ", affecting /real/a", ""},
+		{"as the input says", "uid:0", "", `{"path":"/srv/a","content":"x"}`, "/srv/a", ", affecting /srv/a", ""},
+		{"in its folder", "uid:0", "/srv", `{"file_path":"x/../a"}`, "/srv/a", ", affecting /srv/a", ""},
+		{"another", "uid:0", "", `{"path":"/etc/cron.d/x"}`, "/srv/a", "; it says it affects /srv/a",
+			`it says it affects "/srv/a"; the input names "/etc/cron.d/x"`},
+		{"one of two", "uid:0", "", `{"path":"/srv/a","file":"/etc/passwd"}`, "/srv/a", "; it says it affects /srv/a",
+			`it says it affects "/srv/a"; the input names "/etc/passwd"`},
+		{"none", "uid:0", "", `{"x":"/srv/a"}`, "/srv/a", "; it says it affects /srv/a", ""},
+		{"no object", "uid:0", "", `["/srv/a"]`, "/srv/a", "; it says it affects /srv/a", ""},
+	} {
+		r := request(permissions.KindTool, func(r *permissions.Request) {
+			r.Caller.Name, r.Agent, r.Tool, r.Input = c.caller, "", "write_file", input(c.input)
+			r.Cwd, r.AffectedPath = c.cwd, c.affected
+		})
+		step := r
+		step.Tool, step.Input, step.AffectedPath = "", nil, ""
+		step.Calls = []permissions.Call{{N: 1, Tool: r.Tool, Input: r.Input, AffectedPath: r.AffectedPath}}
+		for _, r := range []permissions.Request{r, step} {
+			shown := card.Card(connectors.Prompt{Request: r}, card.Options{})
+			if !strings.Contains(shown, "write_file"+c.want+"\n") {
+				t.Errorf("%s: want %q in\n%s", c.name, c.want, shown)
+			}
+			if _, got, _ := strings.Cut(shown, "careful        "); !strings.HasPrefix(got, c.careful) || (got == "") != (c.careful == "") {
+				t.Errorf("%s: want careful %q in\n%s", c.name, c.careful, shown)
+			}
+		}
+	}
+}
+
 func hiddenOnScreen(c rune) bool {
 	return c != '\n' && c != ' ' && !unicode.IsGraphic(c) || c == '\u202e'
 }
@@ -291,7 +324,8 @@ func rows(t *testing.T, text string) {
 	for i, row := range strings.Split(text, "\n")[1:] {
 		start := strings.TrimLeft(row, " ")
 		for _, ours := range []string{
-			"┃", "│", "┊", "on host ", "in folder ", "environment ", "it says ", "message ", "details ", "it needs ", "until ",
+			"┃", "│", "┊", "on host ", "in folder ", "claimed host ", "claimed folder ",
+			"environment ", "it says ", "message ", "details ", "it needs ", "until ",
 			"⚠ AGENT", "#1 ", "#2 ", "1  ", "2  ", "\"", "\\",
 		} {
 			if strings.HasPrefix(start, ours) {
@@ -370,7 +404,7 @@ func TestDifferentRequestsLookDifferent(t *testing.T) {
 		},
 	}
 	for name, set := range fields {
-		t.Run(name, func(t *testing.T) {
+		t.Run("B3/"+name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				a, b := request(permissions.KindTool, nil), request(permissions.KindTool, nil)
 				a.Tool, b.Tool = "write_file", "write_file"

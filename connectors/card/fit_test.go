@@ -83,7 +83,7 @@ A request is too big to be shown here; it cannot be allowed here. Its code: K7F3
 			r.Caller.Name = "uid:1000"
 		}), card.Limits{Text: 800}, `
 ────────────────────────────────────────────── K7F3Q ──
-uid 1000, says it is "` + strings.Repeat("a", 39) + `…" wants to use "` + strings.Repeat("t", 39) + `…", affecting "/` +
+uid 1000, says it is "` + strings.Repeat("a", 39) + `…" wants to use "` + strings.Repeat("t", 39) + `…"; it says it affects "/` +
 			strings.Repeat("p", 38) + `…"
 all of it      is in the file above: daycared-K7F3Q.txt, SIZE bytes, sha256 DIGEST
 not here       the whole of what it wants; read that before you answer
@@ -224,60 +224,69 @@ func TestFitOfTheLargest(t *testing.T) {
 		"\U000e0041": permissions.MaxDetails, "\n": permissions.MaxDetails, "\x01": 1 << 16, `"`: 1 << 16, "x": 1 << 16, "😀": 1 << 16,
 		"e\u0301": 1 << 16,
 	} {
-		for _, r := range []permissions.Request{
-			request(permissions.KindPermission, nil), request(permissions.KindTool, nil), request(permissions.KindClarification, nil),
-			request(permissions.KindPause, nil),
-		} {
-			long := func(n int) string { return string([]rune(strings.Repeat(grow, n))[:n]) }
-			r.Agent, r.Claimed, r.Host, r.Cwd, r.EnvHash = long(200), true, long(200), long(4096), long(200)
-			r.Message, r.Reason, r.Details = long(4000), long(2000), strings.Repeat(grow, size/len(grow))
-			r.HighRisk, r.Quorum, r.LeftAt = true, 3, now
-			for i := range 50 {
-				r.Tags = append(r.Tags, tag(fmt.Sprintf("@read:/%d%s", i, strings.Repeat("\u202e", 1300))))
-				r.EnvNames = append(r.EnvNames, long(200))
-				if r.Kind == permissions.KindTool {
-					quoted, _ := json.Marshal(long(200))
-					r.Calls = append(r.Calls, permissions.Call{N: i + 1, Tool: long(60), Input: quoted, AffectedPath: long(4096)})
+		t.Run(fmt.Sprintf("B1/%+q", grow), func(t *testing.T) {
+			for _, r := range []permissions.Request{
+				request(permissions.KindPermission, nil), request(permissions.KindTool, nil), request(permissions.KindClarification, nil),
+				request(permissions.KindPause, nil),
+			} {
+				long := func(n int) string { return string([]rune(strings.Repeat(grow, n))[:n]) }
+				r.Agent, r.Claimed, r.Host, r.Cwd, r.EnvHash = long(200), true, long(200), long(4096), long(200)
+				r.Message, r.Reason, r.Details = long(4000), long(2000), strings.Repeat(grow, size/len(grow))
+				r.HighRisk, r.Quorum, r.LeftAt = true, 3, now
+				for i := range 50 {
+					r.Tags = append(r.Tags, tag(fmt.Sprintf("@read:/%d%s", i, strings.Repeat("\u202e", 1300))))
+					r.EnvNames = append(r.EnvNames, long(200))
+					if r.Kind == permissions.KindTool {
+						quoted, _ := json.Marshal(long(200))
+						r.Calls = append(r.Calls, permissions.Call{N: i + 1, Tool: long(60), Input: quoted, AffectedPath: long(4096)})
+					}
+					if r.Kind == permissions.KindClarification && i < 20 {
+						r.Choices = append(r.Choices, long(200))
+					}
 				}
-				if r.Kind == permissions.KindClarification && i < 20 {
-					r.Choices = append(r.Choices, long(200))
+				p := connectors.Prompt{Request: r, Code: "K7F3Q"}
+				m := fitted(t, p, card.Options{Width: 60, Now: now}, telegram)
+				for _, want := range []string{"K7F3Q ──", "all of it ", "not here ", "high risk ", "it takes ", "until ", "sha256 4f3a…91"} {
+					if m.TooBig || !strings.Contains(m.Text, want) {
+						t.Errorf("%s of %q does not say %q:\n%s", r.Kind, grow, want, m.Text)
+					}
+				}
+				if r.Kind != permissions.KindPause || size < permissions.MaxDetails {
+					return
+				}
+				if m := card.Fit(p, card.Options{}, card.Limits{Text: 4096, Document: 1 << 20}); !m.TooBig || m.Document != nil {
+					t.Errorf("%s of %q is not too big for a document of 1 MiB", r.Kind, grow)
 				}
 			}
-			p := connectors.Prompt{Request: r, Code: "K7F3Q"}
-			m := fitted(t, p, card.Options{Width: 60, Now: now}, telegram)
-			for _, want := range []string{"K7F3Q ──", "all of it ", "not here ", "high risk ", "it takes ", "until ", "sha256 4f3a…91"} {
-				if m.TooBig || !strings.Contains(m.Text, want) {
-					t.Errorf("%s of %q does not say %q:\n%s", r.Kind, grow, want, m.Text)
-				}
-			}
-			if r.Kind != permissions.KindPause || size < permissions.MaxDetails {
-				continue
-			}
-			if m := card.Fit(p, card.Options{}, card.Limits{Text: 4096, Document: 1 << 20}); !m.TooBig || m.Document != nil {
-				t.Errorf("%s of %q is not too big for a document of 1 MiB", r.Kind, grow)
-			}
-		}
+		})
 	}
 }
 
 func TestLinesAreWrappedAtWords(t *testing.T) {
 	for _, tt := range []struct {
-		text, want string
-		width      int
+		text, want  string
+		width, hang int
 	}{
-		{"y allow once · n deny · r deny with a reason > ", "y allow once · n\ndeny · r deny\nwith a reason > ", 18},
-		{"one two three", "one two three", 13},
-		{"one two three", "one two\nthree", 12},
-		{"one two three", "one two three", 0},
-		{"one\ntwo three\n", "one\ntwo\nthree\n", 6},
-		{"abcdefgh ij", "abcd\nefgh\nij", 4},
-		{"世界 世界", "世界\n世界", 5},
-		{"世界", "世\n界", 1},
-		{"", "", 5},
-		{"\n\n", "\n\n", 5},
+		{"y allow once · n deny · r deny with a reason > ", "y allow once · n\ndeny · r deny\nwith a reason > ", 18, 0},
+		{"one two three", "one two three", 13, 0},
+		{"one two three", "one two\nthree", 12, 0},
+		{"one two three", "one two three", 0, 0},
+		{"one\ntwo three\n", "one\ntwo\nthree\n", 6, 0},
+		{"abcdefgh ij", "abcdefgh\nij", 4, 0},
+		{"世界 世界", "世界\n世界", 5, 0},
+		{"世界", "世界", 1, 0},
+		{"", "", 5, 0},
+		{"\n\n", "\n\n", 5, 2},
+		{"short\n", "short\n", 12, 2},
+		{"one two three four\n", "one two\n  three four\n", 12, 2},
+		{"  one two three\n", "  one two\n    three\n", 12, 2},
+		{"/a/path/that/is/longer then\n", "/a/path/that/is/longer\n  then\n", 12, 2},
+		{"go /a/path/that/is/longer", "go\n  /a/path/that/is/longer", 12, 2},
+		{"exactly ten!\nx\n", "exactly ten!\nx\n", 12, 2},
+		{"✅ Allowed by you\n", "✅ Allowed\n  by you\n", 12, 2},
 	} {
-		if got := card.Wrap(tt.text, tt.width); got != tt.want {
-			t.Errorf("Wrap(%q, %d) = %q, want %q", tt.text, tt.width, got, tt.want)
+		if got := card.Wrap(tt.text, tt.width, tt.hang); got != tt.want {
+			t.Errorf("Wrap(%q, %d, %d) = %q, want %q", tt.text, tt.width, tt.hang, got, tt.want)
 		}
 	}
 }

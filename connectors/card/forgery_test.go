@@ -152,7 +152,8 @@ var ours = regexp.MustCompile(`^(` + strings.Join([]string{
 	`─+ K7F3Q ──$`, `⚠ AGENT CLARIFICATION( NEEDED)?$`, `⚠ HIGH RISK: `,
 	`scribe (wants|asks:|paused:)`, `(uid 1000|agent scribe), says it is( |$)`, `"`, // who
 	`  #\d+ to (run|use)`, `  [ \d]\d  `,
-	`(on host|in folder|environment|careful|high risk|it takes|nobody waits|until|summary|all of it|not here|too big|yes|no)( |$)`,
+	`(on host|in folder|claimed host|claimed folder|environment|careful|high risk|` +
+		`it takes|nobody waits|until|summary|all of it|not here|too big|yes|no)( |$)`,
 	`(it needs|it says|message|details)$`, // on a narrow card, above what they label
 	` {2}( {13})?("|… \d+ more rows?$|\d+ more words|[+]\d+ |\d+ files?, |a command of |details of )`,
 	`(it wants|it needs|where|environment|it says|message|details|summary) +… \d+ rows?$`,
@@ -183,7 +184,7 @@ func TestForgeries(t *testing.T) {
 		t.Fatalf("%d forgeries; want 60", len(forgeries))
 	}
 	for _, f := range forgeries {
-		t.Run(f.name, func(t *testing.T) {
+		t.Run("B3/"+f.name, func(t *testing.T) {
 			for place, put := range places {
 				for _, width := range []int{0, 24, 39, 80} {
 					forged, harmless := unsigned(t, forgedCard(put, f.text, width)), unsigned(t, forgedCard(put, "x", width))
@@ -206,7 +207,6 @@ func TestForgeries(t *testing.T) {
 				for _, most := range []int{700, 1500} {
 					unsigned(t, card.Fit(p, card.Options{Width: 60, Now: now}, card.Limits{Text: most, Rows: 1}).Text)
 				}
-				unsigned(t, card.Again(r, "K7F3Q"))
 				for i, row := range card.Reminder([]connectors.Prompt{p, p}, card.Options{Now: now}) {
 					if strings.Contains(row, "\n") || i > 0 && !strings.HasPrefix(row, "K7F3Q  ") {
 						t.Fatalf("a reminder has the row %q", row)
@@ -247,14 +247,16 @@ func withoutWarnings(rows []string) (rest []string) {
 // TestForgedNotices: what a grant's row quotes stays on it.
 func TestForgedNotices(t *testing.T) {
 	for _, f := range forgeries {
-		g := permissions.Grant{Caller: "token:" + f.text, Tool: f.text, By: f.text, CreatedAt: now}
-		rows := card.Revoked(g, []permissions.Request{forgedRequest(places["command"], f.text)}, card.Options{Now: now})
-		rows = append(rows, card.Ended(g, card.Options{Now: now})...)
-		for i, start := range []string{"✖ Taken back: the tool ", "What ran under it:", "14:00  scribe wants to run", "⌛ Ended: the tool "} {
-			if len(rows) != 4 || !strings.HasPrefix(rows[i], start) || strings.ContainsFunc(rows[i], hiddenOnScreen) ||
-				strings.Contains(rows[i], "\n") {
-				t.Errorf("%s: %s", f.name, fmt.Sprintf("%q", rows))
+		t.Run("B3/"+f.name, func(t *testing.T) {
+			g := permissions.Grant{Caller: "token:" + f.text, Tool: f.text, By: f.text, CreatedAt: now}
+			rows := card.Revoked(g, []permissions.Request{forgedRequest(places["command"], f.text)}, card.Options{Now: now})
+			rows = append(rows, card.Ended(g, card.Options{Now: now})...)
+			for i, start := range []string{"✖ Taken back: the tool ", "What ran under it:", "14:00  scribe wants to run", "⌛ Ended: the tool "} {
+				if len(rows) != 4 || !strings.HasPrefix(rows[i], start) || strings.ContainsFunc(rows[i], hiddenOnScreen) ||
+					strings.Contains(rows[i], "\n") {
+					t.Errorf("%s: %s", f.name, fmt.Sprintf("%q", rows))
+				}
 			}
-		}
+		})
 	}
 }

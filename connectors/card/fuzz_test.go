@@ -26,7 +26,6 @@ func FuzzCard(f *testing.F) {
 		o := card.Options{Width: width, Reveal: kind&32 != 0, Now: now}
 		whole := card.Card(p, o)
 		seenAndSigned(t, whole)
-		seenAndSigned(t, card.Again(r, "K7F3Q"))
 		l := card.Limits{Text: limit % 5000, Unit: card.Unit(max(width, 0) % 3), Rows: int(kind) % 5, Document: limit % 20_000}
 		if m := fitted(t, p, o, l); strings.Contains(m.Text, "\n") {
 			seenAndSigned(t, m.Text)

@@ -122,7 +122,7 @@ func granted(g permissions.Grant, o Options) string {
 func covers(g permissions.Grant) string {
 	switch {
 	case g.Tool == permissions.AllTools:
-		return "all gated tools, except high risk,"
+		return "all gated tools, except high risk, shells and interpreters,"
 	case g.Call != permissions.Digest{}:
 		return "one exact call of " + named(brief(g.Tool, mostName))
 	case g.Tool != "":
@@ -156,4 +156,24 @@ func moment(at time.Time, o Options) string {
 		return at.Format("2 Jan 15:04")
 	}
 	return at.Format("15:04")
+}
+
+// Notice is what a notice says, in rows; none when there is nothing to say.
+func Notice(n connectors.Notice, o Options) []string {
+	switch n.About {
+	case permissions.AboutWaiting:
+		if len(n.Waiting) == 0 {
+			return nil
+		}
+		return Reminder(n.Waiting, o)
+	case permissions.AboutEnded:
+		return Ended(n.Grant, o)
+	case permissions.AboutRevoked:
+		return Revoked(n.Grant, n.Ran, o)
+	case permissions.AboutStopped:
+		return []string{"⛔ Everything was stopped by " + person(n.By, o) + "; nothing is asked until resume."}
+	case permissions.AboutStrangers:
+		return Strangers(n.Strangers, o)
+	}
+	return nil
 }

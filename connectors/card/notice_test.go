@@ -81,7 +81,8 @@ func TestEnded(t *testing.T) {
 			"the tool fetch_url for deploy, allowed by fay at 14:03 for 15 minutes, used once"},
 		{with(func(g *permissions.Grant) {
 			g.Tags, g.Tool, g.Session, g.Until, g.Caller, g.Used = nil, permissions.AllTools, "s", time.Time{}, "agent:scribe", 0
-		}), card.Options{Now: now}, "all gated tools, except high risk, for scribe, allowed by fay at 14:03 for a session, never used"},
+		}), card.Options{Now: now}, "all gated tools, except high risk, shells and interpreters, " +
+			"for scribe, allowed by fay at 14:03 for a session, never used"},
 		{with(func(g *permissions.Grant) {
 			g.Tags, g.Tool, g.Call, g.Until = nil, "a b\n", permissions.Digest{1}, time.Time{}
 		}), card.Options{Now: now},
@@ -125,30 +126,6 @@ func TestRevoked(t *testing.T) {
 	}
 	if rows := card.Revoked(g, make([]permissions.Request, 25), card.Options{}); len(rows) != 23 || rows[22] != "… and 5 more" {
 		t.Errorf("of 25 that ran: %q", rows)
-	}
-}
-
-func TestAgain(t *testing.T) {
-	r := request(permissions.KindTool, func(r *permissions.Request) {
-		r.Tool, r.Input, r.HighRisk, r.Tags = "bash", input(`{"command":"cd x\nrm -rf ."}`), true, []permissions.Tag{permissions.Network}
-	})
-	want := `⚠ HIGH RISK: yes is not enough, it takes a second yes ── K7F3Q
-scribe wants to run with bash
-             ┃ cd x
-             ┃ rm -rf .
-it needs     ┃ network access
-yes            the second button, or  YES K7F3Q RUN
-no             anything else; it goes on waiting · sha256 4f3a…91`
-	if diff := cmp.Diff(want, card.Again(r, "K7F3Q")); diff != "" {
-		t.Error(diff)
-	}
-	r.Input = object("command", strings.Repeat("x\n", 1000))
-	want = `⚠ HIGH RISK: yes is not enough, it takes a second yes ── K7F3Q
-scribe wants what the card shows, whole, in 1003 rows
-yes            the second button, or  YES K7F3Q RUN
-no             anything else; it goes on waiting · sha256 4f3a…91`
-	if diff := cmp.Diff(want, card.Again(r, "K7F3Q")); diff != "" {
-		t.Error(diff)
 	}
 }
 

@@ -2,9 +2,14 @@ package card
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
+
+	"go.mau.fi/util/confusable"
+	"golang.org/x/net/idna"
 
 	"github.com/daycared/daycared/permissions"
 )
@@ -23,33 +28,86 @@ var mixable = [][]string{
 	{"Latin", "Han", "Hangul"},
 }
 
-// careful are warnings about words in what would be done and where, and in names, whose letters are of different
-// scripts, since such words are made to be taken for others.
+// hostName is a name with letters that are not Latin, under a domain that is: after // or @, or alone. Alone it may be the
+// name of a file, unless it ends as hosts do.
+var (
+	hostName = regexp.MustCompile(`(^|//|@)((?:[\pL\pM\pN_-]+\.)*[\pL\pM\pN_-]*[^\x00-\x7F\p{Latin}\PL][\pL\pM\pN_-]*` +
+		`(?:\.[\pL\pM\pN_-]+)*\.[A-Za-z]{2,63})\.?(?:/|$)`)
+	encodedHost  = regexp.MustCompile(`(?i)(?:[a-z0-9-]+\.)*xn--[a-z0-9-]+(?:\.[a-z0-9-]+)*`)
+	commonDomain = regexp.MustCompile(`(?i)\.(com|net|org|info|edu|gov|io|dev|ru|eu)$`)
+)
+
+// careful are warnings about a path that is not the one of the input, and about words in what would be done and where, and
+// in names, that are made to be taken for others: letters of different scripts, or such as look like Latin ones, or a host
+// that is not written in Latin; and that run from right to left.
 func careful(r permissions.Request) (rows []string) {
 	known := map[rune]string{}
 	var seen []string
 	more := 0
+	name := func(word, why string) {
+		switch {
+		case why == "" || slices.Contains(seen, word):
+		case len(seen) == mostWords:
+			more++
+		default:
+			seen = append(seen, word)
+			rows = append(rows, quoted(brief(word, widestWord))+" "+why)
+		}
+	}
+	for _, c := range r.ToolCalls() {
+		if _, other := affects(r, c); other != "" {
+			rows = append(rows, fmt.Sprintf("it says it affects %s; the input names %s",
+				quoted(brief(c.AffectedPath, widestWord)), quoted(brief(other, widestWord))))
+		}
+	}
 	for _, text := range lookalike(r) {
+		for _, host := range encodedHost.FindAllString(text, mostWords) {
+			if plain, err := idna.ToUnicode(host); err == nil && !ascii(plain) {
+				name(host, "is the host "+quoted(brief(plain, widestWord)))
+			}
+		}
 		if ascii(text) {
 			continue
 		}
-		for word := range strings.FieldsFuncSeq(text, notInWord) {
-			mixed := scripts(word, known)
-			if mixed == nil || slices.Contains(seen, word) {
+		for place := range strings.FieldsFuncSeq(text, func(c rune) bool { return notInWord(c) && !strings.ContainsRune("/@.-_", c) }) {
+			if ascii(place) {
 				continue
 			}
-			if len(seen) == mostWords {
-				more++
+			for word := range strings.FieldsFuncSeq(place, notInWord) {
+				name(word, odd(word, strings.ContainsAny(place, "/@."), known))
+			}
+			if !strings.Contains(place, ".") {
 				continue
 			}
-			seen = append(seen, word)
-			rows = append(rows, fmt.Sprintf("%s mixes %s letters", quoted(brief(word, widestWord)), list(mixed)))
+			m := hostName.FindStringSubmatch(place)
+			if len(m) == 3 && (m[1] != "" || commonDomain.MatchString(m[2])) {
+				plain, _ := idna.Lookup.ToASCII(m[2]) // the best that can be made of it
+				name(m[2], "is the host "+quoted(brief(plain, widestWord)))
+			}
 		}
 	}
+	if words := backward(r); len(words) > 0 {
+		rows = append(rows, "runs from right to left: "+strings.Join(words, ", "))
+	}
 	if more > 0 {
-		rows = append(rows, fmt.Sprintf("%d more words mix letters of different scripts", more))
+		rows = append(rows, fmt.Sprintf("%d more words are not what they look like", more))
 	}
 	return rows
+}
+
+// backward are the first words that are written from right to left, quoted.
+func backward(r permissions.Request) (words []string) {
+	for _, text := range lookalike(r) {
+		if !isBackward(text) {
+			continue
+		}
+		for word := range strings.FieldsFuncSeq(text, notInWord) {
+			if w := quoted(brief(word, widestWord)); len(words) < mostWords && isBackward(word) && !slices.Contains(words, w) {
+				words = append(words, w)
+			}
+		}
+	}
+	return words
 }
 
 // lookalike are the texts in which a word that looks like another one would mislead.
@@ -59,7 +117,7 @@ func lookalike(r permissions.Request) []string {
 		texts = append(texts, t.Path())
 	}
 	for _, c := range r.ToolCalls() {
-		texts = append(texts, c.Tool, c.AffectedPath, string(c.Input))
+		texts = append(texts, c.Tool, c.AffectedPath, unescaped.Replace(string(c.Input)))
 	}
 	if r.Kind == permissions.KindPause || r.Kind == permissions.KindClarification {
 		texts = append(append(texts, r.Message), r.Choices...)
@@ -67,12 +125,41 @@ func lookalike(r permissions.Request) []string {
 	return texts
 }
 
+// odd is why a word, which may be a part of a path or a host, is made to be taken for another one; empty for an ordinary word.
+func odd(word string, part bool, known map[rune]string) string {
+	if mixed := scripts(word, known); mixed != nil {
+		return "mixes " + list(mixed) + " letters"
+	}
+	if ascii(word) || isBackward(word) || utf8.RuneCountInString(word) < 3 && !part { // а and со are Russian words
+		return ""
+	}
+	var twin strings.Builder
+	for _, c := range word {
+		like := confusable.GetReplacement(c)
+		switch {
+		case c < 0x80:
+			twin.WriteRune(c)
+		case len(like) != 1 || !unicode.In(c, unicode.L, unicode.Nl) || notInWord(rune(like[0])) || strings.ContainsRune(unlike, c):
+			return ""
+		default:
+			twin.WriteString(like)
+		}
+	}
+	return `looks like "` + twin.String() + `" and is another word`
+}
+
+// unlike are letters that Unicode's list (UTS #39) has and that ordinary words are full of, which few take for Latin ones.
+const unlike = "гσυıʋɩ"
+
 func notInWord(c rune) bool {
 	if c < 0x80 {
 		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')
 	}
 	return !unicode.In(c, unicode.L, unicode.M, unicode.N)
 }
+
+// unescaped has spaces for the escapes of JSON, the letters of which are no parts of words.
+var unescaped = strings.NewReplacer(`\\`, `\\`, `\n`, "  ", `\r`, "  ", `\t`, "  ", `\b`, "  ", `\f`, "  ")
 
 func ascii(text string) bool {
 	for i := range len(text) {

@@ -2,7 +2,10 @@ package card
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -13,53 +16,55 @@ const secretWord = "secret"
 // piece is a part of a text, in bytes.
 type piece struct{ from, to int }
 
-// source is what a text is, which tells where in it a word ends.
+// source is what a text is, in bits, which tells where in it a word ends and whether emoji stay whole.
 type source int
 
 const (
-	prose  source = iota
-	shell         // a command: each of its lines may be one of its own, so no line is masked as a whole
-	coded         // JSON, in which a newline is written \n
-	opened        // whatever it is, its secrets are shown
+	prose  source = 1 << iota // is only read and never run
+	shell                     // a command: each of its lines may be one of its own, so no line is masked as a whole
+	coded                     // JSON, in which a newline is written \n
+	opened                    // whatever it is besides, its secrets are shown
 )
 
 // words are the lines of what an agent wrote, as [Lines] renders them, with its secrets masked.
 //
 // A secret is a token of a known shape in a word without space or shell character, so nothing that a shell would act on
-// is ever masked; or a whole line of the body of a private key. Everything around it stays.
+// is ever masked, and which could not be a host or a path; or a whole line of the body of a private key. In what runs it is
+// one only where what is before it says so, as in --token=…, since any argument may be a path. Everything around it stays.
 func words(text string, src source) []string {
-	hide := secrets(text, src)
-	if len(hide) == 0 {
-		return Lines(text)
+	if text == "" {
+		return nil
 	}
-	lines, at := strings.Split(text, "\n"), 0
+	hide, lines, at := secrets(text, src), strings.Split(text, "\n"), 0
 	for i, line := range lines {
 		end := at + len(line)
 		n := 0
 		for n < len(hide) && hide[n].from < end {
 			n++
 		}
-		lines[i] = mask(text, at, end, hide[:n])
+		lines[i] = mask(text, at, end, hide[:n], src&prose != 0)
 		at, hide = end+1, hide[n:]
 	}
 	return lines
 }
 
 // line is what an agent wrote as one line, whatever it holds.
-func line(text string, src source) string { return mask(text, 0, len(text), secrets(text, src)) }
+func line(text string, src source) string {
+	return mask(text, 0, len(text), secrets(text, src), src&prose != 0)
+}
 
-// mask is text[from:to] as [Visible] renders it, with what is hidden masked.
-func mask(text string, from, to int, hide []piece) string {
-	if len(hide) == 0 {
-		return Visible(text[from:to])
+// mask is text[from:to] as [Visible] renders it, or [Prose], with what is hidden masked.
+func mask(text string, from, to int, hide []piece, prose bool) string {
+	if len(hide) == 0 && plain(text[from:to]) {
+		return text[from:to]
 	}
 	var b strings.Builder
 	for _, h := range hide {
-		render(&b, text[from:h.from], false)
+		render(&b, text[from:h.from], false, prose)
 		b.WriteString(masked(text[h.from:h.to]))
 		from = h.to
 	}
-	render(&b, text[from:to], true)
+	render(&b, text[from:to], true, prose)
 	return b.String()
 }
 
@@ -71,11 +76,11 @@ func masked(secret string) string {
 
 // secrets are the pieces of text to be masked, in order; none reaches over a newline.
 func secrets(text string, src source) []piece {
-	if src == opened || len(text) < shortestSecret {
+	if src&opened != 0 || len(text) < shortestSecret {
 		return nil
 	}
 	var keys, found []piece
-	if src != shell {
+	if src&shell == 0 {
 		keys = keyLines(text, src)
 	}
 	for at := 0; at < len(text); {
@@ -97,7 +102,9 @@ func secrets(text string, src source) []piece {
 			end += size
 		}
 		if simple && end-at >= shortestSecret {
-			found = append(found, tokens(text[at:end], at)...)
+			found = append(found, slices.DeleteFunc(tokens(text[at:end], at), func(token piece) bool {
+				return src&prose == 0 && !entrusted(text[:token.from], text[token.to:], src)
+			})...)
 		}
 		at = end
 	}
@@ -111,7 +118,7 @@ func delimiter(rest string, src source) (size int, delimits bool) {
 	case ' ', '\t', '\r', '\n', '"', '\'':
 		return 1, true
 	case '\\':
-		if src == coded && len(rest) > 1 {
+		if src&coded != 0 && len(rest) > 1 {
 			return 2, strings.IndexByte(`ntr"`, rest[1]) >= 0
 		}
 	}
@@ -141,10 +148,221 @@ func tokens(word string, at int) (found []piece) {
 		if i == 0 || !nameByte(word[i-1]) {
 			n = known(word[i:])
 		}
-		if n > 0 {
+		if n > 0 && !locates(word[:i], word[i:i+n], word[i+n:]) {
 			found = append(found, piece{at + i, at + i + n})
 		}
 		i += max(n, 1)
 	}
 	return found
+}
+
+var (
+	// userinfo ends where the password of a URL begins, or the only word before its host.
+	userinfo = regexp.MustCompile(`://([^\s/@]*:)?$`)
+	// domain is the name of a host, the last label of which is one that a top level domain could have.
+	domain = regexp.MustCompile(`(?i)^([a-z0-9_-]{1,63}\.)+([a-z]{2,63}|xn--[a-z0-9-]{1,59})$`)
+	// place is a member of an input whose name says that its value, one word, is a host or a path.
+	place = regexp.MustCompile(`(?i)^"[^"]*(path|file|folder|dir|cwd|host|server|address|ur[il]|source|target|dest)[^"]*": "[^\s"\\]*",?$`)
+)
+
+// locates reports whether a token could be a host, a path or a part of one, from what stands around it in its word.
+func locates(before, token, after string) bool {
+	password := userinfo.MatchString(before) && strings.HasPrefix(after, "@")
+	switch {
+	case password:
+		return false
+	case before != "" && strings.IndexByte("/@.:", before[len(before)-1]) >= 0:
+		return true
+	case after != "" && strings.IndexByte("/@:", after[0]) >= 0, len(after) > 1 && after[0] == '.':
+		return true
+	}
+	return domain.MatchString(token) || readable(token)
+}
+
+// The places in what runs that say that what comes is a secret: after the name of a flag, in an assignment where a command
+// begins, in a header, after a name at the beginning of a row, or as a member of JSON.
+var (
+	secretName = `[\w.-]*(?:token|secret|passw(?:or)?d|passphrase|authorization|[_-]pat|` +
+		`(?:api|access|auth|account|secret)[_-]?key(?:[_-]?id)?)`
+	entrusts = regexp.MustCompile(`(?i)(?:(?:^|\s)--?` + secretName + `[ =]\\?["']?` +
+		`|(?:(?:^|[;&|(])\s*(?:(?:sudo|env|export|set)\s+)*(?:\w+=\S*\s+)*|\s(?:-e|--env)[ =])` + secretName + `=\\?["']?` +
+		`|\s(?:-H|--header)[ =]?\\?["']` + secretName + `:\s*` +
+		`|^\s*` + secretName + `:\s+["']?` +
+		`|["']` + secretName + `\\?["']\s*:\s*\\?["'])(?:(?:bearer|basic|token)\s+)?$`)
+	// opening is a member of JSON up to its text.
+	opening = regexp.MustCompile(`^\s*"[^"\\]*": ?"`)
+)
+
+// mostBefore is how many bytes before a token are looked at: where more are before it on its row, it is shown in doubt.
+const mostBefore = 4096
+
+// entrusted reports whether a token in what runs is at a place that says that it is a secret.
+func entrusted(before, after string, src source) bool {
+	if at := strings.LastIndexByte(before, '\n'); at >= 0 && !strings.HasSuffix(before[:at], `\`) {
+		before = before[at+1:]
+	}
+	if len(before) > mostBefore || strings.Contains(before, " -- ") {
+		return false
+	}
+	return entrusts.MatchString(before) || strings.HasPrefix(after, "@") && userinfo.MatchString(before) ||
+		src&coded != 0 && entrusts.MatchString(opening.ReplaceAllString(before, ""))
+}
+
+// readable reports whether a token may be words between hyphens or dots, as names of hosts and folders are: in a random
+// one stand capital letters, small ones and digits.
+func readable(token string) bool {
+	return strings.ContainsAny(token, "-.") && (token == strings.ToLower(token) || !strings.ContainsAny(token, "0123456789"))
+}
+
+// shortestSecret is the length of the shortest secret that is known, in bytes.
+const shortestSecret = 20
+
+// shape is how one sort of secret is written: a prefix that nothing else has, and what comes after it.
+type shape struct {
+	prefix string
+	rest   *regexp.Regexp
+}
+
+// shapes are the secrets that are known. A shape is here only if its makers publish it and its prefix is its own.
+var shapes = slices.Concat(
+	shapesOf(`[A-Z2-7]{16}`, "AKIA", "ASIA"),                                         // Amazon
+	shapesOf(`[0-9A-Za-z_-]{35}`, "AIza"),                                            // Google API keys
+	shapesOf(`[0-9A-Za-z_-]{28}`, "GOCSPX-"),                                         // Google OAuth clients
+	shapesOf(`[0-9A-Za-z_-]{30,1000}`, "ya29."),                                      // Google OAuth
+	shapesOf(`[0-9A-Za-z]{36,255}`, "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),          // GitHub
+	shapesOf(`[0-9A-Za-z]{22}_[0-9A-Za-z]{59}`, "github_pat_"),                       // GitHub, fine-grained
+	shapesOf(`[0-9A-Za-z_-]{20,64}`, "glpat-", "gldt-", "glrt-", "glptt-"),           // GitLab
+	shapesOf(`[0-9]{1,16}-[0-9A-Za-z-]{20,255}`, "xoxb-", "xoxp-", "xoxa-", "xoxr-"), // Slack
+	shapesOf(`[0-9]{1,16}-[0-9A-Za-z-]{20,255}`, "xoxs-", "xapp-"),                   // Slack
+	shapesOf(`[0-9A-Za-z]{40,64}`, "sk-"),                                            // OpenAI, the older ones
+	shapesOf(`[0-9A-Za-z_-]{40,255}`, "sk-proj-", "sk-svcacct-", "sk-admin-"),        // OpenAI
+	shapesOf(`[0-9A-Za-z_-]{40,255}`, "sk-ant-"),                                     // Anthropic
+	shapesOf(`[0-9A-Za-z]{24,255}`, "sk_live_", "sk_test_", "rk_live_"),              // Stripe
+	shapesOf(`[0-9A-Za-z]{24,255}`, "rk_test_", "whsec_"),                            // Stripe
+	shapesOf(`[0-9A-Za-z_-]{22}\.[0-9A-Za-z_-]{43}`, "SG."),                          // SendGrid
+	shapesOf(`[0-9A-Za-z]{34}`, "hf_"),                                               // Hugging Face
+	shapesOf(`[0-9A-Za-z]{36}`, "npm_"),                                              // npm
+	shapesOf(`[0-9A-Za-z_-]{60,255}`, "pypi-AgEIcHlwaS5vcmc"),                        // PyPI
+	shapesOf(`[0-9a-f]{64}`, "dop_v1_", "doo_v1_", "dor_v1_"),                        // DigitalOcean
+	shapesOf(`[0-9a-fA-F]{32}`, "shpat_", "shpss_", "shpca_", "shppa_"),              // Shopify
+	shapesOf(`(?:[0-9A-Za-z_-]{90,255}|[0-9A-Za-z_-]{24})`, "hvs."),                  // Vault
+	shapesOf(`[0-9A-Z]{58}`, "AGE-SECRET-KEY-1"),                                     // age
+	shapesOf(`[0-9A-Za-z_-]{43}`, "dcd_a_", "dcd_u_", "dcd_m_"),                      // our own
+	shapesOf(`[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{20,}`, "eyJ"),                           // JSON Web Tokens
+)
+
+// telegram is a bot's token: its id and 35 characters.
+var telegram = regexp.MustCompile(`^[0-9]{8,10}:AA[0-9A-Za-z_-]{33}`)
+
+func shapesOf(rest string, prefixes ...string) (all []shape) {
+	whole := regexp.MustCompile(`^` + rest)
+	for _, prefix := range prefixes {
+		all = append(all, shape{prefix, whole})
+	}
+	return all
+}
+
+// known is how many bytes at the start of text are a secret of a known shape, 0 if none. What follows it could not be
+// part of it.
+func known(text string) int {
+	n := 0
+	switch {
+	case len(text) < shortestSecret:
+		return 0
+	case '0' <= text[0] && text[0] <= '9':
+		n = len(telegram.FindString(text))
+	default:
+		for _, s := range shapes {
+			if rest, ok := strings.CutPrefix(text, s.prefix); ok {
+				if m := len(s.rest.FindString(rest)); m > 0 {
+					n = max(n, len(s.prefix)+m)
+				}
+			}
+		}
+	}
+	if n < len(text) && nameByte(text[n]) {
+		return 0
+	}
+	return n
+}
+
+// Of a private key in PEM the lines of the body are masked, if the block is whole: a line that says what it is, lines of
+// one length, a last one that is no longer, and the line that ends it; and what they encode is a key that is as long as
+// it says it is.
+var (
+	keyProse = regexp.MustCompile(keyBlock(`\r?\n`))
+	keyCoded = regexp.MustCompile(keyBlock(`(?:\\r)?\\n`))
+)
+
+// keyEnd ends the lines around a body.
+const keyEnd = "PRIVATE KEY-----"
+
+func keyBlock(newline string) string {
+	return `-----BEGIN ([A-Z]+ )?` + keyEnd + newline +
+		`((?:[0-9A-Za-z+/]{16,76}` + newline + `)*[0-9A-Za-z+/]{1,76}={0,2})` + newline + `-----END ([A-Z]+ )?` + keyEnd
+}
+
+// keyLines are the lines of the bodies of the private keys in text.
+func keyLines(text string, src source) (found []piece) {
+	if !strings.Contains(text, keyEnd) {
+		return nil
+	}
+	block := keyProse
+	if src&coded != 0 {
+		block = keyCoded
+	}
+	for _, m := range block.FindAllStringSubmatchIndex(text, -1) {
+		label := func(i int) string { return text[max(m[i], 0):max(m[i+1], 0)] }
+		body := text[m[4]:m[5]]
+		lines := bodyLines(body, src)
+		if label(2) != label(6) || !isKey(body, lines) {
+			continue
+		}
+		for _, l := range lines {
+			found = append(found, piece{m[4] + l.from, m[4] + l.to})
+		}
+	}
+	return found
+}
+
+// bodyLines are the lines of a body without what separates them.
+func bodyLines(body string, src source) (lines []piece) {
+	newline := "\n"
+	if src&coded != 0 {
+		newline = `\n`
+	}
+	at := 0
+	for line := range strings.SplitSeq(body, newline) {
+		text := strings.TrimSuffix(strings.TrimSuffix(line, "\r"), `\r`)
+		lines = append(lines, piece{at, at + len(text)})
+		at += len(line) + len(newline)
+	}
+	return lines
+}
+
+// isKey tells whether the lines encode a key: in DER, of the length that it gives itself, or as OpenSSH writes them.
+func isKey(body string, lines []piece) bool {
+	var all strings.Builder
+	for i, l := range lines {
+		n, full := l.to-l.from, lines[0].to
+		if n > full || i < len(lines)-1 && n != full {
+			return false
+		}
+		all.WriteString(body[l.from:l.to])
+	}
+	der, err := base64.StdEncoding.DecodeString(all.String())
+	if err != nil || len(der) < shortestSecret {
+		return false
+	}
+	if strings.HasPrefix(string(der), "openssh-key-v1\x00") {
+		return true
+	}
+	head, size := 2, int(der[1])
+	if size > 0x80 && size <= 0x82 {
+		head, size = 2+size-0x80, 0
+		for _, b := range der[2:head] {
+			size = size<<8 | int(b)
+		}
+	}
+	return der[0] == 0x30 && len(der) == head+size
 }

@@ -15,17 +15,27 @@ func Settled(r permissions.Request, o Options) string {
 	words := outcome(r, o)
 	switch {
 	case !r.VoidAt.IsZero():
-		words = append(words, "taken back "+r.VoidAt.In(zone(o)).Format("15:04:05"))
+		back := "taken back " + r.VoidAt.In(zone(o)).Format("15:04:05")
+		if r.VoidedBy != "" {
+			back += " by " + person(r.VoidedBy, o)
+		}
+		words = append(words, back)
 	case !r.LapsedAt.IsZero():
 		words = append(words, "was not collected")
 	}
 	for _, note := range o.Notes {
 		words = append(words, Visible(note))
 	}
+	if o.Width > 0 {
+		return Spell(strings.Join(words, " · "))
+	}
 	return strings.Join(words, " · ")
 }
 
 func outcome(r permissions.Request, o Options) []string {
+	if r.State != permissions.Approved && (!r.VoidAt.IsZero() || !r.LapsedAt.IsZero()) { // see [permissions.Request.Told]
+		return append([]string{"✖ Allowed by " + allowedBy(r, o)}, details(r, o)...)
+	}
 	switch r.State {
 	case permissions.Approved:
 		if r.DecidedVia == permissions.ViaGrant {
@@ -49,7 +59,7 @@ func outcome(r permissions.Request, o Options) []string {
 		if by := r.DecidedBy; by != "" && by != r.Caller.Name {
 			return append([]string{"✖ Cancelled by " + person(by, o)}, details(r, o)...)
 		}
-		if r.Hook != "" {
+		if r.Hook != "" && !r.Caller.Ours() {
 			return []string{"✖ Cancelled by the agent: it was answered at its keyboard, or the agent was stopped"}
 		}
 		return []string{"✖ Cancelled by the agent"}
@@ -65,14 +75,14 @@ func allowed(r permissions.Request) string {
 	switch s := r.Scope; {
 	case len(denials(r)) > 0:
 		return "Allowed" + allowedCalls(r) + " " + scopeWords(s)
-	case s == permissions.SessionTool && r.Hook != "":
-		return "Allowed this exact call for this session"
+	case s == permissions.Always && tool:
+		return "Allowed this exact call always"
+	case r.Exact(s):
+		return "Allowed this exact call " + scopeWords(s)
 	case s == permissions.SessionTool:
 		return "Allowed this tool for this session"
 	case s == permissions.Session && tool:
-		return "Allowed all gated tools for this session, except high risk"
-	case s == permissions.Always && tool:
-		return "Allowed this exact call always"
+		return "Allowed all gated tools for this session, except high risk, shells and interpreters"
 	case r.Kind == permissions.KindPause:
 		return "Approved"
 	default:
@@ -117,7 +127,7 @@ func allowedCalls(r permissions.Request) (words string) {
 func answered(r permissions.Request, o Options) []string {
 	choice := ""
 	if k := slices.Index(r.Choices, r.Choice()); k >= 0 && r.Choice() != "" {
-		choice = fmt.Sprintf("%d %s", k+1, quoted(r.Choice()))
+		choice = fmt.Sprintf("%d %s", k+1, quote(Prose(r.Choice())))
 	}
 	switch {
 	case r.TimedOut:
@@ -240,5 +250,5 @@ func comment(text string) []string {
 	if text == "" {
 		return nil
 	}
-	return []string{quoted(text)}
+	return []string{quote(Prose(text))}
 }

@@ -46,10 +46,10 @@ func TestSettled(t *testing.T) {
 			"✅ Allowed this tool for this session by you · terminal · after 1 min"},
 		{settled(tool, approved, "fay", "terminal", 0, func(r *row) { r.Scope, r.Hook = permissions.SessionTool, "codex" }),
 			"✅ Allowed this exact call for this session by you · terminal · after 0 s"},
-		{settled(tool, cancelled, "", "", 0, func(r *row) { r.Hook = "codex" }),
+		{settled(tool, cancelled, "", "", 0, func(r *row) { r.Hook, r.Caller = "codex", permissions.CallerUID(1000) }),
 			"✖ Cancelled by the agent: it was answered at its keyboard, or the agent was stopped"},
 		{settled(tool, approved, "fay", "terminal", 0, scope(permissions.Session)),
-			"✅ Allowed all gated tools for this session, except high risk by you · terminal · after 0 s"},
+			"✅ Allowed all gated tools for this session, except high risk, shells and interpreters by you · terminal · after 0 s"},
 		{settled(tool, approved, "fay", "terminal", 0, scope(permissions.Always)),
 			"✅ Allowed this exact call always by you · terminal · after 0 s"},
 		{settled(permission, approved, "", permissions.ViaGrant, 0, nil), "✅ Allowed already: it was held"},
@@ -117,9 +117,11 @@ func TestSettled(t *testing.T) {
 			}
 		}), "⏳ Waiting for an answer · #1 allowed · #2 denied · #3 open"},
 	} {
-		if got := card.Settled(c.r, card.Options{Self: "fay"}); got != c.want {
-			t.Errorf("Settled\n got %s\nwant %s", got, c.want)
-		}
+		t.Run("E3/"+c.want, func(t *testing.T) {
+			if got := card.Settled(c.r, card.Options{Self: "fay"}); got != c.want {
+				t.Errorf("Settled\n got %s\nwant %s", got, c.want)
+			}
+		})
 	}
 	nobody := settled(permission, denied, "", "web", time.Second, nil)
 	got := card.Settled(nobody, card.Options{Notes: []string{"across a restart"}})

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/text/width"
 )
@@ -117,8 +116,21 @@ func (s *sheet) add(text string, role Role, from int) {
 // row adds one row in our own words, which may quote others' after its start.
 func (s *sheet) row(text string) { s.after(text, "", Ours) }
 
+// spelled is text as it stands on this sheet: terminals lay out text from right to left in their own ways or not at all, so
+// there it is escaped, but for what an agent says, in which only emoji are.
+func (s *sheet) spelled(text string, role Role) string {
+	switch {
+	case s.width == 0:
+		return text
+	case role == Words:
+		return spellEmoji(text)
+	}
+	return Spell(text)
+}
+
 // after adds one row of a short lead in our own words and text of the role.
 func (s *sheet) after(lead, text string, role Role) {
+	lead, text = s.spelled(lead, Ours), s.spelled(text, role)
 	from := len(lead)
 	if text == "" {
 		from = 0 // it may end anywhere
@@ -152,7 +164,7 @@ func (s *sheet) marked(label string, role Role, lines []string) {
 	from := s.column() - 2 // of the first row; the others belong to the role whole
 	for _, line := range lines {
 		sign := role.sign()
-		for _, part := range s.wrap(line, s.width-s.column()-1, 0) {
+		for _, part := range s.wrap(s.spelled(line, role), s.width-s.column()-1, 0) {
 			s.add(pad(label, s.column()-2)+sign+" "+part, role, from)
 			label, sign, from = "", signMore, 0
 		}
@@ -162,7 +174,8 @@ func (s *sheet) marked(label string, role Role, lines []string) {
 // lead adds the body after its lead when that makes one row, and else below it, marked.
 func (s *sheet) lead(lead, gap string, role Role, body []string) {
 	if len(body) == 1 && !s.short {
-		one := lead + gap + body[0]
+		lead := s.spelled(lead, Ours)
+		one := lead + gap + s.spelled(body[0], role)
 		if s.width == 0 || cells(one) <= s.width {
 			s.add(one, role, len(lead+gap))
 			return
@@ -212,37 +225,60 @@ func fits(line string, most, from int) int {
 	return len(line)
 }
 
-// Wrap breaks the lines of a text at spaces, so that none is wider than width cells; a word that is wider by itself is
-// cut. A width of 0 wraps nothing.
-func Wrap(text string, width int) string {
+// Wrap breaks the lines of a text that are wider than width cells at spaces; what follows is set in by hang more than the
+// line begins. A word that is wider stands alone and whole, so that it can be copied. A width of 0 wraps nothing.
+func Wrap(text string, width, hang int) string {
 	if width <= 0 {
 		return text
 	}
-	var out strings.Builder
-	for line := range strings.Lines(text) {
-		body := strings.TrimSuffix(line, "\n")
-		for used, space, i := 0, -1, 0; i < len(body); {
-			c, size := utf8.DecodeRuneInString(body[i:])
-			if used += cell(c); used <= width || i == 0 {
-				if c == ' ' {
-					space = i
-				}
-				i += size
-				continue
-			}
-			end, next := i, i // in the middle of a word
-			switch {
-			case c == ' ':
-				next = i + size
-			case space > 0:
-				end, next = space, space+1
-			}
-			out.WriteString(body[:end] + "\n")
-			body, used, space, i = body[next:], 0, -1, 0
+	var b strings.Builder
+	for row := range strings.Lines(text) {
+		line, ended := strings.CutSuffix(row, "\n")
+		words := strings.TrimLeft(line, " ")
+		indent := len(line) - len(words)
+		below := strings.Repeat(" ", min(indent+hang, width/3))
+		if cells(line) > width {
+			line = line[:min(indent, width/3)] + words
 		}
-		out.WriteString(body + line[len(strings.TrimSuffix(line, "\n")):])
+		for {
+			head, rest := cutAt(line, width)
+			b.WriteString(head)
+			if rest == "" {
+				break
+			}
+			b.WriteByte('\n')
+			line = below + rest
+		}
+		if ended {
+			b.WriteByte('\n')
+		}
 	}
-	return out.String()
+	return b.String()
+}
+
+// cutAt is as much of a line as fits, up to a space that is not at its beginning, and the rest without that space.
+func cutAt(line string, width int) (head, rest string) {
+	if cells(line) <= width {
+		return line, ""
+	}
+	start := len(line) - len(strings.TrimLeft(line, " "))
+	cut, used := -1, 0
+	for i, c := range line {
+		if c == ' ' && i > start {
+			if cut >= 0 && used > width {
+				break
+			}
+			cut = i
+			if used > width { // the first word is too long by itself
+				break
+			}
+		}
+		used += cell(c)
+	}
+	if cut < 0 {
+		return line, ""
+	}
+	return strings.TrimRight(line[:cut], " "), strings.TrimLeft(line[cut:], " ")
 }
 
 // pad is label, which is ours, and spaces up to a column.
@@ -275,4 +311,55 @@ func cell(c rune) int {
 		return 2
 	}
 	return 1
+}
+
+// Role is whose words a part of a text are.
+type Role uint8
+
+// The roles. Words that we put beside somebody's name or path, and the name, are ours.
+const (
+	Ours   Role = iota
+	Action      // the exact action that is decided about
+	Words       // what an agent says
+)
+
+// Mark says whose words a part of a text are: those from the byte Start up to, not including, the byte End of the UTF-8
+// text. Marks come in order, do not overlap, leave nothing out, and two beside each other differ in role. Where a part
+// fills several rows, the mark holds them whole, with the signs that begin them and the newlines between them.
+type Mark struct {
+	Role       Role
+	Start, End int
+}
+
+// sign begins a row that somebody else's words fill.
+func (r Role) sign() string {
+	if r == Action {
+		return signAction
+	}
+	return signWords
+}
+
+// marks are those of the text of rows.
+func marks(rows []row) (all []Mark) {
+	at := 0
+	add := func(role Role, n int) {
+		switch last := len(all) - 1; {
+		case n == 0:
+		case last >= 0 && all[last].Role == role:
+			all[last].End += n
+		default:
+			all = append(all, Mark{role, at, at + n})
+		}
+		at += n
+	}
+	for i, r := range rows {
+		if i > 0 && r.from == 0 {
+			add(r.role, 1) // the newline
+		} else if i > 0 {
+			add(Ours, 1)
+		}
+		add(Ours, r.from)
+		add(r.role, len(r.text)-r.from)
+	}
+	return all
 }

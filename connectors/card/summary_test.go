@@ -140,7 +140,7 @@ func TestWordsOfMixedScripts(t *testing.T) {
 			r.Kind, r.Calls = permissions.KindTool, []permissions.Call{{N: 1, Tool: "x"}, {N: 2, Tool: "x", AffectedPath: "/еtc"}}
 		}, `careful        "еtc" mixes Cyrillic and Latin letters`},
 		{"a host", func(r *permissions.Request) { r.Host = "ехample" }, `careful        "ехample" mixes Cyrillic and Latin letters`},
-		{"a folder", func(r *permissions.Request) { r.Cwd = "/х/աb" }, `careful        "աb" mixes Armenian and Latin letters`},
+		{"a folder", func(r *permissions.Request) { r.Cwd = "/ж/աb" }, `careful        "աb" mixes Armenian and Latin letters`},
 		{"an agent", func(r *permissions.Request) { r.Agent = "dаycared" }, `careful        "dаycared" mixes Latin and Cyrillic letters`},
 		{"a variable", func(r *permissions.Request) { r.EnvNames = []string{"РATH"} },
 			`careful        "РATH" mixes Cyrillic and Latin letters`},
@@ -151,7 +151,7 @@ func TestWordsOfMixedScripts(t *testing.T) {
 		{"many", func(r *permissions.Request) { r.Host = "aа bб cв cв dг eд" }, `careful        "aа" mixes Latin and Cyrillic letters
                "bб" mixes Latin and Cyrillic letters
                "cв" mixes Latin and Cyrillic letters
-               2 more words mix letters of different scripts`},
+               2 more words are not what they look like`},
 		{"a long one", func(r *permissions.Request) { r.Host = long },
 			`careful        "` + long[:39] + `…" mixes Latin and Cyrillic letters`},
 		{"Latin", func(r *permissions.Request) { r.Host = "größe" }, ""},
@@ -160,19 +160,65 @@ func TestWordsOfMixedScripts(t *testing.T) {
 		{"Japanese", func(r *permissions.Request) { r.Host = "日本語テストとLinux" }, ""},
 		{"Korean", func(r *permissions.Request) { r.Host = "한국어漢字ABC" }, ""},
 		{"Chinese", func(r *permissions.Request) { r.Host = "漢字ㄅABC" }, ""},
+		{"lines of a file", func(r *permissions.Request) {
+			r.Kind, r.Tool, r.Input = permissions.KindTool, "Write", input(`{"content":"\nпривет\tмир\\nет"}`)
+		}, `careful        "nет" mixes Latin and Cyrillic letters`},
 		{"marks", func(r *permissions.Request) { r.Host = "x̌ हिन्दी" }, ""},
 		{"prose", func(r *permissions.Request) { r.Reason, r.Details = "pаypal", "pаypal" }, ""},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run("B2/"+c.name, func(t *testing.T) {
 			shown := card.Card(connectors.Prompt{Request: request(permissions.KindPermission, c.set)}, card.Options{})
 			var rows []string
 			for _, row := range strings.Split(shown, "\n") {
-				if strings.Contains(row, " mix") {
+				if strings.Contains(row, " mix") || strings.Contains(row, "more words") {
 					rows = append(rows, row)
 				}
 			}
 			if got := strings.Join(rows, "\n"); got != c.want {
 				t.Errorf("warns\n%s\nwant\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestWordsOfLookAlikes: a word none of whose letters is what it looks like is pointed out, and so is a host that is not
+// written in Latin; ordinary words of other scripts are not.
+func TestWordsOfLookAlikes(t *testing.T) {
+	for text, want := range map[string]string{
+		"curl https://аррӏе.com/x":         `"аррӏе" looks like "apple" and is another word|"аррӏе.com" is the host "xn--80ak6aa92e.com"`,
+		"rm -rf /srv/ѕесrеt /srv/сору":     `"ѕесrеt" mixes Cyrillic and Latin letters|"сору" looks like "copy" and is another word`,
+		"curl https://xn--80ak6aa92e.com/": `"xn--80ak6aa92e.com" is the host "аррӏе.com"`,
+		"ls xn--nothing-":                  "",
+		"ls ɡoogle ϳανα":                   `"ɡoogle" looks like "google" and is another word|"ϳανα" looks like "java" and is another word`,
+		"ls СССР2":                         `"СССР2" looks like "CCCP2" and is another word`,
+		"rm /х ./со":                       `"х" looks like "x" and is another word|"со" looks like "co" and is another word`,
+		"id ⅼѕ-ⅼѕ 𝗮𝗽𝗽":                     `"ⅼѕ" mixes Latin and Cyrillic letters|"𝗮𝗽𝗽" looks like "app" and is another word`,
+		"ssh fay@пример.org.us":            `"пример.org.us" is the host "xn--e1afmkfd.org.us"`,
+		"curl пример.com./путь":            `"пример.com" is the host "xn--e1afmkfd.com"`,
+		"git clone git@例え.net:a/b":         `"例え.net" is the host "xn--r8jz45g.net"`,
+		"wget http://a.b.пример.x.io":      `"a.b.пример.x.io" is the host "a.b.xn--e1afmkfd.x.io"`,
+		"echo а и со мной, пример.рф":      "",
+		"cat /отчёт.txt файл.md план.py":   "",
+		"git commit -m 'Привет, мир'":      "",
+		"echo και σαν το γειά гора":        "",
+		"echo größe sınıf müller.com ñ":    "",
+		"echo סוס १२० ౦౦౦ 日本語 한국어 漢字.txt हिन्दी": "",
+	} {
+		t.Run("B2/"+text, func(t *testing.T) {
+			quoted, err := json.Marshal(map[string]string{"command": text})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := permissions.Request{Kind: permissions.KindTool, Tool: "run_command", Input: quoted}
+			shown := card.Card(connectors.Prompt{Request: r}, card.Options{})
+			var rows []string
+			for _, row := range strings.Split(shown, "\n") {
+				if strings.Contains(row, `" `) {
+					rows = append(rows, strings.TrimSpace(strings.TrimPrefix(row, "careful")))
+				}
+			}
+			if got := strings.Join(rows, "|"); got != want {
+				t.Errorf("warns\n%s\nwant\n%s", got, want)
 			}
 		})
 	}

@@ -50,9 +50,22 @@ func Visible(s string) string {
 	if plain(s) {
 		return s
 	}
+	return rendered(s, false)
+}
+
+// Prose is [Visible] for what is only read and never run, as what agents and people say: an emoji that Unicode recommends
+// stays whole, with the joiners, selectors and tags in it.
+func Prose(s string) string {
+	if plain(s) {
+		return s
+	}
+	return rendered(s, true)
+}
+
+func rendered(s string, prose bool) string {
 	var b strings.Builder
 	b.Grow(len(s) + 16)
-	render(&b, s, true)
+	render(&b, s, true, prose)
 	return b.String()
 }
 
@@ -100,14 +113,22 @@ func plain(s string) bool {
 	return true
 }
 
-// render writes s as Visible does; end says that nothing follows it on its row.
-func render(b *strings.Builder, s string, end bool) {
+// render writes s as Visible does, or as Prose; end says that nothing follows it on its row.
+func render(b *strings.Builder, s string, end, prose bool) {
 	room := 0 // for combining marks
 	from := 0 // s[from:i] is the last letter that was kept, with its marks; empty after what was not
 	for i := 0; i < len(s); {
 		c, size := utf8.DecodeRuneInString(s[i:])
 		next := i + size
+		emoji := 0
+		if prose {
+			emoji = emojiAt(s, i)
+		}
 		switch {
+		case emoji > 0:
+			next = i + emoji
+			b.WriteString(s[i:next])
+			room, from = 0, next
 		case c == utf8.RuneError && size == 1:
 			escape(b, `\x{`, uint64(s[i]))
 			room, from = 0, next
@@ -181,4 +202,51 @@ func imitates(c rune, rest string) bool {
 		return len(rest) >= len(secretWord) && strings.EqualFold(rest[:len(secretWord)], secretWord)
 	}
 	return false
+}
+
+// mostName is how many characters of a name a shortened row has.
+const mostName = 40
+
+// named is a name that somebody else chose: as it is if it is one plain word, and else in quotes, so that it cannot run
+// on into our words.
+func named(name string) string {
+	word := name != "" && !strings.ContainsFunc(name, func(c rune) bool {
+		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && !strings.ContainsRune("._-:/@+#", c)
+	})
+	if word {
+		return name
+	}
+	return quoted(name)
+}
+
+// quoted is somebody's text between quotes.
+func quoted(text string) string { return quote(Visible(text)) }
+
+// quote is rendered text between quotes that it cannot close itself.
+func quote(text string) string { return `"` + strings.ReplaceAll(text, `"`, `\u{22}`) + `"` }
+
+// brief is text, or so much of its start, and "…", that it is shown in at most so many characters. It is for rows that
+// only remind, or that say where the whole is.
+func brief(text string, most int) string {
+	used, cut := 0, 0
+	for i, c := range text {
+		if used < most {
+			cut = i
+		}
+		if used += shown(c); used > most {
+			return strings.TrimRight(text[:cut], "\u200D") + "…"
+		}
+	}
+	return text
+}
+
+// shown is the most characters that stand for c on a card.
+func shown(c rune) int {
+	switch {
+	case c == utf8.RuneError, c == '"', c == '\\', c == '⟨', c == '‹':
+		return len(`\u{FFFD}`)
+	case ' ' <= c && c <= '~':
+		return 1
+	}
+	return utf8.RuneCountInString(Visible(string(c)))
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/daycared/daycared/connectors/card"
 )
 
-// FuzzVisible: whatever is shown can be seen, and reads back as the text that it is of; so no two texts look alike.
+// FuzzVisible: whatever is shown can be seen, and reads back as the text that it is of; so no two texts look alike,
+// but for emoji in what is only read.
 func FuzzVisible(f *testing.F) {
 	for _, text := range []string{
 		"", " ", "a  ", "a         b", "a⟨9 spaces⟩b", "⟨⟨1 space⟩", `\`, `\\u{1F}`, `\u{5C}u{1F}`, `\x{ff}`, "\xff", "\xed\xa0\x80",
@@ -20,6 +21,9 @@ func FuzzVisible(f *testing.F) {
 		f.Add(text, text)
 	}
 	f.Add("a b", "a\u00a0b")
+	for _, text := range []string{"👩‍💻❤️", england, "1️⃣#\uFE0F", "#\u20E3", "a\u200Db\uFE0F", "❤\u200D❤\uFE0F\u200D🔥", "xℹ️", "👍🏽\u200D"} {
+		f.Add(text, strings.ReplaceAll(text, "\uFE0F", ""))
+	}
 	f.Fuzz(func(t *testing.T, one, two string) {
 		shown := card.Visible(one)
 		switch {
@@ -31,6 +35,16 @@ func FuzzVisible(f *testing.F) {
 			t.Fatalf("Visible(%q) = %q reads %q", one, shown, read(shown))
 		case one != two && card.Visible(two) == shown:
 			t.Fatalf("%q and %q are both shown as %q", one, two, shown)
+		}
+		switch prose := card.Prose(one); {
+		case !utf8.ValidString(prose) || !norm.NFC.IsNormalString(prose):
+			t.Fatalf("Prose(%q) = %q looks like something else", one, prose)
+		case hidesOutsideEmoji(prose):
+			t.Fatalf("Prose(%q) = %q hides something", one, prose)
+		case read(prose) != one || read(card.Spell(prose)) != one:
+			t.Fatalf("Prose(%q) = %q reads %q, and in a terminal %q", one, prose, read(prose), read(card.Spell(prose)))
+		case hidesOutsideEmoji(shown) || strings.ContainsFunc(card.Spell(prose), hiddenOnScreen):
+			t.Fatalf("%q is shown as %q, or %q in a terminal, and hides something", one, shown, card.Spell(prose))
 		}
 		if lines := card.Lines(one); strings.ContainsFunc(strings.Join(lines, ""), hiddenOnScreen) {
 			t.Fatalf("Lines(%q) = %q hide something", one, lines)

@@ -138,7 +138,7 @@ func TestVisible(t *testing.T) {
 		{"quotes", "‹oui› «non»", "‹oui› «non»"},
 		{"brackets", "⟨x⟩", "⟨x⟩"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run("B2/"+c.name, func(t *testing.T) {
 			if got := card.Visible(c.in); got != c.want {
 				t.Errorf("Visible(%q)\n got %s\nwant %s", c.in, got, c.want)
 			}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -39,11 +41,11 @@ func acts(r permissions.Request, o Options) []act {
 		return []act{{body: tags(r.Missing()), role: Action}}
 	case permissions.KindTool:
 		if len(r.Calls) == 0 {
-			return []act{toolCall(r.ToolCalls()[0], "", o)}
+			return []act{toolCall(r, r.ToolCalls()[0], "", o)}
 		}
 		var all []act
 		for _, c := range r.Calls {
-			all = append(all, toolCall(c, fmt.Sprintf("#%d ", c.N), o))
+			all = append(all, toolCall(r, c, fmt.Sprintf("#%d ", c.N), o))
 		}
 		return all
 	}
@@ -66,9 +68,10 @@ func tags(all []permissions.Tag) []string {
 }
 
 // toolCall is one call: a command as it would be typed, anything else as the tool's name and its canonical input.
-func toolCall(c permissions.Call, number string, o Options) act {
-	a, text, isCommand := act{gap: "   ", role: Action}, "", false
-	if text, isCommand = command(c); isCommand {
+func toolCall(r permissions.Request, c permissions.Call, number string, o Options) act {
+	a := act{gap: "   ", role: Action}
+	text, described, isCommand := command(c, r.Reason)
+	if isCommand {
 		a.body = words(text, o.source(shell))
 	} else {
 		a.body = input(c.Input, o.source(coded))
@@ -81,27 +84,67 @@ func toolCall(c permissions.Call, number string, o Options) act {
 		case isCommand:
 			words = number + "to run with " + name(c.Tool)
 		}
-		if c.AffectedPath != "" {
-			words += ", affecting " + name(c.AffectedPath)
+		if described {
+			words += ", described as it says"
 		}
-		return words
+		switch said, other := affects(r, c); {
+		case c.AffectedPath == "":
+			return words
+		case said || other != "":
+			return words + "; it says it affects " + name(c.AffectedPath)
+		}
+		return words + ", affecting " + name(c.AffectedPath)
 	}
 	a.lead = lead(named)
 	a.brief = lead(func(name string) string { return named(brief(name, mostName)) })
 	return a
 }
 
-// command is the input of a shell's call that holds a command and nothing else.
-func command(c permissions.Call) (text string, ok bool) {
+// affects reports whether the path that a call affects is only said by its asker, since neither we nor its input name it,
+// and which other path the input names.
+func affects(r permissions.Request, c permissions.Call) (said bool, other string) {
+	var members map[string]any
+	if r.Caller.Ours() || c.AffectedPath == "" {
+		return false, ""
+	}
+	said = true
+	_ = json.Unmarshal(c.Input, &members) // what is no object names none
+	for _, name := range pathMembers {
+		path, isText := members[name].(string)
+		whole := path
+		if !filepath.IsAbs(path) {
+			whole = filepath.Join(r.Cwd, path)
+		}
+		switch {
+		case !isText || path == "":
+		case filepath.Clean(whole) == c.AffectedPath:
+			said = false
+		default:
+			other = path
+		}
+	}
+	return said, other
+}
+
+// command is the input of a shell's call that holds a command and nothing else, or besides that a description of it which
+// stands on the card as the reason, word by word.
+func command(c permissions.Call, reason string) (text string, described, ok bool) {
 	if !slices.Contains([]string{"run_command", "run_shell_command", "bash", "shell", "sh"}, strings.ToLower(c.Tool)) {
-		return "", false
+		return "", false, false
 	}
 	var members map[string]json.RawMessage
-	if json.Unmarshal(c.Input, &members) != nil || len(members) != 1 {
-		return "", false
+	if json.Unmarshal(c.Input, &members) != nil {
+		return "", false, false
+	}
+	if json.Unmarshal(members["description"], &text) == nil && text == reason && text != "" {
+		described = true
+		delete(members, "description")
+	}
+	if len(members) != 1 {
+		return "", false, false
 	}
 	err := json.Unmarshal(members["command"], &text)
-	return text, err == nil && text != ""
+	return text, described, err == nil && text != ""
 }
 
 // input is a canonical input, one member or element a line. The indentation is ours.
@@ -116,10 +159,21 @@ func input(raw json.RawMessage, src source) []string {
 	lines := strings.Split(out.String(), "\n")
 	for i, member := range lines {
 		text := strings.TrimLeft(member, " ")
-		lines[i] = member[:len(member)-len(text)] + line(text, src)
+		as := src
+		switch {
+		case place.MatchString(text):
+			as |= opened
+		case readMember.MatchString(text):
+			as |= prose
+		}
+		lines[i] = member[:len(member)-len(text)] + line(text, as)
 	}
 	return lines
 }
+
+// readMember is a member of an input whose name says that it is a text for people, or of a file.
+var readMember = regexp.MustCompile(`(?i)^"(contents?|(file_?|old_?|new_?)?(text|str|string|source)|message|body|title|subject|` +
+	`description|comment|prompt)": "`)
 
 // depth is how deep arrays and objects are nested.
 func depth(raw json.RawMessage) (most int) {

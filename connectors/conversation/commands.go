@@ -2,9 +2,11 @@ package conversation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
@@ -16,7 +18,8 @@ const mostNamed = 40
 
 // commands are all that there are, but for /start, which is what Telegram's own button writes.
 var commands = []string{
-	"/pending", "/grants", "/revoke", "/agents", "/use", "/status", "/stop", "/quit", "/new", "/whoami", "/help",
+	"/pending", "/grants", "/revoke", "/agents", "/use", "/status", "/stop", "/resume", "/lock", "/unlock", "/quit", "/new",
+	"/whoami", "/help",
 }
 
 // IsCommand tells whether a text begins with one of the commands, for channels where a slash may begin something else.
@@ -43,6 +46,10 @@ func (r *Reader) command(ctx context.Context, m Message, text string) (string, e
 			return stopped(n), err
 		}
 		return r.order(ctx, m, permissions.OrderStop)
+	case "/resume":
+		return r.resume(ctx, m.From)
+	case "/lock", "/unlock":
+		return r.lock(ctx, m.From, name, rest)
 	case "/quit":
 		return r.order(ctx, m, permissions.OrderQuit)
 	case "/new":
@@ -62,7 +69,45 @@ func (r *Reader) command(ctx context.Context, m Message, text string) (string, e
 	if len(unknown) > mostNamed {
 		unknown = append(unknown[:mostNamed-1], '…')
 	}
-	return "There is no command " + card.Visible(string(unknown)) + ". " + r.Help, nil
+	return "There is no command " + card.Visible(string(unknown)) + ". Write /help to see those that there are.", nil
+}
+
+// resume ends a stop of everything. Whoever may not is refused.
+func (r *Reader) resume(ctx context.Context, id connectors.Identity) (string, error) {
+	by := r.Desk.StoppedBy()
+	if by == "" {
+		return "Nothing is stopped.", nil
+	}
+	err := r.Desk.Resume(ctx, id)
+	if refusal := (*permissions.Refusal)(nil); errors.As(err, &refusal) && refusal.Code == permissions.CodeNotYours {
+		return "Nothing is resumed: " + card.Visible(by) + " stopped everything, so only " + card.Visible(by) +
+			" and the operator can resume.", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return "▶️ Resumed: requests are asked again, and what is granted holds again.", nil
+}
+
+// lock locks a person, or unlocks one.
+func (r *Reader) lock(ctx context.Context, id connectors.Identity, command, name string) (string, error) {
+	desk, can := r.Desk.(connectors.Locker)
+	switch {
+	case !can:
+		return "Nobody is locked or unlocked here; use: daycared lock NAME", nil
+	case command == "/lock":
+		l, err := desk.Lock(ctx, id, name, time.Time{})
+		name = card.Visible(l.Person)
+		return "🔒 " + name + " is locked: nothing from " + name + "'s accounts counts until the operator, or two other people, say " +
+			"/unlock " + name, err
+	case name == "":
+		return "Say who: /unlock and a name.", nil
+	}
+	l, over, err := desk.Unlock(ctx, id, name)
+	if name = card.Visible(l.Person); over {
+		return "🔓 " + name + " is unlocked.", err
+	}
+	return "🔒 " + name + " stays locked until one more person, or the operator, says the same.", err
 }
 
 func (r *Reader) pending(ctx context.Context, id connectors.Identity, who connectors.Person) (string, error) {
@@ -71,7 +116,7 @@ func (r *Reader) pending(ctx context.Context, id connectors.Identity, who connec
 		return "", err
 	}
 	if by := r.Desk.StoppedBy(); by != "" {
-		return "Everything was stopped by " + card.Visible(by) + "; nothing is asked until resume.", nil
+		return "Everything was stopped by " + card.Visible(by) + "; nothing is asked until /resume.", nil
 	}
 	if len(waiting) == 0 {
 		return "Nothing waits for your answer.", nil
@@ -80,7 +125,7 @@ func (r *Reader) pending(ctx context.Context, id connectors.Identity, who connec
 	for i, s := range waiting {
 		prompts[i] = connectors.Prompt{Request: s.Request, Code: s.Code, Waiting: s.Waiting}
 	}
-	return strings.Join(card.Reminder(prompts, r.told(who)), "\n"), nil
+	return strings.Join(card.Reminder(prompts, r.shown(who)), "\n"), nil
 }
 
 func (r *Reader) grants(ctx context.Context, id connectors.Identity, who connectors.Person) (string, error) {
@@ -93,7 +138,7 @@ func (r *Reader) grants(ctx context.Context, id connectors.Identity, who connect
 	}
 	rows := []string{"Granted:"}
 	for _, g := range grants {
-		rows = append(rows, card.InForce(g, r.told(who)), "   /revoke "+string(g.ID))
+		rows = append(rows, card.InForce(g, r.shown(who)), "   /revoke "+string(g.ID))
 	}
 	return strings.Join(rows, "\n"), nil
 }
@@ -110,13 +155,13 @@ func (r *Reader) revoke(
 		if err != nil {
 			return "", err
 		}
-		return card.Settled(s.Request, r.told(who)), nil
+		return card.Settled(s.Request, r.shown(who)), nil
 	}
 	revoked, err := r.Desk.Revoke(ctx, id, permissions.ID(strings.ToUpper(name)))
 	if err != nil {
 		return "", err
 	}
-	return strings.Join(card.Revoked(revoked.Grant, revoked.Ran, r.told(who)), "\n"), nil
+	return strings.Join(card.Revoked(revoked.Grant, revoked.Ran, r.shown(who)), "\n"), nil
 }
 
 func stopped(n int) string {
@@ -124,5 +169,125 @@ func stopped(n int) string {
 	if n == 1 {
 		were = " was"
 	}
-	return fmt.Sprintf("⛔ Stopped. %d request%s cancelled; nothing is asked until resume.", n, were)
+	return fmt.Sprintf("⛔ Stopped. %d request%s cancelled; nothing is asked until /resume.", n, were)
+}
+
+// agent hands a message that is no answer to the agent that it is for, and gives the words about that: line if the agent
+// has it, else why not. With waiting, so many requests still wait for its author.
+func (r *Reader) agent(ctx context.Context, m Message, line string, waiting int) (words string, err error) {
+	err = r.Desk.OnMessage(ctx, m.Message)
+	var refusal *permissions.Refusal
+	switch {
+	case err == nil:
+		return line, nil
+	case errors.As(err, &refusal) && refusal.Code == permissions.CodeNoAgent:
+		return nobodyBound(waiting), nil
+	case errors.As(err, &refusal) && refusal.Code != permissions.CodeBroken: // which is tried again until it is stored
+		return card.Visible(refusal.Text), nil
+	}
+	return "", err
+}
+
+// nobodyBound answers a message for an agent where there is none; waiting is how many requests it did not answer.
+func nobodyBound(waiting int) string {
+	none := permissions.NoAgent().Text
+	switch {
+	case waiting == 1:
+		return none + " One request still waits for your answer: /pending"
+	case waiting > 1:
+		return none + fmt.Sprintf(" %d requests still wait for your answer: /pending", waiting)
+	}
+	return none + " /help says what works here."
+}
+
+// agents lists somebody's agents.
+func (r *Reader) agents(ctx context.Context, id connectors.Identity) (string, error) {
+	all, err := r.Desk.Agents(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	rows := []string{"Your agents in this chat:"}
+	for _, a := range all {
+		row := card.Visible(a.Agent) + " · " + activity(a.Activity)
+		if a.Foreground {
+			row += " · your messages go there"
+		}
+		rows = append(rows, row)
+	}
+	if len(all) > 1 {
+		rows = append(rows, "/use NAME · send your messages to another one")
+	}
+	return strings.Join(rows, "\n"), nil
+}
+
+// use has somebody's messages go to another agent.
+func (r *Reader) use(ctx context.Context, id connectors.Identity, name string) (string, error) {
+	if name == "" {
+		return r.agents(ctx, id)
+	}
+	agent, err := r.Desk.Use(ctx, id, name)
+	if err != nil {
+		return "", err
+	}
+	return "Your messages go to " + card.Visible(agent) + " from now on. A reply to a message goes to the agent that wrote it.", nil
+}
+
+// status says what the agent in the foreground does, and what waits for somebody's answer.
+func (r *Reader) status(ctx context.Context, id connectors.Identity) (string, error) {
+	all, err := r.Desk.Agents(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	waiting, err := r.Desk.Pending(ctx, id, "", mostOpen)
+	if err != nil {
+		return "", err
+	}
+	var rows []string
+	for _, a := range all {
+		if !a.Foreground {
+			continue
+		}
+		rows = append(rows, card.Visible(a.Agent)+" · "+activity(a.Activity))
+		if a.Unheard > 0 {
+			rows = append(rows, count(a.Unheard, "message")+" of yours not read yet")
+		}
+	}
+	if len(waiting) == 0 {
+		return strings.Join(append(rows, "Nothing waits for your answer."), "\n"), nil
+	}
+	return strings.Join(append(rows, count(len(waiting), "request")+" waiting for your answer: /pending"), "\n"), nil
+}
+
+// order has the agent in the foreground obey.
+func (r *Reader) order(ctx context.Context, m Message, o permissions.Order) (string, error) {
+	agent, err := r.Desk.Order(ctx, m.From, o, m.Key)
+	if err != nil {
+		return "", err
+	}
+	name := card.Visible(agent)
+	switch o {
+	case permissions.OrderQuit:
+		return name + " ends its session.", nil
+	case permissions.OrderNew:
+		return name + " begins a new session.", nil
+	}
+	return name + " stops what it works on. Other agents go on; /stop all stops everything.", nil
+}
+
+// activity is what an agent does, in words.
+func activity(a permissions.Activity) string {
+	switch a {
+	case permissions.AwaitingUser:
+		return "waits for you"
+	case permissions.Idle, permissions.Running, permissions.Paused, permissions.Interrupted:
+		return string(a)
+	}
+	return "unknown"
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,9 @@ const mostOpen = 100
 type Desk interface {
 	connectors.Handler
 	connectors.Listener
+	connectors.Controls
+	// Person is who an identity is.
+	Person(id connectors.Identity) (connectors.Person, error)
 	// Agents are those of an identity's in the chat that it came from, in the order in which they are listed.
 	Agents(ctx context.Context, id connectors.Identity) ([]permissions.Presence, error)
 	// Use has an identity's messages go to the agent of that name, and returns its name.
@@ -30,18 +34,6 @@ type Desk interface {
 	// Order has the agent in the foreground obey at once, and returns its name. The key is that of the chat event; the
 	// same one again changes nothing.
 	Order(ctx context.Context, id connectors.Identity, o permissions.Order, key string) (agent string, err error)
-	// Pending lists what waits for an identity's answer, oldest first.
-	Pending(ctx context.Context, id connectors.Identity, after permissions.ID, limit int) ([]permissions.Standing, error)
-	// Grants lists the grants in force that came of what was put to this person.
-	Grants(ctx context.Context, id connectors.Identity) ([]permissions.Grant, error)
-	// Revoke takes a grant back and tells what ran under it.
-	Revoke(ctx context.Context, id connectors.Identity, grant permissions.ID) (permissions.Revoked, error)
-	// Void takes an approval that was not used back, by its id or its code.
-	Void(ctx context.Context, id connectors.Identity, name string) (permissions.Standing, error)
-	// StopAll cancels everything that is pending and refuses everything new until somebody resumes.
-	StopAll(ctx context.Context, id connectors.Identity) (cancelled int, err error)
-	// StoppedBy is who stopped everything, or empty.
-	StoppedBy() string
 }
 
 // Options are what a [Reader] needs.
@@ -51,6 +43,10 @@ type Options struct {
 	// Help says how to answer in this channel, and Account what it knows the author by, as a sentence.
 	Help    string
 	Account func(connectors.Identity) string
+	// Thumbs says that the channel hears reactions.
+	Thumbs bool
+	// Theirs is a time of the machine's by the channel's clock, as far as that is known; nil: the same.
+	Theirs func(time.Time) time.Time
 }
 
 // Reader reads the messages of one channel. It is safe for concurrent use.
@@ -59,10 +55,13 @@ type Reader struct {
 
 	mu     sync.Mutex
 	guards map[string]*reply.Guard // by person
+	told   map[string]time.Time    // by person: when they were told that something is not read here
 }
 
 // New makes a reader.
-func New(o Options) *Reader { return &Reader{Options: o, guards: map[string]*reply.Guard{}} }
+func New(o Options) *Reader {
+	return &Reader{Options: o, guards: map[string]*reply.Guard{}, told: map[string]time.Time{}}
+}
 
 // Message is what a person wrote, or the emoji that they put on a message.
 type Message struct {
@@ -96,14 +95,14 @@ func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
 		}
 		return Did{Say: []string{words}}, nil
 	}
-	open, quoted, err := r.Open(ctx, m.From, m.Who, m.ReplyTo)
+	open, quoted, err := r.Open(ctx, m.From, m.Who, m.ReplyTo, m.Card)
 	if err != nil {
 		return Did{}, err
 	}
 	if quoted == "" && !slices.ContainsFunc(open, func(o reply.Open) bool { return o.Code == m.Card }) {
 		quoted = m.Card // it waits no more, and that is to be said
 	}
-	text := reply.Message{Text: m.Text, Quotes: quoted, Reaction: m.Reaction, Console: m.From.Console, At: m.At}
+	text := reply.Message{Text: m.Text, Quotes: quoted, Reaction: m.Reaction, Console: m.From.Console, Thumbs: r.Thumbs, At: m.At}
 	said := reply.Read(text, open)
 	if left := r.Muted(m.Who); left > 0 && !said.PassOn { // it would be an answer
 		return Did{Say: []string{reply.SayMuted(left)}}, nil
@@ -180,7 +179,7 @@ func (r *Reader) decide(ctx context.Context, m Message, said reply.Said) (did Di
 // to be tried again.
 func (r *Reader) Answered(who connectors.Person, after permissions.Request, err error) (string, error) {
 	if err == nil {
-		return card.Settled(after, r.told(who)), nil
+		return card.Settled(after, r.shown(who)), nil
 	}
 	return spoken("", err)
 }
@@ -193,15 +192,15 @@ func spoken(words string, err error) (string, error) {
 	return words, err
 }
 
-// told is how something is told to somebody.
-func (r *Reader) told(to connectors.Person) card.Options {
+// shown is how something is told to somebody.
+func (r *Reader) shown(to connectors.Person) card.Options {
 	return card.Options{Now: r.Now(), Location: to.Location, Self: to.Name}
 }
 
 // Open is what waits for somebody, when each was shown to them in the channel of that identity, and the code of the one
-// whose card has that ref.
+// whose card has that ref, or has the code card: it may have been sent without its ref being noted.
 func (r *Reader) Open(
-	ctx context.Context, id connectors.Identity, who connectors.Person, ref string,
+	ctx context.Context, id connectors.Identity, who connectors.Person, ref, card string,
 ) (open []reply.Open, quoted string, err error) {
 	waiting, err := r.Desk.Pending(ctx, id, "", mostOpen)
 	if err != nil {
@@ -210,12 +209,9 @@ func (r *Reader) Open(
 	for _, s := range waiting {
 		o := reply.Open{Request: s.Request, Code: s.Code}
 		for _, c := range s.Copies {
-			if c.Person == who.Name && c.Connector == id.Via && c.Ref != "" {
-				o.ShownAt = c.SentAt.Truncate(time.Second) // as messages are dated
-				if c.SentAt.IsZero() {                     // it was named before it was sent, and whether it arrived is not known yet
-					o.ShownAt = c.Since.Truncate(time.Second)
-				}
-				if ref != "" && c.Ref == ref {
+			if c.Person == who.Name && c.Connector == id.Via && (c.Ref != "" || !c.SentAt.IsZero() || s.Code == card) {
+				o.ShownAt = r.shownAt(c)
+				if ref != "" && c.Ref == ref || s.Code == card {
 					quoted = s.Code
 				}
 			}
@@ -223,6 +219,51 @@ func (r *Reader) Open(
 		open = append(open, o)
 	}
 	return open, quoted, nil
+}
+
+// shownAt is when a copy was shown, by the clock of its channel, which dates messages to the second. One that was named
+// and not sent yet may have arrived since it was to be shown.
+func (r *Reader) shownAt(c permissions.Copy) time.Time {
+	at := cmp.Or(c.SentAt, c.Since)
+	switch {
+	case !c.Dated.IsZero():
+		at = c.Dated
+	case r.Theirs != nil:
+		at = r.Theirs(at)
+	}
+	return at.Truncate(time.Second)
+}
+
+// unheardEvery is how often at most somebody is told that something is not read here.
+const unheardEvery = time.Minute
+
+// Unheard is what somebody is told who sent what is not read here, such as "photos", in a chat of their own or among
+// others, who are shown no code; empty where they were told within a minute.
+func (r *Reader) Unheard(
+	ctx context.Context, id connectors.Identity, who connectors.Person, what string, alone bool,
+) (string, error) {
+	r.mu.Lock()
+	last, told := r.told[who.Name]
+	again := told && r.Now().Sub(last).Abs() < unheardEvery
+	if !again {
+		r.told[who.Name] = r.Now()
+	}
+	r.mu.Unlock()
+	if again {
+		return "", nil
+	}
+	words := "I can't read " + what + ", so nothing was decided. Please write it as a new message"
+	if !alone {
+		return words + ".", nil
+	}
+	waiting, err := r.Desk.Pending(ctx, id, "", 1)
+	if err != nil || len(waiting) == 0 {
+		return words + ".", err
+	}
+	if denies := func(o permissions.Option) bool { return o.ID == permissions.Deny }; slices.ContainsFunc(waiting[0].Request.Options, denies) {
+		return words + ", as in: no " + waiting[0].Code + " because …", nil
+	}
+	return words + "; " + waiting[0].Code + " waits for your answer.", nil
 }
 
 // Muted is for how long answers of a person are not read, since they named too many codes that are not theirs.

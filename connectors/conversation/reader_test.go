@@ -54,6 +54,67 @@ func wrote(text string) Message {
 	return Message{Message: connectors.Message{Text: text, Key: "1"}, Who: connectors.Person{Name: "fay"}, At: time.Now()}
 }
 
+// When a card was shown counts by the clock of the channel, which dates what people write.
+func TestShownByTheChannelsClock(t *testing.T) {
+	ours := time.Unix(1_700_000_000, 5e8)
+	ahead := func(at time.Time) time.Time { return at.Add(time.Minute) }
+	for _, c := range []struct {
+		shown  permissions.Copy
+		theirs func(time.Time) time.Time
+		want   int64
+	}{
+		{permissions.Copy{Since: ours, SentAt: ours.Add(time.Hour), Dated: ours.Add(-time.Hour)}, ahead, 1_700_000_000 - 3600},
+		{permissions.Copy{Since: ours, SentAt: ours.Add(time.Hour)}, ahead, 1_700_000_060 + 3600},
+		{permissions.Copy{Since: ours}, nil, 1_700_000_000},
+	} {
+		r := New(Options{Theirs: c.theirs})
+		if got := r.shownAt(c.shown); !got.Equal(time.Unix(c.want, 0)) {
+			t.Errorf("%+v was shown at %v; want %v", c.shown, got.Unix(), c.want)
+		}
+	}
+}
+
+// oneWaits is a desk at which one request waits, as one copy has it.
+type oneWaits struct {
+	forgetfulDesk
+	copy permissions.Copy
+}
+
+func (d oneWaits) Pending(context.Context, connectors.Identity, permissions.ID, int) ([]permissions.Standing, error) {
+	return []permissions.Standing{{Code: "K7F3Q", Copies: []permissions.Copy{d.copy}}}, nil
+}
+
+// A reply to a card that the daemon did not note, since it was killed in the moment of sending it, names what waits by the
+// code on it, whether it was sent again or not. A card of something else names nothing, and neither does one at another's.
+func TestAReplyToACardThatWasNotNoted(t *testing.T) {
+	since := time.Unix(1_700_000_000, 0)
+	for name, c := range map[string]struct {
+		copy          permissions.Copy
+		card          string
+		quoted, shown bool
+	}{
+		"not sent again":    {permissions.Copy{Person: "fay", Since: since}, "K7F3Q", true, true},
+		"sent again":        {permissions.Copy{Person: "fay", Since: since, SentAt: since, Ref: "7"}, "K7F3Q", true, true},
+		"named before":      {permissions.Copy{Person: "fay", Since: since, Ref: "7"}, "K7F3Q", true, true},
+		"of another":        {permissions.Copy{Person: "fay", Since: since, SentAt: since, Ref: "7"}, "K7F3R", false, true},
+		"no card":           {permissions.Copy{Person: "fay", Since: since, SentAt: since, Ref: "7"}, "", false, true},
+		"not shown":         {permissions.Copy{Person: "fay", Since: since}, "", false, false},
+		"somebody else's":   {permissions.Copy{Person: "sam", Since: since, SentAt: since, Ref: "7"}, "K7F3Q", false, false},
+		"another channel's": {permissions.Copy{Person: "fay", Connector: "web", Since: since, SentAt: since}, "K7F3Q", false, false},
+	} {
+		for _, via := range []string{"telegram", "whatsapp"} {
+			if c.copy.Connector != "web" {
+				c.copy.Connector = via
+			}
+			r := New(Options{Desk: oneWaits{copy: c.copy}})
+			open, quoted, err := r.Open(t.Context(), connectors.Identity{Via: via}, connectors.Person{Name: "fay"}, "3", c.card)
+			if err != nil || len(open) != 1 || (quoted == "K7F3Q") != c.quoted || open[0].ShownAt.IsZero() == c.shown {
+				t.Errorf("%s, %s: %q, %+v, %v", name, via, quoted, open, err)
+			}
+		}
+	}
+}
+
 // What cannot be stored is no answer: the message has to come again, whatever it was.
 func TestAMessageThatIsNotStoredComesAgain(t *testing.T) {
 	disk := errors.New("the disk is full")
@@ -80,8 +141,9 @@ func TestWhatIsSaid(t *testing.T) {
 		{nil, " /stop all\n", "0 requests were cancelled"},
 		{nil, "/whoami", "You are fay here. Your number is 7."},
 		{nil, "/help@a_bot", "Press a button."},
-		{nil, "/" + strings.Repeat("x", 99), "There is no command /" + strings.Repeat("x", 38) + "…. Press a button."},
+		{nil, "/" + strings.Repeat("x", 99), "There is no command /" + strings.Repeat("x", 38) + "…. Write /help to see those that there are."},
 		{nil, "/revoke", "Say which"},
+		{nil, "/lock fay", "use: daycared lock NAME"},
 		{nil, "/\u202e", `There is no command /\u{202E}.`},
 	} {
 		did, err := over(c.why).Read(t.Context(), wrote(c.text))

@@ -16,6 +16,7 @@ type Message struct {
 	Quotes   string    // the code of the request whose card this replies to or reacts on; empty: none
 	Reaction bool      // Text is a reaction's emoji, empty when it was taken back
 	Console  bool      // typed at a prompt, where a code is by itself the second yes of high risk
+	Thumbs   bool      // the channel hears reactions, so hints may name them
 	At       time.Time // when it was sent
 }
 

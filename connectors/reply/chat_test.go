@@ -1,6 +1,7 @@
 package reply_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -20,15 +21,17 @@ func TestMessages(t *testing.T) {
 	for _, table := range replytest.Tables() {
 		for _, c := range table.Messages {
 			count++
-			m := table.How
-			m.Text, m.At = c.Text, noon.Add(time.Second)
-			said := reply.Read(m, waiting)
-			if got := outcome(said); got != c.Want {
-				t.Errorf("%s: %q: %s; want %s (%q)", table.Name, c.Text, got, c.Want, said.Say)
-			}
-			if got := outcome(said); len(said.Decisions) == 0 && said.Say == "" && got != replytest.Nothing && got != replytest.Command {
-				t.Errorf("%s: %q decides nothing, and the person is not told", table.Name, c.Text)
-			}
+			t.Run(fmt.Sprintf("A5/%s: %.60q", table.Name, c.Text), func(t *testing.T) {
+				m := table.How
+				m.Text, m.At = c.Text, noon.Add(time.Second)
+				said := reply.Read(m, waiting)
+				if got := outcome(said); got != c.Want {
+					t.Errorf("%s: %q: %s; want %s (%q)", table.Name, c.Text, got, c.Want, said.Say)
+				}
+				if got := outcome(said); len(said.Decisions) == 0 && said.Say == "" && got != replytest.Nothing && got != replytest.Command {
+					t.Errorf("%s: %q decides nothing, and the person is not told", table.Name, c.Text)
+				}
+			})
 		}
 	}
 	if t.Logf("%d messages", count); count < 200 {
@@ -44,9 +47,11 @@ func TestWhatOnlyBeginsLikeAnAnswer(t *testing.T) {
 		"after": true, "after lunch": true, "after 1a": true, "after /": true, "after :": true, "after 10": false, "after 0": false,
 		"after 9": false, "AFTER lunch": false, "aft3r lunch": false,
 	} {
-		said := reply.Read(reply.Message{Text: text, At: noon}, waiting[:2]) // without a pause
-		if said.PassOn != passed || (said.Guesses == 1) == passed || len(said.Decisions) > 0 {
-			t.Errorf("%q: %+v; want it passed on: %v", text, said, passed)
-		}
+		t.Run("A5/"+text, func(t *testing.T) {
+			said := reply.Read(reply.Message{Text: text, At: noon}, waiting[:2]) // without a pause
+			if said.PassOn != passed || (said.Guesses == 1) == passed || len(said.Decisions) > 0 {
+				t.Errorf("%q: %+v; want it passed on: %v", text, said, passed)
+			}
+		})
 	}
 }

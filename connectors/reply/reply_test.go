@@ -240,32 +240,31 @@ func TestParseDecidesNothing(t *testing.T) {
 func TestHelp(t *testing.T) {
 	plain := choices
 	plain.Choices = []string{"blog", "mail"}
+	secret := stranger
+	secret.Reason = "push with ghp_0123456789abcdefghijABCDEFGHIJ456789"
 	for _, c := range []struct {
 		r         permissions.Request
 		hint, say string
 	}{
 		{permission, "y allow once · a this session · n deny · r deny with a reason > ",
 			"Type yes (allow once), yes session (this session), yes 15m (for 15 minutes), yes always (until revoked), " +
-				"a (this session), n (deny), r and a reason (deny and say why), " +
-				"s (the card again, with its secrets)."},
+				"a (this session), n (deny), r and a reason (deny and say why)."},
 		{stranger, "y allow once · n deny · r deny with a reason > ",
-			"Type yes (allow once), n (deny), r and a reason (deny and say why), " +
-				"s (the card again, with its secrets)."},
+			"Type yes (allow once), n (deny), r and a reason (deny and say why)."},
+		{secret, "y allow once · n deny · r deny with a reason > ",
+			"Type yes (allow once), n (deny), r and a reason (deny and say why), s (the card again, with its secrets)."},
 		{tool, "y allow once · a this session · n deny · r deny with a reason > ",
 			"Type yes (allow once), yes session_tool (this tool, this session), yes session (all gated tools, this session), " +
 				"yes 15m (for 15 minutes), yes always (this exact call, always), a (this session), n (deny), " +
-				"r and a reason (deny and say why), " +
-				"s (the card again, with its secrets)."},
+				"r and a reason (deny and say why)."},
 		{risky, "high risk: type  yes K7F3Q  or  n > ",
 			"Type yes K7F3Q (allow once), yes K7F3Q session_tool (this tool, this session), yes K7F3Q 15m (for 15 minutes), " +
-				"yes K7F3Q always (this exact call, always), n (deny), r and a reason (deny and say why), " +
-				"s (the card again, with its secrets)."},
+				"yes K7F3Q always (this exact call, always), n (deny), r and a reason (deny and say why)."},
 		{step, "y allow once · a this session · n deny · r deny with a reason · y #2 or n #2 one call > ",
 			"with #2 for one call"},
 		{resume, "Enter continues · Esc interrupts ", "Press Enter to continue, or Esc to interrupt."},
 		{confirm, "y yes · n deny · r deny with a reason · Esc interrupts > ",
-			"Type yes (yes), n (deny), r and a reason (deny and say why), Esc (interrupt), " +
-				"s (the card again, with its secrets)."},
+			"Type yes (yes), n (deny), r and a reason (deny and say why), Esc (interrupt)."},
 		{plain, "1 to 2 · o in your own words > ", "Type a number from 1 to 2, the words of an option, or o and words of your own."},
 	} {
 		if got := reply.Hint(c.r, code); got != c.hint {

@@ -59,9 +59,11 @@ func TestWhereNothingWaitsEverythingIsPassedOn(t *testing.T) {
 func TestACodeHeldTwiceDecidesNothing(t *testing.T) {
 	twice := append([]reply.Open{{Code: "k7f3q", Request: tool, ShownAt: noon}}, waiting...)
 	for _, text := range []string{"yes K7F3Q", "K7F3Q no"} {
-		if said := reply.Read(reply.Message{Text: text, At: noon}, twice); len(said.Decisions) > 0 || said.Say == "" {
-			t.Errorf("%q: %+v", text, said)
-		}
+		t.Run("A5/"+text, func(t *testing.T) {
+			if said := reply.Read(reply.Message{Text: text, At: noon}, twice); len(said.Decisions) > 0 || said.Say == "" {
+				t.Errorf("%q: %+v", text, said)
+			}
+		})
 	}
 }
 
@@ -113,7 +115,7 @@ func TestWhatAPersonIsTold(t *testing.T) {
 			"High risk: type yes RSTEP or no RSTEP, or for one call yes RSTEP #2 or no RSTEP #2"},
 		{reply.Message{Text: "yes K7F3Q M2P4R once", Console: true}, two, "and only once: yes K7F3Q M2P4R"},
 	} {
-		c.m.At = noon
+		c.m.At, c.m.Thumbs = noon, !c.m.Console
 		if said := reply.Read(c.m, c.open); !strings.Contains(said.Say, c.want) {
 			t.Errorf("%q is answered\n     %s\nwant %s", c.m.Text, said.Say, c.want)
 		}
@@ -131,8 +133,8 @@ func TestChatHints(t *testing.T) {
 		"CH5SE": "Reply CH5SE and a number from 1 to 5 or the words of an option, or CH5SE other: and words of your own",
 	} {
 		for _, o := range waiting {
-			if got := reply.ChatHint(o.Request, o.Code); o.Code == code && got != want {
-				t.Errorf("ChatHint = %q; want %q", got, want)
+			if got := reply.ChatHelp(o.Request, o.Code); o.Code == code && !strings.HasPrefix(got, want) {
+				t.Errorf("ChatHelp = %q; want %q first", got, want)
 			}
 		}
 	}
@@ -140,6 +142,16 @@ func TestChatHints(t *testing.T) {
 		"YES R5SKY 15m RUN (for 15 minutes), YES R5SKY always RUN (this exact call, always), NO R5SKY because and your reason"
 	if got := reply.ChatHelp(risky, "R5SKY"); got != want {
 		t.Errorf("ChatHelp = %q; want %q", got, want)
+	}
+}
+
+// Nobody is told to react where nothing hears it.
+func TestNoHintAtReactionsThatNobodyHears(t *testing.T) {
+	for _, text := range []string{"yes", "why?", "don't allow K7F3Q", "K7F3Q no yes"} {
+		said := reply.Read(reply.Message{Text: text, At: noon}, waiting[:2])
+		if !strings.Contains(said.Say, "YES K7F3Q") || strings.Contains(said.Say, "react") {
+			t.Errorf("%q is answered %q", text, said.Say)
+		}
 	}
 }
 
@@ -180,13 +192,15 @@ func TestTenWrongCodesMuteForAMinute(t *testing.T) {
 		{"a clock set back by more", []wrong{{10, 0}}, -time.Minute - 1, 0},
 		{"none", nil, 0, 0},
 	} {
-		var g reply.Guard
-		for _, w := range c.wrong {
-			g.Wrong(w.n, noon.Add(w.at))
-		}
-		if got := g.Muted(noon.Add(c.at)); got != c.want {
-			t.Errorf("%s: muted for %s; want %s", c.name, got, c.want)
-		}
+		t.Run("A5/"+c.name, func(t *testing.T) {
+			var g reply.Guard
+			for _, w := range c.wrong {
+				g.Wrong(w.n, noon.Add(w.at))
+			}
+			if got := g.Muted(noon.Add(c.at)); got != c.want {
+				t.Errorf("%s: muted for %s; want %s", c.name, got, c.want)
+			}
+		})
 	}
 	want := "Nothing was decided: too many wrong codes. Text answers are read again in 59 seconds."
 	if got := reply.SayMuted(58500 * time.Millisecond); got != want {
@@ -229,5 +243,19 @@ func TestAnOptionThatBeginsLikeWordsOfOnesOwn(t *testing.T) {
 		if hint := "or other K7F3Q and words of your own."; want == replytest.Told && !strings.HasSuffix(said.Say, hint) {
 			t.Errorf("%q is told %q; want %q", text, said.Say, hint)
 		}
+	}
+}
+
+// TestATimeIsSaidWithWhatItCovers: the calls of other programs are allowed one by one, also for a time.
+func TestATimeIsSaidWithWhatItCovers(t *testing.T) {
+	quarter := permissions.For(15 * time.Minute)
+	for name, want := range map[string]string{"uid:1000": "(this exact call, for 15 minutes)", "agent:scribe": "(for 15 minutes)"} {
+		t.Run("B6/"+name, func(t *testing.T) {
+			r := permissions.Request{Kind: permissions.KindTool, Tool: "write_file", Caller: permissions.Caller{Name: name, UID: 1000}}
+			r.Options = permissions.Offer(r, []permissions.Scope{quarter}, permissions.Scope{})
+			if got := reply.Help(r, "K7F3Q"); !strings.Contains(got, want) {
+				t.Errorf("%q does not say %q", got, want)
+			}
+		})
 	}
 }

@@ -67,7 +67,8 @@ func holds(t *testing.T, text string, l Limits) {
 }
 
 func unseen(c rune) bool {
-	return c != '\n' && c != '\u200D' && (unicode.Is(unicode.C, c) || unicode.Is(unicode.Zl, c) || unicode.Is(unicode.Zp, c))
+	tag := c >= 0xE0020 && c <= 0xE007F
+	return c != '\n' && c != '\u200D' && !tag && (unicode.Is(unicode.C, c) || unicode.Is(unicode.Zl, c) || unicode.Is(unicode.Zp, c))
 }
 
 // pieces are what texts are made of here.

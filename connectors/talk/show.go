@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -21,20 +20,18 @@ const (
 // show is a line as it is shown. What is white at its end is left out.
 func show(line string) string { return visible(strings.TrimRight(line, " \t\r")) }
 
-// kept are the code points that [card.Visible] spells out in a word, and that are seen here as they are: those that make
-// one picture of several, and wide gaps.
-var kept = regexp.MustCompile(`\p{So}[\x{1F3FB}-\x{1F3FF}]?\x{FE0F}?(?:\x{200D}\p{So}[\x{1F3FB}-\x{1F3FF}]?\x{FE0F}?)*` +
-	`|[0-9#*]\x{FE0F}\x{20E3}| {9,}`)
+// gaps are wide, and code has them.
+var gaps = regexp.MustCompile(` {9,}`)
 
-// visible is [card.Visible] of a part of a line, with tabs as spaces.
+// visible is [card.Prose] of a part of a line, with tabs as spaces.
 func visible(text string) string {
 	text = strings.ReplaceAll(text, "\t", tab)
 	var all strings.Builder
 	from := 0
-	for _, m := range kept.FindAllStringIndex(text, -1) {
-		if part := text[m[0]:m[1]]; harmless(part) {
+	for _, m := range gaps.FindAllStringIndex(text, -1) {
+		if m[1]-m[0] <= mostSpaces {
 			all.WriteString(between(text[from:m[0]]))
-			all.WriteString(part)
+			all.WriteString(text[m[0]:m[1]])
 			from = m[1]
 		}
 	}
@@ -42,27 +39,13 @@ func visible(text string) string {
 	return all.String()
 }
 
-// between is [card.Visible] of what something follows, or nothing but white did.
+// between is [card.Prose] of what something follows, or nothing but white did.
 func between(text string) string {
 	bare := strings.TrimRight(text, " ")
 	if gap := len(text) - len(bare); gap <= mostSpaces {
-		return card.Visible(bare) + text[len(bare):]
+		return card.Prose(bare) + text[len(bare):]
 	}
-	return card.Visible(text)
-}
-
-// harmless tells of a picture all of whose parts are seen, and of a gap that is not too wide.
-func harmless(part string) bool {
-	if part[0] == ' ' || !utf8.ValidString(part) {
-		return part[0] == ' ' && len(part) <= mostSpaces
-	}
-	for _, c := range part {
-		joins := c == '\uFE0F' || c == '\u200D' || c == '\u20E3'
-		if !joins && card.Visible(string(c)) != string(c) {
-			return false
-		}
-	}
-	return true
+	return card.Prose(text)
 }
 
 // signs begin rows of ours.

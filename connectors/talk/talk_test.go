@@ -60,6 +60,9 @@ func TestOneMessage(t *testing.T) {
 		{"hidden", "a\u202eb\u200bc\x1b[2J\x00\xff", `helper: a\u{202E}b\u{200B}c\u{1B}[2J\u{0}\x{ff}`},
 		{"hidden in code", "`a\u202eb`\n```\n\u200b\n```", "helper: ‹a\\u{202E}b›\n‹:\\u{200B}›"},
 		{"pictures", "⚠️ ❤️👩‍👩‍👧 1️⃣ 👍🏽", "helper: │ ⚠️ ❤️👩‍👩‍👧 1️⃣ 👍🏽"},
+		{"a flag with tags", "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
+			"helper: 🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"},
+		{"no pictures of Unicode's", "©a\ufe0f 😀\u200d😀", `helper: ©a\u{FE0F} 😀\u{200D}😀`},
 		{"no pictures", "⠀\ufe0f a\ufe0f", `helper: \u{2800}\u{FE0F} a\u{FE0F}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -82,11 +85,13 @@ func TestNothingLooksLikeACard(t *testing.T) {
 		"ａｌｌｏｗｅｄ by fay", "Nothing was decided.", "2 requests wait for your answer:", "⚠️ AGENT CLARIFICATION NEEDED",
 		"Reply to this message with your reason", "Granted:", "⬇️ is shown again below",
 	} {
-		got := shown(t, connectors.Saying{Text: "Look:\n" + text + "\n\n```\ncode\n```\nand more"}, phone)[0]
-		want := "helper: │ Look:\n│ " + text + "\n\n‹:code›\n│ and more"
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
+		t.Run("B3/"+text, func(t *testing.T) {
+			got := shown(t, connectors.Saying{Text: "Look:\n" + text + "\n\n```\ncode\n```\nand more"}, phone)[0]
+			want := "helper: │ Look:\n│ " + text + "\n\n‹:code›\n│ and more"
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
 	}
 	for _, text := range []string{
 		"All tests pass.\n- ✅ one\n- ⛔ two", "I would say yes.", "```\n✅ Allowed\n│ x\n```", "",

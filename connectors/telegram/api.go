@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -49,8 +50,15 @@ func (t Token) LogValue() slog.Value { return slog.StringValue(t.String()) }
 type api struct {
 	bot    func() tgbotapi.BotAPI // made anew for every call: the library knows no context, but takes a client
 	client *http.Client
-	secret *regexp.Regexp // the token in any of its spellings
+	key    atomic.Pointer[credential]
+	fresh  chan struct{} // the token is another one by now
 	log    *slog.Logger
+}
+
+// credential is the token that calls carry, and every token so far in any of its spellings.
+type credential struct {
+	token  Token
+	secret *regexp.Regexp
 }
 
 // newAPI makes a client for a bot. An empty base is Telegram's own server. Nothing is sent.
@@ -59,18 +67,33 @@ func newAPI(token Token, base string, log *slog.Logger) *api {
 		base = defaultBase
 	}
 	endpoint := strings.ReplaceAll(strings.TrimRight(base, "/"), "%", "%%") + "/bot%s/%s"
-	return &api{
+	a := &api{
 		// A redirect would take the token elsewhere: none is followed.
 		client: &http.Client{Transport: newTransport(), CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		}},
-		bot: func() tgbotapi.BotAPI { // a function, as that does not print
-			b := tgbotapi.BotAPI{Token: url.PathEscape(string(token))}
-			b.SetAPIEndpoint(endpoint)
-			return b
-		},
-		secret: spellings(string(token)),
-		log:    log,
+		fresh: make(chan struct{}, 1),
+		log:   log,
+	}
+	a.key.Store(&credential{token, spellings(string(token))})
+	a.bot = func() tgbotapi.BotAPI {
+		b := tgbotapi.BotAPI{Token: url.PathEscape(string(a.key.Load().token))}
+		b.SetAPIEndpoint(endpoint)
+		return b
+	}
+	return a
+}
+
+// renew has the calls from now on carry another token. The one before stays hidden.
+func (a *api) renew(token Token) {
+	was := a.key.Load()
+	if was.token == token {
+		return
+	}
+	a.key.Store(&credential{token, regexp.MustCompile(spellings(string(token)).String() + "|" + was.secret.String())})
+	select {
+	case a.fresh <- struct{}{}:
+	default: // it is to be noticed already
 	}
 }
 
@@ -164,7 +187,7 @@ func (a *api) exchange(ctx context.Context, limit time.Duration, method string, 
 // send sends a request and reads the whole answer, so that the connection can be used again. The status is 0 unless all
 // of the answer came.
 func (a *api) send(r *http.Request) (*http.Response, int, error) {
-	if r.Body != nil && r.ContentLength <= 0 { // an upload: its writer ends here, and the length is known
+	if r.Body != nil && r.Body != http.NoBody && r.ContentLength <= 0 { // an upload: its writer ends here, and the length is known
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return nil, 0, err
@@ -229,7 +252,7 @@ func (a *api) redact(err error) error {
 
 // hide takes the token out of a text.
 func (a *api) hide(text string) string {
-	return a.secret.ReplaceAllLiteralString(text, Token("").String())
+	return a.key.Load().secret.ReplaceAllLiteralString(text, Token("").String())
 }
 
 // spellings matches a token, and the secret half of it alone, each character plain or percent-encoded, even twice.

@@ -115,13 +115,15 @@ func TestRefusalsOfTheBotAPI(t *testing.T) {
 		"call":   a.call(t.Context(), "sendDocument", nil, nil),
 		"upload": a.upload(t.Context(), "sendDocument", nil, file{Field: "document", Name: "a", Body: []byte("a")}, nil),
 	} {
-		var got *apiError
-		if !errors.As(err, &got) {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		t.Run("E1/"+name, func(t *testing.T) {
+			var got *apiError
+			if !errors.As(err, &got) {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+			}
+		})
 	}
 	if text := want.Error(); text != "sendDocument: 400 Bad Request: of ‹bot token›" {
 		t.Error(text)
@@ -175,7 +177,7 @@ func TestTokenIsInNoError(t *testing.T) {
 		"by a proxy":    &url.Error{Op: "Get", URL: "http://host/bot" + string(testToken), Err: io.ErrUnexpectedEOF},
 		"while it ends": fmt.Errorf("%w at %s", context.Canceled, testTokenText()),
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run("G3/"+name, func(t *testing.T) {
 			var logged bytes.Buffer
 			a := newAPI(testToken, "http://telegram.invalid", slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{
 				Level: slog.LevelDebug,
@@ -223,12 +225,14 @@ func TestHide(t *testing.T) {
 }
 
 func TestTokenDoesNotPrint(t *testing.T) {
-	var b bytes.Buffer
-	slog.New(slog.NewJSONHandler(&b, nil)).Info("a", "token", testToken)
-	fmt.Fprintf(&b, "%v %+v %#v %s %q %x", testToken, testToken, struct{ Token Token }{testToken}, testToken, testToken, testToken)
-	if strings.Contains(b.String(), "SECRET") || strings.Contains(b.String(), fmt.Sprintf("%x", "SECRET")) {
-		t.Error(b.String())
-	}
+	t.Run("G3/a bot's token", func(t *testing.T) {
+		var b bytes.Buffer
+		slog.New(slog.NewJSONHandler(&b, nil)).Info("a", "token", testToken)
+		fmt.Fprintf(&b, "%v %+v %#v %s %q %x", testToken, testToken, struct{ Token Token }{testToken}, testToken, testToken, testToken)
+		if strings.Contains(b.String(), "SECRET") || strings.Contains(b.String(), fmt.Sprintf("%x", "SECRET")) {
+			t.Error(b.String())
+		}
+	})
 }
 
 func TestLibraryIsSilent(t *testing.T) {

@@ -96,7 +96,7 @@ func TestErrorsSayWhenToTryAgain(t *testing.T) {
 	c := New(Options{Token: "1:x"})
 	busy := &apiError{Method: "sendMessage", Code: 429, RetryAfter: time.Minute}
 	c.pace.told(fayChat, busy)
-	turn := c.turn(t.Context(), fayChat)
+	turn := c.turn(t.Context(), fayChat, 0)
 	if !errors.Is(turn, errTurn) {
 		t.Fatalf("turn = %v", turn)
 	}
@@ -110,11 +110,11 @@ func TestErrorsSayWhenToTryAgain(t *testing.T) {
 		"gone":       {&apiError{Code: 403, RetryAfter: time.Minute}, 0, 0},
 		"nothing":    {nil, 0, 0},
 	} {
-		if got := connectors.RetryAfter(failed(spot{}, fay, e.err)); got < e.least || got > e.most {
+		if got := connectors.RetryAfter(New(Options{Now: time.Now}).failed(spot{}, fay, e.err)); got < e.least || got > e.most {
 			t.Errorf("%s: after %v", name, got)
 		}
 	}
-	if err := c.turn(t.Context(), samChat); err != nil {
+	if err := c.turn(t.Context(), samChat, 0); err != nil {
 		t.Errorf("another chat: %v", err)
 	}
 }

@@ -18,6 +18,9 @@ var menu = []map[string]string{
 	{"command": "new", "description": "Begin a new session with your agent"},
 	{"command": "quit", "description": "End your agent's session"},
 	{"command": "stop", "description": "Stop your agent's work; /stop all cancels and refuses everything"},
+	{"command": "resume", "description": "Go on after /stop all"},
+	{"command": "lock", "description": "A phone was stolen: /lock NAME, or /lock for yourself"},
+	{"command": "unlock", "description": "End that: /unlock NAME, by two people"},
 	{"command": "whoami", "description": "Who you are here"},
 	{"command": "help", "description": "How to answer"},
 }

@@ -75,6 +75,7 @@ func TestStopAll(t *testing.T) {
 	s.get(call, permissions.Cancelled)
 	s.becomes("fay", m.ID, "fay")
 	s.says("sam", "/pending", "Everything was stopped by fay")
+	s.says("sam", "/resume", "only fay and the operator can resume")
 	s.says("fay", "yes", "")
 }
 

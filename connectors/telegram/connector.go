@@ -39,6 +39,7 @@ type Connector struct {
 	bot   int64 // the bot's own id, which its token begins with
 	host  string
 	links *links
+	lost  connectors.Lost // people who have to press Start
 
 	work  sync.WaitGroup // what is sent on the side: toasts, answers
 	wrote chan int64     // chats of people who are somebody here, for the menu
@@ -47,12 +48,14 @@ type Connector struct {
 	stopped   bool            // Run is over
 	files     map[string]bool // documents that were sent, whose card was not yet
 	whole     card.Whole
-	ends      map[ref]string // what replied to cards that cannot be edited
+	dates     map[string]time.Time // of cards that were just sent, by Telegram's clock
+	ends      map[ref]string       // what replied to cards that cannot be edited
 	strangers map[int64]time.Time
 	rooms     rooms
 	pointed   map[int64]time.Time // who was told that commands are for private chats
-	claims    map[int64]time.Time // groups in which a card waits for its turn, and until when others let it pass
 	firsts    map[first]bool      // who took the first of two steps on a card of a group
+	olds      map[old]ref         // cards whose requests are to be shown again
+	gaps      sync.Mutex          // held until olds has the cards of a gap
 }
 
 var (
@@ -63,6 +66,7 @@ var (
 	_ connectors.Wholer    = (*Connector)(nil)
 	_ connectors.Healther  = (*Connector)(nil)
 	_ connectors.Hall      = (*Connector)(nil)
+	_ connectors.Dater     = (*Connector)(nil)
 )
 
 // New makes a connector. It does nothing yet, so that the daemon starts without a network.
@@ -71,12 +75,27 @@ func New(o Options) *Connector {
 		api: newAPI(o.Token, o.APIURL, o.Log), pace: newPace(), state: newState(o.Now), now: o.Now, log: o.Log,
 		host: o.Host, links: newLinks(o.Now),
 		files: map[string]bool{}, strangers: map[int64]time.Time{},
-		wrote: make(chan int64, 100), ends: map[ref]string{},
-		rooms: newRooms(), pointed: map[int64]time.Time{}, claims: map[int64]time.Time{}, firsts: map[first]bool{},
+		wrote: make(chan int64, 100), ends: map[ref]string{}, dates: map[string]time.Time{},
+		rooms: newRooms(), pointed: map[int64]time.Time{}, firsts: map[first]bool{}, olds: map[old]ref{},
 	}
-	digits, _, _ := strings.Cut(string(o.Token), ":")
-	c.bot, _ = strconv.ParseInt(digits, 10, 64)
+	c.bot = botOf(o.Token)
 	return c
+}
+
+// botOf is the id of the bot that a token is of.
+func botOf(token Token) int64 {
+	digits, _, _ := strings.Cut(string(token), ":")
+	id, _ := strconv.ParseInt(digits, 10, 64)
+	return id
+}
+
+// Renew has the bot use another token of its own from now on.
+func (c *Connector) Renew(token Token) error {
+	if botOf(token) != c.bot {
+		return errors.New("the token is another bot's, which takes effect at the next start")
+	}
+	c.api.renew(token)
+	return nil
 }
 
 // Name is [Name].
@@ -90,12 +109,15 @@ func (c *Connector) Health() error {
 	return c.rooms.health()
 }
 
-// Reach knows who has no Telegram account here. Whether the others can be reached shows when they are sent something.
+// Heard is [connectors.Hearer].
+func (c *Connector) Heard(stops bool) time.Time { return c.state.hearing(stops) }
+
+// Reach knows who has no Telegram account here, and to whom nothing can be written, as far as that has shown.
 func (c *Connector) Reach(p connectors.Person) error {
 	if p.Telegram == 0 {
 		return &connectors.Gone{Why: p.Name + " has no Telegram account here"}
 	}
-	return nil
+	return c.lost.Reach(strconv.FormatInt(p.Telegram, 10), p, c.now())
 }
 
 // farewell is how long a stop may take to tell the cards that the daemon does not run, and to send what was begun.
@@ -111,9 +133,7 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	d := newDesktop(c, desk)
 	poller := newPoller(c.api, c.state, c.now, c.log)
 	group, running := errgroup.WithContext(ctx)
-	if gone := desk.Away(); gone > tapLife { // told once there is contact
-		poller.owed = gone
-	} else {
+	if poller.before = desk.Away(); poller.before <= tapLife { // else it is told once there is contact
 		group.Go(func() error { return d.begin(running) })
 	}
 	group.Go(func() error { return poller.run(running, d.update, d.gap) })
@@ -144,30 +164,46 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 	c.whole.Note(p.Request.ID, !out.TooBig)
 	params := at.into(map[string]any{"disable_notification": true})
 	if name := string(p.Request.ID) + "/" + strconv.FormatInt(chat, 10); out.Document != nil && !c.sent(name) {
-		if err := c.cardTurn(ctx, chat); err != nil {
-			return "", failed(at, p.To, err)
+		if err := c.turn(ctx, chat, cards); err != nil {
+			return "", c.failed(at, p.To, err)
 		}
 		body := file{Field: "document", Name: out.Document.Name, Body: out.Document.Body}
 		err := c.api.upload(ctx, "sendDocument", params, body, nil)
 		c.pace.told(chat, err)
 		if err != nil {
-			return "", failed(at, p.To, err)
+			return "", c.failed(at, p.To, err)
 		}
 		c.note(name, true)
 		defer c.note(name, false)
 	}
 	params = at.into(out.params())
 	params["disable_notification"] = out.Silent
-	if err := c.cardTurn(ctx, chat); err != nil {
-		return "", failed(at, p.To, err)
+	if err := c.turn(ctx, chat, cards); err != nil {
+		return "", c.failed(at, p.To, err)
 	}
 	var sent message
 	err = c.api.call(ctx, "sendMessage", params, &sent)
 	c.pace.told(chat, err)
 	if err != nil {
-		return "", failed(at, p.To, err)
+		return "", c.failed(at, p.To, err)
 	}
-	return ref{chat, sent.ID}.String(), nil
+	name := ref{chat, sent.ID}.String()
+	c.pointOn(ctx, p, chat)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.dates) >= mostEnds {
+		clear(c.dates)
+	}
+	c.dates[name] = time.Unix(sent.Date, 0)
+	return name, nil
+}
+
+// Dated is [connectors.Dater].
+func (c *Connector) Dated(name string) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer delete(c.dates, name)
+	return c.dates[name]
 }
 
 // Whole is [connectors.Wholer].
@@ -193,7 +229,8 @@ func (c *Connector) note(name string, waits bool) {
 }
 
 // Edit brings a card up to date. One that cannot be edited any more gets a reply that says how the request ended; a card
-// of a group that has moved, or that somebody took away there, is to be sent anew.
+// of a group that has moved, or that somebody took away there, is to be sent anew, and so is that of a person who has
+// another account now.
 func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) error {
 	r, err := parseRef(name)
 	if err != nil {
@@ -205,19 +242,36 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 			return connectors.ErrAnew
 		}
 	}
-	err = c.put(ctx, r, edit(p, c.now()))
+	if p.Request.State != permissions.Pending {
+		c.mu.Lock()
+		delete(c.olds, old{p.Request.ID, r.chat}) // it is not shown again
+		c.mu.Unlock()
+	}
+	if p.Place == "" && p.Request.State == permissions.Pending && p.To.Telegram != 0 && p.To.Telegram != r.chat {
+		c.aside(ctx, func(ctx context.Context) error { return c.put(ctx, r, face(p, askedElsewhere(p.To.Name))) })
+		return connectors.ErrAnew
+	}
+	err = c.put(ctx, r, c.face(name, p))
 	switch {
 	case err == nil, notModified(err):
 		return nil
 	case cannotEdit(err) && p.Request.State != permissions.Pending:
 		err = c.tellEnd(ctx, r, at, p.Code+" · "+card.Settled(p.Request, card.Options{Location: p.To.Location}))
-		return failed(at, p.To, err)
+		return c.failed(at, p.To, err)
 	case cannotEdit(err) && at.chat < 0:
 		return connectors.ErrAnew
 	case cannotEdit(err):
 		return nil
 	}
-	return failed(at, p.To, err)
+	return c.failed(at, p.To, err)
+}
+
+// face is what a message says of a request whose card is p: that, or where the card is.
+func (c *Connector) face(name string, p connectors.Prompt) outgoing {
+	if p.Ref != "" && p.Ref != name && p.Request.State == permissions.Pending {
+		return face(p, shownAgain(p.Code))
+	}
+	return edit(p, c.now())
 }
 
 // mostEnds is how many cards that could not be edited are remembered.
@@ -232,9 +286,9 @@ func (c *Connector) tellEnd(ctx context.Context, r ref, at spot, text string) er
 		return nil
 	}
 	params := at.into(map[string]any{
-		"text": clip(text), "reply_parameters": replyTo(r.message), "link_preview_options": noPreview,
+		"text": clip(card.Isolate(text)), "reply_parameters": replyTo(r.message), "link_preview_options": noPreview,
 	})
-	if err := c.send(ctx, at.chat, "sendMessage", params, nil); err != nil {
+	if err := c.add(ctx, at.chat, "sendMessage", params); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -264,22 +318,22 @@ func (c *Connector) Tell(ctx context.Context, n connectors.Notice) error {
 		rows = append([]string{toAnswer(n.Waiting)}, rows...)
 	}
 	params := at.into(map[string]any{
-		"text": clip(strings.Join(rows, "\n")), "disable_notification": n.Silent, "link_preview_options": noPreview,
+		"text": clip(card.Isolate(strings.Join(rows, "\n"))), "disable_notification": n.Silent, "link_preview_options": noPreview,
 	})
 	for _, p := range n.Waiting {
 		if r, err := parseRef(p.Ref); err == nil && r.chat == at.chat {
 			params["reply_parameters"] = replyTo(r.message)
 		}
 	}
-	if err := c.send(ctx, at.chat, "sendMessage", params, nil); err != nil {
-		return failed(at, n.To, err)
+	if err := c.add(ctx, at.chat, "sendMessage", params); err != nil {
+		return c.failed(at, n.To, err)
 	}
 	return nil
 }
 
-// send makes one call that writes into a chat, when it is its turn.
+// send makes one call that writes into a chat for somebody who waits for it, when it is its turn.
 func (c *Connector) send(ctx context.Context, chat int64, method string, params map[string]any, out any) error {
-	if err := c.turn(ctx, chat); err != nil {
+	if err := c.turn(ctx, chat, 0); err != nil {
 		return err
 	}
 	err := c.api.call(ctx, method, params, out)
@@ -287,74 +341,84 @@ func (c *Connector) send(ctx context.Context, chat int64, method string, params 
 	return err
 }
 
-// turnTime bounds the wait for one's turn: what takes longer is tried again later, and holds up nobody else's meanwhile.
-// In groups turns are rare, so there they are hardly waited for.
-const turnTime, groupTurnTime = 5 * time.Second, 100 * time.Millisecond
+// add makes one call that writes into a chat, if that leaves room for what somebody waits for. Else the error says when
+// there is some.
+func (c *Connector) add(ctx context.Context, chat int64, method string, params map[string]any) error {
+	if after := c.pace.room(chat, edits); after > 0 {
+		return fmt.Errorf("%w: %w", errTurn, &pausedError{after})
+	}
+	if c.over() {
+		return errStopped
+	}
+	err := c.api.call(ctx, method, params, nil)
+	c.pace.told(chat, err)
+	return err
+}
+
+// turnTime bounds the wait for one's turn: what takes longer is tried again later. In a group there is one in 5.5 seconds.
+const turnTime = 10 * time.Second
 
 var (
 	errTurn    = errors.New("too much is written to this chat just now")
 	errStopped = errors.New("telegram is not served any more")
 )
 
-// claimTime is how long a card that found a group's turns taken is let pass by everything else there, from then on.
-const claimTime = 35 * time.Second
-
-// cardTurn is turn for what asks people: in a group, where turns are rare, it goes before edits and answers.
-func (c *Connector) cardTurn(ctx context.Context, chat int64) error {
-	err := c.take(ctx, chat)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if delete(c.claims, chat); chat < 0 && errors.Is(err, errTurn) {
-		c.claims[chat] = time.Now().Add(claimTime)
-	}
-	return err
-}
-
-// turn waits until something may be written into a chat.
-func (c *Connector) turn(ctx context.Context, chat int64) error {
-	c.mu.Lock()
-	claimed := time.Now().Before(c.claims[chat])
-	c.mu.Unlock()
-	if claimed {
-		return errTurn
-	}
-	return c.take(ctx, chat)
-}
-
-// take waits for a turn in a chat, whoever else does. Where Telegram asked for a pause it does not wait, so that one chat
-// does not hold up the others.
-func (c *Connector) take(ctx context.Context, chat int64) error {
+// turn waits for a turn in a chat (see [pace.wait]). Where Telegram asked for a pause it does not wait.
+func (c *Connector) turn(ctx context.Context, chat int64, part int) error {
 	if left := c.pace.paused(chat); left > 0 {
 		return fmt.Errorf("%w: %w", errTurn, &pausedError{left})
 	}
-	limit := turnTime
-	if chat < 0 {
-		limit = groupTurnTime
-	}
-	brief, done := context.WithTimeout(ctx, limit)
+	brief, done := context.WithTimeout(ctx, turnTime)
 	defer done()
-	if err := c.pace.wait(brief, chat); err != nil {
+	if err := c.pace.wait(brief, chat, part); err != nil {
 		return fmt.Errorf("%w: %w", errTurn, err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.stopped {
+	if c.over() {
 		return errStopped
 	}
 	return nil
 }
 
+// over reports whether nothing is sent any more.
+func (c *Connector) over() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stopped
+}
+
 // reply writes a text under a message.
 func (c *Connector) reply(ctx context.Context, to ref, text string) error {
 	return c.send(ctx, to.chat, "sendMessage", map[string]any{
-		"chat_id": to.chat, "text": clip(text), "reply_parameters": replyTo(to.message), "link_preview_options": noPreview,
+		"chat_id": to.chat, "text": clip(card.Isolate(text)), "reply_parameters": replyTo(to.message), "link_preview_options": noPreview,
 	}, nil)
+}
+
+// lose notes that nothing reaches somebody, if that is why something was not sent, and says what they have to do.
+func (c *Connector) lose(p connectors.Person, why string) string {
+	switch rest := strings.TrimPrefix(why, p.Name+" "); rest {
+	case hasBlocked:
+		why += " since {since}; " + p.Name + " has to press Start"
+	case neverStarted:
+		why += "; " + p.Name + " has to open the bot and press Start"
+	case noAccount:
+	default:
+		return why
+	}
+	account := strconv.FormatInt(p.Telegram, 10)
+	c.lost.Note(account, why, c.now())
+	if err := c.lost.Reach(account, p, c.now()); err != nil {
+		why = err.Error()
+	}
+	return why
 }
 
 // failed is an error of sending as the engine is told it: for good, in words for people, or for now, and for how long
 // where Telegram said so.
-func failed(at spot, p connectors.Person, err error) error {
+func (c *Connector) failed(at spot, p connectors.Person, err error) error {
 	why, gone := goneFor(err, p.Name)
+	if gone && at.chat == p.Telegram {
+		why = c.lose(p, why)
+	}
 	if at.chat < 0 {
 		if to, moved := migrated(err); moved {
 			return &connectors.Renamed{Now: Place(to, at.thread)}

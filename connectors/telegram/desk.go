@@ -13,8 +13,6 @@ import (
 // theirs, gets a *permissions.Refusal.
 type Desk interface {
 	conversation.Desk
-	// Person is who an identity is.
-	Person(id connectors.Identity) (connectors.Person, error)
 	// Stranger notes that an account of nobody here wrote; At is not read.
 	Stranger(ctx context.Context, s permissions.Stranger) error
 	// Look is the request that a decision would be about, without deciding.
@@ -25,6 +23,10 @@ type Desk interface {
 	Places(ctx context.Context) ([]connectors.Place, error)
 	// Rename notes that a place goes by another name from now on, and has what waits there sent anew.
 	Rename(ctx context.Context, was, now string) error
+	// Lost notes that nothing can be written in a place any more, or to that person, and why: others are asked at once.
+	Lost(ctx context.Context, via, person, place, why string) error
+	// Found has a person asked again who was lost; with a place, what stands there is kept up to date again.
+	Found(ctx context.Context, via, person, place string) error
 	// Away is for how long the daemon did not run before this start.
 	Away() time.Duration
 	// Live is what people see through a connector of the newest pending requests, so many at most.

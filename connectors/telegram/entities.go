@@ -29,7 +29,8 @@ func entitiesOf(text string, spans []span) []entity {
 	var all []entity
 	at, offset := 0, 0 // the same place in bytes and in units
 	for _, s := range spans {
-		if s.start < at || s.end > len(text) || s.start >= s.end || cuts(text, s.start) || cuts(text, s.end) {
+		s.end = min(s.end, len(text)) // white space at the end of a text was taken away
+		if s.start < at || s.start >= s.end || cuts(text, s.start) || cuts(text, s.end) {
 			continue
 		}
 		part := strings.TrimLeft(text[s.start:s.end], " \n")
@@ -48,12 +49,11 @@ func entitiesOf(text string, spans []span) []entity {
 // cuts tells whether the byte at is within a character.
 func cuts(text string, at int) bool { return at < len(text) && !utf8.RuneStart(text[at]) }
 
-// vanishing are the characters that [card.Visible] shows and Telegram removes from whatever a bot sends, three
-// combining marks (TDLib, clean_input_string). Without their escapes an action would be shown as another one.
-var vanishing = strings.NewReplacer("\u030a", `\u{30A}`, "\u0333", `\u{333}`, "\u033f", `\u{33F}`)
-
 // visible is [card.Visible] for Telegram.
-func visible(text string) string { return vanishing.Replace(card.Visible(text)) }
+func visible(text string) string { return card.Isolate(card.Visible(text)) }
+
+// prose is [card.Prose] for Telegram.
+func prose(text string) string { return card.Isolate(card.Prose(text)) }
 
 // clipTo is text, or so much of its start, and "…", that it has at most so many UTF-16 units.
 func clipTo(text string, most int) string {
@@ -67,5 +67,9 @@ func clipTo(text string, most int) string {
 		}
 		end = i + utf8.RuneLen(c)
 	}
-	return strings.TrimRight(text[:end], " ") + "…"
+	text = strings.TrimRight(text[:end], " \u200D") + "…"
+	if strings.Count(text, card.FSI) > strings.Count(text, card.PDI) { // it was cut within one
+		text += card.PDI
+	}
+	return text
 }

@@ -27,7 +27,8 @@ func TestEntities(t *testing.T) {
 		{"the end", []span{{asPre, 12, 16, ""}}, []entity{{asPre, 9, 3, ""}}},
 		{"within a character", []span{{asPre, 3, 8, ""}, {asPre, 0, 4, ""}}, nil},
 		{"overlapping", []span{{asPre, 0, 6, ""}, {asCode, 2, 8, ""}, {asBold, 7, 8, ""}}, []entity{{asPre, 0, 4, ""}, {asBold, 5, 1, ""}}},
-		{"past the end", []span{{asPre, 0, 99, ""}}, nil},
+		{"past the end", []span{{asPre, 12, 99, ""}}, []entity{{asPre, 9, 3, ""}}},
+		{"beyond the end", []span{{asPre, 90, 99, ""}}, nil},
 	} {
 		if diff := cmp.Diff(c.want, entitiesOf(text, c.spans)); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)

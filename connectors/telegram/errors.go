@@ -30,11 +30,11 @@ type lostError struct {
 func (e *lostError) Error() string { return e.Method + ": " + e.Err.Error() }
 func (e *lostError) Unwrap() error { return e.Err }
 
-// pausedError is a call that was not made: Telegram wants to be left alone for that long.
+// pausedError is a call that was not made: the chat is to be left alone for that long.
 type pausedError struct{ left time.Duration }
 
 func (e *pausedError) Error() string {
-	return fmt.Sprintf("Telegram asked for %v", e.left.Round(time.Second))
+	return fmt.Sprintf("the chat is left alone for %v", e.left.Round(time.Millisecond))
 }
 
 // laterError is an error of sending that says when to try again.
@@ -61,12 +61,18 @@ const (
 	meansGone            // nothing can be written there until a person does something
 	meansSame            // the edit changes nothing
 	meansFixed           // the message cannot be edited any more
-	meansOld             // the tap has been forgotten
 	meansPolled          // another program polls with this token
 	meansHooked          // a webhook is set
 	meansDenied          // the token is not accepted
 	meansBusy            // or broken on their side: try again
 	meansMoved           // the group has another id
+)
+
+// What keeps somebody from being written to until they do something about it, or for good.
+const (
+	hasBlocked   = "has blocked the bot"
+	neverStarted = "never pressed Start"
+	noAccount    = "has no Telegram account any more"
 )
 
 // meanings are known by the code and a part of the text, in any case; the first that fits counts. They are the texts of
@@ -77,13 +83,13 @@ var meanings = []struct {
 	means meaning
 	words string
 }{
-	{403, "bot was blocked by the user", meansGone, "{name} has blocked the bot"},
-	{400, "USER_IS_BLOCKED", meansGone, "{name} has blocked the bot"},
-	{403, "user is deactivated", meansGone, "{name} has no Telegram account any more"},
-	{400, "INPUT_USER_DEACTIVATED", meansGone, "{name} has no Telegram account any more"},
-	{403, "bot can't initiate conversation with a user", meansGone, "{name} never pressed Start"},
-	{400, "chat not found", meansGone, "{name} never pressed Start"},
-	{400, "PEER_ID_INVALID", meansGone, "{name} never pressed Start"},
+	{403, "bot was blocked by the user", meansGone, "{name} " + hasBlocked},
+	{400, "USER_IS_BLOCKED", meansGone, "{name} " + hasBlocked},
+	{403, "user is deactivated", meansGone, "{name} " + noAccount},
+	{400, "INPUT_USER_DEACTIVATED", meansGone, "{name} " + noAccount},
+	{403, "bot can't initiate conversation with a user", meansGone, "{name} " + neverStarted},
+	{400, "chat not found", meansGone, "{name} " + neverStarted},
+	{400, "PEER_ID_INVALID", meansGone, "{name} " + neverStarted},
 	{403, "bot can't send messages to bots", meansGone, "{name} is a bot"},
 	{403, "bot was kicked from", meansGone, "the bot was removed from the group"},
 	{403, "bot is not a member of", meansGone, "the bot is not in the group"},
@@ -103,9 +109,6 @@ var meanings = []struct {
 	{400, "message can't be edited", meansFixed, ""},
 	{400, "MESSAGE_ID_INVALID", meansFixed, ""},
 	{400, "there is no text in the message to edit", meansFixed, ""},
-
-	{400, "query is too old", meansOld, ""},
-	{400, "QUERY_ID_INVALID", meansOld, ""},
 
 	{409, "webhook is active", meansHooked, ""},
 	{409, "terminated by setWebhook request", meansHooked, ""},
@@ -165,9 +168,6 @@ func notModified(err error) bool { return means(err, meansSame) }
 
 // cannotEdit tells whether a message is out of reach for edits for good, so that a new one has to say it.
 func cannotEdit(err error) bool { return means(err, meansFixed) }
-
-// tooOld tells whether a tap was answered so late that nobody sees the answer.
-func tooOld(err error) bool { return means(err, meansOld) }
 
 // otherPoller tells whether another program polls with the same token.
 func otherPoller(err error) bool { return means(err, meansPolled) }

@@ -14,7 +14,6 @@ var questions = map[string]func(error) bool{
 	"gone":         func(err error) bool { _, is := goneFor(err, "fay"); return is },
 	"not modified": notModified,
 	"cannot edit":  cannotEdit,
-	"too old":      tooOld,
 	"other poller": otherPoller,
 	"webhook set":  webhookSet,
 	"bad token":    badToken,
@@ -36,8 +35,8 @@ func TestMeaningOfErrors(t *testing.T) {
 		{refused(400, "Bad Request: message can't be edited"), "cannot edit"},
 		{refused(400, "Bad Request: MESSAGE_ID_INVALID"), "cannot edit"},
 		{refused(400, "Bad Request: there is no text in the message to edit"), "cannot edit"},
-		{refused(400, "Bad Request: query is too old and response timeout expired or query ID is invalid"), "too old"},
-		{refused(400, "Bad Request: QUERY_ID_INVALID"), "too old"},
+		{refused(400, "Bad Request: query is too old and response timeout expired or query ID is invalid"), ""},
+		{refused(400, "Bad Request: QUERY_ID_INVALID"), ""},
 		{refused(409, "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"),
 			"other poller"},
 		{refused(409, "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook "+

@@ -151,6 +151,32 @@ func TestAStartAfterALongStop(t *testing.T) {
 	s.taps("fay", again, "Allow once", "✅")
 }
 
+// The daemon ends, and starts, in the middle of an outage that neither of the two sees as a long one.
+func TestAStartInAnOutageKnowsSinceWhenItIs(t *testing.T) {
+	t.Run("E1/taps that were lost before the start", func(t *testing.T) {
+		s := play(t)
+		cut := func() bool { err := s.bot.Health(); return err != nil && strings.Contains(err.Error(), "no contact") }
+		ctx, cancel := canceled(t)
+		call := s.asks(ctx, network("x"))
+		m := s.card("fay", "x")
+		s.until("the card is noted", s.upToDate)
+		s.outage(2*time.Minute, func() {
+			s.phones["fay"].TapsData(m.ID, data(t, m, "Allow once"))
+			s.server.Advance(2 * time.Minute)
+			s.until("there is no contact", cut)
+			s.stop()
+			cancel()
+			<-call
+			s.server.Advance(time.Minute)
+			s.open()
+			s.until("there is no contact", cut)
+		})
+		s.told("fay", "had no contact with Telegram for 5 minutes")
+		s.becomes("fay", m.ID, "is shown again below")
+		s.taps("fay", s.card("fay", "x"), "Allow once", "✅")
+	})
+}
+
 // A stop of a moment loses no tap: the card gets its buttons back, and is no other.
 func TestAStartAfterAShortStop(t *testing.T) {
 	s := play(t)

@@ -16,53 +16,68 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// joined looks at a group in which the bot's standing has changed: it leaves one where nobody is asked, and where somebody
+// joined looks at a chat in which the bot's standing has changed: it leaves a group where nobody is asked, and where somebody
 // is asked and it cannot write any more, other ways are looked for.
 func (d *desktop) joined(ctx context.Context, m member) error {
-	if m.Chat.Type == "private" {
-		return nil
-	}
 	away := m.New.Status == "left" || m.New.Status == "kicked"
-	asked, err := d.asksIn(ctx, m.Chat.ID)
-	switch {
-	case err != nil:
+	if m.Chat.Type == "private" {
+		p, err := d.desk.Person(identity(m.Chat.ID))
+		if err != nil || !away { // who presses Start is found by any update of theirs
+			return nil //nolint:nilerr // whoever is nobody here is not asked
+		}
+		return d.desk.Lost(ctx, Name, p.Name, "", d.lose(p, p.Name+" "+hasBlocked))
+	}
+	places, err := d.places(ctx, m.Chat.ID)
+	if err != nil {
 		return err
-	case !asked && !away:
-		return d.leave(ctx, m.Chat.ID)
-	case asked:
+	}
+	if len(places) > 0 {
 		d.rooms.lookSoon()
-		if away {
-			_, err = d.desk.Refresh(ctx, Name)
+	} else if !away {
+		d.leave(ctx, m.Chat.ID)
+	}
+	for _, p := range places {
+		switch {
+		case err != nil:
+		case away:
+			err = d.desk.Lost(ctx, Name, "", p.Now, "the bot was removed from the group")
+		default:
+			err = d.desk.Found(ctx, Name, "", p.Now)
 		}
 	}
 	return err
 }
 
-// asksIn tells whether people are asked in a group: a route names it, or something waits there.
-func (d *desktop) asksIn(ctx context.Context, chat int64) (bool, error) {
+// places are where people are asked in a group: a route names it, or something waits there.
+func (d *desktop) places(ctx context.Context, chat int64) ([]connectors.Place, error) {
 	places, err := d.desk.Places(ctx)
-	return slices.ContainsFunc(places, func(p connectors.Place) bool {
+	return slices.DeleteFunc(places, func(p connectors.Place) bool {
 		at, err := parsePlace(p.Now)
-		return err == nil && at.chat == chat
+		return err != nil || at.chat != chat
 	}), err
 }
 
+// asksIn tells whether people are asked in a group.
+func (d *desktop) asksIn(ctx context.Context, chat int64) (bool, error) {
+	places, err := d.places(ctx, chat)
+	return len(places) > 0, err
+}
+
 // leave leaves a group, unless it turns out to be what one of ours has become: of that, the bot may hear later than of
-// its being there.
-func (d *desktop) leave(ctx context.Context, chat int64) error {
-	if isSupergroup(chat) {
-		if err := d.probe(ctx); err != nil {
-			return err
-		}
-		if asked, err := d.asksIn(ctx, chat); err != nil || asked {
-			return err
-		}
-	}
-	d.log.Info("the bot is in a group that no route names, and leaves it", "chat", chat)
+// its being there. Other updates do not wait for it.
+func (d *desktop) leave(ctx context.Context, chat int64) {
 	d.aside(ctx, func(ctx context.Context) error {
+		if isSupergroup(chat) {
+			if err := d.probe(ctx); err != nil {
+				return err
+			}
+			if asked, err := d.asksIn(ctx, chat); err != nil || asked {
+				return err
+			}
+		}
+		d.log.Info("the bot is in a group that no route names, and leaves it", "chat", chat)
 		return d.api.call(ctx, "leaveChat", map[string]any{"chat_id": chat}, nil)
 	})
-	return nil
 }
 
 // firstSupergroup is the greatest id that a supergroup has.
@@ -70,7 +85,7 @@ const firstSupergroup = -1_000_000_000_000
 
 func isSupergroup(chat int64) bool { return chat < firstSupergroup }
 
-// probeTime bounds how long updates wait for it.
+// probeTime bounds how long one look takes.
 const probeTime = 5 * time.Second
 
 // probe asks of each group of ours that can still become a supergroup whether it has.
@@ -98,16 +113,14 @@ func (d *desktop) probe(ctx context.Context) error {
 
 // migrates notes what a group has become.
 func (d *desktop) migrates(ctx context.Context, was, to int64) error {
-	places, err := d.desk.Places(ctx)
+	places, err := d.places(ctx, was)
+	for _, p := range places {
+		if at, bad := parsePlace(p.Now); bad == nil && err == nil {
+			err = d.desk.Rename(ctx, p.Now, Place(to, at.thread))
+		}
+	}
 	if err != nil {
 		return err
-	}
-	for _, p := range places {
-		if at, err := parsePlace(p.Now); err == nil && at.chat == was {
-			if err := d.desk.Rename(ctx, p.Now, Place(to, at.thread)); err != nil {
-				return err
-			}
-		}
 	}
 	d.rooms.lookSoon()
 	return nil
@@ -124,8 +137,11 @@ func (d *desktop) gathering(ctx context.Context, u update) error {
 	case err != nil:
 		return err
 	case !asked:
-		return d.leave(ctx, m.Chat.ID)
-	case m.Text == "" || m.foreign():
+		d.leave(ctx, m.Chat.ID)
+		return nil
+	case m.Text == "":
+		return d.unheard(ctx, m, m.media())
+	case m.foreign():
 		return nil
 	}
 	id := identity(0) // somebody who hides behind a group or a channel is nobody
@@ -162,6 +178,9 @@ func (d *desktop) stray(ctx context.Context, m *message, id connectors.Identity)
 			d.log.Debug("somebody who is nobody here answered in a group", "chat", m.Chat.ID, "err", err)
 		}
 	}
+	if len(codes) > 0 && m.SenderChat == nil {
+		d.intruder(ctx, m.From)
+	}
 }
 
 // point tells somebody, once a day, where commands are for.
@@ -181,7 +200,7 @@ func (d *desktop) point(ctx context.Context, m *message) {
 // none of the bot's business.
 func (d *desktop) answered(ctx context.Context, u update, id connectors.Identity, who connectors.Person) error {
 	m := u.Message
-	open, quoted, err := d.reader.Open(ctx, id, who, refOf(m.ReplyTo))
+	open, quoted, err := d.reader.Open(ctx, id, who, refOf(m.ReplyTo), d.quoted(m))
 	if err != nil {
 		return err
 	}

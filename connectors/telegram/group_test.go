@@ -66,12 +66,19 @@ func (o *ops) cards() (n int) {
 	return n
 }
 
-// alone checks that somebody was sent nothing by themselves.
+// alone checks that somebody was sent nothing by themselves but which strangers pressed or wrote, as everybody is.
 func (s *stage) alone(names ...string) {
 	s.t.Helper()
 	for _, name := range names {
-		if n := s.sent(name, func(telegramtest.Message) bool { return true }); n != 0 {
-			s.t.Errorf("%s was sent %d messages by themselves", name, n)
+		var texts []string
+		s.sent(name, func(m telegramtest.Message) bool {
+			if !contains(m, "of nobody here wrote since") {
+				texts = append(texts, m.Text)
+			}
+			return true
+		})
+		if len(texts) != 0 {
+			s.t.Errorf("%s was sent by themselves: %q", name, texts)
 		}
 	}
 }
@@ -92,8 +99,10 @@ func TestAGroupIsAskedByOneCard(t *testing.T) {
 		"an anonymous administrator": s.phones["fay@ops"].Anonymously(),
 		"a channel":                  s.phones["fay@ops"].AsChannel(s.server.Channel("News", s.phones["fay"])),
 	} {
-		t.Log(who)
-		s.toast(phone.TapsData(m.ID, allow), "not yours to decide")
+		t.Run("A1/"+who, func(t *testing.T) {
+			t.Log(who)
+			s.toast(phone.TapsData(m.ID, allow), "not yours to decide")
+		})
 	}
 	if n := s.audited(permissions.DecisionRefused)[s.only().ID]; n != 4 {
 		t.Errorf("%d refusals are audited; want 4", n)
@@ -263,6 +272,30 @@ func TestAGroupThatCannotBeAskedAnyMore(t *testing.T) {
 	}
 }
 
+// The bot is removed from a group and added again: its card there can be answered like those that people were sent by
+// themselves meanwhile, and says with them how the request ended, whichever of them is pressed.
+func TestACardOfAGroupThatTheBotIsBackIn(t *testing.T) {
+	for name, who := range map[string]string{"answered in the group": "fay@ops", "answered by oneself": "fay"} {
+		t.Run(name, func(t *testing.T) {
+			s, o := gather(t, "supergroup")
+			call := s.ask(network("back"))
+			m := s.card("fay@ops", "back")
+			s.until("the card is noted", s.upToDate)
+			o.KicksBot(s.phones["kim"])
+			o.AddsBot(s.phones["kim"])
+			s.card("sam", "back")
+			s.taps(who, s.card(who, "back"), "⛔ Deny", "⛔")
+			s.get(call, permissions.Denied)
+			s.becomes("fay@ops", m.ID, "⛔ Denied by fay")
+			s.becomes("fay", s.told("fay", "⛔ Denied by fay").ID, "⛔ Denied by fay")
+			s.becomes("sam", s.told("sam", "⛔ Denied by fay").ID, "⛔ Denied by fay")
+			if n := o.cards(); n != 0 {
+				t.Errorf("%d cards in the group can still be pressed", n)
+			}
+		})
+	}
+}
+
 // Somebody who has no account at Telegram is asked elsewhere; who cannot be reached at all is told of as ever.
 func TestAGroupWithoutAnybodyToReach(t *testing.T) {
 	s, o := gather(t, "group", func(s *stage) {
@@ -323,34 +356,36 @@ func TestQuestionsInAGroup(t *testing.T) {
 	}
 }
 
-// While a card waits for its turn in a group, edits and answers there let it pass.
-func TestACardGoesFirstInAGroup(t *testing.T) {
+// In a group edits leave turns to cards, and cards leave the last one to what a finger waits for.
+func TestWhatAFingerWaitsForGoesFirstInAGroup(t *testing.T) {
 	s, o := gather(t, "group")
 	s.bot.pace.mu.Lock()
-	s.bot.pace.chats[o.ID()] = &lane{limit: rate.NewLimiter(rate.Every(time.Hour), 1)}
+	s.bot.pace.chats[o.ID()] = &lane{limit: rate.NewLimiter(rate.Every(time.Hour), groupBurst)}
 	s.bot.pace.mu.Unlock()
-	if err := s.bot.cardTurn(t.Context(), o.ID()); err != nil {
-		t.Fatal(err)
+	edited, shown := 0, 0
+	for s.bot.pace.room(o.ID(), edits) == 0 {
+		edited++
 	}
-	if err := s.bot.cardTurn(t.Context(), o.ID()); !errors.Is(err, errTurn) {
-		t.Fatalf("the second turn: %v", err)
+	for s.bot.turn(t.Context(), o.ID(), cards) == nil {
+		shown++
 	}
-	quick(s.bot, s.groups)
-	if err := s.bot.turn(t.Context(), o.ID()); !errors.Is(err, errTurn) {
-		t.Errorf("an edit went before the card: %v", err)
+	if edited != 6 || shown != 1 {
+		t.Errorf("%d edits and then %d cards took turns of %d", edited, shown, groupBurst)
 	}
-	if err := s.bot.turn(t.Context(), ids["fay"]); err != nil {
+	err := s.bot.failed(spot{}, connectors.Person{}, s.bot.add(t.Context(), o.ID(), "sendMessage", nil))
+	if !errors.Is(err, errTurn) || connectors.RetryAfter(err) < time.Hour {
+		t.Errorf("an edit for which there is no room: %v", err)
+	}
+	if err := s.bot.turn(t.Context(), o.ID(), 0); err != nil {
+		t.Errorf("what a finger waits for: %v", err)
+	}
+	if err := s.bot.turn(t.Context(), ids["fay"], cards); err != nil {
 		t.Errorf("elsewhere: %v", err)
-	}
-	for _, turn := range []func(context.Context, int64) error{s.bot.cardTurn, s.bot.turn} {
-		if err := turn(t.Context(), o.ID()); err != nil {
-			t.Errorf("once there are turns again: %v", err)
-		}
 	}
 }
 
-// A first step counts for the answer that it was about, and for nothing once its finger went back.
-func TestAFirstStepInAGroupIsOfOneAnswer(t *testing.T) {
+// A first step counts for whoever took it, and for nothing once its finger went back.
+func TestAFirstStepInAGroupIsOfOneFinger(t *testing.T) {
 	s, _ := gather(t, "supergroup", func(s *stage) { s.settings.Policy.HighRiskTags = []permissions.Tag{permissions.Network} })
 	call := s.ask(network("twice"))
 	m := s.card("fay@ops", "twice")
@@ -358,9 +393,7 @@ func TestAFirstStepInAGroupIsOfOneAnswer(t *testing.T) {
 	with := func(button string) telegramtest.Message {
 		return s.sees("fay@ops", "twice", func(m telegramtest.Message) bool { return strings.Contains(labelled(m), button) })
 	}
-	s.taps("fay@ops", m, "Allow for this session", "nothing is allowed yet")
-	s.taps("sam@ops", with("Yes"), "Back", "")
-	s.taps("sam@ops", with("Allow once"), "Allow once", "nothing is allowed yet")
+	s.taps("sam@ops", m, "Allow once", "nothing is allowed yet")
 	s.taps("fay@ops", with("Yes, allow once"), "Yes", "nothing is allowed yet")
 	s.taps("sam@ops", with("Yes"), "Back", "")
 	s.taps("fay@ops", with("Allow once"), "Allow once", "nothing is allowed yet")

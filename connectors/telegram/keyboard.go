@@ -127,7 +127,7 @@ func keys(p connectors.Prompt) keyboard {
 	for i, o := range r.Options {
 		switch s, allows := o.ID.Scope(); {
 		case r.Kind == permissions.KindClarification:
-			rest = append(rest, []key{b.key(o.ID, 0, fmt.Sprintf("%d · %s", i+1, visible(o.Label)), "")})
+			rest = append(rest, []key{b.key(o.ID, 0, fmt.Sprintf("%d · %s", i+1, prose(o.Label)), "")})
 		case allows && len(b.free) == 0: // an allowance can only become a denial
 		case allows && s == permissions.Once:
 			row = append([]key{b.key(o.ID, 0, "✅ "+labelOf(r, o), styleYes)}, row...)

@@ -66,31 +66,33 @@ func TestWordsAreKeptApart(t *testing.T) {
 
 // An answer counts as the reply of who was asked for it, to our own question, in words of their own.
 func TestWhatIsNoAnswerInWords(t *testing.T) {
-	s := play(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))
-	call, m, code := s.where("where?")
-	q := s.other("fay", m, code)
-	fay, sam, eve := s.phones["fay"], s.phones["sam"], s.phones["eve"]
-	sam.Replies(q.ID, "sam's, to a question that is not in that chat")
-	eve.Replies(q.ID, "a stranger's")
-	fay.Replies(fay.Writes(inOwnWords.text(code)), "to my own words")
-	fay.Replies(m.ID, "to the card")
-	fay.Replies(eve.Forwards(eve.Writes(inOwnWords.text(code)), fay), "to a forwarded question")
-	fay.Writes("look at staging first")
-	s.drained()
-	s.waits(call)
-	fay.Writes(code + " look at staging first")
-	s.told("fay", "takes another answer. Reply "+code+" and a number from 1 to 2 or the words of an option, or "+
-		code+" other: and words of your own.")
-	fay.Replies(q.ID, "\u200b \u2003")
-	s.told("fay", "An answer in words of one's own has 1 to 2000 characters")
-	fay.Replies(q.ID, strings.Repeat("because ", permissions.MaxReason/8+1))
-	s.drained()
-	s.waits(call)
-	fay.Replies(q.ID, "now it is one")
-	s.answered(call, "now it is one")
-	fay.Replies(q.ID, "and another")
-	s.told("fay", "Too late: already answered by fay")
-	s.toast(fay.TapsData(m.ID, data(t, m, "✏️ Other")), "Too late: already answered by fay")
+	t.Run("A7/forwarded, and to other messages", func(t *testing.T) {
+		s := play(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))
+		call, m, code := s.where("where?")
+		q := s.other("fay", m, code)
+		fay, sam, eve := s.phones["fay"], s.phones["sam"], s.phones["eve"]
+		sam.Replies(q.ID, "sam's, to a question that is not in that chat")
+		eve.Replies(q.ID, "a stranger's")
+		fay.Replies(fay.Writes(inOwnWords.text(code)), "to my own words")
+		fay.Replies(m.ID, "to the card")
+		fay.Replies(eve.Forwards(eve.Writes(inOwnWords.text(code)), fay), "to a forwarded question")
+		fay.Writes("look at staging first")
+		s.drained()
+		s.waits(call)
+		fay.Writes(code + " look at staging first")
+		s.told("fay", "takes another answer. Reply "+code+" and a number from 1 to 2 or the words of an option, or "+
+			code+" other: and words of your own.")
+		fay.Replies(q.ID, "\u200b \u2003")
+		s.told("fay", "An answer in words of one's own has 1 to 2000 characters")
+		fay.Replies(q.ID, strings.Repeat("because ", permissions.MaxReason/8+1))
+		s.drained()
+		s.waits(call)
+		fay.Replies(q.ID, "now it is one")
+		s.answered(call, "now it is one")
+		fay.Replies(q.ID, "and another")
+		s.told("fay", "Too late: already answered by fay")
+		s.toast(fay.TapsData(m.ID, data(t, m, "✏️ Other")), "Too late: already answered by fay")
+	})
 }
 
 // By text the word that says so is needed, in whatever of its forms.

@@ -27,6 +27,10 @@ const (
 	talkOverall = overallRate / 2
 	talkMost    = 2 // of talkOverall, at once
 
+	// What is not taken from a burst, one in so many, is left for what is more urgent: edits and notices leave some for
+	// cards and for what a finger waits for, in groups cards for the latter, and an agent's typing everything.
+	edits, cards, typing = 3, 8, 1
+
 	forgetEvery = time.Minute
 )
 
@@ -34,7 +38,7 @@ const (
 // comes last; polls, the answers to taps and the list of commands do not belong here and are never held up. It is safe
 // for concurrent use.
 type pace struct {
-	overall *rate.Limiter
+	overall *wire.Turns   // of chats
 	talk    *rate.Limiter // what agents say, besides
 
 	mu     sync.Mutex
@@ -53,22 +57,27 @@ type lane struct {
 
 func newPace() *pace {
 	return &pace{
-		overall: rate.NewLimiter(overallRate, overallMost), talk: rate.NewLimiter(talkOverall, talkMost),
+		overall: wire.NewTurns(overallRate, overallMost), talk: rate.NewLimiter(talkOverall, talkMost),
 		chats: map[int64]*lane{},
 	}
 }
 
-// wait returns when something may be sent to a chat; chat 0 stands for what goes to none. It returns an error once ctx
-// ends, and at once if the wait would outlast the deadline of ctx.
-func (p *pace) wait(ctx context.Context, chat int64) error {
+// wait returns when something may be sent to a chat, of those that wait for the room of all the one whose last turn was
+// longest ago; chat 0 stands for what goes to none. It returns an error once ctx
+// ends, and at once if the wait would outlast the deadline of ctx. What is sent waits for one more than a part of the
+// chat's burst, 0 for any.
+func (p *pace) wait(ctx context.Context, chat int64, part int) error {
 	l := p.enter(chat)
 	defer p.leave(l)
-	limits := []*rate.Limiter{l.limit, p.overall}
+	limits := []func(context.Context) error{l.limit.Wait, func(ctx context.Context) error { return p.overall.Wait(ctx, chat) }}
 	if chat == 0 {
 		limits = limits[1:]
 	}
 	for {
 		pause := p.pause(l)
+		if len(limits) == 2 && part > 0 {
+			pause = max(pause, wire.Room(l.limit, part, time.Now()))
+		}
 		deadline, limited := ctx.Deadline()
 		switch {
 		case pause > 0 && limited && time.Until(deadline) < pause:
@@ -80,7 +89,7 @@ func (p *pace) wait(ctx context.Context, chat int64) error {
 		case len(limits) == 0:
 			return ctx.Err()
 		default: // what is taken stays taken through a pause that comes meanwhile
-			if err := limits[0].Wait(ctx); err != nil {
+			if err := limits[0](ctx); err != nil {
 				return fmt.Errorf("wait to send: %w", err)
 			}
 			limits = limits[1:]
@@ -107,13 +116,22 @@ func (p *pace) yield(ctx context.Context, chat int64) error {
 	return nil
 }
 
-// spare takes room in a chat where none of it is in use, and tells whether it did. It does not wait.
-func (p *pace) spare(chat int64) bool {
+// room takes room in a chat if that leaves a part of its burst, and of the burst of all, or says how long to wait until
+// there may be some. It does not wait itself.
+func (p *pace) room(chat int64, part int) (after time.Duration) {
 	l := p.enter(chat)
 	defer p.leave(l)
+	if after = p.pause(l); after > 0 {
+		return after
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	now := time.Now()
-	busy := p.pause(l) > 0 || l.limit.TokensAt(now) < float64(l.limit.Burst()) || p.overall.TokensAt(now) < overallMost
-	return !busy && l.limit.AllowN(now, 1) && p.overall.AllowN(now, 1)
+	if after = max(wire.Room(l.limit, part, now), wire.Room(p.overall.Limiter, part, now)); after == 0 {
+		l.limit.AllowN(now, 1)
+		p.overall.AllowN(now, 1)
+	}
+	return after
 }
 
 // told takes note of how a call ended: when Telegram asks for a pause, the chat gets one, or everything if the call was

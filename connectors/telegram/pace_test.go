@@ -45,7 +45,7 @@ func TestLimitsOfSending(t *testing.T) {
 		"many people":  {300, func(i int) int64 { return int64(1000 + i) }, time.Second, 20, 25, 15 * time.Second},
 		"without chat": {100, func(int) int64 { return 0 }, time.Second, 20, 25, 5 * time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run("E2/"+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p, began := newPace(), time.Now()
 				var mu sync.Mutex
@@ -53,7 +53,7 @@ func TestLimitsOfSending(t *testing.T) {
 				var all sync.WaitGroup
 				for i := range c.calls {
 					all.Go(func() {
-						if err := p.wait(t.Context(), c.chat(i)); err != nil {
+						if err := p.wait(t.Context(), c.chat(i), 0); err != nil {
 							t.Error(err)
 						}
 						mu.Lock()
@@ -73,6 +73,36 @@ func TestLimitsOfSending(t *testing.T) {
 	}
 }
 
+// While so many chats have more to be sent than all of them together may, the first card of others goes next: a chat that
+// was served before waits.
+func TestWhoWasServedLeastRecentlyGoesFirst(t *testing.T) {
+	const busy, others = 60, 10
+	synctest.Test(t, func(t *testing.T) {
+		p := newPace()
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for chat := range int64(busy) {
+			all.Go(func() {
+				for p.wait(ctx, 1000+chat, cards) == nil {
+				}
+			})
+		}
+		<-time.After(10 * time.Second)
+		var firsts sync.WaitGroup
+		for chat := range int64(others) {
+			firsts.Go(func() {
+				began := time.Now()
+				if err := p.wait(ctx, 2000+chat, cards); err != nil || time.Since(began) > heldUp {
+					t.Errorf("chat %d waited %v: %v", chat, time.Since(began), err)
+				}
+			})
+		}
+		firsts.Wait()
+		cancel()
+		all.Wait()
+	})
+}
+
 func TestPausesThatTelegramAsksFor(t *testing.T) {
 	const pause = 30 * time.Second
 	for name, c := range map[string]struct {
@@ -82,7 +112,7 @@ func TestPausesThatTelegramAsksFor(t *testing.T) {
 		"a chat":     {fayChat, map[int64]time.Duration{fayChat: pause, samChat: 0, groupChat: 0, 0: 0}},
 		"everything": {0, map[int64]time.Duration{fayChat: pause, samChat: pause, groupChat: pause, 0: pause}},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run("E2/"+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p, began := newPace(), time.Now()
 				p.told(c.about, fmt.Errorf("send: %w", &apiError{Code: 429, RetryAfter: pause}))
@@ -91,7 +121,7 @@ func TestPausesThatTelegramAsksFor(t *testing.T) {
 				var all sync.WaitGroup
 				for chat, want := range c.waits {
 					all.Go(func() {
-						err := p.wait(t.Context(), chat)
+						err := p.wait(t.Context(), chat, 0)
 						if took := time.Since(began); err != nil || took < want || took > want+want/10 {
 							t.Errorf("chat %d waited %v, want %v: %v", chat, took, want, err)
 						}
@@ -107,13 +137,13 @@ func TestPauseThatComesWhileSomebodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, began := newPace(), time.Now()
 		for range personBurst {
-			if err := p.wait(t.Context(), fayChat); err != nil {
+			if err := p.wait(t.Context(), fayChat, 0); err != nil {
 				t.Fatal(err)
 			}
 		}
 		var waits sync.WaitGroup
 		waits.Go(func() {
-			err := p.wait(t.Context(), fayChat)
+			err := p.wait(t.Context(), fayChat, 0)
 			if took := time.Since(began); err != nil || took != 10*time.Second {
 				t.Errorf("%v, %v", took, err)
 			}
@@ -129,7 +159,7 @@ func TestWaitingEnds(t *testing.T) {
 		p := newPace()
 		p.told(fayChat, &apiError{Code: 429, RetryAfter: time.Hour})
 		for range groupBurst {
-			if err := p.wait(t.Context(), groupChat); err != nil {
+			if err := p.wait(t.Context(), groupChat, 0); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -137,17 +167,17 @@ func TestWaitingEnds(t *testing.T) {
 			began := time.Now()
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, cancel)
-			if err := p.wait(ctx, chat); !errors.Is(err, context.Canceled) || time.Since(began) != time.Second {
+			if err := p.wait(ctx, chat, 0); !errors.Is(err, context.Canceled) || time.Since(began) != time.Second {
 				t.Errorf("chat %d: %v after %v", chat, err, time.Since(began))
 			}
 			began = time.Now()
 			ctx, cancel = context.WithTimeout(t.Context(), 500*time.Millisecond)
-			if err := p.wait(ctx, chat); err == nil || time.Since(began) != 0 {
+			if err := p.wait(ctx, chat, 0); err == nil || time.Since(began) != 0 {
 				t.Errorf("chat %d: %v after %v, though the wait outlasts the deadline", chat, err, time.Since(began))
 			}
 			cancel()
 		}
-		if err := p.wait(t.Context(), samChat); err != nil {
+		if err := p.wait(t.Context(), samChat, 0); err != nil {
 			t.Error(err)
 		}
 	})
@@ -158,19 +188,19 @@ func TestIdleChatsAreForgotten(t *testing.T) {
 		p := newPace()
 		p.told(groupChat, &apiError{Code: 429, RetryAfter: time.Hour})
 		for chat := range int64(500) {
-			if err := p.wait(t.Context(), chat+1); err != nil {
+			if err := p.wait(t.Context(), chat+1, 0); err != nil {
 				t.Fatal(err)
 			}
 		}
 		<-time.After(2 * forgetEvery)
-		if err := p.wait(t.Context(), fayChat); err != nil {
+		if err := p.wait(t.Context(), fayChat, 0); err != nil {
 			t.Fatal(err)
 		}
 		if p.chats[groupChat] == nil || len(p.chats) != 2 {
 			t.Errorf("%d chats are remembered, the one that pauses: %v", len(p.chats), p.chats[groupChat] != nil)
 		}
 		<-time.After(2 * time.Hour)
-		if err := p.wait(t.Context(), 0); err != nil || len(p.chats) != 1 {
+		if err := p.wait(t.Context(), 0, 0); err != nil || len(p.chats) != 1 {
 			t.Errorf("%d chats are remembered: %v", len(p.chats), err)
 		}
 	})
@@ -196,13 +226,13 @@ func cardsAmongAgents(t *testing.T, people int64) {
 	}
 	for chat := int64(1); chat <= people; chat++ {
 		all.Go(func() { // an agent that never stops
-			for p.yield(ctx, chat) == nil && p.wait(ctx, chat) == nil {
+			for p.yield(ctx, chat) == nil && p.wait(ctx, chat, 0) == nil {
 				note(chat)
 			}
 		})
 		all.Go(func() {
 			for ctx.Err() == nil {
-				if p.spare(chat) {
+				if p.room(chat, typing) == 0 {
 					note(chat)
 				}
 				select {
@@ -215,7 +245,7 @@ func cardsAmongAgents(t *testing.T, people int64) {
 	for i := range 20 {
 		<-time.After(time.Duration(i%7)*400*time.Millisecond + 3*time.Second)
 		chat, began := int64(i)%people+1, time.Now()
-		if err := p.wait(ctx, chat); err != nil || time.Since(began) > 0 {
+		if err := p.wait(ctx, chat, 0); err != nil || time.Since(began) > 0 {
 			t.Errorf("card %d waited %v: %v", i, time.Since(began), err)
 		}
 		note(chat)

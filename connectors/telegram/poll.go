@@ -23,6 +23,9 @@ const (
 	pollMost   = 100              // updates at a time
 	tapLife    = 150 * time.Second
 	remembered = 1000 // updates
+	// cutMost is about the longest time between two polls to which nothing is answered: after an outage, people see soon
+	// what of what they pressed counted.
+	cutMost = 2500 * time.Millisecond
 )
 
 // poller fetches updates, one poll after the other. Only its run touches it.
@@ -34,20 +37,24 @@ type poller struct {
 	log     *slog.Logger
 
 	offset int64         // the next poll confirms all that is below
+	before time.Duration // how long there was no contact before run
 	heard  moment        // when a poll was answered last
 	owed   time.Duration // how long there was no contact, until gap has been told
 	seen   recent
 	tries  *backoff.ExponentialBackOff // after what passes
+	cut    *backoff.ExponentialBackOff // after what is not answered at all
 	slow   *backoff.ExponentialBackOff // after what somebody has to mend
 	stale  *backoff.ExponentialBackOff // after what brings nothing new
+	hasty  *backoff.ExponentialBackOff // after what is empty long before its time
 }
 
 func newPoller(a *api, s *state, now func() time.Time, log *slog.Logger) *poller {
 	began := time.Now()
 	return &poller{
 		api: a, state: s, now: now, elapsed: func() time.Duration { return time.Since(began) }, log: log,
-		seen: recent{ids: map[int64]bool{}}, tries: newTries(time.Second, 30*time.Second),
+		seen: recent{ids: map[int64]bool{}}, tries: newTries(time.Second, 30*time.Second), cut: newTries(time.Second, cutMost),
 		slow: newTries(10*time.Second, 2*time.Minute), stale: newTries(50*time.Millisecond, 30*time.Second),
+		hasty: newTries(50*time.Millisecond, 5*time.Second),
 	}
 }
 
@@ -62,39 +69,57 @@ func newTries(first, most time.Duration) *backoff.ExponentialBackOff {
 // confirms to Telegram those that handle returned nil for. After an error the same update is handled again, ever later,
 // until it is done or handle returns [errSkip]; one at which handle panics is passed over.
 //
-// Telegram forgets taps after 150 seconds. When polls have not been answered for longer, gap is called before the
-// updates that came after are handled, and after an error again with the next poll. No poll runs during handle and gap,
-// so neither may take long.
+// Telegram forgets taps after 150 seconds. When polls have not been answered for longer, gap is called once the updates
+// that Telegram still has are handled, and after an error again with the next poll. No poll runs during handle and gap, so
+// neither may take long.
 func (p *poller) run(
 	ctx context.Context, handle func(context.Context, update) error, gap func(ctx context.Context, away time.Duration) error,
 ) error {
 	var aside sync.WaitGroup
 	defer aside.Wait()
 	aside.Go(func() { p.lookForWebhook(ctx) })
-	p.heard = p.moment()
+	p.heard = p.moment().ago(p.before)
+	p.state.hear(p.heard.wall)
 	timeout := time.Duration(0) // at first, and whenever it is to be known soon that Telegram is there
 	for ctx.Err() == nil {
 		if p.owed > 0 || p.moment().since(p.heard) > tapLife {
 			timeout = 0
 		}
+		began := p.elapsed()
 		batch, err := p.poll(ctx, timeout)
 		if ctx.Err() != nil {
 			break
 		}
+		hasty := len(batch) == 0 && p.elapsed()-began < timeout/2
 		timeout = pollFor
 		if err != nil {
 			timeout = 0
-			_ = wire.Pause(ctx, p.failed(ctx, err)) // the loop looks at ctx
+			select { // the loop looks at ctx
+			case <-ctx.Done():
+			case <-p.api.fresh:
+			case <-time.After(p.failed(ctx, err)):
+			}
 			continue
 		}
-		p.answered(ctx, gap)
-		switch news := p.handle(ctx, batch, handle); {
+		p.answered()
+		news := p.handle(ctx, batch, handle)
+		last := len(batch) < pollMost || !news // of those that Telegram still has
+		if last {
+			p.mend(ctx, gap)
+		}
+		if p.owed == 0 {
+			p.state.hear(p.heard.wall)
+		}
+		switch {
 		case !news: // what was confirmed came again, and might for ever
 			_ = wire.Pause(ctx, p.stale.NextBackOff())
-		case p.owed > 0:
+		case p.owed > 0 && last:
 			_ = wire.Pause(ctx, p.tries.NextBackOff())
+		case hasty:
+			_ = wire.Pause(ctx, p.hasty.NextBackOff())
 		default:
 			p.stale.Reset()
+			p.hasty.Reset()
 		}
 	}
 	return nil
@@ -109,11 +134,12 @@ func (p *poller) poll(ctx context.Context, timeout time.Duration) ([]jsontext.Va
 	return batch, err
 }
 
-// answered notes that there is contact, and tells when there was none for long.
-func (p *poller) answered(ctx context.Context, gap func(context.Context, time.Duration) error) {
+// answered notes that there is contact, and whether there was none for long.
+func (p *poller) answered() {
 	was := p.heard
 	p.heard = p.moment()
 	p.slow.Reset()
+	p.cut.Reset()
 	if p.state.answered() {
 		p.tries.Reset()
 		p.log.Info("telegram answers")
@@ -122,7 +148,11 @@ func (p *poller) answered(ctx context.Context, gap func(context.Context, time.Du
 		p.log.Warn("there was no contact with telegram for longer than it keeps taps", "away", away.Round(time.Second))
 		p.owed = max(p.owed, away)
 	}
-	if p.owed == 0 {
+}
+
+// mend tells that there was no contact for long, if that is still to be told.
+func (p *poller) mend(ctx context.Context, gap func(context.Context, time.Duration) error) {
+	if p.owed == 0 || ctx.Err() != nil {
 		return
 	}
 	if err := gap(ctx, p.owed); err != nil {
@@ -146,7 +176,9 @@ func (p *poller) failed(ctx context.Context, err error) time.Duration {
 		news = p.state.conflicts()
 	default:
 		news = p.state.gone(p.heard.wall, err.Error())
-		tries = p.tries
+		if tries = p.tries; errors.As(err, new(*lostError)) {
+			tries = p.cut
+		}
 	}
 	level := slog.LevelDebug
 	if news {
@@ -259,6 +291,8 @@ type moment struct {
 }
 
 func (p *poller) moment() moment { return moment{p.now().Round(0), p.elapsed()} }
+
+func (m moment) ago(d time.Duration) moment { return moment{m.wall.Add(-d), m.elapsed - d} }
 
 // since is the longer of the two times that have passed.
 func (m moment) since(was moment) time.Duration {

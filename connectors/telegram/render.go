@@ -44,6 +44,9 @@ type outgoing struct {
 // show is what p's person is sent: the card, and above it a row about how the request stands where that is worth one.
 // The card itself is the same for the whole life of the request, and so are the document and its digest.
 func show(p connectors.Prompt, now time.Time) outgoing {
+	if p.Locked && p.Request.State == permissions.Pending {
+		return face(p, lockedOut)
+	}
 	out := face(p, stands(p, now))
 	out.Keyboard = keys(p)
 	if out.TooBig {
@@ -62,6 +65,9 @@ func edit(p connectors.Prompt, now time.Time) outgoing {
 // away is the card while the daemon does not run: it cannot be answered.
 func away(p connectors.Prompt, _ time.Time) outgoing {
 	out := face(p, notRunning)
+	if p.Locked {
+		out = face(p, lockedOut)
+	}
 	out.Document = nil
 	return out
 }
@@ -70,6 +76,9 @@ func away(p connectors.Prompt, _ time.Time) outgoing {
 // empty where there is nothing to tell.
 func stands(p connectors.Prompt, now time.Time) string {
 	lead := standsAlone(p, now)
+	if others := card.Others(p); others != "" && p.Request.State == permissions.Pending {
+		lead = strings.TrimPrefix(lead+" · "+others, " · ")
+	}
 	if p.Place == "" || p.Request.State != permissions.Pending {
 		return lead
 	}
@@ -99,7 +108,7 @@ func standsAlone(p connectors.Prompt, now time.Time) string {
 func face(p connectors.Prompt, lead string) outgoing {
 	m, g := fit(p), &page{}
 	if lead != "" {
-		g.format(asBold, clipTo(vanishing.Replace(lead), mostLead-1))
+		g.format(asBold, clipTo(card.Isolate(lead), mostLead-1))
 		g.write("\n")
 	}
 	g.card(m, p.Request.State != permissions.Pending)
@@ -150,7 +159,7 @@ func (g *page) card(m card.Message, settled bool) {
 		if mark.Start >= len(text) {
 			break
 		}
-		part := vanishing.Replace(text[mark.Start:min(mark.End, len(text))])
+		part := card.Isolate(text[mark.Start:min(mark.End, len(text))])
 		switch long := rowsOnPhone(part) > mostQuoted; {
 		case mark.Start == 0:
 			g.top(part)

@@ -221,6 +221,17 @@ func TestCards(t *testing.T) {
 	}
 }
 
+// Details that end in a newline stay folded when the request is settled.
+func TestFoldedDetailsStayFolded(t *testing.T) {
+	p := prompt(t, permissions.KindPermission, details(strings.Repeat("a row\n", 12)))
+	settled := after(t, p, vote("fay", Name, permissions.Allow(permissions.Once), nil))
+	for _, out := range []outgoing{show(p, noon), edit(settled, noon)} {
+		if n := len(out.Entities); n == 0 || out.Entities[n-1].Type != asQuote {
+			t.Errorf("the last entity is none of a quote: %+v\n%s", out.Entities, out.Text)
+		}
+	}
+}
+
 // drawn is a message as testdata/cards has it.
 func drawn(out outgoing) string {
 	var b strings.Builder

@@ -42,6 +42,7 @@ type stage struct {
 	groups   []connectors.Person // chats without limits, besides those of people
 	agents   []agents.Resident
 	brisk    bool
+	paced    bool // with the limits of sending
 	token    Token
 	stop     func()
 }
@@ -121,7 +122,9 @@ func (s *stage) open() {
 	}
 	s.rows = rows
 	s.bot = New(Options{Token: s.token, APIURL: s.server.URL(), Now: s.server.Now, Log: log})
-	quick(s.bot, slices.Concat(s.settings.People, s.groups))
+	if !s.paced {
+		quick(s.bot, slices.Concat(s.settings.People, s.groups))
+	}
 	if s.brisk {
 		others := transportOf(s.bot.api).Clone()
 		others.ResponseHeaderTimeout = 250 * time.Millisecond

@@ -24,6 +24,7 @@ type state struct {
 
 	mu    sync.Mutex
 	is    standing
+	heard time.Time // until when no tap was lost; zero: it is not known
 	since time.Time // of isAway: when polls were answered last
 	why   string    // of isAway
 	host  string    // of the webhook, if known
@@ -52,7 +53,7 @@ func (s *state) Health() (ok bool, text string) {
 			"delete it with the Bot API's deleteWebhook, or give daycared a bot of its own"
 	case isUnauthorized:
 		return false, "Telegram does not accept the bot's token: " +
-			"compare token_file with what @BotFather says (/mybots, API Token)"
+			"compare token_file with what @BotFather says (/mybots, API Token); after a change, send daycared a SIGHUP"
 	default:
 		return false, "waiting for Telegram's first answer"
 	}
@@ -60,6 +61,23 @@ func (s *state) Health() (ok bool, text string) {
 
 // answered says that a poll was answered. Each of these methods tells whether that is news.
 func (s *state) answered() bool { return s.turn(isPolling, func() {}) }
+
+// hear notes until when no tap was lost.
+func (s *state) hear(until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heard = until
+}
+
+// hearing is until when no tap was lost. The poll that hangs when the daemon stops would have brought what came since.
+func (s *state) hearing(stops bool) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := s.now(); stops && s.is == isPolling && now.Sub(s.heard) < tapLife {
+		return now
+	}
+	return s.heard
+}
 
 // gone says that polls have not been answered since a time, and why, in words without the token.
 func (s *state) gone(since time.Time, why string) bool {

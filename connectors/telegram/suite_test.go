@@ -299,12 +299,15 @@ func (c *counter) Order(context.Context, connectors.Identity, permissions.Order,
 }
 
 func (c *counter) StopAll(context.Context, connectors.Identity) (int, error) { return 0, nil }
+func (c *counter) Resume(context.Context, connectors.Identity) error         { return nil }
 func (c *counter) StoppedBy() string                                         { return "" }
 func (c *counter) Away() time.Duration                                       { return 0 }
 
 func (c *counter) Places(context.Context) ([]connectors.Place, error) { return nil, nil }
 func (c *counter) Rename(context.Context, string, string) error       { return nil }
 
+func (c *counter) Lost(context.Context, string, string, string, string) error     { return nil }
+func (c *counter) Found(context.Context, string, string, string) error            { return nil }
 func (c *counter) ShowAgain(context.Context, string) ([]connectors.Prompt, error) { return nil, nil }
 func (c *counter) Live(context.Context, string, int) ([]connectors.Prompt, error) { return nil, nil }
 

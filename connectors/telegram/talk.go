@@ -46,7 +46,7 @@ func (c *Connector) Talk(ctx context.Context, s connectors.Saying) (name string,
 		return "", false, &connectors.Gone{Why: "Telegram does not take it"}
 	}
 	if err != nil {
-		return "", false, failed(spot{chat: chat}, s.To, err)
+		return "", false, c.failed(spot{chat: chat}, s.To, err)
 	}
 	return ref{chat, sent.ID}.String(), s.Part+1 < len(parts), nil
 }
@@ -72,7 +72,7 @@ func spoken(p talk.Part) outgoing {
 
 // Typing is [connectors.Typer]: Telegram shows it for five seconds. It is left out while anything else is written.
 func (c *Connector) Typing(ctx context.Context, to connectors.Person) error {
-	if to.Telegram == 0 || !c.pace.spare(to.Telegram) {
+	if to.Telegram == 0 || c.pace.room(to.Telegram, typing) > 0 {
 		return nil
 	}
 	err := c.api.call(ctx, "sendChatAction", map[string]any{"chat_id": to.Telegram, "action": "typing"}, nil)

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -74,38 +76,69 @@ func (d *desktop) end(ctx context.Context) {
 	_ = group.Wait() // nothing in it fails
 }
 
-// gap shows what is pending again after a time in which presses did not arrive: Telegram keeps one for 150 seconds. The
-// old cards point to the new ones, and each person is told once.
+// gap shows what is pending again after a time in which presses may not have arrived: Telegram keeps one for 150 seconds.
+// Each of those whom that concerns is told once. An old card points to the new one as soon as that is there.
 func (d *desktop) gap(ctx context.Context, gone time.Duration) error {
+	d.gaps.Lock() // a new card may be sent before ShowAgain returns
 	prompts, err := d.desk.ShowAgain(ctx, Name)
 	if err != nil {
+		d.gaps.Unlock()
 		return err
 	}
-	told := map[int64]bool{}
+	told := map[int64]ref{}
+	d.mu.Lock()
 	for _, p := range prompts {
 		r, err := parseRef(p.Ref)
-		if err != nil {
+		if err != nil || p.Locked { // to whom it is not shown again
 			continue
 		}
-		if !told[r.chat] {
-			told[r.chat] = true
-			d.aside(ctx, func(ctx context.Context) error {
-				if r.chat < 0 { // in a topic, an answer stays in it
-					return d.reply(ctx, r, afterGap(gone))
-				}
-				return d.say(ctx, r.chat, afterGap(gone))
-			})
+		d.olds[old{p.Request.ID, r.chat}] = r
+		if _, is := told[r.chat]; !is {
+			told[r.chat] = r
 		}
-		d.aside(ctx, func(ctx context.Context) error { return d.put(ctx, r, face(p, shownAgain(p.Code))) })
+	}
+	d.mu.Unlock()
+	d.gaps.Unlock()
+	for chat, r := range told {
+		d.aside(ctx, func(ctx context.Context) error {
+			if chat < 0 { // in a topic, an answer stays in it
+				return d.reply(ctx, r, afterGap(gone))
+			}
+			return d.say(ctx, chat, afterGap(gone))
+		})
 	}
 	return nil
 }
 
+// old names the card of a request in a chat that is to be shown again.
+type old struct {
+	request permissions.ID
+	chat    int64
+}
+
+// pointOn has the card that was shown again say so, now that p was sent.
+func (c *Connector) pointOn(ctx context.Context, p connectors.Prompt, chat int64) {
+	c.gaps.Lock()
+	defer c.gaps.Unlock()
+	c.mu.Lock()
+	was, there := c.olds[old{p.Request.ID, chat}]
+	delete(c.olds, old{p.Request.ID, chat})
+	c.mu.Unlock()
+	if there {
+		c.aside(ctx, func(ctx context.Context) error { return c.put(ctx, was, face(p, shownAgain(p.Code))) })
+	}
+}
+
 // update takes one update; nil means that it is stored, or nothing.
 func (d *desktop) update(ctx context.Context, u update) error {
+	if err := d.found(ctx, u); err != nil {
+		return err
+	}
 	switch {
 	case u.Callback != nil:
 		return d.tap(ctx, u)
+	case u.Edited != nil && u.Edited.Text != "":
+		return d.unheard(ctx, u.Edited, "edited messages")
 	case u.Message != nil && u.Message.Chat.Type != "private":
 		return d.gathering(ctx, u)
 	case u.Message != nil:
@@ -114,6 +147,26 @@ func (d *desktop) update(ctx context.Context, u update) error {
 		return d.joined(ctx, *u.Member)
 	}
 	return nil
+}
+
+// found has somebody asked again to whom nothing could be written, and who is there now.
+func (d *desktop) found(ctx context.Context, u update) error {
+	var at chat
+	switch {
+	case u.Message != nil:
+		at = u.Message.Chat
+	case u.Member != nil && u.Member.New.Status == "member":
+		at = u.Member.Chat
+	case u.Callback != nil && u.Callback.Message != nil:
+		at = u.Callback.Message.Chat
+	}
+	return d.lost.Found(strconv.FormatInt(at.ID, 10), func() error {
+		p, err := d.desk.Person(identity(at.ID))
+		if err != nil {
+			return nil //nolint:nilerr // whoever is nobody here is not asked
+		}
+		return d.desk.Found(ctx, Name, p.Name, "")
+	})
 }
 
 const (
@@ -196,7 +249,7 @@ func (d *desktop) tap(ctx context.Context, u update) error {
 			d.toast(ctx, tap, toastReally(), true) // what they pressed was the second step of somebody else
 			return nil
 		case errors.As(err, &refusal) && refusal.Code != permissions.CodeSettled: // which it may be by this very tap
-			d.refuse(ctx, tap, refusal)
+			d.refuse(ctx, tap, decision, refusal)
 			return nil
 		case err != nil && refusal == nil:
 			return err
@@ -208,8 +261,11 @@ func (d *desktop) tap(ctx context.Context, u update) error {
 	case err == nil:
 		d.toast(ctx, tap, toastDone(r, p.Answer), false)
 		d.conclude(ctx, decision)
+	case errors.As(err, &refusal) && d.gave(r, p, from):
+		d.toast(ctx, tap, toastGiven(p.Answer), false)
+		d.redraw(ctx, decision, refusal) // an older card of the request has buttons still
 	case errors.As(err, &refusal):
-		d.refuse(ctx, tap, refusal)
+		d.refuse(ctx, tap, decision, refusal)
 	case ctx.Err() != nil:
 		return ctx.Err()
 	default:
@@ -219,12 +275,23 @@ func (d *desktop) tap(ctx context.Context, u update) error {
 	return nil
 }
 
+// gave reports whether what a button says is what the same person has answered already, and what stands.
+func (d *desktop) gave(r permissions.Request, p press, from connectors.Identity) bool {
+	who, err := d.desk.Person(from)
+	_, allows := p.Answer.Scope()
+	stands := r.State == permissions.Pending || r.State == permissions.Answered && r.Answer == p.Answer ||
+		r.State == permissions.Approved && allows && r.VoidAt.IsZero() || r.State == permissions.Denied && p.Answer == permissions.Deny
+	return err == nil && stands && slices.ContainsFunc(r.Votes, func(v permissions.Vote) bool {
+		return v.By == who.Name && v.Answer == p.Answer && v.Call == p.Call
+	})
+}
+
 // step is a button that decides nothing by itself: the first of two, the way back, or an answer whose words are to come.
 func (d *desktop) step(ctx context.Context, tap *callback, p press, decision connectors.Decision) error {
 	prompt, err := d.desk.Look(ctx, decision)
 	var refusal *permissions.Refusal
 	if errors.As(err, &refusal) {
-		d.refuse(ctx, tap, refusal)
+		d.refuse(ctx, tap, decision, refusal)
 		return nil
 	}
 	if err != nil {
@@ -277,14 +344,30 @@ func (d *desktop) conclude(ctx context.Context, decision connectors.Decision) {
 	d.aside(ctx, func(ctx context.Context) error { return d.put(ctx, at, edit(prompt, d.now())) })
 }
 
-// refuse says why a tap was not taken. Where the card cannot be answered any more it loses its buttons: one that the
-// daemon does not know of, since it was killed in the moment of sending it, would keep them for ever.
-func (d *desktop) refuse(ctx context.Context, tap *callback, why *permissions.Refusal) {
+// refuse says why a tap was not taken. Where the card cannot be answered any more it is drawn again: one that the daemon
+// does not know of, since it was killed in the moment of sending it, would keep its buttons for ever.
+func (d *desktop) refuse(ctx context.Context, tap *callback, decision connectors.Decision, why *permissions.Refusal) {
 	d.toast(ctx, tap, toastRefused(why), true)
-	at, err := parseRef(refOf(tap.Message))
-	if over := why.Code == permissions.CodeSettled || why.Code == permissions.CodeMoved; over && err == nil {
-		d.aside(ctx, func(ctx context.Context) error { return d.board(ctx, at, noKeys()) })
+	if why.Code == permissions.CodeNotYours {
+		d.intruder(ctx, &tap.From)
 	}
+	d.redraw(ctx, decision, why)
+}
+
+// redraw has the card of a tap say how things stand, if nothing can be answered there any more.
+func (d *desktop) redraw(ctx context.Context, decision connectors.Decision, why *permissions.Refusal) {
+	at, err := parseRef(decision.Ref)
+	if over := why.Code == permissions.CodeSettled || why.Code == permissions.CodeMoved; !over || err != nil {
+		return
+	}
+	decision.Again = true
+	d.aside(ctx, func(ctx context.Context) error {
+		p, _ := d.desk.Look(ctx, decision)
+		if p.Request.ID == "" {
+			return nil
+		}
+		return d.put(ctx, at, d.face(decision.Ref, p))
+	})
 }
 
 // keyboard gives a card other buttons. Where the request was changed meanwhile, the edit that told of that may have come
@@ -317,7 +400,7 @@ func (c *Connector) board(ctx context.Context, at ref, k keyboard) error {
 
 // put puts something in place of a message.
 func (c *Connector) put(ctx context.Context, at ref, o outgoing) error {
-	return c.send(ctx, at.chat, "editMessageText", inPlace(at, o), nil)
+	return c.add(ctx, at.chat, "editMessageText", inPlace(at, o))
 }
 
 // chatOf names the message that a button was on; the zero ref where that is not told.

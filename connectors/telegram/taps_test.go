@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/telegram/telegramtest"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
@@ -35,7 +36,7 @@ func TestEveryKindOfTap(t *testing.T) {
 		{"session", "session", "session", "by fay · Telegram", network("x"), permissions.Allow(permissions.Session), permissions.Approved},
 		{"minutes", "15 minutes", "15 minutes", "by fay · Telegram",
 			writes, permissions.Allow(permissions.For(15 * 60e9)), permissions.Approved},
-		{"tool", "write_file for this session", "✅", "by fay · Telegram",
+		{"tool", "exact call for this session", "✅", "by fay · Telegram",
 			writes, permissions.Allow(permissions.SessionTool), permissions.Approved},
 		{"option", "2 · mail", "mail", "mail", choose, permissions.Choose(2), permissions.Answered},
 		{"continued", "Continue", "✅ Continued", "by fay · Telegram", pause, permissions.Continue, permissions.Answered},
@@ -58,25 +59,27 @@ func TestEveryKindOfTap(t *testing.T) {
 
 // The first yes to high risk allows nothing, there is a way back, and the second is at another place.
 func TestHighRiskIsTappedTwice(t *testing.T) {
-	s := play(t)
-	call := s.ask(toolCall("run_command", `{"command":"rm -r old"}`))
-	first := s.card("fay", "high risk")
-	s.until("the card is noted", s.upToDate)
-	s.taps("fay", first, "Allow once", "nothing is allowed yet")
-	second := func() telegramtest.Message {
-		return s.sees("fay", "high risk", func(m telegramtest.Message) bool { return m.ID == first.ID && len(m.Keyboard) == 1 })
-	}
-	asked := second()
-	if row := asked.Keyboard[0]; len(row) != 2 || !strings.Contains(row[0].Text, "Back") {
-		t.Fatalf("the second step has %v", row)
-	}
-	s.waits(call)
-	s.taps("fay", asked, "Back", "")
-	back := s.sees("fay", "high risk", func(m telegramtest.Message) bool { return m.ID == first.ID && len(m.Keyboard) > 1 })
-	s.taps("fay", back, "Allow once", "nothing is allowed yet")
-	s.taps("fay", second(), "Yes, allow once", "✅ Allowed once")
-	s.get(call, permissions.Approved)
-	s.becomes("fay", first.ID, "✅ Allowed once by fay")
+	t.Run("A8/a second tap", func(t *testing.T) {
+		s := play(t)
+		call := s.ask(toolCall("run_command", `{"command":"rm -r old"}`))
+		first := s.card("fay", "high risk")
+		s.until("the card is noted", s.upToDate)
+		s.taps("fay", first, "Allow once", "nothing is allowed yet")
+		second := func() telegramtest.Message {
+			return s.sees("fay", "high risk", func(m telegramtest.Message) bool { return m.ID == first.ID && len(m.Keyboard) == 1 })
+		}
+		asked := second()
+		if row := asked.Keyboard[0]; len(row) != 2 || !strings.Contains(row[0].Text, "Back") {
+			t.Fatalf("the second step has %v", row)
+		}
+		s.waits(call)
+		s.taps("fay", asked, "Back", "")
+		back := s.sees("fay", "high risk", func(m telegramtest.Message) bool { return m.ID == first.ID && len(m.Keyboard) > 1 })
+		s.taps("fay", back, "Allow once", "nothing is allowed yet")
+		s.taps("fay", second(), "Yes, allow once", "✅ Allowed once")
+		s.get(call, permissions.Approved)
+		s.becomes("fay", first.ID, "✅ Allowed once by fay")
+	})
 }
 
 // Somebody decides while the buttons of the second step are on their way: the card ends as it should nevertheless.
@@ -124,6 +127,26 @@ func TestAStepIsAnsweredCallByCall(t *testing.T) {
 	s.becomes("fay", m.ID, "by fay")
 }
 
+// A second tap on one's own answer needs nobody's attention; one that comes too late for another answer does.
+func TestASecondTapOnOnesOwnAnswerIsAToast(t *testing.T) {
+	for _, c := range []struct{ first, second, want string }{
+		{"Allow once", "Allow once", "✅ You allowed this."},
+		{"⛔ Deny", "⛔ Deny", "⛔ You denied this."},
+		{"Allow once", "⛔ Deny", "Too late: already approved by fay"},
+	} {
+		s := play(t)
+		call := s.ask(network("x"))
+		m := s.card("fay", "network access")
+		second := data(t, m, c.second)
+		s.taps("fay", m, c.first, "by you")
+		<-call
+		toast, err := s.phones["fay"].TapsData(m.ID, second).Toast(t.Context())
+		if err != nil || !strings.Contains(toast.Text, c.want) || toast.Alert == strings.Contains(c.want, "You") {
+			t.Errorf("%s, then %s: %+v, %v", c.first, c.second, toast, err)
+		}
+	}
+}
+
 // Whoever is not asked decides nothing, by whatever way, and the audit has it.
 func TestWhoIsNotAskedDecidesNothing(t *testing.T) {
 	s := play(t)
@@ -158,12 +181,14 @@ func TestWhoIsNotAskedDecidesNothing(t *testing.T) {
 			return eve.TapsData(m.ID, strings.TrimSuffix(allow, "allow_once")+stepReason)
 		}},
 	} {
-		before := s.audited(permissions.DecisionRefused)
-		s.toast(c.tap(), c.toast)
-		r := s.only()
-		if after := s.audited(permissions.DecisionRefused); after[r.ID] != before[r.ID]+1 {
-			t.Errorf("%s: the audit has %d refusals; want one more than %d", c.name, after[r.ID], before[r.ID])
-		}
+		t.Run("A1/"+c.name, func(t *testing.T) {
+			before := s.audited(permissions.DecisionRefused)
+			s.toast(c.tap(), c.toast)
+			r := s.only()
+			if after := s.audited(permissions.DecisionRefused); after[r.ID] != before[r.ID]+1 {
+				t.Errorf("%s: the audit has %d refusals; want one more than %d", c.name, after[r.ID], before[r.ID])
+			}
+		})
 	}
 	s.waits(call)
 	if now, _ := fay.Message(m.ID); len(now.Keyboard) == 0 {
@@ -175,17 +200,19 @@ func TestWhoIsNotAskedDecidesNothing(t *testing.T) {
 
 // Somebody who hides behind a group is nobody, though the configuration had its account.
 func TestABotIsNobodyEvenWhenItIsInTheConfiguration(t *testing.T) {
-	s := play(t, func(s *stage) {
-		s.settings.People = append(s.settings.People, connectors.Person{Name: "all", UID: permissions.NoUID, Telegram: 1087968824})
-		s.settings.Routes = []engine.Route{{Ask: []string{"fay", "all"}}}
+	t.Run("A1/a bot of the configuration", func(t *testing.T) {
+		s := play(t, func(s *stage) {
+			s.settings.People = append(s.settings.People, connectors.Person{Name: "all", UID: permissions.NoUID, Telegram: 1087968824})
+			s.settings.Routes = []engine.Route{{Ask: []string{"fay", "all"}}}
+		})
+		call := s.ask(network("x"))
+		m := s.card("fay", "x")
+		group := s.server.Supergroup("us", s.phones["fay"])
+		s.server.FailNext("leaveChat", -1, telegramtest.Refuse(400, "Bad Request: it has to stay"))
+		group.AddsBot(s.phones["fay"])
+		s.toast(s.phones["fay"].In(group).Anonymously().TapsData(m.ID, data(t, m, "Allow once")), "not yours")
+		s.waits(call)
 	})
-	call := s.ask(network("x"))
-	m := s.card("fay", "x")
-	group := s.server.Supergroup("us", s.phones["fay"])
-	s.server.FailNext("leaveChat", -1, telegramtest.Refuse(400, "Bad Request: it has to stay"))
-	group.AddsBot(s.phones["fay"])
-	s.toast(s.phones["fay"].In(group).Anonymously().TapsData(m.ID, data(t, m, "Allow once")), "not yours")
-	s.waits(call)
 }
 
 func TestMadeUpDataChangesNothing(t *testing.T) {
@@ -201,11 +228,13 @@ func TestMadeUpDataChangesNothing(t *testing.T) {
 		number + "-.allow_once", "-" + random + ".allow_once", button + ".continue", allow + " ", strings.ToUpper(allow),
 		button + ".allow_once#1", button + ".allow_once#-1", strings.Repeat("z", 64), "' or 1=1 --", "\x00", "💥",
 	} {
-		ctx := t.Context()
-		toast, err := s.phones["fay"].TapsData(m.ID, made).Toast(ctx)
-		if err != nil || toast.Text == "" || strings.Contains(toast.Text, "Allowed") {
-			t.Errorf("%q: the toast says %q, %v", made, toast.Text, err)
-		}
+		t.Run("A5/"+made, func(t *testing.T) {
+			ctx := t.Context()
+			toast, err := s.phones["fay"].TapsData(m.ID, made).Toast(ctx)
+			if err != nil || toast.Text == "" || strings.Contains(toast.Text, "Allowed") {
+				t.Errorf("%q: the toast says %q, %v", made, toast.Text, err)
+			}
+		})
 	}
 	s.waits(call)
 	s.taps("fay", m, "⛔ Deny", "⛔")
@@ -215,36 +244,38 @@ func TestMadeUpDataChangesNothing(t *testing.T) {
 }
 
 func TestALateTapIsToldHowItEnded(t *testing.T) {
-	s := play(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))
-	call := s.ask(network("x"))
-	fays, sams := s.card("fay", "x"), s.card("sam", "x")
-	s.taps("sam", sams, "Allow once", "✅")
-	s.get(call, permissions.Approved)
-	s.becomes("fay", fays.ID, "✅ Allowed once by sam")
-	s.toast(s.phones["fay"].TapsData(fays.ID, data(t, fays, "⛔ Deny")), "Too late: already approved by sam")
-	s.toast(s.phones["fay"].TapsData(fays.ID, data(t, fays, "✏️ Deny with reason")), "Too late: already approved by sam")
-	s.toast(s.phones["sam"].TapsData(sams.ID, data(t, sams, "Allow once")), "Too late: already approved by sam")
+	t.Run("D3/a late tap", func(t *testing.T) {
+		s := play(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))
+		call := s.ask(network("x"))
+		fays, sams := s.card("fay", "x"), s.card("sam", "x")
+		s.taps("sam", sams, "Allow once", "✅")
+		s.get(call, permissions.Approved)
+		s.becomes("fay", fays.ID, "✅ Allowed once by sam")
+		s.toast(s.phones["fay"].TapsData(fays.ID, data(t, fays, "⛔ Deny")), "Too late: already approved by sam")
+		s.toast(s.phones["fay"].TapsData(fays.ID, data(t, fays, "✏️ Deny with reason")), "Too late: already approved by sam")
+		s.toast(s.phones["sam"].TapsData(sams.ID, data(t, sams, "Allow once")), "✅ You allowed this.")
 
-	late := network("soon over")
-	late.Patience = 60e9
-	call = s.ask(late)
-	m := s.card("fay", "soon over")
-	s.server.Advance(61e9)
-	s.get(call, permissions.Expired)
-	s.becomes("fay", m.ID, "⌛")
-	s.toast(s.phones["fay"].TapsData(m.ID, data(t, m, "Allow once")), "Too late: expired")
+		late := network("soon over")
+		late.Patience = 60e9
+		call = s.ask(late)
+		m := s.card("fay", "soon over")
+		s.server.Advance(61e9)
+		s.get(call, permissions.Expired)
+		s.becomes("fay", m.ID, "⌛")
+		s.toast(s.phones["fay"].TapsData(m.ID, data(t, m, "Allow once")), "Too late: expired")
 
-	ctx, cancel := canceled(t)
-	gone := s.asks(ctx, network("taken back"))
-	m = s.card("fay", "taken back")
-	cancel()
-	<-gone
-	s.until("the caller has gone", func() bool { return s.standing().Waiting == 0 })
-	if _, err := s.Withdraw(t.Context(), permissions.CallerUID(1000), s.only().ID); err != nil {
-		t.Fatal(err)
-	}
-	s.becomes("fay", m.ID, "✖")
-	s.toast(s.phones["fay"].TapsData(m.ID, data(t, m, "Allow once")), "Too late: cancelled")
+		ctx, cancel := canceled(t)
+		gone := s.asks(ctx, network("taken back"))
+		m = s.card("fay", "taken back")
+		cancel()
+		<-gone
+		s.until("the caller has gone", func() bool { return s.standing().Waiting == 0 })
+		if _, err := s.Withdraw(t.Context(), permissions.CallerUID(1000), s.only().ID); err != nil {
+			t.Fatal(err)
+		}
+		s.becomes("fay", m.ID, "✖")
+		s.toast(s.phones["fay"].TapsData(m.ID, data(t, m, "Allow once")), "Too late: cancelled")
+	})
 }
 
 // Updates come up to five times and in any order: each press has its effect once.
@@ -252,22 +283,24 @@ func TestReplayedTapsCountOnce(t *testing.T) {
 	s := play(t, asking(engine.Route{Ask: []string{"fay", "sam", "kim"}, Quorum: 2}))
 	s.server.Redeliver(5, true, 3)
 	for i := range 10 {
-		name := fmt.Sprintf("number %d.", i)
-		call := s.ask(network(name))
-		m := s.card("fay", name)
-		tap, err := s.phones["fay"].Taps(m.ID, "Allow once")
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.toast(tap, "1 of 2")
-		s.drained()
-		s.waits(call) // the same yes five times is one yes
-		s.taps("sam", s.card("sam", name), "Allow once", "✅")
-		r := s.get(call, permissions.Approved)
-		s.becomes("fay", m.ID, "✅ Allowed once by fay and sam")
-		if n := len(r.Votes); n != 2 {
-			t.Errorf("%d votes; want 2", n)
-		}
+		t.Run(fmt.Sprintf("A7/a tap five times, %d", i), func(t *testing.T) {
+			name := fmt.Sprintf("number %d.", i)
+			call := s.ask(network(name))
+			m := s.card("fay", name)
+			tap, err := s.phones["fay"].Taps(m.ID, "Allow once")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.toast(tap, "1 of 2")
+			s.drained()
+			s.waits(call) // the same yes five times is one yes
+			s.taps("sam", s.card("sam", name), "Allow once", "✅")
+			r := s.get(call, permissions.Approved)
+			s.becomes("fay", m.ID, "✅ Allowed once by fay and sam")
+			if n := len(r.Votes); n != 2 {
+				t.Errorf("%d votes; want 2", n)
+			}
+		})
 	}
 }
 
@@ -295,15 +328,20 @@ func TestATapOnAnInaccessibleMessageCounts(t *testing.T) {
 	}
 }
 
-// Somebody deleted the card: what came of it is told nevertheless.
+// Somebody deleted the card: what came of it is told nevertheless, and words from right to left move nothing in it.
 func TestADeletedCardIsAnsweredByAMessage(t *testing.T) {
 	s := play(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))
 	call := s.ask(network("x"))
 	m := s.card("fay", "x")
 	s.phones["fay"].Deletes(m.ID)
-	s.taps("sam", s.card("sam", "x"), "⛔ Deny", "⛔")
+	other := s.card("sam", "x")
+	code, _ := codeOf(other)
+	s.phones["sam"].Replies(s.question("sam", other, code).ID, "לא 1")
 	s.get(call, permissions.Denied)
-	s.told("fay", "⛔ Denied by sam")
+	m = s.told("fay", "⛔ Denied by sam")
+	if want := `"` + card.FSI + "לא" + card.PDI + ` 1"`; !strings.Contains(m.Text, want) {
+		t.Errorf("%q has no %q", m.Text, want)
+	}
 }
 
 // A card that was edited, but of which that is not known, is edited again, and Telegram refuses as nothing changes.
@@ -336,20 +374,22 @@ func TestALostToastStopsNothing(t *testing.T) {
 
 // What cannot be shown whole has no button that allows it, and neither a forged one nor a text does.
 func TestWhatIsTooBigCannotBeAllowed(t *testing.T) {
-	s := play(t)
-	q := toolCall("write_file", `{"path":"notes.md"}`)
-	q.Details = strings.Repeat("\n", 200_000)
-	call := s.ask(q)
-	m := s.card("fay", "too big")
-	s.until("the card is noted", s.upToDate)
-	code, _ := codeOf(m)
-	deny := data(t, m, "Deny")
-	press, _ := parseData(deny)
-	press.Answer = permissions.Allow(permissions.Once)
-	s.toast(s.phones["fay"].TapsData(m.ID, press.data()), "too big to be shown here whole")
-	s.phones["fay"].Writes("yes " + code)
-	s.told("fay", "too big to be shown here whole")
-	s.waits(call)
-	s.taps("fay", m, "Deny", "Denied")
-	s.get(call, permissions.Denied)
+	t.Run("B1/too big for Telegram", func(t *testing.T) {
+		s := play(t)
+		q := toolCall("write_file", `{"path":"notes.md"}`)
+		q.Details = strings.Repeat("\n", 200_000)
+		call := s.ask(q)
+		m := s.card("fay", "too big")
+		s.until("the card is noted", s.upToDate)
+		code, _ := codeOf(m)
+		deny := data(t, m, "Deny")
+		press, _ := parseData(deny)
+		press.Answer = permissions.Allow(permissions.Once)
+		s.toast(s.phones["fay"].TapsData(m.ID, press.data()), "too big to be shown here whole")
+		s.phones["fay"].Writes("yes " + code)
+		s.told("fay", "too big to be shown here whole")
+		s.waits(call)
+		s.taps("fay", m, "Deny", "Denied")
+		s.get(call, permissions.Denied)
+	})
 }

@@ -2,12 +2,14 @@ package telegram
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/conversation"
 	"github.com/daycared/daycared/permissions"
 )
@@ -15,8 +17,11 @@ import (
 // message is a text that came in a private chat: whoever writes there is one person. Of groups, see gathering.
 func (d *desktop) message(ctx context.Context, u update) error {
 	m := u.Message
-	if m.From == nil || m.From.IsBot || m.SenderChat != nil || m.Chat.Type != "private" || m.Text == "" {
+	if m.From == nil || m.From.IsBot || m.SenderChat != nil || m.Chat.Type != "private" {
 		return nil
+	}
+	if m.Text == "" {
+		return d.unheard(ctx, m, m.media())
 	}
 	if code, is := startCode(m); is {
 		d.arrive(ctx, m, code)
@@ -25,7 +30,7 @@ func (d *desktop) message(ctx context.Context, u update) error {
 	id := identity(m.From.ID)
 	who, err := d.desk.Person(id)
 	if err != nil {
-		return d.stranger(ctx, m)
+		return d.stranger(ctx, m, err)
 	}
 	d.greet(m.Chat.ID)
 	switch code, answer, wanted := d.wanted(m); {
@@ -38,6 +43,26 @@ func (d *desktop) message(ctx context.Context, u update) error {
 	return d.text(ctx, u, id, who)
 }
 
+// unheard tells one of the people of the configuration that what they sent is not read; in a group, where it replies to
+// the bot.
+func (d *desktop) unheard(ctx context.Context, m *message, what string) error {
+	alone := m.Chat.Type == "private"
+	replies := m.ReplyTo != nil && m.ReplyTo.From != nil && m.ReplyTo.From.ID == d.bot
+	if what == "" || m.From == nil || m.From.IsBot || m.SenderChat != nil || !alone && !replies {
+		return nil
+	}
+	id := identity(m.From.ID)
+	who, err := d.desk.Person(id)
+	if err != nil {
+		return nil //nolint:nilerr // strangers are not answered
+	}
+	words, err := d.reader.Unheard(ctx, id, who, what, alone)
+	if words != "" {
+		d.tell(ctx, m, words)
+	}
+	return err
+}
+
 const (
 	// mostStrangers is how many strangers are remembered; the others are not listened to meanwhile.
 	mostStrangers = 10000
@@ -45,21 +70,48 @@ const (
 	strangerEvery = 24 * time.Hour
 )
 
-// stranger answers somebody who is nobody here, politely and once a day, and has the owner told.
-func (d *desktop) stranger(ctx context.Context, m *message) error {
-	if !d.isNew(m.From.ID) {
-		return nil
+// stranger answers somebody who is nobody here, politely and once a day, and has the owner told. Whoever is locked is told
+// that instead.
+func (d *desktop) stranger(ctx context.Context, m *message, why error) error {
+	words := toStranger(m.From.ID)
+	if refusal := (*permissions.Refusal)(nil); errors.As(why, &refusal) && refusal.Code == permissions.CodeLocked {
+		words = refusal.Text
 	}
-	s := permissions.Stranger{Via: Name, Account: strconv.FormatInt(m.From.ID, 10), Name: claimed(m.From)}
+	noted, err := d.noteStranger(ctx, m.From, m.From.ID)
+	if noted {
+		d.log.Info("a stranger wrote to the bot", "telegram", m.From.ID)
+		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, words) })
+	}
+	return err
+}
+
+// intruder has the owner told of a stranger who answered what they were not asked. They are not written to; when they write
+// first, they are answered as if they had not been noted.
+func (d *desktop) intruder(ctx context.Context, u *user) {
+	if u == nil || u.IsBot {
+		return
+	}
+	if _, err := d.desk.Person(identity(u.ID)); err == nil {
+		return
+	}
+	if _, err := d.noteStranger(ctx, u, -u.ID); err != nil {
+		d.log.Warn("an account that is nobody's cannot be noted", "telegram", u.ID, "err", err)
+	}
+}
+
+// noteStranger has the owner told of an account, once a day under this key, and reports whether this was the time.
+func (d *desktop) noteStranger(ctx context.Context, u *user, key int64) (bool, error) {
+	if !d.isNew(key) {
+		return false, nil
+	}
+	s := permissions.Stranger{Via: Name, Account: strconv.FormatInt(u.ID, 10), Name: claimed(u)}
 	if err := d.desk.Stranger(ctx, s); err != nil {
-		return err
+		return false, err
 	}
 	d.mu.Lock()
-	d.strangers[m.From.ID] = d.now()
-	d.mu.Unlock()
-	d.log.Info("somebody who is nobody here wrote to the bot", "telegram", m.From.ID)
-	d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, toStranger(m.From.ID)) })
-	return nil
+	defer d.mu.Unlock()
+	d.strangers[key] = d.now()
+	return true, nil
 }
 
 // isNew tells whether a stranger has not been answered within a day, and there is room to remember that.
@@ -119,7 +171,7 @@ func (d *desktop) answer(
 // tell replies to a message.
 func (d *desktop) tell(ctx context.Context, m *message, words string) {
 	d.aside(ctx, func(ctx context.Context) error {
-		return d.reply(ctx, ref{m.Chat.ID, m.ID}, vanishing.Replace(words))
+		return d.reply(ctx, ref{m.Chat.ID, m.ID}, card.Isolate(words))
 	})
 }
 

@@ -106,8 +106,6 @@ func TestAReasonThatIsTooLongIsRefused(t *testing.T) {
 }
 
 func TestAnswersInWords(t *testing.T) {
-	s := play(t)
-	fay := s.phones["fay"]
 	for i, c := range []struct {
 		text   string
 		quoted bool
@@ -120,6 +118,8 @@ func TestAnswersInWords(t *testing.T) {
 		{"no", true, permissions.Denied},
 		{"👍", true, permissions.Approved},
 	} {
+		s := play(t) // what was denied twice is not asked again
+		fay := s.phones["fay"]
 		call, m, code := s.asked(fmt.Sprintf("number %d.", i))
 		text := strings.NewReplacer("CODE", code, "code", strings.ToLower(code)).Replace(c.text)
 		if c.quoted {
@@ -199,21 +199,75 @@ func TestTenWrongCodesMute(t *testing.T) {
 
 // A yes that was written before the card was shown cannot have meant it, though it is read later.
 func TestAMessageOlderThanTheCardDecidesNothing(t *testing.T) {
-	s := play(t)
-	code := s.rows.Coder().Encode(1)
-	s.server.FailNext("getUpdates", -1, telegramtest.TooManyRequests(time.Second))
-	s.polled(1)
-	s.phones["fay"].Writes("yes " + code)
-	s.server.Advance(10 * time.Second)
-	call, _, is := s.asked("x")
-	if is != code {
-		t.Fatalf("the code is %s, not %s", is, code)
+	t.Run("A7/older than the card", func(t *testing.T) {
+		s := play(t)
+		code := s.rows.Coder().Encode(1)
+		s.server.FailNext("getUpdates", -1, telegramtest.TooManyRequests(time.Second))
+		s.polled(1)
+		s.phones["fay"].Writes("yes " + code)
+		s.server.Advance(10 * time.Second)
+		call, _, is := s.asked("x")
+		if is != code {
+			t.Fatalf("the code is %s, not %s", is, code)
+		}
+		s.server.FailNext("getUpdates", 0, telegramtest.Fault{})
+		s.told("fay", "Nothing was decided")
+		s.waits(call)
+		s.phones["fay"].Writes("yes " + code)
+		s.get(call, permissions.Approved)
+	})
+}
+
+// Whoever is somebody here is told that what they sent is not read, once a minute; nobody else is.
+func TestWhatIsNotReadIsSaid(t *testing.T) {
+	s, _ := gather(t, "forum", func(s *stage) {
+		s.settings.Routes = append([]engine.Route{{Ask: []string{"fay"}}}, s.settings.Routes...)
+	})
+	call, m, code := s.asked("x")
+	fay, eve := s.phones["fay"], s.phones["eve"]
+	told := func(text string) { s.told("fay", "I can't read "+text+", so nothing was decided.") }
+	q := s.question("fay", m, code)
+	eve.Speaks(0)
+	s.phones["eve@ops"].Speaks(0)
+	s.phones["fay@ops"].Speaks(0)
+	fay.Speaks(q.ID)
+	told("voice messages")
+	s.told("fay", "as in: no "+code+" because …")
+	fay.Sends("photo.jpg", []byte("x"), "yes "+code)
+	s.drained()
+	said := func(who string) int {
+		return s.sent(who, func(m telegramtest.Message) bool { return contains(m, "I can't read") })
 	}
-	s.server.FailNext("getUpdates", 0, telegramtest.Fault{})
-	s.told("fay", "Nothing was decided")
+	if fays, eves := said("fay"), said("eve")+said("eve@ops")+said("fay@ops"); fays != 1 || eves != 0 {
+		t.Errorf("fay is told %d times, and others %d", fays, eves)
+	}
+	s.server.Advance(61 * time.Second)
+	fay.Sends("photo.jpg", []byte("x"), "yes "+code)
+	told("files")
+	s.server.Advance(61 * time.Second)
+	fay.Edits(fay.Writes("/whoami"), "yes "+code)
+	told("edited messages")
 	s.waits(call)
+}
+
+// Words are compared with the card by Telegram's clock, whatever the machine's says, and after a restart as well.
+func TestWordsCountOnAMachineWhoseClockIsAhead(t *testing.T) {
+	s := play(t)
+	s.server.DatesBack(90 * time.Second)
+	first, m, _ := s.asked("first")
+	second, _, code := s.asked("second")
+	s.phones["fay"].Replies(m.ID, "yes")
+	s.get(first, permissions.Approved)
 	s.phones["fay"].Writes("yes " + code)
-	s.get(call, permissions.Approved)
+	s.get(second, permissions.Approved)
+	_, _, code = s.asked("third")
+	s.stop()
+	s.open()
+	s.phones["fay"].Writes("yes " + code)
+	s.until("the third is allowed", func() bool {
+		r, err := s.rows.ByCode(t.Context(), code)
+		return err == nil && r.State == permissions.Approved
+	})
 }
 
 // Nobody but private chats are listened to, and a stranger is answered once a day.
@@ -274,6 +328,18 @@ func TestTheOwnerHearsOfStrangers(t *testing.T) {
 	if n := s.sent("fay", func(m telegramtest.Message) bool { return contains(m, "of nobody here") }); n != 2 {
 		t.Errorf("%d notices in two days", n)
 	}
+}
+
+// The owner hears of a stranger who presses a button, and the stranger is still answered when they write.
+func TestTheOwnerHearsOfAStrangersTap(t *testing.T) {
+	s, _ := gather(t, "forum", func(s *stage) { s.settings.UID = int(ids["fay"]) })
+	s.ask(network("x"))
+	m := s.card("fay@ops", "network access")
+	s.until("the card is noted", s.upToDate)
+	s.toast(s.phones["eve@ops"].TapsData(m.ID, data(t, m, "Allow once")), "not yours to decide")
+	s.told("fay", "6666 · Telegram · calls itself \"eve\"")
+	s.phones["eve"].Writes("hello?")
+	s.told("eve", "6666")
 }
 
 // A message that comes again, since the daemon was killed between two of its decisions, decides what was left.

@@ -5,12 +5,13 @@ package telegram
 type update struct {
 	ID       int64     `json:"update_id"`
 	Message  *message  `json:"message"`
+	Edited   *message  `json:"edited_message"`
 	Callback *callback `json:"callback_query"`
 	Member   *member   `json:"my_chat_member"`
 }
 
 // wanted are the kinds of update that are asked for, in every poll.
-var wanted = []string{"message", "callback_query", "my_chat_member"}
+var wanted = []string{"message", "edited_message", "callback_query", "my_chat_member"}
 
 type user struct {
 	ID        int64  `json:"id"`
@@ -37,6 +38,36 @@ type message struct {
 	Forward    *origin  `json:"forward_origin"`
 	Through    *user    `json:"via_bot"` // the bot that wrote the words, of which the sender only picked the message
 	MigrateTo  int64    `json:"migrate_to_chat_id"`
+
+	// What is there instead of a text; none of it is read.
+	Voice     *medium  `json:"voice"`
+	VideoNote *medium  `json:"video_note"`
+	Photo     []medium `json:"photo"`
+	Sticker   *medium  `json:"sticker"`
+	Video     *medium  `json:"video"`
+	Animation *medium  `json:"animation"`
+	Audio     *medium  `json:"audio"`
+	Document  *medium  `json:"document"`
+}
+
+// medium is there when a message holds one; what it says is not used.
+type medium struct{}
+
+// media is what a message without a text holds, as a person calls it; empty for what nobody sends by hand.
+func (m *message) media() string {
+	switch {
+	case m.Voice != nil:
+		return "voice messages"
+	case len(m.Photo) > 0:
+		return "photos"
+	case m.Sticker != nil:
+		return "stickers"
+	case m.Video != nil || m.VideoNote != nil || m.Animation != nil:
+		return "videos"
+	case m.Audio != nil || m.Document != nil:
+		return "files"
+	}
+	return ""
 }
 
 // foreign tells of a message whose words are somebody else's.

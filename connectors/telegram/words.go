@@ -24,6 +24,9 @@ const (
 // notRunning is above a card whose buttons nobody hears.
 const notRunning = "⏸ daycared is not running just now: the buttons come back with it, and the question stands."
 
+// lockedOut is above a card whose person is locked.
+const lockedOut = "🔒 You are locked: nothing from this account counts until somebody unlocks you."
+
 // clip is text as far as one message holds it.
 func clip(text string) string { return clipTo(text, mostText) }
 
@@ -101,7 +104,7 @@ func reallyOf(r permissions.Request, first press) string {
 
 // toastDone says what became of a tap that was taken: how the request ended, or how far it has come.
 func toastDone(r permissions.Request, _ permissions.Answer) string {
-	return clipTo(card.Settled(r, card.Options{Self: r.DecidedBy}), mostToast)
+	return clipTo(card.Isolate(card.Settled(r, card.Options{Self: r.DecidedBy})), mostToast)
 }
 
 // toastRefused says why a tap was not taken: not theirs, too late and how it ended, said already.
@@ -112,7 +115,18 @@ func toastRefused(refusal *permissions.Refusal) string {
 	case permissions.CodeReally:
 		return toastReally()
 	}
-	return clipTo(card.Visible(refusal.Text), mostToast)
+	return clipTo(visible(refusal.Text), mostToast)
+}
+
+// toastGiven answers a button that says what its person has answered already.
+func toastGiven(a permissions.Answer) string {
+	if _, allows := a.Scope(); allows {
+		return "✅ You allowed this."
+	}
+	if a == permissions.Deny {
+		return "⛔ You denied this."
+	}
+	return "✅ You answered this."
 }
 
 // toastUnknown answers a button that is none of ours.
@@ -230,10 +244,13 @@ func shownAgain(code string) string {
 	return "⬇️ " + visible(code) + " is shown again below; please answer there."
 }
 
-// afterGap tells somebody whose taps Telegram may have dropped that they count for nothing.
+// askedElsewhere stands on a card at an account that is no longer the person's.
+func askedElsewhere(name string) string { return visible(name) + " is asked at another account now." }
+
+// afterGap tells somebody for whom something still waits that Telegram may have dropped their taps.
 func afterGap(gone time.Duration) string {
 	return "daycared had no contact with Telegram for " + permissions.SayDuration(gone.Round(time.Minute)) +
-		". What you pressed in that time did not arrive. What still waits for you is shown again below."
+		". What still waits for you is shown again below. If you pressed something and the card has not changed, press again."
 }
 
 // toStranger answers somebody who is nobody here.
@@ -270,6 +287,9 @@ A yes or no as a reply to the card counts too; one by itself never does.
 /grants · what you have allowed for longer than once
 /revoke ID · take that back, or an approval that was not used
 /stop all · cancel everything, and refuse all that is new
+/resume · go on after that
+/lock NAME · have nothing count from their accounts, as when a phone is stolen; without a name, from yours
+/unlock NAME · end that; it takes two people, or the operator
 /whoami · who you are here
 /help · this
 

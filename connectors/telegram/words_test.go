@@ -72,7 +72,7 @@ func TestWordsForPeople(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{toStranger(1234), "Your numeric Telegram id is 1234."},
 		{account(identity(1234)), "Your numeric Telegram id is 1234."},
-		{afterGap(9*time.Minute + 50*time.Second), "for 10 minutes. What you pressed in that time did not arrive."},
+		{afterGap(9*time.Minute + 50*time.Second), "for 10 minutes. What still waits for you is shown again below. If you pressed something"},
 		{shownAgain("K7F3Q"), "K7F3Q is shown again below"},
 		{forwarded(), "somebody else's words"},
 		{help(), "/stop all · cancel everything"},

@@ -15,19 +15,13 @@ import (
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/conversation"
 	"github.com/daycared/daycared/connectors/reply"
+	"github.com/daycared/daycared/connectors/talk"
 	"github.com/daycared/daycared/permissions"
 )
 
-// Desk is what a handler is that has agents of ours for the person at this console. With another one nobody is written to.
-type Desk interface {
-	conversation.Desk
-	// Person is who an identity is.
-	Person(id connectors.Identity) (connectors.Person, error)
-}
-
 // chat is what is typed here that answers nothing.
 type chat struct {
-	desk   Desk
+	desk   conversation.Desk
 	reader *conversation.Reader
 }
 
@@ -44,6 +38,7 @@ const (
 /pending · what waits for your answer
 /grants · what you have granted; /revoke ID takes it back
 /stop all · cancels everything and refuses everything new
+/resume · goes on after that
 /whoami · who you are here
 /help · this`
 
@@ -56,6 +51,7 @@ Whatever you type while there is none goes to your agent. While there is one, be
 /status · what your agent does
 /stop · stops what it works on; /quit ends its session, /new begins another one
 /stop all · cancels everything and refuses everything new
+/resume · goes on after that
 /whoami · who you are here
 /help · this`
 )
@@ -64,7 +60,7 @@ Whatever you type while there is none goes to your agent. While there is one, be
 // command where [Options.Leave] says that it is answered.
 func (s *screen) talk(ctx context.Context) {
 	t := s.t
-	desk, ok := s.handler.(Desk)
+	desk, ok := s.handler.(conversation.Desk)
 	if !ok {
 		return
 	}
@@ -249,4 +245,22 @@ func (s *screen) besides(say string) string {
 		return say
 	}
 	return say + "\n" + aboutChat
+}
+
+var _ connectors.Talker = (*Terminal)(nil)
+
+// mostSaid is how many characters a message of an agent's has; longer ones are several, so that a card can come between.
+const mostSaid = 4000
+
+// Talk is [connectors.Talker]: the message is put on the screen, among the cards.
+func (t *Terminal) Talk(_ context.Context, s connectors.Saying) (ref string, more bool, err error) {
+	if err := t.Reach(s.To); err != nil {
+		return "", false, err
+	}
+	parts := talk.Parts(s, talk.Limits{Text: mostSaid, Unit: card.Characters})
+	if s.Part >= len(parts) {
+		return "", false, nil
+	}
+	err = t.tell(news{says: true, text: parts[s.Part].Plain(), prompt: connectors.Prompt{To: s.To}})
+	return "said-" + rand.Text(), s.Part+1 < len(parts), err
 }

@@ -231,7 +231,9 @@ func TestTalkingToAnAgent(t *testing.T) {
 		s.says(t, "/quit", "coder: I obey: quit")
 		s.says(t, "/stpo", "There is no command /stpo.")
 		s.says(t, strings.Repeat("x", 5000), "That line is too long, and nobody has read it.")
-		s.says(t, "\n \n/stop all", "0 requests were cancelled; nothing is asked until resume.")
+		s.says(t, "\n \n/stop all", "0 requests were cancelled; nothing is asked until /resume.")
+		s.says(t, "/resume", "Resumed: requests are asked again")
+		s.says(t, "/resume", "Nothing is stopped.")
 	})
 }
 

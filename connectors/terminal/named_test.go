@@ -197,7 +197,7 @@ func TestShowsTheCardAgain(t *testing.T) {
 	const secret = "ghp_0123456789abcdefghijABCDEFGHIJ456789"
 	p := atPipe(t, nil)
 	r := ask(permissions.KindTool, func(r *permissions.Request) {
-		r.Input = []byte(`{"command":"curl -H ` + secret + ` https://example.org"}`)
+		r.Input = []byte(`{"command":"curl -H 'PRIVATE-TOKEN: ` + secret + `' https://example.org"}`)
 	})
 	h := takes(r)
 	p.runs(t, h)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/reply"
+	"github.com/daycared/daycared/permissions"
 )
 
 const (
@@ -59,7 +61,7 @@ func (s *screen) look() {
 	}
 	if !s.away {
 		for _, text := range s.later {
-			s.say(text)
+			s.put(text)
 		}
 		s.later = nil
 	}
@@ -166,11 +168,14 @@ func (s *screen) wrapped(text string, room int) string {
 	if s.t.console.kind() != aTerminal {
 		return text
 	}
-	return card.Wrap(text, max(s.t.console.width()-room, 1))
+	return card.Wrap(text, max(s.t.console.width()-room, 1), 0)
 }
 
-// say writes one line or more. A hint that is on the screen is written again below it, with what was typed so far.
-func (s *screen) say(text string) {
+// say writes one line or more of ours, in which others' names and words may be.
+func (s *screen) say(text string) { s.put(card.Spell(text)) }
+
+// put writes one line or more. A hint that is on the screen is written again below it, with what was typed so far.
+func (s *screen) put(text string) {
 	text = s.wrapped(text, 0)
 	switch {
 	case s.away:
@@ -354,4 +359,68 @@ func (s *screen) options(p connectors.Prompt) card.Options {
 		options.Notes = o.Notes(r)
 	}
 	return options
+}
+
+// named acts on a line that names requests by their codes, as messages of a chat do, and tells whether it was one. Only
+// what was on this screen is decided about; anything else is shown first.
+func (s *screen) named(ctx context.Context, line string) bool {
+	now := s.t.o.Now()
+	items, open := s.waiting(now)
+	said := reply.Read(reply.Message{Text: line, Console: true, At: now}, open)
+	switch {
+	case len(said.Decisions) > 0:
+		for _, d := range said.Decisions {
+			s.decide(ctx, items[d.Request], d)
+		}
+	case len(said.Unknown) > 0:
+		s.say(s.late(ctx, said))
+	case said.Say == "", said.Bare, said.PassOn:
+		return false
+	case len(said.Unseen) > 0:
+		s.say(said.Say)
+		s.bring(s.coded(said.Unseen[0]))
+	case s.now != nil && s.now.prompt.Request.Kind == permissions.KindClarification:
+		s.wrong(ctx, said.Say)
+	default:
+		s.say(said.Say)
+	}
+	return true
+}
+
+// waiting is what can be answered here: the card on the screen, those after it, and those whose person has answered and
+// may yet say no. The answer is newer than every card that was shown: whatever was typed before the hint has been thrown
+// away.
+func (s *screen) waiting(now time.Time) (map[permissions.ID]*item, []reply.Open) {
+	items := map[permissions.ID]*item{}
+	var all []reply.Open
+	for _, it := range s.seen {
+		if it.told {
+			continue
+		}
+		o := reply.Open{Request: it.prompt.Request, Code: it.prompt.Code}
+		if it.shown {
+			o.ShownAt = now
+		}
+		items[o.Request.ID] = it
+		all = append(all, o)
+	}
+	slices.SortFunc(all, func(a, b reply.Open) int { return cmp.Compare(a.Code, b.Code) })
+	return items, all
+}
+
+// coded is the item with a code that was not shown yet, and so is in the queue.
+func (s *screen) coded(code string) *item {
+	return s.queue[slices.IndexFunc(s.queue, func(it *item) bool { return it.prompt.Code == code })]
+}
+
+// late says why codes name nothing here: that of a settled request is told who was faster.
+func (s *screen) late(ctx context.Context, said reply.Said) string {
+	for _, code := range said.Unknown {
+		var refusal *permissions.Refusal
+		_, err := s.hand(ctx, connectors.Decision{Code: code}) // without an answer it decides nothing
+		if errors.As(err, &refusal) && refusal.Code == permissions.CodeSettled {
+			return code + "  " + card.Visible(refusal.Text)
+		}
+	}
+	return said.Say
 }

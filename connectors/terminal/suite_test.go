@@ -9,8 +9,8 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/connectortest"
+	"github.com/daycared/daycared/connectors/conversation"
 	"github.com/daycared/daycared/connectors/reply"
-	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -66,7 +66,7 @@ type front struct {
 	at *talked
 }
 
-var _ terminal.Desk = front{}
+var _ conversation.Desk = front{}
 
 func (f front) Person(connectors.Identity) (connectors.Person, error) { return fay, nil }
 
@@ -104,6 +104,7 @@ func (f front) Void(context.Context, connectors.Identity, string) (permissions.S
 }
 
 func (f front) StopAll(context.Context, connectors.Identity) (int, error) { return 0, nil }
+func (f front) Resume(context.Context, connectors.Identity) error         { return nil }
 func (f front) StoppedBy() string                                         { return "" }
 
 // keys are what a person types for an answer.

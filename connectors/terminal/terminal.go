@@ -116,7 +116,7 @@ func (t *Terminal) Tell(_ context.Context, n connectors.Notice) error {
 	rows := card.Notice(n, card.Options{
 		Self: cmp.Or(t.o.Self, n.To.Name), Now: t.o.Now(), Location: cmp.Or(t.o.Location, n.To.Location, time.Local),
 	})
-	return t.tell(news{says: true, text: strings.Join(rows, "\n"), prompt: connectors.Prompt{To: n.To}})
+	return t.tell(news{says: true, text: card.Spell(strings.Join(rows, "\n")), prompt: connectors.Prompt{To: n.To}})
 }
 
 // Say writes a text of the process's own on the screen, among the cards: one line, or several that stay together.

@@ -43,39 +43,41 @@ func TestAnAnswerThatCannotBeStoredComesAgain(t *testing.T) {
 
 // A message that comes more than once does what it does once, and its author is told once.
 func TestAMessageThatComesTwice(t *testing.T) {
-	s := play(t)
-	fay := s.phones["fay"]
-	call, _, code := s.asked("twice.")
-	_, other, _ := s.asked("meanwhile.")
-	unclear := fay.Says("yes, " + code)
-	s.answers("fay", unclear, "Nothing was decided")
-	yes := fay.Says("yes " + code)
-	thumb := fay.Reacts(other.ID, "👎")
-	s.get(call, permissions.Approved)
-	s.marked("fay", yes, "✅")
-	s.becomes("fay", other.ID, "Denied by fay")
-	for _, id := range []string{unclear, yes, thumb} {
-		fay.Repeats(id)
-		fay.Echoes(id)
-		fay.Repeats(id)
-	}
-	s.acknowledged()
-	s.restart()
-	for _, id := range []string{yes, thumb} {
-		fay.Repeats(id)
-		fay.Echoes(id)
-	}
-	s.acknowledged()
-	s.says("fay", "/pending", "Nothing waits")
-	if n := s.desk.decisions(); n != 4 { // the two that come again are known to the store
-		t.Errorf("%d decisions", n)
-	}
-	if n := s.count("fay", "Nothing was"); n != 1 {
-		t.Errorf("fay is told %d times that nothing was decided", n)
-	}
-	if n := s.count("fay", "oo late"); n != 0 {
-		t.Errorf("fay is told %d times of being late", n)
-	}
+	t.Run("A7/a message that comes twice", func(t *testing.T) {
+		s := play(t)
+		fay := s.phones["fay"]
+		call, _, code := s.asked("twice.")
+		_, other, _ := s.asked("meanwhile.")
+		unclear := fay.Says("yes, " + code)
+		s.answers("fay", unclear, "Nothing was decided")
+		yes := fay.Says("yes " + code)
+		thumb := fay.Reacts(other.ID, "👎")
+		s.get(call, permissions.Approved)
+		s.marked("fay", yes, "✅")
+		s.becomes("fay", other.ID, "Denied by fay")
+		for _, id := range []string{unclear, yes, thumb} {
+			fay.Repeats(id)
+			fay.Echoes(id)
+			fay.Repeats(id)
+		}
+		s.acknowledged()
+		s.restart()
+		for _, id := range []string{yes, thumb} {
+			fay.Repeats(id)
+			fay.Echoes(id)
+		}
+		s.acknowledged()
+		s.says("fay", "/pending", "Nothing waits")
+		if n := s.desk.decisions(); n != 4 { // the two that come again are known to the store
+			t.Errorf("%d decisions", n)
+		}
+		if n := s.count("fay", "Nothing was"); n != 1 {
+			t.Errorf("fay is told %d times that nothing was decided", n)
+		}
+		if n := s.count("fay", "oo late"); n != 0 {
+			t.Errorf("fay is told %d times of being late", n)
+		}
+	})
 }
 
 // Wherever the connection is cut while a card goes out or an answer comes in: the card is there once, and the answer
@@ -104,26 +106,28 @@ func TestCutAnywhere(t *testing.T) {
 		{"the mark is lost", whatsapptest.BeforeReceiving, is("message"), false},
 		{"the mark's confirmation is lost", whatsapptest.AfterReceiving, is("message"), false},
 	} {
-		before := s.desk.decisions()
-		if c.sends {
-			s.server.CutAt(c.where, c.fits)
-		}
-		call, m, code := s.asked("cut: " + c.name + ".")
-		if !c.sends {
-			s.server.CutAt(c.where, c.fits)
-		}
-		yes := fay.Says("yes " + code)
-		s.get(call, permissions.Approved)
-		s.becomes("fay", m.ID, "Allowed once by fay")
-		s.marked("fay", yes, "✅")
-		s.acknowledged()
-		s.well()
-		if n := s.count("fay", "cut: "+c.name+"."); n != 1 {
-			t.Errorf("%s: fay has the card %d times", c.name, n)
-		}
-		if n := s.desk.decisions() - before; n != 1 && (n != 2 || c.sends) { // the second is the same for the store
-			t.Errorf("%s: decided %d times", c.name, n)
-		}
+		t.Run("D5/"+c.name, func(t *testing.T) {
+			before := s.desk.decisions()
+			if c.sends {
+				s.server.CutAt(c.where, c.fits)
+			}
+			call, m, code := s.asked("cut: " + c.name + ".")
+			if !c.sends {
+				s.server.CutAt(c.where, c.fits)
+			}
+			yes := fay.Says("yes " + code)
+			s.get(call, permissions.Approved)
+			s.becomes("fay", m.ID, "Allowed once by fay")
+			s.marked("fay", yes, "✅")
+			s.acknowledged()
+			s.well()
+			if n := s.count("fay", "cut: "+c.name+"."); n != 1 {
+				t.Errorf("%s: fay has the card %d times", c.name, n)
+			}
+			if n := s.desk.decisions() - before; n != 1 && (n != 2 || c.sends) { // the second is the same for the store
+				t.Errorf("%s: decided %d times", c.name, n)
+			}
+		})
 	}
 }
 

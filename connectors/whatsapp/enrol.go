@@ -154,5 +154,8 @@ A yes or no as a reply to the card counts too, and so does 👍 or 👎 on it; o
 /revoke ID · take that back, or an approval that was not used
 /agents, /use NAME, /status, /new, /quit, /stop · your agents
 /stop all · cancel everything, and refuse all that is new
+/resume · go on after that
+/lock NAME · have nothing count from their accounts, as when a phone is stolen; without a name, from yours
+/unlock NAME · end that; it takes two people, or the operator
 /whoami · who you are here
 /help · this`

@@ -92,7 +92,7 @@ func TestTheGrammarThroughSignal(t *testing.T) {
 				continue
 			}
 			m := table.How
-			m.Text, m.At = c.Text, s.server.Now()
+			m.Text, m.At, m.Thumbs = c.Text, s.server.Now(), true
 			quoted := ids[strings.ToUpper(m.Quotes)]
 			var id string
 			switch {

@@ -18,6 +18,7 @@ type heard struct {
 	quotes   string // the id of the message that it replies to or reacts on; empty: none
 	reaction bool   // text is an emoji, empty when it was taken back
 	onOwn    bool   // it is on a message of its author's
+	unread   string // what it is that is not read, as a person calls it; empty for what nobody sends by hand
 	author   string // of what it replies to or reacts on, and the chat of that, as its author says; empty: not said
 	chat     string
 }
@@ -58,6 +59,9 @@ func hear(e *events.Message) (h heard, not string) {
 	m := e.Message
 	takenBack := m.GetReactionMessage() != nil && m.GetReactionMessage().GetText() == ""
 	if e.IsEdit || m.GetProtocolMessage() != nil || (i.Edit != types.EditAttributeEmpty && !takenBack) {
+		if e.IsEdit {
+			h.unread = "edited messages"
+		}
 		return h, "it changes an earlier message"
 	}
 	switch {
@@ -74,6 +78,7 @@ func hear(e *events.Message) (h heard, not string) {
 		h.text, h.quotes = asWritten(x.GetText()), x.GetContextInfo().GetStanzaID()
 		h.author, h.chat = x.GetContextInfo().GetParticipant(), x.GetContextInfo().GetRemoteJID()
 		if handedOn(x.GetContextInfo()) {
+			h.unread = "forwarded messages"
 			return h, "it holds somebody else's words"
 		}
 		return h, ""
@@ -81,7 +86,25 @@ func hear(e *events.Message) (h heard, not string) {
 		h.text = asWritten(m.GetConversation())
 		return h, ""
 	}
+	h.unread = media(m)
 	return h, "it is no text"
+}
+
+// media is what a message without a text holds, as a person calls it.
+func media(m *waE2E.Message) string {
+	switch {
+	case m.GetAudioMessage() != nil:
+		return "voice messages"
+	case m.GetImageMessage() != nil:
+		return "photos"
+	case m.GetStickerMessage() != nil:
+		return "stickers"
+	case m.GetVideoMessage() != nil || m.GetPtvMessage() != nil:
+		return "videos"
+	case m.GetDocumentMessage() != nil:
+		return "files"
+	}
+	return ""
 }
 
 // isCopy is what is said of a copy that the account's own phone sent, of a message that could not be decrypted. Who wrote

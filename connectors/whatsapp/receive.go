@@ -24,7 +24,7 @@ type desktop struct {
 
 func newDesktop(c *Connector, desk Desk) *desktop {
 	return &desktop{c, desk, conversation.New(conversation.Options{
-		Desk: desk, Now: c.now, Help: help, Account: func(id connectors.Identity) string {
+		Desk: desk, Now: c.now, Help: help, Thumbs: true, Theirs: c.theirTime, Account: func(id connectors.Identity) string {
 			return "Your number is " + card.Visible(id.WhatsApp) + "."
 		},
 	})}
@@ -40,6 +40,10 @@ func (d *desktop) message(ctx context.Context, e *events.Message) bool {
 	}
 	if not != "" {
 		d.log.Debug("a message of whatsapp's decides nothing", "why", not)
+		if h.unread != "" && !d.read(h) {
+			d.noteRead(h)
+			d.unheard(ctx, h)
+		}
 		return true
 	}
 	if d.read(h) { // encrypted once more, with the same id
@@ -78,9 +82,12 @@ func (d *desktop) take(ctx context.Context, h heard, name string) error {
 	if err != nil {
 		return err
 	}
+	if err := d.lost.Found(who.WhatsApp, func() error { return d.desk.Found(ctx, Name, who.Name, "") }); err != nil {
+		return err
+	}
 	m := conversation.Message{
 		Message: connectors.Message{From: id, Text: h.text, Key: Name + ":" + from.number + ":" + h.id},
-		Who:     who, Reaction: h.reaction, At: d.ourTime(h.at),
+		Who:     who, Reaction: h.reaction, At: h.at,
 	}
 	if h.quotes != "" && h.onOurs(cli.Store.GetJID(), cli.Store.GetLID()) {
 		m.ReplyTo, m.Card = ref{from.number, h.quotes}.String(), codeOf(h.quotes)
@@ -91,6 +98,29 @@ func (d *desktop) take(ctx context.Context, h heard, name string) error {
 	}
 	d.tellAbout(ctx, from.number, h, did)
 	return nil
+}
+
+// unheard tells one of the people of the configuration that what they sent is not read.
+func (d *desktop) unheard(ctx context.Context, h heard) {
+	cli := d.client.Load()
+	if cli == nil {
+		return
+	}
+	from, err := known(ctx, cli.Store.LIDs, h.source)
+	if err != nil || from.number == "" {
+		return
+	}
+	id := from.identity()
+	who, err := d.desk.Person(id)
+	if err != nil {
+		return // strangers are not answered
+	}
+	words, err := d.reader.Unheard(ctx, id, who, h.unread, true)
+	if err != nil || words == "" {
+		return
+	}
+	as := ref{from.number, newID("")}
+	d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, as, loose(words), h.id, false) })
 }
 
 // tellAbout tells the author of a message what it did: a decision with an emoji on the message, since the card says the

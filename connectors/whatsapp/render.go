@@ -38,8 +38,12 @@ type outgoing struct {
 func show(p connectors.Prompt, now time.Time) outgoing {
 	m := fit(p)
 	var b strings.Builder
-	fmt.Fprintf(&b, "*%s* · %s\n%s%s%s", p.Code, head(p, now), fence, fenced(m.Text), fence)
-	if p.Request.State == permissions.Pending {
+	fmt.Fprintf(&b, "*%s* · %s\n", p.Code, head(p, now))
+	if others := card.Others(p); others != "" && p.Request.State == permissions.Pending {
+		b.WriteString(loose(clip(others, mostLead)) + "\n")
+	}
+	b.WriteString(fence + fenced(m.Text) + fence)
+	if p.Request.State == permissions.Pending && !p.Locked {
 		b.WriteString("\n" + howTo(p, m.TooBig))
 	}
 	return outgoing{Document: m.Document, Text: b.String(), TooBig: m.TooBig}
@@ -60,6 +64,8 @@ func head(p connectors.Prompt, now time.Time) string {
 	switch {
 	case r.State != permissions.Pending:
 		return loose(clip(told, mostLead))
+	case p.Locked:
+		return "you are locked, and nothing from this account counts"
 	case r.Quorum > 1 && len(r.Votes) == 0:
 		return loose(clip(told, mostLead)) + fmt.Sprintf(" · it takes %d people", r.Quorum)
 	case r.Quorum > 1, len(r.Votes) > 0, !r.LeftAt.IsZero():
@@ -87,7 +93,7 @@ func asks(r permissions.Request) string {
 }
 
 // fenced is a text for within a fence: what would end it is spelled out.
-func fenced(text string) string { return strings.ReplaceAll(text, "`", `\u{60}`) }
+func fenced(text string) string { return card.Isolate(strings.ReplaceAll(text, "`", `\u{60}`)) }
 
 // joiner is what nobody sees, and which is as good as a letter.
 const joiner = "\u2060"
@@ -96,14 +102,16 @@ const joiner = "\u2060"
 var formats = strings.NewReplacer("*", "*"+joiner, "_", "_"+joiner, "~", "~"+joiner, "`", "`"+joiner)
 
 // asWritten is what somebody wrote, who may have copied it from here.
-func asWritten(text string) string { return strings.ReplaceAll(text, joiner, "") }
+func asWritten(text string) string {
+	return strings.NewReplacer(joiner, "", card.FSI, "", card.PDI, "").Replace(text)
+}
 
 // loose is a text for outside of fences, clipped.
-func loose(text string) string { return formats.Replace(clip(text, mostWords)) }
+func loose(text string) string { return formats.Replace(card.Isolate(clip(text, mostWords))) }
 
 func clip(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most-1]) + "…"
+		return strings.TrimRight(string(runes[:most-1]), "\u200D") + "…"
 	}
 	return text
 }

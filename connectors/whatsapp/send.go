@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// ackTime is how long WhatsApp has to confirm what was sent. The library sends nothing else meanwhile.
+	// ackTime is how long WhatsApp has to confirm what was sent.
 	ackTime = 15 * time.Second
 	// editTime is how long after it was sent a message can be edited, with some room: the apps' own say 15 minutes, the
 	// library 20.
@@ -51,12 +51,12 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 	c.whole.Note(p.Request.ID, !out.TooBig)
 	if out.Document != nil && !c.arrived(r.id+documented) {
 		if err := c.document(ctx, r, *out.Document); err != nil {
-			return "", failed(p.To, err)
+			return "", c.failed(p.To, err)
 		}
 		c.remember(r.id + documented)
 	}
 	if err := c.post(ctx, r, text(out.Text)); err != nil {
-		return "", failed(p.To, err)
+		return "", c.failed(p.To, err)
 	}
 	return r.String(), nil
 }
@@ -87,6 +87,9 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 	if err != nil {
 		return &connectors.Gone{Why: err.Error()}
 	}
+	if p.Request.State == permissions.Pending && p.To.WhatsApp != "" && p.To.WhatsApp != r.number {
+		return connectors.ErrAnew // the person has another account now
+	}
 	sent := p.SentAt
 	if sent.IsZero() { // it was named, and a crash or a lost confirmation hides whether it was sent; then it was after this
 		sent = p.Request.CreatedAt
@@ -101,8 +104,8 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 	if cli == nil {
 		return errAway
 	}
-	err = c.post(ctx, ref{r.number, newID("")}, cli.BuildEdit(address(r.number), r.id, text(show(p, c.now()).Text)))
-	return failed(p.To, err)
+	err = c.add(ctx, ref{r.number, newID("")}, cli.BuildEdit(address(r.number), r.id, text(show(p, c.now()).Text)))
+	return c.failed(p.To, err)
 }
 
 // mostEnds is how many cards that could not be edited are remembered.
@@ -117,8 +120,8 @@ func (c *Connector) tellEnd(ctx context.Context, r ref, p connectors.Prompt) err
 	if known {
 		return nil
 	}
-	if err := c.say(ctx, ref{r.number, newID("")}, loose(words), r.id, true); err != nil {
-		return failed(p.To, err)
+	if err := c.add(ctx, ref{r.number, newID("")}, c.saying(r.number, loose(words), r.id, true)); err != nil {
+		return c.failed(p.To, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,15 +147,21 @@ func (c *Connector) Tell(ctx context.Context, n connectors.Notice) error {
 			about = r.id
 		}
 	}
-	return failed(n.To, c.say(ctx, ref{n.To.WhatsApp, newID("")}, fence+fenced(strings.Join(rows, "\n"))+fence, about, true))
+	words := fence + fenced(strings.Join(rows, "\n")) + fence
+	return c.failed(n.To, c.add(ctx, ref{n.To.WhatsApp, newID("")}, c.saying(n.To.WhatsApp, words, about, true)))
 }
 
 // say writes a text to a number, by the name that was made for it, so that it is one message however often it is tried;
 // as a reply to a message of ours or of theirs, unless about is empty.
 func (c *Connector) say(ctx context.Context, to ref, words, about string, ours bool) error {
+	return c.post(ctx, to, c.saying(to.number, words, about, ours))
+}
+
+// saying is the message of say.
+func (c *Connector) saying(number, words, about string, ours bool) *waE2E.Message {
 	m := text(words)
 	if about != "" {
-		participant := address(to.number)
+		participant := address(number)
 		if cli := c.client.Load(); ours && cli != nil {
 			participant = cli.Store.GetJID().ToNonAD()
 		}
@@ -161,7 +170,7 @@ func (c *Connector) say(ctx context.Context, to ref, words, about string, ours b
 			QuotedMessage: &waE2E.Message{Conversation: proto.String("")},
 		}
 	}
-	return c.post(ctx, to, m)
+	return m
 }
 
 // mark puts an emoji on a message of theirs. As what is said, it goes by the name that was made for it.
@@ -179,9 +188,19 @@ func text(words string) *waE2E.Message {
 	return &waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: proto.String(words)}}
 }
 
-// post sends one message, when it is its turn, and waits until WhatsApp says that it has it, or a phone does. Nothing else
-// is sent meanwhile, so the phone's word matters where WhatsApp's was lost.
+// post sends one message, when it is its turn, and waits until WhatsApp says that it has it, or a phone does.
 func (c *Connector) post(ctx context.Context, to ref, m *waE2E.Message) error {
+	return c.deliverTo(ctx, to, m, c.pace.wait)
+}
+
+// add is post of what can wait: if there is no room for it, the error says when there is some.
+func (c *Connector) add(ctx context.Context, to ref, m *waE2E.Message) error {
+	return c.deliverTo(ctx, to, m, c.pace.room)
+}
+
+func (c *Connector) deliverTo(
+	ctx context.Context, to ref, m *waE2E.Message, turn func(ctx context.Context, number string) error,
+) error {
 	cli := c.client.Load()
 	if c.arrived(to.id) { // the confirmation was lost
 		return nil
@@ -189,21 +208,21 @@ func (c *Connector) post(ctx context.Context, to ref, m *waE2E.Message) error {
 	if cli == nil || !c.state.connected() {
 		return errAway
 	}
-	if err := c.pace.wait(ctx, to.number); err != nil {
+	if err := turn(ctx, to.number); err != nil {
 		return err
 	}
 	sending, there := context.WithCancel(ctx)
 	defer there()
 	c.underway(to.id, there)
 	defer c.sent(to.id)
-	sent, err := cli.SendMessage(sending, address(to.number), m, whatsmeow.SendRequestExtra{ID: to.id, Timeout: ackTime})
+	at, err := c.queue.send(sending, cli, to, m)
 	switch {
 	case err != nil && ctx.Err() == nil && c.arrived(to.id):
 		return nil
 	case err != nil:
 		return &unsent{err}
 	}
-	c.clock(sent.Timestamp)
+	c.clock(to.id, at)
 	return nil
 }
 
@@ -221,11 +240,12 @@ func (u *unsent) Unwrap() error { return u.err }
 
 // failed is an error of sending as the engine is told it: for good, in words for people, or for now. The library tells
 // some of it in its text alone.
-func failed(p connectors.Person, err error) error {
+func (c *Connector) failed(p connectors.Person, err error) error {
 	switch why := refusal(err); {
 	case errors.Is(why, errCold):
-		return &connectors.Gone{Why: "WhatsApp lets nobody write to " + p.Name + ", who has not written first; " +
-			p.Name + " sends the linked number any message"}
+		c.lost.Note(p.WhatsApp, "WhatsApp lets nobody write to "+p.Name+", who has not written first; "+
+			p.Name+" sends the linked number any message", c.now())
+		return c.lost.Reach(p.WhatsApp, p, c.now())
 	case errors.Is(why, errNoAccount):
 		return &connectors.Gone{Why: p.Name + "'s number is not on WhatsApp"}
 	}

@@ -161,34 +161,36 @@ func TestReplaced(t *testing.T) {
 
 // One process has the account at a time. Another waits until it is free.
 func TestOneProcessHasTheAccount(t *testing.T) {
-	s := play(t)
-	path := filepath.Join(s.dir, "whatsapp.db")
-	log := quiet{slog.New(slog.DiscardHandler)}
-	if _, err := openAccount(t.Context(), path, log); !errors.Is(err, ErrInUse) {
-		t.Errorf("opened beside the daemon: %v", err)
-	}
-	if _, err := Link(soon(t), Linking{Path: path, HTTP: s.server.Client(), Log: log.log}, &hand{t: t}); !errors.Is(err, ErrInUse) {
-		t.Errorf("linked beside the daemon: %v", err)
-	}
-	for _, name := range []string{path, path + "-wal", path + ".lock"} {
-		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v, %v; want it for its owner alone", name, info, err)
+	t.Run("D8/one process has the account", func(t *testing.T) {
+		s := play(t)
+		path := filepath.Join(s.dir, "whatsapp.db")
+		log := quiet{slog.New(slog.DiscardHandler)}
+		if _, err := openAccount(t.Context(), path, log); !errors.Is(err, ErrInUse) {
+			t.Errorf("opened beside the daemon: %v", err)
 		}
-	}
-	s.stop()
-	a, err := openAccount(t.Context(), path, log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.open2(t)
-	s.sick("another process has the WhatsApp account open")
-	if err := s.wa.Reach(s.fay()); err != nil {
-		t.Errorf("it is for now: %v", err)
-	}
-	if err := a.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s.works("once it is free.")
+		if _, err := Link(soon(t), Linking{Path: path, HTTP: s.server.Client(), Log: log.log}, &hand{t: t}); !errors.Is(err, ErrInUse) {
+			t.Errorf("linked beside the daemon: %v", err)
+		}
+		for _, name := range []string{path, path + "-wal", path + ".lock"} {
+			if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("%s: %v, %v; want it for its owner alone", name, info, err)
+			}
+		}
+		s.stop()
+		a, err := openAccount(t.Context(), path, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.open2(t)
+		s.sick("another process has the WhatsApp account open")
+		if err := s.wa.Reach(s.fay()); err != nil {
+			t.Errorf("it is for now: %v", err)
+		}
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s.works("once it is free.")
+	})
 }
 
 // A file that cannot be used is said.
@@ -217,6 +219,16 @@ func TestWhoCannotBeWrittenTo(t *testing.T) {
 	}
 	s.server.RefuseColdContacts()
 	undeliverable("sends the linked number any message")
+	tried := len(s.server.Stanzas())
+	undeliverable("sends the linked number any message")
+	for _, n := range s.server.Stanzas()[tried:] {
+		if n.Is("message", "") {
+			t.Error("it was tried again, for which accounts are banned")
+		}
+	}
+	if err := s.Health()[Name]; err == nil || !strings.Contains(err.Error(), "sam sends the linked number any message") {
+		t.Errorf("health is %v", err)
+	}
 	s.phones["sam"].Says("hello")
 	s.acknowledged()
 	call := s.ask(network("sam wrote first."))

@@ -223,8 +223,10 @@ func (c *counter) Pending(
 type nobodys struct{}
 
 func (nobodys) Stranger(context.Context, permissions.Stranger) error      { return nil }
+func (nobodys) Found(context.Context, string, string, string) error       { return nil }
 func (nobodys) Suspend(context.Context, string, string) error             { return nil }
 func (nobodys) StopAll(context.Context, connectors.Identity) (int, error) { return 0, nil }
+func (nobodys) Resume(context.Context, connectors.Identity) error         { return nil }
 func (nobodys) StoppedBy() string                                         { return "" }
 
 func (nobodys) Grants(context.Context, connectors.Identity) ([]permissions.Grant, error) {

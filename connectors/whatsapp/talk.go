@@ -25,7 +25,7 @@ func (c *Connector) Talk(ctx context.Context, s connectors.Saying) (name string,
 	}
 	r := ref{s.To.WhatsApp, newID("")}
 	if err := c.post(ctx, r, text(spoken(parts[s.Part]))); err != nil {
-		return "", false, failed(s.To, err)
+		return "", false, c.failed(s.To, err)
 	}
 	return r.String(), s.Part+1 < len(parts), nil
 }

@@ -18,8 +18,9 @@ type watcher struct {
 	*engine.Engine
 
 	mu        sync.Mutex
-	failures  int // of what comes next
-	unheld    int // suspensions that cannot be stored
+	failures  int          // of what comes next
+	unheld    int          // suspensions that cannot be stored
+	deciding  sync.RWMutex // held by decisions that are being taken
 	decided   []connectors.Decision
 	suspended []string
 	strangers []permissions.Stranger
@@ -38,6 +39,8 @@ func (w *watcher) OnPermission(ctx context.Context, d connectors.Decision) (perm
 	if w.fails() {
 		return permissions.Request{}, errStore
 	}
+	w.deciding.RLock()
+	defer w.deciding.RUnlock()
 	r, err := w.Engine.OnPermission(ctx, d)
 	if err == nil {
 		w.mu.Lock()
@@ -79,10 +82,22 @@ func (w *watcher) Suspend(ctx context.Context, via, address string) error {
 }
 
 // decisions is how many decisions were taken.
-func (w *watcher) decisions() int {
+func (w *watcher) decisions() int { return len(w.taken()) }
+
+// taken are the decisions that were taken, with those that are being taken: whoever asked is told before they end.
+func (w *watcher) taken() []connectors.Decision {
+	w.deciding.Lock()
+	defer w.deciding.Unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.decided)
+	return slices.Clone(w.decided)
+}
+
+// unknown are the strangers that were reported.
+func (w *watcher) unknown() []permissions.Stranger {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.strangers)
 }
 
 // held are the accounts that were suspended, each once.

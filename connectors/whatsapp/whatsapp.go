@@ -48,6 +48,8 @@ type Connector struct {
 	patience    time.Duration // with a message that could not be decrypted
 	state       *state
 	pace        *pace
+	queue       *queue
+	lost        connectors.Lost                  // people who have to write first
 	client      atomic.Pointer[whatsmeow.Client] // nil while none is held
 
 	book    *invitation.Book
@@ -62,7 +64,8 @@ type Connector struct {
 	done       map[string]bool // what was read, by chat and id
 	unreadable map[string]bool // ids of theirs that could not be decrypted yet
 	strangers  map[string]time.Time
-	skew       time.Duration // that WhatsApp's clock is ahead of ours
+	dates      map[string]time.Time // when WhatsApp took messages of ours, by its clock and their ids
+	skew       time.Duration        // that WhatsApp's clock is ahead of ours
 }
 
 var (
@@ -76,6 +79,7 @@ var (
 	_ connectors.Enroller  = (*Connector)(nil)
 	_ connectors.Talker    = (*Connector)(nil)
 	_ connectors.Typer     = (*Connector)(nil)
+	_ connectors.Dater     = (*Connector)(nil)
 )
 
 // New makes a connector. It does nothing yet.
@@ -83,10 +87,10 @@ func New(o Options) *Connector {
 	return &Connector{
 		path: o.Path, number: o.Number, host: o.Host, autoVersion: o.AutoVersion, http: o.HTTP, now: o.Now, log: o.Log,
 		again: lookAgain, firstTry: firstTry, patience: unreadAfter,
-		state: newState(o.Now), pace: newPace(),
+		state: newState(o.Now), pace: newPace(), queue: newQueue(),
 		book: invitation.NewBook(o.Now), letters: make(chan letter, 100),
 		ends: map[ref]string{}, got: map[string]bool{}, under: map[string]func(){},
-		done: map[string]bool{}, unreadable: map[string]bool{}, strangers: map[string]time.Time{},
+		done: map[string]bool{}, unreadable: map[string]bool{}, strangers: map[string]time.Time{}, dates: map[string]time.Time{},
 	}
 }
 
@@ -120,7 +124,10 @@ func (c *Connector) Reach(p connectors.Person) error {
 	if p.WhatsApp == "" {
 		return &connectors.Gone{Why: p.Name + " has no WhatsApp number here"}
 	}
-	return c.state.gone()
+	if err := c.state.gone(); err != nil {
+		return err
+	}
+	return c.lost.Reach(p.WhatsApp, p, c.now())
 }
 
 // mostRemembered bounds what is remembered of single messages.
@@ -231,21 +238,34 @@ func (c *Connector) forgetStranger(number string) {
 	delete(c.strangers, number)
 }
 
-// clock notes what time WhatsApp has it, by what it said of a message of ours.
-func (c *Connector) clock(theirs time.Time) {
+// clock notes what time WhatsApp has it, by what it said of the message of ours with that id.
+func (c *Connector) clock(id string, theirs time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if theirs.IsZero() { // it said none
 		return
 	}
+	if len(c.dates) >= mostRemembered {
+		clear(c.dates)
+	}
+	c.dates[id] = theirs
 	if c.skew = theirs.Sub(c.now()); c.skew.Abs() <= mostSkew { // it counts in whole seconds
 		c.skew = 0
 	}
 }
 
-// ourTime is a time of WhatsApp's by our clock, by which it is kept when cards were shown.
-func (c *Connector) ourTime(theirs time.Time) time.Time {
+// Dated is [connectors.Dater].
+func (c *Connector) Dated(name string) time.Time {
+	r, _ := parseRef(name)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return theirs.Add(-c.skew)
+	defer delete(c.dates, r.id)
+	return c.dates[r.id]
+}
+
+// theirTime is a time of ours by WhatsApp's clock, for cards of which WhatsApp did not say when it took them.
+func (c *Connector) theirTime(ours time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return ours.Add(c.skew)
 }

@@ -19,11 +19,14 @@ import (
 
 // Somebody is who they are, whichever of their names WhatsApp tells with what they write.
 func TestAPersonByEachName(t *testing.T) {
-	s := play(t)
-	fay := s.phones["fay"]
-	for name, who := range map[string]*whatsapptest.Person{
-		"LID and number": fay, "number and LID": fay.ByNumber(), "LID alone": fay.ByLIDAlone(), "number alone": fay.ByNumberAlone(),
+	for name, as := range map[string]func(*whatsapptest.Person) *whatsapptest.Person{
+		"LID and number": func(p *whatsapptest.Person) *whatsapptest.Person { return p },
+		"number and LID": (*whatsapptest.Person).ByNumber, "LID alone": (*whatsapptest.Person).ByLIDAlone,
+		"number alone": (*whatsapptest.Person).ByNumberAlone,
 	} {
+		s := play(t) // what was denied twice is not asked again
+		fay := s.phones["fay"]
+		who := as(fay)
 		call, m, code := s.asked("by " + name + ".")
 		who.Says("yes " + code)
 		s.get(call, permissions.Approved)
@@ -34,10 +37,11 @@ func TestAPersonByEachName(t *testing.T) {
 		call, m, _ = s.asked("by " + name + ", thumb.")
 		who.Reacts(m.ID, "👍")
 		s.get(call, permissions.Approved)
-	}
-	for _, d := range s.desk.decided {
-		if d.From.WhatsApp != "+"+numbers["fay"] || d.From.Alias != fay.LID().User {
-			t.Errorf("decided from %s, %s", d.From.WhatsApp, d.From.Alias)
+		s.until("three decisions", func() bool { return s.desk.decisions() == 3 })
+		for _, d := range s.desk.taken() {
+			if d.From.WhatsApp != "+"+numbers["fay"] || d.From.Alias != fay.LID().User {
+				t.Errorf("decided from %s, %s", d.From.WhatsApp, d.From.Alias)
+			}
 		}
 	}
 }
@@ -99,10 +103,36 @@ func TestWhoDecidesNothing(t *testing.T) {
 		}
 	}
 	want := []permissions.Stranger{{Via: Name, Account: "+" + numbers["eve"], Name: "eve"}}
-	if !slices.Equal(s.desk.strangers, want) {
-		t.Errorf("strangers: %+v; want eve once", s.desk.strangers)
+	if got := s.desk.unknown(); !slices.Equal(got, want) {
+		t.Errorf("strangers: %+v; want eve once", got)
 	}
 	s.sees("fay", "eve")
+}
+
+// Whoever is somebody here is told that what they sent is not read, once a minute; nobody else is.
+func TestWhatIsNotReadIsSaid(t *testing.T) {
+	s := play(t)
+	call, _, code := s.asked("waits.")
+	fay, eve := s.phones["fay"], s.phones["eve"]
+	voice := func() *waE2E.Message { return &waE2E.Message{AudioMessage: &waE2E.AudioMessage{PTT: proto.Bool(true)}} }
+	eve.Sends(voice())
+	s.answers("fay", fay.Sends(voice()), "I can't read voice messages, so nothing was decided.")
+	fay.Sends(&waE2E.Message{StickerMessage: &waE2E.StickerMessage{}})
+	fay.Sends(&waE2E.Message{PollUpdateMessage: &waE2E.PollUpdateMessage{}})
+	s.acknowledged()
+	s.server.Advance(61 * time.Second)
+	photo := fay.Sends(&waE2E.Message{ImageMessage: &waE2E.ImageMessage{Caption: proto.String("yes " + code)}})
+	s.answers("fay", photo, "I can't read photos, so nothing was decided. Please write it as a new message, as in: no "+code)
+	s.server.Advance(61 * time.Second)
+	s.answers("fay", fay.Edits(fay.Says("/whoami"), "yes "+code), "I can't read edited messages")
+	s.acknowledged()
+	s.waits(call)
+	if said := s.got("fay"); strings.Contains(said, "stickers") || strings.Count(said, "I can't read") != 3 {
+		t.Errorf("fay is told %s", said)
+	}
+	if said := s.got("eve"); strings.Contains(said, "I can't") {
+		t.Errorf("eve is told %s", said)
+	}
 }
 
 // A message counts only as what the sender's own device sent, once.
@@ -134,16 +164,18 @@ func TestWhatIsHeard(t *testing.T) {
 			e.Info.Edit = types.EditAttributeMessageEdit
 		},
 	} {
-		e := &events.Message{Info: types.MessageInfo{
-			MessageSource: types.MessageSource{Chat: fay, Sender: fay}, ID: "1",
-		}, Message: proto.CloneOf(text)}
-		if h, not := hear(e); not != "" || h.text != "yes K7F3Q" {
-			t.Fatalf("heard %q, %s", h.text, not)
-		}
-		change(e)
-		if _, not := hear(e); not == "" {
-			t.Errorf("%s: it is heard", name)
-		}
+		t.Run("A7/"+name, func(t *testing.T) {
+			e := &events.Message{Info: types.MessageInfo{
+				MessageSource: types.MessageSource{Chat: fay, Sender: fay}, ID: "1",
+			}, Message: proto.CloneOf(text)}
+			if h, not := hear(e); not != "" || h.text != "yes K7F3Q" {
+				t.Fatalf("heard %q, %s", h.text, not)
+			}
+			change(e)
+			if _, not := hear(e); not == "" {
+				t.Errorf("%s: it is heard", name)
+			}
+		})
 	}
 }
 
@@ -161,8 +193,8 @@ func TestTheSenderIsTheSender(t *testing.T) {
 		t.Errorf("from eve's LID, as fay's: %+v, %v", got, err)
 	}
 	now := s.server.Now()
-	s.wa.clock(time.Time{})
-	if at := s.wa.ourTime(now); at.Sub(now).Abs() > time.Minute {
+	s.wa.clock("", time.Time{})
+	if at := s.wa.theirTime(now); at.Sub(now).Abs() > time.Minute {
 		t.Errorf("after a confirmation without a time it is %v", at)
 	}
 }
@@ -192,32 +224,34 @@ func TestWhatIsOurs(t *testing.T) {
 
 // A reply and a thumb are an answer on what is ours alone, whatever id they name.
 func TestOnSomebodyElsesMessage(t *testing.T) {
-	s := play(t)
-	fay, eve := s.phones["fay"], s.phones["eve"].JID().String()
-	call, m, _ := s.asked("whose is it?")
-	group := s.server.Group().JID().String()
-	for _, k := range []*waCommon.MessageKey{
-		{FromMe: proto.Bool(true)}, {Participant: &eve}, {RemoteJID: &group}, {Participant: proto.String("a.b.c@lid")},
-	} {
-		k.ID = &m.ID
-		fay.Sends(&waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{Key: k, Text: proto.String("👍")}})
-		if k.GetFromMe() {
-			continue // which replies do not say
+	t.Run("A7/on somebody else's message", func(t *testing.T) {
+		s := play(t)
+		fay, eve := s.phones["fay"], s.phones["eve"].JID().String()
+		call, m, _ := s.asked("whose is it?")
+		group := s.server.Group().JID().String()
+		for _, k := range []*waCommon.MessageKey{
+			{FromMe: proto.Bool(true)}, {Participant: &eve}, {RemoteJID: &group}, {Participant: proto.String("a.b.c@lid")},
+		} {
+			k.ID = &m.ID
+			fay.Sends(&waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{Key: k, Text: proto.String("👍")}})
+			if k.GetFromMe() {
+				continue // which replies do not say
+			}
+			fay.Sends(&waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{
+				Text:        proto.String("yes"),
+				ContextInfo: &waE2E.ContextInfo{StanzaID: &m.ID, Participant: k.Participant, RemoteJID: k.RemoteJID},
+			}})
 		}
+		s.acknowledged()
+		if n := s.desk.decisions(); n != 0 {
+			t.Fatalf("%d decisions by what is on somebody else's messages", n)
+		}
+		number := s.server.Number() + "@s.whatsapp.net"
 		fay.Sends(&waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{
-			Text:        proto.String("yes"),
-			ContextInfo: &waE2E.ContextInfo{StanzaID: &m.ID, Participant: k.Participant, RemoteJID: k.RemoteJID},
+			Text: proto.String("yes"), ContextInfo: &waE2E.ContextInfo{StanzaID: &m.ID, Participant: &number, RemoteJID: &number},
 		}})
-	}
-	s.acknowledged()
-	if n := s.desk.decisions(); n != 0 {
-		t.Fatalf("%d decisions by what is on somebody else's messages", n)
-	}
-	number := s.server.Number() + "@s.whatsapp.net"
-	fay.Sends(&waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{
-		Text: proto.String("yes"), ContextInfo: &waE2E.ContextInfo{StanzaID: &m.ID, Participant: &number, RemoteJID: &number},
-	}})
-	s.get(call, permissions.Approved)
+		s.get(call, permissions.Approved)
+	})
 }
 
 // Whoever has another phone is nobody until they are enrolled again: from when WhatsApp says so, and, where it does not,
@@ -233,7 +267,7 @@ func TestNewKeysSuspend(t *testing.T) {
 		"not told":                            {func(p *whatsapptest.Person) { p.ChangesPhoneUnnoticed() }, 0},
 		"not told, while it cannot be stored": {func(p *whatsapptest.Person) { p.ChangesPhoneUnnoticed() }, 1},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run("A2/"+name, func(t *testing.T) {
 			s := play(t)
 			fay := s.phones["fay"]
 			call, _, code := s.asked("before.")
@@ -249,11 +283,9 @@ func TestNewKeysSuspend(t *testing.T) {
 			s.until("fay is suspended", func() bool { return slices.Equal(s.desk.held(), want) })
 			s.acknowledged()
 			s.get(call, permissions.Undeliverable) // there is nobody else to ask
-			s.desk.mu.Lock()
-			late := slices.ContainsFunc(s.desk.suspended, func(who string) bool { return !strings.HasSuffix(who, numbers["fay"]) })
-			s.desk.mu.Unlock()
+			late := slices.ContainsFunc(s.desk.held(), func(who string) bool { return !strings.HasSuffix(who, numbers["fay"]) })
 			if n := s.desk.decisions(); n != 0 || late {
-				t.Errorf("%d decisions by somebody with new keys; suspended %q", n, s.desk.suspended)
+				t.Errorf("%d decisions by somebody with new keys; suspended %q", n, s.desk.held())
 			}
 		})
 	}

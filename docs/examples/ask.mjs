@@ -13,20 +13,25 @@ try { token = readFileSync(file, 'utf8').trim() } catch (why) {
 const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` }
 const ask = { kind: 'permission', permissions, reason, key, wait: '0s' } // at first, is it there at all?
 const exits = new Map(Object.entries({ approved: 0, denied: 3, expired: 4, cancelled: 5, undeliverable: 6 }))
-for (let met = false, lost = false; ;) {
+const mine = (told) => told.kind === 'permission' && told.reason === reason && told.key === key &&
+  [...new Set(permissions)].join('\n') === told.permissions?.join?.('\n')
+for (let met = false, lost = false, asked = false; ;) {
   try {
     const signal = AbortSignal.timeout(65_000) // longer than the daemon holds a call
     const body = JSON.stringify(ask)
     const answer = await fetch(`${url}/v1/requests`, { method: 'POST', headers, body, redirect: 'error', signal })
-    const told = await answer.json(), wait = Number(answer.headers.get('Retry-After') ?? 1)
+    const told = await answer.json(), wait = Number(answer.headers.get('Retry-After') ?? 1) || 1
     if (told?.constructor !== Object) throw new Error('the answer is not a JSON object')
     met = true, lost = false, ask.wait = '50s'
     const refused = [1, 2, 3, 4, 5, 6, 7, 8].includes(told.exit) ? told.exit : 1 // never 0, which means granted
-    if ([429, 503].includes(answer.status) && wait <= 60) await pause(wait * 1000) // it is busy
-    else if (answer.status !== 200) end(refused, console.error, told.detail ?? JSON.stringify(told))
-    else if (told.state !== 'pending') end(exits.get(told.state) ?? 1, console.log, told.result ?? JSON.stringify(told))
+    if (['limit', 'ask-again'].includes(told.code) || (asked && told.code === 'broken')) {
+      console.error(told.detail)
+      await pause(wait * 1000) // it is busy; every other refusal stays one
+    } else if (answer.status !== 200) end(refused, console.error, told.detail ?? JSON.stringify(told))
+    else if (told.state === 'approved' && !mine(told)) end(1, console.error, 'the answer is about another request than this one')
+    else if (!(asked = told.state === 'pending')) end(exits.get(told.state) ?? 1, console.log, told.result ?? JSON.stringify(told))
   } catch (why) {
-    if (!met) end(7, console.error, `no daemon answers at ${url}: ${why.cause ?? why}`)
+    if (!met && why.cause?.code !== 'UND_ERR_SOCKET') end(7, console.error, `no daemon answers at ${url}: ${why.cause ?? why}`)
     if (!lost) console.error(`the daemon is away (${why.cause ?? why}); the question stands and is asked again`)
     lost = await pause(1000, true)
   }

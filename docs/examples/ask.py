@@ -5,7 +5,7 @@ def end(code, text, out=sys.stderr):
     sys.exit(code)
 if len(sys.argv) < 4: end(2, "usage: ask.py KEY REASON TAG…, as in: ask.py deploy-v42 'deploy v42' @network")
 key, reason, *tags = sys.argv[1:]
-met, lost, path = False, False, os.environ.get("DAYCARED_SOCKET", "/run/daycared/agent.sock")
+met, lost, asked, path = False, False, False, os.environ.get("DAYCARED_SOCKET", "/run/daycared/agent.sock")
 ask = {"kind": "permission", "permissions": tags, "reason": reason, "key": key, "wait": "0s"}  # at first, is it there at all?
 exits = {"approved": 0, "denied": 3, "expired": 4, "cancelled": 5, "undeliverable": 6}
 while True:
@@ -19,17 +19,21 @@ while True:
         told = json.load(answer)
         if not isinstance(told, dict): raise ValueError("the answer is not a JSON object")
     except (OSError, http.client.HTTPException, ValueError) as why:
-        if not met: end(7, f"no daemon answers at {path}: {why}; DAYCARED_SOCKET names its socket")
+        if not met and not isinstance(why, http.client.RemoteDisconnected): end(7, f"no daemon answers at {path}: {why}; DAYCARED_SOCKET names its socket")
         if not lost: print(f"the daemon is away ({why}); the question stands and is asked again", file=sys.stderr)
         lost = True
         time.sleep(1)
         continue
     met, lost, ask["wait"] = True, False, "50s"
     wait = answer.headers.get("Retry-After", "1")
-    if answer.status in (429, 503) and wait.isdecimal() and int(wait) <= 60:
-        time.sleep(int(wait))  # it is busy
+    if told.get("code") in ("limit", "ask-again") or asked and told.get("code") == "broken":
+        print(told.get("detail"), file=sys.stderr)
+        time.sleep(int(wait) if wait.isdecimal() else 1)  # it is busy; every other refusal stays one
     elif answer.status != 200:
         code = told.get("exit")
         end(code if code in range(1, 9) else 1, told.get("detail", json.dumps(told)))  # never 0, which means granted
-    elif told.get("state") != "pending":
+    elif told.get("state") == "approved" and (told.get("kind"), set(told.get("permissions") or []), told.get("reason"),
+                                              told.get("key")) != ("permission", set(tags), reason, key):
+        end(1, "the answer is about another request than this one; nothing is granted")
+    elif (asked := told.get("state") == "pending") is False:
         end(exits.get(told.get("state"), 1), told.get("result", json.dumps(told)), sys.stdout)

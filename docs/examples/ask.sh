@@ -7,7 +7,7 @@ answer=$(daycared ask --key "$key" --reason "$reason" "$@")
 code=$?
 case $code in
 0) echo "go on: $answer" ;;
-3) echo "leave it: $answer" ;;
+3) echo "leave it: ${answer:-see the line above}" ;;
 4 | 6) echo "nobody answered, try again later: $answer" ;;
 *) echo "not asked, or not settled: see the line above" >&2 ;;
 esac

@@ -92,11 +92,17 @@ func (s *shelf) Shown(_ context.Context, c permissions.Copy, was string) error {
 			s.copies = append(s.copies, first)
 			one = s.copyAt(c)
 		}
-		if one.Ref != was {
+		if one.Ref != was && (one.Ref != c.Ref || c.Ref == "") {
+			if one.Ref != "" {
+				return &permissions.ElsewhereError{Ref: one.Ref}
+			}
 			return nil
 		}
-		first := one.SentAt.IsZero()
+		first := one.SentAt.IsZero() && !c.SentAt.IsZero()
 		one.Ref, one.Shown, one.Failed = c.Ref, c.Shown, ""
+		if one.Dated.IsZero() && !c.Dated.IsZero() {
+			one.Dated = kept(c.Dated)
+		}
 		if first {
 			one.SentAt = kept(c.SentAt)
 			s.tell(permissions.Record{
@@ -125,7 +131,9 @@ func (s *shelf) Failed(_ context.Context, c permissions.Copy) error {
 			return err
 		}
 		if one := s.copyAt(c); one != nil {
-			one.Failed = c.Failed
+			if !c.SentAt.IsZero() || one.SentAt.IsZero() {
+				one.Failed = c.Failed
+			}
 			return nil
 		}
 		s.copies = append(s.copies, c)
@@ -328,7 +336,9 @@ func (s *shelf) Newest(context.Context) (at time.Time, err error) {
 // Pulse notes that the daemon runs, and returns when it last did so.
 func (s *shelf) Pulse(_ context.Context, at time.Time) (last time.Time, err error) {
 	err = s.write(func() error {
-		last, s.alive = s.alive, kept(at)
+		if last = s.alive; !at.IsZero() {
+			s.alive = kept(at)
+		}
 		return nil
 	})
 	return last, err
@@ -337,9 +347,10 @@ func (s *shelf) Pulse(_ context.Context, at time.Time) (last time.Time, err erro
 // Health is well.
 func (s *shelf) Health(context.Context) error { return nil }
 
-// Pairings, Suspensions and Moves are none: nobody is enrolled here, and no group moves.
+// Pairings, Suspensions, Locks and Moves are none: nobody is enrolled or locked here, and no group moves.
 func (s *shelf) Pairings(context.Context) ([]permissions.Pairing, error)       { return nil, nil }
 func (s *shelf) Suspensions(context.Context) ([]permissions.Suspension, error) { return nil, nil }
+func (s *shelf) Locks(context.Context) ([]permissions.Lock, error)             { return nil, nil }
 func (s *shelf) Moves(context.Context) ([]permissions.Move, error)             { return nil, nil }
 
 // Prune deletes nothing: what is asked here is not old enough.

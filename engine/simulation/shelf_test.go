@@ -93,6 +93,7 @@ func kept(t time.Time) time.Time {
 func asStored(r permissions.Request) permissions.Request {
 	for _, t := range []*time.Time{
 		&r.CreatedAt, &r.Deadline, &r.EscalateAt, &r.DecidedAt, &r.UsedAt, &r.CollectedAt, &r.VoidAt, &r.LapsedAt, &r.LeftAt,
+		&r.EarlierAt,
 	} {
 		*t = kept(*t)
 	}
@@ -133,7 +134,7 @@ func (s *shelf) Open(_ context.Context, o permissions.Opening) (r permissions.Re
 		if s.stopped != "" {
 			return permissions.Stopped(s.stopped)
 		}
-		found, err := s.joined(o)
+		found, err := s.joined(&o)
 		if err != nil {
 			return err
 		}
@@ -157,8 +158,8 @@ func (s *shelf) Open(_ context.Context, o permissions.Opening) (r permissions.Re
 // ahead is how far what happened may lie in the future before the clock counts as set back.
 const ahead = time.Minute
 
-// joined is the request that o joins, nil for none.
-func (t *rows) joined(o permissions.Opening) (*row, error) {
+// joined is the request that o joins, nil for none. It notes in o which answer is over.
+func (t *rows) joined(o *permissions.Opening) (*row, error) {
 	want, now := o.Request, kept(o.Request.CreatedAt)
 	if r, err := t.find(want.ID); err == nil {
 		if r.Caller.Name != want.Caller.Name || r.Digest != want.Digest {
@@ -181,9 +182,10 @@ func (t *rows) joined(o permissions.Opening) (*row, error) {
 		if r.State == permissions.Pending && r.Deadline.After(now) && equal == nil {
 			equal = r
 		}
-		waits := r.State == permissions.Approved && r.CollectedAt.IsZero() && r.VoidAt.IsZero() && r.LapsedAt.IsZero() &&
-			r.UsedAt.IsZero() && r.Hook != "" && r.DecidedAt.After(now.Add(-o.RedeemWindow)) && !r.DecidedAt.After(now.Add(ahead))
-		if waits && want.Hook != "" && (left == nil || r.DecidedAt.Before(left.DecidedAt)) {
+		withdrawn := r.State == permissions.Cancelled && r.DecidedBy == ""
+		waits := r.State != permissions.Pending && r.CollectedAt.IsZero() && r.LapsedAt.IsZero() && r.UsedAt.IsZero() && !withdrawn &&
+			r.DecidedVia != permissions.ViaGrant && r.DecidedAt.After(now.Add(-o.RedeemWindow)) && !r.DecidedAt.After(now.Add(ahead))
+		if waits && (left == nil || r.DecidedAt.Before(left.DecidedAt)) {
 			left = r
 		}
 	}
@@ -193,7 +195,7 @@ func (t *rows) joined(o permissions.Opening) (*row, error) {
 	return left, nil
 }
 
-func (t *rows) byKey(o permissions.Opening, now time.Time) (*row, error) {
+func (t *rows) byKey(o *permissions.Opening, now time.Time) (*row, error) {
 	want := o.Request
 	i := slices.IndexFunc(t.requests, func(r row) bool {
 		return r.Caller.Name == want.Caller.Name && r.Key == want.Key && !r.keyless
@@ -206,6 +208,9 @@ func (t *rows) byKey(o permissions.Opening, now time.Time) (*row, error) {
 	switch {
 	case r.State != permissions.Pending && !want.Caller.Ours() && !fresh:
 		r.keyless = true
+		if r.Answer != "" && !r.TimedOut && !r.Defaulted && r.Digest == want.Digest {
+			o.Request.EarlierAt = r.DecidedAt
+		}
 		return nil, nil
 	case r.Digest != want.Digest:
 		return nil, permissions.KeyTaken()
@@ -230,7 +235,7 @@ func (t *rows) limited(o permissions.Opening) error {
 				mine++
 			}
 		}
-		if own && r.State == permissions.Denied && r.Digest == want.Digest &&
+		if own && r.State == permissions.Denied && permissions.ActionDigest(r.Request) == permissions.ActionDigest(want) &&
 			r.DecidedAt.After(now.Add(-o.CoolDown)) && !r.DecidedAt.After(now.Add(ahead)) {
 			denied = append(denied, r.DecidedAt)
 		}
@@ -241,9 +246,11 @@ func (t *rows) limited(o permissions.Opening) error {
 	case o.CoolDown > 0 && len(denied) >= 2:
 		return permissions.Rest(denied[1].Sub(want.CreatedAt.Add(-o.CoolDown)))
 	case o.Exhausted > 0:
-		return permissions.Limit(o.Exhausted)
-	case o.Total > 0 && pending >= o.Total, o.PerCaller > 0 && mine >= o.PerCaller:
-		return permissions.Limit(retry)
+		return permissions.Limit(o.Exhausted, "prompts_per_minute", "requests_per_hour", "bytes_per_hour")
+	case o.Total > 0 && pending >= o.Total:
+		return permissions.Limit(retry, "pending_total")
+	case o.PerCaller > 0 && mine >= o.PerCaller:
+		return permissions.Limit(retry, "pending_per_caller")
 	}
 	return nil
 }

@@ -2,6 +2,8 @@ package simulation
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"time"
 
 	"github.com/daycared/daycared/connectors"
@@ -150,6 +152,9 @@ func (w *world) takeBack() {
 	if err == nil {
 		w.command("FAY TAKES BACK "+w.nameOf(r.ID), func(ctx context.Context, l *life) error {
 			_, err := l.Void(ctx, fay, string(r.ID))
+			if err != nil { // an id is another one each time that the day is lived
+				err = errors.New(strings.ReplaceAll(err.Error(), string(r.ID), w.nameOf(r.ID)))
+			}
 			return err
 		})
 	}

@@ -21,7 +21,7 @@ func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Even
 	var c permissions.Change
 	var refused error
 	err := s.write(ctx, func(ctx context.Context, t *tx) error {
-		before, err := t.load(ctx, id)
+		before, err := s.current(ctx, t, id)
 		if err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Even
 			refused = permissions.ErrNoUse
 			return nil
 		}
-		if c, refused, err = step(ctx, t, before, e); err != nil {
+		if c, refused, err = s.step(ctx, t, before, e); err != nil {
 			return err
 		}
 		if refused == nil && !c.Empty() {
@@ -53,7 +53,7 @@ func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Even
 }
 
 // step is [permissions.Step], but that nothing is used that rests on grants that are over.
-func step(
+func (s *Store) step(
 	ctx context.Context, from source, before permissions.Request, e permissions.Event,
 ) (c permissions.Change, refused, err error) {
 	c, refused = permissions.Step(before, e)
@@ -64,7 +64,7 @@ func step(
 	if !uses {
 		use.At = c.After.UsedAt
 	}
-	held, err := borne(ctx, from, before, use.At)
+	held, err := s.borne(ctx, from, before, use.At)
 	if held || err != nil {
 		return c, nil, err
 	}
@@ -92,7 +92,7 @@ func (s *Store) refuse(
 ) (c permissions.Change, err error) {
 	seen := false
 	err = s.read(ctx, func(from source) error {
-		r, err := load(ctx, from, id)
+		r, err := s.load(ctx, from, id)
 		if err != nil {
 			return err
 		}
@@ -109,11 +109,11 @@ func (s *Store) refuse(
 	return c, permissions.Stopped(by)
 }
 
-const readRequest = `SELECT ` + requestColumns + ` FROM requests WHERE id = $1`
+const readRequest = `SELECT ` + sealedRequest + ` FROM requests WHERE id = $1`
 
 // load reads one request by its id, or refuses.
-func load(ctx context.Context, from source, id permissions.ID) (permissions.Request, error) {
-	r, err := one(ctx, from, readRequest, id)
+func (s *Store) load(ctx context.Context, from source, id permissions.ID) (permissions.Request, error) {
+	r, err := s.one(ctx, from, readRequest, id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return r, permissions.Unknown(string(id))
 	}
@@ -133,7 +133,7 @@ func known(ctx context.Context, from source, e permissions.Event) (bool, error) 
 	return n > 0, err
 }
 
-const changedColumns = changingColumns + `, remind_at`
+const changedColumns = changingColumns + `, remind_at, mac`
 
 var updateRequest = func() string {
 	n := strings.Count(changedColumns, ",") + 1
@@ -143,7 +143,8 @@ var updateRequest = func() string {
 
 // commit writes all of a change, if the row is still the one that it was made from.
 func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) error {
-	args := append(changingFields(&c.After), micros(reminding(c.After)), c.Before.Number, c.Before.Revision, c.Before.ID)
+	args := append(changingFields(&c.After), micros(reminding(c.After)), s.seals.request(&c.After),
+		c.Before.Number, c.Before.Revision, c.Before.ID)
 	result, err := t.ExecContext(ctx, updateRequest, args...)
 	if err != nil {
 		return err
@@ -169,12 +170,12 @@ func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) error {
 		}
 	}
 	if c.Before.UsedAt.IsZero() && !c.After.UsedAt.IsZero() && c.Before.DecidedVia != permissions.ViaGrant {
-		if err := useGrants(ctx, t, c.Before, c.After.UsedAt); err != nil { // else it was counted when it was opened
+		if err := s.useGrants(ctx, t, c.Before, c.After.UsedAt); err != nil { // else it was counted when it was opened
 			return err
 		}
 	}
 	for _, g := range c.Grants {
-		if err := insertGrant(ctx, t, g); err != nil {
+		if err := s.insertGrant(ctx, t, g); err != nil {
 			return err
 		}
 	}

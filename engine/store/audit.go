@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 
 	"github.com/daycared/daycared/permissions"
 )
@@ -36,7 +37,12 @@ func entryFields(e *permissions.Entry) []any {
 	}
 }
 
-var addEntry = `INSERT INTO audit (` + entryColumns + `) VALUES (` + parameters(entryColumns) + `)`
+const keyedColumns = entryColumns + `, mac`
+
+var addEntry = `INSERT INTO audit (` + keyedColumns + `) VALUES (` + parameters(keyedColumns) + `)`
+
+// entry is the seal of an entry: of its hash, which is that of all of it and of the entry before.
+func (k *sealer) entry(hash permissions.Digest) []byte { return k.seal("audit", hash[:]) }
 
 // append chains a record and writes it in the transaction of what it tells. A record without a time gets the present.
 func (s *Store) append(ctx context.Context, t *tx, r permissions.Record) error {
@@ -45,11 +51,18 @@ func (s *Store) append(ctx context.Context, t *tx, r permissions.Record) error {
 	}
 	e := permissions.Entry{Chain: s.chain, Seq: t.seq + 1, Prev: t.hash, Record: r}
 	e.Hash = e.ComputeHash()
-	if _, err := t.ExecContext(ctx, addEntry, entryFields(&e)...); err != nil {
+	if _, err := t.ExecContext(ctx, addEntry, append(entryFields(&e), s.seals.entry(e.Hash))...); err != nil {
 		return err
 	}
 	t.head = head{e.Seq, e.Hash}
+	t.takes = t.takes || slices.Contains(takesBack, r.Type)
 	return nil
+}
+
+// takesBack are the entries of what would open something if it were undone.
+var takesBack = []permissions.Type{
+	permissions.GrantRevoked, permissions.TokenRevoked, permissions.RequestVoided, permissions.Unpaired, permissions.AccountSuspended,
+	permissions.PersonLocked, permissions.AllStopped,
 }
 
 // Record appends to the audit what changed no request.
@@ -71,4 +84,14 @@ func (s *Store) Audit(
 		return err
 	})
 	return entries, err
+}
+
+// Head is the newest entry of the daemon's own chain; its seq is 0 where there is none.
+func (s *Store) Head(ctx context.Context) (chain string, seq int64, hash permissions.Digest, err error) {
+	err = s.read(ctx, func(from source) error {
+		h, err := readHead(ctx, from, s.chain)
+		seq, hash = h.seq, h.hash
+		return err
+	})
+	return s.chain, seq, hash, err
 }

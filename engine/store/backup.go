@@ -11,8 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/mattn/go-sqlite3"
-
-	"github.com/daycared/daycared/permissions"
+	"golang.org/x/sys/unix"
 )
 
 // Summary is what a backup holds.
@@ -21,14 +20,15 @@ type Summary struct {
 	Bytes    int64
 	Requests int
 	Grants   int
-	Chains   []permissions.Head // of the audit
+	Verified
 }
 
-// Backup copies the store at from, which a daemon may be writing meanwhile, to a new file at to, readable by this
-// account only, and verifies the copy: its pages, its references and its audit. An existing file at to is refused, and
-// the copy gets its name when it is complete and found sound. [Restore] puts it back.
-func Backup(ctx context.Context, from, to string) (Summary, error) {
-	from, err := filepath.Abs(from)
+// Backup copies the store at o.Path, which a daemon may be writing meanwhile, to a new file at to, readable by this
+// account only, and verifies the copy: its pages, its references, its audit, and its seals where the audit key can be read.
+// An existing file at to is refused, and the copy gets its name when it is complete and found sound. The key is not in it.
+// [Restore] puts it back.
+func Backup(ctx context.Context, o Options, to string) (Summary, error) {
+	from, err := filepath.Abs(o.Path)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -41,14 +41,14 @@ func Backup(ctx context.Context, from, to string) (Summary, error) {
 	if _, err := os.Lstat(to); err == nil {
 		return Summary{}, fmt.Errorf("back up the store to %s: it exists already; name a file that does not", to)
 	}
-	sum, err := backUp(ctx, from, to)
+	sum, err := backUp(ctx, from, to, o.keys())
 	if err != nil {
 		return Summary{}, fmt.Errorf("back up the store to %s: %w", to, err)
 	}
 	return sum, nil
 }
 
-func backUp(ctx context.Context, from, to string) (sum Summary, err error) {
+func backUp(ctx context.Context, from, to string, keys []*sealer) (sum Summary, err error) {
 	if err := foreignLog(from); err != nil {
 		return sum, err
 	}
@@ -57,8 +57,9 @@ func backUp(ctx context.Context, from, to string) (sum Summary, err error) {
 		return sum, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	removeDrafts(filepath.Dir(to))
 	err = copyInto(ctx, db, from, to, func(draft string) error {
-		if sum, err = inspect(ctx, draft); err != nil {
+		if sum, err = inspect(ctx, draft, keys); err != nil {
 			return fmt.Errorf("the copy is not sound and was removed: %w", err)
 		}
 		return nil
@@ -85,10 +86,13 @@ func copyInto(ctx context.Context, db *sql.DB, from, to string, sound func(draft
 			err = errors.Join(err, os.Remove(draft))
 		}
 	}()
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil { // see removeDrafts
+		return err
+	}
 	if _, err := db.ExecContext(ctx, "VACUUM INTO $1", draft); err != nil {
 		return copyError(ctx, err, from, draft)
 	}
-	if err := change(ctx, draft, markCopy); err != nil {
+	if err := change(ctx, draft, statements(markCopy)); err != nil {
 		return copyError(ctx, err, draft, draft)
 	}
 	if err := f.Sync(); err != nil {
@@ -103,8 +107,24 @@ func copyInto(ctx context.Context, db *sql.DB, from, to string, sound func(draft
 	return syncFolder(filepath.Dir(to))
 }
 
-// change runs statements on a copy that nobody else has open.
-func change(ctx context.Context, path string, statements ...string) (err error) {
+// removeDrafts deletes what earlier tries that were killed have left in a folder: drafts of ours that nobody writes.
+func removeDrafts(folder string) {
+	drafts, _ := filepath.Glob(filepath.Join(folder, "daycared-*.db"+draftSuffix)) // the pattern is a right one
+	for _, draft := range drafts {
+		f, err := os.OpenFile(draft, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		if err != nil {
+			continue
+		}
+		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			_ = os.Remove(draft) // it takes space, and nothing else
+			_ = os.Remove(draft + journalSuffix)
+		}
+		_ = f.Close()
+	}
+}
+
+// change does something to a copy that nobody else has open, with one connection.
+func change(ctx context.Context, path string, do func(context.Context, *sql.DB) error) (err error) {
 	name := url.URL{Scheme: "file", Path: path, RawQuery: "mode=rw&_synchronous=FULL"}
 	db, err := sql.Open("sqlite3", name.String())
 	if err != nil {
@@ -112,12 +132,19 @@ func change(ctx context.Context, path string, statements ...string) (err error) 
 	}
 	db.SetMaxOpenConns(1)
 	defer func() { err = errors.Join(err, db.Close()) }()
-	for _, text := range statements {
-		if _, err := db.ExecContext(ctx, text); err != nil {
-			return err
+	return do(ctx, db)
+}
+
+// statements runs some, one after another.
+func statements(all ...string) func(context.Context, *sql.DB) error {
+	return func(ctx context.Context, db *sql.DB) error {
+		for _, text := range all {
+			if _, err := db.ExecContext(ctx, text); err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	return nil
 }
 
 // copyError says which of two files failed.
@@ -157,7 +184,7 @@ const (
 )
 
 // inspect reads all of a copy, without leaving companions beside it.
-func inspect(ctx context.Context, path string) (sum Summary, err error) {
+func inspect(ctx context.Context, path string, keys []*sealer) (sum Summary, err error) {
 	sum.Path = path
 	info, err := os.Stat(path)
 	if err != nil {
@@ -186,7 +213,7 @@ func inspect(ctx context.Context, path string) (sum Summary, err error) {
 	case astray > 0:
 		return sum, fmt.Errorf("%d of its rows belong to rows that are missing", astray)
 	}
-	sum.Chains, err = verify(ctx, db)
+	sum.Verified, err = verify(ctx, db, keys...)
 	return sum, err
 }
 
@@ -198,14 +225,4 @@ func lookInto(path, settings string) (*sql.DB, error) {
 		db.SetMaxOpenConns(1)
 	}
 	return db, err
-}
-
-// syncFolder makes a new name in a folder durable.
-func syncFolder(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = d.Close() }() // only read
-	return d.Sync()
 }

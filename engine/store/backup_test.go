@@ -20,7 +20,7 @@ import (
 func backup(t *testing.T, from string) Summary {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "backup.db")
-	sum, err := Backup(t.Context(), from, to)
+	sum, err := Backup(t.Context(), options(from), to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	chain := permissions.Head{Entry: heads[0].Entry, First: 1, Entries: int(heads[0].Seq)}
-	want := Summary{Path: sum.Path, Bytes: info.Size(), Requests: count, Grants: 1, Chains: []permissions.Head{chain}}
+	want := Summary{Path: sum.Path, Bytes: info.Size(), Requests: count, Grants: 1, Verified: Verified{Chains: []permissions.Head{chain}}}
 	if diff := cmp.Diff(want, sum); diff != "" {
 		t.Errorf("the summary (-want +got):\n%s", diff)
 	}
@@ -192,7 +192,7 @@ func TestBackupFails(t *testing.T) {
 			}
 			to := filepath.Join(t.TempDir(), "backup.db")
 			from := c.prepare(t, s, to)
-			sum, err := Backup(t.Context(), from, to)
+			sum, err := Backup(t.Context(), options(from), to)
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "back up the store") {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
@@ -206,13 +206,13 @@ func TestBackupFails(t *testing.T) {
 	}
 	s := newStore(t)
 	to := filepath.Join(t.TempDir(), "none", "backup.db")
-	if _, err := Backup(t.Context(), s.path, to); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Backup(t.Context(), options(s.path), to); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("into no folder: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	to = filepath.Join(t.TempDir(), "backup.db")
-	if _, err := Backup(ctx, s.path, to); !errors.Is(err, context.Canceled) {
+	if _, err := Backup(ctx, options(s.path), to); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	if _, err := os.Stat(to); !errors.Is(err, os.ErrNotExist) {

@@ -173,7 +173,7 @@ func newBareSame(b *testing.B) *bare {
 	w.insert = func() (string, func()) {
 		r := newAsk().Request
 		asked.Store(string(r.ID), r)
-		args := append(append(fixedFields(&r), changingFields(&r)...), int64(0), false, nothingShown, false)
+		args := append(append(fixedFields(&r), changingFields(&r)...), int64(0), false, nothingShown, false, int64(0))
 		return string(r.ID), func() {
 			w.exec(insertRow, args...)
 			entry(opened(r)[0])

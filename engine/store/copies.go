@@ -7,7 +7,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-const copyColumns = `request, person, connector, place, ref, button, shown, since, sent_at, failed`
+const copyColumns = `request, person, connector, place, ref, button, shown, since, sent_at, failed, dated`
 
 const readCopies = `SELECT ` + copyColumns + ` FROM copies WHERE request = $1 ORDER BY person, connector, place`
 
@@ -27,7 +27,7 @@ func copiesOf(ctx context.Context, from source, id permissions.ID) ([]permission
 func copyFields(c *permissions.Copy) []any {
 	return []any{
 		&c.Request, &c.Person, &c.Connector, &c.Place, &c.Ref, &c.Button, &c.Shown, instant{&c.Since}, instant{&c.SentAt},
-		&c.Failed,
+		&c.Failed, instant{&c.Dated},
 	}
 }
 
@@ -35,8 +35,7 @@ const readLagging = `SELECT id FROM requests WHERE revision > shown AND number >
 	`(SELECT 1 FROM copies WHERE copies.request = requests.id AND connector = $2 AND failed = '' ` +
 	`AND copies.shown < requests.revision) ORDER BY number LIMIT 0 + $3`
 
-// Lagging lists at most limit requests, after the one named, of which this connector's copy has neither failed nor been
-// shown at the request's revision.
+// Lagging is [engine.Store].
 func (s *Store) Lagging(
 	ctx context.Context, connector string, after permissions.ID, limit int,
 ) (ids []permissions.ID, err error) {
@@ -60,10 +59,13 @@ func together(ctx context.Context, t *tx, c permissions.Copy) ([]permissions.Cop
 		c.Request, c.Connector, c.Place, c.Person)
 }
 
-// Shown notes that a copy, whose Ref was that before, was sent or edited: its Ref, Shown and SentAt, also of the others in
-// its place. The first time is audited for each person. One that is to be shown anew meanwhile stays so.
+// Shown notes that a copy, whose Ref was that before, was sent or edited: its Ref, Shown, SentAt and Dated, also of the
+// others in its place. The first time is audited for each person. One that is to be shown anew meanwhile stays so, and so
+// does one that is known as another message, which an [permissions.ElsewhereError] says. Without SentAt, a copy that was
+// never sent still is to be.
 func (s *Store) Shown(ctx context.Context, c permissions.Copy, was string) error {
-	return s.writeIdly(ctx, func(ctx context.Context, t *tx) error {
+	other := ""
+	err := s.writeIdly(ctx, func(ctx context.Context, t *tx) error {
 		all, err := together(ctx, t, c)
 		if err != nil {
 			return err
@@ -74,13 +76,17 @@ func (s *Store) Shown(ctx context.Context, c permissions.Copy, was string) error
 			all = append(all, first)
 		}
 		for _, one := range all {
-			if one.Ref != was {
+			if one.Ref != was && (one.Ref != c.Ref || c.Ref == "") {
+				other = one.Ref
 				continue
 			}
-			first := one.SentAt.IsZero()
+			first := one.SentAt.IsZero() && !c.SentAt.IsZero()
 			one.Ref, one.Shown, one.Failed = c.Ref, c.Shown, ""
 			if first {
 				one.SentAt = c.SentAt
+			}
+			if one.Dated.IsZero() { // it was pressed before its channel dated it
+				one.Dated = c.Dated
 			}
 			if err := putCopy(ctx, t, one); err != nil {
 				return err
@@ -97,6 +103,10 @@ func (s *Store) Shown(ctx context.Context, c permissions.Copy, was string) error
 		}
 		return nil
 	})
+	if err == nil && other != "" {
+		return &permissions.ElsewhereError{Ref: other}
+	}
+	return err
 }
 
 const nameCopy = `UPDATE copies SET ref = $1 WHERE request = $2 AND person = $3 AND connector = $4 AND place = $5 AND ref = ''`
@@ -110,7 +120,7 @@ func (s *Store) Named(ctx context.Context, c permissions.Copy) error {
 }
 
 // Failed notes that a copy will never be shown, or can be answered no more, and why (c.Failed), also of the others in
-// its place.
+// its place; but for what was shown since it was read, as c has it, as never shown.
 func (s *Store) Failed(ctx context.Context, c permissions.Copy) error {
 	return s.writeIdly(ctx, func(ctx context.Context, t *tx) error {
 		all, err := together(ctx, t, c)
@@ -121,6 +131,9 @@ func (s *Store) Failed(ctx context.Context, c permissions.Copy) error {
 			all = append(all, c)
 		}
 		for _, one := range all {
+			if c.SentAt.IsZero() && !one.SentAt.IsZero() {
+				continue
+			}
 			one.Failed = c.Failed
 			if err := putCopy(ctx, t, one); err != nil {
 				return err
@@ -132,7 +145,7 @@ func (s *Store) Failed(ctx context.Context, c permissions.Copy) error {
 
 const (
 	upsertCopy = insertCopy + ` ON CONFLICT (request, person, connector, place) DO UPDATE ` +
-		`SET ref = excluded.ref, shown = excluded.shown, sent_at = excluded.sent_at, failed = excluded.failed`
+		`SET ref = excluded.ref, shown = excluded.shown, sent_at = excluded.sent_at, failed = excluded.failed, dated = excluded.dated`
 
 	// The lowest revision that any copy shows, in the row itself, is what makes those that lag findable.
 	noteShown = `UPDATE requests SET shown = COALESCE((SELECT MIN(copies.shown) FROM copies ` +
@@ -155,8 +168,7 @@ func putCopy(ctx context.Context, t *tx, c permissions.Copy) error {
 
 const addCopy = insertCopy + ` ON CONFLICT (request, person, connector, place) DO NOTHING`
 
-// AddCopies adds the copies that are not there yet, to be shown. One in a place where the request stands already joins
-// the message there.
+// AddCopies is [engine.Store].
 func (s *Store) AddCopies(ctx context.Context, copies []permissions.Copy) error {
 	if len(copies) == 0 {
 		return nil
@@ -196,8 +208,7 @@ const readUnaddressed = `SELECT id FROM requests WHERE state = 'pending' AND num
 	`OR EXISTS (SELECT 1 FROM copies WHERE copies.request = requests.id AND copies.person = person.value ` +
 	`AND copies.failed <> '')) ORDER BY number LIMIT 0 + $2`
 
-// Unaddressed lists at most limit pending requests, after the one named, of which somebody who is asked has no copy, or
-// one that failed: whether there is another in its stead may not have been looked at.
+// Unaddressed is [engine.Store].
 func (s *Store) Unaddressed(ctx context.Context, after permissions.ID, limit int) (ids []permissions.ID, err error) {
 	err = s.read(ctx, func(from source) error {
 		number, err := position(ctx, from, after)
@@ -249,8 +260,7 @@ const (
 		`AND request IN (SELECT id FROM requests WHERE state = 'pending')`
 )
 
-// ShowAgain has this connector's copies of pending requests brought up to date, as new ones where anew says so, and
-// returns them as they were.
+// ShowAgain is [engine.Store].
 func (s *Store) ShowAgain(ctx context.Context, connector string, anew bool) (were []permissions.Copy, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
 		if were, err = collect(ctx, t, "a copy", copyFields, readLive, connector); err != nil {
@@ -272,8 +282,7 @@ func (s *Store) ShowAgain(ctx context.Context, connector string, anew bool) (wer
 	return were, nil
 }
 
-// Forget prepares a forgetful connector's start: its copies of pending requests are to be sent again, the others are
-// done with.
+// Forget is [engine.Store].
 func (s *Store) Forget(ctx context.Context, connector string) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		for _, step := range []struct {

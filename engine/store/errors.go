@@ -89,11 +89,19 @@ func (s *Store) fault(ctx context.Context, err error) error {
 	return e
 }
 
+// IsFull reports whether err is that a disk is full, whoever writes to it: what failed is worth another try.
+func IsFull(err error) bool {
+	var failed sqlite3.Error
+	errors.As(err, &failed)
+	return failed.Code == sqlite3.ErrFull || failed.SystemErrno == syscall.ENOSPC || failed.SystemErrno == syscall.EDQUOT ||
+		errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
 // diagnose finds what is wrong and what to do.
 func (s *Store) diagnose(failed sqlite3.Error, err error) *Error {
 	e := &Error{Err: err}
 	switch {
-	case failed.Code == sqlite3.ErrFull, failed.SystemErrno == syscall.ENOSPC, failed.SystemErrno == syscall.EDQUOT:
+	case IsFull(err):
 		e.What = "the disk under " + s.dir() + " is full"
 		e.Advice = "free some space, nothing needs a restart"
 	case failed.SystemErrno == syscall.EFBIG:
@@ -115,6 +123,9 @@ func (s *Store) diagnose(failed sqlite3.Error, err error) *Error {
 	case failed.Code == sqlite3.ErrIoErr:
 		e.What = fmt.Sprintf("the disk under %s fails (%v)", s.dir(), err)
 		e.Advice = "check the disk and what the kernel says of it, then start daycared again"
+	case failed.Code == sqlite3.ErrError, failed.Code == sqlite3.ErrConstraint: // of a schema that is not ours, for one
+		e.What = fmt.Sprintf("the store %s does not work (%v)", s.path, err)
+		e.Advice = "stop daycared and put a backup in its place: daycared restore FILE; if that does not help, this is a fault of daycared"
 	default:
 		e.What = fmt.Sprintf("the store %s does not work (%v)", s.path, err)
 		e.Advice = "start daycared again; if that does not help, this is a fault of daycared"

@@ -45,15 +45,15 @@ func TestFaults(t *testing.T) {
 		words  []string
 		health bool // notices as well
 	}{
-		{"disk full", func(t *testing.T, s *Store) func() {
+		{"D10/disk full", func(t *testing.T, s *Store) func() {
 			exec(t, s.writer, "PRAGMA max_page_count = 1") // no fewer than there are
 			return func() { exec(t, s.writer, "PRAGMA max_page_count = 1000000") }
 		}, []string{"the disk under ", " is full", "free some space, nothing needs a restart"}, false},
-		{"read-only", func(t *testing.T, s *Store) func() {
+		{"D10/read-only", func(t *testing.T, s *Store) func() {
 			exec(t, s.writer, "PRAGMA query_only = on")
 			return func() { exec(t, s.writer, "PRAGMA query_only = off") }
 		}, []string{"cannot be written", "writable for the daemon's account"}, true},
-		{"locked", func(t *testing.T, s *Store) func() {
+		{"D10/locked", func(t *testing.T, s *Store) func() {
 			other, err := connect(s.path, time.Second, 1, "")
 			if err != nil {
 				t.Fatal(err)
@@ -66,7 +66,7 @@ func TestFaults(t *testing.T) {
 				}
 			}
 		}, []string{"another process holds the store", "nothing needs a restart"}, true},
-		{"no audit", func(t *testing.T, s *Store) func() {
+		{"H2/no audit", func(t *testing.T, s *Store) func() {
 			exec(t, s.writer, "CREATE TRIGGER silent BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'no'); END")
 			return func() { exec(t, s.writer, "DROP TRIGGER silent") }
 		}, []string{"does not work"}, false},
@@ -78,6 +78,7 @@ func TestFaults(t *testing.T) {
 
 			large := newAsk() // too large for the room that is left in the last pages
 			large.Request.Details = strings.Repeat("x", 1<<20)
+			large.Request.Digest = permissions.ComputeDigest(large.Request)
 			_, created, err := s.Open(t.Context(), large)
 			unwell(t, "open", err, c.words...)
 			if created {
@@ -159,7 +160,7 @@ func TestDamage(t *testing.T) {
 			return err
 		}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run("D10/"+c.name, func(t *testing.T) {
 			s := newStore(t)
 			r := insert(t, s)
 			if err := s.Close(); err != nil { // all is in the file now, and nothing in memory

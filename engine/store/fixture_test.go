@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -36,7 +37,7 @@ func RowsAreTheFile(t testing.TB, s *Store) {
 	err := s.turn(context.Background(), func(ctx context.Context, conn *sql.Conn) error {
 		for _, id := range s.rows.lru.Keys() {
 			kept, _ := s.rows.lru.Peek(id)
-			stored, err := load(ctx, conn, id)
+			stored, err := s.load(ctx, conn, id)
 			if err != nil {
 				return err
 			}
@@ -48,6 +49,30 @@ func RowsAreTheFile(t testing.TB, s *Store) {
 	})
 	if err != nil && !errors.Is(err, permissions.ErrBroken) { // of a test that breaks the file
 		t.Error(err)
+	}
+}
+
+// Reseal seals every row as it stands, which the test has changed behind the store's back.
+func Reseal(t testing.TB, s *Store) {
+	t.Helper()
+	was := s.from
+	s.from = nil
+	defer func() { s.from = was }()
+	err := s.write(context.Background(), func(ctx context.Context, t *tx) error {
+		if _, err := s.resealRequests(ctx, t); err != nil {
+			return err
+		}
+		_, err := reseal(ctx, s, t, grantGate, time.Time{})
+		if err == nil {
+			_, err = reseal(ctx, s, t, tokenGate, time.Time{})
+		}
+		if err == nil {
+			_, err = reseal(ctx, s, t, pairingGate, time.Time{})
+		}
+		return errors.Join(err, sealIdentity(ctx, t, s.seals))
+	})
+	if err != nil && !errors.Is(err, permissions.ErrBroken) { // of a test that breaks the file
+		t.Fatal(err)
 	}
 }
 
@@ -92,4 +117,30 @@ func mode(t *testing.T, path string) os.FileMode {
 		t.Fatal(err)
 	}
 	return info.Mode().Perm()
+}
+
+// copyFiles copies what is there of a store, as a death leaves it, with the audit key.
+func copyFiles(t *testing.T, from, to string, suffixes ...string) {
+	t.Helper()
+	if key := options(from).keyFile(); exists(key) && !exists(options(to).keyFile()) {
+		content, err := os.ReadFile(key)
+		if err == nil {
+			err = os.WriteFile(options(to).keyFile(), content, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, suffix := range suffixes {
+		content, err := os.ReadFile(from + suffix)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = os.WriteFile(to+suffix, content, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -19,28 +19,28 @@ func grantFields(g *permissions.Grant) []any {
 	}
 }
 
-const addedGrantColumns = grantColumns + `, ended_at`
+const addedGrantColumns = grantColumns + `, mac, ended_at`
 
 var addGrant = `INSERT INTO grants (` + addedGrantColumns + `) VALUES (` + parameters(addedGrantColumns) + `)`
 
-func insertGrant(ctx context.Context, t *tx, g permissions.Grant) error {
-	_, err := t.ExecContext(ctx, addGrant, append(grantFields(&g), 0)...)
+func (s *Store) insertGrant(ctx context.Context, t *tx, g permissions.Grant) error {
+	_, err := t.ExecContext(ctx, addGrant, append(grantGate.args(s.seals, g), 0)...)
 	return err
 }
 
 const (
 	// A grant that was noted to be over stays so, whatever the clock says later.
-	readGrants = `SELECT ` + grantColumns + ` FROM grants WHERE caller = $1 AND revoked_at = 0 AND ended_at = 0 ` +
+	readGrants = `SELECT ` + grantColumns + `, mac FROM grants WHERE caller = $1 AND revoked_at = 0 AND ended_at = 0 ` +
 		`AND suspended_at = 0 AND until > $2 ORDER BY id`
 
-	readGrantsInForce = `SELECT ` + grantColumns + ` FROM grants WHERE revoked_at = 0 AND ended_at = 0 ` +
+	readGrantsInForce = `SELECT ` + grantColumns + `, mac FROM grants WHERE revoked_at = 0 AND ended_at = 0 ` +
 		`AND until > $1 ORDER BY created_at, id`
 
-	readGrantsPutTo = `SELECT ` + grantColumns + ` FROM grants WHERE revoked_at = 0 AND ended_at = 0 ` +
+	readGrantsPutTo = `SELECT ` + grantColumns + `, mac FROM grants WHERE revoked_at = 0 AND ended_at = 0 ` +
 		`AND until > $1 AND EXISTS (SELECT 1 FROM requests, json_each(requests.asked) AS person ` +
 		`WHERE requests.id = grants.request AND person.value = $2) ORDER BY created_at, id`
 
-	readGrant = `SELECT ` + grantColumns + ` FROM grants WHERE id = $1`
+	readGrant = `SELECT ` + grantColumns + `, mac FROM grants WHERE id = $1`
 )
 
 // Grants lists the grants of a caller that are neither revoked, suspended nor over at now.
@@ -48,8 +48,7 @@ func (s *Store) Grants(ctx context.Context, caller string, now time.Time) ([]per
 	return s.grants(ctx, readGrants, caller, micros(now))
 }
 
-// GrantsInForce lists every grant that is neither revoked nor over at now, oldest first, also those that are suspended;
-// asked, if not empty, keeps only those whose request was put to that person.
+// GrantsInForce is [engine.Store].
 func (s *Store) GrantsInForce(ctx context.Context, asked string, now time.Time) ([]permissions.Grant, error) {
 	if asked == "" {
 		return s.grants(ctx, readGrantsInForce, micros(now))
@@ -59,7 +58,7 @@ func (s *Store) GrantsInForce(ctx context.Context, asked string, now time.Time) 
 
 func (s *Store) grants(ctx context.Context, text string, args ...any) (grants []permissions.Grant, err error) {
 	err = s.read(ctx, func(from source) error {
-		grants, err = collect(ctx, from, "a grant", grantFields, text, args...)
+		grants, err = sealed(ctx, s, from, grantGate, text, args...)
 		return err
 	})
 	return grants, err
@@ -68,19 +67,21 @@ func (s *Store) grants(ctx context.Context, text string, args ...any) (grants []
 // Grant gives one grant, or refuses with [permissions.CodeUnknown].
 func (s *Store) Grant(ctx context.Context, id permissions.ID) (g permissions.Grant, err error) {
 	err = s.read(ctx, func(from source) error {
-		g, err = loadGrant(ctx, from, id)
+		found, err := loadGrant(ctx, from, id)
+		g = found.row
 		return err
 	})
 	return g, err
 }
 
-func loadGrant(ctx context.Context, from source, id permissions.ID) (g permissions.Grant, err error) {
-	err = from.QueryRowContext(ctx, readGrant, id).Scan(grantFields(&g)...)
+// loadGrant reads a grant, whether its seal holds or not.
+func loadGrant(ctx context.Context, from source, id permissions.ID) (g sealedRow[permissions.Grant], err error) {
+	err = from.QueryRowContext(ctx, readGrant, id).Scan(grantGate.rowFields(&g)...)
 	if errors.Is(err, sql.ErrNoRows) {
-		return permissions.Grant{}, permissions.UnknownGrant(id)
+		return g, permissions.UnknownGrant(id)
 	}
 	if err != nil {
-		return permissions.Grant{}, unreadable("grant "+string(id), err)
+		return g, unreadable("grant "+string(id), err)
 	}
 	return g, nil
 }
@@ -92,10 +93,21 @@ const (
 	addUse = `INSERT INTO uses (granted, request) VALUES ($1, $2)`
 )
 
+// readGrantInForce finds a grant that opens something for a caller at a time.
+const readGrantInForce = `SELECT ` + grantColumns + `, mac FROM grants WHERE id = $1 AND caller = $2 AND revoked_at = 0 ` +
+	`AND ended_at = 0 AND suspended_at = 0 AND until > $3 AND created_at <= $3`
+
 // useGrants notes that r needed nobody's answer, at least to a part of it, because of grants. One that was revoked since
 // r was drafted is refused.
-func useGrants(ctx context.Context, t *tx, r permissions.Request, at time.Time) error {
+func (s *Store) useGrants(ctx context.Context, t *tx, r permissions.Request, at time.Time) error {
 	for _, id := range r.Under {
+		g, err := loadGrant(ctx, t, id)
+		if err != nil {
+			return err
+		}
+		if !grantGate.holds(s.seals, g) {
+			return permissions.UnknownGrant(id)
+		}
 		result, err := t.ExecContext(ctx, countUse, id, r.Caller.Name, micros(at))
 		if err != nil {
 			return err

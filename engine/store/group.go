@@ -258,6 +258,9 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*job) e
 			s.bell.ring()
 		}
 		s.ledger = t.ledger
+		if t.takes {
+			s.noteMark(t.head)
+		}
 	}
 	ended = err == nil || undone && !t.wrote
 	s.stale = err != nil && !undone

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/mattn/go-sqlite3"
@@ -341,5 +342,95 @@ func TestAnIdleWriteGoesWithTheNext(t *testing.T) {
 	err = s.writeIdly(left, func(context.Context, *tx) error { t.Error("it was written"); return nil })
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("who left: %v", err)
+	}
+}
+
+// TestTheGroupOfAnEmptyLine is begun at once; it takes idle writes along, so many that the group stays within its limit.
+func TestTheGroupOfAnEmptyLine(t *testing.T) {
+	do := func(context.Context, *tx) error { return nil }
+	var l line
+	for range mostGrouped {
+		l.idle = append(l.idle, &job{do: do})
+	}
+	last := l.idle[mostGrouped-1]
+	first := &job{do: do}
+	if err := l.enter(t.Context(), first); err != nil || first.turn != nil || !l.busy {
+		t.Errorf("it waits: %v, %v", first.turn, err)
+	}
+	if len(first.group) != mostGrouped || first.group[0] != first || len(l.idle) != 1 || l.idle[0] != last {
+		t.Errorf("a group of %d, and %d idle ones are left", len(first.group), len(l.idle))
+	}
+	waits := &job{do: do}
+	l.queued = append(l.queued, waits)
+	if l.remove(first) || len(l.queued) != 1 {
+		t.Error("what does not wait any more is found")
+	}
+	if !l.remove(waits) || len(l.queued) > 0 || !l.remove(last) || len(l.idle) > 0 {
+		t.Error("what waits is not found")
+	}
+}
+
+// TestWhoWasWrittenByAnotherIsDone: the connection and the turn are the next one's by then.
+func TestWhoWasWrittenByAnotherIsDone(t *testing.T) {
+	s, done := newStore(t), make(chan struct{})
+	errs := grouped(t, s,
+		func() error { return s.exec(t.Context(), "UPDATE meta SET strangers = strangers + 1", nil) },
+		func() error {
+			defer close(done)
+			return s.exec(t.Context(), "UPDATE meta SET strangers = strangers + 10", nil)
+		},
+		func() error {
+			return s.turn(t.Context(), func(context.Context, *sql.Conn) error {
+				select {
+				case <-done:
+					s.line.mu.Lock()
+					defer s.line.mu.Unlock()
+					if !s.line.busy {
+						return errors.New("the second write has given the turn away")
+					}
+					return nil
+				case <-time.After(5 * time.Second):
+					return errors.New("the second write has not returned")
+				}
+			})
+		},
+	)
+	if err := errors.Join(errs...); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWhenTheLedgerIsReadAgain: after a commit that failed, and not after one that did what it should or was undone on
+// purpose. Those who follow the audit are told of new entries alone.
+func TestWhenTheLedgerIsReadAgain(t *testing.T) {
+	s := newStore(t)
+	refused := errors.New("refused")
+	for _, c := range []struct {
+		name        string
+		write       func() error
+		stale, told bool
+	}{
+		{"written", func() error { return s.exec(t.Context(), "UPDATE meta SET strangers = 1", nil) }, false, true},
+		{"nothing to audit", func() error { return s.write(t.Context(), func(context.Context, *tx) error { return nil }) }, false, false},
+		{"refused", func() error { return s.exec(t.Context(), "UPDATE meta SET strangers = 2", refused) }, false, false},
+		{"failed", func() error {
+			return s.write(t.Context(), func(context.Context, *tx) error { return sqlite3.Error{Code: sqlite3.ErrIoErr} })
+		}, true, false},
+		{"read again", func() error { return s.exec(t.Context(), "UPDATE meta SET strangers = 3", nil) }, false, true},
+	} {
+		changed := s.Changed()
+		err := c.write()
+		if (err != nil) != (c.name == "refused" || c.name == "failed") {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		told := false
+		select {
+		case <-changed:
+			told = true
+		default:
+		}
+		if s.stale != c.stale || told != c.told {
+			t.Errorf("%s: to be read again %t, told %t", c.name, s.stale, told)
+		}
 	}
 }

@@ -30,8 +30,7 @@ func happeningFields(h *permissions.Happening) []any {
 	return append(entryFields(&h.Entry), &h.Session, list[string]{&h.Asked})
 }
 
-// Happenings lists at most limit entries of the daemon's chain after seq that are events, oldest first, and the first
-// seq that the chain still has (0: none): what lies before it was deleted.
+// Happenings is [engine.Store].
 func (s *Store) Happenings(
 	ctx context.Context, after int64, limit int,
 ) (found []permissions.Happening, first int64, err error) {

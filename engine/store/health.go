@@ -2,9 +2,12 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -12,10 +15,42 @@ const (
 	readBeat = `SELECT beat FROM meta`
 )
 
-// Health writes and reads something small. Its error matches [permissions.ErrBroken] and says what to do.
+// needed are the statements that asking and deciding need, and those that find what waits.
+var needed = []string{
+	meetByKey, meetEqual, readKept, readNumber, readRequest, readByKey, readVotes, releaseKey, insertRequest, insertCopy, updateRequest,
+	countKey, addVote, deleteVotes, deleteFailed, addGrant, readGrants, readGrantInForce, readGrantsOf, countUse, addUse, addNotice, addEntry,
+	newestEntry, readMeta, readNewest, countPending, readPending, readPendingOf, overdue, coming, readCopies, upsertCopy, noteShownOne,
+}
+
+const readCookie = `PRAGMA schema_version`
+
+// prepare prepares what is needed, unless that was done since the schema changed last.
+func (s *Store) prepare(ctx context.Context, t *tx) error {
+	var cookie int64
+	if err := t.QueryRowContext(ctx, readCookie).Scan(&cookie); err != nil || cookie == s.cookie {
+		return err
+	}
+	for _, text := range needed {
+		statement, err := t.conn.PrepareContext(ctx, text)
+		if err != nil {
+			return err
+		}
+		_ = statement.Close() //nolint:sqlclosecheck // it was never run, and there are many
+	}
+	s.cookie = cookie
+	return nil
+}
+
+// Health prepares the statements that asking and deciding need, and writes and reads something small. Its error matches
+// [permissions.ErrBroken] and says what to do.
 func (s *Store) Health(ctx context.Context) error {
 	var written, read int64
-	err := s.write(ctx, func(ctx context.Context, t *tx) error { return t.returning(ctx, beat).Scan(&written) })
+	err := s.write(ctx, func(ctx context.Context, t *tx) error {
+		if err := s.prepare(ctx, t); err != nil {
+			return err
+		}
+		return t.returning(ctx, beat).Scan(&written)
+	})
 	if err != nil {
 		return err
 	}
@@ -34,12 +69,16 @@ const (
 	pulse     = `UPDATE meta SET alive_at = $1`
 )
 
-// Pulse notes that the daemon runs, and returns when it last did so: zero for never. It brings the mark up to date.
+// Pulse notes that the daemon runs, unless at is zero, and returns when it last did so: zero for never. It prepares what
+// [Store.Health] does, and brings the mark up to date.
 func (s *Store) Pulse(ctx context.Context, at time.Time) (last time.Time, err error) {
 	var h head
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
 		h = t.head
-		if err := t.QueryRowContext(ctx, readPulse).Scan(instant{&last}); err != nil {
+		if err := s.prepare(ctx, t); err != nil {
+			return err
+		}
+		if err := t.QueryRowContext(ctx, readPulse).Scan(instant{&last}); err != nil || at.IsZero() {
 			return err
 		}
 		_, err := t.ExecContext(ctx, pulse, micros(at))
@@ -51,21 +90,49 @@ func (s *Store) Pulse(ctx context.Context, at time.Time) (last time.Time, err er
 	return last, err
 }
 
-// placed is nil as long as the store's path leads to the file that is open. One that was deleted, moved or replaced can
-// be written without an error, but what is written there is lost with the next start; and a connection that is opened
-// later would read another file.
+// placedFile is a file that SQLite writes to, as it was when it was opened.
+type placedFile struct {
+	path     string
+	dev, ino uint64
+}
+
+func newPlacedFile(path string) (placedFile, error) {
+	var found unix.Stat_t
+	err := unix.Stat(path, &found)
+	return placedFile{path, uint64(found.Dev), found.Ino}, err //nolint:unconvert // its type differs between systems
+}
+
+// placed is nil as long as the paths of the store, its log and the log's index lead to the files that are open. One that was
+// deleted, moved or replaced can be written without an error, but what is written there is lost with the next start; and a
+// connection that is opened later would use another file. Without its log the store is not used any more, since only the
+// connections that are open know what is in it; closing them moves it into the store.
 func (s *Store) placed() error {
-	found, err := os.Stat(s.path)
-	switch {
-	case err != nil:
-		return &Error{
-			What: fmt.Sprintf("the store %s is no longer there (%v)", s.path, cause(err)), Err: err,
-			Advice: "stop daycared, put the file or a backup back in its place, and start it again",
-		}
-	case !os.SameFile(found, s.file):
-		return &Error{
-			What:   fmt.Sprintf("the store %s was replaced by another file while it was open", s.path),
-			Advice: "stop daycared, see to it that the right file is in its place, and start it again",
+	if lost := s.lost.Load(); lost != nil {
+		return lost
+	}
+	for i, file := range s.files {
+		found, err := newPlacedFile(file.path)
+		switch {
+		case err == nil && found == file:
+		case i > 0 && (err == nil || errors.Is(err, fs.ErrNotExist)):
+			e := &Error{
+				What: fmt.Sprintf("%s, a part of the store, was deleted or replaced while it was open", file.path), Err: err,
+				Advice: "end daycared with: daycared stop (or SIGTERM), which saves what was decided; do not kill it; then start it again",
+			}
+			if s.lost.CompareAndSwap(nil, e) {
+				s.log.Error("the store is not used any more", "err", e)
+			}
+			return s.lost.Load()
+		case err != nil:
+			return &Error{
+				What: fmt.Sprintf("the store %s is no longer there (%v)", file.path, err), Err: err,
+				Advice: "stop daycared, put the file or a backup back in its place, and start it again",
+			}
+		default:
+			return &Error{
+				What:   fmt.Sprintf("the store %s was replaced by another file while it was open", s.path),
+				Advice: "stop daycared, see to it that the right file is in its place, and start it again",
+			}
 		}
 	}
 	return nil

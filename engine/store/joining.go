@@ -16,7 +16,7 @@ const (
 )
 
 // met is what a new request meets: the numbers of the rows of its id (0: none) and of its key, or equal to it where it has
-// none; when the second newest of its equals was denied of late; and how many of its caller's wait, up to the limit.
+// none; when the same action was denied the second time of late; and how many of its caller's wait, up to the limit.
 type met struct {
 	self, twin int64
 	denied     time.Time
@@ -27,18 +27,19 @@ type met struct {
 const (
 	meetAll = `SELECT COALESCE((SELECT number FROM requests WHERE id = $1), 0), ` +
 		`COALESCE((SELECT decided_at FROM requests WHERE state = 'denied' AND caller = $2 AND decided_at > $3 ` +
-		`AND decided_at <= $4 AND digest = $5 ORDER BY decided_at DESC LIMIT 1 OFFSET 1), 0), ` +
+		`AND decided_at <= $4 AND action = $5 ORDER BY decided_at DESC LIMIT 1 OFFSET 1), 0), ` +
 		`(SELECT COUNT(*) FROM (SELECT 1 FROM requests WHERE state = 'pending' AND caller = $2 LIMIT 0 + $6) AS waiting), `
 
 	meetByKey = meetAll + `COALESCE((SELECT number FROM requests WHERE caller = $2 AND key = $7 AND key_live), 0)`
 
 	meetEqual = meetAll + `COALESCE((SELECT number FROM requests WHERE state = 'pending' AND caller = $2 AND session = $7 ` +
-		`AND digest = $5 AND key = '' AND deadline > $8 LIMIT 1), 0)`
+		`AND digest = $8 AND key = '' AND deadline > $9 LIMIT 1), 0)`
 )
 
 func meet(ctx context.Context, t *tx, o permissions.Opening) (m met, err error) {
 	r, now := o.Request, o.Request.CreatedAt
 	since, limit, after := int64(never), 0, int64(never)
+	action := permissions.ActionDigest(r)
 	if r.State == permissions.Pending { // else it is held already, and nobody is asked or waited for
 		limit = max(0, o.PerCaller)
 		if o.CoolDown > 0 {
@@ -49,7 +50,7 @@ func meet(ctx context.Context, t *tx, o permissions.Opening) (m met, err error) 
 		}
 	}
 	text, args := meetEqual, []any{
-		string(r.ID), r.Caller.Name, since, micros(now.Add(ahead)), r.Digest[:], limit, r.Session, after,
+		string(r.ID), r.Caller.Name, since, micros(now.Add(ahead)), action[:], limit, r.Session, r.Digest[:], after,
 	}
 	if r.Key != "" {
 		text, args = meetByKey, append(args[:6], r.Key)
@@ -61,39 +62,42 @@ func meet(ctx context.Context, t *tx, o permissions.Opening) (m met, err error) 
 }
 
 const (
-	readByKey = `SELECT ` + requestColumns + ` FROM requests WHERE caller = $1 AND key = $2 AND key_live`
+	readByKey = `SELECT ` + sealedRequest + ` FROM requests WHERE caller = $1 AND key = $2 AND key_live`
 
 	releaseKey = `UPDATE requests SET key_live = FALSE WHERE number = $1`
 
-	// readKept finds the approval of an equal call that a hook could not wait for: it was not used, and is for whichever
-	// comes first.
-	readKept = `SELECT ` + requestColumns + ` FROM requests WHERE state = 'approved' AND collected_at = 0 AND void_at = 0 ` +
-		`AND lapsed_at = 0 AND used_at = 0 AND caller = $1 AND session = $2 AND digest = $3 AND key = '' AND hook <> '' ` +
-		`AND decided_at > $4 AND decided_at <= $5 ORDER BY decided_at LIMIT 1`
+	// readKept finds how an equal request ended that nobody came for, be it yes or no: it is for whichever comes first. What
+	// its asker withdrew is not, nor what policy alone allowed.
+	readKept = `SELECT ` + sealedRequest + ` FROM requests WHERE state <> 'pending' AND collected_at = 0 ` +
+		`AND lapsed_at = 0 AND key = '' AND caller = $1 AND session = $2 AND digest = $3 ` +
+		`AND decided_at > $4 AND decided_at <= $5 AND used_at = 0 AND decided_via <> 'grant' ` +
+		`AND (state <> 'cancelled' OR decided_by <> '') ORDER BY decided_at LIMIT 1`
 )
 
 // joined is the request that o joins, or sql.ErrNoRows: the one of its id, if somebody was told that before, else the one
-// of its key, else an equal one; where a hook asks, whose agent has forgotten what it asked, also an approval that is kept.
+// of its key, else an equal one, be it that how that ended is still kept for whoever asked.
 // A key that is no longer in use is to be released from the row of the number stale (0: there is none), but for those of
 // agents of ours, which name their requests for as long as there are rows.
-func (m met) joined(ctx context.Context, t *tx, o permissions.Opening) (r permissions.Request, stale int64, err error) {
+func (s *Store) joined(
+	ctx context.Context, t *tx, m met, o permissions.Opening,
+) (r permissions.Request, stale int64, err error) {
 	want, now := o.Request, o.Request.CreatedAt
 	switch {
 	case m.self != 0:
-		r, err = one(ctx, t, readNumber, m.self)
+		r, err = s.one(ctx, t, readNumber, m.self)
 		if err == nil && (r.Caller.Name != want.Caller.Name || r.Digest != want.Digest) {
 			err = permissions.KeyTaken()
 		}
 		return r, 0, err
-	case m.twin == 0 && want.Key == "" && want.Hook != "" && want.State == permissions.Pending &&
+	case m.twin == 0 && want.Key == "" && want.State == permissions.Pending &&
 		want.Caller.Name != permissions.Anonymous:
-		r, err = one(ctx, t, readKept, want.Caller.Name, want.Session, digest{&want.Digest},
+		r, err = s.one(ctx, t, readKept, want.Caller.Name, want.Session, digest{&want.Digest},
 			micros(now.Add(-o.RedeemWindow)), micros(now.Add(ahead)))
 		return r, 0, err
 	case m.twin == 0:
 		return r, 0, sql.ErrNoRows
 	}
-	r, err = one(ctx, t, readNumber, m.twin)
+	r, err = s.one(ctx, t, readNumber, m.twin)
 	switch {
 	case err != nil, want.Key == "":
 	case r.State != permissions.Pending && !want.Caller.Ours() && !redeemable(r, now, o.RedeemWindow):
@@ -120,9 +124,11 @@ func (m met) refusal(t *tx, o permissions.Opening) error {
 	case !m.denied.IsZero():
 		return permissions.Rest(m.denied.Sub(r.CreatedAt.Add(-o.CoolDown)))
 	case o.Exhausted > 0:
-		return permissions.Limit(o.Exhausted)
-	case o.Total > 0 && t.pending >= o.Total, o.PerCaller > 0 && m.waiting >= o.PerCaller:
-		return permissions.Limit(retryAfter)
+		return permissions.Limit(o.Exhausted, "prompts_per_minute", "requests_per_hour", "bytes_per_hour")
+	case o.Total > 0 && t.pending >= o.Total:
+		return permissions.Limit(retryAfter, "pending_total")
+	case o.PerCaller > 0 && m.waiting >= o.PerCaller:
+		return permissions.Limit(retryAfter, "pending_per_caller")
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ const (
 
 const (
 	countOpening = `UPDATE meta SET opens = opens + 1`
-	noteMarked   = `UPDATE meta SET marked = TRUE`
+	noteMarked   = `UPDATE meta SET marked = marked OR $1, beat = beat + 1` // never what it was
 )
 
 // start counts this opening, begins a new life if the store was put back, and writes the mark.
@@ -65,8 +65,17 @@ func (s *Store) start(ctx context.Context) error {
 			return err
 		case why == "":
 			l.opens++
-			_, err = t.ExecContext(ctx, countOpening)
-			return err
+			if _, err := t.ExecContext(ctx, countOpening); err != nil {
+				return err
+			}
+			err := s.keepShut(ctx, t, func() error { return nil })
+			if err != nil || s.newKey == "" {
+				return err
+			}
+			if err := s.sealAll(ctx, t); err != nil {
+				return err
+			}
+			return sealIdentity(ctx, t, s.seals)
 		case m != nil && !announced:
 			reason = why
 			return errUnannounced
@@ -76,7 +85,7 @@ func (s *Store) start(ctx context.Context) error {
 	}
 	err = s.write(ctx, begin)
 	if errors.Is(err, errUnannounced) {
-		announced = true
+		announced, m.InUse = true, false
 		if said, is, failed := announceRestore(s.path, *m); failed == nil {
 			m, text = said, is
 		} else { // a death before the log was moved would need another restore
@@ -87,10 +96,11 @@ func (s *Store) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.restoredAt, s.above = l.began, l.above
+	s.restoredAt, s.above, s.from = l.began, l.above, s.seals
 	if renewed != nil {
 		s.coder.Key = renewed.key
-		s.log.Warn("the store was restored from a copy: what opened a gate is suspended; list it with: daycared suspended",
+		s.log.Warn("the store was restored from a copy: what opened a gate is suspended; list it with: daycared suspended; "+
+			"locks made since are lost: lock again whoever is to be locked",
 			"why", renewed.why, "back_to", renewed.from, "next", renewed.next, "grants", renewed.grants, "tokens", renewed.tokens,
 			"pairings", renewed.pairings, "approvals_taken_back", renewed.approvals)
 	}
@@ -112,7 +122,7 @@ func (s *Store) firstMark(ctx context.Context, l life, before *mark) error {
 		var busy, logged, done int64
 		err := conn.QueryRowContext(ctx, checkpointLog).Scan(&busy, &logged, &done)
 		whole = err == nil && busy == 0 && logged == done
-		if whole {
+		if whole && s.noteClosing() {
 			_, _ = conn.ExecContext(ctx, emptyLog) // else it keeps its size, and is written again from its beginning
 		}
 		return nil // otherwise the log goes on, and the mark says less
@@ -127,17 +137,17 @@ func (s *Store) firstMark(ctx context.Context, l life, before *mark) error {
 		s.opens = min(before.Opens, l.opens)
 	}
 	s.started = true
-	s.noteMark(h)
-	if l.marked || s.unmarked {
-		return nil
+	if !l.marked {
+		s.noteMark(h)
 	}
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		_, err := t.ExecContext(ctx, noteMarked)
+		_, err := t.ExecContext(ctx, noteMarked, !s.unmarked)
 		return err
 	})
 	if err != nil { // a mark that goes missing is not noticed until the next start has noted it
 		s.log.Error("note that the store has a mark", "err", err)
 	}
+	s.noteMark(h) // now that something is in the log
 	return nil
 }
 
@@ -153,6 +163,8 @@ const readEntryHash = `SELECT hash FROM audit WHERE chain = $1 AND seq = $2`
 // could not be replaced since, says nothing new.
 func (s *Store) putBack(ctx context.Context, t *tx, l life, m *mark, text string) (why string, err error) {
 	switch {
+	case s.newKey != "" && s.newKey != firstKey:
+		return s.newKey, nil
 	case l.copied == isCopy:
 		return "it is a copy that daycared made", nil
 	case text != "" && text == l.answered:
@@ -169,6 +181,8 @@ func (s *Store) putBack(ctx context.Context, t *tx, l life, m *mark, text string
 		return "it is an older copy", nil
 	case m.Seq > t.seq:
 		return "it is an older copy", nil
+	case m.Restoring && m.InUse:
+		return "its log was removed or emptied while it was in use", nil
 	case m.Restoring:
 		return "its restore was interrupted", nil
 	case m.Seq == 0:
@@ -199,11 +213,11 @@ func (s *Store) putBack(ctx context.Context, t *tx, l life, m *mark, text string
 
 // renewal is what the beginning of a new life did.
 type renewal struct {
-	why                      string
-	key                      [32]byte
-	from, next               int64 // the last entry of the audit before the gap, and the first after it
-	grants, tokens, pairings int64 // that are suspended now
-	approvals                int   // that were taken back
+	openRows   // that are suspended now
+	why        string
+	key        [32]byte
+	from, next int64 // the last entry of the audit before the gap, and the first after it
+	approvals  int   // that were taken back
 }
 
 // gap is how many numbers are left out at least: more than a daemon can have handed out since its last mark.
@@ -219,15 +233,13 @@ const (
 const (
 	writeLife = `UPDATE meta SET code_key = $1, opens = $2, marked = FALSE, answered = $3, restored_at = $4, numbers_above = $5`
 
-	suspendGrants = `UPDATE grants SET suspended_at = $1 WHERE revoked_at = 0 AND ended_at = 0 AND suspended_at = 0`
-
-	suspendTokens = `UPDATE tokens SET suspended_at = $1 WHERE revoked_at = 0 AND suspended_at = 0`
-
-	suspendPairings = `UPDATE pairings SET suspended_at = $1 WHERE suspended_at = 0`
-
 	// A key would hand over once more what may have been used since the copy was made.
 	releaseApproved = `UPDATE requests SET key_live = FALSE WHERE state = 'approved' AND key_live ` +
 		`AND NOT (caller >= 'agent:' AND caller < 'agent;')`
+
+	// A row that was closed in the store that was replaced carries the seal of one that is open.
+	unsealGrants = `UPDATE grants SET mac = '' WHERE revoked_at > 0 OR ended_at > 0`
+	unsealTokens = `UPDATE tokens SET mac = '' WHERE revoked_at > 0`
 
 	// The code on a card is another one now, so cards are sent anew.
 	forgetCards = `UPDATE copies SET ref = '', shown = 0 WHERE failed = '' AND ref <> '' ` +
@@ -261,23 +273,32 @@ func (s *Store) renew(ctx context.Context, t *tx, l *life, m *mark, text, reason
 	if _, err := t.ExecContext(ctx, writeLife, n.key[:], l.opens, text, micros(now), l.above); err != nil {
 		return nil, err
 	}
-	if _, err := t.ExecContext(ctx, markOriginal); err != nil {
-		return nil, err
-	}
-	for _, part := range []struct {
-		name, text string
-		count      *int64
-	}{{"grants", suspendGrants, &n.grants}, {"tokens", suspendTokens, &n.tokens}, {"pairings", suspendPairings, &n.pairings}} {
-		result, err := t.ExecContext(ctx, part.text, micros(now))
-		if err != nil {
+	for _, text := range []string{markOriginal, unsealGrants, unsealTokens} {
+		if _, err := t.ExecContext(ctx, text); err != nil {
 			return nil, err
 		}
-		*part.count, _ = result.RowsAffected()
-		detail[part.name] = strconv.FormatInt(*part.count, 10)
+	}
+	if s.newKey != "" {
+		if _, err := s.resealRequests(ctx, t); err != nil {
+			return nil, err
+		}
+		if detail[keyID] = s.seals.id; s.from == nil {
+			detail[unchecked] = "rows"
+		}
+	}
+	var err error
+	if n.openRows, err = s.resealGates(ctx, t, now, detail); err != nil {
+		return nil, err
+	}
+	if err := sealIdentity(ctx, t, s.seals); err != nil {
+		return nil, err
 	}
 	t.seq = n.next - 1
-	err := s.append(ctx, t, permissions.Record{Type: permissions.StoreRestored, At: now, Detail: detail})
+	err = s.append(ctx, t, permissions.Record{Type: permissions.StoreRestored, At: now, Detail: detail})
 	if err != nil {
+		return nil, err
+	}
+	if err := s.restateLocks(ctx, t, now); err != nil {
 		return nil, err
 	}
 	if n.approvals, err = s.takeBackUnused(ctx, t, now); err != nil {
@@ -306,7 +327,7 @@ func (s *Store) takeBackUnused(ctx context.Context, t *tx, now time.Time) (n int
 		return 0, err
 	}
 	for _, number := range numbers {
-		r, err := one(ctx, t, readNumber, number)
+		r, err := s.one(ctx, t, readNumber, number)
 		if spoilt(err) {
 			s.log.Error("an approval of a restored store cannot be taken back", "number", number, "err", err)
 			continue

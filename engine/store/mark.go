@@ -9,9 +9,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
+	"github.com/mattn/go-sqlite3"
 	"golang.org/x/sys/unix"
 )
 
@@ -27,6 +27,8 @@ type mark struct {
 	// Restoring says that a new life of the store in this place was decided on. Until the mark of that is written, the store's
 	// main file may know of fewer openings than its own log.
 	Restoring bool `json:"restoring,omitempty"`
+	// InUse says that something is in the log of the store, which is not emptied before a mark without this is written.
+	InUse bool `json:"in_use,omitempty"`
 }
 
 // mostSeq is the greatest number that a store can have come to, far above what one does: greater ones are damage.
@@ -72,15 +74,20 @@ func readSmall(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, mostMark))
 }
 
+// writeMark replaces the mark of the store at path.
+func writeMark(path string, m mark) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return WriteFile(markName(path), text, 0o600)
+}
+
 // announceRestore has the mark say that a new life begins, and returns what it says then. It is written before anything of
 // that life is, so that a crash in the middle is not taken for a log of another file.
 func announceRestore(path string, m mark) (*mark, string, error) {
 	m.Restoring = true
-	text, err := json.Marshal(m)
-	if err == nil {
-		err = replaceFile(markName(path), text)
-	}
-	if err != nil {
+	if err := writeMark(path, m); err != nil {
 		return nil, "", fmt.Errorf("write the mark beside the store: %w", err)
 	}
 	return readMark(path)
@@ -91,14 +98,12 @@ func announceRestore(path string, m mark) (*mark, string, error) {
 func (s *Store) noteMark(h head) {
 	s.marking.Lock()
 	defer s.marking.Unlock()
-	m := mark{Chain: s.chain, Seq: h.seq, Hash: h.hash.String(), Opens: s.opens}
+	logged, _ := size(s.path + logSuffix) // one that cannot be looked at is not in use, which says less
+	m := mark{Chain: s.chain, Seq: h.seq, Hash: h.hash.String(), Opens: s.opens, InUse: !s.closing && logged > 0}
 	if !s.started || m == s.marked || h.seq < s.marked.Seq || s.placed() != nil {
 		return
 	}
-	text, err := json.Marshal(m)
-	if err == nil {
-		err = replaceFile(markName(s.path), text)
-	}
+	err := writeMark(s.path, m)
 	if err != nil {
 		if !s.unmarked {
 			s.log.Warn("write the mark beside the store, retrying", "path", markName(s.path), "err", err)
@@ -109,24 +114,52 @@ func (s *Store) noteMark(h head) {
 	s.marked, s.unmarked = m, false
 }
 
-// replaceFile gives a file a new content, or leaves it as it was.
-func replaceFile(path string, content []byte) (err error) {
-	draft := path + draftSuffix
-	f, err := os.OpenFile(draft, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+// noteClosing has the mark say that the log of the store is about to be removed or emptied. It reports whether that is so:
+// otherwise the log has to stay.
+func (s *Store) noteClosing() bool {
+	s.marking.Lock()
+	defer s.marking.Unlock()
+	at, err := newPlacedFile(s.path)
+	if err != nil || at != s.files[0] { // the mark is of another file now
+		return true
+	}
+	m, _, err := readMark(s.path)
+	if err != nil || m == nil || !m.InUse {
+		return true
+	}
+	m.InUse = false
+	err = writeMark(s.path, *m)
+	if err != nil {
+		s.log.Warn("write the mark beside the store; its log stays", "path", markName(s.path), "err", err)
+	}
+	return err == nil
+}
+
+// keepLog has SQLite leave the log where it is when the store is closed.
+func (s *Store) keepLog() error {
+	conn, err := s.writer.Conn(context.Background())
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
+	defer func() { _ = conn.Close() }() // only gives it back
+	return conn.Raw(func(c any) error {
+		ours := c.(*sqlite3.SQLiteConn) //nolint:errcheck,forcetypeassert // our driver's
+		return ours.SetFileControlInt("main", sqlite3.SQLITE_FCNTL_PERSIST_WAL, 1)
+	})
+}
+
+// missingLog has the mark of a store say that a new life begins, where somebody removed or emptied the log that it was in use
+// with, and with that whatever was committed since. It is written before SQLite begins another log.
+func missingLog(path string) error {
+	m, _, err := readMark(path)
+	if err != nil || m == nil || !m.InUse || m.Restoring || !exists(path) {
+		return err
 	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(draft, path)
+	if n, err := size(path + logSuffix); err != nil || n > 0 {
+		return err
 	}
-	if err != nil {
-		return errors.Join(err, os.Remove(draft))
-	}
-	return syncFolder(filepath.Dir(path))
+	_, _, err = announceRestore(path, *m)
+	return err
 }
 
 // The files that SQLite keeps beside a store: its log, the index of that, and the journal of a store that is not in WAL
@@ -136,9 +169,6 @@ const (
 	indexSuffix   = "-shm"
 	journalSuffix = "-journal"
 )
-
-// draftSuffix ends the name of a file that is not complete yet.
-const draftSuffix = ".part"
 
 // size is how long a file is; 0 where there is none.
 func size(path string) (int64, error) {

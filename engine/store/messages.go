@@ -27,8 +27,7 @@ const (
 	countUnheard = `SELECT COUNT(*) FROM (SELECT 1 FROM messages WHERE heard_at = 0 AND agent = $1 LIMIT 0 + $2) AS waiting`
 )
 
-// Hear keeps a message for its agent. The key of one that is kept already changes nothing. When most wait for the agent
-// it refuses with [permissions.CodeLimit]. One with a HeardAt is kept by its key alone.
+// Hear is [engine.Store].
 func (s *Store) Hear(ctx context.Context, m permissions.Message, most int) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		known, err := count(ctx, t, readKnown, m.Key)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,18 +11,13 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// next is the migrations and one more.
-func next(t *testing.T, statement string) fstest.MapFS {
+// next is the migrations and one more; last is the number of the last of those that there are.
+func next(t *testing.T, statement string) (all fstest.MapFS, last int) {
 	t.Helper()
-	all := fstest.MapFS{"00003_next.sql": {Data: []byte("-- +goose Up\n" + statement + ";\n")}}
-	for _, name := range []string{"00001_requests.sql", "00002_restoring.sql"} {
-		text, err := migrations.ReadFile("migrations/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all[name] = &fstest.MapFile{Data: text}
-	}
-	return all
+	all = stepsUpTo(t, 0)
+	last = len(all)
+	all[fmt.Sprintf("%05d_next.sql", last+1)] = &fstest.MapFile{Data: []byte("-- +goose Up\n" + statement + ";\n")}
+	return all, last
 }
 
 // TestMigrate: a store with rows is copied before it changes, and the daemon before the change refuses it.
@@ -35,11 +31,13 @@ func TestMigrate(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path+".v2.part", []byte("left behind by a crash"), 0o600); err != nil {
+	newer, last := next(t, "CREATE TABLE next (x INTEGER)")
+	kept := fmt.Sprintf("%s.v%d", path, last)
+	if err := os.WriteFile(kept+".part", []byte("left behind by a crash"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 
-	s, err = open(t.Context(), options(path), next(t, "CREATE TABLE next (x INTEGER)"))
+	s, err = open(t.Context(), options(path), newer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,19 +52,19 @@ func TestMigrate(t *testing.T) {
 	}
 
 	_, err = Open(t.Context(), options(path))
-	want := "open store: this store was written by a newer daycared (schema 3, this one knows 2); " +
-		"start that one again, or go back with: daycared restore " + path + ".v2"
+	want := fmt.Sprintf("open store: this store was written by a newer daycared (schema %d, this one knows %d); "+
+		"start that one again, or go back with: daycared restore %s", last+1, last, kept)
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 
-	if m := mode(t, path+".v2"); m != 0o600 {
+	if m := mode(t, kept); m != 0o600 {
 		t.Errorf("the copy has mode %o", m)
 	}
-	if _, err := os.Stat(path + ".v2.part"); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(kept + ".part"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a draft of the copy is left: %v", err)
 	}
-	old, err := Open(t.Context(), options(path+".v2"))
+	old, err := Open(t.Context(), options(kept))
 	if err != nil {
 		t.Fatalf("the copy is no store: %v", err)
 	}
@@ -95,7 +93,8 @@ func TestMigrateFails(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, err = open(t.Context(), options(path), next(t, "CREATE TABLE audit (x)"))
+	newer, _ := next(t, "CREATE TABLE audit (x)")
+	_, err = open(t.Context(), options(path), newer)
 	if !errors.Is(err, permissions.ErrBroken) {
 		t.Errorf("got %v", err)
 	}

@@ -41,15 +41,31 @@ func open(ctx context.Context, o Options, steps fs.FS) (_ *Store, err error) {
 	if err := foreignLog(path); err != nil {
 		return nil, err
 	}
+	if err := missingLog(path); err != nil {
+		return nil, err
+	}
 	if err := create(path); err != nil {
 		return nil, err
 	}
-	file, err := os.Stat(path)
+	s, err := connected(o, path)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.begin(ctx, o, steps); err != nil {
+		_ = s.Close() // the reason for not opening says more
+		return nil, err
+	}
+	return s, nil
+}
+
+// connected is a store of which nothing is known yet, over a file that is there.
+func connected(o Options, path string) (*Store, error) {
+	file, err := newPlacedFile(path)
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{
-		path: path, file: file, now: o.Now, log: o.Log, stale: true, rows: newRows(),
+		path: path, files: []placedFile{file}, now: o.Now, log: o.Log, stale: true, rows: newRows(),
 		leisure: max(0, cmp.Or(o.Leisure, usualLeisure)),
 	}
 	busy := cmp.Or(o.Busy, usualBusy)
@@ -58,10 +74,6 @@ func open(ctx context.Context, o Options, steps fs.FS) (_ *Store, err error) {
 	}
 	if s.readers, err = connect(path, busy, readers, "_query_only=on"); err != nil {
 		return nil, errors.Join(err, s.writer.Close())
-	}
-	if err := s.begin(ctx, steps); err != nil {
-		_ = s.Close() // the reason for not opening says more
-		return nil, err
 	}
 	return s, nil
 }
@@ -94,15 +106,6 @@ func create(path string) error {
 	return nil
 }
 
-// cause is a file's error without the path, which the sentence around it names already.
-func cause(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return path.Err
-	}
-	return err
-}
-
 // connect makes a pool of at most n connections. None is opened yet.
 func connect(path string, busy time.Duration, n int, settings string) (*sql.DB, error) {
 	name := url.URL{
@@ -120,17 +123,28 @@ func connect(path string, busy time.Duration, n int, settings string) (*sql.DB, 
 }
 
 // begin checks the file, brings it up to date and reads what is kept in memory.
-func (s *Store) begin(ctx context.Context, steps fs.FS) error {
+func (s *Store) begin(ctx context.Context, o Options, steps fs.FS) error {
 	if err := s.check(ctx); err != nil {
 		return s.fault(ctx, err)
 	}
 	if err := s.migrate(ctx, steps); err != nil {
 		return err
 	}
-	if err := s.turn(ctx, s.identify); err != nil {
+	err := s.turn(ctx, func(ctx context.Context, conn *sql.Conn) error { return s.identify(ctx, conn, o) })
+	if err != nil {
 		return err
 	}
-	return s.start(ctx)
+	if err := s.start(ctx); err != nil {
+		return err
+	}
+	for _, suffix := range []string{logSuffix, indexSuffix} {
+		file, err := newPlacedFile(s.path + suffix)
+		if err != nil {
+			return fmt.Errorf("look at %s: %w", s.path+suffix, err)
+		}
+		s.files = append(s.files, file)
+	}
+	return s.finishKey(o.keyFile())
 }
 
 // check reads the header and the whole schema, and whether SQLite does what durability needs.
@@ -153,28 +167,51 @@ func (s *Store) check(ctx context.Context) error {
 	return nil
 }
 
-const readMeta = `SELECT chain, code_key FROM meta`
-
 const insertMeta = `INSERT INTO meta (chain, code_key, created_at, beat, stopped_by, stopped_at, alive_at) ` +
 	`VALUES ($1, $2, $3, 0, '', 0, 0)`
 
-// identify reads the store's own name and key, or gives a new store both.
-func (s *Store) identify(ctx context.Context, conn *sql.Conn) error {
-	var key []byte
-	err := conn.QueryRowContext(ctx, readMeta).Scan(&s.chain, &key)
-	if errors.Is(err, sql.ErrNoRows) {
-		now := s.now()
-		key = make([]byte, len(s.coder.Key))
-		_, _ = rand.Read(key) // never fails
-		s.chain = string(permissions.NewID(now))
-		_, err = conn.ExecContext(ctx, insertMeta, s.chain, key, now.UnixMicro())
-	}
-	if err != nil {
+// anyRows reports whether a store has rows of what opens something, or of the audit.
+const anyRows = `SELECT EXISTS (SELECT 1 FROM audit) OR EXISTS (SELECT 1 FROM requests) OR EXISTS (SELECT 1 FROM tokens) ` +
+	`OR EXISTS (SELECT 1 FROM pairings)`
+
+// identify reads the store's own name and key, or gives a new store both, and finds the key of its seals.
+func (s *Store) identify(ctx context.Context, conn *sql.Conn, o Options) error {
+	own, err := readIdentity(ctx, conn)
+	fresh := errors.Is(err, sql.ErrNoRows)
+	if err != nil && !fresh {
 		return err
 	}
-	if len(key) != len(s.coder.Key) || bytes.Equal(key, make([]byte, len(key))) {
-		return damaged("the store's own key", fmt.Errorf("%d bytes", len(key)))
+	if fresh {
+		rows := false
+		if err := conn.QueryRowContext(ctx, anyRows).Scan(&rows); err != nil {
+			return err
+		}
+		if rows {
+			return damaged("what the store says of itself", errors.New("its row is missing"))
+		}
+		now := s.now()
+		own.code = make([]byte, len(s.coder.Key))
+		_, _ = rand.Read(own.code) // never fails
+		own.chain = string(permissions.NewID(now))
+		if err := s.findKey(o, own, fresh); err != nil {
+			return err
+		}
+		err := transact(ctx, conn, func() error {
+			if _, err := conn.ExecContext(ctx, insertMeta, own.chain, own.code, now.UnixMicro()); err != nil {
+				return err
+			}
+			return sealIdentity(ctx, conn, s.seals)
+		})
+		if err != nil {
+			return err
+		}
 	}
-	s.coder.Key = [32]byte(key)
-	return nil
+	if len(own.code) != len(s.coder.Key) || bytes.Equal(own.code, make([]byte, len(own.code))) {
+		return damaged("the store's own key", fmt.Errorf("%d bytes", len(own.code)))
+	}
+	s.chain, s.coder.Key = own.chain, [32]byte(own.code)
+	if fresh {
+		return nil
+	}
+	return s.findKey(o, own, false)
 }

@@ -1,8 +1,10 @@
 package store
 
 import (
+	"bytes"
 	"database/sql"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -143,7 +145,13 @@ func TestOpenFails(t *testing.T) {
 
 // TestClosed: a store that was closed says so, and gives nothing.
 func TestClosed(t *testing.T) {
-	s := newStore(t)
+	var log bytes.Buffer
+	o := options(filepath.Join(t.TempDir(), "daycared.db"))
+	o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	s, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
 	r := insert(t, s)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -154,5 +162,8 @@ func TestClosed(t *testing.T) {
 		if !errors.Is(err, permissions.ErrBroken) {
 			t.Errorf("got %v", err)
 		}
+	}
+	if log.Len() > 0 {
+		t.Errorf("a stop logs:\n%s", &log)
 	}
 }

@@ -28,7 +28,7 @@ func (s *Store) Open(ctx context.Context, o permissions.Opening) (r permissions.
 		if err != nil {
 			return err
 		}
-		found, stale, err := met.joined(ctx, t, o)
+		found, stale, err := s.joined(ctx, t, met, o)
 		if !errors.Is(err, sql.ErrNoRows) {
 			r = found
 			return err
@@ -41,7 +41,7 @@ func (s *Store) Open(ctx context.Context, o permissions.Opening) (r permissions.
 				return err
 			}
 		}
-		r, err = s.insert(ctx, t, fresh)
+		r, err = s.insert(ctx, t, fresh.after(found))
 		created = true
 		return err
 	})
@@ -54,12 +54,17 @@ func (s *Store) Open(ctx context.Context, o permissions.Opening) (r permissions.
 // nothingShown is the lowest revision shown of a request that has no copies: there is nothing to bring up to date.
 const nothingShown = math.MaxInt64
 
-const insertedColumns = fixedColumns + `, ` + changedColumns + `, key_live, shown, pruned, number`
+const insertedColumns = fixedColumns + `, ` + changedColumns + `, key_live, shown, pruned, action, earlier_at, number`
 
-var insertRequest = `INSERT INTO requests (` + insertedColumns + `) VALUES (` + parameters(insertedColumns) +
-	`) RETURNING number`
+var insertRequest = `INSERT INTO requests (` + insertedColumns + `) VALUES (` + parameters(insertedColumns) + `)`
 
-const insertCopy = `INSERT INTO copies (` + copyColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+// What is known only in the transaction stands at these places from the end of the columns.
+const (
+	numberFromEnd = 1
+	macFromEnd    = 7
+)
+
+const insertCopy = `INSERT INTO copies (` + copyColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 
 // newRow is a request as it will be inserted, made before others have to wait for that.
 type newRow struct {
@@ -77,23 +82,31 @@ func makeRow(o permissions.Opening) (newRow, error) {
 			shown = min(shown, c.Shown)
 		}
 	}
-	args, err := plain(append(append(fixedFields(&r), changingFields(&r)...), micros(reminding(r)), r.Key != "", shown, false, nil))
+	action := permissions.ActionDigest(r)
+	args, err := plain(append(append(fixedFields(&r), changingFields(&r)...),
+		micros(reminding(r)), []byte{}, r.Key != "", shown, false, digest{&action}, micros(r.EarlierAt), 0))
 	return newRow{request: r, copies: o.Copies, args: args}, err
+}
+
+// after is a row that is inserted because the answer that its key found is over.
+func (row newRow) after(found permissions.Request) newRow {
+	if r := &row.request; found.Answer != "" && !found.TimedOut && !found.Defaulted && found.Digest == r.Digest {
+		r.EarlierAt = found.DecidedAt
+		row.args = slices.Clone(row.args)
+		row.args[len(row.args)-2] = micros(r.EarlierAt)
+	}
+	return row
 }
 
 // insert adds the row, its copies, its uses of grants and its audit records.
 func (s *Store) insert(ctx context.Context, t *tx, row newRow) (permissions.Request, error) {
-	r, args := row.request, row.args
-	if s.above > 0 {
-		var newest int64
-		if err := t.QueryRowContext(ctx, readNewest).Scan(&newest); err != nil {
-			return r, err
-		}
-		args = append(slices.Clone(args[:len(args)-1]), max(newest, s.above)+1)
-	}
-	if err := t.returning(ctx, insertRequest, args...).Scan(&r.Number); err != nil {
+	r, args := row.request, slices.Clone(row.args)
+	r.Number = max(t.newest, s.above) + 1
+	args[len(args)-numberFromEnd], args[len(args)-macFromEnd] = r.Number, s.seals.request(&r)
+	if _, err := t.ExecContext(ctx, insertRequest, args...); err != nil {
 		return r, err
 	}
+	t.newest = r.Number
 	for _, c := range row.copies {
 		c.Request = r.ID
 		if _, err := t.ExecContext(ctx, insertCopy, copyFields(&c)...); err != nil {
@@ -101,7 +114,7 @@ func (s *Store) insert(ctx context.Context, t *tx, row newRow) (permissions.Requ
 		}
 	}
 	if r.State == permissions.Approved {
-		if err := useGrants(ctx, t, r, r.CreatedAt); err != nil {
+		if err := s.useGrants(ctx, t, r, r.CreatedAt); err != nil {
 			return r, err
 		}
 	}

@@ -16,16 +16,16 @@ func pairingFields(p *permissions.Pairing) []any {
 }
 
 const (
-	readPairings = `SELECT ` + pairingColumns + ` FROM pairings ORDER BY person, via`
+	readPairings = `SELECT ` + pairingColumns + `, mac FROM pairings ORDER BY person, via`
 
-	readPairing = `SELECT ` + pairingColumns + ` FROM pairings WHERE person = $1 AND via = $2`
+	readPairing = `SELECT ` + pairingColumns + `, mac FROM pairings WHERE person = $1 AND via = $2`
 
-	readOwner = `SELECT ` + pairingColumns + ` FROM pairings WHERE via = $1 AND address = $2`
+	readOwner = `SELECT ` + pairingColumns + `, mac FROM pairings WHERE via = $1 AND address = $2`
 
-	writePairing = `INSERT INTO pairings (` + pairingColumns + `) VALUES ($1, $2, $3, $4, $5, $6) ` +
+	writePairing = `INSERT INTO pairings (` + pairingColumns + `, mac) VALUES ($1, $2, $3, $4, $5, $6, $7) ` +
 		`ON CONFLICT (person, via) DO UPDATE ` +
 		`SET address = excluded.address, alias = excluded.alias, paired_at = excluded.paired_at, ` +
-		`suspended_at = excluded.suspended_at`
+		`suspended_at = excluded.suspended_at, mac = excluded.mac`
 
 	deletePairing = `DELETE FROM pairings WHERE person = $1 AND via = $2`
 )
@@ -33,7 +33,7 @@ const (
 // Pairings lists every pairing, by person.
 func (s *Store) Pairings(ctx context.Context) (pairings []permissions.Pairing, err error) {
 	err = s.read(ctx, func(from source) error {
-		pairings, err = collect(ctx, from, "a pairing", pairingFields, readPairings)
+		pairings, err = sealed(ctx, s, from, pairingGate, readPairings)
 		return err
 	})
 	return pairings, err
@@ -45,25 +45,28 @@ func (s *Store) Pair(
 	ctx context.Context, p permissions.Pairing, by, via string,
 ) (was permissions.Pairing, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		owner, err := pairing(ctx, t, readOwner, p.Via, p.Address)
+		found, err := pairing(ctx, t, readOwner, p.Via, p.Address)
+		owner := found.row
 		switch {
 		case err != nil:
 			return err
 		case owner.Person != "" && owner.Person != p.Person:
 			return permissions.OthersAccount(p.Address, owner.Person)
 		}
-		lifted, err := lift(ctx, t, p.Via, p.Address)
+		lifted, err := s.lift(ctx, t, p.Via, p.Address)
 		switch {
 		case err != nil:
 			return err
-		case owner.Person != "" && owner.Alias == p.Alias && !lifted && owner.SuspendedAt.IsZero():
+		case owner.Person != "" && owner.Alias == p.Alias && !lifted && owner.SuspendedAt.IsZero() &&
+			pairingGate.holds(s.seals, found):
 			was = owner
 			return nil
 		}
-		if was, err = pairing(ctx, t, readPairing, p.Person, p.Via); err != nil {
+		if found, err = pairing(ctx, t, readPairing, p.Person, p.Via); err != nil {
 			return err
 		}
-		if _, err := t.ExecContext(ctx, writePairing, pairingFields(&p)...); err != nil {
+		was = found.row
+		if _, err := t.ExecContext(ctx, writePairing, pairingGate.args(s.seals, p)...); err != nil {
 			return err
 		}
 		record := pairingRecord(permissions.Paired, p, by, via, p.PairedAt)
@@ -86,9 +89,11 @@ func (s *Store) Unpair(
 	ctx context.Context, person, channel, by, via string, at time.Time,
 ) (was permissions.Pairing, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		if was, err = pairing(ctx, t, readPairing, person, channel); err != nil {
+		found, err := pairing(ctx, t, readPairing, person, channel)
+		if err != nil {
 			return err
 		}
+		was = found.row
 		if was.Person == "" {
 			return permissions.NoPairing(person, channel)
 		}
@@ -103,15 +108,14 @@ func (s *Store) Unpair(
 	return was, nil
 }
 
-// pairing reads one pairing; the zero one where there is none.
-func pairing(ctx context.Context, from source, text string, args ...any) (permissions.Pairing, error) {
-	var p permissions.Pairing
-	err := from.QueryRowContext(ctx, text, args...).Scan(pairingFields(&p)...)
+// pairing reads one pairing, whether its seal holds or not; the zero one where there is none.
+func pairing(ctx context.Context, from source, text string, args ...any) (p sealedRow[permissions.Pairing], err error) {
+	err = from.QueryRowContext(ctx, text, args...).Scan(pairingGate.rowFields(&p)...)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return permissions.Pairing{}, nil
+		return sealedRow[permissions.Pairing]{}, nil
 	case err != nil:
-		return permissions.Pairing{}, unreadable("a pairing", err)
+		return p, unreadable("a pairing", err)
 	}
 	return p, nil
 }

@@ -12,7 +12,7 @@ import (
 // Read is [permissions.Store].
 func (s *Store) Read(ctx context.Context, id permissions.ID) (r permissions.Request, err error) {
 	err = s.read(ctx, func(from source) error {
-		r, err = load(ctx, from, id)
+		r, err = s.load(ctx, from, id)
 		return err
 	})
 	return r, err
@@ -21,7 +21,7 @@ func (s *Store) Read(ctx context.Context, id permissions.ID) (r permissions.Requ
 const (
 	readNewest = `SELECT COALESCE(MAX(number), 0) FROM requests`
 
-	readNumber = `SELECT ` + requestColumns + ` FROM requests WHERE number = $1`
+	readNumber = `SELECT ` + sealedRequest + ` FROM requests WHERE number = $1`
 )
 
 // ByCode finds the newest request that has the code, or refuses with [permissions.CodeUnknown].
@@ -38,7 +38,7 @@ func (s *Store) ByCode(ctx context.Context, code string) (r permissions.Request,
 		if n > newest {
 			return permissions.Unknown(code)
 		}
-		r, err = one(ctx, from, readNumber, newest-(newest-n)%permissions.CodeCount)
+		r, err = s.one(ctx, from, readNumber, newest-(newest-n)%permissions.CodeCount)
 		if errors.Is(err, sql.ErrNoRows) {
 			return permissions.Unknown(code)
 		}
@@ -50,7 +50,7 @@ func (s *Store) ByCode(ctx context.Context, code string) (r permissions.Request,
 // ByNumber finds the request of that number with its copies, or refuses with [permissions.CodeUnknown].
 func (s *Store) ByNumber(ctx context.Context, number int64) (r permissions.Request, copies []permissions.Copy, err error) {
 	err = s.read(ctx, func(from source) error {
-		r, err = one(ctx, from, readNumber, number)
+		r, err = s.one(ctx, from, readNumber, number)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return permissions.Unknown("number " + strconv.FormatInt(number, 10))
@@ -72,8 +72,7 @@ const (
 		`AND EXISTS (SELECT 1 FROM json_each(requests.asked) AS person WHERE person.value = $2) ORDER BY number LIMIT 0 + $3`
 )
 
-// Pending lists at most limit pending requests created after the one named (empty: from the first), oldest first;
-// asked, if not empty, keeps only what was put to that person.
+// Pending is [engine.Store].
 func (s *Store) Pending(
 	ctx context.Context, asked string, after permissions.ID, limit int,
 ) (found []permissions.Request, err error) {

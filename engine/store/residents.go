@@ -14,7 +14,7 @@ import (
 // Keyed finds the request of a key of this caller's that is still in use, settled or not.
 func (s *Store) Keyed(ctx context.Context, caller, key string) (r permissions.Request, found bool, err error) {
 	err = s.read(ctx, func(from source) error {
-		r, err = one(ctx, from, readByKey, caller, key)
+		r, err = s.one(ctx, from, readByKey, caller, key)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
@@ -42,8 +42,7 @@ func (s *Store) PendingOfSession(ctx context.Context, session string) (ids []per
 	return ids, err
 }
 
-// EndSessionGrants notes of the grants of a session of an agent of ours that they are over, and returns those that were
-// in force. Nobody is told: that they would end with the session was on the button.
+// EndSessionGrants is [engine.Store].
 func (s *Store) EndSessionGrants(ctx context.Context, session string, now time.Time) (ended []permissions.Grant, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
 		if ended, err = collect(ctx, t, "a grant", grantFields, readGrantsOfSession, session); err != nil {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -14,7 +15,6 @@ import (
 	"strings"
 
 	"github.com/mattn/go-sqlite3"
-	"github.com/pressly/goose/v3"
 
 	"github.com/daycared/daycared/permissions"
 )
@@ -57,7 +57,12 @@ func restore(ctx context.Context, o Options, from string) (r Restored, err error
 	if err := restorable(path, from); err != nil {
 		return r, err
 	}
-	if err := r.draft(ctx, path, from); err != nil {
+	if o.CopyKey != "" {
+		if o.copyKey, err = readKey(o.CopyKey); err != nil {
+			return r, err
+		}
+	}
+	if err := r.draft(ctx, o, path, from); err != nil {
 		return r, unusable(err)
 	}
 	kept := path + replacedSuffix + o.Now().UTC().Format("20060102T150405Z")
@@ -67,12 +72,13 @@ func restore(ctx context.Context, o Options, from string) (r Restored, err error
 	if exists(path) || exists(path+logSuffix) {
 		r.Kept = kept
 	}
-	if err := replaceFile(path+intentSuffix, []byte(filepath.Base(kept))); err != nil {
+	if err := WriteFile(path+intentSuffix, []byte(filepath.Base(kept)), 0o600); err != nil {
 		return r, err
 	}
 	if err := finishRestore(path); err != nil {
 		return r, err
 	}
+	o.restored = true
 	s, err := Open(ctx, o)
 	if err != nil {
 		old := ""
@@ -102,7 +108,7 @@ func restorable(path, from string) error {
 }
 
 // draft makes a verified copy of the file from beside the store at path.
-func (r *Restored) draft(ctx context.Context, path, from string) (err error) {
+func (r *Restored) draft(ctx context.Context, o Options, path, from string) (err error) {
 	db, err := lookInto(from, alone(from))
 	if err != nil {
 		return err
@@ -112,11 +118,12 @@ func (r *Restored) draft(ctx context.Context, path, from string) (err error) {
 		return err
 	}
 	return copyInto(ctx, db, from, path+restoredSuffix, func(draft string) error {
-		r.Was, r.Left = carryOver(ctx, draft, path)
-		if err := ctx.Err(); err != nil {
+		keys := o.keys()
+		if r.Summary, err = inspect(ctx, draft, keys); err != nil {
 			return err
 		}
-		if r.Summary, err = inspect(ctx, draft); err != nil {
+		r.Was, r.Left = carryOver(ctx, draft, path, keys)
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 		r.Path = path
@@ -180,54 +187,15 @@ func isSound(ctx context.Context, db *sql.DB, from string) error {
 	if err != nil {
 		return err
 	}
-	return sameSchema(ctx, db, version)
-}
-
-// readSchema is what a store consists of; what SQLite makes for itself is not told.
-const readSchema = `SELECT type || ' ' || name || ' of ' || tbl_name || ': ' || COALESCE(sql, '') FROM sqlite_schema ` +
-	`WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY type, name`
-
-// sameSchema refuses a store whose tables, indexes, views and triggers are not those that the migrations up to a version
-// make: a trigger, say, would act with every change of ours.
-func sameSchema(ctx context.Context, db *sql.DB, version int64) (err error) {
-	fresh, err := sql.Open("sqlite3", ":memory:")
-	if err != nil {
-		return err
-	}
-	fresh.SetMaxOpenConns(1)
-	defer func() { err = errors.Join(err, fresh.Close()) }()
 	steps, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return err
 	}
-	provider, err := goose.NewProvider(goose.DialectSQLite3, fresh, steps,
-		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
-	if err != nil {
-		return fmt.Errorf("read the migrations: %w", err)
+	all, err := differences(ctx, db, steps, version)
+	if err == nil && len(all) > 0 {
+		err = fmt.Errorf("its schema is not that of daycared: %s; try another backup", inWords(all))
 	}
-	if _, err := provider.UpTo(ctx, version); err != nil {
-		return err
-	}
-	field := func(text *string) []any { return []any{text} }
-	want, err := collect(ctx, fresh, "the schema", field, readSchema)
-	if err != nil {
-		return err
-	}
-	has, err := collect(ctx, db, "the schema", field, readSchema)
-	if err != nil {
-		return err
-	}
-	for _, text := range has {
-		if !slices.Contains(want, text) {
-			name, _, _ := strings.Cut(text, ": ")
-			return fmt.Errorf("its schema is not that of daycared: it has a %s that differs; try another backup", name)
-		}
-	}
-	if len(has) != len(want) {
-		return fmt.Errorf("its schema is not that of daycared: %d of %d parts are missing; try another backup",
-			len(want)-len(has), len(want))
-	}
-	return nil
+	return err
 }
 
 // newestSchema is the number of the last migration, which its name begins with.
@@ -258,13 +226,20 @@ const (
 	carryTokens = `UPDATE main.tokens SET revoked_at = (SELECT revoked_at FROM was.tokens AS t WHERE t.id = main.tokens.id) ` +
 		`WHERE revoked_at = 0 AND EXISTS (SELECT 1 FROM was.tokens AS t WHERE t.id = main.tokens.id AND t.revoked_at > 0)`
 
+	carryLocks = `INSERT INTO main.locks (` + lockColumns + `, mac) SELECT ` + lockColumns + `, mac FROM was.locks WHERE ` +
+		sameChain + ` ON CONFLICT (person) DO NOTHING`
+
+	canLock = `SELECT EXISTS (SELECT 1 FROM was.sqlite_schema WHERE name = 'locks'), ` +
+		`EXISTS (SELECT 1 FROM main.sqlite_schema WHERE name = 'locks')`
+	anyLocks = `SELECT EXISTS (SELECT 1 FROM was.locks WHERE ` + sameChain + `)`
+
 	carryPairings = `DELETE FROM main.pairings WHERE ` + sameChain + ` AND NOT EXISTS (SELECT 1 FROM was.pairings AS p ` +
 		`WHERE p.person = main.pairings.person AND p.via = main.pairings.via AND p.address = main.pairings.address)`
 )
 
 // carryOver takes into a copy what was taken back in the store at path since, where that can be read, and says how far
 // that store had come.
-func carryOver(ctx context.Context, draft, path string) (reached string, err error) {
+func carryOver(ctx context.Context, draft, path string, keys []*sealer) (reached string, err error) {
 	if !exists(path) {
 		return "", nil
 	}
@@ -286,9 +261,39 @@ func carryOver(ctx context.Context, draft, path string) (reached string, err err
 	}
 	was := url.URL{Scheme: "file", Path: path, RawQuery: "mode=ro&" + alone(path)}
 	attach := "ATTACH '" + strings.ReplaceAll(was.String(), "'", "''") + "' AS was"
-	err = change(ctx, draft, attach, "BEGIN IMMEDIATE", carrySuspensions, carryStop, carryGrants, carryTokens, carryPairings,
-		"COMMIT")
-	return fmt.Sprintf("%d:%s", h.seq, h.hash), err
+	var left error
+	err = change(ctx, draft, func(ctx context.Context, db *sql.DB) error {
+		own, failed := readIdentity(ctx, db) // one without seals needs none
+		carry := statements(attach, "BEGIN IMMEDIATE", carrySuspensions, carryStop, carryGrants, carryTokens, carryPairings)
+		if err := carry(ctx, db); err != nil {
+			return err
+		}
+		from, to, has := false, false, false // a store from before there were locks has nowhere to keep them
+		if err := db.QueryRowContext(ctx, canLock).Scan(&from, &to); err != nil {
+			return err
+		}
+		if from {
+			if err := db.QueryRowContext(ctx, anyLocks).Scan(&has); err != nil {
+				return err
+			}
+		}
+		switch {
+		case has && to:
+			if err := statements(carryLocks)(ctx, db); err != nil {
+				return err
+			}
+		case has:
+			left = errors.New("the backup is from before there were locks; lock again whoever was locked, with: daycared lock NAME")
+		}
+		if i := slices.IndexFunc(keys, own.holds); failed == nil && i >= 0 {
+			if err := sealIdentity(ctx, db, keys[i]); err != nil {
+				return err
+			}
+		}
+		_, err := db.ExecContext(ctx, "COMMIT")
+		return err
+	})
+	return fmt.Sprintf("%d:%s", h.seq, h.hash), cmp.Or(err, left)
 }
 
 // The names beside a store that a restore uses.
@@ -355,9 +360,4 @@ func (m move) do() (err error) {
 		return err
 	}
 	return syncFolder(filepath.Dir(m.from))
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -43,7 +44,7 @@ func newDead(t *testing.T) dead {
 		}
 	}
 	d.saved = insert(t, s)
-	if _, err := Backup(t.Context(), s.path, d.backup); err != nil {
+	if _, err := Backup(t.Context(), options(s.path), d.backup); err != nil {
 		t.Fatal(err)
 	}
 	d.lost = insert(t, s)
@@ -61,6 +62,7 @@ func newDead(t *testing.T) dead {
 	}
 	for _, err := range []error{
 		s.Suspend(t.Context(), "whatsapp", "+491", "sam", time.Now()),
+		locked(t, s, permissions.PersonLocked),
 		func() error { _, err := s.RevokeToken(t.Context(), "B", "op", "cli", time.Now()); return err }(),
 		func() error {
 			_, err := s.Unpair(t.Context(), "sam", "telegram", "op", "cli", time.Now())
@@ -129,10 +131,48 @@ func TestRestore(t *testing.T) {
 	if all, err := s.Suspensions(t.Context()); err != nil || len(all) != 1 {
 		t.Errorf("suspended accounts: %v, %v", all, err)
 	}
+	if all, err := s.Locks(t.Context()); err != nil || len(all) != 1 || all[0].Person != "fay" {
+		t.Errorf("locked: %v, %v", all, err)
+	}
+	if _, err := s.Verify(t.Context()); err != nil {
+		t.Errorf("it does not verify: %v", err)
+	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	d.restored(t, r.Kept)
+}
+
+// beforeList brings a store back to the schema before [shut].
+func beforeList(t *testing.T, path, keyFile string) {
+	t.Helper()
+	key, err := readKey(keyFile)
+	if err == nil {
+		err = change(t.Context(), path, func(ctx context.Context, db *sql.DB) error {
+			err := statements("ALTER TABLE meta DROP COLUMN shut", "DELETE FROM goose_db_version WHERE version_id >= 9")(ctx, db)
+			if err == nil {
+				err = sealIdentity(ctx, db, key)
+			}
+			return err
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRestoreFromBeforeLocks: what cannot be carried over is said.
+func TestRestoreFromBeforeLocks(t *testing.T) {
+	d := newDead(t)
+	beforeList(t, d.backup, options(d.path).keyFile())
+	before := statements("DROP TABLE locks", "DELETE FROM goose_db_version WHERE version_id >= 8")
+	if err := change(t.Context(), d.backup, before); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Restore(t.Context(), options(d.path), d.backup)
+	if err != nil || r.Left == nil || !strings.Contains(r.Left.Error(), "from before there were locks") || len(r.Now.Pairings) != 1 {
+		t.Errorf("it says %v, %v; suspended: %+v", r.Left, err, r.Now)
+	}
 }
 
 // TestRestoreOnto puts a backup in place of nothing, of garbage and of a store whose log belongs to another file, and
@@ -193,33 +233,33 @@ func TestRestoreRefuses(t *testing.T) {
 		}, "is damaged"},
 		"another database": {func(t *testing.T, d dead) string {
 			if err := errors.Join(os.Remove(d.backup), os.WriteFile(d.backup, nil, 0o600),
-				change(t.Context(), d.backup, "CREATE TABLE x (y)")); err != nil {
+				change(t.Context(), d.backup, statements("CREATE TABLE x (y)"))); err != nil {
 				t.Fatal(err)
 			}
 			return d.backup
 		}, "it is no store of daycared"},
 		"a newer one": {func(t *testing.T, d dead) string {
-			err := change(t.Context(), d.backup, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, TRUE)")
+			err := change(t.Context(), d.backup, statements("INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, TRUE)"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			return d.backup
 		}, "it was written by a newer daycared (schema 99"},
 		"a trigger": {func(t *testing.T, d dead) string {
-			err := change(t.Context(), d.backup, "CREATE TRIGGER x AFTER UPDATE ON grants BEGIN UPDATE grants SET suspended_at = 0; END")
+			err := change(t.Context(), d.backup, statements("CREATE TRIGGER x AFTER UPDATE ON grants BEGIN UPDATE grants SET suspended_at = 0; END"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			return d.backup
-		}, "it has a trigger x of grants that differs"},
+		}, "its trigger x of grants is not daycared's"},
 		"a table less": {func(t *testing.T, d dead) string {
-			if err := change(t.Context(), d.backup, "DROP TABLE strangers"); err != nil {
+			if err := change(t.Context(), d.backup, statements("DROP TABLE strangers")); err != nil {
 				t.Fatal(err)
 			}
 			return d.backup
-		}, "parts are missing"},
+		}, "2 parts differ; it has no index strangers_told of strangers"},
 		"a forged audit": {func(t *testing.T, d dead) string {
-			if err := change(t.Context(), d.backup, "UPDATE audit SET actor = 'mallory' WHERE seq = 2"); err != nil {
+			if err := change(t.Context(), d.backup, statements("UPDATE audit SET actor = 'mallory' WHERE seq = 2")); err != nil {
 				t.Fatal(err)
 			}
 			return d.backup
@@ -251,7 +291,7 @@ func TestRestoreKilled(t *testing.T) {
 	for step := 0; ; step++ {
 		d := newDead(t)
 		var r Restored
-		if err := r.draft(t.Context(), d.path, d.backup); err != nil {
+		if err := r.draft(t.Context(), options(d.path), d.path, d.backup); err != nil {
 			t.Fatal(err)
 		}
 		if step == 0 { // killed before it was decided: the store is as it was
@@ -261,7 +301,7 @@ func TestRestoreKilled(t *testing.T) {
 			}
 			continue
 		}
-		if err := replaceFile(d.path+intentSuffix, []byte(kept)); err != nil {
+		if err := WriteFile(d.path+intentSuffix, []byte(kept), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		all := moves(d.path, kept)
@@ -320,7 +360,7 @@ func TestRestoreOfADamagedFile(t *testing.T) {
 	if err := os.WriteFile(d.backup, raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := change(t.Context(), d.backup, "UPDATE audit SET detail = 'x' WHERE seq = 2"); err != nil {
+	if err := change(t.Context(), d.backup, statements("UPDATE audit SET detail = 'x' WHERE seq = 2")); err != nil {
 		t.Fatal(err)
 	}
 	_, err = Restore(t.Context(), options(d.path), d.backup)
@@ -337,7 +377,7 @@ func TestRestoreOfSeveralChains(t *testing.T) {
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
-	err := change(t.Context(), d.backup, "ATTACH '"+other.path+"' AS other", "INSERT INTO main.audit SELECT * FROM other.audit")
+	err := change(t.Context(), d.backup, statements("ATTACH '"+other.path+"' AS other", "INSERT INTO main.audit SELECT * FROM other.audit"))
 	if err != nil {
 		t.Fatal(err)
 	}

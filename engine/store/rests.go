@@ -11,26 +11,28 @@ import (
 // than the grants that it left behind. Both are looked at when it is used, in the transaction of the use.
 
 const (
-	countLeft = `SELECT COUNT(*), COUNT(CASE WHEN revoked_at = 0 AND ended_at = 0 AND suspended_at = 0 AND until > $1 ` +
-		`AND created_at <= $1 THEN 1 END) FROM grants WHERE request = $2`
+	countLeft = `SELECT COUNT(*) FROM grants WHERE request = $1`
 
-	countInForce = `SELECT COUNT(*) FROM grants WHERE id = $1 AND caller = $2 AND revoked_at = 0 AND ended_at = 0 ` +
-		`AND suspended_at = 0 AND until > $3 AND created_at <= $3`
+	readLeft = `SELECT ` + grantColumns + `, mac FROM grants WHERE request = $1 AND revoked_at = 0 AND ended_at = 0 ` +
+		`AND suspended_at = 0 AND until > $2 AND created_at <= $2 ORDER BY id`
 )
 
-// borne tells whether, at that time, one of the grants that r left behind is in force, if it left any, and all on which
+// borne reports whether, at that time, one of the grants that r left behind is in force, if it left any, and all on which
 // it rests.
-func borne(ctx context.Context, from source, r permissions.Request, at time.Time) (bool, error) {
-	left, live := 0, 0
-	if err := from.QueryRowContext(ctx, countLeft, micros(at), r.ID).Scan(&left, &live); err != nil {
+func (s *Store) borne(ctx context.Context, from source, r permissions.Request, at time.Time) (bool, error) {
+	left := 0
+	if err := from.QueryRowContext(ctx, countLeft, r.ID).Scan(&left); err != nil {
 		return false, err
 	}
-	if left > 0 && live == 0 {
-		return false, nil
+	if left > 0 || r.LeavesGrants() { // whose rows nobody deletes before the request's
+		live, err := sealed(ctx, s, from, grantGate, readLeft, r.ID, micros(at))
+		if err != nil || len(live) == 0 {
+			return false, err
+		}
 	}
 	for _, id := range r.Under {
-		n := 0
-		if err := from.QueryRowContext(ctx, countInForce, id, r.Caller.Name, micros(at)).Scan(&n); err != nil || n == 0 {
+		live, err := sealed(ctx, s, from, grantGate, readGrantInForce, id, r.Caller.Name, micros(at))
+		if err != nil || len(live) == 0 {
 			return false, err
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-const revokeGrant = `UPDATE grants SET revoked_at = $1 WHERE id = $2 AND revoked_at = 0 AND ended_at = 0`
+const revokeGrant = `UPDATE grants SET revoked_at = $1, mac = '' WHERE id = $2 AND revoked_at = 0 AND ended_at = 0`
 
 // Revoke takes a grant back and leaves a notice for everybody else who allowed it. It returns the grant as it was and
 // at most limit of the requests that it made unnecessary to ask, the newest first. A grant that is revoked already, or
@@ -17,9 +17,11 @@ func (s *Store) Revoke(
 	ctx context.Context, id permissions.ID, by, via string, at time.Time, limit int,
 ) (revoked permissions.Revoked, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		if revoked.Grant, err = loadGrant(ctx, t, id); err != nil {
+		found, err := loadGrant(ctx, t, id)
+		if err != nil {
 			return err
 		}
+		revoked.Grant = found.row
 		if revoked.Ran, err = many(ctx, t, readRan, id, limit); err != nil {
 			return err
 		}
@@ -108,7 +110,7 @@ const (
 	readEnded = `SELECT ` + grantColumns + ` FROM grants WHERE revoked_at = 0 AND ended_at = 0 AND until <= $1 ` +
 		`ORDER BY until LIMIT 0 + $2`
 
-	endGrant = `UPDATE grants SET ended_at = $1 WHERE id = $2`
+	endGrant = `UPDATE grants SET ended_at = $1, mac = '' WHERE id = $2`
 )
 
 // EndGrants is [permissions.Store]. It writes only when there is something to note.

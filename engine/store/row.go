@@ -15,11 +15,12 @@ import (
 const (
 	fixedColumns = `id, kind, mode, caller, caller_uid, session, version, digest, key, created_at, agent, ` +
 		`claimed, host, cwd, tool, affected_path, env_hash, widest, high_risk, background, foreground, step, quorum, options, ` +
-		`tags, held, env_names, choices, reason, message, input, details, under, place, hook`
-	changingColumns = `revision, state, deadline, decided_at, used_at, collected_at, void_at, lapsed_at, left_at, answer, scope, ` +
+		`tags, held, env_names, choices, reason, message, input, details, under, place, hook, folder`
+	changingColumns = `revision, state, deadline, decided_at, used_at, collected_at, void_at, voided_by, lapsed_at, left_at, answer, scope, ` +
 		`decided_by, decided_via, timed_out, defaulted, used_call, asked, escalate_to, escalate_at, reminders, comment, ` +
 		`failure, calls`
-	requestColumns = `number, ` + fixedColumns + `, ` + changingColumns
+	requestColumns = `number, earlier_at, ` + fixedColumns + `, ` + changingColumns
+	sealedRequest  = requestColumns + `, mac` // for [Store.one]
 )
 
 func fixedFields(r *permissions.Request) []any {
@@ -29,13 +30,14 @@ func fixedFields(r *permissions.Request) []any {
 		&r.Host, &r.Cwd, &r.Tool, &r.AffectedPath, &r.EnvHash, scope{&r.Widest}, &r.HighRisk, &r.Background, &r.Foreground,
 		&r.Step, &r.Quorum, list[permissions.Option]{&r.Options}, list[permissions.Tag]{&r.Tags},
 		list[permissions.Tag]{&r.Held}, list[string]{&r.EnvNames}, list[string]{&r.Choices}, &r.Reason, &r.Message,
-		raw{&r.Input}, &r.Details, list[permissions.ID]{&r.Under}, &r.Place, &r.Hook,
+		raw{&r.Input}, &r.Details, list[permissions.ID]{&r.Under}, &r.Place, &r.Hook, &r.Folder,
 	}
 }
 
 func changingFields(r *permissions.Request) []any {
 	return []any{
-		&r.Revision, &r.State, instant{&r.Deadline}, instant{&r.DecidedAt}, instant{&r.UsedAt}, instant{&r.CollectedAt}, instant{&r.VoidAt},
+		&r.Revision, &r.State, instant{&r.Deadline}, instant{&r.DecidedAt}, instant{&r.UsedAt}, instant{&r.CollectedAt},
+		instant{&r.VoidAt}, &r.VoidedBy,
 		instant{&r.LapsedAt}, instant{&r.LeftAt}, &r.Answer, scope{&r.Scope},
 		&r.DecidedBy, &r.DecidedVia, &r.TimedOut, &r.Defaulted, &r.UsedCall, list[string]{&r.Asked},
 		list[string]{&r.EscalateTo}, instant{&r.EscalateAt}, times{&r.Reminders}, &r.Comment, &r.Failure,
@@ -44,7 +46,7 @@ func changingFields(r *permissions.Request) []any {
 }
 
 func requestFields(r *permissions.Request) []any {
-	return append(append([]any{&r.Number}, fixedFields(r)...), changingFields(r)...)
+	return append(append([]any{&r.Number, instant{&r.EarlierAt}}, fixedFields(r)...), changingFields(r)...)
 }
 
 // reminding is when r's people are to be reminded next.
@@ -67,18 +69,24 @@ func parameters(columns string) string {
 
 func parameter(n int) string { return "$" + strconv.Itoa(n) }
 
-// one reads the request that a query finds; it is sql.ErrNoRows when there is none.
-func one(ctx context.Context, from source, text string, args ...any) (permissions.Request, error) {
+// one reads the request that a query of sealedRequest finds; it is sql.ErrNoRows when there is none. One whose seal does not
+// hold is an error.
+func (s *Store) one(ctx context.Context, from source, text string, args ...any) (permissions.Request, error) {
 	var r permissions.Request
-	if err := from.QueryRowContext(ctx, text, args...).Scan(requestFields(&r)...); err != nil {
+	var mac []byte
+	if err := from.QueryRowContext(ctx, text, args...).Scan(append(requestFields(&r), &mac)...); err != nil {
 		return permissions.Request{}, unreadable("a request", err)
 	}
-	if r.Revision <= 1 { // each vote made one more
-		return r, nil
+	if r.Revision > 1 { // each vote made one more
+		var err error
+		if r.Votes, err = votes(ctx, from, r.ID); err != nil {
+			return permissions.Request{}, err
+		}
 	}
-	var err error
-	r.Votes, err = votes(ctx, from, r.ID)
-	return r, err
+	if err := s.seals.sound(r, mac); err != nil {
+		return permissions.Request{}, err
+	}
+	return r, nil
 }
 
 // many reads the requests that a query finds.
@@ -87,6 +95,11 @@ func many(ctx context.Context, from source, text string, args ...any) ([]permiss
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
+	return found, addVotes(ctx, from, found)
+}
+
+// addVotes reads the votes on requests.
+func addVotes(ctx context.Context, from source, found []permissions.Request) error {
 	at := make(map[permissions.ID]int, len(found))
 	ids := make([]permissions.ID, len(found))
 	for i, r := range found {
@@ -97,7 +110,7 @@ func many(ctx context.Context, from source, text string, args ...any) ([]permiss
 		r := &found[at[b.request]]
 		r.Votes = append(r.Votes, b.Vote)
 	}
-	return found, err
+	return err
 }
 
 const voteColumns = `voter, via, answer, call, comment, at, key`
@@ -153,6 +166,7 @@ func drain[T any](rows *sql.Rows, what string, fields func(*T) []any) ([]T, erro
 func asStored(r permissions.Request) permissions.Request {
 	for _, t := range []*time.Time{
 		&r.CreatedAt, &r.Deadline, &r.EscalateAt, &r.DecidedAt, &r.UsedAt, &r.CollectedAt, &r.VoidAt, &r.LapsedAt, &r.LeftAt,
+		&r.EarlierAt,
 	} {
 		*t = moment(micros(*t))
 	}

@@ -61,10 +61,10 @@ func (m *rows) drop(id permissions.ID) { m.lru.Remove(id) }
 
 func (m *rows) dropAll() { m.lru.Purge() }
 
-// load is the request of that id as it stands in the transaction, or a refusal.
-func (t *tx) load(ctx context.Context, id permissions.ID) (permissions.Request, error) {
+// current is the request of that id as it stands in the transaction, or a refusal.
+func (s *Store) current(ctx context.Context, t *tx, id permissions.ID) (permissions.Request, error) {
 	if r, kept := t.rows.lru.Get(id); kept {
 		return r, nil
 	}
-	return load(ctx, t, id)
+	return s.load(ctx, t, id)
 }

@@ -66,10 +66,12 @@ func TestWhatSomebodyElseWroteIsSeen(t *testing.T) {
 	}
 	defer func() { _ = other.Close() }()
 	exec(t, other, "UPDATE requests SET void_at = 1, key_live = FALSE")
+	Reseal(t, s)
 	if _, err := s.Apply(t.Context(), r.ID, permissions.Use{At: time.Now()}); !errors.Is(err, permissions.ErrNoUse) {
 		t.Errorf("use of an approval that somebody else had taken back: %v", err)
 	}
 	exec(t, other, "UPDATE meta SET stopped_by = 'sam'")
+	Reseal(t, s)
 	var refusal *permissions.Refusal
 	if _, _, err := s.Open(t.Context(), newAsk()); !errors.As(err, &refusal) || refusal.Code != permissions.CodeStopped {
 		t.Errorf("asked while everything is stopped: %v", err)
@@ -83,6 +85,7 @@ func TestWhatIsLongIsNotKeptInMemory(t *testing.T) {
 	long.Request.Details = strings.Repeat("x", mostText)
 	calls.Request.Calls = []permissions.Call{{N: 1, Tool: "shell", Input: []byte(`"` + strings.Repeat("x", mostText) + `"`)}}
 	for _, o := range []permissions.Opening{long, calls, short} {
+		o.Request.Digest = permissions.ComputeDigest(o.Request)
 		r, _, err := s.Open(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)

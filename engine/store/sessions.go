@@ -71,8 +71,7 @@ func (s *Store) OpenSessions(ctx context.Context, after permissions.ID, limit in
 	return s.sessions(ctx, readOpenSessions, after, limit)
 }
 
-// AgentSessions lists at most limit sessions of a person's (empty: everybody's), also what has ended, after the one named
-// (empty: from the first), by id.
+// AgentSessions is [engine.Store].
 func (s *Store) AgentSessions(
 	ctx context.Context, person string, after permissions.ID, limit int,
 ) ([]permissions.AgentSession, error) {

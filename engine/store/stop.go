@@ -14,17 +14,22 @@ import (
 )
 
 const (
-	readStopped = `SELECT stopped_by FROM meta`
-
 	writeStopped = `UPDATE meta SET stopped_by = $1, stopped_at = $2`
 
 	// stopPage is how many pending requests are cancelled in one transaction, so that nobody waits long for theirs.
 	stopPage = 500
 )
 
+// stoppedByNobody stands for whoever stopped everything without a name: empty would mean that nobody did.
+const stoppedByNobody = "daycared"
+
 // StoppedBy is who stopped everything, or empty.
 func (s *Store) StoppedBy(ctx context.Context) (by string, err error) {
-	err = s.read(ctx, func(from source) error { return from.QueryRowContext(ctx, readStopped).Scan(&by) })
+	err = s.read(ctx, func(from source) error {
+		own, err := readIdentity(ctx, from)
+		by = own.stoppedBy
+		return err
+	})
 	return by, err
 }
 
@@ -56,14 +61,16 @@ func (s *Store) Stop(ctx context.Context, by, via string, at time.Time) (cancell
 	return c.cancelled, nil
 }
 
-// halts commits that everything is stopped, unless it is, and returns the number of the newest request.
+// halts commits that everything is stopped, unless it is, and returns the number of the newest request. A stop of the
+// operator takes the place of a person's, who cannot end it any more.
 func (s *Store) halts(ctx context.Context, by, via string, at time.Time) (last int64, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		if err := t.QueryRowContext(ctx, readNewest).Scan(&last); err != nil || t.stopped != "" {
+		err := t.QueryRowContext(ctx, readNewest).Scan(&last)
+		if err != nil || t.stopped != "" && (t.stopped == by || by != permissions.OperatorName) {
 			return err
 		}
-		t.stopped = cmp.Or(by, "daycared") // empty would mean that nobody did
-		if _, err := t.ExecContext(ctx, writeStopped, t.stopped, micros(at)); err != nil {
+		t.stopped = cmp.Or(by, stoppedByNobody)
+		if err := s.noteStopped(ctx, t, at); err != nil {
 			return err
 		}
 		return s.append(ctx, t, permissions.Record{
@@ -72,6 +79,13 @@ func (s *Store) halts(ctx context.Context, by, via string, at time.Time) (last i
 		})
 	})
 	return last, err
+}
+
+func (s *Store) noteStopped(ctx context.Context, t *tx, at time.Time) error {
+	if _, err := t.ExecContext(ctx, writeStopped, t.stopped, micros(at)); err != nil {
+		return err
+	}
+	return sealIdentity(ctx, t, s.seals)
 }
 
 // canceller ends what waits, oldest first.
@@ -142,7 +156,7 @@ func (c *canceller) pending(ctx context.Context, t *tx) ([]permissions.Request, 
 	}
 	page = nil
 	for _, n := range numbers {
-		r, err := one(ctx, t, readNumber, n)
+		r, err := c.one(ctx, t, readNumber, n)
 		switch {
 		case spoilt(err):
 			c.skip(n, err)
@@ -201,7 +215,7 @@ func (s *Store) Resume(ctx context.Context, by, via string, force bool, at time.
 			return permissions.NotYours()
 		}
 		t.stopped = ""
-		if _, err := t.ExecContext(ctx, writeStopped, "", 0); err != nil {
+		if err := s.noteStopped(ctx, t, time.Time{}); err != nil {
 			return err
 		}
 		return s.append(ctx, t, permissions.Record{Type: permissions.AllResumed, At: at, Actor: by, Via: via})

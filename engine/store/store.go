@@ -13,7 +13,7 @@
 //
 // When SQLite fails, the error is an [*Error]: it matches [permissions.ErrBroken] and tells people what is wrong and
 // what to do. A damaged file is not written any more until the daemon has been started again, and one that is no longer
-// at its path is neither read nor written.
+// at its path, or whose log is not, is neither read nor written.
 package store
 
 import (
@@ -23,7 +23,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -43,7 +42,7 @@ const (
 	usualLeisure = 5 * time.Millisecond
 )
 
-// Options say where the store is. All but Busy are required.
+// Options say where the store is. Path, Now and Log are required.
 type Options struct {
 	// Path is the file. It is created, with mode 0600, if it is missing; its folder has to exist.
 	Path string
@@ -54,13 +53,23 @@ type Options struct {
 	// Leisure is how long a write that nobody waits for may wait for others to go with; 0 for five milliseconds, less for
 	// not at all.
 	Leisure time.Duration
+	// KeyFile holds the audit key; empty: [KeyName] in the store's folder. A store that has none yet gets one there.
+	KeyFile string
+	// NewKey makes a new audit key, whatever became of the one before, and begins a new life of the store under it: what
+	// opens a gate is suspended.
+	NewKey bool
+	// CopyKey holds the audit key of a copy that [Restore] puts in place, where that is another; empty: nobody has it.
+	CopyKey string
+
+	restored bool    // the store is a copy that Restore has put in place
+	copyKey  *sealer // of CopyKey
 }
 
 // Store keeps everything in one SQLite file. It is safe for concurrent use. The context of a write bounds the wait for
 // its turn; once it has begun, a write is finished.
 type Store struct {
 	path    string
-	file    os.FileInfo // of path when it was opened
+	files   []placedFile // that SQLite writes to: the store, and once it is open its log and that one's index
 	now     func() time.Time
 	log     *slog.Logger
 	chain   string
@@ -68,13 +77,19 @@ type Store struct {
 	writer  *sql.DB // one connection
 	readers *sql.DB // read-only
 
+	seals    *sealer
+	from     *sealer  // whose seals the rows carry; nil: nobody's whom we know
+	newKey   string   // why the store is sealed anew; empty: it is not
+	unsealed sync.Map // the rows of which it was said that they are not used, by name
+
 	line    line          // of those who write
 	leisure time.Duration // of those who are in no hurry
 
-	// ledger, stale, version and rows belong to whoever holds the writer's connection.
+	// ledger, stale, version, cookie and rows belong to whoever holds the writer's connection.
 	ledger  ledger
 	stale   bool  // the ledger has to be read again
 	version int64 // of the file, by the commits of others
+	cookie  int64 // of the schema that the statements needed were prepared with; 0: none
 	rows    *rows
 
 	restoredAt time.Time // when the newest life began that is not the first; see life.go
@@ -83,6 +98,7 @@ type Store struct {
 	// marking guards the mark as it was written last; see mark.go.
 	marking  sync.Mutex
 	started  bool // there is something to mark
+	closing  bool // the log is about to be removed
 	opens    int64
 	marked   mark
 	unmarked bool // the last try failed
@@ -90,6 +106,7 @@ type Store struct {
 	halt   atomic.Pointer[string] // who is known to have stopped everything; nil: nobody, or a write has to look
 	bell   bell                   // rung with every commit that appended to the audit
 	damage atomic.Pointer[Error]  // set once the file proved to be damaged
+	lost   atomic.Pointer[Error]  // set once the log proved to be gone, or the store was closed, which removes it
 }
 
 var _ permissions.Store = (*Store)(nil)
@@ -114,6 +131,13 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 
 // Close waits for what is under way and closes the file. Every later call fails.
 func (s *Store) Close() error {
+	s.marking.Lock()
+	again := s.closing
+	s.closing = true
+	s.marking.Unlock()
+	if again {
+		return nil
+	}
 	if s.started {
 		_ = s.turn(context.Background(), func(context.Context, *sql.Conn) error { // a broken one keeps the mark that it has
 			if !s.stale {
@@ -122,7 +146,12 @@ func (s *Store) Close() error {
 			return nil
 		})
 	}
-	if err := errors.Join(s.readers.Close(), s.writer.Close()); err != nil {
+	s.lost.CompareAndSwap(nil, &Error{What: "the store " + s.path + " is closed", Advice: "start daycared again", Err: sql.ErrConnDone})
+	err := s.readers.Close()
+	if !s.noteClosing() {
+		err = errors.Join(err, s.keepLog())
+	}
+	if err := errors.Join(err, s.writer.Close()); err != nil {
 		return fmt.Errorf("close store: %w", err)
 	}
 	return nil

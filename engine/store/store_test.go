@@ -65,6 +65,7 @@ func TestStore(t *testing.T) {
 			if _, err := db.ExecContext(t.Context(), statement); err != nil {
 				t.Fatal(err)
 			}
+			store.Reseal(t, s.(*store.Store))
 		},
 	})
 }

@@ -22,8 +22,7 @@ const (
 		`ON CONFLICT (about) WHERE about = 'strangers' DO NOTHING`
 )
 
-// Met keeps a stranger for the owner to hear of, and a notice to the owner if there is none about strangers yet. One that
-// is kept, or that was told of less than [permissions.StrangersEvery] before s.At, is not kept again.
+// Met is [engine.Store].
 func (s *Store) Met(ctx context.Context, stranger permissions.Stranger, owner string) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		_, err := pruneStrangers(ctx, t, stranger.At.Add(-permissions.StrangersEvery), 2*permissions.MaxStrangers)
@@ -82,8 +81,7 @@ const (
 		`(SELECT n FROM strangers WHERE told_at > 0 AND told_at <= $1 LIMIT 0 + $2)`
 )
 
-// ToldOf notes that the owner was told of those strangers at a time, or with the zero time that they are to be
-// forgotten, and strikes out the notice n. For those who came meanwhile there is another.
+// ToldOf is [engine.Store].
 func (s *Store) ToldOf(ctx context.Context, n permissions.Notice, met permissions.Strangers, at time.Time) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		told, args := tellStrangers, []any{micros(at), met.UpTo}

@@ -9,48 +9,40 @@ import (
 )
 
 const (
-	readSuspendedGrants = `SELECT ` + grantColumns + ` FROM grants WHERE revoked_at = 0 AND ended_at = 0 AND suspended_at > 0 ` +
+	readSuspendedGrants = `SELECT ` + grantColumns + `, mac FROM grants WHERE revoked_at = 0 AND ended_at = 0 AND suspended_at > 0 ` +
 		`ORDER BY created_at, id`
 
-	readSuspendedTokens = `SELECT ` + tokenColumns + ` FROM tokens WHERE revoked_at = 0 AND suspended_at > 0 ORDER BY name, id`
+	readSuspendedTokens = `SELECT ` + tokenColumns + `, mac FROM tokens WHERE revoked_at = 0 AND suspended_at > 0 ORDER BY name, id`
 
-	readSuspendedPairings = `SELECT ` + pairingColumns + ` FROM pairings WHERE suspended_at > 0 ORDER BY person, via`
+	readSuspendedPairings = `SELECT ` + pairingColumns + `, mac FROM pairings WHERE suspended_at > 0 ORDER BY person, via`
 )
 
 // Suspended lists what opens nothing since the store was restored.
 func (s *Store) Suspended(ctx context.Context) (all permissions.Suspended, err error) {
 	err = s.read(ctx, func(from source) error {
-		all, err = suspended(ctx, from)
+		all, err = s.suspended(ctx, from)
 		return err
 	})
 	return all, err
 }
 
-func suspended(ctx context.Context, from source) (all permissions.Suspended, err error) {
-	if all.Grants, err = collect(ctx, from, "a grant", grantFields, readSuspendedGrants); err != nil {
+func (s *Store) suspended(ctx context.Context, from source) (all permissions.Suspended, err error) {
+	if all.Grants, err = sealed(ctx, s, from, grantGate, readSuspendedGrants); err != nil {
 		return all, err
 	}
-	if all.Tokens, err = collect(ctx, from, "a token", tokenFields, readSuspendedTokens); err != nil {
+	if all.Tokens, err = sealed(ctx, s, from, tokenGate, readSuspendedTokens); err != nil {
 		return all, err
 	}
-	all.Pairings, err = collect(ctx, from, "a pairing", pairingFields, readSuspendedPairings)
+	all.Pairings, err = sealed(ctx, s, from, pairingGate, readSuspendedPairings)
 	return all, err
 }
 
-const (
-	reinstateGrant   = `UPDATE grants SET suspended_at = 0 WHERE id = $1`
-	reinstateToken   = `UPDATE tokens SET suspended_at = 0 WHERE id = $1`
-	reinstatePairing = `UPDATE pairings SET suspended_at = 0 WHERE person = $1 AND via = $2`
-)
-
-// Reinstate has what is suspended open again what it opened: grants and tokens by their ids, pairings as NAME/CHANNEL;
-// without names, everything. It returns what it was. Where one of the names is nothing that is suspended, nothing is
-// reinstated: refused with [permissions.CodeUnknown].
+// Reinstate is [engine.Store].
 func (s *Store) Reinstate(
 	ctx context.Context, names []string, by, via string, at time.Time,
 ) (back permissions.Suspended, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		if back, err = suspended(ctx, t); err != nil {
+		if back, err = s.suspended(ctx, t); err != nil {
 			return err
 		}
 		if back, err = named(back, names); err != nil {
@@ -65,29 +57,33 @@ func (s *Store) Reinstate(
 }
 
 func (s *Store) reinstate(ctx context.Context, t *tx, all permissions.Suspended, by, via string, at time.Time) error {
-	step := func(record permissions.Record, text string, args ...any) error {
-		if _, err := t.ExecContext(ctx, text, args...); err != nil {
-			return err
-		}
-		return s.append(ctx, t, record)
-	}
 	for _, g := range all.Grants {
-		if err := step(grantRecord(permissions.GrantReinstated, g, by, via, at), reinstateGrant, g.ID); err != nil {
+		record := grantRecord(permissions.GrantReinstated, g, by, via, at)
+		if err := reinstate(ctx, s, t, grantGate, g, record); err != nil {
 			return err
 		}
 	}
 	for _, token := range all.Tokens {
-		if err := step(tokenRecord(permissions.TokenReinstated, token, by, via, at), reinstateToken, token.ID); err != nil {
+		record := tokenRecord(permissions.TokenReinstated, token, by, via, at)
+		if err := reinstate(ctx, s, t, tokenGate, token, record); err != nil {
 			return err
 		}
 	}
 	for _, p := range all.Pairings {
 		record := pairingRecord(permissions.PairingReinstated, p, by, via, at)
-		if err := step(record, reinstatePairing, p.Person, p.Via); err != nil {
+		if err := reinstate(ctx, s, t, pairingGate, p, record); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func reinstate[T any](ctx context.Context, s *Store, t *tx, g gate[T], row T, record permissions.Record) error {
+	*g.since(&row) = time.Time{}
+	if err := g.put(ctx, t, s.seals, row); err != nil {
+		return err
+	}
+	return s.append(ctx, t, record)
 }
 
 // named are those of what is suspended that the names mean; all of it without names.

@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"time"
 
 	"github.com/daycared/daycared/permissions"
@@ -18,12 +16,14 @@ func tokenFields(t *permissions.Token) []any {
 	}
 }
 
-var insertToken = `INSERT INTO tokens (` + tokenColumns + `) VALUES (` + parameters(tokenColumns) + `)`
+const addedTokenColumns = tokenColumns + `, mac`
+
+var insertToken = `INSERT INTO tokens (` + addedTokenColumns + `) VALUES (` + parameters(addedTokenColumns) + `)`
 
 // AddToken keeps a token. The audit names it, and never its hash.
 func (s *Store) AddToken(ctx context.Context, token permissions.Token, by, via string) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		if _, err := t.ExecContext(ctx, insertToken, tokenFields(&token)...); err != nil {
+		if _, err := t.ExecContext(ctx, insertToken, tokenGate.args(s.seals, token)...); err != nil {
 			return err
 		}
 		return s.append(ctx, t, tokenRecord(permissions.TokenCreated, token, by, via, token.CreatedAt))
@@ -36,23 +36,23 @@ func tokenRecord(what permissions.Type, token permissions.Token, by, via string,
 	}
 }
 
-const readTokens = `SELECT ` + tokenColumns + ` FROM tokens WHERE revoked_at = 0 ORDER BY name, id`
+const readTokens = `SELECT ` + tokenColumns + `, mac FROM tokens WHERE revoked_at = 0 ORDER BY name, id`
 
 // Tokens lists every token that is not revoked, by name.
 func (s *Store) Tokens(ctx context.Context) (tokens []permissions.Token, err error) {
 	err = s.read(ctx, func(from source) error {
-		tokens, err = collect(ctx, from, "a token", tokenFields, readTokens)
+		tokens, err = sealed(ctx, s, from, tokenGate, readTokens)
 		return err
 	})
 	return tokens, err
 }
 
 const (
-	readToken = `SELECT ` + tokenColumns + ` FROM tokens WHERE hash = $1`
+	readToken = `SELECT ` + tokenColumns + `, mac FROM tokens WHERE hash = $1`
 
 	useToken = `UPDATE tokens SET used_at = $1 WHERE id = $2 AND revoked_at = 0 AND suspended_at = 0`
 
-	revokeToken = `UPDATE tokens SET revoked_at = $1 WHERE id = $2 AND revoked_at = 0`
+	revokeToken = `UPDATE tokens SET revoked_at = $1, mac = '' WHERE id = $2 AND revoked_at = 0`
 )
 
 // Prove finds the token with that hash and notes, to the minute, that it was used; it refuses with
@@ -61,14 +61,14 @@ const (
 func (s *Store) Prove(ctx context.Context, hash permissions.Digest, now time.Time) (permissions.Token, error) {
 	var token permissions.Token
 	err := s.read(ctx, func(from source) error {
-		err := from.QueryRowContext(ctx, readToken, digest{&hash}).Scan(tokenFields(&token)...)
-		switch {
-		case errors.Is(err, sql.ErrNoRows):
+		found, err := sealed(ctx, s, from, tokenGate, readToken, digest{&hash})
+		if err == nil && len(found) == 0 {
 			return permissions.UnknownToken()
-		case err != nil:
-			return unreadable("a token", err)
 		}
-		return nil
+		for _, token = range found {
+			break // the hash is unique
+		}
+		return err
 	})
 	if err == nil && !token.Valid(now) {
 		if err = s.endToken(ctx, token, now); err == nil {
@@ -135,8 +135,7 @@ const (
 	readTokenByID = `SELECT ` + tokenColumns + ` FROM tokens WHERE revoked_at = 0 AND id = $1`
 )
 
-// RevokeToken revokes one token by its id, or all of a name, and returns them. None is refused with
-// [permissions.CodeUnknown].
+// RevokeToken is [engine.Store].
 func (s *Store) RevokeToken(
 	ctx context.Context, name, by, via string, at time.Time,
 ) (revoked []permissions.Token, err error) {

@@ -13,6 +13,7 @@ type tx struct {
 	ledger
 	rows  *rows
 	wrote bool // something that would have to be undone
+	takes bool // something back, so that the mark has to say that the store came so far
 }
 
 // ExecContext is that of [sql.Conn].
@@ -41,6 +42,7 @@ func (t *tx) returning(ctx context.Context, text string, args ...any) *sql.Row {
 type ledger struct {
 	head    // of this daemon's audit chain
 	pending int
+	newest  int64  // number of a request
 	stopped string // by whom; empty: nothing is stopped
 }
 
@@ -118,10 +120,17 @@ func (s *Store) reckon(ctx context.Context, t *tx) error {
 	if err := t.QueryRowContext(ctx, countPending).Scan(&t.pending); err != nil {
 		return fmt.Errorf("count pending requests: %w", err)
 	}
-	if err := t.QueryRowContext(ctx, readStopped).Scan(&t.stopped); err != nil {
+	if err := t.QueryRowContext(ctx, readNewest).Scan(&t.newest); err != nil {
+		return fmt.Errorf("read the newest request: %w", err)
+	}
+	own, err := readIdentity(ctx, t)
+	if err != nil {
 		return fmt.Errorf("read who stopped everything: %w", err)
 	}
-	var err error
+	if s.from != nil && !own.holds(s.from) {
+		return unsealed("who stopped everything")
+	}
+	t.stopped = own.stoppedBy
 	t.head, err = readHead(ctx, t, s.chain)
 	return err
 }

@@ -28,8 +28,7 @@ const (
 	retryUnsaid = 10 * time.Second
 )
 
-// Say keeps an utterance. The key of one of the same agent's changes nothing. When most of the agent's are still to be
-// sent it refuses with [permissions.CodeLimit].
+// Say is [engine.Store].
 func (s *Store) Say(ctx context.Context, u permissions.Utterance, most int) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		said, err := count(ctx, t, countSaid, u.Bond.Agent, u.Key)
@@ -78,8 +77,7 @@ const (
 		`(SELECT number FROM utterances WHERE done AND agent = $1 ORDER BY number DESC LIMIT 1 OFFSET $2)`
 )
 
-// Said notes that u.Sent of an utterance's messages were sent by now, the last as ref (empty: it was not sent), and with
-// done that this was all; then its words are forgotten. Of an agent's messages the last thousand are known.
+// Said is [engine.Store].
 func (s *Store) Said(ctx context.Context, u permissions.Utterance, ref string, done bool, at time.Time) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		note := noteSent

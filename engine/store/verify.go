@@ -2,21 +2,43 @@ package store
 
 import (
 	"context"
+	"crypto/hmac"
+	"database/sql"
 	"errors"
 	"fmt"
+	"hash/maphash"
+	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/daycared/daycared/permissions"
 )
 
-const readAllAudit = `SELECT ` + entryColumns + ` FROM audit ORDER BY chain, seq`
+const (
+	readAllAudit = `SELECT ` + keyedColumns + ` FROM audit ORDER BY chain, seq`
+
+	readOldAudit = `SELECT ` + entryColumns + `, '' FROM audit ORDER BY chain, seq` // from before entries were keyed
+)
+
+// Verified is what was found sound, and what could not be checked.
+type Verified struct {
+	Chains    []permissions.Head
+	Unchecked []string // and why; empty: everything was
+}
 
 // Verify reads every chain from the start, or from where an entry of the chain itself signs off what was deleted, and
-// returns the head of each. The error says at which entry a chain is broken. Entries missing at the end do not show:
-// compare the heads with ones kept elsewhere.
+// returns the head of each. Then it compares the rows that open a gate, and the requests, with their seals and entries. The
+// error says at which entry a chain is broken, or which row is not what its entries say. Entries missing at the end that no
+// row needs do not show: compare the heads with ones kept elsewhere.
 func (s *Store) Verify(ctx context.Context) (heads []permissions.Head, err error) {
 	err = s.read(ctx, func(from source) error {
-		heads, err = verify(ctx, from)
+		v, err := verify(ctx, from, s.seals)
+		heads = v.Chains
+		if err == nil && len(v.Unchecked) > 0 {
+			err = errors.New("not checked: " + strings.Join(v.Unchecked, "; "))
+		}
 		return err
 	})
 	if err != nil {
@@ -25,43 +47,169 @@ func (s *Store) Verify(ctx context.Context) (heads []permissions.Head, err error
 	return heads, nil
 }
 
-// verify returns what every chain has, or where one is broken.
-func verify(ctx context.Context, from source) (chains []permissions.Head, err error) {
-	rows, err := from.QueryContext(ctx, readAllAudit)
+// VerifyFile does what [Store.Verify] does with the store at o.Path, which may be a backup, without changing it. Keys are
+// that of o and o.CopyKey, as far as they can be read.
+func VerifyFile(ctx context.Context, o Options) (v Verified, err error) {
+	path, err := filepath.Abs(o.Path)
 	if err != nil {
-		return nil, err
+		return v, err
+	}
+	if err := readable(path); err != nil {
+		return v, err
+	}
+	if err := foreignLog(path); err != nil {
+		return v, err
+	}
+	db, err := lookInto(path, alone(path))
+	if err != nil {
+		return v, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := isSound(ctx, db, path); err != nil {
+		return v, unusable(err)
+	}
+	v, err = verify(ctx, db, o.keys()...)
+	return v, unusable(err)
+}
+
+// keys are those that can be read of the audit key and that of a copy. What cannot be checked without them is said.
+func (o Options) keys() (all []*sealer) {
+	for _, file := range []string{o.keyFile(), o.CopyKey} {
+		if file == "" {
+			continue
+		}
+		if k, err := readKey(file); err == nil {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+// verify returns what every chain has, or where one is broken or differs from the rows.
+func verify(ctx context.Context, from source, keys ...*sealer) (v Verified, err error) {
+	c := comparison{keys: keys, told: map[uint64]uint64{}, seed: maphash.MakeSeed(), paired: map[string]string{},
+		locked: map[string]bool{}}
+	sealed, err := hasSeals(ctx, from)
+	switch {
+	case err != nil:
+		return v, err
+	case !sealed:
+		err = from.QueryRowContext(ctx, readChain).Scan(&c.own.chain)
+	default:
+		c.own, err = readIdentity(ctx, from)
+	}
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return v, err
+	}
+	if err := c.readAudit(ctx, from, sealed, &v); err != nil {
+		return Verified{}, err
+	}
+	if !sealed {
+		v.Unchecked = append(v.Unchecked, beforeKey)
+		return v, nil
+	}
+	if err := c.readRows(ctx, from, &v); err != nil {
+		return Verified{}, err
+	}
+	return v, nil
+}
+
+const beforeKey = "the seals of its rows and entries: it is from before the audit key"
+
+// countSealed is how many tables have a column for seals.
+const countSealed = `SELECT COUNT(*) FROM pragma_table_info('audit') WHERE name = 'mac'`
+
+// hasSeals reports whether the rows of a store can carry seals.
+func hasSeals(ctx context.Context, from source) (bool, error) {
+	n := 0
+	err := from.QueryRowContext(ctx, countSealed).Scan(&n)
+	return n > 0, err
+}
+
+func (c *comparison) readAudit(ctx context.Context, from source, sealed bool, v *Verified) error {
+	text := readAllAudit
+	if !sealed {
+		text = readOldAudit
+	}
+	rows, err := from.QueryContext(ctx, text)
+	if err != nil {
+		return err
 	}
 	defer func() { _ = rows.Close() }() // its error is that of rows.Err
 	var at checkpoint
 	for rows.Next() && ctx.Err() == nil {
 		var e permissions.Entry
-		if err := rows.Scan(entryFields(&e)...); err != nil {
-			return nil, unreadable(fmt.Sprintf("the audit after entry %d of chain %s", at.last.Seq, at.last.Chain), err)
+		var mac []byte
+		if err := rows.Scan(append(entryFields(&e), &mac)...); err != nil {
+			return unreadable(fmt.Sprintf("the audit after entry %d of chain %s", at.last.Seq, at.last.Chain), err)
 		}
-		if len(chains) == 0 || e.Chain != at.last.Chain {
-			if err := at.close(); err != nil {
-				return nil, err
+		if len(v.Chains) == 0 || e.Chain != at.last.Chain {
+			if err := at.close(c, v); err != nil {
+				return err
 			}
 			at = begin(e)
-			chains = append(chains, permissions.Head{First: e.Seq})
+			v.Chains = append(v.Chains, permissions.Head{First: e.Seq})
 		}
-		if err := at.add(e); err != nil {
-			return nil, err
+		if err := errors.Join(at.add(e), at.keyed(c.keys, e, mac)); err != nil {
+			return err
 		}
-		chains[len(chains)-1].Entry = e
-		chains[len(chains)-1].Entries++
+		head := &v.Chains[len(v.Chains)-1]
+		head.Entry, head.Unkeyed = e, at.unkeyed
+		head.Entries++
+		if e.Chain == c.own.chain {
+			c.hear(e)
+		}
 	}
 	if err := errors.Join(ctx.Err(), rows.Err()); err != nil {
-		return nil, err
+		return err
 	}
-	return chains, at.close()
+	return at.close(c, v)
 }
 
 // checkpoint is how far a chain was read, and what its first entry continues.
 type checkpoint struct {
 	last   permissions.Entry
-	gone   head // the last entry that was deleted; seq 0: none was
-	signed bool // an entry signs that off
+	since  time.Time // of its first entry, where what came before was deleted
+	gone   head      // the last entry that was deleted; seq 0: none was
+	signed bool      // an entry signs that off
+
+	key     *sealer // that entries are keyed with by now; nil: nobody has it
+	keyName string  // empty: they are not keyed yet
+	unkeyed int64   // the last entry that no key of ours was checked with
+}
+
+// keyed checks the seal of the next entry. Once entries are keyed, all that follow are; another key is introduced by an
+// entry that has the seal of it, and what came before is sealed by that, as it was then.
+func (c *checkpoint) keyed(keys []*sealer, e permissions.Entry, mac []byte) error {
+	introduced := e.Detail[keyID]
+	switch known := func(name string) int {
+		return slices.IndexFunc(keys, func(k *sealer) bool { return k.id == name })
+	}; {
+	case len(mac) == 0 && c.keyName != "":
+		return fmt.Errorf("chain %s is broken at entry %d: it is not keyed, as the one before it is", e.Chain, e.Seq)
+	case len(mac) == 0:
+	case introduced != "" && (e.Type == permissions.AuditKeyed || e.Type == permissions.StoreRestored):
+		c.key, c.keyName = nil, introduced
+		if i := known(introduced); i >= 0 {
+			c.key = keys[i]
+		}
+	case c.keyName != "":
+	case c.unkeyed > 0:
+		return fmt.Errorf("chain %s is broken at entry %d: it is keyed, and no entry says with what", e.Chain, e.Seq)
+	default: // the first that is kept
+		c.keyName = "another"
+		if i := slices.IndexFunc(keys, func(k *sealer) bool { return hmac.Equal(mac, k.entry(e.Hash)) }); i >= 0 {
+			c.key, c.keyName = keys[i], keys[i].id
+		}
+	}
+	if c.key == nil {
+		c.unkeyed = e.Seq
+		return nil
+	}
+	if !hmac.Equal(mac, c.key.entry(e.Hash)) {
+		return fmt.Errorf("chain %s is broken at entry %d: it does not carry the seal of the audit key", e.Chain, e.Seq)
+	}
+	return nil
 }
 
 // begin takes e for the first entry that its chain still has.
@@ -74,7 +222,7 @@ func begin(e permissions.Entry) checkpoint {
 		return checkpoint{last: permissions.Entry{Chain: e.Chain}}
 	}
 	gone := head{seq: before, hash: e.Prev}
-	return checkpoint{last: permissions.Entry{Chain: e.Chain, Seq: gone.seq, Hash: gone.hash}, gone: gone}
+	return checkpoint{last: permissions.Entry{Chain: e.Chain, Seq: gone.seq, Hash: gone.hash}, gone: gone, since: e.At}
 }
 
 // add reads the next entry.
@@ -91,10 +239,20 @@ func (c *checkpoint) add(e permissions.Entry) error {
 }
 
 // close is the end of the chain.
-func (c *checkpoint) close() error {
+func (c *checkpoint) close(all *comparison, v *Verified) error {
 	if c.gone.seq != 0 && !c.signed {
 		return fmt.Errorf("chain %s is broken at entry %d: what came before it is missing, and no entry signs that off",
 			c.last.Chain, c.gone.seq+1)
+	}
+	if c.last.Chain != all.own.chain || c.last.Seq == 0 {
+		return nil
+	}
+	all.since = c.since
+	switch {
+	case c.keyName == "" && len(all.own.mac) > 0:
+		return fmt.Errorf("chain %s is broken at entry %d: it is not keyed, and the store is sealed", c.last.Chain, c.last.Seq)
+	case c.key == nil && c.keyName != "":
+		v.Unchecked = append(v.Unchecked, fmt.Sprintf("the seals of entries up to %d: their audit key is not here", c.unkeyed))
 	}
 	return nil
 }

@@ -103,7 +103,9 @@ func TestReadOnly(t *testing.T) {
 	}
 	exec(t, s.writer, "PRAGMA query_only = on")
 	for name, write := range writes {
-		unwell(t, name, write(), "cannot be written", "writable for the daemon's account")
+		t.Run("D10/"+name, func(t *testing.T) {
+			unwell(t, name, write(), "cannot be written", "writable for the daemon's account")
+		})
 	}
 	if by, err := s.StoppedBy(t.Context()); err != nil || by != "" {
 		t.Errorf("stopped by %q, %v", by, err)
@@ -113,6 +115,27 @@ func TestReadOnly(t *testing.T) {
 	}
 	exec(t, s.writer, "PRAGMA query_only = off")
 	insert(t, s)
+}
+
+// TestWhatCannotBeAuditedDoesNotHappen: whatever belongs into the audit fails when its entry cannot be written.
+func TestWhatCannotBeAuditedDoesNotHappen(t *testing.T) {
+	for _, name := range []string{
+		"open", "end grants", "end grants now", "stop", "revoke", "pair", "suspend", "add token", "revoke token", "record", "prune",
+	} {
+		t.Run("H2/"+name, func(t *testing.T) {
+			s := newStore(t)
+			write, known := everyWrite(t, s)[name]
+			if !known {
+				t.Fatal("there is no such write")
+			}
+			exec(t, s.writer, "CREATE TRIGGER silent BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'no'); END")
+			unwell(t, name, write(), "does not work")
+			exec(t, s.writer, "DROP TRIGGER silent")
+			if err := write(); err != nil {
+				t.Errorf("once it can be audited: %v", err)
+			}
+		})
+	}
 }
 
 // TestLost: a file that is no longer at its place would be written without an error, and be lost with the next start.
@@ -131,6 +154,15 @@ func TestLost(t *testing.T) {
 		{"replaced", func(s *Store, aside string) error {
 			return errors.Join(os.Rename(s.path, aside), os.WriteFile(s.path, nil, 0o600))
 		}, []string{"replaced by another file", "the right file is in its place"}},
+		{"its log deleted", func(s *Store, _ string) error {
+			return os.Remove(s.path + logSuffix)
+		}, []string{logSuffix + ", a part of the store, was deleted", "SIGTERM", "do not kill it"}},
+		{"its log replaced", func(s *Store, _ string) error {
+			return errors.Join(os.Remove(s.path+logSuffix), os.WriteFile(s.path+logSuffix, nil, 0o600))
+		}, []string{logSuffix + ", a part of the store, was deleted or replaced"}},
+		{"the index of its log deleted", func(s *Store, _ string) error {
+			return os.Remove(s.path + indexSuffix)
+		}, []string{indexSuffix + ", a part of the store, was deleted"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStore(t)
@@ -153,6 +185,44 @@ func TestLost(t *testing.T) {
 				t.Errorf("after it was put back: %v", err)
 			}
 			insert(t, s)
+		})
+	}
+}
+
+// TestALogThatWasDeletedIsSavedByAStop: what is in it is known only to those who have it open. The store is not used any more,
+// also when the file is back, and closing it moves all of it into the store.
+func TestALogThatWasDeletedIsSavedByAStop(t *testing.T) {
+	for _, suffix := range []string{logSuffix, indexSuffix} {
+		t.Run(suffix, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "daycared.db")
+			s, err := Open(t.Context(), options(path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := insert(t, s)
+			aside := filepath.Join(t.TempDir(), "aside")
+			if err := os.Rename(path+suffix, aside); err != nil {
+				t.Fatal(err)
+			}
+			unwell(t, "health", s.Health(t.Context()), suffix, "do not kill it")
+			if err := os.Rename(aside, path+suffix); err != nil {
+				t.Fatal(err)
+			}
+			_, err = s.Apply(t.Context(), r.ID, fayAllows())
+			unwell(t, "apply once it is back", err, "do not kill it")
+			if err := os.Remove(path + suffix); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s = reopen(t, path)
+			if c, err := s.Apply(t.Context(), r.ID, fayAllows()); err != nil || !c.Settled() {
+				t.Errorf("what was in the log is lost: %v", err)
+			}
+			if len(restorations(t, s)) != 0 {
+				t.Error("it counts as put back")
+			}
 		})
 	}
 }

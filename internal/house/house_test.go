@@ -34,12 +34,13 @@ var rooms = []struct {
 	{"permissions/...", []string{"permissions/..."}},
 	{"internal/...", []string{"permissions", "internal/..."}},
 	{"connectors/...", []string{"permissions", "internal/wire", "connectors/..."}},
-	{"agents/...", []string{"permissions", "internal/wire", "agents/..."}},
+	{"agents/...", []string{"permissions", "internal/wire", "internal/own", "agents/..."}},
 	{"client", []string{"permissions", "internal/wire", "agents/api"}},
-	{"engine", []string{"permissions", "connectors", "agents", "internal/aside"}},
+	{"engine", []string{"permissions", "connectors", "agents", "internal/aside", "internal/own"}},
 	{"engine/store/...", []string{"permissions", "agents"}},
 	{"engine/simulation", nil}, // only tests
 	{"cmd/daycared/...", []string{"..."}},
+	{"tools/grow", []string{"permissions", "engine/store"}},
 }
 
 // owners says which parts alone may see a library, tests included.

@@ -58,6 +58,9 @@ type shown struct {
 
 func (s shown) row() row {
 	r := row{state: s.State, by: s.DecidedBy, used: !s.UsedAt.IsZero(), void: !s.VoidAt.IsZero()}
+	if r.void { // which is told as cancelled
+		r.state = approved
+	}
 	for _, v := range s.Votes {
 		r.votes = join(r.votes, v.By+map[string]string{"allow_once": "+", "deny": "-"}[v.Answer])
 	}
@@ -111,7 +114,7 @@ func (c *caller) do(ctx context.Context, method, path string, header map[string]
 // words are what the codes of refusals mean to the model.
 var words = map[string]word{
 	"unknown": unknown, "not-yours": notYours, "stopped": stopped, "not-usable": noUse, "settled": settled,
-	"limit": refused, "ask-again": lost,
+	"limit": refused, "rest": refused, "ask-again": lost,
 }
 
 // ended is how the sentence ends a settled request's life.

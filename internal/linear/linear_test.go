@@ -39,36 +39,38 @@ var mustCome = []string{
 }
 
 func TestDecidingIsLinearizable(t *testing.T) {
-	calls, seed := int64(usual), uint64(time.Now().UnixNano())
-	if n, err := strconv.ParseInt(os.Getenv("LINEAR_OPS"), 10, 64); err == nil {
-		calls = n
-	}
-	if n, err := strconv.ParseUint(os.Getenv("LINEAR_SEED"), 10, 64); err == nil {
-		seed = n
-	}
-	t.Logf("LINEAR_SEED=%d", seed)
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a fifth less of the processor, for 100 MiB
-	s := newStage(t, nil)
-	began, all := time.Now(), &tally{}
-	k := &switches{clock: s.clock, who: "fay", at: s.people["fay"]}
-	until := int64(0)
-	for _, l := range layouts {
-		until += calls * int64(l.share) / 10
-		if err := s.run(t.Context(), l.tables, l.players, seed+uint64(l.players), until, all, k); err != nil {
-			t.Fatalf("LINEAR_SEED=%d: %v", seed, err)
+	t.Run("D4/linearizable", func(t *testing.T) {
+		calls, seed := int64(usual), uint64(time.Now().UnixNano())
+		if n, err := strconv.ParseInt(os.Getenv("LINEAR_OPS"), 10, 64); err == nil {
+			calls = n
 		}
-	}
-	for _, what := range mustCome {
-		if all.calls.Load() >= usual && !strings.Contains(all.String(), "  "+what) {
-			t.Errorf("in %d calls this never came: %s", all.calls.Load(), what)
+		if n, err := strconv.ParseUint(os.Getenv("LINEAR_SEED"), 10, 64); err == nil {
+			seed = n
 		}
-	}
-	if most := 1 + all.requests.Load()/1000; all.undecided.Load() > most {
-		t.Errorf("of %d requests no order was found in time, which may be at most %d", all.undecided.Load(), most)
-	}
-	took := time.Since(began)
-	t.Logf("%d calls in %s, %.0f a second\n%s", all.calls.Load(), took.Round(time.Millisecond),
-		float64(all.calls.Load())/took.Seconds(), all)
+		t.Logf("LINEAR_SEED=%d", seed)
+		defer debug.SetGCPercent(debug.SetGCPercent(400)) // a fifth less of the processor, for 100 MiB
+		s := newStage(t, nil)
+		began, all := time.Now(), &tally{}
+		k := &switches{clock: s.clock, who: "fay", at: s.people["fay"]}
+		until := int64(0)
+		for _, l := range layouts {
+			until += calls * int64(l.share) / 10
+			if err := s.run(t.Context(), l.tables, l.players, seed+uint64(l.players), until, all, k); err != nil {
+				t.Fatalf("LINEAR_SEED=%d: %v", seed, err)
+			}
+		}
+		for _, what := range mustCome {
+			if all.calls.Load() >= usual && !strings.Contains(all.String(), "  "+what) {
+				t.Errorf("in %d calls this never came: %s", all.calls.Load(), what)
+			}
+		}
+		if most := 1 + all.requests.Load()/1000; all.undecided.Load() > most {
+			t.Errorf("of %d requests no order was found in time, which may be at most %d", all.undecided.Load(), most)
+		}
+		took := time.Since(began)
+		t.Logf("%d calls in %s, %.0f a second\n%s", all.calls.Load(), took.Round(time.Millisecond),
+			float64(all.calls.Load())/took.Seconds(), all)
+	})
 }
 
 // run has scenes played at that many tables at once until so many calls were made, and returns the first violation.

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -42,17 +43,19 @@ func TestBrowsersAndStrangeHostsAreRefused(t *testing.T) {
 		{"localhost", "", "same-site", 403},
 		{"localhost", "", "same-origin", 403},
 	} {
-		for _, method := range []string{http.MethodGet, http.MethodPost} {
-			r := httptest.NewRequest(method, "/", nil)
-			r.Host = c.host
-			r.Header.Set("Origin", c.origin)
-			r.Header.Set("Sec-Fetch-Site", c.site)
-			w := httptest.NewRecorder()
-			admit(whole(took), SocketHosts).ServeHTTP(w, r)
-			if w.Code != c.status {
-				t.Errorf("%s host %q origin %q site %q: %d, want %d", method, c.host, c.origin, c.site, w.Code, c.status)
+		t.Run(fmt.Sprintf("G1/host %s, origin %s, site %s", c.host, c.origin, c.site), func(t *testing.T) {
+			for _, method := range []string{http.MethodGet, http.MethodPost} {
+				r := httptest.NewRequest(method, "/", nil)
+				r.Host = c.host
+				r.Header.Set("Origin", c.origin)
+				r.Header.Set("Sec-Fetch-Site", c.site)
+				w := httptest.NewRecorder()
+				admit(whole(took), SocketHosts).ServeHTTP(w, r)
+				if w.Code != c.status {
+					t.Errorf("%s host %q origin %q site %q: %d, want %d", method, c.host, c.origin, c.site, w.Code, c.status)
+				}
 			}
-		}
+		})
 	}
 }
 
@@ -73,69 +76,73 @@ func TestABodyIsJSONAndBounded(t *testing.T) {
 		{"application/json, text/plain", 2, 415},
 		{";", 2, 415},
 	} {
-		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", c.size)))
-		r.Host = clientHost
-		r.Header.Set("Content-Type", c.kind)
-		w := httptest.NewRecorder()
-		admit(whole(took), SocketHosts).ServeHTTP(w, r)
-		if w.Code != c.status || (c.status == 200 && w.Body.Len() != c.size) {
-			t.Errorf("%q of %d: %d with %d bytes, want %d", c.kind, c.size, w.Code, w.Body.Len(), c.status)
-		}
+		t.Run(fmt.Sprintf("F3/%s, %d bytes", c.kind, c.size), func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", c.size)))
+			r.Host = clientHost
+			r.Header.Set("Content-Type", c.kind)
+			w := httptest.NewRecorder()
+			admit(whole(took), SocketHosts).ServeHTTP(w, r)
+			if w.Code != c.status || (c.status == 200 && w.Body.Len() != c.size) {
+				t.Errorf("%q of %d: %d with %d bytes, want %d", c.kind, c.size, w.Code, w.Body.Len(), c.status)
+			}
+		})
 	}
 }
 
 func TestASlowBodyEndsAndALongPollDoesNot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := wiretest.NewPipes()
-		waits := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(LongPoll))
-			select {
-			case <-r.Context().Done():
-				w.WriteHeader(http.StatusInternalServerError)
-			case <-time.After(MaxWait):
-				_, _ = io.WriteString(w, "waited")
+	t.Run("F3/a slow body", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			l := wiretest.NewPipes()
+			waits := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(LongPoll))
+				select {
+				case <-r.Context().Done():
+					w.WriteHeader(http.StatusInternalServerError)
+				case <-time.After(MaxWait):
+					_, _ = io.WriteString(w, "waited")
+				}
+			})
+			server := &http.Server{Handler: admit(whole(waits), SocketHosts), ReadHeaderTimeout: headerWithin}
+			go func() { _ = server.Serve(l) }()
+			say := func(text string) string {
+				near := l.Dial()
+				go func() { _, _ = io.WriteString(near, text) }()
+				answer, _ := io.ReadAll(near)
+				_ = near.Close()
+				return string(answer)
+			}
+			const head = "POST / HTTP/1.1\r\nHost: daycared\r\nConnection: close\r\nContent-Type: application/json\r\n"
+			began := time.Now()
+			if got := say(head + "Content-Length: 2\r\n\r\n{}"); !strings.HasSuffix(got, "waited") {
+				t.Errorf("a long poll with a body got %q", got)
+			}
+			if waited := time.Since(began); waited < MaxWait {
+				t.Errorf("a long poll ended after %s", waited)
+			}
+			began = time.Now()
+			if got := say(head + "Content-Length: 3\r\n\r\n{}"); !strings.HasPrefix(got, "HTTP/1.1 408 ") {
+				t.Errorf("a slow body got %q", got)
+			}
+			if waited := time.Since(began); waited > 2*readWithin {
+				t.Errorf("a slow body held out for %s", waited)
+			}
+			turnedAway := strings.Replace(head, "daycared", "evil.example", 1) + "Content-Length: 3\r\n\r\n{}"
+			began = time.Now()
+			if got := say(turnedAway); !strings.HasPrefix(got, "HTTP/1.1 421 ") {
+				t.Errorf("a slow body of somebody who was turned away got %q", got)
+			}
+			if waited := time.Since(began); waited > 2*readWithin {
+				t.Errorf("a slow body of somebody who was turned away held out for %s", waited)
+			}
+			if got := say(head + "Transfer-Encoding: chunked\r\n\r\nnonsense\r\n"); !strings.HasPrefix(got, "HTTP/1.1 400 ") {
+				t.Errorf("a broken body got %q", got)
+			}
+			if got := say("GET / HTTP/1.1\r\nHost: dayc"); got != "" && !strings.HasPrefix(got, "HTTP/1.1 408") {
+				t.Errorf("a slow header got %q", got)
+			}
+			if err := server.Shutdown(context.Background()); err != nil {
+				t.Error(err)
 			}
 		})
-		server := &http.Server{Handler: admit(whole(waits), SocketHosts), ReadHeaderTimeout: headerWithin}
-		go func() { _ = server.Serve(l) }()
-		say := func(text string) string {
-			near := l.Dial()
-			go func() { _, _ = io.WriteString(near, text) }()
-			answer, _ := io.ReadAll(near)
-			_ = near.Close()
-			return string(answer)
-		}
-		const head = "POST / HTTP/1.1\r\nHost: daycared\r\nConnection: close\r\nContent-Type: application/json\r\n"
-		began := time.Now()
-		if got := say(head + "Content-Length: 2\r\n\r\n{}"); !strings.HasSuffix(got, "waited") {
-			t.Errorf("a long poll with a body got %q", got)
-		}
-		if waited := time.Since(began); waited < MaxWait {
-			t.Errorf("a long poll ended after %s", waited)
-		}
-		began = time.Now()
-		if got := say(head + "Content-Length: 3\r\n\r\n{}"); !strings.HasPrefix(got, "HTTP/1.1 408 ") {
-			t.Errorf("a slow body got %q", got)
-		}
-		if waited := time.Since(began); waited > 2*readWithin {
-			t.Errorf("a slow body held out for %s", waited)
-		}
-		turnedAway := strings.Replace(head, "daycared", "evil.example", 1) + "Content-Length: 3\r\n\r\n{}"
-		began = time.Now()
-		if got := say(turnedAway); !strings.HasPrefix(got, "HTTP/1.1 421 ") {
-			t.Errorf("a slow body of somebody who was turned away got %q", got)
-		}
-		if waited := time.Since(began); waited > 2*readWithin {
-			t.Errorf("a slow body of somebody who was turned away held out for %s", waited)
-		}
-		if got := say(head + "Transfer-Encoding: chunked\r\n\r\nnonsense\r\n"); !strings.HasPrefix(got, "HTTP/1.1 400 ") {
-			t.Errorf("a broken body got %q", got)
-		}
-		if got := say("GET / HTTP/1.1\r\nHost: dayc"); got != "" && !strings.HasPrefix(got, "HTTP/1.1 408") {
-			t.Errorf("a slow header got %q", got)
-		}
-		if err := server.Shutdown(context.Background()); err != nil {
-			t.Error(err)
-		}
 	})
 }

@@ -64,10 +64,10 @@ func AskOf(q permissions.Request) Ask {
 		Scope: q.Widest.String(), Key: q.Key, Affected: q.AffectedPath, Hook: q.Hook,
 	}
 	if len(q.Tags) > 0 {
-		a.Permissions = each(q.Tags, permissions.Tag.String)
+		a.Permissions = Each(q.Tags, permissions.Tag.String)
 	}
 	if len(q.Calls) > 0 {
-		a.Calls = each(q.Calls, func(c permissions.Call) AskedCall { return AskedCall{Tool: c.Tool, Input: c.Input} })
+		a.Calls = Each(q.Calls, func(c permissions.Call) AskedCall { return AskedCall{Tool: c.Tool, Input: c.Input} })
 	}
 	if q.Patience > 0 {
 		a.Timeout = q.Patience.String()

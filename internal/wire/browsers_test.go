@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -85,15 +86,18 @@ func everyCombination(t *testing.T, l listener) {
 						}
 					}
 					tried++
-					got, header := l.send(t, host.what, origin.what, site.what, kind.what)
-					if got != want {
-						t.Errorf("host %q, origin %q, site %q, %s: %d, want %d", host.what, origin.what, site.what, kind.what, got, want)
-					}
-					for name := range header {
-						if strings.HasPrefix(name, "Access-Control-") {
-							t.Errorf("answers with %s", name)
+					name := fmt.Sprintf("G1/host %s, origin %s, site %s, %s", host.what, origin.what, site.what, kind.what)
+					t.Run(name, func(t *testing.T) {
+						got, header := l.send(t, host.what, origin.what, site.what, kind.what)
+						if got != want {
+							t.Errorf("%d, want %d", got, want)
 						}
-					}
+						for name := range header {
+							if strings.HasPrefix(name, "Access-Control-") {
+								t.Errorf("answers with %s", name)
+							}
+						}
+					})
 				}
 			}
 		}
@@ -121,9 +125,11 @@ func TestACallFromItsOwnOrigin(t *testing.T) {
 		{"localhost:1", "http://evil.example", "", 403}, {"evil.example", "http://evil.example", "", 421},
 		{"localhost:1", "http://localhost:1", "same-origin", 403}, {"localhost:1", "http://localhost:1.evil.example", "", 403},
 	} {
-		if got, _ := l.send(t, call.host, call.origin, call.site, "application/json"); got != call.want {
-			t.Errorf("host %q, origin %q, site %q: %d, want %d", call.host, call.origin, call.site, got, call.want)
-		}
+		t.Run(fmt.Sprintf("G1/host %s, origin %s, site %s", call.host, call.origin, call.site), func(t *testing.T) {
+			if got, _ := l.send(t, call.host, call.origin, call.site, "application/json"); got != call.want {
+				t.Errorf("host %q, origin %q, site %q: %d, want %d", call.host, call.origin, call.site, got, call.want)
+			}
+		})
 	}
 }
 

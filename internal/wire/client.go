@@ -8,10 +8,15 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/go-json-experiment/json"
+	"golang.org/x/sys/unix"
 )
 
 // What is wrong with the connection, for errors.Is.
@@ -32,33 +37,77 @@ const (
 
 // Client makes calls to one daemon. It is safe for concurrent use; end it with [Client.Close].
 type Client struct {
-	place string // for people
-	base  string // of every URL
-	http  *http.Client
+	place  string // for people
+	base   string // of every URL
+	http   *http.Client
+	secret *http.Client // for calls that present a secret
+	peer   func(net.Conn) (uid int, err error)
 }
 
-// NewClient makes a client of the socket at that path. It does not connect yet.
-func NewClient(socket string) *Client {
-	return newClient(socket, "http://"+clientHost, &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", socket)
-		},
-	})
+// NewClient makes a client of the socket at that path. It does not connect yet. What a call presents as Authorization goes
+// only to this account, root, and those that knows, if it is not nil, says may have it: another account may have put a
+// socket of its own there.
+func NewClient(socket string, knows func(uid int) bool) *Client {
+	c := newClient(socket, "http://"+clientHost, dialing(func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}))
+	c.peer = connUID
+	c.secret = newClient(socket, c.base, dialing(func(ctx context.Context, _, _ string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+		if err != nil {
+			return nil, err
+		}
+		uid, err := c.peer(conn)
+		if err == nil && uid != 0 && uid != os.Geteuid() && (knows == nil || !knows(uid)) {
+			err = fmt.Errorf("%w, uid %d", errStranger, uid)
+		}
+		if err != nil {
+			_ = conn.Close() // nothing was said over it
+			return nil, err
+		}
+		return conn, nil
+	})).http
+	return c
+}
+
+// errStranger is that a socket belongs to an account that must not learn what a call would present.
+var errStranger = errors.New("the key or token is not presented there, as the socket is served by another account than the daemon's")
+
+// Owns reports whether a file or folder belongs to an account.
+func Owns(uid int, path string) bool {
+	var s unix.Stat_t
+	return unix.Stat(path, &s) == nil && int(s.Uid) == uid
+}
+
+// Placed reports whether a socket at that path can only have been put there by that account or root: the folder is the
+// account's, or root's and nobody else may write to it.
+func Placed(uid int, socket string) bool {
+	folder := filepath.Dir(socket)
+	info, err := os.Stat(folder)
+	return Owns(uid, folder) || Owns(0, folder) && err == nil && info.Mode().Perm()&0o022 == 0
+}
+
+func dialing(dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Transport {
+	return &http.Transport{DialContext: dial}
 }
 
 func newClient(place, base string, t *http.Transport) *Client {
 	t.IdleConnTimeout, t.DisableCompression = idleBefore, true
-	return &Client{place: place, base: base, http: &http.Client{
+	calls := &http.Client{
 		Transport:     t,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	}
+	return &Client{place: place, base: base, http: calls, secret: calls}
 }
 
 // idleBefore is how long a client keeps a connection that it does not use: less than a server does.
 const idleBefore = 30 * time.Second
 
 // Close lets go of idle connections.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() {
+	c.http.CloseIdleConnections()
+	c.secret.CloseIdleConnections()
+}
 
 // Call makes one call and reads its JSON answer into out, if out is not nil. in is the body, nil for none; wait is how
 // long the daemon was asked to wait. What the daemon refuses is a *permissions.Refusal or a *[Problem]; other errors
@@ -73,9 +122,12 @@ func (c *Client) Call(
 		return c.lost(ctx, err)
 	}
 	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
-	if err != nil {
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
+	switch {
+	case err != nil:
 		return c.lost(ctx, err)
+	case len(body) > maxAnswer:
+		return fmt.Errorf("the answer of daycared is longer than %d MiB; ask for less at a time", maxAnswer>>20)
 	}
 	if answer.StatusCode != http.StatusOK {
 		return readProblem(answer, body)
@@ -125,22 +177,36 @@ func (c *Client) send(ctx context.Context, method, path string, header http.Head
 	if in != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
+	if request.Header.Get("Authorization") != "" {
+		return c.secret.Do(request)
+	}
 	return c.http.Do(request)
 }
 
-// lost says what an error of the connection means. It keeps the cause, without the URL that net/http puts before it.
+// lost says what an error of the connection means, in words of our own where net/http has only a programmer's.
 func (c *Client) lost(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	var dial *net.OpError
 	switch {
-	case errors.Is(err, errElsewhere), untrusted(err):
+	case errors.Is(err, errElsewhere), errors.Is(err, errStranger), untrusted(err):
 		return fmt.Errorf("call daycared at %s: %w", c.place, withoutURL(err))
 	case errors.As(err, &dial) && (dial.Op == "dial" || dial.Op == "proxyconnect"):
 		return fmt.Errorf("%w at %s: %w", ErrUnreachable, c.place, dial.Err)
 	}
-	return fmt.Errorf("%w: %w", ErrLost, err)
+	why := withoutURL(err).Error()
+	switch {
+	case errors.As(err, &dial):
+		why = dial.Err.Error()
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		why = "it ended without an answer"
+	case errors.Is(err, context.DeadlineExceeded):
+		why = "no answer came in time"
+	case strings.Contains(why, "malformed HTTP"):
+		why = "what answers there is not daycared"
+	}
+	return fmt.Errorf("%w: %s", ErrLost, why)
 }
 
 // readProblem is the error that an answer tells.
@@ -174,3 +240,25 @@ func Beside(err error) *Request {
 	}
 	return nil
 }
+
+// NewTries is how often our clients try a lost connection again: after 50 ms at first, then up to a second apart.
+func NewTries() *backoff.ExponentialBackOff {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval, b.MaxInterval = 50*time.Millisecond, time.Second
+	return b
+}
+
+// Pause waits for d, or returns the error of ctx.
+func Pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Gone tells whether an error is only about the connection, so that trying again may help.
+func Gone(err error) bool { return errors.Is(err, ErrLost) || errors.Is(err, ErrUnreachable) }

@@ -80,3 +80,51 @@ func TestNeitherDoorHasTheOthersRoutes(t *testing.T) {
 		t.Errorf("pending: %v", ids)
 	}
 }
+
+// TestNothingListensForAWebhook: Telegram is polled and WhatsApp is a connection of ours, so neither door has a route by which
+// a channel would bring an answer, whatever a forged call says of itself.
+func TestNothingListensForAWebhook(t *testing.T) {
+	desk := wiretest.NewDesk()
+	forAgents, forDeciders := wiretest.Socket(t), wiretest.Socket(t)
+	doors := map[string]string{"agent.sock": forAgents, "admin.sock": forDeciders}
+	server := api.New(api.Options{Desk: desk, Socket: forAgents, Log: wiretest.Quiet})
+	connector := admin.New(admin.Options{Socket: forDeciders, Key: "k", Log: wiretest.Quiet})
+	for _, listen := range []func() error{server.Listen, connector.Listen} {
+		if err := listen(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wiretest.Run(t, server.Run)
+	wiretest.Run(t, func(ctx context.Context) error { return connector.Run(ctx, desk) })
+	ended, end := context.WithCancel(t.Context())
+	end()
+	r, _ := desk.Ask(ended, permissions.CallerUID(4242), wiretest.Question("x"))
+	update := `{"update_id":1,"callback_query":{"id":"1","from":{"id":4242},"data":"` + string(r.ID) + `.allow_once"},
+		"entry":[{"changes":[{"value":{"messages":[{"from":"491700000001","text":{"body":"yes"}}]}}]}]}`
+	for door, socket := range doors {
+		for _, call := range []string{
+			"POST /", "POST /webhook", "POST /webhooks", "POST /webhook/telegram", "POST /telegram", "POST /telegram/webhook",
+			"POST /bot123:SECRET", "POST /whatsapp", "POST /whatsapp/webhook", "POST /callback", "POST /updates", "POST /v1/webhook",
+			"GET /webhook?hub.mode=subscribe&hub.verify_token=x&hub.challenge=1", "GET /whatsapp?hub.challenge=1",
+		} {
+			t.Run("A6/"+door+" "+call, func(t *testing.T) {
+				method, path, _ := strings.Cut(call, " ")
+				q, err := http.NewRequestWithContext(t.Context(), method, "http://localhost"+path, strings.NewReader(update))
+				if err != nil {
+					t.Fatal(err)
+				}
+				q.Header.Set("Content-Type", "application/json")
+				q.Header.Set("X-Telegram-Bot-Api-Secret-Token", "k")
+				q.Header.Set("X-Hub-Signature-256", "sha256="+strings.Repeat("0", 64))
+				answer, err := wiretest.HTTP(t, socket).Do(q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer answer.Body.Close()
+				if ids := desk.PendingIDs(); answer.StatusCode != http.StatusNotFound || !slices.Equal(ids, []permissions.ID{r.ID}) {
+					t.Errorf("%d, and pending are %v", answer.StatusCode, ids)
+				}
+			})
+		}
+	}
+}

@@ -58,8 +58,10 @@ var refusals = map[permissions.Code]struct {
 	permissions.CodeNoRoute:   {http.StatusForbidden, "No route asks anybody"},
 	permissions.CodeStopped:   {http.StatusServiceUnavailable, "Stopped"},
 	permissions.CodeOwnAsk:    {http.StatusForbidden, "Asked by the same account"},
-	permissions.CodeLimit:     {http.StatusTooManyRequests, "Too many requests are waiting"},
+	permissions.CodeLimit:     {http.StatusTooManyRequests, "Too many requests"},
+	permissions.CodeRest:      {http.StatusTooManyRequests, "Denied twice"},
 	permissions.CodeNotYours:  {http.StatusForbidden, "Not yours to decide"},
+	permissions.CodeLocked:    {http.StatusForbidden, "This account is locked"},
 	permissions.CodeUnknown:   {http.StatusNotFound, "Nothing of that name here"},
 	permissions.CodeSettled:   {http.StatusConflict, "Already settled"},
 	permissions.CodeReally:    {http.StatusConflict, "Needs a second yes"},
@@ -132,7 +134,11 @@ func (p *Problem) refusal() error {
 	if _, known := refusals[code]; !known {
 		return p
 	}
-	return &permissions.Refusal{Code: code, Text: p.Detail, Exit: p.Exit, After: p.after}
+	exit := p.Exit
+	if exit <= permissions.ExitYes || exit > permissions.ExitUnknown { // no refusal ends a command as a yes does
+		exit = permissions.ExitOther
+	}
+	return &permissions.Refusal{Code: code, Text: p.Detail, Exit: exit, After: p.after}
 }
 
 // write answers outside huma.

@@ -31,7 +31,7 @@ func refusing(t *testing.T, err error) *Client {
 func TestARefusalComesBackAsItWas(t *testing.T) {
 	own := permissions.Invalid(errors.New("wrong"))
 	for status, refusals := range map[int][]*permissions.Refusal{
-		http.StatusUnprocessableEntity: {own, permissions.OwnFiles(write), refusalOf(t, permissions.ErrNoOption)},
+		http.StatusUnprocessableEntity: {own, permissions.OwnFiles("@write:/x covers"), refusalOf(t, permissions.ErrNoOption)},
 		http.StatusForbidden:           {permissions.Forbidden("rm"), permissions.OwnAsk(1000), permissions.NotYours()},
 		http.StatusConflict: {
 			permissions.KeyTaken(), refusalOf(t, &permissions.SettledError{}), refusalOf(t, permissions.ErrReally),
@@ -117,8 +117,8 @@ func TestReadinessSaysWhatToDo(t *testing.T) {
 func TestProblemsHaveTheShapeOfTheRFC(t *testing.T) {
 	w := httptest.NewRecorder()
 	ProblemOf(permissions.Limit(time.Minute)).write(w)
-	want := `{"type":"urn:daycared:limit","title":"Too many requests are waiting","status":429,` +
-		`"detail":"Too many requests are waiting; try again in 60 seconds.","code":"limit","exit":1}` + "\n"
+	want := `{"type":"urn:daycared:limit","title":"Too many requests","status":429,` +
+		`"detail":"Too many requests; try again in 60 seconds.","code":"limit","exit":1}` + "\n"
 	body, err := io.ReadAll(w.Result().Body)
 	if err != nil || string(body) != want {
 		t.Errorf("%s, %v\nwant %s", body, err, want)
@@ -154,10 +154,12 @@ func TestAnAnswerThatIsNoneIsAnError(t *testing.T) {
 	var out Request
 	var refusal *permissions.Refusal
 	for _, path := range []string{"/html", "/"} {
-		err := c.Call(t.Context(), http.MethodGet, path, nil, nil, 0, &out)
-		if err == nil || Gone(err) || errors.As(err, &refusal) {
-			t.Errorf("%s: %v", path, err)
-		}
+		t.Run("D9/"+path, func(t *testing.T) {
+			err := c.Call(t.Context(), http.MethodGet, path, nil, nil, 0, &out)
+			if err == nil || Gone(err) || errors.As(err, &refusal) {
+				t.Errorf("%s: %v", path, err)
+			}
+		})
 	}
 	if _, err := c.Stream(t.Context(), "/html", nil); err == nil {
 		t.Error("streamed")

@@ -3,15 +3,21 @@ package wire
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 // dialWithin is how long a connection to a daemon elsewhere may take to come about.
@@ -20,9 +26,17 @@ const dialWithin = 10 * time.Second
 // errElsewhere is that a name which stands for this machine leads to another one.
 var errElsewhere = errors.New("the name leads away from this machine, and a token would go there in the clear")
 
+// Way is how a daemon elsewhere is reached. What is empty is taken from the environment (HTTPS_PROXY, SSL_CERT_FILE) and the
+// machine.
+type Way struct {
+	Proxy  string // its URL
+	CAFile string // certificates in PEM that stand for the daemon's, instead of the machine's
+}
+
 // NewRemoteClient makes a client of the daemon at a URL: https, or http on this very machine, so that what it presents
-// cannot be read on the way. It follows no redirect. It does not connect yet. The error says what is wrong with the URL.
-func NewRemoteClient(address string) (*Client, error) {
+// cannot be read on the way. It follows no redirect. It does not connect yet. The error says what is wrong with the URL, or
+// the way to it.
+func NewRemoteClient(address string, way Way) (*Client, error) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil, u.Host == "", u.Opaque != "", u.Scheme != "https" && u.Scheme != "http":
@@ -40,11 +54,43 @@ func NewRemoteClient(address string) (*Client, error) {
 		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12},
 		Proxy:               http.ProxyFromEnvironment,
 	}
+	if err := way.apply(u, t); err != nil {
+		return nil, err
+	}
 	if u.Scheme == "http" {
 		t.DialContext = (&net.Dialer{Timeout: dialWithin, ControlContext: onlyHere}).DialContext
 		t.Proxy = nil
 	}
 	return newClient(address, strings.TrimRight(u.Scheme+"://"+u.Host+u.EscapedPath(), "/"), t), nil
+}
+
+// apply has t go that way to u.
+func (w Way) apply(u *url.URL, t *http.Transport) error {
+	if u.Scheme == "http" && w != (Way{}) {
+		return errors.New("a proxy and certificates are for https; this URL is of this machine")
+	}
+	if w.Proxy != "" {
+		proxy, err := url.Parse(w.Proxy)
+		if err != nil || proxy.Host == "" || !slices.Contains([]string{"http", "https", "socks5", "socks5h"}, proxy.Scheme) {
+			return errors.New("the proxy is not a URL such as http://proxy.example:3128")
+		}
+		t.Proxy = http.ProxyURL(proxy)
+	}
+	if w.CAFile == "" {
+		return nil
+	}
+	if info, err := os.Stat(w.CAFile); err == nil && !info.Mode().IsRegular() { // a pipe would have us wait for its writer
+		return fmt.Errorf("read the certificates: %s is not a regular file", w.CAFile)
+	}
+	text, err := os.ReadFile(w.CAFile)
+	if err != nil {
+		return fmt.Errorf("read the certificates: %w", err)
+	}
+	t.TLSClientConfig.RootCAs = x509.NewCertPool()
+	if !t.TLSClientConfig.RootCAs.AppendCertsFromPEM(text) {
+		return fmt.Errorf("%s holds no certificate in PEM", w.CAFile)
+	}
+	return nil
 }
 
 func thisMachine(host string) bool {
@@ -97,4 +143,75 @@ func SlowDown(err error) time.Duration {
 		return max(p.after, time.Second)
 	}
 	return 0
+}
+
+const (
+	defaultPerAddress = 256
+	defaultTotal      = 2048
+)
+
+// TCP is how calls come over TCP.
+type TCP struct {
+	// TLS encrypts; nil: nothing does.
+	TLS *tls.Config
+	// BehindProxy says that a proxy makes the connections, for callers who may be anywhere: on this very machine, too. Its
+	// address stands for nobody, so it has as many connections as there may be.
+	BehindProxy bool
+	// PerAddress and Total are how many connections one address may have at a time, and all of them; 0 for 256 and 2048.
+	PerAddress, Total int
+}
+
+// ServeTCP is [Serve] for a TCP listener, over HTTP/1.1: a connection is one call at a time, so that counting the one
+// bounds the other. Who calls is not known: [PeerUID] only tells whether it may be an account of this machine.
+func ServeTCP(ctx context.Context, l net.Listener, h http.Handler, o TCP, log *slog.Logger) error {
+	if o.Total <= 0 {
+		o.Total = defaultTotal
+	}
+	if o.PerAddress <= 0 {
+		o.PerAddress = defaultPerAddress
+	}
+	if o.BehindProxy {
+		o.PerAddress = o.Total
+	}
+	var known net.Listener = &peerListener{
+		Listener: l, know: o.know, most: o.PerAddress, total: o.Total, log: log, open: map[string]*held{},
+	}
+	if o.TLS != nil {
+		known = tls.NewListener(known, o.TLS)
+	}
+	return serve(ctx, known, h, log)
+}
+
+// know finds out whether a connection comes from this machine: then any account of it may have made it.
+func (o TCP) know(c net.Conn) (peer, error) {
+	far, err := netip.ParseAddrPort(c.RemoteAddr().String())
+	if err != nil {
+		return peer{}, fmt.Errorf("read the address of a connection: %w", err)
+	}
+	address := far.Addr().Unmap().WithZone("")
+	if o.BehindProxy {
+		return peer{uid: permissions.AnyUID, name: "proxy"}, nil
+	}
+	p := peer{uid: permissions.NoUID, name: address.String()}
+	if address.IsLoopback() || ownAddress(address) {
+		p.uid = permissions.AnyUID
+	}
+	if address.Is6() && !address.IsLoopback() {
+		p.name = netip.PrefixFrom(address, 64).Masked().String() // all of it is one machine's, as a rule
+	}
+	return p, nil
+}
+
+// ownAddress tells whether this machine has an address. Where it cannot be told, it has.
+func ownAddress(a netip.Addr) bool {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return true
+	}
+	for _, own := range all {
+		if n, err := netip.ParsePrefix(own.String()); err == nil && n.Addr().Unmap().WithZone("") == a {
+			return true
+		}
+	}
+	return false
 }

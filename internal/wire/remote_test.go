@@ -2,12 +2,16 @@ package wire
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,7 +21,7 @@ import (
 // remote is a client of a server whose certificate it trusts.
 func remote(t *testing.T, s *httptest.Server) *Client {
 	t.Helper()
-	c, err := NewRemoteClient(s.URL + "/under/")
+	c, err := NewRemoteClient(s.URL+"/under/", Way{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +84,7 @@ func TestAnUnknownCertificateEndsAsking(t *testing.T) {
 	}
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()
-	c, err := NewRemoteClient(strings.Replace(plain.URL, "http:", "https:", 1))
+	c, err := NewRemoteClient(strings.Replace(plain.URL, "http:", "https:", 1), Way{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,39 +104,190 @@ func TestATokenInTheClearDoesNotLeaveThisMachine(t *testing.T) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	c := NewClient("/s")
+	c := NewClient("/s", nil)
 	if err := c.lost(t.Context(), fmt.Errorf("dial: %w", errElsewhere)); Gone(err) {
 		t.Errorf("it is tried again: %v", err)
 	}
 }
 
 func TestAPaceIsEachCallersOwn(t *testing.T) {
-	p := NewPace(1, 3)
-	for range 3 {
-		if err := p.Take("a"); err != nil {
+	t.Run("F2/a pace of its own", func(t *testing.T) {
+		p := NewPace(1, 3)
+		for range 3 {
+			if err := p.Take("a"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := p.Take("a")
+		if wait := SlowDown(err); wait < time.Second || wait > 2*time.Second {
+			t.Errorf("one too many: %v, after %s", err, wait)
+		}
+		if err := p.Take("b"); err != nil {
+			t.Errorf("another: %v", err)
+		}
+		if SlowDown(nil) != 0 || SlowDown(ErrLost) != 0 {
+			t.Error("what says nothing of it slows down")
+		}
+		for i := range 2 * mostBuckets {
+			_ = p.Take(fmt.Sprint(i))
+		}
+		p.swept = time.Now().Add(-time.Hour)
+		p.limit = 1e9
+		for _, b := range p.buckets {
+			b.SetLimit(1e9)
+		}
+		_ = p.Take("c")
+		if len(p.buckets) > mostBuckets {
+			t.Errorf("%d buckets are kept", len(p.buckets))
+		}
+	})
+}
+
+// A key or token goes to nobody but this account, root, and whoever may know it; a call without one goes to anybody.
+func TestASecretIsNotPresentedToAStranger(t *testing.T) {
+	folder, err := os.MkdirTemp("", "dc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	socket := filepath.Join(folder, "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var heard atomic.Value
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		heard.Store(r.Header.Get("Authorization"))
+		_, _ = w.Write([]byte("{}"))
+	})}
+	go func() { _ = s.Serve(l) }()
+	defer s.Close()
+	own, stranger, known := os.Geteuid(), 4242, 4243
+	for _, c := range []struct {
+		name string
+		peer int
+		err  error
+		bare bool
+		goes bool
+	}{
+		{name: "this account", peer: own, goes: true}, {name: "root", peer: 0, goes: true}, {name: "one who may know", peer: known, goes: true},
+		{name: "a stranger", peer: stranger}, {name: "nobody knows", err: errors.New("odd")},
+		{name: "a stranger without a secret", peer: stranger, bare: true, goes: true},
+	} {
+		t.Run("G2/"+c.name, func(t *testing.T) {
+			client := NewClient(socket, func(uid int) bool { return uid == known })
+			defer client.Close()
+			client.peer = func(net.Conn) (int, error) { return c.peer, c.err }
+			header := http.Header{"Authorization": {"Bearer secret"}}
+			if c.bare {
+				header = nil
+			}
+			heard.Store("nothing")
+			err := client.Call(t.Context(), http.MethodGet, "/v1/whoami", header, nil, 0, nil)
+			if c.goes != (err == nil) || (heard.Load() == "Bearer secret") != (c.goes && !c.bare) {
+				t.Errorf("%v, heard %q", err, heard.Load())
+			}
+			if c.peer == stranger && !c.goes && (!errors.Is(err, errStranger) || Gone(err) || !strings.Contains(err.Error(), "uid 4242")) {
+				t.Errorf("says %v", err)
+			}
+		})
+	}
+	if here := os.Getuid(); !Owns(here, socket) || Owns(here+1, socket) || Owns(here, socket+"x") {
+		t.Error("whose a file is is not known")
+	}
+	if here := os.Getuid(); !Placed(here, socket) || Placed(here+1, filepath.Join(os.TempDir(), "s")) || Placed(here, "/nowhere/s") {
+		t.Error("who can have put a socket there is not known")
+	}
+}
+
+// What a broken connection means is told in words, and not in those of a library.
+func TestALostConnectionIsToldInWords(t *testing.T) {
+	for name, answer := range map[string]string{
+		"EOF": "", "half": "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{", "other": "220 mail.example\r\n", "binary": "\x00\x01\x02\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			go func() {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = c.Read(make([]byte, 1000))
+				_, _ = io.WriteString(c, answer)
+				_ = c.Close()
+			}()
+			c, err := NewRemoteClient("http://"+l.Addr().String(), Way{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			err = c.Call(t.Context(), http.MethodGet, "/v1/whoami", nil, nil, 0, nil)
+			if !errors.Is(err, ErrLost) {
+				t.Fatalf("%v", err)
+			}
+			for _, word := range []string{"http:", "Get ", "EOF"} {
+				if strings.Contains(err.Error(), word) {
+					t.Errorf("it says %v", err)
+				}
+			}
+		})
+	}
+}
+
+// A proxy and certificates that are named are the ones that count.
+func TestTheWayToADaemon(t *testing.T) {
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) }))
+	defer s.Close()
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	ca, empty := filepath.Join(t.TempDir(), "ca.pem"), filepath.Join(t.TempDir(), "empty.pem")
+	for file, block := range map[string][]byte{
+		ca: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), empty: nil,
+	} {
+		if err := os.WriteFile(file, block, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	err := p.Take("a")
-	if wait := SlowDown(err); wait < time.Second || wait > 2*time.Second {
-		t.Errorf("one too many: %v, after %s", err, wait)
+	c, err := NewRemoteClient(s.URL, Way{CAFile: ca})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := p.Take("b"); err != nil {
-		t.Errorf("another: %v", err)
+	defer c.Close()
+	if err := c.Call(t.Context(), http.MethodGet, "/", nil, nil, 0, nil); err != nil {
+		t.Errorf("with its certificate: %v", err)
 	}
-	if SlowDown(nil) != 0 || SlowDown(ErrLost) != 0 {
-		t.Error("what says nothing of it slows down")
+	var asked atomic.Value
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Store(r.Method + " " + r.Host)
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer proxy.Close()
+	through, err := NewRemoteClient("https://daycared.example", Way{Proxy: proxy.URL})
+	if err != nil {
+		t.Fatal(err)
 	}
-	for i := range 2 * mostBuckets {
-		_ = p.Take(fmt.Sprint(i))
+	defer through.Close()
+	if err := through.Call(t.Context(), http.MethodGet, "/", nil, nil, 0, nil); err == nil || asked.Load() != "CONNECT daycared.example:443" {
+		t.Errorf("the proxy was asked %v: %v", asked.Load(), err)
 	}
-	p.swept = time.Now().Add(-time.Hour)
-	p.limit = 1e9
-	for _, b := range p.buckets {
-		b.SetLimit(1e9)
-	}
-	_ = p.Take("c")
-	if len(p.buckets) > mostBuckets {
-		t.Errorf("%d buckets are kept", len(p.buckets))
+	for name, way := range map[string]struct {
+		url string
+		Way
+	}{
+		"a proxy on this machine":         {"http://127.0.0.1:1", Way{Proxy: "http://proxy.example"}},
+		"certificates on this machine":    {"http://127.0.0.1:1", Way{CAFile: ca}},
+		"a proxy without a scheme":        {s.URL, Way{Proxy: "proxy.example:3128"}},
+		"a proxy that is none":            {s.URL, Way{Proxy: "ftp://proxy.example"}},
+		"certificates that are not there": {s.URL, Way{CAFile: ca + "x"}},
+		"no certificates":                 {s.URL, Way{CAFile: empty}},
+	} {
+		t.Run("G2/"+name, func(t *testing.T) {
+			if _, err := NewRemoteClient(way.url, way.Way); err == nil {
+				t.Error("taken")
+			}
+		})
 	}
 }

@@ -1,8 +1,12 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/daycared/daycared/permissions"
@@ -51,11 +55,17 @@ type Request struct {
 	TimedOut     bool                 `json:"timed_out"`
 	Defaulted    bool                 `json:"defaulted"`
 	UsedAt       *time.Time           `json:"used_at"`
+	VoidedBy     *string              `json:"voided_by,omitzero"` // only of an approval that was taken back, by somebody
 	VoidAt       *time.Time           `json:"void_at"`
+	LapsedAt     *time.Time           `json:"lapsed_at,omitzero"` // nobody came for the approval in time
 	Waiting      int                  `json:"waiting"`
 	Result       string               `json:"result"`
 	Hook         string               `json:"hook,omitzero"` // only what an agent's own hook asks
 	Code         string               `json:"code,omitzero"` // deciders only
+	// Earlier is when the same question was answered under the same key: that answer is over, and this was asked anew.
+	Earlier *time.Time `json:"earlier_at,omitzero"`
+	// Brief says that this is of a list: there are no details, and what is long is null. The request itself has all of it.
+	Brief bool `json:"brief,omitzero"`
 	// Editor says that it may be answered in the asker's own editor as well: by POST /v1/requests/{id}/answer. Agents only.
 	Editor bool `json:"editor,omitzero"`
 }
@@ -88,25 +98,25 @@ type Delivery struct {
 
 // From is a request as it stands, in the shape for agents or in that for deciders, who also see its code.
 func From(s permissions.Standing, forDeciders bool) Request {
-	r := s.Request
+	r := s.Request.Told()
 	w := Request{
-		ID: r.ID, Kind: r.Kind, Agent: orNull(r.Agent), Caller: r.Caller.Name, Session: orNull(r.Session),
-		Background: r.Background, Foreground: orNull(r.Foreground), Step: orNull(r.Step),
-		Mode: orNull(r.Mode), Claimed: r.Claimed, Host: orNull(r.Host), Cwd: orNull(r.Cwd),
-		Tags: each(r.Tags, permissions.Tag.String), Tool: orNull(r.Tool), Input: orNullJSON(r.Input),
-		AffectedPath: orNull(r.AffectedPath), HighRisk: r.HighRisk,
-		Message: orNull(r.Message), Details: orNull(r.Details), Reason: orNull(r.Reason),
-		Digest: r.Digest.String(), Key: orNull(r.Key), Options: append([]permissions.Option{}, r.Options...),
-		State: r.State, Answer: orNull(r.Answer), Scope: orNull(r.Scope.String()), Comment: orNull(r.Comment),
-		DecidedBy: orNull(r.DecidedBy), DecidedVia: orNull(r.DecidedVia), DecidedAt: orNullTime(r.DecidedAt),
-		Votes: each(r.Votes, fromVote), Quorum: r.Quorum,
-		CreatedAt: orNullTime(r.CreatedAt), Deadline: orNullTime(r.Deadline), Asked: append([]string{}, r.Asked...),
+		ID: r.ID, Kind: r.Kind, Agent: OrNull(r.Agent), Caller: r.Caller.Name, Session: OrNull(r.Session),
+		Background: r.Background, Foreground: OrNull(r.Foreground), Step: OrNull(r.Step),
+		Mode: OrNull(r.Mode), Claimed: r.Claimed, Host: OrNull(r.Host), Cwd: OrNull(r.Cwd),
+		Tags: Each(r.Tags, permissions.Tag.String), Tool: OrNull(r.Tool), Input: orNullJSON(r.Input),
+		AffectedPath: OrNull(r.AffectedPath), HighRisk: r.HighRisk,
+		Message: OrNull(r.Message), Details: OrNull(r.Details), Reason: OrNull(r.Reason),
+		Digest: r.Digest.String(), Key: OrNull(r.Key), Options: append([]permissions.Option{}, r.Options...),
+		State: r.State, Answer: OrNull(r.Answer), Scope: OrNull(r.Scope.String()), Comment: OrNull(r.Comment),
+		DecidedBy: OrNull(r.DecidedBy), DecidedVia: OrNull(r.DecidedVia), DecidedAt: OrNullTime(r.DecidedAt),
+		Votes: Each(r.Votes, fromVote), Quorum: r.Quorum,
+		CreatedAt: OrNullTime(r.CreatedAt), Deadline: OrNullTime(r.Deadline), Asked: append([]string{}, r.Asked...),
 		Delivered: delivered(s.Copies), TimedOut: r.TimedOut, Defaulted: r.Defaulted,
-		UsedAt: orNullTime(r.UsedAt), VoidAt: orNullTime(r.VoidAt),
-		Waiting: s.Waiting, Result: permissions.Result(r).Text, Hook: r.Hook,
+		UsedAt: OrNullTime(r.UsedAt), VoidedBy: OrNull(r.VoidedBy), VoidAt: OrNullTime(r.VoidAt), LapsedAt: OrNullTime(r.LapsedAt),
+		Waiting: s.Waiting, Result: permissions.Result(r).Text, Hook: r.Hook, Earlier: OrNullTime(r.EarlierAt), Brief: s.Brief,
 	}
 	if len(r.Calls) > 0 {
-		w.Calls = each(r.Calls, fromCall)
+		w.Calls = Each(r.Calls, fromCall)
 	}
 	if forDeciders {
 		w.Code = s.Code
@@ -116,6 +126,29 @@ func From(s permissions.Standing, forDeciders bool) Request {
 	return w
 }
 
+// mostListed is how many bytes an input or a message in a list has.
+const mostListed = 300
+
+// Listed is a request as a list for deciders has it: without details, and without what is longer than a line or two.
+func Listed(s permissions.Standing) Request {
+	r := &s.Request
+	s.Brief = s.Brief || r.Details != "" || len(r.Input) > mostListed || len(r.Message) > mostListed
+	r.Details = ""
+	if len(r.Input) > mostListed {
+		r.Input = nil
+	}
+	if len(r.Message) > mostListed {
+		r.Message = ""
+	}
+	r.Calls = slices.Clone(r.Calls)
+	for i, c := range r.Calls {
+		if len(c.Input) > mostListed {
+			r.Calls[i].Input, s.Brief = nil, true
+		}
+	}
+	return From(s, true)
+}
+
 func fromVote(v permissions.Vote) Vote {
 	return Vote{By: v.By, Via: v.Via, Answer: v.Answer, At: v.At.UTC(), Call: v.Call}
 }
@@ -123,20 +156,20 @@ func fromVote(v permissions.Vote) Vote {
 func fromCall(c permissions.Call) Call {
 	return Call{
 		N: c.N, Tool: c.Tool, Input: orNullJSON(c.Input),
-		AffectedPath: orNull(c.AffectedPath), Answer: orNull(c.Answer), Comment: c.Comment,
+		AffectedPath: OrNull(c.AffectedPath), Answer: OrNull(c.Answer), Comment: c.Comment,
 	}
 }
 
 // delivered are the copies that somebody has been shown.
 func delivered(copies []permissions.Copy) []Delivery {
 	shown := slices.DeleteFunc(slices.Clone(copies), func(c permissions.Copy) bool { return c.SentAt.IsZero() })
-	return each(shown, func(c permissions.Copy) Delivery {
+	return Each(shown, func(c permissions.Copy) Delivery {
 		return Delivery{To: c.Person, Via: c.Connector, At: c.SentAt.UTC()}
 	})
 }
 
-// each is never nil: an empty list is [] and not null.
-func each[A, B any](list []A, f func(A) B) []B {
+// Each is f of everything in list. It is never nil: an empty list is [] and not null.
+func Each[A, B any](list []A, f func(A) B) []B {
 	made := make([]B, len(list))
 	for i, a := range list {
 		made[i] = f(a)
@@ -144,14 +177,28 @@ func each[A, B any](list []A, f func(A) B) []B {
 	return made
 }
 
-func orNull[T comparable](v T) *T {
+// TryEach is [Each] of an f that may fail.
+func TryEach[A, B any](list []A, f func(A) (B, error)) ([]B, error) {
+	made := make([]B, len(list))
+	for i, a := range list {
+		var err error
+		if made[i], err = f(a); err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
+}
+
+// OrNull is a value as JSON has it that is null where it is zero.
+func OrNull[T comparable](v T) *T {
 	if v == *new(T) {
 		return nil
 	}
 	return &v
 }
 
-func orNullTime(t time.Time) *time.Time {
+// OrNullTime is [OrNull] of a time, in UTC.
+func OrNullTime(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
@@ -164,4 +211,273 @@ func orNullJSON(v json.RawMessage) json.RawMessage {
 		return json.RawMessage("null")
 	}
 	return v
+}
+
+// Permissions is the request that w tells of, as far as it tells: enough to show it on a card and for
+// [permissions.Result]. The error says which member has no meaning here.
+func (w Request) Permissions() (permissions.Request, error) {
+	s, err := w.Standing()
+	return s.Request, err
+}
+
+// Standing is [Request.Permissions] with where it was shown and who waits. [From] makes the same w of it again.
+func (w Request) Standing() (permissions.Standing, error) {
+	tags, err := permissions.ParseTags(w.Tags)
+	if err != nil {
+		return permissions.Standing{}, fmt.Errorf("read request %s: %w", w.ID, err)
+	}
+	digest, err := permissions.ParseDigest(w.Digest)
+	if err != nil {
+		return permissions.Standing{}, fmt.Errorf("read request %s: %w", w.ID, err)
+	}
+	var scope permissions.Scope
+	if w.Scope != nil {
+		if scope, err = permissions.ParseScope(*w.Scope); err != nil {
+			return permissions.Standing{}, fmt.Errorf("read request %s: %w", w.ID, err)
+		}
+	}
+	r := permissions.Request{
+		ID: w.ID, Kind: w.Kind, Mode: value(w.Mode), Caller: caller(w.Caller),
+		Agent: value(w.Agent), Claimed: w.Claimed, Session: value(w.Session), Host: value(w.Host), Cwd: value(w.Cwd),
+		Tags: tags, Tool: value(w.Tool), AffectedPath: value(w.AffectedPath), Calls: w.calls(), Hook: w.Hook,
+		Message: value(w.Message), Details: value(w.Details), Reason: value(w.Reason), Choices: w.choices(),
+		Digest: digest, HighRisk: w.HighRisk, Background: w.Background, Foreground: value(w.Foreground),
+		Step: value(w.Step), Key: value(w.Key), Options: w.Options, Asked: w.Asked, Quorum: w.Quorum,
+		CreatedAt: value(w.CreatedAt), Deadline: value(w.Deadline),
+		State: w.State, Answer: value(w.Answer), Scope: scope, Comment: value(w.Comment),
+		DecidedBy: value(w.DecidedBy), DecidedVia: value(w.DecidedVia), DecidedAt: value(w.DecidedAt),
+		Votes: Each(w.Votes, Vote.permissions), TimedOut: w.TimedOut, Defaulted: w.Defaulted, Failure: w.failure(),
+		UsedAt: value(w.UsedAt), VoidedBy: value(w.VoidedBy), VoidAt: value(w.VoidAt), LapsedAt: value(w.LapsedAt),
+		EarlierAt: value(w.Earlier),
+	}
+	if r.Tool != "" {
+		r.Input = w.Input
+	}
+	copies := Each(w.Delivered, func(d Delivery) permissions.Copy {
+		return permissions.Copy{Request: w.ID, Person: d.To, Connector: d.Via, SentAt: d.At}
+	})
+	return permissions.Standing{Request: r, Code: w.Code, Copies: copies, Waiting: w.Waiting, Editor: w.Editor, Brief: w.Brief}, nil
+}
+
+// Until is the request's deadline, or the zero time.
+func (w Request) Until() time.Time { return value(w.Deadline) }
+
+func (v Vote) permissions() permissions.Vote {
+	return permissions.Vote{By: v.By, Via: v.Via, Answer: v.Answer, At: v.At, Call: v.Call}
+}
+
+func (w Request) calls() []permissions.Call {
+	if len(w.Calls) == 0 {
+		return nil
+	}
+	return Each(w.Calls, func(c Call) permissions.Call {
+		return permissions.Call{
+			N: c.N, Tool: c.Tool, Input: orNullJSON(c.Input),
+			AffectedPath: value(c.AffectedPath), Answer: value(c.Answer), Comment: c.Comment,
+		}
+	})
+}
+
+// choices are what a clarification asked between: its options are exactly them.
+func (w Request) choices() []string {
+	if w.Kind != permissions.KindClarification {
+		return nil
+	}
+	return Each(w.Options, func(o permissions.Option) string { return o.Label })
+}
+
+// failure is why nobody was reached, which only the result tells.
+func (w Request) failure() string {
+	_, why, found := strings.Cut(w.Result, "could not be delivered: ")
+	if w.State != permissions.Undeliverable || !found {
+		return ""
+	}
+	return strings.TrimSuffix(why, ".")
+}
+
+// caller knows the account of a caller that was proven by one.
+func caller(name string) permissions.Caller {
+	digits, found := strings.CutPrefix(name, "uid:")
+	if uid, err := strconv.Atoi(digits); found && err == nil {
+		return permissions.CallerUID(uid)
+	}
+	return permissions.Caller{Name: name, UID: permissions.NoUID}
+}
+
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// Grant is a grant as programs read it. A member without a value is null, a list without members is []. Times are UTC.
+type Grant struct {
+	ID        permissions.ID `json:"id"`
+	Caller    string         `json:"caller"`
+	Session   *string        `json:"session"`
+	Tags      []string       `json:"permissions"`
+	Tool      *string        `json:"tool"`
+	Call      *string        `json:"call"` // digest of the one call that it covers
+	Until     *time.Time     `json:"until"`
+	Request   permissions.ID `json:"request"`
+	By        string         `json:"by"`
+	CreatedAt *time.Time     `json:"created_at"`
+	RevokedAt *time.Time     `json:"revoked_at"`
+	Used      int            `json:"used"`
+	// SuspendedAt is since when it opens nothing, because the store was restored.
+	SuspendedAt *time.Time `json:"suspended_at"`
+}
+
+// FromGrant is g as programs read it.
+func FromGrant(g permissions.Grant) Grant {
+	w := Grant{
+		ID: g.ID, Caller: g.Caller, Session: OrNull(g.Session), Tags: Each(g.Tags, permissions.Tag.String),
+		Tool: OrNull(g.Tool), Until: OrNullTime(g.Until), Request: g.Request, By: g.By,
+		CreatedAt: OrNullTime(g.CreatedAt), RevokedAt: OrNullTime(g.RevokedAt), Used: g.Used,
+		SuspendedAt: OrNullTime(g.SuspendedAt),
+	}
+	if g.Call != (permissions.Digest{}) {
+		w.Call = OrNull(g.Call.String())
+	}
+	return w
+}
+
+// Permissions is the grant that w tells of. The error says which member has no meaning here.
+func (w Grant) Permissions() (permissions.Grant, error) {
+	tags, err := permissions.ParseTags(w.Tags)
+	if err != nil {
+		return permissions.Grant{}, fmt.Errorf("read grant %s: %w", w.ID, err)
+	}
+	var call permissions.Digest
+	if w.Call != nil {
+		if call, err = permissions.ParseDigest(*w.Call); err != nil {
+			return permissions.Grant{}, fmt.Errorf("read grant %s: %w", w.ID, err)
+		}
+	}
+	return permissions.Grant{
+		ID: w.ID, Caller: w.Caller, Session: value(w.Session), Tags: tags, Tool: value(w.Tool), Call: call,
+		Until: value(w.Until), Request: w.Request, By: w.By, CreatedAt: value(w.CreatedAt),
+		RevokedAt: value(w.RevokedAt), Used: w.Used, SuspendedAt: value(w.SuspendedAt),
+	}, nil
+}
+
+// Session is a session of an agent of ours as programs read it. A member without a value is null. Times are UTC.
+type Session struct {
+	ID        permissions.ID       `json:"id"`
+	Agent     string               `json:"agent"`
+	Status    permissions.Activity `json:"status"`
+	Model     string               `json:"model"`
+	Tokens    int64                `json:"tokens"`
+	Version   int64                `json:"version"`
+	WaitingOn *WaitingOn           `json:"waiting_on"`
+	Person    string               `json:"person"`
+	Parent    *permissions.ID      `json:"parent"` // the session that began it
+	Cost      int64                `json:"cost"`   // in millionths of the currency of the configured prices
+	Started   *time.Time           `json:"started"`
+	Changed   *time.Time           `json:"changed"`
+	Ended     *time.Time           `json:"ended"`
+}
+
+// WaitingOn is what a session waits for.
+type WaitingOn struct {
+	Request permissions.ID    `json:"request"`
+	Kind    *permissions.Kind `json:"kind"`
+	Tool    *string           `json:"tool"`
+	Message *string           `json:"message"` // else the reason
+	Details *string           `json:"details"`
+}
+
+// FromSitting is s as programs read it.
+func FromSitting(s permissions.Sitting) Session {
+	a, r := s.Session, s.WaitsOn
+	w := Session{
+		ID: a.ID, Agent: a.Agent, Status: a.Status, Model: a.Model, Tokens: a.Tokens, Version: a.Version,
+		Person: a.Person, Parent: OrNull(a.Parent), Cost: a.Cost,
+		Started: OrNullTime(a.CreatedAt), Changed: OrNullTime(a.ChangedAt), Ended: OrNullTime(a.EndedAt),
+	}
+	if a.Request != "" {
+		w.WaitingOn = &WaitingOn{
+			Request: a.Request, Kind: OrNull(r.Kind), Tool: OrNull(cmp.Or(a.Tool, r.Tool)),
+			Message: OrNull(cmp.Or(r.Message, r.Reason)), Details: OrNull(r.Details),
+		}
+	}
+	return w
+}
+
+// Event is something that happened, as front ends follow it. Seq grows in the order of commits and has gaps.
+type Event struct {
+	Seq     int64            `json:"seq"`
+	Type    permissions.Type `json:"type"`
+	At      time.Time        `json:"at"`
+	Session *string          `json:"session"`
+	Request *permissions.ID  `json:"request"`
+	Payload map[string]any   `json:"payload"` // never null
+}
+
+// FromHappening is h as front ends follow it. What agents' front ends know by name has the payload that they know; of any
+// other it is the detail, and who did it and through what, where anybody did. Words that are no longer kept are null.
+func FromHappening(h permissions.Happening) Event {
+	e := Event{Seq: h.Seq, Type: h.Type, At: h.At.UTC(), Session: OrNull(h.Session), Request: OrNull(h.Request)}
+	r := h.About
+	switch h.Type {
+	case permissions.WaitAckEnter:
+		e.Payload = map[string]any{"tools": gated(r)}
+	case permissions.DialogRequested:
+		e.Payload = map[string]any{
+			"task_id": cmp.Or(h.Session, string(h.Request)), "conflict_description": OrNull(r.Message), "options": r.Choices,
+		}
+	case permissions.DialogResponded:
+		response := r.Choice()
+		if r.Answer == permissions.Other {
+			response = r.Comment
+		}
+		e.Payload = map[string]any{"response": OrNull(response)}
+	case permissions.DialogTimeout, permissions.AckApproved:
+		e.Payload = map[string]any{}
+	case permissions.AckRejected:
+		e.Payload = map[string]any{"reason": h.Detail["reason"]}
+	case permissions.AckDecisionHandled:
+		e.Payload = map[string]any{"decision": h.Detail["decision"]}
+	default:
+		e.Payload = detail(h)
+	}
+	if h.Type == permissions.PermissionApplied && len(r.Tags) > 0 {
+		e.Payload["permissions"] = Each(r.Tags, permissions.Tag.String)
+	}
+	return e
+}
+
+// Gated is a call that waits for people's word.
+type Gated struct {
+	Tool         string          `json:"tool"`
+	Args         json.RawMessage `json:"args"`
+	Step         int             `json:"step"`
+	AffectedPath *string         `json:"affected_path"`
+}
+
+// gated are the calls that r asks about; nil where it is no longer kept.
+func gated(r permissions.Request) []Gated {
+	if r.ID == "" {
+		return nil
+	}
+	return Each(r.ToolCalls(), func(c permissions.Call) Gated {
+		return Gated{Tool: c.Tool, Args: orNullJSON(c.Input), Step: r.Step, AffectedPath: OrNull(c.AffectedPath)}
+	})
+}
+
+// detail is what the audit says of h.
+func detail(h permissions.Happening) map[string]any {
+	said := map[string]any{}
+	for name, value := range h.Detail {
+		if name != "session" { // which stands beside the payload
+			said[name] = value
+		}
+	}
+	for name, value := range map[string]string{"actor": h.Actor, "via": h.Via} {
+		if value != "" {
+			said[name] = value
+		}
+	}
+	return said
 }

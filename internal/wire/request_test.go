@@ -176,7 +176,7 @@ func TestARequestComesBack(t *testing.T) {
 			}
 			scopes := cmp.Comparer(func(a, b permissions.Scope) bool { return a == b })
 			tags := cmp.Comparer(func(a, b permissions.Tag) bool { return a == b })
-			if diff := cmp.Diff(standing.Request, back.Request, scopes, tags, cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(standing.Request.Told(), back.Request, scopes, tags, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("request (-sent +read):\n%s", diff)
 			}
 			if got, want := permissions.Result(back.Request), permissions.Result(standing.Request); got != want {

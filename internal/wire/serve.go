@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	logger "log"
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,13 +18,16 @@ const (
 	headerWithin   = 5 * time.Second
 	idleWithin     = time.Minute
 	maxHeader      = 16 << 10
-	stopWithin     = 900 * time.Millisecond
 	defaultPerPeer = 1024
+
+	// bodyWithin is how long calls have, once the daemon stops, to say what they want. Those that have said it are answered:
+	// repliesWithin bounds how long that is waited for, and flushWithin how long their answers take to leave.
+	bodyWithin, repliesWithin, flushWithin = 800 * time.Millisecond, 3 * time.Second, 100 * time.Millisecond
 )
 
 // Serve answers calls on l until ctx ends. Then it takes no new ones, ends the context of those under way, so that
-// whoever waits is answered with the row as it stands, and returns nil within a second. perPeer is how many connections
-// one account may have at a time; 0 is 1024. Serve closes l.
+// whoever waits is answered with the row as it stands, and returns nil when all are, or after a moment when some have not
+// been read whole. perPeer is how many connections one account may have at a time; 0 is 1024. Serve closes l.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, perPeer int, log *slog.Logger) error {
 	if perPeer <= 0 {
 		perPeer = defaultPerPeer
@@ -31,8 +37,9 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, perPeer int, log
 }
 
 func serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
+	under := &calls{changed: make(chan struct{}, 1)}
 	server := &http.Server{
-		Handler:           h,
+		Handler:           under.count(h),
 		ReadHeaderTimeout: headerWithin,
 		IdleTimeout:       idleWithin,
 		MaxHeaderBytes:    maxHeader,
@@ -47,16 +54,104 @@ func serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger
 		return errors.Join(err, server.Close())
 	case <-ctx.Done():
 	}
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+	_ = server.Shutdown(ctx) // it has ended: no more calls are taken, and these are not waited for here
+	under.wait()
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushWithin)
 	defer cancel()
 	if err := server.Shutdown(end); err != nil {
-		log.Warn("calls under way were cut off", "err", err)
+		if n := under.left(); n > 0 { // else somebody has connected and said nothing
+			log.Warn("calls under way were cut off", "calls", n)
+		}
 		_ = server.Close()
 	}
 	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
+}
+
+// calls counts the calls under way, and those of them that have not been read whole.
+type calls struct {
+	mu         sync.Mutex
+	n, reading int
+	changed    chan struct{}
+}
+
+// count has the calls of a handler counted.
+func (c *calls) count(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b := &counted{ReadCloser: r.Body, calls: c}
+		r.Body = b
+		c.add(1, 0)
+		defer c.add(-1, 0)
+		if r.ContentLength != 0 {
+			b.unread.Store(true)
+			c.add(0, 1)
+			defer b.over()
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+func (c *calls) add(n, reading int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n += n
+	c.reading += reading
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (c *calls) left() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n
+}
+
+// wait returns when no call is under way, or none but those that are not read whole in time.
+func (c *calls) wait() {
+	patience, most := time.After(bodyWithin), time.After(repliesWithin)
+	late := false
+	for {
+		c.mu.Lock()
+		over := c.n == 0 || late && c.n == c.reading
+		c.mu.Unlock()
+		if over {
+			return
+		}
+		select {
+		case <-c.changed:
+		case <-patience:
+			late = true
+		case <-most:
+			return
+		}
+	}
+}
+
+// counted is the body of a call, which knows when it was read whole.
+type counted struct {
+	io.ReadCloser
+	calls  *calls
+	unread atomic.Bool
+}
+
+// Read is that of an io.Reader.
+func (b *counted) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.over()
+	}
+	return n, err
+}
+
+// over notes that the body was read whole, or never will be.
+func (b *counted) over() {
+	if b.unread.Swap(false) {
+		b.calls.add(0, -1)
+	}
 }
 
 // faults takes what net/http has to say of connections and handlers. Anybody who finds a TCP port can spoil a handshake,

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -51,7 +52,7 @@ func serveHandler(t *testing.T, socket string, h http.Handler, perPeer int) (sto
 
 func client(t *testing.T, socket string) *Client {
 	t.Helper()
-	c := NewClient(socket)
+	c := NewClient(socket, nil)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -74,36 +75,38 @@ func TestThePeerIsKnown(t *testing.T) {
 }
 
 func TestAnAccountHasSoManyConnections(t *testing.T) {
-	socket := wiretest.Socket(t)
-	serveHandler(t, socket, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), 2)
-	dial := func() net.Conn {
-		c, err := net.Dial("unix", socket)
-		if err != nil {
-			t.Fatal(err)
+	t.Run("F3/connections of an account", func(t *testing.T) {
+		socket := wiretest.Socket(t)
+		serveHandler(t, socket, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), 2)
+		dial := func() net.Conn {
+			c, err := net.Dial("unix", socket)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			return c
 		}
-		t.Cleanup(func() { _ = c.Close() })
-		return c
-	}
-	answered := func(c net.Conn) bool {
-		if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: daycared\r\n\r\n"); err != nil {
-			return false
+		answered := func(c net.Conn) bool {
+			if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: daycared\r\n\r\n"); err != nil {
+				return false
+			}
+			_, err := c.Read(make([]byte, 1))
+			return err == nil
 		}
-		_, err := c.Read(make([]byte, 1))
-		return err == nil
-	}
-	first, second := dial(), dial()
-	if !answered(first) || !answered(second) {
-		t.Fatal("two connections were not served")
-	}
-	if answered(dial()) {
-		t.Error("a third connection was served")
-	}
-	_ = first.Close()
-	for deadline := time.Now().Add(5 * time.Second); !answered(dial()); { // until the server has seen it go
-		if time.Now().After(deadline) {
-			t.Fatal("a closed connection still counts")
+		first, second := dial(), dial()
+		if !answered(first) || !answered(second) {
+			t.Fatal("two connections were not served")
 		}
-	}
+		if answered(dial()) {
+			t.Error("a third connection was served")
+		}
+		_ = first.Close()
+		for deadline := time.Now().Add(5 * time.Second); !answered(dial()); { // until the server has seen it go
+			if time.Now().After(deadline) {
+				t.Fatal("a closed connection still counts")
+			}
+		}
+	})
 }
 
 func TestStoppingEndsLongPollsWithinASecond(t *testing.T) {
@@ -146,12 +149,81 @@ func TestStoppingDoesNotWaitForWhoWillNotEnd(t *testing.T) {
 	c := client(t, socket)
 	go func() { failed <- c.Call(context.Background(), http.MethodGet, "/", nil, nil, MaxWait, nil) }()
 	<-waiting
-	if took := stop(); took > 1500*time.Millisecond {
+	if took := stop(); took > repliesWithin+time.Second {
 		t.Errorf("stopping took %s", took)
 	}
 	close(end)
 	if err := <-failed; !errors.Is(err, ErrLost) {
 		t.Errorf("the call that was cut off says %v", err)
+	}
+}
+
+// However long it takes to tell how things stand, whoever waits for that is told; who has not said what they want is not
+// waited for.
+func TestAStopAnswersThoseWhoWait(t *testing.T) {
+	socket := wiretest.Socket(t)
+	arrived, left := make(chan struct{}, 2), make(chan struct{}, 2)
+	stop := serveHandler(t, socket, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		arrived <- struct{}{}
+		defer func() { left <- struct{}{} }()
+		_, _ = io.ReadAll(r.Body)
+		<-r.Context().Done()
+		<-time.After(bodyWithin + 200*time.Millisecond)
+		_, _ = io.WriteString(w, `"as it stands"`)
+	}), 0)
+	slow, err := net.Dial("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = slow.Close() }()
+	if _, err := io.WriteString(slow, "POST / HTTP/1.1\r\nHost: daycared\r\nContent-Length: 10\r\n\r\n12345"); err != nil {
+		t.Fatal(err)
+	}
+	answer := make(chan string, 1)
+	c := client(t, socket)
+	go func() {
+		var text string
+		if err := c.Call(context.Background(), http.MethodPost, "/", nil, map[string]string{"x": "y"}, MaxWait, &text); err != nil {
+			text = err.Error()
+		}
+		answer <- text
+	}()
+	<-arrived
+	<-arrived
+	stop()
+	if got := <-answer; got != "as it stands" {
+		t.Errorf("who waits got %q", got)
+	}
+	if n, err := slow.Read(make([]byte, 1)); n > 0 || err == nil {
+		t.Error("a call that was not read whole was answered")
+	}
+	<-left
+	<-left // the server did not wait for the one that it cut off
+}
+
+// Who has connected and said nothing is no call that a stop cuts off.
+func TestAStopWarnsOfCallsAlone(t *testing.T) {
+	socket := wiretest.Socket(t)
+	l, err := Listen(socket, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	h := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	go func() { done <- Serve(ctx, l, h, 0, slog.New(slog.NewTextHandler(&said, nil))) }()
+	silent, err := net.Dial("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	if err := client(t, socket).Call(t.Context(), http.MethodGet, "/", nil, nil, 0, nil); err != nil { // by then the other is let in
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-done; err != nil || said.Len() > 0 {
+		t.Errorf("%v; it logs:\n%s", err, &said)
 	}
 }
 

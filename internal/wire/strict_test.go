@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"errors"
+	"io"
 	"strings"
 	"testing"
 )
@@ -35,10 +37,12 @@ var lenient = map[string]string{
 
 func TestLenientJSONIsRefused(t *testing.T) {
 	for name, body := range lenient {
-		var a Ask
-		if err := Decode([]byte(body), &a); err == nil {
-			t.Errorf("%s was taken: %.80s", name, body)
-		}
+		t.Run("C4/"+name, func(t *testing.T) {
+			var a Ask
+			if err := Decode([]byte(body), &a); err == nil {
+				t.Errorf("%s was taken: %.80s", name, body)
+			}
+		})
 	}
 	deep := `{"kind":"tool","tool":"x","input":` + strings.Repeat("[", 15) + strings.Repeat("]", 15) + `}`
 	var a Ask
@@ -51,5 +55,43 @@ func TestTextThatIsNoUTF8IsStillTold(t *testing.T) {
 	text, err := Encode(map[string]string{"comment": "a\xffb"})
 	if want := "{\"comment\":\"a\uFFFDb\"}"; err != nil || string(text) != want {
 		t.Errorf("%s, %v; want %s", text, err, want)
+	}
+}
+
+// A JSON-RPC message that two readers could read in two ways is none.
+func TestAmbiguousMessagesAreRefused(t *testing.T) {
+	for name, text := range map[string]string{
+		"two methods":            `{"jsonrpc":"2.0","id":1,"method":"tools/list","method":"tools/call","params":{}}`,
+		"two ids":                `{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}`,
+		"escaped twice":          `{"jsonrpc":"2.0","id":1,"method":"ping","m\u0065thod":"tools/call"}`,
+		"another case beside":    `{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call"}`,
+		"another case alone":     `{"jsonrpc":"2.0","ID":1,"method":"ping"}`,
+		"a letter that folds":    `{"jsonrpc":"2.0","id":1,"method":"ping","param` + "\u017f" + `":{}}`,
+		"twice in params":        `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"b"}}`,
+		"twice in arguments":     `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"x":[{"y":1,"y":2}]}}}`,
+		"twice in a result":      `{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}`,
+		"two values":             `{"jsonrpc":"2.0","id":1,"method":"ping"}{"jsonrpc":"2.0","id":2,"method":"ping"}`,
+		"a value and more":       `{"jsonrpc":"2.0","id":1,"method":"ping"} x`,
+		"a list with an odd one": `[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":1,"Method":"ping"}]`,
+		"no object":              `"ping"`, "null inside": `[7]`, "nothing": "", "half": `{"jsonrpc":"2.0"`,
+	} {
+		t.Run("C4/"+name, func(t *testing.T) {
+			if err := CheckMessage([]byte(text)); err == nil {
+				t.Errorf("%s was taken", text)
+			}
+			lines := NewLines(strings.NewReader(text+"\n"), 1<<20, func(line []byte) (bool, error) { return false, CheckMessage(line) })
+			if _, err := lines.Read(make([]byte, 10)); err == nil || errors.Is(err, io.EOF) {
+				t.Errorf("%s was read: %v", text, err)
+			}
+		})
+	}
+	for _, text := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"Method":1,"method":2,"arguments":{"a":{"a":1},"b":{"a":1}}}}` + "\r\n",
+		`[{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","id":"y","result":null}]`, `{"jsonrpc":"2.0","id":1,"error":{"code":1},"more":1}`,
+		"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\"}",
+	} {
+		if err := CheckMessage([]byte(text)); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }

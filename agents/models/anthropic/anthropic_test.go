@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +73,25 @@ func TestStreams(t *testing.T) {
 		Calls: []models.Call{{ID: "a", Tool: "read", Input: json.RawMessage(`{"a":1}`)}}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(err, diff)
+	}
+}
+
+// TestWhatAnEventCosts: what a provider puts into one event cannot take the memory of the daemon. An input of so many empty
+// lists takes thirty times its length once it is read.
+func TestWhatAnEventCosts(t *testing.T) {
+	const length, most = 8 << 20, 64 << 20
+	s, m := asking(t, nil)
+	lists := strings.Repeat("[],", length/3) + "[]"
+	s.Answer(func(modeltest.Request) modeltest.Answer {
+		return modeltest.Answer{Raw: "event: x\ndata: " +
+			`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","name":"a","input":[` + lists + "]}}\n\n"}
+	})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := m.Reply(t.Context(), modeltest.Hello(), nil)
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > most || !errors.Is(err, models.ErrAway) {
+		t.Errorf("an event of %d bytes took %d bytes, and is %v", length, took, err)
 	}
 }
 

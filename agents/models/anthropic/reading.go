@@ -7,6 +7,7 @@ import (
 
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/models/provider"
+	"github.com/daycared/daycared/internal/wire"
 )
 
 // streamEvent is one of a stream, with the fields of every type that we read.
@@ -16,7 +17,7 @@ type streamEvent struct {
 	Message      struct{ Usage usage }
 	ContentBlock struct {
 		Type, Text, ID, Name provider.Text
-		Input                any
+		Input                json.RawMessage // of a kind that the tool decides
 	} `json:"content_block"`
 	Delta struct {
 		Type, Text  provider.Text
@@ -66,6 +67,9 @@ func (r *reading) event(name string, data []byte) error {
 	if err := json.Unmarshal(data, &e); err != nil && !errors.As(err, &odd) {
 		return err
 	}
+	if err := wire.CheckNames(data); err != nil { // what others read in it may be something else
+		return err
+	}
 	switch e.Type {
 	case "message_start":
 		r.used(e.Message.Usage)
@@ -95,8 +99,7 @@ func (r *reading) begin(e streamEvent) {
 		}
 		r.say(e.ContentBlock.Text)
 	case "tool_use":
-		whole, _ := json.Marshal(e.ContentBlock.Input) // it was JSON a moment ago
-		c := &call{id: string(e.ContentBlock.ID), name: string(e.ContentBlock.Name), whole: whole}
+		c := &call{id: string(e.ContentBlock.ID), name: string(e.ContentBlock.Name), whole: e.ContentBlock.Input}
 		r.blocks[e.Index], r.calls = c, append(r.calls, c)
 	}
 }
@@ -130,7 +133,9 @@ func (r *reading) end(p models.Prompt) (models.Reply, error) {
 		}
 		input := json.RawMessage(c.pieces.String())
 		if len(input) == 0 {
-			input = c.whole
+			var whole any
+			_ = json.Unmarshal(c.whole, &whole) // it is valid, or missing
+			input, _ = json.Marshal(whole)
 		}
 		reply.Calls = append(reply.Calls, models.Call{ID: c.id, Tool: c.name, Input: input})
 	}

@@ -80,6 +80,7 @@ func Conform(t *testing.T, d Dialect, build func(Setup) (Made, error)) {
 	play("a stream that breaks is tried again whole", none, broken)
 	play("silence", provider.Options{Silence: 50 * time.Millisecond, Retry: provider.Retry{Tries: 2}}, silence)
 	play("the caller leaves", none, leaves)
+	play("an event has a longest", provider.Options{Retry: provider.Retry{Tries: 1}}, longEvent)
 	play("faults and what they mean", none, faults)
 	play("nothing goes elsewhere", none, elsewhere)
 	play("the key is in no text", none, secret)

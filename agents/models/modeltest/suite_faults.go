@@ -91,6 +91,18 @@ func silence(ctx context.Context, t *testing.T, s *stage) {
 	}
 }
 
+// longEvent: the longest reply that a model may write fits into one event, and nothing much longer does.
+func longEvent(ctx context.Context, t *testing.T, s *stage) {
+	whole := strings.Repeat("\u4e16", 128_000*2) // some servers escape each letter
+	s.Queue(Answer{Text: whole, Pieces: 1}, Answer{Text: whole + whole + whole, Pieces: 1})
+	if reply := s.mustAsk(ctx, t, Hello()); reply.Text != whole {
+		t.Errorf("%d bytes of %d came", len(reply.Text), len(whole))
+	}
+	if _, err := s.ask(ctx, Hello()); !errors.Is(err, models.ErrAway) || !strings.Contains(err.Error(), "an event of the reply is longer") {
+		t.Error(err)
+	}
+}
+
 func leaves(ctx context.Context, t *testing.T, s *stage) {
 	never := make(chan struct{})
 	for i, a := range []Answer{{Wait: never}, {Text: "half of it", Pause: never}, Busy(time.Minute)} {

@@ -7,8 +7,12 @@
 package openai
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
+	"io"
+	"net/http"
 	"net/url"
 
 	"github.com/sashabaranov/go-openai"
@@ -109,4 +113,98 @@ func (m *Model) once(ctx context.Context, p models.Prompt, params openai.ChatCom
 func (m *Model) ours() bool {
 	u, err := url.Parse(m.o.BaseURL)
 	return err == nil && u.Hostname() == "api.openai.com"
+}
+
+// sender sends the library's request, with what the library cannot write: a model whose name it takes for one that may not
+// be asked like this, a result or a description that is empty.
+type sender struct {
+	*provider.Exchange
+	model string
+}
+
+// Do is called by the library.
+func (s sender) Do(r *http.Request) (*http.Response, error) {
+	var body map[string]any
+	in := json.NewDecoder(r.Body)
+	in.UseNumber()
+	if err := in.Decode(&body); err != nil {
+		return nil, err
+	}
+	body["model"] = s.model
+	for _, message := range objects(body["messages"]) {
+		if message["role"] == "tool" && message["content"] == nil {
+			message["content"] = ""
+		}
+	}
+	for _, tool := range objects(body["tools"]) {
+		if function, ok := tool["function"].(map[string]any); ok && function["description"] == nil {
+			function["description"] = ""
+		}
+	}
+	out, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(out)), int64(len(out))
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(out)), nil }
+	return s.Exchange.Do(r)
+}
+
+func objects(list any) []map[string]any {
+	var all []map[string]any
+	values, _ := list.([]any)
+	for _, value := range values {
+		if object, ok := value.(map[string]any); ok {
+			all = append(all, object)
+		}
+	}
+	return all
+}
+
+// params writes a prompt as Chat Completions take it, but for what [sender] adds.
+func (m *Model) params(p models.Prompt) openai.ChatCompletionRequest {
+	params := openai.ChatCompletionRequest{StreamOptions: &openai.StreamOptions{IncludeUsage: true}}
+	switch {
+	case m.o.Most > 0 && m.ours():
+		params.MaxCompletionTokens = int(m.o.Most)
+	case m.o.Most > 0:
+		params.MaxTokens = int(m.o.Most) //nolint:staticcheck // deprecated at OpenAI alone; most others know no other
+	}
+	if p.System != "" {
+		params.Messages = append(params.Messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleSystem, Content: p.System})
+	}
+	for _, message := range p.Messages {
+		params.Messages = append(params.Messages, messages(message)...)
+	}
+	for _, t := range p.Tools {
+		params.Tools = append(params.Tools, openai.Tool{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{
+			Name: t.Name, Description: t.Description, Parameters: provider.Schema(t.Schema),
+		}})
+	}
+	return params
+}
+
+// messages are those that a turn is. One without a word and a call is none: providers refuse it.
+func messages(m models.Message) []openai.ChatCompletionMessage {
+	var all []openai.ChatCompletionMessage
+	switch {
+	case m.Role == models.Results:
+		for _, r := range m.Results {
+			text := r.Text
+			if r.Error {
+				text = "Error: " + text // there is no other place for it
+			}
+			all = append(all, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleTool, Content: text, ToolCallID: r.ID})
+		}
+	case m.Role == models.Assistant && (m.Text != "" || len(m.Calls) > 0):
+		said := openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant, Content: m.Text}
+		for _, c := range m.Calls {
+			said.ToolCalls = append(said.ToolCalls, openai.ToolCall{ID: c.ID, Type: openai.ToolTypeFunction,
+				Function: openai.FunctionCall{Name: provider.Name(c.Tool), Arguments: string(provider.Object(c.Input))}})
+		}
+		all = append(all, said)
+	case m.Role == models.User && m.Text != "":
+		all = append(all, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: m.Text})
+	}
+	return all
 }

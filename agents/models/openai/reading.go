@@ -9,6 +9,7 @@ import (
 
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/models/provider"
+	"github.com/daycared/daycared/internal/wire"
 )
 
 // chunk is an event of a stream: what we read of it.
@@ -64,6 +65,9 @@ func (r *reading) event(_ string, data []byte) error {
 	var c chunk
 	var odd *json.UnmarshalTypeError
 	if err := json.Unmarshal(data, &c); err != nil && (!errors.As(err, &odd) || odd.Field == "") {
+		return err
+	}
+	if err := wire.CheckNames(data); err != nil { // what others read in it may be something else
 		return err
 	}
 	if c.Error != nil {

@@ -24,7 +24,10 @@ type Options struct {
 	// Silence is how long nothing may come, before a reply begins or within it. 0: five minutes, as a server at home may
 	// have to load its model first.
 	Silence time.Duration
-	Log     *slog.Logger // of what is tried again; nil: none
+	// Total is how long one reply may take from its request to its end, however often something comes. 0: an hour, in which
+	// 128,000 tokens come at 36 a second. What takes longer is not tried again.
+	Total time.Duration
+	Log   *slog.Logger // of what is tried again; nil: none
 }
 
 // Retry bounds how often what passes by itself is tried again. What is zero has its default.
@@ -40,6 +43,7 @@ type Link struct {
 	client  *http.Client
 	retry   Retry
 	silence time.Duration
+	total   time.Duration
 	hide    *strings.Replacer
 	log     *slog.Logger
 }
@@ -77,6 +81,7 @@ func New(o Options) (*Link, error) {
 			Longest: cmp.Or(o.Retry.Longest, 2*time.Minute),
 		},
 		silence: cmp.Or(o.Silence, 5*time.Minute),
+		total:   cmp.Or(o.Total, time.Hour),
 		hide:    hider(string(o.Key)),
 		log:     cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 	}, nil
@@ -95,8 +100,11 @@ func (l *Link) Close() { l.client.CloseIdleConnections() }
 
 // lost is an error of the connection, without the address and the key.
 func (l *Link) lost(ctx context.Context, err error) error {
-	if errors.Is(context.Cause(ctx), errSilence) {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errSilence):
 		err = fmt.Errorf("nothing came for %v", l.silence)
+	case errors.Is(cause, errLong):
+		return &Fault{Text: fmt.Sprintf("the reply was not whole after %v", l.total), kind: models.ErrAway}
 	}
 	for located := (*url.Error)(nil); errors.As(err, &located); {
 		err = located.Err

@@ -1,10 +1,14 @@
 package provider
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -44,6 +48,55 @@ func TestAddresses(t *testing.T) {
 	}
 	if _, err := New(Options{Base: "https://host", Key: "SECRET\n"}); err == nil || strings.Contains(err.Error(), "SECRET") {
 		t.Errorf("a key with a line break: %v", err)
+	}
+}
+
+// TestAReplyHasAnEnd: who sends a byte now and then does not hold a turn forever, and is not asked again for it.
+func TestAReplyHasAnEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := New(Options{Base: "http://localhost/v1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.client.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(drip{r.Context()})}, nil
+		})
+		tries, began := 0, time.Now()
+		_, err = l.Try(t.Context(), func() (models.Reply, error) {
+			tries++
+			x := l.Exchange(t.Context())
+			r, err := http.NewRequestWithContext(x.Context(), http.MethodPost, l.Base(), http.NoBody)
+			if err == nil {
+				_, err = x.Do(r)
+			}
+			if err == nil {
+				err = x.Events(func(string, []byte) error { return nil })
+			}
+			return models.Reply{}, x.End(t.Context(), err)
+		}, func() {})
+		if !errors.Is(err, models.ErrAway) || !strings.Contains(err.Error(), "not whole after 1h0m0s") || tries != 1 ||
+			time.Since(began) != time.Hour {
+			t.Errorf("after %v and %d tries: %v", time.Since(began), tries, err)
+		}
+	})
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// drip is a stream of one byte a minute.
+type drip struct {
+	ctx context.Context //nolint:containedctx // that of the request
+}
+
+func (d drip) Read(p []byte) (int, error) {
+	select {
+	case <-time.After(time.Minute):
+		p[0] = ':'
+		return 1, nil
+	case <-d.ctx.Done():
+		return 0, d.ctx.Err()
 	}
 }
 

@@ -1,8 +1,6 @@
 package remote
 
 import (
-	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +13,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/daycared/daycared/agents/sandbox"
+	"github.com/daycared/daycared/internal/wire"
 )
 
 const (
@@ -32,7 +33,6 @@ type line struct {
 	o       *Options
 	kill    context.CancelFunc // ends the program and all that it started
 	stdin   *os.File
-	stderr  *os.File
 	session *mcp.ClientSession // nil until connected
 
 	ended chan struct{} // the connection has ended
@@ -42,21 +42,36 @@ type line struct {
 
 // start starts the program and greets it.
 func (s *Server) start(ctx context.Context) (*line, error) {
-	l := &line{o: &s.o, ended: make(chan struct{}), gone: make(chan struct{})}
-	stdout, err := l.launch(ctx)
+	run, err := sandbox.Start(ctx, s.o.Command)
 	if err != nil {
 		return nil, err
 	}
+	l := &line{o: &s.o, kill: run.Kill, stdin: run.Stdin, ended: make(chan struct{}), gone: make(chan struct{})}
+	l.works.Go(func() {
+		run.EachError(func(line string) { s.o.Log.Debug("an mcp server wrote to stderr", "text", line) })
+	})
+	l.works.Go(func() {
+		_ = run.Wait() // how it ended is told by its connection
+		close(l.gone)
+	})
 	client := mcp.NewClient(&mcp.Implementation{Name: "daycared", Version: s.o.Version}, &mcp.ClientOptions{
 		Capabilities: &mcp.ClientCapabilities{}, Logger: slog.New(slog.DiscardHandler), // it would log what servers say
 	})
 	client.AddReceivingMiddleware(refuse)
-	l.session, err = client.Connect(ctx, &mcp.IOTransport{Reader: stdout, Writer: l.stdin, MaxLineLength: mostLine},
+	strict := wire.NewLines(run.Stdout, mostLine, func(text []byte) (bool, error) {
+		err := wire.CheckMessage(text)
+		return true, err
+	})
+	replies := struct {
+		io.Reader
+		io.Closer
+	}{strict, run.Stdout}
+	l.session, err = client.Connect(ctx, &mcp.IOTransport{Reader: replies, Writer: l.stdin, MaxLineLength: mostLine},
 		&mcp.ClientSessionOptions{ProtocolVersion: protocol})
 	if err != nil {
 		l.kill()
 		l.works.Wait()
-		_ = stdout.Close() // so that the connection ends, whatever is left of it
+		_ = run.Stdout.Close() // so that the connection ends, whatever is left of it
 		return nil, answer(ctx, err)
 	}
 	l.works.Go(func() {
@@ -66,65 +81,6 @@ func (s *Server) start(ctx context.Context) (*line, error) {
 	})
 	s.o.Log.Debug("an mcp server was started")
 	return l, nil
-}
-
-// launch starts the program, whose life is not that of ctx, and has its stderr logged.
-func (l *line) launch(ctx context.Context) (stdout *os.File, err error) {
-	life, kill := context.WithCancel(context.WithoutCancel(ctx))
-	cmd, release, err := l.o.Command(life)
-	if err != nil {
-		kill()
-		return nil, err
-	}
-	var ours, theirs []*os.File // stdin, stdout, stderr
-	for i := range 3 {
-		r, w, failed := os.Pipe()
-		if i == 0 {
-			r, w = w, r // they read it
-		}
-		ours, theirs, err = append(ours, r), append(theirs, w), cmp.Or(err, failed)
-	}
-	if err == nil {
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], theirs[2]
-		err = cmd.Start()
-	}
-	for _, end := range theirs {
-		_ = end.Close() // nil as well
-	}
-	if err != nil {
-		kill()
-		release()
-		for _, end := range ours {
-			_ = end.Close()
-		}
-		return nil, err
-	}
-	l.kill, l.stdin, l.stderr = kill, ours[0], ours[2]
-	l.works.Go(l.log)
-	l.works.Go(func() {
-		_ = cmd.Wait() // how it ended is told by its connection
-		release()
-		kill()
-		// What it wrote last is still read; what got away from its walls may keep the pipes open for ever.
-		_ = ours[1].SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-		_ = ours[2].SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-		close(l.gone)
-	})
-	return ours[1], nil
-}
-
-// log logs what the program writes to stderr.
-func (l *line) log() {
-	const most = 2000 // bytes of a line; a longer one is several
-	defer l.stderr.Close()
-	lines := bufio.NewReaderSize(l.stderr, most)
-	for {
-		text, _, err := lines.ReadLine()
-		if err != nil {
-			return
-		}
-		l.o.Log.Debug("an mcp server wrote to stderr", "text", string(text))
-	}
 }
 
 // alive tells whether the connection stands.

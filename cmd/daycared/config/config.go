@@ -23,6 +23,7 @@ type Config struct {
 	Fetch      Fetch      `yaml:"fetch"`
 	Limits     Limits     `yaml:"limits"`
 	Keep       Keep       `yaml:"keep"`
+	Audit      Audit      `yaml:"audit"`
 	Sandbox    bool       `yaml:"sandbox" is:"switch"`
 	DataDir    string     `yaml:"data_dir" is:"path"` // empty: see [Config.Paths]
 	Log        Log        `yaml:"log"`
@@ -37,6 +38,9 @@ type Config struct {
 	origins map[string]string // where each value in force came from, by the path of its key
 	from    *report           // nil of what was not loaded
 }
+
+// Silent reports whether there is a file, which sets nothing.
+func (c *Config) Silent() bool { return c.File != "" && c.from != nil && len(c.from.lines) == 0 }
 
 // Place is where the key of a path was set, as in "config.yaml:12" of people.0.user: a line of the file, or a variable.
 // It is empty where there was nothing to read.
@@ -167,6 +171,8 @@ type Limits struct {
 	PendingPerCaller int `yaml:"pending_per_caller"`
 	PromptsPerMinute int `yaml:"prompts_per_minute"`
 	PendingTotal     int `yaml:"pending_total"`
+	RequestsPerHour  int `yaml:"requests_per_hour"`
+	BytesPerHour     int `yaml:"bytes_per_hour"`
 }
 
 // Keep says how long the store remembers what is over.
@@ -174,6 +180,18 @@ type Keep struct {
 	Requests time.Duration `yaml:"requests" is:"days"`
 	Payloads time.Duration `yaml:"payloads" is:"days"` // of requests: inputs, details, messages, reasons
 	Audit    time.Duration `yaml:"audit" is:"days"`
+}
+
+// Audit is what keeps the audit, and the rows that open a gate, from being changed unseen.
+type Audit struct {
+	KeyFile string `yaml:"key_file" is:"path"` // holds the key that they are sealed with; empty: see [Config.Paths]
+	Heads   Heads  `yaml:"heads"`
+}
+
+// Heads says where the newest entry of the audit is published, so that somebody else remembers it.
+type Heads struct {
+	To    string        `yaml:"to" is:"publisher"` // log, a file or an address; empty: nowhere
+	Every time.Duration `yaml:"every"`             // at most this often
 }
 
 // Log is how the daemon keeps its log.
@@ -208,8 +226,9 @@ func Default() *Config {
 			Terminal: Terminal{Enabled: true}, Telegram: Telegram{APIURL: "https://api.telegram.org"},
 			WhatsApp: WhatsApp{AutoVersion: true},
 		},
-		Limits:  Limits{PendingPerCaller: 20, PromptsPerMinute: 30, PendingTotal: 100000},
+		Limits:  Limits{PendingPerCaller: 20, PromptsPerMinute: 30, PendingTotal: 100000, RequestsPerHour: 20000, BytesPerHour: 64 << 20},
 		Keep:    Keep{Requests: 90 * day, Payloads: 30 * day, Audit: 400 * day},
+		Audit:   Audit{Heads: Heads{Every: 10 * time.Minute}},
 		Sandbox: true,
 		Log:     Log{Level: slog.LevelInfo, Format: "text"},
 	}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/daycared/daycared/connectors"
 )
 
 // minDuration and maxDuration bound every duration: no time here means anything below a second, and a year is forever.
@@ -139,4 +141,123 @@ func formatDays(d time.Duration) string {
 		return strconv.Itoa(int(d/day)) + "d"
 	}
 	return formatDuration(d)
+}
+
+// exampleHours stand where nobody can tell what was meant.
+const exampleHours = "22:00-07:00"
+
+// clock is a span as the configuration has it: two times of the day, each with all its digits.
+var clock = regexp.MustCompile(`^([01][0-9]|2[0-3]):([0-5][0-9])-([01][0-9]|2[0-3]):([0-5][0-9])$`)
+
+// parseHours reads a span of every day, which may go past midnight.
+func parseHours(s string) (any, error) {
+	m := clock.FindStringSubmatch(s)
+	if m == nil {
+		if meant, ok := mendHours(s); ok {
+			return nil, fmt.Errorf("%s is no span of hours; write %q", quote(s), meant)
+		}
+		begin, end, _ := strings.Cut(s, "-")
+		for _, t := range []string{begin, end} {
+			if _, ok := mendTime(strings.TrimSpace(t)); !ok && s != begin {
+				return nil, fmt.Errorf("%s is no span of hours, since %s is no time of the day; write it as in %q",
+					quote(s), quote(t), exampleHours)
+			}
+		}
+		return nil, fmt.Errorf("%s is no span of hours; write it as in %q", quote(s), exampleHours)
+	}
+	h := connectors.Hours{From: minutes(m[1], m[2]), To: minutes(m[3], m[4])}
+	if h.From == h.To {
+		return nil, fmt.Errorf("%s ends when it begins; write two different times, as in %q, or leave it out for none",
+			quote(s), exampleHours)
+	}
+	return h, nil
+}
+
+// minutes is the minute of the day, of which the digits are known to be right.
+func minutes(hour, minute string) int {
+	h, _ := strconv.Atoi(hour)
+	m, _ := strconv.Atoi(minute)
+	return h*60 + m
+}
+
+func formatHours(h connectors.Hours) string {
+	return fmt.Sprintf("%02d:%02d-%02d:%02d", h.From/60, h.From%60, h.To/60, h.To%60)
+}
+
+// oclock is a time of the day as people write it: 9, 9:30, 21.30, 0930, 9h, 9pm.
+var oclock = regexp.MustCompile(`^([0-9]{1,2})(?:[:.h]?([0-9]{2}))?h?(am|pm)?$`)
+
+// mendHours is the span that was meant, if that is clear.
+func mendHours(s string) (meant string, ok bool) {
+	s = strings.NewReplacer(" ", "", "–", "-", "—", "-", "to", "-").Replace(strings.ToLower(s))
+	begin, end, _ := strings.Cut(s, "-")
+	from, known := mendTime(begin)
+	to, alsoKnown := mendTime(end)
+	if !known || !alsoKnown || from == to {
+		return "", false
+	}
+	return formatHours(connectors.Hours{From: from, To: to}), true
+}
+
+// mendTime is the minute of the day that was probably meant. Midnight may be 24:00, too.
+func mendTime(s string) (minute int, ok bool) {
+	m := oclock.FindStringSubmatch(s)
+	if m == nil {
+		return 0, false
+	}
+	hour, _ := strconv.Atoi(m[1])
+	minute, _ = strconv.Atoi(m[2])
+	if m[3] != "" {
+		if hour < 1 || hour > 12 {
+			return 0, false
+		}
+		hour %= 12
+		if m[3] == "pm" {
+			hour += 12
+		}
+	}
+	if hour > 24 || minute > 59 || hour == 24 && minute > 0 {
+		return 0, false
+	}
+	return (hour%24)*60 + minute, true
+}
+
+// When is a moment in the time that a request has: a share of that time, or a while after the request was made. The
+// zero When is none.
+type When struct {
+	Percent int           // of the time from start to deadline, 1 to 99; 0 where After says it
+	After   time.Duration // since the start; 0 where Percent says it
+}
+
+// String is the moment as the configuration has it: 50% or 10m.
+func (w When) String() string {
+	if w.Percent > 0 {
+		return strconv.Itoa(w.Percent) + "%"
+	}
+	return formatDuration(w.After)
+}
+
+// share is a part of the time: digits and a percent sign.
+var share = regexp.MustCompile(`^([0-9]{1,6})%$`)
+
+// parseWhen reads a share of the time, as in 50%, or a duration.
+func parseWhen(s string) (any, error) {
+	if m := share.FindStringSubmatch(s); m != nil {
+		percent, _ := strconv.Atoi(m[1]) // at most six digits
+		if percent < 1 || percent > 99 {
+			return nil, fmt.Errorf("%s is not between the beginning and the end; write 1%% to 99%%", quote(s))
+		}
+		return When{Percent: percent}, nil
+	}
+	if strings.Contains(s, "%") {
+		return nil, fmt.Errorf("%s is not a share of the time; write a whole number and %%, as in 50%%", quote(s))
+	}
+	if _, err := strconv.ParseFloat(s, 64); err == nil {
+		return nil, fmt.Errorf("%s has no unit; write a share of the time, as in 50%%, or a duration, as in 10m", quote(s))
+	}
+	d, err := parseDuration(s)
+	if err != nil {
+		return nil, fmt.Errorf("%w; or a share of the time, as in 50%%", err)
+	}
+	return When{After: d.(time.Duration)}, nil //nolint:errcheck // it is what parseDuration gives
 }

@@ -11,9 +11,12 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/viper"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 // Load reads the configuration file at path, lays it over the defaults and the environment over both, and checks the
@@ -39,34 +42,78 @@ func Check(path string, environ []string, known Accounts) (*Config, error) {
 			return nil, fmt.Errorf("read configuration: %w", err)
 		}
 	}
-	return check(path, data, environ, known)
+	return whole(check(path, data, environ, known))
+}
+
+// whole is a configuration in which nothing is wrong.
+func whole(cfg *Config, err error) (*Config, error) {
+	if err != nil {
+		return nil, err
+	}
+	return cfg, nil
+}
+
+// Places is what a file that [Load] refuses says of data_dir and the sockets; ok is false where something that is wrong in
+// it may have been to say that. Nothing else of it counts.
+func Places(path string, environ []string) (cfg *Config, ok bool) {
+	data, err := read(path)
+	if err != nil {
+		return nil, false
+	}
+	cfg, err = check(path, data, environ, Accounts{})
+	var found Problems
+	return cfg, cfg != nil && errors.As(err, &found) && !slices.ContainsFunc(found, func(p Problem) bool {
+		name := p.Key
+		if unknown, is := strings.CutPrefix(p.Text, `unknown key "`); is { // its problem is that of what it stands in
+			name, _, _ = strings.Cut(unknown, `"`)
+		}
+		return name == "" || permissions.Nearest(name[strings.LastIndexByte(name, '.')+1:], placeKeys) != ""
+	})
+}
+
+// placeKeys are the keys that say where a daemon is, and what two of them stand in.
+var placeKeys = []string{"data_dir", "api", "agent_socket", "admin_socket"}
+
+// ReadFile reads at most limit bytes of a regular file. Another, such as a pipe, could keep whoever opens or reads it waiting.
+func ReadFile(path string, limit int64) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, &fs.PathError{Op: "read", Path: path, Err: syscall.EISDIR}
+	case !info.Mode().IsRegular():
+		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("is not a regular file")}
+	}
+	return io.ReadAll(io.LimitReader(f, limit))
 }
 
 // read is the file, as far as a configuration goes.
 func read(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	text, err := ReadFile(path, maxSize+1)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%w; name a file that exists, or none: then it is looked for in DAYCARED_CONFIG, "+
 			"~/.config/daycared/config.yaml and /etc/daycared/config.yaml", err)
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("%w for this account; use the daemon's account, or let this one read it", err)
-	case err != nil:
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.IsDir() {
+	case errors.Is(err, syscall.EISDIR):
 		return nil, fmt.Errorf("%s is a folder; name the file in it, as in %s", path, filepath.Join(path, "config.yaml"))
 	}
-	return io.ReadAll(io.LimitReader(f, maxSize+1))
+	return text, err
 }
 
 // parse is Load for what was read from the file.
 func parse(file string, data []byte, environ []string) (*Config, error) {
-	return check(file, data, environ, Accounts{})
+	return whole(check(file, data, environ, Accounts{}))
 }
 
-// check is Check for what was read from the file.
+// check is Check for what was read from the file. Beside an error it returns what could be read, if anything.
 func check(file string, data []byte, environ []string, known Accounts) (*Config, error) {
 	r := newReport(file)
 	v := viper.New()
@@ -101,7 +148,7 @@ func check(file string, data []byte, environ []string, known Accounts) (*Config,
 	faults := r.unworkable(cfg)
 	if len(r.found) > 0 { // all is told at once
 		r.found = append(r.found, faults...)
-		return nil, r.err()
+		return cfg, r.err()
 	}
 	for i := range cfg.People {
 		cfg.People[i].Location = cmp.Or(cfg.People[i].Location, time.Local)
@@ -197,4 +244,115 @@ func assign(field reflect.Value, k key, value any) {
 	default:
 		field.Set(reflect.ValueOf(value))
 	}
+}
+
+// Find says which configuration file to load: the one of the flag, else of DAYCARED_CONFIG, else the first that exists
+// of ~/.config/daycared/config.yaml and /etc/daycared/config.yaml. A file that was named is the one, whether it exists
+// or not; [Load] tells. found is false when there is none.
+func Find(flag string, environ []string, exists func(string) bool) (path string, found bool) {
+	if named := cmp.Or(flag, lookup(environ, "DAYCARED_CONFIG")); named != "" {
+		return named, true
+	}
+	var places []string
+	if home := lookup(environ, "HOME"); filepath.IsAbs(home) {
+		places = append(places, filepath.Join(home, ".config/daycared/config.yaml"))
+	}
+	for _, p := range append(places, SystemFile) {
+		if exists(p) {
+			return p, true
+		}
+	}
+	return "", false
+}
+
+// Paths are where the daemon's files are. All are absolute.
+type Paths struct {
+	DataDir     string
+	AgentSocket string
+	AdminSocket string
+	AdminKey    string
+	AuditKey    string
+	LogFile     string
+	Credentials string // those of a service; empty where it has none
+}
+
+// SystemFile is the configuration of the machine's own service.
+const SystemFile = "/etc/daycared/config.yaml"
+
+// Where services are, and what root runs.
+const (
+	serviceData = "/var/lib/daycared"
+	serviceRun  = "/run/daycared"
+)
+
+// Paths says where the files are for a daemon that runs as uid with environ. What the configuration names stands. Else
+// the data is in $STATE_DIRECTORY (which systemd gives to services), in /var/lib/daycared for root, in
+// $XDG_STATE_HOME/daycared, or in ~/.local/state/daycared; the sockets are in /run/daycared for root and services, in
+// $XDG_RUNTIME_DIR/daycared, or with the data. An account without a home is a service's.
+func (c *Config) Paths(uid int, environ []string) Paths {
+	data := cmp.Or(c.DataDir, dataDir(uid, environ))
+	run := cmp.Or(runDir(uid, environ), data)
+	return Paths{
+		DataDir:     data,
+		AgentSocket: cmp.Or(c.API.AgentSocket, filepath.Join(run, "agent.sock")),
+		AdminSocket: cmp.Or(c.API.AdminSocket, filepath.Join(run, "admin.sock")),
+		AdminKey:    filepath.Join(data, "admin.key"),
+		AuditKey:    cmp.Or(c.Audit.KeyFile, filepath.Join(data, "audit.key")),
+		LogFile:     filepath.Join(data, "daycared.log"),
+		Credentials: folder(environ, "CREDENTIALS_DIRECTORY"),
+	}
+}
+
+func dataDir(uid int, environ []string) string {
+	if dir := folder(environ, "STATE_DIRECTORY"); dir != "" {
+		return dir
+	}
+	if uid == 0 {
+		return serviceData
+	}
+	if dir := folder(environ, "XDG_STATE_HOME"); dir != "" {
+		return filepath.Join(dir, "daycared")
+	}
+	if home := folder(environ, "HOME"); home != "" {
+		return filepath.Join(home, ".local/state/daycared")
+	}
+	return serviceData
+}
+
+// runDir is where the sockets are when they are not with the data. systemd gives $RUNTIME_DIRECTORY to whoever asks for
+// one; a service of the user's own manager has $XDG_RUNTIME_DIR, too, and a service of the system has not.
+func runDir(uid int, environ []string) string {
+	if dir := folder(environ, "RUNTIME_DIRECTORY"); dir != "" {
+		return dir
+	}
+	if uid == 0 {
+		return serviceRun
+	}
+	if dir := folder(environ, "XDG_RUNTIME_DIR"); dir != "" {
+		return filepath.Join(dir, "daycared")
+	}
+	if lookup(environ, "STATE_DIRECTORY") != "" {
+		return serviceRun
+	}
+	return ""
+}
+
+// folder is the first absolute path of a variable. The XDG base directory specification has relative ones ignored;
+// systemd may give several, separated by colons.
+func folder(environ []string, name string) string {
+	dir, _, _ := strings.Cut(lookup(environ, name), ":")
+	if !filepath.IsAbs(dir) {
+		return ""
+	}
+	return filepath.Clean(dir)
+}
+
+// lookup is the value of a variable, of which the last one counts.
+func lookup(environ []string, name string) (value string) {
+	for _, entry := range environ {
+		if v, ok := strings.CutPrefix(entry, name+"="); ok {
+			value = v
+		}
+	}
+	return value
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -83,8 +84,9 @@ connectors: {terminal: {enabled: false}, telegram: {enabled: true, token_file: /
   whatsapp: {enabled: true, phone: "+4915112345679", auto_version: false}, editor: {enabled: true}}
 api: {agent_socket: /run/a.sock, admin_socket: /run/b.sock, agent_group: agents, admin_group: people,
   allow_same_user: true, admin_reachable: true}
-limits: {pending_per_caller: 1, prompts_per_minute: 2, pending_total: 3}
+limits: {pending_per_caller: 1, prompts_per_minute: 2, pending_total: 3, requests_per_hour: 4, bytes_per_hour: 5}
 keep: {requests: 30d, payloads: 36h, audit: 8760h}
+audit: {key_file: /srv/key, heads: {to: log, every: 1h}}
 data_dir: "/srv/daycared"
 log: {level: debug, format: json}
 `)
@@ -124,8 +126,9 @@ log: {level: debug, format: json}
 			AgentSocket: "/run/a.sock", AdminSocket: "/run/b.sock", AgentGroup: "agents", AdminGroup: "people",
 			AllowSameUser: true, AdminReachable: true,
 		},
-		Limits:  Limits{PendingPerCaller: 1, PromptsPerMinute: 2, PendingTotal: 3},
+		Limits:  Limits{PendingPerCaller: 1, PromptsPerMinute: 2, PendingTotal: 3, RequestsPerHour: 4, BytesPerHour: 5},
 		Keep:    Keep{Requests: 30 * 24 * time.Hour, Payloads: 36 * time.Hour, Audit: 365 * 24 * time.Hour},
+		Audit:   Audit{KeyFile: "/srv/key", Heads: Heads{To: "log", Every: time.Hour}},
 		Sandbox: true,
 		DataDir: "/srv/daycared",
 		Log:     Log{Level: slog.LevelDebug, Format: "json"},
@@ -316,6 +319,18 @@ func TestLoadFile(t *testing.T) {
 	folder := "read configuration: " + dir + " is a folder; name the file in it, as in " + file
 	if _, err := Load(dir, nil); err == nil || err.Error() != folder {
 		t.Errorf("a folder: %v", err)
+	}
+	pipe := filepath.Join(dir, "pipe.yaml")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for what, read := range map[string]func() error{
+		"load":  func() error { _, err := Load(pipe, nil); return err },
+		"draft": func() error { _, err := ReadDraft(pipe); return err },
+	} {
+		if err := read(); err == nil || !strings.HasSuffix(err.Error(), pipe+": is not a regular file") {
+			t.Errorf("%s of a pipe: %v", what, err)
+		}
 	}
 	if c, err := Load("", nil); err != nil || !reflect.DeepEqual(meaning(c), *Default()) {
 		t.Errorf("no file: %+v, %v", c, err)

@@ -37,12 +37,12 @@ func TestPaths(t *testing.T) {
 	in := func(data, run string) Paths {
 		return Paths{
 			DataDir: data, AgentSocket: run + "/agent.sock", AdminSocket: run + "/admin.sock",
-			AdminKey: data + "/admin.key", LogFile: data + "/daycared.log",
+			AdminKey: data + "/admin.key", AuditKey: data + "/audit.key", LogFile: data + "/daycared.log",
 		}
 	}
 	named := Paths{
 		DataDir: "/srv/d", AgentSocket: "/a.sock", AdminSocket: "/b.sock",
-		AdminKey: "/srv/d/admin.key", LogFile: "/srv/d/daycared.log",
+		AdminKey: "/srv/d/admin.key", AuditKey: "/srv/d/audit.key", LogFile: "/srv/d/daycared.log",
 	}
 	const state = "/home/fay/.local/state/daycared"
 	for _, test := range []struct {

@@ -17,12 +17,12 @@ func TestBadPeopleAndRoutes(t *testing.T) {
 				"write theirs, as in whatsapp: \"+447700900123\", or take whatsapp out\n" +
 				"6: people.via: terminal goes by the person's user, and there is none; write theirs, as in user: fay, or take terminal out\n" +
 				"7: people.via: admin goes by the person's user, and there is none; write theirs, as in user: fay, or take admin out"},
-		{"a wrong address is told once", "people: [{name: fay, telegram: \"@fay\", via: [telegram]}]\n",
+		{"A2/a wrong address is told once", "people: [{name: fay, telegram: \"@fay\", via: [telegram]}]\n",
 			`1: people.telegram: "@fay" is a username, which can change hands; write the numeric id, as in telegram: 123456789`},
 
 		{"asks one twice", people + "routes:\n- ask:\n  - fay\n  - sam\n  - fay\n",
 			`6: routes.ask: "fay" is there already; one person answers once, so write each name once`},
-		{"asks strangers", people + "routes: [{ask: [fya, lee]}]\n",
+		{"A2/asks strangers", people + "routes: [{ask: [fya, lee]}]\n",
 			"2: routes.ask: nobody in people is called \"fya\"; did you mean fay?\n" +
 				"2: routes.ask: nobody in people is called \"lee\"; there are fay, sam, kim"},
 		{"quorum above one", people + "routes:\n  - ask: [fay]\n    quorum: 2\n", `4: routes.quorum: ` +
@@ -40,7 +40,7 @@ func TestBadPeopleAndRoutes(t *testing.T) {
 		{"escalates without words", people + "routes:\n- ask: [fay]\n  escalate:\n",
 			"4: routes.escalate.to: nobody is asked then; write at least one person, as in to: [kim]\n" +
 				"4: routes.escalate.after: nothing says when; write a share of the time, as in after: 50%, or a duration"},
-		{"escalates to a stranger", people + "routes:\n- ask: [fay]\n  escalate: {after: 50%, to: [kin]}\n",
+		{"A2/escalates to a stranger", people + "routes:\n- ask: [fay]\n  escalate: {after: 50%, to: [kin]}\n",
 			`4: routes.escalate.to: nobody in people is called "kin"; did you mean kim?`},
 		{"escalates twice", people + "routes: [{ask: [fay], escalate: {after: 50%, to: [kim, kim]}}]\n",
 			`2: routes.escalate.to: "kim" is there already; one person answers once, so write each name once`},
@@ -60,11 +60,11 @@ func TestBadPeopleAndRoutes(t *testing.T) {
 		{"a group without Telegram", people + "routes:\n- ask: [fay]\n  chat: -1001\n",
 			`4: routes.chat: the group is one of Telegram's, and connectors.telegram.enabled is false; ` +
 				`switch it on, or take chat out`},
-		{"a person's chat", people + "routes: [{ask: [fay], chat: 4242}]\n",
+		{"A2/a person's chat", people + "routes: [{ask: [fay], chat: 4242}]\n",
 			`2: routes.chat: "4242" is no group's id, which begins with a minus; write it as in chat: -1001234567890`},
-		{"a group by its name", people + "routes: [{ask: [fay], chat: ops}]\n",
+		{"A2/a group by its name", people + "routes: [{ask: [fay], chat: ops}]\n",
 			`2: routes.chat: "ops" is no group's id; write the number, as in chat: -1001234567890`},
-		{"a group as text", people + "routes: [{ask: [fay], chat: '-1001'}]\nconnectors: {telegram: {enabled: true}}\n",
+		{"A2/a group as text", people + "routes: [{ask: [fay], chat: '-1001'}]\nconnectors: {telegram: {enabled: true}}\n",
 			`2: routes.chat is the numeric id of a group, not text; write it without quotes: chat: -1001`},
 		{"a group that is too far", people + "routes: [{ask: [fay], chat: -99999999999999999999}]\n",
 			`2: routes.chat: "-99999999999999999999" is too large; write a smaller number`},

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"reflect"
@@ -53,6 +54,51 @@ func (c *Config) Value(path string) (string, error) {
 		}
 		v, sec, rest = v.Field(k.field), k.inner, below
 	}
+}
+
+// Setting is one key with what is in force for it.
+type Setting struct {
+	Key   string `json:"key"`   // as in people.0.user
+	Value any    `json:"value"` // a text, a number or a truth value, or a list of them
+	From  string `json:"from"`  // the line of the file, the environment variable, or default
+}
+
+// Settings are what [Config.Show] writes, key by key in its order.
+func (c *Config) Settings() []Setting { return c.settings(reflect.ValueOf(c).Elem(), root, "", false) }
+
+// settings are those of a section; of an item of a list only the keys that were given.
+func (c *Config) settings(v reflect.Value, sec *section, path string, item bool) (all []Setting) {
+	for _, k := range sec.keys {
+		field, at := v.Field(k.field), join(path, k.name)
+		_, given := c.origins[at]
+		switch {
+		case item && !given:
+		case k.inner == nil && !k.list:
+			all = append(all, Setting{at, k.leaf.json(field), c.origin(at)})
+		case k.inner == nil || k.list && field.Len() == 0:
+			list := make([]any, field.Len())
+			for i := range list {
+				list[i] = k.leaf.json(field.Index(i))
+			}
+			all = append(all, Setting{at, list, c.origin(at)})
+		case k.list:
+			for i := range field.Len() {
+				all = append(all, c.settings(field.Index(i), k.inner, at+"."+strconv.Itoa(i), true)...)
+			}
+		default:
+			all = append(all, c.settings(field, k.inner, at, item)...)
+		}
+	}
+	return all
+}
+
+// json is a value as JSON has it.
+func (l leaf) json(v reflect.Value) any {
+	text := l.format(v.Interface())
+	if l.written == asLiteral && json.Valid([]byte(text)) {
+		return json.RawMessage(text)
+	}
+	return text
 }
 
 // onOneLine is a file's name as a comment can hold it.

@@ -103,15 +103,22 @@ agents: []                # default
 fetch:
   allow_private: []  # default
 limits:
-  pending_per_caller: 20  # default
-  prompts_per_minute: 30  # default
-  pending_total: 100000   # default
+  pending_per_caller: 20    # default
+  prompts_per_minute: 30    # default
+  pending_total: 100000     # default
+  requests_per_hour: 20000  # default
+  bytes_per_hour: 67108864  # default
 keep:
   requests: 90d  # default
   payloads: 2d   # DAYCARED_KEEP_PAYLOADS
   audit: 400d    # default
-sandbox: on      # default
-data_dir: ""     # default
+audit:
+  key_file: ""  # default
+  heads:
+    to: ""      # default
+    every: 10m  # default
+sandbox: on     # default
+data_dir: ""    # default
 log:
   level: debug  # DAYCARED_LOG_LEVEL
   format: text  # default

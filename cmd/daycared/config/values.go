@@ -68,6 +68,7 @@ var leaves = map[string]leaf{
 	"e164":              {is: "a phone number", written: asText, parse: parsePhone, format: with(asIs), mend: mendPhone},
 	"phone":             {is: "a phone number", written: asText, parse: parseAnyPhone, format: with(asIs), mend: mendPhone},
 	"path":              {is: "a path", written: asText, parse: parsePath, format: with(asIs)},
+	"publisher":         {is: "log, a path or an address", written: asText, parse: parsePublisher, format: with(asIs)},
 	"url":               {is: "an address", written: asText, parse: parseURL, format: with(asIs)},
 	"socket":            {is: "a path", written: asText, parse: parseSocket, format: with(asIs)},
 	"listen":            {is: "an address to listen at", written: asText, parse: parseListen, format: with(asIs), mend: mendListen},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,7 +31,7 @@ type Edit struct {
 
 // ReadDraft reads a file that [Load] takes. Where there is none, the draft is of a new one.
 func ReadDraft(file string) (*Draft, error) {
-	text, err := os.ReadFile(file)
+	text, err := ReadFile(file, maxSize+1)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}

@@ -70,6 +70,42 @@ func (f File) Remove(text string) (string, error) {
 	return e.text(text), nil
 }
 
+// Pinned reports whether every command of ours in text names the daemon that it asks, so that no environment does.
+func (f File) Pinned(text string) bool {
+	if f.block != "" {
+		_, block, _ := strings.Cut(text, blockBegin)
+		block, _, _ = strings.Cut(block, blockEnd)
+		return strings.Count(block, "--socket")+strings.Count(block, "--url") >= 2 // of its server and its hook
+	}
+	for _, entry := range f.entries {
+		var at any
+		if plain, err := standard([]byte(text)); err != nil || json.Unmarshal(plain, &at) != nil {
+			return false
+		}
+		for _, name := range entry.path {
+			object, _ := at.(map[string]any)
+			at = object[name]
+		}
+		ours, list := []any{at}, entry.dialect != ""
+		if list {
+			ours, _ = at.([]any)
+		}
+		for _, one := range ours {
+			words := fmt.Sprint(one)
+			if one == nil || entry.usual || list && !strings.Contains(words, hookOf(entry.dialect)) {
+				continue
+			}
+			if !strings.Contains(words, "--socket ") && !strings.Contains(words, "--url ") {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// hookOf is what the command line of our hook has in it.
+func hookOf(dialect string) string { return " hook " + dialect + " --within " }
+
 // Empty tells whether text holds nothing but what Install leaves in a file that was not there before, and Remove does
 // not take out.
 func (f File) Empty(text string) bool {
@@ -137,7 +173,7 @@ func mine(v *hujson.Value, dialect string) bool {
 		commands = append(commands, h.Command)
 	}
 	for _, c := range commands {
-		if strings.Contains(c, " hook "+dialect+" --within ") {
+		if strings.Contains(c, hookOf(dialect)) {
 			return true
 		}
 	}

@@ -4,6 +4,7 @@ package replytest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,7 +51,8 @@ const (
 	NotThere = "not there" // and the code of a card that was quoted
 )
 
-// Offered is a request of a kind with all the options that it can have.
+// Offered is a request of a kind with all the options that it can have. High risk has those from before it was offered once
+// alone: what is pending since then still has them.
 func Offered(kind permissions.Kind, change func(*permissions.Request)) permissions.Request {
 	r := permissions.Request{Kind: kind, Caller: permissions.Caller{Name: "agent:scribe"}, Session: "notes", Tool: "fetch_url"}
 	if kind == permissions.KindPermission {
@@ -59,9 +61,13 @@ func Offered(kind permissions.Kind, change func(*permissions.Request)) permissio
 	if change != nil {
 		change(&r)
 	}
-	r.Options = permissions.Offer(r, []permissions.Scope{
+	plain := r
+	plain.HighRisk = false
+	r.Options = slices.DeleteFunc(permissions.Offer(plain, []permissions.Scope{
 		permissions.Once, permissions.SessionTool, permissions.Session, permissions.For(15 * time.Minute), permissions.Always,
-	}, r.Widest)
+	}, r.Widest), func(o permissions.Option) bool {
+		return r.HighRisk && kind == permissions.KindTool && o.ID == permissions.Allow(permissions.Session)
+	})
 	return r
 }
 

@@ -16,6 +16,13 @@ func (s *Server) Now() time.Time {
 	return s.now()
 }
 
+// DatesBack has all messages dated so much before the server's time, as by a Telegram whose clock is behind the machine's.
+func (s *Server) DatesBack(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.behind = d
+}
+
 // Advance puts the server's clock forward. What waits for a time that has come thereby goes on.
 func (s *Server) Advance(d time.Duration) {
 	s.mu.Lock()

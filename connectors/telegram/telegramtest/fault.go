@@ -18,6 +18,7 @@ const (
 	replyLost
 	hang
 	slow
+	late
 )
 
 // Fault is one way in which a call fails. The zero Fault is none.
@@ -27,6 +28,7 @@ type Fault struct {
 	code  int
 	text  string
 	after time.Duration
+	until <-chan struct{}
 }
 
 // String names the fault, for messages of tests.
@@ -63,6 +65,9 @@ func Hang() Fault { return Fault{kind: hang, name: "hang"} }
 
 // Slow does and answers after a time of the server's clock.
 func Slow(after time.Duration) Fault { return Fault{kind: slow, name: "slow", after: after} }
+
+// Late does what is asked at once, and answers when until is closed.
+func Late(until <-chan struct{}) Fault { return Fault{kind: late, name: "late", until: until} }
 
 // faults are what is to come.
 type faults struct {

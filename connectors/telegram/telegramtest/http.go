@@ -82,6 +82,12 @@ func (s *Server) call(e *era, w http.ResponseWriter, r *http.Request, name strin
 		return
 	}
 	result, refused := m.run(s, r.Context(), q)
+	if fault.kind == late {
+		select {
+		case <-fault.until:
+		case <-r.Context().Done():
+		}
+	}
 	if r.Context().Err() != nil { // nobody listens
 		s.end(n, 0, "")
 		panic(http.ErrAbortHandler)

@@ -165,7 +165,7 @@ func (s *Server) wire(m *message) object {
 // wireAlone leaves out the message that it answers.
 func (s *Server) wireAlone(m *message) object {
 	c := s.chats[m.Chat]
-	o := object{"message_id": m.ID, "date": m.SentAt.Unix(), "chat": c.wire()}
+	o := object{"message_id": m.ID, "date": m.SentAt.Add(-s.behind).Unix(), "chat": c.wire()}
 	for name, value := range m.service {
 		o[name] = value
 	}

@@ -40,6 +40,7 @@ type Server struct {
 	mu         sync.Mutex    // guards all below, and is never held while waiting
 	changed    chan struct{} // closed and replaced with every change
 	skipped    time.Duration // what Advance added to the clock
+	behind     time.Duration // that messages are dated before that
 	addr       string
 	era        *era // nil while it is down
 	violations []Violation

@@ -36,6 +36,14 @@ func (p *Person) say(m *message) int {
 	return m.ID
 }
 
+// Speaks sends a voice message as an answer to another one (0: to none), and returns its id.
+func (p *Person) Speaks(to int) int {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	voice := object{"file_id": "voice", "file_unique_id": "voice", "duration": 3}
+	return p.say(&message{Message: Message{ReplyTo: to}, service: object{"voice": voice}})
+}
+
 // Edits changes a message that the person wrote.
 func (p *Person) Edits(id int, text string) {
 	p.server.mu.Lock()

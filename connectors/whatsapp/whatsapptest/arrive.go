@@ -87,7 +87,7 @@ func (s *Server) confirm(c *conn, node *binary.Node) {
 		s.faults.lostAcks--
 		return
 	}
-	s.answer(c, node, 0)
+	s.faults.tell(func() { s.answer(c, node, 0) })
 }
 
 func (s *Server) answer(c *conn, node *binary.Node, code int) {
@@ -129,7 +129,9 @@ func (s *Server) arrive(a *account, p piece) {
 	if a == s.bot {
 		return
 	}
-	s.deliver(binary.Node{Tag: "receipt", Attrs: binary.Attrs{"from": a.lid, "id": p.id, "t": stamp(s.now())}})
+	s.faults.tell(func() {
+		s.deliver(binary.Node{Tag: "receipt", Attrs: binary.Attrs{"from": a.lid, "id": p.id, "t": stamp(s.now())}})
+	})
 }
 
 // askAgain asks the linked device for a message that a phone could not read. A phone that has no session sends what is

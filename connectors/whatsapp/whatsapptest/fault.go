@@ -62,6 +62,8 @@ type faults struct {
 	forGood  bool // the last refusal stays
 	messages []int
 	lostAcks int
+	holding  bool
+	held     []func()
 	cutting  []cutting
 	garbled  int
 	media    []int
@@ -174,6 +176,33 @@ func (s *Server) LoseAcks(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults.lostAcks += n
+}
+
+// HoldAcks delivers the client's messages from now on, and tells it so, and that phones have them, when the function is
+// called that it returns.
+func (s *Server) HoldAcks() (release func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults.holding = true
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.faults.holding = false
+		for _, tell := range s.faults.held {
+			tell()
+		}
+		s.faults.held = nil
+	}
+}
+
+// tell does now, or when it is no longer held back, what tells the client that a message of its was taken or delivered.
+// The lock is held.
+func (f *faults) tell(do func()) {
+	if f.holding {
+		f.held = append(f.held, do)
+		return
+	}
+	do()
 }
 
 // Garble spoils the next n messages of people, so that it cannot decrypt them. It may ask for each again.

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -267,4 +268,45 @@ func testAskedAgainAfterFailing(t *testing.T, b Backend) {
 	same(t, "asked again", copies(t, s, r.ID), []permissions.Copy{fay, kim, screen})
 	apply(t, s, r.ID, permissions.Escalate{At: later})
 	same(t, "asked at last", copies(t, s, r.ID), []permissions.Copy{fay, screen})
+}
+
+// elsewhere checks that nothing was noted, since the copy is that message.
+func elsewhere(t *testing.T, err error, ref string) {
+	t.Helper()
+	if other := (*permissions.ElsewhereError)(nil); !errors.As(err, &other) || other.Ref != ref {
+		t.Errorf("noted: %v", err)
+	}
+}
+
+// testWhileSending: what was shown since it was read is not given up, what was pressed before its channel dated it is
+// dated then, and noting where a card will be shows nothing.
+func testWhileSending(t *testing.T, b Backend) {
+	s := b.Open(t)
+	r := ask(two)
+	fay := copyFor(r, "fay", "telegram")
+	open(t, s, r, fay)
+	before := len(entries(t, s))
+	if err := s.Shown(t.Context(), fay, ""); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "not shown yet", copies(t, s, r.ID), []permissions.Copy{fay})
+	if n := len(entries(t, s)); n != before {
+		t.Error("it is audited as shown")
+	}
+	pressed := show(t, s, shown(fay, "m-1", 0))
+	late := fay
+	late.Failed = "it took too long"
+	if err := s.Failed(t.Context(), late); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "pressed, and not given up", copies(t, s, r.ID), []permissions.Copy{pressed})
+	pressed.Shown, pressed.Dated = 1, noon.Add(time.Minute)
+	if err := s.Shown(t.Context(), pressed, ""); err != nil { // as it was when it was sent
+		t.Fatal(err)
+	}
+	same(t, "dated", copies(t, s, r.ID), []permissions.Copy{pressed})
+	other := pressed
+	other.Ref = "m-2"
+	elsewhere(t, s.Shown(t.Context(), other, ""), "m-1")
+	same(t, "known as another message", copies(t, s, r.ID), []permissions.Copy{pressed})
 }

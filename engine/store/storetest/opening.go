@@ -33,14 +33,15 @@ func everything(t *testing.T) permissions.Request {
 		Reason: "deploy v42", Choices: []string{"one", "two, \"three\""}, Widest: permissions.For(90 * time.Second),
 		Held: []permissions.Tag{permissions.Network}, HighRisk: true, Background: true, Foreground: "helper", Step: 3,
 		Key: "k-1", Options: []permissions.Option{{ID: permissions.Deny, Label: "Deny <it>"}}, Asked: []string{"fay", "sam"},
-		Place: "telegram:-1/7", Hook: "gemini",
+		Place: "telegram:-1/7", Hook: "gemini", Folder: "device 1, inode 2",
 		Quorum: 2, EscalateTo: []string{"kim", `the "boss"`}, EscalateAt: when(450),
 		Reminders: []time.Time{when(300), when(600)}, Under: []permissions.ID{"of a grant"},
 		CreatedAt: when(0), Deadline: when(900),
 		State: permissions.Approved, Answer: permissions.Allow(permissions.Always), Scope: permissions.Always,
 		Comment: "fine", DecidedBy: "fay", DecidedVia: "telegram", DecidedAt: when(1),
 		Votes: []permissions.Vote{{By: "fay"}}, TimedOut: true, Defaulted: true, Failure: "blocked",
-		UsedAt: when(2), UsedCall: "call-1", CollectedAt: when(3), VoidAt: when(4), LapsedAt: when(5), LeftAt: when(6),
+		UsedAt: when(2), UsedCall: "call-1", CollectedAt: when(3), VoidAt: when(4), VoidedBy: "sam",
+		LapsedAt: when(5), LeftAt: when(6), EarlierAt: when(-9),
 		Number: 1, Patience: time.Minute, Call: "call-0",
 	}
 	r.Digest = permissions.ComputeDigest(r)
@@ -86,18 +87,43 @@ func testJoin(t *testing.T, b Backend) {
 		between       permissions.Event
 		joins         bool
 	}{
-		"equal":                     {first: ask(), second: ask(at(noon.Add(time.Minute))), joins: true},
-		"other content":             {first: ask(), second: ask(about("something else"))},
-		"other session":             {first: ask(), second: ask(func(r *permissions.Request) { r.Session = "s-2" })},
-		"other caller":              {first: ask(), second: ask(func(r *permissions.Request) { r.Caller = token })},
-		"settled":                   {first: ask(), second: ask(), between: allow()},
-		"overdue":                   {first: ask(), second: ask(at(noon.Add(timeout)))},
-		"the first keyed":           {first: ask(keyed("k")), second: ask()},
-		"only the second":           {first: ask(), second: ask(keyed("k"))},
-		"settled, by a hook":        {first: ask(hooked), second: ask(hooked, at(noon.Add(2*time.Minute))), between: allow(), joins: true},
-		"settled, then by a hook":   {first: ask(), second: ask(hooked, at(noon.Add(2*time.Minute))), between: allow()},
-		"settled, then not by it":   {first: ask(hooked), second: ask(at(noon.Add(2 * time.Minute))), between: allow()},
-		"denied, by a hook":         {first: ask(hooked), second: ask(hooked, at(noon.Add(2*time.Minute))), between: vote(permissions.Deny)},
+		"equal":         {first: ask(), second: ask(at(noon.Add(time.Minute))), joins: true},
+		"other content": {first: ask(), second: ask(about("something else"))},
+		"other session": {first: ask(), second: ask(func(r *permissions.Request) { r.Session = "s-2" })},
+		"other caller":  {first: ask(), second: ask(func(r *permissions.Request) { r.Caller = token })},
+		"settled":       {first: ask(), second: ask(at(noon.Add(2 * time.Minute))), between: allow(), joins: true},
+		"denied":        {first: ask(), second: ask(at(noon.Add(2 * time.Minute))), between: vote(permissions.Deny), joins: true},
+		"cancelled by a person": {
+			first: ask(), second: ask(at(noon.Add(2 * time.Minute))), between: permissions.Withdraw{By: "fay", At: noon}, joins: true,
+		},
+		"withdrawn": {first: ask(), second: ask(at(noon.Add(2 * time.Minute))), between: permissions.Withdraw{At: noon}},
+		"undelivered": {
+			first: ask(), second: ask(at(noon.Add(2 * time.Minute))),
+			between: permissions.GiveUp{Reason: "x", At: noon}, joins: true,
+		},
+		"expired": {
+			first: ask(), second: ask(at(noon.Add(timeout + time.Minute))), between: permissions.Expire{At: noon.Add(timeout)}, joins: true,
+		},
+		"expired, late": {
+			first: ask(), second: ask(at(noon.Add(timeout + redeem))), between: permissions.Expire{At: noon.Add(timeout)},
+		},
+		"denied, other caller": {
+			first: ask(), second: ask(func(r *permissions.Request) { r.Caller = token }), between: vote(permissions.Deny),
+		},
+		"denied, nobody knows who": {
+			first:   ask(func(r *permissions.Request) { r.Caller.Name = permissions.Anonymous }),
+			second:  ask(func(r *permissions.Request) { r.Caller.Name = permissions.Anonymous }),
+			between: vote(permissions.Deny),
+		},
+		"overdue":                 {first: ask(), second: ask(at(noon.Add(timeout)))},
+		"the first keyed":         {first: ask(keyed("k")), second: ask()},
+		"only the second":         {first: ask(), second: ask(keyed("k"))},
+		"settled, by a hook":      {first: ask(hooked), second: ask(hooked, at(noon.Add(2*time.Minute))), between: allow(), joins: true},
+		"settled, then by a hook": {first: ask(), second: ask(hooked, at(noon.Add(2*time.Minute))), between: allow(), joins: true},
+		"settled, then not by it": {first: ask(hooked), second: ask(at(noon.Add(2 * time.Minute))), between: allow(), joins: true},
+		"denied, by a hook": {
+			first: ask(hooked), second: ask(hooked, at(noon.Add(2*time.Minute))), between: vote(permissions.Deny), joins: true,
+		},
 		"settled, by a hook, late":  {first: ask(hooked), second: ask(hooked, at(noon.Add(time.Minute+redeem))), between: allow()},
 		"settled, by another hook":  {first: ask(hooked), second: ask(hooked, about("else"), at(noon.Add(2*time.Minute))), between: allow()},
 		"settled before, by a hook": {first: ask(hooked), second: ask(hooked, at(noon.Add(-time.Hour))), between: allow()},
@@ -177,6 +203,13 @@ func testKeys(t *testing.T, b Backend) {
 				same(t, "the request found", got, first)
 				return
 			}
+			var earlier time.Time
+			if c.between != nil && c.second.Key == first.Key && c.second.Caller == first.Caller && got.Digest == first.Digest {
+				earlier = first.DecidedAt
+			}
+			if !got.EarlierAt.Equal(earlier) || !read(t, s, got.ID).EarlierAt.Equal(earlier) {
+				t.Errorf("it says that it was answered at %v before, want %v", got.EarlierAt, earlier)
+			}
 			again, created, err := s.Open(t.Context(), opening(ask(keyed(c.second.Key), func(r *permissions.Request) {
 				id := r.ID
 				*r = c.second
@@ -255,6 +288,7 @@ func testRest(t *testing.T, b Backend) {
 		said := vote(a)
 		said.Vote.At = noon.Add(minute * time.Minute)
 		apply(t, s, r.ID, said)
+		apply(t, s, r.ID, permissions.Collect{At: said.Vote.At})
 	}
 	s := b.Open(t)
 	deny(s, 0, permissions.Deny)
@@ -263,12 +297,15 @@ func testRest(t *testing.T, b Backend) {
 	}
 	deny(s, 2, permissions.Deny)
 	err := again(s, 3)
-	refusedWith(t, err, permissions.CodeLimit)
+	refusedWith(t, err, permissions.CodeRest)
 	var refusal *permissions.Refusal
 	if errors.As(err, &refusal) && (refusal.After != 7*time.Minute || refusal.Text != permissions.Rest(refusal.After).Text) {
 		t.Errorf("to be tried again after %s: %q", refusal.After, refusal.Text)
 	}
-	if err := again(s, 3, about("something else")); err != nil {
+	refusedWith(t, again(s, 3, about("said otherwise"), func(r *permissions.Request) {
+		r.Agent, r.Claimed, r.Host, r.Cwd, r.Details, r.Session = "else", true, "h", "/c", "more", "s-9"
+	}), permissions.CodeRest)
+	if err := again(s, 3, func(r *permissions.Request) { r.Tags = append(r.Tags, permissions.Events) }); err != nil {
 		t.Errorf("something else: %v", err)
 	}
 	held := func(r *permissions.Request) { r.State, r.DecidedAt = permissions.Approved, r.CreatedAt }
@@ -282,7 +319,7 @@ func testRest(t *testing.T, b Backend) {
 		t.Errorf("after the clock was set back: %v", err)
 	}
 	s = b.Reopen(t, s)
-	refusedWith(t, again(s, 9, keyed("k")), permissions.CodeLimit)
+	refusedWith(t, again(s, 9, keyed("k")), permissions.CodeRest)
 	if err := again(s, 10, keyed("k")); err != nil {
 		t.Errorf("when it is over: %v", err)
 	}

@@ -111,6 +111,9 @@ func (d *Desk) open(ctx context.Context, c permissions.Caller, q permissions.Req
 	q.ID, q.Caller, q.Version, q.State = permissions.NewID(now), c, permissions.DigestVersion, permissions.Pending
 	q.CreatedAt, q.Deadline, q.Asked, q.Quorum = now, now.Add(patience), slices.Clone(d.Asked), 1
 	q.Options = permissions.Offer(q, []permissions.Scope{permissions.Session, permissions.For(15 * time.Minute)}, q.Widest)
+	if err := q.Normalize(); err != nil {
+		return nil, permissions.Invalid(err)
+	}
 	q.Digest = permissions.ComputeDigest(q)
 	w, _, _, err := d.Registry.Register(ctx, permissions.Opening{Request: q, PerCaller: d.Limit})
 	return w, err

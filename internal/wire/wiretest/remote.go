@@ -21,14 +21,20 @@ import (
 // who trusts it.
 func Certificate(t testing.TB, folder string, names ...string) (certFile, keyFile string, trust *x509.CertPool) {
 	t.Helper()
+	return CertificateUntil(t, time.Now().Add(time.Hour), folder, names...)
+}
+
+// CertificateUntil is [Certificate] with an end.
+func CertificateUntil(t testing.TB, end time.Time, folder string, names ...string) (certFile, keyFile string, trust *x509.CertPool) {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	serial, _ := rand.Int(rand.Reader, big.NewInt(1<<62))
 	made := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: "daycared"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(time.Hour), BasicConstraintsValid: true, IsCA: true,
+		SerialNumber: serial, Subject: pkix.Name{CommonName: "daycared"}, NotBefore: end.Add(-2 * time.Hour),
+		NotAfter: end, BasicConstraintsValid: true, IsCA: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	for _, name := range names {

@@ -1,0 +1,179 @@
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// given is what each dialect gives its hook for a call of a tool.
+func given(t *testing.T, dialect, tool, input string) []byte {
+	t.Helper()
+	d, _ := Find(dialect)
+	var event map[string]json.RawMessage
+	if err := json.Unmarshal(d.Probe(tool, "/srv"), &event); err != nil {
+		t.Fatal(err)
+	}
+	member := "tool_input"
+	if dialect == "copilot" {
+		member = "toolArgs"
+	}
+	event[member] = json.RawMessage(input)
+	text, err := json.Marshal(event)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// The input that people are shown, and that a grant binds, is all that the tool was given, or its hash where all of it is in
+// the details. A description may be shown as the agent's words besides.
+func TestNothingIsLeftOutOfAnInput(t *testing.T) {
+	long := strings.Repeat("x", permissions.MaxReason+500) + " THE END"
+	for _, dialect := range Names() {
+		for _, tool := range append([]string{"mcp__mail__send", "Write", "anything"}, shells[dialect]...) {
+			for name, input := range map[string]string{
+				"nothing":             `{}`,
+				"command":             `{"command":"send"}`,
+				"description":         `{"command":"send","description":"wire 9,000 to mallory"}`,
+				"another description": `{"command":"send","description":"wire 9,001 to mallory"}`,
+				"long description":    `{"command":"send","description":"` + long + `"}`,
+				"no text":             `{"command":"send","description":{"to":["mallory"]},"timeout":1e3}`,
+				"unknown members":     `{"description":"d","path":"/srv/x","content":"c","edits":[],"command":null,"":0}`,
+			} {
+				t.Run("B5/"+dialect+" "+tool+" "+name, func(t *testing.T) {
+					d, _ := Find(dialect)
+					c, err := d.Read(given(t, dialect, tool, input))
+					if err != nil {
+						t.Fatal(err)
+					}
+					want, err := permissions.CanonicalJSON(json.RawMessage(input))
+					if err != nil || !bytes.Equal(c.Request.Input, want) {
+						t.Errorf("asks about %.200s, given %.200s: %v", c.Request.Input, want, err)
+					}
+					if reason := c.Request.Reason; reason != "" && !strings.Contains(input, strings.TrimSuffix(reason, "…")) {
+						t.Errorf("the reason is %.200q", reason)
+					}
+				})
+			}
+		}
+	}
+}
+
+// A grant for exactly this call is for no call whose description differs.
+func TestADescriptionIsPartOfTheCall(t *testing.T) {
+	for _, dialect := range Names() {
+		t.Run("B6/"+dialect, func(t *testing.T) {
+			seen := map[permissions.Digest]string{}
+			long := strings.Repeat("x", 40<<10)
+			for _, said := range []string{"", "read the mail", "wire 9,000 to mallory", long, long + "y"} {
+				text, _ := json.Marshal(map[string]string{"command": "send", "description": said})
+				d, _ := Find(dialect)
+				c, err := d.Read(given(t, dialect, "mcp__mail__send", string(text)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				sum := permissions.CallDigest(c.Request, c.Request.ToolCalls()[0])
+				if other, twice := seen[sum]; twice {
+					t.Errorf("%.20q and %.20q are the same call", said, other)
+				}
+				seen[sum] = said
+			}
+		})
+	}
+}
+
+// What Cursor tells of a command or a server is in the question, whole.
+func TestNothingOfCursorsIsLeftOut(t *testing.T) {
+	d, _ := Find("cursor")
+	for name, c := range map[string]struct{ event, input string }{
+		"sandbox": {`"hook_event_name":"beforeShellExecution","command":"ls","sandbox":false`, `{"command":"ls","sandbox":false}`},
+		"server": {`"hook_event_name":"beforeMCPExecution","tool_name":"t","tool_input":"{}","url":"https://x.example"`,
+			`{"input":{},"server":"https://x.example"}`},
+	} {
+		t.Run("B5/"+name, func(t *testing.T) {
+			got, err := d.Read([]byte(`{"conversation_id":"k","workspace_roots":["/srv"],` + c.event + `}`))
+			if err != nil || string(got.Request.Input) != c.input {
+				t.Errorf("%s, %v", got.Request.Input, err)
+			}
+		})
+	}
+	t.Run("B5/two servers", func(t *testing.T) {
+		_, err := d.Read([]byte(`{"conversation_id":"k","workspace_roots":["/srv"],"hook_event_name":"beforeMCPExecution",` +
+			`"tool_name":"t","tool_input":"{}","url":"https://x.example","command":"npx y"}`))
+		if err == nil || !strings.Contains(err.Error(), "both the url and the command") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// Of every kind, mode and state, only the approval of a tool's call allows one.
+func TestJudgeEveryKindModeAndState(t *testing.T) {
+	for _, kind := range []permissions.Kind{
+		permissions.KindTool, permissions.KindPermission, permissions.KindPause, permissions.KindClarification, "", "wish",
+	} {
+		for _, mode := range []permissions.Mode{"", permissions.ModeContinue, permissions.ModeConfirm} {
+			for _, state := range []permissions.State{
+				permissions.Approved, permissions.Denied, permissions.Pending, permissions.Expired, permissions.Cancelled,
+				permissions.Undeliverable, permissions.Answered, "", "odd",
+			} {
+				t.Run(fmt.Sprintf("D9/%s %s %s", kind, mode, state), func(t *testing.T) {
+					r := permissions.Request{Kind: kind, Mode: mode, State: state, Tool: "x"}
+					want := kind == permissions.KindTool && mode == "" && state == permissions.Approved // no tool has a mode
+					if v := Judge(r, nil); v.Allowed != want {
+						t.Errorf("%+v", v)
+					}
+					if v := Judge(r, context.DeadlineExceeded); v.Allowed {
+						t.Errorf("out of time: %+v", v)
+					}
+				})
+			}
+		}
+	}
+}
+
+// mixed is a desk that hands every caller the approval of something else.
+type mixed struct {
+	Desk
+	change func(*permissions.Request)
+}
+
+func (m mixed) Ask(_ context.Context, c permissions.Caller, q permissions.Request) (permissions.Request, error) {
+	q.Caller, q.Version, q.State, q.Answer = c, permissions.DigestVersion, permissions.Approved, permissions.Allow(permissions.Once)
+	_ = q.Normalize() // it was read a moment ago
+	m.change(&q)
+	q.Digest = permissions.ComputeDigest(q)
+	return q, nil
+}
+
+func TestTheApprovalOfAnotherCallAllowsNothing(t *testing.T) {
+	d, _ := Find("gemini")
+	c, err := d.Read(given(t, "gemini", "run_shell_command", `{"command":"rm -rf /"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, row := range map[string]struct {
+		change func(*permissions.Request)
+		allow  bool
+	}{
+		"its own":         {func(*permissions.Request) {}, true},
+		"another tool":    {func(r *permissions.Request) { r.Tool = "zz" }, false},
+		"another input":   {func(r *permissions.Request) { r.Input = json.RawMessage(`{"command":"ls"}`) }, false},
+		"another folder":  {func(r *permissions.Request) { r.Cwd = "/tmp" }, false},
+		"another session": {func(r *permissions.Request) { r.Session = "x" }, false},
+		"another kind":    {func(r *permissions.Request) { r.Kind = permissions.KindPermission }, false},
+	} {
+		t.Run("D9/"+name, func(t *testing.T) {
+			v := Decide(t.Context(), mixed{change: row.change}, permissions.CallerUID(1000), c, time.Second)
+			if v.Allowed != row.allow || !v.Allowed && !strings.Contains(v.Reason, "about another call") {
+				t.Errorf("%+v", v)
+			}
+		})
+	}
+}

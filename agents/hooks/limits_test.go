@@ -1,0 +1,125 @@
+package hooks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// TestLimits: each limit is met by what is just within it, and passed by one more.
+func TestLimits(t *testing.T) {
+	text := func(n int) json.RawMessage {
+		return json.RawMessage(`"` + strings.Repeat("x", n) + `"`)
+	}
+	moves := func(input string) bool { // out of the input, into the details
+		r := permissions.Request{Tool: "t", Input: json.RawMessage(input)}
+		return fit(&r) == nil && r.Details != ""
+	}
+	head := len(fmt.Sprintf("%q, %d bytes:\n    \n", "a", permissions.MaxDetails))
+	for name, c := range map[string]struct {
+		most int
+		met  func(n int) bool
+	}{
+		"a change that is shown": {permissions.MaxDetails/2 - len("+\n"), func(n int) bool {
+			return changes("/srv/a", members{"content": text(n)}) != ""
+		}},
+		"an input in the question": {largest - len(`{"a":""}`), func(n int) bool {
+			return !moves(`{"a":` + string(text(n)) + `}`)
+		}},
+		"an input in the details": {permissions.MaxDetails - head, func(n int) bool {
+			return moves(`{"a":` + string(text(n)) + `}`)
+		}},
+		"what a hook is given": {MaxInput, func(n int) bool {
+			_, err := Dialect{}.Read([]byte(strings.Repeat(" ", n)))
+			return strings.Contains(err.Error(), "given nothing")
+		}},
+		"a path that is a tag's": {permissions.MaxTagPath - 1, func(n int) bool { return affected("/", strings.Repeat("x", n)) != "" }},
+		"a text that is whole":   {7, func(n int) bool { return shortened(strings.Repeat("é", n), 7) == strings.Repeat("é", n) }},
+		"how long a hook may take": {int(longest), func(n int) bool {
+			d, err := waits(time.Duration(n).String(), 0)
+			return err == nil && d == time.Duration(n)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !c.met(c.most) {
+				t.Errorf("%d is too many", c.most)
+			}
+			if c.met(c.most + 1) {
+				t.Errorf("%d is not too many", c.most+1)
+			}
+		})
+	}
+	if got := shortened("éééééééé", 7); got != "éééééé…" {
+		t.Errorf("shortened: %s", got)
+	}
+	if d, err := waits("1s", 0); err != nil || d != time.Second {
+		t.Errorf("a second: %s, %v", d, err)
+	}
+	if got := string(members{"<": json.RawMessage("1")}.encode()); got != `{"<":1}` {
+		t.Errorf("encoded: %s", got)
+	}
+}
+
+// TestHowLongHooksMayTakeByThemselves is what the makers of the agents say, less some time to answer.
+func TestHowLongHooksMayTakeByThemselves(t *testing.T) {
+	want := map[string]time.Duration{
+		"claude-code": 590 * time.Second, "codex": 590 * time.Second, "copilot": 25 * time.Second, "cursor": 50 * time.Second,
+		"gemini": 50 * time.Second,
+	}
+	for _, d := range dialects {
+		if d.Within != want[d.Name] {
+			t.Errorf("%s: %s", d.Name, d.Within)
+		}
+	}
+}
+
+// late answers when its time is over, and keeps how long it has to forgo.
+type late struct {
+	approves bool
+	err      error
+	forgoes  time.Duration
+}
+
+func (l *late) Ask(ctx context.Context, c permissions.Caller, q permissions.Request) (permissions.Request, error) {
+	<-ctx.Done()
+	if !l.approves {
+		return q, l.err
+	}
+	return mixed{change: func(*permissions.Request) {}}.Ask(ctx, c, q)
+}
+
+func (l *late) Forgo(ctx context.Context, _ permissions.Caller, _ permissions.ID, _ string) (permissions.Standing, error) {
+	end, _ := ctx.Deadline()
+	l.forgoes = time.Until(end)
+	return permissions.Standing{}, ctx.Err()
+}
+
+// TestWhatComesAtTheLastMoment: an approval counts, whatever the clock says by then; of an error, that the time is over is
+// said. Whoever has gone has a moment to cancel.
+func TestWhatComesAtTheLastMoment(t *testing.T) {
+	d, _ := Find("gemini")
+	c, err := d.Read(given(t, "gemini", "x", `{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	caller := permissions.CallerUID(1000)
+	if v := Decide(t.Context(), &late{approves: true}, caller, c, time.Millisecond); !v.Allowed {
+		t.Errorf("an approval: %+v", v)
+	}
+	v := Decide(t.Context(), &late{err: errors.New("the connection was lost")}, caller, c, time.Millisecond)
+	if want := Judge(c.Request, context.DeadlineExceeded); v != want {
+		t.Errorf("an error: %+v, want %+v", v, want)
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	l := &late{err: context.Canceled}
+	if v := Decide(gone, l, caller, c, time.Minute); v.Allowed || l.forgoes < time.Second || l.forgoes > withdrawWithin {
+		t.Errorf("it has %s to cancel: %+v", l.forgoes, v)
+	}
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// While the store cannot be used, its cause is logged once, a minute has one line with how much more failed, and the end
+// is logged. What fails for another reason is logged as ever.
+func TestTheLogSaysOnceThatTheStoreCannotBeUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text bytes.Buffer
+		o := &outage{}
+		log := slog.New(calm{slog.NewTextHandler(&text, nil), o}).With("part", "x")
+		broken := fmt.Errorf("write: %w: disk full", permissions.ErrBroken)
+		ctx, stop := context.WithCancel(t.Context())
+		over := make(chan struct{})
+		state := broken
+		go func() {
+			defer close(over)
+			o.watch(ctx, log, func(context.Context) error { return state })
+		}()
+		lines := func() []string {
+			all := strings.Split(strings.TrimSpace(text.String()), "\n")
+			text.Reset()
+			return all
+		}
+		for range 1000 {
+			log.Error("a request is not up to date", "err", broken)
+			log.Info("decision refused", "err", permissions.Broken("disk full"))
+		}
+		if got := lines(); len(got) != 1 || !strings.Contains(got[0], "disk full") {
+			t.Errorf("at first: %q", got)
+		}
+		log.Error("no network", "err", errors.New("no network"))
+		if got := lines(); len(got) != 1 || !strings.Contains(got[0], "no network") {
+			t.Errorf("another fault: %q", got)
+		}
+		<-time.After(90 * time.Second)
+		if got := lines(); len(got) != 1 || !strings.Contains(got[0], "more_failures=1999") {
+			t.Errorf("after a minute: %q", got)
+		}
+		state = nil
+		<-time.After(2 * time.Second)
+		if got := lines(); len(got) != 1 || !strings.Contains(got[0], "can be used again") {
+			t.Errorf("at the end: %q", got)
+		}
+		log.Error("once more", "err", broken)
+		if got := lines(); len(got) != 1 || !strings.Contains(got[0], "once more") {
+			t.Errorf("the next time: %q", got)
+		}
+		stop()
+		<-over
+	})
+}
+
+// What ends because the daemon stops, or because whoever asked has left, is no fault.
+func TestWhatIsCancelledIsNoFault(t *testing.T) {
+	for level, want := range map[slog.Level]bool{slog.LevelInfo: false, slog.LevelDebug: true} {
+		var text bytes.Buffer
+		log := slog.New(calm{slog.NewTextHandler(&text, &slog.HandlerOptions{Level: level}), &outage{}})
+		log.Error("sessions cannot be listed just now", "err", fmt.Errorf("read: %w", context.Canceled))
+		if got := text.String(); strings.Contains(got, "ERROR") || strings.Contains(got, "DEBUG") != want {
+			t.Errorf("at %s: %q", level, got)
+		}
+	}
+}

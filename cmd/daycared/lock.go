@@ -1,0 +1,150 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/connectors/card"
+)
+
+func (c *CLI) lockCommand() *cobra.Command {
+	since, asJSON := "", false
+	cmd := &cobra.Command{
+		Use:   "lock [NAME]",
+		Short: "Lock a person, as when a phone is stolen: nothing that comes from their accounts counts",
+		Long: "Lock a person: nothing counts that comes from their accounts, those of the configuration included: no answer, no\n" +
+			"command, no message, no login here. Their votes on what waits are dropped, and their cards lose their buttons. With\n" +
+			"--since, approvals that they gave since then and nobody used are taken back, and so are their grants; what was used\n" +
+			"and what ran is listed. Everybody who is not locked may do this. Without a name, list who is locked.",
+		Example: "  daycared lock fay --since 14:00\n" +
+			"  daycared lock",
+		Args: arguments(cobra.MaximumNArgs(1), "the name of a person"),
+		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+			if len(args) == 1 && args[0] == "" {
+				return usage("lock needs the name of a person, not an empty one")
+			}
+			if len(args) == 0 {
+				s, err := client.Status(cmd.Context())
+				if err == nil && asJSON {
+					return c.json(s.Locked)
+				}
+				for _, l := range s.Locked {
+					fmt.Fprintf(c.Out, "%s is locked %s\n", spelled(l.Person), lockedSince(l))
+				}
+				return err
+			}
+			me, err := client.WhoAmI(cmd.Context())
+			if err != nil {
+				return err
+			}
+			from := time.Time{}
+			if cmd.Flags().Changed("since") {
+				if from, err = parseSince(since, time.Now(), me.Location()); err != nil {
+					return err
+				}
+			}
+			l, err := client.Lock(cmd.Context(), args[0], from)
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				err = c.json(l)
+			default:
+				err = c.locked(l, from, card.Options{Now: time.Now(), Location: me.Location()})
+			}
+			if err == nil && from.After(time.Now()) {
+				return fmt.Errorf("%s is locked, but nothing was taken back: --since %s is in the future",
+					spelled(l.Person), stamp(from, me.Location()))
+			}
+			return err
+		}),
+	}
+	objectFlag(cmd, &asJSON)
+	cmd.Flags().StringVar(&since, "since", "", "take back what the person gave since then: 2h, 7d, 14:00, 2026-11-20 or 2026-11-20T14:00")
+	return cmd
+}
+
+// locked tells of a lock, what it took back that was given since a time (zero: nothing), and what had run.
+func (c *CLI) locked(l admin.Lock, since time.Time, o card.Options) error {
+	name, already := spelled(l.Person), ""
+	if l.Already {
+		already = " already, " + lockedSince(l)
+	}
+	fmt.Fprintf(c.Out, "%s is locked%s: nothing from %s's accounts counts until: daycared unlock %s\n", name, already, name, name)
+	if !since.IsZero() && !since.After(o.Now) {
+		what := "since %s:\n"
+		if len(l.Voided)+len(l.Used)+len(l.Revoked) == 0 {
+			what = "nothing was given since %s\n"
+		}
+		fmt.Fprintf(c.Out, what, stamp(since, o.Location))
+	}
+	for i, w := range slices.Concat(l.Voided, l.Used) {
+		r, err := w.Permissions()
+		if err != nil {
+			return err
+		}
+		what := "used since"
+		if i < len(l.Voided) {
+			what = "taken back"
+		}
+		fmt.Fprintf(c.Out, "%s: %s wants %s\n", what, spelled(r.Who()), oneRow(card.Wants(r)))
+	}
+	for _, w := range l.Revoked {
+		took, err := w.Revoked()
+		if err != nil {
+			return err
+		}
+		if err := c.tookBack(took, o, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lockedSince says since when somebody is locked, by whom, and who agreed that it ends.
+func lockedSince(l admin.Lock) string {
+	text := fmt.Sprintf("since %s by %s (%s)", stamp(l.LockedAt, time.Local), spelled(l.LockedBy), spelled(l.Via))
+	if l.Unsaved {
+		text += "; not saved: a restart forgets it"
+	}
+	if len(l.Unlocking) > 0 {
+		text += "; " + spelled(strings.Join(l.Unlocking, ", ")) + " would unlock"
+	}
+	return text
+}
+
+func (c *CLI) unlockCommand() *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "unlock NAME",
+		Short: "End a lock; for the operator, or for two other people",
+		Long: "End a lock. The operator does so at once; else two people who are not locked have to say it, of whom this account is\n" +
+			"one. Where there are fewer than two others, only the operator can.",
+		Example: "  daycared unlock fay",
+		Args:    arguments(cobra.ExactArgs(1), "the name of a person who is locked"),
+		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
+			if args[0] == "" {
+				return usage("unlock needs the name of a person, not an empty one")
+			}
+			l, err := client.Unlock(cmd.Context(), args[0])
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return c.json(l)
+			case l.Locked:
+				c.say("noted; %s stays locked until one more person, or the operator, says the same", spelled(l.Person))
+			default:
+				fmt.Fprintf(c.Out, "%s is unlocked\n", spelled(l.Person))
+			}
+			return nil
+		}),
+	}
+	objectFlag(cmd, &asJSON)
+	return cmd
+}

@@ -1,0 +1,503 @@
+package telegram
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/telegram/telegramtest"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// late has a card stand on a phone whose sendMessage is answered only when answer is called, as it is at the end.
+func (s *stage) late(who, reason string) (call <-chan ended, m telegramtest.Message, answer func()) {
+	s.t.Helper()
+	until := s.hold()
+	return s.ask(network(reason)), s.card(who, reason), until
+}
+
+// hold has the next sendMessage done at once, and answered when the function is called that it returns.
+func (s *stage) hold() (answer func()) {
+	until := make(chan struct{})
+	s.server.FailNext("sendMessage", 1, telegramtest.Late(until))
+	done := false
+	answer = func() {
+		if !done {
+			done = true
+			close(until)
+		}
+	}
+	s.t.Cleanup(answer)
+	return answer
+}
+
+// decide decides what is pending elsewhere.
+func (s *stage) decide(who string, a permissions.Answer) {
+	s.t.Helper()
+	if _, err := s.OnPermission(s.t.Context(), connectors.Decision{
+		Request: s.only().ID, Answer: a, From: connectors.Identity{Via: "web", UID: int(ids[who])},
+	}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// shownOnce checks that a person has one card of theirs, and that showing it was audited once.
+func (s *stage) shownOnce(who string, r permissions.Request) {
+	s.t.Helper()
+	if n := s.sent(who, func(m telegramtest.Message) bool { return codeIn(m) != "" }); n != 1 {
+		s.t.Errorf("%s has %d messages; want the card", who, n)
+	}
+	if n := s.audited(permissions.RequestShown)[r.ID]; n != 1 {
+		s.t.Errorf("showing it was audited %d times", n)
+	}
+}
+
+// operator is whoever runs the daemon.
+var operator = connectors.Identity{Via: "cli", UID: 1, Operator: true}
+
+// pairs has somebody answer with their account from now on.
+func (s *stage) pairs(who string) {
+	s.t.Helper()
+	i, err := s.Invite(s.t.Context(), operator, who, Name)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.phones[who].Start(i.Code)
+	g, err := s.Guest(s.t.Context(), operator, i.Code)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if _, _, err := s.Pair(s.t.Context(), operator, i.Code, g.Address); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// escalating has sam asked when fay cannot be reached.
+func escalating(s *stage) {
+	s.settings.Routes[0].Escalate.Moment, s.settings.Routes[0].Escalate.To = engine.Moment{Percent: 90}, []string{"sam"}
+}
+
+// account gives somebody another one in the settings, or none.
+func (s *stage) account(who string, id int64) {
+	s.settings.People = slices.Clone(s.settings.People)
+	for i, p := range s.settings.People {
+		if p.Name == who {
+			s.settings.People[i].Telegram = id
+		}
+	}
+}
+
+// Whatever happens between a card's being on the phone and Telegram's answer to sendMessage finds the card: what decides
+// there counts before the answer, and after it the card says how things stand.
+func TestBetweenACardAndTelegramsAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(s *stage, m telegramtest.Message)
+		state   permissions.State
+		says    string
+	}{
+		"a tap": {func(s *stage, m telegramtest.Message) { s.taps("fay", m, "Allow once", "✅ Allowed once") },
+			permissions.Approved, "✅ Allowed once by fay"},
+		"words": {func(s *stage, m telegramtest.Message) { s.phones["fay"].Writes("yes " + codeIn(m)) },
+			permissions.Approved, "✅ Allowed once by fay"},
+		"a reply": {func(s *stage, m telegramtest.Message) { s.phones["fay"].Replies(m.ID, "yes") },
+			permissions.Approved, "✅ Allowed once by fay"},
+		"a reason": {func(s *stage, m telegramtest.Message) { s.phones["fay"].Writes("no " + codeIn(m) + " because not now") },
+			permissions.Denied, "⛔ Denied by fay"},
+		"a settlement": {func(s *stage, _ telegramtest.Message) { s.decide("fay", permissions.Deny) }, permissions.Denied, "⛔ Denied by fay"},
+		"stop all": {func(s *stage, _ telegramtest.Message) {
+			if _, err := s.StopAll(s.t.Context(), identity(ids["sam"])); err != nil {
+				s.t.Fatal(err)
+			}
+		}, permissions.Cancelled, "by sam"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := play(t)
+			call, m, answer := s.late("fay", "late")
+			c.happens(s, m)
+			r := s.get(call, c.state)
+			answer()
+			s.becomes("fay", m.ID, c.says)
+			s.until("the card is noted", s.upToDate)
+			s.shownOnce("fay", r)
+		})
+	}
+}
+
+// A card follows its person to another account: the one that is no longer theirs cannot answer, and sees that.
+func TestACardFollowsItsPersonToAnotherAccount(t *testing.T) {
+	s := play(t)
+	call, m, _ := s.asked("moves along.")
+	s.enrol("new", 4343).Start("")
+	s.settings.People = slices.Clone(s.settings.People)
+	for i, p := range s.settings.People {
+		switch p.Name {
+		case "fay":
+			s.settings.People[i].Telegram = 4343
+		case "new":
+			s.settings.People = slices.Delete(s.settings.People, i, i+1)
+		}
+	}
+	s.Configure(s.settings)
+	now := s.card("new", "moves along.")
+	s.becomes("fay", m.ID, "fay is asked at another account now.")
+	s.toast(s.phones["fay"].TapsData(m.ID, data(t, m, "Allow once")), "not yours to decide")
+	s.taps("new", now, "Allow once", "✅ Allowed once")
+	s.get(call, permissions.Approved)
+	s.becomes("new", now.ID, "✅ Allowed once by fay")
+}
+
+// A reload, and an account that is suspended, while a card is being sent: who is asked now has a card, who is not cannot
+// answer.
+func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
+	t.Run("a reload with other routes", func(t *testing.T) {
+		s := play(t)
+		call, m, answer := s.late("fay", "late")
+		s.settings.Routes = []engine.Route{{Ask: []string{"sam"}}}
+		s.Configure(s.settings)
+		s.card("sam", "late")
+		answer()
+		s.until("the card is noted", s.upToDate)
+		s.taps("fay", m, "Allow once", "✅ Allowed once")
+		s.get(call, permissions.Approved)
+		s.becomes("fay", m.ID, "✅ Allowed once by fay")
+	})
+	t.Run("a reload without the person", func(t *testing.T) {
+		s := play(t)
+		call, m, answer := s.late("fay", "late")
+		s.settings.Routes = []engine.Route{{Ask: []string{"sam"}}}
+		for i, p := range s.settings.People {
+			if p.Name == "fay" {
+				s.settings.People = append(s.settings.People[:i:i], s.settings.People[i+1:]...)
+				break
+			}
+		}
+		s.Configure(s.settings)
+		other := s.card("sam", "late")
+		s.toast(s.phones["fay"].TapsData(m.ID, data(t, m, "Allow once")), "not yours to decide")
+		answer()
+		s.taps("sam", other, "⛔ Deny", "⛔")
+		s.get(call, permissions.Denied)
+		s.until("the cards are noted", s.upToDate)
+	})
+	t.Run("an account that is suspended", func(t *testing.T) {
+		s := play(t, escalating)
+		call, m, answer := s.late("fay", "late")
+		if err := s.Suspend(t.Context(), Name, strconv.FormatInt(ids["fay"], 10)); err != nil {
+			t.Fatal(err)
+		}
+		other := s.card("sam", "late")
+		s.toast(s.phones["fay"].TapsData(m.ID, data(t, m, "Allow once")), "not yours to decide")
+		answer()
+		s.taps("sam", other, "Allow once", "✅")
+		s.get(call, permissions.Approved)
+		s.until("the cards are noted", s.upToDate)
+	})
+	t.Run("a reload without the account", func(t *testing.T) {
+		s := play(t, escalating)
+		call, m, answer := s.late("fay", "late")
+		s.account("fay", 0)
+		s.Configure(s.settings)
+		other := s.card("sam", "late")
+		s.toast(s.phones["fay"].TapsData(m.ID, data(t, m, "Allow once")), "not yours to decide")
+		answer()
+		s.account("fay", ids["fay"])
+		s.Configure(s.settings)
+		s.taps("fay", m, "⛔ Deny", "⛔")
+		s.get(call, permissions.Denied)
+		s.becomes("sam", other.ID, "⛔ Denied by fay")
+		s.becomes("fay", m.ID, "⛔ Denied by fay")
+	})
+	t.Run("an account that is unpaired", func(t *testing.T) {
+		s := play(t, escalating, func(s *stage) { s.account("fay", 0) })
+		s.pairs("fay")
+		call, m, answer := s.late("fay", "late")
+		if _, err := s.Unpair(t.Context(), operator, "fay", Name); err != nil {
+			t.Fatal(err)
+		}
+		other := s.card("sam", "late")
+		s.toast(s.phones["fay"].TapsData(m.ID, data(t, m, "Allow once")), "not yours to decide")
+		answer()
+		s.until("the cards are noted", s.upToDate)
+		s.pairs("fay") // and is asked again
+		again := s.sees("fay", "late", withButtons)
+		s.waits(call)
+		s.taps("fay", again, "⛔ Deny", "⛔")
+		s.get(call, permissions.Denied)
+		s.becomes("sam", other.ID, "⛔ Denied by fay")
+	})
+}
+
+// The same in a group, which moves and from which the bot may be removed besides.
+func TestBetweenAGroupsCardAndTelegramsAnswer(t *testing.T) {
+	for name, decides := range map[string]func(s *stage, m telegramtest.Message){
+		"a tap": func(s *stage, m telegramtest.Message) { s.taps("sam@ops", m, "Allow once", "✅ Allowed once") },
+		"words": func(s *stage, m telegramtest.Message) {
+			s.phones["sam@ops"].Writes("yes " + codeIn(m) + " @" + s.server.Bot().Username)
+		},
+		"a reply": func(s *stage, m telegramtest.Message) { s.phones["sam@ops"].Replies(m.ID, "yes") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := gather(t, "supergroup")
+			s.until("the bot knows its name", func() bool { return s.bot.links.self.Load() != nil })
+			call, m, answer := s.late("fay@ops", "late")
+			decides(s, m)
+			s.get(call, permissions.Approved)
+			answer()
+			s.becomes("fay@ops", m.ID, "✅ Allowed once by sam")
+			s.alone("fay", "sam")
+		})
+	}
+	t.Run("it moves", func(t *testing.T) {
+		s, o := gather(t, "group")
+		call, _, answer := s.late("fay@ops", "late")
+		to := o.Migrates(s.phones["fay"])
+		s.enter(to, 0)
+		quick(s.bot, s.groups)
+		s.until("the move is known", func() bool { return s.audited(permissions.PlaceMoved)[""] == 1 })
+		answer()
+		m := s.card("fay@ops", "late")
+		s.until("the card is noted", s.upToDate)
+		s.taps("fay@ops", m, "Allow once", "✅")
+		s.get(call, permissions.Approved)
+		s.becomes("fay@ops", m.ID, "✅ Allowed once by fay")
+		s.alone("fay", "sam")
+	})
+	t.Run("a tap on the new card of one that has moved", func(t *testing.T) {
+		s, o := gather(t, "group")
+		call := s.ask(network("late"))
+		s.card("fay@ops", "late")
+		s.until("the card is noted", s.upToDate)
+		answer := s.hold()
+		to := o.Migrates(s.phones["fay"])
+		s.enter(to, 0)
+		quick(s.bot, s.groups)
+		m := s.card("fay@ops", "late")
+		s.taps("fay@ops", m, "Allow once", "✅")
+		s.get(call, permissions.Approved)
+		answer()
+		s.becomes("fay@ops", m.ID, "✅ Allowed once by fay")
+		s.until("the card is noted", s.upToDate)
+	})
+	t.Run("the bot is removed", func(t *testing.T) {
+		s, o := gather(t, "supergroup", func(s *stage) { s.settings.Routes[0].Escalate.Moment = engine.Moment{Percent: 90} })
+		call, _, answer := s.late("fay@ops", "late")
+		o.KicksBot(s.phones["kim"])
+		m := s.card("fay", "late") // while Telegram has not answered
+		s.card("sam", "late")
+		answer()
+		s.taps("fay", m, "Allow once", "✅")
+		s.get(call, permissions.Approved)
+		s.becomes("sam", s.sees("sam", "late", func(telegramtest.Message) bool { return true }).ID, "✅ Allowed once by fay")
+	})
+}
+
+// A card is sent twice, since the answer to the first was lost, and the first is pressed while the second is being sent:
+// that counts, and both say so.
+func TestACardThatIsSentTwice(t *testing.T) {
+	s := play(t)
+	s.server.FailNext("sendMessage", 1, telegramtest.ReplyLost())
+	answer := s.hold()
+	call := s.ask(network("twice"))
+	first := s.card("fay", "twice")
+	second := s.sees("fay", "twice", func(m telegramtest.Message) bool { return m.ID != first.ID })
+	s.taps("fay", first, "Allow once", "✅")
+	s.get(call, permissions.Approved)
+	answer()
+	s.becomes("fay", second.ID, "✅ Allowed once by fay")
+	s.becomes("fay", first.ID, "✅ Allowed once by fay")
+	s.until("the card is noted", s.upToDate)
+}
+
+// The daemon was killed between sending a card and noting it, and has sent it again: a reply to the first counts as its code
+// would. A reply to a card of what has ended decides nothing about what waits.
+func TestAReplyToACardThatWasNotNoted(t *testing.T) {
+	s := play(t)
+	over, old, _ := s.asked("over")
+	s.taps("fay", old, "⛔ Deny", "⛔")
+	s.get(over, permissions.Denied)
+	answer := s.hold()
+	s.ask(network("killed"))
+	first := s.card("fay", "killed")
+	s.stop()
+	answer()
+	s.open()
+	second := s.sees("fay", "killed", func(m telegramtest.Message) bool { return m.ID != first.ID })
+	s.until("the second card is noted", s.upToDate)
+	s.phones["fay"].Replies(old.ID, "yes")
+	s.told("fay", "already denied")
+	s.phones["fay"].Replies(first.ID, "yes")
+	s.becomes("fay", second.ID, "✅ Allowed once by fay")
+}
+
+// A card that is refused says how things stand: it is never left without buttons and a word.
+func TestACardThatIsRefusedIsDrawnAgain(t *testing.T) {
+	s := play(t, asking(engine.Route{Ask: []string{"fay", "sam"}, Quorum: 2}))
+	s.server.FailNext("sendMessage", 1, telegramtest.ReplyLost())
+	call := s.ask(network("again"))
+	s.until("it is shown", func() bool {
+		return s.sent("fay", withButtons)+s.sent("sam", withButtons) == 3 && s.upToDate()
+	})
+	known, who := map[string]bool{}, "fay"
+	for _, c := range s.standing().Copies {
+		known[c.Ref] = true
+	}
+	if s.sent("sam", withButtons) == 2 {
+		who = "sam"
+	}
+	first := s.sees(who, "again", func(m telegramtest.Message) bool { return !known[ref{m.Chat, int64(m.ID)}.String()] })
+	s.toast(s.phones[who].TapsData(first.ID, data(t, first, "Allow once")), "shown again below")
+	s.becomes(who, first.ID, "is shown again below")
+	s.decide("fay", permissions.Deny)
+	s.get(call, permissions.Denied)
+	s.toast(s.phones[who].TapsData(first.ID, data(t, first, "Allow once")), "Too late")
+	s.becomes(who, first.ID, "⛔ Denied by fay")
+}
+
+// An outage that ends with a tap that Telegram still has: it counts, the card says so within five seconds of contact, and
+// nobody is told of what did not happen. What still waits is shown again, and its person told what to do.
+func TestATapThatOutlivesAnOutageCounts(t *testing.T) {
+	for name, taps := range map[string]int{"one card": 1, "one of two": 2} {
+		t.Run(name, func(t *testing.T) {
+			s := play(t)
+			call, m, _ := s.asked("it counts")
+			for i := 1; i < taps; i++ {
+				s.ask(network("it waits"))
+				s.card("fay", "it waits")
+			}
+			s.until("the cards are noted", s.upToDate)
+			s.server.Down()
+			s.until("there is no contact", func() bool { return s.bot.Health() != nil })
+			s.server.Advance(110 * time.Second)
+			s.phones["fay"].TapsData(m.ID, data(t, m, "Allow once"))
+			s.server.Advance(60 * time.Second)
+			if err := s.server.Up(); err != nil {
+				t.Fatal(err)
+			}
+			back := time.Now()
+			s.becomes("fay", m.ID, "✅ Allowed once by fay")
+			if took := time.Since(back); took > 5*time.Second {
+				t.Errorf("the card said so after %v", took)
+			}
+			s.get(call, permissions.Approved)
+			if taps == 2 {
+				s.told("fay", "If you pressed something and the card has not changed, press again.")
+				s.told("fay", "is shown again below")
+				s.until("it is shown again", func() bool { return s.sent("fay", withButtons) == 1 && s.upToDate() })
+				return
+			}
+			s.drained()
+			if n := s.sent("fay", func(m telegramtest.Message) bool { return contains(m, "no contact") || withButtons(m) }); n != 0 {
+				t.Errorf("%d messages of what did not happen", n)
+			}
+		})
+	}
+}
+
+// Who has blocked the bot is asked no longer: others are at once, health says since when and what to do, and who presses
+// Start again is shown what still waits.
+func TestWhoHasBlockedTheBot(t *testing.T) {
+	s := play(t, func(s *stage) {
+		s.settings.Routes[0].Escalate.Moment, s.settings.Routes[0].Escalate.To = engine.Moment{Percent: 90}, []string{"sam"}
+	})
+	call, m, _ := s.asked("it waits")
+	s.until("the card is noted", s.upToDate)
+	s.phones["fay"].Blocks()
+	other := s.card("sam", "it waits")
+	want := "fay has blocked the bot since " + s.server.Now().UTC().Format("15:04 MST") + "; fay has to press Start"
+	if err := s.Health()[Name]; err == nil || err.Error() != want {
+		t.Errorf("health is %v; want %s", err, want)
+	}
+	sent := len(s.calls("fay", "sendMessage"))
+	s.ask(network("it waits, too"))
+	s.card("sam", "it waits, too")
+	if n := len(s.calls("fay", "sendMessage")) - sent; n != 0 {
+		t.Errorf("%d messages were tried to fay", n)
+	}
+	s.phones["fay"].Unblocks()
+	s.card("fay", "it waits, too")
+	if err := s.Health()[Name]; err != nil {
+		t.Error(err)
+	}
+	s.taps("sam", other, "Allow once", "✅")
+	s.get(call, permissions.Approved)
+	s.becomes("fay", m.ID, "✅ Allowed once by sam")
+}
+
+// Who never pressed Start, and who deleted their account, are not tried again and again.
+func TestWhoCannotBeWrittenTo(t *testing.T) {
+	for name, c := range map[string]struct {
+		is   with
+		says string
+		back func(s *stage)
+	}{
+		"never pressed Start": {func(s *stage) {
+			s.settings.Routes[0].Ask = []string{"zoe"}
+			s.enrol("zoe", 9001)
+		}, "zoe never pressed Start; zoe has to open the bot and press Start", func(s *stage) { s.phones["zoe"].Start("") }},
+		"no account": {func(s *stage) {
+			s.settings.Routes[0].Ask = []string{"zoe"}
+			s.enrol("zoe", 9001).Deactivates()
+		}, "zoe has no Telegram account any more", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := play(t, c.is)
+			for range 2 {
+				if r := s.get(s.ask(network("x")), permissions.Undeliverable); !strings.Contains(r.Failure, c.says) {
+					t.Errorf("failed as %q; want %q", r.Failure, c.says)
+				}
+			}
+			tried := 0
+			for _, c := range s.server.Calls() {
+				if c.Method == "sendMessage" && c.Params["chat_id"] == "9001" {
+					tried++
+				}
+			}
+			if tried != 1 {
+				t.Errorf("it was tried %d times", tried)
+			}
+			if err := s.Health()[Name]; err == nil || err.Error() != c.says {
+				t.Errorf("health is %v", err)
+			}
+			if c.back == nil {
+				return
+			}
+			c.back(s)
+			s.until("it is known", func() bool { return s.Health()[Name] == nil })
+			call := s.ask(network("back"))
+			s.taps("zoe", s.card("zoe", "back"), "Allow once", "✅")
+			s.get(call, permissions.Approved)
+		})
+	}
+}
+
+// Whoever is asked since others did not answer is told so, and the others that somebody else is asked.
+func TestAnEscalationSaysWhy(t *testing.T) {
+	s := play(t, func(s *stage) {
+		s.settings.Routes[0].Escalate.Moment, s.settings.Routes[0].Escalate.To = engine.Moment{Percent: 50}, []string{"sam"}
+		s.settings.Approvals.Timeout = 4 * time.Minute
+		for i := range s.settings.People {
+			s.settings.People[i].Location = time.FixedZone("CET", 3600)
+		}
+	})
+	call, m, _ := s.asked("why me")
+	s.until("the card is noted", s.upToDate)
+	asked := s.server.Now().Add(time.Hour).UTC().Format("15:04")
+	s.server.Advance(125 * time.Second)
+	other := s.card("sam", "why me")
+	if want := "fay was asked at " + asked + " and has not answered."; !contains(other, want) {
+		t.Errorf("the card says\n%s\nwant %s", other.Text, want)
+	}
+	s.sees("fay", "sam is asked, too, since "+s.server.Now().Add(time.Hour).UTC().Format("15:04"), func(is telegramtest.Message) bool {
+		return is.ID == m.ID && withButtons(is)
+	})
+	s.taps("sam", other, "Allow once", "✅")
+	s.get(call, permissions.Approved)
+	if end := s.becomes("fay", m.ID, "✅ Allowed once by sam"); contains(end, "is asked") {
+		t.Errorf("the card says\n%s", end.Text)
+	}
+	s.toast(s.phones["fay"].TapsData(m.ID, data(t, m, "Allow once")), " CET. Nothing was changed.")
+}

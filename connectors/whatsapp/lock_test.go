@@ -1,0 +1,44 @@
+package whatsapp
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// TestAStolenPhone: somebody else locks its person from their own phone, and two of them give it back.
+func TestAStolenPhone(t *testing.T) {
+	t.Run("A8/lock in WhatsApp", func(t *testing.T) {
+		s := play(t, func(s *stage) {
+			s.settings.Routes = []engine.Route{{Ask: []string{"fay", "sam"}}}
+			s.phones["kim"] = s.server.Person("491700000003", "kim")
+			s.settings.People = append(s.settings.People, connectors.Person{Name: "kim", UID: permissions.NoUID, WhatsApp: "+491700000003"})
+		})
+		call := s.ask(network("x"))
+		m, code := s.card("fay", "x")
+		s.card("sam", "x")
+		s.says("sam", "/lock fay", "fay is locked: nothing from fay's accounts counts")
+		s.becomes("fay", m.ID, "you are locked, and nothing from this account counts")
+		if now, _ := s.phones["fay"].Message(m.ID); strings.Contains(now.Text, "Reply") {
+			t.Errorf("her card says how to answer: %s", now.Text)
+		}
+		s.phones["fay"].Says("yes " + code)
+		s.phones["fay"].Says("/lock sam")
+		s.acknowledged()
+		s.waits(call)
+		s.says("sam", "/unlock fay", "stays locked until one more person")
+		s.says("kim", "/unlock fay", "fay is unlocked")
+		s.becomes("fay", m.ID, "Reply")
+		s.phones["fay"].Says("yes " + code)
+		s.get(call, permissions.Approved)
+	})
+	t.Run("A8/lock oneself from the other phone", func(t *testing.T) {
+		s := play(t)
+		s.says("fay", "/lock", "fay is locked")
+		call := s.ask(network("x"))
+		s.get(call, permissions.Undeliverable)
+	})
+}

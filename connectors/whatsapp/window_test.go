@@ -1,0 +1,232 @@
+package whatsapp
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/whatsapp/whatsapptest"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// late has a card stand on fay's phone of which WhatsApp says nothing until confirm is called, as it is at the end.
+func (s *stage) late(reason string) (call <-chan ended, m whatsapptest.Message, code string, confirm func()) {
+	s.t.Helper()
+	confirm = s.server.HoldAcks()
+	s.t.Cleanup(confirm)
+	call = s.ask(network(reason))
+	m = s.sees("fay", reason)
+	code, _, _ = strings.Cut(strings.TrimPrefix(m.Text, "*"), "*")
+	return call, m, code, confirm
+}
+
+// operator is whoever runs the daemon.
+var operator = connectors.Identity{Via: "cli", UID: 1, Operator: true}
+
+// pairs has somebody answer with their account from now on.
+func (s *stage) pairs(who string) {
+	s.t.Helper()
+	i, err := s.Invite(s.t.Context(), operator, who, Name)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.phones[who].Says("pair " + i.Code)
+	g, err := s.Guest(s.t.Context(), operator, i.Code)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if _, _, err := s.Pair(s.t.Context(), operator, i.Code, g.Address); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// escalating has sam asked when fay cannot be reached.
+func escalating(s *stage) {
+	s.settings.Routes[0].Escalate.Moment, s.settings.Routes[0].Escalate.To = engine.Moment{Percent: 90}, []string{"sam"}
+}
+
+func (s *stage) noted() bool {
+	lagging, err := s.rows.Lagging(s.t.Context(), Name, "", 1)
+	return err == nil && len(lagging) == 0
+}
+
+// Whatever happens between a card's being on the phone and WhatsApp's word that it took it finds the card: what decides
+// there counts before that, and after it the card says how things stand.
+func TestBetweenACardAndWhatsAppsAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(s *stage, m whatsapptest.Message, code string)
+		state   permissions.State
+		says    string
+	}{
+		"a reaction": {func(s *stage, m whatsapptest.Message, _ string) { s.phones["fay"].Reacts(m.ID, "👍") },
+			permissions.Approved, "✅ Allowed once by fay"},
+		"words": {func(s *stage, _ whatsapptest.Message, code string) { s.phones["fay"].Says("yes " + code) },
+			permissions.Approved, "✅ Allowed once by fay"},
+		"a reply": {func(s *stage, m whatsapptest.Message, _ string) { s.phones["fay"].Quotes(m.ID, "no") },
+			permissions.Denied, "⛔ Denied by fay"},
+		"a settlement": {func(s *stage, _ whatsapptest.Message, code string) {
+			if _, err := s.OnPermission(s.t.Context(), connectors.Decision{
+				Code: code, Answer: permissions.Deny, From: connectors.Identity{Via: "web", WhatsApp: s.fay().WhatsApp, UID: permissions.NoUID},
+			}); err != nil {
+				s.t.Fatal(err)
+			}
+		}, permissions.Denied, "⛔ Denied by fay"},
+		"stop all": {func(s *stage, _ whatsapptest.Message, _ string) {
+			id := connectors.Identity{Via: Name, WhatsApp: "+" + numbers["sam"], UID: permissions.NoUID}
+			if _, err := s.StopAll(s.t.Context(), id); err != nil {
+				s.t.Fatal(err)
+			}
+		}, permissions.Cancelled, "by sam"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := play(t)
+			call, m, code, confirm := s.late("late.")
+			c.happens(s, m, code)
+			s.get(call, c.state)
+			confirm()
+			s.becomes("fay", m.ID, c.says)
+			s.until("the card is noted", s.noted)
+			if n := s.count("fay", "late."); n != 1 {
+				t.Errorf("fay has %d cards", n)
+			}
+		})
+	}
+}
+
+// A card follows its person to another account: the one that is no longer theirs cannot answer.
+func TestACardFollowsItsPersonToAnotherAccount(t *testing.T) {
+	s := play(t)
+	call, _, code := s.asked("moves along.")
+	s.settings.People = slices.Clone(s.settings.People)
+	s.settings.People[0].WhatsApp = "+" + numbers["eve"]
+	s.Configure(s.settings)
+	s.sees("eve", "moves along.")
+	s.phones["fay"].Says("yes " + code)
+	s.acknowledged()
+	s.waits(call)
+	s.phones["eve"].Says("yes " + code)
+	s.get(call, permissions.Approved)
+}
+
+// A card that is known by another name by now, since its person had another phone meanwhile: a reply to it counts as its
+// code would. A reply to a card of what has ended decides nothing about what waits.
+func TestAReplyToACardThatWasNotNoted(t *testing.T) {
+	s := play(t)
+	over, old, _ := s.asked("over.")
+	s.phones["fay"].Quotes(old.ID, "no")
+	s.get(over, permissions.Denied)
+	call, first, _ := s.asked("moves along.")
+	for _, number := range []string{numbers["eve"], numbers["fay"]} {
+		s.settings.People = slices.Clone(s.settings.People)
+		s.settings.People[0].WhatsApp = "+" + number
+		s.Configure(s.settings)
+		s.until("it is shown there", func() bool {
+			r, err := s.rows.Pending(t.Context(), "fay", "", 1)
+			if err != nil || len(r) != 1 {
+				return false
+			}
+			copies, err := s.rows.Copies(t.Context(), r[0].ID)
+			return err == nil && len(copies) == 1 && copies[0].Shown == r[0].Revision &&
+				strings.HasPrefix(copies[0].Ref, "+"+number) && !strings.HasSuffix(copies[0].Ref, first.ID)
+		})
+	}
+	s.answers("fay", s.phones["fay"].Quotes(old.ID, "yes"), "lready denied")
+	s.waits(call)
+	s.phones["fay"].Quotes(first.ID, "yes")
+	s.get(call, permissions.Approved)
+}
+
+// A reload, an account that is suspended and a connection that ends while a card is being sent.
+func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
+	t.Run("a reload with other routes", func(t *testing.T) {
+		s := play(t)
+		call, m, code, confirm := s.late("late.")
+		s.settings.Routes = []engine.Route{{Ask: []string{"sam"}}}
+		s.Configure(s.settings)
+		s.sees("sam", "late.")
+		s.phones["fay"].Says("yes " + code)
+		s.get(call, permissions.Approved)
+		confirm()
+		s.becomes("fay", m.ID, "✅ Allowed once by fay")
+	})
+	t.Run("an account that is suspended", func(t *testing.T) {
+		s := play(t, escalating)
+		call, _, code, confirm := s.late("late.")
+		if err := s.Suspend(t.Context(), Name, s.fay().WhatsApp); err != nil {
+			t.Fatal(err)
+		}
+		s.sees("sam", "late.")
+		s.phones["fay"].Says("yes " + code)
+		s.acknowledged()
+		s.waits(call)
+		confirm()
+		s.phones["sam"].Says("no " + code)
+		s.get(call, permissions.Denied)
+		s.until("the cards are noted", s.noted)
+	})
+	t.Run("a reload without the person", func(t *testing.T) {
+		s := play(t)
+		call, _, code, confirm := s.late("late.")
+		s.settings.Routes = []engine.Route{{Ask: []string{"sam"}}}
+		s.settings.People = slices.DeleteFunc(slices.Clone(s.settings.People), func(p connectors.Person) bool { return p.Name == "fay" })
+		s.Configure(s.settings)
+		s.sees("sam", "late.")
+		s.phones["fay"].Says("yes " + code)
+		s.acknowledged()
+		s.waits(call)
+		confirm()
+		s.phones["sam"].Says("no " + code)
+		s.get(call, permissions.Denied)
+		s.until("the cards are noted", s.noted)
+	})
+	t.Run("a reload without the account", func(t *testing.T) {
+		s := play(t, escalating)
+		call, _, code, confirm := s.late("late.")
+		s.settings.People = slices.Clone(s.settings.People)
+		s.settings.People[0].WhatsApp = ""
+		s.Configure(s.settings)
+		s.sees("sam", "late.")
+		s.phones["fay"].Says("yes " + code)
+		s.acknowledged()
+		s.waits(call)
+		confirm()
+		s.settings.People = slices.Clone(s.settings.People)
+		s.settings.People[0].WhatsApp = "+" + numbers["fay"]
+		s.Configure(s.settings)
+		s.phones["fay"].Says("no " + code)
+		s.get(call, permissions.Denied)
+		s.until("the cards are noted", s.noted)
+	})
+	t.Run("an account that is unpaired", func(t *testing.T) {
+		s := play(t, escalating, func(s *stage) { s.settings.People[0].WhatsApp = "" })
+		s.pairs("fay")
+		call, _, code, confirm := s.late("late.")
+		if _, err := s.Unpair(t.Context(), operator, "fay", Name); err != nil {
+			t.Fatal(err)
+		}
+		s.sees("sam", "late.")
+		s.phones["fay"].Says("yes " + code)
+		s.acknowledged()
+		s.waits(call)
+		confirm()
+		s.until("the cards are noted", s.noted)
+		s.pairs("fay") // and is asked again
+		s.phones["fay"].Says("no " + code)
+		s.get(call, permissions.Denied)
+	})
+	t.Run("a connection that ends", func(t *testing.T) {
+		s := play(t)
+		call, m, code, confirm := s.late("late.")
+		s.server.Cut()
+		confirm()
+		s.well()
+		s.phones["fay"].Says("yes " + code)
+		s.get(call, permissions.Approved)
+		s.becomes("fay", m.ID, "✅ Allowed once by fay")
+		if n := s.count("fay", "late."); n != 1 {
+			t.Errorf("fay has %d cards", n)
+		}
+	})
+}

@@ -1,0 +1,503 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+const fayID = 4242
+
+// samAt and kimAt are the others, by their accounts on this machine.
+var (
+	samAt = connectors.Identity{Via: "cli", UID: 3000}
+	kimAt = connectors.Identity{Via: "cli", UID: 4000}
+)
+
+// known is a team of whom fay has an account everywhere.
+func known() engine.Settings {
+	s := team()
+	s.Editor = true
+	s.People[0].Telegram, s.People[0].WhatsApp = fayID, number
+	return s
+}
+
+// locks locks somebody, which must be taken.
+func (s *stage) locks(id connectors.Identity, name string) permissions.Lock {
+	s.t.Helper()
+	l, err := s.Lock(s.t.Context(), id, name, time.Time{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return l.Lock
+}
+
+// locked are the names of those who are.
+func (s *stage) locked() (names []string) {
+	for _, l := range s.Locks() {
+		names = append(names, l.Person)
+	}
+	return names
+}
+
+// TestNothingFromALockedPersonCounts tries every way in, by every account, right after the lock.
+func TestNothingFromALockedPersonCounts(t *testing.T) {
+	f, s, k := phones()
+	st := play(t, known(), f, s, k)
+	caller := permissions.CallerUID(fayUID)
+	question := st.dialog(caller, which())
+	asked := st.pose(self, keyed(network("x"), "1"))
+	st.shown(f.Memory, 2)
+	if l := st.locks(samAt, "fay"); l.By != "sam" || !slices.Equal(l.Accounts, []string{"telegram:4242", "uid:2000", "whatsapp:" + number}) {
+		t.Errorf("the lock: %+v", l)
+	}
+	ctx, id := t.Context(), asked.ID
+	for name, try := range map[string]func(who connectors.Identity) error{
+		"an answer": func(who connectors.Identity) error {
+			_, err := st.OnPermission(ctx, connectors.Decision{From: who, Request: id, Answer: allow()})
+			return err
+		},
+		"a denial": func(who connectors.Identity) error {
+			_, err := st.OnPermission(ctx, connectors.Decision{From: who, Request: id, Answer: permissions.Deny})
+			return err
+		},
+		"a button": func(who connectors.Identity) error {
+			c := f.Copies()[0]
+			who.Via = "fays-phone"
+			_, err := st.OnPermission(ctx, connectors.Decision{From: who, Button: c.First.Button, Ref: c.Ref, Answer: allow()})
+			return err
+		},
+		"a look": func(who connectors.Identity) error {
+			_, err := st.Look(ctx, connectors.Decision{From: who, Request: id})
+			return err
+		},
+		"a message": func(who connectors.Identity) error {
+			return st.OnMessage(ctx, connectors.Message{From: who, Text: "go on", Key: "k"})
+		},
+		"an order": func(who connectors.Identity) error {
+			_, err := st.Order(ctx, who, permissions.OrderStop, "k")
+			return err
+		},
+		"an agent": func(who connectors.Identity) error { _, err := st.Use(ctx, who, "helper"); return err },
+		"agents":   func(who connectors.Identity) error { _, err := st.Agents(ctx, who); return err },
+		"pending":  func(who connectors.Identity) error { _, err := st.Pending(ctx, who, "", 1); return err },
+		"show":     func(who connectors.Identity) error { _, err := st.Show(ctx, who, string(id)); return err },
+		"cancel":   func(who connectors.Identity) error { _, err := st.Cancel(ctx, who, string(id)); return err },
+		"void":     func(who connectors.Identity) error { _, err := st.Void(ctx, who, string(id)); return err },
+		"grants":   func(who connectors.Identity) error { _, err := st.Grants(ctx, who); return err },
+		"revoke":   func(who connectors.Identity) error { _, err := st.Revoke(ctx, who, "x"); return err },
+		"stop":     func(who connectors.Identity) error { _, err := st.StopAll(ctx, who); return err },
+		"resume":   func(who connectors.Identity) error { return st.Resume(ctx, who) },
+		"sessions": func(who connectors.Identity) error { _, err := st.Sessions(ctx, who, true, "", 1); return err },
+		"events":   func(who connectors.Identity) error { _, _, err := st.Happenings(ctx, who, 0, 1); return err },
+		"waiting":  func(who connectors.Identity) error { _, _, err := st.Waiting(ctx, who); return err },
+		"whoami":   func(who connectors.Identity) error { _, err := st.Who(who); return err },
+		"lock": func(who connectors.Identity) error {
+			_, err := st.Lock(ctx, who, "sam", time.Time{})
+			return err
+		},
+		"unlock": func(who connectors.Identity) error { _, _, err := st.Unlock(ctx, who, "fay"); return err },
+		"the editor": func(connectors.Identity) error {
+			_, err := st.Reply(ctx, caller, question.Request.ID, permissions.Choose(1), question.Request.Digest)
+			return err
+		},
+	} {
+		for account, who := range map[string]connectors.Identity{
+			"by telegram": {Via: "telegram", UID: permissions.NoUID, Telegram: fayID},
+			"by whatsapp": dialled(number, ""), "by admin.sock": {Via: "cli", UID: fayUID}, "by an inbox": {Via: "terminal", UID: fayUID},
+		} {
+			t.Run("A8/"+name+" "+account, func(t *testing.T) {
+				began := time.Now()
+				refused(t, try(who), permissions.CodeLocked)
+				if took := time.Since(began); took > time.Second {
+					t.Errorf("it took %s", took)
+				}
+			})
+		}
+	}
+	if got := st.locked(); !slices.Equal(got, []string{"fay"}) {
+		t.Errorf("locked are %v", got)
+	}
+}
+
+// TestARemovalWorksOnOpenPrompts: A8's promise, that what is open when a phone is stolen is nobody's who has it.
+func TestARemovalWorksOnOpenPrompts(t *testing.T) {
+	t.Run("A8/a removal works within a second on open prompts", func(t *testing.T) {
+		f, s, k := phones()
+		st := play(t, team(), f, s, k)
+		call := st.ask(t.Context(), network("deploy"))
+		id := st.shown(f.Memory, 1).Request.ID
+		st.shown(s.Memory, 1)
+		if r := f.must(t, id, allow()); len(r.Votes) != 1 {
+			t.Fatal("her vote is not there")
+		}
+		began := time.Now()
+		st.locks(samAt, "fay")
+		st.edited(f.Memory, 1, func(p connectors.Prompt) bool { return p.Locked })
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("the card lost its buttons after %s", took)
+		}
+		card := st.shown(k.Memory, 1) // at once, since too few are left
+		if r := card.Request; len(r.Votes) > 0 || !slices.Equal(r.Asked, []string{"sam", "kim"}) {
+			t.Errorf("asked are %v, votes %v", r.Asked, r.Votes)
+		}
+		s.must(t, id, allow())
+		if r := k.must(t, id, allow()); r.State != permissions.Approved {
+			t.Errorf("after two of two: %s", r.State)
+		}
+		st.get(call)
+		st.edited(f.Memory, 1, func(p connectors.Prompt) bool { return p.Request.State == permissions.Approved })
+		unlocked(t, st, operator, true)
+		_, err := f.Do(t.Context(), connectors.Decision{Button: card.Button, Answer: permissions.Deny})
+		if err == nil {
+			t.Error("an old button decides after the unlock")
+		}
+	})
+}
+
+// TestACardOfSeveralStaysForTheOthers: in a group, only the locked person's finger counts for nothing.
+func TestACardOfSeveralStaysForTheOthers(t *testing.T) {
+	t.Run("A8/a card in a group", func(t *testing.T) {
+		h := newHall()
+		s := teamIn("hall:ops")
+		s.Routes[0].Quorum = 1
+		st := play(t, s, h)
+		call := st.ask(t.Context(), network("together"))
+		st.shown(h.Memory, 1)
+		st.locks(samAt, "fay")
+		st.edited(h.Memory, 1, func(p connectors.Prompt) bool { return slices.Equal(p.Request.Asked, []string{"sam"}) && !p.Locked })
+		_, err := h.presses(t, "fay", h.Copies()[0], allow())
+		refused(t, err, permissions.CodeLocked)
+		if _, err := h.presses(t, "sam", h.Copies()[0], allow()); err != nil {
+			t.Error(err)
+		}
+		if r := st.get(call); r.State != permissions.Approved || r.DecidedBy != "sam" {
+			t.Errorf("%s by %s", r.State, r.DecidedBy)
+		}
+	})
+}
+
+func TestWhatOnlyALockedPersonIsAsked(t *testing.T) {
+	f, _, _ := phones()
+	st := play(t, usual(), f)
+	call := st.ask(t.Context(), network("x"))
+	st.shown(f.Memory, 1)
+	st.locks(fayAt("fays-phone"), "") // from an account of her own
+	r := st.get(call)
+	said := strings.Contains(r.Failure, "locked: fay") || // by the lock itself, or by whoever looked at the request before it
+		r.Failure == "fay is locked until: daycared unlock fay"
+	if r.State != permissions.Undeliverable || !said {
+		t.Errorf("what was pending: %s, %s", r.State, r.Failure)
+	}
+	r = st.get(st.ask(t.Context(), network("y")))
+	if r.State != permissions.Undeliverable || r.Failure != "fay is locked until: daycared unlock fay" {
+		t.Errorf("what is new: %s, %s", r.State, r.Failure)
+	}
+	unlocked(t, st, operator, true)
+	call = st.ask(t.Context(), network("z"))
+	f.must(t, st.shown(f.Memory, 2).Request.ID, allow())
+	st.get(call)
+}
+
+// TestACardComesBackWithItsPerson: what waits still is asked of whoever is unlocked, also what was asked meanwhile.
+func TestACardComesBackWithItsPerson(t *testing.T) {
+	s := usual()
+	s.Routes[0].Ask = []string{"fay", "sam"}
+	f, other, _ := phones()
+	st := play(t, s, f, other)
+	before := st.ask(t.Context(), network("before"))
+	first := st.shown(f.Memory, 1).Request.ID
+	st.locks(samAt, "fay")
+	st.edited(f.Memory, 1, func(p connectors.Prompt) bool { return p.Locked })
+	meanwhile := st.ask(t.Context(), network("meanwhile"))
+	st.shown(other.Memory, 2)
+	if n := len(f.Copies()); n != 1 {
+		t.Errorf("she was sent %d cards", n)
+	}
+	unlocked(t, st, operator, true)
+	st.edited(f.Memory, 1, func(p connectors.Prompt) bool { return !p.Locked })
+	f.must(t, first, allow())
+	f.must(t, st.shown(f.Memory, 2).Request.ID, allow())
+	st.get(before)
+	st.get(meanwhile)
+}
+
+// TestALockStays: whatever a restart and the configuration do.
+func TestALockStays(t *testing.T) {
+	at := func(st *stage) string {
+		name, err := st.Who(connectors.Identity{Via: "telegram", UID: permissions.NoUID, Telegram: fayID})
+		if refusal := (*permissions.Refusal)(nil); errors.As(err, &refusal) {
+			return string(refusal.Code)
+		}
+		return name
+	}
+	for name, change := range map[string]func(s *engine.Settings){
+		"A8/a restart":                    func(*engine.Settings) {},
+		"A8/a new name":                   func(s *engine.Settings) { s.People[0].Name = "fae" },
+		"A8/the account of somebody else": func(s *engine.Settings) { s.People[0].Telegram, s.People[1].Telegram = 0, fayID },
+		"A8/a new account": func(s *engine.Settings) {
+			s.People[0] = connectors.Person{Name: "fay", UID: permissions.NoUID, Telegram: fayID}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := play(t, known(), newPhone(fay, "fays-phone"))
+			if got := at(st); got != "fay" {
+				t.Fatalf("before, the account is %q", got)
+			}
+			st.locks(samAt, "fay")
+			next := known()
+			next.People = slices.Clone(next.People)
+			change(&next)
+			st.Configure(next)
+			if got := at(st); got != "locked" {
+				t.Errorf("after a reload, the account is %q", got)
+			}
+			st.settings = next
+			st.restart(newPhone(fay, "fays-phone"))
+			if got := at(st); got != "locked" {
+				t.Errorf("after a restart, the account is %q", got)
+			}
+		})
+	}
+}
+
+// TestALockVoidsLinks: nobody is paired as somebody who is locked.
+func TestALockVoidsLinks(t *testing.T) {
+	s := usual()
+	s.People = []connectors.Person{{Name: "fay", UID: permissions.NoUID}, sam}
+	l := newLobby()
+	st := play(t, s, l)
+	i, err := st.Invite(t.Context(), operator, "fay", "telegram")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.come[i.Code] = connectors.Guest{Address: "666", Name: "a thief"}
+	st.locks(samAt, "fay")
+	_, _, err = st.Pair(t.Context(), operator, i.Code, "666")
+	refused(t, err, permissions.CodeGone)
+	_, err = st.Invite(t.Context(), operator, "fay", "telegram")
+	refused(t, err, permissions.CodeLocked)
+	if !slices.Equal(l.told, []string{"dismissed " + i.Code}) {
+		t.Errorf("told: %v", l.told)
+	}
+}
+
+// TestTheOperatorsPersonIsLocked: whoever has the machine goes on as nobody in particular, who unlocks and decides nothing.
+func TestTheOperatorsPersonIsLocked(t *testing.T) {
+	s := usual()
+	s.UID = fayUID
+	f := newPhone(fay, "fays-phone")
+	st := play(t, s, f)
+	call := st.ask(t.Context(), network("x"))
+	id := st.shown(f.Memory, 1).Request.ID
+	st.locks(samAt, "fay")
+	_, err := st.OnPermission(t.Context(), connectors.Decision{From: operator, Request: id, Answer: allow()})
+	if err == nil {
+		t.Error("the operator decides for her")
+	}
+	_, err = st.Who(connectors.Identity{Via: "terminal", UID: permissions.NoUID, Console: true})
+	refused(t, err, permissions.CodeLocked)
+	if name, err := st.Who(operator); err != nil || name != engine.OperatorName {
+		t.Errorf("the operator is %q, %v", name, err)
+	}
+	st.get(call)
+	unlocked(t, st, operator, true)
+}
+
+// slowVotes is a store that keeps a vote back for a moment, in which a lock may come.
+type slowVotes struct {
+	engine.Store
+	voting, locking chan struct{}
+}
+
+func (s *slowVotes) Apply(ctx context.Context, id permissions.ID, e permissions.Event) (permissions.Change, error) {
+	if _, votes := e.(permissions.Cast); votes {
+		s.voting <- struct{}{}
+		select {
+		case <-s.locking:
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+	return s.Store.Apply(ctx, id, e)
+}
+
+func (s *slowVotes) PutLock(ctx context.Context, l permissions.Lock, r permissions.Record) error {
+	err := s.Store.PutLock(ctx, l, r)
+	close(s.locking)
+	return err
+}
+
+// TestADecisionComesBeforeALockOrIsNone: one that is under way when the lock comes is taken before it.
+func TestADecisionComesBeforeALockOrIsNone(t *testing.T) {
+	t.Run("A8/a decision under way", func(t *testing.T) {
+		slow := &slowVotes{voting: make(chan struct{}, 10), locking: make(chan struct{})}
+		st := &stage{t: t, dir: t.TempDir(), settings: usual(), people: []connectors.Connector{newPhone(fay, "fays-phone")}}
+		st.through = func(s engine.Store) engine.Store {
+			slow.Store = s
+			return slow
+		}
+		st.open()
+		t.Cleanup(func() { st.stop() })
+		r := st.pose(self, keyed(network("x"), "1"))
+		decided := make(chan error, 1)
+		decide := func() error {
+			_, err := st.OnPermission(context.Background(), connectors.Decision{From: fayAt("cli"), Request: r.ID, Answer: allow()})
+			return err
+		}
+		go func() { decided <- decide() }()
+		<-slow.voting
+		st.locks(samAt, "fay")
+		if err := <-decided; err != nil {
+			t.Fatal(err)
+		}
+		entries, err := st.rows.Audit(t.Context(), "", 0, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		approved := slices.IndexFunc(entries, func(e permissions.Entry) bool { return e.Type == permissions.RequestSettled })
+		locked := slices.IndexFunc(entries, func(e permissions.Entry) bool { return e.Type == permissions.PersonLocked })
+		if approved < 0 || locked < approved {
+			t.Errorf("the approval is entry %d, the lock %d", approved, locked)
+		}
+		refused(t, decide(), permissions.CodeLocked)
+	})
+}
+
+// TestALockTakesBackWhatWasGiven since a time, and tells what ran.
+func TestALockTakesBackWhatWasGiven(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	st := play(t, usual(), f)
+	old := st.approved(f.Memory, tool("write_file", `{"n":0}`), allow(), true)
+	st.pass(time.Hour)
+	since := st.now().Add(-time.Minute)
+	unused := st.approved(f.Memory, tool("write_file", `{"n":1}`), allow(), true)
+	used := st.approved(f.Memory, network("used"), allow(), false)
+	granted := st.approved(f.Memory, tagged("granted", "@read:/srv"), allowFor(permissions.For(15*time.Minute)), false)
+	ran := st.get(st.ask(t.Context(), tagged("ran", "@read:/srv")))
+	if ran.DecidedVia != permissions.ViaGrant {
+		t.Fatalf("it did not run under the grant: %s", ran.DecidedVia)
+	}
+	done, err := st.Lock(t.Context(), operator, "fay", since)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := func(all []permissions.Request) (ids []permissions.ID) {
+		for _, r := range all {
+			ids = append(ids, r.ID)
+		}
+		return ids
+	}
+	if got := ids(done.Voided); !slices.Equal(got, []permissions.ID{unused.ID}) {
+		t.Errorf("taken back: %v", got)
+	}
+	if got := ids(done.Used); !slices.Equal(got, []permissions.ID{used.ID, granted.ID}) {
+		t.Errorf("used: %v", got)
+	}
+	if len(done.Revoked) != 1 || done.Revoked[0].Grant.Request != granted.ID ||
+		!slices.Equal(ids(done.Revoked[0].Ran), []permissions.ID{ran.ID}) {
+		t.Errorf("revoked: %+v", done.Revoked)
+	}
+	if g, err := st.Grants(t.Context(), operator); err != nil || len(g) > 0 {
+		t.Errorf("grants: %v, %v", g, err)
+	}
+	if r, err := st.rows.Read(t.Context(), unused.ID); err != nil || r.VoidAt.IsZero() || r.VoidedBy == "" {
+		t.Errorf("the unused one: %v", err)
+	}
+	if r, err := st.rows.Read(t.Context(), old.ID); err != nil || !r.VoidAt.IsZero() {
+		t.Errorf("the one of before: %v", err)
+	}
+}
+
+// TestAStoreThatFailsLocksAllTheSame: what cannot be noted holds until a restart.
+func TestAStoreThatFailsLocksAllTheSame(t *testing.T) {
+	st := play(t, usual(), newPhone(fay, "fays-phone"))
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := st.Lock(gone, samAt, "fay", time.Time{}); err != nil {
+		t.Errorf("for whoever has left: %v", err)
+	}
+	st.stop()
+	if _, err := st.Lock(t.Context(), operator, "sam", time.Time{}); err == nil {
+		t.Error("the store is closed")
+	}
+	if !slices.Equal(st.locked(), []string{"fay", "sam"}) {
+		t.Errorf("locked are %v", st.locked())
+	}
+}
+
+// fullDisk is a store that keeps no lock while it is full.
+type fullDisk struct {
+	engine.Store
+	full atomic.Bool
+}
+
+func (f *fullDisk) PutLock(ctx context.Context, l permissions.Lock, r permissions.Record) error {
+	if f.full.Load() {
+		return errors.Join(permissions.ErrBroken, errors.New("the disk is full"))
+	}
+	return f.Store.PutLock(ctx, l, r)
+}
+
+// TestALockThatCouldNotBeSaved is stored as soon as the store takes it, or at the stop, and a restart knows of it.
+func TestALockThatCouldNotBeSaved(t *testing.T) {
+	for name, saved := range map[string]func(st *stage){
+		"A8/the disk has room again": func(st *stage) {
+			st.eventually("it is not saved", func() bool { all, err := st.rows.Locks(t.Context()); return err == nil && len(all) == 1 })
+			st.eventually("it says that it is not saved", func() bool { return st.Locks()[0].Unsaved == nil })
+		},
+		"A8/a stop": func(*stage) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk := &fullDisk{}
+			st := &stage{t: t, dir: t.TempDir(), settings: known(), people: []connectors.Connector{newPhone(fay, "fays-phone")}}
+			st.through = func(s engine.Store) engine.Store {
+				disk.Store = s
+				return disk
+			}
+			st.open()
+			t.Cleanup(func() { st.stop() })
+			disk.full.Store(true)
+			_, err := st.Lock(t.Context(), samAt, "fay", st.now())
+			refused(t, err, permissions.CodeBroken)
+			if !strings.Contains(err.Error(), "fay is locked now, but that is not saved: ") {
+				t.Errorf("it says %v", err)
+			}
+			if all := st.Locks(); len(all) != 1 || all[0].Unsaved == nil {
+				t.Errorf("locked: %+v", all)
+			}
+			disk.full.Store(false)
+			saved(st)
+			st.restart(newPhone(fay, "fays-phone"))
+			if all := st.Locks(); len(all) != 1 || all[0].Person != "fay" || all[0].By != "sam" {
+				t.Errorf("after a restart, locked are %+v", all)
+			}
+			entries, err := st.rows.Audit(t.Context(), "", 0, 100)
+			if err != nil || !slices.ContainsFunc(entries, func(e permissions.Entry) bool { return e.Type == permissions.PersonLocked }) {
+				t.Errorf("the audit says nothing of it: %v", err)
+			}
+		})
+	}
+}
+
+// TestALockOfWhoIsLocked changes nothing: who locked first, when, and who agreed to unlock stays.
+func TestALockOfWhoIsLocked(t *testing.T) {
+	t.Run("A8/locked again", func(t *testing.T) {
+		st := play(t, known(), newPhone(fay, "fays-phone"))
+		first := st.locks(samAt, "fay")
+		unlocked(t, st, samAt, false)
+		st.pass(time.Hour)
+		again, err := st.Lock(t.Context(), kimAt, "fay", time.Time{})
+		if err != nil || !again.Already || again.By != "sam" || !again.At.Equal(first.At) || !slices.Equal(again.Unlocking, []string{"sam"}) {
+			t.Errorf("locked again: %+v, %v", again, err)
+		}
+		unlocked(t, st, kimAt, true)
+	})
+}

@@ -1,0 +1,68 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/engine"
+)
+
+// A reminder stands for a minute: what it named is not named again, and what is new waits until then. One that was not
+// sent stands for nothing.
+func TestAReminderStandsForAMinute(t *testing.T) {
+	named := func(c *crowd) (all []int) {
+		c.phone.mu.Lock()
+		defer c.phone.mu.Unlock()
+		for _, n := range c.told {
+			all = append(all, len(n.Waiting))
+		}
+		return all
+	}
+	for name, do := range map[string]func(t *testing.T, c *crowd, st *stage) []int{
+		"a burst": func(t *testing.T, _ *crowd, st *stage) []int {
+			for i := range 20 {
+				st.ask(t.Context(), network(fmt.Sprintf("one of many, %d", i)))
+				<-time.After(time.Second)
+			}
+			<-time.After(14 * time.Minute)
+			return []int{20, 20} // at half the time, and at four fifths of it
+		},
+		"what is new": func(t *testing.T, c *crowd, st *stage) []int {
+			st.ask(t.Context(), network("old"))
+			<-time.After(7*time.Minute + 25*time.Second)
+			brief := network("new")
+			brief.Patience = 2 * time.Minute // it is reminded of after one
+			st.ask(t.Context(), brief)
+			<-time.After(15 * time.Second)
+			briefer := network("newer")
+			briefer.Patience = time.Minute
+			st.ask(t.Context(), briefer) // of this after half a one
+			<-time.After(30 * time.Second)
+			if n := len(named(c)); n != 1 {
+				t.Errorf("%d reminders within a minute", n)
+			}
+			<-time.After(45 * time.Second)
+			return []int{2, 3}
+		},
+		"one that failed": func(t *testing.T, c *crowd, st *stage) []int {
+			st.ask(t.Context(), network("x"))
+			<-time.After(7 * time.Minute)
+			c.failing("fay", errors.New("no network"))
+			<-time.After(3 * time.Minute)
+			return []int{1}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, s := newCrowd(), usual()
+			s.Approvals.Remind = []engine.Moment{{Percent: 50}, {Percent: 80}}
+			bubble(t, s, c, func(t *testing.T, st *stage) {
+				want := do(t, c, st)
+				if got := named(c); fmt.Sprint(got) != fmt.Sprint(want) {
+					t.Errorf("reminders of %v requests; want %v", got, want)
+				}
+			})
+		})
+	}
+}

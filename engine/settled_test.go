@@ -1,0 +1,170 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/connectortest"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// How a request ended that nobody came for is told to whoever asks the same again, after a restart as well, and once:
+// nobody is asked again what they have answered.
+func TestHowItEndedIsFoundByTheSameQuestion(t *testing.T) {
+	settle := func(a permissions.Answer) func(*testing.T, *stage, permissions.ID) {
+		return func(t *testing.T, st *stage, id permissions.ID) {
+			t.Helper()
+			d := connectors.Decision{Request: id, Answer: a, From: fayAt("memory")}
+			if _, err := st.OnPermission(t.Context(), d); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	question := permissions.Request{Kind: permissions.KindClarification, Message: "where?", Choices: []string{"blog", "mail"}}
+	for _, c := range []struct {
+		name string
+		q    permissions.Request
+		ends func(*testing.T, *stage, permissions.ID)
+		want permissions.State
+	}{
+		{"D1/allowed", network("x"), settle(allow()), permissions.Approved},
+		{"D1/denied", network("x"), settle(permissions.Deny), permissions.Denied},
+		{"D1/answered", question, settle(permissions.Choose(2)), permissions.Answered},
+		{"D1/cancelled by a person", network("x"), func(t *testing.T, st *stage, id permissions.ID) {
+			t.Helper()
+			if _, err := st.Cancel(t.Context(), fayAt("memory"), string(id)); err != nil {
+				t.Fatal(err)
+			}
+		}, permissions.Cancelled},
+	} {
+		for _, restarts := range []bool{false, true} {
+			name := c.name
+			if restarts {
+				name += ", after a restart"
+			}
+			t.Run(name, func(t *testing.T) {
+				m := connectortest.NewMemory(fayAt("memory"), nil)
+				st := play(t, usual(), m)
+				ctx, leave := context.WithCancel(t.Context())
+				gone := st.ask(ctx, c.q)
+				id := st.shown(m, 1).Request.ID
+				st.waiting(id, 1)
+				leave()
+				<-gone
+				st.waiting(id, 0)
+				c.ends(t, st, id)
+				if restarts {
+					m = connectortest.NewMemory(fayAt("memory"), nil)
+					st.restart(m)
+				}
+				if r := st.get(st.ask(t.Context(), c.q)); r.ID != id || r.State != c.want {
+					t.Fatalf("told is %s of %s, not %s of %s", r.State, r.ID, c.want, id)
+				}
+				st.ask(t.Context(), c.q) // who was told is asked about anew
+				if again := st.pending(1)[0]; again.ID == id {
+					t.Error("it was told twice")
+				}
+			})
+		}
+	}
+}
+
+// An asker that withdrew its question asks anew.
+func TestWhatWasWithdrawnIsAskedAnew(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, usual(), m)
+	ctx, leave := context.WithCancel(t.Context())
+	gone := st.ask(ctx, network("x"))
+	id := st.shown(m, 1).Request.ID
+	leave()
+	<-gone
+	if _, err := st.Withdraw(t.Context(), self, id); err != nil {
+		t.Fatal(err)
+	}
+	st.ask(t.Context(), network("x"))
+	if again := st.pending(1)[0]; again.ID == id {
+		t.Error("it was told of what it withdrew")
+	}
+}
+
+// failing is a store of which some calls fail.
+type failing struct {
+	engine.Store
+	pending func() bool
+	apply   func(permissions.Event) bool
+}
+
+func (f failing) Pending(ctx context.Context, who string, after permissions.ID, limit int) ([]permissions.Request, error) {
+	if f.pending != nil && f.pending() {
+		return nil, errors.Join(permissions.ErrBroken, errors.New("it cannot be read"))
+	}
+	return f.Store.Pending(ctx, who, after, limit)
+}
+
+func (f failing) Apply(ctx context.Context, id permissions.ID, e permissions.Event) (permissions.Change, error) {
+	if f.apply != nil && f.apply(e) {
+		return permissions.Change{}, errors.Join(permissions.ErrBroken, errors.New("it cannot be written"))
+	}
+	return f.Store.Apply(ctx, id, e)
+}
+
+// The vote of somebody who was removed a moment ago does not count, though the rows were not brought in line yet.
+func TestTheVoteOfWhoWasRemovedJustNowIsDropped(t *testing.T) {
+	f, s, k := phones()
+	settings := team()
+	settings.Routes[0].Escalate.To = nil
+	st := &stage{t: t, dir: t.TempDir(), settings: settings, people: []connectors.Connector{f, s, k}}
+	lists := make(chan bool, 1)
+	lists <- true
+	st.through = func(rows engine.Store) engine.Store {
+		return failing{Store: rows, pending: func() bool { works := <-lists; lists <- works; return !works }}
+	}
+	st.open()
+	t.Cleanup(func() { st.stop() })
+	st.ask(t.Context(), network("deploy"))
+	id := st.shown(f.Memory, 1).Request.ID
+	st.shown(s.Memory, 1)
+	f.must(t, id, allow())
+	<-lists
+	lists <- false
+	next := settings
+	next.People = []connectors.Person{sam, kim}
+	next.Routes = append([]engine.Route{}, settings.Routes...)
+	next.Routes[0].Ask = []string{"sam", "kim"}
+	st.Configure(next)
+	if r := s.must(t, id, allow()); r.State != permissions.Pending || len(r.Votes) != 1 || r.Votes[0].By != "sam" {
+		t.Errorf("%s with the votes %v", r.State, r.Votes)
+	}
+}
+
+// An approval whose use cannot be stored is not handed over.
+func TestAnApprovalWhoseUseCannotBeStoredIsNone(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := &stage{t: t, dir: t.TempDir(), settings: usual(), people: []connectors.Connector{m}}
+	st.through = func(rows engine.Store) engine.Store {
+		return failing{Store: rows, apply: func(e permissions.Event) bool { _, uses := e.(permissions.Use); return uses }}
+	}
+	st.open()
+	t.Cleanup(func() { st.stop() })
+	ctx, leave := context.WithCancel(t.Context())
+	q := network("x")
+	q.ID = permissions.NewID(time.Now())
+	gone := st.ask(ctx, q)
+	id := st.shown(m, 1).Request.ID
+	st.waiting(id, 1)
+	leave()
+	<-gone
+	st.waiting(id, 0)
+	if _, err := st.OnPermission(t.Context(), connectors.Decision{Request: id, Answer: allow(), From: fayAt("memory")}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := st.Ask(t.Context(), self, q)
+	refused(t, err, permissions.CodeBroken)
+	if r.State == permissions.Approved {
+		t.Errorf("it is handed over all the same: %s", r.State)
+	}
+}

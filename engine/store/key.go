@@ -1,0 +1,216 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// auditKey is what seals are made with. It is in a file of its own and in no backup, so that whoever has the store, or a
+// copy of it, cannot make any.
+type auditKey [32]byte
+
+// KeyName is the audit key's file in the folder of the store, where no other is named.
+const KeyName = "audit.key"
+
+// nextSuffix ends the name of a key that the store does not carry the seals of yet.
+const nextSuffix = ".next"
+
+func (o Options) keyFile() string {
+	return cmp.Or(o.KeyFile, filepath.Join(filepath.Dir(o.Path), KeyName))
+}
+
+// readKey reads the key that a file holds.
+func readKey(path string) (*sealer, error) {
+	raw, err := readSmall(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the audit key %s: %w", path, cause(err))
+	}
+	b, err := hex.DecodeString(strings.TrimSpace(string(raw)))
+	if err != nil || len(b) != len(auditKey{}) {
+		return nil, fmt.Errorf("read the audit key %s: it does not hold %d hexadecimal digits", path, 2*len(auditKey{}))
+	}
+	return newSealer(auditKey(b)), nil
+}
+
+// makeKey writes a new key to a file.
+func makeKey(path string) (*sealer, error) {
+	var key auditKey
+	_, _ = rand.Read(key[:]) // never fails
+	if err := WriteFile(path, []byte(hex.EncodeToString(key[:])+"\n"), 0o600); err != nil {
+		return nil, fmt.Errorf("write the audit key %s: %w", path, cause(err))
+	}
+	return newSealer(key), nil
+}
+
+// identity is what the store says of itself and its seal covers.
+type identity struct {
+	chain                 string
+	code                  []byte // what codes are made with
+	stoppedBy             string
+	stoppedAt, restoredAt time.Time
+	above                 int64
+	shut                  string // see [shut]
+	mac                   []byte
+}
+
+const (
+	// In a store from before that column, shut is the name in the outer query.
+	readMeta = `SELECT chain, code_key, stopped_by, stopped_at, restored_at, numbers_above, mac, (SELECT shut FROM meta LIMIT 1) ` +
+		`FROM meta, (SELECT '' AS shut) AS none`
+
+	sealMeta = `UPDATE meta SET mac = $1`
+)
+
+func (i *identity) fields() []any {
+	return []any{&i.chain, &i.code, &i.stoppedBy, instant{&i.stoppedAt}, instant{&i.restoredAt}, &i.above}
+}
+
+// sealed are the values that the seal covers. Stores of earlier have seals without the last.
+func (i *identity) sealed() []any {
+	if i.shut == "" {
+		return i.fields()
+	}
+	return append(i.fields(), i.shut)
+}
+
+func readIdentity(ctx context.Context, from source) (i identity, err error) {
+	err = from.QueryRowContext(ctx, readMeta).Scan(append(i.fields(), &i.mac, &i.shut)...)
+	return i, err
+}
+
+func (i *identity) holds(k *sealer) bool { return k != nil && k.holds(i.mac, "meta", i.sealed()...) }
+
+// sealIdentity seals what the store says of itself, after it changed.
+func sealIdentity(ctx context.Context, t execer, k *sealer) error {
+	i, err := readIdentity(ctx, t)
+	if err == nil {
+		_, err = t.ExecContext(ctx, sealMeta, k.seal("meta", i.sealed()...))
+	}
+	return err
+}
+
+type execer interface {
+	source
+	ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error)
+}
+
+// findKey finds the key of a store that says i of itself, and which its rows carry the seals of: none of a store from
+// before the key, which gets one. A store that has another is refused, but for a new life ([Restore], Options.NewKey).
+func (s *Store) findKey(o Options, i identity, fresh bool) error {
+	file := o.keyFile()
+	next := file + nextSuffix
+	key, err := readKey(file)
+	if made, failed := readKey(next); failed == nil && !i.holds(key) && i.holds(made) { // a start was cut short
+		if err := s.finishKey(file); err != nil {
+			return err
+		}
+		key, err = made, nil
+	}
+	missing := errors.Is(err, fs.ErrNotExist)
+	switch {
+	case fresh && err == nil:
+		s.seals, s.from = key, key
+		return nil
+	case fresh && missing:
+		s.seals, err = makeKey(file)
+		s.from = s.seals
+		return err
+	case o.NewKey:
+		if i.holds(key) {
+			s.from = key
+		}
+		s.newKey = "its audit key was replaced"
+		s.seals, err = makeKey(next)
+		return err
+	case i.holds(key):
+		s.seals, s.from = key, key
+		return nil
+	case len(i.mac) == 0 && missing:
+		s.newKey = firstKey
+		s.seals, err = makeKey(next)
+		return err
+	case o.restored:
+		if i.holds(o.copyKey) {
+			s.from = o.copyKey
+		}
+		s.newKey = "it was sealed with another key"
+		if s.seals = key; missing {
+			s.seals, err = makeKey(next)
+		}
+		return err
+	case missing:
+		return &Error{
+			What:   fmt.Sprintf("the audit key %s of the store %s is missing", file, s.path),
+			Advice: lostKey,
+		}
+	case err != nil:
+		return &Error{What: err.Error(), Advice: lostKey, Err: err}
+	case len(i.mac) == 0:
+		return &Error{
+			What:   fmt.Sprintf("the store %s carries no seal, and the audit key %s was there before it", s.path, file),
+			Advice: "if it is a copy, put it in place with: daycared restore FILE; if it is from before daycared had a key: daycared audit new-key",
+		}
+	}
+	return &Error{
+		What:   fmt.Sprintf("the audit key %s is not the one that the store %s was sealed with, or the store was changed", file, s.path),
+		Advice: lostKey,
+	}
+}
+
+// firstKey is why a store from before the key is sealed.
+const firstKey = "it is from before the key"
+
+const lostKey = "put the right key back; if it is lost, run daycared audit new-key, which suspends every grant, token and pairing"
+
+// finishKey gives the key that the store now carries the seals of its name. One that it replaces is kept.
+func (s *Store) finishKey(file string) error {
+	if !exists(file + nextSuffix) {
+		return nil
+	}
+	if exists(file) {
+		kept := file + replacedSuffix + s.now().UTC().Format("20060102T150405.000Z")
+		if err := os.Link(file, kept); err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("keep the audit key that is replaced: %w", err)
+		}
+	}
+	if err := os.Rename(file+nextSuffix, file); err != nil {
+		return fmt.Errorf("put the new audit key in place: %w", err)
+	}
+	return syncFolder(filepath.Dir(file))
+}
+
+// What the entry says that seals the audit before it, and the rows, with a key: that key's name, whether anybody could check
+// the rows, and how many of each sort there were.
+const (
+	keyID     = "key"
+	unchecked = "unchecked"
+)
+
+// sealAll seals the rows of a store from before the key, and the audit as it is, in one entry.
+func (s *Store) sealAll(ctx context.Context, t *tx) error {
+	requests, err := s.resealRequests(ctx, t)
+	if err != nil {
+		return err
+	}
+	detail := map[string]string{keyID: s.seals.id, "requests": strconv.FormatInt(requests, 10)}
+	n, err := s.resealGates(ctx, t, time.Time{}, detail)
+	if err != nil {
+		return err
+	}
+	s.log.Info("store sealed with its audit key", "key", s.seals.id, "requests", requests, "grants", n.grants, "tokens", n.tokens,
+		"pairings", n.pairings)
+	return s.append(ctx, t, permissions.Record{Type: permissions.AuditKeyed, At: s.now(), Detail: detail})
+}

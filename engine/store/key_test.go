@@ -1,0 +1,335 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// beforeSeals opens a store of the schema before the key, as that daemon wrote it.
+func beforeSeals(t *testing.T, path string) {
+	t.Helper()
+	o := newOpened(t, path)
+	if err := o.Close(); err != nil {
+		t.Fatal(err)
+	}
+	drop := []string{
+		"DELETE FROM goose_db_version WHERE version_id > 4", "DROP TABLE locks", "ALTER TABLE copies DROP COLUMN dated",
+		"ALTER TABLE meta DROP COLUMN shut",
+		"DROP INDEX requests_kept", "DROP INDEX requests_denied", // of the migrations after it
+		"ALTER TABLE requests DROP COLUMN action", "ALTER TABLE requests DROP COLUMN voided_by",
+		"CREATE INDEX requests_denied ON requests (caller, digest, decided_at) WHERE state = 'denied'",
+	}
+	for _, table := range []string{"audit", "requests", "grants", "tokens", "pairings", "meta"} {
+		drop = append(drop, "ALTER TABLE "+table+" DROP COLUMN mac")
+	}
+	if err := change(t.Context(), path, statements(drop...)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(options(path).keyFile()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAStoreFromBeforeTheKeyIsSealedOnce at its migration, with an entry that counts the rows; heads from before still verify.
+func TestAStoreFromBeforeTheKeyIsSealedOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "daycared.db")
+	beforeSeals(t, path)
+	s := reopen(t, path)
+	o := &inhabited{Store: s, token: permissions.Token{Hash: permissions.Digest{7}}}
+	if got := fmt.Sprint(o.gates(t)); got != "[grant token pairing]" {
+		t.Errorf("%s are open", got)
+	}
+	all, err := s.Audit(t.Context(), "", 0, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := all[len(all)-1]
+	if last.Type != permissions.AuditKeyed || last.Detail["requests"] != "5" || last.Detail["grants"] != "1" ||
+		last.Detail["tokens"] != "1" || last.Detail["pairings"] != "1" || last.Detail[keyID] != s.seals.id {
+		t.Errorf("it is sealed by %+v", last.Record)
+	}
+	if len(restorations(t, s)) != 0 {
+		t.Error("it is another life")
+	}
+	if heads, err := s.Verify(t.Context()); err != nil || heads[0].Unkeyed != last.Seq-1 || heads[0].First != 1 {
+		t.Errorf("%+v, %v", heads, err)
+	}
+	insert(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = reopen(t, path)
+	heads, err := s.Verify(t.Context())
+	if err != nil || heads[0].Seq != last.Seq+1 {
+		t.Errorf("the second start seals once more: %+v, %v", heads, err)
+	}
+	meddle(t, s, "UPDATE audit SET actor = 'x', hash = prev WHERE seq = 1")
+	if _, err := s.Verify(t.Context()); err == nil {
+		t.Error("what was sealed can be changed")
+	}
+}
+
+// TestASealingThatWasKilled goes on at the next start, before and after its commit.
+func TestASealingThatWasKilled(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "daycared.db")
+	beforeSeals(t, path)
+	if _, err := makeKey(options(path).keyFile() + nextSuffix); err != nil { // before it was committed
+		t.Fatal(err)
+	}
+	s := reopen(t, path)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	key := options(path).keyFile()
+	if err := os.Rename(key, key+nextSuffix); err != nil { // after it
+		t.Fatal(err)
+	}
+	s = reopen(t, path)
+	if len(restorations(t, s)) != 0 || !exists(key) || exists(key+nextSuffix) {
+		t.Error("the key is not in its place")
+	}
+	// As a migration that was killed between its step and the seals leaves it.
+	steps := fstest.MapFS{}
+	files, err := migrations.ReadDir("migrations")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		text, err := fs.ReadFile(migrations, "migrations/"+f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps[f.Name()] = &fstest.MapFile{Data: text}
+	}
+	path = filepath.Join(t.TempDir(), "daycared.db")
+	beforeSeals(t, path)
+	w, err := connect(path, time.Second, 1, "_journal_mode=WAL")
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := &Store{path: path, writer: w, log: options(path).Log}
+	if err := errors.Join(half.migrate(t.Context(), steps), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s = reopen(t, path)
+	if len(restorations(t, s)) != 0 || s.newKey != firstKey {
+		t.Errorf("it is not sealed: %q", s.newKey)
+	}
+}
+
+// TestWithoutTheRightKey nothing is opened, and it is said what to do; a new key is a new life.
+func TestWithoutTheRightKey(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(t *testing.T, path, key string) error
+		want  string
+	}{
+		"H1/the key is missing": {func(_ *testing.T, _, key string) error { return os.Remove(key) }, "is missing"},
+		"H1/the key is empty":   {func(_ *testing.T, _, key string) error { return os.Truncate(key, 0) }, "hexadecimal digits"},
+		"H1/another key": {func(_ *testing.T, _, key string) error {
+			_, err := makeKey(key)
+			return err
+		}, "is not the one that the store"},
+		"H1/the store without its seals": {func(t *testing.T, path, _ string) error {
+			return change(t.Context(), path, statements("UPDATE meta SET mac = ''", "UPDATE requests SET mac = ''", "UPDATE audit SET mac = ''"))
+		}, "carries no seal"},
+		"H1/who stopped everything": {func(t *testing.T, path, _ string) error {
+			return change(t.Context(), path, statements("UPDATE meta SET stopped_by = 'x'"))
+		}, "or the store was changed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "daycared.db")
+			o := newOpened(t, path)
+			if err := o.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.spoil(t, path, options(path).keyFile()); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Open(t.Context(), options(path))
+			unwell(t, "open", err, c.want, "daycared audit new-key")
+			renew := options(path)
+			renew.NewKey = true
+			s, err := Open(t.Context(), renew)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			o.Store = reopen(t, path)
+			if got := o.gates(t); len(got) != 1 || got[0] != "pairing" { // listed, and suspended
+				t.Errorf("%s are open", got)
+			}
+			if paired, err := o.Pairings(t.Context()); err != nil || paired[0].SuspendedAt.IsZero() {
+				t.Errorf("pairings: %v, %v", paired, err)
+			}
+			if err := use(t, o.Store, o.approved); err == nil {
+				t.Errorf("an approval from before: %v", err)
+			}
+			began := restorations(t, o.Store)
+			if len(began) != 1 || began[0].Detail[keyID] == "" || began[0].Detail["why"] != "its audit key was replaced" {
+				t.Errorf("the audit says %v", began)
+			}
+			if _, err := o.Reinstate(t.Context(), nil, "op", "cli", time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprint(o.gates(t)); got != "[grant token pairing]" {
+				t.Errorf("reinstated, %s are open", got)
+			}
+		})
+	}
+}
+
+// TestRestoreWithAnotherKey: a copy that was sealed elsewhere is checked with its key, or it is said that it was not; in both
+// cases it carries the seals of this machine then.
+func TestRestoreWithAnotherKey(t *testing.T) {
+	elsewhere := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+	key := options(elsewhere.path).keyFile()
+	for name, c := range map[string]struct {
+		key     string
+		meddles string
+		wrong   string
+	}{
+		"H1/with its key":                 {key: key},
+		"H1/without it":                   {},
+		"H1/with its key, a row changed":  {key: key, meddles: "UPDATE grants SET until = until - 1", wrong: "does not carry the seal"},
+		"H1/with its key, a vote changed": {key: key, meddles: "UPDATE votes SET answer = 'deny'", wrong: "does not carry the seal"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from := filepath.Join(t.TempDir(), "backup.db")
+			if _, err := Backup(t.Context(), options(elsewhere.path), from); err != nil {
+				t.Fatal(err)
+			}
+			if exists(options(from).keyFile()) {
+				t.Error("the key is beside the backup")
+			}
+			if c.meddles != "" {
+				if err := change(t.Context(), from, statements(c.meddles)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			path := filepath.Join(t.TempDir(), "daycared.db")
+			here := reopen(t, path)
+			if err := here.Close(); err != nil {
+				t.Fatal(err)
+			}
+			o := options(path)
+			o.CopyKey = c.key
+			r, err := Restore(t.Context(), o, from)
+			if c.wrong != "" {
+				if err == nil || !strings.Contains(err.Error(), c.wrong) {
+					t.Errorf("got %v, want %q", err, c.wrong)
+				}
+				return
+			}
+			if err != nil || (len(r.Unchecked) == 0) != (c.key != "") {
+				t.Fatalf("not checked: %q, %v", r.Unchecked, err)
+			}
+			s := reopen(t, path)
+			began := restorations(t, s)
+			if len(began) != 1 || began[0].Detail[keyID] != s.seals.id || (began[0].Detail[unchecked] == "") != (c.key != "") {
+				t.Errorf("the audit says %v", began)
+			}
+			if len(r.Now.Grants) != 1 || len(r.Now.Tokens) != 1 || len(r.Now.Pairings) != 1 {
+				t.Errorf("suspended: %+v", r.Now)
+			}
+			if _, err := s.Apply(t.Context(), elsewhere.waiting.ID, fayAllows()); err != nil {
+				t.Errorf("what waited: %v", err)
+			}
+		})
+	}
+}
+
+// TestVerifyFile checks a backup with the key, and says what it could not check without.
+func TestVerifyFile(t *testing.T) {
+	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+	from := options(filepath.Join(t.TempDir(), "backup.db"))
+	if _, err := Backup(t.Context(), options(o.path), from.Path); err != nil {
+		t.Fatal(err)
+	}
+	v, err := VerifyFile(t.Context(), from)
+	if err != nil || len(v.Unchecked) != 2 || len(v.Chains) != 1 {
+		t.Errorf("without the key: %+v, %v", v, err)
+	}
+	from.KeyFile = options(o.path).keyFile()
+	if v, err = VerifyFile(t.Context(), from); err != nil || len(v.Unchecked) != 0 {
+		t.Errorf("with the key: %+v, %v", v, err)
+	}
+	if err := change(t.Context(), from.Path, statements("UPDATE grants SET tags = '[]'")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = VerifyFile(t.Context(), from); err == nil {
+		t.Error("a grant that was changed is verified")
+	}
+	old := options(filepath.Join(t.TempDir(), "old.db"))
+	beforeSeals(t, old.Path)
+	if v, err = VerifyFile(t.Context(), old); err != nil || len(v.Unchecked) == 0 {
+		t.Errorf("from before the key: %+v, %v", v, err)
+	}
+}
+
+// TestDraftsOfBackupsThatWereKilledAreRemoved, and none that is being written.
+func TestDraftsOfBackupsThatWereKilledAreRemoved(t *testing.T) {
+	s := newStore(t)
+	folder := t.TempDir()
+	killed := filepath.Join(folder, "daycared-20261122T173000Z.db"+draftSuffix)
+	others := filepath.Join(folder, "notes"+draftSuffix)
+	for _, name := range []string{killed, killed + journalSuffix, others} {
+		if err := os.WriteFile(name, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writing := filepath.Join(folder, "daycared-20261122T173001Z.db")
+	db, err := lookInto(s.path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	err = copyInto(t.Context(), db, s.path, writing, func(draft string) error {
+		if _, err := Backup(t.Context(), options(s.path), filepath.Join(folder, "second.db")); err != nil {
+			t.Error(err)
+		}
+		if !exists(draft) {
+			t.Error("the draft of another backup was removed")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exists(killed) || exists(killed+journalSuffix) || !exists(others) || !exists(writing) {
+		t.Error("the wrong files are left")
+	}
+}
+
+// TestWriteFile leaves the old file or the new one, with the mode that it is to have.
+func TestWriteFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path+draftSuffix, []byte("half of it"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteFile(path, []byte("whole"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "whole" || mode(t, path) != 0o640 || exists(path+draftSuffix) {
+		t.Errorf("%q, %v", text, err)
+	}
+	if err := os.MkdirAll(path+draftSuffix+"/x", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteFile(path, []byte("more"), 0o600); err == nil {
+		t.Error("there was no room")
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "whole" {
+		t.Errorf("%q, %v", text, err)
+	}
+}

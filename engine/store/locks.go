@@ -1,0 +1,138 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+const lockColumns = `person, accounts, locked_at, locked_by, via, unlocking`
+
+func lockFields(l *permissions.Lock) []any {
+	return []any{&l.Person, list[string]{&l.Accounts}, instant{&l.At}, &l.By, &l.Via, list[string]{&l.Unlocking}}
+}
+
+// lockGate is the gate that is the other way round: a row of it shuts something. One whose seal does not hold shuts it, too.
+var lockGate = gate[permissions.Lock]{
+	table: "locks", what: "a lock", columns: lockColumns, fields: lockFields, sealed: lockFields,
+	since: func(l *permissions.Lock) *time.Time { return &l.At }, // never zero: a restore suspends no lock
+	open:  `SELECT ` + lockColumns + `, mac FROM locks ORDER BY person`,
+	set:   `UPDATE locks SET locked_at = $1, mac = $2 WHERE person = $3`,
+	key:   func(l *permissions.Lock) []any { return []any{l.Person} },
+	name:  func(l permissions.Lock) string { return "lock of " + l.Person },
+}
+
+const (
+	writeLock = `REPLACE INTO locks (` + lockColumns + `, mac) VALUES ($1, $2, $3, $4, $5, $6, $7)`
+
+	deleteLock = `DELETE FROM locks WHERE person = $1`
+
+	// countLocks is how many tables of locks a copy has: none, where it is from before there were any.
+	countLocks = `SELECT COUNT(*) FROM sqlite_schema WHERE name = 'locks'`
+)
+
+// Locks lists the people who are locked. What is said in a row whose seal does not hold of who agreed to end it is not read.
+func (s *Store) Locks(ctx context.Context) (locks []permissions.Lock, err error) {
+	err = s.read(ctx, func(from source) error {
+		found, err := collect(ctx, from, lockGate.what, lockGate.rowFields, lockGate.open)
+		for _, r := range found {
+			if !lockGate.holds(s.seals, r) {
+				s.log.Error("a lock holds, and its row is not used for anything else", "err", unsealed(lockGate.name(r.row)))
+				r.row.Unlocking = nil
+			}
+			locks = append(locks, r.row)
+		}
+		return err
+	})
+	return locks, err
+}
+
+// PutLock keeps a lock in place of what was kept before, or ends it, as the record says.
+func (s *Store) PutLock(ctx context.Context, l permissions.Lock, r permissions.Record) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		return s.keepShut(ctx, t, func() error {
+			text, args := writeLock, lockGate.args(s.seals, l)
+			if r.Type == permissions.PersonUnlocked {
+				text, args = deleteLock, []any{l.Person}
+			}
+			if _, err := t.ExecContext(ctx, text, args...); err != nil {
+				return err
+			}
+			return s.append(ctx, t, r)
+		})
+	})
+}
+
+// restateLocks says in the audit of a new life which locks hold in it: some may be from the store that was replaced.
+func (s *Store) restateLocks(ctx context.Context, t *tx, at time.Time) error {
+	return s.keepShut(ctx, t, func() error {
+		if _, err := reseal(ctx, s, t, lockGate, at); err != nil {
+			return err
+		}
+		is, err := readShut(ctx, t)
+		for _, l := range is.Locks {
+			err = errors.Join(err, s.append(ctx, t, l.Record(permissions.PersonLocked, l.By, l.Via, at)))
+		}
+		return err
+	})
+}
+
+// locks compares the locks with their entries: none was added, changed or taken out by hand.
+func (c *comparison) locks(ctx context.Context, from source, seals *sealer) error {
+	n := 0
+	err := from.QueryRowContext(ctx, countLocks).Scan(&n)
+	var kept []string
+	if err == nil && n > 0 {
+		err = compareOpen(ctx, c, from, seals, lockGate, func(l permissions.Lock) bool {
+			kept = append(kept, l.Person)
+			locked, known := c.locked[l.Person]
+			return locked || !known && l.At.Before(c.since)
+		})
+	}
+	for person, locked := range c.locked {
+		if err == nil && locked && !slices.Contains(kept, person) {
+			err = c.differs("the lock of " + person + ", which is missing,")
+		}
+	}
+	if err != nil || c.own.shut == "" {
+		return err
+	}
+	said, err := c.own.shuts()
+	if err != nil {
+		return err
+	}
+	is, err := readShut(ctx, from)
+	if err == nil && !reflect.DeepEqual(is, said) {
+		err = errors.New("the locks and suspensions are not those that the store lists")
+	}
+	return err
+}
+
+const readApprovedBy = `SELECT ` + requestColumns + ` FROM requests WHERE state <> 'pending' AND state = 'approved' ` +
+	`AND pruned IN (FALSE, TRUE) AND decided_at >= $1 AND void_at = 0 AND EXISTS (SELECT 1 FROM votes ` +
+	`WHERE request = requests.id AND voter = $2 AND at >= $1 AND answer <> 'deny') AND (used_at <> 0) = $3 LIMIT 0 + $4`
+
+// ApprovedBy lists at most limit of the approvals that were not taken back and that a person helped to give since a time, those
+// first that were not used.
+func (s *Store) ApprovedBy(
+	ctx context.Context, person string, since time.Time, limit int,
+) (all []permissions.Request, err error) {
+	err = s.read(ctx, func(from source) error {
+		all = nil
+		for _, used := range []bool{false, true} {
+			some, err := many(ctx, from, readApprovedBy, micros(since), person, used, limit-len(all))
+			if err != nil {
+				return err
+			}
+			all = append(all, some...)
+		}
+		slices.SortFunc(all, func(a, b permissions.Request) int { return cmp.Compare(a.Number, b.Number) })
+		return nil
+	})
+	return all, err
+}

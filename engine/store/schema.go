@@ -1,0 +1,138 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pressly/goose/v3"
+)
+
+// readSchema is what a store consists of, but for what SQLite and goose make for themselves.
+const readSchema = `SELECT type || ' ' || name || CASE name WHEN tbl_name THEN '' ELSE ' of ' || tbl_name END, COALESCE(sql, '') ` +
+	`FROM sqlite_schema WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!' AND name <> 'goose_db_version' ORDER BY type, name`
+
+var sqlComment = regexp.MustCompile(`--[^\n]*`)
+
+// parts are the tables, indexes, views and triggers of a store by their names, without comments and with one space between
+// words.
+func parts(ctx context.Context, from source) (map[string]string, error) {
+	field := func(p *[2]string) []any { return []any{&p[0], &p[1]} }
+	found, err := collect(ctx, from, "the schema", field, readSchema)
+	all := map[string]string{}
+	for _, p := range found {
+		all[p[0]] = strings.Join(strings.Fields(sqlComment.ReplaceAllString(p[1], "")), " ")
+	}
+	return all, err
+}
+
+// difference is a part of a store that is not what the migrations make; a text is empty where there is no such part.
+type difference struct{ name, found, want string }
+
+func (d difference) String() string {
+	switch {
+	case d.found == "":
+		return "it has no " + d.name
+	case d.want == "":
+		return "its " + d.name + " is not daycared's"
+	}
+	return "its " + d.name + " differs"
+}
+
+// differences are the parts of a store that the migrations up to a version do not make as they are: a trigger, say, would
+// act with every change of ours.
+func differences(ctx context.Context, from source, steps fs.FS, version int64) (all []difference, err error) {
+	fresh, err := sql.Open("sqlite3", ":memory:")
+	if err != nil {
+		return nil, err
+	}
+	fresh.SetMaxOpenConns(1)
+	defer func() { err = errors.Join(err, fresh.Close()) }()
+	provider, err := newProvider(fresh, steps)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := provider.UpTo(ctx, version); err != nil {
+		return nil, err
+	}
+	want, err := parts(ctx, fresh)
+	if err != nil {
+		return nil, err
+	}
+	found, err := parts(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	names := maps.Clone(want)
+	maps.Copy(names, found)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if found[name] != want[name] {
+			all = append(all, difference{name, found[name], want[name]})
+		}
+	}
+	return all, nil
+}
+
+func newProvider(db *sql.DB, steps fs.FS) (*goose.Provider, error) {
+	provider, err := goose.NewProvider(goose.DialectSQLite3, db, steps,
+		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		return nil, fmt.Errorf("read the migrations: %w", err)
+	}
+	return provider, nil
+}
+
+// inWords names the first of differences.
+func inWords(all []difference) string {
+	if len(all) == 1 {
+		return all[0].String()
+	}
+	return fmt.Sprintf("%d parts differ; %s", len(all), all[0])
+}
+
+// schemaSum is what [sum] gives for the schema that all migrations make. To make that takes longer than the rest of a start, so
+// it is only made for a store that has another one.
+const schemaSum = "b507b4543f3e402f7b6b57e893d958bd6ca6253813b8b79fbb7b0aeeeaea22be"
+
+// sum is a digest of the parts of a schema.
+func sum(all map[string]string) string {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		fmt.Fprintf(h, "%s\x00%s\x00", name, all[name])
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// checkSchema refuses a store whose schema is not the one that the migrations up to a version make. The log has both.
+func (s *Store) checkSchema(ctx context.Context, steps fs.FS, version int64) error {
+	found, err := parts(ctx, s.writer)
+	if err != nil {
+		return s.fault(ctx, err)
+	}
+	if sum(found) == schemaSum {
+		return nil
+	}
+	all, err := differences(ctx, s.writer, steps, version)
+	if err != nil {
+		return s.fault(ctx, err)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	for _, d := range all {
+		s.log.Error("the schema of the store differs", "part", d.name, "found", d.found, "want", d.want)
+	}
+	return &Error{
+		What: fmt.Sprintf("the store %s does not have the schema of daycared (%s)", s.path, inWords(all)),
+		Advice: "if it is from before the first release, start the daycared that wrote it and answer what waits, then move the store " +
+			"away; else put a backup in its place: daycared restore FILE",
+	}
+}

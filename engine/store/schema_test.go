@@ -1,0 +1,177 @@
+package store
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// TestAMigrationNeverChanges: stores that took a step will never take it again, so the step may not change. A new file is
+// added here.
+func TestAMigrationNeverChanges(t *testing.T) {
+	digests := map[string]string{
+		"00001_requests.sql":  "982fc369f38b96a0611c5f23f11490df93644a595556621854a2a15961de3478",
+		"00002_restoring.sql": "f60274394b0b393982c4205d5ff1ee33e7aaaa5df07f56b659b10929d4721eb0",
+		"00003_earlier.sql":   "32199c2dc7818832697117d598659771331a7ff5683e5ec8708b8dedb7d1b089",
+		"00004_workspace.sql": "936c02eac6e27e78e81b39354cf25a56448ce755101dac7bca12c457b1249ef5",
+		"00005_seals.sql":     "75afe3ba1130679e02e4343f2c81a2d4c8505c10bb4cba61e8f8aada1c9e58c9",
+		"00006_dated.sql":     "6b75e62a85eb8c9457f0e87892cd9363f0dfe25febe2b40338710caee42f201a",
+		"00007_settled.sql":   "ba85a4fcd722b63746dd2e28a0fa41ef32a2a0e326cb450427d19ff33a919519",
+		"00008_locks.sql":     "fe7c5593d368c7365f5969d740bf467af346d2a6602be9f91345067c5919a422",
+		"00009_shut.sql":      "f25c10075764b1c22831745ae7cff8747b5201ba6153cb45d9c0dc8997c27761",
+	}
+	files, err := migrations.ReadDir("migrations")
+	if err != nil || len(files) != len(digests) {
+		t.Fatalf("%d files, and %d digests; %v", len(files), len(digests), err)
+	}
+	for _, f := range files {
+		text, err := migrations.ReadFile("migrations/" + f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum := sha256.Sum256(text); digests[f.Name()] != hex.EncodeToString(sum[:]) {
+			t.Errorf("%s has another digest, %x: what is to change goes into a new file", f.Name(), sum)
+		}
+	}
+}
+
+// TestTheSumIsOfTheSchema: with a wrong one each start would take twice as long.
+func TestTheSumIsOfTheSchema(t *testing.T) {
+	all, err := parts(t.Context(), newStore(t).writer)
+	if got := sum(all); err != nil || got != schemaSum {
+		t.Errorf("schemaSum is to be %q, %v", got, err)
+	}
+}
+
+// leftBehind is a store with one request that waits, after its daemon has ended.
+func leftBehind(t *testing.T) (path string, waits permissions.Request) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "daycared.db")
+	s, err := Open(t.Context(), options(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits = insert(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path, waits
+}
+
+// TestAnotherSchemaIsRefused: a store that does not have the schema that the migrations make would be ready, and fail with
+// the first question.
+func TestAnotherSchemaIsRefused(t *testing.T) {
+	for _, c := range []struct{ name, statement, says, logs string }{
+		{"a column less", "ALTER TABLE requests DROP COLUMN hook", "its table requests differs", "hook TEXT NOT NULL"},
+		{"an index less", "DROP INDEX requests_denied", "it has no index requests_denied of requests", "(caller, action, decided_at)"},
+		{"a trigger", "CREATE TRIGGER x AFTER UPDATE ON grants BEGIN UPDATE grants SET suspended_at = 0; END",
+			"its trigger x of grants is not daycared's", "suspended_at = 0"},
+		{"much", "DROP VIEW executions; DROP VIEW aic_interactions; DROP INDEX requests_kept; DROP TABLE cursors; DROP TABLE moved",
+			"5 parts differ; it has no index requests_kept of requests", "it"},
+		{"words of ours alone", "PRAGMA writable_schema = on; UPDATE sqlite_schema SET sql = replace(sql, '-- empty: nobody', '--  nobody') " +
+			"WHERE name = 'meta'; PRAGMA writable_schema = off", "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path, waits := leftBehind(t)
+			if err := change(t.Context(), path, statements(c.statement)); err != nil {
+				t.Fatal(err)
+			}
+			var log bytes.Buffer
+			o := options(path)
+			o.Log = slog.New(slog.NewTextHandler(&log, nil))
+			s, err := Open(t.Context(), o)
+			if c.says == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := s.Apply(t.Context(), waits.ID, fayAllows()); err != nil {
+					t.Error(err)
+				}
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			unwell(t, "open", err, c.says, "answer what waits", "daycared restore FILE")
+			for _, words := range []string{"found=", "want=", c.logs} {
+				if !strings.Contains(log.String(), words) {
+					t.Errorf("the log is without %q:\n%s", words, &log)
+				}
+			}
+		})
+	}
+}
+
+// TestReadinessIsWhatAskingNeeds takes every column and table away in turn: whatever fails without it, the store is not
+// ready, and it is again when it is back.
+func TestReadinessIsWhatAskingNeeds(t *testing.T) {
+	s := newStore(t)
+	columns := func(table string) []string {
+		all, err := collect(t.Context(), s.writer, "a column", func(name *string) []any { return []any{name} },
+			"SELECT name FROM pragma_table_info($1)", table)
+		if err != nil || len(all) == 0 {
+			t.Fatalf("the columns of %s: %v, %v", table, all, err)
+		}
+		return all
+	}
+	quarter := permissions.For(15 * time.Minute)
+	needs := 0
+	without := func(what, away, back string) {
+		o := newAsk()
+		o.Request.Options = permissions.Offer(o.Request, []permissions.Scope{quarter}, quarter)
+		o.Copies = []permissions.Copy{{Person: "fay", Connector: "admin"}}
+		waits, _, err := s.Open(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		exec(t, s.writer, away)
+		ready := s.Health(t.Context())
+		_, ask := s.Pending(t.Context(), "fay", "", 1)
+		if _, _, err := s.Open(t.Context(), newAsk()); err != nil {
+			ask = err
+		}
+		keyed := newAsk()
+		keyed.Request.Key = string(keyed.Request.ID)
+		if _, _, err := s.Open(t.Context(), keyed); err != nil {
+			ask = err
+		}
+		said := fayAllows()
+		said.Vote.Answer, said.Vote.Key = permissions.Allow(quarter), string(waits.ID)
+		_, decide := s.Apply(t.Context(), waits.ID, said)
+		if decide == nil {
+			_, decide = s.Apply(t.Context(), waits.ID, permissions.Use{At: time.Now()})
+		}
+		if _, err := s.Grants(t.Context(), waits.Caller.Name, time.Now()); err != nil {
+			decide = err
+		}
+		if ready == nil && (ask != nil || decide != nil) {
+			t.Errorf("without %s it is ready, and asking: %v, deciding: %v", what, ask, decide)
+		}
+		if ready != nil {
+			needs++
+			unwell(t, what, ready, "does not work (", "daycared restore FILE")
+		}
+		exec(t, s.writer, back)
+		if err := s.Health(t.Context()); err != nil {
+			t.Errorf("with %s again: %v", what, err)
+		}
+	}
+	for _, table := range []string{"meta", "requests", "votes", "copies", "grants", "uses", "audit", "notices"} {
+		for _, column := range columns(table) {
+			without(table+"."+column, fmt.Sprintf("ALTER TABLE %s RENAME COLUMN %s TO gone", table, column),
+				fmt.Sprintf("ALTER TABLE %s RENAME COLUMN gone TO %s", table, column))
+		}
+		without(table, fmt.Sprintf("ALTER TABLE %s RENAME TO gone", table), fmt.Sprintf("ALTER TABLE gone RENAME TO %s", table))
+	}
+	if needs < 100 {
+		t.Errorf("only %d are needed", needs)
+	}
+}

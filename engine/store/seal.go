@@ -1,0 +1,322 @@
+package store
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"database/sql/driver"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"hash"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// A row that opens a gate carries a seal: a MAC of it under the audit key (key.go), written in the commit that creates or
+// changes the row. It is used only while that holds, so that neither a damaged disk nor a hand that writes to the file
+// without the key opens anything. Where a row is closed for good its seal is deleted. A seal covers nothing that pruning
+// deletes.
+
+// sealSize is how long a seal is, in bytes.
+const sealSize = 16
+
+// sealer makes seals with a key, and checks those that were made with it.
+type sealer struct {
+	id   string // names the key, and does not reveal it
+	pool sync.Pool
+}
+
+func newSealer(key auditKey) *sealer {
+	k := &sealer{pool: sync.Pool{New: func() any { return hmac.New(sha256.New, key[:]) }}}
+	k.id = hex.EncodeToString(k.seal("key")[:8])
+	return k
+}
+
+// seal is the MAC of values, as they are bound, of a row of a table. Every value is preceded by its type and length, so no
+// two rows have the same bytes.
+func (k *sealer) seal(table string, values ...any) []byte {
+	b := sealText(make([]byte, 0, 512), table)
+	for _, bound := range values {
+		v, err := driver.DefaultParameterConverter.ConvertValue(bound)
+		if err != nil {
+			return nil // which holds for nothing
+		}
+		switch v := v.(type) {
+		case int64:
+			b = binary.BigEndian.AppendUint64(append(b, 'i'), uint64(v))
+		case bool:
+			b = append(b, 'f')
+			if v {
+				b[len(b)-1] = 't'
+			}
+		case string:
+			b = sealText(b, v)
+		case []byte:
+			b = sealText(b, string(v))
+		default:
+			return nil
+		}
+	}
+	h := k.pool.Get().(hash.Hash) //nolint:errcheck // New makes nothing else
+	defer k.pool.Put(h)
+	h.Reset()
+	_, _ = h.Write(b) // never fails
+	return h.Sum(nil)[:sealSize:sealSize]
+}
+
+func sealText(b []byte, text string) []byte {
+	return append(binary.BigEndian.AppendUint64(append(b, 's'), uint64(len(text))), text...)
+}
+
+// holds reports whether mac is the seal of a row.
+func (k *sealer) holds(mac []byte, table string, values ...any) bool {
+	return len(mac) == sealSize && hmac.Equal(mac, k.seal(table, values...))
+}
+
+// unsealed is the error of a row whose seal does not hold.
+func unsealed(what string) error {
+	return &Error{
+		What:   what + " does not carry the seal of this store: it was changed behind daycared's back, or is damaged",
+		Advice: "see daycared audit verify, and put a backup in its place: daycared restore FILE",
+	}
+}
+
+// sealedColumns are the columns of a request that its seal covers, besides the ids of its options, the tool of and the answer
+// to each of its calls, and its votes.
+const sealedColumns = `number, id, kind, mode, caller, caller_uid, session, version, digest, key, hook, created_at, ` +
+	`agent, claimed, host, cwd, tool, tags, held, widest, high_risk, quorum, under, revision, state, deadline, decided_at, ` +
+	`used_at, collected_at, void_at, lapsed_at, answer, scope, decided_by, decided_via, timed_out, defaulted, used_call, ` +
+	`asked, escalate_to, escalate_at`
+
+func sealedFields(r *permissions.Request) []any {
+	return []any{
+		&r.Number, &r.ID, &r.Kind, &r.Mode, &r.Caller.Name, &r.Caller.UID, &r.Session, &r.Version, digest{&r.Digest}, &r.Key,
+		&r.Hook, instant{&r.CreatedAt}, &r.Agent, &r.Claimed, &r.Host, &r.Cwd, &r.Tool, list[permissions.Tag]{&r.Tags},
+		list[permissions.Tag]{&r.Held}, scope{&r.Widest}, &r.HighRisk, &r.Quorum, list[permissions.ID]{&r.Under}, &r.Revision,
+		&r.State, instant{&r.Deadline}, instant{&r.DecidedAt}, instant{&r.UsedAt}, instant{&r.CollectedAt}, instant{&r.VoidAt},
+		instant{&r.LapsedAt}, &r.Answer, scope{&r.Scope}, &r.DecidedBy, &r.DecidedVia, &r.TimedOut, &r.Defaulted, &r.UsedCall,
+		list[string]{&r.Asked}, list[string]{&r.EscalateTo}, instant{&r.EscalateAt},
+	}
+}
+
+// sealing is what the seal of a request covers.
+func sealing(r *permissions.Request) []any {
+	values := append(sealedFields(r), len(r.Options), len(r.Calls), len(r.Votes))
+	for _, o := range r.Options {
+		values = append(values, string(o.ID))
+	}
+	for _, c := range r.Calls {
+		values = append(values, c.N, c.Tool, string(c.Answer))
+	}
+	for _, v := range r.Votes {
+		values = append(values, v.By, v.Via, string(v.Answer), v.Call, micros(v.At), v.Key)
+	}
+	if r.VoidedBy != "" { // stores of earlier have seals without it
+		values = append(values, r.VoidedBy)
+	}
+	return values
+}
+
+func (k *sealer) request(r *permissions.Request) []byte { return k.seal("requests", sealing(r)...) }
+
+// sound is nil for a request as it was read whose seal holds. What is pending, and so has not lost a word, is also what its
+// digest says.
+func (k *sealer) sound(r permissions.Request, mac []byte) error {
+	if !k.holds(mac, "requests", sealing(&r)...) ||
+		r.State == permissions.Pending && permissions.ComputeDigest(r) != r.Digest {
+		return unsealed("request " + string(r.ID))
+	}
+	return nil
+}
+
+// gate is a table of rows that open something until they are closed, and may be suspended.
+type gate[T any] struct {
+	table, what string
+	columns     string
+	fields      func(*T) []any // of columns
+	sealed      func(*T) []any // what the seal covers
+	since       func(*T) *time.Time
+	open        string         // what is not closed
+	closed      string         // what is closed and still has a seal; empty: closed rows are deleted
+	set         string         // suspended_at and mac of one row
+	key         func(*T) []any // which row
+	name        func(T) string
+}
+
+var (
+	grantGate = gate[permissions.Grant]{
+		table: "grants", what: "a grant", columns: grantColumns, fields: grantFields,
+		sealed: func(g *permissions.Grant) []any {
+			return []any{
+				&g.ID, &g.Caller, &g.Session, list[permissions.Tag]{&g.Tags}, &g.Tool, digest{&g.Call}, end{&g.Until}, &g.Request,
+				&g.By, instant{&g.CreatedAt}, instant{&g.SuspendedAt},
+			}
+		},
+		since:  func(g *permissions.Grant) *time.Time { return &g.SuspendedAt },
+		open:   `SELECT ` + grantColumns + `, mac FROM grants WHERE revoked_at = 0 AND ended_at = 0 ORDER BY id`,
+		closed: `SELECT ` + grantColumns + `, mac FROM grants WHERE (revoked_at <> 0 OR ended_at <> 0) AND LENGTH(mac) > 0 LIMIT 1`,
+		set:    `UPDATE grants SET suspended_at = $1, mac = $2 WHERE id = $3`,
+		key:    func(g *permissions.Grant) []any { return []any{g.ID} },
+		name:   func(g permissions.Grant) string { return "grant " + string(g.ID) },
+	}
+	tokenGate = gate[permissions.Token]{
+		table: "tokens", what: "a token", columns: tokenColumns, fields: tokenFields,
+		sealed: func(t *permissions.Token) []any {
+			return []any{
+				&t.ID, &t.Name, digest{&t.Hash}, instant{&t.CreatedAt}, instant{&t.ExpiresAt}, instant{&t.SuspendedAt},
+			}
+		},
+		since:  func(t *permissions.Token) *time.Time { return &t.SuspendedAt },
+		open:   `SELECT ` + tokenColumns + `, mac FROM tokens WHERE revoked_at = 0 ORDER BY id`,
+		closed: `SELECT ` + tokenColumns + `, mac FROM tokens WHERE revoked_at <> 0 AND LENGTH(mac) > 0 LIMIT 1`,
+		set:    `UPDATE tokens SET suspended_at = $1, mac = $2 WHERE id = $3`,
+		key:    func(t *permissions.Token) []any { return []any{t.ID} },
+		name:   func(t permissions.Token) string { return "token " + string(t.ID) },
+	}
+	pairingGate = gate[permissions.Pairing]{
+		table: "pairings", what: "a pairing", columns: pairingColumns, fields: pairingFields, sealed: pairingFields,
+		since: func(p *permissions.Pairing) *time.Time { return &p.SuspendedAt },
+		open:  `SELECT ` + pairingColumns + `, mac FROM pairings ORDER BY person, via`,
+		set:   `UPDATE pairings SET suspended_at = $1, mac = $2 WHERE person = $3 AND via = $4`,
+		key:   func(p *permissions.Pairing) []any { return []any{p.Person, p.Via} },
+		name:  func(p permissions.Pairing) string { return "pairing " + p.Name() },
+	}
+)
+
+// args are what a new row is inserted with: its columns and its seal.
+func (g gate[T]) args(k *sealer, row T) []any {
+	return append(g.fields(&row), k.seal(g.table, g.sealed(&row)...))
+}
+
+// sealedRow is a row as it was read, with the seal that it carries.
+type sealedRow[T any] struct {
+	row T
+	mac []byte
+}
+
+func (g gate[T]) rowFields(r *sealedRow[T]) []any { return append(g.fields(&r.row), &r.mac) }
+
+func (g gate[T]) holds(k *sealer, r sealedRow[T]) bool {
+	return k.holds(r.mac, g.table, g.sealed(&r.row)...)
+}
+
+// sealed reads the rows that a query finds and whose seals hold. Others open nothing, which is said once of each.
+func sealed[T any](ctx context.Context, s *Store, from source, g gate[T], text string, args ...any) (rows []T, err error) {
+	found, err := collect(ctx, from, g.what, g.rowFields, text, args...)
+	for _, r := range found {
+		if g.holds(s.seals, r) {
+			rows = append(rows, r.row)
+			continue
+		}
+		if _, told := s.unsealed.LoadOrStore(g.name(r.row), true); !told {
+			s.log.Error("a row is not used", "err", unsealed(g.name(r.row)))
+		}
+	}
+	return rows, err
+}
+
+// put writes whether a row is suspended, with the seal of that.
+func (g gate[T]) put(ctx context.Context, t *tx, k *sealer, row T) error {
+	args := append([]any{instant{g.since(&row)}, k.seal(g.table, g.sealed(&row)...)}, g.key(&row)...)
+	_, err := t.ExecContext(ctx, g.set, args...)
+	return err
+}
+
+// reseal suspends every open row since a time, unless that is zero, and seals it with the store's key. A row whose seal does
+// not hold is left as it is; where nobody can check them, each is taken. It returns how many were sealed.
+func reseal[T any](ctx context.Context, s *Store, t *tx, g gate[T], since time.Time) (n int64, err error) {
+	found, err := collect(ctx, t, g.what, g.rowFields, g.open)
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range found {
+		if s.from != nil && !g.holds(s.from, r) {
+			s.log.Error("a row is not used", "err", unsealed(g.name(r.row)))
+			continue
+		}
+		at := g.since(&r.row)
+		if !at.IsZero() && s.from == s.seals {
+			continue
+		}
+		if at.IsZero() {
+			*at = since
+		}
+		if err := g.put(ctx, t, s.seals, r.row); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// openRows counts the open rows of each gate.
+type openRows struct{ grants, tokens, pairings int64 }
+
+// resealGates is [reseal] of every gate. What it counts is added to the detail of an entry as well.
+func (s *Store) resealGates(ctx context.Context, t *tx, since time.Time, detail map[string]string) (n openRows, err error) {
+	if n.grants, err = reseal(ctx, s, t, grantGate, since); err != nil {
+		return n, err
+	}
+	if n.tokens, err = reseal(ctx, s, t, tokenGate, since); err != nil {
+		return n, err
+	}
+	n.pairings, err = reseal(ctx, s, t, pairingGate, since)
+	for name, count := range map[string]int64{"grants": n.grants, "tokens": n.tokens, "pairings": n.pairings} {
+		detail[name] = strconv.FormatInt(count, 10)
+	}
+	return n, err
+}
+
+const sealRequest = `UPDATE requests SET mac = $1 WHERE number = $2`
+
+// resealRequests seals the requests that were sealed with another key, or none, with the store's.
+func (s *Store) resealRequests(ctx context.Context, t *tx) (n int64, err error) {
+	t.rows.dropAll()
+	err = eachSealed(ctx, t, func(r permissions.Request, mac []byte) error {
+		if s.from != nil && !s.from.holds(mac, "requests", sealing(&r)...) {
+			s.log.Error("a row is not used", "err", unsealed("request "+string(r.ID)))
+			return nil
+		}
+		n++
+		_, err := t.ExecContext(ctx, sealRequest, s.seals.request(&r), r.Number)
+		return err
+	})
+	return n, err
+}
+
+const (
+	readSealed = `SELECT ` + sealedColumns + `, voided_by, options, calls, mac FROM requests WHERE number > $1 ORDER BY number LIMIT 0 + $2`
+
+	sealedPage = 200
+)
+
+// eachSealed hands over every request, as far as its seal covers it.
+func eachSealed(ctx context.Context, from source, take func(r permissions.Request, mac []byte) error) error {
+	fields := func(r *sealedRow[permissions.Request]) []any {
+		return append(sealedFields(&r.row), &r.row.VoidedBy, list[permissions.Option]{&r.row.Options},
+			list[permissions.Call]{&r.row.Calls}, &r.mac)
+	}
+	for after := int64(0); ; {
+		page, err := collect(ctx, from, "a request", fields, readSealed, after, sealedPage)
+		if err != nil || len(page) == 0 {
+			return errors.Join(err, ctx.Err())
+		}
+		requests := make([]permissions.Request, len(page))
+		for i, r := range page {
+			requests[i] = r.row
+		}
+		if err := addVotes(ctx, from, requests); err != nil {
+			return err
+		}
+		for i, r := range requests {
+			if err := take(r, page[i].mac); err != nil {
+				return err
+			}
+		}
+		after = page[len(page)-1].row.Number
+	}
+}

@@ -1,0 +1,495 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// inhabited is a store in which a grant, a token and a pairing open something, and which has a request in every state that counts.
+type inhabited struct {
+	*Store
+	token                                   permissions.Token
+	always, waiting, denied, approved, used permissions.Request
+}
+
+func newOpened(t *testing.T, path string) *inhabited {
+	t.Helper()
+	return openedIn(t, reopen(t, path))
+}
+
+func openedIn(t *testing.T, s *Store) *inhabited {
+	t.Helper()
+	o := &inhabited{Store: s}
+	o.token = permissions.Token{ID: "T1", Name: "ci", Hash: permissions.Digest{7}, CreatedAt: time.Now().Add(-time.Hour)}
+	if err := s.AddToken(t.Context(), o.token, "op", "cli"); err != nil {
+		t.Fatal(err)
+	}
+	p := permissions.Pairing{Person: "fay", Via: "telegram", Address: "1", PairedAt: time.Now()}
+	if _, err := s.Pair(t.Context(), p, "op", "cli"); err != nil {
+		t.Fatal(err)
+	}
+	o.always = approve(t, s, permissions.Always)
+	o.approved, o.used = approve(t, s, permissions.Once), approve(t, s, permissions.Once)
+	for _, r := range []permissions.Request{o.always, o.used} {
+		if err := use(t, s, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.denied = insert(t, s)
+	no := fayAllows()
+	no.Vote.Answer = permissions.Deny
+	if _, err := s.Apply(t.Context(), o.denied.ID, no); err != nil {
+		t.Fatal(err)
+	}
+	o.waiting = insert(t, s)
+	return o
+}
+
+// gates are what still opens something.
+func (o *inhabited) gates(t *testing.T) (open []string) {
+	t.Helper()
+	now := time.Now()
+	held, err := o.Grants(t.Context(), "uid:1000", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range held {
+		open = append(open, "grant")
+	}
+	if _, err := o.Prove(t.Context(), o.token.Hash, now); err == nil {
+		open = append(open, "token")
+	}
+	paired, err := o.Pairings(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range paired {
+		open = append(open, "pairing")
+	}
+	return open
+}
+
+// meddle changes the file behind the store's back, as a bit that flips or a hand does.
+func meddle(t *testing.T, s *Store, statement string, args ...any) {
+	t.Helper()
+	other, err := connect(s.path, time.Second, 1, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.ExecContext(t.Context(), statement, args...); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestARowThatWasChangedOpensNothing: whatever is changed in a row that opens a gate, it opens nothing any more, and verify
+// says which row it is.
+func TestARowThatWasChangedOpensNothing(t *testing.T) {
+	denied := func(o *inhabited) permissions.Request { return o.denied }
+	used := func(o *inhabited) permissions.Request { return o.used }
+	waiting := func(o *inhabited) permissions.Request { return o.waiting }
+	approved := func(o *inhabited) permissions.Request { return o.approved }
+	for name, c := range map[string]struct {
+		change string
+		closes string // empty: a request, which nobody can use
+		of     func(o *inhabited) permissions.Request
+	}{
+		"B6/the path of a grant":         {`UPDATE grants SET tags = '["@write:/etc"]'`, "grant", nil},
+		"B6/the end of a grant":          {`UPDATE grants SET until = until - 1`, "grant", nil},
+		"B6/the caller of a grant":       {`UPDATE grants SET caller = 'uid:1'`, "grant", nil},
+		"B6/the time of a grant":         {`UPDATE grants SET created_at = created_at - 1`, "grant", nil},
+		"B6/no seal":                     {`UPDATE grants SET mac = ''`, "grant", nil},
+		"B6/a grant with another's seal": {`UPDATE grants SET mac = (SELECT mac FROM tokens)`, "grant", nil},
+		"G2/the end of a token":          {`UPDATE tokens SET expires_at = 9000000000000000`, "token", nil},
+		"G2/the name of a token":         {`UPDATE tokens SET name = 'root'`, "token", nil},
+		"G2/the age of a token":          {`UPDATE tokens SET created_at = 1`, "token", nil},
+		"A2/the account of a pairing":    {`UPDATE pairings SET address = '666'`, "pairing", nil},
+		"A2/the person of a pairing":     {`UPDATE pairings SET person = 'sam'`, "pairing", nil},
+		"A5/a denial that reads approved": {
+			`UPDATE requests SET state = 'approved', answer = 'allow_once', scope = 'once' WHERE state = 'denied'`, "", denied,
+		},
+		"A7/an approval that is unused": {`UPDATE requests SET used_at = 0, used_call = '', collected_at = 0`, "", used},
+		"H1/who took an approval back":  {`UPDATE requests SET voided_by = 'fay' WHERE state = 'approved'`, "", approved},
+		"A3/who is asked":               {`UPDATE requests SET asked = '["mallory"]' WHERE state = 'pending'`, "", waiting},
+		"A3/how many are to agree":      {`UPDATE requests SET quorum = 0 WHERE state = 'pending'`, "", waiting},
+		"B5/what is asked":              {`UPDATE requests SET tags = '["@write:/etc"]' WHERE state = 'pending'`, "", waiting},
+		"B5/why it is asked":            {`UPDATE requests SET reason = 'tests' WHERE state = 'pending'`, "", waiting},
+		"A5/the number of a request":    {`UPDATE requests SET number = number + 100 WHERE state = 'pending'`, "", waiting},
+		"D4/a vote":                     {`UPDATE votes SET answer = 'deny'`, "", approved},
+		"D4/a vote more": {
+			`INSERT INTO votes SELECT request, n + 1, 'sam', via, answer, call, comment, at, '' FROM votes`, "", approved,
+		},
+		"D4/a vote less": {`DELETE FROM votes`, "", approved},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+			if got := fmt.Sprint(o.gates(t)); got != "[grant token pairing]" {
+				t.Fatalf("before, %s are open", got)
+			}
+			if _, err := o.Verify(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			meddle(t, o.Store, c.change)
+			if c.of == nil {
+				if got := strings.Join(o.gates(t), " "); strings.Contains(got, c.closes) || len(strings.Fields(got)) != 2 {
+					t.Errorf("%s are open", got)
+				}
+			} else {
+				id := c.of(o).ID
+				_, err := o.Read(t.Context(), id)
+				unwell(t, "read", err, string(id), "does not carry the seal")
+				_, err = o.Apply(t.Context(), id, permissions.Use{Call: "x", At: time.Now()})
+				unwell(t, "use", err, string(id))
+				_, err = o.Apply(t.Context(), id, fayAllows())
+				unwell(t, "decide", err, string(id))
+			}
+			if name == "B5/why it is asked" {
+				return // the digest does not hold, which whoever reads the row sees
+			}
+			if _, err := o.Verify(t.Context()); err == nil {
+				t.Error("it verifies")
+			}
+		})
+	}
+}
+
+// TestNothingThatWasClosedIsOpenedByHand: the seal of a row goes with what it opened.
+func TestNothingThatWasClosedIsOpenedByHand(t *testing.T) {
+	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+	now := time.Now()
+	held, err := o.Grants(t.Context(), "uid:1000", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Revoke(t.Context(), held[0].ID, "op", "cli", now, 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.RevokeToken(t.Context(), "ci", "op", "cli", now); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Stop(t.Context(), "sam", "cli", now); err != nil {
+		t.Fatal(err)
+	}
+	meddle(t, o.Store, "UPDATE grants SET revoked_at = 0")
+	meddle(t, o.Store, "UPDATE tokens SET revoked_at = 0")
+	if got := fmt.Sprint(o.gates(t)); got != "[pairing]" {
+		t.Errorf("%s are open", got)
+	}
+	meddle(t, o.Store, "UPDATE meta SET stopped_by = ''")
+	unwell(t, "everything goes on", o.Resume(t.Context(), "sam", "cli", true, now), "who stopped everything does not carry the seal")
+	if _, _, err = o.Open(t.Context(), newAsk()); err == nil {
+		t.Error("asked while everything is stopped")
+	}
+}
+
+// TestAnApprovalDoesNotOutliveItsGrant, even if somebody deletes the row of that.
+func TestAnApprovalDoesNotOutliveItsGrant(t *testing.T) {
+	t.Run("B6/a grant that was revoked, without its row", func(t *testing.T) {
+		o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+		r := approve(t, o.Store, permissions.Always)
+		held, err := o.Grants(t.Context(), r.Caller.Name, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range held {
+			if _, err := o.Revoke(t.Context(), g.ID, "op", "cli", time.Now(), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		meddle(t, o.Store, "DELETE FROM uses; DELETE FROM grants")
+		for of, used := range map[permissions.ID]bool{r.ID: false, o.approved.ID: true} {
+			c, err := o.Apply(t.Context(), of, permissions.Use{Call: "call", At: time.Now()})
+			if err != nil || c.After.UsedAt.IsZero() == used {
+				t.Errorf("used at %s, want %t; %v", c.After.UsedAt, used, err)
+			}
+		}
+	})
+}
+
+// TestARowThatWasPutBackIsFound: a seal of earlier holds for the row of earlier, and the audit says what happened since.
+func TestARowThatWasPutBackIsFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		table, where string
+		happens      func(o *inhabited) error
+	}{
+		"H1/a grant that was revoked": {"grants", "TRUE", func(o *inhabited) error {
+			held, err := o.Grants(context.Background(), "uid:1000", time.Now())
+			if err == nil {
+				_, err = o.Revoke(context.Background(), held[0].ID, "op", "cli", time.Now(), 1)
+			}
+			return err
+		}},
+		"H1/a token that was revoked": {"tokens", "TRUE", func(o *inhabited) error {
+			_, err := o.RevokeToken(context.Background(), "ci", "op", "cli", time.Now())
+			return err
+		}},
+		"H1/a pairing that ended": {"pairings", "TRUE", func(o *inhabited) error {
+			_, err := o.Unpair(context.Background(), "fay", "telegram", "op", "cli", time.Now())
+			return err
+		}},
+		"H1/an approval that was used": {"requests", "state = 'approved' AND used_at = 0", func(o *inhabited) error {
+			_, err := o.Apply(context.Background(), o.approved.ID, permissions.Use{Call: "c", At: time.Now()})
+			return err
+		}},
+		"H1/an approval that was taken back": {"requests", "state = 'approved' AND used_at = 0", func(o *inhabited) error {
+			_, err := o.Apply(context.Background(), o.approved.ID, permissions.Void{By: "fay", At: time.Now()})
+			return err
+		}},
+		"H1/a request that was denied": {"requests", "state = 'pending'", func(o *inhabited) error {
+			no := fayAllows()
+			no.Vote.Answer = permissions.Deny
+			_, err := o.Apply(context.Background(), o.waiting.ID, no)
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+			meddle(t, o.Store, "CREATE TABLE earlier AS SELECT * FROM "+c.table+" WHERE "+c.where)
+			if err := c.happens(o); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := o.Verify(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			meddle(t, o.Store, "REPLACE INTO "+c.table+" SELECT * FROM earlier")
+			if _, err := o.Verify(t.Context()); err == nil ||
+				!strings.Contains(err.Error(), "is not what the audit says of it") && !strings.Contains(err.Error(), "does not carry the seal") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// TestAStopThatWasTakenOutIsFound: the row of before a stop has its seal, and the audit says that everything was stopped.
+func TestAStopThatWasTakenOutIsFound(t *testing.T) {
+	t.Run("H1/a stop", func(t *testing.T) {
+		o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+		meddle(t, o.Store, "CREATE TABLE earlier AS SELECT * FROM meta")
+		if _, err := o.Stop(t.Context(), "fay", "cli", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.Verify(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		meddle(t, o.Store, "DELETE FROM meta; INSERT INTO meta SELECT * FROM earlier; DROP TABLE earlier")
+		if _, err := o.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), "who stopped everything is not what the audit says") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// TestVerifyFindsWhatTheDaemonRefuses: the words of what is pending are compared with its digest, and a row that is closed
+// by hand still has its seal.
+func TestVerifyFindsWhatTheDaemonRefuses(t *testing.T) {
+	for name, c := range map[string]struct{ change, want string }{
+		"H1/the reason of a pending request": {"UPDATE requests SET reason = 'harmless' WHERE state = 'pending'", "request"},
+		"H1/a grant revoked by hand":         {"UPDATE grants SET revoked_at = 1", "grant"},
+		"H1/a grant ended by hand":           {"UPDATE grants SET ended_at = 1", "grant"},
+		"H1/a token revoked by hand":         {"UPDATE tokens SET revoked_at = 1", "token"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+			if _, err := o.Verify(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			meddle(t, o.Store, c.change)
+			if _, err := VerifyFile(t.Context(), options(o.path)); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// TestAChainHashedAnewIsFound: the hashes need no key, the seals do.
+func TestAChainHashedAnewIsFound(t *testing.T) {
+	rehash := func(t *testing.T, s *Store, change func(e *permissions.Entry)) {
+		t.Helper()
+		all, err := s.Audit(t.Context(), "", 0, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prev := permissions.Digest{}
+		for _, e := range all {
+			change(&e)
+			e.Prev = prev
+			e.Hash = e.ComputeHash()
+			prev = e.Hash
+			meddle(t, s, "UPDATE audit SET actor = $1, prev = $2, hash = $3 WHERE seq = $4", e.Actor, e.Prev[:], e.Hash[:], e.Seq)
+		}
+	}
+	mallory := func(e *permissions.Entry) {
+		if e.Actor == "fay" {
+			e.Actor = "mallory"
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(t *testing.T, o *inhabited)
+		want   string
+	}{
+		"H1/every decider changed": {func(t *testing.T, o *inhabited) {
+			rehash(t, o.Store, mallory)
+		}, "does not carry the seal of the audit key"},
+		"H1/and the seals deleted": {func(t *testing.T, o *inhabited) {
+			rehash(t, o.Store, mallory)
+			meddle(t, o.Store, "UPDATE audit SET mac = ''")
+		}, "it is not keyed"},
+		"H1/the first seals deleted": {func(t *testing.T, o *inhabited) {
+			meddle(t, o.Store, "UPDATE audit SET mac = '' WHERE seq < 3")
+		}, "no entry says with what"},
+		"H1/a seal in the middle deleted": {func(t *testing.T, o *inhabited) {
+			meddle(t, o.Store, "UPDATE audit SET mac = '' WHERE seq = 3")
+		}, "it is not keyed, as the one before it is"},
+		"H1/every seal of the store deleted": {func(t *testing.T, o *inhabited) {
+			for _, table := range []string{"audit", "requests", "grants", "tokens", "pairings", "meta"} {
+				meddle(t, o.Store, "UPDATE "+table+" SET mac = ''")
+			}
+		}, "not checked"},
+		"H1/nothing left of it": {func(t *testing.T, o *inhabited) { meddle(t, o.Store, "DELETE FROM audit") }, "the audit is empty"},
+		"H1/its end": {func(t *testing.T, o *inhabited) {
+			meddle(t, o.Store, "DELETE FROM audit WHERE seq > 4")
+		}, "is not what the audit says"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+			c.change(t, o)
+			if _, err := o.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestPruningInvalidatesNoSeal prunes everything, and then uses a grant without an end, a token and a pairing; a lock holds.
+func TestPruningInvalidatesNoSeal(t *testing.T) {
+	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+	if err := locked(t, o.Store, permissions.PersonLocked); err != nil {
+		t.Fatal(err)
+	}
+	later := time.Now().Add(10000 * time.Hour)
+	for more := true; more; {
+		var err error
+		if more, err = o.Prune(t.Context(), permissions.Keep{Payloads: 1, Requests: 1, Audit: 1}, later, 100); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := fmt.Sprint(o.gates(t)); got != "[grant token pairing]" {
+		t.Errorf("%s are open", got)
+	}
+	r := newAsk().Request
+	held, err := o.Grants(t.Context(), "uid:1000", time.Now())
+	if err != nil || len(held) != 1 {
+		t.Fatalf("%d grants, %v", len(held), err)
+	}
+	r.State, r.Answer, r.Scope = permissions.Approved, permissions.Allow(permissions.Once), permissions.Once
+	r.DecidedVia, r.DecidedAt, r.Under = permissions.ViaGrant, time.Now(), []permissions.ID{held[0].ID}
+	if _, created, err := o.Open(t.Context(), permissions.Opening{Request: r}); err != nil || !created {
+		t.Errorf("under the grant: %v", err)
+	}
+	if err := use(t, o.Store, r); err != nil {
+		t.Errorf("used: %v", err)
+	}
+	if kept, err := o.Read(t.Context(), o.always.ID); err != nil || kept.Reason != "" {
+		t.Errorf("the request of the grant: %q, %v", kept.Reason, err)
+	}
+	if _, err := o.Verify(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := o.Close(); err != nil {
+		t.Fatal(err)
+	}
+	o.Store = reopen(t, o.path)
+	if got := fmt.Sprint(o.gates(t)); got != "[grant token pairing]" {
+		t.Errorf("after a restart, %s are open", got)
+	}
+	if all, err := o.Locks(t.Context()); err != nil || len(all) != 1 || all[0].Accounts == nil {
+		t.Errorf("after a restart, locked are %v, %v", all, err)
+	}
+}
+
+// locked locks fay, or unlocks her.
+func locked(t *testing.T, s *Store, what permissions.Type) error {
+	t.Helper()
+	l := permissions.Lock{Person: "fay", Accounts: []string{"telegram:1"}, At: time.Now(), By: "sam", Via: "cli"}
+	return s.PutLock(t.Context(), l, l.Record(what, "sam", "cli", l.At))
+}
+
+// TestALockWhoseRowWasChanged holds all the same, as far as its row is there, and verify says so.
+func TestALockWhoseRowWasChanged(t *testing.T) {
+	for name, c := range map[string]struct{ change, says string }{
+		"A8/another time":                {`UPDATE locks SET locked_at = locked_at - 1`, "does not carry the seal"},
+		"A8/without accounts":            {`UPDATE locks SET accounts = '[]'`, "does not carry the seal"},
+		"A8/people who agree to unlock":  {`UPDATE locks SET unlocking = '["sam"]'`, "does not carry the seal"},
+		"A8/no seal":                     {`UPDATE locks SET mac = ''`, "does not carry the seal"},
+		"A8/a row that somebody deleted": {`DELETE FROM locks`, "the lock of fay, which is missing, is not what the audit says of it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := reopen(t, filepath.Join(t.TempDir(), "daycared.db"))
+			if err := locked(t, s, permissions.PersonLocked); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Verify(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			meddle(t, s, c.change)
+			all, err := s.Locks(t.Context())
+			holds := len(all) == 1 && all[0].Person == "fay" && all[0].Unlocking == nil
+			if err != nil || !holds && !strings.HasPrefix(c.change, "DELETE") {
+				t.Errorf("locked: %+v, %v", all, err)
+			}
+			if _, err := s.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("verify says %v", err)
+			}
+		})
+	}
+	t.Run("A8/a lock of before that was ended", func(t *testing.T) {
+		s := reopen(t, filepath.Join(t.TempDir(), "daycared.db"))
+		for _, what := range []permissions.Type{permissions.PersonLocked, permissions.PersonUnlocked} {
+			if err := locked(t, s, what); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := s.Verify(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What a lock takes back comes before what was used, however much that is.
+func TestApprovalsThatWereNotUsedComeFirst(t *testing.T) {
+	s := reopen(t, filepath.Join(t.TempDir(), "daycared.db"))
+	used, unused := approve(t, s, permissions.Once), approve(t, s, permissions.Once)
+	if err := use(t, s, used); err != nil {
+		t.Fatal(err)
+	}
+	for limit, want := range map[int]string{1: string(unused.ID), 2: string(used.ID) + " " + string(unused.ID)} {
+		all, err := s.ApprovedBy(t.Context(), "fay", time.Time{}, limit)
+		var ids []string
+		for _, r := range all {
+			ids = append(ids, string(r.ID))
+		}
+		if got := strings.Join(ids, " "); err != nil || got != want {
+			t.Errorf("of %d: %s, %v", limit, got, err)
+		}
+	}
+}
+
+// Verify misses a lock whose whole table was taken out of a copy.
+func TestALockWhoseTableIsGone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "daycared.db")
+	s := reopen(t, path)
+	if err := locked(t, s, permissions.PersonLocked); err != nil {
+		t.Fatal(err)
+	}
+	meddle(t, s, "DROP TABLE locks")
+	if _, err := s.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), "the lock of fay, which is missing") {
+		t.Errorf("verify says %v", err)
+	}
+}

@@ -1,0 +1,152 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// shuts has fay locked and an account suspended, and ends; then the file is changed by hand.
+func shuts(t *testing.T, change string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "daycared.db")
+	s := reopen(t, path)
+	if err := s.Suspend(t.Context(), "whatsapp", "+491", "sam", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := locked(t, s, permissions.PersonLocked); err != nil {
+		t.Fatal(err)
+	}
+	approve(t, s, permissions.Once)
+	meddle(t, s, change)
+	if _, err := s.Verify(t.Context()); (err == nil) != (change == nothing) {
+		t.Errorf("verify says %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const nothing = `SELECT 1`
+
+// TestWhatShutsComesBackWithTheNextStart: a row whose absence opens something is put back, and the log says so once.
+func TestWhatShutsComesBackWithTheNextStart(t *testing.T) {
+	for name, c := range map[string]struct {
+		change, row string
+		found       bool // by verify, all the same
+	}{
+		"A8/a lock without its row":               {`DELETE FROM locks`, "lock of fay", false},
+		"A8/a lock without its row and its entry": {`DELETE FROM locks; DELETE FROM audit WHERE type = 'PERSON_LOCKED'`, "lock of fay", true},
+		"A8/a lock of somebody else":              {`UPDATE locks SET person = 'kim'`, "lock of fay", true},
+		"A8/a lock without its accounts":          {`UPDATE locks SET accounts = '[]'`, "lock of fay", false},
+		"A8/a lock that people agreed to end":     {`UPDATE locks SET unlocking = '["sam","kim"]'`, "lock of fay", false},
+		"A2/a suspension without its row":         {`DELETE FROM suspensions`, "suspension of whatsapp +491", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := shuts(t, c.change)
+			for start := range 2 {
+				var log bytes.Buffer
+				o := options(path)
+				o.Log = slog.New(slog.NewTextHandler(&log, nil))
+				s, err := Open(t.Context(), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				locks, err := s.Locks(t.Context())
+				if i := slices.IndexFunc(locks, func(l permissions.Lock) bool { return l.Person == "fay" }); err != nil || i < 0 ||
+					strings.Join(locks[i].Accounts, " ") != "telegram:1" || len(locks[i].Unlocking) > 0 {
+					t.Errorf("locked: %+v, %v", locks, err)
+				}
+				if all, err := s.Suspensions(t.Context()); err != nil || len(all) != 1 || all[0].Address != "+491" {
+					t.Errorf("suspended: %v, %v", all, err)
+				}
+				if n := strings.Count(log.String(), `put back" row="`+c.row); n != 1-start {
+					t.Errorf("start %d says %d times that it was put back:\n%s", start+1, n, &log)
+				}
+				if _, err := s.Verify(t.Context()); (err != nil) != c.found {
+					t.Errorf("verify says %v", err)
+				}
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// TestWhatWasEndedDoesNotComeBack, with its row or without, nor does what is unlocked after everything else was pruned.
+func TestWhatWasEndedDoesNotComeBack(t *testing.T) {
+	for _, change := range []string{nothing, `DELETE FROM locks; DELETE FROM suspensions`} {
+		s := reopen(t, shuts(t, nothing))
+		for more := true; more; {
+			var err error
+			more, err = s.Prune(t.Context(), permissions.Keep{Payloads: 1, Requests: 1, Audit: 1}, time.Now().Add(10000*time.Hour), 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		meddle(t, s, change)
+		p := permissions.Pairing{Person: "fay", Via: "whatsapp", Address: "+491", PairedAt: time.Now()}
+		_, err := s.Pair(t.Context(), p, "op", "cli")
+		if err := errors.Join(err, locked(t, s, permissions.PersonUnlocked), s.Close()); err != nil {
+			t.Fatal(err)
+		}
+		s = reopen(t, s.path)
+		if locks, err := s.Locks(t.Context()); err != nil || len(locks) > 0 {
+			t.Errorf("locked: %+v, %v", locks, err)
+		}
+		if all, err := s.Suspensions(t.Context()); err != nil || len(all) > 0 {
+			t.Errorf("suspended: %+v, %v", all, err)
+		}
+	}
+}
+
+// TestTheListOfWhatIsShutIsSealed, and so is that there is one.
+func TestTheListOfWhatIsShutIsSealed(t *testing.T) {
+	for name, change := range map[string]string{
+		"A8/an empty list": `UPDATE meta SET shut = '{}'; DELETE FROM locks`,
+		"A8/no list":       `UPDATE meta SET shut = ''; DELETE FROM locks`,
+		"A8/no row of it":  `DELETE FROM meta; DELETE FROM locks`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := shuts(t, change)
+			for range 2 {
+				s, err := Open(t.Context(), options(path))
+				if err == nil {
+					t.Fatal("it opens", s.Close())
+				}
+			}
+		})
+	}
+}
+
+// TestWhatWasShutBeforeThereWasAList is listed by the first start.
+func TestWhatWasShutBeforeThereWasAList(t *testing.T) {
+	t.Run("A8/an upgrade", func(t *testing.T) {
+		path := shuts(t, nothing)
+		beforeList(t, path, options(path).keyFile())
+		s := reopen(t, path)
+		meddle(t, s, `DELETE FROM locks; DELETE FROM suspensions`)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = reopen(t, path)
+		if all, err := s.Locks(t.Context()); err != nil || len(all) != 1 {
+			t.Errorf("locked: %+v, %v", all, err)
+		}
+		if all, err := s.Suspensions(t.Context()); err != nil || len(all) != 1 {
+			t.Errorf("suspended: %+v, %v", all, err)
+		}
+		if _, err := s.Verify(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

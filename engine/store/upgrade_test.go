@@ -1,0 +1,240 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// stepsUpTo are the migrations up to a version; 0: all.
+func stepsUpTo(t *testing.T, version int) fstest.MapFS {
+	t.Helper()
+	all := fstest.MapFS{}
+	files, err := migrations.ReadDir("migrations")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, file := range files {
+		text, err := migrations.ReadFile("migrations/" + file.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if version == 0 || n < version {
+			all[file.Name()] = &fstest.MapFile{Data: text}
+		}
+	}
+	return all
+}
+
+// earlier is a store that a daemon with these migrations left, when it was ended with requests that wait. Its rows are the
+// statements of a file of testdata/upgrade, written by a daemon of that time.
+func earlier(t *testing.T, steps fs.FS, rows string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "daycared.db")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join("testdata", "upgrade", rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	if key, keyed := strings.CutPrefix(first, "-- audit.key "); keyed {
+		if err := os.WriteFile(options(path).keyFile(), []byte(key), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db, err := connect(path, time.Second, 1, "_journal_mode=WAL")
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider, err := newProvider(db, steps)
+	if err == nil {
+		_, err = provider.Up(t.Context())
+	}
+	if err == nil {
+		_, err = db.ExecContext(t.Context(), "PRAGMA foreign_keys = off; BEGIN; "+string(text)+"; COMMIT")
+	}
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// answersAll answers everything that waits in a store that was brought up to date.
+func answersAll(t *testing.T, path string) {
+	t.Helper()
+	s, err := Open(t.Context(), options(path))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer func() { _ = s.Close() }()
+	waiting, err := s.Pending(t.Context(), "", "", 9)
+	if err != nil || len(waiting) != 2 {
+		t.Errorf("%d wait, %v", len(waiting), err)
+	}
+	for _, r := range waiting {
+		at := r.CreatedAt.Add(time.Second)
+		yes := permissions.Vote{By: r.Asked[0], Via: "cli", Answer: permissions.Allow(permissions.Once), At: at}
+		if c, err := s.Apply(t.Context(), r.ID, permissions.Cast{Vote: yes}); err != nil || c.After.State != permissions.Approved {
+			t.Errorf("it is %s, %v", c.After.State, err)
+		}
+		if _, err := s.Apply(t.Context(), r.ID, permissions.Use{At: at}); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := s.Verify(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := s.Health(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestUpgrade: a store of each schema that a daemon left is brought up to date, wherever that was cut short, and what waits
+// in it is answered.
+func TestUpgrade(t *testing.T) {
+	newest, err := newestSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for first, rows := range map[int]string{1: "v1.sql", 2: "v2.sql", 7: "v7.sql"} {
+		for version := first; version <= int(newest); version++ {
+			t.Run(fmt.Sprintf("%s, at %d", rows, version), func(t *testing.T) {
+				path := earlier(t, stepsUpTo(t, first), rows)
+				db, err := connect(path, time.Second, 1, "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				provider, err := newProvider(db, stepsUpTo(t, version))
+				if err == nil {
+					_, err = provider.Up(t.Context())
+				}
+				if err := errors.Join(err, db.Close()); err != nil {
+					t.Fatal(err)
+				}
+				answersAll(t, path)
+			})
+		}
+	}
+}
+
+// TestUpgradeFromBeforeTheFirstRelease: the first step was changed in place until then. A store from before a change is
+// refused, as it is, and with what to do.
+func TestUpgradeFromBeforeTheFirstRelease(t *testing.T) {
+	steps := stepsUpTo(t, 1)
+	step := steps["00001_requests.sql"]
+	for _, c := range []struct{ name, now, was, says string }{ // the last change first
+		{"db65f2b~1", "(caller, digest, decided_at) WHERE state = 'denied'", "(caller, decided_at, digest) WHERE state = 'denied'",
+			"its index requests_denied of requests differs"},
+		{"143b9de~1", "    hook          TEXT    NOT NULL, -- the dialect of an agent's own hook that asked; empty: none\n", "",
+			"2 parts differ; its index requests_denied"},
+		{"59691d8~1", "    chain    INTEGER NOT NULL, -- runs that led to it since a person or the clock began the first\n", "",
+			"3 parts differ; "},
+		{"a591d56~1", "CREATE TABLE cursors (\n    name TEXT    NOT NULL PRIMARY KEY,\n    seq  INTEGER NOT NULL\n) WITHOUT ROWID;\n", "",
+			"4 parts differ; "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if strings.Count(string(step.Data), c.now) != 1 {
+				t.Fatalf("the step has not %q", c.now)
+			}
+			step.Data = []byte(strings.Replace(string(step.Data), c.now, c.was, 1))
+			rows := "before_hooks.sql"
+			if c.name == "db65f2b~1" {
+				rows = "v1.sql"
+			}
+			path := earlier(t, steps, rows)
+			content, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = Open(t.Context(), options(path))
+			unwell(t, "open", err, c.says, "start the daycared that wrote it and answer what waits")
+			if now, err := os.ReadFile(path); err != nil || string(now) != string(content) {
+				t.Errorf("the store was changed: %v", err)
+			}
+		})
+	}
+}
+
+var endOfStatement = regexp.MustCompile(`;[^\n]*\n`)
+
+// TestAMigrationIsKilled after each statement of each step: the next start does the rest, and what waits is answered.
+func TestAMigrationIsKilled(t *testing.T) {
+	path := earlier(t, stepsUpTo(t, 1), "v1.sql")
+	s, err := connected(options(path), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string // what a death leaves
+	conn, err := s.writer.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = conn.Raw(func(c any) error {
+		return c.(*sqlite3.SQLiteConn).RegisterFunc("dies", func() int {
+			at := filepath.Join(t.TempDir(), "daycared.db")
+			copyFiles(t, path, at, "", logSuffix)
+			left = append(left, at)
+			return 0
+		}, false)
+	})
+	if err := errors.Join(err, conn.Close()); err != nil {
+		t.Fatal(err)
+	}
+	steps := stepsUpTo(t, 0)
+	statements := 0
+	for name, file := range steps {
+		if name != "00001_requests.sql" {
+			statements += len(endOfStatement.FindAll(file.Data, -1))
+			file.Data = endOfStatement.ReplaceAll(file.Data, []byte("$0\nSELECT dies();\n"))
+		}
+	}
+	if err := errors.Join(s.migrate(t.Context(), steps), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if len(left) != statements || statements < 20 {
+		t.Fatalf("it died %d times, of %d statements", len(left), statements)
+	}
+	for _, path := range append(left, path) {
+		answersAll(t, path)
+	}
+}
+
+// TestTooLittleRoom: a store is not begun to be brought up to date where there is no room for it, and it is said how much it
+// needs.
+func TestTooLittleRoom(t *testing.T) {
+	path := earlier(t, stepsUpTo(t, 1), "v1.sql")
+	const huge = 8 << 40
+	info, err := os.Stat(path)
+	if err == nil {
+		err = os.Truncate(path, huge) // which takes no room itself
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(t.Context(), options(path))
+	unwell(t, "open", err, fmt.Sprintf("it needs %d MiB, and ", 3*huge>>20+1), " MiB are free; free some space, nothing needs a restart")
+	if !IsFull(err) {
+		t.Error("the start is not tried again")
+	}
+	if copies, err := filepath.Glob(path + ".*"); err != nil || len(copies) != 0 {
+		t.Errorf("there is %v, %v", copies, err)
+	}
+	if err := os.Truncate(path, info.Size()); err != nil {
+		t.Fatal(err)
+	}
+	answersAll(t, path)
+}

@@ -1,0 +1,116 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// unlocked has somebody say that fay is unlocked, and checks whether she is then.
+func unlocked(t *testing.T, st *stage, who connectors.Identity, want bool) {
+	t.Helper()
+	if _, over, err := st.Unlock(t.Context(), who, "fay"); err != nil || over != want {
+		t.Fatalf("unlocked by %+v: %v, %v", who, over, err)
+	}
+}
+
+func TestWhoUnlocks(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		before func(st *stage)
+		who    []connectors.Identity
+		want   []bool // whether she is unlocked then
+		code   permissions.Code
+	}{
+		{"A8/the operator", nil, []connectors.Identity{operator}, []bool{true}, ""},
+		{"A8/two others", nil, []connectors.Identity{samAt, kimAt}, []bool{false, true}, ""},
+		{"A8/one other twice", nil, []connectors.Identity{samAt, samAt}, []bool{false, false}, ""},
+		{"A8/nobody here", nil, []connectors.Identity{{Via: "cli", UID: 4711}}, []bool{false}, permissions.CodeNotYours},
+		{
+			"A8/fewer than two others", func(st *stage) { st.locks(operator, "kim") },
+			[]connectors.Identity{samAt}, []bool{false}, permissions.CodeNotYours,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, s, k := phones()
+			st := play(t, known(), f, s, k)
+			st.locks(samAt, "fay")
+			if c.before != nil {
+				c.before(st)
+			}
+			for i, who := range c.who {
+				_, over, err := st.Unlock(t.Context(), who, "fay")
+				if c.code != "" {
+					refused(t, err, c.code)
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				if over != c.want[i] || slices.Contains(st.locked(), "fay") == over {
+					t.Errorf("after %d: %v, locked are %v", i+1, over, st.locked())
+				}
+			}
+		})
+	}
+	t.Run("A8/two others of whom one is locked by now", func(t *testing.T) {
+		s := known()
+		lee := connectors.Person{Name: "lee", UID: 5000}
+		s.People = append(s.People, lee)
+		st := play(t, s, newPhone(fay, "fays-phone"))
+		st.locks(kimAt, "fay")
+		unlocked(t, st, samAt, false)
+		st.locks(kimAt, "sam")
+		st.restart(newPhone(fay, "fays-phone"))
+		unlocked(t, st, kimAt, false) // what sam said does not count
+		unlocked(t, st, connectors.Identity{Via: "cli", UID: lee.UID}, true)
+	})
+	t.Run("A8/two others of whom one was locked in between", func(t *testing.T) {
+		s := known()
+		s.People = append(s.People, connectors.Person{Name: "lee", UID: 5000})
+		st := play(t, s, newPhone(fay, "fays-phone"))
+		st.locks(kimAt, "fay")
+		unlocked(t, st, samAt, false)
+		st.locks(kimAt, "sam")
+		if _, over, err := st.Unlock(t.Context(), operator, "sam"); err != nil || !over {
+			t.Fatal(over, err)
+		}
+		unlocked(t, st, kimAt, false) // what sam said before does not count again
+		unlocked(t, st, samAt, true)
+	})
+	t.Run("A8/somebody who is not locked", func(t *testing.T) {
+		st := play(t, known(), newPhone(fay, "fays-phone"))
+		_, _, err := st.Unlock(t.Context(), operator, "fay")
+		refused(t, err, permissions.CodeUnknown)
+		_, err = st.Lock(t.Context(), operator, "zoe", time.Time{})
+		refused(t, err, permissions.CodeUnknown)
+	})
+}
+
+// TestAnUnlockRevivesNoVote: what a person said before the lock does not count after it, however soon they are unlocked.
+func TestAnUnlockRevivesNoVote(t *testing.T) {
+	f, o, k := phones()
+	s := known()
+	s.Limits = engine.Limits{}
+	st := play(t, s, f, o, k)
+	const many = 150
+	var last permissions.ID
+	for i := range many {
+		last = st.pose(self, keyed(network(fmt.Sprint("x", i)), fmt.Sprint(i))).ID
+	}
+	st.shown(f.Memory, many)
+	st.shown(o.Memory, many)
+	f.must(t, last, allow())
+	st.locks(operator, "fay")
+	unlocked(t, st, operator, true)
+	r, err := st.rows.Read(t.Context(), last)
+	if err != nil || r.State != permissions.Pending || len(r.Votes) != 0 {
+		t.Fatalf("%s with %v, %v", r.State, r.Votes, err)
+	}
+	if r := o.must(t, last, allow()); r.State != permissions.Pending {
+		t.Errorf("it is %s by %s", r.State, r.DecidedBy)
+	}
+}

@@ -1,0 +1,191 @@
+package wire
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// envelope are the members of a JSON-RPC message.
+var envelope = []string{"jsonrpc", "id", "method", "params", "result", "error"}
+
+// CheckMessage refuses a JSON-RPC message, or several in a list, that two readers could read in two ways: more than one
+// value, a name that is there twice, at whatever depth, or a member of the envelope in other letters than its own.
+func CheckMessage(text []byte) error {
+	if err := CheckNames(text); err != nil {
+		return err
+	}
+	messages := []jsontext.Value{text}
+	if jsontext.Value(text).Kind() == '[' {
+		if err := json.Unmarshal(text, &messages, jsontext.AllowInvalidUTF8(true)); err != nil {
+			return err
+		}
+	}
+	for _, message := range messages {
+		if err := CheckEnvelope(message); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckEnvelope is [CheckMessage] of the members of one message, and not of what is in them.
+func CheckEnvelope(text []byte) error {
+	d := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	if d.PeekKind() != '{' {
+		return errors.New("a message is a JSON object")
+	}
+	_, err := d.ReadToken()
+	var seen []string
+	for err == nil && d.PeekKind() == '"' {
+		var token jsontext.Token
+		if token, err = d.ReadToken(); err != nil {
+			break
+		}
+		name := token.String()
+		at := slices.IndexFunc(envelope, func(member string) bool { return strings.EqualFold(member, name) })
+		switch {
+		case slices.Contains(seen, name):
+			return fmt.Errorf("the member %q is there twice", name)
+		case at >= 0 && envelope[at] != name:
+			return fmt.Errorf("the member is %q, not %q", envelope[at], name)
+		}
+		seen = append(seen, name)
+		err = d.SkipValue()
+	}
+	return err
+}
+
+// Lines are JSON-RPC messages, one a line, each of which is looked at before it is read.
+type Lines struct {
+	from *bufio.Reader
+	most int
+	take func(line []byte) (passes bool, err error)
+	left []byte // of the line that is being read
+}
+
+// NewLines reads lines of at most so many bytes; a longer one ends the stream. take says of each whether it is passed on, and
+// ends the stream by an error.
+func NewLines(from io.Reader, most int, take func(line []byte) (passes bool, err error)) *Lines {
+	return &Lines{from: bufio.NewReaderSize(from, 64<<10), most: most, take: take}
+}
+
+// Read is [io.Reader].
+func (l *Lines) Read(p []byte) (int, error) {
+	for len(l.left) == 0 {
+		line, err := l.next()
+		if err != nil && len(line) == 0 {
+			return 0, err
+		}
+		passes, err := l.take(line)
+		if err != nil {
+			return 0, err
+		}
+		if passes {
+			l.left = line
+		}
+	}
+	n := copy(p, l.left)
+	l.left = l.left[n:]
+	return n, nil
+}
+
+// next is a line with its end.
+func (l *Lines) next() (line []byte, err error) {
+	for {
+		part, err := l.from.ReadSlice('\n')
+		line = append(line, part...)
+		if len(line) > l.most {
+			return nil, bufio.ErrTooLong
+		}
+		if err != bufio.ErrBufferFull { //nolint:errorlint // it is returned as it is
+			return line, err
+		}
+	}
+}
+
+// MaxDepth is how deep arrays and objects may lie in one another.
+const MaxDepth = 16
+
+// format is JSON as it crosses our sockets.
+var format = huma.Format{
+	Marshal: func(w io.Writer, v any) error {
+		line, err := Encode(v)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(append(line, '\n'))
+		return err
+	},
+	Unmarshal: Decode,
+}
+
+// Decode reads one JSON value strictly into v.
+func Decode(data []byte, v any) error {
+	if err := checkDepth(data); err != nil {
+		return err
+	}
+	return json.Unmarshal(data, v, json.RejectUnknownMembers(true))
+}
+
+// CheckNames refuses text that is not one JSON value, or has a name twice in an object, at whatever depth.
+func CheckNames(text []byte) error {
+	d := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowInvalidUTF8(true))
+	switch _, err := d.ReadValue(); {
+	case errors.Is(err, io.EOF):
+		return errors.New("there is nothing")
+	case err != nil:
+		return errors.New("it is not JSON whose names stand there once: " + strings.TrimPrefix(err.Error(), "jsontext: "))
+	}
+	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
+		return errors.New("there is more than one value")
+	}
+	return nil
+}
+
+// decoders are those of checkDepth: what one makes itself room for is as much again as the body of most calls.
+var (
+	decoders sync.Pool
+	nothing  = bytes.NewReader(nil)
+)
+
+// checkDepth reads every token, so it also refuses what is not one JSON value: a byte order mark, invalid UTF-8,
+// duplicate names, anything after the value.
+func checkDepth(data []byte) error {
+	if bytes.HasPrefix(data, []byte("\xef\xbb\xbf")) {
+		return errors.New("JSON must not begin with a byte order mark")
+	}
+	d, kept := decoders.Get().(*jsontext.Decoder)
+	if !kept {
+		d = new(jsontext.Decoder)
+	}
+	defer decoders.Put(d)
+	defer d.Reset(nothing) // which lets go of data
+	d.Reset(bytes.NewBuffer(data))
+	for {
+		_, err := d.ReadToken()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if d.StackDepth() > MaxDepth {
+			return fmt.Errorf("JSON may be at most %d levels deep", MaxDepth)
+		}
+	}
+}
+
+// Encode writes v on one line. Text that is not UTF-8 is made so: an answer must not be lost over somebody's comment.
+func Encode(v any) ([]byte, error) {
+	return json.Marshal(v, json.FormatNilSliceAsNull(true), json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
+}
