@@ -109,7 +109,7 @@ func TestOneChatHoldsUpNoOther(t *testing.T) {
 // request escalates to are asked then.
 func TestACardThatHangsIsGivenUpInTime(t *testing.T) {
 	s := play(t, func(s *stage) {
-		s.settings.Routes[0].Escalate.To = []string{"sam"}
+		s.settings.Routes[0].Escalate.Moment, s.settings.Routes[0].Escalate.To = engine.Moment{Percent: 90}, []string{"sam"}
 		s.settings.Approvals.DeliverWithin = 10 * time.Second
 	})
 	s.server.FailNext("sendMessage", 1, telegramtest.Hang())
