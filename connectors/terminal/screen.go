@@ -325,10 +325,10 @@ func (s *screen) read(ctx context.Context) {
 // nothing is asked, it acts on all of it.
 func (s *screen) typed(ctx context.Context, editing func() ([]entry, string)) {
 	entries, echo := editing()
+	s.struck = s.t.o.Now() // before it is seen
 	if echo != "" {
 		s.write(echo)
 	}
-	s.struck = s.t.o.Now()
 	if s.now == nil {
 		for _, e := range entries {
 			if s.listens {
