@@ -25,7 +25,7 @@ func TestPassesTheSuite(t *testing.T) {
 			Connector: s, To: s.fay, Do: s.do, Writes: s.writes, Sees: s.sees, Seen: s.seen, Stranger: s.stranger,
 			Is: func(id connectors.Identity) bool { return id.WhatsApp == s.fay.WhatsApp },
 		}
-	}, abandoned)
+	}, abandoned, unanswered)
 }
 
 // suite is a connector whose cards are known by their names, as an engine knows them, and fay's phone.
