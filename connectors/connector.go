@@ -140,8 +140,7 @@ type Later interface {
 
 // RetryAfter is what err, or what it wraps, says as a [Later]; 0 if it says nothing.
 func RetryAfter(err error) time.Duration {
-	var later Later
-	if errors.As(err, &later) {
+	if later, is := errors.AsType[Later](err); is {
 		return max(later.RetryAfter(), 0)
 	}
 	return 0
@@ -156,8 +155,7 @@ type Awaited interface {
 
 // Awaits is what err, or what it wraps, gives as an [Awaited]; nil if it is none.
 func Awaits(err error) <-chan struct{} {
-	var awaited Awaited
-	if errors.As(err, &awaited) {
+	if awaited, is := errors.AsType[Awaited](err); is {
 		return awaited.Awaits()
 	}
 	return nil
@@ -282,6 +280,18 @@ type Message struct {
 	Text    string
 	ReplyTo string // the channel's own name for the message that this replies to; empty: none
 	Key     string // names the chat event
+}
+
+// Talks are where people talk to agents of ours. It is safe for concurrent use.
+type Talks interface {
+	Listener
+	// Agents are those of an identity's in the chat that it came from, in the order in which they are listed.
+	Agents(ctx context.Context, id Identity) ([]permissions.Presence, error)
+	// Use has an identity's messages go to the agent of that name, and returns its name.
+	Use(ctx context.Context, id Identity, name string) (agent string, err error)
+	// Order has the agent in the foreground obey at once, and returns its name. The key is that of the chat event; the
+	// same one again changes nothing.
+	Order(ctx context.Context, id Identity, o permissions.Order, key string) (agent string, err error)
 }
 
 // Talker sends people what agents of ours say.

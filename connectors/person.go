@@ -4,6 +4,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 )
 
 // Person is somebody who may decide, with the addresses by which channels know them.
@@ -28,6 +30,13 @@ type Person struct {
 	// PhoneAfter is how long what an agent's hook asks is kept from their phone: who sits at that agent answers there.
 	PhoneAfter time.Duration
 	Via        []string // the channels to try, in this order, the next when one fails; empty: the daemon's order
+}
+
+// NewMemory remembers values of so many keys at most: of more, what was not looked for longest is forgotten. It is safe for
+// concurrent use.
+func NewMemory[K comparable, V any](most int) *lru.Cache[K, V] {
+	memory, _ := lru.New[K, V](most) // it fails for none at most
+	return memory
 }
 
 // Lost are the accounts of a channel to which nothing can be written until their people do something, by the channel's own

@@ -143,9 +143,8 @@ func (e *Engine) place(ctx context.Context, caller permissions.Caller, q permiss
 		return e.open(ctx, caller, q)
 	}
 	r, err := e.store.Read(ctx, q.ID)
-	var refusal *permissions.Refusal
 	switch {
-	case errors.As(err, &refusal) && refusal.Code == permissions.CodeUnknown:
+	case permissions.CodeOf(err) == permissions.CodeUnknown:
 		return e.open(ctx, caller, q)
 	case err != nil:
 		return nil, broken(err)

@@ -101,7 +101,7 @@ func (e *Engine) read(ctx context.Context, id permissions.ID) (r permissions.Req
 	if r, err = e.store.Read(ctx, id); err == nil {
 		copies, err = e.store.Copies(ctx, id)
 	}
-	if refusal := (*permissions.Refusal)(nil); errors.As(err, &refusal) {
+	if permissions.AsRefusal(err) != nil {
 		return r, nil, false, nil
 	}
 	return r, copies, err == nil, err
@@ -175,7 +175,7 @@ func (l look) same(r permissions.Request) bool {
 // deliver brings this lane's copy of one request up to date. An error means that it should be tried again.
 func (l *lane) deliver(ctx context.Context, id permissions.ID) error {
 	if s, sent := l.unnoted[id]; sent {
-		if err := l.note(ctx, s); err != nil && !errors.As(err, new(*permissions.Refusal)) { // which is of a row that is gone
+		if err := l.note(ctx, s); err != nil && permissions.AsRefusal(err) == nil { // which is of a row that is gone
 			return err
 		}
 		delete(l.unnoted, id)

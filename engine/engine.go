@@ -8,10 +8,9 @@
 // answered, then copies are brought up to date, then the doors open. engine/store keeps the rows.
 //
 // Beside that way: usher.go sees that everybody who is asked has a copy, herald.go tells people what is no
-// copy's business, strangers.go the owner who else wrote, place.go knows where several people are asked at once,
-// reroute.go asks anew when the settings change, pairing.go gives accounts to people, and suspend.go takes them away, as
-// lock.go does all of a person's.
-// What is steered from outside has a file each: grants.go, stop.go, tokens.go, events.go.
+// copy's business, place.go knows where several people are asked at once, reroute.go asks anew when the settings change,
+// pairing.go gives accounts to people, and suspend.go takes them away, as lock.go does all of a person's. What is asked and
+// steered at the sockets is in desk.go.
 // What people and agents of our own tell each other goes through chat.go and host.go, and decides nothing. Those agents
 // ask without waiting (residents.go), and are told what became of it (witness.go).
 package engine
@@ -43,7 +42,7 @@ type Engine struct {
 	settings atomic.Pointer[Settings] // in force: base, with the accounts that people were paired with, without those that are suspended
 	base     atomic.Pointer[Settings] // as the configuration has them
 	stopped  atomic.Pointer[string]   // who stopped everything, or nil
-	changed  chan struct{}            // the settings have
+	changed  bell                     // the settings have
 	moved    atomic.Bool              // somebody's account is another one by them
 	unsaved  chan struct{}            // a lock could not be stored
 	clock    permissions.Clock
@@ -97,7 +96,7 @@ func New(o Options) *Engine {
 		clock.Elapsed = elapsed
 	}
 	e := &Engine{
-		store: o.Store, clock: clock, log: o.Log, changed: make(chan struct{}, 1), unsaved: make(chan struct{}, 1),
+		store: o.Store, clock: clock, log: o.Log, changed: newBell(), unsaved: make(chan struct{}, 1),
 		pruning:  cmp.Or(o.PruneEvery, pruneEvery),
 		registry: permissions.NewRegistry(o.Store, clock, o.Settings.Approvals.RedeemWindow, o.Log),
 		invited:  map[string]invited{}, prompts: map[string]*rate.Limiter{}, rows: map[string]*rate.Limiter{}, bytes: map[string]*rate.Limiter{},
@@ -108,7 +107,7 @@ func New(o Options) *Engine {
 	e.base.Store(&o.Settings)
 	e.settings.Store(&o.Settings) // Recover reads the pairings
 	e.moves.Store(&map[string]string{})
-	e.changed <- struct{}{} // since the daemon was here last, perhaps
+	e.changed.ring() // since the daemon was here last, perhaps
 	e.usher = newUsher(e)
 	for _, c := range o.Connectors {
 		e.couriers = append(e.couriers, newCourier(e, c))

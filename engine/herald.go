@@ -18,7 +18,7 @@ const ranMost = 100
 // herald sends the notices that are stored, until ctx ends: at once, or when the quiet hours of their person are over.
 // What fails for now is tried again, when its channel says so or a little later.
 func (e *Engine) herald(ctx context.Context) error {
-	t := &tellers{e: e, rests: map[permissions.ID]time.Duration{}, busy: map[chat]bool{}, wake: make(chan struct{}, 1)}
+	t := &tellers{e: e, rests: map[permissions.ID]time.Duration{}, busy: map[chat]bool{}, wake: newBell()}
 	defer t.work.Wait()
 	for ctx.Err() == nil {
 		wait, err := t.tellAll(ctx)
@@ -40,7 +40,7 @@ func (e *Engine) herald(ctx context.Context) error {
 type tellers struct {
 	e    *Engine
 	work sync.WaitGroup
-	wake chan struct{} // a chat is done
+	wake bell // a chat is done
 
 	mu    sync.Mutex
 	busy  map[chat]bool
@@ -110,10 +110,7 @@ func (t *tellers) tell(ctx context.Context, at chat, notices []permissions.Notic
 	t.mu.Lock()
 	delete(t.busy, at)
 	t.mu.Unlock()
-	select {
-	case t.wake <- struct{}{}:
-	default:
-	}
+	t.wake.ring()
 }
 
 // tell sends one notice, or says how long it has to wait. What has become pointless, or can reach nobody, is struck out.
@@ -193,8 +190,7 @@ func (e *Engine) fill(ctx context.Context, n permissions.Notice, notice *connect
 		return len(notice.Waiting) > 0, err
 	case permissions.AboutEnded, permissions.AboutRevoked:
 		notice.Grant, err = e.store.Grant(ctx, n.Subject)
-		var refusal *permissions.Refusal
-		if errors.As(err, &refusal) {
+		if permissions.AsRefusal(err) != nil {
 			return false, nil // it is no longer kept
 		}
 		if err == nil && n.About == permissions.AboutRevoked {

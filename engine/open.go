@@ -31,10 +31,7 @@ func (e *Engine) open(ctx context.Context, caller permissions.Caller, q permissi
 }
 
 // anew tells whether a grant that what was drafted rests on was taken back in that very moment.
-func anew(err error) bool {
-	var refusal *permissions.Refusal
-	return errors.As(err, &refusal) && refusal.Code == permissions.CodeUnknown
-}
+func anew(err error) bool { return permissions.CodeOf(err) == permissions.CodeUnknown }
 
 // opening is a drafted row that is about to be inserted, with what that needs.
 type opening struct {
@@ -101,8 +98,7 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 
 // noteUnrouted tells the operator of a caller that no route asks anybody for: once, until the configuration changes.
 func (e *Engine) noteUnrouted(caller permissions.Caller, err error) {
-	var refusal *permissions.Refusal
-	if !errors.As(err, &refusal) || refusal.Code != permissions.CodeNoRoute {
+	if permissions.CodeOf(err) != permissions.CodeNoRoute {
 		return
 	}
 	e.mu.Lock()

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
@@ -235,11 +236,7 @@ func accountOf(id connectors.Identity) string {
 // about the refusal; one that could not take the decision is not tried again, since that may take as long once more, and
 // whoever decides does not wait that long to be told.
 func (e *Engine) refused(ctx context.Context, r permissions.Request, d connectors.Decision, who string, why error) error {
-	code := permissions.CodeBroken
-	var refusal *permissions.Refusal
-	if errors.As(why, &refusal) {
-		code = refusal.Code
-	}
+	code := cmp.Or(permissions.CodeOf(why), permissions.CodeBroken)
 	e.log.Info("decision refused", "request", r.ID, "via", d.From.Via, "uid", d.From.UID, "code", code, "err", why)
 	if code == permissions.CodeBroken || d.Again || !limiter(e, e.refusals, d.From, refusalsPerMinute, time.Minute).AllowN(e.clock.Now(), 1) {
 		return why

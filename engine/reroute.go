@@ -77,12 +77,7 @@ func readdressed(before, now []connectors.Person) bool {
 }
 
 // realignSoon has reroute look at everything that is pending.
-func (e *Engine) realignSoon() {
-	select {
-	case e.changed <- struct{}{}:
-	default:
-	}
-}
+func (e *Engine) realignSoon() { e.changed.ring() }
 
 // realign has a pending request asked of whom the settings say.
 func (e *Engine) realign(ctx context.Context, r permissions.Request) error {

@@ -289,8 +289,7 @@ func (e *Engine) sitting(ctx context.Context, s permissions.AgentSession) (permi
 		return permissions.Sitting{Session: s}, nil
 	}
 	r, err := e.store.Read(ctx, s.Request)
-	var refusal *permissions.Refusal
-	if errors.As(err, &refusal) && refusal.Code == permissions.CodeUnknown {
+	if permissions.CodeOf(err) == permissions.CodeUnknown {
 		err = nil
 	}
 	return permissions.Sitting{Session: s, WaitsOn: r}, broken(err)

@@ -25,16 +25,8 @@ func newUsher(e *Engine) *usher { return &usher{engine: e, queue: newQueue(e.clo
 func (u *usher) attend(ctx context.Context, id permissions.ID) error {
 	e := u.engine
 	for {
-		r, err := e.store.Read(ctx, id)
-		var refusal *permissions.Refusal
-		switch {
-		case errors.As(err, &refusal): // it was not opened
-			return nil
-		case err != nil || r.State != permissions.Pending:
-			return err
-		}
-		copies, err := e.store.Copies(ctx, id)
-		if err != nil {
+		r, copies, there, err := e.read(ctx, id)
+		if err != nil || !there || r.State != permissions.Pending {
 			return err
 		}
 		s := e.settings.Load()

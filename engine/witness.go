@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/daycared/daycared/agents"
@@ -92,9 +91,8 @@ func (p *reporter) tell(ctx context.Context, h permissions.Happening) (tells boo
 		return false, nil
 	}
 	r, err := p.engine.store.Read(ctx, h.Request)
-	var refusal *permissions.Refusal
 	switch {
-	case errors.As(err, &refusal) && refusal.Code == permissions.CodeUnknown: // it is not kept any more
+	case permissions.CodeOf(err) == permissions.CodeUnknown: // it is not kept any more
 		return false, nil
 	case err != nil:
 		return false, p.passOver(ctx, h, err)

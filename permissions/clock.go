@@ -118,14 +118,14 @@ func (g *Registry) expireSpent(ctx context.Context) error {
 	for _, id := range over {
 		end := g.ending(id)
 		_, err := g.apply(ctx, id, Expire{At: g.stamp(), Spent: true}, nil)
-		if err != nil && !errors.Is(err, ErrSettled) && !isUnknown(err) { // what a failing store never opened is unknown
+		if err != nil && !errors.Is(err, ErrSettled) && CodeOf(err) != CodeUnknown { // what a failing store never opened is unknown
 			return fmt.Errorf("settle what is over: %w", err)
 		}
 		g.forgetIf(id, end)
 	}
 	for _, id := range more {
 		_, err := g.Resolve(ctx, id, Escalate{At: g.stamp()})
-		if err != nil && !errors.Is(err, ErrSettled) && !errors.Is(err, ErrLate) && !isUnknown(err) {
+		if err != nil && !errors.Is(err, ErrSettled) && !errors.Is(err, ErrLate) && CodeOf(err) != CodeUnknown {
 			return fmt.Errorf("ask more people: %w", err)
 		}
 		g.mu.Lock()

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/agnivade/levenshtein"
 )
 
 // Refusal is why a question was not asked, or an answer not taken: nothing was stored, and nothing was granted. Its
@@ -49,6 +51,20 @@ const (
 	CodeNoRoute   Code = "no-route"
 	CodeLocked    Code = "locked"
 )
+
+// AsRefusal is the refusal that an error is or wraps, nil for any other.
+func AsRefusal(err error) *Refusal {
+	refusal, _ := errors.AsType[*Refusal](err)
+	return refusal
+}
+
+// CodeOf is the code of the refusal that an error is or wraps, empty for any other.
+func CodeOf(err error) Code {
+	if refusal := AsRefusal(err); refusal != nil {
+		return refusal.Code
+	}
+	return ""
+}
 
 func refuse(code Code, exit int, format string, args ...any) *Refusal {
 	return &Refusal{Code: code, Exit: exit, Text: fmt.Sprintf(format, args...)}
@@ -315,4 +331,37 @@ func SayLate(r Request, zone *time.Location) string {
 		return fmt.Sprintf("Too late: already %s by %s at %s. Nothing was changed.", r.State, r.DecidedBy, at)
 	}
 	return fmt.Sprintf("Too late: %s at %s. Nothing was changed.", r.State, at)
+}
+
+// Nearest is the one of known that a mistyped word was probably meant to be, or empty when none is near: one letter
+// was mistyped, left out, added or swapped with its neighbour, in a word of five letters or more also two. Case does
+// not count. A prefix alone is not near: nobody who types stop means stop-all.
+func Nearest(word string, known []string) string {
+	word = strings.ToLower(word)
+	best, least := "", 2
+	if len(word) >= 5 {
+		least = 3
+	}
+	for _, k := range known {
+		if d := distance(word, strings.ToLower(k)); d < least {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// distance is how many letters of a have to change to give b. Two neighbours that were swapped are one.
+func distance(a, b string) int {
+	d := levenshtein.ComputeDistance(a, b)
+	if d != 2 || len(a) != len(b) {
+		return d
+	}
+	i := 0
+	for a[i] == b[i] { // they differ
+		i++
+	}
+	if i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:] {
+		return 1
+	}
+	return d
 }

@@ -155,7 +155,7 @@ func (g *Registry) lookAgain(ctx context.Context) {
 		end := g.ending(id)
 		r, err := g.store.Read(ctx, id)
 		switch {
-		case isUnknown(err): // it was not opened
+		case CodeOf(err) == CodeUnknown: // it was not opened
 			g.forgetIf(id, end)
 		case err != nil:
 			g.unsureOf(ErrBroken, id)
@@ -164,12 +164,6 @@ func (g *Registry) lookAgain(ctx context.Context) {
 		}
 	}
 	g.RingNotices()
-}
-
-// isUnknown tells whether err says that there is no such request.
-func isUnknown(err error) bool {
-	var refusal *Refusal
-	return errors.As(err, &refusal) && refusal.Code == CodeUnknown
 }
 
 // tellAgain tells whoever has to know how a request is. What it left behind is measured from now on, if it was not.

@@ -21,6 +21,22 @@ const (
 	mostAccounts = 10_000
 )
 
+// NotAdded tells a guest that they are not who was expected.
+const NotAdded = "You were not added: whoever runs daycared did not confirm it. Nothing was changed."
+
+// Released tells somebody that they are asked no more. Host and name are as the channel shows them.
+func Released(host, name string) string {
+	return "You no longer answer for daycared" + On(host) + " as " + name + ". Nothing is asked here any more."
+}
+
+// On says in a sentence for which machine somebody answers, as the channel shows its name; empty: this one.
+func On(host string) string {
+	if host == "" {
+		return " here"
+	}
+	return " on " + host
+}
+
 // Book is the invitations that are out. It is safe for concurrent use.
 type Book struct {
 	now func() time.Time

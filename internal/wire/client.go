@@ -234,17 +234,19 @@ func (r *refused) Unwrap() error { return r.error }
 
 // Beside is the row that the daemon told beside a refusal, or nil.
 func Beside(err error) *Request {
-	var r *refused
-	if errors.As(err, &r) {
+	if r, is := errors.AsType[*refused](err); is {
 		return r.problem.Request
 	}
 	return nil
 }
 
 // NewTries is how often our clients try a lost connection again: after 50 ms at first, then up to a second apart.
-func NewTries() *backoff.ExponentialBackOff {
+func NewTries() *backoff.ExponentialBackOff { return Tries(50*time.Millisecond, time.Second) }
+
+// Tries are the pauses before something is tried again: the first about so long, the further ones longer, up to most.
+func Tries(first, most time.Duration) *backoff.ExponentialBackOff {
 	b := backoff.NewExponentialBackOff()
-	b.InitialInterval, b.MaxInterval = 50*time.Millisecond, time.Second
+	b.InitialInterval, b.MaxInterval = first, most
 	return b
 }
 

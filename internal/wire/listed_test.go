@@ -32,7 +32,7 @@ func TestListsHaveNothingLong(t *testing.T) {
 			if w.Brief != c.brief || w.Code != "K7F3Q" || w.Details != nil {
 				t.Errorf("brief: %v; want %v", w.Brief, c.brief)
 			}
-			if !c.brief && (string(w.Input) != string(short) || value(w.Message) != "look") {
+			if !c.brief && (string(w.Input) != string(short) || Value(w.Message) != "look") {
 				t.Errorf("what is short is left out: %s", text)
 			}
 			s, err := w.Standing()

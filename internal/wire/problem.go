@@ -77,12 +77,12 @@ var refusals = map[permissions.Code]struct {
 // ProblemOf tells an error over HTTP. Refusals keep their words; what a store cannot do is told with its advice; of any
 // other error only the log knows more.
 func ProblemOf(err error) *Problem {
-	var refusal *permissions.Refusal
 	var told *Problem
+	refusal := permissions.AsRefusal(err)
 	switch {
 	case errors.As(err, &told):
 		return told
-	case errors.As(err, &refusal):
+	case refusal != nil:
 	case errors.Is(err, permissions.ErrBroken):
 		refusal = permissions.Broken(strings.TrimSuffix(err.Error(), "."))
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -158,8 +158,7 @@ func invalidBody(status int, msg string, errs ...error) huma.StatusError {
 	}
 	details := make([]string, 0, len(errs))
 	for _, err := range errs {
-		var d *huma.ErrorDetail
-		if errors.As(err, &d) {
+		if d, is := errors.AsType[*huma.ErrorDetail](err); is {
 			err = errors.New(strings.TrimPrefix(d.Location+": "+d.Message, ": "))
 		}
 		details = append(details, err.Error())

@@ -45,7 +45,7 @@ func NewRemoteClient(address string, way Way) (*Client, error) {
 		return nil, errors.New("a URL is no place for a secret; write the token into a file")
 	case u.RawQuery != "", u.Fragment != "":
 		return nil, fmt.Errorf("%q has more than a host and a path; write it as in https://daycared.example", address)
-	case u.Scheme == "http" && !thisMachine(u.Hostname()):
+	case u.Scheme == "http" && !Loopback(u.Hostname()):
 		return nil, fmt.Errorf("%s would carry the token in the clear; write https://%s", address, u.Host+u.Path)
 	}
 	t := &http.Transport{
@@ -93,7 +93,8 @@ func (w Way) apply(u *url.URL, t *http.Transport) error {
 	return nil
 }
 
-func thisMachine(host string) bool {
+// Loopback reports whether a host, without its port, can only be this machine.
+func Loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
@@ -116,8 +117,7 @@ func untrusted(err error) bool {
 
 // withoutURL is the cause of an error of a call, which net/http puts the URL before.
 func withoutURL(err error) error {
-	var of *url.Error
-	if errors.As(err, &of) {
+	if of, is := errors.AsType[*url.Error](err); is {
 		return of.Err
 	}
 	return err
@@ -138,8 +138,7 @@ func unexplained(status int) error {
 // SlowDown is how long the daemon wants a caller to wait before it makes the call of that error again; 0 for errors that
 // say nothing of the kind.
 func SlowDown(err error) time.Duration {
-	var p *Problem
-	if errors.As(err, &p) && p.Code == codeSlowDown {
+	if p, is := errors.AsType[*Problem](err); is && p.Code == codeSlowDown {
 		return max(p.after, time.Second)
 	}
 	return 0

@@ -237,18 +237,18 @@ func (w Request) Standing() (permissions.Standing, error) {
 		}
 	}
 	r := permissions.Request{
-		ID: w.ID, Kind: w.Kind, Mode: value(w.Mode), Caller: caller(w.Caller),
-		Agent: value(w.Agent), Claimed: w.Claimed, Session: value(w.Session), Host: value(w.Host), Cwd: value(w.Cwd),
-		Tags: tags, Tool: value(w.Tool), AffectedPath: value(w.AffectedPath), Calls: w.calls(), Hook: w.Hook,
-		Message: value(w.Message), Details: value(w.Details), Reason: value(w.Reason), Choices: w.choices(),
-		Digest: digest, HighRisk: w.HighRisk, Background: w.Background, Foreground: value(w.Foreground),
-		Step: value(w.Step), Key: value(w.Key), Options: w.Options, Asked: w.Asked, Quorum: w.Quorum,
-		CreatedAt: value(w.CreatedAt), Deadline: value(w.Deadline),
-		State: w.State, Answer: value(w.Answer), Scope: scope, Comment: value(w.Comment),
-		DecidedBy: value(w.DecidedBy), DecidedVia: value(w.DecidedVia), DecidedAt: value(w.DecidedAt),
+		ID: w.ID, Kind: w.Kind, Mode: Value(w.Mode), Caller: caller(w.Caller),
+		Agent: Value(w.Agent), Claimed: w.Claimed, Session: Value(w.Session), Host: Value(w.Host), Cwd: Value(w.Cwd),
+		Tags: tags, Tool: Value(w.Tool), AffectedPath: Value(w.AffectedPath), Calls: w.calls(), Hook: w.Hook,
+		Message: Value(w.Message), Details: Value(w.Details), Reason: Value(w.Reason), Choices: w.choices(),
+		Digest: digest, HighRisk: w.HighRisk, Background: w.Background, Foreground: Value(w.Foreground),
+		Step: Value(w.Step), Key: Value(w.Key), Options: w.Options, Asked: w.Asked, Quorum: w.Quorum,
+		CreatedAt: Value(w.CreatedAt), Deadline: Value(w.Deadline),
+		State: w.State, Answer: Value(w.Answer), Scope: scope, Comment: Value(w.Comment),
+		DecidedBy: Value(w.DecidedBy), DecidedVia: Value(w.DecidedVia), DecidedAt: Value(w.DecidedAt),
 		Votes: Each(w.Votes, Vote.permissions), TimedOut: w.TimedOut, Defaulted: w.Defaulted, Failure: w.failure(),
-		UsedAt: value(w.UsedAt), VoidedBy: value(w.VoidedBy), VoidAt: value(w.VoidAt), LapsedAt: value(w.LapsedAt),
-		EarlierAt: value(w.Earlier),
+		UsedAt: Value(w.UsedAt), VoidedBy: Value(w.VoidedBy), VoidAt: Value(w.VoidAt), LapsedAt: Value(w.LapsedAt),
+		EarlierAt: Value(w.Earlier),
 	}
 	if r.Tool != "" {
 		r.Input = w.Input
@@ -260,7 +260,7 @@ func (w Request) Standing() (permissions.Standing, error) {
 }
 
 // Until is the request's deadline, or the zero time.
-func (w Request) Until() time.Time { return value(w.Deadline) }
+func (w Request) Until() time.Time { return Value(w.Deadline) }
 
 func (v Vote) permissions() permissions.Vote {
 	return permissions.Vote{By: v.By, Via: v.Via, Answer: v.Answer, At: v.At, Call: v.Call}
@@ -273,7 +273,7 @@ func (w Request) calls() []permissions.Call {
 	return Each(w.Calls, func(c Call) permissions.Call {
 		return permissions.Call{
 			N: c.N, Tool: c.Tool, Input: orNullJSON(c.Input),
-			AffectedPath: value(c.AffectedPath), Answer: value(c.Answer), Comment: c.Comment,
+			AffectedPath: Value(c.AffectedPath), Answer: Value(c.Answer), Comment: c.Comment,
 		}
 	})
 }
@@ -304,7 +304,8 @@ func caller(name string) permissions.Caller {
 	return permissions.Caller{Name: name, UID: permissions.NoUID}
 }
 
-func value[T any](p *T) (v T) {
+// Value is what [OrNull] was given.
+func Value[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
 	}
@@ -356,9 +357,9 @@ func (w Grant) Permissions() (permissions.Grant, error) {
 		}
 	}
 	return permissions.Grant{
-		ID: w.ID, Caller: w.Caller, Session: value(w.Session), Tags: tags, Tool: value(w.Tool), Call: call,
-		Until: value(w.Until), Request: w.Request, By: w.By, CreatedAt: value(w.CreatedAt),
-		RevokedAt: value(w.RevokedAt), Used: w.Used, SuspendedAt: value(w.SuspendedAt),
+		ID: w.ID, Caller: w.Caller, Session: Value(w.Session), Tags: tags, Tool: Value(w.Tool), Call: call,
+		Until: Value(w.Until), Request: w.Request, By: w.By, CreatedAt: Value(w.CreatedAt),
+		RevokedAt: Value(w.RevokedAt), Used: w.Used, SuspendedAt: Value(w.SuspendedAt),
 	}, nil
 }
 
