@@ -27,6 +27,21 @@ type Asker interface {
 	Ask(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error)
 }
 
+// Asked is what callers do about what they asked. It cannot decide what an agent may do.
+type Asked interface {
+	// Find gives a request of this caller's, as it stands. Another's is refused as unknown.
+	Find(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
+	// Await is Find once the request is settled; when ctx ends first, as it stands then, with a nil error.
+	Await(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
+	// Withdraw cancels a request of this caller's.
+	Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
+	// Reply answers a request of this caller's by what the dialog of its own editor brought, which showed what has that
+	// digest. What permits anything is refused, and everything where the settings do not allow it.
+	Reply(
+		ctx context.Context, caller permissions.Caller, id permissions.ID, a permissions.Answer, shown permissions.Digest,
+	) (permissions.Standing, error)
+}
+
 // Desk is where agents of our own ask without waiting: what they ask is a row, and what becomes of it is told to a
 // [Witness]. It cannot decide. It is safe for concurrent use.
 type Desk interface {

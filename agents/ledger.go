@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"time"
@@ -81,6 +82,20 @@ type Commit struct {
 	// Records go to the audit. One without a request names its session in its detail "session", and who may see it besides
 	// the operator in its detail "person".
 	Records []permissions.Record
+}
+
+// SessionStore keeps sessions. Every write is durable when its method returns nil. See engine/store.
+type SessionStore interface {
+	// Commit stores all of it or nothing. When the row's version is another than one less than the session's, the error
+	// matches [ErrStale].
+	Commit(ctx context.Context, c Commit) error
+	// CurrentSession is the newest of an agent's that has not ended.
+	CurrentSession(ctx context.Context, agent string) (permissions.AgentSession, bool, error)
+	// Post keeps a post; the same key again, for the same session, changes nothing. When too many wait it refuses with
+	// [permissions.CodeLimit].
+	Post(ctx context.Context, p Post) error
+	// Posts lists what was not taken yet, oldest first.
+	Posts(ctx context.Context, session permissions.ID, limit int) ([]Post, error)
 }
 
 // Timetable is when a scheduled agent runs.

@@ -1,3 +1,17 @@
+// Package client asks people, through daycared, from any Go program.
+//
+//	c, err := client.New(client.Options{Socket: "/run/daycared/agent.sock"})
+//	…
+//	answer, err := c.Ask(ctx, []string{"@write:/srv/www"}, "deploy v42", client.Question{Key: "deploy-v42"})
+//	if err != nil || !answer.Yes {
+//		…
+//	}
+//
+// A question waits for as long as people may take, across lost connections and restarts of the daemon, and is put to
+// them once: a call that asks again joins it. With a [Question.Key] even another process does, and finds the answer that
+// was given meanwhile. Whatever is not a yes is not one: no error and no silence ever counts as consent.
+//
+// Leaving (the end of a context) is not cancelling: the question stands until [Client.Cancel], or its deadline.
 package client
 
 import (
@@ -12,6 +26,10 @@ import (
 
 // ErrUnreachable is matched by errors that mean there is no daemon to ask, or none any more.
 var ErrUnreachable = api.ErrUnreachable
+
+// ErrOtherRow is matched by errors that mean the answer is about another request than the one that was asked. Nothing is
+// permitted by it.
+var ErrOtherRow = api.ErrOtherRow
 
 // Options say where the daemon is, and who asks.
 type Options struct {
@@ -30,92 +48,95 @@ type Options struct {
 }
 
 // Client asks one daemon. It is safe for concurrent use; end it with [Client.Close].
-type Client struct {
-	// Progress, if set before the first question, is told each request when it has been created, when it has been shown
-	// somewhere, and when a lost connection is back.
-	Progress func(permissions.Standing)
-	// Lost, if set before the first question, is told once when a connection is lost, before it is tried again.
-	Lost func(error)
-
-	calls *api.Client
-}
+type Client struct{ *api.Client }
 
 // New makes a client. It does not connect yet. The error says what is wrong with the options.
 func New(o Options) (*Client, error) {
-	c := &Client{}
 	switch {
 	case (o.Socket == "") == (o.URL == ""):
 		return nil, errors.New("name either the daemon's socket or its URL")
 	case o.URL == "" && (o.Proxy != "" || o.CAFile != ""):
 		return nil, errors.New("a proxy and certificates are for a URL, not for a socket")
-	case o.Socket != "":
-		c.calls = api.NewClient(o.Socket)
-	default:
-		var err error
-		if c.calls, err = api.NewRemoteClient(o.URL, wire.Way{Proxy: o.Proxy, CAFile: o.CAFile}); err != nil {
-			return nil, err
-		}
 	}
-	c.calls.TokenFile = o.TokenFile
-	c.calls.Progress = func(w wire.Request) {
-		if c.Progress == nil {
-			return
-		}
-		if s, err := w.Standing(); err == nil {
-			c.Progress(s)
-		}
+	var calls *api.Client
+	var err error
+	if o.URL == "" {
+		calls = api.NewClient(o.Socket)
+	} else if calls, err = api.NewRemoteClient(o.URL, wire.Way{Proxy: o.Proxy, CAFile: o.CAFile}); err != nil {
+		return nil, err
 	}
-	c.calls.Lost = func(err error) {
-		if c.Lost != nil {
-			c.Lost(err)
-		}
+	calls.TokenFile = o.TokenFile
+	return &Client{calls}, nil
+}
+
+// Question is what a question may say besides what it asks. Its zero value says nothing.
+type Question struct {
+	// Key names the question: asking again with it, from whatever process, finds the same request and its answer, until
+	// ten minutes after it was given. Other content under it is refused.
+	Key string
+	// Timeout is how long to wait for people; 0: the daemon's default.
+	Timeout time.Duration
+	// Details is text that the person is shown whole, at most 1 MiB.
+	Details string
+	// Agent is a name to show, which people see as a claim; Host and Cwd say where this runs.
+	Agent, Host, Cwd string
+	// Session is what the answer may hold for, where people choose that.
+	Session string
+	// Scope is the widest scope to offer: once, session, 15m, always; empty: every one that is configured.
+	Scope string
+}
+
+// Answer is how a question ended.
+type Answer struct {
+	// Yes is true where somebody said yes, to this question; or, of [Client.Choose], where somebody chose.
+	Yes bool
+	// Text is the outcome in a sentence, or what was chosen, in the words of the option.
+	Text string
+	// Standing is the request as it stands: who decided it, when, and with what words.
+	Standing permissions.Standing
+}
+
+// Ask asks for permissions (@network, @workspace, @events, @read:/path, @write:/path), saying why.
+func (c *Client) Ask(ctx context.Context, tags []string, reason string, more Question) (Answer, error) {
+	parsed, err := permissions.ParseTags(tags)
+	if err != nil {
+		return Answer{}, permissions.Invalid(err)
 	}
-	return c, nil
+	return c.put(ctx, permissions.Request{Kind: permissions.KindPermission, Tags: parsed, Reason: reason}, more)
 }
 
-// Close lets go of idle connections.
-func (c *Client) Close() { c.calls.Close() }
-
-// ErrOtherRow is matched by errors that mean the answer is about another request than the one that was asked. Nothing is
-// permitted by it.
-var ErrOtherRow = api.ErrOtherRow
-
-// Put asks what q says, whatever its kind, and waits until it is settled. When ctx ends first, or the daemon stays away
-// until the deadline, the error says so and the request is as it was last told. Without a connection to begin with it
-// fails at once with [ErrUnreachable]. What the daemon refuses is a *[permissions.Refusal].
-func (c *Client) Put(ctx context.Context, q permissions.Request) (permissions.Standing, error) {
-	return c.calls.Put(ctx, q)
+// Confirm asks a question whose answer is yes or no; it never answers itself.
+func (c *Client) Confirm(ctx context.Context, question string, more Question) (Answer, error) {
+	return c.put(ctx, permissions.Request{
+		Kind: permissions.KindPause, Mode: permissions.ModeConfirm, Message: question,
+	}, more)
 }
 
-// Begin is [Client.Put] that does not wait: the request as it stands. A Put with the same Call, which must not be empty, and
-// the request's id goes on from there.
-func (c *Client) Begin(ctx context.Context, q permissions.Request) (permissions.Standing, error) {
-	return c.calls.Begin(ctx, q)
+// Choose lets somebody choose between options, or say it in their own words. When nobody does in time, Yes is false and
+// Text begins with the line of the first option, which is nobody's word, and permission for nothing.
+func (c *Client) Choose(ctx context.Context, question string, options []string, more Question) (Answer, error) {
+	return c.put(ctx, permissions.Request{
+		Kind: permissions.KindClarification, Message: question, Choices: options,
+	}, more)
 }
 
-// Reply answers a request that this caller asked by what the dialog of its own editor brought, where it may be answered
-// there ([permissions.Standing].Editor); shown is the digest of what was shown.
-func (c *Client) Reply(
-	ctx context.Context, id permissions.ID, a permissions.Answer, shown permissions.Digest,
-) (permissions.Standing, error) {
-	return c.calls.Reply(ctx, id, a, shown)
+func (c *Client) put(ctx context.Context, q permissions.Request, more Question) (Answer, error) {
+	q.Key, q.Patience, q.Details, q.Session = more.Key, more.Timeout, more.Details, more.Session
+	q.Agent, q.Claimed, q.Host, q.Cwd = more.Agent, more.Agent != "", more.Host, more.Cwd
+	if more.Scope != "" {
+		widest, err := permissions.ParseScope(more.Scope)
+		if err != nil {
+			return Answer{}, permissions.Invalid(err)
+		}
+		q.Widest = widest
+	}
+	if err := q.Validate(); err != nil {
+		return Answer{}, permissions.Invalid(err)
+	}
+	s, err := c.Put(ctx, q)
+	if err != nil {
+		return Answer{Standing: s}, err
+	}
+	result := permissions.Result(s.Request)
+	return Answer{Yes: result.Exit == permissions.ExitYes, Text: result.Text, Standing: s}, nil
 }
-
-// Get reads a request that this caller asked, waiting at most wait, which is at most 50 s, for it to be settled.
-func (c *Client) Get(ctx context.Context, id permissions.ID, wait time.Duration) (permissions.Standing, error) {
-	return c.calls.Get(ctx, id, wait)
-}
-
-// Forgo withdraws a pending request that this caller asked, unless a call of another name ([permissions.Request].Call)
-// waits for the same; then it stays as it is.
-func (c *Client) Forgo(ctx context.Context, id permissions.ID, call string) (permissions.Standing, error) {
-	return c.calls.Forgo(ctx, id, call)
-}
-
-// Cancel withdraws a pending request that this caller asked.
-func (c *Client) Cancel(ctx context.Context, id permissions.ID) (permissions.Standing, error) {
-	return c.calls.Cancel(ctx, id)
-}
-
-// Ready is nil while questions can be stored and answered; the error says what to do.
-func (c *Client) Ready(ctx context.Context) error { return c.calls.Ready(ctx) }

@@ -1,3 +1,16 @@
+// Package acp drives agents that other people wrote and that speak the Agent Client Protocol, version 1, on their standard
+// streams. To the engine each is a [agents.Resident] like those of our own: what its person writes is a prompt, and what it
+// says comes back ([Agent]). `daycared run` does one prompt without the chat ([Once]).
+//
+// The program runs in walls that its entry names, so what it does by itself is held by the kernel. What it asks its client
+// for is another matter: permissions become requests of kind tool, put to people; files and commands go through the gated
+// tools of our own (agents/tools), which run only as people were shown them. What is not understood is refused.
+//
+// The library carries the messages; their meaning is read here. Its own reading would lose what people have to see: an
+// input's exact numbers and repeated names, and every update that it does not know.
+//
+// A turn belongs to the program: when that ends, or the daemon does, the turn is gone, what it asked is cancelled, and the
+// person is told. Its conversation goes on where the program can load it again.
 package acp
 
 import (
@@ -27,22 +40,8 @@ type Options struct {
 	Read    tools.Tool  // read_file, write_file and run_command, as its own calls of these meet them
 	Write   tools.Tool
 	Run     tools.Tool
-	Store   Store
+	Store   agents.SessionStore
 	Now     func() time.Time
-}
-
-// Store keeps sessions. Every write is durable when its method returns nil. See engine/store.
-type Store interface {
-	// Commit stores all of it or nothing. When the row's version is another than one less than the session's, the error
-	// matches [agents.ErrStale].
-	Commit(ctx context.Context, c agents.Commit) error
-	// CurrentSession is the newest of an agent's that has not ended.
-	CurrentSession(ctx context.Context, agent string) (permissions.AgentSession, bool, error)
-	// Post keeps a post; the same key again, for the same session, changes nothing. When too many wait it refuses with
-	// [permissions.CodeLimit].
-	Post(ctx context.Context, p agents.Post) error
-	// Posts lists what was not taken yet, oldest first.
-	Posts(ctx context.Context, session permissions.ID, limit int) ([]agents.Post, error)
 }
 
 // Agent is an agent of somebody's that another program is. It is safe for concurrent use.
@@ -253,7 +252,7 @@ func (a *Agent) say(ctx context.Context, key, text string) error {
 	s := a.speaker
 	a.mu.Unlock()
 	err := s.Say(ctx, key, short(text, permissions.MaxUtterance-10))
-	if r := refusal(err); r != nil && r.Code != permissions.CodeBroken {
+	if r := permissions.AsRefusal(err); r != nil && r.Code != permissions.CodeBroken {
 		a.log.Warn("what an agent says is not taken", "code", r.Code)
 		return nil
 	}

@@ -112,15 +112,14 @@ func (c *client) answer(ctx context.Context, name string, params json.RawMessage
 	}
 	out, err := do(c, ctx, params)
 	var told *sdk.RequestError
-	var refusal *permissions.Refusal
-	switch {
+	switch refusal := permissions.AsRefusal(err); {
 	case err == nil:
 		return out, nil
 	case errors.As(err, &told):
 		return nil, told
 	case ctx.Err() != nil || errors.Is(err, errOver):
 		return nil, sdk.NewRequestCancelled(nil)
-	case errors.As(err, &refusal):
+	case refusal != nil:
 		return nil, &sdk.RequestError{Code: codeRefused, Message: refusal.Text}
 	}
 	return nil, &sdk.RequestError{Code: codeRefused, Message: err.Error()}

@@ -190,12 +190,7 @@ func Once(ctx context.Context, e Errand, prompt string) error {
 		return e.Say(text)
 	}
 	reason, err := s.ask(context.WithoutCancel(ctx), t, prompt, say)
-	last := t.heard.said(true)
-	end := ending(reason, err, ctx.Err() != nil, t.heard.spoke())
-	if end != "" {
-		last = join(last, end)
-	}
-	if err := say(last); err != nil {
+	if err := say(t.last(reason, err, ctx.Err() != nil)); err != nil {
 		return err
 	}
 	switch {

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,15 +36,7 @@ type toolCall struct {
 
 // over is a call as it is after more was said of it.
 func (c toolCall) over(before toolCall) toolCall {
-	if c.Title == "" {
-		c.Title = before.Title
-	}
-	if c.Kind == "" {
-		c.Kind = before.Kind
-	}
-	if c.Status == "" {
-		c.Status = before.Status
-	}
+	c.Title, c.Kind, c.Status = cmp.Or(c.Title, before.Title), cmp.Or(c.Kind, before.Kind), cmp.Or(c.Status, before.Status)
 	if !c.hasInput() {
 		c.Input = before.Input
 	}
@@ -99,8 +92,7 @@ func (c *client) requestPermission(ctx context.Context, params json.RawMessage) 
 	answer, err := c.gate.allow(ctx, q)
 	if err != nil {
 		c.log.Debug("what an acp agent asks is not allowed", "err", err)
-		var refusal *permissions.Refusal
-		if errors.As(err, &refusal) && ctx.Err() == nil {
+		if refusal := permissions.AsRefusal(err); refusal != nil && ctx.Err() == nil {
 			return outcome(in.pick(rejections...), map[string]any{metaReason: refusal.Text}), nil
 		}
 		return outcome("", nil), nil

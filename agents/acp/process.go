@@ -10,7 +10,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,10 +25,7 @@ import (
 
 // Program is how an agent's program is started. See [Options].
 type Program struct {
-	// Command makes the program, not started yet, as Command of package agents/sandbox does: when ctx ends it is killed with all
-	// that it started, and release is called once it has ended, or was not started after all. It is called for each start.
-	// The standard streams are ours.
-	Command func(ctx context.Context) (cmd *exec.Cmd, release func(), err error)
+	Command sandbox.Maker // is called for each start; the standard streams are ours
 	Auth    string        // the way to sign it in where it asks for that, by its id; empty: nobody does
 	Start   time.Duration // how long it may take to greet us, and to begin a conversation; 0: a minute
 	// Progress is how often people are told what goes on in a long turn, where there is something new; 0: every 20 seconds.
@@ -365,8 +361,8 @@ func signedIn[T any](ctx context.Context, p *process, method string, in any) (ou
 
 // unsigned tells whether an agent answered that it is not signed in.
 func unsigned(err error) bool {
-	var told *sdk.RequestError
-	return errors.As(err, &told) && told.Code == codeSignIn
+	told, is := errors.AsType[*sdk.RequestError](err)
+	return is && told.Code == codeSignIn
 }
 
 // signIn is what people are told of an agent that is not signed in: what it said, and what there is to do.

@@ -36,11 +36,7 @@ func (a *Agent) prompt(ctx context.Context, t *turn, text string) error {
 	if ctx.Err() != nil {
 		return ctx.Err() // the daemon ends: what became of it is told when it is started again
 	}
-	last := t.heard.said(true)
-	if end := ending(reply, err, isOver(t), t.heard.spoke()); end != "" {
-		last = join(last, end)
-	}
-	if err := say(last); err != nil {
+	if err := say(t.last(reply, err, isOver(t))); err != nil {
 		return err
 	}
 	return a.row.change(ctx, func(s *permissions.AgentSession, c *agents.Commit) {
@@ -54,11 +50,13 @@ func (a *Agent) prompt(ctx context.Context, t *turn, text string) error {
 	})
 }
 
-func join(a, b string) string {
-	if a == "" {
-		return b
+// last is what is still to be said of a turn that is over, with how it ended.
+func (t *turn) last(reason sdk.StopReason, err error, ordered bool) string {
+	said, end := t.heard.said(true), ending(reason, err, ordered, t.heard.spoke())
+	if said == "" || end == "" {
+		return said + end
 	}
-	return a + "\n\n" + b
+	return said + "\n\n" + end
 }
 
 func isOver(t *turn) bool {
@@ -82,8 +80,7 @@ func (a *Agent) turnOf(ctx context.Context, t *turn, text string, say func(strin
 		return "", err
 	}
 	reason, err := s.ask(ctx, t, text, say)
-	var told *refused
-	if errors.As(err, &told) && told.code == codeSignIn {
+	if told, is := errors.AsType[*refused](err); is && told.code == codeSignIn {
 		a.leave() // who is signed in by hand meanwhile is found so by another one
 	}
 	return reason, err
@@ -151,12 +148,11 @@ func (c *client) now() sdk.SessionId {
 
 // ending is what people are told of how a turn ended, if they would not know.
 func ending(reason sdk.StopReason, err error, ordered, spoke bool) string {
-	r := refusal(err)
 	var told *refused
 	switch {
 	case errors.Is(err, errDeaf):
 		return "I did not stop when I was told to, so my program was ended. Write, and it is started anew."
-	case r != nil && r.Code == permissions.CodeStopped:
+	case permissions.CodeOf(err) == permissions.CodeStopped:
 		return allStopped
 	case ordered:
 		return ""

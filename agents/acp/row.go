@@ -27,7 +27,7 @@ func (s step) encode() json.RawMessage {
 // row is the session of an agent in the store. Only this writes it, but for its end when the agent is not in the
 // configuration any more.
 type row struct {
-	store Store
+	store agents.SessionStore
 	agent *Agent
 
 	mu   sync.Mutex
@@ -156,12 +156,4 @@ func status(s permissions.AgentSession) permissions.Record {
 		Type: permissions.SessionStatus, At: s.ChangedAt, Actor: s.Caller().Name, Request: s.Request,
 		Detail: map[string]string{"session": string(s.ID), "person": s.Person, "agent": s.Agent, "status": string(s.Status)},
 	}
-}
-
-func refusal(err error) *permissions.Refusal {
-	var r *permissions.Refusal
-	if errors.As(err, &r) {
-		return r
-	}
-	return nil
 }

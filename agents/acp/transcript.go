@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -123,11 +124,7 @@ func (t *transcript) planned(entries []sdk.PlanEntry) {
 			lines = append(lines, fmt.Sprintf("… and %d more", len(entries)-i))
 			break
 		}
-		mark := marks[e.Status]
-		if mark == "" {
-			mark = "[ ]"
-		}
-		lines = append(lines, mark+" "+short(oneLine(e.Content), mostEntry))
+		lines = append(lines, cmp.Or(marks[e.Status], "[ ]")+" "+short(oneLine(e.Content), mostEntry))
 	}
 	t.plan = strings.Join(lines, "\n")
 }

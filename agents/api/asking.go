@@ -76,7 +76,7 @@ func (a *asking) run(ctx context.Context) error {
 			}
 			continue
 		case a.row.ID != "" && errors.As(err, &file) && time.Now().Before(a.until): // just being replaced, perhaps
-		case a.row.ID != "" && unstored(err) && time.Now().Before(a.until): // what is asked stands, and may yet be answered
+		case a.row.ID != "" && permissions.CodeOf(err) == permissions.CodeBroken && time.Now().Before(a.until): // what is asked stands, and may yet be answered
 			a.missing(err)
 			wait = 0
 		case !a.met || !wire.Gone(err):
@@ -99,12 +99,6 @@ func (a *asking) missing(err error) {
 		a.client.Lost(err)
 	}
 	a.lost = true
-}
-
-// unstored tells whether the daemon's store fails just now.
-func unstored(err error) bool {
-	var refusal *permissions.Refusal
-	return errors.As(err, &refusal) && refusal.Code == permissions.CodeBroken
 }
 
 // post makes one call and tells what is new.
@@ -132,7 +126,7 @@ func (a *asking) post(ctx context.Context, wait time.Duration) error {
 		a.until = deadline
 	}
 	if news && a.client.Progress != nil {
-		a.client.Progress(row)
+		a.client.Progress(told)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ type outcome struct {
 // background asks in a goroutine of its own; told receives the progress.
 func background(ctx context.Context, c *api.Client, q permissions.Request) (told chan wire.Request, done chan outcome) {
 	told, done = make(chan wire.Request, 100), make(chan outcome, 1)
-	c.Progress = func(w wire.Request) { told <- w }
+	c.Progress = func(s permissions.Standing) { told <- wire.From(s, false) }
 	go func() {
 		r, err := c.Ask(ctx, permissions.Caller{}, q)
 		done <- outcome{r, err}

@@ -32,7 +32,7 @@ type Client struct {
 	TokenFile string
 	// Progress, if set before the first question, is told each request when it has been created, when it has been shown
 	// somewhere, and when a lost connection is back.
-	Progress func(wire.Request)
+	Progress func(permissions.Standing)
 	// Lost, if set before the first question, is told once when a connection is lost, or when the daemon's store fails while
 	// a question waits, before it is tried again.
 	Lost func(error)
@@ -63,14 +63,16 @@ func NewRemoteClient(url string, way wire.Way) (*Client, error) {
 // Close lets go of idle connections.
 func (c *Client) Close() { c.wire.Close() }
 
-// Ask is [agents.Asker]. The caller is not read: the socket proves it. Without a connection it fails at once with
-// [ErrUnreachable]; a connection lost later, or a store that fails, is tried again until the request's deadline.
+// Ask is [agents.Asker], by [Client.Put]. The caller is not read: the socket proves it. A connection lost on the way, or a
+// store that fails, is tried again until the request's deadline.
 func (c *Client) Ask(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.Request, error) {
 	s, err := c.Put(ctx, q)
 	return s.Request, err
 }
 
-// Put is [Client.Ask] that also tells where the request was shown.
+// Put asks what q says, whatever its kind, and waits until it is settled. When ctx ends first, or the daemon stays away until
+// the deadline, the error says so and the request is as it was last told. Without a connection to begin with it fails at
+// once with [ErrUnreachable]. What the daemon refuses is a *[permissions.Refusal].
 func (c *Client) Put(ctx context.Context, q permissions.Request) (permissions.Standing, error) {
 	a, err := newAsking(c, q)
 	if err != nil {
@@ -87,8 +89,8 @@ func (c *Client) Put(ctx context.Context, q permissions.Request) (permissions.St
 	return s, err
 }
 
-// Begin is [Client.Put] that does not wait: the request as it stands. A Put with the same Call and the request's id goes on
-// from there.
+// Begin is [Client.Put] that does not wait: the request as it stands. A Put with the same Call, which must not be empty, and
+// the request's id goes on from there.
 func (c *Client) Begin(ctx context.Context, q permissions.Request) (permissions.Standing, error) {
 	a, err := newAsking(c, q)
 	if err != nil {
@@ -100,7 +102,8 @@ func (c *Client) Begin(ctx context.Context, q permissions.Request) (permissions.
 	return a.row.Standing()
 }
 
-// Reply answers a request of this caller's by what the dialog of its own editor brought, which showed what has that digest.
+// Reply answers a request of this caller's by what the dialog of its own editor brought, where it may be answered there
+// ([permissions.Standing].Editor); shown is the digest of what was shown.
 func (c *Client) Reply(
 	ctx context.Context, id permissions.ID, a permissions.Answer, shown permissions.Digest,
 ) (permissions.Standing, error) {
@@ -111,7 +114,7 @@ func (c *Client) Reply(
 	return s, err
 }
 
-// Get reads a request of this caller's, waiting at most wait for it to be settled.
+// Get reads a request of this caller's, waiting at most wait, which is at most 50 s, for it to be settled.
 func (c *Client) Get(ctx context.Context, id permissions.ID, wait time.Duration) (permissions.Standing, error) {
 	return c.row(ctx, http.MethodGet, id, "?wait="+wait.String(), nil, nil, wait)
 }
@@ -145,7 +148,7 @@ func (c *Client) row(
 	return w.Standing()
 }
 
-// Ready is nil while requests can be stored and answered.
+// Ready is nil while questions can be stored and answered; the error says what to do.
 func (c *Client) Ready(ctx context.Context) error {
 	return c.call(ctx, http.MethodGet, "/readyz", nil, nil, 0, nil)
 }
@@ -220,8 +223,7 @@ func readToken(file string) (permissions.Secret, error) {
 
 // cause is an error without the path, which has been told.
 func cause(err error) error {
-	var of *os.PathError
-	if errors.As(err, &of) {
+	if of, is := errors.AsType[*os.PathError](err); is {
 		return of.Err
 	}
 	return err

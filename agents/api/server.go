@@ -1,3 +1,14 @@
+// Package api is the door of agents that run elsewhere: HTTP on agent.sock and, for those on other
+// machines, over TCP; and the client that speaks to it.
+//
+// The [Server] proves who calls by the account at the other end of the socket, or by the token that a call presents,
+// which then says alone who asks, and over TCP is the only proof; and hands the question to its [Desk], which can put it
+// to people and cannot decide. No route here decides, lists or shows what is another caller's. One takes what the dialog of
+// the caller's own editor brought, for what permits nothing, where that is switched on.
+//
+// A call waits at most [wire.MaxWait]; the row is the truth, so a caller simply asks again. The [Client] does that: it
+// names its call, and with that name and the id it was told it finds its place again after every wait, after a lost
+// connection and after a restart of the daemon. It is an [agents.Asker] like the engine itself.
 package api
 
 import (
@@ -16,6 +27,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -120,19 +132,9 @@ type Desk interface {
 	Put(
 		ctx context.Context, caller permissions.Caller, question func() (permissions.Request, error),
 	) (*permissions.Request, error)
-	// Find gives a request of this caller's, as it stands. Another's is refused as unknown.
-	Find(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
-	// Await is Find once the request is settled; when ctx ends first, as it stands then, with a nil error.
-	Await(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
+	agents.Asked
 	// Linger returns when Await would, and needs little of a stack. Another's request is refused as unknown.
 	Linger(ctx context.Context, caller permissions.Caller, id permissions.ID) error
-	// Withdraw cancels a request of this caller's.
-	Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
-	// Reply answers a request of this caller's by what the dialog of its own editor brought, which showed what has that
-	// digest. What permits anything is refused, and everything where the settings do not allow it.
-	Reply(
-		ctx context.Context, caller permissions.Caller, id permissions.ID, a permissions.Answer, shown permissions.Digest,
-	) (permissions.Standing, error)
 	// Forgo takes one call from a request of this caller's, by the call's own name, and cancels it when no other waits.
 	Forgo(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) (permissions.Standing, error)
 	// Prove is who asks with a token, over a connection of that account. A token that is not valid is refused.

@@ -1,7 +1,26 @@
+// Package mcp is the door of agents that speak MCP: the tools request_permission, ask_user, pause, await_request and
+// approve_tool, over HTTP ([Server.Handler], for /mcp) and over stdio ([Server.Serve], for `daycared mcp`).
+//
+// A call blocks until people have answered. While it does, a client that gave a progress token is sent a sign of life at
+// once and then every ten seconds, by which clients hold their own timeouts off. The result is the sentence of the
+// contract as text, and the same as JSON beside it, since some agents show their model only one of the two.
+//
+// Leaving cancels nothing. A client that drops a call and asks the same again finds its place, and the decision taken
+// meanwhile: the door remembers who left without an answer (left.go). A client that said `cancelled` and does not come
+// back within a minute takes its request with it (regret.go); one whose connection was lost never does.
+//
+// What permits nothing, a clarification and a pause that continues, is shown as the client's own dialog as well, where it
+// declares elicitation and the desk says that it may be (dialog.go, form.go): over stdio the client is called meanwhile, and
+// the dialog is withdrawn when somebody else was first; since the revision of 2026-07-28 the result of the call asks, and
+// the client calls again with a sealed id (seal.go), while the door keeps its place (vigil.go).
+//
+// There are no sessions: every call is whole in itself, in both eras of the protocol, and the caller is proven by what
+// stands before this door. Nothing here decides what an agent may do.
 package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,19 +46,9 @@ const (
 // Desk is what this door needs of the engine. It cannot decide what an agent may do.
 type Desk interface {
 	agents.Asker
-	// Find gives a request of this caller's, as it stands. Another's is refused as unknown.
-	Find(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
-	// Await is Find once the request is settled; when ctx ends first, as it stands then, with a nil error.
-	Await(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
-	// Withdraw cancels a request of this caller's.
-	Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
+	agents.Asked
 	// Begin is Ask that does not wait: the request as it stands. An Ask with the same Call and its id goes on from there.
 	Begin(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Standing, error)
-	// Reply answers a request of this caller's by what the dialog of its own editor brought, which showed what has that
-	// digest. What permits anything is refused, and everything where the settings do not allow it.
-	Reply(
-		ctx context.Context, caller permissions.Caller, id permissions.ID, a permissions.Answer, shown permissions.Digest,
-	) (permissions.Standing, error)
 }
 
 // Options are what a [Server] needs.
@@ -74,12 +83,7 @@ func New(o Options) *Server {
 	if o.CallerOf == nil {
 		o.CallerOf = func(context.Context) permissions.Caller { return permissions.Caller{} }
 	}
-	if o.Every == 0 {
-		o.Every = signsEvery
-	}
-	if o.Regret == 0 {
-		o.Regret = regretAfter
-	}
+	o.Every, o.Regret = cmp.Or(o.Every, signsEvery), cmp.Or(o.Regret, regretAfter)
 	s := &Server{o: o, left: newMemory(), regrets: newRegrets(), vigils: newVigils(), seal: newSeal()}
 	s.sdk = mcp.NewServer(&mcp.Implementation{Name: "daycared", Title: "daycared", Version: o.Version}, &mcp.ServerOptions{
 		Instructions: instructions,

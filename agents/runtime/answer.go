@@ -61,7 +61,7 @@ func (sh *shift) poseCall(ctx context.Context, c Call) error {
 	}
 	q.Tags, q.Held = q.Missing(), nil
 	posed, err := sh.runtime.desk.Pose(ctx, sh.asker(), q)
-	switch r := refusal(err); {
+	switch r := permissions.AsRefusal(err); {
 	case r != nil && r.Code != permissions.CodeBroken:
 		x := sh.execution(c)
 		x.Ended, x.Success, x.Error = x.Began, sh.run.Shows, r.Text
@@ -171,7 +171,7 @@ func (sh *shift) applied(ctx context.Context, c Call, q permissions.Request, e R
 		return e, nil
 	}
 	used, err := sh.runtime.desk.Use(ctx, sh.asker(), q.ID, q.Key)
-	switch r := refusal(err); {
+	switch r := permissions.AsRefusal(err); {
 	case r != nil && r.Code != permissions.CodeBroken:
 		e.Text, e.Error = r.Text, true
 		return e, nil

@@ -20,9 +20,8 @@ import (
 // askTool is a tool of the runtime's own: it asks people, or speaks to other agents. None of them needs a gate; what is
 // forbidden is forbidden all the same.
 type askTool struct {
-	spec           models.Tool
-	foregroundOnly bool
-	check          func(input []byte) error
+	spec  models.Tool
+	check func(input []byte) error
 	// question is what people are asked; nil of a tool that does something instead.
 	question func(input []byte) (permissions.Request, error)
 	// do does it, and says what the model is told.

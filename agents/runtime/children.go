@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -178,7 +177,7 @@ func (rt *Runtime) tell(ctx context.Context, to permissions.ID, p agents.Post) e
 func (sh *shift) parent(ctx context.Context) (s permissions.AgentSession, err error) {
 	if sh.session.Parent != "" {
 		s, err = sh.runtime.store.AgentSession(ctx, sh.session.Parent)
-		if r := refusal(err); r != nil && r.Code == permissions.CodeUnknown { // it is not kept any more
+		if permissions.CodeOf(err) == permissions.CodeUnknown { // it is not kept any more
 			return permissions.AgentSession{}, nil
 		}
 		return s, err
@@ -192,7 +191,7 @@ func (sh *shift) parent(ctx context.Context) (s permissions.AgentSession, err er
 // giver is the session that started this one, to be looked at; ok is false when it has ended.
 func (sh *shift) giver(ctx context.Context) (giver *shift, ok bool, err error) {
 	s, err := sh.runtime.store.AgentSession(ctx, sh.session.Parent)
-	if r := refusal(err); r != nil && r.Code == permissions.CodeUnknown {
+	if permissions.CodeOf(err) == permissions.CodeUnknown {
 		return nil, false, nil
 	}
 	if err != nil || !s.EndedAt.IsZero() {
@@ -222,8 +221,7 @@ func (sh *shift) report(ctx context.Context) error {
 	err = sh.runtime.tell(ctx, to.ID, agents.Post{
 		Key: "ended/" + string(sh.session.ID) + "/" + strconv.Itoa(sh.run.N), From: sh.session.Caller().Name, Chain: sh.run.Chain + 1, Text: text,
 	})
-	var r *permissions.Refusal
-	if errors.As(err, &r) && r.Code == permissions.CodeLimit {
+	if permissions.CodeOf(err) == permissions.CodeLimit {
 		return nil // it reads nothing just now
 	}
 	return err

@@ -68,7 +68,7 @@ func (sh *shift) allowed(ctx context.Context, c Call) (held []permissions.Tag, w
 	}
 	if c.Request != "" {
 		q, err := sh.runtime.desk.Use(ctx, sh.session.Caller(), c.Request, sh.stepKey())
-		if r := refusal(err); r != nil && r.Code != permissions.CodeBroken {
+		if r := permissions.AsRefusal(err); r != nil && r.Code != permissions.CodeBroken {
 			return held, r.Text, nil
 		}
 		if err == nil && (q.Cwd != sh.agent.Place.Workspace || q.Folder != sh.agent.Place.Folder()) {
@@ -78,7 +78,7 @@ func (sh *shift) allowed(ctx context.Context, c Call) (held []permissions.Tag, w
 	}
 	_, asks := askingTool(c.Tool)
 	verdict, err := sh.runtime.desk.Judge(ctx, sh.session.Caller(), sh.request([]Call{c}))
-	switch r := refusal(err); {
+	switch r := permissions.AsRefusal(err); {
 	case r != nil && r.Code != permissions.CodeBroken:
 		return held, r.Text, nil
 	case err != nil:
@@ -117,7 +117,7 @@ func (sh *shift) underGrant(ctx context.Context, c Call) (why string, err error)
 	if err == nil {
 		_, err = sh.runtime.desk.Use(ctx, caller, r.ID, q.Key)
 	}
-	if r := refusal(err); r != nil && r.Code != permissions.CodeBroken {
+	if r := permissions.AsRefusal(err); r != nil && r.Code != permissions.CodeBroken {
 		return r.Text, nil
 	}
 	return "", err

@@ -206,9 +206,7 @@ func (sh *shift) prompt(ctx, brief context.Context) (p models.Prompt, last int64
 	}
 	p = models.Prompt{System: sh.agent.system(), Messages: messages}
 	for _, t := range askingTools {
-		if sh.agent.Via != "" || !t.foregroundOnly {
-			p.Tools = append(p.Tools, t.spec)
-		}
+		p.Tools = append(p.Tools, t.spec)
 	}
 	for _, t := range sh.agent.all(brief) {
 		p.Tools = append(p.Tools, t.Spec())
@@ -266,8 +264,7 @@ func (sh *shift) say(ctx context.Context, name, text string) error {
 		text = strings.ToValidUTF8(text[:permissions.MaxUtterance-len(cutHere)], "") + cutHere
 	}
 	err = v.Say(ctx, string(sh.session.ID)+"/"+strconv.Itoa(sh.run.N)+"/"+strconv.Itoa(sh.run.Step)+"/"+name, text)
-	var r *permissions.Refusal
-	if errors.As(err, &r) && r.Code != permissions.CodeBroken {
+	if r := permissions.AsRefusal(err); r != nil && r.Code != permissions.CodeBroken {
 		sh.runtime.log.Warn("what an agent says is not taken", "agent", sh.agent.Name, "code", r.Code)
 		return nil
 	}

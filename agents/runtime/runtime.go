@@ -1,9 +1,20 @@
+// Package runtime runs agents of our own. One agent's session is one state machine ([Next]), which is pure; a driver
+// stores every step before the next begins, and does what the step says: it asks the model, puts calls to people, runs
+// tools.
+//
+//	PLAN → VALIDATE_CALLS → (WAIT_ACK) → EXECUTE → OBSERVE → COMMIT → PLAN … → TERMINATE
+//
+// Whoever waits for a person is a row: the worker ends, and an answer begins another one, after a restart as well. What
+// was begun and not ended when the daemon was killed is told to the model as such, and never run twice.
+//
+// step.go and state.go are the machine; runtime.go and worker.go the driver, resident.go its person's side; plan.go,
+// validate.go, wait.go, execute.go and close.go its states; toolbox.go the tools of others, asking.go those that ask people,
+// and answer.go what these are told; children.go, schedule.go and witness.go what agents do besides their person's chat.
 package runtime
 
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -43,25 +54,16 @@ type Server interface {
 	Tools(ctx context.Context) ([]tools.Tool, error)
 }
 
-// Store keeps sessions. Every write is durable when its method returns nil. See engine/store.
+// Store keeps sessions, with their transcripts.
 type Store interface {
-	// Commit stores all of it or nothing. When the row's version is another than one less than the session's, the error
-	// matches [agents.ErrStale].
-	Commit(ctx context.Context, c agents.Commit) error
+	agents.SessionStore
 	AgentSession(ctx context.Context, id permissions.ID) (permissions.AgentSession, error)
-	// CurrentSession is the newest of an agent's that has not ended.
-	CurrentSession(ctx context.Context, agent string) (permissions.AgentSession, bool, error)
 	// OpenSessions lists those that have not ended, by id.
 	OpenSessions(ctx context.Context, after permissions.ID, limit int) ([]permissions.AgentSession, error)
 	// SessionWaiting is the one that waits for a request.
 	SessionWaiting(ctx context.Context, request permissions.ID) (permissions.AgentSession, bool, error)
 	// Turns is the transcript, without what was dropped.
 	Turns(ctx context.Context, session permissions.ID) ([]agents.Turn, error)
-	// Post keeps a post; the same key again, for the same session, changes nothing. When too many wait it refuses with
-	// [permissions.CodeLimit].
-	Post(ctx context.Context, p agents.Post) error
-	// Posts lists what was not taken yet, oldest first.
-	Posts(ctx context.Context, session permissions.ID, limit int) ([]agents.Post, error)
 	// Timetable is when a scheduled agent runs next; ok is false when that was never set.
 	Timetable(ctx context.Context, agent string) (t agents.Timetable, ok bool, err error)
 	SetTimetable(ctx context.Context, t agents.Timetable) error
@@ -336,15 +338,6 @@ func (rt *Runtime) begin(
 }
 
 func (rt *Runtime) stamp() time.Time { return rt.now().UTC().Truncate(time.Microsecond) }
-
-// refusal is the refusal that an error is, nil for any other.
-func refusal(err error) *permissions.Refusal {
-	var r *permissions.Refusal
-	if errors.As(err, &r) {
-		return r
-	}
-	return nil
-}
 
 // all are the tools that the agent has just now, besides those of the runtime. A server that does not answer has none.
 func (a *agent) all(ctx context.Context) []tools.Tool {

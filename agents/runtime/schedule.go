@@ -92,7 +92,7 @@ func (rt *Runtime) askAhead(ctx context.Context, a *agent, t agents.Timetable) (
 		Patience: max(t.Next.Sub(rt.now()).Truncate(time.Second), 0), Widest: permissions.Once,
 		Key: a.Name + "/" + t.Next.UTC().Format(time.RFC3339),
 	})
-	if r := refusal(err); r != nil && r.Code != permissions.CodeBroken {
+	if r := permissions.AsRefusal(err); r != nil && r.Code != permissions.CodeBroken {
 		rt.log.Warn("what a run will need cannot be asked", "agent", a.Name, "code", r.Code)
 		return none, nil
 	}
@@ -149,7 +149,7 @@ func (rt *Runtime) allowedAhead(
 
 // nonFatal is nil for what another try would not mend: then it is as if nobody had allowed anything.
 func nonFatal(err error) error {
-	if r := refusal(err); r != nil && r.Code != permissions.CodeBroken {
+	if r := permissions.AsRefusal(err); r != nil && r.Code != permissions.CodeBroken {
 		return nil
 	}
 	return err

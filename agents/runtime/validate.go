@@ -93,7 +93,7 @@ func (sh *shift) judge(ctx context.Context, call Call, held []permissions.Tag) (
 	v.Plan.Needs = permissions.Missing(v.Plan.Needs, held) // from now on: a question stays the same, whatever is held later
 	q := sh.request([]Call{{Tool: call.Tool, Input: input, Plan: v.Plan}})
 	verdict, err := sh.runtime.desk.Judge(ctx, sh.session.Caller(), q)
-	switch r := refusal(err); {
+	switch r := permissions.AsRefusal(err); {
 	case r != nil && r.Code != permissions.CodeBroken:
 		v, _, err := spare(r.Text)
 		return v, "", err

@@ -23,7 +23,7 @@ func (sh *shift) await(ctx context.Context) (rests bool, err error) {
 	e := Settled{Request: q, Ends: sh.agent.Terminates}
 	if q.State == permissions.Approved {
 		used, err := sh.runtime.desk.Use(ctx, caller, q.ID, q.Key)
-		switch r := refusal(err); {
+		switch r := permissions.AsRefusal(err); {
 		case r != nil && r.Code != permissions.CodeBroken:
 			e.Voided = r.Text
 		case err != nil:
@@ -42,7 +42,7 @@ func (sh *shift) poseStep(ctx context.Context) error {
 		return err
 	}
 	q, err := sh.runtime.desk.Pose(ctx, sh.session.Caller(), sh.request(sh.run.asked()))
-	switch r := refusal(err); {
+	switch r := permissions.AsRefusal(err); {
 	case r != nil && r.Code != permissions.CodeBroken:
 		return sh.refused(ctx, r)
 	case err != nil:
@@ -152,10 +152,7 @@ func (sh *shift) finish(ctx context.Context) error {
 }
 
 // isStopped tells whether nothing may go on, because of the kill switch.
-func isStopped(err error) bool {
-	r := refusal(err)
-	return r != nil && r.Code == permissions.CodeStopped
-}
+func isStopped(err error) bool { return permissions.CodeOf(err) == permissions.CodeStopped }
 
 // allStopped is what people are told of a run that the kill switch ends.
 const allStopped = "I stop here: everything was stopped, and I go on when it is resumed and you write again."
@@ -181,7 +178,7 @@ func (sh *shift) obey(ctx context.Context, o *order, told permissions.Order) err
 		brief, done := context.WithTimeout(ctx, stopTime)
 		err := sh.runtime.desk.Withdraw(brief, sh.asker(), sh.run.Request, sh.session.Person)
 		done()
-		if r := refusal(err); err != nil && (r == nil || r.Code == permissions.CodeBroken) {
+		if r := permissions.AsRefusal(err); err != nil && (r == nil || r.Code == permissions.CodeBroken) {
 			return err
 		}
 	}
@@ -252,7 +249,7 @@ func (sh *shift) disown(ctx context.Context) error {
 	}
 	sh.agent = newAgent(sh.runtime, Agent{Name: sh.session.Agent})
 	if sh.run.Request != "" {
-		if err := sh.runtime.desk.Withdraw(ctx, sh.asker(), sh.run.Request, ""); err != nil && refusal(err) == nil {
+		if err := sh.runtime.desk.Withdraw(ctx, sh.asker(), sh.run.Request, ""); err != nil && permissions.AsRefusal(err) == nil {
 			return err
 		}
 	}

@@ -109,7 +109,7 @@ func (rt *Runtime) whisper(ctx context.Context, r permissions.Request, what, tex
 		return err
 	}
 	err = rt.tell(ctx, s.ID, agents.Post{Key: string(r.ID) + "/" + what, Text: text, Silent: true})
-	if refused := refusal(err); refused != nil && refused.Code == permissions.CodeLimit {
+	if permissions.CodeOf(err) == permissions.CodeLimit {
 		rt.log.Warn("an agent is not told of what another asks: too much waits for it", "agent", a.Name)
 		return nil
 	}

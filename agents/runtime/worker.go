@@ -50,7 +50,7 @@ func (rt *Runtime) turn(ctx context.Context, w *worker, first bool) (rests bool,
 	sh := &shift{worker: w, runtime: rt}
 	o, told := rt.ordered(w.session)
 	sh.session, err = rt.store.AgentSession(ctx, w.session)
-	if r := refusal(err); r != nil && r.Code == permissions.CodeUnknown { // gone: there is nothing to do
+	if permissions.CodeOf(err) == permissions.CodeUnknown { // gone: there is nothing to do
 		rt.obeyed(w.session, o, told)
 		return true, nil
 	}

@@ -18,9 +18,13 @@ type Piped struct {
 	release func()
 }
 
-// Start starts what command makes, as [Sandbox.Command] does. The program's life is not that of ctx. Once it has started,
+// Maker makes a program, not started yet, as [Sandbox.Command] does: when ctx ends it is killed with all that it started, and
+// release is called once it has ended, or was not started after all.
+type Maker func(ctx context.Context) (cmd *exec.Cmd, release func(), err error)
+
+// Start starts what command makes. The program's life is not that of ctx. Once it has started,
 // [Piped.Wait] must be called.
-func Start(ctx context.Context, command func(context.Context) (*exec.Cmd, func(), error)) (*Piped, error) {
+func Start(ctx context.Context, command Maker) (*Piped, error) {
 	life, kill := context.WithCancel(context.WithoutCancel(ctx))
 	cmd, release, err := command(life)
 	if err != nil {

@@ -18,6 +18,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -60,14 +61,11 @@ type Sandbox struct {
 
 // New makes a sandbox. It starts nothing.
 func New(o Options) *Sandbox {
-	s := &Sandbox{off: o.Mode == Off, scratch: o.Scratch, self: self()}
+	s := &Sandbox{off: o.Mode == Off, scratch: cmp.Or(o.Scratch, os.TempDir()), self: self()}
 	for _, p := range o.Own {
 		if p != "" && own.Resolve(p) != s.self { // which is no secret; see admit
 			s.own = append(s.own, p)
 		}
-	}
-	if s.scratch == "" {
-		s.scratch = os.TempDir()
 	}
 	return s
 }
@@ -261,20 +259,12 @@ func (s *Sandbox) spec(w Walls) spec {
 
 // environ is a command's whole environment.
 func (s spec) environ() []string {
-	home := s.Home
-	if home == "" {
-		home = s.Scratch
-	}
+	home := cmp.Or(s.Home, s.Scratch)
 	return append([]string{"PATH=" + Path, "HOME=" + home, "LANG=C.UTF-8", "TERM=dumb", "TMPDIR=" + s.Scratch}, s.Env...)
 }
 
 // dir is where a command starts.
-func (s spec) dir() string {
-	if s.Dir != "" {
-		return s.Dir
-	}
-	return s.Scratch
-}
+func (s spec) dir() string { return cmp.Or(s.Dir, s.Scratch) }
 
 func (s spec) encode() ([]byte, error) {
 	text, err := json.Marshal(s)

@@ -104,8 +104,7 @@ func (t fetchURL) Run(ctx context.Context, p Place, input json.RawMessage, _ Pla
 
 // bare is an error of the client without the URL in it, which may hold a secret.
 func bare(err error) error {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, is := errors.AsType[*url.Error](err); is {
 		return wrapped.Err
 	}
 	return err

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,7 +42,7 @@ func (listFiles) Spec() models.Tool {
 }
 
 func (in listing) check() (listing, error) {
-	in.Path = folderOf(in.Path)
+	in.Path = cmp.Or(in.Path, ".") // the workspace
 	if in.Depth <= 0 {
 		if in.Depth = 2; in.Glob != "" {
 			in.Depth = maxDepth
@@ -49,14 +50,6 @@ func (in listing) check() (listing, error) {
 	}
 	in.Depth = min(in.Depth, maxDepth)
 	return in, checkGlob(in.Glob)
-}
-
-// folderOf is the folder that an input means: without one, the workspace.
-func folderOf(name string) string {
-	if name == "" {
-		return "."
-	}
-	return name
 }
 
 func checkGlob(glob string) error {
@@ -212,7 +205,7 @@ func (searchFiles) Spec() models.Tool {
 }
 
 func (in searching) check() (searching, error) {
-	in.Path = folderOf(in.Path)
+	in.Path = cmp.Or(in.Path, ".") // the workspace
 	if in.NoCase {
 		in.Pattern = "(?i)" + in.Pattern
 	}

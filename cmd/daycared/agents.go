@@ -69,12 +69,7 @@ func (c *CLI) ownAgents(
 
 // server is an MCP server of an agent's, in walls of its own: it reaches what its entry names, and no more.
 func (c *CLI) server(m config.MCPServer, agent string, walls *sandbox.Sandbox, log *slog.Logger) *remote.Server {
-	reach := sandbox.Walls{Read: m.Read, Write: m.Write, Network: m.Network}
-	for _, name := range m.Env {
-		if value := c.env(name); value != "" {
-			reach.Env = append(reach.Env, name+"="+value)
-		}
-	}
+	reach := sandbox.Walls{Read: m.Read, Write: m.Write, Network: m.Network, Env: c.handedOn(m.Env)}
 	return remote.New(remote.Options{
 		Name: m.Name, Version: version, Log: log.With("agent", agent, "mcp", m.Name),
 		Command: func(ctx context.Context) (*exec.Cmd, func(), error) { return walls.Command(ctx, reach, m.Command...) },
@@ -249,7 +244,7 @@ func agentInstructions(a config.Agent) (string, error) {
 
 // acpAgents makes the agents that are programs of their own.
 func (c *CLI) acpAgents(
-	cfg *config.Config, s engine.Settings, walls *sandbox.Sandbox, rows acp.Store, log *slog.Logger,
+	cfg *config.Config, s engine.Settings, walls *sandbox.Sandbox, rows agents.SessionStore, log *slog.Logger,
 ) (all []*acp.Agent) {
 	for _, a := range cfg.Agents {
 		if len(a.ACP) == 0 {
@@ -293,15 +288,21 @@ func (c *CLI) program(a config.Agent, place tools.Place, walls *sandbox.Sandbox,
 			reach := sandbox.Walls{
 				Held: held,
 				Read: a.Read, Write: append([]string{work}, a.Write...), Network: a.Network, Dir: work, Home: c.homeOf(a, work),
-			}
-			for _, name := range a.Env {
-				if value := c.env(name); value != "" {
-					reach.Env = append(reach.Env, name+"="+value)
-				}
+				Env: c.handedOn(a.Env),
 			}
 			return walls.Command(ctx, reach, a.ACP...)
 		},
 	}
+}
+
+// handedOn are the variables of those names, as far as they are set.
+func (c *CLI) handedOn(names []string) (environ []string) {
+	for _, name := range names {
+		if value := c.env(name); value != "" {
+			environ = append(environ, name+"="+value)
+		}
+	}
+	return environ
 }
 
 // homeOf is where a program looks for what is its own: the home of the daemon's account, if its entry names something

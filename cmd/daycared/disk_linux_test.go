@@ -17,7 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/daycared/daycared/connectors"
-	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -143,9 +142,9 @@ func networkFor(reason string) permissions.Request {
 // it, and it is not tried again.
 func (l *loop) standing(ctx context.Context, name string) (told <-chan permissions.Request, id permissions.ID) {
 	known := make(chan permissions.ID, 1)
-	l.agents.Progress = func(row wire.Request) {
+	l.agents.Progress = func(s permissions.Standing) {
 		select {
-		case known <- row.ID:
+		case known <- s.Request.ID:
 		default: // of that, or of another question later
 		}
 	}

@@ -54,7 +54,7 @@ func (c *CLI) mcp(ctx context.Context) error {
 	}
 	host, _ := os.Hostname() // a host without a name is not told
 	server := mcp.New(mcp.Options{
-		Desk: editorDesk{remoteDesk{asks}, asks}, Version: version, Cwd: cwd, Host: host,
+		Desk: remoteDesk{asks}, Version: version, Cwd: cwd, Host: host,
 		Log: slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	return server.Serve(ctx, c.In, unclosed{c.Out})
@@ -66,15 +66,9 @@ type unclosed struct{ io.Writer }
 func (unclosed) Close() error { return nil }
 
 // remoteDesk is the daemon's desk, over agent.sock. The socket, or the token, proves the caller.
-type remoteDesk struct{ client asksThere }
+type remoteDesk struct{ client *client.Client }
 
-// asksThere is a client of that socket.
-type asksThere interface {
-	Put(ctx context.Context, q permissions.Request) (permissions.Standing, error)
-	Get(ctx context.Context, id permissions.ID, wait time.Duration) (permissions.Standing, error)
-	Cancel(ctx context.Context, id permissions.ID) (permissions.Standing, error)
-	Forgo(ctx context.Context, id permissions.ID, call string) (permissions.Standing, error)
-}
+var _ mcp.Desk = remoteDesk{}
 
 // Ask is [agents.Asker]. The id is proposed, so that the question is found again even if no reply came.
 func (d remoteDesk) Ask(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.Request, error) {
@@ -121,18 +115,10 @@ func (d remoteDesk) Withdraw(ctx context.Context, _ permissions.Caller, id permi
 	return d.client.Cancel(ctx, id)
 }
 
-// editorDesk is the daemon's desk for an agent whose editor shows dialogs.
-type editorDesk struct {
-	remoteDesk
-	dialogs *client.Client
-}
-
-var _ mcp.Desk = editorDesk{}
-
 // Begin asks without waiting. The id is proposed, as by Ask.
-func (d editorDesk) Begin(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.Standing, error) {
+func (d remoteDesk) Begin(ctx context.Context, _ permissions.Caller, q permissions.Request) (permissions.Standing, error) {
 	q.ID = cmp.Or(q.ID, permissions.NewID(time.Now()))
-	s, err := d.dialogs.Begin(ctx, q)
+	s, err := d.client.Begin(ctx, q)
 	if err != nil {
 		s.Request.ID = q.ID
 	}
@@ -140,8 +126,8 @@ func (d editorDesk) Begin(ctx context.Context, _ permissions.Caller, q permissio
 }
 
 // Reply is what the editor's dialog brought.
-func (d editorDesk) Reply(
+func (d remoteDesk) Reply(
 	ctx context.Context, _ permissions.Caller, id permissions.ID, a permissions.Answer, shown permissions.Digest,
 ) (permissions.Standing, error) {
-	return d.dialogs.Reply(ctx, id, a, shown)
+	return d.client.Reply(ctx, id, a, shown)
 }

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -115,9 +116,7 @@ func (r *reading) piece(p piece) {
 		at = &call{index: p.Index}
 		r.calls = append(r.calls, at)
 	}
-	if at.id == "" {
-		at.id = id
-	}
+	at.id = cmp.Or(at.id, id)
 	if at.name != name { // some repeat it with every piece
 		at.name += name
 	}

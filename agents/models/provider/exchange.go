@@ -22,6 +22,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/internal/wire"
 )
 
 const (
@@ -141,8 +142,7 @@ func (x *Exchange) End(ctx context.Context, err error) error {
 // Try calls once until it gives a reply, its fault does not pass by itself, the tries are spent, or ctx ends. Before
 // each try but the first it calls again. The error is a *models.Error, or that of ctx.
 func (l *Link) Try(ctx context.Context, once func() (models.Reply, error), again func()) (models.Reply, error) {
-	steps := backoff.NewExponentialBackOff()
-	steps.InitialInterval, steps.MaxInterval = l.retry.Wait, 30*time.Second
+	steps := wire.Tries(l.retry.Wait, 30*time.Second)
 	var last error
 	begun := false
 	reply, err := backoff.Retry(ctx, func() (models.Reply, error) {

@@ -1,3 +1,10 @@
+// Package provider is what the providers of models have in common, whatever they speak: how they are reached, when a
+// request is tried again, and what their errors mean.
+//
+// A library may write the requests of a dialect, but none sends or reads one: they follow redirects, wait as long as they
+// are told to, count comments as errors, and put addresses into the texts of errors. So each try is an [Exchange] of ours:
+// no redirect is followed, silence and length are bounded, the events are read as odd as servers write them, what is no
+// success is a *[Fault] that we have read ourselves, and [Link.Try] knows which fault passes by itself and when.
 package provider
 
 import (
@@ -14,6 +21,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/internal/wire"
 )
 
 // Options say how a provider is reached.
@@ -56,7 +64,7 @@ func New(o Options) (*Link, error) {
 		return nil, errors.New("the base URL of a model is written as in http://127.0.0.1:11434/v1")
 	case u.User != nil || strings.ContainsAny(o.Base, "?#"):
 		return nil, errors.New("the base URL of a model has a host and a path only; secrets go into the key's file")
-	case u.Scheme == "http" && o.Key != "" && !local(u.Hostname()):
+	case u.Scheme == "http" && o.Key != "" && !wire.Loopback(u.Hostname()):
 		return nil, errors.New("the base URL of a model would send the key in the clear; write https://…")
 	case strings.ContainsFunc(string(o.Key), func(c rune) bool { return c <= ' ' || c > '~' }):
 		return nil, errors.New("the key of a model has characters that no key has, such as spaces or line breaks")
@@ -85,11 +93,6 @@ func New(o Options) (*Link, error) {
 		hide:    hider(string(o.Key)),
 		log:     cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 	}, nil
-}
-
-func local(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
 // Base is the address, with a slash at its end.

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -83,10 +84,7 @@ func define(server string, t *mcp.Tool) (definition, error) {
 	case json.Unmarshal(schema, &object) != nil || object == nil:
 		return definition{}, errors.New("its schema is no object")
 	}
-	said := t.Description
-	if said == "" {
-		said = t.Title
-	}
+	said := cmp.Or(t.Description, t.Title)
 	d := definition{name: t.Name, spec: models.Tool{
 		Name:        toolName(server, t.Name),
 		Description: fmt.Sprintf("A tool of the MCP server %s, which says of it: %s", server, words(said, mostDescription)),

@@ -1,3 +1,13 @@
+// Package remote makes the tools of MCP servers tools of our agents. A [Server] is a program that the operator has
+// configured; it is started when it is first needed, and again when it has died, in whatever wrapper the caller gives it.
+//
+// What a server says is not believed. Its names are made fit and begin with the server's own, so that none can pass for one
+// of ours; its descriptions are bounded and marked as its words; its annotations ("read only") are not looked at. What a
+// person was shown is what runs: a tool whose definition is another by then is refused. The server's own requests, for
+// words of a model, for answers of a person, for folders, are refused as well.
+//
+// A call that does not end in time, or that is stopped, ends the server with all that it started: nobody could tell
+// otherwise whether it goes on.
 package remote
 
 import (
@@ -6,20 +16,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os/exec"
 	"sync"
 	"time"
 
+	"github.com/daycared/daycared/agents/sandbox"
 	"github.com/daycared/daycared/agents/tools"
 )
 
 // Options are what a server needs.
 type Options struct {
-	Name string // begins the names of its tools, made fit for them
-	// Command makes the program, not started yet, as Command of package agents/sandbox does: when ctx ends it is killed with all
-	// that it started, and release is called once it has ended, or was not started after all. It is called for each start.
-	// The standard streams are ours.
-	Command func(ctx context.Context) (cmd *exec.Cmd, release func(), err error)
+	Name    string        // begins the names of its tools, made fit for them
+	Command sandbox.Maker // is called for each start; the standard streams are ours
 	Log     *slog.Logger
 	Version string        // of daycared, which the program is told
 	Start   time.Duration // how long it may take to start and to list its tools; 0: 30 seconds
