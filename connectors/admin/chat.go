@@ -17,18 +17,6 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Chatter is a [Desk] at which people write to agents of ours. Each has those that are bound to them and to this door, and
-// nobody else's. Where the desk is none, there are no such routes.
-type Chatter interface {
-	connectors.Listener
-	// Agents are those of an identity's, in the order in which they are listed.
-	Agents(ctx context.Context, id connectors.Identity) ([]permissions.Presence, error)
-	// Use has an identity's messages go to the agent of that name, and returns its name.
-	Use(ctx context.Context, id connectors.Identity, name string) (agent string, err error)
-	// Order has the agent in the foreground obey at once, and returns its name. The same key again changes nothing.
-	Order(ctx context.Context, id connectors.Identity, o permissions.Order, key string) (agent string, err error)
-}
-
 // presence is an agent of the caller's, as programs read it.
 type presence struct {
 	Agent      string               `json:"agent"`
@@ -62,12 +50,13 @@ type (
 // chatter serves the routes of those who talk to agents.
 type chatter struct {
 	*routes
-	desk Chatter
+	desk connectors.Talks
 }
 
-// registerChat registers those routes where the desk has them.
+// registerChat registers those routes where people write to agents at the desk. Each has those that are bound to them and to
+// this door, and nobody else's.
 func (r *routes) registerChat() {
-	desk, can := r.desk.(Chatter)
+	desk, can := r.desk.(connectors.Talks)
 	if !can {
 		return
 	}

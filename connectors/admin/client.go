@@ -96,17 +96,18 @@ func (c *Client) List(ctx context.Context, after permissions.ID, limit int) ([]p
 
 // Show gives one request by its id or its code.
 func (c *Client) Show(ctx context.Context, name string) (permissions.Standing, error) {
-	var w wire.Request
-	if err := c.get(ctx, requestPath(name), &w); err != nil {
-		return permissions.Standing{}, err
-	}
-	return w.Standing()
+	return c.row(ctx, http.MethodGet, requestPath(name))
 }
 
 // Cancel withdraws a pending request, by its id or its code.
 func (c *Client) Cancel(ctx context.Context, name string) (permissions.Standing, error) {
+	return c.row(ctx, http.MethodPost, requestPath(name)+"/cancel")
+}
+
+// row is one call about a request, which is answered by its row.
+func (c *Client) row(ctx context.Context, method, path string) (permissions.Standing, error) {
 	var w wire.Request
-	if err := c.wire.Call(ctx, http.MethodPost, requestPath(name)+"/cancel", c.header(""), nil, 0, &w); err != nil {
+	if err := c.wire.Call(ctx, method, path, c.header(""), nil, 0, &w); err != nil {
 		return permissions.Standing{}, err
 	}
 	return w.Standing()

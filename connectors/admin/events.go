@@ -80,8 +80,7 @@ func (s *eventStream) begin(ctx context.Context, at int64) (err error) {
 func (s *eventStream) newest(ctx context.Context) (seq int64, err error) {
 	followed := func(seq int) bool {
 		_, seen, failed := s.desk.Happenings(ctx, s.id, int64(seq), 1)
-		var refusal *permissions.Refusal
-		if errors.As(failed, &refusal) && refusal.Code == permissions.CodeGone {
+		if permissions.CodeOf(failed) == permissions.CodeGone {
 			return true
 		}
 		err = cmp.Or(err, failed)

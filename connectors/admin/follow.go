@@ -118,11 +118,11 @@ func (f *following) synced(ctx context.Context) error {
 			continue
 		}
 		s, err := f.client.Show(ctx, string(id))
-		var refusal *permissions.Refusal
-		if err != nil && !errors.As(err, &refusal) {
+		refused := permissions.AsRefusal(err) != nil
+		if err != nil && !refused {
 			return err
 		}
-		if refusal != nil { // it is nothing of this person's any more
+		if refused { // it is nothing of this person's any more
 			delete(f.known, id)
 			continue
 		}

@@ -35,11 +35,7 @@ func (r *routes) revoke(ctx context.Context, in *grantInput) (revoked, error) {
 
 // Void takes back an approval that was not used, by its request's id or code, with the grants that it left behind.
 func (c *Client) Void(ctx context.Context, name string) (permissions.Standing, error) {
-	var w wire.Request
-	if err := c.wire.Call(ctx, http.MethodPost, requestPath(name)+"/void", c.header(""), nil, 0, &w); err != nil {
-		return permissions.Standing{}, err
-	}
-	return w.Standing()
+	return c.row(ctx, http.MethodPost, requestPath(name)+"/void")
 }
 
 // Grants lists the grants in force that this account may see, oldest first.

@@ -178,13 +178,12 @@ func (r *routes) audit(ctx context.Context, in *auditInput) ([]Entry, error) {
 
 func (r *routes) verify(ctx context.Context, _ *struct{}) ([]Head, error) {
 	heads, err := r.desk.Verify(ctx, who(ctx))
-	var refusal *permissions.Refusal
 	switch {
 	case err == nil:
 		return wire.Each(heads, func(h permissions.Head) Head {
 			return Head{FromEntry(h.Entry), h.First, h.Entries, h.Unkeyed}
 		}), nil
-	case errors.As(err, &refusal), errors.Is(err, permissions.ErrBroken), ctx.Err() != nil:
+	case permissions.AsRefusal(err) != nil, errors.Is(err, permissions.ErrBroken), ctx.Err() != nil:
 		return nil, err
 	}
 	return nil, wire.NewProblem(http.StatusConflict, wire.CodeChain, err.Error())
@@ -328,15 +327,7 @@ func (e Entry) Permissions() (permissions.Entry, error) {
 	if err != nil {
 		return permissions.Entry{}, err
 	}
-	r := permissions.Record{Type: e.Type, At: e.At, Detail: e.Detail}
-	if e.Request != nil {
-		r.Request = *e.Request
-	}
-	if e.Actor != nil {
-		r.Actor = *e.Actor
-	}
-	if e.Via != nil {
-		r.Via = *e.Via
-	}
-	return permissions.Entry{Chain: e.Chain, Seq: e.Seq, Prev: prev, Hash: hash, Record: r}, nil
+	return permissions.Entry{Chain: e.Chain, Seq: e.Seq, Prev: prev, Hash: hash, Record: permissions.Record{
+		Type: e.Type, At: e.At, Request: wire.Value(e.Request), Actor: wire.Value(e.Actor), Via: wire.Value(e.Via), Detail: e.Detail,
+	}}, nil
 }

@@ -2,7 +2,6 @@ package conversation
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,7 +78,7 @@ func (r *Reader) resume(ctx context.Context, id connectors.Identity) (string, er
 		return "Nothing is stopped.", nil
 	}
 	err := r.Desk.Resume(ctx, id)
-	if refusal := (*permissions.Refusal)(nil); errors.As(err, &refusal) && refusal.Code == permissions.CodeNotYours {
+	if permissions.CodeOf(err) == permissions.CodeNotYours {
 		return "Nothing is resumed: " + card.Visible(by) + " stopped everything, so only " + card.Visible(by) +
 			" and the operator can resume.", nil
 	}
@@ -176,13 +175,12 @@ func stopped(n int) string {
 // has it, else why not. With waiting, so many requests still wait for its author.
 func (r *Reader) agent(ctx context.Context, m Message, line string, waiting int) (words string, err error) {
 	err = r.Desk.OnMessage(ctx, m.Message)
-	var refusal *permissions.Refusal
-	switch {
+	switch refusal := permissions.AsRefusal(err); {
 	case err == nil:
 		return line, nil
-	case errors.As(err, &refusal) && refusal.Code == permissions.CodeNoAgent:
+	case refusal != nil && refusal.Code == permissions.CodeNoAgent:
 		return nobodyBound(waiting), nil
-	case errors.As(err, &refusal) && refusal.Code != permissions.CodeBroken: // which is tried again until it is stored
+	case refusal != nil && refusal.Code != permissions.CodeBroken: // which is tried again until it is stored
 		return card.Visible(refusal.Text), nil
 	}
 	return "", err

@@ -1,9 +1,14 @@
+// Package conversation is what a message of a person does, in any channel in which people write: it answers what waits
+// for them, in the words that package reply reads; it is a command, such as /pending; or it is for an agent of theirs.
+// What the author is to be told about it comes back as words, and it is for the channel to send them.
+//
+// It knows no channel. Who wrote, and which message it replies to, the channel has proved before; what it may do, the
+// engine says, which is the [Desk]. A group is no conversation: who may be answered there is for its channel to know.
 package conversation
 
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,17 +28,10 @@ const mostOpen = 100
 // *permissions.Refusal.
 type Desk interface {
 	connectors.Handler
-	connectors.Listener
+	connectors.Talks
 	connectors.Controls
 	// Person is who an identity is.
 	Person(id connectors.Identity) (connectors.Person, error)
-	// Agents are those of an identity's in the chat that it came from, in the order in which they are listed.
-	Agents(ctx context.Context, id connectors.Identity) ([]permissions.Presence, error)
-	// Use has an identity's messages go to the agent of that name, and returns its name.
-	Use(ctx context.Context, id connectors.Identity, name string) (agent string, err error)
-	// Order has the agent in the foreground obey at once, and returns its name. The key is that of the chat event; the
-	// same one again changes nothing.
-	Order(ctx context.Context, id connectors.Identity, o permissions.Order, key string) (agent string, err error)
 }
 
 // Options are what a [Reader] needs.
@@ -186,7 +184,7 @@ func (r *Reader) Answered(who connectors.Person, after permissions.Request, err 
 
 // spoken is words, or those of a refusal.
 func spoken(words string, err error) (string, error) {
-	if refusal := (*permissions.Refusal)(nil); errors.As(err, &refusal) {
+	if refusal := permissions.AsRefusal(err); refusal != nil {
 		return card.Visible(refusal.Text), nil
 	}
 	return words, err

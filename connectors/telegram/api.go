@@ -63,10 +63,7 @@ type credential struct {
 
 // newAPI makes a client for a bot. An empty base is Telegram's own server. Nothing is sent.
 func newAPI(token Token, base string, log *slog.Logger) *api {
-	if base == "" {
-		base = defaultBase
-	}
-	endpoint := strings.ReplaceAll(strings.TrimRight(base, "/"), "%", "%%") + "/bot%s/%s"
+	endpoint := strings.ReplaceAll(strings.TrimRight(cmp.Or(base, defaultBase), "/"), "%", "%%") + "/bot%s/%s"
 	a := &api{
 		// A redirect would take the token elsewhere: none is followed.
 		client: &http.Client{Transport: newTransport(), CheckRedirect: func(*http.Request, []*http.Request) error {

@@ -1,3 +1,18 @@
+// Package telegram reaches people through a Telegram bot: cards with buttons, and whatever they write.
+//
+// The Bot API library is a typed HTTP helper here ([api]); its poll loop, which confirms what was not processed yet, is
+// not used. An update is handled, stored, and only then does the next poll's offset pass it ([poller]): what is
+// delivered twice is known by its key. Only fields that are used are decoded ([update]).
+//
+// How a card looks is pure: a prompt becomes text, entities and a keyboard ([render]). A button carries the random
+// value of its copy and an answer; who pressed it, in which chat and on which message is what Telegram says, and the
+// daemon compares all three with what it sent. Nothing that identifies anybody by a name that can change hands is used.
+//
+// What is no answer is for an agent of the person's own, and what that says comes back through [Connector.Talk]: after
+// everything else that is to be sent, and never before a card.
+//
+// The bot's token is in every URL of the Bot API. It leaves this package in no error, and the library's own logger is
+// silent.
 package telegram
 
 import (
@@ -10,10 +25,12 @@ import (
 	"sync"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/connectors/conversation"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -44,12 +61,13 @@ type Connector struct {
 	work  sync.WaitGroup // what is sent on the side: toasts, answers
 	wrote chan int64     // chats of people who are somebody here, for the menu
 
+	dates *lru.Cache[string, time.Time] // of cards that were just sent, by Telegram's clock
+	ends  *lru.Cache[ref, string]       // what replied to cards that cannot be edited
+
 	mu        sync.Mutex
 	stopped   bool            // Run is over
 	files     map[string]bool // documents that were sent, whose card was not yet
 	whole     card.Whole
-	dates     map[string]time.Time // of cards that were just sent, by Telegram's clock
-	ends      map[ref]string       // what replied to cards that cannot be edited
 	strangers map[int64]time.Time
 	rooms     rooms
 	pointed   map[int64]time.Time // who was told that commands are for private chats
@@ -75,7 +93,7 @@ func New(o Options) *Connector {
 		api: newAPI(o.Token, o.APIURL, o.Log), pace: newPace(), state: newState(o.Now), now: o.Now, log: o.Log,
 		host: o.Host, links: newLinks(o.Now),
 		files: map[string]bool{}, strangers: map[int64]time.Time{},
-		wrote: make(chan int64, 100), ends: map[ref]string{}, dates: map[string]time.Time{},
+		wrote: make(chan int64, 100), ends: connectors.NewMemory[ref, string](mostEnds), dates: connectors.NewMemory[string, time.Time](mostEnds),
 		rooms: newRooms(), pointed: map[int64]time.Time{}, firsts: map[first]bool{}, olds: map[old]ref{},
 	}
 	c.bot = botOf(o.Token)
@@ -189,21 +207,15 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 	}
 	name := ref{chat, sent.ID}.String()
 	c.pointOn(ctx, p, chat)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.dates) >= mostEnds {
-		clear(c.dates)
-	}
-	c.dates[name] = time.Unix(sent.Date, 0)
+	c.dates.Add(name, time.Unix(sent.Date, 0))
 	return name, nil
 }
 
 // Dated is [connectors.Dater].
 func (c *Connector) Dated(name string) time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	defer delete(c.dates, name)
-	return c.dates[name]
+	at, _ := c.dates.Get(name)
+	c.dates.Remove(name)
+	return at
 }
 
 // Whole is [connectors.Wholer].
@@ -279,10 +291,7 @@ const mostEnds = 1000
 
 // tellEnd replies to a card that cannot be edited, once for each end that there is to tell.
 func (c *Connector) tellEnd(ctx context.Context, r ref, at spot, text string) error {
-	c.mu.Lock()
-	known := c.ends[r] == text
-	c.mu.Unlock()
-	if known {
+	if known, _ := c.ends.Get(r); known == text {
 		return nil
 	}
 	params := at.into(map[string]any{
@@ -291,12 +300,7 @@ func (c *Connector) tellEnd(ctx context.Context, r ref, at spot, text string) er
 	if err := c.add(ctx, at.chat, "sendMessage", params); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.ends) >= mostEnds {
-		clear(c.ends)
-	}
-	c.ends[r] = text
+	c.ends.Add(r, text)
 	return nil
 }
 
@@ -432,4 +436,30 @@ func (c *Connector) failed(at spot, p connectors.Person, err error) error {
 		return &laterError{err, after}
 	}
 	return err
+}
+
+// Desk is what this connector needs of the engine besides deciding. Whoever is nobody here, or asks for what is not
+// theirs, gets a *permissions.Refusal.
+type Desk interface {
+	conversation.Desk
+	// Stranger notes that an account of nobody here wrote; At is not read.
+	Stranger(ctx context.Context, s permissions.Stranger) error
+	// Look is the request that a decision would be about, without deciding.
+	Look(ctx context.Context, d connectors.Decision) (connectors.Prompt, error)
+	// ShowAgain has what is pending and was shown through a connector sent anew, and returns it as it was.
+	ShowAgain(ctx context.Context, connector string) ([]connectors.Prompt, error)
+	// Places are where several people are asked at once.
+	Places(ctx context.Context) ([]connectors.Place, error)
+	// Rename notes that a place goes by another name from now on, and has what waits there sent anew.
+	Rename(ctx context.Context, was, now string) error
+	// Lost notes that nothing can be written in a place any more, or to that person, and why: others are asked at once.
+	Lost(ctx context.Context, via, person, place, why string) error
+	// Found has a person asked again who was lost; with a place, what stands there is kept up to date again.
+	Found(ctx context.Context, via, person, place string) error
+	// Away is for how long the daemon did not run before this start.
+	Away() time.Duration
+	// Live is what people see through a connector of the newest pending requests, so many at most.
+	Live(ctx context.Context, connector string, limit int) ([]connectors.Prompt, error)
+	// Refresh has what is pending and was shown through a connector edited, and returns it.
+	Refresh(ctx context.Context, connector string) ([]connectors.Prompt, error)
 }

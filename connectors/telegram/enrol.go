@@ -88,11 +88,11 @@ func startCode(m *message) (code string, is bool) {
 // arrive takes somebody who came by a link, and tells them what that did.
 func (d *desktop) arrive(ctx context.Context, m *message, code string) {
 	if d.links.Take(code, guestOf(m.From)) {
-		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, toGuest()) })
+		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, toGuest) })
 		return
 	}
 	if d.links.Wrong(address(m.From.ID)) {
-		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, toLate()) })
+		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, toLate) })
 	}
 }
 
@@ -128,18 +128,20 @@ func address(id int64) string { return strconv.FormatInt(id, 10) }
 // Dismiss is [connectors.Enroller].
 func (c *Connector) Dismiss(code string) {
 	if g, came := c.links.End(code); came {
-		c.write(g.Address, notAdded())
+		c.write(g.Address, invitation.NotAdded)
 	}
 }
 
 // Greet is [connectors.Enroller].
 func (c *Connector) Greet(code, address, name string) {
 	c.links.End(code)
-	c.write(address, enrolled(c.host, name))
+	c.write(address, enrolled(visible(c.host), name))
 }
 
 // Release is [connectors.Enroller].
-func (c *Connector) Release(address, name string) { c.write(address, released(c.host, name)) }
+func (c *Connector) Release(address, name string) {
+	c.write(address, invitation.Released(visible(c.host), visible(name)))
+}
 
 // write tells an account something, soon.
 func (c *Connector) write(address, text string) {
@@ -205,36 +207,16 @@ func newLinks(now func() time.Time) *links {
 	return &links{Book: invitation.NewBook(now), letters: make(chan letter, 100)}
 }
 
-// toGuest answers whoever came by a link.
-func toGuest() string {
-	return "Thank you. The machine that showed the link is asking now whether you are the one it expects. You will be told here."
-}
-
-// toLate answers whoever came by a link that does not work.
-func toLate() string {
-	return "This link does not work: it was used already, its ten minutes are over, or it never was one. Nothing was " +
+const (
+	// toGuest answers whoever came by a link.
+	toGuest = "Thank you. The machine that showed the link is asking now whether you are the one it expects. You will be told here."
+	// toLate answers whoever came by a link that does not work.
+	toLate = "This link does not work: it was used already, its ten minutes are over, or it never was one. Nothing was " +
 		"changed. Whoever runs daycared can make a new one."
-}
-
-// notAdded tells a guest that they are not who was expected.
-func notAdded() string {
-	return "You were not added: whoever runs daycared did not confirm it. Nothing was changed."
-}
+)
 
 // enrolled tells somebody that they are asked from now on.
 func enrolled(host, name string) string {
-	return "You answer for daycared" + on(host) + " as " + visible(name) + ".\nWhat agents want to do comes here, with buttons " +
+	return "You answer for daycared" + invitation.On(host) + " as " + visible(name) + ".\nWhat agents want to do comes here, with buttons " +
 		"below it. /help says what else you can write."
-}
-
-// released tells somebody that they are asked no more.
-func released(host, name string) string {
-	return "You no longer answer for daycared" + on(host) + " as " + visible(name) + ". Nothing is asked here any more."
-}
-
-func on(host string) string {
-	if host == "" {
-		return " here"
-	}
-	return " on " + visible(host)
 }

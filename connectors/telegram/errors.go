@@ -169,12 +169,6 @@ func notModified(err error) bool { return means(err, meansSame) }
 // cannotEdit tells whether a message is out of reach for edits for good, so that a new one has to say it.
 func cannotEdit(err error) bool { return means(err, meansFixed) }
 
-// otherPoller tells whether another program polls with the same token.
-func otherPoller(err error) bool { return means(err, meansPolled) }
-
-// webhookSet tells whether a webhook keeps polls from getting anything.
-func webhookSet(err error) bool { return means(err, meansHooked) }
-
 // badToken tells whether Telegram does not accept the token.
 func badToken(err error) bool { return means(err, meansDenied) }
 
@@ -183,8 +177,7 @@ func temporary(err error) bool { return means(err, meansBusy) }
 
 // migrated is the new id of a group that has become a supergroup.
 func migrated(err error) (to int64, is bool) {
-	var e *apiError
-	if errors.As(err, &e) {
+	if e, is := errors.AsType[*apiError](err); is {
 		to = e.MigrateTo
 	}
 	return to, to != 0

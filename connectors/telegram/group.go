@@ -3,7 +3,6 @@ package telegram
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -252,7 +251,7 @@ func (d *desktop) decides(
 // nothing says why a message decided nothing, but that any five letters are no code.
 func (d *desktop) nothing(ctx context.Context, m *message, toAll connectors.Person, why []error) error {
 	for _, each := range why {
-		if refusal := (*permissions.Refusal)(nil); errors.As(each, &refusal) && refusal.Code == permissions.CodeUnknown {
+		if permissions.CodeOf(each) == permissions.CodeUnknown {
 			continue
 		}
 		if err := d.answer(ctx, m, toAll, permissions.Request{}, each); err != nil {

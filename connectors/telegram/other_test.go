@@ -116,7 +116,7 @@ func TestWordsAnswerQuestionsOnly(t *testing.T) {
 	button, _, _ := strings.Cut(data(t, m, "Allow once"), ".")
 	fay := s.phones["fay"]
 	toast, err := fay.TapsData(m.ID, button+"."+stepOther).Toast(t.Context())
-	if err != nil || toast.Text != toastUnknown() {
+	if err != nil || toast.Text != toastUnknown {
 		t.Errorf("the toast says %q, %v", toast.Text, err)
 	}
 	fay.Writes(code + " other: yes")

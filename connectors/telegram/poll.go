@@ -14,7 +14,9 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	lru "github.com/hashicorp/golang-lru/v2"
 
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/wire"
 )
 
@@ -36,11 +38,11 @@ type poller struct {
 	elapsed func() time.Duration // by the clock that cannot be set
 	log     *slog.Logger
 
-	offset int64         // the next poll confirms all that is below
-	before time.Duration // how long there was no contact before run
-	heard  moment        // when a poll was answered last
-	owed   time.Duration // how long there was no contact, until gap has been told
-	seen   recent
+	offset int64                       // the next poll confirms all that is below
+	before time.Duration               // how long there was no contact before run
+	heard  moment                      // when a poll was answered last
+	owed   time.Duration               // how long there was no contact, until gap has been told
+	seen   *lru.Cache[int64, bool]     // the last updates that were handled
 	tries  *backoff.ExponentialBackOff // after what passes
 	cut    *backoff.ExponentialBackOff // after what is not answered at all
 	slow   *backoff.ExponentialBackOff // after what somebody has to mend
@@ -52,17 +54,10 @@ func newPoller(a *api, s *state, now func() time.Time, log *slog.Logger) *poller
 	began := time.Now()
 	return &poller{
 		api: a, state: s, now: now, elapsed: func() time.Duration { return time.Since(began) }, log: log,
-		seen: recent{ids: map[int64]bool{}}, tries: newTries(time.Second, 30*time.Second), cut: newTries(time.Second, cutMost),
-		slow: newTries(10*time.Second, 2*time.Minute), stale: newTries(50*time.Millisecond, 30*time.Second),
-		hasty: newTries(50*time.Millisecond, 5*time.Second),
+		seen: connectors.NewMemory[int64, bool](remembered), tries: wire.Tries(time.Second, 30*time.Second), cut: wire.Tries(time.Second, cutMost),
+		slow: wire.Tries(10*time.Second, 2*time.Minute), stale: wire.Tries(50*time.Millisecond, 30*time.Second),
+		hasty: wire.Tries(50*time.Millisecond, 5*time.Second),
 	}
-}
-
-func newTries(first, most time.Duration) *backoff.ExponentialBackOff {
-	b := backoff.NewExponentialBackOff()
-	b.InitialInterval, b.MaxInterval = first, most
-	b.Reset()
-	return b
 }
 
 // run polls until ctx ends; no other error ends it. Updates go to handle in order, one at a time, and the next poll
@@ -167,12 +162,12 @@ func (p *poller) mend(ctx context.Context, gap func(context.Context, time.Durati
 func (p *poller) failed(ctx context.Context, err error) time.Duration {
 	var news bool
 	tries := p.slow
-	switch {
-	case badToken(err):
+	switch m, _ := meaningOf(err); m {
+	case meansDenied:
 		news = p.state.refused()
-	case webhookSet(err):
+	case meansHooked:
 		news = p.state.hooked("")
-	case otherPoller(err):
+	case meansPolled:
 		news = p.state.conflicts()
 	default:
 		news = p.state.gone(p.heard.wall, err.Error())
@@ -201,14 +196,14 @@ func (p *poller) handle(ctx context.Context, batch []jsontext.Value, handle func
 			p.log.Warn("an update is not understood and passed over", "update", u.ID, "err", err)
 		}
 		top = max(top, u.ID)
-		if u.ID == 0 || p.seen.has(u.ID) {
+		if u.ID == 0 || p.seen.Contains(u.ID) {
 			continue
 		}
 		if err == nil && !p.settle(ctx, u, handle) {
 			return true // ctx has ended, and no poll comes that would confirm the rest
 		}
 		fresh = true
-		p.seen.add(u.ID)
+		p.seen.Add(u.ID, true)
 	}
 	if top > 0 && (fresh || top >= p.offset) { // after a quiet week Telegram counts anew, from anywhere
 		p.offset = top + 1
@@ -231,7 +226,7 @@ func decode(raw jsontext.Value) (u update, err error) {
 
 // settle handles an update until that is done or will never be. It returns false when ctx ends before.
 func (p *poller) settle(ctx context.Context, u update, handle func(context.Context, update) error) bool {
-	tries := newTries(200*time.Millisecond, 15*time.Second)
+	tries := wire.Tries(200*time.Millisecond, 15*time.Second)
 	for ctx.Err() == nil {
 		err := p.once(ctx, u, handle)
 		if err == nil {
@@ -264,7 +259,7 @@ func (p *poller) once(ctx context.Context, u update, handle func(context.Context
 
 // lookForWebhook says why polls get nothing, if that is why.
 func (p *poller) lookForWebhook(ctx context.Context) {
-	tries := newTries(time.Second, 30*time.Second)
+	tries := wire.Tries(time.Second, 30*time.Second)
 	for {
 		var info struct {
 			URL string `json:"url"`
@@ -297,24 +292,4 @@ func (m moment) ago(d time.Duration) moment { return moment{m.wall.Add(-d), m.el
 // since is the longer of the two times that have passed.
 func (m moment) since(was moment) time.Duration {
 	return max(m.wall.Sub(was.wall), m.elapsed-was.elapsed)
-}
-
-// recent remembers the last updates that were handled.
-type recent struct {
-	ids   map[int64]bool
-	order []int64 // a ring once it is full
-	next  int
-}
-
-func (r *recent) has(id int64) bool { return r.ids[id] }
-
-func (r *recent) add(id int64) {
-	if len(r.order) < remembered {
-		r.order = append(r.order, id)
-	} else {
-		delete(r.ids, r.order[r.next])
-		r.order[r.next] = id
-		r.next = (r.next + 1) % remembered
-	}
-	r.ids[id] = true
 }

@@ -175,12 +175,12 @@ func TestUpdatesAreCountedAnew(t *testing.T) {
 }
 
 func TestOldUpdatesAreForgotten(t *testing.T) {
-	r := recent{ids: map[int64]bool{}}
+	seen := newPoller(nil, nil, nil, nil).seen
 	for id := range int64(3 * remembered) {
-		r.add(id)
+		seen.Add(id, true)
 	}
-	if len(r.ids) != remembered || r.has(2*remembered-1) || !r.has(2*remembered) || !r.has(3*remembered-1) {
-		t.Errorf("%d are remembered", len(r.ids))
+	if seen.Len() != remembered || seen.Contains(2*remembered-1) || !seen.Contains(2*remembered) || !seen.Contains(3*remembered-1) {
+		t.Errorf("%d are remembered", seen.Len())
 	}
 }
 

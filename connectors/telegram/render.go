@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
@@ -230,4 +231,98 @@ func rowsOnPhone(text string) (n int) {
 		n += 1 + card.UTF16.Of(strings.TrimLeft(row, " "))/phone
 	}
 	return n
+}
+
+// noPreview keeps Telegram from fetching what an agent's words link to.
+var noPreview = map[string]any{"is_disabled": true}
+
+// replyTo has a message stand under another, or alone when that is gone.
+func replyTo(message int64) map[string]any {
+	return map[string]any{"message_id": message, "allow_sending_without_reply": true}
+}
+
+// params are what sends a message or puts it in place of another; without a keyboard the buttons of the other go.
+func (o outgoing) params() map[string]any {
+	params := map[string]any{"text": o.Text, "link_preview_options": noPreview}
+	if len(o.Entities) > 0 {
+		params["entities"] = o.Entities
+	}
+	if len(o.Keyboard.Rows) > 0 {
+		params["reply_markup"] = o.Keyboard
+	}
+	return params
+}
+
+// inPlace are what puts something in place of a message.
+func inPlace(at ref, o outgoing) map[string]any {
+	params := o.params()
+	params["chat_id"], params["message_id"] = at.chat, at.message
+	return params
+}
+
+// The formats that are used.
+const (
+	asBold  = "bold"
+	asCode  = "code"
+	asPre   = "pre"
+	asQuote = "expandable_blockquote"
+)
+
+// span is a part of a text that is to be formatted: from the byte start up to, not including, the byte end.
+type span struct {
+	format     string
+	start, end int
+	language   string // of code in rows of its own
+}
+
+// entitiesOf are spans of text as Telegram counts them. Telegram drops or moves entities that begin or end in white
+// space, splits those that overlap, and refuses a message in which one cuts a character; so those are narrowed, and
+// what is empty, cuts a character or does not come in order is left out.
+func entitiesOf(text string, spans []span) []entity {
+	var all []entity
+	at, offset := 0, 0 // the same place in bytes and in units
+	for _, s := range spans {
+		s.end = min(s.end, len(text)) // white space at the end of a text was taken away
+		if s.start < at || s.start >= s.end || cuts(text, s.start) || cuts(text, s.end) {
+			continue
+		}
+		part := strings.TrimLeft(text[s.start:s.end], " \n")
+		start := s.end - len(part)
+		if part = strings.TrimRight(part, " \n"); part == "" {
+			continue
+		}
+		offset += card.UTF16.Of(text[at:start])
+		length := card.UTF16.Of(part)
+		all = append(all, entity{Type: s.format, Offset: offset, Length: length, Language: s.language})
+		at, offset = start+len(part), offset+length
+	}
+	return all
+}
+
+// cuts tells whether the byte at is within a character.
+func cuts(text string, at int) bool { return at < len(text) && !utf8.RuneStart(text[at]) }
+
+// visible is [card.Visible] for Telegram.
+func visible(text string) string { return card.Isolate(card.Visible(text)) }
+
+// prose is [card.Prose] for Telegram.
+func prose(text string) string { return card.Isolate(card.Prose(text)) }
+
+// clipTo is text, or so much of its start, and "…", that it has at most so many UTF-16 units.
+func clipTo(text string, most int) string {
+	if card.UTF16.Of(text) <= most {
+		return text
+	}
+	used, end := 0, 0
+	for i, c := range text {
+		if used += card.UTF16.Of(string(c)); used > most-1 {
+			break
+		}
+		end = i + utf8.RuneLen(c)
+	}
+	text = strings.TrimRight(text[:end], " \u200D") + "…"
+	if strings.Count(text, card.FSI) > strings.Count(text, card.PDI) { // it was cut within one
+		text += card.PDI
+	}
+	return text
 }

@@ -53,8 +53,8 @@ func (c *Connector) Talk(ctx context.Context, s connectors.Saying) (name string,
 
 // neverTaken tells of a call that Telegram refused for what was in it.
 func neverTaken(err error) bool {
-	var refused *apiError
-	return errors.As(err, &refused) && refused.Code == http.StatusBadRequest && means(err, meansUnknown)
+	refused, is := errors.AsType[*apiError](err)
+	return is && refused.Code == http.StatusBadRequest && means(err, meansUnknown)
 }
 
 // spoken is a message of an agent's.

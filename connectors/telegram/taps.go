@@ -26,13 +26,13 @@ type desktop struct {
 
 func newDesktop(c *Connector, desk Desk) *desktop {
 	return &desktop{c, desk, conversation.New(conversation.Options{
-		Desk: desk, Now: c.now, Help: help(), Account: account,
+		Desk: desk, Now: c.now, Help: help, Account: account,
 	})}
 }
 
 // begin has the cards that were left behind by a short stop brought up to date.
 func (d *desktop) begin(ctx context.Context) error {
-	tries := newTries(time.Second, time.Minute)
+	tries := wire.Tries(time.Second, time.Minute)
 	for ctx.Err() == nil {
 		_, err := d.desk.Refresh(ctx, Name)
 		if err == nil {
@@ -183,7 +183,7 @@ func (c *Connector) aside(ctx context.Context, send func(context.Context) error)
 		lasting, done := context.WithTimeout(context.WithoutCancel(ctx), asideTime)
 		defer done()
 		defer context.AfterFunc(ctx, func() { time.AfterFunc(farewell, done) })()
-		tries := newTries(300*time.Millisecond, 10*time.Second)
+		tries := wire.Tries(300*time.Millisecond, 10*time.Second)
 		for {
 			err := send(lasting)
 			if err == nil || notModified(err) {
@@ -228,7 +228,7 @@ func (d *desktop) tap(ctx context.Context, u update) error {
 	tap := u.Callback
 	p, known := parseData(tap.Data)
 	if !known {
-		d.toast(ctx, tap, toastUnknown(), true)
+		d.toast(ctx, tap, toastUnknown, true)
 		return nil
 	}
 	from := identity(tap.From.ID)
@@ -244,11 +244,11 @@ func (d *desktop) tap(ctx context.Context, u update) error {
 	}
 	if _, allows := p.Answer.Scope(); allows && chatOf(tap).chat < 0 {
 		prompt, err := d.desk.Look(ctx, decision)
-		switch refusal := (*permissions.Refusal)(nil); {
+		switch refusal := permissions.AsRefusal(err); {
 		case err == nil && prompt.Request.HighRisk && !d.begins(chatOf(tap), tap.From.ID, p):
-			d.toast(ctx, tap, toastReally(), true) // what they pressed was the second step of somebody else
+			d.toast(ctx, tap, toastReally, true) // what they pressed was the second step of somebody else
 			return nil
-		case errors.As(err, &refusal) && refusal.Code != permissions.CodeSettled: // which it may be by this very tap
+		case refusal != nil && refusal.Code != permissions.CodeSettled: // which it may be by this very tap
 			d.refuse(ctx, tap, decision, refusal)
 			return nil
 		case err != nil && refusal == nil:
@@ -256,20 +256,19 @@ func (d *desktop) tap(ctx context.Context, u update) error {
 		}
 	}
 	r, err := d.desk.OnPermission(ctx, decision)
-	var refusal *permissions.Refusal
-	switch {
+	switch refusal := permissions.AsRefusal(err); {
 	case err == nil:
-		d.toast(ctx, tap, toastDone(r, p.Answer), false)
+		d.toast(ctx, tap, toastDone(r), false)
 		d.conclude(ctx, decision)
-	case errors.As(err, &refusal) && d.gave(r, p, from):
+	case refusal != nil && d.gave(r, p, from):
 		d.toast(ctx, tap, toastGiven(p.Answer), false)
 		d.redraw(ctx, decision, refusal) // an older card of the request has buttons still
-	case errors.As(err, &refusal):
+	case refusal != nil:
 		d.refuse(ctx, tap, decision, refusal)
 	case ctx.Err() != nil:
 		return ctx.Err()
 	default:
-		d.toast(ctx, tap, toastBroken(), true)
+		d.toast(ctx, tap, toastBroken, true)
 		return err
 	}
 	return nil
@@ -289,8 +288,7 @@ func (d *desktop) gave(r permissions.Request, p press, from connectors.Identity)
 // step is a button that decides nothing by itself: the first of two, the way back, or an answer whose words are to come.
 func (d *desktop) step(ctx context.Context, tap *callback, p press, decision connectors.Decision) error {
 	prompt, err := d.desk.Look(ctx, decision)
-	var refusal *permissions.Refusal
-	if errors.As(err, &refusal) {
+	if refusal := permissions.AsRefusal(err); refusal != nil {
 		d.refuse(ctx, tap, decision, refusal)
 		return nil
 	}
@@ -299,23 +297,23 @@ func (d *desktop) step(ctx context.Context, tap *callback, p press, decision con
 	}
 	at, err := parseRef(decision.Ref)
 	if err != nil || p.Step == stepOther && !prompt.Request.TakesWords() {
-		d.toast(ctx, tap, toastUnknown(), true)
+		d.toast(ctx, tap, toastUnknown, true)
 		return nil //nolint:nilerr // there is no message to do anything on, and no use in trying again
 	}
 	switch p.Step {
 	case stepReally:
 		d.begins(at, tap.From.ID, p)
-		d.toast(ctx, tap, toastReally(), false)
+		d.toast(ctx, tap, toastReally, false)
 		d.keyboard(ctx, at, decision, prompt, keysAgain(prompt, p))
 	case stepBack:
 		d.goesBack(at, tap.From.ID)
 		d.toast(ctx, tap, "", false)
 		d.keyboard(ctx, at, decision, prompt, edit(prompt, d.now()).Keyboard)
 	case stepReason:
-		d.toast(ctx, tap, toastReason(), false)
+		d.toast(ctx, tap, toastReason, false)
 		d.ask(ctx, at, whyNot, prompt.Code, decision.From, tap.From)
 	case stepOther:
-		d.toast(ctx, tap, toastOther(), false)
+		d.toast(ctx, tap, toastOther, false)
 		d.ask(ctx, at, inOwnWords, prompt.Code, decision.From, tap.From)
 	}
 	return nil

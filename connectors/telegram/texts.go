@@ -2,7 +2,6 @@ package telegram
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"strconv"
 	"strings"
@@ -35,7 +34,7 @@ func (d *desktop) message(ctx context.Context, u update) error {
 	d.greet(m.Chat.ID)
 	switch code, answer, wanted := d.wanted(m); {
 	case m.foreign():
-		d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, forwarded()) })
+		d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, forwarded) })
 		return nil
 	case wanted && m.Text[0] != '/': // a command is one wherever it is written
 		return d.inWords(ctx, u, id, who, connectors.Decision{Code: code, Answer: answer})
@@ -74,7 +73,7 @@ const (
 // that instead.
 func (d *desktop) stranger(ctx context.Context, m *message, why error) error {
 	words := toStranger(m.From.ID)
-	if refusal := (*permissions.Refusal)(nil); errors.As(why, &refusal) && refusal.Code == permissions.CodeLocked {
+	if refusal := permissions.AsRefusal(why); refusal != nil && refusal.Code == permissions.CodeLocked {
 		words = refusal.Text
 	}
 	noted, err := d.noteStranger(ctx, m.From, m.From.ID)

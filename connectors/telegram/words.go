@@ -103,7 +103,7 @@ func reallyOf(r permissions.Request, first press) string {
 }
 
 // toastDone says what became of a tap that was taken: how the request ended, or how far it has come.
-func toastDone(r permissions.Request, _ permissions.Answer) string {
+func toastDone(r permissions.Request) string {
 	return clipTo(card.Isolate(card.Settled(r, card.Options{Self: r.DecidedBy})), mostToast)
 }
 
@@ -111,9 +111,9 @@ func toastDone(r permissions.Request, _ permissions.Answer) string {
 func toastRefused(refusal *permissions.Refusal) string {
 	switch refusal.Code {
 	case permissions.CodeUnknown:
-		return toastUnknown()
+		return toastUnknown
 	case permissions.CodeReally:
-		return toastReally()
+		return toastReally
 	}
 	return clipTo(visible(refusal.Text), mostToast)
 }
@@ -129,30 +129,17 @@ func toastGiven(a permissions.Answer) string {
 	return "✅ You answered this."
 }
 
-// toastUnknown answers a button that is none of ours.
-func toastUnknown() string {
-	return "This button belongs to nothing that daycared knows. Nothing was changed."
-}
-
-// toastBroken answers a tap that could not be stored.
-func toastBroken() string {
-	return "This could not be stored just now. Nothing was changed; it is tried again by itself."
-}
-
-// toastReally answers the first yes to high risk.
-func toastReally() string {
-	return "High risk: nothing is allowed yet. It takes a second yes, at the right below the card."
-}
-
-// toastReason answers the button that asks for a reason.
-func toastReason() string {
-	return "Nothing is denied yet: write your reason as a reply to the question below."
-}
-
-// toastOther answers the button that asks for an answer in one's own words.
-func toastOther() string {
-	return "Nothing is answered yet: write your answer as a reply to the question below."
-}
+const (
+	// toastUnknown answers a button that is none of ours.
+	toastUnknown = "This button belongs to nothing that daycared knows. Nothing was changed."
+	// toastBroken answers a tap that could not be stored.
+	toastBroken = "This could not be stored just now. Nothing was changed; it is tried again by itself."
+	// toastReally answers the first yes to high risk.
+	toastReally = "High risk: nothing is allowed yet. It takes a second yes, at the right below the card."
+	// toastReason and toastOther answer the buttons that ask for a reason, and for an answer in one's own words.
+	toastReason = "Nothing is denied yet: write your reason as a reply to the question below."
+	toastOther  = "Nothing is answered yet: write your answer as a reply to the question below."
+)
 
 // question is what asks for words that an answer needs, in a message of its own. The reply to it is matched by the code
 // of its request, with which it ends.
@@ -265,14 +252,11 @@ func account(id connectors.Identity) string {
 }
 
 // forwarded answers somebody else's words.
-func forwarded() string {
-	return "Nothing was decided: a message that was forwarded, or that another bot wrote, holds somebody else's words. " +
-		"Please write your own."
-}
+const forwarded = "Nothing was decided: a message that was forwarded, or that another bot wrote, holds somebody else's words. " +
+	"Please write your own."
 
 // help says how to answer, and which commands there are.
-func help() string {
-	return `daycared asks you here when an agent needs a permission. Press a button below the card, or write:
+const help = `daycared asks you here when an agent needs a permission. Press a button below the card, or write:
 
 yes K7F3Q · allow once
 yes K7F3Q session · or 15m: allow for longer
@@ -301,4 +285,3 @@ What else you write goes to your agent, a reply to the one that wrote the messag
 /new · begin a new session with it
 /stop · stop what it works on
 /quit · end its session`
-}

@@ -25,19 +25,19 @@ func TestToasts(t *testing.T) {
 		t.Fatal(late)
 	}
 	for got, want := range map[string]string{
-		toastDone(one.Request, once):             "⏳ 1 of 2, allowed by fay",
-		toastDone(two.Request, once):             "✅ Allowed once by fay and you · Telegram · after 41 s",
-		toastDone(denied.Request, "deny"):        "⛔ Denied by you · \"no no no",
+		toastDone(one.Request):                   "⏳ 1 of 2, allowed by fay",
+		toastDone(two.Request):                   "✅ Allowed once by fay and you · Telegram · after 41 s",
+		toastDone(denied.Request):                "⛔ Denied by you · \"no no no",
 		toastRefused(settled):                    "Too late: already approved by sam at ",
 		toastRefused(permissions.NotYours()):     "This is not yours to decide.",
 		toastRefused(permissions.Unknown("x")):   "This button belongs to nothing that daycared knows. Nothing was changed.",
 		toastRefused(permissions.Moved()):        "This card was shown again below; please answer there.",
 		toastRefused(permissions.Broken("wait")): "daycared cannot store anything just now, so nothing is granted: wait.",
-		toastBroken():                            "This could not be stored just now. Nothing was changed; it is tried again by itself.",
-		toastReally():                            "High risk: nothing is allowed yet.",
-		toastReason():                            "Nothing is denied yet: write your reason",
+		toastBroken:                              "This could not be stored just now. Nothing was changed; it is tried again by itself.",
+		toastReally:                              "High risk: nothing is allowed yet.",
+		toastReason:                              "Nothing is denied yet: write your reason",
 		toastRefused(permissions.TooBig()):       "This is too big to be shown here whole, so it cannot be allowed here.",
-		toastOther():                             "Nothing is answered yet: write your answer",
+		toastOther:                               "Nothing is answered yet: write your answer",
 	} {
 		if !strings.HasPrefix(got, want) || card.UTF16.Of(got) > mostToast {
 			t.Errorf("%q; want %q, and at most %d units", got, want, mostToast)
@@ -74,8 +74,8 @@ func TestWordsForPeople(t *testing.T) {
 		{account(identity(1234)), "Your numeric Telegram id is 1234."},
 		{afterGap(9*time.Minute + 50*time.Second), "for 10 minutes. What still waits for you is shown again below. If you pressed something"},
 		{shownAgain("K7F3Q"), "K7F3Q is shown again below"},
-		{forwarded(), "somebody else's words"},
-		{help(), "/stop all · cancel everything"},
+		{forwarded, "somebody else's words"},
+		{help, "/stop all · cancel everything"},
 		{clip(strings.Repeat("😀", 3000)), "😀…"},
 	} {
 		if !strings.Contains(c.got, c.want) || card.UTF16.Of(c.got) > mostText {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -64,9 +63,8 @@ func (s *screen) talk(ctx context.Context) {
 	if !ok {
 		return
 	}
-	var refusal *permissions.Refusal
 	_, err := desk.Agents(ctx, t.identity())
-	alone := errors.As(err, &refusal) && refusal.Code == permissions.CodeNoAgent
+	alone := permissions.CodeOf(err) == permissions.CodeNoAgent
 	text := help
 	if alone {
 		text = helpAlone
@@ -220,10 +218,9 @@ func (s *screen) converse(ctx context.Context, line string) {
 			Message: connectors.Message{From: id, Text: line, Key: s.t.o.Via + ":" + rand.Text()}, Who: who, At: s.t.o.Now(),
 		})
 	}
-	var refusal *permissions.Refusal
-	switch {
+	switch refusal := permissions.AsRefusal(err); {
 	case err == nil:
-	case errors.As(err, &refusal):
+	case refusal != nil:
 		did.Say = append(did.Say, card.Visible(refusal.Text))
 	case ctx.Err() != nil:
 		return

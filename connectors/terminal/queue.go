@@ -2,7 +2,6 @@ package terminal
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -246,13 +245,12 @@ func (s *screen) decide(ctx context.Context, it *item, d connectors.Decision) {
 	if it != s.now {
 		about = it.prompt.Code + "  "
 	}
-	var refusal *permissions.Refusal
-	switch {
+	switch refusal := permissions.AsRefusal(err); {
 	case err == nil:
 		s.say(about + s.settled(it.prompt))
-	case errors.As(err, &refusal) && refusal.Code == permissions.CodeOwnAsk:
+	case permissions.CodeOf(err) == permissions.CodeOwnAsk:
 		s.say(about + card.Visible(refusal.Text) + "\n" + permissions.OwnAskElsewhere)
-	case errors.As(err, &refusal):
+	case refusal != nil:
 		s.say(about + card.Visible(refusal.Text))
 	case ctx.Err() != nil:
 		return
@@ -264,8 +262,7 @@ func (s *screen) decide(ctx context.Context, it *item, d connectors.Decision) {
 	if it.told {
 		s.told(it.prompt.Request)
 	}
-	notMine := refusal != nil && refusal.Code == permissions.CodeNotYours
-	if !it.told && !notMine && (err != nil || open(it.prompt)) {
+	if !it.told && permissions.CodeOf(err) != permissions.CodeNotYours && (err != nil || open(it.prompt)) {
 		return
 	}
 	s.drop(it)

@@ -416,9 +416,8 @@ func (s *screen) coded(code string) *item {
 // late says why codes name nothing here: that of a settled request is told who was faster.
 func (s *screen) late(ctx context.Context, said reply.Said) string {
 	for _, code := range said.Unknown {
-		var refusal *permissions.Refusal
 		_, err := s.hand(ctx, connectors.Decision{Code: code}) // without an answer it decides nothing
-		if errors.As(err, &refusal) && refusal.Code == permissions.CodeSettled {
+		if refusal := permissions.AsRefusal(err); refusal != nil && refusal.Code == permissions.CodeSettled {
 			return code + "  " + card.Visible(refusal.Text)
 		}
 	}

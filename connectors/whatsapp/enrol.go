@@ -9,6 +9,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/connectors/invitation"
 )
 
 // pairing is what whoever is to be enrolled writes before the code.
@@ -82,27 +83,20 @@ func (c *Connector) Guest(ctx context.Context, code string) (connectors.Guest, e
 // Dismiss is [connectors.Enroller].
 func (c *Connector) Dismiss(code string) {
 	if g, came := c.book.End(code); came {
-		c.write(g.Address, "You were not added: whoever runs daycared did not confirm it. Nothing was changed.")
+		c.write(g.Address, invitation.NotAdded)
 	}
 }
 
 // Greet is [connectors.Enroller].
 func (c *Connector) Greet(code, address, name string) {
 	c.book.End(code)
-	c.write(address, "You answer for daycared"+c.at()+" as "+card.Visible(name)+". What agents want to do comes here, with how to "+
+	c.write(address, "You answer for daycared"+invitation.On(card.Visible(c.host))+" as "+card.Visible(name)+". What agents want to do comes here, with how to "+
 		"answer below it. /help says what else you can write.")
 }
 
 // Release is [connectors.Enroller].
 func (c *Connector) Release(address, name string) {
-	c.write(address, "You no longer answer for daycared"+c.at()+" as "+card.Visible(name)+". Nothing is asked here any more.")
-}
-
-func (c *Connector) at() string {
-	if c.host == "" {
-		return " here"
-	}
-	return " on " + card.Visible(c.host)
+	c.write(address, invitation.Released(card.Visible(c.host), card.Visible(name)))
 }
 
 // Address is [connectors.Enroller].

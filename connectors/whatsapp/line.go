@@ -230,8 +230,5 @@ func (c *Connector) note(e ending) {
 
 // newTries are the pauses before something is tried again.
 func (c *Connector) newTries() *backoff.ExponentialBackOff {
-	b := backoff.NewExponentialBackOff()
-	b.InitialInterval, b.MaxInterval = c.firstTry, 300*c.firstTry
-	b.Reset()
-	return b
+	return wire.Tries(c.firstTry, 300*c.firstTry)
 }

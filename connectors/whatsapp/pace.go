@@ -2,10 +2,13 @@ package whatsapp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/proto/waE2E"
 	"golang.org/x/time/rate"
 
 	"github.com/daycared/daycared/internal/wire"
@@ -89,4 +92,89 @@ func (p *pace) room(_ context.Context, number string) error {
 	l.AllowN(now, 1)
 	p.all.AllowN(now, 1)
 	return nil
+}
+
+// queueTime is how long a message that WhatsApp does not confirm keeps others from being sent.
+const queueTime = 200 * time.Millisecond
+
+// queue is where messages wait for the library, which sends none before the one that it sends is confirmed. Where others
+// wait, that takes [queueTime] at most: the confirmation is then waited for here, and the next message goes out. It is
+// safe for concurrent use.
+type queue struct {
+	turn chan struct{} // holds one while the library sends
+
+	mu    sync.Mutex
+	began time.Time
+	cut   func() // ends the library's waiting
+}
+
+func newQueue() *queue { return &queue{turn: make(chan struct{}, 1)} }
+
+// enter waits for the library, which cut then takes away again.
+func (q *queue) enter(ctx context.Context, cut func()) error {
+	for {
+		q.mu.Lock()
+		left := max(time.Until(q.began.Add(queueTime)), time.Millisecond)
+		q.mu.Unlock()
+		timer := time.NewTimer(left)
+		select {
+		case q.turn <- struct{}{}:
+			timer.Stop()
+			q.mu.Lock()
+			q.began, q.cut = time.Now(), cut
+			q.mu.Unlock()
+			return nil
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-timer.C:
+		}
+		q.mu.Lock()
+		if q.cut != nil && time.Since(q.began) >= queueTime {
+			q.cut()
+		}
+		q.mu.Unlock()
+	}
+}
+
+func (q *queue) leave() {
+	q.mu.Lock()
+	q.cut = nil
+	q.mu.Unlock()
+	<-q.turn
+}
+
+// send sends a message and returns when WhatsApp had it.
+func (q *queue) send(ctx context.Context, cli *whatsmeow.Client, to ref, m *waE2E.Message) (at time.Time, err error) {
+	alone, cut := context.WithCancel(ctx)
+	defer cut()
+	if err := q.enter(ctx, cut); err != nil {
+		return at, err
+	}
+	until := time.Now().Add(ackTime)
+	sent, err := cli.SendMessage(alone, address(to.number), m, whatsmeow.SendRequestExtra{ID: to.id, Timeout: ackTime})
+	if !errors.Is(err, context.Canceled) || ctx.Err() != nil || sent.DebugTimings.Send == 0 {
+		q.leave()
+		return sent.Timestamp, err
+	}
+	library := cli.DangerousInternals() //nolint:staticcheck // there is no other way to wait for a confirmation alone
+	ack := library.WaitResponse(to.id)  // it was sent, and the library waits for this no longer
+	q.leave()
+	select {
+	case <-ctx.Done():
+		library.CancelResponse(to.id, ack)
+		return at, ctx.Err()
+	case <-time.After(time.Until(until)):
+		library.CancelResponse(to.id, ack)
+		return at, whatsmeow.ErrMessageTimedOut
+	case node := <-ack:
+		if node == nil || node.Tag != "ack" {
+			return at, errAway // the connection was lost
+		}
+		attrs := node.AttrGetter()
+		if code := attrs.OptionalInt("error"); code != 0 {
+			return at, fmt.Errorf("%w %d", whatsmeow.ErrServerReturnedError, code)
+		}
+		return attrs.UnixTime("t"), nil
+	}
 }

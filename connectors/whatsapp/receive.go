@@ -2,7 +2,6 @@ package whatsapp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -34,9 +33,7 @@ func newDesktop(c *Connector, desk Desk) *desktop {
 func (d *desktop) message(ctx context.Context, e *events.Message) bool {
 	h, not := hear(e)
 	if not != isCopy {
-		d.mu.Lock()
-		delete(d.unreadable, e.Info.ID)
-		d.mu.Unlock()
+		d.unreadable.Remove(e.Info.ID)
 	}
 	if not != "" {
 		d.log.Debug("a message of whatsapp's decides nothing", "why", not)
@@ -76,7 +73,7 @@ func (d *desktop) take(ctx context.Context, h heard, name string) error {
 	}
 	id := from.identity()
 	who, err := d.desk.Person(id)
-	if refusal := (*permissions.Refusal)(nil); errors.As(err, &refusal) {
+	if refusal := permissions.AsRefusal(err); refusal != nil {
 		return d.stranger(ctx, from, name)
 	}
 	if err != nil {
@@ -204,12 +201,9 @@ func (d *desktop) unread(ctx context.Context, e *events.UndecryptableMessage) {
 	}
 	as := newID("")
 	d.asideAfter(ctx, d.patience, func(ctx context.Context) error {
-		d.mu.Lock()
-		still := d.unreadable[i.ID]
-		d.mu.Unlock()
 		cli := d.client.Load()
 		switch {
-		case !still:
+		case !d.unreadable.Contains(i.ID):
 			return nil
 		case cli == nil:
 			return errAway
@@ -228,14 +222,6 @@ func (d *desktop) unread(ctx context.Context, e *events.UndecryptableMessage) {
 // noteUnreadable remembers a message that could not be decrypted, and tells whether that is news: each time that it comes
 // again in vain is told by the library.
 func (c *Connector) noteUnreadable(id string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.unreadable[id] {
-		return false
-	}
-	if len(c.unreadable) >= mostRemembered {
-		clear(c.unreadable)
-	}
-	c.unreadable[id] = true
-	return true
+	known, _ := c.unreadable.ContainsOrAdd(id, true)
+	return !known
 }

@@ -2,6 +2,8 @@ package whatsapp
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"regexp"
@@ -11,10 +13,13 @@ import (
 	"go.mau.fi/whatsmeow"
 	"go.mau.fi/whatsmeow/proto/waCommon"
 	"go.mau.fi/whatsmeow/proto/waE2E"
+	"go.mau.fi/whatsmeow/types"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/connectors/talk"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -114,21 +119,13 @@ const mostEnds = 1000
 // tellEnd replies to a card that cannot be edited, once for each end that there is to tell.
 func (c *Connector) tellEnd(ctx context.Context, r ref, p connectors.Prompt) error {
 	words := p.Code + " · " + card.Settled(p.Request, card.Options{Location: p.To.Location})
-	c.mu.Lock()
-	known := c.ends[r] == words
-	c.mu.Unlock()
-	if known {
+	if known, _ := c.ends.Get(r); known == words {
 		return nil
 	}
 	if err := c.add(ctx, ref{r.number, newID("")}, c.saying(r.number, loose(words), r.id, true)); err != nil {
 		return c.failed(p.To, err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.ends) >= mostEnds {
-		clear(c.ends)
-	}
-	c.ends[r] = words
+	c.ends.Add(r, words)
 	return nil
 }
 
@@ -277,4 +274,128 @@ func plainly(err error) string {
 		err = next
 	}
 	return err.Error()
+}
+
+// ref is what copies call a message of ours: the number that it was sent to, and its id.
+type ref struct{ number, id string }
+
+func (r ref) String() string { return r.number + "/" + r.id }
+
+func parseRef(text string) (r ref, err error) {
+	number, id, ok := strings.Cut(text, "/")
+	if !ok || !strings.HasPrefix(number, "+") || id == "" {
+		return r, errors.New("this is no message of WhatsApp's")
+	}
+	return ref{number, id}, nil
+}
+
+// randomBytes makes an id of ours as long as those of WhatsApp's own client.
+const randomBytes = 4
+
+// newID names a message of ours before it is sent, in the form of WhatsApp's own client. It holds the code of the request
+// that it is about, if it is, by which a late answer to it finds that; what decides is compared with the copy.
+func newID(code string) string {
+	var about [permissions.CodeLength]byte
+	var random [randomBytes]byte
+	copy(about[:], code)
+	_, _ = rand.Read(random[:]) // never fails
+	if code == "" {
+		_, _ = rand.Read(about[:])
+		about[0] |= 0x80 // as no code begins
+	}
+	return whatsmeow.WebMessageIDPrefix + strings.ToUpper(hex.EncodeToString(append(about[:], random[:]...)))
+}
+
+// codeOf is the code in an id; empty for a message that is about no request, or none of ours.
+func codeOf(id string) string {
+	rest, ours := strings.CutPrefix(id, whatsmeow.WebMessageIDPrefix)
+	raw, err := hex.DecodeString(rest)
+	if !ours || err != nil || len(raw) != permissions.CodeLength+randomBytes {
+		return ""
+	}
+	code := string(raw[:permissions.CodeLength])
+	if _, known := (permissions.Coder{}).Decode(code); !known {
+		return ""
+	}
+	return code
+}
+
+const (
+	// asideTime is how long what is said beside the cards is tried.
+	asideTime = time.Minute
+	// farewell is what a stop leaves of that.
+	farewell = 500 * time.Millisecond
+)
+
+// aside sends something that nothing waits for: no decision, and no other message. It is tried for a while, and for a
+// moment longer when ctx ends.
+func (c *Connector) aside(ctx context.Context, send func(context.Context) error) {
+	c.asideAfter(ctx, 0, send)
+}
+
+func (c *Connector) asideAfter(ctx context.Context, delay time.Duration, send func(context.Context) error) {
+	c.work.Go(func() {
+		lasting, done := context.WithTimeout(context.WithoutCancel(ctx), delay+asideTime)
+		defer done()
+		defer context.AfterFunc(ctx, func() { time.AfterFunc(farewell, done) })()
+		if wire.Pause(lasting, delay) != nil {
+			return
+		}
+		tries := c.newTries()
+		for {
+			err := send(lasting)
+			if err == nil {
+				return
+			}
+			if refusal(err) != nil || wire.Pause(lasting, tries.NextBackOff()) != nil {
+				c.log.Debug("something was not sent", "err", err)
+				return
+			}
+		}
+	})
+}
+
+// mostSaid is how many characters a message of an agent's has; longer ones are several.
+const mostSaid = 4000
+
+// Talk is [connectors.Talker].
+func (c *Connector) Talk(ctx context.Context, s connectors.Saying) (name string, more bool, err error) {
+	if err := c.Reach(s.To); err != nil {
+		return "", false, err
+	}
+	parts := talk.Parts(s, talk.Limits{Text: mostSaid, Unit: card.Characters})
+	if s.Part >= len(parts) {
+		return "", false, nil
+	}
+	r := ref{s.To.WhatsApp, newID("")}
+	if err := c.post(ctx, r, text(spoken(parts[s.Part]))); err != nil {
+		return "", false, c.failed(s.To, err)
+	}
+	return r.String(), s.Part+1 < len(parts), nil
+}
+
+// spoken is a message of an agent's: its code between the signs that WhatsApp has for that, and nothing else formatted.
+func spoken(p talk.Part) string {
+	var b strings.Builder
+	at := 0
+	for _, code := range p.Code {
+		sign := "`"
+		if code.Block {
+			sign = fence
+		}
+		b.WriteString(formats.Replace(p.Text[at:code.Start]))
+		b.WriteString(sign + fenced(p.Text[code.Start:code.End]) + sign)
+		at = code.End
+	}
+	b.WriteString(formats.Replace(p.Text[at:]))
+	return b.String()
+}
+
+// Typing is [connectors.Typer].
+func (c *Connector) Typing(ctx context.Context, to connectors.Person) error {
+	cli := c.client.Load()
+	if cli == nil || !c.state.connected() || c.Reach(to) != nil {
+		return nil //nolint:nilerr // a failure is nobody's loss
+	}
+	return cli.SendChatPresence(ctx, address(to.WhatsApp), types.ChatPresenceComposing, types.ChatPresenceMediaText)
 }

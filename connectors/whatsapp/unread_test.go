@@ -59,7 +59,7 @@ func TestWhatCannotBeReadIsAskedForOnce(t *testing.T) {
 	for i := range 2 * mostRemembered {
 		d.noteUnreadable(strconv.Itoa(i))
 	}
-	if n := len(d.unreadable); n > mostRemembered {
+	if n := d.unreadable.Len(); n > mostRemembered {
 		t.Errorf("%d messages are remembered", n)
 	}
 }

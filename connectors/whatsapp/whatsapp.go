@@ -1,3 +1,17 @@
+// Package whatsapp asks people in WhatsApp, and hears their answers, as a linked device of an account of its own (see
+// [Link]). WhatsApp has no buttons for such devices, so a card is a text with its code in the first line, and an answer is
+// a text, a reply to the card or a thumb on it, read by package reply.
+//
+// Everything a person sends is acknowledged once the desk has stored it, and comes again with the next connection
+// otherwise. Who sent it is their phone number, found by what WhatsApp says of the sender; what did not come from their own
+// device, in a chat with them alone and in their own words, decides nothing. Somebody whose keys have changed is suspended
+// before the message is looked at that came with the new ones.
+//
+// A message of ours is named before it is sent, so an answer that is faster than WhatsApp's confirmation is understood, and
+// trying again sends the same one. Strangers are not answered, and the pace is our own: an account that writes much is
+// banned. The [Connector] keeps its own connection, and how the account stands is told by its health, with what to do.
+//
+// The library's keys and sessions are in one file, which one process holds at a time. Tests run it against whatsapptest.
 package whatsapp
 
 import (
@@ -11,6 +25,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"go.mau.fi/whatsmeow"
 	"go.mau.fi/whatsmeow/types"
 	"go.mau.fi/whatsmeow/types/events"
@@ -18,7 +33,9 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/connectors/conversation"
 	"github.com/daycared/daycared/connectors/invitation"
+	"github.com/daycared/daycared/permissions"
 )
 
 // Name is what copies, decided_via and the configuration call this connector.
@@ -56,16 +73,17 @@ type Connector struct {
 	letters chan letter    // what numbers are still to be told
 	work    sync.WaitGroup // what is sent on the side
 
-	mu         sync.Mutex
-	ends       map[ref]string    // what replied to cards that cannot be edited
-	got        map[string]bool   // ids of ours that a phone has
-	under      map[string]func() // what to call when a phone has a message that is being sent, by its id
 	whole      card.Whole
-	done       map[string]bool // what was read, by chat and id
-	unreadable map[string]bool // ids of theirs that could not be decrypted yet
-	strangers  map[string]time.Time
-	dates      map[string]time.Time // when WhatsApp took messages of ours, by its clock and their ids
-	skew       time.Duration        // that WhatsApp's clock is ahead of ours
+	ends       *lru.Cache[ref, string]       // what replied to cards that cannot be edited
+	got        *lru.Cache[string, bool]      // ids of ours that a phone has
+	done       *lru.Cache[string, bool]      // what was read, by chat and id
+	unreadable *lru.Cache[string, bool]      // ids of theirs that could not be decrypted yet
+	dates      *lru.Cache[string, time.Time] // when WhatsApp took messages of ours, by its clock and their ids
+
+	mu        sync.Mutex
+	under     map[string]func() // what to call when a phone has a message that is being sent, by its id
+	strangers map[string]time.Time
+	skew      time.Duration // that WhatsApp's clock is ahead of ours
 }
 
 var (
@@ -89,8 +107,10 @@ func New(o Options) *Connector {
 		again: lookAgain, firstTry: firstTry, patience: unreadAfter,
 		state: newState(o.Now), pace: newPace(), queue: newQueue(),
 		book: invitation.NewBook(o.Now), letters: make(chan letter, 100),
-		ends: map[ref]string{}, got: map[string]bool{}, under: map[string]func(){},
-		done: map[string]bool{}, unreadable: map[string]bool{}, strangers: map[string]time.Time{}, dates: map[string]time.Time{},
+		ends: connectors.NewMemory[ref, string](mostEnds), got: connectors.NewMemory[string, bool](mostRemembered),
+		done: connectors.NewMemory[string, bool](mostRemembered), unreadable: connectors.NewMemory[string, bool](mostRemembered),
+		dates: connectors.NewMemory[string, time.Time](mostRemembered),
+		under: map[string]func(){}, strangers: map[string]time.Time{},
 	}
 }
 
@@ -145,12 +165,9 @@ func (c *Connector) receipts(e *events.Receipt) {
 
 // remember notes that a phone has a message, which ends the waiting for WhatsApp's own word about it.
 func (c *Connector) remember(id string) {
+	c.got.Add(id, true)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.got) >= mostRemembered {
-		clear(c.got)
-	}
-	c.got[id] = true
 	if there := c.under[id]; there != nil {
 		there()
 	}
@@ -171,27 +188,12 @@ func (c *Connector) sent(id string) {
 
 // read tells whether a message was read before. What it decided is known by the store as well; this is for the words
 // about it, which are not said twice.
-func (c *Connector) read(h heard) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.done[h.source.Sender.User+"/"+h.id]
-}
+func (c *Connector) read(h heard) bool { return c.done.Contains(h.source.Sender.User + "/" + h.id) }
 
-func (c *Connector) noteRead(h heard) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.done) >= mostRemembered {
-		clear(c.done)
-	}
-	c.done[h.source.Sender.User+"/"+h.id] = true
-}
+func (c *Connector) noteRead(h heard) { c.done.Add(h.source.Sender.User+"/"+h.id, true) }
 
 // arrived tells whether a phone has said that it has a message.
-func (c *Connector) arrived(id string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.got[id]
-}
+func (c *Connector) arrived(id string) bool { return c.got.Contains(id) }
 
 // Whole is [connectors.Wholer].
 func (c *Connector) Whole(p connectors.Prompt) bool {
@@ -240,15 +242,12 @@ func (c *Connector) forgetStranger(number string) {
 
 // clock notes what time WhatsApp has it, by what it said of the message of ours with that id.
 func (c *Connector) clock(id string, theirs time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if theirs.IsZero() { // it said none
 		return
 	}
-	if len(c.dates) >= mostRemembered {
-		clear(c.dates)
-	}
-	c.dates[id] = theirs
+	c.dates.Add(id, theirs)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.skew = theirs.Sub(c.now()); c.skew.Abs() <= mostSkew { // it counts in whole seconds
 		c.skew = 0
 	}
@@ -257,10 +256,9 @@ func (c *Connector) clock(id string, theirs time.Time) {
 // Dated is [connectors.Dater].
 func (c *Connector) Dated(name string) time.Time {
 	r, _ := parseRef(name)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	defer delete(c.dates, r.id)
-	return c.dates[r.id]
+	at, _ := c.dates.Get(r.id)
+	c.dates.Remove(r.id)
+	return at
 }
 
 // theirTime is a time of ours by WhatsApp's clock, for cards of which WhatsApp did not say when it took them.
@@ -268,4 +266,16 @@ func (c *Connector) theirTime(ours time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return ours.Add(c.skew)
+}
+
+// Desk is what this connector needs of the engine besides deciding. Whoever is nobody here, or asks for what is not
+// theirs, gets a *permissions.Refusal.
+type Desk interface {
+	conversation.Desk
+	// Stranger notes that an account of nobody here wrote; At is not read.
+	Stranger(ctx context.Context, s permissions.Stranger) error
+	// Found has a person asked again to whom nothing could be written.
+	Found(ctx context.Context, via, person, place string) error
+	// Suspend has an account be nobody's until it is enrolled again, since it may be somebody else's by now.
+	Suspend(ctx context.Context, via, address string) error
 }
