@@ -134,8 +134,7 @@ func (c *CLI) ask(ctx context.Context, q *question) error {
 	asks.Progress = progress.tell
 	asks.Lost = func(err error) {
 		why := "the daemon is away"
-		var refusal *permissions.Refusal
-		if errors.As(err, &refusal) {
+		if refusal := permissions.AsRefusal(err); refusal != nil {
 			why = strings.TrimSuffix(refusal.Error(), ".")
 		}
 		c.say("%s; the question stands and is asked again until its time is over", why)

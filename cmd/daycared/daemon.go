@@ -26,6 +26,7 @@ import (
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/connectors/telegram"
 	"github.com/daycared/daycared/connectors/terminal"
+	"github.com/daycared/daycared/connectors/whatsapp"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/engine/store"
 	"github.com/daycared/daycared/internal/wire"
@@ -429,3 +430,13 @@ func (d *daemon) keepFiles(missing map[string]bool) {
 		missing[socket] = gone
 	}
 }
+
+// Each part passes one of these before it is used. They return what they are given; crash tests set others.
+var (
+	hookStore    = func(s engine.Store) engine.Store { return s }
+	hookSessions = func(s runtime.Store) runtime.Store { return s }
+	hookAdmin    = func(a *admin.Connector) connectors.Connector { return a }
+	hookTerminal = func(t *terminal.Terminal) connectors.Connector { return t }
+	hookTelegram = func(t *telegram.Connector) connectors.Connector { return t }
+	hookWhatsApp = func(w *whatsapp.Connector) connectors.Connector { return w }
+)

@@ -307,8 +307,7 @@ func openFile(name string) (*os.File, error) {
 
 // cause is an error without the path, which has been told.
 func cause(err error) error {
-	var of *os.PathError
-	if errors.As(err, &of) {
+	if of, is := errors.AsType[*os.PathError](err); is {
 		return of.Err
 	}
 	return err

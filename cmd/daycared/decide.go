@@ -163,8 +163,8 @@ func (c *CLI) decide(cmd *cobra.Command, name string, d connectors.Decision, asJ
 
 // withOffer lists below a refused answer what the request offers instead, and how it is said.
 func (c *CLI) withOffer(err error, r permissions.Request, name string) error {
-	var refusal *permissions.Refusal
-	if !errors.As(err, &refusal) || refusal.Code != permissions.CodeNoAnswer || refusal.Exit != permissions.ExitUsage ||
+	refusal := permissions.AsRefusal(err)
+	if refusal == nil || refusal.Code != permissions.CodeNoAnswer || refusal.Exit != permissions.ExitUsage ||
 		len(r.Options) == 0 {
 		return err
 	}

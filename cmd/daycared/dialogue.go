@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,10 +41,7 @@ func (d dialogue) ask(ctx context.Context, question, usual string) (string, erro
 		question += " [" + usual + "]"
 	}
 	line, err := d.line(ctx, question+": ", false)
-	if line == "" {
-		line = usual
-	}
-	return line, err
+	return cmp.Or(line, usual), err
 }
 
 // yes asks a question that only y or yes answers with yes, and Enter alone as usual says.

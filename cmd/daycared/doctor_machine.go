@@ -169,8 +169,7 @@ func (in *inspection) examineModel(ctx context.Context, key, address string) fin
 			return saw("ok", "something answers at "+address+", where a model is said to be", "")
 		}
 	}
-	var why *net.OpError
-	if errors.As(err, &why) {
+	if why, is := errors.AsType[*net.OpError](err); is {
 		err = why
 	}
 	return found("wrong", in.cfg.Problem(key, "%s: nothing answers at %s (%v); start what serves the model, or write where it is",

@@ -140,12 +140,11 @@ const (
 // explain says what an error means for whoever called.
 func explain(err error) *problem {
 	var told *problem
-	var refusal *permissions.Refusal
 	var fault *wire.Problem
-	switch {
+	switch refusal := permissions.AsRefusal(err); {
 	case errors.As(err, &told):
 		return told
-	case errors.As(err, &refusal):
+	case refusal != nil:
 		return &problem{refusal.Text, string(refusal.Code), refusal.Exit}
 	case errors.Is(err, client.ErrUnreachable):
 		return &problem{err.Error(), codeUnreachable, permissions.ExitUnreachable}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -86,14 +87,10 @@ func (c *CLI) pair(ctx context.Context, client *admin.Client, name, via, sure st
 
 // knows shows who came by a link, and asks whether it is the person who was meant; sure is the id of a right one.
 func (d dialogue) knows(ctx context.Context, g admin.Guest, name, sure string) (bool, error) {
-	language := g.Language
-	if language == "" {
-		language = "not told"
-	}
 	d.say("Somebody came:")
 	d.say("  id         %s", spelled(g.Address))
 	d.say("  name       %s (as the account calls itself)", spelled(g.Name))
-	d.say("  language   %s", spelled(language))
+	d.say("  language   %s", spelled(cmp.Or(g.Language, "not told")))
 	if sure != "" {
 		return g.Address == sure, nil
 	}

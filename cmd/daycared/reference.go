@@ -13,47 +13,41 @@ import (
 	"github.com/spf13/pflag"
 )
 
-//go:generate go run . reference --markdown ../../docs/cli.md
+//go:generate go test . -run ^TestReference$ -reference
 
-// referenceCommand writes what the other commands say of themselves: docs/cli.md for this repository, and the man pages
-// that make install puts beside the binary.
+// referenceCommand writes what the other commands say of themselves: the man pages that make install puts beside the binary.
+// What is in docs/cli.md is of the same.
 func (c *CLI) referenceCommand() *cobra.Command {
-	markdown, man := "", ""
+	man := ""
 	cmd := &cobra.Command{
 		Use:    "reference",
-		Short:  "Write the reference of all commands, as one Markdown file or as man pages",
+		Short:  "Write the reference of all commands, as man pages",
 		Hidden: true,
 		Args:   arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if markdown != "" {
-				if err := writePage(markdown, func(w io.Writer) { writeMarkdown(w, cmd.Root()) }); err != nil {
-					return err
-				}
-			}
 			if man == "" {
 				return nil
 			}
 			for _, about := range documented(cmd.Root()) {
 				name := strings.ReplaceAll(about.CommandPath(), " ", "-") + ".1"
-				if err := writePage(filepath.Join(man, name), func(w io.Writer) { writeMan(w, about) }); err != nil {
+				if err := writePage(filepath.Join(man, name), about); err != nil {
 					return err
 				}
 			}
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&markdown, "markdown", "", "file to write as Markdown")
 	cmd.Flags().StringVar(&man, "man", "", "folder to write man pages to")
 	return cmd
 }
 
-func writePage(name string, write func(io.Writer)) error {
+func writePage(name string, about *cobra.Command) error {
 	f, err := os.Create(name)
 	if err != nil {
 		return fmt.Errorf("write the reference: %w", err)
 	}
 	w := bufio.NewWriter(f)
-	write(w)
+	writeMan(w, about)
 	return cmp.Or(w.Flush(), f.Close())
 }
 
@@ -108,27 +102,6 @@ func examplesOf(cmd *cobra.Command) []string {
 		lines = append(lines, strings.TrimPrefix(line, "  "))
 	}
 	return lines
-}
-
-func writeMarkdown(w io.Writer, root *cobra.Command) {
-	fmt.Fprintf(w, "# The commands of daycared\n\nWritten by `go generate ./cmd/daycared` from what the commands say with `--help`.\n")
-	for _, cmd := range documented(root) {
-		fmt.Fprintf(w, "\n## %s\n", cmd.CommandPath())
-		for _, p := range paragraphs(cmd) {
-			if strings.HasPrefix(p, " ") {
-				fmt.Fprintf(w, "\n```text\n%s\n```\n", p)
-				continue
-			}
-			fmt.Fprintf(w, "\n%s\n", strings.NewReplacer("<", "&lt;", "*", `\*`, "_", `\_`).Replace(p))
-		}
-		fmt.Fprintf(w, "\n```text\n%s\n```\n\n```sh\n%s\n```\n", cmd.UseLine(), strings.Join(examplesOf(cmd), "\n"))
-		if cmd != root {
-			fmt.Fprintln(w, "\n| flag | |\n|---|---|")
-			for _, f := range flagsOf(cmd) {
-				fmt.Fprintf(w, "| `%s` | %s |\n", f[0], strings.ReplaceAll(f[1], "|", `\|`))
-			}
-		}
-	}
 }
 
 // writeMan writes one page of section 1.

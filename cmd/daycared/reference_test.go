@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"flag"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -82,15 +84,45 @@ func shellWords(line string) (words []string) {
 	return words
 }
 
+var rewrite = flag.Bool("reference", false, "write docs/cli.md anew")
+
 // The reference that is committed is what the commands say.
 func TestReference(t *testing.T) {
-	committed, err := os.ReadFile("../../docs/cli.md")
+	const file = "../../docs/cli.md"
+	var now bytes.Buffer
+	writeMarkdown(&now, tree())
+	if *rewrite {
+		if err := os.WriteFile(file, now.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	committed, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var now bytes.Buffer
-	if writeMarkdown(&now, tree()); !bytes.Equal(committed, now.Bytes()) {
+	if !bytes.Equal(committed, now.Bytes()) {
 		t.Error("docs/cli.md is stale: go generate ./cmd/daycared")
+	}
+}
+
+func writeMarkdown(w io.Writer, root *cobra.Command) {
+	fmt.Fprintf(w, "# The commands of daycared\n\nWritten by `go generate ./cmd/daycared` from what the commands say with `--help`.\n")
+	for _, cmd := range documented(root) {
+		fmt.Fprintf(w, "\n## %s\n", cmd.CommandPath())
+		for _, p := range paragraphs(cmd) {
+			if strings.HasPrefix(p, " ") {
+				fmt.Fprintf(w, "\n```text\n%s\n```\n", p)
+				continue
+			}
+			fmt.Fprintf(w, "\n%s\n", strings.NewReplacer("<", "&lt;", "*", `\*`, "_", `\_`).Replace(p))
+		}
+		fmt.Fprintf(w, "\n```text\n%s\n```\n\n```sh\n%s\n```\n", cmd.UseLine(), strings.Join(examplesOf(cmd), "\n"))
+		if cmd != root {
+			fmt.Fprintln(w, "\n| flag | |\n|---|---|")
+			for _, f := range flagsOf(cmd) {
+				fmt.Fprintf(w, "| `%s` | %s |\n", f[0], strings.ReplaceAll(f[1], "|", `\|`))
+			}
+		}
 	}
 }
 

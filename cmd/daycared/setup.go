@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,10 +117,7 @@ func (s *steps) open(ctx context.Context, address string) (err error) {
 	if s.draft, err = config.ReadDraft(file); err != nil {
 		return err
 	}
-	s.address = s.cfg.Connectors.Telegram.APIURL
-	if address != "" {
-		s.address = address
-	}
+	s.address = cmp.Or(address, s.cfg.Connectors.Telegram.APIURL)
 	if err := owns(s.cfg.Paths(c.UID, c.Environ).DataDir, c.UID); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err // the daemon could not run on it
 	}

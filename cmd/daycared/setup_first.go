@@ -12,7 +12,6 @@ import (
 
 	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/cmd/daycared/config"
-	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/terminal"
@@ -72,7 +71,7 @@ func (s *steps) first(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.talk.say("  %s", card.Settled(r, card.Options{Now: time.Now(), Location: personLocation(cfg, s.name)}))
+	s.talk.say("  %s", card.Settled(r, card.Options{Now: time.Now(), Location: cfg.Zone(s.name)}))
 	result := permissions.Result(r)
 	if r.State != permissions.Approved && r.State != permissions.Denied {
 		s.talk.say("  %s", spelled(result.Text))
@@ -127,9 +126,4 @@ func (s *steps) put(ctx context.Context, cfg *config.Config) (permissions.Reques
 func (c *CLI) people(cfg *config.Config) *admin.Client {
 	paths := cfg.Paths(c.UID, c.Environ)
 	return admin.NewClient(paths.AdminSocket, paths.AdminKey)
-}
-
-// connectorPerson is what a channel knows of somebody.
-func connectorPerson(p config.Person) connectors.Person {
-	return connectors.Person{Name: p.Name, Telegram: p.Telegram}
 }

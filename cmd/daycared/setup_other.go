@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/connectors/telegram"
 	"github.com/daycared/daycared/connectors/terminal"
@@ -156,14 +155,4 @@ func (s *steps) onPhone() {
 		how = "Reply to it there: yes or no."
 	}
 	s.talk.say("  It is on the phone of %s. %s", spelled(s.name), how)
-}
-
-// personLocation is the zone that somebody's times are told in.
-func personLocation(cfg *config.Config, name string) *time.Location {
-	for _, p := range cfg.People {
-		if p.Name == name {
-			return p.Location
-		}
-	}
-	return time.Local
 }

@@ -6,11 +6,11 @@ import (
 	"net/url"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -133,14 +133,6 @@ const (
 
 var channels = []string{viaTerminal, viaAdmin, viaTelegram, viaWhatsApp}
 
-// parseChannel reads the name of a channel.
-func parseChannel(s string) (any, error) {
-	if !slices.Contains(channels, s) {
-		return nil, fmt.Errorf("unknown channel %s; %s", quote(s), suggest(s, channels))
-	}
-	return s, nil
-}
-
 // parsePath reads an absolute path; empty stands for the place that [Config.Paths] chooses.
 func parsePath(s string) (any, error) {
 	switch {
@@ -172,7 +164,7 @@ func parseSocket(s string) (any, error) {
 // parseURL reads the address of a service that is sent a secret: https, or http on this machine.
 func parseURL(s string) (any, error) {
 	u, err := url.Parse(s)
-	if err == nil && u.Scheme == "http" && u.Host != "" && u.User == nil && !local(u.Hostname()) {
+	if err == nil && u.Scheme == "http" && u.Host != "" && u.User == nil && !wire.Loopback(u.Hostname()) {
 		return nil, fmt.Errorf("%s would send the token in the clear; write https://%s", quote(s), u.Host+u.Path)
 	}
 	return address(s, "https://api.telegram.org")
@@ -198,7 +190,7 @@ func parsePublisher(s string) (any, error) {
 // inTheClear tells whether what is sent to an address can be read on the way.
 func inTheClear(address string) bool {
 	u, err := url.Parse(address)
-	return err == nil && u.Scheme == "http" && !local(u.Hostname())
+	return err == nil && u.Scheme == "http" && !wire.Loopback(u.Hostname())
 }
 
 func address(s, example string) (any, error) {
@@ -215,11 +207,6 @@ func address(s, example string) (any, error) {
 		return nil, fmt.Errorf("%s has a percent sign, which has no place here; %s", quote(s), right)
 	}
 	return strings.TrimRight(s, "/"), nil
-}
-
-func local(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
 // parseListen reads where to listen: an address of this machine, or none for all of them, and a port.
@@ -269,7 +256,7 @@ func parseHost(s string) (any, error) {
 // Loopback tells whether only this machine can reach the listener.
 func (a API) Loopback() bool {
 	host, _, err := net.SplitHostPort(a.Listen)
-	return err == nil && local(host)
+	return err == nil && wire.Loopback(host)
 }
 
 // listener holds that tokens do not cross a network in the clear, and that nobody comes from elsewhere without one.

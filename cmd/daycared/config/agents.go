@@ -142,7 +142,7 @@ func (c *Config) complete(r *report) {
 			from = c.Agents[at]
 		}
 		c.Agents[i].fill(from, r, "agents."+itoa(i))
-		c.Agents[i].at(c.zone(c.Agents[i].Person))
+		c.Agents[i].at(c.Zone(c.Agents[i].Person))
 		if a := &c.Agents[i]; a.Connector == "" && a.Parent == "" {
 			a.Connector = viaTerminal
 		}
@@ -187,14 +187,9 @@ func (a *Agent) at(zone *time.Location) {
 	}
 }
 
-// zone is that of a person, or the machine's own.
-func (c *Config) zone(person string) *time.Location {
-	for _, p := range c.People {
-		if p.Name == person {
-			return p.Location
-		}
-	}
-	return time.Local
+// Zone is that of a person, or the machine's own.
+func (c *Config) Zone(person string) *time.Location {
+	return cmp.Or(c.person(person).Location, time.Local)
 }
 
 // Schedule says when an agent is started by the clock.
@@ -256,12 +251,7 @@ func (s Schedule) Ask(run time.Time) time.Time {
 	return at(1)
 }
 
-func (s Schedule) zone() *time.Location {
-	if s.Location == nil {
-		return time.Local
-	}
-	return s.Location
-}
+func (s Schedule) zone() *time.Location { return cmp.Or(s.Location, time.Local) }
 
 // minEvery is the shortest time between two runs that is written as a duration; cron has none shorter.
 const minEvery = time.Minute

@@ -27,8 +27,6 @@ func parseAgent(s string) (any, error) {
 // chats are the channels by which people can talk to agents.
 var chats = []string{viaTelegram, viaWhatsApp, viaTerminal, viaAdmin}
 
-func parseChat(s string) (any, error) { return oneOf("connector", chats)(s) }
-
 // oneOf reads one of a few words.
 func oneOf(what string, words []string) func(string) (any, error) {
 	return func(s string) (any, error) {
@@ -37,22 +35,6 @@ func oneOf(what string, words []string) func(string) (any, error) {
 		}
 		return s, nil
 	}
-}
-
-// parseSwitch reads on or off, which YAML no longer takes for true and false.
-func parseSwitch(s string) (any, error) {
-	switch s {
-	case "on", "off":
-		return s == "on", nil
-	}
-	right := "on or off"
-	switch strings.ToLower(s) {
-	case "true", "yes", "y", "1", "on":
-		right = "on"
-	case "false", "no", "n", "0", "off":
-		right = "off"
-	}
-	return nil, fmt.Errorf("%s is neither on nor off; write %s", quote(s), right)
 }
 
 func formatSwitch(on bool) string {

@@ -262,9 +262,8 @@ type section struct {
 // key is one key, as its struct field says.
 type key struct {
 	name  string
-	path  string       // with the names of the sections it stands in
-	field int          // in its struct
-	typ   reflect.Type // of the field
+	path  string // with the names of the sections it stands in
+	field int    // in its struct
 	list  bool
 	inner *section // of a section, or of the items of a list of sections; nil for plain values
 	leaf  leaf     // of a plain value, or of the items of a list of them
@@ -282,7 +281,7 @@ func sectionOf(t reflect.Type, path string) *section {
 		if !ok {
 			continue
 		}
-		k := key{name: name, path: join(path, name), field: i, typ: f.Type}
+		k := key{name: name, path: join(path, name), field: i}
 		item := f.Type
 		if f.Type.Kind() == reflect.Slice {
 			k.list, item = true, f.Type.Elem()

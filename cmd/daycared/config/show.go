@@ -17,14 +17,10 @@ import (
 // Show writes what is in force as YAML that [Load] takes again. Every value says at the end of its line where it came
 // from: the line of the file, the environment variable, or default.
 func (c *Config) Show(w io.Writer) error {
-	file := c.File
-	if file == "" {
-		file = "no configuration file"
-	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	s := shower{c, tw}
-	s.printf("# %s\n", onOneLine(file))
-	s.section(reflect.ValueOf(c).Elem(), root, "", "")
+	s.printf("# %s\n", onOneLine(cmp.Or(c.File, "no configuration file")))
+	s.keys(reflect.ValueOf(c).Elem(), root, "", "", false)
 	if err := tw.Flush(); err != nil {
 		return fmt.Errorf("write configuration: %w", err)
 	}
@@ -115,33 +111,12 @@ type shower struct {
 
 func (s shower) printf(format string, args ...any) { fmt.Fprintf(s.w, format, args...) }
 
-// section writes the keys of a struct, the first line after indent as it is and the others below it.
-func (s shower) section(v reflect.Value, sec *section, path, indent string) {
+// keys writes those of a struct; of an item of a list (a person, a route or an agent) only those that were given, since the
+// others have no value that could be written. lead begins the first line, and as many spaces the others.
+func (s shower) keys(v reflect.Value, sec *section, path, lead string, item bool) {
 	for _, k := range sec.keys {
 		field, at := v.Field(k.field), join(path, k.name)
-		switch {
-		case k.inner == nil:
-			s.printf("%s%s: %s\t# %s\n", indent, k.name, k.show(field), s.origin(at))
-		case k.list && field.Len() == 0:
-			s.printf("%s%s: []\t# %s\n", indent, k.name, s.origin(at))
-		case k.list:
-			s.printf("%s%s:\t# %s\n", indent, k.name, s.origin(at))
-			for i := range field.Len() {
-				s.given(field.Index(i), k.inner, at+"."+strconv.Itoa(i), "  - ")
-			}
-		default:
-			s.printf("%s%s:\n", indent, k.name)
-			s.section(field, k.inner, at, indent+"  ")
-		}
-	}
-}
-
-// given writes the keys of a person, a route or an agent that were given, since the others have no value that could be written.
-// lead begins the first line, and as many spaces the others.
-func (s shower) given(v reflect.Value, sec *section, path, lead string) {
-	for _, k := range sec.keys {
-		field, at := v.Field(k.field), join(path, k.name)
-		if _, given := s.origins[at]; !given {
+		if _, given := s.origins[at]; item && !given {
 			continue
 		}
 		indent := strings.Repeat(" ", len(lead))
@@ -153,11 +128,14 @@ func (s shower) given(v reflect.Value, sec *section, path, lead string) {
 		case k.list:
 			s.printf("%s%s:\t# %s\n", lead, k.name, s.origin(at))
 			for i := range field.Len() {
-				s.given(field.Index(i), k.inner, at+"."+strconv.Itoa(i), indent+"  - ")
+				s.keys(field.Index(i), k.inner, at+"."+strconv.Itoa(i), indent+"  - ", true)
 			}
-		default:
+		case item:
 			s.printf("%s%s:\t# %s\n", lead, k.name, s.origin(at))
-			s.given(field, k.inner, at, indent+"  ")
+			s.keys(field, k.inner, at, indent+"  ", true)
+		default:
+			s.printf("%s%s:\n", lead, k.name)
+			s.keys(field, k.inner, at, indent+"  ", false)
 		}
 		lead = indent
 	}

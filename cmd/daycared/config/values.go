@@ -46,14 +46,14 @@ func leafOf(t reflect.Type, is string) (l leaf, plain bool) {
 
 // leaves are the sorts of plain values, by the `is` tag or else the type of the field.
 var leaves = map[string]leaf{
-	"bool":              {is: "true or false", written: asLiteral, parse: parseBool, format: with(strconv.FormatBool)},
+	"bool":              {is: "true or false", written: asLiteral, parse: either("true", "false"), format: with(strconv.FormatBool)},
 	"int":               {is: "a number", written: asLiteral, parse: parseCount, format: with(strconv.Itoa)},
 	"time.Duration":     {is: "a duration", parse: parseDuration, format: with(formatDuration)},
 	"delay":             {is: "a duration", parse: parseDelay, format: with(formatDuration)},
 	"days":              {is: "a number of days", parse: parseDays, format: with(formatDays)},
 	"config.When":       {is: "a share of the time or a duration", parse: parseWhen, format: with(When.String)},
 	"connectors.Hours":  {is: "hours", written: asText, parse: parseHours, format: with(formatHours), mend: mendHours},
-	"channel":           {is: "a channel", parse: parseChannel, format: with(asIs)},
+	"channel":           {is: "a channel", parse: oneOf("channel", channels), format: with(asIs)},
 	"permissions.Scope": {is: "a scope", parse: parseScope, format: with(permissions.Scope.String)},
 	"permissions.Tag":   {is: "a permission", written: asText, parse: parseTag, format: with(permissions.Tag.String)},
 	"permissions.Kind":  {is: "a kind", parse: parseKind, format: with(formatKind)},
@@ -74,9 +74,9 @@ var leaves = map[string]leaf{
 	"listen":            {is: "an address to listen at", written: asText, parse: parseListen, format: with(asIs), mend: mendListen},
 	"host":              {is: "the name of a host", written: asText, parse: parseHost, format: with(asIs)},
 	"folder":            {is: "a path", written: asText, parse: parseFolder, format: with(asIs)},
-	"switch":            {is: "on or off", parse: parseSwitch, format: with(formatSwitch)},
+	"switch":            {is: "on or off", parse: either("on", "off"), format: with(formatSwitch)},
 	"agent":             {is: "the name of an agent", written: asText, parse: parseAgent, format: with(asIs)},
-	"chat":              {is: "a connector", parse: parseChat, format: with(asIs)},
+	"chat":              {is: "a connector", parse: oneOf("connector", chats), format: with(asIs)},
 	"denial":            {is: "continue or terminate", parse: oneOf("what follows a denial", denials), format: with(asIs)},
 	"provider":          {is: "a provider", parse: oneOf("provider", providers), format: with(asIs)},
 	"endpoint":          {is: "an address", written: asText, parse: parseEndpoint, format: with(asIs)},
@@ -100,21 +100,21 @@ func formatInt64(n int64) string           { return strconv.FormatInt(n, 10) }
 func formatKind(k permissions.Kind) string { return string(k) }
 func formatLevel(l slog.Level) string      { return strings.ToLower(l.String()) }
 
-func parseBool(s string) (any, error) {
-	switch s {
-	case "true":
-		return true, nil
-	case "false":
-		return false, nil
+// either reads one of two words for yes and no.
+func either(yes, no string) func(string) (any, error) {
+	return func(s string) (any, error) {
+		right := yes + " or " + no
+		switch strings.ToLower(s) {
+		case "true", "yes", "on", "y", "1":
+			right = yes
+		case "false", "no", "off", "n", "0":
+			right = no
+		}
+		if s == yes || s == no {
+			return s == yes, nil
+		}
+		return nil, fmt.Errorf("%s is neither %s nor %s; write %s", quote(s), yes, no, right)
 	}
-	right := "true or false"
-	switch strings.ToLower(s) {
-	case "true", "yes", "on", "y", "1":
-		right = "true"
-	case "false", "no", "off", "n", "0":
-		right = "false"
-	}
-	return nil, fmt.Errorf("%s is neither true nor false; write %s", quote(s), right)
 }
 
 // maxCount keeps every count far from what a 32-bit column or a multiplication could not hold.
