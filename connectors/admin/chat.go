@@ -47,77 +47,66 @@ type (
 	nothing struct{ Body struct{} }
 )
 
-// chatter serves the routes of those who talk to agents.
-type chatter struct {
-	*routes
-	desk connectors.Talks
-}
-
-// registerChat registers those routes where people write to agents at the desk. Each has those that are bound to them and to
-// this door, and nobody else's.
+// registerChat registers the routes by which people write to agents. Each has those that are bound to them and to this
+// door, and nobody else's.
 func (r *routes) registerChat() {
-	desk, can := r.desk.(connectors.Talks)
-	if !can {
-		return
-	}
-	c := chatter{r, desk}
-	huma.Register(r.door.API, post("write", "/v1/messages", "Write to the caller's agent in the foreground"), c.write)
-	serve(r, post("order", "/v1/orders", "Have the caller's agent in the foreground obey at once"), c.order)
-	serve(r, post("use", "/v1/agents/{name}/use", "Have the caller's messages go to that agent"), c.use)
-	serve(r, get("agents", "/v1/agents", "List the agents that the caller can write to here"), c.agents)
+	huma.Register(r.door.API, post("write", "/v1/messages", "Write to the caller's agent in the foreground"), r.write)
+	serve(r, post("order", "/v1/orders", "Have the caller's agent in the foreground obey at once"), r.order)
+	serve(r, post("use", "/v1/agents/{name}/use", "Have the caller's messages go to that agent"), r.use)
+	serve(r, get("agents", "/v1/agents", "List the agents that the caller can write to here"), r.agents)
 }
 
 // talker is who makes the call that ctx is of, as somebody who talks by this door, and the prefix of their keys: one person's
 // are no other's.
-func (c chatter) talker(ctx context.Context) (id connectors.Identity, prefix string, err error) {
+func (r *routes) talker(ctx context.Context) (id connectors.Identity, prefix string, err error) {
 	id = who(ctx)
 	id.Via = Name
-	name, err := c.routes.desk.Who(id)
+	name, err := r.desk.Who(id)
 	return id, Name + ":" + name + ":", err
 }
 
 var errBlank = errors.New("nothing is written")
 
-func (c chatter) write(ctx context.Context, in *writingInput) (*nothing, error) {
-	id, prefix, err := c.talker(ctx)
+func (r *routes) write(ctx context.Context, in *writingInput) (*nothing, error) {
+	id, prefix, err := r.talker(ctx)
 	if err == nil && strings.TrimSpace(in.Body.Text) == "" {
 		err = permissions.Invalid(errBlank)
 	}
 	if err == nil {
-		err = c.desk.OnMessage(ctx, connectors.Message{
+		err = r.desk.OnMessage(ctx, connectors.Message{
 			From: id, Text: in.Body.Text, ReplyTo: in.Body.ReplyTo, Key: prefix + in.Body.Key,
 		})
 	}
 	if err != nil {
-		return nil, c.door.Refuse(err)
+		return nil, r.door.Refuse(err)
 	}
 	return &nothing{}, nil
 }
 
-func (c chatter) order(ctx context.Context, in *orderingInput) (obeying, error) {
-	id, prefix, err := c.talker(ctx)
+func (r *routes) order(ctx context.Context, in *orderingInput) (obeying, error) {
+	id, prefix, err := r.talker(ctx)
 	if err != nil {
 		return obeying{}, err
 	}
-	agent, err := c.desk.Order(ctx, id, in.Body.Order, prefix+in.Body.Key)
+	agent, err := r.desk.Order(ctx, id, in.Body.Order, prefix+in.Body.Key)
 	return obeying{Agent: agent}, err
 }
 
-func (c chatter) use(ctx context.Context, in *useInput) (obeying, error) {
-	id, _, err := c.talker(ctx)
+func (r *routes) use(ctx context.Context, in *useInput) (obeying, error) {
+	id, _, err := r.talker(ctx)
 	if err != nil {
 		return obeying{}, err
 	}
-	agent, err := c.desk.Use(ctx, id, in.Name)
+	agent, err := r.desk.Use(ctx, id, in.Name)
 	return obeying{Agent: agent}, err
 }
 
-func (c chatter) agents(ctx context.Context, _ *struct{}) ([]presence, error) {
-	id, _, err := c.talker(ctx)
+func (r *routes) agents(ctx context.Context, _ *struct{}) ([]presence, error) {
+	id, _, err := r.talker(ctx)
 	if err != nil {
 		return nil, err
 	}
-	found, err := c.desk.Agents(ctx, id)
+	found, err := r.desk.Agents(ctx, id)
 	return wire.Each(found, func(p permissions.Presence) presence { return presence(p) }), err
 }
 

@@ -2,7 +2,6 @@ package admin_test
 
 import (
 	"context"
-	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -121,7 +120,7 @@ func TestMessagesThatAreNone(t *testing.T) {
 	}
 }
 
-// Who has no agents is told so, who is nobody hears nothing of them, and a desk without agents has no such routes.
+// Who has no agents is told so, and who is nobody hears nothing of them.
 func TestWhoHasNobodyToTalkTo(t *testing.T) {
 	for what, c := range map[string]struct {
 		person string
@@ -146,11 +145,5 @@ func TestWhoHasNobodyToTalkTo(t *testing.T) {
 		if c.person == "" && (!isRefusal(err, c.code) || len(desk.heard) > 0) {
 			t.Errorf("%s writes: %v, %+v", what, err, desk.heard)
 		}
-	}
-	socket := wiretest.Socket(t)
-	serve(t, socket, wiretest.NewDesk())
-	var refusal *permissions.Refusal
-	if _, err := newClient(t, socket, "").Agents(t.Context()); err == nil || errors.As(err, &refusal) {
-		t.Errorf("a desk without agents: %v", err)
 	}
 }

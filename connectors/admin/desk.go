@@ -13,6 +13,8 @@ import (
 type Desk interface {
 	connectors.Handler
 	connectors.Controls
+	connectors.Talks
+	connectors.Locker
 	// Who is the name of the person that an identity is.
 	Who(id connectors.Identity) (name string, err error)
 	// Show gives one request by its id or its code.
@@ -49,6 +51,24 @@ type Desk interface {
 	Audit(ctx context.Context, id connectors.Identity, after int64, limit int) ([]permissions.Entry, error)
 	// Verify checks every audit chain and returns their heads; for the operator only.
 	Verify(ctx context.Context, id connectors.Identity) ([]permissions.Head, error)
+	// Invite makes a link by which somebody brings the account that is to answer as the person of that name.
+	Invite(ctx context.Context, id connectors.Identity, name, via string) (connectors.Invitation, error)
+	// Guest waits until somebody has come by the link.
+	Guest(ctx context.Context, id connectors.Identity, code string) (connectors.Guest, error)
+	// Pair has the guest with that address answer as the person, and returns the account that did before, if another.
+	Pair(ctx context.Context, id connectors.Identity, code, address string) (now, was permissions.Pairing, err error)
+	// Dismiss ends the invitation.
+	Dismiss(ctx context.Context, id connectors.Identity, code string) error
+	// Unpair takes the account away that somebody was paired with.
+	Unpair(ctx context.Context, id connectors.Identity, name, via string) (permissions.Pairing, error)
+
+	// Locks are the people who are locked.
+	Locks() []permissions.Lock
+	// Suspended lists what opens nothing since the store was restored.
+	Suspended(ctx context.Context, id connectors.Identity) (permissions.Suspended, error)
+	// Reinstate has what the names mean open again what it opened, or everything without names, and returns it.
+	Reinstate(ctx context.Context, id connectors.Identity, names []string) (permissions.Suspended, error)
+
 	// Subscribe follows every committed change.
 	Subscribe(buffer int) *permissions.Feed
 	// Stand is a row with its code, copies and waiters.

@@ -6,17 +6,9 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
-
-// Locker is a [Desk] at which people are locked. Where the desk is none, there are no such routes.
-type Locker interface {
-	connectors.Locker
-	// Locks are the people who are locked.
-	Locks() []permissions.Lock
-}
 
 // Lock is a person who is locked, or was until now, as programs read it.
 type Lock struct {
@@ -58,20 +50,16 @@ type (
 	}
 )
 
-// registerLocks registers the routes of locks where the desk has them.
+// registerLocks registers the routes of locks.
 func (r *routes) registerLocks() {
-	desk, can := r.desk.(Locker)
-	if !can {
-		return
-	}
 	lock := post("lock", "/v1/people/{name}/lock", "Have nothing count that comes from a person's accounts")
 	serve(r, lock, func(ctx context.Context, in *lockInput) (Lock, error) {
-		l, err := desk.Lock(ctx, who(ctx), in.Name, in.Body.Since)
+		l, err := r.desk.Lock(ctx, who(ctx), in.Name, in.Body.Since)
 		return fromLock(l, false), err
 	})
 	unlock := remove("unlock", "/v1/people/{name}/lock", "End a lock: the operator at once, else two people")
 	serve(r, unlock, func(ctx context.Context, in *unlockInput) (Lock, error) {
-		l, over, err := desk.Unlock(ctx, who(ctx), in.Name)
+		l, over, err := r.desk.Unlock(ctx, who(ctx), in.Name)
 		return fromLock(permissions.Locked{Lock: l}, over), err
 	})
 }

@@ -65,6 +65,10 @@ var matrix = map[string][principals]int{
 	"DELETE /v1/people/{name}/pairing": {403, 403, 403, 403, 403, 200},
 	"POST /v1/people/{name}/lock":      {403, 403, 403, 200, 200, 200},
 	"DELETE /v1/people/{name}/lock":    {403, 403, 403, 200, 200, 200},
+	"POST /v1/messages":                {403, 403, 403, 409, 409, 409}, // there is no agent
+	"POST /v1/orders":                  {403, 403, 403, 409, 409, 409},
+	"POST /v1/agents/{name}/use":       {403, 403, 403, 409, 409, 409},
+	"GET /v1/agents":                   {403, 403, 403, 409, 409, 409},
 	"GET /v1/suspended":                {403, 403, 403, 403, 403, 200},
 	"POST /v1/reinstate":               {403, 403, 403, 403, 403, 200},
 }
@@ -76,6 +80,8 @@ var bodies = map[string]string{
 	"POST /v1/pairings":               `{"name":"sam","via":"telegram"}`,
 	"POST /v1/pairings/{code}":        `{"address":"7"}`,
 	"POST /v1/reinstate":              `{"names":["fay/telegram"]}`,
+	"POST /v1/messages":               `{"text":"hello","key":"1"}`,
+	"POST /v1/orders":                 `{"order":"stop","key":"1"}`,
 	"POST /v1/people/{name}/lock":     `{"since":"2026-11-21T14:00:00Z"}`,
 }
 

@@ -7,25 +7,9 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
-
-// Pairer is a [Desk] at which people's accounts are paired, for the operator only. Where the desk is none, there are no
-// such routes.
-type Pairer interface {
-	// Invite makes a link by which somebody brings the account that is to answer as the person of that name.
-	Invite(ctx context.Context, id connectors.Identity, name, via string) (connectors.Invitation, error)
-	// Guest waits until somebody has come by the link.
-	Guest(ctx context.Context, id connectors.Identity, code string) (connectors.Guest, error)
-	// Pair has the guest with that address answer as the person, and returns the account that did before, if another.
-	Pair(ctx context.Context, id connectors.Identity, code, address string) (now, was permissions.Pairing, err error)
-	// Dismiss ends the invitation.
-	Dismiss(ctx context.Context, id connectors.Identity, code string) error
-	// Unpair takes the account away that somebody was paired with.
-	Unpair(ctx context.Context, id connectors.Identity, name, via string) (permissions.Pairing, error)
-}
 
 // Invitation is a link that enrols one account, as programs read it.
 type Invitation struct {
@@ -77,39 +61,28 @@ type (
 	}
 )
 
-// pairer serves the routes of pairing.
-type pairer struct {
-	*routes
-	desk Pairer
-}
-
-// registerPairing registers the routes of pairing where the desk has them.
+// registerPairing registers the routes of pairing, for the operator.
 func (r *routes) registerPairing() {
-	desk, can := r.desk.(Pairer)
-	if !can {
-		return
-	}
-	p := pairer{r, desk}
-	serve(r, post("invite", "/v1/pairings", "Make a link that enrols somebody"), p.invite)
-	serve(r, long(get("guest", "/v1/pairings/{code}", "Wait for whoever comes by a link; null while nobody has")), p.guest)
-	serve(r, post("pair", "/v1/pairings/{code}", "Say that it is the right one"), p.pair)
-	serve(r, remove("dismiss", "/v1/pairings/{code}", "End an invitation"), p.dismiss)
-	serve(r, remove("unpair", "/v1/people/{name}/pairing", "Take the account away that somebody was paired with"), p.unpair)
+	serve(r, post("invite", "/v1/pairings", "Make a link that enrols somebody"), r.invite)
+	serve(r, long(get("guest", "/v1/pairings/{code}", "Wait for whoever comes by a link; null while nobody has")), r.guest)
+	serve(r, post("pair", "/v1/pairings/{code}", "Say that it is the right one"), r.pair)
+	serve(r, remove("dismiss", "/v1/pairings/{code}", "End an invitation"), r.dismiss)
+	serve(r, remove("unpair", "/v1/people/{name}/pairing", "Take the account away that somebody was paired with"), r.unpair)
 }
 
-func (p pairer) invite(ctx context.Context, in *inviteInput) (Invitation, error) {
-	i, err := p.desk.Invite(ctx, who(ctx), in.Body.Name, in.Body.Via)
+func (r *routes) invite(ctx context.Context, in *inviteInput) (Invitation, error) {
+	i, err := r.desk.Invite(ctx, who(ctx), in.Body.Name, in.Body.Via)
 	return Invitation{Code: i.Code, Link: i.Link, How: i.How, Until: i.Until.UTC()}, err
 }
 
-func (p pairer) guest(ctx context.Context, in *guestInput) (*Guest, error) {
+func (r *routes) guest(ctx context.Context, in *guestInput) (*Guest, error) {
 	wait, err := wire.ParseWait(in.Wait)
 	if err != nil {
 		return nil, permissions.Invalid(err)
 	}
 	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	g, err := p.desk.Guest(limited, who(ctx), in.Code)
+	g, err := r.desk.Guest(limited, who(ctx), in.Code)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, nil // nobody has come yet
@@ -119,17 +92,17 @@ func (p pairer) guest(ctx context.Context, in *guestInput) (*Guest, error) {
 	return &Guest{Address: g.Address, Name: g.Name, Language: g.Language}, nil
 }
 
-func (p pairer) pair(ctx context.Context, in *pairInput) (Pairing, error) {
-	now, was, err := p.desk.Pair(ctx, who(ctx), in.Code, in.Body.Address)
+func (r *routes) pair(ctx context.Context, in *pairInput) (Pairing, error) {
+	now, was, err := r.desk.Pair(ctx, who(ctx), in.Code, in.Body.Address)
 	return fromPairing(now, was), err
 }
 
-func (p pairer) dismiss(ctx context.Context, in *codeInput) (struct{}, error) {
-	return struct{}{}, p.desk.Dismiss(ctx, who(ctx), in.Code)
+func (r *routes) dismiss(ctx context.Context, in *codeInput) (struct{}, error) {
+	return struct{}{}, r.desk.Dismiss(ctx, who(ctx), in.Code)
 }
 
-func (p pairer) unpair(ctx context.Context, in *unpairInput) (Pairing, error) {
-	was, err := p.desk.Unpair(ctx, who(ctx), in.Name, in.Via)
+func (r *routes) unpair(ctx context.Context, in *unpairInput) (Pairing, error) {
+	was, err := r.desk.Unpair(ctx, who(ctx), in.Name, in.Via)
 	return fromPairing(was, permissions.Pairing{}), err
 }
 

@@ -106,12 +106,3 @@ func TestPairingOverTheSocket(t *testing.T) {
 		t.Error("a wait that was left has a guest")
 	}
 }
-
-func TestADeskWithoutPairingsHasNoSuchRoutes(t *testing.T) {
-	socket := wiretest.Socket(t)
-	serve(t, socket, wiretest.NewDesk())
-	if status, _ := wiretest.Do(t, wiretest.HTTP(t, socket), "POST", "/v1/pairings", "application/json",
-		`{"name":"fay","via":"telegram"}`); status != 404 {
-		t.Errorf("status %d", status)
-	}
-}

@@ -120,8 +120,8 @@ func (r *routes) status(ctx context.Context, _ *struct{}) (Status, error) {
 	case err == nil && count > 0:
 		s.Waiting = WaitingStatus{Count: count, Oldest: &since}
 	}
-	if desk, can := r.desk.(Reinstater); can && id.Operator {
-		all, err := desk.Suspended(ctx, id)
+	if id.Operator {
+		all, err := r.desk.Suspended(ctx, id)
 		switch {
 		case err != nil && s.Ready:
 			return Status{}, err
@@ -129,10 +129,8 @@ func (r *routes) status(ctx context.Context, _ *struct{}) (Status, error) {
 			s.Unconfirmed = &UnconfirmedStatus{Grants: len(all.Grants), Tokens: len(all.Tokens), Pairings: len(all.Pairings)}
 		}
 	}
-	if desk, can := r.desk.(Locker); can {
-		for _, l := range desk.Locks() {
-			s.Locked = append(s.Locked, fromLock(permissions.Locked{Lock: l}, false))
-		}
+	for _, l := range r.desk.Locks() {
+		s.Locked = append(s.Locked, fromLock(permissions.Locked{Lock: l}, false))
 	}
 	s.reach(r.desk.Contacts(), func(name string) bool { return id.Operator || name == self })
 	return s, nil

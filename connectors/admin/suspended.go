@@ -6,19 +6,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
-
-// Reinstater is a [Desk] at which what a restore suspended is confirmed, for the operator only. Where the desk is none,
-// there are no such routes.
-type Reinstater interface {
-	// Suspended lists what opens nothing since the store was restored.
-	Suspended(ctx context.Context, id connectors.Identity) (permissions.Suspended, error)
-	// Reinstate has what the names mean open again what it opened, or everything without names, and returns it.
-	Reinstate(ctx context.Context, id connectors.Identity, names []string) (permissions.Suspended, error)
-}
 
 // Suspended is one thing that a restore suspended, as programs read it: a grant, a token or a pairing.
 type Suspended struct {
@@ -66,33 +56,22 @@ type reinstateInput struct {
 
 var errReinstate = errors.New("say which: names, or all")
 
-// reinstater serves the routes of what is suspended.
-type reinstater struct {
-	*routes
-	desk Reinstater
-}
-
-// registerSuspended registers those routes where the desk has them.
+// registerSuspended registers the routes of what is suspended.
 func (r *routes) registerSuspended() {
-	desk, can := r.desk.(Reinstater)
-	if !can {
-		return
-	}
-	s := reinstater{r, desk}
-	serve(r, get("suspended", "/v1/suspended", "List what a restore suspended; for the operator"), s.list)
-	serve(r, post("reinstate", "/v1/reinstate", "Confirm what a restore suspended; for the operator"), s.reinstate)
+	serve(r, get("suspended", "/v1/suspended", "List what a restore suspended; for the operator"), r.suspended)
+	serve(r, post("reinstate", "/v1/reinstate", "Confirm what a restore suspended; for the operator"), r.reinstate)
 }
 
-func (s reinstater) list(ctx context.Context, _ *struct{}) ([]Suspended, error) {
-	all, err := s.desk.Suspended(ctx, who(ctx))
+func (r *routes) suspended(ctx context.Context, _ *struct{}) ([]Suspended, error) {
+	all, err := r.desk.Suspended(ctx, who(ctx))
 	return fromSuspended(all), err
 }
 
-func (s reinstater) reinstate(ctx context.Context, in *reinstateInput) ([]Suspended, error) {
+func (r *routes) reinstate(ctx context.Context, in *reinstateInput) ([]Suspended, error) {
 	if in.Body.All == (len(in.Body.Names) > 0) {
 		return nil, permissions.Invalid(errReinstate)
 	}
-	all, err := s.desk.Reinstate(ctx, who(ctx), in.Body.Names)
+	all, err := r.desk.Reinstate(ctx, who(ctx), in.Body.Names)
 	return fromSuspended(all), err
 }
 
