@@ -3,6 +3,7 @@ package permissions
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 )
@@ -118,13 +119,7 @@ func (g *Registry) unsureOf(err error, ids ...ID) bool {
 // unsureOfAll notes that the store failed with err while it changed whatever is pending.
 func (g *Registry) unsureOfAll(err error) {
 	g.mu.Lock()
-	var ids []ID
-	for id := range g.halls {
-		ids = append(ids, id)
-	}
-	for id := range g.glass.ends {
-		ids = append(ids, id)
-	}
+	ids := slices.AppendSeq(slices.Collect(maps.Keys(g.halls)), maps.Keys(g.glass.ends))
 	g.mu.Unlock()
 	g.unsureOf(err, ids...)
 }
@@ -140,17 +135,13 @@ func (g *Registry) isUnsure() bool {
 func (g *Registry) lookAgain(ctx context.Context) {
 	g.mu.Lock()
 	lost := g.lost
-	var ids []ID
-	for id := range g.unsure {
-		ids = append(ids, id)
-	}
+	ids := slices.Sorted(maps.Keys(g.unsure))
 	g.lost = false
 	clear(g.unsure)
 	g.mu.Unlock()
 	if !lost {
 		return
 	}
-	slices.Sort(ids)
 	for _, id := range ids { // one that is damaged does not keep the others from it
 		end := g.ending(id)
 		r, err := g.store.Read(ctx, id)

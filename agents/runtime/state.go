@@ -10,6 +10,7 @@ import (
 
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -195,9 +196,5 @@ const notRun = "This was not run: the run was stopped before it."
 
 // names are the tools of calls, for people.
 func names(calls []Call) string {
-	var all []string
-	for _, c := range calls {
-		all = append(all, c.Tool)
-	}
-	return strings.Join(slices.Compact(all), ", ")
+	return strings.Join(slices.Compact(wire.Each(calls, func(c Call) string { return c.Tool })), ", ")
 }

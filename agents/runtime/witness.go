@@ -3,6 +3,8 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,10 +67,7 @@ func (rt *Runtime) shown(ctx context.Context, r permissions.Request, at time.Tim
 // stopped.
 func (rt *Runtime) stopAll() {
 	rt.mu.Lock()
-	var all []permissions.ID
-	for id := range rt.working {
-		all = append(all, id)
-	}
+	all := slices.Collect(maps.Keys(rt.working))
 	rt.mu.Unlock()
 	for _, id := range all {
 		rt.command(id, permissions.OrderStop)

@@ -176,7 +176,7 @@ func schema[T any]() []byte {
 		Description string            `json:"description"`
 	}
 	properties, required := map[string]property{}, []string{}
-	for f := range fields[T]() {
+	for f := range reflect.TypeFor[T]().Fields() {
 		p := property{Type: kinds[f.Type.Kind()], Description: f.Tag.Get("say")}
 		if f.Type.Kind() == reflect.Slice {
 			p.Items = map[string]string{"type": "string"}
@@ -199,17 +199,6 @@ var kinds = map[reflect.Kind]string{
 	reflect.String: "string", reflect.Int: "integer", reflect.Bool: "boolean", reflect.Slice: "array",
 }
 
-func fields[T any]() func(yield func(reflect.StructField) bool) {
-	return func(yield func(reflect.StructField) bool) {
-		of := reflect.TypeFor[T]()
-		for i := range of.NumField() {
-			if !yield(of.Field(i)) {
-				return
-			}
-		}
-	}
-}
-
 func name(f reflect.StructField) string {
 	n, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return n
@@ -223,7 +212,7 @@ func decode[T any](input []byte) (in T, err error) {
 		return in, fmt.Errorf("the input is not one JSON object: %w", err)
 	}
 	var known, missing []string
-	for f := range fields[T]() {
+	for f := range reflect.TypeFor[T]().Fields() {
 		known = append(known, name(f))
 		if _, ok := given[name(f)]; !ok && f.Tag.Get("need") != "" {
 			missing = append(missing, name(f))

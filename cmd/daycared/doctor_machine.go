@@ -71,12 +71,7 @@ func (in *inspection) examineData(ctx context.Context) []finding {
 
 // badData reports whether something of the data directory was found wrong.
 func (in *inspection) badData() bool {
-	for _, o := range in.found {
-		if o.Key == "data_dir" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(in.found, func(o observation) bool { return o.Key == "data_dir" })
 }
 
 // examineListener says whether agents elsewhere are answered. What is wrong with the port was looked at.

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/daycared/daycared/internal/wire"
 )
 
 //go:generate go test . -run ^TestReference$ -reference
@@ -97,11 +99,7 @@ func paragraphs(cmd *cobra.Command) (all []string) {
 
 // examplesOf are a command's, without what indents them in its help.
 func examplesOf(cmd *cobra.Command) []string {
-	var lines []string
-	for line := range strings.SplitSeq(cmd.Example, "\n") {
-		lines = append(lines, strings.TrimPrefix(line, "  "))
-	}
-	return lines
+	return wire.Each(strings.Split(cmd.Example, "\n"), func(line string) string { return strings.TrimPrefix(line, "  ") })
 }
 
 // writeMan writes one page of section 1.

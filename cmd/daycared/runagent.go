@@ -92,12 +92,8 @@ func acpAgent(cfg *config.Config, name string) (config.Agent, error) {
 	i := slices.IndexFunc(cfg.Agents, func(a config.Agent) bool { return a.Name == name })
 	switch {
 	case i < 0:
-		var names []string
-		for _, a := range cfg.Agents {
-			names = append(names, a.Name)
-		}
 		return config.Agent{}, usage("there is no agent %s under agents of %s; %s", name, cmp.Or(cfg.File, "the configuration"),
-			meant(name, names, "add it there"))
+			meant(name, agentNames(cfg), "add it there"))
 	case len(cfg.Agents[i].ACP) == 0:
 		return config.Agent{}, usage("%s thinks with a model, and the daemon runs it; write to it where its person does (%s)",
 			name, cmp.Or(cfg.Agents[i].Connector, "its parent does that"))

@@ -17,6 +17,7 @@ import (
 	"github.com/daycared/daycared/cmd/daycared/connect"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -226,18 +227,12 @@ func (c *CLI) configured(names func(*config.Config) []string) source {
 	}
 }
 
-func personNames(cfg *config.Config) (names []string) {
-	for _, p := range cfg.People {
-		names = append(names, p.Name)
-	}
-	return names
+func personNames(cfg *config.Config) []string {
+	return wire.Each(cfg.People, func(p config.Person) string { return p.Name })
 }
 
-func agentNames(cfg *config.Config) (names []string) {
-	for _, a := range cfg.Agents {
-		names = append(names, a.Name)
-	}
-	return names
+func agentNames(cfg *config.Config) []string {
+	return wire.Each(cfg.Agents, func(a config.Agent) string { return a.Name })
 }
 
 // atDaemon asks the daemon for words, and has none where there is no daemon.
@@ -254,31 +249,26 @@ func (c *CLI) atDaemon(words func(*admin.Client) ([]string, error)) []string {
 
 // codes are those of what waits.
 func (c *CLI) codes(ctx context.Context) []string {
-	return c.atDaemon(func(client *admin.Client) (words []string, err error) {
+	return c.atDaemon(func(client *admin.Client) ([]string, error) {
 		list, err := client.List(ctx, "", 0)
-		for _, s := range list {
-			words = append(words, fmt.Sprintf("%s\t%s wants %s", s.Code, spelled(s.Request.Who()), oneRow(card.Wants(s.Request))))
-		}
-		return words, err
+		return wire.Each(list, func(s permissions.Standing) string {
+			return fmt.Sprintf("%s\t%s wants %s", s.Code, spelled(s.Request.Who()), oneRow(card.Wants(s.Request)))
+		}), err
 	})
 }
 
 func (c *CLI) grantIDs(ctx context.Context) []string {
-	return c.atDaemon(func(client *admin.Client) (words []string, err error) {
+	return c.atDaemon(func(client *admin.Client) ([]string, error) {
 		list, err := client.Grants(ctx)
-		for _, g := range list {
-			words = append(words, fmt.Sprintf("%s\t%s for %s", g.ID, covers(g), spelled(g.Caller)))
-		}
-		return words, err
+		return wire.Each(list, func(g permissions.Grant) string {
+			return fmt.Sprintf("%s\t%s for %s", g.ID, covers(g), spelled(g.Caller))
+		}), err
 	})
 }
 
 func (c *CLI) tokenNames(ctx context.Context) []string {
-	return c.atDaemon(func(client *admin.Client) (words []string, err error) {
+	return c.atDaemon(func(client *admin.Client) ([]string, error) {
 		list, err := client.Tokens(ctx)
-		for _, t := range list {
-			words = append(words, t.Name)
-		}
-		return words, err
+		return wire.Each(list, func(t admin.Token) string { return t.Name }), err
 	})
 }

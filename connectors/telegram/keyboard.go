@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -253,10 +254,7 @@ func openCalls(r permissions.Request) []permissions.Call {
 func mine(r permissions.Request, by string) (free []int) {
 	units := []int{0}
 	if len(r.Calls) > 0 {
-		units = nil
-		for _, c := range openCalls(r) {
-			units = append(units, c.N)
-		}
+		units = wire.Each(openCalls(r), func(c permissions.Call) int { return c.N })
 	}
 	for _, n := range units {
 		voted := func(v permissions.Vote) bool { return v.By == by && (v.Call == 0 || v.Call == n) }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,14 +37,10 @@ func (r rooms) lookSoon() {
 func (r rooms) health() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var texts []string
-	for _, text := range r.wrong {
-		texts = append(texts, text)
-	}
+	texts := slices.Sorted(maps.Values(r.wrong))
 	if len(texts) == 0 {
 		return nil
 	}
-	slices.Sort(texts)
 	return errors.New(strings.Join(texts, "; "))
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -171,9 +172,7 @@ func (c *Client) send(ctx context.Context, method, path string, header http.Head
 	if err != nil {
 		return nil, err
 	}
-	for name, values := range header {
-		request.Header[name] = values
-	}
+	maps.Copy(request.Header, header)
 	if in != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}

@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -143,9 +144,7 @@ func (p *Problem) refusal() error {
 
 // write answers outside huma.
 func (p *Problem) write(w http.ResponseWriter) {
-	for name, values := range p.GetHeaders() {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), p.GetHeaders())
 	w.Header().Set("Content-Type", p.ContentType(""))
 	w.WriteHeader(p.Status)
 	_ = format.Marshal(w, p) // the caller may have gone, and then nobody reads it

@@ -16,6 +16,7 @@ import (
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -126,10 +127,7 @@ func failed(format string, args ...any) tools.Outcome {
 
 // outcome is what a call gave, as models are told it. The whole of what is too long for them is an artifact.
 func outcome(r *mcp.CallToolResult, most int) tools.Outcome {
-	var all []string
-	for _, c := range r.Content {
-		all = append(all, content(c))
-	}
+	all := wire.Each(r.Content, content)
 	if len(all) == 0 && r.StructuredContent != nil {
 		raw, err := json.Marshal(r.StructuredContent)
 		if err == nil { // it was JSON a moment ago

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -263,10 +264,8 @@ func (a API) Loopback() bool {
 func (r *report) listener(a API) {
 	const listen, cert, key = "api.listen", "api.tls_cert_file", "api.tls_key_file"
 	const anonymous = "api.allow_anonymous"
-	for _, path := range []string{listen, cert, key, "api.behind_proxy", anonymous} {
-		if r.wrong(path) {
-			return
-		}
+	if slices.ContainsFunc([]string{listen, cert, key, "api.behind_proxy", anonymous}, r.wrong) {
+		return
 	}
 	switch {
 	case a.TLSCertFile != "" && a.TLSKeyFile == "":

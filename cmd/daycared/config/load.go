@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -140,9 +141,7 @@ func check(file string, data []byte, environ []string, known Accounts) (*Config,
 	for path, line := range r.lines {
 		cfg.origins[path] = place(onOneLine(filepath.Base(file)), line)
 	}
-	for path, name := range r.vars {
-		cfg.origins[path] = name
-	}
+	maps.Copy(cfg.origins, r.vars)
 	rules(r, cfg)
 	r.accounts(cfg, known)
 	faults := r.unworkable(cfg)

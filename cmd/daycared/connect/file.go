@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tailscale/hujson"
@@ -172,10 +173,5 @@ func mine(v *hujson.Value, dialect string) bool {
 	for _, h := range hook.Hooks {
 		commands = append(commands, h.Command)
 	}
-	for _, c := range commands {
-		if strings.Contains(c, hookOf(dialect)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(commands, func(c string) bool { return strings.Contains(c, hookOf(dialect)) })
 }
