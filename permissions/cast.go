@@ -21,7 +21,7 @@ func cast(r Request, e Cast) (Change, error) {
 			return Change{}, ErrWords
 		}
 		return answer(r, v), nil
-	case !r.offers(v.Answer):
+	case !r.Offers(v.Answer):
 		return Change{}, ErrNoOption
 	case v.Call != 0 && !slices.ContainsFunc(r.Calls, func(c Call) bool { return c.N == v.Call }):
 		return Change{}, ErrNoOption
@@ -79,7 +79,7 @@ func reply(r Request, e Reply) (Change, error) {
 	switch {
 	case !r.TakesReplies():
 		return Change{}, ErrAsker
-	case !r.offers(e.Answer):
+	case !r.Offers(e.Answer):
 		return Change{}, ErrNoOption
 	}
 	return answered(r, Vote{Via: ViaEditor, Answer: e.Answer, At: e.At}, r.Caller.Name), nil
@@ -96,7 +96,8 @@ func answered(r Request, v Vote, actor string) Change {
 	return c
 }
 
-func (r Request) offers(a Answer) bool {
+// Offers reports whether an answer is one of the options.
+func (r Request) Offers(a Answer) bool {
 	return slices.ContainsFunc(r.Options, func(o Option) bool { return o.ID == a })
 }
 

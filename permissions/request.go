@@ -239,3 +239,11 @@ type Vote struct {
 	// Empty where the door delivers once.
 	Key string
 }
+
+// Brief is at most so many characters of a text, with "…" where it was cut.
+func Brief(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return strings.TrimRight(string(runes[:most-1]), "\u200D") + "…"
+	}
+	return text
+}

@@ -147,7 +147,7 @@ func (in asking) question(call toolCall, terminal func(string) string) (permissi
 	}
 	details.WriteString(in.offers())
 	q := permissions.Request{
-		Kind: permissions.KindTool, Tool: call.tool(), Input: input, Reason: shortRunes(title, permissions.MaxReason),
+		Kind: permissions.KindTool, Tool: call.tool(), Input: input, Reason: permissions.Brief(title, permissions.MaxReason),
 		Details: strings.ToValidUTF8(details.String(), "\uFFFD"),
 		// What is allowed for longer than the agent's program lives, or by the clock, would be more than its own options say.
 		Widest: permissions.SessionTool,

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -291,14 +290,6 @@ func short(text string, most int) string {
 		return strings.ToValidUTF8(text, "\uFFFD")
 	}
 	return strings.ToValidUTF8(text[:most], "") + " …"
-}
-
-// shortRunes is at most so many characters of a text.
-func shortRunes(text string, most int) string {
-	if utf8.RuneCountInString(text) <= most {
-		return text
-	}
-	return string([]rune(text)[:most-1]) + "…"
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

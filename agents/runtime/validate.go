@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/tools"
@@ -189,9 +188,5 @@ func (sh *shift) background(q *permissions.Request) {
 
 // short is text of at most n characters.
 func short(text string, n int) string {
-	text = strings.TrimSpace(text)
-	if utf8.RuneCountInString(text) <= n {
-		return text
-	}
-	return string([]rune(text)[:n-1]) + "…"
+	return permissions.Brief(strings.TrimSpace(text), n)
 }

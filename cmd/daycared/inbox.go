@@ -14,6 +14,7 @@ import (
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/conversation"
 	"github.com/daycared/daycared/connectors/terminal"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -126,11 +127,8 @@ func (i *inbox) update(ctx context.Context, s permissions.Standing) error {
 
 // say shows a message that asks nothing, whole. On a screen that has closed there is nobody to read it.
 func (i *inbox) say(lines []string) {
-	rows := make([]string, len(lines))
-	for k, line := range lines {
-		rows[k] = card.Spell(card.Harmless(line)) // they were rendered for a chat
-	}
-	_ = i.screen.Say(strings.Join(rows, "\n"))
+	row := func(line string) string { return card.Spell(card.Harmless(line)) } // they were rendered for a chat
+	_ = i.screen.Say(strings.Join(wire.Each(lines, row), "\n"))
 }
 
 // inboxDesk is the daemon's desk as the terminal of an inbox needs it, so that agents are talked to there as they are on

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -246,10 +247,7 @@ func (c *CLI) nearToken(ctx context.Context, client *admin.Client, name string, 
 	if err != nil {
 		return refused
 	}
-	names := make([]string, len(list))
-	for i, t := range list {
-		names[i] = t.Name
-	}
+	names := wire.Each(list, func(t admin.Token) string { return t.Name })
 	return adding(refused, permissions.Nearest(name, names))
 }
 

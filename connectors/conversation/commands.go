@@ -64,11 +64,7 @@ func (r *Reader) command(ctx context.Context, m Message, text string) (string, e
 	case "/start", "/help":
 		return r.Help, nil
 	}
-	unknown := []rune(name)
-	if len(unknown) > mostNamed {
-		unknown = append(unknown[:mostNamed-1], '…')
-	}
-	return "There is no command " + card.Visible(string(unknown)) + ". Write /help to see those that there are.", nil
+	return "There is no command " + card.Visible(permissions.Brief(name, mostNamed)) + ". Write /help to see those that there are.", nil
 }
 
 // resume ends a stop of everything. Whoever may not is refused.

@@ -258,7 +258,7 @@ func (r *Reader) Unheard(
 	if err != nil || len(waiting) == 0 {
 		return words + ".", err
 	}
-	if denies := func(o permissions.Option) bool { return o.ID == permissions.Deny }; slices.ContainsFunc(waiting[0].Request.Options, denies) {
+	if waiting[0].Request.Offers(permissions.Deny) {
 		return words + ", as in: no " + waiting[0].Code + " because …", nil
 	}
 	return words + "; " + waiting[0].Code + " waits for your answer.", nil

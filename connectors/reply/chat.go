@@ -119,7 +119,7 @@ func (c chat) isTalk(s sentence) bool {
 
 // offered tells whether something that waits offers an answer.
 func (c chat) offered(a permissions.Answer) bool {
-	return slices.ContainsFunc(c.open, func(o Open) bool { return offers(o.Request, a) })
+	return slices.ContainsFunc(c.open, func(o Open) bool { return o.Request.Offers(a) })
 }
 
 // other is what to do with a message that is no answer. One that names what waits is not passed on: its code is for

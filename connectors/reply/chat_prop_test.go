@@ -60,7 +60,7 @@ func check(t interface{ Fatalf(string, ...any) }, m reply.Message, said reply.Sa
 		case d.Answer == permissions.Other && !saysOther.MatchString(text):
 			t.Fatalf("%+v answers in words without saying so", m)
 		case d.Answer == permissions.Other && o.Request.TakesWords() && d.Comment != "":
-		case !offers(o.Request, d.Answer):
+		case !o.Request.Offers(d.Answer):
 			t.Fatalf("%+v: %s is not offered by %s", m, d.Answer, d.Code)
 		case d.Code != o.Code || d.Shown != o.Request.Digest || o.ShownAt.IsZero() || m.At.Before(o.ShownAt):
 			t.Fatalf("%+v decides about what was not shown before: %+v", m, d)

@@ -17,21 +17,21 @@ func Hint(r permissions.Request, code string) string {
 		return "high risk: type  yes " + code + "  or  n, with #2 for one call > "
 	case r.HighRisk:
 		return "high risk: type  yes " + code + "  or  n > "
-	case offers(r, permissions.Continue):
+	case r.Offers(permissions.Continue):
 		return "Enter continues · Esc interrupts "
 	}
 	words := []string{"y allow once"}
 	if r.Kind == permissions.KindPause {
 		words = []string{"y yes"}
 	}
-	if offers(r, permissions.Allow(sessionScope(r))) {
+	if r.Offers(permissions.Allow(sessionScope(r))) {
 		words = append(words, "a this session")
 	}
 	words = append(words, "n deny", "r deny with a reason")
 	if len(r.Calls) > 0 {
 		words = append(words, "y #2 or n #2 one call")
 	}
-	if offers(r, permissions.Interrupt) {
+	if r.Offers(permissions.Interrupt) {
 		words = append(words, "Esc interrupts")
 	}
 	return strings.Join(words, " · ") + " > "
@@ -43,7 +43,7 @@ func Help(r permissions.Request, code string) string {
 	case r.Kind == permissions.KindClarification:
 		return fmt.Sprintf("Type a number from 1 to %d, the words of an option, or %s and words of your own.",
 			len(r.Choices), ownTyped(r, code))
-	case offers(r, permissions.Continue):
+	case r.Offers(permissions.Continue):
 		return "Press Enter to continue, or Esc to interrupt."
 	}
 	var forms []string
@@ -52,14 +52,14 @@ func Help(r permissions.Request, code string) string {
 			forms = append(forms, yes(s, r, code)+" ("+scopeWords(r, s)+")")
 		}
 	}
-	if offers(r, permissions.Allow(sessionScope(r))) && !r.HighRisk {
+	if r.Offers(permissions.Allow(sessionScope(r))) && !r.HighRisk {
 		forms = append(forms, "a (this session)")
 	}
 	if len(r.Calls) > 0 {
 		forms = append(forms, "with #2 for one call")
 	}
 	forms = append(forms, "n (deny)", "r and a reason (deny and say why)")
-	if offers(r, permissions.Interrupt) {
+	if r.Offers(permissions.Interrupt) {
 		forms = append(forms, "Esc (interrupt)")
 	}
 	if card.Masks(r) {
@@ -108,7 +108,7 @@ func ChatHelp(r permissions.Request, code string) string {
 
 // hint is the shortest answers to what waits, of those that the channel hears.
 func (c chat) hint(o Open) string {
-	if !c.Thumbs || o.Request.HighRisk || !offers(o.Request, permissions.Deny) {
+	if !c.Thumbs || o.Request.HighRisk || !o.Request.Offers(permissions.Deny) {
 		return c.textHint(o)
 	}
 	return c.textHint(o) + ", or react 👍 / 👎"
@@ -127,14 +127,14 @@ func (c chat) textHint(o Open) string {
 	case r.Kind == permissions.KindClarification:
 		return fmt.Sprintf("%s %s and a number from 1 to %d or the words of an option, or %s and words of your own",
 			reply, code, len(r.Choices), ownSent(o))
-	case offers(r, permissions.Continue):
+	case r.Offers(permissions.Continue):
 		return reply + " CONTINUE " + code + " or INTERRUPT " + code
 	case r.HighRisk && len(r.Calls) > 0:
 		one := c.typed(sentence{call: 2}, o)
 		return "High risk: " + strings.ToLower(reply) + " " + yes + " or " + no + ", or for one call " + one + " or " + no + " #2"
 	case r.HighRisk:
 		return "High risk: " + strings.ToLower(reply) + " " + yes + " or " + no
-	case offers(r, permissions.Interrupt):
+	case r.Offers(permissions.Interrupt):
 		return reply + " " + yes + ", " + no + " or INTERRUPT " + code
 	case len(r.Calls) > 0:
 		return reply + " " + yes + " or " + no + ", or for one call " + yes + " #2 or " + no + " #2"
@@ -150,7 +150,7 @@ func (c chat) more(o Open) string {
 			words += ", " + c.typed(sentence{scope: s.String()}, o) + " (" + scopeWords(o.Request, s) + ")"
 		}
 	}
-	if offers(o.Request, permissions.Deny) {
+	if o.Request.Offers(permissions.Deny) {
 		words += ", " + c.no(o.Code) + " because and your reason"
 	}
 	return words

@@ -105,9 +105,9 @@ func (c chat) answer(s sentence, o Open) (a permissions.Answer, not string) {
 		a = permissions.Interrupt
 	}
 	switch {
-	case offers(r, a):
+	case r.Offers(a):
 		return a, ""
-	case s.scope != "" && offers(r, permissions.Allow(permissions.Once)):
+	case s.scope != "" && r.Offers(permissions.Allow(permissions.Once)):
 		return "", o.Code + " can be allowed for: " + strings.Join(scopes(r), ", ")
 	}
 	return "", o.Code + " takes another answer. " + c.help(o)
@@ -120,7 +120,7 @@ func (s sentence) reach(r permissions.Request) permissions.Scope {
 		return permissions.Once
 	}
 	scope, err := permissions.ParseScope(s.scope)
-	if err == nil && scope == permissions.Session && !offers(r, permissions.Allow(scope)) {
+	if err == nil && scope == permissions.Session && !r.Offers(permissions.Allow(scope)) {
 		return permissions.SessionTool
 	}
 	return scope

@@ -110,7 +110,7 @@ func allowance(rest string, scope permissions.Scope, r permissions.Request, code
 		}
 	}
 	a.Answer, a.Really = permissions.Allow(scope), coded && r.HighRisk
-	if r.HighRisk && !coded && offers(r, a.Answer) {
+	if r.HighRisk && !coded && r.Offers(a.Answer) {
 		typed := yes(scope, r, code)
 		if a.Call != 0 {
 			typed += " #" + strconv.Itoa(a.Call)
@@ -208,17 +208,13 @@ func call(token string, r permissions.Request) (n int, ok bool) {
 
 // offered is a when r offers its answer; it decides unless a says otherwise.
 func offered(r permissions.Request, code string, a Reply) Reply {
-	if !offers(r, a.Answer) {
+	if !r.Offers(a.Answer) {
 		return unclear(r, code)
 	}
 	if a.Meaning == Unclear {
 		a.Meaning = Decides
 	}
 	return a
-}
-
-func offers(r permissions.Request, a permissions.Answer) bool {
-	return slices.ContainsFunc(r.Options, func(o permissions.Option) bool { return o.ID == a })
 }
 
 // sessionScope is what `a` allows.

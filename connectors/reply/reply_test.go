@@ -300,7 +300,7 @@ func FuzzParse(f *testing.F) {
 			if !r.TakesWords() || got.Comment == "" || !strings.HasPrefix(strings.TrimSpace(lower), "o") {
 				t.Fatalf("%q answers in words: %+v", line, got)
 			}
-		case got.Meaning == reply.Decides && !offers(r, got.Answer):
+		case got.Meaning == reply.Decides && !r.Offers(got.Answer):
 			t.Fatalf("%q: %s is not offered", line, got.Answer)
 		case allows && (strings.Contains(lower, "not") || strings.Contains(lower, "n't") || strings.Contains(lower, "no")):
 			t.Fatalf("%q allows %s", line, scope)
@@ -310,13 +310,4 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q allows with a comment", line)
 		}
 	})
-}
-
-func offers(r permissions.Request, a permissions.Answer) bool {
-	for _, o := range r.Options {
-		if o.ID == a {
-			return true
-		}
-	}
-	return false
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/permissions"
 )
 
 // Limits are those of a channel for one message.
@@ -81,11 +82,7 @@ func Parts(s connectors.Saying, l Limits) []Part {
 
 // nameOf is an agent's name as a message begins with it.
 func nameOf(agent string) string {
-	name := []rune(card.Visible(agent))
-	if len(name) > mostName {
-		name = append(name[:mostName-1], '…')
-	}
-	return string(name)
+	return permissions.Brief(card.Visible(agent), mostName)
 }
 
 // part is a cut of the text under its head.

@@ -144,7 +144,7 @@ func keys(p connectors.Prompt) keyboard {
 		first = append(first, row)
 	}
 	k.Rows = slices.Concat(first, b.calls(), rest)
-	if offers(r, permissions.Deny) {
+	if r.Offers(permissions.Deny) {
 		reason := press{Button: p.Button, Step: stepReason}
 		k.Rows = append(k.Rows, []key{{Text: "✏️ Deny with reason", Data: reason.data()}})
 	}
@@ -178,7 +178,7 @@ func keysTooBig(p connectors.Prompt) keyboard {
 func keysAgain(p connectors.Prompt, first press) keyboard {
 	r := p.Request
 	_, allows := first.Answer.Scope()
-	offered := offers(r, first.Answer) && (first.Call == 0 ||
+	offered := r.Offers(first.Answer) && (first.Call == 0 ||
 		slices.ContainsFunc(openCalls(r), func(c permissions.Call) bool { return c.N == first.Call }))
 	if r.State != permissions.Pending || !isButton(p.Button) || !r.HighRisk || !allows || !offered {
 		return keys(p)
@@ -223,10 +223,10 @@ func (b board) calls() (rows [][]key) {
 	open := openCalls(b.Request)
 	for _, c := range open[:min(len(open), mostCalls)] {
 		var row []key
-		if slices.Contains(b.free, c.N) && offers(b.Request, once) {
+		if slices.Contains(b.free, c.N) && b.Request.Offers(once) {
 			row = append(row, b.key(once, c.N, fmt.Sprintf("#%d ✅", c.N), styleYes))
 		}
-		if offers(b.Request, permissions.Deny) {
+		if b.Request.Offers(permissions.Deny) {
 			row = append(row, b.key(permissions.Deny, c.N, fmt.Sprintf("#%d ⛔", c.N), styleNo))
 		}
 		if len(row) > 0 {
@@ -263,8 +263,4 @@ func mine(r permissions.Request, by string) (free []int) {
 		}
 	}
 	return free
-}
-
-func offers(r permissions.Request, a permissions.Answer) bool {
-	return slices.ContainsFunc(r.Options, func(o permissions.Option) bool { return o.ID == a })
 }

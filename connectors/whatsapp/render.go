@@ -40,7 +40,7 @@ func show(p connectors.Prompt, now time.Time) outgoing {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%s* · %s\n", p.Code, head(p, now))
 	if others := card.Others(p); others != "" && p.Request.State == permissions.Pending {
-		b.WriteString(loose(clip(others, mostLead)) + "\n")
+		b.WriteString(loose(permissions.Brief(others, mostLead)) + "\n")
 	}
 	b.WriteString(fence + fenced(m.Text) + fence)
 	if p.Request.State == permissions.Pending && !p.Locked {
@@ -63,13 +63,13 @@ func head(p connectors.Prompt, now time.Time) string {
 	told := card.Settled(r, card.Options{Now: now, Location: p.To.Location})
 	switch {
 	case r.State != permissions.Pending:
-		return loose(clip(told, mostLead))
+		return loose(permissions.Brief(told, mostLead))
 	case p.Locked:
 		return "you are locked, and nothing from this account counts"
 	case r.Quorum > 1 && len(r.Votes) == 0:
-		return loose(clip(told, mostLead)) + fmt.Sprintf(" · it takes %d people", r.Quorum)
+		return loose(permissions.Brief(told, mostLead)) + fmt.Sprintf(" · it takes %d people", r.Quorum)
 	case r.Quorum > 1, len(r.Votes) > 0, !r.LeftAt.IsZero():
-		return loose(clip(told, mostLead))
+		return loose(permissions.Brief(told, mostLead))
 	case r.HighRisk:
 		return "HIGH RISK · " + asks(r)
 	}
@@ -107,13 +107,8 @@ func asWritten(text string) string {
 }
 
 // loose is a text for outside of fences, clipped.
-func loose(text string) string { return formats.Replace(card.Isolate(clip(text, mostWords))) }
-
-func clip(text string, most int) string {
-	if runes := []rune(text); len(runes) > most {
-		return strings.TrimRight(string(runes[:most-1]), "\u200D") + "…"
-	}
-	return text
+func loose(text string) string {
+	return formats.Replace(card.Isolate(permissions.Brief(text, mostWords)))
 }
 
 // howTo says how p can be answered here.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/internal/wire"
 )
 
 // start is the turn before the first.
@@ -146,11 +147,7 @@ func fillAll(value any, now stage, groups []string) any {
 	case string:
 		return fill(v, now, groups)
 	case []any:
-		all := make([]any, len(v))
-		for i, item := range v {
-			all[i] = fillAll(item, now, groups)
-		}
-		return all
+		return wire.Each(v, func(item any) any { return fillAll(item, now, groups) })
 	case map[string]any:
 		all := make(map[string]any, len(v))
 		for key, item := range v {

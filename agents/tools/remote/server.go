@@ -21,6 +21,7 @@ import (
 
 	"github.com/daycared/daycared/agents/sandbox"
 	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/internal/wire"
 )
 
 // Options are what a server needs.
@@ -72,11 +73,7 @@ func (s *Server) Tools(ctx context.Context) ([]tools.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := make([]tools.Tool, len(found))
-	for i, d := range found {
-		all[i] = &Tool{server: s, definition: d}
-	}
-	return all, nil
+	return wire.Each(found, func(d definition) tools.Tool { return &Tool{server: s, definition: d} }), nil
 }
 
 // ready is the connection, and the tools that the server has now. A server that does not tell in time is ended.

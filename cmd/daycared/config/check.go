@@ -9,6 +9,8 @@ import (
 
 	"github.com/agnivade/levenshtein"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/daycared/daycared/internal/wire"
 )
 
 // walk takes the values out of a document, holding it strictly against the keys.
@@ -59,11 +61,9 @@ func (w walk) name(n *yaml.Node, s *section, path string) (key, bool) {
 		return k, true
 	}
 	full := join(s.path, n.Value)
-	for _, l := range s.later {
-		if l == n.Value {
-			w.line(n.Line, join(path, l), "this version does not have %s yet; leave it out", full)
-			return key{}, false
-		}
+	if slices.Contains(later, full) {
+		w.line(n.Line, join(path, n.Value), "this version does not have %s yet; leave it out", full)
+		return key{}, false
 	}
 	if k, ok := s.find(strings.ToLower(n.Value)); ok {
 		w.line(n.Line, join(path, k.name), "keys are written in lower case, not as %s; write %s", quote(n.Value), k.name)
@@ -220,10 +220,7 @@ func inline(n *yaml.Node) string {
 	case yaml.ScalarNode:
 		return scalar(n.Value)
 	case yaml.SequenceNode:
-		items := make([]string, len(n.Content))
-		for i, item := range n.Content {
-			items[i] = inline(item)
-		}
+		items := wire.Each(n.Content, inline)
 		return "[" + strings.Join(items, ", ") + "]"
 	}
 	return "…"
@@ -254,9 +251,8 @@ func shape(n *yaml.Node) string {
 
 // section is a mapping of keys: the whole file, a part of it, or one item of a list of people or routes.
 type section struct {
-	path  string // of the keys above, without the numbers of items
-	keys  []key
-	later []string // names that a later version brings
+	path string // of the keys above, without the numbers of items
+	keys []key
 }
 
 // key is one key, as its struct field says.
@@ -293,11 +289,6 @@ func sectionOf(t reflect.Type, path string) *section {
 		}
 		s.keys = append(s.keys, k)
 	}
-	for _, p := range later {
-		if parent(p) == path {
-			s.later = append(s.later, strings.TrimPrefix(p, path+"."))
-		}
-	}
 	return s
 }
 
@@ -321,9 +312,12 @@ func (s *section) suggest(name string) string {
 	if meant := otherwise[join(s.path, strings.ToLower(name))]; meant != "" {
 		return "did you mean " + meant + "?"
 	}
-	near, homes := suggest(name, s.names(), s.later...), root.homes(name, false)
-	if s == root && len(homes) == 0 {
-		homes = root.homes(name, true)
+	near, homes := suggest(name, s.names()), root.homes(name, false)
+	if s == root {
+		near = suggest(name, s.names(), later...)
+		if len(homes) == 0 {
+			homes = root.homes(name, true)
+		}
 	}
 	switch {
 	case len(homes) != 1, levenshtein.ComputeDistance(near, "did you mean "+name+"?") == 1:
@@ -349,11 +343,7 @@ func (s *section) homes(name string, items bool) (all []*section) {
 
 // names are the names of the keys.
 func (s *section) names() []string {
-	names := make([]string, len(s.keys))
-	for i, k := range s.keys {
-		names[i] = k.name
-	}
-	return names
+	return wire.Each(s.keys, func(k key) string { return k.name })
 }
 
 // settings are the keys below s that hold a value of their own, with lists as one: what has a default and an origin.

@@ -14,6 +14,8 @@ import (
 
 	"github.com/agnivade/levenshtein"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/daycared/daycared/internal/wire"
 )
 
 // Problem is one thing that is wrong with the configuration, or allowed but hardly meant.
@@ -78,13 +80,7 @@ type Problems []Problem
 // Error is all problems, one a line.
 func (p Problems) Error() string { return strings.Join(p.lines(), "\n") }
 
-func (p Problems) lines() []string {
-	lines := make([]string, len(p))
-	for i, problem := range p {
-		lines[i] = problem.String()
-	}
-	return lines
-}
+func (p Problems) lines() []string { return wire.Each(p, Problem.String) }
 
 // report collects what is wrong, and knows where every key was set.
 type report struct {
