@@ -3,13 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/daycared/daycared/agents/hooks"
 	"github.com/daycared/daycared/cmd/daycared/config"
@@ -108,10 +108,6 @@ func (c *CLI) tryHook(ctx context.Context, cfg *config.Config, place connect.Pla
 		a.Name, time.Since(began).Milliseconds()), "")
 }
 
-// hello begins a session of MCP, of the last revision that begins with a handshake.
-const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
-	`"clientInfo":{"name":"daycared doctor","version":"1"}}}`
-
 // tryTools starts the MCP server as the agent would, and greets it.
 func (c *CLI) tryTools(ctx context.Context, place connect.Place, a connect.Agent) finding {
 	name, err := c.greet(ctx, place)
@@ -129,23 +125,10 @@ func (c *CLI) greet(ctx context.Context, place connect.Place) (name string, err 
 	args := append(slices.Clone(place.Command[1:]), "mcp")
 	cmd := exec.CommandContext(limited, place.Command[0], args...) //nolint:gosec // this very program
 	cmd.Env = c.Environ
-	in, err := cmd.StdinPipe()
+	client := mcp.NewClient(&mcp.Implementation{Name: "daycared doctor", Version: version}, nil)
+	session, err := client.Connect(limited, &mcp.CommandTransport{Command: cmd}, nil)
 	if err != nil {
 		return "", err
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return "", err
-	}
-	if err := cmd.Start(); err != nil {
-		return "", err
-	}
-	var answer struct {
-		Result struct{ ServerInfo struct{ Name string } }
-	}
-	_, err = fmt.Fprintln(in, hello)
-	if err == nil {
-		err = json.NewDecoder(out).Decode(&answer)
-	}
-	return answer.Result.ServerInfo.Name, errors.Join(err, in.Close(), cmd.Wait())
+	return session.InitializeResult().ServerInfo.Name, session.Close()
 }
