@@ -1,6 +1,7 @@
 package card
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"go.mau.fi/util/confusable"
 	"golang.org/x/net/idna"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/daycared/daycared/permissions"
 )
@@ -28,13 +30,18 @@ var mixable = [][]string{
 	{"Latin", "Han", "Hangul"},
 }
 
-// hostName is a name with letters that are not Latin, under a domain that is: after // or @, or alone. Alone it may be the
-// name of a file, unless it ends as hosts do.
+// authority is what a URL has between // and its path: a name to log in with, if there is one, and the host. hostName is a
+// name with letters that are not Latin, under a domain that is: after // or @, or alone. Alone it may be the name of a file,
+// unless it ends as hosts do.
 var (
-	hostName = regexp.MustCompile(`(^|//|@)((?:[\pL\pM\pN_-]+\.)*[\pL\pM\pN_-]*[^\x00-\x7F\p{Latin}\PL][\pL\pM\pN_-]*` +
+	authority = regexp.MustCompile(`://(?:([^\s/?#"'<>]*)@)?([^\s/?#"'<>@:\\]+)`)
+	hostName  = regexp.MustCompile(`(^|//|@)((?:[\pL\pM\pN_-]+\.)*[\pL\pM\pN_-]*[^\x00-\x7F\p{Latin}\PL][\pL\pM\pN_-]*` +
 		`(?:\.[\pL\pM\pN_-]+)*\.[A-Za-z]{2,63})\.?(?:/|$)`)
 	encodedHost  = regexp.MustCompile(`(?i)(?:[a-z0-9-]+\.)*xn--[a-z0-9-]+(?:\.[a-z0-9-]+)*`)
 	commonDomain = regexp.MustCompile(`(?i)\.(com|net|org|info|edu|gov|io|dev|ru|eu)$`)
+	// unmistaken are the first words of commands, and hosts: no ordinary word stands there.
+	unmistaken = regexp.MustCompile(`(?i)(?:"command":"|[;&|@]|\b(?:sudo|env|exec|xargs) ) *[\pL\pM\pN.-]+|` +
+		`[\pL\pM\pN.-]+\.(?:com|net|org|info|edu|gov|io|dev|ru|eu)\b`)
 )
 
 // careful are warnings about a path that is not the one of the input, and about words in what would be done and where, and
@@ -66,24 +73,11 @@ func careful(r permissions.Request) (rows []string) {
 				name(host, "is the host "+quoted(brief(plain, widestWord)))
 			}
 		}
-		if ascii(text) {
-			continue
+		if !ascii(text) {
+			eachOdd(text, known, name)
 		}
-		for place := range strings.FieldsFuncSeq(text, func(c rune) bool { return notInWord(c) && !strings.ContainsRune("/@.-_", c) }) {
-			if ascii(place) {
-				continue
-			}
-			for word := range strings.FieldsFuncSeq(place, notInWord) {
-				name(word, odd(word, strings.ContainsAny(place, "/@."), known))
-			}
-			if !strings.Contains(place, ".") {
-				continue
-			}
-			m := hostName.FindStringSubmatch(place)
-			if len(m) == 3 && (m[1] != "" || commonDomain.MatchString(m[2])) {
-				plain, _ := idna.Lookup.ToASCII(m[2]) // the best that can be made of it
-				name(m[2], "is the host "+quoted(brief(plain, widestWord)))
-			}
+		for _, m := range authority.FindAllStringSubmatch(text, -1) {
+			name(m[2], oddHost(m[1], m[2]))
 		}
 	}
 	if words := backward(r); len(words) > 0 {
@@ -94,6 +88,77 @@ func careful(r permissions.Request) (rows []string) {
 	}
 	return rows
 }
+
+// eachOdd names what in a text is made to be taken for something else.
+func eachOdd(text string, known map[rune]string, name func(word, why string)) {
+	sure := strings.Join(unmistaken.FindAllString(text, -1), " ")
+	apart := func(c rune) bool { return notInWord(c) && !strings.ContainsRune("/@.-_", c) && !isSign(c) }
+	for place := range strings.FieldsFuncSeq(text, apart) {
+		if part, twin := disguised(place); twin != "" {
+			name(part, looksLike(twin))
+			continue
+		}
+		for word := range strings.FieldsFuncSeq(place, notInWord) {
+			name(word, odd(word, strings.ContainsAny(place, "/@."), strings.Contains(sure, word), known))
+		}
+		m := hostName.FindStringSubmatch(place)
+		if len(m) == 3 && (m[1] != "" || commonDomain.MatchString(m[2])) {
+			name(m[2], oddHost("", m[2]))
+		}
+	}
+}
+
+// oddHost is why a host may be taken for another one, also for what a URL has before its @; empty for an ordinary one.
+func oddHost(user, host string) (why string) {
+	if !ascii(host) {
+		plain, _ := idna.Lookup.ToASCII(host) // the best that can be made of it
+		why = "is the host " + quoted(brief(plain, widestWord))
+	}
+	login, _, _ := strings.Cut(user, ":")
+	if !ascii(user) || strings.ContainsAny(login, ".%") || strings.Contains(user, "@") || login == "localhost" {
+		why = cmp.Or(why, "is the host") + ", not what is before its @"
+	}
+	return why
+}
+
+// disguised is the part of a word with a sign that is made to be taken for / . @ or \, and what that part looks like; nothing
+// where it has none. Beside letters that look like no others, as in Chinese texts, it counts in a path only.
+func disguised(word string) (part, twin string) {
+	at, whole := strings.IndexFunc(word, isSign), asASCII(word, true)
+	if at < 0 || !strings.Contains(word, "/") && (!ascii(whole) || !strings.ContainsFunc(whole, unicode.IsLetter)) {
+		return "", ""
+	}
+	part = word[strings.LastIndexByte(word[:at], '/')+1:]
+	return part, asASCII(part, true)
+}
+
+// asASCII is text with everything in it as that of ASCII which it looks like.
+func asASCII(text string, sure bool) string {
+	var b strings.Builder
+	for _, c := range text {
+		b.WriteString(cmp.Or(likeness(c, sure), string(c)))
+	}
+	return b.String()
+}
+
+// likeness is what of ASCII another letter, digit or sign between the parts of paths and hosts looks like, or becomes in
+// Unicode's normal form KC; empty for any other, and for letters of ordinary words, unless it is sure that none stands here.
+func likeness(c rune, sure bool) string {
+	like := norm.NFKC.String(string(c))
+	becomes := ascii(like)
+	if !becomes {
+		like = confusable.GetReplacement(c)
+	}
+	taken := len(like) == 1 && !notInWord(rune(like[0])) && !unicode.Is(unicode.Nd, c) && (sure || !strings.ContainsRune(unlike, c))
+	letter := !notInWord(c) && !unicode.In(c, unicode.Lm, unicode.No) && c != 'ª' && c != 'º'
+	if c >= 0x80 && (letter && (becomes || taken) || notInWord(c) && slices.Contains([]string{"/", ".", "..", "@", `\`}, like)) {
+		return like
+	}
+	return ""
+}
+
+// isSign reports whether c is made to be taken for one of the signs.
+func isSign(c rune) bool { return notInWord(c) && likeness(c, true) != "" }
 
 // backward are the first words that are written from right to left, quoted.
 func backward(r permissions.Request) (words []string) {
@@ -126,26 +191,26 @@ func lookalike(r permissions.Request) []string {
 }
 
 // odd is why a word, which may be a part of a path or a host, is made to be taken for another one; empty for an ordinary word.
-func odd(word string, part bool, known map[rune]string) string {
+// It is sure of one that no ordinary word stands there.
+func odd(word string, part, sure bool, known map[rune]string) string {
 	if mixed := scripts(word, known); mixed != nil {
 		return "mixes " + list(mixed) + " letters"
 	}
-	if ascii(word) || isBackward(word) || utf8.RuneCountInString(word) < 3 && !part { // а and со are Russian words
+	if ascii(word) || isBackward(word) {
 		return ""
 	}
-	var twin strings.Builder
-	for _, c := range word {
-		like := confusable.GetReplacement(c)
-		switch {
-		case c < 0x80:
-			twin.WriteRune(c)
-		case len(like) != 1 || !unicode.In(c, unicode.L, unicode.Nl) || notInWord(rune(like[0])) || strings.ContainsRune(unlike, c):
-			return ""
-		default:
-			twin.WriteString(like)
-		}
+	form, few := norm.NFKC.String(word), utf8.RuneCountInString(word) < 3 // а and со are Russian words
+	if !part && (few && !ascii(form) || ascii(form) && !strings.ContainsFunc(form, unicode.IsLetter)) {
+		return ""
 	}
-	return `looks like "` + twin.String() + `" and is another word`
+	if twin := asASCII(word, sure); ascii(twin) {
+		return looksLike(twin)
+	}
+	return ""
+}
+
+func looksLike(twin string) string {
+	return "looks like " + quoted(brief(twin, widestWord)) + " and is another word"
 }
 
 // unlike are letters that Unicode's list (UTS #39) has and that ordinary words are full of, which few take for Latin ones.

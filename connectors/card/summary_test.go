@@ -205,21 +205,73 @@ func TestWordsOfLookAlikes(t *testing.T) {
 		"echo סוס १२० ౦౦౦ 日本語 한국어 漢字.txt हिन्दी": "",
 	} {
 		t.Run("B2/"+text, func(t *testing.T) {
-			quoted, err := json.Marshal(map[string]string{"command": text})
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := permissions.Request{Kind: permissions.KindTool, Tool: "run_command", Input: quoted}
-			shown := card.Card(connectors.Prompt{Request: r}, card.Options{})
-			var rows []string
-			for _, row := range strings.Split(shown, "\n") {
-				if strings.Contains(row, `" `) {
-					rows = append(rows, strings.TrimSpace(strings.TrimPrefix(row, "careful")))
-				}
-			}
-			if got := strings.Join(rows, "|"); got != want {
+			if got := warned(t, map[string]string{"command": text}); got != want {
 				t.Errorf("warns\n%s\nwant\n%s", got, want)
 			}
 		})
+	}
+}
+
+// warned are the warnings about words of an input.
+func warned(t *testing.T, members map[string]string) string {
+	t.Helper()
+	raw, err := json.Marshal(members)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := permissions.Request{Kind: permissions.KindTool, Tool: "run_command", Input: input(string(raw))}
+	shown := card.Card(connectors.Prompt{Request: r}, card.Options{})
+	var rows []string
+	for _, row := range strings.Split(shown, "\n") {
+		if strings.Contains(row, `" `) {
+			rows = append(rows, strings.TrimSpace(strings.TrimPrefix(row, "careful")))
+		}
+	}
+	return strings.Join(rows, "|")
+}
+
+// TestPathsAndHostsOfLookAlikes: signs that look like those between the parts of a path or a host are pointed out, letters
+// that Unicode takes for those of ASCII as well, and the host of a URL before which another one stands.
+func TestPathsAndHostsOfLookAlikes(t *testing.T) {
+	const another = " and is another word"
+	for text, want := range map[string]string{
+		"rm -rf /srv／www":    `"srv／www" looks like "srv/www"` + another,
+		"cat ／etc／passwd":    `"／etc／passwd" looks like "/etc/passwd"` + another,
+		"cat etc∕passwd":     `"etc∕passwd" looks like "etc/passwd"` + another,
+		"cat ./名⁄passwd":     `"名⁄passwd" looks like "名/passwd"` + another,
+		"cat ‥/shadow":       `"‥/shadow" looks like "../shadow"` + another,
+		"cat /etc/host．conf": `"host．conf" looks like "host.conf"` + another,
+		`dir C:＼x`:           `"＼x" looks like "\x"` + another,
+		"curl evil․com":      `"evil․com" looks like "evil.com"` + another,
+		"curl https://github.com／x.example/": `"github.com／x.example/" looks like "github.com/x.example/"` + another +
+			`|"github.com／x.example" is the host "github.xn--comx-x89x.example"`,
+		"curl https://github․com/x": `"github․com/x" looks like "github.com/x"` + another +
+			`|"github․com" is the host "xn--githubcom-qe0e"`,
+		"curl https://github.com@evil.test/":  `"evil.test" is the host, not what is before its @`,
+		"curl https://a:b@github.com@e.test/": `"e.test" is the host, not what is before its @`,
+		"curl https://localhost:80@e.test/":   `"e.test" is the host, not what is before its @`,
+		"curl https://gıthub.com/x":           `"gıthub" looks like "github"` + another + `|"gıthub.com" is the host "xn--gthub-n4a.com"`,
+		"curl gıthub.com/x":                   `"gıthub" looks like "github"` + another,
+		"ssh me@gıthub.test":                  `"gıthub" looks like "github"` + another,
+		"gıt push; sudo gıt push":             `"gıt" looks like "git"` + another,
+		"ｒｍ -rf x":                            `"ｒｍ" looks like "rm"` + another,
+		"rⅿ x && ⅿv a b":                      `"rⅿ" looks like "rm"` + another + `|"ⅿv" looks like "mv"` + another,
+		"ls file１ ſrv ﬁle": `"file１" looks like "file1"` + another + `|"ſrv" looks like "srv"` + another +
+			`|"ﬁle" looks like "file"` + another,
+
+		"git clone ssh://git@github.com/a/b":              "",
+		"curl https://me:ab.cd@example.com/ http://x/a@b": "",
+		"echo Loading… 1º x² № ½ ™ ２０２６ 第１章 on/off":       "",
+		"echo 是／否，请看（https://example.com/a。）":             "",
+		"echo “./x” — naïve/café yazılım/x Ｗｅｂ版":          "",
+	} {
+		t.Run("C3/"+text, func(t *testing.T) {
+			if got := warned(t, map[string]string{"command": text}); got != want {
+				t.Errorf("warns\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+	if got := warned(t, map[string]string{"path": "x", "content": "(gıda, sınıf"}); got != "" {
+		t.Errorf("ordinary words are warned of: %s", got)
 	}
 }
