@@ -20,17 +20,19 @@ type piece struct{ from, to int }
 type source int
 
 const (
-	prose  source = 1 << iota // is only read and never run
-	shell                     // a command: each of its lines may be one of its own, so no line is masked as a whole
-	coded                     // JSON, in which a newline is written \n
-	opened                    // whatever it is besides, its secrets are shown
+	prose   source = 1 << iota // is only read and never run
+	shell                      // a command: each of its lines may be one of its own, so no line is masked as a whole
+	coded                      // JSON, in which a newline is written \n
+	located                    // a host or a path, in which a secret is masked only where a URL has one
+	opened                     // whatever it is besides, its secrets are shown
 )
 
 // words are the lines of what an agent wrote, as [Lines] renders them, with its secrets masked.
 //
-// A secret is a token of a known shape in a word without space or shell character, so nothing that a shell would act on
-// is ever masked, and which could not be a host or a path; or a whole line of the body of a private key. In what runs it is
-// one only where what is before it says so, as in --token=…, since any argument may be a path. Everything around it stays.
+// A secret is a token of a known shape without space or shell character, so nothing that a shell would act on is ever masked,
+// and which could not be a host or a path; or what follows the scheme in a header of authorization; or a whole line of the body
+// of a private key. In what runs, and beside shell characters, it is one only where what is before it says so, as in --token=…,
+// since any argument may be a path. Everything around it stays.
 func words(text string, src source) []string {
 	if text == "" {
 		return nil
@@ -83,6 +85,12 @@ func secrets(text string, src source) []piece {
 	if src&shell == 0 {
 		keys = keyLines(text, src)
 	}
+	for _, m := range authorizes.FindAllStringSubmatchIndex(text, -1) {
+		if word := text[m[2]:m[3]]; !domain.MatchString(word) && !readable(word) && entrusted(text[:m[2]], src) {
+			keys = append(keys, piece{m[2], m[3]})
+		}
+	}
+	slices.SortFunc(keys, func(a, b piece) int { return a.from - b.from })
 	for at := 0; at < len(text); {
 		if len(keys) > 0 && at >= keys[0].from {
 			found, at, keys = append(found, keys[0]), keys[0].to, keys[1:]
@@ -101,11 +109,9 @@ func secrets(text string, src source) []piece {
 			simple = simple && simpleWord(text[end:end+size])
 			end += size
 		}
-		if simple && end-at >= shortestSecret {
-			found = append(found, slices.DeleteFunc(tokens(text[at:end], at), func(token piece) bool {
-				return src&prose == 0 && !entrusted(text[:token.from], text[token.to:], src)
-			})...)
-		}
+		found = append(found, slices.DeleteFunc(tokens(text[at:end], at), func(token piece) bool {
+			return !masks(text, piece{at, end}, token, src, simple)
+		})...)
 		at = end
 	}
 	return found
@@ -141,14 +147,14 @@ func nameByte(c byte) bool {
 	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' || c == '_' || c == '-'
 }
 
-// tokens are the secrets in a word that begins at the given place.
+// tokens are what has the shape of a secret in a word that begins at the given place.
 func tokens(word string, at int) (found []piece) {
 	for i := 0; i < len(word); {
 		n := 0
 		if i == 0 || !nameByte(word[i-1]) {
 			n = known(word[i:])
 		}
-		if n > 0 && !locates(word[:i], word[i:i+n], word[i+n:]) {
+		if n > 0 {
 			found = append(found, piece{at + i, at + i + n})
 		}
 		i += max(n, 1)
@@ -156,9 +162,17 @@ func tokens(word string, at int) (found []piece) {
 	return found
 }
 
+// masks reports whether a token in a word is a secret, from what stands around it.
+func masks(text string, word, token piece, src source, simple bool) bool {
+	before, after := text[word.from:token.from], text[token.to:word.to]
+	open := src&located == 0 && !locates(before, text[token.from:token.to], after)
+	if open && simple && src&prose != 0 || logsIn(text, word, token, src) {
+		return true
+	}
+	return open && (simple || after == "" || strings.IndexByte(";|&)", after[0]) >= 0) && entrusted(text[:token.from], src)
+}
+
 var (
-	// userinfo ends where the password of a URL begins, or the only word before its host.
-	userinfo = regexp.MustCompile(`://([^\s/@]*:)?$`)
 	// domain is the name of a host, the last label of which is one that a top level domain could have.
 	domain = regexp.MustCompile(`(?i)^([a-z0-9_-]{1,63}\.)+([a-z]{2,63}|xn--[a-z0-9-]{1,59})$`)
 	// place is a member of an input whose name says that its value, one word, is a host or a path.
@@ -167,10 +181,7 @@ var (
 
 // locates reports whether a token could be a host, a path or a part of one, from what stands around it in its word.
 func locates(before, token, after string) bool {
-	password := userinfo.MatchString(before) && strings.HasPrefix(after, "@")
 	switch {
-	case password:
-		return false
 	case before != "" && strings.IndexByte("/@.:", before[len(before)-1]) >= 0:
 		return true
 	case after != "" && strings.IndexByte("/@:", after[0]) >= 0, len(after) > 1 && after[0] == '.':
@@ -180,38 +191,75 @@ func locates(before, token, after string) bool {
 }
 
 // The places in what runs that say that what comes is a secret: after the name of a flag, in an assignment where a command
-// begins, in a header, after a name at the beginning of a row, or as a member of JSON.
+// begins, in a header, after a name at the beginning of a row, or as a member of JSON; and, wherever it is, as the password
+// or the only word before a URL's host, as a parameter of a URL, and after the flag of curl for who logs in.
 var (
 	secretName = `[\w.-]*(?:token|secret|passw(?:or)?d|passphrase|authorization|[_-]pat|` +
 		`(?:api|access|auth|account|secret)[_-]?key(?:[_-]?id)?)`
+	begins   = `(?:^|[;&|(])\s*(?:(?:sudo|env|export|set)\s+)*(?:\w+=[^\s"']*\s+)*`
+	assigns  = regexp.MustCompile(`(?i)` + begins + secretName + `=\\?["']?$`)
 	entrusts = regexp.MustCompile(`(?i)(?:(?:^|\s)--?` + secretName + `[ =]\\?["']?` +
-		`|(?:(?:^|[;&|(])\s*(?:(?:sudo|env|export|set)\s+)*(?:\w+=\S*\s+)*|\s(?:-e|--env)[ =])` + secretName + `=\\?["']?` +
+		`|\s(?:-e|--env)[ =]` + secretName + `=\\?["']?` +
 		`|\s(?:-H|--header)[ =]?\\?["']` + secretName + `:\s*` +
 		`|^\s*` + secretName + `:\s+["']?` +
 		`|["']` + secretName + `\\?["']\s*:\s*\\?["'])(?:(?:bearer|basic|token)\s+)?$`)
+	userinfo  = regexp.MustCompile(`://([^\s/@"']*:)?$`)
+	parameter = regexp.MustCompile(`(?i)://[^\s"'?#]+\?(?:[^\s"'#]*&)?` + secretName + `=$`)
+	curlUser  = regexp.MustCompile(`(?i)` + begins + `curl\b(?:[^;&|()<>"'\x60\\]|\\.|"[^"]*"|'[^']*')*` +
+		`\s(?:-[a-z]*u|--user)[ =]?["']?(?:[^\s:"'/@]*:)?$`)
+	authorizes = regexp.MustCompile(`(?i)authorization\\?["']?\s*:\s*\\?["']?(?:bearer|basic|token)\s+` +
+		`([0-9a-z+][0-9a-z._+/-]{7,}=*)(?:[\s\\"']|$)`) // token68 of RFC 9110
+	unquoted = regexp.MustCompile(`^(?:[^"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')*$`)
 	// opening is a member of JSON up to its text.
 	opening = regexp.MustCompile(`^\s*"[^"\\]*": ?"`)
+	written = strings.NewReplacer(`\\`, `\`, `\"`, `"`)
 )
 
-// mostBefore is how many bytes before a token are looked at: where more are before it on its row, it is shown in doubt.
+// mostBefore is how many bytes before a token are looked at, and an eighth of that in what is only read, which may be longer:
+// where more are before it on its row, it is shown in doubt.
 const mostBefore = 4096
 
-// entrusted reports whether a token in what runs is at a place that says that it is a secret.
-func entrusted(before, after string, src source) bool {
-	if at := strings.LastIndexByte(before, '\n'); at >= 0 && !strings.HasSuffix(before[:at], `\`) {
-		before = before[at+1:]
+// rowOf is what is before a place on its row, in JSON as it is meant there; nothing where that is too much, or where it ends
+// the flags of a command.
+func rowOf(before string, src source) string {
+	most := mostBefore >> (3 * (src & prose))
+	before = strings.ReplaceAll(before[max(len(before)-most-1, 0):], "\\\n", "  ") // which ends no row
+	before = before[strings.LastIndexByte(before, '\n')+1:]
+	if len(before) > most || src&prose == 0 && strings.Contains(before, " -- ") {
+		return ""
 	}
-	if len(before) > mostBefore || strings.Contains(before, " -- ") {
-		return false
+	if src&coded != 0 {
+		return written.Replace(opening.ReplaceAllString(before, ""))
 	}
-	return entrusts.MatchString(before) || strings.HasPrefix(after, "@") && userinfo.MatchString(before) ||
-		src&coded != 0 && entrusts.MatchString(opening.ReplaceAllString(before, ""))
+	return before
+}
+
+// entrusted reports whether what is before a token says that it is a secret.
+func entrusted(before string, src source) bool {
+	row := rowOf(before, src)
+	return entrusts.MatchString(row) || commands(row, assigns) || src&coded != 0 && entrusts.MatchString(rowOf(before, 0))
+}
+
+// logsIn reports whether a token is one with which a URL, or curl, logs in.
+func logsIn(text string, word, token piece, src source) bool {
+	url, after := text[max(word.from, token.from-mostBefore/16):token.from], text[token.to:]
+	if strings.HasPrefix(after, "@") {
+		return userinfo.MatchString(url)
+	}
+	return (after == "" || strings.IndexByte("/.", after[0]) < 0) &&
+		(parameter.MatchString(url) || commands(rowOf(text[:token.from], src), curlUser))
+}
+
+// commands reports whether a row ends as such commands do that begin in it, and not within quotes.
+func commands(row string, such *regexp.Regexp) bool {
+	at := such.FindStringIndex(row)
+	return len(at) > 0 && unquoted.MatchString(row[:at[0]])
 }
 
 // readable reports whether a token may be words between hyphens or dots, as names of hosts and folders are: in a random
 // one stand capital letters, small ones and digits.
 func readable(token string) bool {
-	return strings.ContainsAny(token, "-.") && (token == strings.ToLower(token) || !strings.ContainsAny(token, "0123456789"))
+	return strings.ContainsAny(token, "-./") && (token == strings.ToLower(token) || !strings.ContainsAny(token, "0123456789"))
 }
 
 // shortestSecret is the length of the shortest secret that is known, in bytes.

@@ -251,6 +251,30 @@ func TestNoMaskHidesAnArgument(t *testing.T) {
 		"cat >.env <<E\nAPI_KEY=%s\nE":            true,
 		"cat >.yaml <<E\n  token: \"%s\"\nE":      true,
 		`curl -d '{"a":1, "token": "%s"}' x`:      true,
+		"rm 'a;TOKEN=%s;'":                        false,
+		"rm \"a && TOKEN=%s\"":                    false,
+		"rm $x;%s;":                               false,
+		"rsync -u host:%s x":                      false,
+		"curl x; rsync -u host:%s x":              false,
+		"curl $(rsync -u host:%s x)":              false,
+		"rm curl -u a:%s":                         false,
+		"rm 'curl -u a:%s'":                       false,
+		"docker run -u %s x":                      false,
+		"curl -o %s x":                            false,
+		"curl https://x.example/?path=%s":         false,
+		"curl https://x.example/token=%s":         false,
+		"curl https://x.example/?token=%s/x":      false,
+		"TOKEN=%s; gh pr list":                    true,
+		"cd x;TOKEN=%s|gh":                        true,
+		"(GH_TOKEN=%s&& gh)":                      true,
+		"curl -u user:%s https://x.example":       true,
+		"curl -su \"user:%s\" https://x.example":  true,
+		"curl --user=%s: https://x.example":       true,
+		"A=1 curl 'https://x/?a&b' -u user:%s":    true,
+		"set -e\ncurl -s \\\n  -u user:%s \\\n x": true,
+		"curl https://x.example/?token=%s":        true,
+		"curl 'https://x/?a=1&access_token=%s&b'": true,
+		"curl \"https://x/?api_key=%s#x\"":        true,
 	} {
 		text := strings.ReplaceAll(command, "%s", token)
 		for what, more := range map[string]any{"a command": nil, "an input": 1} {
@@ -276,12 +300,40 @@ func TestNoMaskHidesAnArgument(t *testing.T) {
 	}
 	for in, hides := range map[string]bool{
 		`{"token":"%s"}`: true, `{"env":{"GITHUB_TOKEN":"%s"}}`: true, `{"headers":{"Authorization":"Bearer %s"}}`: true,
+		`{"url":"https://me:%s@example.org/x"}`: true, `{"url":"https://example.org/x?a=1&token=%s"}`: true, `{"url":"%s"}`: false,
+		`{"url":"https://%s/x"}`: false, `{"url":"https://me@%s/x"}`: false, `{"path":"/x?token=%s"}`: false,
 		`{"name":"%s"}`: false, `{"args":["rm","%s"]}`: false, `{"args":["rm","--","TOKEN=%s"]}`: false, `"%s"`: false,
 	} {
 		raw := strings.ReplaceAll(in, "%s", token)
 		shown := card.Wants(permissions.Request{Kind: permissions.KindTool, Tool: "x", Input: input(raw)})
 		if strings.Contains(shown, mask(token)) != hides {
 			t.Errorf("%s is shown as %s", raw, shown)
+		}
+	}
+}
+
+// TestWhatAuthorizesIsMasked: in a header of authorization, what follows the scheme is a secret whatever its shape, unless it could
+// be words, a host or a path.
+func TestWhatAuthorizesIsMasked(t *testing.T) {
+	for header, hides := range map[string]bool{
+		`-H "Authorization: Bearer %s"`: true, `-H 'Authorization: Basic %s'`: true, `--header="authorization: token %s" -v`: true,
+		`-H "X-Note: Bearer %s"`: false, `-o "Authorization: Bearer %s"`: false, `Authorization: Bearer %s`: false,
+	} {
+		for token, random := range map[string]bool{
+			"bXk6c2VjcmV0": true, "abc/DEF+012==": true, fake(40): true, "$TOKEN": false, "/etc/passwd": false, "a/b/c/d/e": false,
+			"host.example": false, "short": false, "my-words-here": false, "x;rm": false,
+		} {
+			t.Run("G3/"+header+" "+token, func(t *testing.T) {
+				command := "curl " + strings.ReplaceAll(header, "%s", token) + " https://x.example"
+				raw, err := json.Marshal(map[string]string{"command": command})
+				if err != nil {
+					t.Fatal(err)
+				}
+				shown := card.Wants(permissions.Request{Kind: permissions.KindTool, Tool: "sh", Input: input(string(raw))})
+				if want := hides && random; strings.Contains(shown, mask(token)) != want || strings.Contains(shown, token) == want {
+					t.Errorf("masked: %t; want %t:\n%s", !want, want, shown)
+				}
+			})
 		}
 	}
 }

@@ -162,7 +162,7 @@ func input(raw json.RawMessage, src source) []string {
 		as := src
 		switch {
 		case place.MatchString(text):
-			as |= opened
+			as |= located
 		case readMember.MatchString(text):
 			as |= prose
 		}
