@@ -1,9 +1,12 @@
 package permissions
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Outcome is how a settled request is told: the same words in tools, hooks, the command line and transcripts.
@@ -219,7 +222,7 @@ func (r Request) fill(text string) string {
 		until = " until " + r.DecidedAt.Add(r.Scope.Span()).UTC().Format(time.RFC3339)
 	}
 	if r.Comment != "" {
-		reason = " " + r.DecidedBy + ": " + `"` + r.Comment + `"`
+		reason = " " + r.DecidedBy + ": " + `"` + Harmless(r.Comment) + `"`
 	}
 	return strings.NewReplacer(
 		"{L}", DescribeTags(r.Tags),
@@ -231,6 +234,23 @@ func (r Request) fill(text string) string {
 		"{option}", r.Choice(),
 		"{words}", r.Comment,
 	).Replace(text)
+}
+
+// Harmless is text whose control and format characters are escaped, as in \u{1B}, so that none of them changes what a terminal
+// does or in which order it shows the rest. Newlines and tabs stay, and so does all else: what was escaped is not escaped again.
+func Harmless(text string) string {
+	var b strings.Builder
+	for i, c := range text {
+		switch _, size := utf8.DecodeRuneInString(text[i:]); {
+		case c == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x{%x}`, text[i])
+		case c != '\n' && c != '\t' && unicode.In(c, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp):
+			fmt.Fprintf(&b, `\u{%X}`, c)
+		default:
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
 }
 
 // Choice is the option of a clarification that was taken, in the asker's own words; empty when none was.

@@ -37,6 +37,8 @@ func TestOutcomes(t *testing.T) {
 			Outcome{"Permission denied for " + both + ".", false, 3}},
 		{"permission denied with a reason", permissionRequest(), []Event{comment(vote("fay", Deny), "not on a {L}")},
 			Outcome{"Permission denied for " + both + `. fay: "not on a {L}"`, false, 3}},
+		{"permission denied with what controls a terminal", permissionRequest(), []Event{comment(vote("fay", Deny), "no\x1b[2J\u202e\n לא")},
+			Outcome{"Permission denied for " + both + `. fay: "no\u{1B}[2J\u{202E}` + "\n לא\"", false, 3}},
 		{"permission time over", permissionRequest(), []Event{Expire{At: dusk}},
 			Outcome{"Permission request timed out after 15 minutes.", true, 4}},
 		{"permission time over, one minute", minutes(permissionRequest(), time.Minute), []Event{Expire{At: dusk}},
@@ -158,6 +160,20 @@ func TestChoice(t *testing.T) {
 	} {
 		if r.Answer = answer; r.Choice() != want {
 			t.Errorf("%q chooses %q, want %q", answer, r.Choice(), want)
+		}
+	}
+}
+
+func TestHarmless(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain, as ever: /a  b\n\tand é, 日本 ✅ ":  "plain, as ever: /a  b\n\tand é, 日本 ✅ ",
+		"\x1b]0;owned\a\x7f\r":                   `\u{1B}]0;owned\u{7}\u{7F}\u{D}`,
+		"\u009b31m \u202egpj\u2066 \u200b\u2028": `\u{9B}31m \u{202E}gpj\u{2066} \u{200B}\u{2028}`,
+		"\x9b31m":                                `\x{9b}31m`,
+		`\u{202E}⟨3 spaces⟩`:                     `\u{202E}⟨3 spaces⟩`,
+	} {
+		if got := Harmless(text); got != want {
+			t.Errorf("Harmless(%q) = %q, want %q", text, got, want)
 		}
 	}
 }

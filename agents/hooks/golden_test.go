@@ -230,6 +230,27 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestRepliesControlNoTerminal: agents print the reason in their terminals, whoever wrote what is in it.
+func TestRepliesControlNoTerminal(t *testing.T) {
+	for _, name := range Names() {
+		t.Run("B2/"+name, func(t *testing.T) {
+			d, _ := Find(name)
+			c, err := d.Read(d.Probe("x", "/"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			nothing, _ := d.Read(nil)
+			wrote := Verdict{Reason: "no\x1b]0;x\a\u202e\u009b"}
+			for _, r := range []Reply{c.Reply(wrote), nothing.Reply(wrote)} {
+				said := string(r.Body) + r.Complaint
+				if !strings.Contains(said, `u{1B}]0;x`) || strings.ContainsAny(said, "\x1b\a\u202e\u009b") || strings.Contains(said, `\u00`) {
+					t.Errorf("said %q", said)
+				}
+			}
+		})
+	}
+}
+
 func TestPathsThatAreNone(t *testing.T) {
 	for path, want := range map[string]string{
 		"": "", "~/x": "", "https://x": "", "a\x00b": "", "a/./b": "/c/a/b", "/x/../y": "/y",

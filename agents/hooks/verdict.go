@@ -67,6 +67,7 @@ const exitBlock = 2
 
 // Reply is the verdict in the agent's dialect. What cannot be said in the shape of its event is a denial by exit code.
 func (c Call) Reply(v Verdict) Reply {
+	v.Reason = permissions.Harmless(v.Reason) // agents print it in their terminals
 	if c.answer == nil {
 		return Reply{Complaint: v.Reason, Exit: exitBlock}
 	}

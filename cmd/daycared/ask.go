@@ -15,6 +15,7 @@ import (
 
 	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -279,8 +280,8 @@ func (c *CLI) outcome(q *question, progress *progress, s permissions.Standing) e
 		}
 	} else {
 		text := result.Text // as it is for programs, whose words these may be
-		if c.width() > 0 {
-			text = card.Harmless(text)
+		if out, isFile := c.Out.(*os.File); !isFile || terminal.IsTerminal(out) {
+			text = card.Spell(permissions.Harmless(text))
 		}
 		fmt.Fprintln(c.Out, text)
 	}
@@ -319,5 +320,5 @@ func (p *progress) tell(s permissions.Standing) {
 		line = append(line, fmt.Sprintf("delivered %s (%s)", d.SentAt.In(time.Local).Format("15:04:05"), d.Connector))
 	}
 	line = append(line, "until "+when(r.Deadline, time.Local))
-	fmt.Fprintln(p.cli.Err, card.Spell(card.Harmless(strings.Join(line, " · "))))
+	fmt.Fprintln(p.cli.Err, card.Spell(permissions.Harmless(strings.Join(line, " · "))))
 }

@@ -253,7 +253,7 @@ func (c *CLI) printHeads(heads []permissions.Head, asJSON bool) error {
 		if asJSON {
 			continue
 		}
-		fmt.Fprintf(c.Out, "chain %s: %s, verified, head %d:%s\n", e.Chain, entries(e.First, e.Seq, e.Entries), e.Seq, e.Hash)
+		c.print("chain %s: %s, verified, head %d:%s\n", e.Chain, entries(e.First, e.Seq, e.Entries), e.Seq, e.Hash)
 		if e.Unkeyed > 0 && e.Unkeyed < e.Seq {
 			fmt.Fprintf(c.Out, "entries up to %d are as they were when the audit key sealed them, in the entry after it\n", e.Unkeyed)
 		}

@@ -95,7 +95,7 @@ func (c *CLI) backup(ctx context.Context, paths config.Paths, to string, asJSON 
 	c.print("%s: %d bytes, %s, %s, verified\n", sum.Path, sum.Bytes,
 		count(sum.Requests, "request", "requests"), count(sum.Grants, "grant", "grants"))
 	for _, e := range sum.Chains {
-		fmt.Fprintf(c.Out, "chain %s: %s, head %d:%s\n", e.Chain, entries(e.First, e.Seq, e.Entries), e.Seq, e.Hash)
+		c.print("chain %s: %s, head %d:%s\n", e.Chain, entries(e.First, e.Seq, e.Entries), e.Seq, e.Hash)
 	}
 	return unchecked
 }

@@ -32,7 +32,7 @@ var errLeft = &problem{Text: "left before the end", Code: codeEnded, Exit: permi
 
 // say writes a row.
 func (d dialogue) say(format string, args ...any) {
-	fmt.Fprintln(d.out, wrapRows(card.Spell(card.Harmless(fmt.Sprintf(format, args...))), widthOf(d.out)))
+	fmt.Fprintln(d.out, wrapRows(card.Spell(permissions.Harmless(fmt.Sprintf(format, args...))), widthOf(d.out)))
 }
 
 // ask asks for a line; Enter alone takes what is usual.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/permissions"
 )
 
 // What commands say fits the terminal, whatever its width, and no word is lost or broken.
@@ -95,6 +98,41 @@ func onScreen(t *testing.T, width uint16, does func(*CLI)) (rows []string, words
 	screen.Close()
 	text := strings.ReplaceAll(<-said, "\r\n", "\n")
 	return strings.Split(text, "\n"), strings.Join(strings.Fields(text), " ")
+}
+
+// TestAnswersControlNoTerminal: what people wrote is seen in the asker's terminal, also in one that does not say how wide it is.
+func TestAnswersControlNoTerminal(t *testing.T) {
+	r := permissions.Request{
+		Kind: permissions.KindClarification, State: permissions.Answered, Answer: permissions.Other,
+		Comment: "go\x1b[2J\u009b\u202e \u05d0\u3164",
+	}
+	for _, width := range []uint16{0, 80} {
+		t.Run(fmt.Sprintf("B2/%d cells", width), func(t *testing.T) {
+			_, said := onScreen(t, width, func(c *CLI) {
+				done := c.fit(c.root(), nil)
+				if err := c.outcome(&question{}, &progress{cli: c}, permissions.Standing{Request: r}); err != nil {
+					t.Error(err)
+				}
+				done()
+			})
+			if want := `go\u{1B}[2J\u{9B}\u{202E} \u{5D0}\u{3164}`; said != want {
+				t.Errorf("said %q, want %q", said, want)
+			}
+		})
+	}
+	var out strings.Builder
+	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	c := &CLI{Out: file, Err: &out}
+	if err := c.outcome(&question{}, &progress{cli: c}, permissions.Standing{Request: r}); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(file.Name()); err != nil || string(text) != r.Comment+"\n" {
+		t.Errorf("a program reads %q: %v", text, err)
+	}
 }
 
 // A command may say from a timer that it still waits, while it prints.

@@ -130,7 +130,7 @@ func (c *CLI) hookCall(ctx context.Context, d hooks.Dialect, deadline time.Time)
 // reply prints a verdict. One that nobody reads any more is a denial by exit code.
 func (c *CLI) reply(r hooks.Reply) error {
 	if r.Complaint != "" {
-		fmt.Fprintln(c.Err, card.Spell(card.Harmless(r.Complaint)))
+		fmt.Fprintln(c.Err, card.Spell(permissions.Harmless(r.Complaint)))
 	}
 	if len(r.Body) > 0 {
 		if _, err := c.Out.Write(r.Body); err != nil {

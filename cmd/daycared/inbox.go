@@ -127,7 +127,7 @@ func (i *inbox) update(ctx context.Context, s permissions.Standing) error {
 
 // say shows a message that asks nothing, whole. On a screen that has closed there is nobody to read it.
 func (i *inbox) say(lines []string) {
-	row := func(line string) string { return card.Spell(card.Harmless(line)) } // they were rendered for a chat
+	row := func(line string) string { return card.Spell(permissions.Harmless(line)) } // they were rendered for a chat
 	_ = i.screen.Say(strings.Join(wire.Each(lines, row), "\n"))
 }
 

@@ -107,13 +107,13 @@ func spelled(text string) string { return card.Spell(card.Visible(text)) }
 
 // say tells people one line. It may quote what others wrote, so nothing in it controls their terminal.
 func (c *CLI) say(format string, args ...any) {
-	text := card.Spell(card.Harmless(fmt.Sprintf(format, args...)))
+	text := card.Spell(permissions.Harmless(fmt.Sprintf(format, args...)))
 	fmt.Fprint(c.Err, wrapRows("daycared: "+text+"\n", widthOf(c.Err)))
 }
 
 // print writes to standard output what may name files or quote what others wrote, so nothing in it controls a terminal.
 func (c *CLI) print(format string, args ...any) {
-	fmt.Fprint(c.Out, card.Spell(card.Harmless(fmt.Sprintf(format, args...))))
+	fmt.Fprint(c.Out, card.Spell(permissions.Harmless(fmt.Sprintf(format, args...))))
 }
 
 // exitCode ends a command that has said everything already.

@@ -81,26 +81,6 @@ func Lines(text string) []string {
 	return lines
 }
 
-// Harmless is text whose control and format characters are escaped as [Visible] does, so that none of them changes what
-// a terminal does or in which order it shows the rest. Newlines and tabs stay, and so does all else: what Visible
-// rendered is not rendered again.
-func Harmless(text string) string {
-	var b strings.Builder
-	for i := 0; i < len(text); {
-		c, size := utf8.DecodeRuneInString(text[i:])
-		switch {
-		case c == utf8.RuneError && size == 1:
-			escape(&b, `\x{`, uint64(text[i]))
-		case c != '\n' && c != '\t' && unicode.In(c, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp):
-			escape(&b, `\u{`, uint64(c))
-		default:
-			b.WriteRune(c)
-		}
-		i += size
-	}
-	return b.String()
-}
-
 // plain tells of text that stays as it is for sure: printable ASCII without a backslash and without two spaces in a
 // row or one at the end.
 func plain(s string) bool {

@@ -158,20 +158,6 @@ func nasty() *rapid.Generator[string] {
 	})
 }
 
-func TestHarmless(t *testing.T) {
-	for text, want := range map[string]string{
-		"plain, as ever: /a  b\n\tand é, 日本 ✅ ":  "plain, as ever: /a  b\n\tand é, 日本 ✅ ",
-		"\x1b]0;owned\a\x7f\r":                   `\u{1B}]0;owned\u{7}\u{7F}\u{D}`,
-		"\u009b31m \u202egpj\u2066 \u200b\u2028": `\u{9B}31m \u{202E}gpj\u{2066} \u{200B}\u{2028}`,
-		"\x9b31m":                                `\x{9b}31m`,
-		card.Visible("\u202e   "):                `\u{202E}⟨3 spaces⟩`,
-	} {
-		if got := card.Harmless(text); got != want {
-			t.Errorf("Harmless(%q) = %q, want %q", text, got, want)
-		}
-	}
-}
-
 func TestVisibleIsReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := nasty().Draw(t, "text")
