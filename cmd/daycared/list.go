@@ -30,8 +30,8 @@ func (c *CLI) pendingCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pending",
 		Short: "List what waits for an answer",
-		Long: "List what waits for an answer, oldest first: the code to answer by, who asks, what for, how long is left, and how many\n" +
-			"calls wait for it.",
+		Long: "List what waits for an answer, oldest first: the code to answer by, who asks, what for, how long is left, how many calls\n" +
+			"wait for it, and whether it is high risk. What has … is cut here; daycared show shows all of it.",
 		Example: "  daycared pending\n" +
 			"  daycared pending --json\n" +
 			"  daycared pending --limit 10",
@@ -61,11 +61,16 @@ func (c *CLI) pendingCommand() *cobra.Command {
 			if len(list) == 0 {
 				c.say("nothing waits for an answer")
 			}
-			table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
+			table, cut := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0), false
 			for _, s := range list {
-				left := time.Until(s.Request.Deadline).Truncate(time.Second)
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s left\t%d waiting%s\n", s.Code, spelled(s.Request.Who()),
-					oneRow(card.Wants(s.Request)), left, s.Waiting, quorum(s.Request))
+				left, what := time.Until(s.Request.Deadline).Truncate(time.Second), oneRow(card.Wants(s.Request))
+				risk := map[bool]string{true: "\thigh risk"}[s.Request.HighRisk]
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s left\t%d waiting%s%s\n", s.Code, oneRow(card.Visible(s.Request.Who())),
+					what, left, s.Waiting, quorum(s.Request), risk)
+				cut = cut || strings.Contains(what, " …")
+			}
+			if cut {
+				c.say("what has … is cut here; all of it: daycared show CODE")
 			}
 			return table.Flush()
 		}),
@@ -155,22 +160,23 @@ func quorum(r permissions.Request) string {
 	if r.Quorum < 2 {
 		return ""
 	}
-	allowed := map[string]bool{}
-	for _, v := range r.Votes {
-		if _, ok := v.Answer.Scope(); ok {
-			allowed[v.By] = true
-		}
-	}
-	return fmt.Sprintf("\t%d of %d", len(allowed), r.Quorum)
+	return fmt.Sprintf("\t%d of %d", len(card.Allowing(r)), r.Quorum)
 }
 
-// oneRow is the first row of a text, and how many follow. The whole is what show shows.
+// longestRow is how many characters of a text a list shows.
+const longestRow = 60
+
+// oneRow is the first row of a text, or its beginning with …, and how many follow. The whole is what show shows.
 func oneRow(text string) string {
 	first, rest, more := strings.Cut(card.Spell(text), "\n")
-	if !more {
-		return first
+	end := ""
+	if row := []rune(first); len(row) > longestRow {
+		first, end = string(row[:longestRow]), " …"
 	}
-	return fmt.Sprintf("%s … (+%d rows)", first, strings.Count(rest, "\n")+1)
+	if more {
+		end = fmt.Sprintf(" … (+%d rows)", strings.Count(rest, "\n")+1)
+	}
+	return first + end
 }
 
 // pages reads a listing to its end; place is where the next page goes on after the last item of one.
@@ -313,7 +319,7 @@ func (c *CLI) grantsCommand() *cobra.Command {
 			table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 			for _, g := range list {
 				s, _ := client.Show(cmd.Context(), string(g.Request)) // one that is no longer kept has no code
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\tused %d\tby %s%s\n", g.ID, dash(s.Code), covers(g), spelled(g.Caller),
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\tused %d\tby %s%s\n", g.ID, dash(s.Code), covers(g, s), spelled(g.Caller),
 					lasts(g, me.Location()), g.Used, spelled(g.By), sinceRestored(!g.SuspendedAt.IsZero()))
 			}
 			return table.Flush()
@@ -394,14 +400,20 @@ func (c *CLI) tookBack(took permissions.Revoked, o card.Options, asJSON bool) er
 	return nil
 }
 
-// covers is what a grant covers, in words.
-func covers(g permissions.Grant) string {
+// covers is what a grant covers, in words; an exact call as the request has it that the grant comes from, if that is known.
+func covers(g permissions.Grant, from permissions.Standing) string {
 	words := spelled(permissions.DescribeTags(g.Tags))
 	switch {
 	case g.Tool == permissions.AllTools:
 		words = "all gated tools except high risk, shells and interpreters"
 	case g.Call != (permissions.Digest{}):
-		words = "this exact call of " + spelled(g.Tool) + " (" + g.Call.String()[:len("sha256:")+8] + "…)"
+		words = "this exact call of " + spelled(g.Tool) + ", asked in request " + cmp.Or(from.Code, string(g.Request))
+		for _, c := range from.Request.ToolCalls() {
+			if permissions.CallDigest(from.Request, c) == g.Call {
+				call := card.Wants(permissions.Request{Kind: permissions.KindTool, Tool: c.Tool, Input: c.Input})
+				words = "this exact call: " + oneRow(strings.Join(strings.Fields(strings.ReplaceAll(call, "┃ ", " ")), " "))
+			}
+		}
 	case g.Tool != "":
 		words = "tool " + spelled(g.Tool)
 	}

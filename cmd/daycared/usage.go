@@ -261,7 +261,7 @@ func (c *CLI) grantIDs(ctx context.Context) []string {
 	return c.atDaemon(func(client *admin.Client) ([]string, error) {
 		list, err := client.Grants(ctx)
 		return wire.Each(list, func(g permissions.Grant) string {
-			return fmt.Sprintf("%s\t%s for %s", g.ID, covers(g), spelled(g.Caller))
+			return fmt.Sprintf("%s\t%s for %s", g.ID, covers(g, permissions.Standing{}), spelled(g.Caller))
 		}), err
 	})
 }

@@ -40,8 +40,8 @@ func TestRightToLeft(t *testing.T) {
 	for row := range strings.Lines(Card(connectors.Prompt{Request: permissions.Request{
 		Kind: permissions.KindTool, Tool: "run_command", Input: []byte(`{"command":"` + strings.Repeat("א", 90) + `✅ Allowed"}`),
 	}}, Options{Width: 40})) {
-		if !strings.HasPrefix(row, "─") && cells(strings.TrimSuffix(row, "\n")) > 40 {
-			t.Errorf("a row of %d cells: %q", cells(row), row)
+		if !strings.HasPrefix(row, "─") && Cells(strings.TrimSuffix(row, "\n")) > 40 {
+			t.Errorf("a row of %d cells: %q", Cells(row), row)
 		}
 	}
 }

@@ -106,7 +106,7 @@ func (s *sheet) ask(r permissions.Request, o Options) {
 	}
 	between := " "
 	if first.role == Action {
-		between = strings.Repeat(" ", max(s.column()-cells(who+verb), 3))
+		between = strings.Repeat(" ", max(s.column()-Cells(who+verb), 3))
 	}
 	s.lead(who+verb, between, first.role, first.body)
 	for _, a := range all[1:] {

@@ -38,14 +38,11 @@ func Reminder(waiting []connectors.Prompt, o Options) []string {
 }
 
 // Ended is a grant whose time is over, or whose session is.
-func Ended(g permissions.Grant, o Options) []string { return []string{"⌛ Ended: " + granted(g, o)} }
-
-// InForce is a grant that holds.
-func InForce(g permissions.Grant, o Options) string { return granted(g, o) }
+func Ended(g permissions.Grant, o Options) []string { return []string{"⌛ Ended: " + InForce(g, o)} }
 
 // Revoked is a grant that was taken back, and what ran under it.
 func Revoked(g permissions.Grant, ran []permissions.Request, o Options) []string {
-	rows := []string{"✖ Taken back: " + granted(g, o)}
+	rows := []string{"✖ Taken back: " + InForce(g, o)}
 	if len(ran) == 0 {
 		return append(rows, "Nothing ran under it.")
 	}
@@ -98,8 +95,8 @@ func glance(r permissions.Request, o Options) string {
 	return row
 }
 
-// granted is what a grant allows whom, by whom, since when, how long, and how often it was used.
-func granted(g permissions.Grant, o Options) string {
+// InForce is what a grant allows whom, by whom, since when, how long, and how often it was used.
+func InForce(g permissions.Grant, o Options) string {
 	caller := strings.Replace(g.Caller, ":", " ", 1)
 	if _, name, found := strings.Cut(g.Caller, ":"); found && !strings.HasPrefix(g.Caller, "uid:") {
 		caller = name

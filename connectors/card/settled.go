@@ -170,15 +170,15 @@ func pending(r permissions.Request, o Options) []string {
 
 // votes is how many of the people needed have allowed, and who.
 func votes(r permissions.Request, o Options) string {
-	text := fmt.Sprintf("%d of %d", len(allowing(r)), r.Quorum)
-	if names := allowing(r); len(names) > 0 {
+	text := fmt.Sprintf("%d of %d", len(Allowing(r)), r.Quorum)
+	if names := Allowing(r); len(names) > 0 {
 		text += ", allowed by " + people(names, o)
 	}
 	return text
 }
 
-// allowing are the people who allowed anything of r, each once.
-func allowing(r permissions.Request) (names []string) {
+// Allowing are the people who allowed anything of r, each once.
+func Allowing(r permissions.Request) (names []string) {
 	for _, v := range r.Votes {
 		if _, ok := v.Answer.Scope(); ok && !slices.Contains(names, v.By) {
 			names = append(names, v.By)
@@ -188,7 +188,7 @@ func allowing(r permissions.Request) (names []string) {
 }
 
 func allowedBy(r permissions.Request, o Options) string {
-	if names := allowing(r); len(names) > 1 {
+	if names := Allowing(r); len(names) > 1 {
 		return people(names, o)
 	}
 	return person(r.DecidedBy, o)

@@ -176,7 +176,7 @@ func (s *sheet) lead(lead, gap string, role Role, body []string) {
 	if len(body) == 1 && !s.short {
 		lead := s.spelled(lead, Ours)
 		one := lead + gap + s.spelled(body[0], role)
-		if s.width == 0 || cells(one) <= s.width {
+		if s.width == 0 || Cells(one) <= s.width {
 			s.add(one, role, len(lead+gap))
 			return
 		}
@@ -237,7 +237,7 @@ func Wrap(text string, width, hang int) string {
 		words := strings.TrimLeft(line, " ")
 		indent := len(line) - len(words)
 		below := strings.Repeat(" ", min(indent+hang, width/3))
-		if cells(line) > width {
+		if Cells(line) > width {
 			line = line[:min(indent, width/3)] + words
 		}
 		for {
@@ -258,7 +258,7 @@ func Wrap(text string, width, hang int) string {
 
 // cutAt is as much of a line as fits, up to a space that is not at its beginning, and the rest without that space.
 func cutAt(line string, width int) (head, rest string) {
-	if cells(line) <= width {
+	if Cells(line) <= width {
 		return line, ""
 	}
 	start := len(line) - len(strings.TrimLeft(line, " "))
@@ -288,9 +288,7 @@ func pad(label string, to int) string {
 }
 
 // Cells is the most cells that a terminal may use for a text.
-func Cells(text string) int { return cells(text) }
-
-func cells(text string) (n int) {
+func Cells(text string) (n int) {
 	for _, c := range text {
 		n += cell(c)
 	}
