@@ -64,9 +64,8 @@ func (c *CLI) pendingCommand() *cobra.Command {
 			table, cut := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0), false
 			for _, s := range list {
 				left, what := time.Until(s.Request.Deadline).Truncate(time.Second), oneRow(card.Wants(s.Request))
-				risk := map[bool]string{true: "\thigh risk"}[s.Request.HighRisk]
 				fmt.Fprintf(table, "%s\t%s\t%s\t%s left\t%d waiting%s%s\n", s.Code, oneRow(card.Visible(s.Request.Who())),
-					what, left, s.Waiting, quorum(s.Request), risk)
+					what, left, s.Waiting, quorum(s.Request), map[bool]string{true: "\thigh risk"}[s.Request.HighRisk])
 				cut = cut || strings.Contains(what, " …")
 			}
 			if cut {
@@ -163,8 +162,7 @@ func quorum(r permissions.Request) string {
 	return fmt.Sprintf("\t%d of %d", len(card.Allowing(r)), r.Quorum)
 }
 
-// longestRow is how many characters of a text a list shows.
-const longestRow = 60
+const longestRow = 60 // characters of a text that a list shows
 
 // oneRow is the first row of a text, or its beginning with …, and how many follow. The whole is what show shows.
 func oneRow(text string) string {
