@@ -1,6 +1,7 @@
 package connectors
 
 import (
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -37,6 +38,44 @@ type Person struct {
 func NewMemory[K comparable, V any](most int) *lru.Cache[K, V] {
 	memory, _ := lru.New[K, V](most) // it fails for none at most
 	return memory
+}
+
+// mostDaily is how much is remembered that was done within a day; nothing more is done meanwhile.
+const mostDaily = 10_000
+
+// Daily is what is done once a day. It is safe for concurrent use, and the zero Daily has done nothing.
+type Daily[K comparable] struct {
+	mu   sync.Mutex
+	done map[K]time.Time
+}
+
+// Once does what the key names, unless that was done within a day, and reports whether it did. After an error it may be
+// done again at once.
+func (d *Daily[K]) Once(key K, now time.Time, do func() error) (bool, error) {
+	if !d.begin(key, now) {
+		return false, nil
+	}
+	err := do()
+	if err != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.done, key)
+	}
+	return err == nil, err
+}
+
+func (d *Daily[K]) begin(key K, now time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	maps.DeleteFunc(d.done, func(_ K, at time.Time) bool { return now.Sub(at) > 24*time.Hour })
+	if _, known := d.done[key]; known || len(d.done) >= mostDaily {
+		return false
+	}
+	if d.done == nil {
+		d.done = map[K]time.Time{}
+	}
+	d.done[key] = now
+	return true
 }
 
 // Lost are the accounts of a channel to which nothing can be written until their people do something, by the channel's own

@@ -39,7 +39,8 @@ func On(host string) string {
 
 // Book is the invitations that are out. It is safe for concurrent use.
 type Book struct {
-	now func() time.Time
+	now     func() time.Time
+	letters chan letter
 
 	mu     sync.Mutex
 	out    map[string]*invitation
@@ -55,9 +56,12 @@ type invitation struct {
 	ended chan struct{}    // closed when it works no more
 }
 
+// letter is a text for an account.
+type letter struct{ to, text string }
+
 // NewBook makes an empty book.
 func NewBook(now func() time.Time) *Book {
-	return &Book{now: now, out: map[string]*invitation{}, wrongs: map[string]int{}}
+	return &Book{now: now, letters: make(chan letter, 100), out: map[string]*invitation{}, wrongs: map[string]int{}}
 }
 
 // Add adds an invitation, whose code nobody can guess, and forgets those whose time is over. It works before until.
@@ -145,4 +149,28 @@ func (b *Book) End(code string) (g connectors.Guest, came bool) {
 	delete(b.out, code)
 	close(i.ended)
 	return i.guest, i.guest.Address != ""
+}
+
+// Write has an account told something, soon. Where nobody sends the letters, the last ones are dropped.
+func (b *Book) Write(address, text string) {
+	select {
+	case b.letters <- letter{address, text}:
+	default:
+	}
+}
+
+// Letters sends what accounts are to be told, until ctx ends, and what is left then.
+func (b *Book) Letters(ctx context.Context, send func(address, text string)) error {
+	for {
+		select {
+		case l := <-b.letters:
+			send(l.to, l.text)
+		case <-ctx.Done():
+			for len(b.letters) > 0 {
+				l := <-b.letters
+				send(l.to, l.text)
+			}
+			return nil
+		}
+	}
 }

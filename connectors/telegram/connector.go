@@ -31,6 +31,7 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/conversation"
+	"github.com/daycared/daycared/connectors/invitation"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -58,22 +59,23 @@ type Connector struct {
 	links *links
 	lost  connectors.Lost // people who have to press Start
 
+	strangers connectors.Daily[int64] // those of whom the owner was told
+	pointed   connectors.Daily[int64] // who was told that commands are for private chats
+
 	work  sync.WaitGroup // what is sent on the side: toasts, answers
 	wrote chan int64     // chats of people who are somebody here, for the menu
 
 	dates *lru.Cache[string, time.Time] // of cards that were just sent, by Telegram's clock
 	ends  *lru.Cache[ref, string]       // what replied to cards that cannot be edited
 
-	mu        sync.Mutex
-	stopped   bool            // Run is over
-	files     map[string]bool // documents that were sent, whose card was not yet
-	whole     card.Whole
-	strangers map[int64]time.Time
-	rooms     rooms
-	pointed   map[int64]time.Time // who was told that commands are for private chats
-	firsts    map[first]bool      // who took the first of two steps on a card of a group
-	olds      map[old]ref         // cards whose requests are to be shown again
-	gaps      sync.Mutex          // held until olds has the cards of a gap
+	mu      sync.Mutex
+	stopped bool            // Run is over
+	files   map[string]bool // documents that were sent, whose card was not yet
+	whole   card.Whole
+	rooms   rooms
+	firsts  map[first]bool // who took the first of two steps on a card of a group
+	olds    map[old]ref    // cards whose requests are to be shown again
+	gaps    sync.Mutex     // held until olds has the cards of a gap
 }
 
 var (
@@ -91,10 +93,10 @@ var (
 func New(o Options) *Connector {
 	c := &Connector{
 		api: newAPI(o.Token, o.APIURL, o.Log), pace: newPace(), state: newState(o.Now), now: o.Now, log: o.Log,
-		host: o.Host, links: newLinks(o.Now),
-		files: map[string]bool{}, strangers: map[int64]time.Time{},
+		host: o.Host, links: &links{Book: invitation.NewBook(o.Now)},
+		files: map[string]bool{},
 		wrote: make(chan int64, 100), ends: connectors.NewMemory[ref, string](mostEnds), dates: connectors.NewMemory[string, time.Time](mostEnds),
-		rooms: newRooms(), pointed: map[int64]time.Time{}, firsts: map[first]bool{}, olds: map[old]ref{},
+		rooms: newRooms(), firsts: map[first]bool{}, olds: map[old]ref{},
 	}
 	c.bot = botOf(o.Token)
 	return c

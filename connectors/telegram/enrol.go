@@ -128,44 +128,28 @@ func address(id int64) string { return strconv.FormatInt(id, 10) }
 // Dismiss is [connectors.Enroller].
 func (c *Connector) Dismiss(code string) {
 	if g, came := c.links.End(code); came {
-		c.write(g.Address, invitation.NotAdded)
+		c.links.Write(g.Address, invitation.NotAdded)
 	}
 }
 
 // Greet is [connectors.Enroller].
 func (c *Connector) Greet(code, address, name string) {
 	c.links.End(code)
-	c.write(address, enrolled(visible(c.host), name))
+	c.links.Write(address, enrolled(visible(c.host), name))
 }
 
 // Release is [connectors.Enroller].
 func (c *Connector) Release(address, name string) {
-	c.write(address, invitation.Released(visible(c.host), visible(name)))
+	c.links.Write(address, invitation.Released(visible(c.host), visible(name)))
 }
 
-// write tells an account something, soon.
-func (c *Connector) write(address, text string) {
-	if id, err := strconv.ParseInt(address, 10, 64); err == nil {
-		c.links.post(id, text)
-	}
-}
-
-// letters sends what accounts are to be told, until ctx ends, and what is left then.
+// letters sends what accounts are to be told.
 func (c *Connector) letters(ctx context.Context) error {
-	for {
-		select {
-		case l := <-c.links.letters:
-			c.aside(ctx, func(ctx context.Context) error { return c.say(ctx, l.to, l.text) })
-			continue
-		default:
+	return c.links.Letters(ctx, func(address, text string) {
+		if id, err := strconv.ParseInt(address, 10, 64); err == nil {
+			c.aside(ctx, func(ctx context.Context) error { return c.say(ctx, id, text) })
 		}
-		select {
-		case l := <-c.links.letters:
-			c.aside(ctx, func(ctx context.Context) error { return c.say(ctx, l.to, l.text) })
-		case <-ctx.Done():
-			return nil
-		}
-	}
+	})
 }
 
 // Address is [connectors.Enroller].
@@ -182,29 +166,10 @@ func (c *Connector) At(p connectors.Person, address string) connectors.Person {
 	return p
 }
 
-// links are the links that are out, whose bot they lead to, and what accounts are still to be told.
+// links are the links that are out, and whose bot they lead to.
 type links struct {
 	*invitation.Book
-	self    atomic.Pointer[Bot] // nil before Telegram was asked
-	letters chan letter
-}
-
-// letter is a text for an account.
-type letter struct {
-	to   int64
-	text string
-}
-
-// post has an account told something. Where nobody sends the letters, the last ones are dropped.
-func (l *links) post(to int64, text string) {
-	select {
-	case l.letters <- letter{to, text}:
-	default:
-	}
-}
-
-func newLinks(now func() time.Time) *links {
-	return &links{Book: invitation.NewBook(now), letters: make(chan letter, 100)}
+	self atomic.Pointer[Bot] // nil before Telegram was asked
 }
 
 const (

@@ -184,15 +184,10 @@ func (d *desktop) stray(ctx context.Context, m *message, id connectors.Identity)
 
 // point tells somebody, once a day, where commands are for.
 func (d *desktop) point(ctx context.Context, m *message) {
-	d.mu.Lock()
-	again := d.now().Sub(d.pointed[m.From.ID]) > 24*time.Hour
-	if again {
-		d.pointed[m.From.ID] = d.now() // of people, who are few
-	}
-	d.mu.Unlock()
-	if again {
+	_, _ = d.pointed.Once(m.From.ID, d.now(), func() error {
 		d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, commandsElsewhere) })
-	}
+		return nil
+	})
 }
 
 // answered reads what a person wrote in a group: an answer to a card there, or one that names its request. Other talk is

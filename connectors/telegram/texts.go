@@ -2,8 +2,6 @@ package telegram
 
 import (
 	"context"
-	"maps"
-	"strconv"
 	"strings"
 	"time"
 
@@ -62,13 +60,6 @@ func (d *desktop) unheard(ctx context.Context, m *message, what string) error {
 	return err
 }
 
-const (
-	// mostStrangers is how many strangers are remembered; the others are not listened to meanwhile.
-	mostStrangers = 10000
-	// strangerEvery is how often a stranger is answered.
-	strangerEvery = 24 * time.Hour
-)
-
 // stranger answers somebody who is nobody here, politely and once a day, and has the owner told. Whoever is locked is told
 // that instead.
 func (d *desktop) stranger(ctx context.Context, m *message, why error) error {
@@ -100,35 +91,9 @@ func (d *desktop) intruder(ctx context.Context, u *user) {
 
 // noteStranger has the owner told of an account, once a day under this key, and reports whether this was the time.
 func (d *desktop) noteStranger(ctx context.Context, u *user, key int64) (bool, error) {
-	if !d.isNew(key) {
-		return false, nil
-	}
-	s := permissions.Stranger{Via: Name, Account: strconv.FormatInt(u.ID, 10), Name: claimed(u)}
-	if err := d.desk.Stranger(ctx, s); err != nil {
-		return false, err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.strangers[key] = d.now()
-	return true, nil
-}
-
-// isNew tells whether a stranger has not been answered within a day, and there is room to remember that.
-func (d *desktop) isNew(id int64) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	now := d.now()
-	lately := func(id int64) bool {
-		last, known := d.strangers[id]
-		return known && now.Sub(last) <= strangerEvery
-	}
-	if lately(id) {
-		return false
-	}
-	if len(d.strangers) >= mostStrangers {
-		maps.DeleteFunc(d.strangers, func(id int64, _ time.Time) bool { return !lately(id) })
-	}
-	return len(d.strangers) < mostStrangers
+	return d.strangers.Once(key, d.now(), func() error {
+		return d.desk.Stranger(ctx, permissions.Stranger{Via: Name, Account: address(u.ID), Name: claimed(u)})
+	})
 }
 
 // claimed is what an account calls itself, at most as long as a name may be.

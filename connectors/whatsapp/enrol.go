@@ -34,7 +34,7 @@ func pairCode(text string) (code string, is bool) {
 // other, unless they are somebody here.
 func (d *desktop) arrive(ctx context.Context, from sender, name, code string) error {
 	if d.book.Take(code, connectors.Guest{Address: from.number, Alias: from.lid, Name: name}) {
-		d.write(from.number, "Thank you. The machine that showed the code is asking now whether you are the one it expects. "+
+		d.book.Write(from.number, "Thank you. The machine that showed the code is asking now whether you are the one it expects. "+
 			"You will be told here.")
 		return nil
 	}
@@ -42,7 +42,7 @@ func (d *desktop) arrive(ctx context.Context, from sender, name, code string) er
 		return d.stranger(ctx, from, name)
 	}
 	if d.book.Wrong(from.number) {
-		d.write(from.number, "This code does not work: it was used already, its ten minutes are over, or it never was one. "+
+		d.book.Write(from.number, "This code does not work: it was used already, its ten minutes are over, or it never was one. "+
 			"Nothing was changed.")
 	}
 	return nil
@@ -83,20 +83,20 @@ func (c *Connector) Guest(ctx context.Context, code string) (connectors.Guest, e
 // Dismiss is [connectors.Enroller].
 func (c *Connector) Dismiss(code string) {
 	if g, came := c.book.End(code); came {
-		c.write(g.Address, invitation.NotAdded)
+		c.book.Write(g.Address, invitation.NotAdded)
 	}
 }
 
 // Greet is [connectors.Enroller].
 func (c *Connector) Greet(code, address, name string) {
 	c.book.End(code)
-	c.write(address, "You answer for daycared"+invitation.On(card.Visible(c.host))+" as "+card.Visible(name)+". What agents want to do comes here, with how to "+
+	c.book.Write(address, "You answer for daycared"+invitation.On(card.Visible(c.host))+" as "+card.Visible(name)+". What agents want to do comes here, with how to "+
 		"answer below it. /help says what else you can write.")
 }
 
 // Release is [connectors.Enroller].
 func (c *Connector) Release(address, name string) {
-	c.write(address, invitation.Released(card.Visible(c.host), card.Visible(name)))
+	c.book.Write(address, invitation.Released(card.Visible(c.host), card.Visible(name)))
 }
 
 // Address is [connectors.Enroller].
@@ -108,28 +108,12 @@ func (c *Connector) At(p connectors.Person, address string) connectors.Person {
 	return p
 }
 
-// letter is a text for a number.
-type letter struct{ to, text string }
-
-// write tells a number something, soon. Where nobody sends the letters, the last ones are dropped.
-func (c *Connector) write(number, text string) {
-	select {
-	case c.letters <- letter{number, text}:
-	default:
-	}
-}
-
-// post sends what numbers are to be told, until ctx ends.
+// deliver sends what numbers are to be told.
 func (d *desktop) deliver(ctx context.Context) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case l := <-d.letters:
-			as := ref{l.to, newID("")}
-			d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, as, loose(l.text), "", true) })
-		}
-	}
+	return d.book.Letters(ctx, func(number, text string) {
+		as := ref{number, newID("")}
+		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, as, loose(text), "", true) })
+	})
 }
 
 const help = `daycared asks you here when an agent needs a permission. Answer below the card, or write:

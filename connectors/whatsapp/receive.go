@@ -148,18 +148,18 @@ func (d *desktop) tellAbout(ctx context.Context, number string, h heard, did con
 // stranger notes somebody who is nobody here, for the owner. They are not answered: what keeps an account alive is to
 // write little, and to nobody who might not want it.
 func (d *desktop) stranger(ctx context.Context, from sender, name string) error {
-	if !d.isNew(from.number) {
-		return nil
-	}
 	claimed := []rune(name)
-	err := d.desk.Stranger(ctx, permissions.Stranger{
-		Via: Name, Account: from.number, Name: string(claimed[:min(len(claimed), permissions.MaxName)]),
+	noted, err := d.strangers.Once(from.number, d.now(), func() error {
+		return d.desk.Stranger(ctx, permissions.Stranger{
+			Via: Name, Account: from.number, Name: string(claimed[:min(len(claimed), permissions.MaxName)]),
+		})
 	})
 	if err != nil {
-		d.forgetStranger(from.number)
 		return fmt.Errorf("note a stranger: %w", err)
 	}
-	d.log.Info("somebody who is nobody here wrote to the whatsapp account")
+	if noted {
+		d.log.Info("somebody who is nobody here wrote to the whatsapp account")
+	}
 	return nil
 }
 

@@ -18,7 +18,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -69,9 +68,8 @@ type Connector struct {
 	lost        connectors.Lost                  // people who have to write first
 	client      atomic.Pointer[whatsmeow.Client] // nil while none is held
 
-	book    *invitation.Book
-	letters chan letter    // what numbers are still to be told
-	work    sync.WaitGroup // what is sent on the side
+	book *invitation.Book
+	work sync.WaitGroup // what is sent on the side
 
 	whole      card.Whole
 	ends       *lru.Cache[ref, string]       // what replied to cards that cannot be edited
@@ -80,10 +78,11 @@ type Connector struct {
 	unreadable *lru.Cache[string, bool]      // ids of theirs that could not be decrypted yet
 	dates      *lru.Cache[string, time.Time] // when WhatsApp took messages of ours, by its clock and their ids
 
-	mu        sync.Mutex
-	under     map[string]func() // what to call when a phone has a message that is being sent, by its id
-	strangers map[string]time.Time
-	skew      time.Duration // that WhatsApp's clock is ahead of ours
+	strangers connectors.Daily[string] // those of whom the owner was told
+
+	mu    sync.Mutex
+	under map[string]func() // what to call when a phone has a message that is being sent, by its id
+	skew  time.Duration     // that WhatsApp's clock is ahead of ours
 }
 
 var (
@@ -106,11 +105,11 @@ func New(o Options) *Connector {
 		path: o.Path, number: o.Number, host: o.Host, autoVersion: o.AutoVersion, http: o.HTTP, now: o.Now, log: o.Log,
 		again: lookAgain, firstTry: firstTry, patience: unreadAfter,
 		state: newState(o.Now), pace: newPace(), queue: newQueue(),
-		book: invitation.NewBook(o.Now), letters: make(chan letter, 100),
+		book: invitation.NewBook(o.Now),
 		ends: connectors.NewMemory[ref, string](mostEnds), got: connectors.NewMemory[string, bool](mostRemembered),
 		done: connectors.NewMemory[string, bool](mostRemembered), unreadable: connectors.NewMemory[string, bool](mostRemembered),
 		dates: connectors.NewMemory[string, time.Time](mostRemembered),
-		under: map[string]func(){}, strangers: map[string]time.Time{},
+		under: map[string]func(){},
 	}
 }
 
@@ -210,35 +209,8 @@ func (c *Connector) restricted(e *events.NotifyAccountReachoutTimelock) {
 	c.state.restrict(until)
 }
 
-const (
-	// mostStrangers is how many strangers are remembered; the others are not listened to meanwhile.
-	mostStrangers = 10_000
-	// strangerEvery is how often a stranger is told of.
-	strangerEvery = 24 * time.Hour
-	// mostSkew is how much the clocks may differ without that being made up for.
-	mostSkew = 2 * time.Second
-)
-
-// isNew tells whether a stranger has not been noted within a day, and there is room to remember that.
-func (c *Connector) isNew(number string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := c.now()
-	maps.DeleteFunc(c.strangers, func(_ string, at time.Time) bool { return now.Sub(at) > strangerEvery })
-	_, known := c.strangers[number]
-	if known || len(c.strangers) >= mostStrangers {
-		return false
-	}
-	c.strangers[number] = now
-	return true
-}
-
-// forgetStranger has a stranger be new again.
-func (c *Connector) forgetStranger(number string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.strangers, number)
-}
+// mostSkew is how much the clocks may differ without that being made up for.
+const mostSkew = 2 * time.Second
 
 // clock notes what time WhatsApp has it, by what it said of the message of ours with that id.
 func (c *Connector) clock(id string, theirs time.Time) {
