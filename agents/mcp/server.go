@@ -26,6 +26,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"os/exec"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -188,4 +189,14 @@ func (l *line) Read(p []byte) (int, error) {
 		l.ended.Store(true)
 	}
 	return n, err
+}
+
+// Greet starts a server that talks over its standard streams, ends it again, and returns the name by which it answered.
+func Greet(ctx context.Context, server *exec.Cmd, version string) (name string, err error) {
+	client := mcp.NewClient(&mcp.Implementation{Name: "daycared doctor", Version: version}, nil)
+	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: server}, nil)
+	if err != nil {
+		return "", err
+	}
+	return session.InitializeResult().ServerInfo.Name, session.Close()
 }

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/daycared/daycared/agents/hooks"
+	"github.com/daycared/daycared/agents/mcp"
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/cmd/daycared/connect"
 )
@@ -125,10 +124,5 @@ func (c *CLI) greet(ctx context.Context, place connect.Place) (name string, err 
 	args := append(slices.Clone(place.Command[1:]), "mcp")
 	cmd := exec.CommandContext(limited, place.Command[0], args...) //nolint:gosec // this very program
 	cmd.Env = c.Environ
-	client := mcp.NewClient(&mcp.Implementation{Name: "daycared doctor", Version: version}, nil)
-	session, err := client.Connect(limited, &mcp.CommandTransport{Command: cmd}, nil)
-	if err != nil {
-		return "", err
-	}
-	return session.InitializeResult().ServerInfo.Name, session.Close()
+	return mcp.Greet(limited, cmd, version)
 }
