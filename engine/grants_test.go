@@ -47,6 +47,12 @@ func claimed(agent string, q permissions.Request) permissions.Request {
 	return q
 }
 
+// hooked is a question of an agent's own hook, as [hooks.Dialect] reads it.
+func hooked(dialect string, q permissions.Request) permissions.Request {
+	q.Hook = dialect
+	return claimed(dialect, q)
+}
+
 func call(session, name, input string) permissions.Request {
 	q := tool(name, input)
 	q.Session = session
@@ -170,6 +176,23 @@ var scopes = []scoped{
 		name: "B6/a tool of another program for the session", q: call("s1", "write_file", `{"a":1}`), scope: permissions.SessionTool,
 		covers: []probe{{name: "this exact call", q: call("s1", "write_file", `{"a":1}`)}},
 		not:    []probe{{name: "with other input", q: call("s1", "write_file", `{"a":2}`)}},
+	},
+	{
+		name: "B6/a tool of one agent's hook for the session", q: hooked("codex", call("s1", "write_file", `{"a":1}`)),
+		scope:  permissions.SessionTool,
+		covers: []probe{{name: "by the same agent", q: hooked("codex", call("s1", "write_file", `{"a":1}`))}},
+		not: []probe{
+			{name: "by another agent's", q: hooked("gemini", call("s1", "write_file", `{"a":1}`))},
+			{name: "by no hook", q: claimed("codex", call("s1", "write_file", `{"a":1}`))},
+		},
+	},
+	{
+		name: "B6/a tool of one agent's hook for a time", q: hooked("codex", call("s1", "write_file", `{"a":1}`)), scope: quarter,
+		covers: []probe{{name: "by the same agent", q: hooked("codex", call("s2", "write_file", `{"a":1}`))}},
+		not: []probe{
+			{name: "by another agent's", q: hooked("gemini", call("s2", "write_file", `{"a":1}`))},
+			{name: "by no hook", q: call("s2", "write_file", `{"a":1}`)},
+		},
 	},
 	{
 		name: "B6/high risk for a time", caller: ours, q: call("s1", "run_command", `{"command":"ls"}`), scope: quarter, refused: true,

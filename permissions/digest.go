@@ -94,14 +94,17 @@ func ComputeDigest(r Request) Digest {
 	return sha256.Sum256(w.b)
 }
 
-// CallDigest is the digest of one exact call of r: what it does, and where. The same words in another folder are
-// another call.
+// CallDigest is the digest of one exact call of r: what it does, and where. The same words in another folder, or by the hook of
+// another agent, are another call.
 func CallDigest(r Request, c Call) Digest {
 	w := &fields{}
 	w.number(DigestVersion)
 	w.text(c.Tool, string(c.Input), c.AffectedPath, r.Host, r.Cwd, r.EnvHash)
 	w.number(len(r.EnvNames))
 	w.text(r.EnvNames...)
+	if r.Hook != "" {
+		w.text(r.Hook)
+	}
 	return sha256.Sum256(w.b)
 }
 

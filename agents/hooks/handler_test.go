@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +115,56 @@ func TestTheAnswerOfAPersonIsTheHooks(t *testing.T) {
 		if got := <-done; got.status != 200 || !strings.Contains(got.text, c.want) {
 			t.Errorf("%+v, want %s", got, c.want)
 		}
+	}
+}
+
+// TestALinkIsFollowedWhenItIsAsked: what is asked, and granted, is about the folders that names lead to then. The folders of
+// another machine are not looked at.
+func TestALinkIsFollowedWhenItIsAsked(t *testing.T) {
+	folder, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(folder, "link")
+	text := `{"session_id":"3f9c","cwd":"` + link + `","hook_event_name":"PreToolUse","tool_name":"Write","tool_input":{"file_path":"` + link + `/a"}}`
+	var seen []permissions.Digest
+	for _, c := range []struct {
+		leads  string
+		caller permissions.Caller
+		want   string
+	}{
+		{"one", uid, "one"}, {"two", uid, "two"}, {"one", uid, "one"},
+		{"one", permissions.Caller{Name: "token:ci", UID: permissions.NoUID}, "link"},
+		{"one", permissions.Caller{Name: "token:ci", UID: permissions.AnyUID}, "link"},
+	} {
+		t.Run("B6/to "+c.leads+" by "+c.caller.Name, func(t *testing.T) {
+			_ = os.Remove(link) // it may not be there yet
+			if err := os.Symlink(c.leads, link); err != nil {
+				t.Fatal(err)
+			}
+			desk := wiretest.NewDesk()
+			want := filepath.Join(folder, c.want)
+			desk.Asks = func(_ permissions.Caller, q permissions.Request) {
+				if q.Cwd != want || q.AffectedPath != want+"/a" {
+					t.Errorf("it is asked about %s in %s, want %s", q.AffectedPath, q.Cwd, want)
+				}
+				seen = append(seen, permissions.CallDigest(q, q.ToolCalls()[0]))
+			}
+			d, _ := hooks.Find("codex")
+			call, err := d.Read([]byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan hooks.Verdict, 1)
+			go func() { done <- hooks.Decide(t.Context(), desk, c.caller, call, time.Minute) }()
+			decide(t, desk, pending(t, desk), permissions.Allow(permissions.Once), "")
+			if v := <-done; !v.Allowed {
+				t.Errorf("%+v", v)
+			}
+		})
+	}
+	if seen[0] == seen[1] || seen[0] != seen[2] {
+		t.Error("a grant for where the link led once is one for where it leads now")
 	}
 }
 

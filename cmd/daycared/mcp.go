@@ -14,6 +14,7 @@ import (
 	"github.com/daycared/daycared/agents/mcp"
 	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/connectors/terminal"
+	"github.com/daycared/daycared/internal/own"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -54,7 +55,7 @@ func (c *CLI) mcp(ctx context.Context) error {
 	}
 	host, _ := os.Hostname() // a host without a name is not told
 	server := mcp.New(mcp.Options{
-		Desk: remoteDesk{asks}, Version: version, Cwd: cwd, Host: host,
+		Desk: remoteDesk{asks}, Version: version, Cwd: own.Resolve(cwd), Host: host,
 		Log: slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	return server.Serve(ctx, c.In, unclosed{c.Out})
