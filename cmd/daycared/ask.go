@@ -144,7 +144,7 @@ func (c *CLI) ask(ctx context.Context, q *question) error {
 		return endedBefore()
 	}
 	defer asks.Close()
-	r, err := asks.Put(ctx, q.request)
+	r, err := c.put(ctx, asks, q)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		if errors.Is(context.Cause(ctx), errTerminated) {
 			return c.left(q, cmp.Or(r.Request.ID, q.request.ID))
@@ -155,6 +155,24 @@ func (c *CLI) ask(ctx context.Context, q *question) error {
 		return err
 	}
 	return c.outcome(q, progress, r)
+}
+
+// put asks, and with --timeout again where too much of the caller's waits already, as long as that reaches.
+func (c *CLI) put(ctx context.Context, asks *client.Client, q *question) (permissions.Standing, error) {
+	for told := false; ; told = true {
+		s, err := asks.Put(ctx, q.request)
+		var full *permissions.Refusal
+		if !errors.As(err, &full) || full.Code != permissions.CodeLimit || time.Until(q.began.Add(q.timeout)) < full.After+time.Second {
+			return s, err
+		}
+		if !told {
+			c.say("%s; it is asked again until %s", strings.TrimSuffix(full.Text, "."), when(q.began.Add(q.timeout), time.Local))
+		}
+		if wire.Pause(ctx, full.After) != nil {
+			return s, endedBefore()
+		}
+		q.request.Patience = max(time.Second, time.Until(q.began.Add(q.timeout)))
+	}
 }
 
 // complete fills in where this process runs and what the files hold.
