@@ -93,6 +93,11 @@ func (c *CLI) statusCommand() *cobra.Command {
 				return c.statusOutside(cmd.Context(), err, asJSON)
 			}
 			if err != nil {
+				if door := c.agentsDoor(cmd.Context()); isBroken(door.err) { // it is at its start, and says there what it waits for
+					p := explain(door.err)
+					p.Text = "daycared runs, and is not ready: " + p.Text
+					return p
+				}
 				return c.notRunning(err)
 			}
 			if asJSON {
