@@ -126,7 +126,8 @@ func TestALinkIsFollowedWhenItIsAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	link := filepath.Join(folder, "link")
-	text := `{"session_id":"3f9c","cwd":"` + link + `","hook_event_name":"PreToolUse","tool_name":"Write","tool_input":{"file_path":"` + link + `/a"}}`
+	text := `{"session_id":"3f9c","cwd":"` + link + `","hook_event_name":"PreToolUse","tool_name":"Write",` +
+		`"tool_input":{"file_path":"` + link + `/a"}}`
 	var seen []permissions.Digest
 	for _, c := range []struct {
 		leads  string

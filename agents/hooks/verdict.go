@@ -105,8 +105,7 @@ const withdrawWithin = 3 * time.Second
 
 // Decide puts a call to people. It returns at the latest shortly after within, and then the request stands; when ctx
 // ends before, the agent has ended the hook, and the request is cancelled (see [ErrLeft]), unless another hook waits with
-// the same call. There is a verdict always. What is asked, and granted, is about the folders that the names lead to just now: a
-// symbolic link that leads elsewhere later makes another call.
+// the same call. There is a verdict always. What is asked, and granted, is about the folders that names lead to just now.
 func Decide(ctx context.Context, desk Desk, caller permissions.Caller, c Call, within time.Duration) Verdict {
 	if r := &c.Request; caller.UID >= 0 { // it runs on this machine
 		r.Cwd = own.Resolve(r.Cwd)
