@@ -54,17 +54,20 @@ func (in *inspection) examineData(ctx context.Context) []finding {
 	case err != nil, in.badData():
 		return nil // which was said
 	}
+	var unwell *store.Error
 	file := filepath.Join(dir, storeName)
 	if exists(file) && in.running == nil && !in.locked() {
 		ctx, done := context.WithTimeout(ctx, storeTime)
 		defer done()
-		var unwell *store.Error
 		if err := store.Inspect(ctx, file); errors.As(err, &unwell) {
 			return []finding{saw("wrong", unwell.What, "put a backup in its place with: daycared restore FILE (those that daycared backup made "+
 				"lie in "+filepath.Join(dir, "backups")+")")}
 		} else if err != nil && ctx.Err() == nil {
 			return []finding{saw("note", "the store "+file+" cannot be looked at: "+err.Error(), "")}
 		}
+	}
+	if err := store.CheckKey(ctx, storeOptions(in.paths, nil)); errors.As(err, &unwell) {
+		return []finding{saw("wrong", unwell.What, unwell.Advice)}
 	}
 	return []finding{saw("ok", "data directory "+dir, "")}
 }

@@ -151,7 +151,14 @@ func (s *Store) findKey(o Options, i identity, fresh bool) error {
 			s.seals, err = makeKey(next)
 		}
 		return err
-	case missing:
+	}
+	return s.wrongKey(file, i, err)
+}
+
+// wrongKey says why the audit key in a file, which was read with err, is not that of a store that says i of itself.
+func (s *Store) wrongKey(file string, i identity, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return &Error{
 			What:   fmt.Sprintf("the audit key %s of the store %s is missing", file, s.path),
 			Advice: lostKey,
@@ -168,6 +175,24 @@ func (s *Store) findKey(o Options, i identity, fresh bool) error {
 		What:   fmt.Sprintf("the audit key %s is not the one that the store %s was sealed with, or the store was changed", file, s.path),
 		Advice: lostKey,
 	}
+}
+
+// CheckKey says whether the next start finds the audit key that a store was sealed with: the error of one that it does not is an
+// [Error]. Nothing is changed. A store that it can learn nothing from is left to [Inspect].
+func CheckKey(ctx context.Context, o Options) (err error) {
+	db, err := lookInto(o.Path, alone(o.Path))
+	if err != nil {
+		return fmt.Errorf("open the store: %w", err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	i, unread := readIdentity(ctx, db)
+	file := o.keyFile()
+	key, err := readKey(file)
+	next, failed := readKey(file + nextSuffix) // a start was cut short
+	if unread != nil || i.holds(key) || failed == nil && i.holds(next) || len(i.mac) == 0 && errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return (&Store{path: o.Path}).wrongKey(file, i, err)
 }
 
 // firstKey is why a store from before the key is sealed.
