@@ -336,13 +336,28 @@ func (e *Engine) StopAll(ctx context.Context, id connectors.Identity) (cancelled
 	}
 	e.steering.Lock()
 	defer e.steering.Unlock()
-	work := context.WithoutCancel(ctx) // who has begun to stop has stopped
+	return e.stopAll(context.WithoutCancel(ctx), who, id.Via) // who has begun to stop has stopped
+}
+
+// stopAll stops everything. Where that cannot be stored it holds all the same, and keepLocks tries again. The caller holds
+// e.steering.
+func (e *Engine) stopAll(ctx context.Context, who, via string) (cancelled int, err error) {
 	if e.StoppedBy() == "" || who == OperatorName {
 		e.noteStop(who) // from the start: whoever learns of it from the audit finds it so, and what waits may be much
 	}
-	cancelled, err = e.registry.StopAll(work, who, id.Via)
-	e.log.Warn("everything was stopped", "by", who, "via", id.Via, "cancelled", cancelled, "err", err)
-	return cancelled, errors.Join(broken(err), e.readStop(work))
+	who = e.StoppedBy() // whoever stops after somebody else finishes their stop
+	cancelled, err = e.registry.StopAll(ctx, who, via)
+	e.log.Warn("everything was stopped", "by", who, "via", via, "cancelled", cancelled, "err", err)
+	e.stopping = func(context.Context) error { return nil }
+	if saved, unread := e.store.StoppedBy(ctx); err == nil || unread == nil && saved == who {
+		return cancelled, broken(err)
+	}
+	e.stopping = func(ctx context.Context) error {
+		_, err := e.stopAll(ctx, who, via)
+		return err
+	}
+	e.unsaved.ring()
+	return cancelled, permissions.StopUnsaved(err.Error())
 }
 
 // Resume ends what StopAll began. It is for the operator and for whoever stopped.
@@ -354,11 +369,16 @@ func (e *Engine) Resume(ctx context.Context, id connectors.Identity) error {
 	e.steering.Lock()
 	defer e.steering.Unlock()
 	work := context.WithoutCancel(ctx)
+	if err := e.stopping(work); err != nil {
+		return err
+	}
 	if err := e.store.Resume(work, who, id.Via, id.Operator, e.stamp()); err != nil {
 		return broken(err)
 	}
+	e.registry.Go()
+	e.noteStop("")
 	e.log.Warn("everything goes on", "by", who, "via", id.Via)
-	return e.readStop(work)
+	return nil
 }
 
 // StoppedBy is who stopped everything, or empty.
@@ -367,15 +387,6 @@ func (e *Engine) StoppedBy() string {
 		return *by
 	}
 	return ""
-}
-
-// readStop keeps in memory what the store says.
-func (e *Engine) readStop(ctx context.Context) error {
-	by, err := e.store.StoppedBy(ctx)
-	if err == nil {
-		e.noteStop(by)
-	}
-	return broken(err)
 }
 
 func (e *Engine) noteStop(by string) { e.stopped.Store(&by) }

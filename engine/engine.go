@@ -44,10 +44,11 @@ type Engine struct {
 	stopped  atomic.Pointer[string]   // who stopped everything, or nil
 	changed  bell                     // the settings have
 	moved    atomic.Bool              // somebody's account is another one by them
-	unsaved  chan struct{}            // a lock could not be stored
+	unsaved  bell                     // a lock, or a stop, could not be stored
 	clock    permissions.Clock
 	pruning  time.Duration                     // see Options.PruneEvery
 	steering sync.Mutex                        // one stop or resume at a time
+	stopping func(context.Context) error       // stores a stop that is not yet; steering guards it
 	pairing  sync.Mutex                        // one pairing at a time
 	locking  sync.Mutex                        // one lock or unlocking at a time
 	deciding sync.RWMutex                      // held to read by what is decided, so that a lock comes before it or after
@@ -96,7 +97,7 @@ func New(o Options) *Engine {
 		clock.Elapsed = elapsed
 	}
 	e := &Engine{
-		store: o.Store, clock: clock, log: o.Log, changed: newBell(), unsaved: make(chan struct{}, 1),
+		store: o.Store, clock: clock, log: o.Log, changed: newBell(), unsaved: newBell(), stopping: func(context.Context) error { return nil },
 		pruning:  cmp.Or(o.PruneEvery, pruneEvery),
 		registry: permissions.NewRegistry(o.Store, clock, o.Settings.Approvals.RedeemWindow, o.Log),
 		invited:  map[string]invited{}, prompts: map[string]*rate.Limiter{}, rows: map[string]*rate.Limiter{}, bytes: map[string]*rate.Limiter{},

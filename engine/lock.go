@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/daycared/daycared/connectors"
@@ -48,7 +49,8 @@ func (e *Engine) Lock(
 		e.deciding.Lock() // what is being decided is decided before
 		e.setLock(l, true)
 		for _, other := range all { // what a locked person said of other locks does not count any more
-			if at := slices.Index(other.Unlocking, name); at >= 0 && other.Person != name {
+			at := slices.IndexFunc(other.Unlocking, func(said string) bool { return strings.HasPrefix(said, name+" (") })
+			if at >= 0 && other.Person != name {
 				other.Unlocking = slices.Delete(slices.Clone(other.Unlocking), at, at+1)
 				again := other.Record(permissions.PersonLocked, who, id.Via, now)
 				other.Unsaved = &again
@@ -80,10 +82,7 @@ func (e *Engine) saveLocks(ctx context.Context) error {
 			continue
 		}
 		if err := e.store.PutLock(ctx, l, *l.Unsaved); err != nil {
-			select {
-			case e.unsaved <- struct{}{}:
-			default:
-			}
+			e.unsaved.ring()
 			return err
 		}
 		l.Unsaved = nil
@@ -92,7 +91,7 @@ func (e *Engine) saveLocks(ctx context.Context) error {
 	return nil
 }
 
-// keepLocks stores the locks that could not be stored at once, as soon as that can be done, and tries once more at the end.
+// keepLocks stores the locks and the stop that could not be at once, as soon as they can be, and tries once more at the end.
 func (e *Engine) keepLocks(ctx context.Context) error {
 	for over := false; !over; {
 		select {
@@ -106,8 +105,13 @@ func (e *Engine) keepLocks(ctx context.Context) error {
 		if err := e.saveLocks(noting); err != nil && over {
 			e.log.Error("a lock could not be saved, and the next start does not know of it", "err", err)
 		}
-		end()
 		e.locking.Unlock()
+		e.steering.Lock()
+		if err := e.stopping(noting); err != nil && over {
+			e.log.Error("a stop of everything could not be saved, and the next start does not know of it", "err", err)
+		}
+		e.steering.Unlock()
+		end()
 	}
 	return nil
 }
@@ -159,12 +163,18 @@ func accounts(p connectors.Person) (all []string) {
 	return all
 }
 
-// shut marks the people who are locked: by their name, or by an account. The lock is held.
+// shut marks the people who are locked, by their name or by an account, and notes in each lock under which other names. The
+// lock is held.
 func (e *Engine) shut(people []connectors.Person) {
-	for i, p := range people {
-		for _, l := range e.locks {
-			if l.Person == p.Name || slices.ContainsFunc(accounts(p), func(a string) bool { return slices.Contains(l.Accounts, a) }) {
-				people[i].Locked = l.Person
+	for j, l := range e.locks {
+		e.locks[j].Holds = nil
+		for i, p := range people {
+			named := l.Person == p.Name
+			if !named && !slices.ContainsFunc(accounts(p), func(a string) bool { return slices.Contains(l.Accounts, a) }) {
+				continue
+			}
+			if people[i].Locked = l.Person; !named {
+				e.locks[j].Holds = append(e.locks[j].Holds, p.Name)
 			}
 		}
 	}
@@ -210,8 +220,8 @@ func (e *Engine) takeBack(ctx context.Context, done *permissions.Locked, since t
 	return nil
 }
 
-// Unlock ends a lock: for the operator at once, else when a second person says it. It returns the lock as it stands, and
-// whether it is over. Whoever is locked unlocks nobody.
+// Unlock ends a lock, by the name that the person had when they were locked, or has now: for the operator at once, else when a
+// second person says it. It returns the lock as it stands, and whether it is over. Whoever is locked unlocks nobody.
 func (e *Engine) Unlock(ctx context.Context, id connectors.Identity, name string) (l permissions.Lock, over bool, err error) {
 	e.locking.Lock()
 	defer e.locking.Unlock()
@@ -221,6 +231,9 @@ func (e *Engine) Unlock(ctx context.Context, id connectors.Identity, name string
 	}
 	all := e.Locks()
 	i := slices.IndexFunc(all, func(l permissions.Lock) bool { return l.Person == name })
+	if i < 0 {
+		i = slices.IndexFunc(all, func(l permissions.Lock) bool { return slices.Contains(l.Holds, name) })
+	}
 	if i < 0 {
 		return l, false, permissions.NotLocked(name)
 	}
@@ -236,7 +249,7 @@ func (e *Engine) Unlock(ctx context.Context, id connectors.Identity, name string
 	l = all[i]
 	l.Unsaved = nil
 	if !id.Operator {
-		if l, err = e.agree(noting, l, who, id.Via); err != nil || len(l.Unlocking) < unlockers {
+		if l, err = e.agree(noting, l, who, id); err != nil || len(l.Unlocking) < unlockers {
 			return l, false, err
 		}
 	}
@@ -244,7 +257,7 @@ func (e *Engine) Unlock(ctx context.Context, id connectors.Identity, name string
 		return l, false, broken(err)
 	}
 	e.setLock(l, false)
-	e.log.Warn("a person was unlocked", "person", name, "by", who, "via", id.Via)
+	e.log.Warn("a person was unlocked", "person", l.Person, "by", who, "via", id.Via)
 	e.realignSoon()
 	if err := e.catchUp(noting); err != nil { // what was asked of them meanwhile was not shown them
 		e.log.Error("copies cannot be listed just now", "err", err)
@@ -256,22 +269,25 @@ func (e *Engine) Unlock(ctx context.Context, id connectors.Identity, name string
 const unlockers = 2
 
 // agree notes that one more person says that a lock is to end. Votes of people who are locked by now, or no longer configured,
-// are dropped.
-func (e *Engine) agree(ctx context.Context, l permissions.Lock, who, via string) (permissions.Lock, error) {
-	var others []string
+// are dropped, and those from accounts that are not theirs any more.
+func (e *Engine) agree(ctx context.Context, l permissions.Lock, who string, id connectors.Identity) (permissions.Lock, error) {
+	var others, theirs []string
 	for _, p := range e.settings.Load().People {
 		if p.Locked == "" {
 			others = append(others, p.Name)
+			for _, account := range accounts(p) {
+				theirs = append(theirs, p.Name+" ("+account+")")
+			}
 		}
 	}
 	if len(others) < unlockers || !slices.Contains(others, who) {
 		return l, permissions.OperatorUnlocks(l.Person)
 	}
-	l.Unlocking = slices.DeleteFunc(slices.Clone(l.Unlocking), func(name string) bool {
-		return name == who || !slices.Contains(others, name)
+	l.Unlocking = slices.DeleteFunc(slices.Clone(l.Unlocking), func(said string) bool {
+		return strings.HasPrefix(said, who+" (") || !slices.Contains(theirs, said)
 	})
-	l.Unlocking = append(l.Unlocking, who)
-	err := e.store.PutLock(ctx, l, l.Record(permissions.UnlockAsked, who, via, e.stamp()))
+	l.Unlocking = append(l.Unlocking, who+" ("+e.settings.Load().accountOf(id)+")")
+	err := e.store.PutLock(ctx, l, l.Record(permissions.UnlockAsked, who, id.Via, e.stamp()))
 	if err == nil {
 		e.setLock(l, true)
 	}

@@ -437,6 +437,7 @@ func TestAStoreThatFailsLocksAllTheSame(t *testing.T) {
 type fullDisk struct {
 	engine.Store
 	full atomic.Bool
+	left atomic.Bool // something that waits cannot be cancelled
 }
 
 func (f *fullDisk) PutLock(ctx context.Context, l permissions.Lock, r permissions.Record) error {
@@ -444,6 +445,30 @@ func (f *fullDisk) PutLock(ctx context.Context, l permissions.Lock, r permission
 		return errors.Join(permissions.ErrBroken, errors.New("the disk is full"))
 	}
 	return f.Store.PutLock(ctx, l, r)
+}
+
+func (f *fullDisk) Stop(ctx context.Context, by, via string, at time.Time) ([]permissions.Request, error) {
+	if f.full.Load() {
+		return nil, errors.Join(permissions.ErrBroken, errors.New("the disk is full"))
+	}
+	cancelled, err := f.Store.Stop(ctx, by, via, at)
+	if f.left.Load() {
+		err = errors.Join(permissions.ErrBroken, errors.New("1 of what waits could not be cancelled"))
+	}
+	return cancelled, err
+}
+
+// onDisk is play over such a store.
+func onDisk(t *testing.T, s engine.Settings, people ...connectors.Connector) (*stage, *fullDisk) {
+	disk := &fullDisk{}
+	st := &stage{t: t, dir: t.TempDir(), settings: s, people: people}
+	st.through = func(s engine.Store) engine.Store {
+		disk.Store = s
+		return disk
+	}
+	st.open()
+	t.Cleanup(func() { st.stop() })
+	return st, disk
 }
 
 // TestALockThatCouldNotBeSaved is stored as soon as the store takes it, or at the stop, and a restart knows of it.
@@ -456,14 +481,7 @@ func TestALockThatCouldNotBeSaved(t *testing.T) {
 		"A8/a stop": func(*stage) {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			disk := &fullDisk{}
-			st := &stage{t: t, dir: t.TempDir(), settings: known(), people: []connectors.Connector{newPhone(fay, "fays-phone")}}
-			st.through = func(s engine.Store) engine.Store {
-				disk.Store = s
-				return disk
-			}
-			st.open()
-			t.Cleanup(func() { st.stop() })
+			st, disk := onDisk(t, known(), newPhone(fay, "fays-phone"))
 			disk.full.Store(true)
 			_, err := st.Lock(t.Context(), samAt, "fay", st.now())
 			refused(t, err, permissions.CodeBroken)
@@ -495,7 +513,8 @@ func TestALockOfWhoIsLocked(t *testing.T) {
 		unlocked(t, st, samAt, false)
 		st.pass(time.Hour)
 		again, err := st.Lock(t.Context(), kimAt, "fay", time.Time{})
-		if err != nil || !again.Already || again.By != "sam" || !again.At.Equal(first.At) || !slices.Equal(again.Unlocking, []string{"sam"}) {
+		if err != nil || !again.Already || again.By != "sam" || !again.At.Equal(first.At) ||
+			!slices.Equal(again.Unlocking, []string{"sam (uid:3000)"}) {
 			t.Errorf("locked again: %+v, %v", again, err)
 		}
 		unlocked(t, st, kimAt, true)

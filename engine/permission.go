@@ -166,6 +166,7 @@ func (e *Engine) event(d connectors.Decision, by string, r permissions.Request) 
 	}
 	cast := permissions.Cast{Really: d.Really, Vote: permissions.Vote{
 		By: by, Via: d.From.Via, Answer: d.Answer, Call: d.Call, Comment: d.Comment, At: e.stamp(), Key: d.Key,
+		Account: e.settings.Load().accountOf(d.From),
 	}}
 	if _, allows := d.Answer.Scope(); allows && e.stillAllowed(r) == nil {
 		cast.Use = &permissions.Use{At: cast.Vote.At}
@@ -217,6 +218,14 @@ func (e *Engine) named(ctx context.Context, id permissions.ID, code string) (per
 	}
 	r, err := e.store.Read(ctx, id)
 	return r, broken(err)
+}
+
+// accountOf is the account that an identity acts by: the operator, and whoever sits at the console, by that of the daemon.
+func (s *Settings) accountOf(id connectors.Identity) string {
+	if id.Console || id.Operator {
+		id = connectors.Identity{UID: s.UID}
+	}
+	return accountOf(id)
 }
 
 // accountOf is the account that a door proved, as the audit names it; empty where it proved none.

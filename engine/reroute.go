@@ -82,7 +82,7 @@ func (e *Engine) realignSoon() { e.changed.ring() }
 // realign has a pending request asked of whom the settings say.
 func (e *Engine) realign(ctx context.Context, r permissions.Request) error {
 	asks := e.settings.Load().asks(r, e.stamp())
-	if slices.Equal(asks.Asked, r.Asked) && slices.Equal(asks.EscalateTo, r.EscalateTo) {
+	if slices.Equal(asks.Asked, r.Asked) && slices.Equal(asks.EscalateTo, r.EscalateTo) && len(asks.Moved) == 0 {
 		return nil
 	}
 	_, err := e.registry.Resolve(ctx, r.ID, asks)
@@ -103,6 +103,7 @@ func (s *Settings) asks(r permissions.Request, at time.Time) permissions.Reroute
 	e := permissions.Reroute{
 		Asked:      slices.DeleteFunc(slices.Clone(r.Asked), gone),
 		EscalateTo: slices.DeleteFunc(slices.Clone(r.EscalateTo), gone),
+		Moved:      slices.DeleteFunc(slices.Clone(r.Votes), func(v permissions.Vote) bool { return !s.moved(v) }),
 		At:         at,
 	}
 	for _, name := range r.Asked {
@@ -117,6 +118,15 @@ func (s *Settings) asks(r permissions.Request, at time.Time) permissions.Reroute
 		}
 	}
 	return e
+}
+
+// moved reports whether a vote that allows came from an account that is its person's no longer: it may be anybody's by now, who
+// could vote once more. One that is suspended is still theirs.
+func (s *Settings) moved(v permissions.Vote) bool {
+	p, _ := s.person(v.By)
+	channel, _, _ := strings.Cut(v.Account, ":")
+	_, allows := v.Answer.Scope()
+	return allows && v.Account != "" && !slices.Contains(p.Suspended, channel) && !slices.Contains(accounts(p), v.Account)
 }
 
 // Wider says, in the names of the configuration, what next allows that old does not, or asks of other people.
@@ -201,11 +211,6 @@ func more[T comparable](key string, old, next []T) (all []string) {
 	return all
 }
 
-func fewer[T comparable](key string, old, next []T) (all []string) {
-	for _, v := range old {
-		if !slices.Contains(next, v) {
-			all = append(all, fmt.Sprintf("%s no longer has %v", key, v))
-		}
-	}
-	return all
+func fewer[T comparable](key string, old, next []T) []string {
+	return more(key+" no longer", next, old)
 }

@@ -3,6 +3,8 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,6 +118,117 @@ func TestTheOperatorsStopHolds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAStopThatCouldNotBeSaved holds at once: nothing is asked, allowed or used. It is stored as soon as the store takes it, or
+// at the end, and a restart knows of it.
+func TestAStopThatCouldNotBeSaved(t *testing.T) {
+	for name, saved := range map[string]func(st *stage){
+		"D10/the disk has room again": func(st *stage) { st.pending(0) },
+		"D10/the daemon ends":         func(*stage) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newPhone(fay, "fays-phone")
+			st, disk := onDisk(t, usual(), f)
+			granted := st.approved(f.Memory, tagged("s1", "@read:/srv"), allowFor(permissions.Session), false)
+			unused := st.approved(f.Memory, tool("write_file", `{"n":1}`), allow(), true)
+			waits := st.pose(self, keyed(network("deploy"), "waits"))
+			disk.full.Store(true)
+			_, err := st.StopAll(t.Context(), fayAt("cli"))
+			refused(t, err, permissions.CodeBroken)
+			for _, words := range []string{"Everything is stopped now: ", "not saved yet: ", "the disk is full", "A restart before it is saved"} {
+				if !strings.Contains(err.Error(), words) {
+					t.Errorf("it says %v, not %q", err, words)
+				}
+			}
+			held := func() {
+				t.Helper()
+				if by := st.StoppedBy(); by != "fay" {
+					t.Errorf("stopped by %q", by)
+				}
+				r, err := st.OnPermission(t.Context(), connectors.Decision{From: fayAt("cli"), Request: waits.ID, Answer: allow()})
+				refused(t, err, permissions.CodeStopped)
+				if r.ID != waits.ID {
+					t.Errorf("beside the refusal is %+v", r)
+				}
+				for _, q := range []permissions.Request{network("new"), tagged("s1", "@read:/srv"), tool("write_file", `{"n":1}`)} {
+					_, err := st.Ask(t.Context(), self, q)
+					refused(t, err, permissions.CodeStopped)
+				}
+			}
+			held()
+			refused(t, st.Resume(t.Context(), operator), permissions.CodeBroken)
+			held()
+			for id, was := range map[permissions.ID]permissions.Request{granted.ID: granted, unused.ID: unused} {
+				if r, err := st.rows.Read(t.Context(), id); err != nil || !r.UsedAt.Equal(was.UsedAt) {
+					t.Errorf("%s was used at %s, %v", id, r.UsedAt, err)
+				}
+			}
+			disk.full.Store(false)
+			saved(st)
+			st.restart(newPhone(fay, "fays-phone"))
+			if by := st.StoppedBy(); by != "fay" {
+				t.Errorf("after a restart, stopped by %q", by)
+			}
+			if r, err := st.rows.Read(t.Context(), waits.ID); err != nil || r.State != permissions.Cancelled {
+				t.Errorf("what waited is %s, %v", r.State, err)
+			}
+			if err := st.Resume(t.Context(), operator); err != nil || st.StoppedBy() != "" {
+				t.Errorf("resumed: %v, stopped by %q", err, st.StoppedBy())
+			}
+			if r := st.get(st.ask(t.Context(), tagged("s1", "@read:/srv"))); r.DecidedVia != permissions.ViaGrant {
+				t.Errorf("the grant is %s via %s", r.State, r.DecidedVia)
+			}
+		})
+	}
+}
+
+// TestAStopThatLeavesSomething is stored all the same, says what it left, and ends with resume.
+func TestAStopThatLeavesSomething(t *testing.T) {
+	st, disk := onDisk(t, usual(), newPhone(fay, "fays-phone"))
+	disk.left.Store(true)
+	_, err := st.StopAll(t.Context(), fayAt("cli"))
+	refused(t, err, permissions.CodeBroken)
+	if by, unread := st.rows.StoppedBy(t.Context()); by != "fay" || unread != nil || strings.Contains(err.Error(), "not saved") {
+		t.Errorf("stopped by %q, %v; it says %v", by, unread, err)
+	}
+	if err := st.Resume(t.Context(), fayAt("cli")); err != nil {
+		t.Fatal(err)
+	}
+	ask, leave := context.WithTimeout(t.Context(), 0)
+	defer leave()
+	if r, err := st.Ask(ask, self, network("goes on")); r.State != permissions.Pending {
+		t.Errorf("%s, %v", r.State, err)
+	}
+}
+
+// TestAResumeOfAStopThatCouldNotBeSaved stores the stop first, and ends it then.
+func TestAResumeOfAStopThatCouldNotBeSaved(t *testing.T) {
+	t.Run("D10/the operator stops after a person, and nothing is stored", func(t *testing.T) {
+		st, disk := onDisk(t, usual(), newPhone(fay, "fays-phone"))
+		disk.full.Store(true)
+		for _, id := range []connectors.Identity{fayAt("cli"), operator, fayAt("cli")} {
+			_, err := st.StopAll(t.Context(), id)
+			refused(t, err, permissions.CodeBroken)
+		}
+		disk.full.Store(false)
+		refused(t, st.Resume(t.Context(), fayAt("cli")), permissions.CodeNotYours)
+		if err := st.Resume(t.Context(), operator); err != nil {
+			t.Fatal(err)
+		}
+		ask, leave := context.WithTimeout(t.Context(), 0)
+		defer leave()
+		if r, err := st.Ask(ask, self, network("goes on")); r.State != permissions.Pending {
+			t.Errorf("%s, %v", r.State, err)
+		}
+		entries, err := st.rows.Audit(t.Context(), "", 0, 100)
+		stopped := slices.IndexFunc(entries, func(e permissions.Entry) bool {
+			return e.Type == permissions.AllStopped && e.Actor == engine.OperatorName
+		})
+		if err != nil || stopped < 0 {
+			t.Errorf("the audit says nothing of the stop: %v", err)
+		}
+	})
 }
 
 // Others than the one who stopped are told.

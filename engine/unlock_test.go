@@ -81,12 +81,72 @@ func TestWhoUnlocks(t *testing.T) {
 		unlocked(t, st, kimAt, false) // what sam said before does not count again
 		unlocked(t, st, samAt, true)
 	})
+	for _, restart := range []bool{false, true} {
+		t.Run(fmt.Sprintf("A2/two others by one account, restart %v", restart), func(t *testing.T) {
+			s := known()
+			st := play(t, s, newPhone(fay, "fays-phone"))
+			st.locks(kimAt, "fay")
+			unlocked(t, st, samAt, false)
+			next := s
+			next.People = slices.Clone(s.People)
+			next.People[1].UID, next.People[2].UID = next.People[2].UID, next.People[1].UID
+			if st.settings = next; restart {
+				st.restart(newPhone(fay, "fays-phone"))
+			} else {
+				st.Configure(next)
+			}
+			unlocked(t, st, samAt, false) // who is kim by now
+			unlocked(t, st, kimAt, true)
+		})
+	}
 	t.Run("A8/somebody who is not locked", func(t *testing.T) {
 		st := play(t, known(), newPhone(fay, "fays-phone"))
 		_, _, err := st.Unlock(t.Context(), operator, "fay")
 		refused(t, err, permissions.CodeUnknown)
 		_, err = st.Lock(t.Context(), operator, "zoe", time.Time{})
 		refused(t, err, permissions.CodeUnknown)
+	})
+}
+
+// TestALockUnderAnotherName is ended by the name that the person had, and by the one that they have now, and is listed with both.
+func TestALockUnderAnotherName(t *testing.T) {
+	for _, name := range []string{"fay", "fae"} {
+		t.Run("A8/"+name, func(t *testing.T) {
+			s := known()
+			st := play(t, s, newPhone(fay, "fays-phone"))
+			st.locks(samAt, "fay")
+			next := s
+			next.People = slices.Clone(s.People)
+			next.People[0].Name, next.Routes = "fae", usual().Routes
+			st.Configure(next)
+			if l := st.Locks(); len(l) != 1 || l[0].Person != "fay" || !slices.Equal(l[0].Holds, []string{"fae"}) {
+				t.Errorf("locked are %+v", l)
+			}
+			if l, over, err := st.Unlock(t.Context(), operator, name); err != nil || !over || l.Person != "fay" {
+				t.Errorf("unlocked is %+v, %v, %v", l, over, err)
+			}
+			if who, err := st.Who(fayAt("cli")); err != nil || who != "fae" || len(st.Locks()) > 0 {
+				t.Errorf("she is %q, %v, and locked are %v", who, err, st.locked())
+			}
+		})
+	}
+	t.Run("A8/two locks of one person", func(t *testing.T) {
+		s := known()
+		st := play(t, s, newPhone(fay, "fays-phone"))
+		st.locks(samAt, "fay")
+		next := s
+		next.People = slices.Clone(s.People)
+		next.People[0].Name = "fae"
+		st.Configure(next)
+		st.locks(samAt, "fae")
+		for _, want := range []string{"fae", "fay"} {
+			if l, over, err := st.Unlock(t.Context(), operator, "fae"); err != nil || !over || l.Person != want {
+				t.Errorf("unlocked is %+v, %v, %v", l, over, err)
+			}
+		}
+		if len(st.Locks()) > 0 {
+			t.Errorf("locked are %v", st.locked())
+		}
 	})
 }
 

@@ -101,6 +101,56 @@ func TestWhatALockedPersonSaidOfSingleCalls(t *testing.T) {
 	}
 }
 
+// TestAnAccountCountsOnce, whoever it belonged to when it voted.
+func TestAnAccountCountsOnce(t *testing.T) {
+	by := func(who, account string) Cast {
+		e := vote(who, Allow(Once))
+		e.Vote.Account = account
+		return e
+	}
+	for name, c := range map[string]struct {
+		votes []Cast
+		state State
+	}{
+		"A2/two people by one account":           {[]Cast{by("fay", "uid:1"), by("sam", "uid:1")}, Pending},
+		"A2/two people by one account and third": {[]Cast{by("fay", "uid:1"), by("sam", "uid:1"), by("kim", "uid:2")}, Approved},
+		"A2/two people by two accounts":          {[]Cast{by("fay", "uid:1"), by("sam", "uid:2")}, Approved},
+		"A2/two people by accounts of before":    {[]Cast{by("fay", ""), by("sam", "")}, Approved},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := permissionRequest()
+			r.Asked, r.Quorum = []string{"fay", "sam", "kim"}, 2
+			for _, e := range c.votes {
+				r = after(t, r, e)
+			}
+			if r.State != c.state {
+				t.Errorf("it is %s with %+v", r.State, r.Votes)
+			}
+		})
+	}
+}
+
+// TestWhatAMovedAccountSaidOfSingleCalls is open again where it allowed, and stays where it denied.
+func TestWhatAMovedAccountSaidOfSingleCalls(t *testing.T) {
+	r := escalating()
+	r.Kind, r.Tags, r.Quorum = KindTool, nil, 2
+	r.Calls = []Call{{N: 1, Tool: "a"}, {N: 2, Tool: "b"}, {N: 3, Tool: "c"}}
+	for _, e := range []Cast{vote("fay", Allow(Once)), comment(voteOn(2, "fay", Deny), "why"), voteOn(1, "sam", Allow(Once))} {
+		e.Vote.Account = map[string]string{"fay": "uid:1", "sam": "uid:2"}[e.Vote.By]
+		r = after(t, r, e)
+	}
+	if r.Calls[0].Answer != Allow(Once) || r.State != Pending {
+		t.Fatalf("before: %s, %+v", r.State, r.Calls)
+	}
+	c := must(Step(r, Reroute{Asked: r.Asked, EscalateTo: r.EscalateTo, Moved: r.Votes[:1], At: soon}))
+	if calls := c.After.Calls; calls[0].Answer != "" || calls[1].Answer != Deny || calls[1].Comment != "why" || len(c.After.Votes) != 2 {
+		t.Errorf("after: %+v, %+v", calls, c.After.Votes)
+	}
+	if len(c.Notices) != 1 || c.Notices[0].To != "fay" || c.Records[0].Detail["dropped"] != "fay" {
+		t.Errorf("told: %+v, %+v", c.Notices, c.Records)
+	}
+}
+
 func TestAReminderIsOnlyForThoseWhoHaveNotAnswered(t *testing.T) {
 	r := after(t, escalating(), vote("fay", Allow(Once)))
 	if early := must(Step(r, Remind{At: noon.Add(5*time.Minute - 1)})); !early.Empty() {

@@ -38,7 +38,7 @@ func cast(r Request, e Cast) (Change, error) {
 		return Change{Before: r, After: r}, nil
 	case len(units) == 0:
 		return Change{}, ErrCall
-	case allows && !slices.ContainsFunc(units, func(n int) bool { return r.voted(v.By, n) == "" }):
+	case allows && !slices.ContainsFunc(units, func(n int) bool { return r.voted(v.By, n).Answer == "" }):
 		return Change{}, ErrVoted
 	}
 	c := tally(r, v, units)
@@ -125,23 +125,23 @@ func (r Request) open(v Vote) []int {
 func (v Vote) covers(unit int) bool { return v.Call == 0 || v.Call == unit }
 
 // voted is a person's vote on a unit as it counts: a denial, else the first allowance; empty without one.
-func (r Request) voted(by string, unit int) (a Answer) {
+func (r Request) voted(by string, unit int) (counts Vote) {
 	for _, v := range r.Votes {
-		if v.By == by && v.covers(unit) && (a == "" || v.Answer == Deny) {
-			a = v.Answer
+		if v.By == by && v.covers(unit) && (counts.Answer == "" || v.Answer == Deny) {
+			counts = v
 		}
 	}
-	return a
+	return counts
 }
 
 // HasVoted tells whether somebody has said all that they can: they have a vote on everything that is still open.
 func (r Request) HasVoted(by string) bool {
-	return !slices.ContainsFunc(r.open(Vote{By: by}), func(n int) bool { return r.voted(by, n) == "" })
+	return !slices.ContainsFunc(r.open(Vote{By: by}), func(n int) bool { return r.voted(by, n).Answer == "" })
 }
 
 // repeats tells whether v says again what its person has said, as a double tap does.
 func (r Request) repeats(v Vote) bool {
-	return !slices.ContainsFunc(r.units(v), func(n int) bool { return r.voted(v.By, n) != v.Answer })
+	return !slices.ContainsFunc(r.units(v), func(n int) bool { return r.voted(v.By, n).Answer != v.Answer })
 }
 
 // tally adds the vote and settles what it settles: of each unit, and of the request when no unit is left open.
@@ -179,16 +179,21 @@ func tally(r Request, v Vote, units []int) Change {
 	return c
 }
 
-// verdict is what the votes say of one unit: denied by one, allowed by the quorum with the narrowest scope, or open.
+// verdict is what the votes say of one unit: denied by one, allowed by the quorum with the narrowest scope, or open. An
+// account counts once, whoever it belonged to when it voted.
 func (r Request) verdict(unit int) Answer {
 	allowed, narrowest := 0, Scope{}
+	var seen []string
 	for _, by := range slices.Compact(slices.Sorted(slices.Values(r.Asked))) {
-		a := r.voted(by, unit)
-		if a == Deny {
+		v := r.voted(by, unit)
+		if v.Answer == Deny {
 			return Deny
 		}
-		if s, ok := a.Scope(); ok {
-			allowed++
+		if s, ok := v.Answer.Scope(); ok {
+			if v.Account == "" || !slices.Contains(seen, v.Account) {
+				allowed++
+			}
+			seen = append(seen, v.Account)
 			narrowest = Narrowest(narrowest, s)
 		}
 	}

@@ -45,10 +45,12 @@ type (
 		At     time.Time
 	}
 	// Reroute changes who is asked, now and later: people leave the configuration, and come into it. Of those who are Locked
-	// and asked no longer, nothing counts that they said before.
+	// and asked no longer, nothing counts that they said before. Votes that Moved came from accounts that are their people's no
+	// longer, and do not count either.
 	Reroute struct {
 		Asked, EscalateTo []string
 		Locked            []string
+		Moved             []Vote
 		At                time.Time
 	}
 	// Escalate asks more people: those of EscalateTo.
@@ -93,6 +95,15 @@ func (e Void) at() time.Time     { return e.At }
 func (e Lapse) at() time.Time    { return e.At }
 func (e Leave) at() time.Time    { return e.At }
 func (e Return) at() time.Time   { return e.At }
+
+// Halts reports whether a stop of everything keeps e from happening: then nothing is answered, and no approval is used.
+func Halts(e Event) bool {
+	switch e.(type) {
+	case Cast, Reply, Use:
+		return true
+	}
+	return false
+}
 
 // via is the door that a person's event says it came through; empty of any other.
 func via(e Event) string {

@@ -51,7 +51,8 @@ type Lock struct {
 	Accounts  []string
 	At        time.Time
 	By, Via   string
-	Unlocking []string // who has said that the lock may end
+	Unlocking []string // who has said that the lock may end, each with the account that said it: sam (uid:1001)
+	Holds     []string // other names under which the configuration has now whoever is locked by it; not stored
 	Unsaved   *Record  // what the audit is to say of it, while it could not be stored; nil once it is
 }
 

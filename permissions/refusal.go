@@ -128,6 +128,12 @@ func Stopped(by string) *Refusal {
 	return refuse(CodeStopped, ExitOther, "Stopped by %s; nothing is asked until resume.", by)
 }
 
+// StopUnsaved says that everything is stopped, that this could not be stored, and why.
+func StopUnsaved(why string) *Refusal {
+	return refuse(CodeBroken, ExitOther, "Everything is stopped now: nothing is asked, allowed or used until resume. But that is not "+
+		"saved yet: %s; it is saved as soon as that is possible, and what waits is cancelled then. A restart before it is saved forgets it.", why)
+}
+
 // Rotten refuses an approval that rests on what is not granted any more.
 func Rotten() *Refusal {
 	return refuse(CodeNoUse, ExitOther, "What this approval rests on is not granted any more; ask again.")

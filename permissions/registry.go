@@ -27,6 +27,8 @@ type Registry struct {
 	rearm   chan struct{} // an earlier deadline may have come
 	noticed chan struct{} // there are new notices
 
+	stopped atomic.Pointer[string] // who stops everything, as long as that is not stored; nil: nobody
+
 	mu     sync.Mutex
 	glass  glass
 	redeem time.Duration
@@ -86,6 +88,9 @@ func (g *Registry) Register(ctx context.Context, o Opening) (w *Waiter, r Reques
 
 // Open is Register for somebody who does not wait: the row is what there is of it.
 func (g *Registry) Open(ctx context.Context, o Opening) (r Request, created bool, err error) {
+	if by := g.stopped.Load(); by != nil {
+		return Request{}, false, Stopped(*by)
+	}
 	began := g.Measure(o.Request)
 	r, created, err = g.store.Open(ctx, o)
 	unsure := g.unsureOf(err, o.Request.ID)
@@ -199,6 +204,10 @@ func (g *Registry) foremost(id ID) *Waiter {
 
 // apply applies an event; taker is the call that a Use in it is for.
 func (g *Registry) apply(ctx context.Context, id ID, e Event, taker *Waiter) (Change, error) {
+	if by := g.stopped.Load(); by != nil && Halts(e) {
+		r, err := g.store.Read(ctx, id)
+		return Change{Before: r, After: r}, errors.Join(err, Stopped(*by))
+	}
 	c, err := g.store.Apply(ctx, id, e)
 	if err != nil {
 		g.unsureOf(err, id)
@@ -233,9 +242,14 @@ func (g *Registry) settled(r Request, taker *Waiter) {
 	g.ringAll(r, taker, nil)
 }
 
-// StopAll is [Store.Stop], and rings whoever waited for what it cancelled. It returns how many requests that were.
+// StopAll is [Store.Stop], and rings whoever waited for what it cancelled. It returns how many requests that were. From the
+// start, and until [Registry.Go] where the store fails, nothing is opened, answered or used.
 func (g *Registry) StopAll(ctx context.Context, by, via string) (int, error) {
+	g.stopped.Store(&by)
 	cancelled, err := g.store.Stop(ctx, by, via, g.stamp())
+	if err == nil {
+		g.Go()
+	}
 	for _, r := range cancelled {
 		g.settled(r, nil)
 		g.publish(r)
@@ -244,6 +258,9 @@ func (g *Registry) StopAll(ctx context.Context, by, via string) (int, error) {
 	g.RingNotices()
 	return len(cancelled), err
 }
+
+// Go ends what a StopAll began that could not be stored.
+func (g *Registry) Go() { g.stopped.Store(nil) }
 
 // Noticed has a value when there are new notices to be sent.
 func (g *Registry) Noticed() <-chan struct{} { return g.noticed }

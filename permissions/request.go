@@ -235,6 +235,8 @@ type Vote struct {
 	Call    int // the call of a step that it answers; 0: all that are open
 	Comment string
 	At      time.Time
+	// Account is the account that the door proved, as the audit names it: telegram:ID, whatsapp:NUMBER, uid:N. Empty: unknown.
+	Account string
 	// Key names the chat event that carried the vote ("telegram:bot", update id), so that its redelivery is harmless.
 	// Empty where the door delivers once.
 	Key string

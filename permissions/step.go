@@ -239,7 +239,8 @@ const tooFew = "too few of the people who were asked are left in the configurati
 const tooFewUnlocked = "too few of the people who were asked may still answer; locked: "
 
 // reroute replaces the people who are asked, now and on escalation. The undecisive votes of those who are no longer
-// asked drop; the request stays pending, since only a vote decides, unless too few are left for any decision.
+// asked drop; the request stays pending, since only a vote decides, unless too few are left for any decision. Whoever is
+// asked still, and whose vote dropped with its account, is told that it waits for them.
 func reroute(r Request, e Reroute) Change {
 	if r.EscalateAt.IsZero() { // the escalation came meanwhile, or there was none: who was to wait for it does not
 		for _, p := range e.EscalateTo {
@@ -249,7 +250,8 @@ func reroute(r Request, e Reroute) Change {
 		}
 	}
 	later := slices.DeleteFunc(slices.Clone(e.EscalateTo), func(p string) bool { return slices.Contains(e.Asked, p) })
-	if slices.Equal(e.Asked, r.Asked) && slices.Equal(later, r.EscalateTo) {
+	moved := func(v Vote) bool { return slices.Contains(e.Moved, v) }
+	if slices.Equal(e.Asked, r.Asked) && slices.Equal(later, r.EscalateTo) && !slices.ContainsFunc(r.Votes, moved) {
 		return Change{Before: r, After: r}
 	}
 	after := r
@@ -259,17 +261,25 @@ func reroute(r Request, e Reroute) Change {
 		after.EscalateTo, after.EscalateAt = nil, time.Time{}
 	}
 	after.Votes = slices.DeleteFunc(slices.Clone(r.Votes), func(v Vote) bool {
-		return !slices.Contains(e.Asked, v.By) && (len(r.open(v)) > 0 || slices.Contains(e.Locked, v.By))
+		return moved(v) || !slices.Contains(e.Asked, v.By) && (len(r.open(v)) > 0 || slices.Contains(e.Locked, v.By))
 	})
 	after.Calls = slices.Clone(r.Calls)
-	for i, c := range r.Calls { // what a locked person decided of single calls is open again
-		if slices.ContainsFunc(r.Votes, func(v Vote) bool { return slices.Contains(e.Locked, v.By) && v.covers(c.N) }) {
-			after.Calls[i].Answer, after.Calls[i].Comment = after.verdict(c.N), ""
+	for i, c := range r.Calls { // what a locked person decided of single calls is open again, and what a moved account did
+		over := func(v Vote) bool { return v.covers(c.N) && (slices.Contains(e.Locked, v.By) || moved(v)) }
+		if verdict := after.verdict(c.N); slices.ContainsFunc(r.Votes, over) && verdict != c.Answer {
+			after.Calls[i].Answer, after.Calls[i].Comment = verdict, ""
 		}
 	}
 	told := record(RequestRerouted, r, "", "", e.At, "asked", strings.Join(e.Asked, ", "))
 	if len(after.Asked)+len(after.EscalateTo) >= r.Quorum {
-		return Change{Before: r, After: after, Records: []Record{told}}
+		c := Change{Before: r, After: after, Records: []Record{told}}
+		for _, v := range r.Votes {
+			if moved(v) && slices.Contains(e.Asked, v.By) {
+				told.Detail["dropped"] = strings.TrimPrefix(told.Detail["dropped"]+", "+v.By, ", ")
+				c.Notices = append(c.Notices, Notice{To: v.By, About: AboutWaiting, Subject: r.ID, Urgent: r.HighRisk, CreatedAt: e.At})
+			}
+		}
+		return c
 	}
 	c := settle(after, Undeliverable, "", "", e.At)
 	c.Before, c.After.Failure = r, tooFew

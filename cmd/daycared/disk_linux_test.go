@@ -371,6 +371,13 @@ func TestAStartOnAFullDiskWaits(t *testing.T) {
 				!strings.Contains(err.Error(), "nothing is granted") {
 				t.Errorf("who asks is told: %v", err)
 			}
+			status := exec.Command(l.binary, "--config", filepath.Join(l.dir, "c.yaml"), "status")
+			out, err = status.CombinedOutput()
+			if err == nil || status.ProcessState.ExitCode() != permissions.ExitOther ||
+				!strings.Contains(string(out), "daycared runs, and is not ready: ") || !strings.Contains(string(out), l.dir) ||
+				!strings.Contains(string(out), "free some space") {
+				t.Errorf("status says, with %v:\n%s", err, out)
+			}
 			out, err = exec.Command(l.binary, "--config", filepath.Join(l.dir, "c.yaml"), "doctor").CombinedOutput()
 			if err == nil || !strings.Contains(string(out), "free some space") || strings.Contains(string(out), "start it with") {
 				t.Errorf("doctor says, with %v:\n%s", err, out)
@@ -384,6 +391,43 @@ func TestAStartOnAFullDiskWaits(t *testing.T) {
 			l.goesOn(id, told)
 		})
 	}
+}
+
+// TestAStopOnAFullDiskHolds: nothing is asked or allowed any more, it is said that it is not saved, and with room what waits is
+// cancelled.
+func TestAStopOnAFullDiskHolds(t *testing.T) {
+	t.Run("D10/stop-all on a full disk", func(t *testing.T) {
+		l := newLoop(t)
+		l.env = []string{"LD_PRELOAD=" + badDisk(t), "BAD_DISK=" + filepath.Join(l.dir, "disk")}
+		smallDisk(l)
+		l.begin()
+		told, id := l.standing(l.ctx, "before")
+		mend := fullDisk(l)
+		stop := exec.Command(l.binary, "--config", filepath.Join(l.dir, "c.yaml"), "stop-all")
+		out, err := stop.CombinedOutput()
+		if err == nil || stop.ProcessState.ExitCode() != permissions.ExitOther ||
+			!strings.Contains(string(out), "Everything is stopped now: ") || !strings.Contains(string(out), " is full; free some space") {
+			t.Errorf("it says, with %v:\n%s", err, out)
+		}
+		halted := func(what string, err error) {
+			if refusal := (*permissions.Refusal)(nil); !errors.As(err, &refusal) || refusal.Code != permissions.CodeStopped {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		_, err = l.people.OnPermission(l.ctx, connectors.Decision{Request: id, Answer: permissions.Allow(permissions.Once)})
+		halted("who allows", err)
+		_, err = l.agents.Ask(l.ctx, permissions.Caller{}, networkFor("meanwhile"))
+		halted("who asks", err)
+		mend()
+		if r := <-told; r.State != permissions.Cancelled {
+			t.Errorf("what waited is %s", r.State)
+		}
+		l.kill()
+		l.rise("")
+		_, err = l.agents.Ask(l.ctx, permissions.Caller{}, networkFor("after a restart"))
+		halted("who asks after a restart", err)
+		l.finish(0)
+	})
 }
 
 // TestR8AtItsStart: a daemon does not start on a store that is damaged, and says what to do; with the backup in its place

@@ -122,7 +122,8 @@ func examineLocks(running *admin.Status, s *engine.Settings) (all []finding) {
 	}
 	for _, l := range running.Locked {
 		all = append(all, saw("note", l.Person+" is locked "+lockedSince(l)+": nothing from their accounts counts", "daycared unlock "+l.Person))
-		s.People = slices.DeleteFunc(slices.Clone(s.People), func(p connectors.Person) bool { return p.Name == l.Person })
+		names := append(slices.Clone(l.Holds), l.Person)
+		s.People = slices.DeleteFunc(slices.Clone(s.People), func(p connectors.Person) bool { return slices.Contains(names, p.Name) })
 	}
 	return all
 }

@@ -109,6 +109,9 @@ func (c *CLI) locked(l admin.Lock, since time.Time, o card.Options) error {
 // lockedSince says since when somebody is locked, by whom, and who agreed that it ends.
 func lockedSince(l admin.Lock) string {
 	text := fmt.Sprintf("since %s by %s (%s)", stamp(l.LockedAt, time.Local), spelled(l.LockedBy), spelled(l.Via))
+	if len(l.Holds) > 0 {
+		text += "; the configuration has these accounts under " + spelled(strings.Join(l.Holds, ", ")) + " now"
+	}
 	if l.Unsaved {
 		text += "; not saved: a restart forgets it"
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/daycared/daycared/internal/wire"
@@ -18,6 +19,7 @@ type Lock struct {
 	LockedBy  string    `json:"locked_by"`
 	Via       string    `json:"via"`
 	Unlocking []string  `json:"unlocking" doc:"people who have said that it may end; it takes two, or the operator"`
+	Holds     []string  `json:"holds,omitempty" doc:"other names under which the configuration has now whoever is locked by it"`
 	Already   bool      `json:"already,omitempty" doc:"they were locked before, and nothing is new"`
 	Unsaved   bool      `json:"unsaved,omitempty" doc:"it could not be stored yet: a restart before it is forgets it"`
 
@@ -29,8 +31,9 @@ type Lock struct {
 func fromLock(l permissions.Locked, over bool) Lock {
 	w := Lock{
 		Person: l.Person, Locked: !over, LockedAt: l.At.UTC(), LockedBy: l.By, Via: l.Via,
-		Unlocking: append([]string{}, l.Unlocking...), Already: l.Already, Unsaved: l.Unsaved != nil,
-		Voided: plainly(l.Voided), Used: plainly(l.Used),
+		Holds: l.Holds, Already: l.Already, Unsaved: l.Unsaved != nil,
+		Unlocking: wire.Each(l.Unlocking, func(said string) string { return strings.Split(said, " (")[0] }), // without their account
+		Voided:    plainly(l.Voided), Used: plainly(l.Used),
 	}
 	for _, took := range l.Revoked {
 		w.Revoked = append(w.Revoked, revoked{wire.FromGrant(took.Grant), plainly(took.Ran)})

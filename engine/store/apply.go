@@ -15,7 +15,7 @@ import (
 // stopped, the Change holds the row as it is. A use of what rests on grants that are over takes the approval back
 // instead (rests.go).
 func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Event) (permissions.Change, error) {
-	if by := s.halt.Load(); by != nil && allows(e) {
+	if by := s.halt.Load(); by != nil && permissions.Halts(e) {
 		return s.refuse(ctx, id, e, *by)
 	}
 	var c permissions.Change
@@ -29,7 +29,7 @@ func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Even
 		if seen, err := known(ctx, t, e); seen || err != nil {
 			return err
 		}
-		if t.stopped != "" && allows(e) {
+		if t.stopped != "" && permissions.Halts(e) {
 			refused = permissions.Stopped(t.stopped)
 			return nil
 		}
@@ -75,15 +75,6 @@ func (s *Store) step(
 	}
 	c, refused = over(before, use.At)
 	return c, refused, nil
-}
-
-// allows tells whether e may not happen while everything is stopped: nothing is answered, and no approval is used.
-func allows(e permissions.Event) bool {
-	switch e.(type) {
-	case permissions.Cast, permissions.Reply, permissions.Use:
-		return true
-	}
-	return false
 }
 
 // refuse is Apply while everything is stopped, without waiting for those who write: what they cancel may take a while.
@@ -201,25 +192,27 @@ func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) error {
 	return nil
 }
 
-const addVote = `INSERT INTO votes (request, n, voter, via, answer, call, comment, at, key) ` +
-	`VALUES ($1, (SELECT COALESCE(MAX(n), 0) + 1 FROM votes WHERE request = $1), $2, $3, $4, $5, $6, $7, $8)`
+const addVote = `INSERT INTO votes (request, n, ` + voteColumns + `) ` +
+	`VALUES ($1, (SELECT COALESCE(MAX(n), 0) + 1 FROM votes WHERE request = $1), $2, $3, $4, $5, $6, $7, $8, $9)`
 
 func insertVote(ctx context.Context, t *tx, id permissions.ID, v permissions.Vote) error {
-	_, err := t.ExecContext(ctx, addVote, id, v.By, v.Via, v.Answer, v.Call, v.Comment, instant{&v.At}, v.Key)
+	_, err := t.ExecContext(ctx, addVote, append([]any{id}, voteFields(&v)...)...)
 	return err
 }
 
-const deleteVotes = `DELETE FROM votes WHERE request = $1 AND voter = $2 AND call = $3`
+const deleteVotes = `DELETE FROM votes WHERE request = $1 AND voter = $2 AND call = $3 AND answer = $4`
 
 // dropVotes deletes the votes that the change took out. Of a step, somebody's vote on one call may go and that on
 // another stay.
 func dropVotes(ctx context.Context, t *tx, c permissions.Change) error {
 	for _, v := range c.Before.Votes {
-		same := func(kept permissions.Vote) bool { return kept.By == v.By && kept.Call == v.Call }
+		same := func(kept permissions.Vote) bool {
+			return kept.By == v.By && kept.Call == v.Call && kept.Answer == v.Answer
+		}
 		if slices.ContainsFunc(c.After.Votes, same) {
 			continue
 		}
-		if _, err := t.ExecContext(ctx, deleteVotes, c.Before.ID, v.By, v.Call); err != nil {
+		if _, err := t.ExecContext(ctx, deleteVotes, c.Before.ID, v.By, v.Call, v.Answer); err != nil {
 			return err
 		}
 	}

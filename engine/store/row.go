@@ -113,16 +113,21 @@ func addVotes(ctx context.Context, from source, found []permissions.Request) err
 	return err
 }
 
-const voteColumns = `voter, via, answer, call, comment, at, key`
+const (
+	oldVoteColumns = `voter, via, answer, call, comment, at, key`
+	voteColumns    = oldVoteColumns + `, account`
+)
 
 func voteFields(v *permissions.Vote) []any {
-	return []any{&v.By, &v.Via, &v.Answer, &v.Call, &v.Comment, instant{&v.At}, &v.Key}
+	return []any{&v.By, &v.Via, &v.Answer, &v.Call, &v.Comment, instant{&v.At}, &v.Key, &v.Account}
 }
 
 const (
 	readVotes = `SELECT ` + voteColumns + ` FROM votes WHERE request = $1 ORDER BY n`
 
-	readVotesOf = `SELECT request, ` + voteColumns + ` FROM votes ` +
+	// In a store from before that column, account is the name in the outer query.
+	readVotesOf = `SELECT request, ` + oldVoteColumns + `, (SELECT account FROM votes AS own WHERE own.request = votes.request ` +
+		`AND own.n = votes.n) FROM votes, (SELECT '' AS account) AS none ` +
 		`WHERE request IN (SELECT value FROM json_each($1)) ORDER BY request, n`
 )
 

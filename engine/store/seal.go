@@ -114,6 +114,9 @@ func sealing(r *permissions.Request) []any {
 	}
 	for _, v := range r.Votes {
 		values = append(values, v.By, v.Via, string(v.Answer), v.Call, micros(v.At), v.Key)
+		if v.Account != "" { // stores of earlier have none; the type of the first keeps it from passing for another value
+			values = append(values, true, v.Account)
+		}
 	}
 	if r.VoidedBy != "" { // stores of earlier have seals without it
 		values = append(values, r.VoidedBy)

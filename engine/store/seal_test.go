@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -90,6 +91,16 @@ func meddle(t *testing.T, s *Store, statement string, args ...any) {
 	}
 }
 
+// TestASealTellsWhoFromWho: the account of a vote is not who took an approval back.
+func TestASealTellsWhoFromWho(t *testing.T) {
+	k := newSealer(auditKey{1})
+	voted, taken := permissions.Request{Votes: []permissions.Vote{{Account: "sam"}}}, permissions.Request{Votes: make([]permissions.Vote, 1)}
+	taken.VoidedBy = "sam"
+	if bytes.Equal(k.request(&voted), k.request(&taken)) {
+		t.Error("both have the same seal")
+	}
+}
+
 // TestARowThatWasChangedOpensNothing: whatever is changed in a row that opens a gate, it opens nothing any more, and verify
 // says which row it is.
 func TestARowThatWasChangedOpensNothing(t *testing.T) {
@@ -125,9 +136,10 @@ func TestARowThatWasChangedOpensNothing(t *testing.T) {
 		"A5/the number of a request":    {`UPDATE requests SET number = number + 100 WHERE state = 'pending'`, "", waiting},
 		"D4/a vote":                     {`UPDATE votes SET answer = 'deny'`, "", approved},
 		"D4/a vote more": {
-			`INSERT INTO votes SELECT request, n + 1, 'sam', via, answer, call, comment, at, '' FROM votes`, "", approved,
+			`INSERT INTO votes SELECT request, n + 1, 'sam', via, answer, call, comment, at, '', account FROM votes`, "", approved,
 		},
-		"D4/a vote less": {`DELETE FROM votes`, "", approved},
+		"A2/the account of a vote": {`UPDATE votes SET account = 'uid:1'`, "", approved},
+		"D4/a vote less":           {`DELETE FROM votes`, "", approved},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))

@@ -134,14 +134,14 @@ func refusals(s *Store, start time.Time, done <-chan error) (first, worst time.D
 // While everything is stopped, nothing is allowed and no approval is used; everything else goes on.
 func TestWhatAStopRefuses(t *testing.T) {
 	for _, e := range []permissions.Event{permissions.Cast{}, permissions.Use{}} {
-		if !allows(e) {
+		if !permissions.Halts(e) {
 			t.Errorf("%T is taken", e)
 		}
 	}
 	for _, e := range []permissions.Event{
 		permissions.Withdraw{}, permissions.Expire{}, permissions.Void{}, permissions.Leave{}, permissions.Lapse{}, permissions.Collect{},
 	} {
-		if allows(e) {
+		if permissions.Halts(e) {
 			t.Errorf("%T is refused", e)
 		}
 	}

@@ -54,6 +54,18 @@ func call(n int, c permissions.Cast) permissions.Cast {
 	return c
 }
 
+// from is a vote from an account.
+func from(account string, c permissions.Cast) permissions.Cast {
+	c.Vote.Account = account
+	return c
+}
+
+// asVoted is a vote as its row has it.
+func asVoted(c permissions.Cast) permissions.Vote {
+	c.Vote.At = c.Vote.At.UTC().Truncate(time.Microsecond)
+	return c.Vote
+}
+
 // handing is c with a use of what it approves.
 func handing(c permissions.Cast) permissions.Cast {
 	c.Use = &permissions.Use{Call: "call-1", At: c.Vote.At}
@@ -86,6 +98,16 @@ func testApply(t *testing.T, b Backend) {
 		"reroute":             {ask(two), []permissions.Event{allow(), others}},
 		"reroute, one stays": {ask(two), []permissions.Event{
 			allow(), permissions.Reroute{Asked: []string{"fay", "kim"}, At: later}, by("kim", allow()),
+		}},
+		"reroute, a vote drops with its account": {ask(three), []permissions.Event{
+			from("telegram:1", allow()), permissions.Reroute{
+				Asked: []string{"fay", "sam", "kim"}, Moved: []permissions.Vote{asVoted(from("telegram:1", allow()))}, At: later,
+			}, by("sam", allow()), from("telegram:2", allow()),
+		}},
+		"a step, an account moves, its denial stays": {ask(step, three), []permissions.Event{
+			from("uid:1", call(1, allow())), from("uid:1", call(1, vote(permissions.Deny))), permissions.Reroute{
+				Asked: []string{"fay", "sam", "kim"}, Moved: []permissions.Vote{asVoted(from("uid:1", call(1, allow())))}, At: later,
+			}, call(2, by("sam", allow())), call(2, by("kim", allow())),
 		}},
 		"a step, somebody leaves and is back": {ask(step, three), []permissions.Event{
 			call(1, allow()), call(1, by("sam", allow())), call(2, allow()),
