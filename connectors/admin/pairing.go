@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/daycared/daycared/internal/wire"
@@ -150,4 +151,157 @@ func (c *Client) Dismiss(ctx context.Context, code string) error {
 func (c *Client) Unpair(ctx context.Context, name, via string) (p Pairing, err error) {
 	path := "/v1/people/" + url.PathEscape(name) + "/pairing?via=" + url.QueryEscape(via)
 	return p, c.wire.Call(ctx, http.MethodDelete, path, c.header(""), nil, 0, &p)
+}
+
+// Lock is a person who is locked, or was until now, as programs read it.
+type Lock struct {
+	Person    string    `json:"person"`
+	Locked    bool      `json:"locked" doc:"false once they are unlocked"`
+	LockedAt  time.Time `json:"locked_at"`
+	LockedBy  string    `json:"locked_by"`
+	Via       string    `json:"via"`
+	Unlocking []string  `json:"unlocking" doc:"people who have said that it may end; it takes two, or the operator"`
+	Holds     []string  `json:"holds,omitempty" doc:"other names under which the configuration has now whoever is locked by it"`
+	Already   bool      `json:"already,omitempty" doc:"they were locked before, and nothing is new"`
+	Unsaved   bool      `json:"unsaved,omitempty" doc:"it could not be stored yet: a restart before it is forgets it"`
+
+	Voided  []wire.Request `json:"voided,omitempty" doc:"approvals that were not used, and are taken back"`
+	Used    []wire.Request `json:"used,omitempty" doc:"approvals that were used before"`
+	Revoked []revoked      `json:"revoked,omitempty" doc:"grants that are taken back, and what ran under them"`
+}
+
+func fromLock(l permissions.Locked, over bool) Lock {
+	w := Lock{
+		Person: l.Person, Locked: !over, LockedAt: l.At.UTC(), LockedBy: l.By, Via: l.Via,
+		Holds: l.Holds, Already: l.Already, Unsaved: l.Unsaved != nil,
+		Unlocking: wire.Each(l.Unlocking, func(said string) string { return strings.Split(said, " (")[0] }), // without their account
+		Voided:    plainly(l.Voided), Used: plainly(l.Used),
+	}
+	for _, took := range l.Revoked {
+		w.Revoked = append(w.Revoked, revoked{wire.FromGrant(took.Grant), plainly(took.Ran)})
+	}
+	return w
+}
+
+type (
+	lockInput struct {
+		Name string `path:"name" maxLength:"200"`
+		Body struct {
+			Since time.Time `json:"since,omitzero" doc:"take back what the person has given since then"`
+		}
+	}
+	unlockInput struct {
+		Name string `path:"name" maxLength:"200"`
+	}
+)
+
+// registerLocks registers the routes of locks.
+func (r *routes) registerLocks() {
+	lock := post("lock", "/v1/people/{name}/lock", "Have nothing count that comes from a person's accounts")
+	serve(r, lock, func(ctx context.Context, in *lockInput) (Lock, error) {
+		l, err := r.desk.Lock(ctx, who(ctx), in.Name, in.Body.Since)
+		return fromLock(l, false), err
+	})
+	unlock := remove("unlock", "/v1/people/{name}/lock", "End a lock: the operator at once, else two people")
+	serve(r, unlock, func(ctx context.Context, in *unlockInput) (Lock, error) {
+		l, over, err := r.desk.Unlock(ctx, who(ctx), in.Name)
+		return fromLock(permissions.Locked{Lock: l}, over), err
+	})
+}
+
+// plainly are requests as programs read them.
+func plainly(all []permissions.Request) []wire.Request {
+	return wire.Each(all, func(q permissions.Request) wire.Request { return wire.From(permissions.Standing{Request: q}, true) })
+}
+
+// Lock has nothing count any more that comes from a person's accounts, and takes back what they gave since a time, unless
+// that is zero.
+func (c *Client) Lock(ctx context.Context, name string, since time.Time) (l Lock, err error) {
+	var in lockInput
+	in.Body.Since = since
+	return l, c.wire.Call(ctx, http.MethodPost, lockPath(name), c.header(""), in.Body, wire.MaxWait, &l)
+}
+
+// Unlock ends that, or says that it takes somebody else.
+func (c *Client) Unlock(ctx context.Context, name string) (l Lock, err error) {
+	return l, c.wire.Call(ctx, http.MethodDelete, lockPath(name), c.header(""), nil, 0, &l)
+}
+
+func lockPath(name string) string { return "/v1/people/" + url.PathEscape(name) + "/lock" }
+
+// Suspended is one thing that a restore suspended, as programs read it: a grant, a token or a pairing.
+type Suspended struct {
+	ID          string       `json:"id" doc:"as reinstate takes it"`
+	Kind        string       `json:"kind" enum:"grant,token,pairing"`
+	SuspendedAt time.Time    `json:"suspended_at"`
+	Grant       *wire.Grant  `json:"grant"`
+	Token       *Token       `json:"token"`
+	Pairing     *PairingKept `json:"pairing"`
+}
+
+// PairingKept is an account that answers as a person, as programs read it.
+type PairingKept struct {
+	Person   string    `json:"person"`
+	Via      string    `json:"via"`
+	Address  string    `json:"address"`
+	PairedAt time.Time `json:"paired_at"`
+}
+
+func fromSuspended(all permissions.Suspended) []Suspended {
+	list := make([]Suspended, 0, all.Count())
+	for _, g := range all.Grants {
+		grant := wire.FromGrant(g)
+		list = append(list, Suspended{ID: string(g.ID), Kind: "grant", SuspendedAt: g.SuspendedAt.UTC(), Grant: &grant})
+	}
+	for _, t := range all.Tokens {
+		token := FromToken(t)
+		list = append(list, Suspended{ID: string(t.ID), Kind: "token", SuspendedAt: t.SuspendedAt.UTC(), Token: &token})
+	}
+	for _, p := range all.Pairings {
+		list = append(list, Suspended{
+			ID: p.Name(), Kind: "pairing", SuspendedAt: p.SuspendedAt.UTC(),
+			Pairing: &PairingKept{Person: p.Person, Via: p.Via, Address: p.Address, PairedAt: p.PairedAt.UTC()},
+		})
+	}
+	return list
+}
+
+type reinstateInput struct {
+	Body struct {
+		Names []string `json:"names,omitempty" doc:"ids of grants and tokens, pairings as NAME/CHANNEL"`
+		All   bool     `json:"all,omitempty" doc:"instead of names"`
+	}
+}
+
+var errReinstate = errors.New("say which: names, or all")
+
+// registerSuspended registers the routes of what is suspended.
+func (r *routes) registerSuspended() {
+	serve(r, get("suspended", "/v1/suspended", "List what a restore suspended; for the operator"), r.suspended)
+	serve(r, post("reinstate", "/v1/reinstate", "Confirm what a restore suspended; for the operator"), r.reinstate)
+}
+
+func (r *routes) suspended(ctx context.Context, _ *struct{}) ([]Suspended, error) {
+	all, err := r.desk.Suspended(ctx, who(ctx))
+	return fromSuspended(all), err
+}
+
+func (r *routes) reinstate(ctx context.Context, in *reinstateInput) ([]Suspended, error) {
+	if in.Body.All == (len(in.Body.Names) > 0) {
+		return nil, permissions.Invalid(errReinstate)
+	}
+	all, err := r.desk.Reinstate(ctx, who(ctx), in.Body.Names)
+	return fromSuspended(all), err
+}
+
+// Suspended lists what a restore suspended.
+func (c *Client) Suspended(ctx context.Context) (list []Suspended, err error) {
+	return list, c.get(ctx, "/v1/suspended", &list)
+}
+
+// Reinstate confirms what the names mean, or everything without names, and returns it.
+func (c *Client) Reinstate(ctx context.Context, names []string) (list []Suspended, err error) {
+	var in reinstateInput
+	in.Body.Names, in.Body.All = names, len(names) == 0
+	return list, c.wire.Call(ctx, http.MethodPost, "/v1/reinstate", c.header(""), in.Body, 0, &list)
 }

@@ -11,8 +11,8 @@
 // `continue K7F3Q`; for high risk, `YES K7F3Q RUN`. Only in a reply to its card does a single word, or a thumb, need no
 // code. [Guard] counts wrong codes.
 //
-// sentence.go knows single words and the shapes of a message, other.go words of one's own, chat.go what a message is,
-// judge.go what it says about the requests that wait.
+// sentence.go knows single words, the shapes of a message and words of one's own, chat.go what a message is, judge.go what
+// it says about the requests that wait.
 package reply
 
 import (
