@@ -143,21 +143,6 @@ var _ conversation.Desk = inboxDesk{}
 // Person is the one who this account is.
 func (d inboxDesk) Person(connectors.Identity) (connectors.Person, error) { return d.person, nil }
 
-// Agents are those that this account can write to.
-func (d inboxDesk) Agents(ctx context.Context, _ connectors.Identity) ([]permissions.Presence, error) {
-	return d.Client.Agents(ctx)
-}
-
-// Use has another agent read what is typed.
-func (d inboxDesk) Use(ctx context.Context, _ connectors.Identity, name string) (agent string, err error) {
-	return d.Client.Use(ctx, name)
-}
-
-// Order has the agent obey.
-func (d inboxDesk) Order(ctx context.Context, _ connectors.Identity, o permissions.Order, key string) (string, error) {
-	return d.Client.Order(ctx, o, key)
-}
-
 // Pending is what waits for this account. What the inbox was shown, this terminal was.
 func (d inboxDesk) Pending(
 	ctx context.Context, id connectors.Identity, after permissions.ID, limit int,
@@ -186,16 +171,6 @@ func (d inboxDesk) Revoke(ctx context.Context, _ connectors.Identity, grant perm
 // Void takes an approval back.
 func (d inboxDesk) Void(ctx context.Context, _ connectors.Identity, name string) (permissions.Standing, error) {
 	return d.Client.Void(ctx, name)
-}
-
-// StopAll stops everything.
-func (d inboxDesk) StopAll(ctx context.Context, _ connectors.Identity) (cancelled int, err error) {
-	return d.Client.StopAll(ctx)
-}
-
-// Resume ends what StopAll began.
-func (d inboxDesk) Resume(ctx context.Context, _ connectors.Identity) error {
-	return d.Client.Resume(ctx)
 }
 
 // StoppedBy is who stopped everything, as far as the daemon says so in time.

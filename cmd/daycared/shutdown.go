@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/daycared/daycared/client"
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
@@ -198,7 +199,7 @@ func (c *CLI) stopAllCommand() *cobra.Command {
 		Example: "  daycared stop-all",
 		Args:    arguments(cobra.NoArgs),
 		RunE: c.atDesk(func(cmd *cobra.Command, _ []string, client *admin.Client) error {
-			n, err := client.StopAll(cmd.Context())
+			n, err := client.StopAll(cmd.Context(), connectors.Identity{})
 			if err != nil {
 				return err
 			}
@@ -227,7 +228,7 @@ func (c *CLI) resumeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := client.Resume(cmd.Context()); err != nil {
+			if err := client.Resume(cmd.Context(), connectors.Identity{}); err != nil {
 				return err
 			}
 			if me.StoppedBy == nil {

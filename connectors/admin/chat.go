@@ -118,7 +118,7 @@ func (c *Client) OnMessage(ctx context.Context, m connectors.Message) error {
 }
 
 // Agents are those that this account can write to here; none is refused with [permissions.CodeNoAgent].
-func (c *Client) Agents(ctx context.Context) ([]permissions.Presence, error) {
+func (c *Client) Agents(ctx context.Context, _ connectors.Identity) ([]permissions.Presence, error) {
 	var list []presence
 	if err := c.get(ctx, "/v1/agents", &list); err != nil {
 		return nil, err
@@ -127,14 +127,14 @@ func (c *Client) Agents(ctx context.Context) ([]permissions.Presence, error) {
 }
 
 // Use has this account's messages go to the agent of that name, and returns its name.
-func (c *Client) Use(ctx context.Context, name string) (agent string, err error) {
+func (c *Client) Use(ctx context.Context, _ connectors.Identity, name string) (agent string, err error) {
 	var told obeying
 	err = c.wire.Call(ctx, http.MethodPost, "/v1/agents/"+url.PathEscape(name)+"/use", c.header(""), nil, 0, &told)
 	return told.Agent, err
 }
 
 // Order has the agent in the foreground obey at once, and returns its name. The same key again changes nothing.
-func (c *Client) Order(ctx context.Context, o permissions.Order, key string) (agent string, err error) {
+func (c *Client) Order(ctx context.Context, _ connectors.Identity, o permissions.Order, key string) (agent string, err error) {
 	var told obeying
 	err = c.wire.Call(ctx, http.MethodPost, "/v1/orders", c.header(""), ordering{Order: o, Key: key}, 0, &told)
 	return told.Agent, err

@@ -68,16 +68,16 @@ func TestPeopleTalkToTheirAgents(t *testing.T) {
 	serve(t, socket, desk)
 	c := newClient(t, socket, "")
 	want, _ := desk.Agents(t.Context(), connectors.Identity{Via: admin.Name, UID: os.Getuid()})
-	if all, err := c.Agents(t.Context()); err != nil || !slices.Equal(all, want) {
+	if all, err := c.Agents(t.Context(), connectors.Identity{}); err != nil || !slices.Equal(all, want) {
 		t.Errorf("agents: %+v, %v", all, err)
 	}
-	if name, err := c.Use(t.Context(), "coder"); err != nil || name != "coder" || desk.front != "coder" {
+	if name, err := c.Use(t.Context(), connectors.Identity{}, "coder"); err != nil || name != "coder" || desk.front != "coder" {
 		t.Errorf("use: %q, %v", name, err)
 	}
-	if _, err := c.Use(t.Context(), "a/b c"); !isRefusal(err, permissions.CodeUnknown) || !strings.Contains(err.Error(), `"a/b c"`) {
+	if _, err := c.Use(t.Context(), connectors.Identity{}, "a/b c"); !isRefusal(err, permissions.CodeUnknown) || !strings.Contains(err.Error(), `"a/b c"`) {
 		t.Errorf("use of no agent: %v", err)
 	}
-	if name, err := c.Order(t.Context(), permissions.OrderStop, "1"); err != nil || name != "helper" ||
+	if name, err := c.Order(t.Context(), connectors.Identity{}, permissions.OrderStop, "1"); err != nil || name != "helper" ||
 		!slices.Equal(desk.orders, []string{"stop admin:fay:1"}) {
 		t.Errorf("order: %q, %v, %q", name, err, desk.orders)
 	}
@@ -109,10 +109,10 @@ func TestMessagesThatAreNone(t *testing.T) {
 			t.Errorf("%s is taken", what)
 		}
 	}
-	if _, err := c.Order(t.Context(), "dance", "1"); err == nil {
+	if _, err := c.Order(t.Context(), connectors.Identity{}, "dance", "1"); err == nil {
 		t.Error("any order is taken")
 	}
-	if _, err := c.Order(t.Context(), permissions.OrderNew, ""); err == nil {
+	if _, err := c.Order(t.Context(), connectors.Identity{}, permissions.OrderNew, ""); err == nil {
 		t.Error("an order without a key is taken")
 	}
 	if len(desk.heard)+len(desk.orders) > 0 {
@@ -133,9 +133,9 @@ func TestWhoHasNobodyToTalkTo(t *testing.T) {
 		}
 		serve(t, socket, desk)
 		client := newClient(t, socket, "")
-		_, agents := client.Agents(t.Context())
-		_, use := client.Use(t.Context(), "helper")
-		_, order := client.Order(t.Context(), permissions.OrderStop, "1")
+		_, agents := client.Agents(t.Context(), connectors.Identity{})
+		_, use := client.Use(t.Context(), connectors.Identity{}, "helper")
+		_, order := client.Order(t.Context(), connectors.Identity{}, permissions.OrderStop, "1")
 		for _, err := range []error{agents, use, order} {
 			if !isRefusal(err, c.code) {
 				t.Errorf("%s: %v", what, err)

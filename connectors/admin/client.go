@@ -35,10 +35,11 @@ type Client struct {
 	keyFile string
 }
 
-// A process that shows prompts hands what people do to the daemon through this client.
+// A process that shows prompts hands what people do to the daemon through this client. Of the identities nothing is read
+// but the Via of a decision: the socket proves the rest.
 var (
-	_ connectors.Handler  = (*Client)(nil)
-	_ connectors.Listener = (*Client)(nil)
+	_ connectors.Handler = (*Client)(nil)
+	_ connectors.Talks   = (*Client)(nil)
 )
 
 // NewClient makes a client of the daemon that serves the socket at that path. It does not connect yet. With every call

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/internal/wire/wiretest"
@@ -66,7 +67,7 @@ func TestEventsAreThePersons(t *testing.T) {
 	theirs := put(t, desk, wiretest.Question("sam's"))
 	desk.Asked = []string{"fay"}
 	mine := put(t, desk, wiretest.Question("fay's"))
-	if _, err := newClient(t, socket, "").StopAll(t.Context()); err != nil {
+	if _, err := newClient(t, socket, "").StopAll(t.Context(), connectors.Identity{}); err != nil {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]int{key: 2, "": 1} {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -83,7 +84,7 @@ func (r *routes) resume(ctx context.Context, _ *struct{}) (struct{}, error) {
 
 // StopAll cancels everything that is pending and has everything new refused until [Client.Resume]. It returns how many
 // requests it cancelled.
-func (c *Client) StopAll(ctx context.Context) (cancelled int, err error) {
+func (c *Client) StopAll(ctx context.Context, _ connectors.Identity) (cancelled int, err error) {
 	var told stopped
 	// Much may be pending.
 	err = c.wire.Call(ctx, http.MethodPost, "/v1/stop-all", c.header(""), nil, wire.MaxWait, &told)
@@ -91,6 +92,6 @@ func (c *Client) StopAll(ctx context.Context) (cancelled int, err error) {
 }
 
 // Resume ends what [Client.StopAll] began. Where nothing is stopped it changes nothing.
-func (c *Client) Resume(ctx context.Context) error {
+func (c *Client) Resume(ctx context.Context, _ connectors.Identity) error {
 	return c.wire.Call(ctx, http.MethodPost, "/v1/resume", c.header(""), nil, 0, nil)
 }

@@ -102,10 +102,10 @@ func TestStopEndsEverythingUntilResume(t *testing.T) {
 	fay, operator := newClient(t, socket, ""), newClient(t, socket, key)
 	one := put(t, desk, wiretest.Question("one"))
 	put(t, desk, wiretest.Question("two"))
-	if err := fay.Resume(t.Context()); err != nil {
+	if err := fay.Resume(t.Context(), connectors.Identity{}); err != nil {
 		t.Errorf("resume where nothing is stopped: %v", err)
 	}
-	if n, err := fay.StopAll(t.Context()); n != 2 || err != nil {
+	if n, err := fay.StopAll(t.Context(), connectors.Identity{}); n != 2 || err != nil {
 		t.Errorf("stopped %d, %v", n, err)
 	}
 	if s, err := fay.Show(t.Context(), string(one.ID)); err != nil || s.Request.State != permissions.Cancelled {
@@ -119,10 +119,10 @@ func TestStopEndsEverythingUntilResume(t *testing.T) {
 		t.Errorf("asked: %v", err)
 	}
 	desk.People[os.Getuid()] = "sam"
-	if err := newClient(t, socket, "").Resume(t.Context()); !isRefusal(err, permissions.CodeNotYours) {
+	if err := newClient(t, socket, "").Resume(t.Context(), connectors.Identity{}); !isRefusal(err, permissions.CodeNotYours) {
 		t.Errorf("another person resumes: %v", err)
 	}
-	if err := operator.Resume(t.Context()); err != nil {
+	if err := operator.Resume(t.Context(), connectors.Identity{}); err != nil {
 		t.Error(err)
 	}
 	if me, err := operator.WhoAmI(t.Context()); err != nil || me.StoppedBy != nil {
