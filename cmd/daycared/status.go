@@ -92,12 +92,12 @@ func (c *CLI) statusCommand() *cobra.Command {
 			if errors.Is(err, fs.ErrPermission) || isCode(err, permissions.CodeNotYours) {
 				return c.statusOutside(cmd.Context(), err, asJSON)
 			}
-			if err != nil {
-				if door := c.agentsDoor(cmd.Context()); isBroken(door.err) { // it is at its start, and says there what it waits for
-					p := explain(door.err)
-					p.Text = "daycared runs, and is not ready: " + p.Text
-					return p
+			if errors.Is(err, client.ErrUnreachable) { // one at its start says to agents what it waits for
+				if why := c.agentsDoor(cmd.Context()).err; isBroken(why) {
+					return &problem{"daycared runs, and is not ready: " + explain(why).Text, string(permissions.CodeBroken), permissions.ExitOther}
 				}
+			}
+			if err != nil {
 				return c.notRunning(err)
 			}
 			if asJSON {
