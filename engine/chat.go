@@ -52,7 +52,7 @@ func (e *Engine) OnMessage(ctx context.Context, m connectors.Message) error {
 	if err != nil {
 		return broken(err)
 	}
-	to.written.ring()
+	to.written.Ring()
 	return nil
 }
 
@@ -163,7 +163,7 @@ func (e *Engine) foreground(
 func newHosts(e *Engine, residents []agents.Resident) (hosts []*host) {
 	for _, r := range residents {
 		hosts = append(hosts, &host{
-			engine: e, resident: r, bond: r.Bond(), written: newBell(), said: newBell(), works: newBell(),
+			engine: e, resident: r, bond: r.Bond(), written: permissions.NewBell(), said: permissions.NewBell(), works: permissions.NewBell(),
 			log: e.log.With("agent", r.Bond().Agent),
 		})
 	}

@@ -356,7 +356,7 @@ func (e *Engine) stopAll(ctx context.Context, who, via string) (cancelled int, e
 		_, err := e.stopAll(ctx, who, via)
 		return err
 	}
-	e.unsaved.ring()
+	e.unsaved.Ring()
 	return cancelled, permissions.StopUnsaved(err.Error())
 }
 

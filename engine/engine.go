@@ -42,9 +42,9 @@ type Engine struct {
 	settings atomic.Pointer[Settings] // in force: base, with the accounts that people were paired with, without those that are suspended
 	base     atomic.Pointer[Settings] // as the configuration has them
 	stopped  atomic.Pointer[string]   // who stopped everything, or nil
-	changed  bell                     // the settings have
+	changed  permissions.Bell         // the settings have
 	moved    atomic.Bool              // somebody's account is another one by them
-	unsaved  bell                     // a lock, or a stop, could not be stored
+	unsaved  permissions.Bell         // a lock, or a stop, could not be stored
 	clock    permissions.Clock
 	pruning  time.Duration                     // see Options.PruneEvery
 	steering sync.Mutex                        // one stop or resume at a time
@@ -97,7 +97,7 @@ func New(o Options) *Engine {
 		clock.Elapsed = elapsed
 	}
 	e := &Engine{
-		store: o.Store, clock: clock, log: o.Log, changed: newBell(), unsaved: newBell(), stopping: func(context.Context) error { return nil },
+		store: o.Store, clock: clock, log: o.Log, changed: permissions.NewBell(), unsaved: permissions.NewBell(), stopping: func(context.Context) error { return nil },
 		pruning:  cmp.Or(o.PruneEvery, pruneEvery),
 		registry: permissions.NewRegistry(o.Store, clock, o.Settings.Approvals.RedeemWindow, o.Log),
 		invited:  map[string]invited{}, prompts: map[string]*rate.Limiter{}, rows: map[string]*rate.Limiter{}, bytes: map[string]*rate.Limiter{},
@@ -108,7 +108,7 @@ func New(o Options) *Engine {
 	e.base.Store(&o.Settings)
 	e.settings.Store(&o.Settings) // Recover reads the pairings
 	e.moves.Store(&map[string]string{})
-	e.changed.ring() // since the daemon was here last, perhaps
+	e.changed.Ring() // since the daemon was here last, perhaps
 	e.usher = newUsher(e)
 	for _, c := range o.Connectors {
 		e.couriers = append(e.couriers, newCourier(e, c))

@@ -18,7 +18,7 @@ const ranMost = 100
 // herald sends the notices that are stored, until ctx ends: at once, or when the quiet hours of their person are over.
 // What fails for now is tried again, when its channel says so or a little later.
 func (e *Engine) herald(ctx context.Context) error {
-	t := &tellers{e: e, rests: map[permissions.ID]time.Duration{}, busy: map[chat]bool{}, wake: newBell()}
+	t := &tellers{e: e, rests: map[permissions.ID]time.Duration{}, busy: map[chat]bool{}, wake: permissions.NewBell()}
 	defer t.work.Wait()
 	for ctx.Err() == nil {
 		wait, err := t.tellAll(ctx)
@@ -40,7 +40,7 @@ func (e *Engine) herald(ctx context.Context) error {
 type tellers struct {
 	e    *Engine
 	work sync.WaitGroup
-	wake bell // a chat is done
+	wake permissions.Bell // a chat is done
 
 	mu    sync.Mutex
 	busy  map[chat]bool
@@ -110,7 +110,7 @@ func (t *tellers) tell(ctx context.Context, at chat, notices []permissions.Notic
 	t.mu.Lock()
 	delete(t.busy, at)
 	t.mu.Unlock()
-	t.wake.ring()
+	t.wake.Ring()
 }
 
 // tell sends one notice, or says how long it has to wait. What has become pointless, or can reach nobody, is struck out.

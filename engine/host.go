@@ -24,23 +24,11 @@ type host struct {
 	engine   *Engine
 	resident agents.Resident
 	bond     permissions.Bond
-	written  bell         // there is something to hear
-	said     bell         // there is something to send
-	works    bell         // working has changed
-	working  atomic.Int64 // grows with each change; odd while it works
+	written  permissions.Bell // there is something to hear
+	said     permissions.Bell // there is something to send
+	works    permissions.Bell // working has changed
+	working  atomic.Int64     // grows with each change; odd while it works
 	log      *slog.Logger
-}
-
-// bell wakes one worker. What rings while it is awake wakes it once more.
-type bell chan struct{}
-
-func newBell() bell { return make(bell, 1) }
-
-func (b bell) ring() {
-	select {
-	case b <- struct{}{}:
-	default:
-	}
 }
 
 // run works until ctx ends.
@@ -73,7 +61,7 @@ func (h *host) live(ctx context.Context) error {
 
 // work does what there is to do, whenever the bell rings. What fails is tried again when the channel says so, or ever
 // later. That somebody is away is no failure: as soon as they are back, it is tried.
-func (h *host) work(ctx context.Context, wake bell, do func(context.Context) error) error {
+func (h *host) work(ctx context.Context, wake permissions.Bell, do func(context.Context) error) error {
 	delay := time.Duration(0)
 	for ctx.Err() == nil {
 		err := do(ctx)
@@ -269,7 +257,7 @@ func (v voice) Say(ctx context.Context, key, text string) error {
 	if err != nil {
 		return broken(err)
 	}
-	v.said.ring()
+	v.said.Ring()
 	return nil
 }
 
@@ -277,7 +265,7 @@ func (v voice) Say(ctx context.Context, key, text string) error {
 func (v voice) Working(on bool) {
 	for n := v.working.Load(); (n%2 != 0) != on; n = v.working.Load() {
 		if v.working.CompareAndSwap(n, n+1) {
-			v.works.ring()
+			v.works.Ring()
 			return
 		}
 	}

@@ -82,7 +82,7 @@ func (e *Engine) saveLocks(ctx context.Context) error {
 			continue
 		}
 		if err := e.store.PutLock(ctx, l, *l.Unsaved); err != nil {
-			e.unsaved.ring()
+			e.unsaved.Ring()
 			return err
 		}
 		l.Unsaved = nil

@@ -35,7 +35,7 @@ const (
 type queue struct {
 	elapsed func() time.Duration // see [permissions.Clock]
 	log     *slog.Logger
-	wake    bell
+	wake    permissions.Bell
 
 	mu    sync.Mutex
 	ready [ranks][]permissions.ID          // whose turn it is: the longest waiting first; of settledEdit the newest, which people see
@@ -54,7 +54,7 @@ type retry struct {
 
 func newQueue(elapsed func() time.Duration, log *slog.Logger) *queue {
 	q := &queue{
-		elapsed: elapsed, log: log, wake: newBell(),
+		elapsed: elapsed, log: log, wake: permissions.NewBell(),
 		in: map[permissions.ID]rank{}, later: map[permissions.ID]retry{}, tries: map[permissions.ID]time.Duration{},
 	}
 	for as := range ranks {
@@ -71,7 +71,7 @@ func (q *queue) put(id permissions.ID, as rank) {
 	q.mu.Lock()
 	q.add(id, as)
 	q.mu.Unlock()
-	q.wake.ring()
+	q.wake.Ring()
 }
 
 // run works until ctx ends. An error of work means that it should be tried again.

@@ -77,7 +77,7 @@ func readdressed(before, now []connectors.Person) bool {
 }
 
 // realignSoon has reroute look at everything that is pending.
-func (e *Engine) realignSoon() { e.changed.ring() }
+func (e *Engine) realignSoon() { e.changed.Ring() }
 
 // realign has a pending request asked of whom the settings say.
 func (e *Engine) realign(ctx context.Context, r permissions.Request) error {

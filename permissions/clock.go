@@ -211,10 +211,3 @@ func (g *Registry) endLeases(ctx context.Context) {
 		g.noteAbsence(ctx, id)
 	}
 }
-
-func (g *Registry) wakeClock() {
-	select {
-	case g.rearm <- struct{}{}:
-	default:
-	}
-}

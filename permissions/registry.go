@@ -24,8 +24,8 @@ type Registry struct {
 	store   Store
 	clock   Clock
 	log     *slog.Logger
-	rearm   chan struct{} // an earlier deadline may have come
-	noticed chan struct{} // there are new notices
+	rearm   Bell // an earlier deadline may have come
+	noticed Bell // there are new notices
 
 	stopped atomic.Pointer[string] // who stops everything, as long as that is not stored; nil: nobody
 
@@ -44,7 +44,7 @@ type Registry struct {
 // NewRegistry makes a registry over a store. redeem is how long an unused approval is kept.
 func NewRegistry(store Store, clock Clock, redeem time.Duration, log *slog.Logger) *Registry {
 	return &Registry{
-		store: store, clock: clock, log: log, redeem: redeem, rearm: make(chan struct{}, 1), noticed: make(chan struct{}, 1),
+		store: store, clock: clock, log: log, redeem: redeem, rearm: NewBell(), noticed: NewBell(),
 		glass: newGlass(clock),
 		halls: map[ID][]*Waiter{}, calls: map[string]*Waiter{},
 		parked: map[*Waiter]time.Time{}, absent: map[ID]time.Time{}, feeds: map[*Feed]struct{}{}, unsure: map[ID]struct{}{},
@@ -56,7 +56,7 @@ func (g *Registry) SetRedeemWindow(d time.Duration) {
 	g.mu.Lock()
 	g.redeem = d
 	g.mu.Unlock()
-	g.wakeClock()
+	g.rearm.Ring()
 }
 
 // Register registers a waiter, then opens the request or joins the one it equals. The request's Call, if any, is what
@@ -104,7 +104,7 @@ func (g *Registry) Open(ctx context.Context, o Opening) (r Request, created bool
 	}
 	if err == nil && created {
 		g.publish(r)
-		g.wakeClock()
+		g.rearm.Ring()
 	}
 	return r, created, err
 }
@@ -217,7 +217,7 @@ func (g *Registry) apply(ctx context.Context, id ID, e Event, taker *Waiter) (Ch
 	if !c.Before.Deadline.Equal(c.After.Deadline) {
 		g.forget(id)
 		g.Measure(c.After)
-		g.wakeClock()
+		g.rearm.Ring()
 	}
 	if len(c.Notices) > 0 {
 		g.RingNotices()
@@ -228,7 +228,7 @@ func (g *Registry) apply(ctx context.Context, id ID, e Event, taker *Waiter) (Ch
 		}
 		g.settled(c.After, taker)
 		runtime.Gosched() // whoever was rung goes first: what is done here besides would hold them up
-		g.wakeClock()
+		g.rearm.Ring()
 	}
 	if c.Before.Revision != c.After.Revision {
 		g.publish(c.After)
@@ -266,12 +266,7 @@ func (g *Registry) Go() { g.stopped.Store(nil) }
 func (g *Registry) Noticed() <-chan struct{} { return g.noticed }
 
 // RingNotices says that there are.
-func (g *Registry) RingNotices() {
-	select {
-	case g.noticed <- struct{}{}:
-	default:
-	}
-}
+func (g *Registry) RingNotices() { g.noticed.Ring() }
 
 // Cancel withdraws a pending request.
 func (g *Registry) Cancel(ctx context.Context, id ID, by, via string) (Change, error) {

@@ -180,3 +180,17 @@ func (g *Registry) measureNew(grants []Grant) {
 	g.mu.Unlock()
 	g.measureGrants(fresh)
 }
+
+// Bell wakes one worker. What rings while it is awake wakes it once more.
+type Bell chan struct{}
+
+// NewBell makes a bell.
+func NewBell() Bell { return make(Bell, 1) }
+
+// Ring wakes the worker. It does not wait for anything.
+func (b Bell) Ring() {
+	select {
+	case b <- struct{}{}:
+	default:
+	}
+}

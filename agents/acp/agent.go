@@ -48,8 +48,8 @@ type Options struct {
 type Agent struct {
 	o        Options
 	log      *slog.Logger
-	desk     agents.Desk // set by Bind, before anything else
-	rung     chan struct{}
+	desk     agents.Desk      // set by Bind, before anything else
+	rung     permissions.Bell // somebody wrote, or an order was obeyed
 	activity atomic.Pointer[permissions.Activity]
 	row      row
 
@@ -60,7 +60,7 @@ type Agent struct {
 	ended   chan struct{}  // closed when the turn has ended
 	seat    *seat          // its program, while that runs
 	posed   []posed        // what it waits for
-	answers map[permissions.ID]chan struct{}
+	answers map[permissions.ID]permissions.Bell
 }
 
 // seat is a program at work.
@@ -84,7 +84,7 @@ var (
 // New makes an agent. It starts nothing: call [Agent.Bind], then the engine runs it.
 func New(o Options) *Agent {
 	a := &Agent{
-		o: o, log: o.Program.Log, rung: make(chan struct{}, 1), answers: map[permissions.ID]chan struct{}{},
+		o: o, log: o.Program.Log, rung: permissions.NewBell(), answers: map[permissions.ID]permissions.Bell{},
 	}
 	a.row = row{store: o.Store, agent: a}
 	a.shows(permissions.Idle)
@@ -118,15 +118,8 @@ func (a *Agent) Hear(ctx context.Context, m permissions.Message) error {
 	if err != nil {
 		return err
 	}
-	a.ring()
+	a.rung.Ring()
 	return nil
-}
-
-func (a *Agent) ring() {
-	select {
-	case a.rung <- struct{}{}:
-	default:
-	}
 }
 
 // Run is [agents.Resident]. When it ends, the program does.
@@ -307,7 +300,7 @@ func (a *Agent) Obey(ctx context.Context, o permissions.Order) error {
 		a.mu.Lock()
 		a.orders--
 		a.mu.Unlock()
-		a.ring()
+		a.rung.Ring()
 	}()
 	if t != nil {
 		t.end()

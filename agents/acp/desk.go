@@ -51,7 +51,7 @@ func (a *Agent) allow(ctx context.Context, q permissions.Request) (permissions.R
 
 // wait waits until people have settled a question, or withdraws it.
 func (a *Agent) wait(ctx context.Context, r permissions.Request) (permissions.Request, error) {
-	settled := make(chan struct{}, 1)
+	settled := permissions.NewBell()
 	a.mu.Lock()
 	a.answers[r.ID] = settled
 	a.posed = append(a.posed, posed{r.ID, r.Tool})
@@ -126,10 +126,7 @@ func (a *Agent) Witness(_ context.Context, h permissions.Happening, r permission
 			a.seat.doom()
 		}
 	case permissions.RequestSettled:
-		select {
-		case a.answers[r.ID] <- struct{}{}: // nobody waits on a nil channel
-		default:
-		}
+		a.answers[r.ID].Ring() // where nobody waits, that does nothing
 	}
 	return nil
 }

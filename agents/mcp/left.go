@@ -145,21 +145,18 @@ type regrets struct {
 	mu    sync.Mutex
 	queue []regret
 	heard map[string]time.Time // when the message of a caller was said to be cancelled
-	more  chan struct{}
+	more  permissions.Bell
 }
 
 func newRegrets() *regrets {
-	return &regrets{heard: map[string]time.Time{}, more: make(chan struct{}, 1)}
+	return &regrets{heard: map[string]time.Time{}, more: permissions.NewBell()}
 }
 
 func (g *regrets) add(r regret) {
 	g.mu.Lock()
 	g.queue = append(g.queue, r)
 	g.mu.Unlock()
-	select {
-	case g.more <- struct{}{}:
-	default:
-	}
+	g.more.Ring()
 }
 
 func (g *regrets) next() (r regret, ok bool) {

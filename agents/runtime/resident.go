@@ -118,7 +118,7 @@ func (rt *Runtime) command(id permissions.ID, o permissions.Order) <-chan struct
 		w.cancel()
 	}
 	rt.kicked[id] = true
-	rt.ring()
+	rt.rung.Ring()
 	return given.done
 }
 

@@ -87,7 +87,7 @@ type Runtime struct {
 	own    map[string]*agent // by name
 	order  []*agent          // as configured
 	others map[string]bool   // agents of another part
-	rung   chan struct{}     // there are sessions to be worked on
+	rung   permissions.Bell  // there are sessions to be worked on
 	places chan struct{}     // bounds how many work at once
 
 	mu      sync.Mutex
@@ -104,12 +104,12 @@ type agent struct {
 	speaker  agents.Speaker // set before ready is closed
 	ready    chan struct{}
 	once     sync.Once
-	due      chan struct{} // what its next run needs is settled
+	due      permissions.Bell // what its next run needs is settled
 	activity atomic.Pointer[permissions.Activity]
 }
 
 func newAgent(rt *Runtime, a Agent) *agent {
-	at := &agent{Agent: a, runtime: rt, ready: make(chan struct{}), due: make(chan struct{}, 1)}
+	at := &agent{Agent: a, runtime: rt, ready: make(chan struct{}), due: permissions.NewBell()}
 	at.shows(permissions.Idle)
 	return at
 }
@@ -121,7 +121,7 @@ const mostWorkers = 64
 func New(o Options) *Runtime {
 	rt := &Runtime{
 		store: o.Store, now: o.Now, log: o.Log, own: map[string]*agent{}, others: map[string]bool{},
-		rung: make(chan struct{}, 1), places: make(chan struct{}, mostWorkers),
+		rung: permissions.NewBell(), places: make(chan struct{}, mostWorkers),
 		kicked: map[permissions.ID]bool{}, working: map[permissions.ID]*worker{}, orders: map[permissions.ID]*order{},
 	}
 	for _, name := range o.Others {
@@ -211,14 +211,7 @@ func (rt *Runtime) kick(id permissions.ID) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	rt.kicked[id] = true
-	rt.ring()
-}
-
-func (rt *Runtime) ring() {
-	select {
-	case rt.rung <- struct{}{}:
-	default:
-	}
+	rt.rung.Ring()
 }
 
 // worker works on one session. There is at most one for each.
@@ -265,7 +258,7 @@ func (rt *Runtime) leave(w *worker) {
 		<-rt.places
 	}
 	if len(rt.kicked) > 0 { // it, or another that found no place
-		rt.ring()
+		rt.rung.Ring()
 	}
 }
 

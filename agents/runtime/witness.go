@@ -29,10 +29,7 @@ func (rt *Runtime) Witness(ctx context.Context, h permissions.Happening, r permi
 		if waiting {
 			rt.kick(s.ID)
 		} else if a, ok := rt.own[r.Caller.Proven()]; ok && a.Schedule != nil {
-			select {
-			case a.due <- struct{}{}:
-			default:
-			}
+			a.due.Ring()
 		}
 	}
 	if r.Foreground == "" {

@@ -20,6 +20,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 const (
@@ -51,7 +53,7 @@ type api struct {
 	bot    func() tgbotapi.BotAPI // made anew for every call: the library knows no context, but takes a client
 	client *http.Client
 	key    atomic.Pointer[credential]
-	fresh  chan struct{} // the token is another one by now
+	fresh  permissions.Bell // the token is another one by now
 	log    *slog.Logger
 }
 
@@ -69,7 +71,7 @@ func newAPI(token Token, base string, log *slog.Logger) *api {
 		client: &http.Client{Transport: newTransport(), CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		}},
-		fresh: make(chan struct{}, 1),
+		fresh: permissions.NewBell(),
 		log:   log,
 	}
 	a.key.Store(&credential{token, spellings(string(token))})
@@ -88,10 +90,7 @@ func (a *api) renew(token Token) {
 		return
 	}
 	a.key.Store(&credential{token, regexp.MustCompile(spellings(string(token)).String() + "|" + was.secret.String())})
-	select {
-	case a.fresh <- struct{}{}:
-	default: // it is to be noticed already
-	}
+	a.fresh.Ring()
 }
 
 // newTransport speaks HTTP/1.1 only: over one shared connection of HTTP/2 that has died, a poll, every card and every

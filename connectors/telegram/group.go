@@ -31,7 +31,7 @@ func (d *desktop) joined(ctx context.Context, m member) error {
 		return err
 	}
 	if len(places) > 0 {
-		d.rooms.lookSoon()
+		d.rooms.look.Ring()
 	} else if !away {
 		d.leave(ctx, m.Chat.ID)
 	}
@@ -121,7 +121,7 @@ func (d *desktop) migrates(ctx context.Context, was, to int64) error {
 	if err != nil {
 		return err
 	}
-	d.rooms.lookSoon()
+	d.rooms.look.Ring()
 	return nil
 }
 

@@ -48,7 +48,7 @@ func TestAGroupBecomesASupergroup(t *testing.T) {
 
 	s.settings.Routes[0].Place = Place(to.ID(), 0) // as it was told
 	s.Configure(s.settings)
-	s.bot.rooms.lookSoon()
+	s.bot.rooms.look.Ring()
 	s.well()
 }
 
@@ -170,7 +170,7 @@ func TestHealthOfAGroup(t *testing.T) {
 	s.sick("it has no topics")
 	s.settings.Routes[0].Place = Place(o.ID(), 0)
 	s.Configure(s.settings)
-	s.bot.rooms.lookSoon()
+	s.bot.rooms.look.Ring()
 	s.well()
 }
 

@@ -13,25 +13,19 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/permissions"
 )
 
 // rooms is what is known of the groups that routes name. It is safe for concurrent use.
 type rooms struct {
-	look chan struct{} // look at them now
+	look permissions.Bell // look at them now
 
 	mu    *sync.Mutex
 	wrong map[string]string // what is wrong and what to do, by place
 }
 
 func newRooms() rooms {
-	return rooms{look: make(chan struct{}, 1), mu: &sync.Mutex{}, wrong: map[string]string{}}
-}
-
-func (r rooms) lookSoon() {
-	select {
-	case r.look <- struct{}{}:
-	default:
-	}
+	return rooms{look: permissions.NewBell(), mu: &sync.Mutex{}, wrong: map[string]string{}}
 }
 
 func (r rooms) health() error {

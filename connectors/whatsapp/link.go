@@ -15,6 +15,7 @@ import (
 	"go.mau.fi/whatsmeow/types/events"
 
 	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
 )
 
 // Guide is whoever helps with linking, at a terminal. Its methods are called one at a time.
@@ -73,13 +74,10 @@ func Link(ctx context.Context, o Linking, g Guide) (number string, err error) {
 	if device.ID != nil {
 		return e164(device.ID.ToNonAD()), ErrLinked
 	}
-	connected := make(chan struct{}, 1)
+	connected := permissions.NewBell()
 	cli := c.newClient(device, func(event any) bool {
 		if _, is := event.(*events.Connected); is {
-			select {
-			case connected <- struct{}{}:
-			default:
-			}
+			connected.Ring()
 		}
 		return true
 	})

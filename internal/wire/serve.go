@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 const (
@@ -37,7 +39,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, perPeer int, log
 }
 
 func serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
-	under := &calls{changed: make(chan struct{}, 1)}
+	under := &calls{changed: permissions.NewBell()}
 	server := &http.Server{
 		Handler:           under.count(h),
 		ReadHeaderTimeout: headerWithin,
@@ -74,7 +76,7 @@ func serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger
 type calls struct {
 	mu         sync.Mutex
 	n, reading int
-	changed    chan struct{}
+	changed    permissions.Bell
 }
 
 // count has the calls of a handler counted.
@@ -98,10 +100,7 @@ func (c *calls) add(n, reading int) {
 	defer c.mu.Unlock()
 	c.n += n
 	c.reading += reading
-	select {
-	case c.changed <- struct{}{}:
-	default:
-	}
+	c.changed.Ring()
 }
 
 func (c *calls) left() int {
