@@ -337,6 +337,36 @@ func TestAChannelThatHangsKeepsNobodyElseFromTheirNotices(t *testing.T) {
 	}
 }
 
+// However many rows whose time is over cannot be read, the daemon starts, lists the others and settles them.
+func TestDamagedRowsDoNotKeepTheDaemonFromStarting(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	st := play(t, usual(), f)
+	for n, tag := range []string{"@write:/a", "@write:/b", "@write:/c", "@write:/d", "@write:/e"} {
+		st.ask(t.Context(), tagged("", tag))
+		st.shown(f.Memory, n+1)
+	}
+	good := st.shown(f.Memory, 5).Request.ID
+	st.stop()
+	for n := range int64(4) {
+		storetest.Damage(t, st.path(), n+1)
+	}
+	st.pass(20 * time.Minute)
+	st.restart(newPhone(fay, "fays-phone"))
+	st.eventually("nothing expires any more", func() bool {
+		r, err := st.rows.Read(t.Context(), good)
+		return err == nil && r.State == permissions.Expired
+	})
+	if list, err := st.Pending(t.Context(), boss, "", 9); err != nil || len(list) != 0 {
+		t.Errorf("pending: %v, %v", list, err)
+	}
+	st.ask(t.Context(), tagged("", "@write:/f"))
+	for _, r := range st.pending(1) {
+		if r.ID == good {
+			t.Error("what is over is listed")
+		}
+	}
+}
+
 // One row that cannot be read neither keeps the kill switch from working nor deadlines from being kept.
 func TestADamagedRowHoldsUpNothing(t *testing.T) {
 	for _, stop := range []bool{true, false} {

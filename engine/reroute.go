@@ -86,7 +86,7 @@ func (e *Engine) realign(ctx context.Context, r permissions.Request) error {
 		return nil
 	}
 	_, err := e.registry.Resolve(ctx, r.ID, asks)
-	if errors.Is(err, permissions.ErrSettled) || errors.Is(err, permissions.ErrLate) {
+	if errors.Is(err, permissions.ErrSettled) || errors.Is(err, permissions.ErrLate) || errors.Is(err, permissions.ErrRow) {
 		return nil
 	}
 	return err

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/daycared/daycared/agents"
@@ -16,16 +17,10 @@ type reporter struct {
 	placed  bool  // seq was read
 	seq     int64 // the last entry that was told, or was nothing to tell
 	kept    int64 // as the store has it
-	unread  int   // how often in a row the request after seq could not be read
 }
 
-const (
-	// reporterName is the name of the cursor.
-	reporterName = "witness"
-	// mostUnread is how often a request that cannot be read is tried while the store is well otherwise: then its row is
-	// damaged, and it does not keep the others from being told.
-	mostUnread = 3
-)
+// reporterName is the name of the cursor.
+const reporterName = "witness"
 
 // run tells until ctx ends. What fails is tried again, ever later, and before anything after it.
 func (p *reporter) run(ctx context.Context) error {
@@ -68,7 +63,7 @@ func (p *reporter) catchUp(ctx context.Context) (err error) {
 			if err != nil {
 				return err
 			}
-			told, p.seq, p.unread = told || tells, h.Seq, 0
+			told, p.seq = told || tells, h.Seq
 		}
 		if told || p.seq-p.kept >= page { // what was nothing to tell may well be looked at again
 			if err := p.engine.store.SetCursor(ctx, reporterName, p.seq); err != nil {
@@ -92,21 +87,12 @@ func (p *reporter) tell(ctx context.Context, h permissions.Happening) (tells boo
 	}
 	r, err := p.engine.store.Read(ctx, h.Request)
 	switch {
-	case permissions.CodeOf(err) == permissions.CodeUnknown: // it is not kept any more
+	case permissions.CodeOf(err) == permissions.CodeUnknown, errors.Is(err, permissions.ErrRow): // it is not kept any more, or not used
 		return false, nil
 	case err != nil:
-		return false, p.passOver(ctx, h, err)
+		return false, err
 	case !r.Caller.Ours() && r.Foreground == "":
 		return false, nil
 	}
 	return true, p.witness.Witness(ctx, h, r)
-}
-
-// passOver is nil when h is not to be told, because its request cannot be read and never will be.
-func (p *reporter) passOver(ctx context.Context, h permissions.Happening, why error) error {
-	if p.unread++; p.unread < mostUnread || p.engine.store.Health(ctx) != nil {
-		return why
-	}
-	p.engine.log.Error("what became of a request that cannot be read is told to nobody", "request", h.Request, "err", why)
-	return nil
 }

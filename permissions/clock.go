@@ -93,7 +93,7 @@ func (g *Registry) settleDue(ctx context.Context) (next time.Time, failed error)
 		for _, d := range due {
 			_, err := g.Resolve(ctx, d.ID, d.Event)
 			switch { // somebody, or the deadline, may have been faster
-			case err == nil, errors.Is(err, ErrSettled), errors.Is(err, ErrNotDue), errors.Is(err, ErrLate):
+			case err == nil, errors.Is(err, ErrSettled), errors.Is(err, ErrNotDue), errors.Is(err, ErrLate), errors.Is(err, ErrRow):
 				broken = 0
 				continue
 			case ctx.Err() != nil:
@@ -118,14 +118,14 @@ func (g *Registry) expireSpent(ctx context.Context) error {
 	for _, id := range over {
 		end := g.ending(id)
 		_, err := g.apply(ctx, id, Expire{At: g.stamp(), Spent: true}, nil)
-		if err != nil && !errors.Is(err, ErrSettled) && CodeOf(err) != CodeUnknown { // what a failing store never opened is unknown
+		if err != nil && !errors.Is(err, ErrSettled) && !errors.Is(err, ErrRow) && CodeOf(err) != CodeUnknown { // what a failing store never opened is unknown
 			return fmt.Errorf("settle what is over: %w", err)
 		}
 		g.forgetIf(id, end)
 	}
 	for _, id := range more {
 		_, err := g.Resolve(ctx, id, Escalate{At: g.stamp()})
-		if err != nil && !errors.Is(err, ErrSettled) && !errors.Is(err, ErrLate) && CodeOf(err) != CodeUnknown {
+		if err != nil && !errors.Is(err, ErrSettled) && !errors.Is(err, ErrLate) && !errors.Is(err, ErrRow) && CodeOf(err) != CodeUnknown {
 			return fmt.Errorf("ask more people: %w", err)
 		}
 		g.mu.Lock()

@@ -227,10 +227,12 @@ const (
 	AccountSuspended Type = "ACCOUNT_SUSPENDED" // it may be somebody else's by now
 	PersonLocked     Type = "PERSON_LOCKED"
 	PersonUnlocked   Type = "PERSON_UNLOCKED"
-	UnlockAsked      Type = "UNLOCK_ASKED" // by one of the two people that it takes
-	PlaceMoved       Type = "PLACE_MOVED"  // a group has another id
-	AuditPruned      Type = "AUDIT_PRUNED" // what came before was deleted, and this signs it off
-	AuditKeyed       Type = "AUDIT_KEYED"  // from here on entries are keyed, and what came before is sealed as it was
+	UnlockAsked      Type = "UNLOCK_ASKED"  // by one of the two people that it takes
+	PlaceMoved       Type = "PLACE_MOVED"   // a group has another id
+	AuditPruned      Type = "AUDIT_PRUNED"  // what came before was deleted, and this signs it off
+	RowsPruned       Type = "ROWS_PRUNED"   // old requests or tokens were deleted
+	RowSuspended     Type = "ROW_SUSPENDED" // again: by hand it was put back to before a restore
+	AuditKeyed       Type = "AUDIT_KEYED"   // from here on entries are keyed, and what came before is sealed as it was
 	// StoreRestored begins the life of a store that was put back from a copy. Its seq lies above a gap, in which the entries
 	// are that were lost; its detail names the entry before the gap and why the store counts as restored.
 	StoreRestored     Type = "STORE_RESTORED"

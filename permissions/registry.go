@@ -14,6 +14,9 @@ import (
 // ErrBroken is matched by errors that mean the store cannot be read or written just now.
 var ErrBroken = errors.New("store unusable")
 
+// ErrRow is matched, besides [ErrBroken], by errors of one row that is not used, while all others are.
+var ErrRow = errors.New("row unusable")
+
 // ErrElsewhere is what [Waiter.Wait] returns when an approval for once went to a call that waited longer: ask anew.
 var ErrElsewhere = errors.New("approved once, for another call")
 

@@ -146,7 +146,7 @@ func (g *Registry) lookAgain(ctx context.Context) {
 		end := g.ending(id)
 		r, err := g.store.Read(ctx, id)
 		switch {
-		case CodeOf(err) == CodeUnknown: // it was not opened
+		case CodeOf(err) == CodeUnknown, errors.Is(err, ErrRow): // it was not opened
 			g.forgetIf(id, end)
 		case err != nil:
 			g.unsureOf(ErrBroken, id)

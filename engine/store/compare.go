@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,17 +16,54 @@ import (
 // comparison is of the rows with what the audit says of them. Of each entry it keeps a few numbers, so that a long audit is
 // not in memory.
 type comparison struct {
-	own    identity
-	keys   []*sealer
-	since  time.Time // entries from before were deleted; zero: none were
-	seed   maphash.Seed
-	told   map[uint64]uint64 // what the entries say of something, by what it is
-	heard  int               // how many entries
-	paired map[string]string // the account that PERSON/CHANNEL has by the entries; empty: none any more
-	locked map[string]bool   // whether a person is locked by the entries
+	own   identity
+	keys  []*sealer
+	since time.Time // entries from before were deleted; zero: none were
+	seed  maphash.Seed
+	told  map[uint64]uint64 // what the entries say of something, by what it is
+	heard int               // how many entries
+	gates map[uint64]saying // what the entries say last of a row, by its table and key
 
-	stopped *string // who stopped everything by the entries, empty for nobody; nil: they do not say
+	restored permissions.Entry // the newest of its kind
+	pruned   int64             // rows from before that time may have been deleted
 }
+
+// saying is what the newest entry says of a row that opens or shuts something.
+type saying struct {
+	table   string
+	closed  bool
+	seq, at int64
+	entry   *permissions.Entry // of the few that a row can be written again from, or compared with
+}
+
+// subject is a table of such rows, and which entries speak of them.
+type subject struct {
+	table         string
+	key           []string
+	opens, closes []permissions.Type
+}
+
+// subjects are the entries that open or close a row of a table, whose key is in these details of theirs; the table without
+// any has one row.
+var subjects = []subject{
+	{"grants", []string{"grant"}, []permissions.Type{permissions.GrantAdded, permissions.GrantReinstated},
+		[]permissions.Type{permissions.GrantRevoked, permissions.GrantEnded}},
+	{"tokens", []string{"id"}, []permissions.Type{permissions.TokenCreated, permissions.TokenReinstated},
+		[]permissions.Type{permissions.TokenRevoked}},
+	{"pairings", []string{"person", "via"}, []permissions.Type{permissions.Paired, permissions.PairingReinstated},
+		[]permissions.Type{permissions.Unpaired}},
+	{"suspensions", []string{"via", "address"}, []permissions.Type{permissions.AccountSuspended}, []permissions.Type{permissions.Paired}},
+	{"locks", []string{"person"}, []permissions.Type{permissions.PersonLocked, permissions.UnlockAsked},
+		[]permissions.Type{permissions.PersonUnlocked}},
+	{"meta", nil, []permissions.Type{permissions.AllStopped}, []permissions.Type{permissions.AllResumed}},
+}
+
+func newComparison() *comparison {
+	return &comparison{told: map[uint64]uint64{}, seed: maphash.MakeSeed(), gates: map[uint64]saying{}}
+}
+
+// row is by what gates has the row of a table with a key.
+func (c *comparison) row(table string, key ...any) uint64 { return c.sum(table, fmt.Sprintln(key...)) }
 
 func (c *comparison) sum(words ...string) uint64 {
 	return maphash.String(c.seed, strings.Join(words, "\x00"))
@@ -40,50 +78,65 @@ const (
 	used    = "used"
 	voided  = "voided"
 	voted   = "voted" // who answered it, and when
-	opens   = "opens" // since when a grant or a token does
-	closed  = "closed"
 )
 
-// hear notes what an entry says.
-func (c *comparison) hear(e permissions.Entry) {
+// hear notes what an entry says. The error is that of a request that is settled, used or taken back a second time.
+func (c *comparison) hear(e permissions.Entry) (err error) {
 	c.heard++
+	c.hearOfRow(e)
 	id := string(e.Request)
 	say := func(what string, about ...string) {
 		c.told[c.sum(append([]string{what}, about...)...)] = c.sum(at(e.At))
+	}
+	once := func(what ...string) {
+		if slices.ContainsFunc(what, func(what string) bool { return c.saysAnything(what, id) }) {
+			err = fmt.Errorf("request %s was settled, used or taken back a second time, in entry %d of chain %s: "+
+				"its row was put back to how it was earlier", id, e.Seq, e.Chain)
+		}
 	}
 	switch e.Type {
 	case permissions.RequestCreated:
 		say(created, id)
 	case permissions.RequestSettled:
+		once(settled)
 		c.told[c.sum(settled, id)] = c.sum(e.Detail["state"], e.Detail["answer"], e.Via, at(e.At))
 		say(voted, id, e.Actor, e.Via, at(e.At))
 	case permissions.RequestVoted:
 		say(voted, id, e.Actor, e.Via, at(e.At))
 	case permissions.RequestUsed:
+		once(used, voided)
 		say(used, id)
 	case permissions.RequestVoided:
+		once(used, voided)
 		say(voided, id)
-	case permissions.GrantAdded:
-		say(opens, e.Detail["grant"], id, e.Actor)
-	case permissions.GrantRevoked, permissions.GrantEnded:
-		say(closed, e.Detail["grant"])
-	case permissions.TokenCreated:
-		say(opens, e.Detail["id"], e.Detail["name"])
-	case permissions.TokenRevoked:
-		say(closed, e.Detail["id"])
-	case permissions.Paired:
-		c.paired[e.Detail["person"]+"/"+e.Detail["via"]] = e.Detail["address"]
-	case permissions.Unpaired:
-		c.paired[e.Detail["person"]+"/"+e.Detail["via"]] = ""
-	case permissions.AllStopped:
-		by := cmp.Or(e.Actor, stoppedByNobody)
-		c.stopped = &by
-	case permissions.AllResumed:
-		c.stopped = new(string)
 	case permissions.StoreRestored: // a stop of the store that was replaced holds on
-		c.stopped = nil
-	case permissions.PersonLocked, permissions.PersonUnlocked:
-		c.locked[e.Detail["person"]] = e.Type == permissions.PersonLocked
+		c.restored = e
+		delete(c.gates, c.row("meta"))
+	case permissions.RowsPruned:
+		if before, err := time.Parse(time.RFC3339Nano, e.Detail[prunedBefore]); err == nil {
+			c.pruned = max(c.pruned, micros(before))
+		}
+	}
+	return err
+}
+
+// hearOfRow notes what an entry says of a row that opens or shuts something.
+func (c *comparison) hearOfRow(e permissions.Entry) {
+	for i, of := range subjects {
+		closes := slices.Contains(of.closes, e.Type)
+		if !closes && !slices.Contains(of.opens, e.Type) {
+			continue
+		}
+		var key []any
+		for _, name := range of.key {
+			key = append(key, e.Detail[name])
+		}
+		said := saying{table: of.table, closed: closes, seq: e.Seq, at: micros(e.At)}
+		if i > 1 { // there are few
+			kept := e
+			said.entry = &kept
+		}
+		c.gates[c.row(of.table, key...)] = said
 	}
 }
 
@@ -114,39 +167,70 @@ func (c *comparison) readRows(ctx context.Context, from source, v *Verified) err
 		v.Unchecked = append(v.Unchecked, "the seals of requests, votes, grants, tokens and pairings: the audit key is not here, or "+
 			"the name, the codes or the stop of the store were changed")
 	}
-	if err := eachSealed(ctx, from, func(r permissions.Request, mac []byte) error {
-		if seals != nil && !seals.holds(mac, "requests", sealing(&r)...) {
+	requests := func(r permissions.Request, mac []byte) (err error) {
+		var words []permissions.Request
+		if r.State == permissions.Pending { // which are what its digest says
+			words, err = collect(ctx, from, "", requestFields, readWords, r.Number)
+		}
+		changed := func(r permissions.Request) bool { return permissions.ComputeDigest(r) != r.Digest }
+		if seals != nil && !seals.holds(mac, "requests", sealing(&r)...) || slices.ContainsFunc(words, changed) {
 			return unsealed("request " + string(r.ID))
 		}
-		return c.request(r)
-	}); err != nil {
+		return cmp.Or(err, c.request(r))
+	}
+	return cmp.Or( // the first error; each leaves in gates what is not there
+		eachSealed(ctx, from, requests),
+		compareOpen(ctx, c, from, seals, grantGate),
+		compareOpen(ctx, c, from, seals, tokenGate),
+		c.locks(ctx, from, seals),
+		compareOpen(ctx, c, from, seals, pairingGate),
+		c.rest(ctx, from))
+}
+
+const (
+	readWords = `SELECT ` + requestColumns + ` FROM requests WHERE number = $1`
+
+	// missingRequests finds what the entries after one say of requests that are not there, but for what may have been pruned.
+	missingRequests = `SELECT request, type FROM audit WHERE chain = $1 AND seq > $2 AND at >= $3 ` +
+		`AND type IN ('REQUEST_CREATED', 'REQUEST_SETTLED') AND NOT EXISTS (SELECT 1 FROM requests WHERE id = audit.request)`
+
+	// missingUse finds a request whose use of an open grant is not there.
+	missingUse = `SELECT requests.id, 'USE' FROM requests JOIN json_each(requests.under) AS held JOIN grants ON grants.id = held.value ` +
+		`WHERE grants.revoked_at = 0 AND grants.ended_at = 0 AND state = 'approved' AND (decided_via = 'grant' OR used_at > 0) ` +
+		`AND NOT EXISTS (SELECT 1 FROM uses WHERE granted = grants.id AND uses.request = requests.number) LIMIT 1`
+)
+
+// rest compares what the store says of itself, and finds rows that are missing. Nothing is claimed of what may have been pruned,
+// taken back by a restore, or deleted before the audit said what is pruned.
+func (c *comparison) rest(ctx context.Context, from source) error {
+	if _, known := c.gates[c.row("meta")]; known && c.stoppedBy() != c.own.stoppedBy || c.own.restoredAt.Before(c.restored.At) {
+		return c.differs("who stopped everything, or when the store was restored,")
+	}
+	said, err := c.own.shuts()
+	if err != nil {
 		return err
 	}
-	if err := comparePending(ctx, from); err != nil {
+	for _, row := range c.gates {
+		audited := said.Since != nil && row.seq > max(*said.Since, c.restored.Seq) && (row.table != "tokens" || row.at >= c.pruned)
+		if !row.closed && row.table != "meta" && (audited || row.table == "locks") {
+			return fmt.Errorf("a row of the table %s that entry %d speaks of is missing, and no entry says why", row.table, row.seq)
+		}
+	}
+	if said.Since == nil {
+		return nil
+	}
+	fields := func(e *permissions.Record) []any { return []any{&e.Request, &e.Type} }
+	gone, err := collect(ctx, from, "a request", fields, missingRequests, c.own.chain, *said.Since, c.pruned)
+	if err != nil {
 		return err
 	}
-	if err := compareOpen(ctx, c, from, seals, grantGate, func(g permissions.Grant) bool {
-		return c.says(g.CreatedAt, c.sum(at(g.CreatedAt)), opens, string(g.ID), string(g.Request), g.By) &&
-			!c.saysAnything(closed, string(g.ID))
-	}); err != nil {
-		return err
+	used, err := collect(ctx, from, "a request", fields, missingUse)
+	for _, e := range append(gone, used...) {
+		if e.Type != permissions.RequestCreated || !c.saysAnything(settled, string(e.Request)) { // else it may have been pruned
+			return fmt.Errorf("request %s, or that it used a grant, is missing, and no entry says why", e.Request)
+		}
 	}
-	if err := compareOpen(ctx, c, from, seals, tokenGate, func(t permissions.Token) bool {
-		return c.says(t.CreatedAt, c.sum(at(t.CreatedAt)), opens, string(t.ID), t.Name) &&
-			!c.saysAnything(closed, string(t.ID))
-	}); err != nil {
-		return err
-	}
-	if err := c.locks(ctx, from, seals); err != nil {
-		return err
-	}
-	if c.stopped != nil && *c.stopped != c.own.stoppedBy {
-		return c.differs("who stopped everything")
-	}
-	return compareOpen(ctx, c, from, seals, pairingGate, func(p permissions.Pairing) bool {
-		address, known := c.paired[p.Person+"/"+p.Via]
-		return known && address == p.Address || !known && p.PairedAt.Before(c.since)
-	})
+	return err
 }
 
 // differs is the error of a row that its entries contradict.
@@ -185,47 +269,21 @@ func (c *comparison) request(r permissions.Request) error {
 	return nil
 }
 
-// comparePending compares the words of the requests that are pending with their digests.
-func comparePending(ctx context.Context, from source) error {
-	for after := int64(0); ; {
-		page, err := many(ctx, from, readPending, after, sealedPage)
-		if err != nil || len(page) == 0 {
-			return err
-		}
-		for _, r := range page {
-			if permissions.ComputeDigest(r) != r.Digest {
-				return unsealed("request " + string(r.ID))
-			}
-			after = r.Number
-		}
-	}
-}
-
-// compareOpen checks the seals of the open rows of a table, where there is a key, and what else is to hold of each. What was
-// closed has none.
-func compareOpen[T any](
-	ctx context.Context, c *comparison, from source, seals *sealer, g gate[T], told func(T) bool,
-) error {
-	found, err := collect(ctx, from, g.what, g.rowFields, g.open)
-	if err != nil {
-		return err
-	}
-	if g.closed != "" {
-		closed, err := collect(ctx, from, g.what, g.rowFields, g.closed)
-		if err == nil && len(closed) > 0 {
-			err = c.differs(g.name(closed[0].row))
-		}
-		if err != nil {
-			return err
-		}
-	}
+// compareOpen checks the seals of the open rows of a table, where there is a key, and compares them with their entries.
+func compareOpen[T any](ctx context.Context, c *comparison, from source, seals *sealer, g gate[T]) error {
+	found, err := collect(ctx, from, "", g.rowFields, g.open)
 	for _, r := range found {
 		if seals != nil && !g.holds(seals, r) {
 			return unsealed(g.name(r.row))
 		}
-		if !told(r.row) {
+		row := c.row(g.table, g.key(&r.row)...)
+		if _, known := c.gates[row]; !known && !g.made(r.row).Before(c.since) {
 			return c.differs(g.name(r.row))
 		}
+		if closed, suspended := verdict(c, g, r.row); closed || suspended {
+			return c.differs(g.name(r.row))
+		}
+		delete(c.gates, row)
 	}
-	return nil
+	return err
 }

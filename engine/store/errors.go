@@ -17,6 +17,7 @@ type Error struct {
 	What   string // is wrong
 	Advice string // what to do about it
 	Err    error  // as SQLite or the system said it
+	Row    bool   // it is about one row, and all others are used
 }
 
 func (e *Error) Error() string { return e.What + "; " + e.Advice }
@@ -24,8 +25,10 @@ func (e *Error) Error() string { return e.What + "; " + e.Advice }
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is matches [permissions.ErrBroken].
-func (e *Error) Is(target error) bool { return target == permissions.ErrBroken }
+// Is matches [permissions.ErrBroken], and [permissions.ErrRow] where it is about one row.
+func (e *Error) Is(target error) bool {
+	return target == permissions.ErrBroken || e.Row && target == permissions.ErrRow
+}
 
 // damaged is a row that does not hold what it must.
 func damaged(what string, err error) error {
@@ -49,13 +52,6 @@ func unreadable(what string, err error) error {
 func broke(err error) bool {
 	var failed sqlite3.Error
 	return errors.As(err, &failed) || errors.Is(err, permissions.ErrBroken)
-}
-
-// spoilt tells whether err is about what a row holds, and not about the file.
-func spoilt(err error) bool {
-	var known *Error
-	var failed sqlite3.Error
-	return errors.As(err, &known) && !errors.As(err, &failed)
 }
 
 // explain puts SQLite's errors into words and leaves every other error as it is: a refusal, the end of ctx.

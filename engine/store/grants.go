@@ -122,13 +122,13 @@ func (s *Store) useGrants(ctx context.Context, t *tx, r permissions.Request, at 
 	return nil
 }
 
-const readRan = `SELECT ` + requestColumns + ` FROM requests WHERE number IN ` +
+const readRan = `SELECT ` + sealedRequest + ` FROM requests WHERE number IN ` +
 	`(SELECT request FROM uses WHERE granted = $1 ORDER BY request DESC LIMIT 0 + $2) ORDER BY number DESC`
 
 // Ran lists at most limit of the requests that a grant made unnecessary to ask, the newest first.
 func (s *Store) Ran(ctx context.Context, grant permissions.ID, limit int) (ran []permissions.Request, err error) {
 	err = s.read(ctx, func(from source) error {
-		ran, err = many(ctx, from, readRan, grant, limit)
+		ran, _, err = s.many(ctx, from, readRan, grant, limit)
 		return err
 	})
 	return ran, err

@@ -17,7 +17,7 @@ const (
 
 // needed are the statements that asking and deciding need, and those that find what waits.
 var needed = []string{
-	meetByKey, meetEqual, readKept, readNumber, readRequest, readByKey, readVotes, releaseKey, insertRequest, insertCopy, updateRequest,
+	meetByKey, meetEqual, readKept, readNumber, readRequest, readByKey, readVotesOf, releaseKey, insertRequest, insertCopy, updateRequest,
 	countKey, addVote, deleteVotes, deleteFailed, addGrant, readGrants, readGrantInForce, readGrantsOf, countUse, addUse, addNotice, addEntry,
 	newestEntry, readMeta, readNewest, countPending, readPending, readPendingOf, overdue, coming, readCopies, upsertCopy, noteShownOne,
 }

@@ -59,29 +59,31 @@ func (s *Store) start(ctx context.Context) error {
 		if err := t.QueryRowContext(ctx, readLife).Scan(lifeFields(&l)...); err != nil {
 			return unreadable("what the store knows of itself", err)
 		}
+		said, err := s.hearGates(ctx, t)
+		if err != nil {
+			return err
+		}
 		why, err := s.putBack(ctx, t, l, m, text)
+		if why == "" && l.began.Before(said.restored.At) {
+			why = "what it says of itself is from before it was restored"
+		}
 		switch {
 		case err != nil:
-			return err
 		case why == "":
 			l.opens++
-			if _, err := t.ExecContext(ctx, countOpening); err != nil {
-				return err
+			if _, err = t.ExecContext(ctx, countOpening); err == nil && s.newKey != "" {
+				err = cmp.Or(s.sealAll(ctx, t), sealIdentity(ctx, t, s.seals))
 			}
-			err := s.keepShut(ctx, t, func() error { return nil })
-			if err != nil || s.newKey == "" {
-				return err
-			}
-			if err := s.sealAll(ctx, t); err != nil {
-				return err
-			}
-			return sealIdentity(ctx, t, s.seals)
 		case m != nil && !announced:
 			reason = why
 			return errUnannounced
+		default:
+			renewed, err = s.renew(ctx, t, &l, m, text, cmp.Or(reason, why))
 		}
-		renewed, err = s.renew(ctx, t, &l, m, text, cmp.Or(reason, why))
-		return err
+		if err != nil {
+			return err
+		}
+		return s.closeAgain(ctx, t, said)
 	}
 	err = s.write(ctx, begin)
 	if errors.Is(err, errUnannounced) {
@@ -328,8 +330,7 @@ func (s *Store) takeBackUnused(ctx context.Context, t *tx, now time.Time) (n int
 	}
 	for _, number := range numbers {
 		r, err := s.one(ctx, t, readNumber, number)
-		if spoilt(err) {
-			s.log.Error("an approval of a restored store cannot be taken back", "number", number, "err", err)
+		if errors.Is(err, permissions.ErrRow) {
 			continue
 		}
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -19,12 +20,16 @@ func lockFields(l *permissions.Lock) []any {
 
 // lockGate is the gate that is the other way round: a row of it shuts something. One whose seal does not hold shuts it, too.
 var lockGate = gate[permissions.Lock]{
-	table: "locks", what: "a lock", columns: lockColumns, fields: lockFields, sealed: lockFields,
+	table: "locks", fields: lockFields, sealed: lockFields,
 	since: func(l *permissions.Lock) *time.Time { return &l.At }, // never zero: a restore suspends no lock
 	open:  `SELECT ` + lockColumns + `, mac FROM locks ORDER BY person`,
 	set:   `UPDATE locks SET locked_at = $1, mac = $2 WHERE person = $3`,
 	key:   func(l *permissions.Lock) []any { return []any{l.Person} },
 	name:  func(l permissions.Lock) string { return "lock of " + l.Person },
+	made:  func(l permissions.Lock) time.Time { return l.At },
+	agrees: func(l permissions.Lock, said map[string]string) bool {
+		return maps.Equal(l.Record("", "", "", time.Time{}).Detail, said)
+	},
 }
 
 const (
@@ -39,7 +44,7 @@ const (
 // Locks lists the people who are locked. What is said in a row whose seal does not hold of who agreed to end it is not read.
 func (s *Store) Locks(ctx context.Context) (locks []permissions.Lock, err error) {
 	err = s.read(ctx, func(from source) error {
-		found, err := collect(ctx, from, lockGate.what, lockGate.rowFields, lockGate.open)
+		found, err := collect(ctx, from, "", lockGate.rowFields, lockGate.open)
 		for _, r := range found {
 			if !lockGate.holds(s.seals, r) {
 				s.log.Error("a lock holds, and its row is not used for anything else", "err", unsealed(lockGate.name(r.row)))
@@ -86,20 +91,10 @@ func (s *Store) restateLocks(ctx context.Context, t *tx, at time.Time) error {
 func (c *comparison) locks(ctx context.Context, from source, seals *sealer) error {
 	n := 0
 	err := from.QueryRowContext(ctx, countLocks).Scan(&n)
-	var kept []string
 	if err == nil && n > 0 {
-		err = compareOpen(ctx, c, from, seals, lockGate, func(l permissions.Lock) bool {
-			kept = append(kept, l.Person)
-			locked, known := c.locked[l.Person]
-			return locked || !known && l.At.Before(c.since)
-		})
+		err = compareOpen(ctx, c, from, seals, lockGate)
 	}
-	for person, locked := range c.locked {
-		if err == nil && locked && !slices.Contains(kept, person) {
-			err = c.differs("the lock of " + person + ", which is missing,")
-		}
-	}
-	if err != nil || c.own.shut == "" {
+	if err != nil || c.own.shut == "" || n == 0 {
 		return err
 	}
 	said, err := c.own.shuts()
@@ -107,13 +102,16 @@ func (c *comparison) locks(ctx context.Context, from source, seals *sealer) erro
 		return err
 	}
 	is, err := readShut(ctx, from)
-	if err == nil && !reflect.DeepEqual(is, said) {
+	for _, a := range is.Suspensions {
+		delete(c.gates, c.row("suspensions", a.Via, a.Address))
+	}
+	if is.Since = said.Since; err == nil && !reflect.DeepEqual(is, said) {
 		err = errors.New("the locks and suspensions are not those that the store lists")
 	}
 	return err
 }
 
-const readApprovedBy = `SELECT ` + requestColumns + ` FROM requests WHERE state <> 'pending' AND state = 'approved' ` +
+const readApprovedBy = `SELECT ` + sealedRequest + ` FROM requests WHERE state <> 'pending' AND state = 'approved' ` +
 	`AND pruned IN (FALSE, TRUE) AND decided_at >= $1 AND void_at = 0 AND EXISTS (SELECT 1 FROM votes ` +
 	`WHERE request = requests.id AND voter = $2 AND at >= $1 AND answer <> 'deny') AND (used_at <> 0) = $3 LIMIT 0 + $4`
 
@@ -125,7 +123,7 @@ func (s *Store) ApprovedBy(
 	err = s.read(ctx, func(from source) error {
 		all = nil
 		for _, used := range []bool{false, true} {
-			some, err := many(ctx, from, readApprovedBy, micros(since), person, used, limit-len(all))
+			some, _, err := s.many(ctx, from, readApprovedBy, micros(since), person, used, limit-len(all))
 			if err != nil {
 				return err
 			}

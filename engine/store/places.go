@@ -6,8 +6,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-const readPendingIn = `SELECT ` + requestColumns + ` FROM requests WHERE state = 'pending' AND place <> '' ` +
-	`AND place = $1 AND number > $2 ORDER BY number LIMIT 0 + $3`
+const readPendingIn = `SELECT ` + sealedRequest + ` FROM requests WHERE state = 'pending' AND place <> '' ` +
+	`AND number > $1 AND place = $2 ORDER BY number LIMIT 0 + $3`
 
 // PendingIn lists at most limit pending requests of a place, after the one named (empty: from the first), oldest first.
 func (s *Store) PendingIn(
@@ -18,7 +18,7 @@ func (s *Store) PendingIn(
 		if err != nil {
 			return err
 		}
-		found, err = many(ctx, from, readPendingIn, place, number, limit)
+		found, err = s.after(ctx, from, number, limit, readPendingIn, place)
 		return err
 	})
 	return found, err

@@ -9,10 +9,9 @@ import (
 // rows are added, and lists of what is open come from the small index made for them.
 func TestPlans(t *testing.T) {
 	s := newStore(t)
-	sorted := map[string]bool{"readGrants": true, "readGrantsInForce": true, "readGrantsPutTo": true} // the few in force
+	sorted := map[string]bool{"readGrants": true, "readGrantsInForce": true, "readGrantsPutTo": true, "readGates": true} // the few in force
 	for _, c := range []struct{ name, text, index string }{
 		{"readRequest", readRequest, "id=?"},
-		{"readVotes", readVotes, "PRIMARY KEY (request=?)"},
 		{"readByKey", readByKey, "requests_key"},
 		{"meetByKey", meetByKey, "requests_key"},
 		{"meetEqual", meetEqual, "requests_equal (caller=? AND session=? AND digest=?)"},
@@ -157,6 +156,9 @@ func TestPlans(t *testing.T) {
 		{"deleteTaken", deleteTaken, "posts_taken"},
 		{"newestEntry", newestEntry, "PRIMARY KEY (chain=?)"},
 		{"readAudit", readAudit, "PRIMARY KEY (chain=?"},
+		{"putSuspension", putSuspension, ""},
+		{"readGates", readGates, "INDEX audit_gates (request=?)"},
+		{"readNumber, the audit", readNumber, "INDEX audit_gates (request=?)"},
 	} {
 		plan := explain(t, s, c.text)
 		if strings.Contains(c.text, "LIMIT $") {
@@ -166,7 +168,7 @@ func TestPlans(t *testing.T) {
 			t.Errorf("%s does not use %s:\n%s", c.name, c.index, plan)
 		}
 		for line := range strings.Lines(plan) {
-			small := strings.Contains(line, "INDEX requests_") || // holds what is open
+			small := strings.Contains(line, "INDEX requests_") || strings.Contains(line, "INDEX grants_open") || // hold what is open
 				strings.Contains(line, "SCAN CONSTANT ROW") || strings.Contains(line, "SCAN meta") || strings.Contains(line, "SCAN none") || // one row
 				strings.Contains(line, "VIRTUAL TABLE") || strings.Contains(line, "SCAN waiting")
 			if strings.Contains(line, "SCAN") && !small || strings.Contains(line, "TEMP B-TREE") && !sorted[c.name] {

@@ -26,7 +26,7 @@ import (
 func (s *Store) Prune(ctx context.Context, keep permissions.Keep, now time.Time, limit int) (more bool, err error) {
 	for _, part := range []struct {
 		keep   time.Duration
-		delete func(ctx context.Context, t *tx, before time.Time, limit int) (deleted int, err error)
+		delete pruner
 	}{
 		{keep.Payloads, prunePayloads},
 		{keep.Payloads, sort(deleteUnheard)},
@@ -38,9 +38,9 @@ func (s *Store) Prune(ctx context.Context, keep permissions.Keep, now time.Time,
 		{keep.Requests, sort(deleteSaid)},
 		{keep.Requests, sort(deleteTaken)},
 		{keep.Requests, pruneSessions},
-		{keep.Requests, pruneRequests},
+		{keep.Requests, s.audited(pruneRequests, now)},
 		{keep.Requests, sort(deleteNotices)},
-		{keep.Requests, sort(deleteTokens)},
+		{keep.Requests, s.audited(sort(deleteTokens), now)},
 		{permissions.StrangersEvery, pruneStrangers},
 		{keep.Audit, func(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
 			return s.pruneAudit(ctx, t, before, now, limit)
@@ -62,6 +62,22 @@ func (s *Store) Prune(ctx context.Context, keep permissions.Keep, now time.Time,
 		}
 	}
 	return false, nil
+}
+
+// pruner deletes at most limit rows of a sort that are from before a time.
+type pruner func(ctx context.Context, t *tx, before time.Time, limit int) (deleted int, err error)
+
+// audited has the audit say of a sort that rows from before a time were deleted, so that nobody else can delete any unnoticed.
+func (s *Store) audited(prune pruner, now time.Time) pruner {
+	return func(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
+		n, err := prune(ctx, t, before, limit)
+		if err == nil && n > 0 {
+			err = s.append(ctx, t, permissions.Record{Type: permissions.RowsPruned, At: now, Detail: map[string]string{
+				prunedBefore: before.UTC().Format(time.RFC3339Nano), howMany: strconv.Itoa(n),
+			}})
+		}
+		return n, err
+	}
 }
 
 const (
@@ -140,7 +156,7 @@ const (
 )
 
 // sort deletes one sort of what is too old.
-func sort(text string) func(ctx context.Context, t *tx, before time.Time, limit int) (deleted int, err error) {
+func sort(text string) pruner {
 	return func(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
 		return deleteOld(ctx, t, text, before, limit)
 	}
@@ -155,11 +171,13 @@ func deleteOld(ctx context.Context, t *tx, text string, before time.Time, limit 
 	return int(n), nil
 }
 
-// What an AUDIT_PRUNED entry says: the last entry that was deleted, its hash, and how many were deleted at once.
+// What an AUDIT_PRUNED entry says: the last entry that was deleted, its hash, and how many were deleted at once. A ROWS_PRUNED
+// one has the last, and from before when rows were.
 const (
-	upTo     = "up_to"
-	upToHash = "hash"
-	howMany  = "entries"
+	upTo         = "up_to"
+	upToHash     = "hash"
+	howMany      = "entries"
+	prunedBefore = "before"
 )
 
 const deleteAudit = `DELETE FROM audit WHERE chain = $1 AND seq <= $2`

@@ -64,11 +64,11 @@ func (s *Store) ByNumber(ctx context.Context, number int64) (r permissions.Reque
 }
 
 const (
-	readPending = `SELECT ` + requestColumns + ` FROM requests WHERE state = 'pending' AND number > $1 ` +
+	readPending = `SELECT ` + sealedRequest + ` FROM requests WHERE state = 'pending' AND number > $1 ` +
 		`ORDER BY number LIMIT 0 + $2`
 
 	// json_each is what a second database says in its own words.
-	readPendingOf = `SELECT ` + requestColumns + ` FROM requests WHERE state = 'pending' AND number > $1 ` +
+	readPendingOf = `SELECT ` + sealedRequest + ` FROM requests WHERE state = 'pending' AND number > $1 ` +
 		`AND EXISTS (SELECT 1 FROM json_each(requests.asked) AS person WHERE person.value = $2) ORDER BY number LIMIT 0 + $3`
 )
 
@@ -82,9 +82,9 @@ func (s *Store) Pending(
 			return err
 		}
 		if asked == "" {
-			found, err = many(ctx, from, readPending, number, limit)
+			found, err = s.after(ctx, from, number, limit, readPending)
 		} else {
-			found, err = many(ctx, from, readPendingOf, number, asked, limit)
+			found, err = s.after(ctx, from, number, limit, readPendingOf, asked)
 		}
 		return err
 	})

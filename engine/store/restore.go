@@ -148,7 +148,7 @@ func unusable(err error) error {
 	switch {
 	case errors.As(err, &failed) && (failed.Code == sqlite3.ErrCorrupt || failed.Code == sqlite3.ErrNotADB):
 		return fmt.Errorf("the file is damaged or no database (%w); try another backup", failed)
-	case spoilt(err) && errors.As(err, &known):
+	case !errors.As(err, &failed) && errors.As(err, &known):
 		return fmt.Errorf("%s; try another backup", known.What)
 	}
 	return err

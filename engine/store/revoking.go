@@ -22,7 +22,7 @@ func (s *Store) Revoke(
 			return err
 		}
 		revoked.Grant = found.row
-		if revoked.Ran, err = many(ctx, t, readRan, id, limit); err != nil {
+		if revoked.Ran, _, err = s.many(ctx, t, readRan, id, limit); err != nil {
 			return err
 		}
 		result, err := t.ExecContext(ctx, revokeGrant, micros(at), id)
@@ -56,13 +56,13 @@ func grantRecord(what permissions.Type, g permissions.Grant, by, via string, at 
 
 // tellAllowers leaves a notice about a grant for everybody who allowed its request, other than whoever caused it.
 func tellAllowers(ctx context.Context, t *tx, g permissions.Grant, n permissions.Notice) error {
-	cast, err := votes(ctx, t, g.Request)
-	if err != nil {
+	of := []permissions.Request{{ID: g.Request}}
+	if err := addVotes(ctx, t, of); err != nil {
 		return err
 	}
 	told := map[string]bool{n.By: true}
 	n.Subject = g.ID
-	for _, v := range cast {
+	for _, v := range of[0].Votes {
 		if _, allows := v.Answer.Scope(); !allows || told[v.By] {
 			continue
 		}

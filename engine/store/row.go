@@ -20,7 +20,11 @@ const (
 		`decided_by, decided_via, timed_out, defaulted, used_call, asked, escalate_to, escalate_at, reminders, comment, ` +
 		`failure, calls`
 	requestColumns = `number, earlier_at, ` + fixedColumns + `, ` + changingColumns
-	sealedRequest  = requestColumns + `, mac` // for [Store.one]
+
+	// sealedRequest is for [Store.one] and [Store.many]. An approval that was used or taken back by the audit, and not by its row,
+	// has no seal.
+	sealedRequest = requestColumns + `, CASE WHEN state = 'approved' AND used_at = 0 AND void_at = 0 AND EXISTS (SELECT 1 FROM audit ` +
+		`WHERE ` + gateEntry + ` AND audit.request = requests.id AND audit.type IN ('REQUEST_USED', 'REQUEST_VOIDED')) THEN x'' ELSE mac END`
 )
 
 func fixedFields(r *permissions.Request) []any {
@@ -69,33 +73,63 @@ func parameters(columns string) string {
 
 func parameter(n int) string { return "$" + strconv.Itoa(n) }
 
-// one reads the request that a query of sealedRequest finds; it is sql.ErrNoRows when there is none. One whose seal does not
-// hold is an error.
+// one reads the request that a query of sealedRequest finds; it is sql.ErrNoRows when there is none. One that is not to be
+// used is an error that matches [permissions.ErrRow].
 func (s *Store) one(ctx context.Context, from source, text string, args ...any) (permissions.Request, error) {
-	var r permissions.Request
-	var mac []byte
-	if err := from.QueryRowContext(ctx, text, args...).Scan(append(requestFields(&r), &mac)...); err != nil {
-		return permissions.Request{}, unreadable("a request", err)
-	}
-	if r.Revision > 1 { // each vote made one more
-		var err error
-		if r.Votes, err = votes(ctx, from, r.ID); err != nil {
-			return permissions.Request{}, err
-		}
-	}
-	if err := s.seals.sound(r, mac); err != nil {
+	found, last, err := s.many(ctx, from, text, args...)
+	switch {
+	case err != nil:
 		return permissions.Request{}, err
+	case last.Number == 0:
+		return permissions.Request{}, sql.ErrNoRows
+	case len(found) == 0:
+		return permissions.Request{}, unsealed("request " + string(last.ID))
 	}
-	return r, nil
+	return found[0], nil
 }
 
-// many reads the requests that a query finds.
-func many(ctx context.Context, from source, text string, args ...any) ([]permissions.Request, error) {
-	found, err := collect(ctx, from, "a request", requestFields, text, args...)
-	if err != nil || len(found) == 0 {
-		return nil, err
+// many reads the requests that a query of sealedRequest finds and whose seals hold. What is pending, and so has not lost a word,
+// is also what its digest says. Others are left out. last is the last that it finds, whether it is used or not.
+func (s *Store) many(
+	ctx context.Context, from source, text string, args ...any,
+) (found []permissions.Request, last permissions.Request, err error) {
+	var macs []*[]byte
+	fields := func(r *permissions.Request) []any {
+		macs = append(macs, new([]byte))
+		return append(requestFields(r), macs[len(macs)-1])
 	}
-	return found, addVotes(ctx, from, found)
+	all, err := collect(ctx, from, "", fields, text, args...)
+	if err != nil || len(all) == 0 {
+		return nil, last, err
+	}
+	if slices.ContainsFunc(all, func(r permissions.Request) bool { return r.Revision > 1 }) { // each vote made one more
+		if err := addVotes(ctx, from, all); err != nil {
+			return nil, last, err
+		}
+	}
+	for i, r := range all {
+		if s.seals.holds(*macs[i], "requests", sealing(&r)...) &&
+			(r.State != permissions.Pending || permissions.ComputeDigest(r) == r.Digest) {
+			found = append(found, r)
+		} else {
+			s.leaveOut("request " + string(r.ID))
+		}
+	}
+	return found, all[len(all)-1], nil
+}
+
+// after is many by pages of at most limit requests, in the order of their numbers, of those after one.
+func (s *Store) after(
+	ctx context.Context, from source, number int64, limit int, text string, args ...any,
+) (found []permissions.Request, err error) {
+	for len(found) < limit {
+		more, last, err := s.many(ctx, from, text, slices.Concat([]any{number}, args, []any{limit - len(found)})...)
+		if err != nil || last.Number == 0 {
+			return found, err
+		}
+		found, number = append(found, more...), last.Number
+	}
+	return found, nil
 }
 
 // addVotes reads the votes on requests.
@@ -105,7 +139,7 @@ func addVotes(ctx context.Context, from source, found []permissions.Request) err
 	for i, r := range found {
 		ids[i], at[r.ID] = r.ID, i
 	}
-	all, err := collect(ctx, from, "a vote", ballotFields, readVotesOf, list[permissions.ID]{&ids})
+	all, err := collect(ctx, from, "", ballotFields, readVotesOf, list[permissions.ID]{&ids})
 	for _, b := range all {
 		r := &found[at[b.request]]
 		r.Votes = append(r.Votes, b.Vote)
@@ -122,18 +156,10 @@ func voteFields(v *permissions.Vote) []any {
 	return []any{&v.By, &v.Via, &v.Answer, &v.Call, &v.Comment, instant{&v.At}, &v.Key, &v.Account}
 }
 
-const (
-	readVotes = `SELECT ` + voteColumns + ` FROM votes WHERE request = $1 ORDER BY n`
-
-	// In a store from before that column, account is the name in the outer query.
-	readVotesOf = `SELECT request, ` + oldVoteColumns + `, (SELECT account FROM votes AS own WHERE own.request = votes.request ` +
-		`AND own.n = votes.n) FROM votes, (SELECT '' AS account) AS none ` +
-		`WHERE request IN (SELECT value FROM json_each($1)) ORDER BY request, n`
-)
-
-func votes(ctx context.Context, from source, id permissions.ID) ([]permissions.Vote, error) {
-	return collect(ctx, from, "a vote on request "+string(id), voteFields, readVotes, id)
-}
+// In a store from before that column, account is the name in the outer query.
+const readVotesOf = `SELECT request, ` + oldVoteColumns + `, (SELECT account FROM votes AS own WHERE own.request = votes.request ` +
+	`AND own.n = votes.n) FROM votes, (SELECT '' AS account) AS none ` +
+	`WHERE request IN (SELECT value FROM json_each($1)) ORDER BY request, n`
 
 // ballot is a vote, and on what.
 type ballot struct {
@@ -143,7 +169,8 @@ type ballot struct {
 
 func ballotFields(b *ballot) []any { return append([]any{&b.request}, voteFields(&b.Vote)...) }
 
-// collect reads every row that a query finds; none is nil.
+// collect reads every row that a query finds; none is nil. Without a name for them, of a row that cannot be read it gives what
+// stands before that, and so no seal, which comes last.
 func collect[T any](
 	ctx context.Context, from source, what string, fields func(*T) []any, text string, args ...any,
 ) ([]T, error) {
@@ -159,7 +186,7 @@ func drain[T any](rows *sql.Rows, what string, fields func(*T) []any) ([]T, erro
 	var all []T
 	for rows.Next() {
 		var item T
-		if err := rows.Scan(fields(&item)...); err != nil {
+		if err := rows.Scan(fields(&item)...); err != nil && what != "" {
 			return nil, unreadable(what, err)
 		}
 		all = append(all, item)

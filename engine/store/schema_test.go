@@ -28,6 +28,7 @@ func TestAMigrationNeverChanges(t *testing.T) {
 		"00008_locks.sql":     "fe7c5593d368c7365f5969d740bf467af346d2a6602be9f91345067c5919a422",
 		"00009_shut.sql":      "f25c10075764b1c22831745ae7cff8747b5201ba6153cb45d9c0dc8997c27761",
 		"00010_account.sql":   "f1ee426556d14ad9ce4a40493cc24858b30b52859505109eaa01274a56a077cc",
+		"00011_gates.sql":     "ed9ce2378509821c1aa1f3fb570566cb7c3909cfa3af12a73de15240f7fc2d55",
 	}
 	files, err := migrations.ReadDir("migrations")
 	if err != nil || len(files) != len(digests) {

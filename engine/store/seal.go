@@ -78,9 +78,9 @@ func (k *sealer) holds(mac []byte, table string, values ...any) bool {
 }
 
 // unsealed is the error of a row whose seal does not hold.
-func unsealed(what string) error {
+func unsealed(row string) error {
 	return &Error{
-		What:   what + " does not carry the seal of this store: it was changed behind daycared's back, or is damaged",
+		Row: true, What: row + " does not carry the seal of this store: it was changed behind daycared's back, or is damaged",
 		Advice: "see daycared audit verify, and put a backup in its place: daycared restore FILE",
 	}
 }
@@ -126,67 +126,63 @@ func sealing(r *permissions.Request) []any {
 
 func (k *sealer) request(r *permissions.Request) []byte { return k.seal("requests", sealing(r)...) }
 
-// sound is nil for a request as it was read whose seal holds. What is pending, and so has not lost a word, is also what its
-// digest says.
-func (k *sealer) sound(r permissions.Request, mac []byte) error {
-	if !k.holds(mac, "requests", sealing(&r)...) ||
-		r.State == permissions.Pending && permissions.ComputeDigest(r) != r.Digest {
-		return unsealed("request " + string(r.ID))
-	}
-	return nil
-}
-
 // gate is a table of rows that open something until they are closed, and may be suspended.
 type gate[T any] struct {
-	table, what string
-	columns     string
-	fields      func(*T) []any // of columns
-	sealed      func(*T) []any // what the seal covers
-	since       func(*T) *time.Time
-	open        string         // what is not closed
-	closed      string         // what is closed and still has a seal; empty: closed rows are deleted
-	set         string         // suspended_at and mac of one row
-	key         func(*T) []any // which row
-	name        func(T) string
+	table  string
+	fields func(*T) []any // of columns
+	sealed func(*T) []any // what the seal covers
+	since  func(*T) *time.Time
+	open   string         // what is not closed
+	close  string         // closes one row, at a time or by deleting it
+	set    string         // suspended_at and mac of one row
+	key    func(*T) []any // which row
+	name   func(T) string
+	made   func(T) time.Time
+	agrees func(row T, said map[string]string) bool // the row is what its newest entry says; nil: it cannot say
 }
 
 var (
 	grantGate = gate[permissions.Grant]{
-		table: "grants", what: "a grant", columns: grantColumns, fields: grantFields,
+		table: "grants", fields: grantFields,
 		sealed: func(g *permissions.Grant) []any {
 			return []any{
 				&g.ID, &g.Caller, &g.Session, list[permissions.Tag]{&g.Tags}, &g.Tool, digest{&g.Call}, end{&g.Until}, &g.Request,
 				&g.By, instant{&g.CreatedAt}, instant{&g.SuspendedAt},
 			}
 		},
-		since:  func(g *permissions.Grant) *time.Time { return &g.SuspendedAt },
-		open:   `SELECT ` + grantColumns + `, mac FROM grants WHERE revoked_at = 0 AND ended_at = 0 ORDER BY id`,
-		closed: `SELECT ` + grantColumns + `, mac FROM grants WHERE (revoked_at <> 0 OR ended_at <> 0) AND LENGTH(mac) > 0 LIMIT 1`,
-		set:    `UPDATE grants SET suspended_at = $1, mac = $2 WHERE id = $3`,
-		key:    func(g *permissions.Grant) []any { return []any{g.ID} },
-		name:   func(g permissions.Grant) string { return "grant " + string(g.ID) },
+		since: func(g *permissions.Grant) *time.Time { return &g.SuspendedAt },
+		open:  `SELECT ` + grantColumns + `, mac FROM grants WHERE revoked_at = 0 AND ended_at = 0 ORDER BY id`,
+		close: revokeGrant,
+		set:   `UPDATE grants SET suspended_at = $1, mac = $2 WHERE id = $3`,
+		key:   func(g *permissions.Grant) []any { return []any{g.ID} },
+		name:  func(g permissions.Grant) string { return "grant " + string(g.ID) },
+		made:  func(g permissions.Grant) time.Time { return g.CreatedAt },
 	}
 	tokenGate = gate[permissions.Token]{
-		table: "tokens", what: "a token", columns: tokenColumns, fields: tokenFields,
+		table: "tokens", fields: tokenFields,
 		sealed: func(t *permissions.Token) []any {
 			return []any{
 				&t.ID, &t.Name, digest{&t.Hash}, instant{&t.CreatedAt}, instant{&t.ExpiresAt}, instant{&t.SuspendedAt},
 			}
 		},
-		since:  func(t *permissions.Token) *time.Time { return &t.SuspendedAt },
-		open:   `SELECT ` + tokenColumns + `, mac FROM tokens WHERE revoked_at = 0 ORDER BY id`,
-		closed: `SELECT ` + tokenColumns + `, mac FROM tokens WHERE revoked_at <> 0 AND LENGTH(mac) > 0 LIMIT 1`,
-		set:    `UPDATE tokens SET suspended_at = $1, mac = $2 WHERE id = $3`,
-		key:    func(t *permissions.Token) []any { return []any{t.ID} },
-		name:   func(t permissions.Token) string { return "token " + string(t.ID) },
+		since: func(t *permissions.Token) *time.Time { return &t.SuspendedAt },
+		open:  `SELECT ` + tokenColumns + `, mac FROM tokens WHERE revoked_at = 0 ORDER BY id`,
+		close: revokeToken,
+		set:   `UPDATE tokens SET suspended_at = $1, mac = $2 WHERE id = $3`,
+		key:   func(t *permissions.Token) []any { return []any{t.ID} },
+		name:  func(t permissions.Token) string { return "token " + string(t.ID) },
+		made:  func(t permissions.Token) time.Time { return t.CreatedAt },
 	}
 	pairingGate = gate[permissions.Pairing]{
-		table: "pairings", what: "a pairing", columns: pairingColumns, fields: pairingFields, sealed: pairingFields,
-		since: func(p *permissions.Pairing) *time.Time { return &p.SuspendedAt },
-		open:  `SELECT ` + pairingColumns + `, mac FROM pairings ORDER BY person, via`,
-		set:   `UPDATE pairings SET suspended_at = $1, mac = $2 WHERE person = $3 AND via = $4`,
-		key:   func(p *permissions.Pairing) []any { return []any{p.Person, p.Via} },
-		name:  func(p permissions.Pairing) string { return "pairing " + p.Name() },
+		table: "pairings", fields: pairingFields, sealed: pairingFields,
+		since:  func(p *permissions.Pairing) *time.Time { return &p.SuspendedAt },
+		open:   `SELECT ` + pairingColumns + `, mac FROM pairings ORDER BY person, via`,
+		close:  deletePairing,
+		set:    `UPDATE pairings SET suspended_at = $1, mac = $2 WHERE person = $3 AND via = $4`,
+		key:    func(p *permissions.Pairing) []any { return []any{p.Person, p.Via} },
+		name:   func(p permissions.Pairing) string { return "pairing " + p.Name() },
+		made:   func(p permissions.Pairing) time.Time { return p.PairedAt },
+		agrees: func(p permissions.Pairing, said map[string]string) bool { return p.Address == said["address"] },
 	}
 )
 
@@ -209,17 +205,22 @@ func (g gate[T]) holds(k *sealer, r sealedRow[T]) bool {
 
 // sealed reads the rows that a query finds and whose seals hold. Others open nothing, which is said once of each.
 func sealed[T any](ctx context.Context, s *Store, from source, g gate[T], text string, args ...any) (rows []T, err error) {
-	found, err := collect(ctx, from, g.what, g.rowFields, text, args...)
+	found, err := collect(ctx, from, "", g.rowFields, text, args...)
 	for _, r := range found {
 		if g.holds(s.seals, r) {
 			rows = append(rows, r.row)
-			continue
-		}
-		if _, told := s.unsealed.LoadOrStore(g.name(r.row), true); !told {
-			s.log.Error("a row is not used", "err", unsealed(g.name(r.row)))
+		} else {
+			s.leaveOut(g.name(r.row))
 		}
 	}
 	return rows, err
+}
+
+// leaveOut says once of a row that it is not used.
+func (s *Store) leaveOut(row string) {
+	if _, told := s.unsealed.LoadOrStore(row, true); !told {
+		s.log.Error("a row is not used", "err", unsealed(row))
+	}
 }
 
 // put writes whether a row is suspended, with the seal of that.
@@ -232,13 +233,13 @@ func (g gate[T]) put(ctx context.Context, t *tx, k *sealer, row T) error {
 // reseal suspends every open row since a time, unless that is zero, and seals it with the store's key. A row whose seal does
 // not hold is left as it is; where nobody can check them, each is taken. It returns how many were sealed.
 func reseal[T any](ctx context.Context, s *Store, t *tx, g gate[T], since time.Time) (n int64, err error) {
-	found, err := collect(ctx, t, g.what, g.rowFields, g.open)
+	found, err := collect(ctx, t, "", g.rowFields, g.open)
 	if err != nil {
 		return 0, err
 	}
 	for _, r := range found {
 		if s.from != nil && !g.holds(s.from, r) {
-			s.log.Error("a row is not used", "err", unsealed(g.name(r.row)))
+			s.leaveOut(g.name(r.row))
 			continue
 		}
 		at := g.since(&r.row)
@@ -281,7 +282,7 @@ func (s *Store) resealRequests(ctx context.Context, t *tx) (n int64, err error) 
 	t.rows.dropAll()
 	err = eachSealed(ctx, t, func(r permissions.Request, mac []byte) error {
 		if s.from != nil && !s.from.holds(mac, "requests", sealing(&r)...) {
-			s.log.Error("a row is not used", "err", unsealed("request "+string(r.ID)))
+			s.leaveOut("request " + string(r.ID))
 			return nil
 		}
 		n++
@@ -304,7 +305,7 @@ func eachSealed(ctx context.Context, from source, take func(r permissions.Reques
 			list[permissions.Call]{&r.row.Calls}, &r.mac)
 	}
 	for after := int64(0); ; {
-		page, err := collect(ctx, from, "a request", fields, readSealed, after, sealedPage)
+		page, err := collect(ctx, from, "", fields, readSealed, after, sealedPage)
 		if err != nil || len(page) == 0 {
 			return errors.Join(err, ctx.Err())
 		}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"slices"
 
@@ -16,19 +17,21 @@ import (
 type shut struct {
 	Locks       []permissions.Lock
 	Suspensions []permissions.Suspension
+	// Since is the last entry from before the audit said which rows were pruned; nil: it does not yet.
+	Since *int64 `json:",omitempty"`
 }
 
 const writeShut = `UPDATE meta SET shut = $1`
 
 func readShut(ctx context.Context, from source) (is shut, err error) {
-	locks, err := collect(ctx, from, lockGate.what, lockGate.rowFields, lockGate.open)
+	locks, err := collect(ctx, from, "", lockGate.rowFields, lockGate.open)
 	if err != nil {
 		return is, err
 	}
 	for _, l := range locks {
 		is.Locks = append(is.Locks, l.row)
 	}
-	is.Suspensions, err = collect(ctx, from, "a suspension", suspensionFields, readSuspensions)
+	is.Suspensions, err = collect(ctx, from, "", suspensionFields, readSuspensions)
 	return is, err
 }
 
@@ -55,7 +58,7 @@ func (s *Store) keepShut(ctx context.Context, t *tx, change func() error) error 
 	if err != nil {
 		return err
 	}
-	if !reflect.DeepEqual(is, said) {
+	if is.Since = said.Since; !reflect.DeepEqual(is, said) {
 		if err := s.putShut(ctx, t, said, is); err != nil {
 			return err
 		}
@@ -63,7 +66,11 @@ func (s *Store) keepShut(ctx context.Context, t *tx, change func() error) error 
 	if err := change(); err != nil {
 		return err
 	}
-	if is, err = readShut(ctx, t); err != nil || own.shut != "" && reflect.DeepEqual(is, said) {
+	is, err = readShut(ctx, t)
+	if is.Since = said.Since; is.Since == nil {
+		is.Since = &t.seq
+	}
+	if err != nil || reflect.DeepEqual(is, said) {
 		return err
 	}
 	text, err := encode(is)
@@ -77,31 +84,23 @@ func (s *Store) keepShut(ctx context.Context, t *tx, change func() error) error 
 }
 
 // putShut puts back the rows of what is shut that somebody deleted or changed, and says so.
-func (s *Store) putShut(ctx context.Context, t *tx, said, is shut) error {
-	put := func(name, text string, args []any, r permissions.Record) error {
+func (s *Store) putShut(ctx context.Context, t *tx, said, is shut) (err error) {
+	put := func(name, text string, args []any, r permissions.Record) {
 		s.log.Error("a row that somebody deleted or changed behind daycared's back is put back", "row", name)
-		if _, err := t.ExecContext(ctx, text, args...); err != nil {
-			return err
-		}
-		return s.append(ctx, t, r)
+		_, failed := t.ExecContext(ctx, text, args...)
+		err = errors.Join(err, failed, s.append(ctx, t, r))
 	}
 	for _, l := range said.Locks {
-		if slices.ContainsFunc(is.Locks, func(o permissions.Lock) bool { return reflect.DeepEqual(o, l) }) {
-			continue
-		}
-		record := l.Record(permissions.PersonLocked, l.By, l.Via, s.now())
-		if err := put(lockGate.name(l), writeLock, lockGate.args(s.seals, l), record); err != nil {
-			return err
+		if !slices.ContainsFunc(is.Locks, func(o permissions.Lock) bool { return reflect.DeepEqual(o, l) }) {
+			put(lockGate.name(l), writeLock, lockGate.args(s.seals, l), l.Record(permissions.PersonLocked, l.By, l.Via, s.now()))
 		}
 	}
 	for _, a := range said.Suspensions {
-		if slices.Contains(is.Suspensions, a) {
-			continue
-		}
-		record := pairingRecord(permissions.AccountSuspended, permissions.Pairing{Via: a.Via, Address: a.Address}, "", a.Via, s.now())
-		if err := put("suspension of "+a.Via+" "+a.Address, addSuspension, suspensionFields(&a), record); err != nil {
-			return err
+		if !slices.Contains(is.Suspensions, a) {
+			account := permissions.Pairing{Via: a.Via, Address: a.Address}
+			put("suspension of "+a.Via+" "+a.Address, putSuspension, suspensionFields(&a),
+				pairingRecord(permissions.AccountSuspended, account, "", a.Via, s.now()))
 		}
 	}
-	return nil
+	return err
 }

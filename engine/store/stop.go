@@ -65,20 +65,25 @@ func (s *Store) Stop(ctx context.Context, by, via string, at time.Time) (cancell
 // operator takes the place of a person's, who cannot end it any more.
 func (s *Store) halts(ctx context.Context, by, via string, at time.Time) (last int64, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		err := t.QueryRowContext(ctx, readNewest).Scan(&last)
-		if err != nil || t.stopped != "" && (t.stopped == by || by != permissions.OperatorName) {
+		if err := t.QueryRowContext(ctx, readNewest).Scan(&last); err != nil {
 			return err
 		}
-		t.stopped = cmp.Or(by, stoppedByNobody)
-		if err := s.noteStopped(ctx, t, at); err != nil {
-			return err
-		}
-		return s.append(ctx, t, permissions.Record{
-			Type: permissions.AllStopped, At: at, Actor: by, Via: via,
-			Detail: map[string]string{"pending": strconv.Itoa(t.pending)},
-		})
+		return s.hold(ctx, t, by, via, at)
 	})
 	return last, err
+}
+
+func (s *Store) hold(ctx context.Context, t *tx, by, via string, at time.Time) error {
+	if t.stopped != "" && (t.stopped == by || by != permissions.OperatorName) {
+		return nil
+	}
+	t.stopped = cmp.Or(by, stoppedByNobody)
+	if err := s.noteStopped(ctx, t, at); err != nil {
+		return err
+	}
+	return s.append(ctx, t, permissions.Record{
+		Type: permissions.AllStopped, At: at, Actor: by, Via: via, Detail: map[string]string{"pending": strconv.Itoa(t.pending)},
+	})
 }
 
 func (s *Store) noteStopped(ctx context.Context, t *tx, at time.Time) error {
@@ -141,29 +146,24 @@ func (c *canceller) page(ctx context.Context, last int64) error {
 
 const readPendingNumbers = `SELECT number FROM requests WHERE state = 'pending' AND number > $1 ORDER BY number LIMIT 0 + $2`
 
-// pending reads the next few. Where one row is damaged, it reads them one by one.
+// pending reads the next few, and skips those that are not to be used.
 func (c *canceller) pending(ctx context.Context, t *tx) ([]permissions.Request, error) {
 	field := func(n *int64) []any { return []any{n} }
 	numbers, err := collect(ctx, t, "a request", field, readPendingNumbers, c.number, stopPage)
 	if err != nil || len(numbers) == 0 {
 		return nil, err
 	}
-	start := c.number
-	c.number = numbers[len(numbers)-1]
-	page, err := many(ctx, t, readPending, start, stopPage)
-	if !spoilt(err) {
-		return page, err
+	page, _, err := c.many(ctx, t, readPending, c.number, stopPage)
+	if err != nil {
+		return nil, err
 	}
-	page = nil
+	c.number = numbers[len(numbers)-1]
+	read := 0
 	for _, n := range numbers {
-		r, err := c.one(ctx, t, readNumber, n)
-		switch {
-		case spoilt(err):
-			c.skip(n, err)
-		case err != nil:
-			return nil, err
-		default:
-			page = append(page, r)
+		if read < len(page) && page[read].Number == n {
+			read++
+		} else {
+			c.skip(n, unsealed("request "+strconv.FormatInt(n, 10)))
 		}
 	}
 	return page, nil

@@ -80,7 +80,7 @@ type Store struct {
 	seals    *sealer
 	from     *sealer  // whose seals the rows carry; nil: nobody's whom we know
 	newKey   string   // why the store is sealed anew; empty: it is not
-	unsealed sync.Map // the rows of which it was said that they are not used, by name
+	unsealed sync.Map // the rows of which it was said that they are not used, by their names
 
 	line    line          // of those who write
 	leisure time.Duration // of those who are in no hurry

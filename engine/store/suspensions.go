@@ -10,6 +10,8 @@ import (
 const (
 	addSuspension = `INSERT INTO suspensions (via, address, at) VALUES ($1, $2, $3) ON CONFLICT (via, address) DO NOTHING`
 
+	putSuspension = `REPLACE INTO suspensions (via, address, at) VALUES ($1, $2, $3)`
+
 	readSuspensions = `SELECT via, address, at FROM suspensions ORDER BY via, address`
 
 	deleteSuspension = `DELETE FROM suspensions WHERE via = $1 AND address = $2`
@@ -39,7 +41,7 @@ func (s *Store) Suspend(ctx context.Context, via, address, who string, at time.T
 // Suspensions lists the accounts that are suspended.
 func (s *Store) Suspensions(ctx context.Context) (all []permissions.Suspension, err error) {
 	err = s.read(ctx, func(from source) error {
-		all, err = collect(ctx, from, "a suspension", suspensionFields, readSuspensions)
+		all, err = collect(ctx, from, "", suspensionFields, readSuspensions)
 		return err
 	})
 	return all, err

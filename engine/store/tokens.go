@@ -48,7 +48,7 @@ func (s *Store) Tokens(ctx context.Context) (tokens []permissions.Token, err err
 }
 
 const (
-	readToken = `SELECT ` + tokenColumns + `, mac FROM tokens WHERE hash = $1`
+	readToken = `SELECT ` + tokenColumns + `, mac FROM tokens WHERE hash = $1 AND revoked_at = 0`
 
 	useToken = `UPDATE tokens SET used_at = $1 WHERE id = $2 AND revoked_at = 0 AND suspended_at = 0`
 
@@ -112,7 +112,7 @@ func refusedToken(token permissions.Token, now time.Time) error {
 // endToken revokes a token that has expired.
 func (s *Store) endToken(ctx context.Context, token permissions.Token, now time.Time) error {
 	expired := !token.ExpiresAt.IsZero() && !now.Before(token.ExpiresAt)
-	if !token.RevokedAt.IsZero() || !expired {
+	if !expired {
 		return nil
 	}
 	return s.write(ctx, func(ctx context.Context, t *tx) error {

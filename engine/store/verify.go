@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -87,8 +86,8 @@ func (o Options) keys() (all []*sealer) {
 
 // verify returns what every chain has, or where one is broken or differs from the rows.
 func verify(ctx context.Context, from source, keys ...*sealer) (v Verified, err error) {
-	c := comparison{keys: keys, told: map[uint64]uint64{}, seed: maphash.MakeSeed(), paired: map[string]string{},
-		locked: map[string]bool{}}
+	c := newComparison()
+	c.keys = keys
 	sealed, err := hasSeals(ctx, from)
 	switch {
 	case err != nil:
@@ -157,7 +156,9 @@ func (c *comparison) readAudit(ctx context.Context, from source, sealed bool, v 
 		head.Entry, head.Unkeyed = e, at.unkeyed
 		head.Entries++
 		if e.Chain == c.own.chain {
-			c.hear(e)
+			if err := c.hear(e); err != nil {
+				return err
+			}
 		}
 	}
 	if err := errors.Join(ctx.Err(), rows.Err()); err != nil {

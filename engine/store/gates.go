@@ -1,0 +1,124 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// A row of earlier carries a seal, too, so it may be put back after what it opens was closed. A start therefore compares the
+// rows that are open, the locks, the suspended accounts and the stop with the newest entry of each, and closes again what is
+// closed by that.
+
+// gateEntry is the condition of the index audit_gates, word for word.
+const gateEntry = `audit.type IN ('REQUEST_USED', 'REQUEST_VOIDED', 'GRANT_ADDED', 'GRANT_REVOKED', 'GRANT_ENDED', ` +
+	`'GRANT_REINSTATED', 'TOKEN_CREATED', 'TOKEN_REVOKED', 'TOKEN_REINSTATED', 'PAIRED', 'UNPAIRED', 'PAIRING_REINSTATED', ` +
+	`'ACCOUNT_SUSPENDED', 'PERSON_LOCKED', 'PERSON_UNLOCKED', 'UNLOCK_ASKED', 'ALL_STOPPED', 'ALL_RESUMED', 'STORE_RESTORED')`
+
+// readGates finds the entries of grants that are open, and of all that is no request's.
+const readGates = `SELECT ` + keyedColumns + ` FROM audit WHERE ` + gateEntry + ` AND request IN ` +
+	`(SELECT '' UNION ALL SELECT request FROM grants WHERE revoked_at = 0 AND ended_at = 0) ORDER BY seq`
+
+// hearGates notes what the entries of the gates say whose seals hold under the key that the rows carry the seals of. What was
+// said under a key of before is of no row that carries these.
+func (s *Store) hearGates(ctx context.Context, t *tx) (*comparison, error) {
+	c := newComparison()
+	fields := func(r *sealedRow[permissions.Entry]) []any { return append(entryFields(&r.row), &r.mac) }
+	found, err := collect(ctx, t, "", fields, readGates)
+	for _, r := range found {
+		if s.from != nil && r.row.Chain == s.chain && r.row.Hash == r.row.ComputeHash() && hmac.Equal(r.mac, s.from.entry(r.row.Hash)) {
+			_ = c.hear(r.row) // a request's second use is for verify
+		}
+	}
+	return c, err
+}
+
+// closeAgain closes what is open by a row of earlier.
+func (s *Store) closeAgain(ctx context.Context, t *tx, c *comparison) error {
+	err := errors.Join(closeAgain(ctx, s, t, c, grantGate), closeAgain(ctx, s, t, c, tokenGate), closeAgain(ctx, s, t, c, pairingGate))
+	was := t.stopped
+	if by := c.stoppedBy(); by != "" {
+		err = errors.Join(err, s.hold(ctx, t, by, "", s.now()))
+	}
+	if t.stopped != was {
+		s.log.Error("a stop that somebody took out behind daycared's back holds again", "by", t.stopped)
+	}
+	return errors.Join(err, s.keepShut(ctx, t, func() error {
+		is, err := readShut(ctx, t)
+		return errors.Join(err, s.putShut(ctx, t, c.shuts(is), is))
+	}))
+}
+
+func closeAgain[T any](ctx context.Context, s *Store, t *tx, c *comparison, g gate[T]) error {
+	rows, err := sealed(ctx, s, t, g, g.open)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		of, key := subjects[slices.IndexFunc(subjects, func(of subject) bool { return of.table == g.table })], g.key(&row)
+		r := permissions.Record{Type: of.closes[0], At: s.now(), Detail: map[string]string{why: "its row was put back"}}
+		switch closed, suspended := verdict(c, g, row); {
+		case closed:
+			for i, name := range of.key {
+				r.Detail[name] = fmt.Sprint(key[i])
+			}
+			if g.table != "pairings" { // which are deleted
+				key = append([]any{micros(r.At)}, key...)
+			}
+			_, err = t.ExecContext(ctx, g.close, key...)
+		case suspended:
+			*g.since(&row) = r.At
+			r.Type, r.Detail["row"] = permissions.RowSuspended, g.name(row)
+			err = g.put(ctx, t, s.seals, row)
+		default:
+			continue
+		}
+		s.log.Error("a row of earlier that somebody put back behind daycared's back is not used", "row", g.name(row))
+		if err = errors.Join(err, s.append(ctx, t, r)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// verdict is what the entries say of an open row: that it was closed, or replaced by another, or that it is suspended since
+// the store was restored.
+func verdict[T any](c *comparison, g gate[T], row T) (closed, suspended bool) {
+	said := c.gates[c.row(g.table, g.key(&row)...)]
+	closed = said.closed || said.entry != nil && g.agrees != nil && !g.agrees(row, said.entry.Detail)
+	return closed, g.since(&row).IsZero() && said.seq < c.restored.Seq
+}
+
+// stoppedBy is who stopped everything by the entries, empty for nobody and where they do not say.
+func (c *comparison) stoppedBy() string {
+	if said := c.gates[c.row("meta")]; said.entry != nil && !said.closed {
+		return cmp.Or(said.entry.Actor, stoppedByNobody)
+	}
+	return ""
+}
+
+// shuts are the locks and suspensions by the entries, but for those that are there.
+func (c *comparison) shuts(is shut) (said shut) {
+	for _, row := range c.gates {
+		if row.entry == nil || row.closed {
+			continue
+		}
+		e, d := row.entry, row.entry.Detail
+		lock := func(l permissions.Lock) bool { return lockGate.agrees(l, d) }
+		suspension := func(a permissions.Suspension) bool { return a.Via == d["via"] && a.Address == d["address"] }
+		switch {
+		case row.table == "locks" && !slices.ContainsFunc(is.Locks, lock):
+			accounts := strings.FieldsFunc(d["accounts"], func(r rune) bool { return strings.ContainsRune(", ", r) })
+			said.Locks = append(said.Locks, permissions.Lock{Person: d["person"], Accounts: accounts, At: e.At, By: e.Actor, Via: e.Via})
+		case row.table == "suspensions" && !slices.ContainsFunc(is.Suspensions, suspension):
+			said.Suspensions = append(said.Suspensions, permissions.Suspension{Via: d["via"], Address: d["address"], At: e.At})
+		}
+	}
+	return said
+}
