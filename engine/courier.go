@@ -259,7 +259,7 @@ func (l *lane) bring(ctx context.Context, r permissions.Request, cp permissions.
 // watch gives up, until ctx ends, the cards that were not shown within the time that they had, whatever their lane does
 // meanwhile. After a time in which the machine slept, each is tried before that.
 func (c *courier) watch(ctx context.Context) error {
-	for pause(ctx, lateEvery) == nil {
+	for permissions.Pause(ctx, lateEvery) == nil {
 		c.mu.Lock()
 		lanes := slices.Collect(maps.Values(c.lanes))
 		c.mu.Unlock()

@@ -172,7 +172,7 @@ func (e *Engine) follow(ctx context.Context) error {
 		feed.Close()
 		if err != nil && ctx.Err() == nil {
 			e.log.Error("copies cannot be listed just now", "err", err)
-			_ = pause(ctx, again) // ctx is looked at above
+			_ = permissions.Pause(ctx, again) // ctx is looked at above
 		}
 	}
 	return nil
@@ -180,18 +180,6 @@ func (e *Engine) follow(ctx context.Context) error {
 
 // again is how long after a failure of the store the same is tried once more.
 const again = time.Second
-
-// pause waits, or returns the error of ctx.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}
 
 // noting is for what is to be noted about a caller or a chat, whether or not they are still there.
 func noting(ctx context.Context) (context.Context, context.CancelFunc) {

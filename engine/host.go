@@ -54,7 +54,7 @@ func (h *host) live(ctx context.Context) error {
 		if ctx.Err() == nil {
 			h.log.Error("an agent has ended; it is started again", "delay", delay, "err", err)
 		}
-		_ = pause(ctx, delay) // the loop looks at ctx
+		_ = permissions.Pause(ctx, delay) // the loop looks at ctx
 	}
 	return nil
 }
@@ -82,24 +82,14 @@ func (h *host) work(ctx context.Context, wake permissions.Bell, do func(context.
 			}
 			h.log.Log(ctx, level, "what an agent and its person say is held up; it is tried again", "delay", delay, "err", err)
 		}
-		if lull(ctx, cmp.Or(connectors.RetryAfter(err), delay), back) {
+		select {
+		case <-back:
 			delay = 0
+		case <-ctx.Done():
+		case <-time.After(cmp.Or(connectors.RetryAfter(err), delay)):
 		}
 	}
 	return nil
-}
-
-// lull waits until a time has passed, ctx ends, or somebody is back, which it tells.
-func lull(ctx context.Context, d time.Duration, back <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-back:
-		return true
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-	return false
 }
 
 // atATime is how many messages are read from the store at a time.

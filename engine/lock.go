@@ -97,7 +97,7 @@ func (e *Engine) keepLocks(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-e.unsaved:
-			_ = pause(ctx, again) // at the end of ctx at once
+			_ = permissions.Pause(ctx, again) // at the end of ctx at once
 		}
 		over = ctx.Err() != nil
 		e.locking.Lock()

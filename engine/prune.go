@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/permissions"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 // later, deletes nothing.
 func (e *Engine) prune(ctx context.Context) error {
 	wall, passed := e.clock.Now().Round(0), e.clock.Elapsed()
-	for pause(ctx, e.pruning) == nil {
+	for permissions.Pause(ctx, e.pruning) == nil {
 		now := e.clock.Now().Round(0)
 		if astray := now.Sub(wall) - (e.clock.Elapsed() - passed); astray.Abs() > mostAstray {
 			e.log.Warn("the clock was set: nothing is deleted until the next start", "by", astray)
@@ -43,7 +44,7 @@ const pulseEvery = 30 * time.Second
 
 // pulse notes that the daemon runs, until ctx ends. What cannot be noted once is noted the next time.
 func (e *Engine) pulse(ctx context.Context) error {
-	for wait := again; pause(ctx, wait) == nil; wait = pulseEvery {
+	for wait := again; permissions.Pause(ctx, wait) == nil; wait = pulseEvery {
 		if _, err := e.store.Pulse(ctx, e.heard(false)); err != nil && ctx.Err() == nil {
 			e.log.Debug("that the daemon runs cannot be noted just now", "err", err)
 		}

@@ -116,7 +116,7 @@ func each(list func(after permissions.ID) ([]permissions.ID, error), do func(per
 
 // noteAbsence tells people of the pending requests whose callers have not come back after a start.
 func (e *Engine) noteAbsence(ctx context.Context) error {
-	for wait := returnGrace; pause(ctx, wait) == nil; wait = again {
+	for wait := returnGrace; permissions.Pause(ctx, wait) == nil; wait = again {
 		err := e.everyPending(ctx, func(r permissions.Request) error {
 			e.registry.Measure(r)
 			if r.LeftAt.IsZero() && e.waits(r) == 0 {

@@ -44,7 +44,7 @@ func (e *Engine) reroute(ctx context.Context) error {
 		}
 		if err != nil && ctx.Err() == nil {
 			e.log.Error("who is asked cannot be brought in line with the configuration just now", "err", err)
-			_ = pause(ctx, again) // ctx is looked at above
+			_ = permissions.Pause(ctx, again) // ctx is looked at above
 			e.realignSoon()
 		}
 	}

@@ -39,7 +39,7 @@ func (p *reporter) run(ctx context.Context) error {
 		if ctx.Err() == nil {
 			p.engine.log.Warn("agents are not told just now what became of what they asked", "delay", delay, "err", err)
 		}
-		_ = pause(ctx, delay) // the loop looks at ctx
+		_ = permissions.Pause(ctx, delay) // the loop looks at ctx
 	}
 	return nil
 }

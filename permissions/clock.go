@@ -211,3 +211,13 @@ func (g *Registry) endLeases(ctx context.Context) {
 		g.noteAbsence(ctx, id)
 	}
 }
+
+// Pause waits for d, or returns the error of ctx.
+func Pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -71,7 +71,7 @@ func (a *asking) run(ctx context.Context) error {
 			continue
 		case err == nil: // answered early: the daemon is about to stop
 		case wire.SlowDown(err) > 0 && time.Now().Before(a.until):
-			if err := wire.Pause(ctx, wire.SlowDown(err)); err != nil {
+			if err := permissions.Pause(ctx, wire.SlowDown(err)); err != nil {
 				return err
 			}
 			continue
@@ -87,7 +87,7 @@ func (a *asking) run(ctx context.Context) error {
 			a.missing(err)
 			wait = 0
 		}
-		if err := wire.Pause(ctx, a.tries.NextBackOff()); err != nil {
+		if err := permissions.Pause(ctx, a.tries.NextBackOff()); err != nil {
 			return err
 		}
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/tools"
-	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -140,7 +139,7 @@ func (sh *shift) ended(ctx context.Context, x agents.Execution, o tools.Outcome,
 			return err
 		}
 		sh.runtime.log.Error("how a call went cannot be stored just now", "session", sh.session.ID, "err", err)
-		if wire.Pause(ctx, delay) != nil {
+		if permissions.Pause(ctx, delay) != nil {
 			return ctx.Err()
 		}
 	}

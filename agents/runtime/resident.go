@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/agents"
-	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -148,9 +147,9 @@ func (rt *Runtime) rest(ctx context.Context, w *worker, d time.Duration) {
 	brief, done := rt.breakable(ctx, w)
 	defer done()
 	if brief.Err() == nil {
-		_ = wire.Pause(brief, d) // whoever calls looks at ctx
+		_ = permissions.Pause(brief, d) // whoever calls looks at ctx
 	} else {
-		_ = wire.Pause(ctx, min(d, again))
+		_ = permissions.Pause(ctx, min(d, again))
 	}
 }
 

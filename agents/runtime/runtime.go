@@ -28,7 +28,6 @@ import (
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/tools"
-	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -185,7 +184,7 @@ func (rt *Runtime) resume(ctx context.Context) error {
 		list, err := rt.store.OpenSessions(ctx, after, page)
 		if err != nil {
 			rt.log.Error("sessions cannot be listed just now", "err", err)
-			if err := wire.Pause(ctx, again); err != nil {
+			if err := permissions.Pause(ctx, again); err != nil {
 				return err
 			}
 			continue

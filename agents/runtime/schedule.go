@@ -31,13 +31,11 @@ func (rt *Runtime) keepTimetable(ctx context.Context, a *agent) error {
 		} else {
 			wait = min(max(next.Sub(rt.now()), 0), tick)
 		}
-		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 		case <-a.due:
-		case <-timer.C:
+		case <-time.After(wait):
 		}
-		timer.Stop()
 	}
 	return nil
 }

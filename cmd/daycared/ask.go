@@ -168,7 +168,7 @@ func (c *CLI) put(ctx context.Context, asks *client.Client, q *question) (permis
 		if !told {
 			c.say("%s; it is asked again until %s", strings.TrimSuffix(full.Text, "."), when(q.began.Add(q.timeout), time.Local))
 		}
-		if wire.Pause(ctx, full.After) != nil {
+		if permissions.Pause(ctx, full.After) != nil {
 			return s, endedBefore()
 		}
 		q.request.Patience = max(time.Second, time.Until(q.began.Add(q.timeout)))

@@ -366,7 +366,7 @@ func awaitRoom(ctx context.Context, step func() error, full func(error)) error {
 		if first {
 			full(err)
 		}
-		if wire.Pause(ctx, roomAgain) != nil {
+		if permissions.Pause(ctx, roomAgain) != nil {
 			return err
 		}
 	}
@@ -400,7 +400,7 @@ const filesAgain = 5 * time.Second
 // watchFiles looks at these files until ctx ends.
 func (d *daemon) watchFiles(ctx context.Context) {
 	missing := map[string]bool{}
-	for wire.Pause(ctx, filesAgain) == nil {
+	for permissions.Pause(ctx, filesAgain) == nil {
 		d.keepFiles(missing)
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/connectors/whatsapp"
-	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -86,7 +85,7 @@ func linkWhenFree(ctx context.Context, o whatsapp.Linking, g whatsapp.Guide) (nu
 		if number, err = whatsapp.Link(ctx, o, g); !errors.Is(err, whatsapp.ErrInUse) {
 			break
 		}
-		if wire.Pause(ctx, 100*time.Millisecond) != nil {
+		if permissions.Pause(ctx, 100*time.Millisecond) != nil {
 			break
 		}
 	}

@@ -98,7 +98,7 @@ func (d remoteDesk) Await(ctx context.Context, _ permissions.Caller, id permissi
 			tries.Reset()
 		case ctx.Err() != nil: // as it stood
 		case wire.Gone(lost) && time.Now().Before(last.Request.Deadline):
-			_ = wire.Pause(ctx, tries.NextBackOff()) // the loop looks at ctx
+			_ = permissions.Pause(ctx, tries.NextBackOff()) // the loop looks at ctx
 		default:
 			err = lost
 		}

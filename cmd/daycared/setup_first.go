@@ -16,7 +16,6 @@ import (
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/connectors/whatsapp"
-	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -112,7 +111,7 @@ func (s *steps) put(ctx context.Context, cfg *config.Config) (permissions.Reques
 	standing, err := asks.Put(ctx, q.request)
 	if ctx.Err() != nil {
 		if _, err := s.cli.cancelOwn(ctx, asks, q.request.ID); err == nil {
-			_ = wire.Pause(context.WithoutCancel(ctx), lastEdit) // it was tried; else the next start of the daemon does it
+			_ = permissions.Pause(context.WithoutCancel(ctx), lastEdit) // it was tried; else the next start of the daemon does it
 		}
 		return permissions.Request{}, errLeft
 	}

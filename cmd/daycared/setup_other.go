@@ -11,7 +11,6 @@ import (
 	"github.com/daycared/daycared/connectors/telegram"
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/connectors/whatsapp"
-	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -128,7 +127,7 @@ func (s *steps) connected(ctx context.Context, people *admin.Client) error {
 		default:
 			return errors.New("the daemon does not say how WhatsApp stands; see: daycared doctor")
 		}
-		if err := wire.Pause(ctx, 100*time.Millisecond); err != nil {
+		if err := permissions.Pause(ctx, 100*time.Millisecond); err != nil {
 			return errLeft
 		}
 	}

@@ -176,7 +176,7 @@ func (c *CLI) waitForEnd(ctx context.Context, desk *admin.Client, d admin.Daemon
 		case !held && errors.Is(desk.Ready(limited), client.ErrUnreachable):
 			return nil
 		}
-		_ = wire.Pause(limited, lookAfter) // both contexts are looked at below
+		_ = permissions.Pause(limited, lookAfter) // both contexts are looked at below
 		switch {
 		case ctx.Err() != nil:
 			return &problem{Text: fmt.Sprintf("pid %d was told to end, and has not yet", d.PID), Code: codeEnded, Exit: permissions.ExitCancelled}

@@ -188,7 +188,7 @@ func (l *link) keep(ctx context.Context, read func(context.Context) error) error
 			tries.Reset()
 		}
 		l.away = true
-		if err := wire.Pause(ctx, tries.NextBackOff()); err != nil {
+		if err := permissions.Pause(ctx, tries.NextBackOff()); err != nil {
 			return err
 		}
 	}

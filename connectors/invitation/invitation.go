@@ -124,13 +124,11 @@ func (b *Book) Guest(ctx context.Context, code string) (connectors.Guest, error)
 		return i.guest, nil
 	default:
 	}
-	over := time.NewTimer(i.until.Sub(b.now()))
-	defer over.Stop()
 	select {
 	case <-i.came:
 		return i.guest, nil
 	case <-i.ended:
-	case <-over.C:
+	case <-time.After(i.until.Sub(b.now())):
 		b.End(code)
 	case <-ctx.Done():
 		return connectors.Guest{}, ctx.Err()

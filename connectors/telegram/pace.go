@@ -9,6 +9,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
 )
 
 // The limits are those of https://core.telegram.org/bots/faq with room to spare: about a message a second to a person,
@@ -83,7 +84,7 @@ func (p *pace) wait(ctx context.Context, chat int64, part int) error {
 		case pause > 0 && limited && time.Until(deadline) < pause:
 			return fmt.Errorf("wait to send: %w", &pausedError{pause})
 		case pause > 0:
-			if err := wire.Pause(ctx, pause); err != nil {
+			if err := permissions.Pause(ctx, pause); err != nil {
 				return fmt.Errorf("wait to send: %w", err)
 			}
 		case len(limits) == 0:

@@ -18,6 +18,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
 )
 
 const (
@@ -107,11 +108,11 @@ func (p *poller) run(
 		}
 		switch {
 		case !news: // what was confirmed came again, and might for ever
-			_ = wire.Pause(ctx, p.stale.NextBackOff())
+			_ = permissions.Pause(ctx, p.stale.NextBackOff())
 		case p.owed > 0 && last:
-			_ = wire.Pause(ctx, p.tries.NextBackOff())
+			_ = permissions.Pause(ctx, p.tries.NextBackOff())
 		case hasty:
-			_ = wire.Pause(ctx, p.hasty.NextBackOff())
+			_ = permissions.Pause(ctx, p.hasty.NextBackOff())
 		default:
 			p.stale.Reset()
 			p.hasty.Reset()
@@ -241,7 +242,7 @@ func (p *poller) settle(ctx context.Context, u update, handle func(context.Conte
 		}
 		delay := tries.NextBackOff()
 		p.log.Warn("an update is not handled; it is tried again", "update", u.ID, "delay", delay, "err", err)
-		_ = wire.Pause(ctx, delay) // the loop looks at ctx
+		_ = permissions.Pause(ctx, delay) // the loop looks at ctx
 	}
 	return false
 }
@@ -273,7 +274,7 @@ func (p *poller) lookForWebhook(ctx context.Context) {
 			p.state.hooked(host)
 			p.log.Warn("a webhook is set, so telegram does not answer polls", "host", host)
 		}
-		if err == nil || !temporary(err) || wire.Pause(ctx, cmp.Or(retryAfter(err), tries.NextBackOff())) != nil {
+		if err == nil || !temporary(err) || permissions.Pause(ctx, cmp.Or(retryAfter(err), tries.NextBackOff())) != nil {
 			return
 		}
 	}

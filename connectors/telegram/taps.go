@@ -39,7 +39,7 @@ func (d *desktop) begin(ctx context.Context) error {
 			break
 		}
 		d.log.Warn("cards cannot be brought up to date just now", "err", err)
-		_ = wire.Pause(ctx, tries.NextBackOff()) // the loop looks at ctx
+		_ = permissions.Pause(ctx, tries.NextBackOff()) // the loop looks at ctx
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ func (c *Connector) aside(ctx context.Context, send func(context.Context) error)
 				return
 			}
 			again := temporary(err) || errors.Is(err, errTurn)
-			if !again || wire.Pause(lasting, cmp.Or(retryAfter(err), tries.NextBackOff())) != nil {
+			if !again || permissions.Pause(lasting, cmp.Or(retryAfter(err), tries.NextBackOff())) != nil {
 				c.log.Debug("something was not sent", "err", err)
 				return
 			}

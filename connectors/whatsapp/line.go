@@ -11,6 +11,7 @@ import (
 	"go.mau.fi/whatsmeow/types/events"
 
 	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
 )
 
 const (
@@ -45,7 +46,7 @@ func (d *desktop) keep(ctx context.Context) error {
 		case e.to != isStarting:
 			d.note(e)
 		}
-		_ = wire.Pause(ctx, d.again) // the loop looks at ctx
+		_ = permissions.Pause(ctx, d.again) // the loop looks at ctx
 	}
 	return nil
 }
@@ -115,7 +116,7 @@ func (c *Connector) serve(ctx context.Context, cli *whatsmeow.Client, ended <-ch
 		case isRefused:
 			wait = max(wait, time.Minute)
 		}
-		_ = wire.Pause(ctx, wait) // the loop looks at ctx
+		_ = permissions.Pause(ctx, wait) // the loop looks at ctx
 	}
 	return ending{}
 }

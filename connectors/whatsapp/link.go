@@ -14,7 +14,6 @@ import (
 	"go.mau.fi/whatsmeow/types"
 	"go.mau.fi/whatsmeow/types/events"
 
-	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -103,7 +102,7 @@ func Link(ctx context.Context, o Linking, g Guide) (number string, err error) {
 func (c *Connector) ownAccount(ctx context.Context) (a *account, err error) {
 	for range looks {
 		a, err = openAccount(ctx, c.path, quiet{c.log})
-		if !errors.Is(err, ErrInUse) || wire.Pause(ctx, lookAgain/looks) != nil {
+		if !errors.Is(err, ErrInUse) || permissions.Pause(ctx, lookAgain/looks) != nil {
 			break
 		}
 	}
@@ -141,7 +140,7 @@ func (l *linker) pair(ctx context.Context, c *Connector) error {
 		if err != nil {
 			l.cli.Disconnect()
 			l.guide.Say("WhatsApp cannot be reached (" + plainly(err) + "); it is tried again")
-			_ = wire.Pause(ctx, tries.NextBackOff()) // the loop looks at ctx
+			_ = permissions.Pause(ctx, tries.NextBackOff()) // the loop looks at ctx
 			continue
 		}
 		end, err := l.follow(ctx, items)

@@ -116,18 +116,15 @@ func (q *queue) enter(ctx context.Context, cut func()) error {
 		q.mu.Lock()
 		left := max(time.Until(q.began.Add(queueTime)), time.Millisecond)
 		q.mu.Unlock()
-		timer := time.NewTimer(left)
 		select {
 		case q.turn <- struct{}{}:
-			timer.Stop()
 			q.mu.Lock()
 			q.began, q.cut = time.Now(), cut
 			q.mu.Unlock()
 			return nil
 		case <-ctx.Done():
-			timer.Stop()
 			return ctx.Err()
-		case <-timer.C:
+		case <-time.After(left):
 		}
 		q.mu.Lock()
 		if q.cut != nil && time.Since(q.began) >= queueTime {

@@ -19,7 +19,6 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/talk"
-	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -338,7 +337,7 @@ func (c *Connector) asideAfter(ctx context.Context, delay time.Duration, send fu
 		lasting, done := context.WithTimeout(context.WithoutCancel(ctx), delay+asideTime)
 		defer done()
 		defer context.AfterFunc(ctx, func() { time.AfterFunc(farewell, done) })()
-		if wire.Pause(lasting, delay) != nil {
+		if permissions.Pause(lasting, delay) != nil {
 			return
 		}
 		tries := c.newTries()
@@ -347,7 +346,7 @@ func (c *Connector) asideAfter(ctx context.Context, delay time.Duration, send fu
 			if err == nil {
 				return
 			}
-			if refusal(err) != nil || wire.Pause(lasting, tries.NextBackOff()) != nil {
+			if refusal(err) != nil || permissions.Pause(lasting, tries.NextBackOff()) != nil {
 				c.log.Debug("something was not sent", "err", err)
 				return
 			}

@@ -249,17 +249,5 @@ func Tries(first, most time.Duration) *backoff.ExponentialBackOff {
 	return b
 }
 
-// Pause waits for d, or returns the error of ctx.
-func Pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // Gone tells whether an error is only about the connection, so that trying again may help.
 func Gone(err error) bool { return errors.Is(err, ErrLost) || errors.Is(err, ErrUnreachable) }

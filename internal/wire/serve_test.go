@@ -273,7 +273,7 @@ func TestUnreachableAndGivingUpAreTold(t *testing.T) {
 	if err := c.Call(ended, http.MethodGet, "/", nil, nil, 0, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("given up: %v", err)
 	}
-	if err := Pause(ended, time.Hour); !errors.Is(err, context.Canceled) {
+	if err := permissions.Pause(ended, time.Hour); !errors.Is(err, context.Canceled) {
 		t.Errorf("pause: %v", err)
 	}
 	if err := c.Call(t.Context(), "bad method", "/", nil, nil, 0, nil); err == nil {
