@@ -334,14 +334,7 @@ const (
 
 // watch logs the outages, until ctx ends. ready is nil once the store can be used again.
 func (o *outage) watch(ctx context.Context, log *slog.Logger, ready func(context.Context) error) {
-	tick := time.NewTicker(outageLook)
-	defer tick.Stop()
-	for told := time.Now(); ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for told := time.Now(); permissions.Pause(ctx, outageLook) == nil; {
 		o.mu.Lock()
 		since := o.since
 		o.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/connectors/telegram"
 	"github.com/daycared/daycared/connectors/whatsapp"
+	"github.com/daycared/daycared/permissions"
 )
 
 // findChannel is the second act: the bot and its token, or another channel.
@@ -162,14 +163,7 @@ func (s *steps) meetGuest(ctx context.Context, i connectors.Invitation) (yes boo
 
 // worry says once what keeps Telegram from bringing anybody, while that is waited for.
 func (s *steps) worry(ctx context.Context) {
-	look := time.NewTicker(5 * time.Second)
-	defer look.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-look.C:
-		}
+	for permissions.Pause(ctx, 5*time.Second) == nil {
 		if err := s.bot.Health(); err != nil {
 			s.talk.say("  (%s)", err)
 			return

@@ -68,8 +68,6 @@ const (
 // inspect looks whether the bot is in the groups that routes name, and may write there, until ctx ends.
 func (d *desktop) inspect(ctx context.Context) error {
 	seen := map[string]time.Time{}
-	tick := time.NewTicker(roomsEvery)
-	defer tick.Stop()
 	for ctx.Err() == nil {
 		if places, err := d.desk.Places(ctx); err == nil {
 			d.rooms.keep(places)
@@ -81,7 +79,7 @@ func (d *desktop) inspect(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-		case <-tick.C:
+		case <-time.After(roomsEvery):
 		case <-d.rooms.look:
 			clear(seen)
 		}

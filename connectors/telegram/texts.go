@@ -194,15 +194,13 @@ const menuEvery = 30 * time.Second
 // What fails for now is tried again with the next look; where nothing can be written, once the person writes.
 func (d *desktop) menus(ctx context.Context) error {
 	given := map[int64]bool{} // false: in vain
-	look := time.NewTicker(menuEvery)
-	defer look.Stop()
 	for ctx.Err() == nil {
 		if all, ok := d.desk.(roster); ok {
 			d.align(ctx, given, all.People())
 		}
 		select {
 		case <-ctx.Done():
-		case <-look.C:
+		case <-time.After(menuEvery):
 		case chat := <-d.wrote:
 			if !given[chat] {
 				d.offer(ctx, given, chat)
