@@ -118,7 +118,7 @@ func (g *Registry) expireSpent(ctx context.Context) error {
 	for _, id := range over {
 		end := g.ending(id)
 		_, err := g.apply(ctx, id, Expire{At: g.stamp(), Spent: true}, nil)
-		if err != nil && !errors.Is(err, ErrSettled) && !errors.Is(err, ErrRow) && CodeOf(err) != CodeUnknown { // what a failing store never opened is unknown
+		if err != nil && !errors.Is(err, ErrSettled) && !errors.Is(err, ErrRow) && CodeOf(err) != CodeUnknown { // never opened
 			return fmt.Errorf("settle what is over: %w", err)
 		}
 		g.forgetIf(id, end)

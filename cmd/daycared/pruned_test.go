@@ -10,6 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/engine/store/storetest"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -28,4 +29,10 @@ func pruned(ts *testscript.TestScript, _ bool, _ []string) {
 	}
 	_, err = s.Prune(ctx, permissions.Keep{Audit: now.Sub(now.AddDate(-1, 0, 0))}, now, 9)
 	ts.Check(err)
+}
+
+// putback puts tables of a backup back into the store of a daemon that does not run.
+func putback(ts *testscript.TestScript, _ bool, args []string) {
+	path := filepath.Join(ts.Getenv("DAYCARED_DATA_DIR"), storeName)
+	ts.Check(storetest.PutBack(context.Background(), path, ts.MkAbs(args[0]), args[1:]...))
 }

@@ -80,7 +80,7 @@ func closeAgain[T any](ctx context.Context, s *Store, t *tx, c *comparison, g ga
 			continue
 		}
 		s.log.Error("a row of earlier that somebody put back behind daycared's back is not used", "row", g.name(row))
-		if err = errors.Join(err, s.append(ctx, t, r)); err != nil {
+		if err := errors.Join(err, s.append(ctx, t, r)); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"context"
 	"database/sql"
+	"errors"
 	"testing"
 
 	_ "github.com/mattn/go-sqlite3" // the driver
@@ -20,4 +22,26 @@ func Damage(t *testing.T, path string, n int64) {
 	if err := db.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// PutBack puts tables of the SQLite file from, an earlier copy of the one at path, in place of what they are there, but for how
+// often that was opened.
+func PutBack(ctx context.Context, path, from string, tables ...string) (err error) {
+	db, err := sql.Open("sqlite3", "file:"+path+"?_busy_timeout=10000&_foreign_keys=off")
+	if err != nil {
+		return err
+	}
+	db.SetMaxOpenConns(1)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	texts := []string{`ATTACH '` + from + `' AS was`, `CREATE TEMP TABLE opened AS SELECT opens, marked, answered FROM main.meta`}
+	for _, table := range tables {
+		texts = append(texts, `DELETE FROM main.`+table, `INSERT INTO main.`+table+` SELECT * FROM was.`+table)
+	}
+	texts = append(texts, `UPDATE main.meta SET (opens, marked, answered) = (SELECT opens, marked, answered FROM opened)`)
+	for _, text := range texts {
+		if _, err := db.ExecContext(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
