@@ -375,7 +375,7 @@ func (e *Engine) Resume(ctx context.Context, id connectors.Identity) error {
 	if err := e.store.Resume(work, who, id.Via, id.Operator, e.stamp()); err != nil {
 		return broken(err)
 	}
-	e.registry.Go()
+	e.registry.Halt("")
 	e.noteStop("")
 	e.log.Warn("everything goes on", "by", who, "via", id.Via)
 	return nil

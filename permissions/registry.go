@@ -30,7 +30,8 @@ type Registry struct {
 	rearm   Bell // an earlier deadline may have come
 	noticed Bell // there are new notices
 
-	stopped atomic.Pointer[string] // who stops everything, as long as that is not stored; nil: nobody
+	stopping sync.RWMutex // held to read by what a stop keeps from happening
+	stopper  string       // who stopped everything, while that could not be stored; empty: nobody
 
 	mu     sync.Mutex
 	glass  glass
@@ -91,8 +92,10 @@ func (g *Registry) Register(ctx context.Context, o Opening) (w *Waiter, r Reques
 
 // Open is Register for somebody who does not wait: the row is what there is of it.
 func (g *Registry) Open(ctx context.Context, o Opening) (r Request, created bool, err error) {
-	if by := g.stopped.Load(); by != nil {
-		return Request{}, false, Stopped(*by)
+	g.stopping.RLock()
+	defer g.stopping.RUnlock()
+	if g.stopper != "" {
+		return Request{}, false, Stopped(g.stopper)
 	}
 	began := g.Measure(o.Request)
 	r, created, err = g.store.Open(ctx, o)
@@ -207,9 +210,13 @@ func (g *Registry) foremost(id ID) *Waiter {
 
 // apply applies an event; taker is the call that a Use in it is for.
 func (g *Registry) apply(ctx context.Context, id ID, e Event, taker *Waiter) (Change, error) {
-	if by := g.stopped.Load(); by != nil && Halts(e) {
-		r, err := g.store.Read(ctx, id)
-		return Change{Before: r, After: r}, errors.Join(err, Stopped(*by))
+	if Halts(e) {
+		g.stopping.RLock()
+		defer g.stopping.RUnlock()
+		if g.stopper != "" {
+			r, err := g.store.Read(ctx, id)
+			return Change{Before: r, After: r}, errors.Join(err, Stopped(g.stopper))
+		}
 	}
 	c, err := g.store.Apply(ctx, id, e)
 	if err != nil {
@@ -245,14 +252,14 @@ func (g *Registry) settled(r Request, taker *Waiter) {
 	g.ringAll(r, taker, nil)
 }
 
-// StopAll is [Store.Stop], and rings whoever waited for what it cancelled. It returns how many requests that were. From the
-// start, and until [Registry.Go] where the store fails, nothing is opened, answered or used.
+// StopAll is [Store.Stop], and rings whoever waited for what it cancelled. It returns how many requests that were. Where the
+// store fails, nothing is opened, answered or used all the same, until [Registry.Halt] by nobody.
 func (g *Registry) StopAll(ctx context.Context, by, via string) (int, error) {
-	g.stopped.Store(&by)
 	cancelled, err := g.store.Stop(ctx, by, via, g.stamp())
 	if err == nil {
-		g.Go()
+		by = ""
 	}
+	g.Halt(by)
 	for _, r := range cancelled {
 		g.settled(r, nil)
 		g.publish(r)
@@ -262,8 +269,12 @@ func (g *Registry) StopAll(ctx context.Context, by, via string) (int, error) {
 	return len(cancelled), err
 }
 
-// Go ends what a StopAll began that could not be stored.
-func (g *Registry) Go() { g.stopped.Store(nil) }
+// Halt has nothing opened, answered or used, once what is being done is done; by nobody (empty) ends that.
+func (g *Registry) Halt(by string) {
+	g.stopping.Lock()
+	defer g.stopping.Unlock()
+	g.stopper = by
+}
 
 // Noticed has a value when there are new notices to be sent.
 func (g *Registry) Noticed() <-chan struct{} { return g.noticed }
