@@ -113,6 +113,14 @@ func (e *Engine) withdraw(ctx context.Context, r permissions.Request, by, via st
 	return e.Stand(ctx, c.After)
 }
 
+// sees is whose requests an identity sees; empty, everybody's, for the operator.
+func (e *Engine) sees(id connectors.Identity) (who string, err error) {
+	if who, err = e.Who(id); id.Operator {
+		who = ""
+	}
+	return who, err
+}
+
 // Who is the name of the person that an identity is, or a refusal.
 func (e *Engine) Who(id connectors.Identity) (string, error) {
 	p, err := e.Person(id)
@@ -135,12 +143,9 @@ func (e *Engine) Person(id connectors.Identity) (connectors.Person, error) {
 func (e *Engine) Pending(
 	ctx context.Context, id connectors.Identity, after permissions.ID, limit int,
 ) ([]permissions.Standing, error) {
-	who, err := e.Who(id)
+	who, err := e.sees(id)
 	if err != nil {
 		return nil, err
-	}
-	if id.Operator {
-		who = ""
 	}
 	rows, err := e.store.Pending(ctx, who, after, limit)
 	if err != nil {
@@ -277,12 +282,9 @@ func (e *Engine) Changed() <-chan struct{} { return e.store.Changed() }
 
 // Grants lists the grants in force that came of what was put to this person, and of everything for the operator.
 func (e *Engine) Grants(ctx context.Context, id connectors.Identity) ([]permissions.Grant, error) {
-	who, err := e.Who(id)
+	who, err := e.sees(id)
 	if err != nil {
 		return nil, err
-	}
-	if id.Operator {
-		who = ""
 	}
 	grants, err := e.store.GrantsInForce(ctx, who, e.clock.Now())
 	return e.relied(grants), broken(err)

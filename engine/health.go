@@ -93,12 +93,9 @@ func reachNow(c connectors.Connector, p connectors.Person) error {
 // Waiting is how many requests wait for an identity's answer, for the operator all that wait, and since when the oldest
 // does; zero where none waits.
 func (e *Engine) Waiting(ctx context.Context, id connectors.Identity) (count int, since time.Time, err error) {
-	who, err := e.Who(id)
+	who, err := e.sees(id)
 	if err != nil {
 		return 0, time.Time{}, err
-	}
-	if id.Operator {
-		who = ""
 	}
 	var after permissions.ID
 	for {
