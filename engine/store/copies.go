@@ -244,12 +244,8 @@ const readLately = `SELECT ` + copyColumns + ` FROM copies WHERE connector = $1 
 	`AND request IN (SELECT id FROM requests WHERE state = 'pending' ORDER BY number DESC LIMIT 0 + $2) ORDER BY request, person`
 
 // Live lists this connector's copies that people see of the newest pending requests, so many of them at most.
-func (s *Store) Live(ctx context.Context, connector string, limit int) (all []permissions.Copy, err error) {
-	err = s.read(ctx, func(from source) error {
-		all, err = collect(ctx, from, "a copy", copyFields, readLately, connector, limit)
-		return err
-	})
-	return all, err
+func (s *Store) Live(ctx context.Context, connector string, limit int) ([]permissions.Copy, error) {
+	return gather(ctx, s, "a copy", copyFields, readLately, connector, limit)
 }
 
 const (
@@ -300,4 +296,61 @@ func (s *Store) Forget(ctx context.Context, connector string) error {
 		}
 		return nil
 	})
+}
+
+const readPendingIn = `SELECT ` + sealedRequest + ` FROM requests WHERE state = 'pending' AND place <> '' ` +
+	`AND number > $1 AND place = $2 ORDER BY number LIMIT 0 + $3`
+
+// PendingIn lists at most limit pending requests of a place, after the one named (empty: from the first), oldest first.
+func (s *Store) PendingIn(
+	ctx context.Context, place string, after permissions.ID, limit int,
+) (found []permissions.Request, err error) {
+	err = s.read(ctx, func(from source) error {
+		number, err := position(ctx, from, after)
+		if err != nil {
+			return err
+		}
+		found, err = s.after(ctx, from, number, limit, readPendingIn, place)
+		return err
+	})
+	return found, err
+}
+
+const readPlaces = `SELECT DISTINCT place FROM requests WHERE state = 'pending' AND place <> '' ORDER BY place`
+
+// Places lists where something pending is shown to several people at once.
+func (s *Store) Places(ctx context.Context) ([]string, error) {
+	field := func(place *string) []any { return []any{place} }
+	return gather(ctx, s, "a place", field, readPlaces)
+}
+
+const (
+	writeMoved = `INSERT INTO moved (was, now) VALUES ($1, $2) ON CONFLICT (was) DO UPDATE SET now = excluded.now ` +
+		`WHERE now <> excluded.now`
+
+	readMoved = `SELECT was, now FROM moved ORDER BY was`
+)
+
+// Move notes that a place goes by another name now, and tells whether that is news. It is audited.
+func (s *Store) Move(ctx context.Context, m permissions.Move, via string) (news bool, err error) {
+	err = s.write(ctx, func(ctx context.Context, t *tx) error {
+		result, err := t.ExecContext(ctx, writeMoved, m.Was, m.Now)
+		if err != nil {
+			return err
+		}
+		n, _ := result.RowsAffected() // SQLite always tells
+		if news = n > 0; !news {
+			return nil
+		}
+		return s.append(ctx, t, permissions.Record{
+			Type: permissions.PlaceMoved, At: m.At, Via: via, Detail: map[string]string{"was": m.Was, "now": m.Now},
+		})
+	})
+	return news, err
+}
+
+// Moves lists the places that go by another name now. Their times are in the audit.
+func (s *Store) Moves(ctx context.Context) ([]permissions.Move, error) {
+	fields := func(m *permissions.Move) []any { return []any{&m.Was, &m.Now} }
+	return gather(ctx, s, "a place", fields, readMoved)
 }

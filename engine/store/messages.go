@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -64,12 +65,8 @@ const readUnheard = `SELECT number, ` + messageColumns + ` FROM messages WHERE h
 	`ORDER BY number LIMIT 0 + $2`
 
 // Unheard lists at most limit messages that an agent does not have yet, oldest first.
-func (s *Store) Unheard(ctx context.Context, agent string, limit int) (messages []permissions.Message, err error) {
-	err = s.read(ctx, func(from source) error {
-		messages, err = collect(ctx, from, "a message", numberedMessage, readUnheard, agent, limit)
-		return err
-	})
-	return messages, err
+func (s *Store) Unheard(ctx context.Context, agent string, limit int) ([]permissions.Message, error) {
+	return gather(ctx, s, "a message", numberedMessage, readUnheard, agent, limit)
 }
 
 const noteHeard = `UPDATE messages SET text = '', heard_at = $1 WHERE number = $2 AND heard_at = 0`
@@ -117,4 +114,175 @@ func (s *Store) word(ctx context.Context, query string, args ...any) (word strin
 func count(ctx context.Context, from source, query string, args ...any) (n int, err error) {
 	err = from.QueryRowContext(ctx, query, args...).Scan(&n)
 	return n, err
+}
+
+// mostPosts is how much may wait for one session: half of it of other agents and of the daemon, so that there is room for
+// what its person writes.
+const mostPosts = 1000
+
+const postColumns = `session, key, sender, text, silent, chain, at`
+
+func postFields(p *agents.Post) []any {
+	return []any{&p.Session, &p.Key, &p.From, &p.Text, &p.Silent, &p.Chain, instant{&p.At}}
+}
+
+func numberedPost(p *agents.Post) []any { return append([]any{&p.Number}, postFields(p)...) }
+
+const (
+	countPosted = `SELECT COUNT(*) FROM posts WHERE session = $1 AND key = $2`
+
+	countUntaken = `SELECT COUNT(*) FROM (SELECT 1 FROM posts WHERE taken_at = 0 AND session = $1 LIMIT 0 + $2) AS waiting`
+
+	insertPost = `INSERT INTO posts (` + postColumns + `, taken_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 0)`
+
+	readPosts = `SELECT number, ` + postColumns + ` FROM posts WHERE taken_at = 0 AND session = $1 ORDER BY number LIMIT 0 + $2`
+
+	takePost = `UPDATE posts SET text = '', taken_at = $1 WHERE number = $2 AND session = $3 AND taken_at = 0`
+)
+
+// Post keeps something for a session until its transcript has it. The key of one of the same session changes nothing.
+// It refuses a session that is unknown or has ended with [permissions.CodeUnknown], and with [permissions.CodeLimit]
+// when too much waits.
+func (s *Store) Post(ctx context.Context, p agents.Post) error {
+	if p.Key == "" {
+		return permissions.Invalid(errors.New("what is posted to a session needs a key"))
+	}
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		known, err := count(ctx, t, countPosted, p.Session, p.Key)
+		if err != nil || known > 0 {
+			return err
+		}
+		session, found, err := oneSession(ctx, t, readSession, p.Session)
+		if err != nil {
+			return err
+		}
+		if !found || !session.EndedAt.IsZero() {
+			return permissions.UnknownSession(string(p.Session))
+		}
+		most := mostPosts
+		if p.From != session.Person {
+			most /= 2
+		}
+		waiting, err := count(ctx, t, countUntaken, p.Session, most)
+		if err != nil {
+			return err
+		}
+		if waiting >= most {
+			return permissions.Unheard(session.Agent)
+		}
+		_, err = t.ExecContext(ctx, insertPost, postFields(&p)...)
+		return err
+	})
+}
+
+// Posts lists at most limit of what waits for a session, oldest first.
+func (s *Store) Posts(ctx context.Context, session permissions.ID, limit int) ([]agents.Post, error) {
+	return gather(ctx, s, "a post", numberedPost, readPosts, session, limit)
+}
+
+const utteranceColumns = `key, agent, person, via, text, sent, created_at`
+
+func utteranceFields(u *permissions.Utterance) []any {
+	return []any{&u.Key, &u.Bond.Agent, &u.Bond.Person, &u.Bond.Via, &u.Text, &u.Sent, instant{&u.CreatedAt}}
+}
+
+func numberedUtterance(u *permissions.Utterance) []any {
+	return append([]any{&u.Number}, utteranceFields(u)...)
+}
+
+const (
+	addUtterance = `INSERT INTO utterances (` + utteranceColumns + `, done) VALUES ($1, $2, $3, $4, $5, $6, $7, FALSE)`
+
+	countSaid = `SELECT COUNT(*) FROM utterances WHERE agent = $1 AND key = $2 AND key <> ''`
+
+	countUnsaid = `SELECT COUNT(*) FROM (SELECT 1 FROM utterances WHERE NOT done AND agent = $1 LIMIT 0 + $2) AS waiting`
+
+	// retryUnsaid is when an agent that was refused by the limit should try again.
+	retryUnsaid = 10 * time.Second
+)
+
+// Say is [engine.Store].
+func (s *Store) Say(ctx context.Context, u permissions.Utterance, most int) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		said, err := count(ctx, t, countSaid, u.Bond.Agent, u.Key)
+		if err != nil || said > 0 {
+			return err
+		}
+		waiting, err := count(ctx, t, countUnsaid, u.Bond.Agent, most)
+		if err != nil {
+			return err
+		}
+		if waiting >= most {
+			return permissions.Unsaid(retryUnsaid)
+		}
+		_, err = t.ExecContext(ctx, addUtterance, utteranceFields(&u)...)
+		return err
+	})
+}
+
+const readUnsaid = `SELECT number, ` + utteranceColumns + ` FROM utterances WHERE NOT done AND agent = $1 ` +
+	`ORDER BY number LIMIT 0 + $2`
+
+// Unsaid lists at most limit utterances of an agent's of which something is still to be sent, oldest first.
+func (s *Store) Unsaid(ctx context.Context, agent string, limit int) ([]permissions.Utterance, error) {
+	return gather(ctx, s, "an utterance", numberedUtterance, readUnsaid, agent, limit)
+}
+
+// keptOfAgent is how many of the messages that an agent sent, and of its utterances, are still known.
+const keptOfAgent = 1000
+
+const (
+	noteSent = `UPDATE utterances SET sent = $1 WHERE number = $2`
+
+	noteDone = `UPDATE utterances SET sent = $1, text = '', done = TRUE WHERE number = $2`
+
+	writeAuthor = `INSERT INTO authors (via, ref, agent, sent_at) VALUES ($1, $2, $3, $4) ` +
+		`ON CONFLICT (via, ref) DO UPDATE SET agent = excluded.agent`
+
+	trimAuthors = `DELETE FROM authors WHERE agent = $1 AND number <= ` +
+		`(SELECT number FROM authors WHERE agent = $1 ORDER BY number DESC LIMIT 1 OFFSET $2)`
+
+	trimSaid = `DELETE FROM utterances WHERE done AND agent = $1 AND number <= ` +
+		`(SELECT number FROM utterances WHERE done AND agent = $1 ORDER BY number DESC LIMIT 1 OFFSET $2)`
+)
+
+// Said is [engine.Store].
+func (s *Store) Said(ctx context.Context, u permissions.Utterance, ref string, done bool, at time.Time) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		note := noteSent
+		if done {
+			note = noteDone
+		}
+		if _, err := t.ExecContext(ctx, note, u.Sent, u.Number); err != nil {
+			return err
+		}
+		if done {
+			if _, err := t.ExecContext(ctx, trimSaid, u.Bond.Agent, keptOfAgent); err != nil {
+				return err
+			}
+		}
+		if ref == "" {
+			return nil
+		}
+		if _, err := t.ExecContext(ctx, writeAuthor, u.Bond.Via, ref, u.Bond.Agent, micros(at)); err != nil {
+			return err
+		}
+		_, err := t.ExecContext(ctx, trimAuthors, u.Bond.Agent, keptOfAgent)
+		return err
+	})
+}
+
+const readAuthor = `SELECT agent FROM authors WHERE via = $1 AND ref = $2`
+
+// Author is the agent that the message of that name in a channel is from; empty where that is not known.
+func (s *Store) Author(ctx context.Context, via, ref string) (agent string, err error) {
+	return s.word(ctx, readAuthor, via, ref)
+}
+
+const readAllPending = `SELECT number FROM requests WHERE state = 'pending'`
+
+// PendingNumbers are those of every request that is pending.
+func (s *Store) PendingNumbers(ctx context.Context) ([]int64, error) {
+	field := func(n *int64) []any { return []any{n} }
+	return gather(ctx, s, "a request", field, readAllPending)
 }

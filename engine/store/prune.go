@@ -11,11 +11,11 @@ import (
 // Prune deletes at most limit of what is older than keep says at now, and tells whether there may be more. Each sort
 // is a transaction of its own:
 //
-//   - what was asked in words, of settled requests (payloads.go);
+//   - what was asked in words, of settled requests;
 //   - of what people and agents of ours told each other, what never arrived and whose messages were whose, as old as
 //     those, and the keys of the rest, as old as requests: a chat may deliver an event again;
 //   - what was said and done in sessions that ended, as old as words, and those sessions, as old as requests; of one that
-//     goes on only what left its transcript, and the keys of what was posted to it (prunesessions.go);
+//     goes on only what left its transcript, and the keys of what was posted to it;
 //   - settled requests, with their votes, copies, uses, and grants that are over or revoked. A request that left a grant
 //     in force stays, and so does the newest, from whose number the next codes come;
 //   - notices that could not be sent, and tokens that are revoked or expired, of the same age;
@@ -205,4 +205,120 @@ func (s *Store) pruneAudit(ctx context.Context, t *tx, before, now time.Time, li
 	}
 	_, err = t.ExecContext(ctx, deleteAudit, s.chain, last.Seq)
 	return n, err
+}
+
+const (
+	readPayloads = `SELECT number, id, kind, options, calls FROM requests WHERE state <> 'pending' AND pruned = FALSE ` +
+		`AND decided_at < $1 ORDER BY decided_at LIMIT 0 + $2`
+
+	blankRequest = `UPDATE requests SET (options, calls, input, affected_path, message, details, reason, comment, ` +
+		`choices, env_names, pruned) = ($1, $2, '', '', '', '', '', '', '[]', '[]', TRUE) WHERE number = $3`
+
+	blankVotes = `UPDATE votes SET comment = '' WHERE request = $1 AND comment <> ''`
+)
+
+// prunePayloads deletes what was asked and answered in words: inputs and the paths in them, messages, details, reasons,
+// choices, comments, names of the environment. What stays says who asked for what sort of thing, where, and how it
+// ended: kind, tags, tools, folder, options by their ids (a clarification's without labels, which were its choices),
+// the answer to each call, and the digest, by which whoever has the words can still prove that they are those.
+func prunePayloads(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
+	fields := func(r *permissions.Request) []any {
+		return []any{
+			&r.Number, &r.ID, &r.Kind, list[permissions.Option]{&r.Options}, list[permissions.Call]{&r.Calls},
+		}
+	}
+	old, err := collect(ctx, t, "a request", fields, readPayloads, micros(before), limit)
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range old {
+		for i, c := range r.Calls {
+			r.Calls[i] = permissions.Call{N: c.N, Tool: c.Tool, Answer: c.Answer}
+		}
+		for i := range r.Options {
+			if r.Kind == permissions.KindClarification {
+				r.Options[i].Label = ""
+			}
+		}
+		_, err := t.ExecContext(ctx, blankRequest,
+			list[permissions.Option]{&r.Options}, list[permissions.Call]{&r.Calls}, r.Number)
+		if err != nil {
+			return 0, err
+		}
+		if _, err := t.ExecContext(ctx, blankVotes, r.ID); err != nil {
+			return 0, err
+		}
+		t.rows.drop(r.ID)
+	}
+	return len(old), nil
+}
+
+// What is deleted of a session is not bounded by the number of sessions: each transaction deletes at most limit of the
+// rows below, and the session itself, or its mark that nothing is left to delete, comes when none was left.
+
+const (
+	wordySessions = `SELECT id FROM sessions WHERE ended_at > 0 AND pruned = FALSE AND ended_at < $1 ORDER BY ended_at LIMIT 0 + $2`
+
+	oldSessions = `SELECT id FROM sessions WHERE ended_at > 0 AND pruned IN (FALSE, TRUE) AND ended_at < $1 LIMIT 0 + $2`
+
+	deleteTurns = `DELETE FROM turns WHERE number IN (SELECT turns.number FROM json_each($1) AS old ` +
+		`JOIN turns ON turns.session = old.value LIMIT 0 + $2)`
+
+	deletePosts = `DELETE FROM posts WHERE number IN (SELECT posts.number FROM json_each($1) AS old ` +
+		`JOIN posts ON posts.session = old.value LIMIT 0 + $2)`
+
+	deleteArtifacts = `DELETE FROM artifacts WHERE id IN (SELECT artifacts.id FROM json_each($1) AS old ` +
+		`JOIN artifacts ON artifacts.session = old.value LIMIT 0 + $2)`
+
+	blankExecutions = `UPDATE tool_calls SET arguments = 'null', error = '' WHERE id IN (SELECT tool_calls.id ` +
+		`FROM json_each($1) AS old JOIN tool_calls ON tool_calls.session = old.value ` +
+		`WHERE tool_calls.arguments <> 'null' OR tool_calls.error <> '' LIMIT 0 + $2)`
+
+	deleteExecutions = `DELETE FROM tool_calls WHERE id IN (SELECT tool_calls.id FROM json_each($1) AS old ` +
+		`JOIN tool_calls ON tool_calls.session = old.value LIMIT 0 + $2)`
+
+	blankSessions = `UPDATE sessions SET step = '', pruned = TRUE WHERE id IN (SELECT value FROM json_each($1))`
+
+	deleteSessions = `DELETE FROM sessions WHERE id IN (SELECT value FROM json_each($1))`
+
+	deleteDropped = `DELETE FROM turns WHERE number IN (SELECT number FROM turns WHERE dropped_at > 0 AND dropped_at < $1 LIMIT 0 + $2)`
+
+	deleteTaken = `DELETE FROM posts WHERE number IN (SELECT number FROM posts WHERE taken_at > 0 AND taken_at < $1 LIMIT 0 + $2)`
+)
+
+// pruneWords deletes what was said and done in sessions that ended: transcripts, arguments and what came of calls. What
+// stays says which tools were called when, and whether that worked.
+func pruneWords(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
+	return pruneSessionsBy(ctx, t, wordySessions, before, limit,
+		deleteTurns, deletePosts, deleteArtifacts, blankExecutions, blankSessions)
+}
+
+// pruneSessions deletes sessions that ended, with all that is theirs.
+func pruneSessions(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
+	return pruneSessionsBy(ctx, t, oldSessions, before, limit,
+		deleteTurns, deletePosts, deleteArtifacts, deleteExecutions, deleteSessions)
+}
+
+// pruneSessionsBy runs each of the steps on the sessions that a query finds, as long as no more than limit rows change.
+func pruneSessionsBy(ctx context.Context, t *tx, find string, before time.Time, limit int, steps ...string) (int, error) {
+	ids, err := collect(ctx, t, "a session", func(id *permissions.ID) []any { return []any{id} }, find, micros(before), limit)
+	if err != nil || len(ids) == 0 {
+		return 0, err
+	}
+	old, changed := list[permissions.ID]{&ids}, 0
+	for i, text := range steps {
+		args := []any{old, limit - changed}
+		if i == len(steps)-1 {
+			args = args[:1]
+		}
+		result, err := t.ExecContext(ctx, text, args...)
+		if err != nil {
+			return 0, err
+		}
+		n, _ := result.RowsAffected()
+		if changed += int(n); changed >= limit {
+			return limit, nil
+		}
+	}
+	return changed, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"time"
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/permissions"
@@ -91,12 +92,8 @@ func (s *Store) session(
 	return session, found, err
 }
 
-func (s *Store) sessions(ctx context.Context, text string, args ...any) (found []permissions.AgentSession, err error) {
-	err = s.read(ctx, func(from source) error {
-		found, err = collect(ctx, from, "a session", sessionFields, text, args...)
-		return err
-	})
-	return found, err
+func (s *Store) sessions(ctx context.Context, text string, args ...any) ([]permissions.AgentSession, error) {
+	return gather(ctx, s, "a session", sessionFields, text, args...)
 }
 
 func oneSession(
@@ -115,22 +112,89 @@ func oneSession(
 const readTurns = `SELECT seq, content, at FROM turns WHERE session = $1 AND dropped_at = 0 ORDER BY seq`
 
 // Turns is the transcript of a session, without what was dropped.
-func (s *Store) Turns(ctx context.Context, session permissions.ID) (turns []agents.Turn, err error) {
+func (s *Store) Turns(ctx context.Context, session permissions.ID) ([]agents.Turn, error) {
 	fields := func(t *agents.Turn) []any { return []any{&t.Seq, raw{&t.Content}, instant{&t.At}} }
-	err = s.read(ctx, func(from source) error {
-		turns, err = collect(ctx, from, "a turn", fields, readTurns, session)
-		return err
-	})
-	return turns, err
+	return gather(ctx, s, "a turn", fields, readTurns, session)
 }
 
 const readExecutions = `SELECT ` + executionColumns + ` FROM tool_calls WHERE session = $1 AND step = $2 ORDER BY call`
 
 // Executions are the calls of one step of a session, in order.
-func (s *Store) Executions(ctx context.Context, session permissions.ID, step int) (calls []agents.Execution, err error) {
+func (s *Store) Executions(ctx context.Context, session permissions.ID, step int) ([]agents.Execution, error) {
+	return gather(ctx, s, "an execution", executionFields, readExecutions, session, step)
+}
+
+// What agents of ours ask by rows alone: the callers of these statements are those whose names begin with "agent:".
+
+// Keyed finds the request of a key of this caller's that is still in use, settled or not.
+func (s *Store) Keyed(ctx context.Context, caller, key string) (r permissions.Request, found bool, err error) {
 	err = s.read(ctx, func(from source) error {
-		calls, err = collect(ctx, from, "an execution", executionFields, readExecutions, session, step)
+		r, err = s.one(ctx, from, readByKey, caller, key)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		found = err == nil
 		return err
 	})
-	return calls, err
+	return r, found, err
+}
+
+const (
+	readPendingOfSession = `SELECT id FROM requests WHERE state = 'pending' AND caller >= 'agent:' AND caller < 'agent;' ` +
+		`AND session = $1`
+
+	readGrantsOfSession = `SELECT ` + grantColumns + ` FROM grants WHERE revoked_at = 0 AND ended_at = 0 ` +
+		`AND caller >= 'agent:' AND caller < 'agent;' AND session = $1`
+)
+
+// PendingOfSession are the pending requests of a session of an agent of ours, whichever of them asked.
+func (s *Store) PendingOfSession(ctx context.Context, session string) ([]permissions.ID, error) {
+	field := func(id *permissions.ID) []any { return []any{id} }
+	return gather(ctx, s, "a request", field, readPendingOfSession, session)
+}
+
+// EndSessionGrants is [engine.Store].
+func (s *Store) EndSessionGrants(ctx context.Context, session string, now time.Time) (ended []permissions.Grant, err error) {
+	err = s.write(ctx, func(ctx context.Context, t *tx) error {
+		if ended, err = collect(ctx, t, "a grant", grantFields, readGrantsOfSession, session); err != nil {
+			return err
+		}
+		for _, g := range ended {
+			if err := s.noteEnd(ctx, t, g, now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ended, nil
+}
+
+const (
+	readCursor = `SELECT seq FROM cursors WHERE name = $1`
+
+	writeCursor = `INSERT INTO cursors (name, seq) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET seq = excluded.seq`
+)
+
+// Cursor is how far in the daemon's chain a follower of that name has come. One that is new begins behind the newest entry.
+func (s *Store) Cursor(ctx context.Context, name string) (seq int64, err error) {
+	err = s.write(ctx, func(ctx context.Context, t *tx) error {
+		err := t.QueryRowContext(ctx, readCursor, name).Scan(&seq)
+		if errors.Is(err, sql.ErrNoRows) {
+			seq = t.seq
+			_, err = t.ExecContext(ctx, writeCursor, name, seq)
+		}
+		return err
+	})
+	return seq, err
+}
+
+// SetCursor keeps how far a follower has come.
+func (s *Store) SetCursor(ctx context.Context, name string, seq int64) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		_, err := t.ExecContext(ctx, writeCursor, name, seq)
+		return err
+	})
 }

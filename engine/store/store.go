@@ -3,7 +3,7 @@
 //
 // One connection writes and a few read. Every write is in one immediate transaction (tx.go) that holds all of a change:
 // the row, the vote, the grants and the audit records, so that what is not audited has not happened. Writes that come at
-// the same time share a transaction and its sync (group.go), and what was written last is in memory for the next (rows.go).
+// the same time share a transaction and its sync (group.go), and what was written last is in memory for the next (row.go).
 // It is on the disk when the method returns nil (WAL with synchronous=FULL). What a second database has to do is in
 // storetest.
 //
