@@ -102,7 +102,7 @@ func (e *Engine) read(ctx context.Context, id permissions.ID) (r permissions.Req
 		copies, err = e.store.Copies(ctx, id)
 	}
 	if permissions.AsRefusal(err) != nil {
-		return r, nil, false, nil
+		return r, nil, false, nil //nolint:nilerr // it is gone, or was not opened
 	}
 	return r, copies, err == nil, err
 }

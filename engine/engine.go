@@ -97,7 +97,8 @@ func New(o Options) *Engine {
 		clock.Elapsed = elapsed
 	}
 	e := &Engine{
-		store: o.Store, clock: clock, log: o.Log, changed: permissions.NewBell(), unsaved: permissions.NewBell(), stopping: func(context.Context) error { return nil },
+		store: o.Store, clock: clock, log: o.Log, changed: permissions.NewBell(), unsaved: permissions.NewBell(),
+		stopping: func(context.Context) error { return nil },
 		pruning:  cmp.Or(o.PruneEvery, pruneEvery),
 		registry: permissions.NewRegistry(o.Store, clock, o.Settings.Approvals.RedeemWindow, o.Log),
 		invited:  map[string]invited{}, prompts: map[string]*rate.Limiter{}, rows: map[string]*rate.Limiter{}, bytes: map[string]*rate.Limiter{},

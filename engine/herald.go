@@ -191,7 +191,7 @@ func (e *Engine) fill(ctx context.Context, n permissions.Notice, notice *connect
 	case permissions.AboutEnded, permissions.AboutRevoked:
 		notice.Grant, err = e.store.Grant(ctx, n.Subject)
 		if permissions.AsRefusal(err) != nil {
-			return false, nil // it is no longer kept
+			return false, nil //nolint:nilerr // it is no longer kept
 		}
 		if err == nil && n.About == permissions.AboutRevoked {
 			notice.Ran, err = e.store.Ran(ctx, n.Subject, ranMost)

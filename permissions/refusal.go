@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strconv"
 	"strings"
 	"time"
@@ -370,4 +371,12 @@ func distance(a, b string) int {
 		return 1
 	}
 	return d
+}
+
+// Cause is a file's error without its path, which the sentence around it names already.
+func Cause(err error) error {
+	if of, is := errors.AsType[*fs.PathError](err); is {
+		return of.Err
+	}
+	return err
 }

@@ -76,7 +76,8 @@ func (a *asking) run(ctx context.Context) error {
 			}
 			continue
 		case a.row.ID != "" && errors.As(err, &file) && time.Now().Before(a.until): // just being replaced, perhaps
-		case a.row.ID != "" && permissions.CodeOf(err) == permissions.CodeBroken && time.Now().Before(a.until): // what is asked stands, and may yet be answered
+		case a.row.ID != "" && permissions.CodeOf(err) == permissions.CodeBroken && time.Now().Before(a.until):
+			// What is asked stands, and may yet be answered.
 			a.missing(err)
 			wait = 0
 		case !a.met || !wire.Gone(err):

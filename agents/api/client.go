@@ -204,7 +204,7 @@ func (e *tokenFileError) Unwrap() error { return e.err }
 func readToken(file string) (permissions.Secret, error) {
 	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the account that asks names its own file
 	if err != nil {
-		return "", cause(err)
+		return "", permissions.Cause(err)
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
@@ -212,19 +212,11 @@ func readToken(file string) (permissions.Secret, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxTokenFile))
 	if err != nil {
-		return "", cause(err)
+		return "", permissions.Cause(err)
 	}
 	secret := permissions.Secret(strings.TrimRight(string(text), "\r\n"))
 	if _, ok := secret.Hash(); !ok {
 		return "", errNoToken
 	}
 	return secret, nil
-}
-
-// cause is an error without the path, which has been told.
-func cause(err error) error {
-	if of, is := errors.AsType[*os.PathError](err); is {
-		return of.Err
-	}
-	return err
 }

@@ -103,7 +103,7 @@ func (c *CLI) model(a config.Agent, log *slog.Logger) (models.Model, error) {
 	if m.Provider == config.Script {
 		data, err := config.ReadFile(m.File, maxAgentFile)
 		if err != nil {
-			return nil, fmt.Errorf("agent %s: %s cannot be read (%w)", a.Name, m.File, cause(err))
+			return nil, fmt.Errorf("agent %s: %s cannot be read (%w)", a.Name, m.File, permissions.Cause(err))
 		}
 		return playbook.Parse(m.File, data)
 	}

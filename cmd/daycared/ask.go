@@ -251,9 +251,9 @@ func (c *CLI) cancelOwn(ctx context.Context, asks *client.Client, id permissions
 	switch {
 	case err == nil:
 		return cancelled, nil
-	case isCode(err, permissions.CodeSettled):
+	case permissions.CodeOf(err) == permissions.CodeSettled:
 		return asks.Get(work, id, 0)
-	case isUnknown(err):
+	case permissions.CodeOf(err) == permissions.CodeUnknown:
 		return cancelled, endedBefore()
 	}
 	return cancelled, ended(permissions.ExitCancelled, "the request %s could not be cancelled and may stand: %s", id, err)

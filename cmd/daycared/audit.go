@@ -150,7 +150,8 @@ func lookUp(
 	if s, known := told.Get(id); known {
 		return s, nil
 	}
-	if s, err = client.Show(ctx, string(id)); isUnknown(err) || isCode(err, permissions.CodeGone) {
+	s, err = client.Show(ctx, string(id))
+	if code := permissions.CodeOf(err); code == permissions.CodeUnknown || code == permissions.CodeGone {
 		err = nil
 	}
 	if err == nil {

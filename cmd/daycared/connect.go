@@ -214,7 +214,7 @@ func look(f connect.File) (settingsFile, error) {
 		s.text, s.mode, s.there = string(text), info.Mode().Perm(), true
 	}
 	if err != nil {
-		return s, fmt.Errorf("read %s: %w", s.path, cause(err))
+		return s, fmt.Errorf("read %s: %w", s.path, permissions.Cause(err))
 	}
 	return s, nil
 }
@@ -261,7 +261,7 @@ func (c *CLI) tellReach(ctx context.Context, a connect.Agent, told *connection) 
 	}
 	why := ""
 	switch {
-	case errors.Is(err, fs.ErrPermission), isCode(err, permissions.CodeNotYours), c.socketFlag != "", c.urlFlag != "":
+	case errors.Is(err, fs.ErrPermission), permissions.CodeOf(err) == permissions.CodeNotYours, c.socketFlag != "", c.urlFlag != "":
 		// not for this account to know
 		fmt.Fprintln(c.Out, "note      whom it can ask is told to the daemon's own account: daycared status.")
 		return
@@ -270,7 +270,7 @@ func (c *CLI) tellReach(ctx context.Context, a connect.Agent, told *connection) 
 			why += "; to be asked on a phone: daycared setup"
 		}
 	case !s.Ready:
-		why = value(s.NotReady)
+		why = wire.Value(s.NotReady)
 	case !s.Reachable:
 		why = "nobody can be reached just now; daycared status says why"
 	default:
@@ -295,7 +295,7 @@ func (c *CLI) install(s settingsFile, next string) (done connectedFile, err erro
 		return done, nil
 	}
 	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
-		return done, fmt.Errorf("make the folder of %s: %w", s.path, cause(err))
+		return done, fmt.Errorf("make the folder of %s: %w", s.path, permissions.Cause(err))
 	}
 	as := ""
 	if clean, err := s.Remove(s.text); s.there && err == nil && clean == s.text { // nothing of ours was in it
@@ -346,7 +346,7 @@ func (c *CLI) uninstall(s settingsFile, next string) (state string, err error) {
 	}
 	if !known && s.Empty(next) {
 		if err := os.Remove(s.path); err != nil {
-			return "", fmt.Errorf("remove %s: %w", s.path, cause(err))
+			return "", fmt.Errorf("remove %s: %w", s.path, permissions.Cause(err))
 		}
 		c.print("%s held nothing else and is gone.\n", s.path)
 		return "removed", nil
@@ -356,7 +356,7 @@ func (c *CLI) uninstall(s settingsFile, next string) (state string, err error) {
 	}
 	if known && next == string(was) {
 		if err := os.Remove(s.backup()); err != nil {
-			return "", fmt.Errorf("remove %s: %w", s.backup(), cause(err))
+			return "", fmt.Errorf("remove %s: %w", s.backup(), permissions.Cause(err))
 		}
 		c.print("%s is as it was.\n", s.path)
 		return "restored", nil

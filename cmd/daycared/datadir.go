@@ -140,7 +140,7 @@ func openDataDir(path string, uid int, console string) (*dataDir, error) {
 	}
 	folder, err := os.Open(path)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("lock the data directory: %w", cause(err)), lock.Close())
+		return nil, errors.Join(fmt.Errorf("lock the data directory: %w", permissions.Cause(err)), lock.Close())
 	}
 	d := &dataDir{
 		path: path, folder: folder, lock: lock, self: holder{PID: os.Getpid(), Since: time.Now().UTC(), Console: console},
@@ -293,24 +293,16 @@ var errNoFile = errors.New("it is not a regular file")
 func openFile(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, cause(err)
+		return nil, permissions.Cause(err)
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = errNoFile
 	}
 	if err != nil {
-		return nil, errors.Join(cause(err), f.Close())
+		return nil, errors.Join(permissions.Cause(err), f.Close())
 	}
 	return f, nil
-}
-
-// cause is an error without the path, which has been told.
-func cause(err error) error {
-	if of, is := errors.AsType[*os.PathError](err); is {
-		return of.Err
-	}
-	return err
 }
 
 // readSecret reads a file that holds one secret, without the space around it; what is in it, in words, is what. The error
@@ -323,7 +315,7 @@ func readSecret(file, what string) (string, error) {
 	case errors.Is(err, syscall.EISDIR):
 		return "", fmt.Errorf("%s is a folder; name the file in it", file)
 	case err != nil:
-		return "", fmt.Errorf("%s cannot be read (%w); let the daemon's account read it, or name another file", file, cause(err))
+		return "", fmt.Errorf("%s cannot be read (%w); let the daemon's account read it, or name another file", file, permissions.Cause(err))
 	}
 	secret := strings.TrimSpace(string(text))
 	if secret == "" {

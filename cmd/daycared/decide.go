@@ -121,7 +121,8 @@ func (c *CLI) cancelCommand() *cobra.Command {
 // mayBeOwn tells whether what a person's door refused to cancel may be this account's own question: its asker knows it
 // by its id.
 func mayBeOwn(name string, err error) bool {
-	kept := isCode(err, permissions.CodeNotYours) || isUnknown(err)
+	code := permissions.CodeOf(err)
+	kept := code == permissions.CodeNotYours || code == permissions.CodeUnknown
 	return len(name) != permissions.CodeLength && (kept || errors.Is(err, admin.ErrUnreachable))
 }
 
@@ -134,7 +135,8 @@ func (c *CLI) cancelAsked(ctx context.Context, id permissions.ID, told error) (p
 	}
 	defer client.Close()
 	s, err := client.Cancel(ctx, id)
-	if errors.Is(err, admin.ErrUnreachable) || (isUnknown(err) && !errors.Is(told, admin.ErrUnreachable)) {
+	unknown := permissions.CodeOf(err) == permissions.CodeUnknown
+	if errors.Is(err, admin.ErrUnreachable) || (unknown && !errors.Is(told, admin.ErrUnreachable)) {
 		return s, told
 	}
 	return s, err

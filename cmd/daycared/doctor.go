@@ -200,7 +200,7 @@ func (c *CLI) peoplesDoor(ctx context.Context) (d door) {
 		d.channels, _ = client.Health(ctx) // an older daemon does not tell
 		d.people, _ = client.People(ctx)
 	}
-	d.shut = errors.Is(d.err, fs.ErrPermission) || isCode(d.err, permissions.CodeNotYours)
+	d.shut = errors.Is(d.err, fs.ErrPermission) || permissions.CodeOf(d.err) == permissions.CodeNotYours
 	return d
 }
 

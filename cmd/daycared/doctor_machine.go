@@ -20,6 +20,7 @@ import (
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/engine/store"
+	"github.com/daycared/daycared/internal/wire"
 )
 
 // findings are what was seen on the machine: wrong where this account will serve and could not, else a note.
@@ -85,7 +86,7 @@ func (in *inspection) examineListener() []finding {
 		return nil
 	case in.running == nil:
 		return []finding{saw("note", "no daemon was found at api.listen, "+listen, "start it with: daycared serve")}
-	case value(in.running.Listen) != listen:
+	case wire.Value(in.running.Listen) != listen:
 		return []finding{saw("note", "the daemon does not listen at "+listen+" yet", "start it again")}
 	}
 	scheme := "http://"

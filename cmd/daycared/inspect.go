@@ -367,7 +367,7 @@ func (c *CLI) serves(paths config.Paths, running *admin.Status) account {
 // this account is nobody to: then its sockets and its port are left out of what is looked at.
 func (c *CLI) daemonOf(ctx context.Context, paths config.Paths) *admin.Status {
 	s, err := c.status(ctx)
-	c.stranger = errors.Is(err, fs.ErrPermission) || isCode(err, permissions.CodeNotYours)
+	c.stranger = errors.Is(err, fs.ErrPermission) || permissions.CodeOf(err) == permissions.CodeNotYours
 	if err != nil || s.DataDir != paths.DataDir && s.AdminSocket != paths.AdminSocket {
 		return nil
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/daycared/daycared/agents/sandbox"
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
 )
 
 // listener looks at the certificate and the port of the listener for agents elsewhere.
@@ -33,7 +34,7 @@ func (in *inspection) listener() {
 	if a.TLSCertFile != "" {
 		in.certificate(a.TLSCertFile, a.TLSKeyFile)
 	}
-	if in.running != nil && value(in.running.Listen) == a.Listen {
+	if in.running != nil && wire.Value(in.running.Listen) == a.Listen {
 		return // our own daemon has it
 	}
 	l, err := net.Listen("tcp", a.Listen) //nolint:noctx // it is closed at once
@@ -163,7 +164,7 @@ func (in *inspection) pem(key, file, sort, what string) (text []byte, ok bool) {
 	case errors.Is(err, syscall.EISDIR):
 		in.fails(key, "%s: %s is a folder; name the file in it", key, file)
 	case err != nil:
-		in.fails(key, "%s: %s cannot be read (%v); name another file", key, file, cause(err))
+		in.fails(key, "%s: %s cannot be read (%v); name another file", key, file, permissions.Cause(err))
 	case !slices.ContainsFunc(pemSorts(text), func(b string) bool { return strings.HasSuffix(b, sort) }):
 		in.fails(key, "%s: %s holds %s, and not %s in PEM; name the file that does", key, file, contents(text), what)
 	default:

@@ -196,7 +196,7 @@ const mostNear = 1000
 
 // nearRequest adds to a refusal of an unknown code or id the nearest one of what waits.
 func nearRequest(ctx context.Context, client *admin.Client, name string, refused error) error {
-	if !isUnknown(refused) {
+	if permissions.CodeOf(refused) != permissions.CodeUnknown {
 		return refused
 	}
 	list, err := client.List(ctx, "", mostNear)
@@ -340,7 +340,7 @@ func (c *CLI) revokeCommand() *cobra.Command {
 		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			if len(args[0]) != permissions.CodeLength { // a grant has no code
 				took, err := client.Revoke(cmd.Context(), permissions.ID(args[0]))
-				if !isUnknown(err) {
+				if permissions.CodeOf(err) != permissions.CodeUnknown {
 					if err == nil {
 						err = c.tookBack(took, here(cmd.Context(), client), asJSON)
 					}
@@ -348,10 +348,10 @@ func (c *CLI) revokeCommand() *cobra.Command {
 				}
 			}
 			s, err := client.Void(cmd.Context(), args[0])
-			if isUnknown(err) {
+			if permissions.CodeOf(err) == permissions.CodeUnknown {
 				return nearRequest(cmd.Context(), client, args[0], unknown("There is no grant and no request %s.", spelled(args[0])))
 			}
-			if isCode(err, permissions.CodeNoUse) && !asJSON {
+			if permissions.CodeOf(err) == permissions.CodeNoUse && !asJSON {
 				return c.usedAlready(cmd.Context(), client, args[0], err)
 			}
 			if err != nil {
@@ -434,12 +434,4 @@ func lasts(g permissions.Grant, zone *time.Location) string {
 		return "for the session"
 	}
 	return "until revoked"
-}
-
-// isUnknown tells whether the daemon knows nothing of that name, or nothing that is this person's.
-func isUnknown(err error) bool { return isCode(err, permissions.CodeUnknown) }
-
-func isCode(err error, code permissions.Code) bool {
-	var refusal *permissions.Refusal
-	return errors.As(err, &refusal) && refusal.Code == code
 }

@@ -305,7 +305,7 @@ func errorIn(r slog.Record) (found error) {
 }
 
 func isBroken(err error) bool {
-	return errors.Is(err, permissions.ErrBroken) || isCode(err, permissions.CodeBroken)
+	return errors.Is(err, permissions.ErrBroken) || permissions.CodeOf(err) == permissions.CodeBroken
 }
 
 // outage is a time in which the store cannot be used. It is safe for concurrent use.

@@ -209,7 +209,7 @@ func (s *steps) short(path string) string {
 // writeWhole writes a file so that there is the old one or the new one, and never half of it.
 func writeWhole(path string, text []byte, mode os.FileMode) error {
 	if err := store.WriteFile(path, text, mode); err != nil {
-		return fmt.Errorf("write %s: %w", path, cause(err))
+		return fmt.Errorf("write %s: %w", path, permissions.Cause(err))
 	}
 	return nil
 }

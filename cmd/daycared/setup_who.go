@@ -167,7 +167,7 @@ func (s *steps) save() error {
 	}
 	for _, file := range []string{s.file, s.tokenFile} {
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			return fmt.Errorf("make the folder of %s: %w", file, cause(err))
+			return fmt.Errorf("make the folder of %s: %w", file, permissions.Cause(err))
 		}
 	}
 	mode := os.FileMode(0o600)

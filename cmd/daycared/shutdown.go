@@ -48,7 +48,7 @@ func (c *CLI) stopCommand() *cobra.Command {
 func (c *CLI) stop(ctx context.Context, desk *admin.Client, within time.Duration, asJSON bool) error {
 	ended, err := desk.Shutdown(ctx)
 	switch {
-	case isCode(err, permissions.CodeNotYours), errors.Is(err, os.ErrPermission):
+	case permissions.CodeOf(err) == permissions.CodeNotYours, errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("uid %d may not end this daemon: only its own account and root may, with its admin.key in reach", c.UID)
 	case errors.Is(err, client.ErrUnreachable):
 		if ended, err = c.terminate(err); err != nil {
@@ -79,7 +79,7 @@ func (c *CLI) stop(ctx context.Context, desk *admin.Client, within time.Duration
 	if ended.Pending > 0 {
 		c.say("what waits (%s) is asked again at the next start", count(ended.Pending, "request", "requests"))
 	}
-	if value(ended.Manager) == "systemd" {
+	if wire.Value(ended.Manager) == "systemd" {
 		c.say("it ran under systemd, which may start it again; systemctl stop, with the name of its unit, ends it for good")
 	}
 	return err

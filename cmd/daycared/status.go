@@ -89,7 +89,7 @@ func (c *CLI) statusCommand() *cobra.Command {
 		Annotations: map[string]string{oneObject: "yes"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := c.status(cmd.Context())
-			if errors.Is(err, fs.ErrPermission) || isCode(err, permissions.CodeNotYours) {
+			if errors.Is(err, fs.ErrPermission) || permissions.CodeOf(err) == permissions.CodeNotYours {
 				return c.statusOutside(cmd.Context(), err, asJSON)
 			}
 			if errors.Is(err, client.ErrUnreachable) { // one at its start says to agents what it waits for
@@ -190,7 +190,7 @@ func (c *CLI) printStatus(s admin.Status) error {
 		fmt.Fprintf(table, "%s\t%s\n", what, spelled(fmt.Sprintf(format, args...)))
 	}
 	row("daycared", "%s, pid %d of %s, since %s", s.Version, s.PID, accountName(s.UID), stamp(s.Since, time.Local))
-	row("configuration", "%s, read %s", cmp.Or(value(s.Config), "none, the defaults"), stamp(s.ConfigRead, time.Local))
+	row("configuration", "%s, read %s", cmp.Or(wire.Value(s.Config), "none, the defaults"), stamp(s.ConfigRead, time.Local))
 	if s.ConfigRefused != nil {
 		row("", "read again since, and refused: %s", *s.ConfigRefused)
 	}
@@ -198,13 +198,13 @@ func (c *CLI) printStatus(s admin.Status) error {
 		row("", "%s", elsewhere)
 	}
 	row("data", "%s", s.DataDir)
-	row("log", "%s", cmp.Or(value(s.Log), "standard error"))
-	row("agents ask at", "%s", strings.TrimSuffix(s.AgentSocket+", "+value(s.Listen), ", "))
+	row("log", "%s", cmp.Or(wire.Value(s.Log), "standard error"))
+	row("agents ask at", "%s", strings.TrimSuffix(s.AgentSocket+", "+wire.Value(s.Listen), ", "))
 	row("people answer at", "%s", s.AdminSocket)
 	if s.Console != "off" {
 		row("console", "%s", s.Console)
 	}
-	row("ready", "%s", cmp.Or(value(s.NotReady), "yes"))
+	row("ready", "%s", cmp.Or(wire.Value(s.NotReady), "yes"))
 	for _, ch := range s.Channels {
 		how := "reaches " + strings.Join(ch.Reaches, ", ")
 		if len(ch.Reaches) == 0 {
@@ -264,14 +264,7 @@ func (c *CLI) elsewhere(s admin.Status) string {
 // serves reports whether a daemon is the one of a configuration. The machine's service has a data directory of its own, and
 // each account another by default.
 func serves(s admin.Status, cfg *config.Config, paths config.Paths) bool {
-	return value(s.Config) == absolute(cfg.File) && (s.DataDir == paths.DataDir || cfg.File == config.SystemFile)
-}
-
-func value(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
+	return wire.Value(s.Config) == absolute(cfg.File) && (s.DataDir == paths.DataDir || cfg.File == config.SystemFile)
 }
 
 func (c *CLI) agentsCommand() *cobra.Command {

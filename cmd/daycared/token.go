@@ -138,7 +138,7 @@ func writeSecret(name string, create func() (permissions.Secret, error)) error {
 		return usage("--out %s is there already; name a new file", name)
 	}
 	if err != nil {
-		return usage("--out %s: %s", name, cause(err))
+		return usage("--out %s: %s", name, permissions.Cause(err))
 	}
 	secret, err := create()
 	if err == nil {
@@ -222,7 +222,7 @@ func (c *CLI) tokenRevokeCommand() *cobra.Command {
 		Args: arguments(cobra.ExactArgs(1), "the name of an agent, or the id of a token"),
 		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			list, err := client.RevokeToken(cmd.Context(), args[0])
-			if isUnknown(err) {
+			if permissions.CodeOf(err) == permissions.CodeUnknown {
 				return c.nearToken(cmd.Context(), client, args[0], err)
 			}
 			if err != nil {

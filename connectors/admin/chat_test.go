@@ -74,7 +74,8 @@ func TestPeopleTalkToTheirAgents(t *testing.T) {
 	if name, err := c.Use(t.Context(), connectors.Identity{}, "coder"); err != nil || name != "coder" || desk.front != "coder" {
 		t.Errorf("use: %q, %v", name, err)
 	}
-	if _, err := c.Use(t.Context(), connectors.Identity{}, "a/b c"); !isRefusal(err, permissions.CodeUnknown) || !strings.Contains(err.Error(), `"a/b c"`) {
+	_, err := c.Use(t.Context(), connectors.Identity{}, "a/b c")
+	if !isRefusal(err, permissions.CodeUnknown) || !strings.Contains(err.Error(), `"a/b c"`) {
 		t.Errorf("use of no agent: %v", err)
 	}
 	if name, err := c.Order(t.Context(), connectors.Identity{}, permissions.OrderStop, "1"); err != nil || name != "helper" ||

@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
+	"go.mau.fi/util/emojishortcodes"
+	"golang.org/x/text/unicode/bidi"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -229,4 +232,134 @@ func shown(c rune) int {
 		return 1
 	}
 	return utf8.RuneCountInString(Visible(string(c)))
+}
+
+// Between FSI and PDI, Unicode's rules (UAX #9) lay text out by itself.
+const (
+	FSI = "\u2068"
+	PDI = "\u2069"
+)
+
+// Isolate is text that [Visible] rendered, with each word that is written from right to left laid out by itself, so that
+// nothing beside it moves: for channels whose apps follow Unicode's rules. Visible escapes these marks in what others wrote.
+func Isolate(text string) string {
+	return eachBackward(text, func(b *strings.Builder, word string) { b.WriteString(FSI + word + PDI) })
+}
+
+// Spell is text that [Visible] or [Prose] rendered, for a terminal, which may not lay it out as it is read: everything is
+// escaped that is written from right to left, and within emoji what is not seen by itself.
+func Spell(text string) string {
+	return eachBackward(spellEmoji(text), func(b *strings.Builder, word string) {
+		for _, c := range word {
+			escape(b, `\u{`, uint64(c))
+		}
+	})
+}
+
+// eachBackward copies text, and passes each word that is written from right to left to write.
+func eachBackward(text string, write func(b *strings.Builder, word string)) string {
+	if ascii(text) {
+		return text
+	}
+	var b strings.Builder
+	from := -1 // where a word from right to left began
+	for i, c := range text {
+		class := classOf(c)
+		backward := class == bidi.R || class == bidi.AL || class == bidi.AN || from >= 0 && class == bidi.NSM
+		if from >= 0 && !backward {
+			write(&b, text[from:i])
+			from = -1
+		}
+		if backward && from < 0 {
+			from = i
+		}
+		if from < 0 {
+			_, size := utf8.DecodeRuneInString(text[i:]) // of what is no character, less than of the one that stands for it
+			b.WriteString(text[i : i+size])
+		}
+	}
+	if from >= 0 {
+		write(&b, text[from:])
+	}
+	return b.String()
+}
+
+// isBackward reports whether anything in text is written from right to left.
+func isBackward(text string) bool { return Isolate(text) != text }
+
+func classOf(c rune) bidi.Class {
+	p, _ := bidi.LookupRune(c)
+	return p.Class()
+}
+
+// emojis holds the emoji that Unicode recommends for interchange (UTS #51, RGI) without skin tones and selectors: true is
+// a whole one, false the beginning of one.
+var emojis = sync.OnceValue(func() map[string]bool {
+	all := map[string]bool{}
+	add := func(emoji string) {
+		emoji = strings.ReplaceAll(emoji, "\uFE0F", "")
+		all[emoji] = true
+		for end := range emoji {
+			if !all[emoji[:end]] {
+				all[emoji[:end]] = false
+			}
+		}
+	}
+	for emoji := range emojishortcodes.GetMap() {
+		add(emoji)
+	}
+	for _, toned := range []string{"👨\u200D🤝\u200D👨", "👩\u200D🤝\u200D👨", "👩\u200D🤝\u200D👩", "🫱\u200D🫲"} {
+		add(toned) // recommended with skin tones only
+	}
+	return all
+})
+
+// emojiAt is the length in bytes of the emoji of several code points that text[at:] begins with, 0 if there is none. A
+// digit or a letter within a word begins none.
+func emojiAt(text string, at int) (size int) {
+	first, n := utf8.DecodeRuneInString(text[at:])
+	before, _ := utf8.DecodeLastRuneInString(text[:at])
+	if at+n == len(text) || text[at+n] < 0xE2 || inWord(first) && inWord(before) { // what may follow begins with E2, EF, F0, F3
+		return 0
+	}
+	key := make([]byte, 0, 48)
+	styled := true // what came last takes no skin tone and no selector
+	for i, c := range text[at:] {
+		if !styled && (c == '\uFE0F' || c >= 0x1F3FB && c <= 0x1F3FF) {
+			styled = true
+		} else {
+			key = utf8.AppendRune(key, c)
+			styled = unseen(c) || c >= 0x1F1E6 && c <= 0x1F1FF // half a flag
+		}
+		whole, begins := emojis()[string(key)]
+		if !begins {
+			break
+		}
+		if whole && i > 0 {
+			size = i + utf8.RuneLen(c)
+		}
+	}
+	return size
+}
+
+func inWord(c rune) bool { return unicode.In(c, unicode.L, unicode.N) }
+
+// unseen reports whether c is seen within an emoji only.
+func unseen(c rune) bool { return hidden(c) || unicode.In(c, unicode.Cf, unicode.Me) }
+
+// spellEmoji is text that [Prose] rendered, with everything escaped that makes one emoji of several code points: how many
+// cells of a terminal it takes cannot be known.
+func spellEmoji(text string) string {
+	if !strings.ContainsFunc(text, unseen) {
+		return text
+	}
+	var b strings.Builder
+	for _, c := range text {
+		if unseen(c) {
+			escape(&b, `\u{`, uint64(c))
+		} else {
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
 }

@@ -185,7 +185,7 @@ func (r *Reader) Answered(who connectors.Person, after permissions.Request, err 
 // spoken is words, or those of a refusal.
 func spoken(words string, err error) (string, error) {
 	if refusal := permissions.AsRefusal(err); refusal != nil {
-		return card.Visible(refusal.Text), nil
+		return card.Visible(refusal.Text), nil //nolint:nilerr // the refusal is what is said
 	}
 	return words, err
 }

@@ -55,7 +55,8 @@ func newPoller(a *api, s *state, now func() time.Time, log *slog.Logger) *poller
 	began := time.Now()
 	return &poller{
 		api: a, state: s, now: now, elapsed: func() time.Duration { return time.Since(began) }, log: log,
-		seen: connectors.NewMemory[int64, bool](remembered), tries: wire.Tries(time.Second, 30*time.Second), cut: wire.Tries(time.Second, cutMost),
+		seen:  connectors.NewMemory[int64, bool](remembered),
+		tries: wire.Tries(time.Second, 30*time.Second), cut: wire.Tries(time.Second, cutMost),
 		slow: wire.Tries(10*time.Second, 2*time.Minute), stale: wire.Tries(50*time.Millisecond, 30*time.Second),
 		hasty: wire.Tries(50*time.Millisecond, 5*time.Second),
 	}

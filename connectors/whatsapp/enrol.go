@@ -90,8 +90,8 @@ func (c *Connector) Dismiss(code string) {
 // Greet is [connectors.Enroller].
 func (c *Connector) Greet(code, address, name string) {
 	c.book.End(code)
-	c.book.Write(address, "You answer for daycared"+invitation.On(card.Visible(c.host))+" as "+card.Visible(name)+". What agents want to do comes here, with how to "+
-		"answer below it. /help says what else you can write.")
+	c.book.Write(address, "You answer for daycared"+invitation.On(card.Visible(c.host))+" as "+card.Visible(name)+". What agents want "+
+		"to do comes here, with how to answer below it. /help says what else you can write.")
 }
 
 // Release is [connectors.Enroller].

@@ -12,6 +12,8 @@ import (
 
 	"github.com/mattn/go-sqlite3"
 	"golang.org/x/sys/unix"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 // Summary is what a backup holds.
@@ -77,7 +79,7 @@ func copyInto(ctx context.Context, db *sql.DB, from, to string, sound func(draft
 	}
 	f, err := os.OpenFile(draft, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return cause(err)
+		return permissions.Cause(err)
 	}
 	defer func() {
 		_ = f.Close() // synced below
@@ -166,7 +168,7 @@ func readable(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("the store %s cannot be read (%w); name the right file, and use the daemon's account",
-			path, cause(err))
+			path, permissions.Cause(err))
 	}
 	defer func() { _ = f.Close() }() // only opened
 	info, err := f.Stat()
@@ -260,15 +262,6 @@ func syncFolder(path string) error {
 	}
 	defer func() { _ = d.Close() }() // only read
 	return d.Sync()
-}
-
-// cause is a file's error without the path, which the sentence around it names already.
-func cause(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return path.Err
-	}
-	return err
 }
 
 func exists(path string) bool {

@@ -36,7 +36,7 @@ func (o Options) keyFile() string {
 func readKey(path string) (*sealer, error) {
 	raw, err := readSmall(path)
 	if err != nil {
-		return nil, fmt.Errorf("read the audit key %s: %w", path, cause(err))
+		return nil, fmt.Errorf("read the audit key %s: %w", path, permissions.Cause(err))
 	}
 	b, err := hex.DecodeString(strings.TrimSpace(string(raw)))
 	if err != nil || len(b) != len(auditKey{}) {
@@ -50,7 +50,7 @@ func makeKey(path string) (*sealer, error) {
 	var key auditKey
 	_, _ = rand.Read(key[:]) // never fails
 	if err := WriteFile(path, []byte(hex.EncodeToString(key[:])+"\n"), 0o600); err != nil {
-		return nil, fmt.Errorf("write the audit key %s: %w", path, cause(err))
+		return nil, fmt.Errorf("write the audit key %s: %w", path, permissions.Cause(err))
 	}
 	return newSealer(key), nil
 }

@@ -91,7 +91,7 @@ func create(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return &Error{
-			What: fmt.Sprintf("the store %s cannot be opened (%v)", path, cause(err)), Err: err,
+			What: fmt.Sprintf("the store %s cannot be opened (%v)", path, permissions.Cause(err)), Err: err,
 			Advice: "check that its folder exists and that both belong to the daemon's account",
 		}
 	}

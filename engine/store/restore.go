@@ -97,7 +97,7 @@ func restorable(path, from string) error {
 	found, err := os.Stat(from)
 	switch {
 	case err != nil:
-		return cause(err)
+		return permissions.Cause(err)
 	case !found.Mode().IsRegular():
 		return errors.New("it is not a file")
 	}
