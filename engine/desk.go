@@ -384,12 +384,7 @@ func (e *Engine) Resume(ctx context.Context, id connectors.Identity) error {
 }
 
 // StoppedBy is who stopped everything, or empty.
-func (e *Engine) StoppedBy() string {
-	if by := e.stopped.Load(); by != nil {
-		return *by
-	}
-	return ""
-}
+func (e *Engine) StoppedBy() string { return *e.stopped.Load() }
 
 func (e *Engine) noteStop(by string) { e.stopped.Store(&by) }
 

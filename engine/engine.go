@@ -41,7 +41,7 @@ type Engine struct {
 	reporter *reporter                // nil: nobody is told
 	settings atomic.Pointer[Settings] // in force: base, with the accounts that people were paired with, without those that are suspended
 	base     atomic.Pointer[Settings] // as the configuration has them
-	stopped  atomic.Pointer[string]   // who stopped everything, or nil
+	stopped  atomic.Pointer[string]   // who stopped everything, or empty
 	changed  permissions.Bell         // the settings have
 	moved    atomic.Bool              // somebody's account is another one by them
 	unsaved  permissions.Bell         // a lock, or a stop, could not be stored
@@ -98,8 +98,7 @@ func New(o Options) *Engine {
 	}
 	e := &Engine{
 		store: o.Store, clock: clock, log: o.Log, changed: permissions.NewBell(), unsaved: permissions.NewBell(),
-		stopping: func(context.Context) error { return nil },
-		pruning:  cmp.Or(o.PruneEvery, pruneEvery),
+		stopping: func(context.Context) error { return nil }, pruning: cmp.Or(o.PruneEvery, pruneEvery),
 		registry: permissions.NewRegistry(o.Store, clock, o.Settings.Approvals.RedeemWindow, o.Log),
 		invited:  map[string]invited{}, prompts: map[string]*rate.Limiter{}, rows: map[string]*rate.Limiter{}, bytes: map[string]*rate.Limiter{},
 		refusals:  map[connectors.Identity]*rate.Limiter{},
@@ -109,6 +108,7 @@ func New(o Options) *Engine {
 	e.base.Store(&o.Settings)
 	e.settings.Store(&o.Settings) // Recover reads the pairings
 	e.moves.Store(&map[string]string{})
+	e.noteStop("")
 	e.changed.Ring() // since the daemon was here last, perhaps
 	e.usher = newUsher(e)
 	for _, c := range o.Connectors {

@@ -152,15 +152,12 @@ func (e *Engine) accountsOf(name string) (all []string, known bool) {
 }
 
 // accounts are those of a person, as the audit names them.
-func accounts(p connectors.Person) (all []string) {
-	for _, id := range []connectors.Identity{
-		{Telegram: p.Telegram, UID: permissions.NoUID}, {WhatsApp: p.WhatsApp, UID: permissions.NoUID}, {UID: p.UID},
-	} {
-		if account := accountOf(id); account != "" {
-			all = append(all, account)
-		}
+func accounts(p connectors.Person) []string {
+	all := []string{
+		accountOf(connectors.Identity{Telegram: p.Telegram, UID: permissions.NoUID}),
+		accountOf(connectors.Identity{WhatsApp: p.WhatsApp, UID: permissions.NoUID}), accountOf(connectors.Identity{UID: p.UID}),
 	}
-	return all
+	return slices.DeleteFunc(all, func(account string) bool { return account == "" })
 }
 
 // shut marks the people who are locked, by their name or by an account, and notes in each lock under which other names. The

@@ -16,6 +16,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/daycared/daycared/internal/wire"
 )
 
 // Dialect is how one agent's hooks speak.
@@ -48,11 +50,7 @@ func Find(name string) (d Dialect, ok bool) {
 
 // Names are the names of all dialects, in order.
 func Names() []string {
-	names := make([]string, len(dialects))
-	for i, d := range dialects {
-		names[i] = d.Name
-	}
-	return names
+	return wire.Each(dialects, func(d Dialect) string { return d.Name })
 }
 
 // MaxInput is the most bytes that the input of a hook may have.

@@ -137,26 +137,10 @@ func (c *Call) use(tool string, input json.RawMessage) {
 
 // encode is the object again, canonical.
 func (m members) encode() json.RawMessage {
-	var out bytes.Buffer
-	out.WriteByte('{')
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for i, name := range names {
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		key, _ := json.Marshal(name) // a string always has JSON
-		out.Write(key)
-		out.WriteByte(':')
-		out.Write(m[name])
-	}
-	out.WriteByte('}')
-	canonical, err := permissions.CanonicalJSON(out.Bytes())
-	if err != nil { // it was made of canonical parts
-		return out.Bytes()
+	text, _ := json.Marshal(m) // its parts are canonical
+	canonical, err := permissions.CanonicalJSON(text)
+	if err != nil {
+		return text
 	}
 	return canonical
 }
