@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,9 +28,7 @@ func (e *Engine) Lock(
 	if err != nil {
 		return done, err
 	}
-	if name == "" {
-		name = who
-	}
+	name = cmp.Or(name, who)
 	accounts, known := e.accountsOf(name)
 	if !known {
 		return done, unknownPerson(name, e.base.Load().People)

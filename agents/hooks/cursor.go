@@ -59,11 +59,7 @@ func (c *Call) cursorShell(m members) error {
 // cursorMCP names the tool so that one of a server is never taken for one of Cursor's own, and the server with it: two
 // servers may have tools of the same name.
 func (c *Call) cursorMCP(m members) error {
-	name, err := m.text("tool_name")
-	if err != nil {
-		return err
-	}
-	input, err := m.object("tool_input")
+	name, input, err := m.tool()
 	if err != nil {
 		return err
 	}
@@ -91,11 +87,7 @@ func (c *Call) cursorFile(m members) error {
 }
 
 func (c *Call) cursorTool(m members) error {
-	name, err := m.text("tool_name")
-	if err != nil {
-		return err
-	}
-	input, err := m.object("tool_input")
+	name, input, err := m.tool()
 	if err != nil {
 		return err
 	}

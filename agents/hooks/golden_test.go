@@ -260,7 +260,7 @@ func TestPathsThatAreNone(t *testing.T) {
 			t.Errorf("%.20q: %q", path, got)
 		}
 	}
-	if got := shortened("äöü", 2); got != "ä…" {
+	if got := permissions.Brief("äöü", 2); got != "ä…" {
 		t.Error(got)
 	}
 }

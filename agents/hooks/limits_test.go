@@ -40,7 +40,7 @@ func TestLimits(t *testing.T) {
 			return strings.Contains(err.Error(), "given nothing")
 		}},
 		"a path that is a tag's": {permissions.MaxTagPath - 1, func(n int) bool { return affected("/", strings.Repeat("x", n)) != "" }},
-		"a text that is whole":   {7, func(n int) bool { return shortened(strings.Repeat("é", n), 7) == strings.Repeat("é", n) }},
+		"a text that is whole":   {7, func(n int) bool { return permissions.Brief(strings.Repeat("é", n), 7) == strings.Repeat("é", n) }},
 		"how long a hook may take": {int(longest), func(n int) bool {
 			d, err := waits(time.Duration(n).String(), 0)
 			return err == nil && d == time.Duration(n)
@@ -55,7 +55,7 @@ func TestLimits(t *testing.T) {
 			}
 		})
 	}
-	if got := shortened("éééééééé", 7); got != "éééééé…" {
+	if got := permissions.Brief("éééééééé", 7); got != "éééééé…" {
 		t.Errorf("shortened: %s", got)
 	}
 	if d, err := waits("1s", 0); err != nil || d != time.Second {

@@ -66,7 +66,7 @@ func (c *Call) complete(dialect string) error {
 		if err := json.Unmarshal(r.Input, &m); err != nil {
 			return fmt.Errorf("the input of %s cannot be read: %w", r.Tool, err)
 		}
-		r.Reason = shortened(m.maybe("description"), permissions.MaxReason)
+		r.Reason = permissions.Brief(m.maybe("description"), permissions.MaxReason)
 	}
 	if err := fit(r); err != nil {
 		return err
@@ -135,6 +135,14 @@ func (c *Call) use(tool string, input json.RawMessage) {
 	r.Details = changes(r.AffectedPath, m)
 }
 
+// tool is a tool's name and its input.
+func (m members) tool() (name string, input json.RawMessage, err error) {
+	if name, err = m.text("tool_name"); err == nil {
+		input, err = m.object("tool_input")
+	}
+	return name, input, err
+}
+
 // encode is the object again, canonical.
 func (m members) encode() json.RawMessage {
 	text, _ := json.Marshal(m) // its parts are canonical
@@ -157,13 +165,4 @@ func affected(cwd, path string) string {
 		return ""
 	}
 	return path
-}
-
-// shortened is at most n characters of text.
-func shortened(text string, n int) string {
-	runes := []rune(text)
-	if len(runes) <= n {
-		return text
-	}
-	return string(runes[:n-1]) + "…"
 }

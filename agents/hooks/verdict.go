@@ -49,10 +49,7 @@ func Judge(r permissions.Request, err error) Verdict {
 
 // stillWaiting tells a model what it can do when nobody has answered yet.
 func stillWaiting(r permissions.Request) string {
-	who := strings.Join(r.Asked, ", ")
-	if who == "" {
-		who = "an answer"
-	}
+	who := cmp.Or(strings.Join(r.Asked, ", "), "an answer")
 	return "Not allowed yet: still waiting for " + who + "; try the same call again. The question stands and is not asked twice."
 }
 

@@ -392,14 +392,9 @@ func (p *publisher) run(ctx context.Context) error {
 	if p == nil {
 		return nil
 	}
-	tick := time.NewTicker(p.every)
-	defer tick.Stop()
 	for ctx.Err() == nil {
 		p.try(ctx, publishWithin)
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
-		}
+		_ = permissions.Pause(ctx, p.every) // the loop looks at ctx
 	}
 	return nil
 }

@@ -158,21 +158,6 @@ func (d inboxDesk) Pending(
 	return all, err
 }
 
-// Grants are those that this account sees.
-func (d inboxDesk) Grants(ctx context.Context, _ connectors.Identity) ([]permissions.Grant, error) {
-	return d.Client.Grants(ctx)
-}
-
-// Revoke takes a grant back.
-func (d inboxDesk) Revoke(ctx context.Context, _ connectors.Identity, grant permissions.ID) (permissions.Revoked, error) {
-	return d.Client.Revoke(ctx, grant)
-}
-
-// Void takes an approval back.
-func (d inboxDesk) Void(ctx context.Context, _ connectors.Identity, name string) (permissions.Standing, error) {
-	return d.Client.Void(ctx, name)
-}
-
 // StoppedBy is who stopped everything, as far as the daemon says so in time.
 func (d inboxDesk) StoppedBy() string {
 	ctx, done := context.WithTimeout(context.Background(), askTime)

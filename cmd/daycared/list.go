@@ -300,7 +300,7 @@ func (c *CLI) grantsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := client.Grants(cmd.Context())
+			list, err := client.Grants(cmd.Context(), connectors.Identity{})
 			if err != nil {
 				return err
 			}
@@ -339,7 +339,7 @@ func (c *CLI) revokeCommand() *cobra.Command {
 		Args: arguments(cobra.ExactArgs(1), "the id of a grant, or the id or the code of a request"),
 		RunE: c.atDesk(func(cmd *cobra.Command, args []string, client *admin.Client) error {
 			if len(args[0]) != permissions.CodeLength { // a grant has no code
-				took, err := client.Revoke(cmd.Context(), permissions.ID(args[0]))
+				took, err := client.Revoke(cmd.Context(), connectors.Identity{}, permissions.ID(args[0]))
 				if permissions.CodeOf(err) != permissions.CodeUnknown {
 					if err == nil {
 						err = c.tookBack(took, here(cmd.Context(), client), asJSON)
@@ -347,7 +347,7 @@ func (c *CLI) revokeCommand() *cobra.Command {
 					return err
 				}
 			}
-			s, err := client.Void(cmd.Context(), args[0])
+			s, err := client.Void(cmd.Context(), connectors.Identity{}, args[0])
 			if permissions.CodeOf(err) == permissions.CodeUnknown {
 				return nearRequest(cmd.Context(), client, args[0], unknown("There is no grant and no request %s.", spelled(args[0])))
 			}
@@ -370,7 +370,7 @@ func (c *CLI) usedAlready(ctx context.Context, client *admin.Client, name string
 	if err != nil {
 		return refused
 	}
-	list, err := client.Grants(ctx)
+	list, err := client.Grants(ctx, connectors.Identity{})
 	if err != nil {
 		return refused
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/daycared/daycared/agents/hooks"
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/cmd/daycared/connect"
+	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/internal/wire"
@@ -259,7 +260,7 @@ func (c *CLI) codes(ctx context.Context) []string {
 
 func (c *CLI) grantIDs(ctx context.Context) []string {
 	return c.atDaemon(func(client *admin.Client) ([]string, error) {
-		list, err := client.Grants(ctx)
+		list, err := client.Grants(ctx, connectors.Identity{})
 		return wire.Each(list, func(g permissions.Grant) string {
 			return fmt.Sprintf("%s\t%s for %s", g.ID, covers(g, permissions.Standing{}), spelled(g.Caller))
 		}), err

@@ -35,12 +35,12 @@ func (r *routes) revoke(ctx context.Context, in *grantInput) (revoked, error) {
 }
 
 // Void takes back an approval that was not used, by its request's id or code, with the grants that it left behind.
-func (c *Client) Void(ctx context.Context, name string) (permissions.Standing, error) {
+func (c *Client) Void(ctx context.Context, _ connectors.Identity, name string) (permissions.Standing, error) {
 	return c.row(ctx, http.MethodPost, requestPath(name)+"/void")
 }
 
 // Grants lists the grants in force that this account may see, oldest first.
-func (c *Client) Grants(ctx context.Context) ([]permissions.Grant, error) {
+func (c *Client) Grants(ctx context.Context, _ connectors.Identity) ([]permissions.Grant, error) {
 	var list []wire.Grant
 	if err := c.get(ctx, "/v1/grants", &list); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (c *Client) Grants(ctx context.Context) ([]permissions.Grant, error) {
 }
 
 // Revoke takes a grant back and tells what ran under it, the newest first.
-func (c *Client) Revoke(ctx context.Context, grant permissions.ID) (permissions.Revoked, error) {
+func (c *Client) Revoke(ctx context.Context, _ connectors.Identity, grant permissions.ID) (permissions.Revoked, error) {
 	var told revoked
 	path := "/v1/grants/" + url.PathEscape(string(grant))
 	if err := c.wire.Call(ctx, http.MethodDelete, path, c.header(""), nil, 0, &told); err != nil {

@@ -33,11 +33,11 @@ func TestGrantsAreListedAndTakenBack(t *testing.T) {
 	theirs := allow(t, desk, "theirs", permissions.For(15*time.Minute), "sam")
 	fay, operator := newClient(t, socket, ""), newClient(t, socket, key)
 
-	list, err := fay.Grants(t.Context())
+	list, err := fay.Grants(t.Context(), connectors.Identity{})
 	if err != nil || len(list) != 1 || list[0].Request != mine.ID || list[0].Until.IsZero() || list[0].By != "fay" {
 		t.Fatalf("fay's grants: %+v, %v", list, err)
 	}
-	all, err := operator.Grants(t.Context())
+	all, err := operator.Grants(t.Context(), connectors.Identity{})
 	if err != nil || len(all) != 2 {
 		t.Fatalf("the operator's grants: %+v, %v", all, err)
 	}
@@ -45,21 +45,21 @@ func TestGrantsAreListedAndTakenBack(t *testing.T) {
 	if all[1].Request != theirs.ID {
 		other = all[0].ID
 	}
-	if _, err := fay.Revoke(t.Context(), other); !isRefusal(err, permissions.CodeUnknown) {
+	if _, err := fay.Revoke(t.Context(), connectors.Identity{}, other); !isRefusal(err, permissions.CodeUnknown) {
 		t.Errorf("fay takes back what was not put to her: %v", err)
 	}
-	took, err := fay.Revoke(t.Context(), list[0].ID)
+	took, err := fay.Revoke(t.Context(), connectors.Identity{}, list[0].ID)
 	if err != nil || took.Grant.ID != list[0].ID || took.Grant.RevokedAt.IsZero() || len(took.Ran) != 1 ||
 		took.Ran[0].ID != mine.ID || took.Ran[0].Reason != "mine" {
 		t.Errorf("taken back: %+v, %v", took, err)
 	}
-	if left, err := fay.Grants(t.Context()); err != nil || len(left) != 0 {
+	if left, err := fay.Grants(t.Context(), connectors.Identity{}); err != nil || len(left) != 0 {
 		t.Errorf("left: %+v, %v", left, err)
 	}
 	if _, text := wiretest.Do(t, wiretest.HTTP(t, socket), http.MethodGet, "/v1/grants", "", ""); text != "[]\n" {
 		t.Errorf("no grants are %s", text)
 	}
-	if took, err := operator.Revoke(t.Context(), other); err != nil || took.Grant.Request != theirs.ID {
+	if took, err := operator.Revoke(t.Context(), connectors.Identity{}, other); err != nil || took.Grant.Request != theirs.ID {
 		t.Errorf("the operator takes back: %+v, %v", took, err)
 	}
 }
@@ -76,7 +76,7 @@ func TestAnApprovalIsTakenBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := fay.Void(t.Context(), shown.Code)
+	after, err := fay.Void(t.Context(), connectors.Identity{}, shown.Code)
 	if err != nil || after.Request.ID != unused.ID || after.Request.VoidAt.IsZero() {
 		t.Errorf("taken back: %+v, %v", after.Request, err)
 	}
@@ -84,14 +84,14 @@ func TestAnApprovalIsTakenBack(t *testing.T) {
 		unused.ID: permissions.CodeNoUse, used.ID: permissions.CodeNoUse, theirs.ID: permissions.CodeUnknown,
 		"01J": permissions.CodeUnknown,
 	} {
-		if _, err := fay.Void(t.Context(), string(id)); !isRefusal(err, code) {
+		if _, err := fay.Void(t.Context(), connectors.Identity{}, string(id)); !isRefusal(err, code) {
 			t.Errorf("%s: %v, want %s", id, err, code)
 		}
 	}
-	if _, err := fay.Void(t.Context(), string(wide.ID)); err != nil {
+	if _, err := fay.Void(t.Context(), connectors.Identity{}, string(wide.ID)); err != nil {
 		t.Error(err)
 	}
-	if left, err := fay.Grants(t.Context()); err != nil || len(left) != 0 {
+	if left, err := fay.Grants(t.Context(), connectors.Identity{}); err != nil || len(left) != 0 {
 		t.Errorf("what a taken back approval left behind: %+v, %v", left, err)
 	}
 }
