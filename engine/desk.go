@@ -371,6 +371,9 @@ func (e *Engine) Resume(ctx context.Context, id connectors.Identity) error {
 	e.steering.Lock()
 	defer e.steering.Unlock()
 	work := context.WithoutCancel(ctx)
+	if by := e.StoppedBy(); by != "" && by != who && !id.Operator {
+		return permissions.NotYours()
+	}
 	if err := e.stopping(work); err != nil {
 		return err
 	}

@@ -158,6 +158,7 @@ func TestAStopThatCouldNotBeSaved(t *testing.T) {
 			}
 			held()
 			refused(t, st.Resume(t.Context(), operator), permissions.CodeBroken)
+			refused(t, st.Resume(t.Context(), samAt), permissions.CodeNotYours)
 			held()
 			for id, was := range map[permissions.ID]permissions.Request{granted.ID: granted, unused.ID: unused} {
 				if r, err := st.rows.Read(t.Context(), id); err != nil || !r.UsedAt.Equal(was.UsedAt) {

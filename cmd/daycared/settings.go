@@ -63,7 +63,7 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 		}
 	}
 	var err error
-	if s.People, err = people(cfg); err != nil {
+	if s.People, err = people(cfg, user.Lookup); err != nil {
 		return s, err
 	}
 	for _, r := range cfg.Routes {
@@ -80,19 +80,23 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 	return s, nil
 }
 
-// people are those of the configuration, with the uids of their accounts.
-func people(cfg *config.Config) ([]connectors.Person, error) {
+// people are those of the configuration, with the uids of their accounts, which lookup gives.
+func people(cfg *config.Config, lookup func(name string) (*user.User, error)) ([]connectors.Person, error) {
 	var all []connectors.Person
 	for i, p := range cfg.People {
 		account := permissions.NoUID
 		if p.User != "" {
-			known, err := user.Lookup(p.User)
+			known, err := lookup(p.User)
 			if err != nil {
 				return nil, config.Problems{cfg.Problem(fmt.Sprintf("people.%d.user", i), config.UnknownUser, p.User)}
 			}
 			if account, err = strconv.Atoi(known.Uid); err != nil {
 				return nil, fmt.Errorf("look up the account %q: %w", p.User, err)
 			}
+		}
+		if at := slices.IndexFunc(all, func(o connectors.Person) bool { return o.UID == account }); at >= 0 && p.User != "" {
+			return nil, config.Problems{cfg.Problem(fmt.Sprintf("people.%d.user", i), "people.user: %s and %s are two names of one "+
+				"account (uid %d), which is that of %s; no two people may share it", p.User, all[at].User, account, all[at].Name)}
 		}
 		all = append(all, connectors.Person{
 			Name: p.Name, User: p.User, UID: account, Telegram: p.Telegram, WhatsApp: p.WhatsApp, Location: p.Location,

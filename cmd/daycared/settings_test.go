@@ -40,6 +40,25 @@ func TestSettingsKnowAccounts(t *testing.T) {
 	}
 }
 
+// TestTwoNamesOfOneAccountAreOnePerson: who has two names on a machine cannot be two people, who would vote twice.
+func TestTwoNamesOfOneAccountAreOnePerson(t *testing.T) {
+	uids := map[string]string{"fay": "1001", "fay2": "1001", "sam": "1002"}
+	lookup := func(name string) (*user.User, error) { return &user.User{Username: name, Uid: uids[name]}, nil }
+	cfg := config.Default()
+	cfg.File = "c.yaml"
+	cfg.People = []config.Person{
+		{Name: "fay", User: "fay"}, {Name: "kim", Telegram: 7}, {Name: "lee", Telegram: 8}, {Name: "sam", User: "sam"},
+	}
+	if _, err := people(cfg, lookup); err != nil {
+		t.Error(err)
+	}
+	cfg.People[3].User = "fay2"
+	const want = "c.yaml: people.user: fay2 and fay are two names of one account (uid 1001), which is that of fay; no two people may share it"
+	if _, err := people(cfg, lookup); err == nil || err.Error() != want {
+		t.Errorf("people = %v; want %s", err, want)
+	}
+}
+
 // TestEveryFileOfTheConfigurationIsItsOwn checks that each file that the configuration can name, and the daemon reads, is
 // among its own: a new key is one, or says here why it is not.
 func TestEveryFileOfTheConfigurationIsItsOwn(t *testing.T) {
