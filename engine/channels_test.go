@@ -334,6 +334,10 @@ func TestAChannelThatHangsKeepsNobodyElseFromTheirNotices(t *testing.T) {
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("sam was told after %v", took)
 		}
+		st.eventually("it is noted", func() bool {
+			all, err := st.rows.Notices(t.Context(), "", 9)
+			return err == nil && !slices.ContainsFunc(all, func(n permissions.Notice) bool { return n.To == "sam" })
+		})
 	}
 }
 
