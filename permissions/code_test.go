@@ -1,6 +1,7 @@
 package permissions
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -115,4 +116,13 @@ func FuzzDecodeCode(f *testing.F) {
 			t.Fatalf("%q is %d, which is %q", code, n, got)
 		}
 	})
+}
+
+// TestANumberBelowZeroHasACode, too, so that one that is made up holds nobody up.
+func TestANumberBelowZeroHasACode(t *testing.T) {
+	for _, n := range []int64{-1, -CodeCount, -CodeCount - 1, math.MinInt64} {
+		if code := (Coder{}).Encode(n); len(code) != CodeLength {
+			t.Errorf("the code of %d is %q", n, code)
+		}
+	}
 }

@@ -265,13 +265,9 @@ func (s *Store) renew(ctx context.Context, t *tx, l *life, m *mark, text, reason
 		return nil, damaged("the number of its newest audit entry", fmt.Errorf("%d", reached))
 	}
 	n.next = (reached/gap + 2) * gap
-	var newest int64
-	if err := t.QueryRowContext(ctx, readNewest).Scan(&newest); err != nil {
-		return nil, err
-	}
 	_, _ = rand.Read(n.key[:]) // never fails
 	l.opens, l.marked, l.began = l.opens+1, false, moment(micros(now))
-	l.above = max(l.above, newest) + n.next - t.seq
+	l.above = max(l.above, t.newest) + n.next - t.seq
 	if _, err := t.ExecContext(ctx, writeLife, n.key[:], l.opens, text, micros(now), l.above); err != nil {
 		return nil, err
 	}

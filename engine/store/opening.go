@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 
@@ -102,6 +103,9 @@ func (row newRow) after(found permissions.Request) newRow {
 func (s *Store) insert(ctx context.Context, t *tx, row newRow) (permissions.Request, error) {
 	r, args := row.request, slices.Clone(row.args)
 	r.Number = max(t.newest, s.above) + 1
+	if r.Number > mostSeq {
+		return r, damaged("the number of the newest request", fmt.Errorf("%d", r.Number-1))
+	}
 	args[len(args)-numberFromEnd], args[len(args)-macFromEnd] = r.Number, s.seals.request(&r)
 	if _, err := t.ExecContext(ctx, insertRequest, args...); err != nil {
 		return r, err

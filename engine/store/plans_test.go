@@ -22,6 +22,7 @@ func TestPlans(t *testing.T) {
 		{"updateRequest", updateRequest, "rowid=?"},
 		{"addVote", addVote, "PRIMARY KEY (request=?)"},
 		{"readNewest", readNewest, "SEARCH requests"},
+		{"readBelow", readBelow, "rowid<?"},
 		{"readLately", readLately, "requests_pending"},
 		{"readNumber", readNumber, "rowid=?"},
 		{"readPosition", readPosition, "id=?"},

@@ -82,8 +82,8 @@ func (s *Store) audited(prune pruner, now time.Time) pruner {
 
 const (
 	oldRequests = `SELECT number, id FROM requests WHERE state <> 'pending' AND pruned IN (FALSE, TRUE) ` +
-		`AND decided_at < $1 AND number < (SELECT MAX(number) FROM requests) AND NOT EXISTS (SELECT 1 FROM grants ` +
-		`WHERE grants.request = requests.id AND revoked_at = 0 AND ended_at = 0) LIMIT 0 + $2`
+		`AND decided_at < $1 AND number < $2 AND NOT EXISTS (SELECT 1 FROM grants ` +
+		`WHERE grants.request = requests.id AND revoked_at = 0 AND ended_at = 0) LIMIT 0 + $3`
 
 	// The uses of a grant are not bounded by the number of requests that are deleted, so they go first.
 	deleteUsesOf = `DELETE FROM uses WHERE (granted, request) IN (SELECT uses.granted, uses.request ` +
@@ -102,7 +102,7 @@ func pruneRequests(ctx context.Context, t *tx, before time.Time, limit int) (int
 		id     permissions.ID
 	}
 	fields := func(r *row) []any { return []any{&r.number, &r.id} }
-	old, err := collect(ctx, t, "a request", fields, oldRequests, micros(before), limit)
+	old, err := collect(ctx, t, "a request", fields, oldRequests, micros(before), t.newest, limit)
 	if err != nil || len(old) == 0 {
 		return 0, err
 	}

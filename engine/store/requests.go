@@ -19,10 +19,35 @@ func (s *Store) Read(ctx context.Context, id permissions.ID) (r permissions.Requ
 }
 
 const (
-	readNewest = `SELECT COALESCE(MAX(number), 0) FROM requests`
+	readNewest = `SELECT COALESCE(MAX(number), 0) FROM requests WHERE number < $1`
+
+	readBelow = `SELECT ` + sealedRequest + ` FROM requests WHERE number < $1 ORDER BY number DESC LIMIT 0 + $2`
 
 	readNumber = `SELECT ` + sealedRequest + ` FROM requests WHERE number = $1`
 )
+
+// newest is the greatest number of a request. One whose seal does not hold counts only where it is no further above the others,
+// or what new numbers are above, than a daemon comes: else it could use up all numbers, or take their codes from the others.
+func (s *Store) newest(ctx context.Context, from source, above int64) (n int64, err error) {
+	for below, page := int64(mostSeq), 1; s.from == s.seals && n == 0; page = sealedPage { // else nobody can check them yet
+		found, last, err := s.many(ctx, from, readBelow, below, page)
+		if err != nil {
+			return 0, err
+		}
+		if below = last.Number; below == 0 {
+			break
+		}
+		if len(found) > 0 {
+			n = found[0].Number
+		}
+	}
+	most := int64(mostSeq)
+	if s.from == s.seals {
+		most = max(n, above) + gap
+	}
+	err = from.QueryRowContext(ctx, readNewest, most).Scan(&n)
+	return n, err
+}
 
 // ByCode finds the newest request that has the code, or refuses with [permissions.CodeUnknown].
 func (s *Store) ByCode(ctx context.Context, code string) (r permissions.Request, err error) {
@@ -31,8 +56,8 @@ func (s *Store) ByCode(ctx context.Context, code string) (r permissions.Request,
 		return r, permissions.Unknown(code)
 	}
 	err = s.read(ctx, func(from source) error {
-		newest := int64(0)
-		if err := from.QueryRowContext(ctx, readNewest).Scan(&newest); err != nil {
+		newest, err := s.newest(ctx, from, s.above)
+		if err != nil {
 			return err
 		}
 		if n > newest {

@@ -65,9 +65,7 @@ func (s *Store) Stop(ctx context.Context, by, via string, at time.Time) (cancell
 // operator takes the place of a person's, who cannot end it any more.
 func (s *Store) halts(ctx context.Context, by, via string, at time.Time) (last int64, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		if err := t.QueryRowContext(ctx, readNewest).Scan(&last); err != nil {
-			return err
-		}
+		last = t.newest
 		return s.hold(ctx, t, by, via, at)
 	})
 	return last, err

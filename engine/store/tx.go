@@ -120,17 +120,17 @@ func (s *Store) reckon(ctx context.Context, t *tx) error {
 	if err := t.QueryRowContext(ctx, countPending).Scan(&t.pending); err != nil {
 		return fmt.Errorf("count pending requests: %w", err)
 	}
-	if err := t.QueryRowContext(ctx, readNewest).Scan(&t.newest); err != nil {
-		return fmt.Errorf("read the newest request: %w", err)
-	}
 	own, err := readIdentity(ctx, t)
 	if err != nil {
-		return fmt.Errorf("read who stopped everything: %w", err)
+		return fmt.Errorf("read who stopped everything: %w", unreadable("what the store says of itself", err))
 	}
 	if s.from != nil && !own.holds(s.from) {
 		return unsealed("who stopped everything")
 	}
 	t.stopped = own.stoppedBy
+	if t.newest, err = s.newest(ctx, t, own.above); err != nil {
+		return fmt.Errorf("read the newest request: %w", err)
+	}
 	t.head, err = readHead(ctx, t, s.chain)
 	return err
 }
