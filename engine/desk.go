@@ -256,7 +256,7 @@ func (e *Engine) Happenings(
 	if len(list) > 0 {
 		seen = list[len(list)-1].Seq
 	}
-	list = slices.DeleteFunc(list, func(h permissions.Happening) bool { return !id.Operator && !h.VisibleTo(who) })
+	list = slices.DeleteFunc(list, func(h permissions.Happening) bool { return h.Type == "" || !id.Operator && !h.VisibleTo(who) })
 	for i, h := range list {
 		if list[i].About, err = e.about(ctx, h); err != nil {
 			return nil, after, broken(err)
@@ -271,7 +271,7 @@ func (e *Engine) about(ctx context.Context, h permissions.Happening) (permission
 		return permissions.Request{}, nil
 	}
 	r, err := e.store.Read(ctx, h.Request)
-	if permissions.CodeOf(err) == permissions.CodeUnknown {
+	if permissions.CodeOf(err) == permissions.CodeUnknown || errors.Is(err, permissions.ErrRow) {
 		return permissions.Request{}, nil
 	}
 	return r, err

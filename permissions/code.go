@@ -24,7 +24,7 @@ type Coder struct{ Key [32]byte }
 // Encode is the code of the n-th request.
 func (c Coder) Encode(n int64) string {
 	x := uint32((n%CodeCount + CodeCount) % CodeCount) // of a number below 0, too, for which no cycle would end
-	for ok := false; !ok; ok = x < CodeCount { // cycle walking: 2²⁶ down to 31⁵
+	for ok := false; !ok; ok = x < CodeCount {         // cycle walking: 2²⁶ down to 31⁵
 		x = c.permute(x, [4]byte{0, 1, 2, 3})
 	}
 	var code [CodeLength]byte

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sort"
 	"strconv"
 	"time"
@@ -87,7 +88,7 @@ func (s *eventStream) newest(ctx context.Context) (seq int64, err error) {
 		return failed == nil && seen > int64(seq)
 	}
 	bound := 1
-	for followed(bound) {
+	for bound < math.MaxInt/2 && followed(bound) {
 		bound *= 2
 	}
 	last := sort.Search(bound, func(seq int) bool { return !followed(seq) })

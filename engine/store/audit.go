@@ -75,14 +75,16 @@ func (s *Store) Record(ctx context.Context, r permissions.Record) error {
 
 const readAudit = `SELECT ` + entryColumns + ` FROM audit WHERE chain = $1 AND seq > $2 ORDER BY seq LIMIT 0 + $3`
 
-// Audit lists at most limit entries after seq, of the chain given (empty: this daemon's own), oldest first.
+// Audit lists at most limit entries after seq, of the chain given (empty: this daemon's own), oldest first. One that cannot be read
+// has no hash.
 func (s *Store) Audit(
 	ctx context.Context, chain string, after int64, limit int,
 ) ([]permissions.Entry, error) {
 	if chain == "" {
 		chain = s.chain
 	}
-	return gather(ctx, s, "an entry of the audit", entryFields, readAudit, chain, after, limit)
+	found, err := gather(ctx, s, "", entryFields, readAudit, chain, after, limit)
+	return slices.DeleteFunc(found, func(e permissions.Entry) bool { return e.Seq == 0 }), err // nobody could go on after it
 }
 
 // Head is the newest entry of the daemon's own chain; its seq is 0 where there is none.
@@ -123,16 +125,19 @@ func (s *Store) Happenings(
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		found, err = collect(ctx, from, "an event", happeningFields, readHappenings, s.chain, after, limit)
+		found, err = collect(ctx, from, "", happeningFields, readHappenings, s.chain, after, limit)
 		for i, h := range found {
-			found[i] = h.Located()
+			if found[i] = h.Located(); h.Hash == (permissions.Digest{}) { // it cannot be read
+				found[i] = permissions.Happening{Entry: permissions.Entry{Seq: h.Seq}}
+			}
 		}
+		found = slices.DeleteFunc(found, func(h permissions.Happening) bool { return h.Seq == 0 })
 		return err
 	})
 	return found, first, err
 }
 
-const readNewestTime = `SELECT at FROM audit WHERE chain = $1 ORDER BY seq DESC LIMIT 1`
+const readNewestTime = `SELECT at FROM audit WHERE chain = $1 AND at BETWEEN 0 AND 253402300799999999 ORDER BY seq DESC LIMIT 1`
 
 // Newest is the time of the newest entry of the daemon's chain; zero without one.
 func (s *Store) Newest(ctx context.Context) (at time.Time, err error) {

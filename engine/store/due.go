@@ -107,9 +107,11 @@ func (m timer) look(
 	ctx context.Context, from source, now time.Time, limit int,
 ) (due []planned, next time.Time, err error) {
 	list := func(fields func(*planned) []any, text string, at int64, limit int) ([]planned, error) {
-		found, err := collect(ctx, from, "a request", fields, text, at, limit)
+		found, err := collect(ctx, from, "", fields, text, at, limit)
 		for i := range found {
-			found[i].at = found[i].at.Add(m.after)
+			if !found[i].at.IsZero() { // else it cannot be read, and no more can its request
+				found[i].at = found[i].at.Add(m.after)
+			}
 		}
 		return found, err
 	}

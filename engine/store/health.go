@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	beat     = `UPDATE meta SET beat = beat + 1 RETURNING beat`
+	beat     = `UPDATE meta SET beat = CAST(beat AS BIGINT) % 1000000000 + 1 RETURNING beat` // whatever it was
 	readBeat = `SELECT beat FROM meta`
 )
 
@@ -80,7 +80,7 @@ func (s *Store) Pulse(ctx context.Context, at time.Time) (last time.Time, err er
 		if err := s.prepare(ctx, t); err != nil {
 			return err
 		}
-		if err := t.QueryRowContext(ctx, readPulse).Scan(instant{&last}); err != nil || at.IsZero() {
+		if err := t.QueryRowContext(ctx, readPulse).Scan(hint{&last}); err != nil || at.IsZero() {
 			return err
 		}
 		_, err := t.ExecContext(ctx, pulse, micros(at))

@@ -1,9 +1,11 @@
 package store
 
 import (
+	"errors"
 	"math"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,6 +47,115 @@ func TestANumberThatSomebodyMadeUpIsNobodys(t *testing.T) {
 			}
 			if cancelled, err := o.Stop(t.Context(), "op", "cli", time.Now()); err != nil || len(cancelled) < 3 {
 				t.Errorf("stopped %d: %v", len(cancelled), err)
+			}
+		})
+	}
+}
+
+// TestWhatIsOnlyToldStopsNothing: what the store merely counts or tells can be anything, and it starts and works.
+func TestWhatIsOnlyToldStopsNothing(t *testing.T) {
+	for name, text := range map[string]string{
+		"D9/when it ran last":      "UPDATE meta SET alive_at = x'ff'",
+		"D9/when it ran, too late": "UPDATE meta SET alive_at = 9223372036854775807",
+		"D9/the health check":      "UPDATE meta SET beat = 9223372036854775807",
+		"D9/the health check, odd": "UPDATE meta SET beat = x'ff'",
+		"D9/a version":             "INSERT INTO goose_db_version (version_id, is_applied) VALUES ('zz', TRUE)",
+		"D9/when a token was used": "UPDATE tokens SET used_at = 9223372036854775807",
+		"D9/an earlier answer":     "UPDATE requests SET earlier_at = 9223372036854775807",
+		"D9/the uses of a grant":   "UPDATE grants SET used = 9223372036854775807",
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+			if err := errors.Join(o.Close(), change(t.Context(), o.path, statements(text))); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				o.Store = reopen(t, o.path)
+				last, err := o.Pulse(t.Context(), time.Time{})
+				if err != nil || last.After(time.Now()) {
+					t.Errorf("it ran at %s, %v", last, err)
+				}
+				if err := o.Health(t.Context()); err != nil {
+					t.Error(err)
+				}
+				tokens, err := o.Tokens(t.Context())
+				if err != nil || len(tokens) != 1 || tokens[0].UsedAt.After(time.Now()) {
+					t.Errorf("tokens: %+v, %v", tokens, err)
+				}
+				all, err := o.Pending(t.Context(), "", "", 9)
+				if err != nil || len(all) != 1 || !all[0].EarlierAt.IsZero() {
+					t.Errorf("pending: %+v, %v", all, err)
+				}
+				under := newAsk()
+				r := &under.Request
+				r.State, r.Answer, r.DecidedVia, r.DecidedAt = permissions.Approved, permissions.Allow(permissions.Once), "grant", time.Now()
+				r.Under = []permissions.ID{o.grant(t)}
+				if _, _, err := o.Open(t.Context(), under); err != nil {
+					t.Error(err)
+				}
+				o.grant(t)
+				if err := o.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// TestAStoreThatCannotSayWhatItIsTellsWhatToDo, and does not start.
+func TestAStoreThatCannotSayWhatItIsTellsWhatToDo(t *testing.T) {
+	for _, column := range []string{"stopped_at", "restored_at", "numbers_above"} {
+		o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+		if err := errors.Join(o.Close(), change(t.Context(), o.path, statements("UPDATE meta SET "+column+" = x'ff'"))); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Open(t.Context(), options(o.path))
+		unwell(t, column, err, "daycared restore FILE")
+	}
+}
+
+// TestAnEntryThatCannotBeReadHidesNoOther: it is listed without its hash, and is no event.
+func TestAnEntryThatCannotBeReadHidesNoOther(t *testing.T) {
+	for name, text := range map[string]string{
+		"D9/its details": "UPDATE audit SET detail = 'x' WHERE type = 'REQUEST_SETTLED'",
+		"D9/its time":    "UPDATE audit SET at = 9223372036854775807 WHERE type = 'REQUEST_SETTLED'",
+		"D9/its number":  "UPDATE audit SET seq = 'x' WHERE type = 'GRANT_ADDED'",
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+			was, err := o.Audit(t.Context(), "", 0, 1000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			events, _, err := o.Happenings(t.Context(), 0, 1000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			meddle(t, o.Store, text)
+			numbered, lost := !strings.Contains(text, "seq"), 0
+			is, err := o.Audit(t.Context(), "", 0, 1000)
+			if err != nil || len(is) == len(was) != numbered {
+				t.Fatalf("%d of %d entries, %v", len(is), len(was), err)
+			}
+			for i, e := range is {
+				if numbered && e.Hash != was[i].Hash {
+					lost++
+				}
+			}
+			if lost == 0 == numbered {
+				t.Errorf("%d entries are without their hash", lost)
+			}
+			left, _, err := o.Happenings(t.Context(), 0, 1000)
+			if err != nil || len(left) == len(events) != numbered {
+				t.Fatalf("%d of %d events, %v", len(left), len(events), err)
+			}
+			for i, e := range left {
+				if e.Seq == 0 || numbered && e.Seq != events[i].Seq || e.Type == "" && e.Request != "" {
+					t.Errorf("event %d is %+v", i, e)
+				}
+			}
+			if _, err := o.Newest(t.Context()); err != nil {
+				t.Error(err)
 			}
 		})
 	}

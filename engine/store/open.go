@@ -179,7 +179,7 @@ func (s *Store) identify(ctx context.Context, conn *sql.Conn, o Options) error {
 	own, err := readIdentity(ctx, conn)
 	fresh := errors.Is(err, sql.ErrNoRows)
 	if err != nil && !fresh {
-		return err
+		return unreadable("what the store says of itself", err)
 	}
 	if fresh {
 		rows := false

@@ -21,7 +21,8 @@ const (
 	changingColumns = `revision, state, deadline, decided_at, used_at, collected_at, void_at, voided_by, lapsed_at, left_at, answer, scope, ` +
 		`decided_by, decided_via, timed_out, defaulted, used_call, asked, escalate_to, escalate_at, reminders, comment, ` +
 		`failure, calls`
-	requestColumns = `number, earlier_at, ` + fixedColumns + `, ` + changingColumns
+	// Whatever cannot be read, the id can.
+	requestColumns = `number, ` + fixedColumns + `, earlier_at, ` + changingColumns
 
 	// sealedRequest is for [Store.one] and [Store.many]. An approval that was used or taken back by the audit, and not by its row,
 	// has no seal.
@@ -52,7 +53,7 @@ func changingFields(r *permissions.Request) []any {
 }
 
 func requestFields(r *permissions.Request) []any {
-	return append(append([]any{&r.Number, instant{&r.EarlierAt}}, fixedFields(r)...), changingFields(r)...)
+	return slices.Concat([]any{&r.Number}, fixedFields(r), []any{hint{&r.EarlierAt}}, changingFields(r))
 }
 
 // reminding is when r's people are to be reminded next.

@@ -144,6 +144,8 @@ func (s *Store) checkSchema(ctx context.Context, steps fs.FS, version int64) err
 //go:embed migrations/*.sql
 var migrations embed.FS
 
+const deleteNoVersions = `DELETE FROM goose_db_version WHERE typeof(version_id) <> 'integer'`
+
 // migrate brings the schema to the newest of steps, after copying a store that has one already.
 func (s *Store) migrate(ctx context.Context, steps fs.FS) error {
 	provider, err := newProvider(s.writer, steps)
@@ -151,6 +153,10 @@ func (s *Store) migrate(ctx context.Context, steps fs.FS) error {
 		return err
 	}
 	has, known, err := provider.GetVersions(ctx)
+	if err != nil && !broke(err) { // for a row that is no version of goose's, perhaps
+		_, _ = s.writer.ExecContext(ctx, deleteNoVersions)
+		has, known, err = provider.GetVersions(ctx)
+	}
 	switch {
 	case err != nil:
 		return s.fault(ctx, err)

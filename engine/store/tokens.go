@@ -12,7 +12,7 @@ const tokenColumns = `id, name, hash, created_at, expires_at, revoked_at, used_a
 func tokenFields(t *permissions.Token) []any {
 	return []any{
 		&t.ID, &t.Name, digest{&t.Hash}, instant{&t.CreatedAt}, instant{&t.ExpiresAt}, instant{&t.RevokedAt},
-		instant{&t.UsedAt}, instant{&t.SuspendedAt},
+		hint{&t.UsedAt}, instant{&t.SuspendedAt},
 	}
 }
 
@@ -141,7 +141,7 @@ func (s *Store) RevokeToken(
 ) (revoked []permissions.Token, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
 		for _, text := range []string{readTokenByID, readTokensOf} {
-			revoked, err = collect(ctx, t, "a token", tokenFields, text, name)
+			revoked, err = collect(ctx, t, "", tokenFields, text, name)
 			if err != nil {
 				return err
 			}

@@ -36,11 +36,29 @@ func (c instant) Value() (driver.Value, error) { return micros(*c.time), nil }
 
 func (c instant) Scan(v any) error {
 	n, ok := v.(int64)
-	if !ok {
-		return fmt.Errorf("a time is an integer, not %T", v)
+	if !ok || !inYears(n) {
+		return fmt.Errorf("a time is an integer of the years 1 to 9999, not %v of %T", v, v)
 	}
 	*c.time = moment(n)
 	return nil
+}
+
+// hint is a time that nothing depends on: one that cannot be read is none.
+type hint struct{ time *time.Time }
+
+func (c hint) Value() (driver.Value, error) { return instant(c).Value() }
+
+func (c hint) Scan(v any) error {
+	if instant(c).Scan(v) != nil {
+		*c.time = time.Time{}
+	}
+	return nil
+}
+
+// inYears reports whether n is a time that can be written for people and programs.
+func inYears(n int64) bool {
+	const first, last = -62_135_596_800_000_000, 253_402_300_799_999_999
+	return n >= first && n <= last
 }
 
 func micros(t time.Time) int64 {
@@ -91,6 +109,9 @@ func (c times) Scan(v any) error {
 	err := list[int64]{&all}.Scan(v)
 	*c.times = nil
 	for _, n := range all {
+		if !inYears(n) {
+			return fmt.Errorf("%d is no time of the years 1 to 9999", n)
+		}
 		*c.times = append(*c.times, moment(n))
 	}
 	return err
