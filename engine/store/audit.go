@@ -58,7 +58,7 @@ func (s *Store) append(ctx context.Context, t *tx, r permissions.Record) error {
 		return err
 	}
 	t.head = head{e.Seq, e.Hash}
-	t.takes = t.takes || slices.Contains(takesBack, r.Type)
+	t.marks = t.marks || slices.Contains(takesBack, r.Type)
 	return nil
 }
 

@@ -247,9 +247,15 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*job) e
 				return err
 			}
 		}
+		if t.marks {
+			if err := s.keepsMark(ctx, t); err != nil {
+				return err
+			}
+		}
 		if len(group) > 1 {
 			passed("group.before", len(group))
 		}
+		s.tried = t.head
 		return nil
 	})
 	if err == nil {
@@ -258,7 +264,7 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*job) e
 			s.bell.ring()
 		}
 		s.ledger = t.ledger
-		if t.takes {
+		if t.marks {
 			s.noteMark(t.head)
 		}
 	}

@@ -282,7 +282,11 @@ func TestWhatACommitDidAlthoughItFailedIsTold(t *testing.T) {
 	err := s.turn(t.Context(), func(ctx context.Context, conn *sql.Conn) error {
 		lost := &tx{conn: conn, ledger: s.ledger, rows: s.rows}
 		s.stale = true
-		return transact(ctx, conn, func() error { return s.append(ctx, lost, permissions.Record{Type: "LOST"}) })
+		return transact(ctx, conn, func() error {
+			err := s.append(ctx, lost, permissions.Record{Type: "LOST"})
+			s.tried = lost.head
+			return err
+		})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -74,9 +74,8 @@ const (
 // Pulse notes that the daemon runs, unless at is zero, and returns when it last did so: zero for never. It prepares what
 // [Store.Health] does, and brings the mark up to date.
 func (s *Store) Pulse(ctx context.Context, at time.Time) (last time.Time, err error) {
-	var h head
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		h = t.head
+		t.marks = true
 		if err := s.prepare(ctx, t); err != nil {
 			return err
 		}
@@ -86,9 +85,6 @@ func (s *Store) Pulse(ctx context.Context, at time.Time) (last time.Time, err er
 		_, err := t.ExecContext(ctx, pulse, micros(at))
 		return err
 	})
-	if err == nil {
-		s.noteMark(h)
-	}
 	return last, err
 }
 

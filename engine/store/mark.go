@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/mattn/go-sqlite3"
 	"golang.org/x/sys/unix"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 // mark is what the file beside the store says: how far the store has certainly come. It is written only after the store's
@@ -91,6 +94,71 @@ func announceRestore(path string, m mark) (*mark, string, error) {
 		return nil, "", fmt.Errorf("write the mark beside the store: %w", err)
 	}
 	return readMark(path)
+}
+
+const (
+	readEntryHash = `SELECT hash FROM audit WHERE chain = $1 AND seq = $2`
+	readAnswered  = `SELECT answered FROM meta`
+)
+
+// hasEntry reports whether the audit has the entry of a mark, or begins after it, since that was deleted as too old.
+func hasEntry(ctx context.Context, from source, m *mark) (bool, error) {
+	if m.Seq == 0 {
+		return true, nil
+	}
+	field := func(h *permissions.Digest) []any { return []any{digest{h}} }
+	found, err := collect(ctx, from, "an entry of the audit", field, readEntryHash, m.Chain, m.Seq)
+	if err != nil || len(found) > 0 {
+		return err == nil && found[0].String() == m.Hash, err
+	}
+	var first int64 // what is not there may also lie in the gap that a life begins with
+	err = from.QueryRowContext(ctx, readFirst, m.Chain).Scan(&first)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return m.Seq < first, err
+}
+
+// keepsMark is nil where the audit still has the entry of the mark, which may then be replaced.
+func (s *Store) keepsMark(ctx context.Context, from source) error {
+	s.marking.Lock()
+	m := s.marked
+	s.marking.Unlock()
+	return s.keeps(ctx, from, m)
+}
+
+func (s *Store) keeps(ctx context.Context, from source, m mark) error {
+	has, err := hasEntry(ctx, from, &m)
+	if err == nil && !has {
+		err = s.meddled(m.Seq)
+	}
+	return err
+}
+
+// meddled is the error of a store whose audit somebody else has written while it was open. It is not written any more.
+func (s *Store) meddled(seq int64) error {
+	e := &Error{
+		What:   fmt.Sprintf("the audit was changed behind daycared's back: entry %d is missing or another", seq),
+		Advice: "stop the daemon and restore a backup: daycared restore FILE",
+	}
+	if s.damage.CompareAndSwap(nil, e) {
+		s.log.Error("the store is not written any more, and nothing is granted", "path", s.path, "err", e)
+	}
+	return s.damage.Load()
+}
+
+// kept is nil where the audit of the store has the entry of the mark beside it. A mark that was answered says nothing.
+func (m *mark) kept(ctx context.Context, from source, text string) error {
+	answered := ""
+	_ = from.QueryRowContext(ctx, readAnswered).Scan(&answered) // an old store has none
+	if m == nil || m.Restoring || text == answered {
+		return nil
+	}
+	has, err := hasEntry(ctx, from, m)
+	if err == nil && !has {
+		err = fmt.Errorf("chain %s is broken at entry %d: by the mark beside the store it had one that is missing or another", m.Chain, m.Seq)
+	}
+	return err
 }
 
 // noteMark writes the mark of a store that has come as far as to h. A mark that cannot be written stays as it was, and is

@@ -85,8 +85,9 @@ type Store struct {
 	line    line          // of those who write
 	leisure time.Duration // of those who are in no hurry
 
-	// ledger, stale, version, cookie and rows belong to whoever holds the writer's connection.
+	// ledger, tried, stale, version, cookie and rows belong to whoever holds the writer's connection.
 	ledger  ledger
+	tried   head  // of the last commit that was tried, which may have been made although it failed
 	stale   bool  // the ledger has to be read again
 	version int64 // of the file, by the commits of others
 	cookie  int64 // of the schema that the statements needed were prepared with; 0: none
@@ -105,7 +106,7 @@ type Store struct {
 
 	halt   atomic.Pointer[string] // who is known to have stopped everything; nil: nobody, or a write has to look
 	bell   bell                   // rung with every commit that appended to the audit
-	damage atomic.Pointer[Error]  // set once the file proved to be damaged
+	damage atomic.Pointer[Error]  // set once the file proved to be damaged, or its audit to be changed
 	lost   atomic.Pointer[Error]  // set once the log proved to be gone, or the store was closed, which removes it
 }
 
@@ -139,11 +140,15 @@ func (s *Store) Close() error {
 		return nil
 	}
 	if s.started {
-		_ = s.turn(context.Background(), func(context.Context, *sql.Conn) error { // a broken one keeps the mark that it has
-			if !s.stale {
+		_ = s.turn(context.Background(), func(ctx context.Context, conn *sql.Conn) error { // a broken one keeps the mark that it has
+			if s.stale {
+				return nil
+			}
+			err := s.keepsMark(ctx, conn)
+			if err == nil {
 				s.noteMark(s.ledger.head)
 			}
-			return nil
+			return err
 		})
 	}
 	s.lost.CompareAndSwap(nil, &Error{What: "the store " + s.path + " is closed", Advice: "start daycared again", Err: sql.ErrConnDone})

@@ -60,6 +60,9 @@ const (
 // is found expired is revoked, so that it stays so whatever the clock says later.
 func (s *Store) Prove(ctx context.Context, hash permissions.Digest, now time.Time) (permissions.Token, error) {
 	var token permissions.Token
+	if damage := s.damage.Load(); damage != nil {
+		return token, damage
+	}
 	err := s.read(ctx, func(from source) error {
 		found, err := sealed(ctx, s, from, tokenGate, readToken, digest{&hash})
 		if err == nil && len(found) == 0 {

@@ -13,7 +13,7 @@ type tx struct {
 	ledger
 	rows  *rows
 	wrote bool // something that would have to be undone
-	takes bool // something back, so that the mark has to say that the store came so far
+	marks bool // that the store came so far, for one because it takes something back
 }
 
 // ExecContext is that of [sql.Conn].
@@ -92,7 +92,8 @@ func (s *Store) CountPending(ctx context.Context) (n int, err error) {
 }
 
 // catchUp brings up to date what is known in memory, where it is not: after a commit that failed and may have been done all
-// the same, which is told now, and when somebody else has written the file.
+// the same, which is told now, and when somebody else has written the file. The audit goes on only where that commit or the
+// last one left it.
 func (s *Store) catchUp(ctx context.Context, t *tx, stale bool) error {
 	version := int64(0)
 	if err := t.QueryRowContext(ctx, readVersion).Scan(&version); err != nil {
@@ -105,10 +106,16 @@ func (s *Store) catchUp(ctx context.Context, t *tx, stale bool) error {
 	if err := s.reckon(ctx, t); err != nil {
 		return err
 	}
+	if s.started && t.head != s.ledger.head && t.head != s.tried {
+		if t.seq <= s.ledger.seq { // the next start has to see that it is gone
+			s.noteMark(s.ledger.head)
+		}
+		return s.meddled(max(t.seq, s.ledger.seq))
+	}
 	if t.seq != s.ledger.seq {
 		s.bell.ring()
 	}
-	s.ledger, s.version = t.ledger, version
+	s.ledger, s.version, s.tried = t.ledger, version, t.head
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"database/sql"
@@ -29,25 +30,35 @@ type Verified struct {
 
 // Verify reads every chain from the start, or from where an entry of the chain itself signs off what was deleted, and
 // returns the head of each. Then it compares the rows that open a gate, and the requests, with their seals and entries. The
-// error says at which entry a chain is broken, or which row is not what its entries say. Entries missing at the end that no
-// row needs do not show: compare the heads with ones kept elsewhere.
+// error says at which entry a chain is broken, or which row is not what its entries say. Its own chain has to come as far as
+// to what was committed last.
 func (s *Store) Verify(ctx context.Context) (heads []permissions.Head, err error) {
+	var h head
+	known := s.turn(ctx, func(context.Context, *sql.Conn) error {
+		h = s.ledger.head
+		return nil
+	})
 	err = s.read(ctx, func(from source) error {
 		v, err := verify(ctx, from, s.seals)
 		heads = v.Chains
 		if err == nil && len(v.Unchecked) > 0 {
 			err = errors.New("not checked: " + strings.Join(v.Unchecked, "; "))
 		}
+		if err == nil && known == nil {
+			if err = s.keeps(ctx, from, mark{Chain: s.chain, Seq: h.seq, Hash: h.hash.String()}); err != nil {
+				s.noteMark(h)
+			}
+		}
 		return err
 	})
-	if err != nil {
+	if err = cmp.Or(err, known); err != nil {
 		return nil, fmt.Errorf("verify the audit: %w", err)
 	}
 	return heads, nil
 }
 
-// VerifyFile does what [Store.Verify] does with the store at o.Path, which may be a backup, without changing it. Keys are
-// that of o and o.CopyKey, as far as they can be read.
+// VerifyFile does what [Store.Verify] does with the store at o.Path, which may be a backup, without changing it. Its audit has
+// to come as far as the mark beside it says, if there is one. Keys are that of o and o.CopyKey, as far as they can be read.
 func VerifyFile(ctx context.Context, o Options) (v Verified, err error) {
 	path, err := filepath.Abs(o.Path)
 	if err != nil {
@@ -59,6 +70,10 @@ func VerifyFile(ctx context.Context, o Options) (v Verified, err error) {
 	if err := foreignLog(path); err != nil {
 		return v, err
 	}
+	m, text, err := readMark(path) // before the store, which may be open and go on
+	if err != nil {
+		return v, fmt.Errorf("read the mark beside the store: %w", err)
+	}
 	db, err := lookInto(path, alone(path))
 	if err != nil {
 		return v, err
@@ -67,7 +82,9 @@ func VerifyFile(ctx context.Context, o Options) (v Verified, err error) {
 	if err := isSound(ctx, db, path); err != nil {
 		return v, unusable(err)
 	}
-	v, err = verify(ctx, db, o.keys()...)
+	if v, err = verify(ctx, db, o.keys()...); err == nil {
+		err = m.kept(ctx, db, text)
+	}
 	return v, unusable(err)
 }
 
