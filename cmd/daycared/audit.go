@@ -198,9 +198,9 @@ func (c *CLI) verifyCommand() *cobra.Command {
 		Short: "Check that nothing was changed in the audit, or in the rows that open something",
 		Long: "Check every entry of the audit against the one before it and the audit key: that none was changed, and none taken out\n" +
 			"between two others. Then compare requests, votes, grants, tokens, pairings and locks with their entries and seals.\n" +
-			"What was cut off at the end is missed by the running daemon and by the mark beside the store. Whoever remembers a head\n" +
-			"names it with --head. With FILE, a backup or another store is checked instead, without changing it; what cannot be checked because\n" +
-			"the audit key is not here is said, and the exit code is 1.",
+			"The running daemon also misses what was cut off at the end, and whoever remembers a head names it with --head. With\n" +
+			"FILE, a backup or another store is checked instead, and the mark beside it, without changing it; what cannot be\n" +
+			"checked because the audit key is not here is said, and the exit code is 1.",
 		Example: "  daycared audit verify\n" +
 			"  daycared audit verify --head 17:sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\n" +
 			"  daycared audit verify /mnt/backups/daycared-monday.db --audit-key /mnt/keys/audit.key",
