@@ -242,8 +242,16 @@ func (e *Engine) stamp() time.Time { return e.clock.Now().UTC().Truncate(time.Mi
 
 // broken turns a store's failure into the refusal that the asker reads; anything else stays as it is.
 func broken(err error) error {
-	if errors.Is(err, permissions.ErrBroken) {
+	if errors.Is(err, permissions.ErrBroken) && !errors.Is(err, permissions.ErrRow) {
 		return permissions.Broken(err.Error())
+	}
+	return unread(err)
+}
+
+// unread is broken for whoever only reads.
+func unread(err error) error {
+	if errors.Is(err, permissions.ErrBroken) {
+		return permissions.Unreadable(err.Error())
 	}
 	return err
 }

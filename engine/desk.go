@@ -149,7 +149,7 @@ func (e *Engine) Pending(
 	}
 	rows, err := e.store.Pending(ctx, who, after, limit)
 	if err != nil {
-		return nil, broken(err)
+		return nil, unread(err)
 	}
 	list := make([]permissions.Standing, 0, len(rows))
 	for _, r := range rows {
@@ -207,7 +207,7 @@ func (e *Engine) Audit(
 		return nil, permissions.OperatorOnly()
 	}
 	entries, err := e.store.Audit(ctx, "", after, limit)
-	return entries, broken(err)
+	return entries, unread(err)
 }
 
 // Verify checks every audit chain, for the operator, and returns their heads.
@@ -216,7 +216,7 @@ func (e *Engine) Verify(ctx context.Context, id connectors.Identity) ([]permissi
 		return nil, permissions.OperatorOnly()
 	}
 	heads, err := e.store.Verify(ctx)
-	return heads, broken(err)
+	return heads, unread(err)
 }
 
 // Subscribe follows every committed change.
@@ -247,7 +247,7 @@ func (e *Engine) Happenings(
 	}
 	list, first, err := e.store.Happenings(ctx, after, limit)
 	if err != nil {
-		return nil, after, broken(err)
+		return nil, after, unread(err)
 	}
 	if after > 0 && after < first-1 {
 		return nil, after, permissions.Pruned(first)
@@ -259,7 +259,7 @@ func (e *Engine) Happenings(
 	list = slices.DeleteFunc(list, func(h permissions.Happening) bool { return h.Type == "" || !id.Operator && !h.VisibleTo(who) })
 	for i, h := range list {
 		if list[i].About, err = e.about(ctx, h); err != nil {
-			return nil, after, broken(err)
+			return nil, after, unread(err)
 		}
 	}
 	return list, seen, nil
@@ -287,7 +287,7 @@ func (e *Engine) Grants(ctx context.Context, id connectors.Identity) ([]permissi
 		return nil, err
 	}
 	grants, err := e.store.GrantsInForce(ctx, who, e.clock.Now())
-	return e.relied(grants), broken(err)
+	return e.relied(grants), unread(err)
 }
 
 // Revoke takes a grant back and tells what ran under it.
@@ -427,7 +427,7 @@ func (e *Engine) Tokens(ctx context.Context, id connectors.Identity) ([]permissi
 		return nil, permissions.OperatorOnly()
 	}
 	tokens, err := e.store.Tokens(ctx)
-	return tokens, broken(err)
+	return tokens, unread(err)
 }
 
 // RevokeToken revokes one token by its id, or all of a name.

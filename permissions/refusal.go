@@ -289,6 +289,11 @@ func Broken(advice string) *Refusal {
 	return refuse(CodeBroken, ExitOther, "daycared cannot store anything just now, so nothing is granted: %s.", advice)
 }
 
+// Unreadable refuses because a row of the store, or all of it, cannot be read; why says what to do.
+func Unreadable(why string) *Refusal {
+	return refuse(CodeBroken, ExitOther, "daycared cannot read this: %s.", why)
+}
+
 // Refused puts what [Step] refused into words, for programs. Any other error is returned as it is.
 func Refused(err error) error { return RefusedIn(nil, err) }
 

@@ -77,7 +77,15 @@ func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) er
 	if err != nil {
 		return err
 	}
-	request := func(id permissions.ID) (permissions.Standing, error) { return lookUp(ctx, client, told, id) }
+	var unread []string
+	request := func(id permissions.ID) (permissions.Standing, error) {
+		s, err := lookUp(ctx, client, told, id)
+		if permissions.CodeOf(err) == permissions.CodeBroken { // the row is not used; where nothing can be read, the next page fails
+			told.Add(id, s)
+			unread, err = append(unread, "request "+string(id)), nil
+		}
+		return s, err
+	}
 	list := func(e permissions.Entry) error {
 		if f.asJSON {
 			return c.json(admin.FromEntry(e))
@@ -100,6 +108,10 @@ func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) er
 	var last []permissions.Entry // of those that are listed, where --limit says how many
 	err = eachEntry(ctx, client, func(e permissions.Entry) error {
 		head()
+		if e.Hash == (permissions.Digest{}) {
+			unread = append(unread, fmt.Sprintf("entry %d", e.Seq))
+			return nil
+		}
 		if e.At.Before(since) || only != "" && e.Request != only {
 			return nil
 		}
@@ -124,6 +136,9 @@ func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) er
 		if err := list(e); err != nil {
 			return err
 		}
+	}
+	if len(unread) > 0 {
+		return fmt.Errorf("%s cannot be read or does not carry its seal; see: daycared audit verify", strings.Join(unread, ", "))
 	}
 	return nil
 }

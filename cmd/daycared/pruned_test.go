@@ -36,3 +36,9 @@ func putback(ts *testscript.TestScript, _ bool, args []string) {
 	path := filepath.Join(ts.Getenv("DAYCARED_DATA_DIR"), storeName)
 	ts.Check(storetest.PutBack(context.Background(), path, ts.MkAbs(args[0]), args[1:]...))
 }
+
+// change runs SQL on the store behind the daemon's back.
+func change(ts *testscript.TestScript, _ bool, args []string) {
+	path := filepath.Join(ts.Getenv("DAYCARED_DATA_DIR"), storeName)
+	ts.Check(storetest.Change(context.Background(), path, args...))
+}

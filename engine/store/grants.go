@@ -88,8 +88,8 @@ func loadGrant(ctx context.Context, from source, id permissions.ID) (g sealedRow
 
 const (
 	// A number that nobody came to stays as it is.
-	countUse = `UPDATE grants SET used = used + CASE WHEN used < 4503599627370496 THEN 1 ELSE 0 END WHERE id = $1 AND caller = $2 AND revoked_at = 0 AND ended_at = 0 ` +
-		`AND suspended_at = 0 AND until > $3`
+	countUse = `UPDATE grants SET used = used + CASE WHEN used < 4503599627370496 THEN 1 ELSE 0 END ` +
+		`WHERE id = $1 AND caller = $2 AND revoked_at = 0 AND ended_at = 0 AND suspended_at = 0 AND until > $3`
 
 	addUse = `INSERT INTO uses (granted, request) VALUES ($1, $2)`
 )

@@ -26,18 +26,23 @@ func Damage(t *testing.T, path string, n int64) {
 
 // PutBack puts tables of the SQLite file from, an earlier copy of the one at path, in place of what they are there, but for how
 // often that was opened.
-func PutBack(ctx context.Context, path, from string, tables ...string) (err error) {
+func PutBack(ctx context.Context, path, from string, tables ...string) error {
+	texts := []string{`ATTACH '` + from + `' AS was`, `CREATE TEMP TABLE opened AS SELECT opens, marked, answered FROM main.meta`}
+	for _, table := range tables {
+		texts = append(texts, `DELETE FROM main.`+table, `INSERT INTO main.`+table+` SELECT * FROM was.`+table)
+	}
+	texts = append(texts, `UPDATE main.meta SET (opens, marked, answered) = (SELECT opens, marked, answered FROM opened)`)
+	return Change(ctx, path, texts...)
+}
+
+// Change runs statements on the SQLite file at path behind the store's back.
+func Change(ctx context.Context, path string, texts ...string) (err error) {
 	db, err := sql.Open("sqlite3", "file:"+path+"?_busy_timeout=10000&_foreign_keys=off")
 	if err != nil {
 		return err
 	}
 	db.SetMaxOpenConns(1)
 	defer func() { err = errors.Join(err, db.Close()) }()
-	texts := []string{`ATTACH '` + from + `' AS was`, `CREATE TEMP TABLE opened AS SELECT opens, marked, answered FROM main.meta`}
-	for _, table := range tables {
-		texts = append(texts, `DELETE FROM main.`+table, `INSERT INTO main.`+table+` SELECT * FROM was.`+table)
-	}
-	texts = append(texts, `UPDATE main.meta SET (opens, marked, answered) = (SELECT opens, marked, answered FROM opened)`)
 	for _, text := range texts {
 		if _, err := db.ExecContext(ctx, text); err != nil {
 			return err
