@@ -109,17 +109,17 @@ func (c *CLI) restore(ctx context.Context, paths config.Paths, from, key string,
 		c.print("the replaced store is kept as %s\n", r.Kept)
 	}
 	c.printNewLife(r.Now)
+	if r.Left != nil || r.Was == "" {
+		c.print("locks made since the backup are lost: lock again whoever is to be locked\n")
+	}
 	return notChecked(r.Verified)
 }
-
-// lockAgain is said beside what was suspended.
-const lockAgain = "locks made since the backup are lost: lock again whoever is to be locked"
 
 // printNewLife says what the new life of a store began with, and what to do.
 func (c *CLI) printNewLife(now permissions.Suspended) {
 	fmt.Fprintf(c.Out, "suspended: %s, %s, %s\n", count(len(now.Grants), "grant", "grants"),
 		count(len(now.Tokens), "token", "tokens"), count(len(now.Pairings), "pairing", "pairings"))
-	fmt.Fprintln(c.Out, "start the daemon again, then: daycared suspended, and daycared reinstate ID…|--all; "+lockAgain)
+	fmt.Fprintln(c.Out, "start the daemon again, then: daycared suspended, and daycared reinstate ID…|--all")
 }
 
 // notChecked is the error of what could not be checked, if anything could not.
@@ -157,7 +157,7 @@ func (c *CLI) suspendedCommand() *cobra.Command {
 				c.say("nothing is suspended")
 			}
 			if len(list) > 0 {
-				c.say(lockAgain)
+				c.say("if a backup was put back by hand, locks made since are lost: lock again whoever is to be locked")
 			}
 			return c.printSuspended(list, zone)
 		}),

@@ -246,8 +246,8 @@ func suspendedRows(row func(what, format string, args ...any), s admin.Status) {
 		row("suspended", "%s", a.Text)
 	}
 	if u := s.Unconfirmed; u != nil && u.Grants+u.Tokens > 0 {
-		row("unconfirmed", "%s, %s since the store was restored; see: daycared suspended; %s",
-			count(u.Grants, "grant", "grants"), count(u.Tokens, "token", "tokens"), lockAgain)
+		row("unconfirmed", "%s, %s since the store was restored; see: daycared suspended",
+			count(u.Grants, "grant", "grants"), count(u.Tokens, "token", "tokens"))
 	}
 }
 

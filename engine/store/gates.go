@@ -26,21 +26,40 @@ const readGates = `SELECT ` + keyedColumns + ` FROM audit WHERE ` + gateEntry + 
 	`(SELECT '' UNION ALL SELECT request FROM grants WHERE revoked_at = 0 AND ended_at = 0) ORDER BY seq`
 
 // hearGates notes what the entries of the gates say whose seals hold under the key that the rows carry the seals of. What was
-// said under a key of before is of no row that carries these.
-func (s *Store) hearGates(ctx context.Context, t *tx) (*comparison, error) {
-	c := newComparison()
+// said under a key of before is of no row that carries these. For another key than the first, all is what
+// every entry says, since one whose seal was taken out can close as well.
+func (s *Store) hearGates(ctx context.Context, t *tx) (c, all *comparison, err error) {
+	c = newComparison()
+	if s.newKey != "" && s.newKey != firstKey {
+		all = newComparison()
+	}
 	fields := func(r *sealedRow[permissions.Entry]) []any { return append(entryFields(&r.row), &r.mac) }
 	found, err := collect(ctx, t, "", fields, readGates)
 	for _, r := range found {
-		if s.from != nil && r.row.Chain == s.chain && r.row.Hash == r.row.ComputeHash() && hmac.Equal(r.mac, s.from.entry(r.row.Hash)) {
+		if r.row.Chain != s.chain || r.row.Hash != r.row.ComputeHash() {
+			continue
+		}
+		if s.from != nil && hmac.Equal(r.mac, s.from.entry(r.row.Hash)) {
 			_ = c.hear(r.row) // a request's second use is for verify
 		}
+		if all != nil {
+			_ = all.hear(r.row)
+		}
 	}
-	return c, err
+	return c, all, err
 }
 
-// closeAgain closes what is open by a row of earlier.
-func (s *Store) closeAgain(ctx context.Context, t *tx, c *comparison) error {
+// closeAgain closes what is open by a row of earlier, after each of what the entries say.
+func (s *Store) closeAgain(ctx context.Context, t *tx, said ...*comparison) (err error) {
+	for _, c := range said {
+		if c != nil && err == nil {
+			err = s.closeAfter(ctx, t, c)
+		}
+	}
+	return err
+}
+
+func (s *Store) closeAfter(ctx context.Context, t *tx, c *comparison) error {
 	err := errors.Join(closeAgain(ctx, s, t, c, grantGate), closeAgain(ctx, s, t, c, tokenGate), closeAgain(ctx, s, t, c, pairingGate))
 	was := t.stopped
 	if by := c.stoppedBy(); by != "" {

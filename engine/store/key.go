@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
 	"database/sql"
 	"encoding/hex"
@@ -109,7 +110,7 @@ type execer interface {
 
 // findKey finds the key of a store that says i of itself, and which its rows carry the seals of: none of a store from
 // before the key, which gets one. A store that has another is refused, but for a new life ([Restore], Options.NewKey).
-func (s *Store) findKey(o Options, i identity, fresh bool) error {
+func (s *Store) findKey(ctx context.Context, from source, o Options, i identity, fresh bool) error {
 	file := o.keyFile()
 	next := file + nextSuffix
 	key, err := readKey(file)
@@ -120,7 +121,10 @@ func (s *Store) findKey(o Options, i identity, fresh bool) error {
 		key, err = made, nil
 	}
 	missing := errors.Is(err, fs.ErrNotExist)
+	keyed, unread := keyedChain(ctx, from, key, i, readKeyed)
 	switch {
+	case unread != nil:
+		return unread
 	case fresh && err == nil:
 		s.seals, s.from = key, key
 		return nil
@@ -128,8 +132,8 @@ func (s *Store) findKey(o Options, i identity, fresh bool) error {
 		s.seals, err = makeKey(file)
 		s.from = s.seals
 		return err
-	case o.NewKey:
-		if i.holds(key) {
+	case o.NewKey && (keyed == "" || keyed == i.chain):
+		if i.holds(key) || keyed != "" {
 			s.from = key
 		}
 		s.newKey = "its audit key was replaced"
@@ -152,12 +156,53 @@ func (s *Store) findKey(o Options, i identity, fresh bool) error {
 		}
 		return err
 	}
-	return s.wrongKey(file, i, err)
+	return s.wrongKey(file, i, keyed, err)
 }
 
-// wrongKey says why the audit key in a file, which was read with err, is not that of a store that says i of itself.
-func (s *Store) wrongKey(file string, i identity, err error) error {
+const readKeyed = `SELECT ` + keyedColumns + ` FROM audit ORDER BY chain = (SELECT chain FROM meta) DESC, seq DESC`
+
+// keyedChain is the chain, preferably i's, of an entry that carries the seal of a key (where entries can, else introduces it), and
+// after which none introduces another; empty: there is none, nobody has the key, or i carries its seal.
+func keyedChain(ctx context.Context, from source, k *sealer, i identity, text string) (chain string, err error) {
+	if k == nil || i.holds(k) {
+		return "", nil
+	}
+	rows, err := from.QueryContext(ctx, text)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = rows.Close() }() // its error is that of rows.Err
+	for rows.Next() {
+		var e permissions.Entry
+		var mac []byte
+		if err := rows.Scan(append(entryFields(&e), &mac)...); err != nil {
+			return "", unreadable("the seals of the audit", err)
+		}
+		introduced := ""
+		if e.Type == permissions.AuditKeyed || e.Type == permissions.StoreRestored {
+			introduced = e.Detail[keyID]
+		}
+		if hmac.Equal(mac, k.entry(e.Hash)) || introduced == k.id && text == readOldAudit {
+			return e.Chain, nil
+		}
+		if introduced != "" {
+			break
+		}
+	}
+	return "", rows.Err()
+}
+
+// wrongKey says why the audit key in a file, which was read with err and which the entries of the chain keyed carry the seals
+// of, is not that of a store that says i of itself.
+func (s *Store) wrongKey(file string, i identity, keyed string, err error) error {
 	switch {
+	case keyed != "":
+		return &Error{
+			What: fmt.Sprintf("the store %s was changed behind daycared's back: its entries carry the seals of the audit key %s, and what it "+
+				"says of itself does not", s.path, file),
+			Advice: "put a backup in its place: daycared restore FILE; without one, daycared audit new-key leaves out what was changed and " +
+				"suspends the rest",
+		}
 	case errors.Is(err, fs.ErrNotExist):
 		return &Error{
 			What:   fmt.Sprintf("the audit key %s of the store %s is missing", file, s.path),
@@ -168,7 +213,7 @@ func (s *Store) wrongKey(file string, i identity, err error) error {
 	case len(i.mac) == 0:
 		return &Error{
 			What:   fmt.Sprintf("the store %s carries no seal, and the audit key %s was there before it", s.path, file),
-			Advice: "if it is a copy, put it in place with: daycared restore FILE; if it is from before daycared had a key: daycared audit new-key",
+			Advice: "put a backup in its place: daycared restore FILE; if it is from before daycared had a key: daycared audit new-key",
 		}
 	}
 	return &Error{
@@ -192,7 +237,8 @@ func CheckKey(ctx context.Context, o Options) (err error) {
 	if unread != nil || i.holds(key) || failed == nil && i.holds(next) || len(i.mac) == 0 && errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return (&Store{path: o.Path}).wrongKey(file, i, err)
+	keyed, _ := keyedChain(ctx, db, key, i, readKeyed) // what cannot be read is left to Inspect
+	return (&Store{path: o.Path}).wrongKey(file, i, keyed, err)
 }
 
 // firstKey is why a store from before the key is sealed.

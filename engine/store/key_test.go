@@ -21,6 +21,15 @@ func beforeSeals(t *testing.T, path string) {
 	if err := o.Close(); err != nil {
 		t.Fatal(err)
 	}
+	unsealSchema(t, path)
+	if err := os.Remove(options(path).keyFile()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// unsealSchema takes a store back to the schema before the key.
+func unsealSchema(t *testing.T, path string) {
+	t.Helper()
 	drop := []string{
 		"DELETE FROM goose_db_version WHERE version_id > 4", "DROP TABLE locks", "ALTER TABLE copies DROP COLUMN dated",
 		"ALTER TABLE meta DROP COLUMN shut", "ALTER TABLE votes DROP COLUMN account", "DROP INDEX audit_gates",
@@ -32,9 +41,6 @@ func beforeSeals(t *testing.T, path string) {
 		drop = append(drop, "ALTER TABLE "+table+" DROP COLUMN mac")
 	}
 	if err := change(t.Context(), path, statements(drop...)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(options(path).keyFile()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -143,7 +149,7 @@ func TestWithoutTheRightKey(t *testing.T) {
 		}, "carries no seal"},
 		"H1/who stopped everything": {func(t *testing.T, path, _ string) error {
 			return change(t.Context(), path, statements("UPDATE meta SET stopped_by = 'x'"))
-		}, "or the store was changed"},
+		}, "was changed behind daycared's back"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "daycared.db")
@@ -331,5 +337,106 @@ func TestWriteFile(t *testing.T) {
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != "whole" {
 		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// TestANewKeyLaundersNothing: while the present key fits the entries, what does not carry its seal is not sealed with the new one,
+// and what the entries say of a stop, a lock, a suspension or a grant that was taken back holds. Where it fits nothing that is
+// there, they are heard all the same.
+func TestANewKeyLaundersNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		forge string
+		says  string
+		fits  bool
+	}{
+		"the seal of the store": {"UPDATE meta SET mac = x''", "daycared restore FILE; without one, daycared audit new-key", true},
+		"and the first entry's": {"UPDATE meta SET mac = x''; UPDATE audit SET mac = randomblob(16) WHERE seq = 1", "restore FILE", true},
+		"and those of what was taken back": {"UPDATE meta SET mac = x''; UPDATE audit SET mac = x'' WHERE type IN ('GRANT_REVOKED', " +
+			"'ALL_STOPPED', 'PERSON_LOCKED', 'ACCOUNT_SUSPENDED')", "restore FILE", true},
+		"every seal": {"UPDATE meta SET mac = x''; UPDATE audit SET mac = x''", "restore FILE", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "daycared.db")
+			o := newOpened(t, path)
+			id := o.grant(t)
+			_, err := o.Revoke(t.Context(), id, "op", "cli", time.Now(), 1)
+			err = errors.Join(err, use(t, o.Store, approve(t, o.Store, permissions.Always)), locked(t, o.Store, permissions.PersonLocked),
+				o.Suspend(t.Context(), "whatsapp", "+491", "sam", time.Now()))
+			_, stopped := o.Stop(t.Context(), "sam", "cli", time.Now())
+			if err := errors.Join(err, stopped, o.Close()); err != nil {
+				t.Fatal(err)
+			}
+			forge := statements(c.forge, "UPDATE meta SET stopped_by = '', stopped_at = 0, shut = ''", "DELETE FROM locks",
+				"DELETE FROM suspensions", "UPDATE grants SET revoked_at = 0", "UPDATE tokens SET name = 'mallory'")
+			if err := change(t.Context(), path, forge); err != nil {
+				t.Fatal(err)
+			}
+			_, err = Open(t.Context(), options(path))
+			unwell(t, "open", err, c.says, "daycared restore FILE")
+			unwell(t, "check", CheckKey(t.Context(), options(path)), "", "daycared restore FILE")
+			renew := options(path)
+			renew.NewKey = true
+			s, err := Open(t.Context(), renew)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = s.Close() })
+			if by, err := s.StoppedBy(t.Context()); err != nil || by != "sam" {
+				t.Errorf("stopped by %q, %v", by, err)
+			}
+			locks, err := s.Locks(t.Context())
+			if err != nil || len(locks) != 1 || locks[0].Person != "fay" {
+				t.Errorf("locked: %v, %v", locks, err)
+			}
+			if all, err := s.Suspensions(t.Context()); err != nil || len(all) != 1 {
+				t.Errorf("suspended: %v, %v", all, err)
+			}
+			now, err := s.Suspended(t.Context())
+			if err != nil || len(now.Grants) != 1 || now.Grants[0].ID == id || c.fits != (len(now.Tokens) == 0) {
+				t.Errorf("to be reinstated: %+v, %v", now, err)
+			}
+		})
+	}
+}
+
+// TestANewKeyOfAnotherChain: the row that says which chain is the store's own cannot lead away from the entries.
+func TestANewKeyOfAnotherChain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "daycared.db")
+	o := newOpened(t, path)
+	if err := errors.Join(o.Close(), change(t.Context(), path, statements("UPDATE meta SET mac = x'', chain = 'x'"))); err != nil {
+		t.Fatal(err)
+	}
+	renew := options(path)
+	renew.NewKey = true
+	_, err := Open(t.Context(), renew)
+	unwell(t, "new key", err, "was changed behind daycared's back", "daycared restore FILE")
+}
+
+// TestANewKeyWhereAnEarlierOneIsBack: one that another replaced since does not decide what is sealed.
+func TestANewKeyWhereAnEarlierOneIsBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "daycared.db")
+	o := newOpened(t, path)
+	key := options(path).keyFile()
+	earlier, err := os.ReadFile(key)
+	if err := errors.Join(err, o.Close()); err != nil {
+		t.Fatal(err)
+	}
+	renew := options(path)
+	renew.NewKey = true
+	s, err := Open(t.Context(), renew)
+	if err == nil {
+		err = errors.Join(s.Close(), os.WriteFile(key, earlier, 0o600))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(t.Context(), options(path))
+	unwell(t, "open", err, "is not the one that the store", "put the right key back")
+	if s, err = Open(t.Context(), renew); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	if now, err := s.Suspended(t.Context()); err != nil || now.Count() != 3 {
+		t.Errorf("to be reinstated: %+v, %v", now, err)
 	}
 }

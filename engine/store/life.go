@@ -59,7 +59,7 @@ func (s *Store) start(ctx context.Context) error {
 		if err := t.QueryRowContext(ctx, readLife).Scan(lifeFields(&l)...); err != nil {
 			return unreadable("what the store knows of itself", err)
 		}
-		said, err := s.hearGates(ctx, t)
+		said, all, err := s.hearGates(ctx, t)
 		if err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func (s *Store) start(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return s.closeAgain(ctx, t, said)
+		return s.closeAgain(ctx, t, said, all)
 	}
 	err = s.write(ctx, begin)
 	if errors.Is(err, errUnannounced) {
@@ -102,7 +102,7 @@ func (s *Store) start(ctx context.Context) error {
 	if renewed != nil {
 		s.coder.Key = renewed.key
 		s.log.Warn("the store was restored from a copy: what opened a gate is suspended; list it with: daycared suspended; "+
-			"locks made since are lost: lock again whoever is to be locked",
+			"if a copy was put back by hand, locks made since are lost: lock again whoever is to be locked",
 			"why", renewed.why, "back_to", renewed.from, "next", renewed.next, "grants", renewed.grants, "tokens", renewed.tokens,
 			"pairings", renewed.pairings, "approvals_taken_back", renewed.approvals)
 	}

@@ -193,7 +193,7 @@ func (s *Store) identify(ctx context.Context, conn *sql.Conn, o Options) error {
 		own.code = make([]byte, len(s.coder.Key))
 		_, _ = rand.Read(own.code) // never fails
 		own.chain = string(permissions.NewID(now))
-		if err := s.findKey(o, own, fresh); err != nil {
+		if err := s.findKey(ctx, conn, o, own, fresh); err != nil {
 			return err
 		}
 		err := transact(ctx, conn, func() error {
@@ -213,5 +213,5 @@ func (s *Store) identify(ctx context.Context, conn *sql.Conn, o Options) error {
 	if fresh {
 		return nil
 	}
-	return s.findKey(o, own, false)
+	return s.findKey(ctx, conn, o, own, false)
 }

@@ -122,6 +122,9 @@ func (r *Restored) draft(ctx context.Context, o Options, path, from string) (err
 		if r.Summary, err = inspect(ctx, draft, keys); err != nil {
 			return err
 		}
+		if err := stripped(ctx, draft, keys); err != nil {
+			return err
+		}
 		r.Was, r.Left = carryOver(ctx, draft, path, keys)
 		if err := ctx.Err(); err != nil {
 			return err
@@ -138,6 +141,39 @@ func (r *Restored) draft(ctx context.Context, o Options, path, from string) (err
 		}
 		return nil
 	})
+}
+
+// stripped refuses a copy that does not carry the seal of a key of ours on what it says of itself, although its entries or
+// requests do or name it, or that carries none there, where daycared always leaves one: its rows could not be checked.
+func stripped(ctx context.Context, path string, keys []*sealer) (err error) {
+	db, err := lookInto(path, "immutable=1")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	i, text := identity{}, readOldAudit
+	sealed, err := hasSeals(ctx, db)
+	if sealed && err == nil {
+		text = readKeyed
+		i, err = readIdentity(ctx, db)
+	}
+	if err != nil || slices.ContainsFunc(keys, i.holds) {
+		return err
+	}
+	for _, k := range keys {
+		keyed, err := keyedChain(ctx, db, k, i, text)
+		ours := keyed != "" || sealed && len(i.mac) == 0
+		if sealed && !ours && err == nil {
+			err = eachSealed(ctx, db, func(r permissions.Request, mac []byte) error {
+				ours = ours || k.holds(mac, "requests", sealing(&r)...)
+				return nil
+			})
+		}
+		if ours || err != nil {
+			return cmp.Or(err, unsealed("what the store says of itself"))
+		}
+	}
+	return nil
 }
 
 // unusable says of damage in a file that is to be restored that another one is to be tried: the advice for a store that is
@@ -230,7 +266,7 @@ const (
 		sameChain + ` ON CONFLICT (person) DO NOTHING`
 
 	canLock = `SELECT EXISTS (SELECT 1 FROM was.sqlite_schema WHERE name = 'locks'), ` +
-		`EXISTS (SELECT 1 FROM main.sqlite_schema WHERE name = 'locks')`
+		`EXISTS (SELECT 1 FROM main.sqlite_schema WHERE name = 'locks'), ` + sameChain
 	anyLocks = `SELECT EXISTS (SELECT 1 FROM was.locks WHERE ` + sameChain + `)`
 
 	carryPairings = `DELETE FROM main.pairings WHERE ` + sameChain + ` AND NOT EXISTS (SELECT 1 FROM was.pairings AS p ` +
@@ -268,8 +304,8 @@ func carryOver(ctx context.Context, draft, path string, keys []*sealer) (reached
 		if err := carry(ctx, db); err != nil {
 			return err
 		}
-		from, to, has := false, false, false // a store from before there were locks has nowhere to keep them
-		if err := db.QueryRowContext(ctx, canLock).Scan(&from, &to); err != nil {
+		from, to, same, has := false, false, false, false // a store from before there were locks has nowhere to keep them
+		if err := db.QueryRowContext(ctx, canLock).Scan(&from, &to, &same); err != nil {
 			return err
 		}
 		if from {
@@ -278,6 +314,8 @@ func carryOver(ctx context.Context, draft, path string, keys []*sealer) (reached
 			}
 		}
 		switch {
+		case !same:
+			left = errors.New("the store that was replaced is not the one that the backup was made of")
 		case has && to:
 			if err := statements(carryLocks)(ctx, db); err != nil {
 				return err

@@ -417,3 +417,78 @@ func TestAnIntentNamesAFileOfOurs(t *testing.T) {
 		}
 	}
 }
+
+// TestRestoreOfACopyWithoutItsSeals: where the key is here, whatever of the copy still shows that it was sealed with it refuses the
+// copy, and nothing is restored.
+func TestRestoreOfACopyWithoutItsSeals(t *testing.T) {
+	const meta, grants = "UPDATE meta SET mac = x''", "UPDATE grants SET caller = 'uid:5'"
+	const rows = "UPDATE requests SET mac = x''; UPDATE grants SET mac = x''; UPDATE tokens SET mac = x''; UPDATE pairings SET mac = x''"
+	for name, forge := range map[string][]string{
+		"that of the store":         {meta, grants},
+		"zeros for that":            {"UPDATE meta SET mac = zeroblob(16)", grants},
+		"those of all rows":         {"UPDATE meta SET mac = zeroblob(16)", rows, grants},
+		"all":                       {meta, rows, "UPDATE audit SET mac = x''", grants},
+		"all but those of the rows": {"UPDATE meta SET mac = zeroblob(16)", "UPDATE audit SET mac = randomblob(16)", grants},
+		"all but one of a request": {"UPDATE meta SET mac = zeroblob(16)", "UPDATE audit SET mac = randomblob(16)",
+			"UPDATE grants SET mac = x''; UPDATE tokens SET mac = x''; UPDATE pairings SET mac = x''", grants},
+		"of entries, the first only": {meta, "UPDATE audit SET mac = randomblob(16) WHERE seq = 1", rows, grants},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDead(t)
+			if err := change(t.Context(), d.backup, statements(forge...)); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Restore(t.Context(), options(d.path), d.backup)
+			if err == nil || !strings.Contains(err.Error(), "does not carry the seal") || !strings.Contains(err.Error(), "try another backup") {
+				t.Errorf("it is restored: %v", err)
+			}
+			s := reopen(t, d.path)
+			if _, err := s.Read(t.Context(), d.lost.ID); err != nil || len(restorations(t, s)) != 0 {
+				t.Errorf("the store was changed: %v", err)
+			}
+		})
+	}
+	path := filepath.Join(t.TempDir(), "daycared.db") // from before the key, by its schema, and an entry names the key
+	beforeSeals(t, path)
+	s := reopen(t, path)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	from, o := filepath.Join(t.TempDir(), "backup.db"), options(path)
+	if _, err := Backup(t.Context(), o, from); err != nil {
+		t.Fatal(err)
+	}
+	key, err := os.ReadFile(o.keyFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(options(from).keyFile(), key, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	unsealSchema(t, from)
+	if _, err := Restore(t.Context(), o, from); err == nil || !strings.Contains(err.Error(), "does not carry the seal") {
+		t.Errorf("with an entry that names the key: %v", err)
+	}
+}
+
+// TestRestoreSaysWhichLocksAreLost: none where the store that was replaced could be read and is the same.
+func TestRestoreSaysWhichLocksAreLost(t *testing.T) {
+	d := newDead(t)
+	if r, err := Restore(t.Context(), options(d.path), d.backup); err != nil || r.Left != nil || r.Was == "" {
+		t.Errorf("onto the store: lost %v, %v", r.Left, err)
+	}
+	d = newDead(t)
+	if err := os.WriteFile(d.path, []byte("garbage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := Restore(t.Context(), options(d.path), d.backup); err != nil || r.Left == nil {
+		t.Errorf("onto garbage: lost %v, %v", r.Left, err)
+	}
+	here := newStore(t)
+	if err := here.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := Restore(t.Context(), options(here.path), newDead(t).backup); err != nil || r.Left == nil {
+		t.Errorf("onto another store: lost %v, %v", r.Left, err)
+	}
+}
