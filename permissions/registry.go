@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // ErrBroken is matched by errors that mean the store cannot be read or written just now.
@@ -30,8 +33,8 @@ type Registry struct {
 	rearm   Bell // an earlier deadline may have come
 	noticed Bell // there are new notices
 
-	stopping sync.RWMutex // held to read by what a stop keeps from happening
-	stopper  string       // who stopped everything, while that could not be stored; empty: nobody
+	stopping *semaphore.Weighted // one is held by each of what a stop keeps from happening, and all by the stop
+	stopper  string              // who stopped everything, while that could not be stored; empty: nobody
 
 	mu     sync.Mutex
 	glass  glass
@@ -45,11 +48,14 @@ type Registry struct {
 	lost   bool            // there may be more to tell than is known
 }
 
+// mostAtOnce is more than can ever be done at once.
+const mostAtOnce = math.MaxInt64
+
 // NewRegistry makes a registry over a store. redeem is how long an unused approval is kept.
 func NewRegistry(store Store, clock Clock, redeem time.Duration, log *slog.Logger) *Registry {
 	return &Registry{
 		store: store, clock: clock, log: log, redeem: redeem, rearm: NewBell(), noticed: NewBell(),
-		glass: newGlass(clock),
+		glass: newGlass(clock), stopping: semaphore.NewWeighted(mostAtOnce),
 		halls: map[ID][]*Waiter{}, calls: map[string]*Waiter{},
 		parked: map[*Waiter]time.Time{}, absent: map[ID]time.Time{}, feeds: map[*Feed]struct{}{}, unsure: map[ID]struct{}{},
 	}
@@ -92,8 +98,10 @@ func (g *Registry) Register(ctx context.Context, o Opening) (w *Waiter, r Reques
 
 // Open is Register for somebody who does not wait: the row is what there is of it.
 func (g *Registry) Open(ctx context.Context, o Opening) (r Request, created bool, err error) {
-	g.stopping.RLock()
-	defer g.stopping.RUnlock()
+	if err := g.stopping.Acquire(ctx, 1); err != nil {
+		return Request{}, false, err
+	}
+	defer g.stopping.Release(1)
 	if g.stopper != "" {
 		return Request{}, false, Stopped(g.stopper)
 	}
@@ -211,8 +219,10 @@ func (g *Registry) foremost(id ID) *Waiter {
 // apply applies an event; taker is the call that a Use in it is for.
 func (g *Registry) apply(ctx context.Context, id ID, e Event, taker *Waiter) (Change, error) {
 	if Halts(e) {
-		g.stopping.RLock()
-		defer g.stopping.RUnlock()
+		if err := g.stopping.Acquire(ctx, 1); err != nil {
+			return Change{}, err
+		}
+		defer g.stopping.Release(1)
 		if g.stopper != "" {
 			r, err := g.store.Read(ctx, id)
 			return Change{Before: r, After: r}, errors.Join(err, Stopped(g.stopper))
@@ -271,9 +281,10 @@ func (g *Registry) StopAll(ctx context.Context, by, via string) (int, error) {
 
 // Halt has nothing opened, answered or used, once what is being done is done; by nobody (empty) ends that.
 func (g *Registry) Halt(by string) {
-	g.stopping.Lock()
-	defer g.stopping.Unlock()
-	g.stopper = by
+	if g.stopping.Acquire(context.Background(), mostAtOnce) == nil { // nothing ends that context
+		g.stopper = by
+		g.stopping.Release(mostAtOnce)
+	}
 }
 
 // Noticed has a value when there are new notices to be sent.
