@@ -77,51 +77,24 @@ func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) er
 	if err != nil {
 		return err
 	}
-	var unread []string
-	request := func(id permissions.ID) (permissions.Standing, error) {
-		s, err := lookUp(ctx, client, told, id)
-		if permissions.CodeOf(err) == permissions.CodeBroken { // the row is not used; where nothing can be read, the next page fails
-			told.Add(id, s)
-			unread, err = append(unread, "request "+string(id)), nil
-		}
-		return s, err
-	}
-	list := func(e permissions.Entry) error {
-		if f.asJSON {
-			return c.json(admin.FromEntry(e))
-		}
-		about, err := request(e.Request)
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(c.Out, auditRow, e.Seq, stamp(e.At, zone), e.Type, dash(about.Code), dash(spelled(cmp.Or(
-			string(e.Request), e.Detail["person"], e.Detail["name"], e.Detail["grant"]))), dash(spelled(e.Actor)), e.Via)
-		return err
-	}
-	headed := f.asJSON
-	head := func() { // once something was heard of the daemon
-		if !headed {
-			fmt.Fprintf(c.Out, auditRow, "SEQ", "TIME", "TYPE", "CODE", "REQUEST", "BY", "VIA")
-		}
-		headed = true
-	}
+	l := auditList{CLI: c, client: client, asJSON: f.asJSON, headed: f.asJSON, zone: zone, told: told}
 	var last []permissions.Entry // of those that are listed, where --limit says how many
 	err = eachEntry(ctx, client, func(e permissions.Entry) error {
-		head()
+		l.head()
 		if e.Hash == (permissions.Digest{}) {
-			unread = append(unread, fmt.Sprintf("entry %d", e.Seq))
+			l.unread = append(l.unread, fmt.Sprintf("entry %d", e.Seq))
 			return nil
 		}
 		if e.At.Before(since) || only != "" && e.Request != only {
 			return nil
 		}
 		if f.agent != "" {
-			if about, err := request(e.Request); err != nil || !asks(about.Request, f.agent) {
+			if about, err := l.request(ctx, e.Request); err != nil || !asks(about.Request, f.agent) {
 				return err
 			}
 		}
 		if f.limit == 0 {
-			return list(e)
+			return l.list(ctx, e)
 		}
 		if last = append(last, e); len(last) == 2*f.limit {
 			last = append(last[:0], last[f.limit:]...)
@@ -131,16 +104,57 @@ func (c *CLI) audit(ctx context.Context, client *admin.Client, f auditFilter) er
 	if err != nil {
 		return err
 	}
-	head()
+	l.head()
 	for _, e := range last[max(len(last)-f.limit, 0):] {
-		if err := list(e); err != nil {
+		if err := l.list(ctx, e); err != nil {
 			return err
 		}
 	}
-	if len(unread) > 0 {
-		return fmt.Errorf("%s cannot be read or does not carry its seal; see: daycared audit verify", strings.Join(unread, ", "))
+	if len(l.unread) > 0 {
+		return fmt.Errorf("%s cannot be read or does not carry its seal; see: daycared audit verify", strings.Join(l.unread, ", "))
 	}
 	return nil
+}
+
+// auditList is what is printed of the audit, and what of it could not be read.
+type auditList struct {
+	*CLI
+	client         *admin.Client
+	asJSON, headed bool
+	zone           *time.Location
+	told           *lru.Cache[permissions.ID, permissions.Standing]
+	unread         []string
+}
+
+// head prints the names of the columns, once something was heard of the daemon.
+func (l *auditList) head() {
+	if !l.headed {
+		fmt.Fprintf(l.Out, auditRow, "SEQ", "TIME", "TYPE", "CODE", "REQUEST", "BY", "VIA")
+	}
+	l.headed = true
+}
+
+// request is what an entry is about. Where the row is not used, that is noted; where nothing can be read, the next page fails.
+func (l *auditList) request(ctx context.Context, id permissions.ID) (permissions.Standing, error) {
+	s, err := lookUp(ctx, l.client, l.told, id)
+	if permissions.CodeOf(err) == permissions.CodeBroken {
+		l.told.Add(id, s)
+		l.unread, err = append(l.unread, "request "+string(id)), nil
+	}
+	return s, err
+}
+
+func (l *auditList) list(ctx context.Context, e permissions.Entry) error {
+	if l.asJSON {
+		return l.json(admin.FromEntry(e))
+	}
+	about, err := l.request(ctx, e.Request)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(l.Out, auditRow, e.Seq, stamp(e.At, l.zone), e.Type, dash(about.Code), dash(spelled(cmp.Or(
+		string(e.Request), e.Detail["person"], e.Detail["name"], e.Detail["grant"]))), dash(spelled(e.Actor)), e.Via)
+	return err
 }
 
 // idOf is the id of a request that is named by it or by its code; empty where none is named.

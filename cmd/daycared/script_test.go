@@ -67,8 +67,10 @@ func TestScripts(t *testing.T) {
 }
 
 func commands() scriptCommands {
-	all := scriptCommands{"code": exitsWith, "expand": expand, "ready": ready, "pending": pending, "pruned": pruned, "putback": putback, "change": change,
-		"session": session, "acpagent": acpAgentHere}
+	all := scriptCommands{
+		"code": exitsWith, "expand": expand, "ready": ready, "pending": pending, "pruned": pruned, "putback": putback, "change": change,
+		"session": session, "acpagent": acpAgentHere,
+	}
 	maps.Copy(all, peopleCommands())
 	maps.Copy(all, socketCommands())
 	maps.Copy(all, chatCommands())
