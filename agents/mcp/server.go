@@ -7,12 +7,12 @@
 //
 // Leaving cancels nothing. A client that drops a call and asks the same again finds its place, and the decision taken
 // meanwhile: the door remembers who left without an answer (left.go). A client that said `cancelled` and does not come
-// back within a minute takes its request with it (regret.go); one whose connection was lost never does.
+// back within a minute takes its request with it (left.go); one whose connection was lost never does.
 //
 // What permits nothing, a clarification and a pause that continues, is shown as the client's own dialog as well, where it
-// declares elicitation and the desk says that it may be (dialog.go, form.go): over stdio the client is called meanwhile, and
+// declares elicitation and the desk says that it may be (dialog.go): over stdio the client is called meanwhile, and
 // the dialog is withdrawn when somebody else was first; since the revision of 2026-07-28 the result of the call asks, and
-// the client calls again with a sealed id (seal.go), while the door keeps its place (vigil.go).
+// the client calls again with a sealed id, while the door keeps its place.
 //
 // There are no sessions: every call is whole in itself, in both eras of the protocol, and the caller is proven by what
 // stands before this door. Nothing here decides what an agent may do.

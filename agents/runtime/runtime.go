@@ -8,8 +8,8 @@
 // was begun and not ended when the daemon was killed is told to the model as such, and never run twice.
 //
 // step.go and state.go are the machine; runtime.go and worker.go the driver, resident.go its person's side; plan.go,
-// validate.go, wait.go, execute.go and close.go its states; toolbox.go the tools of others, asking.go those that ask people,
-// and answer.go what these are told; children.go, schedule.go and witness.go what agents do besides their person's chat.
+// validate.go, wait.go and execute.go its states; asking.go the tools that ask people, and answer.go what these are told;
+// children.go, schedule.go and witness.go what agents do besides their person's chat.
 package runtime
 
 import (

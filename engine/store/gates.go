@@ -26,8 +26,8 @@ const readGates = `SELECT ` + keyedColumns + ` FROM audit WHERE ` + gateEntry + 
 	`(SELECT '' UNION ALL SELECT request FROM grants WHERE revoked_at = 0 AND ended_at = 0) ORDER BY seq`
 
 // hearGates notes what the entries of the gates say whose seals hold under the key that the rows carry the seals of. What was
-// said under a key of before is of no row that carries these. For another key than the first, all is what
-// every entry says, since one whose seal was taken out can close as well.
+// said under a key of before is of no row that carries these. While a key is replaced, all is what every entry says, since one
+// whose seal was taken out can close as well; otherwise it is nil.
 func (s *Store) hearGates(ctx context.Context, t *tx) (c, all *comparison, err error) {
 	c = newComparison()
 	if s.newKey != "" && s.newKey != firstKey {

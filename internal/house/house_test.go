@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -130,6 +131,35 @@ func starts(t *testing.T, p pkg) (found bool) {
 		})
 	}
 	return found
+}
+
+// named is a file of Go that a comment names, without a folder.
+var named = regexp.MustCompile(`(?:^|[^\w/])([a-z][a-z0-9_]*\.go)\b`)
+
+// TestCommentsNameFilesThatExist: the comment of a package says which file has what of it, after files were merged as well.
+func TestCommentsNameFilesThatExist(t *testing.T) {
+	seen := 0
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for line := range strings.Lines(string(text)) {
+			if !strings.HasPrefix(strings.TrimSpace(line), "//") {
+				continue
+			}
+			for _, m := range named.FindAllStringSubmatch(line, -1) {
+				seen++
+				if _, err := os.Stat(filepath.Join(filepath.Dir(path), m[1])); err != nil {
+					t.Errorf("%s: a comment names %s, which is not beside it", path, m[1])
+				}
+			}
+		}
+		return err
+	})
+	if err != nil || seen == 0 {
+		t.Fatalf("read the tree: %d names, %v", seen, err)
+	}
 }
 
 func TestFilesAreShort(t *testing.T) {
