@@ -83,7 +83,7 @@ func (s *Store) Audit(
 	if chain == "" {
 		chain = s.chain
 	}
-	found, err := gather(ctx, s, "", entryFields, readAudit, chain, after, limit)
+	found, err := whole(ctx, s, "", entryFields, readAudit, chain, after, limit)
 	return slices.DeleteFunc(found, func(e permissions.Entry) bool { return e.Seq == 0 }), err // nobody could go on after it
 }
 

@@ -259,7 +259,7 @@ const (
 // ShowAgain is [engine.Store].
 func (s *Store) ShowAgain(ctx context.Context, connector string, anew bool) (were []permissions.Copy, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		if were, err = collect(ctx, t, "a copy", copyFields, readLive, connector); err != nil {
+		if were, err = collectReadable(ctx, s, t, "a copy", copyFields, readLive, connector); err != nil {
 			return err
 		}
 		text := againPending

@@ -177,7 +177,7 @@ func (s *Store) Post(ctx context.Context, p agents.Post) error {
 
 // Posts lists at most limit of what waits for a session, oldest first.
 func (s *Store) Posts(ctx context.Context, session permissions.ID, limit int) ([]agents.Post, error) {
-	return gather(ctx, s, "a post", numberedPost, readPosts, session, limit)
+	return whole(ctx, s, "a post", numberedPost, readPosts, session, limit)
 }
 
 const utteranceColumns = `key, agent, person, via, text, sent, created_at`

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -177,15 +178,41 @@ func ballotFields(b *ballot) []any { return append([]any{&b.request}, voteFields
 func collect[T any](
 	ctx context.Context, from source, what string, fields func(*T) []any, text string, args ...any,
 ) ([]T, error) {
-	rows, err := from.QueryContext(ctx, text, args...)
-	if err != nil {
-		return nil, err
-	}
-	return drain(rows, what, fields)
+	return drain(ctx, from, fields, func(err error) (skip bool, _ error) {
+		if what == "" {
+			return false, nil
+		}
+		return false, unreadable(what, err)
+	}, text, args...)
 }
 
-// gather is [collect] in a transaction of its own, which only reads.
+// collectReadable is [collect], but leaves out rows that cannot be read, which the log says once: they do not hold up the others.
+func collectReadable[T any](
+	ctx context.Context, s *Store, from source, what string, fields func(*T) []any, text string, args ...any,
+) ([]T, error) {
+	return drain(ctx, from, fields, func(err error) (skip bool, _ error) {
+		var row *Error
+		if err = unreadable(what, err); !errors.As(err, &row) {
+			return false, err
+		}
+		if _, told := s.unsealed.LoadOrStore(err.Error(), true); !told {
+			s.log.Error("a row is left out", "err", err)
+		}
+		return true, nil
+	}, text, args...)
+}
+
+// gather is [collectReadable] in a transaction of its own, which only reads.
 func gather[T any](ctx context.Context, s *Store, what string, fields func(*T) []any, text string, args ...any) (all []T, err error) {
+	err = s.read(ctx, func(from source) error {
+		all, err = collectReadable(ctx, s, from, what, fields, text, args...)
+		return err
+	})
+	return all, err
+}
+
+// whole is [collect] in such a transaction: no row may be missing.
+func whole[T any](ctx context.Context, s *Store, what string, fields func(*T) []any, text string, args ...any) (all []T, err error) {
 	err = s.read(ctx, func(from source) error {
 		all, err = collect(ctx, from, what, fields, text, args...)
 		return err
@@ -193,13 +220,24 @@ func gather[T any](ctx context.Context, s *Store, what string, fields func(*T) [
 	return all, err
 }
 
-func drain[T any](rows *sql.Rows, what string, fields func(*T) []any) ([]T, error) {
+func drain[T any](
+	ctx context.Context, from source, fields func(*T) []any, bad func(error) (skip bool, err error), text string, args ...any,
+) (all []T, err error) {
+	rows, err := from.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, err
+	}
 	defer func() { _ = rows.Close() }() // its error is that of rows.Err
-	var all []T
 	for rows.Next() {
 		var item T
-		if err := rows.Scan(fields(&item)...); err != nil && what != "" {
-			return nil, unreadable(what, err)
+		if err := rows.Scan(fields(&item)...); err != nil {
+			skip, err := bad(err)
+			if err != nil {
+				return nil, err
+			}
+			if skip {
+				continue
+			}
 		}
 		all = append(all, item)
 	}

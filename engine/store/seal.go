@@ -223,6 +223,12 @@ func (s *Store) leaveOut(row string) {
 	}
 }
 
+// leftOut is how many rows are not used.
+func (s *Store) leftOut() (n int) {
+	s.unsealed.Range(func(any, any) bool { n++; return true })
+	return n
+}
+
 // put writes whether a row is suspended, with the seal of that.
 func (g gate[T]) put(ctx context.Context, t *tx, k *sealer, row T) error {
 	args := append([]any{instant{g.since(&row)}, k.seal(g.table, g.sealed(&row)...)}, g.key(&row)...)

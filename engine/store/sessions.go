@@ -114,14 +114,14 @@ const readTurns = `SELECT seq, content, at FROM turns WHERE session = $1 AND dro
 // Turns is the transcript of a session, without what was dropped.
 func (s *Store) Turns(ctx context.Context, session permissions.ID) ([]agents.Turn, error) {
 	fields := func(t *agents.Turn) []any { return []any{&t.Seq, raw{&t.Content}, instant{&t.At}} }
-	return gather(ctx, s, "a turn", fields, readTurns, session)
+	return whole(ctx, s, "a turn", fields, readTurns, session)
 }
 
 const readExecutions = `SELECT ` + executionColumns + ` FROM tool_calls WHERE session = $1 AND step = $2 ORDER BY call`
 
 // Executions are the calls of one step of a session, in order.
 func (s *Store) Executions(ctx context.Context, session permissions.ID, step int) ([]agents.Execution, error) {
-	return gather(ctx, s, "an execution", executionFields, readExecutions, session, step)
+	return whole(ctx, s, "an execution", executionFields, readExecutions, session, step)
 }
 
 // What agents of ours ask by rows alone: the callers of these statements are those whose names begin with "agent:".

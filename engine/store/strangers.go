@@ -64,7 +64,7 @@ func (s *Store) Strangers(ctx context.Context) (met permissions.Strangers, err e
 		return []any{&met.UpTo, &one.Via, &one.Account, &one.Name, instant{&one.At}}
 	}
 	err = s.read(ctx, func(from source) error {
-		if met.List, err = collect(ctx, from, "a stranger", fields, readStrangers); err != nil {
+		if met.List, err = collectReadable(ctx, s, from, "a stranger", fields, readStrangers); err != nil {
 			return err
 		}
 		return from.QueryRowContext(ctx, readToldAt).Scan(instant{&met.ToldAt}, &met.More)

@@ -144,7 +144,7 @@ func (s *Store) Suspend(ctx context.Context, via, address, who string, at time.T
 
 // Suspensions lists the accounts that are suspended.
 func (s *Store) Suspensions(ctx context.Context) ([]permissions.Suspension, error) {
-	return gather(ctx, s, "", suspensionFields, readSuspensions)
+	return whole(ctx, s, "", suspensionFields, readSuspensions)
 }
 
 // lift ends the suspension of an account, and tells whether there was one.
