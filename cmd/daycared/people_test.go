@@ -103,8 +103,8 @@ func begin(ts *testscript.TestScript, args []string, how func(*actor) error) {
 	ts.Check(how(a))
 	cast(ts)[args[0]] = a
 	ts.Defer(func() {
-		a.stop()
-		ts.Logf("[%s said]\n%s", args[0], a.said)
+		ended := a.stop()
+		ts.Logf("[%s had ended: %v, %v; it said]\n%s", args[0], ended, a.cmd.ProcessState, a.said)
 	})
 }
 
@@ -160,8 +160,13 @@ func (a *actor) start() error {
 	return nil
 }
 
-// stop ends it, politely at first. It leads the group of all that it started.
-func (a *actor) stop() {
+// stop ends it, politely at first, and reports whether it had ended already. It leads the group of all that it started.
+func (a *actor) stop() (ended bool) {
+	select {
+	case <-a.done:
+		ended = true
+	default:
+	}
 	_ = a.cmd.Process.Signal(os.Interrupt) // it may have ended already
 	select {
 	case <-a.done:
@@ -172,6 +177,7 @@ func (a *actor) stop() {
 	if a.hand != nil {
 		_ = a.hand.Close() // closes may have done that
 	}
+	return ended
 }
 
 // Write takes what it says, without the carriage returns of a terminal.
