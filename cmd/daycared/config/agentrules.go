@@ -330,23 +330,65 @@ func nearTool(name string, known []string) string {
 
 func isPattern(s string) bool { return strings.ContainsAny(s, `*?[\`) }
 
+// toolLists are the lists of tools by name, the weakest first.
+var toolLists = []string{"auto", "gated", "forbidden"}
+
+// list is the list of that name.
+func (t *Tools) list(name string) *[]string {
+	return map[string]*[]string{"auto": &t.Auto, "gated": &t.Gated, "forbidden": &t.Forbidden}[name]
+}
+
+// nobody is the index of the section tools among those of agents.
+const nobody = -1
+
+// toolsOf are the lists that hold for an agent, or where no agent says otherwise, and the path at which it can write them.
+func (c *Config) toolsOf(agent int) (*Tools, string) {
+	if agent == nobody {
+		return &c.Tools, "tools"
+	}
+	return &c.Agents[agent].Tools, "agents." + itoa(agent) + ".tools"
+}
+
+// listed is the path at which somebody wrote the list that holds for an agent: its own, that of the nearest parent, or that of
+// the section tools. It is empty for a default.
+func (c *Config) listed(r *report, agent int, list string) string {
+	for {
+		if _, at := c.toolsOf(agent); r.given(at + "." + list) {
+			return at + "." + list
+		}
+		if agent == nobody {
+			return ""
+		}
+		parent := c.Agents[agent].Parent
+		agent = slices.IndexFunc(c.Agents, func(a Agent) bool { return parent != "" && a.Name == parent })
+	}
+}
+
+// yield takes what somebody wrote into one list of an agent out of the others that are defaults.
+func (c *Config) yield(r *report, agent int) {
+	t, at := c.toolsOf(agent)
+	for _, own := range toolLists {
+		for _, other := range toolLists {
+			if r.given(at+"."+own) && c.listed(r, agent, other) == "" {
+				left := slices.Clone(*t.list(other)) // the list is that of others, too
+				*t.list(other) = slices.DeleteFunc(left, func(name string) bool { return slices.Contains(*t.list(own), name) })
+			}
+		}
+	}
+}
+
 // tools says which entries of three lists mean nothing, and which mean more than is seen at once. What a list has by default
 // is not looked at.
-func (w *warner) tools(t Tools, at string) {
-	lists := []struct {
-		name    string
-		entries []string
-	}{{"auto", t.Auto}, {"gated", t.Gated}, {"forbidden", t.Forbidden}}
-	for i, list := range lists {
-		if !w.given(at + "." + list.name) {
+func (w *warner) tools(c *Config, agent int) {
+	t, at := c.toolsOf(agent)
+	for i, list := range toolLists {
+		if !w.given(at + "." + list) {
 			continue
 		}
-		for j, name := range list.entries {
-			here := at + "." + list.name + "." + itoa(j)
-			for _, stronger := range lists[i+1:] {
-				if slices.Contains(stronger.entries, name) {
-					w.add(here, "%s is in %s.%s, too, which holds: this entry means nothing; take one of the two out", quote(name), at, stronger.name)
-				}
+		for j, name := range *t.list(list) {
+			here := at + "." + list + "." + itoa(j)
+			for _, stronger := range toolLists[i+1:] {
+				w.beaten(here, name, stronger, *t.list(stronger), c.listed(w.report, agent, stronger))
 			}
 			if meant := nearTool(name, ownTools); meant != "" {
 				w.add(here, "daycared has no tool %s, so this holds only for one of another program; did you mean %s?", quote(name), meant)
@@ -358,5 +400,17 @@ func (w *warner) tools(t Tools, at string) {
 	}
 	if w.given(at+".forbidden") && slices.Contains(t.Forbidden, "*") {
 		w.add(at+".forbidden", "every tool is forbidden, so none ever runs; name those that may not")
+	}
+}
+
+// beaten says that an entry means nothing because of a stronger list, written at that path or a default.
+func (w *warner) beaten(here, name, stronger string, entries []string, at string) {
+	for i, other := range entries {
+		if at != "" && other == name {
+			_, line := w.origin(at + "." + itoa(i))
+			w.add(here, "%s is in %s, too, in line %d, which holds: this entry means nothing; take one of the two out", quote(name), at, line)
+		} else if reached, _ := path.Match(name, other); at == "" && reached && name != "*" {
+			w.add(here, "%s leaves out %s, which tools.%s has by default; name it here, or write that list, too", quote(name), other, stronger)
+		}
 	}
 }

@@ -130,6 +130,7 @@ func (c *Config) complete(r *report) {
 	for i, a := range c.Agents {
 		byName[a.Name] = i
 	}
+	c.yield(r, nobody)
 	var fill func(i int)
 	fill = func(i int) {
 		if done[i] {
@@ -142,6 +143,7 @@ func (c *Config) complete(r *report) {
 			from = c.Agents[at]
 		}
 		c.Agents[i].fill(from, r, "agents."+itoa(i))
+		c.yield(r, i)
 		c.Agents[i].at(c.Zone(c.Agents[i].Person))
 		if a := &c.Agents[i]; a.Connector == "" && a.Parent == "" {
 			a.Connector = viaTerminal

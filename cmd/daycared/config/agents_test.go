@@ -143,6 +143,25 @@ func TestWhatAgentsHold(t *testing.T) {
 }
 
 // TestAgentOfTheOperator: where there are no people, whose it is goes without saying.
+func TestAToolsListLeavesTheDefaultsOfTheOthers(t *testing.T) {
+	const agent = "person: fay, model: {provider: script, file: /t}"
+	c := load(t, "people: [{name: fay, user: fay}]\nroutes: [{ask: [fay]}]\n"+
+		"tools: {auto: [write_file, delete_repository]}\nagents:\n- {name: a, "+agent+", tools: {auto: [fetch_url]}}\n"+
+		"- {name: b, parent: a, tools: {forbidden: [edit_file]}}\n- {name: c, "+agent+", tools: {gated: [write_file]}}\n")
+	check := func(name string, got, want Tools) {
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s has %v, want %v", name, got, want)
+		}
+	}
+	all := Tools{
+		Auto: []string{"write_file", "delete_repository"}, Gated: []string{"edit_file", "run_command", "fetch_url"}, Forbidden: []string{},
+	}
+	check("everybody", c.Tools, all)
+	check("a", c.Agents[0].Tools, Tools{Auto: []string{"fetch_url"}, Gated: []string{"edit_file", "run_command"}, Forbidden: []string{}})
+	check("b", c.Agents[1].Tools, Tools{Auto: []string{"fetch_url"}, Gated: []string{"run_command"}, Forbidden: []string{"edit_file"}})
+	check("c", c.Agents[2].Tools, Tools{Auto: all.Auto, Gated: []string{"write_file"}, Forbidden: []string{}})
+}
+
 func TestAgentOfTheOperator(t *testing.T) {
 	c := load(t, "agents: [{name: helper, workspace: /w, model: {provider: script, file: /t}}]\n")
 	if a := c.Agents[0]; a.Person != "" || a.Connector != "terminal" || len(c.Warnings) > 0 {

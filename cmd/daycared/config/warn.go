@@ -27,7 +27,7 @@ func warn(r *report, c *Config) Problems {
 		}
 	}
 	w.times(c)
-	w.tools(c.Tools, "tools")
+	w.tools(c, nobody)
 	if !c.Connectors.Terminal.Enabled && !c.Connectors.Telegram.Enabled && !c.Connectors.WhatsApp.Enabled && !c.API.AdminReachable {
 		w.add("connectors.terminal.enabled", "people can be reached only while their inbox is open; open one with: daycared inbox; "+
 			"or set connectors.terminal.enabled or api.admin_reachable")
@@ -38,7 +38,7 @@ func warn(r *report, c *Config) Problems {
 	}
 	for i, a := range c.Agents {
 		w.agent(a, "agents."+itoa(i), c)
-		w.tools(a.Tools, "agents."+itoa(i)+".tools")
+		w.tools(c, i)
 	}
 	w.same(c.Agents, c.People)
 	if c.API.AllowSameUser {

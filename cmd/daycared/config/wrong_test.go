@@ -71,10 +71,14 @@ func TestConfigurationsThatDoNotServe(t *testing.T) {
 			"tools: {gated: [read_files, write_file, edit_file, run_command, fetch_url]}\n",
 			`warns 4: daycared has no tool "read_files", so this holds only for one of another program; did you mean read_file?`},
 		"45 a tool that runs and never runs": {all + "tools: {auto: [look], forbidden: [look]}\n",
-			`warns 3: "look" is in tools.forbidden, too, which holds: this entry means nothing; take one of the two out`},
-		"45 a tool that an agent is to run, and asks for": {all + "agents: [{name: a, person: fay, tools: {auto: [run_command]}, " +
-			agent + "}]\n",
-			`warns 3: "run_command" is in agents.0.tools.gated, too, which holds: this entry means nothing; take one of the two out`},
+			`warns 3: "look" is in tools.forbidden, too, in line 3, which holds: this entry means nothing; take one of the two out`},
+		"45 a tool that an agent is to run, and asks for": {all + "tools:\n  gated:\n  - look\n  - run_command\n" +
+			"agents: [{name: a, person: fay, tools: {auto: [run_command]}, " + agent + "}]\n",
+			`warns 7: "run_command" is in tools.gated, too, in line 6, which holds: this entry means nothing; take one of the two out`},
+		"45 a tool that an agent is to run, and asks for by default": {all + "agents: [{name: a, person: fay, " +
+			"tools: {auto: [run_command]}, " + agent + "}]\n", ""},
+		"45 a pattern for tools that ask by default": {all + "tools: {auto: ['run_*', look]}\n",
+			`warns 3: "run_*" leaves out run_command, which tools.gated has by default; name it here, or write that list, too`},
 		"46 every tool runs": {all + "tools: {auto: ['*']}\n",
 			`warns 3: every tool that is neither gated nor forbidden runs, and nobody is asked; name the tools that may`},
 		"47 no tool runs": {all + "tools: {forbidden: ['*']}\n",
