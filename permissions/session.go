@@ -22,6 +22,7 @@ type AgentSession struct {
 	CreatedAt time.Time
 	ChangedAt time.Time
 	EndedAt   time.Time // zero: it goes on
+	Debug     bool      // each state of its run is logged; it is switched beside the versions
 
 	// Step is where its run stands, in the words of whoever runs it; nothing else reads it.
 	Step json.RawMessage

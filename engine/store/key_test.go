@@ -33,6 +33,7 @@ func unsealSchema(t *testing.T, path string) {
 	drop := []string{
 		"DELETE FROM goose_db_version WHERE version_id > 4", "DROP TABLE locks", "ALTER TABLE copies DROP COLUMN dated",
 		"ALTER TABLE meta DROP COLUMN shut", "ALTER TABLE votes DROP COLUMN account", "DROP INDEX audit_gates",
+		"DROP VIEW agent_sessions", "ALTER TABLE sessions DROP COLUMN debug", "ALTER TABLE tool_calls DROP COLUMN affected_path",
 		"DROP INDEX requests_kept", "DROP INDEX requests_denied", // of the migrations after it
 		"ALTER TABLE requests DROP COLUMN action", "ALTER TABLE requests DROP COLUMN voided_by",
 		"CREATE INDEX requests_denied ON requests (caller, digest, decided_at) WHERE state = 'denied'",

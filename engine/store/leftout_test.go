@@ -35,7 +35,7 @@ func TestABadRowOfAListIsLeftOut(t *testing.T) {
 			func(ctx context.Context, s *Store) (int, error) { return length(s.Live(ctx, "telegram", 9)) }},
 		"D9/copies that are shown again": {copied,
 			func(ctx context.Context, s *Store) (int, error) { return length(s.ShowAgain(ctx, "telegram", false)) }},
-		"D9/sessions": {"sessions SELECT n, n, 1, 'one', 'fay', '', 'idle', '', 0, 0, '', '', 1, at, 0, 0, 0, '' FROM two",
+		"D9/sessions": {"sessions SELECT n, n, 1, 'one', 'fay', '', 'idle', '', 0, 0, '', '', 1, at, 0, 0, 0, '', 0 FROM two",
 			func(ctx context.Context, s *Store) (int, error) { return length(s.OpenSessions(ctx, "", 9)) }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -270,7 +270,7 @@ const (
 	deleteArtifacts = `DELETE FROM artifacts WHERE id IN (SELECT artifacts.id FROM json_each($1) AS old ` +
 		`JOIN artifacts ON artifacts.session = old.value LIMIT 0 + $2)`
 
-	blankExecutions = `UPDATE tool_calls SET arguments = 'null', error = '' WHERE id IN (SELECT tool_calls.id ` +
+	blankExecutions = `UPDATE tool_calls SET arguments = 'null', error = '', affected_path = '' WHERE id IN (SELECT tool_calls.id ` +
 		`FROM json_each($1) AS old JOIN tool_calls ON tool_calls.session = old.value ` +
 		`WHERE tool_calls.arguments <> 'null' OR tool_calls.error <> '' LIMIT 0 + $2)`
 

@@ -10,15 +10,16 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// The columns of a session, in the order of the fields beside them: what never changes, and what a commit changes.
+// The columns of a session, in the order of the fields beside them: what no commit changes, and what one
+// does.
 const (
-	namingColumns  = `id, agent, person, parent, created_at`
+	namingColumns  = `id, agent, person, parent, created_at, debug`
 	movingColumns  = `version, status, model, tokens, cost, request, tool, changed_at, ended_at, step`
 	sessionColumns = namingColumns + `, ` + movingColumns
 )
 
 func namingFields(s *permissions.AgentSession) []any {
-	return []any{&s.ID, &s.Agent, &s.Person, &s.Parent, instant{&s.CreatedAt}}
+	return []any{&s.ID, &s.Agent, &s.Person, &s.Parent, instant{&s.CreatedAt}, &s.Debug}
 }
 
 func movingFields(s *permissions.AgentSession) []any {

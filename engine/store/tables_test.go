@@ -86,11 +86,32 @@ func TestExecutionTables(t *testing.T) {
 	for view, want := range map[string]string{
 		"executions":          "id tool_name arguments_json timestamp success exit_code duration_ms error_message",
 		"execution_artifacts": "id execution_id artifact_type content_json",
+		"agent_sessions":      "id agent person status model tokens version waiting_on tool debug started changed ended",
 		"aic_interactions":    "id task_id conflict_description options response timed_out timestamp",
 	} {
 		names := table(t, s, `SELECT name FROM pragma_table_info('`+view+`')`)
 		equal(t, view, strings.ReplaceAll(strings.TrimSpace(names), "\n", " "), want)
 	}
+}
+
+// TestSessionsTableHasTheStatusesOfTheContract: AWAITING_USER and the like, as front ends spell them.
+func TestSessionsTableHasTheStatusesOfTheContract(t *testing.T) {
+	s := newStore(t)
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for _, status := range []permissions.Activity{
+		permissions.Idle, permissions.Running, permissions.Paused, permissions.AwaitingUser, permissions.Interrupted,
+	} {
+		row := permissions.AgentSession{ID: permissions.ID(status), Agent: "helper", Version: 1, Status: status, CreatedAt: noon, ChangedAt: noon}
+		if status == permissions.AwaitingUser {
+			row.Request, row.Tool, row.EndedAt = "01JREQUEST", "ask_user", noon.Add(time.Hour)
+		}
+		if err := s.Commit(t.Context(), agents.Commit{Session: row}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	equal(t, "statuses", table(t, s, `SELECT status FROM agent_sessions ORDER BY id`), "AWAITING_USER\nIDLE\nINTERRUPTED\nPAUSED\nRUNNING")
+	equal(t, "one that waits", table(t, s, `SELECT agent, waiting_on, tool, debug, started, ended FROM agent_sessions `+
+		`WHERE status = 'AWAITING_USER'`), `helper | 01JREQUEST | ask_user | false | 2026-11-21T12:00:00.000Z | 2026-11-21T13:00:00.000Z`)
 }
 
 // TestInteractionsTable: what was asked, and what people said to it.
