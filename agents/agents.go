@@ -48,6 +48,8 @@ type Desk interface {
 	// Judge tells, by policy and grants alone, what q would need just now: nothing is stored and nobody is asked. What
 	// could not be asked at all, forbidden tools and all that is stopped among it, is a *permissions.Refusal.
 	Judge(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Verdict, error)
+	// Forbids reports whether a tool never runs for the caller.
+	Forbids(caller permissions.Caller, tool string) bool
 	// Held are the tags that the caller holds just now in a session: by the configuration, and by grants.
 	Held(ctx context.Context, caller permissions.Caller, session string) ([]permissions.Tag, error)
 	// Pose puts q to people and returns the row, settled or not, without waiting. Its Key is required: the same key again

@@ -44,6 +44,12 @@ func (c counter) Judge(ctx context.Context, caller permissions.Caller, q permiss
 	return permissions.Verdict{Ask: r.State == permissions.Pending, Held: r.Held, Grants: r.Under}, nil
 }
 
+// Forbids is [agents.Desk].
+func (c counter) Forbids(caller permissions.Caller, tool string) bool {
+	asked := permissions.Request{Kind: permissions.KindTool, Caller: caller, Tool: tool}
+	return c.engine.settings.Load().policy(caller).Evaluate(asked, nil, c.engine.clock.Now()).Forbidden != ""
+}
+
 // Held is [agents.Desk].
 func (c counter) Held(ctx context.Context, caller permissions.Caller, session string) ([]permissions.Tag, error) {
 	e := c.engine

@@ -104,3 +104,8 @@ type Presence struct {
 	Activity   Activity
 	Unheard    int // messages that it does not have yet
 }
+
+// Rests reports whether the agent works on nothing, and has nothing to begin.
+func (p Presence) Rests() bool {
+	return (p.Activity == Idle || p.Activity == Interrupted) && p.Unheard == 0
+}

@@ -260,7 +260,7 @@ func TestWrongCalls(t *testing.T) {
 		return says("told: " + newest(p))
 	}))
 	s.writes("go")
-	s.hears("told: There is no tool nothing here. There are ask_user, delete_it, look,")
+	s.hears("told: There is no tool nothing here. There are ask_user, look,")
 	all := s.phone.Copies()
 	if len(all) != 0 {
 		t.Errorf("somebody was asked: %+v", all)

@@ -204,14 +204,18 @@ func (sh *shift) prompt(ctx, brief context.Context) (p models.Prompt, last int64
 	if err != nil {
 		return p, 0, err
 	}
-	p = models.Prompt{System: sh.agent.system(), Messages: messages}
+	return models.Prompt{System: sh.agent.system(), Messages: messages, Tools: sh.offered(brief)}, last, nil
+}
+
+// offered is everything that the agent can call just now, but for what is forbidden.
+func (sh *shift) offered(ctx context.Context) (list []models.Tool) {
 	for _, t := range askingTools {
-		p.Tools = append(p.Tools, t.spec)
+		list = append(list, t.spec)
 	}
-	for _, t := range sh.agent.all(brief) {
-		p.Tools = append(p.Tools, t.Spec())
+	for _, t := range sh.agent.all(ctx) {
+		list = append(list, t.Spec())
 	}
-	return p, last, nil
+	return slices.DeleteFunc(list, func(t models.Tool) bool { return sh.runtime.desk.Forbids(sh.session.Caller(), t.Name) })
 }
 
 // transcript is what was said so far. Turns of the same speaker that follow each other are one message.

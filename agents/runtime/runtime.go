@@ -358,15 +358,3 @@ func (a *agent) tool(ctx context.Context, name string) (tools.Tool, bool) {
 	}
 	return find(a.all(ctx))
 }
-
-// toolNames are the names of everything that the agent can call.
-func (a *agent) toolNames(ctx context.Context) (names []string) {
-	for _, t := range askingTools {
-		names = append(names, t.spec.Name)
-	}
-	for _, t := range a.all(ctx) {
-		names = append(names, t.Spec().Name)
-	}
-	slices.Sort(names)
-	return names
-}

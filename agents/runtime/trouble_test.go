@@ -117,6 +117,29 @@ func (s *stage) ends(id permissions.ID) {
 	}
 }
 
+// TestForbiddenToolsAreNotOfferedToModels: neither as tools nor as names, whichever of them is forbidden; and none runs.
+func TestForbiddenToolsAreNotOfferedToModels(t *testing.T) {
+	var offered []string
+	s := playWith(t, func(s *engine.Settings) { s.Policy.Forbidden = append(s.Policy.Forbidden, "pause") }, helper(
+		func(turn int, p models.Prompt) models.Reply {
+			if turn > 0 {
+				return says("told: " + newest(p))
+			}
+			for _, tool := range p.Tools {
+				offered = append(offered, tool.Name)
+			}
+			reply := calls("no_such_tool", `{}`)
+			reply.Calls = append(reply.Calls, models.Call{ID: "c2", Tool: "delete_it", Input: []byte(noteA)})
+			return reply
+		}))
+	s.writes("go")
+	s.hears("told: There is no tool no_such_tool here. There are ask_user, look, message_agent, other, request_permission, " +
+		"start_agent, write_file.\nTool delete_it is forbidden here.")
+	if got := strings.Join(offered, " "); got != "request_permission ask_user start_agent message_agent write_file look other" {
+		t.Errorf("the model is offered %s", got)
+	}
+}
+
 // TestWhatIsForbiddenMeanwhile: policy is looked at again before anything runs.
 func TestWhatIsForbiddenMeanwhile(t *testing.T) {
 	s := play(t, helper(func(turn int, p models.Prompt) models.Reply {

@@ -76,7 +76,12 @@ func (sh *shift) judge(ctx context.Context, call Call, held []permissions.Tag) (
 	asks, isAsking := askingTool(call.Tool)
 	tool, known := sh.agent.tool(ctx, call.Tool)
 	if !isAsking && !known {
-		return spare("There is no tool " + call.Tool + " here. There are " + strings.Join(sh.agent.toolNames(ctx), ", ") + ".")
+		var names []string
+		for _, t := range sh.offered(ctx) {
+			names = append(names, t.Name)
+		}
+		slices.Sort(names)
+		return spare("There is no tool " + call.Tool + " here. There are " + strings.Join(names, ", ") + ".")
 	}
 	if sh.run.Denied.spent(subject(call.Tool, input)) {
 		v, _, err := spare(enough)

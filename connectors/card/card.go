@@ -194,9 +194,12 @@ func Others(p connectors.Prompt) string {
 	return strings.Join(told, " ")
 }
 
-// deadline is until when r waits: a time of day, and the day where that might be another.
+// deadline is until when r waits: a time of day, and the day where that might be another, and the year.
 func deadline(r permissions.Request, o Options) string {
 	at := r.Deadline.In(zone(o))
+	if created := r.CreatedAt.In(zone(o)); !r.CreatedAt.IsZero() && at.Year() != created.Year() {
+		return at.Format("2 Jan 2006 15:04 MST")
+	}
 	if o.Now.IsZero() || r.Deadline.Sub(o.Now) > 12*time.Hour {
 		return at.Format("2 Jan 15:04 MST")
 	}

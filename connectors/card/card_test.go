@@ -102,6 +102,12 @@ scribe wants to run with bash
              ┊  five six seven
 until          23 Nov 02:00 UTC, in 36 h
              ┊  · sha256 4f3a…91`},
+		{"a deadline in another year", request(permissions.KindPermission, func(r *permissions.Request) {
+			r.Deadline = now.Add(365 * 24 * time.Hour)
+		}), card.Options{Now: now, Width: 80}, `
+────────────────────────────────────────────── K7F3Q ──
+scribe wants
+until          21 Nov 2027 14:00 UTC, in 8760 h · sha256 4f3a…91`},
 		{"step", request(permissions.KindTool, func(r *permissions.Request) {
 			r.Calls = []permissions.Call{
 				{N: 1, Tool: "write_file", Input: input(`{"content":"a\nb","path":"n.md"}`), AffectedPath: "/srv/n.md"},

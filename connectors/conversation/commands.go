@@ -254,6 +254,10 @@ func (r *Reader) status(ctx context.Context, id connectors.Identity) (string, er
 
 // order has the agent in the foreground obey.
 func (r *Reader) order(ctx context.Context, m Message, o permissions.Order) (string, error) {
+	before, err := r.Desk.Agents(ctx, m.From)
+	if err != nil {
+		return "", err
+	}
 	agent, err := r.Desk.Order(ctx, m.From, o, m.Key)
 	if err != nil {
 		return "", err
@@ -264,6 +268,9 @@ func (r *Reader) order(ctx context.Context, m Message, o permissions.Order) (str
 		return name + " ends its session.", nil
 	case permissions.OrderNew:
 		return name + " begins a new session.", nil
+	}
+	if slices.ContainsFunc(before, func(p permissions.Presence) bool { return p.Foreground && p.Rests() }) {
+		return name + " works on nothing, so nothing stops. Other agents go on; /stop all stops everything.", nil
 	}
 	return name + " stops what it works on. Other agents go on; /stop all stops everything.", nil
 }

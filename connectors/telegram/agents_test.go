@@ -73,6 +73,12 @@ func (s *stage) heard(agent string) {
 	})
 }
 
+// Nobody is told that work stops where there is none.
+func TestStopWhereNothingIsDone(t *testing.T) {
+	s := play(t, housing(newScribe("helper", permissions.Idle)))
+	s.says("fay", "/stop", "helper works on nothing, so nothing stops. Other agents go on; /stop all stops everything.")
+}
+
 // An agent is written to in the chat, and seen there, while requests wait and while none does.
 func TestAnAgentInTheChat(t *testing.T) {
 	helper, coder := newScribe("helper", permissions.AwaitingUser), newScribe("coder", permissions.Running)
