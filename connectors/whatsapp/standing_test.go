@@ -285,3 +285,18 @@ func TestAnotherAccountIsNotServed(t *testing.T) {
 	s.number = "+" + s.server.Number()
 	s.open()
 }
+
+// A time that is told to nobody in particular has a zone, whichever the daemon's is.
+func TestTimesOfTheAccountHaveAZone(t *testing.T) {
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.FixedZone("east", 2*60*60))
+	s := newState(func() time.Time { return noon })
+	for _, c := range []struct {
+		is   standing
+		want string
+	}{{isConnected, "until 21 Nov 11:00 UTC:"}, {isBanned, ", until 21 Nov 11:00 UTC;"}} {
+		s.is, s.timely, s.until = c.is, noon.Add(time.Hour), noon.Add(time.Hour)
+		if err := s.Health(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("it says %v, want %q", err, c.want)
+		}
+	}
+}

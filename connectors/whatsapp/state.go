@@ -76,7 +76,7 @@ func (s *state) words() error {
 	case isConnected:
 		if s.now().Before(s.timely) {
 			return fmt.Errorf("WhatsApp restricts the account until %s: it can only answer people who wrote first",
-				s.timely.Format("2 Jan 15:04"))
+				s.timely.UTC().Format("2 Jan 15:04 MST"))
 		}
 		return nil
 	case isAway:
@@ -110,7 +110,7 @@ func (s *state) untilWhen() string {
 	if s.until.IsZero() {
 		return ""
 	}
-	return ", until " + s.until.Format("2 Jan 15:04")
+	return ", until " + s.until.UTC().Format("2 Jan 15:04 MST")
 }
 
 // gone tells why nobody can be reached through the account until somebody does something about it; nil when it is
