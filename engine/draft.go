@@ -86,14 +86,17 @@ func (s *Settings) direct(r *permissions.Request) error {
 		usual = s.Approvals.ClarificationTimeout
 	}
 	if route.Timeout > 0 {
-		usual, most = route.Timeout, route.Timeout
+		most = route.Timeout
+		if !r.TakesReplies() || slices.Contains(route.Kinds, r.Kind) {
+			usual = route.Timeout
+		}
 	}
-	if r.Caller.Ours() && r.Patience > 0 {
+	if r.Caller.Ours() && r.Session == "" { // what a run that is still to come will need: its schedule says for how long
 		most = max(most, longestPatience)
 	}
-	wait := cmp.Or(r.Patience, usual)
-	if wait > most || wait < time.Second {
-		return permissions.Invalid(fmt.Errorf("a timeout of %s is not allowed here; it is 1s to %s", wait, most))
+	wait := min(cmp.Or(r.Patience, usual), most)
+	if wait < time.Second {
+		return permissions.Invalid(fmt.Errorf("a timeout of %s is too short; it is at least 1s", wait))
 	}
 	r.Deadline = r.CreatedAt.Add(wait)
 	s.pace(r, route)

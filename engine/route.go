@@ -110,8 +110,10 @@ type Route struct {
 	}
 	// Place is where the request is shown once for all who are asked and can be reached there, instead of to each in that
 	// channel; see [connectors.Hall]. Empty: nowhere.
-	Place   string
-	Timeout time.Duration // instead of the default, and the most a caller may wait; 0: the default
+	Place string
+	// Timeout is instead of the default, and the most a caller may wait; 0: the default. What goes on by itself keeps its own
+	// unless Kinds names it.
+	Timeout time.Duration
 }
 
 func (t Route) matches(r permissions.Request) bool {

@@ -205,3 +205,73 @@ func TestAskByIDWithOtherContent(t *testing.T) {
 		t.Error("the question itself was not found by its id")
 	}
 }
+
+// Nobody waits longer than the route, or the configuration, has people asked: a longer timeout is shortened, that of an
+// agent of ours in its session as well.
+func TestATimeoutAboveTheMostIsShortened(t *testing.T) {
+	s := owned()
+	s.Approvals.MaxTimeout = 30 * time.Minute
+	s.Routes = []engine.Route{
+		{Kinds: []permissions.Kind{permissions.KindPermission}, Ask: []string{"fay"}, Timeout: 10 * time.Minute}, {Ask: []string{"fay"}},
+	}
+	confirm := permissions.Request{Kind: permissions.KindPause, Mode: permissions.ModeConfirm, Message: "?", Session: "s1"}
+	for _, c := range []struct {
+		name         string
+		q            permissions.Request
+		wanted, want time.Duration
+	}{
+		{"below the route's", network("a"), 5 * time.Minute, 5 * time.Minute},
+		{"above the route's", network("b"), time.Hour, 10 * time.Minute},
+		{"above max_timeout", confirm, time.Hour, 30 * time.Minute},
+	} {
+		c.q.Patience, c.q.Session = c.wanted, "s1"
+		t.Run("by a stranger, "+c.name, func(t *testing.T) {
+			m := newPhone(fay, "fays-phone")
+			st := play(t, s, m)
+			st.ask(t.Context(), c.q)
+			if r := st.shown(m.Memory, 1).Request; r.Timeout() != c.want {
+				t.Errorf("it waits for %s", r.Timeout())
+			}
+		})
+		t.Run("by an agent of ours, "+c.name, func(t *testing.T) {
+			st := play(t, s, newPhone(fay, "fays-phone"))
+			if r := st.pose(helper, keyed(c.q, "1")); r.Timeout() != c.want {
+				t.Errorf("it waits for %s", r.Timeout())
+			}
+		})
+	}
+}
+
+// What goes on by itself keeps its own time under a route's timeout, unless the route names its kind.
+func TestARoutesTimeoutIsForQuestionsThatItNames(t *testing.T) {
+	question := permissions.Request{Kind: permissions.KindClarification, Message: "?", Choices: []string{"a", "b"}}
+	pause := permissions.Request{Kind: permissions.KindPause, Mode: permissions.ModeContinue, Message: "look"}
+	confirm := permissions.Request{Kind: permissions.KindPause, Mode: permissions.ModeConfirm, Message: "?"}
+	named := []permissions.Kind{permissions.KindClarification, permissions.KindPause}
+	for _, c := range []struct {
+		name  string
+		kinds []permissions.Kind
+		route time.Duration
+		q     permissions.Request
+		want  time.Duration
+	}{
+		{"a question", nil, 4 * time.Hour, question, 5 * time.Minute},
+		{"a question that is named", named, 4 * time.Hour, question, 4 * time.Hour},
+		{"a question, a short route", nil, time.Minute, question, time.Minute},
+		{"a pause that continues", nil, 4 * time.Hour, pause, 15 * time.Minute},
+		{"a pause that is named", named, 4 * time.Hour, pause, 4 * time.Hour},
+		{"a pause that confirms", nil, 4 * time.Hour, confirm, 4 * time.Hour},
+		{"a permission", nil, 4 * time.Hour, network("x"), 4 * time.Hour},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := usual()
+			s.Routes = []engine.Route{{Kinds: c.kinds, Ask: []string{"fay"}, Timeout: c.route}}
+			m := connectortest.NewMemory(fayAt("memory"), nil)
+			st := play(t, s, m)
+			st.ask(t.Context(), c.q)
+			if r := st.shown(m, 1).Request; r.Timeout() != c.want {
+				t.Errorf("it waits for %s", r.Timeout())
+			}
+		})
+	}
+}

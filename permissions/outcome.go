@@ -236,6 +236,14 @@ func (r Request) fill(text string) string {
 	).Replace(text)
 }
 
+// Shortened says, of a request whose people have less time than its caller wanted, how much less; else it is empty.
+func (r Request) Shortened(wanted time.Duration) string {
+	if wanted <= r.Timeout() || r.DecidedVia == ViaGrant {
+		return ""
+	}
+	return "the timeout was shortened from " + SayDuration(wanted) + " to " + SayDuration(r.Timeout().Round(time.Second))
+}
+
 // Harmless is text whose control and format characters are escaped, as in \u{1B}, so that none of them changes what a terminal
 // does or in which order it shows the rest. Newlines and tabs stay, and so does all else: what was escaped is not escaped again.
 func Harmless(text string) string {

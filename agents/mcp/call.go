@@ -62,7 +62,7 @@ func await(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallTool
 		return refused(permissions.Invalid(err))
 	}
 	v := visitOf(ctx)
-	ctx, done := s.hold(ctx, v, r)
+	ctx, done := s.hold(ctx, v, r, "")
 	defer done()
 	caller := s.o.CallerOf(ctx)
 	standing, err := s.o.Desk.Await(ctx, caller, in.ID)
@@ -85,15 +85,19 @@ func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.
 	if err := q.Validate(); err != nil {
 		return permissions.Request{}, nil, permissions.Invalid(err)
 	}
-	v := visitOf(ctx)
-	ctx, done := s.hold(ctx, v, r)
-	defer done()
-	caller := s.o.CallerOf(ctx)
+	v, caller := visitOf(ctx), s.o.CallerOf(ctx)
 	about := questionOf(caller, q)
 	before, again := s.left.take(about) // nobody who is anonymous: they cannot be told apart
 	q.ID, q.Call = before.id, cmp.Or(before.call, rand.Text())
 	d := s.dialog(r, v, caller, about, q)
-	began := time.Now()
+	began, note := time.Now(), ""
+	if q.Patience > 0 && d.back == "" { // the first sign of life says how long people have
+		if begun, err := s.o.Desk.Begin(ctx, caller, q); err == nil { // else Ask tries longer, or says it again
+			q.ID, note = begun.Request.ID, begun.Request.Shortened(q.Patience)
+		}
+	}
+	ctx, done := s.hold(ctx, v, r, note)
+	defer done()
 	settled, err := d.ask(ctx, q)
 	if again && err == nil && d.back == "" && stale(settled, began) {
 		q.ID, q.Call = "", rand.Text()
@@ -102,6 +106,7 @@ func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.
 	if err == nil && !settled.Answers(q) {
 		err = errOther
 	}
+	d.note = cmp.Or(d.note, settled.Shortened(q.Patience))
 	gone := leaver{id: settled.ID, call: q.Call, caller: caller, message: v.message}
 	switch {
 	case err == nil && d.form != nil: // it comes back
@@ -146,8 +151,9 @@ func stale(r permissions.Request, began time.Time) bool {
 // left tells whether an error only says that the call ended before its answer came.
 func left(err error) bool { return errors.Is(err, context.Canceled) }
 
-// hold is ctx until the client is gone, and the signs of life until done is called, which no sign comes after.
-func (s *Server) hold(ctx context.Context, v *visit, r *mcp.CallToolRequest) (_ context.Context, done func()) {
+// hold is ctx until the client is gone, and the signs of life until done is called, which no sign comes after. The first
+// says what there is to note.
+func (s *Server) hold(ctx context.Context, v *visit, r *mcp.CallToolRequest, note string) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var works sync.WaitGroup
 	stop := func() bool { return true }
@@ -155,7 +161,7 @@ func (s *Server) hold(ctx context.Context, v *visit, r *mcp.CallToolRequest) (_ 
 		stop = context.AfterFunc(v.gone(), cancel)
 	}
 	if token := r.Params.GetProgressToken(); token != nil {
-		works.Go(func() { s.signs(ctx, r, token, cancel) })
+		works.Go(func() { s.signs(ctx, r, token, note, cancel) })
 	}
 	return ctx, func() {
 		stop()
@@ -165,13 +171,16 @@ func (s *Server) hold(ctx context.Context, v *visit, r *mcp.CallToolRequest) (_ 
 }
 
 // signs sends signs of life until ctx ends. A client that they do not reach has left.
-func (s *Server) signs(ctx context.Context, r *mcp.CallToolRequest, token any, lost func()) {
+func (s *Server) signs(ctx context.Context, r *mcp.CallToolRequest, token any, note string, lost func()) {
 	began := time.Now()
 	every := time.NewTicker(s.o.Every)
 	defer every.Stop()
 	for n := 1; ; n++ {
 		says := "Waiting for a person's answer."
-		if n > 1 {
+		switch {
+		case n == 1 && note != "":
+			says = "Waiting for a person's answer; " + note + "."
+		case n > 1:
 			says = fmt.Sprintf("Still waiting for a person's answer, after %s.", permissions.SayDuration(time.Since(began).Round(time.Second)))
 		}
 		err := r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(n), Message: says})

@@ -114,7 +114,10 @@ func (s *stage) pass(d time.Duration) { s.aged.Add(int64(d)) }
 
 func settings() engine.Settings {
 	return engine.Settings{
-		UID: fay.UID, People: []connectors.Person{fay}, Routes: []engine.Route{{Agents: []string{"*"}, Ask: []string{"fay"}}},
+		UID: fay.UID, People: []connectors.Person{fay}, Routes: []engine.Route{
+			{Tags: []permissions.Tag{permissions.Workspace}, Ask: []string{"fay"}, Timeout: 10 * time.Minute},
+			{Agents: []string{"*"}, Ask: []string{"fay"}},
+		},
 		Approvals: engine.Approvals{
 			Timeout: 15 * time.Minute, MaxTimeout: time.Hour, ClarificationTimeout: 5 * time.Minute,
 			DeliverWithin: 2 * time.Minute, RedeemWindow: 10 * time.Minute,

@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ type impatient struct {
 	mu    sync.Mutex
 	timer *time.Timer
 	signs []float64
+	first string // what the first said
 }
 
 func (s *stage) impatient(era string) *impatient {
@@ -39,6 +41,7 @@ func (s *stage) impatient(era string) *impatient {
 			i.mu.Lock()
 			defer i.mu.Unlock()
 			i.signs = append(i.signs, r.Params.Progress)
+			i.first = cmp.Or(i.first, r.Params.Message)
 			i.timer.Reset(impatience)
 		},
 	})
@@ -110,6 +113,41 @@ func TestProgressHoldsACallForTwentyTimeouts(t *testing.T) {
 				t.Errorf("only %d signs of life", len(c.signs))
 			}
 		})
+	}
+}
+
+// Whoever wants more time than people have is told so by the first sign of life, and by the result.
+func TestAShortenedTimeoutIsTold(t *testing.T) {
+	const short = "the timeout was shortened from 60 minutes to 10 minutes"
+	for _, era := range []string{legacy, modern} {
+		for _, c := range []struct {
+			minutes     int
+			first, want string
+		}{
+			{60, "Waiting for a person's answer; " + short + ".", "Permission granted for workspace write access.\n(" + short + ")"},
+			{10, "Waiting for a person's answer.", "Permission granted for workspace write access."},
+		} {
+			t.Run(fmt.Sprint(era, " ", c.minutes), func(t *testing.T) {
+				s := play(t, func(o *mcp.Options) { o.Every = impatience / 10 })
+				i := s.impatient(era)
+				waits := i.call(t.Context(), "request_permission", arguments{
+					"permission": "@workspace", "reason": "x", "timeout_minutes": c.minutes,
+				}, "p")
+				r := s.pending(1)[0]
+				if r.Timeout() != 10*time.Minute {
+					t.Errorf("it waits for %s", r.Timeout())
+				}
+				s.decide(r.ID, permissions.Allow(permissions.Once), "")
+				if got := textOf(t, s.get(waits)); got != c.want {
+					t.Errorf("the result is %q", got)
+				}
+				i.mu.Lock()
+				defer i.mu.Unlock()
+				if i.first != c.first {
+					t.Errorf("the first sign says %q", i.first)
+				}
+			})
+		}
 	}
 }
 

@@ -127,6 +127,11 @@ func (sh *shift) question(ctx context.Context, c Call) (permissions.Request, err
 func (sh *shift) answered(ctx context.Context, c Call, q permissions.Request) error {
 	o := permissions.Result(q)
 	e := Ran{N: c.N, Text: o.Text, Error: o.Error}
+	if t, found := askingTool(c.Tool); found && t.question != nil {
+		if asked, _ := t.question(c.Input); q.Shortened(asked.Patience) != "" {
+			e.Text += "\n(" + q.Shortened(asked.Patience) + ")"
+		}
+	}
 	if sh.run.Shows { // what it brought is what the model is told
 		e.Text, e.Error = strings.TrimSpace(c.Text), c.Error
 		if q.Answer == permissions.Interrupt {

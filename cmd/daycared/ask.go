@@ -131,7 +131,7 @@ func (c *CLI) ask(ctx context.Context, q *question) error {
 	if err != nil {
 		return err
 	}
-	progress := &progress{cli: c}
+	progress := &progress{cli: c, wanted: q.timeout}
 	asks.Progress = progress.tell
 	asks.Lost = func(err error) {
 		why := "the daemon is away"
@@ -312,6 +312,7 @@ func (c *CLI) outcome(q *question, progress *progress, s permissions.Standing) e
 // progress tells people, on stderr, what happens to their question.
 type progress struct {
 	cli       *CLI
+	wanted    time.Duration // to wait; 0: nothing was said
 	told      permissions.ID
 	delivered int
 	anew      bool // it was told that an earlier answer is over
@@ -338,5 +339,8 @@ func (p *progress) tell(s permissions.Standing) {
 		line = append(line, fmt.Sprintf("delivered %s (%s)", d.SentAt.In(time.Local).Format("15:04:05"), d.Connector))
 	}
 	line = append(line, "until "+when(r.Deadline, time.Local))
+	if short := r.Shortened(p.wanted); short != "" {
+		line = append(line, short)
+	}
 	fmt.Fprintln(p.cli.Err, card.Spell(permissions.Harmless(strings.Join(line, " · "))))
 }
