@@ -32,18 +32,8 @@ type Post struct {
 	At      time.Time
 }
 
-// Execution is one tool call as it went: a denied one has a row as well. Step and Call name it within its session.
-type Execution struct {
-	Session    permissions.ID
-	Step, Call int // from 1
-	Tool       string
-	Arguments  json.RawMessage // canonical
-	Began      time.Time
-	Ended      time.Time // zero: it has not, or nobody knows how
-	Success    bool
-	Exit       *int   // of a command
-	Error      string // why there was no success
-}
+// Execution is one tool call as it went.
+type Execution = permissions.Execution
 
 // ArtifactType is what an artifact is; the store takes no other.
 type ArtifactType string

@@ -287,6 +287,17 @@ func (e *Engine) Session(ctx context.Context, id connectors.Identity, session pe
 	return e.sitting(ctx, s)
 }
 
+// Executions lists at most limit calls of a session after the one with that ID, to its person and to the operator.
+func (e *Engine) Executions(
+	ctx context.Context, id connectors.Identity, session permissions.ID, after int64, limit int,
+) ([]permissions.Execution, error) {
+	if _, err := e.Session(ctx, id, session); err != nil {
+		return nil, err
+	}
+	all, err := e.store.ExecutionsOf(ctx, session, after, limit)
+	return all, broken(err)
+}
+
 func (e *Engine) sitting(ctx context.Context, s permissions.AgentSession) (permissions.Sitting, error) {
 	if s.Request == "" {
 		return permissions.Sitting{Session: s}, nil

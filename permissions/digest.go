@@ -249,6 +249,7 @@ const (
 	WaitAckEnter       Type = "WAIT_ACK_ENTER"
 	AckApproved        Type = "ACK_APPROVED"
 	AckRejected        Type = "ACK_REJECTED"
+	ToolFinished       Type = "TOOL_FINISHED"        // once for each call, also one that did not run
 	AckDecisionHandled Type = "ACK_DECISION_HANDLED" // once for each decision that had an effect
 )
 

@@ -34,6 +34,21 @@ func (s AgentSession) Caller() Caller { return AgentCaller(s.Agent) }
 // AgentCaller is the caller that an agent of ours is.
 func AgentCaller(agent string) Caller { return Caller{Name: "agent:" + agent, UID: NoUID} }
 
+// Execution is one tool call of a session as it went: a denied one has a row as well. Step and Call name it within its session.
+type Execution struct {
+	ID           int64 // the store's
+	Session      ID
+	Step, Call   int // from 1
+	Tool         string
+	Arguments    json.RawMessage // canonical
+	AffectedPath string          // the one file or folder that it changes or reads; empty: none
+	Began        time.Time
+	Ended        time.Time // zero: it has not, or nobody knows how
+	Success      bool
+	Exit         *int   // of a command
+	Error        string // why there was no success
+}
+
 // Sitting is a session of an agent of ours as people are told of it: with the request that it waits for, if it does.
 type Sitting struct {
 	Session AgentSession

@@ -195,7 +195,7 @@ func (c *client) use(
 	if err != nil {
 		return tools.Outcome{}, err
 	}
-	x := agents.Execution{Step: t.n, Tool: q.Tool, Arguments: q.Input, Began: c.gate.stamp()}
+	x := agents.Execution{Step: t.n, Tool: q.Tool, Arguments: q.Input, AffectedPath: q.AffectedPath, Began: c.gate.stamp()}
 	q.Key, x.Call = t.key()
 	answer, err := c.gate.allow(ctx, q)
 	if err == nil && (answer.State != permissions.Approved || !answer.VoidAt.IsZero()) {

@@ -250,6 +250,6 @@ func artifact(t agents.ArtifactType, content map[string]any) agents.Artifact {
 // execution is the row of a call.
 func (sh *shift) execution(c Call) agents.Execution {
 	return agents.Execution{
-		Session: sh.session.ID, Step: sh.run.Step, Call: c.N, Tool: c.Tool, Arguments: c.Input, Began: sh.runtime.stamp(),
+		Session: sh.session.ID, Step: sh.run.Step, Call: c.N, Tool: c.Tool, Arguments: c.Input, AffectedPath: c.Plan.AffectedPath, Began: sh.runtime.stamp(),
 	}
 }

@@ -282,6 +282,10 @@ type Desk interface {
 	) ([]permissions.Sitting, error)
 	// Session gives one of them.
 	Session(ctx context.Context, id connectors.Identity, session permissions.ID) (permissions.Sitting, error)
+	// Executions lists at most limit of its calls after the one with that ID, by ID.
+	Executions(
+		ctx context.Context, id connectors.Identity, session permissions.ID, after int64, limit int,
+	) ([]permissions.Execution, error)
 
 	// CreateToken makes a token for an agent; expires is how long it is valid, 0 for ever. The secret is told this once.
 	// For the operator only, as is all about tokens.

@@ -77,6 +77,7 @@ func (r *routes) register() {
 	serve(r, remove("forget", "/v1/tokens/{id}", "Revoke a token by its id, or all of a name"), r.revokeToken)
 	serve(r, get("sessions", "/v1/sessions", "List the sessions of the caller's agents"), r.sessions)
 	serve(r, get("session", "/v1/sessions/{id}", "Show one session, and what it waits for"), r.session)
+	serve(r, get("executions", "/v1/sessions/{id}/executions", "List the calls of a session, oldest first"), r.executions)
 	huma.Register(api, get("events", "/v1/events", "Follow what happens (server-sent events)"), r.events)
 	r.registerHealth()
 	r.registerStatus()

@@ -23,6 +23,41 @@ func sitting(id permissions.ID, person string, ended bool) permissions.Sitting {
 	return s
 }
 
+// What a session's calls did is told to whose session it is, a page at a time.
+func TestCallsOfASessionAreListedToThoseWhoseItIs(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	serve(t, socket, desk)
+	desk.Sittings = []permissions.Sitting{sitting("1", "fay", true), sitting("2", "sam", false)}
+	began, exit := desk.Sittings[0].Session.CreatedAt, 4
+	for i, tool := range []string{"write_file", "run_command", "fetch_url"} {
+		desk.Calls = append(desk.Calls, permissions.Execution{
+			ID: int64(i + 1), Session: "1", Step: 1, Call: i + 1, Tool: tool, Arguments: []byte(`{}`), Began: began,
+		})
+	}
+	desk.Calls[0].AffectedPath, desk.Calls[0].Ended, desk.Calls[0].Success = "/srv/a", began.Add(time.Second), true
+	desk.Calls[1].Exit, desk.Calls[1].Ended, desk.Calls[1].Error = &exit, began.Add(time.Second), "exit status 4"
+	fays := wiretest.HTTP(t, socket)
+	get := func(path string) (int, string) {
+		status, body := wiretest.Do(t, fays, http.MethodGet, path, "", "")
+		return status, strings.TrimSpace(string(body))
+	}
+	want := `[{"id":1,"step":1,"call":1,"tool":"write_file","arguments":{},"affected_path":"/srv/a","began":"2026-11-21T12:00:00Z",` +
+		`"ended":"2026-11-21T12:00:01Z","success":true,"exit_code":null,"error":null},` +
+		`{"id":2,"step":1,"call":2,"tool":"run_command","arguments":{},"affected_path":null,"began":"2026-11-21T12:00:00Z",` +
+		`"ended":"2026-11-21T12:00:01Z","success":false,"exit_code":4,"error":"exit status 4"}]`
+	if status, body := get("/v1/sessions/1/executions?limit=2"); status != http.StatusOK || body != want {
+		t.Errorf("%d %s\nwant %s", status, body, want)
+	}
+	want = `[{"id":3,"step":1,"call":3,"tool":"fetch_url","arguments":{},"affected_path":null,"began":"2026-11-21T12:00:00Z",` +
+		`"ended":null,"success":null,"exit_code":null,"error":null}]`
+	if status, body := get("/v1/sessions/1/executions?after=2"); status != http.StatusOK || body != want {
+		t.Errorf("%d %s\nwant %s", status, body, want)
+	}
+	if status, body := get("/v1/sessions/2/executions"); status != http.StatusNotFound {
+		t.Errorf("sam's: %d %s", status, body)
+	}
+}
+
 // Somebody sees the sessions of their own agents, and the operator everybody's; of those that ended when they are asked for.
 func TestSessionsAreListedToThoseWhoseTheyAre(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()

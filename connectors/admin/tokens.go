@@ -130,6 +130,17 @@ func (r *routes) session(ctx context.Context, in *sessionInput) (wire.Session, e
 	return wire.FromSitting(found), err
 }
 
+type executionsInput struct {
+	ID    permissions.ID `path:"id" maxLength:"64"`
+	After int64          `query:"after" minimum:"0" doc:"the last id of the page before"`
+	Limit int            `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+}
+
+func (r *routes) executions(ctx context.Context, in *executionsInput) ([]wire.Execution, error) {
+	found, err := r.desk.Executions(ctx, who(ctx), in.ID, in.After, in.Limit)
+	return wire.Each(found, wire.FromExecution), err
+}
+
 // Sessions lists at most limit sessions of agents of ours after the one named, by id, also those that have ended if they
 // are asked for; 0 is as many as the daemon gives.
 func (c *Client) Sessions(ctx context.Context, ended bool, after permissions.ID, limit int) ([]wire.Session, error) {

@@ -2,7 +2,11 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
+	"strconv"
+	"time"
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/permissions"
@@ -24,7 +28,7 @@ func (s *Store) Commit(ctx context.Context, c agents.Commit) error {
 				return err
 			}
 		}
-		if err := writeExecutions(ctx, t, c); err != nil {
+		if err := s.writeExecutions(ctx, t, c); err != nil {
 			return err
 		}
 		for _, r := range c.Records {
@@ -91,25 +95,52 @@ func writeTurns(ctx context.Context, t *tx, c agents.Commit) error {
 	return nil
 }
 
-const executionColumns = `session, step, call, tool, arguments, began_at, ended_at, success, exit_code, error`
+const executionColumns = `session, step, call, tool, arguments, began_at, ended_at, success, exit_code, error, affected_path`
 
 func executionFields(e *agents.Execution) []any {
 	return []any{
 		&e.Session, &e.Step, &e.Call, &e.Tool, raw{&e.Arguments}, instant{&e.Began}, instant{&e.Ended}, &e.Success, &e.Exit,
-		&e.Error,
+		&e.Error, &e.AffectedPath,
 	}
 }
 
 var writeExecution = `INSERT INTO tool_calls (` + executionColumns + `) VALUES (` + parameters(executionColumns) + `) ` +
-	`ON CONFLICT (session, step, call) DO UPDATE SET (tool, arguments, began_at, ended_at, success, exit_code, error) = ` +
-	`(excluded.tool, excluded.arguments, excluded.began_at, excluded.ended_at, excluded.success, excluded.exit_code, excluded.error)`
+	`ON CONFLICT (session, step, call) DO UPDATE SET (tool, arguments, began_at, ended_at, success, exit_code, error, affected_path) = ` +
+	`(excluded.tool, excluded.arguments, excluded.began_at, excluded.ended_at, excluded.success, excluded.exit_code, excluded.error, excluded.affected_path)`
+
+const (
+	readCallEnded = `SELECT ended_at FROM tool_calls WHERE session = $1 AND step = $2 AND call = $3`
+
+	returnID = ` RETURNING id`
+)
+
+// finished says that a call is over, once: a row that says so already may be written again.
+func (s *Store) finished(ctx context.Context, t *tx, of permissions.AgentSession, e agents.Execution, before time.Time) error {
+	if e.Ended.IsZero() || !before.IsZero() {
+		return nil
+	}
+	return s.append(ctx, t, permissions.Record{
+		Type: permissions.ToolFinished, At: e.Ended, Actor: of.Caller().Name, Detail: map[string]string{
+			"session": string(of.ID), "person": of.Person, "agent": of.Agent, "execution": strconv.FormatInt(e.ID, 10),
+			"tool": e.Tool, "success": strconv.FormatBool(e.Success), "affected_path": e.AffectedPath,
+		},
+	})
+}
 
 const insertArtifact = `INSERT INTO artifacts (session, step, call, type, content) VALUES ($1, $2, $3, $4, $5)`
 
-func writeExecutions(ctx context.Context, t *tx, c agents.Commit) error {
+func (s *Store) writeExecutions(ctx context.Context, t *tx, c agents.Commit) error {
 	for _, e := range c.Executions {
 		e.Session = c.Session.ID
-		if _, err := t.ExecContext(ctx, writeExecution, executionFields(&e)...); err != nil {
+		var before time.Time
+		err := t.QueryRowContext(ctx, readCallEnded, e.Session, e.Step, e.Call).Scan(instant{&before})
+		if err == nil || errors.Is(err, sql.ErrNoRows) {
+			err = t.returning(ctx, writeExecution+returnID, executionFields(&e)...).Scan(&e.ID)
+		}
+		if err == nil {
+			err = s.finished(ctx, t, c.Session, e, before)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -125,6 +125,14 @@ func (s *Store) Executions(ctx context.Context, session permissions.ID, step int
 	return whole(ctx, s, "an execution", executionFields, readExecutions, session, step)
 }
 
+const readExecutionsOf = `SELECT id, ` + executionColumns + ` FROM tool_calls WHERE session = $1 AND id > $2 ORDER BY id LIMIT 0 + $3`
+
+// ExecutionsOf is [engine.Store].
+func (s *Store) ExecutionsOf(ctx context.Context, session permissions.ID, after int64, limit int) ([]agents.Execution, error) {
+	fields := func(e *agents.Execution) []any { return append([]any{&e.ID}, executionFields(e)...) }
+	return gather(ctx, s, "an execution", fields, readExecutionsOf, session, after, limit)
+}
+
 // What agents of ours ask by rows alone: the callers of these statements are those whose names begin with "agent:".
 
 // Keyed finds the request of a key of this caller's that is still in use, settled or not.

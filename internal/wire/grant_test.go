@@ -58,6 +58,16 @@ func TestAGrantWithoutMeaningIsRefused(t *testing.T) {
 	}
 }
 
+// detailOf is what the audit says of an event of that type.
+func detailOf(of permissions.Type) map[string]string {
+	if of == permissions.ToolFinished {
+		return map[string]string{
+			"session": "s1", "person": "fay", "agent": "helper", "execution": "7", "tool": "write_file", "success": "true", "affected_path": "/a",
+		}
+	}
+	return map[string]string{"session": "s1", "person": "fay", "reason": "user_denied", "decision": "approved"}
+}
+
 // What agents' front ends know by name has the payload that they know, and nothing else.
 func TestAnEventOfAnAgentsFrontEnd(t *testing.T) {
 	asked := permissions.Request{
@@ -89,13 +99,15 @@ func TestAnEventOfAnAgentsFrontEnd(t *testing.T) {
 		{permissions.AckDecisionHandled, permissions.Request{}, "s1", `{"decision":"approved"}`},
 		{permissions.PermissionApplied, tags, "s1", `{"actor":"agent:helper","decision":"approved","permissions":["@network"],` +
 			`"person":"fay","reason":"user_denied"}`},
+		{permissions.ToolFinished, permissions.Request{}, "s1",
+			`{"affected_path":"/a","execution":7,"success":true,"tool":"write_file"}`},
 		{permissions.SessionStatus, permissions.Request{}, "s1",
 			`{"actor":"agent:helper","decision":"approved","person":"fay","reason":"user_denied"}`},
 	} {
 		text, err := Encode(FromHappening(permissions.Happening{
 			Session: c.session, About: c.about, Entry: permissions.Entry{Record: permissions.Record{
 				Type: c.kind, Request: "01J", Actor: "agent:helper",
-				Detail: map[string]string{"session": "s1", "person": "fay", "reason": "user_denied", "decision": "approved"},
+				Detail: detailOf(c.kind),
 			}},
 		}).Payload)
 		if err != nil || string(text) != c.want {

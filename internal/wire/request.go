@@ -406,6 +406,33 @@ func FromSitting(s permissions.Sitting) Session {
 	return w
 }
 
+// Execution is a tool call of a session as programs read it. A member without a value is null. Times are UTC.
+type Execution struct {
+	ID           int64           `json:"id"`
+	Step         int             `json:"step"`
+	Call         int             `json:"call"`
+	Tool         string          `json:"tool"`
+	Arguments    json.RawMessage `json:"arguments"`
+	AffectedPath *string         `json:"affected_path" doc:"the one file or folder that it changes or reads"`
+	Began        *time.Time      `json:"began"`
+	Ended        *time.Time      `json:"ended" doc:"null: it has not, or nobody knows how"`
+	Success      *bool           `json:"success" doc:"null until it has ended"`
+	ExitCode     *int            `json:"exit_code" doc:"of a command"`
+	Error        *string         `json:"error" doc:"why there was no success"`
+}
+
+// FromExecution is e as programs read it.
+func FromExecution(e permissions.Execution) Execution {
+	w := Execution{
+		ID: e.ID, Step: e.Step, Call: e.Call, Tool: e.Tool, Arguments: orNullJSON(e.Arguments), AffectedPath: OrNull(e.AffectedPath),
+		Began: OrNullTime(e.Began), Ended: OrNullTime(e.Ended), ExitCode: e.Exit, Error: OrNull(e.Error),
+	}
+	if !e.Ended.IsZero() {
+		w.Success = &e.Success
+	}
+	return w
+}
+
 // Event is something that happened, as front ends follow it. Seq grows in the order of commits and has gaps.
 type Event struct {
 	Seq     int64            `json:"seq"`
@@ -440,6 +467,12 @@ func FromHappening(h permissions.Happening) Event {
 		e.Payload = map[string]any{"reason": h.Detail["reason"]}
 	case permissions.AckDecisionHandled:
 		e.Payload = map[string]any{"decision": h.Detail["decision"]}
+	case permissions.ToolFinished:
+		number, _ := strconv.ParseInt(h.Detail["execution"], 10, 64) // a number of the store's
+		e.Payload = map[string]any{
+			"execution": number, "tool": h.Detail["tool"], "success": h.Detail["success"] == "true",
+			"affected_path": OrNull(h.Detail["affected_path"]),
+		}
 	default:
 		e.Payload = detail(h)
 	}

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +52,41 @@ func testExecutions(t *testing.T, b Backend) {
 	third.Session = a.ID
 	same(t, "of the next step", executions(t, s, a.ID, 3), []agents.Execution{third})
 	same(t, "of none", executions(t, s, a.ID, 4), []agents.Execution(nil))
+}
+
+// testToolFinished: each call that ends is an event once, however often its row is written, and a list has all of them.
+func testToolFinished(t *testing.T, b Backend) {
+	s := b.Open(t)
+	a := begun("helper")
+	both := calls(a.ID)
+	both[0].AffectedPath = "/srv/x"
+	a = commit(t, s, agents.Commit{Session: a, Executions: both})
+	both[1].Ended, both[1].Success = both[1].Began, true
+	a = commit(t, s, agents.Commit{Session: moved(a), Executions: both})
+	commit(t, s, agents.Commit{Session: moved(a), Executions: both})
+	list, err := s.ExecutionsOf(t.Context(), a.ID, 0, 9)
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	both[0].ID, both[1].ID = list[0].ID, list[1].ID
+	same(t, "the calls", list, both)
+	page, err := s.ExecutionsOf(t.Context(), a.ID, list[0].ID, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "a page", page, both[1:])
+	told, _ := happenings(t, s, 0, 9)
+	same(t, "events", len(told), 2)
+	for i, h := range told {
+		same(t, "the type", h.Type, permissions.ToolFinished)
+		same(t, "the actor", h.Actor, "agent:helper")
+		same(t, "the time", h.At, both[i].Ended)
+		same(t, "the detail", h.Detail, map[string]string{
+			"session": string(a.ID), "person": a.Person, "agent": "helper", "execution": strconv.FormatInt(both[i].ID, 10),
+			"tool": both[i].Tool, "success": strconv.FormatBool(both[i].Success), "affected_path": both[i].AffectedPath,
+		})
+	}
+	verified(t, s)
 }
 
 // testCommitWhole: a commit of which a part cannot be stored leaves nothing behind.

@@ -119,6 +119,7 @@ var everythingElse = []part{
 	{"turns", testTurns},
 	{"posts", testPosts},
 	{"executions", testExecutions},
+	{"tool finished", testToolFinished},
 	{"commit whole", testCommitWhole},
 	{"timetables", testTimetables},
 	{"own keys", testOwnKeys},

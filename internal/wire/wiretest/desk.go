@@ -25,6 +25,8 @@ type Desk struct {
 
 	// Sittings are the sessions, by id.
 	Sittings []permissions.Sitting
+	// Calls are those of their calls, by ID.
+	Calls []permissions.Execution
 	// Channels are how the channels are.
 	Channels map[string]error
 

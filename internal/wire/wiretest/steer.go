@@ -98,6 +98,19 @@ func (d *Desk) Session(
 	return permissions.Sitting{}, permissions.UnknownSession(string(session))
 }
 
+// Executions are those of Calls.
+func (d *Desk) Executions(
+	ctx context.Context, id connectors.Identity, session permissions.ID, after int64, limit int,
+) (list []permissions.Execution, err error) {
+	_, err = d.Session(ctx, id, session)
+	for _, c := range d.Calls {
+		if c.Session == session && c.ID > after && len(list) < limit && err == nil {
+			list = append(list, c)
+		}
+	}
+	return list, err
+}
+
 // StopAll stops.
 func (d *Desk) StopAll(ctx context.Context, id connectors.Identity) (cancelled int, err error) {
 	who, err := d.Who(id)
