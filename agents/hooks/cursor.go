@@ -45,12 +45,13 @@ func root(m members) string {
 }
 
 func (c *Call) cursorShell(m members) error {
+	asked := members{"command": m["command"]}
 	if _, err := m.text("command"); err != nil {
 		return err
 	}
-	asked := members{"command": m["command"]}
 	if held, given := m["sandbox"]; given { // whether Cursor's own sandbox holds the command
 		asked["sandbox"] = held
+		delete(m, "sandbox")
 	}
 	c.use("Shell", asked.encode())
 	return nil
@@ -73,17 +74,18 @@ func (c *Call) cursorMCP(m members) error {
 	case command != "":
 		asked["server"] = m["command"]
 	}
+	delete(m, "url")
+	delete(m, "command")
 	c.use("mcp__"+name, asked.encode())
 	return nil
 }
 
 // cursorFile leaves out what the file holds: it is what reading it would tell.
 func (c *Call) cursorFile(m members) error {
-	if _, err := m.text("file_path"); err != nil {
-		return err
-	}
 	c.use("read_file", members{"file_path": m["file_path"]}.encode())
-	return nil
+	delete(m, "content")
+	_, err := m.text("file_path")
+	return err
 }
 
 func (c *Call) cursorTool(m members) error {

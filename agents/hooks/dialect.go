@@ -2,8 +2,9 @@
 // an address, and take its output for the verdict.
 //
 // Each of these programs has its [Dialect]: what it says ([Dialect.Read]: a [permissions.Request] about one call), and
-// what it understands ([Call.Reply]). Both are pure. A dialect is strict about what must be there and passes over what
-// it does not know, since these programs add members with every version; what it cannot read is never allowed.
+// what it understands ([Call.Reply]). Both are pure. A dialect is strict about what must be there. What it does not
+// know is shown and asked about with the tool's input, since these programs add members with every version; what it cannot read
+// is never allowed.
 //
 // [Decide] puts a call to a [Desk] and always has a [Verdict] before the agent's patience ends, because nearly all of
 // these programs go on as if allowed when a hook says nothing. A request that is still pending then stands, and the

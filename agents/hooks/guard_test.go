@@ -113,6 +113,66 @@ func TestNothingOfCursorsIsLeftOut(t *testing.T) {
 	})
 }
 
+// TestWhatAHookSaysBesideTheInputIsPartOfTheCall: each member of the hook's own that is not known to be harmless is shown with
+// the input, and another value of it is another call. No tool's own input can be taken for one.
+func TestWhatAHookSaysBesideTheInputIsPartOfTheCall(t *testing.T) {
+	ask := func(dialect, name, value string) (Call, error) {
+		var event map[string]json.RawMessage
+		if err := json.Unmarshal(given(t, dialect, "deploy", `{"env":"stage"}`), &event); err != nil {
+			t.Fatal(err)
+		}
+		event[name] = json.RawMessage(value)
+		text, err := json.Marshal(event)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, _ := Find(dialect)
+		return d.Read(text)
+	}
+	sum := func(c Call) permissions.Digest { return permissions.CallDigest(c.Request, c.Request.ToolCalls()[0]) }
+	for _, dialect := range Names() {
+		plain, err := ask(dialect, "timestamp", `"2026-11-23T00:00:00Z"`)
+		if err != nil || string(plain.Request.Input) != `{"env":"stage"}` {
+			t.Fatalf("%s: %s, %v", dialect, plain.Request.Input, err)
+		}
+		for name, values := range map[string][]string{
+			"mcp_context": {`{"server_name":"good","url":"https://x.example"}`, `{"args":["y"],"command":"npx","server_name":"evil"}`},
+			"mcp_server":  {`"good"`, `"evil"`}, "run_as": {`"fay"`, `"root"`}, "anything": {`false`, `0`, `[1]`},
+		} {
+			for _, value := range values {
+				t.Run("B5/"+dialect+" "+name+" "+value, func(t *testing.T) {
+					c, err := ask(dialect, name, value)
+					if want := fmt.Sprintf(`{"env":"stage","hook.%s":%s}`, name, value); err != nil || string(c.Request.Input) != want {
+						t.Errorf("asks about %s, want %s: %v", c.Request.Input, want, err)
+					}
+					if other, _ := ask(dialect, name, values[0]); sum(c) == sum(plain) || value != values[0] && sum(c) == sum(other) {
+						t.Error("it is the same call")
+					}
+				})
+			}
+		}
+		t.Run("B5/"+dialect+" nothing", func(t *testing.T) {
+			for _, none := range []string{`null`, `{}`, `[]`, `""`} {
+				if c, err := ask(dialect, "mcp_context", none); err != nil || sum(c) != sum(plain) {
+					t.Errorf("%s: %s, %v", none, c.Request.Input, err)
+				}
+			}
+		})
+		t.Run("B5/"+dialect+" a member that only looks like one", func(t *testing.T) {
+			d, _ := Find(dialect)
+			_, err := d.Read(given(t, dialect, "deploy", `{"env":"stage","hook.mcp_server":"good"}`))
+			if err == nil || !strings.Contains(err.Error(), "only what hooks say beside an input") {
+				t.Error(err)
+			}
+		})
+	}
+	for context, tool := range map[string]string{`{"server_name":"good"}`: "mcp__deploy", `{}`: "deploy"} {
+		if c, err := ask("gemini", "mcp_context", context); err != nil || c.Request.Tool != tool {
+			t.Errorf("a tool of %s is asked about as %s, %v", context, c.Request.Tool, err)
+		}
+	}
+}
+
 // Of every kind, mode and state, only the approval of a tool's call allows one.
 func TestJudgeEveryKindModeAndState(t *testing.T) {
 	for _, kind := range []permissions.Kind{

@@ -169,6 +169,44 @@ func TestALinkIsFollowedWhenItIsAsked(t *testing.T) {
 	}
 }
 
+// TestALinkIsFollowedAgainAtTheAnswer: what leads elsewhere by then was not what people were shown.
+func TestALinkIsFollowedAgainAtTheAnswer(t *testing.T) {
+	folder, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(folder, "link")
+	for name, c := range map[string]struct{ cwd, file, then, says string }{
+		"the same":    {link, "a", "one", ""},
+		"the folder":  {link, "a", "two", "a link was changed while this was asked"},
+		"of the file": {folder, "link/a", "two", "a link was changed while this was asked"},
+	} {
+		t.Run("B6/"+name, func(t *testing.T) {
+			turn := func(leads string) {
+				_ = os.Remove(link) // it may not be there yet
+				if err := os.Symlink(leads, link); err != nil {
+					t.Error(err)
+				}
+			}
+			turn("one")
+			d, _ := hooks.Find("codex")
+			call, err := d.Read([]byte(`{"session_id":"3f9c","cwd":"` + c.cwd + `","hook_event_name":"PreToolUse","tool_name":"Write",` +
+				`"tool_input":{"file_path":"` + c.file + `"}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			desk, done := wiretest.NewDesk(), make(chan hooks.Verdict, 1)
+			go func() { done <- hooks.Decide(t.Context(), desk, uid, call, time.Minute) }()
+			id := pending(t, desk)
+			turn(c.then)
+			decide(t, desk, id, permissions.Allow(permissions.Once), "")
+			if v := <-done; v.Allowed != (c.says == "") || !strings.Contains(v.Reason, c.says) {
+				t.Errorf("%+v", v)
+			}
+		})
+	}
+}
+
 // When nobody answers in time it is denied; the request stands, and the same call joins it.
 func TestTheClockRunsOutAndTheNextCallJoins(t *testing.T) {
 	desk := wiretest.NewDesk()

@@ -42,13 +42,49 @@ func (d Dialect) Read(input []byte) (Call, error) {
 	}
 	c, err := d.read(d, m)
 	c.dialect = d.Name
-	if err != nil {
-		return c, err
+	if err == nil {
+		err = c.beside(m)
 	}
-	if err := c.complete(d.Name); err != nil {
-		return c, err
+	if err == nil {
+		err = c.complete(d.Name)
 	}
-	return c, nil
+	return c, err
+}
+
+// harmless are the members that do not say what will run, but who asks, when, in which mode, and what an answer could change.
+var harmless = []string{
+	"session_id", "sessionId", "conversation_id", "generation_id", "turn_id", "prompt_id", "tool_use_id", "agent_id", "agent_type",
+	"agent_message", "hook_event_name", "hookEventName", "timestamp", "transcript_path", "cwd", "workspace_roots", "model", "effort",
+	"permission_mode", "permission_suggestions", "permissionSuggestions", "user_email", "cursor_version",
+}
+
+// besideInput begins the names of those members of a question's input that are not the tool's, but the hook's. No tool's own may.
+const besideInput = "hook."
+
+// beside adds to the input what is left of the hook's members, such as the server whose tool it is, unless it is harmless.
+func (c *Call) beside(left members) error {
+	var all members
+	if err := json.Unmarshal(c.Request.Input, &all); err != nil {
+		return fmt.Errorf("the input of %s cannot be read: %w", c.Request.Tool, err)
+	}
+	for name := range all {
+		if strings.HasPrefix(name, besideInput) {
+			return fmt.Errorf("the input of %s has a member %q, and only what hooks say beside an input is called that", c.Request.Tool, name)
+		}
+	}
+	tools := len(all)
+	for name, value := range left {
+		if !slices.Contains(harmless, name) && !slices.Contains([]string{"null", `""`, "[]", "{}"}, string(value)) {
+			all[besideInput+name] = value
+		}
+	}
+	if len(all) > tools {
+		c.Request.Input = all.encode()
+	}
+	if all[besideInput+"mcp_context"] != nil && !strings.HasPrefix(c.Request.Tool, "mcp_") {
+		c.Request.Tool = "mcp__" + c.Request.Tool // one of a server is never taken for one of the agent's own
+	}
+	return nil
 }
 
 // complete makes the question whole, and looks whether it can be asked.
@@ -83,8 +119,9 @@ var shells = map[string][]string{
 // members are those of a JSON object that is canonical.
 type members map[string]json.RawMessage
 
-// text is a member that must be text, and not empty.
+// text takes out a member that must be text, and not empty.
 func (m members) text(name string) (string, error) {
+	defer delete(m, name)
 	var s string
 	if json.Unmarshal(m[name], &s) != nil || s == "" {
 		return "", fmt.Errorf("the hook was given no %s", name)
@@ -103,8 +140,9 @@ func (m members) maybe(names ...string) string {
 	return ""
 }
 
-// object is a member that must be an object, or text that holds one.
+// object takes out a member that must be an object, or text that holds one.
 func (m members) object(name string) (json.RawMessage, error) {
+	defer delete(m, name)
 	raw := m[name]
 	var text string
 	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &text) == nil {

@@ -100,16 +100,24 @@ var errOther = errors.New("the answer is about another call than this one")
 // withdrawWithin bounds how long cancelling takes, when the agent has ended its hook.
 const withdrawWithin = 3 * time.Second
 
-// Decide puts a call to people. It returns at the latest shortly after within, and then the request stands; when ctx
-// ends before, the agent has ended the hook, and the request is cancelled (see [ErrLeft]), unless another hook waits with
-// the same call. There is a verdict always. What is asked, and granted, is about the folders that names lead to just now.
-func Decide(ctx context.Context, desk Desk, caller permissions.Caller, c Call, within time.Duration) Verdict {
-	if r := &c.Request; caller.UID >= 0 { // it runs on this machine
+// led is what a call asks about the folders that its names lead to just now. Those of another machine are not looked at.
+func led(r permissions.Request, caller permissions.Caller) permissions.Request {
+	if caller.UID >= 0 {
 		r.Cwd = own.Resolve(r.Cwd)
 		if r.AffectedPath != "" {
 			r.AffectedPath = own.Resolve(r.AffectedPath)
 		}
 	}
+	return r
+}
+
+// Decide puts a call to people. It returns at the latest shortly after within, and then the request stands; when ctx
+// ends before, the agent has ended the hook, and the request is cancelled (see [ErrLeft]), unless another hook waits with
+// the same call. There is a verdict always. What is asked, and granted, is about the folders that names lead to just now, and
+// nothing is allowed once they lead elsewhere.
+func Decide(ctx context.Context, desk Desk, caller permissions.Caller, c Call, within time.Duration) Verdict {
+	given := c.Request
+	c.Request = led(given, caller)
 	q := c.Request
 	q.ID = permissions.NewID(time.Now()) // proposed, so that it can be cancelled before the first reply
 	limited, done := context.WithTimeout(ctx, within)
@@ -121,6 +129,10 @@ func Decide(ctx context.Context, desk Desk, caller permissions.Caller, c Call, w
 	if err == nil || ctx.Err() == nil {
 		if err != nil && limited.Err() != nil {
 			err = limited.Err() // whatever a lost connection was called
+		}
+		if now := led(given, caller); err == nil && (now.Cwd != c.Request.Cwd || now.AffectedPath != c.Request.AffectedPath) {
+			return Verdict{Reason: "Not allowed: a link was changed while this was asked, and what was asked about is not where it leads " +
+				"now; try the same call again."}
 		}
 		return Judge(r, err)
 	}
