@@ -89,10 +89,10 @@ func reply(r Request, e Reply) (Change, error) {
 func answered(r Request, v Vote, actor string) Change {
 	c := settle(r, Answered, v.By, v.Via, v.At)
 	c.After.Answer, c.After.Comment = v.Answer, v.Comment
-	c.Records[0].Actor, c.Records[0].Detail["answer"] = actor, string(v.Answer)
-	if r.Kind == KindClarification {
-		c.Records = append(c.Records, record(DialogResponded, r, actor, v.Via, v.At))
+	for i := range c.Records {
+		c.Records[i].Actor = actor
 	}
+	c.Records[0].Detail["answer"] = string(v.Answer)
 	return c
 }
 
@@ -157,7 +157,7 @@ func tally(r Request, v Vote, units []int) Change {
 			single = verdict
 		} else if verdict != "" {
 			call := &after.Calls[slices.IndexFunc(after.Calls, func(c Call) bool { return c.N == n })]
-			call.Answer, call.Comment = verdict, v.Comment
+			call.Answer, call.Comment, call.By, call.At = verdict, v.Comment, v.By, v.At
 		}
 	}
 	final := after.final(single)
@@ -204,21 +204,22 @@ func (r Request) verdict(unit int) Answer {
 }
 
 // final is the answer of the whole request, empty while something of it is open: of a step, the narrowest allowance of
-// any call, or deny when every call was denied.
+// any call, or deny when every call was denied, or one whose denial ends the run.
 func (r Request) final(single Answer) Answer {
 	if len(r.Calls) == 0 {
 		return single
 	}
-	narrowest := Scope{}
+	narrowest, ends := Scope{}, false
 	for _, c := range r.Calls {
 		if c.Answer == "" {
 			return ""
 		}
+		ends = ends || c.Ends && c.Answer == Deny
 		if s, ok := c.Answer.Scope(); ok {
 			narrowest = Narrowest(narrowest, s)
 		}
 	}
-	if narrowest == (Scope{}) {
+	if narrowest == (Scope{}) || ends {
 		return Deny
 	}
 	return Allow(narrowest)
@@ -240,7 +241,7 @@ func (c *Change) grant(v Vote) {
 	}
 	for _, call := range calls {
 		s, allowed := call.Answer.Scope()
-		if !allowed {
+		if !allowed || r.State == Denied {
 			continue
 		}
 		g, leaves := r.leaves(s, call, v.By, v.At)

@@ -120,7 +120,7 @@ func (r *Request) Normalize() (err error) {
 	r.Calls = slices.Clone(r.Calls)
 	for i := range r.Calls {
 		c := &r.Calls[i]
-		c.N, c.Answer, c.Comment = i+1, "", ""
+		c.N, c.Answer, c.Comment, c.By, c.At = i+1, "", "", "", time.Time{}
 		if c.Input, err = CanonicalJSON(c.Input); err != nil {
 			return err
 		}
@@ -250,7 +250,7 @@ const (
 	AckApproved        Type = "ACK_APPROVED"
 	AckRejected        Type = "ACK_REJECTED"
 	ToolFinished       Type = "TOOL_FINISHED"        // once for each call, also one that did not run
-	AckDecisionHandled Type = "ACK_DECISION_HANDLED" // once for each decision that had an effect
+	AckDecisionHandled Type = "ACK_DECISION_HANDLED" // once for the calls that were allowed, and once for those denied
 )
 
 // Record is one row of the audit before the store chains it.

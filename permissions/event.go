@@ -149,7 +149,7 @@ func (c Change) Empty() bool {
 const (
 	PermissionApplied Type = "PERMISSION_APPLIED"   // an approval of tags is used
 	DialogRequested   Type = "AIC_DIALOG_REQUESTED" // a clarification is asked
-	DialogResponded   Type = "AIC_DIALOG_RESPONDED" // by a person, also with what nobody could read
+	DialogResponded   Type = "AIC_DIALOG_RESPONDED" // by a person, also with what nobody could read; or it ended without a response
 	DialogTimeout     Type = "AIC_TIMEOUT"          // by nobody
 )
 
@@ -178,7 +178,9 @@ func Happenings() []Type {
 
 // Wordy tells whether events of that type are told in the words of their request.
 func (t Type) Wordy() bool {
-	return slices.Contains([]Type{PermissionApplied, DialogRequested, DialogResponded, WaitAckEnter}, t)
+	return slices.Contains([]Type{
+		PermissionApplied, DialogRequested, DialogResponded, DialogTimeout, WaitAckEnter, AckApproved, AckRejected, AckDecisionHandled,
+	}, t)
 }
 
 // VisibleTo tells whether a person may see it: what was put to them, what their sessions do, and what is everybody's.

@@ -1,6 +1,7 @@
 package permissions
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -116,6 +117,9 @@ func Result(r Request) Outcome {
 			lines := make([]string, len(r.Calls))
 			for i, c := range r.Calls {
 				lines[i] = Result(r.alone(c)).Text
+				if r.State == Denied && c.Answer != Deny {
+					lines[i] += " It is not run: another call of the step was denied."
+				}
 			}
 			o.Text = strings.Join(lines, "\n")
 			if slices.ContainsFunc(r.Calls, func(c Call) bool { return c.Answer == Deny }) {
@@ -150,6 +154,8 @@ func (r Request) alone(c Call) Request {
 	if denial >= 0 {
 		r.DecidedBy = r.Votes[denial].By
 	}
+	r.Scope, _ = c.Answer.Scope()
+	r.DecidedBy, r.DecidedAt = cmp.Or(c.By, r.DecidedBy), cmp.Or(c.At, r.DecidedAt)
 	return r
 }
 

@@ -103,6 +103,9 @@ type Call struct {
 	AffectedPath string          `json:"affected_path,omitempty"`
 	Answer       Answer          `json:"answer,omitempty"`
 	Comment      string          `json:"comment,omitempty"`
+	By           string          `json:"by,omitempty"` // whose vote decided it, and when
+	At           time.Time       `json:"at,omitzero"`
+	Ends         bool            `json:"ends,omitempty"` // to deny it ends the run, and so denies the whole step
 }
 
 // Request is one question an agent puts to people and waits on. It is a value: nothing in it is shared or changed in
@@ -186,10 +189,14 @@ func (r Request) ToolCalls() []Call {
 	if r.Kind == KindTool && len(r.Calls) == 0 {
 		return []Call{{
 			N: 1, Tool: r.Tool, Input: r.Input, AffectedPath: r.AffectedPath, Answer: r.Answer, Comment: r.Comment,
+			By: r.DecidedBy, At: r.DecidedAt,
 		}}
 	}
 	return r.Calls
 }
+
+// Ends reports whether to deny one call of r is to deny all, since it ends the run.
+func (r Request) Ends() bool { return slices.ContainsFunc(r.Calls, func(c Call) bool { return c.Ends }) }
 
 // ToolNames are the names of the tools asked about, each once, in order.
 func (r Request) ToolNames() []string {

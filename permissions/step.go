@@ -101,7 +101,9 @@ func decide(r Request, e Event) (Change, error) {
 	case Withdraw:
 		c := settle(r, Cancelled, e.By, e.Via, e.At)
 		if e.By == "" {
-			c.Records[0].Actor = r.Caller.Name
+			for i := range c.Records {
+				c.Records[i].Actor = r.Caller.Name
+			}
 		}
 		return c, nil
 	case GiveUp:
@@ -128,7 +130,33 @@ func settle(r Request, s State, by, via string, at time.Time) Change {
 	after := r
 	after.Revision++
 	after.State, after.DecidedBy, after.DecidedVia, after.DecidedAt = s, by, via, at
-	return Change{Before: r, After: after, Records: []Record{record(RequestSettled, r, by, via, at, "state", string(s))}}
+	return Change{Before: r, After: after, Records: append(
+		[]Record{record(RequestSettled, r, by, via, at, "state", string(s))}, closing(after, by, via, at)...)}
+}
+
+// closing tells that a clarification is over, which [Opened] opened; nothing else has a dialog.
+func closing(r Request, by, via string, at time.Time) []Record {
+	switch {
+	case r.Kind != KindClarification || r.State == Pending:
+		return nil
+	case via == ViaTimeout:
+		return []Record{record(DialogTimeout, r, by, via, at)}
+	case r.State == Answered:
+		return []Record{record(DialogResponded, r, by, via, at)}
+	}
+	return []Record{record(DialogResponded, r, by, via, at, "reason", string(r.State))}
+}
+
+// Opened is what the audit says of a new request, and of one that needed nobody's answer.
+func Opened(r Request) []Record {
+	all := []Record{record(RequestCreated, r, r.Caller.Name, "", r.CreatedAt, "kind", string(r.Kind))}
+	if r.Kind == KindClarification {
+		all = append(all, record(DialogRequested, r, r.Caller.Name, "", r.CreatedAt))
+	}
+	if r.State != Pending {
+		all = append(all, record(RequestSettled, r, r.DecidedBy, r.DecidedVia, r.DecidedAt, "state", string(r.State), "answer", string(r.Answer)))
+	}
+	return append(all, closing(r, r.DecidedBy, r.DecidedVia, r.DecidedAt)...)
 }
 
 func record(t Type, r Request, actor, via string, at time.Time, detail ...string) Record {
@@ -149,7 +177,6 @@ func expire(r Request, at time.Time) Change {
 	}
 	c := settle(r, Answered, "", ViaTimeout, at)
 	c.After.Answer, c.After.TimedOut = Choose(1), true
-	c.Records = append(c.Records, record(DialogTimeout, r, "", ViaTimeout, at))
 	return c
 }
 
@@ -162,7 +189,6 @@ func takeDefault(r Request, e Default) (Change, error) {
 	}
 	c := settle(r, Answered, "", e.Via, e.At)
 	c.After.Answer, c.After.Defaulted = Choose(1), true
-	c.Records = append(c.Records, record(DialogResponded, r, "", e.Via, e.At))
 	return c, nil
 }
 
@@ -267,7 +293,7 @@ func reroute(r Request, e Reroute) Change {
 	for i, c := range r.Calls { // what a locked person decided of single calls is open again, and what a moved account did
 		over := func(v Vote) bool { return v.covers(c.N) && (slices.Contains(e.Locked, v.By) || moved(v)) }
 		if verdict := after.verdict(c.N); slices.ContainsFunc(r.Votes, over) && verdict != c.Answer {
-			after.Calls[i].Answer, after.Calls[i].Comment = verdict, ""
+			after.Calls[i] = Call{N: c.N, Tool: c.Tool, Input: c.Input, AffectedPath: c.AffectedPath, Answer: verdict, Ends: c.Ends}
 		}
 	}
 	told := record(RequestRerouted, r, "", "", e.At, "asked", strings.Join(e.Asked, ", "))

@@ -147,12 +147,7 @@ func (sh *shift) answered(ctx context.Context, c Call, q permissions.Request) er
 		if e, err = sh.applied(ctx, c, q, e); err != nil {
 			return err
 		}
-		after := c
-		after.Fate = Spared
-		if !e.Error && !e.Denied {
-			after.Fate = Runs
-		}
-		artifacts = append(artifacts, sh.verdict(after, q))
+		artifacts = append(artifacts, agents.Verdict(sh.execution(c), q, e.Error))
 	}
 	return sh.ended(ctx, sh.execution(c), tools.Outcome{Text: e.Text, Error: e.Error || e.Denied, Artifacts: artifacts}, e)
 }
@@ -194,7 +189,7 @@ func (sh *shift) applied(ctx context.Context, c Call, q permissions.Request, e R
 
 // tagged is what a permission request asks for, as an input of its own: the reason may be another each time.
 func tagged(q permissions.Request) []byte {
-	text, _ := encode(q.Tags)
+	text, _ := agents.Encode(q.Tags)
 	return text
 }
 

@@ -14,10 +14,10 @@ import (
 )
 
 // first calls something first and then tells what it was told.
-func first(tool, input string) mind {
+func first(steps ...string) mind {
 	return func(turn int, p models.Prompt) models.Reply {
 		if turn == 0 {
-			return calls(tool, input)
+			return calls(steps...)
 		}
 		return says("told: " + newest(p))
 	}

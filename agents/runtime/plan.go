@@ -63,7 +63,7 @@ func (sh *shift) hear(ctx context.Context, posts []agents.Post) error {
 		}
 		c.Turns, c.Taken = append(c.Turns, t), append(c.Taken, p.Number)
 		if p.From == sh.session.Person {
-			c.Artifacts = append(c.Artifacts, artifact(agents.ArtifactUserMessage, map[string]any{
+			c.Artifacts = append(c.Artifacts, agents.ArtifactOf(agents.ArtifactUserMessage, map[string]any{
 				"session_id": sh.session.ID, "from": p.From, "text": p.Text, "timestamp": p.At,
 			}))
 		}
@@ -153,7 +153,7 @@ func (sh *shift) compact(ctx, brief context.Context, p models.Prompt, last int64
 	if err != nil {
 		return err
 	}
-	c := agents.Commit{Drops: last, Artifacts: []agents.Artifact{artifact(agents.ArtifactSummary, map[string]any{
+	c := agents.Commit{Drops: last, Artifacts: []agents.Artifact{agents.ArtifactOf(agents.ArtifactSummary, map[string]any{
 		"session_id": sh.session.ID, "text": made.Summary.Text, "turns": made.Replaces, "timestamp": sh.runtime.stamp(),
 	})}}
 	for _, m := range append([]models.Message{made.Summary}, p.Messages[made.Replaces:]...) {
@@ -173,8 +173,8 @@ func (sh *shift) replied(ctx context.Context, reply models.Reply) error {
 	said := models.Message{Role: models.Assistant, Text: reply.Text, Calls: slices.Clone(reply.Calls)}
 	for i, call := range reply.Calls {
 		if !json.Valid(call.Input) { // what cannot be read is kept all the same, and judged as what it is
-			said.Calls[i].Input, _ = encode(map[string]string{"unreadable": string(call.Input)})
-			call.Input, _ = encode(string(call.Input))
+			said.Calls[i].Input, _ = agents.Encode(map[string]string{"unreadable": string(call.Input)})
+			call.Input, _ = agents.Encode(string(call.Input))
 		}
 		e.Calls = append(e.Calls, Call{ID: call.ID, Tool: call.Tool, Input: call.Input})
 	}
@@ -184,7 +184,7 @@ func (sh *shift) replied(ctx context.Context, reply models.Reply) error {
 	}
 	c := agents.Commit{Turns: []agents.Turn{t}}
 	if reply.Text != "" {
-		c.Artifacts = []agents.Artifact{artifact(agents.ArtifactAssistantMessage, map[string]any{
+		c.Artifacts = []agents.Artifact{agents.ArtifactOf(agents.ArtifactAssistantMessage, map[string]any{
 			"session_id": sh.session.ID, "text": reply.Text, "timestamp": sh.runtime.stamp(),
 		})}
 	}

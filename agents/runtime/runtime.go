@@ -318,12 +318,12 @@ func (rt *Runtime) begin(
 	s.Agent, s.Person, s.Status, s.Model = a.Name, a.Person, permissions.Idle, a.Model.Name()
 	s.Version, s.CreatedAt, s.ChangedAt = 1, now, now
 	var err error
-	if s.Step, err = encode(run); err != nil {
+	if s.Step, err = agents.Encode(run); err != nil {
 		return s, err
 	}
 	return s, rt.store.Commit(ctx, agents.Commit{
-		Session: s, Records: []permissions.Record{rt.statusRecord(s)},
-		Artifacts: []agents.Artifact{artifact(agents.ArtifactSession, map[string]any{
+		Session: s, Records: []permissions.Record{agents.StatusOf(s)},
+		Artifacts: []agents.Artifact{agents.ArtifactOf(agents.ArtifactSession, map[string]any{
 			"session_id": s.ID, "agent": s.Agent, "model": s.Model, "workspace": a.where(), "timestamp": now,
 		})},
 	})

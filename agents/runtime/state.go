@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/tools"
 	"github.com/daycared/daycared/internal/wire"
@@ -41,9 +42,9 @@ const (
 
 // The reasons of runs that did not end by themselves.
 const (
-	ReasonDenied      = "user_denied"
-	ReasonTimeout     = "ack_timeout"
-	ReasonStopped     = "stopped"
+	ReasonDenied      = agents.ReasonDenied
+	ReasonTimeout     = agents.ReasonTimeout
+	ReasonStopped     = agents.ReasonStopped
 	ReasonInterrupted = "user_interrupted"
 	ReasonModel       = "model"
 	ReasonSteps       = "too_many_steps"

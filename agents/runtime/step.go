@@ -238,26 +238,17 @@ func (r *Run) settled(e Settled) bool {
 	if r.State != WaitAck || r.Request == "" || q.ID != r.Request || q.State == permissions.Pending {
 		return false
 	}
-	answers := q.ToolCalls()
-	asked := 0
-	for i := range r.Calls {
-		c := &r.Calls[i]
-		if c.Fate != Asks {
-			continue
+	denied := false
+	for i, answer := range r.answers(q) {
+		if c := &r.Calls[i]; c.Fate == Asks {
+			r.answer(c, q, answer, e.Voided)
+			denied = denied || c.Denied
 		}
-		var answer permissions.Call
-		if asked < len(answers) {
-			answer = answers[asked]
-		}
-		asked++
-		r.answer(c, q, answer, e.Voided)
 	}
 	switch {
-	case !e.Ends || q.State == permissions.Approved:
-		r.goOn()
-	case q.State == permissions.Denied:
+	case e.Ends && denied:
 		r.terminate(Interrupted, ReasonDenied)
-	case q.State == permissions.Expired:
+	case e.Ends && q.State == permissions.Expired:
 		r.terminate(Interrupted, ReasonTimeout)
 	default:
 		r.goOn()
@@ -265,21 +256,37 @@ func (r *Run) settled(e Settled) bool {
 	return true
 }
 
+// answers are what was answered to each call that q asks about, in the order of the run's calls.
+func (r Run) answers(q permissions.Request) []permissions.Call {
+	all, given := make([]permissions.Call, len(r.Calls)), q.ToolCalls()
+	for i, c := range r.Calls {
+		if c.Fate == Asks && len(given) > 0 {
+			all[i], given = given[0], given[1:]
+		}
+	}
+	return all
+}
+
+// is reports whether a call of a request is that very call.
+func (c Call) is(asked permissions.Call) bool {
+	return asked.Tool == c.Tool && string(asked.Input) == string(c.Input)
+}
+
 // answer has one call run or not. It runs only where its own call in the request was allowed, and is that very call.
 func (r *Run) answer(c *Call, q permissions.Request, answer permissions.Call, voided string) {
-	_, allowed := answer.Answer.Scope()
-	single := len(q.Calls) == 0
-	allowed = allowed || (single && q.State == permissions.Approved)
-	told := permissions.Result(q.Only(answer))
+	alone := q.Only(answer)
+	told := permissions.Result(alone)
 	switch {
-	case answer.Tool != c.Tool || string(answer.Input) != string(c.Input):
+	case !c.is(answer):
 		c.spare("This was not run: what was approved is another call.", true)
-	case voided != "":
+	case alone.State == permissions.Approved && voided != "":
 		c.spare(voided, true)
-	case q.State == permissions.Approved && allowed && q.VoidAt.IsZero():
+	case alone.State == permissions.Approved && q.State == permissions.Denied:
+		c.spare(told.Text+" It is not run: another call of the step was denied.", true)
+	case alone.State == permissions.Approved && q.VoidAt.IsZero():
 		c.Fate, c.Request = Runs, q.ID
 		r.Denied = r.Denied.without(subject(c.Tool, c.Input))
-	case q.State == permissions.Approved || q.State == permissions.Denied:
+	case alone.State == permissions.Denied:
 		c.spare(told.Text, told.Error)
 		c.Denied = true
 		r.count(c, subject(c.Tool, c.Input))

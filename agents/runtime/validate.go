@@ -34,7 +34,7 @@ func (sh *shift) validate(ctx context.Context) error {
 			return err
 		}
 		if wrong != "" {
-			a := artifact(agents.ArtifactValidationError, map[string]any{
+			a := agents.ArtifactOf(agents.ArtifactValidationError, map[string]any{
 				"session_id": sh.session.ID, "tool": call.Tool, "error": wrong, "timestamp": sh.runtime.stamp(),
 			})
 			a.Step = sh.run.Step
@@ -42,22 +42,7 @@ func (sh *shift) validate(ctx context.Context) error {
 		}
 		e.Calls = append(e.Calls, v)
 	}
-	for i, v := range e.Calls {
-		if v.Fate == Spared {
-			c.Executions = append(c.Executions, sh.spared(sh.run.Calls[i], v.Input, v.Text))
-		}
-	}
 	return sh.advance(ctx, c, e)
-}
-
-// spared is the row of a call that did not run.
-func (sh *shift) spared(c Call, input []byte, why string) agents.Execution {
-	x := sh.execution(c)
-	if len(input) > 0 {
-		x.Arguments = input
-	}
-	x.Ended, x.Error = x.Began, why
-	return x
 }
 
 // judge says what is to become of a call. What is wrong with it is told to the model, and comes back besides.
@@ -178,7 +163,9 @@ func (sh *shift) request(calls []Call) permissions.Request {
 		return q
 	}
 	for _, c := range calls {
-		q.Calls = append(q.Calls, permissions.Call{Tool: c.Tool, Input: c.Input, AffectedPath: c.Plan.AffectedPath})
+		q.Calls = append(q.Calls, permissions.Call{
+			Tool: c.Tool, Input: c.Input, AffectedPath: c.Plan.AffectedPath, Ends: sh.agent.Terminates,
+		})
 	}
 	return q
 }

@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/permissions"
@@ -44,96 +43,29 @@ func (sh *shift) poseStep(ctx context.Context) error {
 	q, err := sh.runtime.desk.Pose(ctx, sh.session.Caller(), sh.request(sh.run.asked()))
 	switch r := permissions.AsRefusal(err); {
 	case r != nil && r.Code != permissions.CodeBroken:
-		return sh.refused(ctx, r)
+		return sh.advance(ctx, agents.Commit{}, Refused{Text: r.Text})
 	case err != nil:
 		return err
 	}
-	return sh.advance(ctx, agents.Commit{Records: []permissions.Record{sh.about(q, permissions.WaitAckEnter)}}, Posed{q.ID})
-}
-
-// refused has the calls spared that nobody could be asked about.
-func (sh *shift) refused(ctx context.Context, r *permissions.Refusal) error {
-	c := agents.Commit{}
-	for _, call := range sh.run.asked() {
-		c.Executions = append(c.Executions, sh.spared(call, call.Input, r.Text))
-	}
-	return sh.advance(ctx, c, Refused{Text: r.Text})
-}
-
-// about is a record of what happened to a request of the session.
-func (sh *shift) about(q permissions.Request, t permissions.Type, detail ...string) permissions.Record {
-	r := sh.runtime.record(t, sh.session, detail...)
-	r.Request = q.ID
-	return r
+	return sh.advance(ctx, agents.Commit{Records: []permissions.Record{
+		agents.Opening(sh.session, q, sh.runtime.stamp()),
+	}}, Posed{q.ID})
 }
 
 // settle takes what became of the request, and tells it: once, since it is told with the step.
 func (sh *shift) settle(ctx context.Context, e Settled) error {
-	q := e.Request
-	next, err := Next(sh.run, e)
-	if err != nil {
-		return err
-	}
-	c := agents.Commit{}
-	decision := string(q.State)
-	if q.State == permissions.Approved && e.Voided == "" {
-		c.Records = append(c.Records, sh.about(q, permissions.AckApproved))
-	} else {
-		c.Records = append(c.Records, sh.about(q, permissions.AckRejected, "reason", why(q)))
-		decision = why(q)
-	}
-	c.Records = append(c.Records, sh.about(q, permissions.AckDecisionHandled, "decision", decision))
-	for i, call := range sh.run.Calls {
-		if call.Fate != Asks {
-			continue
-		}
-		after := next.Calls[i]
-		if after.Fate != Runs {
-			c.Executions = append(c.Executions, sh.spared(call, call.Input, after.Text))
-		}
-		c.Artifacts = append(c.Artifacts, sh.verdict(after, q))
-	}
-	return sh.advance(ctx, c, e)
+	return sh.advance(ctx, sh.closing(e.Request, e.Voided != "", ""), e)
 }
 
-// why is in a word why calls were not allowed.
-func why(q permissions.Request) string {
-	switch q.State {
-	case permissions.Denied:
-		return ReasonDenied
-	case permissions.Expired:
-		return ReasonTimeout
-	case permissions.Approved:
-		return "void"
-	}
-	return string(q.State)
-}
-
-// verdict is the artifact of what became of one call that people were asked about.
-func (sh *shift) verdict(c Call, q permissions.Request) agents.Artifact {
-	content := map[string]any{
-		"session_id": sh.session.ID, "tool": c.Tool, "args": c.Input, "timestamp": q.DecidedAt,
-	}
-	a := agents.Artifact{}
-	if c.Fate == Runs {
-		scope := q.Scope
-		for _, asked := range q.Calls {
-			if s, ok := asked.Answer.Scope(); ok && asked.Tool == c.Tool && string(asked.Input) == string(c.Input) {
-				scope = s
-			}
+// closing is what is told of the request of the step, and of each of its calls.
+func (sh *shift) closing(q permissions.Request, void bool, stopped string) agents.Commit {
+	c := agents.Commit{Records: agents.Closing(sh.session, q, void, stopped, sh.runtime.stamp())}
+	for i, answer := range sh.run.answers(q) {
+		if call := sh.run.Calls[i]; call.Fate == Asks {
+			c.Artifacts = append(c.Artifacts, agents.Verdict(sh.execution(call), q.Only(answer), void || !call.is(answer)))
 		}
-		content["scope"] = scope.String()
-		a = artifact(agents.ArtifactApprovalGranted, content)
-	} else {
-		reason := q.Comment
-		if reason == "" {
-			reason = why(q)
-		}
-		content["reason"] = reason
-		a = artifact(agents.ArtifactApprovalDenied, content)
 	}
-	a.Step, a.Call = sh.run.Step, c.N
-	return a
+	return c
 }
 
 // isFinal tells whether storing the same again cannot help.
@@ -147,7 +79,7 @@ func (sh *shift) finish(ctx context.Context) error {
 	if err := sh.report(ctx); err != nil {
 		return err
 	}
-	r := sh.runtime.record(permissions.RunFinished, sh.session, "outcome", string(sh.run.Outcome), "reason", sh.run.Reason)
+	r := agents.RecordOf(permissions.RunFinished, sh.session, sh.runtime.stamp(), "outcome", string(sh.run.Outcome), "reason", sh.run.Reason)
 	return sh.advance(ctx, agents.Commit{Records: []permissions.Record{r}}, Finished{})
 }
 
@@ -174,32 +106,8 @@ func (sh *shift) epilogue() string {
 
 // obey does what a person ordered.
 func (sh *shift) obey(ctx context.Context, o *order, told permissions.Order) error {
-	if sh.run.Request != "" {
-		brief, done := context.WithTimeout(ctx, stopTime)
-		err := sh.runtime.desk.Withdraw(brief, sh.asker(), sh.run.Request, sh.session.Person)
-		done()
-		if r := permissions.AsRefusal(err); err != nil && (r == nil || r.Code == permissions.CodeBroken) {
-			return err
-		}
-	}
-	if sh.run.State != Idle && sh.run.State != Terminate {
-		if _, err := sh.held(ctx); isStopped(err) {
-			if err := sh.say(ctx, "stopped", allStopped); err != nil {
-				return err
-			}
-		}
-		c := agents.Commit{}
-		if x, running := sh.broken(); running {
-			c.Executions = append(c.Executions, x)
-		}
-		if err := sh.advance(ctx, c, Stopped{Reason: ReasonStopped}); err != nil {
-			return err
-		}
-	}
-	if sh.run.State == Terminate {
-		if err := sh.finish(ctx); err != nil {
-			return err
-		}
+	if err := sh.halt(ctx, sh.session.Person); err != nil {
+		return err
 	}
 	if told != permissions.OrderStop {
 		if err := sh.end(ctx); err != nil {
@@ -216,15 +124,38 @@ func (sh *shift) obey(ctx context.Context, o *order, told permissions.Order) err
 	return nil
 }
 
-// broken is the row of a call that was begun and is stopped now.
-func (sh *shift) broken() (agents.Execution, bool) {
-	at := slices.IndexFunc(sh.run.Calls, func(c Call) bool { return c.Phase == Begun || c.Phase == Asking && !sh.run.Shows })
-	if at < 0 {
-		return agents.Execution{}, false
+// halt ends the run, with what it asks people.
+func (sh *shift) halt(ctx context.Context, by string) error {
+	c := agents.Commit{}
+	if sh.run.Request != "" {
+		brief, done := context.WithTimeout(ctx, stopTime)
+		defer done()
+		err := sh.runtime.desk.Withdraw(brief, sh.asker(), sh.run.Request, by)
+		if r := permissions.AsRefusal(err); err != nil && (r == nil || r.Code == permissions.CodeBroken) {
+			return err
+		}
+		if sh.run.State == WaitAck {
+			q, err := sh.runtime.desk.Read(brief, sh.asker(), sh.run.Request)
+			if err != nil {
+				return err
+			}
+			c = sh.closing(q, false, ReasonStopped)
+		}
 	}
-	x := sh.execution(sh.run.Calls[at])
-	x.Ended, x.Error = x.Began, "stopped"
-	return x, true
+	if sh.run.State != Idle && sh.run.State != Terminate {
+		if _, err := sh.held(ctx); isStopped(err) {
+			if err := sh.say(ctx, "stopped", allStopped); err != nil {
+				return err
+			}
+		}
+		if err := sh.advance(ctx, c, Stopped{Reason: ReasonStopped}); err != nil {
+			return err
+		}
+	}
+	if sh.run.State == Terminate {
+		return sh.finish(ctx)
+	}
+	return nil
 }
 
 // end ends the session, with what it was granted, and those that it started.
@@ -248,10 +179,8 @@ func (sh *shift) disown(ctx context.Context) error {
 		return nil
 	}
 	sh.agent = newAgent(sh.runtime, Agent{Name: sh.session.Agent})
-	if sh.run.Request != "" {
-		if err := sh.runtime.desk.Withdraw(ctx, sh.asker(), sh.run.Request, ""); err != nil && permissions.AsRefusal(err) == nil {
-			return err
-		}
+	if err := sh.halt(ctx, ""); err != nil {
+		return err
 	}
 	return sh.end(ctx)
 }

@@ -1,11 +1,11 @@
 package runtime
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/daycared/daycared/agents"
@@ -120,9 +120,7 @@ func (sh *shift) resume(ctx context.Context) (orphan bool, err error) {
 	}
 	for _, c := range sh.run.Calls {
 		if sh.run.State == Execute && c.Phase == Begun {
-			x := sh.execution(c)
-			x.Ended, x.Error = sh.runtime.stamp(), unknown
-			return false, sh.advance(ctx, agents.Commit{Executions: []agents.Execution{x}}, Resumed{})
+			return false, sh.advance(ctx, agents.Commit{}, Resumed{})
 		}
 	}
 	return false, nil
@@ -168,6 +166,7 @@ func (sh *shift) advance(ctx context.Context, c agents.Commit, events ...Event) 
 			c.Turns = append(c.Turns, t)
 		}
 	}
+	sh.rowsOf(next, &c)
 	now := sh.runtime.stamp()
 	s.Version++
 	s.ChangedAt, s.Request, s.Tool = now, next.Request, ""
@@ -176,12 +175,14 @@ func (sh *shift) advance(ctx context.Context, c agents.Commit, events ...Event) 
 	} else if next.State == WaitAck {
 		s.Tool = names(next.asked())
 	}
-	s.Status = status(next)
-	if s.Step, err = encode(next); err != nil {
+	if next.State != Terminate { // nothing runs any more, and how it ended is told with the end
+		s.Status = status(next)
+	}
+	if s.Step, err = agents.Encode(next); err != nil {
 		return err
 	}
 	if s.Status != sh.session.Status {
-		c.Records = append(c.Records, sh.runtime.statusRecord(s))
+		c.Records = append(c.Records, agents.StatusOf(s))
 	}
 	c.Session = s
 	if err := sh.runtime.store.Commit(ctx, c); err != nil {
@@ -190,6 +191,21 @@ func (sh *shift) advance(ctx context.Context, c agents.Commit, events ...Event) 
 	sh.session, sh.run = s, next
 	sh.agent.shows(s.Status)
 	return nil
+}
+
+// rowsOf adds the rows of the calls that next is done with and of which nothing else says so: they did not run, or nobody
+// knows how that went. What a call had brought before a person looked at it, its row says already.
+func (sh *shift) rowsOf(next Run, c *agents.Commit) {
+	for i, after := range next.Calls {
+		over := func(c Call) bool { return c.Fate == Spared || c.Phase == Ended }
+		if i >= len(sh.run.Calls) || !over(after) || over(sh.run.Calls[i]) || sh.run.Calls[i].Phase == Asking && sh.run.Shows ||
+			slices.ContainsFunc(c.Executions, func(x agents.Execution) bool { return x.Call == after.N }) {
+			continue
+		}
+		x := sh.execution(after)
+		x.Ended, x.Error = x.Began, after.Text
+		c.Executions = append(c.Executions, x)
+	}
 }
 
 // status is a run as front ends are told of it.
@@ -208,43 +224,10 @@ func status(r Run) permissions.Activity {
 	return permissions.Running
 }
 
-func (rt *Runtime) statusRecord(s permissions.AgentSession) permissions.Record {
-	return rt.record(permissions.SessionStatus, s, "status", string(s.Status))
-}
-
-// record is what happened in a session, for the audit and for those who follow it.
-func (rt *Runtime) record(t permissions.Type, s permissions.AgentSession, detail ...string) permissions.Record {
-	r := permissions.Record{Type: t, At: rt.stamp(), Actor: s.Caller().Name, Request: s.Request, Detail: map[string]string{
-		"session": string(s.ID), "person": s.Person, "agent": s.Agent,
-	}}
-	for i := 0; i+1 < len(detail); i += 2 {
-		r.Detail[detail[i]] = detail[i+1]
-	}
-	return r
-}
-
 // turnOf is a message as the transcript keeps it.
 func (sh *shift) turnOf(m models.Message) (agents.Turn, error) {
-	content, err := encode(m)
+	content, err := agents.Encode(m)
 	return agents.Turn{Content: content, At: sh.runtime.stamp()}, err
-}
-
-// encode writes what is stored. JSON within it stays as it is, byte for byte, also where it has < > &: the input of a call
-// is compared with the one that people were shown.
-func encode(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, fmt.Errorf("write what a session does: %w", err)
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
-}
-
-// artifact is something that came of a session. What is in it can always be written.
-func artifact(t agents.ArtifactType, content map[string]any) agents.Artifact {
-	text, _ := json.Marshal(content)
-	return agents.Artifact{Type: t, Content: text}
 }
 
 // execution is the row of a call.

@@ -152,6 +152,9 @@ func (s *sheet) terms(r permissions.Request, o Options) {
 	if r.HighRisk {
 		s.fact("high risk", "it takes a second yes")
 	}
+	if r.Ends() {
+		s.fact("a denial", "of one call ends the run; then none of them is run")
+	}
 	if r.Quorum > 1 {
 		s.fact("it takes", fmt.Sprintf("%d people: %s", r.Quorum, s.votes(r, o)))
 	}

@@ -41,11 +41,14 @@ func outcome(r permissions.Request, o Options) []string {
 		if r.DecidedVia == permissions.ViaGrant {
 			return []string{"✅ Allowed already: it was held"}
 		}
-		return append([]string{"✅ " + allowed(r) + " by " + allowedBy(r, o)}, append(details(r, o), denials(r)...)...)
+		return append([]string{"✅ " + allowed(r) + " by " + allowedBy(r, o)}, append(details(r, o), each(r, o)...)...)
 	case permissions.Denied:
 		words := []string{"⛔ Denied by " + person(r.DecidedBy, o)}
 		if !mine(r, o) {
 			words = append(words, details(r, o)...)
+		}
+		if len(r.Calls) > 0 {
+			return append(words, each(r, o)...)
 		}
 		return append(words, comment(r.Comment)...)
 	case permissions.Answered:
@@ -73,7 +76,9 @@ func outcome(r permissions.Request, o Options) []string {
 func allowed(r permissions.Request) string {
 	tool := r.Kind == permissions.KindTool
 	switch s := r.Scope; {
-	case len(denials(r)) > 0:
+	case mixed(r):
+		return "Allowed"
+	case len(r.Calls) > 1 && s != permissions.Session || slices.ContainsFunc(r.Calls, denied):
 		return "Allowed" + allowedCalls(r) + " " + scopeWords(s)
 	case s == permissions.Always && tool:
 		return "Allowed this exact call always"
@@ -102,14 +107,42 @@ func scopeWords(s permissions.Scope) string {
 	return "for " + permissions.SayDuration(s.Span())
 }
 
-// denials are the calls of an approved step that were denied all the same.
-func denials(r permissions.Request) []string {
-	var words []string
+func denied(c permissions.Call) bool { return c.Answer == permissions.Deny }
+
+// mixed reports whether calls of a step were allowed for longer than others.
+func mixed(r permissions.Request) bool {
+	return slices.ContainsFunc(r.Calls, func(c permissions.Call) bool {
+		s, allows := c.Answer.Scope()
+		return allows && s != r.Scope
+	})
+}
+
+// each are the calls of a step, as far as what became of one is not that of all: its answer, by whom and when, and why.
+func each(r permissions.Request, o Options) (words []string) {
+	spared := false
 	for _, c := range r.Calls {
-		if c.Answer == permissions.Deny {
-			words = append(words, fmt.Sprintf("#%d denied", c.N))
-			words = append(words, comment(c.Comment)...)
+		s, allows := c.Answer.Scope()
+		told := fmt.Sprintf("#%d denied", c.N)
+		switch {
+		case allows && r.State == permissions.Denied:
+			told, spared = fmt.Sprintf("#%d allowed, but not run", c.N), true
+		case allows && mixed(r):
+			told = fmt.Sprintf("#%d allowed %s", c.N, scopeWords(s))
+		case allows && (c.At.IsZero() || c.At.Equal(r.DecidedAt)), c.Answer == "":
+			continue
+		case allows:
+			told = fmt.Sprintf("#%d allowed", c.N)
 		}
+		if c.By != "" && c.By != r.DecidedBy {
+			told += " by " + person(c.By, o)
+		}
+		if !c.At.IsZero() && !c.At.Equal(r.DecidedAt) {
+			told += " " + c.At.In(zone(o)).Format("15:04:05")
+		}
+		words = append(append(words, told), comment(c.Comment)...)
+	}
+	if spared {
+		words = append(words, "the denial ends the run")
 	}
 	return words
 }

@@ -65,6 +65,24 @@ func TestSettled(t *testing.T) {
 				{N: 3, Answer: permissions.Allow(permissions.Once)},
 			}
 		}), `✅ Allowed #1 #3 once by you · terminal · after 1 s · #2 denied · "no"`},
+		{settled(tool, approved, "fay", "terminal", time.Minute, func(r *row) {
+			r.Scope = permissions.SessionTool
+			r.Calls = []permissions.Call{{N: 1, Tool: "a", Answer: permissions.Allow(r.Scope)}, {N: 2, Tool: "b", Answer: permissions.Allow(r.Scope)}}
+		}), "✅ Allowed #1 #2 for this session by you · terminal · after 1 min"},
+		{settled(tool, approved, "fay", "terminal", time.Minute, func(r *row) {
+			r.Calls = []permissions.Call{
+				{N: 1, Answer: permissions.Allow(permissions.Once), By: "sam", At: now.Add(2 * time.Second)},
+				{N: 2, Answer: permissions.Allow(permissions.SessionTool), By: "fay", At: r.DecidedAt},
+			}
+		}), "✅ Allowed by you · terminal · after 1 min · #1 allowed once by sam 14:00:02 · #2 allowed for this session"},
+		{settled(tool, denied, "fay", "terminal", time.Minute, func(r *row) {
+			r.Comment = "r2"
+			r.Calls = []permissions.Call{
+				{N: 1, Ends: true, Answer: permissions.Deny, Comment: "r1", By: "sam", At: now.Add(2 * time.Second)},
+				{N: 2, Answer: permissions.Deny, Comment: "r2", By: "fay", At: r.DecidedAt},
+				{N: 3, Answer: permissions.Allow(permissions.Once), By: "fay", At: r.DecidedAt},
+			}
+		}), `⛔ Denied by you · #1 denied by sam 14:00:02 · "r1" · #2 denied · "r2" · #3 allowed, but not run · the denial ends the run`},
 		{settled(tool, denied, "fay", "terminal", time.Second, func(r *row) { r.Comment = "keep old/" }),
 			`⛔ Denied by you · "keep old/"`},
 		{settled(tool, denied, "sam", "telegram", time.Second, func(r *row) { r.Comment = `a"b` }),

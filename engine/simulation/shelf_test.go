@@ -270,22 +270,8 @@ func (s *shelf) insert(o permissions.Opening) (permissions.Request, error) {
 			return r, err
 		}
 	}
-	digest := r.Digest.String()
-	s.tell(permissions.Record{
-		Type: permissions.RequestCreated, At: r.CreatedAt, Request: r.ID, Actor: r.Caller.Name,
-		Detail: map[string]string{"kind": string(r.Kind), "digest": digest},
-	})
-	if r.Kind == permissions.KindClarification {
-		s.tell(permissions.Record{
-			Type: permissions.DialogRequested, At: r.CreatedAt, Request: r.ID, Actor: r.Caller.Name,
-			Detail: map[string]string{"digest": digest},
-		})
-	}
-	if r.State != permissions.Pending {
-		s.tell(permissions.Record{
-			Type: permissions.RequestSettled, At: r.DecidedAt, Request: r.ID, Actor: r.DecidedBy, Via: r.DecidedVia,
-			Detail: map[string]string{"state": string(r.State), "answer": string(r.Answer), "digest": digest},
-		})
+	for _, record := range permissions.Opened(r) {
+		s.tell(record)
 	}
 	return r, nil
 }

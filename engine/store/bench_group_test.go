@@ -176,7 +176,7 @@ func newBareSame(b *testing.B) *bare {
 		args := append(append(fixedFields(&r), changingFields(&r)...), int64(0), false, nothingShown, false, int64(0))
 		return string(r.ID), func() {
 			w.exec(insertRow, args...)
-			entry(opened(r)[0])
+			entry(permissions.Opened(r)[0])
 		}
 	}
 	w.update = func(id string) func() {

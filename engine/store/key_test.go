@@ -27,17 +27,29 @@ func beforeSeals(t *testing.T, path string) {
 	}
 }
 
+// oldView undoes the migration of the view aic_interactions.
+func oldView(t *testing.T) []string {
+	t.Helper()
+	first, err := migrations.ReadFile("migrations/00001_requests.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, view, _ := strings.Cut(string(first), "CREATE VIEW aic_interactions")
+	view, _, _ = strings.Cut(view, ";")
+	return []string{"DROP VIEW aic_interactions", "CREATE VIEW aic_interactions" + view}
+}
+
 // unsealSchema takes a store back to the schema before the key.
 func unsealSchema(t *testing.T, path string) {
 	t.Helper()
-	drop := []string{
+	drop := append(oldView(t),
 		"DELETE FROM goose_db_version WHERE version_id > 4", "DROP TABLE locks", "ALTER TABLE copies DROP COLUMN dated",
 		"ALTER TABLE meta DROP COLUMN shut", "ALTER TABLE votes DROP COLUMN account", "DROP INDEX audit_gates",
 		"DROP VIEW agent_sessions", "ALTER TABLE sessions DROP COLUMN debug", "ALTER TABLE tool_calls DROP COLUMN affected_path",
 		"DROP INDEX requests_kept", "DROP INDEX requests_denied", // of the migrations after it
 		"ALTER TABLE requests DROP COLUMN action", "ALTER TABLE requests DROP COLUMN voided_by",
 		"CREATE INDEX requests_denied ON requests (caller, digest, decided_at) WHERE state = 'denied'",
-	}
+	)
 	for _, table := range []string{"audit", "requests", "grants", "tokens", "pairings", "meta"} {
 		drop = append(drop, "ALTER TABLE "+table+" DROP COLUMN mac")
 	}

@@ -122,7 +122,7 @@ func (s *Store) insert(ctx context.Context, t *tx, row newRow) (permissions.Requ
 			return r, err
 		}
 	}
-	for _, record := range opened(r) {
+	for _, record := range permissions.Opened(r) {
 		if err := s.append(ctx, t, record); err != nil {
 			return r, err
 		}
@@ -132,26 +132,4 @@ func (s *Store) insert(ctx context.Context, t *tx, row newRow) (permissions.Requ
 	}
 	t.rows.keep(r)
 	return r, nil
-}
-
-// opened is what the audit says of a new request, and of one that needed nobody's answer.
-func opened(r permissions.Request) []permissions.Record {
-	digest := r.Digest.String()
-	records := []permissions.Record{{
-		Type: permissions.RequestCreated, At: r.CreatedAt, Request: r.ID, Actor: r.Caller.Name,
-		Detail: map[string]string{"kind": string(r.Kind), "digest": digest},
-	}}
-	if r.Kind == permissions.KindClarification {
-		records = append(records, permissions.Record{
-			Type: permissions.DialogRequested, At: r.CreatedAt, Request: r.ID, Actor: r.Caller.Name,
-			Detail: map[string]string{"digest": digest},
-		})
-	}
-	if r.State != permissions.Pending {
-		records = append(records, permissions.Record{
-			Type: permissions.RequestSettled, At: r.DecidedAt, Request: r.ID, Actor: r.DecidedBy, Via: r.DecidedVia,
-			Detail: map[string]string{"state": string(r.State), "answer": string(r.Answer), "digest": digest},
-		})
-	}
-	return records
 }

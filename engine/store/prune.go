@@ -233,7 +233,7 @@ func prunePayloads(ctx context.Context, t *tx, before time.Time, limit int) (int
 	}
 	for _, r := range old {
 		for i, c := range r.Calls {
-			r.Calls[i] = permissions.Call{N: c.N, Tool: c.Tool, Answer: c.Answer}
+			r.Calls[i] = permissions.Call{N: c.N, Tool: c.Tool, Answer: c.Answer, By: c.By, At: c.At, Ends: c.Ends}
 		}
 		for i := range r.Options {
 			if r.Kind == permissions.KindClarification {

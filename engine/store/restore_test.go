@@ -149,9 +149,9 @@ func beforeList(t *testing.T, path, keyFile string) {
 	key, err := readKey(keyFile)
 	if err == nil {
 		err = change(t.Context(), path, func(ctx context.Context, db *sql.DB) error {
-			err := statements("DROP VIEW agent_sessions", "ALTER TABLE sessions DROP COLUMN debug",
+			err := statements(append(oldView(t), "DROP VIEW agent_sessions", "ALTER TABLE sessions DROP COLUMN debug",
 				"ALTER TABLE tool_calls DROP COLUMN affected_path", "ALTER TABLE meta DROP COLUMN shut", "ALTER TABLE votes DROP COLUMN account",
-				"DROP INDEX audit_gates", "DELETE FROM goose_db_version WHERE version_id >= 9")(ctx, db)
+				"DROP INDEX audit_gates", "DELETE FROM goose_db_version WHERE version_id >= 9")...)(ctx, db)
 			if err == nil {
 				err = sealIdentity(ctx, db, key)
 			}

@@ -261,6 +261,11 @@ func asStored(r permissions.Request) permissions.Request {
 		at := &r.Votes[i].At
 		*at = moment(micros(*at))
 	}
+	r.Calls = slices.Clone(r.Calls)
+	for i := range r.Calls {
+		at := &r.Calls[i].At
+		*at = moment(micros(*at))
+	}
 	r.Patience, r.Call = 0, ""
 	return r
 }

@@ -87,7 +87,7 @@ func TestExecutionTables(t *testing.T) {
 		"executions":          "id tool_name arguments_json timestamp success exit_code duration_ms error_message",
 		"execution_artifacts": "id execution_id artifact_type content_json",
 		"agent_sessions":      "id agent person status model tokens version waiting_on tool debug started changed ended",
-		"aic_interactions":    "id task_id conflict_description options response timed_out timestamp",
+		"aic_interactions":    "id task_id conflict_description options response timed_out timestamp defaulted state",
 	} {
 		names := table(t, s, `SELECT name FROM pragma_table_info('`+view+`')`)
 		equal(t, view, strings.ReplaceAll(strings.TrimSpace(names), "\n", " "), want)
@@ -149,12 +149,14 @@ func TestInteractionsTable(t *testing.T) {
 	tell(asked("s-3"), permissions.Expire{At: at.Add(time.Hour)})
 	tell(asked("s-4"), permissions.Withdraw{At: at})
 	own := asked("")
-	equal(t, "interactions", table(t, s, `SELECT id, task_id, conflict_description, options, response, timed_out, timestamp `+
+	tell(asked("s-5"), permissions.Default{By: "fay", Via: "terminal", At: at})
+	equal(t, "interactions", table(t, s, `SELECT id, task_id, conflict_description, options, response, timed_out, timestamp, defaulted, state `+
 		`FROM aic_interactions`), `
-2 | s-0 | Which? | ["the \"old\"","the new"] | <nil> | false | 2026-11-21T12:00:00.000Z
-3 | s-1 | Which? | ["the \"old\"","the new"] | the new | false | 2026-11-21T12:00:00.000Z
-4 | s-2 | Which? | ["the \"old\"","the new"] | neither | false | 2026-11-21T12:00:00.000Z
-5 | s-3 | Which? | ["the \"old\"","the new"] | the "old" | true | 2026-11-21T12:00:00.000Z
-6 | s-4 | Which? | ["the \"old\"","the new"] | <nil> | false | 2026-11-21T12:00:00.000Z
-7 | `+string(own.ID)+` | Which? | ["the \"old\"","the new"] | <nil> | false | 2026-11-21T12:00:00.000Z`)
+2 | s-0 | Which? | ["the \"old\"","the new"] | <nil> | false | 2026-11-21T12:00:00.000Z | false | pending
+3 | s-1 | Which? | ["the \"old\"","the new"] | the new | false | 2026-11-21T12:00:00.000Z | false | answered
+4 | s-2 | Which? | ["the \"old\"","the new"] | neither | false | 2026-11-21T12:00:00.000Z | false | answered
+5 | s-3 | Which? | ["the \"old\"","the new"] | the "old" | true | 2026-11-21T12:00:00.000Z | false | answered
+6 | s-4 | Which? | ["the \"old\"","the new"] | <nil> | false | 2026-11-21T12:00:00.000Z | false | cancelled
+7 | `+string(own.ID)+` | Which? | ["the \"old\"","the new"] | <nil> | false | 2026-11-21T12:00:00.000Z | false | pending
+8 | s-5 | Which? | ["the \"old\"","the new"] | the "old" | false | 2026-11-21T12:00:00.000Z | true | answered`)
 }

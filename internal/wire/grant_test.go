@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,7 +66,7 @@ func detailOf(of permissions.Type) map[string]string {
 			"session": "s1", "person": "fay", "agent": "helper", "execution": "7", "tool": "write_file", "success": "true", "affected_path": "/a",
 		}
 	}
-	return map[string]string{"session": "s1", "person": "fay", "reason": "user_denied", "decision": "approved"}
+	return map[string]string{"session": "s1", "person": "fay", "reason": "user_denied", "decision": "approved", "calls": "2", "by": "sam"}
 }
 
 // What agents' front ends know by name has the payload that they know, and nothing else.
@@ -78,6 +79,12 @@ func TestAnEventOfAnAgentsFrontEnd(t *testing.T) {
 	step := permissions.Request{ID: "01J", Kind: permissions.KindTool, Step: 3, Calls: []permissions.Call{
 		{N: 1, Tool: "write_file", Input: []byte(`{"path":"/a"}`), AffectedPath: "/a"}, {N: 2, Tool: "run_command"},
 	}}
+	defaulted := asked
+	defaulted.Answer, defaulted.Defaulted = permissions.Choose(1), true
+	answered := step
+	answered.State, answered.Calls = permissions.Approved, slices.Clone(step.Calls)
+	answered.Calls[1].Answer, answered.Calls[1].By = permissions.Allow(permissions.Session), "sam"
+	answered.Calls[1].At = time.Date(2026, 11, 21, 11, 0, 0, 0, time.UTC)
 	tags := permissions.Request{ID: "01J", Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Network}}
 	for _, c := range []struct {
 		kind    permissions.Type
@@ -89,20 +96,24 @@ func TestAnEventOfAnAgentsFrontEnd(t *testing.T) {
 		{permissions.DialogRequested, permissions.Request{}, "", `{"conflict_description":null,"options":null,"task_id":"01J"}`},
 		{permissions.DialogResponded, asked, "s1", `{"response":"b"}`},
 		{permissions.DialogResponded, own, "s1", `{"response":"neither"}`},
-		{permissions.DialogResponded, permissions.Request{}, "s1", `{"response":null}`},
-		{permissions.DialogTimeout, permissions.Request{}, "s1", `{}`},
+		{permissions.DialogResponded, defaulted, "s1", `{"defaulted":true,"response":"a"}`},
+		{permissions.DialogResponded, permissions.Request{}, "s1", `{"reason":"user_denied","response":null}`},
+		{permissions.DialogTimeout, asked, "s1", `{"response":"b"}`},
 		{permissions.WaitAckEnter, step, "s1", `{"tools":[{"tool":"write_file","args":{"path":"/a"},"step":3,"affected_path":"/a"},` +
 			`{"tool":"run_command","args":null,"step":3,"affected_path":null}]}`},
 		{permissions.WaitAckEnter, permissions.Request{}, "s1", `{"tools":null}`},
-		{permissions.AckApproved, permissions.Request{}, "s1", `{}`},
-		{permissions.AckRejected, permissions.Request{}, "s1", `{"reason":"user_denied"}`},
-		{permissions.AckDecisionHandled, permissions.Request{}, "s1", `{"decision":"approved"}`},
-		{permissions.PermissionApplied, tags, "s1", `{"actor":"agent:helper","decision":"approved","permissions":["@network"],` +
-			`"person":"fay","reason":"user_denied"}`},
+		{permissions.AckApproved, answered, "s1", `{"calls":[{"call":2,"tool":"run_command","scope":"session","reason":null,"person":"sam",` +
+			`"at":"2026-11-21T11:00:00Z"}]}`},
+		{permissions.AckRejected, permissions.Request{}, "s1", `{"calls":[{"call":2,"tool":null,"scope":null,"reason":null,"person":null,` +
+			`"at":null}],"reason":"user_denied"}`},
+		{permissions.AckDecisionHandled, answered, "s1", `{"calls":[{"call":2,"tool":"run_command","scope":"session","reason":null,` +
+			`"person":"sam","at":"2026-11-21T11:00:00Z"}],"decision":"approved","person":"sam"}`},
+		{permissions.PermissionApplied, tags, "s1", `{"actor":"agent:helper","by":"sam","calls":"2","decision":"approved",` +
+			`"permissions":["@network"],"person":"fay","reason":"user_denied"}`},
 		{permissions.ToolFinished, permissions.Request{}, "s1",
 			`{"affected_path":"/a","execution":7,"success":true,"tool":"write_file"}`},
 		{permissions.SessionStatus, permissions.Request{}, "s1",
-			`{"actor":"agent:helper","decision":"approved","person":"fay","reason":"user_denied"}`},
+			`{"actor":"agent:helper","by":"sam","calls":"2","decision":"approved","person":"fay","reason":"user_denied"}`},
 	} {
 		text, err := Encode(FromHappening(permissions.Happening{
 			Session: c.session, About: c.about, Entry: permissions.Entry{Record: permissions.Record{

@@ -78,6 +78,9 @@ type Call struct {
 	AffectedPath *string             `json:"affected_path"`
 	Answer       *permissions.Answer `json:"answer"`
 	Comment      string              `json:"comment,omitzero"` // of whoever denied this call
+	By           string              `json:"by,omitzero"`      // whose answer decided it
+	At           time.Time           `json:"at,omitzero"`
+	Ends         bool                `json:"ends,omitzero"` // to deny it is to deny the whole step
 }
 
 // Vote is one person's answer.
@@ -156,7 +159,7 @@ func fromVote(v permissions.Vote) Vote {
 func fromCall(c permissions.Call) Call {
 	return Call{
 		N: c.N, Tool: c.Tool, Input: orNullJSON(c.Input),
-		AffectedPath: OrNull(c.AffectedPath), Answer: OrNull(c.Answer), Comment: c.Comment,
+		AffectedPath: OrNull(c.AffectedPath), Answer: OrNull(c.Answer), Comment: c.Comment, By: c.By, At: c.At, Ends: c.Ends,
 	}
 }
 
@@ -273,7 +276,7 @@ func (w Request) calls() []permissions.Call {
 	return Each(w.Calls, func(c Call) permissions.Call {
 		return permissions.Call{
 			N: c.N, Tool: c.Tool, Input: orNullJSON(c.Input),
-			AffectedPath: Value(c.AffectedPath), Answer: Value(c.Answer), Comment: c.Comment,
+			AffectedPath: Value(c.AffectedPath), Answer: Value(c.Answer), Comment: c.Comment, By: c.By, At: c.At, Ends: c.Ends,
 		}
 	})
 }
@@ -455,18 +458,24 @@ func FromHappening(h permissions.Happening) Event {
 		e.Payload = map[string]any{
 			"task_id": cmp.Or(h.Session, string(h.Request)), "conflict_description": OrNull(r.Message), "options": r.Choices,
 		}
-	case permissions.DialogResponded:
+	case permissions.DialogResponded, permissions.DialogTimeout:
 		response := r.Choice()
 		if r.Answer == permissions.Other {
 			response = r.Comment
 		}
 		e.Payload = map[string]any{"response": OrNull(response)}
-	case permissions.DialogTimeout, permissions.AckApproved:
-		e.Payload = map[string]any{}
+		if why := h.Detail["reason"]; why != "" && response == "" {
+			e.Payload["reason"] = why
+		}
+		if r.Defaulted {
+			e.Payload["defaulted"] = true
+		}
+	case permissions.AckApproved:
+		e.Payload = map[string]any{"calls": answered(h)}
 	case permissions.AckRejected:
-		e.Payload = map[string]any{"reason": h.Detail["reason"]}
+		e.Payload = map[string]any{"reason": h.Detail["reason"], "calls": answered(h)}
 	case permissions.AckDecisionHandled:
-		e.Payload = map[string]any{"decision": h.Detail["decision"]}
+		e.Payload = map[string]any{"decision": h.Detail["decision"], "person": OrNull(h.Detail["by"]), "calls": answered(h)}
 	case permissions.ToolFinished:
 		number, _ := strconv.ParseInt(h.Detail["execution"], 10, 64) // a number of the store's
 		e.Payload = map[string]any{
@@ -498,6 +507,34 @@ func gated(r permissions.Request) []Gated {
 	return Each(r.ToolCalls(), func(c permissions.Call) Gated {
 		return Gated{Tool: c.Tool, Args: orNullJSON(c.Input), Step: r.Step, AffectedPath: OrNull(c.AffectedPath)}
 	})
+}
+
+// Answered is a call that people were asked about, and what became of that.
+type Answered struct {
+	Call   int        `json:"call"` // its place among the tools of WAIT_ACK_ENTER, from 1
+	Tool   *string    `json:"tool"`
+	Scope  *string    `json:"scope"`  // null: it was not allowed
+	Reason *string    `json:"reason"` // of whoever denied it
+	Person *string    `json:"person"` // null: nobody answered
+	At     *time.Time `json:"at"`
+}
+
+// answered are the calls that h tells of; where their request is no longer kept, by their numbers alone.
+func answered(h permissions.Happening) []Answered {
+	all := []Answered{}
+	for text := range strings.SplitSeq(h.Detail["calls"], ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil { // an event of before calls were told
+			continue
+		}
+		w := Answered{Call: n}
+		if calls := h.About.ToolCalls(); n > 0 && n <= len(calls) {
+			r := h.About.Only(calls[n-1])
+			w = Answered{n, OrNull(r.Tool), OrNull(r.Scope.String()), OrNull(r.Comment), OrNull(r.DecidedBy), OrNullTime(r.DecidedAt)}
+		}
+		all = append(all, w)
+	}
+	return all
 }
 
 // detail is what the audit says of h.

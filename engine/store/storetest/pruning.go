@@ -71,7 +71,7 @@ func testPrunePayloads(t *testing.T, b Backend) {
 		}
 	}
 	for i, c := range calls.Calls {
-		calls.Calls[i] = permissions.Call{N: c.N, Tool: c.Tool, Answer: permissions.Deny, Input: []byte("null")}
+		calls.Calls[i] = permissions.Call{N: c.N, Tool: c.Tool, Answer: permissions.Deny, By: "fay", At: c.At, Input: []byte("null")}
 	}
 	for i := range chosen.Options {
 		chosen.Options[i].Label = ""

@@ -1,0 +1,402 @@
+package runtime_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
+)
+
+// events are what fay's front end is told, from the first on, each with its request and its payload as JSON.
+func (s *stage) events(types ...permissions.Type) (all []wire.Event) {
+	s.t.Helper()
+	for after := int64(0); ; {
+		list, seen, err := s.Happenings(s.t.Context(), fayHere, after, 100)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if seen == after {
+			return all
+		}
+		after = seen
+		for _, h := range list {
+			if e := wire.FromHappening(h); len(types) == 0 || slices.Contains(types, e.Type) {
+				all = append(all, e)
+			}
+		}
+	}
+}
+
+// told are the payloads of events of a type.
+func (s *stage) told(t permissions.Type) (all []string) {
+	for _, e := range s.events(t) {
+		text, _ := json.Marshal(e.Payload)
+		all = append(all, string(text))
+	}
+	return all
+}
+
+// settledCard is the line under a request's card, in the end.
+func (s *stage) settledCard(id permissions.ID) string {
+	s.t.Helper()
+	r, err := s.rows.Read(s.t.Context(), id)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return card.Settled(r, card.Options{})
+}
+
+// one has fay answer one call of a step.
+func (s *stage) one(r permissions.Request, call int, a permissions.Answer, reason string) {
+	s.t.Helper()
+	s.answers(r, a, func(d *connectors.Decision) { d.Call, d.Comment = call, reason })
+}
+
+// TestEachCallOfAStepHasItsOwnRecord: its own answer, reason, scope and time, in the artifacts, on the card and in events.
+func TestEachCallOfAStepHasItsOwnRecord(t *testing.T) {
+	tool := permissions.Allow(permissions.SessionTool)
+	type said struct {
+		answer permissions.Answer
+		reason string
+		want   string // of the artifact: its type, and its scope or reason
+	}
+	for name, c := range map[string]struct {
+		calls []string
+		said  [2]said
+		card  []string
+	}{
+		"one denied, one allowed": {[]string{noteA, noteB},
+			[2]said{{permissions.Deny, "not one", "approval_denied not one"}, {once, "", "approval_granted once"}},
+			[]string{`#1 denied`, `"not one"`}},
+		"two reasons": {[]string{noteA, noteB},
+			[2]said{{permissions.Deny, "REASON ONE", "approval_denied REASON ONE"}, {permissions.Deny, "REASON TWO", "approval_denied REASON TWO"}},
+			[]string{`#1 denied`, `"REASON ONE"`, `#2 denied`, `"REASON TWO"`}},
+		"one reason": {[]string{noteA, noteB},
+			[2]said{{permissions.Deny, "r1", "approval_denied r1"}, {permissions.Deny, "", "approval_denied user_denied"}},
+			[]string{`#1 denied`, `"r1"`, `#2 denied`}},
+		"two scopes of equal calls": {[]string{noteA, noteA},
+			[2]said{{once, "", "approval_granted once"}, {tool, "", "approval_granted session_tool"}},
+			[]string{"#1 allowed once", "#2 allowed for this session"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := play(t, helper(first("write_file", c.calls[0], "write_file", c.calls[1])))
+			s.writes("go")
+			r := s.card(1)
+			var times []time.Time
+			for i, x := range c.said {
+				s.one(r, i+1, x.answer, x.reason)
+				now, err := s.rows.Read(t.Context(), r.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				times = append(times, now.Votes[i].At)
+				s.pass(time.Minute)
+			}
+			s.stands("helper", permissions.Idle)
+			s.hears("told:")
+			found := append(s.rows.artifacts(agents.ArtifactApprovalDenied), s.rows.artifacts(agents.ArtifactApprovalGranted)...)
+			for i, x := range c.said {
+				kind, why, _ := strings.Cut(x.want, " ")
+				at := times[i].Format(time.RFC3339Nano)
+				if !slices.ContainsFunc(found, func(a map[string]any) bool {
+					return (a["scope"] == why && kind == "approval_granted" || a["reason"] == why && kind == "approval_denied") && a["timestamp"] == at
+				}) {
+					t.Errorf("no artifact says of call %d %s at %s: %v", i+1, x.want, at, found)
+				}
+			}
+			line := s.settledCard(r.ID)
+			for _, want := range c.card {
+				if at := strings.Index(line, want); at < 0 {
+					t.Errorf("the card does not say %s, each in its place: %s", want, s.settledCard(r.ID))
+				} else {
+					line = line[at+len(want):]
+				}
+			}
+			events := strings.Join(slices.Concat(s.told(permissions.AckApproved), s.told(permissions.AckRejected)), "\n")
+			for i, x := range c.said {
+				_, why, _ := strings.Cut(x.want, " ")
+				own, _ := json.Marshal(wire.Answered{
+					Call: i + 1, Tool: wire.OrNull("write_file"), Person: wire.OrNull("fay"), At: &times[i], Reason: wire.OrNull(x.reason),
+					Scope: func() *string {
+						if x.answer == permissions.Deny {
+							return nil
+						}
+						return &why
+					}(),
+				})
+				if !strings.Contains(events, string(own)) {
+					t.Errorf("no event says %s:\n%s", own, events)
+				}
+			}
+		})
+	}
+}
+
+// TestADenialEndsTheRunWithItsWholeStep: under terminate the allowed calls of the step do not run either, and the card, the
+// events, the rows and the artifacts say so.
+func TestADenialEndsTheRunWithItsWholeStep(t *testing.T) {
+	for name, order := range map[string][]int{"denied first": {1, 2}, "denied last": {2, 1}} {
+		t.Run(name, func(t *testing.T) {
+			a := helper(first("write_file", noteA, "write_file", noteB, "look", noteA))
+			a.Terminates = true
+			s := play(t, a)
+			s.writes("go")
+			r := s.card(1)
+			if !r.Ends() {
+				t.Error("the card does not say that a denial ends the run")
+			}
+			for _, n := range order {
+				if n == 1 {
+					s.one(r, 1, permissions.Deny, "not a")
+				} else {
+					s.one(r, 2, permissions.Allow(permissions.SessionTool), "")
+				}
+			}
+			s.hears("I stop here: you denied what I needed.")
+			done := s.stands("helper", permissions.Interrupted)
+			if s.file("a") != "" || s.file("b") != "" {
+				t.Error("something ran")
+			}
+			if got := s.told(permissions.RunFinished); len(got) != 1 || !strings.Contains(got[0], `"reason":"user_denied"`) {
+				t.Errorf("the run ended as %v", got)
+			}
+			if got := s.told(permissions.AckApproved); len(got) != 1 || !strings.Contains(got[0], `"call":2,`) || strings.Contains(got[0], `"call":1,`) {
+				t.Errorf("allowed: %v", got)
+			}
+			if got := s.told(permissions.AckRejected); len(got) != 1 || !strings.Contains(got[0], `"call":1,`) || strings.Contains(got[0], `"call":2,`) {
+				t.Errorf("denied: %v", got)
+			}
+			handled := s.told(permissions.AckDecisionHandled)
+			if len(handled) != 2 || !strings.Contains(strings.Join(handled, ""), `"decision":"approve","person":"fay"`) ||
+				!strings.Contains(strings.Join(handled, ""), `"decision":"deny","person":"fay"`) {
+				t.Errorf("handled: %v", handled)
+			}
+			if line := s.settledCard(r.ID); !strings.Contains(line, "Denied by fay") ||
+				!strings.Contains(line, `"not a"`) || !strings.Contains(line, "#2 allowed, but not run") {
+				t.Errorf("the card says %s", line)
+			}
+			rows, err := s.rows.Executions(t.Context(), done.ID, 1)
+			if err != nil || len(rows) != 3 || slices.ContainsFunc(rows, func(x agents.Execution) bool { return x.Success || x.Error == "" }) {
+				t.Errorf("the rows are %+v, %v", rows, err)
+			}
+		})
+	}
+}
+
+// TestEveryWaitIsClosed: whatever ends a wait, what opened it is closed once, with the reason, and each call has its row.
+func TestEveryWaitIsClosed(t *testing.T) {
+	ends := map[string]struct {
+		do   func(*stage, permissions.Request)
+		why  string
+		dlog string // what AIC says
+	}{
+		"stop":    {func(s *stage, _ permissions.Request) { s.orders(permissions.OrderStop) }, "stopped", `{"reason":"cancelled","response":null}`},
+		"new":     {func(s *stage, _ permissions.Request) { s.orders(permissions.OrderNew) }, "stopped", `{"reason":"cancelled","response":null}`},
+		"quit":    {func(s *stage, _ permissions.Request) { s.orders(permissions.OrderQuit) }, "stopped", `{"reason":"cancelled","response":null}`},
+		"silence": {func(s *stage, _ permissions.Request) { s.pass(time.Hour) }, "ack_timeout", `{"response":"0"}`},
+		"cancel": {func(s *stage, r permissions.Request) {
+			if _, err := s.Cancel(s.t.Context(), fayHere, string(r.ID)); err != nil {
+				s.t.Error(err)
+			}
+		}, "cancelled", `{"reason":"cancelled","response":null}`},
+		"kill switch": {func(s *stage, _ permissions.Request) {
+			if _, err := s.StopAll(s.t.Context(), fayHere); err != nil {
+				s.t.Error(err)
+			}
+		}, "cancelled", `{"reason":"cancelled","response":null}`},
+		"a restart and stop": {func(s *stage, _ permissions.Request) {
+			s.restart()
+			s.orders(permissions.OrderStop)
+		}, "stopped", `{"reason":"cancelled","response":null}`},
+		"the agent is taken out": {func(s *stage, _ permissions.Request) {
+			s.stop()
+			s.agents[0].Name = "another"
+			s.open()
+		}, "stopped", `{"reason":"cancelled","response":null}`},
+	}
+	for name, end := range ends {
+		for _, calls := range [][]string{
+			{"write_file", noteA, "write_file", noteB}, {"ask_user", `{"question":"How many?","options":["0","1"]}`},
+		} {
+			t.Run(name+" of "+calls[0], func(t *testing.T) {
+				s := play(t, helper(first(calls...)))
+				s.writes("go")
+				r := s.card(1)
+				id := s.waits("helper").ID
+				end.do(s, r)
+				s.ended(id)
+				open, shut := s.pairs()
+				if len(open) != 1 || len(shut) != 1 {
+					t.Errorf("%d were opened, %d closed", len(open), len(shut))
+				}
+				rows, err := s.rows.Executions(t.Context(), id, 1)
+				if err != nil || len(rows) != len(calls)/2 {
+					t.Errorf("%d rows for %d calls, %v", len(rows), len(calls)/2, err)
+				}
+				if calls[0] == "ask_user" {
+					got := slices.Concat(s.told(permissions.DialogResponded), s.told(permissions.DialogTimeout))
+					if !slices.Equal(got, []string{end.dlog}) {
+						t.Errorf("the dialog ended as %v, want %s", got, end.dlog)
+					}
+					return
+				}
+				if got := s.told(permissions.AckRejected); len(got) != 1 || !strings.Contains(got[0], `"reason":"`+end.why+`"`) ||
+					!strings.Contains(got[0], `"call":1`) || !strings.Contains(got[0], `"call":2`) {
+					t.Errorf("it was rejected as %v, want %s", got, end.why)
+				}
+				if got := s.told(permissions.AckDecisionHandled); got != nil {
+					t.Errorf("nobody decided, and %v", got)
+				}
+				if got := s.rows.artifacts(agents.ArtifactApprovalDenied); len(got) != 2 {
+					t.Errorf("it is logged as %v", got)
+				}
+			})
+		}
+	}
+}
+
+// ended waits until a session waits for nobody and does nothing.
+func (s *stage) ended(id permissions.ID) {
+	s.t.Helper()
+	for late := time.After(patience); ; {
+		changed := s.rows.Changed()
+		x, err := s.rows.AgentSession(s.t.Context(), id)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if x.Request == "" && (x.Status == permissions.Idle || x.Status == permissions.Interrupted) && !strings.Contains(string(x.Step), `"state"`) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-late:
+			s.t.Fatalf("session %s is %+v at %s", id, x, x.Step)
+		}
+	}
+}
+
+// pairs are what was opened and what was closed so far: each call that people were asked about, and each dialog.
+func (s *stage) pairs() (open, shut []string) {
+	for _, e := range s.events() {
+		switch e.Type {
+		case permissions.WaitAckEnter, permissions.DialogRequested:
+			open = append(open, string(*e.Request))
+		case permissions.AckApproved, permissions.AckRejected, permissions.DialogResponded, permissions.DialogTimeout:
+			shut = append(shut, string(*e.Request))
+		}
+	}
+	slices.Sort(open)
+	slices.Sort(shut)
+	return open, shut
+}
+
+// TestOpeningsAndClosingsPairUp over random runs: whatever agents ask and whatever ends it, each call that people were asked about
+// is closed once, and so is each dialog.
+func TestOpeningsAndClosingsPairUp(t *testing.T) {
+	all := 0
+	defer func() {
+		if all == 0 {
+			t.Error("nothing was opened")
+		}
+	}()
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 17))
+			asks := [][]string{
+				{"write_file", noteA}, {"write_file", noteA, "write_file", noteB}, {"write_file", noteB, "look", noteA, "other", noteA},
+				{"ask_user", `{"question":"How many?","options":["0","1"]}`}, {"pause", `{"message":"look"}`},
+				{"request_permission", `{"permission":"@network","reason":"r"}`},
+				{"ask_user", `{"question":"Which?","options":["0","1"]}`, "write_file", noteB},
+			}
+			a := helper(func(int, models.Prompt) models.Reply { return calls(asks[random.IntN(len(asks))]...) })
+			a.Terminates = seed%2 == 0
+			s := play(t, a)
+			for round := range 6 {
+				if s.writes(fmt.Sprintf("go %d", round)); !s.asked() {
+					break
+				}
+				s.somehow(random)
+			}
+			s.orders(permissions.OrderQuit)
+			open, shut := map[string]int{}, map[string]int{}
+			for _, e := range s.events() {
+				id := ""
+				if e.Request != nil {
+					id = string(*e.Request)
+				}
+				switch e.Type {
+				case permissions.DialogRequested:
+					open[id]++
+				case permissions.DialogResponded, permissions.DialogTimeout:
+					shut[id]++
+				case permissions.WaitAckEnter:
+					tools, _ := e.Payload["tools"].([]wire.Gated)
+					for i := range tools {
+						open[fmt.Sprint(id, i+1)]++
+					}
+				case permissions.AckApproved, permissions.AckRejected:
+					answered, _ := e.Payload["calls"].([]wire.Answered)
+					for _, c := range answered {
+						shut[fmt.Sprint(id, c.Call)]++
+					}
+				}
+			}
+			for id, n := range open {
+				if n != 1 || shut[id] != 1 {
+					t.Errorf("%s was opened %d times and closed %d times", id, n, shut[id])
+				}
+			}
+			if all += len(open); len(open) != len(shut) {
+				t.Errorf("%d were opened, %d closed", len(open), len(shut))
+			}
+		})
+	}
+}
+
+// asked waits until the agent waits for somebody, and reports whether it does.
+func (s *stage) asked() bool {
+	s.t.Helper()
+	return s.until("helper", func(x permissions.AgentSession) bool { return x.Request != "" }).Request != ""
+}
+
+// somehow ends what the agent waits for, one way or another.
+func (s *stage) somehow(random *rand.Rand) {
+	s.t.Helper()
+	waits := s.waits("helper")
+	r, err := s.rows.Read(s.t.Context(), waits.Request)
+	if err != nil || r.State != permissions.Pending {
+		return
+	}
+	switch random.IntN(9) {
+	case 0:
+		s.orders(permissions.OrderStop)
+	case 1:
+		s.orders(permissions.OrderNew)
+	case 2:
+		s.pass(2 * time.Hour)
+		s.until("helper", func(x permissions.AgentSession) bool { return x.Request != waits.Request })
+	case 3:
+		if _, err := s.Cancel(s.t.Context(), fayHere, string(r.ID)); err != nil {
+			s.t.Error(err)
+		}
+	case 4:
+		s.restart()
+	default:
+		for _, n := range random.Perm(max(len(r.Calls), 1)) {
+			o := r.Options[random.IntN(len(r.Options))].ID
+			_, _ = s.OnPermission(s.t.Context(), connectors.Decision{ // what is decided already is refused
+				Request: r.ID, Answer: o, Call: min(n+1, len(r.Calls)), From: fayHere,
+			})
+		}
+	}
+}
