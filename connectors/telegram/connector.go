@@ -299,7 +299,7 @@ func (c *Connector) tellEnd(ctx context.Context, r ref, at spot, text string) er
 	params := at.into(map[string]any{
 		"text": clip(card.Isolate(text)), "reply_parameters": replyTo(r.message), "link_preview_options": noPreview,
 	})
-	if err := c.add(ctx, at.chat, "sendMessage", params); err != nil {
+	if err := c.add(ctx, at.chat, edits, "sendMessage", params); err != nil {
 		return err
 	}
 	c.ends.Add(r, text)
@@ -331,26 +331,16 @@ func (c *Connector) Tell(ctx context.Context, n connectors.Notice) error {
 			params["reply_parameters"] = replyTo(r.message)
 		}
 	}
-	if err := c.add(ctx, at.chat, "sendMessage", params); err != nil {
+	if err := c.add(ctx, at.chat, edits, "sendMessage", params); err != nil {
 		return c.failed(at, n.To, err)
 	}
 	return nil
 }
 
-// send makes one call that writes into a chat for somebody who waits for it, when it is its turn.
-func (c *Connector) send(ctx context.Context, chat int64, method string, params map[string]any, out any) error {
-	if err := c.turn(ctx, chat, 0); err != nil {
-		return err
-	}
-	err := c.api.call(ctx, method, params, out)
-	c.pace.told(chat, err)
-	return err
-}
-
-// add makes one call that writes into a chat, if that leaves room for what somebody waits for. Else the error says when
-// there is some.
-func (c *Connector) add(ctx context.Context, chat int64, method string, params map[string]any) error {
-	if after := c.pace.room(chat, edits); after > 0 {
+// add makes one call that writes into a chat, if that leaves room for what is more urgent. Else the error says when there is
+// some.
+func (c *Connector) add(ctx context.Context, chat int64, part int, method string, params map[string]any) error {
+	if after := c.pace.room(chat, part); after > 0 {
 		return fmt.Errorf("%w: %w", errTurn, &pausedError{after})
 	}
 	if c.over() {
@@ -394,9 +384,9 @@ func (c *Connector) over() bool {
 
 // reply writes a text under a message.
 func (c *Connector) reply(ctx context.Context, to ref, text string) error {
-	return c.send(ctx, to.chat, "sendMessage", map[string]any{
+	return c.add(ctx, to.chat, replies, "sendMessage", map[string]any{
 		"chat_id": to.chat, "text": clip(card.Isolate(text)), "reply_parameters": replyTo(to.message), "link_preview_options": noPreview,
-	}, nil)
+	})
 }
 
 // lose notes that nothing reaches somebody, if that is why something was not sent, and says what they have to do.

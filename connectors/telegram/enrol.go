@@ -88,11 +88,11 @@ func startCode(m *message) (code string, is bool) {
 // arrive takes somebody who came by a link, and tells them what that did.
 func (d *desktop) arrive(ctx context.Context, m *message, code string) {
 	if d.links.Take(code, guestOf(m.From)) {
-		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, toGuest) })
+		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, replies, toGuest) })
 		return
 	}
 	if d.links.Wrong(address(m.From.ID)) {
-		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, toLate) })
+		d.turnAway(ctx, m.Chat.ID, toLate)
 	}
 }
 
@@ -147,7 +147,7 @@ func (c *Connector) Release(address, name string) {
 func (c *Connector) letters(ctx context.Context) error {
 	return c.links.Letters(ctx, func(address, text string) {
 		if id, err := strconv.ParseInt(address, 10, 64); err == nil {
-			c.aside(ctx, func(ctx context.Context) error { return c.say(ctx, id, text) })
+			c.aside(ctx, func(ctx context.Context) error { return c.say(ctx, id, replies, text) })
 		}
 	})
 }

@@ -372,7 +372,7 @@ func TestWhatAFingerWaitsForGoesFirstInAGroup(t *testing.T) {
 	if edited != 6 || shown != 1 {
 		t.Errorf("%d edits and then %d cards took turns of %d", edited, shown, groupBurst)
 	}
-	err := s.bot.failed(spot{}, connectors.Person{}, s.bot.add(t.Context(), o.ID(), "sendMessage", nil))
+	err := s.bot.failed(spot{}, connectors.Person{}, s.bot.add(t.Context(), o.ID(), edits, "sendMessage", nil))
 	if !errors.Is(err, errTurn) || connectors.RetryAfter(err) < time.Hour {
 		t.Errorf("an edit for which there is no room: %v", err)
 	}

@@ -28,9 +28,15 @@ const (
 	talkOverall = overallRate / 2
 	talkMost    = 2 // of talkOverall, at once
 
-	// What is not taken from a burst, one in so many, is left for what is more urgent: edits and notices leave some for
-	// cards and for what a finger waits for, in groups cards for the latter, and an agent's typing everything.
-	edits, cards, typing = 3, 8, 1
+	// What is not taken from a burst, one in so many, is left for what is more urgent: in groups cards leave some for what a
+	// finger waits for, edits and notices for both, answers to what people write for all of those, and typing everything.
+	fingers, cards, edits, replies, typing = 9, 8, 3, 2, 1
+
+	// Accounts that are nobody's are answered as rarely as agents' typing is shown, and more than so many are not answered.
+	strangersEvery = time.Second / 5
+	strangersMost  = 10
+
+	giveWay = 200 * time.Millisecond // to an edit for which there is room again
 
 	forgetEvery = time.Minute
 )
@@ -41,6 +47,8 @@ const (
 type pace struct {
 	overall *wire.Turns   // of chats
 	talk    *rate.Limiter // what agents say, besides
+	// strangers are answers to accounts that are nobody's, besides.
+	strangers *rate.Limiter
 
 	mu     sync.Mutex
 	until  time.Time // nothing is sent before
@@ -53,13 +61,14 @@ type lane struct {
 	limit *rate.Limiter
 	talk  *rate.Limiter // what agents say, besides
 	until time.Time     // nothing is sent to this chat before
+	edits time.Time     // no answers to what was written are sent before: an edit comes first
 	users int           // that wait
 }
 
 func newPace() *pace {
 	return &pace{
 		overall: wire.NewTurns(overallRate, overallMost), talk: rate.NewLimiter(talkOverall, talkMost),
-		chats: map[int64]*lane{},
+		strangers: rate.NewLimiter(rate.Every(strangersEvery), strangersMost), chats: map[int64]*lane{},
 	}
 }
 
@@ -128,9 +137,15 @@ func (p *pace) room(chat int64, part int) (after time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	if after = max(wire.Room(l.limit, part, now), wire.Room(p.overall.Limiter, part, now)); after == 0 {
+	if after = max(wire.Room(l.limit, part, now), wire.Room(p.overall.Limiter, part, now)); part == replies {
+		after = max(after, l.edits.Sub(now))
+	}
+	switch {
+	case after == 0:
 		l.limit.AllowN(now, 1)
 		p.overall.AllowN(now, 1)
+	case part == edits:
+		l.edits = now.Add(after + giveWay)
 	}
 	return after
 }

@@ -37,10 +37,10 @@ func (c *Connector) Talk(ctx context.Context, s connectors.Saying) (name string,
 		return "", false, fmt.Errorf("%w: %w", errTurn, err)
 	}
 	var sent message
-	err = c.send(ctx, chat, "sendMessage", params, &sent)
+	err = c.speak(ctx, chat, params, &sent)
 	if _, formatted := params["entities"]; formatted && neverTaken(err) { // the words are more than their looks
 		delete(params, "entities")
-		err = c.send(ctx, chat, "sendMessage", params, &sent)
+		err = c.speak(ctx, chat, params, &sent)
 	}
 	if neverTaken(err) { // nor is the rest of what is said to wait for it
 		return "", false, &connectors.Gone{Why: "Telegram does not take it"}
@@ -49,6 +49,16 @@ func (c *Connector) Talk(ctx context.Context, s connectors.Saying) (name string,
 		return "", false, c.failed(spot{chat: chat}, s.To, err)
 	}
 	return ref{chat, sent.ID}.String(), s.Part+1 < len(parts), nil
+}
+
+// speak sends a message when it is its turn.
+func (c *Connector) speak(ctx context.Context, chat int64, params map[string]any, sent *message) error {
+	if err := c.turn(ctx, chat, 0); err != nil {
+		return err
+	}
+	err := c.api.call(ctx, "sendMessage", params, sent)
+	c.pace.told(chat, err)
+	return err
 }
 
 // neverTaken tells of a call that Telegram refused for what was in it.

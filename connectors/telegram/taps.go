@@ -104,7 +104,7 @@ func (d *desktop) gap(ctx context.Context, gone time.Duration) error {
 			if chat < 0 { // in a topic, an answer stays in it
 				return d.reply(ctx, r, afterGap(gone))
 			}
-			return d.say(ctx, chat, afterGap(gone))
+			return d.say(ctx, chat, replies, afterGap(gone))
 		})
 	}
 	return nil
@@ -328,7 +328,7 @@ func (d *desktop) ask(ctx context.Context, at ref, q question, code string, id c
 	if who, err := d.desk.Person(id); err == nil && at.chat < 0 {
 		params["text"], params["entities"] = q.of(who.Name, code, pressed)
 	}
-	d.aside(ctx, func(ctx context.Context) error { return d.send(ctx, at.chat, "sendMessage", params, nil) })
+	d.aside(ctx, func(ctx context.Context) error { return d.add(ctx, at.chat, fingers, "sendMessage", params) })
 }
 
 // conclude brings the very card that was pressed up to date when the daemon knows another one as its copy: it was sent
@@ -391,14 +391,14 @@ func (d *desktop) keyboard(
 
 // board changes the buttons of a message.
 func (c *Connector) board(ctx context.Context, at ref, k keyboard) error {
-	return c.send(ctx, at.chat, "editMessageReplyMarkup", map[string]any{
+	return c.add(ctx, at.chat, fingers, "editMessageReplyMarkup", map[string]any{
 		"chat_id": at.chat, "message_id": at.message, "reply_markup": k,
-	}, nil)
+	})
 }
 
 // put puts something in place of a message.
 func (c *Connector) put(ctx context.Context, at ref, o outgoing) error {
-	return c.add(ctx, at.chat, "editMessageText", inPlace(at, o))
+	return c.add(ctx, at.chat, edits, "editMessageText", inPlace(at, o))
 }
 
 // chatOf names the message that a button was on; the zero ref where that is not told.

@@ -70,9 +70,16 @@ func (d *desktop) stranger(ctx context.Context, m *message, why error) error {
 	noted, err := d.noteStranger(ctx, m.From, m.From.ID)
 	if noted {
 		d.log.Info("a stranger wrote to the bot", "telegram", m.From.ID)
-		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, words) })
+		d.turnAway(ctx, m.Chat.ID, words)
 	}
 	return err
+}
+
+// turnAway tells an account that is nobody's something, or nothing while many of them write.
+func (d *desktop) turnAway(ctx context.Context, chat int64, words string) {
+	if d.pace.strangers.Allow() {
+		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, chat, typing, words) })
+	}
 }
 
 // intruder has the owner told of a stranger who answered what they were not asked. They are not written to; when they write
@@ -159,10 +166,10 @@ func (d *desktop) text(ctx context.Context, u update, id connectors.Identity, wh
 }
 
 // say writes a text into a chat.
-func (c *Connector) say(ctx context.Context, chat int64, text string) error {
-	return c.send(ctx, chat, "sendMessage", map[string]any{
+func (c *Connector) say(ctx context.Context, chat int64, part int, text string) error {
+	return c.add(ctx, chat, part, "sendMessage", map[string]any{
 		"chat_id": chat, "text": clip(text), "link_preview_options": noPreview,
-	}, nil)
+	})
 }
 
 // menu is what Telegram offers to complete, for enrolled chats.
