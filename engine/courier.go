@@ -101,8 +101,8 @@ func (e *Engine) read(ctx context.Context, id permissions.ID) (r permissions.Req
 	if r, err = e.store.Read(ctx, id); err == nil {
 		copies, err = e.store.Copies(ctx, id)
 	}
-	if permissions.AsRefusal(err) != nil {
-		return r, nil, false, nil //nolint:nilerr // it is gone, or was not opened
+	if permissions.AsRefusal(err) != nil || errors.Is(err, permissions.ErrRow) {
+		return r, nil, false, nil // it is gone, was not opened, or is not used
 	}
 	return r, copies, err == nil, err
 }
@@ -429,8 +429,8 @@ func (l *lane) replace(ctx context.Context, cp permissions.Copy, other string) e
 	if err := l.engine.store.Shown(ctx, cp, other); err != nil {
 		return err
 	}
-	r, err := l.engine.store.Read(ctx, cp.Request)
-	if err != nil {
+	r, _, there, err := l.engine.read(ctx, cp.Request)
+	if !there {
 		return err
 	}
 	person, _ := l.engine.settings.Load().person(cp.Person)

@@ -229,10 +229,12 @@ func (e *Engine) ofAgent(
 	for _, g := range grants {
 		if g.Session != "" && g.Session == q.Session && !caller.Ours() {
 			r, err := e.store.Read(ctx, g.Request)
-			if err != nil {
+			switch {
+			case errors.Is(err, permissions.ErrRow):
+				continue // nobody knows whose it is
+			case err != nil:
 				return nil, err
-			}
-			if r.Agent != q.Agent {
+			case r.Agent != q.Agent:
 				continue
 			}
 		}

@@ -237,7 +237,10 @@ func (e *Engine) faces(
 		}
 		seen[cp.Ref] = true
 		r, err := e.store.Read(ctx, cp.Request)
-		if err != nil {
+		switch {
+		case errors.Is(err, permissions.ErrRow):
+			continue // nothing happens to it any more, and others wait
+		case err != nil:
 			return nil, broken(err)
 		}
 		if err := also(r); err != nil {

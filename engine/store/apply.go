@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -137,12 +136,8 @@ var updateRequest = func() string {
 func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) error {
 	args := append(changingFields(&c.After), micros(reminding(c.After)), s.seals.request(&c.After),
 		c.Before.Number, c.Before.Revision, c.Before.ID)
-	result, err := t.ExecContext(ctx, updateRequest, args...)
-	if err != nil {
+	if err := t.change(ctx, updateRequest, args...); err != nil {
 		return err
-	}
-	if n, _ := result.RowsAffected(); n != 1 {
-		return damaged("request "+string(c.Before.ID), fmt.Errorf("%d rows have its number and revision", n))
 	}
 	if c.Vote != nil {
 		if err := insertVote(ctx, t, c.Before.ID, *c.Vote); err != nil {

@@ -3,6 +3,8 @@ package store
 import (
 	"cmp"
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"slices"
@@ -184,7 +186,17 @@ func (c *comparison) readRows(ctx context.Context, from source, v *Verified) err
 		compareOpen(ctx, c, from, seals, tokenGate),
 		c.locks(ctx, from, seals),
 		compareOpen(ctx, c, from, seals, pairingGate),
-		c.rest(ctx, from))
+		c.rest(ctx, from),
+		readUses(ctx, from))
+}
+
+// readUses looks for what ran under a grant, and is not so.
+func readUses(ctx context.Context, from source) error {
+	wrong := ""
+	if err := from.QueryRowContext(ctx, falseUse).Scan(&wrong); !errors.Is(err, sql.ErrNoRows) {
+		return cmp.Or(err, fmt.Errorf("%s is of something that is not there", wrong))
+	}
+	return nil
 }
 
 const (
@@ -195,9 +207,17 @@ const (
 		`AND type IN ('REQUEST_CREATED', 'REQUEST_SETTLED') AND NOT EXISTS (SELECT 1 FROM requests WHERE id = audit.request)`
 
 	// missingUse finds a request whose use of an open grant is not there.
-	missingUse = `SELECT requests.id, 'USE' FROM requests JOIN json_each(requests.under) AS held JOIN grants ON grants.id = held.value ` +
+	missingUse = `SELECT requests.id, 'USE' FROM requests JOIN json_each(CASE WHEN json_valid(under) THEN under ELSE '[]' END) AS held JOIN grants ON grants.id = held.value ` +
 		`WHERE grants.revoked_at = 0 AND grants.ended_at = 0 AND state = 'approved' AND (decided_via = 'grant' OR used_at > 0) ` +
 		`AND NOT EXISTS (SELECT 1 FROM uses WHERE granted = grants.id AND uses.request = requests.number) LIMIT 1`
+
+	// falseUse finds a use that its request does not speak of, a grant that was used more often than it says, or a row of what
+	// is not there.
+	falseUse = `SELECT 'a use of the grant ' || granted FROM uses JOIN requests ON requests.number = uses.request ` +
+		`WHERE NOT EXISTS (SELECT 1 FROM json_each(CASE WHEN json_valid(under) THEN under ELSE '[]' END) AS held WHERE held.value = granted) ` +
+		`UNION ALL SELECT 'how often the grant ' || id || ' was used' FROM grants ` +
+		`WHERE used < (SELECT COUNT(*) FROM uses WHERE granted = grants.id) ` +
+		`UNION ALL SELECT 'a row of the table ' || "table" FROM pragma_foreign_key_check LIMIT 1`
 )
 
 // rest compares what the store says of itself, and finds rows that are missing. Nothing is claimed of what may have been pruned,

@@ -14,14 +14,14 @@ const readCopies = `SELECT ` + copyColumns + ` FROM copies WHERE request = $1 OR
 // Copies lists the copies of a request.
 func (s *Store) Copies(ctx context.Context, id permissions.ID) (copies []permissions.Copy, err error) {
 	err = s.read(ctx, func(from source) error {
-		copies, err = copiesOf(ctx, from, id)
+		copies, err = s.copiesOf(ctx, from, id)
 		return err
 	})
 	return copies, err
 }
 
-func copiesOf(ctx context.Context, from source, id permissions.ID) ([]permissions.Copy, error) {
-	return collect(ctx, from, "a copy of request "+string(id), copyFields, readCopies, id)
+func (s *Store) copiesOf(ctx context.Context, from source, id permissions.ID) ([]permissions.Copy, error) {
+	return collectReadable(ctx, s, from, "a copy of request "+string(id), copyFields, readCopies, id)
 }
 
 func copyFields(c *permissions.Copy) []any {
@@ -203,7 +203,7 @@ func (s *Store) AddCopies(ctx context.Context, copies []permissions.Copy) error 
 }
 
 const readUnaddressed = `SELECT id FROM requests WHERE state = 'pending' AND number > $1 AND EXISTS ` +
-	`(SELECT 1 FROM json_each(requests.asked) AS person WHERE NOT EXISTS ` +
+	`(SELECT 1 FROM ` + askedOf + ` WHERE NOT EXISTS ` +
 	`(SELECT 1 FROM copies WHERE copies.request = requests.id AND copies.person = person.value AND copies.failed = '') ` +
 	`OR EXISTS (SELECT 1 FROM copies WHERE copies.request = requests.id AND copies.person = person.value ` +
 	`AND copies.failed <> '')) ORDER BY number LIMIT 0 + $2`

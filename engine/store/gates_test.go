@@ -68,7 +68,7 @@ func (o *inhabited) open(t *testing.T) string {
 func (o *inhabited) putBack(t *testing.T, tables []string, happens func() error) {
 	t.Helper()
 	for _, table := range tables {
-		meddle(t, o.Store, "CREATE TABLE earlier_"+table+" AS SELECT * FROM "+table)
+		meddle(t, o.Store, "CREATE TABLE kept.earlier_"+table+" AS SELECT * FROM "+table)
 	}
 	if err := happens(); err != nil {
 		t.Fatal(err)
@@ -79,10 +79,10 @@ func (o *inhabited) putBack(t *testing.T, tables []string, happens func() error)
 	for _, table := range tables {
 		keep := ""
 		if table == "meta" { // which nothing seals
-			keep = "UPDATE earlier_meta SET (opens, marked, answered) = (SELECT opens, marked, answered FROM meta); "
+			keep = "UPDATE kept.earlier_meta SET (opens, marked, answered) = (SELECT opens, marked, answered FROM meta); "
 		}
-		meddle(t, o.Store, "PRAGMA foreign_keys = off; "+keep+"DELETE FROM "+table+"; INSERT INTO "+table+" SELECT * FROM earlier_"+table+
-			"; DROP TABLE earlier_"+table)
+		meddle(t, o.Store, "PRAGMA foreign_keys = off; "+keep+"DELETE FROM "+table+"; INSERT INTO "+table+" SELECT * FROM kept.earlier_"+table+
+			"; DROP TABLE kept.earlier_"+table)
 	}
 	if _, err := o.Verify(t.Context()); err == nil {
 		t.Error("it verifies")
@@ -289,11 +289,11 @@ func TestAnApprovalThatWasPutBackIsNotUsed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
 			id := o.approved.ID
-			meddle(t, o.Store, "CREATE TABLE earlier AS SELECT * FROM requests WHERE id = $1", string(id))
+			meddle(t, o.Store, "CREATE TABLE kept.earlier AS SELECT * FROM requests WHERE id = $1", string(id))
 			if _, err := o.Apply(t.Context(), id, then); err != nil {
 				t.Fatal(err)
 			}
-			meddle(t, o.Store, "PRAGMA foreign_keys = off; REPLACE INTO requests SELECT * FROM earlier; DROP TABLE earlier")
+			meddle(t, o.Store, "PRAGMA foreign_keys = off; REPLACE INTO requests SELECT * FROM kept.earlier; DROP TABLE kept.earlier")
 			for range 2 {
 				_, err := o.Apply(t.Context(), id, permissions.Use{Call: "b", At: time.Now()})
 				unwell(t, "use", err, string(id))
@@ -346,11 +346,11 @@ func TestADenialThatWasPutBack(t *testing.T) {
 		no := fayAllows()
 		no.Vote.Answer = permissions.Deny
 		o.waiting = insert(t, o.Store)
-		meddle(t, o.Store, "CREATE TABLE earlier AS SELECT * FROM requests WHERE id = $1", string(o.waiting.ID))
+		meddle(t, o.Store, "CREATE TABLE kept.earlier AS SELECT * FROM requests WHERE id = $1", string(o.waiting.ID))
 		if _, err := o.Apply(t.Context(), o.waiting.ID, no); err != nil {
 			t.Fatal(err)
 		}
-		meddle(t, o.Store, "PRAGMA foreign_keys = off; REPLACE INTO requests SELECT * FROM earlier; DROP TABLE earlier; "+
+		meddle(t, o.Store, "PRAGMA foreign_keys = off; REPLACE INTO requests SELECT * FROM kept.earlier; DROP TABLE kept.earlier; "+
 			"DELETE FROM votes WHERE request = '"+string(o.waiting.ID)+"'")
 		for _, want := range []string{"is not what the audit says of it", "was settled, used or taken back a second time"} {
 			if _, err := o.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), string(o.waiting.ID)+" "+want) {
@@ -439,7 +439,8 @@ func TestVerifyClaimsNothingOfWhatWasPruned(t *testing.T) {
 				o.Store = reopen(t, o.path)
 			}
 			ended := approve(t, o.Store, permissions.Once)
-			meddle(t, o.Store, "PRAGMA foreign_keys = off; DELETE FROM requests WHERE id = $1", string(ended.ID))
+			meddle(t, o.Store, "PRAGMA foreign_keys = off; DELETE FROM votes WHERE request = '"+string(ended.ID)+"'; DELETE FROM requests WHERE id = '"+
+				string(ended.ID)+"'")
 			if _, err := o.Verify(t.Context()); (err == nil) != strings.Contains(name, "requests") { // whose prune would delete it as well
 				t.Errorf("of what ended since, verify says %v", err)
 			}

@@ -37,7 +37,7 @@ const (
 		`AND until > $1 ORDER BY created_at, id`
 
 	readGrantsPutTo = `SELECT ` + grantColumns + `, mac FROM grants WHERE revoked_at = 0 AND ended_at = 0 ` +
-		`AND until > $1 AND EXISTS (SELECT 1 FROM requests, json_each(requests.asked) AS person ` +
+		`AND until > $1 AND EXISTS (SELECT 1 FROM requests, ` + askedOf + ` ` +
 		`WHERE requests.id = grants.request AND person.value = $2) ORDER BY created_at, id`
 
 	readGrant = `SELECT ` + grantColumns + `, mac FROM grants WHERE id = $1`

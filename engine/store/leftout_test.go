@@ -35,6 +35,13 @@ func TestABadRowOfAListIsLeftOut(t *testing.T) {
 			func(ctx context.Context, s *Store) (int, error) { return length(s.Live(ctx, "telegram", 9)) }},
 		"D9/copies that are shown again": {copied,
 			func(ctx context.Context, s *Store) (int, error) { return length(s.ShowAgain(ctx, "telegram", false)) }},
+		"D9/copies of a request": {copied, func(ctx context.Context, s *Store) (int, error) {
+			all, err := s.Pending(ctx, "", "", 1)
+			if err != nil {
+				return 0, err
+			}
+			return length(s.Copies(ctx, all[0].ID))
+		}},
 		"D9/sessions": {"sessions SELECT n, n, 1, 'one', 'fay', '', 'idle', '', 0, 0, '', '', 1, at, 0, 0, 0, '', 0 FROM two",
 			func(ctx context.Context, s *Store) (int, error) { return length(s.OpenSessions(ctx, "", 9)) }},
 	} {
@@ -80,5 +87,92 @@ func TestRowsThatAreLeftOutHoldUpNoDeadline(t *testing.T) {
 	}
 	if r, err := o.Read(t.Context(), good.ID); err != nil || r.State != permissions.Expired {
 		t.Errorf("the request behind them is %s, %v", r.State, err)
+	}
+}
+
+// TestWhomARequestAsksMayBeUnreadable: D9/the lists that look for one person, or for those who were not asked yet.
+func TestWhomARequestAsksMayBeUnreadable(t *testing.T) {
+	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+	meddle(t, o.Store, "UPDATE requests SET asked = 'zz' WHERE state = 'pending' OR id IN (SELECT request FROM grants)")
+	good := insert(t, o.Store)
+	for name, list := range map[string]func() (int, error){
+		"not asked yet": func() (int, error) { return length(o.Unaddressed(t.Context(), "", 9)) },
+		"pending":       func() (int, error) { return length(o.Pending(t.Context(), good.Asked[0], "", 9)) },
+	} {
+		if n, err := list(); err != nil || n != 1 {
+			t.Errorf("%s: %d, %v; want the good one", name, n, err)
+		}
+	}
+	if n, err := length(o.GrantsInForce(t.Context(), good.Asked[0], time.Now())); err != nil || n != 0 {
+		t.Errorf("%d grants, %v", n, err)
+	}
+}
+
+// TestVerifyReadsEveryRequest: D9/also those whose number is one that daycared never gives.
+func TestVerifyReadsEveryRequest(t *testing.T) {
+	for _, number := range []string{"-5", "0", "-9223372036854775808", "9223372036854775807"} {
+		o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+		meddle(t, o.Store, "UPDATE requests SET number = "+number+", state = 'approved', answer = 'allow_once' WHERE state = 'denied'")
+		if _, err := o.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), string(o.denied.ID)) {
+			t.Errorf("%s: verify says %v", number, err)
+		}
+	}
+}
+
+// TestVerifyComparesUses: D9/what ran under a grant, and how often.
+func TestVerifyComparesUses(t *testing.T) {
+	for _, change := range []string{
+		"UPDATE grants SET used = 0",
+		"INSERT INTO uses SELECT grants.id, number FROM grants, requests WHERE state = 'denied'",
+		"INSERT INTO uses SELECT id, 77 FROM grants",
+		"INSERT INTO copies SELECT 'R9', 'fay', 'telegram', '', '1', '', 0, 0, 0, '', 0",
+	} {
+		o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+		grant := o.grant(t)
+		under := newAsk()
+		r := &under.Request
+		r.State, r.Answer, r.DecidedVia, r.DecidedAt, r.Under = permissions.Approved, permissions.Allow(permissions.Once), "grant", r.CreatedAt,
+			[]permissions.ID{grant}
+		if _, _, err := o.Open(t.Context(), under); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.Verify(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		meddle(t, o.Store, "PRAGMA foreign_keys = OFF; "+change)
+		if _, err := o.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), "is of something that is not there") {
+			t.Errorf("%s: verify says %v", change, err)
+		}
+	}
+}
+
+// TestNothingIsClosedInWordsAlone: D9/a trigger that ignores a change.
+func TestNothingIsClosedInWordsAlone(t *testing.T) {
+	for table, closes := range map[string]func(o *inhabited) error{
+		"grants": func(o *inhabited) error {
+			_, err := o.Revoke(t.Context(), o.grant(t), "fay", "cli", time.Now(), 9)
+			return err
+		},
+		"tokens": func(o *inhabited) error {
+			_, err := o.RevokeToken(t.Context(), "T1", "op", "cli", time.Now())
+			return err
+		},
+		"pairings": func(o *inhabited) error {
+			_, err := o.Unpair(t.Context(), "fay", "telegram", "op", "cli", time.Now())
+			return err
+		},
+	} {
+		o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+		event := "UPDATE"
+		if table == "pairings" {
+			event = "DELETE"
+		}
+		meddle(t, o.Store, "CREATE TRIGGER t BEFORE "+event+" ON "+table+" BEGIN SELECT raise(IGNORE); END")
+		if err := closes(o); !errors.Is(err, permissions.ErrBroken) {
+			t.Errorf("%s: it says %v", table, err)
+		}
+		if _, err := o.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), "its schema is not that of daycared") {
+			t.Errorf("%s: verify says %v", table, err)
+		}
 	}
 }

@@ -97,7 +97,7 @@ func (s *Store) Unpair(
 		if was.Person == "" {
 			return permissions.NoPairing(person, channel)
 		}
-		if _, err := t.ExecContext(ctx, deletePairing, person, channel); err != nil {
+		if err := t.change(ctx, deletePairing, person, channel); err != nil {
 			return err
 		}
 		return s.append(ctx, t, pairingRecord(permissions.Unpaired, was, by, via, at))

@@ -82,7 +82,7 @@ func (s *Store) ByNumber(ctx context.Context, number int64) (r permissions.Reque
 		case err != nil:
 			return err
 		}
-		copies, err = copiesOf(ctx, from, r.ID)
+		copies, err = s.copiesOf(ctx, from, r.ID)
 		return err
 	})
 	return r, copies, err
@@ -92,9 +92,11 @@ const (
 	readPending = `SELECT ` + sealedRequest + ` FROM requests WHERE state = 'pending' AND number > $1 ` +
 		`ORDER BY number LIMIT 0 + $2`
 
-	// json_each is what a second database says in its own words.
+	// askedOf are those that a request asks, nobody where that cannot be read. A second database says that in its own words.
+	askedOf = `json_each(CASE WHEN json_valid(requests.asked) THEN requests.asked ELSE '[]' END) AS person`
+
 	readPendingOf = `SELECT ` + sealedRequest + ` FROM requests WHERE state = 'pending' AND number > $1 ` +
-		`AND EXISTS (SELECT 1 FROM json_each(requests.asked) AS person WHERE person.value = $2) ORDER BY number LIMIT 0 + $3`
+		`AND EXISTS (SELECT 1 FROM ` + askedOf + ` WHERE person.value = $2) ORDER BY number LIMIT 0 + $3`
 )
 
 // Pending is [engine.Store].

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"crypto/hmac"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -122,7 +123,7 @@ func (r *Restored) draft(ctx context.Context, o Options, path, from string) (err
 		if r.Summary, err = inspect(ctx, draft, keys); err != nil {
 			return err
 		}
-		if err := stripped(ctx, draft, keys); err != nil {
+		if err := stripped(ctx, draft, path, keys); err != nil {
 			return err
 		}
 		r.Was, r.Left = carryOver(ctx, draft, path, keys)
@@ -144,9 +145,10 @@ func (r *Restored) draft(ctx context.Context, o Options, path, from string) (err
 }
 
 // stripped refuses a copy that does not carry the seal of a key of ours on what it says of itself, although its entries or
-// requests do or name it, or that carries none there, where daycared always leaves one: its rows could not be checked.
-func stripped(ctx context.Context, path string, keys []*sealer) (err error) {
-	db, err := lookInto(path, "immutable=1")
+// requests do or name it, or that carries none there, where daycared always leaves one: its rows could not be checked. So does the
+// store at path, where that can be read: an entry that the copy comes as far as has the seal of a key of ours there.
+func stripped(ctx context.Context, draft, path string, keys []*sealer) (err error) {
+	db, err := lookInto(draft, "immutable=1")
 	if err != nil {
 		return err
 	}
@@ -173,7 +175,38 @@ func stripped(ctx context.Context, path string, keys []*sealer) (err error) {
 			return cmp.Or(err, unsealed("what the store says of itself"))
 		}
 	}
+	if wasSealed(ctx, db, path, keys) {
+		return unsealed("what the store says of itself")
+	}
 	return nil
+}
+
+// reachedEntry is the newest entry of a chain up to a number.
+const reachedEntry = `SELECT ` + keyedColumns + ` FROM audit WHERE chain = $1 AND seq <= $2 ORDER BY seq DESC LIMIT 1`
+
+// wasSealed reports whether the newest entry that the store at path shares with a copy of it carries the seal of one of these keys
+// there, so that the copy, which is younger, must have been sealed with it.
+func wasSealed(ctx context.Context, copied source, path string, keys []*sealer) bool {
+	if !exists(path) {
+		return false
+	}
+	db, err := lookInto(path, alone(path))
+	if err != nil {
+		return false
+	}
+	defer func() { _ = db.Close() }() // only read
+	var chain string
+	var reached int64
+	var e permissions.Entry
+	var mac []byte
+	err = db.QueryRowContext(ctx, readChain).Scan(&chain)
+	if err == nil {
+		err = copied.QueryRowContext(ctx, `SELECT COALESCE(MAX(seq), 0) FROM audit WHERE chain = $1`, chain).Scan(&reached)
+	}
+	if err == nil {
+		err = db.QueryRowContext(ctx, reachedEntry, chain, reached).Scan(append(entryFields(&e), &mac)...)
+	}
+	return err == nil && slices.ContainsFunc(keys, func(k *sealer) bool { return hmac.Equal(mac, k.entry(e.Hash)) })
 }
 
 // unusable says of damage in a file that is to be restored that another one is to be tried: the advice for a store that is
@@ -223,11 +256,16 @@ func isSound(ctx context.Context, db *sql.DB, from string) error {
 	if err != nil {
 		return err
 	}
+	return hasSchema(ctx, db, version)
+}
+
+// hasSchema refuses a store whose schema is not that of a version.
+func hasSchema(ctx context.Context, from source, version int64) error {
 	steps, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return err
 	}
-	all, err := differences(ctx, db, steps, version)
+	all, err := differences(ctx, from, steps, version)
 	if err == nil && len(all) > 0 {
 		err = fmt.Errorf("its schema is not that of daycared: %s; try another backup", inWords(all))
 	}

@@ -432,6 +432,8 @@ func TestRestoreOfACopyWithoutItsSeals(t *testing.T) {
 		"all but those of the rows": {"UPDATE meta SET mac = zeroblob(16)", "UPDATE audit SET mac = randomblob(16)", grants},
 		"all but one of a request": {"UPDATE meta SET mac = zeroblob(16)", "UPDATE audit SET mac = randomblob(16)",
 			"UPDATE grants SET mac = x''; UPDATE tokens SET mac = x''; UPDATE pairings SET mac = x''", grants},
+		"other ones everywhere": {"UPDATE meta SET mac = randomblob(16)", "UPDATE audit SET mac = randomblob(16)", grants,
+			"UPDATE requests SET mac = randomblob(16); UPDATE grants SET mac = randomblob(16)"},
 		"of entries, the first only": {meta, "UPDATE audit SET mac = randomblob(16) WHERE seq = 1", rows, grants},
 	} {
 		t.Run(name, func(t *testing.T) {

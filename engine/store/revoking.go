@@ -25,12 +25,12 @@ func (s *Store) Revoke(
 		if revoked.Ran, _, err = s.many(ctx, t, readRan, id, limit); err != nil {
 			return err
 		}
-		result, err := t.ExecContext(ctx, revokeGrant, micros(at), id)
-		if err != nil {
+		open, err := collect(ctx, t, "a grant", grantFields, readOpenGrants, list[permissions.ID]{&[]permissions.ID{id}})
+		if err != nil || len(open) == 0 {
 			return err
 		}
-		if n, _ := result.RowsAffected(); n == 0 {
-			return nil
+		if err := t.change(ctx, revokeGrant, micros(at), id); err != nil {
+			return err
 		}
 		if err := releaseKeys(ctx, t, revoked.Grant); err != nil {
 			return err
@@ -88,7 +88,7 @@ func (s *Store) takeBack(ctx context.Context, t *tx, c permissions.Change) error
 		by, via = record.Actor, record.Via
 	}
 	for _, g := range left {
-		if _, err := t.ExecContext(ctx, revokeGrant, micros(c.After.VoidAt), g.ID); err != nil {
+		if err := t.change(ctx, revokeGrant, micros(c.After.VoidAt), g.ID); err != nil {
 			return err
 		}
 		if err := releaseKeys(ctx, t, g); err != nil {
@@ -176,7 +176,7 @@ func (s *Store) endGrant(ctx context.Context, t *tx, g permissions.Grant, now ti
 
 // noteEnd is endGrant without a notice to anybody.
 func (s *Store) noteEnd(ctx context.Context, t *tx, g permissions.Grant, now time.Time) error {
-	if _, err := t.ExecContext(ctx, endGrant, micros(now), g.ID); err != nil {
+	if err := t.change(ctx, endGrant, micros(now), g.ID); err != nil {
 		return err
 	}
 	if err := releaseKeys(ctx, t, g); err != nil {

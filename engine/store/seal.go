@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"hash"
+	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -299,7 +300,7 @@ func (s *Store) resealRequests(ctx context.Context, t *tx) (n int64, err error) 
 }
 
 const (
-	readSealed = `SELECT ` + sealedColumns + `, voided_by, options, calls, mac FROM requests WHERE number > $1 ORDER BY number LIMIT 0 + $2`
+	readSealed = `SELECT ` + sealedColumns + `, voided_by, options, calls, mac FROM requests WHERE number >= $1 ORDER BY number LIMIT 0 + $2`
 
 	sealedPage = 200
 )
@@ -310,8 +311,8 @@ func eachSealed(ctx context.Context, from source, take func(r permissions.Reques
 		return append(sealedFields(&r.row), &r.row.VoidedBy, list[permissions.Option]{&r.row.Options},
 			list[permissions.Call]{&r.row.Calls}, &r.mac)
 	}
-	for after := int64(0); ; {
-		page, err := collect(ctx, from, "", fields, readSealed, after, sealedPage)
+	for next := int64(math.MinInt64); ; { // a number below one was written by somebody else
+		page, err := collect(ctx, from, "", fields, readSealed, next, sealedPage)
 		if err != nil || len(page) == 0 {
 			return errors.Join(err, ctx.Err())
 		}
@@ -327,6 +328,10 @@ func eachSealed(ctx context.Context, from source, take func(r permissions.Reques
 				return err
 			}
 		}
-		after = page[len(page)-1].row.Number
+		last := page[len(page)-1].row.Number
+		if last == math.MaxInt64 {
+			return nil
+		}
+		next = last + 1
 	}
 }

@@ -83,6 +83,9 @@ func meddle(t *testing.T, s *Store, statement string, args ...any) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := other.ExecContext(t.Context(), "ATTACH '"+s.path+".kept' AS kept"); err != nil { // for rows of earlier
+		t.Fatal(err)
+	}
 	if _, err := other.ExecContext(t.Context(), statement, args...); err != nil {
 		t.Fatal(err)
 	}
@@ -264,14 +267,14 @@ func TestARowThatWasPutBackIsFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
-			meddle(t, o.Store, "CREATE TABLE earlier AS SELECT * FROM "+c.table+" WHERE "+c.where)
+			meddle(t, o.Store, "CREATE TABLE kept.earlier AS SELECT * FROM "+c.table+" WHERE "+c.where)
 			if err := c.happens(o); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := o.Verify(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			meddle(t, o.Store, "REPLACE INTO "+c.table+" SELECT * FROM earlier")
+			meddle(t, o.Store, "REPLACE INTO "+c.table+" SELECT * FROM kept.earlier")
 			if _, err := o.Verify(t.Context()); err == nil ||
 				!strings.Contains(err.Error(), "is not what the audit says of it") && !strings.Contains(err.Error(), "does not carry the seal") {
 				t.Errorf("got %v", err)
@@ -284,14 +287,14 @@ func TestARowThatWasPutBackIsFound(t *testing.T) {
 func TestAStopThatWasTakenOutIsFound(t *testing.T) {
 	t.Run("H1/a stop", func(t *testing.T) {
 		o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
-		meddle(t, o.Store, "CREATE TABLE earlier AS SELECT * FROM meta")
+		meddle(t, o.Store, "CREATE TABLE kept.earlier AS SELECT * FROM meta")
 		if _, err := o.Stop(t.Context(), "fay", "cli", time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := o.Verify(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		meddle(t, o.Store, "DELETE FROM meta; INSERT INTO meta SELECT * FROM earlier; DROP TABLE earlier")
+		meddle(t, o.Store, "DELETE FROM meta; INSERT INTO meta SELECT * FROM kept.earlier; DROP TABLE kept.earlier")
 		want := "who stopped everything, or when the store was restored, is not what the audit says"
 		if _, err := o.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v", err)

@@ -158,7 +158,7 @@ func (s *Store) RevokeToken(
 		for i := range revoked {
 			token := &revoked[i]
 			token.RevokedAt = moment(micros(at))
-			if _, err := t.ExecContext(ctx, revokeToken, micros(at), token.ID); err != nil {
+			if err := t.change(ctx, revokeToken, micros(at), token.ID); err != nil {
 				return err
 			}
 			if err := s.append(ctx, t, tokenRecord(permissions.TokenRevoked, *token, by, via, at)); err != nil {

@@ -22,6 +22,18 @@ func (t *tx) ExecContext(ctx context.Context, text string, args ...any) (sql.Res
 	return t.conn.ExecContext(ctx, text, args...)
 }
 
+// change is ExecContext for what has to change one row, so that nothing is said to be closed that still stands open.
+func (t *tx) change(ctx context.Context, text string, args ...any) error {
+	result, err := t.ExecContext(ctx, text, args...)
+	if err != nil {
+		return err
+	}
+	if n, _ := result.RowsAffected(); n != 1 { // SQLite always tells
+		return damaged("the schema or a row", fmt.Errorf("a change of one row changed %d", n))
+	}
+	return nil
+}
+
 // QueryContext is that of [sql.Conn], and only reads.
 func (t *tx) QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
 	return t.conn.QueryContext(ctx, text, args...)

@@ -49,6 +49,9 @@ func (s *Store) Verify(ctx context.Context) (heads []permissions.Head, err error
 				s.noteMark(h)
 			}
 		}
+		if newest, failed := newestSchema(); err == nil {
+			err = cmp.Or(failed, hasSchema(ctx, from, newest))
+		}
 		return err
 	})
 	if err = cmp.Or(err, known); err != nil {
