@@ -1,32 +1,48 @@
 package engine_test
 
 import (
-	"database/sql"
+	"context"
+	"sync/atomic"
 	"testing"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/engine/store"
 	"github.com/daycared/daycared/permissions"
 )
 
-// damage takes the seal of a request out behind the daemon's back.
-func (s *stage) damage(id permissions.ID) {
-	s.t.Helper()
-	db, err := sql.Open("sqlite3", s.path())
-	if err != nil {
-		s.t.Fatal(err)
+// damaged is a store in which one request has no seal that holds.
+type damaged struct {
+	engine.Store
+	bad atomic.Value
+}
+
+func (d *damaged) Read(ctx context.Context, id permissions.ID) (permissions.Request, error) {
+	if d.bad.Load() == id {
+		return permissions.Request{}, &store.Error{What: "request " + string(id), Advice: "see daycared audit verify", Row: true}
 	}
-	defer db.Close()
-	if _, err := db.ExecContext(s.t.Context(), "UPDATE requests SET mac = x'' WHERE id = $1", id); err != nil {
-		s.t.Fatal(err)
-	}
+	return d.Store.Read(ctx, id)
+}
+
+// overDamage is a stage over such a store.
+func overDamage(t *testing.T, people ...connectors.Connector) (*stage, *damaged) {
+	t.Helper()
+	rows := &damaged{}
+	st := &stage{t: t, dir: t.TempDir(), settings: usual(), people: people, through: func(s engine.Store) engine.Store {
+		rows.Store = s
+		return rows
+	}}
+	st.open()
+	t.Cleanup(func() { st.stop() })
+	return st, rows
 }
 
 // TestADamagedApprovalKeepsNobodyFromAsking: D9/what it left behind for a session opens nothing, and people are asked.
 func TestADamagedApprovalKeepsNobodyFromAsking(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, usual(), f)
+	st, rows := overDamage(t, f)
 	r := st.approved(f.Memory, tagged("s1", "@network"), permissions.Allow(permissions.Session), false)
-	st.damage(r.ID)
+	rows.bad.Store(r.ID)
 	call := st.ask(t.Context(), tagged("s1", "@network"))
 	again := st.shown(f.Memory, 2)
 	if again.Request.ID == r.ID {
@@ -43,12 +59,12 @@ func TestADamagedApprovalKeepsNobodyFromAsking(t *testing.T) {
 // TestADamagedRequestKeepsNoCardFromBeingShownAgain: D9/a channel that was away has the others' cards sent anew, at once.
 func TestADamagedRequestKeepsNoCardFromBeingShownAgain(t *testing.T) {
 	f := newPhone(fay, "fays-phone")
-	st := play(t, usual(), f)
+	st, rows := overDamage(t, f)
 	st.ask(t.Context(), network("x"))
 	bad := st.shown(f.Memory, 1)
 	st.ask(t.Context(), network("y"))
 	good := st.shown(f.Memory, 2)
-	st.damage(bad.Request.ID)
+	rows.bad.Store(bad.Request.ID)
 	were, err := st.ShowAgain(t.Context(), f.Name())
 	if err != nil || len(were) != 1 || were[0].Request.ID != good.Request.ID {
 		t.Errorf("shown were %+v, %v", were, err)
