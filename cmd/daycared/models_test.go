@@ -20,6 +20,8 @@ import (
 	"github.com/daycared/daycared/agents/models/modeltest"
 	"github.com/daycared/daycared/connectors/telegram/telegramtest"
 	"github.com/daycared/daycared/engine/store/storetest"
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
 )
 
 // Scripts may have a provider of models in them, a server of our own that speaks both real protocols. What agents think is
@@ -38,6 +40,7 @@ import (
 //	page                            start a page at $PAGE, on loopback; its /away leads to another address of this machine
 //	fetched N                       it was fetched N times
 //	query SELECT…                   ask the daemon's database what people ask it; stdout is a row a line
+//	contract                        all that happened is told with the members that the contract of events has
 //	file NAME REGEXP                wait for a file that the bot sent somebody, with that in it
 //	watch                           look at the clock
 //	within DURATION                 no more has passed since then
@@ -101,6 +104,7 @@ func modelCommands() scriptCommands {
 			_, err = fmt.Fprint(ts.Stdout(), text)
 			ts.Check(err)
 		}),
+		"contract": with(0, checkContract),
 		"fetched": with(1, func(ts *testscript.TestScript, th *thoughts, args []string) {
 			if got := strconv.FormatInt(th.fetches.Load(), 10); got != args[0] {
 				ts.Fatalf("it was fetched %s times", got)
@@ -153,6 +157,22 @@ func startPage(ts *testscript.TestScript, th *thoughts, _ []string) {
 	}))
 	ts.Defer(server.Close)
 	ts.Setenv("PAGE", server.URL)
+}
+
+func checkContract(ts *testscript.TestScript, _ *thoughts, _ []string) {
+	text, err := storetest.Table(context.Background(), filepath.Join(ts.Getenv("DAYCARED_DATA_DIR"), storeName),
+		`SELECT json_object('Type', type, 'Actor', actor, 'Via', via, 'Request', request, 'Detail', json(detail)) FROM audit`)
+	ts.Check(err)
+	for line := range strings.Lines(text) {
+		var r permissions.Record
+		ts.Check(json.Unmarshal([]byte(line), &r))
+		e, told := wire.Events.Events[r.Type]
+		for member := range wire.FromHappening(permissions.Happening{Entry: permissions.Entry{Record: r}}).Payload {
+			if told && e.Payload[member] == nil {
+				ts.Fatalf("the contract has no %s of %s", member, r.Type)
+			}
+		}
+	}
 }
 
 var whoThinks = regexp.MustCompile(`^You are ([^,]+),`)

@@ -2,10 +2,12 @@ package admin_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -375,6 +377,49 @@ func TestRunNeedsADeskAndASocket(t *testing.T) {
 	}
 	if _, err := newClient(t, wiretest.Socket(t), "").WhoAmI(t.Context()); !errors.Is(err, admin.ErrUnreachable) {
 		t.Errorf("no daemon: %v", err)
+	}
+}
+
+// TestTheDescriptionHasEveryEventAndView: with its payload, and each view with its columns.
+func TestTheDescriptionHasEveryEventAndView(t *testing.T) {
+	socket := wiretest.Socket(t)
+	serve(t, socket, wiretest.NewDesk())
+	_, text := wiretest.Do(t, wiretest.HTTP(t, socket), http.MethodGet, "/openapi.json", "", "")
+	type schema struct {
+		Title       string
+		Description string
+		OneOf       []schema
+		Enum        []permissions.Type
+		Properties  map[string]schema
+	}
+	var spec struct {
+		Views map[string][]string `json:"x-views"`
+		Paths map[string]struct {
+			Get struct {
+				Responses map[string]struct {
+					Content map[string]struct{ Schema schema }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &spec); err != nil {
+		t.Fatal(err)
+	}
+	all := spec.Paths["/v1/events"].Get.Responses["200"].Content["text/event-stream"].Schema
+	told := map[permissions.Type]schema{}
+	for _, s := range all.OneOf {
+		if of := s.Properties["type"].Enum; len(of) == 1 && string(of[0]) == s.Title && s.Description != "" {
+			told[of[0]] = s.Properties["payload"]
+		}
+	}
+	for _, name := range permissions.Happenings() {
+		payload, found := told[name]
+		if !found || len(payload.Properties) != len(wire.Events.Events[name].Payload) {
+			t.Errorf("of %s there are %v", name, payload.Properties)
+		}
+	}
+	if !reflect.DeepEqual(spec.Views, wire.Events.Views) || all.Description != wire.Events.Order {
+		t.Errorf("views are %v, and the order is: %s", spec.Views, all.Description)
 	}
 }
 

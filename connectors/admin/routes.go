@@ -78,7 +78,12 @@ func (r *routes) register() {
 	serve(r, get("sessions", "/v1/sessions", "List the sessions of the caller's agents"), r.sessions)
 	serve(r, get("session", "/v1/sessions/{id}", "Show one session, and what it waits for"), r.session)
 	serve(r, get("executions", "/v1/sessions/{id}/executions", "List the calls of a session, oldest first"), r.executions)
-	huma.Register(api, get("events", "/v1/events", "Follow what happens (server-sent events)"), r.events)
+	events := get("events", "/v1/events", "Follow what happens (server-sent events)")
+	events.Responses = map[string]*huma.Response{"200": {
+		Description: "The data of each is an event", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: wire.Events.Schema()}},
+	}}
+	api.OpenAPI().Extensions = map[string]any{"x-views": wire.Events.Views}
+	huma.Register(api, events, r.events)
 	r.registerHealth()
 	r.registerStatus()
 	r.registerPairing()

@@ -2,11 +2,13 @@ package store
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -83,14 +85,12 @@ func TestExecutionTables(t *testing.T) {
 	equal(t, "artifacts", table(t, s, `SELECT id, execution_id, artifact_type, content_json FROM execution_artifacts`), `
 1 | 2 | approval_denied | {"tool":"write_file"}
 2 | <nil> | prompt | "p"`)
-	for view, want := range map[string]string{
-		"executions":          "id tool_name arguments_json timestamp success exit_code duration_ms error_message",
-		"execution_artifacts": "id execution_id artifact_type content_json",
-		"agent_sessions":      "id agent person status model tokens version waiting_on tool debug started changed ended",
-		"aic_interactions":    "id task_id conflict_description options response timed_out timestamp defaulted state",
-	} {
+	for view, want := range wire.Events.Views {
 		names := table(t, s, `SELECT name FROM pragma_table_info('`+view+`')`)
-		equal(t, view, strings.ReplaceAll(strings.TrimSpace(names), "\n", " "), want)
+		equal(t, view, strings.ReplaceAll(strings.TrimSpace(names), "\n", " "), strings.Join(want, " "))
+	}
+	if n := strings.TrimSpace(table(t, s, `SELECT count(*) FROM sqlite_schema WHERE type = 'view'`)); n != strconv.Itoa(len(wire.Events.Views)) {
+		t.Errorf("there are %s views, and the contract has %d", n, len(wire.Events.Views))
 	}
 }
 
