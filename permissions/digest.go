@@ -5,12 +5,15 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	typed "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -55,9 +58,26 @@ func CanonicalJSON(input json.RawMessage) (json.RawMessage, error) {
 		jsontext.ReorderRawObjects(true), jsontext.PreserveRawStrings(false),
 		jsontext.SpaceAfterColon(false), jsontext.SpaceAfterComma(false), jsontext.Multiline(false),
 	); err != nil {
-		return nil, fmt.Errorf("the input is not strict JSON: %w", err)
+		return nil, fmt.Errorf("the input is not strict JSON: %w", PlainJSON(err))
 	}
 	return json.RawMessage(v), nil
+}
+
+// PlainJSON says what is wrong with JSON to whoever wrote it: a model and a person know nothing of our types.
+func PlainJSON(err error) error {
+	broken, unread := errors.AsType[*jsontext.SyntacticError](err)
+	odd, unfit := errors.AsType[*typed.SemanticError](err)
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("it ends too early")
+	case unread:
+		return fmt.Errorf("%w, at byte %d", broken.Err, broken.ByteOffset)
+	case unfit && errors.Is(err, typed.ErrUnknownName):
+		return fmt.Errorf("there is no %q", odd.JSONPointer)
+	case unfit:
+		return fmt.Errorf("%q has another type than it must have", odd.JSONPointer)
+	}
+	return err
 }
 
 // ComputeDigest is the digest of what r asks, in the version that r carries. Every field is preceded by its length, so

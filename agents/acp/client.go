@@ -181,7 +181,7 @@ func (c *client) update(params json.RawMessage) {
 // decode reads what a call says: each name once, and exactly as it is written.
 func decode[T any](params json.RawMessage) (in T, err error) {
 	if err := strict.Unmarshal(params, &in); err != nil {
-		return in, sdk.NewInvalidParams(map[string]any{"error": err.Error()})
+		return in, sdk.NewInvalidParams(map[string]any{"error": permissions.PlainJSON(err).Error()})
 	}
 	return in, nil
 }

@@ -80,8 +80,8 @@ func fit(r *permissions.Request) error {
 		return nil
 	}
 	var m members
-	if err := json.Unmarshal(r.Input, &m); err != nil {
-		return fmt.Errorf("the input of %s cannot be read: %w", r.Tool, err)
+	if json.Unmarshal(r.Input, &m) != nil {
+		return fmt.Errorf("the input of %s is no object", r.Tool)
 	}
 	var out strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(m)) {

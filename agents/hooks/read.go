@@ -99,8 +99,8 @@ func (c *Call) complete(dialect string) error {
 	}
 	if slices.Contains(shells[dialect], r.Tool) { // the model's own words for the command, which are shown as such besides
 		var m members
-		if err := json.Unmarshal(r.Input, &m); err != nil {
-			return fmt.Errorf("the input of %s cannot be read: %w", r.Tool, err)
+		if json.Unmarshal(r.Input, &m) != nil {
+			return fmt.Errorf("the input of %s is no object", r.Tool)
 		}
 		r.Reason = permissions.Brief(m.maybe("description"), permissions.MaxReason)
 	}

@@ -11,33 +11,32 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/daycared/daycared/agents/schema"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
 // asks is the call of a tool that asks.
-func asks[In input](ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallToolResult {
-	in, err := read[In](r.Params.Arguments)
-	if err != nil {
-		return refused(permissions.Invalid(err))
+func asks(t schema.Asking) func(context.Context, *Server, *mcp.CallToolRequest) *mcp.CallToolResult {
+	return func(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallToolResult {
+		q, err := t.Question(r.Params.Arguments)
+		if err != nil {
+			return refused(permissions.Invalid(err))
+		}
+		settled, shown, err := s.ask(ctx, r, q)
+		switch {
+		case err != nil && !left(err):
+			return refused(err)
+		case err == nil && shown.form != nil:
+			return shown.asked(settled)
+		}
+		return told(settled, shown.note)
 	}
-	q, err := in.question()
-	if err != nil {
-		return refused(permissions.Invalid(err))
-	}
-	settled, shown, err := s.ask(ctx, r, q)
-	switch {
-	case err != nil && !left(err):
-		return refused(err)
-	case err == nil && shown.form != nil:
-		return shown.asked(settled)
-	}
-	return told(settled, shown.note)
 }
 
 // approve is the call of approve_tool. Whatever happens, its result is a verdict.
 func approve(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallToolResult {
-	in, err := read[approveInput](r.Params.Arguments)
+	in, err := schema.Decode[approveInput](approveTool, r.Params.Arguments)
 	if err != nil {
 		return denied(err.Error())
 	}
@@ -54,10 +53,7 @@ func approve(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallTo
 
 // await is the call of await_request. It reads, and uses nothing.
 func await(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallToolResult {
-	in, err := read[awaitInput](r.Params.Arguments)
-	if err == nil && in.ID == "" {
-		err = errors.New("id is missing")
-	}
+	in, err := schema.Decode[awaitInput]("await_request", r.Params.Arguments)
 	if err != nil {
 		return refused(permissions.Invalid(err))
 	}
@@ -240,8 +236,11 @@ func refused(err error) *mcp.CallToolResult {
 
 // why is an error in words for models.
 func why(err error) string {
-	if wire.Gone(err) {
+	switch {
+	case wire.Gone(err):
 		return err.Error() + "; nothing is granted. It is started with: daycared serve"
+	case left(err), errors.Is(err, context.DeadlineExceeded):
+		return "daycared did not answer in time; nothing is granted."
 	}
 	return err.Error()
 }

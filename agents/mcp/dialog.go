@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -99,13 +100,26 @@ func (d *dialog) ask(ctx context.Context, q permissions.Request) (permissions.Re
 
 // show calls the client, until ctx ends, which withdraws the dialog.
 func (d *dialog) show(ctx context.Context, r permissions.Request, form *mcp.ElicitParams) {
-	said, err := d.request.Session.Elicit(ctx, form)
+	said, err := d.request.Session.Elicit(withdrawal{ctx}, form)
 	switch {
 	case err == nil: // also when somebody was first in the same moment: then it is told to be late
 		d.take(ctx, r, said)
 	case ctx.Err() == nil: // it stays with the people
 		d.server.o.Log.Debug("the client shows no dialog", "request", r.ID, "err", err)
 	}
+}
+
+// withdrawal is a context whose end says to the client why its dialog is withdrawn.
+type withdrawal struct{ context.Context }
+
+var errNoMore = errors.New("the question is not open here any more")
+
+// Err is [context.Context]'s.
+func (w withdrawal) Err() error {
+	if w.Context.Err() == nil {
+		return nil
+	}
+	return errNoMore
 }
 
 // comeBack is the call after a dialog: what its person said counts, if it is in time, and nothing that was said is kept for

@@ -11,21 +11,25 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/daycared/daycared/agents/schema"
 	"github.com/daycared/daycared/permissions"
 )
 
 // asked reads the arguments of one of the tools that ask.
 var asked = map[string]func(json.RawMessage) (permissions.Request, error){
-	"request_permission": askedBy[permissionInput], "ask_user": askedBy[choiceInput], "pause": askedBy[pauseInput],
-	"approve_tool": askedBy[approveInput],
+	"approve_tool": func(arguments json.RawMessage) (permissions.Request, error) {
+		in, err := schema.Decode[approveInput](approveTool, arguments)
+		if err != nil {
+			return permissions.Request{}, err
+		}
+		return in.question()
+	},
 }
 
-func askedBy[In input](arguments json.RawMessage) (permissions.Request, error) {
-	in, err := read[In](arguments)
-	if err != nil {
-		return permissions.Request{}, err
+func init() {
+	for _, t := range schema.AskingTools {
+		asked[t.Name] = func(arguments json.RawMessage) (permissions.Request, error) { return t.Question(arguments) }
 	}
-	return in.question()
 }
 
 // FuzzArguments gives any arguments to the tools that ask: only what a strict reader and the tool's schema know is a
@@ -101,7 +105,9 @@ func inSchema(t *testing.T, name string, arguments []byte) (given map[string]jso
 	var known struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
-	if err := json.Unmarshal(schema(name), &known); err != nil {
+	all := tools()
+	at := slices.IndexFunc(all, func(t tool) bool { return t.name == name })
+	if err := json.Unmarshal(all[at].schema, &known); err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal(arguments, &given); err != nil {

@@ -90,10 +90,10 @@ func New(o Options) *Server {
 		Instructions: instructions,
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
-	for _, t := range tools {
-		definition := &mcp.Tool{Name: t.name, Title: t.title, Description: t.says, InputSchema: schema(t.name)}
+	for _, t := range tools() {
+		definition := &mcp.Tool{Name: t.name, Title: t.title, Description: t.says, InputSchema: json.RawMessage(t.schema)}
 		if !t.free {
-			definition.OutputSchema = schema("outcome")
+			definition.OutputSchema = json.RawMessage(outcome)
 		}
 		s.sdk.AddTool(definition, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return t.call(ctx, s, r), nil

@@ -151,6 +151,13 @@ func (s *stage) over(change func(*mcp.Options)) *sdk.ClientSession {
 
 func (s *stage) overWith(era string, change func(*mcp.Options), options *sdk.ClientOptions) *sdk.ClientSession {
 	s.t.Helper()
+	return s.overAs(era, change, options)
+}
+
+func (s *stage) overAs(
+	era string, change func(*mcp.Options), options *sdk.ClientOptions, hears ...sdk.Middleware,
+) *sdk.ClientSession {
+	s.t.Helper()
 	o := mcp.Options{
 		Desk: s.Engine, CallerOf: func(context.Context) permissions.Caller { return bot }, Log: wiretest.Quiet,
 		Cwd: "/srv/ci", Host: "vps",
@@ -163,6 +170,7 @@ func (s *stage) overWith(era string, change func(*mcp.Options), options *sdk.Cli
 	done := make(chan error, 1)
 	go func() { done <- mcp.New(o).Serve(context.Background(), in, out) }()
 	c := sdk.NewClient(&sdk.Implementation{Name: "tester", Version: "1"}, options)
+	c.AddReceivingMiddleware(hears...)
 	session, err := c.Connect(s.t.Context(), &sdk.IOTransport{Reader: fromServer, Writer: toServer},
 		&sdk.ClientSessionOptions{ProtocolVersion: era})
 	if err != nil {

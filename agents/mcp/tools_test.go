@@ -161,9 +161,9 @@ func TestApproveTool(t *testing.T) {
 	}
 	for want, with := range map[string]any{
 		`{"behavior":"deny","message":"Tool delete_all is forbidden here."}`: arguments{"tool_name": "delete_all", "input": arguments{}},
-		`input must be the tool's input, an object`:                          arguments{"tool_name": "Bash", "input": "ls"},
-		`unknown object member name \"surprise\"`:                            arguments{"tool_name": "Bash", "input": arguments{}, "surprise": 1},
-		`needs a printable tool name`:                                        arguments{"tool_name": "a\nb", "input": arguments{}},
+		`input must be an object`:                    arguments{"tool_name": "Bash", "input": "ls"},
+		`approve_tool has no \"surprise\"; it takes`: arguments{"tool_name": "Bash", "input": arguments{}, "surprise": 1},
+		`needs a printable tool name`:                arguments{"tool_name": "a\nb", "input": arguments{}},
 	} {
 		got := s.get(call(t.Context(), c, "approve_tool", with))
 		if text := textOf(t, got); !strings.Contains(text, want) || !strings.HasPrefix(text, `{"behavior":"deny"`) || got.IsError {
@@ -176,26 +176,26 @@ func TestMalformedInputAsksNobody(t *testing.T) {
 	s := play(t, nil)
 	c := s.client(legacy)
 	for _, try := range []struct{ tool, with, want string }{
-		{"request_permission", `{}`, "at least one permission"},
-		{"request_permission", `{"permission":"@network"}`, "needs a reason"},
+		{"request_permission", `{}`, `"reason" is missing`},
+		{"request_permission", `{"permission":"@network"}`, `"reason" is missing`},
 		{"request_permission", `{"permission":"@network","reason":"  "}`, "needs a reason"},
 		{"request_permission", `{"permission":"@network","permissions":["@events"],"reason":"x"}`, "either permission or permissions"},
 		{"request_permission", `{"permission":"@nework","reason":"x"}`, "@network"},
-		{"request_permission", `{"permission":"@network","reason":"x","Reason":"y"}`, "unknown"},
-		{"request_permission", `{"permission":7,"reason":"x"}`, "JSON"},
+		{"request_permission", `{"permission":"@network","reason":"x","Reason":"y"}`, `did you mean "reason"?`},
+		{"request_permission", `{"permission":7,"reason":"x"}`, "permission must be text"},
 		{"request_permission", `{"permission":"@network","reason":"x","timeout_minutes":0}`, "1 to 60"},
 		{"request_permission", `{"permission":"@network","reason":"x","timeout_minutes":61}`, "1 to 60"},
-		{"request_permission", `{"permission":"@network","reason":"x","timeout_minutes":"5"}`, "JSON"},
+		{"request_permission", `{"permission":"@network","reason":"x","timeout_minutes":"5"}`, "timeout_minutes must be a number"},
 		{"request_permission", `{"permission":"@network","reason":"` + strings.Repeat("x", 2001) + `"}`, "2000"},
-		{"ask_user", `{"question":"?","options":["a"]}`, "2 to 20 options"},
+		{"ask_user", `{"question":"?","options":["a"]}`, "2 to 20 items"},
 		{"ask_user", `{"question":"?","options":["a","a"]}`, "different"},
-		{"ask_user", `{"options":["a","b"]}`, "needs a message"},
-		{"pause", `{"message":"x"}`, "mode continue or confirm"},
-		{"pause", `{"message":"x","mode":"stop"}`, "mode continue or confirm"},
-		{"await_request", `{}`, "id is missing"},
+		{"ask_user", `{"options":["a","b"]}`, `"question" is missing`},
+		{"pause", `{"mode":"confirm"}`, `"message" is missing`},
+		{"pause", `{"message":"x","mode":"stop"}`, "mode must be one of continue, confirm"},
+		{"await_request", `{}`, `"id" is missing`},
 		{"await_request", `{"id":"01J"}`, `There is no request 01J.`},
-		{"await_request", `null`, "no object"},
-		{"await_request", `{"id":7}`, "JSON"},
+		{"await_request", `null`, "must be a JSON object"},
+		{"await_request", `{"id":7}`, "id must be text"},
 		{"pause", strings.Repeat(`{"a":`, 20) + "1" + strings.Repeat("}", 20), "levels deep"},
 	} {
 		t.Run(fmt.Sprintf("C4/%s %.60s", try.tool, try.with), func(t *testing.T) {
@@ -303,7 +303,7 @@ func TestToolsAreDescribed(t *testing.T) {
 			properties, _ := schema["properties"].(map[string]any)
 			for name := range properties { // of the wrong type, so it is known and refused for that
 				got := s.get(call(t.Context(), s.client(era), tool.Name, arguments{name: []int{1}}))
-				if text := textOf(t, got); strings.Contains(text, "unknown") {
+				if text := textOf(t, got); strings.Contains(text, " has no ") {
 					t.Errorf("%s does not read %s: %s", tool.Name, name, text)
 				}
 			}

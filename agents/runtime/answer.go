@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/schema"
 	"github.com/daycared/daycared/agents/tools"
 	"github.com/daycared/daycared/permissions"
 )
@@ -24,7 +25,7 @@ func (sh *shift) hearAnswer(ctx context.Context, c Call) (rests bool, err error)
 
 // asker is who asks what the session waits for: a child of its agent's, where that is to have the permission.
 func (sh *shift) asker() permissions.Caller {
-	if at := sh.run.asking(); at > 0 && sh.run.Calls[at-1].Tool == permissionName {
+	if at := sh.run.asking(); at > 0 && sh.run.Calls[at-1].Tool == schema.RequestPermission {
 		if child := sh.beneficiary(sh.run.Calls[at-1]); child != "" {
 			return permissions.AgentCaller(child)
 		}
@@ -34,11 +35,11 @@ func (sh *shift) asker() permissions.Caller {
 
 // beneficiary is the child for which a call asks a permission; empty: none.
 func (sh *shift) beneficiary(c Call) string {
-	in, err := decode[permissionInput](c.Input)
-	if err != nil || in.AgentID == "" {
+	q, err := c.asks()
+	if err != nil || q.Agent == "" {
 		return ""
 	}
-	return sh.child(in.AgentID)
+	return sh.child(q.Agent)
 }
 
 // poseCall puts the question of a call to people, unless nobody has to be asked.
@@ -74,21 +75,21 @@ func (sh *shift) poseCall(ctx context.Context, c Call) error {
 
 // mayNotAsk is why a call's question is not put to anybody; empty: it may be.
 func (sh *shift) mayNotAsk(ctx context.Context, c Call) (why string, err error) {
-	if c.Tool != permissionName {
+	if c.Tool != schema.RequestPermission {
 		return "", nil
 	}
-	in, err := decode[permissionInput](c.Input)
-	if err != nil || in.AgentID == "" {
+	q, err := c.asks()
+	if err != nil || q.Agent == "" {
 		return "", err
 	}
 	if sh.agent.Via == "" {
 		return "A background agent asks for itself: leave agentId out.", nil
 	}
-	_, is, err := sh.childSession(ctx, in.AgentID)
+	_, is, err := sh.childSession(ctx, q.Agent)
 	if err != nil || is {
 		return "", err
 	}
-	return "You have started no agent " + in.AgentID + ".", nil
+	return "You have started no agent " + q.Agent + ".", nil
 }
 
 // question is what a call asks.
@@ -99,9 +100,8 @@ func (sh *shift) question(ctx context.Context, c Call) (permissions.Request, err
 		if _, err := sh.held(ctx); err != nil { // the kill switch
 			return q, err
 		}
-		t, _ := askingTool(c.Tool)
 		var err error
-		if q, err = t.question(c.Input); err != nil {
+		if q, err = c.asks(); err != nil {
 			return q, err
 		}
 		q.Held = slices.DeleteFunc(slices.Clone(q.Tags), func(t permissions.Tag) bool { return slices.Contains(c.Plan.Needs, t) })

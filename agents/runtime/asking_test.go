@@ -271,7 +271,7 @@ func TestWrongCalls(t *testing.T) {
 			transcript += string(turn.Content)
 		}
 	}
-	for _, want := range []string{"path is missing", "does not fit the tool", "no JSON", "@root", "2 to 20 options", "from 1 to 60"} {
+	for _, want := range []string{"path is missing", `did you mean \"mode\"?`, "no JSON", "@root", "2 to 20 items", "from 1 to 60"} {
 		if !strings.Contains(transcript, want) {
 			t.Errorf("the model is not told of %q: %s", want, transcript)
 		}

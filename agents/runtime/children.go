@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/schema"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -20,12 +21,7 @@ const (
 		"your person for more."
 	messageWords = "Write to an agent that you started, or to the one that started you (parent)."
 
-	startSchema = `{"type":"object","additionalProperties":false,"required":["name","prompt"],"properties":{
-		"name":{"type":"string","pattern":"^[a-z0-9-]{1,32}$","description":"a short name of its own"},
-		"prompt":{"type":"string","description":"its task, with everything that it has to know"},
-		"permissions":{"type":"array","items":{"type":"string"},"description":"of yours, as in @read:/srv/www; none without it"}}}`
-	messageSchema = `{"type":"object","additionalProperties":false,"required":["agent","text"],"properties":{
-		"agent":{"type":"string","description":"its name, or parent"},"text":{"type":"string"}}}`
+	startAgent, messageAgent = "start_agent", "message_agent"
 
 	// mostDeep is how far below a configured agent one may be started, mostChildren how many an agent may have at once.
 	mostDeep     = 3
@@ -35,32 +31,14 @@ const (
 var childName = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
 
 type startInput struct {
-	Name        string   `json:"name"`
-	Prompt      string   `json:"prompt"`
-	Permissions []string `json:"permissions"`
-}
-
-func (in startInput) valid() error {
-	if !childName.MatchString(in.Name) {
-		return fmt.Errorf("name has 1 to 32 of a-z, 0-9 and -, as in tests-1")
-	}
-	if strings.TrimSpace(in.Prompt) == "" || len(in.Prompt) > permissions.MaxWritten {
-		return fmt.Errorf("prompt is the task, of 1 to %d bytes", permissions.MaxWritten)
-	}
-	_, err := permissions.ParseTags(in.Permissions)
-	return err
+	Name        string   `json:"name" need:"yes" form:"^[a-z0-9-]{1,32}$" say:"a short name of its own, as in tests-1"`
+	Prompt      string   `json:"prompt" need:"yes" size:"1..16384" unit:"bytes" say:"its task, with everything that it has to know"`
+	Permissions []string `json:"permissions" each:"1.." say:"of yours, as in @read:/srv/www; none without it"`
 }
 
 type messageInput struct {
-	Agent string `json:"agent"`
-	Text  string `json:"text"`
-}
-
-func (in messageInput) valid() error {
-	if in.Agent == "" || strings.TrimSpace(in.Text) == "" || len(in.Text) > permissions.MaxWritten {
-		return fmt.Errorf("name an agent, and say something to it in at most %d bytes", permissions.MaxWritten)
-	}
-	return nil
+	Agent string `json:"agent" need:"yes" size:"1.." say:"its name, or parent"`
+	Text  string `json:"text" need:"yes" size:"1..16384" unit:"bytes" say:"what to say to it"`
 }
 
 // child is the whole name of an agent that this one may have started.
@@ -91,7 +69,7 @@ func (sh *shift) childSession(ctx context.Context, name string) (s permissions.A
 
 // start is start_agent.
 func start(ctx context.Context, sh *shift, c Call) (string, error) {
-	in, err := decode[startInput](c.Input)
+	in, err := schema.Decode[startInput](startAgent, c.Input)
 	if err != nil {
 		return "", err
 	}
@@ -136,7 +114,7 @@ func start(ctx context.Context, sh *shift, c Call) (string, error) {
 
 // message is message_agent.
 func message(ctx context.Context, sh *shift, c Call) (string, error) {
-	in, err := decode[messageInput](c.Input)
+	in, err := schema.Decode[messageInput](messageAgent, c.Input)
 	if err != nil {
 		return "", err
 	}

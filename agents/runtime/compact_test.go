@@ -13,7 +13,7 @@ import (
 // narrow is a mind with a small window, which refuses what is longer and can summarise.
 type narrow struct{ mind }
 
-func (narrow) Window() int64 { return 2500 }
+func (narrow) Window() int64 { return 3500 }
 
 func (n narrow) Reply(ctx context.Context, p models.Prompt, write func(string)) (models.Reply, error) {
 	if models.Estimate(p) > n.Window() {

@@ -67,16 +67,16 @@ func TestStartingAgentsHasBounds(t *testing.T) {
 			for range 12 {
 				all = append(all, "start_agent", `{"name":"n`+strings.Repeat("i", len(all)/2)+`","prompt":"p"}`)
 			}
-			return calls(append(all, "start_agent", `{"name":"N/x","prompt":"p"}`, "start_agent", `{"name":"y","prompt":" "}`,
+			return calls(append(all, "start_agent", `{"name":"N/x","prompt":"p"}`, "start_agent", `{"name":"y","prompt":""}`,
 				"message_agent", `{"agent":"","text":"t"}`)...)
 		}
 		return says("told: " + transcriptOf(p))
 	}))
 	s.writes("go")
 	s.hears("you have started 10 agents; that is the most at once")
-	s.hears("name has 1 to 32 of a-z, 0-9 and -")
-	s.hears("prompt is the task")
-	s.hears("name an agent, and say something to it")
+	s.hears("name must match ^[a-z0-9-]{1,32}$")
+	s.hears("prompt is empty")
+	s.hears("agent is empty")
 	s.hears("an agent that was started 3 times over may not start another")
 }
 

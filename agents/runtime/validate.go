@@ -73,7 +73,7 @@ func (sh *shift) judge(ctx context.Context, call Call, held []permissions.Tag) (
 		return v, "", err
 	}
 	if isAsking {
-		if err := asks.check(input); err != nil {
+		if _, err := asks.question(input); err != nil {
 			return spare(err.Error())
 		}
 	} else if v.Plan, err = tool.Plan(ctx, sh.place(held), input); err != nil {

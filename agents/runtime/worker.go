@@ -10,6 +10,7 @@ import (
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/agents/schema"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -216,7 +217,7 @@ func status(r Run) permissions.Activity {
 		return permissions.Interrupted
 	case r.State == Idle:
 		return permissions.Idle
-	case at > 0 && (r.Shows || r.Calls[at-1].Tool == pauseName):
+	case at > 0 && (r.Shows || r.Calls[at-1].Tool == schema.Pause):
 		return permissions.Paused
 	case at > 0 || r.State == WaitAck:
 		return permissions.AwaitingUser

@@ -16,6 +16,7 @@ import (
 
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/sandbox"
+	"github.com/daycared/daycared/agents/schema"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -25,22 +26,19 @@ import (
 type writeFile struct{ box *sandbox.Sandbox }
 
 type writing struct {
-	Path    string `json:"path" need:"yes" say:"the file: absolute, or relative to the workspace"`
-	Content string `json:"content" need:"yes" say:"the whole new content"`
+	Path    string `json:"path" need:"yes" size:"1..4096" say:"the file: absolute, or relative to the workspace"`
+	Content string `json:"content" need:"yes" size:"..1048576" unit:"bytes" say:"the whole new content"`
 }
 
 func (writeFile) Spec() models.Tool {
-	return models.Tool{Name: "write_file", Schema: schema[writing](), Description: "Write a whole text file, at most 1 MiB: a new " +
+	return models.Tool{Name: "write_file", Schema: schema.Of[writing](), Description: "Write a whole text file, at most 1 MiB: a new " +
 		"one, with the folders it lies in, or instead of one that is there. People are shown the difference. To change a part, use edit_file."}
 }
 
 func (t writeFile) Plan(ctx context.Context, p Place, input json.RawMessage) (Plan, error) {
-	in, err := decode[writing](input)
+	in, err := decode[writing]("write_file", input)
 	if err != nil {
 		return Plan{}, err
-	}
-	if len(in.Content) > maxFile {
-		return Plan{}, fmt.Errorf("the content has %d bytes, more than %d", len(in.Content), maxFile)
 	}
 	plan, was, err := look(ctx, t.box, p, in.Path)
 	if err != nil {
@@ -62,7 +60,7 @@ func (t writeFile) Plan(ctx context.Context, p Place, input json.RawMessage) (Pl
 }
 
 func (t writeFile) Run(ctx context.Context, p Place, input json.RawMessage, plan Plan) Outcome {
-	in, err := decode[writing](input)
+	in, err := decode[writing]("write_file", input)
 	if err != nil {
 		return failed(err)
 	}
@@ -79,19 +77,19 @@ func (t writeFile) Run(ctx context.Context, p Place, input json.RawMessage, plan
 type editFile struct{ box *sandbox.Sandbox }
 
 type editing struct {
-	Path string `json:"path" need:"yes" say:"the file: absolute, or relative to the workspace"`
-	Old  string `json:"old_text" need:"yes" say:"the text to replace, exactly as it is there, with enough around it to occur once"`
+	Path string `json:"path" need:"yes" size:"1..4096" say:"the file: absolute, or relative to the workspace"`
+	Old  string `json:"old_text" need:"yes" size:"1.." say:"the text to replace, exactly as it is there, with enough around it to occur once"`
 	New  string `json:"new_text" need:"yes" say:"what to put in its place"`
-	All  bool   `json:"replace_all,omitzero" say:"replace every occurrence instead of the only one"`
+	All  bool   `json:"replace_all" default:"false" say:"replace every occurrence instead of the only one"`
 }
 
 func (editFile) Spec() models.Tool {
-	return models.Tool{Name: "edit_file", Schema: schema[editing](), Description: "Replace text in a file. old_text must occur " +
+	return models.Tool{Name: "edit_file", Schema: schema.Of[editing](), Description: "Replace text in a file. old_text must occur " +
 		"exactly once, or set replace_all. People are shown the difference. Read the file first; line ends may be written as \\n."}
 }
 
 func (t editFile) Plan(ctx context.Context, p Place, input json.RawMessage) (Plan, error) {
-	in, err := decode[editing](input)
+	in, err := decode[editing]("edit_file", input)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -115,7 +113,7 @@ func (t editFile) Plan(ctx context.Context, p Place, input json.RawMessage) (Pla
 }
 
 func (t editFile) Run(ctx context.Context, p Place, input json.RawMessage, plan Plan) Outcome {
-	in, err := decode[editing](input)
+	in, err := decode[editing]("edit_file", input)
 	if err != nil {
 		return failed(err)
 	}

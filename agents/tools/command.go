@@ -13,30 +13,25 @@ import (
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/sandbox"
+	"github.com/daycared/daycared/agents/schema"
 	"github.com/daycared/daycared/permissions"
 )
 
 type runCommand struct{ box *sandbox.Sandbox }
 
 type running struct {
-	Command string   `json:"command" need:"yes" say:"a line for /bin/sh; it has no input"`
-	Cwd     string   `json:"cwd,omitzero" say:"the folder to start in: absolute, or relative to the workspace, which is the default"`
-	Timeout int      `json:"timeout,omitzero" say:"seconds until it is killed with all that it started; 120 by default, at most 3600"`
-	Network bool     `json:"network,omitzero" say:"whether it needs the network; people are asked for it"`
-	Read    []string `json:"read,omitzero" say:"files and folders outside the workspace that it reads; people are asked for them"`
-	Write   []string `json:"write,omitzero" say:"files and folders that it changes, as . for the workspace; people are asked for them"`
-	Pause   bool     `json:"pause,omitzero" say:"show people the result, and go on when they say so"`
+	Command string   `json:"command" need:"yes" size:"1.." say:"a line for /bin/sh; it has no input"`
+	Cwd     string   `json:"cwd" size:"1..4096" say:"the folder to start in: absolute, or relative to the workspace, which is the default"`
+	Timeout int      `json:"timeout" size:"1..3600" default:"120" say:"seconds until it is killed with all that it started"`
+	Network bool     `json:"network" default:"false" say:"whether it needs the network; people are asked for it"`
+	Read    []string `json:"read" each:"1..4096" say:"files and folders outside the workspace that it reads; people are asked for them"`
+	Write   []string `json:"write" each:"1..4096" say:"files and folders that it changes, as . for the workspace; people are asked for them"`
+	Pause   bool     `json:"pause" default:"false" say:"show people the result, and go on when they say so"`
 }
 
-// How long a command may take, in seconds.
-const (
-	usualTimeout = 120
-	maxTimeout   = 3600
-)
-
 func (runCommand) Spec() models.Tool {
-	return models.Tool{Name: "run_command", Schema: schema[running](), Description: "Run a shell command. It reads the workspace, what is " +
-		"granted, and the system's programs; it writes what is in write, and a scratch folder that is removed afterwards ($TMPDIR); it has " +
+	return models.Tool{Name: "run_command", Schema: schema.Of[running](), Description: "Run a shell command. It reads the workspace, what " +
+		"is granted, and the system's programs; it writes what is in write, and a scratch folder that is removed afterwards ($TMPDIR); it has " +
 		"the network only with network: true. Nothing that it starts outlives it. Gives the exit code, and the beginning and the end of " +
 		"what it writes."}
 }
@@ -47,10 +42,6 @@ func (in running) check() (running, error) {
 		return in, errors.New("the command is empty")
 	case strings.ContainsRune(in.Command, 0):
 		return in, errors.New("the command holds a NUL")
-	case in.Timeout < 0 || in.Timeout > maxTimeout:
-		return in, fmt.Errorf("the timeout is in seconds, from 1 to %d", maxTimeout)
-	case in.Timeout == 0:
-		in.Timeout = usualTimeout
 	}
 	return in, nil
 }
@@ -83,7 +74,7 @@ func (in running) tags(p Place) (tags []permissions.Tag, err error) {
 }
 
 func (runCommand) Plan(_ context.Context, p Place, input json.RawMessage) (Plan, error) {
-	in, err := decode[running](input)
+	in, err := decode[running]("run_command", input)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -95,7 +86,7 @@ func (runCommand) Plan(_ context.Context, p Place, input json.RawMessage) (Plan,
 }
 
 func (t runCommand) Run(ctx context.Context, p Place, input json.RawMessage, _ Plan) Outcome {
-	in, err := decode[running](input)
+	in, err := decode[running]("run_command", input)
 	if err != nil {
 		return failed(err)
 	}

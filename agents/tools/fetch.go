@@ -21,6 +21,7 @@ import (
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/agents/schema"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -31,8 +32,8 @@ type fetchURL struct {
 }
 
 type fetching struct {
-	URL   string `json:"url" need:"yes" say:"http or https, without a name and password"`
-	Pause bool   `json:"pause,omitzero" say:"show people the result, and go on when they say so"`
+	URL   string `json:"url" need:"yes" size:"1.." say:"http or https, without a name and password"`
+	Pause bool   `json:"pause" default:"false" say:"show people the result, and go on when they say so"`
 }
 
 // What a fetch may take.
@@ -43,12 +44,12 @@ const (
 )
 
 func (fetchURL) Spec() models.Tool {
-	return models.Tool{Name: "fetch_url", Schema: schema[fetching](), Description: "Fetch a page by GET, as text; of HTML, what is " +
+	return models.Tool{Name: "fetch_url", Schema: schema.Of[fetching](), Description: "Fetch a page by GET, as text; of HTML, what is " +
 		"to be read. Text alone, at most 5 MiB and 30 seconds; no private addresses. People are asked for the network."}
 }
 
 func (fetchURL) Plan(_ context.Context, p Place, input json.RawMessage) (Plan, error) {
-	in, err := decode[fetching](input)
+	in, err := decode[fetching]("fetch_url", input)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -80,7 +81,7 @@ func fetchable(u *url.URL) error {
 }
 
 func (t fetchURL) Run(ctx context.Context, p Place, input json.RawMessage, _ Plan) Outcome {
-	in, err := decode[fetching](input)
+	in, err := decode[fetching]("fetch_url", input)
 	if err != nil {
 		return failed(err)
 	}

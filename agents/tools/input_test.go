@@ -8,36 +8,37 @@ import (
 	"testing"
 
 	"github.com/daycared/daycared/agents/sandbox"
+	"github.com/daycared/daycared/agents/schema/schematest"
 )
 
 // Every tool refuses, in words for a model, an input that is not exactly as it is told.
 func TestStrictInputs(t *testing.T) {
 	_, p := stage(t, map[string]string{"ws/a": "x"})
 	for _, c := range []struct{ tool, input, says string }{
-		{"read_file", ``, "not one JSON object"},
-		{"read_file", `null`, `"path" is missing`},
-		{"read_file", `[]`, "not one JSON object"},
-		{"read_file", `{"path":"a"} {}`, "not one JSON object"},
-		{"read_file", "\xef\xbb\xbf{}", "not one JSON object"},
-		{"read_file", `{"path":"a","path":"b"}`, "not one JSON object"},
-		{"read_file", "{\"path\":\"\xff\"}", "not one JSON object"},
-		{"read_file", `{"Path":"a"}`, `"Path" is unknown; did you mean "path"?`},
-		{"read_file", `{"path":"a","ofset":1}`, `"ofset" is unknown; did you mean "offset"?`},
-		{"read_file", `{"path":7}`, "not as it should be"},
-		{"read_file", `{"path":"a","limit":"7"}`, "not as it should be"},
-		{"read_file", `{"path":"a","limit":1e99}`, "not as it should be"},
+		{"read_file", ``, `"path" is missing`},
+		{"read_file", `null`, "must be a JSON object"},
+		{"read_file", `[]`, "must be a JSON object"},
+		{"read_file", `{"path":"a"} {}`, "no JSON object that can be read"},
+		{"read_file", "\xef\xbb\xbf{}", "must be a JSON object"},
+		{"read_file", `{"path":"a","path":"b"}`, "no JSON object that can be read"},
+		{"read_file", "{\"path\":\"\xff\"}", "no JSON object that can be read"},
+		{"read_file", `{"Path":"a"}`, `read_file has no "Path"; did you mean "path"?`},
+		{"read_file", `{"path":"a","ofset":1}`, `read_file has no "ofset"; did you mean "offset"?`},
+		{"read_file", `{"path":7}`, "path must be text"},
+		{"read_file", `{"path":"a","limit":"7"}`, "limit must be a whole number"},
+		{"read_file", `{"path":"a","limit":1e99}`, "limit must be a whole number"},
 		{"list_files", `{"glob":"[a"}`, "is no glob"},
 		{"search_files", `{}`, `"pattern" is missing`},
 		{"search_files", `{"pattern":"(?<x"}`, "no regular expression"},
 		{"search_files", `{"pattern":"x","glob":"{a"}`, "is no glob"},
 		{"write_file", `{"path":"a"}`, `"content" is missing`},
-		{"write_file", `{}`, `"path", "content" is missing`},
+		{"write_file", `{}`, `"path" is missing`},
 		{"write_file", `{"path":"a","content":"x"}`, "holds exactly that already"},
-		{"write_file", `{"path":"b","content":"` + strings.Repeat("x", maxFile+1) + `"}`, "more than 1048576"},
+		{"write_file", `{"path":"b","content":"` + strings.Repeat("x", maxFile+1) + `"}`, "at most 1048576 bytes, and has 1048577"},
 		{"edit_file", `{"path":"a","old_text":"","new_text":"y"}`, "old_text is empty"},
 		{"edit_file", `{"path":"a","old_text":"y","new_text":"y"}`, "are the same"},
 		{"edit_file", `{"path":"a","old_text":"y","new_text":"z","replace":true}`,
-			`"replace" is unknown; there are path, old_text, new_text, replace_all`},
+			`edit_file has no "replace"; it takes path, old_text, new_text, replace_all`},
 		{"run_command", `{"command":" "}`, "the command is empty"},
 		{"run_command", `{"command":"a\u0000b"}`, "holds a NUL"},
 		{"run_command", `{"command":"true","timeout":-1}`, "from 1 to 3600"},
@@ -110,7 +111,7 @@ func TestPaths(t *testing.T) {
 		{filepath.Join(dir, "out/c"), "read access to " + filepath.Join(dir, "out/c"), ""},
 		{dir, "read access to " + dir, ""}, {"/", "read access to /", ""},
 		{"..", "", "leads out of the workspace"}, {"../out/c", "", "leads out of the workspace"},
-		{"sub/../a", "", `write it as "a"`}, {"./a", "", `write it as "a"`}, {"sub//b", "", `write it as "sub/b"`}, {"", "", "not clean"},
+		{"sub/../a", "", `write it as "a"`}, {"./a", "", `write it as "a"`}, {"sub//b", "", `write it as "sub/b"`}, {"", "", "path is empty"},
 		{dir + "/ws/../out/c", "", "not clean"}, {"a ", "", "ends in space"}, {"a\n", "", "ends in space"}, {"a\nb", "", "control character"},
 		{"a\x00b", "", "control character"}, {"cafe\u0301", "", "normal form C"}, {"~/x", "", ""}, {"$HOME", "", ""},
 	} {
@@ -126,5 +127,21 @@ func TestPaths(t *testing.T) {
 	}
 	if _, err := (readFile{}).Plan(t.Context(), Place{}, args{"path": "a"}.json(t)); err == nil {
 		t.Error("a relative path without a workspace is taken")
+	}
+}
+
+// TestNoToolSpeaksOfGo gives every tool every wrong input.
+func TestNoToolSpeaksOfGo(t *testing.T) {
+	_, p := stage(t, map[string]string{"ws/x": "x"})
+	for _, one := range All(sandbox.New(sandbox.Options{})) {
+		for _, input := range schematest.Wrong(one.Spec().Schema) {
+			_, err := one.Plan(t.Context(), p, json.RawMessage(input))
+			if err == nil {
+				continue
+			}
+			if leak := schematest.Leak(err.Error() + "\n" + one.Run(t.Context(), p, json.RawMessage(input), Plan{}).Text); leak != "" {
+				t.Errorf("%s %.80s: %v speaks of %q", one.Spec().Name, input, err, leak)
+			}
+		}
 	}
 }

@@ -2,7 +2,6 @@ package tools
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,14 +18,15 @@ import (
 
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/sandbox"
+	"github.com/daycared/daycared/agents/schema"
 )
 
 type listFiles struct{ box *sandbox.Sandbox }
 
 type listing struct {
-	Path  string `json:"path,omitzero" say:"the folder: absolute, or relative to the workspace, which is the default"`
-	Glob  string `json:"glob,omitzero" say:"only paths that match, below the folder, as in **/*.go"`
-	Depth int    `json:"depth,omitzero" say:"how many folders deep, at most 20; the default is 2, or 20 with a glob"`
+	Path  string `json:"path" size:"1..4096" default:"." say:"the folder: absolute, or relative to the workspace"`
+	Glob  string `json:"glob" say:"only paths that match, below the folder, as in **/*.go"`
+	Depth int    `json:"depth" size:"1..20" say:"how many folders deep; 2 if it is left out, or 20 with a glob"`
 }
 
 // How much is listed, and how much is gone through for it.
@@ -37,18 +37,16 @@ const (
 )
 
 func (listFiles) Spec() models.Tool {
-	return models.Tool{Name: "list_files", Schema: schema[listing](), Description: "List files below a folder, sorted; folders end " +
+	return models.Tool{Name: "list_files", Schema: schema.Of[listing](), Description: "List files below a folder, sorted; folders end " +
 		"in /, symbolic links in @ and are not followed. At most 1000 are listed. In the workspace nobody is asked."}
 }
 
 func (in listing) check() (listing, error) {
-	in.Path = cmp.Or(in.Path, ".") // the workspace
-	if in.Depth <= 0 {
+	if in.Depth == 0 {
 		if in.Depth = 2; in.Glob != "" {
 			in.Depth = maxDepth
 		}
 	}
-	in.Depth = min(in.Depth, maxDepth)
 	return in, checkGlob(in.Glob)
 }
 
@@ -60,7 +58,7 @@ func checkGlob(glob string) error {
 }
 
 func (listFiles) Plan(_ context.Context, p Place, input json.RawMessage) (Plan, error) {
-	in, err := decode[listing](input)
+	in, err := decode[listing]("list_files", input)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -81,7 +79,7 @@ type (
 )
 
 func (t listFiles) Run(ctx context.Context, p Place, input json.RawMessage, _ Plan) Outcome {
-	in, err := decode[listing](input)
+	in, err := decode[listing]("list_files", input)
 	if err != nil {
 		return failed(err)
 	}
@@ -185,10 +183,10 @@ func marked(rel string, e fs.DirEntry) string {
 type searchFiles struct{ box *sandbox.Sandbox }
 
 type searching struct {
-	Pattern string `json:"pattern" need:"yes" say:"a regular expression (RE2), looked for line by line"`
-	Path    string `json:"path,omitzero" say:"the folder: absolute, or relative to the workspace, which is the default"`
-	Glob    string `json:"glob,omitzero" say:"only in files that match, below the folder, as in **/*.go"`
-	NoCase  bool   `json:"ignore_case,omitzero" say:"take capital and small letters as the same"`
+	Pattern string `json:"pattern" need:"yes" size:"1.." say:"a regular expression (RE2), looked for line by line"`
+	Path    string `json:"path" size:"1..4096" default:"." say:"the folder: absolute, or relative to the workspace"`
+	Glob    string `json:"glob" say:"only in files that match, below the folder, as in **/*.go"`
+	NoCase  bool   `json:"ignore_case" default:"false" say:"take capital and small letters as the same"`
 }
 
 // How much is found, and how large a file is searched.
@@ -199,13 +197,12 @@ const (
 )
 
 func (searchFiles) Spec() models.Tool {
-	return models.Tool{Name: "search_files", Schema: schema[searching](), Description: "Search the text files below a folder for a " +
+	return models.Tool{Name: "search_files", Schema: schema.Of[searching](), Description: "Search the text files below a folder for a " +
 		"regular expression. Gives path:line: text, at most 200 lines. Binary files, those above 4 MiB and .git are passed over. " +
 		"In the workspace nobody is asked."}
 }
 
 func (in searching) check() (searching, error) {
-	in.Path = cmp.Or(in.Path, ".") // the workspace
 	if in.NoCase {
 		in.Pattern = "(?i)" + in.Pattern
 	}
@@ -216,7 +213,7 @@ func (in searching) check() (searching, error) {
 }
 
 func (searchFiles) Plan(_ context.Context, p Place, input json.RawMessage) (Plan, error) {
-	in, err := decode[searching](input)
+	in, err := decode[searching]("search_files", input)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -237,7 +234,7 @@ type (
 )
 
 func (t searchFiles) Run(ctx context.Context, p Place, input json.RawMessage, _ Plan) Outcome {
-	in, err := decode[searching](input)
+	in, err := decode[searching]("search_files", input)
 	if err != nil {
 		return failed(err)
 	}

@@ -1,19 +1,17 @@
 package tools
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/daycared/daycared/agents/sandbox"
+	"github.com/daycared/daycared/agents/schema"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -159,78 +157,21 @@ func (p Place) mustHold(needs []permissions.Tag) error {
 
 // failed is what becomes of a call that could not be done.
 func failed(err error) Outcome {
-	if errors.Is(err, ErrMoved) { // whatever it was wanted for
+	switch {
+	case errors.Is(err, ErrMoved): // whatever it was wanted for
 		err = ErrMoved
+	case errors.Is(err, context.DeadlineExceeded):
+		err = errors.New("it took too long, and was ended")
+	case errors.Is(err, context.Canceled):
+		err = errors.New("it was ended before it was done")
 	}
 	return Outcome{Text: err.Error(), Error: true}
 }
 
-// The inputs of tools are structs of strings, whole numbers, truth values and lists of strings. Their tags are the one
-// place where they are described: json has the name, say is for the model, and need:"yes" is on what must be there.
-
-// schema is what an input looks like, as JSON Schema.
-func schema[T any]() []byte {
-	type property struct {
-		Type        string            `json:"type"`
-		Items       map[string]string `json:"items,omitempty"`
-		Description string            `json:"description"`
-	}
-	properties, required := map[string]property{}, []string{}
-	for f := range reflect.TypeFor[T]().Fields() {
-		p := property{Type: kinds[f.Type.Kind()], Description: f.Tag.Get("say")}
-		if f.Type.Kind() == reflect.Slice {
-			p.Items = map[string]string{"type": "string"}
-		}
-		properties[name(f)] = p
-		if f.Tag.Get("need") != "" {
-			required = append(required, name(f))
-		}
-	}
-	text, err := json.Marshal(map[string]any{
-		"type": "object", "properties": properties, "required": required, "additionalProperties": false,
-	}, json.Deterministic(true))
-	if err != nil {
-		panic(err) // values of our own, the same in every run
-	}
-	return text
-}
-
-var kinds = map[reflect.Kind]string{
-	reflect.String: "string", reflect.Int: "integer", reflect.Bool: "boolean", reflect.Slice: "array",
-}
-
-func name(f reflect.StructField) string {
-	n, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-	return n
-}
-
-// decode reads an input strictly: one object, every name once and exactly as it is told, nothing unknown, and what must
-// be there is; and as its own check makes it, where it has one. The error is for the model.
-func decode[T any](input []byte) (in T, err error) {
-	given := map[string]jsontext.Value{}
-	if err := json.Unmarshal(input, &given); err != nil {
-		return in, fmt.Errorf("the input is not one JSON object: %w", err)
-	}
-	var known, missing []string
-	for f := range reflect.TypeFor[T]().Fields() {
-		known = append(known, name(f))
-		if _, ok := given[name(f)]; !ok && f.Tag.Get("need") != "" {
-			missing = append(missing, name(f))
-		}
-	}
-	for n := range given {
-		if !slices.Contains(known, n) {
-			if near := permissions.Nearest(n, known); near != "" {
-				return in, fmt.Errorf("%q is unknown; did you mean %q?", n, near)
-			}
-			return in, fmt.Errorf("%q is unknown; there are %s", n, strings.Join(known, ", "))
-		}
-	}
-	if len(missing) > 0 {
-		return in, fmt.Errorf(`"%s" is missing`, strings.Join(missing, `", "`))
-	}
-	if err := json.Unmarshal(input, &in); err != nil {
-		return in, fmt.Errorf("the input is not as it should be: %w", err)
+// decode reads an input as [schema.Decode] does, and as its own check makes it, where it has one. The error is for the model.
+func decode[T any](tool string, input []byte) (in T, err error) {
+	if in, err = schema.Decode[T](tool, input); err != nil {
+		return in, err
 	}
 	if c, checks := any(in).(interface{ check() (T, error) }); checks {
 		return c.check()

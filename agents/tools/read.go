@@ -12,15 +12,16 @@ import (
 
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/sandbox"
+	"github.com/daycared/daycared/agents/schema"
 	"github.com/daycared/daycared/permissions"
 )
 
 type readFile struct{ box *sandbox.Sandbox }
 
 type reading struct {
-	Path   string `json:"path" need:"yes" say:"the file: absolute, or relative to the workspace"`
-	Offset int    `json:"offset,omitzero" say:"the line to begin with; 1 is the first, and the default"`
-	Limit  int    `json:"limit,omitzero" say:"how many lines, at most 2000, the default"`
+	Path   string `json:"path" need:"yes" size:"1..4096" say:"the file: absolute, or relative to the workspace"`
+	Offset int    `json:"offset" size:"1.." default:"1" say:"the line to begin with"`
+	Limit  *int   `json:"limit" size:"1.." default:"2000" say:"how many lines; more than 2000 do not come at once"`
 }
 
 // How much of a file is read at once.
@@ -32,12 +33,12 @@ const (
 )
 
 func (readFile) Spec() models.Tool {
-	return models.Tool{Name: "read_file", Schema: schema[reading](), Description: "Read a text file, by lines. At most 2000 lines and " +
+	return models.Tool{Name: "read_file", Schema: schema.Of[reading](), Description: "Read a text file, by lines. At most 2000 lines and " +
 		"64 KiB come at once; the rest by offset. In the workspace nobody is asked; elsewhere people are asked for read access."}
 }
 
 func (readFile) Plan(_ context.Context, p Place, input json.RawMessage) (Plan, error) {
-	in, err := decode[reading](input)
+	in, err := decode[reading]("read_file", input)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -69,13 +70,13 @@ type (
 )
 
 func (t readFile) Run(ctx context.Context, p Place, input json.RawMessage, _ Plan) Outcome {
-	in, err := decode[reading](input)
+	in, err := decode[reading]("read_file", input)
 	if err != nil {
 		return failed(err)
 	}
-	order := linesOf{Offset: max(in.Offset, 1), Limit: in.Limit}
-	if order.Limit <= 0 || order.Limit > maxLines {
-		order.Limit = maxLines
+	order := linesOf{Offset: in.Offset, Limit: maxLines}
+	if in.Limit != nil {
+		order.Limit = min(*in.Limit, maxLines)
 	}
 	var c chunk
 	name, err := behind(ctx, t.box, p, in.Path, opLines, func(s spot) any { order.Spot = s; return order }, &c)
@@ -191,7 +192,7 @@ func (wholeFile) Spec() models.Tool {
 }
 
 func (t wholeFile) Run(ctx context.Context, p Place, input json.RawMessage, _ Plan) Outcome {
-	in, err := decode[reading](input)
+	in, err := decode[reading]("read_file", input)
 	if err != nil {
 		return failed(err)
 	}
@@ -216,18 +217,18 @@ func (t wholeFile) Run(ctx context.Context, p Place, input json.RawMessage, _ Pl
 
 // of are the lines of a text that are asked for.
 func (in reading) of(text []byte) []byte {
-	for range max(0, in.Offset-1) {
+	for range in.Offset - 1 {
 		end := bytes.IndexByte(text, '\n')
 		if end < 0 {
 			return nil
 		}
 		text = text[end+1:]
 	}
-	if in.Limit <= 0 {
+	if in.Limit == nil {
 		return text
 	}
 	n := 0
-	for range in.Limit {
+	for range *in.Limit {
 		end := bytes.IndexByte(text[n:], '\n')
 		if end < 0 {
 			return text

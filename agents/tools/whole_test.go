@@ -36,7 +36,7 @@ func tryWhole(t *testing.T) {
 		{args{"path": "missing"}, true, "there is no such file"},
 		{args{"path": "../out/secret"}, true, "leads out of the workspace"},
 		{args{"path": p.Workspace[:len(p.Workspace)-2] + "out/secret"}, true, "there is no"},
-		{args{"file": "a"}, true, "unknown"},
+		{args{"file": "a"}, true, `has no "file"`},
 	} {
 		o := tool.Run(t.Context(), p, c.in.json(t), Plan{})
 		exact := o.Text == c.says

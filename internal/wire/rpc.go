@@ -13,6 +13,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 // envelope are the members of a JSON-RPC message.
@@ -131,10 +133,11 @@ var format = huma.Format{
 
 // Decode reads one JSON value strictly into v.
 func Decode(data []byte, v any) error {
-	if err := checkDepth(data); err != nil {
-		return err
+	err := checkDepth(data)
+	if err == nil {
+		err = json.Unmarshal(data, v, json.RejectUnknownMembers(true))
 	}
-	return json.Unmarshal(data, v, json.RejectUnknownMembers(true))
+	return permissions.PlainJSON(err)
 }
 
 // CheckNames refuses text that is not one JSON value, or has a name twice in an object, at whatever depth.
@@ -144,7 +147,7 @@ func CheckNames(text []byte) error {
 	case errors.Is(err, io.EOF):
 		return errors.New("there is nothing")
 	case err != nil:
-		return errors.New("it is not JSON whose names stand there once: " + strings.TrimPrefix(err.Error(), "jsontext: "))
+		return fmt.Errorf("it is not JSON whose names stand there once: %w", permissions.PlainJSON(err))
 	}
 	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
 		return errors.New("there is more than one value")

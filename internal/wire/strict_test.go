@@ -95,3 +95,14 @@ func TestAmbiguousMessagesAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedJSONIsToldInPlainWords: whoever wrote it knows nothing of our types.
+func TestRefusedJSONIsToldInPlainWords(t *testing.T) {
+	for name, body := range lenient {
+		var a Ask
+		if err := Decode([]byte(body), &a); err == nil || strings.Contains(err.Error(), "json") || strings.Contains(err.Error(), "Go ") ||
+			strings.Contains(err.Error(), "EOF") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
