@@ -245,6 +245,12 @@ func (e *Engine) Happenings(
 	if err != nil {
 		return nil, after, err
 	}
+	return e.happenings(ctx, after, limit, func(h permissions.Happening) bool { return id.Operator || h.VisibleTo(who) })
+}
+
+func (e *Engine) happenings(
+	ctx context.Context, after int64, limit int, visible func(permissions.Happening) bool,
+) (list []permissions.Happening, seen int64, err error) {
 	list, first, err := e.store.Happenings(ctx, after, limit)
 	if err != nil {
 		return nil, after, unread(err)
@@ -256,13 +262,45 @@ func (e *Engine) Happenings(
 	if len(list) > 0 {
 		seen = list[len(list)-1].Seq
 	}
-	list = slices.DeleteFunc(list, func(h permissions.Happening) bool { return h.Type == "" || !id.Operator && !h.VisibleTo(who) })
+	list = slices.DeleteFunc(list, func(h permissions.Happening) bool { return h.Type == "" || !visible(h) })
 	for i, h := range list {
 		if list[i].About, err = e.about(ctx, h); err != nil {
 			return nil, after, unread(err)
 		}
 	}
 	return list, seen, nil
+}
+
+// Follow is Happenings for a caller, while it holds [permissions.Events] in that session: what those may see who granted it,
+// and of what the operator granted, those who were asked.
+func (e *Engine) Follow(
+	ctx context.Context, caller permissions.Caller, session, agent string, after int64, limit int,
+) (list []permissions.Happening, seen int64, err error) {
+	if by := e.StoppedBy(); by != "" {
+		return nil, after, permissions.Stopped(by)
+	}
+	grants, err := e.grants(ctx, caller)
+	if err == nil {
+		grants, err = e.ofAgent(ctx, caller, permissions.Request{Session: session, Agent: agent}, grants)
+	}
+	var people []string
+	for _, g := range grants {
+		if !g.Live(caller, session, e.clock.Now()) || !slices.Contains(g.Tags, permissions.Events) {
+			continue
+		}
+		if people = append(people, g.By); g.By == OperatorName && err == nil {
+			var r permissions.Request
+			r, err = e.store.Read(ctx, g.Request)
+			people = append(people, r.Asked...)
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, after, unread(err)
+	case len(people) == 0:
+		return nil, after, permissions.NotHeld(permissions.Events)
+	}
+	return e.happenings(ctx, after, limit, func(h permissions.Happening) bool { return slices.ContainsFunc(people, h.VisibleTo) })
 }
 
 // about is the request in whose words h is told, if it is; without an ID where that is not kept any more.

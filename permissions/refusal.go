@@ -79,6 +79,11 @@ func Forbidden(tool string) *Refusal {
 	return refuse(CodeForbidden, ExitOther, "Tool %s is forbidden here.", tool)
 }
 
+// NotHeld refuses a caller that uses what nobody granted it, or not any more.
+func NotHeld(t Tag) *Refusal {
+	return refuse(CodeForbidden, ExitOther, "You do not hold %s: ask for it, for a time or for your session.", t)
+}
+
 // OwnFiles refuses what reaches the daemon itself: "@write:/var/lib/daycared covers", "Tool read_file reaches".
 func OwnFiles(what string) *Refusal {
 	return refuse(CodeOwnFiles, ExitOther, "%s daycared's own files and cannot be granted.", what)

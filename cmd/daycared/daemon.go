@@ -189,9 +189,18 @@ func (d *daemon) forAgents() *api.Server {
 		Desk: d.engine, Socket: d.paths.AgentSocket, Group: d.cfg.API.AgentGroup, TCP: overTCP(d.cfg.API), Log: d.log,
 		Metrics: d.gauges, Mounts: map[string]http.Handler{
 			"/mcp":                 d.mcp.Handler(),
+			"GET /v1/events":       admin.Events(d.follow, d.engine.Changed),
 			"POST /hook/{dialect}": hooks.Handler(hooks.Options{Desk: d.engine, CallerOf: api.CallerOf, Stopping: d.stopping}),
 		},
 	})
+}
+
+// follow is what an agent may see of the events, which holds them.
+func (d *daemon) follow(r *http.Request) admin.Look {
+	caller, query := api.CallerOf(r.Context()), r.URL.Query()
+	return func(ctx context.Context, after int64, limit int) ([]permissions.Happening, int64, error) {
+		return d.engine.Follow(ctx, caller, query.Get("session"), query.Get("agent"), after, limit)
+	}
 }
 
 // overTCP is the listener for agents elsewhere; nil where none is configured.

@@ -14,7 +14,7 @@ func TestWhatAgentsMayReach(t *testing.T) {
 	want := []string{
 		"GET /healthz", "GET /metrics", "GET /openapi.json", "GET /readyz",
 		"/mcp", "GET /v1/requests/{id}", "POST /hook/{dialect}", "POST /v1/requests",
-		"POST /v1/requests/{id}/answer", "POST /v1/requests/{id}/cancel",
+		"GET /v1/events", "POST /v1/requests/{id}/answer", "POST /v1/requests/{id}/cancel",
 	}
 	slices.Sort(want)
 	if got := d.forAgents().Routes(); !slices.Equal(got, want) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"sort"
 	"strconv"
 	"time"
@@ -13,7 +14,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json"
 
-	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -36,7 +36,10 @@ func (r *routes) events(ctx context.Context, in *eventsInput) (*huma.StreamRespo
 	if in.Last != FromNow {
 		at = in.Last
 	}
-	s := &eventStream{desk: r.desk, id: who(ctx)}
+	id := who(ctx)
+	s := &eventStream{changed: r.desk.Changed, look: func(ctx context.Context, after int64, limit int) ([]permissions.Happening, int64, error) {
+		return r.desk.Happenings(ctx, id, after, limit)
+	}}
 	if err := s.begin(ctx, at); err != nil {
 		return nil, r.door.Refuse(err)
 	}
@@ -46,14 +49,39 @@ func (r *routes) events(ctx context.Context, in *eventsInput) (*huma.StreamRespo
 	}}, nil
 }
 
+// Look gives at most limit events after seq, and how far it looked, as [Desk.Happenings] does for a person.
+type Look func(ctx context.Context, after int64, limit int) (list []permissions.Happening, seen int64, err error)
+
+// Events is the same stream at another door, of what look finds for each call. It ends as soon as look refuses.
+func Events(look func(r *http.Request) Look, changed func() <-chan struct{}) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := &eventStream{changed: changed, look: look(r)}
+		at, err := FromNow, error(nil)
+		if text := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")); text != "" {
+			if at, err = strconv.ParseInt(text, 10, 64); err != nil || at < FromNow {
+				err = permissions.Invalid(errors.New("after is the last seq seen, 0 for the beginning, or -1 for now"))
+			}
+		}
+		if err == nil {
+			err = s.begin(r.Context(), at)
+		}
+		if err != nil {
+			wire.ProblemOf(err).Write(w)
+			return
+		}
+		s.sink = newSink(streamed(w))
+		_ = s.run(r.Context()) // it ends with the connection, or with what the caller holds
+	})
+}
+
 // eventStream is one reader of the events. It keeps nothing but its place: every event is read from the audit in the
 // order of commits, so a reader that is slow or was away loses nothing and is told nothing twice.
 type eventStream struct {
 	sink
-	desk  Desk
-	id    connectors.Identity
-	place int64 // the last seq looked at
-	told  int64 // the place that the reader knows of
+	look    Look
+	changed func() <-chan struct{}
+	place   int64 // the last seq looked at
+	told    int64 // the place that the reader knows of
 }
 
 // begin finds the place to start from, and refuses one that is kept no more, and one that nothing has reached yet: what
@@ -64,7 +92,7 @@ func (s *eventStream) begin(ctx context.Context, at int64) (err error) {
 		s.place, err = s.newest(ctx)
 		return err
 	}
-	_, seen, err := s.desk.Happenings(ctx, s.id, at, 1)
+	_, seen, err := s.look(ctx, at, 1)
 	if err != nil || at == 0 || seen > at {
 		return err
 	}
@@ -80,7 +108,7 @@ func (s *eventStream) begin(ctx context.Context, at int64) (err error) {
 // doubling and halving: some dozens of looks, however much there is.
 func (s *eventStream) newest(ctx context.Context) (seq int64, err error) {
 	followed := func(seq int) bool {
-		_, seen, failed := s.desk.Happenings(ctx, s.id, int64(seq), 1)
+		_, seen, failed := s.look(ctx, int64(seq), 1)
 		if permissions.CodeOf(failed) == permissions.CodeGone {
 			return true
 		}
@@ -102,7 +130,7 @@ func (s *eventStream) run(ctx context.Context) error {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	for {
-		changed := s.desk.Changed() // taken before looking, so that nothing falls between
+		changed := s.changed() // taken before looking, so that nothing falls between
 		if err := s.catchUp(ctx); err != nil {
 			return err
 		}
@@ -124,7 +152,7 @@ func (s *eventStream) run(ctx context.Context) error {
 // catchUp sends everything up to the newest event, and how far it came where that was nothing for this reader.
 func (s *eventStream) catchUp(ctx context.Context) error {
 	for {
-		list, seen, err := s.desk.Happenings(ctx, s.id, s.place, eventPage)
+		list, seen, err := s.look(ctx, s.place, eventPage)
 		if err != nil {
 			return err
 		}

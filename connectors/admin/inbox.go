@@ -343,6 +343,11 @@ func newSink(w http.ResponseWriter) sink { return sink{w: w, control: http.NewRe
 // streamTo begins the answer that c is of as a stream of events.
 func streamTo(c huma.Context) http.ResponseWriter {
 	_, w := humago.Unwrap(c)
+	return streamed(w)
+}
+
+// streamed says that what is written is a stream of events.
+func streamed(w http.ResponseWriter) http.ResponseWriter {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	return w

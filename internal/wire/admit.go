@@ -35,9 +35,9 @@ func admit(next http.Handler, hosts func(name string) bool) http.Handler {
 		}
 		switch {
 		case !hosts(hostname(r.Host)):
-			wrongHost().write(w)
+			wrongHost().Write(w)
 		case !ownOrigin(r), !ownSite(r.Header.Get("Sec-Fetch-Site")), sameOrigin.Check(r) != nil:
-			NewProblem(http.StatusForbidden, "cross-origin", "Browsers are not served here.").write(w)
+			NewProblem(http.StatusForbidden, "cross-origin", "Browsers are not served here.").Write(w)
 		default:
 			next.ServeHTTP(w, r)
 		}
@@ -83,7 +83,7 @@ func whole(next http.Handler) http.Handler {
 			body, p := readBody(w, r)
 			if p != nil {
 				w.Header().Set("Connection", "close")
-				p.write(w)
+				p.Write(w)
 				return
 			}
 			_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
@@ -183,7 +183,7 @@ func Paced(calls, looks *Pace) func(http.Handler) http.Handler {
 				pace = looks
 			}
 			if err := pace.Take(PeerName(r.Context())); err != nil {
-				ProblemOf(err).write(w)
+				ProblemOf(err).Write(w)
 				return
 			}
 			next.ServeHTTP(w, r)

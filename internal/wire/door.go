@@ -77,7 +77,7 @@ func NewDoor(title string, ready func(context.Context) error, log *slog.Logger) 
 	}))
 	d.Handle("GET /readyz", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := ready(r.Context()); err != nil {
-			notReady(err).write(w)
+			notReady(err).Write(w)
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -85,7 +85,7 @@ func NewDoor(title string, ready func(context.Context) error, log *slog.Logger) 
 	}))
 	d.Handle("GET /openapi.json", http.HandlerFunc(d.describe))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		NewProblem(http.StatusNotFound, codeNoRoute, "There is no "+r.Method+" "+r.URL.Path+" here.").write(w)
+		NewProblem(http.StatusNotFound, codeNoRoute, "There is no "+r.Method+" "+r.URL.Path+" here.").Write(w)
 	})
 	return d
 }
@@ -120,7 +120,7 @@ func (d *Door) Routes() []string {
 func (d *Door) describe(w http.ResponseWriter, _ *http.Request) {
 	spec, err := d.API.OpenAPI().MarshalJSON()
 	if err != nil {
-		d.problem(err).write(w)
+		d.problem(err).Write(w)
 		return
 	}
 	w.Header().Set("Content-Type", "application/openapi+json")
@@ -162,7 +162,7 @@ func (d *Door) Handler(e Entrance) http.Handler {
 func (d *Door) Refuse(err error) error { return d.problem(err) }
 
 // TurnAway answers a call that does not get as far as its route, as [Door.Refuse] would.
-func (d *Door) TurnAway(w http.ResponseWriter, err error) { d.problem(err).write(w) }
+func (d *Door) TurnAway(w http.ResponseWriter, err error) { d.problem(err).Write(w) }
 
 func (d *Door) problem(err error) *Problem {
 	p := ProblemOf(err)

@@ -143,7 +143,8 @@ func (p *Problem) refusal() error {
 }
 
 // write answers outside huma.
-func (p *Problem) write(w http.ResponseWriter) {
+// Write answers a call with it.
+func (p *Problem) Write(w http.ResponseWriter) {
 	maps.Copy(w.Header(), p.GetHeaders())
 	w.Header().Set("Content-Type", p.ContentType(""))
 	w.WriteHeader(p.Status)

@@ -116,7 +116,7 @@ func TestReadinessSaysWhatToDo(t *testing.T) {
 
 func TestProblemsHaveTheShapeOfTheRFC(t *testing.T) {
 	w := httptest.NewRecorder()
-	ProblemOf(permissions.Limit(time.Minute)).write(w)
+	ProblemOf(permissions.Limit(time.Minute)).Write(w)
 	want := `{"type":"urn:daycared:limit","title":"Too many requests","status":429,` +
 		`"detail":"Too many requests; try again in 60 seconds.","code":"limit","exit":1}` + "\n"
 	body, err := io.ReadAll(w.Result().Body)
