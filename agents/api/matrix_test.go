@@ -43,6 +43,7 @@ var matrix = map[string][principals]int{
 	"POST /v1/requests/{id}/cancel": {404, 401, 200, 404, 401, 401, 200, 404, 404, 401},
 	"POST /v1/requests/{id}/answer": {404, 401, 403, 404, 401, 401, 403, 404, 404, 401}, // of what permits something
 	"/mcp":                          {200, 401, 200, 200, 401, 401, 200, 200, 200, 401},
+	"GET /v1/events":                {200, 401, 200, 200, 401, 401, 200, 200, 200, 401}, // and then it has to hold them
 	"POST /hook/{dialect}":          {200, 401, 200, 200, 401, 401, 200, 200, 200, 401},
 }
 
@@ -72,7 +73,7 @@ func openDoors(t *testing.T) doors {
 		socket := wiretest.Socket(t)
 		d.server = api.New(api.Options{
 			Desk: d.desk, Socket: socket, Metrics: echo, Log: wiretest.Quiet,
-			Mounts: map[string]http.Handler{"/mcp": echo, "POST /hook/{dialect}": echo},
+			Mounts: map[string]http.Handler{"/mcp": echo, "GET /v1/events": echo, "POST /hook/{dialect}": echo},
 			TCP:    &api.TCP{Address: "127.0.0.1:0", AllowAnonymous: anonymous},
 		})
 		if err := d.server.Listen(); err != nil {

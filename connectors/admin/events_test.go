@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -266,4 +268,50 @@ func TestEventsThatCannotBeFollowedEnd(t *testing.T) {
 	serve(t, socket, desk)
 	put(t, desk, wiretest.Question("x"))
 	hear(t, c, 0, func(wire.Event) error { return errEnough })
+}
+
+// TestTheStreamOfAnotherDoorEndsWithWhatIsHeld: what a look finds is streamed, and the first refusal ends it.
+func TestTheStreamOfAnotherDoorEndsWithWhatIsHeld(t *testing.T) {
+	desk, held := wiretest.NewDesk(), make(chan struct{})
+	server := httptest.NewServer(admin.Events(func(*http.Request) admin.Look {
+		return func(ctx context.Context, after int64, limit int) ([]permissions.Happening, int64, error) {
+			select {
+			case <-held:
+				return nil, after, permissions.NotHeld(permissions.Events)
+			default:
+				return desk.Happenings(ctx, connectors.Identity{Operator: true}, after, limit)
+			}
+		}
+	}, desk.Changed))
+	defer server.Close()
+	get := func(after string) *http.Response {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"?after="+after, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { answer.Body.Close() })
+		return answer
+	}
+	put(t, desk, wiretest.Question("one"))
+	stream := get("0")
+	first := make([]byte, len("id: 1\nevent: REQUEST_CREATED\n"))
+	if _, err := io.ReadFull(stream.Body, first); err != nil || string(first) != "id: 1\nevent: REQUEST_CREATED\n" ||
+		stream.Header.Get("Content-Type") != "text/event-stream" {
+		t.Errorf("it begins %q, %v", first, err)
+	}
+	close(held)
+	put(t, desk, wiretest.Question("two"))
+	if rest, err := io.ReadAll(stream.Body); err != nil || strings.Contains(string(rest), "two") {
+		t.Errorf("it goes on: %q, %v", rest, err)
+	}
+	for after, status := range map[string]int{"0": http.StatusForbidden, "x": http.StatusUnprocessableEntity} {
+		if got := get(after); got.StatusCode != status {
+			t.Errorf("after %s: %d", after, got.StatusCode)
+		}
+	}
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 }

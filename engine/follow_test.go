@@ -1,0 +1,55 @@
+package engine_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/connectortest"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// TestEventsAreFollowedByTheirHolder, in the session and by the agent that they were granted to, and while they are: it sees
+// what those may see who granted them.
+func TestEventsAreFollowedByTheirHolder(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	s := usual()
+	s.Routes = append([]engine.Route{{Tags: []permissions.Tag{permissions.Network}, Ask: []string{"sam"}}}, s.Routes...)
+	st := play(t, s, m, connectortest.NewMemory(connectors.Identity{Via: "sam", UID: sam.UID}, nil))
+	ctx := t.Context()
+	follow := func(caller permissions.Caller, session, agent string) ([]permissions.Happening, error) {
+		list, _, err := st.Follow(ctx, caller, session, agent, 0, 500)
+		return list, err
+	}
+	_, err := follow(self, "s1", "")
+	refused(t, err, permissions.CodeForbidden)
+	hers := st.approved(m, tagged("s1", "@events"), allowFor(permissions.Session), false)
+	theirs := st.ask(ctx, tagged("s1", "@network")) // is put to sam
+	st.pending(1)
+	list, err := follow(self, "s1", "")
+	if err != nil || !slices.ContainsFunc(list, func(h permissions.Happening) bool { return h.Request == hers.ID }) {
+		t.Errorf("its holder sees %+v, %v", list, err)
+	}
+	for _, h := range list {
+		if !h.VisibleTo("fay") {
+			t.Errorf("it sees %+v, which fay may not", h)
+		}
+	}
+	for _, another := range []struct {
+		caller         permissions.Caller
+		session, agent string
+	}{{self, "s2", ""}, {self, "s1", "codex"}, {other, "s1", ""}, {permissions.Caller{Name: permissions.Anonymous}, "s1", ""}} {
+		_, err := follow(another.caller, another.session, another.agent)
+		refused(t, err, permissions.CodeForbidden)
+	}
+	st.revoked()
+	_, err = follow(self, "s1", "")
+	refused(t, err, permissions.CodeForbidden)
+	if _, err := st.StopAll(ctx, boss); err != nil {
+		t.Fatal(err)
+	}
+	_, err = follow(self, "s1", "")
+	refused(t, err, permissions.CodeStopped)
+	<-theirs
+}
