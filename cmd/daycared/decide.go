@@ -12,6 +12,7 @@ import (
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/admin"
+	"github.com/daycared/daycared/connectors/reply"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -33,7 +34,7 @@ func (c *CLI) approveCommand() *cobra.Command {
 			"  daycared approve K7F3Q --really --json",
 		Args: arguments(cobra.ExactArgs(1), theRequest),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := permissions.ParseScope(scope)
+			s, err := permissions.ParseScope(strings.ToLower(scope))
 			if err != nil {
 				return usage("%s", err)
 			}
@@ -69,19 +70,19 @@ func (c *CLI) answerCommand() *cobra.Command {
 	words, asJSON := "", false
 	cmd := &cobra.Command{
 		Use:   "answer ID OPTION",
-		Short: "Answer a question or a pause: the number or id of an option, other, continue or interrupt",
+		Short: "Answer a question or a pause: the number or the words of an option, other, continue or interrupt",
 		Example: "  daycared answer K7F3Q 2\n" +
 			"  daycared answer K7F3Q continue\n" +
 			"  daycared answer K7F3Q other --text \"look at staging first\"",
-		Long: "Answer a question or a pause: the number or id of an option, continue or interrupt; or a question in your own words,\n" +
-			"which the asker gets as they are: daycared answer ID other --text 'look at staging first'",
+		Long: "Answer a question or a pause: the number, the words or the id of an option, continue or interrupt; or a question\n" +
+			"in your own words, which the asker gets as they are: daycared answer ID other --text 'look at staging first'",
 		Args: arguments(cobra.ExactArgs(2), theRequest, "and one option"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			answer := permissions.Answer(args[1])
-			if k, err := strconv.Atoi(args[1]); err == nil {
-				answer = permissions.Choose(k)
+			answer, own := permissions.Answer(args[1]), cmd.Flags().Changed("text")
+			if !own {
+				answer = c.option(cmd.Context(), args[0], args[1])
 			}
-			if other := answer == permissions.Other; other != cmd.Flags().Changed("text") {
+			if own != (answer == permissions.Other) {
 				return usage("an answer in your own words is: daycared answer ID other --text 'WORDS'")
 			}
 			return c.decide(cmd, args[0], connectors.Decision{Answer: answer, Comment: words}, asJSON)
@@ -90,6 +91,21 @@ func (c *CLI) answerCommand() *cobra.Command {
 	objectFlag(cmd, &asJSON)
 	cmd.Flags().StringVar(&words, "text", "", "with other: the answer to a question in your own words")
 	return cmd
+}
+
+// option is the answer that a word gives to the request of that name: the option that it names, else itself.
+func (c *CLI) option(ctx context.Context, name, word string) permissions.Answer {
+	if client, err := c.adminClient(); err == nil {
+		defer client.Close()
+		s, _ := client.Show(ctx, name) // one that cannot be seen is refused with the decision
+		if meant := reply.Chosen(word, s.Request); len(meant) == 1 {
+			return permissions.Choose(meant[0])
+		}
+	}
+	if k, err := strconv.Atoi(word); err == nil {
+		return permissions.Choose(k)
+	}
+	return permissions.Answer(word)
 }
 
 func (c *CLI) cancelCommand() *cobra.Command {

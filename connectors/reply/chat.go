@@ -178,7 +178,7 @@ func (c chat) isAlmost(text string) bool {
 	for _, word := range words {
 		answer = answer && (isYes(word) || isNo(word) || word == "y" || word == "n")
 	}
-	return answer || slices.ContainsFunc(c.open, func(o Open) bool { return len(chosen(text, o.Request)) > 0 })
+	return answer || slices.ContainsFunc(c.open, func(o Open) bool { return len(Chosen(text, o.Request)) > 0 })
 }
 
 // find is the request that has a code, given in capitals. A code that two of them have names neither.

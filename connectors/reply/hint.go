@@ -24,8 +24,10 @@ func Hint(r permissions.Request, code string) string {
 	if r.Kind == permissions.KindPause {
 		words = []string{"y yes"}
 	}
-	if r.Offers(permissions.Allow(sessionScope(r))) {
-		words = append(words, "a this session")
+	for _, o := range r.Options {
+		if s, ok := o.ID.Scope(); ok && key(s) != "" {
+			words = append(words, key(s)+" "+scopeWords(r, s))
+		}
 	}
 	words = append(words, "n deny", "r deny with a reason")
 	if len(r.Calls) > 0 {
@@ -49,11 +51,12 @@ func Help(r permissions.Request, code string) string {
 	var forms []string
 	for _, o := range r.Options {
 		if s, ok := o.ID.Scope(); ok {
-			forms = append(forms, yes(s, r, code)+" ("+scopeWords(r, s)+")")
+			form := yes(s, r, code)
+			if key(s) != "" && !r.HighRisk {
+				form = key(s) + " or " + form
+			}
+			forms = append(forms, form+" ("+scopeWords(r, s)+")")
 		}
-	}
-	if r.Offers(permissions.Allow(sessionScope(r))) && !r.HighRisk {
-		forms = append(forms, "a (this session)")
 	}
 	if len(r.Calls) > 0 {
 		forms = append(forms, "with #2 for one call")
@@ -68,6 +71,17 @@ func Help(r permissions.Request, code string) string {
 	return "Type " + strings.Join(forms, ", ") + "."
 }
 
+// key is the key that allows a scope at a console, where there is one.
+func key(s permissions.Scope) string {
+	switch s {
+	case permissions.SessionTool:
+		return "t"
+	case permissions.Session:
+		return "a"
+	}
+	return ""
+}
+
 // scopeWords is what a scope of r covers, in our own words: a tool's name is the agent's.
 func scopeWords(r permissions.Request, s permissions.Scope) string {
 	switch {
@@ -75,6 +89,8 @@ func scopeWords(r permissions.Request, s permissions.Scope) string {
 		return "yes"
 	case s == permissions.SessionTool && r.Exact(s):
 		return "this exact call, this session"
+	case s == permissions.SessionTool && len(r.ToolNames()) > 1:
+		return "these tools, this session"
 	case s == permissions.SessionTool:
 		return "this tool, this session"
 	case s == permissions.Session && r.Kind == permissions.KindTool:

@@ -87,7 +87,7 @@ func (c chat) answer(s sentence, o Open) (a permissions.Answer, not string) {
 	r := o.Request
 	switch {
 	case r.Kind == permissions.KindClarification:
-		switch meant := chosen(s.pick, r); {
+		switch meant := Chosen(s.pick, r); {
 		case len(meant) == 1:
 			a = permissions.Choose(meant[0])
 		case len(meant) > 1:
@@ -136,16 +136,19 @@ func scopes(r permissions.Request) (ids []string) {
 	return ids
 }
 
-// chosen are the options of a clarification that a text names by number or by their own words: exactly, or else in any
-// case.
-func chosen(text string, r permissions.Request) (exact []int) {
+// Chosen are the options of a clarification that a text names. A number that stands in front of an option is that of the
+// option, whatever the others are called; anything else is an option's own words, exactly or else in any case.
+func Chosen(text string, r permissions.Request) (exact []int) {
 	var inAnyCase []int
 	text = oneLine(text)
+	if n, err := strconv.Atoi(text); err == nil && n > 0 && n <= len(r.Choices) && strconv.Itoa(n) == text {
+		return []int{n}
+	}
 	for i, c := range r.Choices {
 		words := oneLine(c)
 		switch {
 		case text == "":
-		case words == text || strconv.Itoa(i+1) == text:
+		case words == text:
 			exact = append(exact, i+1)
 		case fold(words) == fold(text):
 			inAnyCase = append(inAnyCase, i+1)

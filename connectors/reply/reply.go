@@ -2,9 +2,10 @@
 // wholly one of the forms that the hints name, in any case, or it decides nothing and the person is told what would be
 // right. Guessing what somebody meant is how "don't allow" becomes an approval.
 //
-// [Parse] reads a line typed at the prompt of one card: `y`, with a scope, the number of one call, or the code; `a` for
-// this session; `n`, with a reason after because; `r` and a reason; Enter, `i` or Esc at a pause; a number or the
-// option's own words at a clarification, or `o` and words of one's own; `s` for the card again.
+// [Parse] reads a line typed at the prompt of one card: `y`, with a scope, the number of one call, or the code; for this
+// session, `t` for the tool and `a` for all gated tools, or the permission; `n`, with a reason after because; `r` and a
+// reason; Enter, `i` or Esc at a pause; a number or the option's own words at a clarification, or `o` and words of one's
+// own; `s` for the card again.
 //
 // [Read] reads a message of a chat, where several requests may wait and each is named by its code: `yes K7F3Q`, with a
 // scope or `#2`; `yes K7F3Q M2P4R`; `no K7F3Q because …`; `K7F3Q yes`, `K7F3Q 2`, `K7F3Q other: …`, `other K7F3Q …`;
@@ -81,8 +82,10 @@ func Parse(line string, r permissions.Request, code string) Reply {
 		}
 	case "y", "yes", "allow", "approve":
 		return allowance(rest, permissions.Once, r, code)
+	case "t":
+		return allowance(rest, permissions.SessionTool, r, code)
 	case "a":
-		return allowance(rest, sessionScope(r), r, code)
+		return allowance(rest, permissions.Session, r, code)
 	case "n", "no", "deny":
 		return denial(rest, r, code)
 	case "r":
@@ -170,13 +173,7 @@ func reason(rest string, r permissions.Request, code string) Reply {
 
 // choice reads the number or the words of an option, or words of one's own. What names two different options names none.
 func choice(text string, r permissions.Request, code string) Reply {
-	var meant []int
-	for i, c := range r.Choices {
-		if strings.TrimSpace(c) == text || strconv.Itoa(i+1) == text {
-			meant = append(meant, i+1)
-		}
-	}
-	switch {
+	switch meant := Chosen(text, r); {
 	case len(meant) == 1:
 		return offered(r, code, Reply{Answer: permissions.Choose(meant[0])})
 	case len(meant) > 1:
@@ -215,14 +212,6 @@ func offered(r permissions.Request, code string, a Reply) Reply {
 		a.Meaning = Decides
 	}
 	return a
-}
-
-// sessionScope is what `a` allows.
-func sessionScope(r permissions.Request) permissions.Scope {
-	if r.Kind == permissions.KindTool {
-		return permissions.SessionTool
-	}
-	return permissions.Session
 }
 
 func unclear(r permissions.Request, code string) Reply {

@@ -93,7 +93,8 @@ func TestParseAnswers(t *testing.T) {
 		{"yes session", tool, decides(allow(permissions.Session))},
 		{"yes always K7F3Q", permission, decides(allow(permissions.Always))},
 		{"a", permission, decides(allow(permissions.Session))},
-		{"A", tool, decides(allow(permissions.SessionTool))},
+		{"T", tool, decides(allow(permissions.SessionTool))},
+		{"A", tool, decides(allow(permissions.Session))},
 		{"n", tool, decides(deny)},
 		{"No", permission, decides(deny)},
 		{"deny K7F3Q", permission, decides(deny)},
@@ -107,7 +108,8 @@ func TestParseAnswers(t *testing.T) {
 		{"y #2", step, call(once, 2)},
 		{"y #2 15m", step, call(allow(permissions.For(15*time.Minute)), 2)},
 		{"y 15m #2", step, call(allow(permissions.For(15*time.Minute)), 2)},
-		{"a #1", step, call(allow(permissions.SessionTool), 1)},
+		{"t #1", step, call(allow(permissions.SessionTool), 1)},
+		{"a #1", step, call(allow(permissions.Session), 1)},
 		{"n #2", step, call(deny, 2)},
 		{"n #2 because why", step, because(2, "why")},
 		{"n #2 because", step, reply.Reply{Meaning: reply.Reason, Answer: deny, Call: 2}},
@@ -116,7 +118,7 @@ func TestParseAnswers(t *testing.T) {
 		{"y", step, decides(once)},
 		{"yes K7F3Q", risky, really(once)},
 		{"y k7f3q", risky, really(once)},
-		{"a K7F3Q", risky, really(allow(permissions.SessionTool))},
+		{"t K7F3Q", risky, really(allow(permissions.SessionTool))},
 		{"yes K7F3Q 15m", risky, really(allow(permissions.For(15 * time.Minute)))},
 		{"yes 15m K7F3Q", risky, really(allow(permissions.For(15 * time.Minute)))},
 		{"n", risky, decides(deny)},
@@ -160,7 +162,7 @@ func TestParseAnswers(t *testing.T) {
 }
 
 func TestParseDecidesNothing(t *testing.T) {
-	twice := offered(permissions.KindClarification, func(r *permissions.Request) { r.Choices = []string{"2", "1"} })
+	twice := offered(permissions.KindClarification, func(r *permissions.Request) { r.Choices = []string{"Mail", "mail", "x"} })
 	for _, c := range []struct {
 		line string
 		r    permissions.Request
@@ -201,7 +203,9 @@ func TestParseDecidesNothing(t *testing.T) {
 		{"y #1", tool, "Nothing was decided"},
 		{"y 1", step, "Nothing was decided"},
 		{"y", risky, "this is high risk. Type  yes K7F3Q  to allow it."},
-		{"a", risky, "this is high risk. Type  yes K7F3Q session_tool  to allow it."},
+		{"a", risky, "Nothing was decided"}, // not offered
+		{"t", permission, "Nothing was decided"},
+		{"t", risky, "this is high risk. Type  yes K7F3Q session_tool  to allow it."},
 		{"yes 15m", risky, "Type  yes K7F3Q 15m  to"},
 		{"yes K7F3R", risky, "yes K7F3Q (allow once)"},
 		{"yes session K7F3Q", risky, "Nothing was decided"}, // not offered
@@ -214,7 +218,6 @@ func TestParseDecidesNothing(t *testing.T) {
 		{"7", choices, "Type a number from 1 to 6"},
 		{"0", choices, "Nothing was decided"},
 		{"01", choices, "Nothing was decided"},
-		{"Blog", choices, "Nothing was decided"},
 		{"other look at staging", choices, "or o and words of your own"},
 		{"look at staging", choices, "or o and words of your own"},
 		{"ο look", choices, "Nothing was decided"}, // a Greek letter
@@ -227,7 +230,7 @@ func TestParseDecidesNothing(t *testing.T) {
 		{"other:lat", glued, "or o and words of your own"},
 		{"", choices, "Nothing was decided"},
 		{reply.Esc, choices, "Nothing was decided"},
-		{"1", twice, "names two options"},
+		{"MAIL", twice, "names two options"},
 		{"y", permissions.Request{Kind: permissions.KindTool}, "Nothing was decided"},
 	} {
 		got := reply.Parse(c.line, c.r, code)
@@ -237,7 +240,9 @@ func TestParseDecidesNothing(t *testing.T) {
 	}
 }
 
-func TestHelp(t *testing.T) {
+// What a key of the console covers is said where it is offered, and in the help.
+func TestTheKeysSayWhatTheyCover(t *testing.T) {
+	exact := offered(permissions.KindTool, func(r *permissions.Request) { r.Tool = "run_command" })
 	plain := choices
 	plain.Choices = []string{"blog", "mail"}
 	secret := stranger
@@ -247,21 +252,23 @@ func TestHelp(t *testing.T) {
 		hint, say string
 	}{
 		{permission, "y allow once · a this session · n deny · r deny with a reason > ",
-			"Type yes (allow once), yes session (this session), yes 15m (for 15 minutes), yes always (until revoked), " +
-				"a (this session), n (deny), r and a reason (deny and say why)."},
+			"Type yes (allow once), a or yes session (this session), yes 15m (for 15 minutes), yes always (until revoked), " +
+				"n (deny), r and a reason (deny and say why)."},
 		{stranger, "y allow once · n deny · r deny with a reason > ",
 			"Type yes (allow once), n (deny), r and a reason (deny and say why)."},
 		{secret, "y allow once · n deny · r deny with a reason > ",
 			"Type yes (allow once), n (deny), r and a reason (deny and say why), s (the card again, with its secrets)."},
-		{tool, "y allow once · a this session · n deny · r deny with a reason > ",
-			"Type yes (allow once), yes session_tool (this tool, this session), yes session (all gated tools, this session), " +
-				"yes 15m (for 15 minutes), yes always (this exact call, always), a (this session), n (deny), " +
-				"r and a reason (deny and say why)."},
+		{tool, "y allow once · t this tool, this session · a all gated tools, this session · n deny · r deny with a reason > ",
+			"Type yes (allow once), t or yes session_tool (this tool, this session), " +
+				"a or yes session (all gated tools, this session), yes 15m (for 15 minutes), " +
+				"yes always (this exact call, always), n (deny), r and a reason (deny and say why)."},
+		{exact, "y allow once · t this exact call, this session · n deny · r deny with a reason > ",
+			"t or yes session_tool (this exact call, this session)"},
 		{risky, "high risk: type  yes K7F3Q  or  n > ",
 			"Type yes K7F3Q (allow once), yes K7F3Q session_tool (this tool, this session), yes K7F3Q 15m (for 15 minutes), " +
 				"yes K7F3Q always (this exact call, always), n (deny), r and a reason (deny and say why)."},
-		{step, "y allow once · a this session · n deny · r deny with a reason · y #2 or n #2 one call > ",
-			"with #2 for one call"},
+		{step, "y allow once · t these tools, this session · a all gated tools, this session · n deny · r deny with a reason · " +
+			"y #2 or n #2 one call > ", "with #2 for one call"},
 		{resume, "Enter continues · Esc interrupts ", "Press Enter to continue, or Esc to interrupt."},
 		{confirm, "y yes · n deny · r deny with a reason · Esc interrupts > ",
 			"Type yes (yes), n (deny), r and a reason (deny and say why), Esc (interrupt)."},
@@ -274,6 +281,49 @@ func TestHelp(t *testing.T) {
 			if got := reply.Parse(line, c.r, code); got.Meaning != reply.Asks || !strings.Contains(got.Say, c.say) {
 				t.Errorf("%q to a %s: %+v\nwant help: %s", line, c.r.Kind, got, c.say)
 			}
+		}
+	}
+}
+
+// The number that a card shows in front of an option is that option, whatever the options are called.
+func TestANumberIsThePositionOfAnOption(t *testing.T) {
+	numbers := offered(permissions.KindClarification, func(r *permissions.Request) { r.Choices = []string{"0", "1", "2", "30"} })
+	open := []reply.Open{{Code: code, Request: numbers, ShownAt: noon}}
+	for text, want := range map[string]int{"1": 1, "2": 2, "3": 3, "4": 4, "0": 1, "30": 4} {
+		if got := reply.Parse(text, numbers, code); got.Answer != choose(want) {
+			t.Errorf("%q typed is %+v", text, got)
+		}
+		said := reply.Read(reply.Message{Text: code + " " + text, At: noon}, open)
+		if len(said.Decisions) != 1 || said.Decisions[0].Answer != choose(want) {
+			t.Errorf("%q sent is %+v", text, said)
+		}
+	}
+	for _, text := range []string{"5", "01", "31"} {
+		if got := reply.Parse(text, numbers, code); got.Meaning != reply.Unclear {
+			t.Errorf("%q typed is %+v", text, got)
+		}
+	}
+}
+
+// At a prompt and in a chat an option has the same words: exactly, or else in any case and with any blanks.
+func TestAnOptionHasTheSameWordsEverywhere(t *testing.T) {
+	r := offered(permissions.KindClarification, func(r *permissions.Request) {
+		r.Choices = []string{"Alpha", "mail  to all", "Nowhere", "nowhere", "o", "s", "/stop"}
+	})
+	open := []reply.Open{{Code: code, Request: r, ShownAt: noon}}
+	for text, want := range map[string]int{
+		"alpha": 1, "ALPHA": 1, "Mail to ALL": 2, "Nowhere": 3, "nowhere": 4, "NOWHERE": 0, "O": 5, "s": 6, "/stop": 7, "alph": 0,
+	} {
+		got := reply.Parse(text, r, code)
+		said := reply.Read(reply.Message{Text: code + " " + text, At: noon}, open)
+		if want == 0 {
+			if got.Meaning != reply.Unclear || len(said.Decisions) != 0 {
+				t.Errorf("%q is %+v typed, and %+v sent", text, got, said)
+			}
+			continue
+		}
+		if got.Answer != choose(want) || len(said.Decisions) != 1 || said.Decisions[0].Answer != choose(want) {
+			t.Errorf("%q is %+v typed, and %+v sent", text, got, said)
 		}
 	}
 }

@@ -292,9 +292,9 @@ func TestMistakesAtAQuestion(t *testing.T) {
 			t.Errorf("it is %+v", r)
 		}
 		_, end = s.asks(t, question)
-		s.atCard(t, "/srv/wwww", "Nothing was decided")
+		s.atCard(t, "/srv/wwww", `No option (2 tries left, then 1 "/srv/www" is taken). Type a number`)
 		s.atCard(t, "/agents", "Your agents in this chat")
-		s.atCard(t, "/", "Nothing was decided")
+		s.atCard(t, "/", `No option (1 try left, then 1 "/srv/www" is taken).`)
 		s.atCard(t, "neither", "No valid answer in three tries")
 		if r := s.ends(t, end, permissions.Answered); !r.Defaulted {
 			t.Errorf("it is %+v", r)

@@ -252,3 +252,51 @@ func TestSeveralLinesAreSaidAsOne(t *testing.T) {
 		})
 	}
 }
+
+// Answers that are none are counted aloud: how many are left, and what comes then.
+func TestWrongTriesAreCountedAloud(t *testing.T) {
+	p := atPipe(t, nil)
+	r := ask(permissions.KindClarification, nil)
+	h := takes(r)
+	p.runs(t, h)
+	p.isAsked(t, *r, "K7F3Q")
+	for i, c := range [][2]string{
+		{"?", "Answers that are none count: 3 tries, then 1 \"blog\" is taken."},
+		{"hm", "\nNo option (2 tries left, then 1 \"blog\" is taken). Type a number from 1 to 3"},
+		{"K7F3Q 9", "\nNo option (1 try left, then 1 \"blog\" is taken). "},
+		{"well", "No valid answer in three tries; first option taken"},
+	} {
+		p.screen.until(t, "the hint", func(all string) bool { return strings.Count(all, "own words > ") == i+1 })
+		p.types(t, c[0]+"\n")
+		p.screen.sees(t, c[1])
+	}
+}
+
+// Of several people who are asked, one person's wrong tries end the question for nobody else: their own prompt closes.
+func TestThreeTriesOfOneOfSeveralCloseOnlyThatPrompt(t *testing.T) {
+	p := atPipe(t, nil)
+	r := ask(permissions.KindClarification, func(r *permissions.Request) { r.Asked = []string{"fay", "sam"} })
+	h := takes(r)
+	p.runs(t, h)
+	prompt := p.isAsked(t, *r, "K7F3Q")
+	for i, c := range [][2]string{
+		{"mail?", "\nNo option (2 tries left, then it is left to sam). "}, {"hm", "\nNo option (1 try left, then it is left to sam). "},
+		{"well", "\nNo option in three tries: this is left to sam now."},
+	} {
+		p.screen.until(t, "the hint", func(all string) bool { return strings.Count(all, "own words > ") == i+1 })
+		p.types(t, c[0]+"\n")
+		p.screen.sees(t, c[1])
+	}
+	h.none(t)
+	p.edit(t, &prompt, permissions.Leave{At: r.CreatedAt}) // news of it does not bring it back
+	next := ask(permissions.KindPause, nil)
+	p.isAsked(t, *next, "NEXT2")
+	p.screen.asked(t, "NEXT2")
+	p.types(t, "K7F3Q 2\n")
+	if d := h.next(t); d.Request != r.ID || d.Answer != permissions.Choose(2) {
+		t.Errorf("decided %+v", d)
+	}
+	if n := strings.Count(p.screen.String(), "own words > "); n != 3 {
+		t.Errorf("it was asked %d times", n)
+	}
+}

@@ -128,7 +128,7 @@ func (s *screen) progress(it *item, p connectors.Prompt) {
 		s.queue = append(s.queue, it)
 	case it == s.now && !open(p):
 		s.leave()
-	case it != s.now && open(p) && !slices.Contains(s.queue, it):
+	case it != s.now && open(p) && it.tries < mostTries && !slices.Contains(s.queue, it):
 		s.queue = append(s.queue, it)
 	}
 }
@@ -186,6 +186,8 @@ func (s *screen) enter(ctx context.Context, e entry) {
 		it.reason = fmt.Sprintf("r #%d ", a.Call)
 	case a.Meaning == reply.Reason:
 		it.reason = "r "
+	case a.Meaning == reply.Asks && r.Kind == permissions.KindClarification:
+		s.say(s.besides(a.Say + " Answers that are none count: " + triesLeft(it) + "."))
 	case a.Meaning == reply.Asks:
 		s.say(s.besides(a.Say))
 	case a.Meaning == reply.Shows:
@@ -195,7 +197,7 @@ func (s *screen) enter(ctx context.Context, e entry) {
 	case s.t.o.Quit != nil && strings.EqualFold(strings.TrimSpace(e.line), "q"):
 		s.t.o.Quit()
 	case r.Kind == permissions.KindClarification && !blank(e):
-		s.wrong(ctx, s.besides(a.Say))
+		s.wrong(ctx, s.besides(strings.TrimPrefix(a.Say, "Nothing was decided. ")))
 	default:
 		s.say(s.besides(a.Say))
 	}
@@ -221,15 +223,42 @@ func (s *screen) finish(ctx context.Context, e entry) {
 	s.decide(ctx, s.now, connectors.Decision{Answer: a.Answer, Call: a.Call, Comment: a.Comment})
 }
 
-// wrong counts an answer to a clarification that was none. The third has the first option taken.
+// wrong counts, aloud, an answer to a clarification that was none. The third has the first option taken, or, where others
+// are asked as well, takes the card off this screen alone.
 func (s *screen) wrong(ctx context.Context, say string) {
 	it := s.now
 	it.tries++
-	if it.tries >= mostTries {
+	switch {
+	case it.tries < mostTries:
+		s.say("No option (" + triesLeft(it) + "). " + say)
+	case len(others(it)) == 0:
 		s.decide(ctx, it, connectors.Decision{Default: true})
-		return
+	default:
+		s.leave()
+		s.say(fmt.Sprintf("No option in three tries: this is left to %s now. It can still be answered here with its code, as in  %s 1 .",
+			strings.Join(others(it), ", "), it.prompt.Code))
 	}
-	s.say(say)
+}
+
+// triesLeft says how many tries a clarification has left here, and what comes then.
+func triesLeft(it *item) string {
+	left, then := "2 tries left", `1 "`+card.Visible(it.prompt.Request.Choices[0])+`" is taken`
+	switch mostTries - it.tries {
+	case mostTries:
+		left = "3 tries"
+	case 1:
+		left = "1 try left"
+	}
+	if who := others(it); len(who) > 0 {
+		then = "it is left to " + strings.Join(who, ", ")
+	}
+	return left + ", then " + then
+}
+
+// others are those who are asked besides whoever sits here, or will be.
+func others(it *item) (names []string) {
+	r := it.prompt.Request
+	return slices.DeleteFunc(slices.Concat(r.Asked, r.EscalateTo), func(name string) bool { return name == it.prompt.To.Name })
 }
 
 // decide hands a decision about an item on, and tells what became of it. The question stays until it is settled, or

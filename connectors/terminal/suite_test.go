@@ -119,6 +119,8 @@ func keys(p connectors.Prompt, d connectors.Decision, terminal bool) string {
 		return "yes " + p.Code + words + "\n"
 	case allows && scope == permissions.Once:
 		return "y" + words + "\n"
+	case allows && scope == permissions.SessionTool:
+		return "t" + words + "\n"
 	case allows && scope.Span() == 0:
 		return "a" + words + "\n"
 	case allows:

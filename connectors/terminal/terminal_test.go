@@ -38,10 +38,10 @@ func TestTheWholeScreen(t *testing.T) {
 scribe wants to run   ./publish.sh
 it says      │ I need to publish.
 until          14:15 UTC, in 15 min · sha256 4f3a…91
-y allow once · a this session · n deny · r deny with a reason > 
-Nothing was decided. Type yes (allow once), yes session_tool (this exact call, this session), ` +
-		`yes 15m (this exact call, for 15 minutes), a (this session), n (deny), r and a reason (deny and say why).
-y allow once · a this session · n deny · r deny with a reason > 
+y allow once · t this exact call, this session · n deny · r deny with a reason > 
+Nothing was decided. Type yes (allow once), t or yes session_tool (this exact call, this session), ` +
+		`yes 15m (this exact call, for 15 minutes), n (deny), r and a reason (deny and say why).
+y allow once · t this exact call, this session · n deny · r deny with a reason > 
 reason > 
 ⛔ Denied by you · "keep old/" · as shown
 `
