@@ -390,6 +390,8 @@ type WaitingOn struct {
 	Tool    *string           `json:"tool"`
 	Message *string           `json:"message"` // else the reason
 	Details *string           `json:"details"`
+	Mode    *permissions.Mode `json:"mode"`  // of a pause
+	Calls   []Gated           `json:"calls"` // of a gated step
 }
 
 // FromSitting is s as programs read it.
@@ -403,7 +405,10 @@ func FromSitting(s permissions.Sitting) Session {
 	if a.Request != "" {
 		w.WaitingOn = &WaitingOn{
 			Request: a.Request, Kind: OrNull(r.Kind), Tool: OrNull(cmp.Or(a.Tool, r.Tool)),
-			Message: OrNull(cmp.Or(r.Message, r.Reason)), Details: OrNull(r.Details),
+			Message: OrNull(cmp.Or(r.Message, r.Reason)), Details: OrNull(r.Details), Mode: OrNull(r.Mode),
+		}
+		if r.Kind == permissions.KindTool {
+			w.WaitingOn.Calls = gated(r)
 		}
 	}
 	return w

@@ -7,7 +7,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// The names of the members, and their order, are a contract.
+// The names of the members, and their order, are a contract. What a session waits for says which pause it is, and which calls.
 func TestASessionAsProgramsReadIt(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.FixedZone("", 3600))
 	idle := permissions.AgentSession{
@@ -20,9 +20,13 @@ func TestASessionAsProgramsReadIt(t *testing.T) {
 	gone.Status, gone.Request, gone.Tool = permissions.AwaitingUser, "01R", "run_command"
 	over.EndedAt = at
 	pause := permissions.Request{
-		ID: "01R", Kind: permissions.KindPause, Message: "look", Reason: "because", Details: "all of it",
+		ID: "01R", Kind: permissions.KindPause, Mode: permissions.ModeConfirm, Message: "look", Reason: "because", Details: "all of it",
 	}
-	asks := permissions.Request{ID: "01R", Kind: permissions.KindTool, Tool: "write_file", Reason: "because"}
+	asks := permissions.Request{
+		ID: "01R", Kind: permissions.KindTool, Reason: "because", Step: 3, Calls: []permissions.Call{
+			{N: 1, Tool: "write_file", Input: []byte(`{"path":"a"}`), AffectedPath: "/ws/a"}, {N: 2, Tool: "run_command"},
+		},
+	}
 	for _, c := range []struct {
 		s    permissions.Sitting
 		want string
@@ -30,13 +34,15 @@ func TestASessionAsProgramsReadIt(t *testing.T) {
 		{permissions.Sitting{Session: idle}, `{"id":"01S","agent":"helper","status":"idle","model":"qwen3","tokens":7,"version":2,` +
 			`"waiting_on":null,"person":"fay","parent":null,"cost":9,` + rest},
 		{permissions.Sitting{Session: waits, WaitsOn: pause}, `{"id":"01S","agent":"helper","status":"paused","model":"qwen3",` +
-			`"tokens":7,"version":2,"waiting_on":{"request":"01R","kind":"pause","tool":null,"message":"look","details":"all of it"},` +
+			`"tokens":7,"version":2,"waiting_on":{"request":"01R","kind":"pause","tool":null,"message":"look","details":"all of it","mode":"confirm","calls":null},` +
 			`"person":"fay","parent":"01P","cost":9,` + rest},
 		{permissions.Sitting{Session: waits, WaitsOn: asks}, `{"id":"01S","agent":"helper","status":"paused","model":"qwen3",` +
-			`"tokens":7,"version":2,"waiting_on":{"request":"01R","kind":"tool","tool":"write_file","message":"because","details":null},` +
+			`"tokens":7,"version":2,"waiting_on":{"request":"01R","kind":"tool","tool":null,"message":"because","details":null,"mode":null,` +
+			`"calls":[{"tool":"write_file","args":{"path":"a"},"step":3,"affected_path":"/ws/a"},` +
+			`{"tool":"run_command","args":null,"step":3,"affected_path":null}]},` +
 			`"person":"fay","parent":"01P","cost":9,` + rest},
 		{permissions.Sitting{Session: gone}, `{"id":"01S","agent":"helper","status":"awaiting_user","model":"qwen3","tokens":7,` +
-			`"version":2,"waiting_on":{"request":"01R","kind":null,"tool":"run_command","message":null,"details":null},` +
+			`"version":2,"waiting_on":{"request":"01R","kind":null,"tool":"run_command","message":null,"details":null,"mode":null,"calls":null},` +
 			`"person":"fay","parent":null,"cost":9,` + rest},
 		{permissions.Sitting{Session: over}, `{"id":"01S","agent":"helper","status":"idle","model":"qwen3","tokens":7,"version":2,` +
 			`"waiting_on":null,"person":"fay","parent":null,"cost":9,"started":"2026-11-21T11:00:00Z",` +
