@@ -64,9 +64,7 @@ func (sh *shift) poseCall(ctx context.Context, c Call) error {
 	posed, err := sh.runtime.desk.Pose(ctx, sh.asker(), q)
 	switch r := permissions.AsRefusal(err); {
 	case r != nil && r.Code != permissions.CodeBroken:
-		x := sh.execution(c)
-		x.Ended, x.Success, x.Error = x.Began, sh.run.Shows, r.Text
-		return sh.advance(ctx, agents.Commit{Executions: []agents.Execution{x}}, Refused{Text: r.Text})
+		return sh.advance(ctx, agents.Commit{}, Refused{Text: r.Text})
 	case err != nil:
 		return err
 	}

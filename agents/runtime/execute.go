@@ -128,7 +128,10 @@ func (sh *shift) ended(ctx context.Context, x agents.Execution, o tools.Outcome,
 	if o.Error {
 		x.Error = short(o.Text, permissions.MaxReason)
 	}
-	c := agents.Commit{Executions: []agents.Execution{x}}
+	c := agents.Commit{}
+	if !sh.run.Shows { // else it ended before a person looked at it
+		c.Executions = []agents.Execution{x}
+	}
 	for _, a := range o.Artifacts {
 		a.Step, a.Call = x.Step, x.Call
 		c.Artifacts = append(c.Artifacts, a)

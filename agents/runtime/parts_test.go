@@ -66,6 +66,7 @@ type pen struct {
 	needs func(input string) []permissions.Tag
 	hold  chan struct{} // not nil: it waits for this, or for its end
 	pause string
+	exit  *int
 }
 
 func (p pen) Spec() models.Tool {
@@ -107,5 +108,5 @@ func (p pen) Run(ctx context.Context, at tools.Place, input json.RawMessage, pla
 	if _, err := fmt.Fprintln(f, in.Text); err != nil {
 		return tools.Outcome{Text: err.Error(), Error: true}
 	}
-	return tools.Outcome{Text: "wrote " + in.Path, Pause: p.pause}
+	return tools.Outcome{Text: "wrote " + in.Path, Pause: p.pause, Exit: p.exit}
 }

@@ -11,8 +11,10 @@ import (
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/agents/tools"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
+	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
@@ -398,5 +400,81 @@ func (s *stage) somehow(random *rand.Rand) {
 				Request: r.ID, Answer: o, Call: min(n+1, len(r.Calls)), From: fayHere,
 			})
 		}
+	}
+}
+
+// TestTheBeginningOfACallIsWrittenOnce: whatever its row says later, it says when the call began, and the exit code and the time
+// that a command took stay while a person looks at it. A minute passes with every commit.
+func TestTheBeginningOfACallIsWrittenOnce(t *testing.T) {
+	ask, four := `{"question":"How many?","options":["0","1"]}`, 4
+	stop := func(s *stage) { s.orders(permissions.OrderStop) }
+	for name, c := range map[string]struct {
+		calls  []string
+		hold   bool
+		place  []permissions.Tag
+		change func(*engine.Settings)
+		do     func(*stage)
+	}{
+		"answered":     {calls: []string{"ask_user", ask}, do: func(s *stage) { s.answers(s.card(1), permissions.Choose(2)) }},
+		"held already": {calls: []string{"request_permission", `{"permission":"@network","reason":"r"}`}, place: []permissions.Tag{permissions.Network}},
+		"may not ask":  {calls: []string{"request_permission", `{"permission":"@network","reason":"r","agentId":"x"}`}},
+		"refused": {calls: []string{"ask_user", ask, "ask_user", ask}, change: func(s *engine.Settings) { s.Limits.RequestsPerHour = 1 },
+			do: func(s *stage) { s.answers(s.card(1), permissions.Choose(2)) }},
+		"stopped": {calls: []string{"ask_user", ask}, do: func(s *stage) { s.card(1); stop(s) }},
+		"restart": {calls: []string{"look", noteA}, hold: true, do: func(s *stage) { s.begun("helper"); s.restart() }},
+		"shown":   {calls: []string{"look", noteA}, do: func(s *stage) { s.answers(s.card(1), permissions.Continue) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := helper(first(c.calls...))
+			p := pen{name: "look", exit: &four}
+			if a.Place.Tags = c.place; c.hold {
+				p.hold = make(chan struct{})
+			}
+			if name == "shown" {
+				p.pause = "look at it"
+			}
+			a.Tools = []tools.Tool{p}
+			s := playWith(t, c.change, a)
+			last := len(c.calls) / 2
+			var began, ended time.Time // of the first row, and of the first that says that it is over
+			watch := func(c agents.Commit) error {
+				for _, x := range c.Executions {
+					if x.Call != last {
+						continue
+					}
+					if began.IsZero() {
+						began = x.Began
+					}
+					if ended.IsZero() {
+						ended = x.Ended
+					}
+				}
+				s.pass(time.Minute)
+				return nil
+			}
+			s.rows.mu.Lock()
+			s.rows.fails = watch
+			s.rows.mu.Unlock()
+			s.writes("go")
+			if c.do != nil {
+				c.do(s)
+			}
+			if name != "stopped" {
+				s.hears("told:")
+			}
+			id := s.current("helper").ID
+			s.ended(id)
+			rows, err := s.rows.Executions(t.Context(), id, 1)
+			if err != nil || len(rows) != last {
+				t.Fatalf("%+v, %v", rows, err)
+			}
+			x := rows[last-1]
+			if !x.Began.Equal(began) || name != "restart" && !x.Ended.Equal(ended) || x.Ended.Sub(x.Began) < time.Minute && name != "restart" {
+				t.Errorf("it took from %s to %s, and began at %s", x.Began, x.Ended, began)
+			}
+			if name == "shown" && (x.Exit == nil || *x.Exit != 4 || !x.Success) {
+				t.Errorf("its row is %+v", x)
+			}
+		})
 	}
 }

@@ -104,9 +104,10 @@ func executionFields(e *agents.Execution) []any {
 	}
 }
 
+// writeExecution writes what a call is, and when it began, once: whoever writes the row again may not know that any more.
 var writeExecution = `INSERT INTO tool_calls (` + executionColumns + `) VALUES (` + parameters(executionColumns) + `) ` +
-	`ON CONFLICT (session, step, call) DO UPDATE SET (tool, arguments, began_at, ended_at, success, exit_code, error, affected_path) = ` +
-	`(excluded.tool, excluded.arguments, excluded.began_at, excluded.ended_at, excluded.success, excluded.exit_code, excluded.error, excluded.affected_path)`
+	`ON CONFLICT (session, step, call) DO UPDATE SET (ended_at, success, exit_code, error) = ` +
+	`(excluded.ended_at, excluded.success, COALESCE(excluded.exit_code, tool_calls.exit_code), excluded.error)`
 
 const (
 	readCallEnded = `SELECT ended_at FROM tool_calls WHERE session = $1 AND step = $2 AND call = $3`

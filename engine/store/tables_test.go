@@ -77,6 +77,11 @@ func TestExecutionTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	a.Version++ // the same calls again, by somebody who does not know when they began, nor what they were: that stays
+	again := agents.Execution{Step: 1, Call: 1, Began: noon.Add(time.Hour), Ended: noon.Add(1234 * time.Millisecond), Success: true}
+	if err := s.Commit(t.Context(), agents.Commit{Session: a, Executions: []agents.Execution{again}}); err != nil {
+		t.Fatal(err)
+	}
 	equal(t, "executions", table(t, s, `SELECT id, tool_name, arguments_json, timestamp, success, exit_code, duration_ms, `+
 		`error_message FROM executions`), `
 1 | run_command | {"command":"ls"} | 2026-11-21T12:00:00.250Z | 1 | 0 | 1234 | <nil>
