@@ -56,6 +56,13 @@ const (
 	ReasonStopped = "stopped"
 )
 
+// How runs end.
+const (
+	Done        = "done"
+	Interrupted = "interrupted"
+	Failed      = "failed"
+)
+
 // refusal is in a word why a call does not run that q alone asks about; empty: it may.
 func refusal(q permissions.Request, void bool) string {
 	switch {

@@ -59,7 +59,8 @@ type Agent struct {
 	orders  int            // that are being obeyed: no turn begins meanwhile
 	ended   chan struct{}  // closed when the turn has ended
 	seat    *seat          // its program, while that runs
-	posed   []posed        // what it waits for
+	posed   []*posed       // what it waits for
+	open    []*posed       // of which something is still to be told
 	answers map[permissions.ID]permissions.Bell
 }
 
@@ -71,8 +72,9 @@ type seat struct {
 
 // posed is a question that waits for people.
 type posed struct {
-	id   permissions.ID
+	id   permissions.ID // empty: it is not put to them yet
 	tool string
+	done chan struct{} // closed when nothing more is told of it
 }
 
 var (
@@ -167,8 +169,38 @@ func (a *Agent) resume(ctx context.Context) error {
 	if err := a.say(ctx, fmt.Sprintf("%s/%d/restart", s.ID, was.Turns), restarted); err != nil {
 		return err
 	}
-	return a.row.change(ctx, func(s *permissions.AgentSession, _ *agents.Commit) { s.Status = permissions.Interrupted })
+	var closed []permissions.Request
+	for _, id := range was.Asks {
+		r, err := a.desk.Read(ctx, a.caller(), id)
+		if err != nil {
+			return err
+		}
+		closed = append(closed, r)
+	}
+	return a.row.change(ctx, func(s *permissions.AgentSession, c *agents.Commit) {
+		for _, r := range closed {
+			a.closing(*s, r, false, c)
+		}
+		for _, n := range was.Runs {
+			c.Executions = append(c.Executions, agents.Execution{Step: was.Turns, Call: n, Ended: a.stamp(), Error: unknown})
+		}
+		a.over(s, c, agents.Interrupted, "restarted")
+	})
 }
+
+// over ends a turn in the row, and tells how it ended.
+func (a *Agent) over(s *permissions.AgentSession, c *agents.Commit, outcome, reason string) {
+	if s.Status = permissions.Idle; outcome != agents.Done {
+		s.Status = permissions.Interrupted
+	}
+	s.Request, s.Tool = "", ""
+	was := stepOf(*s)
+	was.Asks = nil
+	s.Step = was.encode()
+	c.Records = append(c.Records, agents.RecordOf(permissions.RunFinished, *s, a.stamp(), "outcome", outcome, "reason", reason))
+}
+
+const unknown = "This was interrupted: the daemon ended while it ran. Its outcome is unknown."
 
 const restarted = "I was interrupted in the middle of something. That is gone, and what I had asked you is cancelled: nobody waits " +
 	"any more. Write again, and I go on."
@@ -197,7 +229,7 @@ func (a *Agent) work(ctx context.Context) (worked bool, err error) {
 		texts[i], numbers[i] = p.Text, p.Number
 	}
 	err = a.row.change(ctx, func(s *permissions.AgentSession, c *agents.Commit) {
-		was.Turns = t.n
+		was = step{Conversation: was.Conversation, Turns: t.n}
 		s.Status, s.Step, c.Taken = permissions.Running, was.encode(), numbers
 		c.Artifacts = []agents.Artifact{note(agents.ArtifactUserMessage, s.ID, t.n, strings.Join(texts, "\n\n"), a.stamp())}
 	})

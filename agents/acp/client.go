@@ -58,8 +58,34 @@ type turn struct {
 	end     func() // closes over, once
 	heard   *transcript
 
-	mu    sync.Mutex
-	calls int
+	mu      sync.Mutex
+	calls   int
+	allowed []allowed
+}
+
+// allowed is a call that people let the agent run by itself.
+type allowed struct {
+	agents.Execution
+	of toolCall
+}
+
+// ended are the rows of the calls that the agent ran by itself, as it says that they went.
+func (t *turn) ended(at time.Time) (all []agents.Execution) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, x := range t.allowed {
+		x.Ended = at
+		switch t.heard.known(x.of).Status {
+		case sdk.ToolCallStatusCompleted:
+			x.Success = true
+		case sdk.ToolCallStatusFailed:
+			x.Error = "The agent says that this failed."
+		default:
+			x.Error = "The agent did not say how this went."
+		}
+		all = append(all, x.Execution)
+	}
+	return all
 }
 
 func newTurn(session string, n int) *turn {
@@ -206,7 +232,7 @@ func (c *client) use(
 		c.gate.note(ctx, x, nil)
 		return tools.Outcome{}, err
 	}
-	place.Tags = append(place.Tags, plan.Needs...)
+	place.Tags, x.Began = append(place.Tags, plan.Needs...), c.gate.stamp()
 	if began != nil {
 		began()
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -34,38 +36,65 @@ func (a *Agent) allow(ctx context.Context, q permissions.Request) (permissions.R
 		q.State, q.Answer, q.Scope = permissions.Approved, permissions.Allow(permissions.Once), permissions.Once
 		return q, nil
 	}
+	p := &posed{tool: q.Tool, done: make(chan struct{})}
+	defer a.done(p)
+	if err := a.asks(ctx, p, verdict.Ask); err != nil {
+		return q, err
+	}
 	r, err := a.desk.Pose(ctx, a.caller(), q)
-	if err != nil {
-		return r, err
+	opened := err == nil && r.State == permissions.Pending
+	if opened {
+		r, err = a.wait(ctx, p, r)
 	}
-	if r.State == permissions.Pending {
-		if r, err = a.wait(ctx, r); err != nil {
-			return r, err
+	void := false
+	if err == nil && r.State == permissions.Approved {
+		var used permissions.Request
+		if used, err = a.desk.Use(ctx, a.caller(), r.ID, q.Key); err == nil {
+			r = used
 		}
+		void = err != nil
 	}
-	if r.State != permissions.Approved {
-		return r, nil
+	a.answered(ctx, p, r, opened, void)
+	return r, err
+}
+
+// asks says that the agent waits for people, if they will be asked: before they are. Nothing is asked in a turn that is over.
+func (a *Agent) asks(ctx context.Context, p *posed, people bool) error {
+	a.mu.Lock()
+	err := ctx.Err()
+	if err == nil {
+		a.open = append(a.open, p)
 	}
-	return a.desk.Use(ctx, a.caller(), r.ID, q.Key)
+	if err == nil && people {
+		a.posed = append(a.posed, p)
+	}
+	a.mu.Unlock()
+	if err == nil && people {
+		a.waits(ctx, false, nil)
+	}
+	return err
+}
+
+// done says that nothing more is told of a question.
+func (a *Agent) done(p *posed) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.open = slices.DeleteFunc(a.open, func(q *posed) bool { return p == q })
+	close(p.done)
 }
 
 // wait waits until people have settled a question, or withdraws it.
-func (a *Agent) wait(ctx context.Context, r permissions.Request) (permissions.Request, error) {
+func (a *Agent) wait(ctx context.Context, p *posed, r permissions.Request) (permissions.Request, error) {
 	settled := permissions.NewBell()
 	a.mu.Lock()
-	a.answers[r.ID] = settled
-	a.posed = append(a.posed, posed{r.ID, r.Tool})
+	a.answers[r.ID], p.id = settled, r.ID
+	if !slices.Contains(a.posed, p) { // a grant has ended in this very moment
+		a.posed = append(a.posed, p)
+	}
 	a.mu.Unlock()
-	a.waits(ctx)
-	defer func() {
-		a.mu.Lock()
-		delete(a.answers, r.ID)
-		a.posed = slices.DeleteFunc(a.posed, func(p posed) bool { return p.id == r.ID })
-		a.mu.Unlock()
-		late, done := context.WithTimeout(context.WithoutCancel(ctx), deskTime)
-		defer done()
-		a.waits(late)
-	}()
+	a.waits(context.WithoutCancel(ctx), false, func(s permissions.AgentSession, c *agents.Commit) {
+		c.Records = append(c.Records, agents.Opening(s, r, a.stamp()))
+	})
 	for {
 		now, err := a.desk.Read(ctx, a.caller(), r.ID)
 		if err == nil && now.State != permissions.Pending {
@@ -77,33 +106,93 @@ func (a *Agent) wait(ctx context.Context, r permissions.Request) (permissions.Re
 		select {
 		case <-settled:
 		case <-ctx.Done():
-			a.withdraw(ctx, r.ID)
-			return r, ctx.Err()
+			return a.withdraw(ctx, r), ctx.Err()
 		}
 	}
 }
 
-// withdraw cancels what nobody waits for any more.
-func (a *Agent) withdraw(ctx context.Context, id permissions.ID) {
+// answered closes a question: what became of it is told, and that the agent does not wait for it any more.
+func (a *Agent) answered(ctx context.Context, p *posed, r permissions.Request, opened, void bool) {
+	a.mu.Lock()
+	delete(a.answers, p.id)
+	a.posed = slices.DeleteFunc(a.posed, func(q *posed) bool { return p == q })
+	a.mu.Unlock()
 	late, done := context.WithTimeout(context.WithoutCancel(ctx), deskTime)
 	defer done()
-	if err := a.desk.Withdraw(late, a.caller(), id, ""); err != nil {
-		a.log.Warn("what an agent asked is not cancelled", "request", id, "err", err)
+	a.waits(late, ctx.Err() != nil, func(s permissions.AgentSession, c *agents.Commit) {
+		if opened {
+			a.closing(s, r, void, c)
+		}
+	})
+}
+
+// closing adds what is told of a question that people were asked: the events, what they said, and of a call that does not
+// run, its row.
+func (a *Agent) closing(s permissions.AgentSession, r permissions.Request, void bool, c *agents.Commit) {
+	now := a.stamp()
+	_, n, _ := strings.Cut(strings.TrimPrefix(r.Key, r.Session+"/"), "/")
+	x := agents.Execution{Session: s.ID, Step: r.Step, Tool: r.Tool, Arguments: r.Input, AffectedPath: r.AffectedPath, Began: now, Ended: now}
+	x.Call, _ = strconv.Atoi(n) // see [turn.key]
+	c.Records = append(c.Records, agents.Closing(s, r, void, agents.ReasonStopped, now)...)
+	c.Artifacts = append(c.Artifacts, agents.Verdict(x, r, void))
+	if r.State != permissions.Approved {
+		x.Error = permissions.Result(r).Text
+		c.Executions = append(c.Executions, x)
 	}
 }
 
-// waits shows what the agent waits for, in its session and to its person.
-func (a *Agent) waits(ctx context.Context) {
-	err := a.row.change(ctx, func(s *permissions.AgentSession, _ *agents.Commit) {
+// quiet waits until all that the agent asked is closed. It is called when the turn is over, and so nothing more is asked.
+func (a *Agent) quiet() {
+	for {
+		a.mu.Lock()
+		all := slices.Clone(a.open)
+		a.mu.Unlock()
+		if len(all) == 0 {
+			return
+		}
+		<-all[0].done
+	}
+}
+
+// withdraw cancels what nobody waits for any more, and gives what became of it.
+func (a *Agent) withdraw(ctx context.Context, r permissions.Request) permissions.Request {
+	late, done := context.WithTimeout(context.WithoutCancel(ctx), deskTime)
+	defer done()
+	err := a.desk.Withdraw(late, a.caller(), r.ID, "")
+	if err == nil {
+		var now permissions.Request
+		if now, err = a.desk.Read(late, a.caller(), r.ID); err == nil {
+			return now
+		}
+	}
+	a.log.Warn("what an agent asked is not cancelled", "request", r.ID, "err", err)
+	return r
+}
+
+// waits shows what the agent waits for, in its session and to its person, with what more is told of that; or, of a turn that is
+// over, that it waits for nothing.
+func (a *Agent) waits(ctx context.Context, over bool, more func(permissions.AgentSession, *agents.Commit)) {
+	err := a.row.change(ctx, func(s *permissions.AgentSession, c *agents.Commit) {
+		if more != nil {
+			more(*s, c)
+		}
 		a.mu.Lock()
 		defer a.mu.Unlock()
+		was := stepOf(*s)
+		was.Asks = nil
+		for _, p := range a.posed {
+			if p.id != "" {
+				was.Asks = append(was.Asks, p.id)
+			}
+		}
+		s.Step = was.encode()
 		if s.Request, s.Tool = "", ""; len(a.posed) > 0 {
 			s.Request, s.Tool = a.posed[0].id, a.posed[0].tool
 		}
 		switch {
 		case len(a.posed) > 0:
 			s.Status = permissions.AwaitingUser
-		case s.Status == permissions.AwaitingUser:
+		case s.Status == permissions.AwaitingUser && !over:
 			s.Status = permissions.Running
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -88,8 +89,19 @@ func (c *client) requestPermission(ctx context.Context, params json.RawMessage) 
 		return nil, sdk.NewInvalidParams(map[string]any{"error": err.Error()})
 	}
 	q.Session, q.Cwd, q.Folder, q.Step = t.session, c.place.Workspace, c.place.Folder(), t.n
-	q.Key, _ = t.key()
+	x := agents.Execution{Step: t.n, Tool: q.Tool, Arguments: q.Input}
+	q.Key, x.Call = t.key()
 	answer, err := c.gate.allow(ctx, q)
+	if x.Began = c.gate.stamp(); err == nil && answer.State == permissions.Approved && answer.VoidAt.IsZero() {
+		t.mu.Lock()
+		t.allowed = append(t.allowed, allowed{x, toolCall{ID: in.ToolCall.ID}})
+		t.mu.Unlock()
+	} else if x.Ended = x.Began; err != nil {
+		x.Error = short(err.Error(), permissions.MaxReason)
+	} else {
+		x.Error = permissions.Result(answer).Text
+	}
+	c.gate.note(ctx, x, nil)
 	if err != nil {
 		c.log.Debug("what an acp agent asks is not allowed", "err", err)
 		if refusal := permissions.AsRefusal(err); refusal != nil && ctx.Err() == nil {

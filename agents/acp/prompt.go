@@ -36,14 +36,22 @@ func (a *Agent) prompt(ctx context.Context, t *turn, text string) error {
 	if ctx.Err() != nil {
 		return ctx.Err() // the daemon ends: what became of it is told when it is started again
 	}
-	if err := say(t.last(reply, err, isOver(t))); err != nil {
+	ordered := isOver(t)
+	if err := say(t.last(reply, err, ordered)); err != nil {
 		return err
 	}
+	t.end() // what is still asked is withdrawn, and closed before the end of the turn is told
+	a.quiet()
 	return a.row.change(ctx, func(s *permissions.AgentSession, c *agents.Commit) {
-		if s.Status = permissions.Idle; err != nil || isOver(t) {
-			s.Status = permissions.Interrupted
+		c.Executions = t.ended(a.stamp())
+		switch {
+		case ordered:
+			a.over(s, c, agents.Interrupted, agents.ReasonStopped)
+		case err != nil:
+			a.over(s, c, agents.Failed, "agent")
+		default:
+			a.over(s, c, agents.Done, "")
 		}
-		s.Request, s.Tool = "", ""
 		if told != "" {
 			c.Artifacts = []agents.Artifact{note(agents.ArtifactAssistantMessage, s.ID, t.n, told, a.stamp())}
 		}

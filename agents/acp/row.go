@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -17,11 +18,31 @@ import (
 type step struct {
 	Conversation sdk.SessionId `json:"conversation,omitempty"` // the agent's own name of it; empty: not begun yet
 	Turns        int           `json:"turns"`                  // so many were begun
+
+	Asks []permissions.ID `json:"asks,omitempty"` // what people are asked in the newest one
+	Runs []int            `json:"runs,omitempty"` // calls of it whose rows have not ended
 }
 
 func (s step) encode() json.RawMessage {
 	text, _ := json.Marshal(s) // it can always be written
 	return text
+}
+
+// stepOf is where a session stands, as far as it can be read.
+func stepOf(s permissions.AgentSession) (at step) {
+	_ = json.Unmarshal(s.Step, &at)
+	return at
+}
+
+// run notes which calls have rows that have not ended.
+func (s step) run(all []agents.Execution) step {
+	for _, x := range all {
+		s.Runs = slices.DeleteFunc(slices.Clone(s.Runs), func(n int) bool { return n == x.Call })
+		if x.Ended.IsZero() {
+			s.Runs = append(s.Runs, x.Call)
+		}
+	}
+	return s
 }
 
 // row is the session of an agent in the store. Only this writes it, but for its end when the agent is not in the
@@ -73,7 +94,7 @@ func (r *row) disown(ctx context.Context, s permissions.AgentSession) error {
 	now := r.agent.stamp()
 	s.Version++
 	s.Status, s.Request, s.Tool, s.ChangedAt, s.EndedAt = permissions.Idle, "", "", now, now
-	return r.store.Commit(ctx, agents.Commit{Session: s, Records: []permissions.Record{status(s)}})
+	return r.store.Commit(ctx, agents.Commit{Session: s, Records: []permissions.Record{agents.StatusOf(s)}})
 }
 
 // current is the session that goes on, begun where there is none.
@@ -88,11 +109,12 @@ func (r *row) current(ctx context.Context) (permissions.AgentSession, error) {
 		ID: permissions.NewID(now), Agent: r.agent.o.Name, Person: r.agent.o.Person, Status: permissions.Idle, Model: "acp",
 		Version: 1, CreatedAt: now, ChangedAt: now, Step: step{}.encode(),
 	}
-	content, _ := json.Marshal(map[string]any{"session_id": s.ID, "agent": s.Agent, "model": s.Model,
-		"workspace": r.agent.o.Place.Workspace, "folder": r.agent.o.Place.Folder(), "timestamp": now})
 	err := r.store.Commit(ctx, agents.Commit{
-		Session: s, Records: []permissions.Record{status(s)},
-		Artifacts: []agents.Artifact{{Type: agents.ArtifactSession, Content: content}},
+		Session: s, Records: []permissions.Record{agents.StatusOf(s)},
+		Artifacts: []agents.Artifact{agents.ArtifactOf(agents.ArtifactSession, map[string]any{
+			"session_id": s.ID, "agent": s.Agent, "model": s.Model, "timestamp": now,
+			"workspace": r.agent.o.Place.Workspace, "folder": r.agent.o.Place.Folder(),
+		})},
 	})
 	if err != nil {
 		return s, err
@@ -130,8 +152,11 @@ func (r *row) change(ctx context.Context, do func(*permissions.AgentSession, *ag
 		next.Version++
 		next.ChangedAt = r.agent.stamp()
 		do(&next, &c)
+		if len(c.Executions) > 0 {
+			next.Step = stepOf(next).run(c.Executions).encode()
+		}
 		if next.Status != r.is.Status {
-			c.Records = append(c.Records, status(next))
+			c.Records = append(c.Records, agents.StatusOf(next))
 		}
 		c.Session = next
 		err := r.store.Commit(ctx, c)
@@ -147,13 +172,5 @@ func (r *row) change(ctx context.Context, do func(*permissions.AgentSession, *ag
 		}
 		r.agent.shows(next.Status)
 		return nil
-	}
-}
-
-// status tells how a session stands, for the audit and for those who follow it.
-func status(s permissions.AgentSession) permissions.Record {
-	return permissions.Record{
-		Type: permissions.SessionStatus, At: s.ChangedAt, Actor: s.Caller().Name, Request: s.Request,
-		Detail: map[string]string{"session": string(s.ID), "person": s.Person, "agent": s.Agent, "status": string(s.Status)},
 	}
 }

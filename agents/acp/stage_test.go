@@ -49,8 +49,61 @@ type stage struct {
 	stop  func()
 	keys  int
 
-	mu    sync.Mutex
-	ahead time.Duration
+	mu        sync.Mutex
+	ahead     time.Duration
+	artifacts []agents.Artifact // that were stored
+}
+
+// ledger is the real store, and remembers which artifacts were stored.
+type ledger struct {
+	*store.Store
+	s *stage
+}
+
+func (l ledger) Commit(ctx context.Context, c agents.Commit) error {
+	err := l.Store.Commit(ctx, c)
+	if err == nil {
+		l.s.mu.Lock()
+		defer l.s.mu.Unlock()
+		l.s.artifacts = append(l.s.artifacts, c.Artifacts...)
+	}
+	return err
+}
+
+// said is what the artifacts of a type say.
+func (s *stage) said(of agents.ArtifactType) (all []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.artifacts {
+		if a.Type == of {
+			all = append(all, string(a.Content))
+		}
+	}
+	return all
+}
+
+// ended waits until the run of a session was told to have ended.
+func (s *stage) ended(id permissions.ID) {
+	s.t.Helper()
+	for late := time.After(patience); ; {
+		changed := s.rows.Changed()
+		x, err := s.rows.AgentSession(s.t.Context(), id)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if x.Status == permissions.Idle || x.Status == permissions.Interrupted {
+			return
+		}
+		select {
+		case <-changed:
+		case <-late:
+			s.t.Fatalf("session %s is %+v", id, x)
+		}
+	}
+}
+
+func replaceWorkspace(line, ws string) string {
+	return strings.ReplaceAll(line, "$WS", filepath.Clean(ws))
 }
 
 // cast is an agent of a test, and what it is like.
@@ -191,7 +244,7 @@ func (s *stage) open() {
 		}
 		a := acp.New(acp.Options{
 			Name: c.name, Person: c.person, Via: "phone", Program: binary, Place: p,
-			Read: tools.Whole(box), Write: files["write_file"], Run: files["run_command"], Store: rows, Now: s.now,
+			Read: tools.Whole(box), Write: files["write_file"], Run: files["run_command"], Store: ledger{rows, s}, Now: s.now,
 		})
 		s.own, residents = append(s.own, a), append(residents, a)
 		caller := permissions.AgentCaller(c.name).Name

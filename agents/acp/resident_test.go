@@ -1,0 +1,54 @@
+package acp_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/residenttest"
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// TestResident: the events, rows and artifacts of every agent that the daemon runs, of what it asks leave for and of what
+// it has the daemon do.
+func TestResident(t *testing.T) {
+	for name, line := range map[string]string{
+		"session/request_permission": ask("execute", `{"command":"make"}`),
+		"fs/write_text_file":         "call fs/write_text_file " + `{"sessionId":"$S","path":"$WS/a","content":"a\n"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			residenttest.Run(t, func(t *testing.T) residenttest.Stage {
+				s := play(t)
+				line := replaceWorkspace(line, s.at(""))
+				lines := []string{line}
+				if name == "session/request_permission" {
+					lines = append(lines, `note session/update {"sessionId":"$S","update":{"sessionUpdate":"tool_call_update",`+
+						`"toolCallId":"c1","status":"completed"}}`)
+				}
+				var id permissions.ID
+				return residenttest.Stage{
+					Engine: func() *engine.Engine { return s.Engine }, Fay: connectors.Identity{Via: "phone", UID: fay.UID},
+					Asks: func() { s.writes(lines...) },
+					Card: func(n int) permissions.Request {
+						r := s.card(n)
+						id = permissions.ID(r.Session)
+						return r
+					},
+					Answers: func(r permissions.Request, a permissions.Answer, why string) { s.answers(r, a, why) },
+					Orders:  s.orders, Pass: func() { s.pass(time.Hour) }, Restart: s.restart,
+					Ended: func() { s.ended(id) },
+					Row: func() []agents.Execution {
+						rows, err := s.rows.Executions(t.Context(), id, 1)
+						if err != nil {
+							t.Error(err)
+						}
+						return rows
+					},
+					Said: s.said,
+				}
+			})
+		})
+	}
+}

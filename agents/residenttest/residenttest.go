@@ -1,0 +1,134 @@
+// Package residenttest has what every agent that the daemon runs has to do, whoever wrote it: the same events in the same order,
+// the same rows and the same artifacts.
+package residenttest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
+)
+
+// Stage is an agent of fay's on a real engine, and fay.
+type Stage struct {
+	Engine  func() *engine.Engine // that runs just now
+	Fay     connectors.Identity
+	Asks    func()                                                       // has fay write what makes the agent make one gated call, which it then reports done
+	Card    func(n int) permissions.Request                              // waits for the n-th card
+	Answers func(r permissions.Request, a permissions.Answer, r2 string) // has fay answer, with a reason
+	Orders  func(permissions.Order)
+	Pass    func() // lets more time pass than a question has
+	Restart func() // stops everything, and starts it over the same store
+	Ended   func() // waits until the agent rests after its run
+	Row     func() []agents.Execution
+	Said    func(agents.ArtifactType) []string // what the artifacts of a type say, in JSON
+	Waits   bool                               // a restart lets it go on waiting
+}
+
+// Run runs the suite.
+func Run(t *testing.T, open func(t *testing.T) Stage) {
+	const tail = " RUN_FINISHED SESSION_STATUS:"
+	for name, c := range map[string]struct {
+		do      func(*Stage, permissions.Request)
+		events  string // after the request was created, but REQUEST_SHOWN
+		success bool
+		granted string
+		denied  string
+	}{
+		"allowed": {func(s *Stage, r permissions.Request) { s.Answers(r, permissions.Allow(permissions.Once), "") },
+			"WAIT_ACK_ENTER REQUEST_SETTLED REQUEST_USED ACK_APPROVED ACK_DECISION_HANDLED:approve SESSION_STATUS:running TOOL_FINISHED" +
+				tail + "idle", true, `"scope":"once"`, ""},
+		"denied": {func(s *Stage, r permissions.Request) { s.Answers(r, permissions.Deny, "not so") },
+			"WAIT_ACK_ENTER REQUEST_SETTLED TOOL_FINISHED ACK_REJECTED:user_denied ACK_DECISION_HANDLED:deny SESSION_STATUS:running" +
+				tail + "idle", false, "", `"reason":"not so"`},
+		"silence": {func(s *Stage, _ permissions.Request) { s.Pass() },
+			"WAIT_ACK_ENTER REQUEST_SETTLED TOOL_FINISHED ACK_REJECTED:ack_timeout SESSION_STATUS:running" + tail + "idle",
+			false, "", `"reason":"ack_timeout"`},
+		"stop": {func(s *Stage, _ permissions.Request) { s.Orders(permissions.OrderStop) },
+			"WAIT_ACK_ENTER REQUEST_SETTLED TOOL_FINISHED ACK_REJECTED:stopped" + tail + "interrupted", false, "", `"reason":"cancelled"`},
+		"new": {func(s *Stage, _ permissions.Request) { s.Orders(permissions.OrderNew) },
+			"WAIT_ACK_ENTER REQUEST_SETTLED TOOL_FINISHED ACK_REJECTED:stopped" + tail + "interrupted", false, "", `"reason":"cancelled"`},
+		"restart": {func(s *Stage, r permissions.Request) {
+			if s.Restart(); s.Waits {
+				s.Orders(permissions.OrderStop)
+			}
+		}, "WAIT_ACK_ENTER REQUEST_SETTLED TOOL_FINISHED ACK_REJECTED:stopped" + tail + "interrupted", false, "", `"reason":"cancelled"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t)
+			s.Asks()
+			r := s.Card(1)
+			s.opened(t, r.ID)
+			c.do(&s, r)
+			s.Ended()
+			all := s.events(t)
+			at := slices.IndexFunc(all, func(e string) bool { return e == "REQUEST_CREATED" })
+			if at < 1 || all[at-1] != "SESSION_STATUS:awaiting_user" {
+				t.Errorf("before anybody was asked its status was not told: %v", all)
+			}
+			if got := strings.Join(all[at+1:], " "); !strings.HasPrefix(got, c.events) {
+				t.Errorf("it tells\n%s, want\n%s", got, c.events)
+			}
+			rows := s.Row()
+			if len(rows) != 1 || rows[0].Success != c.success || rows[0].Ended.IsZero() || (rows[0].Error == "") != c.success {
+				t.Errorf("its rows are %+v", rows)
+			}
+			for kind, want := range map[agents.ArtifactType]string{
+				agents.ArtifactApprovalGranted: c.granted, agents.ArtifactApprovalDenied: c.denied,
+			} {
+				if got := s.Said(kind); (len(got) == 1) != (want != "") || want != "" && !strings.Contains(got[0], want) {
+					t.Errorf("the %s artifacts are %v, want %s", kind, got, want)
+				}
+			}
+		})
+	}
+}
+
+// opened waits until the wait for a request was told: a person may be faster.
+func (s Stage) opened(t *testing.T, id permissions.ID) {
+	t.Helper()
+	for {
+		changed := s.Engine().Changed()
+		if slices.Contains(s.events(t), "WAIT_ACK_ENTER") {
+			return
+		}
+		select {
+		case <-changed:
+		case <-t.Context().Done():
+			t.Fatalf("nobody is told that %s is waited for", id)
+		}
+	}
+}
+
+// events are the types of what fay's front end is told, with a word of some.
+func (s Stage) events(t *testing.T) (all []string) {
+	t.Helper()
+	for after := int64(0); ; {
+		list, seen, err := s.Engine().Happenings(t.Context(), s.Fay, after, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen == after {
+			return all
+		}
+		after = seen
+		for _, h := range list {
+			e := wire.FromHappening(h)
+			word := ""
+			for _, key := range []string{"status", "reason", "decision"} {
+				if v := e.Payload[key]; v != nil && e.Type != permissions.RunFinished && v != "" {
+					word = fmt.Sprint(":", v)
+				}
+			}
+			if e.Type != permissions.RequestShown && e.Type != permissions.RequestVoted {
+				all = append(all, string(e.Type)+word)
+			}
+		}
+	}
+}

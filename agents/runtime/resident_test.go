@@ -1,0 +1,51 @@
+package runtime_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/agents/residenttest"
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/engine"
+	"github.com/daycared/daycared/permissions"
+)
+
+// TestResident: the events, rows and artifacts of every agent that the daemon runs.
+func TestResident(t *testing.T) {
+	residenttest.Run(t, func(t *testing.T) residenttest.Stage {
+		s := play(t, helper(first("write_file", noteA)))
+		var id permissions.ID
+		return residenttest.Stage{
+			Engine: func() *engine.Engine { return s.Engine }, Fay: fayHere, Waits: true,
+			Asks: func() { s.writes("go") },
+			Card: func(n int) permissions.Request {
+				id = s.waits("helper").ID
+				return s.card(n)
+			},
+			Answers: func(r permissions.Request, a permissions.Answer, why string) {
+				s.answers(r, a, func(d *connectors.Decision) { d.Comment = why })
+			},
+			Orders: s.orders, Pass: func() { s.pass(time.Hour) }, Restart: s.restart, Ended: func() { s.ended(id) },
+			Row: func() []agents.Execution {
+				rows, err := s.rows.Executions(t.Context(), id, 1)
+				if err != nil {
+					t.Error(err)
+				}
+				return rows
+			},
+			Said: func(of agents.ArtifactType) (all []string) {
+				for _, c := range s.rows.all() {
+					for _, a := range c.Artifacts {
+						if a.Type == of {
+							all = append(all, string(a.Content))
+						}
+					}
+				}
+				return slices.DeleteFunc(all, func(x string) bool { return strings.TrimSpace(x) == "" })
+			},
+		}
+	})
+}
