@@ -95,7 +95,7 @@ func (c counter) pose(ctx context.Context, caller permissions.Caller, q permissi
 	case found:
 		return r, nil
 	}
-	q.ID, q.Call = "", ""
+	q.Call = ""
 	o, err := e.prepare(ctx, caller, q)
 	if err != nil {
 		return permissions.Request{}, err

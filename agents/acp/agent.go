@@ -72,9 +72,10 @@ type seat struct {
 
 // posed is a question that waits for people.
 type posed struct {
-	id   permissions.ID // empty: it is not put to them yet
-	tool string
-	done chan struct{} // closed when nothing more is told of it
+	id     permissions.ID
+	tool   string
+	opened bool          // that it waits was told
+	done   chan struct{} // closed when nothing more is told of it
 }
 
 var (

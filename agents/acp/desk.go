@@ -36,7 +36,8 @@ func (a *Agent) allow(ctx context.Context, q permissions.Request) (permissions.R
 		q.State, q.Answer, q.Scope = permissions.Approved, permissions.Allow(permissions.Once), permissions.Once
 		return q, nil
 	}
-	p := &posed{tool: q.Tool, done: make(chan struct{})}
+	q.ID = permissions.NewID(a.stamp()) // the status says what it waits for, before anybody is asked
+	p := &posed{id: q.ID, tool: q.Tool, done: make(chan struct{})}
 	defer a.done(p)
 	if err := a.asks(ctx, p, verdict.Ask); err != nil {
 		return q, err
@@ -87,7 +88,7 @@ func (a *Agent) done(p *posed) {
 func (a *Agent) wait(ctx context.Context, p *posed, r permissions.Request) (permissions.Request, error) {
 	settled := permissions.NewBell()
 	a.mu.Lock()
-	a.answers[r.ID], p.id = settled, r.ID
+	a.answers[r.ID], p.id, p.opened = settled, r.ID, true
 	if !slices.Contains(a.posed, p) { // a grant has ended in this very moment
 		a.posed = append(a.posed, p)
 	}
@@ -181,7 +182,7 @@ func (a *Agent) waits(ctx context.Context, over bool, more func(permissions.Agen
 		was := stepOf(*s)
 		was.Asks = nil
 		for _, p := range a.posed {
-			if p.id != "" {
+			if p.opened {
 				was.Asks = append(was.Asks, p.id)
 			}
 		}
