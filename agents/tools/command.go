@@ -94,7 +94,11 @@ func (t runCommand) Run(ctx context.Context, p Place, input json.RawMessage, _ P
 	if err != nil {
 		return failed(err)
 	}
-	return t.run(ctx, in, walls)
+	o := t.run(ctx, in, walls)
+	if o.Error && !in.Network && slices.Contains(p.Tags, permissions.Network) {
+		o.Text += "\nThis ran without the network, which you hold: say network: true."
+	}
+	return o
 }
 
 // walls are those of one command: of what is held, the network only if it says that it needs it.

@@ -194,3 +194,23 @@ func TestEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestACommandWithoutTheNetworkThatIsHeldNamesIt: only where it is held, was not said, and the command failed.
+func TestACommandWithoutTheNetworkThatIsHeldNamesIt(t *testing.T) {
+	_, p := stage(t, nil)
+	for _, c := range []struct {
+		in    args
+		held  []string
+		named bool
+	}{
+		{args{"command": "exit 7"}, []string{"@network"}, true},
+		{args{"command": "exit 7"}, nil, false},
+		{args{"command": "exit 7", "network": true}, []string{"@network"}, false},
+		{args{"command": "true"}, []string{"@network"}, false},
+	} {
+		o := call(t, p.with(t, c.held...), "run_command", c.in)
+		if strings.Contains(o.Text, "say network: true") != c.named {
+			t.Errorf("%v with %v: %s", c.in, c.held, o.Text)
+		}
+	}
+}
