@@ -2,12 +2,15 @@ package runtime_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -115,6 +118,28 @@ func TestAModelThatFails(t *testing.T) {
 	s.writes("go")
 	s.hears("I cannot think just now: the provider refuses the request: no such model")
 	s.stands("helper", permissions.Idle)
+	if d := s.rows.artifacts(agents.ArtifactDiagnostics); len(d) != 1 || d[0]["model"] != "failing" ||
+		d[0]["error"] != "the provider refuses the request: no such model" {
+		t.Errorf("the diagnostics are %v", d)
+	}
+}
+
+// TestPromptsAreKept: each says what the model had not been told before, so that none has the whole talk.
+func TestPromptsAreKept(t *testing.T) {
+	s := playWith(t, func(s *engine.Settings) { s.Policy = permissions.Policy{Auto: []string{"write_file"}} }, helper(writer))
+	s.writes("write both")
+	s.hears("told: wrote b")
+	all := s.rows.artifacts(agents.ArtifactPrompt)
+	if len(all) != 3 {
+		t.Fatalf("there are %d prompts", len(all))
+	}
+	for i, words := range []string{"write both", "wrote a", "wrote b"} {
+		told, _ := all[i]["new"].([]any)
+		if text := fmt.Sprint(told); len(told) != 1 || !strings.Contains(text, words) || all[i]["messages"] != float64(2*i+1) ||
+			!strings.HasPrefix(fmt.Sprint(all[i]["system"]), "You are helper") || !strings.Contains(fmt.Sprint(all[i]["tools"]), "write_file") {
+			t.Errorf("prompt %d is %v", i+1, all[i])
+		}
+	}
 }
 
 // failing is a model that is refused.

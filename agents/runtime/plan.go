@@ -127,7 +127,23 @@ func (sh *shift) plan(ctx context.Context) error {
 		return sh.thought(ctx, brief, err)
 	}
 	sh.run.Known = models.Measured{Messages: len(prompt.Messages) + 1, Tokens: reply.Usage.Read + reply.Usage.Written}
-	return sh.replied(ctx, reply)
+	return sh.replied(ctx, prompt, reply)
+}
+
+// asked is what the model was asked: how it began, and what it had not been told before.
+func (sh *shift) asked(p models.Prompt) agents.Artifact {
+	last := len(p.Messages)
+	for last > 0 && p.Messages[last-1].Role != models.Assistant {
+		last--
+	}
+	var names []string
+	for _, t := range p.Tools {
+		names = append(names, t.Name)
+	}
+	return agents.ArtifactOf(agents.ArtifactPrompt, map[string]any{
+		"session_id": sh.session.ID, "model": sh.agent.Model.Name(), "system": p.System, "tools": names,
+		"messages": len(p.Messages), "new": p.Messages[last:], "timestamp": sh.runtime.stamp(),
+	})
 }
 
 // thought ends the run of which the model cannot be asked, and says so.
@@ -143,7 +159,9 @@ func (sh *shift) thought(ctx, brief context.Context, err error) error {
 	if err := sh.say(ctx, "model", "I cannot think just now: "+err.Error()); err != nil {
 		return err
 	}
-	return sh.advance(ctx, agents.Commit{}, Broke{Reason: ReasonModel})
+	return sh.advance(ctx, agents.Commit{Artifacts: []agents.Artifact{agents.ArtifactOf(agents.ArtifactDiagnostics, map[string]any{
+		"session_id": sh.session.ID, "model": sh.agent.Model.Name(), "error": err.Error(), "timestamp": sh.runtime.stamp(),
+	})}}, Broke{Reason: ReasonModel})
 }
 
 // compact has the model's own summary stand for the oldest turns, up to the last that p was made of.
@@ -168,7 +186,7 @@ func (sh *shift) compact(ctx, brief context.Context, p models.Prompt, last int64
 }
 
 // replied keeps what the model answered.
-func (sh *shift) replied(ctx context.Context, reply models.Reply) error {
+func (sh *shift) replied(ctx context.Context, p models.Prompt, reply models.Reply) error {
 	e := Replied{Words: reply.Text}
 	said := models.Message{Role: models.Assistant, Text: reply.Text, Calls: slices.Clone(reply.Calls)}
 	for i, call := range reply.Calls {
@@ -182,11 +200,11 @@ func (sh *shift) replied(ctx context.Context, reply models.Reply) error {
 	if err != nil {
 		return err
 	}
-	c := agents.Commit{Turns: []agents.Turn{t}}
+	c := agents.Commit{Turns: []agents.Turn{t}, Artifacts: []agents.Artifact{sh.asked(p)}}
 	if reply.Text != "" {
-		c.Artifacts = []agents.Artifact{agents.ArtifactOf(agents.ArtifactAssistantMessage, map[string]any{
+		c.Artifacts = append(c.Artifacts, agents.ArtifactOf(agents.ArtifactAssistantMessage, map[string]any{
 			"session_id": sh.session.ID, "text": reply.Text, "timestamp": sh.runtime.stamp(),
-		})}
+		}))
 	}
 	sh.spend(reply.Usage)
 	return sh.advance(ctx, c, e)

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/tools"
 )
@@ -95,6 +97,16 @@ func TestCalls(t *testing.T) {
 		})
 	}
 	calls.Wait()
+}
+
+// TestDiagnosticsAreKept, however short they are.
+func TestDiagnosticsAreKept(t *testing.T) {
+	said := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "a.go:1: no such name"}}}
+	o := outcome("go_diagnostics", said, 1000)
+	if len(o.Artifacts) != 1 || o.Artifacts[0].Type != agents.ArtifactDiagnostics ||
+		string(o.Artifacts[0].Content) != `{"bytes":20,"missing":0,"text":"a.go:1: no such name"}` {
+		t.Errorf("%+v", o)
+	}
 }
 
 func TestLongOutput(t *testing.T) {

@@ -100,7 +100,7 @@ func (t *Tool) Run(ctx context.Context, _ tools.Place, input json.RawMessage, pl
 	case err != nil:
 		return failed("%s failed: the server says: %s", t.definition.spec.Name, words(told.Message, 500))
 	}
-	return outcome(result, s.o.Most)
+	return outcome(t.definition.name, result, s.o.Most)
 }
 
 // same is the connection, if the tool still is what was shown.
@@ -125,8 +125,9 @@ func failed(format string, args ...any) tools.Outcome {
 	return tools.Outcome{Error: true, Text: fmt.Sprintf(format, args...)}
 }
 
-// outcome is what a call gave, as models are told it. The whole of what is too long for them is an artifact.
-func outcome(r *mcp.CallToolResult, most int) tools.Outcome {
+// outcome is what a call gave, as models are told it. The whole of what is too long for them is an artifact, and
+// so is what a tool for diagnostics says, as gopls has one.
+func outcome(name string, r *mcp.CallToolResult, most int) tools.Outcome {
 	all := wire.Each(r.Content, content)
 	if len(all) == 0 && r.StructuredContent != nil {
 		raw, err := json.Marshal(r.StructuredContent)
@@ -142,11 +143,18 @@ func outcome(r *mcp.CallToolResult, most int) tools.Outcome {
 	case text == "":
 		o.Text = "The tool ran and says nothing."
 	case len(text) > most:
-		whole, _ := json.Marshal(map[string]any{"text": text, "bytes": len(text), "missing": 0}) // of text and numbers
-		o.Artifacts = []agents.Artifact{{Type: agents.ArtifactStdout, Content: whole}}
+		o.Artifacts = []agents.Artifact{whole(agents.ArtifactStdout, text)}
 		o.Text = bounded(text, most)
 	}
+	if text != "" && strings.Contains(name, "diagnostics") {
+		o.Artifacts = []agents.Artifact{whole(agents.ArtifactDiagnostics, text)}
+	}
 	return o
+}
+
+func whole(of agents.ArtifactType, text string) agents.Artifact {
+	content, _ := json.Marshal(map[string]any{"text": text, "bytes": len(text), "missing": 0}) // of text and numbers
+	return agents.Artifact{Type: of, Content: content}
 }
 
 // bounded takes the middle out of a text.
