@@ -113,36 +113,43 @@ func bare(err error) error {
 }
 
 func (t fetchURL) fetch(ctx context.Context, u *url.URL, allowed []netip.Prefix) (o Outcome, err error) {
-	client := t.client(allowed)
-	defer client.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
-	if err != nil {
-		return o, err
-	}
-	req.Header.Set("User-Agent", "daycared")
-	req.Header.Set("Accept", "text/html, text/*;q=0.9, application/json;q=0.9, */*;q=0.1")
-	res, err := client.Do(req)
-	if err != nil {
-		return o, err
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxFetched+1))
-	if err != nil {
-		return o, err
-	}
-	if len(body) > maxFetched {
-		return o, fmt.Errorf("it has more than %d bytes", maxFetched)
-	}
-	text, err := asText(res.Header.Get("Content-Type"), body)
+	end, status, text, err := fetched(ctx, t.client(allowed), u)
 	if err != nil {
 		return o, err
 	}
 	var whole ends
 	_, _ = io.WriteString(&whole, text)
-	o.Text = fmt.Sprintf("%s\n%s\n\n%s", where(res.Request.URL), res.Status, whole.cut(maxTold))
-	o.Error = res.StatusCode >= http.StatusBadRequest
+	o.Text = fmt.Sprintf("%s\n%d %s\n\n%s", where(end), status, http.StatusText(status), whole.cut(maxTold))
+	o.Error = status >= http.StatusBadRequest
 	o.Artifacts = []agents.Artifact{whole.artifact(agents.ArtifactStdout)}
 	return o, nil
+}
+
+// anywhere are all addresses.
+var anywhere = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
+
+// fetched is what is to be read at an address, or where that leads in the end.
+func fetched(ctx context.Context, client *http.Client, u *url.URL) (end *url.URL, status int, text string, err error) {
+	defer client.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, 0, "", err
+	}
+	req.Header.Set("User-Agent", "daycared")
+	req.Header.Set("Accept", "text/html, text/*;q=0.9, application/json;q=0.9, */*;q=0.1")
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, 0, "", err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxFetched+1))
+	if err == nil && len(body) > maxFetched {
+		err = fmt.Errorf("it has more than %d bytes", maxFetched)
+	}
+	if err == nil {
+		text, err = asText(res.Header.Get("Content-Type"), body)
+	}
+	return res.Request.URL, res.StatusCode, text, err
 }
 
 // where is what was fetched in the end, without what may be a secret in it.

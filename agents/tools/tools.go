@@ -23,6 +23,7 @@ type Place struct {
 	Workspace    string            // absolute, without symbolic links; relative paths start here. Set by In; empty: the agent has none
 	Tags         []permissions.Tag // what is held for this call; the workspace may be read, and written with @workspace
 	AllowPrivate []netip.Prefix    // that fetch_url may reach, though they are private
+	Search       string            // the address of the service that web_search asks
 	held         *folder           // the workspace
 }
 
@@ -60,7 +61,7 @@ type Tool interface {
 // All are the tools that touch files, run commands and fetch pages, held by the walls of s.
 func All(s *sandbox.Sandbox) []Tool {
 	return []Tool{
-		readFile{s}, listFiles{s}, searchFiles{s}, writeFile{s}, editFile{s}, runCommand{s}, fetchURL{},
+		readFile{s}, listFiles{s}, searchFiles{s}, writeFile{s}, editFile{s}, runCommand{s}, fetchURL{}, webSearch{},
 	}
 }
 

@@ -88,7 +88,7 @@ func (c *CLI) ownAgent(a config.Agent, cfg *config.Config, walls *sandbox.Sandbo
 	}
 	one := runtime.Agent{
 		Name: a.Name, Person: a.Person, Via: a.Connector, Parent: a.Parent, Model: model, Instructions: instructions,
-		Tools: tools.All(walls), Terminates: a.OnDenial == config.Terminate, Prompt: a.Prompt,
+		Tools: toolsOf(cfg, walls), Terminates: a.OnDenial == config.Terminate, Prompt: a.Prompt,
 		Place: placeOf(a, cfg),
 	}
 	if a.Schedule.Given() {
@@ -261,6 +261,11 @@ func (c *CLI) acpAgents(
 	return all
 }
 
+// toolsOf are the tools of our own that there are by the configuration.
+func toolsOf(cfg *config.Config, walls *sandbox.Sandbox) []tools.Tool {
+	return slices.DeleteFunc(tools.All(walls), func(t tools.Tool) bool { return cfg.WebSearch.URL == "" && t.Spec().Name == "web_search" })
+}
+
 // kitOf are the tools of our own, by their names.
 func kitOf(walls *sandbox.Sandbox) map[string]tools.Tool {
 	all := map[string]tools.Tool{}
@@ -272,7 +277,7 @@ func kitOf(walls *sandbox.Sandbox) map[string]tools.Tool {
 
 // placeOf is where the tools of an agent are used.
 func placeOf(a config.Agent, cfg *config.Config) tools.Place {
-	return tools.Place{Agent: a.Name, Tags: a.Holds(), AllowPrivate: cfg.Fetch.AllowPrivate}.In(a.Workspace)
+	return tools.Place{Agent: a.Name, Tags: a.Holds(), AllowPrivate: cfg.Fetch.AllowPrivate, Search: cfg.WebSearch.URL}.In(a.Workspace)
 }
 
 // program is how the program of an agent is started: in walls of its own, of what its entry names.

@@ -174,6 +174,14 @@ func parseURL(s string) (any, error) {
 // parseEndpoint reads the address of a model. Whether it may be http rests on what is sent there.
 func parseEndpoint(s string) (any, error) { return address(s, "http://127.0.0.1:11434/v1") }
 
+// parseService reads the address of a service that there may be none of.
+func parseService(s string) (any, error) {
+	if s == "" {
+		return s, nil
+	}
+	return address(s, "http://127.0.0.1:8888")
+}
+
 // parsePublisher reads where heads of the audit go. They hold no secret, so the address may be http.
 func parsePublisher(s string) (any, error) {
 	if s == "" || s == "log" {

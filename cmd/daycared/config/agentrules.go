@@ -292,7 +292,7 @@ func (r *report) program(a Agent, path string) {
 }
 
 // ownTools are the tools that daycared brings itself.
-var ownTools = []string{"read_file", "list_files", "search_files", "write_file", "edit_file", "run_command", "fetch_url"}
+var ownTools = []string{"read_file", "list_files", "search_files", "write_file", "edit_file", "run_command", "fetch_url", "web_search"}
 
 // tools refuses the name of a tool that is nearly one that there is, where a slip would leave a tool less guarded than was
 // meant. Other programs have tools of any name, so what is listed under tools is no slip.

@@ -95,6 +95,11 @@ type Fetch struct {
 	AllowPrivate []netip.Prefix `yaml:"allow_private"` // private networks; it refuses all others
 }
 
+// WebSearch says which SearXNG instance the tool web_search asks. Agents have no such tool without one.
+type WebSearch struct {
+	URL string `yaml:"url" is:"service"` // without a slash at its end; empty: none
+}
+
 // Holds are the permissions that the agent has by the configuration: nobody is asked for them. Its workspace is its own;
 // whether a tool may write there without asking is for the lists of tools to say.
 func (a Agent) Holds() []permissions.Tag { return reach(a.Workspace, a.Read, a.Write, a.Network) }

@@ -35,6 +35,7 @@ type Config struct {
 	API        API        `yaml:"api"`
 	Agents     []Agent    `yaml:"agents"`
 	Fetch      Fetch      `yaml:"fetch"`
+	WebSearch  WebSearch  `yaml:"web_search"`
 	Limits     Limits     `yaml:"limits"`
 	Keep       Keep       `yaml:"keep"`
 	Audit      Audit      `yaml:"audit"`
@@ -232,7 +233,7 @@ func Default() *Config {
 		},
 		Tools: Tools{
 			Auto:      []string{"read_file", "list_files", "search_files"},
-			Gated:     []string{"write_file", "edit_file", "run_command", "fetch_url"},
+			Gated:     []string{"write_file", "edit_file", "run_command", "fetch_url", "web_search"},
 			Forbidden: []string{"delete_repository"},
 		},
 		HighRisk: HighRisk{Tools: []string{"run_command"}},

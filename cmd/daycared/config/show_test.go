@@ -67,9 +67,9 @@ approvals:
   scopes: [once, session_tool, session, 15m]  # default
   remind: [50%, 80%]                          # default
 tools:
-  auto: [read_file, list_files, search_files]             # default
-  gated: [write_file, edit_file, run_command, fetch_url]  # default
-  forbidden: [delete_repository]                          # default
+  auto: [read_file, list_files, search_files]                         # default
+  gated: [write_file, edit_file, run_command, fetch_url, web_search]  # default
+  forbidden: [delete_repository]                                      # default
 high_risk:
   tools: [run_command]  # default
   tags: []              # default
@@ -102,6 +102,8 @@ api:
 agents: []                # default
 fetch:
   allow_private: []  # default
+web_search:
+  url: ""  # default
 limits:
   pending_per_caller: 20    # default
   prompts_per_minute: 30    # default

@@ -79,6 +79,7 @@ var leaves = map[string]leaf{
 	"chat":              {is: "a connector", parse: oneOf("connector", chats), format: with(asIs)},
 	"denial":            {is: "continue or terminate", parse: oneOf("what follows a denial", denials), format: with(asIs)},
 	"provider":          {is: "a provider", parse: oneOf("provider", providers), format: with(asIs)},
+	"service":           {is: "an address", written: asText, parse: parseService, format: with(asIs)},
 	"endpoint":          {is: "an address", written: asText, parse: parseEndpoint, format: with(asIs)},
 	"words":             {is: "text", written: asText, parse: parseWords, format: with(asIs)},
 	"variable":          {is: "the name of a variable", written: asText, parse: parseVariable, format: with(asIs)},
