@@ -316,8 +316,8 @@ func TestAskOwnFilesBehindALink(t *testing.T) {
 	}
 }
 
-// TestToolsReachNoOwnFiles: a tool that is put to nobody is not let to daycared's own files either, and one that is given a
-// folder around them is put to people.
+// TestToolsReachNoOwnFiles: a tool that is put to nobody is not let to daycared's own files either, nor to a folder around
+// them, and what may lead to them, or cannot be followed, is put to people.
 func TestToolsReachNoOwnFiles(t *testing.T) {
 	s := usual()
 	home := t.TempDir()
@@ -336,21 +336,46 @@ func TestToolsReachNoOwnFiles(t *testing.T) {
 		code            permissions.Code
 		state           permissions.State
 	}{
-		"C2/the path that it says":   {key, `{}`, permissions.CodeOwnFiles, ""},
-		"C2/a member of its input":   {"", fmt.Sprintf(`{"absolute_path":%q}`, key), permissions.CodeOwnFiles, ""},
-		"C2/one of a list":           {"", fmt.Sprintf(`{"paths":["/etc/hosts",%q]}`, key), permissions.CodeOwnFiles, ""},
-		"C2/by a link":               {link + "/admin.key", `{}`, permissions.CodeOwnFiles, ""},
-		"C2/by the folder above":     {home + "/x/../data/admin.key", `{}`, permissions.CodeOwnFiles, ""},
-		"C2/the folder itself":       {own, `{}`, permissions.CodeOwnFiles, ""},
-		"B7/the daemon's memory":     {fmt.Sprintf("/proc/%d/mem", os.Getpid()), `{}`, permissions.CodeOwnFiles, ""},
-		"C2/a folder around it":      {home, `{}`, "", permissions.Pending},
-		"C2/everything":              {"/", `{}`, "", permissions.Pending},
-		"a text that is only a sign": {"", `{"pattern":"/"}`, "", permissions.Approved},
-		"another file":               {"/etc/hosts", `{"path":"/etc/hosts"}`, "", permissions.Approved},
+		"C2/the path that it says":  {key, `{}`, permissions.CodeOwnFiles, ""},
+		"C2/a member of its input":  {"", fmt.Sprintf(`{"absolute_path":%q}`, key), permissions.CodeOwnFiles, ""},
+		"C2/one of a list":          {"", fmt.Sprintf(`{"paths":["/etc/hosts",%q]}`, key), permissions.CodeOwnFiles, ""},
+		"C2/by a link":              {link + "/admin.key", `{}`, permissions.CodeOwnFiles, ""},
+		"C2/by the folder above":    {home + "/x/../data/admin.key", `{}`, permissions.CodeOwnFiles, ""},
+		"C2/the folder itself":      {own, `{}`, permissions.CodeOwnFiles, ""},
+		"B7/the daemon's memory":    {fmt.Sprintf("/proc/%d/mem", os.Getpid()), `{}`, permissions.CodeOwnFiles, ""},
+		"C2/a folder around it":     {home, `{}`, permissions.CodeOwnFiles, ""},
+		"C2/everything":             {"/", `{}`, permissions.CodeOwnFiles, ""},
+		"C2/nested":                 {"", fmt.Sprintf(`{"x":{"y":[%q]}}`, key), permissions.CodeOwnFiles, ""},
+		"C2/a name":                 {"", fmt.Sprintf(`{"files":{%q:1}}`, key), permissions.CodeOwnFiles, ""},
+		"C2/after a space":          {home, fmt.Sprintf(`{"file_path":" %s"}`, key), permissions.CodeOwnFiles, ""},
+		"C2/a URL":                  {"", fmt.Sprintf(`{"file_path":"file://%s/admin%%2ekey"}`, own), permissions.CodeOwnFiles, ""},
+		"C2/a glob in it":           {"", fmt.Sprintf(`{"pattern":"%s/**"}`, own), permissions.CodeOwnFiles, ""},
+		"C2/beyond a link":          {"", fmt.Sprintf(`{"paths":["%s/sub/../admin.key"]}`, link), permissions.CodeOwnFiles, ""},
+		"C2/a descriptor":           {"", `{"x":"/dev/fd/3"}`, permissions.CodeOwnFiles, ""},
+		"C2/of the second call":     {"", "", permissions.CodeOwnFiles, ""},
+		"C2/a glob around it":       {"", fmt.Sprintf(`{"include":["%s/*"]}`, home), "", permissions.Pending},
+		"C2/every file":             {"", `{"pattern":"/**"}`, "", permissions.Pending},
+		"C2/braces":                 {"", fmt.Sprintf(`{"pattern":"/{etc,../%s}"}`, key), "", permissions.Pending},
+		"C2/a root":                 {"", `{"roots":["/"]}`, "", permissions.Pending},
+		"C2/home":                   {"", `{"file_path":"~/../../x"}`, "", permissions.Pending},
+		"C2/a variable":             {"", `{"file_path":"$HOME/x"}`, "", permissions.Pending},
+		"C2/a file URL of no path":  {"", `{"file_path":"file:x"}`, "", permissions.Pending},
+		"C2/with a sign before it":  {"", fmt.Sprintf(`{"text":"@%s/admin.key"}`, link), "", permissions.Pending},
+		"C2/in a sentence":          {"", fmt.Sprintf(`{"text":"src/a, %s"}`, key), "", permissions.Pending},
+		"C2/from the folder":        {"", `{"paths":["../data/admin.key"]}`, "", permissions.Pending},
+		"C2/wherever it is":         {"", `{"pattern":"**/*.key"}`, "", permissions.Approved},
+		"C2/more than is looked at": {"", `{"x":[` + strings.Repeat(`1,`, 2000) + `1]}`, "", permissions.Pending},
+		"C2/only a hash":            {"", `{"input_bytes":40000,"input_sha256":"0"}`, "", permissions.Pending},
+		"a pattern":                 {"", `{"pattern":"a/(b|c).*[x-z]+$","url":"https://example.org/x","$s":"src/"}`, "", permissions.Approved},
+		"another file":              {"/etc/hosts", `{"path":"/etc/hosts"}`, "", permissions.Approved},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := tool("read_file", c.input)
-			q.AffectedPath = c.affected
+			q.AffectedPath, q.Cwd = c.affected, filepath.Join(home, "project")
+			if c.input == "" {
+				q.Tool, q.Input = "", nil
+				q.Calls = []permissions.Call{{Tool: "read_file"}, {Tool: "read_file", AffectedPath: key}}
+			}
 			if c.code != "" {
 				_, err := st.Ask(t.Context(), self, q)
 				refused(t, err, c.code)

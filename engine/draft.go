@@ -3,9 +3,7 @@ package engine
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -149,7 +147,7 @@ func spaced(all []time.Time) (kept []time.Time) {
 }
 
 // ownFiles refuses what reaches the daemon's own: by a tag, or by a path that the tool of a program that we do not run is given
-// (those of ours cannot reach it). around reports whether the tool is given a folder that the daemon's own lies in.
+// (those of ours cannot reach it). around reports whether what the tool is given may lead there.
 func (s *Settings) ownFiles(r permissions.Request) (around bool, err error) {
 	for _, t := range r.Tags {
 		if t.Path() == "" {
@@ -162,35 +160,15 @@ func (s *Settings) ownFiles(r permissions.Request) (around bool, err error) {
 	if r.Kind != permissions.KindTool || r.Caller.Ours() {
 		return false, nil
 	}
-	for i, path := range append([]string{r.AffectedPath}, pathsIn(r.Input)...) {
-		if path == "" {
-			continue
+	for _, c := range r.ToolCalls() {
+		place := cmp.Or(c.AffectedPath, r.Cwd)
+		_, meets := own.Find(s.Own, place)
+		meets = meets && place != ""
+		reaches, may := own.Input(s.Own, r.Cwd, c.Input)
+		if reaches || meets && c.AffectedPath != "" {
+			return false, permissions.OwnFiles("Tool " + c.Tool + " reaches")
 		}
-		what, found := own.Find(s.Own, path)
-		switch {
-		case found && strings.HasPrefix(own.Resolve(what), strings.TrimSuffix(own.Resolve(path), "/")+"/"):
-			around = around || i == 0 // other members may be no paths
-		case found:
-			return false, permissions.OwnFiles("Tool " + r.Tool + " reaches")
-		}
+		around = around || meets || may || strings.HasPrefix(string(c.Input), `{"input_bytes":`) // only the hash of what a hook was given
 	}
 	return around, nil
-}
-
-// pathsIn are the absolute paths among the values of a tool's input, and of its lists.
-func pathsIn(input json.RawMessage) (paths []string) {
-	var members map[string]any
-	_ = json.Unmarshal(input, &members) // one that is no object has none
-	for _, member := range members {
-		list, is := member.([]any)
-		if !is {
-			list = []any{member}
-		}
-		for _, value := range list {
-			if path, _ := value.(string); filepath.IsAbs(path) && len(path) <= permissions.MaxTagPath {
-				paths = append(paths, path)
-			}
-		}
-	}
-	return paths
 }

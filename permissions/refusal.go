@@ -151,7 +151,8 @@ func NotYours() *Refusal { return refuse(CodeNotYours, ExitOther, "This is not y
 // Nobody refuses an account that is no person of the configuration and did not prove to be the operator's.
 func Nobody(uid int) *Refusal {
 	return refuse(CodeNotYours, ExitOther,
-		"Nobody here has the account with uid %d; set people[].user, or use the daemon's own account.", uid)
+		"Nobody here has the account with uid %d; set people[].user, or use the daemon's own account, with its "+
+			"configuration (--config) and admin.key in reach.", uid)
 }
 
 // OperatorOnly refuses what only the operator may read.

@@ -29,7 +29,8 @@ func TestRefusals(t *testing.T) {
 		{Rotten(), CodeNoUse, ExitOther, "What this approval rests on is not granted any more; ask again."},
 		{NotYours(), CodeNotYours, ExitOther, "This is not yours to decide."},
 		{Nobody(1000), CodeNotYours, ExitOther,
-			"Nobody here has the account with uid 1000; set people[].user, or use the daemon's own account."},
+			"Nobody here has the account with uid 1000; set people[].user, or use the daemon's own account, with its " +
+				"configuration (--config) and admin.key in reach."},
 		{OperatorOnly(), CodeNotYours, ExitOther, "Only the operator may read this: use the daemon's own account, with its admin.key in reach."},
 		{OtherShown(), CodeNotYours, ExitOther, "What you were shown is not what is asked now; look at it again."},
 		{Unknown("K7F3Q"), CodeUnknown, ExitUnknown, `There is no request K7F3Q.`},

@@ -15,6 +15,7 @@ package hooks
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -98,13 +99,14 @@ func readGemini(_ Dialect, m members) (c Call, err error) {
 	return c, c.common(m, "session_id", "tool_name", "tool_input")
 }
 
-// Probe is what an agent of this dialect would give its hook about a call of that tool without anything in it, so that a
-// connection can be tried.
+// Probe is what an agent of this dialect would give its hook about a call of that tool on nothing, so that a connection can
+// be tried.
 func (d Dialect) Probe(tool, cwd string) []byte {
-	session, event := "daycared-doctor", map[string]any{"cwd": cwd, "tool_input": map[string]any{}, "tool_name": tool}
+	session, input := "daycared-doctor", map[string]any{"path": os.DevNull}
+	event := map[string]any{"cwd": cwd, "tool_input": input, "tool_name": tool}
 	switch d.Name {
 	case "copilot":
-		event = map[string]any{"sessionId": session, "cwd": cwd, "toolName": tool, "toolArgs": map[string]any{}}
+		event = map[string]any{"sessionId": session, "cwd": cwd, "toolName": tool, "toolArgs": input}
 	case "cursor":
 		event["hook_event_name"], event["conversation_id"] = "preToolUse", session
 	case "gemini":

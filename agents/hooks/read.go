@@ -64,23 +64,18 @@ const besideInput = "hook."
 // beside adds to the input what is left of the hook's members, such as the server whose tool it is, unless it is harmless.
 func (c *Call) beside(left members) error {
 	var all members
-	if err := json.Unmarshal(c.Request.Input, &all); err != nil {
-		return fmt.Errorf("the input of %s cannot be read: %w", c.Request.Tool, err)
-	}
+	_ = json.Unmarshal(c.Request.Input, &all) // an object
 	for name := range all {
 		if strings.HasPrefix(name, besideInput) {
 			return fmt.Errorf("the input of %s has a member %q, and only what hooks say beside an input is called that", c.Request.Tool, name)
 		}
 	}
-	tools := len(all)
 	for name, value := range left {
 		if !slices.Contains(harmless, name) && !slices.Contains([]string{"null", `""`, "[]", "{}"}, string(value)) {
 			all[besideInput+name] = value
 		}
 	}
-	if len(all) > tools {
-		c.Request.Input = all.encode()
-	}
+	c.Request.Input = all.encode()
 	if all[besideInput+"mcp_context"] != nil && !strings.HasPrefix(c.Request.Tool, "mcp_") {
 		c.Request.Tool = "mcp__" + c.Request.Tool // one of a server is never taken for one of the agent's own
 	}

@@ -8,6 +8,8 @@ package own
 
 import (
 	"bytes"
+	"encoding/json"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +19,7 @@ import (
 
 // Find returns what of the daemon's own a path is, lies in, or covers, and whether there is any. The files are absolute.
 func Find(files []string, path string) (what string, found bool) {
-	names := []string{filepath.Clean(path), Resolve(path)}
+	names := []string{filepath.Clean(path), Resolve(path), Resolve(filepath.Clean(path))}
 	for _, file := range files {
 		for _, f := range []string{filepath.Clean(file), Resolve(file)} {
 			if slices.ContainsFunc(names, func(n string) bool { return meet(n, f) }) {
@@ -41,8 +43,57 @@ func Find(files []string, path string) (what string, found bool) {
 	return "", false
 }
 
-// memory is what has the memory of everything in it.
-var memory = []string{"/dev/mem", "/dev/kmem", "/dev/port", "/proc/kcore"}
+// mostTokens is how many of an input are judged, and longest how long a path can be.
+const mostTokens, longest = 1000, 4096
+
+// Input judges the names and texts of a tool's input, which is JSON, where the tool runs in that folder: found reports that one is
+// the path of something of the daemon's own, and may that one could lead there, or cannot be followed.
+func Input(files []string, folder string, input []byte) (found, may bool) {
+	d := json.NewDecoder(bytes.NewReader(input))
+	d.UseNumber()
+	for n := 0; ; n++ {
+		token, err := d.Token()
+		if err != nil || n == mostTokens {
+			return found, may || err == nil
+		}
+		if text, is := token.(string); is {
+			is, could := leads(files, folder, strings.TrimSpace(text))
+			found, may = found || is, may || could
+		}
+	}
+}
+
+// leads judges one text. A glob may lead wherever the folder does that it begins with.
+func leads(files []string, folder, text string) (found, may bool) {
+	if u, err := url.Parse(text); err == nil && u.Scheme == "file" {
+		text, may = u.Path, u.Path == ""
+	}
+	may = may || strings.HasPrefix(text, "~") || strings.HasPrefix(text, "$") && strings.Contains(text, "/") ||
+		slices.ContainsFunc(files, func(f string) bool { return strings.Contains(text, f) || strings.Contains(text, Resolve(f)) })
+	if text == "" || len(text) > longest {
+		return false, may
+	}
+	paths := []string{text}
+	if at := strings.Index(text, "/"); at > 0 && at < len(text)-1 { // as in @/x
+		paths = append(paths, text[at:])
+	}
+	if at := strings.IndexAny(text, "*?[{"); at >= 0 {
+		paths = append(paths, text[:strings.LastIndex(text[:at], "/")+1])
+		may = may || strings.Contains(text[at:], "../")
+	}
+	for _, path := range paths {
+		if !filepath.IsAbs(path) {
+			path = folder + "/" + path
+		}
+		what, hit := Find(files, path)
+		around := strings.HasPrefix(Resolve(what), strings.TrimSuffix(Resolve(path), "/")+"/")
+		found, may = found || hit && !around && filepath.IsAbs(text), may || hit
+	}
+	return found, may
+}
+
+// memory is what has the memory of everything in it, or is another thing for each process.
+var memory = []string{"/dev/mem", "/dev/kmem", "/dev/port", "/proc/kcore", "/dev/fd"}
 
 // process finds a process of the daemon's: itself, and those that it started. A link of /proc that cannot be followed may
 // lead to anything.
@@ -57,7 +108,7 @@ func process(path string) (what string, found bool) {
 	parts := strings.Split(rest, "/")
 	pid, err := strconv.Atoi(parts[0])
 	if err != nil {
-		return "", false
+		return path, strings.HasSuffix(parts[0], "self") // another one for each process
 	}
 	if slices.ContainsFunc(parts[1:], func(p string) bool { return slices.Contains(links, p) }) {
 		return path, true
@@ -95,7 +146,7 @@ const mostLinks = 100
 
 // Resolve is where an absolute path leads by symbolic links. What is not there, or may not be looked at, keeps its name.
 func Resolve(path string) string {
-	at, rest, followed := "/", strings.Split(filepath.Clean(path), "/"), 0
+	at, rest, followed := "/", strings.Split(path, "/"), 0
 	for len(rest) > 0 {
 		part := rest[0]
 		rest = rest[1:]
@@ -108,7 +159,7 @@ func Resolve(path string) string {
 		}
 		next := filepath.Join(at, part)
 		target, err := os.Readlink(next)
-		if err != nil || followed == mostLinks {
+		if err != nil || followed == mostLinks || strings.HasPrefix(next, "/proc/self") || strings.HasPrefix(next, "/proc/thread-self") {
 			at = next
 			continue
 		}

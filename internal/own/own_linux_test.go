@@ -23,7 +23,8 @@ func TestFind(t *testing.T) {
 	}
 	for name, target := range map[string]string{
 		"l": at("data"), "ws/relative": "../data", "ws/up": "..", "dangling": at("data/not/yet"), "ws/sub": "../data/sub",
-		"twice": "ws/sub/../new", "loop": "loop", "beside/own": "new", "by-process": fmt.Sprintf("/proc/%d/root%s", os.Getpid(), at("data")),
+		"twice": "ws/sub/../new", "loop": "loop", "fd": "/dev/stdin", "beside/own": "new",
+		"by-process": fmt.Sprintf("/proc/%d/root%s", os.Getpid(), at("data")),
 	} {
 		if err := os.Symlink(target, at(name)); err != nil {
 			t.Fatal(err)
@@ -52,7 +53,9 @@ func TestFind(t *testing.T) {
 		of(os.Getppid(), "/status"):     false, of(1, "/status"): false, of(1<<22+1, "/mem"): false,
 		of(1<<22+1, "/cwd/srv"): true,
 		"/proc":                 true, "/proc/cpuinfo": false, "/proc/sys/kernel": false, "/proc/kcore": true,
-		"/dev": true, "/dev/mem": true, "/dev/null": false, "/dev/kmem": true,
+		"/dev/fd": true, "/dev/fd/0": true, "/dev/fd/3": true, "/dev/stdin": true, "/dev/stdout": true, "/proc/self": true, at("fd"): true,
+		at("ws/sub") + "/../key": true,
+		"/dev":                   true, "/dev/mem": true, "/dev/null": false, "/dev/kmem": true,
 	} {
 		if what, found := Find(own, path); found != want {
 			t.Errorf("%s: %v (%s)", path, found, what)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -175,12 +176,17 @@ func checkDepth(data []byte) error {
 	defer d.Reset(nothing) // which lets go of data
 	d.Reset(bytes.NewBuffer(data))
 	for {
-		_, err := d.ReadToken()
+		token, err := d.ReadToken()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return err
+		}
+		if token.Kind() == '0' {
+			if _, err := strconv.ParseFloat(token.String(), 64); err != nil {
+				return errors.New("the JSON has a number beyond 1.8e308, the largest that can be read")
+			}
 		}
 		if d.StackDepth() > MaxDepth {
 			return fmt.Errorf("JSON may be at most %d levels deep", MaxDepth)
