@@ -38,7 +38,7 @@ type Ask struct {
 	Host        string           `json:"host,omitzero"`
 	Agent       string           `json:"agent,omitzero" doc:"who asks, by its own word"`
 	Session     string           `json:"session,omitzero"`
-	Timeout     string           `json:"timeout,omitzero" doc:"how long to wait for people, such as 15m; at most what the route has, see deadline"`
+	Timeout     string           `json:"timeout,omitzero" doc:"how long to wait for people, such as 15m; at most the route's"`
 	Scope       string           `json:"scope,omitzero" doc:"the widest scope to offer"`
 	Key         string           `json:"key,omitzero" doc:"asking again with the same key finds the same answer"`
 	Wait        string           `json:"wait,omitzero" doc:"how long this call waits, at most 50s"`

@@ -34,7 +34,8 @@ func TestASessionAsProgramsReadIt(t *testing.T) {
 		{permissions.Sitting{Session: idle}, `{"id":"01S","agent":"helper","status":"idle","model":"qwen3","tokens":7,"version":2,` +
 			`"waiting_on":null,"person":"fay","parent":null,"cost":9,` + rest},
 		{permissions.Sitting{Session: waits, WaitsOn: pause}, `{"id":"01S","agent":"helper","status":"paused","model":"qwen3",` +
-			`"tokens":7,"version":2,"waiting_on":{"request":"01R","kind":"pause","tool":null,"message":"look","details":"all of it","mode":"confirm","calls":null},` +
+			`"tokens":7,"version":2,"waiting_on":{"request":"01R","kind":"pause","tool":null,"message":"look",` +
+			`"details":"all of it","mode":"confirm","calls":null},` +
 			`"person":"fay","parent":"01P","cost":9,` + rest},
 		{permissions.Sitting{Session: waits, WaitsOn: asks}, `{"id":"01S","agent":"helper","status":"paused","model":"qwen3",` +
 			`"tokens":7,"version":2,"waiting_on":{"request":"01R","kind":"tool","tool":null,"message":"because","details":null,"mode":null,` +
