@@ -47,6 +47,7 @@ var matrix = map[string][principals]int{
 	"DELETE /v1/grants/{id}":           {403, 403, 403, 404, 404, 404}, // there is none
 	"GET /v1/sessions":                 {403, 403, 403, 200, 200, 200},
 	"GET /v1/sessions/{id}":            {403, 403, 403, 404, 404, 404}, // there is none
+	"GET /v1/sessions/{id}/executions": {403, 403, 403, 404, 404, 404},
 	"GET /v1/health":                   {403, 403, 403, 200, 200, 200},
 	"GET /v1/status":                   {403, 403, 403, 200, 200, 200},
 	"POST /v1/shutdown":                {403, 403, 403, 403, 403, 200},
