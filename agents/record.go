@@ -88,6 +88,9 @@ func Verdict(x Execution, q permissions.Request, void bool) Artifact {
 		a = ArtifactOf(ArtifactApprovalDenied, content)
 	} else {
 		content["scope"] = q.Scope.String()
+		if len(q.Under) > 0 {
+			content["grants"] = q.Under
+		}
 		a = ArtifactOf(ArtifactApprovalGranted, content)
 	}
 	a.Step, a.Call = x.Step, x.Call

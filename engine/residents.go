@@ -41,7 +41,13 @@ func (c counter) Judge(ctx context.Context, caller permissions.Caller, q permiss
 	if err != nil {
 		return permissions.Verdict{}, err
 	}
-	return permissions.Verdict{Ask: r.State == permissions.Pending, Held: r.Held, Grants: r.Under}, nil
+	v := permissions.Verdict{Ask: r.State == permissions.Pending, Held: r.Held, Grants: r.Under}
+	for _, g := range grants {
+		if slices.Contains(r.Under, g.ID) {
+			v.Scope = permissions.Narrowest(v.Scope, g.Scope())
+		}
+	}
+	return v, nil
 }
 
 // Forbids is [agents.Desk].

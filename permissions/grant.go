@@ -37,6 +37,19 @@ func (g Grant) Live(caller Caller, session string, now time.Time) bool {
 		(g.Until.IsZero() || now.Before(g.Until)) && !now.Before(g.CreatedAt)
 }
 
+// Scope is for how long a grant was given.
+func (g Grant) Scope() Scope {
+	switch {
+	case g.Session != "" && g.Tool != "" && g.Tool != AllTools:
+		return SessionTool
+	case g.Session != "":
+		return Session
+	case g.Until.IsZero():
+		return Always
+	}
+	return For(g.Until.Sub(g.CreatedAt))
+}
+
 // Opens reports whether a live grant opens the gate of one call of r. A grant of tags opens none, and none opens the gate
 // of high risk.
 func (g Grant) Opens(r Request, c Call, highRisk bool) bool {

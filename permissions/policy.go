@@ -21,6 +21,7 @@ type Verdict struct {
 	Ask       bool   // people have to be asked
 	Held      []Tag  // of the tags asked: those held already
 	Grants    []ID   // the grants that made asking unnecessary, wholly or in part
+	Scope     Scope  // the narrowest of these
 }
 
 // Evaluate tells what r needs, given the grants of its caller. It is pure. An unknown tool is gated; forbidden beats

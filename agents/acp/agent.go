@@ -180,6 +180,7 @@ func (a *Agent) resume(ctx context.Context) error {
 	}
 	return a.row.change(ctx, func(s *permissions.AgentSession, c *agents.Commit) {
 		for _, r := range closed {
+			c.Records = append(c.Records, agents.Closing(*s, r, false, agents.ReasonStopped, a.stamp())...)
 			a.closing(*s, r, false, c)
 		}
 		for _, n := range was.Runs {

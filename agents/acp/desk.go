@@ -55,7 +55,11 @@ func (a *Agent) allow(ctx context.Context, q permissions.Request) (permissions.R
 		}
 		void = err != nil
 	}
-	a.answered(ctx, p, r, opened, void)
+	told := r
+	if !opened {
+		told.Scope = verdict.Scope
+	}
+	a.answered(ctx, p, told, opened, void)
 	return r, err
 }
 
@@ -122,19 +126,20 @@ func (a *Agent) answered(ctx context.Context, p *posed, r permissions.Request, o
 	defer done()
 	a.waits(late, ctx.Err() != nil, func(s permissions.AgentSession, c *agents.Commit) {
 		if opened {
+			c.Records = agents.Closing(s, r, void, agents.ReasonStopped, a.stamp())
+		}
+		if opened || len(r.Under) > 0 {
 			a.closing(s, r, void, c)
 		}
 	})
 }
 
-// closing adds what is told of a question that people were asked: the events, what they said, and of a call that does not
-// run, its row.
+// closing adds what became of a question: what people said, now or when they granted it, and of a call that does not run, its row.
 func (a *Agent) closing(s permissions.AgentSession, r permissions.Request, void bool, c *agents.Commit) {
 	now := a.stamp()
 	_, n, _ := strings.Cut(strings.TrimPrefix(r.Key, r.Session+"/"), "/")
 	x := agents.Execution{Session: s.ID, Step: r.Step, Tool: r.Tool, Arguments: r.Input, AffectedPath: r.AffectedPath, Began: now, Ended: now}
 	x.Call, _ = strconv.Atoi(n) // see [turn.key]
-	c.Records = append(c.Records, agents.Closing(s, r, void, agents.ReasonStopped, now)...)
 	c.Artifacts = append(c.Artifacts, agents.Verdict(x, r, void))
 	if r.State != permissions.Approved {
 		x.Error = permissions.Result(r).Text

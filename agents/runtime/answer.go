@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -49,9 +50,7 @@ func (sh *shift) poseCall(ctx context.Context, c Call) error {
 		return err
 	}
 	if q.Kind == permissions.KindPermission && len(q.Missing()) == 0 {
-		q.State, q.DecidedVia = permissions.Approved, permissions.ViaGrant
-		text := permissions.Result(q).Text
-		return sh.ended(ctx, sh.execution(c), tools.Outcome{Text: text}, Ran{N: c.N, Text: text})
+		return sh.heldAlready(ctx, c, q)
 	}
 	why, err := sh.mayNotAsk(ctx, c)
 	if err != nil {
@@ -69,6 +68,23 @@ func (sh *shift) poseCall(ctx context.Context, c Call) error {
 		return err
 	}
 	return sh.advance(ctx, agents.Commit{}, Posed{posed.ID})
+}
+
+// heldAlready answers a call that asks for what is held, with a row for that, as far as the desk knows it.
+func (sh *shift) heldAlready(ctx context.Context, c Call, q permissions.Request) error {
+	own, err := sh.ungranted(ctx)
+	if err != nil {
+		return err
+	}
+	posed, why, artifacts := q, "", []agents.Artifact(nil)
+	if posed.Tags, posed.Held = permissions.Missing(q.Tags, own), nil; len(posed.Tags) > 0 {
+		if artifacts, why, err = sh.underGrant(ctx, c, posed, ""); err != nil {
+			return err
+		}
+	}
+	q.State, q.DecidedVia = permissions.Approved, permissions.ViaGrant
+	e := Ran{N: c.N, Text: cmp.Or(why, permissions.Result(q).Text), Error: why != ""}
+	return sh.ended(ctx, sh.execution(c), tools.Outcome{Text: e.Text, Error: e.Error, Artifacts: artifacts}, e)
 }
 
 // mayNotAsk is why a call's question is not put to anybody; empty: it may be.

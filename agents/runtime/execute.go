@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,7 +24,7 @@ func (sh *shift) execute(ctx context.Context) (rests bool, err error) {
 		_, err := sh.resume(ctx)
 		return false, err
 	}
-	held, why, err := sh.allowed(ctx, c)
+	held, granted, why, err := sh.allowed(ctx, c)
 	if err != nil {
 		return false, err
 	}
@@ -31,7 +32,7 @@ func (sh *shift) execute(ctx context.Context) (rests bool, err error) {
 		return false, sh.begin(ctx, c, t)
 	}
 	x := sh.execution(c)
-	if err := sh.advance(ctx, agents.Commit{Executions: []agents.Execution{x}}, Began{c.N}); err != nil {
+	if err := sh.advance(ctx, agents.Commit{Executions: []agents.Execution{x}, Artifacts: granted}, Began{c.N}); err != nil {
 		return false, err
 	}
 	brief, done := sh.runtime.breakable(ctx, sh.worker)
@@ -57,40 +58,59 @@ func (sh *shift) execute(ctx context.Context) (rests bool, err error) {
 
 // allowed are the tags that a call runs with. What was allowed by a person runs with what that person was shown that it
 // needs, if the approval still counts: much may have happened since it was used for the step. Anything else is judged once
-// more. why it may not run is for the model.
-func (sh *shift) allowed(ctx context.Context, c Call) (held []permissions.Tag, why string, err error) {
+// more. why it may not run is for the model, and granted says under which grants it runs.
+func (sh *shift) allowed(ctx context.Context, c Call) (held []permissions.Tag, granted []agents.Artifact, why string, err error) {
 	if held, err = sh.held(ctx); err != nil {
-		return nil, "", err
+		return nil, nil, "", err
 	}
 	if sh.elsewhere() {
-		return held, moved, nil
+		return held, nil, moved, nil
 	}
 	if c.Request != "" {
 		q, err := sh.runtime.desk.Use(ctx, sh.session.Caller(), c.Request, sh.stepKey())
 		if r := permissions.AsRefusal(err); r != nil && r.Code != permissions.CodeBroken {
-			return held, r.Text, nil
+			return held, nil, r.Text, nil
 		}
 		if err == nil && (q.Cwd != sh.agent.Place.Workspace || q.Folder != sh.agent.Place.Folder()) {
-			return held, moved, nil
+			return held, nil, moved, nil
 		}
-		return append(held, c.Plan.Needs...), "", err
+		if err == nil {
+			granted, why, err = sh.heldTags(ctx, c)
+		}
+		return append(held, c.Plan.Needs...), granted, why, err
 	}
 	_, asks := askingTool(c.Tool)
 	verdict, err := sh.runtime.desk.Judge(ctx, sh.session.Caller(), sh.request([]Call{c}))
 	switch r := permissions.AsRefusal(err); {
 	case r != nil && r.Code != permissions.CodeBroken:
-		return held, r.Text, nil
+		return held, nil, r.Text, nil
 	case err != nil:
-		return nil, "", err
+		return nil, nil, "", err
 	case verdict.Forbidden != "":
-		return held, permissions.Forbidden(verdict.Forbidden).Text, nil
+		return held, nil, permissions.Forbidden(verdict.Forbidden).Text, nil
 	case asks: // it has no gate
+		return held, nil, "", nil
 	case verdict.Ask:
-		return held, notAnyMore, nil
+		return held, nil, notAnyMore, nil
 	case len(verdict.Grants) > 0:
-		why, err = sh.underGrant(ctx, c)
+		if granted, why, err = sh.underGrant(ctx, c, sh.request([]Call{c}), ""); why != "" || err != nil {
+			return held, nil, why, err
+		}
 	}
-	return held, why, err
+	more, why, err := sh.heldTags(ctx, c)
+	return held, append(granted, more...), why, err
+}
+
+// heldTags is [shift.underGrant] of what a call needs of tags that grants give.
+func (sh *shift) heldTags(ctx context.Context, c Call) (granted []agents.Artifact, why string, err error) {
+	own, err := sh.ungranted(ctx)
+	tags := permissions.Missing(c.Held, slices.Concat(own, sh.agent.Place.Tags))
+	if err != nil || len(tags) == 0 {
+		return nil, "", err
+	}
+	q := sh.request(nil)
+	q.Kind, q.Tags, q.Calls, q.Reason = permissions.KindPermission, tags, nil, "for "+c.Tool
+	return sh.underGrant(ctx, c, q, "/held")
 }
 
 // moved is what is told of a call that was planned for another folder than the workspace is now.
@@ -104,22 +124,32 @@ func (sh *shift) elsewhere() bool { return sh.run.Where != "" && sh.run.Where !=
 
 const notAnyMore = "This was not run: it is not allowed any more. Call it again to ask."
 
-// underGrant has a row for a call that nobody is asked about because of what was granted: it is audited, and the grant
-// counts it.
-func (sh *shift) underGrant(ctx context.Context, c Call) (why string, err error) {
-	caller, q := sh.session.Caller(), sh.request([]Call{c})
-	q.Key = sh.callKey(c)
-	r, err := sh.runtime.desk.Pose(ctx, caller, q)
+// underGrant has a row for what nobody is asked about, of a call, because of what was granted: it is audited, the grant counts
+// it, and an artifact says so.
+func (sh *shift) underGrant(
+	ctx context.Context, c Call, q permissions.Request, key string,
+) (granted []agents.Artifact, why string, err error) {
+	caller := sh.session.Caller()
+	verdict, err := sh.runtime.desk.Judge(ctx, caller, q)
+	q.Key = sh.callKey(c) + key
+	r := q
+	if err == nil {
+		r, err = sh.runtime.desk.Pose(ctx, caller, q)
+	}
 	if err == nil && r.State == permissions.Pending { // the grant has ended in this very moment
-		return notAnyMore, sh.runtime.desk.Withdraw(ctx, caller, r.ID, "")
+		return nil, notAnyMore, sh.runtime.desk.Withdraw(ctx, caller, r.ID, "")
 	}
 	if err == nil {
 		_, err = sh.runtime.desk.Use(ctx, caller, r.ID, q.Key)
 	}
 	if r := permissions.AsRefusal(err); r != nil && r.Code != permissions.CodeBroken {
-		return r.Text, nil
+		return nil, r.Text, nil
 	}
-	return "", err
+	if err != nil || len(r.Under) == 0 { // what the configuration gives is no grant
+		return nil, "", err
+	}
+	r.Scope = verdict.Scope
+	return []agents.Artifact{agents.Verdict(sh.execution(c), r, false)}, "", nil
 }
 
 // ended stores how a call went, whatever the store does meanwhile: it is not run again for that.

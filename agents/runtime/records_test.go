@@ -478,3 +478,50 @@ func TestTheBeginningOfACallIsWrittenOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatRunsUnderAGrantSaysSo: each call that a grant lets run has an artifact with the scope and the grant, whether it is the
+// tool or what the call needs that was granted, and the grants count it; so do those of a permission that is held already.
+func TestWhatRunsUnderAGrantSaysSo(t *testing.T) {
+	net := `{"permission":"@network","reason":"r"}`
+	a := helper(func(turn int, _ models.Prompt) models.Reply {
+		switch turn {
+		case 0:
+			return calls("request_permission", net)
+		case 1, 2, 3:
+			return calls("write_file", fmt.Sprintf(`{"path":"f%d","text":"x"}`, turn))
+		case 4:
+			return calls("look", noteA)
+		case 5:
+			return calls("request_permission", net)
+		}
+		return says("told: done")
+	})
+	needs := func(string) []permissions.Tag { return []permissions.Tag{permissions.Network} }
+	a.Tools = []tools.Tool{pen{name: "write_file"}, pen{name: "look", needs: needs}}
+	s := play(t, a)
+	s.writes("go")
+	s.answers(s.card(1), always)
+	s.answers(s.card(2), permissions.Allow(permissions.SessionTool))
+	s.hears("told: done")
+	grants, err := s.Grants(t.Context(), fayHere)
+	if err != nil || len(grants) != 2 {
+		t.Fatalf("%+v, %v", grants, err)
+	}
+	granted := s.rows.artifacts(agents.ArtifactApprovalGranted)
+	var got []string
+	for _, x := range granted {
+		got = append(got, fmt.Sprint(x["tool"], " ", x["scope"], " ", x["grants"] != nil))
+	}
+	want := []string{
+		"request_permission session false", "write_file session_tool false", "write_file session_tool true", "write_file session_tool true",
+		"look session true", "request_permission session true",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("it is logged as %q, want %q", got, want)
+	}
+	for _, g := range grants {
+		if g.Used != 2 {
+			t.Errorf("the grant of %s %v was used %d times, want 2", g.Tool, g.Tags, g.Used)
+		}
+	}
+}

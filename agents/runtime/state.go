@@ -73,18 +73,19 @@ const (
 
 // Call is one call of a step.
 type Call struct {
-	N       int             `json:"n"` // from 1
-	ID      string          `json:"id"`
-	Tool    string          `json:"tool"`
-	Input   json.RawMessage `json:"input"` // canonical
-	Plan    tools.Plan      `json:"plan"`
-	Fate    Fate            `json:"fate,omitempty"`
-	Phase   Phase           `json:"phase,omitempty"`
-	Request permissions.ID  `json:"request,omitempty"` // that allowed it
-	Denied  bool            `json:"denied,omitempty"`  // by a person
-	Text    string          `json:"text,omitempty"`    // what the model is told
-	Error   bool            `json:"error,omitempty"`
-	Look    string          `json:"look,omitempty"` // what a person looks at before the model is told
+	N       int               `json:"n"` // from 1
+	ID      string            `json:"id"`
+	Tool    string            `json:"tool"`
+	Input   json.RawMessage   `json:"input"` // canonical
+	Plan    tools.Plan        `json:"plan"`
+	Fate    Fate              `json:"fate,omitempty"`
+	Phase   Phase             `json:"phase,omitempty"`
+	Request permissions.ID    `json:"request,omitempty"` // that allowed it
+	Held    []permissions.Tag `json:"held,omitempty"`    // of what it needs: what was held when it was judged
+	Denied  bool              `json:"denied,omitempty"`  // by a person
+	Text    string            `json:"text,omitempty"`    // what the model is told
+	Error   bool              `json:"error,omitempty"`
+	Look    string            `json:"look,omitempty"` // what a person looks at before the model is told
 }
 
 // Run is where the run of a session stands: what is stored between two steps. It is a value.

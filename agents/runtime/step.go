@@ -74,7 +74,8 @@ type Verdict struct {
 	Fate  Fate
 	Input json.RawMessage // canonical; empty: as it was
 	Plan  tools.Plan
-	Text  string // of a Spared one
+	Held  []permissions.Tag // of what the plan needed
+	Text  string            // of a Spared one
 }
 
 func (Begin) event()     {}
@@ -178,7 +179,7 @@ func (r *Run) judged(e Judged) bool {
 	}
 	for i, v := range e.Calls {
 		c := &r.Calls[i]
-		c.Fate, c.Plan = v.Fate, v.Plan
+		c.Fate, c.Plan, c.Held = v.Fate, v.Plan, v.Held
 		if len(v.Input) > 0 {
 			c.Input = v.Input
 		}

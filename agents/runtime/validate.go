@@ -79,7 +79,9 @@ func (sh *shift) judge(ctx context.Context, call Call, held []permissions.Tag) (
 	} else if v.Plan, err = tool.Plan(ctx, sh.place(held), input); err != nil {
 		return spare(err.Error())
 	}
-	v.Plan.Needs = permissions.Missing(v.Plan.Needs, held) // from now on: a question stays the same, whatever is held later
+	needs := v.Plan.Needs
+	v.Plan.Needs = permissions.Missing(needs, held)
+	v.Held = permissions.Missing(needs, v.Plan.Needs) // from now on: a question stays the same, whatever is held later
 	q := sh.request([]Call{{Tool: call.Tool, Input: input, Plan: v.Plan}})
 	verdict, err := sh.runtime.desk.Judge(ctx, sh.session.Caller(), q)
 	switch r := permissions.AsRefusal(err); {
@@ -105,8 +107,14 @@ func (sh *shift) held(ctx context.Context) ([]permissions.Tag, error) {
 	if err != nil {
 		return nil, err
 	}
+	own, err := sh.ungranted(ctx)
+	return slices.Concat(sh.agent.Place.Tags, own, granted), err
+}
+
+// ungranted are the tags that the session holds neither by the configuration nor by a grant.
+func (sh *shift) ungranted(ctx context.Context) ([]permissions.Tag, error) {
 	given, err := sh.given(ctx)
-	return slices.Concat(sh.agent.Place.Tags, given, sh.run.Tags, granted), err
+	return slices.Concat(given, sh.run.Tags), err
 }
 
 // given is what holds of what the session was begun with. From people, it is for the run of a schedule, which is the
