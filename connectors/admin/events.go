@@ -37,9 +37,10 @@ func (r *routes) events(ctx context.Context, in *eventsInput) (*huma.StreamRespo
 		at = in.Last
 	}
 	id := who(ctx)
-	s := &eventStream{changed: r.desk.Changed, look: func(ctx context.Context, after int64, limit int) ([]permissions.Happening, int64, error) {
+	look := func(ctx context.Context, after int64, limit int) ([]permissions.Happening, int64, error) {
 		return r.desk.Happenings(ctx, id, after, limit)
-	}}
+	}
+	s := &eventStream{changed: r.desk.Changed, look: look}
 	if err := s.begin(ctx, at); err != nil {
 		return nil, r.door.Refuse(err)
 	}
