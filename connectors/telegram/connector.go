@@ -419,7 +419,9 @@ func (c *Connector) failed(at spot, p connectors.Person, err error) error {
 		if to, moved := migrated(err); moved {
 			return &connectors.Renamed{Now: Place(to, at.thread)}
 		}
-		why, gone = goneIn(err)
+		if why, gone = goneIn(err); gone && !c.rooms.knows(at.chat) {
+			c.rooms.look.Ring() // others may wait there
+		}
 	}
 	if gone {
 		return &connectors.Gone{Why: why}

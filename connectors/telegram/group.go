@@ -40,6 +40,8 @@ func (d *desktop) joined(ctx context.Context, m member) error {
 		case err != nil:
 		case away:
 			err = d.desk.Lost(ctx, Name, "", p.Now, "the bot was removed from the group")
+		case m.New.Status == "restricted" && denied(m.New.Write):
+			err = d.desk.Lost(ctx, Name, "", p.Now, "the bot may not write in the group")
 		default:
 			err = d.desk.Found(ctx, Name, "", p.Now)
 		}

@@ -259,17 +259,42 @@ func TestAGroupThatCannotBeAskedAnyMore(t *testing.T) {
 			for _, who := range []string{"fay", "sam"} {
 				s.card(who, "after")
 			}
-			if name == "kicked" {
+			switch name {
+			case "kicked":
 				s.taps("fay", s.card("fay", "before"), "Allow once", "✅ Allowed once by sam and you")
 				s.get(before, permissions.Approved)
 				s.sick("the bot is not in it; add it")
-			} else {
+			case "muted": // who presses its card there is still heard
+				s.card("fay", "before")
+				s.taps("fay@ops", m, "Allow once", "✅ Allowed once by sam and you")
+				s.get(before, permissions.Approved)
+				s.sick("the bot may not write there")
+			default:
 				s.waits(before)
 			}
 			s.taps("fay", s.card("fay", "after"), "⛔ Deny", "⛔")
 			s.get(after, permissions.Denied)
 		})
 	}
+}
+
+// Telegram does not tell the bot that its group lets nobody write any more: it is found out with the next card, and then
+// those are asked by themselves, too, whose card stands there already.
+func TestAMuteThatIsFoundOut(t *testing.T) {
+	s, o := gather(t, "supergroup")
+	s.until("the group was looked at", func() bool { return s.called("getChatMember") > 0 })
+	before := s.ask(network("before"))
+	s.card("fay@ops", "before")
+	s.until("the card is noted", s.upToDate)
+	o.MutesAll()
+	after := s.ask(network("after"))
+	for _, reason := range []string{"before", "after"} {
+		s.card("sam", reason)
+		s.taps("fay", s.card("fay", reason), "Allow once", "✅ Allowed once")
+	}
+	s.get(before, permissions.Approved)
+	s.get(after, permissions.Approved)
+	s.sick("the bot may not write there")
 }
 
 // The bot is removed from a group and added again: its card there can be answered like those that people were sent by

@@ -38,6 +38,11 @@ func (r rooms) health() error {
 	return errors.New(strings.Join(texts, "; "))
 }
 
+// knows reports whether something is known to be wrong with a group.
+func (r rooms) knows(chat int64) bool {
+	return strings.Contains(fmt.Sprint(r.health()), fmt.Sprintf("group %d:", chat))
+}
+
 // note keeps what is wrong with a place, and tells whether that is news.
 func (r rooms) note(place, wrong string) bool {
 	r.mu.Lock()
@@ -97,6 +102,7 @@ func (d *desktop) visit(ctx context.Context, p connectors.Place) (done bool) {
 		return false
 	}
 	wrong, err := d.standing(ctx, at)
+	lost := wrong == isAbsent || wrong == isMuted
 	switch {
 	case err != nil:
 		return false
@@ -108,13 +114,28 @@ func (d *desktop) visit(ctx context.Context, p connectors.Place) (done bool) {
 	}
 	if d.rooms.note(p.Name, wrong) {
 		d.log.Warn("a group that a route names", "chat", at.chat, "stands", cmp.Or(wrong, "well"))
+		if why, _, _ := strings.Cut(wrong, ";"); lost { // of which Telegram may have told nothing
+			err = d.desk.Lost(ctx, Name, "", p.Now, why)
+		} else if wrong == "" {
+			err = d.desk.Found(ctx, Name, "", p.Now)
+		}
+		if err != nil {
+			d.log.Warn("who is asked in a group cannot be asked otherwise just now", "chat", at.chat, "err", err)
+		}
 	}
 	return wrong == "" || p.Now != p.Name
 }
 
+const (
+	isAbsent = "the bot is not in it; add it, or take the chat out of the routes"
+	isMuted  = "the bot may not write there; let it, or make it an administrator"
+)
+
+// denied reports whether a right is told, and missing.
+func denied(right *bool) bool { return right != nil && !*right }
+
 // standing is why the bot cannot ask in a group, with what to do about it; empty when it can.
 func (d *desktop) standing(ctx context.Context, at spot) (wrong string, err error) {
-	const absent = "the bot is not in it; add it, or take the chat out of the routes"
 	params := map[string]any{"chat_id": at.chat}
 	var room struct {
 		Forum       bool `json:"is_forum"`
@@ -124,7 +145,7 @@ func (d *desktop) standing(ctx context.Context, at spot) (wrong string, err erro
 	}
 	if err := d.api.call(ctx, "getChat", params, &room); err != nil {
 		if _, gone := goneIn(err); gone {
-			return absent, nil
+			return isAbsent, nil
 		}
 		return "", err
 	}
@@ -135,16 +156,15 @@ func (d *desktop) standing(ctx context.Context, at spot) (wrong string, err erro
 	params["user_id"] = d.bot
 	if err := d.api.call(ctx, "getChatMember", params, &self); err != nil {
 		if _, gone := goneIn(err); gone {
-			return absent, nil
+			return isAbsent, nil
 		}
 		return "", err
 	}
-	mute := func(may *bool) bool { return may != nil && !*may }
 	switch {
 	case self.Status == "left" || self.Status == "kicked":
-		return absent, nil
-	case self.Status == "restricted" && mute(self.Write), self.Status == "member" && mute(room.Permissions.Write):
-		return "the bot may not write there; let it, or make it an administrator", nil
+		return isAbsent, nil
+	case self.Status == "restricted" && denied(self.Write), self.Status == "member" && denied(room.Permissions.Write):
+		return isMuted, nil
 	case at.thread != 0 && !room.Forum:
 		return "it has no topics; take thread out of the route", nil
 	}

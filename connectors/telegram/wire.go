@@ -94,7 +94,8 @@ type member struct {
 	Chat chat `json:"chat"`
 	From user `json:"from"`
 	New  struct {
-		Status string `json:"status"` // member, administrator, left, kicked, restricted
+		Status string `json:"status"`            // member, administrator, left, kicked, restricted
+		Write  *bool  `json:"can_send_messages"` // of the restricted
 	} `json:"new_chat_member"`
 }
 

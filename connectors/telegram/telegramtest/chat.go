@@ -51,6 +51,7 @@ type chat struct {
 	bot        string           // what the bot is here; empty where it never was
 	members    map[int64]string // what people are here
 	forum      bool
+	mute       bool // its members may write nothing
 	topics     map[int]string
 	migratedTo int64
 	last       int // message

@@ -80,6 +80,13 @@ func (g *Group) changesBot(by *Person, status string) {
 // MutesBot leaves the bot in a supergroup and lets it write nothing.
 func (g *Group) MutesBot(by *Person) { g.changesBot(by, restricted) }
 
+// MutesAll lets no member write anything, of which the bot is told nothing.
+func (g *Group) MutesAll() {
+	g.server.mu.Lock()
+	defer g.server.mu.Unlock()
+	g.chat.mute = true
+}
+
 // DeletesTopic deletes a topic, with what is in it.
 func (g *Group) DeletesTopic(thread int) {
 	g.server.mu.Lock()

@@ -14,7 +14,7 @@ func (s *Server) getChat(q *query) (any, *failure) {
 	if c.kind == group || c.kind == supergroup {
 		rights := object{}
 		for _, right := range memberRights {
-			rights[right] = true
+			rights[right] = !c.mute
 		}
 		o["permissions"] = rights
 	}

@@ -83,7 +83,7 @@ func (s *Server) keepFile(name string, bytes []byte) *Document {
 
 // send takes what all kinds of messages share, and sends.
 func (s *Server) send(c *chat, q *query, m *message) (any, *failure) {
-	if c.bot == restricted {
+	if c.bot == restricted || c.mute && c.bot == member {
 		return nil, badRequest("not enough rights to send text messages to the chat")
 	}
 	markup, refused := q.markup()
