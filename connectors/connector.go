@@ -175,6 +175,17 @@ type Prompt struct {
 	// Before are those who were asked before To and have not answered, Besides who is asked since To was; not of a place.
 	Before, Besides []Asked
 	Locked          bool // To is locked: it is shown without a way to answer
+	// Fresh, unless it is nil, is called by the Send of a [Dater] when it is the card's turn, right before the channel is: it
+	// returns the prompt as it is by then, or an error to return since nothing is to be sent any more.
+	Fresh func(ctx context.Context) (Prompt, error)
+}
+
+// Now is p as it is to be sent now, see Fresh.
+func (p Prompt) Now(ctx context.Context) (Prompt, error) {
+	if p.Fresh == nil {
+		return p, nil
+	}
+	return p.Fresh(ctx)
 }
 
 // Asked is somebody who is asked, and since when.

@@ -71,6 +71,7 @@ type attempt struct {
 	why   string        // it is not shown yet
 	late  bool          // it was so at the last look
 	began time.Time     // it went out: since then it may be on the phone; zero before
+	named bool          // by this process, so that it did not go out before began
 }
 
 const (
@@ -142,7 +143,6 @@ func (l *lane) take(r permissions.Request, cp permissions.Copy) {
 	switch was, edited := l.seen[r.ID]; {
 	case r.State != permissions.Pending:
 		as = settledEdit
-		delete(l.unshown, r.ID)
 	case cp.SentAt.IsZero():
 		as = firstCard
 		if l.unshown[r.ID] == nil {
@@ -343,7 +343,7 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 		return e.abandon(ctx, []permissions.Copy{cp}, why.Error())
 	}
 	prompt := e.prompt(r, cp, person, copies)
-	before := cp.Ref != "" // it was named before, and may have arrived then
+	since := l.went(cp)
 	namer, names := l.connector.(connectors.Namer)
 	if names && cp.Ref == "" && r.State == permissions.Pending {
 		cp.Ref = namer.NameFor(prompt)
@@ -351,14 +351,18 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 			return err
 		}
 		prompt.Ref = cp.Ref
+		l.attempted(cp, func(a *attempt) { a.named = true })
 	}
 	s, err := sending{was: cp.Ref, place: prompt.Place}, error(nil)
 	began := e.stamp() // a quick answer is dated before the channel says that the card was sent, never before this
+	l.refresh(&prompt, &r, cp, &began)
 	switch editor, edits := l.connector.(connectors.Editor); {
-	case cp.Ref == "" && r.State != permissions.Pending:
+	case r.State != permissions.Pending && (cp.Ref == "" || cp.SentAt.IsZero() && since.IsZero()):
 		return l.fail(ctx, r, cp, "settled before it was shown")
 	case cp.Ref == "", names && cp.SentAt.IsZero() && r.State == permissions.Pending:
-		l.begins(cp, began)
+		if _, dates := l.connector.(connectors.Dater); !dates { // else it says itself when it goes out
+			l.attempted(cp, func(a *attempt) { a.began = cmp.Or(a.began, began) })
+		}
 		cp.Ref, err = l.connector.Send(ctx, prompt)
 	case edits:
 		if err = editor.Edit(ctx, cp.Ref, prompt); errors.Is(err, connectors.ErrAnew) {
@@ -383,15 +387,7 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 		return err
 	}
 	cp.Shown = r.Revision
-	if cp.SentAt.IsZero() {
-		cp.SentAt = began
-		if dater, dates := l.connector.(connectors.Dater); before {
-			cp.SentAt = cp.Since
-		} else if dates {
-			cp.Dated = dater.Dated(cp.Ref)
-		}
-	}
-	s.Copy = cp
+	s.Copy = l.dated(cp, since, began)
 	return l.note(ctx, s)
 }
 
@@ -443,13 +439,67 @@ func (l *lane) replace(ctx context.Context, cp permissions.Copy, other string) e
 	return nil
 }
 
-// begins notes that a first card goes out.
-func (l *lane) begins(cp permissions.Copy, at time.Time) {
+// errOver is why a card is not sent whose turn it is: what becomes of it is looked at anew.
+var errOver = &unfinished{errors.New("it is not to be sent any more"), retryLeast}
+
+// refresh has the prompt made anew when it is the turn of its card, unless the request has ended or its person may be sent
+// nothing any more. It notes the request as it is by then, and when that was.
+func (l *lane) refresh(p *connectors.Prompt, r *permissions.Request, cp permissions.Copy, began *time.Time) {
+	p.Fresh = func(ctx context.Context) (connectors.Prompt, error) {
+		is, copies, there, err := l.engine.read(ctx, r.ID)
+		if err != nil {
+			return *p, err
+		}
+		person, known := l.engine.settings.Load().person(cp.Person)
+		barred := cp.Place == "" && (!known || suspended(person, l.connector.Name()) != nil)
+		if *r = is; !there || cp.SentAt.IsZero() && (r.State != permissions.Pending || barred) {
+			return *p, errOver
+		}
+		*began = l.engine.stamp()
+		l.attempted(cp, func(a *attempt) { a.began = cmp.Or(a.began, *began) })
+		now := l.engine.prompt(is, cp, person, copies)
+		now.Ref, now.Fresh = p.Ref, p.Fresh
+		return now, nil
+	}
+}
+
+// dated is a copy with when it was sent first: when its channel answered, if that dates it by itself, so that quick answers are
+// compared with that; else when it went out.
+func (l *lane) dated(cp permissions.Copy, since, began time.Time) permissions.Copy {
+	if !cp.SentAt.IsZero() {
+		return cp
+	}
+	cp.SentAt = cmp.Or(since, began)
+	if dater, dates := l.connector.(connectors.Dater); dates && since.IsZero() {
+		cp.Dated = dater.Dated(cp.Ref)
+	}
+	if !cp.Dated.IsZero() {
+		cp.SentAt = l.engine.stamp()
+	}
+	return cp
+}
+
+// attempted notes something of a card that was never shown.
+func (l *lane) attempted(cp permissions.Copy, note func(*attempt)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if a := l.unshown[cp.Request]; a != nil && a.began.IsZero() {
-		a.began = at
+	if a := l.unshown[cp.Request]; a != nil {
+		note(a)
 	}
+}
+
+// went is since when a card that was named may have arrived; zero if it has not.
+func (l *lane) went(cp permissions.Copy) (at time.Time) {
+	if cp.Ref == "" {
+		return at
+	}
+	at = cp.Since // where an earlier process may have sent it
+	l.attempted(cp, func(a *attempt) {
+		if a.named {
+			at = a.began
+		}
+	})
+	return at
 }
 
 // begun is when the first card of a copy went out whose channel has not said yet that it took it: it may be on the phone.

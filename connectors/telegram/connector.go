@@ -179,14 +179,14 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 	if err != nil {
 		return "", err
 	}
-	chat := at.chat
+	chat, was := at.chat, p.Request.Revision
 	out := show(p, c.now())
 	c.whole.Note(p.Request.ID, !out.TooBig)
-	params := at.into(map[string]any{"disable_notification": true})
 	if name := string(p.Request.ID) + "/" + strconv.FormatInt(chat, 10); out.Document != nil && !c.sent(name) {
-		if err := c.turn(ctx, chat, cards); err != nil {
+		if p, err = c.due(ctx, chat, p); err != nil {
 			return "", c.failed(at, p.To, err)
 		}
+		params := at.into(map[string]any{"disable_notification": true})
 		body := file{Field: "document", Name: out.Document.Name, Body: out.Document.Body}
 		err := c.api.upload(ctx, "sendDocument", params, body, nil)
 		c.pace.told(chat, err)
@@ -196,11 +196,14 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 		c.note(name, true)
 		defer c.note(name, false)
 	}
-	params = at.into(out.params())
-	params["disable_notification"] = out.Silent
-	if err := c.turn(ctx, chat, cards); err != nil {
+	if p, err = c.due(ctx, chat, p); err != nil {
 		return "", c.failed(at, p.To, err)
 	}
+	if p.Request.Revision != was {
+		out = show(p, c.now())
+	}
+	params := at.into(out.params())
+	params["disable_notification"] = out.Silent
 	var sent message
 	err = c.api.call(ctx, "sendMessage", params, &sent)
 	c.pace.told(chat, err)
@@ -211,6 +214,14 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 	c.pointOn(ctx, p, chat)
 	c.dates.Add(name, time.Unix(sent.Date, 0))
 	return name, nil
+}
+
+// due returns a prompt as it is when it is the turn of its card.
+func (c *Connector) due(ctx context.Context, chat int64, p connectors.Prompt) (connectors.Prompt, error) {
+	if err := c.turn(ctx, chat, cards); err != nil {
+		return p, err
+	}
+	return p.Now(ctx)
 }
 
 // Dated is [connectors.Dater].
@@ -419,7 +430,7 @@ func (c *Connector) failed(at spot, p connectors.Person, err error) error {
 		if to, moved := migrated(err); moved {
 			return &connectors.Renamed{Now: Place(to, at.thread)}
 		}
-		if why, gone = goneIn(err); gone && !c.rooms.knows(at.chat) {
+		if why, gone = goneIn(err); gone {
 			c.rooms.look.Ring() // others may wait there
 		}
 	}

@@ -91,8 +91,8 @@ func (d *desktop) arrive(ctx context.Context, m *message, code string) {
 		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, replies, toGuest) })
 		return
 	}
-	if d.links.Wrong(address(m.From.ID)) {
-		d.turnAway(ctx, m.Chat.ID, toLate)
+	if d.links.Wrong(address(m.From.ID)) && d.pace.strangers.Allow() {
+		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, typing, toLate) })
 	}
 }
 

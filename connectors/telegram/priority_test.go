@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/daycared/daycared/connectors/telegram/telegramtest"
+	"github.com/daycared/daycared/permissions"
 )
 
 // Cards and their ends go before the answers to whatever anybody writes: half of them at once, so that a busy machine is
@@ -90,5 +93,87 @@ func TestOnesOwnCommandsHoldUpNoCard(t *testing.T) {
 		} else {
 			t.Log(shown, ended)
 		}
+	}
+}
+
+// narrow leaves no room to send to somebody for a while.
+func (s *stage) narrow(who string, d time.Duration) {
+	l := &lane{limit: rate.NewLimiter(rate.Every(d), 1), talk: rate.NewLimiter(rate.Inf, 1)}
+	l.limit.Allow()
+	s.bot.pace.mu.Lock()
+	defer s.bot.pace.mu.Unlock()
+	s.bot.pace.chats[ids[who]] = l
+}
+
+// held waits until something waits for room to be sent to somebody.
+func (s *stage) held(who string) {
+	s.t.Helper()
+	s.until("something waits for its turn", func() bool {
+		s.bot.pace.mu.Lock()
+		defer s.bot.pace.mu.Unlock()
+		return s.bot.pace.chats[ids[who]].users > 0
+	})
+}
+
+// A card of a request that ends while it waits for its turn is never sent, and nothing says that it was shown.
+func TestACardWhoseRequestEndsBeforeItsTurnIsNotSent(t *testing.T) {
+	for name, details := range map[string]string{"E2/a card": "", "E2/a card with a file": strings.Repeat("long\n", 5000)} {
+		t.Run(name, func(t *testing.T) {
+			s := play(t)
+			s.narrow("fay", 2*time.Second)
+			q := network("too late")
+			q.Details = details
+			call := s.ask(q)
+			s.held("fay")
+			s.decide("fay", permissions.Deny)
+			r := s.get(call, permissions.Denied)
+			var copies []permissions.Copy
+			s.until("it is given up", func() (over bool) {
+				copies, _ = s.rows.Copies(t.Context(), r.ID)
+				return len(copies) == 1 && (copies[0].Failed != "" || !copies[0].SentAt.IsZero())
+			})
+			if sent := len(s.calls("fay", "sendMessage")) + len(s.calls("fay", "sendDocument")); sent > 0 || copies[0].Failed == "" {
+				t.Errorf("%d messages were sent: %+v", sent, copies)
+			}
+			if n := s.audited(permissions.RequestShown)[r.ID]; n != 0 {
+				t.Errorf("showing it was audited %d times", n)
+			}
+		})
+	}
+}
+
+// A card is shown when Telegram has it: not while it waits for its turn, nor while Telegram does not answer.
+func TestACardIsShownWhenTelegramHasIt(t *testing.T) {
+	s := play(t)
+	s.narrow("fay", 2*time.Second)
+	answer := s.hold()
+	call := s.ask(network("later"))
+	m := s.card("fay", "later")
+	s.decide("fay", permissions.Deny)
+	r := s.get(call, permissions.Denied)
+	answer()
+	s.becomes("fay", m.ID, "⛔ Denied by fay")
+	s.until("the card is noted", s.upToDate)
+	copies, err := s.rows.Copies(t.Context(), r.ID)
+	if err != nil || len(copies) != 1 || copies[0].SentAt.Before(r.DecidedAt) || copies[0].SentAt.Before(s.calls("fay", "sendMessage")[0].At) {
+		t.Errorf("shown at %v, sent at %v and denied at %v: %v", copies[0].SentAt, s.calls("fay", "sendMessage")[0].At, r.DecidedAt, err)
+	}
+}
+
+// Who answers before Telegram says that it has the card was shown it before that, and not before it was sent.
+func TestAnAnswerBeforeTelegramsIsToACardThatWasSent(t *testing.T) {
+	s := play(t)
+	s.narrow("fay", 2*time.Second)
+	answer := s.hold()
+	call := s.ask(network("quick"))
+	m := s.card("fay", "quick")
+	s.phones["fay"].Writes("yes " + codeIn(m))
+	r := s.get(call, permissions.Approved)
+	answer()
+	s.becomes("fay", m.ID, "✅ Allowed once by fay")
+	copies, err := s.rows.Copies(t.Context(), r.ID)
+	began := s.calls("fay", "sendMessage")[0].At.Add(-100 * time.Millisecond)
+	if err != nil || len(copies) != 1 || copies[0].SentAt.After(r.DecidedAt) || copies[0].SentAt.Before(began) {
+		t.Errorf("shown at %v, sent at %v and allowed at %v: %v", copies[0].SentAt, began, r.DecidedAt, err)
 	}
 }

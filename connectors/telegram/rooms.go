@@ -38,11 +38,6 @@ func (r rooms) health() error {
 	return errors.New(strings.Join(texts, "; "))
 }
 
-// knows reports whether something is known to be wrong with a group.
-func (r rooms) knows(chat int64) bool {
-	return strings.Contains(fmt.Sprint(r.health()), fmt.Sprintf("group %d:", chat))
-}
-
 // note keeps what is wrong with a place, and tells whether that is news.
 func (r rooms) note(place, wrong string) bool {
 	r.mu.Lock()
@@ -113,15 +108,12 @@ func (d *desktop) visit(ctx context.Context, p connectors.Place) (done bool) {
 		wrong = fmt.Sprintf("group %d has become the supergroup %d: write chat: %[2]d into its routes", was.chat, at.chat)
 	}
 	if d.rooms.note(p.Name, wrong) {
-		d.log.Warn("a group that a route names", "chat", at.chat, "stands", cmp.Or(wrong, "well"))
 		if why, _, _ := strings.Cut(wrong, ";"); lost { // of which Telegram may have told nothing
 			err = d.desk.Lost(ctx, Name, "", p.Now, why)
 		} else if wrong == "" {
 			err = d.desk.Found(ctx, Name, "", p.Now)
 		}
-		if err != nil {
-			d.log.Warn("who is asked in a group cannot be asked otherwise just now", "chat", at.chat, "err", err)
-		}
+		d.log.Warn("a group that a route names", "chat", at.chat, "stands", cmp.Or(wrong, "well"), "err", err)
 	}
 	return wrong == "" || p.Now != p.Name
 }

@@ -70,16 +70,11 @@ func (d *desktop) stranger(ctx context.Context, m *message, why error) error {
 	noted, err := d.noteStranger(ctx, m.From, m.From.ID)
 	if noted {
 		d.log.Info("a stranger wrote to the bot", "telegram", m.From.ID)
-		d.turnAway(ctx, m.Chat.ID, words)
+	}
+	if noted && d.pace.strangers.Allow() {
+		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, typing, words) })
 	}
 	return err
-}
-
-// turnAway tells an account that is nobody's something, or nothing while many of them write.
-func (d *desktop) turnAway(ctx context.Context, chat int64, words string) {
-	if d.pace.strangers.Allow() {
-		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, chat, typing, words) })
-	}
 }
 
 // intruder has the owner told of a stranger who answered what they were not asked. They are not written to; when they write

@@ -22,8 +22,9 @@ const (
 	allEvery    = time.Second
 	allBurst    = 10
 	mostNumbers = 1000
-	// edits is one in how much of a burst edits and notices leave for cards and answers.
-	edits = 3
+	// Of a burst, one in so much is left for what is more urgent: edits and notices leave that for cards, answers to what
+	// people write for all of them.
+	edits, replies = 3, 2
 )
 
 // turnError is that there is no room for what can wait, and for how long not.
@@ -81,12 +82,12 @@ func (p *pace) wait(ctx context.Context, number string) error {
 	return nil
 }
 
-// room takes room for what can wait, if that leaves some for cards and answers. It does not wait: the error says until when.
-func (p *pace) room(_ context.Context, number string) error {
+// room takes room for what can wait, if that leaves a part of it. It does not wait: the error says until when.
+func (p *pace) room(number string, part int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l, now := p.of(number), time.Now()
-	if after := max(wire.Room(l, edits, now), wire.Room(p.all.Limiter, edits, now)); after > 0 {
+	if after := max(wire.Room(l, part, now), wire.Room(p.all.Limiter, part, now)); after > 0 {
 		return &turnError{after}
 	}
 	l.AllowN(now, 1)

@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -54,22 +55,37 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 	out := show(p, c.now())
 	c.whole.Note(p.Request.ID, !out.TooBig)
 	if out.Document != nil && !c.arrived(r.id+documented) {
-		if err := c.document(ctx, r, *out.Document); err != nil {
+		if err := c.document(ctx, r, *out.Document, p); err != nil {
 			return "", c.failed(p.To, err)
 		}
 		c.remember(r.id + documented)
 	}
-	if err := c.post(ctx, r, text(out.Text)); err != nil {
+	m := text(out.Text)
+	if err := c.deliverTo(ctx, r, m, c.due(ctx, r, p, m)); err != nil {
 		return "", c.failed(p.To, err)
 	}
 	return r.String(), nil
 }
 
+// due waits for the turn of a card, whose text is made anew if it has changed, or of its document.
+func (c *Connector) due(ctx context.Context, to ref, p connectors.Prompt, m *waE2E.Message) func() error {
+	return func() error {
+		was, err := p.Request.Revision, c.pace.wait(ctx, to.number)
+		if err == nil {
+			p, err = p.Now(ctx)
+		}
+		if m.ExtendedTextMessage != nil && p.Request.Revision != was {
+			m.ExtendedTextMessage.Text = proto.String(show(p, c.now()).Text)
+		}
+		return err
+	}
+}
+
 // documented marks the id of a document that goes before the card of that id.
 const documented = "D"
 
-// document sends a file.
-func (c *Connector) document(ctx context.Context, r ref, d card.Document) error {
+// document sends a file that belongs to a card.
+func (c *Connector) document(ctx context.Context, r ref, d card.Document, p connectors.Prompt) error {
 	cli := c.client.Load()
 	if cli == nil {
 		return errAway
@@ -78,11 +94,12 @@ func (c *Connector) document(ctx context.Context, r ref, d card.Document) error 
 	if err != nil {
 		return fmt.Errorf("upload the document: %w", err)
 	}
-	return c.post(ctx, ref{r.number, r.id + documented}, &waE2E.Message{DocumentMessage: &waE2E.DocumentMessage{
+	m := &waE2E.Message{DocumentMessage: &waE2E.DocumentMessage{
 		FileName: proto.String(d.Name), Title: proto.String(d.Name), Mimetype: proto.String("text/plain"),
 		URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileEncSHA256: up.FileEncSHA256,
 		FileSHA256: up.FileSHA256, FileLength: &up.FileLength,
-	}})
+	}}
+	return c.deliverTo(ctx, ref{r.number, r.id + documented}, m, c.due(ctx, r, p, m))
 }
 
 // Edit brings a card up to date. One that can no longer be edited gets a reply that says how the request ended.
@@ -108,7 +125,7 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 	if cli == nil {
 		return errAway
 	}
-	err = c.add(ctx, ref{r.number, newID("")}, cli.BuildEdit(address(r.number), r.id, text(show(p, c.now()).Text)))
+	err = c.add(ctx, ref{r.number, newID("")}, edits, cli.BuildEdit(address(r.number), r.id, text(show(p, c.now()).Text)))
 	return c.failed(p.To, err)
 }
 
@@ -121,7 +138,7 @@ func (c *Connector) tellEnd(ctx context.Context, r ref, p connectors.Prompt) err
 	if known, _ := c.ends.Get(r); known == words {
 		return nil
 	}
-	if err := c.add(ctx, ref{r.number, newID("")}, c.saying(r.number, loose(words), r.id, true)); err != nil {
+	if err := c.add(ctx, ref{r.number, newID("")}, edits, c.saying(r.number, loose(words), r.id, true)); err != nil {
 		return c.failed(p.To, err)
 	}
 	c.ends.Add(r, words)
@@ -144,13 +161,13 @@ func (c *Connector) Tell(ctx context.Context, n connectors.Notice) error {
 		}
 	}
 	words := fence + fenced(strings.Join(rows, "\n")) + fence
-	return c.failed(n.To, c.add(ctx, ref{n.To.WhatsApp, newID("")}, c.saying(n.To.WhatsApp, words, about, true)))
+	return c.failed(n.To, c.add(ctx, ref{n.To.WhatsApp, newID("")}, edits, c.saying(n.To.WhatsApp, words, about, true)))
 }
 
 // say writes a text to a number, by the name that was made for it, so that it is one message however often it is tried;
 // as a reply to a message of ours or of theirs, unless about is empty.
 func (c *Connector) say(ctx context.Context, to ref, words, about string, ours bool) error {
-	return c.post(ctx, to, c.saying(to.number, words, about, ours))
+	return c.add(ctx, to, replies, c.saying(to.number, words, about, ours))
 }
 
 // saying is the message of say.
@@ -172,7 +189,7 @@ func (c *Connector) saying(number, words, about string, ours bool) *waE2E.Messag
 // mark puts an emoji on a message of theirs. As what is said, it goes by the name that was made for it.
 func (c *Connector) mark(ctx context.Context, as ref, id, emoji string) error {
 	chat := address(as.number)
-	return c.post(ctx, as, &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{
+	return c.add(ctx, as, replies, &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{
 		Key: &waCommon.MessageKey{
 			RemoteJID: proto.String(chat.String()), FromMe: proto.Bool(false), ID: proto.String(id),
 		},
@@ -184,19 +201,13 @@ func text(words string) *waE2E.Message {
 	return &waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: proto.String(words)}}
 }
 
-// post sends one message, when it is its turn, and waits until WhatsApp says that it has it, or a phone does.
-func (c *Connector) post(ctx context.Context, to ref, m *waE2E.Message) error {
-	return c.deliverTo(ctx, to, m, c.pace.wait)
+// add sends what can wait: if that leaves no room for what is more urgent, the error says when there is some.
+func (c *Connector) add(ctx context.Context, to ref, part int, m *waE2E.Message) error {
+	return c.deliverTo(ctx, to, m, func() error { return c.pace.room(to.number, part) })
 }
 
-// add is post of what can wait: if there is no room for it, the error says when there is some.
-func (c *Connector) add(ctx context.Context, to ref, m *waE2E.Message) error {
-	return c.deliverTo(ctx, to, m, c.pace.room)
-}
-
-func (c *Connector) deliverTo(
-	ctx context.Context, to ref, m *waE2E.Message, turn func(ctx context.Context, number string) error,
-) error {
+// deliverTo sends one message once turn returns, and waits until WhatsApp says that it has it, or a phone does.
+func (c *Connector) deliverTo(ctx context.Context, to ref, m *waE2E.Message, turn func() error) error {
 	cli := c.client.Load()
 	if c.arrived(to.id) { // the confirmation was lost
 		return nil
@@ -204,7 +215,7 @@ func (c *Connector) deliverTo(
 	if cli == nil || !c.state.connected() {
 		return errAway
 	}
-	if err := turn(ctx, to.number); err != nil {
+	if err := turn(); err != nil {
 		return err
 	}
 	sending, there := context.WithCancel(ctx)
@@ -346,7 +357,7 @@ func (c *Connector) asideAfter(ctx context.Context, delay time.Duration, send fu
 			if err == nil {
 				return
 			}
-			if refusal(err) != nil || permissions.Pause(lasting, tries.NextBackOff()) != nil {
+			if refusal(err) != nil || permissions.Pause(lasting, cmp.Or(connectors.RetryAfter(err), tries.NextBackOff())) != nil {
 				c.log.Debug("something was not sent", "err", err)
 				return
 			}
@@ -367,7 +378,8 @@ func (c *Connector) Talk(ctx context.Context, s connectors.Saying) (name string,
 		return "", false, nil
 	}
 	r := ref{s.To.WhatsApp, newID("")}
-	if err := c.post(ctx, r, text(spoken(parts[s.Part]))); err != nil {
+	turn := func() error { return c.pace.wait(ctx, r.number) }
+	if err := c.deliverTo(ctx, r, text(spoken(parts[s.Part])), turn); err != nil {
 		return "", false, c.failed(s.To, err)
 	}
 	return r.String(), s.Part+1 < len(parts), nil

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/whatsapp/whatsapptest"
@@ -38,6 +36,7 @@ type stage struct {
 	desk     *watcher
 	unwell   bool   // it does not get connected when it is opened
 	auto     bool   // take another version when ours is refused
+	paced    bool   // with the limits of sending
 	number   string // that alone is served
 	stop     func()
 }
@@ -111,8 +110,9 @@ func (s *stage) open() {
 		Path: filepath.Join(s.dir, "whatsapp.db"), HTTP: s.server.Client(), Now: s.server.Now, Log: log, AutoVersion: s.auto,
 		Number: s.number,
 	})
-	s.wa.pace.all.SetLimit(rate.Inf)
-	s.wa.pace.every = rate.Inf
+	if !s.paced {
+		s.wa.Unpace()
+	}
 	s.wa.again, s.wa.firstTry, s.wa.patience = 50*time.Millisecond, 10*time.Millisecond, 500*time.Millisecond
 	people := append([]connectors.Connector{s.wa}, s.others...)
 	s.Engine = engine.New(engine.Options{
