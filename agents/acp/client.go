@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -261,12 +262,14 @@ func (c *client) plan(
 	if err != nil {
 		return place, q, plan, err
 	}
+	bare, _ := tool.Plan(ctx, place, input) // as it would be without grants
 	place.Tags = append(append([]permissions.Tag{}, place.Tags...), granted...)
 	if plan, err = tool.Plan(ctx, place, input); err != nil {
 		return place, q, plan, fmt.Errorf("%s: %w", tool.Spec().Name, err)
 	}
 	return place, permissions.Request{
 		Kind: permissions.KindTool, Session: t.session, Cwd: place.Workspace, Folder: place.Folder(), Step: t.n,
-		Tool: tool.Spec().Name, Input: input, Tags: plan.Needs, AffectedPath: plan.AffectedPath, Details: plan.Details,
+		Tool: tool.Spec().Name, Input: input, AffectedPath: plan.AffectedPath, Details: plan.Details,
+		Tags: slices.Concat(plan.Needs, permissions.Missing(bare.Needs, plan.Needs)),
 	}, plan, nil
 }

@@ -19,7 +19,7 @@ import (
 type Stage struct {
 	Engine  func() *engine.Engine // that runs just now
 	Fay     connectors.Identity
-	Asks    func()                                                       // has fay write what makes the agent make one gated call, which it then reports done
+	Asks    func()                                                       // has fay write what makes the agent make one gated call
 	Card    func(n int) permissions.Request                              // waits for the n-th card
 	Answers func(r permissions.Request, a permissions.Answer, r2 string) // has fay answer, with a reason
 	Orders  func(permissions.Order)

@@ -137,7 +137,8 @@ func TestGatedTools(t *testing.T) {
 		s.answers(s.card(1), permissions.Allow(permissions.SessionTool))
 		s.hears("told: wrote b")
 		got := s.rows.artifacts(agents.ArtifactApprovalGranted)
-		if len(got) != 2 || got[1]["scope"] != "session_tool" || got[1]["grants"] == nil || got[0]["scope"] != "session_tool" || got[0]["tool"] != "write_file" ||
+		if len(got) != 2 || got[1]["scope"] != "session_tool" || got[1]["grants"] == nil ||
+			got[0]["scope"] != "session_tool" || got[0]["tool"] != "write_file" ||
 			got[0]["session_id"] != string(s.current("helper").ID) || got[0]["args"] == nil || got[0]["timestamp"] == nil {
 			t.Errorf("it is logged as %v", got)
 		}

@@ -82,7 +82,7 @@ func (p pen) Plan(_ context.Context, at tools.Place, input json.RawMessage) (pla
 	}
 	plan.AffectedPath, plan.Details = filepath.Join(at.Workspace, in.Path), "+ "+in.Text
 	if p.needs != nil {
-		plan.Needs = p.needs(plan.AffectedPath)
+		plan.Needs = permissions.Missing(p.needs(plan.AffectedPath), at.Tags) // as ours do
 	}
 	return plan, nil
 }

@@ -172,10 +172,12 @@ func TestADenialEndsTheRunWithItsWholeStep(t *testing.T) {
 			if got := s.told(permissions.RunFinished); len(got) != 1 || !strings.Contains(got[0], `"reason":"user_denied"`) {
 				t.Errorf("the run ended as %v", got)
 			}
-			if got := s.told(permissions.AckApproved); len(got) != 1 || !strings.Contains(got[0], `"call":2,`) || strings.Contains(got[0], `"call":1,`) {
+			if got := s.told(permissions.AckApproved); len(got) != 1 || !strings.Contains(got[0], `"call":2,`) ||
+				strings.Contains(got[0], `"call":1,`) {
 				t.Errorf("allowed: %v", got)
 			}
-			if got := s.told(permissions.AckRejected); len(got) != 1 || !strings.Contains(got[0], `"call":1,`) || strings.Contains(got[0], `"call":2,`) {
+			if got := s.told(permissions.AckRejected); len(got) != 1 || !strings.Contains(got[0], `"call":1,`) ||
+				strings.Contains(got[0], `"call":2,`) {
 				t.Errorf("denied: %v", got)
 			}
 			handled := s.told(permissions.AckDecisionHandled)
@@ -197,34 +199,35 @@ func TestADenialEndsTheRunWithItsWholeStep(t *testing.T) {
 
 // TestEveryWaitIsClosed: whatever ends a wait, what opened it is closed once, with the reason, and each call has its row.
 func TestEveryWaitIsClosed(t *testing.T) {
+	const gone = `{"reason":"cancelled","response":null}`
 	ends := map[string]struct {
 		do   func(*stage, permissions.Request)
 		why  string
 		dlog string // what AIC says
 	}{
-		"stop":    {func(s *stage, _ permissions.Request) { s.orders(permissions.OrderStop) }, "stopped", `{"reason":"cancelled","response":null}`},
-		"new":     {func(s *stage, _ permissions.Request) { s.orders(permissions.OrderNew) }, "stopped", `{"reason":"cancelled","response":null}`},
-		"quit":    {func(s *stage, _ permissions.Request) { s.orders(permissions.OrderQuit) }, "stopped", `{"reason":"cancelled","response":null}`},
+		"stop":    {func(s *stage, _ permissions.Request) { s.orders(permissions.OrderStop) }, "stopped", gone},
+		"new":     {func(s *stage, _ permissions.Request) { s.orders(permissions.OrderNew) }, "stopped", gone},
+		"quit":    {func(s *stage, _ permissions.Request) { s.orders(permissions.OrderQuit) }, "stopped", gone},
 		"silence": {func(s *stage, _ permissions.Request) { s.pass(time.Hour) }, "ack_timeout", `{"response":"0"}`},
 		"cancel": {func(s *stage, r permissions.Request) {
 			if _, err := s.Cancel(s.t.Context(), fayHere, string(r.ID)); err != nil {
 				s.t.Error(err)
 			}
-		}, "cancelled", `{"reason":"cancelled","response":null}`},
+		}, "cancelled", gone},
 		"kill switch": {func(s *stage, _ permissions.Request) {
 			if _, err := s.StopAll(s.t.Context(), fayHere); err != nil {
 				s.t.Error(err)
 			}
-		}, "cancelled", `{"reason":"cancelled","response":null}`},
+		}, "cancelled", gone},
 		"a restart and stop": {func(s *stage, _ permissions.Request) {
 			s.restart()
 			s.orders(permissions.OrderStop)
-		}, "stopped", `{"reason":"cancelled","response":null}`},
+		}, "stopped", gone},
 		"the agent is taken out": {func(s *stage, _ permissions.Request) {
 			s.stop()
 			s.agents[0].Name = "another"
 			s.open()
-		}, "stopped", `{"reason":"cancelled","response":null}`},
+		}, "stopped", gone},
 	}
 	for name, end := range ends {
 		for _, calls := range [][]string{
@@ -276,7 +279,8 @@ func (s *stage) ended(id permissions.ID) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		if x.Request == "" && (x.Status == permissions.Idle || x.Status == permissions.Interrupted) && !strings.Contains(string(x.Step), `"state"`) {
+		if x.Request == "" && (x.Status == permissions.Idle || x.Status == permissions.Interrupted) &&
+			!strings.Contains(string(x.Step), `"state"`) {
 			return
 		}
 		select {
@@ -469,7 +473,8 @@ func TestTheBeginningOfACallIsWrittenOnce(t *testing.T) {
 				t.Fatalf("%+v, %v", rows, err)
 			}
 			x := rows[last-1]
-			if !x.Began.Equal(began) || name != "restart" && !x.Ended.Equal(ended) || x.Ended.Sub(x.Began) < time.Minute && name != "restart" {
+			if !x.Began.Equal(began) ||
+				name != "restart" && !x.Ended.Equal(ended) || x.Ended.Sub(x.Began) < time.Minute && name != "restart" {
 				t.Errorf("it took from %s to %s, and began at %s", x.Began, x.Ended, began)
 			}
 			if name == "shown" && (x.Exit == nil || *x.Exit != 4 || !x.Success) {

@@ -79,9 +79,11 @@ func (sh *shift) judge(ctx context.Context, call Call, held []permissions.Tag) (
 	} else if v.Plan, err = tool.Plan(ctx, sh.place(held), input); err != nil {
 		return spare(err.Error())
 	}
-	needs := v.Plan.Needs
-	v.Plan.Needs = permissions.Missing(needs, held)
-	v.Held = permissions.Missing(needs, v.Plan.Needs) // from now on: a question stays the same, whatever is held later
+	if own, err := sh.ungranted(ctx); err == nil && !isAsking {
+		bare, _ := tool.Plan(ctx, sh.place(slices.Concat(sh.agent.Place.Tags, own)), input) // as it would be without grants
+		v.Held = permissions.Missing(bare.Needs, v.Plan.Needs)
+	}
+	v.Plan.Needs = permissions.Missing(v.Plan.Needs, held) // from now on: a question stays the same, whatever is held later
 	q := sh.request([]Call{{Tool: call.Tool, Input: input, Plan: v.Plan}})
 	verdict, err := sh.runtime.desk.Judge(ctx, sh.session.Caller(), q)
 	switch r := permissions.AsRefusal(err); {

@@ -234,6 +234,7 @@ func (sh *shift) turnOf(m models.Message) (agents.Turn, error) {
 // execution is the row of a call.
 func (sh *shift) execution(c Call) agents.Execution {
 	return agents.Execution{
-		Session: sh.session.ID, Step: sh.run.Step, Call: c.N, Tool: c.Tool, Arguments: c.Input, AffectedPath: c.Plan.AffectedPath, Began: sh.runtime.stamp(),
+		Session: sh.session.ID, Step: sh.run.Step, Call: c.N, Tool: c.Tool, Arguments: c.Input,
+		AffectedPath: c.Plan.AffectedPath, Began: sh.runtime.stamp(),
 	}
 }

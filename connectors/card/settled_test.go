@@ -67,7 +67,7 @@ func TestSettled(t *testing.T) {
 		}), `✅ Allowed #1 #3 once by you · terminal · after 1 s · #2 denied · "no"`},
 		{settled(tool, approved, "fay", "terminal", time.Minute, func(r *row) {
 			r.Scope = permissions.SessionTool
-			r.Calls = []permissions.Call{{N: 1, Tool: "a", Answer: permissions.Allow(r.Scope)}, {N: 2, Tool: "b", Answer: permissions.Allow(r.Scope)}}
+			r.Calls = []permissions.Call{{N: 1, Answer: permissions.Allow(r.Scope)}, {N: 2, Answer: permissions.Allow(r.Scope)}}
 		}), "✅ Allowed #1 #2 for this session by you · terminal · after 1 min"},
 		{settled(tool, approved, "fay", "terminal", time.Minute, func(r *row) {
 			r.Calls = []permissions.Call{
