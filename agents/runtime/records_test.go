@@ -419,10 +419,10 @@ func TestTheBeginningOfACallIsWrittenOnce(t *testing.T) {
 		change func(*engine.Settings)
 		do     func(*stage)
 	}{
-		"answered":     {calls: []string{"ask_user", ask}, do: func(s *stage) { s.answers(s.card(1), permissions.Choose(2)) }},
+		"answered": {calls: []string{"ask_user", ask}, do: func(s *stage) { s.answers(s.card(1), permissions.Choose(2)) }},
 		"held already": {calls: []string{"request_permission", `{"permission":"@network","reason":"r"}`},
 			place: []permissions.Tag{permissions.Network}},
-		"may not ask":  {calls: []string{"request_permission", `{"permission":"@network","reason":"r","agentId":"x"}`}},
+		"may not ask": {calls: []string{"request_permission", `{"permission":"@network","reason":"r","agentId":"x"}`}},
 		"refused": {calls: []string{"ask_user", ask, "ask_user", ask}, change: func(s *engine.Settings) { s.Limits.RequestsPerHour = 1 },
 			do: func(s *stage) { s.answers(s.card(1), permissions.Choose(2)) }},
 		"stopped": {calls: []string{"ask_user", ask}, do: func(s *stage) { s.card(1); stop(s) }},
