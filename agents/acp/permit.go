@@ -89,7 +89,10 @@ func (c *client) requestPermission(ctx context.Context, params json.RawMessage) 
 		return nil, sdk.NewInvalidParams(map[string]any{"error": err.Error()})
 	}
 	q.Session, q.Cwd, q.Folder, q.Step = t.session, c.place.Workspace, c.place.Folder(), t.n
-	x := agents.Execution{Step: t.n, Tool: q.Tool, Arguments: q.Input}
+	x := agents.Execution{Step: t.n, Tool: q.Tool}
+	if x.Arguments, err = permissions.CanonicalJSON(q.Input); err != nil {
+		return nil, sdk.NewInvalidParams(map[string]any{"error": err.Error()})
+	}
 	q.Key, x.Call = t.key()
 	answer, err := c.gate.allow(ctx, q)
 	if x.Began = c.gate.stamp(); err == nil && answer.State == permissions.Approved && answer.VoidAt.IsZero() {

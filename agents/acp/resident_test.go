@@ -15,7 +15,7 @@ import (
 // it has the daemon do.
 func TestResident(t *testing.T) {
 	for name, line := range map[string]string{
-		"session/request_permission": ask("execute", `{"command":"make"}`),
+		"session/request_permission": ask("execute", `{"command": "make"}`),
 		"fs/write_text_file":         "call fs/write_text_file " + `{"sessionId":"$S","path":"$WS/a","content":"a\n"}`,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -76,7 +76,8 @@ func Run(t *testing.T, open func(t *testing.T) Stage) {
 				t.Errorf("it tells\n%s, want\n%s", got, c.events)
 			}
 			rows := s.Row()
-			if len(rows) != 1 || rows[0].Success != c.success || rows[0].Ended.IsZero() || (rows[0].Error == "") != c.success {
+			if len(rows) != 1 || rows[0].Success != c.success || rows[0].Ended.IsZero() || (rows[0].Error == "") != c.success ||
+				strings.Contains(string(rows[0].Arguments), `": `) {
 				t.Errorf("its rows are %+v", rows)
 			}
 			for kind, want := range map[agents.ArtifactType]string{
