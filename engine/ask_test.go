@@ -377,7 +377,7 @@ func TestToolsReachNoOwnFiles(t *testing.T) {
 				q.Calls = []permissions.Call{{Tool: "read_file"}, {Tool: "read_file", AffectedPath: key}}
 			}
 			if c.code != "" {
-				_, err := st.Ask(t.Context(), self, q)
+				_, err := st.briefly(self, q)
 				refused(t, err, c.code)
 				return
 			}
