@@ -132,15 +132,37 @@ func (e *Engine) bound(id connectors.Identity) (person connectors.Person, mine [
 	if err != nil {
 		return person, nil, err
 	}
-	for _, h := range e.hosts {
-		if h.bond.Person == person.Name && h.bond.Via == id.Via {
-			mine = append(mine, h)
-		}
-	}
-	if len(mine) == 0 {
+	if mine = e.agentsOf(person.Name, id.Via); len(mine) == 0 {
 		return person, nil, permissions.NoAgent()
 	}
 	return person, mine, nil
+}
+
+// agentsOf are a person's agents in a channel, in order.
+func (e *Engine) agentsOf(person, via string) (mine []*host) {
+	for _, h := range e.hosts {
+		if h.bond.Person == person && h.bond.Via == via {
+			mine = append(mine, h)
+		}
+	}
+	return mine
+}
+
+// front is the agent in the foreground of the first of those people who talks to one; empty: nobody does.
+func (e *Engine) front(ctx context.Context, people []string) (agent string, err error) {
+	for _, name := range people {
+		for _, h := range e.hosts {
+			if h.bond.Person != name || h.bond.Via == "" {
+				continue
+			}
+			to, err := e.foreground(ctx, connectors.Person{Name: name}, h.bond.Via, e.agentsOf(name, h.bond.Via))
+			if err != nil {
+				return "", err
+			}
+			return to.bond.Agent, nil
+		}
+	}
+	return "", nil
 }
 
 // foreground is the agent that somebody chose, or else the first that they were given.

@@ -45,7 +45,7 @@ func (e *Engine) draft(
 	}
 	r.Held = verdict.Held
 	r.HighRisk = policy.HighRisk(r)
-	if !caller.Ours() { // only those whom we run know which of them is in the foreground
+	if !caller.Ours() { // only those whom we run know which of them is in the foreground; see front
 		r.Background, r.Foreground = true, ""
 	}
 	r.Options = permissions.Offer(r, s.Approvals.Scopes, q.Widest)

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 
@@ -52,4 +53,27 @@ func TestEventsAreFollowedByTheirHolder(t *testing.T) {
 	_, err = follow(self, "s1", "")
 	refused(t, err, permissions.CodeStopped)
 	<-theirs
+}
+
+// TestExternalAgentsHaveAForegroundAgent: the one that the first of those talks to who are asked.
+func TestExternalAgentsHaveAForegroundAgent(t *testing.T) {
+	h := newHome(t)
+	for _, front := range []string{"helper", "coder"} {
+		if _, err := h.Use(t.Context(), fayAt(chatVia), front); err != nil {
+			t.Fatal(err)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		call := h.ask(ctx, network("for "+front))
+		if r := h.pending(1)[0]; !r.Background || r.Foreground != front {
+			t.Errorf("while fay talks to %s: background %v of %q", front, r.Background, r.Foreground)
+		}
+		if _, err := h.StopAll(t.Context(), boss); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Resume(t.Context(), boss); err != nil {
+			t.Fatal(err)
+		}
+		leave()
+		<-call
+	}
 }

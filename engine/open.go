@@ -74,6 +74,11 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 		e.noteUnrouted(caller, err)
 		return opening{}, err
 	}
+	if !caller.Ours() {
+		if r.Foreground, err = e.front(ctx, r.Asked); err != nil {
+			return opening{}, err
+		}
+	}
 	room, full := e.makeRoom(s, r)
 	if full > 0 && r.State != permissions.Pending {
 		return opening{}, permissions.Limit(full, "requests_per_hour", "bytes_per_hour")

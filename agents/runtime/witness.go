@@ -47,7 +47,7 @@ func (rt *Runtime) Witness(ctx context.Context, h permissions.Happening, r permi
 			}
 		}
 		return rt.whisper(ctx, r, "settled", fmt.Sprintf(
-			"What the background agent %s asked, %s, is settled%s: %s", r.Agent, wants(r), by, permissions.Result(r).Text))
+			"What the background agent %s asked, %s, is settled%s: %s", r.Who(), wants(r), by, permissions.Result(r).Text))
 	}
 	return nil
 }
@@ -57,7 +57,7 @@ func (rt *Runtime) shown(ctx context.Context, r permissions.Request, at time.Tim
 	people := strings.Join(r.Asked, ", ")
 	return rt.whisper(ctx, r, "shown", fmt.Sprintf(
 		"The background agent %s asks %s for %s%s. It was shown to %s at %s. Only a person decides it: you can talk about it, "+
-			"but not answer it.", r.Agent, people, wants(r), because(r), people, at.UTC().Format("15:04:05 UTC")))
+			"but not answer it.", r.Who(), people, wants(r), because(r), people, at.UTC().Format("15:04:05 UTC")))
 }
 
 // stopAll stops whatever runs. A session that waits is woken by the end of what it asked, and then finds that all is
