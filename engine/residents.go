@@ -293,6 +293,17 @@ func (e *Engine) Session(ctx context.Context, id connectors.Identity, session pe
 	return e.sitting(ctx, s)
 }
 
+// Debug switches whether each state of a session's run is logged, for its person and for the operator.
+func (e *Engine) Debug(ctx context.Context, id connectors.Identity, session permissions.ID, on bool) (permissions.Sitting, error) {
+	if _, err := e.Session(ctx, id, session); err != nil {
+		return permissions.Sitting{}, err
+	}
+	if err := e.store.SetDebug(ctx, session, on); err != nil {
+		return permissions.Sitting{}, broken(err)
+	}
+	return e.Session(ctx, id, session)
+}
+
 // Executions lists at most limit calls of a session after the one with that ID, to its person and to the operator.
 func (e *Engine) Executions(
 	ctx context.Context, id connectors.Identity, session permissions.ID, after int64, limit int,

@@ -208,6 +208,8 @@ type ResidentStore interface {
 	// AgentSessions lists at most limit sessions of a person's (empty: everybody's), also what has ended, after the one
 	// named (empty: from the first), by id.
 	AgentSessions(ctx context.Context, person string, after permissions.ID, limit int) ([]permissions.AgentSession, error)
+	// SetDebug switches whether each state of a session's run is logged. Its version stays the same.
+	SetDebug(ctx context.Context, id permissions.ID, on bool) error
 	// ExecutionsOf lists at most limit calls of a session after the one with that ID, by ID.
 	ExecutionsOf(ctx context.Context, session permissions.ID, after int64, limit int) ([]permissions.Execution, error)
 	// OpenSessions lists at most limit sessions that have not ended, after the one named (empty: from the first), by id.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -188,6 +189,14 @@ func (sh *shift) advance(ctx context.Context, c agents.Commit, events ...Event) 
 	c.Session = s
 	if err := sh.runtime.store.Commit(ctx, c); err != nil {
 		return err
+	}
+	if next.State != sh.run.State {
+		level := slog.LevelDebug
+		if s.Debug {
+			level = slog.LevelInfo
+		}
+		sh.runtime.log.Log(ctx, level, "a session is in another state", "session", s.ID, "agent", s.Agent, "run", next.N, "step", next.Step,
+			"from", string(sh.run.State), "state", string(next.State), "request", s.Request)
 	}
 	sh.session, sh.run = s, next
 	sh.agent.shows(s.Status)

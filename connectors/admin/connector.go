@@ -282,6 +282,8 @@ type Desk interface {
 	) ([]permissions.Sitting, error)
 	// Session gives one of them.
 	Session(ctx context.Context, id connectors.Identity, session permissions.ID) (permissions.Sitting, error)
+	// Debug switches whether each state of its run is logged.
+	Debug(ctx context.Context, id connectors.Identity, session permissions.ID, on bool) (permissions.Sitting, error)
 	// Executions lists at most limit of its calls after the one with that ID, by ID.
 	Executions(
 		ctx context.Context, id connectors.Identity, session permissions.ID, after int64, limit int,

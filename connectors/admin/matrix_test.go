@@ -47,7 +47,8 @@ var matrix = map[string][principals]int{
 	"DELETE /v1/grants/{id}":           {403, 403, 403, 404, 404, 404}, // there is none
 	"GET /v1/sessions":                 {403, 403, 403, 200, 200, 200},
 	"GET /v1/sessions/{id}":            {403, 403, 403, 404, 404, 404}, // there is none
-	"GET /v1/sessions/{id}/executions": {403, 403, 403, 404, 404, 404},
+	"GET /v1/sessions/{id}/executions": {403, 403, 403, 404, 404, 404}, // there is none
+	"POST /v1/sessions/{id}/debug":     {403, 403, 403, 404, 404, 404}, // there is none
 	"GET /v1/health":                   {403, 403, 403, 200, 200, 200},
 	"GET /v1/status":                   {403, 403, 403, 200, 200, 200},
 	"POST /v1/shutdown":                {403, 403, 403, 403, 403, 200},
@@ -78,6 +79,7 @@ var matrix = map[string][principals]int{
 var bodies = map[string]string{
 	"POST /v1/requests/{id}/decision": `{"answer":"deny"}`,
 	"POST /v1/tokens":                 `{"name":"new"}`,
+	"POST /v1/sessions/{id}/debug":    `{"debug":true}`,
 	"POST /v1/pairings":               `{"name":"sam","via":"telegram"}`,
 	"POST /v1/pairings/{code}":        `{"address":"7"}`,
 	"POST /v1/reinstate":              `{"names":["fay/telegram"]}`,

@@ -77,6 +77,7 @@ func (r *routes) register() {
 	serve(r, remove("forget", "/v1/tokens/{id}", "Revoke a token by its id, or all of a name"), r.revokeToken)
 	serve(r, get("sessions", "/v1/sessions", "List the sessions of the caller's agents"), r.sessions)
 	serve(r, get("session", "/v1/sessions/{id}", "Show one session, and what it waits for"), r.session)
+	serve(r, post("debug", "/v1/sessions/{id}/debug", "Switch whether each state of a session's run is logged"), r.debug)
 	serve(r, get("executions", "/v1/sessions/{id}/executions", "List the calls of a session, oldest first"), r.executions)
 	events := get("events", "/v1/events", "Follow what happens (server-sent events)")
 	events.Responses = map[string]*huma.Response{"200": {

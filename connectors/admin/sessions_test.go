@@ -23,6 +23,21 @@ func sitting(id permissions.ID, person string, ended bool) permissions.Sitting {
 	return s
 }
 
+// TestDebugOfASessionIsSwitched by whose session it is, and seen in what is told of it.
+func TestDebugOfASessionIsSwitched(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	serve(t, socket, desk)
+	desk.Sittings = []permissions.Sitting{sitting("1", "fay", false), sitting("2", "sam", false)}
+	for _, c := range []struct{ id, body, want string }{
+		{"1", `{"debug":true}`, `"debug":true`}, {"1", `{"debug":false}`, `"debug":false`}, {"2", `{"debug":true}`, "no session 2"},
+	} {
+		_, body := wiretest.Do(t, wiretest.HTTP(t, socket), http.MethodPost, "/v1/sessions/"+c.id+"/debug", "application/json", c.body)
+		if !strings.Contains(body, c.want) {
+			t.Errorf("%s %s: %s", c.id, c.body, body)
+		}
+	}
+}
+
 // What a session's calls did is told to whose session it is, a page at a time.
 func TestCallsOfASessionAreListedToThoseWhoseItIs(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()

@@ -130,6 +130,18 @@ func (r *routes) session(ctx context.Context, in *sessionInput) (wire.Session, e
 	return wire.FromSitting(found), err
 }
 
+type debugInput struct {
+	ID   permissions.ID `path:"id" maxLength:"64"`
+	Body struct {
+		Debug bool `json:"debug"`
+	}
+}
+
+func (r *routes) debug(ctx context.Context, in *debugInput) (wire.Session, error) {
+	found, err := r.desk.Debug(ctx, who(ctx), in.ID, in.Body.Debug)
+	return wire.FromSitting(found), err
+}
+
 type executionsInput struct {
 	ID    permissions.ID `path:"id" maxLength:"64"`
 	After int64          `query:"after" minimum:"0" doc:"the last id of the page before"`

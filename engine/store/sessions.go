@@ -125,6 +125,16 @@ func (s *Store) Executions(ctx context.Context, session permissions.ID, step int
 	return whole(ctx, s, "an execution", executionFields, readExecutions, session, step)
 }
 
+const writeDebug = `UPDATE sessions SET debug = $1 WHERE id = $2`
+
+// SetDebug is [engine.Store].
+func (s *Store) SetDebug(ctx context.Context, id permissions.ID, on bool) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		_, err := t.ExecContext(ctx, writeDebug, on, id)
+		return err
+	})
+}
+
 const readExecutionsOf = `SELECT id, ` + executionColumns + ` FROM tool_calls WHERE session = $1 AND id > $2 ORDER BY id LIMIT 0 + $3`
 
 // ExecutionsOf is [engine.Store].

@@ -378,6 +378,7 @@ type Session struct {
 	Person    string               `json:"person"`
 	Parent    *permissions.ID      `json:"parent"` // the session that began it
 	Cost      int64                `json:"cost"`   // in millionths of the currency of the configured prices
+	Debug     bool                 `json:"debug"`  // each state of its run is logged
 	Started   *time.Time           `json:"started"`
 	Changed   *time.Time           `json:"changed"`
 	Ended     *time.Time           `json:"ended"`
@@ -399,7 +400,7 @@ func FromSitting(s permissions.Sitting) Session {
 	a, r := s.Session, s.WaitsOn
 	w := Session{
 		ID: a.ID, Agent: a.Agent, Status: a.Status, Model: a.Model, Tokens: a.Tokens, Version: a.Version,
-		Person: a.Person, Parent: OrNull(a.Parent), Cost: a.Cost,
+		Person: a.Person, Parent: OrNull(a.Parent), Cost: a.Cost, Debug: a.Debug,
 		Started: OrNullTime(a.CreatedAt), Changed: OrNullTime(a.ChangedAt), Ended: OrNullTime(a.EndedAt),
 	}
 	if a.Request != "" {

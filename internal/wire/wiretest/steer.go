@@ -98,6 +98,19 @@ func (d *Desk) Session(
 	return permissions.Sitting{}, permissions.UnknownSession(string(session))
 }
 
+// Debug switches one of Sittings.
+func (d *Desk) Debug(ctx context.Context, id connectors.Identity, session permissions.ID, on bool) (permissions.Sitting, error) {
+	s, err := d.Session(ctx, id, session)
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	for i := range d.Sittings {
+		if d.Sittings[i].Session.ID == session && err == nil {
+			d.Sittings[i].Session.Debug, s.Session.Debug = on, on
+		}
+	}
+	return s, err
+}
+
 // Executions are those of Calls.
 func (d *Desk) Executions(
 	ctx context.Context, id connectors.Identity, session permissions.ID, after int64, limit int,
