@@ -103,7 +103,7 @@ func (e *Engine) read(ctx context.Context, id permissions.ID) (r permissions.Req
 		copies, err = e.store.Copies(ctx, id)
 	}
 	if permissions.AsRefusal(err) != nil || errors.Is(err, permissions.ErrRow) {
-		return r, nil, false, nil // it is gone, was not opened, or is not used
+		return r, nil, false, nil //nolint:nilerr // it is gone, was not opened, or is not used
 	}
 	return r, copies, err == nil, err
 }

@@ -196,7 +196,9 @@ func (r Request) ToolCalls() []Call {
 }
 
 // Ends reports whether to deny one call of r is to deny all, since it ends the run.
-func (r Request) Ends() bool { return slices.ContainsFunc(r.Calls, func(c Call) bool { return c.Ends }) }
+func (r Request) Ends() bool {
+	return slices.ContainsFunc(r.Calls, func(c Call) bool { return c.Ends })
+}
 
 // ToolNames are the names of the tools asked about, each once, in order.
 func (r Request) ToolNames() []string {

@@ -110,7 +110,7 @@ func (d *dialog) show(ctx context.Context, r permissions.Request, form *mcp.Elic
 }
 
 // withdrawal is a context whose end says to the client why its dialog is withdrawn.
-type withdrawal struct{ context.Context }
+type withdrawal struct{ context.Context } //nolint:containedctx // it is one
 
 var errNoMore = errors.New("the question is not open here any more")
 

@@ -54,7 +54,7 @@ func Run(t *testing.T, open func(t *testing.T) Stage) {
 			"WAIT_ACK_ENTER REQUEST_SETTLED TOOL_FINISHED ACK_REJECTED:stopped" + tail + "interrupted", false, "", `"reason":"cancelled"`},
 		"new": {func(s *Stage, _ permissions.Request) { s.Orders(permissions.OrderNew) },
 			"WAIT_ACK_ENTER REQUEST_SETTLED TOOL_FINISHED ACK_REJECTED:stopped" + tail + "interrupted", false, "", `"reason":"cancelled"`},
-		"restart": {func(s *Stage, r permissions.Request) {
+		"restart": {func(s *Stage, _ permissions.Request) {
 			if s.Restart(); s.Waits {
 				s.Orders(permissions.OrderStop)
 			}

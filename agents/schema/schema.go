@@ -10,6 +10,7 @@ package schema
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"regexp"
 	"slices"
@@ -206,9 +207,12 @@ func (m member) check(v reflect.Value) error {
 	}
 	least, most, _ := strings.Cut(size, "..")
 	from, _ := strconv.ParseFloat(least, 64)
-	to, err := strconv.ParseFloat(most, 64)
+	to := math.Inf(1)
+	if n, err := strconv.ParseFloat(most, 64); err == nil {
+		to = n
+	}
 	switch {
-	case size == "" || (number >= from || least == "") && (number <= to || err != nil):
+	case size == "" || (number >= from || least == "") && number <= to:
 		return nil
 	case number == 0 && of != "":
 		return fmt.Errorf("%s is empty", m.name)

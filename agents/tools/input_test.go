@@ -96,7 +96,7 @@ func TestSpecs(t *testing.T) {
 		}
 		seen[spec.Name] = true
 	}
-	for _, name := range []string{"read_file", "list_files", "search_files", "write_file", "edit_file", "run_command", "fetch_url", "web_search"} {
+	for _, name := range strings.Fields("read_file list_files search_files write_file edit_file run_command fetch_url web_search") {
 		if !seen[name] {
 			t.Errorf("%s is missing", name)
 		}

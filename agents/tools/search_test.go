@@ -35,7 +35,8 @@ func TestWebSearch(t *testing.T) {
 		failed bool
 		says   string
 	}{
-		{"the & of <go>", false, "2 results\n\n1. One line\nhttps://example.org/1\nfirst excerpt\n\n2. https://example.org/2\nhttps://example.org/2\n"},
+		{"the & of <go>", false, "2 results\n\n1. One line\nhttps://example.org/1\nfirst excerpt\n\n" +
+			"2. https://example.org/2\nhttps://example.org/2\n"},
 		{"many", false, "10 results\n\n1. t\nu\n"},
 		{"no json", true, "search: the search service does not answer as SearXNG does"},
 		{"forbidden", true, "search: the search service answers 403"},

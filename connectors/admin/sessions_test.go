@@ -54,7 +54,7 @@ func TestCallsOfASessionAreListedToThoseWhoseItIs(t *testing.T) {
 	fays := wiretest.HTTP(t, socket)
 	get := func(path string) (int, string) {
 		status, body := wiretest.Do(t, fays, http.MethodGet, path, "", "")
-		return status, strings.TrimSpace(string(body))
+		return status, strings.TrimSpace(body)
 	}
 	want := `[{"id":1,"step":1,"call":1,"tool":"write_file","arguments":{},"affected_path":"/srv/a","began":"2026-11-21T12:00:00Z",` +
 		`"ended":"2026-11-21T12:00:01Z","success":true,"exit_code":null,"error":null},` +

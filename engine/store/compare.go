@@ -208,7 +208,8 @@ const (
 
 	// missingUse finds a request whose use of an open grant is not there.
 	missingUse = `SELECT requests.id, 'USE' FROM requests JOIN json_each(CASE WHEN json_valid(under) THEN under ELSE '[]' END) AS held ` +
-		`JOIN grants ON grants.id = held.value WHERE grants.revoked_at = 0 AND grants.ended_at = 0 AND state = 'approved' AND (decided_via = 'grant' OR used_at > 0) ` +
+		`JOIN grants ON grants.id = held.value WHERE grants.revoked_at = 0 AND grants.ended_at = 0 AND state = 'approved' ` +
+		`AND (decided_via = 'grant' OR used_at > 0) ` +
 		`AND NOT EXISTS (SELECT 1 FROM uses WHERE granted = grants.id AND uses.request = requests.number) LIMIT 1`
 
 	// falseUse finds a use that its request does not speak of, a grant that was used more often than it says, or a row of what

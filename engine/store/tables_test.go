@@ -94,7 +94,8 @@ func TestExecutionTables(t *testing.T) {
 		names := table(t, s, `SELECT name FROM pragma_table_info('`+view+`')`)
 		equal(t, view, strings.ReplaceAll(strings.TrimSpace(names), "\n", " "), strings.Join(want, " "))
 	}
-	if n := strings.TrimSpace(table(t, s, `SELECT count(*) FROM sqlite_schema WHERE type = 'view'`)); n != strconv.Itoa(len(wire.Events.Views)) {
+	n := strings.TrimSpace(table(t, s, `SELECT count(*) FROM sqlite_schema WHERE type = 'view'`))
+	if n != strconv.Itoa(len(wire.Events.Views)) {
 		t.Errorf("there are %s views, and the contract has %d", n, len(wire.Events.Views))
 	}
 }
@@ -155,7 +156,8 @@ func TestInteractionsTable(t *testing.T) {
 	tell(asked("s-4"), permissions.Withdraw{At: at})
 	own := asked("")
 	tell(asked("s-5"), permissions.Default{By: "fay", Via: "terminal", At: at})
-	equal(t, "interactions", table(t, s, `SELECT id, task_id, conflict_description, options, response, timed_out, timestamp, defaulted, state `+
+	equal(t, "interactions", table(t, s, `SELECT id, task_id, conflict_description, options, response, timed_out, timestamp, `+
+		`defaulted, state `+
 		`FROM aic_interactions`), `
 2 | s-0 | Which? | ["the \"old\"","the new"] | <nil> | false | 2026-11-21T12:00:00.000Z | false | pending
 3 | s-1 | Which? | ["the \"old\"","the new"] | the new | false | 2026-11-21T12:00:00.000Z | false | answered

@@ -154,11 +154,16 @@ func TestAToolsListLeavesTheDefaultsOfTheOthers(t *testing.T) {
 		}
 	}
 	all := Tools{
-		Auto: []string{"write_file", "delete_repository"}, Gated: []string{"edit_file", "run_command", "fetch_url", "web_search"}, Forbidden: []string{},
+		Auto:  []string{"write_file", "delete_repository"},
+		Gated: []string{"edit_file", "run_command", "fetch_url", "web_search"}, Forbidden: []string{},
 	}
 	check("everybody", c.Tools, all)
-	check("a", c.Agents[0].Tools, Tools{Auto: []string{"fetch_url"}, Gated: []string{"edit_file", "run_command", "web_search"}, Forbidden: []string{}})
-	check("b", c.Agents[1].Tools, Tools{Auto: []string{"fetch_url"}, Gated: []string{"run_command", "web_search"}, Forbidden: []string{"edit_file"}})
+	check("a", c.Agents[0].Tools, Tools{
+		Auto: []string{"fetch_url"}, Gated: []string{"edit_file", "run_command", "web_search"}, Forbidden: []string{},
+	})
+	check("b", c.Agents[1].Tools, Tools{
+		Auto: []string{"fetch_url"}, Gated: []string{"run_command", "web_search"}, Forbidden: []string{"edit_file"},
+	})
 	check("c", c.Agents[2].Tools, Tools{Auto: all.Auto, Gated: []string{"write_file"}, Forbidden: []string{}})
 }
 
