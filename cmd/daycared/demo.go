@@ -210,7 +210,7 @@ func (d *demo) sum() error {
 	defer done()
 	settled, rows := 0, 0
 	err := eachEntry(ctx, d.people, func(e permissions.Entry) error {
-		if rows++; e.Type == permissions.RequestSettled {
+		if rows++; e.Type == permissions.RequestSettled && e.Via != permissions.ViaGrant { // which nobody was asked
 			settled++
 		}
 		return nil
