@@ -110,6 +110,42 @@ func TestAskPromptsPerMinute(t *testing.T) {
 	})
 }
 
+// What an entry of tools.auto lets run in a minute is counted for each caller; more of it is asked about, and a grant lets that
+// run as it does any gated tool.
+func TestCallsOfAnAutoToolBeyondItsRateAreAsked(t *testing.T) {
+	s := usual()
+	s.Policy.Auto = []string{"read_*", "list_files"}
+	s.Limits.AutoPerMinute = 2
+	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(permissions.Allow(permissions.SessionTool)))
+	st := play(t, s, m)
+	call := func(name, input string) {
+		t.Helper()
+		if r := st.get(st.ask(t.Context(), tool(name, input))); r.State != permissions.Approved {
+			t.Fatalf("%s %s is %s", name, input, r.State)
+		}
+	}
+	asked := func(want int, after string) {
+		t.Helper()
+		if got := len(m.Copies()); got != want {
+			t.Fatalf("%d cards after %s, not %d", got, after, want)
+		}
+	}
+	call("read_file", `{"path":"a"}`)
+	call("read_other", `{"path":"a"}`)
+	asked(0, "as many as may run")
+	call("list_files", `{"path":"a"}`)
+	asked(0, "a call by another entry")
+	call("read_file", `{"path":"b"}`)
+	asked(1, "one more")
+	call("read_file", `{"path":"b"}`)
+	asked(1, "what is granted for the session")
+	call("read_third", `{"path":"a"}`)
+	asked(2, "one more, by a name that the caller made up")
+	st.pass(time.Minute)
+	call("read_fourth", `{"path":"a"}`)
+	asked(2, "a minute")
+}
+
 func TestAskWhatIsHeldAsksNobody(t *testing.T) {
 	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(permissions.Allow(permissions.For(15*time.Minute))))
 	st := play(t, usual(), m)

@@ -39,6 +39,10 @@ func (e *Engine) draft(
 	}
 	policy := s.policy(caller)
 	verdict := policy.Evaluate(r, grants, now)
+	if !verdict.Ask && e.tooOften(s, r.Caller, verdict.Auto) { // then only a grant lets it run unasked
+		policy.Auto = nil
+		verdict = policy.Evaluate(r, grants, now)
+	}
 	verdict.Ask = verdict.Ask || around
 	if verdict.Forbidden != "" {
 		return r, permissions.Forbidden(verdict.Forbidden)

@@ -64,10 +64,11 @@ type Engine struct {
 	pairings  []permissions.Pairing
 	suspended []permissions.Suspension
 	locks     []permissions.Lock
-	invited   map[string]invited       // by code
-	prompts   map[string]*rate.Limiter // by caller
-	rows      map[string]*rate.Limiter // that are stored for a caller
-	bytes     map[string]*rate.Limiter // of what is stored for a caller
+	invited   map[string]invited          // by code
+	prompts   map[string]*rate.Limiter    // by caller
+	auto      map[[2]string]*rate.Limiter // by caller and pattern; see tooOften
+	rows      map[string]*rate.Limiter    // that are stored for a caller
+	bytes     map[string]*rate.Limiter    // of what is stored for a caller
 	refusals  map[connectors.Identity]*rate.Limiter
 	unrouted  map[string]bool // callers whom no route matches, as the log says
 }
@@ -100,7 +101,8 @@ func New(o Options) *Engine {
 		store: o.Store, clock: clock, log: o.Log, changed: permissions.NewBell(), unsaved: permissions.NewBell(),
 		stopping: func(context.Context) error { return nil }, pruning: cmp.Or(o.PruneEvery, pruneEvery),
 		registry: permissions.NewRegistry(o.Store, clock, o.Settings.Approvals.RedeemWindow, o.Log),
-		invited:  map[string]invited{}, prompts: map[string]*rate.Limiter{}, rows: map[string]*rate.Limiter{}, bytes: map[string]*rate.Limiter{},
+		invited:  map[string]invited{}, prompts: map[string]*rate.Limiter{}, auto: map[[2]string]*rate.Limiter{},
+		rows: map[string]*rate.Limiter{}, bytes: map[string]*rate.Limiter{},
 		refusals:  map[connectors.Identity]*rate.Limiter{},
 		unrouted:  map[string]bool{},
 		beginning: make(chan struct{}, mostBegun),
@@ -131,6 +133,7 @@ func (e *Engine) Configure(s Settings) {
 	e.registry.SetRedeemWindow(s.Approvals.RedeemWindow)
 	e.mu.Lock()
 	clear(e.prompts)
+	clear(e.auto)
 	clear(e.rows)
 	clear(e.bytes)
 	clear(e.unrouted)

@@ -186,6 +186,24 @@ func (e *Engine) reserve(s *Settings, r permissions.Request) (taken reservation,
 	return e.take(limiter(e, e.prompts, whole(r.Caller), s.Limits.PromptsPerMinute, time.Minute), 1)
 }
 
+// tooOften takes one call out of what a caller may run unasked in a minute by each of the patterns, and reports whether one of
+// them has none left. A pattern counts, not the tools that it matches, so that no caller has more by inventing names.
+func (e *Engine) tooOften(s *Settings, caller permissions.Caller, auto []string) bool {
+	if s.Limits.AutoPerMinute <= 0 {
+		return false
+	}
+	var taken []reservation
+	for _, pattern := range auto {
+		one, wait := e.take(limiter(e, e.auto, [2]string{whole(caller), pattern}, s.Limits.AutoPerMinute, time.Minute), 1)
+		if wait > 0 {
+			giveBack(taken)
+			return true
+		}
+		taken = append(taken, one)
+	}
+	return false
+}
+
 // makeRoom takes the room that r needs in the store out of what its caller has in an hour, whatever settles it.
 func (e *Engine) makeRoom(s *Settings, r permissions.Request) (taken []reservation, exhausted time.Duration) {
 	size := len(r.Input) + len(r.Details) + len(r.Message) + len(r.Reason)

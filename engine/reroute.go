@@ -143,6 +143,7 @@ func Wider(old, next Settings) (all []string) {
 	}{
 		{"limits.pending_per_caller", old.Limits.PendingPerCaller, next.Limits.PendingPerCaller},
 		{"limits.prompts_per_minute", old.Limits.PromptsPerMinute, next.Limits.PromptsPerMinute},
+		{"limits.auto_per_minute", old.Limits.AutoPerMinute, next.Limits.AutoPerMinute},
 		{"limits.pending_total", old.Limits.PendingTotal, next.Limits.PendingTotal},
 	} {
 		if limit.now != limit.before && (limit.now == 0 || limit.before != 0 && limit.now > limit.before) { // 0: no limit

@@ -428,6 +428,19 @@ func TestTheDeskCannotDecide(t *testing.T) {
 	}
 }
 
+// What agents of ours run unasked is counted, too, and those that they start do not have more of it.
+func TestAutoCallsOfOursBeyondTheirRateAreAsked(t *testing.T) {
+	s := owned()
+	s.Limits.AutoPerMinute = 2
+	st := play(t, s, newPhone(fay, "fays-phone"))
+	for i, who := range []permissions.Caller{helper, child, helper} {
+		v, err := st.Desk().Judge(t.Context(), who, tool("read_file", `{"path":"a"}`))
+		if want := i == 2; err != nil || v.Ask != want {
+			t.Errorf("call %d is asked: %v, %v", i+1, v.Ask, err)
+		}
+	}
+}
+
 // An agent of ours does not get to ask more by starting others.
 func TestChildrenShareTheirPrompts(t *testing.T) {
 	s := owned()

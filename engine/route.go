@@ -90,6 +90,7 @@ func (m Moment) of(r *permissions.Request) time.Time {
 // no bound.
 type Limits struct {
 	PendingPerCaller, PromptsPerMinute, PendingTotal int
+	AutoPerMinute                                    int // calls of each caller by each pattern of tools.auto; more are asked about
 	RequestsPerHour, BytesPerHour                    int // of each caller, whatever settles what it asks
 }
 

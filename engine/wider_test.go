@@ -63,7 +63,7 @@ func TestTheImplicitOperatorTakesNobodysPlace(t *testing.T) {
 // What a reload makes wider is named, and nothing else is.
 func TestWider(t *testing.T) {
 	old := usual()
-	old.Routes[0].Quorum = 2
+	old.Routes[0].Quorum, old.Limits.AutoPerMinute = 2, 600
 	if all := engine.Wider(old, old); len(all) != 0 {
 		t.Errorf("the same is wider: %q", all)
 	}
@@ -85,6 +85,9 @@ func TestWider(t *testing.T) {
 		},
 		"F1/limit left out": {
 			func(s *engine.Settings) { s.Limits.PromptsPerMinute = 0 }, []string{"limits.prompts_per_minute is 0, not 1000"},
+		},
+		"F1/auto limit left out": {
+			func(s *engine.Settings) { s.Limits.AutoPerMinute = 0 }, []string{"limits.auto_per_minute is 0, not 600"},
 		},
 		"A3/same user": {func(s *engine.Settings) { s.AllowSameUser = true }, []string{"api.allow_same_user is on"}},
 		"A1/another account": {

@@ -17,11 +17,12 @@ type Policy struct {
 
 // Verdict is what policy says of a request.
 type Verdict struct {
-	Forbidden string // the tool that never runs here
-	Ask       bool   // people have to be asked
-	Held      []Tag  // of the tags asked: those held already
-	Grants    []ID   // the grants that made asking unnecessary, wholly or in part
-	Scope     Scope  // the narrowest of these
+	Forbidden string   // the tool that never runs here
+	Ask       bool     // people have to be asked
+	Held      []Tag    // of the tags asked: those held already
+	Grants    []ID     // the grants that made asking unnecessary, wholly or in part
+	Scope     Scope    // the narrowest of these
+	Auto      []string // for each call that needs no answer, the pattern of Policy.Auto that says so
 }
 
 // Evaluate tells what r needs, given the grants of its caller. It is pure. An unknown tool is gated; forbidden beats
@@ -47,16 +48,19 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 	}
 	v.Ask = len(v.Held) < len(r.Tags)
 	for _, c := range r.ToolCalls() {
+		auto := match(p.Auto, c.Tool, false)
 		switch {
 		case warned(p.Forbidden, c.Tool):
 			return Verdict{Forbidden: c.Tool}
-		case matches(p.Gated, c.Tool, true) || !matches(p.Auto, c.Tool, false):
+		case auto < 0 || matches(p.Gated, c.Tool, true):
 			opened := slices.IndexFunc(live, func(g Grant) bool { return g.Opens(r, c, p.riskyTool(c.Tool)) })
 			if opened < 0 {
 				v.Ask = true
 			} else {
 				v.Grants = append(v.Grants, live[opened].ID)
 			}
+		default:
+			v.Auto = append(v.Auto, p.Auto[auto])
 		}
 	}
 	slices.Sort(v.Grants)
@@ -84,11 +88,15 @@ func warned(patterns []string, tool string) bool {
 	return false
 }
 
-// matches tells whether one of the patterns matches a tool's name. A slash is a character like any other there, so that
-// no name slips past a star; malformed is what a pattern that cannot be read counts as.
+// matches reports whether one of the patterns matches a tool's name, and match which is the first, -1 if none. A slash is a
+// character like any other there, so that no name slips past a star; malformed is what a pattern that cannot be read counts as.
 func matches(patterns []string, name string, malformed bool) bool {
+	return match(patterns, name, malformed) >= 0
+}
+
+func match(patterns []string, name string, malformed bool) int {
 	flat := func(text string) string { return strings.ReplaceAll(text, "/", "\x00") }
-	return slices.ContainsFunc(patterns, func(p string) bool {
+	return slices.IndexFunc(patterns, func(p string) bool {
 		ok, err := path.Match(flat(p), flat(name))
 		if err != nil {
 			return malformed

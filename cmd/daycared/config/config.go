@@ -185,6 +185,7 @@ type API struct {
 type Limits struct {
 	PendingPerCaller int `yaml:"pending_per_caller"`
 	PromptsPerMinute int `yaml:"prompts_per_minute"`
+	AutoPerMinute    int `yaml:"auto_per_minute"` // by each entry of tools.auto; more are asked about
 	PendingTotal     int `yaml:"pending_total"`
 	RequestsPerHour  int `yaml:"requests_per_hour"`
 	BytesPerHour     int `yaml:"bytes_per_hour"`
@@ -241,7 +242,7 @@ func Default() *Config {
 			Terminal: Terminal{Enabled: true}, Telegram: Telegram{APIURL: "https://api.telegram.org"},
 			WhatsApp: WhatsApp{AutoVersion: true},
 		},
-		Limits:  Limits{PendingPerCaller: 20, PromptsPerMinute: 30, PendingTotal: 100000, RequestsPerHour: 20000, BytesPerHour: 64 << 20},
+		Limits:  Limits{PendingPerCaller: 20, PromptsPerMinute: 30, AutoPerMinute: 600, PendingTotal: 100000, RequestsPerHour: 20000, BytesPerHour: 64 << 20},
 		Keep:    Keep{Requests: 90 * day, Payloads: 30 * day, Audit: 400 * day},
 		Audit:   Audit{Heads: Heads{Every: 10 * time.Minute}},
 		Sandbox: true,

@@ -107,6 +107,7 @@ web_search:
 limits:
   pending_per_caller: 20    # default
   prompts_per_minute: 30    # default
+  auto_per_minute: 600      # default
   pending_total: 100000     # default
   requests_per_hour: 20000  # default
   bytes_per_hour: 67108864  # default
