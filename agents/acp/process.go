@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,13 +46,10 @@ const usualStart = time.Minute
 type process struct {
 	conn  *sdk.Connection
 	able  sdk.AgentCapabilities
-	way   string             // see Program.Auth
-	ways  []string           // in which it can be signed in, for people
-	every time.Duration      // see Program.Progress
-	kill  context.CancelFunc // ends the program and all that it started
-	gone  chan struct{}      // it has ended
-	last  lastWords
-	stdin *os.File
+	way   string        // see Program.Auth
+	ways  []string      // in which it can be signed in, for people
+	every time.Duration // see Program.Progress
+	run   *sandbox.Piped
 	works sync.WaitGroup
 
 	doomed atomic.Bool // it is to end
@@ -66,33 +62,20 @@ type process struct {
 // launch starts the program and greets it. answer is what its calls meet, and updates is told what it tells of its work,
 // before anything that it says after. The program's life is not that of ctx.
 func launch(ctx context.Context, o Program, answer sdk.MethodHandler, updates func(json.RawMessage)) (*process, error) {
-	p := &process{gone: make(chan struct{}), way: o.Auth, every: cmp.Or(o.Progress, progressEvery)}
-	run, err := sandbox.Start(ctx, o.Command)
+	p := &process{way: o.Auth, every: cmp.Or(o.Progress, progressEvery)}
+	run, err := sandbox.Start(ctx, o.Command, func(line string) { o.Log.Debug("an acp agent wrote to stderr", "text", line) })
 	if err != nil {
 		return nil, fmt.Errorf("start its program: %w", err)
 	}
-	p.kill, p.stdin = run.Kill, run.Stdin
-	said := make(chan struct{})
-	p.works.Go(func() {
-		run.EachError(func(line string) {
-			o.Log.Debug("an acp agent wrote to stderr", "text", line)
-			p.last.hear(line)
-		})
-		close(said)
-	})
-	p.works.Go(func() {
-		p.last.ended(run.Wait())
-		<-said // which Wait bounds
-		close(p.gone)
-	})
+	p.run = run
 	ready := make(chan struct{}) // the library's logger is set before it has anything to log
-	p.conn = sdk.NewConnection(p.counted(answer), p.stdin, newLines(run.Stdout, ready, updates))
+	p.conn = sdk.NewConnection(p.counted(answer), p.run.Stdin, newLines(run.Stdout, ready, updates))
 	p.conn.SetLogger(slog.New(demoted{o.Log.Handler()}))
 	close(ready)
 	p.works.Go(func() { // what it says cannot be read any more
 		<-p.conn.Done()
-		p.kill()
-		<-p.gone
+		p.run.Kill()
+		<-p.run.Gone
 		_ = run.Stdout.Close()
 	})
 	limited, done := context.WithTimeout(ctx, o.patience())
@@ -166,7 +149,7 @@ func (p *process) counted(answer sdk.MethodHandler) sdk.MethodHandler {
 // doom has the program end, and does not wait for it.
 func (p *process) doom() {
 	p.doomed.Store(true)
-	p.kill()
+	p.run.Kill()
 }
 
 // alive tells whether the program can still be spoken to.
@@ -184,9 +167,9 @@ func (p *process) alive() bool {
 
 // stop kills the program with all that it started, and waits until all of it is gone.
 func (p *process) stop() {
-	p.kill()
-	<-p.gone
-	_ = p.stdin.Close()
+	p.run.Kill()
+	<-p.run.Gone
+	_ = p.run.Stdin.Close()
 	<-p.conn.Done() // its output has ended
 	p.mu.Lock()
 	p.closed = true
@@ -207,8 +190,7 @@ func (p *process) why(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case !p.alive():
-		<-p.gone
-		return fmt.Errorf("%w%s", errEnded, p.last.words())
+		return fmt.Errorf("%w %s", errEnded, short(p.run.How(), mostTold))
 	case errors.Is(err, context.DeadlineExceeded):
 		return errors.New("it gives no answer in time")
 	case errors.As(err, &told):
@@ -248,39 +230,6 @@ func detail(data any) string {
 
 // mostTold is how many bytes of an agent's error people are told.
 const mostTold = 500
-
-// lastWords is how a program ended, and the last line that it wrote to stderr.
-type lastWords struct {
-	mu    sync.Mutex
-	line  string
-	state string
-}
-
-// hear notes a line that the program wrote to stderr.
-func (l *lastWords) hear(line string) {
-	if line = strings.TrimSpace(line); line != "" {
-		l.mu.Lock()
-		l.line = short(line, mostTold)
-		l.mu.Unlock()
-	}
-}
-
-func (l *lastWords) ended(state *os.ProcessState) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.state = state.String()
-}
-
-// words are told behind "its program has ended".
-func (l *lastWords) words() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	text := " (" + l.state + ")"
-	if l.line != "" {
-		text += "; it wrote last: " + l.line
-	}
-	return text
-}
 
 // demoted logs everything as debug: the library would log above it what agents write.
 type demoted struct{ slog.Handler }

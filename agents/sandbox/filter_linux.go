@@ -30,6 +30,7 @@ var (
 	absent = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)} // for what callers can do otherwise
 	done   = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO}                       // it is said to be done, and is not
 	kill   = bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS}
+	full   = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSPC)}     // there are no more watches, as the kernel says it
 	unable = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP)} // as file systems say it
 	ask    = bpf.RetConstant{Val: unix.SECCOMP_RET_USER_NOTIF}                      // the warden, see modes_linux.go
 )
@@ -63,9 +64,9 @@ var refused = []uint32{
 	unix.SYS_CLOCK_ADJTIME, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME, unix.SYS_VHANGUP,
 }
 
-// missing are calls that callers can do without, so they are told that the kernel has none: the arguments of the first two
-// are behind a pointer, where a filter cannot look, and a watch sees what happens in folders that may not be read.
-var missing = []uint32{unix.SYS_CLONE3, unix.SYS_OPENAT2, unix.SYS_INOTIFY_INIT1, unix.SYS_INOTIFY_ADD_WATCH}
+// missing are calls that callers can do without, so they are told that the kernel has none: their arguments are behind a
+// pointer, where a filter cannot look.
+var missing = []uint32{unix.SYS_CLONE3, unix.SYS_OPENAT2}
 
 // itself are the calls about a process, by the place of its number, which must be 0: the caller.
 var itself = map[uint32]uint32{
@@ -137,9 +138,12 @@ func filter(network bool, setMode bpf.Instruction) []bpf.Instruction {
 	for _, number := range append(refused, refusedHere...) {
 		program = append(program, when(number, refuse)...)
 	}
-	for _, number := range append(missing, missingHere...) {
+	for _, number := range missing {
 		program = append(program, when(number, absent)...)
 	}
+	// A watch sees what happens in folders that may not be read. Without one, what inotify opens says nothing; programs that cannot
+	// open it end, where those that get no watch poll.
+	program = append(program, when(unix.SYS_INOTIFY_ADD_WATCH, full)...)
 	for _, number := range attributes {
 		program = append(program, when(number, unable)...)
 	}

@@ -17,8 +17,5 @@ var (
 	opensHere  = map[uint32]uint32{unix.SYS_OPEN: 2}
 )
 
-// refusedHere are those of [refused], and missingHere of [missing], that only this machine has.
-var (
-	refusedHere = []uint32{unix.SYS_IOPL, unix.SYS_IOPERM, unix.SYS_MODIFY_LDT, unix.SYS_USELIB, unix.SYS__SYSCTL}
-	missingHere = []uint32{unix.SYS_INOTIFY_INIT}
-)
+// refusedHere are those of [refused] that only this machine has.
+var refusedHere = []uint32{unix.SYS_IOPL, unix.SYS_IOPERM, unix.SYS_MODIFY_LDT, unix.SYS_USELIB, unix.SYS__SYSCTL}

@@ -10,5 +10,5 @@ const sysChmod = -1
 // What only other machines have: see the file of amd64.
 var (
 	ownersHere, modesHere, birthsHere, opensHere map[uint32]uint32
-	refusedHere, missingHere                     []uint32
+	refusedHere                                  []uint32
 )

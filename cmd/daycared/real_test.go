@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -22,12 +24,14 @@ import (
 //	dictation               start it; $OTHERS is its address in OpenAI's dialect, $OTHERS_CLAUDE in Anthropic's
 //	dictates TOOL INPUT     it calls this tool next; told what became of that, it says: It went as follows: RESULT
 //	lasts N DURATION        for so long N requests are pending, and a call waits for each
+//	languages NAME ROOT     $NAME is gopls, which go installs, and $ROOT the folder of Go
 //	installed NAME FOLDER   $NAME is the folder where npm installed the programs of a lock file
 
 func TestReal(t *testing.T) {
 	patience = 2 * time.Minute // they are large, and begin slowly
 	cmds := commands()
 	cmds["dictation"], cmds["dictates"], cmds["installed"], cmds["lasts"] = dictation, dictates, where, stayPending
+	cmds["languages"] = languages
 	testscript.Run(t, testscript.Params{Dir: "testdata/real", RequireExplicitExec: true, Setup: setupReal, Cmds: cmds})
 }
 
@@ -45,7 +49,7 @@ func setupReal(env *testscript.Env) error {
 		return err
 	}
 	names, _ := env.Values[namesKey{}].(map[string]bool)
-	for _, name := range []string{"ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "OPENCODE_DISABLE_MODELS_FETCH"} {
+	for _, name := range []string{"ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "OPENCODE_DISABLE_MODELS_FETCH", "XDG_CACHE_HOME", "GOCACHE", "GOPROXY"} {
 		names[name] = true
 	}
 	env.Setenv("REAL_WAIT", cmp.Or(os.Getenv("REAL_WAIT"), "10m"))
@@ -93,6 +97,24 @@ func where(ts *testscript.TestScript, _ bool, args []string) {
 	bin, err := installed(args[1])
 	ts.Check(err)
 	ts.Setenv(args[0], strings.TrimSuffix(bin, "/node_modules/.bin"))
+}
+
+// goplsVersion is the newest that this project's Go builds.
+const goplsVersion = "v0.23.0"
+
+func languages(ts *testscript.TestScript, _ bool, args []string) {
+	cache, err := os.UserCacheDir()
+	ts.Check(err)
+	bin := filepath.Join(cache, "daycared-tests", "gopls-"+goplsVersion)
+	install := exec.Command("go", "install", "golang.org/x/tools/gopls@"+goplsVersion)
+	install.Env = append(os.Environ(), "GOBIN="+bin, "GOFLAGS=")
+	if out, err := install.CombinedOutput(); err != nil {
+		ts.Fatalf("go install gopls: %v\n%s", err, out)
+	}
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	ts.Check(err)
+	ts.Setenv(args[0], filepath.Join(bin, "gopls"))
+	ts.Setenv(args[1], strings.TrimSpace(string(root)))
 }
 
 func stayPending(ts *testscript.TestScript, _ bool, args []string) {

@@ -31,29 +31,20 @@ const (
 // line is a program that runs, and the connection to it.
 type line struct {
 	o       *Options
-	kill    context.CancelFunc // ends the program and all that it started
-	stdin   *os.File
+	run     *sandbox.Piped
 	session *mcp.ClientSession // nil until connected
 
 	ended chan struct{} // the connection has ended
-	gone  chan struct{} // the program has, with all that it started
 	works sync.WaitGroup
 }
 
 // start starts the program and greets it.
 func (s *Server) start(ctx context.Context) (*line, error) {
-	run, err := sandbox.Start(ctx, s.o.Command)
+	run, err := sandbox.Start(ctx, s.o.Command, func(line string) { s.o.Log.Debug("an mcp server wrote to stderr", "text", line) })
 	if err != nil {
 		return nil, err
 	}
-	l := &line{o: &s.o, kill: run.Kill, stdin: run.Stdin, ended: make(chan struct{}), gone: make(chan struct{})}
-	l.works.Go(func() {
-		run.EachError(func(line string) { s.o.Log.Debug("an mcp server wrote to stderr", "text", line) })
-	})
-	l.works.Go(func() {
-		_ = run.Wait() // how it ended is told by its connection
-		close(l.gone)
-	})
+	l := &line{o: &s.o, run: run, ended: make(chan struct{})}
 	client := mcp.NewClient(&mcp.Implementation{Name: "daycared", Version: s.o.Version}, &mcp.ClientOptions{
 		Capabilities: &mcp.ClientCapabilities{}, Logger: slog.New(slog.DiscardHandler), // it would log what servers say
 	})
@@ -66,18 +57,26 @@ func (s *Server) start(ctx context.Context) (*line, error) {
 		io.Reader
 		io.Closer
 	}{strict, run.Stdout}
-	l.session, err = client.Connect(ctx, &mcp.IOTransport{Reader: replies, Writer: l.stdin, MaxLineLength: mostLine},
+	l.session, err = client.Connect(ctx, &mcp.IOTransport{Reader: replies, Writer: l.run.Stdin, MaxLineLength: mostLine},
 		&mcp.ClientSessionOptions{ProtocolVersion: protocol})
 	if err != nil {
-		l.kill()
-		l.works.Wait()
+		if err = answer(ctx, err); errors.Is(err, errEnded) {
+			select { // how it ended by itself says more than that it was killed
+			case <-run.Gone:
+			case <-time.After(farewell):
+			}
+		}
+		run.Kill()
+		if how := words(run.How(), 500); errors.Is(err, errEnded) {
+			err = fmt.Errorf("%w %s", err, how)
+		}
 		_ = run.Stdout.Close() // so that the connection ends, whatever is left of it
-		return nil, answer(ctx, err)
+		return nil, err
 	}
 	l.works.Go(func() {
 		_ = l.session.Wait() // how it ended makes no difference
 		close(l.ended)
-		l.kill()
+		l.run.Kill()
 	})
 	s.o.Log.Debug("an mcp server was started")
 	return l, nil
@@ -96,14 +95,14 @@ func (l *line) alive() bool {
 // stop ends the program, killing it after so long, and waits until all of it is gone.
 func (l *line) stop(after time.Duration) {
 	if after > 0 {
-		_ = l.stdin.Close() // which asks it to end
+		_ = l.run.Stdin.Close() // which asks it to end
 		select {
-		case <-l.gone:
+		case <-l.run.Gone:
 		case <-time.After(after):
 		}
 	}
-	l.kill()
-	<-l.gone
+	l.run.Kill()
+	<-l.run.Gone
 	_ = l.session.Close() // it has ended, one way or the other
 	l.works.Wait()
 }

@@ -36,6 +36,7 @@ func serveTest(mode string) int {
 	fmt.Fprintln(os.Stderr, lastWords)
 	switch mode {
 	case "dead":
+		fmt.Fprint(os.Stderr, "there is no \x1bconfiguration\n\n")
 		return 3
 	case "noise":
 		fmt.Fprintln(os.Stdout, "hello, I am no MCP server")
