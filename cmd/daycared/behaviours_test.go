@@ -1,0 +1,584 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/user"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/agents/models/modeltest"
+	"github.com/daycared/daycared/engine/store/storetest"
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
+)
+
+// replay writes the runs of testdata/behaviours anew: go test ./cmd/daycared -run TestBehaviours -behaviours
+var replay = flag.Bool("behaviours", false, "write testdata/behaviours anew")
+
+// TestBehaviours runs each of the five behaviours on the whole daemon, from its first event to its last, once with fay on
+// Telegram and once on WhatsApp. What is to come of it is in testdata/behaviours: every event as it is told at
+// admin.sock, and what callers, models and fay say and see meanwhile.
+func TestBehaviours(t *testing.T) {
+	for name, play := range map[string]func(*behaviour){
+		"wait_ack": waitsForAck, "request_permission": requestsPermission, "pause": pauses, "gated_tools": gatesTools,
+		"clarification": clarifies,
+	} {
+		for chat, hand := range map[string]func(*behaviour) handset{"telegram": onTelegram, "whatsapp": onWhatsApp} {
+			t.Run(name+"/"+chat, func(t *testing.T) {
+				t.Parallel()
+				b := newBehaviour(t, hand)
+				play(b)
+				b.end()
+				compareRun(t, filepath.Join("testdata", "behaviours", name+"."+chat+".txt"), b.out.Bytes())
+			})
+		}
+	}
+}
+
+func compareRun(t *testing.T, file string, got []byte) {
+	if *replay {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")); diff != "" {
+		t.Errorf("%s is not what happens (-it +now); write it anew with -behaviours, and look at it:\n%s", file, diff)
+	}
+}
+
+// behaviour is one run, and the text that is made of it. The text is written stage by stage: first what somebody did,
+// then, once all is there that it led to, what the model was told and said, the events, and what fay sees by then.
+type behaviour struct {
+	*loop
+	handset
+	*thoughts
+	out   bytes.Buffer
+	names naming
+	key   string // of the operator
+
+	mu      sync.Mutex
+	changed chan struct{} // closed and made anew whenever there is more
+	events  []string      // as they came, those that were written cut off
+	seq     int64         // of the last
+	ended   bool          // the stream
+	turns   []string      // of models, as they came
+	replies []callerReply
+	calls   int // of callers
+	written int // events
+
+	seen    map[string]string // what is written of the chat, by the message
+	numbers map[string]int    // of the messages, as they are written
+	due     []string          // what she is to see besides, in this stage
+	card    string            // that is to be changed in it
+	newest  string            // request
+}
+
+// handset is how fay sees and answers.
+type handset interface {
+	// contact is her in the configuration, and channel what leads to her.
+	contact() string
+	channel() string
+	connected(ctx context.Context) error
+	// messages are what she sees of daycared's and what it does to her own, oldest first.
+	messages() []sight
+	// writes writes to daycared.
+	writes(text string)
+	buttons() bool
+	// answers answers the newest card: by a button where there are some, else in words, with the card's code in the place
+	// of CODE. It says what she did, which message is changed by it, and what she is to see besides.
+	answers(ctx context.Context, button, words string) (did, card, sees string, err error)
+}
+
+// callerReply is what a caller got for one of its calls.
+type callerReply struct {
+	n    int
+	text string
+}
+
+// sight is a message as fay sees it, or what daycared put on one of hers.
+type sight struct {
+	id, text string
+	mark     bool
+}
+
+func newBehaviour(t *testing.T, hand func(*behaviour) handset) *behaviour {
+	b := &behaviour{loop: newLoop(t), thoughts: newThoughts(), changed: make(chan struct{}), seen: map[string]string{}, numbers: map[string]int{}}
+	b.names = newNaming(b.dir)
+	b.handset = hand(b)
+	me, err := user.Current()
+	b.must(err)
+	model := modeltest.Serve()
+	t.Cleanup(model.Close)
+	model.Answer(b.thinks)
+	config := strings.NewReplacer("DIR", b.dir, "MODEL", model.URL(modeltest.OpenAI), "CONTACT", b.contact(),
+		"CHANNEL", b.channel(), "USER", me.Username, "VIA", strings.TrimPrefix(t.Name()[strings.LastIndex(t.Name(), "/"):], "/")).Replace(behaviourConfig)
+	for _, agent := range []string{"helper", "strict", "hasty"} {
+		b.must(os.Mkdir(filepath.Join(b.dir, agent), 0o700))
+	}
+	b.must(os.WriteFile(filepath.Join(b.dir, "c.yaml"), []byte(config), 0o600))
+	t.Cleanup(b.kill)
+	b.rise("")
+	if t.Failed() {
+		t.FailNow()
+	}
+	b.follow()
+	b.await("the chat", b.connected)
+	for _, m := range b.messages() { // as of Start
+		b.seen[m.id], b.numbers[m.id] = m.text, len(b.numbers)+1
+	}
+	b.out.WriteString(aboutRuns)
+	return b
+}
+
+const behaviourConfig = `people: [{name: fay, user: "USER", CONTACT, via: [VIA], timezone: Europe/Berlin}]
+routes:
+  - {agents: [hasty], kinds: [tool, pause, clarification], ask: [fay], timeout: 7s}
+  - {ask: [fay]}
+api: {agent_socket: DIR/agent, admin_socket: DIR/admin, allow_same_user: true}
+approvals: {clarification_timeout: 5m, remind: []}
+high_risk: {tools: []}
+tools: {forbidden: [fetch_url]}
+connectors: {terminal: {enabled: false}, CHANNEL}
+data_dir: DIR/data
+agents:
+  - {name: helper, person: fay, connector: VIA, workspace: DIR/helper, model: {provider: openai, base_url: MODEL, name: m}}
+  - {name: strict, person: fay, connector: VIA, workspace: DIR/strict, on_denial: terminate,
+     model: {provider: openai, base_url: MODEL, name: m}}
+  - {name: hasty, person: fay, connector: VIA, workspace: DIR/hasty, model: {provider: openai, base_url: MODEL, name: m}}
+`
+
+const aboutRuns = `# One run of a daemon, as its test plays it: what somebody does, then all that follows. The events are those of
+# GET /v1/events?after=0, byte for byte but for values that are others in each run: these are <named>, and seq counts without
+# gaps. REQUEST_SHOWN stands last among the events of its stage, and what an agent says last among what fay gets, since
+# nothing promises their places.
+`
+
+func (b *behaviour) must(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// door is a client of one of the sockets that knows nothing of us.
+func (b *behaviour) door(name string) *http.Client {
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(b.dir, name))
+	}}
+	b.t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// more says that there is more to look at. The lock is held.
+func (b *behaviour) more() {
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// follow reads the stream of events from its beginning until the daemon ends.
+func (b *behaviour) follow() {
+	key, err := os.ReadFile(filepath.Join(b.dir, "data", "admin.key"))
+	b.must(err)
+	b.key = "Bearer " + strings.TrimSpace(string(key))
+	r, err := http.NewRequestWithContext(b.ctx, http.MethodGet, "http://daycared/v1/events?after=0", nil)
+	b.must(err)
+	r.Header.Set("Authorization", b.key)
+	answer, err := b.door("admin").Do(r)
+	b.must(err)
+	if answer.StatusCode != http.StatusOK {
+		b.t.Fatalf("the events are refused: %s", answer.Status)
+	}
+	over := make(chan struct{})
+	b.t.Cleanup(func() { b.stop(); <-over })
+	go func() {
+		defer close(over)
+		defer answer.Body.Close()
+		lines := bufio.NewScanner(answer.Body)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			if event, is := strings.CutPrefix(lines.Text(), "data: "); is {
+				b.told(event)
+			}
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.ended = true
+		b.more()
+	}()
+}
+
+// happening is an event as far as the run looks into it.
+type happening struct {
+	Seq     int64                      `json:"seq"`
+	Type    permissions.Type           `json:"type"`
+	Session *string                    `json:"session"`
+	Request *string                    `json:"request"`
+	Payload map[string]json.RawMessage `json:"payload"`
+}
+
+func happened(event string) (h happening, err error) {
+	err = json.Unmarshal([]byte(event), &h)
+	return h, err
+}
+
+// told takes an event, which is to be as the contract has it, and to come after those before it.
+func (b *behaviour) told(event string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	defer b.more()
+	h, err := happened(event)
+	if err != nil || h.Seq <= b.seq {
+		b.t.Errorf("after seq %d came %s (%v)", b.seq, event, err)
+	}
+	b.seq = h.Seq
+	b.events = append(b.events, event)
+	e, known := wire.Events.Events[h.Type]
+	for member := range h.Payload {
+		if !known || e.Payload[member] == nil {
+			b.t.Errorf("the contract has no %s of %s", member, h.Type)
+		}
+	}
+}
+
+// thinks is what a model is asked and says.
+func (b *behaviour) thinks(r modeltest.Request) modeltest.Answer {
+	a := b.answer(r)
+	who := "the model"
+	if m := whoThinks.FindStringSubmatch(r.Prompt.System); m != nil {
+		who += " of " + m[1]
+	}
+	text := who + " is told:\n" + indented(news(r)) + who
+	switch {
+	case a.Fault != nil:
+		b.t.Errorf("%s: %s", who, a.Fault.Text)
+	case len(a.Calls) == 0:
+		text += " says:\n" + indented(a.Text)
+	default:
+		text += " calls:\n"
+		for _, c := range a.Calls {
+			text += indented(c.Tool + " " + string(c.Input))
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.turns = append(b.turns, text)
+	b.more()
+	return a
+}
+
+func indented(text string) string {
+	text = "    " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n    ")
+	return blanks.ReplaceAllString(text, "") + "\n"
+}
+
+var blanks = regexp.MustCompile(`(?m) +$`)
+
+// calling is a reply of a model: the tools that it calls, each followed by its input.
+func calling(of ...string) (a modeltest.Answer) {
+	for i := 0; i+1 < len(of); i += 2 {
+		a.Calls = append(a.Calls, models.Call{Tool: of[i], Input: json.RawMessage(of[i+1])})
+	}
+	return a
+}
+
+// saying is one in words.
+func saying(text string) modeltest.Answer { return modeltest.Answer{Text: text} }
+
+// next has the model of an agent reply so, in this order.
+func (b *behaviour) next(agent string, replies ...modeltest.Answer) {
+	b.thoughts.mu.Lock()
+	defer b.thoughts.mu.Unlock()
+	b.thoughts.next[agent] = append(b.thoughts.next[agent], replies...)
+}
+
+// scene begins a part of the run.
+func (b *behaviour) scene(title string) {
+	fmt.Fprintf(&b.out, "\n\n######## %s\n", title)
+}
+
+// did begins a stage.
+func (b *behaviour) did(what string) {
+	fmt.Fprintf(&b.out, "\n==== %s\n", b.names.in(what))
+}
+
+// says has fay write to the agent.
+func (b *behaviour) says(text string) {
+	b.did("fay writes: " + text)
+	b.writes(text)
+}
+
+// decides has fay answer the newest card.
+func (b *behaviour) decides(button, words string) {
+	b.t.Helper()
+	ctx, done := context.WithTimeout(b.ctx, patient)
+	defer done()
+	did, card, sees, err := b.answers(ctx, button, words)
+	b.must(err)
+	b.did("fay " + did)
+	b.due, b.card = []string{sees}, card
+}
+
+// tries has her answer with what is no answer.
+func (b *behaviour) tries(words string) {
+	b.t.Helper()
+	b.decides("", words)
+	b.due, b.card = nil, ""
+	b.until("", "Nothing was decided")
+}
+
+// because has her deny with a reason.
+func (b *behaviour) because(button, reason string) {
+	b.ownWords(button, "NO CODE because "+reason, reason)
+}
+
+// ownWords has her press a button that asks for words, and say them; without buttons she says all at once.
+func (b *behaviour) ownWords(button, words, own string) {
+	if !b.buttons() {
+		b.decides("", words)
+		return
+	}
+	b.decides(button, "")
+	b.until("", "Reply to this message")
+	b.decides("", own)
+}
+
+// use has her talk to another agent of hers.
+func (b *behaviour) use(agent string) {
+	b.says("/use " + agent)
+	b.until("", agent)
+}
+
+// asks makes a call at a socket, whose answer is awaited by until as got.
+func (b *behaviour) asks(door, method, path, body string, header ...string) {
+	b.did(strings.TrimSpace("a caller at " + door + ".sock: " + method + " " + path + "\n" + indented(body)))
+	r, err := http.NewRequestWithContext(b.ctx, method, "http://daycared"+path, strings.NewReader(body))
+	b.must(err)
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	if door == "admin" {
+		r.Header.Set("Authorization", b.key)
+	}
+	b.calls++
+	n, client, over := b.calls, b.door(door), make(chan struct{})
+	b.t.Cleanup(func() { b.stop(); <-over })
+	go func() {
+		defer close(over)
+		text := ""
+		answer, err := client.Do(r)
+		if err == nil {
+			defer answer.Body.Close()
+			var body []byte
+			if body, err = io.ReadAll(answer.Body); err == nil {
+				text = fmt.Sprintf("%s %s gets: %s\n%s", method, path, answer.Status, indented(string(body)))
+			}
+		}
+		if err != nil && b.ctx.Err() == nil {
+			b.t.Errorf("%s %s: %v", method, path, err)
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.replies = append(b.replies, callerReply{n, text})
+		b.more()
+	}()
+}
+
+// got as what is awaited is the answer to a caller.
+const got = "got"
+
+const cardShown = string(permissions.RequestShown)
+
+// until ends a stage: as soon as there are these events, as many as are named, fay sees messages like these that are new
+// or changed, and, where got is among the events, the caller has its answer.
+func (b *behaviour) until(events string, sees ...string) {
+	b.t.Helper()
+	var want []*regexp.Regexp
+	for _, text := range append(sees, b.due...) {
+		want = append(want, regexp.MustCompile("(?s)"+text))
+	}
+	var missing string
+	ctx, done := context.WithTimeout(b.ctx, patient)
+	defer done()
+	for {
+		b.mu.Lock()
+		missing = b.lacks(strings.Fields(events))
+		changed := b.changed
+		b.mu.Unlock()
+		if missing == "" {
+			break
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			b.write()
+			b.t.Fatalf("there is no %s:\n%s", missing, b.out.String())
+		}
+	}
+	b.await("what fay sees", func(context.Context) error { return b.unseen(want) })
+	if b.t.Failed() {
+		b.write()
+		b.t.Fatalf("the run so far:\n%s", b.out.String())
+	}
+	b.due, b.card = nil, ""
+	b.write()
+}
+
+// lacks is which of these have not come yet, in this order. The answers to callers, and that a card was shown, come at
+// any time. The lock is held.
+func (b *behaviour) lacks(want []string) string {
+	var inOrder []string
+	left := map[string]int{got: -len(b.replies), cardShown: 0}
+	for _, w := range want {
+		if _, is := left[w]; is {
+			left[w]++
+		} else {
+			inOrder = append(inOrder, w)
+		}
+	}
+	for _, e := range b.events {
+		h, _ := happened(e)
+		if string(h.Type) == cardShown {
+			left[cardShown]--
+		}
+		if len(inOrder) > 0 {
+			name, word, _ := strings.Cut(inOrder[0], "=")
+			if name == string(h.Type) && (word == "" || strings.Contains(e, `"`+word+`"`)) {
+				inOrder = inOrder[1:]
+			}
+		}
+	}
+	for what, n := range left {
+		if n > 0 {
+			inOrder = append(inOrder, what)
+		}
+	}
+	return strings.Join(inOrder, " ")
+}
+
+// unseen is an error while no new message is like each of these.
+func (b *behaviour) unseen(want []*regexp.Regexp) error {
+	messages := b.messages()
+	if slices.ContainsFunc(messages, func(m sight) bool { return m.id == b.card && b.seen[m.id] == m.text }) {
+		return errors.New("the card is as it was")
+	}
+	for _, re := range want {
+		if !slices.ContainsFunc(messages, func(m sight) bool { return b.seen[m.id] != m.text && re.MatchString(m.text) }) {
+			return fmt.Errorf("no message is like %s", re)
+		}
+	}
+	return nil
+}
+
+// write writes what has come of a stage.
+func (b *behaviour) write() {
+	b.mu.Lock()
+	events, turns, replies := b.events, b.turns, b.replies
+	b.events, b.turns, b.replies = nil, nil, nil
+	b.mu.Unlock()
+	for _, t := range turns {
+		b.out.WriteString("\n" + b.names.in(t))
+	}
+	slices.SortStableFunc(events, func(x, y string) int { return shownLast(x) - shownLast(y) })
+	for i, e := range events {
+		if i == 0 {
+			b.out.WriteString("\nevents:\n")
+		}
+		b.written++
+		h, err := happened(e)
+		b.must(err)
+		e = strings.Replace(e, fmt.Sprintf(`"seq":%d,`, h.Seq), fmt.Sprintf(`"seq":%d,`, b.written), 1)
+		b.names.learn(h)
+		if h.Type == permissions.RequestCreated {
+			b.newest = *h.Request
+		}
+		b.out.WriteString("    " + b.names.in(e) + "\n")
+	}
+	slices.SortFunc(replies, func(x, y callerReply) int { return x.n - y.n })
+	for _, r := range replies {
+		b.out.WriteString("\n" + b.names.in(r.text))
+	}
+	messages := b.messages()
+	slices.SortStableFunc(messages, func(x, y sight) int { return agentsLast(x) - agentsLast(y) })
+	for _, m := range messages {
+		how := "gets"
+		was, known := b.seen[m.id]
+		if known {
+			how = "sees changed"
+		} else if !m.mark {
+			b.numbers[m.id] = len(b.numbers) + 1
+		}
+		how += fmt.Sprintf(", message %d", b.numbers[m.id])
+		if m.mark {
+			how = "sees on her message"
+		}
+		if b.seen[m.id] = m.text; !known || was != m.text {
+			fmt.Fprintf(&b.out, "\nfay %s:\n%s", how, indented(b.names.in(m.text)))
+		}
+	}
+}
+
+var ofAgent = regexp.MustCompile(`^(helper|strict|hasty): `)
+
+// agentsLast puts what agents say behind what daycared itself does, which may come before or after it.
+func agentsLast(m sight) int {
+	if ofAgent.MatchString(m.text) {
+		return 1
+	}
+	return 0
+}
+
+// shownLast puts REQUEST_SHOWN, whose place is not promised, behind the other events of its stage.
+func shownLast(event string) int {
+	if strings.Contains(event, `"type":"`+string(permissions.RequestShown)+`"`) {
+		return 1
+	}
+	return 0
+}
+
+// end ends the daemon. After all that was awaited, nothing more has happened, nor is anything left to be thought.
+func (b *behaviour) end() {
+	b.t.Helper()
+	b.must(b.daemon.Process.Signal(os.Interrupt))
+	<-b.done
+	db := filepath.Join(b.dir, "data", storeName)
+	types := make([]string, 0, len(wire.Events.Events))
+	for name := range wire.Events.Events {
+		types = append(types, "'"+string(name)+"'")
+	}
+	text, err := storetest.Table(b.t.Context(), db, `SELECT max(seq) FROM audit WHERE type IN (`+strings.Join(types, ",")+`)`)
+	b.must(err)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if text = strings.TrimSpace(text); len(b.events) > 0 || text != strconv.FormatInt(b.seq, 10) {
+		b.t.Errorf("more has happened: %q; the last event is %d and the last record %s", b.events, b.seq, text)
+	}
+	for agent, left := range b.thoughts.next {
+		if len(left) > 0 {
+			b.t.Errorf("the model of %s has %d more replies", agent, len(left))
+		}
+	}
+}
