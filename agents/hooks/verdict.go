@@ -47,8 +47,11 @@ func Judge(r permissions.Request, err error) Verdict {
 	return Verdict{Reason: "Not allowed: " + err.Error() + "."}
 }
 
-// stillWaiting tells a model what it can do when nobody has answered yet.
+// stillWaiting tells a model what it can do when nobody has answered yet. A question stands once the daemon has said so.
 func stillWaiting(r permissions.Request) string {
+	if r.State != permissions.Pending {
+		return "Not allowed: daycared, which asks people, gave no answer in time, and no question is known to stand; try the same call again."
+	}
 	who := cmp.Or(strings.Join(r.Asked, ", "), "an answer")
 	return "Not allowed yet: still waiting for " + who + "; try the same call again. The question stands and is not asked twice."
 }

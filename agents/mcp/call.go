@@ -172,12 +172,12 @@ func (s *Server) signs(ctx context.Context, r *mcp.CallToolRequest, token any, n
 	every := time.NewTicker(s.o.Every)
 	defer every.Stop()
 	for n := 1; ; n++ {
-		says := "Waiting for a person's answer."
+		says := "Waiting for an answer."
 		switch {
 		case n == 1 && note != "":
-			says = "Waiting for a person's answer; " + note + "."
+			says = "Waiting for an answer; " + note + "."
 		case n > 1:
-			says = fmt.Sprintf("Still waiting for a person's answer, after %s.", permissions.SayDuration(time.Since(began).Round(time.Second)))
+			says = fmt.Sprintf("Still waiting for an answer, after %s.", permissions.SayDuration(time.Since(began).Round(time.Second)))
 		}
 		err := r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(n), Message: says})
 		if err != nil && ctx.Err() == nil {

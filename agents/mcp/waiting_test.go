@@ -124,8 +124,8 @@ func TestAShortenedTimeoutIsTold(t *testing.T) {
 			minutes     int
 			first, want string
 		}{
-			{60, "Waiting for a person's answer; " + short + ".", "Permission granted for workspace write access.\n(" + short + ")"},
-			{10, "Waiting for a person's answer.", "Permission granted for workspace write access."},
+			{60, "Waiting for an answer; " + short + ".", "Permission granted for workspace write access.\n(" + short + ")"},
+			{10, "Waiting for an answer.", "Permission granted for workspace write access."},
 		} {
 			t.Run(fmt.Sprint(era, " ", c.minutes), func(t *testing.T) {
 				s := play(t, func(o *mcp.Options) { o.Every = impatience / 10 })

@@ -138,7 +138,11 @@ func (c *CLI) ask(ctx context.Context, q *question) error {
 		if refusal := permissions.AsRefusal(err); refusal != nil {
 			why = strings.TrimSuffix(refusal.Error(), ".")
 		}
-		c.say("%s; the question stands and is asked again until its time is over", why)
+		stands := ""
+		if progress.told != "" { // nothing is known to stand before
+			stands = "stands and "
+		}
+		c.say("%s; the question %sis asked again until its time is over", why, stands)
 	}
 	if ctx.Err() != nil { // the signal came before anything was asked
 		return endedBefore()
@@ -147,7 +151,7 @@ func (c *CLI) ask(ctx context.Context, q *question) error {
 	r, err := c.put(ctx, asks, q)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		if errors.Is(context.Cause(ctx), errTerminated) {
-			return c.left(q, cmp.Or(r.Request.ID, q.request.ID))
+			return c.left(q, r.Request.ID)
 		}
 		r, err = c.cancelOwn(ctx, asks, cmp.Or(r.Request.ID, q.request.ID))
 	}
@@ -268,8 +272,11 @@ func endedBefore() error {
 	return ended(permissions.ExitCancelled, "ended before the question was asked")
 }
 
-// left tells how to come back to a request that SIGTERM left standing.
+// left tells how to come back to a request that SIGTERM left standing; id is empty where no daemon has confirmed one.
 func (c *CLI) left(q *question, id permissions.ID) error {
+	if id == "" {
+		return ended(permissions.ExitOther, "ended before the daemon confirmed the question; it is not known to stand")
+	}
 	if q.request.Key != "" {
 		return ended(permissions.ExitOther, "the request %s stands; ask again with --key %s to join it", id, q.request.Key)
 	}

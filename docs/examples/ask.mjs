@@ -32,7 +32,7 @@ for (let met = false, lost = false, asked = false; ;) {
     else if (!(asked = told.state === 'pending')) end(exits.get(told.state) ?? 1, console.log, told.result ?? JSON.stringify(told))
   } catch (why) {
     if (!met && why.cause?.code !== 'UND_ERR_SOCKET') end(7, console.error, `no daemon answers at ${url}: ${why.cause ?? why}`)
-    if (!lost) console.error(`the daemon is away (${why.cause ?? why}); the question stands and is asked again`)
+    if (!lost) console.error(`the daemon is away (${why.cause ?? why}); the question ${asked ? 'stands and ' : ''}is asked again`)
     lost = await pause(1000, true)
   }
 }

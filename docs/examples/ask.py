@@ -20,7 +20,7 @@ while True:
         if not isinstance(told, dict): raise ValueError("the answer is not a JSON object")
     except (OSError, http.client.HTTPException, ValueError) as why:
         if not met and not isinstance(why, http.client.RemoteDisconnected): end(7, f"no daemon answers at {path}: {why}; DAYCARED_SOCKET names its socket")
-        if not lost: print(f"the daemon is away ({why}); the question stands and is asked again", file=sys.stderr)
+        if not lost: print(f"the daemon is away ({why}); the question", "stands and is" if asked else "is", "asked again", file=sys.stderr)
         lost = True
         time.sleep(1)
         continue
