@@ -51,11 +51,12 @@ type lane struct {
 	unshown map[permissions.ID]*attempt // cards of what is pending
 }
 
-// sending is a message that was sent, or edited: its copy as it is then, by which name it was known before, and what the
-// place was called that it went to.
+// sending is a message that was sent, or edited: its copy as it is then, by which name it was known before, and how often
+// everything was to be brought up to date before.
 type sending struct {
 	permissions.Copy
-	was, place string
+	was     string
+	redrawn int64
 }
 
 // look is what a card was last edited to, but for who waits.
@@ -334,6 +335,7 @@ func eldest(cp permissions.Copy, copies []permissions.Copy) permissions.Copy {
 // show sends or edits one copy.
 func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.Copy, copies []permissions.Copy) error {
 	e := l.engine
+	s, err := sending{was: cp.Ref, redrawn: e.redrawn.Load()}, error(nil)
 	person, known := e.settings.Load().person(cp.Person)
 	if !known && cp.Place == "" && (r.State == permissions.Pending || !cp.SentAt.IsZero()) {
 		return l.orphaned(ctx, r, cp)
@@ -350,10 +352,9 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 		if err := e.store.Named(ctx, cp); err != nil {
 			return err
 		}
-		prompt.Ref = cp.Ref
+		prompt.Ref, s.was = cp.Ref, cp.Ref
 		l.attempted(cp, func(a *attempt) { a.named = true })
 	}
-	s, err := sending{was: cp.Ref, place: prompt.Place}, error(nil)
 	began := e.stamp() // a quick answer is dated before the channel says that the card was sent, never before this
 	l.refresh(&prompt, &r, cp, &began)
 	switch editor, edits := l.connector.(connectors.Editor); {
@@ -393,7 +394,7 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 
 // note tells the store what was sent or edited, also while stopping, and makes up for what happened meanwhile. When
 // another message was taken for the card, since somebody pressed its buttons, the new one is it, and the other says so; a
-// place may be called something else by now, and an account may have been suspended.
+// place may be called something else by now, and somebody may have another account, or one that is suspended.
 func (l *lane) note(ctx context.Context, s sending) error {
 	e := l.engine
 	ctx, done := noting(ctx)
@@ -403,14 +404,14 @@ func (l *lane) note(ctx context.Context, s sending) error {
 	case is && s.Ref != s.was:
 		err = l.replace(ctx, s.Copy, other.Ref)
 	case is: // an edit of what was a card
-		err = nil
+		return e.withhold(ctx, e.settings.Load(), []permissions.Copy{s.Copy})
 	case err != nil && s.Ref != s.was:
 		l.unnoted[s.Request] = s
 	}
 	if err != nil {
 		return err
 	}
-	if s.Place != "" && e.placeNow(s.Place) != s.place {
+	if e.redrawn.Load() != s.redrawn {
 		again := s.Copy
 		again.Shown = 0
 		if err := e.store.Shown(ctx, again, s.Ref); err != nil {
@@ -452,7 +453,8 @@ func (l *lane) refresh(p *connectors.Prompt, r *permissions.Request, cp permissi
 		}
 		person, known := l.engine.settings.Load().person(cp.Person)
 		barred := cp.Place == "" && (!known || suspended(person, l.connector.Name()) != nil)
-		if *r = is; !there || cp.SentAt.IsZero() && (r.State != permissions.Pending || barred) {
+		moved := cp.Place == "" && readdressed([]connectors.Person{p.To}, []connectors.Person{person})
+		if *r = is; !there || moved || cp.SentAt.IsZero() && (r.State != permissions.Pending || barred) {
 			return *p, errOver
 		}
 		*began = l.engine.stamp()

@@ -44,6 +44,7 @@ type Engine struct {
 	stopped  atomic.Pointer[string]   // who stopped everything, or empty
 	changed  permissions.Bell         // the settings have
 	moved    atomic.Bool              // somebody's account is another one by them
+	redrawn  atomic.Int64             // how often everything that was shown was to be brought up to date
 	unsaved  permissions.Bell         // a lock, or a stop, could not be stored
 	clock    permissions.Clock
 	pruning  time.Duration                     // see Options.PruneEvery

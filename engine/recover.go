@@ -214,6 +214,7 @@ func (e *Engine) Live(ctx context.Context, connector string, limit int) ([]conne
 func (e *Engine) live(
 	ctx context.Context, connector string, also func(permissions.Request) error, anew bool,
 ) ([]connectors.Prompt, error) {
+	e.redrawn.Add(1) // before: what is noted after that write is shown again
 	copies, err := e.store.ShowAgain(ctx, connector, anew)
 	if err != nil {
 		return nil, broken(err)

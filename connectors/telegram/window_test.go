@@ -150,6 +150,51 @@ func TestACardFollowsItsPersonToAnotherAccount(t *testing.T) {
 	s.becomes("new", now.ID, "✅ Allowed once by fay")
 }
 
+// The same while that card is being sent: once it is noted, and when an edit of it is.
+func TestACardThatIsBeingSentFollowsItsPersonToAnotherAccount(t *testing.T) {
+	for name, sends := range map[string]func(s *stage) (call <-chan ended, m telegramtest.Message, answer func()){
+		"its first card": func(s *stage) (<-chan ended, telegramtest.Message, func()) { return s.late("fay", "moves along.") },
+		"an edit": func(s *stage) (<-chan ended, telegramtest.Message, func()) {
+			call, m, _ := s.asked("moves along.")
+			s.until("the card is noted", s.upToDate)
+			until := make(chan struct{})
+			s.server.FailNext("editMessageText", 1, telegramtest.Late(until))
+			if _, err := s.Refresh(s.t.Context(), Name); err != nil {
+				s.t.Fatal(err)
+			}
+			s.until("it is being edited", func() bool { return len(s.calls("fay", "editMessageText")) == 1 })
+			return call, m, func() { close(until) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := play(t, func(s *stage) {
+				s.enrol("new", 4343).Start("")
+				s.enrol("other", 4344).Start("")
+				s.settings.People = s.settings.People[:len(s.settings.People)-2]
+				s.settings.Routes = []engine.Route{{Tags: []permissions.Tag{permissions.Workspace}, Ask: []string{"sam"}}, s.settings.Routes[0]}
+			})
+			call, m, answer := sends(s)
+			sams := network("sam is asked.")
+			sams.Tags = s.settings.Routes[0].Tags
+			s.ask(sams)
+			s.card("sam", "sam is asked.")
+			s.until("the card is noted", func() bool {
+				live, err := s.Live(t.Context(), Name, 1)
+				return err == nil && len(live) == 1 && live[0].To.Name == "sam"
+			})
+			s.account("fay", 4343)
+			s.account("sam", 4344)
+			s.Configure(s.settings)
+			s.card("other", "sam is asked.") // the reload has been seen to
+			answer()
+			now := s.card("new", "moves along.")
+			s.becomes("fay", m.ID, "fay is asked at another account now.")
+			s.taps("new", now, "Allow once", "✅ Allowed once")
+			s.get(call, permissions.Approved)
+		})
+	}
+}
+
 // A reload, and an account that is suspended, while a card is being sent: who is asked now has a card, who is not cannot
 // answer.
 func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {

@@ -110,6 +110,31 @@ func TestACardFollowsItsPersonToAnotherAccount(t *testing.T) {
 	s.get(call, permissions.Approved)
 }
 
+// The same while that card is being sent, once it is noted.
+func TestACardThatIsBeingSentFollowsItsPersonToAnotherAccount(t *testing.T) {
+	s := play(t, func(s *stage) {
+		s.phones["other"] = s.server.Person("491700000777", "other")
+		s.settings.Routes = []engine.Route{{Tags: []permissions.Tag{permissions.Workspace}, Ask: []string{"sam"}}, s.settings.Routes[0]}
+	})
+	sams := network("sam is asked.")
+	sams.Tags = s.settings.Routes[0].Tags
+	s.ask(sams)
+	s.card("sam", "sam is asked.")
+	s.until("the card is noted", s.noted)
+	call, _, code, confirm := s.late("moves along.")
+	s.settings.People = slices.Clone(s.settings.People)
+	s.settings.People[0].WhatsApp, s.settings.People[1].WhatsApp = "+"+numbers["eve"], "+491700000777"
+	s.Configure(s.settings)
+	s.sees("other", "sam is asked.") // the reload has been seen to
+	confirm()
+	s.sees("eve", "moves along.")
+	s.phones["fay"].Says("yes " + code)
+	s.acknowledged()
+	s.waits(call)
+	s.phones["eve"].Says("yes " + code)
+	s.get(call, permissions.Approved)
+}
+
 // A card that is known by another name by now, since its person had another phone meanwhile: a reply to it counts as its
 // code would. A reply to a card of what has ended decides nothing about what waits.
 func TestAReplyToACardThatWasNotNoted(t *testing.T) {
