@@ -88,7 +88,7 @@ func (i *identity) sealed() []any {
 }
 
 func readIdentity(ctx context.Context, from source) (i identity, err error) {
-	err = from.QueryRowContext(ctx, readMeta).Scan(append(i.fields(), &i.mac, &i.shut)...)
+	err = from.QueryRowContext(ctx, readMeta).Scan(exactly(append(i.fields(), &i.mac, &i.shut))...)
 	return i, err
 }
 
@@ -175,7 +175,7 @@ func keyedChain(ctx context.Context, from source, k *sealer, i identity, text st
 	for rows.Next() {
 		var e permissions.Entry
 		var mac []byte
-		if err := rows.Scan(append(entryFields(&e), &mac)...); err != nil {
+		if err := rows.Scan(exactly(append(entryFields(&e), &mac))...); err != nil {
 			return "", unreadable("the seals of the audit", err)
 		}
 		introduced := ""

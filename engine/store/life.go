@@ -56,7 +56,7 @@ func (s *Store) start(ctx context.Context) error {
 	announced, reason := m != nil && m.Restoring, "" // as it was found before it was announced
 	begin := func(ctx context.Context, t *tx) error {
 		renewed = nil
-		if err := t.QueryRowContext(ctx, readLife).Scan(lifeFields(&l)...); err != nil {
+		if err := t.QueryRowContext(ctx, readLife).Scan(exactly(lifeFields(&l))...); err != nil {
 			return unreadable("what the store knows of itself", err)
 		}
 		said, all, err := s.hearGates(ctx, t)

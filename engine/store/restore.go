@@ -204,7 +204,7 @@ func wasSealed(ctx context.Context, copied source, path string, keys []*sealer) 
 		err = copied.QueryRowContext(ctx, `SELECT COALESCE(MAX(seq), 0) FROM audit WHERE chain = $1`, chain).Scan(&reached)
 	}
 	if err == nil {
-		err = db.QueryRowContext(ctx, reachedEntry, chain, reached).Scan(append(entryFields(&e), &mac)...)
+		err = db.QueryRowContext(ctx, reachedEntry, chain, reached).Scan(exactly(append(entryFields(&e), &mac))...)
 	}
 	return err == nil && slices.ContainsFunc(keys, func(k *sealer) bool { return hmac.Equal(mac, k.entry(e.Hash)) })
 }

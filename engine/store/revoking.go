@@ -79,7 +79,7 @@ const readGrantsOf = `SELECT ` + grantColumns + ` FROM grants WHERE request = $1
 
 // takeBack revokes what an approval that was taken back had left behind. Who did it is in the record of that.
 func (s *Store) takeBack(ctx context.Context, t *tx, c permissions.Change) error {
-	left, err := collect(ctx, t, "a grant", grantFields, readGrantsOf, c.Before.ID)
+	left, err := collectReadable(ctx, s, t, "a grant", grantFields, readGrantsOf, c.Before.ID)
 	if err != nil {
 		return err
 	}
@@ -110,6 +110,10 @@ const (
 	readEnded = `SELECT ` + grantColumns + ` FROM grants WHERE revoked_at = 0 AND ended_at = 0 AND until <= $1 ` +
 		`ORDER BY until LIMIT 0 + $2`
 
+	// The first that are left when those that can be read are closed. They are found again by none but audit verify.
+	endUnreadable = `UPDATE grants SET ended_at = $1, mac = '' WHERE id IN (SELECT id FROM grants WHERE revoked_at = 0 ` +
+		`AND ended_at = 0 AND until <= $1 ORDER BY until LIMIT 0 + $2)`
+
 	endGrant = `UPDATE grants SET ended_at = $1, mac = '' WHERE id = $2`
 )
 
@@ -125,13 +129,16 @@ func (s *Store) EndGrants(
 		return nil, next, err
 	}
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		if ended, err = collect(ctx, t, "a grant", grantFields, readEnded, micros(now), limit); err != nil {
+		if ended, err = collectReadable(ctx, s, t, "a grant", grantFields, readEnded, micros(now), limit); err != nil {
 			return err
 		}
 		for _, g := range ended {
 			if err := s.endGrant(ctx, t, g, now); err != nil {
 				return err
 			}
+		}
+		if _, err := t.ExecContext(ctx, endUnreadable, micros(now), limit-len(ended)); err != nil {
+			return err
 		}
 		next, err = soonestEnd(ctx, t)
 		return err
@@ -150,7 +157,7 @@ func (s *Store) EndGrantsNow(
 		return nil, nil
 	}
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		ended, err = collect(ctx, t, "a grant", grantFields, readOpenGrants, list[permissions.ID]{&ids})
+		ended, err = collectReadable(ctx, s, t, "a grant", grantFields, readOpenGrants, list[permissions.ID]{&ids})
 		if err != nil {
 			return err
 		}

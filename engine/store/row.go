@@ -151,18 +151,19 @@ func addVotes(ctx context.Context, from source, found []permissions.Request) err
 	return err
 }
 
+// The time comes last: without it, which is not read where one before it cannot be, the seal of the request does not hold.
 const (
-	oldVoteColumns = `voter, via, answer, call, comment, at, key`
-	voteColumns    = oldVoteColumns + `, account`
+	oldVoteColumns = `voter, via, answer, call, comment, key`
+	voteColumns    = oldVoteColumns + `, account, at`
 )
 
 func voteFields(v *permissions.Vote) []any {
-	return []any{&v.By, &v.Via, &v.Answer, &v.Call, &v.Comment, instant{&v.At}, &v.Key, &v.Account}
+	return []any{&v.By, &v.Via, &v.Answer, &v.Call, &v.Comment, &v.Key, &v.Account, instant{&v.At}}
 }
 
 // In a store from before that column, account is the name in the outer query.
 const readVotesOf = `SELECT request, ` + oldVoteColumns + `, (SELECT account FROM votes AS own WHERE own.request = votes.request ` +
-	`AND own.n = votes.n) FROM votes, (SELECT '' AS account) AS none ` +
+	`AND own.n = votes.n), at FROM votes, (SELECT '' AS account) AS none ` +
 	`WHERE request IN (SELECT value FROM json_each($1)) ORDER BY request, n`
 
 // ballot is a vote, and on what.
@@ -230,7 +231,7 @@ func drain[T any](
 	defer func() { _ = rows.Close() }() // its error is that of rows.Err
 	for rows.Next() {
 		var item T
-		if err := rows.Scan(fields(&item)...); err != nil {
+		if err := rows.Scan(exactly(fields(&item))...); err != nil {
 			skip, err := bad(err)
 			if err != nil {
 				return nil, err

@@ -35,14 +35,12 @@ func TestRows(t *testing.T) {
 
 // A column that holds another sort of value than it must is an error, and never an empty text.
 func TestAColumnOfTheWrongSort(t *testing.T) {
-	for _, v := range []any{int64(42), 1.5, nil, true} {
+	for _, v := range []any{int64(42), 1.5, nil, true, []byte("x")} {
 		if text, err := textOf(v); err == nil {
 			t.Errorf("%T is read as %q", v, text)
 		}
 	}
-	for _, v := range []any{"x", []byte("x")} {
-		if text, err := textOf(v); err != nil || text != "x" {
-			t.Errorf("%T is read as %q, %v", v, text, err)
-		}
+	if text, err := textOf("x"); err != nil || text != "x" {
+		t.Errorf("%q, %v", text, err)
 	}
 }

@@ -114,15 +114,15 @@ func sum(all map[string]string) string {
 }
 
 // checkSchema refuses a store whose schema is not the one that the migrations up to a version make. The log has both.
-func (s *Store) checkSchema(ctx context.Context, steps fs.FS, version int64) error {
-	found, err := parts(ctx, s.writer)
+func (s *Store) checkSchema(ctx context.Context, from source, steps fs.FS, version int64) error {
+	found, err := parts(ctx, from)
 	if err != nil {
 		return s.fault(ctx, err)
 	}
 	if sum(found) == schemaSum {
 		return nil
 	}
-	all, err := differences(ctx, s.writer, steps, version)
+	all, err := differences(ctx, from, steps, version)
 	if err != nil {
 		return s.fault(ctx, err)
 	}
@@ -131,6 +131,12 @@ func (s *Store) checkSchema(ctx context.Context, steps fs.FS, version int64) err
 	}
 	for _, d := range all {
 		s.log.Error("the schema of the store differs", "part", d.name, "found", d.found, "want", d.want)
+	}
+	if s.started {
+		return &Error{
+			What:   fmt.Sprintf("the schema of the store %s was changed while it was open (%s)", s.path, inWords(all)),
+			Advice: "change that back (the log has the texts), or stop daycared and put a backup in its place: daycared restore FILE",
+		}
 	}
 	return &Error{
 		What: fmt.Sprintf("the store %s does not have the schema of daycared (%s)", s.path, inWords(all)),
@@ -164,7 +170,7 @@ func (s *Store) migrate(ctx context.Context, steps fs.FS) error {
 		return fmt.Errorf("this store was written by a newer daycared (schema %d, this one knows %d); "+
 			"start that one again, or go back with: daycared restore %s", has, known, s.copyName(known))
 	case has > 0:
-		if err := s.checkSchema(ctx, steps, has); err != nil || has == known {
+		if err := s.checkSchema(ctx, s.writer, steps, has); err != nil || has == known {
 			return err
 		}
 		if err := s.checkRoom(); err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"io/fs"
+	"math"
 )
 
 // tx is one write transaction and what will be known in memory once it is committed. It is the bare connection: a
@@ -113,6 +115,15 @@ func (s *Store) catchUp(ctx context.Context, t *tx, stale bool) error {
 	}
 	if !stale && version == s.version {
 		return nil
+	}
+	if s.started && version != s.version { // a trigger, say, could undo what is written now
+		steps, err := fs.Sub(migrations, "migrations")
+		if err != nil {
+			return err
+		}
+		if err := s.checkSchema(ctx, t, steps, math.MaxInt64); err != nil {
+			return err
+		}
 	}
 	s.rows.dropAll()
 	if err := s.reckon(ctx, t); err != nil {

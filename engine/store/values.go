@@ -2,10 +2,12 @@ package store
 
 import (
 	"bytes"
+	"database/sql"
 	"database/sql/driver"
 	"encoding/json"
 	"fmt"
 	"math"
+	"reflect"
 	"time"
 
 	"github.com/daycared/daycared/permissions"
@@ -28,6 +30,51 @@ func plain(args []any) ([]any, error) {
 
 // never is the end of what has none, so that one range finds what is in force.
 const never = math.MaxInt64
+
+// exactly are the fields to read a row to, each of which takes only values of the type that its column has: SQLite stores any
+// value anywhere, and text that is stored as bytes reads the same, but no comparison in SQL finds it.
+func exactly(fields []any) []any {
+	all := make([]any, len(fields))
+	for i, f := range fields {
+		switch all[i] = f; f.(type) {
+		case sql.Scanner, *[]byte, **int:
+		default:
+			all[i] = exact{f}
+		}
+	}
+	return all
+}
+
+// exact is a pointer to a string, an integer or a truth value.
+type exact struct{ field any }
+
+// Scan sets the field to text of another type as well, so that the error can name the row.
+func (c exact) Scan(v any) error {
+	field := reflect.ValueOf(c.field).Elem()
+	kind := field.Kind()
+	switch v := v.(type) {
+	case string:
+		if kind == reflect.String {
+			field.SetString(v)
+			return nil
+		}
+	case []byte:
+		if kind == reflect.String {
+			field.SetString(string(v))
+		}
+	case int64:
+		if field.CanInt() && !field.OverflowInt(v) {
+			field.SetInt(v)
+			return nil
+		}
+	case bool:
+		if kind == reflect.Bool {
+			field.SetBool(v)
+			return nil
+		}
+	}
+	return fmt.Errorf("%s was expected, not %v of %T", kind, v, v)
+}
 
 // instant is a time in microseconds, 0 for the zero time.
 type instant struct{ time *time.Time }
@@ -226,11 +273,8 @@ func encode(v any) (string, error) {
 }
 
 func textOf(v any) (string, error) {
-	switch v := v.(type) {
-	case string:
-		return v, nil
-	case []byte:
-		return string(v), nil
+	if text, ok := v.(string); ok {
+		return text, nil
 	}
 	return "", fmt.Errorf("text was expected, not %T", v)
 }

@@ -159,7 +159,7 @@ func (c *comparison) readAudit(ctx context.Context, from source, sealed bool, v 
 	for rows.Next() && ctx.Err() == nil {
 		var e permissions.Entry
 		var mac []byte
-		if err := rows.Scan(append(entryFields(&e), &mac)...); err != nil {
+		if err := rows.Scan(exactly(append(entryFields(&e), &mac))...); err != nil {
 			return unreadable(fmt.Sprintf("the audit after entry %d of chain %s", at.last.Seq, at.last.Chain), err)
 		}
 		if len(v.Chains) == 0 || e.Chain != at.last.Chain {
