@@ -238,7 +238,7 @@ func alone(path string) string {
 const readSchemaVersion = `SELECT MAX(version_id) FROM goose_db_version WHERE is_applied`
 
 // isSound refuses a file that is damaged, no store, or one of a newer daemon.
-func isSound(ctx context.Context, db *sql.DB, from string) error {
+func isSound(ctx context.Context, db source, from string) error {
 	pages, version := "", int64(0)
 	if err := db.QueryRowContext(ctx, checkPages).Scan(&pages); err != nil {
 		return copyError(ctx, err, from, from)
@@ -333,6 +333,10 @@ func carryOver(ctx context.Context, draft, path string, keys []*sealer) (reached
 	if err != nil {
 		return "", err
 	}
+	said, err := collect(ctx, db, "the audit", entryFields, readGateEntries, chain)
+	if err != nil {
+		return "", err
+	}
 	was := url.URL{Scheme: "file", Path: path, RawQuery: "mode=ro&" + alone(path)}
 	attach := "ATTACH '" + strings.ReplaceAll(was.String(), "'", "''") + "' AS was"
 	var left error
@@ -361,7 +365,17 @@ func carryOver(ctx context.Context, draft, path string, keys []*sealer) (reached
 		case has:
 			left = errors.New("the backup is from before there were locks; lock again whoever was locked, with: daycared lock NAME")
 		}
-		if i := slices.IndexFunc(keys, own.holds); failed == nil && i >= 0 {
+		i := slices.IndexFunc(keys, own.holds)
+		if same {
+			var k *sealer
+			if failed == nil && i >= 0 {
+				k = keys[i]
+			}
+			if err := carrySaid(ctx, db, chain, said, k, to); err != nil {
+				return err
+			}
+		}
+		if failed == nil && i >= 0 {
 			if err := sealIdentity(ctx, db, keys[i]); err != nil {
 				return err
 			}
@@ -370,6 +384,53 @@ func carryOver(ctx context.Context, draft, path string, keys []*sealer) (reached
 		return err
 	})
 	return fmt.Sprintf("%d:%s", h.seq, h.hash), cmp.Or(err, left)
+}
+
+// readGateEntries finds what a store says of what opens and shuts something, in the order in which it was said.
+const readGateEntries = `SELECT ` + entryColumns + ` FROM audit WHERE ` + gateEntry + ` AND chain = $1 ORDER BY seq`
+
+// carrySaid takes into a copy what the entries of the store that is replaced, those after the copy's, say was taken back, whatever
+// its rows say by now.
+func carrySaid(
+	ctx context.Context, db *sql.DB, chain string, said []permissions.Entry, k *sealer, canLock bool,
+) error {
+	h, err := readHead(ctx, db, chain)
+	said = slices.DeleteFunc(said, func(e permissions.Entry) bool { return e.Seq <= h.seq })
+	do := func(text string, args ...any) {
+		_, failed := db.ExecContext(ctx, text, args...)
+		err = cmp.Or(err, failed)
+	}
+	last := newComparison()
+	for _, e := range said {
+		last.hearOfRow(e)
+		switch e.Type {
+		case permissions.GrantRevoked, permissions.GrantEnded:
+			do(`UPDATE grants SET revoked_at = $1 WHERE id = $2 AND revoked_at = 0 AND ended_at = 0`, micros(e.At), e.Detail["grant"])
+		case permissions.TokenRevoked:
+			do(`UPDATE tokens SET revoked_at = $1 WHERE id = $2 AND revoked_at = 0`, micros(e.At), e.Detail["id"])
+		case permissions.Unpaired:
+			do(deletePairing, e.Detail["person"], e.Detail["via"])
+		}
+	}
+	if by := last.stoppedBy(); by != "" {
+		do(`UPDATE meta SET stopped_by = $1, stopped_at = $2 WHERE stopped_by = ''`, by, micros(said[len(said)-1].At))
+	}
+	if !canLock || err != nil {
+		return err
+	}
+	is, err := readShut(ctx, db)
+	missing := last.shuts(is)
+	for _, l := range missing.Locks {
+		mac := []byte{} // one without a seal holds as well
+		if k != nil {
+			mac = k.seal(lockGate.table, lockFields(&l)...)
+		}
+		do(writeLock, append(lockFields(&l), mac)...)
+	}
+	for _, a := range missing.Suspensions {
+		do(putSuspension, suspensionFields(&a)...)
+	}
+	return err
 }
 
 // The names beside a store that a restore uses.

@@ -647,3 +647,35 @@ func TestNothingIsWrittenWhereATriggerCouldUndoIt(t *testing.T) {
 		})
 	}
 }
+
+// TestVerifyFindsAnIndexThatLacksRows: A7/what an index lacks is not found by whoever looks there.
+func TestVerifyFindsAnIndexThatLacksRows(t *testing.T) {
+	for _, index := range []string{"grants_open", "requests_pending", "audit_gates"} {
+		o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+		if err := o.Close(); err != nil {
+			t.Fatal(err)
+		}
+		where := func(sql string) string {
+			return "UPDATE sqlite_schema SET sql = " + sql + " WHERE name = '" + index + "'"
+		}
+		for _, step := range [][]string{
+			{"CREATE TABLE kept AS SELECT sql FROM sqlite_schema WHERE name = '" + index + "'", "PRAGMA writable_schema = on",
+				where("sql || ' AND 1 = 0'"), "PRAGMA writable_schema = reset"},
+			{"REINDEX " + index, "PRAGMA writable_schema = on", where("(SELECT sql FROM kept)"), "DROP TABLE kept", "PRAGMA writable_schema = reset"},
+		} {
+			if err := change(t.Context(), o.path, statements(step...)); err != nil {
+				t.Fatal(index, err)
+			}
+		}
+		s, err := Open(t.Context(), options(o.path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), index) {
+			t.Errorf("%s: verify says %v", index, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
