@@ -54,7 +54,7 @@ var (
 		{regexp.MustCompile(`after \d+ (s|min|h)\b( \d+ (s|min)\b)?`), "after <duration>"},
 		{regexp.MustCompile(`"waiting":\d+`), `"waiting":"<number>"`},
 		{regexp.MustCompile(`\buid([: ])\d+`), "uid${1}<uid>"},
-		{regexp.MustCompile(`(?m)^claimed host   .*`), "claimed host   <host>"},
+		{regexp.MustCompile(`(uid <uid>.* wants) +`), "$1 "}, // which are as many as fill a column
 	}
 )
 

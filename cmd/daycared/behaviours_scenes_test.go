@@ -18,6 +18,7 @@ func waitsForAck(b *behaviour) {
 	b.next("helper", calling("write_file", write(1)), saying("It is written."))
 	b.says("write the notes")
 	b.until(waits, "write_file")
+	b.looks()
 	b.decides("Allow once", "yes CODE")
 	b.until(idles, "Allowed once", "It is written")
 
@@ -67,9 +68,10 @@ func requestsPermission(b *behaviour) {
 	permission := func(tag, reason string) string {
 		return `{"permission":"` + tag + `","reason":"` + reason + `","timeout_minutes":10}`
 	}
-	mcp := func(tag, reason string) []string {
-		return []string{"agent", "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"request_permission","arguments":` +
-			permission(tag, reason) + `}}`}
+	overMCP := func(tag, reason string) {
+		b.asks("agent", "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call",`+
+			`"params":{"name":"request_permission","arguments":{"permission":"`+tag+`","reason":"`+reason+`","agentId":"deployer"}}}`,
+			"Accept", "application/json, text/event-stream", "MCP-Protocol-Version", "2025-11-25")
 	}
 
 	b.scene("An agent of daycared's asks, and is allowed it")
@@ -105,16 +107,20 @@ func requestsPermission(b *behaviour) {
 	b.until("REQUEST_SETTLED got", "Expired")
 
 	b.scene("A program asks over MCP, and is allowed it for 15 minutes")
-	call := mcp("@write:/srv/www", "deploy the site")
-	head := []string{"Accept", "application/json, text/event-stream", "MCP-Protocol-Version", "2025-11-25"}
-	b.asks(call[0], call[1], call[2], call[3], head...)
+	overMCP("@write:/srv/www", "deploy the site")
 	b.until(stands, "deploy the site")
 	b.decides("15 minutes", "yes CODE 15m")
 	b.until("REQUEST_SETTLED GRANT_ADDED REQUEST_USED PERMISSION_APPLIED got", "Allowed")
 
 	b.scene("It asks for what it has")
-	b.asks(call[0], call[1], call[2], call[3], head...)
+	overMCP("@write:/srv/www", "deploy the site")
 	b.until("REQUEST_CREATED REQUEST_SETTLED REQUEST_USED PERMISSION_APPLIED got")
+
+	b.scene("It is denied what it asks for over MCP")
+	overMCP("@write:/srv/db", "deploy the database")
+	b.until(stands, "deploy the database")
+	b.because("Deny with reason", "not on a Friday")
+	b.until("REQUEST_SETTLED got", "Denied")
 
 	b.scene("Its caller withdraws what it asked")
 	b.asks("agent", "POST", "/v1/requests", ask("fetch nothing", ""))
@@ -130,6 +136,7 @@ func pauses(b *behaviour) {
 	b.next("helper", calling("pause", `{"message":"Look at notes.md before I publish it."}`), saying("It is published."))
 	b.says("publish the notes")
 	b.until(stands, "Look at notes")
+	b.looks()
 	b.decides("Continue", "CONTINUE CODE")
 	b.until(idles, "✅|Continued", "It is published")
 
@@ -208,6 +215,8 @@ func gatesTools(b *behaviour) {
 	b.until(waits, "c.md")
 	b.decides("all gated tools", "yes CODE session")
 	b.until("GRANT_ADDED "+idles, "Allowed", "Written")
+	b.asks("admin", "GET", "/v1/sessions/"+b.session+"/executions", "")
+	b.until(got)
 	b.next("helper", calling("write_file", write("d.md")), saying("Written as well."))
 	b.says("and one more")
 	b.until(idles, "Written as well")
@@ -241,6 +250,7 @@ func clarifies(b *behaviour) {
 
 	b.scene("An option is chosen by its button, or its number")
 	pose("helper", "announce it", "By mail.")
+	b.looks()
 	b.decides("mail", "CODE 2")
 	b.until(idles, "By mail")
 

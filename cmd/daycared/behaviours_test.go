@@ -21,8 +21,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/models/modeltest"
 	"github.com/daycared/daycared/engine/store/storetest"
@@ -44,7 +42,7 @@ func TestBehaviours(t *testing.T) {
 		for chat, hand := range map[string]func(*behaviour) handset{"telegram": onTelegram, "whatsapp": onWhatsApp} {
 			t.Run(name+"/"+chat, func(t *testing.T) {
 				t.Parallel()
-				b := newBehaviour(t, hand)
+				b := newBehaviour(t, chat, hand)
 				play(b)
 				b.end()
 				compareRun(t, filepath.Join("testdata", "behaviours", name+"."+chat+".txt"), b.out.Bytes())
@@ -53,9 +51,9 @@ func TestBehaviours(t *testing.T) {
 	}
 }
 
-func compareRun(t *testing.T, file string, got []byte) {
+func compareRun(t *testing.T, file string, now []byte) {
 	if *replay {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
+		if err := os.WriteFile(file, now, 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
@@ -64,8 +62,13 @@ func compareRun(t *testing.T, file string, got []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")); diff != "" {
-		t.Errorf("%s is not what happens (-it +now); write it anew with -behaviours, and look at it:\n%s", file, diff)
+	is, was := strings.Split(string(now), "\n"), strings.Split(string(want), "\n")
+	for i := 0; i < max(len(is), len(was)); i++ {
+		if from := max(0, i-2); i >= len(is) || i >= len(was) || is[i] != was[i] {
+			t.Errorf("%s is not what happens from line %d on; write it anew with -behaviours, and look at it. It has\n%s\nand now it is\n%s",
+				file, i+1, strings.Join(was[from:min(i+4, len(was))], "\n"), strings.Join(is[from:min(i+4, len(is))], "\n"))
+			return
+		}
 	}
 }
 
@@ -94,6 +97,7 @@ type behaviour struct {
 	due     []string          // what she is to see besides, in this stage
 	card    string            // that is to be changed in it
 	newest  string            // request
+	session string            // of the last event that has one
 }
 
 // handset is how fay sees and answers.
@@ -124,8 +128,10 @@ type sight struct {
 	mark     bool
 }
 
-func newBehaviour(t *testing.T, hand func(*behaviour) handset) *behaviour {
-	b := &behaviour{loop: newLoop(t), thoughts: newThoughts(), changed: make(chan struct{}), seen: map[string]string{}, numbers: map[string]int{}}
+func newBehaviour(t *testing.T, chat string, hand func(*behaviour) handset) *behaviour {
+	b := &behaviour{
+		loop: newLoop(t), thoughts: newThoughts(), changed: make(chan struct{}), seen: map[string]string{}, numbers: map[string]int{},
+	}
 	b.names = newNaming(b.dir)
 	b.handset = hand(b)
 	me, err := user.Current()
@@ -134,7 +140,7 @@ func newBehaviour(t *testing.T, hand func(*behaviour) handset) *behaviour {
 	t.Cleanup(model.Close)
 	model.Answer(b.thinks)
 	config := strings.NewReplacer("DIR", b.dir, "MODEL", model.URL(modeltest.OpenAI), "CONTACT", b.contact(),
-		"CHANNEL", b.channel(), "USER", me.Username, "VIA", strings.TrimPrefix(t.Name()[strings.LastIndex(t.Name(), "/"):], "/")).Replace(behaviourConfig)
+		"CHANNEL", b.channel(), "USER", me.Username, "VIA", chat).Replace(behaviourConfig)
 	for _, agent := range []string{"helper", "strict", "hasty"} {
 		b.must(os.Mkdir(filepath.Join(b.dir, agent), 0o700))
 	}
@@ -349,6 +355,12 @@ func (b *behaviour) tries(words string) {
 	b.until("", "Nothing was decided")
 }
 
+// looks reads the session that the last event is of, as a front end does that has just begun.
+func (b *behaviour) looks() {
+	b.asks("admin", http.MethodGet, "/v1/sessions/"+b.session, "")
+	b.until(got)
+}
+
 // because has her deny with a reason.
 func (b *behaviour) because(button, reason string) {
 	b.ownWords(button, "NO CODE because "+reason, reason)
@@ -515,7 +527,13 @@ func (b *behaviour) write() {
 		if h.Type == permissions.RequestCreated {
 			b.newest = *h.Request
 		}
-		b.out.WriteString("    " + b.names.in(e) + "\n")
+		if h.Session != nil {
+			b.session = *h.Session
+		}
+		if e = b.names.in(e); !json.Valid([]byte(e)) {
+			b.t.Errorf("this is no JSON any more: %s", e)
+		}
+		b.out.WriteString("    " + e + "\n")
 	}
 	slices.SortFunc(replies, func(x, y callerReply) int { return x.n - y.n })
 	for _, r := range replies {
