@@ -3,11 +3,35 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
+	"testing"
 
 	"github.com/daycared/daycared/permissions"
 )
+
+// compareRun compares the text of a run with what is kept of it.
+func compareRun(t *testing.T, file string, now []byte) {
+	if *replay {
+		if err := os.WriteFile(file, now, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	is, was := strings.Split(string(now), "\n"), strings.Split(string(want), "\n")
+	for i := 0; i < max(len(is), len(was)); i++ {
+		if from := max(0, i-2); i >= len(is) || i >= len(was) || is[i] != was[i] {
+			t.Errorf("%s is not what happens from line %d on; write it anew with -behaviours, and look at it. It has\n%s\nand now it is\n%s",
+				file, i+1, strings.Join(was[from:min(i+4, len(was))], "\n"), strings.Join(is[from:min(i+4, len(is))], "\n"))
+			return
+		}
+	}
+}
 
 // naming replaces what is another in each run.
 type naming struct {

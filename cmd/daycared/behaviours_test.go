@@ -51,27 +51,6 @@ func TestBehaviours(t *testing.T) {
 	}
 }
 
-func compareRun(t *testing.T, file string, now []byte) {
-	if *replay {
-		if err := os.WriteFile(file, now, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	is, was := strings.Split(string(now), "\n"), strings.Split(string(want), "\n")
-	for i := 0; i < max(len(is), len(was)); i++ {
-		if from := max(0, i-2); i >= len(is) || i >= len(was) || is[i] != was[i] {
-			t.Errorf("%s is not what happens from line %d on; write it anew with -behaviours, and look at it. It has\n%s\nand now it is\n%s",
-				file, i+1, strings.Join(was[from:min(i+4, len(was))], "\n"), strings.Join(is[from:min(i+4, len(is))], "\n"))
-			return
-		}
-	}
-}
-
 // behaviour is one run, and the text that is made of it. The text is written stage by stage: first what somebody did,
 // then, once all is there that it led to, what the model was told and said, the events, and what fay sees by then.
 type behaviour struct {
@@ -265,6 +244,12 @@ func (b *behaviour) told(event string) {
 	for member := range h.Payload {
 		if !known || e.Payload[member] == nil {
 			b.t.Errorf("the contract has no %s of %s", member, h.Type)
+		}
+	}
+	for member, s := range e.Payload {
+		value, there := h.Payload[member]
+		if !there && !strings.Contains(s.Description, "left out") || string(value) == "null" && !s.Nullable {
+			b.t.Errorf("by the contract, %s has %s: %s", h.Type, member, event)
 		}
 	}
 }
