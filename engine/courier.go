@@ -51,12 +51,13 @@ type lane struct {
 	unshown map[permissions.ID]*attempt // cards of what is pending
 }
 
-// sending is a message that was sent, or edited: its copy as it is then, by which name it was known before, and how often
-// everything was to be brought up to date before.
+// sending is a message that was sent, or edited: its copy as it is then, by which name it was known before, and, as they
+// were before, how often everything was to be brought up to date and what was told of its chat by [Engine.Lost].
 type sending struct {
 	permissions.Copy
 	was     string
 	redrawn int64
+	lost    any
 }
 
 // look is what a card was last edited to, but for who waits.
@@ -336,6 +337,7 @@ func eldest(cp permissions.Copy, copies []permissions.Copy) permissions.Copy {
 func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.Copy, copies []permissions.Copy) error {
 	e := l.engine
 	s, err := sending{was: cp.Ref, redrawn: e.redrawn.Load()}, error(nil)
+	s.lost, _ = e.lost.Load(e.chatAt(cp))
 	person, known := e.settings.Load().person(cp.Person)
 	if !known && cp.Place == "" && (r.State == permissions.Pending || !cp.SentAt.IsZero()) {
 		return l.orphaned(ctx, r, cp)
@@ -417,6 +419,9 @@ func (l *lane) note(ctx context.Context, s sending) error {
 		if err := e.store.Shown(ctx, again, s.Ref); err != nil {
 			return err
 		}
+	}
+	if why, lost := e.lost.Load(e.chatAt(s.Copy)); lost && why != s.lost {
+		return e.abandon(ctx, []permissions.Copy{s.Copy}, *why.(*string))
 	}
 	return e.withhold(ctx, e.settings.Load(), []permissions.Copy{s.Copy})
 }

@@ -54,6 +54,7 @@ type Engine struct {
 	locking  sync.Mutex                        // one lock or unlocking at a time
 	deciding sync.RWMutex                      // held to read by what is decided, so that a lock comes before it or after
 	moves    atomic.Pointer[map[string]string] // places that go by another name now
+	lost     sync.Map                          // by channelChat: why nothing can be written there, a *string of each call of Lost
 	away     time.Duration                     // see Away
 	reminded sync.Map                          // by person: the last [reminder]
 	doubt    bool                              // the clock had been set back when the daemon started: older grants are not relied on

@@ -172,9 +172,22 @@ func (e *Engine) remindIn(ctx context.Context, n permissions.Notice) (later time
 	return 0, e.store.Noted(ctx, n.ID)
 }
 
+// channelChat is a chat of a channel's, by the name that it has there now.
+type channelChat struct {
+	via string
+	chat
+}
+
+func (e *Engine) chatAt(cp permissions.Copy) channelChat {
+	at := chatOf(cp)
+	at.place = e.placeNow(at.place)
+	return channelChat{cp.Connector, at}
+}
+
 // Lost notes that a channel can write to nobody in a place any more, or, without a place, not to that person, and why.
 // What waits there has failed, also what is just being sent, and others are asked at once.
 func (e *Engine) Lost(ctx context.Context, via, person, place, why string) error {
+	e.lost.Store(channelChat{via, chat{person, place}}, &why)
 	return broken(e.everyPending(ctx, func(r permissions.Request) error {
 		copies, err := e.store.Copies(ctx, r.ID)
 		elsewhere := func(cp permissions.Copy) bool {
@@ -187,6 +200,7 @@ func (e *Engine) Lost(ctx context.Context, via, person, place, why string) error
 // Found has a person asked again by a channel that could write nothing to them. In a place where it could not, what was
 // shown is kept up to date again; its people have been asked by themselves meanwhile.
 func (e *Engine) Found(ctx context.Context, via, person, place string) error {
+	e.lost.Delete(channelChat{via, chat{person, place}})
 	return broken(e.everyPending(ctx, func(r permissions.Request) error {
 		return e.revive(ctx, r, func(cp permissions.Copy) bool {
 			back := cp.Person == person && cp.Place == "" || place != "" && e.placeNow(cp.Place) == place && !cp.SentAt.IsZero()

@@ -272,3 +272,87 @@ func TestAPlaceAndChannelsOfOnesOwn(t *testing.T) {
 		t.Errorf("copies are %q", all)
 	}
 }
+
+// crossing is a store over which a channel answers as soon as a card is given up that it was being sent, and nobody hears
+// of that before it is noted that the card was sent.
+type crossing struct {
+	engine.Store
+	once   sync.Once
+	answer chan struct{}
+	noted  chan struct{}
+}
+
+func (c *crossing) Failed(ctx context.Context, cp permissions.Copy) error {
+	err := c.Store.Failed(ctx, cp)
+	c.once.Do(func() {
+		close(c.answer)
+		<-c.noted
+	})
+	return err
+}
+
+func (c *crossing) Shown(ctx context.Context, cp permissions.Copy, was string) error {
+	err := c.Store.Shown(ctx, cp, was)
+	select {
+	case <-c.noted:
+	default:
+		close(c.noted)
+	}
+	return err
+}
+
+// slowHall is a hall that answers the first Send when it may.
+type slowHall struct {
+	*hall
+	sent, answer chan struct{}
+}
+
+func (h slowHall) Send(ctx context.Context, p connectors.Prompt) (string, error) {
+	ref, err := h.hall.Send(ctx, p)
+	select {
+	case <-h.sent:
+	default:
+		close(h.sent)
+		<-h.answer
+	}
+	return ref, err
+}
+
+// A chat is lost at the very moment at which its channel answers that it has the card: others are asked all the same.
+func TestAChatThatIsLostAsItsCardIsNoted(t *testing.T) {
+	for name, c := range map[string]struct {
+		place, person, asked string
+	}{"a place": {place: "hall:ops", asked: "fay"}, "a person's own": {person: "fay", asked: "kim"}} {
+		t.Run(name, func(t *testing.T) {
+			rows := &crossing{answer: make(chan struct{}), noted: make(chan struct{})}
+			h := slowHall{newHall(), make(chan struct{}), rows.answer}
+			s := teamIn(c.place)
+			if s.Routes[0].Quorum = 1; c.person != "" {
+				s.Routes[0].Ask = []string{c.person}
+			}
+			st := &stage{t: t, dir: t.TempDir(), settings: s, people: []connectors.Connector{h}, through: func(s engine.Store) engine.Store {
+				rows.Store = s
+				return rows
+			}}
+			st.open()
+			t.Cleanup(func() { st.stop() })
+			call := st.ask(t.Context(), network("x"))
+			<-h.sent
+			if c.person != "" {
+				h.UnreachFor(c.person, &connectors.Gone{Why: "blocked", Lost: true})
+			}
+			if err := st.Lost(t.Context(), "hall", c.person, c.place, "the bot was removed"); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Wait(soon(t), func(copies []connectortest.Copy) bool {
+				return slices.ContainsFunc(copies, func(is connectortest.Copy) bool { return is.First.Place == "" && is.First.To.Name == c.asked })
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := st.StopAll(t.Context(), h.Identities["sam"]); err != nil {
+				t.Fatal(err)
+			}
+			st.get(call)
+		})
+	}
+}
