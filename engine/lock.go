@@ -230,6 +230,9 @@ func (e *Engine) Unlock(ctx context.Context, id connectors.Identity, name string
 	if i < 0 {
 		i = slices.IndexFunc(all, func(l permissions.Lock) bool { return slices.Contains(l.Holds, name) })
 	}
+	if _, known := e.accountsOf(name); i < 0 && !known {
+		return l, false, unknownPerson(name, e.base.Load().People)
+	}
 	if i < 0 {
 		return l, false, permissions.NotLocked(name)
 	}

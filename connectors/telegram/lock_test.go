@@ -30,6 +30,7 @@ func TestAStolenPhone(t *testing.T) {
 		s.told("fay", "fay is locked: nothing from this account counts")
 		s.phones["fay"].Writes("/lock sam")
 		s.waits(call)
+		s.says("sam", "/unlock FAY", `nobody in the configuration is called "FAY"; did you mean fay?`)
 		s.says("sam", "/unlock fay", "stays locked until one more person")
 		s.says("kim", "/unlock", "Say who")
 		s.says("kim", "/unlock fay", "fay is unlocked.")

@@ -29,6 +29,7 @@ func TestAStolenPhone(t *testing.T) {
 		s.phones["fay"].Says("/lock sam")
 		s.acknowledged()
 		s.waits(call)
+		s.says("sam", "/unlock FAY", `nobody in the configuration is called "FAY"; did you mean fay?`)
 		s.says("sam", "/unlock fay", "stays locked until one more person")
 		s.says("kim", "/unlock fay", "fay is unlocked")
 		s.becomes("fay", m.ID, "Reply")
