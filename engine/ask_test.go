@@ -366,6 +366,8 @@ func TestToolsReachNoOwnFiles(t *testing.T) {
 	st := play(t, s, newPhone(fay, "fays-phone"))
 	link := filepath.Join(t.TempDir(), "innocent")
 	mustLink(t, own, link)
+	linked := t.TempDir()
+	mustLink(t, own, filepath.Join(linked, "ln"))
 	key := own + "/admin.key"
 	for name, c := range map[string]struct {
 		affected, input string
@@ -399,6 +401,8 @@ func TestToolsReachNoOwnFiles(t *testing.T) {
 		"C2/with a sign before it":  {"", fmt.Sprintf(`{"text":"@%s/admin.key"}`, link), "", permissions.Pending},
 		"C2/in a sentence":          {"", fmt.Sprintf(`{"text":"src/a, %s"}`, key), "", permissions.Pending},
 		"C2/from the folder":        {"", `{"paths":["../data/admin.key"]}`, "", permissions.Pending},
+		"C2/by a relative link":     {"", `{"file_path":"ln/admin.key:1"}`, "", permissions.Pending},
+		"C2/whatever is there":      {"", `{"include":["l?"]}`, "", permissions.Pending},
 		"C2/wherever it is":         {"", `{"pattern":"**/*.key"}`, "", permissions.Approved},
 		"C2/more than is looked at": {"", `{"x":[` + strings.Repeat(`1,`, 2000) + `1]}`, "", permissions.Pending},
 		"C2/only a hash":            {"", `{"input_bytes":40000,"input_sha256":"0"}`, "", permissions.Pending},
@@ -408,6 +412,9 @@ func TestToolsReachNoOwnFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			q := tool("read_file", c.input)
 			q.AffectedPath, q.Cwd = c.affected, filepath.Join(home, "project")
+			if strings.HasSuffix(name, "relative link") || strings.HasSuffix(name, "is there") {
+				q.Cwd = linked
+			}
 			if c.input == "" {
 				q.Tool, q.Input = "", nil
 				q.Calls = []permissions.Call{{Tool: "read_file"}, {Tool: "read_file", AffectedPath: key}}

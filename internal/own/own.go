@@ -2,45 +2,112 @@
 // processes, and the devices through which all of that can be read. It looks at where names lead, by symbolic links that
 // are there and by those that lead to what is not there yet, and by those of /proc. What is asked for, what an agent is
 // given and what the sandbox opens are judged by this one rule.
-//
-// A hard link and a bind mount are not seen: they have no name to follow.
+// A hard link of such a file, and a bind mount of it or a folder around it, are known by what they are.
 package own
 
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Find returns what of the daemon's own a path is, lies in, or covers, and whether there is any. The files are absolute.
 func Find(files []string, path string) (what string, found bool) {
-	names := []string{filepath.Clean(path), Resolve(path), Resolve(filepath.Clean(path))}
+	p := lookAt(files).find(path)
+	return p.what, p.inside || p.around
+}
+
+// place is what of the daemon's own a path is or lies in (inside), or only covers (around).
+type place struct {
+	what           string
+	inside, around bool
+}
+
+// look is one look at where paths lead, and how much of it is left.
+type look struct {
+	names         []string      // of the daemon's own files, clean and as they lead
+	own, covering []os.FileInfo // those that are there, and the folders around them, which have other names by hard links and bind mounts
+	places        map[string]place
+	lists         map[string][]os.DirEntry
+	below         map[string]int // how deep folders were looked through
+	left          int
+}
+
+// Looking at all of an input costs as much as that many comparisons; an entry of a folder that is read counts for several.
+const mostLooks, perEntry = 8_000_000, 80
+
+func lookAt(files []string) *look {
+	l := &look{places: map[string]place{}, lists: map[string][]os.DirEntry{}, below: map[string]int{}, left: mostLooks}
 	for _, file := range files {
-		for _, f := range []string{filepath.Clean(file), Resolve(file)} {
-			if slices.ContainsFunc(names, func(n string) bool { return meet(n, f) }) {
-				return file, true
+		l.names = append(l.names, filepath.Clean(file), Resolve(file))
+	}
+	seen := map[string]bool{}
+	for _, name := range l.names {
+		for at := name; !seen[at]; at = filepath.Dir(at) {
+			seen[at] = true
+			info, err := os.Stat(at)
+			switch {
+			case err != nil:
+			case slices.Contains(l.names, at):
+				l.own = append(l.own, info)
+			default:
+				l.covering = append(l.covering, info)
 			}
+		}
+	}
+	return l
+}
+
+// find judges one path.
+func (l *look) find(path string) place {
+	p, known := l.places[path]
+	if !known {
+		p = l.judge(filepath.Clean(path), Resolve(path), Resolve(filepath.Clean(path)))
+		l.places[path] = p
+	}
+	return p
+}
+
+// judge judges a path by all its names; the second is where it leads.
+func (l *look) judge(names ...string) (p place) {
+	for _, file := range slices.Concat(l.names, memory) {
+		switch {
+		case slices.ContainsFunc(names, func(n string) bool { return within(file, n) }):
+			return place{file, true, false}
+		case slices.ContainsFunc(names, func(n string) bool { return within(n, file) }):
+			p = place{file, false, true}
 		}
 	}
 	for _, name := range names {
-		for _, file := range memory {
-			if meet(name, file) {
-				return file, true
-			}
-		}
 		if what, found := process(name); found {
-			return what, true
+			return place{what, true, false}
 		}
 	}
-	if info, err := os.Stat(names[1]); err == nil && info.Mode()&(os.ModeDevice|os.ModeCharDevice) == os.ModeDevice {
-		return names[1], true // a disk: every file is on one
+	for at := names[1]; ; at = filepath.Dir(at) {
+		info, err := os.Stat(at)
+		switch {
+		case err != nil:
+		case is(l.own, info), at == names[1] && info.Mode()&(os.ModeDevice|os.ModeCharDevice) == os.ModeDevice: // a disk: every file is on one
+			return place{at, true, false}
+		case at == names[1] && is(l.covering, info):
+			p = place{at, false, true}
+		}
+		if at == "/" {
+			return p
+		}
 	}
-	return "", false
+}
+
+func is(some []os.FileInfo, one os.FileInfo) bool {
+	return slices.ContainsFunc(some, func(i os.FileInfo) bool { return os.SameFile(i, one) })
 }
 
 // mostTokens is how many of an input are judged, and longest how long a path can be.
@@ -51,25 +118,26 @@ const mostTokens, longest = 1000, 4096
 func Input(files []string, folder string, input []byte) (found, may bool) {
 	d := json.NewDecoder(bytes.NewReader(input))
 	d.UseNumber()
+	l := lookAt(files)
 	for n := 0; ; n++ {
 		token, err := d.Token()
 		if err != nil || n == mostTokens {
 			return found, may || err == nil
 		}
 		if text, is := token.(string); is {
-			is, could := leads(files, folder, strings.TrimSpace(text))
-			found, may = found || is, may || could
+			is, could := l.leads(folder, strings.TrimSpace(text))
+			found, may = found || is, may || could || l.left < 0
 		}
 	}
 }
 
-// leads judges one text. A glob may lead wherever the folder does that it begins with.
-func leads(files []string, folder, text string) (found, may bool) {
+// leads judges one text. A glob may lead wherever the folder does that it begins with, and whatever is in that.
+func (l *look) leads(folder, text string) (found, may bool) {
 	if u, err := url.Parse(text); err == nil && u.Scheme == "file" {
 		text, may = u.Path, u.Path == ""
 	}
 	may = may || strings.HasPrefix(text, "~") || strings.HasPrefix(text, "$") && strings.Contains(text, "/") ||
-		slices.ContainsFunc(files, func(f string) bool { return strings.Contains(text, f) || strings.Contains(text, Resolve(f)) })
+		slices.ContainsFunc(l.names, func(f string) bool { return strings.Contains(text, f) }) || l.parts(folder, text)
 	if text == "" || len(text) > longest {
 		return false, may
 	}
@@ -77,7 +145,7 @@ func leads(files []string, folder, text string) (found, may bool) {
 	if at := strings.Index(text, "/"); at > 0 && at < len(text)-1 { // as in @/x
 		paths = append(paths, text[at:])
 	}
-	if at := strings.IndexAny(text, "*?[{"); at >= 0 {
+	if at := strings.IndexAny(text, globs); at >= 0 {
 		paths = append(paths, text[:strings.LastIndex(text[:at], "/")+1])
 		may = may || strings.Contains(text[at:], "../")
 	}
@@ -85,11 +153,117 @@ func leads(files []string, folder, text string) (found, may bool) {
 		if !filepath.IsAbs(path) {
 			path = folder + "/" + path
 		}
-		what, hit := Find(files, path)
-		around := strings.HasPrefix(Resolve(what), strings.TrimSuffix(Resolve(path), "/")+"/")
-		found, may = found || hit && !around && filepath.IsAbs(text), may || hit
+		p := l.find(path)
+		found, may = found || p.inside && filepath.IsAbs(text), may || p.inside || p.around
 	}
 	return found, may
+}
+
+// globs begin what a tool may take for other names.
+const globs = "*?[{"
+
+// parts reports whether a part of a text, wherever it begins or ends, is the name of something that leads to the daemon's own.
+func (l *look) parts(folder, text string) bool {
+	before, led := ' ', Resolve(folder)
+	for at, letter := range text {
+		if l.left < 0 {
+			return true
+		}
+		begins := !inName(before) && !strings.ContainsRune(globs, before)
+		switch {
+		case letter == '/' && begins && !strings.ContainsRune("/.-_", before):
+			if l.begins("/", strings.TrimLeft(text[at:], "/")) {
+				return true
+			}
+		case begins && before != '/' && folder != "":
+			if l.begins(led, text[at:]) {
+				return true
+			}
+		}
+		before = letter
+	}
+	return false
+}
+
+func inName(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// begins reports whether a text begins with the path, from that folder, of something that leads to the daemon's own.
+func (l *look) begins(folder, text string) bool {
+	if part, _, _ := strings.Cut(text, "/"); strings.ContainsAny(part, globs) && folder != "/" { // there only by itself, see leads
+		deep := 1 + strings.Count(text, "/")
+		if strings.Contains(text, "**") {
+			deep = math.MaxInt
+		}
+		if l.through(folder, deep) {
+			return true
+		}
+	}
+	for _, dots := range []string{"..", "."} {
+		if rest, found := strings.CutPrefix(text, dots+"/"); found {
+			return l.begins(filepath.Join(folder, dots), strings.TrimLeft(rest, "/"))
+		}
+	}
+	for _, e := range l.list(folder) {
+		rest, found := strings.CutPrefix(text, e.Name())
+		if next, _ := utf8.DecodeRuneInString(rest); !found || rest != "" && inName(next) {
+			continue
+		}
+		path, below := filepath.Join(folder, e.Name()), strings.TrimLeft(rest, "/")
+		first, _ := utf8.DecodeRuneInString(below)
+		p, ends := l.find(path), below == rest || !inName(first)
+		if p.inside || ends && p.around && e.Type()&os.ModeSymlink != 0 || below != rest && l.begins(Resolve(path), below) {
+			return true
+		}
+	}
+	return false
+}
+
+// through reports whether anything so deep in a folder leads to the daemon's own, also by the folders that it links to.
+func (l *look) through(folder string, deep int) bool {
+	if l.below[folder] >= deep {
+		return false
+	}
+	if p := l.find(folder); p.inside || p.around {
+		return true
+	}
+	for queue := []string{folder}; deep > 0 && len(queue) > 0; deep-- {
+		var next []string
+		for _, at := range queue {
+			if l.below[at] >= deep {
+				continue
+			}
+			l.below[at] = deep
+			for _, e := range l.list(at) {
+				path := filepath.Join(at, e.Name())
+				if e.Type()&os.ModeSymlink != 0 {
+					if p := l.find(path); p.inside || p.around {
+						return true
+					}
+					path = Resolve(path)
+				} else if !e.IsDir() {
+					continue
+				}
+				if info, err := os.Stat(path); err == nil && (is(l.own, info) || is(l.covering, info)) { // by a mount
+					return true
+				}
+				next = append(next, path)
+			}
+		}
+		queue = next
+	}
+	return false
+}
+
+// list is what is in a folder, as far as it may be looked at.
+func (l *look) list(folder string) []os.DirEntry {
+	all, known := l.lists[folder]
+	if !known && l.left >= 0 {
+		all, _ = os.ReadDir(folder)
+		l.lists[folder] = all
+		l.left -= perEntry * len(all)
+	}
+	l.left -= len(all)
+	return all
 }
 
 // memory is what has the memory of everything in it, or is another thing for each process.

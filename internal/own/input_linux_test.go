@@ -1,0 +1,151 @@
+package own
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// hostile makes a folder with the daemon's own files, d/token and d/data, a workspace with ways to them, and one without.
+func hostile(t *testing.T) (own []string, proj, clean string) {
+	t.Helper()
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(name string) string { return filepath.Join(home, name) }
+	for _, folder := range []string{"d/data", "proj/sub/deep", "out", "clean/src/api", "clean/.git", "clean/lib"} {
+		if err := os.MkdirAll(at(folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{"d/token", "d/data/admin.key", "clean/src/main.go", "clean/go.mod"} {
+		if err := os.WriteFile(at(file), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Link(at("d/token"), at("proj/hard")); err != nil {
+		t.Fatal(err)
+	}
+	for name, target := range map[string]string{
+		"proj/Ld": "../d", "proj/Lt": at("d/token"), "proj/L d": at("d"), "proj/a:b": "../d", "proj/Lo": at("out"), "proj/Lhome": "..",
+		"proj/sub/x": "../Lt", "proj/sub/deep/y": "../../../d/data", "out/again": "../d/token", "proj/loop": ".", "out/own": "../d",
+		"clean/bin": "src", "clean/lib/sh": "/bin/sh", "clean/here": ".",
+	} {
+		if err := os.Symlink(target, at(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return []string{at("d/token"), at("d/data")}, at("proj"), at("clean")
+}
+
+// judged is what Input says of one text.
+func judged(own []string, folder, text string) string {
+	input, _ := json.Marshal(map[string]string{"x": text}) // it is text
+	switch found, may := Input(own, folder, input); {
+	case found:
+		return "refused"
+	case may:
+		return "asked"
+	}
+	return "unasked"
+}
+
+// TestARelativeTextIsJudgedAsWhatItLeadsTo: however a link to the daemon's own is written in a text, with or without a glob.
+func TestARelativeTextIsJudgedAsWhatItLeadsTo(t *testing.T) {
+	own, proj, _ := hostile(t)
+	for _, text := range []string{
+		"Ld/token", "Ld/token:1", "see Ld/ too", "./Lt:1", "Lt:1", "Lt#L3", "@Lt", "L*", "{Lt,x}", "Lt\x00", "Lt\x00x", "Ld/token Ld/token", "Lt,Lt",
+		"Lt\nLt", "L?", "*", "**", "**/*", "Ld/tok?n", "Ld/**", "../d/token:1", "../proj/Lt:1", "x ./L*", "sub/x", "sub/x:1",
+		"sub/*", "s*/x", "*/x", "**/y",
+		"L d/token:1", "(L d/token)", "{sub/x,y}", "sub/{x,y}", "a:b/token", "see a:b/token:1", "Ld//token;", "Ld/./token;",
+		"loop/loop/Lt:1", "Lo/again:1", "Lo/*",
+		"Lo/**", "Ld:1", "hard", "hard:1", proj + "/Lt:1", "see " + proj + "/Lt:1", proj + "/**", "sub/deep/y/new:1", "Lhome/d/token:2",
+		strings.Repeat("x ", 3000) + "Lt", "sub/../Lt=",
+	} {
+		t.Run(fmt.Sprintf("C2/%.40q", text), func(t *testing.T) {
+			if got := judged(own, proj, text); got != "asked" {
+				t.Error(got)
+			}
+		})
+	}
+	t.Run("C2/more than can be followed", func(t *testing.T) {
+		for i := range 300 {
+			if err := os.Symlink(".", fmt.Sprintf("%s/sub/deep/a%d", proj, i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := judged(own, proj, strings.Repeat("sub/deep/"+strings.Repeat("a1/", 300)+" ", 200)); got != "asked" {
+			t.Error(got)
+		}
+	})
+}
+
+// TestEverydayRelativeTextsAreUnasked: in a workspace that has no way to the daemon's own files.
+func TestEverydayRelativeTextsAreUnasked(t *testing.T) {
+	own, _, clean := hostile(t)
+	for _, text := range []string{
+		"src/main.go", "./src/main.go", "src/main.go:12", "*.go", "**/*.go", "src/**/*.{ts,tsx}", "**", "bin/*", "here/src/main.go", "lib/*",
+		"go.mod,go.sum", "Load the file.", `func \(s \*Store\) .*\{`, `[^/]*/api/.*`, "a // b /* c */ d",
+		"**bold** and *more*", "../clean/src", "src/../go.mod",
+		clean + "/src/main.go", clean + "/**/*.go", clean + "/src/main.go:3", ".", "", "https://example.org/a/b?c=*", "git log -- src/api",
+		strings.Repeat("a long text about src/main.go, *.go and d/token\n", 600),
+	} {
+		t.Run(fmt.Sprintf("%.40q", text), func(t *testing.T) {
+			if got := judged(own, clean, text); got != "unasked" {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+// TestABindMountIsKnownByWhatItIs: it has no name to follow. The mounts are of a process of its own.
+func TestABindMountIsKnownByWhatItIs(t *testing.T) {
+	const key = "OWN_TEST_MOUNTS"
+	if os.Getenv(key) == "" {
+		self := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+		self.Env = append(os.Environ(), key+"=yes")
+		self.SysProcAttr = &syscall.SysProcAttr{
+			Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+			UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}, GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+		}
+		if out, err := self.CombinedOutput(); err != nil || strings.Count(string(out), "--- PASS: ") < 2 {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return
+	}
+	own, _, clean := hostile(t)
+	home := filepath.Dir(clean)
+	for name, of := range map[string]string{"Lb": "d/data", "Lhome": "d", "src/api": "clean/src"} {
+		if err := os.MkdirAll(filepath.Join(clean, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Mount(filepath.Join(home, of), filepath.Join(clean, name), "", syscall.MS_BIND, ""); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = syscall.Unmount(filepath.Join(clean, name), syscall.MNT_DETACH) })
+	}
+	for name, want := range map[string]bool{
+		"Lb": true, "Lb/admin.key": true, "Lb/new": true, "Lhome": true, "Lhome/token": true, "Lhome/other": false, "src/api/main.go": false,
+	} {
+		t.Run("C2/"+name, func(t *testing.T) {
+			if what, found := Find(own, filepath.Join(clean, name)); found != want {
+				t.Errorf("%v %s", found, what)
+			}
+		})
+	}
+	for text, want := range map[string]string{
+		"Lb/admin.key:1": "asked", "L*": "asked", "**/*.go": "asked", "src/**": "unasked", "src/api/main.go:1": "unasked",
+	} {
+		t.Run("C2/"+text, func(t *testing.T) {
+			if got := judged(own, clean, text); got != want {
+				t.Error(got)
+			}
+		})
+	}
+}
