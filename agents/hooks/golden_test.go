@@ -225,7 +225,8 @@ func TestJudge(t *testing.T) {
 	if v := Judge(tool, nil); v.Allowed {
 		t.Errorf("taken back: %+v", v)
 	}
-	if v := Judge(permissions.Request{State: permissions.Pending}, context.DeadlineExceeded); !strings.Contains(v.Reason, "waiting for an answer") {
+	tool = permissions.Request{State: permissions.Pending}
+	if v := Judge(tool, context.DeadlineExceeded); !strings.Contains(v.Reason, "still waiting for an answer") {
 		t.Errorf("%+v", v)
 	}
 }

@@ -84,7 +84,8 @@ func TestAQuestionStandsOnceTheDaemonHasConfirmedIt(t *testing.T) {
 			t.Run("D9/"+kind+", "+name, func(t *testing.T) {
 				t.Parallel()
 				_, out := asked(t.Context(), t, "", "asked again until", append([]string{kind, "--socket", unwell(t, answers)}, args...)...)
-				if strings.Contains(out, "the question stands") != (name == "confirmed") || !strings.Contains(out, "the daemon is away; the question ") {
+				stands := strings.Contains(out, "the question stands")
+				if stands != (name == "confirmed") || !strings.Contains(out, "the daemon is away; the question ") {
 					t.Error(out)
 				}
 			})

@@ -60,7 +60,8 @@ func judged(own []string, folder, text string) string {
 func TestARelativeTextIsJudgedAsWhatItLeadsTo(t *testing.T) {
 	own, proj, _ := hostile(t)
 	for _, text := range []string{
-		"Ld/token", "Ld/token:1", "see Ld/ too", "./Lt:1", "Lt:1", "Lt#L3", "@Lt", "L*", "{Lt,x}", "Lt\x00", "Lt\x00x", "Ld/token Ld/token", "Lt,Lt",
+		"Ld/token", "Ld/token:1",
+		"see Ld/ too", "./Lt:1", "Lt:1", "Lt#L3", "@Lt", "L*", "{Lt,x}", "Lt\x00", "Lt\x00x", "Ld/token Ld/token", "Lt,Lt",
 		"Lt\nLt", "L?", "*", "**", "**/*", "Ld/tok?n", "Ld/**", "../d/token:1", "../proj/Lt:1", "x ./L*", "sub/x", "sub/x:1",
 		"sub/*", "s*/x", "*/x", "**/y",
 		"L d/token:1", "(L d/token)", "{sub/x,y}", "sub/{x,y}", "a:b/token", "see a:b/token:1", "Ld//token;", "Ld/./token;",

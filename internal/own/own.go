@@ -346,9 +346,7 @@ func Resolve(path string) string {
 	return at
 }
 
-// meet reports whether one clean path is the other, or lies in it.
-func meet(a, b string) bool { return within(a, b) || within(b, a) }
-
+// within reports whether one clean path is the other, or lies in it.
 func within(outer, inner string) bool {
 	return inner == outer || outer == "/" || strings.HasPrefix(inner, outer+"/")
 }
