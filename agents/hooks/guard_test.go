@@ -113,8 +113,8 @@ func TestNothingOfCursorsIsLeftOut(t *testing.T) {
 	})
 }
 
-// TestWhatAHookSaysBesideTheInputIsPartOfTheCall: each member of the hook's own that is not known to be harmless is shown with
-// the input, and another value of it is another call. No tool's own input can be taken for one.
+// TestWhatAHookSaysBesideTheInputIsPartOfTheCall: each member of the hook's own that is not known to be harmless, in its own shape,
+// is shown with the input, and another value of it is another call. No tool's own input can be taken for one.
 func TestWhatAHookSaysBesideTheInputIsPartOfTheCall(t *testing.T) {
 	ask := func(dialect, name, value string) (Call, error) {
 		var event map[string]json.RawMessage
@@ -147,6 +147,24 @@ func TestWhatAHookSaysBesideTheInputIsPartOfTheCall(t *testing.T) {
 					}
 					if other, _ := ask(dialect, name, values[0]); sum(c) == sum(plain) || value != values[0] && sum(c) == sum(other) {
 						t.Error("it is the same call")
+					}
+				})
+			}
+		}
+		for name, known := range map[string]string{
+			"model": `"m-1"`, "timestamp": `1764000000123`, "transcript_path": `"/a.jsonl"`, "permission_mode": `"plan"`, "agent_id": `"a"`,
+			"effort": `{"level":"high"}`, "workspace_roots": `["/srv/code","/srv/other"]`,
+			"permission_suggestions": `[{"behavior":"allow","destination":"session","rules":[{"ruleContent":"ls","toolName":"Bash"}],` +
+				`"type":"addRules"},{"directories":["/srv"],"type":"addDirectories"},{"mode":"plan","type":"setMode"}]`,
+		} {
+			if c, err := ask(dialect, name, known); err != nil || sum(c) != sum(plain) {
+				t.Errorf("%s %s is part of the call: %s, %v", dialect, name, c.Request.Input, err)
+			}
+			for _, value := range []string{`{"server":"evil"}`, `[{"server":"evil"}]`, `[["evil"]]`, `true`} {
+				t.Run("B5/"+dialect+" "+name+" "+value, func(t *testing.T) {
+					want := fmt.Sprintf(`{"env":"stage","hook.%s":%s}`, name, value)
+					if c, err := ask(dialect, name, value); err != nil || string(c.Request.Input) != want {
+						t.Errorf("asks about %s, want %s: %v", c.Request.Input, want, err)
 					}
 				})
 			}

@@ -52,10 +52,42 @@ func (d Dialect) Read(input []byte) (Call, error) {
 }
 
 // harmless are the members that do not say what will run, but who asks, when, in which mode, and what an answer could change.
+// Each is a text or a number, or has its shape.
 var harmless = []string{
 	"session_id", "sessionId", "conversation_id", "generation_id", "turn_id", "prompt_id", "tool_use_id", "agent_id", "agent_type",
 	"agent_message", "hook_event_name", "hookEventName", "timestamp", "transcript_path", "cwd", "workspace_roots", "model", "effort",
 	"permission_mode", "permission_suggestions", "permissionSuggestions", "user_email", "cursor_version",
+}
+
+// shapes are those of harmless members that have parts.
+var shapes = map[string]func() any{
+	"workspace_roots":        func() any { return &[]string{} },
+	"effort":                 func() any { return &struct{ Level string }{} },
+	"permission_suggestions": func() any { return &[]suggestion{} },
+	"permissionSuggestions":  func() any { return &[]suggestion{} },
+}
+
+// suggestion is one change of an agent's own permissions that an answer could make.
+type suggestion struct {
+	Type, Behavior, Destination, Mode string
+	Rules                             []struct{ ToolName, RuleContent string }
+	Directories                       []string
+}
+
+// tells reports whether a member's value, which is canonical, may say something about what will run.
+func tells(name string, value json.RawMessage) bool {
+	plain := strings.ContainsRune(`"-0123456789`, rune(value[0])) // a text or a number
+	switch {
+	case slices.Contains([]string{"null", `""`, "[]", "{}"}, string(value)):
+		return false
+	case !slices.Contains(harmless, name):
+		return true
+	case plain || shapes[name] == nil:
+		return !plain
+	}
+	d := json.NewDecoder(bytes.NewReader(value))
+	d.DisallowUnknownFields()
+	return d.Decode(shapes[name]()) != nil
 }
 
 // besideInput begins the names of those members of a question's input that are not the tool's, but the hook's. No tool's own may.
@@ -71,7 +103,7 @@ func (c *Call) beside(left members) error {
 		}
 	}
 	for name, value := range left {
-		if !slices.Contains(harmless, name) && !slices.Contains([]string{"null", `""`, "[]", "{}"}, string(value)) {
+		if tells(name, value) {
 			all[besideInput+name] = value
 		}
 	}
