@@ -2,7 +2,22 @@ package hooks
 
 import "fmt"
 
-// readClaude reads what Claude Code gives its hooks, and Codex its own, which speak the same.
+// readCodex reads what Codex gives its hooks, which is what Claude Code gives its own. Codex takes an allow of PreToolUse for a
+// failed hook; silence lets the call go.
+func readCodex(d Dialect, m members) (Call, error) {
+	c, err := readClaude(d, m)
+	if c.event == "PreToolUse" {
+		c.answer = func(event string, v Verdict) any {
+			if v.Allowed {
+				return nil
+			}
+			return preToolUse(event, v)
+		}
+	}
+	return c, err
+}
+
+// readClaude reads what Claude Code gives its hooks.
 func readClaude(_ Dialect, m members) (c Call, err error) {
 	if c.event, err = m.text("hook_event_name"); err != nil {
 		return c, err

@@ -29,13 +29,14 @@ type Dialect struct {
 	// Within is how long its hooks may take when nobody has told the agent otherwise, with time left to answer.
 	Within time.Duration
 
-	read func(Dialect, members) (Call, error)
+	read   func(Dialect, members) (Call, error)
+	silent bool // it allows by saying nothing
 }
 
 // dialects are all that are spoken.
 var dialects = []Dialect{
 	{Name: "claude-code", Within: 590 * time.Second, read: readClaude},
-	{Name: "codex", Within: 590 * time.Second, read: readClaude},
+	{Name: "codex", Within: 590 * time.Second, read: readCodex, silent: true},
 	{Name: "copilot", Within: 25 * time.Second, read: readCopilot},
 	{Name: "cursor", Within: 50 * time.Second, read: readCursor},
 	{Name: "gemini", Within: 50 * time.Second, read: readGemini},
@@ -121,8 +122,11 @@ func (d Dialect) Probe(tool, cwd string) []byte {
 	return text
 }
 
-// Allows tells whether a reply to a [Dialect.Probe] allows: it has one decision, wherever its dialect has that.
-func Allows(body []byte) bool {
+// Allows reports whether a reply to a [Dialect.Probe] allows: it has one decision, wherever its dialect has that.
+func (d Dialect) Allows(body []byte) bool {
+	if d.silent {
+		return len(body) == 0
+	}
 	var said struct {
 		Decision, Permission, PermissionDecision string
 		HookSpecificOutput                       struct{ PermissionDecision string }

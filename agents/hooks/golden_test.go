@@ -275,12 +275,12 @@ func TestProbe(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, c.Request, err)
 		}
 		for _, allowed := range []bool{true, false} {
-			if got := Allows(c.Reply(Verdict{Allowed: allowed, Reason: "allow"}).Body); got != allowed {
+			if got := d.Allows(c.Reply(Verdict{Allowed: allowed, Reason: "allow"}).Body); got != allowed {
 				t.Errorf("%s, %v: %v", name, allowed, got)
 			}
 		}
 	}
-	if Allows(nil) || Allows([]byte(`{"decision":"allow","permission":"deny"}`)) {
+	if d, _ := Find("gemini"); d.Allows(nil) || d.Allows([]byte(`{"decision":"allow","permission":"deny"}`)) {
 		t.Error("what is none allows")
 	}
 }

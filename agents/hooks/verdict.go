@@ -69,13 +69,20 @@ const exitBlock = 2
 // Reply is the verdict in the agent's dialect. What cannot be said in the shape of its event is a denial by exit code.
 func (c Call) Reply(v Verdict) Reply {
 	v.Reason = permissions.Harmless(v.Reason) // agents print it in their terminals
+	if !v.Allowed {
+		v.Reason = cmp.Or(v.Reason, "Not allowed.") // Codex goes on after a denial without a reason
+	}
 	if c.answer == nil {
 		return Reply{Complaint: v.Reason, Exit: exitBlock}
+	}
+	said := c.answer(c.event, v)
+	if said == nil && v.Allowed {
+		return Reply{}
 	}
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(c.answer(c.event, v)); err != nil {
+	if err := e.Encode(said); err != nil {
 		return Reply{Complaint: v.Reason, Exit: exitBlock}
 	}
 	return Reply{Body: out.Bytes()}

@@ -70,9 +70,11 @@ func connected(a connect.Agent) (has int, stale, loose bool, err error) {
 			continue
 		}
 		has++
-		if next, err := s.Install(s.text); err != nil || next != s.text {
-			stale = true
+		next, err := s.Install(s.text)
+		if err != nil {
+			return 0, false, false, fmt.Errorf("%s: %w", s.path, err)
 		}
+		stale = stale || next != s.text
 		loose = loose || !s.Pinned(s.text)
 	}
 	return has, stale, loose, nil
@@ -99,7 +101,7 @@ func (c *CLI) tryHook(ctx context.Context, cfg *config.Config, place connect.Pla
 	cmd.Stdin = bytes.NewReader(d.Probe(tool, place.Home))
 	began := time.Now()
 	out, err := cmd.Output()
-	if err != nil || !hooks.Allows(out) {
+	if err != nil || !d.Allows(out) {
 		return saw("wrong", fmt.Sprintf("%s is connected, and its hook denies even %s, which runs by itself",
 			a.Name, tool), "see what it says with: daycared hook "+d.Name)
 	}

@@ -89,13 +89,15 @@ func (p Place) claude() Agent {
 	hook := map[string]any{
 		"type": "command", "command": p.hook("claude-code"), "timeout": int(waits.Seconds()), "onFailure": "block",
 	}
+	settings := file(filepath.Join(p.folder(claudeHome, ".claude"), "settings.json"),
+		element(map[string]any{"matcher": "*", "hooks": []any{hook}}, "claude-code", "hooks", "PermissionRequest"))
+	settings.strict = "Claude Code"
 	return Agent{
 		Name: "claude-code", Dialect: "claude-code",
 		Files: []File{
 			file(filepath.Join(p.folder(claudeHome, "."), ".claude.json"),
 				member(p.server("type", "stdio", "timeout", int(waits.Milliseconds())), "mcpServers", ours)),
-			file(filepath.Join(p.folder(claudeHome, ".claude"), "settings.json"),
-				element(map[string]any{"matcher": "*", "hooks": []any{hook}}, "claude-code", "hooks", "PermissionRequest")),
+			settings,
 		},
 		Enforces: "every call for which Claude Code would ask at its keyboard; denied also when the hook fails (2.1.295 and later; " +
 			"before, it runs). What its own permissions.allow lets go, or --dangerously-skip-permissions, is not asked",
@@ -108,8 +110,9 @@ func (p Place) codex() Agent {
 	return Agent{
 		Name: "codex", Dialect: "codex",
 		Files: []File{{Path: filepath.Join(p.folder(codexHome, ".codex"), "config.toml"), block: p.codexBlock()}},
-		Enforces: "every call of a tool, once you have trusted the hook in Codex, which skips it silently before. Codex runs the " +
-			"call when the hook fails or times out; daycared hook is built not to",
+		Enforces: "every call of a tool, once you have trusted the hook in Codex, which skips it silently before. What is allowed goes " +
+			"on under Codex' own approval policy, which may ask once more. Codex runs the call when the hook fails or times out; daycared " +
+			"hook is built not to",
 		Advises: advises,
 		Notes:   []string{"trust the hook when Codex asks for it, and again after every change of it"},
 	}
@@ -122,7 +125,8 @@ func (p Place) gemini() Agent {
 	return Agent{
 		Name: "gemini", Dialect: "gemini",
 		Files: []File{file(filepath.Join(p.folder(geminiHome, "."), ".gemini", "settings.json"),
-			member(p.server("timeout", int(waits.Milliseconds())), "mcpServers", ours),
+			// Without trust, gemini -p offers no tool of the server; ours only ask.
+			member(p.server("timeout", int(waits.Milliseconds()), "trust", true), "mcpServers", ours),
 			element(map[string]any{"matcher": ".*", "hooks": []any{hook}}, "gemini", "hooks", "BeforeTool"))},
 		Enforces: "every call of a tool, also with --yolo. Gemini CLI runs the call when the hook fails or times out; daycared hook " +
 			"is built not to",

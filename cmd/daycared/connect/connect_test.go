@@ -125,6 +125,12 @@ func TestJSONIsKept(t *testing.T) {
 		}
 		for what, text := range settings {
 			once, err := f.Install(text)
+			if f.strict != "" && strings.Contains(text, ",]") || f.strict != "" && strings.Contains(text, "/*") {
+				if err == nil || once != "" {
+					t.Errorf("%s, %s: it writes into what the agent ignores: %s", name, what, once)
+				}
+				continue
+			}
 			if err != nil {
 				t.Fatalf("%s, %s: %v", name, what, err)
 			}
@@ -221,6 +227,48 @@ func TestOddSettingsAreLeftAlone(t *testing.T) {
 	for _, text := range []string{`{`, `[]`, `{"a":1,"a":2}`} {
 		if got, err := f.Remove(text); err == nil {
 			t.Errorf("%s became %s", text, got)
+		}
+	}
+}
+
+// Claude Code ignores a file with a comment or a comma too many, so a hook in it would never run.
+func TestWhatTheAgentIgnoresIsSaidAndNotWrittenInto(t *testing.T) {
+	a, _ := here.Find("claude-code")
+	for text, want := range map[string]string{
+		"{\n  // mine\n  \"a\": 1\n}\n":   "Claude Code ignores all of it, since line 2 has a comment; take that out first",
+		"{\"a\": 1}\n/* end */\n":         "line 2 has a comment",
+		"{\n  \"a\": [1,\n  2,\n  ]\n}\n": "line 3 has a comma too many",
+		mark + "{\"a\": 1,\n}":            "line 1 has a comma too many",
+	} {
+		if got, err := a.Files[1].Install(text); err == nil || got != "" || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %q, %v", text, got, err)
+		}
+	}
+	other, _ := here.Find("gemini")
+	if _, err := other.Files[0].Install("{\n  // mine\n}\n"); err != nil {
+		t.Errorf("gemini reads comments: %v", err)
+	}
+}
+
+// A byte order mark stays where it is: agents read such a file.
+func TestAByteOrderMarkIsKept(t *testing.T) {
+	for name, f := range every(here) {
+		if f.block != "" {
+			continue
+		}
+		const text = mark + "{\n  \"theme\": \"dark\"\n}\n"
+		once, err := f.Install(text)
+		if err != nil || !strings.HasPrefix(once, mark) || strings.Count(once, mark) != 1 || !strings.Contains(once, "daycared") {
+			t.Errorf("%s: %q, %v", name, once, err)
+		}
+		if twice, err := f.Install(once); err != nil || twice != once {
+			t.Errorf("%s, a second time: %q, %v", name, twice, err)
+		}
+		if f.Pinned(once) {
+			t.Errorf("%s: its commands name no daemon", name)
+		}
+		if gone, err := f.Remove(once); err != nil || !strings.HasPrefix(gone, mark) || strings.Contains(gone, "daycared") {
+			t.Errorf("%s, removed: %q, %v", name, gone, err)
 		}
 	}
 }

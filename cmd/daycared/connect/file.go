@@ -19,7 +19,11 @@ type File struct {
 	Or      string  // where it is instead, if that is there and Path is not; empty: nowhere
 	entries []entry // of JSON, with or without comments
 	block   string  // of TOML
+	strict  string  // the agent that reads plain JSON here and ignores a file with a comment or a comma too many; empty: none
 }
+
+// mark is a byte order mark, with which a file may begin.
+const mark = "\ufeff"
 
 // entry is one thing of ours in a JSON file.
 type entry struct {
@@ -40,17 +44,10 @@ func (f File) Install(text string) (string, error) {
 	if f.block != "" {
 		return installBlock(text, f.block)
 	}
-	root, err := parse(text)
-	if err != nil {
+	if err := f.ignored(text); err != nil {
 		return "", err
 	}
-	e := newEditor(&root)
-	for _, entry := range f.entries {
-		if err := e.put(entry); err != nil {
-			return "", err
-		}
-	}
-	return e.text(text), nil
+	return f.edit(text, (*editor).put)
 }
 
 // Remove is text without what is ours. Text that has nothing of it comes back as it is.
@@ -58,17 +55,45 @@ func (f File) Remove(text string) (string, error) {
 	if f.block != "" {
 		return removeBlock(text)
 	}
+	return f.edit(text, (*editor).take)
+}
+
+// edit changes text by each entry, behind a byte order mark.
+func (f File) edit(text string, change func(*editor, entry) error) (string, error) {
+	text, marked := strings.CutPrefix(text, mark)
 	root, err := parse(text)
 	if err != nil {
 		return "", err
 	}
 	e := newEditor(&root)
 	for _, entry := range f.entries {
-		if err := e.take(entry); err != nil {
+		if err := change(e, entry); err != nil {
 			return "", err
 		}
 	}
+	if marked {
+		return mark + e.text(text), nil
+	}
 	return e.text(text), nil
+}
+
+// ignored says why the agent ignores a file with this text, nil if it reads it.
+func (f File) ignored(text string) error {
+	text = strings.TrimPrefix(text, mark)
+	plain, err := hujson.Parse([]byte(text))
+	if f.strict == "" || err != nil || plain.IsStandard() {
+		return nil //nolint:nilerr // what is no JSON at all is said by parse
+	}
+	plain.Standardize() // which puts spaces in place of what is no plain JSON
+	at := 0
+	for standard := plain.Pack(); at < len(text) && at < len(standard) && text[at] == standard[at]; {
+		at++
+	}
+	what := "a comma too many"
+	if text[at] == '/' {
+		what = "a comment"
+	}
+	return fmt.Errorf("%s ignores all of it, since line %d has %s; take that out first", f.strict, 1+strings.Count(text[:at], "\n"), what)
 }
 
 // Pinned reports whether every command of ours in text names the daemon that it asks, so that no environment does.
@@ -129,7 +154,7 @@ func same(a, b string) bool {
 
 // standard is JSON with comments as JSON without, in its one form.
 func standard(text []byte) ([]byte, error) {
-	plain, err := hujson.Standardize(text)
+	plain, err := hujson.Standardize(bytes.TrimPrefix(text, []byte(mark)))
 	if err != nil {
 		return nil, err
 	}
