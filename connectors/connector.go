@@ -174,7 +174,7 @@ type Prompt struct {
 	SentAt  time.Time // when it was sent first; zero before
 	// Before are those who were asked before To and have not answered, Besides who is asked since To was; not of a place.
 	Before, Besides []Asked
-	Locked          bool // To is locked: it is shown without a way to answer
+	Locked          bool // To is locked, or nobody any more and without a name: it is shown without a way to answer
 	// Fresh, unless it is nil, is called by the Send of a [Dater] when it is the card's turn, right before the channel is: it
 	// returns the prompt as it is by then, or an error to return since nothing is to be sent any more.
 	Fresh func(ctx context.Context) (Prompt, error)

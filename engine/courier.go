@@ -339,7 +339,11 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	s, err := sending{was: cp.Ref, redrawn: e.redrawn.Load()}, error(nil)
 	s.lost, _ = e.lost.Load(e.chatAt(cp))
 	person, known := e.settings.Load().person(cp.Person)
-	if !known && cp.Place == "" && (r.State == permissions.Pending || !cp.SentAt.IsZero()) {
+	left := cp.Ref == "" || r.HasVoted(cp.Person)
+	if cp.SentAt.IsZero() {
+		left = r.State == permissions.Pending
+	}
+	if !known && cp.Place == "" && left {
 		return l.orphaned(ctx, r, cp)
 	}
 	shows := person.Locked != "" && cp.Ref != "" && !cp.SentAt.IsZero() // that it can no longer be answered
@@ -531,8 +535,8 @@ func (e *Engine) begun(cp permissions.Copy) (at time.Time) {
 	return at
 }
 
-// orphaned leaves the copy of somebody who is nobody here as it is: they are soon asked no longer, and when they are put
-// back, even now, it is theirs again.
+// orphaned leaves the copy of somebody who is nobody here as it is, of which they saw nothing, what they said, or what is to
+// be sent anew: they are soon asked no longer, and when they are put back, even now, it is theirs again.
 func (c *courier) orphaned(ctx context.Context, r permissions.Request, cp permissions.Copy) error {
 	why := cp.Person + " is nobody here"
 	switch {
@@ -569,6 +573,9 @@ func (e *Engine) prompt(r permissions.Request, cp permissions.Copy, to connector
 	p := connectors.Prompt{
 		Request: r, To: to, Code: e.store.Coder().Encode(r.Number), Waiting: e.waits(r),
 		Ref: cp.Ref, SentAt: cp.SentAt, Button: button(r, cp), Silent: !r.HighRisk && e.quiet(to), Locked: to.Locked != "" && cp.Place == "",
+	}
+	if to.Name == "" && cp.Place == "" { // who is nobody any more does not see how it ends
+		p.Locked, p.Request.State = true, permissions.Pending
 	}
 	if cp.Place != "" {
 		p.To, p.Silent = e.audience(r)

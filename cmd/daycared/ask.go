@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -318,11 +319,10 @@ func (c *CLI) outcome(q *question, progress *progress, s permissions.Standing) e
 
 // progress tells people, on stderr, what happens to their question.
 type progress struct {
-	cli       *CLI
-	wanted    time.Duration // to wait; 0: nothing was said
-	told      permissions.ID
-	delivered int
-	anew      bool // it was told that an earlier answer is over
+	cli    *CLI
+	wanted time.Duration // to wait; 0: nothing was said
+	told   string        // the request, and to whom it was delivered
+	anew   bool          // it was told that an earlier answer is over
 }
 
 // again tells, once, that the question was answered before, and asked again since that answer is over.
@@ -335,16 +335,19 @@ func (p *progress) again(r permissions.Request) {
 }
 
 func (p *progress) tell(s permissions.Standing) {
-	r, shown := s.Request, s.Copies
-	if r.State != permissions.Pending || (p.told == r.ID && len(shown) == p.delivered) {
+	r, told := s.Request, string(s.Request.ID)
+	line := []string{"asked " + strings.Join(r.Asked, ", ")}
+	for _, d := range s.Copies {
+		if slices.Contains(r.Asked, d.Person) { // else it was taken back
+			told += " " + d.Person + " " + d.Connector
+			line = append(line, fmt.Sprintf("delivered %s (%s)", d.SentAt.In(time.Local).Format("15:04:05"), d.Connector))
+		}
+	}
+	if r.State != permissions.Pending || p.told == told {
 		return
 	}
 	p.again(r)
-	p.told, p.delivered = r.ID, len(shown)
-	line := []string{"asked " + strings.Join(r.Asked, ", ")}
-	for _, d := range shown {
-		line = append(line, fmt.Sprintf("delivered %s (%s)", d.SentAt.In(time.Local).Format("15:04:05"), d.Connector))
-	}
+	p.told = told
 	line = append(line, "until "+when(r.Deadline, time.Local))
 	if short := r.Shortened(p.wanted); short != "" {
 		line = append(line, short)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/creack/pty"
@@ -175,5 +176,24 @@ func TestJSONControlsNoTerminal(t *testing.T) {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("printed %s, want %s in it", out.String(), want)
 		}
+	}
+}
+
+// The line of who asks names the deliveries to those who are asked, and is said again when they are other people's.
+func TestTheLineOfWhoAsksIsOfThoseWhoAreAsked(t *testing.T) {
+	var said strings.Builder
+	p := &progress{cli: &CLI{Err: &said}}
+	r := permissions.Request{ID: "r", State: permissions.Pending, Asked: []string{"kim"}}
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
+	kims := permissions.Copy{Person: "kim", Connector: "telegram", SentAt: at}
+	sams := permissions.Copy{Person: "sam", Connector: "telegram", SentAt: at.Add(time.Second)}
+	p.tell(permissions.Standing{Request: r, Copies: []permissions.Copy{kims}})
+	r.Asked = []string{"sam"} // kim was removed
+	for range 2 {
+		p.tell(permissions.Standing{Request: r, Copies: []permissions.Copy{kims, sams}})
+	}
+	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+	if len(lines) != 2 || !strings.HasPrefix(lines[1], "asked sam · delivered 03:04:06 (telegram) · until") {
+		t.Errorf("said %q", lines)
 	}
 }

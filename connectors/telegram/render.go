@@ -46,7 +46,7 @@ type outgoing struct {
 // The card itself is the same for the whole life of the request, and so are the document and its digest.
 func show(p connectors.Prompt, now time.Time) outgoing {
 	if p.Locked && p.Request.State == permissions.Pending {
-		return face(p, lockedOut)
+		return locked(p)
 	}
 	out := face(p, stands(p, now))
 	out.Keyboard = keys(p)
@@ -67,10 +67,18 @@ func edit(p connectors.Prompt, now time.Time) outgoing {
 func away(p connectors.Prompt, _ time.Time) outgoing {
 	out := face(p, notRunning)
 	if p.Locked {
-		out = face(p, lockedOut)
+		out = locked(p)
 	}
 	out.Document = nil
 	return out
+}
+
+// locked is a card whose person cannot answer it any more.
+func locked(p connectors.Prompt) outgoing {
+	if p.To.Name == "" {
+		return face(p, notAnswered)
+	}
+	return face(p, lockedOut)
 }
 
 // stands is the row above a card: how the request ended, or what has become of it so far and, in a group, who is asked;

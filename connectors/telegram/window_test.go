@@ -195,6 +195,43 @@ func TestACardThatIsBeingSentFollowsItsPersonToAnotherAccount(t *testing.T) {
 	}
 }
 
+// renames gives somebody another name in the settings, and in what asks them.
+func (s *stage) renames(who, now string) {
+	s.settings.People = slices.Clone(s.settings.People)
+	for i, p := range s.settings.People {
+		if p.Name == who {
+			s.settings.People[i].Name = now
+		}
+	}
+	s.settings.Routes = []engine.Route{{Ask: []string{now}}}
+	s.Configure(s.settings)
+}
+
+// ends waits until a card can no longer be answered, and says no more than that.
+func (s *stage) ends(who string, m telegramtest.Message) {
+	s.t.Helper()
+	if is := s.becomes(who, m.ID, notAnswered); len(is.Keyboard) > 0 || contains(is, "by sam") {
+		s.t.Errorf("%s's card says\n%s\nand has %v", who, is.Text, is.Keyboard)
+	}
+}
+
+// The card of somebody who is nobody any more loses its buttons. They come back with the person.
+func TestWhoIsRemovedHasNoButtons(t *testing.T) {
+	s := play(t)
+	call, m, _ := s.asked("it waits")
+	s.until("the card is noted", s.upToDate)
+	s.renames("fay", "zoe")
+	s.ends("fay", m)
+	s.renames("zoe", "fay")
+	s.sees("fay", "it waits", func(is telegramtest.Message) bool { return is.ID == m.ID && withButtons(is) })
+	s.taps("fay", m, "Allow once", "✅ Allowed once")
+	s.get(call, permissions.Approved)
+	s.becomes("fay", m.ID, "✅ Allowed once by fay")
+	s.renames("fay", "zoe")
+	s.until("the cards are noted", s.upToDate)
+	s.becomes("fay", m.ID, "✅ Allowed once by fay")
+}
+
 // A reload, and an account that is suspended, while a card is being sent: who is asked now has a card, who is not cannot
 // answer.
 func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
@@ -224,9 +261,21 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		other := s.card("sam", "late")
 		s.toast(s.phones["fay"].TapsData(m.ID, data(t, m, "Allow once")), "not yours to decide")
 		answer()
+		s.ends("fay", m)
 		s.taps("sam", other, "⛔ Deny", "⛔")
 		s.get(call, permissions.Denied)
 		s.until("the cards are noted", s.upToDate)
+		s.ends("fay", m) // and does not say how it ended
+	})
+	t.Run("a reload with another name", func(t *testing.T) {
+		s := play(t)
+		call, m, answer := s.late("fay", "late")
+		s.renames("fay", "faye")
+		s.until("somebody else is asked", func() bool { return s.only().Asked[0] == "faye" })
+		answer()
+		s.ends("fay", m)
+		s.taps("fay", s.sees("fay", "late", withButtons), "Allow once", "✅ Allowed once")
+		s.get(call, permissions.Approved)
 	})
 	t.Run("an account that is suspended", func(t *testing.T) {
 		s := play(t, escalating)

@@ -24,8 +24,11 @@ const (
 // notRunning is above a card whose buttons nobody hears.
 const notRunning = "⏸ daycared is not running just now: the buttons come back with it, and the question stands."
 
-// lockedOut is above a card whose person is locked.
-const lockedOut = "🔒 You are locked: nothing from this account counts until somebody unlocks you."
+// lockedOut is above a card whose person is locked, notAnswered above that of somebody who is nobody any more.
+const (
+	lockedOut   = "🔒 You are locked: nothing from this account counts until somebody unlocks you."
+	notAnswered = "🔒 This card can no longer be answered."
+)
 
 // clip is text as far as one message holds it.
 func clip(text string) string { return clipTo(text, mostText) }

@@ -148,6 +148,9 @@ func open(p connectors.Prompt) bool {
 }
 
 func (s *screen) settled(p connectors.Prompt) string {
+	if p.Locked && p.To.Name == "" {
+		return "This can no longer be answered here."
+	}
 	if p.Locked && p.Request.State == permissions.Pending {
 		return p.To.Name + " is locked, so this can no longer be answered here."
 	}

@@ -64,6 +64,8 @@ func head(p connectors.Prompt, now time.Time) string {
 	switch {
 	case r.State != permissions.Pending:
 		return loose(permissions.Brief(told, mostLead))
+	case p.Locked && p.To.Name == "":
+		return "this can no longer be answered"
 	case p.Locked:
 		return "you are locked, and nothing from this account counts"
 	case r.Quorum > 1 && len(r.Votes) == 0:

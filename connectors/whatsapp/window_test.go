@@ -193,7 +193,7 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 	})
 	t.Run("a reload without the person", func(t *testing.T) {
 		s := play(t)
-		call, _, code, confirm := s.late("late.")
+		call, m, code, confirm := s.late("late.")
 		s.settings.Routes = []engine.Route{{Ask: []string{"sam"}}}
 		s.settings.People = slices.DeleteFunc(slices.Clone(s.settings.People), func(p connectors.Person) bool { return p.Name == "fay" })
 		s.Configure(s.settings)
@@ -202,9 +202,11 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		s.acknowledged()
 		s.waits(call)
 		confirm()
+		s.becomes("fay", m.ID, "this can no longer be answered")
 		s.phones["sam"].Says("no " + code)
 		s.get(call, permissions.Denied)
 		s.until("the cards are noted", s.noted)
+		s.becomes("fay", m.ID, "this can no longer be answered") // and does not say how it ended
 	})
 	t.Run("a reload without the account", func(t *testing.T) {
 		s := play(t, escalating)
