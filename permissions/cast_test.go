@@ -75,6 +75,10 @@ var plays = []play{
 		[]string{"fay allow_once 1", "fay allow_session", "sam allow_session"}, Approved, "allow_once"},
 	{"a call allowed becomes denied", stepRequest, 2, []string{"fay allow_once", "fay deny 2", "sam allow_once"},
 		Approved, "allow_once"},
+	{"a denial that ends the run denies all", endingRequest, 1, []string{"fay allow_once 1", "fay deny 2", "sam allow_once 3"},
+		Denied, "deny"},
+	{"a denial that ends nothing denies its call", endingRequest, 1, []string{"fay deny 1", "fay allow_once 2", "sam deny 3"},
+		Approved, "allow_once"},
 	{"all allowed become denied", stepRequest, 2, []string{"fay allow_once", "fay deny"}, Denied, "deny"},
 }
 

@@ -40,6 +40,37 @@ func TestDialogsAndAppliedPermissionsAreTold(t *testing.T) {
 			if r.Request != c.r.ID || r.At != c.e.at() || r.Detail["digest"] != c.r.Digest.String() {
 				t.Errorf("%s: %+v", c.name, r)
 			}
+			reason, is := r.Detail["reason"]
+			if ended := change.After.State; is != (r.Type == DialogResponded && ended != Answered) || is && reason != string(ended) {
+				t.Errorf("%s: %s with reason %q", c.name, r.Type, reason)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: told %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// What is new is told with its dialog, and with its end where it needed nobody's answer.
+func TestWhatIsToldOfANewRequest(t *testing.T) {
+	settled := func(r Request, s State) Request {
+		r.State, r.DecidedAt = s, noon
+		return r
+	}
+	for _, c := range []struct {
+		name string
+		r    Request
+		want []Type
+	}{
+		{"a question", clarification(), []Type{RequestCreated, DialogRequested}},
+		{"a question to nobody", settled(clarification(), Undeliverable),
+			[]Type{RequestCreated, DialogRequested, RequestSettled, DialogResponded}},
+		{"tags", permissionRequest(), []Type{RequestCreated}},
+		{"tags held already", settled(permissionRequest(), Approved), []Type{RequestCreated, RequestSettled}},
+	} {
+		var got []Type
+		for _, r := range Opened(c.r) {
+			got = append(got, r.Type)
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: told %v, want %v", c.name, got, c.want)

@@ -176,13 +176,17 @@ func TestCallDigest(t *testing.T) {
 			t.Errorf("%v has the digest of %v", other, call)
 		}
 	}
+	seen := map[Digest]string{CallDigest(Request{}, call): "nothing"}
 	for name, r := range map[string]Request{
 		"host": {Host: "vps"}, "cwd": {Cwd: "/srv"}, "environment": {EnvHash: "x"}, "its names": {EnvNames: []string{"PATH"}},
+		"hook": {Hook: "codex"}, "hook of another agent": {Hook: "gemini"},
 	} {
 		t.Run("B5/"+name, func(t *testing.T) {
-			if CallDigest(r, call) == CallDigest(Request{}, call) {
-				t.Errorf("another %s has the same digest", name)
+			d := CallDigest(r, call)
+			if other, is := seen[d]; is {
+				t.Errorf("another %s has the digest of %s", name, other)
 			}
+			seen[d] = name
 		})
 	}
 }

@@ -102,6 +102,21 @@ func TestGrantsOfAStepCallByCall(t *testing.T) {
 	}
 }
 
+func TestAGrantHasTheScopeThatItWasGivenFor(t *testing.T) {
+	for _, c := range []struct {
+		r     Request
+		scope Scope
+	}{
+		{permissionRequest(), Session}, {permissionRequest(), For(time.Minute)}, {permissionRequest(), Always},
+		{toolRequest(), SessionTool}, {toolRequest(), Session}, {toolRequest(), For(time.Minute)}, {toolRequest(), Always},
+	} {
+		g, ok := c.r.leaves(c.scope, Call{Tool: c.r.Tool}, "fay", noon)
+		if got := g.Scope(); !ok || got != c.scope {
+			t.Errorf("%s for %v: the grant is for %v", c.r.Kind, c.scope, got)
+		}
+	}
+}
+
 // What is left behind is what Evaluate finds.
 func TestGrantsOpenWhatTheButtonSaid(t *testing.T) {
 	policy := Policy{HighRiskTools: []string{"run_command"}}

@@ -66,6 +66,13 @@ func stepRequest() Request {
 	}})
 }
 
+// endingRequest is a step of which one call ends the run when it is denied.
+func endingRequest() Request {
+	r := stepRequest()
+	r.Calls[1].Ends = true
+	return r
+}
+
 func pauseRequest() Request {
 	return pending(Request{Kind: KindPause, Mode: ModeContinue, Message: "look"})
 }

@@ -150,10 +150,6 @@ func (r Request) alone(c Call) Request {
 	if _, allowed := c.Answer.Scope(); !allowed {
 		r.State = Denied
 	}
-	denial := slices.IndexFunc(r.Votes, func(v Vote) bool { return v.Answer == Deny && v.covers(c.N) })
-	if denial >= 0 {
-		r.DecidedBy = r.Votes[denial].By
-	}
 	r.Scope, _ = c.Answer.Scope()
 	r.DecidedBy, r.DecidedAt = cmp.Or(c.By, r.DecidedBy), cmp.Or(c.At, r.DecidedAt)
 	return r

@@ -152,6 +152,23 @@ func TestOutcomesOfWhatCannotBe(t *testing.T) {
 	}
 }
 
+func TestATimeoutThatWasShortenedIsTold(t *testing.T) {
+	r, held := permissionRequest(), permissionRequest()
+	held.DecidedVia = ViaGrant // nobody was asked
+	for _, c := range []struct {
+		r      Request
+		wanted time.Duration
+		want   string
+	}{
+		{r, time.Hour, "the timeout was shortened from 60 minutes to 15 minutes"},
+		{r, 15 * time.Minute, ""}, {r, time.Minute, ""}, {r, 0, ""}, {held, time.Hour, ""},
+	} {
+		if got := c.r.Shortened(c.wanted); got != c.want {
+			t.Errorf("%s, by %q: %q, want %q", c.wanted, c.r.DecidedVia, got, c.want)
+		}
+	}
+}
+
 func TestChoice(t *testing.T) {
 	r := clarification()
 	for answer, want := range map[Answer]string{

@@ -375,10 +375,10 @@ func distance(a, b string) int {
 		return d
 	}
 	i := 0
-	for a[i] == b[i] { // they differ
+	for a[i] == b[i] { // they differ, and not in the last alone
 		i++
 	}
-	if i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:] {
+	if a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:] {
 		return 1
 	}
 	return d

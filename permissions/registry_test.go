@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -319,6 +320,31 @@ func TestStopAllRingsWhoeverWaited(t *testing.T) {
 	}
 }
 
+// After a stop that could not be stored nothing is opened, until one is.
+func TestAStopHaltsUntilItIsStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // which sees that nobody waits for ever
+		m := newRoom()
+		open := func() error {
+			_, _, err := m.Open(t.Context(), Opening{Request: m.fresh(nil)})
+			return err
+		}
+		m.store.breakDown(ErrBroken)
+		if _, err := m.StopAll(t.Context(), "fay", "cli"); !errors.Is(err, ErrBroken) {
+			t.Fatal(err)
+		}
+		m.store.breakDown(nil)
+		if err := open(); err == nil || err.Error() != Stopped("fay").Error() {
+			t.Errorf("after a stop that is not stored: %v", err)
+		}
+		if _, err := m.StopAll(t.Context(), "fay", "cli"); err != nil {
+			t.Fatal(err)
+		}
+		if err := open(); err != nil {
+			t.Errorf("after a stop that is stored: %v", err)
+		}
+	})
+}
+
 func TestAReminderRingsForNotices(t *testing.T) {
 	m := newRoom()
 	_, r := m.ask(t, m.fresh(func(r *Request) { r.Reminders = []time.Time{r.CreatedAt} }))
@@ -329,7 +355,11 @@ func TestAReminderRingsForNotices(t *testing.T) {
 	if _, err := m.Resolve(t.Context(), r.ID, Remind{At: m.wall()}); err != nil {
 		t.Fatal(err)
 	}
-	<-m.Noticed()
+	select {
+	case <-m.Noticed():
+	default:
+		t.Error("a reminder does not ring")
+	}
 	if _, err := m.Resolve(t.Context(), r.ID, Extend{Until: r.Deadline.Add(time.Hour), At: m.wall()}); err != nil {
 		t.Fatal(err)
 	}

@@ -85,3 +85,25 @@ func TestMadeAt(t *testing.T) {
 		}
 	}
 }
+
+func TestBrief(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "äö": "äö", "äöü": "äöü", "äöüß": "äö…", "ä\u200Düß": "ä…", "ä\u200Dü": "ä\u200Dü",
+	} {
+		if got := Brief(text, 3); got != want {
+			t.Errorf("%q in brief is %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestAnAgentRestsWithNothingToBegin(t *testing.T) {
+	for _, a := range []Activity{Idle, Running, Paused, AwaitingUser, Interrupted} {
+		over := a == Idle || a == Interrupted
+		if got := (Presence{Activity: a}).Rests(); got != over {
+			t.Errorf("%s: rests %v", a, got)
+		}
+		if (Presence{Activity: a, Unheard: 1}).Rests() {
+			t.Errorf("%s, with a message to hear: rests", a)
+		}
+	}
+}
