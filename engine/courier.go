@@ -74,6 +74,7 @@ type attempt struct {
 	late  bool          // it was so at the last look
 	began time.Time     // it went out: since then it may be on the phone; zero before
 	named bool          // by this process, so that it did not go out before began
+	stop  func()        // ends the call that sends it; nil while there is none
 }
 
 const (
@@ -81,6 +82,8 @@ const (
 	presenceEvery = 5 * time.Second
 	// lateEvery is how often it is looked for cards that were to be shown within a time that is over.
 	lateEvery = 500 * time.Millisecond
+	// lastWord is how long the call that sends a card goes on once its request is over: other cards wait for it.
+	lastWord = 3 * time.Second
 )
 
 func newCourier(e *Engine, c connectors.Connector) *courier {
@@ -144,7 +147,9 @@ func (l *lane) take(r permissions.Request, cp permissions.Copy) {
 	l.mu.Lock()
 	switch was, edited := l.seen[r.ID]; {
 	case r.State != permissions.Pending:
-		as = settledEdit
+		if as = settledEdit; l.unshown[r.ID] != nil && l.unshown[r.ID].stop != nil {
+			time.AfterFunc(lastWord, l.unshown[r.ID].stop)
+		}
 	case cp.SentAt.IsZero():
 		as = firstCard
 		if l.unshown[r.ID] == nil {
@@ -367,10 +372,7 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	case r.State != permissions.Pending && (cp.Ref == "" || cp.SentAt.IsZero() && since.IsZero()):
 		return l.fail(ctx, r, cp, "settled before it was shown")
 	case cp.Ref == "", names && cp.SentAt.IsZero() && r.State == permissions.Pending:
-		if _, dates := l.connector.(connectors.Dater); !dates { // else it says itself when it goes out
-			l.attempted(cp, func(a *attempt) { a.began = cmp.Or(a.began, began) })
-		}
-		cp.Ref, err = l.connector.Send(ctx, prompt)
+		cp.Ref, err = l.send(ctx, cp, prompt, began)
 	case edits:
 		if err = editor.Edit(ctx, cp.Ref, prompt); errors.Is(err, connectors.ErrAnew) {
 			under := cp
@@ -396,6 +398,19 @@ func (l *lane) show(ctx context.Context, r permissions.Request, cp permissions.C
 	cp.Shown = r.Revision
 	s.Copy = l.dated(cp, since, began)
 	return l.note(ctx, s)
+}
+
+// send sends a card, at most until its request has been over for some time.
+func (l *lane) send(ctx context.Context, cp permissions.Copy, p connectors.Prompt, began time.Time) (ref string, err error) {
+	call, stop := context.WithCancel(ctx)
+	defer stop()
+	_, dates := l.connector.(connectors.Dater)
+	l.attempted(cp, func(a *attempt) {
+		if a.stop = stop; !dates { // else it says itself when it goes out
+			a.began = cmp.Or(a.began, began)
+		}
+	})
+	return l.connector.Send(call, p)
 }
 
 // note tells the store what was sent or edited, also while stopping, and makes up for what happened meanwhile. When
@@ -566,47 +581,4 @@ func (c *courier) fail(ctx context.Context, r permissions.Request, cp permission
 		e.usher.kick(r.ID) // also where the store failed: it may have noted it
 	}
 	return err
-}
-
-// prompt is a request as one person is to see it in one place, or as all do who are asked there.
-func (e *Engine) prompt(r permissions.Request, cp permissions.Copy, to connectors.Person, copies []permissions.Copy) connectors.Prompt {
-	p := connectors.Prompt{
-		Request: r, To: to, Code: e.store.Coder().Encode(r.Number), Waiting: e.waits(r),
-		Ref: cp.Ref, SentAt: cp.SentAt, Button: button(r, cp), Silent: !r.HighRisk && e.quiet(to), Locked: to.Locked != "" && cp.Place == "",
-	}
-	if to.Name == "" && cp.Place == "" { // who is nobody any more does not see how it ends
-		p.Locked, p.Request.State = true, permissions.Pending
-	}
-	if cp.Place != "" {
-		p.To, p.Silent = e.audience(r)
-		p.Place, p.Silent = e.placeNow(cp.Place), p.Silent && !r.HighRisk
-		return p
-	}
-	p.Before, p.Besides = e.others(r, cp, copies)
-	return p
-}
-
-// others are who was asked before a copy was to be shown and has not answered, and who is asked since it was.
-func (e *Engine) others(r permissions.Request, cp permissions.Copy, copies []permissions.Copy) (before, besides []connectors.Asked) {
-	for _, name := range r.Asked {
-		is := connectors.Asked{Name: name}
-		planned := e.stamp() // whose copy is not there yet
-		for _, c := range copies {
-			if c.Person != name {
-				continue
-			}
-			if planned = c.Since; is.At.IsZero() || !c.SentAt.IsZero() && c.SentAt.Before(is.At) {
-				is.At = c.SentAt
-			}
-		}
-		answered := slices.ContainsFunc(r.Votes, func(v permissions.Vote) bool { return v.By == name })
-		switch {
-		case name == cp.Person || answered:
-		case !is.At.IsZero() && is.At.Before(cp.Since):
-			before = append(before, is)
-		case !cp.SentAt.IsZero() && planned.After(cp.SentAt):
-			besides = append(besides, connectors.Asked{Name: name, At: planned})
-		}
-	}
-	return before, besides
 }

@@ -243,3 +243,46 @@ func (e *Engine) reached(s *Settings, r permissions.Request, copies []permission
 	}
 	return len(people)
 }
+
+// prompt is a request as one person is to see it in one place, or as all do who are asked there.
+func (e *Engine) prompt(r permissions.Request, cp permissions.Copy, to connectors.Person, copies []permissions.Copy) connectors.Prompt {
+	p := connectors.Prompt{
+		Request: r, To: to, Code: e.store.Coder().Encode(r.Number), Waiting: e.waits(r),
+		Ref: cp.Ref, SentAt: cp.SentAt, Button: button(r, cp), Silent: !r.HighRisk && e.quiet(to), Locked: to.Locked != "" && cp.Place == "",
+	}
+	if to.Name == "" && cp.Place == "" { // who is nobody any more does not see how it ends
+		p.Locked, p.Request.State = true, permissions.Pending
+	}
+	if cp.Place != "" {
+		p.To, p.Silent = e.audience(r)
+		p.Place, p.Silent = e.placeNow(cp.Place), p.Silent && !r.HighRisk
+		return p
+	}
+	p.Before, p.Besides = e.others(r, cp, copies)
+	return p
+}
+
+// others are who was asked before a copy was to be shown and has not answered, and who is asked since it was.
+func (e *Engine) others(r permissions.Request, cp permissions.Copy, copies []permissions.Copy) (before, besides []connectors.Asked) {
+	for _, name := range r.Asked {
+		is := connectors.Asked{Name: name}
+		planned := e.stamp() // whose copy is not there yet
+		for _, c := range copies {
+			if c.Person != name {
+				continue
+			}
+			if planned = c.Since; is.At.IsZero() || !c.SentAt.IsZero() && c.SentAt.Before(is.At) {
+				is.At = c.SentAt
+			}
+		}
+		answered := slices.ContainsFunc(r.Votes, func(v permissions.Vote) bool { return v.By == name })
+		switch {
+		case name == cp.Person || answered:
+		case !is.At.IsZero() && is.At.Before(cp.Since):
+			before = append(before, is)
+		case !cp.SentAt.IsZero() && planned.After(cp.SentAt):
+			besides = append(besides, connectors.Asked{Name: name, At: planned})
+		}
+	}
+	return before, besides
+}

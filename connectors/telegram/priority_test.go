@@ -177,3 +177,17 @@ func TestAnAnswerBeforeTelegramsIsToACardThatWasSent(t *testing.T) {
 		t.Errorf("shown at %v, sent at %v and allowed at %v: %v", copies[0].SentAt, began, r.DecidedAt, err)
 	}
 }
+
+// A call that hangs, which sends the card of what is over by then, does not keep its person's next card long.
+func TestACallForWhatIsOverHoldsNoCardUp(t *testing.T) {
+	s := play(t)
+	call, _, _ := s.late("fay", "over.")
+	s.decide("fay", permissions.Deny)
+	s.get(call, permissions.Denied)
+	began := time.Now()
+	s.ask(network("next."))
+	s.card("fay", "next.")
+	if took := time.Since(began); took > callLimit/2 {
+		t.Errorf("it came after %v", took)
+	}
+}
