@@ -50,6 +50,9 @@ type Desk interface {
 	Judge(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Verdict, error)
 	// Forbids reports whether a tool never runs for the caller.
 	Forbids(caller permissions.Caller, tool string) bool
+	// TooOften counts a call of a tool that policy alone allows, and reports whether the caller has had as many of it in this minute
+	// as run unasked.
+	TooOften(caller permissions.Caller, tool string) bool
 	// Held are the tags that the caller holds just now in a session: by the configuration, and by grants.
 	Held(ctx context.Context, caller permissions.Caller, session string) ([]permissions.Tag, error)
 	// Pose puts q to people and returns the row, settled or not, without waiting. Its Key is required: the same key again

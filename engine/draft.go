@@ -15,7 +15,7 @@ import (
 // draft turns what a caller asks into the row to be opened, or refuses it. A request that needs nobody's answer comes
 // back approved, via grant.
 func (e *Engine) draft(
-	s *Settings, caller permissions.Caller, q permissions.Request, grants []permissions.Grant,
+	s *Settings, caller permissions.Caller, q permissions.Request, grants []permissions.Grant, counts bool,
 ) (permissions.Request, error) {
 	r := q
 	now := e.stamp()
@@ -39,7 +39,7 @@ func (e *Engine) draft(
 	}
 	policy := s.policy(caller)
 	verdict := policy.Evaluate(r, grants, now)
-	if !verdict.Ask && e.tooOften(s, r.Caller, verdict.Auto) { // then only a grant lets it run unasked
+	if counts && !verdict.Ask && e.tooOften(s, r.Caller, verdict.Auto) { // then only a grant lets it run unasked
 		policy.Auto = nil
 		verdict = policy.Evaluate(r, grants, now)
 	}

@@ -69,7 +69,7 @@ func (e *Engine) prepare(ctx context.Context, caller permissions.Caller, q permi
 	if err != nil {
 		return opening{}, broken(err)
 	}
-	r, err := e.draft(s, caller, q, grants)
+	r, err := e.draft(s, caller, q, grants, true)
 	if err != nil {
 		e.noteUnrouted(caller, err)
 		return opening{}, err

@@ -37,7 +37,7 @@ func (c counter) Judge(ctx context.Context, caller permissions.Caller, q permiss
 	if err != nil {
 		return permissions.Verdict{}, broken(err)
 	}
-	r, err := c.engine.draft(c.engine.settings.Load(), caller, q, grants)
+	r, err := c.engine.draft(c.engine.settings.Load(), caller, q, grants, false)
 	if err != nil {
 		return permissions.Verdict{}, err
 	}
@@ -54,6 +54,13 @@ func (c counter) Judge(ctx context.Context, caller permissions.Caller, q permiss
 func (c counter) Forbids(caller permissions.Caller, tool string) bool {
 	asked := permissions.Request{Kind: permissions.KindTool, Caller: caller, Tool: tool}
 	return c.engine.settings.Load().policy(caller).Evaluate(asked, nil, c.engine.clock.Now()).Forbidden != ""
+}
+
+// TooOften is [agents.Desk].
+func (c counter) TooOften(caller permissions.Caller, tool string) bool {
+	s := c.engine.settings.Load()
+	asked := permissions.Request{Kind: permissions.KindTool, Caller: caller, Tool: tool}
+	return c.engine.tooOften(s, caller, s.policy(caller).Evaluate(asked, nil, c.engine.clock.Now()).Auto)
 }
 
 // Held is [agents.Desk].

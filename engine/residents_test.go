@@ -434,9 +434,11 @@ func TestAutoCallsOfOursBeyondTheirRateAreAsked(t *testing.T) {
 	s.Limits.AutoPerMinute = 2
 	st := play(t, s, newPhone(fay, "fays-phone"))
 	for i, who := range []permissions.Caller{helper, child, helper} {
-		v, err := st.Desk().Judge(t.Context(), who, tool("read_file", `{"path":"a"}`))
-		if want := i == 2; err != nil || v.Ask != want {
-			t.Errorf("call %d is asked: %v, %v", i+1, v.Ask, err)
+		if v, err := st.Desk().Judge(t.Context(), who, tool("read_file", `{"path":"a"}`)); err != nil || v.Ask {
+			t.Errorf("call %d: %+v, %v", i+1, v, err)
+		}
+		if often, want := st.Desk().TooOften(who, "read_file"), i == 2; often != want {
+			t.Errorf("call %d is one too many: %v", i+1, often)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (a *Agent) allow(ctx context.Context, q permissions.Request) (permissions.R
 		return q, err
 	case verdict.Forbidden != "":
 		return q, permissions.Forbidden(verdict.Forbidden)
-	case !verdict.Ask && len(verdict.Grants) == 0: // policy alone allows it
+	case !verdict.Ask && len(verdict.Grants) == 0 && !a.desk.TooOften(a.caller(), q.Tool): // policy alone allows it
 		q.State, q.Answer, q.Scope = permissions.Approved, permissions.Allow(permissions.Once), permissions.Once
 		return q, nil
 	}

@@ -40,6 +40,25 @@ var dialects = []Dialect{
 	{Name: "copilot", Within: 25 * time.Second, read: readCopilot},
 	{Name: "cursor", Within: 50 * time.Second, read: readCursor},
 	{Name: "gemini", Within: 50 * time.Second, read: readGemini},
+	{Name: "vscode", Within: 25 * time.Second, read: readLocal},
+}
+
+// spoken is the dialect that an input is of by its members, whichever was named: agents run the hooks in each other's settings.
+func (d Dialect) spoken(m members) Dialect {
+	name := d.Name
+	alike := name == "claude-code" || name == "codex"
+	switch {
+	case m["hookEventName"] != nil && m["hook_event_name"] == nil:
+		name = "vscode"
+	case m["toolName"] != nil && m["tool_name"] == nil:
+		name = "copilot"
+	case alike && m["turn_id"] != nil:
+		name = "codex"
+	case alike && m["prompt_id"] != nil:
+		name = "claude-code"
+	}
+	found, _ := Find(name)
+	return found
 }
 
 // Find gives the dialect of that name.
@@ -83,6 +102,18 @@ func readCopilot(_ Dialect, m members) (c Call, err error) {
 	return c, fmt.Errorf("the hook was called for %s, which decides nothing; use it for preToolUse or permissionRequest", c.event)
 }
 
+// readLocal reads what the agent in VS Code's own process gives its hooks, and those in Copilot's and Claude Code's settings.
+func readLocal(_ Dialect, m members) (c Call, err error) {
+	if c.event, err = m.text("hookEventName"); err != nil {
+		return c, err
+	}
+	if c.event != "PreToolUse" {
+		return c, fmt.Errorf("the hook was called for %s, which decides nothing; use it for PreToolUse", c.event)
+	}
+	c.answer = preToolUse
+	return c, c.common(m, "sessionId", "tool_name", "tool_input")
+}
+
 // readGemini reads what Gemini CLI gives its hooks.
 func readGemini(_ Dialect, m members) (c Call, err error) {
 	if c.event, err = m.text("hook_event_name"); err != nil {
@@ -110,6 +141,8 @@ func (d Dialect) Probe(tool, cwd string) []byte {
 		event = map[string]any{"sessionId": session, "cwd": cwd, "toolName": tool, "toolArgs": input}
 	case "cursor":
 		event["hook_event_name"], event["conversation_id"] = "preToolUse", session
+	case "vscode":
+		event["hookEventName"], event["sessionId"] = "PreToolUse", session
 	case "gemini":
 		event["hook_event_name"], event["session_id"] = "BeforeTool", session
 	default:

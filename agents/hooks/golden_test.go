@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
@@ -59,6 +60,35 @@ func TestGolden(t *testing.T) {
 	for _, name := range Names() {
 		if seen[name] < 2 {
 			t.Errorf("%s has %d files", name, seen[name])
+		}
+	}
+}
+
+// Agents run the hooks in each other's settings: an input is read, and answered, as who gives it does.
+func TestAnInputIsOfWhomItsMembersSay(t *testing.T) {
+	for _, c := range []struct{ named, file, spoken string }{
+		{"copilot", "vscode/terminal.json", "vscode"}, {"claude-code", "vscode/terminal.json", "vscode"},
+		{"claude-code", "copilot/bash.json", "copilot"}, {"vscode", "copilot/bash.json", "copilot"},
+		{"claude-code", "codex/exec.json", "codex"}, {"codex", "claude-code/bash.json", "claude-code"},
+	} {
+		input, err := os.ReadFile(filepath.Join("testdata", c.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		own, _ := Find(c.spoken)
+		want, err := own.Read(input)
+		if err != nil {
+			t.Fatal(c.file, err)
+		}
+		named, _ := Find(c.named)
+		for _, text := range [][]byte{input, append([]byte("\ufeff"), input...)} {
+			got, err := named.Read(text)
+			if within := got.Within(time.Hour); within != own.Within || own.Name == named.Name {
+				t.Errorf("%s, named %s, may take %v", c.file, c.named, within)
+			}
+			if err != nil || said(got) != said(want) {
+				t.Errorf("%s, named %s: %v\n%s\nnot\n%s", c.file, c.named, err, said(got), said(want))
+			}
 		}
 	}
 }

@@ -68,7 +68,7 @@ func (o Options) serve(w http.ResponseWriter, r *http.Request) {
 	c.Request.Host, _ = os.Hostname() // a host without a name is not told
 	ctx, done := o.untilHangup(r.Context())
 	defer done()
-	answer(w, c.Reply(Decide(ctx, o.Desk, o.CallerOf(ctx), c, within)))
+	answer(w, c.Reply(Decide(ctx, o.Desk, o.CallerOf(ctx), c, c.Within(within))))
 }
 
 // untilHangup is a call's context, which ends with a cause that tells the daemon's stop ([ErrLeft]) from an agent that

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/daycared/daycared/permissions"
@@ -18,6 +19,7 @@ type Call struct {
 	Request permissions.Request
 
 	dialect string
+	named   string // the dialect that it was to be of
 	event   string
 	answer  func(event string, v Verdict) any // nil: there is no answer of this event's own shape
 }
@@ -26,6 +28,7 @@ type Call struct {
 // log; the Call beside it can still be answered.
 func (d Dialect) Read(input []byte) (Call, error) {
 	nothing := Call{dialect: d.Name}
+	input = bytes.TrimPrefix(input, []byte("\ufeff")) // Cursor writes a byte order mark on Windows
 	if len(input) > MaxInput {
 		return nothing, fmt.Errorf("the hook was given more than %d bytes", MaxInput)
 	}
@@ -40,8 +43,10 @@ func (d Dialect) Read(input []byte) (Call, error) {
 	if err := json.Unmarshal(canonical, &m); err != nil || m == nil {
 		return nothing, fmt.Errorf("the hook was given something else than a JSON object")
 	}
+	named := d.Name
+	d = d.spoken(m)
 	c, err := d.read(d, m)
-	c.dialect = d.Name
+	c.dialect, c.named = d.Name, named
 	if err == nil {
 		err = c.beside(m)
 	}
@@ -49,6 +54,15 @@ func (d Dialect) Read(input []byte) (Call, error) {
 		err = c.complete(d.Name)
 	}
 	return c, err
+}
+
+// Within is how long the call may take of what its hook was told. An agent that runs the hook of another's settings may not heed
+// how long that one was to wait.
+func (c Call) Within(told time.Duration) time.Duration {
+	if d, found := Find(c.dialect); found && c.dialect != c.named {
+		return min(told, d.Within)
+	}
+	return told
 }
 
 // harmless are the members that do not say what will run, but who asks, when, in which mode, and what an answer could change.

@@ -154,3 +154,27 @@ func TestAScheduleThatAsksWhenItBegins(t *testing.T) {
 		s.hears("the report: wrote a")
 	})
 }
+
+// What tools.auto lets run in a minute is counted once for each call, and a call beyond that is asked about.
+func TestCallsBeyondTheRateOfAnAutoToolAreAsked(t *testing.T) {
+	auto := func(s *engine.Settings) {
+		s.Limits.AutoPerMinute, s.Policy.Auto, s.Policy.Gated = 2, []string{"write_file"}, nil
+	}
+	s := playWith(t, auto, helper(func(turn int, p models.Prompt) models.Reply {
+		if turn < 3 {
+			return calls("write_file", noteA)
+		}
+		return says("told: " + transcriptOf(p))
+	}))
+	s.writes("go")
+	q := s.card(1)
+	s.answers(q, permissions.Allow(permissions.Once))
+	s.hears("told: ")
+	id := s.current("helper").ID
+	for step := 1; step <= 3; step++ {
+		rows, err := s.rows.Executions(t.Context(), id, step)
+		if err != nil || len(rows) != 1 || !rows[0].Success {
+			t.Errorf("the row of step %d is %+v, %v", step, rows, err)
+		}
+	}
+}

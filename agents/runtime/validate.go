@@ -95,7 +95,9 @@ func (sh *shift) judge(ctx context.Context, call Call, held []permissions.Tag) (
 	case verdict.Forbidden != "":
 		v, _, err := spare(permissions.Forbidden(verdict.Forbidden).Text)
 		return v, "", err
-	case verdict.Ask && !isAsking:
+	case isAsking:
+		v.Fate = Runs
+	case verdict.Ask, len(verdict.Grants) == 0 && sh.runtime.desk.TooOften(sh.session.Caller(), call.Tool):
 		v.Fate = Asks
 	default:
 		v.Fate = Runs

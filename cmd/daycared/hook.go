@@ -74,6 +74,9 @@ func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time) err
 	if err != nil {
 		return c.reply(call.Reply(hooks.Refuse(err)))
 	}
+	if own := time.Now().Add(call.Within(time.Until(deadline))); own.Before(deadline) {
+		deadline = own
+	}
 	call.Request.Host, _ = os.Hostname() // a host without a name is not told
 	asks, err := c.agentClient()
 	if err != nil {
