@@ -11,6 +11,7 @@ import (
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/agents/runtime"
 	"github.com/daycared/daycared/agents/tools"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
@@ -528,6 +529,19 @@ func TestWhatRunsUnderAGrantSaysSo(t *testing.T) {
 	for _, g := range grants {
 		if g.Used != 2 {
 			t.Errorf("the grant of %s %v was used %d times, want 2", g.Tool, g.Tags, g.Used)
+		}
+	}
+}
+
+// TestTheContractNamesEveryReasonOfARun: a front end knows all words that it may be told.
+func TestTheContractNamesEveryReasonOfARun(t *testing.T) {
+	said := wire.Events.Events[permissions.RunFinished].Payload["reason"].Description
+	for _, reason := range []string{
+		agents.ReasonDenied, agents.ReasonTimeout, agents.ReasonStopped, runtime.ReasonInterrupted, runtime.ReasonModel,
+		runtime.ReasonSteps, "restarted", "agent", "empty",
+	} {
+		if !strings.Contains(said, reason) {
+			t.Errorf("%s is missing: %s", reason, said)
 		}
 	}
 }

@@ -251,6 +251,10 @@ func (b *behaviour) told(event string) {
 		if !there && !strings.Contains(s.Description, "left out") || string(value) == "null" && !s.Nullable {
 			b.t.Errorf("by the contract, %s has %s: %s", h.Type, member, event)
 		}
+		runs := h.Type == permissions.RunFinished || h.Type == permissions.AckRejected
+		if runs && member == "reason" && !strings.Contains(s.Description, strings.Trim(string(value), `"`)) {
+			b.t.Errorf("by the contract, the reason of %s is %s: %s", h.Type, s.Description, event)
+		}
 	}
 }
 

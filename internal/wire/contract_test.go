@@ -42,6 +42,15 @@ func TestTheContractOfEventsIsComplete(t *testing.T) {
 			t.Errorf("the page has %d members of %s, the contract %d", n, name, len(e.Payload))
 		}
 	}
+	for name, members := range map[permissions.Type][]string{
+		permissions.RunFinished: {"reason"}, permissions.AckRejected: {"reason"},
+	} {
+		for _, member := range members {
+			if said := Events.Events[name].Payload[member].Description; !strings.Contains(rows[string(name)], "`"+member+"`: "+said) {
+				t.Errorf("the page does not say of %s.%s: %s", name, member, said)
+			}
+		}
+	}
 	for view, columns := range Events.Views {
 		if !strings.Contains(rows[view], "| `"+strings.Join(columns, "` `")+"` |") {
 			t.Errorf("the page has other columns of %s: %s", view, rows[view])

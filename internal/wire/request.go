@@ -52,7 +52,7 @@ type Request struct {
 	Deadline     *time.Time           `json:"deadline"`
 	Asked        []string             `json:"asked"`
 	Delivered    []Delivery           `json:"delivered"`
-	TimedOut     bool                 `json:"timed_out"`
+	TimedOut     bool                 `json:"timed_out" doc:"a clarification's time was over, so its first option counts; what else is over is expired"`
 	Defaulted    bool                 `json:"defaulted"`
 	UsedAt       *time.Time           `json:"used_at"`
 	VoidedBy     *string              `json:"voided_by,omitzero"` // only of an approval that was taken back, by somebody
@@ -374,7 +374,7 @@ type Session struct {
 	Model     string               `json:"model"`
 	Tokens    int64                `json:"tokens"`
 	Version   int64                `json:"version"`
-	WaitingOn *WaitingOn           `json:"waiting_on"`
+	WaitingOn *WaitingOn           `json:"waiting_on" doc:"null: nothing"`
 	Person    string               `json:"person"`
 	Parent    *permissions.ID      `json:"parent"` // the session that began it
 	Cost      int64                `json:"cost"`   // in millionths of the currency of the configured prices
