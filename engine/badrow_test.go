@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -22,6 +24,13 @@ func (d *damaged) Read(ctx context.Context, id permissions.ID) (permissions.Requ
 		return permissions.Request{}, &store.Error{What: "request " + string(id), Advice: "see daycared audit verify", Row: true}
 	}
 	return d.Store.Read(ctx, id)
+}
+
+func (d *damaged) Verify(ctx context.Context) ([]permissions.Head, error) {
+	if bad := d.bad.Load(); bad != nil {
+		return nil, fmt.Errorf("verify the audit: request %s does not carry the seal", bad)
+	}
+	return d.Store.Verify(ctx)
 }
 
 // overDamage is a stage over such a store.
@@ -70,4 +79,22 @@ func TestADamagedRequestKeepsNoCardFromBeingShownAgain(t *testing.T) {
 		t.Errorf("shown were %+v, %v", were, err)
 	}
 	st.shown(f.Memory, 3)
+}
+
+// TestALockSaysThatRowsMayBeMissing: A8/what somebody changed while they are locked is taken back by no --since.
+func TestALockSaysThatRowsMayBeMissing(t *testing.T) {
+	f := newPhone(fay, "fays-phone")
+	st, rows := overDamage(t, f)
+	since := st.now()
+	r := st.approved(f.Memory, tagged("s1", "@network"), permissions.Allow(permissions.Session), false)
+	rows.bad.Store(r.ID)
+	_, err := st.Lock(t.Context(), operator, "fay", since)
+	refused(t, err, permissions.CodeBroken)
+	const want = "fay is locked. Taken back: 0 unused approvals and 1 grants, but there may be more: verify the audit: request"
+	if !strings.Contains(fmt.Sprint(err), want) {
+		t.Errorf("it says %v", err)
+	}
+	if locks := st.Locks(); len(locks) != 1 {
+		t.Errorf("locks: %v", locks)
+	}
 }

@@ -213,6 +213,9 @@ func (e *Engine) takeBack(ctx context.Context, done *permissions.Locked, since t
 		}
 	}
 	e.registry.RingNotices()
+	if _, err := e.store.Verify(ctx); err != nil { // a row that was changed may not have been found
+		return permissions.LockIncomplete(done.Person, len(done.Voided), len(done.Revoked), err.Error())
+	}
 	return nil
 }
 

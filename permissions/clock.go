@@ -93,7 +93,8 @@ func (g *Registry) settleDue(ctx context.Context) (next time.Time, failed error)
 		for _, d := range due {
 			_, err := g.Resolve(ctx, d.ID, d.Event)
 			switch { // somebody, or the deadline, may have been faster
-			case err == nil, errors.Is(err, ErrSettled), errors.Is(err, ErrNotDue), errors.Is(err, ErrLate), errors.Is(err, ErrRow):
+			case err == nil, errors.Is(err, ErrSettled), errors.Is(err, ErrNotDue), errors.Is(err, ErrLate), errors.Is(err, ErrRow),
+				CodeOf(err) == CodeUnknown: // its id cannot be read
 				broken = 0
 				continue
 			case ctx.Err() != nil:

@@ -241,6 +241,24 @@ func TestOneBadRowDoesNotHoldUpTheOthers(t *testing.T) {
 	}
 }
 
+// D9/a row whose id cannot be read is found as due, and not by its id.
+func TestARowWhoseIDCannotBeReadHoldsUpNoSweep(t *testing.T) {
+	m := newRoom()
+	good := m.fresh(func(r *Request) { r.Deadline = m.wall().Add(-time.Minute) })
+	bad := m.fresh(func(r *Request) { r.Deadline = m.wall().Add(-time.Hour) })
+	m.store.rows[good.ID], m.store.rows["another"] = good, bad
+	m.store.beforeApply = func(id ID, _ Event) error {
+		if id == bad.ID {
+			delete(m.store.rows, "another") // what is due is listed once
+			return Unknown(string(id))
+		}
+		return nil
+	}
+	if _, err := m.Sweep(t.Context()); err != nil || m.store.rows[good.ID].State == Pending {
+		t.Errorf("%s, %v", m.store.rows[good.ID].State, err)
+	}
+}
+
 func TestASweepTakesEverythingThatIsDue(t *testing.T) {
 	m := newRoom()
 	later := m.fresh(nil)

@@ -78,6 +78,12 @@ func LockedOut(person string) *Refusal {
 		"%s is locked: nothing from this account counts until the operator, or two other people, unlock %s.", person, person)
 }
 
+// LockIncomplete is the refusal to say that everything was taken back that a person who is locked has given, and why.
+func LockIncomplete(name string, approvals, grants int, why string) *Refusal {
+	return refuse(CodeBroken, ExitOther, "%s is locked. Taken back: %d unused approvals and %d grants, but there may be more: %s.",
+		name, approvals, grants, why)
+}
+
 // LockUnsaved says that somebody is locked, that this could not be stored, and why.
 func LockUnsaved(person, why string) *Refusal {
 	return refuse(CodeBroken, ExitOther, "%s is locked now, but that is not saved: %s; a restart before it is saved forgets it. "+

@@ -193,6 +193,45 @@ func (s *Store) putBack(ctx context.Context, t *tx, l life, m *mark, text string
 	return "its audit went another way", nil
 }
 
+// What was closed in a store that was replaced is closed in the rows alone.
+const (
+	readClosedGrants = `SELECT ` + grantColumns + ` FROM grants WHERE (revoked_at > 0 OR ended_at > 0) AND NOT EXISTS (SELECT 1 FROM audit ` +
+		`WHERE ` + gateEntry + ` AND audit.request = grants.request AND audit.type IN ('GRANT_REVOKED', 'GRANT_ENDED') ` +
+		`AND instr(audit.detail, '"' || grants.id || '"') > 0) ORDER BY id`
+
+	readClosedTokens = `SELECT ` + tokenColumns + ` FROM tokens WHERE revoked_at > 0 AND NOT EXISTS (SELECT 1 FROM audit ` +
+		`WHERE ` + gateEntry + ` AND audit.request = '' AND audit.type = 'TOKEN_REVOKED' ` +
+		`AND instr(audit.detail, '"' || tokens.id || '"') > 0) ORDER BY id`
+)
+
+// restateClosed says in the audit of a new life what is closed, and that everything is stopped, where no entry does: the next
+// restore goes by that.
+func (s *Store) restateClosed(ctx context.Context, t *tx, at time.Time) error {
+	var all []permissions.Record
+	grants, err := collectReadable(ctx, s, t, "a grant", grantFields, readClosedGrants)
+	if err != nil {
+		return err
+	}
+	for _, g := range grants {
+		all = append(all, grantRecord(permissions.GrantRevoked, g, "", "", at))
+	}
+	tokens, err := collectReadable(ctx, s, t, "a token", tokenFields, readClosedTokens)
+	if err != nil {
+		return err
+	}
+	for _, token := range tokens {
+		all = append(all, tokenRecord(permissions.TokenRevoked, token, "", "", at))
+	}
+	if t.stopped != "" {
+		all = append(all, permissions.Record{Type: permissions.AllStopped, At: at, Actor: t.stopped, Detail: map[string]string{}})
+	}
+	for _, r := range all {
+		r.Detail[why] = "it was so in the store that was replaced"
+		err = cmp.Or(err, s.append(ctx, t, r))
+	}
+	return err
+}
+
 // renewal is what the beginning of a new life did.
 type renewal struct {
 	openRows   // that are suspended now
@@ -276,7 +315,7 @@ func (s *Store) renew(ctx context.Context, t *tx, l *life, m *mark, text, reason
 	if err != nil {
 		return nil, err
 	}
-	if err := s.restateLocks(ctx, t, now); err != nil {
+	if err := cmp.Or(s.restateLocks(ctx, t, now), s.restateClosed(ctx, t, now)); err != nil {
 		return nil, err
 	}
 	if n.approvals, err = s.takeBackUnused(ctx, t, now); err != nil {

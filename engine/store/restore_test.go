@@ -122,6 +122,40 @@ func TestRestoreGoesByTheAuditOfTheStoreThatIsReplaced(t *testing.T) {
 		"UPDATE meta SET stopped_by = '', stopped_at = 0")
 }
 
+// TestTwoRestoresKeepWhatWasTakenBack: D10/the store that the second one replaces is not the one in which it was taken back.
+func TestTwoRestoresKeepWhatWasTakenBack(t *testing.T) {
+	for _, started := range []bool{true, false} {
+		d := newDead(t)
+		for n := range 2 {
+			if _, err := Restore(t.Context(), options(d.path), d.backup); err != nil {
+				t.Fatal(err)
+			}
+			if n == 0 && started {
+				if err := reopen(t, d.path).Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n == 0 {
+				changes := []string{"DELETE FROM uses WHERE granted IN (SELECT id FROM grants WHERE revoked_at > 0)",
+					"DELETE FROM grants WHERE revoked_at > 0", "DELETE FROM tokens WHERE revoked_at > 0", "UPDATE meta SET stopped_by = '', stopped_at = 0"}
+				if err := change(t.Context(), d.path, statements(changes...)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		s := reopen(t, d.path)
+		if now, err := s.Suspended(t.Context()); err != nil || len(now.Grants) != 1 || len(now.Tokens) != 2 {
+			t.Errorf("started %v: suspended are %d grants and %d tokens, %v", started, len(now.Grants), len(now.Tokens), err)
+		}
+		if by, err := s.StoppedBy(t.Context()); err != nil || by != "sam" {
+			t.Errorf("started %v: stopped by %q, %v", started, by, err)
+		}
+		if _, err := s.Verify(t.Context()); err != nil {
+			t.Errorf("started %v: %v", started, err)
+		}
+	}
+}
+
 func restoresWhatWasTakenBack(t *testing.T, changes ...string) {
 	t.Helper()
 	d := newDead(t)

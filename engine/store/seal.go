@@ -300,7 +300,9 @@ func (s *Store) resealRequests(ctx context.Context, t *tx) (n int64, err error) 
 }
 
 const (
-	readSealed = `SELECT ` + sealedColumns + `, voided_by, options, calls, mac FROM requests WHERE number >= $1 ORDER BY number LIMIT 0 + $2`
+	// Those after calls are not sealed, but a request in which one cannot be read is not used.
+	readSealed = `SELECT ` + sealedColumns + `, voided_by, options, calls, affected_path, env_hash, background, foreground, step, env_names, ` +
+		`choices, left_at, place, folder, reminders, comment, failure, mac FROM requests WHERE number >= $1 ORDER BY number LIMIT 0 + $2`
 
 	sealedPage = 200
 )
@@ -308,8 +310,10 @@ const (
 // eachSealed hands over every request, as far as its seal covers it.
 func eachSealed(ctx context.Context, from source, take func(r permissions.Request, mac []byte) error) error {
 	fields := func(r *sealedRow[permissions.Request]) []any {
-		return append(sealedFields(&r.row), &r.row.VoidedBy, list[permissions.Option]{&r.row.Options},
-			list[permissions.Call]{&r.row.Calls}, &r.mac)
+		q := &r.row
+		return append(sealedFields(q), &q.VoidedBy, list[permissions.Option]{&q.Options}, list[permissions.Call]{&q.Calls},
+			&q.AffectedPath, &q.EnvHash, &q.Background, &q.Foreground, &q.Step, list[string]{&q.EnvNames}, list[string]{&q.Choices},
+			instant{&q.LeftAt}, &q.Place, &q.Folder, times{&q.Reminders}, &q.Comment, &q.Failure, &r.mac)
 	}
 	for next := int64(math.MinInt64); ; { // a number below one was written by somebody else
 		page, err := collect(ctx, from, "", fields, readSealed, next, sealedPage)
