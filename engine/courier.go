@@ -439,8 +439,9 @@ func (l *lane) note(ctx context.Context, s sending) error {
 			return err
 		}
 	}
-	if why, lost := e.lost.Load(e.chatAt(s.Copy)); lost && why != s.lost {
-		return e.abandon(ctx, []permissions.Copy{s.Copy}, *why.(*string))
+	found, lost := e.lost.Load(e.chatAt(s.Copy))
+	if why, isText := found.(*string); lost && isText && found != s.lost {
+		return e.abandon(ctx, []permissions.Copy{s.Copy}, *why)
 	}
 	return e.withhold(ctx, e.settings.Load(), []permissions.Copy{s.Copy})
 }

@@ -8,7 +8,7 @@ parts=${*:-permissions connectors/reply agents/hooks engine/store/group.go}
 # The tests that look at a part which is a file, of a package whose whole suite is slow.
 tests() {
 	case $1 in
-	*/group.go) echo 'Group|LeavesTheLine|PanicsEndsAlone|DamageWasFound|CommitDid|IdleWrite|WrittenByAnother|LedgerIsRead' ;;
+	*/group.go) echo 'Group|LeavesTheLine|PanicsEndsAlone|DamageWasFound|CommitDid|IdleWrite|WrittenByAnother|LedgerIsRead|MarkIsNotMoved' ;;
 	*) echo . ;;
 	esac
 }

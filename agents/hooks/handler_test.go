@@ -135,6 +135,7 @@ func TestALinkIsFollowedWhenItIsAsked(t *testing.T) {
 		want   string
 	}{
 		{"one", uid, "one"}, {"two", uid, "two"}, {"one", uid, "one"},
+		{"one", permissions.CallerUID(0), "one"},
 		{"one", permissions.Caller{Name: "token:ci", UID: permissions.NoUID}, "link"},
 		{"one", permissions.Caller{Name: "token:ci", UID: permissions.AnyUID}, "link"},
 	} {

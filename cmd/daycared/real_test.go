@@ -49,7 +49,9 @@ func setupReal(env *testscript.Env) error {
 		return err
 	}
 	names, _ := env.Values[namesKey{}].(map[string]bool)
-	for _, name := range []string{"ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "OPENCODE_DISABLE_MODELS_FETCH", "XDG_CACHE_HOME", "GOCACHE", "GOPROXY"} {
+	for _, name := range []string{
+		"ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "OPENCODE_DISABLE_MODELS_FETCH", "XDG_CACHE_HOME", "GOCACHE", "GOPROXY",
+	} {
 		names[name] = true
 	}
 	env.Setenv("REAL_WAIT", cmp.Or(os.Getenv("REAL_WAIT"), "10m"))

@@ -25,7 +25,8 @@ func TestTextStoredAsBytesIsFoundAndNotUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	fields := func(c *[2]string) []any { return []any{&c[0], &c[1]} }
-	columns, err := collect(t.Context(), o.writer, "", fields, "SELECT m.name, c.name FROM sqlite_schema AS m, pragma_table_info(m.name) AS c "+
+	columns, err := collect(t.Context(), o.writer, "", fields, "SELECT m.name, c.name "+
+		"FROM sqlite_schema AS m, pragma_table_info(m.name) AS c "+
 		"WHERE m.name IN ('requests', 'votes', 'grants', 'tokens', 'pairings', 'locks', 'suspensions', 'audit', 'meta') AND c.type = 'TEXT' "+
 		"AND c.name NOT IN (SELECT value FROM json_each($1))", list[string]{&unsealedText})
 	if err != nil || len(columns) < 60 {
@@ -159,7 +160,8 @@ func TestVerifyFindsAnIndexThatLacksRows(t *testing.T) {
 		for _, step := range [][]string{
 			{"CREATE TABLE kept AS SELECT sql FROM sqlite_schema WHERE name = '" + index + "'", "PRAGMA writable_schema = on",
 				where("sql || ' AND 1 = 0'"), "PRAGMA writable_schema = reset"},
-			{"REINDEX " + index, "PRAGMA writable_schema = on", where("(SELECT sql FROM kept)"), "DROP TABLE kept", "PRAGMA writable_schema = reset"},
+			{"REINDEX " + index, "PRAGMA writable_schema = on", where("(SELECT sql FROM kept)"), "DROP TABLE kept",
+				"PRAGMA writable_schema = reset"},
 		} {
 			if err := change(t.Context(), o.path, statements(step...)); err != nil {
 				t.Fatal(index, err)

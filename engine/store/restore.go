@@ -342,48 +342,54 @@ func carryOver(ctx context.Context, draft, path string, keys []*sealer) (reached
 	var left error
 	err = change(ctx, draft, func(ctx context.Context, db *sql.DB) error {
 		own, failed := readIdentity(ctx, db) // one without seals needs none
-		carry := statements(attach, "BEGIN IMMEDIATE", carrySuspensions, carryStop, carryGrants, carryTokens, carryPairings)
-		if err := carry(ctx, db); err != nil {
+		same, canLock, lost, err := carryRows(ctx, db, attach)
+		if left = lost; err != nil {
 			return err
 		}
-		from, to, same, has := false, false, false, false // a store from before there were locks has nowhere to keep them
-		if err := db.QueryRowContext(ctx, canLock).Scan(&from, &to, &same); err != nil {
-			return err
+		var k *sealer // whose seals the copy carries; nil: nobody's whom we know
+		if i := slices.IndexFunc(keys, own.holds); failed == nil && i >= 0 {
+			k = keys[i]
 		}
-		if from {
-			if err := db.QueryRowContext(ctx, anyLocks).Scan(&has); err != nil {
-				return err
-			}
-		}
-		switch {
-		case !same:
-			left = errors.New("the store that was replaced is not the one that the backup was made of")
-		case has && to:
-			if err := statements(carryLocks)(ctx, db); err != nil {
-				return err
-			}
-		case has:
-			left = errors.New("the backup is from before there were locks; lock again whoever was locked, with: daycared lock NAME")
-		}
-		i := slices.IndexFunc(keys, own.holds)
 		if same {
-			var k *sealer
-			if failed == nil && i >= 0 {
-				k = keys[i]
-			}
-			if err := carrySaid(ctx, db, chain, said, k, to); err != nil {
-				return err
-			}
+			err = carrySaid(ctx, db, chain, said, k, canLock)
 		}
-		if failed == nil && i >= 0 {
-			if err := sealIdentity(ctx, db, keys[i]); err != nil {
-				return err
-			}
+		if err == nil && k != nil {
+			err = sealIdentity(ctx, db, k)
 		}
-		_, err := db.ExecContext(ctx, "COMMIT")
+		if err != nil {
+			return err
+		}
+		_, err = db.ExecContext(ctx, "COMMIT")
 		return err
 	})
 	return fmt.Sprintf("%d:%s", h.seq, h.hash), cmp.Or(err, left)
+}
+
+// carryRows takes into a copy what the rows of the store that is replaced say was taken back, and says what of that is lost. A copy
+// from before there were locks has nowhere to keep them.
+func carryRows(ctx context.Context, db *sql.DB, attach string) (same, canKeep bool, lost, err error) {
+	carry := statements(attach, "BEGIN IMMEDIATE", carrySuspensions, carryStop, carryGrants, carryTokens, carryPairings)
+	if err := carry(ctx, db); err != nil {
+		return false, false, nil, err
+	}
+	from, has := false, false
+	if err := db.QueryRowContext(ctx, canLock).Scan(&from, &canKeep, &same); err != nil {
+		return false, false, nil, err
+	}
+	if from {
+		if err := db.QueryRowContext(ctx, anyLocks).Scan(&has); err != nil {
+			return false, false, nil, err
+		}
+	}
+	switch {
+	case !same:
+		lost = errors.New("the store that was replaced is not the one that the backup was made of")
+	case has && canKeep:
+		err = statements(carryLocks)(ctx, db)
+	case has:
+		lost = errors.New("the backup is from before there were locks; lock again whoever was locked, with: daycared lock NAME")
+	}
+	return same, canKeep, lost, err
 }
 
 // readGateEntries finds what a store says of what opens and shuts something, in the order in which it was said.

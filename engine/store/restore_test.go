@@ -137,7 +137,8 @@ func TestTwoRestoresKeepWhatWasTakenBack(t *testing.T) {
 			}
 			if n == 0 {
 				changes := []string{"DELETE FROM uses WHERE granted IN (SELECT id FROM grants WHERE revoked_at > 0)",
-					"DELETE FROM grants WHERE revoked_at > 0", "DELETE FROM tokens WHERE revoked_at > 0", "UPDATE meta SET stopped_by = '', stopped_at = 0"}
+					"DELETE FROM grants WHERE revoked_at > 0", "DELETE FROM tokens WHERE revoked_at > 0",
+					"UPDATE meta SET stopped_by = '', stopped_at = 0"}
 				if err := change(t.Context(), d.path, statements(changes...)); err != nil {
 					t.Fatal(err)
 				}

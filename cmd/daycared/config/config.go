@@ -242,7 +242,10 @@ func Default() *Config {
 			Terminal: Terminal{Enabled: true}, Telegram: Telegram{APIURL: "https://api.telegram.org"},
 			WhatsApp: WhatsApp{AutoVersion: true},
 		},
-		Limits:  Limits{PendingPerCaller: 20, PromptsPerMinute: 30, AutoPerMinute: 600, PendingTotal: 100000, RequestsPerHour: 20000, BytesPerHour: 64 << 20},
+		Limits: Limits{
+			PendingPerCaller: 20, PromptsPerMinute: 30, AutoPerMinute: 600, PendingTotal: 100000,
+			RequestsPerHour: 20000, BytesPerHour: 64 << 20,
+		},
 		Keep:    Keep{Requests: 90 * day, Payloads: 30 * day, Audit: 400 * day},
 		Audit:   Audit{Heads: Heads{Every: 10 * time.Minute}},
 		Sandbox: true,
