@@ -19,3 +19,24 @@ func TestOnlyOneCall(t *testing.T) {
 		t.Errorf("a request without calls is %+v", got)
 	}
 }
+
+// TestACallAnsweredInAStepThatExpiredHasItsAnswer: whoever answered it, when and why are not lost with the step's time.
+func TestACallAnsweredInAStepThatExpiredHasItsAnswer(t *testing.T) {
+	no := comment(voteOn(2, "sam", Deny), "not this")
+	r := after(t, stepRequest(), voteOn(1, "fay", Allow(Once)), no, Expire{At: stepRequest().Deadline})
+	allowed, denied, open := r.Only(r.Calls[0]), r.Only(r.Calls[1]), r.Only(r.Calls[2])
+	if allowed.State != Expired || allowed.DecidedBy != "fay" || !allowed.DecidedAt.Equal(r.Calls[0].At) || allowed.Scope != (Scope{}) {
+		t.Errorf("the call that was allowed is %+v", allowed)
+	}
+	if denied.State != Denied || denied.DecidedBy != "sam" || denied.Comment != "not this" {
+		t.Errorf("the call that was denied is %+v", denied)
+	}
+	if open.State != Expired || open.DecidedBy != "" {
+		t.Errorf("the call that nobody answered is %+v", open)
+	}
+	want := "Tool write_file approved. It is not run: another call of the step was not answered in time.\n" +
+		"Tool fetch_url denied by the user. sam: \"not this\"\n" + Result(open).Text
+	if got := Result(r); got.Text != want || !got.Error || got.Exit != ExitNobody {
+		t.Errorf("it is told as %+v, want %s", got, want)
+	}
+}

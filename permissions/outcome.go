@@ -105,7 +105,7 @@ var outcomes = []struct {
 }
 
 // Result is the outcome of r. A request that is still pending, or in a state that its kind cannot have, is not
-// granted: its outcome is an error. Of a step that people answered, every call is told in a line of its own.
+// granted: its outcome is an error. Of a step of which people answered anything, every call is told in a line of its own.
 func Result(r Request) Outcome {
 	end, ok := r.ending()
 	for _, row := range outcomes {
@@ -113,16 +113,19 @@ func Result(r Request) Outcome {
 			continue
 		}
 		o := Outcome{Text: r.fill(row.text), Error: row.err, Exit: row.exit}
-		if len(r.Calls) > 0 && (end == endAllowed || end == endNo) {
+		if end == endLate && r.Kind == KindTool && r.Answer != "" { // see Only
+			o.Text = r.fill("Tool {tool} approved. It is not run: another call of the step was not answered in time.")
+		}
+		if end == endAllowed || end == endNo || end == endLate && slices.ContainsFunc(r.Calls, Call.answered) {
 			lines := make([]string, len(r.Calls))
 			for i, c := range r.Calls {
-				lines[i] = Result(r.alone(c)).Text
+				lines[i] = Result(r.Only(c)).Text
 				if r.State == Denied && c.Answer != Deny {
 					lines[i] += " It is not run: another call of the step was denied."
 				}
 			}
-			o.Text = strings.Join(lines, "\n")
-			if slices.ContainsFunc(r.Calls, func(c Call) bool { return c.Answer == Deny }) {
+			o.Text = cmp.Or(strings.Join(lines, "\n"), o.Text)
+			if end != endLate && slices.ContainsFunc(r.Calls, func(c Call) bool { return c.Answer == Deny }) {
 				o.Exit = ExitNo // whoever reads nothing else does not take it for a yes to all of them
 			}
 		}
@@ -131,17 +134,22 @@ func Result(r Request) Outcome {
 	return Outcome{Text: "Still waiting for an answer.", Error: true, Exit: ExitOther}
 }
 
-// Only is r as if it had asked about one of its calls alone. A request without calls is as it was.
+// Only is r as if it had asked about one of its calls alone. A request without calls is as it was. Where r ended before each
+// call was answered, one that was denied is denied; one that was allowed has the answer and its time, and ended like r.
 func (r Request) Only(c Call) Request {
 	switch {
 	case len(r.Calls) == 0:
 		return r
-	case r.State == Approved || r.State == Denied:
+	case r.State == Approved || r.State == Denied || c.Answer == Deny:
 		return r.alone(c)
+	case c.answered():
+		r.Answer, r.DecidedBy, r.DecidedAt = c.Answer, c.By, c.At
 	}
 	r.Calls, r.Tool = nil, c.Tool
 	return r
 }
+
+func (c Call) answered() bool { return c.Answer != "" }
 
 // alone is one call of an answered step, as if it had been asked by itself.
 func (r Request) alone(c Call) Request {

@@ -85,7 +85,8 @@ func TestOutcomes(t *testing.T) {
 			Outcome{`Tool write_file denied by the user. fay: "a"` + "\n" +
 				`Tool fetch_url denied by the user. sam: "b"`, false, 3}},
 		{"step time over after one answer", pair, []Event{voteOn(1, "fay", Allow(Once)), Expire{At: dusk}},
-			Outcome{"Tool approval timed out after 15 minutes.", true, 4}},
+			Outcome{"Tool write_file approved. It is not run: another call of the step was not answered in time.\n" +
+				"Tool approval timed out after 15 minutes.", true, 4}},
 		{"step taken back", pair, []Event{vote("fay", Allow(Once)), Void{At: soon}},
 			Outcome{"Tool approval was given and taken back before it was used.", true, 5}},
 

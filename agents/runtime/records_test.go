@@ -187,7 +187,7 @@ func TestADenialEndsTheRunWithItsWholeStep(t *testing.T) {
 				t.Errorf("handled: %v", handled)
 			}
 			if line := s.settledCard(r.ID); !strings.Contains(line, "Denied by fay") ||
-				!strings.Contains(line, `"not a"`) || !strings.Contains(line, "#2 allowed, but not run") {
+				!strings.Contains(line, `"not a"`) || !strings.Contains(line, "#2 allowed") || !strings.Contains(line, ", but not run") {
 				t.Errorf("the card says %s", line)
 			}
 			rows, err := s.rows.Executions(t.Context(), done.ID, 1)
@@ -195,6 +195,28 @@ func TestADenialEndsTheRunWithItsWholeStep(t *testing.T) {
 				t.Errorf("the rows are %+v, %v", rows, err)
 			}
 		})
+	}
+}
+
+// TestAnAnswerIsKeptWhenTheRestOfItsStepExpires: what was allowed does not run, and says by whom, when, and why not.
+func TestAnAnswerIsKeptWhenTheRestOfItsStepExpires(t *testing.T) {
+	s := play(t, helper(first("write_file", noteA, "write_file", noteB)))
+	s.writes("go")
+	r := s.card(1)
+	s.one(r, 1, once, "")
+	s.pass(time.Hour)
+	s.hears("told:")
+	got := s.told(permissions.AckRejected)
+	if len(got) != 1 || !strings.Contains(got[0], `"reason":"ack_timeout"`) || strings.Count(got[0], `"person":"fay"`) != 1 ||
+		strings.Count(got[0], `"person":null`) != 1 || strings.Count(got[0], `"scope":null`) != 2 {
+		t.Errorf("it was rejected as %v", got)
+	}
+	if told := s.settledCard(r.ID); !strings.Contains(told, "#1 allowed by fay") || !strings.Contains(told, ", but not run") {
+		t.Errorf("its card ends with %s", told)
+	}
+	rows, err := s.rows.Executions(t.Context(), s.current("helper").ID, 1)
+	if err != nil || len(rows) != 2 || !strings.Contains(rows[0].Error, "another call of the step was not answered in time") {
+		t.Errorf("its rows are %+v, %v", rows, err)
 	}
 }
 

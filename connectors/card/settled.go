@@ -57,6 +57,9 @@ func outcome(r permissions.Request, o Options) []string {
 		if r.Mode == permissions.ModeContinue {
 			return []string{"⌛ Nobody resumed within " + span(r.Timeout()) + "; it continues"}
 		}
+		if some := each(r, o); len(some) > 0 {
+			return append([]string{"⌛ Expired: not every call was answered within " + span(r.Timeout())}, some...)
+		}
 		return []string{"⌛ Expired: nobody answered within " + span(r.Timeout())}
 	case permissions.Cancelled:
 		if by := r.DecidedBy; by != "" && by != r.Caller.Name {
@@ -122,10 +125,10 @@ func each(r permissions.Request, o Options) (words []string) {
 	spared := false
 	for _, c := range r.Calls {
 		s, allows := c.Answer.Scope()
-		told := fmt.Sprintf("#%d denied", c.N)
+		told, end := fmt.Sprintf("#%d denied", c.N), ""
 		switch {
-		case allows && r.State == permissions.Denied:
-			told, spared = fmt.Sprintf("#%d allowed, but not run", c.N), true
+		case allows && r.State != permissions.Approved:
+			told, end, spared = fmt.Sprintf("#%d allowed", c.N), ", but not run", true
 		case allows && mixed(r):
 			told = fmt.Sprintf("#%d allowed %s", c.N, scopeWords(s))
 		case allows && (c.At.IsZero() || c.At.Equal(r.DecidedAt)), c.Answer == "":
@@ -139,9 +142,9 @@ func each(r permissions.Request, o Options) (words []string) {
 		if !c.At.IsZero() && !c.At.Equal(r.DecidedAt) {
 			told += " " + c.At.In(zone(o)).Format("15:04:05")
 		}
-		words = append(append(words, told), comment(c.Comment)...)
+		words = append(append(words, told+end), comment(c.Comment)...)
 	}
-	if spared {
+	if spared && r.State == permissions.Denied {
 		words = append(words, "the denial ends the run")
 	}
 	return words

@@ -89,6 +89,11 @@ func TestSettled(t *testing.T) {
 			`⛔ Denied by sam · Telegram · 14:00:01 · after 1 s · "a\u{22}b"`},
 		{settled(permission, expired, "", timeout, 0, nil),
 			"⌛ Expired: nobody answered within 15 min"},
+		{settled(tool, expired, "", timeout, 0, func(r *row) {
+			r.Calls = []permissions.Call{
+				{N: 1, Answer: permissions.Allow(permissions.Once), By: "sam", At: now.Add(2 * time.Second)}, {N: 2},
+			}
+		}), "⌛ Expired: not every call was answered within 15 min · #1 allowed by sam 14:00:02, but not run"},
 		{settled(pause, expired, "", timeout, 0, func(r *row) { r.Mode = permissions.ModeContinue }),
 			"⌛ Nobody resumed within 15 min; it continues"},
 		{settled(pause, approved, "fay", "terminal", time.Second, nil),
