@@ -1,6 +1,7 @@
 package permissions
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +25,7 @@ func cast(r Request, e Cast) (Change, error) {
 	case !r.Offers(v.Answer):
 		return Change{}, ErrNoOption
 	case v.Call != 0 && !slices.ContainsFunc(r.Calls, func(c Call) bool { return c.N == v.Call }):
-		return Change{}, ErrNoOption
+		return Change{}, fmt.Errorf("%w: %w", ErrNoOption, noCall{v.Call, len(r.Calls)})
 	case allows && r.HighRisk && v.Answer != Allow(Once): // offered before high risk was offered once alone
 		return Change{}, ErrNoOption
 	case allows && r.HighRisk && !e.Really:
@@ -46,6 +47,16 @@ func cast(r Request, e Cast) (Change, error) {
 		c.spend(*e.Use)
 	}
 	return c, nil
+}
+
+// noCall refuses an answer to a call that a request of so many does not have.
+type noCall struct{ call, of int }
+
+func (e noCall) Error() string {
+	if e.of == 0 {
+		return "This request is not of several calls; answer it without the number of one."
+	}
+	return fmt.Sprintf("There is no call %d: this request has %d calls.", e.call, e.of)
 }
 
 // TakesWords tells whether r may be answered in the person's own words, see [Other].

@@ -1,6 +1,9 @@
 package permissions
 
-import "testing"
+import (
+	"errors"
+	"testing"
+)
 
 // TestOnlyOneCall: each call of a step is told what became of it, as if it had been asked by itself.
 func TestOnlyOneCall(t *testing.T) {
@@ -38,5 +41,32 @@ func TestACallAnsweredInAStepThatExpiredHasItsAnswer(t *testing.T) {
 		"Tool fetch_url denied by the user. sam: \"not this\"\n" + Result(open).Text
 	if got := Result(r); got.Text != want || !got.Error || got.Exit != ExitNobody {
 		t.Errorf("it is told as %+v, want %s", got, want)
+	}
+}
+
+// TestACallThatIsNotThereIsRefusedByTheNumberOfCalls: whoever mistook the number reads how many there are.
+func TestACallThatIsNotThereIsRefusedByTheNumberOfCalls(t *testing.T) {
+	for want, r := range map[string]Request{
+		"There is no call 9: this request has 3 calls.":                              stepRequest(),
+		"This request is not of several calls; answer it without the number of one.": toolRequest(),
+	} {
+		_, err := Step(r, voteOn(9, "fay", Allow(Once)))
+		if got := AsRefusal(Refused(err)); got == nil || got.Text != want || got.Code != CodeInvalid || !errors.Is(err, ErrNoOption) {
+			t.Errorf("it is refused as %v, want %s", err, want)
+		}
+	}
+}
+
+// TestEventsForOnceSayThatNobodyMayFollow: an approval that opens no stream is not told like one that does.
+func TestEventsForOnceSayThatNobodyMayFollow(t *testing.T) {
+	r := permissionRequest()
+	r.Tags, r.State, r.Scope = []Tag{Events}, Approved, Once
+	want := "Permission granted for events access. For once nobody may follow them: ask for a time, or for your session."
+	if got := Result(r).Text; got != want {
+		t.Errorf("it is told as %s", got)
+	}
+	r.Scope = Session
+	if got := Result(r).Text; got != "Permission granted for events access." {
+		t.Errorf("for a session it is told as %s", got)
 	}
 }

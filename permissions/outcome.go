@@ -113,6 +113,9 @@ func Result(r Request) Outcome {
 			continue
 		}
 		o := Outcome{Text: r.fill(row.text), Error: row.err, Exit: row.exit}
+		if end == endAllowed && r.Kind == KindPermission && r.Scope == Once && slices.Contains(r.Tags, Events) {
+			o.Text += " For once nobody may follow them: ask for a time, or for your session."
+		}
 		if end == endLate && r.Kind == KindTool && r.Answer != "" { // see Only
 			o.Text = r.fill("Tool {tool} approved. It is not run: another call of the step was not answered in time.")
 		}

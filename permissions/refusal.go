@@ -306,6 +306,7 @@ func Refused(err error) error { return RefusedIn(nil, err) }
 // RefusedIn is Refused for somebody in a zone; nil: for programs.
 func RefusedIn(zone *time.Location, err error) error {
 	var settled *SettledError
+	var none noCall
 	switch {
 	case errors.As(err, &settled):
 		return refuse(CodeSettled, ExitOther, "%s", SayLate(settled.Request, zone))
@@ -319,6 +320,8 @@ func RefusedIn(zone *time.Location, err error) error {
 		return AskersSide()
 	case errors.Is(err, ErrReally):
 		return refuse(CodeReally, ExitOther, "This is high risk and needs a second yes (approve --really).")
+	case errors.As(err, &none):
+		return refuse(CodeInvalid, ExitUsage, "%s", none)
 	case errors.Is(err, ErrNoOption):
 		return refuse(CodeNoAnswer, ExitUsage, "This request does not offer that answer.")
 	case errors.Is(err, ErrWords):

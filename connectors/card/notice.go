@@ -2,6 +2,7 @@ package card
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,7 +44,10 @@ func Ended(g permissions.Grant, o Options) []string { return []string{"⌛ Ended
 // Revoked is a grant that was taken back, and what ran under it.
 func Revoked(g permissions.Grant, ran []permissions.Request, o Options) []string {
 	rows := []string{"✖ Taken back: " + InForce(g, o)}
-	if len(ran) == 0 {
+	switch {
+	case len(ran) == 0 && slices.Contains(g.Tags, permissions.Events):
+		return append(rows, "Events may have been followed under it.")
+	case len(ran) == 0:
 		return append(rows, "Nothing ran under it.")
 	}
 	rows = append(rows, "What ran under it:")
@@ -102,10 +106,12 @@ func InForce(g permissions.Grant, o Options) string {
 		caller = name
 	}
 	used := fmt.Sprintf("used %d times", g.Used)
-	switch g.Used {
-	case 0:
+	switch {
+	case g.Used == 0 && slices.Contains(g.Tags, permissions.Events):
+		used = "following is not counted"
+	case g.Used == 0:
 		used = "never used"
-	case 1:
+	case g.Used == 1:
 		used = "used once"
 	}
 	if !g.SuspendedAt.IsZero() {

@@ -131,7 +131,7 @@ func (a Ask) question() (q permissions.Request, err error) {
 	if a.Timeout != "" {
 		q.Patience, err = time.ParseDuration(a.Timeout)
 		if err != nil || q.Patience < time.Second {
-			return q, errors.New("timeout must be a duration of at least 1s, such as 15m")
+			return q, errors.New("timeout must be a duration of at least 1s and at most 2562047h, such as 15m")
 		}
 	}
 	return q, a.small()

@@ -35,6 +35,7 @@ func TestWhatDoesNotFitTogetherIsRefusedInWords(t *testing.T) {
 		{`{"kind":"permission","timeout":"soon"}`, "timeout must be"},
 		{`{"kind":"permission","timeout":"999ms"}`, "at least 1s"},
 		{`{"kind":"permission","timeout":"-5m"}`, "at least 1s"},
+		{`{"kind":"permission","timeout":"999999999999h"}`, "at most 2562047h"},
 		{`{"kind":"permission","wait":"51s"}`, "wait must be"},
 		{`{"kind":"permission","wait":"-1s"}`, "wait must be"},
 		{`{"kind":"permission","wait":"x"}`, "wait must be"},
