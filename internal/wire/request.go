@@ -52,7 +52,7 @@ type Request struct {
 	Deadline     *time.Time           `json:"deadline"`
 	Asked        []string             `json:"asked"`
 	Delivered    []Delivery           `json:"delivered"`
-	TimedOut     bool                 `json:"timed_out" doc:"a clarification's time was over, so its first option counts; what else is over is expired"`
+	TimedOut     bool                 `json:"timed_out" doc:"of a clarification: its first option counts; the rest is expired"`
 	Defaulted    bool                 `json:"defaulted"`
 	UsedAt       *time.Time           `json:"used_at"`
 	VoidedBy     *string              `json:"voided_by,omitzero"` // only of an approval that was taken back, by somebody
