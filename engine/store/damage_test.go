@@ -11,9 +11,6 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// unsealedText are columns that open nothing, and that no seal covers.
-var unsealedText = []string{"answered", "reason", "message", "input", "details"}
-
 // TestTextStoredAsBytesIsFoundAndNotUsed: it reads the same, so that its seal would hold, and no comparison in SQL finds it.
 func TestTextStoredAsBytesIsFoundAndNotUsed(t *testing.T) {
 	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
@@ -28,7 +25,7 @@ func TestTextStoredAsBytesIsFoundAndNotUsed(t *testing.T) {
 	columns, err := collect(t.Context(), o.writer, "", fields, "SELECT m.name, c.name "+
 		"FROM sqlite_schema AS m, pragma_table_info(m.name) AS c "+
 		"WHERE m.name IN ('requests', 'votes', 'grants', 'tokens', 'pairings', 'locks', 'suspensions', 'audit', 'meta') AND c.type = 'TEXT' "+
-		"AND c.name NOT IN (SELECT value FROM json_each($1))", list[string]{&unsealedText})
+		"AND c.name <> 'answered'") // by which nothing is opened
 	if err != nil || len(columns) < 60 {
 		t.Fatalf("%d columns, %v", len(columns), err)
 	}

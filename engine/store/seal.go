@@ -302,8 +302,12 @@ func (s *Store) resealRequests(ctx context.Context, t *tx) (n int64, err error) 
 const (
 	// Those after calls are not sealed, but a request in which one cannot be read is not used.
 	readSealed = `SELECT ` + sealedColumns + `, voided_by, options, calls, affected_path, env_hash, background, foreground, step, ` +
-		`env_names, choices, left_at, place, folder, reminders, comment, failure, mac FROM requests ` +
-		`WHERE number >= $1 ORDER BY number LIMIT 0 + $2`
+		`env_names, choices, left_at, place, folder, reminders, comment, failure, ` +
+		`CASE WHEN ` + hasWords + ` THEN mac ELSE x'' END FROM requests WHERE number >= $1 ORDER BY number LIMIT 0 + $2`
+
+	// hasWords is of what is not read here, since it may be long, and without which the request is not used.
+	hasWords = `typeof(reason) = 'text' AND typeof(message) = 'text' AND typeof(details) = 'text' AND typeof(input) = 'text' ` +
+		`AND pruned IN (FALSE, TRUE)`
 
 	sealedPage = 200
 )
