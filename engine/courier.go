@@ -551,8 +551,8 @@ func (e *Engine) begun(cp permissions.Copy) (at time.Time) {
 	return at
 }
 
-// orphaned leaves the copy of somebody who is nobody here as it is, of which they saw nothing, what they said, or what is to
-// be sent anew: they are soon asked no longer, and when they are put back, even now, it is theirs again.
+// orphaned leaves the copy of somebody who is not in the configuration as it is, if they saw nothing of it, if they voted, or if
+// it is to be sent anew: they are soon asked no longer, and when they are put back, even now, it is theirs again.
 func (c *courier) orphaned(ctx context.Context, r permissions.Request, cp permissions.Copy) error {
 	why := cp.Person + " is nobody here"
 	switch {

@@ -262,7 +262,10 @@ func (c *client) plan(
 	if err != nil {
 		return place, q, plan, err
 	}
-	bare, _ := tool.Plan(ctx, place, input) // as it would be without grants
+	var bare tools.Plan // as it would be without grants
+	if len(granted) > 0 {
+		bare, _ = tool.Plan(ctx, place, input)
+	}
 	place.Tags = append(append([]permissions.Tag{}, place.Tags...), granted...)
 	if plan, err = tool.Plan(ctx, place, input); err != nil {
 		return place, q, plan, fmt.Errorf("%s: %w", tool.Spec().Name, err)

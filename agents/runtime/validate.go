@@ -79,7 +79,8 @@ func (sh *shift) judge(ctx context.Context, call Call, held []permissions.Tag) (
 	} else if v.Plan, err = tool.Plan(ctx, sh.place(held), input); err != nil {
 		return spare(err.Error())
 	}
-	if own, err := sh.ungranted(ctx); err == nil && !isAsking {
+	own, err := sh.ungranted(ctx)
+	if err == nil && !isAsking && len(held) > len(sh.agent.Place.Tags)+len(own) { // something was granted
 		bare, _ := tool.Plan(ctx, sh.place(slices.Concat(sh.agent.Place.Tags, own)), input) // as it would be without grants
 		v.Held = permissions.Missing(bare.Needs, v.Plan.Needs)
 	}

@@ -80,7 +80,7 @@ func (g *Group) changesBot(by *Person, status string) {
 // MutesBot leaves the bot in a supergroup and lets it write nothing.
 func (g *Group) MutesBot(by *Person) { g.changesBot(by, restricted) }
 
-// MutesAll lets no member write anything, of which the bot is told nothing.
+// MutesAll lets no member write anything; the bot gets no update about it.
 func (g *Group) MutesAll() {
 	g.server.mu.Lock()
 	defer g.server.mu.Unlock()
