@@ -38,6 +38,7 @@ func TestCanonicalJSON(t *testing.T) {
 		{"duplicate member further in", `[{"x":{"a":1,"b":2,"a":3}}]`},
 		{"duplicate member by an escape", `{"a":1,"\u0061":2}`},
 		{"bad UTF-8", "\"\xff\""},
+		{"too deep", strings.Repeat("[", 9500) + strings.Repeat("]", 9500)},
 		{"bad UTF-8 in a name", "{\"\xff\":1}"},
 		{"lone surrogate", `"\ud800"`},
 		{"data after the end", `{} {}`},

@@ -1,6 +1,7 @@
 package permissions
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -52,15 +53,27 @@ func CanonicalJSON(input json.RawMessage) (json.RawMessage, error) {
 		return json.RawMessage("null"), nil
 	}
 	v := jsontext.Value(slices.Clone(input))
-	if err := v.Format(
+	err := v.Format(
 		jsontext.AllowDuplicateNames(false), jsontext.AllowInvalidUTF8(false),
 		jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false),
 		jsontext.ReorderRawObjects(true), jsontext.PreserveRawStrings(false),
 		jsontext.SpaceAfterColon(false), jsontext.SpaceAfterComma(false), jsontext.Multiline(false),
-	); err != nil {
+	)
+	if err = cmp.Or(err, Answerable(string(v), 1000)); err != nil {
 		return nil, fmt.Errorf("the input is not strict JSON: %w", PlainJSON(err))
 	}
 	return json.RawMessage(v), nil
+}
+
+// Answerable refuses JSON that cannot be written into an answer and read there: what is none, has a name twice in an object, or
+// could not be read that much deeper in another value.
+func Answerable(text string, deeper int) error {
+	valid := func(text string) bool { return jsontext.Value(text).IsValid(jsontext.AllowInvalidUTF8(true)) }
+	if !valid(text) || strings.Count(text, "[")+strings.Count(text, "{") > 10_000-deeper &&
+		!valid(strings.Repeat("[", deeper)+text+strings.Repeat("]", deeper)) {
+		return errors.New("a name stands there twice, or it is nested too deep")
+	}
+	return nil
 }
 
 // PlainJSON says what is wrong with JSON to whoever wrote it: a model and a person know nothing of our types.

@@ -99,7 +99,7 @@ const executionColumns = `session, step, call, tool, arguments, began_at, ended_
 
 func executionFields(e *agents.Execution) []any {
 	return []any{
-		&e.Session, &e.Step, &e.Call, &e.Tool, raw{&e.Arguments}, instant{&e.Began}, instant{&e.Ended}, &e.Success, &e.Exit,
+		&e.Session, &e.Step, &e.Call, &e.Tool, canonical{raw{&e.Arguments}}, instant{&e.Began}, instant{&e.Ended}, &e.Success, &e.Exit,
 		&e.Error, &e.AffectedPath,
 	}
 }

@@ -176,3 +176,59 @@ func TestVerifyFindsAnIndexThatLacksRows(t *testing.T) {
 		}
 	}
 }
+
+// TestJSONThatCannotBeAnsweredWithIsFoundAndNotUsed: D9/in every column of JSON, the words of what is settled among them, which no
+// seal covers.
+func TestJSONThatCannotBeAnsweredWithIsFoundAndNotUsed(t *testing.T) {
+	deep := strings.Repeat("[", 9950) + strings.Repeat("]", 9950)
+	bad := []string{"{", "1],[2", `{"a":1,"a":2}`, deep}
+	values := map[string][]string{"input": bad}
+	for _, input := range bad {
+		values["calls"] = append(values["calls"], `[{"n":1,"tool":"write_file","input":`+input+`}]`)
+	}
+	for _, column := range []string{"options", "tags", "held", "under", "asked", "escalate_to", "reminders", "env_names", "choices"} {
+		values[column] = []string{"{", "1],[2", `[{"id":"deny","label":"x","label":"y"}]`, deep}
+	}
+	for column, texts := range values {
+		o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+		ask := newAsk()
+		ask.Request.Calls = []permissions.Call{{N: 1, Tool: "write_file", Input: []byte(`{"path":"/a"}`)}}
+		ask.Request.Digest = permissions.ComputeDigest(ask.Request)
+		no := fayAllows()
+		no.Vote.Answer = permissions.Deny
+		if _, _, err := o.Store.Open(t.Context(), ask); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.Apply(t.Context(), ask.Request.ID, no); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range texts {
+			meddle(t, o.Store, "UPDATE requests SET "+column+" = $1 WHERE id = $2", text, ask.Request.ID)
+			s, _ := logged(t, o.path)
+			if _, err := s.Read(t.Context(), ask.Request.ID); !errors.Is(err, permissions.ErrRow) {
+				t.Errorf("%s %.30s: read: %v", column, text, err)
+			}
+			if _, err := s.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), string(ask.Request.ID)) {
+				t.Errorf("%s %.30s: verify says %v", column, text, err)
+			}
+			if n, err := length(s.Pending(t.Context(), "", "", 9)); err != nil || n != 1 {
+				t.Errorf("%s %.30s: %d wait, %v", column, text, n, err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestArgumentsThatCannotBeAnsweredWithAreLeftOut of what a session ran.
+func TestArgumentsThatCannotBeAnsweredWithAreLeftOut(t *testing.T) {
+	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+	meddle(t, o.Store, "INSERT INTO sessions SELECT 1, 'S', 1, 'one', 'fay', '', 'idle', '', 0, 0, '', '', 1, 5, 0, 0, 0, '', 0; "+
+		"WITH two (n, args) AS (VALUES (1, '{\"a\":1,\"a\":2}'), (2, '{'), (3, '{}')) "+
+		"INSERT INTO tool_calls (session, step, call, tool, arguments, began_at, ended_at, success, error) "+
+		"SELECT 'S', 1, n, 'read_file', args, 5, 5, TRUE, '' FROM two")
+	if n, err := length(o.ExecutionsOf(t.Context(), "S", 0, 9)); err != nil || n != 1 {
+		t.Errorf("%d calls, %v; want the good one", n, err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"database/sql/driver"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"hash"
 	"math"
@@ -302,11 +303,11 @@ func (s *Store) resealRequests(ctx context.Context, t *tx) (n int64, err error) 
 const (
 	// Those after calls are not sealed, but a request in which one cannot be read is not used.
 	readSealed = `SELECT ` + sealedColumns + `, voided_by, options, calls, affected_path, env_hash, background, foreground, step, ` +
-		`env_names, choices, left_at, place, folder, reminders, comment, failure, ` +
+		`env_names, choices, left_at, place, folder, reminders, comment, failure, input, ` +
 		`CASE WHEN ` + hasWords + ` THEN mac ELSE x'' END FROM requests WHERE number >= $1 ORDER BY number LIMIT 0 + $2`
 
 	// hasWords is of what is not read here, since it may be long, and without which the request is not used.
-	hasWords = `typeof(reason) = 'text' AND typeof(message) = 'text' AND typeof(details) = 'text' AND typeof(input) = 'text' ` +
+	hasWords = `typeof(reason) = 'text' AND typeof(message) = 'text' AND typeof(details) = 'text' ` +
 		`AND pruned IN (FALSE, TRUE)`
 
 	sealedPage = 200
@@ -318,7 +319,8 @@ func eachSealed(ctx context.Context, from source, take func(r permissions.Reques
 		q := &r.row
 		return append(sealedFields(q), &q.VoidedBy, list[permissions.Option]{&q.Options}, list[permissions.Call]{&q.Calls},
 			&q.AffectedPath, &q.EnvHash, &q.Background, &q.Foreground, &q.Step, list[string]{&q.EnvNames}, list[string]{&q.Choices},
-			instant{&q.LeftAt}, &q.Place, &q.Folder, times{&q.Reminders}, &q.Comment, &q.Failure, &r.mac)
+			instant{&q.LeftAt}, &q.Place, &q.Folder, times{&q.Reminders}, &q.Comment, &q.Failure,
+			canonical{raw{new(json.RawMessage)}}, &r.mac) // an input may be long, and is not kept
 	}
 	for next := int64(math.MinInt64); ; { // a number below one was written by somebody else
 		page, err := collect(ctx, from, "", fields, readSealed, next, sealedPage)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"database/sql"
 	"database/sql/driver"
 	"encoding/json"
@@ -213,6 +214,16 @@ func (c raw) Scan(v any) error {
 	return nil
 }
 
+// canonical is [raw] that goes into answers as it is.
+type canonical struct{ raw }
+
+func (c canonical) Scan(v any) error {
+	if err := c.raw.Scan(v); err != nil || *c.json == nil {
+		return err
+	}
+	return permissions.Answerable(string(*c.json), 100)
+}
+
 // list is a JSON array; one without items is read as nil.
 type list[T any] struct{ items *[]T }
 
@@ -234,7 +245,7 @@ func (c list[T]) Scan(v any) error {
 	if text == emptyList {
 		return nil
 	}
-	return json.Unmarshal([]byte(text), c.items)
+	return cmp.Or(permissions.Answerable(text, 100), json.Unmarshal([]byte(text), c.items))
 }
 
 // detail is the JSON object of an audit record.
