@@ -41,6 +41,8 @@ type client struct {
 
 	mu           sync.Mutex
 	conversation sdk.SessionId // the one that goes on, in the agent's words
+	modes        modes         // of that conversation, as the agent told them last
+	want         string        // the mode that it is to be in
 	turn         *turn         // nil while none is
 	terminals    map[string]*terminal
 	opened       int // terminals so far
@@ -56,7 +58,8 @@ type turn struct {
 	session string // the daemon's name of the conversation
 	n       int    // from 1
 	over    chan struct{}
-	end     func() // closes over, once
+	end     func()     // closes over, once
+	strayed chan error // why it ends, where the agent went into a mode in which it may not be
 	heard   *transcript
 
 	mu      sync.Mutex
@@ -90,7 +93,7 @@ func (t *turn) ended(at time.Time) (all []agents.Execution) {
 }
 
 func newTurn(session string, n int) *turn {
-	t := &turn{session: session, n: n, over: make(chan struct{}), heard: newTranscript()}
+	t := &turn{session: session, n: n, over: make(chan struct{}), strayed: make(chan error, 1), heard: newTranscript()}
 	t.end = sync.OnceFunc(func() { close(t.over) })
 	return t
 }
@@ -192,6 +195,7 @@ func (c *client) update(params json.RawMessage) {
 		c.log.Debug("an acp agent tells what daycared does not understand", "err", err)
 		return
 	}
+	c.watch(note)
 	t, err := c.begun(note.SessionId)
 	if err != nil {
 		return // as while a conversation is loaded: it is told once more from its beginning

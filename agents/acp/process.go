@@ -26,6 +26,7 @@ import (
 type Program struct {
 	Command sandbox.Maker // is called for each start; the standard streams are ours
 	Auth    string        // the way to sign it in where it asks for that, by its id; empty: nobody does
+	Mode    string        // that it is to be in, by its id; empty: one that asks, of those that are known
 	Start   time.Duration // how long it may take to greet us, and to begin a conversation; 0: a minute
 	// Progress is how often people are told what goes on in a long turn, where there is something new; 0: every 20 seconds.
 	Progress time.Duration
@@ -47,6 +48,7 @@ type process struct {
 	conn  *sdk.Connection
 	able  sdk.AgentCapabilities
 	way   string        // see Program.Auth
+	mode  string        // see Program.Mode
 	ways  []string      // in which it can be signed in, for people
 	every time.Duration // see Program.Progress
 	run   *sandbox.Piped
@@ -62,7 +64,7 @@ type process struct {
 // launch starts the program and greets it. answer is what its calls meet, and updates is told what it tells of its work,
 // before anything that it says after. The program's life is not that of ctx.
 func launch(ctx context.Context, o Program, answer sdk.MethodHandler, updates func(json.RawMessage)) (*process, error) {
-	p := &process{way: o.Auth, every: cmp.Or(o.Progress, progressEvery)}
+	p := &process{way: o.Auth, mode: o.Mode, every: cmp.Or(o.Progress, progressEvery)}
 	run, err := sandbox.Start(ctx, o.Command, func(line string) { o.Log.Debug("an acp agent wrote to stderr", "text", line) })
 	if err != nil {
 		return nil, fmt.Errorf("start its program: %w", err)

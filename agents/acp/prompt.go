@@ -101,6 +101,9 @@ func (s *seat) ask(ctx context.Context, t *turn, text string, say func(string) e
 	}
 	s.takes(t)
 	defer s.takes(nil)
+	if err := s.inMode(ctx); err != nil {
+		return "", s.why(ctx, err)
+	}
 	conversation := s.now()
 	brief, done := context.WithCancel(ctx)
 	defer done()
@@ -117,18 +120,26 @@ func (s *seat) ask(ctx context.Context, t *turn, text string, say func(string) e
 	})
 	tick := time.NewTicker(s.every)
 	defer tick.Stop()
-	over := t.over
+	over, strayed := t.over, error(nil)
 	var late, again <-chan time.Time
+	end := func() {
+		over, late, again = nil, time.After(stopTime), time.After(stopTime/4)
+		s.tell(ctx, sdk.AgentMethodSessionCancel, sdk.CancelNotification{SessionId: conversation})
+	}
 	for {
 		select {
 		case r := <-came:
+			if strayed != nil {
+				return "", strayed
+			}
 			if r.err != nil {
 				return "", s.why(ctx, r.err)
 			}
 			return r.StopReason, nil
 		case <-over:
-			over, late, again = nil, time.After(stopTime), time.After(stopTime/4)
-			s.tell(ctx, sdk.AgentMethodSessionCancel, sdk.CancelNotification{SessionId: conversation})
+			end()
+		case strayed = <-t.strayed:
+			end()
 		case <-again: // the first may have been faster than the prompt
 			again = time.After(stopTime / 4)
 			s.tell(ctx, sdk.AgentMethodSessionCancel, sdk.CancelNotification{SessionId: conversation})
@@ -157,6 +168,7 @@ func (c *client) now() sdk.SessionId {
 // ending is what people are told of how a turn ended, if they would not know.
 func ending(reason sdk.StopReason, err error, ordered, spoke bool) string {
 	var told *refused
+	var mode wrongMode
 	switch {
 	case errors.Is(err, errDeaf):
 		return "I did not stop when I was told to, so my program was ended. Write, and it is started anew."
@@ -168,6 +180,8 @@ func ending(reason sdk.StopReason, err error, ordered, spoke bool) string {
 		return "I cannot go on: " + told.text + "."
 	case errors.As(err, &told):
 		return "I cannot go on: my program answers: " + told.text
+	case errors.As(err, &mode):
+		return "I cannot go on: " + string(mode) + "."
 	case err != nil:
 		return "I cannot go on: " + err.Error() + ". Write, and it is started anew."
 	case reason == sdk.StopReasonMaxTokens:
@@ -237,9 +251,9 @@ func (a *Agent) ready(ctx context.Context) (*seat, error) {
 
 // begin begins a conversation, or goes on with one where the agent can.
 func (s *seat) begin(ctx context.Context, how sdk.NewSessionRequest, before sdk.SessionId) (sdk.SessionId, error) {
-	id := before
+	id, m := before, modes{}
 	if before != "" && s.able.LoadSession {
-		_, err := signedIn[sdk.LoadSessionResponse](ctx, s.process, sdk.AgentMethodSessionLoad, sdk.LoadSessionRequest{
+		loaded, err := signedIn[sdk.LoadSessionResponse](ctx, s.process, sdk.AgentMethodSessionLoad, sdk.LoadSessionRequest{
 			SessionId: before, Cwd: how.Cwd, McpServers: how.McpServers,
 		})
 		if err != nil && (ctx.Err() != nil || !s.alive() || unsigned(err)) {
@@ -249,6 +263,7 @@ func (s *seat) begin(ctx context.Context, how sdk.NewSessionRequest, before sdk.
 			s.log.Debug("an acp agent does not load its conversation", "err", err)
 			id = ""
 		}
+		m = modesOf(loaded.Modes, loaded.ConfigOptions)
 	} else {
 		id = ""
 	}
@@ -257,25 +272,25 @@ func (s *seat) begin(ctx context.Context, how sdk.NewSessionRequest, before sdk.
 		if err != nil {
 			return "", err
 		}
-		id = begun.SessionId
+		id, m = begun.SessionId, modesOf(begun.Modes, begun.ConfigOptions)
 	}
 	if id == "" {
 		return "", errors.New("it gives its session no id")
 	}
-	s.mutex().Lock()
-	defer s.mutex().Unlock()
-	s.conversation = id
-	return id, nil
+	return id, s.begins(ctx, id, m)
 }
 
 // lame is why the agent cannot be started, with what to do about it.
 func (a *Agent) lame(ctx context.Context, err error) error {
 	var told *refused
+	var mode wrongMode
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.As(err, &told) && told.code == codeSignIn:
 		return told
+	case errors.As(err, &mode):
+		return mode
 	}
 	return fmt.Errorf("%w. It reaches its workspace, and what read, write, network and env of %q in the configuration name: "+
 		"add what it lacks there, and start daycared again", err, a.o.Name)

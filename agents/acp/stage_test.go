@@ -114,6 +114,7 @@ type cast struct {
 	start  time.Duration
 	often  bool // is progress told
 	auth   string
+	mode   string
 	tags   []permissions.Tag
 }
 
@@ -238,7 +239,7 @@ func (s *stage) open() {
 	for _, c := range s.casts {
 		p := s.place(c.name, c.tags...)
 		binary := program(box, p, c.start, c.like...)
-		binary.Auth = c.auth
+		binary.Auth, binary.Mode = c.auth, c.mode
 		if c.often {
 			binary.Progress = time.Millisecond
 		}

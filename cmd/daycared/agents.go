@@ -283,7 +283,7 @@ func placeOf(a config.Agent, cfg *config.Config) tools.Place {
 // program is how the program of an agent is started: in walls of its own, of what its entry names.
 func (c *CLI) program(a config.Agent, place tools.Place, walls *sandbox.Sandbox, log *slog.Logger) acp.Program {
 	return acp.Program{
-		Log: log.With("agent", a.Name), Auth: a.ACPAuth, Version: version,
+		Log: log.With("agent", a.Name), Auth: a.ACPAuth, Mode: a.Mode, Version: version,
 		Command: func(ctx context.Context) (*exec.Cmd, func(), error) {
 			held, err := place.Held()
 			if err != nil {

@@ -24,7 +24,8 @@ const Name = "acp-agent"
 //
 // The arguments after [Name] say what the agent is like: "forgets" loads no conversation, "newer" speaks another version
 // of the protocol, "locked" is not signed in before it is by the way "key", "shy" says so only when it is prompted, "mute"
-// never greets, "broken" ends at once.
+// never greets, "broken" ends at once; "modes" offers the modes auto, default, plan and yolo and begins in auto, "options" has them as an option,
+// "stuck" refuses to leave auto.
 //
 // Each line of a prompt is something to do:
 //
@@ -41,6 +42,7 @@ const Name = "acp-agent"
 //	stop REASON              end the turn with this reason
 //	fail TEXT                answer the prompt with an error
 //	expire                   be signed in no longer
+//	mode NAME                go into this mode
 func Main() {
 	if len(os.Args) < 2 || os.Args[1] != Name {
 		return
@@ -70,6 +72,7 @@ type agent struct {
 	mu      sync.Mutex
 	signed  int // in, so many times
 	expired bool
+	mode    string
 	prompts map[sdk.SessionId]int
 	cancel  chan struct{} // of the turn that goes on
 	jobs    sync.WaitGroup
@@ -104,7 +107,11 @@ func (a *agent) answer(ctx context.Context, method string, params json.RawMessag
 			id = sdk.SessionId(fmt.Sprintf("conversation-%d-%d", os.Getpid(), n))
 		}
 		a.prompts[id] = 1
-		return sdk.NewSessionResponse{SessionId: id}, nil
+		a.mode = "auto"
+		state, options := a.modes()
+		return sdk.NewSessionResponse{SessionId: id, Modes: state, ConfigOptions: options}, nil
+	case sdk.AgentMethodSessionSetMode, sdk.AgentMethodSessionSetConfigOption:
+		return a.setMode(ctx, params)
 	case sdk.AgentMethodSessionLoad:
 		return a.load(ctx, params)
 	case sdk.AgentMethodSessionPrompt:
@@ -171,7 +178,63 @@ func (a *agent) load(ctx context.Context, params json.RawMessage) (any, *sdk.Req
 	a.prompts[in.SessionId] = n
 	a.mu.Unlock()
 	_ = a.update(ctx, in.SessionId, sdk.UpdateAgentMessageText("what was said long ago"))
-	return sdk.LoadSessionResponse{}, nil
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.mode = "auto"
+	state, options := a.modes()
+	return sdk.LoadSessionResponse{Modes: state, ConfigOptions: options}, nil
+}
+
+// modes are those that it offers, in the place where it is to have them. The lock is held.
+func (a *agent) modes() (state *sdk.SessionModeState, options []sdk.SessionConfigOption) {
+	offered := []string{"auto", "plan", "yolo", "default"}
+	if a.is("modes") {
+		state = &sdk.SessionModeState{CurrentModeId: sdk.SessionModeId(a.mode)}
+		for _, m := range offered {
+			state.AvailableModes = append(state.AvailableModes, sdk.SessionMode{Id: sdk.SessionModeId(m), Name: m})
+		}
+	}
+	if a.is("options") {
+		all := sdk.SessionConfigSelectOptionsUngrouped{}
+		for _, m := range offered {
+			all = append(all, sdk.SessionConfigSelectOption{Value: sdk.SessionConfigValueId(m), Name: m})
+		}
+		options = []sdk.SessionConfigOption{{Select: &sdk.SessionConfigOptionSelect{
+			Id: "mode", Name: "Mode", Type: "select", CurrentValue: sdk.SessionConfigValueId(a.mode),
+			Options: sdk.SessionConfigSelectOptions{Ungrouped: &all},
+		}}}
+	}
+	return state, options
+}
+
+func (a *agent) setMode(ctx context.Context, params json.RawMessage) (any, *sdk.RequestError) {
+	var in struct {
+		Session sdk.SessionId `json:"sessionId"`
+		Mode    string        `json:"modeId"`
+		Value   string        `json:"value"`
+	}
+	if err := json.Unmarshal(params, &in); err != nil || a.is("stuck") {
+		return nil, &sdk.RequestError{Code: -32603, Message: "an administrator has fixed the mode"}
+	}
+	out := a.enter(ctx, in.Session, in.Mode+in.Value)
+	if in.Value == "" {
+		return sdk.SetSessionModeResponse{}, nil
+	}
+	return sdk.SetSessionConfigOptionResponse{ConfigOptions: out}, nil
+}
+
+// enter goes into a mode, and tells of it.
+func (a *agent) enter(ctx context.Context, id sdk.SessionId, mode string) []sdk.SessionConfigOption {
+	a.mu.Lock()
+	a.mode = mode
+	_, options := a.modes()
+	a.mu.Unlock()
+	u := sdk.SessionUpdate{CurrentModeUpdate: &sdk.SessionCurrentModeUpdate{CurrentModeId: sdk.SessionModeId(mode)}}
+	if options != nil {
+		u = sdk.SessionUpdate{ConfigOptionUpdate: &sdk.SessionConfigOptionUpdate{ConfigOptions: options}}
+	}
+	_ = a.update(ctx, id, u)
+	return options
 }
 
 func (a *agent) update(ctx context.Context, id sdk.SessionId, u sdk.SessionUpdate) error {
@@ -246,8 +309,11 @@ func (t *task) do(ctx context.Context, verb, rest string) error {
 		os.Exit(4)
 	case "remember":
 		t.mu.Lock()
-		n := t.prompts[t.id]
+		n, mode := t.prompts[t.id], t.mode
 		t.mu.Unlock()
+		if t.is("modes") || t.is("options") {
+			return t.say(ctx, fmt.Sprintf("prompt %d in %s\n", n-1, mode))
+		}
 		return t.say(ctx, fmt.Sprintf("prompt %d of %s\n", n-1, t.id))
 	case "expire":
 		t.mu.Lock()
@@ -255,6 +321,8 @@ func (t *task) do(ctx context.Context, verb, rest string) error {
 		n := t.signed
 		t.mu.Unlock()
 		return t.say(ctx, fmt.Sprintf("I was signed in %d times\n", n))
+	case "mode":
+		t.enter(ctx, t.id, rest)
 	case "stderr":
 		fmt.Fprintln(os.Stderr, rest)
 	case "stop":

@@ -46,11 +46,10 @@ func (r *report) agents(c *Config) {
 			r.program(a, path)
 			continue
 		}
-		if _, given := r.lines[path+".env"]; given {
-			r.key(path+".env", "agents.env: it is for the program of an agent, and %s has none; write acp, or leave it out", quote(a.Name))
-		}
-		if _, given := r.lines[path+".acp_auth"]; given {
-			r.key(path+".acp_auth", "agents.acp_auth: it is for the program of an agent, and %s has none; write acp, or leave it out", quote(a.Name))
+		for _, key := range []string{"env", "acp_auth", "mode"} {
+			if _, given := r.lines[path+"."+key]; given {
+				r.key(path+"."+key, "agents.%s: it is for the program of an agent, and %s has none; write acp, or leave it out", key, quote(a.Name))
+			}
 		}
 		r.model(a, path)
 		r.schedule(a, path)

@@ -23,6 +23,7 @@ type Agent struct {
 	Workspace        string      `yaml:"workspace" is:"folder"` // empty without one
 	ACP              []string    `yaml:"acp" is:"words"`        // a program that is the agent, and its arguments; empty: a model is
 	ACPAuth          string      `yaml:"acp_auth" is:"words"`   // the way to sign it in that this program offers; empty: nobody does
+	Mode             string      `yaml:"mode" is:"words"`       // the mode of this program; empty: the one of its modes that asks
 	Env              []string    `yaml:"env" is:"variable"`     // names of the daemon's variables that this program is given
 	Model            AgentModel  `yaml:"model"`
 	Instructions     string      `yaml:"instructions" is:"words"`     // what its model is told first, besides what daycared says

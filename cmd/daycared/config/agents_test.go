@@ -235,6 +235,8 @@ func TestBadAgents(t *testing.T) {
 			`2: agents.env: it is for the program of an agent, and "a" has none; write acp, or leave it out`},
 		{"signing in a model", "agents:\n- {name: a, acp_auth: key, " + model + "}\n",
 			`2: agents.acp_auth: it is for the program of an agent, and "a" has none; write acp, or leave it out`},
+		{"a mode of a model", "agents:\n- {name: a, mode: plan, " + model + "}\n",
+			`2: agents.mode: it is for the program of an agent, and "a" has none; write acp, or leave it out`},
 		{"near key", "agents: [{name: a, wrkspace: /x}]\n", `1: unknown key "agents.wrkspace"; did you mean workspace?`},
 		{"near key of a model", "agents: [{name: a, model: {base_uri: /x}}]\n",
 			`1: unknown key "agents.model.base_uri"; did you mean base_url?`},

@@ -196,7 +196,7 @@ func TestExampleWithoutComments(t *testing.T) {
 		"\nagents:\n"+strings.Join(keys["agents"], "\n")+"\nconnectors: {telegram: {enabled: true}}\n")
 	elsewhere := map[string]string{
 		"agents.parent": "agents.1.parent", "agents.prompt": "agents.1.prompt", "agents.model.file": "", "agents.schedule.every": "",
-		"agents.acp": "agents.2.acp", "agents.acp_auth": "agents.2.acp_auth", "agents.env": "agents.2.env",
+		"agents.acp": "agents.2.acp", "agents.acp_auth": "agents.2.acp_auth", "agents.mode": "agents.2.mode", "agents.env": "agents.2.env",
 		"agents.instructions_file": "", // the words of these three are there: one excludes another
 	}
 	for _, name := range []string{"people", "routes", "agents"} {

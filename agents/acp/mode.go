@@ -1,0 +1,172 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	sdk "github.com/coder/acp-go-sdk"
+)
+
+// askingModes are those in which agents that are known ask before they act, and those in which they only plan, the first that an
+// agent offers first: "default" is that of claude-agent-acp and gemini --acp, "read-only" that of codex-acp.
+var askingModes = []string{"default", "read-only", "plan"}
+
+// modes are those that an agent offers for a conversation. The zero value is that of an agent that offers none.
+type modes struct {
+	now     string
+	offered []string
+	option  sdk.SessionConfigId // it is an option of the agent's by this name; empty: it is a mode of the protocol
+}
+
+// modesOf reads the modes of an agent's answer, which may have them in either of two places.
+func modesOf(state *sdk.SessionModeState, options []sdk.SessionConfigOption) (m modes) {
+	if state != nil {
+		m.now = string(state.CurrentModeId)
+		for _, mode := range state.AvailableModes {
+			m.offered = append(m.offered, string(mode.Id))
+		}
+		return m
+	}
+	o := modeOption(options)
+	if o == nil {
+		return m
+	}
+	m.now, m.option = string(o.CurrentValue), o.Id
+	var all []sdk.SessionConfigSelectOption
+	if o.Options.Ungrouped != nil {
+		all = *o.Options.Ungrouped
+	}
+	if o.Options.Grouped != nil {
+		for _, group := range *o.Options.Grouped {
+			all = append(all, group.Options...)
+		}
+	}
+	for _, one := range all {
+		m.offered = append(m.offered, string(one.Value))
+	}
+	return m
+}
+
+// modeOption is the option that is the mode, nil if there is none.
+func modeOption(options []sdk.SessionConfigOption) *sdk.SessionConfigOptionSelect {
+	for _, o := range options {
+		if s := o.Select; s != nil && (s.Category != nil && *s.Category == sdk.SessionConfigOptionCategoryMode || s.Id == "mode") {
+			return s
+		}
+	}
+	return nil
+}
+
+// wanted is the mode that an agent is to be in: the configured one, else the first that is known to ask, else the one in which it
+// begins. It is empty for an agent that has no modes.
+func (m modes) wanted(configured string) (string, error) {
+	switch {
+	case configured != "" && len(m.offered) == 0:
+		return "", wrongMode(fmt.Sprintf("it offers no modes; leave mode: %s out of its entry in the configuration", configured))
+	case configured != "" && !slices.Contains(m.offered, configured):
+		return "", wrongMode(fmt.Sprintf("it offers no mode %q; write one of these as mode of its entry in the configuration: %s",
+			configured, strings.Join(m.offered, ", ")))
+	case configured != "":
+		return configured, nil
+	}
+	for _, mode := range askingModes {
+		if slices.Contains(m.offered, mode) {
+			return mode, nil
+		}
+	}
+	return m.now, nil
+}
+
+// wrongMode is why an agent is not prompted, or its turn ended: it is in a mode in which it may not ask.
+type wrongMode string
+
+func (e wrongMode) Error() string { return string(e) }
+
+// begins puts the conversation into the mode that it is to be in.
+func (s *seat) begins(ctx context.Context, id sdk.SessionId, m modes) error {
+	want, err := m.wanted(s.mode)
+	if err != nil {
+		return err
+	}
+	s.mutex().Lock()
+	s.conversation, s.modes, s.want = id, m, want
+	s.mutex().Unlock()
+	if m.now == want {
+		return nil
+	}
+	return s.setMode(ctx)
+}
+
+// inMode fails where the agent left the modes that it may be in, and does not go back.
+func (s *seat) inMode(ctx context.Context) error {
+	s.mutex().Lock()
+	strays := s.strays()
+	s.mutex().Unlock()
+	if !strays {
+		return nil
+	}
+	return s.setMode(ctx)
+}
+
+// setMode sets the mode that the agent is to be in, and fails where it stays another.
+func (s *seat) setMode(ctx context.Context) (err error) {
+	s.mutex().Lock()
+	id, m, want := s.conversation, s.modes, s.want
+	s.mutex().Unlock()
+	if m.option == "" {
+		_, err = signedIn[sdk.SetSessionModeResponse](ctx, s.process, sdk.AgentMethodSessionSetMode,
+			sdk.SetSessionModeRequest{SessionId: id, ModeId: sdk.SessionModeId(want)})
+	} else {
+		var out sdk.SetSessionConfigOptionResponse
+		out, err = signedIn[sdk.SetSessionConfigOptionResponse](ctx, s.process, sdk.AgentMethodSessionSetConfigOption,
+			sdk.SetSessionConfigOptionRequest{ValueId: &sdk.SetSessionConfigOptionValueId{
+				SessionId: id, ConfigId: m.option, Value: sdk.SessionConfigValueId(want),
+			}})
+		if now := modesOf(nil, out.ConfigOptions).now; err == nil && now != want {
+			return wrongMode(fmt.Sprintf("it is in the mode %q, and does not change to %q", now, want))
+		}
+	}
+	if told, is := errors.AsType[*sdk.RequestError](err); is && !unsigned(err) {
+		return wrongMode(fmt.Sprintf("it is in the mode %q, and does not change to %q: %s", m.now, want, told.Message))
+	}
+	if err != nil {
+		return err
+	}
+	s.mutex().Lock()
+	defer s.mutex().Unlock()
+	if s.modes.now == m.now { // else it has told of another meanwhile
+		s.modes.now = want
+	}
+	if s.strays() {
+		return wrongMode(fmt.Sprintf("it is in the mode %q, and does not change to %q", s.modes.now, want))
+	}
+	return nil
+}
+
+// strays reports whether the agent is in a mode in which it may act without asking. The lock is held.
+func (c *client) strays() bool { return c.modes.now != c.want && !slices.Contains(askingModes, c.modes.now) }
+
+// watch notes the mode that an update tells of. A turn in which the agent leaves the modes that it may be in ends.
+func (c *client) watch(note sdk.SessionNotification) {
+	now := ""
+	if u := note.Update.CurrentModeUpdate; u != nil {
+		now = string(u.CurrentModeId)
+	} else if u := note.Update.ConfigOptionUpdate; u != nil {
+		now = modesOf(nil, u.ConfigOptions).now
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now == "" || note.SessionId != c.conversation {
+		return
+	}
+	c.modes.now = now
+	if c.turn != nil && c.strays() {
+		select {
+		case c.turn.strayed <- wrongMode(fmt.Sprintf("it went into the mode %q by itself, where it may act without asking", now)):
+		default: // the turn ends already
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package acp_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/permissions"
+)
+
+// An agent that begins in a mode that asks nobody is put into the one that asks, or into the one that is configured, before it is
+// prompted: with a new conversation and with one that it loads, whichever way it has modes.
+func TestAnAgentIsInTheModeThatAsks(t *testing.T) {
+	for _, c := range []struct{ name, like, mode, in string }{
+		{"modes of the protocol", "modes", "", "default"},
+		{"modes as an option", "options", "", "default"},
+		{"the configured one", "modes", "plan", "plan"},
+		{"one that the configuration allows to act", "options", "yolo", "yolo"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := playAll(t, cast{name: "coder", person: "fay", like: []string{c.like}, mode: c.mode})
+			s.writes("remember")
+			s.hears("prompt 1 in " + c.in)
+			s.restart()
+			s.writes("remember")
+			s.hears("prompt 2 in " + c.in)
+		})
+	}
+}
+
+// An agent that goes into a mode in which it may act unasked ends its turn there, and its next one is in the mode that asks. Into
+// one that only plans it may go.
+func TestATurnThatLeavesTheModesThatAskEnds(t *testing.T) {
+	for _, like := range []string{"modes", "options"} {
+		t.Run(like, func(t *testing.T) {
+			s := play(t, like)
+			s.writes("mode plan", "remember")
+			s.hears("prompt 1 in plan")
+			s.stands("coder", permissions.Idle)
+			s.writes("mode auto", "wait", "say It was not stopped.")
+			s.hears(`I cannot go on: it went into the mode "auto" by itself, where it may act without asking.`)
+			s.stands("coder", permissions.Interrupted)
+			s.writes("remember")
+			s.hears("prompt 3 in default")
+		})
+	}
+}
+
+// An agent that cannot be put into its mode is not prompted, and its person reads why.
+func TestAnAgentInAnotherModeIsNotPrompted(t *testing.T) {
+	for _, c := range []struct {
+		name, mode string
+		like       []string
+		says       string
+	}{
+		{"it refuses", "", []string{"modes", "stuck"}, `it is in the mode "auto", and does not change to "default": an administrator has fixed`},
+		{"it refuses the option", "", []string{"options", "stuck"}, `it is in the mode "auto", and does not change to "default": an`},
+		{"it has no such mode", "ask", []string{"modes"}, `it offers no mode "ask"; write one of these as mode of its entry in the ` +
+			`configuration: auto, plan, yolo, default`},
+		{"it has no modes", "ask", nil, `it offers no modes; leave mode: ask out of its entry`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := playAll(t, cast{name: "coder", person: "fay", like: c.like, mode: c.mode})
+			s.writes("remember")
+			s.hears("I cannot go on: " + c.says)
+			s.stands("coder", permissions.Interrupted)
+			if all := strings.Join(s.said(agents.ArtifactAssistantMessage), "\n"); strings.Contains(all, "prompt 1") {
+				t.Errorf("it was prompted, and says %q", all)
+			}
+		})
+	}
+}
