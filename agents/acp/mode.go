@@ -147,7 +147,9 @@ func (s *seat) setMode(ctx context.Context) (err error) {
 }
 
 // strays reports whether the agent is in a mode in which it may act without asking. The lock is held.
-func (c *client) strays() bool { return c.modes.now != c.want && !slices.Contains(askingModes, c.modes.now) }
+func (c *client) strays() bool {
+	return c.modes.now != c.want && !slices.Contains(askingModes, c.modes.now)
+}
 
 // watch notes the mode that an update tells of. A turn in which the agent leaves the modes that it may be in ends.
 func (c *client) watch(note sdk.SessionNotification) {

@@ -24,8 +24,8 @@ const Name = "acp-agent"
 //
 // The arguments after [Name] say what the agent is like: "forgets" loads no conversation, "newer" speaks another version
 // of the protocol, "locked" is not signed in before it is by the way "key", "shy" says so only when it is prompted, "mute"
-// never greets, "broken" ends at once; "modes" offers the modes auto, default, plan and yolo and begins in auto, "options" has them as an option,
-// "stuck" refuses to leave auto.
+// never greets, "broken" ends at once; "modes" offers the modes auto, default, plan and yolo and begins in auto,
+// "options" has them as an option, "stuck" refuses to leave auto.
 //
 // Each line of a prompt is something to do:
 //
