@@ -186,6 +186,9 @@ func tally(r Request, v Vote, units []int) Change {
 		c.After.State, c.After.Scope = Approved, s
 	}
 	c.Records[0].Detail["state"], c.Records[0].Detail["answer"] = string(c.After.State), string(final)
+	if each := after.each(); len(each) > 0 {
+		c.Records[0].Detail["calls"] = strings.Join(each, ",")
+	}
 	c.grant(v)
 	return c
 }
@@ -234,6 +237,19 @@ func (r Request) final(single Answer) Answer {
 		return Deny
 	}
 	return Allow(narrowest)
+}
+
+// each are the answers to the calls of a step, as in 1:deny, where they are not all the same.
+func (r Request) each() (all []string) {
+	differ := false
+	for _, c := range r.Calls {
+		differ = differ || c.Answer != r.Calls[0].Answer
+		all = append(all, fmt.Sprintf("%d:%s", c.N, c.Answer))
+	}
+	if !differ {
+		return nil
+	}
+	return all
 }
 
 // LeavesGrants reports whether its approval leaves grants behind.

@@ -278,6 +278,7 @@ const (
 // who may see it in "person".
 const (
 	SessionStatus      Type = "SESSION_STATUS"
+	SessionEnded       Type = "SESSION_ENDED"
 	RunFinished        Type = "RUN_FINISHED"
 	WaitAckEnter       Type = "WAIT_ACK_ENTER"
 	AckApproved        Type = "ACK_APPROVED"

@@ -172,7 +172,7 @@ func Happenings() []Type {
 		RequestRerouted, RequestEscalated, RequestExtended, GrantAdded, GrantRevoked, GrantEnded, AllStopped, AllResumed,
 		StoreRestored, GrantReinstated,
 		PermissionApplied, DialogRequested, DialogResponded, DialogTimeout,
-		SessionStatus, RunFinished, WaitAckEnter, AckApproved, AckRejected, AckDecisionHandled, ToolFinished,
+		SessionStatus, SessionEnded, RunFinished, WaitAckEnter, AckApproved, AckRejected, AckDecisionHandled, ToolFinished,
 	}
 }
 

@@ -142,3 +142,16 @@ func TestGrantsOpenWhatTheButtonSaid(t *testing.T) {
 		})
 	}
 }
+
+// The record of a step says each call's answer where they differ: none of them is that of the step.
+func TestTheRecordOfAStepThatWasAnsweredDifferentlyHasEachAnswer(t *testing.T) {
+	for want, votes := range map[string][2]Answer{
+		"1:allow_session_tool,2:deny,3:allow_once": {Allow(SessionTool), Allow(Once)}, "": {Deny, Deny},
+	} {
+		r := after(t, stepRequest(), voteOn(1, "fay", votes[0]), voteOn(2, "sam", Deny))
+		c, err := Step(r, voteOn(3, "fay", votes[1]))
+		if err != nil || c.Records[0].Type != RequestSettled || c.Records[0].Detail["calls"] != want {
+			t.Errorf("%v: %v, %+v", votes, err, c.Records)
+		}
+	}
+}

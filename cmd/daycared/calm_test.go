@@ -74,3 +74,14 @@ func TestWhatIsCancelledIsNoFault(t *testing.T) {
 		}
 	}
 }
+
+// A line of the log has no error where there is none.
+func TestTheLogNamesNoErrorWhereThereIsNone(t *testing.T) {
+	var text bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{ReplaceAttr: withoutNil}))
+	log.Warn("everything was stopped", "by", "fay", "err", error(nil))
+	log.Warn("everything was stopped", "by", "fay", "err", errors.New("disk full"))
+	if got := text.String(); strings.Contains(got, "nil") || strings.Count(got, "by=fay") != 2 || !strings.Contains(got, `err="disk full"`) {
+		t.Errorf("%s", got)
+	}
+}

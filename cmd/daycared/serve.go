@@ -191,7 +191,7 @@ func (c *CLI) logsToFile(cfg *config.Config) bool {
 
 // daemonLog is the log: on stderr, or in a file where the terminal belongs to prompts.
 func (c *CLI) daemonLog(cfg *config.Config, paths config.Paths) (*slog.Logger, func() error, error) {
-	options := &slog.HandlerOptions{Level: cfg.Log.Level}
+	options := &slog.HandlerOptions{Level: cfg.Log.Level, ReplaceAttr: withoutNil}
 	to, closeLog := c.Err, func() error { return nil }
 	if c.logsToFile(cfg) {
 		file, err := os.OpenFile(paths.LogFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -206,6 +206,14 @@ func (c *CLI) daemonLog(cfg *config.Config, paths config.Paths) (*slog.Logger, f
 		handler = slog.NewJSONHandler(to, options)
 	}
 	return slog.New(calm{handler, &outage{}}), closeLog, nil
+}
+
+// withoutNil leaves out an error that there is not.
+func withoutNil(_ []string, a slog.Attr) slog.Attr {
+	if a.Key == "err" && a.Value.Any() == nil {
+		return slog.Attr{}
+	}
+	return a
 }
 
 // console is the daemon's own terminal, or nil when it is switched off. closed is called once it has closed.

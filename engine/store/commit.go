@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -17,6 +18,15 @@ import (
 // transaction.
 func (s *Store) Commit(ctx context.Context, c agents.Commit) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		ends, err := endsNow(ctx, t, c.Session)
+		if err != nil {
+			return err
+		}
+		if ends {
+			of := c.Session
+			of.Request = ""
+			c.Records = append(slices.Clip(c.Records), agents.RecordOf(permissions.SessionEnded, of, of.EndedAt))
+		}
 		if err := moveSession(ctx, t, c.Session); err != nil {
 			return err
 		}
@@ -38,6 +48,18 @@ func (s *Store) Commit(ctx context.Context, c agents.Commit) error {
 		}
 		return nil
 	})
+}
+
+const countEnded = `SELECT COUNT(*) FROM sessions WHERE id = $1 AND ended_at <> 0`
+
+// endsNow reports whether a session ends that had not ended before.
+func endsNow(ctx context.Context, t *tx, session permissions.AgentSession) (bool, error) {
+	if session.EndedAt.IsZero() {
+		return false, nil
+	}
+	before := 0
+	err := t.QueryRowContext(ctx, countEnded, session.ID).Scan(&before)
+	return before == 0, err
 }
 
 var (

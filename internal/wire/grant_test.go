@@ -147,3 +147,39 @@ func TestAnEventSaysWhoAndWhat(t *testing.T) {
 		}
 	}
 }
+
+// What counts or numbers something is a number in the payload, as the contract says; what is stored as text only looks like one.
+func TestNumbersOfEventsAreNumbers(t *testing.T) {
+	for want, r := range map[string]permissions.Record{
+		`{"answer":"deny","call":1}`:                  {Type: permissions.RequestVoted, Detail: map[string]string{"answer": "deny", "call": "1"}},
+		`{"grant":"01J","used":7}`:                    {Type: permissions.GrantEnded, Detail: map[string]string{"grant": "01J", "used": "7"}},
+		`{"grant":"01J","used":0,"why":"3"}`:          {Type: permissions.GrantRevoked, Detail: map[string]string{"grant": "01J", "used": "0", "why": "3"}},
+		`{"grant":"01J","used":2}`:                    {Type: permissions.GrantReinstated, Detail: map[string]string{"grant": "01J", "used": "2"}},
+		`{"pending":3}`:                               {Type: permissions.AllStopped, Detail: map[string]string{"pending": "3"}},
+		`{"back_to":4503599627370496,"why":"a copy"}`: {Type: permissions.StoreRestored, Detail: map[string]string{"back_to": "4503599627370496", "why": "a copy"}},
+	} {
+		text, err := Encode(FromHappening(permissions.Happening{Entry: permissions.Entry{Record: r}}).Payload)
+		if err != nil || string(text) != want {
+			t.Errorf("%s: %s, %v\nwant %s", r.Type, text, err, want)
+		}
+	}
+}
+
+// An answer that not every call of a step got is nobody's: each call has its own.
+func TestAStepThatWasAnsweredDifferentlyIsSettledByEachCall(t *testing.T) {
+	of := func(detail map[string]string) string {
+		text, err := Encode(FromHappening(permissions.Happening{Entry: permissions.Entry{
+			Record: permissions.Record{Type: permissions.RequestSettled, Detail: detail}}}).Payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	mixed := of(map[string]string{"state": "approved", "answer": "allow_once", "calls": "1:deny,2:allow_once"})
+	if want := `{"calls":[{"answer":"deny","call":1},{"answer":"allow_once","call":2}],"state":"approved"}`; mixed != want {
+		t.Errorf("answered differently: %s\nwant %s", mixed, want)
+	}
+	if same, want := of(map[string]string{"state": "denied", "answer": "deny"}), `{"answer":"deny","state":"denied"}`; same != want {
+		t.Errorf("answered alike: %s\nwant %s", same, want)
+	}
+}

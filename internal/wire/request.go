@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -547,9 +549,21 @@ func answered(h permissions.Happening) []Answered {
 func detail(h permissions.Happening) map[string]any {
 	said := map[string]any{}
 	for name, value := range h.Detail {
-		if name != "session" { // which stands beside the payload
-			said[name] = value
+		said[name] = value
+		if m := Events.Events[h.Type].Payload[name]; m != nil && m.Type == huma.TypeInteger {
+			if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+				said[name] = n
+			}
 		}
+	}
+	delete(said, "session")                                              // which stands beside the payload
+	if h.Type == permissions.RequestSettled && h.Detail["calls"] != "" { // no one answer is that of all calls
+		delete(said, "answer")
+		said["calls"] = Each(strings.Split(h.Detail["calls"], ","), func(text string) map[string]any {
+			number, answer, _ := strings.Cut(text, ":")
+			n, _ := strconv.Atoi(number) // of ours
+			return map[string]any{"call": n, "answer": answer}
+		})
 	}
 	for name, value := range map[string]string{"actor": h.Actor, "via": h.Via} {
 		if value != "" {

@@ -89,6 +89,23 @@ func testToolFinished(t *testing.T, b Backend) {
 	verified(t, s)
 }
 
+// testSessionEnded: the end of a session is an event once, however often its row is written afterwards.
+func testSessionEnded(t *testing.T, b Backend) {
+	s := b.Open(t)
+	a := commit(t, s, agents.Commit{Session: begun("helper")})
+	a = moved(a)
+	a.EndedAt, a.Request = noon.Add(time.Minute), "01J"
+	a = commit(t, s, agents.Commit{Session: a, Records: []permissions.Record{agents.StatusOf(a)}})
+	commit(t, s, agents.Commit{Session: moved(a)})
+	told, _ := happenings(t, s, 0, 9)
+	same(t, "events", len(told), 2)
+	same(t, "the type", told[1].Type, permissions.SessionEnded)
+	same(t, "the time", told[1].At, a.EndedAt)
+	same(t, "the request", told[1].Request, permissions.ID(""))
+	same(t, "the detail", told[1].Detail, map[string]string{"session": string(a.ID), "person": a.Person, "agent": "helper"})
+	verified(t, s)
+}
+
 // testCommitWhole: a commit of which a part cannot be stored leaves nothing behind.
 func testCommitWhole(t *testing.T, b Backend) {
 	s := b.Open(t)

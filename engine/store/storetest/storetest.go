@@ -120,6 +120,7 @@ var everythingElse = []part{
 	{"posts", testPosts},
 	{"executions", testExecutions},
 	{"tool finished", testToolFinished},
+	{"session ended", testSessionEnded},
 	{"commit whole", testCommitWhole},
 	{"timetables", testTimetables},
 	{"own keys", testOwnKeys},
