@@ -389,8 +389,11 @@ func (e *Engine) stopAll(ctx context.Context, who, via string) (cancelled int, e
 	cancelled, err = e.registry.StopAll(ctx, who, via)
 	e.log.Warn("everything was stopped", "by", who, "via", via, "cancelled", cancelled, "err", err)
 	e.stopping = func(context.Context) error { return nil }
-	if saved, unread := e.store.StoppedBy(ctx); err == nil || unread == nil && saved == who {
-		return cancelled, broken(err)
+	if err == nil {
+		return cancelled, nil
+	}
+	if saved, unread := e.store.StoppedBy(ctx); unread == nil && saved == who {
+		return cancelled, permissions.StopLeft(err.Error())
 	}
 	e.stopping = func(ctx context.Context) error {
 		_, err := e.stopAll(ctx, who, via)

@@ -140,6 +140,11 @@ func StopUnsaved(why string) *Refusal {
 		"saved yet: %s; it is saved as soon as that is possible, and what waits is cancelled then. A restart before it is saved forgets it.", why)
 }
 
+// StopLeft says that everything is stopped, and what that could not cancel.
+func StopLeft(what string) *Refusal {
+	return refuse(CodeBroken, ExitOther, "Everything is stopped: nothing is asked, allowed or used until resume. But %s.", what)
+}
+
 // Rotten refuses an approval that rests on what is not granted any more.
 func Rotten() *Refusal {
 	return refuse(CodeNoUse, ExitOther, "What this approval rests on is not granted any more; ask again.")

@@ -43,6 +43,8 @@ func TestRefusals(t *testing.T) {
 		{Rest(10 * time.Minute), CodeRest, ExitNo,
 			"Denied twice; not asked again for 10 minutes."},
 		{Stopped("fay"), CodeStopped, ExitOther, "Stopped by fay; nothing is asked until resume."},
+		{StopLeft("1 of what waits is left"), CodeBroken, ExitOther,
+			"Everything is stopped: nothing is asked, allowed or used until resume. But 1 of what waits is left."},
 		{UnknownGrant("01J"), CodeUnknown, ExitUnknown, `There is no grant 01J.`},
 		{TooBig(), CodeTooBig, ExitOther,
 			"This is too big to be shown here whole, so it cannot be allowed here. It can be denied."},

@@ -161,7 +161,7 @@ func (c *canceller) pending(ctx context.Context, t *tx) ([]permissions.Request, 
 		if read < len(page) && page[read].Number == n {
 			read++
 		} else {
-			c.skip(n, unsealed("request "+strconv.FormatInt(n, 10)))
+			c.skip(n, unsealed("request "+c.coder.Encode(n)))
 		}
 	}
 	return page, nil

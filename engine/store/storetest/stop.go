@@ -159,7 +159,8 @@ func testStopWithADamagedRow(t *testing.T, b Backend) {
 	first, bad, late := open(t, s, ask()), open(t, s, ask(numbered(1))), open(t, s, ask(numbered(2)))
 	b.Exec(t, s, `UPDATE requests SET scope = 'nonsense' WHERE id = '`+string(bad.ID)+`'`)
 	cancelled, err := s.Stop(t.Context(), "fay", "cli", tapped)
-	if !errors.Is(err, permissions.ErrBroken) || !strings.Contains(err.Error(), "1 of what waits could not be cancelled") {
+	said := "1 of what waits could not be cancelled: request " + s.Coder().Encode(bad.Number) + " "
+	if !errors.Is(err, permissions.ErrBroken) || !strings.Contains(err.Error(), said) {
 		t.Errorf("the error is %v", err)
 	}
 	same(t, "what was cancelled", ids(cancelled), []permissions.ID{first.ID, late.ID})
