@@ -27,6 +27,7 @@ type comparison struct {
 	gates map[uint64]saying // what the entries say last of a row, by its table and key
 
 	restored permissions.Entry // the newest of its kind
+	keeps    bool              // every newest entry of a row
 	pruned   int64             // rows from before that time may have been deleted
 }
 
@@ -134,7 +135,7 @@ func (c *comparison) hearOfRow(e permissions.Entry) {
 			key = append(key, e.Detail[name])
 		}
 		said := saying{table: of.table, closed: closes, seq: e.Seq, at: micros(e.At)}
-		if i > 1 { // there are few
+		if i > 1 || c.keeps { // there are few
 			kept := e
 			said.entry = &kept
 		}
@@ -231,8 +232,12 @@ func (c *comparison) rest(ctx context.Context, from source) error {
 	if err != nil {
 		return err
 	}
+	missed := c.restored.Seq // since when
+	if c.restored.Detail[restated] != "" {
+		missed = 0
+	}
 	for _, row := range c.gates {
-		audited := said.Since != nil && row.seq > max(*said.Since, c.restored.Seq) && (row.table != "tokens" || row.at >= c.pruned)
+		audited := said.Since != nil && row.seq > max(*said.Since, missed) && (row.table != "tokens" || row.at >= c.pruned)
 		if !row.closed && row.table != "meta" && (audited || row.table == "locks") {
 			return fmt.Errorf("a row of the table %s that entry %d speaks of is missing, and no entry says why", row.table, row.seq)
 		}

@@ -7,6 +7,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -193,41 +195,56 @@ func (s *Store) putBack(ctx context.Context, t *tx, l life, m *mark, text string
 	return "its audit went another way", nil
 }
 
-// What was closed in a store that was replaced is closed in the rows alone.
-const (
-	readClosedGrants = `SELECT ` + grantColumns + ` FROM grants WHERE (revoked_at > 0 OR ended_at > 0) AND NOT EXISTS (SELECT 1 FROM audit ` +
-		`WHERE ` + gateEntry + ` AND audit.request = grants.request AND audit.type IN ('GRANT_REVOKED', 'GRANT_ENDED') ` +
-		`AND instr(audit.detail, '"' || grants.id || '"') > 0) ORDER BY id`
-
-	readClosedTokens = `SELECT ` + tokenColumns + ` FROM tokens WHERE revoked_at > 0 AND NOT EXISTS (SELECT 1 FROM audit ` +
-		`WHERE ` + gateEntry + ` AND audit.request = '' AND audit.type = 'TOKEN_REVOKED' ` +
-		`AND instr(audit.detail, '"' || tokens.id || '"') > 0) ORDER BY id`
-)
-
-// restateClosed says in the audit of a new life what is closed, and that everything is stopped, where no entry does: the next
-// restore goes by that.
+// restateClosed says in the audit of a new life what is closed although the audit has it open, or never had it, and that everything
+// is stopped: the next restore goes by that, and verify misses what is not said.
 func (s *Store) restateClosed(ctx context.Context, t *tx, at time.Time) error {
-	var all []permissions.Record
-	grants, err := collectReadable(ctx, s, t, "a grant", grantFields, readClosedGrants)
+	own, err := readIdentity(ctx, t)
 	if err != nil {
 		return err
 	}
-	for _, g := range grants {
-		all = append(all, grantRecord(permissions.GrantRevoked, g, "", "", at))
-	}
-	tokens, err := collectReadable(ctx, s, t, "a token", tokenFields, readClosedTokens)
+	said, err := own.shuts()
 	if err != nil {
 		return err
 	}
-	for _, token := range tokens {
-		all = append(all, tokenRecord(permissions.TokenRevoked, token, "", "", at))
+	c := newComparison()
+	c.keeps = true
+	found, err := collect(ctx, t, "", entryFields, readGateEntries, s.chain)
+	for _, e := range found {
+		if e.Hash == e.ComputeHash() {
+			c.hearOfRow(e)
+		}
+	}
+	for _, r := range said.Gone {
+		c.hearOfRow(permissions.Entry{Record: r})
+	}
+	err = errors.Join(err, dropOpen(ctx, t, c, grantGate), dropOpen(ctx, t, c, tokenGate), dropOpen(ctx, t, c, pairingGate))
+	all := said.Gone
+	for _, row := range slices.SortedFunc(maps.Values(c.gates), func(a, b saying) int { return cmp.Compare(a.seq, b.seq) }) {
+		of := subjects[slices.IndexFunc(subjects, func(of subject) bool { return of.table == row.table })]
+		if row.closed || !slices.Contains([]string{"grants", "tokens", "pairings"}, row.table) {
+			continue
+		}
+		r := permissions.Record{Type: of.closes[0], Request: row.entry.Request, Detail: map[string]string{}}
+		for _, name := range of.key {
+			r.Detail[name] = row.entry.Detail[name]
+		}
+		all = append(all, r)
 	}
 	if t.stopped != "" {
-		all = append(all, permissions.Record{Type: permissions.AllStopped, At: at, Actor: t.stopped, Detail: map[string]string{}})
+		all = append(all, permissions.Record{Type: permissions.AllStopped, Actor: t.stopped, Detail: map[string]string{}})
 	}
 	for _, r := range all {
-		r.Detail[why] = "it was so in the store that was replaced"
+		r.At, r.Detail[why] = at, "it was so in the store that was replaced"
 		err = cmp.Or(err, s.append(ctx, t, r))
+	}
+	return err
+}
+
+// dropOpen takes out of c the rows of a table that are open.
+func dropOpen[T any](ctx context.Context, t *tx, c *comparison, g gate[T]) error {
+	found, err := collect(ctx, t, "", g.rowFields, g.open)
+	for _, r := range found {
+		delete(c.gates, c.row(g.table, g.key(&r.row)...))
 	}
 	return err
 }
@@ -246,9 +263,10 @@ const gap = 1_000_000
 
 // What the entry of a restored store says besides how many of each sort are suspended.
 const (
-	backTo = "back_to" // the last entry before the gap
-	was    = "was"     // SEQ:HASH up to where the store is known to have come; none where nobody knows
-	why    = "why"
+	backTo   = "back_to" // the last entry before the gap
+	was      = "was"     // SEQ:HASH up to where the store is known to have come; none where nobody knows
+	why      = "why"
+	restated = "closed" // the entries after it say what else is
 )
 
 const (
@@ -274,7 +292,7 @@ const (
 func (s *Store) renew(ctx context.Context, t *tx, l *life, m *mark, text, reason string) (*renewal, error) {
 	now := s.now()
 	n := &renewal{why: reason, from: t.seq}
-	reached, detail := t.seq, map[string]string{backTo: strconv.FormatInt(t.seq, 10), why: reason}
+	reached, detail := t.seq, map[string]string{backTo: strconv.FormatInt(t.seq, 10), why: reason, restated: "by rows"}
 	if m != nil {
 		reached = max(reached, m.Seq)
 		l.opens = max(l.opens, m.Opens)
@@ -315,7 +333,7 @@ func (s *Store) renew(ctx context.Context, t *tx, l *life, m *mark, text, reason
 	if err != nil {
 		return nil, err
 	}
-	if err := cmp.Or(s.restateLocks(ctx, t, now), s.restateClosed(ctx, t, now)); err != nil {
+	if err := cmp.Or(s.restateClosed(ctx, t, now), s.restateLocks(ctx, t, now)); err != nil {
 		return nil, err
 	}
 	if n.approvals, err = s.takeBackUnused(ctx, t, now); err != nil {

@@ -105,7 +105,7 @@ func (c *comparison) locks(ctx context.Context, from source, seals *sealer) erro
 	for _, a := range is.Suspensions {
 		delete(c.gates, c.row("suspensions", a.Via, a.Address))
 	}
-	if is.Since = said.Since; err == nil && !reflect.DeepEqual(is, said) {
+	if is.Since, is.Gone = said.Since, said.Gone; err == nil && !reflect.DeepEqual(is, said) {
 		err = errors.New("the locks and suspensions are not those that the store lists")
 	}
 	return err

@@ -333,17 +333,21 @@ func carryOver(ctx context.Context, draft, path string, keys []*sealer) (reached
 	if err != nil {
 		return "", err
 	}
+	var left error
+	m, text, _ := readMark(path)
+	if m.kept(ctx, db, text) != nil {
+		left = errors.New("the store that was replaced was an older copy itself, by the mark beside it")
+	}
 	said, err := collect(ctx, db, "the audit", entryFields, readGateEntries, chain)
 	if err != nil {
 		return "", err
 	}
 	was := url.URL{Scheme: "file", Path: path, RawQuery: "mode=ro&" + alone(path)}
 	attach := "ATTACH '" + strings.ReplaceAll(was.String(), "'", "''") + "' AS was"
-	var left error
 	err = change(ctx, draft, func(ctx context.Context, db *sql.DB) error {
 		own, failed := readIdentity(ctx, db) // one without seals needs none
 		same, canLock, lost, err := carryRows(ctx, db, attach)
-		if left = lost; err != nil {
+		if left = cmp.Or(left, lost); err != nil {
 			return err
 		}
 		var k *sealer // whose seals the copy carries; nil: nobody's whom we know
@@ -393,7 +397,8 @@ func carryRows(ctx context.Context, db *sql.DB, attach string) (same, canKeep bo
 }
 
 // readGateEntries finds what a store says of what opens and shuts something, in the order in which it was said.
-const readGateEntries = `SELECT ` + entryColumns + ` FROM audit WHERE ` + gateEntry + ` AND chain = $1 ORDER BY seq`
+const readGateEntries = `SELECT ` + entryColumns + ` FROM audit WHERE ` + gateEntry + ` AND chain = $1 ` +
+	`AND type NOT IN ('REQUEST_USED', 'REQUEST_VOIDED') ORDER BY seq`
 
 // carrySaid takes into a copy what the entries of the store that is replaced, those after the copy's, say was taken back, whatever
 // its rows say by now.
@@ -407,19 +412,29 @@ func carrySaid(
 		err = cmp.Or(err, failed)
 	}
 	last := newComparison()
+	var gone []permissions.Record
 	for _, e := range said {
 		last.hearOfRow(e)
 		switch e.Type {
 		case permissions.GrantRevoked, permissions.GrantEnded:
 			do(`UPDATE grants SET revoked_at = $1 WHERE id = $2 AND revoked_at = 0 AND ended_at = 0`, micros(e.At), e.Detail["grant"])
+			gone = append(gone, e.Record)
 		case permissions.TokenRevoked:
 			do(`UPDATE tokens SET revoked_at = $1 WHERE id = $2 AND revoked_at = 0`, micros(e.At), e.Detail["id"])
+			gone = append(gone, e.Record)
 		case permissions.Unpaired:
 			do(deletePairing, e.Detail["person"], e.Detail["via"])
 		}
 	}
 	if by := last.stoppedBy(); by != "" {
 		do(`UPDATE meta SET stopped_by = $1, stopped_at = $2 WHERE stopped_by = ''`, by, micros(said[len(said)-1].At))
+	}
+	if own, failed := readIdentity(ctx, db); failed == nil && own.shut != "" { // which stores of earlier have no column for
+		known, failed := own.shuts()
+		known.Gone = gone
+		text, unwritten := encode(known)
+		err = cmp.Or(err, failed, unwritten)
+		do(writeShut, text)
 	}
 	if !canLock || err != nil {
 		return err

@@ -19,6 +19,8 @@ type shut struct {
 	Suspensions []permissions.Suspension
 	// Since is the last entry from before the audit said which rows were pruned; nil: it does not yet.
 	Since *int64 `json:",omitempty"`
+	// Gone are the grants and tokens that were closed in the store that a restore replaces, until the audit says so.
+	Gone []permissions.Record `json:",omitempty"`
 }
 
 const writeShut = `UPDATE meta SET shut = $1`
