@@ -389,3 +389,84 @@ func TestNoSuspensionInAThousandDeaths(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestARestoreOfWhatIsOlderForgetsNoClosing: D10/a copy that never had a grant or a token, and then one that has it open.
+func TestARestoreOfWhatIsOlderForgetsNoClosing(t *testing.T) {
+	path, folder := filepath.Join(t.TempDir(), "daycared.db"), t.TempDir()
+	older, middle, newer := filepath.Join(folder, "older.db"), filepath.Join(folder, "middle.db"), filepath.Join(folder, "newer.db")
+	s := reopen(t, path)
+	keep := func(to string) {
+		t.Helper()
+		insert(t, s)
+		if _, err := Backup(t.Context(), options(path), to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep(older)
+	keep(middle)
+	o := openedIn(t, s)
+	keep(newer)
+	if _, err := s.Revoke(t.Context(), o.grant(t), "op", "cli", time.Now(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.RevokeToken(t.Context(), "T1", "op", "cli", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range []string{middle, older, middle, newer} {
+		r, err := Restore(t.Context(), options(path), from)
+		if err != nil || r.Left != nil || len(r.Now.Grants)+len(r.Now.Tokens) != 0 {
+			t.Errorf("%s: suspended are %v and %v, %v, %v", filepath.Base(from), r.Now.Grants, r.Now.Tokens, r.Left, err)
+		}
+		if _, err := VerifyFile(t.Context(), options(path)); err != nil {
+			t.Errorf("%s: it does not verify: %v", filepath.Base(from), err)
+		}
+	}
+	copyFiles(t, older, path, "")
+	if r, err := Restore(t.Context(), options(path), newer); err != nil || r.Left == nil || len(r.Now.Grants) != 1 {
+		t.Errorf("after a copy by hand: %v, %v", r.Left, err)
+	}
+}
+
+// TestVerifyMissesWhatIsSuspended: D9/a row that is deleted before anybody reinstates it.
+func TestVerifyMissesWhatIsSuspended(t *testing.T) {
+	for _, renewed := range []string{"restore", "new-key"} {
+		for _, table := range []string{"grants", "tokens", "pairings"} {
+			path, backup := filepath.Join(t.TempDir(), "daycared.db"), filepath.Join(t.TempDir(), "backup.db")
+			o := newOpened(t, path)
+			meddle(t, o.Store, "DELETE FROM "+map[string]string{"grants": "tokens", "tokens": "pairings", "pairings": "tokens"}[table])
+			if renewed == "restore" {
+				o = newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+				path = o.path
+			}
+			if _, err := Backup(t.Context(), options(path), backup); (err == nil) != (renewed == "restore") {
+				t.Fatal(err)
+			}
+			if err := o.Close(); err != nil {
+				t.Fatal(err)
+			}
+			with := options(path)
+			if with.NewKey = renewed == "new-key"; !with.NewKey {
+				if _, err := Restore(t.Context(), with, backup); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s, err := Open(t.Context(), with)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Verify(t.Context()); err != nil {
+				t.Errorf("%s: %v", renewed, err)
+			}
+			meddle(t, s, "PRAGMA foreign_keys = OFF; DELETE FROM "+table)
+			if _, err := s.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), "a row of the table "+table) {
+				t.Errorf("%s: without %s, verify says %v", renewed, table, err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
