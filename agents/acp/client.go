@@ -152,7 +152,7 @@ func (c *client) answer(ctx context.Context, name string, params json.RawMessage
 	case refusal != nil:
 		return nil, &sdk.RequestError{Code: codeRefused, Message: refusal.Text}
 	}
-	return nil, &sdk.RequestError{Code: codeRefused, Message: err.Error()}
+	return nil, &sdk.RequestError{Code: codeRefused, Message: wire.Plain(err).Error()}
 }
 
 // codeRefused is what a call meets that is not allowed, or failed: an internal error, in the words of JSON-RPC, since the
@@ -233,7 +233,7 @@ func (c *client) use(
 		err = errors.New(permissions.Result(answer).Text)
 	}
 	if err != nil {
-		x.Error, x.Ended = short(err.Error(), permissions.MaxReason), c.gate.stamp()
+		x.Error, x.Ended = short(wire.Plain(err).Error(), permissions.MaxReason), c.gate.stamp()
 		c.gate.note(ctx, x, nil)
 		return tools.Outcome{}, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -100,7 +101,7 @@ func (c *client) requestPermission(ctx context.Context, params json.RawMessage) 
 		t.allowed = append(t.allowed, allowed{x, toolCall{ID: in.ToolCall.ID}})
 		t.mu.Unlock()
 	} else if x.Ended = x.Began; err != nil {
-		x.Error = short(err.Error(), permissions.MaxReason)
+		x.Error = short(wire.Plain(err).Error(), permissions.MaxReason)
 	} else {
 		x.Error = permissions.Result(answer).Text
 	}

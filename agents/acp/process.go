@@ -67,7 +67,7 @@ func launch(ctx context.Context, o Program, answer sdk.MethodHandler, updates fu
 	p := &process{way: o.Auth, mode: o.Mode, every: cmp.Or(o.Progress, progressEvery)}
 	run, err := sandbox.Start(ctx, o.Command, func(line string) { o.Log.Debug("an acp agent wrote to stderr", "text", line) })
 	if err != nil {
-		return nil, fmt.Errorf("start its program: %w", err)
+		return nil, fmt.Errorf("start its program: %w", wire.Plain(err))
 	}
 	p.run = run
 	ready := make(chan struct{}) // the library's logger is set before it has anything to log

@@ -9,6 +9,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/daycared/daycared/agents"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -183,7 +184,7 @@ func ending(reason sdk.StopReason, err error, ordered, spoke bool) string {
 	case errors.As(err, &mode):
 		return "I cannot go on: " + string(mode) + "."
 	case err != nil:
-		return "I cannot go on: " + err.Error() + ". Write, and it is started anew."
+		return "I cannot go on: " + wire.Plain(err).Error() + ". Write, and it is started anew."
 	case reason == sdk.StopReasonMaxTokens:
 		return "I stop here: this takes more tokens than I may use. Tell me to go on."
 	case reason == sdk.StopReasonMaxTurnRequests:

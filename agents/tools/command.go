@@ -14,6 +14,7 @@ import (
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/sandbox"
 	"github.com/daycared/daycared/agents/schema"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -145,7 +146,7 @@ func (t runCommand) run(ctx context.Context, in running, walls sandbox.Walls) Ou
 	err = cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && cmd.ProcessState == nil && !errors.As(err, &exit) {
-		return failed(fmt.Errorf("start the command: %w", err))
+		return failed(fmt.Errorf("the command cannot be started: %w", wire.Plain(err)))
 	}
 	code := cmd.ProcessState.ExitCode()
 	o := Outcome{

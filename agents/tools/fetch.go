@@ -96,7 +96,7 @@ func (t fetchURL) Run(ctx context.Context, p Place, input json.RawMessage, _ Pla
 	defer stop()
 	o, err := t.fetch(ctx, u, p.AllowPrivate)
 	if err != nil {
-		return failed(fmt.Errorf("fetch %s: %w", u.Host, bare(err)))
+		return failed(fmt.Errorf("fetch %s: %w", u.Host, unfetched(ctx, err)))
 	}
 	if in.Pause {
 		o.Pause = o.Text
@@ -104,12 +104,12 @@ func (t fetchURL) Run(ctx context.Context, p Place, input json.RawMessage, _ Pla
 	return o
 }
 
-// bare is an error of the client without the URL in it, which may hold a secret.
-func bare(err error) error {
-	if wrapped, is := errors.AsType[*url.Error](err); is {
-		return wrapped.Err
+// unfetched is an error of the client in plain words, and without the URL, which may hold a secret.
+func unfetched(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("it did not answer in %d s", fetchTime/time.Second)
 	}
-	return err
+	return wire.Plain(err)
 }
 
 func (t fetchURL) fetch(ctx context.Context, u *url.URL, allowed []netip.Prefix) (o Outcome, err error) {

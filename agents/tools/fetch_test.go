@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
 
@@ -89,7 +90,7 @@ func TestFetchURL(t *testing.T) {
 		{"/lie", true, "it says that it is text/plain, and is no text"},
 		{"/odd", true, "which is none"},
 		{"/large", true, "more than 5242880 bytes"},
-		{"/cut", true, "unexpected EOF"},
+		{"/cut", true, "the connection ended before the answer was whole"},
 		{"/round", true, "redirected more than 5 times"},
 		{"/to?u=/json%3Ftoken=x", false, server.URL + "/json\n200 OK"},
 		{"/to?u=ftp://example.org/", true, `"ftp" is not http or https`},
@@ -110,6 +111,30 @@ func TestFetchURL(t *testing.T) {
 	server.Close()
 	if o := call(t, p, "fetch_url", args{"url": server.URL + "/html?token=x"}); !o.Error || strings.Contains(o.Text, "token") {
 		t.Errorf("an error says %q", o.Text)
+	}
+}
+
+// What keeps a page from being fetched is told in words, not in those of Go; an address may hold a secret.
+func TestWhatFetchingFailsByIsToldInWords(t *testing.T) {
+	server := pages(t)
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	tool := fetchURL{resolver: nameServer(t, func() netip.Addr { return netip.Addr{} })}
+	for address, want := range map[string]string{
+		"http://nowhere.example/?token=x": "fetch nowhere.example: the host nowhere.example is not known",
+		gone.URL + "/?token=x":            "fetch " + strings.TrimPrefix(gone.URL, "http://") + ": the connection was refused",
+		strings.Replace(server.URL, "http:", "https:", 1): "fetch " + strings.TrimPrefix(server.URL, "http://") +
+			": it answers by http, not by https",
+	} {
+		o := tool.Run(t.Context(), loopback(t), args{"url": address}.json(t), Plan{})
+		if !o.Error || o.Text != want {
+			t.Errorf("%s: %q\nwant %q", address, o.Text, want)
+		}
+	}
+	late, end := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer end()
+	if err := unfetched(late, late.Err()); err.Error() != "it did not answer in 30 s" {
+		t.Error(err)
 	}
 }
 
@@ -190,9 +215,14 @@ func answerTo(question []byte, address func() netip.Addr) ([]byte, error) {
 	}
 	m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
 	if q := m.Questions[0]; q.Type == dnsmessage.TypeA {
+		a := address()
+		if !a.IsValid() {
+			m.RCode = dnsmessage.RCodeNameError
+			return m.Pack()
+		}
 		m.Answers = []dnsmessage.Resource{{
 			Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class},
-			Body:   &dnsmessage.AResource{A: address().As4()},
+			Body:   &dnsmessage.AResource{A: a.As4()},
 		}}
 	}
 	return m.Pack()

@@ -66,7 +66,7 @@ func (t webSearch) Run(ctx context.Context, p Place, input json.RawMessage, _ Pl
 		err = errors.New("the search service does not answer as SearXNG does")
 	}
 	if err != nil {
-		return failed(fmt.Errorf("search: %w", bare(err)))
+		return failed(fmt.Errorf("search: %w", unfetched(ctx, err)))
 	}
 	found := reply.Results[:min(len(reply.Results), mostFound)]
 	o := Outcome{Text: fmt.Sprintf("%d results", len(found))}

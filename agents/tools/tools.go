@@ -14,6 +14,7 @@ import (
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/sandbox"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -89,7 +90,8 @@ func operation[In, Out any](do func(In) (Out, error)) sandbox.Operation {
 		if err := json.Unmarshal(input, &in); err != nil {
 			return nil, fmt.Errorf("read what is to be done: %w", err)
 		}
-		return do(in)
+		out, err := do(in)
+		return out, wire.Plain(err)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -169,11 +168,8 @@ func (in *inspection) examineModel(ctx context.Context, key, address string) fin
 			return saw("ok", "something answers at "+address+", where a model is said to be", "")
 		}
 	}
-	if why, is := errors.AsType[*net.OpError](err); is {
-		err = why
-	}
 	return found("wrong", in.cfg.Problem(key, "%s: nothing answers at %s (%v); start what serves the model, or write where it is",
-		config.KeyName(key), address, err))
+		config.KeyName(key), address, wire.Plain(err)))
 }
 
 // examineSandbox says which promises of the sandbox this kernel holds, and whether anything can be run in it. Where the

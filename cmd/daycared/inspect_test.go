@@ -383,7 +383,7 @@ func TestServicesThatDoNotServe(t *testing.T) {
 		"8 nobody is there": {bot + nobody + "\n",
 			"7: connectors.telegram: at " + nobody + ", Telegram does not answer: "},
 		"35 no model": {"agents:\n- {name: a, person: fay, workspace: /w, model: {provider: openai, name: m, base_url: '" + nobody + "'}}\n",
-			"4: agents.model.base_url: nothing answers at " + nobody + " (dial tcp "},
+			"4: agents.model.base_url: nothing answers at " + nobody + " (the connection was refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "config.yaml")

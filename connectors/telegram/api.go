@@ -21,6 +21,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -239,7 +240,7 @@ func (a *api) redact(err error) error {
 	clean := a.hide(err.Error())
 	switch {
 	case clean == err.Error():
-		return err
+		return wire.Plain(err)
 	case errors.Is(err, context.Canceled):
 		return context.Canceled
 	}

@@ -146,11 +146,11 @@ func TestCallsThatAreLost(t *testing.T) {
 		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/bot"+secret+"/elsewhere", http.StatusTemporaryRedirect)
 		}, "getMe: answered with 307 Temporary Redirect, which is not the Bot API"},
-		"a reset": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "getMe: EOF"},
+		"a reset": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "getMe: the connection ended without an answer"},
 		"cut short": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			fmt.Fprint(w, `{"ok":true,"result":`)
-		}, "getMe: unexpected EOF"},
+		}, "getMe: the connection ended before the answer was whole"},
 		"without an end": {func(w http.ResponseWriter, _ *http.Request) {
 			for zeros, err := make([]byte, 1<<20), error(nil); err == nil; {
 				_, err = w.Write(zeros)
@@ -264,7 +264,7 @@ func TestCallsEnd(t *testing.T) {
 		"a poll": {map[string]any{"timeout": 50}, context.WithCancel, 70 * time.Second, "getUpdates: no answer within 1m10s", nil},
 		"at a deadline": {nil, func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return context.WithTimeout(ctx, 3*time.Second)
-		}, 3 * time.Second, "getUpdates: context deadline exceeded", context.DeadlineExceeded},
+		}, 3 * time.Second, "getUpdates: it did not answer in time", context.DeadlineExceeded},
 		"with their ctx": {map[string]any{"timeout": 50}, func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancel(ctx)
 			time.AfterFunc(time.Second, cancel)

@@ -310,7 +310,7 @@ func TestStartWithoutNetwork(t *testing.T) {
 		l.cut = true
 		l.serve(fine, func(p *poller) {
 			pass(10 * time.Minute)
-			if ok, text := p.state.Health(); ok || text != "no contact with Telegram for 10m0s: getUpdates: EOF" {
+			if ok, text := p.state.Health(); ok || text != "no contact with Telegram for 10m0s: getUpdates: the connection ended without an answer" {
 				t.Errorf("%v, %q", ok, text)
 			}
 			l.change(func() { l.cut = false })

@@ -20,6 +20,7 @@ import (
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/talk"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -280,6 +281,9 @@ func refusal(err error) error {
 
 // plainly is an error without addresses.
 func plainly(err error) string {
+	if told := wire.Plain(err).Error(); told != err.Error() {
+		return told
+	}
 	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
 		err = next
 	}

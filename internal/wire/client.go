@@ -190,14 +190,14 @@ func (c *Client) lost(ctx context.Context, err error) error {
 	var dial *net.OpError
 	switch {
 	case errors.Is(err, errElsewhere), errors.Is(err, errStranger), untrusted(err):
-		return fmt.Errorf("call daycared at %s: %w", c.place, withoutURL(err))
+		return fmt.Errorf("call daycared at %s: %w", c.place, Plain(withoutURL(err)))
 	case errors.As(err, &dial) && (dial.Op == "dial" || dial.Op == "proxyconnect"):
-		return fmt.Errorf("%w at %s: %w", ErrUnreachable, c.place, dial.Err)
+		return fmt.Errorf("%w at %s: %w", ErrUnreachable, c.place, Plain(dial.Err))
 	}
 	why := withoutURL(err).Error()
 	switch {
 	case errors.As(err, &dial):
-		why = dial.Err.Error()
+		why = Plain(dial.Err).Error()
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		why = "it ended without an answer"
 	case errors.Is(err, context.DeadlineExceeded):

@@ -109,10 +109,7 @@ func (l *Link) lost(ctx context.Context, err error) error {
 	case errors.Is(cause, errLong):
 		return &Fault{Text: fmt.Sprintf("the reply was not whole after %v", l.total), kind: models.ErrAway}
 	}
-	for located := (*url.Error)(nil); errors.As(err, &located); {
-		err = located.Err
-	}
-	return &Fault{Passes: true, Text: l.tidy(err.Error()), kind: models.ErrAway}
+	return &Fault{Passes: true, Text: l.tidy(wire.Plain(err).Error()), kind: models.ErrAway}
 }
 
 // tidy makes a text of a provider's fit for logs and people.

@@ -42,7 +42,7 @@ type line struct {
 func (s *Server) start(ctx context.Context) (*line, error) {
 	run, err := sandbox.Start(ctx, s.o.Command, func(line string) { s.o.Log.Debug("an mcp server wrote to stderr", "text", line) })
 	if err != nil {
-		return nil, err
+		return nil, wire.Plain(err)
 	}
 	l := &line{o: &s.o, run: run, ended: make(chan struct{})}
 	client := mcp.NewClient(&mcp.Implementation{Name: "daycared", Version: s.o.Version}, &mcp.ClientOptions{
@@ -123,13 +123,13 @@ func answer(ctx context.Context, err error) error {
 	var told *jsonrpc.Error
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return wire.Plain(ctx.Err())
 	case errors.As(err, &told):
 		return fmt.Errorf("it answers: %s", words(told.Message, 500))
 	case errors.Is(err, mcp.ErrConnectionClosed), errors.Is(err, io.EOF), errors.Is(err, os.ErrClosed), errors.Is(err, syscall.EPIPE):
 		return errEnded
 	}
-	return fmt.Errorf("what it says cannot be read: %s", words(err.Error(), 500))
+	return errors.New("what it says is not MCP")
 }
 
 var errEnded = errors.New("the program has ended")

@@ -247,7 +247,7 @@ func TestTheEndOfAServerThatStarts(t *testing.T) {
 func TestServersThatAreNone(t *testing.T) {
 	for mode, want := range map[string]string{
 		"dead":  "the program has ended (exit status 3); it wrote last: there is no configuration",
-		"noise": "", "mute": "deadline exceeded", "listless": "it says nothing for 1s, and was ended",
+		"noise": "", "mute": "it did not answer in time", "listless": "it says nothing for 1s, and was ended",
 		"endless": "the list has no end",
 	} {
 		b := run(t, mode, func(o *Options) { o.Start = time.Second })

@@ -42,7 +42,8 @@ func (t *Tool) Plan(_ context.Context, _ tools.Place, input json.RawMessage) (to
 		return tools.Plan{}, errors.New("the input is an object, as the schema of the tool says")
 	}
 	if err := t.check(canonical); err != nil {
-		return tools.Plan{}, fmt.Errorf("the input is not as the schema of the tool says: %s", words(err.Error(), 1000))
+		_, why, _ := strings.Cut(err.Error(), "\n") // before it is the library's word
+		return tools.Plan{}, fmt.Errorf("the input is not as the schema of the tool says: %s", words(why, 1000))
 	}
 	var pretty bytes.Buffer
 	if err := json.Indent(&pretty, canonical, "", "  "); err != nil {
