@@ -3,6 +3,7 @@ package modeltest
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -10,15 +11,23 @@ import (
 )
 
 // ServeOthers starts a server for programs of others, whose requests say more than ours do. It checks nothing, and reads
-// of a request the names of its tools and its newest message.
+// of a request the names of its tools and its newest message. It speaks [Responses] and [Gemini] as well.
 func ServeOthers() *Server {
-	return serve(func(d Dialect) parser {
+	paths := maps.Clone(native)
+	maps.Copy(paths, foreign)
+	return serve(paths, func(d Dialect) parser {
 		return func(_ http.Header, body []byte) (Request, error) { return glance(d, body) }
 	})
 }
 
-// glance reads what both dialects have in common.
+// glance reads what the dialects have in common.
 func glance(d Dialect, body []byte) (Request, error) {
+	switch d {
+	case Responses:
+		return glanceResponses(body)
+	case Gemini:
+		return glanceGemini(body)
+	}
 	var in struct {
 		Model    string
 		Messages []struct {

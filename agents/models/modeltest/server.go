@@ -56,7 +56,7 @@ func New(t testing.TB) *Server {
 
 // Serve starts a server that whoever started it closes.
 func Serve() *Server {
-	return serve(func(d Dialect) parser {
+	return serve(native, func(d Dialect) parser {
 		if d == OpenAI {
 			return parseOpenAI
 		}
@@ -67,11 +67,15 @@ func Serve() *Server {
 // parser reads a request, or says what is wrong with it.
 type parser func(http.Header, []byte) (Request, error)
 
-func serve(in func(Dialect) parser) *Server {
+// native are the paths of the dialects that our own models speak.
+var native = map[Dialect]string{OpenAI: "POST /v1/chat/completions", Anthropic: "POST /v1/messages"}
+
+func serve(paths map[Dialect]string, in func(Dialect) parser) *Server {
 	s := &Server{over: make(chan struct{}), came: make(chan struct{})}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/chat/completions", s.serve(OpenAI, in(OpenAI)))
-	mux.HandleFunc("POST /v1/messages", s.serve(Anthropic, in(Anthropic)))
+	for d, path := range paths {
+		mux.HandleFunc(path, s.serve(d, in(d)))
+	}
 	s.http = httptest.NewServer(mux)
 	return s
 }
@@ -85,7 +89,7 @@ func (s *Server) Close() {
 
 // URL is the base of a dialect, as the configuration has it.
 func (s *Server) URL(d Dialect) string {
-	if d == OpenAI {
+	if d == OpenAI || d == Responses {
 		return s.http.URL + "/v1"
 	}
 	return s.http.URL

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/daycared/daycared/agents/models"
 )
@@ -37,9 +38,11 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, d Dialect, a Answ
 		return
 	}
 	a = a.whole()
-	events := openAIEvents(a)
-	if d == Anthropic {
-		events = anthropicEvents(a)
+	events := eventsOf(d, a)
+	if d == Gemini && !strings.Contains(r.URL.Path, ":stream") { // one object in place of a stream
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(events[0].data)
+		return
 	}
 	for i, e := range events {
 		if i == len(events)/2 {
@@ -62,6 +65,18 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, d Dialect, a Answ
 		writeEvent(w, e)
 		flush()
 	}
+}
+
+func eventsOf(d Dialect, a Answer) []event {
+	switch d {
+	case Anthropic:
+		return anthropicEvents(a)
+	case Responses:
+		return responsesEvents(a)
+	case Gemini:
+		return geminiEvents(a)
+	}
+	return openAIEvents(a)
 }
 
 func writeEvent(w io.Writer, e event) {

@@ -1,0 +1,386 @@
+//go:build real
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/agents/models/modeltest"
+	"github.com/daycared/daycared/permissions"
+)
+
+// The agents that people run ask the daemon, each in its default mode and in its most permissive one. Who they are is data
+// (programs), and so is what they are tried with: each script below testdata/clients is run with each of them. What
+// docs/agents.md says of an agent is compared with what came of it. In these scripts:
+//
+//	serves NAME            a daemon runs
+//	connects [WITHIN]      daycared connect writes the agent's settings, and a hook waits so long
+//	wants COMMAND          the model calls the agent's own tool for commands with that
+//	writes-file CONTENT    the model calls the agent's own tool for files, on ws/made.txt
+//	asks                   the model calls our request_permission
+//	again                  when the model was told that nobody has answered yet, it makes the same call once more, after …
+//	now                    … this
+//	begins                 the agent is started
+//	over                   it ends, however
+//	reads REGEXP           the model was told that
+//	asked N                so many requests there were in all
+
+func TestRealAgents(t *testing.T) {
+	bin, err := installed("clients")
+	if err != nil {
+		t.Fatal(err)
+	}
+	npm := strings.TrimSuffix(bin, "/.bin")
+	patience = 2 * patience * 2 // they are large, and begin slowly
+	said, err := tableOf("../../docs/agents.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases, err := filepath.Glob("testdata/clients/*.txtar")
+	if err != nil || len(cases) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	only, among := os.Getenv("REAL_AGENTS"), 0
+	for _, c := range programs {
+		version, err := c.runs(npm)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		for _, m := range c.modes {
+			if matched, err := regexp.MatchString(only, c.name+" "+m.name); err != nil || !matched {
+				continue
+			}
+			among++
+			c.compare(t, m, version, said[c.title+" "+version+", "+m.name], c.try(t, npm, m, cases))
+		}
+	}
+	if only == "" && among != len(said) {
+		t.Errorf("docs/agents.md has %d rows that were tried, and %d ran", len(said), among)
+	}
+}
+
+// runs gives the client's version.
+func (c program) runs(npm string) (string, error) {
+	words := expandAll(c.version, map[string]string{"NPM": npm})
+	cmd := exec.Command(words[0], words[1:]...)
+	cmd.Env = append(os.Environ(), "HOME="+os.TempDir())
+	out, err := cmd.Output()
+	found := regexp.MustCompile(`\d+\.\d+\.\d+`).FindString(string(out))
+	if err == nil && found == "" {
+		err = fmt.Errorf("it says %q and no version", out)
+	}
+	return found, err
+}
+
+// try runs every case, and says what became of each: empty where it held.
+func (c program) try(t *testing.T, npm string, m mode, cases []string) map[string]string {
+	came := map[string]string{}
+	t.Run(c.name+" "+m.name, func(t *testing.T) {
+		cmds := commands()
+		maps.Copy(cmds, benchCommands())
+		p := testscript.Params{Files: cases, RequireExplicitExec: true, Cmds: cmds, ContinueOnError: false,
+			Setup: func(env *testscript.Env) error { return c.setup(env, npm, m) }}
+		k := &keeper{t: t, came: came}
+		k.run(func() { testscript.RunT(k, p) })
+	})
+	return came
+}
+
+// compare is what the documentation says of the row beside what came of it.
+func (c program) compare(t *testing.T, m mode, version string, said map[string]string, came map[string]string) {
+	row := c.title + " " + version + ", " + m.name
+	if said == nil {
+		t.Errorf("docs/agents.md has no row %q", row)
+	}
+	for _, name := range slices.Sorted(maps.Keys(came)) {
+		why := came[name]
+		t.Logf("%s | %s | %s", row, name, why)
+		switch holds := said[name] == "yes"; {
+		case said == nil:
+		case said[name] == "":
+			t.Errorf("docs/agents.md says nothing of %s: %s", row, name)
+		case holds && why != "":
+			t.Errorf("docs/agents.md says that %s: %s holds, and it does not: %s", row, name, why)
+		case !holds && why == "":
+			t.Errorf("docs/agents.md says %q of %s: %s, and it holds", said[name], row, name)
+		}
+	}
+}
+
+// tableOf reads the tables of a page whose first column is "tried": for each row, what it says by the name of its column.
+func tableOf(page string) (map[string]map[string]string, error) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return nil, err
+	}
+	rows := map[string]map[string]string{}
+	var names []string
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		switch {
+		case len(cells) < 2:
+			names = nil
+		case cells[0] == "tried":
+			names = cells
+		case len(cells) == len(names) && !strings.HasPrefix(cells[0], "--"):
+			row := map[string]string{}
+			for i, cell := range cells[1:] {
+				row[names[i+1]] = cell
+			}
+			rows[strings.ReplaceAll(cells[0], "`", "")] = row
+		}
+	}
+	return rows, nil
+}
+
+// keeper is a test in which a case that fails is kept, and fails nothing.
+type keeper struct {
+	t    *testing.T
+	name string
+	why  []string
+	mu   sync.Mutex
+	came map[string]string
+}
+
+var errCase = errors.New("the case failed")
+
+func (k *keeper) run(f func()) {
+	defer func() {
+		if e := recover(); e != nil && e != error(errCase) {
+			panic(e)
+		}
+	}()
+	f()
+}
+
+func (k *keeper) Skip(args ...any)  { k.Fatal(args...) }
+func (k *keeper) Fatal(args ...any) { k.Log(args...); k.FailNow() }
+func (k *keeper) FailNow()          { panic(errCase) }
+func (k *keeper) Parallel()         {}
+func (k *keeper) Verbose() bool     { return true }
+func (k *keeper) Log(args ...any) {
+	k.why = append(k.why, fmt.Sprint(args...))
+}
+
+// Run runs one case, and keeps its name without .txtar.
+func (k *keeper) Run(name string, f func(testscript.T)) {
+	one := &keeper{t: k.t, name: name, came: k.came}
+	held := false
+	one.run(func() { f(one); held = true })
+	words := strings.ReplaceAll(name, "_", " ")
+	k.came[words] = ""
+	if !held {
+		log := strings.Join(one.why, "\n")
+		k.t.Logf("%s:\n%s", name, log)
+		k.came[words] = "failed"
+		if at := strings.LastIndex(log, "FAIL: "); at >= 0 {
+			why, _, _ := strings.Cut(log[at:], "\n")
+			k.came[words] = why
+		}
+	}
+}
+
+type benchKey struct{}
+
+// bench is one case: the client, and its model.
+type bench struct {
+	c      program
+	m      mode
+	names  map[string]string
+	server *modeltest.Server
+
+	mu    sync.Mutex
+	next  *models.Call
+	again chan struct{} // the call is made again when this is closed
+}
+
+func (c program) setup(env *testscript.Env, npm string, m mode) error {
+	if err := setup(env); err != nil {
+		return err
+	}
+	b := &bench{c: c, m: m, server: modeltest.ServeOthers()}
+	b.server.Answer(b.answer)
+	env.Defer(b.server.Close)
+	env.Values[benchKey{}] = b
+	b.names = map[string]string{"NPM": npm, "WORK": env.WorkDir, "MODEL": b.server.URL(c.wire), "PROMPT": "Do what is to be done."}
+	names, _ := env.Values[namesKey{}].(map[string]bool)
+	for _, set := range []map[string]string{c.env, m.env} {
+		for name, value := range set {
+			names[name] = true
+			env.Setenv(name, os.Expand(value, b.name))
+		}
+	}
+	for _, set := range []map[string]string{c.files, m.files} {
+		for name, text := range set {
+			path := filepath.Join(env.WorkDir, name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
+				os.WriteFile(path, []byte(os.Expand(text, b.name)), 0o600)); err != nil {
+				return err
+			}
+		}
+	}
+	config := "people: [{name: fay, user: " + env.Getenv("ME") + "}]\nroutes: [{ask: [fay]}]\n" +
+		"connectors: {terminal: {enabled: false}}\napi: {admin_reachable: true, allow_same_user: true}\n"
+	env.Setenv("DAYCARED_CONFIG", filepath.Join(env.WorkDir, "config.yaml"))
+	return errors.Join(os.Mkdir(filepath.Join(env.WorkDir, "ws"), 0o700),
+		os.WriteFile(filepath.Join(env.WorkDir, "config.yaml"), []byte(config), 0o600))
+}
+
+func (b *bench) name(name string) string { return b.names[name] }
+
+func expandAll(words []string, names map[string]string) []string {
+	all := make([]string, len(words))
+	for i, word := range words {
+		all[i] = os.Expand(word, func(name string) string { return names[name] })
+	}
+	return all
+}
+
+// answer is the call to whoever has the tool for it, and words to those that want a title, or were told how the call went.
+func (b *bench) answer(r modeltest.Request) modeltest.Answer {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	last := r.Last()
+	switch {
+	case last.Role == models.Results && b.again != nil && strings.Contains(last.Text, "still waiting"):
+		a := modeltest.Answer{Wait: b.again, Calls: []models.Call{*b.next}}
+		a.Calls[0].ID = "call_again"
+		b.again = nil
+		return a
+	case last.Role == models.Results:
+		return modeltest.Say("It went as follows: " + strings.TrimSpace(last.Text) + ".")
+	case b.next == nil || len(r.Prompt.Tools) == 0 || len(b.server.Requests()) > 40:
+		return modeltest.Say("An errand")
+	}
+	a := modeltest.Answer{Calls: []models.Call{*b.next}}
+	a.Calls[0].ID = "call_1"
+	return a
+}
+
+func benchCommands() scriptCommands {
+	var open chan struct{}
+	on := func(do func(*testscript.TestScript, *bench, []string)) func(*testscript.TestScript, bool, []string) {
+		return func(ts *testscript.TestScript, _ bool, args []string) {
+			b, _ := ts.Value(benchKey{}).(*bench)
+			do(ts, b, args)
+		}
+	}
+	return scriptCommands{
+		"serves": on(func(ts *testscript.TestScript, _ *bench, args []string) {
+			begin(ts, []string{args[0], "daycared", "serve"}, (*actor).start)
+			ready(ts, false, nil)
+		}),
+		"connects": on(connects),
+		"wants": on(func(_ *testscript.TestScript, b *bench, args []string) {
+			b.calls(b.c.shell, strings.ReplaceAll(b.c.command, "$COMMAND", args[0]))
+		}),
+		"writes-file": on(func(ts *testscript.TestScript, b *bench, args []string) {
+			b.calls(b.c.write, strings.NewReplacer("$FILE", ts.MkAbs("ws/made.txt"), "$CONTENT", args[0]).Replace(b.c.content))
+		}),
+		"asks": on(func(_ *testscript.TestScript, b *bench, _ []string) {
+			b.calls(b.c.own, `{"permission":"@events","reason":"to see"}`)
+		}),
+		"again": on(func(_ *testscript.TestScript, b *bench, _ []string) {
+			open = make(chan struct{})
+			b.again = open
+		}),
+		"now": on(func(*testscript.TestScript, *bench, []string) { close(open) }),
+		"begins": on(func(ts *testscript.TestScript, b *bench, _ []string) {
+			words := append(slices.Clone(b.c.run), b.m.args...)
+			words = expandAll(words, b.names)
+			begin(ts, append([]string{"agent", "sh", "-c", `cd ws && exec "$@" </dev/null`, "sh"}, words...), (*actor).start)
+		}),
+		"over": on(func(ts *testscript.TestScript, _ *bench, _ []string) {
+			until(ts, "the agent has ended", func(context.Context) error {
+				select {
+				case <-cast(ts)["agent"].done:
+					return nil
+				default:
+					return errors.New("it runs")
+				}
+			})
+		}),
+		"reads": on(reads),
+		"asked": on(askedInAll),
+	}
+}
+
+func (b *bench) calls(tool, input string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.next = &models.Call{Tool: tool, Input: json.RawMessage(input)}
+}
+
+// connects writes the agent's settings. Those of Codex are trusted, as its own /hooks would.
+func connects(ts *testscript.TestScript, b *bench, args []string) {
+	ts.Check(ts.Exec("daycared", "connect", b.c.name, "--write"))
+	if len(args) > 0 {
+		ts.Check(filepath.WalkDir(ts.MkAbs("."), func(path string, d os.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if err == nil && strings.Contains(string(text), "59m") && !strings.Contains(path, "/data/") {
+				err = os.WriteFile(path, []byte(strings.ReplaceAll(string(text), "59m", args[0])), 0o600)
+			}
+			return err
+		}))
+	}
+	if b.c.name == "codex" {
+		trusts(ts, b)
+	}
+}
+
+// reads waits until the model was told that.
+func reads(ts *testscript.TestScript, b *bench, args []string) {
+	want, err := regexp.Compile(strings.Join(args, " "))
+	ts.Check(err)
+	until(ts, "the model was told "+want.String(), func(context.Context) error {
+		var told []string
+		for _, r := range b.server.Requests() {
+			if last := r.Last(); last.Role == models.Results {
+				told = append(told, last.Text)
+			}
+		}
+		if !want.MatchString(strings.Join(told, "\n")) {
+			return fmt.Errorf("it was told %q", told)
+		}
+		return nil
+	})
+}
+
+// askedInAll counts what was ever asked.
+func askedInAll(ts *testscript.TestScript, _ *bench, args []string) {
+	people := deciders(ts)
+	defer people.Close()
+	entries, err := people.Audit(context.Background(), 0, 1000)
+	ts.Check(err)
+	seen := map[permissions.ID]bool{}
+	for _, e := range entries {
+		if e.Request != "" {
+			seen[e.Request] = true
+		}
+	}
+	if fmt.Sprint(len(seen)) != args[0] {
+		ts.Fatalf("there were %d requests, want %s", len(seen), args[0])
+	}
+}

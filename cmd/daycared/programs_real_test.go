@@ -1,0 +1,102 @@
+//go:build real
+
+package main
+
+import "github.com/daycared/daycared/agents/models/modeltest"
+
+// program is one row of the bench: a program from npm, and how it is run with our model.
+type program struct {
+	name    string // as daycared connect calls it
+	title   string // as the table calls it
+	version []string
+	wire    modeltest.Dialect
+	env     map[string]string
+	files   map[string]string // what it needs to be set, below the home
+	run     []string          // with $PROMPT
+	modes   []mode
+
+	shell, write string // its tool for commands, and for files
+	command      string // the input of the one, with $COMMAND
+	content      string // of the other, with $FILE and $CONTENT
+	own          string // daycared's request_permission, as its model calls it
+}
+
+// mode is one way in which it decides by itself what to ask.
+type mode struct {
+	name  string
+	args  []string
+	env   map[string]string
+	files map[string]string
+	typed string // it has a terminal, and is told by what is typed there
+}
+
+// programs are all rows. $NPM is the folder of the programs, $MODEL the address of the model, $WORK the home; each starts in
+// $WORK/ws.
+var programs = []program{
+	{
+		name: "claude-code", title: "Claude Code", wire: modeltest.Anthropic,
+		version: []string{"$NPM/@anthropic-ai/claude-code-linux-x64/claude", "--version"},
+		env: map[string]string{"ANTHROPIC_BASE_URL": "$MODEL", "ANTHROPIC_API_KEY": "x", "DISABLE_AUTOUPDATER": "1",
+			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "IS_SANDBOX": "1"}, // else root may not choose bypassPermissions
+		run: []string{"$NPM/@anthropic-ai/claude-code-linux-x64/claude", "-p", "$PROMPT"},
+		modes: []mode{
+			{name: "-p"},
+			{name: "-p, auto", args: []string{"--permission-mode", "auto"}},
+			{name: "-p, bypassPermissions", args: []string{"--dangerously-skip-permissions"}},
+		},
+		shell: "Bash", command: `{"command":"$COMMAND","description":"Make it"}`,
+		write: "Write", content: `{"file_path":"$FILE","content":"$CONTENT"}`,
+		own: "mcp__daycared__request_permission",
+	},
+	{
+		name: "codex", title: "Codex", wire: modeltest.Responses,
+		version: []string{"$NPM/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex", "--version"},
+		files: map[string]string{".codex/config.toml": "model = \"m\"\nmodel_provider = \"loop\"\n" +
+			"[model_providers.loop]\nname = \"loop\"\nbase_url = \"$MODEL\"\nwire_api = \"responses\"\n"},
+		run: []string{"$NPM/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex", "exec", "--skip-git-repo-check", "$PROMPT"},
+		modes: []mode{
+			{name: "exec", args: []string{"--sandbox", "danger-full-access"}},
+			{name: "exec, dangerously-bypass-approvals-and-sandbox", args: []string{"--dangerously-bypass-approvals-and-sandbox"}},
+		},
+		shell: "exec_command", command: `{"cmd":"$COMMAND"}`,
+		own: "mcp__daycared__request_permission",
+	},
+	{
+		name: "gemini", title: "Gemini CLI", wire: modeltest.Gemini,
+		version: []string{"$NPM/.bin/node", "$NPM/@google/gemini-cli/bundle/gemini.js", "--version"},
+		env: map[string]string{"GOOGLE_GEMINI_BASE_URL": "$MODEL", "GEMINI_API_KEY": "x", "GEMINI_CLI_TRUST_WORKSPACE": "true",
+			"GEMINI_TELEMETRY_ENABLED": "false"},
+		files: map[string]string{".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"}},` +
+			`"privacy":{"usageStatisticsEnabled":false},"general":{"disableAutoUpdate":true,"disableUpdateNag":true}}`},
+		run:   []string{"$NPM/.bin/node", "$NPM/@google/gemini-cli/bundle/gemini.js", "-m", "gemini-2.5-flash", "-p", "$PROMPT"},
+		modes: []mode{{name: "-p"}, {name: "-p, --yolo", args: []string{"--yolo"}}},
+		shell: "run_shell_command", command: `{"command":"$COMMAND","description":"Make it"}`,
+		write: "write_file", content: `{"file_path":"$FILE","content":"$CONTENT"}`,
+		own: "mcp_daycared_request_permission",
+	},
+	{
+		name: "copilot", title: "Copilot CLI", wire: modeltest.OpenAI,
+		version: []string{"$NPM/@github/copilot-linux-x64/copilot", "--version"},
+		env: map[string]string{"COPILOT_PROVIDER_BASE_URL": "$MODEL", "COPILOT_MODEL": "m", "COPILOT_OFFLINE": "true",
+			"COPILOT_AUTO_UPDATE": "false"},
+		run:   []string{"$NPM/@github/copilot-linux-x64/copilot", "-p", "$PROMPT"},
+		modes: []mode{{name: "-p"}, {name: "-p, --allow-all-tools", args: []string{"--allow-all-tools"}}},
+		shell: "bash", command: `{"command":"$COMMAND","description":"Make it"}`,
+		write: "create", content: `{"path":"$FILE","file_text":"$CONTENT"}`,
+		own: "daycared-request_permission",
+	},
+	{
+		name: "opencode", title: "opencode", wire: modeltest.OpenAI,
+		version: []string{"$NPM/opencode-linux-x64/bin/opencode", "--version"},
+		env:     map[string]string{"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1"},
+		files: map[string]string{".config/opencode/opencode.json": `{"provider":{"loop":{"npm":"@ai-sdk/openai-compatible","name":"loop",` +
+			`"options":{"baseURL":"$MODEL","apiKey":"x"},"models":{"m":{"name":"m"}}}},"model":"loop/m","small_model":"loop/m",` +
+			`"autoupdate":false,"share":"disabled"}`,
+			".config/opencode/node_modules/@opencode-ai/plugin/package.json": `{"name":"@opencode-ai/plugin","version":"1.18.33"}`},
+		run:   []string{"$NPM/opencode-linux-x64/bin/opencode", "run", "$PROMPT"},
+		modes: []mode{{name: "run"}, {name: "run, --auto", args: []string{"--auto"}}},
+		shell: "bash", command: `{"command":"$COMMAND","description":"Make it"}`,
+		write: "write", content: `{"filePath":"$FILE","content":"$CONTENT"}`,
+		own: "daycared_request_permission",
+	},
+}
