@@ -18,13 +18,13 @@ const largest = 32 << 10
 // The members by which tools say what is written to a file, and what replaces what in it.
 var (
 	contentMembers = []string{"content", "contents", "file_text", "new_source"}
-	editMembers    = [][2]string{{"old_string", "new_string"}, {"old_str", "new_str"}, {"oldText", "newText"}}
+	editMembers    = [][2]string{{"old_string", "new_string"}, {"old_str", "new_str"}, {"oldString", "newString"}, {"oldText", "newText"}}
 )
 
 // changes are what a call does to a file, line by line as people read it; empty where its input does not say so. It
 // leaves nothing out, and what it shows is in the input as well.
 func changes(path string, m members) string {
-	if patch := m.maybe("command", "patch", "input"); strings.HasPrefix(patch, "*** Begin Patch") {
+	if patch := m.maybe("command", "patch", "patchText", "input"); strings.HasPrefix(patch, "*** Begin Patch") {
 		return patch
 	}
 	if path == "" {

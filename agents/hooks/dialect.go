@@ -40,6 +40,7 @@ var dialects = []Dialect{
 	{Name: "copilot", Within: 25 * time.Second, read: readCopilot},
 	{Name: "cursor", Within: 50 * time.Second, read: readCursor},
 	{Name: "gemini", Within: 50 * time.Second, read: readGemini},
+	{Name: "opencode", Within: 590 * time.Second, read: readOpencode},
 	{Name: "vscode", Within: 25 * time.Second, read: readLocal},
 }
 
@@ -50,6 +51,8 @@ func (d Dialect) spoken(m members) Dialect {
 	switch {
 	case m["hookEventName"] != nil && m["hook_event_name"] == nil:
 		name = "vscode"
+	case m["sessionID"] != nil && m["args"] != nil:
+		name = "opencode"
 	case m["toolName"] != nil && m["tool_name"] == nil:
 		name = "copilot"
 	case alike && m["turn_id"] != nil:
@@ -114,6 +117,20 @@ func readLocal(_ Dialect, m members) (c Call, err error) {
 	return c, c.common(m, "sessionId", "tool_name", "tool_input")
 }
 
+// decision is the answer of those that take a decision and a reason.
+func decision(_ string, v Verdict) any {
+	return struct {
+		Decision string `json:"decision"`
+		Reason   string `json:"reason"`
+	}{v.word(), v.Reason}
+}
+
+// readOpencode reads what our plugin gives the hook of opencode.
+func readOpencode(_ Dialect, m members) (c Call, err error) {
+	c.event, c.answer = "tool.execute.before", decision
+	return c, c.common(m, "sessionID", "tool", "args")
+}
+
 // readGemini reads what Gemini CLI gives its hooks.
 func readGemini(_ Dialect, m members) (c Call, err error) {
 	if c.event, err = m.text("hook_event_name"); err != nil {
@@ -122,12 +139,7 @@ func readGemini(_ Dialect, m members) (c Call, err error) {
 	if c.event != "BeforeTool" {
 		return c, fmt.Errorf("the hook was called for %s, which decides nothing; use it for BeforeTool", c.event)
 	}
-	c.answer = func(_ string, v Verdict) any {
-		return struct {
-			Decision string `json:"decision"`
-			Reason   string `json:"reason"`
-		}{v.word(), v.Reason}
-	}
+	c.answer = decision
 	return c, c.common(m, "session_id", "tool_name", "tool_input")
 }
 
@@ -139,6 +151,8 @@ func (d Dialect) Probe(tool, cwd string) []byte {
 	switch d.Name {
 	case "copilot":
 		event = map[string]any{"sessionId": session, "cwd": cwd, "toolName": tool, "toolArgs": input}
+	case "opencode":
+		event = map[string]any{"sessionID": session, "cwd": cwd, "tool": tool, "args": input}
 	case "cursor":
 		event["hook_event_name"], event["conversation_id"] = "preToolUse", session
 	case "vscode":

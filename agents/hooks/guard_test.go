@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,11 +21,8 @@ func given(t *testing.T, dialect, tool, input string) []byte {
 	if err := json.Unmarshal(d.Probe(tool, "/srv"), &event); err != nil {
 		t.Fatal(err)
 	}
-	member := "tool_input"
-	if dialect == "copilot" {
-		member = "toolArgs"
-	}
-	event[member] = json.RawMessage(input)
+	member := map[string]string{"copilot": "toolArgs", "opencode": "args"}[dialect]
+	event[cmp.Or(member, "tool_input")] = json.RawMessage(input)
 	text, err := json.Marshal(event)
 	if err != nil {
 		t.Fatal(err)

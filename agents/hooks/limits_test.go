@@ -70,7 +70,7 @@ func TestLimits(t *testing.T) {
 func TestHowLongHooksMayTakeByThemselves(t *testing.T) {
 	want := map[string]time.Duration{
 		"claude-code": 590 * time.Second, "codex": 590 * time.Second, "copilot": 25 * time.Second, "cursor": 50 * time.Second,
-		"gemini": 50 * time.Second, "vscode": 25 * time.Second,
+		"gemini": 50 * time.Second, "opencode": 590 * time.Second, "vscode": 25 * time.Second,
 	}
 	for _, d := range dialects {
 		if d.Within != want[d.Name] {

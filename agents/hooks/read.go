@@ -68,7 +68,7 @@ func (c Call) Within(told time.Duration) time.Duration {
 // harmless are the members that do not say what will run, but who asks, when, in which mode, and what an answer could change.
 // Each is a text or a number, or has its shape.
 var harmless = []string{
-	"session_id", "sessionId", "conversation_id", "generation_id", "turn_id", "prompt_id", "tool_use_id", "agent_id", "agent_type",
+	"session_id", "sessionId", "conversation_id", "generation_id", "turn_id", "prompt_id", "tool_use_id", "callID", "agent_id", "agent_type",
 	"agent_message", "hook_event_name", "hookEventName", "timestamp", "transcript_path", "cwd", "workspace_roots", "model", "effort",
 	"permission_mode", "permission_suggestions", "permissionSuggestions", "user_email", "cursor_version",
 }
@@ -155,6 +155,7 @@ func (c *Call) complete(dialect string) error {
 // names.
 var shells = map[string][]string{
 	"claude-code": {"Bash"}, "codex": {"Bash"}, "copilot": {"bash"}, "cursor": {"Shell"}, "gemini": {"run_shell_command"},
+	"opencode": {"bash"},
 }
 
 // members are those of a JSON object that is canonical.

@@ -314,6 +314,9 @@ func (c *CLI) install(s settingsFile, next string) (done connectedFile, err erro
 
 // disconnect takes out what is ours. A file that nobody has changed since becomes again what it was, byte by byte.
 func (c *CLI) disconnect(_ context.Context, a connect.Agent, told *connection) error {
+	if a.Loaded != "" {
+		_ = os.Remove(a.Loaded) // it may never have been loaded
+	}
 	for _, f := range a.Files {
 		s, err := look(f)
 		if err != nil {

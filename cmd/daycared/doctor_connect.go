@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -40,6 +41,9 @@ func (c *CLI) examineConnections(ctx context.Context, cfg *config.Config, up boo
 				name+" is connected, and its settings do not say which daemon it asks: the environment that it runs in does", again))
 		case has < len(a.Files), stale:
 			findings = append(findings, saw("wrong", name+" is connected in part, or to another daycared than this", again))
+		case !loaded(a):
+			findings = append(findings, saw("wrong", name+" is connected, and has not loaded its plugin since that was written",
+				"restart "+name))
 		case !up: // which has been said
 			findings = append(findings, saw("note", name+" is connected; while the daemon cannot be asked, it is denied what asks", ""))
 		case a.Dialect == "":
@@ -78,6 +82,16 @@ func connected(a connect.Agent) (has int, stale, loose bool, err error) {
 		loose = loose || !s.Pinned(s.text)
 	}
 	return has, stale, loose, nil
+}
+
+// loaded reports whether the agent has loaded what was written for it, where it would leave a mark of that.
+func loaded(a connect.Agent) bool {
+	if a.Loaded == "" {
+		return true
+	}
+	written, err := os.Stat(a.Files[len(a.Files)-1].Path)
+	mark, none := os.Stat(a.Loaded)
+	return err == nil && none == nil && !mark.ModTime().Before(written.ModTime())
 }
 
 // tryHook has the hook answer as the agent would, about a tool that runs by itself, so that nobody is asked.

@@ -8,6 +8,8 @@
 package connect
 
 import (
+	_ "embed"
+	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,6 +29,7 @@ type Agent struct {
 	Name    string
 	Dialect string // of its hooks; empty: it has none that are known
 	Files   []File
+	Loaded  string // what the agent leaves when it has loaded the last of Files; empty: it leaves nothing
 	// Enforces and Advises say what the connection keeps the agent from, and what it only tells its model.
 	Enforces, Advises string
 	// Reads are its tools that only read, which tools.auto may let go without asking.
@@ -135,6 +138,11 @@ func (p Place) gemini() Agent {
 	}
 }
 
+// plugged is opencode's plugin, in which COMMAND stands for how its hook is started.
+//
+//go:embed opencode.js
+var plugged string
+
 func (p Place) opencode() Agent {
 	server := map[string]any{
 		"type": "local", "command": append(slices.Clone(p.Command), "mcp"), "enabled": true, "timeout": int(waits.Milliseconds()),
@@ -142,12 +150,16 @@ func (p Place) opencode() Agent {
 	folder := filepath.Join(p.folder(xdgConfig, ".config"), "opencode")
 	settings := file(filepath.Join(folder, "opencode.json"), member(server, "mcp", ours))
 	settings.Or = filepath.Join(folder, "opencode.jsonc")
+	plugin := filepath.Join(folder, "plugin", "daycared.js")
+	command, _ := json.Marshal(append(slices.Clone(p.Command), "hook", "opencode", "--within", within)) // texts have JSON
 	return Agent{
-		Name:     "opencode",
-		Files:    []File{settings},
-		Enforces: "nothing: opencode has no hook that asks others",
-		Advises:  advises,
-		Notes:    []string{`keep opencode's own "permission" settings at "ask" for bash and edit`},
+		Name: "opencode", Dialect: "opencode",
+		Files:  []File{settings, {Path: plugin, whole: strings.Replace(plugged, "COMMAND", string(command), 1)}},
+		Loaded: plugin + ".loaded",
+		Enforces: "every call of a tool; denied also when the hook fails. It is a plugin of opencode 1.x, which opencode loads when it " +
+			"starts, and 2.x does not load",
+		Advises: advises,
+		Reads:   []string{"read", "glob", "grep", "list"},
 	}
 }
 

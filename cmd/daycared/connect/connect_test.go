@@ -49,7 +49,7 @@ func TestFreshFiles(t *testing.T) {
 		}
 		seen++
 	}
-	if seen != 10 {
+	if seen != 11 {
 		t.Errorf("%d files", seen)
 	}
 }
@@ -72,8 +72,10 @@ func TestMoved(t *testing.T) {
 		{told, "claude-code", "/at/CLAUDE_CONFIG_DIR/.claude.json /at/CLAUDE_CONFIG_DIR/settings.json"},
 		{here, "codex", "/home/fay/.codex/config.toml"}, {told, "codex", "/at/CODEX_HOME/config.toml"},
 		{here, "gemini", "/home/fay/.gemini/settings.json"}, {told, "gemini", "/at/GEMINI_CLI_HOME/.gemini/settings.json"},
-		{here, "opencode", "/home/fay/.config/opencode/opencode.json /home/fay/.config/opencode/opencode.jsonc"},
-		{told, "opencode", "/at/XDG_CONFIG_HOME/opencode/opencode.json /at/XDG_CONFIG_HOME/opencode/opencode.jsonc"},
+		{here, "opencode", "/home/fay/.config/opencode/opencode.json /home/fay/.config/opencode/opencode.jsonc "+
+			"/home/fay/.config/opencode/plugin/daycared.js"},
+		{told, "opencode", "/at/XDG_CONFIG_HOME/opencode/opencode.json /at/XDG_CONFIG_HOME/opencode/opencode.jsonc "+
+			"/at/XDG_CONFIG_HOME/opencode/plugin/daycared.js"},
 		{here, "copilot", "/home/fay/.copilot/mcp-config.json /home/fay/.copilot/hooks/daycared.json"},
 		{told, "copilot", "/at/COPILOT_HOME/mcp-config.json /at/COPILOT_HOME/hooks/daycared.json"},
 		{told, "cursor", "/home/fay/.cursor/mcp.json /home/fay/.cursor/hooks.json"},
@@ -120,7 +122,7 @@ func TestJSONIsKept(t *testing.T) {
 	moved.Command = []string{"/opt/it's here/daycared", "--socket", "/run/x"}
 	newer := every(moved)
 	for name, f := range every(here) {
-		if f.block != "" {
+		if f.block != "" || f.whole != "" {
 			continue
 		}
 		for what, text := range settings {
@@ -253,7 +255,7 @@ func TestWhatTheAgentIgnoresIsSaidAndNotWrittenInto(t *testing.T) {
 // A byte order mark stays where it is: agents read such a file.
 func TestAByteOrderMarkIsKept(t *testing.T) {
 	for name, f := range every(here) {
-		if f.block != "" {
+		if f.block != "" || f.whole != "" {
 			continue
 		}
 		const text = mark + "{\n  \"theme\": \"dark\"\n}\n"
@@ -270,6 +272,33 @@ func TestAByteOrderMarkIsKept(t *testing.T) {
 		if gone, err := f.Remove(once); err != nil || !strings.HasPrefix(gone, mark) || strings.Contains(gone, "daycared") {
 			t.Errorf("%s, removed: %q, %v", name, gone, err)
 		}
+	}
+}
+
+// A file that is ours as a whole is known by how it begins; one of that name that is not ours is left alone.
+func TestAWholeFileIsWrittenOnlyWhereItIsOurs(t *testing.T) {
+	a, _ := here.Find("opencode")
+	f := a.Files[1]
+	once, err := f.Install("")
+	if err != nil || !strings.Contains(once, `= ["/usr/local/bin/daycared","hook","opencode","--within","59m"];`) || f.Pinned(once) {
+		t.Errorf("%v\n%s", err, once)
+	}
+	moved := here
+	moved.Command = []string{"/opt/it's here/daycared", "--socket", "/run/x"}
+	b, _ := moved.Find("opencode")
+	newer, err := b.Files[1].Install(once + "// more")
+	if err != nil || strings.Contains(newer, "/usr/local") || strings.Contains(newer, "// more") || !b.Files[1].Pinned(newer) {
+		t.Errorf("moved: %v\n%s", err, newer)
+	}
+	if gone, err := f.Remove(newer); err != nil || gone != "" || !f.Empty(gone) {
+		t.Errorf("removed: %v\n%s", err, gone)
+	}
+	const foreign = "// theirs\nexport const X = 1;\n"
+	if got, err := f.Install(foreign); err == nil || got != "" {
+		t.Errorf("a foreign file became %q", got)
+	}
+	if got, err := f.Remove(foreign); err != nil || got != foreign {
+		t.Errorf("a foreign file became %q, %v", got, err)
 	}
 }
 

@@ -19,6 +19,7 @@ type File struct {
 	Or      string  // where it is instead, if that is there and Path is not; empty: nowhere
 	entries []entry // of JSON, with or without comments
 	block   string  // of TOML
+	whole   string  // all of it, which is ours by how it begins
 	strict  string  // the agent that reads plain JSON here and ignores a file with a comment or a comma too many; empty: none
 }
 
@@ -41,6 +42,12 @@ func element(value any, dialect string, path ...string) entry {
 
 // Install is text with what is ours in it, in place of an older version of it. Text that has it comes back as it is.
 func (f File) Install(text string) (string, error) {
+	if f.whole != "" {
+		if clean, err := f.Remove(text); err != nil || strings.TrimSpace(clean) != "" {
+			return "", errors.New("it is not daycared's; move it away first")
+		}
+		return f.whole, nil
+	}
 	if f.block != "" {
 		return installBlock(text, f.block)
 	}
@@ -52,6 +59,12 @@ func (f File) Install(text string) (string, error) {
 
 // Remove is text without what is ours. Text that has nothing of it comes back as it is.
 func (f File) Remove(text string) (string, error) {
+	if f.whole != "" {
+		if first, _, _ := strings.Cut(f.whole, "\n"); strings.HasPrefix(text, first+"\n") {
+			text = ""
+		}
+		return text, nil
+	}
 	if f.block != "" {
 		return removeBlock(text)
 	}
@@ -102,6 +115,9 @@ func (f File) Pinned(text string) bool {
 		_, block, _ := strings.Cut(text, blockBegin)
 		block, _, _ = strings.Cut(block, blockEnd)
 		return strings.Count(block, "--socket")+strings.Count(block, "--url") >= 2 // of its server and its hook
+	}
+	if f.whole != "" {
+		return strings.Contains(text, `"--socket"`) || strings.Contains(text, `"--url"`)
 	}
 	for _, entry := range f.entries {
 		var at any

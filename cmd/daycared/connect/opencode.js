@@ -1,0 +1,40 @@
+// daycared asks people before opencode uses a tool. `daycared connect opencode --write` wrote this file, and
+// `daycared connect opencode --remove` takes it away: whatever is changed in it is lost.
+import { spawn } from "node:child_process";
+import { writeFileSync } from "node:fs";
+
+const [program, ...words] = COMMAND;
+const waiting = new Set();
+process.on("exit", () => waiting.forEach((hook) => hook.kill()));
+
+// ask has daycared's verdict on a call. Whatever goes wrong is a denial.
+const ask = (call) =>
+  new Promise((settle) => {
+    const hook = spawn(program, words);
+    let said = "", complaint = "";
+    waiting.add(hook);
+    hook.stdout.setEncoding("utf8").on("data", (text) => (said += text));
+    hook.stderr.setEncoding("utf8").on("data", (text) => (complaint += text));
+    hook.stdin.on("error", () => {}); // it ended before it read the call, and that is seen below
+    hook.on("error", (err) => settle({ reason: `Not allowed: daycared does not start: ${err.message}.` }));
+    hook.on("close", (code) => {
+      waiting.delete(hook);
+      try {
+        if (code === 0) return settle(JSON.parse(said));
+      } catch {}
+      settle({ reason: complaint.trim() });
+    });
+    hook.stdin.end(call);
+  });
+
+export const Daycared = async ({ directory }) => {
+  try {
+    writeFileSync(new URL("daycared.js.loaded", import.meta.url), ""); // daycared doctor looks for it
+  } catch {}
+  return {
+    "tool.execute.before": async ({ tool, sessionID, callID }, { args }) => {
+      const verdict = await ask(JSON.stringify({ tool, sessionID, callID, args, cwd: directory }));
+      if (verdict?.decision !== "allow") throw new Error(verdict?.reason || "Not allowed: daycared gave no verdict.");
+    },
+  };
+};
