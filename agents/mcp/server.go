@@ -99,6 +99,7 @@ func New(o Options) *Server {
 			return t.call(ctx, s, r), nil
 		})
 	}
+	s.sdk.AddReceivingMiddleware(called)
 	return s
 }
 

@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -41,6 +42,7 @@ var (
 
 // stage is a real engine over a real store behind the MCP door on a real HTTP server, and fay at her phone.
 type stage struct {
+	name string // of its clients over stdio; empty: tester
 	*engine.Engine
 	t    testing.TB
 	rows *store.Store
@@ -169,7 +171,7 @@ func (s *stage) overAs(
 	fromServer, out := io.Pipe()
 	done := make(chan error, 1)
 	go func() { done <- mcp.New(o).Serve(context.Background(), in, out) }()
-	c := sdk.NewClient(&sdk.Implementation{Name: "tester", Version: "1"}, options)
+	c := sdk.NewClient(&sdk.Implementation{Name: cmp.Or(s.name, "tester"), Version: "1"}, options)
 	c.AddReceivingMiddleware(hears...)
 	session, err := c.Connect(s.t.Context(), &sdk.IOTransport{Reader: fromServer, Writer: toServer},
 		&sdk.ClientSessionOptions{ProtocolVersion: era})

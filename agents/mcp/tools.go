@@ -4,6 +4,8 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"slices"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -33,6 +35,9 @@ type tool struct {
 func tools() (all []tool) {
 	for _, t := range schema.AskingTools {
 		all = append(all, tool{name: t.Name, title: t.Title, says: t.Says, schema: t.Schema(), call: asks(t)})
+		if t.Name == schema.AskUser {
+			all = append(all, tool{name: askPerson, title: t.Title, says: t.Says, schema: t.Schema(), call: asks(t)})
+		}
 	}
 	return append(all, tool{
 		name: "await_request", title: "Wait for an earlier request", schema: schema.Of[awaitInput](), call: await,
@@ -43,6 +48,29 @@ func tools() (all []tool) {
 			`{"behavior":"allow","updatedInput":…} or {"behavior":"deny","message":…}. Claude Code calls it with ` +
 			"--permission-prompt-tool mcp__daycared__approve_tool.",
 	})
+}
+
+// askPerson is ask_user for clients that have a tool of that name and hide ours: Gemini CLI refuses any, where nobody sits at it.
+const askPerson = "ask_person"
+
+// called lists that tool by the name that the client does not hide, and names it so.
+func called(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+		result, err := next(ctx, method, r)
+		hidden, name := askPerson, schema.AskUser
+		if session, is := r.GetSession().(*mcp.ServerSession); is && session.InitializeParams() != nil {
+			if who := session.InitializeParams().ClientInfo; who != nil && strings.HasPrefix(who.Name, "gemini-cli") {
+				hidden, name = name, hidden
+			}
+		}
+		switch told := result.(type) {
+		case *mcp.InitializeResult:
+			told.Instructions = strings.ReplaceAll(told.Instructions, schema.AskUser, name)
+		case *mcp.ListToolsResult:
+			told.Tools = slices.DeleteFunc(slices.Clone(told.Tools), func(t *mcp.Tool) bool { return t.Name == hidden })
+		}
+		return result, err
+	}
 }
 
 const approveTool = "approve_tool"

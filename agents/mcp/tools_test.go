@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -310,6 +311,39 @@ func TestToolsAreDescribed(t *testing.T) {
 		}
 		if fmt.Sprint(names) != "[approve_tool ask_user await_request pause request_permission]" {
 			t.Errorf("tools %v", names)
+		}
+	}
+}
+
+// Gemini CLI refuses any tool called ask_user where nobody sits at it, so it is listed ours by another name; both can be called.
+func TestAQuestionIsAskedByANameThatTheClientDoesNotHide(t *testing.T) {
+	for name, want := range map[string][2]string{
+		"gemini-cli-mcp-client": {"ask_person", "ask_user"}, "gemini-cli-mcp-client-daycared": {"ask_person", "ask_user"},
+		"claude-code": {"ask_user", "ask_person"},
+	} {
+		s := play(t, nil)
+		s.name = name
+		c := s.over(nil)
+		list, err := c.ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, tool := range list.Tools {
+			names = append(names, tool.Name)
+		}
+		if !slices.Contains(names, want[0]) || slices.Contains(names, want[1]) || len(names) != 5 {
+			t.Errorf("%s is listed %v", name, names)
+		}
+		if told := c.InitializeResult().Instructions; !strings.Contains(told, want[0]) || strings.Contains(told, want[1]) {
+			t.Errorf("%s is told: %s", name, told)
+		}
+		for _, tool := range want {
+			waits := call(t.Context(), c, tool, choose)
+			s.decide(s.pending(1)[0].ID, permissions.Choose(2), "")
+			if got := textOf(t, s.get(waits)); got != "mail" {
+				t.Errorf("%s, %s: %s", name, tool, got)
+			}
 		}
 	}
 }
