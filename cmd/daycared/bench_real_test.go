@@ -17,6 +17,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/daycared/daycared/agents/models"
@@ -33,6 +34,7 @@ import (
 //	wants COMMAND          the model calls the agent's own tool for commands with that
 //	writes-file CONTENT    the model calls the agent's own tool for files, on ws/made.txt
 //	asks                   the model calls our request_permission
+//	questions              the model calls our ask_user
 //	again                  when the model was told that nobody has answered yet, it makes the same call once more, after …
 //	now                    … this
 //	begins                 the agent is started
@@ -223,7 +225,7 @@ func (c program) setup(env *testscript.Env, npm string, m mode) error {
 	env.Values[benchKey{}] = b
 	b.names = map[string]string{"NPM": npm, "WORK": env.WorkDir, "MODEL": b.server.URL(c.wire), "PROMPT": "Do what is to be done."}
 	names, _ := env.Values[namesKey{}].(map[string]bool)
-	for _, set := range []map[string]string{c.env, m.env} {
+	for _, set := range []map[string]string{{"TERM": "xterm-256color"}, c.env, m.env} {
 		for name, value := range set {
 			names[name] = true
 			env.Setenv(name, os.Expand(value, b.name))
@@ -294,10 +296,20 @@ func benchCommands() scriptCommands {
 			b.calls(b.c.shell, strings.ReplaceAll(b.c.command, "$COMMAND", args[0]))
 		}),
 		"writes-file": on(func(ts *testscript.TestScript, b *bench, args []string) {
+			if b.c.write == "" {
+				ts.Fatalf("it has no tool for files here")
+			}
 			b.calls(b.c.write, strings.NewReplacer("$FILE", ts.MkAbs("ws/made.txt"), "$CONTENT", args[0]).Replace(b.c.content))
 		}),
 		"asks": on(func(_ *testscript.TestScript, b *bench, _ []string) {
 			b.calls(b.c.own, `{"permission":"@events","reason":"to see"}`)
+		}),
+		"questions": on(func(_ *testscript.TestScript, b *bench, _ []string) {
+			b.calls(b.c.question, `{"question":"Which colour?","options":["red","blue"]}`)
+		}),
+		"pending": on(func(ts *testscript.TestScript, _ *bench, args []string) {
+			untilAsked(ts)
+			pending(ts, false, args)
 		}),
 		"again": on(func(_ *testscript.TestScript, b *bench, _ []string) {
 			open = make(chan struct{})
@@ -305,23 +317,52 @@ func benchCommands() scriptCommands {
 		}),
 		"now": on(func(*testscript.TestScript, *bench, []string) { close(open) }),
 		"begins": on(func(ts *testscript.TestScript, b *bench, _ []string) {
-			words := append(slices.Clone(b.c.run), b.m.args...)
-			words = expandAll(words, b.names)
+			run := b.c.run
+			if len(b.m.run) > 0 {
+				run = b.m.run
+			}
+			words := expandAll(append(slices.Clone(run), b.m.args...), b.names)
+			if b.m.terminal {
+				begin(ts, append([]string{"agent", "sh", "-c", `cd ws && exec "$@"`, "sh"}, words...), (*actor).sit)
+				return
+			}
 			begin(ts, append([]string{"agent", "sh", "-c", `cd ws && exec "$@" </dev/null`, "sh"}, words...), (*actor).start)
 		}),
-		"over": on(func(ts *testscript.TestScript, _ *bench, _ []string) {
-			until(ts, "the agent has ended", func(context.Context) error {
-				select {
-				case <-cast(ts)["agent"].done:
-					return nil
-				default:
-					return errors.New("it runs")
-				}
-			})
-		}),
+		"over":  on(untilOver),
 		"reads": on(reads),
 		"asked": on(askedInAll),
 	}
+}
+
+// untilAsked waits until anything is pending, and not for an agent that has ended.
+func untilAsked(ts *testscript.TestScript) {
+	people := deciders(ts)
+	defer people.Close()
+	until(ts, "the agent asks", func(ctx context.Context) error {
+		list, err := people.List(ctx, "", 0)
+		if err == nil && len(list) == 0 {
+			if over(cast(ts)["agent"].done) {
+				return backoff.Permanent(errors.New("it ended and asked nobody"))
+			}
+			return errors.New("nothing is pending")
+		}
+		return err
+	})
+}
+
+// untilOver waits for the agent's end. One at a terminal is ended when its model was told what came of the call.
+func untilOver(ts *testscript.TestScript, b *bench, _ []string) {
+	a := cast(ts)["agent"]
+	if b.m.terminal {
+		reads(ts, b, []string{""})
+		a.stop()
+	}
+	until(ts, "the agent has ended", func(context.Context) error {
+		if over(a.done) {
+			return nil
+		}
+		return errors.New("it runs")
+	})
 }
 
 func (b *bench) calls(tool, input string) {
@@ -361,7 +402,7 @@ func reads(ts *testscript.TestScript, b *bench, args []string) {
 				told = append(told, last.Text)
 			}
 		}
-		if !want.MatchString(strings.Join(told, "\n")) {
+		if !slices.ContainsFunc(told, want.MatchString) {
 			return fmt.Errorf("it was told %q", told)
 		}
 		return nil

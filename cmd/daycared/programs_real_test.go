@@ -19,15 +19,17 @@ type program struct {
 	command      string // the input of the one, with $COMMAND
 	content      string // of the other, with $FILE and $CONTENT
 	own          string // daycared's request_permission, as its model calls it
+	question     string // and its ask_user
 }
 
 // mode is one way in which it decides by itself what to ask.
 type mode struct {
-	name  string
-	args  []string
-	env   map[string]string
-	files map[string]string
-	typed string // it has a terminal, and is told by what is typed there
+	name     string
+	run      []string // in place of the program's own
+	args     []string
+	env      map[string]string
+	files    map[string]string
+	terminal bool // it has one, and stays when it has done what it was told
 }
 
 // programs are all rows. $NPM is the folder of the programs, $MODEL the address of the model, $WORK the home; each starts in
@@ -46,7 +48,7 @@ var programs = []program{
 		},
 		shell: "Bash", command: `{"command":"$COMMAND","description":"Make it"}`,
 		write: "Write", content: `{"file_path":"$FILE","content":"$CONTENT"}`,
-		own: "mcp__daycared__request_permission",
+		own: "mcp__daycared__request_permission", question: "mcp__daycared__ask_user",
 	},
 	{
 		name: "codex", title: "Codex", wire: modeltest.Responses,
@@ -59,7 +61,7 @@ var programs = []program{
 			{name: "exec, dangerously-bypass-approvals-and-sandbox", args: []string{"--dangerously-bypass-approvals-and-sandbox"}},
 		},
 		shell: "exec_command", command: `{"cmd":"$COMMAND"}`,
-		own: "mcp__daycared__request_permission",
+		own: "mcp__daycared/request_permission", question: "mcp__daycared/ask_user",
 	},
 	{
 		name: "gemini", title: "Gemini CLI", wire: modeltest.Gemini,
@@ -68,11 +70,15 @@ var programs = []program{
 			"GEMINI_TELEMETRY_ENABLED": "false"},
 		files: map[string]string{".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"}},` +
 			`"privacy":{"usageStatisticsEnabled":false},"general":{"disableAutoUpdate":true,"disableUpdateNag":true}}`},
-		run:   []string{"$NPM/.bin/node", "$NPM/@google/gemini-cli/bundle/gemini.js", "-m", "gemini-2.5-flash", "-p", "$PROMPT"},
-		modes: []mode{{name: "-p"}, {name: "-p, --yolo", args: []string{"--yolo"}}},
+		run: []string{"$NPM/.bin/node", "$NPM/@google/gemini-cli/bundle/gemini.js", "-m", "gemini-2.5-flash", "-p", "$PROMPT"},
+		modes: []mode{
+			{name: "terminal", terminal: true, run: []string{"$NPM/.bin/node", "$NPM/@google/gemini-cli/bundle/gemini.js",
+				"-m", "gemini-2.5-flash", "-i", "$PROMPT"}},
+			{name: "-p, --yolo", args: []string{"--yolo"}},
+		},
 		shell: "run_shell_command", command: `{"command":"$COMMAND","description":"Make it"}`,
 		write: "write_file", content: `{"file_path":"$FILE","content":"$CONTENT"}`,
-		own: "mcp_daycared_request_permission",
+		own: "mcp_daycared_request_permission", question: "mcp_daycared_ask_person",
 	},
 	{
 		name: "copilot", title: "Copilot CLI", wire: modeltest.OpenAI,
@@ -83,7 +89,7 @@ var programs = []program{
 		modes: []mode{{name: "-p"}, {name: "-p, --allow-all-tools", args: []string{"--allow-all-tools"}}},
 		shell: "bash", command: `{"command":"$COMMAND","description":"Make it"}`,
 		write: "create", content: `{"path":"$FILE","file_text":"$CONTENT"}`,
-		own: "daycared-request_permission",
+		own: "daycared-request_permission", question: "daycared-ask_user",
 	},
 	{
 		name: "opencode", title: "opencode", wire: modeltest.OpenAI,
@@ -92,11 +98,13 @@ var programs = []program{
 		files: map[string]string{".config/opencode/opencode.json": `{"provider":{"loop":{"npm":"@ai-sdk/openai-compatible","name":"loop",` +
 			`"options":{"baseURL":"$MODEL","apiKey":"x"},"models":{"m":{"name":"m"}}}},"model":"loop/m","small_model":"loop/m",` +
 			`"autoupdate":false,"share":"disabled"}`,
-			".config/opencode/node_modules/@opencode-ai/plugin/package.json": `{"name":"@opencode-ai/plugin","version":"1.18.33"}`},
+			// Else it fetches its own package from npm when it starts, and waits for that for minutes where there is no network.
+			".config/opencode/node_modules/none": "",
+			".config/opencode/package-lock.json": `{"packages":{"":{"dependencies":{"@opencode-ai/plugin":"1.18.33"}}}}`},
 		run:   []string{"$NPM/opencode-linux-x64/bin/opencode", "run", "$PROMPT"},
 		modes: []mode{{name: "run"}, {name: "run, --auto", args: []string{"--auto"}}},
 		shell: "bash", command: `{"command":"$COMMAND","description":"Make it"}`,
 		write: "write", content: `{"filePath":"$FILE","content":"$CONTENT"}`,
-		own: "daycared_request_permission",
+		own: "daycared_request_permission", question: "daycared_ask_user",
 	},
 }

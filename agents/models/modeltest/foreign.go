@@ -105,8 +105,13 @@ func responsesEvents(a Answer) []event {
 			"content": []any{object{"type": "output_text", "text": a.Text, "annotations": []any{}}}})
 	}
 	for _, c := range a.Calls {
-		items = append(items, object{"type": "function_call", "id": "fc_" + c.ID, "call_id": c.ID, "name": c.Tool,
-			"arguments": string(c.Input), "status": "completed"})
+		space, name, within := strings.Cut(c.Tool, "/") // a tool of a namespace is NAMESPACE/NAME
+		item := object{"type": "function_call", "id": "fc_" + c.ID, "call_id": c.ID, "name": c.Tool,
+			"arguments": string(c.Input), "status": "completed"}
+		if within {
+			item["namespace"], item["name"] = space, name
+		}
+		items = append(items, item)
 	}
 	whole := object{"id": "resp_1", "object": "response", "created_at": 1, "model": "m", "status": "completed", "output": items,
 		"usage": object{"input_tokens": a.Usage.Read, "input_tokens_details": object{"cached_tokens": 0},
