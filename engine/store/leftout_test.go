@@ -176,3 +176,43 @@ func TestNothingIsClosedInWordsAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestARowThatCannotBeReadHoldsUpNoPruning: D9/words of what is settled, requests, sessions, tokens and the audit.
+func TestARowThatCannotBeReadHoldsUpNoPruning(t *testing.T) {
+	for _, change := range []string{
+		"UPDATE requests SET calls = '{' WHERE state = 'denied'",
+		"UPDATE requests SET options = x'00' WHERE state = 'denied'",
+		"PRAGMA foreign_keys = OFF; UPDATE requests SET id = CAST(id AS BLOB) WHERE state = 'denied'",
+		"INSERT INTO sessions SELECT 1, x'53', 1, 'one', 'fay', '', 'idle', '', 0, 0, '', '', 1, 5, 0, 5, 0, '', 0",
+	} {
+		o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+		meddle(t, o.Store, change)
+		keep, later, more := permissions.Keep{Payloads: 1, Requests: 1, Audit: 1}, time.Now().Add(48*time.Hour), true
+		for n := 0; more && n < 9; n++ {
+			var err error
+			if more, err = o.Prune(t.Context(), keep, later, 100); err != nil {
+				t.Fatalf("%s: %v", change, err)
+			}
+		}
+		if _, err := o.Read(t.Context(), o.used.ID); permissions.CodeOf(err) != permissions.CodeUnknown || more {
+			t.Errorf("%s: an old request is still there: %v, more: %t", change, err, more)
+		}
+	}
+}
+
+// TestAGrantThatCannotBeReadHoldsUpNoEndOfASession: D9/and is over with it.
+func TestAGrantThatCannotBeReadHoldsUpNoEndOfASession(t *testing.T) {
+	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+	bad := o.grant(t)
+	approve(t, o.Store, permissions.For(time.Hour))
+	meddle(t, o.Store, "UPDATE grants SET caller = 'agent:one', session = 's1'")
+	meddle(t, o.Store, "UPDATE grants SET call = '' WHERE id = $1", bad)
+	if _, err := o.EndSessionGrants(t.Context(), "s1", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	field := func(n *int64) []any { return []any{n} }
+	const countOpen = "SELECT COUNT(*) FROM grants WHERE ended_at = 0 AND revoked_at = 0"
+	if open, err := collect(t.Context(), o.writer, "", field, countOpen); err != nil || open[0] != 0 {
+		t.Errorf("%v are open, %v", open, err)
+	}
+}

@@ -22,7 +22,8 @@ import (
 //   - strangers, a day after the owner was told of them;
 //   - the start of the audit, signed off by an entry at its end.
 //
-// What is pending is never touched, and neither is what a session that goes on works with.
+// What is pending is never touched, and neither is what a session that goes on works with. A row that cannot be read holds up no
+// other.
 func (s *Store) Prune(ctx context.Context, keep permissions.Keep, now time.Time, limit int) (more bool, err error) {
 	for _, part := range []struct {
 		keep   time.Duration
@@ -102,7 +103,7 @@ func pruneRequests(ctx context.Context, t *tx, before time.Time, limit int) (int
 		id     permissions.ID
 	}
 	fields := func(r *row) []any { return []any{&r.number, &r.id} }
-	old, err := collect(ctx, t, "a request", fields, oldRequests, micros(before), t.newest, limit)
+	old, err := collect(ctx, t, "", fields, oldRequests, micros(before), t.newest, limit)
 	if err != nil || len(old) == 0 {
 		return 0, err
 	}
@@ -227,7 +228,7 @@ func prunePayloads(ctx context.Context, t *tx, before time.Time, limit int) (int
 			&r.Number, &r.ID, &r.Kind, list[permissions.Option]{&r.Options}, list[permissions.Call]{&r.Calls},
 		}
 	}
-	old, err := collect(ctx, t, "a request", fields, readPayloads, micros(before), limit)
+	old, err := collect(ctx, t, "", fields, readPayloads, micros(before), limit)
 	if err != nil {
 		return 0, err
 	}
@@ -301,7 +302,7 @@ func pruneSessions(ctx context.Context, t *tx, before time.Time, limit int) (int
 
 // pruneSessionsBy runs each of the steps on the sessions that a query finds, as long as no more than limit rows change.
 func pruneSessionsBy(ctx context.Context, t *tx, find string, before time.Time, limit int, steps ...string) (int, error) {
-	ids, err := collect(ctx, t, "a session", func(id *permissions.ID) []any { return []any{id} }, find, micros(before), limit)
+	ids, err := collect(ctx, t, "", func(id *permissions.ID) []any { return []any{id} }, find, micros(before), limit)
 	if err != nil || len(ids) == 0 {
 		return 0, err
 	}

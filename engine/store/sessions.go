@@ -164,6 +164,10 @@ const (
 
 	readGrantsOfSession = `SELECT ` + grantColumns + ` FROM grants WHERE revoked_at = 0 AND ended_at = 0 ` +
 		`AND caller >= 'agent:' AND caller < 'agent;' AND session = $1`
+
+	// What is left cannot be read.
+	endGrantsOfSession = `UPDATE grants SET ended_at = $1, mac = '' WHERE revoked_at = 0 AND ended_at = 0 ` +
+		`AND caller >= 'agent:' AND caller < 'agent;' AND session = $2`
 )
 
 // PendingOfSession are the pending requests of a session of an agent of ours, whichever of them asked.
@@ -175,7 +179,7 @@ func (s *Store) PendingOfSession(ctx context.Context, session string) ([]permiss
 // EndSessionGrants is [engine.Store].
 func (s *Store) EndSessionGrants(ctx context.Context, session string, now time.Time) (ended []permissions.Grant, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
-		if ended, err = collect(ctx, t, "a grant", grantFields, readGrantsOfSession, session); err != nil {
+		if ended, err = collectReadable(ctx, s, t, "a grant", grantFields, readGrantsOfSession, session); err != nil {
 			return err
 		}
 		for _, g := range ended {
@@ -183,7 +187,8 @@ func (s *Store) EndSessionGrants(ctx context.Context, session string, now time.T
 				return err
 			}
 		}
-		return nil
+		_, err := t.ExecContext(ctx, endGrantsOfSession, micros(now), session)
+		return err
 	})
 	if err != nil {
 		return nil, err
