@@ -196,7 +196,7 @@ func TestJSONThatCannotBeAnsweredWithIsFoundAndNotUsed(t *testing.T) {
 		ask.Request.Digest = permissions.ComputeDigest(ask.Request)
 		no := fayAllows()
 		no.Vote.Answer = permissions.Deny
-		if _, _, err := o.Store.Open(t.Context(), ask); err != nil {
+		if _, _, err := o.Open(t.Context(), ask); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := o.Apply(t.Context(), ask.Request.ID, no); err != nil {

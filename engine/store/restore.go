@@ -347,9 +347,10 @@ func carryOver(ctx context.Context, draft, path string, keys []*sealer) (reached
 	err = change(ctx, draft, func(ctx context.Context, db *sql.DB) error {
 		own, failed := readIdentity(ctx, db) // one without seals needs none
 		same, canLock, lost, err := carryRows(ctx, db, attach)
-		if left = cmp.Or(left, lost); err != nil {
+		if err != nil {
 			return err
 		}
+		left = cmp.Or(left, lost)
 		var k *sealer // whose seals the copy carries; nil: nobody's whom we know
 		if i := slices.IndexFunc(keys, own.holds); failed == nil && i >= 0 {
 			k = keys[i]
