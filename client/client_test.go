@@ -126,7 +126,7 @@ func TestWhatIsNotAQuestionIsNotAsked(t *testing.T) {
 func TestAQuestionElsewhereSurvivesARestart(t *testing.T) {
 	desk := wiretest.NewDesk()
 	url, stop := serve(t, desk, wiretest.Socket(t), "127.0.0.1:0")
-	secret, _, err := desk.CreateToken(t.Context(), connectors.Identity{Operator: true}, "deploy", time.Hour)
+	secret, _, err := desk.CreateToken(t.Context(), connectors.Identity{Operator: true}, "deploy", "", time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 // prove makes a token and asks who it is.
 func prove(t *testing.T, st *stage, name string, expires time.Duration) (permissions.Secret, permissions.Token, permissions.Caller) {
 	t.Helper()
-	secret, token, err := st.CreateToken(t.Context(), boss, name, expires)
+	secret, token, err := st.CreateToken(t.Context(), boss, name, "", expires)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,11 +84,11 @@ func TestATokenEndsAndIsRevoked(t *testing.T) {
 		t.Errorf("left are %v, %v", left, err)
 	}
 	for _, name := range []string{"", "a:b", "no spaces"} {
-		_, _, err := st.CreateToken(t.Context(), boss, name, 0)
+		_, _, err := st.CreateToken(t.Context(), boss, name, "", 0)
 		refused(t, err, permissions.CodeInvalid)
 	}
 	atFay := connectors.Identity{Via: "cli", UID: fay.UID}
-	_, _, err = st.CreateToken(t.Context(), atFay, "mine", 0)
+	_, _, err = st.CreateToken(t.Context(), atFay, "mine", "", 0)
 	refused(t, err, permissions.CodeNotYours)
 	_, err = st.Tokens(t.Context(), atFay)
 	refused(t, err, permissions.CodeNotYours)

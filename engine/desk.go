@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -432,9 +433,10 @@ func (e *Engine) StoppedBy() string { return *e.stopped.Load() }
 
 func (e *Engine) noteStop(by string) { e.stopped.Store(&by) }
 
-// CreateToken makes a token for an agent; expires is how long it is valid, 0 for ever. The secret is told this once.
+// CreateToken makes a token for an agent of a person's, empty for nobody's in particular; expires is how long it is valid, 0 for
+// ever. The secret is told this once.
 func (e *Engine) CreateToken(
-	ctx context.Context, id connectors.Identity, name string, expires time.Duration,
+	ctx context.Context, id connectors.Identity, name, person string, expires time.Duration,
 ) (permissions.Secret, permissions.Token, error) {
 	if !id.Operator {
 		return "", permissions.Token{}, permissions.OperatorOnly()
@@ -449,17 +451,61 @@ func (e *Engine) CreateToken(
 	if err != nil {
 		return "", permissions.Token{}, err
 	}
+	if person, err = e.whose(ctx, name, person); err != nil {
+		return "", permissions.Token{}, err
+	}
 	secret := permissions.NewSecret()
 	hash, _ := secret.Hash()
 	now := e.stamp()
-	t := permissions.Token{ID: permissions.NewID(now), Name: name, Hash: hash, CreatedAt: now}
+	t := permissions.Token{ID: permissions.NewID(now), Name: name, Person: person, Hash: hash, CreatedAt: now}
 	if expires > 0 {
 		t.ExpiresAt = now.Add(expires)
 	}
 	if err := e.store.AddToken(ctx, t, who, id.Via); err != nil {
 		return "", permissions.Token{}, broken(err)
 	}
-	return secret, t, nil
+	return secret, t, broken(e.readOwners(ctx))
+}
+
+// whose is the person of a new token: the one that is named, else the one of the tokens of that name that there are.
+func (e *Engine) whose(ctx context.Context, name, person string) (string, error) {
+	if _, known := e.settings.Load().person(person); person != "" && (!known || person == OperatorName) {
+		return "", permissions.Invalid(fmt.Errorf("nobody in people is called %q", person))
+	}
+	tokens, err := e.store.Tokens(ctx)
+	if err != nil {
+		return "", unread(err)
+	}
+	for _, t := range tokens {
+		switch {
+		case t.Name != name || t.Person == person:
+		case person == "":
+			person = t.Person
+		default:
+			return "", permissions.Invalid(fmt.Errorf("there is a token of %s that is not of %s; revoke it first, or write another name",
+				name, person))
+		}
+	}
+	return person, nil
+}
+
+// readOwners takes over whose the tokens are.
+func (e *Engine) readOwners(ctx context.Context) error {
+	tokens, err := e.store.Tokens(ctx)
+	if err != nil {
+		return err
+	}
+	owners := map[string]string{}
+	for _, t := range tokens {
+		if t.Person != "" {
+			owners[t.Caller(permissions.NoUID).Name] = t.Person
+		}
+	}
+	e.mu.Lock()
+	e.owners = owners
+	e.mu.Unlock()
+	e.refill()
+	return nil
 }
 
 // Tokens lists the tokens that are not revoked.
@@ -481,7 +527,10 @@ func (e *Engine) RevokeToken(ctx context.Context, id connectors.Identity, name s
 		return nil, err
 	}
 	tokens, err := e.store.RevokeToken(ctx, name, who, id.Via, e.stamp())
-	return tokens, broken(err)
+	if err != nil {
+		return tokens, broken(err)
+	}
+	return tokens, broken(e.readOwners(ctx))
 }
 
 // Prove is who asks with a token, over a connection of that account.

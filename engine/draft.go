@@ -75,12 +75,15 @@ func unshown(details string) string {
 // direct sets who is asked and until when.
 func (s *Settings) direct(r *permissions.Request) error {
 	route, found := s.route(*r)
-	if !found {
-		asker := *r
-		if asker.Claimed { // routes go by what is proven
-			asker.Agent = ""
-		}
+	asker := *r
+	if asker.Claimed { // routes go by what is proven
+		asker.Agent = ""
+	}
+	switch {
+	case !found:
 		return permissions.NoRoute(asker.Who())
+	case len(route.Ask) == 0:
+		return permissions.NoOwner(asker.Who())
 	}
 	r.Asked, r.Quorum, r.Place = slices.Clone(route.Ask), route.Quorum, route.Place
 	usual, most := s.Approvals.Timeout, s.Approvals.MaxTimeout

@@ -64,6 +64,7 @@ type Engine struct {
 
 	mu        sync.Mutex
 	pairings  []permissions.Pairing
+	owners    map[string]string // see Settings
 	suspended []permissions.Suspension
 	locks     []permissions.Lock
 	invited   map[string]invited          // by code

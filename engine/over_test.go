@@ -201,7 +201,7 @@ func TestAGrantIsNotProlongedByAClockThatIsSetBack(t *testing.T) {
 
 func TestATokenThatIsOverStaysOver(t *testing.T) {
 	st := play(t, usual(), connectortest.NewMemory(fayAt("memory"), nil))
-	secret, _, err := st.CreateToken(t.Context(), boss, "deploy", time.Hour)
+	secret, _, err := st.CreateToken(t.Context(), boss, "deploy", "", time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

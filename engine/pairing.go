@@ -308,6 +308,7 @@ func (e *Engine) refill() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := *e.base.Load()
+	s.owners = e.owners
 	s.People = e.filled()
 	for _, a := range e.suspended {
 		if door := e.door(a.Via); door != nil {

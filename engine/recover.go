@@ -21,6 +21,9 @@ const (
 // undeliverable. When the clock is behind what the store knows to have happened, it was set back, and nobody can tell
 // by how much: grants of before are not relied on.
 func (e *Engine) Recover(ctx context.Context) error {
+	if err := e.readOwners(ctx); err != nil {
+		return err
+	}
 	if err := e.readPairings(ctx); err != nil {
 		return err
 	}

@@ -31,6 +31,8 @@ type Settings struct {
 	Bonds    map[string]permissions.Bond   // whose they are: who is asked where no route says it
 	Policies map[string]permissions.Policy // instead of Policy
 	Holdings map[string][]permissions.Tag  // what the configuration gives them
+
+	owners map[string]string // people by the names of the callers whose tokens are theirs; the engine fills it in
 }
 
 // policy is what rules a caller, with what the configuration gives it. An agent that one of ours has made is ruled by the
@@ -102,8 +104,8 @@ type Route struct {
 	Tags   []permissions.Tag
 	Tools  []string
 	Kinds  []permissions.Kind
-	Ask    []string
-	Quorum int // how many have to allow; of a clarification and a pause that continues, the first answer counts
+	Ask    []string // people; permissions.OwnerName stands for whoever the asking agent belongs to
+	Quorum int      // how many have to allow; of a clarification and a pause that continues, the first answer counts
 	// Escalate asks more people when nobody has settled it by Moment, or at once when those of Ask cannot be reached.
 	Escalate struct {
 		Moment Moment
@@ -143,8 +145,51 @@ func glob(pattern, name string) bool {
 	return ok && err == nil
 }
 
+// owner is whose agent a caller is: its token's person, else the one whose account it runs as; empty: nobody's.
+func (s *Settings) owner(c permissions.Caller) string {
+	if bond, found := inherited(s.Bonds, c); found {
+		return bond.Person
+	}
+	name := s.owners[c.Name]
+	if i := slices.IndexFunc(s.People, func(p connectors.Person) bool { return p.UID >= 0 && p.UID == c.UID }); name == "" && i >= 0 {
+		name = s.People[i].Name
+	}
+	if _, known := s.person(name); !known {
+		return ""
+	}
+	return name
+}
+
+// owned is a route with the owner's name where it asks the owner. Where nobody owns the agent, those of Escalate are asked at
+// once, and none is nobody.
+func (t Route) owned(owner string) Route {
+	if !slices.Contains(t.Ask, permissions.OwnerName) && !slices.Contains(t.Escalate.To, permissions.OwnerName) {
+		return t
+	}
+	named := func(names []string) (all []string) {
+		for _, name := range names {
+			if name == permissions.OwnerName {
+				name = owner
+			}
+			if name != "" && !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+		return all
+	}
+	t.Ask, t.Escalate.To = named(t.Ask), named(t.Escalate.To)
+	if len(t.Ask) == 0 {
+		t.Ask, t.Escalate.To = t.Escalate.To, nil
+	}
+	if t.Escalate.To = slices.DeleteFunc(t.Escalate.To, func(n string) bool { return slices.Contains(t.Ask, n) }); t.Quorum >
+		len(t.Ask)+len(t.Escalate.To) {
+		t.Ask = nil // so many can never agree
+	}
+	return t
+}
+
 // route is the first that matches, else of an agent of ours its own person; without people, everything goes to the
-// operator.
+// operator. One that asks an owner whom there is not asks nobody.
 func (s *Settings) route(r permissions.Request) (Route, bool) {
 	if len(s.People) == 0 {
 		return Route{Ask: []string{OperatorName}, Quorum: 1}, true
@@ -152,7 +197,7 @@ func (s *Settings) route(r permissions.Request) (Route, bool) {
 	for _, t := range s.Routes {
 		if t.matches(r) {
 			t.Quorum = cmp.Or(t.Quorum, 1)
-			return t, true
+			return t.owned(s.owner(r.Caller)), true
 		}
 	}
 	if bond, found := inherited(s.Bonds, r.Caller); found {

@@ -50,6 +50,7 @@ func (c Caller) Proven() string {
 type Token struct {
 	ID        ID
 	Name      string // the proven name that routes match; several tokens may share it, so that one can replace another
+	Person    string // whose agent it is, the same for all tokens of a name; empty: nobody's in particular
 	Hash      Digest
 	CreatedAt time.Time
 	ExpiresAt time.Time // zero: never

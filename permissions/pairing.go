@@ -25,6 +25,9 @@ func (p Pairing) Name() string { return p.Person + "/" + p.Via }
 // configuration.
 const OperatorName = "operator"
 
+// OwnerName stands in a route for the person whose agent asks. Nobody is called that.
+const OwnerName = "owner"
+
 // Suspended is everything that opens nothing since the store was restored.
 type Suspended struct {
 	Grants   []Grant

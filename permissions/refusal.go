@@ -99,6 +99,11 @@ func NoRoute(asker string) *Refusal {
 	return refuse(CodeNoRoute, ExitUndeliverable, "No route asks anybody for %s.", asker)
 }
 
+// NoOwner refuses what would be put to whoever the asking agent belongs to, where that is nobody.
+func NoOwner(asker string) *Refusal {
+	return refuse(CodeNoRoute, ExitUndeliverable, "The route for %s asks its owner, and it has none; make its token with --person.", asker)
+}
+
 // OwnAsk refuses an account that would decide what it asked itself.
 func OwnAsk(uid int) *Refusal {
 	return refuse(CodeOwnAsk, ExitOther,

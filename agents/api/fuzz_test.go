@@ -22,7 +22,7 @@ func FuzzBearer(f *testing.F) {
 		f.Add(header, "Bearer $T", true, true)
 	}
 	desk := wiretest.NewDesk()
-	secret, _, err := desk.CreateToken(context.Background(), connectors.Identity{Operator: true}, "deploy", time.Hour)
+	secret, _, err := desk.CreateToken(context.Background(), connectors.Identity{Operator: true}, "deploy", "", time.Hour)
 	if err != nil {
 		f.Fatal(err)
 	}

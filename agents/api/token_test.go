@@ -27,7 +27,7 @@ var operator = connectors.Identity{Operator: true}
 // newToken makes a token at the desk.
 func newToken(t *testing.T, desk *wiretest.Desk, name string, expires time.Duration) string {
 	t.Helper()
-	secret, _, err := desk.CreateToken(t.Context(), operator, name, expires)
+	secret, _, err := desk.CreateToken(t.Context(), operator, name, "", expires)
 	if err != nil {
 		t.Fatal(err)
 	}

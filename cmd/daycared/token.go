@@ -35,14 +35,15 @@ func (c *CLI) tokenCommand() *cobra.Command {
 }
 
 func (c *CLI) tokenCreateCommand() *cobra.Command {
-	expires, file, asJSON := "", "", false
+	expires, file, person, asJSON := "", "", "", false
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Make a token and print it, this once; routes know the agent by NAME",
 		Long: "Make a token, whose secret is told this once; routes know the agent by NAME. With --out it is written to a new file that\n" +
-			"only this account can read, and without it is printed. Tokens made before under the name stay valid, and are named.",
+			"only this account can read, and without it is printed. Its owner is the person of --person, else of the tokens made before\n" +
+			"under the name, else whoever the account is that it runs as. Tokens made before under the name stay valid, and are named.",
 		Example: "  daycared token create deploy-1 --out deploy.token\n" +
-			"  daycared token create deploy-1 --out deploy.token --expires 90d",
+			"  daycared token create deploy-1 --out deploy.token --person fay --expires 90d",
 		Args: arguments(cobra.ExactArgs(1), "a name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := permissions.CheckTokenName(args[0]); err != nil {
@@ -57,11 +58,12 @@ func (c *CLI) tokenCreateCommand() *cobra.Command {
 				return err
 			}
 			defer client.Close()
-			return c.createToken(cmd.Context(), client, newToken{args[0], span, file, asJSON})
+			return c.createToken(cmd.Context(), client, newToken{args[0], person, span, file, asJSON})
 		},
 	}
 	objectFlag(cmd, &asJSON)
 	cmd.Flags().StringVar(&file, "out", "", "new file that the token is written to, which only this account can read")
+	cmd.Flags().StringVar(&person, "person", "", "whose agent it is, of people in the configuration: a route may say ask: [owner]")
 	cmd.Flags().StringVar(&expires, "expires", "", "how long it is valid, such as 90d or 720h (default: until revoked)")
 	return cmd
 }
@@ -69,6 +71,7 @@ func (c *CLI) tokenCreateCommand() *cobra.Command {
 // newToken is a token to be made.
 type newToken struct {
 	name   string
+	person string // whose agent it is; empty: nobody's in particular
 	span   time.Duration
 	file   string // that it is written to; empty: it is printed
 	asJSON bool
@@ -79,7 +82,7 @@ func (c *CLI) createToken(ctx context.Context, client *admin.Client, n newToken)
 	var token admin.Token
 	var secret permissions.Secret
 	create := func() (_ permissions.Secret, err error) {
-		secret, token, err = client.CreateToken(ctx, n.name, n.span)
+		secret, token, err = client.CreateToken(ctx, n.name, n.person, n.span)
 		return secret, err
 	}
 	var err error
@@ -180,7 +183,7 @@ func (c *CLI) tokenListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the tokens that are not revoked",
-		Long:  "List the tokens that are not revoked: id, name, how long each is valid, and when it was used last. Secrets are not kept.",
+		Long:  "List the tokens that are not revoked: id, name, how long each is valid, when it was used last, and whose agent it is. Secrets are not kept.",
 		Example: "  daycared token list\n" +
 			"  daycared token list --json",
 		Args: arguments(cobra.NoArgs),
@@ -202,7 +205,11 @@ func (c *CLI) tokenListCommand() *cobra.Command {
 			}
 			table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 			for _, t := range list {
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s%s\n", t.ID, spelled(t.Name), valid(t), used(t), sinceRestored(t.SuspendedAt != nil))
+				whose := ""
+				if t.Person != "" {
+					whose = ", of " + spelled(t.Person)
+				}
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s%s%s\n", t.ID, spelled(t.Name), valid(t), used(t), whose, sinceRestored(t.SuspendedAt != nil))
 			}
 			return table.Flush()
 		}),

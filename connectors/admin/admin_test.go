@@ -306,7 +306,7 @@ func TestABrokenStoreIsToldEverywhere(t *testing.T) {
 		"stop":   func() error { _, err := c.StopAll(t.Context(), connectors.Identity{}); return err },
 		"resume": func() error { return c.Resume(t.Context(), connectors.Identity{}) },
 		"tokens": func() error { _, err := c.Tokens(t.Context()); return err },
-		"token":  func() error { _, _, err := c.CreateToken(t.Context(), "deploy", 0); return err },
+		"token":  func() error { _, _, err := c.CreateToken(t.Context(), "deploy", "", 0); return err },
 		"events": func() error { return c.Events(t.Context(), 0, func(wire.Event) error { return nil }) },
 		"now":    func() error { return c.Events(t.Context(), admin.FromNow, func(wire.Event) error { return nil }) },
 	} {

@@ -289,10 +289,11 @@ type Desk interface {
 		ctx context.Context, id connectors.Identity, session permissions.ID, after int64, limit int,
 	) ([]permissions.Execution, error)
 
-	// CreateToken makes a token for an agent; expires is how long it is valid, 0 for ever. The secret is told this once.
+	// CreateToken makes a token for an agent of a person's, empty for nobody's in particular; expires is how long it is valid, 0 for
+	// ever. The secret is told this once.
 	// For the operator only, as is all about tokens.
 	CreateToken(
-		ctx context.Context, id connectors.Identity, name string, expires time.Duration,
+		ctx context.Context, id connectors.Identity, name, person string, expires time.Duration,
 	) (permissions.Secret, permissions.Token, error)
 	// Tokens lists the tokens that are not revoked.
 	Tokens(ctx context.Context, id connectors.Identity) ([]permissions.Token, error)

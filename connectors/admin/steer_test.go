@@ -138,7 +138,7 @@ func TestTokensAreTheOperators(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
 	serve(t, socket, desk)
 	fay, operator := newClient(t, socket, ""), newClient(t, socket, key)
-	_, _, err := fay.CreateToken(t.Context(), "deploy", 0)
+	_, _, err := fay.CreateToken(t.Context(), "deploy", "", 0)
 	_, listErr := fay.Tokens(t.Context())
 	_, revokeErr := fay.RevokeToken(t.Context(), "deploy")
 	for _, err := range []error{err, listErr, revokeErr} {
@@ -146,14 +146,14 @@ func TestTokensAreTheOperators(t *testing.T) {
 			t.Errorf("a person and tokens: %v", err)
 		}
 	}
-	secret, token, err := operator.CreateToken(t.Context(), "deploy", time.Hour)
+	secret, token, err := operator.CreateToken(t.Context(), "deploy", "", time.Hour)
 	if err != nil || token.Name != "deploy" || token.ExpiresAt.Sub(token.CreatedAt) != time.Hour {
 		t.Fatalf("created %+v, %v", token, err)
 	}
 	if c, err := desk.Prove(t.Context(), secret, 7); err != nil || c.Name != "token:deploy" {
 		t.Errorf("the secret proves %+v, %v", c, err)
 	}
-	_, second, err := operator.CreateToken(t.Context(), "deploy", 0)
+	_, second, err := operator.CreateToken(t.Context(), "deploy", "", 0)
 	if err != nil || second.ExpiresAt != nil {
 		t.Errorf("a second of the name: %+v, %v", second, err)
 	}

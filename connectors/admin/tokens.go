@@ -16,6 +16,7 @@ import (
 type Token struct {
 	ID        permissions.ID `json:"id"`
 	Name      string         `json:"name"`
+	Person    string         `json:"person"` // whose agent it is; empty: nobody's in particular
 	CreatedAt time.Time      `json:"created_at"`
 	ExpiresAt *time.Time     `json:"expires_at"` // null: never
 	UsedAt    *time.Time     `json:"used_at"`    // last, to the minute
@@ -27,7 +28,7 @@ type Token struct {
 // FromToken is t as programs read it.
 func FromToken(t permissions.Token) Token {
 	return Token{
-		ID: t.ID, Name: t.Name, CreatedAt: t.CreatedAt.UTC(), ExpiresAt: wire.OrNullTime(t.ExpiresAt),
+		ID: t.ID, Name: t.Name, Person: t.Person, CreatedAt: t.CreatedAt.UTC(), ExpiresAt: wire.OrNullTime(t.ExpiresAt),
 		UsedAt: wire.OrNullTime(t.UsedAt), RevokedAt: wire.OrNullTime(t.RevokedAt),
 		SuspendedAt: wire.OrNullTime(t.SuspendedAt),
 	}
@@ -36,6 +37,7 @@ func FromToken(t permissions.Token) Token {
 // wish is a token as it is asked for.
 type wish struct {
 	Name    string `json:"name" maxLength:"64" doc:"what routes know the agent by"`
+	Person  string `json:"person,omitzero" doc:"whose agent it is, of people in the configuration; without it, nobody's in particular"`
 	Expires string `json:"expires,omitzero" doc:"how long it is valid, such as 720h; without it, for ever"`
 }
 
@@ -62,7 +64,7 @@ func (r *routes) createToken(ctx context.Context, in *wishInput) (created, error
 			return created{}, permissions.Invalid(errExpires)
 		}
 	}
-	secret, t, err := r.desk.CreateToken(ctx, who(ctx), in.Body.Name, expires)
+	secret, t, err := r.desk.CreateToken(ctx, who(ctx), in.Body.Name, in.Body.Person, expires)
 	return created{Token: FromToken(t), Secret: string(secret)}, err
 }
 
@@ -76,11 +78,12 @@ func (r *routes) revokeToken(ctx context.Context, in *tokenInput) ([]Token, erro
 	return wire.Each(list, FromToken), err
 }
 
-// CreateToken makes a token for an agent; expires is how long it is valid, 0 for ever. The secret is told this once.
+// CreateToken makes a token for an agent of a person's, empty for nobody's in particular; expires is how long it is valid, 0 for
+// ever. The secret is told this once.
 func (c *Client) CreateToken(
-	ctx context.Context, name string, expires time.Duration,
+	ctx context.Context, name, person string, expires time.Duration,
 ) (permissions.Secret, Token, error) {
-	w := wish{Name: name}
+	w := wish{Name: name, Person: person}
 	if expires != 0 {
 		w.Expires = expires.String()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -214,5 +215,26 @@ func TestAGrantThatCannotBeReadHoldsUpNoEndOfASession(t *testing.T) {
 	const countOpen = "SELECT COUNT(*) FROM grants WHERE ended_at = 0 AND revoked_at = 0"
 	if open, err := collect(t.Context(), o.writer, "", field, countOpen); err != nil || open[0] != 0 {
 		t.Errorf("%v are open, %v", open, err)
+	}
+}
+
+// TestAGrantThatCannotBeReadIsTakenBackWithItsApproval: A7/nor is it open again once its bytes are put back.
+func TestAGrantThatCannotBeReadIsTakenBackWithItsApproval(t *testing.T) {
+	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+	r := approve(t, o.Store, permissions.For(time.Hour))
+	meddle(t, o.Store, "UPDATE grants SET call = CAST(call AS TEXT) WHERE request = $1", r.ID)
+	if _, err := o.Apply(t.Context(), r.ID, permissions.Void{By: "fay", At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	field := func(n *int64) []any { return []any{n} }
+	const countOpen = "SELECT COUNT(*) FROM grants WHERE ended_at = 0 AND revoked_at = 0 AND request = $1"
+	if open, err := collect(t.Context(), o.writer, "", field, countOpen, r.ID); err != nil || open[0] != 0 {
+		t.Errorf("%v are open, %v", open, err)
+	}
+	audit, err := o.Audit(t.Context(), "", 0, 1000)
+	if err != nil || !slices.ContainsFunc(audit, func(e permissions.Entry) bool {
+		return e.Type == permissions.GrantRevoked && e.Request == r.ID
+	}) {
+		t.Errorf("the audit does not say so: %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -74,8 +75,12 @@ func tellAllowers(ctx context.Context, t *tx, g permissions.Grant, n permissions
 	return nil
 }
 
-const readGrantsOf = `SELECT ` + grantColumns + ` FROM grants WHERE request = $1 AND revoked_at = 0 AND ended_at = 0 ` +
-	`ORDER BY id`
+const (
+	readGrantsOf = `SELECT ` + grantColumns + ` FROM grants WHERE request = $1 AND revoked_at = 0 AND ended_at = 0 ` +
+		`ORDER BY id`
+
+	readGrantIDsOf = `SELECT id FROM grants WHERE request = $1 AND revoked_at = 0 AND ended_at = 0`
+)
 
 // takeBack revokes what an approval that was taken back had left behind. Who did it is in the record of that.
 func (s *Store) takeBack(ctx context.Context, t *tx, c permissions.Change) error {
@@ -86,6 +91,15 @@ func (s *Store) takeBack(ctx context.Context, t *tx, c permissions.Change) error
 	var by, via string
 	for _, record := range c.Records {
 		by, via = record.Actor, record.Via
+	}
+	ids, err := collectReadable(ctx, s, t, "a grant", func(id *permissions.ID) []any { return []any{id} }, readGrantIDsOf, c.Before.ID)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids { // one that cannot be read is closed by its id, so that its bytes may be put back
+		if !slices.ContainsFunc(left, func(g permissions.Grant) bool { return g.ID == id }) {
+			left = append(left, permissions.Grant{ID: id, Request: c.Before.ID, Caller: c.Before.Caller.Name})
+		}
 	}
 	for _, g := range left {
 		if err := t.change(ctx, revokeGrant, micros(c.After.VoidAt), g.ID); err != nil {

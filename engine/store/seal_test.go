@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -508,5 +509,30 @@ func TestALockWhoseTableIsGone(t *testing.T) {
 	_, err := s.Verify(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "a row of the table locks that entry 1 speaks of is missing") {
 		t.Errorf("verify says %v", err)
+	}
+}
+
+// TestAnOwnerThatSomebodyWroteIsNobody: who is asked for an agent is not to be had by writing to the file.
+func TestAnOwnerThatSomebodyWroteIsNobody(t *testing.T) {
+	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+	token := permissions.Token{ID: "T2", Name: "deploy", Person: "fay", Hash: permissions.Digest{8}}
+	if err := o.AddToken(t.Context(), token, "op", "cli"); err != nil {
+		t.Fatal(err)
+	}
+	owner := func() string {
+		t.Helper()
+		tokens, err := o.Tokens(t.Context())
+		i := slices.IndexFunc(tokens, func(k permissions.Token) bool { return k.Name == "deploy" })
+		if err != nil || i < 0 {
+			t.Fatalf("there are %v, %v", tokens, err)
+		}
+		return tokens[i].Person
+	}
+	if got := owner(); got != "fay" {
+		t.Errorf("it is of %q", got)
+	}
+	meddle(t, o.Store, "UPDATE owners SET person = 'sam'")
+	if got := owner(); got != "" {
+		t.Errorf("changed, it is of %q", got)
 	}
 }

@@ -23,25 +23,67 @@ var insertToken = `INSERT INTO tokens (` + addedTokenColumns + `) VALUES (` + pa
 // AddToken keeps a token. The audit names it, and never its hash.
 func (s *Store) AddToken(ctx context.Context, token permissions.Token, by, via string) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		if _, err := t.ExecContext(ctx, endOwners); err != nil { // of a name that has no token any more
+			return err
+		}
 		if _, err := t.ExecContext(ctx, insertToken, tokenGate.args(s.seals, token)...); err != nil {
 			return err
+		}
+		if token.Person != "" {
+			if _, err := t.ExecContext(ctx, putOwner, token.Name, token.Person, s.owner(token.Name, token.Person)); err != nil {
+				return err
+			}
 		}
 		return s.append(ctx, t, tokenRecord(permissions.TokenCreated, token, by, via, token.CreatedAt))
 	})
 }
 
 func tokenRecord(what permissions.Type, token permissions.Token, by, via string, at time.Time) permissions.Record {
-	return permissions.Record{
+	r := permissions.Record{
 		Type: what, At: at, Actor: by, Via: via, Detail: map[string]string{"id": string(token.ID), "name": token.Name},
 	}
+	if token.Person != "" {
+		r.Detail["person"] = token.Person
+	}
+	return r
 }
 
 const readTokens = `SELECT ` + tokenColumns + `, mac FROM tokens WHERE revoked_at = 0 ORDER BY name, id`
 
+const (
+	putOwner = `INSERT INTO owners (name, person, mac) VALUES ($1, $2, $3) ON CONFLICT (name) DO UPDATE SET person = $2, mac = $3`
+
+	readOwners = `SELECT name, person, mac FROM owners`
+
+	endOwners = `DELETE FROM owners WHERE NOT EXISTS (SELECT 1 FROM tokens WHERE tokens.name = owners.name AND revoked_at = 0)`
+)
+
+// owner is the seal of whose the tokens of a name are.
+func (s *Store) owner(name, person string) []byte { return s.seals.seal("owners", name, person) }
+
 // Tokens lists every token that is not revoked, by name.
 func (s *Store) Tokens(ctx context.Context) (tokens []permissions.Token, err error) {
+	type owner struct {
+		name, person string
+		mac          []byte
+	}
 	err = s.read(ctx, func(from source) error {
-		tokens, err = sealed(ctx, s, from, tokenGate, readTokens)
+		if tokens, err = sealed(ctx, s, from, tokenGate, readTokens); err != nil {
+			return err
+		}
+		owners, err := collectReadable(ctx, s, from, "an owner of tokens",
+			func(o *owner) []any { return []any{&o.name, &o.person, &o.mac} }, readOwners)
+		for _, o := range owners {
+			if !s.seals.holds(o.mac, "owners", o.name, o.person) {
+				s.leaveOut("the owner of the tokens of " + o.name)
+				continue
+			}
+			for i := range tokens {
+				if tokens[i].Name == o.name {
+					tokens[i].Person = o.person
+				}
+			}
+		}
 		return err
 	})
 	return tokens, err

@@ -39,7 +39,7 @@ type listener struct {
 
 func TestBrowsersAreTurnedAwayAtEveryListener(t *testing.T) {
 	desk := wiretest.NewDesk()
-	secret, _, err := desk.CreateToken(t.Context(), connectors.Identity{Operator: true}, "deploy", time.Hour)
+	secret, _, err := desk.CreateToken(t.Context(), connectors.Identity{Operator: true}, "deploy", "", time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,6 +30,12 @@ func TestBadPeopleAndRoutes(t *testing.T) {
 		{"quorum above people", people + "routes:\n- ask: [fay, sam]\n  escalate: {after: 1m, to: [kim]}\n  quorum: 4\n",
 			`5: routes.quorum: 4 people have to agree, and this route names only 3; ` +
 				`write at most 3, or name more in ask or escalate.to`},
+		{"the owner beside somebody", people + "routes: [{ask: [owner, fay], quorum: 2}]\n", `2: routes.quorum: ` +
+			`2 people have to agree, and the owner may be one of the others; write at most 1, or name more in ask or escalate.to`},
+		{"the owner twice", people + "routes: [{ask: [owner, owner]}]\n",
+			`2: routes.ask: nobody in people is called "owner"; there are fay, sam, kim`},
+		{"somebody called owner", "people: [{name: Owner}]\nroutes: [{ask: [owner]}]\n",
+			`1: people.name: "Owner" stands in routes for the person whose agent asks; write another one`},
 		{"no quorum", people + "routes: [{ask: [fay], quorum: 0}]\n",
 			`2: routes.quorum: "0" is not enough; write 1 or more`},
 		{"a quorum of strangers is told once", people + "routes: [{ask: [fya], quorum: 2}]\n",

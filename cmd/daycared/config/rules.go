@@ -14,6 +14,9 @@ import (
 // operator is who the daemon's own account is when no person has that account, so no person may be called so.
 const operator = "operator"
 
+// owner stands in routes for the person whose agent asks, so nobody may be called so either.
+const owner = permissions.OwnerName
+
 // rules asks whether the values make sense together. What rests on a value that was found wrong is left alone.
 func rules(r *report, c *Config) {
 	for i, p := range c.People {
@@ -59,7 +62,7 @@ func (r *report) unworkable(c *Config) (faults Problems) {
 			"as in - ask: [%s] under routes", scalar(c.People[0].Name))}
 	}
 	for i, p := range c.People {
-		routed := slices.ContainsFunc(c.Routes, func(t Route) bool { return slices.Contains(t.everybody(), p.Name) })
+		routed := slices.ContainsFunc(c.Routes, func(t Route) bool { return slices.Contains(t.everybody(), p.Name) || t.asksOwner() })
 		if !routed && !slices.ContainsFunc(c.Agents, func(a Agent) bool { return a.Person == p.Name }) {
 			faults = append(faults, r.problem(fmt.Sprintf("people.%d", i), "people: %s is in no route's ask or escalate.to, so they are "+
 				"never asked; name them in a route, or take them out", quote(p.Name)))
@@ -86,6 +89,9 @@ func (r *report) unworkable(c *Config) (faults Problems) {
 // they are or can be paired.
 func (c *Config) reaches(name string) bool {
 	p := c.person(name)
+	if name == owner { // of some agent
+		return true
+	}
 	over := func(enabled bool, channel string) bool {
 		return enabled && (len(p.Via) == 0 || slices.Contains(p.Via, channel))
 	}
@@ -110,6 +116,8 @@ func (r *report) person(p Person, path string) {
 		r.key(path, "people.name: this person has none; write one, as in name: fay")
 	case strings.EqualFold(p.Name, operator):
 		r.key(path+".name", "people.name: %s stands for the daemon's own account; write another one", quote(p.Name))
+	case strings.EqualFold(p.Name, owner):
+		r.key(path+".name", "people.name: %s stands in routes for the person whose agent asks; write another one", quote(p.Name))
 	}
 	if _, given := r.lines[path+".via"]; given && len(p.Via) == 0 {
 		r.key(path+".via", "people.via: an empty list reaches nobody; leave it out for the daemon's own order")
@@ -281,7 +289,10 @@ func (r *report) route(t Route, path string, c *Config) {
 	r.group(t, path, c)
 	r.kinds(t, path)
 	all := t.everybody()
-	if at := path + ".quorum"; t.Quorum > len(all) && !r.wrong(at) && !r.wrong(path+".ask") && !r.wrong(path+".escalate") {
+	if at := path + ".quorum"; t.asksOwner() && len(all) > 1 && t.Quorum == len(all) {
+		r.key(at, "routes.quorum: %d people have to agree, and the owner may be one of the others; write at most %d, or name more in ask "+
+			"or escalate.to", t.Quorum, len(all)-1)
+	} else if t.Quorum > len(all) && !r.wrong(at) && !r.wrong(path+".ask") && !r.wrong(path+".escalate") {
 		r.key(at, "routes.quorum: %d people have to agree, and this route names only %d; write at most %[2]d, "+
 			"or name more in ask or escalate.to", t.Quorum, len(all))
 	}
@@ -378,6 +389,7 @@ func (r *report) named(names []string, key, path string, people []Person, before
 	for i, name := range names {
 		at := path + "." + strconv.Itoa(i)
 		switch {
+		case name == owner && len(people) > 0 && !slices.Contains(names[:i], name) && !slices.Contains(before, name):
 		case len(people) == 0:
 			r.key(at, "%s: nobody is called %s, since there are no people; write them under people", key, quote(name))
 		case !slices.Contains(known, name):
@@ -388,6 +400,11 @@ func (r *report) named(names []string, key, path string, people []Person, before
 			r.key(at, "%s: %s is asked from the beginning; write somebody else, or take the name out of ask", key, quote(name))
 		}
 	}
+}
+
+// asksOwner reports whether a route may come to ask the person whose agent asks.
+func (t Route) asksOwner() bool {
+	return slices.Contains(t.Ask, owner) || slices.Contains(t.Escalate.To, owner)
 }
 
 // everybody is who may come to be asked by a route, each once.

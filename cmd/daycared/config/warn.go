@@ -115,7 +115,7 @@ func (w *warner) route(t Route, path string, c *Config) {
 	if t.Chat == 0 {
 		return
 	}
-	absent := slices.DeleteFunc(t.everybody(), func(name string) bool { return c.person(name).Telegram != 0 })
+	absent := slices.DeleteFunc(t.everybody(), func(name string) bool { return name == owner || c.person(name).Telegram != 0 })
 	if len(absent) == len(t.everybody()) {
 		w.add(path+".chat", "none of this route has a telegram: nobody can answer in the group before they are paired; pair them "+
 			"with: daycared pair %s", absent[0])

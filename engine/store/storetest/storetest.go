@@ -88,7 +88,7 @@ var everythingElse = []part{
 	{"stop cut short", testStopCutShort},
 	{"strangers", testStrangers},
 	{"strangers by the thousand", testManyStrangers},
-	{"tokens", testTokens},
+	{"tokens", testTokens}, {"owners", testOwners},
 	{"token revived by the clock", testTokenRevivedByTheClock},
 	{"pairings", testPairings},
 	{"suspensions", testSuspensions},

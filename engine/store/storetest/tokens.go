@@ -133,3 +133,39 @@ func testTokenRevivedByTheClock(t *testing.T, b Backend) {
 		Detail: map[string]string{"id": string(token.ID), "name": "deploy", "why": "expired"},
 	}})
 }
+
+// testOwners: the tokens of a name are of one person for as long as there is one, and no longer.
+func testOwners(t *testing.T, b Backend) {
+	s := b.Open(t)
+	add := func(name, person string) permissions.Token {
+		t.Helper()
+		hash, _ := permissions.NewSecret().Hash()
+		token := permissions.Token{ID: permissions.NewID(noon), Name: name, Person: person, Hash: hash, CreatedAt: noon}
+		if err := s.AddToken(t.Context(), token, "operator", "cli"); err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	of := func(want ...string) {
+		t.Helper()
+		tokens, err := s.Tokens(t.Context())
+		got := []string{}
+		for _, token := range tokens {
+			got = append(got, token.Name+" "+token.Person)
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("there are %q, %v", got, err)
+		}
+	}
+	add("backup", "")
+	add("deploy", "fay")
+	s = b.Reopen(t, s)
+	of("backup ", "deploy fay")
+	if _, err := s.RevokeToken(t.Context(), "deploy", "operator", "cli", noon); err != nil {
+		t.Fatal(err)
+	}
+	add("deploy", "")
+	of("backup ", "deploy ")
+	add("deploy", "sam")
+	of("backup ", "deploy sam", "deploy sam")
+}

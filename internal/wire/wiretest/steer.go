@@ -188,7 +188,7 @@ func (d *Desk) StoppedBy() string {
 
 // CreateToken makes a token.
 func (d *Desk) CreateToken(
-	_ context.Context, id connectors.Identity, name string, expires time.Duration,
+	_ context.Context, id connectors.Identity, name, person string, expires time.Duration,
 ) (permissions.Secret, permissions.Token, error) {
 	if !id.Operator {
 		return "", permissions.Token{}, permissions.OperatorOnly()
@@ -198,7 +198,7 @@ func (d *Desk) CreateToken(
 	}
 	secret, now := permissions.NewSecret(), time.Now().UTC()
 	hash, _ := secret.Hash()
-	t := permissions.Token{ID: permissions.NewID(now), Name: name, Hash: hash, CreatedAt: now}
+	t := permissions.Token{ID: permissions.NewID(now), Name: name, Person: person, Hash: hash, CreatedAt: now}
 	if expires != 0 {
 		t.ExpiresAt = now.Add(expires)
 	}
