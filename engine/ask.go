@@ -54,7 +54,8 @@ type call struct {
 	question func() (permissions.Request, error)
 	anew     bool // the request that it named is not the one to wait for
 	name     string
-	waiter   *permissions.Waiter
+	before   *heardOf             // what a hook asks that comes before another of the same call
+	waiter   *permissions.Waiter  // nil: it was answered at once
 	answer   *permissions.Request // in the end
 }
 
@@ -64,6 +65,9 @@ func (c *call) once(ctx context.Context) (err error) {
 	if err != nil {
 		c.answer = new(permissions.Request)
 		return err
+	}
+	if c.waiter == nil {
+		return nil
 	}
 	c.waiter.Linger(ctx)
 	aside.Do(func() { err = c.end(ctx) })
@@ -86,6 +90,15 @@ func (c *call) begin(ctx context.Context) error {
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer done()
 	c.name = q.Call
+	switch q.HookStage {
+	case permissions.HookBefore:
+		c.before = heardBy(c.caller, q)
+	case permissions.HookAgain:
+		if r, found := c.engine.again(work, c.caller, q); found {
+			c.answer = &r
+			return nil
+		}
+	}
 	c.waiter, err = c.engine.place(work, c.caller, q)
 	return err
 }
@@ -102,6 +115,9 @@ func (c *call) end(ctx context.Context) error {
 		r, err = c.engine.stepAside(ctx, c.waiter, c.name, err)
 	}
 	c.answer = &r
+	if err == nil && c.before != nil {
+		c.engine.hear(*c.before, r)
+	}
 	return err
 }
 

@@ -82,17 +82,59 @@ func (e *Engine) Withdraw(ctx context.Context, caller permissions.Caller, id per
 // Forgo takes one call of this caller's from a request, by the call's own name for itself (empty once it has left), and
 // cancels the request when no other call waits for it. See [permissions.Registry.Forgo].
 func (e *Engine) Forgo(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) (permissions.Standing, error) {
-	if _, err := e.own(ctx, caller, id); err != nil {
+	r, err := e.forgo(ctx, caller, id, call, "")
+	if err != nil {
 		return permissions.Standing{}, err
+	}
+	return e.Stand(ctx, r)
+}
+
+// Killed is Forgo for a call whose process was ended.
+func (e *Engine) Killed(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) error {
+	_, err := e.forgo(ctx, caller, id, call, permissions.ViaInterrupt)
+	return err
+}
+
+func (e *Engine) forgo(
+	ctx context.Context, caller permissions.Caller, id permissions.ID, call, via string,
+) (permissions.Request, error) {
+	if _, err := e.own(ctx, caller, id); err != nil {
+		return permissions.Request{}, err
 	}
 	if call != "" {
 		call = nameOf(caller, call)
 	}
-	r, err := e.registry.Forgo(ctx, id, call)
+	r, err := e.registry.Forgo(ctx, id, call, via)
 	if err != nil {
-		return permissions.Standing{}, broken(permissions.Refused(err))
+		err = broken(permissions.Refused(err))
 	}
-	return e.Stand(ctx, r)
+	return r, err
+}
+
+// Recall withdraws what a caller says needs no answer any more, with its reason, and returns how many requests that was.
+func (e *Engine) Recall(ctx context.Context, caller permissions.Caller, m permissions.Moot) (withdrawn int, err error) {
+	if caller.Name == permissions.Anonymous { // another of them could withdraw what this one asks
+		return 0, permissions.TokenNeeded()
+	}
+	pending, err := e.store.PendingOfSession(ctx, caller.Name, m.Session)
+	for _, id := range pending {
+		r, unread := e.store.Read(ctx, id)
+		if errors.Is(unread, permissions.ErrRow) || unread == nil && !m.Covers(r) {
+			continue
+		}
+		if err = unread; err == nil {
+			_, err = e.registry.Cancel(ctx, id, "", m.Via)
+		}
+		switch {
+		case errors.Is(err, permissions.ErrSettled), errors.Is(err, permissions.ErrLate):
+			err = nil
+		case err != nil:
+			return withdrawn, broken(err)
+		default:
+			withdrawn++
+		}
+	}
+	return withdrawn, broken(err)
 }
 
 // nameOf is a call's name here: callers choose their own.
@@ -231,7 +273,8 @@ func (e *Engine) Stand(ctx context.Context, r permissions.Request) (permissions.
 	}
 	return permissions.Standing{
 		Request: r, Code: e.store.Coder().Encode(r.Number), Copies: copies, Waiting: e.waits(r),
-		Editor: e.settings.Load().editable(r) == nil && r.State == permissions.Pending,
+		Editor:   e.settings.Load().editable(r) == nil && r.State == permissions.Pending,
+		Keyboard: e.settings.Load().keyboard(r),
 	}, nil
 }
 

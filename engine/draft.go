@@ -38,6 +38,9 @@ func (e *Engine) draft(
 		return r, err
 	}
 	policy := s.policy(caller)
+	if slices.Contains(s.Asking[r.Hook], r.Tool) { // to ask about asking tells people nothing; docs/hooks.md has the reasons
+		policy.Auto = append(slices.Clone(policy.Auto), r.Tool)
+	}
 	verdict := policy.Evaluate(r, grants, now)
 	if counts && !verdict.Ask && e.tooOften(s, r.Caller, verdict.Auto) { // then only a grant lets it run unasked
 		policy.Auto = nil

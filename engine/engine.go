@@ -73,6 +73,7 @@ type Engine struct {
 	rows      map[string]*rate.Limiter    // that are stored for a caller
 	bytes     map[string]*rate.Limiter    // of what is stored for a caller
 	refusals  map[connectors.Identity]*rate.Limiter
+	lately    heard
 	unrouted  map[string]bool // callers whom no route matches, as the log says
 }
 
@@ -108,6 +109,7 @@ func New(o Options) *Engine {
 		rows: map[string]*rate.Limiter{}, bytes: map[string]*rate.Limiter{},
 		refusals:  map[connectors.Identity]*rate.Limiter{},
 		unrouted:  map[string]bool{},
+		lately:    heard{all: map[heardOf]heardOnce{}},
 		beginning: make(chan struct{}, mostBegun),
 	}
 	e.base.Store(&o.Settings)

@@ -161,3 +161,130 @@ func TestASessionCoversOneCallOfAHook(t *testing.T) {
 		t.Error("another session was not asked about")
 	}
 }
+
+// again is what the hook asks that an agent runs where its own rules have it ask.
+func again(input string) permissions.Request {
+	q := hook("Bash", input)
+	q.Session, q.HookStage = "s1", permissions.HookAgain
+	return q
+}
+
+// One decision is one prompt: the hook that comes second for the same call in the same session is told what the first was, once,
+// within a minute. Nothing else is.
+func TestTheSecondHookOfACallIsToldWhatTheFirstWas(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	s := usual()
+	s.Policy.Auto = []string{"read_file"}
+	st := play(t, s, m)
+	cards := 0
+	before := func(input string, a permissions.Answer) {
+		t.Helper()
+		q := again(input)
+		q.HookStage = permissions.HookBefore
+		done := st.ask(t.Context(), q)
+		cards++
+		st.decides(m, cards, a)
+		st.get(done)
+	}
+	asks := func(q permissions.Request) {
+		t.Helper()
+		done := st.ask(t.Context(), q)
+		cards++
+		st.decides(m, cards, allow())
+		st.get(done)
+	}
+	const ls, pwd = `{"command":"ls"}`, `{"command":"pwd"}`
+	asks(again(ls)) // nothing came before
+	before(ls, allow())
+	other := again(ls)
+	other.Session = "s2"
+	asks(other)
+	asks(again(pwd))
+	justified := again(ls)
+	justified.Reason = "in other words"
+	if r := st.get(st.ask(t.Context(), justified)); r.State != permissions.Approved || !r.Answers(justified) {
+		t.Errorf("the second: %+v", r)
+	}
+	asks(again(ls)) // once
+	before(ls, allow())
+	st.pass(61 * time.Second)
+	asks(again(ls))
+	const rm = `{"command":"rm x"}`
+	before(rm, permissions.Deny)
+	if r := st.get(st.ask(t.Context(), again(rm))); r.State != permissions.Denied {
+		t.Errorf("what was denied is %s", r.State)
+	}
+	before(`{"command":"id"}`, allow())
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if r, err := st.Ask(ended, permissions.CallerUID(askerUID+1), again(`{"command":"id"}`)); err == nil || r.State != permissions.Pending {
+		t.Errorf("another caller: %s, %v", r.State, err)
+	}
+}
+
+// decides answers the n-th card.
+func (s *stage) decides(m *connectortest.Memory, n int, a permissions.Answer) {
+	s.t.Helper()
+	id := s.shown(m, n).Request.ID
+	if _, err := s.OnPermission(s.t.Context(), connectors.Decision{Request: id, Answer: a, From: fayAt("memory")}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// What a caller says is moot is withdrawn with its reason, and nobody else's.
+func TestRecall(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, usual(), m)
+	q := again(`{"command":"ls"}`)
+	q.Agent, q.Claimed = "claude-code", true
+	done := st.ask(t.Context(), q)
+	st.shown(m, 1)
+	moot := permissions.Moot{Session: "s1", Agent: "claude-code", Via: permissions.ViaKeyboard}
+	for name, c := range map[string]struct {
+		caller permissions.Caller
+		moot   permissions.Moot
+		want   int
+	}{
+		"another caller":  {permissions.CallerUID(askerUID + 1), moot, 0},
+		"another session": {self, permissions.Moot{Session: "s2", Agent: "claude-code", Via: permissions.ViaKeyboard}, 0},
+		"another agent":   {self, permissions.Moot{Session: "s1", Agent: "codex", Via: permissions.ViaKeyboard}, 0},
+		"another call": {self, permissions.Moot{
+			Session: "s1", Agent: "claude-code", Tool: "Bash", Input: []byte(`{"command":"pwd"}`), Via: permissions.ViaKeyboard,
+		}, 0},
+	} {
+		if n, err := st.Recall(t.Context(), c.caller, c.moot); n != c.want || err != nil {
+			t.Errorf("%s: %d, %v", name, n, err)
+		}
+	}
+	nobody := permissions.Caller{Name: permissions.Anonymous, UID: permissions.NoUID}
+	if _, err := st.Recall(t.Context(), nobody, moot); permissions.CodeOf(err) != permissions.CodeToken {
+		t.Errorf("nobody in particular: %v", err)
+	}
+	if n, err := st.Recall(t.Context(), self, moot); n != 1 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if r := st.get(done); r.State != permissions.Cancelled || r.DecidedVia != permissions.ViaKeyboard || r.DecidedBy != "" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Our own tools, which only ask, pass the hooks of agents unasked, under the names that these have for them; what the
+// configuration gates or forbids does not.
+func TestOurOwnToolsPassTheHooks(t *testing.T) {
+	s := usual()
+	s.Asking = map[string][]string{"claude-code": {"mcp__daycared__ask_user", "mcp__daycared__pause"}}
+	s.Policy.Forbidden = []string{"mcp__daycared__pause"}
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	st := play(t, s, m)
+	if r := st.get(st.ask(t.Context(), hook("mcp__daycared__ask_user", `{}`))); !r.Unasked() {
+		t.Errorf("%+v", r)
+	}
+	if _, err := st.Ask(t.Context(), self, hook("mcp__daycared__pause", `{}`)); permissions.CodeOf(err) != permissions.CodeForbidden {
+		t.Errorf("what is forbidden: %v", err)
+	}
+	other := hook("mcp__daycared__ask_user", `{}`)
+	other.Hook = "gemini"
+	st.ask(t.Context(), other)
+	st.ask(t.Context(), tool("mcp__daycared__ask_user", `{"asked":"by no hook"}`))
+	st.shown(m, 2)
+}

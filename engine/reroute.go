@@ -197,6 +197,9 @@ func widerRoutes(old, next []Route) (all []string) {
 		if was, is := cmp.Or(before.Quorum, 1), cmp.Or(now.Quorum, 1); is < was {
 			all = append(all, fmt.Sprintf("%s has quorum %d, not %d", name, is, was))
 		}
+		if before.NoKeyboard && !now.NoKeyboard {
+			all = append(all, name+" lets the keyboard answer")
+		}
 		all = append(all, more(name+" ask", before.Ask, now.Ask)...)
 		all = append(all, more(name+" escalate.to", before.Escalate.To, now.Escalate.To)...)
 	}

@@ -206,7 +206,7 @@ func (c counter) EndSession(ctx context.Context, caller permissions.Caller, sess
 		return permissions.Invalid(errNoSession)
 	}
 	e := c.engine
-	pending, err := e.store.PendingOfSession(ctx, session)
+	pending, err := e.store.PendingOfSession(ctx, "", session)
 	if err != nil {
 		return broken(err)
 	}

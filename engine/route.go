@@ -24,8 +24,9 @@ type Settings struct {
 	Limits        Limits
 	Keep          permissions.Keep
 	AllowSameUser bool
-	Editor        bool     // the asker's own editor may answer what permits nothing; see [Engine.Reply]
-	Own           []string // the daemon's data, configuration and binary: absolute, clean, symlinks resolved and not
+	Editor        bool                // the asker's own editor may answer what permits nothing; see [Engine.Reply]
+	Asking        map[string][]string // by the dialect of a hook, the names of our own tools, which only ask
+	Own           []string            // the daemon's data, configuration and binary: absolute, clean, symlinks resolved and not
 
 	// Of agents of ours, by the caller's name ("agent:helper"); see also [Settings.policy].
 	Bonds    map[string]permissions.Bond   // whose they are: who is asked where no route says it
@@ -105,7 +106,9 @@ type Route struct {
 	Tools  []string
 	Kinds  []permissions.Kind
 	Ask    []string // people; permissions.OwnerName stands for whoever the asking agent belongs to
-	Quorum int      // how many have to allow; of a clarification and a pause that continues, the first answer counts
+	// NoKeyboard keeps the dialogs of agents' own programs from answering before people do.
+	NoKeyboard bool
+	Quorum     int // how many have to allow; of a clarification and a pause that continues, the first answer counts
 	// Escalate asks more people when nobody has settled it by Moment, or at once when those of Ask cannot be reached.
 	Escalate struct {
 		Moment Moment
@@ -204,6 +207,12 @@ func (s *Settings) route(r permissions.Request) (Route, bool) {
 		return Route{Ask: []string{bond.Person}, Quorum: 1}, true
 	}
 	return Route{}, false
+}
+
+// keyboard reports whether the dialog of the asker's own program may answer r before people do.
+func (s *Settings) keyboard(r permissions.Request) bool {
+	t, found := s.route(r)
+	return found && !t.NoKeyboard && r.Quorum <= 1 && t.Quorum <= 1
 }
 
 // person is somebody by name. The implicit operator is nobody once there are people.

@@ -197,8 +197,9 @@ type ResidentStore interface {
 	// Keyed finds the request of a key of this caller's that is still in use, settled or not. The keys of agents of ours
 	// are, for as long as there are rows.
 	Keyed(ctx context.Context, caller, key string) (r permissions.Request, found bool, err error)
-	// PendingOfSession are the pending requests of a session of an agent of ours, whichever of them asked.
-	PendingOfSession(ctx context.Context, session string) ([]permissions.ID, error)
+	// PendingOfSession are the pending requests of a caller's session; without a caller, of agents of ours, whichever of them
+	// asked.
+	PendingOfSession(ctx context.Context, caller, session string) ([]permissions.ID, error)
 	// EndSessionGrants notes of the grants of a session of an agent of ours that they are over, and returns those that
 	// were in force. Nobody is told.
 	EndSessionGrants(ctx context.Context, session string, now time.Time) ([]permissions.Grant, error)

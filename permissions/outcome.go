@@ -274,6 +274,11 @@ func Harmless(text string) string {
 	return b.String()
 }
 
+// Unasked reports whether policy alone let r go: nobody was asked, and no grant was needed.
+func (r Request) Unasked() bool {
+	return r.State == Approved && r.DecidedVia == ViaGrant && len(r.Under) == 0
+}
+
 // Choice is the option of a clarification that was taken, in the asker's own words; empty when none was.
 func (r Request) Choice() string {
 	for i, c := range r.Choices {

@@ -299,8 +299,8 @@ func (g *Registry) Cancel(ctx context.Context, id ID, by, via string) (Change, e
 }
 
 // Forgo ends the waiting of a call for good, by its own name for itself, and withdraws the request when no other call waits
-// for it; who keeps a place waits. The call may be gone by then, and needs no name in that case.
-func (g *Registry) Forgo(ctx context.Context, id ID, call string) (Request, error) {
+// for it; who keeps a place waits. The call may be gone by then, and needs no name in that case. Via is as in [Withdraw].
+func (g *Registry) Forgo(ctx context.Context, id ID, call, via string) (Request, error) {
 	g.mu.Lock()
 	others := slices.ContainsFunc(g.halls[id], func(w *Waiter) bool { return !w.reader && (call == "" || w.call != call) })
 	if w := g.calls[call]; others && w != nil && w.id == id {
@@ -310,7 +310,7 @@ func (g *Registry) Forgo(ctx context.Context, id ID, call string) (Request, erro
 	if others {
 		return g.store.Read(ctx, id)
 	}
-	c, err := g.Cancel(ctx, id, "", "")
+	c, err := g.Cancel(ctx, id, "", via)
 	return c.After, err
 }
 

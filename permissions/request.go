@@ -95,6 +95,35 @@ const (
 	ViaEditor  = "editor"  // through the asker's side, by nobody who was proven: see [Reply]
 )
 
+// What decided_via says of a request that its asker withdrew, where the asker gave the reason.
+const (
+	ViaKeyboard   = "keyboard"    // the agent's own dialog was answered
+	ViaInterrupt  = "interrupt"   // the agent was interrupted, or what asked for it was ended
+	ViaSessionEnd = "session_end" // the agent's session is over
+)
+
+// When an agent runs a hook about one call.
+const (
+	HookBefore = "before" // before every call
+	HookAgain  = "again"  // where the agent's own rules have it ask
+)
+
+// Moot says which pending requests of a caller need no answer any more, and why.
+type Moot struct {
+	Session string // exactly; never empty
+	Agent   string // the name that the asker gave itself
+	Kind    Kind   // empty: of whatever kind
+	Tool    string // with Input, the one call it is about; empty: any
+	Input   json.RawMessage
+	Via     string // ViaKeyboard, ViaInterrupt or ViaSessionEnd
+}
+
+// Covers reports whether r is one of them, whoever's it is.
+func (m Moot) Covers(r Request) bool {
+	return r.Session == m.Session && r.Agent == m.Agent && r.Claimed && (m.Kind == "" || r.Kind == m.Kind) &&
+		(m.Tool == "" || r.Tool == m.Tool && string(r.Input) == string(m.Input))
+}
+
 // Call is one tool call of a step.
 type Call struct {
 	N            int             `json:"n"`
@@ -148,6 +177,8 @@ type Request struct {
 	Key        string
 	Hook       string        // the dialect of an agent's own hook that asks, which knows one call at a time; empty: no hook
 	Patience   time.Duration // how long the caller wants to wait; zero: the default. Not stored: see Deadline
+	HookStage  string        // HookBefore or HookAgain, of a hook that says it. Not stored
+	Stays      time.Duration // the process that asks is there for so long, unless it is ended; zero: nobody knows. Not stored
 	Call       string        // names the waiting call, so that its own retry finds its place; not stored
 	Options    []Option
 	Asked      []string // people
@@ -232,7 +263,9 @@ type Standing struct {
 	Copies  []Copy
 	Waiting int
 	Editor  bool // it may be answered in the asker's own editor as well, see [Reply]
-	Brief   bool // long texts were left out of Request, as in lists
+	// Keyboard says that the dialog of the asker's own program may answer it before people do.
+	Keyboard bool
+	Brief    bool // long texts were left out of Request, as in lists
 }
 
 // Vote is one person's answer to a request. The door sets who and through what; everything else about the request is

@@ -28,6 +28,7 @@ type asking struct {
 	body   wire.Ask
 	asked  permissions.Request // what the body asks
 	header http.Header
+	stays  time.Time // the process is there until then; zero: nobody knows
 	until  time.Time // after this a lost connection, or a store that fails, is given up
 	tries  *backoff.ExponentialBackOff
 
@@ -46,12 +47,16 @@ func newAsking(c *Client, q permissions.Request) (*asking, error) {
 	if q.Patience > 0 {
 		longest = q.Patience
 	}
-	return &asking{
+	a := &asking{
 		client: c, body: body, asked: asked, header: http.Header{
 			headerCall: {cmp.Or(q.Call, rand.Text())}, headerRequest: {string(cmp.Or(q.ID, permissions.NewID(time.Now())))},
 		},
 		until: time.Now().Add(longest), tries: wire.NewTries(),
-	}, nil
+	}
+	if q.Stays > 0 {
+		a.stays = time.Now().Add(q.Stays)
+	}
+	return a, nil
 }
 
 // run asks until the request is settled. The first call does not wait, so that the id is known from the start.
@@ -105,6 +110,11 @@ func (a *asking) missing(err error) {
 // post makes one call and tells what is new.
 func (a *asking) post(ctx context.Context, wait time.Duration) error {
 	a.body.Wait = wait.String()
+	if left := time.Until(a.stays); !a.stays.IsZero() && left > 0 {
+		a.header.Set(headerStays, left.String())
+	} else {
+		a.header.Del(headerStays)
+	}
 	if a.row.ID != "" {
 		a.header.Set(headerRequest, string(a.row.ID))
 	}

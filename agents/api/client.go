@@ -89,12 +89,15 @@ func (c *Client) Put(ctx context.Context, q permissions.Request) (permissions.St
 	return s, err
 }
 
-// Begin is [Client.Put] that does not wait: the request as it stands. A Put with the same Call, which must not be empty, and
-// the request's id goes on from there.
+// Begin is [Client.Put] that does not wait: the request as it stands. A Put with the same Call, if it has one, and the
+// request's id goes on from there.
 func (c *Client) Begin(ctx context.Context, q permissions.Request) (permissions.Standing, error) {
 	a, err := newAsking(c, q)
 	if err != nil {
 		return permissions.Standing{}, err
+	}
+	if q.Call == "" {
+		a.header.Del(headerCall)
 	}
 	if err := a.post(ctx, 0); err != nil {
 		return permissions.Standing{}, err
@@ -128,6 +131,13 @@ func (c *Client) Cancel(ctx context.Context, id permissions.ID) (permissions.Sta
 // it stays as it is.
 func (c *Client) Forgo(ctx context.Context, id permissions.ID, call string) (permissions.Standing, error) {
 	return c.cancel(ctx, id, http.Header{headerCall: {call}})
+}
+
+// Recall withdraws what the caller asked and needs no answer any more, and returns how many requests that was.
+func (c *Client) Recall(ctx context.Context, m permissions.Moot) (withdrawn int, err error) {
+	var out wire.Recalled
+	err = c.call(ctx, http.MethodPost, "/v1/recall", nil, wire.MootOf(m), 0, &out)
+	return out.Withdrawn, err
 }
 
 func (c *Client) cancel(ctx context.Context, id permissions.ID, header http.Header) (permissions.Standing, error) {

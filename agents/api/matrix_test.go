@@ -42,6 +42,7 @@ var matrix = map[string][principals]int{
 	"GET /v1/requests/{id}":         {404, 401, 200, 404, 401, 401, 200, 404, 404, 401},
 	"POST /v1/requests/{id}/cancel": {404, 401, 200, 404, 401, 401, 200, 404, 404, 401},
 	"POST /v1/requests/{id}/answer": {404, 401, 403, 404, 401, 401, 403, 404, 404, 401}, // of what permits something
+	"POST /v1/recall":               {200, 401, 200, 200, 401, 401, 200, 200, 401, 401},
 	"/mcp":                          {200, 401, 200, 200, 401, 401, 200, 200, 200, 401},
 	"GET /v1/events":                {200, 401, 200, 200, 401, 401, 200, 200, 200, 401}, // and then it has to hold them
 	"POST /hook/{dialect}":          {200, 401, 200, 200, 401, 401, 200, 200, 200, 401},
@@ -102,6 +103,9 @@ func (d doors) call(t *testing.T, route string, who int) (int, string) {
 	body := io.Reader(nil)
 	if path == "/v1/requests" && method == http.MethodPost {
 		body = strings.NewReader(`{"kind":"permission","permissions":["@network"],"reason":"` + rand.Text() + `"}`)
+	}
+	if path == "/v1/recall" {
+		body = strings.NewReader(`{"session":"s","agent":"x","reason":"keyboard"}`)
 	}
 	if strings.HasSuffix(path, "/answer") {
 		body = strings.NewReader(`{"answer":"allow_once","digest":"` + asked.Digest.String() + `"}`)

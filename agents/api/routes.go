@@ -16,6 +16,7 @@ import (
 const (
 	headerCall    = "Daycared-Call"    // the call's own name for itself
 	headerRequest = "Daycared-Request" // the id it was told, or proposes
+	headerStays   = "Daycared-Stays"   // how long the process that asks is there, unless it is ended
 )
 
 // findWithin bounds the look for where a request was shown, which must not keep back an answer.
@@ -23,8 +24,9 @@ const findWithin = 500 * time.Millisecond
 
 // routes are what agents may call. Who calls is proven before any of them ([gate.admit]).
 type routes struct {
-	desk Desk
-	door *wire.Door
+	desk    Desk
+	door    *wire.Door
+	present *presence
 }
 
 func (r *routes) register() {
@@ -43,6 +45,10 @@ func (r *routes) register() {
 		Summary: "Withdraw a pending request of the caller's",
 	}, r.cancel)
 	huma.Register(r.door.API, huma.Operation{
+		OperationID: "recall", Method: http.MethodPost, Path: "/v1/recall",
+		Summary: "Withdraw what a session of the caller's asks, with the reason",
+	}, r.recall)
+	huma.Register(r.door.API, huma.Operation{
 		OperationID: "answer", Method: http.MethodPost, Path: "/v1/requests/{id}/answer",
 		Summary: "Answer a clarification, or a pause that continues, of the caller's, from the dialog of its own editor",
 		Description: "Refused where connectors.editor is not switched on, and for whatever permits anything. " +
@@ -53,6 +59,7 @@ func (r *routes) register() {
 type askInput struct {
 	Call    string `header:"Daycared-Call" maxLength:"64" pattern:"^[A-Za-z0-9_-]+$"`
 	Request string `header:"Daycared-Request" maxLength:"64" pattern:"^[A-Za-z0-9_-]+$"`
+	Stays   string `header:"Daycared-Stays" maxLength:"64" doc:"so long the process that asks, on this machine, is there unless it is ended"`
 	Body    wire.Ask
 }
 
@@ -67,6 +74,7 @@ func (r *routes) ask(ctx context.Context, in *askInput) (wire.Later[wire.Request
 	return func() func() (wire.Request, error) {
 		q, err := r.desk.Put(limited, CallerOf(ctx), in.question)
 		cancel()
+		r.present.note(ctx, in, q)
 		return func() (wire.Request, error) { return r.settled(ctx, q, err) }
 	}, nil
 }
@@ -147,6 +155,22 @@ func (r *routes) cancel(ctx context.Context, in *cancelInput) (*row, error) {
 		return r.standing(r.desk.Forgo(ctx, CallerOf(ctx), permissions.ID(in.ID), in.Call))
 	}
 	return r.standing(r.desk.Withdraw(ctx, CallerOf(ctx), permissions.ID(in.ID)))
+}
+
+type recallInput struct{ Body wire.Moot }
+
+type recalled struct{ Body wire.Recalled }
+
+func (r *routes) recall(ctx context.Context, in *recallInput) (*recalled, error) {
+	m, err := in.Body.Permissions()
+	if err != nil {
+		return nil, r.door.Refuse(err)
+	}
+	n, err := r.desk.Recall(ctx, CallerOf(ctx), m)
+	if err != nil {
+		return nil, r.door.Refuse(err)
+	}
+	return &recalled{wire.Recalled{Withdrawn: n}}, nil
 }
 
 type answerInput struct {

@@ -58,10 +58,11 @@ type Server struct {
 	options  Options
 	listener net.Listener
 	remote   *remote // nil without
+	present  presence
 }
 
 // New makes a server. It does nothing yet.
-func New(o Options) *Server { return &Server{options: o} }
+func New(o Options) *Server { return &Server{options: o, present: presence{of: map[string]process{}}} }
 
 // Listen opens the socket, and the TCP listener if there is to be one, so that what is wrong with them is known before
 // anything else is started. Callers wait in the listeners' queues until [Server.Run].
@@ -105,6 +106,7 @@ func (s *Server) Run(ctx context.Context) error {
 		h := door.Handler(wire.Entrance{Guard: g.admit})
 		return wire.Serve(ctx, s.listener, h, s.options.Connections, s.options.Log)
 	})
+	group.Go(func() error { return s.present.watch(ctx, s.options.Desk) })
 	if s.remote != nil {
 		group.Go(func() error { return s.remote.serve(ctx, door, g, s.options) })
 	}
@@ -114,7 +116,7 @@ func (s *Server) Run(ctx context.Context) error {
 // door has all that agents may reach.
 func (s *Server) door() *wire.Door {
 	door := wire.NewDoor("daycared for agents", s.options.Desk.Ready, s.options.Log)
-	(&routes{desk: s.options.Desk, door: door}).register()
+	(&routes{desk: s.options.Desk, door: door, present: &s.present}).register()
 	if s.options.Metrics != nil {
 		door.Metrics(s.options.Metrics)
 	}
@@ -137,6 +139,10 @@ type Desk interface {
 	Linger(ctx context.Context, caller permissions.Caller, id permissions.ID) error
 	// Forgo takes one call from a request of this caller's, by the call's own name, and cancels it when no other waits.
 	Forgo(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) (permissions.Standing, error)
+	// Killed takes a call whose process was ended from a request of this caller's, and cancels that when no other waits.
+	Killed(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) error
+	// Recall withdraws what this caller says needs no answer any more, and returns how many requests that was.
+	Recall(ctx context.Context, caller permissions.Caller, m permissions.Moot) (withdrawn int, err error)
 	// Prove is who asks with a token, over a connection of that account. A token that is not valid is refused.
 	Prove(ctx context.Context, secret permissions.Secret, uid int) (permissions.Caller, error)
 	// Ready is nil while requests can be stored and answered; the error says what to do.

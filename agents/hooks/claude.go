@@ -1,32 +1,84 @@
 package hooks
 
-import "fmt"
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/daycared/daycared/permissions"
+)
 
 // readCodex reads what Codex gives its hooks, which is what Claude Code gives its own. Codex takes an allow of PreToolUse for a
-// failed hook; silence lets the call go.
-func readCodex(d Dialect, m members) (Call, error) {
-	c, err := readClaude(d, m)
+// failed hook; silence lets the call go. The justification that PermissionRequest adds to the input is no part of the call.
+func readCodex(_ Dialect, m members) (c Call, err error) {
+	c, err = readEvent(m)
 	if c.event == "PreToolUse" {
-		c.answer = func(event string, v Verdict) any {
+		c.answer = func(c Call, v Verdict) any {
 			if v.Allowed {
 				return nil
 			}
-			return preToolUse(event, v)
+			return preToolUse(c, v)
 		}
+	}
+	var input members
+	if c.event == "PermissionRequest" && json.Unmarshal(c.Request.Input, &input) == nil && input["command"] != nil {
+		c.Request.Reason = input.maybe("description")
+		delete(input, "description")
+		c.Request.Input = input.encode()
 	}
 	return c, err
 }
 
-// readClaude reads what Claude Code gives its hooks.
+// after are the events that decide nothing: what they make moot, and why. Those of one call name it.
+var after = map[string]struct {
+	via string
+	one bool
+}{
+	"PostToolUse":        {permissions.ViaKeyboard, true},
+	"PostToolUseFailure": {permissions.ViaKeyboard, true},
+	"Interrupt":          {permissions.ViaInterrupt, false},
+	"SessionEnd":         {permissions.ViaSessionEnd, false},
+}
+
+// results are the members that say how a call ended.
+var results = []string{"tool_response", "error", "is_interrupt", "duration_ms"}
+
+// readClaude reads what Claude Code gives its hooks. What policy lets go is left to Claude Code's own rules, by silence, and
+// two of its tools are a conversation with the person.
 func readClaude(_ Dialect, m members) (c Call, err error) {
+	c, err = readEvent(m)
+	if c.event == "PreToolUse" {
+		c.answer = func(c Call, v Verdict) any {
+			if v.Unasked {
+				return nil
+			}
+			return preToolUse(c, v)
+		}
+	}
+	if err == nil {
+		err = c.converse()
+	}
+	return c, err
+}
+
+// readEvent reads what Claude Code and Codex give their hooks.
+func readEvent(m members) (c Call, err error) {
 	if c.event, err = m.text("hook_event_name"); err != nil {
 		return c, err
 	}
-	switch c.event {
-	case "PreToolUse":
-		c.answer = preToolUse
-	case "PermissionRequest":
-		c.answer = permissionRequest
+	end, over := after[c.event]
+	c.Moot.Via = end.via
+	switch {
+	case c.event == "PreToolUse":
+		c.answer, c.Request.HookStage = preToolUse, permissions.HookBefore
+	case c.event == "PermissionRequest":
+		c.answer, c.Request.HookStage = permissionRequest, permissions.HookAgain
+	case over && !end.one:
+		c.Request.Session, err = m.text("session_id")
+		return c, err
+	case over:
+		for _, name := range results {
+			delete(m, name)
+		}
 	default:
 		return c, fmt.Errorf("the hook was called for %s, which decides nothing; use it for PreToolUse or PermissionRequest", c.event)
 	}
@@ -58,31 +110,41 @@ type hookOutput struct {
 }
 
 // preToolUse is the answer to PreToolUse.
-func preToolUse(event string, v Verdict) any {
+func preToolUse(c Call, v Verdict) any {
+	word := v.word()
+	if v.Open && c.Keyboard {
+		word = "ask"
+	}
 	return hookOutput{struct {
-		Event    string `json:"hookEventName"`
-		Decision string `json:"permissionDecision"`
-		Reason   string `json:"permissionDecisionReason"`
-	}{event, v.word(), v.Reason}}
+		Event    string          `json:"hookEventName"`
+		Decision string          `json:"permissionDecision"`
+		Reason   string          `json:"permissionDecisionReason"`
+		Input    json.RawMessage `json:"updatedInput,omitempty"`
+	}{c.event, word, v.Reason, json.RawMessage(v.Input)}}
 }
 
 type behavior struct {
-	Behavior string `json:"behavior"`
-	Message  string `json:"message,omitempty"`
+	Behavior string          `json:"behavior"`
+	Message  string          `json:"message,omitempty"`
+	Input    json.RawMessage `json:"updatedInput,omitempty"`
 }
 
-// permissionRequest is the answer to PermissionRequest. Codex refuses one with anything else in it.
-func permissionRequest(event string, v Verdict) any {
+// permissionRequest is the answer to PermissionRequest. Codex refuses one with anything else in it. Silence leaves it to the
+// agent's own dialog.
+func permissionRequest(c Call, v Verdict) any {
+	if v.Open && c.Keyboard {
+		return nil
+	}
 	return hookOutput{struct {
 		Event    string   `json:"hookEventName"`
 		Decision behavior `json:"decision"`
-	}{event, v.behavior()}}
+	}{c.event, v.behavior()}}
 }
 
 // behavior is a verdict where only a denial has words.
 func (v Verdict) behavior() behavior {
 	if v.Allowed {
-		return behavior{Behavior: v.word()}
+		return behavior{Behavior: v.word(), Input: json.RawMessage(v.Input)}
 	}
-	return behavior{v.word(), v.Reason}
+	return behavior{Behavior: v.word(), Message: v.Reason}
 }

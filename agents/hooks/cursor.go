@@ -21,7 +21,7 @@ func readCursor(_ Dialect, m members) (c Call, err error) {
 		return c, fmt.Errorf("the hook was called for %s, which decides nothing here; use it for beforeShellExecution, "+
 			"beforeMCPExecution, beforeReadFile or preToolUse", c.event)
 	}
-	c.answer = func(_ string, v Verdict) any {
+	c.answer = func(_ Call, v Verdict) any {
 		return struct {
 			Permission string `json:"permission"`
 			User       string `json:"user_message,omitempty"`

@@ -29,18 +29,27 @@ type Dialect struct {
 	// Within is how long its hooks may take when nobody has told the agent otherwise, with time left to answer.
 	Within time.Duration
 
-	read   func(Dialect, members) (Call, error)
-	silent bool // it allows by saying nothing
+	read     func(Dialect, members) (Call, error)
+	silent   bool        // silence lets a call go, under the agent's own rules
+	own      string      // how it begins the names of the tools of a server called daycared
+	keyboard *attendance // nil: it cannot ask there beside people
+}
+
+// claudeKeyboard was tried in a terminal.
+var claudeKeyboard = attendance{
+	environ:  map[string]string{"CLAUDE_CODE_SESSION_ATTENDED": "1", "CLAUDE_CODE_ENTRYPOINT": "cli"},
+	modes:    []string{"default", "acceptEdits", "plan", "auto"},
+	versions: []string{"2.1.330"},
 }
 
 // dialects are all that are spoken.
 var dialects = []Dialect{
-	{Name: "claude-code", Within: 590 * time.Second, read: readClaude},
-	{Name: "codex", Within: 590 * time.Second, read: readCodex, silent: true},
-	{Name: "copilot", Within: 25 * time.Second, read: readCopilot},
+	{Name: "claude-code", Within: 590 * time.Second, read: readClaude, silent: true, own: "mcp__daycared__", keyboard: &claudeKeyboard},
+	{Name: "codex", Within: 590 * time.Second, read: readCodex, silent: true, own: "mcp__daycared__"},
+	{Name: "copilot", Within: 25 * time.Second, read: readCopilot, own: "daycared-"},
 	{Name: "cursor", Within: 50 * time.Second, read: readCursor},
-	{Name: "gemini", Within: 50 * time.Second, read: readGemini},
-	{Name: "opencode", Within: 590 * time.Second, read: readOpencode},
+	{Name: "gemini", Within: 50 * time.Second, read: readGemini, own: "mcp_daycared_"},
+	{Name: "opencode", Within: 590 * time.Second, read: readOpencode, own: "daycared_"},
 	{Name: "vscode", Within: 25 * time.Second, read: readLocal},
 }
 
@@ -78,6 +87,19 @@ func Names() []string {
 	return wire.Each(dialects, func(d Dialect) string { return d.Name })
 }
 
+// Own are the names that our tools have in each dialect, of a server called daycared.
+func Own(tools []string) map[string][]string {
+	all := map[string][]string{}
+	for _, d := range dialects {
+		for _, t := range tools {
+			if d.own != "" {
+				all[d.Name] = append(all[d.Name], d.own+t)
+			}
+		}
+	}
+	return all
+}
+
 // MaxInput is the most bytes that the input of a hook may have.
 const MaxInput = 4 << 20
 
@@ -91,7 +113,7 @@ func readCopilot(_ Dialect, m members) (c Call, err error) {
 	}
 	switch c.event {
 	case "preToolUse":
-		c.answer = func(_ string, v Verdict) any {
+		c.answer = func(_ Call, v Verdict) any {
 			return struct {
 				Decision string `json:"permissionDecision"`
 				Reason   string `json:"permissionDecisionReason"`
@@ -99,7 +121,7 @@ func readCopilot(_ Dialect, m members) (c Call, err error) {
 		}
 		return c, c.common(m, "sessionId", "toolName", "toolArgs")
 	case "permissionRequest":
-		c.answer = func(_ string, v Verdict) any { return v.behavior() }
+		c.answer = func(_ Call, v Verdict) any { return v.behavior() }
 		return c, c.common(m, "sessionId", "toolName", "toolInput")
 	}
 	return c, fmt.Errorf("the hook was called for %s, which decides nothing; use it for preToolUse or permissionRequest", c.event)
@@ -118,7 +140,7 @@ func readLocal(_ Dialect, m members) (c Call, err error) {
 }
 
 // decision is the answer of those that take a decision and a reason.
-func decision(_ string, v Verdict) any {
+func decision(_ Call, v Verdict) any {
 	return struct {
 		Decision string `json:"decision"`
 		Reason   string `json:"reason"`
@@ -171,8 +193,8 @@ func (d Dialect) Probe(tool, cwd string) []byte {
 
 // Allows reports whether a reply to a [Dialect.Probe] allows: it has one decision, wherever its dialect has that.
 func (d Dialect) Allows(body []byte) bool {
-	if d.silent {
-		return len(body) == 0
+	if d.silent && len(body) == 0 {
+		return true
 	}
 	var said struct {
 		Decision, Permission, PermissionDecision string

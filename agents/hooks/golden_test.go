@@ -26,6 +26,10 @@ var endings = []struct {
 	err  error
 }{
 	{name: "allowed", r: permissions.Request{State: permissions.Approved}},
+	{name: "allowed by a grant", r: permissions.Request{
+		State: permissions.Approved, DecidedVia: permissions.ViaGrant, Under: []permissions.ID{"g"},
+	}},
+	{name: "let go by policy", r: permissions.Request{State: permissions.Approved, DecidedVia: permissions.ViaGrant}},
 	{name: "denied", r: permissions.Request{State: permissions.Denied}},
 	{name: "denied with a reason", r: permissions.Request{State: permissions.Denied, DecidedBy: "fay", Comment: `not <now> & "never"`}},
 	{name: "daemon down", err: fmt.Errorf("%w: no such file", wire.ErrUnreachable)},
@@ -98,13 +102,33 @@ func TestAnInputIsOfWhomItsMembersSay(t *testing.T) {
 func said(c Call) string {
 	var out strings.Builder
 	r := c.Request
+	if m := c.Moot; m.Via != "" {
+		return fmt.Sprintf("moot %s: session %s agent %s kind %s tool %s input %s\n", m.Via, m.Session, m.Agent, m.Kind, m.Tool, m.Input)
+	}
+	for _, q := range c.asks() {
+		fmt.Fprintf(&out, "question %q of %q\n", q.Message, q.Choices)
+	}
+	if r.HookStage != "" || r.Widest != (permissions.Scope{}) {
+		fmt.Fprintf(&out, "stage %s widest %s\n", r.HookStage, r.Widest)
+	}
 	fmt.Fprintf(&out, "agent %s (claimed %v) hook %s\nsession %s\ncwd %s\ntool %s\ninput %s\n",
 		r.Agent, r.Claimed, r.Hook, r.Session, r.Cwd, r.Tool, r.Input)
 	fmt.Fprintf(&out, "path %s\nreason %s\ndetails %q\n", r.AffectedPath, r.Reason, r.Details)
 	for _, e := range endings {
 		e.r.Kind, e.r.Tool = r.Kind, r.Tool
-		reply := c.Reply(Judge(e.r, e.err))
+		v := Judge(e.r, e.err)
+		if v.Allowed {
+			v.Input = c.echo
+		}
+		reply := c.Reply(v)
 		fmt.Fprintf(&out, "\n-- %s: exit %d --\n%s%s", e.name, reply.Exit, reply.Body, reply.Complaint)
+		if d, _ := Find(c.dialect); d.keyboard != nil {
+			attended := c
+			attended.Keyboard = true
+			if at := attended.Reply(v); string(at.Body) != string(reply.Body) {
+				fmt.Fprintf(&out, "-- %s, at the keyboard: exit %d --\n%s%s", e.name, at.Exit, at.Body, at.Complaint)
+			}
+		}
 	}
 	return out.String()
 }
@@ -135,7 +159,11 @@ func TestWhatIsOddIsDenied(t *testing.T) {
 		{"claude-code", `null`, "something else than a JSON object"},
 		{"claude-code", `{}`, "no hook_event_name"},
 		{"claude-code", `{"hook_event_name":7}`, "no hook_event_name"},
-		{"claude-code", `{"hook_event_name":"PostToolUse"}`, "called for PostToolUse, which decides nothing"},
+		{"claude-code", `{"hook_event_name":"Stop"}`, "called for Stop, which decides nothing"},
+		{"claude-code", `{"hook_event_name":"PreToolUse","session_id":"s","cwd":"/","tool_name":"AskUserQuestion","tool_input":{}}`,
+			"has no questions"},
+		{"claude-code", `{"hook_event_name":"PreToolUse","session_id":"s","cwd":"/","tool_name":"AskUserQuestion",` +
+			`"tool_input":{"questions":[{"question":"Which?","options":[{"label":"Red"}]}]}}`, "2 to 20 options"},
 		{"claude-code", `{"Hook_Event_Name":"PreToolUse"}`, "no hook_event_name"},
 		{"claude-code", `{"hook_event_name":"PreToolUse"}`, "no session_id"},
 		{"claude-code", `{"hook_event_name":"PreToolUse","session_id":"s"}`, "no cwd"},

@@ -61,7 +61,14 @@ func (o Options) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c, err := d.Read(input)
-	if err != nil {
+	switch {
+	case c.Moot.Via != "":
+		if err == nil {
+			_, _ = o.Desk.Recall(r.Context(), o.CallerOf(r.Context()), c.Moot) // it decides nothing, so it fails for nothing
+		}
+		answer(w, Reply{})
+		return
+	case err != nil:
 		answer(w, c.Reply(Refuse(err)))
 		return
 	}

@@ -340,3 +340,69 @@ func TestAFailingDeskAllowsNothing(t *testing.T) {
 		}
 	})
 }
+
+// The tool that asks the person questions asks them one by one, and its input comes back with the answers; what nobody answered
+// is not allowed.
+func TestQuestionsAreAskedOneByOne(t *testing.T) {
+	const asks = `{"session_id":"3f9c","cwd":"/srv","hook_event_name":"PreToolUse","tool_name":"AskUserQuestion","tool_input":{"questions":[` +
+		`{"question":"Which colour?","header":"c","options":[{"label":"Red","description":"r"},{"label":"Blue","description":"b"}]},` +
+		`{"question":"Which name?","header":"n","options":[{"label":"A","description":""},{"label":"B","description":""}]}]}}`
+	for _, end := range []string{"answered", "denied"} {
+		desk := wiretest.NewDesk()
+		address, _ := serve(t, desk)
+		done := post(t.Context(), address+"/hook/claude-code", asks)
+		id := pending(t, desk)
+		s, err := desk.Find(t.Context(), uid, id)
+		if r := s.Request; err != nil || r.Kind != permissions.KindClarification || r.Message != "Which colour?\n- Red: r\n- Blue: b" {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		decide(t, desk, id, permissions.Choose(2), "")
+		wiretest.Eventually(t, "the second is asked", func() bool { ids := desk.PendingIDs(); return len(ids) == 1 && ids[0] != id })
+		second := desk.PendingIDs()[0]
+		want := `"permissionDecision":"allow","permissionDecisionReason":"Answered.","updatedInput":{"answers":{"Which colour?":"Blue",` +
+			`"Which name?":"my own"},"questions":[`
+		if end == "denied" {
+			want = `"permissionDecision":"deny"`
+			if _, err := desk.Withdraw(t.Context(), uid, second); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			decide(t, desk, second, permissions.Other, "my own")
+		}
+		if got := <-done; got.err != nil || got.status != http.StatusOK || !strings.Contains(got.text, want) {
+			t.Errorf("%s: %+v", end, got)
+		}
+	}
+}
+
+// What needs no answer any more is withdrawn, by the caller's own word, and nothing is decided by it: that of another session,
+// another agent or another call stays.
+func TestWhatIsMootIsWithdrawn(t *testing.T) {
+	desk := wiretest.NewDesk()
+	address, _ := serve(t, desk)
+	other := strings.Replace(bash, "ls", "ls -l", 1)
+	first, second := post(t.Context(), address+"/hook/claude-code", bash), post(t.Context(), address+"/hook/claude-code", other)
+	wiretest.Eventually(t, "two are pending", func() bool { return len(desk.PendingIDs()) == 2 })
+	tell := func(event, text string) {
+		t.Helper()
+		said := <-post(t.Context(), address+"/hook/claude-code", strings.Replace(text, "PreToolUse", event, 1))
+		if said.err != nil || said.status != http.StatusOK || said.text != "" {
+			t.Errorf("%s: %+v", event, said)
+		}
+	}
+	tell("PostToolUse", strings.Replace(bash, "3f9c", "another", 1))
+	tell("PostToolUse", strings.Replace(bash, `"ls"`, `"pwd"`, 1))
+	tell("SessionEnd", strings.Replace(bash, "3f9c", "another", 1))
+	tell("PostToolUse", `{"hook_event_name":"PostToolUse"}`)
+	if n := len(desk.PendingIDs()); n != 2 {
+		t.Fatalf("%d are pending", n)
+	}
+	tell("PostToolUseFailure", strings.Replace(bash, `"tool_name"`, `"error":"x","duration_ms":1,"tool_name"`, 1))
+	if got := <-first; !strings.Contains(got.text, "cancelled") {
+		t.Errorf("%+v", got)
+	}
+	tell("SessionEnd", bash)
+	if got := <-second; !strings.Contains(got.text, "cancelled") {
+		t.Errorf("%+v", got)
+	}
+}

@@ -94,6 +94,10 @@ func (l *late) Ask(ctx context.Context, c permissions.Caller, q permissions.Requ
 	return mixed{change: func(*permissions.Request) {}}.Ask(ctx, c, q)
 }
 
+func (l *late) Recall(context.Context, permissions.Caller, permissions.Moot) (int, error) {
+	return 0, nil
+}
+
 func (l *late) Forgo(ctx context.Context, _ permissions.Caller, _ permissions.ID, _ string) (permissions.Standing, error) {
 	end, _ := ctx.Deadline()
 	l.forgoes = time.Until(end)

@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -17,11 +18,20 @@ import (
 type Call struct {
 	// Request is the question that it makes. It has no id yet, and no host.
 	Request permissions.Request
+	// Moot, if Via is set, is what needs no answer any more: the hook was called after something happened, and decides nothing.
+	Moot permissions.Moot
 
-	dialect string
-	named   string // the dialect that it was to be of
-	event   string
-	answer  func(event string, v Verdict) any // nil: there is no answer of this event's own shape
+	// Keyboard says that the agent's own dialog asks whoever is at its keyboard, too; see [Call.Attended].
+	Keyboard bool
+
+	dialect   string
+	named     string // the dialect that it was to be of
+	event     string
+	answer    func(c Call, v Verdict) any // nil: there is no answer of this event's own shape
+	echo      string                      // the input that an allowed call is given back; empty: none has to be
+	questions []question                  // what the call asks instead of whether it may run
+	mode      string
+	history   string // the agent's own file of the session
 }
 
 // Read understands what a hook was given. An error says what is wrong with it, in words for whoever reads the agent's
@@ -45,13 +55,19 @@ func (d Dialect) Read(input []byte) (Call, error) {
 	}
 	named := d.Name
 	d = d.spoken(m)
+	mode, history := m.maybe("permission_mode"), m.maybe("transcript_path")
 	c, err := d.read(d, m)
-	c.dialect, c.named = d.Name, named
-	if err == nil {
+	c.dialect, c.named, c.mode, c.history = d.Name, named, mode, history
+	if err == nil && c.Request.Tool != "" {
 		err = c.beside(m)
 	}
-	if err == nil {
+	if err == nil && c.Request.Tool != "" {
 		err = c.complete(d.Name)
+	}
+	if r := c.Request; c.questions != nil {
+		c.Moot.Session, c.Moot.Agent, c.Moot.Kind = r.Session, d.Name, permissions.KindClarification
+	} else {
+		c.Moot.Session, c.Moot.Agent, c.Moot.Tool, c.Moot.Input = r.Session, d.Name, r.Tool, r.Input
 	}
 	return c, err
 }
@@ -143,7 +159,7 @@ func (c *Call) complete(dialect string) error {
 		if json.Unmarshal(r.Input, &m) != nil {
 			return fmt.Errorf("the input of %s is no object", r.Tool)
 		}
-		r.Reason = permissions.Brief(m.maybe("description"), permissions.MaxReason)
+		r.Reason = permissions.Brief(cmp.Or(m.maybe("description"), r.Reason), permissions.MaxReason)
 	}
 	if err := fit(r); err != nil {
 		return err

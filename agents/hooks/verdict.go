@@ -17,7 +17,10 @@ import (
 // Verdict is what a hook says of a call, with the words that the model reads. The zero Verdict denies.
 type Verdict struct {
 	Allowed bool
+	Unasked bool // it is allowed by policy alone: nobody was asked, and nothing granted
+	Open    bool // nobody has decided yet, and whoever is at the agent's keyboard may
 	Reason  string
+	Input   string // of an allowed call that is given its input back; empty: it keeps its own
 }
 
 // word is the verdict as every dialect has it.
@@ -36,15 +39,27 @@ func Judge(r permissions.Request, err error) Verdict {
 	case err == nil:
 		result := permissions.Result(r)
 		approved := r.Kind == permissions.KindTool && r.State == permissions.Approved
-		return Verdict{approved && !result.Error && result.Exit == permissions.ExitYes, result.Text}
+		allowed := approved && !result.Error && result.Exit == permissions.ExitYes
+		return Verdict{Allowed: allowed, Unasked: allowed && r.Unasked(), Open: undecided(r.Told()), Reason: result.Text}
 	case errors.Is(err, context.DeadlineExceeded):
-		return Verdict{Reason: stillWaiting(r)}
+		return Verdict{Open: true, Reason: stillWaiting(r)}
 	case errors.As(err, &refusal):
 		return Verdict{Reason: refusal.Text}
 	case errors.Is(err, wire.ErrUnreachable):
-		return Verdict{Reason: "Not allowed: daycared, which asks people, cannot be reached. Somebody has to start it."}
+		return Verdict{Open: true, Reason: "Not allowed: daycared, which asks people, cannot be reached. Somebody has to start it."}
 	}
-	return Verdict{Reason: "Not allowed: " + err.Error() + "."}
+	return Verdict{Open: true, Reason: "Not allowed: " + err.Error() + "."}
+}
+
+// undecided reports whether no person and no rule has settled r.
+func undecided(r permissions.Request) bool {
+	switch r.State {
+	case permissions.Pending, permissions.Expired, permissions.Undeliverable:
+		return true
+	case permissions.Cancelled:
+		return r.DecidedBy == "" && r.VoidAt.IsZero()
+	}
+	return r.TimedOut
 }
 
 // stillWaiting tells a model what it can do when nobody has answered yet. A question stands once the daemon has said so.
@@ -75,8 +90,8 @@ func (c Call) Reply(v Verdict) Reply {
 	if c.answer == nil {
 		return Reply{Complaint: v.Reason, Exit: exitBlock}
 	}
-	said := c.answer(c.event, v)
-	if said == nil && v.Allowed {
+	said := c.answer(c, v)
+	if said == nil && (v.Allowed || v.Open && c.Keyboard) {
 		return Reply{}
 	}
 	var out bytes.Buffer
@@ -98,6 +113,8 @@ type Desk interface {
 	// Forgo cancels a pending request of this caller's, unless another call than the one of that name (empty for one that has
 	// returned) waits for it.
 	Forgo(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) (permissions.Standing, error)
+	// Recall withdraws what this caller says needs no answer any more, and returns how many requests that was.
+	Recall(ctx context.Context, caller permissions.Caller, m permissions.Moot) (withdrawn int, err error)
 }
 
 // ErrLeft is the cause of a context that ended because the process stops, and not because the agent ended its hook: the
@@ -126,32 +143,85 @@ func led(r permissions.Request, caller permissions.Caller) permissions.Request {
 // the same call. There is a verdict always. What is asked, and granted, is about the folders that names lead to just now, and
 // nothing is allowed once they lead elsewhere.
 func Decide(ctx context.Context, desk Desk, caller permissions.Caller, c Call, within time.Duration) Verdict {
-	given := c.Request
-	c.Request = led(given, caller)
-	q := c.Request
-	q.ID = permissions.NewID(time.Now()) // proposed, so that it can be cancelled before the first reply
 	limited, done := context.WithTimeout(ctx, within)
 	defer done()
-	r, err := desk.Ask(limited, caller, q)
-	if err == nil && !r.Answers(c.Request) {
+	return hearing{ctx, limited, desk, caller}.all(c, nil)
+}
+
+// hearing is how one hook puts its questions.
+type hearing struct {
+	ctx, limited context.Context // how long the agent wants an answer, and how long it is waited for
+	desk         Desk
+	caller       permissions.Caller
+}
+
+// all puts whatever a call asks; first, if not nil, is how its first question was settled.
+func (h hearing) all(c Call, first *permissions.Request) Verdict {
+	asks := c.asks()
+	if c.questions == nil {
+		asks = []permissions.Request{c.Request}
+	}
+	answers := map[string]string{}
+	for i, q := range asks {
+		var r permissions.Request
+		var v Verdict
+		if r, v = h.one(q, first); c.questions == nil {
+			if v.Allowed {
+				v.Input = c.echo
+			}
+			return v
+		}
+		if first = nil; r.State != permissions.Answered || r.TimedOut || r.Defaulted {
+			if r.State == permissions.Answered {
+				v.Reason = "Not answered: nobody has answered in time, or not so that it could be understood."
+			}
+			return v
+		}
+		answers[c.questions[i].Question] = cmp.Or(r.Choice(), r.Comment)
+	}
+	return Verdict{Allowed: true, Reason: "Answered.", Input: c.answered(answers)}
+}
+
+// one puts one question, unless it is settled already. Where that ended in an answer, the request is beside the verdict.
+func (h hearing) one(given permissions.Request, settled *permissions.Request) (permissions.Request, Verdict) {
+	if settled != nil {
+		return *settled, Judge(*settled, nil)
+	}
+	asked := led(given, h.caller)
+	q := asked
+	q.ID = permissions.NewID(time.Now()) // proposed, so that it can be cancelled before the first reply
+	if until, bounded := h.limited.Deadline(); bounded {
+		q.Stays = time.Until(until)
+	}
+	r, err := h.desk.Ask(h.limited, h.caller, q)
+	if err == nil && !r.Answers(asked) {
 		err = errOther
 	}
-	if err == nil || ctx.Err() == nil {
-		if err != nil && limited.Err() != nil {
-			err = limited.Err() // whatever a lost connection was called
+	if err == nil || h.ctx.Err() == nil {
+		if err != nil && h.limited.Err() != nil {
+			err = h.limited.Err() // whatever a lost connection was called
 		}
-		if now := led(given, caller); err == nil && (now.Cwd != c.Request.Cwd || now.AffectedPath != c.Request.AffectedPath) {
-			return Verdict{Reason: "Not allowed: a link was changed while this was asked, and what was asked about is not where it leads " +
-				"now; try the same call again."}
+		if now := led(given, h.caller); err == nil && (now.Cwd != asked.Cwd || now.AffectedPath != asked.AffectedPath) {
+			return permissions.Request{}, Verdict{Reason: "Not allowed: a link was changed while this was asked, and what was asked about " +
+				"is not where it leads now; try the same call again."}
 		}
-		return Judge(r, err)
+		v := Judge(r, err)
+		if err != nil {
+			r = permissions.Request{}
+		}
+		return r, v
 	}
-	if errors.Is(context.Cause(ctx), ErrLeft) {
-		return Judge(r, context.DeadlineExceeded)
+	if errors.Is(context.Cause(h.ctx), ErrLeft) {
+		return permissions.Request{}, Judge(r, context.DeadlineExceeded)
 	}
-	work, finished := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
+	return permissions.Request{}, h.forgo(cmp.Or(r.ID, q.ID), q.Call)
+}
+
+// forgo cancels a question whose hook the agent has ended.
+func (h hearing) forgo(id permissions.ID, call string) Verdict {
+	work, finished := context.WithTimeout(context.WithoutCancel(h.ctx), withdrawWithin)
 	defer finished()
-	left, err := desk.Forgo(work, caller, cmp.Or(r.ID, q.ID), q.Call)
+	left, err := h.desk.Forgo(work, h.caller, id, call)
 	switch {
 	case err != nil:
 		return Verdict{Reason: "The hook was ended, and its question may stand: " + err.Error() + "."}

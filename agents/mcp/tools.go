@@ -73,6 +73,11 @@ func called(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
+// ToolNames are the names of all tools. Each only asks, or waits for what was asked.
+func ToolNames() []string {
+	return wire.Each(tools(), func(t tool) string { return t.name })
+}
+
 const approveTool = "approve_tool"
 
 // outcome is the schema of what stands beside the sentence.

@@ -7,8 +7,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -118,7 +120,24 @@ func (c *CLI) here() (connect.Place, error) {
 		}
 	}
 	command, err := c.pinned(binary)
-	return connect.Place{Home: home, GOOS: runtime.GOOS, Command: command, Moved: moved}, err
+	return connect.Place{Home: home, GOOS: runtime.GOOS, Command: command, Moved: moved, Keyboard: c.keyboardAnswers()}, err
+}
+
+// keyboardAnswers reports whether no route of a caller from here keeps an agent's keyboard from answering. Whose configuration
+// is not to be read may have such a route.
+func (c *CLI) keyboardAnswers() bool {
+	cfg, _, err := c.load()
+	if err != nil || cfg.File == "" || c.urlFlag != "" {
+		return false
+	}
+	token, self := c.tokenFlag != "" || c.env("DAYCARED_TOKEN_FILE") != "", permissions.CallerUID(c.UID).Name
+	return !slices.ContainsFunc(cfg.Routes, func(r config.Route) bool {
+		mine := token || len(r.Agents) == 0 || slices.ContainsFunc(r.Agents, func(glob string) bool {
+			ok, err := path.Match(glob, self)
+			return ok || err != nil
+		})
+		return mine && (r.Quorum > 1 || r.NoKeyboard)
+	})
 }
 
 // pinned is how that program is started so that it asks where this command would, whatever its environment says.

@@ -39,6 +39,8 @@ func (c *CLI) examineConnections(ctx context.Context, cfg *config.Config, up boo
 		case loose:
 			findings = append(findings, saw("wrong",
 				name+" is connected, and its settings do not say which daemon it asks: the environment that it runs in does", again))
+		case stale && !place.Keyboard && raced(a):
+			findings = append(findings, saw("wrong", name+" is connected so that its keyboard answers, too, and a route says that people do", again))
 		case has < len(a.Files), stale:
 			findings = append(findings, saw("wrong", name+" is connected in part, or to another daycared than this", again))
 		case !loaded(a):
@@ -53,6 +55,14 @@ func (c *CLI) examineConnections(ctx context.Context, cfg *config.Config, up boo
 		}
 	}
 	return findings
+}
+
+// raced reports whether what an agent has of ours lets its keyboard answer.
+func raced(a connect.Agent) bool {
+	return slices.ContainsFunc(a.Files, func(f connect.File) bool {
+		s, err := look(f)
+		return err == nil && strings.Contains(s.text, " --keyboard")
+	})
 }
 
 // connected reports in how many files an agent has something of ours, whether that is not what it should be, and whether it

@@ -27,16 +27,19 @@ const pinnedHelp = "With --socket or --url, where it asks and as whom stands on 
 
 func (c *CLI) hookCommand() *cobra.Command {
 	var within time.Duration
+	var keyboard bool
 	cmd := &cobra.Command{
-		Use:   "hook DIALECT [--within D]",
+		Use:   "hook DIALECT [--within D] [--keyboard]",
 		Short: "Answer an agent's own hook; agents run this",
 		Example: "  daycared hook claude-code\n" +
 			"  daycared hook codex --within 10m",
 		Long: "Answer an agent's own hook: read the call from standard input, ask, and print the verdict as the agent expects it.\n" +
 			"DIALECT is one of " + strings.Join(hooks.Names(), ", ") + "; daycared connect writes the agent's settings.\n" +
 			"There is a verdict always, and before --within is over: what cannot be read, or asked, or is not answered in time,\n" +
-			"is denied. Whoever ends the hook, as agents do when it was answered at their keyboard, cancels the question. A hook\n" +
-			"whose standard output is closed, or /dev/null, denies by exit code 2 and asks nobody.\n" + pinnedHelp,
+			"is denied. With --keyboard, where it is certain that the agent asks a person at its keyboard, too, the first answer\n" +
+			"counts, and what nobody could be asked is left to the agent's own dialog. Whoever ends the hook, as agents do when it\n" +
+			"was answered at their keyboard, cancels the question. A hook whose standard output is closed, or\n" +
+			"/dev/null, denies by exit code 2 and asks nobody.\n" + pinnedHelp,
 		Args: arguments(cobra.ExactArgs(1), "one dialect: "+strings.Join(hooks.Names(), ", ")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, known := hooks.Find(args[0])
@@ -49,17 +52,18 @@ func (c *CLI) hookCommand() *cobra.Command {
 				return usage("--within %s is too short; it is at least 1s", within)
 			}
 			c.pin()
-			return c.hook(cmd.Context(), d, time.Now().Add(within))
+			return c.hook(cmd.Context(), d, time.Now().Add(within), keyboard)
 		},
 	}
 	cmd.Flags().DurationVar(&within, "within", 0,
 		"how long the agent waits for its hook, less a little (default: what the dialect's agent does by itself)")
+	cmd.Flags().BoolVar(&keyboard, "keyboard", false, "let whoever is at the agent's keyboard answer, too (claude-code in a terminal)")
 	c.urlFlags(cmd)
 	return cmd
 }
 
 // hook answers one call, before deadline. Every way out of it is a verdict.
-func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time) error {
+func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time, keyboard bool) error {
 	if c.unheard() {
 		nothing, _ := d.Read(nil)
 		deaf := nothing.Reply(hooks.Refuse(errors.New("standard output is closed or /dev/null, so no verdict can be read from it")))
@@ -71,23 +75,45 @@ func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time) err
 			"Ctrl-D ends it")
 	}
 	call, err := c.hookCall(ctx, d, deadline)
-	if err != nil {
+	switch {
+	case call.Moot.Via != "":
+		if err == nil {
+			c.recall(ctx, call.Moot)
+		}
+		return nil // whatever became of that: this hook decides nothing
+	case err != nil:
 		return c.reply(call.Reply(hooks.Refuse(err)))
 	}
 	if own := time.Now().Add(call.Within(time.Until(deadline))); own.Before(deadline) {
 		deadline = own
 	}
 	call.Request.Host, _ = os.Hostname() // a host without a name is not told
+	call.Keyboard = keyboard && call.Attended(c.env)
 	asks, err := c.agentClient()
 	if err != nil {
-		return c.reply(call.Reply(hooks.Refuse(err)))
+		return c.reply(call.Reply(hooks.Judge(permissions.Request{}, err)))
 	}
 	defer asks.Close()
 	call.Request.Call = rand.Text() // by which this hook alone is forgone
 	ctx, over := c.untilHangup(ctx)
-	verdict := hooks.Decide(ctx, remoteDesk{asks}, permissions.Caller{}, call, time.Until(deadline))
+	verdict := hooks.Race(ctx, remoteDesk{asks}, permissions.Caller{}, call, time.Until(deadline))
 	over()
 	return c.reply(call.Reply(verdict))
+}
+
+// recallWithin bounds how long an agent is kept by a hook that decides nothing.
+const recallWithin = 2 * time.Second
+
+// recall withdraws what needs no answer any more.
+func (c *CLI) recall(ctx context.Context, m permissions.Moot) {
+	asks, err := c.agentClient()
+	if err != nil {
+		return
+	}
+	defer asks.Close()
+	limited, done := context.WithTimeout(ctx, recallWithin)
+	defer done()
+	_, _ = asks.Recall(limited, m)
 }
 
 // unheard reports whether whatever is written to standard output is lost: it is a device but no terminal, such as /dev/null,

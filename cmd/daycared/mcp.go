@@ -111,6 +111,11 @@ func (d remoteDesk) Forgo(ctx context.Context, _ permissions.Caller, id permissi
 	return d.client.Forgo(ctx, id, call)
 }
 
+// Recall cancels what needs no answer any more.
+func (d remoteDesk) Recall(ctx context.Context, _ permissions.Caller, m permissions.Moot) (int, error) {
+	return d.client.Recall(ctx, m)
+}
+
 // Withdraw cancels a request.
 func (d remoteDesk) Withdraw(ctx context.Context, _ permissions.Caller, id permissions.ID) (permissions.Standing, error) {
 	return d.client.Cancel(ctx, id)

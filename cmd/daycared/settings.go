@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/daycared/daycared/agents/hooks"
+	"github.com/daycared/daycared/agents/mcp"
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/telegram"
@@ -48,6 +50,7 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 		AllowSameUser: cfg.API.AllowSameUser,
 		Editor:        cfg.Connectors.Editor.Enabled,
 		Own:           ownFiles(cfg, paths),
+		Asking:        hooks.Own(mcp.ToolNames()),
 	}
 	if err := agentFolders(cfg, s.Own); err != nil {
 		return s, err
@@ -70,6 +73,7 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 	for _, r := range cfg.Routes {
 		route := engine.Route{
 			Agents: r.Agents, Tags: r.Tags, Tools: r.Tools, Kinds: r.Kinds, Ask: r.Ask, Quorum: r.Quorum, Timeout: r.Timeout,
+			NoKeyboard: r.NoKeyboard,
 		}
 		if r.Chat != 0 {
 			route.Place = telegram.Place(r.Chat, int64(r.Thread))

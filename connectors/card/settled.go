@@ -65,6 +65,9 @@ func outcome(r permissions.Request, o Options) []string {
 		if by := r.DecidedBy; by != "" && by != r.Caller.Name {
 			return append([]string{"✖ Cancelled by " + person(by, o)}, details(r, o)...)
 		}
+		if why := moot[r.DecidedVia]; why != "" {
+			return []string{"✖ Cancelled: " + why}
+		}
 		if r.Hook != "" && !r.Caller.Ours() {
 			return []string{"✖ Cancelled by the agent: it was answered at its keyboard, or the agent was stopped"}
 		}
@@ -73,6 +76,13 @@ func outcome(r permissions.Request, o Options) []string {
 		return []string{"⚠ Could not be delivered: " + Visible(r.Failure)}
 	}
 	return pending(r, o)
+}
+
+// moot is why an asker withdrew what it asked, where it said so.
+var moot = map[string]string{
+	permissions.ViaKeyboard:   "it was answered at the agent's keyboard",
+	permissions.ViaInterrupt:  "the agent was interrupted",
+	permissions.ViaSessionEnd: "the agent's session ended",
 }
 
 // allowed is what an approval allows, in our words alone: a tool's name could say anything.

@@ -162,6 +162,8 @@ const (
 	readPendingOfSession = `SELECT id FROM requests WHERE state = 'pending' AND caller >= 'agent:' AND caller < 'agent;' ` +
 		`AND session = $1`
 
+	readPendingOfCaller = `SELECT id FROM requests WHERE state = 'pending' AND caller = $1 AND session = $2`
+
 	readGrantsOfSession = `SELECT ` + grantColumns + ` FROM grants WHERE revoked_at = 0 AND ended_at = 0 ` +
 		`AND caller >= 'agent:' AND caller < 'agent;' AND session = $1`
 
@@ -170,9 +172,12 @@ const (
 		`AND caller >= 'agent:' AND caller < 'agent;' AND session = $2`
 )
 
-// PendingOfSession are the pending requests of a session of an agent of ours, whichever of them asked.
-func (s *Store) PendingOfSession(ctx context.Context, session string) ([]permissions.ID, error) {
+// PendingOfSession is [engine.Store].
+func (s *Store) PendingOfSession(ctx context.Context, caller, session string) ([]permissions.ID, error) {
 	field := func(id *permissions.ID) []any { return []any{id} }
+	if caller != "" {
+		return gather(ctx, s, "a request", field, readPendingOfCaller, caller, session)
+	}
 	return gather(ctx, s, "a request", field, readPendingOfSession, session)
 }
 

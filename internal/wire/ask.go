@@ -29,6 +29,7 @@ type Ask struct {
 	Input       json.RawMessage  `json:"input,omitzero"`
 	Affected    string           `json:"affected_path,omitzero" doc:"of a tool: the file that it is about, by the asker's word"`
 	Hook        string           `json:"hook,omitzero" doc:"of a tool: the dialect of the agent's own hook that asks"`
+	HookStage   string           `json:"hook_stage,omitzero" doc:"of a hook: before every call, or again where the agent's rules have it ask"`
 	Calls       []AskedCall      `json:"calls,omitzero" doc:"of a tool: the calls of one step, instead of tool and input"`
 	Message     string           `json:"message,omitzero" doc:"of a pause or a clarification"`
 	Options     []string         `json:"options,omitzero" doc:"of a clarification"`
@@ -56,12 +57,41 @@ type Reply struct {
 	Digest string             `json:"digest" doc:"of the request, as it was shown"`
 }
 
+// Moot says what needs no answer any more, and why.
+type Moot struct {
+	Session string           `json:"session" minLength:"1" maxLength:"200"`
+	Agent   string           `json:"agent" minLength:"1" maxLength:"200" doc:"who asked, by its own word"`
+	Kind    permissions.Kind `json:"kind,omitzero" doc:"only requests of this kind"`
+	Tool    string           `json:"tool,omitzero" doc:"with input, only the one call"`
+	Input   json.RawMessage  `json:"input,omitzero"`
+	Reason  string           `json:"reason" enum:"keyboard,interrupt,session_end"`
+}
+
+// Recalled is how many requests were withdrawn.
+type Recalled struct {
+	Withdrawn int `json:"withdrawn"`
+}
+
+// MootOf is the body that says m.
+func MootOf(m permissions.Moot) Moot {
+	return Moot{Session: m.Session, Agent: m.Agent, Kind: m.Kind, Tool: m.Tool, Input: m.Input, Reason: m.Via}
+}
+
+// Permissions is what m says.
+func (m Moot) Permissions() (permissions.Moot, error) {
+	input, err := permissions.CanonicalJSON(m.Input)
+	if err != nil {
+		return permissions.Moot{}, permissions.Invalid(err)
+	}
+	return permissions.Moot{Session: m.Session, Agent: m.Agent, Kind: m.Kind, Tool: m.Tool, Input: input, Via: m.Reason}, nil
+}
+
 // AskOf is the body that asks q. What the body cannot tell (affected paths of the calls of a step, the environment) is left out.
 func AskOf(q permissions.Request) Ask {
 	a := Ask{
 		Kind: q.Kind, Mode: q.Mode, Tool: q.Tool, Input: q.Input, Message: q.Message, Options: q.Choices,
 		Reason: q.Reason, Details: q.Details, Cwd: q.Cwd, Host: q.Host, Agent: q.Agent, Session: q.Session,
-		Scope: q.Widest.String(), Key: q.Key, Affected: q.AffectedPath, Hook: q.Hook,
+		Scope: q.Widest.String(), Key: q.Key, Affected: q.AffectedPath, Hook: q.Hook, HookStage: q.HookStage,
 	}
 	if len(q.Tags) > 0 {
 		a.Permissions = Each(q.Tags, permissions.Tag.String)
@@ -106,7 +136,7 @@ func (a Ask) question() (q permissions.Request, err error) {
 	q = permissions.Request{
 		Kind: a.Kind, Mode: a.Mode, Tool: a.Tool, Message: a.Message, Choices: a.Options, Reason: a.Reason,
 		Details: a.Details, Cwd: a.Cwd, Host: a.Host, Agent: a.Agent, Claimed: a.Agent != "", Session: a.Session, Key: a.Key,
-		AffectedPath: a.Affected, Hook: a.Hook,
+		AffectedPath: a.Affected, Hook: a.Hook, HookStage: a.HookStage,
 	}
 	if q.Tags, err = permissions.ParseTags(a.Permissions); err != nil {
 		return q, err
@@ -153,6 +183,7 @@ func (a Ask) fits() error {
 		{"input", a.hasInput(), tool},
 		{"affected_path", a.Affected != "", tool},
 		{"hook", a.Hook != "", tool},
+		{"hook_stage", a.HookStage != "", tool},
 		{"calls", a.Calls != nil, tool},
 		{"mode", a.Mode != "", pause},
 		{"message", a.Message != "", kinds[2:]},

@@ -49,7 +49,9 @@ func TestNeitherDoorHasTheOthersRoutes(t *testing.T) {
 
 	both := []string{"GET /v1/requests/{id}", "POST /v1/requests/{id}/cancel"}
 	agents, deciders := routesOf(t, forAgents), routesOf(t, forDeciders)
-	wantAgents := []string{"GET /v1/requests/{id}", "POST /v1/requests", "POST /v1/requests/{id}/answer", "POST /v1/requests/{id}/cancel"}
+	wantAgents := []string{
+		"GET /v1/requests/{id}", "POST /v1/recall", "POST /v1/requests", "POST /v1/requests/{id}/answer", "POST /v1/requests/{id}/cancel",
+	}
 	if !slices.Equal(agents, wantAgents) {
 		t.Errorf("the agents' door has %v", agents)
 	}

@@ -3,11 +3,11 @@ package wire
 import "golang.org/x/sys/unix"
 
 // peerUID is the account at the other end of a connected unix socket, as it was when it connected (unix(4),
-// LOCAL_PEERCRED).
-func peerUID(fd int) (int, error) {
+// LOCAL_PEERCRED), which does not say the process.
+func peerUID(fd int) (uid, pid int, err error) {
 	cred, err := unix.GetsockoptXucred(fd, unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return int(cred.Uid), nil
+	return int(cred.Uid), 0, nil
 }

@@ -2,12 +2,12 @@ package wire
 
 import "golang.org/x/sys/unix"
 
-// peerUID is the account at the other end of a connected unix socket, as it was when it connected (unix(7),
+// peerUID is the account and the process at the other end of a connected unix socket, as they were when it connected (unix(7),
 // SO_PEERCRED).
-func peerUID(fd int) (int, error) {
+func peerUID(fd int) (uid, pid int, err error) {
 	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return int(cred.Uid), nil
+	return int(cred.Uid), int(cred.Pid), nil
 }

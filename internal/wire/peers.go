@@ -14,6 +14,7 @@ import (
 // peer is who is at the other end of a connection, as far as the connection itself tells.
 type peer struct {
 	uid  int    // the account, [permissions.AnyUID] or [permissions.NoUID]
+	pid  int    // the process that connected; 0: it is not to be known
 	name string // what connections and calls are counted by: an account or an address
 }
 
@@ -26,6 +27,12 @@ func PeerUID(ctx context.Context) int {
 		return p.uid
 	}
 	return permissions.NoUID
+}
+
+// PeerPID is the process at the other end of the connection that a call came over, as it connected; 0 where that is not known.
+func PeerPID(ctx context.Context) int {
+	p, _ := ctx.Value(peerKey{}).(peer)
+	return p.pid
 }
 
 // PeerName is what the calls of whoever is at the other end are counted by: an account, an address, or a network of
@@ -133,23 +140,29 @@ func (c *peerConn) Close() error {
 
 // account knows the account at the other end of a unix socket.
 func account(c net.Conn) (peer, error) {
-	uid, err := connUID(c)
-	return peer{uid: uid, name: "uid:" + strconv.Itoa(uid)}, err
+	uid, pid, err := connected(c)
+	return peer{uid: uid, pid: pid, name: "uid:" + strconv.Itoa(uid)}, err
 }
 
-// connUID reads the credentials of a unix socket. A TCP socket is refused by its type: Linux gives it credentials too,
-// which say nothing.
+// connUID is the account at the other end of a unix socket.
 func connUID(c net.Conn) (uid int, err error) {
+	uid, _, err = connected(c)
+	return uid, err
+}
+
+// connected reads the credentials of a unix socket. A TCP socket is refused by its type: Linux gives it credentials too,
+// which say nothing.
+func connected(c net.Conn) (uid, pid int, err error) {
 	u, ok := c.(*net.UnixConn)
 	if !ok {
-		return 0, errors.New("not a unix socket")
+		return 0, 0, errors.New("not a unix socket")
 	}
 	raw, err := u.SyscallConn()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	if failed := raw.Control(func(fd uintptr) { uid, err = peerUID(int(fd)) }); failed != nil {
-		return 0, failed
+	if failed := raw.Control(func(fd uintptr) { uid, pid, err = peerUID(int(fd)) }); failed != nil {
+		return 0, 0, failed
 	}
-	return uid, err
+	return uid, pid, err
 }

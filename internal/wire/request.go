@@ -63,13 +63,17 @@ type Request struct {
 	Waiting      int                  `json:"waiting"`
 	Result       string               `json:"result"`
 	Hook         string               `json:"hook,omitzero"` // only what an agent's own hook asks
-	Code         string               `json:"code,omitzero"` // deciders only
+	// Grants are those by which nobody had to be asked. What nobody was asked and has none, policy let go.
+	Grants []permissions.ID `json:"grants,omitzero"`
+	Code   string           `json:"code,omitzero"` // deciders only
 	// Earlier is when the same question was answered under the same key: that answer is over, and this was asked anew.
 	Earlier *time.Time `json:"earlier_at,omitzero"`
 	// Brief says that this is of a list: there are no details, and what is long is null. The request itself has all of it.
 	Brief bool `json:"brief,omitzero"`
 	// Editor says that it may be answered in the asker's own editor as well: by POST /v1/requests/{id}/answer. Agents only.
 	Editor bool `json:"editor,omitzero"`
+	// Keyboard says that the agent's own dialog may answer it before people do. Agents only.
+	Keyboard bool `json:"keyboard,omitzero"`
 }
 
 // Call is one call of a step.
@@ -118,7 +122,7 @@ func From(s permissions.Standing, forDeciders bool) Request {
 		CreatedAt: OrNullTime(r.CreatedAt), Deadline: OrNullTime(r.Deadline), Asked: append([]string{}, r.Asked...),
 		Delivered: delivered(s.Copies), TimedOut: r.TimedOut, Defaulted: r.Defaulted,
 		UsedAt: OrNullTime(r.UsedAt), VoidedBy: OrNull(r.VoidedBy), VoidAt: OrNullTime(r.VoidAt), LapsedAt: OrNullTime(r.LapsedAt),
-		Waiting: s.Waiting, Result: permissions.Result(r).Text, Hook: r.Hook, Earlier: OrNullTime(r.EarlierAt), Brief: s.Brief,
+		Waiting: s.Waiting, Result: permissions.Result(r).Text, Hook: r.Hook, Grants: r.Under, Earlier: OrNullTime(r.EarlierAt), Brief: s.Brief,
 	}
 	if len(r.Calls) > 0 {
 		w.Calls = Each(r.Calls, fromCall)
@@ -126,7 +130,7 @@ func From(s permissions.Standing, forDeciders bool) Request {
 	if forDeciders {
 		w.Code = s.Code
 	} else {
-		w.Editor = s.Editor
+		w.Editor, w.Keyboard = s.Editor, s.Keyboard
 	}
 	return w
 }
@@ -253,7 +257,7 @@ func (w Request) Standing() (permissions.Standing, error) {
 		DecidedBy: Value(w.DecidedBy), DecidedVia: Value(w.DecidedVia), DecidedAt: Value(w.DecidedAt),
 		Votes: Each(w.Votes, Vote.permissions), TimedOut: w.TimedOut, Defaulted: w.Defaulted, Failure: w.failure(),
 		UsedAt: Value(w.UsedAt), VoidedBy: Value(w.VoidedBy), VoidAt: Value(w.VoidAt), LapsedAt: Value(w.LapsedAt),
-		EarlierAt: Value(w.Earlier),
+		EarlierAt: Value(w.Earlier), Under: w.Grants,
 	}
 	if r.Tool != "" {
 		r.Input = w.Input
@@ -261,7 +265,9 @@ func (w Request) Standing() (permissions.Standing, error) {
 	copies := Each(w.Delivered, func(d Delivery) permissions.Copy {
 		return permissions.Copy{Request: w.ID, Person: d.To, Connector: d.Via, SentAt: d.At}
 	})
-	return permissions.Standing{Request: r, Code: w.Code, Copies: copies, Waiting: w.Waiting, Editor: w.Editor, Brief: w.Brief}, nil
+	return permissions.Standing{
+		Request: r, Code: w.Code, Copies: copies, Waiting: w.Waiting, Editor: w.Editor, Keyboard: w.Keyboard, Brief: w.Brief,
+	}, nil
 }
 
 // Until is the request's deadline, or the zero time.

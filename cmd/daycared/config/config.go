@@ -89,16 +89,18 @@ type Person struct {
 
 // Route says who is asked. An empty list matches everything.
 type Route struct {
-	Agents   []string           `yaml:"agents" is:"glob"`
-	Tags     []permissions.Tag  `yaml:"tags"`
-	Tools    []string           `yaml:"tools" is:"glob"`
-	Kinds    []permissions.Kind `yaml:"kinds"`
-	Ask      []string           `yaml:"ask" is:"name"`   // one or more names of people, each once
-	Quorum   int                `yaml:"quorum"`          // 1 where the file says nothing
-	Escalate Escalate           `yaml:"escalate"`        // zero where the file says nothing
-	Chat     int64              `yaml:"chat" is:"group"` // of Telegram, where all are asked at once; 0: to each by themselves
-	Thread   int                `yaml:"thread"`          // the topic in it; 0 for none
-	Timeout  time.Duration      `yaml:"timeout"`         // 0: the default of [Approvals]
+	Agents []string           `yaml:"agents" is:"glob"`
+	Tags   []permissions.Tag  `yaml:"tags"`
+	Tools  []string           `yaml:"tools" is:"glob"`
+	Kinds  []permissions.Kind `yaml:"kinds"`
+	Ask    []string           `yaml:"ask" is:"name"` // one or more names of people, each once
+	Quorum int                `yaml:"quorum"`        // 1 where the file says nothing
+	// NoKeyboard is keyboard: false. The dialog of an agent's own program does not answer before people do.
+	NoKeyboard bool          `yaml:"keyboard" is:"refusal"`
+	Escalate   Escalate      `yaml:"escalate"`        // zero where the file says nothing
+	Chat       int64         `yaml:"chat" is:"group"` // of Telegram, where all are asked at once; 0: to each by themselves
+	Thread     int           `yaml:"thread"`          // the topic in it; 0 for none
+	Timeout    time.Duration `yaml:"timeout"`         // 0: the default of [Approvals]
 }
 
 // Escalate says who is asked besides when nobody has answered for a while.

@@ -70,6 +70,7 @@ routes:
     kinds: [permission, tool]
     ask: [sam, fay]
     quorum: 3
+    keyboard: false
     escalate: {after: 50%, to: [kim]}
     timeout: 4h
   - ask: [fay]
@@ -101,7 +102,7 @@ log: {level: debug, format: json}
 			{
 				Agents: []string{"deploy-*", "uid:1000"}, Tags: []permissions.Tag{write, permissions.Network},
 				Tools: []string{"run_*"}, Kinds: []permissions.Kind{permissions.KindPermission, permissions.KindTool},
-				Ask: []string{"sam", "fay"}, Quorum: 3, Timeout: 4 * time.Hour,
+				Ask: []string{"sam", "fay"}, Quorum: 3, NoKeyboard: true, Timeout: 4 * time.Hour,
 				Escalate: Escalate{After: When{Percent: 50}, To: []string{"kim"}},
 			},
 			{
@@ -138,7 +139,7 @@ log: {level: debug, format: json}
 	}
 	warnings := []string{
 		`config.yaml:4: terminal is passed over, since connectors.terminal.enabled is false`,
-		`config.yaml:29: api.allow_same_user is on: whatever runs as an account that decides can allow what it asked ` +
+		`config.yaml:30: api.allow_same_user is on: whatever runs as an account that decides can allow what it asked ` +
 			`itself; switch it off, except for trying daycared out`,
 	}
 	if !reflect.DeepEqual(got.Warnings.lines(), warnings) {

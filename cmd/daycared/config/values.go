@@ -47,6 +47,7 @@ func leafOf(t reflect.Type, is string) (l leaf, plain bool) {
 // leaves are the sorts of plain values, by the `is` tag or else the type of the field.
 var leaves = map[string]leaf{
 	"bool":              {is: "true or false", written: asLiteral, parse: either("true", "false"), format: with(strconv.FormatBool)},
+	"refusal":           {is: "true or false", written: asLiteral, parse: either("false", "true"), format: with(formatRefusal)},
 	"int":               {is: "a number", written: asLiteral, parse: parseCount, format: with(strconv.Itoa)},
 	"time.Duration":     {is: "a duration", parse: parseDuration, format: with(formatDuration)},
 	"delay":             {is: "a duration", parse: parseDelay, format: with(formatDuration)},
@@ -98,6 +99,7 @@ func with[T any](f func(T) string) func(any) string {
 
 func asIs(s string) string                 { return s }
 func formatInt64(n int64) string           { return strconv.FormatInt(n, 10) }
+func formatRefusal(no bool) string         { return strconv.FormatBool(!no) }
 func formatKind(k permissions.Kind) string { return string(k) }
 func formatLevel(l slog.Level) string      { return strings.ToLower(l.String()) }
 

@@ -20,6 +20,8 @@ const (
 	// waits is how long an agent is told to wait for a hook or a tool, and within, how long daycared takes at most.
 	waits  = time.Hour
 	within = "59m"
+	// tells is how long an agent is told to wait for a hook that only tells us something, in seconds.
+	tells = 10
 	// ours is what our entries are called where they have a name.
 	ours = "daycared"
 )
@@ -43,6 +45,8 @@ type Place struct {
 	Home    string
 	GOOS    string
 	Command []string // daycared, by its path, with the flags that stand before every command
+	// Keyboard says that whoever is at an agent's keyboard may answer before people do, where that is certain to be asked.
+	Keyboard bool
 	// Moved are the folders where agents were told to look instead of in Home, by the variables that tell them; absolute.
 	// See [Movers].
 	Moved map[string]string
@@ -89,11 +93,21 @@ func (p Place) Find(name string) (a Agent, ok bool) {
 const advises = "the MCP tools request_permission and ask_user: the model is asked to use them, and nothing makes it"
 
 func (p Place) claude() Agent {
-	hook := map[string]any{
-		"type": "command", "command": p.hook("claude-code"), "timeout": int(waits.Seconds()), "onFailure": "block",
+	command := p.hook("claude-code")
+	if p.Keyboard {
+		command += " --keyboard"
+	}
+	waiting := []any{map[string]any{
+		"type": "command", "command": command, "timeout": int(waits.Seconds()), "onFailure": "block",
+		"statusMessage": "daycared asks",
+	}}
+	telling := []any{map[string]any{"type": "command", "command": p.hook("claude-code"), "timeout": tells}}
+	every := func(hook []any, event string) entry {
+		return element(map[string]any{"matcher": "*", "hooks": hook}, "claude-code", "hooks", event)
 	}
 	settings := file(filepath.Join(p.folder(claudeHome, ".claude"), "settings.json"),
-		element(map[string]any{"matcher": "*", "hooks": []any{hook}}, "claude-code", "hooks", "PermissionRequest"))
+		every(waiting, "PreToolUse"), every(waiting, "PermissionRequest"), every(telling, "PostToolUse"),
+		every(telling, "PostToolUseFailure"), element(map[string]any{"hooks": telling}, "claude-code", "hooks", "SessionEnd"))
 	settings.strict = "Claude Code"
 	return Agent{
 		Name: "claude-code", Dialect: "claude-code",
@@ -102,22 +116,31 @@ func (p Place) claude() Agent {
 				member(p.server("type", "stdio", "timeout", int(waits.Milliseconds())), "mcpServers", ours)),
 			settings,
 		},
-		Enforces: "every call for which Claude Code would ask at its keyboard; denied also when the hook fails (2.1.295 and later; " +
-			"before, it runs). What its own permissions.allow lets go, or --dangerously-skip-permissions, is not asked",
+		Enforces: "every call of a tool, in every mode, also under claude -p and --dangerously-skip-permissions; denied also when the hook " +
+			"fails (2.1.295 and later; before, it runs). What tools.auto lets go is left to Claude Code's own rules. " + p.keyboard(),
 		Advises: advises,
+		Reads:   []string{"Read", "Glob", "Grep", "LS", "NotebookRead", "TodoWrite", "ToolSearch"},
 		Notes:   []string{"Claude Code may hide MCP tools behind its search; name request_permission in CLAUDE.md where you want it used"},
 	}
+}
+
+// keyboard says what whoever is at Claude Code's keyboard may do.
+func (p Place) keyboard() string {
+	if !p.Keyboard {
+		return "Its keyboard does not answer: a route has a quorum or keyboard: false, or which routes there are is not to be known here"
+	}
+	return "In a terminal the keyboard and the people asked race, and the first answer counts"
 }
 
 func (p Place) codex() Agent {
 	return Agent{
 		Name: "codex", Dialect: "codex",
 		Files: []File{{Path: filepath.Join(p.folder(codexHome, ".codex"), "config.toml"), block: p.codexBlock()}},
-		Enforces: "every call of a tool, once you have trusted the hook in Codex, which skips it silently before. What is allowed goes " +
-			"on under Codex' own approval policy, which may ask once more. Codex runs the call when the hook fails or times out; daycared " +
-			"hook is built not to",
+		Enforces: "every call of a tool, in every mode, once you have trusted the hooks in Codex, which skips them silently before. Where " +
+			"Codex would ask as well, it takes the same answer. Codex runs the call when the hook fails or times out; daycared hook is " +
+			"built not to",
 		Advises: advises,
-		Notes:   []string{"trust the hook when Codex asks for it, and again after every change of it"},
+		Notes:   []string{"trust the hooks when Codex asks for it, and again after every change of them"},
 	}
 }
 

@@ -72,9 +72,9 @@ func TestMoved(t *testing.T) {
 		{told, "claude-code", "/at/CLAUDE_CONFIG_DIR/.claude.json /at/CLAUDE_CONFIG_DIR/settings.json"},
 		{here, "codex", "/home/fay/.codex/config.toml"}, {told, "codex", "/at/CODEX_HOME/config.toml"},
 		{here, "gemini", "/home/fay/.gemini/settings.json"}, {told, "gemini", "/at/GEMINI_CLI_HOME/.gemini/settings.json"},
-		{here, "opencode", "/home/fay/.config/opencode/opencode.json /home/fay/.config/opencode/opencode.jsonc "+
+		{here, "opencode", "/home/fay/.config/opencode/opencode.json /home/fay/.config/opencode/opencode.jsonc " +
 			"/home/fay/.config/opencode/plugin/daycared.js"},
-		{told, "opencode", "/at/XDG_CONFIG_HOME/opencode/opencode.json /at/XDG_CONFIG_HOME/opencode/opencode.jsonc "+
+		{told, "opencode", "/at/XDG_CONFIG_HOME/opencode/opencode.json /at/XDG_CONFIG_HOME/opencode/opencode.jsonc " +
 			"/at/XDG_CONFIG_HOME/opencode/plugin/daycared.js"},
 		{here, "copilot", "/home/fay/.copilot/mcp-config.json /home/fay/.copilot/hooks/daycared.json"},
 		{told, "copilot", "/at/COPILOT_HOME/mcp-config.json /at/COPILOT_HOME/hooks/daycared.json"},
@@ -378,5 +378,38 @@ func TestAgents(t *testing.T) {
 		if got := quoted(word); got != want {
 			t.Errorf("%q is %s", word, got)
 		}
+	}
+}
+
+// What an older version wrote for Claude Code is replaced, found to be stale before, and taken out whole.
+func TestAnOlderConnectionIsReplaced(t *testing.T) {
+	const older = `{"hooks":{"PermissionRequest":[{"matcher":"*","hooks":[{"type":"command","command":` +
+		`"/usr/local/bin/daycared hook claude-code --within 59m","timeout":3600,"onFailure":"block"}]}]}}`
+	a, _ := here.Find("claude-code")
+	f := a.Files[1]
+	newer, err := f.Install(older)
+	if err != nil || newer == older {
+		t.Fatal(newer, err)
+	}
+	for _, event := range []string{"PreToolUse", "PermissionRequest", "PostToolUse", "PostToolUseFailure", "SessionEnd"} {
+		if strings.Count(newer, `"`+event+`"`) != 1 {
+			t.Errorf("%s: %s", event, newer)
+		}
+	}
+	if n := strings.Count(newer, "hook claude-code"); n != 5 {
+		t.Errorf("%d commands: %s", n, newer)
+	}
+	if gone, err := f.Remove(newer); err != nil || !f.Empty(gone) {
+		t.Errorf("removed: %s, %v", gone, err)
+	}
+	raced := here
+	raced.Keyboard = true
+	b, _ := raced.Find("claude-code")
+	at, err := b.Files[1].Install(newer)
+	if err != nil || strings.Count(at, "--within 59m --keyboard") != 2 {
+		t.Errorf("at the keyboard: %s, %v", at, err)
+	}
+	if again, err := f.Install(at); err != nil || strings.Contains(again, "--keyboard") {
+		t.Errorf("and no more: %s, %v", again, err)
 	}
 }

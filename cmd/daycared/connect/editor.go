@@ -279,24 +279,29 @@ func (p Place) codexBlock() string {
 	for i, a := range args {
 		args[i] = strconv.Quote(a)
 	}
-	seconds := int(waits.Seconds())
-	return strings.Join([]string{
+	lines := []string{
 		blockBegin,
 		"[mcp_servers.daycared]",
 		"command = " + strconv.Quote(p.Command[0]),
 		"args = [" + strings.Join(args, ", ") + "]",
-		fmt.Sprintf("tool_timeout_sec = %d", seconds),
-		"",
-		"[[hooks.PreToolUse]]",
-		`matcher = ".*"`,
-		"",
-		"[[hooks.PreToolUse.hooks]]",
-		`type = "command"`,
-		"command = " + strconv.Quote(p.hook("codex")),
-		fmt.Sprintf("timeout = %d", seconds),
-		blockEnd,
-		"",
-	}, "\n")
+		fmt.Sprintf("tool_timeout_sec = %d", int(waits.Seconds())),
+	}
+	for _, hook := range []struct {
+		event   string
+		matcher bool
+		seconds int
+	}{
+		{"PreToolUse", true, int(waits.Seconds())}, {"PermissionRequest", true, int(waits.Seconds())},
+		{"Interrupt", false, tells}, {"SessionEnd", false, tells},
+	} {
+		lines = append(lines, "", "[[hooks."+hook.event+"]]")
+		if hook.matcher {
+			lines = append(lines, `matcher = ".*"`, "")
+		}
+		lines = append(lines, "[[hooks."+hook.event+".hooks]]", `type = "command"`, "command = "+strconv.Quote(p.hook("codex")),
+			fmt.Sprintf("timeout = %d", hook.seconds))
+	}
+	return strings.Join(append(lines, blockEnd, ""), "\n")
 }
 
 // installBlock puts the block at the end of a file. What would not be TOML any more is not written.

@@ -114,7 +114,7 @@ func (f File) Pinned(text string) bool {
 	if f.block != "" {
 		_, block, _ := strings.Cut(text, blockBegin)
 		block, _, _ = strings.Cut(block, blockEnd)
-		return strings.Count(block, "--socket")+strings.Count(block, "--url") >= 2 // of its server and its hook
+		return strings.Count(block, "--socket")+strings.Count(block, "--url") >= 5 // of its server and its hooks
 	}
 	if f.whole != "" {
 		return strings.Contains(text, `"--socket"`) || strings.Contains(text, `"--url"`)

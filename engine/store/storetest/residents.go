@@ -114,11 +114,15 @@ func testEndSession(t *testing.T, b Backend) {
 	apply(t, s, settled.ID, allow())
 	open(t, s, ask(ours("helper", "s-2"), numbered(5)))
 	open(t, s, ask(numbered(6)))
-	waiting, err := s.PendingOfSession(t.Context(), "s-1")
+	waiting, err := s.PendingOfSession(t.Context(), "", "s-1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	same(t, "what waits", waiting, []permissions.ID{r.ID, asked.ID})
+	if waiting, err = s.PendingOfSession(t.Context(), asked.Caller.Name, "s-1"); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "what waits of one", waiting, []permissions.ID{asked.ID})
 }
 
 // testCursors: a follower goes on where it was, and a new one begins with what comes.

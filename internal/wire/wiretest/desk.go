@@ -216,11 +216,32 @@ func (d *Desk) Forgo(ctx context.Context, c permissions.Caller, id permissions.I
 	if _, err := d.Find(ctx, c, id); err != nil {
 		return permissions.Standing{}, err
 	}
-	r, err := d.Registry.Forgo(ctx, id, call)
+	r, err := d.Registry.Forgo(ctx, id, call, "")
 	if err != nil {
 		return permissions.Standing{}, permissions.Refused(err)
 	}
 	return d.Stand(ctx, r)
+}
+
+// Killed is Forgo for a call whose process was ended.
+func (d *Desk) Killed(ctx context.Context, c permissions.Caller, id permissions.ID, call string) error {
+	_, err := d.Registry.Forgo(ctx, id, call, permissions.ViaInterrupt)
+	return err
+}
+
+// Recall withdraws what needs no answer any more.
+func (d *Desk) Recall(ctx context.Context, c permissions.Caller, m permissions.Moot) (withdrawn int, err error) {
+	if c.Name == permissions.Anonymous {
+		return 0, permissions.TokenNeeded()
+	}
+	rows, _ := d.store.pending("", "", 1000)
+	for _, r := range rows {
+		if r.Caller.Name == c.Name && m.Covers(r) {
+			withdrawn++
+			_, err = d.Registry.Cancel(ctx, r.ID, "", m.Via)
+		}
+	}
+	return withdrawn, err
 }
 
 // Ready is nil until Fail.

@@ -1,0 +1,108 @@
+package hooks
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// attendance is how an agent shows that a person is at its keyboard.
+type attendance struct {
+	environ  map[string]string // of its hooks
+	modes    []string          // in which it asks where a hook says so
+	versions []string          // with which this was tried
+}
+
+// Attended reports whether it is certain that the agent asks a person at its keyboard when its hook says ask.
+func (c Call) Attended(env func(string) string) bool {
+	d, known := Find(c.dialect)
+	if !known || c.named != c.dialect || d.keyboard == nil || !slices.Contains(d.keyboard.modes, c.mode) {
+		return false
+	}
+	for name, value := range d.keyboard.environ {
+		if env(name) != value {
+			return false
+		}
+	}
+	return slices.Contains(d.keyboard.versions, versionIn(c.history))
+}
+
+// versioned is where the history of a session says which version of the agent wrote it.
+var versioned = regexp.MustCompile(`"version":"([0-9.]+)"`)
+
+// mostHistory is how much of the end of a history is looked through.
+const mostHistory = 256 << 10
+
+// versionIn is the version of the agent that wrote last into a history; empty where that is not known.
+func versionIn(history string) string {
+	if info, err := os.Stat(history); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	f, err := os.Open(history) //nolint:gosec // the agent's own file, of which a version is read
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	if size, err := f.Seek(0, io.SeekEnd); err == nil {
+		_, _ = f.Seek(max(0, size-mostHistory), io.SeekStart)
+	}
+	text, _ := io.ReadAll(io.LimitReader(f, mostHistory))
+	for lines := bytes.Split(text, []byte("\n")); len(lines) > 0; lines = lines[:len(lines)-1] {
+		if found := versioned.FindSubmatch(lines[len(lines)-1]); found != nil {
+			return string(found[1])
+		}
+	}
+	return ""
+}
+
+// Beginner is a [Desk] that can ask without waiting, too.
+type Beginner interface {
+	Desk
+	Begin(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Standing, error)
+}
+
+// raceWithin bounds how long a person at the keyboard waits for the agent's own dialog.
+const raceWithin = 2 * time.Second
+
+// Race is [Decide] for a call whose agent asks at its keyboard, too ([Call.Keyboard]): the answer that comes first counts. Before
+// the agent's own dialog is there, people are asked and not waited for; beside it, they are.
+func Race(ctx context.Context, desk Beginner, caller permissions.Caller, c Call, within time.Duration) Verdict {
+	if !c.Keyboard {
+		return Decide(ctx, desk, caller, c, within)
+	}
+	given := c.Request
+	if c.questions != nil {
+		given = c.asks()[0]
+	}
+	q := led(given, caller)
+	q.ID, q.Call = permissions.NewID(time.Now()), "" // it keeps no place: whoever waits has a name of its own
+	limited, over := context.WithTimeout(ctx, within)
+	defer over()
+	brief, done := context.WithTimeout(ctx, raceWithin)
+	s, err := desk.Begin(brief, caller, q)
+	done()
+	r, v := s.Request, Verdict{}
+	if err == nil && !r.Answers(q) {
+		err = errOther
+	}
+	switch {
+	case err != nil:
+		return Judge(r, err)
+	case r.State != permissions.Pending:
+		v = hearing{ctx, limited, desk, caller}.all(c, &r)
+	case s.Keyboard && c.event == "PreToolUse":
+		return Verdict{Open: true, Reason: cmp.Or(strings.Join(r.Asked, ", "), "somebody else") + " is asked on another way, too"}
+	default:
+		v = Decide(ctx, desk, caller, c, within)
+	}
+	v.Open = v.Open && s.Keyboard // where others have to agree, the keyboard alone does not decide
+	return v
+}

@@ -1,0 +1,138 @@
+package hooks
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
+)
+
+// Only where everything says that a person is asked at the keyboard is that certain.
+func TestAttendedIsCertainOrNot(t *testing.T) {
+	history := filepath.Join(t.TempDir(), "t.jsonl")
+	write := func(text string) {
+		if err := os.WriteFile(history, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tried := `{"type":"user","version":"` + claudeKeyboard.versions[0] + `"}` + "\n{}\n"
+	environ := map[string]string{"CLAUDE_CODE_SESSION_ATTENDED": "1", "CLAUDE_CODE_ENTRYPOINT": "cli"}
+	for what, c := range map[string]struct {
+		named, mode, unset, wrote string
+		want                      bool
+	}{
+		"a terminal":        {wrote: tried, want: true},
+		"auto mode":         {mode: "auto", wrote: tried, want: true},
+		"bypassed":          {mode: "bypassPermissions", wrote: tried},
+		"asks nobody":       {mode: "dontAsk", wrote: tried},
+		"an unknown mode":   {mode: "later", wrote: tried},
+		"under -p":          {unset: "CLAUDE_CODE_SESSION_ATTENDED", wrote: tried},
+		"no terminal":       {unset: "CLAUDE_CODE_ENTRYPOINT", wrote: tried},
+		"another version":   {wrote: tried + `{"version":"99.0.0"}`},
+		"no version":        {wrote: "{}"},
+		"another's setting": {named: "codex", wrote: tried},
+	} {
+		write(c.wrote)
+		named, mode := "claude-code", "default"
+		if c.named != "" {
+			named = c.named
+		}
+		if c.mode != "" {
+			mode = c.mode
+		}
+		d, _ := Find(named)
+		call, err := d.Read([]byte(`{"hook_event_name":"PreToolUse","prompt_id":"p","session_id":"s","cwd":"/","tool_name":"x","tool_input":{},` +
+			`"permission_mode":"` + mode + `","transcript_path":"` + history + `"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := call.Attended(func(name string) string {
+			if name == c.unset {
+				return ""
+			}
+			return environ[name]
+		})
+		if got != c.want {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+	if versionIn(t.TempDir()) != "" || versionIn("") != "" {
+		t.Error("what is no file has a version")
+	}
+}
+
+// racing is a desk where a question stands so when it is put.
+type racing struct {
+	late
+
+	stands permissions.Standing
+	err    error
+}
+
+func (r *racing) Begin(_ context.Context, _ permissions.Caller, q permissions.Request) (permissions.Standing, error) {
+	s := r.stands
+	q.Version, q.State, q.DecidedBy = permissions.DigestVersion, s.Request.State, "fay"
+	q.Digest, q.Answer, q.Asked = permissions.ComputeDigest(q), s.Request.Answer, []string{"fay"}
+	s.Request = q
+	return s, r.err
+}
+
+// At the keyboard nobody is waited for before the agent's own dialog is there, and nothing that nobody decided is a denial; where
+// the keyboard may not answer, it is as without.
+func TestRace(t *testing.T) {
+	d, _ := Find("claude-code")
+	for _, c := range []struct {
+		event    string
+		state    permissions.State
+		keyboard bool
+		err      error
+		want     string
+	}{
+		{"PreToolUse", permissions.Pending, true, nil, `"ask","permissionDecisionReason":"fay is asked on another way, too"`},
+		{"PreToolUse", permissions.Pending, false, nil, `"deny"`},
+		{"PreToolUse", permissions.Approved, true, nil, `"allow"`},
+		{"PreToolUse", permissions.Denied, true, nil, `"deny"`},
+		{"PreToolUse", permissions.Undeliverable, true, nil, `"ask"`},
+		{"PreToolUse", permissions.Undeliverable, false, nil, `"deny"`},
+		{"PreToolUse", "", false, wire.ErrUnreachable, `"ask"`},
+		{"PreToolUse", "", false, permissions.Forbidden("x"), `"deny"`},
+		{"PermissionRequest", permissions.Pending, true, nil, ``},
+		{"PermissionRequest", permissions.Pending, false, nil, `"deny"`},
+		{"PermissionRequest", permissions.Undeliverable, true, nil, ``},
+		{"PermissionRequest", permissions.Denied, true, nil, `"deny"`},
+		{"PermissionRequest", "", false, wire.ErrUnreachable, ``},
+		{"PermissionRequest", "", false, permissions.Forbidden("x"), `"deny"`},
+	} {
+		call, err := d.Read([]byte(`{"hook_event_name":"` + c.event + `","session_id":"s","cwd":"/","tool_name":"x","tool_input":{}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		call.Keyboard = true
+		desk := &racing{late: late{err: errors.New("odd")}, err: c.err, stands: permissions.Standing{
+			Keyboard: c.keyboard, Request: permissions.Request{State: c.state, Answer: permissions.Allow(permissions.Once)},
+		}}
+		said := call.Reply(Race(t.Context(), desk, permissions.CallerUID(1), call, time.Millisecond))
+		if said.Exit != 0 || !strings.Contains(string(said.Body), c.want) || c.want == "" && len(said.Body) > 0 {
+			t.Errorf("%s, %s, %v, %v: %d %s %s", c.event, c.state, c.keyboard, c.err, said.Exit, said.Body, said.Complaint)
+		}
+	}
+}
+
+// The names of our own tools are spelled as each agent spells those of a server called daycared.
+func TestOwn(t *testing.T) {
+	own := Own([]string{"ask_user"})
+	for name, want := range map[string]string{
+		"claude-code": "mcp__daycared__ask_user", "codex": "mcp__daycared__ask_user", "gemini": "mcp_daycared_ask_user",
+		"copilot": "daycared-ask_user",
+	} {
+		if len(own[name]) != 1 || own[name][0] != want {
+			t.Errorf("%s: %q", name, own[name])
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// heardFor is how long the hook that an agent runs where its own rules have it ask finds what the hook before it was told.
+const heardFor = time.Minute
+
+// heardOf is one call in one session, whichever hook asks about it.
+type heardOf struct {
+	caller, session, hook string
+	call                  permissions.Digest
+}
+
+// heard are the answers of people that hooks were told a moment ago. They are in memory alone: who asks after a restart is
+// asked about once more.
+type heard struct {
+	mu  sync.Mutex
+	all map[heardOf]heardOnce
+}
+
+type heardOnce struct {
+	id    permissions.ID
+	until time.Time
+}
+
+func heardBy(caller permissions.Caller, q permissions.Request) *heardOf {
+	if caller.Name == permissions.Anonymous || q.Hook == "" || len(q.Calls) > 0 {
+		return nil
+	}
+	return &heardOf{caller.Name, q.Session, q.Hook, permissions.CallDigest(q, q.ToolCalls()[0])}
+}
+
+// hear notes that the hook before a call was told what a person answered.
+func (e *Engine) hear(of heardOf, r permissions.Request) {
+	if r.State != permissions.Approved && r.State != permissions.Denied || r.DecidedBy == "" || r.DecidedVia == permissions.ViaGrant {
+		return
+	}
+	now := e.clock.Now()
+	e.lately.mu.Lock()
+	defer e.lately.mu.Unlock()
+	maps.DeleteFunc(e.lately.all, func(_ heardOf, h heardOnce) bool { return !now.Before(h.until) })
+	e.lately.all[of] = heardOnce{r.ID, now.Add(heardFor)}
+}
+
+// again is what the hook before was told of the call that q is about, once: one decision is one prompt.
+func (e *Engine) again(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, bool) {
+	of := heardBy(caller, q)
+	if of == nil || e.StoppedBy() != "" {
+		return permissions.Request{}, false
+	}
+	e.lately.mu.Lock()
+	was, found := e.lately.all[*of]
+	delete(e.lately.all, *of)
+	e.lately.mu.Unlock()
+	now := e.clock.Now()
+	if !found || !now.Before(was.until) || now.Before(was.until.Add(-2*heardFor)) {
+		return permissions.Request{}, false
+	}
+	r, err := e.store.Read(ctx, was.id)
+	if err != nil || !r.VoidAt.IsZero() || !r.LapsedAt.IsZero() || e.stillAllowed(r) != nil {
+		return permissions.Request{}, false
+	}
+	r.Reason = q.Reason // what is said beside the call may be other words
+	r.Digest = permissions.ComputeDigest(r)
+	return r, true
+}
