@@ -64,6 +64,9 @@ func (d Dialect) spoken(m members) Dialect {
 		name = "opencode"
 	case m["toolName"] != nil && m["tool_name"] == nil:
 		name = "copilot"
+	case name != "codex" && m.maybe("hook_event_name") == "PreToolUse" && m.maybe("timestamp") != "" &&
+		m["permission_mode"] == nil && m["prompt_id"] == nil && m["turn_id"] == nil: // an event spelt as Claude Code does
+		name = "copilot"
 	case alike && m["turn_id"] != nil:
 		name = "codex"
 	case alike && m["prompt_id"] != nil:
@@ -103,8 +106,12 @@ func Own(tools []string) map[string][]string {
 // MaxInput is the most bytes that the input of a hook may have.
 const MaxInput = 4 << 20
 
-// readCopilot reads what Copilot CLI gives its hooks. It names the event only where that is permissionRequest.
-func readCopilot(_ Dialect, m members) (c Call, err error) {
+// readCopilot reads what Copilot CLI gives its hooks. It names the event only where that is permissionRequest, or spelt as Claude
+// Code spells it: then all of it is in Claude Code's shape.
+func readCopilot(d Dialect, m members) (c Call, err error) {
+	if m["hook_event_name"] != nil {
+		return readClaude(d, m)
+	}
 	c.event = "preToolUse"
 	if _, named := m["hookName"]; named {
 		if c.event, err = m.text("hookName"); err != nil {

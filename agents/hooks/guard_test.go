@@ -21,6 +21,9 @@ func given(t *testing.T, dialect, tool, input string) []byte {
 	if err := json.Unmarshal(d.Probe(tool, "/srv"), &event); err != nil {
 		t.Fatal(err)
 	}
+	if dialect == "claude-code" {
+		event["permission_mode"] = json.RawMessage(`"default"`) // as always; without one, and with a time, it is Copilot CLI's
+	}
 	member := map[string]string{"copilot": "toolArgs", "opencode": "args"}[dialect]
 	event[cmp.Or(member, "tool_input")] = json.RawMessage(input)
 	text, err := json.Marshal(event)

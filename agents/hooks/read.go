@@ -170,7 +170,7 @@ func (c *Call) complete(dialect string) error {
 // shells are each dialect's own tools that run a command and take a description of it. The tools of MCP servers have other
 // names.
 var shells = map[string][]string{
-	"claude-code": {"Bash"}, "codex": {"Bash"}, "copilot": {"bash"}, "cursor": {"Shell"}, "gemini": {"run_shell_command"},
+	"claude-code": {"Bash"}, "codex": {"Bash"}, "copilot": {"bash", "Bash"}, "cursor": {"Shell"}, "gemini": {"run_shell_command"},
 	"opencode": {"bash"},
 }
 

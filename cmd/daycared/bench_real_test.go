@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,7 +54,7 @@ func TestRealAgents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cases, err := filepath.Glob("testdata/clients/*.txtar")
+	cases, err := filepath.Glob(filepath.Join("testdata/clients", cmp.Or(os.Getenv("REAL_CASES"), "*")+".txtar"))
 	if err != nil || len(cases) == 0 {
 		t.Fatalf("no cases: %v", err)
 	}
