@@ -167,7 +167,8 @@ func (s *Settings) ownFiles(r permissions.Request) (around bool, err error) {
 			return false, permissions.OwnFiles(t.String() + " covers")
 		}
 	}
-	if r.Kind != permissions.KindTool || r.Caller.Ours() {
+	// Gemini CLI says beside the input of our own tools how their server was started, and that names our socket.
+	if r.Kind != permissions.KindTool || r.Caller.Ours() || slices.Contains(s.Asking[r.Hook], r.Tool) {
 		return false, nil
 	}
 	for _, c := range r.ToolCalls() {

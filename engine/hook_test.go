@@ -273,11 +273,18 @@ func TestRecall(t *testing.T) {
 func TestOurOwnToolsPassTheHooks(t *testing.T) {
 	s := usual()
 	s.Asking = map[string][]string{"claude-code": {"mcp__daycared__ask_user", "mcp__daycared__pause"}}
-	s.Policy.Forbidden = []string{"mcp__daycared__pause"}
+	s.Policy.Forbidden, s.Own = []string{"mcp__daycared__pause"}, []string{"/run/daycared"}
 	m := connectortest.NewMemory(fayAt("memory"), nil)
 	st := play(t, s, m)
 	if r := st.get(st.ask(t.Context(), hook("mcp__daycared__ask_user", `{}`))); !r.Unasked() {
 		t.Errorf("%+v", r)
+	}
+	named := `{"hook.mcp_context":{"args":["--socket","/run/daycared/agent","mcp"]}}` // as Gemini CLI tells how our server was started
+	if r := st.get(st.ask(t.Context(), hook("mcp__daycared__ask_user", named))); !r.Unasked() {
+		t.Errorf("started at our own socket: %+v", r)
+	}
+	if _, err := st.Ask(t.Context(), self, hook("Bash", named)); permissions.CodeOf(err) != permissions.CodeOwnFiles {
+		t.Errorf("another tool with that input: %v", err)
 	}
 	if _, err := st.Ask(t.Context(), self, hook("mcp__daycared__pause", `{}`)); permissions.CodeOf(err) != permissions.CodeForbidden {
 		t.Errorf("what is forbidden: %v", err)
