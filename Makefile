@@ -63,8 +63,8 @@ test: ## run every test; first say what is missing for it, how long it takes and
 	go -C tools/figures test ./...
 
 .PHONY: test-real
-test-real: need ## real agents from npm (Linux on x86-64) ask the daemon; one call waits REAL_WAIT, 10m
-	REAL_WAIT=$(REAL_WAIT) go test -tags real ./cmd/daycared -run 'TestReal$$' -parallel 1 -count=1 -v -timeout 2h
+test-real: need ## real agents from npm (Linux on x86-64) ask the daemon, each of docs/agents.md in each of its modes; one call waits REAL_WAIT, 10m; an hour
+	REAL_WAIT=$(REAL_WAIT) go test -tags real ./cmd/daycared -run 'TestReal(Agents)?$$' -parallel 1 -count=1 -v -timeout 2h
 
 .PHONY: race
 race: need ## run the tests of RACE, ./..., with the race detector

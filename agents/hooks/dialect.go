@@ -108,9 +108,9 @@ const MaxInput = 4 << 20
 
 // readCopilot reads what Copilot CLI gives its hooks. It names the event only where that is permissionRequest, or spelt as Claude
 // Code spells it: then all of it is in Claude Code's shape.
-func readCopilot(d Dialect, m members) (c Call, err error) {
+func readCopilot(_ Dialect, m members) (c Call, err error) {
 	if m["hook_event_name"] != nil {
-		return readClaude(d, m)
+		return readEvent(m)
 	}
 	c.event = "preToolUse"
 	if _, named := m["hookName"]; named {

@@ -29,7 +29,9 @@ type mode struct {
 	args     []string
 	env      map[string]string
 	files    map[string]string
-	terminal bool // it has one, and stays when it has done what it was told
+	without  []string // cases that cannot be tried so
+	dialog   string   // what its own dialog shows, where its person can answer there as well
+	terminal bool     // it has one, and stays when it has done what it was told
 }
 
 // programs are all rows. $NPM is the folder of the programs, $MODEL the address of the model, $WORK the home; each starts in
@@ -42,6 +44,11 @@ var programs = []program{
 			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "IS_SANDBOX": "1"}, // else root may not choose bypassPermissions
 		run: []string{"$NPM/@anthropic-ai/claude-code-linux-x64/claude", "-p", "$PROMPT"},
 		modes: []mode{
+			{name: "terminal", terminal: true, dialog: "proceed|cancel", // which waits on
+				without: []string{"late yes", "late no", "own tools", "question"},
+				run:     []string{"$NPM/@anthropic-ai/claude-code-linux-x64/claude", "$PROMPT"},
+				files: map[string]string{".claude.json": `{"hasCompletedOnboarding":true,"theme":"dark","customApiKeyResponses":` +
+					`{"approved":["x"]},"projects":{"$WORK/ws":{"hasTrustDialogAccepted":true,"hasCompletedProjectOnboarding":true}}}`}},
 			{name: "-p"},
 			{name: "-p, auto", args: []string{"--permission-mode", "auto"}},
 			{name: "-p, bypassPermissions", args: []string{"--dangerously-skip-permissions"}},
@@ -61,7 +68,9 @@ var programs = []program{
 			{name: "exec, dangerously-bypass-approvals-and-sandbox", args: []string{"--dangerously-bypass-approvals-and-sandbox"}},
 		},
 		shell: "exec_command", command: `{"cmd":"$COMMAND"}`,
-		own: "mcp__daycared/request_permission", question: "mcp__daycared/ask_user",
+		write:   "exec_command", // it finds the patch in the command
+		content: `{"cmd":"apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: made.txt\n+$CONTENT\n*** End Patch\nEOF"}`,
+		own:     "mcp__daycared/request_permission", question: "mcp__daycared/ask_user",
 	},
 	{
 		name: "gemini", title: "Gemini CLI", wire: modeltest.Gemini,
@@ -73,7 +82,7 @@ var programs = []program{
 		run: []string{"$NPM/.bin/node", "$NPM/@google/gemini-cli/bundle/gemini.js", "-m", "gemini-2.5-flash", "-p", "$PROMPT"},
 		modes: []mode{
 			{name: "terminal", terminal: true, run: []string{"$NPM/.bin/node", "$NPM/@google/gemini-cli/bundle/gemini.js",
-				"-m", "gemini-2.5-flash", "-i", "$PROMPT"}},
+				"-m", "gemini-2.5-flash", "-i", "$PROMPT"}, without: []string{"own tools", "question"}}, // it begins before it has our tools
 			{name: "-p, --yolo", args: []string{"--yolo"}},
 		},
 		shell: "run_shell_command", command: `{"command":"$COMMAND","description":"Make it"}`,

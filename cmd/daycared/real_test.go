@@ -50,7 +50,8 @@ func setupReal(env *testscript.Env) error {
 	}
 	names, _ := env.Values[namesKey{}].(map[string]bool)
 	for _, name := range []string{
-		"ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "OPENCODE_DISABLE_MODELS_FETCH", "XDG_CACHE_HOME", "GOCACHE", "GOPROXY",
+		"ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "CODEX_HOME", "CODEX_API_KEY",
+		"OPENCODE_DISABLE_MODELS_FETCH", "XDG_CACHE_HOME", "GOCACHE", "GOPROXY",
 	} {
 		names[name] = true
 	}

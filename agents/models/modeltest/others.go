@@ -50,6 +50,9 @@ func glance(d Dialect, body []byte) (Request, error) {
 		r.Prompt.Tools = append(r.Prompt.Tools, models.Tool{Name: t.Name + t.Function.Name})
 	}
 	last := in.Messages[len(in.Messages)-1]
+	for i := len(in.Messages) - 2; i >= 0 && last.Role == "system"; i-- { // which Claude Code adds behind what was said
+		last = in.Messages[i]
+	}
 	r.Prompt.Messages = []models.Message{newest(last.Role, last.Content)}
 	return r, nil
 }

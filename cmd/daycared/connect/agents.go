@@ -55,7 +55,7 @@ type Place struct {
 // Movers are the variables by which agents are told where their settings are.
 func Movers() []string { return []string{claudeHome, codexHome, copilotHome, geminiHome, xdgConfig} }
 
-// Claude Code and opencode were tried; the others are as their documentation has it.
+// docs/agents.md names those that were tried; Cursor and VS Code are as their documentation has it.
 const (
 	claudeHome  = "CLAUDE_CONFIG_DIR" // in place of ~/.claude, and .claude.json is in it as well
 	codexHome   = "CODEX_HOME"        // in place of ~/.codex
@@ -154,8 +154,8 @@ func (p Place) gemini() Agent {
 			// Without trust, gemini -p offers no tool of the server; ours only ask.
 			member(p.server("timeout", int(waits.Milliseconds()), "trust", true), "mcpServers", ours),
 			element(map[string]any{"matcher": ".*", "hooks": []any{hook}}, "gemini", "hooks", "BeforeTool"))},
-		Enforces: "every call of a tool, also with --yolo. Gemini CLI runs the call when the hook fails or times out; daycared hook " +
-			"is built not to",
+		Enforces: "every call of a tool, also with --yolo. What is allowed goes on under Gemini CLI's own approval mode, whose dialog asks " +
+			"once more at a terminal without --yolo. Gemini CLI runs the call when the hook fails or times out; daycared hook is built not to",
 		Advises: advises,
 		Reads:   []string{"read_file", "read_many_files", "list_directory", "glob", "search_file_content"},
 	}
