@@ -394,7 +394,8 @@ func untilOver(ts *testscript.TestScript, b *bench, _ []string) {
 	if b.m.terminal && !over(a.done) {
 		until(ts, "the model was told what came of it", func(context.Context) error {
 			told := b.told()
-			if len(told) == 0 || strings.Contains(told[len(told)-1], "still waiting") {
+			lines := strings.FieldsFunc(strings.Join(told, "\n"), func(c rune) bool { return c == '\n' })
+			if !slices.ContainsFunc(lines, func(line string) bool { return !strings.Contains(line, "still waiting") }) {
 				return fmt.Errorf("it was told %q", told)
 			}
 			return nil

@@ -49,6 +49,12 @@ var programs = []program{
 				run:     []string{"$NPM/@anthropic-ai/claude-code-linux-x64/claude", "$PROMPT"},
 				files: map[string]string{".claude.json": `{"hasCompletedOnboarding":true,"theme":"dark","customApiKeyResponses":` +
 					`{"approved":["x"]},"projects":{"$WORK/ws":{"hasTrustDialogAccepted":true,"hasCompletedProjectOnboarding":true}}}`}},
+			{name: "terminal, bypassPermissions", terminal: true, args: []string{"--dangerously-skip-permissions"},
+				run: []string{"$NPM/@anthropic-ai/claude-code-linux-x64/claude", "$PROMPT"},
+				files: map[string]string{".claude.json": `{"hasCompletedOnboarding":true,"theme":"dark","customApiKeyResponses":` +
+					`{"approved":["x"]},"bypassPermissionsModeAccepted":true,` +
+					`"projects":{"$WORK/ws":{"hasTrustDialogAccepted":true,"hasCompletedProjectOnboarding":true}}}`,
+					".claude/settings.json": `{"skipDangerousModePermissionPrompt":true}`}},
 			{name: "-p"},
 			{name: "-p, auto", args: []string{"--permission-mode", "auto"}},
 			{name: "-p, bypassPermissions", args: []string{"--dangerously-skip-permissions"}},
@@ -64,6 +70,11 @@ var programs = []program{
 			"[model_providers.loop]\nname = \"loop\"\nbase_url = \"$MODEL\"\nwire_api = \"responses\"\n"},
 		run: []string{"$NPM/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex", "exec", "--skip-git-repo-check", "$PROMPT"},
 		modes: []mode{
+			{name: "terminal", terminal: true,
+				run: []string{"$NPM/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex", "$PROMPT"},
+				files: map[string]string{".codex/config.toml": "model = \"m\"\nmodel_provider = \"loop\"\n" +
+					"[model_providers.loop]\nname = \"loop\"\nbase_url = \"$MODEL\"\nwire_api = \"responses\"\n" +
+					"[projects.\"$WORK/ws\"]\ntrust_level = \"trusted\"\n"}},
 			{name: "exec", args: []string{"--sandbox", "danger-full-access"}},
 			{name: "exec, dangerously-bypass-approvals-and-sandbox", args: []string{"--dangerously-bypass-approvals-and-sandbox"}},
 		},
@@ -94,8 +105,10 @@ var programs = []program{
 		version: []string{"$NPM/@github/copilot-linux-x64/copilot", "--version"},
 		env: map[string]string{"COPILOT_PROVIDER_BASE_URL": "$MODEL", "COPILOT_MODEL": "m", "COPILOT_OFFLINE": "true",
 			"COPILOT_AUTO_UPDATE": "false"},
-		run:   []string{"$NPM/@github/copilot-linux-x64/copilot", "-p", "$PROMPT"},
-		modes: []mode{{name: "-p"}, {name: "-p, --allow-all-tools", args: []string{"--allow-all-tools"}}},
+		run: []string{"$NPM/@github/copilot-linux-x64/copilot", "-p", "$PROMPT"},
+		modes: []mode{{name: "terminal", terminal: true, run: []string{"$NPM/@github/copilot-linux-x64/copilot", "-i", "$PROMPT"},
+			files: map[string]string{".copilot/config.json": `{"trusted_folders":["$WORK/ws"],"trustedFolders":["$WORK/ws"]}`}},
+			{name: "-p"}, {name: "-p, --allow-all-tools", args: []string{"--allow-all-tools"}}},
 		shell: "bash", command: `{"command":"$COMMAND","description":"Make it"}`,
 		write: "create", content: `{"path":"$FILE","file_text":"$CONTENT"}`,
 		own: "daycared-request_permission", question: "daycared-ask_user",
@@ -110,8 +123,9 @@ var programs = []program{
 			// Else it fetches its own package from npm when it starts, and waits for that for minutes where there is no network.
 			".config/opencode/node_modules/none": "",
 			".config/opencode/package-lock.json": `{"packages":{"":{"dependencies":{"@opencode-ai/plugin":"1.18.33"}}}}`},
-		run:   []string{"$NPM/opencode-linux-x64/bin/opencode", "run", "$PROMPT"},
-		modes: []mode{{name: "run"}, {name: "run, --auto", args: []string{"--auto"}}},
+		run: []string{"$NPM/opencode-linux-x64/bin/opencode", "run", "$PROMPT"},
+		modes: []mode{{name: "terminal", terminal: true, run: []string{"$NPM/opencode-linux-x64/bin/opencode", "--prompt", "$PROMPT"}},
+			{name: "run"}, {name: "run, --auto", args: []string{"--auto"}}},
 		shell: "bash", command: `{"command":"$COMMAND","description":"Make it"}`,
 		write: "write", content: `{"filePath":"$FILE","content":"$CONTENT"}`,
 		own: "daycared_request_permission", question: "daycared_ask_user",

@@ -50,7 +50,8 @@ func setupReal(env *testscript.Env) error {
 	}
 	names, _ := env.Values[namesKey{}].(map[string]bool)
 	for _, name := range []string{
-		"ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "CODEX_HOME", "CODEX_API_KEY",
+		"ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "CODEX_HOME", "CODEX_API_KEY", "GEMINI_API_KEY", "GEMINI_CLI_HOME",
+		"GOOGLE_GEMINI_BASE_URL", "GEMINI_CLI_TRUST_WORKSPACE",
 		"OPENCODE_DISABLE_MODELS_FETCH", "XDG_CACHE_HOME", "GOCACHE", "GOPROXY",
 	} {
 		names[name] = true
