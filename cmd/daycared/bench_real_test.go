@@ -179,7 +179,6 @@ type keeper struct {
 	t    *testing.T
 	name string
 	why  []string
-	mu   sync.Mutex
 	came map[string]string
 }
 
@@ -187,7 +186,7 @@ var errCase = errors.New("the case failed")
 
 func (k *keeper) run(f func()) {
 	defer func() {
-		if e := recover(); e != nil && e != error(errCase) {
+		if e := recover(); e != nil && e != errCase {
 			panic(e)
 		}
 	}()
