@@ -150,7 +150,7 @@ func Decide(ctx context.Context, desk Desk, caller permissions.Caller, c Call, w
 
 // hearing is how one hook puts its questions.
 type hearing struct {
-	ctx, limited context.Context // how long the agent wants an answer, and how long it is waited for
+	ctx, limited context.Context //nolint:containedctx // how long the agent wants an answer, and how long it is waited for
 	desk         Desk
 	caller       permissions.Caller
 }

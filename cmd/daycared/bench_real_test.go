@@ -186,7 +186,7 @@ var errCase = errors.New("the case failed")
 
 func (k *keeper) run(f func()) {
 	defer func() {
-		if e := recover(); e != nil && e != errCase {
+		if e := recover(); e != nil && e != any(errCase) {
 			panic(e)
 		}
 	}()

@@ -183,7 +183,8 @@ func (c *CLI) tokenListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the tokens that are not revoked",
-		Long:  "List the tokens that are not revoked: id, name, how long each is valid, when it was used last, and whose agent it is. Secrets are not kept.",
+		Long: "List the tokens that are not revoked: id, name, how long each is valid, when it was used last, and whose agent it is. " +
+			"Secrets are not kept.",
 		Example: "  daycared token list\n" +
 			"  daycared token list --json",
 		Args: arguments(cobra.NoArgs),

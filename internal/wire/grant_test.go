@@ -150,13 +150,16 @@ func TestAnEventSaysWhoAndWhat(t *testing.T) {
 
 // What counts or numbers something is a number in the payload, as the contract says; what is stored as text only looks like one.
 func TestNumbersOfEventsAreNumbers(t *testing.T) {
+	type detail = map[string]string
 	for want, r := range map[string]permissions.Record{
-		`{"answer":"deny","call":1}`:                  {Type: permissions.RequestVoted, Detail: map[string]string{"answer": "deny", "call": "1"}},
-		`{"grant":"01J","used":7}`:                    {Type: permissions.GrantEnded, Detail: map[string]string{"grant": "01J", "used": "7"}},
-		`{"grant":"01J","used":0,"why":"3"}`:          {Type: permissions.GrantRevoked, Detail: map[string]string{"grant": "01J", "used": "0", "why": "3"}},
-		`{"grant":"01J","used":2}`:                    {Type: permissions.GrantReinstated, Detail: map[string]string{"grant": "01J", "used": "2"}},
-		`{"pending":3}`:                               {Type: permissions.AllStopped, Detail: map[string]string{"pending": "3"}},
-		`{"back_to":4503599627370496,"why":"a copy"}`: {Type: permissions.StoreRestored, Detail: map[string]string{"back_to": "4503599627370496", "why": "a copy"}},
+		`{"answer":"deny","call":1}`:         {Type: permissions.RequestVoted, Detail: detail{"answer": "deny", "call": "1"}},
+		`{"grant":"01J","used":7}`:           {Type: permissions.GrantEnded, Detail: detail{"grant": "01J", "used": "7"}},
+		`{"grant":"01J","used":0,"why":"3"}`: {Type: permissions.GrantRevoked, Detail: detail{"grant": "01J", "used": "0", "why": "3"}},
+		`{"grant":"01J","used":2}`:           {Type: permissions.GrantReinstated, Detail: detail{"grant": "01J", "used": "2"}},
+		`{"pending":3}`:                      {Type: permissions.AllStopped, Detail: detail{"pending": "3"}},
+		`{"back_to":4503599627370496,"why":"a copy"}`: {
+			Type: permissions.StoreRestored, Detail: detail{"back_to": "4503599627370496", "why": "a copy"},
+		},
 	} {
 		text, err := Encode(FromHappening(permissions.Happening{Entry: permissions.Entry{Record: r}}).Payload)
 		if err != nil || string(text) != want {

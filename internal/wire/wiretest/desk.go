@@ -224,7 +224,7 @@ func (d *Desk) Forgo(ctx context.Context, c permissions.Caller, id permissions.I
 }
 
 // Killed is Forgo for a call whose process was ended.
-func (d *Desk) Killed(ctx context.Context, c permissions.Caller, id permissions.ID, call string) error {
+func (d *Desk) Killed(ctx context.Context, _ permissions.Caller, id permissions.ID, call string) error {
 	_, err := d.Registry.Forgo(ctx, id, call, permissions.ViaInterrupt)
 	return err
 }
