@@ -209,8 +209,12 @@ func (s *Settings) route(r permissions.Request) (Route, bool) {
 	return Route{}, false
 }
 
-// keyboard reports whether the dialog of the asker's own program may answer r before people do.
+// keyboard reports whether the dialog of the asker's own program may answer r before people do: a call that its hook asks about,
+// or a question, while it is open.
 func (s *Settings) keyboard(r permissions.Request) bool {
+	if r.State != permissions.Pending || r.Hook == "" && r.Kind != permissions.KindClarification {
+		return false
+	}
 	t, found := s.route(r)
 	return found && !t.NoKeyboard && r.Quorum <= 1 && t.Quorum <= 1
 }

@@ -13,7 +13,7 @@ func TestWhatAgentsMayReach(t *testing.T) {
 	d := &daemon{cfg: config.Default(), log: quiet(), gauges: http.NotFoundHandler()}
 	want := []string{
 		"GET /healthz", "GET /metrics", "GET /openapi.json", "GET /readyz",
-		"/mcp", "GET /v1/requests/{id}", "POST /hook/{dialect}", "POST /v1/requests",
+		"/mcp", "GET /v1/requests/{id}", "POST /hook/{dialect}", "POST /v1/recall", "POST /v1/requests",
 		"GET /v1/events", "POST /v1/requests/{id}/answer", "POST /v1/requests/{id}/cancel",
 	}
 	slices.Sort(want)

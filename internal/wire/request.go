@@ -72,7 +72,7 @@ type Request struct {
 	Brief bool `json:"brief,omitzero"`
 	// Editor says that it may be answered in the asker's own editor as well: by POST /v1/requests/{id}/answer. Agents only.
 	Editor bool `json:"editor,omitzero"`
-	// Keyboard says that the agent's own dialog may answer it before people do. Agents only.
+	// Keyboard says that the agent's own dialog may answer it before people do: a hook's call, or a question. Agents only.
 	Keyboard bool `json:"keyboard,omitzero"`
 }
 
