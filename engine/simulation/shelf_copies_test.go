@@ -352,6 +352,7 @@ func (s *shelf) Pairings(context.Context) ([]permissions.Pairing, error)       {
 func (s *shelf) Suspensions(context.Context) ([]permissions.Suspension, error) { return nil, nil }
 func (s *shelf) Locks(context.Context) ([]permissions.Lock, error)             { return nil, nil }
 func (s *shelf) Moves(context.Context) ([]permissions.Move, error)             { return nil, nil }
+func (s *shelf) Tokens(context.Context) ([]permissions.Token, error)           { return nil, nil }
 
 // Prune deletes nothing: what is asked here is not old enough.
 func (s *shelf) Prune(context.Context, permissions.Keep, time.Time, int) (bool, error) {
