@@ -39,6 +39,7 @@ func TestCanonicalJSON(t *testing.T) {
 		{"duplicate member by an escape", `{"a":1,"\u0061":2}`},
 		{"bad UTF-8", "\"\xff\""},
 		{"too deep", strings.Repeat("[", 9500) + strings.Repeat("]", 9500)},
+		{"too deep of both kinds", strings.Repeat(`[{"a":`, 4750) + "1" + strings.Repeat("}]", 4750)},
 		{"bad UTF-8 in a name", "{\"\xff\":1}"},
 		{"lone surrogate", `"\ud800"`},
 		{"data after the end", `{} {}`},

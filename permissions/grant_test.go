@@ -153,5 +153,8 @@ func TestTheRecordOfAStepThatWasAnsweredDifferentlyHasEachAnswer(t *testing.T) {
 		if err != nil || c.Records[0].Type != RequestSettled || c.Records[0].Detail["calls"] != want {
 			t.Errorf("%v: %v, %+v", votes, err, c.Records)
 		}
+		if _, said := c.Records[0].Detail["calls"]; said != (want != "") {
+			t.Errorf("%v: the record has the answers of calls: %+v", votes, c.Records)
+		}
 	}
 }
