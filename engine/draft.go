@@ -43,7 +43,7 @@ func (e *Engine) draft(
 	}
 	verdict := policy.Evaluate(r, grants, now)
 	if counts && !verdict.Ask && e.tooOften(s, r.Caller, verdict.Auto) { // then only a grant lets it run unasked
-		policy.Auto = nil
+		policy.Auto, r.Harmless = nil, false
 		verdict = policy.Evaluate(r, grants, now)
 	}
 	verdict.Ask = verdict.Ask || around

@@ -25,7 +25,7 @@ type Settings struct {
 	Keep          permissions.Keep
 	AllowSameUser bool
 	Editor        bool                // the asker's own editor may answer what permits nothing; see [Engine.Reply]
-	Asking        map[string][]string // by the dialect of a hook, the names of our own tools, which only ask
+	Asking        map[string][]string // by the dialect of a hook, the names of tools that only ask
 	Own           []string            // the daemon's data, configuration and binary: absolute, clean, symlinks resolved and not
 
 	// Of agents of ours, by the caller's name ("agent:helper"); see also [Settings.policy].

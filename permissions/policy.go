@@ -52,6 +52,8 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 		switch {
 		case warned(p.Forbidden, c.Tool):
 			return Verdict{Forbidden: c.Tool}
+		case auto < 0 && r.leftAlone() && !p.riskyTool(c.Tool) && !matches(p.Gated, c.Tool, true):
+			v.Auto = append(v.Auto, leaving)
 		case auto < 0 || matches(p.Gated, c.Tool, true):
 			opened := slices.IndexFunc(live, func(g Grant) bool { return g.Opens(r, c, p.riskyTool(c.Tool)) })
 			if opened < 0 {
@@ -66,6 +68,14 @@ func (p Policy) Evaluate(r Request, grants []Grant, now time.Time) Verdict {
 	slices.Sort(v.Grants)
 	v.Grants = slices.Compact(v.Grants)
 	return v
+}
+
+// leaving stands in [Verdict.Auto] for what a hook has read and leaves to the agent's own mode. It is no pattern of a tool's name.
+const leaving = "--gate risky"
+
+// leftAlone reports whether a hook leaves r to its agent's own mode. Where the agent's own rules ask, it does not.
+func (r Request) leftAlone() bool {
+	return r.Harmless && r.Hook != "" && r.HookStage != HookAgain && !r.Caller.Ours()
 }
 
 // HighRisk tells whether r needs a second yes.

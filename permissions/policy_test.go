@@ -247,3 +247,31 @@ func TestGrantOpens(t *testing.T) {
 		}
 	}
 }
+
+// What a hook has read and leaves to its agent's own mode needs nobody, unless policy names the tool, or the agent's rules ask.
+func TestPolicyIsAboveWhatAHookLeaves(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Request)
+		ask    bool
+	}{
+		{"left", func(*Request) {}, false},
+		{"not said to be harmless", func(r *Request) { r.Harmless = false }, true},
+		{"no hook", func(r *Request) { r.Hook = "" }, true},
+		{"asked by the agent's own rules", func(r *Request) { r.HookStage = HookAgain }, true},
+		{"an agent of ours", func(r *Request) { r.Caller.Name = "agent:scribe" }, true},
+		{"gated", func(r *Request) { r.Tool = "read_secret" }, true},
+		{"high risk", func(r *Request) { r.Tool = "run_x" }, true},
+		{"tags", func(r *Request) { r.Tags = tags("@network") }, true},
+	} {
+		r := Request{Kind: KindTool, Tool: "Edit", Hook: "claude-code", HookStage: HookBefore, Harmless: true, Caller: Caller{Name: "uid:1000"}}
+		c.change(&r)
+		if got := house.Evaluate(r, nil, noon); got.Ask != c.ask || (len(got.Auto) == 0) != c.ask && c.name != "tags" {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+	}
+	r := Request{Kind: KindTool, Tool: "delete_x", Hook: "claude-code", Harmless: true, Caller: Caller{Name: "uid:1000"}}
+	if got := house.Evaluate(r, nil, noon); got.Forbidden != "delete_x" {
+		t.Errorf("forbidden: %+v", got)
+	}
+}

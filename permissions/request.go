@@ -178,6 +178,7 @@ type Request struct {
 	Hook       string        // the dialect of an agent's own hook that asks, which knows one call at a time; empty: no hook
 	Patience   time.Duration // how long the caller wants to wait; zero: the default. Not stored: see Deadline
 	HookStage  string        // HookBefore or HookAgain, of a hook that says it. Not stored
+	Harmless   bool          // the hook has read the call whole and says so, and that people need not be asked. Not stored
 	Stays      time.Duration // the process that asks is there for so long, unless it is ended; zero: nobody knows. Not stored
 	Call       string        // names the waiting call, so that its own retry finds its place; not stored
 	Options    []Option

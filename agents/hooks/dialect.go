@@ -32,6 +32,7 @@ type Dialect struct {
 	read     func(Dialect, members) (Call, error)
 	silent   bool        // silence lets a call go, under the agent's own rules
 	own      string      // how it begins the names of the tools of a server called daycared
+	talks    string      // its own tool by which the model asks the person at it; empty: none, or it is asked about as what it is
 	keyboard *attendance // nil: it cannot ask there beside people
 }
 
@@ -45,11 +46,11 @@ var claudeKeyboard = attendance{
 // dialects are all that are spoken.
 var dialects = []Dialect{
 	{Name: "claude-code", Within: 590 * time.Second, read: readClaude, silent: true, own: "mcp__daycared__", keyboard: &claudeKeyboard},
-	{Name: "codex", Within: 590 * time.Second, read: readCodex, silent: true, own: "mcp__daycared__"},
-	{Name: "copilot", Within: 25 * time.Second, read: readCopilot, own: "daycared-"},
+	{Name: "codex", Within: 590 * time.Second, read: readCodex, silent: true, own: "mcp__daycared__", talks: "request_user_input"},
+	{Name: "copilot", Within: 25 * time.Second, read: readCopilot, own: "daycared-", talks: "ask_user"},
 	{Name: "cursor", Within: 50 * time.Second, read: readCursor},
-	{Name: "gemini", Within: 50 * time.Second, read: readGemini, own: "mcp_daycared_"},
-	{Name: "opencode", Within: 590 * time.Second, read: readOpencode, own: "daycared_"},
+	{Name: "gemini", Within: 50 * time.Second, read: readGemini, own: "mcp_daycared_", talks: "ask_user"},
+	{Name: "opencode", Within: 590 * time.Second, read: readOpencode, own: "daycared_", talks: "question"},
 	{Name: "vscode", Within: 25 * time.Second, read: readLocal},
 }
 
@@ -90,10 +91,14 @@ func Names() []string {
 	return wire.Each(dialects, func(d Dialect) string { return d.Name })
 }
 
-// Own are the names that our tools have in each dialect, of a server called daycared.
-func Own(tools []string) map[string][]string {
+// Asking are the tools of each dialect that only ask: ours, of a server called daycared, and the agent's own conversation with the
+// person at it.
+func Asking(tools []string) map[string][]string {
 	all := map[string][]string{}
 	for _, d := range dialects {
+		if d.talks != "" {
+			all[d.Name] = append(all[d.Name], d.talks)
+		}
 		for _, t := range tools {
 			if d.own != "" {
 				all[d.Name] = append(all[d.Name], d.own+t)

@@ -124,15 +124,17 @@ func TestRace(t *testing.T) {
 	}
 }
 
-// The names of our own tools are spelled as each agent spells those of a server called daycared.
-func TestOwn(t *testing.T) {
-	own := Own([]string{"ask_user"})
+// The names of our own tools are spelled as each agent spells those of a server called daycared. What an agent asks the person at it
+// by a tool of its own is beside them.
+func TestAsking(t *testing.T) {
+	asking := Asking([]string{"ask_user"})
 	for name, want := range map[string]string{
-		"claude-code": "mcp__daycared__ask_user", "codex": "mcp__daycared__ask_user", "gemini": "mcp_daycared_ask_user",
-		"copilot": "daycared-ask_user",
+		"claude-code": "mcp__daycared__ask_user", "codex": "request_user_input mcp__daycared__ask_user",
+		"gemini": "ask_user mcp_daycared_ask_user", "copilot": "ask_user daycared-ask_user", "opencode": "question daycared_ask_user",
+		"cursor": "",
 	} {
-		if len(own[name]) != 1 || own[name][0] != want {
-			t.Errorf("%s: %q", name, own[name])
+		if got := strings.Join(asking[name], " "); got != want {
+			t.Errorf("%s: %q", name, got)
 		}
 	}
 }

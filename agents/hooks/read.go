@@ -31,7 +31,8 @@ type Call struct {
 	echo      string                      // the input that an allowed call is given back; empty: none has to be
 	questions []question                  // what the call asks instead of whether it may run
 	mode      string
-	history   string // the agent's own file of the session
+	history   string          // the agent's own file of the session
+	given     json.RawMessage // the input as it was; nil: it was not read
 }
 
 // Read understands what a hook was given. An error says what is wrong with it, in words for whoever reads the agent's
@@ -62,6 +63,7 @@ func (d Dialect) Read(input []byte) (Call, error) {
 		err = c.beside(m)
 	}
 	if err == nil && c.Request.Tool != "" {
+		c.given = c.Request.Input
 		err = c.complete(d.Name)
 	}
 	if r := c.Request; c.questions != nil {

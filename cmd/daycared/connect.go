@@ -18,17 +18,20 @@ import (
 	"github.com/daycared/daycared/client"
 	"github.com/daycared/daycared/cmd/daycared/config"
 	"github.com/daycared/daycared/cmd/daycared/connect"
+	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
 func (c *CLI) connectCommand() *cobra.Command {
 	var write, remove, asJSON bool
+	var gate string
 	cmd := &cobra.Command{
-		Use:   "connect AGENT [--write|--remove]",
+		Use:   "connect AGENT [--write|--remove] [--gate all|risky]",
 		Short: "Have an agent that you already run ask here",
 		Example: "  daycared connect claude-code\n" +
 			"  daycared connect claude-code --write\n" +
+			"  daycared connect claude-code --write --gate risky\n" +
 			"  daycared connect codex --remove",
 		Long: "Have an agent that you already run ask here: print what belongs into its settings, write it with --write (a copy of each\n" +
 			"file as it was stays beside it), or take it out again with --remove. Your other settings and comments stay.\n" +
@@ -36,6 +39,8 @@ func (c *CLI) connectCommand() *cobra.Command {
 			". It asks where this command would, and the socket or URL, the token file, --proxy and --ca-file\n" +
 			"stand in what is written: what the agent's environment says later changes nothing. (What decides how programs start,\n" +
 			"such as LD_PRELOAD, still does.)\n" +
+			"With --gate risky, a call that was read completely and does nothing but read, edit, build and test in the agent's folder is\n" +
+			"left to the agent's own mode; without --gate, it asks which at a terminal, and everything is asked about elsewhere.\n" +
 			"Where " + strings.Join(connect.Movers(), ", ") + " are set, its settings are looked for there.",
 		Args: arguments(cobra.ExactArgs(1), "one agent: "+strings.Join(connect.Names(), ", ")),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,10 +48,10 @@ func (c *CLI) connectCommand() *cobra.Command {
 			if err != nil && !remove {
 				return err
 			}
-			agent, known := place.Find(args[0])
+			agent, err := c.toConnect(cmd, place, args[0], gate, write && !asJSON)
 			switch {
-			case !known:
-				return usage("there is no agent %q; %s", args[0], meant(args[0], connect.Names(), "there are "+strings.Join(connect.Names(), ", ")))
+			case err != nil:
+				return err
 			case write && remove:
 				return usage("--write and --remove cannot both be meant")
 			}
@@ -75,8 +80,38 @@ func (c *CLI) connectCommand() *cobra.Command {
 	objectFlag(cmd, &asJSON)
 	cmd.Flags().BoolVar(&write, "write", false, "write it into the agent's settings")
 	cmd.Flags().BoolVar(&remove, "remove", false, "take it out of the agent's settings")
+	gateFlag(cmd, &gate)
 	c.urlFlags(cmd)
 	return cmd
+}
+
+// toConnect is the agent of that name, with that gate, or the one that whoever is at the terminal says.
+func (c *CLI) toConnect(cmd *cobra.Command, place connect.Place, name, gate string, asks bool) (a connect.Agent, err error) {
+	a, known := place.Find(name)
+	if known && asks && a.Dialect != "" && !cmd.Flags().Changed("gate") {
+		if gate, err = c.askGate(cmd.Context()); err != nil {
+			return a, err
+		}
+	}
+	switch {
+	case !known:
+		return a, usage("there is no agent %q; %s", name, meant(name, connect.Names(), "there are "+strings.Join(connect.Names(), ", ")))
+	case !slices.Contains(connect.Gates, gate):
+		return a, unknownGate(gate)
+	}
+	place.Gate = gate
+	a, _ = place.Find(name)
+	return a, nil
+}
+
+// askGate asks whoever is at a terminal what an agent is to ask about; elsewhere it is everything.
+func (c *CLI) askGate(ctx context.Context) (gate string, err error) {
+	if !terminal.IsTerminal(c.In) || widthOf(c.Out) == 0 {
+		return connect.GateAll, nil
+	}
+	talk := dialogue{in: c.In, out: c.Out}
+	return talk.ask(ctx, "Ask about all calls, or leave reading, editing, building and testing in its folder to the agent's own mode (risky)?",
+		connect.GateAll)
 }
 
 // connection is what connect did, or would do, as programs read it.

@@ -29,9 +29,15 @@ func (c *CLI) examineConnections(ctx context.Context, cfg *config.Config, up boo
 		return []finding{saw("wrong", "connected agents are not looked for: "+err.Error(), "set it as the agents have it")}
 	}
 	for _, name := range connect.Names() {
+		place.Gate = connect.GateAll
 		a, _ := place.Find(name)
-		has, stale, loose, err := connected(a)
 		again := "write it anew with: daycared connect " + name + " --write"
+		if says(a, "--gate risky", `"--gate","risky"`) {
+			place.Gate = connect.GateRisky
+			a, _ = place.Find(name)
+			again += " --gate risky"
+		}
+		has, stale, loose, err := connected(a)
 		switch {
 		case err != nil:
 			findings = append(findings, saw("wrong", name+": "+err.Error(), "mend that file by hand"))
@@ -39,7 +45,7 @@ func (c *CLI) examineConnections(ctx context.Context, cfg *config.Config, up boo
 		case loose:
 			findings = append(findings, saw("wrong",
 				name+" is connected, and its settings do not say which daemon it asks: the environment that it runs in does", again))
-		case stale && !place.Keyboard && raced(a):
+		case stale && !place.Keyboard && says(a, " --keyboard"):
 			findings = append(findings, saw("wrong", name+" is connected so that its keyboard answers, too, and a route says that people do", again))
 		case has < len(a.Files), stale:
 			findings = append(findings, saw("wrong", name+" is connected in part, or to another daycared than this", again))
@@ -57,11 +63,11 @@ func (c *CLI) examineConnections(ctx context.Context, cfg *config.Config, up boo
 	return findings
 }
 
-// raced reports whether what an agent has of ours lets its keyboard answer.
-func raced(a connect.Agent) bool {
+// says reports whether what an agent has of ours says one of these.
+func says(a connect.Agent, these ...string) bool {
 	return slices.ContainsFunc(a.Files, func(f connect.File) bool {
 		s, err := look(f)
-		return err == nil && strings.Contains(s.text, " --keyboard")
+		return err == nil && slices.ContainsFunc(these, func(one string) bool { return strings.Contains(s.text, one) })
 	})
 }
 
@@ -129,8 +135,12 @@ func (c *CLI) tryHook(ctx context.Context, cfg *config.Config, place connect.Pla
 		return saw("wrong", fmt.Sprintf("%s is connected, and its hook denies even %s, which runs by itself",
 			a.Name, tool), "see what it says with: daycared hook "+d.Name)
 	}
-	return saw("ok", fmt.Sprintf("%s is connected: its hook asked and was answered in %d ms",
-		a.Name, time.Since(began).Milliseconds()), "")
+	gate := ""
+	if place.Gate == connect.GateRisky {
+		gate = "; it asks about what is risky (--gate risky), and leaves reading, editing, building and testing in its folder to " + a.Name
+	}
+	return saw("ok", fmt.Sprintf("%s is connected: its hook asked and was answered in %d ms%s",
+		a.Name, time.Since(began).Milliseconds(), gate), "")
 }
 
 // tryTools starts the MCP server as the agent would, and greets it.

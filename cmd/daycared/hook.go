@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/daycared/daycared/agents/hooks"
+	"github.com/daycared/daycared/cmd/daycared/connect"
 	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/connectors/terminal"
 	"github.com/daycared/daycared/permissions"
@@ -28,8 +30,9 @@ const pinnedHelp = "With --socket or --url, where it asks and as whom stands on 
 func (c *CLI) hookCommand() *cobra.Command {
 	var within time.Duration
 	var keyboard bool
+	var gate string
 	cmd := &cobra.Command{
-		Use:   "hook DIALECT [--within D] [--keyboard]",
+		Use:   "hook DIALECT [--within D] [--keyboard] [--gate all|risky]",
 		Short: "Answer an agent's own hook; agents run this",
 		Example: "  daycared hook claude-code\n" +
 			"  daycared hook codex --within 10m",
@@ -38,7 +41,9 @@ func (c *CLI) hookCommand() *cobra.Command {
 			"There is a verdict always, and before --within is over: what cannot be read, or asked, or is not answered in time,\n" +
 			"is denied. With --keyboard, where it is certain that the agent asks a person at its keyboard, too, the first answer\n" +
 			"counts, and what nobody could be asked is left to the agent's own dialog. Whoever ends the hook, as agents do when it\n" +
-			"was answered at their keyboard, cancels the question. A hook whose standard output is closed, or\n" +
+			"was answered at their keyboard, cancels the question. With --gate risky, a call that was read completely and does nothing\n" +
+			"but read, edit, build and test in the agent's folder is left to the agent's own mode, unless the daemon's tools.gated,\n" +
+			"tools.forbidden or high_risk names it. A hook whose standard output is closed, or\n" +
 			"/dev/null, denies by exit code 2 and asks nobody.\n" + pinnedHelp,
 		Args: arguments(cobra.ExactArgs(1), "one dialect: "+strings.Join(hooks.Names(), ", ")),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -50,20 +55,33 @@ func (c *CLI) hookCommand() *cobra.Command {
 				within = d.Within
 			case within < time.Second:
 				return usage("--within %s is too short; it is at least 1s", within)
+			case !slices.Contains(connect.Gates, gate):
+				return unknownGate(gate)
 			}
 			c.pin()
-			return c.hook(cmd.Context(), d, time.Now().Add(within), keyboard)
+			return c.hook(cmd.Context(), d, time.Now().Add(within), keyboard, gate)
 		},
 	}
 	cmd.Flags().DurationVar(&within, "within", 0,
 		"how long the agent waits for its hook, less a little (default: what the dialect's agent does by itself)")
 	cmd.Flags().BoolVar(&keyboard, "keyboard", false, "let whoever is at the agent's keyboard answer, too (claude-code in a terminal)")
+	gateFlag(cmd, &gate)
 	c.urlFlags(cmd)
 	return cmd
 }
 
+// gateFlag is how much of what an agent does is asked about.
+func gateFlag(cmd *cobra.Command, gate *string) {
+	cmd.Flags().StringVar(gate, "gate", connect.GateAll,
+		"what to ask about: `all`, or risky, which leaves harmless calls to the agent's own mode")
+}
+
+func unknownGate(gate string) error {
+	return usage("there is no --gate %q; %s", gate, meant(gate, connect.Gates, "there are all and risky"))
+}
+
 // hook answers one call, before deadline. Every way out of it is a verdict.
-func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time, keyboard bool) error {
+func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time, keyboard bool, gate string) error {
 	if c.unheard() {
 		nothing, _ := d.Read(nil)
 		deaf := nothing.Reply(hooks.Refuse(errors.New("standard output is closed or /dev/null, so no verdict can be read from it")))
@@ -88,6 +106,7 @@ func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time, key
 		deadline = own
 	}
 	call.Request.Host, _ = os.Hostname() // a host without a name is not told
+	call.Request.Harmless = gate == connect.GateRisky && call.Harmless(c.env)
 	call.Keyboard = keyboard && call.Attended(c.env)
 	asks, err := c.agentClient()
 	if err != nil {

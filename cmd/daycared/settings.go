@@ -50,7 +50,7 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 		AllowSameUser: cfg.API.AllowSameUser,
 		Editor:        cfg.Connectors.Editor.Enabled,
 		Own:           ownFiles(cfg, paths),
-		Asking:        hooks.Own(mcp.ToolNames()),
+		Asking:        hooks.Asking(mcp.ToolNames()),
 	}
 	if err := agentFolders(cfg, s.Own); err != nil {
 		return s, err

@@ -35,7 +35,7 @@ var rooms = []struct {
 	{"permissions/...", []string{"permissions/..."}},
 	{"internal/...", []string{"permissions", "internal/..."}},
 	{"connectors/...", []string{"permissions", "internal/wire", "connectors/..."}},
-	{"agents/...", []string{"permissions", "internal/wire", "internal/own", "agents/..."}},
+	{"agents/...", []string{"permissions/...", "internal/wire", "internal/own", "agents/..."}},
 	{"client", []string{"permissions", "internal/wire", "agents/api"}},
 	{"engine", []string{"permissions", "connectors", "agents", "internal/aside", "internal/own"}},
 	{"engine/store/...", []string{"permissions", "agents"}},
@@ -67,6 +67,7 @@ var owners = []struct {
 	{"go.mau.fi/whatsmeow/...", []string{"connectors/whatsapp/..."}},
 	{"go.mau.fi/libsignal/...", []string{"connectors/whatsapp/..."}},
 	{"github.com/sashabaranov/go-openai/...", []string{"agents/models/openai"}},
+	{"mvdan.cc/sh/...", []string{"permissions/acts"}},
 	{"github.com/modelcontextprotocol/go-sdk/...", []string{"agents/..."}},
 }
 

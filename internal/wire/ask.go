@@ -30,6 +30,7 @@ type Ask struct {
 	Affected    string           `json:"affected_path,omitzero" doc:"of a tool: the file that it is about, by the asker's word"`
 	Hook        string           `json:"hook,omitzero" doc:"of a tool: the dialect of the agent's own hook that asks"`
 	HookStage   string           `json:"hook_stage,omitzero" doc:"of a hook: before every call, or again where the agent's rules have it ask"`
+	Harmless    bool             `json:"harmless,omitzero" doc:"of a hook: it has read the call whole, and leaves it to the agent's own mode"`
 	Calls       []AskedCall      `json:"calls,omitzero" doc:"of a tool: the calls of one step, instead of tool and input"`
 	Message     string           `json:"message,omitzero" doc:"of a pause or a clarification"`
 	Options     []string         `json:"options,omitzero" doc:"of a clarification"`
@@ -91,7 +92,7 @@ func AskOf(q permissions.Request) Ask {
 	a := Ask{
 		Kind: q.Kind, Mode: q.Mode, Tool: q.Tool, Input: q.Input, Message: q.Message, Options: q.Choices,
 		Reason: q.Reason, Details: q.Details, Cwd: q.Cwd, Host: q.Host, Agent: q.Agent, Session: q.Session,
-		Scope: q.Widest.String(), Key: q.Key, Affected: q.AffectedPath, Hook: q.Hook, HookStage: q.HookStage,
+		Scope: q.Widest.String(), Key: q.Key, Affected: q.AffectedPath, Hook: q.Hook, HookStage: q.HookStage, Harmless: q.Harmless,
 	}
 	if len(q.Tags) > 0 {
 		a.Permissions = Each(q.Tags, permissions.Tag.String)
@@ -136,7 +137,7 @@ func (a Ask) question() (q permissions.Request, err error) {
 	q = permissions.Request{
 		Kind: a.Kind, Mode: a.Mode, Tool: a.Tool, Message: a.Message, Choices: a.Options, Reason: a.Reason,
 		Details: a.Details, Cwd: a.Cwd, Host: a.Host, Agent: a.Agent, Claimed: a.Agent != "", Session: a.Session, Key: a.Key,
-		AffectedPath: a.Affected, Hook: a.Hook, HookStage: a.HookStage,
+		AffectedPath: a.Affected, Hook: a.Hook, HookStage: a.HookStage, Harmless: a.Harmless,
 	}
 	if q.Tags, err = permissions.ParseTags(a.Permissions); err != nil {
 		return q, err
@@ -184,6 +185,7 @@ func (a Ask) fits() error {
 		{"affected_path", a.Affected != "", tool},
 		{"hook", a.Hook != "", tool},
 		{"hook_stage", a.HookStage != "", tool},
+		{"harmless", a.Harmless, tool},
 		{"calls", a.Calls != nil, tool},
 		{"mode", a.Mode != "", pause},
 		{"message", a.Message != "", kinds[2:]},

@@ -47,10 +47,25 @@ type Place struct {
 	Command []string // daycared, by its path, with the flags that stand before every command
 	// Keyboard says that whoever is at an agent's keyboard may answer before people do, where that is certain to be asked.
 	Keyboard bool
+	// Gate is what the hooks ask about, one of [Gates]; empty: all.
+	Gate string
 	// Moved are the folders where agents were told to look instead of in Home, by the variables that tell them; absolute.
 	// See [Movers].
 	Moved map[string]string
 }
+
+// Gates are what hooks may ask about: every call, or those that are not harmless.
+var Gates = []string{GateAll, GateRisky}
+
+// The gates.
+const (
+	GateAll   = "all"
+	GateRisky = "risky"
+)
+
+// leaves is what a person has to know of [GateRisky].
+const leaves = "--gate risky: what was read completely and only reads, edits, builds or tests in the agent's folder is left to the " +
+	"agent's own mode, and what it builds or tests there runs; tools.gated, tools.forbidden and high_risk hold all the same"
 
 // Movers are the variables by which agents are told where their settings are.
 func Movers() []string { return []string{claudeHome, codexHome, copilotHome, geminiHome, xdgConfig} }
@@ -71,6 +86,14 @@ func Names() []string {
 
 // Find gives the agent of that name.
 func (p Place) Find(name string) (a Agent, ok bool) {
+	a, ok = p.find(name)
+	if p.Gate == GateRisky && a.Dialect != "" {
+		a.Notes = append(a.Notes, leaves)
+	}
+	return a, ok
+}
+
+func (p Place) find(name string) (a Agent, ok bool) {
 	switch name {
 	case "claude-code":
 		return p.claude(), true
@@ -174,7 +197,7 @@ func (p Place) opencode() Agent {
 	settings := file(filepath.Join(folder, "opencode.json"), member(server, "mcp", ours))
 	settings.Or = filepath.Join(folder, "opencode.jsonc")
 	plugin := filepath.Join(folder, "plugin", "daycared.js")
-	command, _ := json.Marshal(append(slices.Clone(p.Command), "hook", "opencode", "--within", within)) // texts have JSON
+	command, _ := json.Marshal(p.words("opencode")) // texts have JSON
 	return Agent{
 		Name: "opencode", Dialect: "opencode",
 		Files:  []File{settings, {Path: plugin, whole: strings.Replace(plugged, "COMMAND", string(command), 1)}},
@@ -265,11 +288,20 @@ func with(m map[string]any, more ...any) map[string]any {
 
 // hook is the command line of a hook, for a shell.
 func (p Place) hook(dialect string) string {
-	words := append(slices.Clone(p.Command), "hook", dialect, "--within", within)
+	words := p.words(dialect)
 	for i, w := range words {
 		words[i] = quoted(w)
 	}
 	return strings.Join(words, " ")
+}
+
+// words are those of a hook's command line.
+func (p Place) words(dialect string) []string {
+	words := append(slices.Clone(p.Command), "hook", dialect, "--within", within)
+	if p.Gate == GateRisky {
+		words = append(words, "--gate", GateRisky)
+	}
+	return words
 }
 
 // quoted is a word as a shell reads it.

@@ -1,0 +1,134 @@
+package acts
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/daycared/daycared/internal/own"
+)
+
+// srv is a workspace in which nothing is a link but one.
+var srv = Workspace{"/srv/code", func(name string) string {
+	return strings.ReplaceAll(name, "/srv/code/link", "/etc")
+}}
+
+// The file has commands that pass as something harmless, by every way that is known: joined, computed, quoted, by options, links,
+// and characters that look like others.
+func TestWhatPassesAsHarmlessIsAsked(t *testing.T) {
+	text, err := os.ReadFile("testdata/asked.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for line := range strings.Lines(string(text)) {
+		var c struct{ Name, Command string }
+		if err := json.Unmarshal([]byte(line), &c); err != nil {
+			t.Fatal(err)
+		}
+		seen++
+		if srv.Harmless(Command(c.Command, srv.Root)) == "" {
+			t.Errorf("%s is left: %q", c.Name, c.Command)
+		}
+	}
+	if seen < 500 {
+		t.Errorf("%d commands", seen)
+	}
+}
+
+func TestEverydayCommandsAreLeft(t *testing.T) {
+	text, err := os.ReadFile("testdata/left.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if why := srv.Harmless(Command(line, srv.Root)); why != "" {
+			t.Errorf("asked: %s %s", line, why)
+		}
+	}
+	if why := srv.Harmless(Command("cat <<'EOF'\n$(not run)\nEOF", srv.Root)); why != "" {
+		t.Errorf("a here-document: %s", why)
+	}
+}
+
+// Each is one step beyond what is left.
+func TestWhatIsNotOnTheListIsAsked(t *testing.T) {
+	for _, text := range []string{
+		"", "# nothing", "ls > made", "go build -o .git/hooks/pre-commit ./src", "go build -o Makefile ./src",
+		"go test -coverprofile=/etc/x ./...",
+		"go test -exec ./x ./...", "go test -toolexec=./x ./...", "go vet -vettool=x ./...", "go build example.org/x@latest", "go env -w X=y",
+		"npm run deploy", "npm test -- --globalSetup=x", "make SHELL=./x", "make -f x", "make deploy", "cd src && git status", "cd link && ls",
+		"git -C src status", "git branch topic", "git tag v1", "git diff --output=x", "git log -O", "git remote add x y", "git add -A", "rm x",
+		"cat ../x", "cat link/passwd", "cat src/../../x", "cd src; cat ../../x", "cat .env", "cat ~/x", "cat *.go", "cat $X", "X=1 ls", "ls &",
+		"sed -n 1e\\ x src", "sed -i s/a/b/ x", "sed 5p x", "find . -delete", "find . -exec touch x", "sort -o x y", "uniq a b", "rg --pre ./x y",
+		"grep -f /etc/passwd x", "grep -e x /etc/passwd", "ls --color /etc", "head -n -q /etc/passwd", "test x -ne 1", "printf '%d' 'a[$(x)]'",
+		"[ -f x ]", "echo a |& cat", "exec ls", "eval ls", "time -p ls", "sh -c 'ls' x", "sh -ec ls", "timeout -s KILL 5 ls", "{ ls; } > x",
+		"ls <> x",
+		"ls {fd}> /dev/null", "cat <<< $X", "ls 2>&x", "! ", "pytest -p x", "cargo test --config x", "cd", "cd -", "cd $X", "./git status",
+		"cat a\u200bb",
+		"sh -c 'sh -c \"sh -c '\\''ls'\\''\"' x", strings.Repeat("cd a;", 20) + "ls", strings.Repeat("ls;", 60),
+		"ls " + strings.Repeat("x", maxText),
+		strings.Repeat("(", 300) + "ls" + strings.Repeat(")", 300), "a\rls", "ls\x00", "ls \xff",
+	} {
+		if srv.Harmless(Command(text, srv.Root)) == "" {
+			t.Errorf("left: %.80q", text)
+		}
+	}
+}
+
+// What runs later is known under every name that leads to it.
+func TestWhereNamesLead(t *testing.T) {
+	root := own.Resolve(t.TempDir())
+	for name, target := range map[string]string{"out": "/etc", "plain": ".git/config", "in": "src"} {
+		if err := os.Symlink(target, filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := Workspace{root, own.Resolve}
+	for name, want := range map[string]string{
+		"src/main.go": "rw", "in/main.go": "rw", "docs/a.md": "rw", "new/folder/x": "rw", "plain": "r", "out/passwd": "", "in/../../x": "",
+		".git/config": "r", ".GIT/config": "r", ".github/workflows/x.yml": "r", ".claude/settings.json": "r", ".envrc": "r", ".mcp.json": "r",
+		"Makefile": "r", "sub/makefile": "r", "package.json": "r", "go.mod": "r", "node_modules/.bin/ls": "r", "CLAUDE.md": "r", "AGENTS.md": "r",
+		"vite.config.ts": "r", "Jenkinsfile": "r", "x/HEAD": "r", ".env": "", "key.pem": "", "": "r",
+	} {
+		got, at := "", root+"/"+name
+		if w.Reads(at) {
+			got += "r"
+		}
+		if name != "" && w.Writes(at) {
+			got += "w"
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if w.Reads("/etc/passwd") || w.Writes(root+"x/y") {
+		t.Error("outside")
+	}
+}
+
+// Nothing that is put behind a command that is asked about, or around it, has it left.
+func FuzzCommand(f *testing.F) {
+	for _, seed := range []string{
+		"git status", "cd src && cat a <<'E'\nx\nE", "sh -c 'ls $(x)'", "sed -n 1,5p a", "((x))",
+		"ls\\", "a[$(b)]=c", "${x@P}",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		first := Command(text, srv.Root)
+		if srv.Harmless(first) != "" {
+			return
+		}
+		for _, more := range []string{" ; touch x", " && touch x", " | touch x", " & touch x", " $(touch x)", " > x", "\ntouch x"} {
+			if srv.Harmless(Command(text+more, srv.Root)) == "" && !strings.Contains(text, "#") && !strings.Contains(text, "<<") {
+				t.Errorf("%q is left with %q behind it", text, more)
+			}
+		}
+		if srv.Harmless(Command("X=1 "+text, srv.Root)) == "" {
+			t.Errorf("%q is left with a variable before it", text)
+		}
+	})
+}

@@ -1,0 +1,260 @@
+package acts
+
+import (
+	_ "embed"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Workspace is the folder that an agent works in.
+type Workspace struct {
+	Root string // where it leads: absolute and clean
+	// Resolve is where an absolute name leads, by the links of the machine that the call runs on.
+	Resolve func(name string) string
+}
+
+// Harmless is empty where all that a command does is on the short list: reading and editing in the workspace but for what runs
+// later, building and testing. Otherwise it says why not.
+func (w Workspace) Harmless(r Reading) (why string) {
+	if len(r.Doubts) > 0 {
+		return r.Doubts[0]
+	}
+	for _, a := range r.Acts {
+		ok := false
+		switch a.Kind {
+		case Run:
+			ok = w.runs(a)
+		case Write:
+			ok = a.Words[0] == "/dev/null" // agents have tools that edit, and say so
+		case Read, Enter:
+			ok = w.each(a, w.Reads)
+		}
+		if !ok {
+			return string(a.Kind) + " " + strings.Join(a.Words, " ")
+		}
+	}
+	return ""
+}
+
+// each reports whether it holds for the name that an act has, wherever that may be.
+func (w Workspace) each(a Act, holds func(string) bool) bool {
+	return !slices.ContainsFunc(a.In, func(folder string) bool { return !holds(under(folder, a.Words[0])) })
+}
+
+// under is a name in a folder. It is not cleaned: what is before ".." may be a link.
+func under(folder, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return folder + "/" + name
+}
+
+// Reads reports whether an absolute name leads to something in the workspace that does not look like a secret.
+func (w Workspace) Reads(name string) bool {
+	paths := w.inside(name)
+	return len(paths) > 0 && !slices.ContainsFunc(append(paths, filepath.Base(name)), func(path string) bool {
+		return named(secret, strings.ToLower(filepath.Base(path)))
+	})
+}
+
+// secret are patterns of names, in lower case, of files that hold secrets.
+var secret = []string{
+	".env", ".env.*", ".netrc", ".npmrc", ".pypirc", ".git-credentials", "credentials*", "*.pem", "*.key", "*.p12", "id_*",
+}
+
+func named(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		ok, err := filepath.Match(pattern, name)
+		return ok || err != nil
+	})
+}
+
+// Writes reports whether an absolute name leads to a file of the workspace that nothing runs later.
+func (w Workspace) Writes(name string) bool {
+	return w.Reads(name) && !slices.ContainsFunc(append(w.inside(name), filepath.Base(name)), runsLater)
+}
+
+// inside are the paths within the workspace that a name may lead to; none where one is outside of it. Programs follow links before
+// "..", shells after it.
+func (w Workspace) inside(name string) (paths []string) {
+	if name == "/dev/null" {
+		return []string{"."}
+	}
+	for _, at := range []string{name, filepath.Clean(name)} {
+		path, err := filepath.Rel(w.Root, w.Resolve(at))
+		if err != nil || !filepath.IsLocal(path) {
+			return nil
+		}
+		paths = append(paths, path)
+	}
+	return paths
+}
+
+// later are patterns of names, in lower case, of what is run or obeyed later: build and package manifests, the settings of
+// builds, and what tells agents what to do. Names that begin with a dot are among them all.
+//
+//go:embed later.txt
+var laterText string
+
+var later = strings.Fields(laterText)
+
+// runsLater reports whether a path in the workspace is of something that is run later by somebody else.
+func runsLater(path string) bool {
+	return path != "." && slices.ContainsFunc(strings.Split(strings.ToLower(path), "/"), func(part string) bool {
+		return strings.HasPrefix(part, ".") || named(later, part)
+	})
+}
+
+// programText has a program in each line, with its subcommand after "_", what its operands are, and the options that it may
+// have: -x alone, -x: with a text, -x= with or without one behind "=", -x< and -x> with the name of a file that is read or
+// written, -# a number.
+//
+//go:embed programs.txt
+var programText string
+
+type program struct {
+	operands string
+	options  map[string]byte // what the option takes: 0, or one of : = < >
+}
+
+var programs = func() map[string]program {
+	all := map[string]program{}
+	for line := range strings.Lines(programText) {
+		f := strings.Fields(line)
+		if len(f) < 2 || f[0] == "#" {
+			continue
+		}
+		p := program{f[1], map[string]byte{}}
+		for _, o := range f[2:] {
+			kind := o[len(o)-1]
+			if strings.IndexByte(":=<>", kind) < 0 {
+				p.options[o] = 0
+				continue
+			}
+			p.options[o[:len(o)-1]] = kind
+		}
+		all[strings.ReplaceAll(f[0], "_", " ")] = p
+	}
+	return all
+}()
+
+// runs reports whether a program is on the list with all that it is given.
+func (w Workspace) runs(a Act) bool {
+	words := a.Words[1:]
+	p, known := programs[a.Words[0]]
+	if !known && len(words) > 0 {
+		p, known = programs[a.Words[0]+" "+words[0]]
+		words = words[1:]
+	}
+	if !known || a.Words[0] == "git" && len(a.In) > 1 { // what git runs stands in a folder's own .git
+		return false
+	}
+	if p.operands == "words" {
+		return true
+	}
+	var operands []string
+	pattern := p.operands == "pattern"
+	for i := 0; i < len(words); i++ {
+		switch word := words[i]; {
+		case word == "--":
+			operands = append(operands, words[i+1:]...)
+			i = len(words)
+		case len(word) < 2 || word[0] != '-':
+			operands = append(operands, word)
+		default:
+			kind, value, next, ok := p.option(word, words[i+1:])
+			if !ok || (kind == '<' || kind == '>') && !w.touches(a, value, kind == '>') {
+				return false
+			}
+			if pattern = pattern && !strings.HasPrefix(word, "-e") && !strings.HasPrefix(word, "--regexp"); next {
+				i++
+			}
+		}
+	}
+	if pattern && len(operands) > 0 {
+		operands = operands[1:]
+	}
+	return w.takes(a, p.operands, operands)
+}
+
+// option reads one option of a program; next says that its value is the next word.
+func (p program) option(word string, after []string) (kind byte, value string, next, ok bool) {
+	name, value, attached := strings.Cut(word, "=")
+	kind, ok = p.options[name]
+	switch {
+	case ok && attached:
+		return kind, value, false, kind != 0
+	case ok && kind != 0 && kind != '=':
+		if len(after) == 0 || len(after[0]) > 1 && after[0][0] == '-' {
+			return 0, "", false, false
+		}
+		return kind, after[0], true, true
+	case ok:
+		return kind, "", false, true
+	case strings.Trim(word[1:], "0123456789") == "":
+		_, ok = p.options["-#"]
+		return 0, "", false, ok
+	case strings.HasPrefix(word, "--"):
+		return 0, "", false, false
+	}
+	if kind = p.options[word[:2]]; kind == ':' { // -n5
+		return kind, word[2:], false, true
+	}
+	for _, letter := range word[1:] { // -la
+		if kind, ok = p.options["-"+string(letter)]; !ok || kind != 0 {
+			return 0, "", false, false
+		}
+	}
+	return 0, "", false, true
+}
+
+// touches reports whether a name of a file that an act reads or writes is one that it may.
+func (w Workspace) touches(a Act, name string, writes bool) bool {
+	if name == "-" {
+		return !writes
+	}
+	holds := w.Reads
+	if writes {
+		holds = w.Writes
+	}
+	return name != "" && w.each(Act{Words: []string{name}, In: a.In}, holds)
+}
+
+// takes reports whether a program may have these operands, as the table names them.
+func (w Workspace) takes(a Act, as string, operands []string) bool {
+	each := func(holds func(string) bool) bool {
+		return !slices.ContainsFunc(operands, func(o string) bool { return !holds(o) })
+	}
+	reads := func(o string) bool { return w.touches(a, o, false) }
+	kind, list, _ := strings.Cut(as, "=")
+	switch kind {
+	case "none":
+		return len(operands) == 0
+	case "text":
+		return true
+	case "plain": // zsh computes what else it is given
+		return each(func(o string) bool { return !strings.ContainsAny(o, "$`[(") })
+	case "only":
+		return len(operands) <= 1 && each(func(o string) bool { return slices.Contains(strings.Split(list, ","), o) })
+	case "one":
+		return len(operands) <= 1 && each(reads)
+	case "reads", "pattern":
+		return each(reads)
+	case "lines":
+		return len(operands) > 0 && lines(operands[0]) && slices.Contains(a.Words, "-n") &&
+			!slices.ContainsFunc(operands[1:], func(o string) bool { return !reads(o) })
+	case "packages":
+		return each(func(o string) bool {
+			return (o == "." || strings.HasPrefix(o, "./")) && reads(strings.TrimSuffix(o, "..."))
+		})
+	}
+	return false
+}
+
+// lines reports whether a script of sed prints lines by their numbers and does nothing else: 5p or 5,10p.
+func lines(script string) bool {
+	numbers, prints := strings.CutSuffix(script, "p")
+	from, to, _ := strings.Cut(numbers, ",")
+	return prints && from != "" && strings.Trim(from+to, "0123456789") == ""
+}
