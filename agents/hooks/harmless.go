@@ -11,12 +11,12 @@ import (
 )
 
 // known are the tools of agents whose input says all that they do: the dialects and the tool, what it does, the member that says
-// to what, and the members that do not change that. Those of Copilot CLI have two spellings.
+// to what, and the members that do not change that. Those of Copilot CLI have two spellings. Commands of Codex run in a folder that
+// hooks are not told, and those of Copilot CLI and Cursor in a shell that keeps what earlier ones did: none of them is here.
 var known = []string{
-	"claude-code,copilot,codex Bash runs command description timeout",
-	"copilot,opencode bash runs command description timeout",
+	"claude-code Bash runs command description timeout",
+	"opencode bash runs command description timeout",
 	"gemini run_shell_command runs command description",
-	"cursor Shell runs command",
 	"claude-code,copilot Read reads file_path offset limit",
 	"claude-code NotebookRead reads notebook_path",
 	"claude-code,copilot Glob lists path pattern",
@@ -73,14 +73,15 @@ func (c Call) Harmless(env func(string) string) bool {
 	return false
 }
 
-// narrow reports whether a folder is one to work in: it holds neither the person's home nor a program that commands name.
+// narrow reports whether a folder is one to work in: it holds neither the person's home nor a program that commands name, and cd
+// goes where it says.
 func narrow(root string, env func(string) string) bool {
 	holds := func(name string) bool {
 		path, err := filepath.Rel(root, own.Resolve(name))
 		return err != nil || filepath.IsLocal(path)
 	}
 	home := env("HOME")
-	return filepath.IsAbs(home) && !holds(home) && !slices.ContainsFunc(filepath.SplitList(env("PATH")), func(in string) bool {
+	return filepath.IsAbs(home) && !holds(home) && env("CDPATH") == "" && !slices.ContainsFunc(filepath.SplitList(env("PATH")), func(in string) bool {
 		return !filepath.IsAbs(in) || holds(in)
 	})
 }

@@ -61,13 +61,13 @@ func TestWhatEachDialectLeaves(t *testing.T) {
 		{"claude-code", "Write", fmt.Sprintf(`{"file_path":"a.go","content":"%0*d"}`, 2*largest, 1), true},
 		{"claude-code", "mcp__x__Read", `{"file_path":"a.go"}`, false}, {"claude-code", "ExitPlanMode", `{"plan":"x"}`, false},
 		{"claude-code", "bash", `{"command":"ls"}`, false}, {"claude-code", "Read", `{"file_path":["/etc/passwd"]}`, false},
-		{"codex", "Bash", `{"command":"ls"}`, true},
+		{"codex", "Bash", `{"command":"ls"}`, false}, {"cursor", "Shell", `{"command":"ls"}`, false},
 		{"codex", "apply_patch", `{"command":"*** Begin Patch\n*** Update File: a.go\n@@\n-one\n+two\n*** End Patch"}`, true},
 		{"codex", "apply_patch", `{"command":"*** Begin Patch\n*** Add File: a.go\n+x\n*** Update File: go.mod\n*** End Patch"}`, false},
 		{"codex", "apply_patch", `{"command":"*** Begin Patch\n*** Update File: a.go\n*** Move to: .git/x\n*** End Patch"}`, false},
 		{"codex", "apply_patch", `{"command":"*** Begin Patch\n*** Delete File: a.go\n*** End Patch"}`, false},
 		{"codex", "apply_patch", `{"command":"*** Begin Patch\n*** End Patch"}`, false},
-		{"copilot", "bash", `{"command":"ls","description":"x"}`, true}, {"copilot", "create", `{"path":"a","file_text":"x"}`, true},
+		{"copilot", "bash", `{"command":"ls","description":"x"}`, false}, {"copilot", "create", `{"path":"a","file_text":"x"}`, true},
 		{"copilot", "create", `{"path":".github/workflows/a.yml","file_text":"x"}`, false},
 		{"cursor", "Write", `{"file_path":"a","contents":"x"}`, true}, {"cursor", "Delete", `{"file_path":"a"}`, false},
 		{"gemini", "run_shell_command", `{"command":"ls"}`, true}, {"gemini", "run_shell_command", `{"command":"ls","dir_path":"/etc"}`, false},
@@ -80,15 +80,16 @@ func TestWhatEachDialectLeaves(t *testing.T) {
 		}
 	}
 	ls := callOf(t, "claude-code", "Bash", at, `{"command":"ls"}`)
-	for name, of := range map[string][3]string{
-		"the home":                {home, env["PATH"], home},
-		"no home":                 {"", env["PATH"], ""},
-		"a program's folder":      {home, "/bin:" + at + "/bin", ""},
-		"a program's folder here": {home, "/bin:.", ""},
-		"elsewhere":               {home, env["PATH"], filepath.Join(root, "other")},
+	for name, of := range map[string][4]string{
+		"the home":                 {home, env["PATH"], home},
+		"no home":                  {"", env["PATH"], ""},
+		"a program's folder":       {home, "/bin:" + at + "/bin", ""},
+		"a program's folder here":  {home, "/bin:.", ""},
+		"a cd that goes elsewhere": {home, env["PATH"], "", "/etc"},
+		"elsewhere":                {home, env["PATH"], filepath.Join(root, "other")},
 	} {
 		if ls.Harmless(func(name string) string {
-			return map[string]string{"HOME": of[0], "PATH": of[1], "CLAUDE_PROJECT_DIR": of[2]}[name]
+			return map[string]string{"HOME": of[0], "PATH": of[1], "CLAUDE_PROJECT_DIR": of[2], "CDPATH": of[3]}[name]
 		}) {
 			t.Error(name)
 		}

@@ -137,7 +137,7 @@ func (c *CLI) tryHook(ctx context.Context, cfg *config.Config, place connect.Pla
 	}
 	gate := ""
 	if place.Gate == connect.GateRisky {
-		gate = "; it asks about what is risky (--gate risky), and leaves reading, editing, building and testing in its folder to " + a.Name
+		gate = "; it asks about what is risky (--gate risky), and leaves what is harmless in its folder to " + a.Name
 	}
 	return saw("ok", fmt.Sprintf("%s is connected: its hook asked and was answered in %d ms%s",
 		a.Name, time.Since(began).Milliseconds(), gate), "")

@@ -91,7 +91,7 @@ func TestWhereNamesLead(t *testing.T) {
 		"src/main.go": "rw", "in/main.go": "rw", "docs/a.md": "rw", "new/folder/x": "rw", "plain": "r", "out/passwd": "", "in/../../x": "",
 		".git/config": "r", ".GIT/config": "r", ".github/workflows/x.yml": "r", ".claude/settings.json": "r", ".envrc": "r", ".mcp.json": "r",
 		"Makefile": "r", "sub/makefile": "r", "package.json": "r", "go.mod": "r", "node_modules/.bin/ls": "r", "CLAUDE.md": "r", "AGENTS.md": "r",
-		"vite.config.ts": "r", "Jenkinsfile": "r", "x/HEAD": "r", ".env": "", "key.pem": "", "": "r",
+		"vite.config.ts": "r", "Jenkinsfile": "r", "x/HEAD": "r", "src/hooks/use.ts": "rw", "config/x.go": "rw", "a/.b/c": "r", ".env": "", "key.pem": "", "": "r",
 	} {
 		got, at := "", root+"/"+name
 		if w.Reads(at) {
@@ -103,6 +103,9 @@ func TestWhereNamesLead(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
+	}
+	if w := (Workspace{root + "/.github/workflows", own.Resolve}); !w.Reads(w.Root+"/x.yml") || w.Writes(w.Root+"/x.yml") {
+		t.Error("a folder of what runs later")
 	}
 	if w.Reads("/etc/passwd") || w.Writes(root+"x/y") {
 		t.Error("outside")

@@ -72,7 +72,7 @@ func named(patterns []string, name string) bool {
 
 // Writes reports whether an absolute name leads to a file of the workspace that nothing runs later.
 func (w Workspace) Writes(name string) bool {
-	return w.Reads(name) && !slices.ContainsFunc(append(w.inside(name), filepath.Base(name)), runsLater)
+	return w.Reads(name) && !laterFolder(strings.ToLower(w.Root)) && !slices.ContainsFunc(append(w.inside(name), filepath.Base(name)), runsLater)
 }
 
 // inside are the paths within the workspace that a name may lead to; none where one is outside of it. Programs follow links before
@@ -92,7 +92,8 @@ func (w Workspace) inside(name string) (paths []string) {
 }
 
 // later are patterns of names, in lower case, of what is run or obeyed later: build and package manifests, the settings of
-// builds, and what tells agents what to do. Names that begin with a dot are among them all.
+// builds, and what tells agents what to do. One that ends in "/" is a folder with all that is in it. In a workspace, names that begin
+// with a dot are among them all.
 //
 //go:embed later.txt
 var laterText string
@@ -101,9 +102,13 @@ var later = strings.Fields(laterText)
 
 // runsLater reports whether a path in the workspace is of something that is run later by somebody else.
 func runsLater(path string) bool {
-	return path != "." && slices.ContainsFunc(strings.Split(strings.ToLower(path), "/"), func(part string) bool {
-		return strings.HasPrefix(part, ".") || named(later, part)
-	})
+	path = strings.ToLower(path)
+	return path != "." && (strings.HasPrefix(path, ".") || strings.Contains(path, "/.") || named(later, filepath.Base(path)) || laterFolder(path))
+}
+
+// laterFolder reports whether a path, in lower case, lies in a folder of such files.
+func laterFolder(path string) bool {
+	return slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return slices.Contains(later, part+"/") })
 }
 
 // programText has a program in each line, with its subcommand after "_", what its operands are, and the options that it may

@@ -65,7 +65,8 @@ const (
 
 // leaves is what a person has to know of [GateRisky].
 const leaves = "--gate risky: what was read completely and only reads, edits, builds or tests in the agent's folder is left to the " +
-	"agent's own mode, and what it builds or tests there runs; tools.gated, tools.forbidden and high_risk hold all the same"
+	"agent's own mode, and what it builds or tests there runs; commands of Codex, Copilot CLI and Cursor are asked about; tools.gated, " +
+	"tools.forbidden and high_risk hold all the same"
 
 // Movers are the variables by which agents are told where their settings are.
 func Movers() []string { return []string{claudeHome, codexHome, copilotHome, geminiHome, xdgConfig} }
