@@ -295,3 +295,25 @@ func TestOurOwnToolsPassTheHooks(t *testing.T) {
 	st.ask(t.Context(), tool("mcp__daycared__ask_user", `{"asked":"by no hook"}`))
 	st.shown(m, 2)
 }
+
+// What a hook leaves to its agent's own mode is let go for that call alone, and no more often than what runs by itself.
+func TestWhatAHookLeavesOpensNothingElse(t *testing.T) {
+	m := connectortest.NewMemory(fayAt("memory"), nil)
+	s := usual()
+	s.Limits.AutoPerMinute = 1
+	st := play(t, s, m)
+	q := hook("Bash", `{"command":"ls"}`)
+	q.Harmless = true
+	if r := st.get(st.ask(t.Context(), q)); !r.Unasked() {
+		t.Errorf("it was not left: %s %s", r.State, r.DecidedVia)
+	}
+	for i, harmless := range []bool{false, true} { // the same call where nothing says so, and one more in this minute
+		q.Harmless = harmless
+		done := st.ask(t.Context(), q)
+		st.decides(m, i+1, permissions.Deny)
+		if r := st.get(done); r.State != permissions.Denied {
+			t.Errorf("harmless %v: %s", harmless, r.State)
+		}
+		q.Input = []byte(`{"command":"pwd"}`)
+	}
+}

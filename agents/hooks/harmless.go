@@ -81,9 +81,10 @@ func narrow(root string, env func(string) string) bool {
 		return err != nil || filepath.IsLocal(path)
 	}
 	home := env("HOME")
-	return filepath.IsAbs(home) && !holds(home) && env("CDPATH") == "" && !slices.ContainsFunc(filepath.SplitList(env("PATH")), func(in string) bool {
-		return !filepath.IsAbs(in) || holds(in)
-	})
+	return filepath.IsAbs(home) && !holds(home) && env("CDPATH") == "" &&
+		!slices.ContainsFunc(filepath.SplitList(env("PATH")), func(in string) bool {
+			return !filepath.IsAbs(in) || holds(in)
+		})
 }
 
 // does reports whether a tool that is known does something harmless.

@@ -91,7 +91,8 @@ func TestWhereNamesLead(t *testing.T) {
 		"src/main.go": "rw", "in/main.go": "rw", "docs/a.md": "rw", "new/folder/x": "rw", "plain": "r", "out/passwd": "", "in/../../x": "",
 		".git/config": "r", ".GIT/config": "r", ".github/workflows/x.yml": "r", ".claude/settings.json": "r", ".envrc": "r", ".mcp.json": "r",
 		"Makefile": "r", "sub/makefile": "r", "package.json": "r", "go.mod": "r", "node_modules/.bin/ls": "r", "CLAUDE.md": "r", "AGENTS.md": "r",
-		"vite.config.ts": "r", "Jenkinsfile": "r", "x/HEAD": "r", "src/hooks/use.ts": "rw", "config/x.go": "rw", "a/.b/c": "r", ".env": "", "key.pem": "", "": "r",
+		"vite.config.ts": "r", "Jenkinsfile": "r", "x/HEAD": "r", "src/hooks/use.ts": "rw", "config/x.go": "rw", "a/.b/c": "r",
+		".env": "", "key.pem": "", "": "r",
 	} {
 		got, at := "", root+"/"+name
 		if w.Reads(at) {

@@ -72,7 +72,8 @@ func named(patterns []string, name string) bool {
 
 // Writes reports whether an absolute name leads to a file of the workspace that nothing runs later.
 func (w Workspace) Writes(name string) bool {
-	return w.Reads(name) && !laterFolder(strings.ToLower(w.Root)) && !slices.ContainsFunc(append(w.inside(name), filepath.Base(name)), runsLater)
+	return w.Reads(name) && !laterFolder(strings.ToLower(w.Root)) &&
+		!slices.ContainsFunc(append(w.inside(name), filepath.Base(name)), runsLater)
 }
 
 // inside are the paths within the workspace that a name may lead to; none where one is outside of it. Programs follow links before
@@ -103,7 +104,8 @@ var later = strings.Fields(laterText)
 // runsLater reports whether a path in the workspace is of something that is run later by somebody else.
 func runsLater(path string) bool {
 	path = strings.ToLower(path)
-	return path != "." && (strings.HasPrefix(path, ".") || strings.Contains(path, "/.") || named(later, filepath.Base(path)) || laterFolder(path))
+	return path != "." &&
+		(strings.HasPrefix(path, ".") || strings.Contains(path, "/.") || named(later, filepath.Base(path)) || laterFolder(path))
 }
 
 // laterFolder reports whether a path, in lower case, lies in a folder of such files.
