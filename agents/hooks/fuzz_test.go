@@ -50,11 +50,14 @@ func FuzzDialect(f *testing.F) {
 		if c.Moot.Via != "" { // it decides nothing
 			return
 		}
+		if nowhere := func(string) string { return "/none" }; c.Harmless(nowhere) && (c.questions != nil || c.event == "PermissionRequest") {
+			t.Fatalf("%s leaves what is asked about anyway", d.Name)
+		}
 		r := c.Request
 		if canonical, err := permissions.CanonicalJSON(r.Input); err != nil || !bytes.Equal(canonical, r.Input) {
 			t.Fatalf("%s asks about %q, which is not canonical: %v", d.Name, r.Input, err)
 		}
-		if err := r.Validate(); err != nil || r.Kind != permissions.KindTool || !r.Claimed || r.Hook != d.Name || r.Session == "" {
+		if err := r.Validate(); err != nil || r.Kind != permissions.KindTool || !r.Claimed || r.Hook != c.dialect || r.Session == "" {
 			t.Fatalf("%s asks %+v, %v", d.Name, r, err)
 		}
 		again, err := d.Read(input)
@@ -70,7 +73,7 @@ func FuzzDialect(f *testing.F) {
 		r.State = permissions.Approved
 		denies(t, c.Reply(Judge(r, context.DeadlineExceeded)))
 		reply := c.Reply(Judge(r, nil))
-		if silent := d.Name == "codex" && c.event == "PreToolUse"; silent && len(reply.Body) == 0 && reply.Exit == 0 {
+		if silent := c.dialect == "codex" && c.event == "PreToolUse"; silent && len(reply.Body) == 0 && reply.Exit == 0 {
 			return
 		} else if silent || reply.Exit != 0 || len(words(t, reply)) != 1 || words(t, reply)[0] != "allow" {
 			t.Fatalf("%s says of an approval %q, exit %d", d.Name, reply.Body, reply.Exit)

@@ -20,6 +20,7 @@ func TestWhatDoesNotFitTogetherIsRefusedInWords(t *testing.T) {
 		{`{"kind":"permission","permissions":["@network"],"input":{}}`, "input does not belong"},
 		{`{"kind":"permission","permissions":["@network"],"calls":[]}`, "calls does not belong"},
 		{`{"kind":"permission","permissions":["@network"],"hook":"codex"}`, "hook does not belong"},
+		{`{"kind":"permission","permissions":["@network"],"harmless":true}`, "harmless does not belong"},
 		{`{"kind":"pause","message":"m","mode":"confirm","affected_path":"/a"}`, "affected_path does not belong"},
 		{`{"kind":"permission","permissions":["@network"],"options":["a"]}`, "options does not belong"},
 		{`{"kind":"permission","permissions":["@network"],"mode":"confirm"}`, "mode does not belong"},
@@ -72,7 +73,7 @@ func TestAQuestionGoesThereAndBack(t *testing.T) {
 			Widest: permissions.For(time.Hour), Patience: 90 * time.Second,
 		},
 		{Kind: permissions.KindTool, Tool: "run_command", Input: json.RawMessage(`{"cmd":"ls"}`)},
-		{Kind: permissions.KindTool, Tool: "Edit", Input: json.RawMessage(`{}`), AffectedPath: "/a", Hook: "claude-code"},
+		{Kind: permissions.KindTool, Tool: "Edit", Input: json.RawMessage(`{}`), AffectedPath: "/a", Hook: "claude-code", Harmless: true},
 		{Kind: permissions.KindTool, Calls: []permissions.Call{
 			{N: 1, Tool: "a", Input: json.RawMessage(`null`)}, {N: 2, Tool: "b", Input: json.RawMessage(`[1,2]`)},
 		}},

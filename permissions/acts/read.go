@@ -5,6 +5,7 @@
 package acts
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,7 +69,7 @@ func (c *command) doubt(format string, values ...any) {
 
 func (c *command) read(text string, depth int) {
 	if why := unfit(text); why != "" || depth > maxDepth {
-		c.doubt("%s", max(why, "a shell in a shell"))
+		c.doubt("%s", cmp.Or(why, "it has shells in shells"))
 		return
 	}
 	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
