@@ -1,6 +1,9 @@
 package permissions
 
-import "testing"
+import (
+	"encoding/json"
+	"testing"
+)
 
 // Who cancelled is told on the row only when it was a person; the audit names the caller as well.
 func TestWhoCancelled(t *testing.T) {
@@ -13,6 +16,49 @@ func TestWhoCancelled(t *testing.T) {
 		}
 		if got := change.Records[0].Actor; change.After.DecidedBy != c.by || got != c.actor {
 			t.Errorf("decided by %q, audited as %q", change.After.DecidedBy, got)
+		}
+	}
+}
+
+// What a hook withdraws is what its session asked under the name that its agent claims: one kind of it, or one call, where it says so.
+func TestWhatIsMootIsOfOneSessionAndAgent(t *testing.T) {
+	call := Request{
+		Kind: KindTool, Session: "s", Agent: "claude-code", Claimed: true, Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`),
+	}
+	whole := Moot{Session: "s", Agent: "claude-code"}
+	tool := Moot{Session: "s", Agent: "claude-code", Kind: KindTool}
+	one := Moot{Session: "s", Agent: "claude-code", Kind: KindTool, Tool: "Bash", Input: call.Input}
+	for name, row := range map[string]struct {
+		change           func(*Request)
+		whole, tool, one bool
+	}{
+		"the call":                     {func(*Request) {}, true, true, true},
+		"another input":                {func(r *Request) { r.Input = json.RawMessage(`{"command":"id"}`) }, true, true, false},
+		"another tool":                 {func(r *Request) { r.Tool = "Read" }, true, true, false},
+		"another kind":                 {func(r *Request) { r.Kind, r.Tool, r.Input = KindClarification, "", nil }, true, false, false},
+		"another session":              {func(r *Request) { r.Session = "t" }, false, false, false},
+		"another agent":                {func(r *Request) { r.Agent = "codex" }, false, false, false},
+		"an agent of the daemon's own": {func(r *Request) { r.Claimed = false }, false, false, false},
+	} {
+		r := call
+		row.change(&r)
+		if got := [3]bool{whole.Covers(r), tool.Covers(r), one.Covers(r)}; got != [3]bool{row.whole, row.tool, row.one} {
+			t.Errorf("%s: withdrawn %v by the session, its tools and the call", name, got)
+		}
+	}
+}
+
+// Policy alone let a call go where nobody was asked and no grant was needed.
+func TestWhatNobodyWasAskedAbout(t *testing.T) {
+	let := Request{State: Approved, DecidedVia: ViaGrant}
+	asked, granted, open := let, let, let
+	asked.DecidedVia, granted.Under, open.State = "telegram", []ID{"01J"}, Pending
+	for name, row := range map[string]struct {
+		r    Request
+		want bool
+	}{"let go": {let, true}, "asked": {asked, false}, "granted": {granted, false}, "open": {open, false}} {
+		if row.r.Unasked() != row.want {
+			t.Errorf("%s: unasked is %v", name, !row.want)
 		}
 	}
 }
