@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/internal/wire"
+	"github.com/daycared/daycared/permissions"
 )
 
 // Dialect is how one agent's hooks speak.
@@ -65,8 +66,9 @@ func (d Dialect) spoken(m members) Dialect {
 		name = "opencode"
 	case m["toolName"] != nil && m["tool_name"] == nil:
 		name = "copilot"
-	case name != "codex" && m.maybe("hook_event_name") == "PreToolUse" && m.maybe("timestamp") != "" &&
-		m["permission_mode"] == nil && m["prompt_id"] == nil && m["turn_id"] == nil: // an event spelt as Claude Code does
+	case name != "codex" && slices.Contains([]string{"PreToolUse", "SessionEnd"}, m.maybe("hook_event_name")) &&
+		m.maybe("timestamp") != "" && m["permission_mode"] == nil && m["prompt_id"] == nil && m["turn_id"] == nil:
+		// an event spelt as Claude Code does
 		name = "copilot"
 	case alike && m["turn_id"] != nil:
 		name = "codex"
@@ -112,12 +114,15 @@ func Asking(tools []string) map[string][]string {
 const MaxInput = 4 << 20
 
 // readCopilot reads what Copilot CLI gives its hooks. It names the event only where that is permissionRequest, or spelt as Claude
-// Code spells it: then all of it is in Claude Code's shape.
+// Code spells it: then all of it is in Claude Code's shape. The end of a session has a reason and no tool.
 func readCopilot(_ Dialect, m members) (c Call, err error) {
 	if m["hook_event_name"] != nil {
 		return readEvent(m)
 	}
 	c.event = "preToolUse"
+	if m["toolName"] == nil && m["toolArgs"] == nil && m.maybe("reason") != "" {
+		c.event = "sessionEnd"
+	}
 	if _, named := m["hookName"]; named {
 		if c.event, err = m.text("hookName"); err != nil {
 			return c, err
@@ -135,6 +140,10 @@ func readCopilot(_ Dialect, m members) (c Call, err error) {
 	case "permissionRequest":
 		c.answer = func(_ Call, v Verdict) any { return v.behavior() }
 		return c, c.common(m, "sessionId", "toolName", "toolInput")
+	case "sessionEnd":
+		c.Moot.Via = permissions.ViaSessionEnd
+		c.Request.Session, err = m.text("sessionId")
+		return c, err
 	}
 	return c, fmt.Errorf("the hook was called for %s, which decides nothing; use it for preToolUse or permissionRequest", c.event)
 }

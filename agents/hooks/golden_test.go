@@ -74,6 +74,7 @@ func TestAnInputIsOfWhomItsMembersSay(t *testing.T) {
 		{"copilot", "vscode/terminal.json", "vscode"}, {"claude-code", "vscode/terminal.json", "vscode"},
 		{"claude-code", "copilot/bash.json", "copilot"}, {"vscode", "copilot/bash.json", "copilot"},
 		{"claude-code", "opencode/bash.json", "opencode"}, {"claude-code", "copilot/spelt.json", "copilot"},
+		{"claude-code", "copilot/ended.json", "copilot"},
 		{"claude-code", "codex/exec.json", "codex"}, {"codex", "claude-code/bash.json", "claude-code"},
 	} {
 		input, err := os.ReadFile(filepath.Join("testdata", c.file))

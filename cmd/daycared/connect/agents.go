@@ -211,14 +211,18 @@ func (p Place) opencode() Agent {
 }
 
 func (p Place) copilot() Agent {
-	hook := map[string]any{"type": "command", "bash": p.hook("copilot"), "timeoutSec": int(waits.Seconds())}
+	hook := func(timeout int) map[string]any {
+		return map[string]any{"type": "command", "bash": p.hook("copilot"), "timeoutSec": timeout}
+	}
 	folder := p.folder(copilotHome, ".copilot")
 	return Agent{
 		Name: "copilot", Dialect: "copilot",
 		Files: []File{
 			file(filepath.Join(folder, "mcp-config.json"),
 				member(p.server("type", "local", "tools", []string{"*"}, "timeout", int(waits.Milliseconds())), "mcpServers", ours)),
-			file(filepath.Join(folder, "hooks", "daycared.json"), usual(1, "version"), element(hook, "copilot", "hooks", "preToolUse")),
+			file(filepath.Join(folder, "hooks", "daycared.json"), usual(1, "version"),
+				element(hook(int(waits.Seconds())), "copilot", "hooks", "preToolUse"),
+				element(hook(tells), "copilot", "hooks", "sessionEnd")),
 		},
 		Enforces: "every call of a tool; denied also when the hook fails. Copilot CLI runs the call when the hook times out; daycared " +
 			"hook is built not to",
