@@ -63,7 +63,7 @@ test: ## run every test; first say what is missing for it, how long it takes and
 	go -C tools/figures test ./...
 
 .PHONY: test-real
-test-real: need ## real agents from npm (Linux on x86-64) ask the daemon, each of docs/agents.md in each of its modes; one call waits REAL_WAIT, 10m; an hour
+test-real: need ## real agents from npm (Linux on x86-64) ask the daemon, each of docs/tried.md in each of its modes; one call waits REAL_WAIT, 10m; an hour
 	REAL_WAIT=$(REAL_WAIT) go test -tags real ./cmd/daycared -run 'TestReal(Agents)?$$' -parallel 1 -count=1 -v -timeout 2h
 
 .PHONY: race
@@ -146,7 +146,7 @@ bench: need ## each figure beside the least that can be, as a table of ratios; D
 	@$(FIGURES)
 
 .PHONY: figures
-figures: need ## make bench, and write the README's table and docs/performance.svg; FROM=bin/bench.txt: of what it kept
+figures: need ## make bench, and write the table of docs/performance.md and its picture; FROM=bin/bench.txt: of what it kept
 	@$(FIGURES) -write
 
 .PHONY: clean

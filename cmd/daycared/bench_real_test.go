@@ -28,7 +28,7 @@ import (
 
 // The agents that people run ask the daemon, each in its default mode and in its most permissive one. Who they are is data
 // (programs), and so is what they are tried with: each script below testdata/clients is run with each of them. What
-// docs/agents.md says of an agent is compared with what came of it. REAL_AGENTS, a regular expression of "NAME MODE", and
+// docs/tried.md says of an agent is compared with what came of it. REAL_AGENTS, a regular expression of "NAME MODE", and
 // REAL_CASES, a pattern of files, have fewer run. In these scripts:
 //
 //	serves NAME            a daemon runs
@@ -53,7 +53,7 @@ func TestRealAgents(t *testing.T) {
 	}
 	npm := strings.TrimSuffix(bin, "/.bin")
 	patience = 2 * patience * 2 // they are large, and begin slowly
-	said, err := tableOf("../../docs/agents.md")
+	said, err := tableOf("../../docs/tried.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestRealAgents(t *testing.T) {
 	if err != nil || len(cases) == 0 {
 		t.Fatalf("no cases: %v", err)
 	}
-	readme, err := os.ReadFile("../../README.md")
+	connecting, err := os.ReadFile("../../docs/hooks.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,8 +72,8 @@ func TestRealAgents(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		if row := "| `" + c.name + "` | " + version + " |"; !strings.Contains(string(readme), row) {
-			t.Errorf("README.md has no row %s", row)
+		if row := "| `" + c.name + "` | " + version + " |"; !strings.Contains(string(connecting), row) {
+			t.Errorf("docs/hooks.md has no row %s", row)
 		}
 		for _, m := range c.modes {
 			if matched, err := regexp.MatchString(only, c.name+" "+m.name); err != nil || !matched {
@@ -84,7 +84,7 @@ func TestRealAgents(t *testing.T) {
 		}
 	}
 	if only == "" && among != len(said) {
-		t.Errorf("docs/agents.md has %d rows that were tried, and %d ran", len(said), among)
+		t.Errorf("docs/tried.md has %d rows that were tried, and %d ran", len(said), among)
 	}
 }
 
@@ -123,11 +123,11 @@ func (c program) try(t *testing.T, npm string, m mode, cases []string) map[strin
 func (c program) compare(t *testing.T, m mode, version string, said map[string]string, came map[string]string) {
 	row := c.title + " " + version + ", " + m.name
 	if said == nil {
-		t.Errorf("docs/agents.md has no row %q", row)
+		t.Errorf("docs/tried.md has no row %q", row)
 	}
 	for name, cell := range said {
 		if _, ran := came[name]; !ran && cell != "–" && os.Getenv("REAL_CASES") == "" {
-			t.Errorf("docs/agents.md says %q of %s: %s, which was not tried", cell, row, name)
+			t.Errorf("docs/tried.md says %q of %s: %s, which was not tried", cell, row, name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(came)) {
@@ -136,11 +136,11 @@ func (c program) compare(t *testing.T, m mode, version string, said map[string]s
 		switch holds := said[name] == "yes"; {
 		case said == nil:
 		case said[name] == "":
-			t.Errorf("docs/agents.md says nothing of %s: %s", row, name)
+			t.Errorf("docs/tried.md says nothing of %s: %s", row, name)
 		case holds && why != "":
-			t.Errorf("docs/agents.md says that %s: %s holds, and it does not: %s", row, name, why)
+			t.Errorf("docs/tried.md says that %s: %s holds, and it does not: %s", row, name, why)
 		case !holds && why == "":
-			t.Errorf("docs/agents.md says %q of %s: %s, and it holds", said[name], row, name)
+			t.Errorf("docs/tried.md says %q of %s: %s, and it holds", said[name], row, name)
 		}
 	}
 }

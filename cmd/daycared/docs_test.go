@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,27 +13,40 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/pflag"
+
+	"github.com/daycared/daycared/cmd/daycared/config"
 )
 
-// What the documentation says is tried: its commands exist with their flags, its links lead somewhere, and scripts run
-// its examples:
+// What the documentation says is tried: its commands exist with their flags, its configurations are accepted, the tests and
+// targets that it names are there, its links lead somewhere, every page is linked, and scripts run its examples:
 //
-//	readme TEXT FILE   write the first command of the README that has TEXT in it to a file, as a shell script
+//	documented PAGE TEXT FILE   write the first command of a page that has TEXT in it to a file, as a shell script
 
-// docPages are the README and docs/, by their paths from here.
+const top = "../.."
+
+// docPages are the pages of the documentation, by their paths from here: all at the top, and all below docs/.
 func docPages(t testing.TB) map[string]string {
 	t.Helper()
-	files, err := filepath.Glob("../../docs/*.md")
+	files, err := filepath.Glob(top + "/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(top+"/docs", func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(path) == ".md" {
+			files = append(files, path)
+		}
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := map[string]string{}
-	for _, file := range append(files, "../../README.md") {
+	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all[file] = string(text)
+		all[filepath.ToSlash(file)] = string(text)
 	}
 	return all
 }
@@ -43,21 +58,59 @@ var commandOf = regexp.MustCompile("(?:^ *|[$][(]|&& |[|] |; |-- |sudo -u agent 
 // word is one word of a command line.
 var word = regexp.MustCompile(`"[^"]*"|'[^']*'|\S+`)
 
-// commandLines are the command lines of ours in the code of a page: indented by four, fenced, or between backquotes.
-func commandLines(page string) [][]string {
-	var code []string
+// block is code that stands by itself: indented by four, or fenced.
+type block struct {
+	language string // of a fence
+	lines    []string
+}
+
+// codeBlocks are the blocks of a page.
+func codeBlocks(page string) (all []block) {
+	var now block
 	fenced := false
+	end := func() {
+		if text := strings.TrimSpace(strings.Join(now.lines, "\n")); text != "" {
+			all = append(all, now)
+		}
+		now = block{}
+	}
 	for line := range strings.Lines(page) {
+		line = strings.TrimSuffix(line, "\n")
+		code, indented := strings.CutPrefix(line, "    ")
+		language, fence := strings.CutPrefix(line, "```")
 		switch {
-		case strings.HasPrefix(line, "```"):
-			fenced = !fenced
-		case fenced, strings.HasPrefix(line, "    "):
-			code = append(code, line)
+		case fence:
+			end()
+			fenced, now.language = !fenced, language
+		case fenced:
+			now.lines = append(now.lines, line)
+		case indented || line == "" && len(now.lines) > 0:
+			now.lines = append(now.lines, code)
+		default:
+			end()
 		}
 	}
-	for _, inline := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(page, -1) {
-		if strings.HasPrefix(inline[1], "daycared ") {
-			code = append(code, inline[1])
+	end()
+	return all
+}
+
+// inlineCode is what stands between backquotes in the text of a page.
+func inlineCode(page string) (all []string) {
+	for _, found := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(page, -1) {
+		all = append(all, found[1])
+	}
+	return all
+}
+
+// commandLines are the command lines of ours in the code of a page: in blocks, or between backquotes.
+func commandLines(page string) [][]string {
+	var code []string
+	for _, b := range codeBlocks(page) {
+		code = append(code, b.lines...)
+	}
+	for _, inline := range inlineCode(page) {
+		if strings.HasPrefix(inline, "daycared ") || strings.Contains(inline, "$(daycared ") {
+			code = append(code, inline)
 		}
 	}
 	var all [][]string
@@ -111,7 +164,7 @@ func TestTheCommandsOfTheDocumentationExist(t *testing.T) {
 			}
 		}
 	}
-	if count < 50 {
+	if count < 300 {
 		t.Errorf("there are only %d commands in the documentation", count)
 	}
 	for _, wrong := range [][]string{{"srve"}, {"config", "chek"}, {"ask", "--nope"}, {"audit", "verfy"}, {"ask", "--key"}} {
@@ -136,47 +189,291 @@ func anchors(page string) []string {
 	return all
 }
 
-func TestTheLinksOfTheDocumentationLeadSomewhere(t *testing.T) {
-	all := docPages(t)
+// linksOf gives the files that a page links, by their paths from here, with the anchors.
+func linksOf(file, page string) (all [][2]string) {
+	for _, found := range linkIn.FindAllStringSubmatch(page, -1) {
+		target, anchor, _ := strings.Cut(found[1], "#")
+		if strings.Contains(target, "://") {
+			continue
+		}
+		path := file
+		if target != "" {
+			path = filepath.ToSlash(filepath.Join(filepath.Dir(file), target))
+		}
+		all = append(all, [2]string{path, anchor})
+	}
+	return all
+}
+
+// wrongLinks are the links of pages that lead nowhere.
+func wrongLinks(all map[string]string) (wrong []string) {
 	for file, page := range all {
-		for _, found := range linkIn.FindAllStringSubmatch(page, -1) {
-			target, anchor, _ := strings.Cut(found[1], "#")
-			if strings.Contains(target, "://") {
-				continue
-			}
-			path := file
-			if target != "" {
-				path = filepath.Join(filepath.Dir(file), target)
-			}
-			if _, err := os.Stat(path); err != nil {
-				t.Errorf("%s: %s leads nowhere", filepath.Base(file), found[1])
-			} else if anchor != "" && !slices.Contains(anchors(all[path]), anchor) {
-				t.Errorf("%s: %s has no such heading", filepath.Base(file), found[1])
+		for _, link := range linksOf(file, page) {
+			if _, err := os.Stat(link[0]); err != nil {
+				wrong = append(wrong, file+": "+link[0]+" leads nowhere")
+			} else if link[1] != "" && !slices.Contains(anchors(all[link[0]]), link[1]) {
+				wrong = append(wrong, file+": "+link[0]+" has no heading "+link[1])
 			}
 		}
+	}
+	return wrong
+}
+
+func TestTheLinksOfTheDocumentationLeadSomewhere(t *testing.T) {
+	all := docPages(t)
+	for _, wrong := range wrongLinks(all) {
+		t.Error(wrong)
+	}
+	if wrong := wrongLinks(map[string]string{top + "/docs/cli.md": "# A\n[a](#a) [b](#b) [c](y.md) ![d](d.svg) [e](asking.md#nothing)"}); len(wrong) != 4 {
+		t.Errorf("of four wrong links there are found: %v", wrong)
 	}
 }
 
-// readme writes a command of the README to a file.
-func readme(ts *testscript.TestScript, _ bool, args []string) {
-	page, err := os.ReadFile("../../README.md")
+// unreached are the pages to which no way of links leads from the README.
+func unreached(all map[string]string) (missing []string) {
+	reached, next := map[string]bool{}, []string{top + "/README.md"}
+	for len(next) > 0 {
+		file := next[0]
+		next = next[1:]
+		if page, is := all[file]; is && !reached[file] {
+			reached[file] = true
+			for _, link := range linksOf(file, page) {
+				next = append(next, link[0])
+			}
+		}
+	}
+	for file := range all {
+		if !reached[file] {
+			missing = append(missing, file)
+		}
+	}
+	return missing
+}
+
+func TestEveryPageOfTheDocumentationIsLinked(t *testing.T) {
+	all := docPages(t)
+	for _, file := range unreached(all) {
+		t.Errorf("no links lead from the README to %s", file)
+	}
+	all[top+"/docs/alone.md"] = "[it](asking.md)"
+	if missing := unreached(all); !slices.Equal(missing, []string{top + "/docs/alone.md"}) {
+		t.Errorf("a page that nothing links is not found: %v", missing)
+	}
+}
+
+// TestTheReadmeIsShort: it leads to pages, and carries none of them.
+func TestTheReadmeIsShort(t *testing.T) {
+	const most = 200
+	if lines := strings.Count(docPages(t)[top+"/README.md"], "\n"); lines > most {
+		t.Errorf("the README has %d lines, and %d are enough; write on a page below docs/", lines, most)
+	}
+}
+
+var (
+	testOf   = regexp.MustCompile(`go test ((?:\./\S+ ?)+)(?: *-run '?([^' ]+)'?)?(?: -bench (\S+))?`)
+	targetOf = regexp.MustCompile(`^make ([a-z-]+)`)
+)
+
+// wrongTests says which tests or targets that the code of a page names are not there.
+func wrongTests(t *testing.T, page string) (wrong []string) {
+	makefile, err := os.ReadFile(top + "/Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := inlineCode(page)
+	for _, b := range codeBlocks(page) {
+		code = append(code, b.lines...)
+	}
+	for _, line := range code {
+		if found := targetOf.FindStringSubmatch(line); found != nil && !bytes.Contains(makefile, []byte("\n"+found[1]+": ")) {
+			wrong = append(wrong, line+": the Makefile has no such target")
+		}
+		found := testOf.FindStringSubmatch(line)
+		if found == nil {
+			continue
+		}
+		pattern := strings.ReplaceAll(found[2], `\|`, "|") // as a table has it
+		if found[3] != "" {
+			pattern = found[3]
+		}
+		for _, folder := range strings.Fields(found[1]) {
+			if why := noTest(folder, pattern); why != "" {
+				wrong = append(wrong, line+": "+why)
+			}
+		}
+	}
+	return wrong
+}
+
+// noTest says why a pattern finds no test in the packages of a folder, or below it; empty when it finds one for each of its
+// alternatives.
+func noTest(folder, pattern string) string {
+	files, err := filepath.Glob(filepath.Join(top, strings.TrimSuffix(folder, "/..."), "*_test.go"))
+	if strings.HasSuffix(folder, "/...") {
+		below, _ := filepath.Glob(filepath.Join(top, strings.TrimSuffix(folder, "/..."), "*", "*_test.go"))
+		files = append(files, below...)
+	}
+	if err != nil || len(files) == 0 {
+		return folder + " has no tests"
+	}
+	var names []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err.Error()
+		}
+		for _, found := range regexp.MustCompile(`(?m)^func ((?:Test|Benchmark)\w+)\(`).FindAllSubmatch(text, -1) {
+			names = append(names, string(found[1]))
+		}
+	}
+	test, script, _ := strings.Cut(pattern, "/")
+	for alternative := range strings.SplitSeq(test, "|") {
+		matches, err := regexp.Compile(alternative)
+		if err != nil {
+			return err.Error()
+		}
+		if !slices.ContainsFunc(names, matches.MatchString) {
+			return folder + " has no test " + alternative
+		}
+	}
+	if scripts, err := filepath.Glob("testdata/script/" + script + "*.txtar"); test == "TestScripts" && (err != nil || len(scripts) == 0) {
+		return "there is no script " + script
+	}
+	return ""
+}
+
+// TestTheTestsThatTheDocumentationNamesExist: what shows a promise is there.
+func TestTheTestsThatTheDocumentationNamesExist(t *testing.T) {
+	count := 0
+	for file, page := range docPages(t) {
+		count += strings.Count(page, "`go test ")
+		for _, wrong := range wrongTests(t, page) {
+			t.Errorf("%s: %s", file, wrong)
+		}
+	}
+	if count < 50 {
+		t.Errorf("the documentation names only %d tests", count)
+	}
+	wrong := "`make nothing` `go test ./engine -run TestNoSuchThing` `go test ./nowhere` `go test ./cmd/daycared -run TestScripts/nothing` " +
+		"`go test ./engine/store -run 'TestStore\\|TestNoSuchThing'`"
+	if found := wrongTests(t, wrong+" `make test` `go test ./engine -run TestRule`"); len(found) != 5 {
+		t.Errorf("of five that are not there are found: %q", found)
+	}
+}
+
+// TestTheConfigurationsOfTheDocumentationAreAccepted: each block of a page that is one, and each key between backquotes.
+func TestTheConfigurationsOfTheDocumentationAreAccepted(t *testing.T) {
+	count := 0
+	for file, page := range docPages(t) {
+		for _, text := range configurations(page) {
+			count++
+			if wrong := wrongConfiguration(t, text); wrong != "" {
+				t.Errorf("%s: %s\n%s", file, wrong, text)
+			}
+		}
+	}
+	if count < 5 {
+		t.Errorf("there are only %d configurations in the documentation", count)
+	}
+	if wrong := wrongConfiguration(t, "connectors: {editr: {enabled: true}}"); !strings.Contains(wrong, "editr") {
+		t.Errorf("a wrong configuration is accepted: %s", wrong)
+	}
+}
+
+var firstKey = regexp.MustCompile(`^(people|routes|connectors|agents|api):\s*\S`)
+
+// configurations are the configurations on a page: what begins with one of the keys at the top of the file.
+func configurations(page string) (all []string) {
+	code := inlineCode(page)
+	for _, b := range codeBlocks(page) {
+		for text := range strings.SplitSeq(strings.Join(b.lines, "\n"), "\n\n") { // commands may stand before and after
+			code = append(code, regexp.MustCompile(`(?m)^#.*\n`).ReplaceAllLiteralString(text, ""))
+		}
+	}
+	return slices.DeleteFunc(code, func(text string) bool { return !firstKey.MatchString(text) })
+}
+
+// wrongConfiguration says what of a configuration is not accepted on a machine that has the files which it names.
+func wrongConfiguration(t *testing.T, text string) string {
+	t.Helper()
+	home := t.TempDir()
+	token := filepath.Join(home, "token")
+	if err := os.WriteFile(token, []byte("123456789:AAEhBOweik6ad9r_QXMENQjcrGbqCr4K-bc\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text = regexp.MustCompile(`token_file: [^ },]+`).ReplaceAllLiteralString(text, "token_file: "+token)
+	text = strings.ReplaceAll(text, "/srv/helper", home)
+	if !strings.Contains(text, "people:") {
+		text = "people: [{name: fay, telegram: 4242}]\nroutes: [{ask: [fay]}]\n" + text
+		if !strings.Contains(text, "connectors:") {
+			text += fmt.Sprintf("\nconnectors: {telegram: {enabled: true, token_file: %s}}\n", token)
+		}
+	}
+	file := filepath.Join(home, "config.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := config.Load(file, []string{"HOME=" + home}); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// TestTheFilesThatThePagesOnTheCodeNameExist: what moves in the code moves there, too.
+func TestTheFilesThatThePagesOnTheCodeNameExist(t *testing.T) {
+	files := map[string]bool{}
+	err := filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.IsDir() && strings.HasPrefix(e.Name(), ".git") {
+			return fs.SkipDir
+		}
+		files[e.Name()] = true
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := regexp.MustCompile(`^(?:[a-z0-9_]+/)+[a-z0-9_.]*$|^[a-z0-9_]+\.go$`)
+	count := 0
+	for file, page := range docPages(t) {
+		if name := filepath.Base(file); name != "ARCHITECTURE.md" && name != "CONTRIBUTING.md" && !strings.Contains(file, "/adr/") {
+			continue
+		}
+		for _, code := range inlineCode(page) {
+			if !path.MatchString(code) {
+				continue
+			}
+			count++
+			if _, err := os.Stat(filepath.Join(top, code)); err != nil && (strings.Contains(code, "/") || !files[code]) {
+				t.Errorf("%s: there is no %s", file, code)
+			}
+		}
+	}
+	if count < 50 {
+		t.Errorf("the pages name only %d files", count)
+	}
+}
+
+// fromPage writes a command of a page to a file.
+func fromPage(ts *testscript.TestScript, _ bool, args []string) {
+	page, err := os.ReadFile(filepath.Join(top, args[0]))
 	ts.Check(err)
 	var found []string
-	lines := strings.Split(string(page), "\n")
-	for i := 0; i < len(lines); i++ {
-		command, indented := strings.CutPrefix(lines[i], "    ")
-		for indented && strings.HasSuffix(command, `\`) && i+1 < len(lines) {
-			i++
-			command += "\n" + lines[i]
-		}
-		if indented && strings.Contains(command, args[0]) {
-			found = append(found, command)
+	for _, b := range codeBlocks(string(page)) {
+		for i := 0; i < len(b.lines); i++ {
+			command := b.lines[i]
+			for strings.HasSuffix(command, `\`) && i+1 < len(b.lines) {
+				i++
+				command += "\n" + b.lines[i]
+			}
+			if strings.Contains(command, args[1]) {
+				found = append(found, command)
+			}
 		}
 	}
 	if len(found) == 0 {
-		ts.Fatalf("the README has no command with %q", args[0])
+		ts.Fatalf("%s has no command with %q", args[0], args[1])
 	}
 	var script bytes.Buffer
 	script.WriteString("set -e\n" + found[0] + "\n")
-	ts.Check(os.WriteFile(ts.MkAbs(args[1]), script.Bytes(), 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), script.Bytes(), 0o600))
 }

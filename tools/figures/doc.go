@@ -1,5 +1,5 @@
-// Command figures runs the benchmarks that PERFORMANCE in the README lists, each beside the least that the same machine
-// does for the same work, and makes of what they report a table of ratios, the README's own section, and its picture.
+// Command figures runs the benchmarks that docs/performance.md lists, each beside the least that the same machine does for the
+// same work, and makes of what they report a table of ratios, the section of that page, and its picture.
 //
 // goals.go is the list: what is measured, where, and what it has to reach. run.go runs go test and keeps every line of
 // it, after some about the machine (machine.go), in the format of Go's benchmarks. read.go takes the figures out of that,

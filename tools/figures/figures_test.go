@@ -97,24 +97,23 @@ func TestWhatIsMissingIsSaidInOneLine(t *testing.T) {
 	}
 }
 
-func TestTheReadmeAndThePictureAreWritten(t *testing.T) {
+func TestThePageAndThePictureAreWritten(t *testing.T) {
 	root := t.TempDir()
-	readme := filepath.Join(root, "README.md")
-	write(t, readme, "# before\n"+beginMark+"old\n"+endMark+"after\n")
-	write(t, filepath.Join(root, "docs", "other"), "")
+	page := filepath.Join(root, "docs", "performance.md")
+	write(t, page, "# before\n"+beginMark+"old\n"+endMark+"after\n")
 	for range 2 { // what was written before is replaced
 		if _, err := of(t, sample, "-write", "-root", root); err != nil {
 			t.Fatal(err)
 		}
 	}
-	text, err := os.ReadFile(readme)
+	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := string(text)
 	if !strings.HasPrefix(got, "# before\n"+beginMark+"Measured on 2 cores") || !strings.HasSuffix(got, endMark+"after\n") ||
 		strings.Contains(got, "old") || strings.Count(got, "| P2 |") != 1 {
-		t.Errorf("the README is\n%s", got)
+		t.Errorf("the page is\n%s", got)
 	}
 	line(t, got, "| P3 |", "| 0.70 (0.60–0.90) | ≥ 0.8 | **not met** |")
 	svg, err := os.ReadFile(filepath.Join(root, "docs", "performance.svg"))
@@ -193,7 +192,7 @@ func TestWhatItIsToldIsChecked(t *testing.T) {
 		}
 	}
 	if _, err := of(t, sample, "-write", "-root", t.TempDir()); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("without a README: %v", err)
+		t.Errorf("without a page: %v", err)
 	}
 }
 

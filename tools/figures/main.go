@@ -38,7 +38,7 @@ func figures(ctx context.Context, args []string, out, say io.Writer) error {
 	flags.StringVar(&o.root, "root", "../..", "the module whose benchmarks these are")
 	flags.StringVar(&o.from, "from", "", "read what was kept in this file, and run nothing")
 	flags.StringVar(&o.keep, "keep", "", "keep what the benchmarks print in this file")
-	flags.BoolVar(&o.write, "write", false, "write the README's section and docs/performance.svg")
+	flags.BoolVar(&o.write, "write", false, "write the table of docs/performance.md and docs/performance.svg")
 	flags.IntVar(&o.decisions, "decisions", 1_000_000, "how many are decided at once")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -89,15 +89,16 @@ func (o options) results(ctx context.Context, list []measurement, say io.Writer)
 
 // publish writes what people read.
 func (o options) publish(machine map[string]string, all []figure) error {
-	path := filepath.Join(o.root, "README.md")
-	readme, err := os.ReadFile(path) //nolint:gosec // the operator named it
+	folder := filepath.Join(o.root, "docs")
+	path := filepath.Join(folder, "performance.md")
+	page, err := os.ReadFile(path) //nolint:gosec // the operator named it
 	if err != nil {
 		return fmt.Errorf("write the figures: %w", err)
 	}
-	if readme, err = replace(readme, section(machine, all)); err != nil {
+	if page, err = replace(page, section(machine, all)); err != nil {
 		return fmt.Errorf("write the figures: %w", err)
 	}
-	for name, text := range map[string][]byte{path: readme, filepath.Join(o.root, "docs", "performance.svg"): []byte(picture(all))} {
+	for name, text := range map[string][]byte{path: page, filepath.Join(folder, "performance.svg"): []byte(picture(all))} {
 		if err := os.WriteFile(name, text, 0o644); err != nil { //nolint:gosec // everybody may read them
 			return fmt.Errorf("write the figures: %w", err)
 		}

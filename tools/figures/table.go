@@ -61,11 +61,11 @@ func about(machine map[string]string) string {
 		machine["cores"], machine["cpu"], machine["goos"], machine["goarch"], machine["disk"], machine["go"])
 }
 
-// section is what stands between the marks of the README.
+// section is what stands between the marks of docs/performance.md.
 func section(machine map[string]string, all []figure) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\nMedian (least–most).\n\n", about(machine))
-	b.WriteString("![Each figure beside its goal](docs/performance.svg)\n\n")
+	b.WriteString("![Each figure beside its goal](performance.svg)\n\n")
 	b.WriteString("| | measured | against | ratio | goal | |\n|---|---|---|---|---|---|\n")
 	for _, f := range all {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", f.id, f.what, f.against, f.value(), f.wanted(), f.verdict())
@@ -73,17 +73,17 @@ func section(machine map[string]string, all []figure) string {
 	return b.String()
 }
 
-// The marks in the README between which the section stands. What is around them is written by hand.
+// The marks in docs/performance.md between which the section stands. What is around them is written by hand.
 const (
 	beginMark = "<!-- figures: written by make figures -->\n"
 	endMark   = "<!-- figures end -->\n"
 )
 
-var errMarks = errors.New("the README has not both marks, each once, one before the other")
+var errMarks = errors.New("docs/performance.md does not have both marks, each once, in order")
 
 // replace puts a section between the marks.
-func replace(readme []byte, section string) ([]byte, error) {
-	before, rest, begins := bytes.Cut(readme, []byte(beginMark))
+func replace(page []byte, section string) ([]byte, error) {
+	before, rest, begins := bytes.Cut(page, []byte(beginMark))
 	_, after, ends := bytes.Cut(rest, []byte(endMark))
 	if !begins || !ends || bytes.Contains(rest, []byte(beginMark)) || bytes.Contains(after, []byte(endMark)) {
 		return nil, errMarks

@@ -71,7 +71,7 @@ const leaves = "--gate risky: what was read completely and only reads, edits, bu
 // Movers are the variables by which agents are told where their settings are.
 func Movers() []string { return []string{claudeHome, codexHome, copilotHome, geminiHome, xdgConfig} }
 
-// docs/agents.md names those that were tried; Cursor and VS Code are as their documentation has it.
+// docs/tried.md names those that were tried; Cursor and VS Code are as their documentation has it.
 const (
 	claudeHome  = "CLAUDE_CONFIG_DIR" // in place of ~/.claude, and .claude.json is in it as well
 	codexHome   = "CODEX_HOME"        // in place of ~/.codex
