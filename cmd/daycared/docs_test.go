@@ -146,6 +146,12 @@ func wrongIn(words []string) string {
 	if err := flags.Parse(rest); err != nil {
 		return err.Error()
 	}
+	bracketed := func(word string) bool { return strings.HasPrefix(word, "[") } // in a usage line
+	if named := flags.Args(); len(named) > 0 && !slices.ContainsFunc(rest, bracketed) {
+		if err := cmd.ValidateArgs(named); err != nil {
+			return err.Error()
+		}
+	}
 	return ""
 }
 
@@ -167,7 +173,7 @@ func TestTheCommandsOfTheDocumentationExist(t *testing.T) {
 	if count < 300 {
 		t.Errorf("there are only %d commands in the documentation", count)
 	}
-	for _, wrong := range [][]string{{"srve"}, {"config", "chek"}, {"ask", "--nope"}, {"audit", "verfy"}, {"ask", "--key"}} {
+	for _, wrong := range [][]string{{"srve"}, {"config", "chek"}, {"ask", "--nope"}, {"audit", "verfy"}, {"ask", "--key"}, {"connect", "claude", "code"}} {
 		if wrongIn(wrong) == "" {
 			t.Errorf("daycared %s is taken for a command", strings.Join(wrong, " "))
 		}
@@ -455,25 +461,28 @@ func TestTheFilesThatThePagesOnTheCodeNameExist(t *testing.T) {
 
 // fromPage writes a command of a page to a file.
 func fromPage(ts *testscript.TestScript, _ bool, args []string) {
-	page, err := os.ReadFile(filepath.Join(top, args[0]))
+	text, err := os.ReadFile(filepath.Join(top, args[0]))
 	ts.Check(err)
-	var found []string
-	for _, b := range codeBlocks(string(page)) {
+	page := string(text)
+	var commands []string
+	for _, b := range codeBlocks(page) {
 		for i := 0; i < len(b.lines); i++ {
 			command := b.lines[i]
 			for strings.HasSuffix(command, `\`) && i+1 < len(b.lines) {
 				i++
 				command += "\n" + b.lines[i]
 			}
-			if strings.Contains(command, args[1]) {
-				found = append(found, command)
-			}
+			commands = append(commands, command)
 		}
 	}
-	if len(found) == 0 {
+	for _, inline := range inlineCode(page) {
+		if strings.HasPrefix(inline, "daycared ") {
+			commands = append(commands, inline)
+		}
+	}
+	at := slices.IndexFunc(commands, func(command string) bool { return strings.Contains(command, args[1]) })
+	if at < 0 {
 		ts.Fatalf("%s has no command with %q", args[0], args[1])
 	}
-	var script bytes.Buffer
-	script.WriteString("set -e\n" + found[0] + "\n")
-	ts.Check(os.WriteFile(ts.MkAbs(args[2]), script.Bytes(), 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte("set -e\n"+commands[at]+"\n"), 0o600))
 }
