@@ -135,11 +135,15 @@ func (c *comparison) hearOfRow(e permissions.Entry) {
 			key = append(key, e.Detail[name])
 		}
 		said := saying{table: of.table, closed: closes, seq: e.Seq, at: micros(e.At)}
-		if i > 1 || c.keeps { // there are few
+		row := c.row(of.table, key...)
+		if i > 0 || c.keeps { // there are few
 			kept := e
 			said.entry = &kept
 		}
-		c.gates[c.row(of.table, key...)] = said
+		if before := c.gates[row].entry; before != nil && e.Type == permissions.TokenReinstated {
+			said.entry = before // which says whose it is
+		}
+		c.gates[row] = said
 	}
 }
 
@@ -170,6 +174,13 @@ func (c *comparison) readRows(ctx context.Context, from source, v *Verified) err
 		v.Unchecked = append(v.Unchecked, "the seals of requests, votes, grants, tokens and pairings: the audit key is not here, or "+
 			"the name, the codes or the stop of the store were changed")
 	}
+	tokens, persons := tokenGate, 0
+	if err := from.QueryRowContext(ctx, countPersons).Scan(&persons); err != nil {
+		return err
+	}
+	if persons == 0 { // the start that brings it up to date compares them
+		tokens.open, tokens.agrees = openTokens(columnsBeforePersons+`, ''`), nil
+	}
 	requests := func(r permissions.Request, mac []byte) (err error) {
 		var words []permissions.Request
 		if r.State == permissions.Pending { // which are what its digest says
@@ -184,12 +195,15 @@ func (c *comparison) readRows(ctx context.Context, from source, v *Verified) err
 	return cmp.Or( // the first error; each leaves in gates what is not there
 		eachSealed(ctx, from, requests),
 		compareOpen(ctx, c, from, seals, grantGate),
-		compareOpen(ctx, c, from, seals, tokenGate),
+		compareOpen(ctx, c, from, seals, tokens),
 		c.locks(ctx, from, seals),
 		compareOpen(ctx, c, from, seals, pairingGate),
 		c.rest(ctx, from),
 		readUses(ctx, from))
 }
+
+// countPersons is how many columns the tokens of a store have for whose they are.
+const countPersons = `SELECT COUNT(*) FROM pragma_table_info('tokens') WHERE name = 'person'`
 
 // readUses looks for what ran under a grant, and is not so.
 func readUses(ctx context.Context, from source) error {

@@ -110,7 +110,7 @@ func closeAgain[T any](ctx context.Context, s *Store, t *tx, c *comparison, g ga
 // the store was restored.
 func verdict[T any](c *comparison, g gate[T], row T) (closed, suspended bool) {
 	said := c.gates[c.row(g.table, g.key(&row)...)]
-	closed = said.closed || said.entry != nil && g.agrees != nil && !g.agrees(row, said.entry.Detail)
+	closed = said.closed || said.entry != nil && g.agrees != nil && !g.agrees(row, said.entry)
 	return closed, g.since(&row).IsZero() && said.seq < c.restored.Seq
 }
 
@@ -129,7 +129,7 @@ func (c *comparison) shuts(is shut) (said shut) {
 			continue
 		}
 		e, d := row.entry, row.entry.Detail
-		lock := func(l permissions.Lock) bool { return lockGate.agrees(l, d) }
+		lock := func(l permissions.Lock) bool { return lockGate.agrees(l, e) }
 		suspension := func(a permissions.Suspension) bool { return a.Via == d["via"] && a.Address == d["address"] }
 		switch {
 		case row.table == "locks" && !slices.ContainsFunc(is.Locks, lock):

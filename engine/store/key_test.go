@@ -27,7 +27,7 @@ func beforeSeals(t *testing.T, path string) {
 	}
 }
 
-// oldView undoes the migrations of the view aic_interactions and of the owners of tokens.
+// oldView undoes the migrations of the view aic_interactions and of the persons of tokens.
 func oldView(t *testing.T) []string {
 	t.Helper()
 	first, err := migrations.ReadFile("migrations/00001_requests.sql")
@@ -37,7 +37,7 @@ func oldView(t *testing.T) []string {
 	_, view, _ := strings.Cut(string(first), "CREATE VIEW aic_interactions")
 	view, _, _ = strings.Cut(view, ";")
 	return []string{
-		"DROP VIEW aic_interactions", "CREATE VIEW aic_interactions" + view, "DROP TABLE owners",
+		"DROP VIEW aic_interactions", "CREATE VIEW aic_interactions" + view, "ALTER TABLE tokens DROP COLUMN person",
 	}
 }
 

@@ -65,6 +65,9 @@ func (s *Store) start(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if err := s.sealPersons(ctx, t, said); err != nil {
+			return err
+		}
 		why, err := s.putBack(ctx, t, l, m, text)
 		if why == "" && l.began.Before(said.restored.At) {
 			why = "what it says of itself is from before it was restored"

@@ -27,8 +27,8 @@ var lockGate = gate[permissions.Lock]{
 	key:   func(l *permissions.Lock) []any { return []any{l.Person} },
 	name:  func(l permissions.Lock) string { return "lock of " + l.Person },
 	made:  func(l permissions.Lock) time.Time { return l.At },
-	agrees: func(l permissions.Lock, said map[string]string) bool {
-		return maps.Equal(l.Record("", "", "", time.Time{}).Detail, said)
+	agrees: func(l permissions.Lock, said *permissions.Entry) bool {
+		return maps.Equal(l.Record("", "", "", time.Time{}).Detail, said.Detail)
 	},
 }
 

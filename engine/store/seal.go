@@ -140,7 +140,7 @@ type gate[T any] struct {
 	key    func(*T) []any // which row
 	name   func(T) string
 	made   func(T) time.Time
-	agrees func(row T, said map[string]string) bool // the row is what its newest entry says; nil: it cannot say
+	agrees func(row T, said *permissions.Entry) bool // the row is what its newest entry says; nil: it cannot say
 }
 
 var (
@@ -163,17 +163,24 @@ var (
 	tokenGate = gate[permissions.Token]{
 		table: "tokens", fields: tokenFields,
 		sealed: func(t *permissions.Token) []any {
-			return []any{
+			values := []any{
 				&t.ID, &t.Name, digest{&t.Hash}, instant{&t.CreatedAt}, instant{&t.ExpiresAt}, instant{&t.SuspendedAt},
 			}
+			if t.Person != "" { // stores of earlier have seals without it
+				values = append(values, &t.Person)
+			}
+			return values
 		},
 		since: func(t *permissions.Token) *time.Time { return &t.SuspendedAt },
-		open:  `SELECT ` + tokenColumns + `, mac FROM tokens WHERE revoked_at = 0 ORDER BY id`,
+		open:  openTokens(tokenColumns),
 		close: revokeToken,
 		set:   `UPDATE tokens SET suspended_at = $1, mac = $2 WHERE id = $3`,
 		key:   func(t *permissions.Token) []any { return []any{t.ID} },
 		name:  func(t permissions.Token) string { return "token " + string(t.ID) },
 		made:  func(t permissions.Token) time.Time { return t.CreatedAt },
+		agrees: func(t permissions.Token, said *permissions.Entry) bool {
+			return said.Type != permissions.TokenCreated || said.Detail["person"] == t.Person
+		},
 	}
 	pairingGate = gate[permissions.Pairing]{
 		table: "pairings", fields: pairingFields, sealed: pairingFields,
@@ -184,7 +191,7 @@ var (
 		key:    func(p *permissions.Pairing) []any { return []any{p.Person, p.Via} },
 		name:   func(p permissions.Pairing) string { return "pairing " + p.Name() },
 		made:   func(p permissions.Pairing) time.Time { return p.PairedAt },
-		agrees: func(p permissions.Pairing, said map[string]string) bool { return p.Address == said["address"] },
+		agrees: func(p permissions.Pairing, said *permissions.Entry) bool { return p.Address == said.Detail["address"] },
 	}
 )
 

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -512,27 +513,173 @@ func TestALockWhoseTableIsGone(t *testing.T) {
 	}
 }
 
-// TestAnOwnerThatSomebodyWroteIsNobody: who is asked for an agent is not to be had by writing to the file.
-func TestAnOwnerThatSomebodyWroteIsNobody(t *testing.T) {
-	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
-	token := permissions.Token{ID: "T2", Name: "deploy", Person: "fay", Hash: permissions.Digest{8}}
-	if err := o.AddToken(t.Context(), token, "op", "cli"); err != nil {
+// persons are the tokens that prove something, by name, with whose they are.
+func persons(t *testing.T, s *Store) (all []string) {
+	t.Helper()
+	tokens, err := s.Tokens(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
-	owner := func() string {
-		t.Helper()
-		tokens, err := o.Tokens(t.Context())
-		i := slices.IndexFunc(tokens, func(k permissions.Token) bool { return k.Name == "deploy" })
-		if err != nil || i < 0 {
-			t.Fatalf("there are %v, %v", tokens, err)
+	for _, token := range tokens {
+		all = append(all, token.Name+" "+token.Person)
+	}
+	return all
+}
+
+// ownedToken adds a token of a person's.
+func ownedToken(t *testing.T, s *Store, id, name, person string) permissions.Token {
+	t.Helper()
+	token := permissions.Token{ID: permissions.ID(id), Name: name, Person: person, Hash: permissions.Digest{id[1]}}
+	if err := s.AddToken(t.Context(), token, "op", "cli"); err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// TestATokenWhosePersonWasChangedProvesNothing: who is asked for an agent is not to be had by writing to the file, and neither is
+// that somebody else is. A start and a backup know it as well.
+func TestATokenWhosePersonWasChangedProvesNothing(t *testing.T) {
+	for name, c := range map[string]string{
+		"H1/a person that was changed":    "UPDATE tokens SET person = 'sam' WHERE id = 'T3'",
+		"H1/a person that was taken away": "UPDATE tokens SET person = '' WHERE id = 'T3'",
+		"H1/a person that was added":      "UPDATE tokens SET person = 'fay' WHERE id = 'T1'",
+		"H1/the row of an earlier token":  "UPDATE tokens SET (person, mac) = (SELECT person, mac FROM tokens WHERE id = 'T2') WHERE id = 'T3'",
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "daycared.db")
+			o := newOpened(t, path)
+			ownedToken(t, o.Store, "T2", "deploy", "sam")
+			if _, err := o.RevokeToken(t.Context(), "T2", "op", "cli", time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			ownedToken(t, o.Store, "T3", "deploy", "fay")
+			if got := persons(t, o.Store); !slices.Equal(got, []string{"ci ", "deploy fay"}) {
+				t.Errorf("there are %q", got)
+			}
+			copied := filepath.Join(t.TempDir(), "copy.db")
+			if _, err := Backup(t.Context(), options(path), copied); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := VerifyFile(t.Context(), Options{Path: copied, KeyFile: options(path).keyFile()}); err != nil {
+				t.Fatal(err)
+			}
+			if err := change(t.Context(), copied, statements(c)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := VerifyFile(t.Context(), Options{Path: copied, KeyFile: options(path).keyFile()}); err == nil {
+				t.Error("the backup that was changed is verified")
+			}
+			meddle(t, o.Store, c)
+			for range 2 { // as it runs, and after a start
+				if got := persons(t, o.Store); len(got) != 1 {
+					t.Errorf("there are %q", got)
+				}
+				if _, err := o.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), "token T") {
+					t.Errorf("verify says %v", err)
+				}
+				if err := o.Close(); err != nil {
+					t.Fatal(err)
+				}
+				o.Store = reopen(t, path)
+			}
+		})
+	}
+}
+
+// TestATokensPersonOutlivesANewKey: the person is sealed again with the token, which is suspended.
+func TestATokensPersonOutlivesANewKey(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "daycared.db")
+	s := reopen(t, path)
+	ownedToken(t, s, "T3", "deploy", "fay")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	o := options(path)
+	o.NewKey = true
+	s, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	if got := persons(t, s); !slices.Equal(got, []string{"deploy fay"}) || s.leftOut() != 0 {
+		t.Errorf("there are %q, and %d rows are left out", got, s.leftOut())
+	}
+	if _, err := s.Reinstate(t.Context(), nil, "op", "cli", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Verify(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestThePersonsOfTokensAreTakenOver from the table that they were in before migration 15, where that says what the audit does.
+func TestThePersonsOfTokensAreTakenOver(t *testing.T) {
+	for name, c := range map[string]struct {
+		change string
+		want   []string
+	}{
+		"as it was":                          {"", []string{"ci ", "deploy fay", "deploy fay"}},
+		"H1/a person that was changed":       {"UPDATE owners SET person = 'sam'", []string{"ci "}},
+		"H1/a row of earlier":                {"REPLACE INTO owners SELECT 'deploy', 'sam', x'00'", []string{"ci "}},
+		"H1/a person that was taken away":    {"DELETE FROM owners", []string{"ci "}},
+		"H1/a person for nobody's own":       {"UPDATE owners SET name = 'ci'", nil},
+		"H1/a person that the audit has not": {"INSERT INTO owners SELECT 'ci', person, mac FROM owners", []string{"deploy fay", "deploy fay"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "daycared.db")
+			o := newOpened(t, path)
+			ownedToken(t, o.Store, "T3", "deploy", "fay")
+			ownedToken(t, o.Store, "T4", "deploy", "fay")
+			if err := o.Close(); err != nil {
+				t.Fatal(err)
+			}
+			beforePersons(t, o.Store, path)
+			if _, err := VerifyFile(t.Context(), options(path)); err != nil {
+				t.Errorf("before it is brought up to date: %v", err)
+			}
+			if err := change(t.Context(), path, statements(c.change)); err != nil {
+				t.Fatal(err)
+			}
+			s := reopen(t, path)
+			if got := persons(t, s); !slices.Equal(got, c.want) {
+				t.Errorf("there are %q, not %q", got, c.want)
+			}
+			if _, err := s.Verify(t.Context()); (err == nil) != (c.change == "" || c.change == "DELETE FROM owners") {
+				t.Errorf("verify says %v", err)
+			}
+		})
+	}
+}
+
+// beforePersons takes a store back to the schema in which persons had a table of their own, as a daemon of then left it.
+func beforePersons(t *testing.T, s *Store, path string) {
+	t.Helper()
+	seals := func(ctx context.Context, db *sql.DB) error {
+		found, err := collect(ctx, db, "", tokenGate.rowFields, tokenGate.open)
+		for _, r := range found {
+			person := r.row.Person
+			r.row.Person = ""
+			if person != "" && err == nil {
+				_, err = db.ExecContext(ctx, "REPLACE INTO owners VALUES ($1, $2, $3)", r.row.Name, person,
+					s.seals.seal("owners", r.row.Name, person))
+			}
+			if err == nil {
+				_, err = db.ExecContext(ctx, "UPDATE tokens SET mac = $1 WHERE id = $2",
+					s.seals.seal("tokens", tokenGate.sealed(&r.row)...), r.row.ID)
+			}
 		}
-		return tokens[i].Person
+		return err
 	}
-	if got := owner(); got != "fay" {
-		t.Errorf("it is of %q", got)
+	text, err := migrations.ReadFile("migrations/00014_owner.sql")
+	if err != nil {
+		t.Fatal(err)
 	}
-	meddle(t, o.Store, "UPDATE owners SET person = 'sam'")
-	if got := owner(); got != "" {
-		t.Errorf("changed, it is of %q", got)
+	for _, do := range []func(context.Context, *sql.DB) error{
+		statements(string(text)), seals,
+		statements("ALTER TABLE tokens DROP COLUMN person", "DELETE FROM goose_db_version WHERE version_id > 14"),
+	} {
+		if err := change(t.Context(), path, do); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

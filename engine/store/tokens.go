@@ -7,12 +7,16 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-const tokenColumns = `id, name, hash, created_at, expires_at, revoked_at, used_at, suspended_at`
+const (
+	columnsBeforePersons = `id, name, hash, created_at, expires_at, revoked_at, used_at, suspended_at`
+
+	tokenColumns = columnsBeforePersons + `, person`
+)
 
 func tokenFields(t *permissions.Token) []any {
 	return []any{
 		&t.ID, &t.Name, digest{&t.Hash}, instant{&t.CreatedAt}, instant{&t.ExpiresAt}, instant{&t.RevokedAt},
-		hint{&t.UsedAt}, instant{&t.SuspendedAt},
+		hint{&t.UsedAt}, instant{&t.SuspendedAt}, &t.Person,
 	}
 }
 
@@ -23,16 +27,8 @@ var insertToken = `INSERT INTO tokens (` + addedTokenColumns + `) VALUES (` + pa
 // AddToken keeps a token. The audit names it, and never its hash.
 func (s *Store) AddToken(ctx context.Context, token permissions.Token, by, via string) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
-		if _, err := t.ExecContext(ctx, endOwners); err != nil { // of a name that has no token any more
-			return err
-		}
 		if _, err := t.ExecContext(ctx, insertToken, tokenGate.args(s.seals, token)...); err != nil {
 			return err
-		}
-		if token.Person != "" {
-			if _, err := t.ExecContext(ctx, putOwner, token.Name, token.Person, s.owner(token.Name, token.Person)); err != nil {
-				return err
-			}
 		}
 		return s.append(ctx, t, tokenRecord(permissions.TokenCreated, token, by, via, token.CreatedAt))
 	})
@@ -50,40 +46,10 @@ func tokenRecord(what permissions.Type, token permissions.Token, by, via string,
 
 const readTokens = `SELECT ` + tokenColumns + `, mac FROM tokens WHERE revoked_at = 0 ORDER BY name, id`
 
-const (
-	putOwner = `INSERT INTO owners (name, person, mac) VALUES ($1, $2, $3) ON CONFLICT (name) DO UPDATE SET person = $2, mac = $3`
-
-	readOwners = `SELECT name, person, mac FROM owners`
-
-	endOwners = `DELETE FROM owners WHERE NOT EXISTS (SELECT 1 FROM tokens WHERE tokens.name = owners.name AND revoked_at = 0)`
-)
-
-// owner is the seal of whose the tokens of a name are.
-func (s *Store) owner(name, person string) []byte { return s.seals.seal("owners", name, person) }
-
 // Tokens lists every token that is not revoked, by name.
 func (s *Store) Tokens(ctx context.Context) (tokens []permissions.Token, err error) {
-	type owner struct {
-		name, person string
-		mac          []byte
-	}
 	err = s.read(ctx, func(from source) error {
-		if tokens, err = sealed(ctx, s, from, tokenGate, readTokens); err != nil {
-			return err
-		}
-		owners, err := collectReadable(ctx, s, from, "an owner of tokens",
-			func(o *owner) []any { return []any{&o.name, &o.person, &o.mac} }, readOwners)
-		for _, o := range owners {
-			if !s.seals.holds(o.mac, "owners", o.name, o.person) {
-				s.leaveOut("the owner of the tokens of " + o.name)
-				continue
-			}
-			for i := range tokens {
-				if tokens[i].Name == o.name {
-					tokens[i].Person = o.person
-				}
-			}
-		}
+		tokens, err = sealed(ctx, s, from, tokenGate, readTokens)
 		return err
 	})
 	return tokens, err
@@ -213,4 +179,30 @@ func (s *Store) RevokeToken(
 		return nil, err
 	}
 	return revoked, nil
+}
+
+func openTokens(columns string) string {
+	return `SELECT ` + columns + `, mac FROM tokens WHERE revoked_at = 0 ORDER BY id`
+}
+
+// sealPersons seals again the tokens whose persons were in a table of their own before migration 15, where the audit says the same
+// of each. Others are not used.
+func (s *Store) sealPersons(ctx context.Context, t *tx, said *comparison) error {
+	if s.from == nil {
+		return nil
+	}
+	found, err := collect(ctx, t, "", tokenGate.rowFields, tokenGate.open)
+	for _, r := range found {
+		before, e := r.row, said.gates[said.row(tokenGate.table, r.row.ID)].entry
+		before.Person = ""
+		if r.row.Person == "" || e == nil || e.Type != permissions.TokenCreated || !tokenGate.agrees(r.row, e) ||
+			!tokenGate.holds(s.from, sealedRow[permissions.Token]{before, r.mac}) {
+			continue
+		}
+		if err := tokenGate.put(ctx, t, s.from, r.row); err != nil {
+			return err
+		}
+		s.log.Info("the seal of a token covers whose it is now", "token", r.row.ID, "person", r.row.Person)
+	}
+	return err
 }
