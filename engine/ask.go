@@ -87,6 +87,9 @@ func (c *call) begin(ctx context.Context) error {
 	}
 	c.engine.beginning <- struct{}{}
 	defer func() { <-c.engine.beginning }()
+	if err := unborne(ctx); err != nil {
+		return err
+	}
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer done()
 	c.name = q.Call
@@ -105,7 +108,11 @@ func (c *call) begin(ctx context.Context) error {
 
 func (c *call) end(ctx context.Context) error {
 	r, err := c.waiter.Wait(ctx)
+	over := unborne(ctx)
 	switch {
+	case over != nil:
+		r, err = c.engine.stepAside(ctx, c.waiter, c.name, over)
+		r = permissions.Request{ID: r.ID}
 	case err == nil:
 		c.waiter.LeaveSoon(0)
 		r, err = c.engine.redeem(ctx, c.waiter, c.name, r)

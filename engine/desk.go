@@ -56,7 +56,7 @@ func (e *Engine) Linger(ctx context.Context, caller permissions.Caller, id permi
 	}
 	w.Linger(ctx)
 	w.LeaveSoon(leaveGrace)
-	return nil
+	return unborne(ctx)
 }
 
 // attach makes this caller a reader who waits.
@@ -490,10 +490,15 @@ func (e *Engine) CreateToken(
 	if expires < 0 {
 		return "", permissions.Token{}, permissions.Invalid(errors.New("a token cannot have expired before it is made"))
 	}
+	if _, ours := inherited(e.settings.Load().Bonds, permissions.Caller{Name: "agent:" + name}); ours {
+		return "", permissions.Token{}, permissions.Invalid(fmt.Errorf("%s is an agent of this daemon; write another name", name))
+	}
 	who, err := e.Who(id)
 	if err != nil {
 		return "", permissions.Token{}, err
 	}
+	e.steering.Lock()
+	defer e.steering.Unlock()
 	if person, err = e.whose(ctx, name, person); err != nil {
 		return "", permissions.Token{}, err
 	}
@@ -503,6 +508,9 @@ func (e *Engine) CreateToken(
 	t := permissions.Token{ID: permissions.NewID(now), Name: name, Person: person, Hash: hash, CreatedAt: now}
 	if expires > 0 {
 		t.ExpiresAt = now.Add(expires)
+	}
+	if err := e.vacate(context.WithoutCancel(ctx), name, who, id.Via); err != nil { // also where the last one expired
+		return "", permissions.Token{}, broken(err)
 	}
 	if err := e.store.AddToken(ctx, t, who, id.Via); err != nil {
 		return "", permissions.Token{}, broken(err)
@@ -569,11 +577,62 @@ func (e *Engine) RevokeToken(ctx context.Context, id connectors.Identity, name s
 	if err != nil {
 		return nil, err
 	}
+	e.steering.Lock()
+	defer e.steering.Unlock()
 	tokens, err := e.store.RevokeToken(ctx, name, who, id.Via, e.stamp())
 	if err != nil {
 		return tokens, broken(err)
 	}
-	return tokens, broken(e.readOwners(ctx))
+	e.mu.Lock()
+	for _, t := range tokens {
+		for b := range e.bearers[t.Hash] {
+			b.end(permissions.UnknownToken())
+		}
+	}
+	e.mu.Unlock()
+	ctx = context.WithoutCancel(ctx)
+	return tokens, broken(errors.Join(e.readOwners(ctx), e.vacate(ctx, tokens[0].Name, who, id.Via)))
+}
+
+// vacate leaves nothing to whoever gets a name that no token proves: what waits under it is withdrawn, and grants and approvals
+// that were not used are taken back. The caller holds e.steering.
+func (e *Engine) vacate(ctx context.Context, name, who, via string) error {
+	tokens, err := e.store.Tokens(ctx)
+	if err != nil || slices.ContainsFunc(tokens, func(t permissions.Token) bool { return t.Name == name }) {
+		return err
+	}
+	now, caller := e.stamp(), permissions.Token{Name: name}.Caller(permissions.NoUID).Name
+	grants, err := e.store.GrantsInForce(ctx, "", now)
+	for _, g := range grants {
+		if g.Caller != caller {
+			continue
+		}
+		_, failed := e.store.Revoke(ctx, g.ID, who, via, now, ranMost)
+		e.registry.ForgetGrant(g.ID)
+		err = errors.Join(err, failed)
+	}
+	left, unread := e.store.Left(ctx, caller, now.Add(-e.settings.Load().Approvals.RedeemWindow))
+	err = errors.Join(err, unread)
+	for _, id := range left {
+		r, failed := e.store.Read(ctx, id)
+		switch {
+		case errors.Is(failed, permissions.ErrRow): // which opens nothing
+			continue
+		case failed != nil:
+		case r.State == permissions.Pending:
+			_, failed = e.registry.Cancel(ctx, id, who, via)
+		case r.State == permissions.Approved:
+			_, failed = e.registry.Resolve(ctx, id, permissions.Void{By: who, Via: via, At: now})
+		}
+		if failed == nil { // how it ended is not kept for who asks the same
+			_, failed = e.registry.Resolve(ctx, id, permissions.Collect{At: now})
+		}
+		if !errors.Is(failed, permissions.ErrSettled) && !errors.Is(failed, permissions.ErrLate) && !errors.Is(failed, permissions.ErrNoUse) {
+			err = errors.Join(err, failed)
+		}
+	}
+	e.registry.RingNotices()
+	return err
 }
 
 // Prove is who asks with a token, over a connection of that account.
@@ -582,9 +641,57 @@ func (e *Engine) Prove(ctx context.Context, secret permissions.Secret, uid int) 
 	if !ok {
 		return permissions.Caller{}, permissions.UnknownToken()
 	}
-	t, err := e.store.Prove(ctx, hash, e.clock.Now())
+	now := e.clock.Now()
+	t, err := e.store.Prove(ctx, hash, now)
 	if err != nil {
 		return permissions.Caller{}, broken(err)
 	}
+	if b, borne := ctx.Value(bearerKey{}).(*bearer); borne && !t.ExpiresAt.IsZero() {
+		b.expires = time.AfterFunc(t.ExpiresAt.Sub(now), func() { b.end(permissions.UnknownToken()) })
+	}
 	return t.Caller(uid), nil
+}
+
+// bearer is a call under way that presents a token.
+type bearer struct {
+	context.Context //nolint:containedctx // of the call, which it is a value of
+
+	end     context.CancelCauseFunc
+	expires *time.Timer // nil: not while it lasts
+}
+
+type bearerKey struct{}
+
+// Bear gives the context of a call that presents a token, for [Engine.Prove] and whatever the call does. It ends with a refusal
+// when the token is revoked or expires meanwhile: the call is told nothing more then. The caller calls done after the call.
+func (e *Engine) Bear(ctx context.Context, secret permissions.Secret) (_ context.Context, done func()) {
+	hash, _ := secret.Hash()
+	b := &bearer{}
+	b.Context, b.end = context.WithCancelCause(ctx)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.bearers[hash] == nil {
+		e.bearers[hash] = map[*bearer]bool{}
+	}
+	e.bearers[hash][b] = true
+	return context.WithValue(b.Context, bearerKey{}, b), func() {
+		b.end(nil)
+		if b.expires != nil {
+			b.expires.Stop()
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if delete(e.bearers[hash], b); len(e.bearers[hash]) == 0 {
+			delete(e.bearers, hash)
+		}
+	}
+}
+
+// unborne is the refusal of a call whose token was revoked or expired since it was proven; nil: it was not.
+func unborne(ctx context.Context) error {
+	b, borne := ctx.Value(bearerKey{}).(*bearer)
+	if !borne || permissions.CodeOf(context.Cause(b)) != permissions.CodeToken {
+		return nil
+	}
+	return context.Cause(b)
 }

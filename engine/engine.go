@@ -64,7 +64,8 @@ type Engine struct {
 
 	mu        sync.Mutex
 	pairings  []permissions.Pairing
-	owners    map[string]string // see Settings
+	owners    map[string]string                       // see Settings
+	bearers   map[permissions.Digest]map[*bearer]bool // by the hash of the token
 	suspended []permissions.Suspension
 	locks     []permissions.Lock
 	invited   map[string]invited          // by code
@@ -108,6 +109,7 @@ func New(o Options) *Engine {
 		invited:  map[string]invited{}, prompts: map[string]*rate.Limiter{}, auto: map[[2]string]*rate.Limiter{},
 		rows: map[string]*rate.Limiter{}, bytes: map[string]*rate.Limiter{},
 		refusals:  map[connectors.Identity]*rate.Limiter{},
+		bearers:   map[permissions.Digest]map[*bearer]bool{},
 		unrouted:  map[string]bool{},
 		lately:    heard{all: map[heardOf]heardOnce{}},
 		beginning: make(chan struct{}, mostBegun),

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -95,4 +96,182 @@ func TestTheTokensOfANameAreOfOnePerson(t *testing.T) {
 	}
 	_, err = st.Begin(t.Context(), caller, network("y"))
 	refused(t, err, permissions.CodeNoRoute)
+}
+
+// A token that is revoked, or expires, ends the calls that it proves: an approval that is given afterwards is not theirs. Other
+// tokens' calls go on.
+func TestATokenThatEndsEndsItsCalls(t *testing.T) {
+	for name, c := range map[string]struct {
+		expires time.Duration
+		end     func(t *testing.T, st *stage, token permissions.Token)
+		deaf    bool // the call is not woken, as where a door looks after its calls itself
+	}{
+		"G2/revoked by its name": {0, func(t *testing.T, st *stage, token permissions.Token) {
+			if _, err := st.RevokeToken(t.Context(), boss, token.Name); err != nil {
+				t.Fatal(err)
+			}
+		}, false},
+		"G2/revoked by its id, not woken": {0, func(t *testing.T, st *stage, token permissions.Token) {
+			if _, err := st.RevokeToken(t.Context(), boss, string(token.ID)); err != nil {
+				t.Fatal(err)
+			}
+		}, true},
+		"G2/expired": {time.Second, func(*testing.T, *stage, permissions.Token) {}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := connectortest.NewMemory(fayAt("memory"), nil)
+			st := play(t, usual(), m)
+			secret, token, err := st.CreateToken(t.Context(), boss, "deploy", "fay", c.expires)
+			if err != nil {
+				t.Fatal(err)
+			}
+			other, _, err := st.CreateToken(t.Context(), boss, "other", "fay", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			begin := func(secret permissions.Secret, deaf bool) (ctx context.Context, answers chan answer) {
+				ctx, done := st.Bear(t.Context(), secret)
+				t.Cleanup(done)
+				caller, err := st.Prove(ctx, secret, askerUID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				waits := ctx
+				if deaf {
+					waits = context.WithoutCancel(ctx)
+				}
+				answers = make(chan answer, 1)
+				go func() {
+					r, err := st.Ask(waits, caller, network(caller.Name))
+					answers <- answer{r, err}
+				}()
+				return ctx, answers
+			}
+			ctx, ended := begin(secret, c.deaf)
+			asked := st.shown(m, 1).Request
+			_, goesOn := begin(other, false)
+			second := st.shown(m, 2).Request
+			if c.deaf { // its name has another token, so the question stands
+				if _, _, err := st.CreateToken(t.Context(), boss, "deploy", "", 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c.end(t, st, token)
+			select {
+			case <-ctx.Done():
+				refused(t, context.Cause(ctx), permissions.CodeToken)
+			case <-time.After(10 * time.Second):
+				t.Fatal("the call goes on")
+			}
+			_, late := m.Do(t.Context(), connectors.Decision{Request: asked.ID, Answer: allow()})
+			a := <-ended
+			refused(t, a.err, permissions.CodeToken)
+			if a.r.State == permissions.Approved || late == nil != (c.deaf || c.expires > 0) {
+				t.Errorf("the call has %s, and the vote on it %v", a.r.State, late)
+			}
+			if _, err := m.Do(t.Context(), connectors.Decision{Request: second.ID, Answer: allow()}); err != nil {
+				t.Fatal(err)
+			}
+			if r := st.get(goesOn); r.State != permissions.Approved {
+				t.Errorf("the other's is %s", r.State)
+			}
+		})
+	}
+}
+
+// A name that no token proves any more leaves nothing to whoever gets it: grants, approvals that were not used, answers that were
+// not collected, and what waits.
+func TestANameThatIsGivenToAnotherPersonHasNothing(t *testing.T) {
+	for name, expires := range map[string]time.Duration{"B6/revoked": 0, "B6/expired": 5 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			s := usual()
+			s.Approvals.Scopes = append(s.Approvals.Scopes, permissions.Always)
+			m := connectortest.NewMemory(fayAt("memory"), nil)
+			st := play(t, s, m)
+			secret, _, err := st.CreateToken(t.Context(), boss, "deploy", "fay", expires)
+			if err != nil {
+				t.Fatal(err)
+			}
+			caller, err := st.Prove(t.Context(), secret, askerUID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			put := func(q permissions.Request) permissions.ID {
+				t.Helper()
+				r, err := st.Begin(t.Context(), caller, q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r.Request.ID
+			}
+			say := func(id permissions.ID, a permissions.Answer) {
+				t.Helper()
+				if _, err := m.Do(t.Context(), connectors.Decision{Request: id, Answer: a}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			granted := put(network("always"))
+			st.shown(m, 1)
+			say(granted, permissions.Allow(permissions.Always))
+			if r, err := st.Ask(t.Context(), caller, network("again")); err != nil || r.State != permissions.Approved {
+				t.Fatalf("the grant gives %s, %v", r.State, err)
+			}
+			unused, no := put(tagged("s", "@write:/srv")), put(tagged("s", "@write:/etc"))
+			waits := put(tagged("s", "@write:/opt"))
+			st.shown(m, 4)
+			say(unused, allow())
+			say(no, permissions.Deny)
+			if expires > 0 {
+				st.pass(expires)
+				_, err := st.Prove(t.Context(), secret, askerUID)
+				refused(t, err, permissions.CodeToken)
+			} else if _, err := st.RevokeToken(t.Context(), boss, "deploy"); err != nil {
+				t.Fatal(err)
+			}
+			if secret, _, err = st.CreateToken(t.Context(), boss, "deploy", "sam", 0); err != nil {
+				t.Fatal(err)
+			}
+			if caller, err = st.Prove(t.Context(), secret, askerUID); err != nil {
+				t.Fatal(err)
+			}
+			if left, err := st.Grants(t.Context(), boss); err != nil || len(left) != 0 {
+				t.Errorf("there are the grants %v, %v", left, err)
+			}
+			for id, want := range map[permissions.ID]permissions.State{unused: permissions.Approved, waits: permissions.Cancelled} {
+				r, err := st.rows.Read(t.Context(), id)
+				if err != nil || r.State != want {
+					t.Errorf("%s is %s, %v", id, r.State, err)
+				}
+				if id == unused && r.VoidAt.IsZero() {
+					t.Error("the approval is not taken back")
+				}
+			}
+			for _, q := range []permissions.Request{network("mine"), tagged("s", "@write:/srv"), tagged("s", "@write:/etc"), tagged("s", "@write:/opt")} {
+				if r, err := st.Begin(t.Context(), caller, q); err != nil || r.Request.State != permissions.Pending ||
+					slices.Contains([]permissions.ID{granted, unused, no, waits}, r.Request.ID) {
+					t.Errorf("%v is %s, %v", q.Tags, r.Request.State, err)
+				}
+			}
+		})
+	}
+}
+
+// The person of a name is not lost by its last token's end, and no token has the name of an agent of ours.
+func TestANameIsNobodysByNoSlip(t *testing.T) {
+	s := usual()
+	s.Bonds = map[string]permissions.Bond{"agent:helper": {Agent: "helper", Person: "fay"}}
+	st := play(t, s, connectortest.NewMemory(fayAt("memory"), nil))
+	_, _, err := st.CreateToken(t.Context(), boss, "helper", "", 0)
+	refused(t, err, permissions.CodeInvalid)
+	if _, _, err := st.CreateToken(t.Context(), boss, "deploy", "sam", 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.RevokeToken(t.Context(), boss, "deploy"); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = st.CreateToken(t.Context(), boss, "deploy", "", 0)
+	refused(t, err, permissions.CodeInvalid)
+	if _, token, err := st.CreateToken(t.Context(), boss, "deploy", "fay", 0); err != nil || token.Person != "fay" {
+		t.Errorf("it is of %q, %v", token.Person, err)
+	}
 }

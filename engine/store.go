@@ -56,13 +56,17 @@ type Store interface {
 	// forgotten, and strikes out the notice n. For those who came meanwhile there is another.
 	ToldOf(ctx context.Context, n permissions.Notice, s permissions.Strangers, at time.Time) error
 
-	// AddToken keeps a token.
+	// AddToken keeps a token. One of nobody's in particular, where the last of its name was somebody's, is refused with
+	// [permissions.CodeInvalid].
 	AddToken(ctx context.Context, t permissions.Token, by, via string) error
 	// Tokens lists every token that is not revoked, by name.
 	Tokens(ctx context.Context) ([]permissions.Token, error)
 	// Prove finds the token with that hash and notes, to the minute, that it was used; it refuses with
 	// [permissions.CodeToken] one that is unknown, suspended or not valid at now.
 	Prove(ctx context.Context, hash permissions.Digest, now time.Time) (permissions.Token, error)
+	// Left are the requests of a caller that whoever asks in its name would find: those that are pending, approvals that were not
+	// used, and what was settled since a time and not collected.
+	Left(ctx context.Context, caller string, since time.Time) ([]permissions.ID, error)
 	// RevokeToken revokes one token by its id, or all of a name, and returns them. None is refused with
 	// [permissions.CodeUnknown].
 	RevokeToken(ctx context.Context, name, by, via string, at time.Time) ([]permissions.Token, error)

@@ -75,7 +75,13 @@ func (g gate) admit(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		c, err := g.prove(ctx, r.Header.Values(headerToken), looks)
+		presented := r.Header.Values(headerToken)
+		if len(presented) > 0 {
+			var done func()
+			ctx, done = g.desk.Bear(ctx, secretOf(presented))
+			defer done()
+		}
+		c, err := g.prove(ctx, presented, looks)
 		if err == nil && !looks {
 			err = g.pace.callers.Take(c.Name)
 		}
@@ -98,12 +104,16 @@ func (g gate) prove(ctx context.Context, presented []string, looks bool) (permis
 	default:
 		return permissions.Caller{}, permissions.TokenNeeded()
 	}
+	return g.desk.Prove(ctx, secretOf(presented), uid)
+}
+
+// secretOf is the secret in a header that presents a token; empty, which proves nothing, where there is none.
+func secretOf(presented []string) permissions.Secret {
 	scheme, text, _ := strings.Cut(presented[0], " ")
-	secret := permissions.Secret(text)
-	if _, ok := secret.Hash(); !ok || !strings.EqualFold(scheme, bearer) || len(presented) > 1 {
-		return permissions.Caller{}, permissions.UnknownToken()
+	if !strings.EqualFold(scheme, bearer) || len(presented) > 1 {
+		return ""
 	}
-	return g.desk.Prove(ctx, secret, uid)
+	return permissions.Secret(text)
 }
 
 // CallerOf is who makes the call that ctx is of, as this door has proven it; somebody without rights, where nobody has

@@ -145,6 +145,9 @@ type Desk interface {
 	Recall(ctx context.Context, caller permissions.Caller, m permissions.Moot) (withdrawn int, err error)
 	// Prove is who asks with a token, over a connection of that account. A token that is not valid is refused.
 	Prove(ctx context.Context, secret permissions.Secret, uid int) (permissions.Caller, error)
+	// Bear gives the context of a call that presents a token, which ends with a refusal when the token is revoked or expires
+	// meanwhile. The caller calls done after the call.
+	Bear(ctx context.Context, secret permissions.Secret) (_ context.Context, done func())
 	// Ready is nil while requests can be stored and answered; the error says what to do.
 	Ready(ctx context.Context) error
 }

@@ -197,8 +197,9 @@ func (h hearing) one(given permissions.Request, settled *permissions.Request) (p
 	if err == nil && !r.Answers(asked) {
 		err = errOther
 	}
-	if err == nil || h.ctx.Err() == nil {
-		if err != nil && h.limited.Err() != nil {
+	over := permissions.CodeOf(err) == permissions.CodeToken // revoked or expired meanwhile: nobody has hung up
+	if err == nil || h.ctx.Err() == nil || over {
+		if err != nil && h.limited.Err() != nil && !over {
 			err = h.limited.Err() // whatever a lost connection was called
 		}
 		if now := led(given, h.caller); err == nil && (now.Cwd != asked.Cwd || now.AffectedPath != asked.AffectedPath) {

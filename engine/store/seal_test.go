@@ -623,6 +623,7 @@ func TestThePersonsOfTokensAreTakenOver(t *testing.T) {
 		"H1/a row of earlier":                {"REPLACE INTO owners SELECT 'deploy', 'sam', x'00'", []string{"ci "}},
 		"H1/a person that was taken away":    {"DELETE FROM owners", []string{"ci "}},
 		"H1/a person for nobody's own":       {"UPDATE owners SET name = 'ci'", nil},
+		"G2/the end of a token":              {"UPDATE tokens SET expires_at = 9000000000000000 WHERE id = 'T3'", []string{"ci ", "deploy fay"}},
 		"H1/a person that the audit has not": {"INSERT INTO owners SELECT 'ci', person, mac FROM owners", []string{"deploy fay", "deploy fay"}},
 	} {
 		t.Run(name, func(t *testing.T) {

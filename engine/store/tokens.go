@@ -2,6 +2,9 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/daycared/daycared/permissions"
@@ -24,9 +27,23 @@ const addedTokenColumns = tokenColumns + `, mac`
 
 var insertToken = `INSERT INTO tokens (` + addedTokenColumns + `) VALUES (` + parameters(addedTokenColumns) + `)`
 
+// readLastPerson finds whose the last token of a name is or was, as long as its row is kept.
+const readLastPerson = `SELECT person FROM tokens WHERE name = $1 ORDER BY created_at DESC, id DESC LIMIT 1`
+
 // AddToken keeps a token. The audit names it, and never its hash.
 func (s *Store) AddToken(ctx context.Context, token permissions.Token, by, via string) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		if token.Person == "" {
+			last := ""
+			err := t.QueryRowContext(ctx, readLastPerson, token.Name).Scan(exactly([]any{&last})...)
+			switch {
+			case err != nil && !errors.Is(err, sql.ErrNoRows):
+				return unreadable("whose the last token of "+token.Name+" was", err)
+			case last != "":
+				return permissions.Invalid(fmt.Errorf("the last token of %s was of %s; say --person %s, or write another name",
+					token.Name, last, last))
+			}
+		}
 		if _, err := t.ExecContext(ctx, insertToken, tokenGate.args(s.seals, token)...); err != nil {
 			return err
 		}
@@ -179,6 +196,15 @@ func (s *Store) RevokeToken(
 		return nil, err
 	}
 	return revoked, nil
+}
+
+const readLeftOfCaller = `SELECT id FROM requests WHERE caller = $1 AND (state = 'pending' ` +
+	`OR state = 'approved' AND used_at = 0 AND void_at = 0 AND lapsed_at = 0 ` +
+	`OR state NOT IN ('pending', 'approved') AND collected_at = 0 AND decided_at > $2)`
+
+// Left is [engine.Store].
+func (s *Store) Left(ctx context.Context, caller string, since time.Time) ([]permissions.ID, error) {
+	return gather(ctx, s, "a request", func(id *permissions.ID) []any { return []any{id} }, readLeftOfCaller, caller, micros(since))
 }
 
 func openTokens(columns string) string {
