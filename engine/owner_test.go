@@ -163,6 +163,7 @@ func TestATokenThatEndsEndsItsCalls(t *testing.T) {
 			case <-time.After(10 * time.Second):
 				t.Fatal("the call goes on")
 			}
+			refused(t, st.Linger(ctx, permissions.Token{Name: "deploy"}.Caller(askerUID), asked.ID), permissions.CodeToken)
 			_, late := m.Do(t.Context(), connectors.Decision{Request: asked.ID, Answer: allow()})
 			a := <-ended
 			refused(t, a.err, permissions.CodeToken)
@@ -210,9 +211,14 @@ func TestANameThatIsGivenToAnotherPersonHasNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			granted := put(network("always"))
-			st.shown(m, 1)
+			used := make(chan answer, 1)
+			go func() {
+				r, err := st.Ask(t.Context(), caller, network("always"))
+				used <- answer{r, err}
+			}()
+			granted := st.shown(m, 1).Request.ID
 			say(granted, permissions.Allow(permissions.Always))
+			st.get(used)
 			if r, err := st.Ask(t.Context(), caller, network("again")); err != nil || r.State != permissions.Approved {
 				t.Fatalf("the grant gives %s, %v", r.State, err)
 			}
