@@ -153,7 +153,7 @@ func (l *auditList) list(ctx context.Context, e permissions.Entry) error {
 		return err
 	}
 	_, err = fmt.Fprintf(l.Out, auditRow, e.Seq, stamp(e.At, l.zone), e.Type, dash(about.Code), dash(spelled(cmp.Or(
-		string(e.Request), e.Detail["person"], e.Detail["name"], e.Detail["grant"]))), dash(spelled(e.Actor)), e.Via)
+		string(e.Request), e.Detail["name"], e.Detail["person"], e.Detail["grant"]))), dash(spelled(e.Actor)), e.Via)
 	return err
 }
 

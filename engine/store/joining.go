@@ -98,9 +98,13 @@ func (s *Store) joined(
 		return r, 0, sql.ErrNoRows
 	}
 	r, err = s.one(ctx, t, readNumber, m.twin)
+	usable := true
+	if err == nil && want.Key != "" && !want.Caller.Ours() && !r.UsedAt.IsZero() { // what it rests on may be over since
+		usable, err = s.borne(ctx, t, r, now)
+	}
 	switch {
 	case err != nil, want.Key == "":
-	case r.State != permissions.Pending && !want.Caller.Ours() && !redeemable(r, now, o.RedeemWindow):
+	case r.State != permissions.Pending && !want.Caller.Ours() && !(usable && redeemable(r, now, o.RedeemWindow)):
 		return r, r.Number, sql.ErrNoRows
 	case r.Digest != want.Digest:
 		err = permissions.KeyTaken()

@@ -22,14 +22,18 @@ import (
 // life is what a store knows of its own.
 type life struct {
 	opens    int64
-	marked   bool      // a mark was written in this life
+	marked   int64     // a mark was written in this life; 0: none was
 	answered string    // the mark that it went back behind
 	began    time.Time // zero: it is the first
 	above    int64     // new requests have greater numbers
 	copied   int64     // of a copy that Backup or Restore made: isCopy
 }
 
-const readLife = `SELECT opens, marked, answered, restored_at, numbers_above, user_version FROM meta, pragma_user_version`
+// A cell that cannot be read of the first three, which no seal covers, is read as what makes the store count as one that was put
+// back, or as nothing.
+const readLife = `SELECT CASE WHEN typeof(opens) = 'integer' AND opens BETWEEN 0 AND 1 << 40 THEN opens ELSE 0 END, ` +
+	`marked IS NOT FALSE, CASE typeof(answered) WHEN 'text' THEN answered ELSE '' END, ` +
+	`restored_at, numbers_above, user_version FROM meta, pragma_user_version`
 
 func lifeFields(l *life) []any {
 	return []any{&l.opens, &l.marked, &l.answered, instant{&l.began}, &l.above, &l.copied}
@@ -43,8 +47,8 @@ const (
 )
 
 const (
-	countOpening = `UPDATE meta SET opens = opens + 1`
-	noteMarked   = `UPDATE meta SET marked = marked OR $1, beat = beat + 1` // never what it was
+	countOpening = `UPDATE meta SET opens = $1`
+	noteMarked   = `UPDATE meta SET marked = marked IS NOT FALSE OR $1, beat = beat + 1` // never what it was
 )
 
 // start counts this opening, begins a new life if the store was put back, and writes the mark.
@@ -76,7 +80,7 @@ func (s *Store) start(ctx context.Context) error {
 		case err != nil:
 		case why == "":
 			l.opens++
-			if _, err = t.ExecContext(ctx, countOpening); err == nil && s.newKey != "" {
+			if _, err = t.ExecContext(ctx, countOpening, l.opens); err == nil && s.newKey != "" {
 				err = cmp.Or(s.sealAll(ctx, t), sealIdentity(ctx, t, s.seals))
 			}
 		case m != nil && !announced:
@@ -144,7 +148,7 @@ func (s *Store) firstMark(ctx context.Context, l life, before *mark) error {
 		s.opens = min(before.Opens, l.opens)
 	}
 	s.started = true
-	if !l.marked {
+	if l.marked == 0 {
 		s.noteMark(h)
 	}
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
@@ -174,9 +178,9 @@ func (s *Store) putBack(ctx context.Context, t *tx, l life, m *mark, text string
 		return "it is a copy that daycared made", nil
 	case text != "" && text == l.answered:
 		return "", nil
-	case m == nil && text == "" && l.marked:
+	case m == nil && text == "" && l.marked != 0:
 		return "the mark beside it is missing", nil
-	case m == nil && l.marked:
+	case m == nil && l.marked != 0:
 		return "the mark beside it cannot be read", nil
 	case m == nil:
 		return "", nil
@@ -306,7 +310,7 @@ func (s *Store) renew(ctx context.Context, t *tx, l *life, m *mark, text, reason
 	}
 	n.next = (reached/gap + 2) * gap
 	_, _ = rand.Read(n.key[:]) // never fails
-	l.opens, l.marked, l.began = l.opens+1, false, moment(micros(now))
+	l.opens, l.marked, l.began = l.opens+1, 0, moment(micros(now))
 	l.above = max(l.above, t.newest) + n.next - t.seq
 	if _, err := t.ExecContext(ctx, writeLife, n.key[:], l.opens, text, micros(now), l.above); err != nil {
 		return nil, err

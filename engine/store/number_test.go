@@ -102,6 +102,34 @@ func TestWhatIsOnlyToldStopsNothing(t *testing.T) {
 	}
 }
 
+// TestACellThatNoSealCoversKeepsNoStoreFromStarting: where it says how often the store was opened, the store counts as one that was
+// put back, once.
+func TestACellThatNoSealCoversKeepsNoStoreFromStarting(t *testing.T) {
+	for _, column := range []string{"opens", "marked", "answered", "strangers", "created_at"} {
+		for _, value := range []string{"x'ff'", "'zz'", "9223372036854775807", "-1", "0.5"} {
+			t.Run("D9/"+column+" "+value, func(t *testing.T) {
+				o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
+				text := "UPDATE meta SET " + column + " = " + value
+				if err := errors.Join(o.Close(), change(t.Context(), o.path, statements(text))); err != nil {
+					t.Fatal(err)
+				}
+				for range 3 {
+					o.Store = reopen(t, o.path)
+					if n := len(restorations(t, o.Store)); n > 1 || n > 0 != (column == "opens") {
+						t.Errorf("it was put back %d times", n)
+					}
+					if _, err := o.Verify(t.Context()); err != nil {
+						t.Error(err)
+					}
+					if err := o.Close(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
 // TestAStoreThatCannotSayWhatItIsTellsWhatToDo, and does not start.
 func TestAStoreThatCannotSayWhatItIsTellsWhatToDo(t *testing.T) {
 	for _, column := range []string{"stopped_at", "restored_at", "numbers_above"} {
