@@ -173,7 +173,9 @@ func TestTheCommandsOfTheDocumentationExist(t *testing.T) {
 	if count < 300 {
 		t.Errorf("there are only %d commands in the documentation", count)
 	}
-	for _, wrong := range [][]string{{"srve"}, {"config", "chek"}, {"ask", "--nope"}, {"audit", "verfy"}, {"ask", "--key"}, {"connect", "claude", "code"}} {
+	for _, wrong := range [][]string{
+		{"srve"}, {"config", "chek"}, {"ask", "--nope"}, {"audit", "verfy"}, {"ask", "--key"}, {"connect", "claude", "code"},
+	} {
 		if wrongIn(wrong) == "" {
 			t.Errorf("daycared %s is taken for a command", strings.Join(wrong, " "))
 		}
@@ -230,7 +232,8 @@ func TestTheLinksOfTheDocumentationLeadSomewhere(t *testing.T) {
 	for _, wrong := range wrongLinks(all) {
 		t.Error(wrong)
 	}
-	if wrong := wrongLinks(map[string]string{top + "/docs/cli.md": "# A\n[a](#a) [b](#b) [c](y.md) ![d](d.svg) [e](asking.md#nothing)"}); len(wrong) != 4 {
+	page := "# A\n[a](#a) [b](#b) [c](y.md) ![d](d.svg) [e](asking.md#nothing)"
+	if wrong := wrongLinks(map[string]string{top + "/docs/cli.md": page}); len(wrong) != 4 {
 		t.Errorf("of four wrong links there are found: %v", wrong)
 	}
 }
@@ -291,7 +294,7 @@ func wrongTests(t *testing.T, page string) (wrong []string) {
 		code = append(code, b.lines...)
 	}
 	for _, line := range code {
-		if found := targetOf.FindStringSubmatch(line); found != nil && !bytes.Contains(makefile, []byte("\n"+found[1]+": ")) {
+		if found := targetOf.FindStringSubmatch(line); len(found) > 1 && !bytes.Contains(makefile, []byte("\n"+found[1]+": ")) {
 			wrong = append(wrong, line+": the Makefile has no such target")
 		}
 		found := testOf.FindStringSubmatch(line)

@@ -29,7 +29,9 @@ import (
 //	answers STATUS BODY  give that answer to every call at $DAYCARED_SOCKET and $DAYCARED_URL, which it sets
 
 func remoteCommands() scriptCommands {
-	return scriptCommands{"needs": needs, "port": port, "examples": examples, "documented": fromPage, "answers": answersAll, "refusals": refusals}
+	return scriptCommands{
+		"needs": needs, "port": port, "examples": examples, "documented": fromPage, "answers": answersAll, "refusals": refusals,
+	}
 }
 
 func needs(ts *testscript.TestScript, _ bool, programs []string) {
