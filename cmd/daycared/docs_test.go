@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -424,6 +425,46 @@ func wrongConfiguration(t *testing.T, text string) string {
 	}
 	if _, err := config.Load(file, []string{"HOME=" + home}); err != nil {
 		return err.Error()
+	}
+	return ""
+}
+
+// TestTheGoOfTheDocumentationCompiles: what a page shows of the package client is what that has.
+func TestTheGoOfTheDocumentationCompiles(t *testing.T) {
+	count := 0
+	for file, page := range docPages(t) {
+		for _, b := range codeBlocks(page) {
+			text := strings.Join(b.lines, "\n")
+			if !strings.Contains(text, "client.New(") {
+				continue
+			}
+			count++
+			if wrong := wrongGo(t, text); wrong != "" {
+				t.Errorf("%s: %s", file, wrong)
+			}
+		}
+	}
+	if count == 0 {
+		t.Error("no page shows the package client")
+	}
+	if wrong := wrongGo(t, "_, err := client.New(client.Options{Sockt: \"x\"}); _ = err"); !strings.Contains(wrong, "Sockt") {
+		t.Errorf("a field that is not there is taken: %s", wrong)
+	}
+}
+
+// wrongGo says why statements do not compile, where … is anything.
+func wrongGo(t *testing.T, statements string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "main.go")
+	text := "package main\n\nimport (\n\t\"context\"\n\n\t\"github.com/daycared/daycared/client\"\n)\n\nfunc main() {\n" +
+		"\tctx := context.Background()\n\t_ = ctx\n" + strings.ReplaceAll(statements, "…", "panic(err)") + "\n}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", os.DevNull, file)
+	build.Dir = top
+	if out, err := build.CombinedOutput(); err != nil {
+		return string(out) + err.Error()
 	}
 	return ""
 }
