@@ -14,6 +14,9 @@ import (
 // agent offers first: "default" is that of claude-agent-acp and gemini --acp, "read-only" that of codex-acp.
 var askingModes = []string{"default", "read-only", "plan"}
 
+// Asks reports whether a mode is one in which agents that are known ask before they act.
+func Asks(mode string) bool { return slices.Contains(askingModes, mode) }
+
 // modes are those that an agent offers for a conversation. The zero value is that of an agent that offers none.
 type modes struct {
 	now     string

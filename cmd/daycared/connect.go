@@ -122,6 +122,7 @@ type connection struct {
 	Advises  string          `json:"advises"`
 	Reads    []string        `json:"reads"` // its tools that only read, and are asked about too
 	Notes    []string        `json:"notes"`
+	Skips    *string         `json:"skips"`  // why it does not run the hook just now; null where it does, or was not asked
 	Asks     []string        `json:"asks"`   // by whom it is answered just now; null where that was not looked at or is not to be known
 	Denied   *string         `json:"denied"` // why all that it asks is denied just now
 }
@@ -155,7 +156,9 @@ func (c *CLI) here() (connect.Place, error) {
 		}
 	}
 	command, err := c.pinned(binary)
-	return connect.Place{Home: home, GOOS: runtime.GOOS, Command: command, Moved: moved, Keyboard: c.keyboardAnswers()}, err
+	return connect.Place{
+		Home: home, GOOS: runtime.GOOS, Command: command, Moved: moved, Keyboard: c.keyboardAnswers(), Etc: machineEtc,
+	}, err
 }
 
 // keyboardAnswers reports whether no route of a caller from here keeps an agent's keyboard from answering. Whose configuration
@@ -299,9 +302,22 @@ func (c *CLI) connectTo(ctx context.Context, a connect.Agent, told *connection) 
 	}
 	c.tellConnection(a)
 	c.tellReach(ctx, a, told)
+	c.tellSkipped(ctx, a, told)
 	fmt.Fprintf(c.Out, "Next, start %s anew and have it run a command: the card comes to whoever is asked. "+
 		"daycared doctor tries the connection.\n", a.Name)
 	return nil
+}
+
+// tellSkipped says why an agent that was connected just now does not run the hook, by what it says itself.
+func (c *CLI) tellSkipped(ctx context.Context, a connect.Agent, told *connection) {
+	h := c.runsHook(ctx, a, c.managed(a).verdict != "")
+	if h.why != "" {
+		told.Skips = wire.OrNull(h.why)
+		c.say("as long as this is so, %s does not ask: %s; %s", a.Name, h.why, h.mend)
+	}
+	if h.unasked != "" {
+		c.print("note      %s was not asked whether it runs the hook: %s.\n", a.Name, h.unasked)
+	}
 }
 
 // tellReach says whom an agent that was connected just now can ask. What reaches nobody is denied, so it warns.

@@ -34,7 +34,9 @@ func (c *CLI) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Say what is wrong, and how to mend it",
 		Long: "Say what is wrong, and how to mend it: the configuration, the files, folders, ports and programs that it names, the\n" +
-			"daemon and whom it can reach now, Telegram and the models where they are asked, and the agents of this account.\n" +
+			"daemon and whom it can reach now, Telegram and the models where they are asked, and the agents of this account: Claude Code\n" +
+			"and Codex are started, for ten seconds at most and without a prompt, to say whether they run the hook. A table at the end says\n" +
+			"what an answer of people is worth with each agent: nothing, advises, binds unless it edits its settings, or binds.\n" +
 			"What another account than this one will serve with only makes a note. Exit code 1 when something is wrong.",
 		Example: "  daycared doctor\n  daycared doctor --config /etc/daycared/config.yaml\n  daycared doctor --json | jq .findings",
 		Args:    arguments(cobra.NoArgs),
@@ -45,7 +47,9 @@ func (c *CLI) doctorCommand() *cobra.Command {
 			report := struct {
 				OK       bool      `json:"ok"`
 				Findings []finding `json:"findings"`
-			}{OK: true, Findings: c.examine(cmd.Context())}
+				Agents   []bound   `json:"agents"`
+			}{OK: true, Agents: []bound{}}
+			report.Findings = c.examine(cmd.Context(), &report.Agents)
 			for _, f := range report.Findings {
 				report.OK = report.OK && f.level != "wrong"
 			}
@@ -55,6 +59,9 @@ func (c *CLI) doctorCommand() *cobra.Command {
 				}
 			} else {
 				c.printFindings(report.Findings)
+				if err := c.printTable(report.Agents); err != nil {
+					return err
+				}
 			}
 			if !report.OK {
 				return exitCode(permissions.ExitOther)
@@ -91,8 +98,9 @@ func (f finding) MarshalJSON() ([]byte, error) {
 // saw is a finding that no key of the configuration is behind.
 func saw(level, what, mend string) finding { return finding{level: level, what: what, mend: mend} }
 
-// examine looks at everything that can keep a question from being answered, from the inside out.
-func (c *CLI) examine(ctx context.Context) []finding {
+// examine looks at everything that can keep a question from being answered, from the inside out, and adds the agents of this
+// account and of the configuration to the table.
+func (c *CLI) examine(ctx context.Context, table *[]bound) []finding {
 	findings := []finding{saw("ok", "daycared "+version+", SQLite "+store.LibraryVersion(), "")}
 	cfg, paths, err := c.load()
 	if c.hidden(err) { // as for every client
@@ -130,7 +138,8 @@ func (c *CLI) examine(ctx context.Context) []finding {
 	findings = append(findings, examineLocks(running, &current)...)
 	findings = append(findings, c.examinePeople(cfg, current, people)...)
 	findings = append(findings, in.examineServices(ctx)...)
-	findings = append(findings, c.examineConnections(ctx, cfg, up)...)
+	connections, rows := c.examineConnections(ctx, cfg, up)
+	findings, *table = append(findings, connections...), append(*table, rows...)
 	if both && !cfg.API.AllowSameUser { // else a warning has said more
 		findings = append(findings, c.examineAccount())
 	}

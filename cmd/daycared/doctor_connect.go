@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/daycared/daycared/agents/acp"
 	"github.com/daycared/daycared/agents/hooks"
 	"github.com/daycared/daycared/agents/mcp"
 	"github.com/daycared/daycared/cmd/daycared/config"
@@ -19,48 +20,92 @@ import (
 // tryWithin bounds the round trip of one hook.
 const tryWithin = 5 * time.Second
 
-// examineConnections looks which agents of this account are connected, and tries the hook of each that is.
-func (c *CLI) examineConnections(ctx context.Context, cfg *config.Config, up bool) (findings []finding) {
-	if c.env("HOME") == "" {
-		return nil // an account without a home has no agents
-	}
-	place, err := c.here()
-	if err != nil {
-		return []finding{saw("wrong", "connected agents are not looked for: "+err.Error(), "set it as the agents have it")}
-	}
-	for _, name := range connect.Names() {
-		place.Gate = connect.GateAll
-		a, _ := place.Find(name)
-		again := "write it anew with: daycared connect " + name + " --write"
-		if says(a, "--gate risky", `"--gate","risky"`) {
-			place.Gate = connect.GateRisky
-			a, _ = place.Find(name)
-			again += " --gate risky"
+// examineConnections looks which agents of this account are connected, asks each that can be asked whether it runs the hook, and
+// tries the hook of each that does.
+func (c *CLI) examineConnections(ctx context.Context, cfg *config.Config, up bool) (findings []finding, table []bound) {
+	if c.env("HOME") != "" { // an account without a home has no agents
+		place, err := c.here()
+		if err != nil {
+			findings = append(findings, saw("wrong", "connected agents are not looked for: "+err.Error(), "set it as the agents have it"))
 		}
-		has, stale, loose, err := connected(a)
-		switch {
-		case err != nil:
-			findings = append(findings, saw("wrong", name+": "+err.Error(), "mend that file by hand"))
-		case has == 0:
-		case loose:
-			findings = append(findings, saw("wrong",
-				name+" is connected, and its settings do not say which daemon it asks: the environment that it runs in does", again))
-		case stale && !place.Keyboard && says(a, " --keyboard"):
-			findings = append(findings, saw("wrong", name+" is connected so that its keyboard answers, too, and a route says that people do", again))
-		case has < len(a.Files), stale:
-			findings = append(findings, saw("wrong", name+" is connected in part, or to another daycared than this", again))
-		case !loaded(a):
-			findings = append(findings, saw("wrong", name+" is connected, and has not loaded its plugin since that was written",
-				"restart "+name))
-		case !up: // which has been said
-			findings = append(findings, saw("note", name+" is connected; while the daemon cannot be asked, it is denied what asks", ""))
-		case a.Dialect == "":
-			findings = append(findings, c.tryTools(ctx, place, a))
-		default:
-			findings = append(findings, c.tryHook(ctx, cfg, place, a))
+		for _, name := range connect.Names() {
+			if err == nil {
+				seen, rows := c.examineConnection(ctx, cfg, place, name, up)
+				findings, table = append(findings, seen...), append(table, rows...)
+			}
 		}
 	}
-	return findings
+	for _, a := range cfg.Agents {
+		if len(a.ACP) > 0 {
+			table = append(table, boundByACP(a))
+		}
+	}
+	return findings, table
+}
+
+// boundByACP is the row of an agent of the configuration that another program is.
+func boundByACP(a config.Agent) bound {
+	row := bound{Agent: a.Name, Mode: a.Mode, Verdict: connect.BindsUnless,
+		Note: "the daemon sets it before each prompt; what the program's own settings allow, it does not ask about"}
+	switch {
+	case a.Mode == "":
+		row.Mode = "the first that asks"
+		row.Note += "; one that offers no mode that is known to ask stays in its own"
+	case !acp.Asks(a.Mode):
+		row.Verdict, row.Note = connect.Nothing, "not a mode that is known to ask"
+	}
+	return row
+}
+
+// examineConnection looks at one agent. What keeps it from asking is said once, with what to do.
+func (c *CLI) examineConnection(
+	ctx context.Context, cfg *config.Config, place connect.Place, name string, up bool,
+) (findings []finding, rows []bound) {
+	place.Gate = connect.GateAll
+	a, _ := place.Find(name)
+	again := "write it anew with: daycared connect " + name + " --write"
+	if says(a, "--gate risky", `"--gate","risky"`) {
+		place.Gate = connect.GateRisky
+		a, _ = place.Find(name)
+		again += " --gate risky"
+	}
+	has, stale, loose, err := connected(a)
+	root := c.managed(a)
+	if has == 0 && err == nil && root.verdict == "" {
+		return nil, []bound{{Agent: name, Mode: "any", Verdict: connect.Nothing, Note: "not connected"}}
+	}
+	wrong := func(what, mend string) ([]finding, []bound) {
+		return []finding{saw("wrong", name+what, mend)}, rowsOf(a, hearing{why: "see above"}, managed{})
+	}
+	switch {
+	case err != nil:
+		return wrong(": "+err.Error(), "mend that file by hand")
+	case loose:
+		return wrong(" is connected, and its settings do not say which daemon it asks: the environment that it runs in does", again)
+	case has == 0: // but by root
+	case stale && !place.Keyboard && says(a, " --keyboard"):
+		return wrong(" is connected so that its keyboard answers, too, and a route says that people do", again)
+	case has < len(a.Files), stale:
+		return wrong(" is connected in part, or to another daycared than this", again)
+	case !loaded(a):
+		return wrong(" is connected, and has not loaded its plugin since that was written", "restart "+name)
+	}
+	h := c.runsHook(ctx, a, root.verdict != "")
+	rows = rowsOf(a, h, root)
+	switch {
+	case h.why != "":
+		findings = append(findings, saw("wrong", name+" is connected, and "+h.why, h.mend))
+	case !up: // which has been said
+		findings = append(findings, saw("note", name+" is connected; while the daemon cannot be asked, it is denied what asks", ""))
+	case a.Dialect == "":
+		findings = append(findings, c.tryTools(ctx, place, a))
+	default:
+		findings = append(findings, c.tryHook(ctx, cfg, place, a))
+	}
+	if h.unasked != "" {
+		findings = append(findings, saw("note", name+" was not asked whether it runs the hook: "+h.unasked, ""))
+	}
+	return findings, rows
 }
 
 // says reports whether what an agent has of ours says one of these.

@@ -98,7 +98,8 @@ func TestTheDoctorSaysWhyItLooksForNoAgents(t *testing.T) {
 		{nil, ""},
 	} {
 		got := ""
-		for _, f := range (&CLI{Environ: try.environ}).examineConnections(t.Context(), &config.Config{}, true) {
+		found, _ := (&CLI{Environ: try.environ}).examineConnections(t.Context(), &config.Config{}, true)
+		for _, f := range found {
 			got += f.level + " " + f.what
 		}
 		if !strings.HasPrefix(got, try.want) || (try.want == "") != (got == "") {

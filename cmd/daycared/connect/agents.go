@@ -38,6 +38,7 @@ type Agent struct {
 	Reads []string
 	// Notes are what the person has to do besides.
 	Notes []string
+	Binding
 }
 
 // Place is the machine that agents are connected on.
@@ -52,6 +53,8 @@ type Place struct {
 	// Moved are the folders where agents were told to look instead of in Home, by the variables that tell them; absolute.
 	// See [Movers].
 	Moved map[string]string
+	// Etc is where the machine keeps settings that root owns; empty: /etc.
+	Etc string
 }
 
 // Gates are what hooks may ask about: every call, or those that are not harmless.
@@ -88,6 +91,7 @@ func Names() []string {
 // Find gives the agent of that name.
 func (p Place) Find(name string) (a Agent, ok bool) {
 	a, ok = p.find(name)
+	a.Binding = p.bindings()[name]
 	if p.Gate == GateRisky && a.Dialect != "" {
 		a.Notes = append(a.Notes, leaves)
 	}
@@ -251,17 +255,22 @@ func (p Place) cursor() Agent {
 }
 
 func (p Place) vscode() Agent {
-	folder := p.folder(xdgConfig, ".config")
-	if p.GOOS == "darwin" {
-		folder = filepath.Join(p.Home, "Library", "Application Support")
-	}
 	return Agent{
 		Name:     "vscode",
-		Files:    []File{file(filepath.Join(folder, "Code", "User", "mcp.json"), member(p.server("type", "stdio"), "servers", ours))},
+		Files:    []File{file(filepath.Join(p.codeUser(), "mcp.json"), member(p.server("type", "stdio"), "servers", ours))},
 		Enforces: "nothing: no hook of VS Code's own agent is known to wait for others",
 		Advises:  advises,
 		Notes:    []string{"keep VS Code's own confirmation of tools and of terminal commands switched on"},
 	}
+}
+
+// codeUser is where VS Code keeps the settings of an account.
+func (p Place) codeUser() string {
+	folder := p.folder(xdgConfig, ".config")
+	if p.GOOS == "darwin" {
+		folder = filepath.Join(p.Home, "Library", "Application Support")
+	}
+	return filepath.Join(folder, "Code", "User")
 }
 
 // folder is where an agent was told to look, else the one of that name in the home.

@@ -1,0 +1,404 @@
+package connect
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// Verdict is how strongly the answers of people bind an agent.
+type Verdict string
+
+// The verdicts, the weakest first.
+const (
+	Nothing     Verdict = "nothing"
+	Advises     Verdict = "advises"
+	BindsUnless Verdict = "binds unless it edits its settings"
+	Binds       Verdict = "binds"
+)
+
+// Binding is what is known of how an agent is bound, and how to find out whether it is.
+type Binding struct {
+	Modes   []Mode    // the default one first
+	Off     []Setting // with any of them, the agent runs none of its hooks
+	Unset   []string  // environment variables that have it run none
+	Managed Managed
+	Listing Listing // the zero value: it cannot be asked
+}
+
+// Mode is one way to run an agent, and the verdict in it while the agent runs its hook.
+type Mode struct {
+	Name    string
+	Verdict Verdict
+	Note    string // what the verdict leaves out; may be empty
+}
+
+// Setting is one value in a file of settings.
+type Setting struct {
+	Path  string   // of a file of JSON, with or without comments, or of TOML if it is named so
+	Key   []string // $FOLDER stands for the folder where the agent is started
+	Value any      // the value, or an element of the list that is there
+}
+
+// In reports whether the text of the file has the setting.
+func (s Setting) In(text, folder string) bool {
+	key := slices.Clone(s.Key)
+	for i := range key {
+		key[i] = strings.ReplaceAll(key[i], "$FOLDER", folder)
+	}
+	found := valueAt(s.Path, text, key)
+	list, _ := found.([]any)
+	return found == s.Value || slices.Contains(list, s.Value)
+}
+
+func (s Setting) String() string { return fmt.Sprintf("%s = %v", strings.Join(s.Key, "."), s.Value) }
+
+// valueAt is what stands at a place of a file; nil where there is nothing, and in a file that cannot be read. A list of values is
+// compared by its elements, which are texts.
+func valueAt(path, text string, key []string) (found any) {
+	if filepath.Ext(path) == ".toml" {
+		var table map[string]any
+		if toml.Unmarshal([]byte(text), &table) != nil {
+			return nil
+		}
+		found = table
+	} else if plain, err := standard([]byte(text)); err != nil || json.Unmarshal(plain, &found) != nil {
+		return nil
+	}
+	for _, name := range key {
+		object, _ := found.(map[string]any)
+		found = object[name]
+	}
+	switch found.(type) {
+	case map[string]any:
+		return nil // which cannot be compared
+	default:
+		return found
+	}
+}
+
+// Managed is where a machine keeps settings of an agent that its own account cannot change.
+type Managed struct {
+	Path    string // with * in its last part, each file that it matches; empty: nowhere that is known
+	Hooks   []string
+	Verdict Verdict // while it has daycared's hook
+	Note    string
+	// Pins are the variables that its "env" has to set, lest settings of the agent's own account put something between the agent
+	// and the hook.
+	Pins []string
+}
+
+// Commands are the command lines of daycared's hooks for every tool in the text of a managed file, and missing are the pins that
+// it does not set.
+func (m Managed) Commands(text, dialect string) (commands, missing []string) {
+	list, _ := valueAt(m.Path, text, m.Hooks).([]any)
+	for _, one := range list {
+		var hook struct {
+			Matcher, Command, Bash string
+			Hooks                  []struct{ Command string }
+		}
+		packed, err := json.Marshal(one)
+		if err != nil || json.Unmarshal(packed, &hook) != nil || !slices.Contains([]string{"", "*", ".*"}, hook.Matcher) {
+			continue
+		}
+		all := []string{hook.Command, hook.Bash}
+		for _, h := range hook.Hooks {
+			all = append(all, h.Command)
+		}
+		for _, command := range all {
+			if strings.Contains(command, hookOf(dialect)) {
+				commands = append(commands, command)
+			}
+		}
+	}
+	for _, name := range m.Pins {
+		if valueAt(m.Path, text, []string{"env", name}) == nil {
+			missing = append(missing, name)
+		}
+	}
+	return commands, missing
+}
+
+var shellWord = regexp.MustCompile(`(?:'[^']*'|[^\s'])+`)
+
+// Words are those of a hook's command line as [Place] writes one; ok is false for any other, which a shell may read otherwise.
+func Words(command string) (words []string, ok bool) {
+	again := []string{}
+	for _, word := range shellWord.FindAllString(command, -1) {
+		word = strings.ReplaceAll(word, "'", "")
+		words, again = append(words, word), append(again, quoted(word))
+	}
+	return words, strings.Join(again, " ") == command
+}
+
+// Listing is how an agent is asked which hooks it has: a program that reads lines of JSON and answers with lines of JSON.
+type Listing struct {
+	Program string // by its name; empty: the agent cannot be asked
+	Title   string
+	Args    []string
+	Says    []string // $FOLDER stands for the folder, as JSON
+	// Trusted is the setting with which a person lets the agent use the settings of a folder.
+	Trusted Setting
+	// Opt reports that the agent runs no hook until a person says so.
+	Opt bool
+	// On is where a person switches a hook on.
+	On   string
+	read func(line []byte) (Hooks, bool, error)
+}
+
+// Lines are what the program is told.
+func (l Listing) Lines(folder string) string {
+	name, _ := json.Marshal(folder) // texts have JSON
+	return strings.ReplaceAll(strings.Join(l.Says, "\n")+"\n", "$FOLDER", string(name))
+}
+
+// Read reads one line of the program's. It is done with the one that answers.
+func (l Listing) Read(line []byte) (h Hooks, done bool, err error) { return l.read(line) }
+
+// Hooks are what an agent says of its hooks.
+type Hooks struct {
+	All         []Hook
+	ManagedOnly bool   // it runs those alone that the machine has for it, which it may not list
+	Off         string // what switched off all others than those; empty: nothing
+	AllOff      bool   // that switched off those as well
+	Errors      []string
+}
+
+// Hook is one hook that an agent lists.
+type Hook struct {
+	Event, Command string
+	Skipped        string // why the agent does not run it; empty: it does
+}
+
+// Skipped says why the agent does not run daycared's hook, by what it says of its hooks, and what to do; both are empty where it
+// all that it lists. Runs reports whether it runs the one that decides. Managed reports that a managed file has that.
+func (a Agent) Skipped(h Hooks, managed bool) (why, mend string, runs bool) {
+	skipped := map[string][]string{}
+	for _, one := range h.All {
+		switch {
+		case !strings.Contains(one.Command, hookOf(a.Dialect)):
+		case one.Skipped != "":
+			skipped[one.Skipped] = append(skipped[one.Skipped], one.Event)
+		case strings.EqualFold(one.Event, "PreToolUse"):
+			runs = true
+		}
+	}
+	on := a.Listing.On
+	switch {
+	case managed && !h.AllOff && (runs || h.ManagedOnly || h.Off != ""):
+		return "", "", true
+	case h.ManagedOnly && !h.AllOff:
+		return "it runs the hooks of its managed settings alone, and daycared's is not among them",
+			"put daycared's hook into " + a.Managed.Path, false
+	case h.Off != "":
+		return h.Off, "take that out, and start " + a.Name + " anew", false
+	case len(skipped) > 0:
+		var each []string
+		for reason, events := range skipped {
+			slices.Sort(events)
+			each = append(each, reason+": "+strings.Join(slices.Compact(events), ", "))
+		}
+		slices.Sort(each)
+		return strings.Join(each, "; "), on, runs
+	case runs:
+		return "", "", true
+	case len(h.Errors) > 0:
+		return "it ignores what it cannot read: " + strings.Join(h.Errors, "; "), "mend that", false
+	}
+	return "it does not list daycared's hook", on, false
+}
+
+// readClaude reads the answer of Claude Code to get_hooks_listing.
+func readClaude(line []byte) (h Hooks, done bool, err error) {
+	var told struct {
+		Type     string
+		Response struct {
+			Subtype, Error string
+			Response       *struct {
+				Hooks []struct {
+					Event, CommandText string
+					Disabled           bool
+				}
+				Policy   struct{ DisabledByPolicy, ManagedOnly, PluginOnly, AllDisabled bool }
+				SafeMode *struct{ ExitHint string }
+				BareMode *struct{} // of our own asking, which disables each hook that it lists
+				Errors   []struct{ File, Message string }
+			}
+		}
+	}
+	switch {
+	case json.Unmarshal(line, &told) != nil, told.Type != "control_response":
+		return h, false, nil
+	case told.Response.Subtype != "success" || told.Response.Response == nil:
+		return h, true, fmt.Errorf("it does not list its hooks: %s", told.Response.Error)
+	}
+	r := told.Response.Response
+	for _, one := range r.Hooks {
+		hook := Hook{Event: one.Event, Command: one.CommandText}
+		if one.Disabled && r.BareMode == nil {
+			hook.Skipped = "switched off"
+		}
+		h.All = append(h.All, hook)
+	}
+	for _, e := range r.Errors {
+		h.Errors = append(h.Errors, e.File+": "+e.Message)
+	}
+	h.ManagedOnly, h.AllOff = r.Policy.ManagedOnly, r.Policy.DisabledByPolicy
+	switch {
+	case r.SafeMode != nil:
+		h.Off = "it runs in safe mode, without hooks (" + r.SafeMode.ExitHint + ")"
+	case r.Policy.DisabledByPolicy:
+		h.Off = "it runs no hooks: disableAllHooks is set in its managed settings"
+	case r.Policy.AllDisabled:
+		h.Off = "it runs no hooks: disableAllHooks is set in its settings"
+	case r.Policy.PluginOnly:
+		h.Off = "it runs the hooks of plugins alone: strictPluginOnlyCustomization is set in its managed settings"
+	}
+	return h, true, nil
+}
+
+// readCodex reads the answer of Codex to hooks/list.
+func readCodex(line []byte) (h Hooks, done bool, err error) {
+	var told struct {
+		ID     any
+		Error  *struct{ Message string }
+		Result struct {
+			Data []struct {
+				Hooks []struct {
+					EventName, Command, TrustStatus string
+					Enabled                         bool
+				}
+				Errors []struct{ Message string }
+			}
+		}
+	}
+	switch {
+	case json.Unmarshal(line, &told) != nil:
+		return h, false, nil
+	case told.Error != nil:
+		return h, true, fmt.Errorf("it does not list its hooks: %s", told.Error.Message)
+	case told.ID != 2.0:
+		return h, false, nil
+	}
+	states := map[string]string{
+		"trusted": "", "managed": "", "untrusted": "it skips hooks that are not trusted",
+		"modified": "it skips hooks that were changed since they were trusted",
+	}
+	for _, d := range told.Result.Data {
+		for _, one := range d.Hooks {
+			why, known := states[one.TrustStatus]
+			if !known {
+				why = "it does not trust hooks (" + one.TrustStatus + ")"
+			}
+			if why == "" && !one.Enabled {
+				why = "switched off"
+			}
+			h.All = append(h.All, Hook{Event: one.EventName, Command: one.Command, Skipped: why})
+		}
+		for _, e := range d.Errors {
+			h.Errors = append(h.Errors, e.Message)
+		}
+	}
+	return h, true, nil
+}
+
+// bindings are those of all agents, by their names. docs/agents.md says which of it was tried.
+func (p Place) bindings() map[string]Binding {
+	claude, codex, copilot := p.folder(claudeHome, ".claude"), p.folder(codexHome, ".codex"), p.folder(copilotHome, ".copilot")
+	claudes := filepath.Join(p.etc(), "claude-code")
+	if p.GOOS == "darwin" {
+		claudes = "/Library/Application Support/ClaudeCode"
+	}
+	both := func(usual, most, note string) []Mode {
+		return []Mode{{usual, BindsUnless, note}, {most, BindsUnless, note}}
+	}
+	return map[string]Binding{
+		"claude-code": {
+			Modes: both("terminal, which begins in auto mode", "--dangerously-skip-permissions", ""),
+			Off:   []Setting{{filepath.Join(claude, "settings.json"), []string{"disableAllHooks"}, true}},
+			Unset: []string{"CLAUDE_CODE_SAFE_MODE", "CLAUDE_CODE_SIMPLE"},
+			Managed: Managed{
+				Path: filepath.Join(claudes, "managed-settings.json"), Hooks: []string{"hooks", "PreToolUse"}, Verdict: Binds,
+				Pins: []string{"CLAUDE_CODE_SHELL_PREFIX", "LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "BASH_ENV"},
+			},
+			Listing: Listing{
+				Program: "claude", Title: "Claude Code",
+				// --bare: neither hooks nor helpers of the settings are run, and yet all of them are listed.
+				Args: []string{"-p", "--bare", "--strict-mcp-config", "--no-session-persistence", "--input-format", "stream-json",
+					"--output-format", "stream-json", "--verbose"},
+				Says: []string{`{"type":"control_request","request_id":"daycared","request":{"subtype":"get_hooks_listing"}}`},
+				Trusted: Setting{filepath.Join(p.folder(claudeHome, "."), ".claude.json"),
+					[]string{"projects", "$FOLDER", "hasTrustDialogAccepted"}, true},
+				On:   "see what it lists under /hooks in claude",
+				read: readClaude,
+			},
+		},
+		"codex": {
+			Modes: both("terminal and IDE", "exec --dangerously-bypass-approvals-and-sandbox",
+				"it runs the call when the hook fails or times out"),
+			Off: []Setting{{filepath.Join(codex, "config.toml"), []string{"features", "hooks"}, false}},
+			Managed: Managed{
+				Path: filepath.Join(p.etc(), "codex", "requirements.toml"), Hooks: []string{"hooks", "PreToolUse"}, Verdict: BindsUnless,
+				Note: "root owns the hook, and .env in " + codex + " still changes the environment that it runs in",
+			},
+			Listing: Listing{
+				Program: "codex", Title: "Codex", Args: []string{"app-server"}, Opt: true,
+				Says: []string{
+					`{"id":1,"method":"initialize","params":{"clientInfo":{"name":"daycared","title":"daycared","version":"1"}}}`,
+					`{"method":"initialized"}`, `{"id":2,"method":"hooks/list","params":{"cwds":[$FOLDER]}}`,
+				},
+				Trusted: Setting{filepath.Join(codex, "config.toml"), []string{"projects", "$FOLDER", "trust_level"}, "trusted"},
+				On:      "start codex, and trust its hooks and switch them on under /hooks",
+				read:    readCodex,
+			},
+		},
+		"gemini": {
+			Modes: []Mode{
+				{"terminal", BindsUnless, "its own dialog asks once more after a yes; it runs the call when the hook fails or times out"},
+				{"--yolo", BindsUnless, "it runs the call when the hook fails or times out"},
+			},
+			Off: []Setting{
+				{filepath.Join(p.folder(geminiHome, "."), ".gemini", "settings.json"), []string{"hooksConfig", "enabled"}, false},
+				{filepath.Join(p.folder(geminiHome, "."), ".gemini", "settings.json"), []string{"hooksConfig", "disabled"}, ours},
+			},
+			Managed: Managed{
+				Path: filepath.Join(p.etc(), "gemini-cli", "settings.json"), Hooks: []string{"hooks", "BeforeTool"}, Verdict: BindsUnless,
+				Note: "root owns the hook, and GEMINI_CLI_SYSTEM_SETTINGS_PATH in its environment takes it away",
+			},
+		},
+		"opencode": {Modes: both("terminal", "run --auto", "a plugin that is loaded later can change a call that was allowed")},
+		"copilot": {
+			Modes: both("terminal", "--allow-all-tools", "it runs the call when the hook times out"),
+			Off: []Setting{
+				{filepath.Join(copilot, "settings.json"), []string{"disableAllHooks"}, true},
+				{filepath.Join(copilot, "config.json"), []string{"disableAllHooks"}, true},
+				{filepath.Join(copilot, "hooks", "daycared.json"), []string{"disableAllHooks"}, true},
+			},
+			Managed: Managed{
+				Path: filepath.Join(p.etc(), "github-copilot", "policy.d", "*.json"), Hooks: []string{"hooks", "preToolUse"}, Verdict: Binds,
+				Note: "it runs the call when the hook times out",
+			},
+		},
+		"cursor": {Modes: []Mode{
+			{"a no", BindsUnless, "to commands, tools of MCP servers, and writing and deleting files; by its documentation, not tried"},
+			{"a yes", Advises, "Cursor may ask once more; by its users, not tried"},
+		}},
+		"vscode": {
+			Modes: []Mode{{"Local agent", Advises, "its model is told of the tools; not tried"}},
+			Off:   []Setting{{filepath.Join(p.codeUser(), "settings.json"), []string{"chat.useHooks"}, false}},
+		},
+	}
+}
+
+// etc is where the machine keeps settings.
+func (p Place) etc() string {
+	if p.Etc != "" {
+		return p.Etc
+	}
+	return "/etc"
+}

@@ -1,0 +1,402 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/daycared/daycared/cmd/daycared/config"
+	"github.com/daycared/daycared/cmd/daycared/connect"
+)
+
+// somebody is an account with both agents connected, whose PATH has the program of one of them: a script.
+func somebody(t *testing.T, agent, script string) (*CLI, connect.Agent) {
+	t.Helper()
+	home := t.TempDir()
+	bin := filepath.Join(home, "bin")
+	c := &CLI{UID: os.Getuid(), Environ: []string{"HOME=" + home, "PATH=" + bin + ":/usr/bin:/bin", "DAYCARED_TOKEN=secret"}}
+	place := connect.Place{Home: home, GOOS: "linux", Command: []string{"/usr/local/bin/daycared", "--socket", "/run/x/agent"}, Etc: home}
+	a, _ := place.Find(agent)
+	for _, f := range a.Files {
+		text, err := f.Install("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, f.Path, text, 0o600)
+	}
+	put(t, filepath.Join(bin, a.Listing.Program), "#!/bin/sh\n"+script, 0o700)
+	return c, a
+}
+
+func put(t *testing.T, path, text string, mode os.FileMode) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWhatAnAgentSaysOfItsHooksDecidesWhatTheDoctorSays: each answer was recorded with the real program. The one that gives it here
+// reads the question first, and fails where that is another.
+func TestWhatAnAgentSaysOfItsHooksDecidesWhatTheDoctorSays(t *testing.T) {
+	recorded, err := txtar.ParseFile("testdata/listings/recorded.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, f := range recorded.Files {
+		all[f.Name] = string(f.Data)
+	}
+	off := "it runs no hooks: disableAllHooks is set in its "
+	managedOnly := "it runs the hooks of its managed settings alone, and daycared's is not among them"
+	for name, want := range map[string]struct {
+		why  string
+		runs bool
+	}{
+		"claude-code/runs":               {"", true},
+		"claude-code/disabled":           {off + "settings", false},
+		"claude-code/disabled-by-policy": {off + "managed settings", false},
+		"claude-code/malformed":          {"it ignores what it cannot read: /home/fay/.claude/settings.json: Invalid or malformed JSON", false},
+		"claude-code/invalid":            {"it ignores what it cannot read: /home/fay/.claude/settings.json: Invalid command hook (timeout:", false},
+		"claude-code/safe-mode":          {"it runs in safe mode, without hooks (unset CLAUDE_CODE_SAFE_MODE)", false},
+		"claude-code/none":               {"it does not list daycared's hook", false},
+		"claude-code/managed-only":       {managedOnly, false},
+		"claude-code/managed":            {managedOnly, false}, // it says that there is one, and not whose
+		"claude-code/plugin-only":        {"it runs the hooks of plugins alone: strictPluginOnlyCustomization is set in its managed settings", false},
+		"codex/runs":                     {"", true},
+		"codex/untrusted":                {"it skips hooks that are not trusted: interrupt, permissionRequest, preToolUse, sessionEnd", false},
+		"codex/half-trusted":             {"it skips hooks that are not trusted: interrupt, permissionRequest, sessionEnd", true},
+		"codex/modified":                 {"it skips hooks that were changed since they were trusted: permissionRequest, preToolUse", false},
+		"codex/disabled":                 {"switched off: interrupt, permissionRequest, preToolUse, sessionEnd", false},
+		"codex/feature-off":              {"it does not list daycared's hook", false},
+		"codex/malformed":                {"it ignores what it cannot read: /home/fay/.codex/config.toml:35:6: unclosed array", false},
+		"codex/managed-only":             {"it does not list daycared's hook", false},
+		"codex/managed":                  {"", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			agent, _, _ := strings.Cut(name, "/")
+			c, a := somebody(t, agent, "")
+			answer := filepath.Join(c.env("HOME"), "answer")
+			put(t, answer, all[name], 0o600)
+			lines := a.Listing.Lines(c.env("HOME"))
+			script := "test \"$DAYCARED_TOKEN\" = '' && test \"$PWD\" = \"$HOME\" || exit 3\n"
+			for line := range strings.Lines(lines) {
+				script += "read -r said; test \"$said\" = '" + strings.TrimSpace(line) + "' || exit 4\n"
+			}
+			put(t, filepath.Join(c.env("HOME"), "bin", a.Listing.Program), "#!/bin/sh\n"+script+"cat "+answer+"\ncat >/dev/null\n", 0o700)
+			h := c.runsHook(t.Context(), a, false)
+			if !h.asked || h.unasked != "" || h.runs != want.runs || want.why == "" && h.why != "" || !strings.HasPrefix(h.why, want.why) {
+				t.Errorf("%+v, want %+v", h, want)
+			}
+			if (h.mend == "") != (h.why == "") {
+				t.Errorf("%q is mended by %q", h.why, h.mend)
+			}
+			for _, row := range rowsOf(a, h, managed{}) {
+				if (row.Verdict == connect.BindsUnless) != want.runs || !row.Asked {
+					t.Errorf("%+v", row)
+				}
+			}
+		})
+	}
+	if len(recorded.Files) != 19 {
+		t.Errorf("%d answers are recorded", len(recorded.Files))
+	}
+}
+
+// TestAnAgentThatDoesNotAnswerDoesNotKeepTheDoctor: nor does what it started, whatever that holds on to; and none of it stays.
+func TestAnAgentThatDoesNotAnswerDoesNotKeepTheDoctor(t *testing.T) {
+	defer func(was time.Duration) { askWithin = was }(askWithin)
+	for name, try := range map[string]struct{ script, want string }{
+		"hangs":            {"exec sleep 300", "it did not answer within 500ms"},
+		"hangs by a child": {"sleep 300 & echo $! >$HOME/child; wait", "it did not answer within 500ms"},
+		"leaves a child with its output": {"setsid sleep 3 & exit 0",
+			"it did not answer within 500ms"},
+		"ignores signals": {"trap '' TERM INT HUP PIPE; while :; do sleep 1; done", "it did not answer within 500ms"},
+		"ends":            {"exit 0", "it ended, or said too much, without an answer"},
+		"fails":           {"echo broken >&2; exit 7", "it ended, or said too much, without an answer"},
+		"says no JSON":    {"echo hello; echo '{'; exit 0", "it ended, or said too much, without an answer"},
+		"a huge line":     {"yes | tr -d '\\n' | head -c 9000000", "its answer is too long"},
+		"too many lines":  {"yes \"{\\\"x\\\":\\\"$(head -c 9000 /dev/zero | tr '\\0' x)\\\"}\" | head -c 40000000", "it ended, or said too much, without an answer"},
+		"refuses": {`echo '{"type":"control_response","response":{"subtype":"error","error":"no such request"}}'`,
+			"it does not list its hooks: no such request"},
+		"another shape": {`echo '{"type":"control_response","response":[]}'`, "it ended, or said too much, without an answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if askWithin = 20 * time.Second; strings.Contains(try.want, "500ms") {
+				askWithin = 500 * time.Millisecond
+			}
+			c, a := somebody(t, "claude-code", try.script)
+			began := time.Now()
+			h := c.runsHook(t.Context(), a, false)
+			if h.asked || h.unasked != try.want || !h.runs || h.why != "" {
+				t.Errorf("%+v, want unasked: %s", h, try.want)
+			}
+			if took := time.Since(began); took > 8*time.Second {
+				t.Errorf("it took %s", took)
+			}
+			if pid, err := os.ReadFile(filepath.Join(c.env("HOME"), "child")); err == nil {
+				state, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
+				if err == nil && !strings.Contains(string(state), ") Z ") {
+					t.Errorf("its child stays: %s", state)
+				}
+			}
+		})
+	}
+}
+
+// TestOnlyAProgramOfThisAccountOrOfRootIsRun: no other account can have the doctor run what it likes.
+func TestOnlyAProgramOfThisAccountOrOfRootIsRun(t *testing.T) {
+	ran := func(c *CLI) bool { return exists(filepath.Join(c.env("HOME"), "ran")) }
+	for name, try := range map[string]struct {
+		change func(t *testing.T, c *CLI, program string)
+		want   string
+	}{
+		"not there": {func(_ *testing.T, _ *CLI, program string) { _ = os.Remove(program) },
+			"it is not installed (no claude on the PATH)"},
+		"a folder": {func(_ *testing.T, _ *CLI, program string) { _ = os.Remove(program); _ = os.Mkdir(program, 0o700) },
+			"it is not installed (no claude on the PATH)"},
+		"not to be run": {func(_ *testing.T, _ *CLI, program string) { _ = os.Chmod(program, 0o600) },
+			"it is not installed (no claude on the PATH)"},
+		"in the folder where this is run": {func(t *testing.T, c *CLI, program string) {
+			t.Chdir(filepath.Dir(program))
+			c.Environ = append([]string{"PATH=:."}, c.Environ...)
+		}, "it is not installed (no claude on the PATH)"},
+		"open to others": {func(_ *testing.T, _ *CLI, program string) { _ = os.Chmod(program, 0o777) },
+			"claude is not run: accounts besides this one and root could change it"},
+		"in a folder that is open to others": {func(_ *testing.T, _ *CLI, program string) { _ = os.Chmod(filepath.Dir(program), 0o777) },
+			"claude is not run: accounts besides this one and root could change it"},
+		"a link to one that is": {func(t *testing.T, c *CLI, program string) {
+			open := filepath.Join(c.env("HOME"), "open")
+			put(t, open, "#!/bin/sh\ntouch $HOME/ran\n", 0o700)
+			_ = os.Chmod(open, 0o777)
+			_ = os.Remove(program)
+			_ = os.Symlink(open, program)
+		}, "claude is not run: accounts besides this one and root could change it"},
+		"another account's home": {func(_ *testing.T, c *CLI, _ string) { c.UID++ }, "which is another account's; run this as that account"},
+		"settings of another account": {func(_ *testing.T, c *CLI, _ string) {
+			c.Environ = append(c.Environ, "CLAUDE_CONFIG_DIR=/proc/1/root") // which is nobody's that is not root
+			if c.UID == 0 {
+				c.Environ[len(c.Environ)-1] = "CLAUDE_CONFIG_DIR=" + foreign(c)
+			}
+		}, "CLAUDE_CONFIG_DIR is "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, a := somebody(t, "claude-code", "touch $HOME/ran\n")
+			try.change(t, c, filepath.Join(c.env("HOME"), "bin", "claude"))
+			h := c.runsHook(t.Context(), a, false)
+			if ran(c) || h.asked || !strings.Contains(h.unasked, try.want) {
+				t.Errorf("ran %t, %+v, want %s", ran(c), h, try.want)
+			}
+		})
+	}
+	c, a := somebody(t, "claude-code", "touch $HOME/ran\n")
+	if c.runsHook(t.Context(), a, false); !ran(c) {
+		t.Error("nor is one that is its own")
+	}
+}
+
+// foreign makes a folder of another account, which only root can.
+func foreign(c *CLI) string {
+	folder := filepath.Join(c.env("HOME"), "foreign")
+	_ = os.Mkdir(folder, 0o700)
+	_ = os.Chown(folder, 12345, 12345)
+	return folder
+}
+
+// TestAFolderThatIsNotTrustedIsNotWhereAnAgentIsStarted: what it has in its settings would run there.
+func TestAFolderThatIsNotTrustedIsNotWhereAnAgentIsStarted(t *testing.T) {
+	for _, agent := range []string{"claude-code", "codex"} {
+		c, a := somebody(t, agent, "pwd >$HOME/where\n")
+		folder := filepath.Join(c.env("HOME"), "cloned", "deep")
+		put(t, filepath.Join(folder, "x"), "", 0o600)
+		t.Chdir(folder)
+		where := func() string {
+			c.runsHook(t.Context(), a, false)
+			at, _ := os.ReadFile(filepath.Join(c.env("HOME"), "where"))
+			return strings.TrimSpace(string(at))
+		}
+		if at := where(); at != c.env("HOME") {
+			t.Errorf("%s is started in %s", agent, at)
+		}
+		text := fmt.Sprintf("[projects.%q]\ntrust_level = \"trusted\"\n", filepath.Dir(folder))
+		if agent == "claude-code" {
+			text = fmt.Sprintf(`{"projects":{%q:{"hasTrustDialogAccepted":true}}}`, filepath.Dir(folder))
+		}
+		put(t, a.Listing.Trusted.Path, text, 0o600)
+		if at := where(); at != folder {
+			t.Errorf("trusted, %s is started in %s", agent, at)
+		}
+		put(t, a.Listing.Trusted.Path, strings.NewReplacer("true", "false", `"trusted"`, `"untrusted"`).Replace(text), 0o600)
+		if at := where(); at != c.env("HOME") {
+			t.Errorf("not trusted, %s is started in %s", agent, at)
+		}
+	}
+}
+
+// TestSettingsThatSwitchHooksOffAreRead: where no agent can be asked, by its files.
+func TestSettingsThatSwitchHooksOffAreRead(t *testing.T) {
+	for _, try := range []struct{ agent, file, text, want string }{
+		{"claude-code", ".claude/settings.json", `{"disableAllHooks":true}`, "disableAllHooks = true in "},
+		{"claude-code", ".claude/settings.json", `{"disableAllHooks":false}`, ""},
+		{"codex", ".codex/config.toml", "[features]\nhooks = false\n", "features.hooks = false in "},
+		{"codex", ".codex/config.toml", "[features]\nhooks = true\n", ""},
+		{"gemini", ".gemini/settings.json", "{\n// mine\n\"hooksConfig\":{\"enabled\":false},}", "hooksConfig.enabled = false in "},
+		{"gemini", ".gemini/settings.json", `{"hooksConfig":{"disabled":["x","daycared"]}}`, "hooksConfig.disabled = daycared in "},
+		{"gemini", ".gemini/settings.json", `{"hooksConfig":{"enabled":true,"disabled":["x"]}}`, ""},
+		{"gemini", ".gemini/settings.json", `{"hooksConfig":{"enabled":{}}}`, ""},
+		{"copilot", ".copilot/settings.json", `{"disableAllHooks":true}`, "disableAllHooks = true in "},
+		{"copilot", ".copilot/config.json", `{"disableAllHooks":true}`, "disableAllHooks = true in "},
+		{"copilot", ".copilot/hooks/daycared.json", `{"disableAllHooks":true}`, "disableAllHooks = true in "},
+		{"vscode", ".config/Code/User/settings.json", `{"chat.useHooks":false,}`, "chat.useHooks = false in "},
+	} {
+		c, a := somebody(t, try.agent, "exit 1")
+		put(t, filepath.Join(c.env("HOME"), try.file), try.text, 0o600)
+		h := c.runsHook(t.Context(), a, false)
+		said := h.why + h.note
+		if try.want == "" && said != "" || !strings.Contains(said, try.want) || h.asked {
+			t.Errorf("%s, %s: %+v", try.agent, try.text, h)
+		}
+		for _, row := range rowsOf(a, h, managed{}) {
+			nothing := try.want != "" && try.agent != "vscode" || try.agent == "codex" // which has to trust it first
+			if (row.Verdict == connect.Nothing) != nothing || row.Note == "" && nothing {
+				t.Errorf("%s, %s: %+v", try.agent, try.text, row)
+			}
+		}
+	}
+	c, a := somebody(t, "claude-code", "exit 1")
+	c.Environ = append(c.Environ, "CLAUDE_CODE_SIMPLE=1")
+	if h := c.runsHook(t.Context(), a, false); h.runs || !strings.Contains(h.why, "CLAUDE_CODE_SIMPLE") {
+		t.Errorf("%+v", h)
+	}
+}
+
+// TestWhatRootHasSetBindsOnlyWhereTheAccountCannotGetPastIt.
+func TestWhatRootHasSetBindsOnlyWhereTheAccountCannotGetPastIt(t *testing.T) {
+	defer func(was int) { rootUID = was }(rootUID)
+	rootUID = os.Getuid() // whose files these are
+	etc := t.TempDir()
+	socket := filepath.Join("/proc", "self", "agent") // in a folder that is there, and not of the account that asks
+	binary := filepath.Join(etc, "daycared")
+	put(t, binary, "", 0o700)
+	hook := func(dialect, more string) string {
+		return binary + " --socket " + socket + " hook " + dialect + " --within 59m" + more
+	}
+	claude := func(command, env string) string {
+		return `{"env":{` + env + `},"hooks":{"PreToolUse":[{"matcher":"*","hooks":[{"type":"command","command":"` + command + `"}]}]}}`
+	}
+	pins := `"CLAUDE_CODE_SHELL_PREFIX":"","LD_PRELOAD":"","LD_AUDIT":"","LD_LIBRARY_PATH":"","BASH_ENV":""`
+	for _, try := range []struct {
+		agent, file, text string
+		want              connect.Verdict
+		note              string
+		change            func(c *CLI, file string)
+	}{
+		{"claude-code", "claude-code/managed-settings.json", claude(hook("claude-code", ""), pins), connect.Binds, "", nil},
+		{"claude-code", "claude-code/managed-settings.json", claude(hook("claude-code", ""), `"LD_PRELOAD":""`), connect.BindsUnless,
+			"does not set CLAUDE_CODE_SHELL_PREFIX, LD_AUDIT", nil},
+		{"claude-code", "claude-code/managed-settings.json", claude(hook("claude-code", " || true"), pins), connect.BindsUnless,
+			"not as daycared connect writes it", nil},
+		{"claude-code", "claude-code/managed-settings.json", claude(binary+" hook claude-code --within 59m", pins), connect.BindsUnless,
+			"does not say which daemon", nil},
+		{"claude-code", "claude-code/managed-settings.json", claude(hook("codex", ""), pins), "", "", nil},
+		{"claude-code", "claude-code/managed-settings.json", strings.Replace(claude(hook("claude-code", ""), pins), `"*"`, `"Bash"`, 1), "", "", nil},
+		{"claude-code", "claude-code/managed-settings.json", "{", "", "", nil},
+		{"claude-code", "claude-code/managed-settings.json", claude(hook("claude-code", ""), pins), connect.BindsUnless, "is not root's alone",
+			func(_ *CLI, file string) { _ = os.Chmod(file, 0o666) }},
+		{"claude-code", "claude-code/managed-settings.json", claude(hook("claude-code", ""), pins), connect.BindsUnless, "this account is root",
+			func(c *CLI, _ string) { c.UID = rootUID }},
+		{"claude-code", "claude-code/managed-settings.json", claude(hook("claude-code", ""), pins), connect.BindsUnless, "is not root's alone",
+			func(_ *CLI, _ string) { _ = os.Chmod(binary, 0o702) }},
+		{"codex", "codex/requirements.toml", "[[hooks.PreToolUse]]\nmatcher = \".*\"\n[[hooks.PreToolUse.hooks]]\ncommand = \"" +
+			hook("codex", "") + "\"\n", connect.BindsUnless, ".env in ", nil},
+		{"gemini", "gemini-cli/settings.json", `{"hooks":{"BeforeTool":[{"matcher":".*","hooks":[{"command":"` + hook("gemini", "") + `"}]}]}}`,
+			connect.BindsUnless, "GEMINI_CLI_SYSTEM_SETTINGS_PATH", nil},
+		{"copilot", "github-copilot/policy.d/50-us.json", `{"version":1,"hooks":{"preToolUse":[{"type":"command","bash":"` +
+			hook("copilot", " --gate risky") + `"}]}}`, connect.Binds, "times out", nil},
+	} {
+		c := &CLI{UID: rootUID + 1}
+		a, _ := connect.Place{Home: "/home/fay", GOOS: "linux", Command: []string{"daycared"}, Etc: etc}.Find(try.agent)
+		file := filepath.Join(etc, try.file)
+		put(t, file, try.text, 0o600)
+		_, _ = os.Chmod(binary, 0o700), os.Chmod(file, 0o600)
+		if try.change != nil {
+			try.change(c, file)
+		}
+		got := c.managed(a)
+		if got.verdict != try.want || !strings.Contains(got.note, try.note) {
+			t.Errorf("%s, %s: %+v, want %s, %s", try.agent, try.text, got, try.want, try.note)
+		}
+		if got.verdict != "" {
+			row := rowsOf(a, hearing{runs: true, asked: true}, got)[0]
+			if row.Verdict != try.want || strings.Contains(row.Note, "--gate risky") != strings.Contains(try.text, "risky") {
+				t.Errorf("%+v", row)
+			}
+		}
+		_ = os.Remove(file)
+	}
+}
+
+// TestWhatRootHasSetRunsThoughTheAccountSwitchedHooksOff, and not where root did.
+func TestWhatRootHasSetRunsThoughTheAccountSwitchedHooksOff(t *testing.T) {
+	a, _ := connect.Place{Home: "/home/fay", GOOS: "linux", Command: []string{"daycared"}}.Find("claude-code")
+	for _, try := range []struct {
+		h    connect.Hooks
+		runs bool
+	}{
+		{connect.Hooks{ManagedOnly: true}, true},
+		{connect.Hooks{Off: "switched off"}, true},
+		{connect.Hooks{Off: "switched off", AllOff: true}, false},
+		{connect.Hooks{}, false}, // it has to say something of it
+	} {
+		why, _, runs := a.Skipped(try.h, true)
+		if runs != try.runs || (why == "") != runs {
+			t.Errorf("%+v: %t, %s", try.h, runs, why)
+		}
+		if why, _, runs := a.Skipped(try.h, false); runs || why == "" {
+			t.Errorf("%+v, and root has set nothing: %t, %s", try.h, runs, why)
+		}
+	}
+}
+
+// TestAgentsOfTheConfigurationAreInTheTable: those that are another program bind in the modes that are known to ask.
+func TestAgentsOfTheConfigurationAreInTheTable(t *testing.T) {
+	for mode, want := range map[string]connect.Verdict{
+		"": connect.BindsUnless, "default": connect.BindsUnless, "read-only": connect.BindsUnless, "plan": connect.BindsUnless,
+		"auto": connect.Nothing, "bypassPermissions": connect.Nothing, "agent-full-access": connect.Nothing,
+	} {
+		cfg := &config.Config{Agents: []config.Agent{{Name: "coder", ACP: []string{"x"}, Mode: mode}, {Name: "ours"}}}
+		_, table := (&CLI{}).examineConnections(t.Context(), cfg, true)
+		if len(table) != 1 || table[0].Agent != "coder" || table[0].Verdict != want || table[0].Mode == "" {
+			t.Errorf("%q: %+v", mode, table)
+		}
+	}
+}
+
+// TestEveryAgentHasAVerdictForItsModes: the default and the most permissive one, in words that programs can tell apart.
+func TestEveryAgentHasAVerdictForItsModes(t *testing.T) {
+	known := []connect.Verdict{connect.Nothing, connect.Advises, connect.BindsUnless, connect.Binds}
+	for _, name := range connect.Names() {
+		a, _ := connect.Place{Home: "/home/fay", GOOS: "linux", Command: []string{"daycared"}}.Find(name)
+		if len(a.Modes) == 0 {
+			t.Errorf("%s has no mode", name)
+		}
+		for _, m := range a.Modes {
+			if m.Name == "" || m.Verdict == connect.Binds || !strings.Contains(fmt.Sprint(known), string(m.Verdict)) {
+				t.Errorf("%s: %+v", name, m) // nothing binds by what the account itself may edit
+			}
+		}
+	}
+	text, err := json.Marshal(bound{Agent: "x"})
+	if err != nil || string(text) != `{"agent":"x","mode":"","verdict":"","asked":false,"note":""}` {
+		t.Errorf("%s, %v", text, err)
+	}
+}
