@@ -431,7 +431,7 @@ func connects(ts *testscript.TestScript, b *bench, args []string) {
 		}))
 	}
 	if b.c.name == "codex" {
-		trusts(ts, b)
+		trusts(ts, false, expandAll(b.c.run[:1], b.names))
 	}
 }
 

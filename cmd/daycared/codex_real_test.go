@@ -13,10 +13,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// trusts has Codex trust the hooks that it lists, as a person does under /hooks.
-func trusts(ts *testscript.TestScript, b *bench) {
-	program := expandAll(b.c.run[:1], b.names)[0]
-	cmd := exec.Command(program, "app-server")
+// trusts has Codex, which is that program, trust the hooks that it lists, as a person does under /hooks.
+func trusts(ts *testscript.TestScript, _ bool, args []string) {
+	cmd := exec.Command(args[0], "app-server")
 	cmd.Dir = ts.MkAbs("ws")
 	cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"))
 	in, err := cmd.StdinPipe()

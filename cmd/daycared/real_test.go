@@ -26,12 +26,13 @@ import (
 //	lasts N DURATION        for so long N requests are pending, and a call waits for each
 //	languages NAME ROOT     $NAME is gopls, which go installs, and $ROOT the folder of Go
 //	installed NAME FOLDER   $NAME is the folder where npm installed the programs of a lock file
+//	trusts PROGRAM          Codex, which is that, trusts the hooks that it lists
 
 func TestReal(t *testing.T) {
 	patience = 2 * time.Minute // they are large, and begin slowly
 	cmds := commands()
 	cmds["dictation"], cmds["dictates"], cmds["installed"], cmds["lasts"] = dictation, dictates, where, stayPending
-	cmds["languages"] = languages
+	cmds["languages"], cmds["trusts"] = languages, trusts
 	testscript.Run(t, testscript.Params{Dir: "testdata/real", RequireExplicitExec: true, Setup: setupReal, Cmds: cmds})
 }
 

@@ -232,7 +232,7 @@ func readClaude(line []byte) (h Hooks, done bool, err error) {
 		}
 	}
 	switch {
-	case json.Unmarshal(line, &told) != nil, told.Type != "control_response":
+	case !isJSON(line, &told), told.Type != "control_response":
 		return h, false, nil
 	case told.Response.Subtype != "success" || told.Response.Response == nil:
 		return h, true, fmt.Errorf("it does not list its hooks: %s", told.Response.Error)
@@ -262,6 +262,9 @@ func readClaude(line []byte) (h Hooks, done bool, err error) {
 	return h, true, nil
 }
 
+// isJSON reads a line, and reports whether it has that shape; programs may say other things as well.
+func isJSON(line []byte, shape any) bool { return json.Unmarshal(line, shape) == nil }
+
 // readCodex reads the answer of Codex to hooks/list.
 func readCodex(line []byte) (h Hooks, done bool, err error) {
 	var told struct {
@@ -278,7 +281,7 @@ func readCodex(line []byte) (h Hooks, done bool, err error) {
 		}
 	}
 	switch {
-	case json.Unmarshal(line, &told) != nil:
+	case !isJSON(line, &told):
 		return h, false, nil
 	case told.Error != nil:
 		return h, true, fmt.Errorf("it does not list its hooks: %s", told.Error.Message)
@@ -309,54 +312,10 @@ func readCodex(line []byte) (h Hooks, done bool, err error) {
 
 // bindings are those of all agents, by their names. docs/agents.md says which of it was tried.
 func (p Place) bindings() map[string]Binding {
-	claude, codex, copilot := p.folder(claudeHome, ".claude"), p.folder(codexHome, ".codex"), p.folder(copilotHome, ".copilot")
-	claudes := filepath.Join(p.etc(), "claude-code")
-	if p.GOOS == "darwin" {
-		claudes = "/Library/Application Support/ClaudeCode"
-	}
-	both := func(usual, most, note string) []Mode {
-		return []Mode{{usual, BindsUnless, note}, {most, BindsUnless, note}}
-	}
+	copilot := p.folder(copilotHome, ".copilot")
 	return map[string]Binding{
-		"claude-code": {
-			Modes: both("terminal, which begins in auto mode", "--dangerously-skip-permissions", ""),
-			Off:   []Setting{{filepath.Join(claude, "settings.json"), []string{"disableAllHooks"}, true}},
-			Unset: []string{"CLAUDE_CODE_SAFE_MODE", "CLAUDE_CODE_SIMPLE"},
-			Managed: Managed{
-				Path: filepath.Join(claudes, "managed-settings.json"), Hooks: []string{"hooks", "PreToolUse"}, Verdict: Binds,
-				Pins: []string{"CLAUDE_CODE_SHELL_PREFIX", "LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "BASH_ENV"},
-			},
-			Listing: Listing{
-				Program: "claude", Title: "Claude Code",
-				// --bare: neither hooks nor helpers of the settings are run, and yet all of them are listed.
-				Args: []string{"-p", "--bare", "--strict-mcp-config", "--no-session-persistence", "--input-format", "stream-json",
-					"--output-format", "stream-json", "--verbose"},
-				Says: []string{`{"type":"control_request","request_id":"daycared","request":{"subtype":"get_hooks_listing"}}`},
-				Trusted: Setting{filepath.Join(p.folder(claudeHome, "."), ".claude.json"),
-					[]string{"projects", "$FOLDER", "hasTrustDialogAccepted"}, true},
-				On:   "see what it lists under /hooks in claude",
-				read: readClaude,
-			},
-		},
-		"codex": {
-			Modes: both("terminal and IDE", "exec --dangerously-bypass-approvals-and-sandbox",
-				"it runs the call when the hook fails or times out"),
-			Off: []Setting{{filepath.Join(codex, "config.toml"), []string{"features", "hooks"}, false}},
-			Managed: Managed{
-				Path: filepath.Join(p.etc(), "codex", "requirements.toml"), Hooks: []string{"hooks", "PreToolUse"}, Verdict: BindsUnless,
-				Note: "root owns the hook, and .env in " + codex + " still changes the environment that it runs in",
-			},
-			Listing: Listing{
-				Program: "codex", Title: "Codex", Args: []string{"app-server"}, Opt: true,
-				Says: []string{
-					`{"id":1,"method":"initialize","params":{"clientInfo":{"name":"daycared","title":"daycared","version":"1"}}}`,
-					`{"method":"initialized"}`, `{"id":2,"method":"hooks/list","params":{"cwds":[$FOLDER]}}`,
-				},
-				Trusted: Setting{filepath.Join(codex, "config.toml"), []string{"projects", "$FOLDER", "trust_level"}, "trusted"},
-				On:      "start codex, and trust its hooks and switch them on under /hooks",
-				read:    readCodex,
-			},
-		},
+		"claude-code": p.claudeBinding(),
+		"codex":       p.codexBinding(),
 		"gemini": {
 			Modes: []Mode{
 				{"terminal", BindsUnless, "its own dialog asks once more after a yes; it runs the call when the hook fails or times out"},
@@ -393,6 +352,61 @@ func (p Place) bindings() map[string]Binding {
 			Off:   []Setting{{filepath.Join(p.codeUser(), "settings.json"), []string{"chat.useHooks"}, false}},
 		},
 	}
+}
+
+func (p Place) claudeBinding() Binding {
+	claude, machine := p.folder(claudeHome, ".claude"), filepath.Join(p.etc(), "claude-code")
+	if p.GOOS == "darwin" {
+		machine = "/Library/Application Support/ClaudeCode"
+	}
+	return Binding{
+		Modes: both("terminal, which begins in auto mode", "--dangerously-skip-permissions", ""),
+		Off:   []Setting{{filepath.Join(claude, "settings.json"), []string{"disableAllHooks"}, true}},
+		Unset: []string{"CLAUDE_CODE_SAFE_MODE", "CLAUDE_CODE_SIMPLE"},
+		Managed: Managed{
+			Path: filepath.Join(machine, "managed-settings.json"), Hooks: []string{"hooks", "PreToolUse"}, Verdict: Binds,
+			Pins: []string{"CLAUDE_CODE_SHELL_PREFIX", "LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "BASH_ENV"},
+		},
+		Listing: Listing{
+			Program: "claude", Title: "Claude Code",
+			// --bare: neither hooks nor helpers of the settings are run, and yet all of them are listed.
+			Args: []string{"-p", "--bare", "--strict-mcp-config", "--no-session-persistence", "--input-format", "stream-json",
+				"--output-format", "stream-json", "--verbose"},
+			Says: []string{`{"type":"control_request","request_id":"daycared","request":{"subtype":"get_hooks_listing"}}`},
+			Trusted: Setting{filepath.Join(p.folder(claudeHome, "."), ".claude.json"),
+				[]string{"projects", "$FOLDER", "hasTrustDialogAccepted"}, true},
+			On:   "see what it lists under /hooks in claude",
+			read: readClaude,
+		},
+	}
+}
+
+func (p Place) codexBinding() Binding {
+	codex := p.folder(codexHome, ".codex")
+	return Binding{
+		Modes: both("terminal and IDE", "exec --dangerously-bypass-approvals-and-sandbox",
+			"it runs the call when the hook fails or times out"),
+		Off: []Setting{{filepath.Join(codex, "config.toml"), []string{"features", "hooks"}, false}},
+		Managed: Managed{
+			Path: filepath.Join(p.etc(), "codex", "requirements.toml"), Hooks: []string{"hooks", "PreToolUse"}, Verdict: BindsUnless,
+			Note: "root owns the hook, and .env in " + codex + " still changes the environment that it runs in",
+		},
+		Listing: Listing{
+			Program: "codex", Title: "Codex", Args: []string{"app-server"}, Opt: true,
+			Says: []string{
+				`{"id":1,"method":"initialize","params":{"clientInfo":{"name":"daycared","title":"daycared","version":"1"}}}`,
+				`{"method":"initialized"}`, `{"id":2,"method":"hooks/list","params":{"cwds":[$FOLDER]}}`,
+			},
+			Trusted: Setting{filepath.Join(codex, "config.toml"), []string{"projects", "$FOLDER", "trust_level"}, "trusted"},
+			On:      "start codex, and trust its hooks and switch them on under /hooks",
+			read:    readCodex,
+		},
+	}
+}
+
+// both are two modes in which the same holds.
+func both(usual, most, note string) []Mode {
+	return []Mode{{usual, BindsUnless, note}, {most, BindsUnless, note}}
 }
 
 // etc is where the machine keeps settings.
