@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/daycared/daycared/cmd/daycared/config"
@@ -144,11 +145,19 @@ func TestAnAgentThatDoesNotAnswerDoesNotKeepTheDoctor(t *testing.T) {
 			if took := time.Since(began); took > 8*time.Second {
 				t.Errorf("it took %s", took)
 			}
-			if pid, err := os.ReadFile(filepath.Join(c.env("HOME"), "child")); err == nil {
+			pid, err := os.ReadFile(filepath.Join(c.env("HOME"), "child"))
+			if err != nil {
+				return
+			}
+			ended := func() (struct{}, error) { // it was killed, and may still be on its way out
 				state, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
 				if err == nil && !strings.Contains(string(state), ") Z ") {
-					t.Errorf("its child stays: %s", state)
+					return struct{}{}, fmt.Errorf("its child stays: %s", state)
 				}
+				return struct{}{}, nil
+			}
+			if _, err := backoff.Retry(t.Context(), ended, backoff.WithMaxElapsedTime(10*time.Second)); err != nil {
+				t.Error(err)
 			}
 		})
 	}
