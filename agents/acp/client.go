@@ -168,7 +168,7 @@ func (c *client) begun(conversation sdk.SessionId) (*turn, error) {
 	if conversation == "" || conversation != c.conversation {
 		return nil, sdk.NewInvalidParams(map[string]any{"error": "there is no such session"})
 	}
-	if c.turn == nil {
+	if c.turn == nil || c.strays() { // which ends it
 		return nil, errOver
 	}
 	return c.turn, nil

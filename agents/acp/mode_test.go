@@ -42,6 +42,11 @@ func TestATurnThatLeavesTheModesThatAskEnds(t *testing.T) {
 			s.stands("coder", permissions.Interrupted)
 			s.writes("remember")
 			s.hears("prompt 3 in default")
+			s.writes("mode auto", "calls "+strings.TrimPrefix(ask("execute", `{}`), "call "), "deaf") // until its program is ended
+			s.hears("I did not stop when I was told to, so my program was ended")
+			if copies := s.phone.Copies(); len(copies) != 0 {
+				t.Errorf("in a mode in which it may not be, it asks %v", copies[0].First.Request.Tool)
+			}
 		})
 	}
 }
