@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"testing"
 	"time"
@@ -394,54 +393,4 @@ func TestAnApprovalThatWasNotUsedIsTakenBack(t *testing.T) {
 	}
 	st.ask(t.Context(), tagged("s1", "@network"))
 	st.shown(f.Memory, 2) // it is asked again
-}
-
-// TestAKeyOfAnApprovalThatIsOverAsksAnew: what it rested on has ended while the key still finds it, by time or since somebody wrote
-// to the file.
-func TestAKeyOfAnApprovalThatIsOverAsksAnew(t *testing.T) {
-	for name, ends := range map[string]func(t *testing.T, st *stage){
-		"D9/its grant ended": func(_ *testing.T, st *stage) { st.pass(20 * time.Minute) },
-		"D9/its grant was revoked, and the key let go is in use again": func(t *testing.T, st *stage) {
-			held, err := st.Grants(t.Context(), boss)
-			if err != nil || len(held) != 1 {
-				t.Fatalf("there are %v, %v", held, err)
-			}
-			if _, err := st.Revoke(t.Context(), boss, held[0].ID); err != nil {
-				t.Fatal(err)
-			}
-			db, err := sql.Open("sqlite3", st.path())
-			if err == nil {
-				_, err = db.ExecContext(t.Context(), "UPDATE requests SET key_live = TRUE")
-			}
-			if err := errors.Join(err, db.Close()); err != nil {
-				t.Fatal(err)
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := usual()
-			s.Approvals.RedeemWindow = time.Hour
-			m := connectortest.NewMemory(fayAt("memory"), nil)
-			st := play(t, s, m)
-			q := network("x")
-			q.Key = "k"
-			first := st.ask(t.Context(), q)
-			card := st.shown(m, 1)
-			if _, err := m.Do(t.Context(), connectors.Decision{Request: card.Request.ID, Answer: permissions.Allow(permissions.For(15 * time.Minute))}); err != nil {
-				t.Fatal(err)
-			}
-			if r := st.get(first); r.State != permissions.Approved {
-				t.Fatalf("it is %s", r.State)
-			}
-			ends(t, st)
-			second := st.ask(t.Context(), q)
-			card = st.shown(m, 2)
-			if _, err := m.Do(t.Context(), connectors.Decision{Request: card.Request.ID, Answer: permissions.Deny}); err != nil {
-				t.Fatal(err)
-			}
-			if r := st.get(second); r.State != permissions.Denied {
-				t.Errorf("it is %s", r.State)
-			}
-		})
-	}
 }

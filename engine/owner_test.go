@@ -252,7 +252,9 @@ func TestANameThatIsGivenToAnotherPersonHasNothing(t *testing.T) {
 					t.Error("the approval is not taken back")
 				}
 			}
-			for _, q := range []permissions.Request{network("mine"), tagged("s", "@write:/srv"), tagged("s", "@write:/etc"), tagged("s", "@write:/opt")} {
+			for _, q := range []permissions.Request{
+				network("mine"), tagged("s", "@write:/srv"), tagged("s", "@write:/etc"), tagged("s", "@write:/opt"),
+			} {
 				if r, err := st.Begin(t.Context(), caller, q); err != nil || r.Request.State != permissions.Pending ||
 					slices.Contains([]permissions.ID{granted, unused, no, waits}, r.Request.ID) {
 					t.Errorf("%v is %s, %v", q.Tags, r.Request.State, err)

@@ -104,7 +104,7 @@ func (s *Store) joined(
 	}
 	switch {
 	case err != nil, want.Key == "":
-	case r.State != permissions.Pending && !want.Caller.Ours() && !(usable && redeemable(r, now, o.RedeemWindow)):
+	case r.State != permissions.Pending && !want.Caller.Ours() && (!usable || !redeemable(r, now, o.RedeemWindow)):
 		return r, r.Number, sql.ErrNoRows
 	case r.Digest != want.Digest:
 		err = permissions.KeyTaken()

@@ -130,6 +130,42 @@ func TestACellThatNoSealCoversKeepsNoStoreFromStarting(t *testing.T) {
 	}
 }
 
+// TestAKeyOfAnApprovalThatIsOverAsksAnew: the column that says that a key is in use is under no seal.
+func TestAKeyOfAnApprovalThatIsOverAsksAnew(t *testing.T) {
+	t.Run("D9/the key of what a revoked grant had allowed", func(t *testing.T) {
+		s := reopen(t, filepath.Join(t.TempDir(), "daycared.db"))
+		first := newAsk()
+		first.RedeemWindow = time.Hour
+		first.Request.Key = "k"
+		first.Request.Options = permissions.Offer(first.Request, []permissions.Scope{permissions.Always}, permissions.Always)
+		r, _, err := s.Open(t.Context(), first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		yes := fayAllows()
+		yes.Vote.Answer = permissions.Allow(permissions.Always)
+		if _, err := s.Apply(t.Context(), r.ID, yes); err != nil {
+			t.Fatal(err)
+		}
+		if err := use(t, s, r); err != nil {
+			t.Fatal(err)
+		}
+		held, err := s.Grants(t.Context(), r.Caller.Name, time.Now())
+		if err != nil || len(held) != 1 {
+			t.Fatalf("there are %v, %v", held, err)
+		}
+		if _, err := s.Revoke(t.Context(), held[0].ID, "op", "cli", time.Now(), 1); err != nil {
+			t.Fatal(err)
+		}
+		meddle(t, s, "UPDATE requests SET key_live = TRUE")
+		again := first
+		again.Request.ID, again.Request.CreatedAt = permissions.NewID(time.Now()), time.Now()
+		if next, created, err := s.Open(t.Context(), again); err != nil || !created || next.ID == r.ID || next.State != permissions.Pending {
+			t.Errorf("it is %s, %s (new %v), %v", next.ID, next.State, created, err)
+		}
+	})
+}
+
 // TestAStoreThatCannotSayWhatItIsTellsWhatToDo, and does not start.
 func TestAStoreThatCannotSayWhatItIsTellsWhatToDo(t *testing.T) {
 	for _, column := range []string{"stopped_at", "restored_at", "numbers_above"} {
