@@ -1,11 +1,11 @@
-// Package connectors is who is asked: the ways to reach people and to hear from them. A [Connector] shows requests and
-// passes on what people do; it cannot ask, and it decides nothing itself: it hands a [Decision] to its [Handler], which
-// looks up the request, checks the finger and commits.
+// Package connectors defines the port between the engine and the channels that reach people. A [Connector] shows requests
+// and passes on what people do. It makes no requests and decides nothing: it hands a [Decision] to its [Handler], which
+// looks up the request, checks who may decide it, and commits.
 //
-// The core interface asks only what every channel can do. What only some can do is an optional power, found by type
-// assertion ([Editor], [Reacher], [Teller], [Wholer], [Namer], [Talker], [Typer], [Screen], [Forgetful], [Hall]), and its absence
-// degrades politely. connectortest holds the suite that every connector passes, card the pure way from a request to text,
-// talk that of what an agent says, reply the pure way from text to an answer.
+// The core interface requires only what every channel can do. Everything else is an optional interface, found by type
+// assertion ([Editor], [Reacher], [Teller], [Wholer], [Namer], [Talker], [Typer], [Screen], [Forgetful], [Hall]); the
+// engine degrades gracefully without it. connectortest holds the suite that every connector passes. The pure parts are card
+// (a request to text), talk (an agent's message to text) and reply (text to an answer).
 package connectors
 
 import (
@@ -18,127 +18,126 @@ import (
 
 // Connector is one channel to people.
 type Connector interface {
-	// Name is what decided_via, the copies and the configuration call this channel.
+	// Name identifies the channel in decided_via, in the copies and in the configuration.
 	Name() string
-	// Run serves until ctx ends or the channel is gone for good. It hands everything people do to h, and acknowledges
-	// to the channel only what h has stored (returned nil or a refusal for).
+	// Run serves until ctx ends or the channel fails permanently. It hands everything that people do to h, and acknowledges
+	// an event to the channel only after h returned nil or a refusal for it.
 	Run(ctx context.Context, h Handler) error
-	// Send shows a request to one person and returns the channel's own name for what it sent. Errors that match
-	// [ErrGone] are for good; any other is tried again, see [Later].
+	// Send shows a request to one person and returns the channel's reference of the message. Errors that match [ErrGone]
+	// are permanent; all others are retried, see [Later].
 	Send(ctx context.Context, p Prompt) (ref string, err error)
 }
 
-// Editor changes what was sent: every copy of a settled request is brought up to date. Errors are as those of Send; one
-// that matches [ErrAnew] says that it has to be sent anew instead.
+// Editor changes messages that were sent. When a request is settled, every copy is edited. Errors are those of Send; one
+// that matches [ErrAnew] means that the prompt has to be sent again instead.
 type Editor interface {
 	Edit(ctx context.Context, ref string, p Prompt) error
 }
 
-// Reacher knows before sending whether a person can be reached: nil, or an error that says in words why not.
+// Reacher reports before sending whether a person can be reached: nil, or an error whose text gives the reason.
 type Reacher interface {
 	Reach(p Person) error
 }
 
-// Namer names what it will send before it does, so that an answer that is faster than the channel's confirmation is
-// understood, and what has to be sent again is the same message. Send finds the name in its prompt's Ref.
+// Namer allocates a message's reference before it is sent, so that an answer that overtakes the channel's confirmation is
+// understood and a retry sends the same message. Send finds the reference in its prompt's Ref.
 type Namer interface {
 	NameFor(p Prompt) (ref string)
 }
 
-// Wholer knows whether a request can be shown whole in its channel. What cannot be may be denied there, never allowed.
+// Wholer reports whether a prompt fits the channel completely. A request that does not fit can only be denied there.
 type Wholer interface {
 	Whole(p Prompt) bool
 }
 
-// Teller tells a person what is no request: a reminder, the end of a grant. Errors are as those of Send.
+// Teller sends notices that need no answer: a reminder, the end of a grant. Errors are those of Send.
 type Teller interface {
 	Tell(ctx context.Context, n Notice) error
 }
 
-// Healther knows how its channel is: nil, or an error that says in words what is wrong and what to do.
+// Healther reports the state of its channel: nil, or an error whose text says what is wrong and what to do.
 type Healther interface {
 	Health() error
 }
 
-// Hearer knows until when everything that people did there has arrived. What they do later may be lost.
+// Hearer reports until when everything that people did in the channel has been received. Anything later may be lost.
 type Hearer interface {
-	// Heard is zero while nobody knows yet. Where the daemon stops, a channel that is well has heard everything.
+	// Heard is zero while that is unknown. When stops is set, the daemon is stopping, and a healthy channel has received
+	// everything.
 	Heard(stops bool) time.Time
 }
 
-// Stated is an optional power of the errors of Health: one word for how things stand, for programs.
+// Stated is an optional interface of Health's errors: one word for the state, for programs.
 type Stated interface {
 	error
 	State() string
 }
 
-// Forgetful is a connector whose copies end with its process (a screen): after a restart they are shown again.
+// Forgetful is a connector whose copies end with its process (a screen). They are shown again after a restart.
 type Forgetful interface {
 	Forgets()
 }
 
-// Screen is a connector that shows something to whoever looks, and disturbs nobody: whoever can be reached there gets a
-// copy, whatever channels they named.
+// Screen is a connector that disturbs nobody, such as a terminal. Everybody who can be reached there gets a copy, whatever
+// channels they chose.
 type Screen interface {
 	Shows()
 }
 
-// Hall is a connector that can show a request once to several people, in a place of theirs such as a group: what is sent
-// with a Place goes there, whomever it is To.
+// Hall is a connector that can show one request to several people in a group. A prompt with a Place goes to that group,
+// whoever To is.
 type Hall interface {
-	// Holds tells whether a place is one of this channel's.
+	// Holds reports whether place is a group of this channel.
 	Holds(place string) bool
 }
 
-// ErrAnew is matched by errors of Edit about a message that is where its people are no more.
+// ErrAnew is matched by errors of Edit about a message whose chat is no longer where its people are.
 var ErrAnew = errors.New("the message has to be sent anew")
 
-// Renamed is an error of Send, Edit and Tell about a place that goes by another name from now on. Nothing was sent.
+// Renamed is an error of Send, Edit and Tell: the group has another id from now on. Nothing was sent.
 type Renamed struct{ Now string }
 
 func (e *Renamed) Error() string { return "the place goes by another name now: " + e.Now }
 
-// Place is somewhere several people are asked at once.
+// Place is a group in which several people are asked at once.
 type Place struct {
-	Name string // as the configuration has it, or had it
-	Now  string // what the channel calls it now
-	// Routed says that a route of the configuration names it. Else it is only where something still waits.
+	Name string // as in the configuration
+	Now  string // the channel's current id
+	// Routed reports whether a route of the configuration names the group. Otherwise it only has requests that are pending.
 	Routed bool
 }
 
-// Dater is a connector whose channel dates messages by a clock of its own, which may be another than the machine's. What
-// people write is compared with the card by that clock.
+// Dater is a connector whose channel dates messages by its own clock, which may differ from the machine's. What people
+// write is compared with the prompt by that clock.
 type Dater interface {
 	Connector
-	// Dated is when the channel says that it took the card that Send has just named; zero where it did not say. It is
-	// asked once.
+	// Dated is the channel's time of the message that Send has just named, or zero if it gave none. It is read once.
 	Dated(ref string) time.Time
 }
 
-// ErrGone is matched by errors of Send and Edit that trying again will not mend: no address, blocked, switched off.
+// ErrGone is matched by errors of Send and Edit that a retry cannot fix: no address, blocked, disabled.
 var ErrGone = errors.New("cannot be reached")
 
-// Gone is an error that matches [ErrGone] and says why in words for people.
+// Gone is an error that matches [ErrGone] and gives the reason in words for people.
 type Gone struct {
 	Why string
-	// Lost says that somebody has an address, at which nothing reaches them until they do something themselves.
+	// Lost is set if the person has an address, but nothing reaches it until they act.
 	Lost bool
 }
 
 func (e *Gone) Error() string { return e.Why }
 
-// Is matches [ErrGone].
 func (e *Gone) Is(target error) bool { return target == ErrGone }
 
-// Later is an optional power of the errors of Send, Edit and Tell: the channel said when trying again makes sense. It is
-// not tried before, and soon after; without it, ever later.
+// Later is an optional interface of the errors of Send, Edit and Tell: the channel said when a retry makes sense. The retry
+// comes soon after that time, never before. Without it, retries back off.
 type Later interface {
 	error
-	// RetryAfter counts from when the error was returned.
+	// RetryAfter is the delay, measured from when the error was returned.
 	RetryAfter() time.Duration
 }
 
-// RetryAfter is what err, or what it wraps, says as a [Later]; 0 if it says nothing.
+// RetryAfter is the delay of the [Later] in err's chain, or 0.
 func RetryAfter(err error) time.Duration {
 	if later, is := errors.AsType[Later](err); is {
 		return max(later.RetryAfter(), 0)
@@ -146,14 +145,14 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
-// Awaited is an optional power of the errors of Talk: nothing is wrong, and what it gives is closed as soon as trying again
-// makes sense. It is tried before, too, ever later.
+// Awaited is an optional interface of the errors of Talk: nothing is wrong, and the channel is closed as soon as a retry
+// makes sense. The usual retries run meanwhile.
 type Awaited interface {
 	error
 	Awaits() <-chan struct{}
 }
 
-// Awaits is what err, or what it wraps, gives as an [Awaited]; nil if it is none.
+// Awaits is the channel of the [Awaited] in err's chain, or nil.
 func Awaits(err error) <-chan struct{} {
 	if awaited, is := errors.AsType[Awaited](err); is {
 		return awaited.Awaits()
@@ -161,26 +160,27 @@ func Awaits(err error) <-chan struct{} {
 	return nil
 }
 
-// Prompt is a request as one person is to see it, or all who are asked in a place.
+// Prompt is a request as one person, or everybody asked in a group, is to see it.
 type Prompt struct {
 	Request permissions.Request
 	Code    string    // names the request in text answers
-	To      Person    // in a place: the first who is asked, in whose time zone times are told
+	To      Person    // in a group: the first recipient, whose time zone is used
 	Place   string    // see [Hall]; empty: To's own chat
-	Waiting int       // calls that wait just now
-	Ref     string    // the connector's own name for what it sent; empty before
-	Button  string    // what the buttons of this copy carry
-	Silent  bool      // without a sound: everybody it is for has quiet hours, and this is not high risk
-	SentAt  time.Time // when it was sent first; zero before
-	// Before are those who were asked before To and have not answered, Besides who is asked since To was; not of a place.
+	Waiting int       // calls that are waiting
+	Ref     string    // the connector's reference of the message; empty before it is sent
+	Button  string    // payload of this copy's buttons
+	Silent  bool      // no sound: all recipients have quiet hours, and the risk is not high
+	SentAt  time.Time // when it was first sent; zero before
+	// Before are those who were asked before To and have not answered; Besides, those asked since. Both are empty in a
+	// group.
 	Before, Besides []Asked
-	Locked          bool // To is locked, or nobody any more and without a name: it is shown without a way to answer
-	// Fresh, unless it is nil, is called by the Send of a [Dater] when it is the card's turn, right before the channel is: it
-	// returns the prompt as it is by then, or an error to return since nothing is to be sent any more.
+	Locked          bool // To is locked or no longer configured: show no way to answer
+	// Fresh, unless it is nil, is called by the Send of a [Dater] right before the request to the channel. It returns the
+	// current prompt, or an error to return because nothing is to be sent any more.
 	Fresh func(ctx context.Context) (Prompt, error)
 }
 
-// Now is p as it is to be sent now, see Fresh.
+// Now is the current prompt, see Fresh.
 func (p Prompt) Now(ctx context.Context) (Prompt, error) {
 	if p.Fresh == nil {
 		return p, nil
@@ -188,183 +188,182 @@ func (p Prompt) Now(ctx context.Context) (Prompt, error) {
 	return p.Fresh(ctx)
 }
 
-// Asked is somebody who is asked, and since when.
+// Asked is a recipient and the time since which they are asked.
 type Asked struct {
 	Name string
 	At   time.Time
 }
 
-// Notice is one message that asks nothing and is never edited. Its words are made by whoever shows it.
+// Notice is a message that needs no answer and is never edited. The connector chooses its words.
 type Notice struct {
 	To      Person
-	Place   string // as a Prompt's
+	Place   string // as in Prompt
 	About   permissions.About
 	By      string                // who caused it
-	Waiting []Prompt              // for To's answer, the oldest first
-	Grant   permissions.Grant     // that is over or was taken back
-	Ran     []permissions.Request // under it
-	// Strangers are whom To has not been told of yet.
+	Waiting []Prompt              // for To's answer, oldest first
+	Grant   permissions.Grant     // that expired or was revoked
+	Ran     []permissions.Request // requests that ran under Grant
+	// Strangers are the unknown senders that To has not been told of yet.
 	Strangers permissions.Strangers
-	Silent    bool // as a Prompt's
+	Silent    bool // as in Prompt
 }
 
-// Handler takes what people do. Returning nil means stored. Implementations are safe for concurrent use.
+// Handler takes what people do. A nil error means that it is stored. Implementations are safe for concurrent use.
 type Handler interface {
-	// OnPermission decides. The request returned is the row after, also beside a *permissions.Refusal (not yours,
-	// too late, your own request, high risk) whenever the person may see it.
+	// OnPermission decides a request and returns its new row. It also returns the row beside a *permissions.Refusal (not
+	// yours, too late, your own request, high risk) if the person may see it.
 	OnPermission(ctx context.Context, d Decision) (permissions.Request, error)
 }
 
-// Controls are what people do besides deciding. An identity that is nobody here, or that asks for what is not routed to it,
-// gets a *permissions.Refusal; the operator sees everything. Implementations are safe for concurrent use.
+// Controls are what people do besides deciding. An identity that is not configured, or that asks for what is not routed to
+// it, gets a *permissions.Refusal; the operator sees everything. Implementations are safe for concurrent use.
 type Controls interface {
-	// Pending lists at most limit pending requests created after the one named, oldest first.
+	// Pending lists at most limit pending requests created after the one given, oldest first.
 	Pending(ctx context.Context, id Identity, after permissions.ID, limit int) ([]permissions.Standing, error)
-	// Grants lists the grants in force that came of what was put to this person.
+	// Grants lists the grants in force that came from requests to this person.
 	Grants(ctx context.Context, id Identity) ([]permissions.Grant, error)
-	// Revoke takes a grant back and tells what ran under it.
+	// Revoke revokes a grant and returns what ran under it.
 	Revoke(ctx context.Context, id Identity, grant permissions.ID) (permissions.Revoked, error)
-	// Void takes an approval that was not used back, with the grants that it left behind, by its id or its code.
+	// Void withdraws an unused approval and the grants that it created. name is the request's id or code.
 	Void(ctx context.Context, id Identity, name string) (permissions.Standing, error)
-	// StopAll cancels everything that is pending and refuses everything new until Resume; for every person. It returns
-	// how many requests it cancelled.
+	// StopAll cancels everything that is pending, for every person, and refuses new requests until Resume. It returns how
+	// many requests it cancelled.
 	StopAll(ctx context.Context, id Identity) (cancelled int, err error)
-	// Resume is for the operator and for whoever stopped.
+	// Resume ends a stop. Only the operator and the person who stopped may call it.
 	Resume(ctx context.Context, id Identity) error
 	// StoppedBy is who stopped everything, or empty.
 	StoppedBy() string
 }
 
-// Locker locks people, and unlocks them.
+// Locker locks and unlocks people.
 type Locker interface {
-	// Lock has nothing count any more that comes from a person's accounts, and takes back what they gave since a time, unless
-	// that is zero. An empty name is the caller's own.
+	// Lock ignores everything that comes from a person's accounts until Unlock, and withdraws what they gave since a time,
+	// unless that is zero. An empty name is the caller's own.
 	Lock(ctx context.Context, id Identity, name string, since time.Time) (permissions.Locked, error)
-	// Unlock ends that, or notes that one of the two people says so whom it takes; for the operator it ends at once.
+	// Unlock ends a lock, or records the first of the two people that it takes; for the operator it ends at once.
 	Unlock(ctx context.Context, id Identity, name string) (l permissions.Lock, over bool, err error)
 }
 
-// Decision is what a person did: an id, an answer and who they are. All else is read from the row.
+// Decision is what a person did. Everything else is read from the row.
 type Decision struct {
 	Request permissions.ID
 	Code    string // names the request instead of Request
 	Answer  permissions.Answer
-	Call    int // of a step; 0: all that are open
+	Call    int // of a step; 0: all open calls
 	Comment string
-	Really  bool               // the second yes of high risk
-	Default bool               // three wrong tries: Answer is not read
-	Shown   permissions.Digest // of what the person was shown; zero where the door cannot tell
-	// Button and Ref are what a pressed button carried, and the connector's own name for the message that it was on:
-	// both must be those of one copy that was sent to whoever decides. They name the request instead of Request.
+	Really  bool               // the second confirmation of high risk
+	Default bool               // three invalid answers: Answer is ignored
+	Shown   permissions.Digest // of what the person was shown; zero if the channel cannot know
+	// Button and Ref are the payload of a pressed button and the connector's reference of its message. Both must be those
+	// of one copy that was sent to the person who decides. They name the request instead of Request.
 	Button, Ref string
 	From        Identity
-	Again       bool   // it was refused before, and is only looked at again
-	Key         string // names the chat event, so that its redelivery is harmless
+	Again       bool   // it was refused before and is only reread
+	Key         string // names the chat event, so that a redelivery is harmless
 }
 
-// Identity is who decides, as the door proved it.
+// Identity is who decides, as proved by the channel.
 type Identity struct {
 	Via string // decided_via: telegram, whatsapp, terminal, cli, web, editor
-	// Console is set by the daemon's own terminal: the person whose account runs the daemon, else the operator.
+	// Console is set by the daemon's own terminal: the person whose account runs the daemon, otherwise the operator.
 	Console bool
-	// UID is the account at the admin socket, [permissions.NoUID] elsewhere. Whoever asked with it may not allow.
+	// UID is the account at the admin socket, [permissions.NoUID] elsewhere. An account may not allow what it asked for.
 	UID int
-	// Operator says that the account proved to be the daemon's own (it presented the admin key).
+	// Operator is set if the account proved to be the daemon's own by presenting the admin key.
 	Operator bool
 	Telegram int64
 	WhatsApp string
-	// Alias is another name that the channel has for the same account, where it told one: at WhatsApp, the LID.
+	// Alias is the channel's other name of the account, if it gave one: the LID at WhatsApp.
 	Alias string
 }
 
-// Listener takes what people write to agents of ours. Implementations are safe for concurrent use.
+// Listener takes what people write to our agents. Implementations are safe for concurrent use.
 type Listener interface {
-	// OnMessage returns nil once the message is stored for the agent that it is for: the author of what it replies to,
-	// else the one in the foreground. The same Key again changes nothing. It refuses with [permissions.CodeNoAgent] where
-	// there is no agent, and with [permissions.CodeLimit] while too much waits for it.
+	// OnMessage returns nil once the message is stored for its agent: the author of the message that it replies to,
+	// otherwise the agent in the foreground. A repeated Key changes nothing. The refusal is [permissions.CodeNoAgent] if
+	// there is no agent, and [permissions.CodeLimit] if its inbox is full.
 	OnMessage(ctx context.Context, m Message) error
 }
 
-// Message is what a person wrote that is no answer.
+// Message is text from a person that is not an answer.
 type Message struct {
 	From    Identity
 	Text    string
-	ReplyTo string // the channel's own name for the message that this replies to; empty: none
+	ReplyTo string // the channel's reference of the message that this replies to; empty: none
 	Key     string // names the chat event
 }
 
-// Talks are where people talk to agents of ours. It is safe for concurrent use.
+// Talks lets people talk to our agents. It is safe for concurrent use.
 type Talks interface {
 	Listener
-	// Agents are those of an identity's in the chat that it came from, in the order in which they are listed.
+	// Agents lists an identity's agents in the chat that it writes from, in a fixed order.
 	Agents(ctx context.Context, id Identity) ([]permissions.Presence, error)
-	// Use has an identity's messages go to the agent of that name, and returns its name.
+	// Use brings the agent of that name to the foreground for an identity, and returns its name.
 	Use(ctx context.Context, id Identity, name string) (agent string, err error)
-	// Order has the agent in the foreground obey at once, and returns its name. The key is that of the chat event; the
-	// same one again changes nothing.
+	// Order makes the agent in the foreground obey at once, and returns its name. A repeated key, which names the chat
+	// event, changes nothing.
 	Order(ctx context.Context, id Identity, o permissions.Order, key string) (agent string, err error)
 }
 
-// Talker sends people what agents of ours say.
+// Talker sends people what our agents say.
 type Talker interface {
-	// Talk sends one of the messages that s is, and returns the channel's own name for it and whether there are more.
-	// Errors are as those of Send, see [Later].
+	// Talk sends one of the messages that s consists of. It returns the channel's reference and whether there are more.
+	// Errors are those of Send, see [Later].
 	Talk(ctx context.Context, s Saying) (ref string, more bool, err error)
 }
 
-// Saying is what an agent says to a person. A long one is several messages: which, depends on Agent and Text alone.
+// Saying is what an agent says to a person. A long text becomes several messages, split by Agent and Text alone.
 type Saying struct {
 	To     Person
 	Agent  string
 	Text   string
-	Part   int             // which of the messages that it is, from 0
-	Codes  map[string]bool // of what is pending, as they are written in capitals: they are masked
-	Silent bool            // as a Prompt's
+	Part   int             // which of the messages, from 0
+	Codes  map[string]bool // codes of pending requests in capitals; they are masked
+	Silent bool            // as in Prompt
 }
 
-// Typer shows a person for some seconds that an agent of ours works.
+// Typer shows a person for some seconds that one of our agents is working.
 type Typer interface {
-	// Typing is called again and again. A failure is nobody's loss.
+	// Typing is called repeatedly. Its errors are ignored.
 	Typing(ctx context.Context, to Person) error
 }
 
-// Enroller is a channel to which people bring their own accounts, by a link that works once. What it shows of an account
-// is what the channel itself proves, and whether that is the person who was meant is for somebody to say who knows them.
+// Enroller is a channel in which people can pair their own accounts by a link that works once. The channel proves what it
+// shows of an account. Somebody who knows the person has to confirm that it is theirs.
 type Enroller interface {
 	// Invite makes a link. Its code is kept in memory only.
 	Invite(ctx context.Context) (Invitation, error)
-	// Guest waits until somebody has come by the link with that code, and says who; the link works no more then. The
-	// error matches [ErrNoInvitation] when nobody can come by it any more.
+	// Guest waits until an account has used the link with that code, which ends the link, and returns the account. The
+	// error matches [ErrNoInvitation] once nobody can use it any more.
 	Guest(ctx context.Context, code string) (Guest, error)
-	// Dismiss ends an invitation. Whoever came by it is told that they were not added.
+	// Dismiss ends an invitation. An account that used it is told that it was not added.
 	Dismiss(code string)
-	// Greet ends an invitation, if code is one, and tells an account that it answers as that person from now on.
+	// Greet ends the invitation with that code, if there is one, and tells the account that it now answers as that person.
 	Greet(code, address, name string)
 	// Release tells an account that it no longer answers as that person.
 	Release(address, name string)
-	// Address is what this channel knows a person by, as the configuration has it; empty where it has none.
+	// Address is the person's address in this channel, as in the configuration; empty without one.
 	Address(p Person) string
-	// At is p with that address.
+	// At returns p with that address.
 	At(p Person, address string) Person
 }
 
-// Invitation is a link that enrols one account.
+// Invitation is a link that pairs one account.
 type Invitation struct {
 	Code string
 	Link string
-	// How is what the invited person does, to follow their name and to be followed by the link: "presses Start behind this
-	// link".
+	// How says what the invited person does. It stands between their name and the link: "presses Start behind this link".
 	How   string
-	Until time.Time // the link works before
+	Until time.Time // when the link expires
 }
 
-// Guest is an account that came by a link.
+// Guest is an account that used a link.
 type Guest struct {
-	Address  string // as a [permissions.Pairing] has it
-	Alias    string // as well
-	Name     string // as the account calls itself: anybody may call themselves anything
-	Language string // an IETF tag, if the channel tells
+	Address  string // as in [permissions.Pairing]
+	Alias    string // likewise
+	Name     string // chosen by the account itself, so it proves nothing
+	Language string // an IETF tag, if the channel gives one
 }
 
-// ErrNoInvitation is matched by errors of [Enroller.Guest] about a link that is used, over, or was never there.
+// ErrNoInvitation is matched by errors of [Enroller.Guest] about a link that was used, has expired or never existed.
 var ErrNoInvitation = errors.New("the link is used, its time is over, or it was never there")

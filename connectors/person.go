@@ -9,48 +9,47 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// Person is somebody who may decide, with the addresses by which channels know them.
+// Person is somebody who may decide, with their addresses in the channels.
 type Person struct {
 	Name     string
 	User     string // OS account
 	UID      int    // of User; permissions.NoUID without one
 	Telegram int64
 	WhatsApp string // E.164
-	// WhatsAppLID is what WhatsApp called the account of that number besides when it was enrolled; empty where it was not.
+	// WhatsAppLID is WhatsApp's other id of that account, recorded when it was paired; empty if it was not paired.
 	WhatsAppLID string
-	// Suspended are the channels at which their account may be somebody else's by now: they have no address there.
+	// Suspended are the channels in which their account may now belong to somebody else. They have no address there.
 	Suspended []string
-	// Unconfirmed are those of Suspended that they were paired with before the store was restored, which the operator has to
-	// confirm.
+	// Unconfirmed are those of Suspended that were paired before the store was restored. The operator has to confirm them.
 	Unconfirmed []string
-	// Locked is the name under which the person is locked, mostly their own: nothing that comes from their accounts counts,
-	// and nothing is sent there. Empty: they are not.
+	// Locked is the name under which the person is locked, usually their own; empty: they are not. Nothing from their
+	// accounts counts, and nothing is sent there.
 	Locked   string
 	Location *time.Location
 	Quiet    Hours // when they are not to be disturbed, in Location
-	// PhoneAfter is how long what an agent's hook asks is kept from their phone: who sits at that agent answers there.
+	// PhoneAfter is how long requests of an agent's hook are kept from their phone, so that they can answer at the agent.
 	PhoneAfter time.Duration
-	Via        []string // the channels to try, in this order, the next when one fails; empty: the daemon's order
+	Via        []string // the channels to try in this order; empty: the daemon's order
 }
 
-// NewMemory remembers values of so many keys at most: of more, what was not looked for longest is forgotten. It is safe for
-// concurrent use.
+// NewMemory returns a cache of at most that many keys that drops the least recently used one. It is safe for concurrent
+// use.
 func NewMemory[K comparable, V any](most int) *lru.Cache[K, V] {
-	memory, _ := lru.New[K, V](most) // it fails for none at most
+	memory, _ := lru.New[K, V](most) // its only error is a size of zero or less
 	return memory
 }
 
-// mostDaily is how much is remembered that was done within a day; nothing more is done meanwhile.
+// mostDaily limits how many keys a [Daily] remembers. At the limit it does nothing more until some expire.
 const mostDaily = 10_000
 
-// Daily is what is done once a day. It is safe for concurrent use, and the zero Daily has done nothing.
+// Daily does things at most once a day for each key. It is safe for concurrent use; its zero value is ready.
 type Daily[K comparable] struct {
 	mu   sync.Mutex
 	done map[K]time.Time
 }
 
-// Once does what the key names, unless that was done within a day, and reports whether it did. After an error it may be
-// done again at once.
+// Once calls do unless it succeeded for key within the last 24 hours, and reports whether it succeeded now. After an error
+// it may be repeated at once.
 func (d *Daily[K]) Once(key K, now time.Time, do func() error) (bool, error) {
 	if !d.begin(key, now) {
 		return false, nil
@@ -78,8 +77,8 @@ func (d *Daily[K]) begin(key K, now time.Time) bool {
 	return true
 }
 
-// Lost are the accounts of a channel to which nothing can be written until their people do something, by the channel's own
-// name for each. It is safe for concurrent use, and the zero Lost has none.
+// Lost holds the accounts of a channel that cannot be written to until their people act, by the channel's id. It is safe
+// for concurrent use; its zero value is ready.
 type Lost struct {
 	mu  sync.Mutex
 	all map[string]loss
@@ -90,10 +89,10 @@ type loss struct {
 	since time.Time
 }
 
-// sinceThen stands for a time in the words of [Lost.Note].
+// sinceThen is the placeholder of the time in the words of [Lost.Note].
 const sinceThen = "{since}"
 
-// Note keeps an account, with why in words, where {since} stands for the time; one that is there already stays as it is.
+// Note adds an account and the reason, in which {since} is replaced by the time. A known account stays unchanged.
 func (l *Lost) Note(account, why string, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,7 +105,7 @@ func (l *Lost) Note(account, why string, now time.Time) {
 	l.all[account] = loss{why, now}
 }
 
-// Found forgets an account, and tells of it if it was there. After an error it is there again.
+// Found removes an account and calls tell if it was present. If tell fails, the account is added again.
 func (l *Lost) Found(account string, tell func() error) error {
 	l.mu.Lock()
 	was, known := l.all[account]
@@ -122,7 +121,7 @@ func (l *Lost) Found(account string, tell func() error) error {
 	return err
 }
 
-// Reach is nil, or why nothing reaches p, whose account that is, with times as p has them.
+// Reach returns nil, or why nothing reaches account, which belongs to p. Times are in p's time zone.
 func (l *Lost) Reach(account string, p Person, now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,11 +139,11 @@ func (l *Lost) Reach(account string, p Person, now time.Time) error {
 	return &Gone{Why: strings.ReplaceAll(is.why, sinceThen, since.Format(form)), Lost: true}
 }
 
-// Hours are a span of every day, from one minute of the day up to another; it may go past midnight. The zero Hours are
-// none.
+// Hours is a daily interval in minutes of the day, From inclusive and To exclusive; it may go past midnight. The zero Hours
+// is empty.
 type Hours struct{ From, To int }
 
-// Hold tells whether t, in its own location, lies within.
+// Hold reports whether t, in its own location, lies within.
 func (h Hours) Hold(t time.Time) bool {
 	now := t.Hour()*60 + t.Minute()
 	if h.From <= h.To {
@@ -153,18 +152,18 @@ func (h Hours) Hold(t time.Time) bool {
 	return now >= h.From || now < h.To
 }
 
-// Contact is how one channel stands just now, and whom it reaches.
+// Contact is the current state of one channel and whom it reaches.
 type Contact struct {
 	Channel string
 	Screen  bool  // see [Screen]
-	Health  error // what is wrong with the channel as a whole, as far as it knows; nil: nothing
-	// People are all who may be asked, by name: nil for somebody whom the channel can reach just now, else why it cannot.
+	Health  error // what is wrong with the whole channel, or nil
+	// People has everybody who may be asked, by name: nil if the channel can reach them now, else the reason.
 	People map[string]error
-	// Suspended are the people whose account at this channel decides nothing, each with why, and what to do about it.
+	// Suspended has the people whose account in this channel may decide nothing, with the reason and what to do.
 	Suspended map[string]error
 }
 
-// Reaches reports whether the channel is well and can reach that person just now.
+// Reaches reports whether the channel is healthy and can reach that person now.
 func (c Contact) Reaches(name string) bool {
 	why, known := c.People[name]
 	return known && why == nil && c.Health == nil
