@@ -124,7 +124,7 @@ func TestSecretsAreInNoOutput(t *testing.T) {
 				}
 				stop()
 				<-ended
-				for _, what := range []string{"telegram was called", "REQUEST_CREATED", "This token is not valid here"} {
+				for _, what := range []string{"telegram call", "REQUEST_CREATED", "This token is not valid here"} {
 					if !strings.Contains(out.text.String(), what) {
 						t.Errorf("nothing that is searched says %s", what)
 					}

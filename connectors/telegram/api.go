@@ -28,47 +28,44 @@ import (
 const (
 	defaultBase = "https://api.telegram.org"
 
-	callLimit   = 20 * time.Second // for an answer; a long poll has its own time on top
+	callLimit   = 20 * time.Second // for a response; a long poll adds its own timeout
 	uploadLimit = time.Minute
 	mostAnswer  = 16 << 20 // bytes
 )
 
-// lenient reads and writes JSON as Telegram does, where texts may be of any bytes.
+// lenient reads and writes JSON as Telegram does, with strings of arbitrary bytes.
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// Token is a bot's token. It does not print.
+// Token is a bot's token. Printing or logging it shows a placeholder.
 type Token string
 
-// String hides the token.
 func (Token) String() string { return "‹bot token›" }
 
-// GoString hides the token.
 func (t Token) GoString() string { return t.String() }
 
-// LogValue hides the token.
 func (t Token) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
-// api calls the Bot API. Its errors are *[apiError], *[lostError] or about what the caller gave, and the token is in
-// none of them. It is safe for concurrent use.
+// api calls the Bot API. Its errors are *[apiError], *[lostError] or about the arguments, and never contain the token. It
+// is safe for concurrent use.
 type api struct {
-	bot    func() tgbotapi.BotAPI // made anew for every call: the library knows no context, but takes a client
+	bot    func() tgbotapi.BotAPI // a new one for every call: the library takes no context, but an HTTP client
 	client *http.Client
 	key    atomic.Pointer[credential]
-	fresh  permissions.Bell // the token is another one by now
+	fresh  permissions.Bell // signals that the token was replaced
 	log    *slog.Logger
 }
 
-// credential is the token that calls carry, and every token so far in any of its spellings.
+// credential is the current token, with a pattern of this and all earlier tokens in every spelling.
 type credential struct {
 	token  Token
 	secret *regexp.Regexp
 }
 
-// newAPI makes a client for a bot. An empty base is Telegram's own server. Nothing is sent.
+// newAPI makes a client for a bot. An empty base is Telegram's own server. It performs no I/O.
 func newAPI(token Token, base string, log *slog.Logger) *api {
 	endpoint := strings.ReplaceAll(strings.TrimRight(cmp.Or(base, defaultBase), "/"), "%", "%%") + "/bot%s/%s"
 	a := &api{
-		// A redirect would take the token elsewhere: none is followed.
+		// A redirect would send the token elsewhere, so none is followed.
 		client: &http.Client{Transport: newTransport(), CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		}},
@@ -84,7 +81,7 @@ func newAPI(token Token, base string, log *slog.Logger) *api {
 	return a
 }
 
-// renew has the calls from now on carry another token. The one before stays hidden.
+// renew replaces the token of all later calls. The previous one stays redacted.
 func (a *api) renew(token Token) {
 	was := a.key.Load()
 	if was.token == token {
@@ -94,8 +91,8 @@ func (a *api) renew(token Token) {
 	a.fresh.Ring()
 }
 
-// newTransport speaks HTTP/1.1 only: over one shared connection of HTTP/2 that has died, a poll, every card and every
-// answer to a tap would hang together.
+// newTransport speaks only HTTP/1.1: a single dead HTTP/2 connection would block the poll, all cards and all answers to
+// taps together.
 func newTransport() *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -109,17 +106,17 @@ func newTransport() *http.Transport {
 	}
 }
 
-// close ends the connections that are idle.
+// close closes idle connections.
 func (a *api) close() { a.client.CloseIdleConnections() }
 
-// file is what an upload carries besides its parameters.
+// file is an uploaded file.
 type file struct {
-	Field string // the parameter that it is, such as document
-	Name  string // as people see it
+	Field string // its parameter, such as document
+	Name  string // shown to people
 	Body  []byte
 }
 
-// call calls a method and reads the result into out, unless that is nil. Parameters that are nil are left out.
+// call calls a method and decodes the result into out, unless that is nil. Nil parameters are left out.
 func (a *api) call(ctx context.Context, method string, params map[string]any, out any) error {
 	limit := callLimit
 	if poll, ok := params["timeout"].(int); ok {
@@ -140,7 +137,7 @@ func (a *api) upload(ctx context.Context, method string, params map[string]any, 
 		})
 }
 
-// exchange does one call through a bot of the library's, whose client obeys ctx and knows the status.
+// exchange makes one call through the library's bot, with a client that obeys ctx and records the HTTP status.
 func (a *api) exchange(ctx context.Context, limit time.Duration, method string, params map[string]any, out any,
 	do func(*tgbotapi.BotAPI, tgbotapi.Params) (*tgbotapi.APIResponse, error),
 ) error {
@@ -156,7 +153,7 @@ func (a *api) exchange(ctx context.Context, limit time.Duration, method string, 
 		return response, err
 	})
 	got, err := do(&bot, form)
-	a.log.Debug("telegram was called", "method", method, "took", time.Since(began), "status", status)
+	a.log.Debug("telegram call", "method", method, "took", time.Since(began), "status", status)
 	var refused *tgbotapi.Error
 	switch {
 	case err == nil && out == nil:
@@ -168,7 +165,7 @@ func (a *api) exchange(ctx context.Context, limit time.Duration, method string, 
 		return nil
 	case errors.As(err, &refused) && refused.Message != "":
 		return &apiError{
-			Method: method, Text: a.hide(refused.Message), Code: cmp.Or(refused.Code, status), // UploadFiles forgets the code
+			Method: method, Text: a.hide(refused.Message), Code: cmp.Or(refused.Code, status), // UploadFiles drops the code
 			RetryAfter: time.Duration(refused.RetryAfter) * time.Second, MigrateTo: refused.MigrateToChatID,
 		}
 	case status != 0:
@@ -177,21 +174,21 @@ func (a *api) exchange(ctx context.Context, limit time.Duration, method string, 
 	case ctx.Err() == nil && limited.Err() != nil:
 		err = fmt.Errorf("no answer within %v", limit)
 	}
-	a.close() // those that are idle may be as dead as this one
+	a.close() // idle connections may be dead too
 	return &lostError{method, a.redact(err)}
 }
 
-// send sends a request and reads the whole answer, so that the connection can be used again. The status is 0 unless all
-// of the answer came.
+// send sends a request and reads the whole response, so that the connection can be reused. The status is 0 unless the
+// response is complete.
 func (a *api) send(r *http.Request) (*http.Response, int, error) {
-	if r.Body != nil && r.Body != http.NoBody && r.ContentLength <= 0 { // an upload: its writer ends here, and the length is known
+	if r.Body != nil && r.Body != http.NoBody && r.ContentLength <= 0 { // an upload: reading it here ends its writer and gives the length
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return nil, 0, err
 		}
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	}
-	response, err := a.client.Do(r) //nolint:gosec // the address is that of the configuration
+	response, err := a.client.Do(r) //nolint:gosec // the address comes from the configuration
 	if err != nil {
 		return nil, 0, err
 	}
@@ -207,13 +204,12 @@ func (a *api) send(r *http.Request) (*http.Response, int, error) {
 	return response, response.StatusCode, nil
 }
 
-// doer is a client of the library's.
+// doer implements the library's HTTP client.
 type doer func(*http.Request) (*http.Response, error)
 
-// Do sends a request.
 func (d doer) Do(r *http.Request) (*http.Response, error) { return d(r) }
 
-// formOf writes parameters as the Bot API takes them: texts as they are, all else as JSON.
+// formOf encodes parameters for the Bot API: strings as they are, everything else as JSON.
 func formOf(params map[string]any) (tgbotapi.Params, error) {
 	form := tgbotapi.Params{}
 	for name, value := range params {
@@ -232,7 +228,7 @@ func formOf(params map[string]any) (tgbotapi.Params, error) {
 	return form, nil
 }
 
-// redact takes the address and the token out of an error, also out of what it wraps.
+// redact removes the URL and the token from an error and from what it wraps.
 func (a *api) redact(err error) error {
 	for located := (*url.Error)(nil); errors.As(err, &located); {
 		err = located.Err
@@ -247,17 +243,17 @@ func (a *api) redact(err error) error {
 	return errors.New(clean)
 }
 
-// hide takes the token out of a text.
+// hide removes the token from a text.
 func (a *api) hide(text string) string {
 	return a.key.Load().secret.ReplaceAllLiteralString(text, Token("").String())
 }
 
-// spellings matches a token, and the secret half of it alone, each character plain or percent-encoded, even twice.
+// spellings matches a token, and its secret half alone, with each character plain or percent-encoded, even twice.
 func spellings(token string) *regexp.Regexp {
 	id, secret, both := strings.Cut(token, ":")
 	switch {
 	case token == "":
-		return regexp.MustCompile(`[^\s\S]`) // nothing
+		return regexp.MustCompile(`[^\s\S]`) // matches nothing
 	case !both:
 		return regexp.MustCompile(spelling(token))
 	case secret == "":
@@ -279,14 +275,12 @@ func spelling(text string) string {
 }
 
 func init() {
-	// The library logs to a logger of its own, with addresses in which the token is.
-	_ = tgbotapi.SetLogger(noLogger{}) // fails for nil only
+	// The library's own logger would log URLs that contain the token.
+	_ = tgbotapi.SetLogger(noLogger{}) // its only error is a nil logger
 }
 
 type noLogger struct{}
 
-// Println says nothing.
 func (noLogger) Println(...any) {}
 
-// Printf says nothing.
 func (noLogger) Printf(string, ...any) {}

@@ -1,18 +1,17 @@
-// Package telegram reaches people through a Telegram bot: cards with buttons, and whatever they write.
+// Package telegram reaches people through a Telegram bot: cards with buttons, and free text.
 //
-// The Bot API library is a typed HTTP helper here ([api]); its poll loop, which confirms what was not processed yet, is
-// not used. An update is handled, stored, and only then does the next poll's offset pass it ([poller]): what is
-// delivered twice is known by its key. Only fields that are used are decoded ([update]).
+// The Bot API library is used as a typed HTTP helper only ([api]). Its poll loop is not used, because it confirms updates
+// before they are processed. Here an update is handled and stored before the next poll's offset passes it ([poller]); a
+// redelivery is recognized by its key. Only the fields that are used are decoded ([update]).
 //
-// How a card looks is pure: a prompt becomes text, entities and a keyboard ([render]). A button carries the random
-// value of its copy and an answer; who pressed it, in which chat and on which message is what Telegram says, and the
-// daemon compares all three with what it sent. Nothing that identifies anybody by a name that can change hands is used.
+// Rendering is pure: a prompt becomes text, entities and a keyboard ([render]). A button carries its copy's random value
+// and an answer. Telegram says who pressed it, in which chat and on which message, and the daemon compares all three with
+// what it sent. Identity never depends on a name that can change hands.
 //
-// What is no answer is for an agent of the person's own, and what that says comes back through [Connector.Talk]: after
-// everything else that is to be sent, and never before a card.
+// Text that is not an answer goes to the person's own agent. What the agent says comes back through [Connector.Talk], with
+// the lowest priority.
 //
-// The bot's token is in every URL of the Bot API. It leaves this package in no error, and the library's own logger is
-// silent.
+// The bot's token is part of every Bot API URL. Errors never contain it, and the library's own logger is silenced.
 package telegram
 
 import (
@@ -35,14 +34,14 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Name is what copies, decided_via and the configuration call this connector.
+// Name identifies this connector in copies, decided_via and the configuration.
 const Name = "telegram"
 
-// Options are what a connector needs.
+// Options configure a [Connector].
 type Options struct {
 	Token  Token
-	APIURL string // of the Bot API, as in https://api.telegram.org
-	Host   string // the machine that people answer for, in words; may be empty
+	APIURL string // of the Bot API; empty: https://api.telegram.org
+	Host   string // names the machine in texts for people; may be empty
 	Now    func() time.Time
 	Log    *slog.Logger
 }
@@ -54,27 +53,27 @@ type Connector struct {
 	state *state
 	now   func() time.Time
 	log   *slog.Logger
-	bot   int64 // the bot's own id, which its token begins with
+	bot   int64 // the bot's id, the first part of its token
 	host  string
 	links *links
 	lost  connectors.Lost // people who have to press Start
 
-	strangers connectors.Daily[int64] // those of whom the owner was told
-	pointed   connectors.Daily[int64] // who was told that commands are for private chats
+	strangers connectors.Daily[int64] // unknown accounts reported to the owner
+	pointed   connectors.Daily[int64] // people told that commands are for private chats
 
-	work  sync.WaitGroup // what is sent on the side: toasts, answers
-	wrote chan int64     // chats of people who are somebody here, for the menu
+	work  sync.WaitGroup // background sends: toasts, replies
+	wrote chan int64     // chats of configured people, for the menu
 
-	dates *lru.Cache[string, time.Time] // of cards that were just sent, by Telegram's clock
-	ends  *lru.Cache[ref, string]       // what replied to cards that cannot be edited
+	dates *lru.Cache[string, time.Time] // of cards just sent, by Telegram's clock
+	ends  *lru.Cache[ref, string]       // the last reply to each card that cannot be edited
 
 	mu      sync.Mutex
-	stopped bool            // Run is over
-	files   map[string]bool // documents that were sent, whose card was not yet
+	stopped bool            // Run has returned
+	files   map[string]bool // documents sent whose card is not sent yet
 	whole   card.Whole
 	rooms   rooms
-	firsts  map[first]bool // who took the first of two steps on a card of a group
-	olds    map[old]ref    // cards whose requests are to be shown again
+	firsts  map[first]bool // first steps of two taken on cards of a group
+	olds    map[old]ref    // cards that are about to be sent again
 	gaps    sync.Mutex     // held until olds has the cards of a gap
 }
 
@@ -89,7 +88,7 @@ var (
 	_ connectors.Dater     = (*Connector)(nil)
 )
 
-// New makes a connector. It does nothing yet, so that the daemon starts without a network.
+// New makes a connector. It performs no I/O.
 func New(o Options) *Connector {
 	c := &Connector{
 		api: newAPI(o.Token, o.APIURL, o.Log), pace: newPace(), state: newState(o.Now), now: o.Now, log: o.Log,
@@ -102,17 +101,17 @@ func New(o Options) *Connector {
 	return c
 }
 
-// botOf is the id of the bot that a token is of.
+// botOf is the id of a token's bot.
 func botOf(token Token) int64 {
 	digits, _, _ := strings.Cut(string(token), ":")
 	id, _ := strconv.ParseInt(digits, 10, 64)
 	return id
 }
 
-// Renew has the bot use another token of its own from now on.
+// Renew replaces the bot's token while it runs. It is an error if the token belongs to another bot.
 func (c *Connector) Renew(token Token) error {
 	if botOf(token) != c.bot {
-		return errors.New("the token is another bot's, which takes effect at the next start")
+		return errors.New("the token belongs to another bot: restart daycared to use it")
 	}
 	c.api.renew(token)
 	return nil
@@ -132,7 +131,8 @@ func (c *Connector) Health() error {
 // Heard is [connectors.Hearer].
 func (c *Connector) Heard(stops bool) time.Time { return c.state.hearing(stops) }
 
-// Reach knows who has no Telegram account here, and to whom nothing can be written, as far as that has shown.
+// Reach reports whether a person can be reached, as far as is known: they need a Telegram account, and Telegram must not
+// have refused earlier messages for good.
 func (c *Connector) Reach(p connectors.Person) error {
 	if p.Telegram == 0 {
 		return &connectors.Gone{Why: p.Name + " has no Telegram account here"}
@@ -140,20 +140,20 @@ func (c *Connector) Reach(p connectors.Person) error {
 	return c.lost.Reach(strconv.FormatInt(p.Telegram, 10), p, c.now())
 }
 
-// farewell is how long a stop may take to tell the cards that the daemon does not run, and to send what was begun.
+// farewell limits how long a stop spends on marking cards and finishing what is being sent.
 const farewell = 700 * time.Millisecond
 
-// Run serves until ctx ends, once: it has the cards that said that the daemon did not run brought up to date, and then
-// hands what people do to h, which is also a [Desk]. Nothing is sent once it is over.
+// Run serves until ctx ends; it is called once. It refreshes the cards that say that the daemon is not running, then hands
+// what people do to h, which must also be a [Desk]. Nothing is sent after it returns.
 func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	desk, ok := h.(Desk)
 	if !ok {
-		return errors.New("serve telegram: the handler is not a desk")
+		return errors.New("serve telegram: the handler does not implement Desk")
 	}
 	d := newDesktop(c, desk)
 	poller := newPoller(c.api, c.state, c.now, c.log)
 	group, running := errgroup.WithContext(ctx)
-	if poller.before = desk.Away(); poller.before <= tapLife { // else it is told once there is contact
+	if poller.before = desk.Away(); poller.before <= tapLife { // otherwise the first answered poll reports the gap
 		group.Go(func() error { return d.begin(running) })
 	}
 	group.Go(func() error { return poller.run(running, d.update, d.gap) })
@@ -172,7 +172,7 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	return err
 }
 
-// Send shows a request in the person's chat with the bot, or in a group: what does not fit first, as a file, and then the
+// Send shows a request in the person's chat with the bot, or in a group: first a document with what does not fit, then the
 // card.
 func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, error) {
 	at, err := c.spotOf(p.To, p.Place)
@@ -216,7 +216,7 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 	return name, nil
 }
 
-// due returns a prompt as it is when it is the turn of its card.
+// due waits for the card's turn and returns the prompt as it is then.
 func (c *Connector) due(ctx context.Context, chat int64, p connectors.Prompt) (connectors.Prompt, error) {
 	if err := c.turn(ctx, chat, cards); err != nil {
 		return p, err
@@ -236,7 +236,7 @@ func (c *Connector) Whole(p connectors.Prompt) bool {
 	return c.whole.Fits(p, tooBig)
 }
 
-// sent tells whether a file went out before, in vain: its card did not.
+// sent reports whether a document was sent whose card then failed.
 func (c *Connector) sent(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -253,8 +253,8 @@ func (c *Connector) note(name string, waits bool) {
 	}
 }
 
-// Edit brings a card up to date. One that cannot be edited any more gets a reply that says how the request ended; a card
-// of a group that has moved, or that somebody took away there, is to be sent anew, and so is that of a person who has
+// Edit updates a card. If Telegram does not let the card be edited any more, a reply says how the request ended. The error
+// is [connectors.ErrAnew] if the card's group has moved, if a pending card was deleted in a group, or if the person has
 // another account now.
 func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) error {
 	r, err := parseRef(name)
@@ -269,7 +269,7 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 	}
 	if p.Request.State != permissions.Pending {
 		c.mu.Lock()
-		delete(c.olds, old{p.Request.ID, r.chat}) // it is not shown again
+		delete(c.olds, old{p.Request.ID, r.chat}) // it is not sent again
 		c.mu.Unlock()
 	}
 	if p.Place == "" && p.Request.State == permissions.Pending && p.To.Telegram != 0 && p.To.Telegram != r.chat {
@@ -291,7 +291,7 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 	return c.failed(at, p.To, err)
 }
 
-// face is what a message says of a request whose card is p: that, or where the card is.
+// face is the text of one message about p: the card, or a pointer to the newer card.
 func (c *Connector) face(name string, p connectors.Prompt) outgoing {
 	if p.Ref != "" && p.Ref != name && p.Request.State == permissions.Pending {
 		return face(p, shownAgain(p.Code))
@@ -299,10 +299,10 @@ func (c *Connector) face(name string, p connectors.Prompt) outgoing {
 	return edit(p, c.now())
 }
 
-// mostEnds is how many cards that could not be edited are remembered.
+// mostEnds is how many cards [Connector.ends] remembers.
 const mostEnds = 1000
 
-// tellEnd replies to a card that cannot be edited, once for each end that there is to tell.
+// tellEnd replies to a card that cannot be edited, once for each outcome.
 func (c *Connector) tellEnd(ctx context.Context, r ref, at spot, text string) error {
 	if known, _ := c.ends.Get(r); known == text {
 		return nil
@@ -317,7 +317,7 @@ func (c *Connector) tellEnd(ctx context.Context, r ref, at spot, text string) er
 	return nil
 }
 
-// Tell sends a notice; a reminder replies to the last card that it is about.
+// Tell sends a notice. A reminder replies to the newest of its cards.
 func (c *Connector) Tell(ctx context.Context, n connectors.Notice) error {
 	at, err := c.spotOf(n.To, n.Place)
 	if err != nil {
@@ -348,8 +348,8 @@ func (c *Connector) Tell(ctx context.Context, n connectors.Notice) error {
 	return nil
 }
 
-// add makes one call that writes into a chat, if that leaves room for what is more urgent. Else the error says when there is
-// some.
+// add makes one call that writes into a chat, if that leaves room for more urgent ones. Otherwise the error says when to
+// retry.
 func (c *Connector) add(ctx context.Context, chat int64, part int, method string, params map[string]any) error {
 	if after := c.pace.room(chat, part); after > 0 {
 		return fmt.Errorf("%w: %w", errTurn, &pausedError{after})
@@ -362,15 +362,15 @@ func (c *Connector) add(ctx context.Context, chat int64, part int, method string
 	return err
 }
 
-// turnTime bounds the wait for one's turn: what takes longer is tried again later. In a group there is one in 5.5 seconds.
+// turnTime limits the wait for a turn; after that the engine retries. A group has a turn every 5.5 seconds.
 const turnTime = 10 * time.Second
 
 var (
-	errTurn    = errors.New("too much is written to this chat just now")
-	errStopped = errors.New("telegram is not served any more")
+	errTurn    = errors.New("too many messages to this chat")
+	errStopped = errors.New("the telegram connector has stopped")
 )
 
-// turn waits for a turn in a chat (see [pace.wait]). Where Telegram asked for a pause it does not wait.
+// turn waits for a turn in a chat (see [pace.wait]). It fails at once while Telegram asks for a pause.
 func (c *Connector) turn(ctx context.Context, chat int64, part int) error {
 	if left := c.pace.paused(chat); left > 0 {
 		return fmt.Errorf("%w: %w", errTurn, &pausedError{left})
@@ -386,21 +386,21 @@ func (c *Connector) turn(ctx context.Context, chat int64, part int) error {
 	return nil
 }
 
-// over reports whether nothing is sent any more.
+// over reports whether sending has ended.
 func (c *Connector) over() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.stopped
 }
 
-// reply writes a text under a message.
+// reply sends a text as a reply to a message.
 func (c *Connector) reply(ctx context.Context, to ref, text string) error {
 	return c.add(ctx, to.chat, replies, "sendMessage", map[string]any{
 		"chat_id": to.chat, "text": clip(card.Isolate(text)), "reply_parameters": replyTo(to.message), "link_preview_options": noPreview,
 	})
 }
 
-// lose notes that nothing reaches somebody, if that is why something was not sent, and says what they have to do.
+// lose records that a person cannot be written to, if that is what why says, and adds what they have to do.
 func (c *Connector) lose(p connectors.Person, why string) string {
 	switch rest := strings.TrimPrefix(why, p.Name+" "); rest {
 	case hasBlocked:
@@ -419,8 +419,8 @@ func (c *Connector) lose(p connectors.Person, why string) string {
 	return why
 }
 
-// failed is an error of sending as the engine is told it: for good, in words for people, or for now, and for how long
-// where Telegram said so.
+// failed converts an error of sending for the engine: permanent with a reason for people, or temporary, with Telegram's
+// delay if there is one.
 func (c *Connector) failed(at spot, p connectors.Person, err error) error {
 	why, gone := goneFor(err, p.Name)
 	if gone && at.chat == p.Telegram {
@@ -431,7 +431,7 @@ func (c *Connector) failed(at spot, p connectors.Person, err error) error {
 			return &connectors.Renamed{Now: Place(to, at.thread)}
 		}
 		if why, gone = goneIn(err); gone {
-			c.rooms.look.Ring() // others may wait there
+			c.rooms.look.Ring() // other requests may be pending in that group
 		}
 	}
 	if gone {
@@ -443,28 +443,28 @@ func (c *Connector) failed(at spot, p connectors.Person, err error) error {
 	return err
 }
 
-// Desk is what this connector needs of the engine besides deciding. Whoever is nobody here, or asks for what is not
-// theirs, gets a *permissions.Refusal.
+// Desk is what this connector needs from the engine besides deciding. An identity that is not configured, or that asks for
+// what is not theirs, gets a *permissions.Refusal.
 type Desk interface {
 	conversation.Desk
-	// Stranger notes that an account of nobody here wrote; At is not read.
+	// Stranger records that an unknown account wrote; At is ignored.
 	Stranger(ctx context.Context, s permissions.Stranger) error
-	// Look is the request that a decision would be about, without deciding.
+	// Look returns the request that a decision would be about, without deciding it.
 	Look(ctx context.Context, d connectors.Decision) (connectors.Prompt, error)
-	// ShowAgain has what is pending and was shown through a connector sent anew, and returns it as it was.
+	// ShowAgain sends everything pending that was shown through a connector again, and returns the previous prompts.
 	ShowAgain(ctx context.Context, connector string) ([]connectors.Prompt, error)
-	// Places are where several people are asked at once.
+	// Places lists the groups in which people are asked.
 	Places(ctx context.Context) ([]connectors.Place, error)
-	// Rename notes that a place goes by another name from now on, and has what waits there sent anew.
+	// Rename records a group's new id and sends its pending requests again.
 	Rename(ctx context.Context, was, now string) error
-	// Lost notes that nothing can be written in a place any more, or to that person, and why: others are asked at once.
+	// Lost records that a group, or that person, cannot be written to, and why. Other recipients are asked at once.
 	Lost(ctx context.Context, via, person, place, why string) error
-	// Found has a person asked again who was lost; with a place, what stands there is kept up to date again.
+	// Found ends Lost: the person is asked again, or the group's copies are kept up to date again.
 	Found(ctx context.Context, via, person, place string) error
-	// Away is for how long the daemon did not run before this start.
+	// Away is how long the daemon was down before this start.
 	Away() time.Duration
-	// Live is what people see through a connector of the newest pending requests, so many at most.
+	// Live returns at most limit prompts of the newest pending requests that a connector shows.
 	Live(ctx context.Context, connector string, limit int) ([]connectors.Prompt, error)
-	// Refresh has what is pending and was shown through a connector edited, and returns it.
+	// Refresh edits everything pending that a connector shows, and returns it.
 	Refresh(ctx context.Context, connector string) ([]connectors.Prompt, error)
 }

@@ -19,14 +19,14 @@ import (
 
 var _ connectors.Enroller = (*Connector)(nil)
 
-// Bot is who a bot is.
+// Bot identifies a bot.
 type Bot struct {
 	ID       int64  `json:"id"`
 	Name     string `json:"first_name"`
 	Username string `json:"username"`
 }
 
-// Bot asks Telegram who the bot is. The error is in words for people; it matches [ErrToken] when the token is wrong.
+// Bot asks Telegram for the bot's identity. The error is written for people; it matches [ErrToken] if the token is wrong.
 func (c *Connector) Bot(ctx context.Context) (Bot, error) {
 	if known := c.links.self.Load(); known != nil {
 		return *known, nil
@@ -37,17 +37,17 @@ func (c *Connector) Bot(ctx context.Context) (Bot, error) {
 	case badToken(err):
 		return Bot{}, ErrToken
 	case err != nil:
-		return Bot{}, fmt.Errorf("Telegram does not answer: %w", err) //nolint:staticcheck // a name
+		return Bot{}, fmt.Errorf("Telegram does not answer: %w", err) //nolint:staticcheck // a proper name
 	}
 	c.links.self.Store(&b)
 	return b, nil
 }
 
 // ErrToken is matched by the error of [Connector.Bot] about a token that Telegram does not accept.
-var ErrToken = errors.New("Telegram does not accept this token") //nolint:staticcheck // a name
+var ErrToken = errors.New("Telegram does not accept this token") //nolint:staticcheck // a proper name
 
-// Receive answers those who come by a link, and nobody else, until ctx ends: for a bot that no daemon runs yet. What
-// came in meanwhile is confirmed to Telegram.
+// Receive serves only accounts that use a pairing link, until ctx ends: for a bot that no daemon runs yet. All other
+// updates are confirmed to Telegram and ignored.
 func (c *Connector) Receive(ctx context.Context) error {
 	d := &desktop{Connector: c}
 	p := newPoller(c.api, c.state, c.now, c.log)
@@ -69,14 +69,14 @@ func (c *Connector) Receive(ctx context.Context) error {
 	defer done()
 	if p.offset != 0 {
 		if _, err := p.poll(last, 0); err != nil {
-			c.log.Debug("the last poll was not answered", "err", err)
+			c.log.Debug("confirm updates at the end", "err", err)
 		}
 	}
 	c.api.close()
 	return err
 }
 
-// startCode is what the link carried by which somebody came: /start and a word.
+// startCode returns the code of the pairing link that opened the chat: /start CODE.
 func startCode(m *message) (code string, is bool) {
 	command, code, _ := strings.Cut(m.Text, " ")
 	command, _, _ = strings.Cut(command, "@")
@@ -85,7 +85,7 @@ func startCode(m *message) (code string, is bool) {
 	return code, command == "/start" && code != "" && private
 }
 
-// arrive takes somebody who came by a link, and tells them what that did.
+// arrive takes an account that used a link, and tells it the result.
 func (d *desktop) arrive(ctx context.Context, m *message, code string) {
 	if d.links.Take(code, guestOf(m.From)) {
 		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, replies, toGuest) })
@@ -116,7 +116,7 @@ func (c *Connector) Guest(ctx context.Context, code string) (connectors.Guest, e
 	return c.links.Guest(ctx, code)
 }
 
-// guestOf is an account that came by a link.
+// guestOf is the account that used a link.
 func guestOf(u *user) connectors.Guest {
 	return connectors.Guest{
 		Address: address(u.ID), Name: strings.TrimSpace(u.FirstName + " " + u.LastName), Language: u.Language,
@@ -143,7 +143,7 @@ func (c *Connector) Release(address, name string) {
 	c.links.Write(address, invitation.Released(visible(c.host), visible(name)))
 }
 
-// letters sends what accounts are to be told.
+// letters sends the messages queued for accounts.
 func (c *Connector) letters(ctx context.Context) error {
 	return c.links.Letters(ctx, func(address, text string) {
 		if id, err := strconv.ParseInt(address, 10, 64); err == nil {
@@ -162,25 +162,25 @@ func (c *Connector) Address(p connectors.Person) string {
 
 // At is [connectors.Enroller].
 func (c *Connector) At(p connectors.Person, address string) connectors.Person {
-	p.Telegram, _ = strconv.ParseInt(address, 10, 64) // it was made by Guest
+	p.Telegram, _ = strconv.ParseInt(address, 10, 64) // Guest made the address
 	return p
 }
 
-// links are the links that are out, and whose bot they lead to.
+// links holds the open links and the bot that they lead to.
 type links struct {
 	*invitation.Book
-	self atomic.Pointer[Bot] // nil before Telegram was asked
+	self atomic.Pointer[Bot] // nil until Telegram was asked
 }
 
 const (
-	// toGuest answers whoever came by a link.
+	// toGuest answers an account that used a link.
 	toGuest = "Thank you. The machine that showed the link is asking now whether you are the one it expects. You will be told here."
-	// toLate answers whoever came by a link that does not work.
+	// toLate answers an account whose link does not work.
 	toLate = "This link does not work: it was used already, its ten minutes are over, or it never was one. Nothing was " +
 		"changed. Whoever runs daycared can make a new one."
 )
 
-// enrolled tells somebody that they are asked from now on.
+// enrolled tells a person that they are asked from now on.
 func enrolled(host, name string) string {
 	return "You answer for daycared" + invitation.On(host) + " as " + visible(name) + ".\nWhat agents want to do comes here, with buttons " +
 		"below it. /help says what else you can write."

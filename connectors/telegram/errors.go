@@ -10,18 +10,18 @@ import (
 	"github.com/daycared/daycared/connectors"
 )
 
-// apiError is what the Bot API answered instead of a result.
+// apiError is an error response of the Bot API.
 type apiError struct {
 	Method     string
 	Code       int
-	Text       string        // Telegram's own
-	RetryAfter time.Duration // 0: not told
+	Text       string        // as Telegram wrote it
+	RetryAfter time.Duration // 0: not given
 	MigrateTo  int64         // the chat's new id, or 0
 }
 
 func (e *apiError) Error() string { return fmt.Sprintf("%s: %d %s", e.Method, e.Code, e.Text) }
 
-// lostError is a call of which it is not known what became: there was no answer, or one that is not the Bot API's.
+// lostError is a call whose outcome is unknown: there was no response, or it was not the Bot API's.
 type lostError struct {
 	Method string
 	Err    error
@@ -30,14 +30,14 @@ type lostError struct {
 func (e *lostError) Error() string { return e.Method + ": " + e.Err.Error() }
 func (e *lostError) Unwrap() error { return e.Err }
 
-// pausedError is a call that was not made: the chat is to be left alone for that long.
+// pausedError is a call that was not made because the chat is paused.
 type pausedError struct{ left time.Duration }
 
 func (e *pausedError) Error() string {
-	return fmt.Sprintf("the chat is left alone for %v", e.left.Round(time.Millisecond))
+	return fmt.Sprintf("the chat is paused for %v", e.left.Round(time.Millisecond))
 }
 
-// laterError is an error of sending that says when to try again.
+// laterError is an error of sending with the time of the retry.
 type laterError struct {
 	error
 	after time.Duration
@@ -50,33 +50,33 @@ func (e *laterError) Unwrap() error { return e.error }
 // RetryAfter is [connectors.Later].
 func (e *laterError) RetryAfter() time.Duration { return e.after }
 
-// errSkip is returned (wrapped) by what handles updates for one that can never be handled.
+// errSkip is returned (wrapped) by an update's handler if the update can never be handled.
 var errSkip = errors.New("the update cannot be handled")
 
-// meaning is what an answer of the Bot API means here.
+// meaning classifies a Bot API error.
 type meaning int
 
 const (
 	meansUnknown meaning = iota
-	meansGone            // nothing can be written there until a person does something
+	meansGone            // nothing can be written there until a person acts
 	meansSame            // the edit changes nothing
 	meansFixed           // the message cannot be edited any more
 	meansPolled          // another program polls with this token
 	meansHooked          // a webhook is set
-	meansDenied          // the token is not accepted
-	meansBusy            // or broken on their side: try again
-	meansMoved           // the group has another id
+	meansDenied          // the token is invalid
+	meansBusy            // or an error of their server: retry
+	meansMoved           // the group has a new id
 )
 
-// What keeps somebody from being written to until they do something about it, or for good.
+// Reasons why a person cannot be written to, until they act or for good.
 const (
 	hasBlocked   = "has blocked the bot"
 	neverStarted = "never pressed Start"
 	noAccount    = "has no Telegram account any more"
 )
 
-// meanings are known by the code and a part of the text, in any case; the first that fits counts. They are the texts of
-// the Bot API's server and of Telegram behind it. Words are for people, with the name of who was written to.
+// meanings maps error codes and parts of the description, in any case, to their meaning; the first match counts. The texts
+// are those of the Bot API server and of Telegram behind it. words are for people and contain the recipient's name.
 var meanings = []struct {
 	code  int
 	text  string
@@ -117,7 +117,7 @@ var meanings = []struct {
 	{429, "", meansBusy, ""},
 }
 
-// meaningOf finds what an error means, and how to say it.
+// meaningOf classifies an error and returns its words.
 func meaningOf(err error) (m meaning, words string) {
 	var lost *lostError
 	var e *apiError
@@ -130,7 +130,7 @@ func meaningOf(err error) (m meaning, words string) {
 		return meansMoved, ""
 	case e.Code >= http.StatusInternalServerError:
 		return meansBusy, ""
-	case e.Code == http.StatusNotFound && e.Text == "Not Found": // a method that is not there has more to say
+	case e.Code == http.StatusNotFound && e.Text == "Not Found": // a missing method has a longer text
 		return meansDenied, ""
 	}
 	text := strings.ToLower(e.Text)
@@ -147,14 +147,14 @@ func means(err error, m meaning) bool {
 	return got == m
 }
 
-// goneFor tells whether nothing can be written to a chat until somebody does something about it, and says why in words
-// for people. The name is that of the person who was written to.
+// goneFor reports whether a chat cannot be written to until a person acts, and why, in words for people. name is the
+// recipient's.
 func goneFor(err error, name string) (why string, is bool) {
 	m, words := meaningOf(err)
 	return strings.ReplaceAll(words, "{name}", name), m == meansGone
 }
 
-// goneIn is goneFor of a group.
+// goneIn is goneFor for a group.
 func goneIn(err error) (why string, is bool) {
 	m, words := meaningOf(err)
 	if strings.Contains(words, "{name}") {
@@ -163,19 +163,19 @@ func goneIn(err error) (why string, is bool) {
 	return words, m == meansGone
 }
 
-// notModified tells whether an edit failed because the message is already as it should be.
+// notModified reports whether an edit failed because the message already has that content.
 func notModified(err error) bool { return means(err, meansSame) }
 
-// cannotEdit tells whether a message is out of reach for edits for good, so that a new one has to say it.
+// cannotEdit reports whether a message can never be edited again, so that a new one has to be sent.
 func cannotEdit(err error) bool { return means(err, meansFixed) }
 
-// badToken tells whether Telegram does not accept the token.
+// badToken reports whether Telegram rejected the token.
 func badToken(err error) bool { return means(err, meansDenied) }
 
-// temporary tells whether the same call may work later. A call that was lost may have worked already.
+// temporary reports whether the same call may succeed later. A lost call may have succeeded already.
 func temporary(err error) bool { return means(err, meansBusy) }
 
-// migrated is the new id of a group that has become a supergroup.
+// migrated returns the new id of a group that became a supergroup.
 func migrated(err error) (to int64, is bool) {
 	if e, is := errors.AsType[*apiError](err); is {
 		to = e.MigrateTo
@@ -183,7 +183,7 @@ func migrated(err error) (to int64, is bool) {
 	return to, to != 0
 }
 
-// retryAfter is how long Telegram asks to be left alone, or 0.
+// retryAfter is the pause that Telegram asks for, or 0.
 func retryAfter(err error) time.Duration {
 	var e *apiError
 	var paused *pausedError

@@ -15,14 +15,14 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// joined looks at a chat in which the bot's standing has changed: it leaves a group where nobody is asked, and where somebody
-// is asked and it cannot write any more, other ways are looked for.
+// joined handles a change of the bot's membership in a chat. The bot leaves a group in which nobody is asked. If it can no
+// longer write where somebody is asked, the engine is told so that it tries other channels.
 func (d *desktop) joined(ctx context.Context, m member) error {
 	away := m.New.Status == "left" || m.New.Status == "kicked"
 	if m.Chat.Type == "private" {
 		p, err := d.desk.Person(identity(m.Chat.ID))
-		if err != nil || !away { // who presses Start is found by any update of theirs
-			return nil //nolint:nilerr // whoever is nobody here is not asked
+		if err != nil || !away { // pressing Start is noticed by [desktop.found]
+			return nil //nolint:nilerr // an unknown account is never asked
 		}
 		return d.desk.Lost(ctx, Name, p.Name, "", d.lose(p, p.Name+" "+hasBlocked))
 	}
@@ -49,7 +49,7 @@ func (d *desktop) joined(ctx context.Context, m member) error {
 	return err
 }
 
-// places are where people are asked in a group: a route names it, or something waits there.
+// places returns the targets of a group: a route names them, or a request is pending there.
 func (d *desktop) places(ctx context.Context, chat int64) ([]connectors.Place, error) {
 	places, err := d.desk.Places(ctx)
 	return slices.DeleteFunc(places, func(p connectors.Place) bool {
@@ -58,14 +58,14 @@ func (d *desktop) places(ctx context.Context, chat int64) ([]connectors.Place, e
 	}), err
 }
 
-// asksIn tells whether people are asked in a group.
+// asksIn reports whether people are asked in a group.
 func (d *desktop) asksIn(ctx context.Context, chat int64) (bool, error) {
 	places, err := d.places(ctx, chat)
 	return len(places) > 0, err
 }
 
-// leave leaves a group, unless it turns out to be what one of ours has become: of that, the bot may hear later than of
-// its being there. Other updates do not wait for it.
+// leave leaves a group, unless it turns out to be the supergroup that one of our groups has become: the bot may learn of
+// its membership before the migration. It does not hold up other updates.
 func (d *desktop) leave(ctx context.Context, chat int64) {
 	d.aside(ctx, func(ctx context.Context) error {
 		if isSupergroup(chat) {
@@ -76,20 +76,20 @@ func (d *desktop) leave(ctx context.Context, chat int64) {
 				return err
 			}
 		}
-		d.log.Info("the bot is in a group that no route names, and leaves it", "chat", chat)
+		d.log.Info("leaving a group that no route names", "chat", chat)
 		return d.api.call(ctx, "leaveChat", map[string]any{"chat_id": chat}, nil)
 	})
 }
 
-// firstSupergroup is the greatest id that a supergroup has.
+// firstSupergroup is above every supergroup's id.
 const firstSupergroup = -1_000_000_000_000
 
 func isSupergroup(chat int64) bool { return chat < firstSupergroup }
 
-// probeTime bounds how long one look takes.
+// probeTime limits one probe.
 const probeTime = 5 * time.Second
 
-// probe asks of each group of ours that can still become a supergroup whether it has.
+// probe asks for each of our groups that can still become a supergroup whether it has.
 func (d *desktop) probe(ctx context.Context) error {
 	places, err := d.desk.Places(ctx)
 	if err != nil {
@@ -112,7 +112,7 @@ func (d *desktop) probe(ctx context.Context) error {
 	return nil
 }
 
-// migrates notes what a group has become.
+// migrates records the new id of a group.
 func (d *desktop) migrates(ctx context.Context, was, to int64) error {
 	places, err := d.places(ctx, was)
 	for _, p := range places {
@@ -127,8 +127,8 @@ func (d *desktop) migrates(ctx context.Context, was, to int64) error {
 	return nil
 }
 
-// gathering takes a message of a group. People who are asked may answer there in words; everybody else hears nothing of
-// the bot, whatever they write.
+// gathering handles a message of a group. People who are asked may answer there in words; the bot does not react to anybody
+// else.
 func (d *desktop) gathering(ctx context.Context, u update) error {
 	m := u.Message
 	if m.MigrateTo != 0 {
@@ -145,14 +145,14 @@ func (d *desktop) gathering(ctx context.Context, u update) error {
 	case m.foreign():
 		return nil
 	}
-	id := identity(0) // somebody who hides behind a group or a channel is nobody
+	id := identity(0) // an anonymous administrator or a channel is not a person
 	if m.From != nil && !m.From.IsBot && m.SenderChat == nil {
 		id = identity(m.From.ID)
 	}
 	who, err := d.desk.Person(id)
 	if err != nil {
 		d.stray(ctx, m, id)
-		return nil //nolint:nilerr // whoever is nobody here is not answered
+		return nil //nolint:nilerr // unknown accounts get no answer
 	}
 	name, code, answer, wanted := askedOf(m, d.bot)
 	switch {
@@ -168,7 +168,7 @@ func (d *desktop) gathering(ctx context.Context, u update) error {
 	return d.answered(ctx, u, id, who)
 }
 
-// stray audits what would be an answer, had somebody written it who is asked. They are not told anything.
+// stray audits an answer of somebody who is not asked. They get no reply.
 func (d *desktop) stray(ctx context.Context, m *message, id connectors.Identity) {
 	codes := reply.Read(d.written(m, d.quoted(m)), nil).Unknown
 	if _, code, _, wanted := askedOf(m, d.bot); wanted {
@@ -176,7 +176,7 @@ func (d *desktop) stray(ctx context.Context, m *message, id connectors.Identity)
 	}
 	for _, code := range codes {
 		if _, err := d.desk.OnPermission(ctx, connectors.Decision{Code: code, Answer: permissions.Deny, From: id}); err != nil {
-			d.log.Debug("somebody who is nobody here answered in a group", "chat", m.Chat.ID, "err", err)
+			d.log.Debug("answer of an unknown account in a group refused", "chat", m.Chat.ID, "err", err)
 		}
 	}
 	if len(codes) > 0 && m.SenderChat == nil {
@@ -184,7 +184,7 @@ func (d *desktop) stray(ctx context.Context, m *message, id connectors.Identity)
 	}
 }
 
-// point tells somebody, once a day, where commands are for.
+// point tells a person, once a day, where to use commands.
 func (d *desktop) point(ctx context.Context, m *message) {
 	_, _ = d.pointed.Once(m.From.ID, d.now(), func() error {
 		d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, commandsElsewhere) })
@@ -192,8 +192,8 @@ func (d *desktop) point(ctx context.Context, m *message) {
 	})
 }
 
-// answered reads what a person wrote in a group: an answer to a card there, or one that names its request. Other talk is
-// none of the bot's business.
+// answered reads what a person wrote in a group: a reply to a card there, or an answer that names its request. Everything
+// else is ignored.
 func (d *desktop) answered(ctx context.Context, u update, id connectors.Identity, who connectors.Person) error {
 	m := u.Message
 	open, quoted, err := d.reader.Open(ctx, id, who, refOf(m.ReplyTo), d.quoted(m))
@@ -214,19 +214,19 @@ func (d *desktop) answered(ctx context.Context, u update, id connectors.Identity
 	if err != nil || decides || text.Quotes == "" {
 		return err
 	}
-	open = slices.DeleteFunc(open, func(o reply.Open) bool { return o.Code != text.Quotes }) // others are not for all to read
+	open = slices.DeleteFunc(open, func(o reply.Open) bool { return o.Code != text.Quotes }) // the group may not read about other requests
 	if said = reply.Read(text, open); said.Say != "" && !said.PassOn {
 		d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, here, said.Say) })
 	}
 	return nil
 }
 
-// decides does what a person's message in a group decides, and tells whether it names any request.
+// decides makes the decisions of a person's message in a group, and reports whether it names any request.
 func (d *desktop) decides(
 	ctx context.Context, u update, id connectors.Identity, who connectors.Person, text reply.Message, open []reply.Open,
 ) (bool, error) {
 	said := reply.Read(text, open)
-	toAll := connectors.Person{Location: who.Location} // nobody's own words
+	toAll := connectors.Person{Location: who.Location} // without a name: the whole group reads it
 	if len(said.Unknown) > 0 {
 		before, why := d.reader.Before(ctx, conversation.Message{
 			Who: who, At: text.At, Message: connectors.Message{From: id, Key: d.eventKey(u)},
@@ -245,7 +245,7 @@ func (d *desktop) decides(
 	return len(said.Decisions) > 0, nil
 }
 
-// nothing says why a message decided nothing, but that any five letters are no code.
+// nothing says why a message decided nothing, except for five letters that are not a code.
 func (d *desktop) nothing(ctx context.Context, m *message, toAll connectors.Person, why []error) error {
 	for _, each := range why {
 		if permissions.CodeOf(each) == permissions.CodeUnknown {
@@ -258,12 +258,12 @@ func (d *desktop) nothing(ctx context.Context, m *message, toAll connectors.Pers
 	return nil
 }
 
-// written is a message of a group as it is read.
+// written is a group message as the reader takes it.
 func (d *desktop) written(m *message, quoted string) reply.Message {
 	return reply.Message{Text: d.unaddressed(m.Text), Quotes: quoted, At: time.Unix(m.Date, 0)}
 }
 
-// quoted is the code of the card that a message replies to, whoever may answer that; or empty.
+// quoted is the code of the card that a message replies to, whoever may answer it, or empty.
 func (d *desktop) quoted(m *message) string {
 	if m.ReplyTo == nil || m.ReplyTo.From == nil || m.ReplyTo.From.ID != d.bot {
 		return ""
@@ -271,7 +271,7 @@ func (d *desktop) quoted(m *message) string {
 	return codeOfCard(m.ReplyTo.Text)
 }
 
-// unaddressed is a text without the bot's name before or behind it.
+// unaddressed removes the bot's name from the start and the end of a text.
 func (d *desktop) unaddressed(text string) string {
 	self := d.links.self.Load()
 	if self == nil {
@@ -288,7 +288,7 @@ func (d *desktop) unaddressed(text string) string {
 	return text
 }
 
-// first is somebody who took the first of two steps on a card, towards an answer.
+// first is the first of two steps that a person took on a card, towards an answer.
 type first struct {
 	card   ref
 	person int64
@@ -296,11 +296,11 @@ type first struct {
 	call   int
 }
 
-// mostFirsts is how many of those are remembered.
+// mostFirsts is how many first steps are remembered.
 const mostFirsts = 1000
 
-// begins notes a first step, and tells whether there was one before: on the card of a group, the second has to be taken
-// by the same finger, to the same answer.
+// begins records a first step and reports whether it was already taken: on a card of a group, the same person must take
+// both steps, for the same answer.
 func (c *Connector) begins(at ref, person int64, p press) (again bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -313,7 +313,7 @@ func (c *Connector) begins(at ref, person int64, p press) (again bool) {
 	return again
 }
 
-// goesBack forgets the first steps of somebody on a card.
+// goesBack forgets a person's first steps on a card.
 func (c *Connector) goesBack(at ref, person int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,41 +12,40 @@ import (
 )
 
 const (
-	// mostLabel is how many UTF-16 units a button's words have; phones cut longer ones.
+	// mostLabel limits a button's label in UTF-16 code units; phones cut longer ones.
 	mostLabel = 60
 	// mostCalls is how many calls of a step have buttons at a time; a keyboard has at most 100 (Bot API).
 	mostCalls = 24
-	// mostButton is how many characters the value of a copy has, so that data never has more than 64 bytes.
+	// mostButton limits a copy's value in characters, so that data stays within 64 bytes.
 	mostButton = 40
 )
 
-// The styles of buttons (Bot API 9.4).
+// Button styles (Bot API 9.4).
 const (
 	styleYes = "success"
 	styleNo  = "danger"
 )
 
-// What a press does instead of answering.
+// Steps: what a press does instead of answering.
 const (
-	stepReally = "!"       // asks for the second yes to its answer, which is that answer by itself
+	stepReally = "!"       // asks for the second confirmation, whose button is the answer itself
 	stepReason = "?reason" // asks for the reason of a denial
 	stepOther  = "?other"  // asks for an answer in the person's own words
 	stepBack   = "<"       // leaves the second step
 )
 
-// press is what a button's data says: the value of the copy that it belongs to, and an answer or a step. Who pressed it
-// where is not in it.
+// press is a button's data: the value of its copy, and an answer or a step. It does not identify who pressed it where.
 type press struct {
 	Button string
 	Answer permissions.Answer // empty for stepReason, stepOther and stepBack
-	Call   int                // of a step; 0: all that are open
-	Step   string             // empty: the answer is given
+	Call   int                // of a step; 0: all open calls
+	Step   string             // empty: the press answers
 }
 
-// alone tells of the steps that are about no answer in particular.
+// alone reports whether a step belongs to no particular answer.
 func alone(step string) bool { return step == stepReason || step == stepOther || step == stepBack }
 
-// parseData reads the data of a button. It knows exactly what [press.data] makes of the buttons that there are.
+// parseData parses a button's data. It accepts exactly what [press.data] makes.
 func parseData(data string) (pr press, ok bool) {
 	button, action, _ := strings.Cut(data, ".")
 	if pr.Button = button; alone(action) {
@@ -65,7 +64,7 @@ func parseData(data string) (pr press, ok bool) {
 	return pr, true
 }
 
-// made tells whether a keyboard can hold such an answer.
+// made reports whether a keyboard can contain such an answer.
 func (pr press) made() bool {
 	s, allows := pr.Answer.Scope()
 	switch {
@@ -90,7 +89,7 @@ func (pr press) made() bool {
 	return false
 }
 
-// data is the callback_data of the button, at most 64 bytes.
+// data is the button's callback_data, at most 64 bytes.
 func (pr press) data() string {
 	if alone(pr.Step) {
 		return pr.Button + "." + pr.Step
@@ -102,7 +101,7 @@ func (pr press) data() string {
 	return data
 }
 
-// isButton tells of what can be the value of a copy.
+// isButton reports whether text can be the value of a copy.
 func isButton(text string) bool {
 	return text != "" && len(text) <= mostButton && !strings.ContainsFunc(text, func(c rune) bool {
 		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && c != '-' && c != '_'
@@ -112,14 +111,14 @@ func isButton(text string) bool {
 // noKeys is a keyboard without buttons.
 func noKeys() keyboard { return keyboard{Rows: [][]key{}} }
 
-// keys are the buttons under a card: what p's person can still answer.
+// keys returns the buttons of a card: what p's person can still answer.
 func keys(p connectors.Prompt) keyboard {
 	k, r := noKeys(), p.Request
 	if r.State != permissions.Pending || !isButton(p.Button) {
 		return k
 	}
 	who := p.To.Name
-	if p.Place != "" { // what one has answered, others may answer still
+	if p.Place != "" { // others may still give an answer that one person has given
 		who = ""
 	}
 	b := board{p, mine(r, who)}
@@ -129,7 +128,7 @@ func keys(p connectors.Prompt) keyboard {
 		switch s, allows := o.ID.Scope(); {
 		case r.Kind == permissions.KindClarification:
 			rest = append(rest, []key{b.key(o.ID, 0, fmt.Sprintf("%d · %s", i+1, prose(o.Label)), "")})
-		case allows && len(b.free) == 0: // an allowance can only become a denial
+		case allows && len(b.free) == 0: // an approval can only be replaced by a denial
 		case allows && s == permissions.Once:
 			row = append([]key{b.key(o.ID, 0, "✅ "+labelOf(r, o), styleYes)}, row...)
 		case allows:
@@ -155,10 +154,10 @@ func keys(p connectors.Prompt) keyboard {
 	return k
 }
 
-// tooBig tells whether p's card cannot be shown whole here, so that nothing of it may be allowed, by text either.
+// tooBig reports whether p's card does not fit here, so that it cannot be allowed, by text either.
 func tooBig(p connectors.Prompt) bool { return face(p, "").TooBig }
 
-// keysTooBig are the buttons under a card that cannot be shown whole: none of them allows anything.
+// keysTooBig returns the buttons of a card that does not fit; none of them allows anything.
 func keysTooBig(p connectors.Prompt) keyboard {
 	k := noKeys()
 	if p.Request.State != permissions.Pending || !isButton(p.Button) {
@@ -172,9 +171,9 @@ func keysTooBig(p connectors.Prompt) keyboard {
 	return k
 }
 
-// keysAgain are the buttons of the second step, after the first yes to high risk. The second is to the right, where no
-// button of the first step allows anything, so that a double tap is not both. Where there is nothing to ask twice they
-// are the buttons of the first step.
+// keysAgain returns the buttons of the second step, after the first confirmation of high risk. The second is on the right,
+// where the first step has no button that allows, so that a double tap is not both. If nothing has to be confirmed, it
+// returns the buttons of the first step.
 func keysAgain(p connectors.Prompt, first press) keyboard {
 	r := p.Request
 	_, allows := first.Answer.Scope()
@@ -193,10 +192,10 @@ func keysAgain(p connectors.Prompt, first press) keyboard {
 // board makes the buttons of one prompt.
 type board struct {
 	connectors.Prompt
-	free []int // the units that the person has not allowed yet: the numbers of open calls, 0 without calls
+	free []int // numbers of the open calls that the person has not allowed yet; 0 for a request without calls
 }
 
-// key is a button that gives an answer, or of high risk asks for the second yes.
+// key is a button that answers; at high risk, an approval asks for the second confirmation first.
 func (b board) key(a permissions.Answer, call int, label, style string) key {
 	pr := press{Button: b.Button, Answer: a, Call: call}
 	if _, allows := a.Scope(); allows && b.Request.HighRisk {
@@ -217,7 +216,7 @@ func (b board) plain(o permissions.Option) key {
 	}
 }
 
-// calls are the buttons of the open calls of a step.
+// calls returns the buttons of a step's open calls.
 func (b board) calls() (rows [][]key) {
 	once := permissions.Allow(permissions.Once)
 	open := openCalls(b.Request)
@@ -236,7 +235,7 @@ func (b board) calls() (rows [][]key) {
 	return rows
 }
 
-// laterCalls is a row of its own about calls that have no buttons yet, empty without such.
+// laterCalls is a row about the calls that have no buttons yet, or empty.
 func laterCalls(r permissions.Request) string {
 	more := len(openCalls(r)) - mostCalls
 	if r.State != permissions.Pending || more <= 0 {
@@ -245,12 +244,12 @@ func laterCalls(r permissions.Request) string {
 	return fmt.Sprintf("\n%d more calls get buttons once these are answered.", more)
 }
 
-// openCalls are the calls of a step that nobody has decided yet.
+// openCalls returns the undecided calls of a step.
 func openCalls(r permissions.Request) []permissions.Call {
 	return slices.DeleteFunc(slices.Clone(r.Calls), func(c permissions.Call) bool { return c.Answer != "" })
 }
 
-// mine are the units of r, see board, that a person may still allow.
+// mine returns the units of r (see board.free) that a person may still allow.
 func mine(r permissions.Request, by string) (free []int) {
 	units := []int{0}
 	if len(r.Calls) > 0 {

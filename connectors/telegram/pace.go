@@ -12,9 +12,9 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// The limits are those of https://core.telegram.org/bots/faq with room to spare: about a message a second to a person,
-// 20 a minute in a group and 30 a second in all. A full burst and what is refilled meanwhile stay below them. In a group the
-// burst is the larger part: there people get few cards, and get them at once.
+// The limits stay below those of https://core.telegram.org/bots/faq, which are about one message a second to a person, 20 a
+// minute in a group and 30 a second overall. A full burst plus its refill stays below them, too. Groups have a larger burst
+// because they get few cards, which should arrive at once.
 const (
 	personEvery = time.Second
 	personBurst = 3
@@ -23,46 +23,45 @@ const (
 	overallRate = 20 // a second
 	overallMost = 5
 
-	// What agents say has less room than there is, so that a card finds some at once, whatever they say.
-	talkEvery   = 1500 * time.Millisecond // to a person
+	// Agent messages get a smaller share, so that a card always finds room at once.
+	talkEvery   = 1500 * time.Millisecond // to one person
 	talkOverall = overallRate / 2
-	talkMost    = 2 // of talkOverall, at once
+	talkMost    = 2 // burst of talkOverall
 
-	// What is not taken from a burst, one in so many, is left for what is more urgent: in groups cards leave some for what a
-	// finger waits for, edits and notices for both, answers to what people write for all of those, and typing everything.
+	// How much of a burst each class of call may use: one in so many stays reserved for more urgent classes. The order is:
+	// what a tap waits for, cards, edits and notices, replies to what people write, typing.
 	fingers, cards, edits, replies, typing = 9, 8, 3, 2, 1
 
-	// Accounts that are nobody's are answered as rarely as agents' typing is shown, and more than so many are not answered.
+	// Replies to unknown accounts have the priority of typing and a limit of their own; those above it are dropped.
 	strangersEvery = time.Second / 5
 	strangersMost  = 10
 
-	giveWay = 200 * time.Millisecond // to an edit for which there is room again
+	giveWay = 200 * time.Millisecond // head start of an edit that has room again
 
 	forgetEvery = time.Minute
 )
 
-// pace keeps what is written within the limits of sending. Messages, edits and typing count, and of those what agents say
-// comes last; polls, the answers to taps and the list of commands do not belong here and are never held up. It is safe
-// for concurrent use.
+// pace keeps sending within the limits. It counts messages, edits and typing; agent messages come last. Polls, answers to
+// taps and the command menu are never delayed. It is safe for concurrent use.
 type pace struct {
-	overall *wire.Turns   // of chats
-	talk    *rate.Limiter // what agents say, besides
-	// strangers are answers to accounts that are nobody's, besides.
+	overall *wire.Turns   // by chat
+	talk    *rate.Limiter // extra limit of agent messages
+	// strangers is the extra limit of replies to unknown accounts.
 	strangers *rate.Limiter
 
 	mu     sync.Mutex
-	until  time.Time // nothing is sent before
+	until  time.Time // nothing is sent before this time
 	chats  map[int64]*lane
-	forgot time.Time // when idle chats were last forgotten
+	forgot time.Time // when idle chats were last dropped
 }
 
 // lane is one chat's share.
 type lane struct {
 	limit *rate.Limiter
-	talk  *rate.Limiter // what agents say, besides
-	until time.Time     // nothing is sent to this chat before
-	edits time.Time     // no answers to what was written are sent before: an edit comes first
-	users int           // that wait
+	talk  *rate.Limiter // extra limit of agent messages
+	until time.Time     // nothing is sent to this chat before this time
+	edits time.Time     // no replies are sent before this time: an edit comes first
+	users int           // callers that hold this lane
 }
 
 func newPace() *pace {
@@ -72,10 +71,9 @@ func newPace() *pace {
 	}
 }
 
-// wait returns when something may be sent to a chat, of those that wait for the room of all the one whose last turn was
-// longest ago; chat 0 stands for what goes to none. It returns an error once ctx
-// ends, and at once if the wait would outlast the deadline of ctx. What is sent waits for one more than a part of the
-// chat's burst, 0 for any.
+// wait returns when a message may be sent to a chat. Of several chats that wait for the overall limit, the one whose last
+// turn was longest ago comes first; chat 0 means no chat. It returns an error once ctx ends, or at once if the wait would
+// outlast ctx's deadline. The reserve of part stays in the chat's burst; 0 reserves nothing.
 func (p *pace) wait(ctx context.Context, chat int64, part int) error {
 	l := p.enter(chat)
 	defer p.leave(l)
@@ -98,7 +96,7 @@ func (p *pace) wait(ctx context.Context, chat int64, part int) error {
 			}
 		case len(limits) == 0:
 			return ctx.Err()
-		default: // what is taken stays taken through a pause that comes meanwhile
+		default: // a token that was taken stays taken during a new pause
 			if err := limits[0](ctx); err != nil {
 				return fmt.Errorf("wait to send: %w", err)
 			}
@@ -107,14 +105,14 @@ func (p *pace) wait(ctx context.Context, chat int64, part int) error {
 	}
 }
 
-// paused is how long Telegram wants to be left alone with a chat, or 0.
+// paused is how long Telegram wants no messages to a chat, or 0.
 func (p *pace) paused(chat int64) time.Duration {
 	l := p.enter(chat)
 	defer p.leave(l)
 	return max(p.pause(l), 0)
 }
 
-// yield returns when it is the turn of what an agent says, which then waits like anything else.
+// yield returns when an agent message may join the ordinary queue.
 func (p *pace) yield(ctx context.Context, chat int64) error {
 	l := p.enter(chat)
 	defer p.leave(l)
@@ -126,8 +124,8 @@ func (p *pace) yield(ctx context.Context, chat int64) error {
 	return nil
 }
 
-// room takes room in a chat if that leaves a part of its burst, and of the burst of all, or says how long to wait until
-// there may be some. It does not wait itself.
+// room takes a turn in a chat if that leaves the reserved part of its burst and of the overall one. Otherwise it returns
+// how long to wait. It never blocks.
 func (p *pace) room(chat int64, part int) (after time.Duration) {
 	l := p.enter(chat)
 	defer p.leave(l)
@@ -150,8 +148,8 @@ func (p *pace) room(chat int64, part int) (after time.Duration) {
 	return after
 }
 
-// told takes note of how a call ended: when Telegram asks for a pause, the chat gets one, or everything if the call was
-// for none. Any err will do, nil as well.
+// told records a call's result, which may be nil: if Telegram asks for a pause, the chat gets one, or everything if the
+// call had no chat.
 func (p *pace) told(chat int64, err error) {
 	after := retryAfter(err)
 	if after <= 0 {
@@ -171,14 +169,14 @@ func (p *pace) told(chat int64, err error) {
 	}
 }
 
-// pause is how long nothing is sent in a lane.
+// pause is how long nothing may be sent in a lane.
 func (p *pace) pause(l *lane) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return max(time.Until(p.until), time.Until(l.until))
 }
 
-// enter is a chat's lane, which is not forgotten before it is left.
+// enter returns a chat's lane and keeps it until leave.
 func (p *pace) enter(chat int64) *lane {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -203,7 +201,7 @@ func (p *pace) leave(l *lane) {
 	l.users--
 }
 
-// forget drops the lanes that are as if they were new. The lock is held.
+// forget drops the lanes that equal new ones. The caller holds the lock.
 func (p *pace) forget(now time.Time) {
 	if now.Sub(p.forgot) < forgetEvery {
 		return

@@ -22,33 +22,33 @@ import (
 )
 
 const (
-	pollFor    = 50 * time.Second // the most that Telegram does
-	pollMost   = 100              // updates at a time
+	pollFor    = 50 * time.Second // Telegram's maximum
+	pollMost   = 100              // updates per poll
 	tapLife    = 150 * time.Second
 	remembered = 1000 // updates
-	// cutMost is about the longest time between two polls to which nothing is answered: after an outage, people see soon
-	// what of what they pressed counted.
+	// cutMost is about the longest delay between polls that get no response, so that people soon see after an outage which
+	// of their taps counted.
 	cutMost = 2500 * time.Millisecond
 )
 
-// poller fetches updates, one poll after the other. Only its run touches it.
+// poller fetches updates, one poll at a time. Only its run touches it.
 type poller struct {
 	api     *api
 	state   *state
 	now     func() time.Time
-	elapsed func() time.Duration // by the clock that cannot be set
+	elapsed func() time.Duration // monotonic
 	log     *slog.Logger
 
-	offset int64                       // the next poll confirms all that is below
-	before time.Duration               // how long there was no contact before run
-	heard  moment                      // when a poll was answered last
-	owed   time.Duration               // how long there was no contact, until gap has been told
-	seen   *lru.Cache[int64, bool]     // the last updates that were handled
-	tries  *backoff.ExponentialBackOff // after what passes
-	cut    *backoff.ExponentialBackOff // after what is not answered at all
-	slow   *backoff.ExponentialBackOff // after what somebody has to mend
-	stale  *backoff.ExponentialBackOff // after what brings nothing new
-	hasty  *backoff.ExponentialBackOff // after what is empty long before its time
+	offset int64                       // the next poll confirms all updates below it
+	before time.Duration               // downtime before run
+	heard  moment                      // when a poll was last answered
+	owed   time.Duration               // length of the outage that gap has not handled yet
+	seen   *lru.Cache[int64, bool]     // the last handled updates
+	tries  *backoff.ExponentialBackOff // for temporary errors
+	cut    *backoff.ExponentialBackOff // for calls without a response
+	slow   *backoff.ExponentialBackOff // for errors that somebody has to fix
+	stale  *backoff.ExponentialBackOff // for polls without anything new
+	hasty  *backoff.ExponentialBackOff // for polls that return empty long before their timeout
 }
 
 func newPoller(a *api, s *state, now func() time.Time, log *slog.Logger) *poller {
@@ -62,13 +62,12 @@ func newPoller(a *api, s *state, now func() time.Time, log *slog.Logger) *poller
 	}
 }
 
-// run polls until ctx ends; no other error ends it. Updates go to handle in order, one at a time, and the next poll
-// confirms to Telegram those that handle returned nil for. After an error the same update is handled again, ever later,
-// until it is done or handle returns [errSkip]; one at which handle panics is passed over.
+// run polls until ctx ends; no other error ends it. handle gets the updates in order, one at a time, and the next poll
+// confirms those for which it returned nil. After an error the same update is retried with backoff until handle succeeds or
+// returns [errSkip]; an update on which handle panics is skipped.
 //
-// Telegram forgets taps after 150 seconds. When polls have not been answered for longer, gap is called once the updates
-// that Telegram still has are handled, and after an error again with the next poll. No poll runs during handle and gap, so
-// neither may take long.
+// Telegram keeps taps for 150 seconds. After a longer outage, gap is called once the updates that Telegram still has are
+// handled, and after an error again with the next poll. No poll runs during handle and gap, so neither may take long.
 func (p *poller) run(
 	ctx context.Context, handle func(context.Context, update) error, gap func(ctx context.Context, away time.Duration) error,
 ) error {
@@ -77,7 +76,7 @@ func (p *poller) run(
 	aside.Go(func() { p.lookForWebhook(ctx) })
 	p.heard = p.moment().ago(p.before)
 	p.state.hear(p.heard.wall)
-	timeout := time.Duration(0) // at first, and whenever it is to be known soon that Telegram is there
+	timeout := time.Duration(0) // first, and whenever the connection has to be verified soon
 	for ctx.Err() == nil {
 		if p.owed > 0 || p.moment().since(p.heard) > tapLife {
 			timeout = 0
@@ -91,7 +90,7 @@ func (p *poller) run(
 		timeout = pollFor
 		if err != nil {
 			timeout = 0
-			select { // the loop looks at ctx
+			select { // the loop checks ctx
 			case <-ctx.Done():
 			case <-p.api.fresh:
 			case <-time.After(p.failed(ctx, err)):
@@ -100,7 +99,7 @@ func (p *poller) run(
 		}
 		p.answered()
 		news := p.handle(ctx, batch, handle)
-		last := len(batch) < pollMost || !news // of those that Telegram still has
+		last := len(batch) < pollMost || !news // the last updates that Telegram has
 		if last {
 			p.mend(ctx, gap)
 		}
@@ -108,7 +107,7 @@ func (p *poller) run(
 			p.state.hear(p.heard.wall)
 		}
 		switch {
-		case !news: // what was confirmed came again, and might for ever
+		case !news: // confirmed updates came again, perhaps forever
 			_ = permissions.Pause(ctx, p.stale.NextBackOff())
 		case p.owed > 0 && last:
 			_ = permissions.Pause(ctx, p.tries.NextBackOff())
@@ -122,7 +121,7 @@ func (p *poller) run(
 	return nil
 }
 
-// poll fetches updates, each still to be decoded, so that an odd one takes none of the others with it.
+// poll fetches updates in raw form, so that a malformed one does not affect the others.
 func (p *poller) poll(ctx context.Context, timeout time.Duration) ([]jsontext.Value, error) {
 	var batch []jsontext.Value
 	err := p.api.call(ctx, "getUpdates", map[string]any{
@@ -131,7 +130,7 @@ func (p *poller) poll(ctx context.Context, timeout time.Duration) ([]jsontext.Va
 	return batch, err
 }
 
-// answered notes that there is contact, and whether there was none for long.
+// answered records contact with Telegram, and an outage if it was long.
 func (p *poller) answered() {
 	was := p.heard
 	p.heard = p.moment()
@@ -139,28 +138,28 @@ func (p *poller) answered() {
 	p.cut.Reset()
 	if p.state.answered() {
 		p.tries.Reset()
-		p.log.Info("telegram answers")
+		p.log.Info("telegram connected")
 	}
 	if away := p.heard.since(was); away > tapLife {
-		p.log.Warn("there was no contact with telegram for longer than it keeps taps", "away", away.Round(time.Second))
+		p.log.Warn("telegram was unreachable for longer than it keeps taps", "away", away.Round(time.Second))
 		p.owed = max(p.owed, away)
 	}
 }
 
-// mend tells that there was no contact for long, if that is still to be told.
+// mend calls gap if an outage is still to be handled.
 func (p *poller) mend(ctx context.Context, gap func(context.Context, time.Duration) error) {
 	if p.owed == 0 || ctx.Err() != nil {
 		return
 	}
 	if err := gap(ctx, p.owed); err != nil {
-		p.log.Warn("what was missed cannot be mended just now; it is tried again", "err", err)
+		p.log.Warn("recover missed updates: retrying", "err", err)
 		return
 	}
 	p.owed = 0
 	p.tries.Reset()
 }
 
-// failed notes why a poll was not answered, and tells how long to wait before the next.
+// failed records why a poll failed and returns the delay before the next one.
 func (p *poller) failed(ctx context.Context, err error) time.Duration {
 	var news bool
 	tries := p.slow
@@ -185,36 +184,36 @@ func (p *poller) failed(ctx context.Context, err error) time.Duration {
 	if wait == 0 {
 		wait = tries.NextBackOff()
 	}
-	p.log.Log(ctx, level, "telegram does not answer polls; it is tried again", "delay", wait, "err", err)
+	p.log.Log(ctx, level, "poll telegram: retrying", "delay", wait, "err", err)
 	return wait
 }
 
-// handle handles a batch and confirms it. It returns false if there was nothing new in it.
+// handle handles a batch and advances the offset. It returns false if the batch had nothing new.
 func (p *poller) handle(ctx context.Context, batch []jsontext.Value, handle func(context.Context, update) error) bool {
 	top, fresh := int64(0), false
 	for _, raw := range batch {
 		u, err := decode(raw)
 		if err != nil {
-			p.log.Warn("an update is not understood and passed over", "update", u.ID, "err", err)
+			p.log.Warn("skip unreadable update", "update", u.ID, "err", err)
 		}
 		top = max(top, u.ID)
 		if u.ID == 0 || p.seen.Contains(u.ID) {
 			continue
 		}
 		if err == nil && !p.settle(ctx, u, handle) {
-			return true // ctx has ended, and no poll comes that would confirm the rest
+			return true // ctx has ended, and no later poll confirms the rest
 		}
 		fresh = true
 		p.seen.Add(u.ID, true)
 	}
-	if top > 0 && (fresh || top >= p.offset) { // after a quiet week Telegram counts anew, from anywhere
+	if top > 0 && (fresh || top >= p.offset) { // after a quiet week Telegram may restart its ids anywhere
 		p.offset = top + 1
 		return true
 	}
 	return len(batch) == 0
 }
 
-// decode reads an update. Beside an error it has its id, or 0 when not even that can be read.
+// decode decodes an update. With an error, the update has its id, or 0 if that is unreadable, too.
 func decode(raw jsontext.Value) (u update, err error) {
 	if err := json.Unmarshal(raw, &u, lenient); err != nil {
 		var name struct {
@@ -226,7 +225,7 @@ func decode(raw jsontext.Value) (u update, err error) {
 	return u, nil
 }
 
-// settle handles an update until that is done or will never be. It returns false when ctx ends before.
+// settle handles an update until it is done or skipped. It returns false if ctx ends first.
 func (p *poller) settle(ctx context.Context, u update, handle func(context.Context, update) error) bool {
 	tries := wire.Tries(200*time.Millisecond, 15*time.Second)
 	for ctx.Err() == nil {
@@ -235,21 +234,21 @@ func (p *poller) settle(ctx context.Context, u update, handle func(context.Conte
 			return true
 		}
 		if errors.Is(err, errSkip) {
-			p.log.Error("an update is passed over", "update", u.ID, "err", err)
+			p.log.Error("skip update", "update", u.ID, "err", err)
 			return true
 		}
 		if ctx.Err() != nil {
 			break
 		}
 		delay := tries.NextBackOff()
-		p.log.Warn("an update is not handled; it is tried again", "update", u.ID, "delay", delay, "err", err)
-		_ = permissions.Pause(ctx, delay) // the loop looks at ctx
+		p.log.Warn("handle update: retrying", "update", u.ID, "delay", delay, "err", err)
+		_ = permissions.Pause(ctx, delay) // the loop checks ctx
 	}
 	return false
 }
 
-// once handles an update, and turns a panic into an error: its place is told, not its value, which may be what somebody
-// wrote.
+// once handles an update and turns a panic into an error with its location, but not its value, which may be a person's
+// text.
 func (p *poller) once(ctx context.Context, u update, handle func(context.Context, update) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -259,7 +258,7 @@ func (p *poller) once(ctx context.Context, u update, handle func(context.Context
 	return handle(ctx, u)
 }
 
-// lookForWebhook says why polls get nothing, if that is why.
+// lookForWebhook reports a webhook, which keeps polls from being answered.
 func (p *poller) lookForWebhook(ctx context.Context) {
 	tries := wire.Tries(time.Second, 30*time.Second)
 	for {
@@ -273,7 +272,7 @@ func (p *poller) lookForWebhook(ctx context.Context) {
 				host = p.api.hide(at.Host)
 			}
 			p.state.hooked(host)
-			p.log.Warn("a webhook is set, so telegram does not answer polls", "host", host)
+			p.log.Warn("telegram answers no polls while a webhook is set", "host", host)
 		}
 		if err == nil || !temporary(err) || permissions.Pause(ctx, cmp.Or(retryAfter(err), tries.NextBackOff())) != nil {
 			return
@@ -281,7 +280,7 @@ func (p *poller) lookForWebhook(ctx context.Context) {
 	}
 }
 
-// moment is a time by two clocks: the one on the wall counts a machine's sleep, and the other cannot be set.
+// moment is a time on two clocks: the wall clock counts while the machine sleeps, the monotonic one cannot be set.
 type moment struct {
 	wall    time.Time
 	elapsed time.Duration
@@ -291,7 +290,7 @@ func (p *poller) moment() moment { return moment{p.now().Round(0), p.elapsed()} 
 
 func (m moment) ago(d time.Duration) moment { return moment{m.wall.Add(-d), m.elapsed - d} }
 
-// since is the longer of the two times that have passed.
+// since is the longer of the two elapsed times.
 func (m moment) since(was moment) time.Duration {
 	return max(m.wall.Sub(was.wall), m.elapsed-was.elapsed)
 }

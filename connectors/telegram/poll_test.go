@@ -224,7 +224,7 @@ func TestRefusedPolls(t *testing.T) {
 					}
 				})
 				l.wantHandled(1, 0, 2)
-				if n := strings.Count(l.logged.String(), "does not answer polls"); n != 1 {
+				if n := strings.Count(l.logged.String(), "poll telegram: retrying"); n != 1 {
 					t.Errorf("logged %d times:\n%s", n, l.logged.String())
 				}
 			})

@@ -13,37 +13,37 @@ import (
 )
 
 const (
-	// mostText is how many UTF-16 units a text may have (Bot API, sendMessage).
+	// mostText limits a message's text in UTF-16 code units (Bot API, sendMessage).
 	mostText = 4096
-	// mostLead is how many of them the row above a card may have, and mostLater the one below it.
+	// mostLead and mostLater are the shares of the row above a card and of the one below it.
 	mostLead  = 500
 	mostLater = 64
-	// mostCard is what is left for the card itself, always, so that it is the same whatever is above it.
+	// mostCard is the card's own share. It is constant, so that the card does not depend on the row above it.
 	mostCard = mostText - mostLead - mostLater
-	// reserve is how many of these are kept for what the layout adds.
+	// reserve is the part of mostCard that is kept for what the layout adds.
 	reserve = 50
-	// mostDetails is how many rows of details a card has; more are in the document.
+	// mostDetails limits a card's rows of details; the document has the rest.
 	mostDetails = 30
-	// mostDocument is how many bytes a document has that a person can be expected to read.
+	// mostDocument limits a document, in bytes, to what a person can be expected to read.
 	mostDocument = 2 << 20
-	// mostQuoted is how many rows on a phone an agent's words fill before they are folded.
+	// mostQuoted is how many rows of an agent's words a phone shows before they are folded.
 	mostQuoted = 6
-	// phone is about how many letters are in a row on one.
+	// phone is the approximate width of a phone's row in characters.
 	phone = 40
 )
 
-// outgoing is a message before it is sent: first the document if there is one, then the text with its buttons.
+// outgoing is a message to send: first its document, if any, then the text with its buttons.
 type outgoing struct {
 	Document *card.Document
 	Text     string
 	Entities []entity
 	Keyboard keyboard
 	Silent   bool
-	TooBig   bool // it can be denied here and not allowed: not by its buttons, and not by text either
+	TooBig   bool // it can be denied here but not allowed, by button or text
 }
 
-// show is what p's person is sent: the card, and above it a row about how the request stands where that is worth one.
-// The card itself is the same for the whole life of the request, and so are the document and its digest.
+// show renders the card for p's person, under a row about the request's state if that is worth one. The card itself never
+// changes during the request's life, and neither do the document and its digest.
 func show(p connectors.Prompt, now time.Time) outgoing {
 	if p.Locked && p.Request.State == permissions.Pending {
 		return locked(p)
@@ -56,14 +56,14 @@ func show(p connectors.Prompt, now time.Time) outgoing {
 	return out
 }
 
-// edit is the same card brought up to date. A document that was sent with it stays where it is.
+// edit renders the card for an edit. A document that was sent with it stays.
 func edit(p connectors.Prompt, now time.Time) outgoing {
 	out := show(p, now)
 	out.Document = nil
 	return out
 }
 
-// away is the card while the daemon does not run: it cannot be answered.
+// away renders the card while the daemon is stopped: it cannot be answered.
 func away(p connectors.Prompt, _ time.Time) outgoing {
 	out := face(p, notRunning)
 	if p.Locked {
@@ -73,7 +73,7 @@ func away(p connectors.Prompt, _ time.Time) outgoing {
 	return out
 }
 
-// locked is a card whose person cannot answer it any more.
+// locked renders a card whose person can no longer answer it.
 func locked(p connectors.Prompt) outgoing {
 	if p.To.Name == "" {
 		return face(p, notAnswered)
@@ -81,8 +81,8 @@ func locked(p connectors.Prompt) outgoing {
 	return face(p, lockedOut)
 }
 
-// stands is the row above a card: how the request ended, or what has become of it so far and, in a group, who is asked;
-// empty where there is nothing to tell.
+// stands is the row above a card: the outcome or the state so far and, in a group, who is asked; empty if there is nothing
+// to say.
 func stands(p connectors.Prompt, now time.Time) string {
 	lead := standsAlone(p, now)
 	if others := card.Others(p); others != "" && p.Request.State == permissions.Pending {
@@ -98,7 +98,7 @@ func stands(p connectors.Prompt, now time.Time) string {
 	return asked
 }
 
-// standsAlone is stands of a card that asks its only reader.
+// standsAlone is stands for a card with a single reader.
 func standsAlone(p connectors.Prompt, now time.Time) string {
 	r := p.Request
 	lead := card.Settled(r, card.Options{Now: now, Location: p.To.Location})
@@ -113,7 +113,7 @@ func standsAlone(p connectors.Prompt, now time.Time) string {
 	return ""
 }
 
-// face is a card under a lead, without buttons.
+// face renders a card under a lead, without buttons.
 func face(p connectors.Prompt, lead string) outgoing {
 	m, g := fit(p), &page{}
 	if lead != "" {
@@ -128,11 +128,11 @@ func face(p connectors.Prompt, lead string) outgoing {
 	}
 }
 
-// fit is the card without anything that changes in the life of the request: that is for the lead. Else the file that
-// was sent would not be the one that a later card names, or there would be none.
+// fit renders the card without anything that changes during the request's life; that belongs in the lead. Otherwise a later
+// card would name another document than the one that was sent, or none.
 func fit(p connectors.Prompt) card.Message {
 	p.Request.Votes, p.Request.Quorum, p.Request.LeftAt = nil, 1, time.Time{}
-	for limit := mostCard - reserve; ; limit = max(limit/2, 1) { // smaller only where much of it has to be escaped
+	for limit := mostCard - reserve; ; limit = max(limit/2, 1) { // smaller only if much of it is escaped
 		m := card.Fit(p, card.Options{Location: p.To.Location}, card.Limits{
 			Text: limit, Unit: card.UTF16, Rows: mostDetails, Document: mostDocument,
 		})
@@ -143,7 +143,7 @@ func fit(p connectors.Prompt) card.Message {
 	}
 }
 
-// page is a text that is being written, and what of it is formatted.
+// page is a text being written, with its formatted spans.
 type page struct {
 	text  []byte
 	spans []span
@@ -156,9 +156,8 @@ func (g *page) format(format, text string) {
 	g.write(text)
 }
 
-// card writes a card for a phone, whose letters have different widths and whose rows are wrapped: the exact action, and
-// words that fill several rows, stand below their label, every row with its sign; the rule is short. Of a settled
-// request it leaves out until when it waited.
+// card writes a card for a phone, with proportional type and wrapped rows: the exact action, and words that fill several
+// rows, stand below their label with a sign on every row; the rule is short. A settled card omits its deadline.
 func (g *page) card(m card.Message, settled bool) {
 	text := m.Text
 	if i := strings.LastIndexByte(text, '\n'); settled && i >= 0 && strings.HasPrefix(text[i+1:], "until ") {
@@ -184,7 +183,7 @@ func (g *page) card(m card.Message, settled bool) {
 	}
 }
 
-// top writes our words that a card begins with: the rule, of which the code can be copied by a tap, and what follows.
+// top writes our words at the start of a card: the rule, whose code can be copied by a tap, and what follows.
 func (g *page) top(part string) {
 	const line = "──"
 	rule, rest, more := strings.Cut(part, "\n")
@@ -204,10 +203,10 @@ func (g *page) top(part string) {
 	}
 }
 
-// signedAfter are the labels after which a card has a sign; nothing but one of them is on the row before it.
+// signedAfter are the labels that a signed row may follow; nothing else is on the label's row.
 var signedAfter = []string{"", "it needs", "it says", "message", "details"}
 
-// block writes rows that are not ours below what was written of their row, every one with its sign.
+// block writes foreign rows below their label, each with its sign.
 func (g *page) block(format, sign, part string) {
 	label := string(g.text[strings.LastIndexByte(string(g.text), '\n')+1:])
 	g.text = g.text[:len(g.text)-len(label)]
@@ -233,7 +232,7 @@ func (g *page) block(format, sign, part string) {
 	g.format(format, part)
 }
 
-// rowsOnPhone is about how many rows a text fills there.
+// rowsOnPhone is the approximate number of rows that a text fills on a phone.
 func rowsOnPhone(text string) (n int) {
 	for row := range strings.SplitSeq(text, "\n") {
 		n += 1 + card.UTF16.Of(strings.TrimLeft(row, " "))/phone
@@ -241,15 +240,15 @@ func rowsOnPhone(text string) (n int) {
 	return n
 }
 
-// noPreview keeps Telegram from fetching what an agent's words link to.
+// noPreview keeps Telegram from fetching links in an agent's words.
 var noPreview = map[string]any{"is_disabled": true}
 
-// replyTo has a message stand under another, or alone when that is gone.
+// replyTo makes a message a reply to another, or a plain one if that is gone.
 func replyTo(message int64) map[string]any {
 	return map[string]any{"message_id": message, "allow_sending_without_reply": true}
 }
 
-// params are what sends a message or puts it in place of another; without a keyboard the buttons of the other go.
+// params are the parameters that send or edit a message; an edit without a keyboard removes the buttons.
 func (o outgoing) params() map[string]any {
 	params := map[string]any{"text": o.Text, "link_preview_options": noPreview}
 	if len(o.Entities) > 0 {
@@ -261,14 +260,14 @@ func (o outgoing) params() map[string]any {
 	return params
 }
 
-// inPlace are what puts something in place of a message.
+// inPlace are the parameters that replace a message.
 func inPlace(at ref, o outgoing) map[string]any {
 	params := o.params()
 	params["chat_id"], params["message_id"] = at.chat, at.message
 	return params
 }
 
-// The formats that are used.
+// The formats in use.
 const (
 	asBold  = "bold"
 	asCode  = "code"
@@ -276,21 +275,21 @@ const (
 	asQuote = "expandable_blockquote"
 )
 
-// span is a part of a text that is to be formatted: from the byte start up to, not including, the byte end.
+// span is a formatted part of a text: bytes start to end, exclusive.
 type span struct {
 	format     string
 	start, end int
-	language   string // of code in rows of its own
+	language   string // of a code block
 }
 
-// entitiesOf are spans of text as Telegram counts them. Telegram drops or moves entities that begin or end in white
-// space, splits those that overlap, and refuses a message in which one cuts a character; so those are narrowed, and
-// what is empty, cuts a character or does not come in order is left out.
+// entitiesOf converts spans to Telegram's entities. Telegram drops or moves entities that begin or end with white space,
+// splits overlapping ones, and refuses a message in which one cuts a character. So entities are narrowed, and those that
+// are empty, cut a character or are out of order are left out.
 func entitiesOf(text string, spans []span) []entity {
 	var all []entity
-	at, offset := 0, 0 // the same place in bytes and in units
+	at, offset := 0, 0 // the same position in bytes and in code units
 	for _, s := range spans {
-		s.end = min(s.end, len(text)) // white space at the end of a text was taken away
+		s.end = min(s.end, len(text)) // trailing white space was removed
 		if s.start < at || s.start >= s.end || cuts(text, s.start) || cuts(text, s.end) {
 			continue
 		}
@@ -307,7 +306,7 @@ func entitiesOf(text string, spans []span) []entity {
 	return all
 }
 
-// cuts tells whether the byte at is within a character.
+// cuts reports whether the byte at is inside a character.
 func cuts(text string, at int) bool { return at < len(text) && !utf8.RuneStart(text[at]) }
 
 // visible is [card.Visible] for Telegram.
@@ -316,7 +315,7 @@ func visible(text string) string { return card.Isolate(card.Visible(text)) }
 // prose is [card.Prose] for Telegram.
 func prose(text string) string { return card.Isolate(card.Prose(text)) }
 
-// clipTo is text, or so much of its start, and "…", that it has at most so many UTF-16 units.
+// clipTo shortens text to at most that many UTF-16 code units, with "…" at the end if it was cut.
 func clipTo(text string, most int) string {
 	if card.UTF16.Of(text) <= most {
 		return text
@@ -329,7 +328,7 @@ func clipTo(text string, most int) string {
 		end = i + utf8.RuneLen(c)
 	}
 	text = strings.TrimRight(text[:end], " \u200D") + "…"
-	if strings.Count(text, card.FSI) > strings.Count(text, card.PDI) { // it was cut within one
+	if strings.Count(text, card.FSI) > strings.Count(text, card.PDI) { // cut inside an isolate
 		text += card.PDI
 	}
 	return text

@@ -16,12 +16,12 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// rooms is what is known of the groups that routes name. It is safe for concurrent use.
+// rooms holds the state of the groups that routes name. It is safe for concurrent use.
 type rooms struct {
-	look permissions.Bell // look at them now
+	look permissions.Bell // check them now
 
 	mu    *sync.Mutex
-	wrong map[string]string // what is wrong and what to do, by place
+	wrong map[string]string // what is wrong and what to do, by group
 }
 
 func newRooms() rooms {
@@ -38,7 +38,7 @@ func (r rooms) health() error {
 	return errors.New(strings.Join(texts, "; "))
 }
 
-// note keeps what is wrong with a place, and tells whether that is news.
+// note records what is wrong with a group and reports whether that is news.
 func (r rooms) note(place, wrong string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -49,7 +49,7 @@ func (r rooms) note(place, wrong string) bool {
 	return news
 }
 
-// keep forgets the places that no route names.
+// keep drops the groups that no route names.
 func (r rooms) keep(places []connectors.Place) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,11 +61,11 @@ func (r rooms) keep(places []connectors.Place) {
 }
 
 const (
-	// roomsEvery is how often it is looked for groups that routes name newly, roomsAgain how often at those known.
+	// roomsEvery is how often new groups are checked, roomsAgain how often known ones.
 	roomsEvery, roomsAgain = 30 * time.Second, 10 * time.Minute
 )
 
-// inspect looks whether the bot is in the groups that routes name, and may write there, until ctx ends.
+// inspect checks until ctx ends whether the bot is in the groups that routes name and may write there.
 func (d *desktop) inspect(ctx context.Context) error {
 	seen := map[string]time.Time{}
 	for ctx.Err() == nil {
@@ -87,13 +87,13 @@ func (d *desktop) inspect(ctx context.Context) error {
 	return nil
 }
 
-// visit looks at one group; false means that it is to be looked at again soon.
+// visit checks one group; false means that it has to be checked again soon.
 func (d *desktop) visit(ctx context.Context, p connectors.Place) (done bool) {
 	at, err := parsePlace(p.Now)
 	if err != nil {
-		return true // another channel's
+		return true // of another channel
 	}
-	if _, err := d.Bot(ctx); err != nil { // its name is known from then on, to take it out of what people write
+	if _, err := d.Bot(ctx); err != nil { // caches the bot's name, which is removed from messages
 		return false
 	}
 	wrong, err := d.standing(ctx, at)
@@ -108,12 +108,12 @@ func (d *desktop) visit(ctx context.Context, p connectors.Place) (done bool) {
 		wrong = fmt.Sprintf("group %d has become the supergroup %d: write chat: %[2]d into its routes", was.chat, at.chat)
 	}
 	if d.rooms.note(p.Name, wrong) {
-		if why, _, _ := strings.Cut(wrong, ";"); lost { // of which Telegram may have told nothing
+		if why, _, _ := strings.Cut(wrong, ";"); lost { // Telegram may not have reported it
 			err = d.desk.Lost(ctx, Name, "", p.Now, why)
 		} else if wrong == "" {
 			err = d.desk.Found(ctx, Name, "", p.Now)
 		}
-		d.log.Warn("a group that a route names", "chat", at.chat, "stands", cmp.Or(wrong, "well"), "err", err)
+		d.log.Warn("group check", "chat", at.chat, "result", cmp.Or(wrong, "ok"), "err", err)
 	}
 	return wrong == "" || p.Now != p.Name
 }
@@ -123,10 +123,10 @@ const (
 	isMuted  = "the bot may not write there; let it, or make it an administrator"
 )
 
-// denied reports whether a right is told, and missing.
+// denied reports whether a right is given and false.
 func denied(right *bool) bool { return right != nil && !*right }
 
-// standing is why the bot cannot ask in a group, with what to do about it; empty when it can.
+// standing returns why the bot cannot ask in a group and what to do about it, or empty.
 func (d *desktop) standing(ctx context.Context, at spot) (wrong string, err error) {
 	params := map[string]any{"chat_id": at.chat}
 	var room struct {
@@ -143,7 +143,7 @@ func (d *desktop) standing(ctx context.Context, at spot) (wrong string, err erro
 	}
 	var self struct {
 		Status string `json:"status"`
-		Write  *bool  `json:"can_send_messages"` // of the restricted
+		Write  *bool  `json:"can_send_messages"` // only if restricted
 	}
 	params["user_id"] = d.bot
 	if err := d.api.call(ctx, "getChatMember", params, &self); err != nil {
@@ -163,7 +163,7 @@ func (d *desktop) standing(ctx context.Context, at spot) (wrong string, err erro
 	return "", nil
 }
 
-// Place is what a group, or a thread of it, is called in routes and copies. A chat's id is negative; thread 0 is none.
+// Place is the id of a group, or of a thread in it, in routes and copies. A chat's id is negative; thread 0 is none.
 func Place(chat, thread int64) string {
 	name := Name + ":" + strconv.FormatInt(chat, 10)
 	if thread != 0 {
@@ -175,7 +175,7 @@ func Place(chat, thread int64) string {
 // spot is where messages go: a person's chat, a group, or a thread of one.
 type spot struct{ chat, thread int64 }
 
-var errPlace = errors.New("this is no group of Telegram's")
+var errPlace = errors.New("not a Telegram group")
 
 func parsePlace(name string) (spot, error) {
 	ids, ours := strings.CutPrefix(name, Name+":")
@@ -190,7 +190,7 @@ func parsePlace(name string) (spot, error) {
 	return at, nil
 }
 
-// into has a message go there.
+// into addresses a message to s.
 func (s spot) into(params map[string]any) map[string]any {
 	params["chat_id"] = s.chat
 	if s.thread != 0 {
@@ -205,7 +205,7 @@ func (c *Connector) Holds(place string) bool {
 	return err == nil
 }
 
-// spotOf is where somebody is written to: in a place, or by themselves.
+// spotOf is where a person is written to: in a group, or in their own chat.
 func (c *Connector) spotOf(p connectors.Person, place string) (spot, error) {
 	if place == "" {
 		return spot{chat: p.Telegram}, c.Reach(p)

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// standing is how a bot stands with Telegram.
+// standing is the state of the bot's connection to Telegram.
 type standing int
 
 const (
-	isStarting     standing = iota // nothing was heard yet
+	isStarting     standing = iota // no poll was answered yet
 	isPolling                      // polls are answered
 	isAway                         // polls are not answered
 	isConflict                     // another program polls
 	isWebhook                      // a webhook is set
-	isUnauthorized                 // the token is not accepted
+	isUnauthorized                 // the token is invalid
 )
 
 // state is the health of the connector. It is safe for concurrent use.
@@ -24,15 +24,15 @@ type state struct {
 
 	mu    sync.Mutex
 	is    standing
-	heard time.Time // until when no tap was lost; zero: it is not known
-	since time.Time // of isAway: when polls were answered last
+	heard time.Time // until when no tap was lost; zero: unknown
+	since time.Time // of isAway: when a poll was last answered
 	why   string    // of isAway
 	host  string    // of the webhook, if known
 }
 
 func newState(now func() time.Time) *state { return &state{now: now} }
 
-// Health tells whether polls are answered, and in words for people how things stand and what to do.
+// Health reports whether polls are answered, with a text for people about the state and what to do.
 func (s *state) Health() (ok bool, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,17 +59,17 @@ func (s *state) Health() (ok bool, text string) {
 	}
 }
 
-// answered says that a poll was answered. Each of these methods tells whether that is news.
+// answered records an answered poll. Each of these methods reports whether that is news.
 func (s *state) answered() bool { return s.turn(isPolling, func() {}) }
 
-// hear notes until when no tap was lost.
+// hear records until when no tap was lost.
 func (s *state) hear(until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.heard = until
 }
 
-// hearing is until when no tap was lost. The poll that hangs when the daemon stops would have brought what came since.
+// hearing is until when no tap was lost. When the daemon stops, the open poll would have delivered everything up to now.
 func (s *state) hearing(stops bool) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *state) hearing(stops bool) time.Time {
 	return s.heard
 }
 
-// gone says that polls have not been answered since a time, and why, in words without the token.
+// gone records that polls have failed since a time, and why, without the token.
 func (s *state) gone(since time.Time, why string) bool {
 	return s.turn(isAway, func() { s.since, s.why = since, why })
 }
@@ -88,8 +88,7 @@ func (s *state) conflicts() bool { return s.turn(isConflict, func() {}) }
 
 func (s *state) refused() bool { return s.turn(isUnauthorized, func() {}) }
 
-// hooked says that a webhook is set, at a host if that is known. Only its host is told: bots often have secrets in the
-// path.
+// hooked records a webhook and its host, if known. The path is dropped because it often contains secrets.
 func (s *state) hooked(host string) bool {
 	return s.turn(isWebhook, func() {
 		if host != "" {

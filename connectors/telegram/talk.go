@@ -16,10 +16,10 @@ var (
 	_ connectors.Typer  = (*Connector)(nil)
 )
 
-// mostEntities is how many entities Telegram takes in a message; those beyond are dropped.
+// mostEntities limits the entities of a message; Telegram drops the rest.
 const mostEntities = 100
 
-// Talk is [connectors.Talker]. Cards never wait for it.
+// Talk is [connectors.Talker]. It never delays a card.
 func (c *Connector) Talk(ctx context.Context, s connectors.Saying) (name string, more bool, err error) {
 	if err := c.Reach(s.To); err != nil {
 		return "", false, err
@@ -38,11 +38,11 @@ func (c *Connector) Talk(ctx context.Context, s connectors.Saying) (name string,
 	}
 	var sent message
 	err = c.speak(ctx, chat, params, &sent)
-	if _, formatted := params["entities"]; formatted && neverTaken(err) { // the words are more than their looks
+	if _, formatted := params["entities"]; formatted && neverTaken(err) { // send the text without formatting
 		delete(params, "entities")
 		err = c.speak(ctx, chat, params, &sent)
 	}
-	if neverTaken(err) { // nor is the rest of what is said to wait for it
+	if neverTaken(err) { // the rest of the text does not wait for it
 		return "", false, &connectors.Gone{Why: "Telegram does not take it"}
 	}
 	if err != nil {
@@ -51,7 +51,7 @@ func (c *Connector) Talk(ctx context.Context, s connectors.Saying) (name string,
 	return ref{chat, sent.ID}.String(), s.Part+1 < len(parts), nil
 }
 
-// speak sends a message when it is its turn.
+// speak sends an agent message when it is its turn.
 func (c *Connector) speak(ctx context.Context, chat int64, params map[string]any, sent *message) error {
 	if err := c.turn(ctx, chat, 0); err != nil {
 		return err
@@ -61,13 +61,13 @@ func (c *Connector) speak(ctx context.Context, chat int64, params map[string]any
 	return err
 }
 
-// neverTaken tells of a call that Telegram refused for what was in it.
+// neverTaken reports whether Telegram refused a call because of its content.
 func neverTaken(err error) bool {
 	refused, is := errors.AsType[*apiError](err)
 	return is && refused.Code == http.StatusBadRequest && means(err, meansUnknown)
 }
 
-// spoken is a message of an agent's.
+// spoken renders an agent message.
 func spoken(p talk.Part) outgoing {
 	var spans []span
 	for _, c := range p.Code {
@@ -80,7 +80,7 @@ func spoken(p talk.Part) outgoing {
 	return outgoing{Text: p.Text, Entities: entitiesOf(p.Text, spans)}
 }
 
-// Typing is [connectors.Typer]: Telegram shows it for five seconds. It is left out while anything else is written.
+// Typing is [connectors.Typer]: Telegram shows it for five seconds. It is skipped while anything else is being written.
 func (c *Connector) Typing(ctx context.Context, to connectors.Person) error {
 	if to.Telegram == 0 || c.pace.room(to.Telegram, typing) > 0 {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// desktop is a connector at work: it hands what people do to the daemon.
+// desktop handles updates: it hands what people do to the engine.
 type desktop struct {
 	*Connector
 	desk   Desk
@@ -30,7 +30,7 @@ func newDesktop(c *Connector, desk Desk) *desktop {
 	})}
 }
 
-// begin has the cards that were left behind by a short stop brought up to date.
+// begin refreshes the cards that were left behind by a short stop.
 func (d *desktop) begin(ctx context.Context) error {
 	tries := wire.Tries(time.Second, time.Minute)
 	for ctx.Err() == nil {
@@ -38,21 +38,21 @@ func (d *desktop) begin(ctx context.Context) error {
 		if err == nil {
 			break
 		}
-		d.log.Warn("cards cannot be brought up to date just now", "err", err)
-		_ = permissions.Pause(ctx, tries.NextBackOff()) // the loop looks at ctx
+		d.log.Warn("refresh cards: retrying", "err", err)
+		_ = permissions.Pause(ctx, tries.NextBackOff()) // the loop checks ctx
 	}
 	return nil
 }
 
 const (
-	// atOnce is how many cards are told of a stop at a time.
+	// atOnce is how many cards are edited concurrently at a stop.
 	atOnce = 8
-	// mostEnding is how many requests' cards are told of a stop: more than Telegram takes in the time that there is.
+	// mostEnding limits the requests whose cards are edited at a stop; Telegram accepts fewer in the available time.
 	mostEnding = 100
 )
 
-// end tells the newest pending cards that nobody is there to take an answer. It is tried once, and does not wait for its
-// turn: the daemon is stopping. The next start brings all cards up to date.
+// end marks the newest pending cards as not answerable. It is tried once and outside the rate limits, because the daemon is
+// stopping. The next start refreshes all cards.
 func (d *desktop) end(ctx context.Context) {
 	prompts, err := d.desk.Live(ctx, Name, mostEnding)
 	if err != nil {
@@ -68,16 +68,16 @@ func (d *desktop) end(ctx context.Context) {
 		group.Go(func() error {
 			err := d.api.call(ctx, "editMessageText", inPlace(r, away(p, d.now())), nil)
 			if err != nil && !notModified(err) {
-				d.log.Debug("a card was not told of the stop", "err", err)
+				d.log.Debug("edit card at shutdown", "err", err)
 			}
 			return nil
 		})
 	}
-	_ = group.Wait() // nothing in it fails
+	_ = group.Wait() // its functions return nil
 }
 
-// gap shows what is pending again after a time in which presses may not have arrived: Telegram keeps one for 150 seconds.
-// Each of those whom that concerns is told once. An old card points to the new one as soon as that is there.
+// gap sends pending requests again after an outage in which taps may have been lost: Telegram keeps them for 150 seconds.
+// Each affected person is told once. An old card points to the new one as soon as that is sent.
 func (d *desktop) gap(ctx context.Context, gone time.Duration) error {
 	d.gaps.Lock() // a new card may be sent before ShowAgain returns
 	prompts, err := d.desk.ShowAgain(ctx, Name)
@@ -89,7 +89,7 @@ func (d *desktop) gap(ctx context.Context, gone time.Duration) error {
 	d.mu.Lock()
 	for _, p := range prompts {
 		r, err := parseRef(p.Ref)
-		if err != nil || p.Locked { // to whom it is not shown again
+		if err != nil || p.Locked { // not shown again
 			continue
 		}
 		d.olds[old{p.Request.ID, r.chat}] = r
@@ -101,7 +101,7 @@ func (d *desktop) gap(ctx context.Context, gone time.Duration) error {
 	d.gaps.Unlock()
 	for chat, r := range told {
 		d.aside(ctx, func(ctx context.Context) error {
-			if chat < 0 { // in a topic, an answer stays in it
+			if chat < 0 { // a reply stays in its topic
 				return d.reply(ctx, r, afterGap(gone))
 			}
 			return d.say(ctx, chat, replies, afterGap(gone))
@@ -110,13 +110,13 @@ func (d *desktop) gap(ctx context.Context, gone time.Duration) error {
 	return nil
 }
 
-// old names the card of a request in a chat that is to be shown again.
+// old identifies the card of a request in a chat that is about to be sent again.
 type old struct {
 	request permissions.ID
 	chat    int64
 }
 
-// pointOn has the card that was shown again say so, now that p was sent.
+// pointOn makes the old card point to p, which was just sent.
 func (c *Connector) pointOn(ctx context.Context, p connectors.Prompt, chat int64) {
 	c.gaps.Lock()
 	defer c.gaps.Unlock()
@@ -129,7 +129,7 @@ func (c *Connector) pointOn(ctx context.Context, p connectors.Prompt, chat int64
 	}
 }
 
-// update takes one update; nil means that it is stored, or nothing.
+// update handles one update; nil means that it is stored or ignored.
 func (d *desktop) update(ctx context.Context, u update) error {
 	if err := d.found(ctx, u); err != nil {
 		return err
@@ -149,7 +149,7 @@ func (d *desktop) update(ctx context.Context, u update) error {
 	return nil
 }
 
-// found has somebody asked again to whom nothing could be written, and who is there now.
+// found reports a person who could not be written to and is back.
 func (d *desktop) found(ctx context.Context, u update) error {
 	var at chat
 	switch {
@@ -163,21 +163,21 @@ func (d *desktop) found(ctx context.Context, u update) error {
 	return d.lost.Found(strconv.FormatInt(at.ID, 10), func() error {
 		p, err := d.desk.Person(identity(at.ID))
 		if err != nil {
-			return nil //nolint:nilerr // whoever is nobody here is not asked
+			return nil //nolint:nilerr // an unknown account is never asked
 		}
 		return d.desk.Found(ctx, Name, p.Name, "")
 	})
 }
 
 const (
-	// asideTime bounds what is sent on the side.
+	// asideTime limits background sends.
 	asideTime = time.Minute
-	// toastTime is how long Telegram takes the answer to a tap, toastTry how long one try may take of it.
+	// toastTime is how long Telegram accepts the answer to a tap, toastTry the limit of one attempt.
 	toastTime, toastTry = 15 * time.Second, 4 * time.Second
 )
 
-// aside sends something without holding up the updates, until it succeeds or its time is over, which is soon once ctx
-// ends. Its failure changes nothing that was decided.
+// aside sends in the background, so that updates are not held up. It retries until it succeeds or asideTime is over, which
+// is shortened to farewell once ctx ends. A failure does not change any decision.
 func (c *Connector) aside(ctx context.Context, send func(context.Context) error) {
 	c.work.Go(func() {
 		lasting, done := context.WithTimeout(context.WithoutCancel(ctx), asideTime)
@@ -191,7 +191,7 @@ func (c *Connector) aside(ctx context.Context, send func(context.Context) error)
 			}
 			again := temporary(err) || errors.Is(err, errTurn)
 			if !again || permissions.Pause(lasting, cmp.Or(retryAfter(err), tries.NextBackOff())) != nil {
-				c.log.Debug("something was not sent", "err", err)
+				c.log.Debug("message not sent", "err", err)
 				return
 			}
 		}
@@ -215,15 +215,15 @@ func (c *Connector) toast(ctx context.Context, tap *callback, text string, alert
 	})
 }
 
-// identity is who somebody is, as Telegram proves it: by the number that never changes hands.
+// identity is the sender as Telegram proves it: by the id, which never changes hands.
 func identity(id int64) connectors.Identity {
 	return connectors.Identity{Via: Name, UID: permissions.NoUID, Telegram: id}
 }
 
-// eventKey names an update, so that its redelivery is harmless.
+// eventKey names an update, so that a redelivery is harmless.
 func (c *Connector) eventKey(u update) string { return fmt.Sprintf("telegram:%d:%d", c.bot, u.ID) }
 
-// tap is a pressed button.
+// tap handles a pressed button.
 func (d *desktop) tap(ctx context.Context, u update) error {
 	tap := u.Callback
 	p, known := parseData(tap.Data)
@@ -232,11 +232,11 @@ func (d *desktop) tap(ctx context.Context, u update) error {
 		return nil
 	}
 	from := identity(tap.From.ID)
-	if tap.From.IsBot { // or somebody who hides behind a group: nobody, whatever the configuration says
+	if tap.From.IsBot { // or an anonymous administrator: never a person, whatever the configuration says
 		from.Telegram = 0
 	}
 	decision := connectors.Decision{
-		Button: p.Button, Ref: refOf(tap.Message), Answer: p.Answer, Call: p.Call, Really: true, // the second step has been taken
+		Button: p.Button, Ref: refOf(tap.Message), Answer: p.Answer, Call: p.Call, Really: true, // a button without a step is the second confirmation
 		From: from, Key: d.eventKey(u),
 	}
 	if p.Step != "" {
@@ -246,9 +246,9 @@ func (d *desktop) tap(ctx context.Context, u update) error {
 		prompt, err := d.desk.Look(ctx, decision)
 		switch refusal := permissions.AsRefusal(err); {
 		case err == nil && prompt.Request.HighRisk && !d.begins(chatOf(tap), tap.From.ID, p):
-			d.toast(ctx, tap, toastReally, true) // what they pressed was the second step of somebody else
+			d.toast(ctx, tap, toastReally, true) // they pressed the second step of another person
 			return nil
-		case refusal != nil && refusal.Code != permissions.CodeSettled: // which it may be by this very tap
+		case refusal != nil && refusal.Code != permissions.CodeSettled: // it may be settled by this very tap
 			d.refuse(ctx, tap, decision, refusal)
 			return nil
 		case err != nil && refusal == nil:
@@ -262,7 +262,7 @@ func (d *desktop) tap(ctx context.Context, u update) error {
 		d.conclude(ctx, decision)
 	case refusal != nil && d.gave(r, p, from):
 		d.toast(ctx, tap, toastGiven(p.Answer), false)
-		d.redraw(ctx, decision, refusal) // an older card of the request has buttons still
+		d.redraw(ctx, decision, refusal) // an older card of the request may still have buttons
 	case refusal != nil:
 		d.refuse(ctx, tap, decision, refusal)
 	case ctx.Err() != nil:
@@ -274,7 +274,7 @@ func (d *desktop) tap(ctx context.Context, u update) error {
 	return nil
 }
 
-// gave reports whether what a button says is what the same person has answered already, and what stands.
+// gave reports whether the person had already given the button's answer, and it still counts.
 func (d *desktop) gave(r permissions.Request, p press, from connectors.Identity) bool {
 	who, err := d.desk.Person(from)
 	_, allows := p.Answer.Scope()
@@ -285,7 +285,8 @@ func (d *desktop) gave(r permissions.Request, p press, from connectors.Identity)
 	})
 }
 
-// step is a button that decides nothing by itself: the first of two, the way back, or an answer whose words are to come.
+// step handles a button that does not decide by itself: the first of two steps, the way back, or an answer that needs
+// words.
 func (d *desktop) step(ctx context.Context, tap *callback, p press, decision connectors.Decision) error {
 	prompt, err := d.desk.Look(ctx, decision)
 	if refusal := permissions.AsRefusal(err); refusal != nil {
@@ -298,7 +299,7 @@ func (d *desktop) step(ctx context.Context, tap *callback, p press, decision con
 	at, err := parseRef(decision.Ref)
 	if err != nil || p.Step == stepOther && !prompt.Request.TakesWords() {
 		d.toast(ctx, tap, toastUnknown, true)
-		return nil //nolint:nilerr // there is no message to do anything on, and no use in trying again
+		return nil //nolint:nilerr // there is no message to change; a retry is useless
 	}
 	switch p.Step {
 	case stepReally:
@@ -319,7 +320,7 @@ func (d *desktop) step(ctx context.Context, tap *callback, p press, decision con
 	return nil
 }
 
-// ask has a question for words stand under a card; in a group it is for whoever pressed.
+// ask sends a question for words as a reply to a card; in a group it is addressed to who pressed.
 func (d *desktop) ask(ctx context.Context, at ref, q question, code string, id connectors.Identity, pressed user) {
 	params := map[string]any{
 		"chat_id": at.chat, "text": q.text(code), "reply_parameters": replyTo(at.message),
@@ -331,19 +332,18 @@ func (d *desktop) ask(ctx context.Context, at ref, q question, code string, id c
 	d.aside(ctx, func(ctx context.Context) error { return d.add(ctx, at.chat, fingers, "sendMessage", params) })
 }
 
-// conclude brings the very card that was pressed up to date when the daemon knows another one as its copy: it was sent
-// twice, as after a crash.
+// conclude edits the card that was pressed if the daemon's copy is another message: it was sent twice, as after a crash.
 func (d *desktop) conclude(ctx context.Context, decision connectors.Decision) {
 	at, err := parseRef(decision.Ref)
-	prompt, _ := d.desk.Look(ctx, decision) // settled by now, and told all the same
+	prompt, _ := d.desk.Look(ctx, decision) // it is settled by now, but still returned
 	if err != nil || prompt.Ref == "" || prompt.Ref == decision.Ref {
 		return
 	}
 	d.aside(ctx, func(ctx context.Context) error { return d.put(ctx, at, edit(prompt, d.now())) })
 }
 
-// refuse says why a tap was not taken. Where the card cannot be answered any more it is drawn again: one that the daemon
-// does not know of, since it was killed in the moment of sending it, would keep its buttons for ever.
+// refuse says why a tap was not accepted. If the card can no longer be answered, it is redrawn: a message that the daemon
+// does not know, because it was killed while sending it, would otherwise keep its buttons forever.
 func (d *desktop) refuse(ctx context.Context, tap *callback, decision connectors.Decision, why *permissions.Refusal) {
 	d.toast(ctx, tap, toastRefused(why), true)
 	if why.Code == permissions.CodeNotYours {
@@ -352,7 +352,7 @@ func (d *desktop) refuse(ctx context.Context, tap *callback, decision connectors
 	d.redraw(ctx, decision, why)
 }
 
-// redraw has the card of a tap say how things stand, if nothing can be answered there any more.
+// redraw updates a tapped card that can no longer be answered.
 func (d *desktop) redraw(ctx context.Context, decision connectors.Decision, why *permissions.Refusal) {
 	at, err := parseRef(decision.Ref)
 	if over := why.Code == permissions.CodeSettled || why.Code == permissions.CodeMoved; !over || err != nil {
@@ -368,8 +368,8 @@ func (d *desktop) redraw(ctx context.Context, decision connectors.Decision, why 
 	})
 }
 
-// keyboard gives a card other buttons. Where the request was changed meanwhile, the edit that told of that may have come
-// before, so the card is made anew.
+// keyboard replaces a card's buttons. If the request changed meanwhile, its edit may have come first, so the card is
+// redrawn.
 func (d *desktop) keyboard(
 	ctx context.Context, at ref, decision connectors.Decision, was connectors.Prompt, k keyboard,
 ) {
@@ -381,7 +381,7 @@ func (d *desktop) keyboard(
 		if err != nil {
 			return err
 		}
-		is, _ := d.desk.Look(ctx, decision) // also of what is settled
+		is, _ := d.desk.Look(ctx, decision) // it returns settled requests, too
 		if is.Request.ID == was.Request.ID && is.Request.Revision != was.Request.Revision {
 			d.aside(ctx, func(ctx context.Context) error { return d.put(ctx, at, edit(is, d.now())) })
 		}
@@ -389,20 +389,20 @@ func (d *desktop) keyboard(
 	})
 }
 
-// board changes the buttons of a message.
+// board edits the buttons of a message.
 func (c *Connector) board(ctx context.Context, at ref, k keyboard) error {
 	return c.add(ctx, at.chat, fingers, "editMessageReplyMarkup", map[string]any{
 		"chat_id": at.chat, "message_id": at.message, "reply_markup": k,
 	})
 }
 
-// put puts something in place of a message.
+// put replaces a message.
 func (c *Connector) put(ctx context.Context, at ref, o outgoing) error {
 	return c.add(ctx, at.chat, edits, "editMessageText", inPlace(at, o))
 }
 
-// chatOf names the message that a button was on; the zero ref where that is not told.
+// chatOf is the message that a button is on; the zero ref if Telegram does not say.
 func chatOf(tap *callback) ref {
-	at, _ := parseRef(refOf(tap.Message)) // of nothing, it is the zero ref
+	at, _ := parseRef(refOf(tap.Message)) // the zero ref on error
 	return at
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// message is a text that came in a private chat: whoever writes there is one person. Of groups, see gathering.
+// message handles a text in a private chat. For groups see [desktop.gathering].
 func (d *desktop) message(ctx context.Context, u update) error {
 	m := u.Message
 	if m.From == nil || m.From.IsBot || m.SenderChat != nil || m.Chat.Type != "private" {
@@ -34,14 +34,13 @@ func (d *desktop) message(ctx context.Context, u update) error {
 	case m.foreign():
 		d.aside(ctx, func(ctx context.Context) error { return d.reply(ctx, ref{m.Chat.ID, m.ID}, forwarded) })
 		return nil
-	case wanted && m.Text[0] != '/': // a command is one wherever it is written
+	case wanted && m.Text[0] != '/': // a command is a command even as a reply
 		return d.inWords(ctx, u, id, who, connectors.Decision{Code: code, Answer: answer})
 	}
 	return d.text(ctx, u, id, who)
 }
 
-// unheard tells one of the people of the configuration that what they sent is not read; in a group, where it replies to
-// the bot.
+// unheard tells a configured person that what they sent is not read; in a group, only if it replies to the bot.
 func (d *desktop) unheard(ctx context.Context, m *message, what string) error {
 	alone := m.Chat.Type == "private"
 	replies := m.ReplyTo != nil && m.ReplyTo.From != nil && m.ReplyTo.From.ID == d.bot
@@ -51,7 +50,7 @@ func (d *desktop) unheard(ctx context.Context, m *message, what string) error {
 	id := identity(m.From.ID)
 	who, err := d.desk.Person(id)
 	if err != nil {
-		return nil //nolint:nilerr // strangers are not answered
+		return nil //nolint:nilerr // unknown accounts get no answer
 	}
 	words, err := d.reader.Unheard(ctx, id, who, what, alone)
 	if words != "" {
@@ -60,8 +59,7 @@ func (d *desktop) unheard(ctx context.Context, m *message, what string) error {
 	return err
 }
 
-// stranger answers somebody who is nobody here, politely and once a day, and has the owner told. Whoever is locked is told
-// that instead.
+// stranger answers an unknown account once a day and reports it to the owner. A locked person is told that they are locked.
 func (d *desktop) stranger(ctx context.Context, m *message, why error) error {
 	words := toStranger(m.From.ID)
 	if refusal := permissions.AsRefusal(why); refusal != nil && refusal.Code == permissions.CodeLocked {
@@ -69,7 +67,7 @@ func (d *desktop) stranger(ctx context.Context, m *message, why error) error {
 	}
 	noted, err := d.noteStranger(ctx, m.From, m.From.ID)
 	if noted {
-		d.log.Info("a stranger wrote to the bot", "telegram", m.From.ID)
+		d.log.Info("message from an unknown account", "telegram", m.From.ID)
 	}
 	if noted && d.pace.strangers.Allow() {
 		d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, m.Chat.ID, typing, words) })
@@ -77,8 +75,8 @@ func (d *desktop) stranger(ctx context.Context, m *message, why error) error {
 	return err
 }
 
-// intruder has the owner told of a stranger who answered what they were not asked. They are not written to; when they write
-// first, they are answered as if they had not been noted.
+// intruder reports an unknown account that answered what it was not asked to the owner. The account gets no reply, and its
+// first message is still answered like any other's.
 func (d *desktop) intruder(ctx context.Context, u *user) {
 	if u == nil || u.IsBot {
 		return
@@ -87,25 +85,25 @@ func (d *desktop) intruder(ctx context.Context, u *user) {
 		return
 	}
 	if _, err := d.noteStranger(ctx, u, -u.ID); err != nil {
-		d.log.Warn("an account that is nobody's cannot be noted", "telegram", u.ID, "err", err)
+		d.log.Warn("record unknown sender", "telegram", u.ID, "err", err)
 	}
 }
 
-// noteStranger has the owner told of an account, once a day under this key, and reports whether this was the time.
+// noteStranger reports an account to the owner, once a day for this key, and returns whether it did.
 func (d *desktop) noteStranger(ctx context.Context, u *user, key int64) (bool, error) {
 	return d.strangers.Once(key, d.now(), func() error {
 		return d.desk.Stranger(ctx, permissions.Stranger{Via: Name, Account: address(u.ID), Name: claimed(u)})
 	})
 }
 
-// claimed is what an account calls itself, at most as long as a name may be.
+// claimed is the account's own name, cut to the length of a name.
 func claimed(u *user) string {
 	name := []rune(strings.TrimSpace(strings.ToValidUTF8(u.FirstName+" "+u.LastName, "\uFFFD")))
 	return string(name[:min(len(name), permissions.MaxName)])
 }
 
-// wanted is the code of the request that this message has words for, a reason or an answer: it is a reply to our own
-// question for them.
+// wanted is the code of the request that a message has words for, a reason or an answer: it replies to our question for
+// them.
 func (d *desktop) wanted(m *message) (code string, answer permissions.Answer, ok bool) {
 	if m.ReplyTo == nil || m.ReplyTo.From == nil || m.ReplyTo.From.ID != d.bot {
 		return "", "", false
@@ -113,7 +111,7 @@ func (d *desktop) wanted(m *message) (code string, answer permissions.Answer, ok
 	return asked(m.ReplyTo.Text)
 }
 
-// inWords decides with what was written.
+// inWords decides with the words of a message.
 func (d *desktop) inWords(
 	ctx context.Context, u update, id connectors.Identity, who connectors.Person, decision connectors.Decision,
 ) error {
@@ -122,7 +120,7 @@ func (d *desktop) inWords(
 	return d.answer(ctx, u.Message, who, r, err)
 }
 
-// answer tells what became of an answer in words; an error that is no refusal has the update tried again.
+// answer replies with the result of an answer in words. An error that is not a refusal makes the update be retried.
 func (d *desktop) answer(
 	ctx context.Context, m *message, who connectors.Person, r permissions.Request, err error,
 ) error {
@@ -134,14 +132,13 @@ func (d *desktop) answer(
 	return ctx.Err()
 }
 
-// tell replies to a message.
 func (d *desktop) tell(ctx context.Context, m *message, words string) {
 	d.aside(ctx, func(ctx context.Context) error {
 		return d.reply(ctx, ref{m.Chat.ID, m.ID}, card.Isolate(words))
 	})
 }
 
-// text does what a message says, and tells its author about it.
+// text handles what a message says and replies to it.
 func (d *desktop) text(ctx context.Context, u update, id connectors.Identity, who connectors.Person) error {
 	m := u.Message
 	did, err := d.reader.Read(ctx, conversation.Message{
@@ -167,7 +164,7 @@ func (c *Connector) say(ctx context.Context, chat int64, part int, text string) 
 	})
 }
 
-// menu is what Telegram offers to complete, for enrolled chats.
+// menu is the list of commands that Telegram completes in chats of configured people.
 var menu = []map[string]string{
 	{"command": "pending", "description": "What waits for your answer"},
 	{"command": "grants", "description": "What you have granted"},
@@ -185,17 +182,16 @@ var menu = []map[string]string{
 	{"command": "help", "description": "How to answer"},
 }
 
-// roster knows who is enrolled. A desk that is one has everybody's chat given the menu; else it is given to whoever
-// writes.
+// roster lists the configured people. If the desk has it, all their chats get the menu; otherwise those that write do.
 type roster interface{ People() []connectors.Person }
 
-// menuEvery is how often it is looked for people who are enrolled, or no longer.
+// menuEvery is how often people who were added or removed are looked for.
 const menuEvery = 30 * time.Second
 
-// menus gives the chats of people who are enrolled the menu, and takes it from those who are no longer, until ctx ends.
-// What fails for now is tried again with the next look; where nothing can be written, once the person writes.
+// menus gives the chats of configured people the menu, and removes it from others, until ctx ends. Temporary errors are
+// retried at the next round; a chat that cannot be written to gets it once its person writes.
 func (d *desktop) menus(ctx context.Context) error {
-	given := map[int64]bool{} // false: in vain
+	given := map[int64]bool{} // false: it failed
 	for ctx.Err() == nil {
 		if all, ok := d.desk.(roster); ok {
 			d.align(ctx, given, all.People())
@@ -212,7 +208,7 @@ func (d *desktop) menus(ctx context.Context) error {
 	return nil
 }
 
-// align gives the menu to people who have none yet, and takes it from chats that are nobody's any more.
+// align gives the menu to new people and removes it from chats that belong to nobody any more.
 func (d *desktop) align(ctx context.Context, given map[int64]bool, people []connectors.Person) {
 	enrolled := map[int64]bool{}
 	for _, p := range people {
@@ -234,20 +230,20 @@ func (d *desktop) align(ctx context.Context, given map[int64]bool, people []conn
 func (d *desktop) offer(ctx context.Context, given map[int64]bool, chat int64) {
 	err := d.api.call(ctx, "setMyCommands", map[string]any{"commands": menu, "scope": inChat(chat)}, nil)
 	if err != nil {
-		d.log.Debug("the menu was not given to a chat", "chat", chat, "err", err)
+		d.log.Debug("set command menu", "chat", chat, "err", err)
 	}
 	if !temporary(err) {
 		given[chat] = err == nil
 	}
 }
 
-// inChat is the scope of a menu that one chat alone sees.
+// inChat is the menu scope of a single chat.
 func inChat(chat int64) any { return map[string]any{"type": "chat", "chat_id": chat} }
 
-// greet has the menu given to a chat of somebody who is somebody here, if it has none.
+// greet requests the menu for a person's chat that has none.
 func (d *desktop) greet(chat int64) {
 	select {
 	case d.wrote <- chat:
-	default: // there will be other messages
+	default: // a later message requests it again
 	}
 }

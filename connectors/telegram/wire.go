@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The part of the Bot API's objects that is used, as https://core.telegram.org/bots/api names them.
+// The subset of the Bot API's objects that is used, see https://core.telegram.org/bots/api.
 
 type update struct {
 	ID       int64     `json:"update_id"`
@@ -16,7 +16,7 @@ type update struct {
 	Member   *member   `json:"my_chat_member"`
 }
 
-// wanted are the kinds of update that are asked for, in every poll.
+// wanted are the kinds of update that polls ask for.
 var wanted = []string{"message", "edited_message", "callback_query", "my_chat_member"}
 
 type user struct {
@@ -38,14 +38,14 @@ type message struct {
 	From       *user    `json:"from"`        // absent in channels
 	SenderChat *chat    `json:"sender_chat"` // an anonymous administrator or a channel
 	Chat       chat     `json:"chat"`
-	Date       int64    `json:"date"` // seconds since 1970; 0 when the message is inaccessible
+	Date       int64    `json:"date"` // seconds since 1970; 0 if the message is inaccessible
 	Text       string   `json:"text"`
 	ReplyTo    *message `json:"reply_to_message"`
 	Forward    *origin  `json:"forward_origin"`
-	Through    *user    `json:"via_bot"` // the bot that wrote the words, of which the sender only picked the message
+	Through    *user    `json:"via_bot"` // the bot whose words the sender picked
 	MigrateTo  int64    `json:"migrate_to_chat_id"`
 
-	// What is there instead of a text; none of it is read.
+	// What a message may have instead of a text; only its presence is used.
 	Voice     *medium  `json:"voice"`
 	VideoNote *medium  `json:"video_note"`
 	Photo     []medium `json:"photo"`
@@ -56,10 +56,9 @@ type message struct {
 	Document  *medium  `json:"document"`
 }
 
-// medium is there when a message holds one; what it says is not used.
 type medium struct{}
 
-// media is what a message without a text holds, as a person calls it; empty for what nobody sends by hand.
+// media is what a message without text contains, in a person's words; empty for what nobody sends by hand.
 func (m *message) media() string {
 	switch {
 	case m.Voice != nil:
@@ -76,10 +75,10 @@ func (m *message) media() string {
 	return ""
 }
 
-// foreign tells of a message whose words are somebody else's.
+// foreign reports whether the words are somebody else's.
 func (m *message) foreign() bool { return m.Forward != nil || m.Through != nil }
 
-// origin is there when a message was forwarded; what it says is not used.
+// origin is present if a message was forwarded.
 type origin struct{}
 
 type callback struct {
@@ -89,17 +88,17 @@ type callback struct {
 	Data    string   `json:"data"`
 }
 
-// member tells that the bot's own standing in a chat has changed.
+// member is a change of the bot's own membership in a chat.
 type member struct {
 	Chat chat `json:"chat"`
 	From user `json:"from"`
 	New  struct {
 		Status string `json:"status"`            // member, administrator, left, kicked, restricted
-		Write  *bool  `json:"can_send_messages"` // of the restricted
+		Write  *bool  `json:"can_send_messages"` // only if restricted
 	} `json:"new_chat_member"`
 }
 
-// entity formats a part of a text. Offset and Length count UTF-16 units.
+// entity formats a part of a text. Offset and Length are UTF-16 code units.
 type entity struct {
 	Type   string `json:"type"` // bold, code, pre, blockquote, expandable_blockquote
 	Offset int    `json:"offset"`
@@ -108,7 +107,7 @@ type entity struct {
 	Language string `json:"language,omitempty"` // of a pre
 }
 
-// mention is an entity of the type text_mention, which calls somebody.
+// mention is an entity of type text_mention, which notifies a user.
 type mention struct {
 	entity
 	User struct {
@@ -118,14 +117,14 @@ type mention struct {
 	} `json:"user"`
 }
 
-// key is one button of a keyboard under a message.
+// key is one button of a keyboard.
 type key struct {
 	Text  string `json:"text"`
 	Data  string `json:"callback_data"` // at most 64 bytes
 	Style string `json:"style,omitempty"`
 }
 
-// keyboard is the reply_markup of a message with buttons; one without rows takes them away.
+// keyboard is a message's reply_markup with buttons; without rows it removes them.
 type keyboard struct {
 	Rows [][]key `json:"inline_keyboard"`
 }
@@ -137,8 +136,7 @@ type forceReply struct {
 	Selective   bool   `json:"selective,omitempty"`
 }
 
-// ref names a message: its chat and its number there. Both are Telegram's, and neither changes, but for a group that
-// becomes a supergroup.
+// ref identifies a message by its chat and its id there. Both are stable, except when a group becomes a supergroup.
 type ref struct{ chat, message int64 }
 
 func (r ref) String() string {
@@ -155,7 +153,7 @@ func parseRef(text string) (ref, error) {
 	return ref{chat: c, message: m}, nil
 }
 
-// refOf is the name of a message that came in.
+// refOf is the ref of a received message.
 func refOf(m *message) string {
 	if m == nil {
 		return ""

@@ -13,28 +13,28 @@ import (
 )
 
 const (
-	// mostToast is how many characters the answer to a tap may have (Bot API, answerCallbackQuery).
+	// mostToast limits the answer to a tap in characters (Bot API, answerCallbackQuery).
 	mostToast = 200
-	// mostTools is how many UTF-16 units tools' names have on a button, so that there is room for what it allows.
+	// mostTools limits the tools' names on a button in UTF-16 code units, to leave room for what it allows.
 	mostTools = 36
-	// mostFirst is how many of them the first name has that stands for several.
+	// mostFirst limits the first name if it stands for several.
 	mostFirst = mostTools - len(" and 49 more tools")
 )
 
-// notRunning is above a card whose buttons nobody hears.
+// notRunning is above a card while the daemon is stopped.
 const notRunning = "⏸ daycared is not running just now: the buttons come back with it, and the question stands."
 
-// lockedOut is above a card whose person is locked, notAnswered above that of somebody who is nobody any more.
+// lockedOut is above a card whose person is locked, notAnswered above that of a person who is no longer configured.
 const (
 	lockedOut   = "🔒 You are locked: nothing from this account counts until somebody unlocks you."
 	notAnswered = "🔒 This card can no longer be answered."
 )
 
-// clip is text as far as one message holds it.
+// clip shortens text to one message.
 func clip(text string) string { return clipTo(text, mostText) }
 
-// labelOf is what a button says that gives an answer. A tool's name is somebody else's word: it is quoted unless it is
-// a plain one, and shortened before what the button allows would be.
+// labelOf is a button's label. A tool's name is foreign text: unless it is plain it is quoted, and it is shortened rather
+// than what the button allows.
 func labelOf(r permissions.Request, o permissions.Option) string {
 	s, allows := o.ID.Scope()
 	answered := slices.ContainsFunc(r.Calls, func(c permissions.Call) bool { return c.Answer != "" })
@@ -57,7 +57,7 @@ func firstWord(label string) string {
 	return word
 }
 
-// toolsOf are the names of tools as far as a button has room for them.
+// toolsOf lists the tools' names within a button's room.
 func toolsOf(names []string) string {
 	words := make([]string, len(names))
 	for i, name := range names {
@@ -82,7 +82,7 @@ func toolOf(name string, most int) string {
 	return `"` + clipTo(strings.ReplaceAll(visible(name), `"`, `\u{22}`), most-2) + `"`
 }
 
-// reallyOf is what the second yes allows, in so few words that half a row of a phone holds them.
+// reallyOf is what the second confirmation allows, short enough for half a row of a phone.
 func reallyOf(r permissions.Request, first press) string {
 	s, _ := first.Answer.Scope()
 	answered := slices.ContainsFunc(r.Calls, func(c permissions.Call) bool { return c.Answer != "" })
@@ -105,12 +105,12 @@ func reallyOf(r permissions.Request, first press) string {
 	return "allow once"
 }
 
-// toastDone says what became of a tap that was taken: how the request ended, or how far it has come.
+// toastDone says what an accepted tap did: the outcome, or the state so far.
 func toastDone(r permissions.Request) string {
 	return clipTo(card.Isolate(card.Settled(r, card.Options{Self: r.DecidedBy})), mostToast)
 }
 
-// toastRefused says why a tap was not taken: not theirs, too late and how it ended, said already.
+// toastRefused says why a tap was not accepted.
 func toastRefused(refusal *permissions.Refusal) string {
 	switch refusal.Code {
 	case permissions.CodeUnknown:
@@ -121,7 +121,7 @@ func toastRefused(refusal *permissions.Refusal) string {
 	return clipTo(visible(refusal.Text), mostToast)
 }
 
-// toastGiven answers a button that says what its person has answered already.
+// toastGiven answers a button whose answer the person has already given.
 func toastGiven(a permissions.Answer) string {
 	if _, allows := a.Scope(); allows {
 		return "✅ You allowed this."
@@ -133,22 +133,22 @@ func toastGiven(a permissions.Answer) string {
 }
 
 const (
-	// toastUnknown answers a button that is none of ours.
+	// toastUnknown answers an unknown button.
 	toastUnknown = "This button belongs to nothing that daycared knows. Nothing was changed."
 	// toastBroken answers a tap that could not be stored.
 	toastBroken = "This could not be stored just now. Nothing was changed; it is tried again by itself."
-	// toastReally answers the first yes to high risk.
+	// toastReally answers the first confirmation of high risk.
 	toastReally = "High risk: nothing is allowed yet. It takes a second yes, at the right below the card."
-	// toastReason and toastOther answer the buttons that ask for a reason, and for an answer in one's own words.
+	// toastReason and toastOther answer the buttons that ask for a reason and for an answer in the person's own words.
 	toastReason = "Nothing is denied yet: write your reason as a reply to the question below."
 	toastOther  = "Nothing is answered yet: write your answer as a reply to the question below."
 )
 
-// question is what asks for words that an answer needs, in a message of its own. The reply to it is matched by the code
-// of its request, with which it ends.
+// question asks for the words that an answer needs, in a message of its own. Its reply is matched by the request's code at
+// the question's end.
 type question struct {
 	answer      permissions.Answer
-	before      string // the code
+	before      string // the text before the code
 	placeholder string
 }
 
@@ -159,8 +159,7 @@ var (
 
 func (q question) text(code string) string { return q.before + code }
 
-// asked is the code in a question for words, and the answer that they are for. Whether the question was ours is for the
-// caller to know.
+// asked is the code in a question for words, and the answer that they are for. The caller checks that the question is ours.
 func asked(text string) (code string, answer permissions.Answer, ok bool) {
 	for _, q := range []question{whyNot, inOwnWords} {
 		code, found := strings.CutPrefix(text, q.before)
@@ -171,7 +170,7 @@ func asked(text string) (code string, answer permissions.Answer, ok bool) {
 	return "", "", false
 }
 
-// of is the question in a group: it names whom it is for, and calls them.
+// of is the question in a group, which names and mentions its recipient.
 func (q question) of(name, code string, u user) (text string, calls []mention) {
 	name = visible(name)
 	called := mention{entity: entity{Type: "text_mention", Length: card.UTF16.Of(name)}}
@@ -179,18 +178,18 @@ func (q question) of(name, code string, u user) (text string, calls []mention) {
 	return name + ": " + q.text(code), []mention{called}
 }
 
-// askedOf is whom our question for words was for that a message of a group replies to, the code of its request, and the
-// answer that the words are for.
+// askedOf reads a reply to one of our questions in a group: whom the question was for, its request's code, and the answer
+// that the words are for.
 func askedOf(m *message, bot int64) (name, code string, answer permissions.Answer, ok bool) {
 	if m.ReplyTo == nil || m.ReplyTo.From == nil || m.ReplyTo.From.ID != bot {
 		return "", "", "", false
 	}
 	name, rest, found := strings.Cut(m.ReplyTo.Text, ": ")
 	code, answer, ok = asked(rest)
-	return name, code, answer, ok && found && !strings.Contains(name, "\n") // no card, whatever is in it
+	return name, code, answer, ok && found && !strings.Contains(name, "\n") // cards have line breaks before any ": "
 }
 
-// notAsked answers a person who replied to the question for somebody else's words.
+// notAsked answers a person who replied to another person's question.
 func notAsked(name string) string {
 	return "Nothing was decided: that question is for " + name + ". Press the button with ✏️ yourself."
 }
@@ -198,7 +197,7 @@ func notAsked(name string) string {
 // commandsElsewhere answers a command in a group.
 const commandsElsewhere = "Commands are for your own chat with me; here you answer cards, by their buttons or in a reply."
 
-// codeOfCard is the code of a card, or empty.
+// codeOfCard is the code on a card, or empty.
 func codeOfCard(text string) string {
 	for line := range strings.Lines(text) {
 		code, begins := strings.CutPrefix(strings.TrimSpace(line), "── ")
@@ -224,41 +223,41 @@ func toAnswer(waiting []connectors.Prompt) string {
 	return "⏰ " + namesOf(names)
 }
 
-// mostNames is how many UTF-16 units names have in a list of them.
+// mostNames limits a list of names in UTF-16 code units.
 const mostNames = 300
 
 func namesOf(names []string) string { return clipTo(visible(strings.Join(names, ", ")), mostNames) }
 
-// shownAgain stands where a card was that was sent again.
+// shownAgain replaces a card that was sent again.
 func shownAgain(code string) string {
 	return "⬇️ " + visible(code) + " is shown again below; please answer there."
 }
 
-// askedElsewhere stands on a card at an account that is no longer the person's.
+// askedElsewhere replaces a card in an account that is no longer the person's.
 func askedElsewhere(name string) string { return visible(name) + " is asked at another account now." }
 
-// afterGap tells somebody for whom something still waits that Telegram may have dropped their taps.
+// afterGap tells a person with pending requests that Telegram may have dropped their taps.
 func afterGap(gone time.Duration) string {
 	return "daycared had no contact with Telegram for " + permissions.SayDuration(gone.Round(time.Minute)) +
 		". What still waits for you is shown again below. If you pressed something and the card has not changed, press again."
 }
 
-// toStranger answers somebody who is nobody here.
+// toStranger answers an unknown account.
 func toStranger(id int64) string {
 	return fmt.Sprintf("Hello! This bot asks people for permission. It does not know you, so it has nothing to ask you.\n"+
 		"Your numeric Telegram id is %d. If you should be asked, give it to whoever runs daycared here.", id)
 }
 
-// account says what an identity is known by here.
+// account says by which id an identity is known.
 func account(id connectors.Identity) string {
 	return fmt.Sprintf("Your numeric Telegram id is %d.", id.Telegram)
 }
 
-// forwarded answers somebody else's words.
+// forwarded answers foreign words.
 const forwarded = "Nothing was decided: a message that was forwarded, or that another bot wrote, holds somebody else's words. " +
 	"Please write your own."
 
-// help says how to answer, and which commands there are.
+// help explains how to answer, and the commands.
 const help = `daycared asks you here when an agent needs a permission. Press a button below the card, or write:
 
 yes K7F3Q · allow once
