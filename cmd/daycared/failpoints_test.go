@@ -219,7 +219,7 @@ func (c failingWhatsApp) Edit(ctx context.Context, ref string, p connectors.Prom
 func (c failingWhatsApp) Run(ctx context.Context, h connectors.Handler) error {
 	desk, ok := h.(whatsapp.Desk)
 	if !ok {
-		return errors.New("serve whatsapp: the handler is not a desk")
+		return errors.New("serve whatsapp: the handler does not implement Desk")
 	}
 	return c.Connector.Run(ctx, failingDesk{desk})
 }

@@ -236,7 +236,7 @@ func (d *desktop) tap(ctx context.Context, u update) error {
 		from.Telegram = 0
 	}
 	decision := connectors.Decision{
-		Button: p.Button, Ref: refOf(tap.Message), Answer: p.Answer, Call: p.Call, Really: true, // a button without a step is the second confirmation
+		Button: p.Button, Ref: refOf(tap.Message), Answer: p.Answer, Call: p.Call, Really: true, // a button without a step confirms
 		From: from, Key: d.eventKey(u),
 	}
 	if p.Step != "" {

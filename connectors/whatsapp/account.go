@@ -10,7 +10,7 @@ import (
 	"net/url"
 	"os"
 
-	_ "github.com/mattn/go-sqlite3" // the driver of the account's own file
+	_ "github.com/mattn/go-sqlite3" // driver of the account's file
 	signal "go.mau.fi/libsignal/logger"
 	"go.mau.fi/whatsmeow"
 	"go.mau.fi/whatsmeow/proto/waCompanionReg"
@@ -25,19 +25,19 @@ import (
 // ErrInUse is matched by errors about an account that another process holds.
 var ErrInUse = errors.New("another process holds the WhatsApp account")
 
-// account is the keys and the Signal sessions of one linked device, in a file of its own, which one process holds at a
-// time: with two, WhatsApp would throw out the one for the other, again and again.
+// account holds the keys and Signal sessions of one linked device, in a file of its own. Only one process may hold it at a
+// time: WhatsApp would disconnect two of them alternately.
 type account struct {
 	lock *os.File
 	rows *sqlstore.Container
 }
 
-// settings of the account's file. A lock that is not waited for long enough would lose a message while it is decrypted.
+// settings of the account's file. A shorter lock timeout could lose a message while it is decrypted.
 const settings = "_foreign_keys=on&_busy_timeout=20000&_journal_mode=WAL&_synchronous=FULL&_txlock=immediate"
 
-// openAccount opens the file, or makes it (0600). The error matches [ErrInUse] when another process has it open.
+// openAccount opens the file or creates it (0600). The error matches [ErrInUse] if another process has it open.
 func openAccount(ctx context.Context, path string, log waLog.Logger) (*account, error) {
-	//nolint:gosec // the path is the configuration's
+	//nolint:gosec // the path comes from the configuration
 	lock, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock the WhatsApp account: %w", err)
@@ -57,13 +57,13 @@ func openAccount(ctx context.Context, path string, log waLog.Logger) (*account, 
 }
 
 func (a *account) open(ctx context.Context, path string, log waLog.Logger) error {
-	// The files that SQLite puts beside it get the same mode.
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the path is the configuration's
+	// The files that SQLite creates beside it get the same mode.
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the path comes from the configuration
 	if err != nil {
 		return fmt.Errorf("open the WhatsApp account: %w", err)
 	}
 	if err := errors.Join(f.Chmod(0o600), f.Close()); err != nil {
-		return fmt.Errorf("keep the WhatsApp account to yourself: %w", err)
+		return fmt.Errorf("restrict access to the WhatsApp account: %w", err)
 	}
 	name := url.URL{Scheme: "file", Path: path, RawQuery: settings}
 	if a.rows, err = sqlstore.New(ctx, "sqlite3", name.String(), log); err != nil {
@@ -72,7 +72,7 @@ func (a *account) open(ctx context.Context, path string, log waLog.Logger) error
 	return nil
 }
 
-// Device is the linked device. One without an ID is new, and not linked yet.
+// device is the linked device. Without an ID it is new and not linked yet.
 func (a *account) device(ctx context.Context) (*store.Device, error) {
 	d, err := a.rows.GetFirstDevice(ctx)
 	if err != nil {
@@ -81,7 +81,7 @@ func (a *account) device(ctx context.Context) (*store.Device, error) {
 	return d, nil
 }
 
-// remove forgets a device that WhatsApp removed.
+// remove deletes a device that WhatsApp removed.
 func (a *account) remove(ctx context.Context, whose types.JID) error {
 	if err := a.rows.DeleteDevice(ctx, &store.Device{ID: &whose}); err != nil {
 		return fmt.Errorf("forget the WhatsApp account: %w", err)
@@ -89,7 +89,7 @@ func (a *account) remove(ctx context.Context, whose types.JID) error {
 	return nil
 }
 
-// Close gives the file and its lock back.
+// Close releases the file and its lock.
 func (a *account) Close() error {
 	var err error
 	if a.rows != nil {
@@ -98,15 +98,15 @@ func (a *account) Close() error {
 	return errors.Join(err, a.lock.Close())
 }
 
-// newClient is a client of the library as this connector needs it: a message is acknowledged once it has been handled,
-// and one that was not is decrypted again when it comes again; connections are our own business; and what the phone
-// would send of its history is not asked for.
+// newClient configures the library's client for this connector: messages are acknowledged once they are handled, messages
+// that were not handled are decrypted again on redelivery, reconnecting is up to us, and the phone's history is not
+// requested.
 func (c *Connector) newClient(d *store.Device, handle func(event any) bool) *whatsmeow.Client {
 	cli := whatsmeow.NewClient(d, quiet{c.log})
 	cli.SynchronousAck = true
 	cli.EnableDecryptedEventBuffer = true
 	cli.EnableAutoReconnect = false
-	cli.UseRetryMessageStore = true // else a phone that asks again after a restart shows "waiting for this message"
+	cli.UseRetryMessageStore = true // otherwise a retry request after a restart leaves "waiting for this message" on the phone
 	cli.ManualHistorySyncDownload = true
 	if c.http != nil {
 		cli.SetWebsocketHTTPClient(c.http)
@@ -117,8 +117,7 @@ func (c *Connector) newClient(d *store.Device, handle func(event any) bool) *wha
 	return cli
 }
 
-// freshen takes the version that WhatsApp's own client has now, after ours was refused. It is the library's, for the
-// whole process.
+// freshen adopts the current version of WhatsApp's own client after ours was refused. The setting is global to the process.
 func (c *Connector) freshen(ctx context.Context) error {
 	v, err := whatsmeow.GetLatestVersion(ctx, cmp.Or(c.http, http.DefaultClient))
 	if err != nil {
@@ -129,7 +128,7 @@ func (c *Connector) freshen(ctx context.Context) error {
 }
 
 func init() {
-	store.SetOSInfo("daycared", [3]uint32{1, 0, 0}) // what the phone lists among its linked devices
+	store.SetOSInfo("daycared", [3]uint32{1, 0, 0}) // shown among the phone's linked devices
 	store.DeviceProps.PlatformType = waCompanionReg.DeviceProps_DESKTOP.Enum()
 	store.DeviceProps.RequireFullSync = proto.Bool(false)
 	store.DeviceProps.HistorySyncConfig = &waCompanionReg.DeviceProps_HistorySyncConfig{
@@ -137,8 +136,7 @@ func init() {
 	}
 }
 
-// quiet takes what the library says. All of it is for those who look for a fault: what matters is said by events, and
-// the library's lines hold whose message it is, which is left out.
+// quiet receives the library's log at debug level. Events carry what matters, and addresses are removed from the lines.
 type quiet struct{ log *slog.Logger }
 
 var _ waLog.Logger = quiet{}
@@ -148,14 +146,14 @@ func (q quiet) Warnf(format string, args ...any)  { q.say("warn", format, args) 
 func (q quiet) Infof(format string, args ...any)  { q.say("info", format, args) }
 func (q quiet) Debugf(string, ...any)             {} // whole stanzas
 
-// Sub is the same for a part of the library.
+// Sub returns the logger of a part of the library.
 func (q quiet) Sub(module string) waLog.Logger { return quiet{q.log.With("module", module)} }
 
 func (q quiet) say(level, format string, args []any) {
 	q.log.Debug("whatsapp library", "level", level, "said", addresses.ReplaceAllLiteralString(fmt.Sprintf(format, args...), "…"))
 }
 
-// mute is what the Signal library writes to, which would print to the terminal.
+// mute silences the Signal library, which would print to the terminal.
 type mute struct{}
 
 func (mute) Debug(string, string)   {}

@@ -12,16 +12,16 @@ import (
 	"github.com/daycared/daycared/connectors/invitation"
 )
 
-// pairing is what whoever is to be enrolled writes before the code.
+// pairing is the word that is written before a pairing code.
 const pairing = "pair"
 
-// codeLength and codeLetters make codes that are easily typed; a wrong one is seldom answered.
+// codeLength and codeLetters make codes that are easy to type; wrong codes are rarely answered.
 const (
 	codeLength  = 8
 	codeLetters = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
 )
 
-// pairCode is the code that somebody brings: pair, and a word.
+// pairCode is the pairing code in a text.
 func pairCode(text string) (code string, is bool) {
 	words := strings.Fields(text)
 	if len(words) != 2 || !strings.EqualFold(words[0], pairing) || len(words[1]) != codeLength {
@@ -30,8 +30,8 @@ func pairCode(text string) (code string, is bool) {
 	return strings.ToUpper(words[1]), true
 }
 
-// arrive takes somebody who brings a code, and tells them what that did. Whoever brings a wrong one is a stranger like any
-// other, unless they are somebody here.
+// arrive takes an account that sends a code, and tells it the result. A wrong code from an account that is not configured
+// is treated like any message from an unknown sender.
 func (d *desktop) arrive(ctx context.Context, from sender, name, code string) error {
 	if d.book.Take(code, connectors.Guest{Address: from.number, Alias: from.lid, Name: name}) {
 		d.book.Write(from.number, "Thank you. The machine that showed the code is asking now whether you are the one it expects. "+
@@ -108,7 +108,7 @@ func (c *Connector) At(p connectors.Person, address string) connectors.Person {
 	return p
 }
 
-// deliver sends what numbers are to be told.
+// deliver sends the messages queued for numbers.
 func (d *desktop) deliver(ctx context.Context) error {
 	return d.book.Letters(ctx, func(number, text string) {
 		as := ref{number, newID("")}

@@ -9,22 +9,22 @@ import (
 	"go.mau.fi/whatsmeow/types/events"
 )
 
-// heard is a message as far as it may count: what somebody wrote, or the emoji that they put on a message.
+// heard is a message that may count: a text, or an emoji on a message.
 type heard struct {
 	source   types.MessageSource
 	id       string
 	at       time.Time
 	text     string
-	quotes   string // the id of the message that it replies to or reacts on; empty: none
-	reaction bool   // text is an emoji, empty when it was taken back
-	onOwn    bool   // it is on a message of its author's
-	unread   string // what it is that is not read, as a person calls it; empty for what nobody sends by hand
-	author   string // of what it replies to or reacts on, and the chat of that, as its author says; empty: not said
+	quotes   string // id of the message that it replies or reacts to, or empty
+	reaction bool   // text is an emoji, empty if it was removed
+	onOwn    bool   // it reacts to a message of its own author
+	unread   string // what kind of content is not read, in a person's words; empty for what nobody sends by hand
+	author   string // author and chat of the message that it replies or reacts to, as the sender states them; may be empty
 	chat     string
 }
 
-// onOurs tells whether what it replies to or reacts on is, as its author has it, of this account's in the chat with it.
-// Apps write one address in several ways, so only the user in it is compared.
+// onOurs reports whether, according to the sender, it replies or reacts to a message of this account in their chat. Apps
+// write one address in several ways, so only its user is compared.
 func (h heard) onOurs(number, lid types.JID) bool {
 	chat, noChat := types.ParseJID(h.chat)
 	author, noAuthor := types.ParseJID(h.author)
@@ -35,14 +35,14 @@ func (h heard) onOurs(number, lid types.JID) bool {
 		return false
 	case h.author == "" || author.User == number.User:
 		return true
-	case author.Server == types.HiddenUserServer && lid.IsEmpty(): // it was not told yet
+	case author.Server == types.HiddenUserServer && lid.IsEmpty(): // our LID is not known yet
 		return true
 	}
 	return author.User != "" && author.User == lid.User
 }
 
-// hear says what a message is, or why it is nothing that anybody may have decided by: only what one person wrote to this
-// account, from their own device, once, and in their own words.
+// hear decodes a message, or says why it cannot be an answer. Only what one person wrote to this account counts: from their
+// own device, once, and in their own words.
 func hear(e *events.Message) (h heard, not string) {
 	i := e.Info
 	h = heard{source: i.MessageSource, id: i.ID, at: i.Timestamp}
@@ -90,7 +90,7 @@ func hear(e *events.Message) (h heard, not string) {
 	return h, "it is no text"
 }
 
-// media is what a message without a text holds, as a person calls it.
+// media is what a message without text contains, in a person's words.
 func media(m *waE2E.Message) string {
 	switch {
 	case m.GetAudioMessage() != nil:
@@ -107,11 +107,11 @@ func media(m *waE2E.Message) string {
 	return ""
 }
 
-// isCopy is what is said of a copy that the account's own phone sent, of a message that could not be decrypted. Who wrote
-// it is only what that phone says.
+// isCopy marks a copy, sent by the account's own phone, of a message that could not be decrypted. Its author is only that
+// phone's claim.
 const isCopy = "it is a copy from the account's own phone"
 
-// private tells whether a chat is that with one person.
+// private reports whether a chat is with one person.
 func private(chat types.JID) bool {
 	return chat.Server == types.DefaultUserServer || chat.Server == types.HiddenUserServer
 }
@@ -120,7 +120,7 @@ func handedOn(c *waE2E.ContextInfo) bool {
 	return c.GetIsForwarded() || c.GetForwardingScore() > 0 || c.GetForwardedNewsletterMessageInfo() != nil
 }
 
-// plainEmoji is an emoji without the tone of a skin and without marks of how it is to be drawn.
+// plainEmoji removes skin tones and variation selectors.
 func plainEmoji(text string) string {
 	return strings.Map(func(r rune) rune {
 		if (r >= 0x1F3FB && r <= 0x1F3FF) || r == 0xFE0F || r == 0xFE0E {

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// lookAgain is how often it is looked whether an account was linked, or is free.
+	// lookAgain is how often an account that is not linked or in use is checked again.
 	lookAgain = 2 * time.Second
-	// firstTry is the pause before something that failed is tried again; the further ones are longer.
+	// firstTry is the first retry delay; it grows from there.
 	firstTry = time.Second
-	// mostPings is how many pings in a row may stay without an answer.
+	// mostPings is how many pings in a row may remain unanswered.
 	mostPings = 2
-	// steadyAfter is how long a connection has to last for the next one to be tried at once.
+	// steadyAfter is how long a connection has to last before the retry delay is reset.
 	steadyAfter = time.Minute
-	// freshenEvery is how often at most it is asked for the version that WhatsApp takes.
+	// freshenEvery is the minimum time between queries for the current client version.
 	freshenEvery = time.Hour
-	// bannedFor is how long a ban is waited for whose end was not said.
+	// bannedFor is the wait after a ban without a stated end.
 	bannedFor = time.Hour
 )
 
@@ -33,10 +33,10 @@ const (
 type ending struct {
 	to    standing
 	why   string
-	until time.Time // of a ban
+	until time.Time // end of a ban
 }
 
-// keep keeps the account connected until ctx ends. What somebody has to mend is waited for, and found by itself.
+// keep keeps the account connected until ctx ends. While it is unusable, it is checked periodically.
 func (d *desktop) keep(ctx context.Context) error {
 	for ctx.Err() == nil {
 		switch e, err := d.hold(ctx); {
@@ -46,13 +46,13 @@ func (d *desktop) keep(ctx context.Context) error {
 		case e.to != isStarting:
 			d.note(e)
 		}
-		_ = permissions.Pause(ctx, d.again) // the loop looks at ctx
+		_ = permissions.Pause(ctx, d.again) // the loop checks ctx
 	}
 	return nil
 }
 
-// hold opens the account and serves it until the device is gone. It returns how things stand then, if that is news: when
-// it is told, nothing of the device is left, and the file can be opened by whoever links another.
+// hold opens the account and serves it until the device is gone. It returns the new state, if that is news; by then the
+// file is released and another device can be linked.
 func (d *desktop) hold(ctx context.Context) (e ending, err error) {
 	a, err := openAccount(ctx, d.path, quiet{d.log})
 	if errors.Is(err, ErrInUse) {
@@ -66,7 +66,7 @@ func (d *desktop) hold(ctx context.Context) (e ending, err error) {
 	switch {
 	case err != nil:
 		return e, err
-	case device.ID == nil && d.state.lost(): // it is told why it is gone
+	case device.ID == nil && d.state.lost(): // the reason was reported
 		return e, nil
 	case device.ID == nil:
 		return ending{to: isUnlinked}, nil
@@ -81,16 +81,16 @@ func (d *desktop) hold(ctx context.Context) (e ending, err error) {
 	cli := d.newClient(device, d.listen(ctx, ended))
 	d.client.Store(cli)
 	defer d.client.Store(nil)
-	if e = d.serve(ctx, cli, ended); e.to == isLoggedOut { // the library does the same, at some time
+	if e = d.serve(ctx, cli, ended); e.to == isLoggedOut { // the library deletes it, too, but later
 		err = a.remove(ctx, whose)
 	}
 	return e, err
 }
 
-// serve connects again and again, until ctx ends or the device is gone for good, which it returns.
+// serve reconnects until ctx ends or the device is permanently gone, which it returns.
 func (c *Connector) serve(ctx context.Context, cli *whatsmeow.Client, ended <-chan ending) ending {
 	tries := c.newTries()
-	asked := time.Time{} // for a version
+	asked := time.Time{} // last query for a version
 	for ctx.Err() == nil {
 		e := c.connected(ctx, cli, ended, tries)
 		cli.Disconnect()
@@ -105,7 +105,7 @@ func (c *Connector) serve(ctx context.Context, cli *whatsmeow.Client, ended <-ch
 		c.note(e)
 		switch e.to {
 		case isReplaced:
-			<-ctx.Done() // or the two would throw out each other for ever
+			<-ctx.Done() // otherwise the two would disconnect each other forever
 		case isBanned:
 			wait = bannedFor
 			if left := e.until.Sub(c.now()); !e.until.IsZero() {
@@ -116,26 +116,26 @@ func (c *Connector) serve(ctx context.Context, cli *whatsmeow.Client, ended <-ch
 		case isRefused:
 			wait = max(wait, time.Minute)
 		}
-		_ = permissions.Pause(ctx, wait) // the loop looks at ctx
+		_ = permissions.Pause(ctx, wait) // the loop checks ctx
 	}
 	return ending{}
 }
 
-// renewed is how things stand once the version was asked for that WhatsApp takes.
+// renewed fetches the client version that WhatsApp accepts and returns the new state.
 func (c *Connector) renewed(ctx context.Context) ending {
 	if err := c.freshen(ctx); err != nil {
-		c.log.Warn("the version that whatsapp takes cannot be found", "err", err)
+		c.log.Warn("fetch whatsapp client version", "err", err)
 		return ending{to: isOutdated}
 	}
 	return ending{to: isAway, why: "it wants a newer version of the client, which is taken now"}
 }
 
-// connected connects and waits for the end of that.
+// connected connects once and waits until the connection ends.
 func (c *Connector) connected(
 	ctx context.Context, cli *whatsmeow.Client, ended <-chan ending, tries *backoff.ExponentialBackOff,
 ) ending {
 	for len(ended) > 0 {
-		<-ended // of the connection before
+		<-ended // of the previous connection
 	}
 	if err := cli.ConnectContext(ctx); err != nil {
 		return ending{to: isAway, why: plainly(err)}
@@ -159,13 +159,13 @@ func (c *Connector) connected(
 	}
 }
 
-// listen is what the library's client calls, in the order in which things happened. What it returns false for is not
-// acknowledged, and comes again.
+// listen returns the event handler of the library's client, which gets events in order. A message for which it returns
+// false is not acknowledged and is redelivered.
 func (d *desktop) listen(ctx context.Context, ended chan<- ending) func(event any) bool {
 	end := func(e ending) {
 		select {
 		case ended <- e:
-		default: // it has ended for other reasons
+		default: // it has already ended for another reason
 		}
 	}
 	return func(event any) bool {
@@ -178,9 +178,9 @@ func (d *desktop) listen(ctx context.Context, ended chan<- ending) func(event an
 			return false
 		case *events.UndecryptableMessage:
 			d.unread(ctx, e)
-		case *events.IdentityChange: // as WhatsApp says; a key that is another is found by [watched] before that
+		case *events.IdentityChange: // reported by WhatsApp; [watched] detects a different key earlier
 			if err := d.changed(ctx, e.JID); err != nil && ctx.Err() == nil {
-				d.log.Error("an account whose keys have changed is not suspended yet; it is when it writes", "err", err)
+				d.log.Error("suspend account with changed keys: retrying at its next message", "err", err)
 			}
 		case *events.Receipt:
 			d.receipts(e)
@@ -213,7 +213,7 @@ func (d *desktop) listen(ctx context.Context, ended chan<- ending) func(event an
 	}
 }
 
-// note writes down how things stand, and logs what is news.
+// note records the state and logs changes.
 func (c *Connector) note(e ending) {
 	if !c.state.turn(e.to, e.why, e.until) {
 		return
@@ -229,7 +229,7 @@ func (c *Connector) note(e ending) {
 	c.log.Log(context.Background(), level, "whatsapp is not connected", "why", c.state.Health())
 }
 
-// newTries are the pauses before something is tried again.
+// newTries returns the retry delays.
 func (c *Connector) newTries() *backoff.ExponentialBackOff {
 	return wire.Tries(c.firstTry, 300*c.firstTry)
 }

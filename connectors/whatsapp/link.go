@@ -17,48 +17,47 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Guide is whoever helps with linking, at a terminal. Its methods are called one at a time.
+// Guide helps with linking at a terminal. Its methods are called one at a time.
 type Guide interface {
-	// Scan shows a code for the phone to scan, which the next one replaces after life.
+	// Scan shows a code for the phone to scan. It is replaced after life.
 	Scan(code string, life time.Duration)
-	// Type shows a code to be typed on the phone.
+	// Type shows a code to type on the phone.
 	Type(code string)
-	// Passkey asks for what the browser of whoever owns the account answers to this request of WhatsApp's (WebAuthn, for
-	// web.whatsapp.com), both as JSON.
+	// Passkey asks for the account owner's browser's response to a WebAuthn request of web.whatsapp.com, both as JSON.
 	Passkey(ctx context.Context, request string) (response string, err error)
-	// Compare asks whether the phone shows this code as well.
+	// Compare asks whether the phone shows the same code.
 	Compare(ctx context.Context, code string) (same bool, err error)
-	// Say tells what happens.
+	// Say reports progress.
 	Say(text string)
 }
 
-// Linking is how a device is linked.
+// Linking configures [Link].
 type Linking struct {
 	Path        string // of the account's file
-	Number      string // E.164: the only account that may link it; empty: any
-	ByCode      bool   // the code is typed on the phone with Number, in place of scanning one
+	Number      string // E.164: the only account that may be linked; empty: any
+	ByCode      bool   // type a code on the phone with Number instead of scanning one
 	AutoVersion bool
-	HTTP        *http.Client // for tests; nil: the library's own
+	HTTP        *http.Client // for tests; nil: the library's default
 	Log         *slog.Logger
 }
 
-// What [Link] may fail with; a sentence for people is around each.
+// Errors of [Link], wrapped in a sentence for people.
 var (
 	ErrLinked      = errors.New("an account is linked already")
 	ErrOtherNumber = errors.New("another number than the one that was named")
 )
 
 const (
-	// displayName has the only form that WhatsApp takes when a code is typed.
+	// displayName has the only form that WhatsApp accepts for typed codes.
 	displayName = "Chrome (Linux)"
-	// settleTime is how long the first connection of a new device may take.
+	// settleTime limits the first connection of a new device.
 	settleTime = time.Minute
-	// looks is how often it is tried to have the account.
+	// looks is how often opening the account is tried.
 	looks = 10
 )
 
-// Link makes this daemon a linked device of a WhatsApp account, and returns the number of that. It needs the account's
-// file for itself (see [ErrInUse]), and waits until ctx ends.
+// Link makes this daemon a linked device of a WhatsApp account and returns the account's number. It needs exclusive access
+// to the account's file (see [ErrInUse]) and waits until ctx ends.
 func Link(ctx context.Context, o Linking, g Guide) (number string, err error) {
 	c := New(Options{Path: o.Path, AutoVersion: o.AutoVersion, HTTP: o.HTTP, Now: time.Now, Log: o.Log})
 	a, err := c.ownAccount(ctx)
@@ -97,8 +96,8 @@ func Link(ctx context.Context, o Linking, g Guide) (number string, err error) {
 	return e164(cli.Store.GetJID().ToNonAD()), nil
 }
 
-// ownAccount opens the account for this process alone. A daemon that has nothing linked looks at it for a moment now and
-// then, which is waited for.
+// ownAccount opens the account for this process alone. A daemon without a linked account opens it briefly now and then, so
+// it retries.
 func (c *Connector) ownAccount(ctx context.Context) (a *account, err error) {
 	for range looks {
 		a, err = openAccount(ctx, c.path, quiet{c.log})
@@ -109,16 +108,15 @@ func (c *Connector) ownAccount(ctx context.Context) (a *account, err error) {
 	return a, err
 }
 
-// linker is one linking.
 type linker struct {
 	Linking
 	guide Guide
 	cli   *whatsmeow.Client
 	other string // the number that was refused
-	typed bool   // a code to be typed was shown
+	typed bool   // a code to type was shown
 }
 
-// expected refuses every account but the one that was named. The library calls it before it says yes to the phone.
+// expected accepts only the account that was named. The library calls it before it confirms the pairing to the phone.
 func (l *linker) expected(jid types.JID, _, _ string) bool {
 	number := e164(jid.ToNonAD())
 	if l.Number == "" || number == l.Number {
@@ -128,7 +126,7 @@ func (l *linker) expected(jid types.JID, _, _ string) bool {
 	return false
 }
 
-// pair shows codes until a phone has linked this device. When codes have run out it connects anew for others.
+// pair shows codes until a phone has linked this device. It reconnects for new codes.
 func (l *linker) pair(ctx context.Context, c *Connector) error {
 	freshened := false
 	tries := c.newTries()
@@ -140,7 +138,7 @@ func (l *linker) pair(ctx context.Context, c *Connector) error {
 		if err != nil {
 			l.cli.Disconnect()
 			l.guide.Say("WhatsApp cannot be reached (" + plainly(err) + "); it is tried again")
-			_ = permissions.Pause(ctx, tries.NextBackOff()) // the loop looks at ctx
+			_ = permissions.Pause(ctx, tries.NextBackOff()) // the loop checks ctx
 			continue
 		}
 		end, err := l.follow(ctx, items)
@@ -167,7 +165,7 @@ func (l *linker) pair(ctx context.Context, c *Connector) error {
 	return ctx.Err()
 }
 
-// follow does what comes while one connection waits for a phone, and tells how it ended.
+// follow handles the events of one connection that waits for a phone, and returns the last one.
 func (l *linker) follow(ctx context.Context, items <-chan whatsmeow.QRChannelItem) (end string, err error) {
 	for {
 		var item whatsmeow.QRChannelItem
@@ -201,7 +199,7 @@ func (l *linker) follow(ctx context.Context, items <-chan whatsmeow.QRChannelIte
 	}
 }
 
-// code shows one code: to be scanned, or the one to be typed.
+// code shows one code, to scan or to type.
 func (l *linker) code(ctx context.Context, item whatsmeow.QRChannelItem) error {
 	if !l.ByCode {
 		l.guide.Scan(item.Code, item.Timeout)
@@ -219,7 +217,7 @@ func (l *linker) code(ctx context.Context, item whatsmeow.QRChannelItem) error {
 	return nil
 }
 
-// passkey answers WhatsApp, which asks some accounts for their passkey as well.
+// passkey answers a passkey request, which some accounts get as well.
 func (l *linker) passkey(ctx context.Context, e *events.PairPasskeyRequest) error {
 	request, err := json.MarshalIndent(e.PublicKey, "", "  ")
 	if err != nil {
@@ -242,7 +240,7 @@ func (l *linker) passkey(ctx context.Context, e *events.PairPasskeyRequest) erro
 	}
 }
 
-// compare ends the linking with a passkey.
+// compare completes linking with a passkey.
 func (l *linker) compare(ctx context.Context, e *events.PairPasskeyConfirmation) error {
 	same, err := l.guide.Compare(ctx, e.Code)
 	if err != nil {

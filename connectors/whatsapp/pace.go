@@ -14,7 +14,7 @@ import (
 	"github.com/daycared/daycared/internal/wire"
 )
 
-// The limits are our own: WhatsApp tells none, and bans accounts that write much. A burst is a card with its document,
+// The limits are our own: WhatsApp documents none, and bans accounts that write much. A burst is a card with its document,
 // or the cards of a few agents at once.
 const (
 	numberEvery = 2 * time.Second
@@ -22,22 +22,22 @@ const (
 	allEvery    = time.Second
 	allBurst    = 10
 	mostNumbers = 1000
-	// Of a burst, one in so much is left for what is more urgent: edits and notices leave that for cards, answers to what
-	// people write for all of them.
+	// One in so many of a burst stays reserved for more urgent messages: cards come first, then edits and notices, then
+	// replies to what people write.
 	edits, replies = 3, 2
 )
 
-// turnError is that there is no room for what can wait, and for how long not.
+// turnError means that there is no room for a message that can wait, and for how long.
 type turnError struct{ after time.Duration }
 
-func (e *turnError) Error() string { return "too much is written to this number just now" }
+func (e *turnError) Error() string { return "too many messages to this number" }
 
 // RetryAfter is [connectors.Later].
 func (e *turnError) RetryAfter() time.Duration { return e.after }
 
-// pace holds back what is sent. It is safe for concurrent use.
+// pace limits sending. It is safe for concurrent use.
 type pace struct {
-	all *wire.Turns // of numbers
+	all *wire.Turns // by number
 
 	mu      sync.Mutex
 	numbers map[string]*rate.Limiter
@@ -48,13 +48,13 @@ func newPace() *pace {
 	return &pace{all: wire.NewTurns(rate.Every(allEvery), allBurst), numbers: map[string]*rate.Limiter{}, every: rate.Every(numberEvery)}
 }
 
-// Unpace has nothing of what is sent held back any more, for tests: their WhatsApp bans nobody. It is called before Run.
+// Unpace removes all limits, for tests: their WhatsApp bans nobody. Call it before Run.
 func (c *Connector) Unpace() {
 	c.pace.all.SetLimit(rate.Inf)
 	c.pace.every = rate.Inf
 }
 
-// of is the bucket of a number. The lock is held.
+// of is a number's bucket. The caller holds the lock.
 func (p *pace) of(number string) *rate.Limiter {
 	l := p.numbers[number]
 	if l == nil {
@@ -67,7 +67,7 @@ func (p *pace) of(number string) *rate.Limiter {
 	return l
 }
 
-// wait returns when something may be sent to a number, or an error once ctx ends.
+// wait returns when a message may be sent to a number, or an error once ctx ends.
 func (p *pace) wait(ctx context.Context, number string) error {
 	p.mu.Lock()
 	l := p.of(number)
@@ -82,7 +82,7 @@ func (p *pace) wait(ctx context.Context, number string) error {
 	return nil
 }
 
-// room takes room for what can wait, if that leaves a part of it. It does not wait: the error says until when.
+// room takes a turn for a message that can wait, if the reserve stays untouched. It never blocks: the error has the delay.
 func (p *pace) room(number string, part int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,23 +95,23 @@ func (p *pace) room(number string, part int) error {
 	return nil
 }
 
-// queueTime is how long a message that WhatsApp does not confirm keeps others from being sent.
+// queueTime is how long an unconfirmed message may block others.
 const queueTime = 200 * time.Millisecond
 
-// queue is where messages wait for the library, which sends none before the one that it sends is confirmed. Where others
-// wait, that takes [queueTime] at most: the confirmation is then waited for here, and the next message goes out. It is
-// safe for concurrent use.
+// queue serializes messages for the library, which sends one message only after the previous one is confirmed. If others
+// wait, it takes over the wait for the confirmation after [queueTime], so that the next message is sent. It is safe for
+// concurrent use.
 type queue struct {
-	turn chan struct{} // holds one while the library sends
+	turn chan struct{} // holds one element while the library sends
 
 	mu    sync.Mutex
 	began time.Time
-	cut   func() // ends the library's waiting
+	cut   func() // ends the library's wait
 }
 
 func newQueue() *queue { return &queue{turn: make(chan struct{}, 1)} }
 
-// enter waits for the library, which cut then takes away again.
+// enter waits for the library. The next caller may call cut to take it away again.
 func (q *queue) enter(ctx context.Context, cut func()) error {
 	for {
 		q.mu.Lock()
@@ -142,7 +142,7 @@ func (q *queue) leave() {
 	<-q.turn
 }
 
-// send sends a message and returns when WhatsApp had it.
+// send sends a message and returns WhatsApp's time of receipt.
 func (q *queue) send(ctx context.Context, cli *whatsmeow.Client, to ref, m *waE2E.Message) (at time.Time, err error) {
 	alone, cut := context.WithCancel(ctx)
 	defer cut()
@@ -155,8 +155,8 @@ func (q *queue) send(ctx context.Context, cli *whatsmeow.Client, to ref, m *waE2
 		q.leave()
 		return sent.Timestamp, err
 	}
-	library := cli.DangerousInternals() //nolint:staticcheck // there is no other way to wait for a confirmation alone
-	ack := library.WaitResponse(to.id)  // it was sent, and the library waits for this no longer
+	library := cli.DangerousInternals() //nolint:staticcheck // nothing else can wait for a confirmation only
+	ack := library.WaitResponse(to.id)  // the message was sent, but the library no longer waits
 	q.leave()
 	select {
 	case <-ctx.Done():

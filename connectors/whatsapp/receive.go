@@ -14,7 +14,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// desktop is a connector that is being served: what people write reaches the desk.
+// desktop handles messages: it hands what people do to the engine.
 type desktop struct {
 	*Connector
 	desk   Desk
@@ -29,28 +29,28 @@ func newDesktop(c *Connector, desk Desk) *desktop {
 	})}
 }
 
-// message does what a message says. It returns false for one that has to come again.
+// message handles a message. It returns false for one that has to be redelivered.
 func (d *desktop) message(ctx context.Context, e *events.Message) bool {
 	h, not := hear(e)
 	if not != isCopy {
 		d.unreadable.Remove(e.Info.ID)
 	}
 	if not != "" {
-		d.log.Debug("a message of whatsapp's decides nothing", "why", not)
+		d.log.Debug("ignore whatsapp message", "why", not)
 		if h.unread != "" && !d.read(h) {
 			d.noteRead(h)
 			d.unheard(ctx, h)
 		}
 		return true
 	}
-	if d.read(h) { // encrypted once more, with the same id
+	if d.read(h) { // the same id, encrypted again
 		return true
 	}
 	err := d.take(ctx, h, e.Info.PushName)
 	if err == nil {
 		d.noteRead(h)
 	} else if ctx.Err() == nil {
-		d.log.Error("a message of whatsapp's cannot be stored; it comes again", "err", err)
+		d.log.Error("store whatsapp message: waiting for redelivery", "err", err)
 	}
 	return err == nil
 }
@@ -65,7 +65,7 @@ func (d *desktop) take(ctx context.Context, h heard, name string) error {
 		return err
 	}
 	if from.number == "" {
-		d.log.Warn("a message of whatsapp's is passed over: it does not tell whose it is")
+		d.log.Warn("message without sender skipped")
 		return nil
 	}
 	if code, is := pairCode(h.text); is && !h.reaction {
@@ -97,7 +97,7 @@ func (d *desktop) take(ctx context.Context, h heard, name string) error {
 	return nil
 }
 
-// unheard tells one of the people of the configuration that what they sent is not read.
+// unheard tells a configured person that what they sent is not read.
 func (d *desktop) unheard(ctx context.Context, h heard) {
 	cli := d.client.Load()
 	if cli == nil {
@@ -110,7 +110,7 @@ func (d *desktop) unheard(ctx context.Context, h heard) {
 	id := from.identity()
 	who, err := d.desk.Person(id)
 	if err != nil {
-		return // strangers are not answered
+		return // unknown accounts get no answer
 	}
 	words, err := d.reader.Unheard(ctx, id, who, h.unread, true)
 	if err != nil || words == "" {
@@ -120,12 +120,12 @@ func (d *desktop) unheard(ctx context.Context, h heard) {
 	d.aside(ctx, func(ctx context.Context) error { return d.say(ctx, as, loose(words), h.id, false) })
 }
 
-// tellAbout tells the author of a message what it did: a decision with an emoji on the message, since the card says the
-// rest; all else in words.
+// tellAbout reports to a message's author what it did: an emoji on the message for a decision, since the card says the
+// rest, and words for everything else.
 func (d *desktop) tellAbout(ctx context.Context, number string, h heard, did conversation.Did) {
 	for _, taken := range did.Decided {
 		if h.reaction {
-			continue // the card says it
+			continue // the card shows it
 		}
 		emoji := "✅"
 		if taken.Answer == permissions.Deny || taken.Answer == permissions.Interrupt {
@@ -133,10 +133,10 @@ func (d *desktop) tellAbout(ctx context.Context, number string, h heard, did con
 		}
 		as := ref{number, newID("")}
 		d.aside(ctx, func(ctx context.Context) error { return d.mark(ctx, as, h.id, emoji) })
-		break // a message has one
+		break // one emoji per message
 	}
 	about, ours := h.id, false
-	if h.reaction { // which nothing can reply to
+	if h.reaction { // a reaction cannot be replied to
 		about, ours = h.quotes, !h.onOwn
 	}
 	for _, words := range did.Say {
@@ -145,8 +145,8 @@ func (d *desktop) tellAbout(ctx context.Context, number string, h heard, did con
 	}
 }
 
-// stranger notes somebody who is nobody here, for the owner. They are not answered: what keeps an account alive is to
-// write little, and to nobody who might not want it.
+// stranger records an unknown account for the owner. It is never answered: an account that writes to people who do not
+// expect it gets banned.
 func (d *desktop) stranger(ctx context.Context, from sender, name string) error {
 	claimed := []rune(name)
 	noted, err := d.strangers.Once(from.number, d.now(), func() error {
@@ -155,15 +155,15 @@ func (d *desktop) stranger(ctx context.Context, from sender, name string) error 
 		})
 	})
 	if err != nil {
-		return fmt.Errorf("note a stranger: %w", err)
+		return fmt.Errorf("record an unknown sender: %w", err)
 	}
 	if noted {
-		d.log.Info("somebody who is nobody here wrote to the whatsapp account")
+		d.log.Info("message from an unknown account")
 	}
 	return nil
 }
 
-// changed has an account whose keys are others than they were be nobody's: it may be a new phone, or somebody else.
+// changed suspends an account whose keys have changed: it may be a new phone, or somebody else.
 func (d *desktop) changed(ctx context.Context, whose types.JID) error {
 	cli := d.client.Load()
 	if cli == nil {
@@ -174,7 +174,7 @@ func (d *desktop) changed(ctx context.Context, whose types.JID) error {
 	if whose.Server == types.HiddenUserServer {
 		pn, err := cli.Store.LIDs.GetPNForLID(ctx, whose)
 		if err != nil {
-			return fmt.Errorf("look up whose keys have changed: %w", err)
+			return fmt.Errorf("look up the account whose keys changed: %w", err)
 		}
 		number = e164(pn)
 	}
@@ -187,10 +187,10 @@ func (d *desktop) changed(ctx context.Context, whose types.JID) error {
 	return nil
 }
 
-// unreadAfter is how long a message that could not be decrypted has to come again, which it mostly does.
+// unreadAfter is how long redelivery of an undecryptable message is awaited, which mostly succeeds.
 const unreadAfter = 5 * time.Second
 
-// unread asks somebody to write again what could not be read, unless it comes again by itself.
+// unread asks the sender to repeat a message that could not be read, unless it is redelivered.
 func (d *desktop) unread(ctx context.Context, e *events.UndecryptableMessage) {
 	i := e.Info
 	if i.IsFromMe || i.IsGroup || !private(i.Chat) || e.DecryptFailMode == events.DecryptFailHide {
@@ -213,14 +213,13 @@ func (d *desktop) unread(ctx context.Context, e *events.UndecryptableMessage) {
 			return err
 		}
 		if _, err := d.desk.Person(from.identity()); err != nil {
-			return nil //nolint:nilerr // strangers are not answered
+			return nil //nolint:nilerr // unknown accounts get no answer
 		}
 		return d.say(ctx, ref{from.number, as}, "I could not read your message. Please send it again; nothing was decided.", "", true)
 	})
 }
 
-// noteUnreadable remembers a message that could not be decrypted, and tells whether that is news: each time that it comes
-// again in vain is told by the library.
+// noteUnreadable records an undecryptable message and reports whether it is new; the library reports every redelivery.
 func (c *Connector) noteUnreadable(id string) bool {
 	known, _ := c.unreadable.ContainsOrAdd(id, true)
 	return !known

@@ -12,29 +12,28 @@ import (
 )
 
 const (
-	// mostText is how many characters a card has. The apps take 65,536 and fold what is long.
+	// mostText limits a card in characters. The apps accept 65,536 and fold long texts.
 	mostText = 20_000
-	// mostDetails is how many rows of details a card has; more are in the document.
+	// mostDetails limits a card's rows of details; the document has the rest.
 	mostDetails = 200
-	// mostDocument is how many bytes a document has that a person can be expected to read.
+	// mostDocument limits a document, in bytes, to what a person can be expected to read.
 	mostDocument = 2 << 20
-	// mostLead bounds what is above a card, in characters, and mostWords what is said without one.
+	// mostLead limits the row above a card in characters, mostWords a text without a card.
 	mostLead  = 500
 	mostWords = 20_000
 )
 
-// fence is what WhatsApp shows as it is, in letters of one width: nothing within is formatted.
+// fence delimits monospaced text without formatting.
 const fence = "```"
 
-// outgoing is a message before it is sent: first the document if there is one, then the text.
+// outgoing is a message to send: first its document, if any, then the text.
 type outgoing struct {
 	Document *card.Document
 	Text     string
 	TooBig   bool
 }
 
-// show is p's person's card as text: its code and how it stands in the first line, then the card as it is, then how to
-// answer.
+// show renders the card for p's person: a first row with its code and state, the card, and how to answer.
 func show(p connectors.Prompt, now time.Time) outgoing {
 	m := fit(p)
 	var b strings.Builder
@@ -49,7 +48,7 @@ func show(p connectors.Prompt, now time.Time) outgoing {
 	return outgoing{Document: m.Document, Text: b.String(), TooBig: m.TooBig}
 }
 
-// fit is the card, which is the same for the whole life of its request, and so is its document.
+// fit renders the card, which never changes during its request's life, and neither does its document.
 func fit(p connectors.Prompt) card.Message {
 	p.Request.Votes, p.Request.Quorum, p.Request.LeftAt = nil, 1, time.Time{}
 	return card.Fit(p, card.Options{Location: p.To.Location}, card.Limits{
@@ -57,7 +56,7 @@ func fit(p connectors.Prompt) card.Message {
 	})
 }
 
-// head says in a few words how a request stands.
+// head is a request's state in a few words.
 func head(p connectors.Prompt, now time.Time) string {
 	r := p.Request
 	told := card.Settled(r, card.Options{Now: now, Location: p.To.Location})
@@ -78,7 +77,7 @@ func head(p connectors.Prompt, now time.Time) string {
 	return asks(r)
 }
 
-// asks says what sort of thing is asked, for the line that a phone shows of a message.
+// asks names the kind of request, for the phone's preview row.
 func asks(r permissions.Request) string {
 	switch r.Kind {
 	case permissions.KindPermission:
@@ -94,21 +93,21 @@ func asks(r permissions.Request) string {
 	return "a confirmation is asked"
 }
 
-// fenced is a text for within a fence: what would end it is spelled out.
+// fenced escapes a text for use inside a fence.
 func fenced(text string) string { return card.Isolate(strings.ReplaceAll(text, "`", `\u{60}`)) }
 
-// joiner is what nobody sees, and which is as good as a letter.
+// joiner is the invisible word joiner, which counts as a letter.
 const joiner = "\u2060"
 
-// formats are the signs that WhatsApp formats with; a word joiner behind each keeps it from doing so.
+// formats disables WhatsApp's formatting characters by a word joiner after each.
 var formats = strings.NewReplacer("*", "*"+joiner, "_", "_"+joiner, "~", "~"+joiner, "`", "`"+joiner)
 
-// asWritten is what somebody wrote, who may have copied it from here.
+// asWritten removes what a person may have copied from our own texts.
 func asWritten(text string) string {
 	return strings.NewReplacer(joiner, "", card.FSI, "", card.PDI, "").Replace(text)
 }
 
-// loose is a text for outside of fences, clipped.
+// loose escapes and clips a text for use outside of fences.
 func loose(text string) string {
 	return formats.Replace(card.Isolate(permissions.Brief(text, mostWords)))
 }

@@ -25,32 +25,30 @@ import (
 )
 
 const (
-	// ackTime is how long WhatsApp has to confirm what was sent.
+	// ackTime is how long WhatsApp has to confirm a message.
 	ackTime = 15 * time.Second
-	// editTime is how long after it was sent a message can be edited, with some room: the apps' own say 15 minutes, the
-	// library 20.
+	// editTime is how long a message can be edited, with a margin: the apps allow 15 minutes, the library 20.
 	editTime = 14 * time.Minute
-	// coldContact is WhatsApp's error about somebody who has not written first.
+	// coldContact is WhatsApp's error for a recipient who has not written first.
 	coldContact = "463"
-	// noAccount is what the library says of a number that WhatsApp does not know.
+	// noAccount is the library's error for a number that is not on WhatsApp.
 	noAccount = "no LID found"
 )
 
-var errAway = errors.New("WhatsApp is not connected just now")
+var errAway = errors.New("WhatsApp is not connected")
 
 // NameFor is [connectors.Namer].
 func (c *Connector) NameFor(p connectors.Prompt) string {
 	return ref{p.To.WhatsApp, newID(p.Code)}.String()
 }
 
-// Send shows a request in the person's chat: what does not fit first, as a document, and then the card, which has the
-// name that p.Ref gives it.
+// Send shows a request in the person's chat: first a document with what does not fit, then the card, with the id in p.Ref.
 func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, error) {
 	if err := c.Reach(p.To); err != nil {
 		return "", err
 	}
 	r, err := parseRef(p.Ref)
-	if err != nil || r.number != p.To.WhatsApp { // another phone by now
+	if err != nil || r.number != p.To.WhatsApp { // the person has another number now
 		r = ref{p.To.WhatsApp, newID(p.Code)}
 	}
 	out := show(p, c.now())
@@ -68,7 +66,7 @@ func (c *Connector) Send(ctx context.Context, p connectors.Prompt) (string, erro
 	return r.String(), nil
 }
 
-// due waits for the turn of a card, whose text is made anew if it has changed, or of its document.
+// due waits for the turn of a card or its document, and renders the card again if it has changed.
 func (c *Connector) due(ctx context.Context, to ref, p connectors.Prompt, m *waE2E.Message) func() error {
 	return func() error {
 		was, err := p.Request.Revision, c.pace.wait(ctx, to.number)
@@ -82,10 +80,10 @@ func (c *Connector) due(ctx context.Context, to ref, p connectors.Prompt, m *waE
 	}
 }
 
-// documented marks the id of a document that goes before the card of that id.
+// documented is the suffix of a document's id; the rest is its card's.
 const documented = "D"
 
-// document sends a file that belongs to a card.
+// document sends a card's document.
 func (c *Connector) document(ctx context.Context, r ref, d card.Document, p connectors.Prompt) error {
 	cli := c.client.Load()
 	if cli == nil {
@@ -103,22 +101,22 @@ func (c *Connector) document(ctx context.Context, r ref, d card.Document, p conn
 	return c.deliverTo(ctx, ref{r.number, r.id + documented}, m, c.due(ctx, r, p, m))
 }
 
-// Edit brings a card up to date. One that can no longer be edited gets a reply that says how the request ended.
+// Edit updates a card. If it can no longer be edited, a reply says how the request ended.
 func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) error {
 	r, err := parseRef(name)
 	if err != nil {
 		return &connectors.Gone{Why: err.Error()}
 	}
 	if p.Request.State == permissions.Pending && p.To.WhatsApp != "" && p.To.WhatsApp != r.number {
-		return connectors.ErrAnew // the person has another account now
+		return connectors.ErrAnew // the person has another number now
 	}
 	sent := p.SentAt
-	if sent.IsZero() { // it was named, and a crash or a lost confirmation hides whether it was sent; then it was after this
+	if sent.IsZero() { // the id was allocated, but a crash or a lost confirmation hides the time of sending, which is later than this
 		sent = p.Request.CreatedAt
 	}
 	switch over := c.now().Sub(sent) > editTime; {
 	case over && p.Request.State == permissions.Pending:
-		return nil // what has changed is told with the end
+		return nil // the outcome will include the change
 	case over:
 		return c.tellEnd(ctx, r, p)
 	}
@@ -130,10 +128,10 @@ func (c *Connector) Edit(ctx context.Context, name string, p connectors.Prompt) 
 	return c.failed(p.To, err)
 }
 
-// mostEnds is how many cards that could not be edited are remembered.
+// mostEnds is how many cards [Connector.ends] remembers.
 const mostEnds = 1000
 
-// tellEnd replies to a card that cannot be edited, once for each end that there is to tell.
+// tellEnd replies to a card that cannot be edited, once for each outcome.
 func (c *Connector) tellEnd(ctx context.Context, r ref, p connectors.Prompt) error {
 	words := p.Code + " · " + card.Settled(p.Request, card.Options{Location: p.To.Location})
 	if known, _ := c.ends.Get(r); known == words {
@@ -146,7 +144,7 @@ func (c *Connector) tellEnd(ctx context.Context, r ref, p connectors.Prompt) err
 	return nil
 }
 
-// Tell sends a notice; a reminder replies to the last card that it is about.
+// Tell sends a notice. A reminder replies to the newest of its cards.
 func (c *Connector) Tell(ctx context.Context, n connectors.Notice) error {
 	if err := c.Reach(n.To); err != nil {
 		return err
@@ -165,13 +163,13 @@ func (c *Connector) Tell(ctx context.Context, n connectors.Notice) error {
 	return c.failed(n.To, c.add(ctx, ref{n.To.WhatsApp, newID("")}, edits, c.saying(n.To.WhatsApp, words, about, true)))
 }
 
-// say writes a text to a number, by the name that was made for it, so that it is one message however often it is tried;
-// as a reply to a message of ours or of theirs, unless about is empty.
+// say sends a text under an id that was allocated for it, so that retries send one message. Unless about is empty it
+// replies to that message, which is ours or theirs.
 func (c *Connector) say(ctx context.Context, to ref, words, about string, ours bool) error {
 	return c.add(ctx, to, replies, c.saying(to.number, words, about, ours))
 }
 
-// saying is the message of say.
+// saying makes the message of say.
 func (c *Connector) saying(number, words, about string, ours bool) *waE2E.Message {
 	m := text(words)
 	if about != "" {
@@ -187,7 +185,7 @@ func (c *Connector) saying(number, words, about string, ours bool) *waE2E.Messag
 	return m
 }
 
-// mark puts an emoji on a message of theirs. As what is said, it goes by the name that was made for it.
+// mark puts an emoji on a received message, under an id that was allocated for it.
 func (c *Connector) mark(ctx context.Context, as ref, id, emoji string) error {
 	chat := address(as.number)
 	return c.add(ctx, as, replies, &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{
@@ -202,12 +200,12 @@ func text(words string) *waE2E.Message {
 	return &waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: proto.String(words)}}
 }
 
-// add sends what can wait: if that leaves no room for what is more urgent, the error says when there is some.
+// add sends a message that can wait. If that would use the reserve for more urgent ones, the error has the delay.
 func (c *Connector) add(ctx context.Context, to ref, part int, m *waE2E.Message) error {
 	return c.deliverTo(ctx, to, m, func() error { return c.pace.room(to.number, part) })
 }
 
-// deliverTo sends one message once turn returns, and waits until WhatsApp says that it has it, or a phone does.
+// deliverTo sends one message once turn returns, and waits until WhatsApp or a phone confirms it.
 func (c *Connector) deliverTo(ctx context.Context, to ref, m *waE2E.Message, turn func() error) error {
 	cli := c.client.Load()
 	if c.arrived(to.id) { // the confirmation was lost
@@ -234,10 +232,10 @@ func (c *Connector) deliverTo(ctx context.Context, to ref, m *waE2E.Message, tur
 	return nil
 }
 
-// unsent is an error of the library's about a message, without the addresses in it.
+// unsent is an error of the library about a message, without addresses.
 type unsent struct{ err error }
 
-// addresses are those of people and devices.
+// addresses matches addresses of people and devices.
 var addresses = regexp.MustCompile(`[0-9][0-9.:_]*@[a-z.]+|[0-9]{6,}`)
 
 func (u *unsent) Error() string {
@@ -246,8 +244,8 @@ func (u *unsent) Error() string {
 
 func (u *unsent) Unwrap() error { return u.err }
 
-// failed is an error of sending as the engine is told it: for good, in words for people, or for now. The library tells
-// some of it in its text alone.
+// failed converts an error of sending for the engine: permanent with a reason for people, or temporary. Some of it is only
+// in the text of the library's error.
 func (c *Connector) failed(p connectors.Person, err error) error {
 	switch why := refusal(err); {
 	case errors.Is(why, errCold):
@@ -260,13 +258,13 @@ func (c *Connector) failed(p connectors.Person, err error) error {
 	return err
 }
 
-// Why a number gets nothing however often it is tried; to try would be what accounts are banned for.
+// Permanent reasons why a number gets no messages; retrying could get the account banned.
 var (
-	errCold      = errors.New("who it is for has not written first")
+	errCold      = errors.New("the recipient has not written first")
 	errNoAccount = errors.New("the number is not on WhatsApp")
 )
 
-// refusal is which of those an error of sending tells; nil for another, and for none.
+// refusal is the permanent reason of an error of sending, or nil.
 func refusal(err error) error {
 	switch {
 	case err == nil:
@@ -279,7 +277,7 @@ func refusal(err error) error {
 	return nil
 }
 
-// plainly is an error without addresses.
+// plainly is an error's text without addresses.
 func plainly(err error) string {
 	if told := wire.Plain(err).Error(); told != err.Error() {
 		return told
@@ -290,7 +288,7 @@ func plainly(err error) string {
 	return err.Error()
 }
 
-// ref is what copies call a message of ours: the number that it was sent to, and its id.
+// ref identifies one of our messages by its recipient's number and its id.
 type ref struct{ number, id string }
 
 func (r ref) String() string { return r.number + "/" + r.id }
@@ -298,16 +296,16 @@ func (r ref) String() string { return r.number + "/" + r.id }
 func parseRef(text string) (r ref, err error) {
 	number, id, ok := strings.Cut(text, "/")
 	if !ok || !strings.HasPrefix(number, "+") || id == "" {
-		return r, errors.New("this is no message of WhatsApp's")
+		return r, errors.New("not a WhatsApp message")
 	}
 	return ref{number, id}, nil
 }
 
-// randomBytes makes an id of ours as long as those of WhatsApp's own client.
+// randomBytes makes our ids as long as those of WhatsApp's own client.
 const randomBytes = 4
 
-// newID names a message of ours before it is sent, in the form of WhatsApp's own client. It holds the code of the request
-// that it is about, if it is, by which a late answer to it finds that; what decides is compared with the copy.
+// newID allocates a message's id in the form of WhatsApp's own client. It contains the code of its request, if any, by
+// which a late answer finds the request. The decision still compares the whole id with the copy's.
 func newID(code string) string {
 	var about [permissions.CodeLength]byte
 	var random [randomBytes]byte
@@ -315,12 +313,12 @@ func newID(code string) string {
 	_, _ = rand.Read(random[:]) // never fails
 	if code == "" {
 		_, _ = rand.Read(about[:])
-		about[0] |= 0x80 // as no code begins
+		about[0] |= 0x80 // no code begins like that
 	}
 	return whatsmeow.WebMessageIDPrefix + strings.ToUpper(hex.EncodeToString(append(about[:], random[:]...)))
 }
 
-// codeOf is the code in an id; empty for a message that is about no request, or none of ours.
+// codeOf is the code in an id; empty if the message is not ours or about no request.
 func codeOf(id string) string {
 	rest, ours := strings.CutPrefix(id, whatsmeow.WebMessageIDPrefix)
 	raw, err := hex.DecodeString(rest)
@@ -335,14 +333,14 @@ func codeOf(id string) string {
 }
 
 const (
-	// asideTime is how long what is said beside the cards is tried.
+	// asideTime limits background sends.
 	asideTime = time.Minute
-	// farewell is what a stop leaves of that.
+	// farewell is what remains of it at a stop.
 	farewell = 500 * time.Millisecond
 )
 
-// aside sends something that nothing waits for: no decision, and no other message. It is tried for a while, and for a
-// moment longer when ctx ends.
+// aside sends in the background: no decision and no other message waits for it. It retries for asideTime, or for farewell
+// once ctx ends.
 func (c *Connector) aside(ctx context.Context, send func(context.Context) error) {
 	c.asideAfter(ctx, 0, send)
 }
@@ -362,14 +360,14 @@ func (c *Connector) asideAfter(ctx context.Context, delay time.Duration, send fu
 				return
 			}
 			if refusal(err) != nil || permissions.Pause(lasting, cmp.Or(connectors.RetryAfter(err), tries.NextBackOff())) != nil {
-				c.log.Debug("something was not sent", "err", err)
+				c.log.Debug("message not sent", "err", err)
 				return
 			}
 		}
 	})
 }
 
-// mostSaid is how many characters a message of an agent's has; longer ones are several.
+// mostSaid limits one agent message in characters; longer ones are split.
 const mostSaid = 4000
 
 // Talk is [connectors.Talker].
@@ -389,7 +387,7 @@ func (c *Connector) Talk(ctx context.Context, s connectors.Saying) (name string,
 	return r.String(), s.Part+1 < len(parts), nil
 }
 
-// spoken is a message of an agent's: its code between the signs that WhatsApp has for that, and nothing else formatted.
+// spoken renders an agent message: code between WhatsApp's signs, nothing else formatted.
 func spoken(p talk.Part) string {
 	var b strings.Builder
 	at := 0
@@ -410,7 +408,7 @@ func spoken(p talk.Part) string {
 func (c *Connector) Typing(ctx context.Context, to connectors.Person) error {
 	cli := c.client.Load()
 	if cli == nil || !c.state.connected() || c.Reach(to) != nil {
-		return nil //nolint:nilerr // a failure is nobody's loss
+		return nil //nolint:nilerr // the indicator is optional
 	}
 	return cli.SendChatPresence(ctx, address(to.WhatsApp), types.ChatPresenceComposing, types.ChatPresenceMediaText)
 }

@@ -9,22 +9,22 @@ import (
 	"github.com/daycared/daycared/connectors"
 )
 
-// standing is how the account stands with WhatsApp.
+// standing is the state of the account's connection to WhatsApp.
 type standing int
 
 const (
-	isStarting  standing = iota // nothing was heard yet
-	isConnected                 // connected, and logged in
-	isAway                      // no connection; it is tried again
-	isUnlinked                  // there is no linked device
+	isStarting  standing = iota // no event yet
+	isConnected                 // connected and logged in
+	isAway                      // no connection; retrying
+	isUnlinked                  // no linked device
 	isHeld                      // another process has the account open
 	isLoggedOut                 // WhatsApp removed the device
-	isBanned                    // for a time
-	isReplaced                  // somebody else connected with the same keys
-	isOutdated                  // WhatsApp does not take this version of the client any more
+	isBanned                    // temporarily
+	isReplaced                  // another client connected with the same keys
+	isOutdated                  // WhatsApp no longer accepts this client version
 	isRefused                   // for another reason, which it gave
-	isOther                     // the linked account is not the one that the configuration names
-	isBroken                    // the account's file cannot be used
+	isOther                     // the linked account is not the configured one
+	isBroken                    // the account's file is unusable
 )
 
 // state is the health of the connector. It is safe for concurrent use.
@@ -34,16 +34,16 @@ type state struct {
 	mu     sync.Mutex
 	is     standing
 	since  time.Time // of isAway
-	until  time.Time // of isBanned, zero if it was not said
+	until  time.Time // of isBanned; zero if not stated
 	why    string    // of isAway, isLoggedOut, isBanned and isRefused
-	timely time.Time // until then WhatsApp lets nobody be written to who has not written first
+	timely time.Time // end of a restriction to people who wrote first
 }
 
 func newState(now func() time.Time) *state { return &state{now: now, since: now()} }
 
 const relink = "link it again: daycared link whatsapp"
 
-// names are what the standings are called by programs.
+// names are the states' names for programs.
 var names = map[standing]string{
 	isStarting: "starting", isConnected: "restricted", isAway: "away", isUnlinked: "unlinked", isHeld: "held",
 	isLoggedOut: "logged_out", isBanned: "banned", isReplaced: "replaced", isOutdated: "outdated", isRefused: "refused",
@@ -59,8 +59,8 @@ type unwell struct {
 // State is [connectors.Stated].
 func (u *unwell) State() string { return u.name }
 
-// Health is nil while the account is connected, and otherwise says in words for people how things stand and what to do.
-// It is a [connectors.Stated].
+// Health is nil while the account is connected. Otherwise its text says what is wrong and what to do. It is a
+// [connectors.Stated].
 func (s *state) Health() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *state) Health() error {
 	return nil
 }
 
-// words are those of Health. The lock is held.
+// words are those of Health. The caller holds the lock.
 func (s *state) words() error {
 	switch s.is {
 	case isConnected:
@@ -113,8 +113,7 @@ func (s *state) untilWhen() string {
 	return ", until " + s.until.UTC().Format("2 Jan 15:04 MST")
 }
 
-// gone tells why nobody can be reached through the account until somebody does something about it; nil when it is
-// connected, or merely away.
+// gone is why the account reaches nobody until somebody acts; nil while it is connected or merely offline.
 func (s *state) gone() error {
 	s.mu.Lock()
 	is := s.is
@@ -126,7 +125,7 @@ func (s *state) gone() error {
 	return nil
 }
 
-// turn notes how things stand, and tells whether that is news. The time of an absence is that of its beginning.
+// turn records a state and reports whether that is news. The time of isAway is that of its beginning.
 func (s *state) turn(to standing, why string, until time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +137,7 @@ func (s *state) turn(to standing, why string, until time.Time) bool {
 	return news
 }
 
-// restrict notes until when WhatsApp lets the account write only to those who wrote first; zero: it no longer does.
+// restrict records until when the account may only write to people who wrote first; zero ends the restriction.
 func (s *state) restrict(until time.Time) {
 	s.mu.Lock()
 	s.timely = until
@@ -151,7 +150,7 @@ func (s *state) connected() bool {
 	return s.is == isConnected
 }
 
-// lost tells whether the device was taken away, or something else happened that is told until it is mended.
+// lost reports whether WhatsApp removed the device.
 func (s *state) lost() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,15 +1,15 @@
-// Package whatsapp asks people in WhatsApp, and hears their answers, as a linked device of an account of its own (see
-// [Link]). WhatsApp has no buttons for such devices, so a card is a text with its code in the first line, and an answer is
-// a text, a reply to the card or a thumb on it, read by package reply.
+// Package whatsapp reaches people through WhatsApp, as a linked device of a separate account (see [Link]). Such devices
+// have no buttons, so a card is a text with its code in the first line. An answer is a text, a reply to the card or a thumb
+// on it, read by package reply.
 //
-// Everything a person sends is acknowledged once the desk has stored it, and comes again with the next connection
-// otherwise. Who sent it is their phone number, found by what WhatsApp says of the sender; what did not come from their own
-// device, in a chat with them alone and in their own words, decides nothing. Somebody whose keys have changed is suspended
-// before the message is looked at that came with the new ones.
+// A message is acknowledged once the desk has stored it; otherwise it is redelivered with the next connection. The sender
+// is identified by their phone number, as WhatsApp gives it. Only what came from their own device, in a chat with them
+// alone and in their own words, can decide. A person whose keys have changed is suspended before the first message under
+// the new keys is handled.
 //
-// A message of ours is named before it is sent, so an answer that is faster than WhatsApp's confirmation is understood, and
-// trying again sends the same one. Strangers are not answered, and the pace is our own: an account that writes much is
-// banned. The [Connector] keeps its own connection, and how the account stands is told by its health, with what to do.
+// A message's id is allocated before it is sent, so that an answer that overtakes WhatsApp's confirmation is understood and
+// a retry sends the same message. Unknown accounts get no answer, and the rate limits are our own, because accounts that
+// write much are banned. The [Connector] manages its connection; its health gives the account's state and what to do.
 //
 // The library's keys and sessions are in one file, which one process holds at a time. Tests run it against whatsapptest.
 package whatsapp
@@ -37,15 +37,15 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Name is what copies, decided_via and the configuration call this connector.
+// Name identifies this connector in copies, decided_via and the configuration.
 const Name = "whatsapp"
 
-// Options are what a connector needs.
+// Options configure a [Connector].
 type Options struct {
 	Path        string // of the linked account's file
 	Number      string // E.164: the only account that is served; empty: any
-	AutoVersion bool   // when WhatsApp refuses our version, take the one that its own client has
-	Host        string // the machine that people answer for, in words; may be empty
+	AutoVersion bool   // when WhatsApp refuses our version, adopt its own client's
+	Host        string // names the machine in texts for people; may be empty
 	HTTP        *http.Client
 	Now         func() time.Time
 	Log         *slog.Logger
@@ -54,35 +54,35 @@ type Options struct {
 // Connector is one linked account. It is safe for concurrent use.
 type Connector struct {
 	path, host  string
-	number      string // that alone is served; empty: any
+	number      string // the only one that is served; empty: any
 	autoVersion bool
-	http        *http.Client // nil: the library's own
+	http        *http.Client // nil: the library's default
 	now         func() time.Time
 	log         *slog.Logger
-	again       time.Duration // between two looks at an account that cannot be used
-	firstTry    time.Duration // before the first of several tries
-	patience    time.Duration // with a message that could not be decrypted
+	again       time.Duration // interval of checks of an unusable account
+	firstTry    time.Duration // first retry delay
+	patience    time.Duration // wait for redelivery of an undecryptable message
 	state       *state
 	pace        *pace
 	queue       *queue
 	lost        connectors.Lost                  // people who have to write first
-	client      atomic.Pointer[whatsmeow.Client] // nil while none is held
+	client      atomic.Pointer[whatsmeow.Client] // nil while no account is held
 
 	book *invitation.Book
-	work sync.WaitGroup // what is sent on the side
+	work sync.WaitGroup // background sends
 
 	whole      card.Whole
-	ends       *lru.Cache[ref, string]       // what replied to cards that cannot be edited
-	got        *lru.Cache[string, bool]      // ids of ours that a phone has
-	done       *lru.Cache[string, bool]      // what was read, by chat and id
-	unreadable *lru.Cache[string, bool]      // ids of theirs that could not be decrypted yet
-	dates      *lru.Cache[string, time.Time] // when WhatsApp took messages of ours, by its clock and their ids
+	ends       *lru.Cache[ref, string]       // the last reply to each card that cannot be edited
+	got        *lru.Cache[string, bool]      // our message ids that a phone has received
+	done       *lru.Cache[string, bool]      // messages read, by chat and id
+	unreadable *lru.Cache[string, bool]      // ids of received messages that are not decrypted yet
+	dates      *lru.Cache[string, time.Time] // WhatsApp's time of our messages, by id
 
-	strangers connectors.Daily[string] // those of whom the owner was told
+	strangers connectors.Daily[string] // unknown accounts reported to the owner
 
 	mu    sync.Mutex
-	under map[string]func() // what to call when a phone has a message that is being sent, by its id
-	skew  time.Duration     // that WhatsApp's clock is ahead of ours
+	under map[string]func() // called when a phone receives a message that is being sent, by id
+	skew  time.Duration     // WhatsApp's clock minus ours
 }
 
 var (
@@ -99,7 +99,7 @@ var (
 	_ connectors.Dater     = (*Connector)(nil)
 )
 
-// New makes a connector. It does nothing yet.
+// New makes a connector. It performs no I/O.
 func New(o Options) *Connector {
 	return &Connector{
 		path: o.Path, number: o.Number, host: o.Host, autoVersion: o.AutoVersion, http: o.HTTP, now: o.Now, log: o.Log,
@@ -119,11 +119,12 @@ func (c *Connector) Name() string { return Name }
 // Health is [connectors.Healther].
 func (c *Connector) Health() error { return c.state.Health() }
 
-// Run keeps the account connected and hands what people write to h, which is also a [Desk], until ctx ends, once.
+// Run keeps the account connected until ctx ends and hands what people write to h, which must also be a [Desk]. It is
+// called once.
 func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	desk, ok := h.(Desk)
 	if !ok {
-		return errors.New("serve whatsapp: the handler is not a desk")
+		return errors.New("serve whatsapp: the handler does not implement Desk")
 	}
 	d := newDesktop(c, desk)
 	group, running := errgroup.WithContext(ctx)
@@ -134,7 +135,7 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	return err
 }
 
-// Reach knows who has no number here, and when nobody can be written to at all.
+// Reach reports whether a person can be reached: they need a number, and the account has to be usable.
 func (c *Connector) Reach(p connectors.Person) error {
 	if slices.Contains(p.Suspended, Name) {
 		return &connectors.Gone{Why: p.Name + "'s WhatsApp account has changed its keys; enrol it again: daycared pair " + p.Name +
@@ -149,12 +150,12 @@ func (c *Connector) Reach(p connectors.Person) error {
 	return c.lost.Reach(p.WhatsApp, p, c.now())
 }
 
-// mostRemembered bounds what is remembered of single messages.
+// mostRemembered limits what is remembered of single messages.
 const mostRemembered = 10_000
 
-// receipts notes what phones say that they have.
+// receipts records which messages phones have received.
 func (c *Connector) receipts(e *events.Receipt) {
-	if e.Type == types.ReceiptTypeRetry { // it could not be read there
+	if e.Type == types.ReceiptTypeRetry { // the phone could not read it
 		return
 	}
 	for _, id := range e.MessageIDs {
@@ -162,7 +163,7 @@ func (c *Connector) receipts(e *events.Receipt) {
 	}
 }
 
-// remember notes that a phone has a message, which ends the waiting for WhatsApp's own word about it.
+// remember records that a phone has a message, which also ends the wait for WhatsApp's confirmation.
 func (c *Connector) remember(id string) {
 	c.got.Add(id, true)
 	c.mu.Lock()
@@ -172,7 +173,7 @@ func (c *Connector) remember(id string) {
 	}
 }
 
-// underway notes that a message is being sent; there is called when a phone has it.
+// underway records that a message is being sent; there is called when a phone has it.
 func (c *Connector) underway(id string, there func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,13 +186,13 @@ func (c *Connector) sent(id string) {
 	delete(c.under, id)
 }
 
-// read tells whether a message was read before. What it decided is known by the store as well; this is for the words
-// about it, which are not said twice.
+// read reports whether a message was read before. The store deduplicates its decision itself; this only keeps replies from
+// being sent twice.
 func (c *Connector) read(h heard) bool { return c.done.Contains(h.source.Sender.User + "/" + h.id) }
 
 func (c *Connector) noteRead(h heard) { c.done.Add(h.source.Sender.User+"/"+h.id, true) }
 
-// arrived tells whether a phone has said that it has a message.
+// arrived reports whether a phone has confirmed a message.
 func (c *Connector) arrived(id string) bool { return c.got.Contains(id) }
 
 // Whole is [connectors.Wholer].
@@ -199,7 +200,7 @@ func (c *Connector) Whole(p connectors.Prompt) bool {
 	return c.whole.Fits(p, func(p connectors.Prompt) bool { return show(p, c.now()).TooBig })
 }
 
-// restricted notes that WhatsApp lets the account write only to those who wrote first, or does so no longer.
+// restricted records the start or the end of a restriction to people who wrote first.
 func (c *Connector) restricted(e *events.NotifyAccountReachoutTimelock) {
 	until := time.Time{}
 	if e.IsActive {
@@ -209,18 +210,18 @@ func (c *Connector) restricted(e *events.NotifyAccountReachoutTimelock) {
 	c.state.restrict(until)
 }
 
-// mostSkew is how much the clocks may differ without that being made up for.
+// mostSkew is the clock difference that is ignored.
 const mostSkew = 2 * time.Second
 
-// clock notes what time WhatsApp has it, by what it said of the message of ours with that id.
+// clock records WhatsApp's time from its confirmation of our message.
 func (c *Connector) clock(id string, theirs time.Time) {
-	if theirs.IsZero() { // it said none
+	if theirs.IsZero() { // not given
 		return
 	}
 	c.dates.Add(id, theirs)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.skew = theirs.Sub(c.now()); c.skew.Abs() <= mostSkew { // it counts in whole seconds
+	if c.skew = theirs.Sub(c.now()); c.skew.Abs() <= mostSkew { // it counts whole seconds
 		c.skew = 0
 	}
 }
@@ -233,21 +234,21 @@ func (c *Connector) Dated(name string) time.Time {
 	return at
 }
 
-// theirTime is a time of ours by WhatsApp's clock, for cards of which WhatsApp did not say when it took them.
+// theirTime converts our time to WhatsApp's clock, for cards without a confirmed time.
 func (c *Connector) theirTime(ours time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return ours.Add(c.skew)
 }
 
-// Desk is what this connector needs of the engine besides deciding. Whoever is nobody here, or asks for what is not
-// theirs, gets a *permissions.Refusal.
+// Desk is what this connector needs from the engine besides deciding. An identity that is not configured, or that asks for
+// what is not theirs, gets a *permissions.Refusal.
 type Desk interface {
 	conversation.Desk
-	// Stranger notes that an account of nobody here wrote; At is not read.
+	// Stranger records that an unknown account wrote; At is ignored.
 	Stranger(ctx context.Context, s permissions.Stranger) error
-	// Found has a person asked again to whom nothing could be written.
+	// Found makes a person be asked again who could not be written to.
 	Found(ctx context.Context, via, person, place string) error
-	// Suspend has an account be nobody's until it is enrolled again, since it may be somebody else's by now.
+	// Suspend makes an account count for nobody until it is paired again, because it may belong to somebody else by now.
 	Suspend(ctx context.Context, via, address string) error
 }

@@ -12,15 +12,14 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// sender is who sent a message: the phone number, and the LID, by which WhatsApp hides numbers, where it is known.
+// sender is who sent a message: the phone number and, if known, the LID, WhatsApp's id that hides numbers.
 type sender struct {
 	number string // E.164
 	lid    string
 }
 
-// known finds the number of whoever sent: WhatsApp says it with the message, or said before which LID it has. There is
-// none where it did neither, and then nobody has sent anything. The other name only adds
-// what the sender's does not say.
+// known finds a sender's number, in the message or by an earlier mapping of its LID. Without a number the message is from
+// nobody. SenderAlt only fills in what Sender lacks.
 func known(ctx context.Context, lids store.LIDStore, from types.MessageSource) (s sender, err error) {
 	for _, j := range []types.JID{from.Sender, from.SenderAlt} {
 		switch {
@@ -34,7 +33,7 @@ func known(ctx context.Context, lids store.LIDStore, from types.MessageSource) (
 	case s.number == "" && s.lid != "":
 		pn, err := lids.GetPNForLID(ctx, types.NewJID(s.lid, types.HiddenUserServer))
 		if err != nil {
-			return s, fmt.Errorf("look up whose LID this is: %w", err)
+			return s, fmt.Errorf("look up the number of a LID: %w", err)
 		}
 		s.number = e164(pn)
 	case s.number != "" && s.lid == "":
@@ -47,12 +46,12 @@ func known(ctx context.Context, lids store.LIDStore, from types.MessageSource) (
 	return s, nil
 }
 
-// identity is who that is to the engine.
+// identity is the sender's identity for the engine.
 func (s sender) identity() connectors.Identity {
 	return connectors.Identity{Via: Name, UID: permissions.NoUID, WhatsApp: s.number, Alias: s.lid}
 }
 
-// e164 is a phone number as the configuration has it; empty for what is none.
+// e164 is a phone number in the configuration's form, or empty.
 func e164(j types.JID) string {
 	if j.Server != types.DefaultUserServer || j.User == "" || strings.Trim(j.User, "0123456789") != "" {
 		return ""
@@ -60,14 +59,13 @@ func e164(j types.JID) string {
 	return "+" + j.User
 }
 
-// address is where somebody with that number is written to.
+// address is the chat of a number.
 func address(number string) types.JID {
 	return types.NewJID(strings.TrimPrefix(number, "+"), types.DefaultUserServer)
 }
 
-// watched is where the keys of other people's devices are kept. When one is another than it was, distrust is called
-// before anything is done with it: the library goes on with the new key by itself, tells of that only later, and would
-// hand over what was written with it first.
+// watched stores the identity keys of other people's devices and calls distrust before a changed key is used. The library
+// accepts the new key by itself, reports it later, and would hand over the first message under it before that.
 type watched struct {
 	store.IdentityStore
 	distrust func(ctx context.Context, address string) error
@@ -82,11 +80,11 @@ func (w watched) IsTrustedIdentity(ctx context.Context, address string, key [32]
 	return trusted, err
 }
 
-// DeleteAllIdentities keeps the keys, which the library would forget when WhatsApp says that somebody has others: it goes
-// on whatever became of the news. So whoever could not be suspended then is when they write with the new ones.
+// DeleteAllIdentities keeps the keys, which the library would delete on WhatsApp's report of a change, whatever the event
+// handler did. So an account that could not be suspended then is suspended when it writes with its new keys.
 func (w watched) DeleteAllIdentities(context.Context, string) error { return nil }
 
-// jidOf is whose address that is, in the form of the Signal library: the user, for a LID "_1", and the device.
+// jidOf converts an address of the Signal library: the user, "_1" for a LID, and the device.
 func jidOf(address string) types.JID {
 	user, _, _ := strings.Cut(address, ":")
 	if lid, is := strings.CutSuffix(user, "_1"); is {
