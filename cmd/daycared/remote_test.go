@@ -3,10 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,10 +31,14 @@ import (
 //	port NAME        set $NAME to a TCP port of this machine that is free
 //	examples         set $EXAMPLES to the folder of the documentation's sample programs
 //	answers STATUS BODY  give that answer to every call at $DAYCARED_SOCKET and $DAYCARED_URL, which it sets
+//	detour           start a false daemon of https://daycared.example.com, whose certificate is in $FALSE_CERTS, and the proxy
+//	                 $FALSE_PROXY that leads every connection to it
+//	led N M          check that since the last check N connections came to that proxy, and M calls to that daemon
 
 func remoteCommands() scriptCommands {
 	return scriptCommands{
 		"needs": needs, "port": port, "examples": examples, "documented": fromPage, "answers": answersAll, "refusals": refusals,
+		"detour": detour, "led": led,
 	}
 }
 
@@ -81,6 +89,61 @@ func serveAll(ts *testscript.TestScript, handler http.HandlerFunc) (stop func())
 	ts.Setenv("DAYCARED_SOCKET", socket)
 	ts.Setenv("DAYCARED_URL", "http://"+remote.Addr().String())
 	return stop
+}
+
+// detoured counts what came to the false daemon of a script and to the proxy that leads to it.
+type detoured struct{ connections, calls atomic.Int32 }
+
+type detouredKey struct{}
+
+// detour starts a daemon that approves whatever it is asked, with a certificate that no machine trusts by itself, and a
+// proxy that leads every connection to it, whatever its name.
+func detour(ts *testscript.TestScript, _ bool, _ []string) {
+	seen, ok := ts.Value(detouredKey{}).(*detoured)
+	if !ok {
+		ts.Fatalf("the script was set up without a place for what a false daemon sees")
+	}
+	approve := approving(func(*permissions.Request) {})
+	daemon := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen.calls.Add(1)
+		approve(w, r)
+	}))
+	daemon.Config.ErrorLog = log.New(io.Discard, "", 0)
+	daemon.StartTLS() // its certificate is for *.example.com, too
+	ts.Defer(daemon.Close)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		seen.connections.Add(1)
+		near, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer near.Close()
+		far, err := new(net.Dialer).DialContext(context.Background(), "tcp", daemon.Listener.Addr().String())
+		if err != nil {
+			return
+		}
+		defer far.Close()
+		_, _ = io.WriteString(near, "HTTP/1.1 200 OK\r\n\r\n")
+		go func() { _, _ = io.Copy(far, near); far.Close() }()
+		_, _ = io.Copy(near, far) // until either end is done
+	}))
+	ts.Defer(proxy.Close)
+	folder := ts.MkAbs("certs")
+	ts.Check(os.Mkdir(folder, 0o700))
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: daemon.Certificate().Raw})
+	ts.Check(os.WriteFile(filepath.Join(folder, "false.pem"), certificate, 0o600))
+	ts.Setenv("FALSE_PROXY", proxy.URL)
+	ts.Setenv("FALSE_CERTS", filepath.Join(folder, "false.pem"))
+}
+
+func led(ts *testscript.TestScript, neg bool, args []string) {
+	seen, ok := ts.Value(detouredKey{}).(*detoured)
+	if neg || len(args) != 2 || !ok {
+		ts.Fatalf("usage: led N M, after detour")
+	}
+	if got := fmt.Sprint(seen.connections.Swap(0), seen.calls.Swap(0)); got != args[0]+" "+args[1] {
+		ts.Fatalf("connections to the proxy and calls to the false daemon: %s, want %s", got, strings.Join(args, " "))
+	}
 }
 
 // refusals runs the sample programs against every refusal that a daemon can give to whoever asks: they end as it says and

@@ -106,13 +106,14 @@ func setup(env *testscript.Env) error {
 	names := map[string]bool{
 		"DAYCARED_CONFIG": true, "DAYCARED_LOG_FORMAT": true, "ECHO_AGENTS": true, whatsappAddr: true, whatsappRoot: true,
 		"DAYCARED_SOCKET": true, "DAYCARED_URL": true, "DAYCARED_TOKEN_FILE": true,
+		"HTTPS_PROXY": true, "SSL_CERT_FILE": true, "SSL_CERT_DIR": true,
 	}
 	for _, pair := range env.Vars {
 		name, _, _ := strings.Cut(pair, "=")
 		names[name] = true
 	}
 	env.Values[namesKey{}], env.Values[castKey{}], env.Values[chatsKey{}] = names, map[string]*actor{}, &chats{}
-	env.Values[mobilesKey{}], env.Values[thoughtsKey{}] = &mobiles{}, newThoughts()
+	env.Values[mobilesKey{}], env.Values[thoughtsKey{}], env.Values[detouredKey{}] = &mobiles{}, newThoughts(), &detoured{}
 	return nil
 }
 

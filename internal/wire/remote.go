@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/net/http/httpproxy"
+
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -52,7 +54,7 @@ func NewRemoteClient(address string, way Way) (*Client, error) {
 		DialContext:         (&net.Dialer{Timeout: dialWithin}).DialContext,
 		TLSHandshakeTimeout: dialWithin,
 		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12},
-		Proxy:               http.ProxyFromEnvironment,
+		Proxy:               environmentProxy(),
 	}
 	if err := way.apply(u, t); err != nil {
 		return nil, err
@@ -62,6 +64,13 @@ func NewRemoteClient(address string, way Way) (*Client, error) {
 		t.Proxy = nil
 	}
 	return newClient(address, strings.TrimRight(u.Scheme+"://"+u.Host+u.EscapedPath(), "/"), t), nil
+}
+
+// environmentProxy is the proxy that the environment names now. [http.ProxyFromEnvironment] goes by what it named when it was
+// first called, which a library does before main begins: a command that takes nothing from its environment would be led by it.
+func environmentProxy() func(*http.Request) (*url.URL, error) {
+	proxy := httpproxy.FromEnvironment().ProxyFunc()
+	return func(r *http.Request) (*url.URL, error) { return proxy(r.URL) }
 }
 
 // apply has t go that way to u.
