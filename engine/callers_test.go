@@ -245,11 +245,19 @@ func TestWhatIsStoredForACallerIsBounded(t *testing.T) {
 		"F3/bytes that people are asked": {
 			func() permissions.Request { q := network("x"); q.Details = long; return q }(), engine.Limits{BytesPerHour: 2500}, 2,
 		},
+		"F3/rows that a grant lets go": {network("x"), engine.Limits{RequestsPerHour: 3}, 3},
+		"F3/bytes that a grant lets go": {
+			network(strings.Repeat("x", 1000)), engine.Limits{BytesPerHour: 2500}, 2,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := usual()
 			s.Limits, s.Policy.Auto = c.limits, []string{"read_file"}
-			m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(allow()))
+			answer := allow()
+			if strings.HasSuffix(name, "a grant lets go") {
+				answer = permissions.Allow(permissions.For(15 * time.Minute))
+			}
+			m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(answer))
 			st := play(t, s, m)
 			for i := range c.most {
 				q := c.q
@@ -257,6 +265,9 @@ func TestWhatIsStoredForACallerIsBounded(t *testing.T) {
 				r, err := st.Ask(t.Context(), self, q)
 				if err != nil || r.State != permissions.Approved {
 					t.Fatalf("request %d: %s, %v", i, r.State, err)
+				}
+				if i > 0 && answer != allow() && r.DecidedVia != permissions.ViaGrant {
+					t.Fatalf("request %d was decided via %s", i, r.DecidedVia)
 				}
 				kept, err := st.rows.Read(t.Context(), r.ID)
 				if err != nil || r.DecidedVia == permissions.ViaGrant && len(kept.Details) > 150 {

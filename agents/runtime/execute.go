@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -164,7 +165,7 @@ func (sh *shift) ended(ctx context.Context, x agents.Execution, o tools.Outcome,
 	}
 	for _, a := range o.Artifacts {
 		a.Step, a.Call = x.Step, x.Call
-		c.Artifacts = append(c.Artifacts, a)
+		c.Artifacts = append(c.Artifacts, sh.bounded(a))
 	}
 	for delay := again; ; delay = min(2*delay, 30*again) {
 		err := sh.advance(ctx, c, e)
@@ -176,6 +177,24 @@ func (sh *shift) ended(ctx context.Context, x agents.Execution, o tools.Outcome,
 			return ctx.Err()
 		}
 	}
+}
+
+// bounded is an artifact of a call, without the text that a program wrote where the agent has no room left for it this hour.
+func (sh *shift) bounded(a agents.Artifact) agents.Artifact {
+	switch a.Type {
+	case agents.ArtifactStdout, agents.ArtifactStderr, agents.ArtifactDiagnostics:
+	default:
+		return a
+	}
+	var stream struct {
+		Bytes int `json:"bytes"`
+	}
+	if sh.agent.output.AllowN(sh.runtime.now(), len(a.Content)) || json.Unmarshal(a.Content, &stream) != nil {
+		return a
+	}
+	kept := agents.ArtifactOf(a.Type, map[string]any{"text": "", "bytes": stream.Bytes, "missing": stream.Bytes})
+	kept.Step, kept.Call = a.Step, a.Call
+	return kept
 }
 
 // stepKey names the question of the step.

@@ -1,12 +1,15 @@
 package runtime_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/models"
+	"github.com/daycared/daycared/agents/tools"
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
@@ -34,6 +37,39 @@ func TestTooManyRequests(t *testing.T) {
 		if err != nil || len(rows) != 1 || rows[0].Success || !strings.Contains(rows[0].Error, "Too many requests") {
 			t.Errorf("the row of step %d is %+v, %v", step, rows, err)
 		}
+	}
+}
+
+// What the calls of one agent write is kept up to a bound in an hour; what is more is counted. What people and models said
+// is kept all the same.
+func TestWhatCallsLeaveInTheStoreIsBounded(t *testing.T) {
+	const each = 20 << 20
+	content, _ := json.Marshal(map[string]any{"text": strings.Repeat("x", each), "bytes": each, "missing": 0})
+	a := helper(func(turn int, _ models.Prompt) models.Reply {
+		if turn < 5 {
+			return calls("look", noteA)
+		}
+		return says("done")
+	})
+	a.Tools = []tools.Tool{pen{name: "look", leaves: []agents.Artifact{{Type: agents.ArtifactStdout, Content: content}}}}
+	s := play(t, a)
+	s.writes("go")
+	s.hears("done")
+	kept := s.rows.artifacts(agents.ArtifactStdout)
+	if len(kept) != 5 {
+		t.Fatalf("%d artifacts", len(kept))
+	}
+	for i, a := range kept {
+		missing := 0.0
+		if i >= 3 {
+			missing = each
+		}
+		if text, _ := a["text"].(string); a["bytes"] != float64(each) || a["missing"] != missing || len(text) != each-int(missing) {
+			t.Errorf("artifact %d: %d bytes of text, %v, %v missing", i, len(text), a["bytes"], a["missing"])
+		}
+	}
+	if n := len(s.rows.artifacts(agents.ArtifactPrompt)); n != 6 {
+		t.Errorf("%d prompts are kept", n)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/tools"
 	"github.com/daycared/daycared/permissions"
@@ -62,11 +63,12 @@ func newest(p models.Prompt) string {
 
 // pen is a tool that writes a file and remembers, in the file itself, how often it wrote.
 type pen struct {
-	name  string
-	needs func(input string) []permissions.Tag
-	hold  chan struct{} // not nil: it waits for this, or for its end
-	pause string
-	exit  *int
+	name   string
+	needs  func(input string) []permissions.Tag
+	hold   chan struct{} // not nil: it waits for this, or for its end
+	pause  string
+	leaves []agents.Artifact
+	exit   *int
 }
 
 func (p pen) Spec() models.Tool {
@@ -108,5 +110,5 @@ func (p pen) Run(ctx context.Context, at tools.Place, input json.RawMessage, pla
 	if _, err := fmt.Fprintln(f, in.Text); err != nil {
 		return tools.Outcome{Text: err.Error(), Error: true}
 	}
-	return tools.Outcome{Text: "wrote " + in.Path, Pause: p.pause, Exit: p.exit}
+	return tools.Outcome{Text: "wrote " + in.Path, Pause: p.pause, Exit: p.exit, Artifacts: p.leaves}
 }

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
 	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/models"
@@ -105,10 +106,18 @@ type agent struct {
 	once     sync.Once
 	due      permissions.Bell // what its next run needs is settled
 	activity atomic.Pointer[permissions.Activity]
+	output   *rate.Limiter // bytes of what its calls wrote that are stored
 }
 
+// outputPerHour bounds the bytes that the calls of one agent leave in the store in an hour. A call leaves 2 MiB at most, or 8
+// where another's MCP server ran it.
+const outputPerHour = 64 << 20
+
 func newAgent(rt *Runtime, a Agent) *agent {
-	at := &agent{Agent: a, runtime: rt, ready: make(chan struct{}), due: permissions.NewBell()}
+	at := &agent{
+		Agent: a, runtime: rt, ready: make(chan struct{}), due: permissions.NewBell(),
+		output: rate.NewLimiter(rate.Every(time.Hour/outputPerHour), outputPerHour),
+	}
 	at.shows(permissions.Idle)
 	return at
 }

@@ -99,6 +99,9 @@ func TestRepliesThatAreNone(t *testing.T) {
 	nameless := event(start) +
 		event(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"","input":{}}}`) +
 		event(`{"type":"message_stop"}`)
+	twice := event(start) + // which of the two is run, another reader of the reply could not know
+		event(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"read","input":{"a":1},"input":{"a":2}}}`) +
+		event(`{"type":"message_stop"}`)
 	failed := func(kind, text string) modeltest.Answer {
 		return modeltest.Answer{Raw: event(start) + event(`{"type":"error","error":{"type":"`+kind+`","message":"`+text+`"}}`)}
 	}
@@ -112,6 +115,7 @@ func TestRepliesThatAreNone(t *testing.T) {
 		"too long":        {failed("invalid_request_error", "input length and max_tokens exceed context limit"), models.ErrTooLong, 1},
 		"the request":     {failed("invalid_request_error", "messages: odd"), models.ErrRefused, 1},
 		"overloaded":      {failed("overloaded_error", "Overloaded"), models.ErrAway, 2},
+		"an input twice":  {modeltest.Answer{Raw: twice}, models.ErrAway, 2},
 	} {
 		s, m := asking(t, nil)
 		s.Answer(func(modeltest.Request) modeltest.Answer { return test.a })

@@ -119,6 +119,8 @@ func TestRepliesThatAreNone(t *testing.T) {
 	nameless := `data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"x","function":{"arguments":"{}"}}]},` +
 		`"finish_reason":"stop"}]}` + "\n\n"
 	exceeds := `data: {"error":{"code":400,"message":"exceeds the available context size"}}` + "\n\n"
+	twice := `data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"x","function":{"name":"read","name":"write",` +
+		`"arguments":"{}"}}]},"finish_reason":"stop"}]}` + "\n\n"
 	for name, test := range map[string]struct {
 		a    modeltest.Answer
 		kind error
@@ -127,6 +129,7 @@ func TestRepliesThatAreNone(t *testing.T) {
 		"an error":        {modeltest.Answer{Text: "hm", Finish: "error"}, models.ErrAway},
 		"a nameless tool": {modeltest.Answer{Raw: nameless}, models.ErrAway},
 		"another's error": {modeltest.Answer{Raw: exceeds}, models.ErrTooLong},
+		"a name twice":    {modeltest.Answer{Raw: twice}, models.ErrAway},
 	} {
 		s, m := asking(t, nil)
 		s.Answer(func(modeltest.Request) modeltest.Answer { return test.a })

@@ -280,6 +280,21 @@ func TestServersThatAreNone(t *testing.T) {
 	}
 }
 
+// An answer that two readers could read in two ways is none, and what sends such answers is ended.
+func TestAnAmbiguousAnswerOfAServerIsNone(t *testing.T) {
+	for _, mode := range []string{"a member twice", "a member in other letters"} {
+		t.Run("C4/"+mode, func(t *testing.T) {
+			b := run(t, mode, nil)
+			if o := b.call("echo", `{"text":"hi"}`); !o.Error || !strings.Contains(o.Text, "ended before it answered") {
+				t.Errorf("%+v", o)
+			}
+			if _, err := b.Tools(t.Context()); err != nil || b.starts != 2 {
+				t.Errorf("%d starts, %v", b.starts, err)
+			}
+		})
+	}
+}
+
 func TestNames(t *testing.T) {
 	for _, test := range []struct{ server, tool, want string }{
 		{"git", "read", "git__read"}, {"my_git-1", "_read", "my_git-1___read"}, {"git", "a.b", "git__a_b-"},

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -82,11 +83,29 @@ func serveTest(mode string) int {
 			return result, err
 		}
 	})
-	_ = server.Run(ctx, &mcp.StdioTransport{}) // until its input ends
+	_ = server.Run(ctx, &mcp.IOTransport{Reader: os.Stdin, Writer: ambiguous{os.Stdout, mode}}) // until its input ends
 	if mode == "stays" {
 		return wait()
 	}
 	return 0
+}
+
+// ambiguous writes the answers to calls so that two readers may read them in two ways, in the modes that are for it.
+type ambiguous struct {
+	*os.File
+	mode string
+}
+
+func (a ambiguous) Write(line []byte) (int, error) {
+	changed := line
+	switch a.mode {
+	case "a member twice":
+		changed = bytes.Replace(line, []byte(`"content":`), []byte(`"content":[],"content":`), 1)
+	case "a member in other letters":
+		changed = bytes.Replace(line, []byte(`"result":{"content":`), []byte(`"result":{},"Result":{"content":`), 1)
+	}
+	_, err := a.File.Write(changed)
+	return len(line), err
 }
 
 func pageSize(mode string) int {
