@@ -222,3 +222,35 @@ func folder(t *testing.T, path string, mode fs.FileMode) {
 		t.Fatal(err)
 	}
 }
+
+// A token file is never half written: the name is taken before the secret is made, and the whole file takes its place.
+func TestATokenFileIsWrittenWhole(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "token")
+	var taken *os.File
+	err := writeSecret(name, func() (secret permissions.Secret, err error) {
+		taken, err = os.Open(name)
+		return "dcd_a_x", err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	text, err := os.ReadFile(name)
+	if err != nil || string(text) != "dcd_a_x\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if early, err := io.ReadAll(taken); err != nil || len(early) > 0 {
+		t.Errorf("%q was written in place, %v", early, err)
+	}
+	for _, left := range []string{name + ".part", name + "2.part"} {
+		if exists(left) {
+			t.Errorf("%s is left", left)
+		}
+	}
+	if err := writeSecret(name+"2", func() (permissions.Secret, error) { return "", io.ErrUnexpectedEOF }); err == nil || exists(name+"2") {
+		t.Errorf("without a secret: %v, there: %v", err, exists(name+"2"))
+	}
+}

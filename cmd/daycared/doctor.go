@@ -130,6 +130,7 @@ func (c *CLI) examine(ctx context.Context, table *[]bound) []finding {
 	in := c.inspect(cfg, paths, c.serves(paths, running), running)
 	findings = append(findings, in.findings()...)
 	findings = append(findings, in.examineData(ctx)...)
+	findings = append(findings, in.examineAdminKey()...)
 	findings = append(findings, in.examineListener()...)
 	findings = append(findings, examineSandbox(cfg, current.Own)...)
 	daemon, people, up, both := c.examineDaemon(ctx)

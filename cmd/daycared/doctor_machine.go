@@ -72,6 +72,17 @@ func (in *inspection) examineData(ctx context.Context) []finding {
 	return []finding{saw("ok", "data directory "+dir, "")}
 }
 
+// examineAdminKey looks whether the file of the admin key holds one: with another key, or none, the daemon's account is not known
+// to be the operator's. Whoever may not read it is not told.
+func (in *inspection) examineAdminKey() []finding {
+	text, err := config.ReadFile(in.paths.AdminKey, maxSecret)
+	if err != nil || isAdminKey(text) {
+		return nil
+	}
+	return []finding{saw("wrong", in.paths.AdminKey+" holds no admin key, so the daemon does not know its operator",
+		"start the daemon again; it replaces the key and logs that")}
+}
+
 // badData reports whether something of the data directory was found wrong.
 func (in *inspection) badData() bool {
 	return slices.ContainsFunc(in.found, func(o observation) bool { return o.Key == "data_dir" })

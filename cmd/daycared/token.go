@@ -133,8 +133,8 @@ func (c *CLI) printToken(n newToken, token admin.Token, secret permissions.Secre
 	return fmt.Errorf("print the token %s, which is in %s: %w", token.ID, n.file, err)
 }
 
-// writeSecret writes a secret to a new file that only this account can read. The file is there before the secret is
-// made, so that none is made that cannot be kept; without a secret there is no file.
+// writeSecret writes a secret to a new file that only this account can read. An empty file is there before the secret is
+// made, so that none is made that cannot be kept; the whole one takes its place, and without a secret there is no file.
 func writeSecret(name string, create func() (permissions.Secret, error)) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -143,11 +143,14 @@ func writeSecret(name string, create func() (permissions.Secret, error)) error {
 	if err != nil {
 		return usage("--out %s: %s", name, permissions.Cause(err))
 	}
-	secret, err := create()
-	if err == nil {
-		_, err = fmt.Fprintln(f, string(secret))
+	var secret permissions.Secret
+	if err = f.Close(); err == nil {
+		secret, err = create()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err == nil {
+		err = writeWhole(name, []byte(string(secret)+"\n"), 0o600)
+	}
+	if err != nil {
 		return errors.Join(err, os.Remove(name))
 	}
 	return nil

@@ -122,10 +122,7 @@ type (
 
 func (r *routes) sessions(ctx context.Context, in *sessionsInput) ([]wire.Session, error) {
 	found, err := r.desk.Sessions(ctx, who(ctx), in.State == allSessions, in.After, in.Limit)
-	return wire.Each(found, func(s permissions.Sitting) wire.Session {
-		s.WaitsOn.Details = "" // the session itself has them
-		return wire.FromSitting(s)
-	}), err
+	return wire.Each(found, wire.ListedSitting), err
 }
 
 func (r *routes) session(ctx context.Context, in *sessionInput) (wire.Session, error) {

@@ -2,6 +2,10 @@ package wire
 
 import (
 	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -41,6 +45,86 @@ func TestListsHaveNothingLong(t *testing.T) {
 			}
 			if before && c.r.Calls[1].Input == nil {
 				t.Error("the request itself was changed")
+			}
+		})
+	}
+}
+
+// An answer that is longer than a client takes is told as that, and not cut and then read.
+func TestAnAnswerThatIsTooLongIsSaid(t *testing.T) {
+	row := `"` + strings.Repeat("x", 1<<20-3) + `",` // a MiB
+	for name, c := range map[string]struct {
+		rows, status int
+		want         string
+	}{
+		"F3/too long":           {64, http.StatusOK, "the answer of daycared is longer than 64 MiB; ask for less at a time"},
+		"F3/a refusal too long": {64, http.StatusForbidden, "the answer of daycared is longer than 64 MiB; ask for less at a time"},
+		"as long as it may be":  {63, http.StatusOK, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			socket := t.TempDir() + "/s"
+			l, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(c.status)
+				_, _ = w.Write([]byte("["))
+				for range c.rows {
+					if _, err := w.Write([]byte(row)); err != nil {
+						return // the client has read enough
+					}
+				}
+				_, _ = w.Write([]byte(`"end"]`))
+			}))
+			s.Listener = l
+			s.Start()
+			defer s.Close()
+			client := NewClient(socket, nil)
+			defer client.Close()
+			var list []string
+			err = client.Call(t.Context(), http.MethodGet, "/v1/audit", nil, nil, 0, &list)
+			if said := fmt.Sprint(err); c.want != "" && said != c.want || c.want == "" && (err != nil || len(list) != c.rows+1) {
+				t.Errorf("%d rows, %.200s", len(list), said)
+			}
+		})
+	}
+}
+
+// The first page of a list fits into what a client takes, whatever callers ask for: each row has as much as it may have.
+func TestTheFirstPageOfAListFits(t *testing.T) {
+	const page = 100                                            // rows, by default
+	path := "/" + strings.Repeat(`"`, permissions.MaxTagPath-1) // as long in JSON as a path can be
+	words := func(n int) string { return strings.Repeat("\U0001F600", n) }
+	large := json.RawMessage(`{"x":"` + strings.Repeat("x", 1<<20) + `"}`)
+	r := permissions.Request{
+		Reason: words(permissions.MaxReason), Message: words(permissions.MaxMessage), Cwd: path, Input: large, ID: "01J",
+		Details: strings.Repeat("x", permissions.MaxDetails), Agent: words(permissions.MaxName), AffectedPath: path,
+		Key: words(permissions.MaxName), Host: words(permissions.MaxName), Session: words(permissions.MaxName),
+	}
+	step, asks := r, r
+	step.Kind, asks.Kind = permissions.KindTool, permissions.KindPermission
+	for n := range permissions.MaxCalls {
+		step.Calls = append(step.Calls, permissions.Call{N: n + 1, Tool: words(permissions.MaxName / 4), Input: large, AffectedPath: path})
+	}
+	for n := range permissions.MaxTags {
+		tag, err := permissions.ParseTag(fmt.Sprintf("@write:%s%02d", path[:len(path)-2], n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		asks.Tags = append(asks.Tags, tag)
+	}
+	session := permissions.AgentSession{Request: "01J", Agent: "helper"}
+	for name, row := range map[string]any{
+		"F3/steps":       Listed(permissions.Standing{Request: step}),
+		"F3/permissions": Listed(permissions.Standing{Request: asks}),
+		"F3/sessions":    ListedSitting(permissions.Sitting{Session: session, WaitsOn: step}),
+		"F3/grants":      FromGrant(permissions.Grant{Tags: asks.Tags, Session: r.Session}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, err := Encode(row)
+			if err != nil || page*len(text) > maxAnswer {
+				t.Errorf("%d rows of %d bytes do not fit into %d: %v", page, len(text), maxAnswer, err)
 			}
 		})
 	}

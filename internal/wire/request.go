@@ -140,8 +140,19 @@ const mostListed = 300
 
 // Listed is a request as a list for deciders has it: without details, and without what is longer than a line or two.
 func Listed(s permissions.Standing) Request {
-	r := &s.Request
-	s.Brief = s.Brief || r.Details != "" || len(r.Input) > mostListed || len(r.Message) > mostListed
+	s.Brief = shorten(&s.Request) || s.Brief
+	return From(s, true)
+}
+
+// ListedSitting is a session as a list has it, with what it waits for as in [Listed].
+func ListedSitting(s permissions.Sitting) Session {
+	shorten(&s.WaitsOn)
+	return FromSitting(s)
+}
+
+// shorten leaves out of r what is long, and reports whether there was any.
+func shorten(r *permissions.Request) (shortened bool) {
+	shortened = r.Details != "" || len(r.Input) > mostListed || len(r.Message) > mostListed
 	r.Details = ""
 	if len(r.Input) > mostListed {
 		r.Input = nil
@@ -152,10 +163,10 @@ func Listed(s permissions.Standing) Request {
 	r.Calls = slices.Clone(r.Calls)
 	for i, c := range r.Calls {
 		if len(c.Input) > mostListed {
-			r.Calls[i].Input, s.Brief = nil, true
+			r.Calls[i].Input, shortened = nil, true
 		}
 	}
-	return From(s, true)
+	return shortened
 }
 
 func fromVote(v permissions.Vote) Vote {
