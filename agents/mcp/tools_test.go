@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -249,6 +250,39 @@ func TestAwaitRequest(t *testing.T) {
 	for _, waits := range []<-chan result{first, reads} {
 		if got := s.get(waits); textOf(t, got) != "Permission granted for network access." || beside(t, got)["id"] != string(r.ID) {
 			t.Errorf("got %q", textOf(t, got))
+		}
+	}
+}
+
+// An approval that was taken back before its asker came back is none, in the words and beside them: for who asks the same
+// again, and for who asks how it stands.
+func TestAnApprovalThatWasTakenBackIsToldAsNone(t *testing.T) {
+	for _, era := range []string{legacy, modern} {
+		for tool, with := range map[string]func(permissions.ID) arguments{
+			"request_permission": func(permissions.ID) arguments { return network },
+			"await_request":      func(id permissions.ID) arguments { return arguments{"id": string(id)} },
+		} {
+			t.Run("D5/"+era+" "+tool, func(t *testing.T) {
+				t.Parallel()
+				s := play(t, nil)
+				c := s.impatient(era)
+				if r := <-c.call(t.Context(), "request_permission", network, nil); !errors.Is(r.err, errImpatient) {
+					t.Fatalf("it did not give up: %v", r.err)
+				}
+				r := s.pending(1)[0]
+				s.waits(r.ID, 0)
+				s.decide(r.ID, permissions.Allow(permissions.Once), "")
+				if _, err := s.Void(t.Context(), operator, string(r.ID)); err != nil {
+					t.Fatal(err)
+				}
+				got := s.get(call(t.Context(), c.ClientSession, tool, with(r.ID)))
+				b := beside(t, got)
+				const want = "Permission was given and taken back before it was used."
+				if textOf(t, got) != want || !got.IsError || b["state"] != "cancelled" || b["answer"] != nil || b["scope"] != nil ||
+					b["voided_by"] != "fay" || b["void_at"] == nil || b["result"] != want {
+					t.Errorf("%q, error %t, %v", textOf(t, got), got.IsError, b)
+				}
+			})
 		}
 	}
 }

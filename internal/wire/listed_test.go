@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/daycared/daycared/internal/wire/wiretest"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -62,7 +63,7 @@ func TestAnAnswerThatIsTooLongIsSaid(t *testing.T) {
 		"as long as it may be":  {63, http.StatusOK, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			socket := t.TempDir() + "/s"
+			socket := wiretest.Socket(t)
 			l, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket)
 			if err != nil {
 				t.Fatal(err)

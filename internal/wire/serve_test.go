@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/daycared/daycared/internal/wire/wiretest"
@@ -155,6 +156,63 @@ func TestStoppingDoesNotWaitForWhoWillNotEnd(t *testing.T) {
 	close(end)
 	if err := <-failed; !errors.Is(err, ErrLost) {
 		t.Errorf("the call that was cut off says %v", err)
+	}
+}
+
+// pipes is a listener of one connection in memory.
+type pipes struct {
+	ready chan net.Conn
+	over  chan struct{}
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.ready:
+		return c, nil
+	case <-p.over:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p pipes) Close() error { close(p.over); return nil }
+
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "memory", Net: "unix"} }
+
+// A stop that is done early is over then: the last call that ends, ends it, and no clock that is looked at now and then.
+func TestAStopThatIsDoneEarlyEndsEarly(t *testing.T) {
+	for _, after := range []time.Duration{0, 30 * time.Millisecond, 270 * time.Millisecond, 530 * time.Millisecond} {
+		t.Run(after.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				near, far := net.Pipe()
+				l := pipes{make(chan net.Conn, 1), make(chan struct{})}
+				l.ready <- far
+				ctx, stop := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() {
+					ended <- serve(ctx, l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						<-r.Context().Done()
+						<-time.After(after)
+						_, _ = io.WriteString(w, "as it stands")
+					}), wiretest.Quiet)
+				}()
+				answer := make(chan string, 1)
+				go func() {
+					_, _ = io.WriteString(near, "GET / HTTP/1.1\r\nHost: daycared\r\n\r\n")
+					text, _ := io.ReadAll(near)
+					answer <- string(text)
+				}()
+				synctest.Wait() // the call waits
+				began := time.Now()
+				stop()
+				err := <-ended
+				if took := time.Since(began); err != nil || took > after+5*time.Millisecond {
+					t.Errorf("it took %s, and not %s: %v", took, after, err)
+				}
+				if got := <-answer; !strings.HasSuffix(got, "as it stands") {
+					t.Errorf("the call got %q", got)
+				}
+			})
+		})
 	}
 }
 
