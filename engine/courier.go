@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -22,6 +24,8 @@ type courier struct {
 	*queue
 	engine    *Engine
 	connector connectors.Connector
+
+	ahead atomic.Int64 // nanoseconds that the channel's clock is ahead of the machine's, as far as its last card shows
 
 	mu    sync.Mutex
 	lanes map[chat]*lane
@@ -499,11 +503,43 @@ func (l *lane) dated(cp permissions.Copy, since, began time.Time) permissions.Co
 	cp.SentAt = cmp.Or(since, began)
 	if dater, dates := l.connector.(connectors.Dater); dates && since.IsZero() {
 		cp.Dated = dater.Dated(cp.Ref)
+		l.compareClocks(cp.Dated, began)
 	}
 	if !cp.Dated.IsZero() {
 		cp.SentAt = l.engine.stamp()
 	}
 	return cp
+}
+
+// mostSkew is how much the clocks of a channel and of the machine may differ before it is said.
+const mostSkew = 5 * time.Second
+
+// compareClocks notes how much the channel's clock is ahead of the machine's: it dated, in whole seconds, a card that was sent
+// between began and now.
+func (l *lane) compareClocks(dated, began time.Time) {
+	ahead := time.Duration(0)
+	switch now := l.engine.clock.Now(); {
+	case dated.IsZero(): // it said nothing
+		return
+	case dated.After(now.Add(time.Second)):
+		ahead = dated.Sub(now)
+	case dated.Before(began.Add(-time.Second)):
+		ahead = dated.Sub(began)
+	}
+	l.ahead.Store(int64(ahead))
+}
+
+// skew is what there is to say of the channel's clock; nil: it agrees with the machine's, or has not shown.
+func (c *courier) skew() error {
+	ahead, than := time.Duration(c.ahead.Load()).Round(time.Second), "behind"
+	if ahead < 0 {
+		than = "ahead of"
+	}
+	if ahead.Abs() < mostSkew {
+		return nil
+	}
+	return fmt.Errorf("this machine's clock is %v %s that of %s, so deadlines and times on cards are wrong; set the machine's clock",
+		ahead.Abs(), than, c.connector.Name())
 }
 
 // attempted notes something of a card that was never shown.

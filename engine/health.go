@@ -10,13 +10,16 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Health is what is wrong with each connector that knows, and with the accounts of people there, by the connector's name;
-// nil for one that is well.
+// Health is what is wrong with each connector that knows, with its clock or the machine's, and with the accounts of people there,
+// by the connector's name; nil for one that is well.
 func (e *Engine) Health() map[string]error {
 	health := map[string]error{}
 	for _, c := range e.couriers {
 		if h, knows := c.connector.(connectors.Healther); knows {
 			health[c.connector.Name()] = h.Health()
+		}
+		if why := c.skew(); why != nil {
+			health[c.connector.Name()] = joined(health[c.connector.Name()], why)
 		}
 	}
 	for _, p := range e.settings.Load().People {
@@ -31,13 +34,18 @@ func (e *Engine) Health() map[string]error {
 			if c, on := e.connector(via); on && why == nil {
 				why = reach(c, p)
 			}
-			if before := health[via]; before != nil {
-				why = fmt.Errorf("%w; %w", before, why)
-			}
-			health[via] = why
+			health[via] = joined(health[via], why)
 		}
 	}
 	return health
+}
+
+// joined is what is wrong with a channel with one thing more.
+func joined(before, why error) error {
+	if before == nil {
+		return why
+	}
+	return fmt.Errorf("%w; %w", before, why)
 }
 
 // Ways are the channels by which each person can be reached, as far as these know; screens are not among them.

@@ -23,7 +23,7 @@ func TestDoorsIntoTheKernel(t *testing.T) {
 	for _, args := range [][]string{
 		{"io_uring"}, {"ptrace", victim}, {"memory", victim, place}, {"descriptor", victim}, {"unshare"}, {"clone"}, {"clone3"},
 		{"mount", dir}, {"type"}, {"limit", victim}, {"keys"}, {"hostname"}, {"capabilities"}, {"signal", victim},
-		{"shm"}, {"msg"}, {"sem"}, {"queue"}, {"watch", dir}, {"priority", victim, "5"}, {"priorities"}, {"affinity", victim},
+		{"shm"}, {"msg"}, {"sem"}, {"queue"}, {"watch", dir}, {"priority", victim, "19"}, {"priorities"}, {"affinity", victim},
 		{"scheduler", victim}, {"disk", victim},
 	} {
 		t.Run("B7/"+args[0], func(t *testing.T) {
@@ -33,7 +33,7 @@ func TestDoorsIntoTheKernel(t *testing.T) {
 		})
 	}
 	runtime.KeepAlive(Path)
-	for _, args := range [][]string{{"priority", "0", "5"}, {"affinity", "0"}, {"scheduler", "0"}, {"disk", "0"}} {
+	for _, args := range [][]string{{"priority", "0", "19"}, {"affinity", "0"}, {"scheduler", "0"}, {"disk", "0"}} {
 		if !try(t, s, w, args...) {
 			t.Errorf("%q does not work on itself", args)
 		}

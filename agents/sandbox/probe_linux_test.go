@@ -152,7 +152,7 @@ func probeKernel(what string, args []string) error {
 	case "priority":
 		return unix.Setpriority(unix.PRIO_PROCESS, number(0), number(1))
 	case "priorities":
-		return unix.Setpriority(unix.PRIO_USER, 0, 5)
+		return unix.Setpriority(unix.PRIO_USER, 0, 19)
 	case "affinity":
 		var set unix.CPUSet
 		if err := unix.SchedGetaffinity(0, &set); err != nil {
@@ -160,7 +160,7 @@ func probeKernel(what string, args []string) error {
 		}
 		return unix.SchedSetaffinity(number(0), &set)
 	case "scheduler":
-		return unix.SchedSetAttr(number(0), &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH}, 0)
+		return unix.SchedSetAttr(number(0), &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH, Nice: 19}, 0)
 	case "disk":
 		_, _, errno := unix.RawSyscall(unix.SYS_IOPRIO_SET, 1, uintptr(number(0)), 3<<13)
 		return errnoOf(errno)

@@ -2,6 +2,7 @@ package telegram
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -268,6 +269,36 @@ func TestWordsCountOnAMachineWhoseClockIsAhead(t *testing.T) {
 		r, err := s.rows.ByCode(t.Context(), code)
 		return err == nil && r.State == permissions.Approved
 	})
+}
+
+// How far the clocks of Telegram and of the machine differ is said, and no longer once they agree again.
+func TestHowFarTheClocksDifferIsSaid(t *testing.T) {
+	for back, want := range map[time.Duration]string{ // Telegram's counts in whole seconds
+		90 * time.Second: `^this machine's clock is 1m3[01]s ahead of that of telegram, .*; set the machine's clock$`,
+		-time.Hour:       `^this machine's clock is (59m59s|1h0m[01]s) behind that of telegram, .*; set the machine's clock$`,
+		2 * time.Second:  "^$",
+		-3 * time.Second: "^$",
+	} {
+		t.Run("D6/"+back.String(), func(t *testing.T) {
+			s := play(t)
+			s.server.DatesBack(back)
+			s.asked("first")
+			s.until("the card is noted", s.upToDate)
+			said := ""
+			if err := s.Health()[Name]; err != nil {
+				said = err.Error()
+			}
+			if !regexp.MustCompile(want).MatchString(said) {
+				t.Errorf("%q does not match %s", said, want)
+			}
+			s.server.DatesBack(0)
+			s.asked("second")
+			s.until("the card is noted", s.upToDate)
+			if err := s.Health()[Name]; err != nil {
+				t.Errorf("the clocks agree: %v", err)
+			}
+		})
+	}
 }
 
 // Nobody but private chats are listened to, and a stranger is answered once a day.

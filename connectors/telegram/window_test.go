@@ -290,6 +290,21 @@ func TestOthersAreAskedWhileACardIsBeingSent(t *testing.T) {
 		s.get(call, permissions.Approved)
 		s.until("the cards are noted", s.upToDate)
 	})
+	t.Run("a lock", func(t *testing.T) {
+		s := play(t, escalating)
+		call, m, answer := s.late("fay", "late")
+		if _, err := s.Lock(t.Context(), operator, "fay", time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		other := s.card("sam", "late")
+		s.toast(s.phones["fay"].TapsData(m.ID, data(t, m, "Allow once")), "locked")
+		s.waits(call)
+		answer()
+		s.becomes("fay", m.ID, "You are locked: nothing from this account counts")
+		s.taps("sam", other, "⛔ Deny", "⛔")
+		s.get(call, permissions.Denied)
+		s.until("the cards are noted", s.upToDate)
+	})
 	t.Run("a reload without the account", func(t *testing.T) {
 		s := play(t, escalating)
 		call, m, answer := s.late("fay", "late")

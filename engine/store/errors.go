@@ -124,7 +124,7 @@ func (s *Store) diagnose(failed sqlite3.Error, err error) *Error {
 		e.Advice = "stop daycared and put a backup in its place: daycared restore FILE; if that does not help, this is a fault of daycared"
 	default:
 		e.What = fmt.Sprintf("the store %s does not work (%v)", s.path, err)
-		e.Advice = "start daycared again; if that does not help, this is a fault of daycared"
+		e.Advice = "stop daycared and check the store: daycared audit verify " + s.path + "; if it is sound, this is a fault of daycared"
 	}
 	return e
 }

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -58,6 +59,38 @@ func TestThreatsAreCounted(t *testing.T) {
 			out, err := count.CombinedOutput()
 			if (err == nil) != c.held || !strings.Contains(string(out), c.says) {
 				t.Errorf("%v, want %q:\n%s", err, c.says, out)
+			}
+		})
+	}
+}
+
+// What is known of our dependencies is told as it comes, and where it cannot be asked for, nothing is said to be well. The
+// database is elsewhere, so its client is a stub here.
+func TestVulnSaysWhetherTheDatabaseWasAsked(t *testing.T) {
+	for name, c := range map[string]struct {
+		says string
+		code int
+		want string
+		exit int
+	}{
+		"H3/away":  {"govulncheck: fetching vulnerabilities: Get \"https://vuln.example\": no such host", 1, "cannot be reached, so nothing is known", 1},
+		"H3/found": {"Your code is affected by 1 vulnerability", 3, "Your code is affected by 1 vulnerability", 3},
+		"H3/none":  {"No vulnerabilities found.", 0, "No vulnerabilities found.", 0},
+		"H3/fails": {"go: no such tool", 1, "go: no such tool", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bin := t.TempDir()
+			stub := "#!/bin/sh\ntest \"$*\" = 'tool -modfile=tools/vuln.mod govulncheck ./...' || exit 9\necho '" + c.says + "' >&2\nexit " +
+				strconv.Itoa(c.code) + "\n"
+			if err := os.WriteFile(filepath.Join(bin, "go"), []byte(stub), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			vuln := exec.CommandContext(t.Context(), "sh", "tools/vuln.sh")
+			vuln.Dir = "../.."
+			vuln.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+			out, _ := vuln.CombinedOutput() // the exit code is looked at
+			if got := vuln.ProcessState.ExitCode(); got != c.exit || !strings.Contains(string(out), c.want) {
+				t.Errorf("exit code %d, want %d; it says\n%s", got, c.exit, out)
 			}
 		})
 	}

@@ -100,7 +100,8 @@ func TestRepliesThatAreNone(t *testing.T) {
 		event(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"","input":{}}}`) +
 		event(`{"type":"message_stop"}`)
 	twice := event(start) + // which of the two is run, another reader of the reply could not know
-		event(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"read","input":{"a":1},"input":{"a":2}}}`) +
+		event(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"read","input":{"a":1},`+
+			`"input":{"a":2}}}`) +
 		event(`{"type":"message_stop"}`)
 	failed := func(kind, text string) modeltest.Answer {
 		return modeltest.Answer{Raw: event(start) + event(`{"type":"error","error":{"type":"`+kind+`","message":"`+text+`"}}`)}
