@@ -118,11 +118,12 @@ func TestCallsOfAnAutoToolBeyondItsRateAreAsked(t *testing.T) {
 	s.Limits.AutoPerMinute = 2
 	m := connectortest.NewMemory(fayAt("memory"), connectortest.Always(permissions.Allow(permissions.SessionTool)))
 	st := play(t, s, m)
-	call := func(name, input string) {
+	call := func(name, input string) (r permissions.Request) {
 		t.Helper()
-		if r := st.get(st.ask(t.Context(), tool(name, input))); r.State != permissions.Approved {
+		if r = st.get(st.ask(t.Context(), tool(name, input))); r.State != permissions.Approved {
 			t.Fatalf("%s %s is %s", name, input, r.State)
 		}
+		return r
 	}
 	asked := func(want int, after string) {
 		t.Helper()
@@ -135,7 +136,9 @@ func TestCallsOfAnAutoToolBeyondItsRateAreAsked(t *testing.T) {
 	asked(0, "as many as may run")
 	call("list_files", `{"path":"a"}`)
 	asked(0, "a call by another entry")
-	call("read_file", `{"path":"b"}`)
+	if r := call("read_file", `{"path":"b"}`); r.Beyond != 2 {
+		t.Errorf("it is asked since it is beyond %d", r.Beyond)
+	}
 	asked(1, "one more")
 	call("read_file", `{"path":"b"}`)
 	asked(1, "what is granted for the session")

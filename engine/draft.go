@@ -44,7 +44,9 @@ func (e *Engine) draft(
 	verdict := policy.Evaluate(r, grants, now)
 	if counts && !verdict.Ask && e.tooOften(s, r.Caller, verdict.Auto) { // then only a grant lets it run unasked
 		policy.Auto, r.Harmless = nil, false
-		verdict = policy.Evaluate(r, grants, now)
+		if verdict = policy.Evaluate(r, grants, now); verdict.Ask {
+			r.Beyond = s.Limits.AutoPerMinute
+		}
 	}
 	verdict.Ask = verdict.Ask || around
 	if verdict.Forbidden != "" {

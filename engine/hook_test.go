@@ -311,8 +311,8 @@ func TestWhatAHookLeavesOpensNothingElse(t *testing.T) {
 		q.Harmless = harmless
 		done := st.ask(t.Context(), q)
 		st.decides(m, i+1, permissions.Deny)
-		if r := st.get(done); r.State != permissions.Denied {
-			t.Errorf("harmless %v: %s", harmless, r.State)
+		if r := st.get(done); r.State != permissions.Denied || (r.Beyond == 1) != harmless {
+			t.Errorf("harmless %v: %s, beyond %d", harmless, r.State, r.Beyond)
 		}
 		q.Input = []byte(`{"command":"pwd"}`)
 	}

@@ -189,6 +189,7 @@ type Request struct {
 	EscalateAt time.Time   // zero: never by time
 	Reminders  []time.Time // still to come, the earliest first
 	Under      []ID        // the grants that made asking unnecessary, wholly or in part
+	Beyond     int         // how many calls a minute policy lets run unasked, of which this is one too many; 0: it is asked for another reason
 	CreatedAt  time.Time
 	Deadline   time.Time
 

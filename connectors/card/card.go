@@ -152,6 +152,9 @@ func (s *sheet) terms(r permissions.Request, o Options) {
 	if r.HighRisk {
 		s.fact("high risk", "it takes a second yes")
 	}
+	if r.Beyond > 0 {
+		s.fact("asked since", fmt.Sprintf("it is beyond the %d calls a minute that run unasked", r.Beyond))
+	}
 	if r.Ends() {
 		s.fact("a denial", "of one call ends the run; then none of them is run")
 	}

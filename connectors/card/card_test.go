@@ -102,6 +102,16 @@ scribe wants to run with bash
              ┊  five six seven
 until          23 Nov 02:00 UTC, in 36 h
              ┊  · sha256 4f3a…91`},
+		{"one call too many", request(permissions.KindTool, func(r *permissions.Request) {
+			r.Tool, r.Input, r.Beyond = "read_file", input(`{"path":"a"}`), 600
+		}), card.Options{Now: now, Width: 80}, `
+────────────────────────────────────────────── K7F3Q ──
+scribe wants to use read_file
+             ┃ {
+             ┃   "path": "a"
+             ┃ }
+asked since    it is beyond the 600 calls a minute that run unasked
+until          14:15 UTC, in 15 min · sha256 4f3a…91`},
 		{"a deadline in another year", request(permissions.KindPermission, func(r *permissions.Request) {
 			r.Deadline = now.Add(365 * 24 * time.Hour)
 		}), card.Options{Now: now, Width: 80}, `

@@ -53,7 +53,7 @@ const signs = "✅⛔⌛✖⚠⏸✏⬇✓👍👎"
 
 // ours are the beginnings of rows of cards and of what daycared says.
 var ours = regexp.MustCompile(`(?i)^(` +
-	`\S+ +(wants|paused:|asks:)|on host|in folder|it (says|needs|takes)\b|high risk|environment +|until +[0-9]|nobody waits|` +
+	`\S+ +(wants|paused:|asks:)|on host|in folder|it (says|needs|takes)\b|high risk|asked since|environment +|until +[0-9]|nobody waits|` +
 	`allowed|denied|approved|expired|cancelled|stopped|granted|taken back|ended:|nothing (was|is) |` +
 	`[0-9]+ requests? |you are |reply to this message|daycared|sha256\b)`)
 

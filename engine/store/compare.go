@@ -215,7 +215,7 @@ func readUses(ctx context.Context, from source) error {
 }
 
 const (
-	readWords = `SELECT ` + requestColumns + ` FROM requests WHERE number = $1`
+	readWords = `SELECT ` + backupColumns + ` FROM requests WHERE number = $1`
 
 	// missingRequests finds what the entries after one say of requests that are not there, but for what may have been pruned.
 	missingRequests = `SELECT request, type FROM audit WHERE chain = $1 AND seq > $2 AND at >= $3 ` +

@@ -27,7 +27,7 @@ func beforeSeals(t *testing.T, path string) {
 	}
 }
 
-// oldView undoes the migrations of the view aic_interactions and of the persons of tokens.
+// oldView undoes the migrations of the view aic_interactions, of the persons of tokens and of calls beyond a rate.
 func oldView(t *testing.T) []string {
 	t.Helper()
 	first, err := migrations.ReadFile("migrations/00001_requests.sql")
@@ -38,6 +38,7 @@ func oldView(t *testing.T) []string {
 	view, _, _ = strings.Cut(view, ";")
 	return []string{
 		"DROP VIEW aic_interactions", "CREATE VIEW aic_interactions" + view, "ALTER TABLE tokens DROP COLUMN person",
+		"ALTER TABLE requests DROP COLUMN beyond",
 	}
 }
 

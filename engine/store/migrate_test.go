@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"testing/fstest"
 
@@ -15,7 +16,13 @@ import (
 func next(t *testing.T, statement string) (all fstest.MapFS, last int) {
 	t.Helper()
 	all = stepsUpTo(t, 0)
-	last = len(all)
+	for name := range all {
+		number, err := strconv.Atoi(name[:5])
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = max(last, number)
+	}
 	all[fmt.Sprintf("%05d_next.sql", last+1)] = &fstest.MapFile{Data: []byte("-- +goose Up\n" + statement + ";\n")}
 	return all, last
 }

@@ -16,14 +16,17 @@ import (
 
 // The columns of a request, in the order of the fields beside them: what never changes, and what Apply may change.
 const (
-	fixedColumns = `id, kind, mode, caller, caller_uid, session, version, digest, key, created_at, agent, ` +
+	wordColumns = `id, kind, mode, caller, caller_uid, session, version, digest, key, created_at, agent, ` +
 		`claimed, host, cwd, tool, affected_path, env_hash, widest, high_risk, background, foreground, step, quorum, options, ` +
 		`tags, held, env_names, choices, reason, message, input, details, under, place, hook, folder`
+	fixedColumns    = wordColumns + `, beyond`
 	changingColumns = `revision, state, deadline, decided_at, used_at, collected_at, void_at, voided_by, lapsed_at, left_at, answer, scope, ` +
 		`decided_by, decided_via, timed_out, defaulted, used_call, asked, escalate_to, escalate_at, reminders, comment, ` +
 		`failure, calls`
 	// Whatever cannot be read, the id can.
 	requestColumns = `number, ` + fixedColumns + `, earlier_at, ` + changingColumns
+	// A backup is compared before its schema is brought up to date.
+	backupColumns = `number, ` + wordColumns + `, 0, earlier_at, ` + changingColumns
 
 	// sealedRequest is for [Store.one] and [Store.many]. An approval that was used or taken back by the audit, and not by its row,
 	// has no seal.
@@ -38,7 +41,7 @@ func fixedFields(r *permissions.Request) []any {
 		&r.Host, &r.Cwd, &r.Tool, &r.AffectedPath, &r.EnvHash, scope{&r.Widest}, &r.HighRisk, &r.Background, &r.Foreground,
 		&r.Step, &r.Quorum, list[permissions.Option]{&r.Options}, list[permissions.Tag]{&r.Tags},
 		list[permissions.Tag]{&r.Held}, list[string]{&r.EnvNames}, list[string]{&r.Choices}, &r.Reason, &r.Message,
-		canonical{raw{&r.Input}}, &r.Details, list[permissions.ID]{&r.Under}, &r.Place, &r.Hook, &r.Folder,
+		canonical{raw{&r.Input}}, &r.Details, list[permissions.ID]{&r.Under}, &r.Place, &r.Hook, &r.Folder, &r.Beyond,
 	}
 }
 

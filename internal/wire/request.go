@@ -65,7 +65,9 @@ type Request struct {
 	Hook         string               `json:"hook,omitzero"` // only what an agent's own hook asks
 	// Grants are those by which nobody had to be asked. What nobody was asked and has none, policy let go.
 	Grants []permissions.ID `json:"grants,omitzero"`
-	Code   string           `json:"code,omitzero"` // deciders only
+	// Beyond is how many calls a minute run unasked, of which this is one too many; left out where it is asked for another reason.
+	Beyond int    `json:"beyond,omitzero"`
+	Code   string `json:"code,omitzero"` // deciders only
 	// Earlier is when the same question was answered under the same key: that answer is over, and this was asked anew.
 	Earlier *time.Time `json:"earlier_at,omitzero"`
 	// Brief says that this is of a list: there are no details, and what is long is null. The request itself has all of it.
@@ -123,6 +125,7 @@ func From(s permissions.Standing, forDeciders bool) Request {
 		Delivered: delivered(s.Copies), TimedOut: r.TimedOut, Defaulted: r.Defaulted,
 		UsedAt: OrNullTime(r.UsedAt), VoidedBy: OrNull(r.VoidedBy), VoidAt: OrNullTime(r.VoidAt), LapsedAt: OrNullTime(r.LapsedAt),
 		Waiting: s.Waiting, Result: permissions.Result(r).Text, Hook: r.Hook, Grants: r.Under, Earlier: OrNullTime(r.EarlierAt), Brief: s.Brief,
+		Beyond: r.Beyond,
 	}
 	if len(r.Calls) > 0 {
 		w.Calls = Each(r.Calls, fromCall)
@@ -268,7 +271,7 @@ func (w Request) Standing() (permissions.Standing, error) {
 		DecidedBy: Value(w.DecidedBy), DecidedVia: Value(w.DecidedVia), DecidedAt: Value(w.DecidedAt),
 		Votes: Each(w.Votes, Vote.permissions), TimedOut: w.TimedOut, Defaulted: w.Defaulted, Failure: w.failure(),
 		UsedAt: Value(w.UsedAt), VoidedBy: Value(w.VoidedBy), VoidAt: Value(w.VoidAt), LapsedAt: Value(w.LapsedAt),
-		EarlierAt: Value(w.Earlier), Under: w.Grants,
+		EarlierAt: Value(w.Earlier), Under: w.Grants, Beyond: w.Beyond,
 	}
 	if r.Tool != "" {
 		r.Input = w.Input

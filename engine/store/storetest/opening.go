@@ -35,7 +35,7 @@ func everything(t *testing.T) permissions.Request {
 		Key: "k-1", Options: []permissions.Option{{ID: permissions.Deny, Label: "Deny <it>"}}, Asked: []string{"fay", "sam"},
 		Place: "telegram:-1/7", Hook: "gemini", Folder: "device 1, inode 2",
 		Quorum: 2, EscalateTo: []string{"kim", `the "boss"`}, EscalateAt: when(450),
-		Reminders: []time.Time{when(300), when(600)}, Under: []permissions.ID{"of a grant"},
+		Reminders: []time.Time{when(300), when(600)}, Under: []permissions.ID{"of a grant"}, Beyond: 600,
 		CreatedAt: when(0), Deadline: when(900),
 		State: permissions.Approved, Answer: permissions.Allow(permissions.Always), Scope: permissions.Always,
 		Comment: "fine", DecidedBy: "fay", DecidedVia: "telegram", DecidedAt: when(1),
