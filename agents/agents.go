@@ -56,8 +56,9 @@ type Desk interface {
 	// Held are the tags that the caller holds just now in a session: by the configuration, and by grants.
 	Held(ctx context.Context, caller permissions.Caller, session string) ([]permissions.Tag, error)
 	// Pose puts q to people and returns the row, settled or not, without waiting. Its Key is required: the same key again
-	// finds the same row, whatever has become of it. Refusals are those of [Asker].
-	Pose(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error)
+	// finds the same row, whatever has become of it. Refusals are those of [Asker]. Where a new row waits for people, told goes
+	// to the audit in the same commit, about that request.
+	Pose(ctx context.Context, caller permissions.Caller, q permissions.Request, told ...permissions.Record) (permissions.Request, error)
 	// Read gives a request of the caller's.
 	Read(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Request, error)
 	// Use hands an approval to the call that acts on it, after looking once more whether it still may: what was approved is

@@ -35,8 +35,8 @@ type Post struct {
 // Execution is one tool call as it went.
 type Execution = permissions.Execution
 
-// ArtifactType is what an artifact is; the store takes no other.
-type ArtifactType string
+// ArtifactType is what an artifact is; the store takes no other than those below.
+type ArtifactType = permissions.ArtifactType
 
 // The types of artifacts.
 const (
@@ -53,12 +53,8 @@ const (
 	ArtifactApprovalDenied   ArtifactType = "approval_denied"
 )
 
-// Artifact is something that came of a step. Call is the one that it came of, 0 for none.
-type Artifact struct {
-	Step, Call int
-	Type       ArtifactType
-	Content    json.RawMessage
-}
+// Artifact is something that came of a step.
+type Artifact = permissions.Artifact
 
 // Commit is all that one step of a session does, to be stored whole or not at all.
 type Commit struct {

@@ -97,9 +97,8 @@ func Verdict(x Execution, q permissions.Request, void bool) Artifact {
 	return a
 }
 
-// Opening tells that people are asked by a request about calls, which [Closing] ends.
-func Opening(s permissions.AgentSession, q permissions.Request, at time.Time) permissions.Record {
-	s.Request = q.ID
+// Opening tells that people are asked about calls, for [Desk.Pose]; [Closing] ends it.
+func Opening(s permissions.AgentSession, at time.Time) permissions.Record {
 	return RecordOf(permissions.WaitAckEnter, s, at)
 }
 
@@ -129,9 +128,9 @@ func Closing(s permissions.AgentSession, q permissions.Request, void bool, stopp
 		if why == "" {
 			told, decision = permissions.AckApproved, "approve"
 		}
-		all = append(all, RecordOf(told, s, at, "calls", numbers, "reason", why))
+		by := strings.Join(people[why], ", ")
+		all = append(all, RecordOf(told, s, at, "calls", numbers, "reason", why, "by", by))
 		if why == "" || why == ReasonDenied {
-			by := strings.Join(people[why], ", ")
 			all = append(all, RecordOf(permissions.AckDecisionHandled, s, at, "calls", numbers, "decision", decision, "by", by))
 		}
 	}

@@ -83,12 +83,14 @@ func (c counter) Held(ctx context.Context, caller permissions.Caller, session st
 }
 
 // Pose is [agents.Desk].
-func (c counter) Pose(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error) {
+func (c counter) Pose(
+	ctx context.Context, caller permissions.Caller, q permissions.Request, told ...permissions.Record,
+) (permissions.Request, error) {
 	if q.Key == "" {
 		return permissions.Request{}, permissions.Invalid(errNoKey)
 	}
 	for range mostAnew {
-		r, err := c.pose(ctx, caller, q)
+		r, err := c.pose(ctx, caller, q, told)
 		if !anew(err) {
 			return r, err
 		}
@@ -97,7 +99,9 @@ func (c counter) Pose(ctx context.Context, caller permissions.Caller, q permissi
 }
 
 // pose finds the row of the key, or opens it.
-func (c counter) pose(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error) {
+func (c counter) pose(
+	ctx context.Context, caller permissions.Caller, q permissions.Request, told []permissions.Record,
+) (permissions.Request, error) {
 	e := c.engine
 	r, found, err := e.store.Keyed(ctx, caller.Name, q.Key)
 	switch {
@@ -113,6 +117,7 @@ func (c counter) pose(ctx context.Context, caller permissions.Caller, q permissi
 	if err != nil {
 		return permissions.Request{}, err
 	}
+	o.Told = told
 	r, created, err := e.registry.Open(ctx, o.Opening)
 	if err != nil {
 		return permissions.Request{}, e.notOpened(o, err)
@@ -319,6 +324,18 @@ func (e *Engine) Executions(
 		return nil, err
 	}
 	all, err := e.store.ExecutionsOf(ctx, session, after, limit)
+	return all, broken(err)
+}
+
+// Artifacts lists at most limit artifacts of a session after the one with that ID, to its person and to the operator: those of
+// one execution, or of the whole session where that is 0.
+func (e *Engine) Artifacts(
+	ctx context.Context, id connectors.Identity, session permissions.ID, execution, after int64, limit int,
+) ([]permissions.Artifact, error) {
+	if _, err := e.Session(ctx, id, session); err != nil {
+		return nil, err
+	}
+	all, err := e.store.ArtifactsOf(ctx, session, execution, after, limit)
 	return all, broken(err)
 }
 

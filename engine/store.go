@@ -217,6 +217,9 @@ type ResidentStore interface {
 	SetDebug(ctx context.Context, id permissions.ID, on bool) error
 	// ExecutionsOf lists at most limit calls of a session after the one with that ID, by ID.
 	ExecutionsOf(ctx context.Context, session permissions.ID, after int64, limit int) ([]permissions.Execution, error)
+	// ArtifactsOf lists at most limit artifacts of a session after the one with that ID, by ID: those of one execution, or of the
+	// whole session where that is 0.
+	ArtifactsOf(ctx context.Context, session permissions.ID, execution, after int64, limit int) ([]permissions.Artifact, error)
 	// OpenSessions lists at most limit sessions that have not ended, after the one named (empty: from the first), by id.
 	OpenSessions(ctx context.Context, after permissions.ID, limit int) ([]permissions.AgentSession, error)
 

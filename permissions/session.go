@@ -49,6 +49,18 @@ type Execution struct {
 	Error        string // why there was no success
 }
 
+// ArtifactType is what an artifact is.
+type ArtifactType string
+
+// Artifact is something that came of a session.
+type Artifact struct {
+	ID         int64 // the store's
+	Execution  int64 // the ID of the execution that it came of, 0 for none; it is only read
+	Step, Call int   // Call is the one of the step that it came of, 0 for none
+	Type       ArtifactType
+	Content    json.RawMessage
+}
+
 // Sitting is a session of an agent of ours as people are told of it: with the request that it waits for, if it does.
 type Sitting struct {
 	Session AgentSession

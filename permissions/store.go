@@ -48,6 +48,8 @@ type Store interface {
 type Opening struct {
 	Request Request
 	Copies  []Copy // to be shown
+	// Told are further entries of the audit about a request that is inserted to wait for people, in the same commit.
+	Told []Record
 	// RedeemWindow is how long a key finds its settled request.
 	RedeemWindow time.Duration
 	// PerCaller and Total are the most requests that may be pending; 0 for no limit.

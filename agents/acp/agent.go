@@ -72,10 +72,9 @@ type seat struct {
 
 // posed is a question that waits for people.
 type posed struct {
-	id     permissions.ID
-	tool   string
-	opened bool          // that it waits was told
-	done   chan struct{} // closed when nothing more is told of it
+	id   permissions.ID
+	tool string
+	done chan struct{} // closed when nothing more is told of it
 }
 
 var (
@@ -170,15 +169,27 @@ func (a *Agent) resume(ctx context.Context) error {
 	if err := a.say(ctx, fmt.Sprintf("%s/%d/restart", s.ID, was.Turns), restarted); err != nil {
 		return err
 	}
+	end, err := a.interrupted(ctx, was)
+	if err != nil {
+		return err
+	}
+	return a.row.change(ctx, end)
+}
+
+// interrupted ends a turn that a program before this one did not: what it asked, which is cancelled by now, and what it ran.
+func (a *Agent) interrupted(ctx context.Context, was step) (end func(*permissions.AgentSession, *agents.Commit), err error) {
 	var closed []permissions.Request
 	for _, id := range was.Asks {
 		r, err := a.desk.Read(ctx, a.caller(), id)
-		if err != nil {
-			return err
+		switch {
+		case permissions.CodeOf(err) == permissions.CodeUnknown: // the daemon ended before it was asked
+		case err != nil:
+			return nil, err
+		case r.DecidedVia != permissions.ViaGrant:
+			closed = append(closed, r)
 		}
-		closed = append(closed, r)
 	}
-	return a.row.change(ctx, func(s *permissions.AgentSession, c *agents.Commit) {
+	return func(s *permissions.AgentSession, c *agents.Commit) {
 		for _, r := range closed {
 			c.Records = append(c.Records, agents.Closing(*s, r, false, agents.ReasonStopped, a.stamp())...)
 			a.closing(*s, r, false, c)
@@ -187,7 +198,7 @@ func (a *Agent) resume(ctx context.Context) error {
 			c.Executions = append(c.Executions, agents.Execution{Step: was.Turns, Call: n, Ended: a.stamp(), Error: unknown})
 		}
 		a.over(s, c, agents.Interrupted, "restarted")
-	})
+	}, nil
 }
 
 // over ends a turn in the row, and tells how it ended.

@@ -163,6 +163,19 @@ func TestAnotherPersons(t *testing.T) {
 	if now := s.stands("coder", permissions.Idle); now.Person != "sam" {
 		t.Errorf("the session is %s's", now.Person)
 	}
+	all, err := s.rows.Audit(t.Context(), "", 0, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[permissions.Type]int{}
+	for _, e := range all {
+		if e.Detail["session"] == string(before.ID) {
+			told[e.Type]++
+		}
+	}
+	if told[permissions.WaitAckEnter] != 1 || told[permissions.AckRejected] != 1 || told[permissions.RunFinished] != 1 {
+		t.Errorf("of what it waited for is told %v", told)
+	}
 }
 
 // A turn ends as its reason says.

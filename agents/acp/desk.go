@@ -42,8 +42,8 @@ func (a *Agent) allow(ctx context.Context, q permissions.Request) (permissions.R
 	if err := a.asks(ctx, p, verdict.Ask); err != nil {
 		return q, err
 	}
-	r, err := a.desk.Pose(ctx, a.caller(), q)
-	opened := err == nil && r.State == permissions.Pending
+	r, err := a.pose(ctx, q)
+	opened := err == nil && r.DecidedVia != permissions.ViaGrant
 	if opened {
 		r, err = a.wait(ctx, p, r)
 	}
@@ -80,6 +80,15 @@ func (a *Agent) asks(ctx context.Context, p *posed, people bool) error {
 	return err
 }
 
+// pose puts q to people, which opens their dialog in the same commit.
+func (a *Agent) pose(ctx context.Context, q permissions.Request) (permissions.Request, error) {
+	s, _, err := a.row.open(ctx)
+	if err != nil {
+		return q, err
+	}
+	return a.desk.Pose(ctx, a.caller(), q, agents.Opening(s, a.stamp()))
+}
+
 // done says that nothing more is told of a question.
 func (a *Agent) done(p *posed) {
 	a.mu.Lock()
@@ -92,14 +101,12 @@ func (a *Agent) done(p *posed) {
 func (a *Agent) wait(ctx context.Context, p *posed, r permissions.Request) (permissions.Request, error) {
 	settled := permissions.NewBell()
 	a.mu.Lock()
-	a.answers[r.ID], p.id, p.opened = settled, r.ID, true
+	a.answers[r.ID], p.id = settled, r.ID
 	if !slices.Contains(a.posed, p) { // a grant has ended in this very moment
 		a.posed = append(a.posed, p)
 	}
 	a.mu.Unlock()
-	a.waits(context.WithoutCancel(ctx), false, func(s permissions.AgentSession, c *agents.Commit) {
-		c.Records = append(c.Records, agents.Opening(s, r, a.stamp()))
-	})
+	a.waits(context.WithoutCancel(ctx), false, nil)
 	for {
 		now, err := a.desk.Read(ctx, a.caller(), r.ID)
 		if err == nil && now.State != permissions.Pending {
@@ -124,9 +131,13 @@ func (a *Agent) answered(ctx context.Context, p *posed, r permissions.Request, o
 	a.mu.Unlock()
 	late, done := context.WithTimeout(context.WithoutCancel(ctx), deskTime)
 	defer done()
-	a.waits(late, ctx.Err() != nil, func(s permissions.AgentSession, c *agents.Commit) {
+	over, stopped := ctx.Err() != nil, ""
+	if over {
+		stopped = agents.ReasonStopped
+	}
+	a.waits(late, over, func(s permissions.AgentSession, c *agents.Commit) {
 		if opened {
-			c.Records = agents.Closing(s, r, void, agents.ReasonStopped, a.stamp())
+			c.Records = agents.Closing(s, r, void, stopped, a.stamp())
 		}
 		if opened || len(r.Under) > 0 {
 			a.closing(s, r, void, c)
@@ -187,9 +198,7 @@ func (a *Agent) waits(ctx context.Context, over bool, more func(permissions.Agen
 		was := stepOf(*s)
 		was.Asks = nil
 		for _, p := range a.posed {
-			if p.opened {
-				was.Asks = append(was.Asks, p.id)
-			}
+			was.Asks = append(was.Asks, p.id)
 		}
 		s.Step = was.encode()
 		if s.Request, s.Tool = "", ""; len(a.posed) > 0 {

@@ -37,7 +37,12 @@ func TestResident(t *testing.T) {
 						return r
 					},
 					Answers: func(r permissions.Request, a permissions.Answer, why string) { s.answers(r, a, why) },
-					Orders:  s.orders, Pass: func() { s.pass(time.Hour) }, Restart: s.restart,
+					Cancels: func(r permissions.Request) {
+						if _, err := s.Engine.Cancel(t.Context(), connectors.Identity{Via: "phone", UID: fay.UID}, string(r.ID)); err != nil {
+							t.Error(err)
+						}
+					},
+					Orders: s.orders, Pass: func() { s.pass(time.Hour) }, Restart: s.restart,
 					Ended: func() { s.ended(id) },
 					Row: func() []agents.Execution {
 						rows, err := s.rows.Executions(t.Context(), id, 1)

@@ -91,10 +91,19 @@ func (r *row) disown(ctx context.Context, s permissions.AgentSession) error {
 	if err := r.agent.desk.EndSession(ctx, s.Caller(), string(s.ID)); err != nil {
 		return err
 	}
+	c := agents.Commit{}
+	if s.Status == permissions.Running || s.Status == permissions.AwaitingUser {
+		end, err := r.agent.interrupted(ctx, stepOf(s))
+		if err != nil {
+			return err
+		}
+		end(&s, &c)
+	}
 	now := r.agent.stamp()
 	s.Version++
 	s.Status, s.Request, s.Tool, s.ChangedAt, s.EndedAt = permissions.Idle, "", "", now, now
-	return r.store.Commit(ctx, agents.Commit{Session: s, Records: []permissions.Record{agents.StatusOf(s)}})
+	c.Session, c.Records = s, append(c.Records, agents.StatusOf(s))
+	return r.store.Commit(ctx, c)
 }
 
 // current is the session that goes on, begun where there is none.

@@ -22,6 +22,7 @@ type Stage struct {
 	Asks    func()                                                       // has fay write what makes the agent make one gated call
 	Card    func(n int) permissions.Request                              // waits for the n-th card
 	Answers func(r permissions.Request, a permissions.Answer, r2 string) // has fay answer, with a reason
+	Cancels func(r permissions.Request)
 	Orders  func(permissions.Order)
 	Pass    func() // lets more time pass than a question has
 	Restart func() // stops everything, and starts it over the same store
@@ -50,6 +51,9 @@ func Run(t *testing.T, open func(t *testing.T) Stage) {
 		"silence": {func(s *Stage, _ permissions.Request) { s.Pass() },
 			"WAIT_ACK_ENTER REQUEST_SETTLED TOOL_FINISHED ACK_REJECTED:ack_timeout SESSION_STATUS:running" + tail + "idle",
 			false, "", `"reason":"ack_timeout"`},
+		"cancelled": {func(s *Stage, r permissions.Request) { s.Cancels(r) },
+			"WAIT_ACK_ENTER REQUEST_SETTLED TOOL_FINISHED ACK_REJECTED:cancelled SESSION_STATUS:running" + tail + "idle",
+			false, "", `"reason":"cancelled"`},
 		"stop": {func(s *Stage, _ permissions.Request) { s.Orders(permissions.OrderStop) },
 			"WAIT_ACK_ENTER REQUEST_SETTLED TOOL_FINISHED ACK_REJECTED:stopped" + tail + "interrupted", false, "", `"reason":"cancelled"`},
 		"new": {func(s *Stage, _ permissions.Request) { s.Orders(permissions.OrderNew) },
@@ -64,7 +68,9 @@ func Run(t *testing.T, open func(t *testing.T) Stage) {
 			s := open(t)
 			s.Asks()
 			r := s.Card(1)
-			s.opened(t, r.ID)
+			if !slices.Contains(s.events(t), "WAIT_ACK_ENTER") {
+				t.Error("a card is out before anybody was told that it is waited for")
+			}
 			c.do(&s, r)
 			s.Ended()
 			all := s.events(t)
@@ -88,22 +94,6 @@ func Run(t *testing.T, open func(t *testing.T) Stage) {
 				}
 			}
 		})
-	}
-}
-
-// opened waits until the wait for a request was told: a person may be faster.
-func (s Stage) opened(t *testing.T, id permissions.ID) {
-	t.Helper()
-	for {
-		changed := s.Engine().Changed()
-		if slices.Contains(s.events(t), "WAIT_ACK_ENTER") {
-			return
-		}
-		select {
-		case <-changed:
-		case <-t.Context().Done():
-			t.Fatalf("nobody is told that %s is waited for", id)
-		}
 	}
 }
 

@@ -163,7 +163,8 @@ func (sh *shift) answered(ctx context.Context, c Call, q permissions.Request) er
 		}
 		artifacts = append(artifacts, agents.Verdict(sh.execution(c), q, e.Error))
 	}
-	return sh.ended(ctx, sh.execution(c), tools.Outcome{Text: e.Text, Error: e.Error || e.Denied, Artifacts: artifacts}, e)
+	failed := e.Error || q.State == permissions.Denied || q.Answer == permissions.Interrupt // which are normal results to the model
+	return sh.ended(ctx, sh.execution(c), tools.Outcome{Text: e.Text, Error: failed, Artifacts: artifacts}, e)
 }
 
 // applied has an approval count for whom it was asked, and a denial for what it says.

@@ -49,6 +49,11 @@ func TestPause(t *testing.T) {
 			s.answers(r, test.answer)
 			s.hears(test.hears)
 			s.stands("helper", test.ends)
+			goesOn := test.answer == permissions.Continue || test.answer == once
+			rows, err := s.rows.Executions(t.Context(), s.current("helper").ID, 1)
+			if err != nil || len(rows) != 1 || rows[0].Success != goesOn || (rows[0].Error == "") != goesOn {
+				t.Errorf("its row is %+v, %v", rows, err)
+			}
 		})
 	}
 }

@@ -28,6 +28,11 @@ func TestResident(t *testing.T) {
 			Answers: func(r permissions.Request, a permissions.Answer, why string) {
 				s.answers(r, a, func(d *connectors.Decision) { d.Comment = why })
 			},
+			Cancels: func(r permissions.Request) {
+				if _, err := s.Engine.Cancel(t.Context(), fayHere, string(r.ID)); err != nil {
+					t.Error(err)
+				}
+			},
 			Orders: s.orders, Pass: func() { s.pass(time.Hour) }, Restart: s.restart, Ended: func() { s.ended(id) },
 			Row: func() []agents.Execution {
 				rows, err := s.rows.Executions(t.Context(), id, 1)

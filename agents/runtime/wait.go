@@ -40,16 +40,19 @@ func (sh *shift) poseStep(ctx context.Context) error {
 	if _, err := sh.held(ctx); err != nil { // the kill switch
 		return err
 	}
-	q, err := sh.runtime.desk.Pose(ctx, sh.session.Caller(), sh.request(sh.run.asked()))
+	opening := agents.Opening(sh.session, sh.runtime.stamp())
+	q, err := sh.runtime.desk.Pose(ctx, sh.session.Caller(), sh.request(sh.run.asked()), opening)
 	switch r := permissions.AsRefusal(err); {
 	case r != nil && r.Code != permissions.CodeBroken:
 		return sh.advance(ctx, agents.Commit{}, Refused{Text: r.Text})
 	case err != nil:
 		return err
 	}
-	return sh.advance(ctx, agents.Commit{Records: []permissions.Record{
-		agents.Opening(sh.session, q, sh.runtime.stamp()),
-	}}, Posed{q.ID})
+	c := agents.Commit{}
+	if opening.Request = q.ID; q.DecidedVia == permissions.ViaGrant { // it never waited, and is closed all the same
+		c.Records = []permissions.Record{opening}
+	}
+	return sh.advance(ctx, c, Posed{q.ID})
 }
 
 // settle takes what became of the request, and tells it: once, since it is told with the step.

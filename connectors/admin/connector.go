@@ -288,6 +288,11 @@ type Desk interface {
 	Executions(
 		ctx context.Context, id connectors.Identity, session permissions.ID, after int64, limit int,
 	) ([]permissions.Execution, error)
+	// Artifacts lists at most limit of its artifacts after the one with that ID, by ID: those of one of its calls, or all of them
+	// where that is 0.
+	Artifacts(
+		ctx context.Context, id connectors.Identity, session permissions.ID, execution, after int64, limit int,
+	) ([]permissions.Artifact, error)
 
 	// CreateToken makes a token for an agent of a person's, empty for nobody's in particular; expires is how long it is valid, 0 for
 	// ever. The secret is told this once.

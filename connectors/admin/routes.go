@@ -79,6 +79,7 @@ func (r *routes) register() {
 	serve(r, get("session", "/v1/sessions/{id}", "Show one session, and what it waits for"), r.session)
 	serve(r, post("debug", "/v1/sessions/{id}/debug", "Switch whether each state of a session's run is logged"), r.debug)
 	serve(r, get("executions", "/v1/sessions/{id}/executions", "List the calls of a session, oldest first"), r.executions)
+	serve(r, get("artifacts", "/v1/sessions/{id}/artifacts", "List what came of a session or of one of its calls, oldest first"), r.artifacts)
 	events := get("events", "/v1/events", "Follow what happens (server-sent events)")
 	events.Responses = map[string]*huma.Response{"200": {
 		Description: "The data of each is an event", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: wire.Events.Schema()}},

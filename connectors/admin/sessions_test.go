@@ -73,6 +73,37 @@ func TestCallsOfASessionAreListedToThoseWhoseItIs(t *testing.T) {
 	}
 }
 
+// What came of a session, or of one of its calls, is told to whose session it is, a page at a time.
+func TestArtifactsOfASessionAreListedToThoseWhoseItIs(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	serve(t, socket, desk)
+	desk.Sittings = []permissions.Sitting{sitting("1", "fay", true), sitting("2", "sam", false)}
+	desk.Products = []permissions.Artifact{
+		{ID: 3, Step: 1, Type: "prompt", Content: []byte(`{"text":"<b>"}`)},
+		{ID: 4, Execution: 7, Step: 1, Call: 1, Type: "stdout", Content: []byte(`{"text":"ok"}`)},
+	}
+	prompt := `{"id":3,"execution":null,"step":1,"type":"prompt","content":{"text":"<b>"}}`
+	stdout := `{"id":4,"execution":7,"step":1,"type":"stdout","content":{"text":"ok"}}`
+	for _, c := range []struct {
+		path   string
+		status int
+		want   string
+	}{
+		{"/v1/sessions/1/artifacts", http.StatusOK, "[" + prompt + "," + stdout + "]"},
+		{"/v1/sessions/1/artifacts?limit=1", http.StatusOK, "[" + prompt + "]"},
+		{"/v1/sessions/1/artifacts?after=3", http.StatusOK, "[" + stdout + "]"},
+		{"/v1/sessions/1/artifacts?execution=7", http.StatusOK, "[" + stdout + "]"},
+		{"/v1/sessions/1/artifacts?execution=8", http.StatusOK, "[]"},
+		{"/v1/sessions/1/artifacts?limit=101", http.StatusUnprocessableEntity, ""},
+		{"/v1/sessions/2/artifacts", http.StatusNotFound, ""},
+	} {
+		status, body := wiretest.Do(t, wiretest.HTTP(t, socket), http.MethodGet, c.path, "", "")
+		if status != c.status || c.want != "" && strings.TrimSpace(body) != c.want {
+			t.Errorf("%s: %d %s\nwant %d %s", c.path, status, body, c.status, c.want)
+		}
+	}
+}
+
 // Somebody sees the sessions of their own agents, and the operator everybody's; of those that ended when they are asked for.
 func TestSessionsAreListedToThoseWhoseTheyAre(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()

@@ -153,6 +153,18 @@ func (r *routes) executions(ctx context.Context, in *executionsInput) ([]wire.Ex
 	return wire.Each(found, wire.FromExecution), err
 }
 
+type artifactsInput struct {
+	ID        permissions.ID `path:"id" maxLength:"64"`
+	Execution int64          `query:"execution" minimum:"0" doc:"those of this one of its executions; 0: all of the session"`
+	After     int64          `query:"after" minimum:"0" doc:"the last id of the page before"`
+	Limit     int            `query:"limit" minimum:"1" maximum:"100" default:"20"`
+}
+
+func (r *routes) artifacts(ctx context.Context, in *artifactsInput) ([]wire.Artifact, error) {
+	found, err := r.desk.Artifacts(ctx, who(ctx), in.ID, in.Execution, in.After, in.Limit)
+	return wire.Each(found, wire.FromArtifact), err
+}
+
 // Sessions lists at most limit sessions of agents of ours after the one named, by id, also those that have ended if they
 // are asked for; 0 is as many as the daemon gives.
 func (c *Client) Sessions(ctx context.Context, ended bool, after permissions.ID, limit int) ([]wire.Session, error) {

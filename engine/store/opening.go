@@ -71,7 +71,8 @@ const insertCopy = `INSERT INTO copies (` + copyColumns + `) VALUES ($1, $2, $3,
 type newRow struct {
 	request permissions.Request
 	copies  []permissions.Copy
-	args    []any // of insertRequest
+	told    []permissions.Record // where it waits for people
+	args    []any                // of insertRequest
 }
 
 func makeRow(o permissions.Opening) (newRow, error) {
@@ -86,7 +87,7 @@ func makeRow(o permissions.Opening) (newRow, error) {
 	action := permissions.ActionDigest(r)
 	args, err := plain(append(append(fixedFields(&r), changingFields(&r)...),
 		micros(reminding(r)), []byte{}, r.Key != "", shown, false, digest{&action}, micros(r.EarlierAt), 0))
-	return newRow{request: r, copies: o.Copies, args: args}, err
+	return newRow{request: r, copies: o.Copies, told: o.Told, args: args}, err
 }
 
 // after is a row that is inserted because the answer that its key found is over.
@@ -129,6 +130,12 @@ func (s *Store) insert(ctx context.Context, t *tx, row newRow) (permissions.Requ
 	}
 	if r.State == permissions.Pending {
 		t.pending++
+		for _, record := range row.told {
+			record.Request = r.ID
+			if err := s.append(ctx, t, record); err != nil {
+				return r, err
+			}
+		}
 	}
 	t.rows.keep(r)
 	return r, nil

@@ -143,6 +143,21 @@ func (s *Store) ExecutionsOf(ctx context.Context, session permissions.ID, after 
 	return gather(ctx, s, "an execution", fields, readExecutionsOf, session, after, limit)
 }
 
+const readArtifactsOf = `SELECT artifacts.id, COALESCE(tool_calls.id, 0), artifacts.step, artifacts.call, type, content FROM artifacts ` +
+	`LEFT JOIN tool_calls ON tool_calls.session = artifacts.session AND tool_calls.step = artifacts.step ` +
+	`AND tool_calls.call = artifacts.call AND artifacts.call > 0 ` +
+	`WHERE artifacts.session = $1 AND (0 = $2 OR tool_calls.id = $2) AND artifacts.id > $3 ORDER BY artifacts.id LIMIT 0 + $4`
+
+// ArtifactsOf is [engine.Store].
+func (s *Store) ArtifactsOf(
+	ctx context.Context, session permissions.ID, execution, after int64, limit int,
+) ([]agents.Artifact, error) {
+	fields := func(a *agents.Artifact) []any {
+		return []any{&a.ID, &a.Execution, &a.Step, &a.Call, &a.Type, raw{&a.Content}}
+	}
+	return gather(ctx, s, "an artifact", fields, readArtifactsOf, session, execution, after, limit)
+}
+
 // What agents of ours ask by rows alone: the callers of these statements are those whose names begin with "agent:".
 
 // Keyed finds the request of a key of this caller's that is still in use, settled or not.

@@ -464,6 +464,20 @@ func FromExecution(e permissions.Execution) Execution {
 	return w
 }
 
+// Artifact is something that came of a session as programs read it.
+type Artifact struct {
+	ID        int64                    `json:"id"`
+	Execution *int64                   `json:"execution" doc:"the id of the execution that it came of; null: of none"`
+	Step      int                      `json:"step"`
+	Type      permissions.ArtifactType `json:"type"`
+	Content   json.RawMessage          `json:"content"`
+}
+
+// FromArtifact is a as programs read it.
+func FromArtifact(a permissions.Artifact) Artifact {
+	return Artifact{ID: a.ID, Execution: OrNull(a.Execution), Step: a.Step, Type: a.Type, Content: orNullJSON(a.Content)}
+}
+
 // Event is something that happened, as front ends follow it. Seq grows in the order of commits and has gaps.
 type Event struct {
 	Seq     int64            `json:"seq"`
@@ -499,7 +513,7 @@ func FromHappening(h permissions.Happening) Event {
 			e.Payload["defaulted"] = true
 		}
 	case permissions.AckApproved:
-		e.Payload = map[string]any{"calls": answered(h)}
+		e.Payload = map[string]any{"by": OrNull(h.Detail["by"]), "calls": answered(h)}
 	case permissions.AckRejected:
 		e.Payload = map[string]any{"reason": h.Detail["reason"], "calls": answered(h)}
 	case permissions.AckDecisionHandled:

@@ -75,6 +75,33 @@ func testToolFinished(t *testing.T, b Backend) {
 		t.Fatal(err)
 	}
 	same(t, "a page", page, both[1:])
+	commit(t, s, agents.Commit{Session: moved(moved(a)), Artifacts: []agents.Artifact{
+		{Step: both[1].Step, Call: both[1].Call, Type: agents.ArtifactStdout, Content: json.RawMessage(`{"text":"<out>"}`)},
+		{Step: both[1].Step, Type: agents.ArtifactPrompt, Content: json.RawMessage(`{}`)},
+	}})
+	artifacts := func(of permissions.ID, execution, after int64, limit int) (kinds []agents.ArtifactType) {
+		t.Helper()
+		list, err := s.ArtifactsOf(t.Context(), of, execution, after, limit)
+		if err != nil {
+			t.Error(err)
+		}
+		for i, x := range list {
+			if kinds = append(kinds, x.Type); x.ID <= after || i > 0 && x.ID <= list[i-1].ID {
+				t.Errorf("after %d they are numbered %+v", after, list)
+			}
+			if x.Type == agents.ArtifactStdout && (x.Execution != both[1].ID || string(x.Content) != `{"text":"<out>"}`) ||
+				x.Type == agents.ArtifactPrompt && x.Execution != 0 {
+				t.Errorf("one is %+v", x)
+			}
+		}
+		return kinds
+	}
+	same(t, "what came of the session", artifacts(a.ID, 0, 0, 9), []agents.ArtifactType{agents.ArtifactStdout, agents.ArtifactPrompt})
+	same(t, "a page of it", artifacts(a.ID, 0, 0, 1), []agents.ArtifactType{agents.ArtifactStdout})
+	same(t, "the next page", artifacts(a.ID, 0, 1, 1), []agents.ArtifactType{agents.ArtifactPrompt})
+	same(t, "what came of a call", artifacts(a.ID, both[1].ID, 0, 9), []agents.ArtifactType{agents.ArtifactStdout})
+	same(t, "what came of another call", artifacts(a.ID, both[0].ID, 0, 9), []agents.ArtifactType(nil))
+	same(t, "what came of another session", artifacts("another", 0, 0, 9), []agents.ArtifactType(nil))
 	told, _ := happenings(t, s, 0, 9)
 	same(t, "events", len(told), 2)
 	for i, h := range told {

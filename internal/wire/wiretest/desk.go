@@ -27,6 +27,8 @@ type Desk struct {
 	Sittings []permissions.Sitting
 	// Calls are those of their calls, by ID.
 	Calls []permissions.Execution
+	// Products are what came of them, by ID.
+	Products []permissions.Artifact
 	// Channels are how the channels are.
 	Channels map[string]error
 

@@ -124,6 +124,19 @@ func (d *Desk) Executions(
 	return list, err
 }
 
+// Artifacts are those of Products.
+func (d *Desk) Artifacts(
+	ctx context.Context, id connectors.Identity, session permissions.ID, execution, after int64, limit int,
+) (list []permissions.Artifact, err error) {
+	_, err = d.Session(ctx, id, session)
+	for _, a := range d.Products {
+		if (execution == 0 || a.Execution == execution) && a.ID > after && len(list) < limit && err == nil {
+			list = append(list, a)
+		}
+	}
+	return list, err
+}
+
 // StopAll stops.
 func (d *Desk) StopAll(ctx context.Context, id connectors.Identity) (cancelled int, err error) {
 	who, err := d.Who(id)
