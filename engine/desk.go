@@ -347,6 +347,29 @@ func (e *Engine) Follow(
 	return e.happenings(ctx, after, limit, func(h permissions.Happening) bool { return slices.ContainsFunc(people, h.VisibleTo) })
 }
 
+// CountFollow has a row for a stream that a caller opens under its grants of [permissions.Events], which count it as a use.
+func (e *Engine) CountFollow(ctx context.Context, caller permissions.Caller, session, agent string) error {
+	o, err := e.prepare(ctx, caller, permissions.Request{
+		Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Events}, Session: session,
+		Agent: agent, Claimed: agent != "", Reason: "to follow the events",
+	})
+	switch {
+	case err != nil:
+		return err
+	case o.Request.State == permissions.Pending: // the grant has ended in this very moment
+		o.prompt.giveBack()
+		giveBack(o.room)
+		return permissions.NotHeld(permissions.Events)
+	}
+	w, r, _, err := e.registry.Register(ctx, o.Opening)
+	if err != nil {
+		return e.notOpened(o, err)
+	}
+	defer w.LeaveSoon(0)
+	_, err = e.redeem(ctx, w, "", r)
+	return err
+}
+
 // about is the request in whose words h is told, if it is; without an ID where that is not kept any more.
 func (e *Engine) about(ctx context.Context, h permissions.Happening) (permissions.Request, error) {
 	if !h.Type.Wordy() || h.Request == "" {

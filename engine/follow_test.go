@@ -44,6 +44,17 @@ func TestEventsAreFollowedByTheirHolder(t *testing.T) {
 		_, err := follow(another.caller, another.session, another.agent)
 		refused(t, err, permissions.CodeForbidden)
 	}
+	for range 2 {
+		if err := st.CountFollow(ctx, self, "s1", ""); err != nil {
+			t.Error(err)
+		}
+	}
+	if grants, err := st.Grants(ctx, boss); err != nil || len(grants) != 1 || grants[0].Used != 2 {
+		t.Errorf("after two streams its grants are %+v, %v", grants, err)
+	}
+	st.pending(1) // people are asked nothing for that
+	refused(t, st.CountFollow(ctx, self, "s2", ""), permissions.CodeForbidden)
+	st.pending(1)
 	st.revoked()
 	_, err = follow(self, "s1", "")
 	refused(t, err, permissions.CodeForbidden)

@@ -69,4 +69,12 @@ func TestEventsForOnceSayThatNobodyMayFollow(t *testing.T) {
 	if got := Result(r).Text; got != "Permission granted for events access." {
 		t.Errorf("for a session it is told as %s", got)
 	}
+	r.Caller = AgentCaller("helper")
+	if got := Result(r).Text; got != "Permission granted for events access. None of your tools follows them." {
+		t.Errorf("an agent of ours, which has no way to follow them, is told %s", got)
+	}
+	r.Scope, r.DecidedVia = Once, ViaGrant
+	if got := Result(r).Text; got != "Permission already granted for events access. None of your tools follows them." {
+		t.Errorf("where it is held already, an agent of ours is told %s", got)
+	}
 }

@@ -113,8 +113,8 @@ func Result(r Request) Outcome {
 			continue
 		}
 		o := Outcome{Text: r.fill(row.text), Error: row.err, Exit: row.exit}
-		if end == endAllowed && r.Kind == KindPermission && r.Scope == Once && slices.Contains(r.Tags, Events) {
-			o.Text += " For once nobody may follow them: ask for a time, or for your session."
+		if (end == endAllowed || end == endHeld) && r.Kind == KindPermission && slices.Contains(r.Tags, Events) {
+			o.Text += r.follows()
 		}
 		if end == endLate && r.Kind == KindTool && r.Answer != "" { // see Only
 			o.Text = r.fill("Tool {tool} approved. It is not run: another call of the step was not answered in time.")
@@ -135,6 +135,17 @@ func Result(r Request) Outcome {
 		return o
 	}
 	return Outcome{Text: "Still waiting for an answer.", Error: true, Exit: ExitOther}
+}
+
+// follows is what an approval of [Events] does not open; empty where it opens the stream.
+func (r Request) follows() string {
+	switch {
+	case r.Caller.Ours():
+		return " None of your tools follows them."
+	case r.Scope == Once && r.DecidedVia != ViaGrant:
+		return " For once nobody may follow them: ask for a time, or for your session."
+	}
+	return ""
 }
 
 // Only is r as if it had asked about one of its calls alone. A request without calls is as it was. Where r ended before each

@@ -82,7 +82,7 @@ func (sh *shift) heldAlready(ctx context.Context, c Call, q permissions.Request)
 			return err
 		}
 	}
-	q.State, q.DecidedVia = permissions.Approved, permissions.ViaGrant
+	q.Caller, q.State, q.DecidedVia = sh.asker(), permissions.Approved, permissions.ViaGrant
 	e := Ran{N: c.N, Text: cmp.Or(why, permissions.Result(q).Text), Error: why != ""}
 	return sh.ended(ctx, sh.execution(c), tools.Outcome{Text: e.Text, Error: e.Error, Artifacts: artifacts}, e)
 }

@@ -197,9 +197,14 @@ func (d *daemon) forAgents() *api.Server {
 
 // follow is what an agent may see of the events, which holds them.
 func (d *daemon) follow(r *http.Request) admin.Look {
-	caller, query := api.CallerOf(r.Context()), r.URL.Query()
+	caller, query, counted := api.CallerOf(r.Context()), r.URL.Query(), false
+	session, agent := query.Get("session"), query.Get("agent")
 	return func(ctx context.Context, after int64, limit int) ([]permissions.Happening, int64, error) {
-		return d.engine.Follow(ctx, caller, query.Get("session"), query.Get("agent"), after, limit)
+		list, seen, err := d.engine.Follow(ctx, caller, session, agent, after, limit)
+		if err == nil && !counted {
+			counted, err = true, d.engine.CountFollow(ctx, caller, session, agent)
+		}
+		return list, seen, err
 	}
 }
 

@@ -2,7 +2,6 @@ package card
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -45,8 +44,6 @@ func Ended(g permissions.Grant, o Options) []string { return []string{"⌛ Ended
 func Revoked(g permissions.Grant, ran []permissions.Request, o Options) []string {
 	rows := []string{"✖ Taken back: " + InForce(g, o)}
 	switch {
-	case len(ran) == 0 && slices.Contains(g.Tags, permissions.Events):
-		return append(rows, "Events may have been followed under it.")
 	case len(ran) == 0:
 		return append(rows, "Nothing ran under it.")
 	}
@@ -107,8 +104,6 @@ func InForce(g permissions.Grant, o Options) string {
 	}
 	used := fmt.Sprintf("used %d times", g.Used)
 	switch {
-	case g.Used == 0 && slices.Contains(g.Tags, permissions.Events):
-		used = "following is not counted"
 	case g.Used == 0:
 		used = "never used"
 	case g.Used == 1:

@@ -124,14 +124,6 @@ func TestRevoked(t *testing.T) {
 	if diff := cmp.Diff([]string{taken, "Nothing ran under it."}, card.Revoked(g, nil, card.Options{Now: now})); diff != "" {
 		t.Error(diff)
 	}
-	g.Tool, g.Tags, g.Used = "", []permissions.Tag{permissions.Events}, 0
-	want = []string{
-		"✖ Taken back: events access for uid 1000, allowed by fay at 14:00 for 60 minutes, following is not counted",
-		"Events may have been followed under it.",
-	}
-	if diff := cmp.Diff(want, card.Revoked(g, nil, card.Options{Now: now})); diff != "" {
-		t.Errorf("of events: %s", diff)
-	}
 	if rows := card.Revoked(g, make([]permissions.Request, 25), card.Options{}); len(rows) != 23 || rows[22] != "… and 5 more" {
 		t.Errorf("of 25 that ran: %q", rows)
 	}
