@@ -124,6 +124,12 @@ func TestRevoked(t *testing.T) {
 	if diff := cmp.Diff([]string{taken, "Nothing ran under it."}, card.Revoked(g, nil, card.Options{Now: now})); diff != "" {
 		t.Error(diff)
 	}
+	held := request(permissions.KindPermission, func(r *permissions.Request) {
+		r.Tags, r.Held = []permissions.Tag{permissions.Network}, []permissions.Tag{permissions.Network}
+	})
+	if rows := card.Revoked(g, []permissions.Request{held}, card.Options{Now: now}); rows[2] != "14:00  scribe wants network access" {
+		t.Errorf("what was held is told as %q", rows[2])
+	}
 	if rows := card.Revoked(g, make([]permissions.Request, 25), card.Options{}); len(rows) != 23 || rows[22] != "… and 5 more" {
 		t.Errorf("of 25 that ran: %q", rows)
 	}

@@ -38,7 +38,11 @@ func Wants(r permissions.Request) string {
 func acts(r permissions.Request, o Options) []act {
 	switch r.Kind {
 	case permissions.KindPermission:
-		return []act{{body: tags(r.Missing()), role: Action}}
+		wanted := r.Missing()
+		if len(wanted) == 0 { // all of it was held, and nobody is asked
+			wanted = r.Tags
+		}
+		return []act{{body: tags(wanted), role: Action}}
 	case permissions.KindTool:
 		if len(r.Calls) == 0 {
 			return []act{toolCall(r, r.ToolCalls()[0], "", o)}
