@@ -101,9 +101,9 @@ func (c *CLI) chooseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "choose QUESTION --option A --option B",
 		Short: "Let a person choose; prints the option, or their own words",
-		Long: "Let a person choose one of the options, and print it, or their own words. When nobody answers in time, the first option\n" +
-			"is printed all the same, with exit code 4.\n" +
-			"Exit code: 0 chosen, 4 nobody in time, 5 cancelled, 6 nobody could be reached, 7 no daemon, 2 wrong usage.",
+		Long: "Let a person choose one of the options, and print it, or their own words. When nobody answers in time, or nobody\n" +
+			"gives a valid answer in three tries, the first option is printed all the same, with exit code 4.\n" +
+			"Exit code: 0 chosen, 4 nobody in time or no valid answer, 5 cancelled, 6 nobody could be reached, 7 no daemon, 2 wrong usage.",
 		Example: "  daycared choose \"Announce where?\" --option blog --option mail\n" +
 			"  daycared choose \"Which branch?\" --option main --option next --timeout 2m --json",
 		Args: arguments(cobra.ExactArgs(1), "one question, in quotes"),
