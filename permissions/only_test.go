@@ -60,7 +60,7 @@ func TestACallThatIsNotThereIsRefusedByTheNumberOfCalls(t *testing.T) {
 // TestEventsForOnceSayThatNobodyMayFollow: an approval that opens no stream is not told like one that does.
 func TestEventsForOnceSayThatNobodyMayFollow(t *testing.T) {
 	r := permissionRequest()
-	r.Tags, r.State, r.Scope = []Tag{Events}, Approved, Once
+	r.Caller, r.Tags, r.State, r.Scope = Caller{Name: "uid:1000", UID: 1000}, []Tag{Events}, Approved, Once
 	want := "Permission granted for events access. For once nobody may follow them: ask for a time, or for your session."
 	if got := Result(r).Text; got != want {
 		t.Errorf("it is told as %s", got)

@@ -38,7 +38,7 @@ func TestResident(t *testing.T) {
 					},
 					Answers: func(r permissions.Request, a permissions.Answer, why string) { s.answers(r, a, why) },
 					Cancels: func(r permissions.Request) {
-						if _, err := s.Engine.Cancel(t.Context(), connectors.Identity{Via: "phone", UID: fay.UID}, string(r.ID)); err != nil {
+						if _, err := s.Cancel(t.Context(), connectors.Identity{Via: "phone", UID: fay.UID}, string(r.ID)); err != nil {
 							t.Error(err)
 						}
 					},

@@ -29,7 +29,7 @@ func TestResident(t *testing.T) {
 				s.answers(r, a, func(d *connectors.Decision) { d.Comment = why })
 			},
 			Cancels: func(r permissions.Request) {
-				if _, err := s.Engine.Cancel(t.Context(), fayHere, string(r.ID)); err != nil {
+				if _, err := s.Cancel(t.Context(), fayHere, string(r.ID)); err != nil {
 					t.Error(err)
 				}
 			},

@@ -43,8 +43,7 @@ func Ended(g permissions.Grant, o Options) []string { return []string{"⌛ Ended
 // Revoked is a grant that was taken back, and what ran under it.
 func Revoked(g permissions.Grant, ran []permissions.Request, o Options) []string {
 	rows := []string{"✖ Taken back: " + InForce(g, o)}
-	switch {
-	case len(ran) == 0:
+	if len(ran) == 0 {
 		return append(rows, "Nothing ran under it.")
 	}
 	rows = append(rows, "What ran under it:")
@@ -103,10 +102,10 @@ func InForce(g permissions.Grant, o Options) string {
 		caller = name
 	}
 	used := fmt.Sprintf("used %d times", g.Used)
-	switch {
-	case g.Used == 0:
+	switch g.Used {
+	case 0:
 		used = "never used"
-	case g.Used == 1:
+	case 1:
 		used = "used once"
 	}
 	if !g.SuspendedAt.IsZero() {

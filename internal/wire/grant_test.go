@@ -102,8 +102,8 @@ func TestAnEventOfAnAgentsFrontEnd(t *testing.T) {
 		{permissions.WaitAckEnter, step, "s1", `{"tools":[{"tool":"write_file","args":{"path":"/a"},"step":3,"affected_path":"/a"},` +
 			`{"tool":"run_command","args":null,"step":3,"affected_path":null}]}`},
 		{permissions.WaitAckEnter, permissions.Request{}, "s1", `{"tools":null}`},
-		{permissions.AckApproved, answered, "s1", `{"by":"sam","calls":[{"call":2,"tool":"run_command","scope":"session","reason":null,"person":"sam",` +
-			`"at":"2026-11-21T11:00:00Z"}]}`},
+		{permissions.AckApproved, answered, "s1", `{"by":"sam","calls":[{"call":2,"tool":"run_command","scope":"session","reason":null,` +
+			`"person":"sam","at":"2026-11-21T11:00:00Z"}]}`},
 		{permissions.AckRejected, permissions.Request{}, "s1", `{"calls":[{"call":2,"tool":null,"scope":null,"reason":null,"person":null,` +
 			`"at":null}],"reason":"user_denied"}`},
 		{permissions.AckDecisionHandled, answered, "s1", `{"calls":[{"call":2,"tool":"run_command","scope":"session","reason":null,` +
