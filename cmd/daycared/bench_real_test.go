@@ -14,9 +14,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -37,10 +40,18 @@ import (
 //	writes-file CONTENT    the model calls the agent's own tool for files, on ws/made.txt
 //	asks                   the model calls our request_permission
 //	questions              the model calls our ask_user
+//	plans TEXT             the model writes that as its plan, where it was told to, and calls the agent's own tool to have it approved
+//	chooses                the model calls the agent's own tool for questions
+//	repeats N              the model makes its call N times, one after the other
 //	again                  when the model was told that nobody has answered yet, it makes the same call once more, after …
 //	now                    … this
 //	begins                 the agent is started
 //	dialog                 it shows a dialog of its own
+//	accepts N              N times, its person says yes in that dialog
+//	interrupts             its person presses Esc until it asks no more, or it gets the signal of Ctrl-C
+//	leaves                 its window is closed, or it is told to end
+//	clocks                 how long each PreToolUse hook takes is noted, from the start of its process to its end
+//	took N WITHIN          N times were noted; they are said, and their median is at most WITHIN
 //	refused REGEXP         the model reads that, or, where its person sits at it, it shows its own dialog
 //	over                   it ends, however
 //	reads REGEXP           the model was told that
@@ -52,14 +63,9 @@ func TestRealAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	npm := strings.TrimSuffix(bin, "/.bin")
-	patience = 2 * patience * 2 // they are large, and begin slowly
 	said, err := tableOf("../../docs/tried.md")
 	if err != nil {
 		t.Fatal(err)
-	}
-	cases, err := filepath.Glob(filepath.Join("testdata/clients", cmp.Or(os.Getenv("REAL_CASES"), "*")+".txtar"))
-	if err != nil || len(cases) == 0 {
-		t.Fatalf("no cases: %v", err)
 	}
 	connecting, err := os.ReadFile("../../docs/hooks.md")
 	if err != nil {
@@ -72,7 +78,7 @@ func TestRealAgents(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		if row := "| `" + c.name + "` | " + version + " |"; !strings.Contains(string(connecting), row) {
+		if row := "| `" + c.name + "` | " + version + " |"; c.acp == nil && !strings.Contains(string(connecting), row) {
 			t.Errorf("docs/hooks.md has no row %s", row)
 		}
 		for _, m := range c.modes {
@@ -80,12 +86,39 @@ func TestRealAgents(t *testing.T) {
 				continue
 			}
 			among++
-			c.compare(t, m, version, said[c.title+" "+version+", "+m.name], c.try(t, npm, m, cases))
+			cases, err := filepath.Glob(filepath.Join(c.cases(), cmp.Or(os.Getenv("REAL_CASES"), "*")+".txtar"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			row := said[c.title+" "+version+", "+m.name]
+			c.compare(t, m, version, row, c.try(t, npm, m, cases, row))
 		}
 	}
 	if only == "" && among != len(said) {
 		t.Errorf("docs/tried.md has %d rows that were tried, and %d ran", len(said), among)
 	}
+}
+
+// cases is where the cases are with which it is tried.
+func (c program) cases() string {
+	if c.acp != nil {
+		return "testdata/clients/acp"
+	}
+	return "testdata/clients"
+}
+
+// special are the cases that are tried only in the modes that name them.
+var special = []string{"keyboard", "delay", "plan", "plan no", "choice"}
+
+// tries reports whether a case is tried in this mode.
+func (m mode) tries(name string) bool {
+	switch {
+	case len(m.only) > 0:
+		return slices.Contains(m.only, name)
+	case slices.Contains(special, name):
+		return slices.Contains(m.also, name)
+	}
+	return !slices.Contains(m.without, name)
 }
 
 // runs gives the client's version.
@@ -102,18 +135,17 @@ func (c program) runs(npm string) (string, error) {
 }
 
 // try runs every case, and says what became of each: empty where it held.
-func (c program) try(t *testing.T, npm string, m mode, cases []string) map[string]string {
+func (c program) try(t *testing.T, npm string, m mode, cases []string, row map[string]string) map[string]string {
 	came := map[string]string{}
 	t.Run(c.name+" "+m.name, func(t *testing.T) {
 		cmds := commands()
 		maps.Copy(cmds, benchCommands())
 		cases = slices.DeleteFunc(slices.Clone(cases), func(file string) bool {
-			name := caseOf(filepath.Base(file))
-			return slices.Contains(m.without, name) || name == "keyboard" && m.dialog == ""
+			return !m.tries(caseOf(filepath.Base(file)))
 		})
 		p := testscript.Params{Files: cases, RequireExplicitExec: true, Cmds: cmds, ContinueOnError: false,
-			Setup: func(env *testscript.Env) error { return c.setup(env, npm, m) }}
-		k := &keeper{t: t, came: came}
+			Setup: func(env *testscript.Env) error { return c.setup(env, t, npm, m) }}
+		k := &keeper{t: t, came: came, said: row}
 		k.run(func() { testscript.RunT(k, p) })
 	})
 	return came
@@ -179,6 +211,7 @@ type keeper struct {
 	t    *testing.T
 	name string
 	why  []string
+	said map[string]string
 	came map[string]string
 }
 
@@ -209,10 +242,14 @@ func caseOf(file string) string {
 
 // Run runs one case, and keeps its name without .txtar.
 func (k *keeper) Run(name string, f func(testscript.T)) {
+	words := caseOf(name)
+	defer func(usual time.Duration) { patience = usual }(patience)
+	if patience = 2 * time.Minute; strings.HasPrefix(k.said[words], "no") {
+		patience = 20 * time.Second // what is known not to hold is not waited for so long
+	}
 	one := &keeper{t: k.t, name: name, came: k.came}
 	held := false
 	one.run(func() { f(one); held = true })
-	words := caseOf(name)
 	k.came[words] = ""
 	if !held {
 		log := strings.Join(one.why, "\n")
@@ -229,25 +266,31 @@ type benchKey struct{}
 
 // bench is one case: the client, and its model.
 type bench struct {
+	t      *testing.T
 	c      program
 	m      mode
 	names  map[string]string
 	server *modeltest.Server
 
 	mu    sync.Mutex
-	next  *models.Call
+	next  []models.Call // its calls, one after the other
+	made  int           // how many of them were made
 	again chan struct{} // the call is made again when this is closed
 }
 
-func (c program) setup(env *testscript.Env, npm string, m mode) error {
-	if err := setup(env); err != nil {
+func (c program) setup(env *testscript.Env, t *testing.T, npm string, m mode) (err error) {
+	if err = setup(env); err != nil {
 		return err
 	}
-	b := &bench{c: c, m: m, server: modeltest.ServeOthers()}
+	b := &bench{t: t, c: c, m: m, server: modeltest.ServeOthers()}
 	b.server.Answer(b.answer)
 	env.Defer(b.server.Close)
+	env.Defer(func() { remain(t, env.WorkDir) })
 	env.Values[benchKey{}] = b
 	b.names = map[string]string{"NPM": npm, "WORK": env.WorkDir, "MODEL": b.server.URL(c.wire), "PROMPT": "Do what is to be done."}
+	if b.names["CLIENTS"], err = filepath.Abs("testdata/clients"); err != nil {
+		return err
+	}
 	names, _ := env.Values[namesKey{}].(map[string]bool)
 	for _, set := range []map[string]string{{"TERM": "xterm-256color"}, c.env, m.env} {
 		for name, value := range set {
@@ -264,11 +307,44 @@ func (c program) setup(env *testscript.Env, npm string, m mode) error {
 			}
 		}
 	}
+	agent := ""
+	if c.acp != nil {
+		agent = c.agent(b, m)
+	}
 	config := "people: [{name: fay, user: " + env.Getenv("ME") + "}]\nroutes: [{ask: [fay]}]\n" +
-		"connectors: {terminal: {enabled: false}}\napi: {admin_reachable: true, allow_same_user: true}\n"
+		"connectors: {terminal: {enabled: false}}\napi: {admin_reachable: true, allow_same_user: true}\n" + agent
 	env.Setenv("DAYCARED_CONFIG", filepath.Join(env.WorkDir, "config.yaml"))
 	return errors.Join(os.Mkdir(filepath.Join(env.WorkDir, "ws"), 0o700),
 		os.WriteFile(filepath.Join(env.WorkDir, "config.yaml"), []byte(config), 0o600))
+}
+
+// remain ends what the client left running for later: Codex at a terminal has copied a server of its own to its home by then.
+func remain(t *testing.T, home string) {
+	programs, err := filepath.Glob("/proc/[0-9]*/exe")
+	if err != nil {
+		t.Error(err)
+	}
+	for _, program := range programs {
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(program)))
+		if at, err := os.Readlink(program); err == nil && strings.HasPrefix(at, home+"/") {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended meanwhile
+		}
+	}
+}
+
+// agent is the entry of a program that speaks ACP, as an agent of fay's.
+func (c program) agent(b *bench, m mode) string {
+	quoted := func(words []string) string {
+		text, _ := json.Marshal(expandAll(words, b.names))
+		return string(text)
+	}
+	entry := "agents:\n  - {name: coder, person: fay, connector: admin, workspace: $WORK/ws, network: true, read: [$NPM, /proc], " +
+		"acp: " + quoted(append(slices.Clone(c.acp), m.args...)) + ", env: " + quoted(slices.Sorted(maps.Keys(c.env))) +
+		", write: " + quoted(c.writes)
+	if m.acpMode != "" {
+		entry += ", mode: " + m.acpMode
+	}
+	return os.Expand(entry, b.name) + "}\n"
 }
 
 func (b *bench) name(name string) string { return b.names[name] }
@@ -281,26 +357,36 @@ func expandAll(words []string, names map[string]string) []string {
 	return all
 }
 
-// answer is the call to whoever has the tool for it, and words to those that want a title, or were told how the call went.
+// answer is the next call to whoever has the tools, and words to those that want a title, or were told how the last call went.
 func (b *bench) answer(r modeltest.Request) modeltest.Answer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	last := r.Last()
 	switch {
 	case last.Role == models.Results && b.again != nil && strings.Contains(last.Text, "still waiting"):
-		a := modeltest.Answer{Wait: b.again, Calls: []models.Call{*b.next}}
+		a := modeltest.Answer{Wait: b.again, Calls: []models.Call{b.next[0]}}
 		a.Calls[0].ID = "call_again"
 		b.again = nil
 		return a
-	case last.Role == models.Results:
+	case last.Role == models.Results && (b.made == 0 || b.made == len(b.next)):
 		return modeltest.Say("It went as follows: " + strings.TrimSpace(last.Text) + ".")
-	case b.next == nil || len(r.Prompt.Tools) == 0 || len(b.server.Requests()) > 40:
+	case len(b.next) == 0 || len(r.Prompt.Tools) == 0 || len(b.server.Requests()) > 40+2*len(b.next):
 		return modeltest.Say("An errand")
 	}
-	a := modeltest.Answer{Calls: []models.Call{*b.next}}
-	a.Calls[0].ID = "call_1"
-	return a
+	if last.Role != models.Results {
+		b.made = 0
+	}
+	call := b.next[b.made]
+	if plan := planned.FindString(string(r.Body)); plan != "" {
+		call.Input = json.RawMessage(strings.ReplaceAll(string(call.Input), "$PLAN", plan))
+	}
+	b.made++
+	call.ID = fmt.Sprintf("call_%d", b.made)
+	return modeltest.Answer{Calls: []models.Call{call}}
 }
+
+// planned is where Claude Code tells its model to write a plan.
+var planned = regexp.MustCompile(`/[^\s"\\]+/plans/[^\s"\\]+\.md`)
 
 func benchCommands() scriptCommands {
 	var open chan struct{}
@@ -317,7 +403,7 @@ func benchCommands() scriptCommands {
 		}),
 		"connects": on(connects),
 		"wants": on(func(_ *testscript.TestScript, b *bench, args []string) {
-			b.calls(b.c.shell, strings.ReplaceAll(b.c.command, "$COMMAND", args[0]))
+			b.calls(b.c.shell, strings.ReplaceAll(cmp.Or(b.m.command, b.c.command), "$COMMAND", args[0]))
 		}),
 		"writes-file": on(func(ts *testscript.TestScript, b *bench, args []string) {
 			if b.c.write == "" {
@@ -330,6 +416,16 @@ func benchCommands() scriptCommands {
 		}),
 		"questions": on(func(_ *testscript.TestScript, b *bench, _ []string) {
 			b.calls(b.c.question, `{"question":"Which colour?","options":["red","blue"]}`)
+		}),
+		"plans": on(func(_ *testscript.TestScript, b *bench, args []string) {
+			b.calls(b.c.write, strings.NewReplacer("$FILE", "$PLAN", "$CONTENT", args[0]).Replace(b.c.content))
+			b.calls(b.c.plan, "{}")
+		}),
+		"chooses": on(func(_ *testscript.TestScript, b *bench, _ []string) { b.calls(b.c.choice, b.c.options) }),
+		"repeats": on(func(ts *testscript.TestScript, b *bench, args []string) {
+			n, err := strconv.Atoi(args[0])
+			ts.Check(err)
+			b.next = slices.Repeat(b.next, n)
 		}),
 		"pending": on(func(ts *testscript.TestScript, _ *bench, args []string) {
 			if args[0] != "0" {
@@ -365,9 +461,41 @@ func benchCommands() scriptCommands {
 			shows(ts, cast(ts)["agent"], []string{b.m.dialog})
 			cast(ts)["agent"].stop()
 		}),
-		"over":  on(untilOver),
-		"reads": on(reads),
-		"asked": on(askedInAll),
+		"interrupts": on(func(ts *testscript.TestScript, b *bench, _ []string) {
+			a := cast(ts)["agent"]
+			if !b.m.terminal {
+				sends(ts, a, []string{"INT"})
+				return
+			}
+			ask := deciders(ts)
+			defer ask.Close()
+			pressed := time.Time{}
+			until(ts, "the interruption is heard", func(ctx context.Context) error {
+				list, err := ask.List(ctx, "", 0)
+				if err != nil || len(list) == 0 {
+					return err
+				}
+				if time.Since(pressed) > time.Second { // some want to be sure of it
+					pressed = time.Now()
+					types(ts, a, []string{`\x1b`})
+				}
+				return errors.New("it still asks")
+			})
+		}),
+		"leaves": on(func(ts *testscript.TestScript, b *bench, _ []string) {
+			a := cast(ts)["agent"]
+			if b.m.terminal {
+				closes(ts, a, nil)
+				return
+			}
+			sends(ts, a, []string{"TERM"})
+		}),
+		"accepts": on(accepts),
+		"clocks":  on(clocks),
+		"took":    on(took),
+		"over":    on(untilOver),
+		"reads":   on(reads),
+		"asked":   on(askedInAll),
 	}
 }
 
@@ -412,11 +540,14 @@ func untilOver(ts *testscript.TestScript, b *bench, _ []string) {
 func (b *bench) calls(tool, input string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.next = &models.Call{Tool: tool, Input: json.RawMessage(input)}
+	b.next = append(b.next, models.Call{Tool: tool, Input: json.RawMessage(input)})
 }
 
 // connects writes the agent's settings. Those of Codex are trusted, as its own /hooks would.
 func connects(ts *testscript.TestScript, b *bench, args []string) {
+	if b.c.acp != nil {
+		return // it is in the configuration
+	}
 	ts.Check(ts.Exec("daycared", "connect", b.c.name, "--write"))
 	if len(args) > 0 {
 		ts.Check(filepath.WalkDir(ts.MkAbs("."), func(path string, d os.DirEntry, err error) error {
@@ -435,6 +566,71 @@ func connects(ts *testscript.TestScript, b *bench, args []string) {
 	}
 }
 
+// accepts says yes in the agent's own dialog. What is typed before the dialog listens is typed again.
+func accepts(ts *testscript.TestScript, b *bench, args []string) {
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	a, people := cast(ts)["agent"], deciders(ts)
+	defer people.Close()
+	for range n {
+		untilAsked(ts)
+		pending(ts, false, []string{"1"})
+		asked := permissions.ID(ts.Getenv("ID"))
+		shows(ts, a, []string{b.m.dialog})
+		typed := time.Time{}
+		until(ts, "its person's yes is heard", func(ctx context.Context) error {
+			list, err := people.List(ctx, "", 0)
+			if err != nil || len(list) == 0 || list[0].Request.ID != asked {
+				return err
+			}
+			if time.Since(typed) > 2*time.Second {
+				typed = time.Now()
+				types(ts, a, []string{`\r`})
+			}
+			return errors.New("it still asks")
+		})
+	}
+}
+
+// clocks puts a clock before and behind the PreToolUse hook that connect wrote.
+func clocks(ts *testscript.TestScript, b *bench, _ []string) {
+	path := ts.MkAbs(".claude/settings.json")
+	var settings map[string]any
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(path)), &settings))
+	hooks, _ := settings["hooks"].(map[string]any)
+	before, _ := hooks["PreToolUse"].([]any)
+	entry, _ := before[0].(map[string]any)
+	all, _ := entry["hooks"].([]any)
+	hook, _ := all[0].(map[string]any)
+	hook["command"] = fmt.Sprintf("a=$(date +%%s%%N); %s; r=$?; echo $a $(date +%%s%%N) >>%s/times; exit $r", hook["command"], b.names["WORK"])
+	text, err := json.Marshal(settings)
+	ts.Check(err)
+	ts.Check(os.WriteFile(path, text, 0o600))
+}
+
+// took looks at what the clocks noted.
+func took(ts *testscript.TestScript, b *bench, args []string) {
+	most, err := time.ParseDuration(args[1])
+	ts.Check(err)
+	var all []time.Duration
+	for line := range strings.Lines(ts.ReadFile("times")) {
+		var from, to int64
+		_, err := fmt.Sscan(line, &from, &to)
+		ts.Check(err)
+		all = append(all, time.Duration(to-from).Round(time.Millisecond))
+	}
+	if fmt.Sprint(len(all)) != args[0] {
+		ts.Fatalf("%d hooks were noted, want %s", len(all), args[0])
+	}
+	slices.Sort(all)
+	median := all[len(all)/2]
+	b.t.Logf("%s %s: the hook took %v at the median, %v at p90, %v at most, in %d calls",
+		b.c.title, b.m.name, median, all[len(all)*9/10], all[len(all)-1], len(all))
+	if median > most {
+		ts.Fatalf("the hook took %v, more than %v: %v", median, most, all)
+	}
+}
+
 // told is what the model was told of its calls.
 func (b *bench) told() (all []string) {
 	for _, r := range b.server.Requests() {
@@ -450,11 +646,16 @@ func reads(ts *testscript.TestScript, b *bench, args []string) {
 	want, err := regexp.Compile(strings.Join(args, " "))
 	ts.Check(err)
 	until(ts, "the model was told "+want.String(), func(context.Context) error {
+		ended := over(cast(ts)["agent"].done)
 		told := b.told()
-		if !slices.ContainsFunc(told, want.MatchString) {
-			return fmt.Errorf("it was told %q", told)
+		if slices.ContainsFunc(told, want.MatchString) {
+			return nil
 		}
-		return nil
+		err := fmt.Errorf("it was told %q", told)
+		if ended {
+			err = backoff.Permanent(fmt.Errorf("it has ended, and %w", err))
+		}
+		return err
 	})
 }
 
@@ -470,7 +671,7 @@ func askedInAll(ts *testscript.TestScript, _ *bench, args []string) {
 		case permissions.RequestCreated:
 			seen[e.Request] = true
 		case permissions.RequestSettled:
-			if e.Actor != "fay" { // policy has
+			if e.Actor != "fay" && e.Detail["state"] == string(permissions.Approved) { // policy has
 				delete(seen, e.Request)
 			}
 		}

@@ -13,6 +13,8 @@ type program struct {
 	env     map[string]string
 	files   map[string]string // what it needs to be set, below the home
 	run     []string          // with $PROMPT
+	acp     []string          // it is an agent of the daemon's, which speaks ACP, and that is how it is started
+	writes  []string          // what is that one's to write, besides its folder
 	modes   []mode
 
 	shell, write string // its tool for commands, and for files
@@ -20,6 +22,9 @@ type program struct {
 	content      string // of the other, with $FILE and $CONTENT
 	own          string // daycared's request_permission, as its model calls it
 	question     string // and its ask_user
+	plan         string // its own tool that has a plan approved, after that is written
+	choice       string // its own tool for questions
+	options      string // its input: which colour, red or blue
 }
 
 // mode is one way in which it decides by itself what to ask.
@@ -30,6 +35,10 @@ type mode struct {
 	env      map[string]string
 	files    map[string]string
 	without  []string // cases that cannot be tried so
+	also     []string // special ones that can
+	only     []string // or the only ones that are tried
+	acpMode  string   // what mode: says of it in the configuration
+	command  string   // in place of the program's own
 	dialog   string   // what its own dialog shows, where its person can answer there as well
 	terminal bool     // it has one, and stays when it has done what it was told
 }
@@ -45,23 +54,31 @@ var programs = []program{
 		run: []string{"$NPM/@anthropic-ai/claude-code-linux-x64/claude", "-p", "$PROMPT"},
 		modes: []mode{
 			{name: "terminal", terminal: true, dialog: "proceed|cancel", // which waits on
+				also:    []string{"keyboard", "delay", "choice"},
 				without: []string{"late yes", "late no", "own tools", "question"},
 				run:     []string{"$NPM/@anthropic-ai/claude-code-linux-x64/claude", "$PROMPT"},
 				files: map[string]string{".claude.json": `{"hasCompletedOnboarding":true,"theme":"dark","customApiKeyResponses":` +
 					`{"approved":["x"]},"projects":{"$WORK/ws":{"hasTrustDialogAccepted":true,"hasCompletedProjectOnboarding":true}}}`}},
-			{name: "terminal, bypassPermissions", terminal: true, args: []string{"--dangerously-skip-permissions"},
+			{name: "terminal, bypassPermissions", terminal: true, also: []string{"choice"}, args: []string{"--dangerously-skip-permissions"},
 				run: []string{"$NPM/@anthropic-ai/claude-code-linux-x64/claude", "$PROMPT"},
 				files: map[string]string{".claude.json": `{"hasCompletedOnboarding":true,"theme":"dark","customApiKeyResponses":` +
 					`{"approved":["x"]},"bypassPermissionsModeAccepted":true,` +
 					`"projects":{"$WORK/ws":{"hasTrustDialogAccepted":true,"hasCompletedProjectOnboarding":true}}}`,
 					".claude/settings.json": `{"skipDangerousModePermissionPrompt":true}`}},
+			{name: "terminal, plan", terminal: true, only: []string{"plan", "plan no", "choice"}, args: []string{"--permission-mode", "plan"},
+				run: []string{"$NPM/@anthropic-ai/claude-code-linux-x64/claude", "$PROMPT"},
+				files: map[string]string{".claude.json": `{"hasCompletedOnboarding":true,"theme":"dark","customApiKeyResponses":` +
+					`{"approved":["x"]},"projects":{"$WORK/ws":{"hasTrustDialogAccepted":true,"hasCompletedProjectOnboarding":true}}}`}},
 			{name: "-p"},
+			{name: "-p, permissions.ask", files: map[string]string{".claude/settings.json": `{"permissions":{"ask":["Bash","Write"]}}`}},
 			{name: "-p, auto", args: []string{"--permission-mode", "auto"}},
 			{name: "-p, bypassPermissions", args: []string{"--dangerously-skip-permissions"}},
 		},
 		shell: "Bash", command: `{"command":"$COMMAND","description":"Make it"}`,
 		write: "Write", content: `{"file_path":"$FILE","content":"$CONTENT"}`,
 		own: "mcp__daycared__request_permission", question: "mcp__daycared__ask_user",
+		plan: "ExitPlanMode", choice: "AskUserQuestion", options: `{"questions":[{"question":"Which colour?","header":"Colour",` +
+			`"options":[{"label":"Red","description":"as a rose"},{"label":"Blue","description":"as the sea"}],"multiSelect":false}]}`,
 	},
 	{
 		name: "codex", title: "Codex", wire: modeltest.Responses,
@@ -75,6 +92,9 @@ var programs = []program{
 				files: map[string]string{".codex/config.toml": "model = \"m\"\nmodel_provider = \"loop\"\n" +
 					"[model_providers.loop]\nname = \"loop\"\nbase_url = \"$MODEL\"\nwire_api = \"responses\"\n" +
 					"[projects.\"$WORK/ws\"]\ntrust_level = \"trusted\"\n"}},
+			{name: "app-server, on-request", run: []string{"$NPM/.bin/node", "$CLIENTS/ide.mjs",
+				"$NPM/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex", "$PROMPT"},
+				command: `{"cmd":"$COMMAND","sandbox_permissions":"require_escalated","justification":"Make it"}`},
 			{name: "exec", args: []string{"--sandbox", "danger-full-access"}},
 			{name: "exec, dangerously-bypass-approvals-and-sandbox", args: []string{"--dangerously-bypass-approvals-and-sandbox"}},
 		},
@@ -130,4 +150,71 @@ var programs = []program{
 		write: "write", content: `{"filePath":"$FILE","content":"$CONTENT"}`,
 		own: "daycared_request_permission", question: "daycared_ask_user",
 	},
+	{
+		name: "claude-agent-acp", title: "claude-agent-acp", wire: modeltest.Anthropic, run: errand,
+		version: []string{"$NPM/.bin/node", "-p", "require('$NPM/@agentclientprotocol/claude-agent-acp/package.json').version"},
+		acp:     []string{"$NPM/.bin/node", "$NPM/@agentclientprotocol/claude-agent-acp/dist/index.js"},
+		env: map[string]string{"ANTHROPIC_BASE_URL": "$MODEL", "ANTHROPIC_API_KEY": "x", "IS_SANDBOX": "1",
+			"CLAUDE_CONFIG_DIR": "$WORK/.claude"},
+		files:  map[string]string{".claude/none": ""},
+		writes: []string{"$WORK/.claude"},
+		modes: []mode{{name: "as it begins"},
+			{name: "begun in bypassPermissions", files: map[string]string{
+				".claude/settings.json": `{"permissions":{"defaultMode":"bypassPermissions"},"skipDangerousModePermissionPrompt":true}`}},
+			{name: "mode: bypassPermissions", acpMode: "bypassPermissions"}},
+		shell: "Bash", command: `{"command":"$COMMAND","description":"Make it"}`,
+	},
+	{
+		name: "codex-acp", title: "codex-acp", wire: modeltest.Responses, run: errand,
+		version: []string{"$NPM/.bin/node", "-p", "require('$NPM/@agentclientprotocol/codex-acp/package.json').version"},
+		acp:     []string{"$NPM/.bin/node", "$NPM/@agentclientprotocol/codex-acp/dist/index.js"},
+		env:     map[string]string{"CODEX_HOME": "$WORK/.codex", "CODEX_API_KEY": "x"},
+		files: map[string]string{".codex/config.toml": "model = \"m\"\nmodel_provider = \"loop\"\n" +
+			"[model_providers.loop]\nname = \"loop\"\nbase_url = \"$MODEL\"\nwire_api = \"responses\"\n"},
+		writes: []string{"$WORK/.codex"},
+		modes: []mode{{name: "as it begins"}, {name: "begun in agent-full-access", env: map[string]string{"INITIAL_AGENT_MODE": "agent-full-access"}},
+			{name: "mode: agent-full-access", acpMode: "agent-full-access"}},
+		shell: "exec_command", command: `{"cmd":"$COMMAND","sandbox_permissions":"require_escalated","justification":"Make it"}`,
+	},
+	{
+		name: "gemini --acp", title: "gemini --acp", wire: modeltest.Gemini, run: errand,
+		version: []string{"$NPM/.bin/node", "$NPM/@google/gemini-cli/bundle/gemini.js", "--version"},
+		acp:     []string{"$NPM/.bin/node", "$NPM/@google/gemini-cli/bundle/gemini.js", "--acp", "-m", "gemini-2.5-flash"},
+		env: map[string]string{"GOOGLE_GEMINI_BASE_URL": "$MODEL", "GEMINI_API_KEY": "x", "GEMINI_CLI_TRUST_WORKSPACE": "true",
+			"GEMINI_CLI_HOME": "$WORK/.home"},
+		files: map[string]string{
+			".home/.gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"}},"privacy":{"usageStatisticsEnabled":false}}`,
+			"ws/.gemini/settings.json":    `{"tools":{"shell":{"enableInteractiveShell":false}}}`},
+		writes: []string{"$WORK/.home"},
+		modes:  []mode{{name: "as it begins"}, {name: "begun with --yolo", args: []string{"--yolo"}}, {name: "mode: yolo", acpMode: "yolo"}},
+		shell:  "run_shell_command", command: `{"command":"$COMMAND","description":"Make it"}`,
+	},
+	{
+		name: "opencode acp", title: "opencode acp", wire: modeltest.OpenAI, run: errand,
+		version: []string{"$NPM/opencode-linux-x64/bin/opencode", "--version"},
+		acp:     []string{"$NPM/opencode-linux-x64/bin/opencode", "acp"},
+		env:     map[string]string{"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1"},
+		files: map[string]string{"ws/opencode.json": `{"provider":{"loop":{"npm":"@ai-sdk/openai-compatible","name":"loop",` +
+			`"options":{"baseURL":"$MODEL","apiKey":"x"},"models":{"m":{"name":"m"}}}},"model":"loop/m","small_model":"loop/m",` +
+			`"autoupdate":false,"share":"disabled"}`},
+		modes: []mode{{name: "as it begins"}, {name: "permission: ask", files: map[string]string{
+			"ws/opencode.json": `{"provider":{"loop":{"npm":"@ai-sdk/openai-compatible","name":"loop",` +
+				`"options":{"baseURL":"$MODEL","apiKey":"x"},"models":{"m":{"name":"m"}}}},"model":"loop/m","small_model":"loop/m",` +
+				`"autoupdate":false,"share":"disabled","permission":{"bash":"ask","edit":"ask"}}`}}},
+		shell: "bash", command: `{"command":"$COMMAND","description":"Make it"}`,
+	},
+	{
+		name: "copilot --acp", title: "copilot --acp", wire: modeltest.OpenAI, run: errand,
+		version: []string{"$NPM/@github/copilot-linux-x64/copilot", "--version"},
+		acp:     []string{"$NPM/@github/copilot-linux-x64/copilot", "--acp"},
+		env: map[string]string{"COPILOT_PROVIDER_BASE_URL": "$MODEL", "COPILOT_MODEL": "m", "COPILOT_OFFLINE": "true",
+			"COPILOT_AUTO_UPDATE": "false", "COPILOT_HOME": "$WORK/.copilot"},
+		files:  map[string]string{".copilot/none": ""},
+		writes: []string{"$WORK/.copilot"},
+		modes:  []mode{{name: "as it begins"}, {name: "begun with --allow-all-tools", args: []string{"--allow-all-tools"}}},
+		shell:  "bash", command: `{"command":"$COMMAND","description":"Make it"}`,
+	},
 }
+
+// errand has an agent of the daemon's do what is asked, and ends.
+var errand = []string{"daycared", "run", "coder", "$PROMPT"}
