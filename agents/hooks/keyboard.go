@@ -35,6 +35,15 @@ func (c Call) Attended(env func(string) string) bool {
 	return slices.Contains(d.keyboard.versions, versionIn(c.history))
 }
 
+// RacedVersions are the versions of an agent that are known to ask a person at the keyboard where its hook says so. In any other
+// version, the hook waits for people and answers itself.
+func RacedVersions(name string) []string {
+	if d, known := Find(name); known && d.keyboard != nil {
+		return slices.Clone(d.keyboard.versions)
+	}
+	return nil
+}
+
 // versioned is where the history of a session says which version of the agent wrote it.
 var versioned = regexp.MustCompile(`"version":"([0-9.]+)"`)
 

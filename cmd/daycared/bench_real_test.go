@@ -177,35 +177,6 @@ func (c program) compare(t *testing.T, m mode, version string, said map[string]s
 	}
 }
 
-// tableOf reads the tables of a page whose first column is "tried": for each row, what it says by the name of its column.
-func tableOf(page string) (map[string]map[string]string, error) {
-	text, err := os.ReadFile(page)
-	if err != nil {
-		return nil, err
-	}
-	rows := map[string]map[string]string{}
-	var names []string
-	for line := range strings.Lines(string(text)) {
-		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
-		for i := range cells {
-			cells[i] = strings.TrimSpace(cells[i])
-		}
-		switch {
-		case len(cells) < 2:
-			names = nil
-		case cells[0] == "tried":
-			names = cells
-		case len(cells) == len(names) && !strings.HasPrefix(cells[0], "--"):
-			row := map[string]string{}
-			for i, cell := range cells[1:] {
-				row[names[i+1]] = cell
-			}
-			rows[strings.ReplaceAll(cells[0], "`", "")] = row
-		}
-	}
-	return rows, nil
-}
-
 // keeper is a test in which a case that fails is kept, and fails nothing.
 type keeper struct {
 	t    *testing.T
@@ -244,7 +215,7 @@ func caseOf(file string) string {
 func (k *keeper) Run(name string, f func(testscript.T)) {
 	words := caseOf(name)
 	defer func(usual time.Duration) { patience = usual }(patience)
-	if patience = 2 * time.Minute; strings.HasPrefix(k.said[words], "no") {
+	if patience = 5 * time.Minute; strings.HasPrefix(k.said[words], "no") {
 		patience = 20 * time.Second // what is known not to hold is not waited for so long
 	}
 	one := &keeper{t: k.t, name: name, came: k.came}
@@ -314,7 +285,7 @@ func (c program) setup(env *testscript.Env, t *testing.T, npm string, m mode) (e
 	config := "people: [{name: fay, user: " + env.Getenv("ME") + "}]\nroutes: [{ask: [fay]}]\n" +
 		"connectors: {terminal: {enabled: false}}\napi: {admin_reachable: true, allow_same_user: true}\n" + agent
 	env.Setenv("DAYCARED_CONFIG", filepath.Join(env.WorkDir, "config.yaml"))
-	return errors.Join(os.Mkdir(filepath.Join(env.WorkDir, "ws"), 0o700),
+	return errors.Join(os.MkdirAll(filepath.Join(env.WorkDir, "ws"), 0o700),
 		os.WriteFile(filepath.Join(env.WorkDir, "config.yaml"), []byte(config), 0o600))
 }
 
@@ -443,7 +414,10 @@ func benchCommands() scriptCommands {
 			if len(b.m.run) > 0 {
 				run = b.m.run
 			}
-			words := expandAll(append(slices.Clone(run), b.m.args...), b.names)
+			if b.c.acp == nil {
+				run = append(slices.Clone(run), b.m.args...)
+			}
+			words := expandAll(run, b.names)
 			if b.m.terminal {
 				begin(ts, append([]string{"agent", "sh", "-c", `cd ws && exec "$@"`, "sh"}, words...), (*actor).sit)
 				return
@@ -475,7 +449,7 @@ func benchCommands() scriptCommands {
 				if err != nil || len(list) == 0 {
 					return err
 				}
-				if time.Since(pressed) > time.Second { // some want to be sure of it
+				if time.Since(pressed) > 300*time.Millisecond { // some want it twice within a second
 					pressed = time.Now()
 					types(ts, a, []string{`\x1b`})
 				}

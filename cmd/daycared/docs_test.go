@@ -15,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/pflag"
 
+	"github.com/daycared/daycared/agents/hooks"
 	"github.com/daycared/daycared/cmd/daycared/config"
 )
 
@@ -529,4 +530,60 @@ func fromPage(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("%s has no command with %q", args[0], args[1])
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte("set -e\n"+commands[at]+"\n"), 0o600))
+}
+
+// The versions in which an agent's keyboard and people race are those for which make test-real saw that.
+func TestTheKeyboardRacesInTheVersionsThatWereTried(t *testing.T) {
+	said, err := tableOf(top + "/docs/tried.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	raced := map[string][]string{}
+	for row, cells := range said {
+		found := regexp.MustCompile(`^(.+) (\d+\.\d+\.\d+), `).FindStringSubmatch(row)
+		if found == nil {
+			t.Errorf("the row %q names no version", row)
+		} else if cells["keyboard"] == "yes" {
+			raced[found[1]] = append(raced[found[1]], found[2])
+		}
+	}
+	titles := map[string]string{"claude-code": "Claude Code", "codex": "Codex", "copilot": "Copilot CLI", "gemini": "Gemini CLI",
+		"opencode": "opencode"}
+	for name, title := range titles {
+		if got, want := hooks.RacedVersions(name), raced[title]; !slices.Equal(got, want) {
+			t.Errorf("%s: the keyboard races in the versions %q, and was seen to in %q", name, got, want)
+		}
+	}
+	if len(raced) == 0 {
+		t.Error("no agent was seen to race")
+	}
+}
+
+// tableOf reads the tables of a page whose first column is "tried": for each row, what it says by the name of its column.
+func tableOf(page string) (map[string]map[string]string, error) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return nil, err
+	}
+	rows := map[string]map[string]string{}
+	var names []string
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		switch {
+		case len(cells) < 2:
+			names = nil
+		case cells[0] == "tried":
+			names = cells
+		case len(cells) == len(names) && !strings.HasPrefix(cells[0], "--"):
+			row := map[string]string{}
+			for i, cell := range cells[1:] {
+				row[names[i+1]] = cell
+			}
+			rows[strings.ReplaceAll(cells[0], "`", "")] = row
+		}
+	}
+	return rows, nil
 }
