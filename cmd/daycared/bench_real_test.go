@@ -71,8 +71,16 @@ func TestRealAgents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	only, among := os.Getenv("REAL_AGENTS"), 0
+	only, err := regexp.Compile(os.Getenv("REAL_AGENTS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, tried, began := 0, 0, time.Now()
 	for _, c := range programs {
+		modes := slices.DeleteFunc(slices.Clone(c.modes), func(m mode) bool { return !only.MatchString(c.name + " " + m.name) })
+		if len(modes) == 0 {
+			continue
+		}
 		version, err := c.runs(npm)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
@@ -81,21 +89,25 @@ func TestRealAgents(t *testing.T) {
 		if row := "| `" + c.name + "` | " + version + " |"; c.acp == nil && !strings.Contains(string(connecting), row) {
 			t.Errorf("docs/hooks.md has no row %s", row)
 		}
-		for _, m := range c.modes {
-			if matched, err := regexp.MatchString(only, c.name+" "+m.name); err != nil || !matched {
-				continue
-			}
-			among++
-			cases, err := filepath.Glob(filepath.Join(c.cases(), cmp.Or(os.Getenv("REAL_CASES"), "*")+".txtar"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			row := said[c.title+" "+version+", "+m.name]
-			c.compare(t, m, version, row, c.try(t, npm, m, cases, row))
+		cases, err := filepath.Glob(filepath.Join(c.cases(), cmp.Or(os.Getenv("REAL_CASES"), "*")+".txtar"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range modes {
+			name := c.title + " " + version + ", " + m.name
+			started := time.Now()
+			came := c.try(t, npm, m, cases, said[name])
+			compare(t, name, said[name], came)
+			t.Logf("%s: %d cases in %v", name, len(came), time.Since(started).Round(time.Second))
+			rows, tried = rows+1, tried+len(came)
 		}
 	}
-	if only == "" && among != len(said) {
-		t.Errorf("docs/tried.md has %d rows that were tried, and %d ran", len(said), among)
+	t.Logf("%d rows with %d cases in %v", rows, tried, time.Since(began).Round(time.Second))
+	if tried == 0 {
+		t.Errorf("no case was tried: REAL_AGENTS is %q, REAL_CASES %q", only, os.Getenv("REAL_CASES"))
+	}
+	if only.String() == "" && rows != len(said) {
+		t.Errorf("docs/tried.md has %d rows that were tried, and %d ran", len(said), rows)
 	}
 }
 
@@ -152,8 +164,7 @@ func (c program) try(t *testing.T, npm string, m mode, cases []string, row map[s
 }
 
 // compare is what the documentation says of the row beside what came of it.
-func (c program) compare(t *testing.T, m mode, version string, said map[string]string, came map[string]string) {
-	row := c.title + " " + version + ", " + m.name
+func compare(t *testing.T, row string, said, came map[string]string) {
 	if said == nil {
 		t.Errorf("docs/tried.md has no row %q", row)
 	}
