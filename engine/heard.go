@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/daycared/daycared/agents/hooks"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -34,7 +35,7 @@ func heardBy(caller permissions.Caller, q permissions.Request) *heardOf {
 	if caller.Name == permissions.Anonymous || q.Hook == "" || len(q.Calls) > 0 {
 		return nil
 	}
-	return &heardOf{caller.Name, q.Session, q.Hook, permissions.CallDigest(q, q.ToolCalls()[0])}
+	return &heardOf{caller.Name, q.Session, q.Hook, permissions.CallDigest(q, hooks.CarriedOut(q))}
 }
 
 // hear notes that the hook before a call was told what a person answered.
@@ -67,7 +68,15 @@ func (e *Engine) again(ctx context.Context, caller permissions.Caller, q permiss
 	if err != nil || !r.VoidAt.IsZero() || !r.LapsedAt.IsZero() || e.stillAllowed(r) != nil {
 		return permissions.Request{}, false
 	}
-	r.Reason = q.Reason // what is said beside the call may be other words
-	r.Digest = permissions.ComputeDigest(r)
-	return r, true
+	same := r
+	same.Reason = q.Reason // what is said beside the call may be other words
+	same.Tool, same.Input, same.AffectedPath, same.Details = q.Tool, q.Input, q.AffectedPath, q.Details
+	if same.Normalize() != nil {
+		return permissions.Request{}, false
+	}
+	same.Digest = permissions.ComputeDigest(same)
+	if r.Tool != q.Tool && (!e.settings.Load().sameRoute(r, same) || e.stillAllowed(same) != nil) {
+		return permissions.Request{}, false
+	}
+	return same, true
 }

@@ -2,12 +2,15 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/daycared/daycared/connectors"
 	"github.com/daycared/daycared/connectors/connectortest"
+	"github.com/daycared/daycared/engine"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -219,6 +222,45 @@ func TestTheSecondHookOfACallIsToldWhatTheFirstWas(t *testing.T) {
 	end()
 	if r, err := st.Ask(ended, permissions.CallerUID(askerUID+1), again(`{"command":"id"}`)); err == nil || r.State != permissions.Pending {
 		t.Errorf("another caller: %s, %v", r.State, err)
+	}
+}
+
+// Codex asks about a command that only applies a patch as a command first, and then as the patch: that is one decision, where
+// both are asked about in the same way. Another patch or another command is not that one.
+func TestAPatchInACommandIsAskedAboutOnce(t *testing.T) {
+	const patch = `*** Begin Patch\n*** Add File: a\n+<x>\n*** End Patch`
+	heredoc := func(in, end string) string { return `{"command":"apply_patch <<'EOF'\n` + in + `\n` + end + `"}` }
+	routed := usual()
+	routed.Routes = []engine.Route{{Tools: []string{"apply_patch"}, Ask: []string{"fay"}, NoKeyboard: true}, {Ask: []string{"fay"}}}
+	for name, c := range map[string]struct {
+		settings      engine.Settings
+		command, then string
+		once          bool
+	}{
+		"the patch":              {usual(), heredoc(patch, "EOF"), patch, true},
+		"another patch":          {usual(), heredoc(patch, "EOF"), strings.Replace(patch, "Add", "Delete", 1), false},
+		"a command after it":     {usual(), heredoc(patch, `EOF\nrm b`), patch, false},
+		"a command between":      {usual(), heredoc(patch+`\nEOF\nrm b\ncat <<'EOF'\n`+patch, "EOF"), patch, false},
+		"asked in another way":   {routed, heredoc(patch, "EOF"), patch, false},
+		"not the whole of input": {usual(), `{"command":"apply_patch","workdir":"/"}`, patch, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := connectortest.NewMemory(fayAt("memory"), nil)
+			st := play(t, c.settings, m)
+			q := hook("Bash", c.command)
+			q.Hook, q.Session, q.HookStage = "codex", "s1", permissions.HookBefore
+			done := st.ask(t.Context(), q)
+			st.decides(m, 1, allow())
+			st.get(done)
+			q.Tool, q.Input, q.HookStage = "apply_patch", json.RawMessage(`{"command":"`+c.then+`"}`), permissions.HookAgain
+			done = st.ask(t.Context(), q)
+			if !c.once {
+				st.decides(m, 2, allow())
+			}
+			if r := st.get(done); r.State != permissions.Approved || !r.Answers(q) {
+				t.Errorf("the patch: %+v", r)
+			}
+		})
 	}
 }
 

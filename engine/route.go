@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -207,6 +208,13 @@ func (s *Settings) route(r permissions.Request) (Route, bool) {
 		return Route{Ask: []string{bond.Person}, Quorum: 1}, true
 	}
 	return Route{}, false
+}
+
+// sameRoute reports whether two requests are asked about in the same way.
+func (s *Settings) sameRoute(a, b permissions.Request) bool {
+	one, found := s.route(a)
+	other, too := s.route(b)
+	return found && too && reflect.DeepEqual(one, other)
 }
 
 // keyboard reports whether the dialog of the asker's own program may answer r before people do: a call that its hook asks about,

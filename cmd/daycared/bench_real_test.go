@@ -260,8 +260,8 @@ type bench struct {
 	again chan struct{} // the call is made again when this is closed
 }
 
-func (c program) setup(env *testscript.Env, t *testing.T, npm string, m mode) (err error) {
-	if err = setup(env); err != nil {
+func (c program) setup(env *testscript.Env, t *testing.T, npm string, m mode) error {
+	if err := setup(env); err != nil {
 		return err
 	}
 	b := &bench{t: t, c: c, m: m, server: modeltest.ServeOthers()}
@@ -270,9 +270,11 @@ func (c program) setup(env *testscript.Env, t *testing.T, npm string, m mode) (e
 	env.Defer(func() { remain(t, env.WorkDir) })
 	env.Values[benchKey{}] = b
 	b.names = map[string]string{"NPM": npm, "WORK": env.WorkDir, "MODEL": b.server.URL(c.wire), "PROMPT": "Do what is to be done."}
-	if b.names["CLIENTS"], err = filepath.Abs("testdata/clients"); err != nil {
+	here, err := os.Getwd()
+	if err != nil {
 		return err
 	}
+	b.names["CLIENTS"] = filepath.Join(here, "testdata", "clients")
 	names, _ := env.Values[namesKey{}].(map[string]bool)
 	for _, set := range []map[string]string{{"TERM": "xterm-256color"}, c.env, m.env} {
 		for name, value := range set {

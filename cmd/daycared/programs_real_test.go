@@ -172,7 +172,8 @@ var programs = []program{
 		files: map[string]string{".codex/config.toml": "model = \"m\"\nmodel_provider = \"loop\"\n" +
 			"[model_providers.loop]\nname = \"loop\"\nbase_url = \"$MODEL\"\nwire_api = \"responses\"\n"},
 		writes: []string{"$WORK/.codex"},
-		modes: []mode{{name: "as it begins"}, {name: "begun in agent-full-access", env: map[string]string{"INITIAL_AGENT_MODE": "agent-full-access"}},
+		modes: []mode{{name: "as it begins"},
+			{name: "begun in agent-full-access", env: map[string]string{"INITIAL_AGENT_MODE": "agent-full-access"}},
 			{name: "mode: agent-full-access", acpMode: "agent-full-access"}},
 		shell: "exec_command", command: `{"cmd":"$COMMAND","sandbox_permissions":"require_escalated","justification":"Make it"}`,
 	},
