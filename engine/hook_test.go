@@ -229,6 +229,7 @@ func TestTheSecondHookOfACallIsToldWhatTheFirstWas(t *testing.T) {
 // both are asked about in the same way. Another patch or another command is not that one.
 func TestAPatchInACommandIsAskedAboutOnce(t *testing.T) {
 	const patch = `*** Begin Patch\n*** Add File: a\n+<x>\n*** End Patch`
+	const twice = patch + `\nEOF\nrm b\ncat <<'EOF'\n` + patch
 	heredoc := func(in, end string) string { return `{"command":"apply_patch <<'EOF'\n` + in + `\n` + end + `"}` }
 	routed := usual()
 	routed.Routes = []engine.Route{{Tools: []string{"apply_patch"}, Ask: []string{"fay"}, NoKeyboard: true}, {Ask: []string{"fay"}}}
@@ -240,7 +241,7 @@ func TestAPatchInACommandIsAskedAboutOnce(t *testing.T) {
 		"the patch":              {usual(), heredoc(patch, "EOF"), patch, true},
 		"another patch":          {usual(), heredoc(patch, "EOF"), strings.Replace(patch, "Add", "Delete", 1), false},
 		"a command after it":     {usual(), heredoc(patch, `EOF\nrm b`), patch, false},
-		"a command between":      {usual(), heredoc(patch+`\nEOF\nrm b\ncat <<'EOF'\n`+patch, "EOF"), patch, false},
+		"a command between":      {usual(), heredoc(twice, "EOF"), twice, false},
 		"asked in another way":   {routed, heredoc(patch, "EOF"), patch, false},
 		"not the whole of input": {usual(), `{"command":"apply_patch","workdir":"/"}`, patch, false},
 	} {

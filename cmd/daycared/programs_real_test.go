@@ -210,8 +210,8 @@ var programs = []program{
 		acp:     []string{"$NPM/@github/copilot-linux-x64/copilot", "--acp"},
 		env: map[string]string{"COPILOT_PROVIDER_BASE_URL": "$MODEL", "COPILOT_MODEL": "m", "COPILOT_OFFLINE": "true",
 			"COPILOT_AUTO_UPDATE": "false", "COPILOT_HOME": "$WORK/.copilot"},
-		files:  map[string]string{".copilot/none": ""},
-		writes: []string{"$WORK/.copilot"},
+		files:  map[string]string{".copilot/none": "", ".cache/none": ""},
+		writes: []string{"$WORK/.copilot", "$WORK/.cache"}, // where it unpacks itself
 		modes:  []mode{{name: "as it begins"}, {name: "begun with --allow-all-tools", args: []string{"--allow-all-tools"}}},
 		shell:  "bash", command: `{"command":"$COMMAND","description":"Make it"}`,
 	},
