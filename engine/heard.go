@@ -2,11 +2,14 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
+	"regexp"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
-	"github.com/daycared/daycared/agents/hooks"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -35,7 +38,29 @@ func heardBy(caller permissions.Caller, q permissions.Request) *heardOf {
 	if caller.Name == permissions.Anonymous || q.Hook == "" || len(q.Calls) > 0 {
 		return nil
 	}
-	return &heardOf{caller.Name, q.Session, q.Hook, permissions.CallDigest(q, hooks.CarriedOut(q))}
+	return &heardOf{caller.Name, q.Session, q.Hook, permissions.CallDigest(q, carriedOut(q))}
+}
+
+// patchCommand is a command that gives a patch to apply_patch and does nothing else: nothing in it is for the shell to expand.
+var patchCommand = regexp.MustCompile(`^apply_patch <<'(\w+)'\n((?s:\*\*\* Begin Patch\n.*\n\*\*\* End Patch))\n(\w+)\n?$`)
+
+// carriedOut is the call of q, which is about one, as its agent names it where its own rules ask. Codex applies a patch in a command
+// itself, and then asks about the patch.
+func carriedOut(q permissions.Request) permissions.Call {
+	c := q.ToolCalls()[0]
+	var input map[string]string
+	if q.Hook != "codex" || json.Unmarshal(c.Input, &input) != nil || len(input) != 1 {
+		return c
+	}
+	found := patchCommand.FindStringSubmatch(input["command"])
+	if c.Tool == "Bash" && found != nil && found[1] == found[3] && !slices.Contains(strings.Split(found[2], "\n"), found[1]) {
+		c.Tool, input["command"] = "apply_patch", found[2]
+	}
+	if c.Tool == "apply_patch" {
+		c.Input, _ = json.Marshal(input) // it was JSON
+		c.AffectedPath = ""              // the patch names it
+	}
+	return c
 }
 
 // hear notes that the hook before a call was told what a person answered.

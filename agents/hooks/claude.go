@@ -3,9 +3,6 @@ package hooks
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
-	"slices"
-	"strings"
 
 	"github.com/daycared/daycared/permissions"
 )
@@ -29,28 +26,6 @@ func readCodex(_ Dialect, m members) (c Call, err error) {
 		c.Request.Input = input.encode()
 	}
 	return c, err
-}
-
-// patchCommand is a command that gives a patch to apply_patch and does nothing else: nothing in it is for the shell to expand.
-var patchCommand = regexp.MustCompile(`^apply_patch <<'(\w+)'\n((?s:\*\*\* Begin Patch\n.*\n\*\*\* End Patch))\n(\w+)\n?$`)
-
-// CarriedOut is the call of q, which is about one, as its agent names it where its own rules ask. Codex applies a patch in a command
-// itself, and then asks about the patch.
-func CarriedOut(q permissions.Request) permissions.Call {
-	c := q.ToolCalls()[0]
-	var input map[string]string
-	if q.Hook != "codex" || json.Unmarshal(c.Input, &input) != nil || len(input) != 1 {
-		return c
-	}
-	found := patchCommand.FindStringSubmatch(input["command"])
-	if c.Tool == "Bash" && found != nil && found[1] == found[3] && !slices.Contains(strings.Split(found[2], "\n"), found[1]) {
-		c.Tool, input["command"] = "apply_patch", found[2]
-	}
-	if c.Tool == "apply_patch" {
-		c.Input, _ = json.Marshal(input) // it was JSON
-		c.AffectedPath = ""              // the patch names it
-	}
-	return c
 }
 
 // after are the events that decide nothing: what they make moot, and why. Those of one call name it.
