@@ -302,15 +302,16 @@ func (c program) setup(env *testscript.Env, t *testing.T, npm string, m mode) er
 		os.WriteFile(filepath.Join(env.WorkDir, "config.yaml"), []byte(config), 0o600))
 }
 
-// remain ends what the client left running for later: Codex at a terminal has copied a server of its own to its home by then.
+// remain ends what the client left running, which runs in its home or from there: Codex at a terminal has copied a server of its own
+// to it by then, and Gemini CLI starts itself a second time.
 func remain(t *testing.T, home string) {
-	programs, err := filepath.Glob("/proc/[0-9]*/exe")
+	links, err := filepath.Glob("/proc/[0-9]*/[ec][xw][ed]")
 	if err != nil {
 		t.Error(err)
 	}
-	for _, program := range programs {
-		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(program)))
-		if at, err := os.Readlink(program); err == nil && strings.HasPrefix(at, home+"/") {
+	for _, link := range links {
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(link)))
+		if at, err := os.Readlink(link); err == nil && strings.HasPrefix(at, home+"/") && pid != os.Getpid() {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended meanwhile
 		}
 	}
