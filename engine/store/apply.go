@@ -11,9 +11,9 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Apply is [permissions.Store]. Beside an error of [permissions.Step], and beside the refusal while everything is
-// stopped, the Change holds the row as it is. A use of what rests on grants that are over takes the approval back
-// instead (below).
+// Apply implements [permissions.Store]. With an error of [permissions.Step], and with the refusal while everything is
+// stopped, the Change holds the unchanged row. Using an approval whose grants are no longer in force revokes it instead
+// (see borne).
 func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Event) (permissions.Change, error) {
 	if by := s.halt.Load(); by != nil && permissions.Halts(e) {
 		return s.refuse(ctx, id, e, *by)
@@ -52,7 +52,7 @@ func (s *Store) Apply(ctx context.Context, id permissions.ID, e permissions.Even
 	return c, refused
 }
 
-// step is [permissions.Step], but that nothing is used that rests on grants that are over.
+// step is [permissions.Step], except that it never uses an approval that depends on grants that are over.
 func (s *Store) step(
 	ctx context.Context, from source, before permissions.Request, e permissions.Event,
 ) (c permissions.Change, refused, err error) {
@@ -68,7 +68,7 @@ func (s *Store) step(
 	if held || err != nil {
 		return c, nil, err
 	}
-	if cast, votes := e.(permissions.Cast); votes { // it is allowed, and whoever comes to use it finds out
+	if cast, votes := e.(permissions.Cast); votes { // voting is allowed; using the approval fails later
 		cast.Use = nil
 		c, refused = permissions.Step(before, cast)
 		return c, refused, nil
@@ -77,7 +77,8 @@ func (s *Store) step(
 	return c, refused, nil
 }
 
-// refuse is Apply while everything is stopped, without waiting for those who write: what they cancel may take a while.
+// refuse is Apply while everything is stopped. It does not wait for a write, because cancelling all requests may take
+// long.
 func (s *Store) refuse(
 	ctx context.Context, id permissions.ID, e permissions.Event, by string,
 ) (c permissions.Change, err error) {
@@ -113,7 +114,7 @@ func (s *Store) load(ctx context.Context, from source, id permissions.ID) (permi
 
 const countKey = `SELECT COUNT(*) FROM votes WHERE key = $1 AND key <> ''`
 
-// known tells whether e is a vote that came before.
+// known reports whether the vote e was stored before.
 func known(ctx context.Context, from source, e permissions.Event) (bool, error) {
 	cast, votes := e.(permissions.Cast)
 	if !votes || cast.Vote.Key == "" {
@@ -132,7 +133,7 @@ var updateRequest = func() string {
 		`WHERE number = ` + parameter(n+1) + ` AND revision = ` + parameter(n+2) + ` AND id = ` + parameter(n+3)
 }()
 
-// commit writes all of a change, if the row is still the one that it was made from.
+// commit writes the whole change if the row still equals c.Before.
 func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) error {
 	args := append(changingFields(&c.After), micros(reminding(c.After)), s.seals.request(&c.After),
 		c.Before.Number, c.Before.Revision, c.Before.ID)
@@ -157,7 +158,7 @@ func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) error {
 		}
 	}
 	if c.Before.UsedAt.IsZero() && !c.After.UsedAt.IsZero() && c.Before.DecidedVia != permissions.ViaGrant {
-		if err := s.useGrants(ctx, t, c.Before, c.After.UsedAt); err != nil { // else it was counted when it was opened
+		if err := s.useGrants(ctx, t, c.Before, c.After.UsedAt); err != nil { // else counted when the request was opened
 			return err
 		}
 	}
@@ -198,8 +199,8 @@ func insertVote(ctx context.Context, t *tx, id permissions.ID, v permissions.Vot
 
 const deleteVotes = `DELETE FROM votes WHERE request = $1 AND voter = $2 AND call = $3 AND answer = $4`
 
-// dropVotes deletes the votes that the change took out. Of a step, somebody's vote on one call may go and that on
-// another stay.
+// dropVotes deletes the votes that the change removed. In a step, a person's vote on one call may go while one on
+// another stays.
 func dropVotes(ctx context.Context, t *tx, c permissions.Change) error {
 	for _, v := range c.Before.Votes {
 		same := func(kept permissions.Vote) bool {
@@ -217,8 +218,7 @@ func dropVotes(ctx context.Context, t *tx, c permissions.Change) error {
 
 const deleteFailed = `DELETE FROM copies WHERE request = $1 AND person = $2 AND failed <> ''`
 
-// askAnew deletes the failed copies of everybody whom the change asks as well: what kept them from being shown then may
-// have passed.
+// askAnew also deletes the failed copies of everybody whom the change asks: what prevented delivery may have passed.
 func askAnew(ctx context.Context, t *tx, c permissions.Change) error {
 	for _, person := range c.After.Asked {
 		if slices.Contains(c.Before.Asked, person) {
@@ -231,8 +231,8 @@ func askAnew(ctx context.Context, t *tx, c permissions.Change) error {
 	return nil
 }
 
-// An approval rests on the grants that spared it a part of the question (Under), and one wider than once lasts no longer
-// than the grants that it left behind. Both are looked at when it is used, in the transaction of the use.
+// An approval depends on the grants that answered part of the question (Under), and one wider than once also on the
+// grants that it created. Both are checked in the transaction of the use.
 
 const (
 	countLeft = `SELECT COUNT(*) FROM grants WHERE request = $1`
@@ -241,14 +241,14 @@ const (
 		`AND suspended_at = 0 AND until > $2 AND created_at <= $2 ORDER BY id`
 )
 
-// borne reports whether, at that time, one of the grants that r left behind is in force, if it left any, and all on which
-// it rests.
+// borne reports whether all grants that r depends on, and one of those that it created (if any), are in force at the
+// given time.
 func (s *Store) borne(ctx context.Context, from source, r permissions.Request, at time.Time) (bool, error) {
 	left := 0
 	if err := from.QueryRowContext(ctx, countLeft, r.ID).Scan(&left); err != nil {
 		return false, err
 	}
-	if left > 0 || r.LeavesGrants() { // whose rows nobody deletes before the request's
+	if left > 0 || r.LeavesGrants() { // pruned no earlier than the request
 		live, err := sealed(ctx, s, from, grantGate, readLeft, r.ID, micros(at))
 		if err != nil || len(live) == 0 {
 			return false, err
@@ -263,8 +263,7 @@ func (s *Store) borne(ctx context.Context, from source, r permissions.Request, a
 	return true, nil
 }
 
-// over is what comes of using r at that time although nothing bears it any more: it is taken back, unless it was used
-// before.
+// over is the change for using r when its grants are over: it is revoked, unless it was used before.
 func over(r permissions.Request, at time.Time) (permissions.Change, error) {
 	if r.UsedAt.IsZero() {
 		return permissions.Step(r, permissions.Void{At: at})
@@ -279,9 +278,9 @@ const (
 		`AND key <> ''`
 )
 
-// releaseKeys sees to it that no key finds what a grant that is over had approved.
+// releaseKeys makes the keys of requests that an ended grant approved unusable.
 func releaseKeys(ctx context.Context, t *tx, g permissions.Grant) error {
-	if (permissions.Caller{Name: g.Caller}).Ours() { // it finds that it is over
+	if (permissions.Caller{Name: g.Caller}).Ours() { // their keys stay: a reused key reports that the approval is over
 		return nil
 	}
 	if _, err := t.ExecContext(ctx, releaseOwn, g.Request); err != nil {

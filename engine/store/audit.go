@@ -44,10 +44,10 @@ const keyedColumns = entryColumns + `, mac`
 
 var addEntry = `INSERT INTO audit (` + keyedColumns + `) VALUES (` + parameters(keyedColumns) + `)`
 
-// entry is the seal of an entry: of its hash, which is that of all of it and of the entry before.
+// entry seals an entry by its hash, which covers the entry and the hash of the one before.
 func (k *sealer) entry(hash permissions.Digest) []byte { return k.seal("audit", hash[:]) }
 
-// append chains a record and writes it in the transaction of what it tells. A record without a time gets the present.
+// append chains a record and writes it in the transaction of the change. A record without a time gets the current one.
 func (s *Store) append(ctx context.Context, t *tx, r permissions.Record) error {
 	if r.At.IsZero() {
 		r.At = s.now()
@@ -62,20 +62,20 @@ func (s *Store) append(ctx context.Context, t *tx, r permissions.Record) error {
 	return nil
 }
 
-// takesBack are the entries of what would open something if it were undone.
+// takesBack lists the entry types whose loss would reopen something.
 var takesBack = []permissions.Type{
 	permissions.GrantRevoked, permissions.TokenRevoked, permissions.RequestVoided, permissions.Unpaired, permissions.AccountSuspended,
 	permissions.PersonLocked, permissions.AllStopped,
 }
 
-// Record appends to the audit what changed no request.
+// Record appends an audit record that belongs to no request change.
 func (s *Store) Record(ctx context.Context, r permissions.Record) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error { return s.append(ctx, t, r) })
 }
 
 const readAudit = `SELECT ` + entryColumns + ` FROM audit WHERE chain = $1 AND seq > $2 ORDER BY seq LIMIT 0 + $3`
 
-// Audit lists at most limit entries after seq, of the chain given (empty: this daemon's own), oldest first. One that cannot be read
+// Audit lists at most limit entries after seq of a chain (empty: this daemon's own), oldest first. An unreadable entry
 // has no hash.
 func (s *Store) Audit(
 	ctx context.Context, chain string, after int64, limit int,
@@ -84,10 +84,10 @@ func (s *Store) Audit(
 		chain = s.chain
 	}
 	found, err := whole(ctx, s, "", entryFields, readAudit, chain, after, limit)
-	return slices.DeleteFunc(found, func(e permissions.Entry) bool { return e.Seq == 0 }), err // nobody could go on after it
+	return slices.DeleteFunc(found, func(e permissions.Entry) bool { return e.Seq == 0 }), err // without a seq the reader could not continue
 }
 
-// Head is the newest entry of the daemon's own chain; its seq is 0 where there is none.
+// Head is the newest entry of the daemon's own chain; seq is 0 if there is none.
 func (s *Store) Head(ctx context.Context) (chain string, seq int64, hash permissions.Digest, err error) {
 	err = s.read(ctx, func(from source) error {
 		h, err := readHead(ctx, from, s.chain)
@@ -97,8 +97,8 @@ func (s *Store) Head(ctx context.Context) (chain string, seq int64, hash permiss
 	return s.chain, seq, hash, err
 }
 
-// The list of types is that of permissions.Happenings, which are words of the program and no input. The entry of a
-// request that is no longer kept has neither a session nor people.
+// The types come from permissions.Happenings: constants, not input. Entries of pruned requests have no session and no
+// people.
 var readHappenings = func() string {
 	var types []string
 	for _, t := range permissions.Happenings() {
@@ -116,7 +116,7 @@ func happeningFields(h *permissions.Happening) []any {
 	return append(entryFields(&h.Entry), &h.Session, list[string]{&h.Asked})
 }
 
-// Happenings is [engine.Store].
+// Happenings implements [engine.Store].
 func (s *Store) Happenings(
 	ctx context.Context, after int64, limit int,
 ) (found []permissions.Happening, first int64, err error) {
@@ -127,7 +127,7 @@ func (s *Store) Happenings(
 		}
 		found, err = collect(ctx, from, "", happeningFields, readHappenings, s.chain, after, limit)
 		for i, h := range found {
-			if found[i] = h.Located(); h.Hash == (permissions.Digest{}) { // it cannot be read
+			if found[i] = h.Located(); h.Hash == (permissions.Digest{}) { // unreadable
 				found[i] = permissions.Happening{Entry: permissions.Entry{Seq: h.Seq}}
 			}
 		}
@@ -139,7 +139,7 @@ func (s *Store) Happenings(
 
 const readNewestTime = `SELECT at FROM audit WHERE chain = $1 AND at BETWEEN 0 AND 253402300799999999 ORDER BY seq DESC LIMIT 1`
 
-// Newest is the time of the newest entry of the daemon's chain; zero without one.
+// Newest is the time of the newest entry of the daemon's chain, or zero.
 func (s *Store) Newest(ctx context.Context) (at time.Time, err error) {
 	err = s.read(ctx, func(from source) error {
 		err := from.QueryRowContext(ctx, readNewestTime, s.chain).Scan(instant{&at})
@@ -151,13 +151,13 @@ func (s *Store) Newest(ctx context.Context) (at time.Time, err error) {
 	return at, err
 }
 
-// Changed is closed with the next entry of the audit. It is safe for concurrent use.
+// Changed returns a channel that the next audit entry closes. It is safe for concurrent use.
 func (s *Store) Changed() <-chan struct{} { return s.bell.wait() }
 
-// bell wakes everybody who waits for the next entry. The channel is made for the first who waits.
+// bell wakes everybody who waits for the next entry. The first waiter makes the channel.
 type bell struct {
 	mu sync.Mutex
-	c  chan struct{} // nil: nobody waits
+	c  chan struct{} // nil: no waiter
 }
 
 func (b *bell) wait() <-chan struct{} {

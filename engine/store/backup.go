@@ -16,7 +16,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Summary is what a backup holds.
+// Summary counts what a backup contains.
 type Summary struct {
 	Path     string
 	Bytes    int64
@@ -25,10 +25,9 @@ type Summary struct {
 	Verified
 }
 
-// Backup copies the store at o.Path, which a daemon may be writing meanwhile, to a new file at to, readable by this
-// account only, and verifies the copy: its pages, its references, its audit, and its seals where the audit key can be read.
-// An existing file at to is refused, and the copy gets its name when it is complete and found sound. The key is not in it.
-// [Restore] puts it back.
+// Backup copies the store at o.Path, which may be in use, to a new file at to with mode 0600, and verifies the copy:
+// pages, references, audit, and seals if the audit key is readable. It refuses an existing file, and names the copy
+// only when it is complete and verified. The key is not included. [Restore] restores it.
 func Backup(ctx context.Context, o Options, to string) (Summary, error) {
 	from, err := filepath.Abs(o.Path)
 	if err != nil {
@@ -70,11 +69,11 @@ func backUp(ctx context.Context, from, to string, keys []*sealer) (sum Summary, 
 	return sum, err
 }
 
-// copyInto writes all that is committed in db, which is the file at from, to a file at to: whole, on the disk and found
-// sound, or not at all. The copy says that it is one. Nobody who writes has to wait for that.
+// copyInto writes the committed content of db, the file at from, to a file at to: complete, synced and verified, or not
+// at all. The copy is marked as one in its header. Writers do not wait for it.
 func copyInto(ctx context.Context, db *sql.DB, from, to string, sound func(draft string) error) (err error) {
 	draft := to + draftSuffix
-	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a try that was killed
+	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) { // left by a killed attempt
 		return err
 	}
 	f, err := os.OpenFile(draft, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -109,23 +108,23 @@ func copyInto(ctx context.Context, db *sql.DB, from, to string, sound func(draft
 	return syncFolder(filepath.Dir(to))
 }
 
-// removeDrafts deletes what earlier tries that were killed have left in a folder: drafts of ours that nobody writes.
+// removeDrafts deletes drafts that killed attempts left in a folder. A draft that is being written is locked.
 func removeDrafts(folder string) {
-	drafts, _ := filepath.Glob(filepath.Join(folder, "daycared-*.db"+draftSuffix)) // the pattern is a right one
+	drafts, _ := filepath.Glob(filepath.Join(folder, "daycared-*.db"+draftSuffix)) // the pattern is valid
 	for _, draft := range drafts {
 		f, err := os.OpenFile(draft, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 		if err != nil {
 			continue
 		}
 		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-			_ = os.Remove(draft) // it takes space, and nothing else
+			_ = os.Remove(draft) // a leftover only takes space
 			_ = os.Remove(draft + journalSuffix)
 		}
 		_ = f.Close()
 	}
 }
 
-// change does something to a copy that nobody else has open, with one connection.
+// change runs do on a copy that nobody else has open, with one connection.
 func change(ctx context.Context, path string, do func(context.Context, *sql.DB) error) (err error) {
 	name := url.URL{Scheme: "file", Path: path, RawQuery: "mode=rw&_synchronous=FULL"}
 	db, err := sql.Open("sqlite3", name.String())
@@ -137,7 +136,7 @@ func change(ctx context.Context, path string, do func(context.Context, *sql.DB) 
 	return do(ctx, db)
 }
 
-// statements runs some, one after another.
+// statements returns a function that runs them in order.
 func statements(all ...string) func(context.Context, *sql.DB) error {
 	return func(ctx context.Context, db *sql.DB) error {
 		for _, text := range all {
@@ -163,7 +162,7 @@ func copyError(ctx context.Context, err error, from, to string) error {
 	return (&Store{path: from}).diagnose(failed, err)
 }
 
-// readable tells what is wrong with the name of a store.
+// readable checks the name of a store.
 func readable(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -185,7 +184,7 @@ const (
 	countGrants     = `SELECT COUNT(*) FROM grants`
 )
 
-// inspect reads all of a copy, without leaving companions beside it.
+// inspect reads a whole copy without leaving SQLite's companion files beside it.
 func inspect(ctx context.Context, path string, keys []*sealer) (sum Summary, err error) {
 	sum.Path = path
 	info, err := os.Stat(path)
@@ -219,7 +218,7 @@ func inspect(ctx context.Context, path string, keys []*sealer) (sum Summary, err
 	return sum, err
 }
 
-// lookInto makes one connection that cannot write. It is not opened yet.
+// lookInto prepares a read-only connection; it is not opened yet.
 func lookInto(path, settings string) (*sql.DB, error) {
 	name := url.URL{Scheme: "file", Path: path, RawQuery: "mode=ro&" + settings}
 	db, err := sql.Open("sqlite3", name.String())
@@ -229,14 +228,14 @@ func lookInto(path, settings string) (*sql.DB, error) {
 	return db, err
 }
 
-// draftSuffix ends the name of a file that is not complete yet.
+// draftSuffix ends the name of an incomplete file.
 const draftSuffix = ".part"
 
-// WriteFile gives a file a content and a mode, or leaves it as it was: whatever happens meanwhile, a power cut too, there is
-// the old file or the new one under its name. The error says only what went wrong, not where.
+// WriteFile replaces the content and mode of a file atomically and durably: after a crash or power cut there is the old
+// file or the new one. The error does not contain the path.
 func WriteFile(path string, content []byte, mode os.FileMode) (err error) {
 	draft := path + draftSuffix
-	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a try that was killed
+	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) { // left by a killed attempt
 		return err
 	}
 	f, err := os.OpenFile(draft, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

@@ -13,8 +13,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Commit stores all that one step of a session does, or nothing. When the row's version is not one less than that of
-// c.Session, the error matches [agents.ErrStale]; Version 1 is a new session. The audit has what c tells in the same
+// Commit stores everything that one step of a session does, or nothing. If the row's version is not one less than
+// c.Session's, the error matches [agents.ErrStale]; Version 1 is a new session. The audit records of c are in the same
 // transaction.
 func (s *Store) Commit(ctx context.Context, c agents.Commit) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
@@ -69,7 +69,7 @@ var (
 	updateSession = `UPDATE sessions SET (` + movingColumns + `) = (` + parameters(movingColumns) + `) WHERE id = $11 AND version = $12`
 )
 
-// moveSession writes the row, if it is still the one that session was made from.
+// moveSession writes the row if its version is still the one that session was made from.
 func moveSession(ctx context.Context, t *tx, session permissions.AgentSession) error {
 	text, args := insertSession, sessionFields(&session)
 	if session.Version != 1 {
@@ -93,7 +93,7 @@ const (
 	insertTurn = `INSERT INTO turns (session, seq, at, dropped_at, content) VALUES ($1, $2, $3, 0, $4)`
 )
 
-// writeTurns drops what a summary stands for, and then adds what is new.
+// writeTurns drops the turns that a summary replaces, then adds the new ones.
 func writeTurns(ctx context.Context, t *tx, c agents.Commit) error {
 	id := c.Session.ID
 	if c.Drops > 0 {
@@ -126,7 +126,7 @@ func executionFields(e *agents.Execution) []any {
 	}
 }
 
-// writeExecution writes what a call is, and when it began, once: whoever writes the row again may not know that any more.
+// writeExecution writes a call and its start once; a later writer may not know them any more.
 var writeExecution = `INSERT INTO tool_calls (` + executionColumns + `) VALUES (` + parameters(executionColumns) + `) ` +
 	`ON CONFLICT (session, step, call) DO UPDATE SET (ended_at, success, exit_code, error) = ` +
 	`(excluded.ended_at, excluded.success, COALESCE(excluded.exit_code, tool_calls.exit_code), excluded.error)`
@@ -137,7 +137,7 @@ const (
 	returnID = ` RETURNING id`
 )
 
-// finished says that a call is over, once: a row that says so already may be written again.
+// finished records the end of a call, once: a finished row may be written again.
 func (s *Store) finished(ctx context.Context, t *tx, of permissions.AgentSession, e agents.Execution, before time.Time) error {
 	if e.Ended.IsZero() || !before.IsZero() {
 		return nil
@@ -186,7 +186,7 @@ func timetableFields(tt *agents.Timetable) []any {
 	return []any{&tt.Agent, instant{&tt.Next}, &tt.Asked}
 }
 
-// Timetable is when a scheduled agent runs, if that was set.
+// Timetable is when a scheduled agent runs, if it was set.
 func (s *Store) Timetable(ctx context.Context, agent string) (tt agents.Timetable, found bool, err error) {
 	err = s.read(ctx, func(from source) error {
 		all, err := collect(ctx, from, "a timetable", timetableFields, readTimetable, agent)
@@ -198,7 +198,7 @@ func (s *Store) Timetable(ctx context.Context, agent string) (tt agents.Timetabl
 	return tt, found, err
 }
 
-// SetTimetable keeps when a scheduled agent runs, in place of what was kept.
+// SetTimetable replaces the timetable of a scheduled agent.
 func (s *Store) SetTimetable(ctx context.Context, tt agents.Timetable) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		_, err := t.ExecContext(ctx, writeTimetable, timetableFields(&tt)...)

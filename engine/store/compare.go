@@ -15,20 +15,20 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// comparison is of the rows with what the audit says of them. Of each entry it keeps a few numbers, so that a long audit is
-// not in memory.
+// comparison compares the rows with the audit. It keeps a few numbers per entry, so that memory stays small for a long
+// audit.
 type comparison struct {
 	own   identity
 	keys  []*sealer
-	since time.Time // entries from before were deleted; zero: none were
+	since time.Time // older entries were deleted; zero: none
 	seed  maphash.Seed
-	told  map[uint64]uint64 // what the entries say of something, by what it is
-	heard int               // how many entries
-	gates map[uint64]saying // what the entries say last of a row, by its table and key
+	told  map[uint64]uint64 // hash of what the entries say, by hash of its subject
+	heard int               // number of entries
+	gates map[uint64]saying // last entry of each row, by hash of table and key
 
-	restored permissions.Entry // the newest of its kind
-	keeps    bool              // every newest entry of a row
-	pruned   int64             // rows from before that time may have been deleted
+	restored permissions.Entry // newest StoreRestored
+	keeps    bool              // keep the newest entry of every row
+	pruned   int64             // older rows may have been pruned
 }
 
 // saying is what the newest entry says of a row that opens or shuts something.
@@ -36,17 +36,17 @@ type saying struct {
 	table   string
 	closed  bool
 	seq, at int64
-	entry   *permissions.Entry // of the few that a row can be written again from, or compared with
+	entry   *permissions.Entry // kept only where the row is rewritten from or compared with it
 }
 
-// subject is a table of such rows, and which entries speak of them.
+// subject is a table of such rows and the entry types about them.
 type subject struct {
 	table         string
 	key           []string
 	opens, closes []permissions.Type
 }
 
-// subjects are the entries that open or close a row of a table, whose key is in these details of theirs; the table without
+// subjects maps the entries that open or close a row to its table and key: the key is in these details; a table without
 // any has one row.
 var subjects = []subject{
 	{"grants", []string{"grant"}, []permissions.Type{permissions.GrantAdded, permissions.GrantReinstated},
@@ -65,7 +65,7 @@ func newComparison() *comparison {
 	return &comparison{told: map[uint64]uint64{}, seed: maphash.MakeSeed(), gates: map[uint64]saying{}}
 }
 
-// row is by what gates has the row of a table with a key.
+// row is the key in gates of a table's row.
 func (c *comparison) row(table string, key ...any) uint64 { return c.sum(table, fmt.Sprintln(key...)) }
 
 func (c *comparison) sum(words ...string) uint64 {
@@ -74,7 +74,7 @@ func (c *comparison) sum(words ...string) uint64 {
 
 func at(t time.Time) string { return strconv.FormatInt(micros(t), 10) }
 
-// What the entries say something of.
+// What entries can say about a subject.
 const (
 	created = "created"
 	settled = "settled" // how a request ended
@@ -83,7 +83,7 @@ const (
 	voted   = "voted" // who answered it, and when
 )
 
-// hear notes what an entry says. The error is that of a request that is settled, used or taken back a second time.
+// hear adds an entry. It returns an error if a request is settled, used or revoked a second time.
 func (c *comparison) hear(e permissions.Entry) (err error) {
 	c.heard++
 	c.hearOfRow(e)
@@ -112,7 +112,7 @@ func (c *comparison) hear(e permissions.Entry) (err error) {
 	case permissions.RequestVoided:
 		once(used, voided)
 		say(voided, id)
-	case permissions.StoreRestored: // a stop of the store that was replaced holds on
+	case permissions.StoreRestored: // a stop of the replaced store persists
 		c.restored = e
 		delete(c.gates, c.row("meta"))
 	case permissions.RowsPruned:
@@ -123,7 +123,7 @@ func (c *comparison) hear(e permissions.Entry) (err error) {
 	return err
 }
 
-// hearOfRow notes what an entry says of a row that opens or shuts something.
+// hearOfRow adds an entry about a row that opens or shuts something.
 func (c *comparison) hearOfRow(e permissions.Entry) {
 	for i, of := range subjects {
 		closes := slices.Contains(of.closes, e.Type)
@@ -136,18 +136,18 @@ func (c *comparison) hearOfRow(e permissions.Entry) {
 		}
 		said := saying{table: of.table, closed: closes, seq: e.Seq, at: micros(e.At)}
 		row := c.row(of.table, key...)
-		if i > 0 || c.keeps { // there are few
+		if i > 0 || c.keeps { // there are few of them
 			kept := e
 			said.entry = &kept
 		}
 		if before := c.gates[row].entry; before != nil && e.Type == permissions.TokenReinstated {
-			said.entry = before // which says whose it is
+			said.entry = before // the earlier entry names the owner
 		}
 		c.gates[row] = said
 	}
 }
 
-// says reports whether the entries say that of something. Those that said what happened at a time may have been deleted.
+// says reports whether the entries say want of a subject. True for a time whose entries may have been deleted.
 func (c *comparison) says(when time.Time, want uint64, what ...string) bool {
 	told, known := c.told[c.sum(what...)]
 	return known && told == want || !known && when.Before(c.since)
@@ -158,7 +158,7 @@ func (c *comparison) saysAnything(what ...string) bool {
 	return known
 }
 
-// readRows compares the requests with their votes, the grants, tokens and pairings that are open, and the locks.
+// readRows compares the requests with their votes, the open grants, tokens and pairings, and the locks.
 func (c *comparison) readRows(ctx context.Context, from source, v *Verified) error {
 	var seals *sealer
 	for _, k := range c.keys {
@@ -178,12 +178,12 @@ func (c *comparison) readRows(ctx context.Context, from source, v *Verified) err
 	if err := from.QueryRowContext(ctx, countPersons).Scan(&persons); err != nil {
 		return err
 	}
-	if persons == 0 { // the start that brings it up to date compares them
+	if persons == 0 { // the start that migrates the store compares them
 		tokens.open, tokens.agrees = openTokens(columnsBeforePersons+`, ''`), nil
 	}
 	requests := func(r permissions.Request, mac []byte) (err error) {
 		var words []permissions.Request
-		if r.State == permissions.Pending { // which are what its digest says
+		if r.State == permissions.Pending { // the digest covers them
 			words, err = collect(ctx, from, "", requestFields, readWords, r.Number)
 		}
 		changed := func(r permissions.Request) bool { return permissions.ComputeDigest(r) != r.Digest }
@@ -192,7 +192,7 @@ func (c *comparison) readRows(ctx context.Context, from source, v *Verified) err
 		}
 		return cmp.Or(err, c.request(r))
 	}
-	return cmp.Or( // the first error; each leaves in gates what is not there
+	return cmp.Or( // each call removes the rows that it found from gates
 		eachSealed(ctx, from, requests),
 		compareOpen(ctx, c, from, seals, grantGate),
 		compareOpen(ctx, c, from, seals, tokens),
@@ -202,10 +202,10 @@ func (c *comparison) readRows(ctx context.Context, from source, v *Verified) err
 		readUses(ctx, from))
 }
 
-// countPersons is how many columns the tokens of a store have for whose they are.
+// countPersons is 1 if the tokens have a person column.
 const countPersons = `SELECT COUNT(*) FROM pragma_table_info('tokens') WHERE name = 'person'`
 
-// readUses looks for what ran under a grant, and is not so.
+// readUses finds uses of grants that do not match their requests.
 func readUses(ctx context.Context, from source) error {
 	wrong := ""
 	if err := from.QueryRowContext(ctx, falseUse).Scan(&wrong); !errors.Is(err, sql.ErrNoRows) {
@@ -217,18 +217,19 @@ func readUses(ctx context.Context, from source) error {
 const (
 	readWords = `SELECT ` + backupColumns + ` FROM requests WHERE number = $1`
 
-	// missingRequests finds what the entries after one say of requests that are not there, but for what may have been pruned.
+	// missingRequests finds requests that the entries after a seq name and that are missing, except those that may have
+	// been pruned.
 	missingRequests = `SELECT request, type FROM audit WHERE chain = $1 AND seq > $2 AND at >= $3 ` +
 		`AND type IN ('REQUEST_CREATED', 'REQUEST_SETTLED') AND NOT EXISTS (SELECT 1 FROM requests WHERE id = audit.request)`
 
-	// missingUse finds a request whose use of an open grant is not there.
+	// missingUse finds a request whose use of an open grant is missing.
 	missingUse = `SELECT requests.id, 'USE' FROM requests JOIN json_each(CASE WHEN json_valid(under) THEN under ELSE '[]' END) AS held ` +
 		`JOIN grants ON grants.id = held.value WHERE grants.revoked_at = 0 AND grants.ended_at = 0 AND state = 'approved' ` +
 		`AND (decided_via = 'grant' OR used_at > 0) ` +
 		`AND NOT EXISTS (SELECT 1 FROM uses WHERE granted = grants.id AND uses.request = requests.number) LIMIT 1`
 
-	// falseUse finds a use that its request does not speak of, a grant that was used more often than it says, or a row of what
-	// is not there.
+	// falseUse finds a use that its request does not have, a grant with more uses than it counts, or a use whose
+	// request or grant is missing.
 	falseUse = `SELECT 'a use of the grant ' || granted FROM uses JOIN requests ON requests.number = uses.request ` +
 		`WHERE NOT EXISTS (SELECT 1 FROM json_each(CASE WHEN json_valid(under) THEN under ELSE '[]' END) AS held WHERE held.value = granted) ` +
 		`UNION ALL SELECT 'how often the grant ' || id || ' was used' FROM grants ` +
@@ -236,8 +237,8 @@ const (
 		`UNION ALL SELECT 'a row of the table ' || "table" FROM pragma_foreign_key_check LIMIT 1`
 )
 
-// rest compares what the store says of itself, and finds rows that are missing. Nothing is claimed of what may have been pruned,
-// taken back by a restore, or deleted before the audit said what is pruned.
+// rest compares the remaining tables and finds missing rows. It skips what may have been pruned, rolled back by a
+// restore, or deleted before pruning was audited.
 func (c *comparison) rest(ctx context.Context, from source) error {
 	if _, known := c.gates[c.row("meta")]; known && c.stoppedBy() != c.own.stoppedBy || c.own.restoredAt.Before(c.restored.At) {
 		return c.differs("who stopped everything, or when the store was restored,")
@@ -246,7 +247,7 @@ func (c *comparison) rest(ctx context.Context, from source) error {
 	if err != nil {
 		return err
 	}
-	missed := c.restored.Seq // since when
+	missed := c.restored.Seq // missing after this seq
 	if c.restored.Detail[restated] != "" {
 		missed = 0
 	}
@@ -266,14 +267,14 @@ func (c *comparison) rest(ctx context.Context, from source) error {
 	}
 	used, err := collect(ctx, from, "a request", fields, missingUse)
 	for _, e := range append(gone, used...) {
-		if e.Type != permissions.RequestCreated || !c.saysAnything(settled, string(e.Request)) { // else it may have been pruned
+		if e.Type != permissions.RequestCreated || !c.saysAnything(settled, string(e.Request)) { // else possibly pruned
 			return fmt.Errorf("request %s, or that it used a grant, is missing, and no entry says why", e.Request)
 		}
 	}
 	return err
 }
 
-// differs is the error of a row that its entries contradict.
+// differs is the error for a row that contradicts its entries.
 func (c *comparison) differs(what string) error {
 	if c.heard == 0 {
 		return fmt.Errorf("the audit is empty, and the store has %s", what)
@@ -299,7 +300,7 @@ func (c *comparison) request(r permissions.Request) error {
 		return nil
 	}
 	answer := string(r.Answer)
-	if r.TimedOut || r.Defaulted { // nobody gave it
+	if r.TimedOut || r.Defaulted { // no person answered
 		answer = ""
 	}
 	if !c.says(r.DecidedAt, c.sum(string(r.State), answer, r.DecidedVia, at(r.DecidedAt)), settled, string(r.ID)) ||
@@ -309,7 +310,7 @@ func (c *comparison) request(r permissions.Request) error {
 	return nil
 }
 
-// compareOpen checks the seals of the open rows of a table, where there is a key, and compares them with their entries.
+// compareOpen checks the seals of the open rows of a table, if there is a key, and compares them with their entries.
 func compareOpen[T any](ctx context.Context, c *comparison, from source, seals *sealer, g gate[T]) error {
 	found, err := collect(ctx, from, "", g.rowFields, g.open)
 	for _, r := range found {

@@ -35,7 +35,7 @@ const readLagging = `SELECT id FROM requests WHERE revision > shown AND number >
 	`(SELECT 1 FROM copies WHERE copies.request = requests.id AND connector = $2 AND failed = '' ` +
 	`AND copies.shown < requests.revision) ORDER BY number LIMIT 0 + $3`
 
-// Lagging is [engine.Store].
+// Lagging implements [engine.Store].
 func (s *Store) Lagging(
 	ctx context.Context, connector string, after permissions.ID, limit int,
 ) (ids []permissions.ID, err error) {
@@ -53,16 +53,16 @@ func (s *Store) Lagging(
 const readTogether = `SELECT ` + copyColumns + ` FROM copies WHERE request = $1 AND connector = $2 AND place = $3 ` +
 	`AND (place <> '' OR person = $4) ORDER BY person`
 
-// together are the copies that are one message with c: those in its place, or c alone.
+// together returns the copies that share one message with c: those in its group, or c alone.
 func together(ctx context.Context, t *tx, c permissions.Copy) ([]permissions.Copy, error) {
 	return collect(ctx, t, "a copy of request "+string(c.Request), copyFields, readTogether,
 		c.Request, c.Connector, c.Place, c.Person)
 }
 
-// Shown notes that a copy, whose Ref was that before, was sent or edited: its Ref, Shown, SentAt and Dated, also of the
-// others in its place. The first time is audited for each person. One that is to be shown anew meanwhile stays so, and so
-// does one that is known as another message, which an [permissions.ElsewhereError] says. Without SentAt, a copy that was
-// never sent still is to be.
+// Shown records that a copy, whose Ref was was, was sent or edited: Ref, Shown, SentAt and Dated, for all copies in its
+// group. The first time is audited for each person. A copy that was meanwhile marked to be sent again stays marked; one
+// that has another Ref by now is an [permissions.ElsewhereError]. If SentAt is zero, a copy that was never sent remains
+// to be sent.
 func (s *Store) Shown(ctx context.Context, c permissions.Copy, was string) error {
 	other := ""
 	err := s.writeIdly(ctx, func(ctx context.Context, t *tx) error {
@@ -85,7 +85,7 @@ func (s *Store) Shown(ctx context.Context, c permissions.Copy, was string) error
 			if first {
 				one.SentAt = c.SentAt
 			}
-			if one.Dated.IsZero() { // it was pressed before its channel dated it
+			if one.Dated.IsZero() { // pressed before the channel reported its time
 				one.Dated = c.Dated
 			}
 			if err := putCopy(ctx, t, one); err != nil {
@@ -111,7 +111,7 @@ func (s *Store) Shown(ctx context.Context, c permissions.Copy, was string) error
 
 const nameCopy = `UPDATE copies SET ref = $1 WHERE request = $2 AND person = $3 AND connector = $4 AND place = $5 AND ref = ''`
 
-// Named notes the Ref under which a copy that has none is about to be sent.
+// Named records the Ref under which a copy without one is about to be sent.
 func (s *Store) Named(ctx context.Context, c permissions.Copy) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		_, err := t.ExecContext(ctx, nameCopy, c.Ref, c.Request, c.Person, c.Connector, c.Place)
@@ -119,8 +119,8 @@ func (s *Store) Named(ctx context.Context, c permissions.Copy) error {
 	})
 }
 
-// Failed notes that a copy will never be shown, or can be answered no more, and why (c.Failed), also of the others in
-// its place; but for what was shown since it was read, as c has it, as never shown.
+// Failed records that a copy can never be shown, or not be answered any more, and why (c.Failed), for all copies in its
+// group. A copy that was shown since c was read does not become one that was never shown.
 func (s *Store) Failed(ctx context.Context, c permissions.Copy) error {
 	return s.writeIdly(ctx, func(ctx context.Context, t *tx) error {
 		all, err := together(ctx, t, c)
@@ -147,14 +147,14 @@ const (
 	upsertCopy = insertCopy + ` ON CONFLICT (request, person, connector, place) DO UPDATE ` +
 		`SET ref = excluded.ref, shown = excluded.shown, sent_at = excluded.sent_at, failed = excluded.failed, dated = excluded.dated`
 
-	// The lowest revision that any copy shows, in the row itself, is what makes those that lag findable.
+	// The row holds the lowest revision that any copy shows, so that an index finds stale copies.
 	noteShown = `UPDATE requests SET shown = COALESCE((SELECT MIN(copies.shown) FROM copies ` +
 		`WHERE copies.request = requests.id AND failed = ''), $1) `
 
 	noteShownOne = noteShown + `WHERE id = $2`
 )
 
-// putCopy writes a copy; somebody who is asked later gets theirs here.
+// putCopy inserts a copy, also for a person who is asked later.
 func putCopy(ctx context.Context, t *tx, c permissions.Copy) error {
 	if number, err := position(ctx, t, c.Request); err != nil || number == 0 {
 		return err
@@ -168,7 +168,7 @@ func putCopy(ctx context.Context, t *tx, c permissions.Copy) error {
 
 const addCopy = insertCopy + ` ON CONFLICT (request, person, connector, place) DO NOTHING`
 
-// AddCopies is [engine.Store].
+// AddCopies implements [engine.Store].
 func (s *Store) AddCopies(ctx context.Context, copies []permissions.Copy) error {
 	if len(copies) == 0 {
 		return nil
@@ -208,7 +208,7 @@ const readUnaddressed = `SELECT id FROM requests WHERE state = 'pending' AND num
 	`OR EXISTS (SELECT 1 FROM copies WHERE copies.request = requests.id AND copies.person = person.value ` +
 	`AND copies.failed <> '')) ORDER BY number LIMIT 0 + $2`
 
-// Unaddressed is [engine.Store].
+// Unaddressed implements [engine.Store].
 func (s *Store) Unaddressed(ctx context.Context, after permissions.ID, limit int) (ids []permissions.ID, err error) {
 	err = s.read(ctx, func(from source) error {
 		number, err := position(ctx, from, after)
@@ -224,7 +224,7 @@ func (s *Store) Unaddressed(ctx context.Context, after permissions.ID, limit int
 func idField(id *permissions.ID) []any { return []any{id} }
 
 const (
-	// A copy keeps when it was first sent: whoever saw a request once has seen it.
+	// SentAt stays: it records that the person saw the request once.
 	forgetPending = `UPDATE copies SET ref = '', shown = 0 WHERE connector = $1 AND failed = '' AND ref <> '' ` +
 		`AND request IN (SELECT id FROM requests WHERE state = 'pending')`
 
@@ -243,7 +243,7 @@ const (
 const readLately = `SELECT ` + copyColumns + ` FROM copies WHERE connector = $1 AND failed = '' AND ref <> '' ` +
 	`AND request IN (SELECT id FROM requests WHERE state = 'pending' ORDER BY number DESC LIMIT 0 + $2) ORDER BY request, person`
 
-// Live lists this connector's copies that people see of the newest pending requests, so many of them at most.
+// Live lists this connector's visible copies of the newest pending requests, at most limit.
 func (s *Store) Live(ctx context.Context, connector string, limit int) ([]permissions.Copy, error) {
 	return gather(ctx, s, "a copy", copyFields, readLately, connector, limit)
 }
@@ -256,7 +256,7 @@ const (
 		`AND request IN (SELECT id FROM requests WHERE state = 'pending')`
 )
 
-// ShowAgain is [engine.Store].
+// ShowAgain implements [engine.Store].
 func (s *Store) ShowAgain(ctx context.Context, connector string, anew bool) (were []permissions.Copy, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
 		if were, err = collectReadable(ctx, s, t, "a copy", copyFields, readLive, connector); err != nil {
@@ -278,7 +278,7 @@ func (s *Store) ShowAgain(ctx context.Context, connector string, anew bool) (wer
 	return were, nil
 }
 
-// Forget is [engine.Store].
+// Forget implements [engine.Store].
 func (s *Store) Forget(ctx context.Context, connector string) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		for _, step := range []struct {
@@ -301,7 +301,7 @@ func (s *Store) Forget(ctx context.Context, connector string) error {
 const readPendingIn = `SELECT ` + sealedRequest + ` FROM requests WHERE state = 'pending' AND place <> '' ` +
 	`AND number > $1 AND place = $2 ORDER BY number LIMIT 0 + $3`
 
-// PendingIn lists at most limit pending requests of a place, after the one named (empty: from the first), oldest first.
+// PendingIn lists at most limit pending requests of a group after the one given (empty: from the first), oldest first.
 func (s *Store) PendingIn(
 	ctx context.Context, place string, after permissions.ID, limit int,
 ) (found []permissions.Request, err error) {
@@ -318,7 +318,7 @@ func (s *Store) PendingIn(
 
 const readPlaces = `SELECT DISTINCT place FROM requests WHERE state = 'pending' AND place <> '' ORDER BY place`
 
-// Places lists where something pending is shown to several people at once.
+// Places lists the groups in which a pending request is shown.
 func (s *Store) Places(ctx context.Context) ([]string, error) {
 	field := func(place *string) []any { return []any{place} }
 	return gather(ctx, s, "a place", field, readPlaces)
@@ -331,14 +331,14 @@ const (
 	readMoved = `SELECT was, now FROM moved ORDER BY was`
 )
 
-// Move notes that a place goes by another name now, and tells whether that is news. It is audited.
+// Move records, with an audit entry, that a group has another name now, and reports whether that is new.
 func (s *Store) Move(ctx context.Context, m permissions.Move, via string) (news bool, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
 		result, err := t.ExecContext(ctx, writeMoved, m.Was, m.Now)
 		if err != nil {
 			return err
 		}
-		n, _ := result.RowsAffected() // SQLite always tells
+		n, _ := result.RowsAffected() // SQLite always reports it
 		if news = n > 0; !news {
 			return nil
 		}
@@ -349,7 +349,7 @@ func (s *Store) Move(ctx context.Context, m permissions.Move, via string) (news 
 	return news, err
 }
 
-// Moves lists the places that go by another name now. Their times are in the audit.
+// Moves lists the groups that have another name now. Their times are in the audit.
 func (s *Store) Moves(ctx context.Context) ([]permissions.Move, error) {
 	fields := func(m *permissions.Move) []any { return []any{&m.Was, &m.Now} }
 	return gather(ctx, s, "a place", fields, readMoved)

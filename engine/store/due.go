@@ -9,7 +9,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// What is over already only expires: it is neither put to more people nor reminded of.
+// An overdue request only expires: it is not escalated and nobody is reminded.
 const (
 	overdue = `SELECT id, deadline FROM requests WHERE state = 'pending' AND deadline <= $1 ` +
 		`ORDER BY deadline LIMIT 0 + $2`
@@ -36,11 +36,11 @@ const (
 		`AND remind_at > $1 ORDER BY remind_at LIMIT 0 + $2`
 )
 
-// timer is one sort of event that time brings about.
+// timer is one kind of event that a deadline causes.
 type timer struct {
-	due, later string // the queries for what has come, and for what will come
+	due, later string // queries for what is due and what is next
 	fields     func(*planned) []any
-	after      time.Duration // how long after the time in the row
+	after      time.Duration // delay after the time in the row
 	event      permissions.Event
 }
 
@@ -53,18 +53,18 @@ func timers(now time.Time, redeem time.Duration) []timer {
 	}
 }
 
-// planned is a request, and when something happened or will happen to it.
+// planned is a request and the time of its event.
 type planned struct {
 	id  permissions.ID
 	at  time.Time
-	all []time.Time // of what happens several times
+	all []time.Time // for repeated events
 }
 
 func plannedFields(p *planned) []any { return []any{&p.id, instant{&p.at}} }
 
 func repeatedFields(p *planned) []any { return append(plannedFields(p), times{&p.all}) }
 
-// Due is [permissions.Store].
+// Due implements [permissions.Store].
 func (s *Store) Due(
 	ctx context.Context, now time.Time, redeem time.Duration, limit int,
 ) (due []permissions.Due, next time.Time, err error) {
@@ -80,7 +80,7 @@ func (s *Store) Due(
 				return err
 			}
 			for _, p := range past {
-				if _, out := s.unsealed.Load("request " + string(p.id)); out { // nothing happens to it any more
+				if _, out := s.unsealed.Load("request " + string(p.id)); out { // no more events
 					continue
 				}
 				events = append(events, event{p.at, permissions.Due{ID: p.id, Event: sort.event}})
@@ -101,15 +101,15 @@ func (s *Store) Due(
 	return due, next, nil
 }
 
-// look lists what has come due at now, and says when the next will: of others, or of the same once more. Nothing has
-// come due as long as the first of all has not.
+// look lists what is due at now, and returns the next time at which anything will be. It stops early if the first is
+// not due.
 func (m timer) look(
 	ctx context.Context, from source, now time.Time, limit int,
 ) (due []planned, next time.Time, err error) {
 	list := func(fields func(*planned) []any, text string, at int64, limit int) ([]planned, error) {
 		found, err := collect(ctx, from, "", fields, text, at, limit)
 		for i := range found {
-			if !found[i].at.IsZero() { // else it cannot be read, and no more can its request
+			if !found[i].at.IsZero() { // else unreadable, like its request
 				found[i].at = found[i].at.Add(m.after)
 			}
 		}
@@ -146,7 +146,7 @@ func noticeFields(n *permissions.Notice) []any {
 	return []any{&n.ID, &n.To, &n.Place, &n.About, &n.Subject, &n.By, &n.Urgent, instant{&n.CreatedAt}}
 }
 
-// A reminder that is still to be sent stands for those that come after it, and is urgent if one of them is.
+// An unsent reminder covers later ones and becomes urgent if one of them is.
 const addNotice = `INSERT INTO notices (` + noticeColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ` +
 	`ON CONFLICT (person, place) WHERE about = 'waiting' DO UPDATE SET urgent = notices.urgent OR excluded.urgent`
 
@@ -158,7 +158,7 @@ func insertNotice(ctx context.Context, t *tx, n permissions.Notice) error {
 
 const readNotices = `SELECT ` + noticeColumns + ` FROM notices WHERE id > $1 ORDER BY id LIMIT 0 + $2`
 
-// Notices lists at most limit notices that are still to be sent, after the one named, oldest first.
+// Notices lists at most limit unsent notices after the given one, oldest first.
 func (s *Store) Notices(
 	ctx context.Context, after permissions.ID, limit int,
 ) ([]permissions.Notice, error) {
@@ -167,7 +167,7 @@ func (s *Store) Notices(
 
 const deleteNotice = `DELETE FROM notices WHERE id = $1`
 
-// Noted strikes out a notice: it was sent, or is nobody's to read any more.
+// Noted deletes a notice that was sent or has no recipient any more.
 func (s *Store) Noted(ctx context.Context, id permissions.ID) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		_, err := t.ExecContext(ctx, deleteNotice, id)

@@ -12,25 +12,25 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Error says that the store is unwell. It matches [permissions.ErrBroken]; its text is for whoever runs the daemon.
+// Error is a fault of the store itself. It matches [permissions.ErrBroken]; its text is for the operator.
 type Error struct {
 	What   string // is wrong
 	Advice string // what to do about it
 	Err    error  // as SQLite or the system said it
-	Row    bool   // it is about one row, and all others are used
+	Row    bool   // concerns one row; all others are usable
 }
 
 func (e *Error) Error() string { return e.What + "; " + e.Advice }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is matches [permissions.ErrBroken], and [permissions.ErrRow] where it is about one row.
+// Is matches [permissions.ErrBroken], and [permissions.ErrRow] if Row is set.
 func (e *Error) Is(target error) bool {
 	return target == permissions.ErrBroken || e.Row && target == permissions.ErrRow
 }
 
-// damaged is a row that does not hold what it must.
+// damaged is the error of a row with invalid content.
 func damaged(what string, err error) error {
 	return &Error{
 		What: fmt.Sprintf("%s is damaged in the store (%v)", what, err), Err: err,
@@ -38,7 +38,7 @@ func damaged(what string, err error) error {
 	}
 }
 
-// unreadable is the error of reading a row: SQLite's own, which is explained later, or what the row holds.
+// unreadable is the error of reading a row: SQLite's own, explained later, or that of the row's content.
 func unreadable(what string, err error) error {
 	var failed sqlite3.Error
 	if errors.As(err, &failed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
@@ -48,13 +48,13 @@ func unreadable(what string, err error) error {
 	return damaged(what, err)
 }
 
-// broke tells whether err came from the database and not from what was asked of it.
+// broke reports whether err came from the database and is no refusal.
 func broke(err error) bool {
 	var failed sqlite3.Error
 	return errors.As(err, &failed) || errors.Is(err, permissions.ErrBroken)
 }
 
-// explain puts SQLite's errors into words and leaves every other error as it is: a refusal, the end of ctx.
+// explain puts SQLite's errors into words. Refusals and context errors stay as they are.
 func (s *Store) explain(ctx context.Context, err error) error {
 	var failed sqlite3.Error
 	switch {
@@ -66,7 +66,7 @@ func (s *Store) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// fault puts an error of the database into words, and remembers damage.
+// fault puts a database error into words, and remembers damage.
 func (s *Store) fault(ctx context.Context, err error) error {
 	var known *Error
 	var failed sqlite3.Error
@@ -75,7 +75,7 @@ func (s *Store) fault(ctx context.Context, err error) error {
 	case errors.As(err, &known):
 		return err
 	case ctx.Err() != nil && (failed.Code == 0 || failed.Code == sqlite3.ErrInterrupt):
-		return ctx.Err() // the caller left while it waited or read
+		return ctx.Err() // the caller left
 	}
 	e := s.diagnose(failed, err)
 	if failed.Code == sqlite3.ErrCorrupt || failed.Code == sqlite3.ErrNotADB {
@@ -85,7 +85,7 @@ func (s *Store) fault(ctx context.Context, err error) error {
 	return e
 }
 
-// IsFull reports whether err is that a disk is full, whoever writes to it: what failed is worth another try.
+// IsFull reports whether err says that a disk is full, so that a retry makes sense.
 func IsFull(err error) bool {
 	var failed sqlite3.Error
 	errors.As(err, &failed)
@@ -119,7 +119,7 @@ func (s *Store) diagnose(failed sqlite3.Error, err error) *Error {
 	case failed.Code == sqlite3.ErrIoErr:
 		e.What = fmt.Sprintf("the disk under %s fails (%v)", s.dir(), err)
 		e.Advice = "check the disk and what the kernel says of it, then start daycared again"
-	case failed.Code == sqlite3.ErrError, failed.Code == sqlite3.ErrConstraint: // of a schema that is not ours, for one
+	case failed.Code == sqlite3.ErrError, failed.Code == sqlite3.ErrConstraint: // a foreign schema, for example
 		e.What = fmt.Sprintf("the store %s does not work (%v)", s.path, err)
 		e.Advice = "stop daycared and put a backup in its place: daycared restore FILE; if that does not help, this is a fault of daycared"
 	default:

@@ -12,22 +12,22 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// A row of earlier carries a seal, too, so it may be put back after what it opens was closed. A start therefore compares the
-// rows that are open, the locks, the suspended accounts and the stop with the newest entry of each, and closes again what is
-// closed by that.
+// An old row has a valid seal too, so somebody may put one back after what it opens was closed. Each start therefore
+// compares the open rows, the locks, the suspended accounts and the stop with the newest entry of each, and closes
+// again what that entry closed.
 
-// gateEntry is the condition of the index audit_gates, word for word.
+// gateEntry is the condition of the index audit_gates, literally.
 const gateEntry = `audit.type IN ('REQUEST_USED', 'REQUEST_VOIDED', 'GRANT_ADDED', 'GRANT_REVOKED', 'GRANT_ENDED', ` +
 	`'GRANT_REINSTATED', 'TOKEN_CREATED', 'TOKEN_REVOKED', 'TOKEN_REINSTATED', 'PAIRED', 'UNPAIRED', 'PAIRING_REINSTATED', ` +
 	`'ACCOUNT_SUSPENDED', 'PERSON_LOCKED', 'PERSON_UNLOCKED', 'UNLOCK_ASKED', 'ALL_STOPPED', 'ALL_RESUMED', 'STORE_RESTORED')`
 
-// readGates finds the entries of grants that are open, and of all that is no request's.
+// readGates finds the entries of open grants and those that belong to no request.
 const readGates = `SELECT ` + keyedColumns + ` FROM audit WHERE ` + gateEntry + ` AND request IN ` +
 	`(SELECT '' UNION ALL SELECT request FROM grants WHERE revoked_at = 0 AND ended_at = 0) ORDER BY seq`
 
-// hearGates notes what the entries of the gates say whose seals hold under the key that the rows carry the seals of. What was
-// said under a key of before is of no row that carries these. While a key is replaced, all is what every entry says, since one
-// whose seal was taken out can close as well; otherwise it is nil.
+// hearGates reads the gate entries whose seals hold under the key that the rows are sealed with; entries under an
+// earlier key cannot be about these rows. While a key is replaced, all has every entry, since even an unsealed one can
+// close something; otherwise all is nil.
 func (s *Store) hearGates(ctx context.Context, t *tx) (c, all *comparison, err error) {
 	c = newComparison()
 	if s.newKey != "" && s.newKey != firstKey {
@@ -40,7 +40,7 @@ func (s *Store) hearGates(ctx context.Context, t *tx) (c, all *comparison, err e
 			continue
 		}
 		if s.from != nil && hmac.Equal(r.mac, s.from.entry(r.row.Hash)) {
-			_ = c.hear(r.row) // a request's second use is for verify
+			_ = c.hear(r.row) // a second use is reported by verify
 		}
 		if all != nil {
 			_ = all.hear(r.row)
@@ -49,7 +49,7 @@ func (s *Store) hearGates(ctx context.Context, t *tx) (c, all *comparison, err e
 	return c, all, err
 }
 
-// closeAgain closes what is open by a row of earlier, after each of what the entries say.
+// closeAgain closes open rows that an older state reopened, by each of the comparisons.
 func (s *Store) closeAgain(ctx context.Context, t *tx, said ...*comparison) (err error) {
 	for _, c := range said {
 		if c != nil && err == nil {
@@ -87,7 +87,7 @@ func closeAgain[T any](ctx context.Context, s *Store, t *tx, c *comparison, g ga
 			for i, name := range of.key {
 				r.Detail[name] = fmt.Sprint(key[i])
 			}
-			if g.table != "pairings" { // which are deleted
+			if g.table != "pairings" { // pairings are deleted when closed
 				key = append([]any{micros(r.At)}, key...)
 			}
 			_, err = t.ExecContext(ctx, g.close, key...)
@@ -106,15 +106,15 @@ func closeAgain[T any](ctx context.Context, s *Store, t *tx, c *comparison, g ga
 	return nil
 }
 
-// verdict is what the entries say of an open row: that it was closed, or replaced by another, or that it is suspended since
-// the store was restored.
+// verdict reports what the entries say of an open row: whether it was closed or replaced, and whether a restore
+// suspended it.
 func verdict[T any](c *comparison, g gate[T], row T) (closed, suspended bool) {
 	said := c.gates[c.row(g.table, g.key(&row)...)]
 	closed = said.closed || said.entry != nil && g.agrees != nil && !g.agrees(row, said.entry)
 	return closed, g.since(&row).IsZero() && said.seq < c.restored.Seq
 }
 
-// stoppedBy is who stopped everything by the entries, empty for nobody and where they do not say.
+// stoppedBy is who stopped everything according to the entries; empty if nobody did or they do not say.
 func (c *comparison) stoppedBy() string {
 	if said := c.gates[c.row("meta")]; said.entry != nil && !said.closed {
 		return cmp.Or(said.entry.Actor, stoppedByNobody)
@@ -122,7 +122,7 @@ func (c *comparison) stoppedBy() string {
 	return ""
 }
 
-// shuts are the locks and suspensions by the entries, but for those that are there.
+// shuts returns the locks and suspensions that the entries have and is lacks.
 func (c *comparison) shuts(is shut) (said shut) {
 	for _, row := range c.gates {
 		if row.entry == nil || row.closed {

@@ -29,7 +29,7 @@ func (s *Store) insertGrant(ctx context.Context, t *tx, g permissions.Grant) err
 }
 
 const (
-	// A grant that was noted to be over stays so, whatever the clock says later.
+	// A grant that was recorded as ended stays ended, even if the clock goes back.
 	readGrants = `SELECT ` + grantColumns + `, mac FROM grants WHERE caller = $1 AND revoked_at = 0 AND ended_at = 0 ` +
 		`AND suspended_at = 0 AND until > $2 ORDER BY id`
 
@@ -43,12 +43,12 @@ const (
 	readGrant = `SELECT ` + grantColumns + `, mac FROM grants WHERE id = $1`
 )
 
-// Grants lists the grants of a caller that are neither revoked, suspended nor over at now.
+// Grants lists the grants of a caller that are neither revoked, suspended nor ended at now.
 func (s *Store) Grants(ctx context.Context, caller string, now time.Time) ([]permissions.Grant, error) {
 	return s.grants(ctx, readGrants, caller, micros(now))
 }
 
-// GrantsInForce is [engine.Store].
+// GrantsInForce implements [engine.Store].
 func (s *Store) GrantsInForce(ctx context.Context, asked string, now time.Time) ([]permissions.Grant, error) {
 	if asked == "" {
 		return s.grants(ctx, readGrantsInForce, micros(now))
@@ -64,7 +64,7 @@ func (s *Store) grants(ctx context.Context, text string, args ...any) (grants []
 	return grants, err
 }
 
-// Grant gives one grant, or refuses with [permissions.CodeUnknown].
+// Grant returns one grant, or refuses with [permissions.CodeUnknown].
 func (s *Store) Grant(ctx context.Context, id permissions.ID) (g permissions.Grant, err error) {
 	err = s.read(ctx, func(from source) error {
 		found, err := loadGrant(ctx, from, id)
@@ -74,7 +74,7 @@ func (s *Store) Grant(ctx context.Context, id permissions.ID) (g permissions.Gra
 	return g, err
 }
 
-// loadGrant reads a grant, whether its seal holds or not.
+// loadGrant reads a grant without checking its seal.
 func loadGrant(ctx context.Context, from source, id permissions.ID) (g sealedRow[permissions.Grant], err error) {
 	err = from.QueryRowContext(ctx, readGrant, id).Scan(exactly(grantGate.rowFields(&g))...)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -87,19 +87,18 @@ func loadGrant(ctx context.Context, from source, id permissions.ID) (g sealedRow
 }
 
 const (
-	// A number that nobody came to stays as it is.
+	// A count beyond what can be reached is damage and stays.
 	countUse = `UPDATE grants SET used = used + CASE WHEN used < 4503599627370496 THEN 1 ELSE 0 END ` +
 		`WHERE id = $1 AND caller = $2 AND revoked_at = 0 AND ended_at = 0 AND suspended_at = 0 AND until > $3`
 
 	addUse = `INSERT INTO uses (granted, request) VALUES ($1, $2)`
 )
 
-// readGrantInForce finds a grant that opens something for a caller at a time.
+// readGrantInForce finds a grant that is in force for a caller at a time.
 const readGrantInForce = `SELECT ` + grantColumns + `, mac FROM grants WHERE id = $1 AND caller = $2 AND revoked_at = 0 ` +
 	`AND ended_at = 0 AND suspended_at = 0 AND until > $3 AND created_at <= $3`
 
-// useGrants notes that r needed nobody's answer, at least to a part of it, because of grants. One that was revoked since
-// r was drafted is refused.
+// useGrants records that grants answered r, or a part of it. It refuses if one was revoked since r was drafted.
 func (s *Store) useGrants(ctx context.Context, t *tx, r permissions.Request, at time.Time) error {
 	for _, id := range r.Under {
 		g, err := loadGrant(ctx, t, id)
@@ -126,7 +125,7 @@ func (s *Store) useGrants(ctx context.Context, t *tx, r permissions.Request, at 
 const readRan = `SELECT ` + sealedRequest + ` FROM requests WHERE number IN ` +
 	`(SELECT request FROM uses WHERE granted = $1 ORDER BY request DESC LIMIT 0 + $2) ORDER BY number DESC`
 
-// Ran lists at most limit of the requests that a grant made unnecessary to ask, the newest first.
+// Ran lists at most limit requests that a grant answered, newest first.
 func (s *Store) Ran(ctx context.Context, grant permissions.ID, limit int) (ran []permissions.Request, err error) {
 	err = s.read(ctx, func(from source) error {
 		ran, _, err = s.many(ctx, from, readRan, grant, limit)

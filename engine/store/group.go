@@ -13,32 +13,31 @@ import (
 	"github.com/mattn/go-sqlite3"
 )
 
-// mostGrouped is how many writes are committed together at most. The sync to disk is paid once for all of them, and the
-// first of them waits for the last.
+// mostGrouped is the most writes per transaction. They share one sync; the first waits for the last.
 const mostGrouped = 256
 
-// line is where writes wait for their turn. Whoever finds nobody there writes at once, on its own goroutine. Whoever
-// comes meanwhile queues, and the first of the queue then writes for all of it. What is in no hurry goes with the next
-// of them, or by itself if none comes: alone it would only hold up those who are.
+// line is the queue of writes. A caller that finds it empty writes at once on its own goroutine. Later callers queue,
+// and the first of the queue then writes for all of it. A low-priority write joins the next group, or runs alone if
+// none comes within its wait.
 type line struct {
 	mu     sync.Mutex
 	busy   bool
 	queued []*job
-	idle   []*job // in no hurry
+	idle   []*job // low priority
 }
 
-// job is one write. What has begun is finished, so its context has no end.
+// job is one write. Once begun it is finished, so its context is never cancelled.
 type job struct {
 	do    func(context.Context, *tx) error // nil: it needs the connection for itself
 	ctx   context.Context                  //nolint:containedctx // of do, which another goroutine may run
 	err   error
-	idle  time.Duration // how long it may wait for others to go with; 0 for one in a hurry
-	panic any           // what do panicked with while it shared a transaction; nil: it did not
-	group []*job        // to be written by this one, itself the first; empty: it is written
-	turn  chan struct{} // closed when either of both is so
+	idle  time.Duration // longest wait for a group; 0: normal priority
+	panic any           // panic value of do in a shared transaction
+	group []*job        // to be written by this job, itself first; empty: already written
+	turn  chan struct{} // closed in either case
 }
 
-// enter returns when j is written, or has a group to write and then leave. The error is that of ctx, which ended first.
+// enter returns when j is written, or has a group to write and must call leave. The error is ctx's if that ended first.
 func (l *line) enter(ctx context.Context, j *job) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -71,7 +70,7 @@ func (l *line) enter(ctx context.Context, j *job) error {
 	return nil
 }
 
-// next begins the next group of those who wait. The lock is held.
+// next starts the next group. The caller holds the lock.
 func (l *line) next() {
 	l.busy = len(l.queued) > 0
 	if !l.busy {
@@ -93,7 +92,7 @@ func (l *line) next() {
 	}
 }
 
-// hurry lets j wait no longer for others to go with.
+// hurry ends j's wait for a group.
 func (l *line) hurry(j *job) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,24 +118,24 @@ func (l *line) remove(j *job) (found bool) {
 	return found
 }
 
-// leave lets those who queued meanwhile write.
+// leave lets the queued jobs write.
 func (l *line) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.next()
 }
 
-// write does one change and commits it, together with those that wait for their turn as well. What do returns as an
-// error undoes all of its change, and is returned; so do must leave nothing behind but rows, the ledger in t, and
-// results that count only when write returned nil. It may run on the goroutine of another write, and twice: when one of a
-// group fails that has written already, all of them are undone, and each is done again by itself.
+// write commits one change, together with others that are queued. An error of do rolls its whole change back and is
+// returned; do may therefore change only rows, the ledger in t, and results that are used only if write returns nil. do
+// may run on another write's goroutine, and twice: if one of a group fails after it wrote, all are rolled back and each
+// runs again alone.
 //
-// When the file fails under one of a group, all of them are undone and each has the error.
+// If the file fails, all of the group are rolled back and get the error.
 func (s *Store) write(ctx context.Context, do func(context.Context, *tx) error) error {
 	return s.enter(ctx, &job{do: do, ctx: context.WithoutCancel(ctx)})
 }
 
-// writeIdly is write of what nobody waits for.
+// writeIdly is write with low priority.
 func (s *Store) writeIdly(ctx context.Context, do func(context.Context, *tx) error) error {
 	return s.enter(ctx, &job{do: do, ctx: context.WithoutCancel(ctx), idle: s.leisure})
 }
@@ -155,13 +154,13 @@ func (s *Store) enter(ctx context.Context, j *job) error {
 }
 
 var (
-	// errCut is the error of those whose group was never finished, since what committed it panicked.
+	// errCut is the error of the jobs whose group leader panicked.
 	errCut = errors.New("the write was cut short")
-	// errApart is the error of a group in which one failed that had written already: none of it is committed.
+	// errApart rolls a group back in which one failed after it wrote.
 	errApart = errors.New("each has to be written by itself")
 )
 
-// lead writes j's group, and tells the others of it.
+// lead writes j's group and wakes its members.
 func (s *Store) lead(j *job) {
 	untold, failed := j.group, errCut
 	defer func() {
@@ -184,20 +183,20 @@ func (s *Store) lead(j *job) {
 	}
 }
 
-// tell lets whoever wanted j go on; the leader of its group does so by itself.
+// tell wakes the caller of j; the leader of the group needs no wake-up.
 func (j *job) tell(leader *job) {
 	if j != leader {
 		close(j.turn)
 	}
 }
 
-// writeGroup writes a group in one transaction. Its error is that of all of it, explained before the next may write, who
-// must not do so once the file is known to be damaged.
+// writeGroup writes a group in one transaction. An error concerns all of it. It is explained before the next group may
+// write, because a damaged file must not be written again.
 func (s *Store) writeGroup(ctx context.Context, group []*job) error {
 	return s.explain(ctx, s.use(ctx, func(conn *sql.Conn) error { return s.commitGroup(ctx, conn, group) }))
 }
 
-// turn runs do with the connection that writes, when it is its turn. What is done with it is not cut short.
+// turn runs do with the writing connection when its turn comes. do is not cancelled.
 func (s *Store) turn(ctx context.Context, do func(context.Context, *sql.Conn) error) error {
 	j := &job{ctx: context.WithoutCancel(ctx)}
 	if err := s.line.enter(ctx, j); err != nil {
@@ -207,7 +206,7 @@ func (s *Store) turn(ctx context.Context, do func(context.Context, *sql.Conn) er
 	return s.explain(j.ctx, s.use(j.ctx, func(conn *sql.Conn) error { return do(j.ctx, conn) }))
 }
 
-// use runs do with the connection that writes, for whoever has its turn.
+// use runs do with the writing connection for the caller that has the turn.
 func (s *Store) use(ctx context.Context, do func(*sql.Conn) error) error {
 	if damage := s.damage.Load(); damage != nil {
 		return damage
@@ -219,19 +218,19 @@ func (s *Store) use(ctx context.Context, do func(*sql.Conn) error) error {
 	if err != nil {
 		return s.fault(ctx, err)
 	}
-	defer func() { _ = conn.Close() }() // only gives it back
+	defer func() { _ = conn.Close() }() // only returns it to the pool
 	return do(conn)
 }
 
-// commitGroup writes a group in one transaction. Its error is that of all of it, or of the only one in it.
+// commitGroup writes a group in one transaction. The error concerns all of it, or its only job.
 //
-// The ledger in memory is that of the last commit. After a failure it is read again, since a commit that failed may
-// have left either.
+// The ledger in memory is that of the last commit. After a failed commit either state may be on the disk, so it is read
+// again.
 func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*job) error {
 	t := &tx{conn: conn, ledger: s.ledger, rows: s.rows}
 	stale := s.stale
 	s.stale = true
-	ended, undone := false, false // undone: on purpose
+	ended, undone := false, false // undone: rolled back on purpose
 	defer func() {
 		if !ended {
 			s.rows.dropAll()
@@ -274,8 +273,8 @@ func (s *Store) commitGroup(ctx context.Context, conn *sql.Conn, group []*job) e
 	return err
 }
 
-// within does j in a transaction, of its own or with others. There, what it is refused is its own affair as long as it has
-// written nothing. The error is that of the whole transaction.
+// within runs j in a transaction, shared or its own. In a shared one, an error before j wrote anything is j's alone.
+// The returned error concerns the whole transaction.
 func (j *job) within(t *tx, alone bool) error {
 	before, wrote := t.ledger, t.wrote
 	t.wrote, j.panic = false, nil
@@ -283,7 +282,7 @@ func (j *job) within(t *tx, alone bool) error {
 	var failed sqlite3.Error
 	switch {
 	case j.err == nil:
-	case alone, errors.As(j.err, &failed) && failed.Code != sqlite3.ErrConstraint: // then nobody knows what is left of it
+	case alone, errors.As(j.err, &failed) && failed.Code != sqlite3.ErrConstraint: // the state of the transaction is unknown
 		return j.err
 	case t.wrote:
 		return errApart
@@ -294,7 +293,7 @@ func (j *job) within(t *tx, alone bool) error {
 	return nil
 }
 
-// run does j. What panics in it ends whoever wanted it, and not the write that it shares a transaction with.
+// run runs j. A panic ends its caller, not the other jobs of the transaction.
 func (j *job) run(t *tx) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -304,9 +303,8 @@ func (j *job) run(t *tx) (err error) {
 	return j.do(j.ctx, t)
 }
 
-// Passed is called, if it is set, of each commit when it is about to be made ("group.before") and when it has been made and
-// none of those who wait for it was answered ("group.after"), with the number of writes that it holds. Only tests set
-// it, before a store is opened.
+// Passed, if set, is called before each commit ("group.before") and after it but before any caller returns
+// ("group.after"), with the number of writes. Only tests set it, before a store is opened.
 var Passed func(point string, writes int)
 
 func passed(point string, writes int) {

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	beat     = `UPDATE meta SET beat = CAST(beat AS BIGINT) % 1000000000 + 1 RETURNING beat` // whatever it was
+	beat     = `UPDATE meta SET beat = CAST(beat AS BIGINT) % 1000000000 + 1 RETURNING beat` // whatever its value was
 	readBeat = `SELECT beat FROM meta`
 )
 
-// needed are the statements that asking and deciding need, and those that find what waits.
+// needed are the statements for asking, deciding and finding pending work.
 var needed = []string{
 	meetByKey, meetEqual, readKept, readNumber, readRequest, readByKey, readVotesOf, releaseKey, insertRequest, insertCopy, updateRequest,
 	countKey, addVote, deleteVotes, deleteFailed, addGrant, readGrants, readGrantInForce, readGrantsOf, countUse, addUse, addNotice, addEntry,
@@ -26,7 +26,7 @@ var needed = []string{
 
 const readCookie = `PRAGMA schema_version`
 
-// prepare prepares what is needed, unless that was done since the schema changed last.
+// prepare prepares the needed statements, unless that was done since the last schema change.
 func (s *Store) prepare(ctx context.Context, t *tx) error {
 	var cookie int64
 	if err := t.QueryRowContext(ctx, readCookie).Scan(&cookie); err != nil || cookie == s.cookie {
@@ -43,7 +43,7 @@ func (s *Store) prepare(ctx context.Context, t *tx) error {
 	return nil
 }
 
-// Health prepares the statements that asking and deciding need, and writes and reads something small. Its error matches
+// Health prepares the statements for asking and deciding, then writes and reads a small value. Its error matches
 // [permissions.ErrBroken] and says what to do.
 func (s *Store) Health(ctx context.Context) error {
 	var written, read int64
@@ -71,8 +71,8 @@ const (
 	pulse     = `UPDATE meta SET alive_at = $1`
 )
 
-// Pulse notes that the daemon runs, unless at is zero, and returns when it last did so: zero for never. It prepares what
-// [Store.Health] does, and brings the mark up to date.
+// Pulse records that the daemon runs, unless at is zero, and returns when it last did: zero for never. It prepares what
+// [Store.Health] does and updates the mark.
 func (s *Store) Pulse(ctx context.Context, at time.Time) (last time.Time, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
 		t.marks = true
@@ -88,7 +88,7 @@ func (s *Store) Pulse(ctx context.Context, at time.Time) (last time.Time, err er
 	return last, err
 }
 
-// placedFile is a file that SQLite writes to, as it was when it was opened.
+// placedFile identifies a file that SQLite writes to, as it was opened.
 type placedFile struct {
 	path     string
 	dev, ino uint64
@@ -100,10 +100,10 @@ func newPlacedFile(path string) (placedFile, error) {
 	return placedFile{path, uint64(found.Dev), found.Ino}, err //nolint:unconvert // its type differs between systems
 }
 
-// placed is nil as long as the paths of the store, its log and the log's index lead to the files that are open. One that was
-// deleted, moved or replaced can be written without an error, but what is written there is lost with the next start; and a
-// connection that is opened later would use another file. Without its log the store is not used any more, since only the
-// connections that are open know what is in it; closing them moves it into the store.
+// placed returns nil while the paths of the store, its log and the log's index lead to the open files. A deleted, moved
+// or replaced file can still be written, but the next start loses those writes, and a new connection would use another
+// file. Without its log the store is not used any more: only the open connections know its content, and closing them
+// moves it into the store.
 func (s *Store) placed() error {
 	if lost := s.lost.Load(); lost != nil {
 		return lost
@@ -136,12 +136,12 @@ func (s *Store) placed() error {
 	return nil
 }
 
-// Inspect says whether a store is sound that no daemon has open: all its pages are read, and nothing is changed. The error
-// of one that is damaged is an [Error].
+// Inspect reads all pages of a store that no daemon has open, without changing it. For a damaged one the error is an
+// [Error].
 func Inspect(ctx context.Context, path string) (err error) {
-	settings := "immutable=1" // all is in the file
+	settings := "immutable=1" // everything is in the file
 	if log, err := os.Stat(path + "-wal"); err == nil && log.Size() > 0 {
-		settings = "_busy_timeout=5000" // and what was written last is beside it
+		settings = "_busy_timeout=5000" // the last writes are in its log
 	}
 	db, err := lookInto(path, settings)
 	if err != nil {

@@ -9,21 +9,22 @@ import (
 )
 
 const (
-	// retryAfter is when a caller that was refused by a limit should try again. Nobody knows when a person will answer.
+	// retryAfter is the retry hint for a caller refused by a limit. When a person will answer is unknown.
 	retryAfter = 10 * time.Second
-	// ahead is how far what happened may lie in the future before the clock counts as set back.
+	// ahead is how far a stored time may lie in the future before the clock counts as set back.
 	ahead = time.Minute
 )
 
-// met is what a new request meets: the numbers of the rows of its id (0: none) and of its key, or equal to it where it has
-// none; when the same action was denied the second time of late; and how many of its caller's wait, up to the limit.
+// met holds what a new request may duplicate: the row numbers (0: none) of its id, and of its key or, without a key, of
+// an equal request; when the same action was last denied twice; and how many requests of its caller are pending, up to
+// the limit.
 type met struct {
 	self, twin int64
 	denied     time.Time
 	waiting    int
 }
 
-// One statement looks for all of it, since others wait meanwhile.
+// One statement finds all of it, since other writes wait meanwhile.
 const (
 	meetAll = `SELECT COALESCE((SELECT number FROM requests WHERE id = $1), 0), ` +
 		`COALESCE((SELECT decided_at FROM requests WHERE state = 'denied' AND caller = $2 AND decided_at > $3 ` +
@@ -40,12 +41,12 @@ func meet(ctx context.Context, t *tx, o permissions.Opening) (m met, err error) 
 	r, now := o.Request, o.Request.CreatedAt
 	since, limit, after := int64(never), 0, int64(never)
 	action := permissions.ActionDigest(r)
-	if r.State == permissions.Pending { // else it is held already, and nobody is asked or waited for
+	if r.State == permissions.Pending { // else it is settled already and asks nobody
 		limit = max(0, o.PerCaller)
 		if o.CoolDown > 0 {
 			since = micros(now.Add(-o.CoolDown))
 		}
-		if r.Caller.Name != permissions.Anonymous { // the other may be anybody
+		if r.Caller.Name != permissions.Anonymous { // anonymous callers cannot be told apart
 			after = micros(now)
 		}
 	}
@@ -66,18 +67,17 @@ const (
 
 	releaseKey = `UPDATE requests SET key_live = FALSE WHERE number = $1`
 
-	// readKept finds how an equal request ended that nobody came for, be it yes or no: it is for whichever comes first. What
-	// its asker withdrew is not, nor what policy alone allowed.
+	// readKept finds a settled request, allowed or denied, whose answer nobody collected: the first equal request takes
+	// it. Excluded are withdrawn requests and those allowed by policy alone.
 	readKept = `SELECT ` + sealedRequest + ` FROM requests WHERE state <> 'pending' AND collected_at = 0 ` +
 		`AND lapsed_at = 0 AND key = '' AND caller = $1 AND session = $2 AND digest = $3 ` +
 		`AND decided_at > $4 AND decided_at <= $5 AND used_at = 0 AND decided_via <> 'grant' ` +
 		`AND (state <> 'cancelled' OR decided_by <> '') ORDER BY decided_at LIMIT 1`
 )
 
-// joined is the request that o joins, or sql.ErrNoRows: the one of its id, if somebody was told that before, else the one
-// of its key, else an equal one, be it that how that ended is still kept for whoever asked.
-// A key that is no longer in use is to be released from the row of the number stale (0: there is none), but for those of
-// agents of ours, which name their requests for as long as there are rows.
+// joined is the request that o joins, or sql.ErrNoRows: the one with its id if it was announced, else with its key,
+// else an equal one, pending or with a kept answer. stale is the row whose key is to be released because its window is
+// over (0: none); our own agents' keys stay as long as the rows.
 func (s *Store) joined(
 	ctx context.Context, t *tx, m met, o permissions.Opening,
 ) (r permissions.Request, stale int64, err error) {
@@ -99,7 +99,7 @@ func (s *Store) joined(
 	}
 	r, err = s.one(ctx, t, readNumber, m.twin)
 	usable := true
-	if err == nil && want.Key != "" && !want.Caller.Ours() && !r.UsedAt.IsZero() { // what it rests on may be over since
+	if err == nil && want.Key != "" && !want.Caller.Ours() && !r.UsedAt.IsZero() { // its grants may be over by now
 		usable, err = s.borne(ctx, t, r, now)
 	}
 	switch {
@@ -112,15 +112,14 @@ func (s *Store) joined(
 	return r, 0, err
 }
 
-// redeemable tells whether the key of a settled request still finds it: not once it has lapsed or was taken back,
-// whatever the clock or the window says later. What was decided in the future was decided before the clock was set back,
-// nobody knows how long ago.
+// redeemable reports whether the key of a settled request still finds it. It does not once the answer lapsed or was
+// revoked, whatever the clock or window says later. A decision in the future means that the clock was set back by an
+// unknown time.
 func redeemable(r permissions.Request, now time.Time, window time.Duration) bool {
 	return r.LapsedAt.IsZero() && r.VoidAt.IsZero() && now.Before(r.DecidedAt.Add(window)) && !r.DecidedAt.After(now.Add(ahead))
 }
 
-// refusal is why a request is not to be put to people, nil if it is: they denied it twice within the last o.CoolDown, or it
-// is beyond the limits.
+// refusal is why a request is not asked, or nil: it was denied twice within o.CoolDown, or exceeds a limit.
 func (m met) refusal(t *tx, o permissions.Opening) error {
 	switch r := o.Request; {
 	case r.State != permissions.Pending:

@@ -19,14 +19,14 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// auditKey is what seals are made with. It is in a file of its own and in no backup, so that whoever has the store, or a
-// copy of it, cannot make any.
+// auditKey makes the seals. It is kept in its own file and in no backup, so that nobody who has only the store or a
+// copy can forge one.
 type auditKey [32]byte
 
-// KeyName is the audit key's file in the folder of the store, where no other is named.
+// KeyName is the default name of the audit key's file in the store's folder.
 const KeyName = "audit.key"
 
-// nextSuffix ends the name of a key that the store does not carry the seals of yet.
+// nextSuffix ends the name of a key that the store is not sealed with yet.
 const nextSuffix = ".next"
 
 func (o Options) keyFile() string {
@@ -56,10 +56,10 @@ func makeKey(path string) (*sealer, error) {
 	return newSealer(key), nil
 }
 
-// identity is what the store says of itself and its seal covers.
+// identity is the store's record of itself, covered by a seal.
 type identity struct {
 	chain                 string
-	code                  []byte // what codes are made with
+	code                  []byte // key of the request codes
 	stoppedBy             string
 	stoppedAt, restoredAt time.Time
 	above                 int64
@@ -68,7 +68,7 @@ type identity struct {
 }
 
 const (
-	// In a store from before that column, shut is the name in the outer query.
+	// In a store without that column, shut resolves to the outer query's name.
 	readMeta = `SELECT chain, code_key, stopped_by, stopped_at, restored_at, numbers_above, mac, (SELECT shut FROM meta LIMIT 1) ` +
 		`FROM meta, (SELECT '' AS shut) AS none`
 
@@ -79,7 +79,7 @@ func (i *identity) fields() []any {
 	return []any{&i.chain, &i.code, &i.stoppedBy, instant{&i.stoppedAt}, instant{&i.restoredAt}, &i.above}
 }
 
-// sealed are the values that the seal covers. Stores of earlier have seals without the last.
+// sealed are the sealed values. Old stores sealed all but the last.
 func (i *identity) sealed() []any {
 	if i.shut == "" {
 		return i.fields()
@@ -94,7 +94,7 @@ func readIdentity(ctx context.Context, from source) (i identity, err error) {
 
 func (i *identity) holds(k *sealer) bool { return k != nil && k.holds(i.mac, "meta", i.sealed()...) }
 
-// sealIdentity seals what the store says of itself, after it changed.
+// sealIdentity seals the identity after a change.
 func sealIdentity(ctx context.Context, t execer, k *sealer) error {
 	i, err := readIdentity(ctx, t)
 	if err == nil {
@@ -108,13 +108,14 @@ type execer interface {
 	ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error)
 }
 
-// findKey finds the key of a store that says i of itself, and which its rows carry the seals of: none of a store from
-// before the key, which gets one. A store that has another is refused, but for a new life ([Restore], Options.NewKey).
+// findKey finds the key of a store with the identity i, and the key that its rows are sealed with: none in a store from
+// before the key, which gets one. A store sealed with another key is refused, unless it begins a new life ([Restore],
+// Options.NewKey).
 func (s *Store) findKey(ctx context.Context, from source, o Options, i identity, fresh bool) error {
 	file := o.keyFile()
 	next := file + nextSuffix
 	key, err := readKey(file)
-	if made, failed := readKey(next); failed == nil && !i.holds(key) && i.holds(made) { // a start was cut short
+	if made, failed := readKey(next); failed == nil && !i.holds(key) && i.holds(made) { // an earlier start was interrupted
 		if err := s.finishKey(file); err != nil {
 			return err
 		}
@@ -161,8 +162,8 @@ func (s *Store) findKey(ctx context.Context, from source, o Options, i identity,
 
 const readKeyed = `SELECT ` + keyedColumns + ` FROM audit ORDER BY chain = (SELECT chain FROM meta) DESC, seq DESC`
 
-// keyedChain is the chain, preferably i's, of an entry that carries the seal of a key (where entries can, else introduces it), and
-// after which none introduces another; empty: there is none, nobody has the key, or i carries its seal.
+// keyedChain is the chain, preferably i's, with an entry sealed by the key (where entries can be; otherwise one that
+// introduces it) and no later key; empty if there is none, the key is nil, or i carries its seal.
 func keyedChain(ctx context.Context, from source, k *sealer, i identity, text string) (chain string, err error) {
 	if k == nil || i.holds(k) {
 		return "", nil
@@ -171,7 +172,7 @@ func keyedChain(ctx context.Context, from source, k *sealer, i identity, text st
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = rows.Close() }() // its error is that of rows.Err
+	defer func() { _ = rows.Close() }() // rows.Err has the error
 	for rows.Next() {
 		var e permissions.Entry
 		var mac []byte
@@ -192,8 +193,8 @@ func keyedChain(ctx context.Context, from source, k *sealer, i identity, text st
 	return "", rows.Err()
 }
 
-// wrongKey says why the audit key in a file, which was read with err and which the entries of the chain keyed carry the seals
-// of, is not that of a store that says i of itself.
+// wrongKey explains why the audit key in file, read with err and found to seal the chain keyed, is not that of a store
+// with the identity i.
 func (s *Store) wrongKey(file string, i identity, keyed string, err error) error {
 	switch {
 	case keyed != "":
@@ -222,8 +223,8 @@ func (s *Store) wrongKey(file string, i identity, keyed string, err error) error
 	}
 }
 
-// CheckKey says whether the next start finds the audit key that a store was sealed with: the error of one that it does not is an
-// [Error]. Nothing is changed. A store that it can learn nothing from is left to [Inspect].
+// CheckKey checks, without changing anything, that the next start will find the store's audit key. If not, the error is
+// an [Error]. A store that it cannot read is left to [Inspect].
 func CheckKey(ctx context.Context, o Options) (err error) {
 	db, err := lookInto(o.Path, alone(o.Path))
 	if err != nil {
@@ -233,20 +234,20 @@ func CheckKey(ctx context.Context, o Options) (err error) {
 	i, unread := readIdentity(ctx, db)
 	file := o.keyFile()
 	key, err := readKey(file)
-	next, failed := readKey(file + nextSuffix) // a start was cut short
+	next, failed := readKey(file + nextSuffix) // an earlier start was interrupted
 	if unread != nil || i.holds(key) || failed == nil && i.holds(next) || len(i.mac) == 0 && errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	keyed, _ := keyedChain(ctx, db, key, i, readKeyed) // what cannot be read is left to Inspect
+	keyed, _ := keyedChain(ctx, db, key, i, readKeyed) // unreadable: left to Inspect
 	return (&Store{path: o.Path}).wrongKey(file, i, keyed, err)
 }
 
-// firstKey is why a store from before the key is sealed.
+// firstKey is the reason for sealing a store from before the key.
 const firstKey = "it is from before the key"
 
 const lostKey = "put the right key back; if it is lost, run daycared audit new-key, which suspends every grant, token and pairing"
 
-// finishKey gives the key that the store now carries the seals of its name. One that it replaces is kept.
+// finishKey renames the key that the store is sealed with now. The replaced one is kept.
 func (s *Store) finishKey(file string) error {
 	if !exists(file + nextSuffix) {
 		return nil
@@ -263,14 +264,14 @@ func (s *Store) finishKey(file string) error {
 	return syncFolder(filepath.Dir(file))
 }
 
-// What the entry says that seals the audit before it, and the rows, with a key: that key's name, whether anybody could check
-// the rows, and how many of each sort there were.
+// Details of the entry that seals the audit before it and the rows with a key: the key's name, whether the rows could
+// be checked, and how many of each kind there were.
 const (
 	keyID     = "key"
 	unchecked = "unchecked"
 )
 
-// sealAll seals the rows of a store from before the key, and the audit as it is, in one entry.
+// sealAll seals the rows of a store from before the key, and its audit so far in one entry.
 func (s *Store) sealAll(ctx context.Context, t *tx) error {
 	requests, err := s.resealRequests(ctx, t)
 	if err != nil {

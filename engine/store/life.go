@@ -15,22 +15,21 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// A store that was put back from a copy begins a new life: what was handed out, answered or taken back since the copy was
-// made is not in it. So that nothing old opens anything, codes are made with another key, numbers go on above a gap,
-// grants, tokens and pairings are suspended, and approvals that the copy has as unused are taken back.
+// A store that is restored from a copy begins a new life: what was handed out, answered or revoked since the copy was
+// made is missing. So that nothing old opens anything, codes get another key, numbers continue above a gap, grants,
+// tokens and pairings are suspended, and unused approvals are revoked.
 
-// life is what a store knows of its own.
+// life is the store's record of its lives.
 type life struct {
 	opens    int64
-	marked   int64     // a mark was written in this life; 0: none was
-	answered string    // the mark that it went back behind
-	began    time.Time // zero: it is the first
-	above    int64     // new requests have greater numbers
-	copied   int64     // of a copy that Backup or Restore made: isCopy
+	marked   int64     // a mark was written in this life; 0: no
+	answered string    // the mark behind which it went back
+	began    time.Time // zero: the first life
+	above    int64     // new requests get greater numbers
+	copied   int64     // a copy by Backup or Restore: see isCopy
 }
 
-// A cell that cannot be read of the first three, which no seal covers, is read as what makes the store count as one that was put
-// back, or as nothing.
+// The first three columns have no seal. An unreadable one is read so that the store counts as restored, or as nothing.
 const readLife = `SELECT CASE WHEN typeof(opens) = 'integer' AND opens BETWEEN 0 AND 1 << 40 THEN opens ELSE 0 END, ` +
 	`marked IS NOT FALSE, CASE typeof(answered) WHEN 'text' THEN answered ELSE '' END, ` +
 	`restored_at, numbers_above, user_version FROM meta, pragma_user_version`
@@ -39,7 +38,7 @@ func lifeFields(l *life) []any {
 	return []any{&l.opens, &l.marked, &l.answered, instant{&l.began}, &l.above, &l.copied}
 }
 
-// A copy says in its header that it is one, so that it is noticed wherever it is put. The store itself has 0 there.
+// A copy is marked as one in its header, so that it is recognised at any path. The store itself has 0 there.
 const (
 	isCopy       = 1
 	markCopy     = `PRAGMA user_version = 1`
@@ -48,10 +47,10 @@ const (
 
 const (
 	countOpening = `UPDATE meta SET opens = $1`
-	noteMarked   = `UPDATE meta SET marked = marked IS NOT FALSE OR $1, beat = beat + 1` // never what it was
+	noteMarked   = `UPDATE meta SET marked = marked IS NOT FALSE OR $1, beat = beat + 1` // never the previous value
 )
 
-// start counts this opening, begins a new life if the store was put back, and writes the mark.
+// start counts this opening, begins a new life if the store was restored, and writes the mark.
 func (s *Store) start(ctx context.Context) error {
 	m, text, err := readMark(s.path)
 	if err != nil {
@@ -59,7 +58,7 @@ func (s *Store) start(ctx context.Context) error {
 	}
 	var l life
 	var renewed *renewal
-	announced, reason := m != nil && m.Restoring, "" // as it was found before it was announced
+	announced, reason := m != nil && m.Restoring, "" // the state before it was announced
 	begin := func(ctx context.Context, t *tx) error {
 		renewed = nil
 		if err := t.QueryRowContext(ctx, readLife).Scan(exactly(lifeFields(&l))...); err != nil {
@@ -96,7 +95,7 @@ func (s *Store) start(ctx context.Context) error {
 		announced, m.InUse = true, false
 		if said, is, failed := announceRestore(s.path, *m); failed == nil {
 			m, text = said, is
-		} else { // a death before the log was moved would need another restore
+		} else { // a crash before the log is moved would need another restore
 			s.log.Warn("write the mark beside the store", "err", failed)
 		}
 		err = s.write(ctx, begin)
@@ -113,15 +112,16 @@ func (s *Store) start(ctx context.Context) error {
 			"pairings", renewed.pairings, "approvals_taken_back", renewed.approvals)
 	}
 	if renewed != nil {
-		m = nil // it says nothing of this life
+		m = nil // it is about an earlier life
 	}
 	return s.firstMark(ctx, l, m)
 }
 
-// errUnannounced ends an opening that is to begin a new life, before anything is written: the mark has to say so first.
+// errUnannounced ends an opening that is to begin a new life before anything is written: the mark has to announce it
+// first.
 var errUnannounced = errors.New("the mark does not say yet that a new life begins")
 
-// firstMark writes the mark of this opening, and notes in the store that there is one.
+// firstMark writes the mark of this opening and records in the store that there is one.
 func (s *Store) firstMark(ctx context.Context, l life, before *mark) error {
 	var h head
 	whole := false
@@ -131,9 +131,9 @@ func (s *Store) firstMark(ctx context.Context, l life, before *mark) error {
 		err := conn.QueryRowContext(ctx, checkpointLog).Scan(&busy, &logged, &done)
 		whole = err == nil && busy == 0 && logged == done
 		if whole && s.noteClosing() {
-			_, _ = conn.ExecContext(ctx, emptyLog) // else it keeps its size, and is written again from its beginning
+			_, _ = conn.ExecContext(ctx, emptyLog) // else the log keeps its size and is overwritten from the start
 		}
-		return nil // otherwise the log goes on, and the mark says less
+		return nil // the log continues, and the mark stays behind
 	})
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func (s *Store) firstMark(ctx context.Context, l life, before *mark) error {
 	switch {
 	case whole:
 		s.opens = l.opens
-	case before != nil && before.Chain == s.chain: // somebody reads it, so that the main file may not have the count
+	case before != nil && before.Chain == s.chain: // a reader may keep the count out of the main file
 		s.opens = min(before.Opens, l.opens)
 	}
 	s.started = true
@@ -152,21 +152,21 @@ func (s *Store) firstMark(ctx context.Context, l life, before *mark) error {
 		_, err := t.ExecContext(ctx, noteMarked, !s.unmarked)
 		return err
 	})
-	if err != nil { // a mark that goes missing is not noticed until the next start has noted it
+	if err != nil { // a missing mark is noticed only after the next start recorded it
 		s.log.Error("note that the store has a mark", "err", err)
 	}
-	s.noteMark(h) // now that something is in the log
+	s.noteMark(h) // now that the log has content
 	return nil
 }
 
-// checkpointLog moves what is in the log to the main file, as far as nobody reads it there, and waits for nobody.
+// checkpointLog moves the log into the main file as far as no reader needs it, without waiting.
 const checkpointLog = `PRAGMA wal_checkpoint(PASSIVE)`
 
-// emptyLog gives the room of a log back whose content was moved.
+// emptyLog truncates a log whose content was moved.
 const emptyLog = `PRAGMA wal_checkpoint(TRUNCATE)`
 
-// putBack says why the store counts as one that was put back; empty: it does not. A mark that was answered already, and
-// could not be replaced since, says nothing new.
+// putBack returns why the store counts as restored; empty if it does not. A mark that was answered already and could
+// not be replaced since is no news.
 func (s *Store) putBack(ctx context.Context, t *tx, l life, m *mark, text string) (why string, err error) {
 	switch {
 	case s.newKey != "" && s.newKey != firstKey:
@@ -199,8 +199,8 @@ func (s *Store) putBack(ctx context.Context, t *tx, l life, m *mark, text string
 	return "its audit went another way", nil
 }
 
-// restateClosed says in the audit of a new life what is closed although the audit has it open, or never had it, and that everything
-// is stopped: the next restore goes by that, and verify misses what is not said.
+// restateClosed records in the audit of a new life what is closed although its own entries have it open or lack it, and
+// the stop: the next restore and verify depend on these entries.
 func (s *Store) restateClosed(ctx context.Context, t *tx, at time.Time) error {
 	own, err := readIdentity(ctx, t)
 	if err != nil {
@@ -244,7 +244,7 @@ func (s *Store) restateClosed(ctx context.Context, t *tx, at time.Time) error {
 	return err
 }
 
-// dropOpen takes out of c the rows of a table that are open.
+// dropOpen removes the open rows of a table from c.
 func dropOpen[T any](ctx context.Context, t *tx, c *comparison, g gate[T]) error {
 	found, err := collect(ctx, t, "", g.rowFields, g.open)
 	for _, r := range found {
@@ -253,38 +253,38 @@ func dropOpen[T any](ctx context.Context, t *tx, c *comparison, g gate[T]) error
 	return err
 }
 
-// renewal is what the beginning of a new life did.
+// renewal counts what the start of a new life did.
 type renewal struct {
-	openRows   // that are suspended now
+	openRows   // suspended now
 	why        string
 	key        [32]byte
-	from, next int64 // the last entry of the audit before the gap, and the first after it
-	approvals  int   // that were taken back
+	from, next int64 // the last entry before the gap and the first after it
+	approvals  int   // revoked
 }
 
-// gap is how many numbers are left out at least: more than a daemon can have handed out since its last mark.
+// gap is the least number of request numbers to skip: more than a daemon can have handed out since its last mark.
 const gap = 1_000_000
 
-// What the entry of a restored store says besides how many of each sort are suspended.
+// Details of the StoreRestored entry, besides the number of suspended rows of each kind.
 const (
 	backTo   = "back_to" // the last entry before the gap
-	was      = "was"     // SEQ:HASH up to where the store is known to have come; none where nobody knows
+	was      = "was"     // SEQ:HASH of the newest known entry of the lost store, if any
 	why      = "why"
-	restated = "closed" // the entries after it say what else is
+	restated = "closed" // what else is closed is in the entries after it
 )
 
 const (
 	writeLife = `UPDATE meta SET code_key = $1, opens = $2, marked = FALSE, answered = $3, restored_at = $4, numbers_above = $5`
 
-	// A key would hand over once more what may have been used since the copy was made.
+	// A key could return an approval that was used since the copy was made.
 	releaseApproved = `UPDATE requests SET key_live = FALSE WHERE state = 'approved' AND key_live ` +
 		`AND NOT (caller >= 'agent:' AND caller < 'agent;')`
 
-	// A row that was closed in the store that was replaced carries the seal of one that is open.
+	// A row that was closed in the replaced store still has the seal of an open one.
 	unsealGrants = `UPDATE grants SET mac = '' WHERE revoked_at > 0 OR ended_at > 0`
 	unsealTokens = `UPDATE tokens SET mac = '' WHERE revoked_at > 0`
 
-	// The code on a card is another one now, so cards are sent anew.
+	// The code on each card changes, so cards are sent again.
 	forgetCards = `UPDATE copies SET ref = '', shown = 0 WHERE failed = '' AND ref <> '' ` +
 		`AND request IN (SELECT id FROM requests WHERE state = 'pending')`
 
@@ -353,12 +353,12 @@ func (s *Store) renew(ctx context.Context, t *tx, l *life, m *mark, text, reason
 	return n, err
 }
 
-// readUnused finds approvals that may have been used since. One that has lapsed is used no more, but for those of agents of
-// ours.
+// readUnused finds approvals that may have been used since. A lapsed one cannot be used any more, except those of our
+// own agents.
 const readUnused = `SELECT number FROM requests WHERE state = 'approved' AND used_at = 0 AND void_at = 0 ` +
 	`AND (lapsed_at = 0 OR caller >= 'agent:' AND caller < 'agent;') ORDER BY number`
 
-// takeBackUnused takes back what was approved and not used. A row that cannot be read is of no use to anybody.
+// takeBackUnused revokes unused approvals. An unreadable row is unusable anyway.
 func (s *Store) takeBackUnused(ctx context.Context, t *tx, now time.Time) (n int, err error) {
 	field := func(n *int64) []any { return []any{n} }
 	numbers, err := collect(ctx, t, "a request", field, readUnused)
@@ -386,8 +386,8 @@ func (s *Store) takeBackUnused(ctx context.Context, t *tx, now time.Time) (n int
 	return n, nil
 }
 
-// usedBefore reports whether an approval was used in an earlier life: whatever it allowed may have been done again and again
-// since, and is not done once more.
+// usedBefore reports whether an approval was used in an earlier life. What it allowed may have been repeated since, and
+// is not done again.
 func (s *Store) usedBefore(r permissions.Request) bool {
 	return !r.UsedAt.IsZero() && r.UsedAt.Before(s.restoredAt)
 }

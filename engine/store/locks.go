@@ -18,7 +18,7 @@ func lockFields(l *permissions.Lock) []any {
 	return []any{&l.Person, list[string]{&l.Accounts}, instant{&l.At}, &l.By, &l.Via, list[string]{&l.Unlocking}}
 }
 
-// lockGate is the gate that is the other way round: a row of it shuts something. One whose seal does not hold shuts it, too.
+// lockGate is the inverse of a gate: its rows shut something. A row whose seal does not hold shuts it too.
 var lockGate = gate[permissions.Lock]{
 	table: "locks", fields: lockFields, sealed: lockFields,
 	since: func(l *permissions.Lock) *time.Time { return &l.At }, // never zero: a restore suspends no lock
@@ -37,11 +37,11 @@ const (
 
 	deleteLock = `DELETE FROM locks WHERE person = $1`
 
-	// countLocks is how many tables of locks a copy has: none, where it is from before there were any.
+	// countLocks is 0 for a copy from before there were locks, else 1.
 	countLocks = `SELECT COUNT(*) FROM sqlite_schema WHERE name = 'locks'`
 )
 
-// Locks lists the people who are locked. What is said in a row whose seal does not hold of who agreed to end it is not read.
+// Locks lists the locked people. In a row whose seal does not hold, the people who agreed to end the lock are ignored.
 func (s *Store) Locks(ctx context.Context) (locks []permissions.Lock, err error) {
 	err = s.read(ctx, func(from source) error {
 		found, err := collect(ctx, from, "", lockGate.rowFields, lockGate.open)
@@ -57,7 +57,7 @@ func (s *Store) Locks(ctx context.Context) (locks []permissions.Lock, err error)
 	return locks, err
 }
 
-// PutLock keeps a lock in place of what was kept before, or ends it, as the record says.
+// PutLock replaces or ends a lock, as the record says.
 func (s *Store) PutLock(ctx context.Context, l permissions.Lock, r permissions.Record) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		return s.keepShut(ctx, t, func() error {
@@ -73,7 +73,7 @@ func (s *Store) PutLock(ctx context.Context, l permissions.Lock, r permissions.R
 	})
 }
 
-// restateLocks says in the audit of a new life which locks hold in it: some may be from the store that was replaced.
+// restateLocks records in the audit of a new life which locks are in force: some may come from the replaced store.
 func (s *Store) restateLocks(ctx context.Context, t *tx, at time.Time) error {
 	return s.keepShut(ctx, t, func() error {
 		if _, err := reseal(ctx, s, t, lockGate, at); err != nil {
@@ -87,7 +87,7 @@ func (s *Store) restateLocks(ctx context.Context, t *tx, at time.Time) error {
 	})
 }
 
-// locks compares the locks with their entries: none was added, changed or taken out by hand.
+// locks checks against the entries that no lock was added, changed or removed by hand.
 func (c *comparison) locks(ctx context.Context, from source, seals *sealer) error {
 	n := 0
 	err := from.QueryRowContext(ctx, countLocks).Scan(&n)
@@ -115,8 +115,7 @@ const readApprovedBy = `SELECT ` + sealedRequest + ` FROM requests WHERE state <
 	`AND pruned IN (FALSE, TRUE) AND decided_at >= $1 AND void_at = 0 AND EXISTS (SELECT 1 FROM votes ` +
 	`WHERE request = requests.id AND voter = $2 AND at >= $1 AND answer <> 'deny') AND (used_at <> 0) = $3 LIMIT 0 + $4`
 
-// ApprovedBy lists at most limit of the approvals that were not taken back and that a person helped to give since a time, those
-// first that were not used.
+// ApprovedBy lists at most limit unrevoked approvals that a person voted for since a time, unused ones first.
 func (s *Store) ApprovedBy(
 	ctx context.Context, person string, since time.Time, limit int,
 ) (all []permissions.Request, err error) {

@@ -18,33 +18,33 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// mark is what the file beside the store says: how far the store has certainly come. It is written only after the store's
-// own commit is on the disk, so no crash, full disk or power cut leaves the store behind its mark; only an older copy that
-// was put in the store's place is.
+// mark is the content of the file beside the store: how far the store has certainly come. It is written only after the
+// store's commit is synced, so no crash, full disk or power cut leaves the store behind its mark; only an older copy in
+// the store's place is.
 type mark struct {
 	Chain string `json:"chain"`
 	Seq   int64  `json:"seq"`
 	Hash  string `json:"hash"`
-	// Opens is the count of the newest opening that the store's main file has by itself, without its log.
+	// Opens is the newest opening that the main file records by itself, without its log.
 	Opens int64 `json:"opens"`
-	// Restoring says that a new life of the store in this place was decided on. Until the mark of that is written, the store's
-	// main file may know of fewer openings than its own log.
+	// Restoring announces a new life of the store. Until that life's mark is written, the main file may record fewer
+	// openings than its log.
 	Restoring bool `json:"restoring,omitempty"`
-	// InUse says that something is in the log of the store, which is not emptied before a mark without this is written.
+	// InUse says that the store's log has content. The log is emptied only after a mark without InUse is written.
 	InUse bool `json:"in_use,omitempty"`
 }
 
-// mostSeq is the greatest number that a store can have come to, far above what one does: greater ones are damage.
+// mostSeq bounds sequence numbers, far above what a store reaches: a greater one is damage.
 const mostSeq = 1 << 52
 
-// markName is the file of the mark of the store at path.
+// markName is the path of the mark of the store at path.
 func markName(path string) string { return strings.TrimSuffix(path, ".db") + ".mark" }
 
-// mostMark is how long a mark may be, in bytes.
+// mostMark is the maximum length of a mark in bytes.
 const mostMark = 4096
 
-// readMark gives the mark of the store at path and the text it is written in. Without a file the text is empty, and a text
-// that is no mark gives nil.
+// readMark returns the mark of the store at path and its text. Without a file the text is empty; an invalid text gives
+// nil.
 func readMark(path string) (m *mark, text string, err error) {
 	raw, err := readSmall(markName(path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -60,9 +60,9 @@ func readMark(path string) (m *mark, text string, err error) {
 	return m, "mark:" + string(bytes.ToValidUTF8(raw, []byte("?"))), nil
 }
 
-// readSmall reads a file of ours, at most as much of it as a mark has.
+// readSmall reads a file up to the maximum length of a mark.
 func readSmall(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe would have us wait for its writer
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // opening a pipe would block
 	if err != nil {
 		return nil, err
 	}
@@ -86,8 +86,8 @@ func writeMark(path string, m mark) error {
 	return WriteFile(markName(path), text, 0o600)
 }
 
-// announceRestore has the mark say that a new life begins, and returns what it says then. It is written before anything of
-// that life is, so that a crash in the middle is not taken for a log of another file.
+// announceRestore writes a mark that announces a new life, and returns it. It is written first, so that after a crash
+// the log is not taken for one of another file.
 func announceRestore(path string, m mark) (*mark, string, error) {
 	m.Restoring = true
 	if err := writeMark(path, m); err != nil {
@@ -101,7 +101,7 @@ const (
 	readAnswered  = `SELECT answered FROM meta`
 )
 
-// hasEntry reports whether the audit has the entry of a mark, or begins after it, since that was deleted as too old.
+// hasEntry reports whether the audit has the mark's entry, or begins after it because it was pruned.
 func hasEntry(ctx context.Context, from source, m *mark) (bool, error) {
 	if m.Seq == 0 {
 		return true, nil
@@ -111,7 +111,7 @@ func hasEntry(ctx context.Context, from source, m *mark) (bool, error) {
 	if err != nil || len(found) > 0 {
 		return err == nil && found[0].String() == m.Hash, err
 	}
-	var first int64 // what is not there may also lie in the gap that a life begins with
+	var first int64 // a missing entry may also lie in the gap before a life
 	err = from.QueryRowContext(ctx, readFirst, m.Chain).Scan(&first)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
@@ -119,7 +119,7 @@ func hasEntry(ctx context.Context, from source, m *mark) (bool, error) {
 	return m.Seq < first, err
 }
 
-// keepsMark is nil where the audit still has the entry of the mark, which may then be replaced.
+// keepsMark returns nil if the audit still has the mark's entry, so that the mark may be replaced.
 func (s *Store) keepsMark(ctx context.Context, from source) error {
 	s.marking.Lock()
 	m := s.marked
@@ -135,7 +135,7 @@ func (s *Store) keeps(ctx context.Context, from source, m mark) error {
 	return err
 }
 
-// meddled is the error of a store whose audit somebody else has written while it was open. It is not written any more.
+// meddled is the error of a store whose audit another program wrote while it was open. It is not written any more.
 func (s *Store) meddled(seq int64) error {
 	e := &Error{
 		What:   fmt.Sprintf("the audit was changed behind daycared's back: entry %d is missing or another", seq),
@@ -147,7 +147,7 @@ func (s *Store) meddled(seq int64) error {
 	return s.damage.Load()
 }
 
-// kept is nil where the audit of the store has the entry of the mark beside it. A mark that was answered says nothing.
+// kept returns nil if the store's audit has the entry of its mark. An answered mark is ignored.
 func (m *mark) kept(ctx context.Context, from source, text string) error {
 	answered := ""
 	_ = from.QueryRowContext(ctx, readAnswered).Scan(&answered) // an old store has none
@@ -161,12 +161,12 @@ func (m *mark) kept(ctx context.Context, from source, text string) error {
 	return err
 }
 
-// noteMark writes the mark of a store that has come as far as to h. A mark that cannot be written stays as it was, and is
-// written the next time: it only says less.
+// noteMark writes the mark of a store that has reached h. If that fails, the old mark stays, which only claims less,
+// and the next call tries again.
 func (s *Store) noteMark(h head) {
 	s.marking.Lock()
 	defer s.marking.Unlock()
-	logged, _ := size(s.path + logSuffix) // one that cannot be looked at is not in use, which says less
+	logged, _ := size(s.path + logSuffix) // if it cannot be examined, the mark claims less
 	m := mark{Chain: s.chain, Seq: h.seq, Hash: h.hash.String(), Opens: s.opens, InUse: !s.closing && logged > 0}
 	if !s.started || m == s.marked || h.seq < s.marked.Seq || s.placed() != nil {
 		return
@@ -182,13 +182,13 @@ func (s *Store) noteMark(h head) {
 	s.marked, s.unmarked = m, false
 }
 
-// noteClosing has the mark say that the log of the store is about to be removed or emptied. It reports whether that is so:
-// otherwise the log has to stay.
+// noteClosing writes to the mark that the log is about to be removed or emptied. It reports success: otherwise the log
+// has to stay.
 func (s *Store) noteClosing() bool {
 	s.marking.Lock()
 	defer s.marking.Unlock()
 	at, err := newPlacedFile(s.path)
-	if err != nil || at != s.files[0] { // the mark is of another file now
+	if err != nil || at != s.files[0] { // the mark belongs to another file now
 		return true
 	}
 	m, _, err := readMark(s.path)
@@ -203,21 +203,21 @@ func (s *Store) noteClosing() bool {
 	return err == nil
 }
 
-// keepLog has SQLite leave the log where it is when the store is closed.
+// keepLog makes SQLite keep the log when the store is closed.
 func (s *Store) keepLog() error {
 	conn, err := s.writer.Conn(context.Background())
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }() // only gives it back
+	defer func() { _ = conn.Close() }() // only returns it to the pool
 	return conn.Raw(func(c any) error {
 		ours := c.(*sqlite3.SQLiteConn) //nolint:errcheck,forcetypeassert // our driver's
 		return ours.SetFileControlInt("main", sqlite3.SQLITE_FCNTL_PERSIST_WAL, 1)
 	})
 }
 
-// missingLog has the mark of a store say that a new life begins, where somebody removed or emptied the log that it was in use
-// with, and with that whatever was committed since. It is written before SQLite begins another log.
+// missingLog announces a new life if the mark says that the store was in use with a log and the log is gone, and with
+// it the last commits. It is written before SQLite begins another log.
 func missingLog(path string) error {
 	m, _, err := readMark(path)
 	if err != nil || m == nil || !m.InUse || m.Restoring || !exists(path) {
@@ -230,15 +230,15 @@ func missingLog(path string) error {
 	return err
 }
 
-// The files that SQLite keeps beside a store: its log, the index of that, and the journal of a store that is not in WAL
-// mode. They belong to that very file.
+// The files that SQLite keeps beside a store: its log, the log's index, and the rollback journal of a store not in WAL
+// mode.
 const (
 	logSuffix     = "-wal"
 	indexSuffix   = "-shm"
 	journalSuffix = "-journal"
 )
 
-// size is how long a file is; 0 where there is none.
+// size is the length of a file; 0 if there is none.
 func size(path string) (int64, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -250,13 +250,13 @@ func size(path string) (int64, error) {
 	return info.Size(), nil
 }
 
-// foreignLog refuses a store whose log belongs to another file, before SQLite replays it: that would undo the store or
+// foreignLog refuses a store whose log belongs to another file, before SQLite replays it, which would undo the store or
 // destroy it. A log is foreign beside
 //
-//   - no file, or an empty one: SQLite writes the first page before it begins a log;
-//   - a file that was written whole, as backups are: its header has no WAL mode yet, and SQLite sets it before it begins a
-//     log;
-//   - an older copy of the same store: each opening writes its count into the file itself, before the mark says it.
+//   - no file or an empty one: SQLite writes the first page before it begins a log;
+//   - a file that was written in one piece, as backups are: its header has no WAL mode yet, and SQLite sets that before
+//     it begins a log;
+//   - an older copy of the same store: each opening writes its count into the main file before the mark has it.
 //
 // What cannot be read is left to SQLite.
 func foreignLog(path string) error {
@@ -303,8 +303,8 @@ func errForeignLog(path, why string) error {
 
 const readOpens = `SELECT chain, opens FROM meta`
 
-// opensAlone is what the file at path says by itself, without its log, of how often it was opened. While a log is moved to
-// the file, or where its schema is older, that may be nothing.
+// opensAlone returns how often the file at path was opened, by itself and without its log. While a log is being moved
+// or the schema is old, ok may be false.
 func opensAlone(path string) (chain string, opens int64, ok bool) {
 	db, err := lookInto(path, "immutable=1")
 	if err != nil {

@@ -28,7 +28,7 @@ const (
 	countUnheard = `SELECT COUNT(*) FROM (SELECT 1 FROM messages WHERE heard_at = 0 AND agent = $1 LIMIT 0 + $2) AS waiting`
 )
 
-// Hear is [engine.Store].
+// Hear implements [engine.Store].
 func (s *Store) Hear(ctx context.Context, m permissions.Message, most int) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		known, err := count(ctx, t, readKnown, m.Key)
@@ -51,7 +51,7 @@ func (s *Store) Hear(ctx context.Context, m permissions.Message, most int) error
 	})
 }
 
-// Known tells whether a message or an order of that key was taken.
+// Known reports whether a message or an order with that key was accepted.
 func (s *Store) Known(ctx context.Context, key string) (known bool, err error) {
 	err = s.read(ctx, func(from source) error {
 		n, err := count(ctx, from, readKnown, key)
@@ -64,14 +64,14 @@ func (s *Store) Known(ctx context.Context, key string) (known bool, err error) {
 const readUnheard = `SELECT number, ` + messageColumns + ` FROM messages WHERE heard_at = 0 AND agent = $1 ` +
 	`ORDER BY number LIMIT 0 + $2`
 
-// Unheard lists at most limit messages that an agent does not have yet, oldest first.
+// Unheard lists at most limit messages that an agent has not received yet, oldest first.
 func (s *Store) Unheard(ctx context.Context, agent string, limit int) ([]permissions.Message, error) {
 	return gather(ctx, s, "a message", numberedMessage, readUnheard, agent, limit)
 }
 
 const noteHeard = `UPDATE messages SET text = '', heard_at = $1 WHERE number = $2 AND heard_at = 0`
 
-// Heard notes that the agent has a message, and forgets its words.
+// Heard marks a message as delivered to the agent and deletes its text.
 func (s *Store) Heard(ctx context.Context, number int64, at time.Time) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		_, err := t.ExecContext(ctx, noteHeard, micros(at), number)
@@ -91,7 +91,7 @@ func (s *Store) Foreground(ctx context.Context, person, via string) (agent strin
 	return s.word(ctx, readForeground, person, via)
 }
 
-// Choose has a person talk to an agent in the channel of the bond.
+// Choose sets the agent that a person talks to in the channel of the binding.
 func (s *Store) Choose(ctx context.Context, b permissions.Bond) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		_, err := t.ExecContext(ctx, writeForeground, b.Agent, b.Person, b.Via)
@@ -99,7 +99,7 @@ func (s *Store) Choose(ctx context.Context, b permissions.Bond) error {
 	})
 }
 
-// word reads one text, empty where there is none.
+// word reads one text, empty if there is no row.
 func (s *Store) word(ctx context.Context, query string, args ...any) (word string, err error) {
 	err = s.read(ctx, func(from source) error {
 		err := from.QueryRowContext(ctx, query, args...).Scan(&word)
@@ -116,8 +116,8 @@ func count(ctx context.Context, from source, query string, args ...any) (n int, 
 	return n, err
 }
 
-// mostPosts is how much may wait for one session: half of it of other agents and of the daemon, so that there is room for
-// what its person writes.
+// mostPosts bounds the posts that wait for one session. Other agents and the daemon get half of it, so that the
+// person's messages always fit.
 const mostPosts = 1000
 
 const postColumns = `session, key, sender, text, silent, chain, at`
@@ -140,9 +140,8 @@ const (
 	takePost = `UPDATE posts SET text = '', taken_at = $1 WHERE number = $2 AND session = $3 AND taken_at = 0`
 )
 
-// Post keeps something for a session until its transcript has it. The key of one of the same session changes nothing.
-// It refuses a session that is unknown or has ended with [permissions.CodeUnknown], and with [permissions.CodeLimit]
-// when too much waits.
+// Post keeps an item for a session until its transcript has it. A repeated key of the same session changes nothing. It
+// refuses an unknown or ended session with [permissions.CodeUnknown], and a full one with [permissions.CodeLimit].
 func (s *Store) Post(ctx context.Context, p agents.Post) error {
 	if p.Key == "" {
 		return permissions.Invalid(errors.New("what is posted to a session needs a key"))
@@ -175,7 +174,7 @@ func (s *Store) Post(ctx context.Context, p agents.Post) error {
 	})
 }
 
-// Posts lists at most limit of what waits for a session, oldest first.
+// Posts lists at most limit posts that wait for a session, oldest first.
 func (s *Store) Posts(ctx context.Context, session permissions.ID, limit int) ([]agents.Post, error) {
 	return whole(ctx, s, "a post", numberedPost, readPosts, session, limit)
 }
@@ -197,11 +196,11 @@ const (
 
 	countUnsaid = `SELECT COUNT(*) FROM (SELECT 1 FROM utterances WHERE NOT done AND agent = $1 LIMIT 0 + $2) AS waiting`
 
-	// retryUnsaid is when an agent that was refused by the limit should try again.
+	// retryUnsaid is the retry hint for an agent whose outbox is full.
 	retryUnsaid = 10 * time.Second
 )
 
-// Say is [engine.Store].
+// Say implements [engine.Store].
 func (s *Store) Say(ctx context.Context, u permissions.Utterance, most int) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		said, err := count(ctx, t, countSaid, u.Bond.Agent, u.Key)
@@ -223,12 +222,12 @@ func (s *Store) Say(ctx context.Context, u permissions.Utterance, most int) erro
 const readUnsaid = `SELECT number, ` + utteranceColumns + ` FROM utterances WHERE NOT done AND agent = $1 ` +
 	`ORDER BY number LIMIT 0 + $2`
 
-// Unsaid lists at most limit utterances of an agent's of which something is still to be sent, oldest first.
+// Unsaid lists at most limit messages of an agent that are not fully sent, oldest first.
 func (s *Store) Unsaid(ctx context.Context, agent string, limit int) ([]permissions.Utterance, error) {
 	return gather(ctx, s, "an utterance", numberedUtterance, readUnsaid, agent, limit)
 }
 
-// keptOfAgent is how many of the messages that an agent sent, and of its utterances, are still known.
+// keptOfAgent is how many of an agent's messages, and of their channel references, are kept.
 const keptOfAgent = 1000
 
 const (
@@ -246,7 +245,7 @@ const (
 		`(SELECT number FROM utterances WHERE done AND agent = $1 ORDER BY number DESC LIMIT 1 OFFSET $2)`
 )
 
-// Said is [engine.Store].
+// Said implements [engine.Store].
 func (s *Store) Said(ctx context.Context, u permissions.Utterance, ref string, done bool, at time.Time) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		note := noteSent
@@ -274,14 +273,14 @@ func (s *Store) Said(ctx context.Context, u permissions.Utterance, ref string, d
 
 const readAuthor = `SELECT agent FROM authors WHERE via = $1 AND ref = $2`
 
-// Author is the agent that the message of that name in a channel is from; empty where that is not known.
+// Author is the agent that sent a channel's message; empty if unknown.
 func (s *Store) Author(ctx context.Context, via, ref string) (agent string, err error) {
 	return s.word(ctx, readAuthor, via, ref)
 }
 
 const readAllPending = `SELECT number FROM requests WHERE state = 'pending'`
 
-// PendingNumbers are those of every request that is pending.
+// PendingNumbers returns the number of every pending request.
 func (s *Store) PendingNumbers(ctx context.Context) ([]int64, error) {
 	field := func(n *int64) []any { return []any{n} }
 	return gather(ctx, s, "a request", field, readAllPending)

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// oldest is the first SQLite without the fault that could corrupt a file in WAL mode when its log is reset.
+	// oldest is the first SQLite version without the bug that could corrupt a WAL database when its log is reset.
 	oldest     = 3_051_003
 	oldestName = "3.51.3"
 )
@@ -52,13 +52,13 @@ func open(ctx context.Context, o Options, steps fs.FS) (_ *Store, err error) {
 		return nil, err
 	}
 	if err := s.begin(ctx, o, steps); err != nil {
-		_ = s.Close() // the reason for not opening says more
+		_ = s.Close() // the first error says more
 		return nil, err
 	}
 	return s, nil
 }
 
-// connected is a store of which nothing is known yet, over a file that is there.
+// connected is a store over an existing file of which nothing was read yet.
 func connected(o Options, path string) (*Store, error) {
 	file, err := newPlacedFile(path)
 	if err != nil {
@@ -78,14 +78,13 @@ func connected(o Options, path string) (*Store, error) {
 	return s, nil
 }
 
-// create makes the file before SQLite does, so that nobody else may ever read it; SQLite gives its companions the same
-// mode.
+// create makes the file before SQLite does, with mode 0600; SQLite gives its companions the same mode.
 //
-// A mark beside no store is of one that was taken away: the new one has another.
+// A mark without a store belongs to one that was removed: the new one gets another.
 func create(path string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		if err := os.Remove(markName(path)); err == nil {
-			_ = syncFolder(filepath.Dir(path)) // it is written anew in any case
+			_ = syncFolder(filepath.Dir(path)) // it is rewritten in any case
 		}
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -122,7 +121,7 @@ func connect(path string, busy time.Duration, n int, settings string) (*sql.DB, 
 	return db, nil
 }
 
-// begin checks the file, brings it up to date and reads what is kept in memory.
+// begin checks the file, migrates it, and reads what is kept in memory.
 func (s *Store) begin(ctx context.Context, o Options, steps fs.FS) error {
 	if err := s.check(ctx); err != nil {
 		return s.fault(ctx, err)
@@ -147,7 +146,7 @@ func (s *Store) begin(ctx context.Context, o Options, steps fs.FS) error {
 	return s.finishKey(o.keyFile())
 }
 
-// check reads the header and the whole schema, and whether SQLite does what durability needs.
+// check reads the header and the whole schema, and verifies SQLite's durability settings.
 func (s *Store) check(ctx context.Context) error {
 	const text = `SELECT (SELECT COUNT(*) FROM sqlite_schema), journal_mode, synchronous, foreign_keys
 		FROM pragma_journal_mode, pragma_synchronous, pragma_foreign_keys`
@@ -170,11 +169,11 @@ func (s *Store) check(ctx context.Context) error {
 const insertMeta = `INSERT INTO meta (chain, code_key, created_at, beat, stopped_by, stopped_at, alive_at) ` +
 	`VALUES ($1, $2, $3, 0, '', 0, 0)`
 
-// anyRows reports whether a store has rows of what opens something, or of the audit.
+// anyRows reports whether a store has audit entries or rows that open something.
 const anyRows = `SELECT EXISTS (SELECT 1 FROM audit) OR EXISTS (SELECT 1 FROM requests) OR EXISTS (SELECT 1 FROM tokens) ` +
 	`OR EXISTS (SELECT 1 FROM pairings)`
 
-// identify reads the store's own name and key, or gives a new store both, and finds the key of its seals.
+// identify reads the store's name and key, or creates both for a new store, and finds the key of its seals.
 func (s *Store) identify(ctx context.Context, conn *sql.Conn, o Options) error {
 	own, err := readIdentity(ctx, conn)
 	fresh := errors.Is(err, sql.ErrNoRows)

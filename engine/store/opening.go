@@ -11,9 +11,9 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Open is [permissions.Store].
+// Open implements [permissions.Store].
 func (s *Store) Open(ctx context.Context, o permissions.Opening) (r permissions.Request, created bool, err error) {
-	if by := s.halt.Load(); by != nil { // nobody has to wait for those who write to learn that
+	if by := s.halt.Load(); by != nil { // no need to wait for writers
 		return permissions.Request{}, false, permissions.Stopped(*by)
 	}
 	fresh, err := makeRow(o)
@@ -52,14 +52,14 @@ func (s *Store) Open(ctx context.Context, o permissions.Opening) (r permissions.
 	return r, created, nil
 }
 
-// nothingShown is the lowest revision shown of a request that has no copies: there is nothing to bring up to date.
+// nothingShown is the lowest revision shown of a request without copies: none is stale.
 const nothingShown = math.MaxInt64
 
 const insertedColumns = fixedColumns + `, ` + changedColumns + `, key_live, shown, pruned, action, earlier_at, number`
 
 var insertRequest = `INSERT INTO requests (` + insertedColumns + `) VALUES (` + parameters(insertedColumns) + `)`
 
-// What is known only in the transaction stands at these places from the end of the columns.
+// Positions, from the end of the columns, of values that only the transaction knows.
 const (
 	numberFromEnd = 1
 	macFromEnd    = 7
@@ -67,7 +67,7 @@ const (
 
 const insertCopy = `INSERT INTO copies (` + copyColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 
-// newRow is a request as it will be inserted, made before others have to wait for that.
+// newRow is a request ready to be inserted, encoded before the transaction to keep that short.
 type newRow struct {
 	request permissions.Request
 	copies  []permissions.Copy
@@ -90,7 +90,7 @@ func makeRow(o permissions.Opening) (newRow, error) {
 	return newRow{request: r, copies: o.Copies, told: o.Told, args: args}, err
 }
 
-// after is a row that is inserted because the answer that its key found is over.
+// after is the row for a request whose key found an answer that is over.
 func (row newRow) after(found permissions.Request) newRow {
 	if r := &row.request; found.Answer != "" && !found.TimedOut && !found.Defaulted && found.Digest == r.Digest {
 		r.EarlierAt = found.DecidedAt

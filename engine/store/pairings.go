@@ -39,8 +39,8 @@ func (s *Store) Pairings(ctx context.Context) (pairings []permissions.Pairing, e
 	return pairings, err
 }
 
-// Pair keeps a pairing in place of the person's earlier one, and returns that. The account of another person is refused
-// with [permissions.CodeNotYours]; the same pairing again changes nothing, unless it or its account is suspended: it no longer is.
+// Pair replaces the person's pairing and returns the earlier one. An account of another person is refused with
+// [permissions.CodeNotYours]. The same pairing again only ends its suspension and that of its account.
 func (s *Store) Pair(
 	ctx context.Context, p permissions.Pairing, by, via string,
 ) (was permissions.Pairing, err error) {
@@ -84,7 +84,7 @@ func (s *Store) Pair(
 	return was, nil
 }
 
-// Unpair takes a person's account at a channel away and returns it, or refuses with [permissions.CodeUnknown].
+// Unpair removes and returns a person's account in a channel, or refuses with [permissions.CodeUnknown].
 func (s *Store) Unpair(
 	ctx context.Context, person, channel, by, via string, at time.Time,
 ) (was permissions.Pairing, err error) {
@@ -108,7 +108,7 @@ func (s *Store) Unpair(
 	return was, nil
 }
 
-// pairing reads one pairing, whether its seal holds or not; the zero one where there is none.
+// pairing reads one pairing without checking its seal; the zero value if there is none.
 func pairing(ctx context.Context, from source, text string, args ...any) (p sealedRow[permissions.Pairing], err error) {
 	err = from.QueryRowContext(ctx, text, args...).Scan(exactly(pairingGate.rowFields(&p))...)
 	switch {

@@ -8,22 +8,21 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Prune deletes at most limit of what is older than keep says at now, and tells whether there may be more. Each sort
-// is a transaction of its own:
+// Prune deletes at most limit rows that are older than keep allows at now, and reports whether there may be more. Each
+// kind is a transaction of its own:
 //
-//   - what was asked in words, of settled requests;
-//   - of what people and agents of ours told each other, what never arrived and whose messages were whose, as old as
-//     those, and the keys of the rest, as old as requests: a chat may deliver an event again;
-//   - what was said and done in sessions that ended, as old as words, and those sessions, as old as requests; of one that
-//     goes on only what left its transcript, and the keys of what was posted to it;
-//   - settled requests, with their votes, copies, uses, and grants that are over or revoked. A request that left a grant
-//     in force stays, and so does the newest, from whose number the next codes come;
-//   - notices that could not be sent, and tokens that are revoked or expired, of the same age;
-//   - strangers, a day after the owner was told of them;
+//   - the words of settled requests;
+//   - of messages between people and our own agents, those never delivered and the authors, at the age of words; the
+//     keys of the rest at the age of requests, since a chat may deliver an event again;
+//   - the words and calls of ended sessions, at the age of words, and the sessions, at the age of requests; of an open
+//     session only what left its transcript, and the keys of its posts;
+//   - settled requests with their votes, copies, uses and ended grants. A request whose grant is in force stays, and so
+//     does the newest, from whose number the next codes are made;
+//   - undeliverable notices, and revoked or expired tokens, of the same age;
+//   - unknown senders, a day after the owner was told of them;
 //   - the start of the audit, signed off by an entry at its end.
 //
-// What is pending is never touched, and neither is what a session that goes on works with. A row that cannot be read holds up no
-// other.
+// Pending requests and what an open session works with are never deleted. An unreadable row does not block the others.
 func (s *Store) Prune(ctx context.Context, keep permissions.Keep, now time.Time, limit int) (more bool, err error) {
 	for _, part := range []struct {
 		keep   time.Duration
@@ -65,10 +64,10 @@ func (s *Store) Prune(ctx context.Context, keep permissions.Keep, now time.Time,
 	return false, nil
 }
 
-// pruner deletes at most limit rows of a sort that are from before a time.
+// pruner deletes at most limit rows of one kind from before a time.
 type pruner func(ctx context.Context, t *tx, before time.Time, limit int) (deleted int, err error)
 
-// audited has the audit say of a sort that rows from before a time were deleted, so that nobody else can delete any unnoticed.
+// audited records in the audit that rows from before a time were deleted, so that other deletions are noticed.
 func (s *Store) audited(prune pruner, now time.Time) pruner {
 	return func(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
 		n, err := prune(ctx, t, before, limit)
@@ -86,7 +85,7 @@ const (
 		`AND decided_at < $1 AND number < $2 AND NOT EXISTS (SELECT 1 FROM grants ` +
 		`WHERE grants.request = requests.id AND revoked_at = 0 AND ended_at = 0) LIMIT 0 + $3`
 
-	// The uses of a grant are not bounded by the number of requests that are deleted, so they go first.
+	// A grant may have any number of uses, so they are deleted first, at most limit at a time.
 	deleteUsesOf = `DELETE FROM uses WHERE (granted, request) IN (SELECT uses.granted, uses.request ` +
 		`FROM json_each($1) AS old JOIN grants ON grants.request = old.value JOIN uses ON uses.granted = grants.id LIMIT 0 + $2)`
 
@@ -156,7 +155,7 @@ const (
 		`OR expires_at > 0 AND expires_at < $1 LIMIT 0 + $2)`
 )
 
-// sort deletes one sort of what is too old.
+// sort is the pruner of one DELETE statement.
 func sort(text string) pruner {
 	return func(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
 		return deleteOld(ctx, t, text, before, limit)
@@ -172,8 +171,8 @@ func deleteOld(ctx context.Context, t *tx, text string, before time.Time, limit 
 	return int(n), nil
 }
 
-// What an AUDIT_PRUNED entry says: the last entry that was deleted, its hash, and how many were deleted at once. A ROWS_PRUNED
-// one has the last, and from before when rows were.
+// Details of an AUDIT_PRUNED entry: the last deleted entry, its hash, and how many were deleted at once. A ROWS_PRUNED
+// entry has the last deleted row and the time before which rows were deleted.
 const (
 	upTo         = "up_to"
 	upToHash     = "hash"
@@ -183,8 +182,8 @@ const (
 
 const deleteAudit = `DELETE FROM audit WHERE chain = $1 AND seq <= $2`
 
-// pruneAudit deletes the start of the daemon's own chain up to the first entry that is to be kept. The entry that signs
-// that off is chained first, in the same transaction, and so is never deleted by it.
+// pruneAudit deletes the start of the daemon's own chain up to the first entry to keep. The entry that signs this off
+// is appended first in the same transaction, so it is never deleted by it.
 func (s *Store) pruneAudit(ctx context.Context, t *tx, before, now time.Time, limit int) (int, error) {
 	oldest, err := collect(ctx, t, "an entry of the audit", entryFields, readAudit, s.chain, 0, limit)
 	if err != nil {
@@ -218,10 +217,10 @@ const (
 	blankVotes = `UPDATE votes SET comment = '' WHERE request = $1 AND comment <> ''`
 )
 
-// prunePayloads deletes what was asked and answered in words: inputs and the paths in them, messages, details, reasons,
-// choices, comments, names of the environment. What stays says who asked for what sort of thing, where, and how it
-// ended: kind, tags, tools, folder, options by their ids (a clarification's without labels, which were its choices),
-// the answer to each call, and the digest, by which whoever has the words can still prove that they are those.
+// prunePayloads deletes words: inputs and their paths, messages, details, reasons, choices, comments and environment
+// names. What remains says who asked for what kind of thing, where, and how it ended: kind, tags, tools, folder, option
+// ids (no labels for a clarification, whose labels were its choices), the answer to each call, and the digest, with
+// which whoever has the words can still prove them.
 func prunePayloads(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
 	fields := func(r *permissions.Request) []any {
 		return []any{
@@ -254,8 +253,8 @@ func prunePayloads(ctx context.Context, t *tx, before time.Time, limit int) (int
 	return len(old), nil
 }
 
-// What is deleted of a session is not bounded by the number of sessions: each transaction deletes at most limit of the
-// rows below, and the session itself, or its mark that nothing is left to delete, comes when none was left.
+// One session may have any number of rows. Each transaction deletes at most limit of the rows below; the session
+// itself, or its mark that nothing is left, comes last.
 
 const (
 	wordySessions = `SELECT id FROM sessions WHERE ended_at > 0 AND pruned = FALSE AND ended_at < $1 ORDER BY ended_at LIMIT 0 + $2`
@@ -287,20 +286,20 @@ const (
 	deleteTaken = `DELETE FROM posts WHERE number IN (SELECT number FROM posts WHERE taken_at > 0 AND taken_at < $1 LIMIT 0 + $2)`
 )
 
-// pruneWords deletes what was said and done in sessions that ended: transcripts, arguments and what came of calls. What
-// stays says which tools were called when, and whether that worked.
+// pruneWords deletes the transcripts, arguments and results of ended sessions. What remains says which tools were
+// called when, and whether they succeeded.
 func pruneWords(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
 	return pruneSessionsBy(ctx, t, wordySessions, before, limit,
 		deleteTurns, deletePosts, deleteArtifacts, blankExecutions, blankSessions)
 }
 
-// pruneSessions deletes sessions that ended, with all that is theirs.
+// pruneSessions deletes ended sessions completely.
 func pruneSessions(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
 	return pruneSessionsBy(ctx, t, oldSessions, before, limit,
 		deleteTurns, deletePosts, deleteArtifacts, deleteExecutions, deleteSessions)
 }
 
-// pruneSessionsBy runs each of the steps on the sessions that a query finds, as long as no more than limit rows change.
+// pruneSessionsBy runs the steps on the sessions that a query finds until limit rows changed.
 func pruneSessionsBy(ctx context.Context, t *tx, find string, before time.Time, limit int, steps ...string) (int, error) {
 	ids, err := collect(ctx, t, "", func(id *permissions.ID) []any { return []any{id} }, find, micros(before), limit)
 	if err != nil || len(ids) == 0 {

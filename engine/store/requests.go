@@ -9,7 +9,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Read is [permissions.Store].
+// Read implements [permissions.Store].
 func (s *Store) Read(ctx context.Context, id permissions.ID) (r permissions.Request, err error) {
 	err = s.read(ctx, func(from source) error {
 		r, err = s.load(ctx, from, id)
@@ -26,10 +26,11 @@ const (
 	readNumber = `SELECT ` + sealedRequest + ` FROM requests WHERE number = $1`
 )
 
-// newest is the greatest number of a request. One whose seal does not hold counts only where it is no further above the others,
-// or what new numbers are above, than a daemon comes: else it could use up all numbers, or take their codes from the others.
+// newest is the greatest request number. A row whose seal does not hold counts only if its number is within a daemon's
+// reach of the others or of the number that new ones are above: a forged one could otherwise use up the numbers or take
+// their codes.
 func (s *Store) newest(ctx context.Context, from source, above int64) (n int64, err error) {
-	for below, page := int64(mostSeq), 1; s.from == s.seals && n == 0; page = sealedPage { // else nobody can check them yet
+	for below, page := int64(mostSeq), 1; s.from == s.seals && n == 0; page = sealedPage { // else there is no key to check with yet
 		found, last, err := s.many(ctx, from, readBelow, below, page)
 		if err != nil {
 			return 0, err
@@ -92,14 +93,14 @@ const (
 	readPending = `SELECT ` + sealedRequest + ` FROM requests WHERE state = 'pending' AND number > $1 ` +
 		`ORDER BY number LIMIT 0 + $2`
 
-	// askedOf are those that a request asks, nobody where that cannot be read. A second database says that in its own words.
+	// askedOf joins the people whom a request asks, nobody if that is unreadable. A second database needs its own text.
 	askedOf = `json_each(CASE WHEN json_valid(requests.asked) THEN requests.asked ELSE '[]' END) AS person`
 
 	readPendingOf = `SELECT ` + sealedRequest + ` FROM requests WHERE state = 'pending' AND number > $1 ` +
 		`AND EXISTS (SELECT 1 FROM ` + askedOf + ` WHERE person.value = $2) ORDER BY number LIMIT 0 + $3`
 )
 
-// Pending is [engine.Store].
+// Pending implements [engine.Store].
 func (s *Store) Pending(
 	ctx context.Context, asked string, after permissions.ID, limit int,
 ) (found []permissions.Request, err error) {
@@ -120,8 +121,8 @@ func (s *Store) Pending(
 
 const readPosition = `SELECT number FROM requests WHERE id = $1`
 
-// position is the number of a request, 0 for none. Lists go by number: of two ids made in the same millisecond, either
-// may be the greater.
+// position is the number of a request, 0 for none. Lists are ordered by number: ids made in the same millisecond have
+// no order.
 func position(ctx context.Context, from source, id permissions.ID) (number int64, err error) {
 	if id == "" {
 		return 0, nil

@@ -22,20 +22,20 @@ import (
 
 // Restored is what [Restore] did.
 type Restored struct {
-	Summary        // of what is in the store's place now
-	BackTo  string // SEQ:HASH of the newest entry of its own audit that the copy has; empty: none
-	Was     string // the same of the store that was replaced; empty: there was none, or it could not be read
-	Kept    string // where the store that was replaced is kept; empty: there was none
-	Left    error  // why nothing was carried over from the store that was replaced
+	Summary        // of the store that is in place now
+	BackTo  string // SEQ:HASH of the copy's newest own audit entry; empty: none
+	Was     string // the same of the replaced store; empty: none, or unreadable
+	Kept    string // where the replaced store is kept; empty: there was none
+	Left    error  // why nothing was carried over from the replaced store
 	Now     permissions.Suspended
 }
 
-// Restore puts a copy of a store, which may be a backup or the files of another store, in place of the one at o.Path, and
-// begins a new life of it. The caller holds the lock of the folder: nobody has the store open. The copy is verified first:
-// its pages, its references, its schema and its audit. The store that is replaced is kept beside it, with the files that
-// belong to it, under a name with the time. What was taken back there since the copy was made stays taken back.
+// Restore puts a copy of a store, a backup or another store's files, in place of the one at o.Path, and begins a new
+// life of it. The caller must hold the lock of the folder. The copy is verified first: pages, references, schema and
+// audit. The replaced store is kept beside it, with its companion files, under a name with the time. What was revoked
+// there since the copy was made stays revoked.
 //
-// A crash leaves the store as it was, or as it will be when [Open] or Restore has finished the rest.
+// After a crash the store is either unchanged, or replaced once [Open] or Restore has finished the rest.
 func Restore(ctx context.Context, o Options, from string) (Restored, error) {
 	r, err := restore(ctx, o, from)
 	if err != nil {
@@ -93,7 +93,7 @@ func restore(ctx context.Context, o Options, from string) (r Restored, err error
 	return r, err
 }
 
-// restorable says what is wrong with the name of a file that is to be put in place of the store at path.
+// restorable checks the name of a file that is to replace the store at path.
 func restorable(path, from string) error {
 	found, err := os.Stat(from)
 	switch {
@@ -144,9 +144,9 @@ func (r *Restored) draft(ctx context.Context, o Options, path, from string) (err
 	})
 }
 
-// stripped refuses a copy that does not carry the seal of a key of ours on what it says of itself, although its entries or
-// requests do or name it, or that carries none there, where daycared always leaves one: its rows could not be checked. So does the
-// store at path, where that can be read: an entry that the copy comes as far as has the seal of a key of ours there.
+// stripped refuses a copy whose seals were removed, so that its rows could not be checked: its identity has no seal of
+// our keys although its entries or requests have one or name the key, or it has none at all where daycared always
+// writes one. It also refuses if the current store has a sealed entry that the copy should contain.
 func stripped(ctx context.Context, draft, path string, keys []*sealer) (err error) {
 	db, err := lookInto(draft, "immutable=1")
 	if err != nil {
@@ -181,11 +181,11 @@ func stripped(ctx context.Context, draft, path string, keys []*sealer) (err erro
 	return nil
 }
 
-// reachedEntry is the newest entry of a chain up to a number.
+// reachedEntry is the newest entry of a chain up to a seq.
 const reachedEntry = `SELECT ` + keyedColumns + ` FROM audit WHERE chain = $1 AND seq <= $2 ORDER BY seq DESC LIMIT 1`
 
-// wasSealed reports whether the newest entry that the store at path shares with a copy of it carries the seal of one of these keys
-// there, so that the copy, which is younger, must have been sealed with it.
+// wasSealed reports whether the newest entry that the store at path shares with a copy is sealed there with one of the
+// keys, so that the copy must have been sealed too.
 func wasSealed(ctx context.Context, copied source, path string, keys []*sealer) bool {
 	if !exists(path) {
 		return false
@@ -209,8 +209,8 @@ func wasSealed(ctx context.Context, copied source, path string, keys []*sealer) 
 	return err == nil && slices.ContainsFunc(keys, func(k *sealer) bool { return hmac.Equal(mac, k.entry(e.Hash)) })
 }
 
-// unusable says of damage in a file that is to be restored that another one is to be tried: the advice for a store that is
-// in use is to restore.
+// unusable changes the advice for damage in a file to be restored to trying another one: for a store in use it is to
+// restore.
 func unusable(err error) error {
 	var failed sqlite3.Error
 	var known *Error
@@ -225,7 +225,7 @@ func unusable(err error) error {
 
 const readChain = `SELECT chain FROM meta`
 
-// alone are the settings to read a file with: where nothing lies beside it, without leaving anything there.
+// alone returns the settings for reading a file without leaving companions beside it.
 func alone(path string) string {
 	for _, suffix := range []string{logSuffix, journalSuffix} {
 		if n, err := size(path + suffix); err != nil || n > 0 {
@@ -237,7 +237,7 @@ func alone(path string) string {
 
 const readSchemaVersion = `SELECT MAX(version_id) FROM goose_db_version WHERE is_applied`
 
-// isSound refuses a file that is damaged, no store, or one of a newer daemon.
+// isSound refuses a file that is damaged, no store, or from a newer daemon.
 func isSound(ctx context.Context, db source, from string) error {
 	pages, version := "", int64(0)
 	if err := db.QueryRowContext(ctx, checkPages).Scan(&pages); err != nil {
@@ -259,7 +259,7 @@ func isSound(ctx context.Context, db source, from string) error {
 	return hasSchema(ctx, db, version)
 }
 
-// hasSchema refuses a store whose schema is not that of a version.
+// hasSchema refuses a store whose schema is not exactly that version's.
 func hasSchema(ctx context.Context, from source, version int64) error {
 	steps, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -272,7 +272,7 @@ func hasSchema(ctx context.Context, from source, version int64) error {
 	return err
 }
 
-// newestSchema is the number of the last migration, which its name begins with.
+// newestSchema is the number that the last migration's name begins with.
 func newestSchema() (newest int64, err error) {
 	files, err := migrations.ReadDir("migrations")
 	for _, f := range files {
@@ -283,7 +283,7 @@ func newestSchema() (newest int64, err error) {
 	return newest, err
 }
 
-// What was taken back in the store that is replaced, in statements for the copy; it is attached as "was".
+// Statements that carry what was revoked in the replaced store, attached as "was", into the copy.
 const (
 	sameChain = `(SELECT chain FROM main.meta) = (SELECT chain FROM was.meta)`
 
@@ -311,8 +311,8 @@ const (
 		`WHERE p.person = main.pairings.person AND p.via = main.pairings.via AND p.address = main.pairings.address)`
 )
 
-// carryOver takes into a copy what was taken back in the store at path since, where that can be read, and says how far
-// that store had come.
+// carryOver carries what was revoked in the store at path, if it is readable, into a copy, and returns how far that
+// store had come.
 func carryOver(ctx context.Context, draft, path string, keys []*sealer) (reached string, err error) {
 	if !exists(path) {
 		return "", nil
@@ -345,13 +345,13 @@ func carryOver(ctx context.Context, draft, path string, keys []*sealer) (reached
 	was := url.URL{Scheme: "file", Path: path, RawQuery: "mode=ro&" + alone(path)}
 	attach := "ATTACH '" + strings.ReplaceAll(was.String(), "'", "''") + "' AS was"
 	err = change(ctx, draft, func(ctx context.Context, db *sql.DB) error {
-		own, failed := readIdentity(ctx, db) // one without seals needs none
+		own, failed := readIdentity(ctx, db) // old stores have no seals
 		same, canLock, lost, err := carryRows(ctx, db, attach)
 		if err != nil {
 			return err
 		}
 		left = cmp.Or(left, lost)
-		var k *sealer // whose seals the copy carries; nil: nobody's whom we know
+		var k *sealer // seals the copy's rows; nil: unknown
 		if i := slices.IndexFunc(keys, own.holds); failed == nil && i >= 0 {
 			k = keys[i]
 		}
@@ -370,8 +370,8 @@ func carryOver(ctx context.Context, draft, path string, keys []*sealer) (reached
 	return fmt.Sprintf("%d:%s", h.seq, h.hash), cmp.Or(err, left)
 }
 
-// carryRows takes into a copy what the rows of the store that is replaced say was taken back, and says what of that is lost. A copy
-// from before there were locks has nowhere to keep them.
+// carryRows carries what the replaced store's rows say was revoked into a copy, and returns what was lost. A copy from
+// before there were locks cannot keep them.
 func carryRows(ctx context.Context, db *sql.DB, attach string) (same, canKeep bool, lost, err error) {
 	carry := statements(attach, "BEGIN IMMEDIATE", carrySuspensions, carryStop, carryGrants, carryTokens, carryPairings)
 	if err := carry(ctx, db); err != nil {
@@ -397,12 +397,11 @@ func carryRows(ctx context.Context, db *sql.DB, attach string) (same, canKeep bo
 	return same, canKeep, lost, err
 }
 
-// readGateEntries finds what a store says of what opens and shuts something, in the order in which it was said.
+// readGateEntries reads the entries about what opens and shuts something, in order.
 const readGateEntries = `SELECT ` + entryColumns + ` FROM audit WHERE ` + gateEntry + ` AND chain = $1 ` +
 	`AND type NOT IN ('REQUEST_USED', 'REQUEST_VOIDED') ORDER BY seq`
 
-// carrySaid takes into a copy what the entries of the store that is replaced, those after the copy's, say was taken back, whatever
-// its rows say by now.
+// carrySaid carries into a copy what the later entries of the replaced store say was revoked, whatever its rows say.
 func carrySaid(
 	ctx context.Context, db *sql.DB, chain string, said []permissions.Entry, k *sealer, canLock bool,
 ) error {
@@ -430,7 +429,7 @@ func carrySaid(
 	if by := last.stoppedBy(); by != "" {
 		do(`UPDATE meta SET stopped_by = $1, stopped_at = $2 WHERE stopped_by = ''`, by, micros(said[len(said)-1].At))
 	}
-	if own, failed := readIdentity(ctx, db); failed == nil && own.shut != "" { // which stores of earlier have no column for
+	if own, failed := readIdentity(ctx, db); failed == nil && own.shut != "" { // old stores lack the column
 		known, failed := own.shuts()
 		known.Gone = gone
 		text, unwritten := encode(known)
@@ -443,7 +442,7 @@ func carrySaid(
 	is, err := readShut(ctx, db)
 	missing := last.shuts(is)
 	for _, l := range missing.Locks {
-		mac := []byte{} // one without a seal holds as well
+		mac := []byte{} // a lock without a seal is in force too
 		if k != nil {
 			mac = k.seal(lockGate.table, lockFields(&l)...)
 		}
@@ -455,22 +454,22 @@ func carrySaid(
 	return err
 }
 
-// The names beside a store that a restore uses.
+// File names that a restore uses beside a store.
 const (
-	restoredSuffix = ".restored"  // the copy, complete and verified
-	intentSuffix   = ".restoring" // says that the copy is to take the store's place, and what that is to be called
-	replacedSuffix = ".replaced-" // what it is called then, before the time
+	restoredSuffix = ".restored"  // the complete, verified copy
+	intentSuffix   = ".restoring" // says that the copy is to replace the store, and the name for the store
+	replacedSuffix = ".replaced-" // ends that name, before the time
 )
 
-// replacedAt is how a store that was replaced is named behind replacedSuffix: the time, and a number where others have it.
+// replacedAt matches the rest of the name of a replaced store: the time, and a number if others have the same.
 var replacedAt = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}Z(-[0-9]+)?$`)
 
-// finishRestore does what is left of a restore that was decided on; without one it only removes what such a one has left.
+// finishRestore completes a restore that was decided on; otherwise it only removes leftovers.
 func finishRestore(path string) error {
 	name, err := readSmall(path + intentSuffix)
 	if errors.Is(err, fs.ErrNotExist) {
 		for _, left := range []string{restoredSuffix, restoredSuffix + draftSuffix} {
-			_ = os.Remove(path + left) // it takes space, and nothing else
+			_ = os.Remove(path + left) // a leftover only takes space
 		}
 		return nil
 	}
@@ -489,10 +488,11 @@ func finishRestore(path string) error {
 	return nil
 }
 
-// move gives a file another name, or none.
+// move renames a file, or removes it if to is empty.
 type move struct{ from, to string }
 
-// moves are the steps of a restore, each of which may have been done: the store and what belongs to it go, the copy comes.
+// moves are the steps of a restore, any of which may be done already: the store and its companions move away, the copy
+// moves in.
 func moves(path, kept string) (all []move) {
 	if exists(path + restoredSuffix) {
 		kept = filepath.Join(filepath.Dir(path), kept)
@@ -506,7 +506,7 @@ func moves(path, kept string) (all []move) {
 
 func (m move) do() (err error) {
 	switch {
-	case !exists(m.from): // it was done, or there is none
+	case !exists(m.from): // done, or never there
 		return nil
 	case m.to == "":
 		err = os.Remove(m.from)

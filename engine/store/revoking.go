@@ -11,9 +11,8 @@ import (
 
 const revokeGrant = `UPDATE grants SET revoked_at = $1, mac = '' WHERE id = $2 AND revoked_at = 0 AND ended_at = 0`
 
-// Revoke takes a grant back and leaves a notice for everybody else who allowed it. It returns the grant as it was and
-// at most limit of the requests that it made unnecessary to ask, the newest first. A grant that is revoked already, or
-// was noted to be over, stays as it is.
+// Revoke revokes a grant and leaves a notice for everybody else who allowed it. It returns the grant as it was and at
+// most limit of the requests that it answered, newest first. A revoked or ended grant stays as it is.
 func (s *Store) Revoke(
 	ctx context.Context, id permissions.ID, by, via string, at time.Time, limit int,
 ) (revoked permissions.Revoked, err error) {
@@ -55,7 +54,7 @@ func grantRecord(what permissions.Type, g permissions.Grant, by, via string, at 
 	}
 }
 
-// tellAllowers leaves a notice about a grant for everybody who allowed its request, other than whoever caused it.
+// tellAllowers leaves a notice about a grant for everybody who allowed its request, except the person who caused it.
 func tellAllowers(ctx context.Context, t *tx, g permissions.Grant, n permissions.Notice) error {
 	of := []permissions.Request{{ID: g.Request}}
 	if err := addVotes(ctx, t, of); err != nil {
@@ -82,7 +81,7 @@ const (
 	readGrantIDsOf = `SELECT id FROM grants WHERE request = $1 AND revoked_at = 0 AND ended_at = 0`
 )
 
-// takeBack revokes what an approval that was taken back had left behind. Who did it is in the record of that.
+// takeBack revokes the grants of an approval that was revoked. Who did it is in the record of that.
 func (s *Store) takeBack(ctx context.Context, t *tx, c permissions.Change) error {
 	left, err := collectReadable(ctx, s, t, "a grant", grantFields, readGrantsOf, c.Before.ID)
 	if err != nil {
@@ -96,7 +95,7 @@ func (s *Store) takeBack(ctx context.Context, t *tx, c permissions.Change) error
 	if err != nil {
 		return err
 	}
-	for _, id := range ids { // one that cannot be read is closed by its id, so that its bytes may be put back
+	for _, id := range ids { // an unreadable grant is closed by its id, so that restored bytes do not reopen it
 		if !slices.ContainsFunc(left, func(g permissions.Grant) bool { return g.ID == id }) {
 			left = append(left, permissions.Grant{ID: id, Request: c.Before.ID, Caller: c.Before.Caller.Name})
 		}
@@ -124,14 +123,14 @@ const (
 	readEnded = `SELECT ` + grantColumns + ` FROM grants WHERE revoked_at = 0 AND ended_at = 0 AND until <= $1 ` +
 		`ORDER BY until LIMIT 0 + $2`
 
-	// The first that are left when those that can be read are closed. They are found again by none but audit verify.
+	// The rows left open after the readable ones were closed. Only audit verify reports them later.
 	endUnreadable = `UPDATE grants SET ended_at = $1, mac = '' WHERE id IN (SELECT id FROM grants WHERE revoked_at = 0 ` +
 		`AND ended_at = 0 AND until <= $1 ORDER BY until LIMIT 0 + $2)`
 
 	endGrant = `UPDATE grants SET ended_at = $1, mac = '' WHERE id = $2`
 )
 
-// EndGrants is [permissions.Store]. It writes only when there is something to note.
+// EndGrants implements [permissions.Store]. It writes only if there is something to record.
 func (s *Store) EndGrants(
 	ctx context.Context, now time.Time, limit int,
 ) (ended []permissions.Grant, next time.Time, err error) {
@@ -163,7 +162,7 @@ func (s *Store) EndGrants(
 	return ended, next, nil
 }
 
-// EndGrantsNow is [permissions.Store].
+// EndGrantsNow implements [permissions.Store].
 func (s *Store) EndGrantsNow(
 	ctx context.Context, ids []permissions.ID, now time.Time,
 ) (ended []permissions.Grant, err error) {
@@ -195,7 +194,7 @@ func (s *Store) endGrant(ctx context.Context, t *tx, g permissions.Grant, now ti
 	return tellAllowers(ctx, t, g, permissions.Notice{About: permissions.AboutEnded, CreatedAt: now})
 }
 
-// noteEnd is endGrant without a notice to anybody.
+// noteEnd is endGrant without a notice.
 func (s *Store) noteEnd(ctx context.Context, t *tx, g permissions.Grant, now time.Time) error {
 	if err := t.change(ctx, endGrant, micros(now), g.ID); err != nil {
 		return err
@@ -206,7 +205,7 @@ func (s *Store) noteEnd(ctx context.Context, t *tx, g permissions.Grant, now tim
 	return s.append(ctx, t, grantRecord(permissions.GrantEnded, g, "", "", now))
 }
 
-// soonestEnd is when the next grant is over, zero without one.
+// soonestEnd is when the next grant ends, zero if there is none.
 func soonestEnd(ctx context.Context, from source) (at time.Time, err error) {
 	field := func(at *time.Time) []any { return []any{end{at}} }
 	ends, err := collect(ctx, from, "the end of a grant", field, soonestGrant, int64(never))

@@ -14,7 +14,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// The columns of a request, in the order of the fields beside them: what never changes, and what Apply may change.
+// The columns of a request, in the order of the fields beside them: the constant ones, and those that Apply may change.
 const (
 	wordColumns = `id, kind, mode, caller, caller_uid, session, version, digest, key, created_at, agent, ` +
 		`claimed, host, cwd, tool, affected_path, env_hash, widest, high_risk, background, foreground, step, quorum, options, ` +
@@ -23,13 +23,13 @@ const (
 	changingColumns = `revision, state, deadline, decided_at, used_at, collected_at, void_at, voided_by, lapsed_at, left_at, answer, scope, ` +
 		`decided_by, decided_via, timed_out, defaulted, used_call, asked, escalate_to, escalate_at, reminders, comment, ` +
 		`failure, calls`
-	// Whatever cannot be read, the id can.
+	// number and id come first: they are readable even if a later column is not.
 	requestColumns = `number, ` + fixedColumns + `, earlier_at, ` + changingColumns
 	// A backup is compared before its schema is brought up to date.
 	backupColumns = `number, ` + wordColumns + `, 0, earlier_at, ` + changingColumns
 
-	// sealedRequest is for [Store.one] and [Store.many]. An approval that was used or taken back by the audit, and not by its row,
-	// has no seal.
+	// sealedRequest is for [Store.one] and [Store.many]. It returns no seal for an approval that is used or revoked
+	// according to the audit but not to its row.
 	sealedRequest = requestColumns + `, CASE WHEN state = 'approved' AND used_at = 0 AND void_at = 0 AND EXISTS (SELECT 1 FROM audit ` +
 		`WHERE ` + gateEntry + ` AND audit.request = requests.id AND audit.type IN ('REQUEST_USED', 'REQUEST_VOIDED')) THEN x'' ELSE mac END`
 )
@@ -60,7 +60,7 @@ func requestFields(r *permissions.Request) []any {
 	return slices.Concat([]any{&r.Number}, fixedFields(r), []any{hint{&r.EarlierAt}}, changingFields(r))
 }
 
-// reminding is when r's people are to be reminded next.
+// reminding is the time of r's next reminder.
 func reminding(r permissions.Request) (at time.Time) {
 	if len(r.Reminders) > 0 {
 		at = r.Reminders[0]
@@ -68,7 +68,7 @@ func reminding(r permissions.Request) (at time.Time) {
 	return at
 }
 
-// parameters is "$1, $2, … $n" for as many columns as there are.
+// parameters is "$1, $2, … $n" for the number of columns.
 func parameters(columns string) string {
 	n := strings.Count(columns, ",") + 1
 	names := make([]string, n)
@@ -80,8 +80,8 @@ func parameters(columns string) string {
 
 func parameter(n int) string { return "$" + strconv.Itoa(n) }
 
-// one reads the request that a query of sealedRequest finds; it is sql.ErrNoRows when there is none. One that is not to be
-// used is an error that matches [permissions.ErrRow].
+// one reads the request that a query of sealedRequest finds, or returns sql.ErrNoRows. For an unusable row the error
+// matches [permissions.ErrRow].
 func (s *Store) one(ctx context.Context, from source, text string, args ...any) (permissions.Request, error) {
 	found, last, err := s.many(ctx, from, text, args...)
 	switch {
@@ -95,8 +95,8 @@ func (s *Store) one(ctx context.Context, from source, text string, args ...any) 
 	return found[0], nil
 }
 
-// many reads the requests that a query of sealedRequest finds and whose seals hold. What is pending, and so has not lost a word,
-// is also what its digest says. Others are left out. last is the last that it finds, whether it is used or not.
+// many reads the requests that a query of sealedRequest finds and whose seals hold, and of the pending ones, which are
+// complete, the digest matches. Others are left out. last is the last row found, usable or not.
 func (s *Store) many(
 	ctx context.Context, from source, text string, args ...any,
 ) (found []permissions.Request, last permissions.Request, err error) {
@@ -109,7 +109,7 @@ func (s *Store) many(
 	if err != nil || len(all) == 0 {
 		return nil, last, err
 	}
-	if slices.ContainsFunc(all, func(r permissions.Request) bool { return r.Revision > 1 }) { // each vote made one more
+	if slices.ContainsFunc(all, func(r permissions.Request) bool { return r.Revision > 1 }) { // each vote increments the revision
 		if err := addVotes(ctx, from, all); err != nil {
 			return nil, last, err
 		}
@@ -125,7 +125,7 @@ func (s *Store) many(
 	return found, all[len(all)-1], nil
 }
 
-// after is many by pages of at most limit requests, in the order of their numbers, of those after one.
+// after is many, in pages of at most limit, by number, after the given one.
 func (s *Store) after(
 	ctx context.Context, from source, number int64, limit int, text string, args ...any,
 ) (found []permissions.Request, err error) {
@@ -154,7 +154,7 @@ func addVotes(ctx context.Context, from source, found []permissions.Request) err
 	return err
 }
 
-// The time comes last: without it, which is not read where one before it cannot be, the seal of the request does not hold.
+// The time comes last: if an earlier column is unreadable it is not read, and the request's seal does not hold.
 const (
 	oldVoteColumns = `voter, via, answer, call, comment, key`
 	voteColumns    = oldVoteColumns + `, account, at`
@@ -164,12 +164,12 @@ func voteFields(v *permissions.Vote) []any {
 	return []any{&v.By, &v.Via, &v.Answer, &v.Call, &v.Comment, &v.Key, &v.Account, instant{&v.At}}
 }
 
-// In a store from before that column, account is the name in the outer query.
+// In a store without that column, account resolves to the outer query's name.
 const readVotesOf = `SELECT request, ` + oldVoteColumns + `, (SELECT account FROM votes AS own WHERE own.request = votes.request ` +
 	`AND own.n = votes.n), at FROM votes, (SELECT '' AS account) AS none ` +
 	`WHERE request IN (SELECT value FROM json_each($1)) ORDER BY request, n`
 
-// ballot is a vote, and on what.
+// ballot is a vote with its request.
 type ballot struct {
 	request permissions.ID
 	permissions.Vote
@@ -177,8 +177,8 @@ type ballot struct {
 
 func ballotFields(b *ballot) []any { return append([]any{&b.request}, voteFields(&b.Vote)...) }
 
-// collect reads every row that a query finds; none is nil. Without a name for them, of a row that cannot be read it gives what
-// stands before that, and so no seal, which comes last.
+// collect reads every row that a query finds; it never returns nil. With an empty what, an unreadable row yields the
+// columns before the unreadable one, and so no seal, which is the last column.
 func collect[T any](
 	ctx context.Context, from source, what string, fields func(*T) []any, text string, args ...any,
 ) ([]T, error) {
@@ -190,7 +190,7 @@ func collect[T any](
 	}, text, args...)
 }
 
-// collectReadable is [collect], but leaves out rows that cannot be read, which the log says once: they do not hold up the others.
+// collectReadable is [collect] without the unreadable rows, each of which is logged once: they do not block the others.
 func collectReadable[T any](
 	ctx context.Context, s *Store, from source, what string, fields func(*T) []any, text string, args ...any,
 ) ([]T, error) {
@@ -206,7 +206,7 @@ func collectReadable[T any](
 	}, text, args...)
 }
 
-// gather is [collectReadable] in a transaction of its own, which only reads.
+// gather is [collectReadable] in its own read transaction.
 func gather[T any](ctx context.Context, s *Store, what string, fields func(*T) []any, text string, args ...any) (all []T, err error) {
 	err = s.read(ctx, func(from source) error {
 		all, err = collectReadable(ctx, s, from, what, fields, text, args...)
@@ -215,7 +215,7 @@ func gather[T any](ctx context.Context, s *Store, what string, fields func(*T) [
 	return all, err
 }
 
-// whole is [collect] in such a transaction: no row may be missing.
+// whole is [collect] in its own read transaction: a missing row is an error.
 func whole[T any](ctx context.Context, s *Store, what string, fields func(*T) []any, text string, args ...any) (all []T, err error) {
 	err = s.read(ctx, func(from source) error {
 		all, err = collect(ctx, from, what, fields, text, args...)
@@ -231,7 +231,7 @@ func drain[T any](
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // its error is that of rows.Err
+	defer func() { _ = rows.Close() }() // rows.Err has the error
 	for rows.Next() {
 		var item T
 		if err := rows.Scan(exactly(fields(&item))...); err != nil {
@@ -248,7 +248,7 @@ func drain[T any](
 	return all, rows.Err()
 }
 
-// asStored is r as a later read gives it: times in whole microseconds of UTC, without what is not kept.
+// asStored returns r as a later read returns it: times in whole microseconds of UTC, without what is not stored.
 func asStored(r permissions.Request) permissions.Request {
 	for _, t := range []*time.Time{
 		&r.CreatedAt, &r.Deadline, &r.EscalateAt, &r.DecidedAt, &r.UsedAt, &r.CollectedAt, &r.VoidAt, &r.LapsedAt, &r.LeftAt,
@@ -275,19 +275,18 @@ func asStored(r permissions.Request) permissions.Request {
 }
 
 const (
-	// mostRows is how many requests are kept in memory: as many as are asked and answered within a moment.
+	// mostRows is how many requests are cached: about as many as are asked and answered within a moment.
 	mostRows = 2048
-	// mostText is how long what one says may be together, in bytes. Most are far shorter; those that show a whole file are
-	// read when they are needed.
+	// mostText is the longest text of a cached request, in bytes. Most are far shorter; one that shows a whole file is
+	// read when needed.
 	mostText = 8 << 10
 )
 
-// rows are the requests that were written last, as they stand in the file or in the transaction that writes just now. What
-// is asked is answered, used and noted as seen soon after, and none of that has to read the row again while others wait.
+// rows caches the last requests written, as they are in the file or the current write transaction. A request is usually
+// answered, used and marked as seen soon after it is asked, and this saves reading the row while other writes wait.
 //
-// They belong to whoever has the turn to write, and nobody else writes the file. Every statement that changes what
-// [requestColumns] are of a request keeps or drops it here; when a transaction comes to nothing, or somebody else did write
-// the file, all are dropped.
+// The owner of the write turn owns the cache. Every statement that changes a column of [requestColumns] stores or drops
+// the request here; after a rollback, or a write by another process, all are dropped.
 type rows struct {
 	lru *simplelru.LRU[permissions.ID, permissions.Request]
 }
@@ -295,7 +294,7 @@ type rows struct {
 func newRows() *rows {
 	lru, err := simplelru.NewLRU[permissions.ID, permissions.Request](mostRows, nil)
 	if err != nil {
-		panic(err) // it is for a size below one
+		panic(err) // only for a size below one
 	}
 	return &rows{lru}
 }
@@ -308,7 +307,7 @@ func (m *rows) keep(r permissions.Request) {
 	m.lru.Add(r.ID, r)
 }
 
-// text is how long what may be long in a request is together.
+// text is the total length of r's long texts.
 func text(r permissions.Request) int {
 	n := len(r.Input) + len(r.AffectedPath) + len(r.Details) + len(r.Message) + len(r.Reason) + len(r.Comment) + len(r.Failure)
 	for _, c := range r.Calls {
@@ -327,7 +326,7 @@ func (m *rows) drop(id permissions.ID) { m.lru.Remove(id) }
 
 func (m *rows) dropAll() { m.lru.Purge() }
 
-// current is the request of that id as it stands in the transaction, or a refusal.
+// current is the request as the transaction has it, or a refusal.
 func (s *Store) current(ctx context.Context, t *tx, id permissions.ID) (permissions.Request, error) {
 	if r, kept := t.rows.lru.Get(id); kept {
 		return r, nil

@@ -18,14 +18,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readSchema is what a store consists of, but for what SQLite and goose make for themselves.
+// readSchema lists the schema of a store without the tables of SQLite and goose.
 const readSchema = `SELECT type || ' ' || name || CASE name WHEN tbl_name THEN '' ELSE ' of ' || tbl_name END, COALESCE(sql, '') ` +
 	`FROM sqlite_schema WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!' AND name <> 'goose_db_version' ORDER BY type, name`
 
 var sqlComment = regexp.MustCompile(`--[^\n]*`)
 
-// parts are the tables, indexes, views and triggers of a store by their names, without comments and with one space between
-// words.
+// parts are the tables, indexes, views and triggers of a store by name, without comments and with single spaces.
 func parts(ctx context.Context, from source) (map[string]string, error) {
 	field := func(p *[2]string) []any { return []any{&p[0], &p[1]} }
 	found, err := collect(ctx, from, "the schema", field, readSchema)
@@ -36,7 +35,7 @@ func parts(ctx context.Context, from source) (map[string]string, error) {
 	return all, err
 }
 
-// difference is a part of a store that is not what the migrations make; a text is empty where there is no such part.
+// difference is a part that differs from what the migrations make; a text is empty if the part is missing.
 type difference struct{ name, found, want string }
 
 func (d difference) String() string {
@@ -49,8 +48,8 @@ func (d difference) String() string {
 	return "its " + d.name + " differs"
 }
 
-// differences are the parts of a store that the migrations up to a version do not make as they are: a trigger, say, would
-// act with every change of ours.
+// differences compares a store with what the migrations up to a version make: an added trigger, for example, would act
+// on every change.
 func differences(ctx context.Context, from source, steps fs.FS, version int64) (all []difference, err error) {
 	fresh, err := sql.Open("sqlite3", ":memory:")
 	if err != nil {
@@ -92,7 +91,7 @@ func newProvider(db *sql.DB, steps fs.FS) (*goose.Provider, error) {
 	return provider, nil
 }
 
-// inWords names the first of differences.
+// inWords names the first difference.
 func inWords(all []difference) string {
 	if len(all) == 1 {
 		return all[0].String()
@@ -100,8 +99,8 @@ func inWords(all []difference) string {
 	return fmt.Sprintf("%d parts differ; %s", len(all), all[0])
 }
 
-// schemaSum is what [sum] gives for the schema that all migrations make. To make that takes longer than the rest of a start, so
-// it is only made for a store that has another one.
+// schemaSum is the [sum] of the schema that all migrations make. Making it takes longer than the rest of a start, so
+// that is done only for a store with another sum.
 const schemaSum = "59b72be9835c714f8da0152b1fc81f7865ec0304cbf7adce72335d54374c86fa"
 
 // sum is a digest of the parts of a schema.
@@ -113,7 +112,7 @@ func sum(all map[string]string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// checkSchema refuses a store whose schema is not the one that the migrations up to a version make. The log has both.
+// checkSchema refuses a store whose schema is not what the migrations up to a version make, and logs the differences.
 func (s *Store) checkSchema(ctx context.Context, from source, steps fs.FS, version int64) error {
 	found, err := parts(ctx, from)
 	if err != nil {
@@ -145,7 +144,7 @@ func (s *Store) checkSchema(ctx context.Context, from source, steps fs.FS, versi
 	}
 }
 
-// migrations only go forward: the way back is the copy that was made before.
+// migrations only go forward: the way back is the copy made before.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
@@ -189,8 +188,8 @@ func (s *Store) migrate(ctx context.Context, steps fs.FS) error {
 	return nil
 }
 
-// checkRoom refuses to bring a store up to date where the disk has too little room for that: for the copy, for a log that may
-// have each page anew, and for what the file itself grows by.
+// checkRoom refuses a migration if the disk lacks room: for the copy, for a log with every page, and for the growth of
+// the file.
 func (s *Store) checkRoom() error {
 	var disk unix.Statfs_t
 	if err := unix.Statfs(s.dir(), &disk); err != nil {
@@ -216,5 +215,5 @@ func (s *Store) checkRoom() error {
 	}
 }
 
-// copyName is the file that holds the store as it was with that schema.
+// copyName is the path of the copy made before a migration from a version.
 func (s *Store) copyName(version int64) string { return fmt.Sprintf("%s.v%d", s.path, version) }

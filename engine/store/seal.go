@@ -18,17 +18,17 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// A row that opens a gate carries a seal: a MAC of it under the audit key (key.go), written in the commit that creates or
-// changes the row. It is used only while that holds, so that neither a damaged disk nor a hand that writes to the file
-// without the key opens anything. Where a row is closed for good its seal is deleted. A seal covers nothing that pruning
+// A row that opens a gate carries a seal: a MAC under the audit key (key.go), written in the commit that creates or
+// changes the row. The row is used only while its seal holds, so that neither a damaged disk nor somebody who edits the
+// file without the key can open anything. Closing a row for good deletes its seal. A seal covers nothing that pruning
 // deletes.
 
-// sealSize is how long a seal is, in bytes.
+// sealSize is the length of a seal in bytes.
 const sealSize = 16
 
-// sealer makes seals with a key, and checks those that were made with it.
+// sealer makes and checks seals with one key.
 type sealer struct {
-	id   string // names the key, and does not reveal it
+	id   string // identifies the key without revealing it
 	pool sync.Pool
 }
 
@@ -38,14 +38,13 @@ func newSealer(key auditKey) *sealer {
 	return k
 }
 
-// seal is the MAC of values, as they are bound, of a row of a table. Every value is preceded by its type and length, so no
-// two rows have the same bytes.
+// seal is the MAC of a row's bound values. Type and length precede each value, so that no two rows have the same bytes.
 func (k *sealer) seal(table string, values ...any) []byte {
 	b := sealText(make([]byte, 0, 512), table)
 	for _, bound := range values {
 		v, err := driver.DefaultParameterConverter.ConvertValue(bound)
 		if err != nil {
-			return nil // which holds for nothing
+			return nil // never holds
 		}
 		switch v := v.(type) {
 		case int64:
@@ -87,8 +86,8 @@ func unsealed(row string) error {
 	}
 }
 
-// sealedColumns are the columns of a request that its seal covers, besides the ids of its options, the tool of and the answer
-// to each of its calls, and its votes.
+// sealedColumns are the request columns that the seal covers, besides the option ids, each call's tool and answer, and
+// the votes.
 const sealedColumns = `number, id, kind, mode, caller, caller_uid, session, version, digest, key, hook, created_at, ` +
 	`agent, claimed, host, cwd, tool, tags, held, widest, high_risk, quorum, under, revision, state, deadline, decided_at, ` +
 	`used_at, collected_at, void_at, lapsed_at, answer, scope, decided_by, decided_via, timed_out, defaulted, used_call, ` +
@@ -105,7 +104,7 @@ func sealedFields(r *permissions.Request) []any {
 	}
 }
 
-// sealing is what the seal of a request covers.
+// sealing returns the sealed values of a request.
 func sealing(r *permissions.Request) []any {
 	values := append(sealedFields(r), len(r.Options), len(r.Calls), len(r.Votes))
 	for _, o := range r.Options {
@@ -116,11 +115,11 @@ func sealing(r *permissions.Request) []any {
 	}
 	for _, v := range r.Votes {
 		values = append(values, v.By, v.Via, string(v.Answer), v.Call, micros(v.At), v.Key)
-		if v.Account != "" { // stores of earlier have none; the type of the first keeps it from passing for another value
+		if v.Account != "" { // old stores have none; the type of the first value keeps it distinct
 			values = append(values, true, v.Account)
 		}
 	}
-	if r.VoidedBy != "" { // stores of earlier have seals without it
+	if r.VoidedBy != "" { // old seals lack it
 		values = append(values, r.VoidedBy)
 	}
 	return values
@@ -128,19 +127,19 @@ func sealing(r *permissions.Request) []any {
 
 func (k *sealer) request(r *permissions.Request) []byte { return k.seal("requests", sealing(r)...) }
 
-// gate is a table of rows that open something until they are closed, and may be suspended.
+// gate is a table of rows that each open something until closed, and can be suspended.
 type gate[T any] struct {
 	table  string
-	fields func(*T) []any // of columns
-	sealed func(*T) []any // what the seal covers
+	fields func(*T) []any // the columns
+	sealed func(*T) []any // the sealed values
 	since  func(*T) *time.Time
-	open   string         // what is not closed
+	open   string         // condition for an open row
 	close  string         // closes one row, at a time or by deleting it
-	set    string         // suspended_at and mac of one row
-	key    func(*T) []any // which row
+	set    string         // sets suspended_at and mac of one row
+	key    func(*T) []any // identifies the row
 	name   func(T) string
 	made   func(T) time.Time
-	agrees func(row T, said *permissions.Entry) bool // the row is what its newest entry says; nil: it cannot say
+	agrees func(row T, said *permissions.Entry) bool // reports whether the row matches its newest entry; nil: entries lack the data
 }
 
 var (
@@ -166,7 +165,7 @@ var (
 			values := []any{
 				&t.ID, &t.Name, digest{&t.Hash}, instant{&t.CreatedAt}, instant{&t.ExpiresAt}, instant{&t.SuspendedAt},
 			}
-			if t.Person != "" { // stores of earlier have seals without it
+			if t.Person != "" { // old seals lack it
 				values = append(values, &t.Person)
 			}
 			return values
@@ -195,12 +194,12 @@ var (
 	}
 )
 
-// args are what a new row is inserted with: its columns and its seal.
+// args are the values of a new row: its columns and its seal.
 func (g gate[T]) args(k *sealer, row T) []any {
 	return append(g.fields(&row), k.seal(g.table, g.sealed(&row)...))
 }
 
-// sealedRow is a row as it was read, with the seal that it carries.
+// sealedRow is a row as it was read, with its seal.
 type sealedRow[T any] struct {
 	row T
 	mac []byte
@@ -212,7 +211,7 @@ func (g gate[T]) holds(k *sealer, r sealedRow[T]) bool {
 	return k.holds(r.mac, g.table, g.sealed(&r.row)...)
 }
 
-// sealed reads the rows that a query finds and whose seals hold. Others open nothing, which is said once of each.
+// sealed reads the rows that a query finds and whose seals hold. Others open nothing and are logged once each.
 func sealed[T any](ctx context.Context, s *Store, from source, g gate[T], text string, args ...any) (rows []T, err error) {
 	found, err := collect(ctx, from, "", g.rowFields, text, args...)
 	for _, r := range found {
@@ -225,28 +224,28 @@ func sealed[T any](ctx context.Context, s *Store, from source, g gate[T], text s
 	return rows, err
 }
 
-// leaveOut says once of a row that it is not used.
+// leaveOut logs once that a row is not used.
 func (s *Store) leaveOut(row string) {
 	if _, told := s.unsealed.LoadOrStore(row, true); !told {
 		s.log.Error("a row is not used", "err", unsealed(row))
 	}
 }
 
-// leftOut is how many rows are not used.
+// leftOut is the number of unused rows.
 func (s *Store) leftOut() (n int) {
 	s.unsealed.Range(func(any, any) bool { n++; return true })
 	return n
 }
 
-// put writes whether a row is suspended, with the seal of that.
+// put writes a row's suspension and its new seal.
 func (g gate[T]) put(ctx context.Context, t *tx, k *sealer, row T) error {
 	args := append([]any{instant{g.since(&row)}, k.seal(g.table, g.sealed(&row)...)}, g.key(&row)...)
 	_, err := t.ExecContext(ctx, g.set, args...)
 	return err
 }
 
-// reseal suspends every open row since a time, unless that is zero, and seals it with the store's key. A row whose seal does
-// not hold is left as it is; where nobody can check them, each is taken. It returns how many were sealed.
+// reseal seals every open row with the store's key, and suspends it since a time unless that is zero. A row whose seal
+// does not hold is left as it is; without a key to check with, every row is accepted. It returns how many were sealed.
 func reseal[T any](ctx context.Context, s *Store, t *tx, g gate[T], since time.Time) (n int64, err error) {
 	found, err := collect(ctx, t, "", g.rowFields, g.open)
 	if err != nil {
@@ -275,7 +274,7 @@ func reseal[T any](ctx context.Context, s *Store, t *tx, g gate[T], since time.T
 // openRows counts the open rows of each gate.
 type openRows struct{ grants, tokens, pairings int64 }
 
-// resealGates is [reseal] of every gate. What it counts is added to the detail of an entry as well.
+// resealGates is [reseal] for every gate. Its counts are also added to an entry's detail.
 func (s *Store) resealGates(ctx context.Context, t *tx, since time.Time, detail map[string]string) (n openRows, err error) {
 	if n.grants, err = reseal(ctx, s, t, grantGate, since); err != nil {
 		return n, err
@@ -292,7 +291,7 @@ func (s *Store) resealGates(ctx context.Context, t *tx, since time.Time, detail 
 
 const sealRequest = `UPDATE requests SET mac = $1 WHERE number = $2`
 
-// resealRequests seals the requests that were sealed with another key, or none, with the store's.
+// resealRequests seals requests that have another key's seal, or none, with the store's key.
 func (s *Store) resealRequests(ctx context.Context, t *tx) (n int64, err error) {
 	t.rows.dropAll()
 	err = eachSealed(ctx, t, func(r permissions.Request, mac []byte) error {
@@ -308,28 +307,28 @@ func (s *Store) resealRequests(ctx context.Context, t *tx) (n int64, err error) 
 }
 
 const (
-	// Those after calls are not sealed, but a request in which one cannot be read is not used.
+	// The columns after calls are not sealed, but a request with an unreadable one is not used.
 	readSealed = `SELECT ` + sealedColumns + `, voided_by, options, calls, affected_path, env_hash, background, foreground, step, ` +
 		`env_names, choices, left_at, place, folder, reminders, comment, failure, input, ` +
 		`CASE WHEN ` + hasWords + ` THEN mac ELSE x'' END FROM requests WHERE number >= $1 ORDER BY number LIMIT 0 + $2`
 
-	// hasWords is of what is not read here, since it may be long, and without which the request is not used.
+	// hasWords checks the type of columns that are not read here because they may be long.
 	hasWords = `typeof(reason) = 'text' AND typeof(message) = 'text' AND typeof(details) = 'text' ` +
 		`AND pruned IN (FALSE, TRUE)`
 
 	sealedPage = 200
 )
 
-// eachSealed hands over every request, as far as its seal covers it.
+// eachSealed calls take with every request, reading only what its seal covers.
 func eachSealed(ctx context.Context, from source, take func(r permissions.Request, mac []byte) error) error {
 	fields := func(r *sealedRow[permissions.Request]) []any {
 		q := &r.row
 		return append(sealedFields(q), &q.VoidedBy, list[permissions.Option]{&q.Options}, list[permissions.Call]{&q.Calls},
 			&q.AffectedPath, &q.EnvHash, &q.Background, &q.Foreground, &q.Step, list[string]{&q.EnvNames}, list[string]{&q.Choices},
 			instant{&q.LeftAt}, &q.Place, &q.Folder, times{&q.Reminders}, &q.Comment, &q.Failure,
-			canonical{raw{new(json.RawMessage)}}, &r.mac) // an input may be long, and is not kept
+			canonical{raw{new(json.RawMessage)}}, &r.mac) // inputs may be long and are not needed
 	}
-	for next := int64(math.MinInt64); ; { // a number below one was written by somebody else
+	for next := int64(math.MinInt64); ; { // a number below one was written by another program
 		page, err := collect(ctx, from, "", fields, readSealed, next, sealedPage)
 		if err != nil || len(page) == 0 {
 			return errors.Join(err, ctx.Err())

@@ -10,8 +10,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// The columns of a session, in the order of the fields beside them: what no commit changes, and what one
-// does.
+// The columns of a session, in the order of the fields beside them: the constant ones, and those that a commit changes.
 const (
 	namingColumns  = `id, agent, person, parent, created_at, debug`
 	movingColumns  = `version, status, model, tokens, cost, request, tool, changed_at, ended_at, step`
@@ -49,7 +48,7 @@ const (
 	readSessionsOf = `SELECT ` + sessionColumns + ` FROM sessions WHERE person = $1 AND id > $2 ORDER BY id LIMIT 0 + $3`
 )
 
-// AgentSession gives one session, or refuses with [permissions.CodeUnknown].
+// AgentSession returns one session, or refuses with [permissions.CodeUnknown].
 func (s *Store) AgentSession(ctx context.Context, id permissions.ID) (permissions.AgentSession, error) {
 	session, found, err := s.session(ctx, readSession, id)
 	if err == nil && !found {
@@ -58,22 +57,22 @@ func (s *Store) AgentSession(ctx context.Context, id permissions.ID) (permission
 	return session, err
 }
 
-// CurrentSession is the newest session of an agent that has not ended, if there is one.
+// CurrentSession is the newest session of an agent that has not ended, if any.
 func (s *Store) CurrentSession(ctx context.Context, agent string) (permissions.AgentSession, bool, error) {
 	return s.session(ctx, readCurrentSession, agent)
 }
 
-// SessionWaiting is the session that waits for a request, if one does that has not ended.
+// SessionWaiting is the open session that waits for a request, if any.
 func (s *Store) SessionWaiting(ctx context.Context, request permissions.ID) (permissions.AgentSession, bool, error) {
 	return s.session(ctx, readWaitingSession, request)
 }
 
-// OpenSessions lists at most limit sessions that have not ended, after the one named (empty: from the first), by id.
+// OpenSessions lists at most limit open sessions after the given one (empty: from the first), by id.
 func (s *Store) OpenSessions(ctx context.Context, after permissions.ID, limit int) ([]permissions.AgentSession, error) {
 	return s.sessions(ctx, readOpenSessions, after, limit)
 }
 
-// AgentSessions is [engine.Store].
+// AgentSessions implements [engine.Store].
 func (s *Store) AgentSessions(
 	ctx context.Context, person string, after permissions.ID, limit int,
 ) ([]permissions.AgentSession, error) {
@@ -112,7 +111,7 @@ func oneSession(
 
 const readTurns = `SELECT seq, content, at FROM turns WHERE session = $1 AND dropped_at = 0 ORDER BY seq`
 
-// Turns is the transcript of a session, without what was dropped.
+// Turns is the transcript of a session without dropped turns.
 func (s *Store) Turns(ctx context.Context, session permissions.ID) ([]agents.Turn, error) {
 	fields := func(t *agents.Turn) []any { return []any{&t.Seq, raw{&t.Content}, instant{&t.At}} }
 	return whole(ctx, s, "a turn", fields, readTurns, session)
@@ -127,7 +126,7 @@ func (s *Store) Executions(ctx context.Context, session permissions.ID, step int
 
 const writeDebug = `UPDATE sessions SET debug = $1 WHERE id = $2`
 
-// SetDebug is [engine.Store].
+// SetDebug implements [engine.Store].
 func (s *Store) SetDebug(ctx context.Context, id permissions.ID, on bool) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		_, err := t.ExecContext(ctx, writeDebug, on, id)
@@ -137,7 +136,7 @@ func (s *Store) SetDebug(ctx context.Context, id permissions.ID, on bool) error 
 
 const readExecutionsOf = `SELECT id, ` + executionColumns + ` FROM tool_calls WHERE session = $1 AND id > $2 ORDER BY id LIMIT 0 + $3`
 
-// ExecutionsOf is [engine.Store].
+// ExecutionsOf implements [engine.Store].
 func (s *Store) ExecutionsOf(ctx context.Context, session permissions.ID, after int64, limit int) ([]agents.Execution, error) {
 	fields := func(e *agents.Execution) []any { return append([]any{&e.ID}, executionFields(e)...) }
 	return gather(ctx, s, "an execution", fields, readExecutionsOf, session, after, limit)
@@ -148,7 +147,7 @@ const readArtifactsOf = `SELECT artifacts.id, COALESCE(tool_calls.id, 0), artifa
 	`AND tool_calls.call = artifacts.call AND artifacts.call > 0 ` +
 	`WHERE artifacts.session = $1 AND (0 = $2 OR tool_calls.id = $2) AND artifacts.id > $3 ORDER BY artifacts.id LIMIT 0 + $4`
 
-// ArtifactsOf is [engine.Store].
+// ArtifactsOf implements [engine.Store].
 func (s *Store) ArtifactsOf(
 	ctx context.Context, session permissions.ID, execution, after int64, limit int,
 ) ([]agents.Artifact, error) {
@@ -158,9 +157,9 @@ func (s *Store) ArtifactsOf(
 	return gather(ctx, s, "an artifact", fields, readArtifactsOf, session, execution, after, limit)
 }
 
-// What agents of ours ask by rows alone: the callers of these statements are those whose names begin with "agent:".
+// Queries for our own agents only: the callers in these statements have names that begin with "agent:".
 
-// Keyed finds the request of a key of this caller's that is still in use, settled or not.
+// Keyed finds the caller's request with a key that is still in use, settled or not.
 func (s *Store) Keyed(ctx context.Context, caller, key string) (r permissions.Request, found bool, err error) {
 	err = s.read(ctx, func(from source) error {
 		r, err = s.one(ctx, from, readByKey, caller, key)
@@ -182,12 +181,12 @@ const (
 	readGrantsOfSession = `SELECT ` + grantColumns + ` FROM grants WHERE revoked_at = 0 AND ended_at = 0 ` +
 		`AND caller >= 'agent:' AND caller < 'agent;' AND session = $1`
 
-	// What is left cannot be read.
+	// The grants left are unreadable.
 	endGrantsOfSession = `UPDATE grants SET ended_at = $1, mac = '' WHERE revoked_at = 0 AND ended_at = 0 ` +
 		`AND caller >= 'agent:' AND caller < 'agent;' AND session = $2`
 )
 
-// PendingOfSession is [engine.Store].
+// PendingOfSession implements [engine.Store].
 func (s *Store) PendingOfSession(ctx context.Context, caller, session string) ([]permissions.ID, error) {
 	field := func(id *permissions.ID) []any { return []any{id} }
 	if caller != "" {
@@ -196,7 +195,7 @@ func (s *Store) PendingOfSession(ctx context.Context, caller, session string) ([
 	return gather(ctx, s, "a request", field, readPendingOfSession, session)
 }
 
-// EndSessionGrants is [engine.Store].
+// EndSessionGrants implements [engine.Store].
 func (s *Store) EndSessionGrants(ctx context.Context, session string, now time.Time) (ended []permissions.Grant, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
 		if ended, err = collectReadable(ctx, s, t, "a grant", grantFields, readGrantsOfSession, session); err != nil {
@@ -222,7 +221,7 @@ const (
 	writeCursor = `INSERT INTO cursors (name, seq) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET seq = excluded.seq`
 )
 
-// Cursor is how far in the daemon's chain a follower of that name has come. One that is new begins behind the newest entry.
+// Cursor is the last audit entry that the named follower has processed. A new one starts after the newest entry.
 func (s *Store) Cursor(ctx context.Context, name string) (seq int64, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
 		err := t.QueryRowContext(ctx, readCursor, name).Scan(&seq)
@@ -235,7 +234,7 @@ func (s *Store) Cursor(ctx context.Context, name string) (seq int64, err error) 
 	return seq, err
 }
 
-// SetCursor keeps how far a follower has come.
+// SetCursor stores the position of a follower.
 func (s *Store) SetCursor(ctx context.Context, name string, seq int64) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		_, err := t.ExecContext(ctx, writeCursor, name, seq)

@@ -10,16 +10,15 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// A row that shuts something, a lock or a suspension, opens it when somebody deletes it. So the row that the store says in
-// what it is, which is sealed, lists them once more.
+// Deleting the row of a lock or a suspension would end it. So the store's sealed identity lists these rows too.
 
-// shut is what is locked and suspended.
+// shut is the list of locks and suspensions.
 type shut struct {
 	Locks       []permissions.Lock
 	Suspensions []permissions.Suspension
-	// Since is the last entry from before the audit said which rows were pruned; nil: it does not yet.
+	// Since is the last entry from before the audit recorded which rows were pruned; nil: it does not yet.
 	Since *int64 `json:",omitempty"`
-	// Gone are the grants and tokens that were closed in the store that a restore replaces, until the audit says so.
+	// Gone are the grants and tokens closed in the store that a restore replaces, until the audit has them.
 	Gone []permissions.Record `json:",omitempty"`
 }
 
@@ -37,7 +36,7 @@ func readShut(ctx context.Context, from source) (is shut, err error) {
 	return is, err
 }
 
-// shuts is the list that a store keeps of itself.
+// shuts decodes the list.
 func (i *identity) shuts() (said shut, err error) {
 	if i.shut != "" {
 		err = json.Unmarshal([]byte(i.shut), &said)
@@ -45,8 +44,8 @@ func (i *identity) shuts() (said shut, err error) {
 	return said, err
 }
 
-// keepShut does a change of what is locked or suspended, and lists it. Before that it puts back what the list has and the
-// rows do not.
+// keepShut applies a change of what is locked or suspended, and updates the list. It first puts back rows that the list
+// has and the tables lack.
 func (s *Store) keepShut(ctx context.Context, t *tx, change func() error) error {
 	own, err := readIdentity(ctx, t)
 	if err != nil {
@@ -85,7 +84,7 @@ func (s *Store) keepShut(ctx context.Context, t *tx, change func() error) error 
 	return sealIdentity(ctx, t, s.seals)
 }
 
-// putShut puts back the rows of what is shut that somebody deleted or changed, and says so.
+// putShut restores locks and suspensions that somebody deleted or changed, and logs each.
 func (s *Store) putShut(ctx context.Context, t *tx, said, is shut) (err error) {
 	put := func(name, text string, args []any, r permissions.Record) {
 		s.log.Error("a row that somebody deleted or changed behind daycared's back is put back", "row", name)

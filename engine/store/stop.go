@@ -16,14 +16,14 @@ import (
 const (
 	writeStopped = `UPDATE meta SET stopped_by = $1, stopped_at = $2`
 
-	// stopPage is how many pending requests are cancelled in one transaction, so that nobody waits long for theirs.
+	// stopPage is how many pending requests are cancelled per transaction, so that other writes do not wait long.
 	stopPage = 500
 )
 
-// stoppedByNobody stands for whoever stopped everything without a name: empty would mean that nobody did.
+// stoppedByNobody is the name for a stop without a name: empty would mean that nothing is stopped.
 const stoppedByNobody = "daycared"
 
-// StoppedBy is who stopped everything, or empty.
+// StoppedBy is who stopped everything; empty: nobody.
 func (s *Store) StoppedBy(ctx context.Context) (by string, err error) {
 	err = s.read(ctx, func(from source) error {
 		own, err := readIdentity(ctx, from)
@@ -33,18 +33,18 @@ func (s *Store) StoppedBy(ctx context.Context) (by string, err error) {
 	return by, err
 }
 
-// Stop is [permissions.Store]. That everything is stopped is committed first, by itself: from then on nothing new is
-// taken, and nothing that still waits can be allowed. Then what waited is cancelled, page by page. A stop that was cut
-// short is finished by the next one, which does not count as another.
+// Stop implements [permissions.Store]. It first commits the stop alone: from then on new requests are refused and
+// pending ones cannot be allowed. Then it cancels the pending requests page by page. An interrupted stop is finished by
+// the next, which does not count as another.
 //
-// What is overdue already expires instead of being cancelled, and is returned as well. A request that cannot be read is
-// left as it is, and does not keep the others from being cancelled: the error, beside those, says how many there are.
+// An overdue request expires instead of being cancelled, and is returned as well. Unreadable requests are left and do
+// not block the others: the error, returned with the cancelled ones, has their number.
 func (s *Store) Stop(ctx context.Context, by, via string, at time.Time) (cancelled []permissions.Request, err error) {
 	last, err := s.halts(ctx, by, via, at)
 	if err != nil {
 		return nil, err
 	}
-	ctx = context.WithoutCancel(ctx) // what has begun is finished, whoever has left
+	ctx = context.WithoutCancel(ctx) // finished even if the caller leaves
 	c := canceller{Store: s, event: permissions.Withdraw{By: by, Via: via, At: at}, told: map[string]bool{by: true}}
 	for c.number < last {
 		before := c.number
@@ -61,8 +61,8 @@ func (s *Store) Stop(ctx context.Context, by, via string, at time.Time) (cancell
 	return c.cancelled, nil
 }
 
-// halts commits that everything is stopped, unless it is, and returns the number of the newest request. A stop of the
-// operator takes the place of a person's, who cannot end it any more.
+// halts commits the stop unless there is one, and returns the number of the newest request. An operator's stop replaces
+// a person's, who then cannot end it.
 func (s *Store) halts(ctx context.Context, by, via string, at time.Time) (last int64, err error) {
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
 		last = t.newest
@@ -91,18 +91,18 @@ func (s *Store) noteStopped(ctx context.Context, t *tx, at time.Time) error {
 	return sealIdentity(ctx, t, s.seals)
 }
 
-// canceller ends what waits, oldest first.
+// canceller cancels pending requests, oldest first.
 type canceller struct {
 	*Store
 	event     permissions.Withdraw
-	number    int64           // of the last one that was looked at
-	told      map[string]bool // who has a notice
+	number    int64           // of the last request examined
+	told      map[string]bool // people who have a notice
 	cancelled []permissions.Request
 	skipped   int
-	why       error // of the first that was
+	why       error // the first failure
 }
 
-// page ends the next few, up to the number given, in one transaction.
+// page cancels the next requests, up to the number given, in one transaction.
 func (c *canceller) page(ctx context.Context, last int64) error {
 	var next canceller
 	var ended []permissions.Request
@@ -144,7 +144,7 @@ func (c *canceller) page(ctx context.Context, last int64) error {
 
 const readPendingNumbers = `SELECT number FROM requests WHERE state = 'pending' AND number > $1 ORDER BY number LIMIT 0 + $2`
 
-// pending reads the next few, and skips those that are not to be used.
+// pending reads the next requests and skips unusable ones.
 func (c *canceller) pending(ctx context.Context, t *tx) ([]permissions.Request, error) {
 	field := func(n *int64) []any { return []any{n} }
 	numbers, err := collect(ctx, t, "a request", field, readPendingNumbers, c.number, stopPage)
@@ -173,7 +173,7 @@ func (c *canceller) skip(number int64, err error) {
 	c.why = cmp.Or(c.why, err)
 }
 
-// withdraw is the end of a pending request by a stop.
+// withdraw is the change that a stop makes to a pending request.
 func withdraw(r permissions.Request, e permissions.Withdraw) (permissions.Change, error) {
 	c, err := permissions.Step(r, e)
 	if errors.Is(err, permissions.ErrLate) {
@@ -182,7 +182,7 @@ func withdraw(r permissions.Request, e permissions.Withdraw) (permissions.Change
 	return c, err
 }
 
-// tellStopped leaves a notice for each person who was asked any of it and was not told yet.
+// tellStopped leaves a notice for each person who was asked and was not told yet.
 func tellStopped(
 	ctx context.Context, t *tx, cancelled []permissions.Request, told map[string]bool, e permissions.Withdraw,
 ) error {
@@ -203,7 +203,7 @@ func tellStopped(
 	return nil
 }
 
-// Resume ends what Stop began. Without a stop it changes nothing. Whoever did not stop is refused, unless force.
+// Resume ends a stop; without one it does nothing. Only whoever stopped may, unless force.
 func (s *Store) Resume(ctx context.Context, by, via string, force bool, at time.Time) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		switch {

@@ -1,19 +1,19 @@
-// Package store is the truth on disk: requests, votes, copies, grants and the audit, what is still to be told, and the
-// sessions of agents of ours (commit.go, sessions.go), in one SQLite file. It is the only package that sees SQL.
+// Package store keeps everything durable in one SQLite file: requests, votes, copies, grants, the audit, the outbox,
+// and the sessions of our own agents (commit.go, sessions.go). It is the only package with SQL.
 //
-// One connection writes and a few read. Every write is in one immediate transaction (tx.go) that holds all of a change:
-// the row, the vote, the grants and the audit records, so that what is not audited has not happened. Writes that come at
-// the same time share a transaction and its sync (group.go), and what was written last is in memory for the next (row.go).
-// It is on the disk when the method returns nil (WAL with synchronous=FULL). What a second database has to do is in
-// storetest.
+// One connection writes and a few read. Every write is one immediate transaction (tx.go) with the whole change: the
+// row, the vote, the grants and the audit records, so that nothing happens unaudited. Concurrent writes share a
+// transaction and its sync (group.go), and the last rows written are cached for the next write (row.go). A method that
+// returns nil has its change on the disk (WAL with synchronous=FULL). The package storetest specifies what a second
+// database has to do.
 //
-// The statements stand beside the methods that run them and are written for PostgreSQL as well: parameters are $1, $2
-// and so on in the order of their first appearance (SQLite binds them by that order), times are integers, and lists
-// are JSON text. A limit is "0 + $1", since SQLite prepares a statement anew each time that a bare one is bound.
+// Each statement stands beside the method that runs it and is valid for PostgreSQL as well: parameters are $1, $2 and
+// so on in the order of their first appearance (SQLite binds by that order), times are integers, lists are JSON text. A
+// limit is "0 + $1", because SQLite prepares a statement again whenever a bare one is bound.
 //
-// When SQLite fails, the error is an [*Error]: it matches [permissions.ErrBroken] and tells people what is wrong and
-// what to do. A damaged file is not written any more until the daemon has been started again, and one that is no longer
-// at its path, or whose log is not, is neither read nor written.
+// When SQLite fails, the error is an [*Error], which matches [permissions.ErrBroken] and says what to do. A damaged
+// file is not written again until the daemon restarts. A file that is no longer at its path, or whose log is not, is
+// neither read nor written.
 package store
 
 import (
@@ -34,42 +34,43 @@ import (
 )
 
 const (
-	// usualBusy is how long a write waits for another process that holds the file locked.
+	// usualBusy is how long a write waits for another process that locks the file.
 	usualBusy = 5 * time.Second
-	// readers is the most connections that read at a time.
+	// readers is the maximum number of reading connections.
 	readers = 4
-	// usualLeisure is how long a write that nobody waits for lets others go first.
+	// usualLeisure is how long a low-priority write waits for others.
 	usualLeisure = 5 * time.Millisecond
 )
 
-// Options say where the store is. Path, Now and Log are required.
+// Options configure a store. Path, Now and Log are required.
 type Options struct {
-	// Path is the file. It is created, with mode 0600, if it is missing; its folder has to exist.
+	// Path is the file. It is created with mode 0600 if missing; its folder has to exist.
 	Path string
 	Now  func() time.Time
 	Log  *slog.Logger
-	// Busy is how long a write waits for another process that holds the file locked; 0 for five seconds.
+	// Busy is how long a write waits for another process that locks the file; 0 for five seconds.
 	Busy time.Duration
-	// Leisure is how long a write that nobody waits for may wait for others to go with; 0 for five milliseconds, less for
-	// not at all.
+	// Leisure is how long a low-priority write may wait for others to join; 0 for five milliseconds, negative for not
+	// at all.
 	Leisure time.Duration
-	// KeyFile holds the audit key; empty: [KeyName] in the store's folder. A store that has none yet gets one there.
+	// KeyFile is the path of the audit key, which is created if the store has none yet; empty: [KeyName] in the store's
+	// folder.
 	KeyFile string
-	// NewKey makes a new audit key, whatever became of the one before, and begins a new life of the store under it: what
-	// opens a gate is suspended.
+	// NewKey replaces the audit key, even a lost one, and begins a new life of the store: everything that opens a gate
+	// is suspended.
 	NewKey bool
-	// CopyKey holds the audit key of a copy that [Restore] puts in place, where that is another; empty: nobody has it.
+	// CopyKey is the path of the audit key of a copy that [Restore] restores, if it differs; empty: unknown.
 	CopyKey string
 
-	restored bool    // the store is a copy that Restore has put in place
+	restored bool    // a copy that Restore put in place
 	copyKey  *sealer // of CopyKey
 }
 
-// Store keeps everything in one SQLite file. It is safe for concurrent use. The context of a write bounds the wait for
-// its turn; once it has begun, a write is finished.
+// Store keeps everything in one SQLite file. It is safe for concurrent use. A context bounds a write's wait for its
+// turn; a write that has begun is finished.
 type Store struct {
 	path    string
-	files   []placedFile // that SQLite writes to: the store, and once it is open its log and that one's index
+	files   []placedFile // the store and, once open, its log and the log's index
 	now     func() time.Time
 	log     *slog.Logger
 	chain   string
@@ -78,46 +79,46 @@ type Store struct {
 	readers *sql.DB // read-only
 
 	seals    *sealer
-	from     *sealer  // whose seals the rows carry; nil: nobody's whom we know
-	newKey   string   // why the store is sealed anew; empty: it is not
-	unsealed sync.Map // the rows of which it was said that they are not used, by their names
+	from     *sealer  // seals the rows; nil: unknown
+	newKey   string   // why the store gets new seals; empty: it does not
+	unsealed sync.Map // names of the unused rows already logged
 
-	line    line          // of those who write
-	leisure time.Duration // of those who are in no hurry
+	line    line          // the write queue
+	leisure time.Duration // wait of low-priority writes
 
-	// ledger, tried, stale, version, cookie and rows belong to whoever holds the writer's connection.
+	// ledger, tried, stale, version, cookie and rows belong to the owner of the write turn.
 	ledger  ledger
-	tried   head  // of the last commit that was tried, which may have been made although it failed
+	tried   head  // of the last commit tried, which may have succeeded although it failed
 	stale   bool  // the ledger has to be read again
-	version int64 // of the file, by the commits of others
-	cookie  int64 // of the schema that the statements needed were prepared with; 0: none
+	version int64 // data_version: changes with other processes' commits
+	cookie  int64 // schema version of the prepared statements; 0: none
 	rows    *rows
 
-	restoredAt time.Time // when the newest life began that is not the first; see life.go
-	above      int64     // new requests have greater numbers; 0: they follow those that are there
+	restoredAt time.Time // start of the newest life, unless it is the first; see life.go
+	above      int64     // new requests get greater numbers; 0: follow the existing ones
 
-	// marking guards the mark as it was written last; see mark.go.
+	// marking guards the last mark written; see mark.go.
 	marking  sync.Mutex
 	started  bool // there is something to mark
 	closing  bool // the log is about to be removed
 	opens    int64
 	marked   mark
-	unmarked bool // the last try failed
+	unmarked bool // the last attempt failed
 
-	halt   atomic.Pointer[string] // who is known to have stopped everything; nil: nobody, or a write has to look
-	bell   bell                   // rung with every commit that appended to the audit
-	damage atomic.Pointer[Error]  // set once the file proved to be damaged, or its audit to be changed
-	lost   atomic.Pointer[Error]  // set once the log proved to be gone, or the store was closed, which removes it
+	halt   atomic.Pointer[string] // who stopped everything; nil: nobody, or a write has to look
+	bell   bell                   // notified by every commit with audit entries
+	damage atomic.Pointer[Error]  // set when the file proves damaged or its audit modified
+	lost   atomic.Pointer[Error]  // set when the log is gone or the store is closed, which removes it
 }
 
 var _ permissions.Store = (*Store)(nil)
 
-// Open opens the store, creating it or bringing it up to date as needed. A store that has rows is copied beside itself
-// before it is brought up to date, and one written by a newer daemon is refused. One that was put back from a copy begins a
-// new life (life.go), and one beside another file's log is refused (mark.go).
+// Open opens the store, creating or migrating it as needed. A store with rows is copied before a migration, and one
+// from a newer daemon is refused. A store restored from a copy begins a new life (life.go); one beside another file's
+// log is refused (mark.go).
 //
-// The header and the schema are checked here, and the pages when they are read: checking them all would take longer the
-// more there is, and the daemon has to be back within a second.
+// The header and the schema are checked here, the pages when they are read: checking all would take too long for a
+// large store, and the daemon has to restart within a second.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	steps, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -130,7 +131,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Close waits for what is under way and closes the file. Every later call fails.
+// Close waits for running calls and closes the file. Later calls fail.
 func (s *Store) Close() error {
 	s.marking.Lock()
 	again := s.closing
@@ -140,7 +141,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	if s.started {
-		_ = s.turn(context.Background(), func(ctx context.Context, conn *sql.Conn) error { // a broken one keeps the mark that it has
+		_ = s.turn(context.Background(), func(ctx context.Context, conn *sql.Conn) error { // a broken store keeps its mark
 			if s.stale {
 				return nil
 			}
@@ -162,13 +163,12 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Coder gives requests their codes. Its key belongs to the store and does not change while it is open.
+// Coder makes the codes of requests. Its key belongs to the store and does not change while it is open.
 func (s *Store) Coder() permissions.Coder { return s.coder }
 
-// dir is the folder of the store, for advice.
 func (s *Store) dir() string { return filepath.Dir(s.path) }
 
-// LibraryVersion is the version of SQLite that this build carries.
+// LibraryVersion is the version of the SQLite library in this build.
 func LibraryVersion() string {
 	name, _, _ := sqlite3.Version()
 	return name

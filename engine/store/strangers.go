@@ -11,7 +11,7 @@ const (
 	countStrangers = `SELECT (SELECT COUNT(*) FROM strangers WHERE via = $1 AND account = $2), ` +
 		`(SELECT COUNT(*) FROM strangers WHERE told_at = 0)`
 
-	// The number is greater than those of all who are kept.
+	// The number is greater than all that are kept.
 	addStranger = `INSERT INTO strangers (n, via, account, name, first_at, told_at) ` +
 		`VALUES ((SELECT COALESCE(MAX(n), 0) + 1 FROM strangers), $1, $2, $3, $4, 0)`
 
@@ -22,7 +22,7 @@ const (
 		`ON CONFLICT (about) WHERE about = 'strangers' DO NOTHING`
 )
 
-// Met is [engine.Store].
+// Met implements [engine.Store].
 func (s *Store) Met(ctx context.Context, stranger permissions.Stranger, owner string) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		_, err := pruneStrangers(ctx, t, stranger.At.Add(-permissions.StrangersEvery), 2*permissions.MaxStrangers)
@@ -45,7 +45,7 @@ func (s *Store) Met(ctx context.Context, stranger permissions.Stranger, owner st
 	})
 }
 
-// noteStrangers leaves a notice to the owner where there is somebody to tell of.
+// noteStrangers leaves a notice to the owner if there are unknown senders to report.
 func noteStrangers(ctx context.Context, t *tx, owner string, at time.Time) error {
 	n := permissions.Notice{ID: permissions.NewID(at), To: owner, About: permissions.AboutStrangers, CreatedAt: at}
 	_, err := t.ExecContext(ctx, addStrangers, noticeFields(&n)...)
@@ -58,7 +58,7 @@ const (
 	readToldAt = `SELECT COALESCE(MAX(told_at), 0), (SELECT strangers FROM meta) FROM strangers`
 )
 
-// Strangers gives those whom the owner was not told of yet.
+// Strangers returns the unknown senders that the owner was not told of yet.
 func (s *Store) Strangers(ctx context.Context) (met permissions.Strangers, err error) {
 	fields := func(one *permissions.Stranger) []any {
 		return []any{&met.UpTo, &one.Via, &one.Account, &one.Name, instant{&one.At}}
@@ -81,7 +81,7 @@ const (
 		`(SELECT n FROM strangers WHERE told_at > 0 AND told_at <= $1 LIMIT 0 + $2)`
 )
 
-// ToldOf is [engine.Store].
+// ToldOf implements [engine.Store].
 func (s *Store) ToldOf(ctx context.Context, n permissions.Notice, met permissions.Strangers, at time.Time) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		told, args := tellStrangers, []any{micros(at), met.UpTo}
@@ -100,7 +100,7 @@ func (s *Store) ToldOf(ctx context.Context, n permissions.Notice, met permission
 	})
 }
 
-// pruneStrangers forgets those who were told of before a time.
+// pruneStrangers deletes those who were reported before a time.
 func pruneStrangers(ctx context.Context, t *tx, before time.Time, limit int) (int, error) {
 	return deleteOld(ctx, t, deleteStrangers, before, limit)
 }

@@ -17,7 +17,7 @@ const (
 	readSuspendedPairings = `SELECT ` + pairingColumns + `, mac FROM pairings WHERE suspended_at > 0 ORDER BY person, via`
 )
 
-// Suspended lists what opens nothing since the store was restored.
+// Suspended lists what a restore or a new key suspended.
 func (s *Store) Suspended(ctx context.Context) (all permissions.Suspended, err error) {
 	err = s.read(ctx, func(from source) error {
 		all, err = s.suspended(ctx, from)
@@ -37,7 +37,7 @@ func (s *Store) suspended(ctx context.Context, from source) (all permissions.Sus
 	return all, err
 }
 
-// Reinstate is [engine.Store].
+// Reinstate implements [engine.Store].
 func (s *Store) Reinstate(
 	ctx context.Context, names []string, by, via string, at time.Time,
 ) (back permissions.Suspended, err error) {
@@ -86,7 +86,7 @@ func reinstate[T any](ctx context.Context, s *Store, t *tx, g gate[T], row T, re
 	return s.append(ctx, t, record)
 }
 
-// named are those of what is suspended that the names mean; all of it without names.
+// named selects the suspended items with these names; all without names.
 func named(all permissions.Suspended, names []string) (found permissions.Suspended, err error) {
 	if len(names) == 0 {
 		return all, nil
@@ -125,7 +125,7 @@ func suspensionFields(a *permissions.Suspension) []any {
 	return []any{&a.Via, &a.Address, instant{&a.At}}
 }
 
-// Suspend is [engine.Store].
+// Suspend implements [engine.Store].
 func (s *Store) Suspend(ctx context.Context, via, address, who string, at time.Time) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		return s.keepShut(ctx, t, func() error {
@@ -133,7 +133,7 @@ func (s *Store) Suspend(ctx context.Context, via, address, who string, at time.T
 			if err != nil {
 				return err
 			}
-			if n, _ := result.RowsAffected(); n == 0 { // SQLite always tells
+			if n, _ := result.RowsAffected(); n == 0 { // SQLite always reports it
 				return nil
 			}
 			account := permissions.Pairing{Person: who, Via: via, Address: address}
@@ -147,7 +147,7 @@ func (s *Store) Suspensions(ctx context.Context) ([]permissions.Suspension, erro
 	return whole(ctx, s, "", suspensionFields, readSuspensions)
 }
 
-// lift ends the suspension of an account, and tells whether there was one.
+// lift ends the suspension of an account, and reports whether there was one.
 func (s *Store) lift(ctx context.Context, t *tx, via, address string) (was bool, err error) {
 	err = s.keepShut(ctx, t, func() error {
 		result, err := t.ExecContext(ctx, deleteSuspension, via, address)

@@ -27,10 +27,10 @@ const addedTokenColumns = tokenColumns + `, mac`
 
 var insertToken = `INSERT INTO tokens (` + addedTokenColumns + `) VALUES (` + parameters(addedTokenColumns) + `)`
 
-// readLastPerson finds whose the last token of a name is or was, as long as its row is kept.
+// readLastPerson finds the person of the last token with a name, while its row is kept.
 const readLastPerson = `SELECT person FROM tokens WHERE name = $1 ORDER BY created_at DESC, id DESC LIMIT 1`
 
-// AddToken keeps a token. The audit names it, and never its hash.
+// AddToken stores a token. The audit has its name and never its hash.
 func (s *Store) AddToken(ctx context.Context, token permissions.Token, by, via string) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error {
 		if token.Person == "" {
@@ -63,7 +63,7 @@ func tokenRecord(what permissions.Type, token permissions.Token, by, via string,
 
 const readTokens = `SELECT ` + tokenColumns + `, mac FROM tokens WHERE revoked_at = 0 ORDER BY name, id`
 
-// Tokens lists every token that is not revoked, by name.
+// Tokens lists every unrevoked token, by name.
 func (s *Store) Tokens(ctx context.Context) (tokens []permissions.Token, err error) {
 	err = s.read(ctx, func(from source) error {
 		tokens, err = sealed(ctx, s, from, tokenGate, readTokens)
@@ -80,9 +80,9 @@ const (
 	revokeToken = `UPDATE tokens SET revoked_at = $1, mac = '' WHERE id = $2 AND revoked_at = 0`
 )
 
-// Prove finds the token with that hash and notes, to the minute, that it was used; it refuses with
-// [permissions.CodeToken] one that is unknown, suspended or not valid at now. It writes at most once a minute. A token that
-// is found expired is revoked, so that it stays so whatever the clock says later.
+// Prove finds the token with that hash and records its use, at most once a minute. It refuses an unknown, suspended or
+// expired one with [permissions.CodeToken]. Finding a token expired revokes it, so that setting the clock back does not
+// revive it.
 func (s *Store) Prove(ctx context.Context, hash permissions.Digest, now time.Time) (permissions.Token, error) {
 	var token permissions.Token
 	if damage := s.damage.Load(); damage != nil {
@@ -127,7 +127,7 @@ func (s *Store) Prove(ctx context.Context, hash permissions.Digest, now time.Tim
 	return token, nil
 }
 
-// refusedToken is why a token that is known proves nothing.
+// refusedToken is why a known token is refused, or nil.
 func refusedToken(token permissions.Token, now time.Time) error {
 	suspended := !token.SuspendedAt.IsZero()
 	token.SuspendedAt = time.Time{}
@@ -137,7 +137,7 @@ func refusedToken(token permissions.Token, now time.Time) error {
 	return permissions.UnknownToken()
 }
 
-// endToken revokes a token that has expired.
+// endToken revokes an expired token.
 func (s *Store) endToken(ctx context.Context, token permissions.Token, now time.Time) error {
 	expired := !token.ExpiresAt.IsZero() && !now.Before(token.ExpiresAt)
 	if !expired {
@@ -163,7 +163,7 @@ const (
 	readTokenByID = `SELECT ` + tokenColumns + ` FROM tokens WHERE revoked_at = 0 AND id = $1`
 )
 
-// RevokeToken is [engine.Store].
+// RevokeToken implements [engine.Store].
 func (s *Store) RevokeToken(
 	ctx context.Context, name, by, via string, at time.Time,
 ) (revoked []permissions.Token, err error) {
@@ -202,7 +202,7 @@ const readLeftOfCaller = `SELECT id FROM requests WHERE caller = $1 AND (state =
 	`OR state = 'approved' AND used_at = 0 AND void_at = 0 AND lapsed_at = 0 ` +
 	`OR state NOT IN ('pending', 'approved') AND collected_at = 0 AND decided_at > $2)`
 
-// Left is [engine.Store].
+// Left implements [engine.Store].
 func (s *Store) Left(ctx context.Context, caller string, since time.Time) ([]permissions.ID, error) {
 	return gather(ctx, s, "a request", func(id *permissions.ID) []any { return []any{id} }, readLeftOfCaller, caller, micros(since))
 }
@@ -211,8 +211,8 @@ func openTokens(columns string) string {
 	return `SELECT ` + columns + `, mac FROM tokens WHERE revoked_at = 0 ORDER BY id`
 }
 
-// sealPersons seals again the tokens whose persons were in a table of their own before migration 15, where the audit says the same
-// of each. Others are not used.
+// sealPersons reseals tokens whose persons were in a separate table before migration 15, if the audit agrees. Others
+// are not used.
 func (s *Store) sealPersons(ctx context.Context, t *tx, said *comparison) error {
 	if s.from == nil {
 		return nil

@@ -8,59 +8,60 @@ import (
 	"math"
 )
 
-// tx is one write transaction and what will be known in memory once it is committed. It is the bare connection: a
-// sql.Tx starts a goroutine for itself and for every query, which costs more than the queries.
+// tx is one write transaction, and the state in memory that its commit will set. It uses the bare connection: sql.Tx
+// starts a goroutine for itself and for every query, which costs more than the queries.
 type tx struct {
 	conn *sql.Conn
 	ledger
 	rows  *rows
-	wrote bool // something that would have to be undone
-	marks bool // that the store came so far, for one because it takes something back
+	wrote bool // a rollback would undo something
+	marks bool // the mark has to cover it, for example because it revokes something
 }
 
-// ExecContext is that of [sql.Conn].
+// ExecContext is that of [sql.Conn] and notes that the transaction wrote.
 func (t *tx) ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error) {
 	t.wrote = true
 	return t.conn.ExecContext(ctx, text, args...)
 }
 
-// change is ExecContext for what has to change one row, so that nothing is said to be closed that still stands open.
+// change is ExecContext for a statement that has to change exactly one row, so that nothing is reported as closed while
+// it is open.
 func (t *tx) change(ctx context.Context, text string, args ...any) error {
 	result, err := t.ExecContext(ctx, text, args...)
 	if err != nil {
 		return err
 	}
-	if n, _ := result.RowsAffected(); n != 1 { // SQLite always tells
+	if n, _ := result.RowsAffected(); n != 1 { // SQLite always reports it
 		return damaged("the schema or a row", fmt.Errorf("a change of one row changed %d", n))
 	}
 	return nil
 }
 
-// QueryContext is that of [sql.Conn], and only reads.
+// QueryContext is that of [sql.Conn], for reading only.
 func (t *tx) QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
 	return t.conn.QueryContext(ctx, text, args...)
 }
 
-// QueryRowContext is that of [sql.Conn], and only reads.
+// QueryRowContext is that of [sql.Conn], for reading only.
 func (t *tx) QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row {
 	return t.conn.QueryRowContext(ctx, text, args...)
 }
 
-// returning is QueryRowContext for what writes as well.
+// returning is QueryRowContext for a statement that writes.
 func (t *tx) returning(ctx context.Context, text string, args ...any) *sql.Row {
 	t.wrote = true
 	return t.conn.QueryRowContext(ctx, text, args...)
 }
 
-// ledger is what every write needs and no write should have to look for.
+// ledger is what every write needs, kept in memory.
 type ledger struct {
 	head    // of this daemon's audit chain
 	pending int
 	newest  int64  // number of a request
-	stopped string // by whom; empty: nothing is stopped
+	stopped string // by whom; empty: nobody
 }
 
-// source is whatever rows can be read from.
+// source is what rows can be read from.
 type source interface {
 	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row
@@ -68,8 +69,7 @@ type source interface {
 
 const countPending = `SELECT COUNT(*) FROM requests WHERE state = 'pending'`
 
-// noteHalt says to those who would be refused while everything is stopped that it is, so that they need not wait for
-// their turn.
+// noteHalt publishes the stop, so that callers are refused without waiting for their turn.
 func (s *Store) noteHalt() {
 	by := s.ledger.stopped
 	switch known := s.halt.Load(); {
@@ -87,7 +87,7 @@ func transact(ctx context.Context, conn *sql.Conn, do func() error) (err error) 
 	}
 	committed := false
 	defer func() {
-		if !committed { // also when do panics; SQLite may have rolled back by itself, which is as good
+		if !committed { // also if do panics; SQLite may have rolled back itself, which is fine
 			_, _ = conn.ExecContext(ctx, "ROLLBACK")
 		}
 	}()
@@ -99,15 +99,14 @@ func transact(ctx context.Context, conn *sql.Conn, do func() error) (err error) 
 	return err
 }
 
-// CountPending is how many requests are pending.
+// CountPending is the number of pending requests.
 func (s *Store) CountPending(ctx context.Context) (n int, err error) {
 	err = s.read(ctx, func(from source) error { return from.QueryRowContext(ctx, countPending).Scan(&n) })
 	return n, err
 }
 
-// catchUp brings up to date what is known in memory, where it is not: after a commit that failed and may have been done all
-// the same, which is told now, and when somebody else has written the file. The audit goes on only where that commit or the
-// last one left it.
+// catchUp refreshes the state in memory after a commit that failed but may have happened, which it announces, and after
+// a write by another process. It fails unless the audit continues from one of these commits.
 func (s *Store) catchUp(ctx context.Context, t *tx, stale bool) error {
 	version := int64(0)
 	if err := t.QueryRowContext(ctx, readVersion).Scan(&version); err != nil {
@@ -116,7 +115,7 @@ func (s *Store) catchUp(ctx context.Context, t *tx, stale bool) error {
 	if !stale && version == s.version {
 		return nil
 	}
-	if s.started && version != s.version { // a trigger, say, could undo what is written now
+	if s.started && version != s.version { // an added trigger, for example, could undo this write
 		steps, err := fs.Sub(migrations, "migrations")
 		if err != nil {
 			return err
@@ -130,7 +129,7 @@ func (s *Store) catchUp(ctx context.Context, t *tx, stale bool) error {
 		return err
 	}
 	if s.started && t.head != s.ledger.head && t.head != s.tried {
-		if t.seq <= s.ledger.seq { // the next start has to see that it is gone
+		if t.seq <= s.ledger.seq { // the next start must notice the loss
 			s.noteMark(s.ledger.head)
 		}
 		return s.meddled(max(t.seq, s.ledger.seq))
@@ -142,7 +141,7 @@ func (s *Store) catchUp(ctx context.Context, t *tx, stale bool) error {
 	return nil
 }
 
-// readVersion is a number that changes with the commits of other connections.
+// readVersion changes with other connections' commits.
 const readVersion = `PRAGMA data_version`
 
 // reckon reads the ledger from the rows.
@@ -154,7 +153,7 @@ func (s *Store) reckon(ctx context.Context, t *tx) error {
 	if err != nil {
 		return fmt.Errorf("read who stopped everything: %w", unreadable("what the store says of itself", err))
 	}
-	if s.from == s.seals && !own.holds(s.from) { // where the key changes, findKey has looked
+	if s.from == s.seals && !own.holds(s.from) { // where the key changes, findKey has checked
 		return unsealed("who stopped everything")
 	}
 	t.stopped = own.stoppedBy
@@ -165,7 +164,7 @@ func (s *Store) reckon(ctx context.Context, t *tx) error {
 	return err
 }
 
-// read runs do over one unchanging view of the rows.
+// read runs do on one consistent snapshot.
 func (s *Store) read(ctx context.Context, do func(source) error) error {
 	if err := s.placed(); err != nil {
 		return err
@@ -174,29 +173,29 @@ func (s *Store) read(ctx context.Context, do func(source) error) error {
 	if err != nil {
 		return s.fault(ctx, err)
 	}
-	defer func() { _ = conn.Close() }() // only gives it back
+	defer func() { _ = conn.Close() }() // only returns it to the pool
 	if _, err := conn.ExecContext(unlessOver(ctx), "BEGIN"); err != nil {
 		return s.fault(ctx, err)
 	}
-	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // there is nothing to commit
+	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // nothing to commit
 	return s.explain(ctx, do(view{conn}))
 }
 
-// view is a connection that reads. The end of a context is noticed between its queries: one that could be cut short
-// would need a goroutine for each, which costs more than the query.
+// view is a reading connection. It checks the context between queries only: interruptible queries need a goroutine
+// each, which costs more than the query.
 type view struct{ conn *sql.Conn }
 
-// QueryContext is that of [sql.Conn].
+// QueryContext is that of [sql.Conn] without the cancellation.
 func (v view) QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
 	return v.conn.QueryContext(unlessOver(ctx), text, args...)
 }
 
-// QueryRowContext is that of [sql.Conn].
+// QueryRowContext is that of [sql.Conn] without the cancellation.
 func (v view) QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row {
 	return v.conn.QueryRowContext(unlessOver(ctx), text, args...)
 }
 
-// unlessOver is ctx without its end, if that has not come yet.
+// unlessOver returns ctx without its cancellation, unless it has ended already.
 func unlessOver(ctx context.Context) context.Context {
 	if ctx.Err() != nil {
 		return ctx

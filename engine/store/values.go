@@ -14,9 +14,9 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// The types below stand between a field and its column: each is both what is bound and where a row is read to.
+// The types below convert between a field and its column: each is both the bound value and the destination of a scan.
 
-// plain are args as the driver takes them, which database/sql would make of them while others wait for the connection.
+// plain converts args as database/sql would, before the connection is taken.
 func plain(args []any) ([]any, error) {
 	values := make([]any, len(args))
 	for i, a := range args {
@@ -29,11 +29,11 @@ func plain(args []any) ([]any, error) {
 	return values, nil
 }
 
-// never is the end of what has none, so that one range finds what is in force.
+// never is the end of what has none, so that one comparison finds what is in force.
 const never = math.MaxInt64
 
-// exactly are the fields to read a row to, each of which takes only values of the type that its column has: SQLite stores any
-// value anywhere, and text that is stored as bytes reads the same, but no comparison in SQL finds it.
+// exactly returns scan destinations that accept only values of their column's type: SQLite stores any type anywhere,
+// and text stored as bytes reads the same but equals nothing in SQL.
 func exactly(fields []any) []any {
 	all := make([]any, len(fields))
 	for i, f := range fields {
@@ -46,7 +46,7 @@ func exactly(fields []any) []any {
 	return all
 }
 
-// exact is a pointer to a string, an integer or a truth value.
+// exact wraps a pointer to a string, an integer or a bool.
 type exact struct{ field any }
 
 // Scan sets the field to text of another type as well, so that the error can name the row.
@@ -91,7 +91,7 @@ func (c instant) Scan(v any) error {
 	return nil
 }
 
-// hint is a time that nothing depends on: one that cannot be read is none.
+// hint is a time that nothing depends on: an unreadable one is zero.
 type hint struct{ time *time.Time }
 
 func (c hint) Value() (driver.Value, error) { return instant(c).Value() }
@@ -103,7 +103,7 @@ func (c hint) Scan(v any) error {
 	return nil
 }
 
-// inYears reports whether n is a time that can be written for people and programs.
+// inYears reports whether n is a time that RFC 3339 can represent.
 func inYears(n int64) bool {
 	const first, last = -62_135_596_800_000_000, 253_402_300_799_999_999
 	return n >= first && n <= last
@@ -123,7 +123,7 @@ func moment(n int64) time.Time {
 	return time.UnixMicro(n).UTC()
 }
 
-// end is a time after which something is over; the zero time, which is never, comes last.
+// end is the time at which something ends; the zero time, never, sorts last.
 type end struct{ time *time.Time }
 
 func (c end) Value() (driver.Value, error) {
@@ -141,7 +141,7 @@ func (c end) Scan(v any) error {
 	return instant(c).Scan(v)
 }
 
-// times is a JSON array of times in microseconds; one without items is read as nil.
+// times is a JSON array of times in microseconds; an empty one is read as nil.
 type times struct{ times *[]time.Time }
 
 func (c times) Value() (driver.Value, error) {
@@ -197,7 +197,7 @@ func (c scope) Scan(v any) (err error) {
 	return err
 }
 
-// raw is JSON that stays as it is, byte for byte.
+// raw is JSON that is kept byte for byte.
 type raw struct{ json *json.RawMessage }
 
 func (c raw) Value() (driver.Value, error) { return string(*c.json), nil }
@@ -214,7 +214,7 @@ func (c raw) Scan(v any) error {
 	return nil
 }
 
-// canonical is [raw] that goes into answers as it is.
+// canonical is [raw] that is used in answers unchanged.
 type canonical struct{ raw }
 
 func (c canonical) Scan(v any) error {
@@ -224,7 +224,7 @@ func (c canonical) Scan(v any) error {
 	return permissions.Answerable(string(*c.json), 100)
 }
 
-// list is a JSON array; one without items is read as nil.
+// list is a JSON array; an empty one is read as nil.
 type list[T any] struct{ items *[]T }
 
 const emptyList = "[]"
@@ -272,7 +272,7 @@ func (c detail) Scan(v any) error {
 	return json.Unmarshal([]byte(text), c.fields)
 }
 
-// encode writes JSON without escaping what HTML would need: inputs must come back byte for byte.
+// encode writes JSON without HTML escaping: inputs must come back byte for byte.
 func encode(v any) (string, error) {
 	var b bytes.Buffer
 	w := json.NewEncoder(&b)

@@ -22,16 +22,15 @@ const (
 	readOldAudit = `SELECT ` + entryColumns + `, '' FROM audit ORDER BY chain, seq` // from before entries were keyed
 )
 
-// Verified is what was found sound, and what could not be checked.
+// Verified is what was verified, and what could not be checked.
 type Verified struct {
 	Chains    []permissions.Head
-	Unchecked []string // and why; empty: everything was
+	Unchecked []string // and why; empty: everything was checked
 }
 
-// Verify reads every chain from the start, or from where an entry of the chain itself signs off what was deleted, and
-// returns the head of each. Then it compares the rows that open a gate, and the requests, with their seals and entries. The
-// error says at which entry a chain is broken, or which row is not what its entries say. Its own chain has to come as far as
-// to what was committed last.
+// Verify reads every chain from its start, or from where one of its entries signs off what was pruned, and returns the
+// heads. Then it compares the rows that open a gate, and the requests, with their seals and entries. The error names
+// the entry at which a chain is broken, or the row that differs. The daemon's own chain has to reach the last commit.
 func (s *Store) Verify(ctx context.Context) (heads []permissions.Head, err error) {
 	var h head
 	known := s.turn(ctx, func(context.Context, *sql.Conn) error {
@@ -49,7 +48,7 @@ func (s *Store) Verify(ctx context.Context) (heads []permissions.Head, err error
 				s.noteMark(h)
 			}
 		}
-		if err == nil { // an index that lacks a row keeps it from being found
+		if err == nil { // an index that lacks a row hides it
 			err = isSound(ctx, from, s.path)
 		}
 		return err
@@ -60,8 +59,8 @@ func (s *Store) Verify(ctx context.Context) (heads []permissions.Head, err error
 	return heads, nil
 }
 
-// VerifyFile does what [Store.Verify] does with the store at o.Path, which may be a backup, without changing it. Its audit has
-// to come as far as the mark beside it says, if there is one. Keys are that of o and o.CopyKey, as far as they can be read.
+// VerifyFile is [Store.Verify] for the store at o.Path, which may be a backup, without changing it. Its audit has to
+// reach its mark, if there is one. The keys are o.KeyFile and o.CopyKey, as far as they are readable.
 func VerifyFile(ctx context.Context, o Options) (v Verified, err error) {
 	path, err := filepath.Abs(o.Path)
 	if err != nil {
@@ -73,7 +72,7 @@ func VerifyFile(ctx context.Context, o Options) (v Verified, err error) {
 	if err := foreignLog(path); err != nil {
 		return v, err
 	}
-	m, text, err := readMark(path) // before the store, which may be open and go on
+	m, text, err := readMark(path) // before the store, which may be in use
 	if err != nil {
 		return v, fmt.Errorf("read the mark beside the store: %w", err)
 	}
@@ -91,7 +90,7 @@ func VerifyFile(ctx context.Context, o Options) (v Verified, err error) {
 	return v, unusable(err)
 }
 
-// keys are those that can be read of the audit key and that of a copy. What cannot be checked without them is said.
+// keys are the readable ones of the audit key and the copy's key. What cannot be checked without them is reported.
 func (o Options) keys() (all []*sealer) {
 	for _, file := range []string{o.keyFile(), o.CopyKey} {
 		if file == "" {
@@ -104,7 +103,7 @@ func (o Options) keys() (all []*sealer) {
 	return all
 }
 
-// verify returns what every chain has, or where one is broken or differs from the rows.
+// verify returns the head of each chain, or where one is broken or differs from the rows.
 func verify(ctx context.Context, from source, keys ...*sealer) (v Verified, err error) {
 	c := newComparison()
 	c.keys = keys
@@ -135,10 +134,10 @@ func verify(ctx context.Context, from source, keys ...*sealer) (v Verified, err 
 
 const beforeKey = "the seals of its rows and entries: it is from before the audit key"
 
-// countSealed is how many tables have a column for seals.
+// countSealed is 1 if the tables have a column for seals.
 const countSealed = `SELECT COUNT(*) FROM pragma_table_info('audit') WHERE name = 'mac'`
 
-// hasSeals reports whether the rows of a store can carry seals.
+// hasSeals reports whether the rows of a store can have seals.
 func hasSeals(ctx context.Context, from source) (bool, error) {
 	n := 0
 	err := from.QueryRowContext(ctx, countSealed).Scan(&n)
@@ -154,7 +153,7 @@ func (c *comparison) readAudit(ctx context.Context, from source, sealed bool, v 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }() // its error is that of rows.Err
+	defer func() { _ = rows.Close() }() // rows.Err has the error
 	var at checkpoint
 	for rows.Next() && ctx.Err() == nil {
 		var e permissions.Entry
@@ -187,20 +186,20 @@ func (c *comparison) readAudit(ctx context.Context, from source, sealed bool, v 
 	return at.close(c, v)
 }
 
-// checkpoint is how far a chain was read, and what its first entry continues.
+// checkpoint is how far a chain was read, and what its first entry follows.
 type checkpoint struct {
 	last   permissions.Entry
-	since  time.Time // of its first entry, where what came before was deleted
-	gone   head      // the last entry that was deleted; seq 0: none was
-	signed bool      // an entry signs that off
+	since  time.Time // time of the first entry, if earlier ones were deleted
+	gone   head      // the last deleted entry; seq 0: none
+	signed bool      // an entry signs the deletion off
 
-	key     *sealer // that entries are keyed with by now; nil: nobody has it
-	keyName string  // empty: they are not keyed yet
-	unkeyed int64   // the last entry that no key of ours was checked with
+	key     *sealer // the current key of the entries; nil: unknown
+	keyName string  // empty: not keyed yet
+	unkeyed int64   // the last entry that no key of ours could check
 }
 
-// keyed checks the seal of the next entry. Once entries are keyed, all that follow are; another key is introduced by an
-// entry that has the seal of it, and what came before is sealed by that, as it was then.
+// keyed checks the seal of the next entry. Once entries are keyed, all later ones are; an entry sealed with another key
+// introduces that key and seals the audit before it.
 func (c *checkpoint) keyed(keys []*sealer, e permissions.Entry, mac []byte) error {
 	introduced := e.Detail[keyID]
 	switch known := func(name string) int {
@@ -217,7 +216,7 @@ func (c *checkpoint) keyed(keys []*sealer, e permissions.Entry, mac []byte) erro
 	case c.keyName != "":
 	case c.unkeyed > 0:
 		return fmt.Errorf("chain %s is broken at entry %d: it is keyed, and no entry says with what", e.Chain, e.Seq)
-	default: // the first that is kept
+	default: // the first one kept
 		c.keyName = "another"
 		if i := slices.IndexFunc(keys, func(k *sealer) bool { return hmac.Equal(mac, k.entry(e.Hash)) }); i >= 0 {
 			c.key, c.keyName = keys[i], keys[i].id
@@ -233,7 +232,7 @@ func (c *checkpoint) keyed(keys []*sealer, e permissions.Entry, mac []byte) erro
 	return nil
 }
 
-// begin takes e for the first entry that its chain still has.
+// begin returns the checkpoint of a chain whose first kept entry is e.
 func begin(e permissions.Entry) checkpoint {
 	before := e.Seq - 1
 	if from, restored := leapt(e); restored {
@@ -246,7 +245,7 @@ func begin(e permissions.Entry) checkpoint {
 	return checkpoint{last: permissions.Entry{Chain: e.Chain, Seq: gone.seq, Hash: gone.hash}, gone: gone, since: e.At}
 }
 
-// add reads the next entry.
+// add checks the next entry.
 func (c *checkpoint) add(e permissions.Entry) error {
 	if err := follows(c.last, e); err != nil {
 		return err
@@ -259,7 +258,7 @@ func (c *checkpoint) add(e permissions.Entry) error {
 	return nil
 }
 
-// close is the end of the chain.
+// close checks the end of the chain.
 func (c *checkpoint) close(all *comparison, v *Verified) error {
 	if c.gone.seq != 0 && !c.signed {
 		return fmt.Errorf("chain %s is broken at entry %d: what came before it is missing, and no entry signs that off",
@@ -278,7 +277,7 @@ func (c *checkpoint) close(all *comparison, v *Verified) error {
 	return nil
 }
 
-// leapt is the seq of the entry before e, where e begins the life of a store that was restored: between them is a gap.
+// leapt returns the seq of the entry before e if e begins the life of a restored store: between them is a gap.
 func leapt(e permissions.Entry) (from int64, restored bool) {
 	if e.Type != permissions.StoreRestored {
 		return 0, false
@@ -287,7 +286,7 @@ func leapt(e permissions.Entry) (from int64, restored bool) {
 	return from, err == nil && from >= 0 && from < e.Seq
 }
 
-// follows tells whether e may stand after last.
+// follows checks that e continues last.
 func follows(last, e permissions.Entry) error {
 	from, restored := leapt(e)
 	switch {
