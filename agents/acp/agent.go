@@ -96,12 +96,12 @@ func New(o Options) *Agent {
 // Bind says where the agent asks. It is called once, before anything runs.
 func (a *Agent) Bind(d agents.Desk) { a.desk = d }
 
-// Bond is [agents.Resident].
+// Bond implements [agents.Resident].
 func (a *Agent) Bond() permissions.Bond {
 	return permissions.Bond{Agent: a.o.Name, Person: a.o.Person, Via: a.o.Via}
 }
 
-// Activity is [agents.Resident].
+// Activity implements [agents.Resident].
 func (a *Agent) Activity() permissions.Activity { return *a.activity.Load() }
 
 func (a *Agent) shows(now permissions.Activity) { a.activity.Store(&now) }
@@ -110,7 +110,7 @@ func (a *Agent) stamp() time.Time { return a.o.Now().UTC().Truncate(time.Microse
 
 func (a *Agent) caller() permissions.Caller { return permissions.AgentCaller(a.o.Name) }
 
-// Hear is [agents.Resident]: the message is kept until a turn takes it.
+// Hear implements [agents.Resident]: the message is kept until a turn takes it.
 func (a *Agent) Hear(ctx context.Context, m permissions.Message) error {
 	s, err := a.row.current(ctx)
 	if err != nil {
@@ -124,7 +124,7 @@ func (a *Agent) Hear(ctx context.Context, m permissions.Message) error {
 	return nil
 }
 
-// Run is [agents.Resident]. When it ends, the program does.
+// Run implements [agents.Resident]. When it ends, the program does.
 func (a *Agent) Run(ctx context.Context, s agents.Speaker) error {
 	a.mu.Lock()
 	a.speaker = s
@@ -335,7 +335,7 @@ func (o Options) conversation() sdk.NewSessionRequest {
 	return sdk.NewSessionRequest{Cwd: o.Place.Workspace, McpServers: []sdk.McpServer{}}
 }
 
-// Obey is [agents.Resident]. It returns once the turn has ended, and the session as well where that was ordered.
+// Obey implements [agents.Resident]. It returns once the turn has ended, and the session as well where that was ordered.
 func (a *Agent) Obey(ctx context.Context, o permissions.Order) error {
 	a.mu.Lock()
 	a.orders++

@@ -217,7 +217,7 @@ func (a *Agent) waits(ctx context.Context, over bool, more func(permissions.Agen
 	a.working(a.Activity() == permissions.Running)
 }
 
-// Witness is [agents.Witness]: it wakes whoever waits for an answer, and the kill switch ends the program.
+// Witness implements [agents.Witness]: it wakes whoever waits for an answer, and the kill switch ends the program.
 func (a *Agent) Witness(_ context.Context, h permissions.Happening, r permissions.Request) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

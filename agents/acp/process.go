@@ -154,7 +154,7 @@ func (p *process) doom() {
 	p.run.Kill()
 }
 
-// alive tells whether the program can still be spoken to.
+// alive reports whether the program can still be spoken to.
 func (p *process) alive() bool {
 	if p.doomed.Load() {
 		return false
@@ -310,7 +310,7 @@ func signedIn[T any](ctx context.Context, p *process, method string, in any) (ou
 	return call[T](ctx, p, method, in)
 }
 
-// unsigned tells whether an agent answered that it is not signed in.
+// unsigned reports whether an agent answered that it is not signed in.
 func unsigned(err error) bool {
 	told, is := errors.AsType[*sdk.RequestError](err)
 	return is && told.Code == codeSignIn

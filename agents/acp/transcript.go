@@ -222,7 +222,7 @@ func (t *transcript) said(all bool) string {
 	return strings.Join(texts, "\n\n")
 }
 
-// spoke tells whether the agent said anything in words.
+// spoke reports whether the agent said anything in words.
 func (t *transcript) spoke() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

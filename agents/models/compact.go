@@ -234,7 +234,7 @@ func Size(p Prompt, known Measured) int64 {
 	return n
 }
 
-// Near tells whether p has to be made shorter, by [Compact], before m is asked: it leaves less than a fifth of the window
+// Near reports whether p has to be made shorter, by [Compact], before m is asked: it leaves less than a fifth of the window
 // to the reply.
 func Near(m Model, p Prompt, known Measured) bool {
 	return Size(p, known) > m.Window()-m.Window()/5

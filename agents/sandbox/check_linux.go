@@ -43,7 +43,7 @@ func fromABI(name string, abi, needed int) Promise {
 	return Promise{name, abi >= needed, why}
 }
 
-// filters tells whether the kernel takes seccomp filters with what ours says.
+// filters reports whether the kernel takes seccomp filters with what ours says.
 func filters() bool {
 	takes := func(action uint32) bool {
 		_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))

@@ -103,7 +103,7 @@ func probing(w Walls) Walls {
 	return w
 }
 
-// try runs a probe behind walls, and tells whether it got through.
+// try runs a probe behind walls, and reports whether it got through.
 func try(t *testing.T, s *Sandbox, w Walls, args ...string) bool {
 	t.Helper()
 	said, code := run(t, s, probing(w), append([]string{self(), "probe"}, args...)...)

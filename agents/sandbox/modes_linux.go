@@ -91,7 +91,7 @@ func answerModes(listener int, writable []string) {
 	}
 }
 
-// deserted tells whether nobody is left whose calls could come.
+// deserted reports whether nobody is left whose calls could come.
 func deserted(listener int) bool {
 	fds := []unix.PollFd{{Fd: int32(listener)}}
 	_, err := unix.Poll(fds, 0)

@@ -31,7 +31,7 @@ import (
 	"github.com/daycared/daycared/internal/own"
 )
 
-// Mode says whether walls are built.
+// Mode reports whether walls are built.
 type Mode string
 
 // The modes. Whatever the mode, a command has none of the daemon's environment and descriptors, and ends with all that
@@ -174,7 +174,7 @@ func plain(p string) error {
 	return nil
 }
 
-// meet tells whether one clean path is the other, or lies in it.
+// meet reports whether one clean path is the other, or lies in it.
 func meet(a, b string) bool { return within(a, b) || within(b, a) }
 
 func within(outer, inner string) bool {

@@ -173,7 +173,7 @@ func (in editing) apply(was held) ([]byte, error) {
 	return text, nil
 }
 
-// crlf tells whether every line of a text ends so.
+// crlf reports whether every line of a text ends so.
 func crlf(text []byte) bool {
 	n := bytes.Count(text, []byte("\n"))
 	return n > 0 && n == bytes.Count(text, []byte("\r\n"))

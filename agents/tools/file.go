@@ -106,7 +106,7 @@ func basis(text []byte) string {
 	return "sha256 " + hex.EncodeToString(sum[:])
 }
 
-// isText tells whether people can be shown it as it is.
+// isText reports whether people can be shown it as it is.
 func isText(text []byte) bool { return utf8.Valid(text) && bytes.IndexByte(text, 0) < 0 }
 
 // putting is what put is to do.

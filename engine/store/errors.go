@@ -79,7 +79,7 @@ func (s *Store) fault(ctx context.Context, err error) error {
 	}
 	e := s.diagnose(failed, err)
 	if failed.Code == sqlite3.ErrCorrupt || failed.Code == sqlite3.ErrNotADB {
-		s.log.Error("the store is damaged and is not written any more", "path", s.path, "err", err)
+		s.log.Error("store damaged: not written until restart", "path", s.path, "err", err)
 		s.damage.CompareAndSwap(nil, e)
 	}
 	return e

@@ -66,7 +66,7 @@ func (s *Store) closeAfter(ctx context.Context, t *tx, c *comparison) error {
 		err = errors.Join(err, s.hold(ctx, t, by, "", s.now()))
 	}
 	if t.stopped != was {
-		s.log.Error("a stop that somebody took out behind daycared's back holds again", "by", t.stopped)
+		s.log.Error("stop removed behind daycared's back: restored", "by", t.stopped)
 	}
 	return errors.Join(err, s.keepShut(ctx, t, func() error {
 		is, err := readShut(ctx, t)
@@ -98,7 +98,7 @@ func closeAgain[T any](ctx context.Context, s *Store, t *tx, c *comparison, g ga
 		default:
 			continue
 		}
-		s.log.Error("a row of earlier that somebody put back behind daycared's back is not used", "row", g.name(row))
+		s.log.Error("old row put back behind daycared's back: ignored", "row", g.name(row))
 		if err := errors.Join(err, s.append(ctx, t, r)); err != nil {
 			return err
 		}

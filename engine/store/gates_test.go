@@ -544,7 +544,7 @@ func TestARowThatCannotBeReadIsLeftOut(t *testing.T) {
 			if r, err := o.Read(t.Context(), more.ID); err != nil || r.State != permissions.Expired {
 				t.Errorf("the next request is %s, %v", r.State, err)
 			}
-			if n := strings.Count(log.String(), "a row is not used"); n > 1 || n == 0 && c.row != "" {
+			if n := strings.Count(log.String(), "unsealed row ignored"); n > 1 || n == 0 && c.row != "" {
 				t.Errorf("it says that %d times:\n%s", n, log)
 			}
 		})

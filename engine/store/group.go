@@ -155,9 +155,9 @@ func (s *Store) enter(ctx context.Context, j *job) error {
 
 var (
 	// errCut is the error of the jobs whose group leader panicked.
-	errCut = errors.New("the write was cut short")
+	errCut = errors.New("the write was aborted")
 	// errApart rolls a group back in which one failed after it wrote.
-	errApart = errors.New("each has to be written by itself")
+	errApart = errors.New("run each write alone")
 )
 
 // lead writes j's group and wakes its members.

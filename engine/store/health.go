@@ -118,7 +118,7 @@ func (s *Store) placed() error {
 				Advice: "end daycared with: daycared stop (or SIGTERM), which saves what was decided; do not kill it; then start it again",
 			}
 			if s.lost.CompareAndSwap(nil, e) {
-				s.log.Error("the store is not used any more", "err", e)
+				s.log.Error("store unusable until restart", "err", e)
 			}
 			return s.lost.Load()
 		case err != nil:

@@ -57,7 +57,7 @@ func meet(ctx context.Context, t *tx, o permissions.Opening) (m met, err error) 
 		text, args = meetByKey, append(args[:6], r.Key)
 	}
 	if err := t.QueryRowContext(ctx, text, args...).Scan(&m.self, instant{&m.denied}, &m.waiting, &m.twin); err != nil {
-		return met{}, unreadable("what a new request meets", err)
+		return met{}, unreadable("the duplicates of a new request", err)
 	}
 	return m, nil
 }

@@ -55,7 +55,7 @@ func TestABadRowOfAListIsLeftOut(t *testing.T) {
 					t.Errorf("%d rows, %v; want the good one", n, err)
 				}
 			}
-			if n := strings.Count(log.String(), "a row is left out"); n != 1 {
+			if n := strings.Count(log.String(), "unreadable row skipped"); n != 1 {
 				t.Errorf("it says that %d times:\n%s", n, log)
 			}
 		})

@@ -106,8 +106,8 @@ func (s *Store) start(ctx context.Context) error {
 	s.restoredAt, s.above, s.from = l.began, l.above, s.seals
 	if renewed != nil {
 		s.coder.Key = renewed.key
-		s.log.Warn("the store was restored from a copy: what opened a gate is suspended; list it with: daycared suspended; "+
-			"if a copy was put back by hand, locks made since are lost: lock again whoever is to be locked",
+		s.log.Warn("store restored from a copy: grants, tokens and pairings are suspended; list them with: daycared suspended; "+
+			"if a copy was put in place by hand, locks made since are lost: make them again",
 			"why", renewed.why, "back_to", renewed.from, "next", renewed.next, "grants", renewed.grants, "tokens", renewed.tokens,
 			"pairings", renewed.pairings, "approvals_taken_back", renewed.approvals)
 	}
@@ -119,7 +119,7 @@ func (s *Store) start(ctx context.Context) error {
 
 // errUnannounced ends an opening that is to begin a new life before anything is written: the mark has to announce it
 // first.
-var errUnannounced = errors.New("the mark does not say yet that a new life begins")
+var errUnannounced = errors.New("the mark does not announce a new life yet")
 
 // firstMark writes the mark of this opening and records in the store that there is one.
 func (s *Store) firstMark(ctx context.Context, l life, before *mark) error {
@@ -153,7 +153,7 @@ func (s *Store) firstMark(ctx context.Context, l life, before *mark) error {
 		return err
 	})
 	if err != nil { // a missing mark is noticed only after the next start recorded it
-		s.log.Error("note that the store has a mark", "err", err)
+		s.log.Error("record that the store has a mark", "err", err)
 	}
 	s.noteMark(h) // now that the log has content
 	return nil

@@ -47,7 +47,7 @@ func (s *Store) Locks(ctx context.Context) (locks []permissions.Lock, err error)
 		found, err := collect(ctx, from, "", lockGate.rowFields, lockGate.open)
 		for _, r := range found {
 			if !lockGate.holds(s.seals, r) {
-				s.log.Error("a lock holds, and its row is not used for anything else", "err", unsealed(lockGate.name(r.row)))
+				s.log.Error("lock without a valid seal stays in force", "err", unsealed(lockGate.name(r.row)))
 				r.row.Unlocking = nil
 			}
 			locks = append(locks, r.row)

@@ -142,7 +142,7 @@ func (s *Store) meddled(seq int64) error {
 		Advice: "stop the daemon and restore a backup: daycared restore FILE",
 	}
 	if s.damage.CompareAndSwap(nil, e) {
-		s.log.Error("the store is not written any more, and nothing is granted", "path", s.path, "err", e)
+		s.log.Error("audit modified: store is neither written nor grants anything", "path", s.path, "err", e)
 	}
 	return s.damage.Load()
 }

@@ -200,7 +200,7 @@ func collectReadable[T any](
 			return false, err
 		}
 		if _, told := s.unsealed.LoadOrStore(err.Error(), true); !told {
-			s.log.Error("a row is left out", "err", err)
+			s.log.Error("unreadable row skipped", "err", err)
 		}
 		return true, nil
 	}, text, args...)

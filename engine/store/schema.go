@@ -129,7 +129,7 @@ func (s *Store) checkSchema(ctx context.Context, from source, steps fs.FS, versi
 		return nil
 	}
 	for _, d := range all {
-		s.log.Error("the schema of the store differs", "part", d.name, "found", d.found, "want", d.want)
+		s.log.Error("store schema differs", "part", d.name, "found", d.found, "want", d.want)
 	}
 	if s.started {
 		return &Error{
@@ -179,12 +179,12 @@ func (s *Store) migrate(ctx context.Context, steps fs.FS) error {
 		if err != nil {
 			return fmt.Errorf("copy the store: %w", err)
 		}
-		s.log.Info("store copied before it is brought up to date", "path", s.copyName(has), "schema", has)
+		s.log.Info("store copied before migration", "path", s.copyName(has), "schema", has)
 	}
 	if _, err := provider.Up(ctx); err != nil {
 		return s.fault(ctx, err)
 	}
-	s.log.Info("store brought up to date", "path", s.path, "from", has, "schema", known)
+	s.log.Info("store migrated", "path", s.path, "from", has, "schema", known)
 	return nil
 }
 

@@ -227,7 +227,7 @@ func sealed[T any](ctx context.Context, s *Store, from source, g gate[T], text s
 // leaveOut logs once that a row is not used.
 func (s *Store) leaveOut(row string) {
 	if _, told := s.unsealed.LoadOrStore(row, true); !told {
-		s.log.Error("a row is not used", "err", unsealed(row))
+		s.log.Error("unsealed row ignored", "err", unsealed(row))
 	}
 }
 

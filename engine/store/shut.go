@@ -87,7 +87,7 @@ func (s *Store) keepShut(ctx context.Context, t *tx, change func() error) error 
 // putShut restores locks and suspensions that somebody deleted or changed, and logs each.
 func (s *Store) putShut(ctx context.Context, t *tx, said, is shut) (err error) {
 	put := func(name, text string, args []any, r permissions.Record) {
-		s.log.Error("a row that somebody deleted or changed behind daycared's back is put back", "row", name)
+		s.log.Error("row deleted or changed behind daycared's back: restored", "row", name)
 		_, failed := t.ExecContext(ctx, text, args...)
 		err = errors.Join(err, failed, s.append(ctx, t, r))
 	}

@@ -168,7 +168,7 @@ func (c *canceller) pending(ctx context.Context, t *tx) ([]permissions.Request, 
 }
 
 func (c *canceller) skip(number int64, err error) {
-	c.log.Error("a request that waits cannot be cancelled", "number", number, "err", err)
+	c.log.Error("cancel pending request, skipping it", "number", number, "err", err)
 	c.skipped++
 	c.why = cmp.Or(c.why, err)
 }

@@ -38,7 +38,7 @@ func (s *Store) AddToken(ctx context.Context, token permissions.Token, by, via s
 			err := t.QueryRowContext(ctx, readLastPerson, token.Name).Scan(exactly([]any{&last})...)
 			switch {
 			case err != nil && !errors.Is(err, sql.ErrNoRows):
-				return unreadable("whose the last token of "+token.Name+" was", err)
+				return unreadable("the last token of "+token.Name, err)
 			case last != "":
 				return permissions.Invalid(fmt.Errorf("the last token of %s was of %s; say --person %s, or write another name",
 					token.Name, last, last))
@@ -228,7 +228,7 @@ func (s *Store) sealPersons(ctx context.Context, t *tx, said *comparison) error 
 		if err := tokenGate.put(ctx, t, s.from, r.row); err != nil {
 			return err
 		}
-		s.log.Info("the seal of a token covers whose it is now", "token", r.row.ID, "person", r.row.Person)
+		s.log.Info("token sealed with its person", "token", r.row.ID, "person", r.row.Person)
 	}
 	return err
 }

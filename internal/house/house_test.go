@@ -114,7 +114,7 @@ func TestWhoStartsGoroutinesLooksForLeaks(t *testing.T) {
 	}
 }
 
-// starts tells whether the code that ships of a package starts goroutines, by itself or by a group.
+// starts reports whether the code that ships of a package starts goroutines, by itself or by a group.
 func starts(t *testing.T, p pkg) (found bool) {
 	for _, name := range p.GoFiles {
 		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, p.ImportPath, name), nil, 0)

@@ -46,7 +46,7 @@ func (r row) rank() int {
 	return 999
 }
 
-// leads tells whether an order may go on with d, which makes r become to. The row becomes another only once all have been
+// leads reports whether an order may go on with d, which makes r become to. The row becomes another only once all have been
 // told of it, and of those before, that ever were, since no row comes back.
 func (r request) leads(to request, d deed, said reply) (request, bool) {
 	if d.shows == nil {

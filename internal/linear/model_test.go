@@ -87,7 +87,7 @@ type reply struct {
 	brief bool // of the row, only what a sentence says
 }
 
-// shows tells whether the reply tells of the whole row as it was then, or that there was none.
+// shows reports whether the reply tells of the whole row as it was then, or that there was none.
 func (r reply) shows() bool { return r.word == unknown || r.row.state != absent && !r.brief }
 
 type word string

@@ -62,7 +62,7 @@ func hostname(host string) string {
 	return strings.ToLower(host)
 }
 
-// ownOrigin tells whether a call says that it comes from nowhere, or from the very place that it goes to. No page is
+// ownOrigin reports whether a call says that it comes from nowhere, or from the very place that it goes to. No page is
 // served here, so that no browser says the latter; some clients of MCP do.
 func ownOrigin(r *http.Request) bool {
 	scheme := "http"

@@ -168,7 +168,7 @@ func (a Ask) question() (q permissions.Request, err error) {
 	return q, a.small()
 }
 
-// fits tells whether the members given are those of the kind.
+// fits reports whether the members given are those of the kind.
 func (a Ask) fits() error {
 	kinds := []permissions.Kind{
 		permissions.KindPermission, permissions.KindTool, permissions.KindPause, permissions.KindClarification,

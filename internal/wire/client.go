@@ -249,5 +249,5 @@ func Tries(first, most time.Duration) *backoff.ExponentialBackOff {
 	return b
 }
 
-// Gone tells whether an error is only about the connection, so that trying again may help.
+// Gone reports whether an error is only about the connection, so that trying again may help.
 func Gone(err error) bool { return errors.Is(err, ErrLost) || errors.Is(err, ErrUnreachable) }

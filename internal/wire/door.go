@@ -54,7 +54,7 @@ const health = "/healthz"
 // operations are the paths of every door that tell of the daemon rather than of requests.
 var operations = []string{health, "/readyz", "/metrics", "/openapi.json"}
 
-// Looks tells whether a call only looks after the daemon, and whether it asks no more than that it be alive.
+// Looks reports whether a call only looks after the daemon, and whether it asks no more than that it be alive.
 func Looks(r *http.Request) (alive, looks bool) {
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	return reads && r.URL.Path == health, reads && slices.Contains(operations, r.URL.Path)
@@ -139,7 +139,7 @@ func notReady(err error) *Problem {
 
 // Entrance is how calls come to a door over one listener.
 type Entrance struct {
-	// Hosts tells whether a host (without its port, in lower case) is served here; nil: [SocketHosts].
+	// Hosts reports whether a host (without its port, in lower case) is served here; nil: [SocketHosts].
 	Hosts func(name string) bool
 	// Guard proves who makes a call, or turns it away, before any of its body is read; nil lets everybody in.
 	Guard func(http.Handler) http.Handler

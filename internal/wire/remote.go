@@ -117,7 +117,7 @@ func onlyHere(_ context.Context, _, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// untrusted tells whether an error says that the other end is not who it should be: trying again does not help.
+// untrusted reports whether an error says that the other end is not who it should be: trying again does not help.
 func untrusted(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError
@@ -170,7 +170,7 @@ type TCP struct {
 }
 
 // ServeTCP is [Serve] for a TCP listener, over HTTP/1.1: a connection is one call at a time, so that counting the one
-// bounds the other. Who calls is not known: [PeerUID] only tells whether it may be an account of this machine.
+// bounds the other. Who calls is not known: [PeerUID] only reports whether it may be an account of this machine.
 func ServeTCP(ctx context.Context, l net.Listener, h http.Handler, o TCP, log *slog.Logger) error {
 	if o.Total <= 0 {
 		o.Total = defaultTotal
@@ -210,7 +210,7 @@ func (o TCP) know(c net.Conn) (peer, error) {
 	return p, nil
 }
 
-// ownAddress tells whether this machine has an address. Where it cannot be told, it has.
+// ownAddress reports whether this machine has an address. Where it cannot be told, it has.
 func ownAddress(a netip.Addr) bool {
 	all, err := net.InterfaceAddrs()
 	if err != nil {

@@ -82,7 +82,7 @@ func NewLines(from io.Reader, most int, take func(line []byte) (passes bool, err
 	return &Lines{from: bufio.NewReaderSize(from, 64<<10), most: most, take: take}
 }
 
-// Read is [io.Reader].
+// Read implements [io.Reader].
 func (l *Lines) Read(p []byte) (int, error) {
 	for len(l.left) == 0 {
 		line, err := l.next()

@@ -65,19 +65,19 @@ func New(o Options) (*Model, error) {
 	}}, nil
 }
 
-// Name is [models.Model].
+// Name implements [models.Model].
 func (m *Model) Name() string { return m.o.Name }
 
-// Window is [models.Model].
+// Window implements [models.Model].
 func (m *Model) Window() int64 { return m.o.Window }
 
-// Cost is [models.Model].
+// Cost implements [models.Model].
 func (m *Model) Cost(u models.Usage) int64 { return m.o.Price.Cost(u) }
 
 // Close ends the connections that are idle. The model can still be asked.
 func (m *Model) Close() { m.link.Close() }
 
-// Reply is [models.Model].
+// Reply implements [models.Model].
 func (m *Model) Reply(ctx context.Context, p models.Prompt, write func(string)) (models.Reply, error) {
 	if write == nil {
 		write = func(string) {}
@@ -109,7 +109,7 @@ func (m *Model) once(ctx context.Context, p models.Prompt, params openai.ChatCom
 	return reply, nil
 }
 
-// ours tells whether the model is at OpenAI itself, which no longer takes all that the others still do.
+// ours reports whether the model is at OpenAI itself, which no longer takes all that the others still do.
 func (m *Model) ours() bool {
 	u, err := url.Parse(m.o.BaseURL)
 	return err == nil && u.Hostname() == "api.openai.com"

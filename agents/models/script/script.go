@@ -51,16 +51,16 @@ var _ models.Model = (*Model)(nil)
 // window is longer than any script: it is never told to make a conversation shorter, which it could not do.
 const window = 100_000_000
 
-// Name is [models.Model].
+// Name implements [models.Model].
 func (m *Model) Name() string { return m.name }
 
-// Window is [models.Model].
+// Window implements [models.Model].
 func (*Model) Window() int64 { return window }
 
-// Cost is [models.Model]: none.
+// Cost implements [models.Model]: none.
 func (*Model) Cost(models.Usage) int64 { return 0 }
 
-// Reply is [models.Model].
+// Reply implements [models.Model].
 func (m *Model) Reply(ctx context.Context, p models.Prompt, write func(string)) (models.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return models.Reply{}, err

@@ -77,7 +77,7 @@ func (s stage) text(n int) string {
 	return strings.Join(lines, "\n")
 }
 
-// fits tells whether the turn can be played, and what its groups matched.
+// fits reports whether the turn can be played, and what its groups matched.
 func (t *turn) fits(before string, now stage) (groups []string, ok bool) {
 	if len(t.after) > 0 && !slices.Contains(t.after, before) {
 		return nil, false

@@ -82,7 +82,7 @@ func (s *Server) start(ctx context.Context) (*line, error) {
 	return l, nil
 }
 
-// alive tells whether the connection stands.
+// alive reports whether the connection stands.
 func (l *line) alive() bool {
 	select {
 	case <-l.ended:

@@ -28,10 +28,10 @@ type Tool struct {
 
 var _ tools.Tool = (*Tool)(nil)
 
-// Spec is [tools.Tool].
+// Spec implements [tools.Tool].
 func (t *Tool) Spec() models.Tool { return t.definition.spec }
 
-// Plan is [tools.Tool]. The server is not asked. What its tools need is known to nobody, so there are no tags: the gate is
+// Plan implements [tools.Tool]. The server is not asked. What its tools need is known to nobody, so there are no tags: the gate is
 // all there is.
 func (t *Tool) Plan(_ context.Context, _ tools.Place, input json.RawMessage) (tools.Plan, error) {
 	canonical, err := permissions.CanonicalJSON(input)
@@ -76,7 +76,7 @@ func (t *Tool) check(input json.RawMessage) error {
 	return compiled.Validate(value)
 }
 
-// Run is [tools.Tool].
+// Run implements [tools.Tool].
 func (t *Tool) Run(ctx context.Context, _ tools.Place, input json.RawMessage, plan tools.Plan) tools.Outcome {
 	s := t.server
 	limited, cancel := context.WithTimeout(ctx, s.o.Limit)
