@@ -1,12 +1,11 @@
-// Package agents is who asks. An agent's door, wherever the agent runs, holds an [Asker] and nothing that decides: that
-// the asker never decides is a fact of the types.
+// Package agents declares the side that asks. An agent's server, wherever the agent runs, holds an [Asker] and nothing
+// that decides: the types guarantee that whoever asks cannot decide.
 //
-// A [Resident] is an agent of our own. It hears its person and speaks to them through a [Speaker], which decides nothing
-// either.
+// A [Resident] is an agent of our own. It receives its person's messages and answers through a [Speaker], which cannot
+// decide either.
 //
-// [github.com/daycared/daycared/agents/mcp] is the door of agents that speak MCP, and
-// [github.com/daycared/daycared/agents/api] the door of agents that run elsewhere (HTTP on agent.sock) and the
-// client that `daycared ask` and the demo's agent use.
+// [github.com/daycared/daycared/agents/mcp] serves agents that speak MCP. [github.com/daycared/daycared/agents/api]
+// serves agents that run elsewhere (HTTP on agent.sock), and has the client of `daycared ask` and the demo's agent.
 package agents
 
 import (
@@ -15,95 +14,95 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Asker puts a question to people and waits for the answer.
+// Asker asks people a question and waits for the answer.
 type Asker interface {
-	// Ask returns the settled request. It fills in what the door leaves open (options, who is asked, deadline, and the
-	// id, unless q proposes one of its own making, by which it is found again when the first reply was lost).
+	// Ask returns the settled request. It fills in what the caller leaves open: options, recipients, deadline and id,
+	// unless q proposes an id of its own to be found by if the reply is lost.
 	//
-	// When ctx ends first, Ask returns the request as it stands and the error of ctx, and nothing is cancelled: after
-	// a deadline, a q that carries a Call keeps its place for a short while and goes on waiting when asked again with
-	// the same Call and the ID it was told; after a cancellation the call has left. A question that is not put to
-	// anybody is a *permissions.Refusal. Ask is safe for concurrent use.
+	// When ctx ends first, Ask returns the current request and ctx's error, and cancels nothing. After a deadline, a q
+	// with a Call keeps its place for a short while; asking again with the same Call and the returned ID continues to
+	// wait. After a cancellation the call has left. If nobody is asked, the error is a *permissions.Refusal. Ask is
+	// safe for concurrent use.
 	Ask(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, error)
 }
 
-// Asked is what callers do about what they asked. It cannot decide what an agent may do.
+// Asked is what callers do with their own requests. It cannot decide what an agent may do.
 type Asked interface {
-	// Find gives a request of this caller's, as it stands. Another's is refused as unknown.
+	// Find returns the caller's request in its current state. Another caller's is refused as unknown.
 	Find(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
-	// Await is Find once the request is settled; when ctx ends first, as it stands then, with a nil error.
+	// Await is Find once the request is settled. When ctx ends first, it returns the current state and a nil error.
 	Await(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
-	// Withdraw cancels a request of this caller's.
+	// Withdraw cancels the caller's request.
 	Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Standing, error)
-	// Reply answers a request of this caller's by what the dialog of its own editor brought, which showed what has that
-	// digest. What permits anything is refused, and everything where the settings do not allow it.
+	// Reply answers the caller's request with the result of a dialog in its own editor, which showed a question with
+	// that digest. It refuses an answer that permits anything, and every answer if the settings forbid them.
 	Reply(
 		ctx context.Context, caller permissions.Caller, id permissions.ID, a permissions.Answer, shown permissions.Digest,
 	) (permissions.Standing, error)
 }
 
-// Desk is where agents of our own ask without waiting: what they ask is a row, and what becomes of it is told to a
-// [Witness]. It cannot decide. It is safe for concurrent use.
+// Desk lets our own agents ask without waiting: a question is a row, and its outcome is delivered to a [Witness]. It
+// cannot decide. It is safe for concurrent use.
 type Desk interface {
-	// Judge tells, by policy and grants alone, what q would need just now: nothing is stored and nobody is asked. What
-	// could not be asked at all, forbidden tools and all that is stopped among it, is a *permissions.Refusal.
+	// Judge returns what q would need now, by policy and grants alone, without storing or asking anything. If q cannot
+	// be asked at all (a forbidden tool, everything stopped), the error is a *permissions.Refusal.
 	Judge(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Verdict, error)
 	// Forbids reports whether a tool never runs for the caller.
 	Forbids(caller permissions.Caller, tool string) bool
-	// TooOften counts a call of a tool that policy alone allows, and reports whether the caller has had as many of it in this minute
-	// as run unasked.
+	// TooOften counts a call that policy alone allows, and reports whether the caller has used up the tool's unasked
+	// calls of this minute.
 	TooOften(caller permissions.Caller, tool string) bool
-	// Held are the tags that the caller holds just now in a session: by the configuration, and by grants.
+	// Held returns the tags that the caller holds now in a session, from the configuration and grants.
 	Held(ctx context.Context, caller permissions.Caller, session string) ([]permissions.Tag, error)
-	// Pose puts q to people and returns the row, settled or not, without waiting. Its Key is required: the same key again
-	// finds the same row, whatever has become of it. Refusals are those of [Asker]. Where a new row waits for people, told goes
-	// to the audit in the same commit, about that request.
+	// Pose asks people q and returns the row, settled or not, without waiting. Its Key is required: the same key later
+	// finds the same row, in any state. Refusals are those of [Asker]. If a new row waits for people, the records told
+	// about it are appended to the audit in the same commit.
 	Pose(ctx context.Context, caller permissions.Caller, q permissions.Request, told ...permissions.Record) (permissions.Request, error)
-	// Read gives a request of the caller's.
+	// Read returns the caller's request.
 	Read(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Request, error)
-	// Use hands an approval to the call that acts on it, after looking once more whether it still may: what was approved is
-	// what the row says, and policy and grants allow it now. The same call again changes nothing, and no other can use
-	// what was allowed once. Of a step, one call stands for all that it uses.
+	// Use assigns an approval to the call that acts on it, after checking again that the approval matches the row and
+	// that policy and grants allow it now. Repeating the same call changes nothing; another call cannot use an approval
+	// for once. In a step, one call counts for all.
 	Use(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) (permissions.Request, error)
-	// Withdraw cancels a pending request of the caller's. One that is settled stays as it is.
+	// Withdraw cancels the caller's pending request. A settled one stays as it is.
 	Withdraw(ctx context.Context, caller permissions.Caller, id permissions.ID, by string) error
-	// EndSession ends a session's grants, and cancels what waits in it, whichever agent of ours asked. It may be repeated.
+	// EndSession ends the grants of a session and cancels its pending requests, whichever of our agents asked. It may
+	// be repeated.
 	EndSession(ctx context.Context, caller permissions.Caller, session string) error
 }
 
-// Witness is told, in the order of commits, what becomes of what agents of ours asked, also of what happened while the
-// daemon was down. It is called by one goroutine.
+// Witness receives, in commit order and from one goroutine, the events of what our own agents asked, including those
+// while the daemon was down.
 type Witness interface {
-	// Witness returns nil once it has stored what it needs of it; after an error, or a crash, the same comes again. The
-	// happening is REQUEST_SHOWN (with the person in its detail "to"), REQUEST_SETTLED, or another of the request r, as it
-	// is now; or ALL_STOPPED, without a request.
+	// Witness returns nil once it has stored what it needs of the event; after an error or a crash the event comes
+	// again. The event is one of the request r, in its current state, such as REQUEST_SHOWN (its detail "to" is the
+	// person) or REQUEST_SETTLED; or ALL_STOPPED, without a request.
 	Witness(ctx context.Context, h permissions.Happening, r permissions.Request) error
 }
 
-// Resident is an agent of our own: somebody's, in whose chat it hears what that person writes, and speaks. Every method
-// is safe for concurrent use.
+// Resident is one of our own agents. It belongs to a person, in whose chat it receives messages and speaks. Every
+// method is safe for concurrent use.
 type Resident interface {
-	// Bond says whose it is. It never changes, and no two residents have the same name.
+	// Bond is the agent's person and channel. It never changes, and no two residents have the same name.
 	Bond() permissions.Bond
-	// Run works until ctx ends; when it returns before, it is run again. Other methods may be called before.
+	// Run works until ctx ends; if it returns earlier, it is run again. Other methods may be called before it.
 	Run(ctx context.Context, s Speaker) error
-	// Hear takes a message, which has been stored for it. Nil means that the resident has stored it itself, or is done
-	// with it; after an error or a crash the same message, known by its Key, comes again, before any later one.
+	// Hear receives a message, which is already stored. Nil means that the resident has stored or processed it; after
+	// an error or a crash the same message, identified by its Key, comes again before any later one.
 	Hear(ctx context.Context, m permissions.Message) error
-	// Obey does what its person orders, at once: it returns within a few seconds. The same order may come twice.
+	// Obey executes the person's order within a few seconds. The same order may come twice.
 	Obey(ctx context.Context, o permissions.Order) error
-	// Activity is what it does just now. It does not wait for anything.
+	// Activity is what the agent does now. It does not block.
 	Activity() permissions.Activity
 }
 
-// Speaker is what a resident speaks through, to its own person. It cannot decide, nor speak as another. It is safe for
+// Speaker lets a resident write to its own person. It cannot decide or speak as another agent. It is safe for
 // concurrent use.
 type Speaker interface {
-	// Say returns nil once the text is stored; it is sent after what was said before, whatever happens meanwhile. The
-	// same key again, unless it is empty, changes nothing. A *permissions.Refusal with [permissions.CodeInvalid] means
-	// that the text is empty or has more than [permissions.MaxUtterance] bytes, one with [permissions.CodeLimit] that so
-	// much is still to be sent that it was not taken.
+	// Say returns nil once the text is stored; texts are sent in order, also after a restart. A repeated non-empty key
+	// changes nothing. A *permissions.Refusal with [permissions.CodeInvalid] means that the text is empty or longer
+	// than [permissions.MaxUtterance] bytes, one with [permissions.CodeLimit] that the outbox is full.
 	Say(ctx context.Context, key, text string) error
-	// Working shows the person that the resident works, or no longer. It does not wait for anything.
+	// Working shows the person whether the resident works. It does not block.
 	Working(on bool)
 }

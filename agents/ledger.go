@@ -9,33 +9,33 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// ErrStale says that a [Commit] was made from a row that is another by now: nothing of it was stored.
+// ErrStale reports that a [Commit] was made from an outdated row: nothing was stored.
 var ErrStale = errors.New("the session has changed meanwhile")
 
-// Turn is one message of a session's transcript, as its model is told it.
+// Turn is one message of a session's transcript, as its model receives it.
 type Turn struct {
-	Seq     int64           // 1, 2, 3 … within the session; the store gives it
-	Content json.RawMessage // in the words of whoever runs the session
+	Seq     int64           // 1, 2, 3 … within the session; set by the store
+	Content json.RawMessage // in the format of the session's runtime
 	At      time.Time
 }
 
-// Post is what waits for a session: what its person wrote, or another agent, or what it is told of in silence. It is
-// taken into the transcript when the session's model is asked next.
+// Post waits for a session: a message of its person, of another agent, or a silent notification. It joins the
+// transcript when the session's model is asked next.
 type Post struct {
-	Number  int64 // the store's, in the order in which they came
+	Number  int64 // set by the store, in order of arrival
 	Session permissions.ID
-	Key     string // required: the same key again, for the same session, changes nothing
-	From    string // a person, the caller that an agent is ("agent:helper"), or empty for daycared itself
+	Key     string // required; a repeated key of a session changes nothing
+	From    string // a person, an agent's caller ("agent:helper"), or empty for daycared
 	Text    string
-	Silent  bool // begins no run
-	Chain   int  // how many runs led to it, one by the other, since a person or the clock began the first
+	Silent  bool // starts no run
+	Chain   int  // number of runs that led to it since a person or the clock started the first
 	At      time.Time
 }
 
-// Execution is one tool call as it went.
+// Execution is one tool call and its result.
 type Execution = permissions.Execution
 
-// ArtifactType is what an artifact is; the store takes no other than those below.
+// ArtifactType is the kind of an artifact; the store accepts only those below.
 type ArtifactType = permissions.ArtifactType
 
 // The types of artifacts.
@@ -53,34 +53,34 @@ const (
 	ArtifactApprovalDenied   ArtifactType = "approval_denied"
 )
 
-// Artifact is something that came of a step.
+// Artifact is a result of a step.
 type Artifact = permissions.Artifact
 
-// Commit is all that one step of a session does, to be stored whole or not at all.
+// Commit is everything that one step of a session does, stored completely or not at all.
 type Commit struct {
-	// Session as it is afterwards. Its Version is one more than that of the row that it was made from; the first is 1.
+	// Session is the new row. Its Version is one more than that of the row it was made from; the first is 1.
 	Session    permissions.AgentSession
 	Turns      []Turn      // to be added to the transcript
-	Drops      int64       // turns up to this Seq leave the transcript, but for those of Turns: a summary stands for them; 0: none
-	Taken      []int64     // numbers of posts that are in the transcript now
-	Executions []Execution // begun or ended: there is one row for each Step and Call
+	Drops      int64       // turns up to this Seq leave the transcript, except Turns: a summary replaces them; 0: none
+	Taken      []int64     // numbers of the posts that joined the transcript
+	Executions []Execution // started or finished calls: one row for each Step and Call
 	Artifacts  []Artifact
-	// Records go to the audit. One without a request names its session in its detail "session", and who may see it besides
-	// the operator in its detail "person".
+	// Records are appended to the audit. One without a request names its session in its detail "session", and the
+	// person who may see it besides the operator in "person".
 	Records []permissions.Record
 }
 
-// SessionStore keeps sessions. Every write is durable when its method returns nil. See engine/store.
+// SessionStore keeps sessions. A write is durable when its method returns nil. See engine/store.
 type SessionStore interface {
-	// Commit stores all of it or nothing. When the row's version is another than one less than the session's, the error
+	// Commit stores c completely or not at all. If the row's version is not one less than the session's, the error
 	// matches [ErrStale].
 	Commit(ctx context.Context, c Commit) error
-	// CurrentSession is the newest of an agent's that has not ended.
+	// CurrentSession is the agent's newest session that has not ended.
 	CurrentSession(ctx context.Context, agent string) (permissions.AgentSession, bool, error)
-	// Post keeps a post; the same key again, for the same session, changes nothing. When too many wait it refuses with
+	// Post stores a post; a repeated key of a session changes nothing. When too many wait it refuses with
 	// [permissions.CodeLimit].
 	Post(ctx context.Context, p Post) error
-	// Posts lists what was not taken yet, oldest first.
+	// Posts lists the posts that were not taken yet, oldest first.
 	Posts(ctx context.Context, session permissions.ID, limit int) ([]Post, error)
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// What every agent that the daemon runs writes of a session, in the same words.
+// The records that every runtime of agents writes about a session, in one format.
 
-// RecordOf is what happened in a session, for the audit and for those who follow it, with pairs of further details.
+// RecordOf is a session's event for the audit and its followers, with pairs of further details.
 func RecordOf(t permissions.Type, s permissions.AgentSession, at time.Time, detail ...string) permissions.Record {
 	r := permissions.Record{Type: t, At: at, Actor: s.Caller().Name, Request: s.Request, Detail: map[string]string{
 		"session": string(s.ID), "person": s.Person, "agent": s.Agent,
@@ -26,13 +26,13 @@ func RecordOf(t permissions.Type, s permissions.AgentSession, at time.Time, deta
 	return r
 }
 
-// StatusOf tells how a session stands.
+// StatusOf reports the status of a session.
 func StatusOf(s permissions.AgentSession) permissions.Record {
 	return RecordOf(permissions.SessionStatus, s, s.ChangedAt, "status", string(s.Status))
 }
 
-// Encode writes what is stored. JSON within it stays as it is, byte for byte, also where it has < > &: the input of a call
-// is compared with the one that people were shown.
+// Encode returns v as JSON for storage. JSON within it is kept byte for byte, without escaping < > &, because a call's
+// input is compared with the one that people were shown.
 func Encode(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -43,27 +43,27 @@ func Encode(v any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// ArtifactOf is something that came of a session. What is in it can always be written.
+// ArtifactOf is an artifact of a session. Its content must be encodable.
 func ArtifactOf(t ArtifactType, content map[string]any) Artifact {
 	text, _ := Encode(content)
 	return Artifact{Type: t, Content: text}
 }
 
-// Why calls do not run that people were asked about.
+// Reasons for not running calls that people were asked about.
 const (
 	ReasonDenied  = "user_denied"
 	ReasonTimeout = "ack_timeout"
 	ReasonStopped = "stopped"
 )
 
-// How runs end.
+// Outcomes of runs.
 const (
 	Done        = "done"
 	Interrupted = "interrupted"
 	Failed      = "failed"
 )
 
-// refusal is in a word why a call does not run that q alone asks about; empty: it may.
+// refusal is the code for why a call that q alone asks about does not run; empty: it may.
 func refusal(q permissions.Request, void bool) string {
 	switch {
 	case q.State == permissions.Denied:
@@ -78,8 +78,8 @@ func refusal(q permissions.Request, void bool) string {
 	return string(q.State)
 }
 
-// Verdict is the artifact of what people said of one call, which q asks about alone: the scope of an approval, or the reason
-// of a denial. An approval that is void may not be used.
+// Verdict is the artifact of the decision on a call that q alone asks about: the scope of an approval or the reason of
+// a denial. A void approval may not be used.
 func Verdict(x Execution, q permissions.Request, void bool) Artifact {
 	content := map[string]any{"session_id": x.Session, "tool": x.Tool, "args": x.Arguments, "timestamp": q.DecidedAt}
 	a := Artifact{}
@@ -97,14 +97,13 @@ func Verdict(x Execution, q permissions.Request, void bool) Artifact {
 	return a
 }
 
-// Opening tells that people are asked about calls, for [Desk.Pose]; [Closing] ends it.
+// Opening is the record that people are asked about calls, for [Desk.Pose]; [Closing] ends it.
 func Opening(s permissions.AgentSession, at time.Time) permissions.Record {
 	return RecordOf(permissions.WaitAckEnter, s, at)
 }
 
-// Closing is what is told of a settled request by which people were asked about calls: of those that were allowed, and of
-// those that were not, by their reasons; and besides, of a decision, whose it was. An approval that is void may not be used;
-// stopped is why it was withdrawn, if an order did that.
+// Closing returns the records of a settled request about calls: the allowed calls, the others by their reasons, and who
+// decided. A void approval may not be used; stopped is the order that withdrew it, if any.
 func Closing(s permissions.AgentSession, q permissions.Request, void bool, stopped string, at time.Time) (all []permissions.Record) {
 	s.Request = q.ID
 	var reasons []string

@@ -1,5 +1,5 @@
-// Package models is what agents of ours think with. A [Model] reads a conversation and writes its next turn: words, and
-// calls of tools. It knows nothing of permissions, and nothing that it writes is done without them.
+// Package models declares the language models of our own agents. A [Model] reads a conversation and writes its next
+// turn: text and tool calls. It knows nothing of permissions, and none of its calls runs without them.
 package models
 
 import (
@@ -11,49 +11,49 @@ import (
 	"time"
 )
 
-// Role is who speaks in a turn of a conversation.
+// Role is the author of a message.
 type Role string
 
 // The roles.
 const (
 	User      Role = "user"      // a person, or daycared itself
 	Assistant Role = "assistant" // the model
-	Results   Role = "tool"      // what became of the calls of the turn before
+	Results   Role = "tool"      // results of the previous turn's calls
 )
 
-// Message is one turn of a conversation. It is a value that is kept as JSON.
+// Message is one turn of a conversation. It is stored as JSON.
 type Message struct {
 	Role    Role     `json:"role"`
 	Text    string   `json:"text,omitempty"`
-	Calls   []Call   `json:"calls,omitempty"`   // of an Assistant
-	Results []Result `json:"results,omitempty"` // of Results: one for each call of the turn before, in its order
+	Calls   []Call   `json:"calls,omitempty"`   // of an Assistant message
+	Results []Result `json:"results,omitempty"` // of a Results message: one per call of the previous turn, in order
 }
 
-// Call is one call of a tool that the model asks for.
+// Call is a tool call that the model asks for.
 type Call struct {
-	ID    string          `json:"id"` // the provider's, or made by us where it gave none or one twice
+	ID    string          `json:"id"` // the provider's, or ours if it gave none or a duplicate
 	Tool  string          `json:"tool"`
-	Input json.RawMessage `json:"input"` // always JSON; an object, unless the model wrote none: then a string of what it wrote
+	Input json.RawMessage `json:"input"` // always JSON: an object, or a string if the model wrote no object
 }
 
-// Result is what a call returned.
+// Result is the result of a call.
 type Result struct {
-	ID    string `json:"id"` // of the call
+	ID    string `json:"id"` // of its Call
 	Text  string `json:"text"`
 	Error bool   `json:"error,omitempty"`
 }
 
-// Tool is a tool as a model is told of it.
+// Tool is the description of a tool for a model.
 type Tool struct {
 	Name        string
 	Description string
-	Schema      json.RawMessage // JSON Schema of its input: an object
+	Schema      json.RawMessage // JSON Schema of its input, an object
 }
 
-// Prompt is what a model is asked.
+// Prompt is the input of a model.
 type Prompt struct {
 	System   string
-	Messages []Message // begins with a User's; the last is not an Assistant's
+	Messages []Message // starts with a User message and does not end with an Assistant's
 	Tools    []Tool
 }
 
@@ -62,48 +62,48 @@ type Reply struct {
 	Text  string
 	Calls []Call
 	Usage Usage
-	Cut   bool // it was cut off at the most that it may write
+	Cut   bool // cut off at the token limit
 }
 
-// Usage counts tokens, as the provider does. Where it does not say, they are estimated.
+// Usage counts tokens, as reported by the provider or estimated.
 type Usage struct {
 	Read, Written int64
 }
 
-// Model is something that answers. Implementations are safe for concurrent use.
+// Model generates replies. Implementations are safe for concurrent use.
 type Model interface {
-	// Name is the model's, as the configuration has it.
+	// Name is the model's name in the configuration.
 	Name() string
-	// Window is how many tokens a prompt and its reply may have together.
+	// Window is the most tokens of a prompt and its reply together.
 	Window() int64
-	// Cost is what so many tokens cost, in millionths of the currency of the configured prices; 0 without prices.
+	// Cost is the price of the usage, in millionths of the configured currency; 0 without prices.
 	Cost(Usage) int64
-	// Reply waits for the whole reply and hands words to write as they come (write may be nil). What passes by itself is
-	// tried again, at the times that the provider names, until ctx ends or the tries are spent; a reply that broke off is
-	// begun anew, and write is told so with no words: write(""). Errors are *Error, or that of ctx.
+	// Reply waits for the whole reply and passes text to write as it comes (write may be nil). Transient faults are
+	// retried, at the times that the provider names, until ctx ends or the attempts are used up. A broken reply is
+	// started again, announced by write(""). Errors are *Error or ctx's.
 	Reply(ctx context.Context, p Prompt, write func(words string)) (Reply, error)
 }
 
-// What can be wrong, besides what is tried again. Match with [errors.Is].
+// Kinds of errors, after retries. Match with [errors.Is].
 var (
 	ErrTooLong = errors.New("the conversation is longer than the model's window")
-	ErrRefused = errors.New("the provider refuses the request")      // the key, the model's name, or what was sent
-	ErrAway    = errors.New("the provider does not answer just now") // also after every try
+	ErrRefused = errors.New("the provider refuses the request")      // the key, the model's name or the request
+	ErrAway    = errors.New("the provider does not answer just now") // after all retries
 )
 
-// Error is why there is no reply. Its text is for the operator and the person, and holds no key.
+// Error is why there is no reply. Its text is for the operator and the person, and contains no key.
 type Error struct {
 	Kind  error         // one of the above
-	Text  string        // what the provider said, in at most a few lines
-	After time.Duration // when it says to try again; 0: it does not say
+	Text  string        // the provider's text, at most a few lines
+	After time.Duration // when to try again; 0: unknown
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Kind, e.Text) }
 
-// Unwrap is the kind.
+// Unwrap returns Kind.
 func (e *Error) Unwrap() error { return e.Kind }
 
-// Key is what a provider knows us by. It does not print. Empty: none is sent.
+// Key is a provider's API key. It is never printed. Empty: none is sent.
 type Key string
 
 // String hides the key.
@@ -118,12 +118,12 @@ func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 // MarshalText hides the key.
 func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// Price is what a million tokens cost, in millionths of a currency.
+// Price is per million tokens, in millionths of a currency.
 type Price struct {
 	Read, Written int64
 }
 
-// Cost is what so many tokens cost, in millionths of the currency, rounded up.
+// Cost is the price of the usage in millionths of the currency, rounded up.
 func (p Price) Cost(u Usage) int64 {
 	const million = 1_000_000
 	return (u.Read*p.Read + u.Written*p.Written + million - 1) / million

@@ -1,7 +1,7 @@
-// Package anthropic asks models over the Messages of Anthropic, streamed, with a client of its own: the provider's library
+// Package anthropic is a client of Anthropic's Messages API, streamed. It is our own because the provider's library
 // takes longer to compile than all of daycared.
 //
-// The configuration alone decides what is sent and where: the ANTHROPIC_… variables of the environment are not read.
+// Only the configuration determines what is sent and where: the ANTHROPIC_… environment variables are not read.
 package anthropic
 
 import (
@@ -17,37 +17,37 @@ import (
 )
 
 const (
-	// Base is Anthropic's own address.
+	// Base is Anthropic's address.
 	Base = "https://api.anthropic.com"
-	// Window is that of a model of which the configuration says none, in tokens.
+	// Window is the default context window in tokens.
 	Window = 200_000
-	// Most is how many tokens a reply may have where the configuration does not say.
+	// Most is the default maximum of reply tokens.
 	Most = 8192
 
-	version = "2023-06-01" // of the protocol
+	version = "2023-06-01" // the API's version header
 )
 
-// Options are what a model needs. Only the name is required.
+// Options configure a model. Only Name is required.
 type Options struct {
-	Name    string // as the provider calls the model
-	BaseURL string // without the v1; empty: [Base]
+	Name    string // the provider's name of the model
+	BaseURL string // without /v1; empty: [Base]
 	Key     models.Key
-	Window  int64 // tokens of a prompt and its reply together; 0: [Window]
-	Most    int64 // tokens that one reply may have; 0: [Most]
+	Window  int64 // tokens of prompt and reply together; 0: [Window]
+	Most    int64 // most tokens of one reply; 0: [Most]
 	Price   models.Price
-	Link    provider.Options // how often and how long; its Base and Key are not looked at
+	Link    provider.Options // retries and time limits; its Base and Key are ignored
 }
 
 // Model is one model at one provider. It is safe for concurrent use.
 type Model struct {
 	o    Options
 	link *provider.Link
-	key  func() string // a function, as that does not print
+	key  func() string // a function, so that it is never printed
 }
 
 var _ models.Model = (*Model)(nil)
 
-// New makes a model. Nothing is sent. The error is about the address or the key, and shows neither.
+// New makes a model without sending anything. The error is about the address or the key, and contains neither.
 func New(o Options) (*Model, error) {
 	o.BaseURL, o.Window, o.Most = cmp.Or(o.BaseURL, Base), cmp.Or(o.Window, Window), cmp.Or(o.Most, Most)
 	o.Link.Base, o.Link.Key = o.BaseURL, o.Key
@@ -69,7 +69,7 @@ func (m *Model) Window() int64 { return m.o.Window }
 // Cost implements [models.Model].
 func (m *Model) Cost(u models.Usage) int64 { return m.o.Price.Cost(u) }
 
-// Close ends the connections that are idle. The model can still be asked.
+// Close closes idle connections. The model remains usable.
 func (m *Model) Close() { m.link.Close() }
 
 // Reply implements [models.Model].
@@ -86,7 +86,7 @@ func (m *Model) Reply(ctx context.Context, p models.Prompt, write func(string)) 
 	}, func() { write("") })
 }
 
-// once asks once.
+// once makes one attempt.
 func (m *Model) once(ctx context.Context, p models.Prompt, body []byte, write func(string)) (models.Reply, error) {
 	x := m.link.Exchange(ctx)
 	read := reading{link: m.link, write: write, blocks: map[provider.Number]*call{}}
@@ -105,7 +105,7 @@ func (m *Model) once(ctx context.Context, p models.Prompt, body []byte, write fu
 	return reply, nil
 }
 
-// send sends the request. What answers it is read from the exchange, which closes it, too.
+// send sends the request. The response is read from the exchange, which also closes it.
 func (m *Model) send(x *provider.Exchange, body []byte) error {
 	r, err := http.NewRequestWithContext(x.Context(), http.MethodPost, m.link.Base()+"v1/messages", bytes.NewReader(body))
 	if err != nil {
@@ -121,7 +121,7 @@ func (m *Model) send(x *provider.Exchange, body []byte) error {
 	return err
 }
 
-// request is what Messages take.
+// request is the body of a Messages request.
 type request struct {
 	Model     string    `json:"model"`
 	MaxTokens int64     `json:"max_tokens"`
@@ -136,7 +136,7 @@ type message struct {
 	Content []block     `json:"content"`
 }
 
-// block is a text, a call or a result, and has the fields of its type.
+// block is a text, a call or a result, with the fields of its type.
 type block struct {
 	Type      string          `json:"type"`
 	Text      string          `json:"text,omitempty"`
@@ -154,7 +154,7 @@ type tool struct {
 	InputSchema map[string]any `json:"input_schema"`
 }
 
-// params writes a prompt as Messages take it.
+// params converts a prompt.
 func (m *Model) params(p models.Prompt) request {
 	params := request{Model: m.o.Name, MaxTokens: m.o.Most, Stream: true}
 	if p.System != "" {
@@ -163,13 +163,13 @@ func (m *Model) params(p models.Prompt) request {
 	for _, turn := range p.Messages {
 		blocks := blocksOf(turn)
 		if len(blocks) == 0 {
-			continue // a turn without a word is refused
+			continue // empty turns are refused
 		}
 		role := models.User
 		if turn.Role == models.Assistant {
 			role = models.Assistant
 		}
-		if n := len(params.Messages); n > 0 && params.Messages[n-1].Role == role { // roles take turns
+		if n := len(params.Messages); n > 0 && params.Messages[n-1].Role == role { // roles must alternate
 			params.Messages[n-1].Content = append(params.Messages[n-1].Content, blocks...)
 			continue
 		}
@@ -206,5 +206,5 @@ func blocksOf(m models.Message) []block {
 
 var unsafe = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 
-// safe is an id, which another provider may have given, as this one takes it.
+// safe makes an id of any provider valid here.
 func safe(id string) string { return unsafe.ReplaceAllLiteralString(id, "_") }

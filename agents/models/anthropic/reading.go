@@ -10,14 +10,14 @@ import (
 	"github.com/daycared/daycared/internal/wire"
 )
 
-// streamEvent is one of a stream, with the fields of every type that we read.
+// streamEvent is an event of the stream, with the fields of all types that we read.
 type streamEvent struct {
 	Type         provider.Text
 	Index        provider.Number
 	Message      struct{ Usage usage }
 	ContentBlock struct {
 		Type, Text, ID, Name provider.Text
-		Input                json.RawMessage // of a kind that the tool decides
+		Input                json.RawMessage // its type depends on the tool
 	} `json:"content_block"`
 	Delta struct {
 		Type, Text  provider.Text
@@ -34,27 +34,27 @@ type usage struct {
 	Output        provider.Number `json:"output_tokens"`
 }
 
-// reading puts the events of a stream together.
+// reading assembles a reply from the events of a stream.
 type reading struct {
 	link   *provider.Link
 	write  func(string)
 	text   strings.Builder
 	blocks map[provider.Number]*call
-	calls  []*call // of them, in the order in which they began
+	calls  []*call // in the order in which they started
 	usage  models.Usage
 	reason provider.Text
 	ended  bool
 }
 
-// call is a call as it comes, in pieces.
+// call is a call whose input arrives in pieces.
 type call struct {
 	id, name string
-	whole    json.RawMessage // what it began with: all of it, where no pieces come
+	whole    json.RawMessage // the initial input: complete if no pieces follow
 	pieces   strings.Builder
 }
 
-// event takes one. Events and blocks of kinds that we do not know are passed over, as the provider asks of its clients, and
-// so are fields of other types than theirs.
+// event processes one event. Unknown types of events and blocks are ignored, as the provider requires, and so are
+// fields of unexpected types.
 func (r *reading) event(name string, data []byte) error {
 	switch {
 	case name == "error":
@@ -67,7 +67,7 @@ func (r *reading) event(name string, data []byte) error {
 	if err := json.Unmarshal(data, &e); err != nil && !errors.As(err, &odd) {
 		return err
 	}
-	if err := wire.CheckNames(data); err != nil { // what others read in it may be something else
+	if err := wire.CheckNames(data); err != nil { // other parsers could read another value
 		return err
 	}
 	switch e.Type {
@@ -111,13 +111,13 @@ func (r *reading) say(words provider.Text) {
 	}
 }
 
-// used takes counts that grow; what an event leaves out is 0.
+// used adds counts, which only grow; a missing one is 0.
 func (r *reading) used(u usage) {
 	r.usage.Read = max(r.usage.Read, int64(u.Input+u.CacheCreation+u.CacheRead))
 	r.usage.Written = max(r.usage.Written, int64(u.Output))
 }
 
-// end is the reply. A stream that does not say that it ended broke off.
+// end returns the reply. A stream without its end event broke off.
 func (r *reading) end(p models.Prompt) (models.Reply, error) {
 	reply := models.Reply{Text: r.text.String(), Usage: r.usage,
 		Cut: r.reason == "max_tokens" || r.reason == "model_context_window_exceeded"}
@@ -134,7 +134,7 @@ func (r *reading) end(p models.Prompt) (models.Reply, error) {
 		input := json.RawMessage(c.pieces.String())
 		if len(input) == 0 {
 			var whole any
-			_ = json.Unmarshal(c.whole, &whole) // it is valid, or missing
+			_ = json.Unmarshal(c.whole, &whole) // valid or missing
 			input, _ = json.Marshal(whole)
 		}
 		reply.Calls = append(reply.Calls, models.Call{ID: c.id, Tool: c.name, Input: input})

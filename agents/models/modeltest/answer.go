@@ -11,49 +11,49 @@ import (
 	"github.com/daycared/daycared/agents/models"
 )
 
-// Answer is what a request is answered with: a reply, or a fault.
+// Answer is the response to a request: a reply, or a fault.
 type Answer struct {
 	Text   string
-	Calls  []models.Call // an id that is empty is given
+	Calls  []models.Call // an empty id is filled in
 	Usage  models.Usage  // zero: 10 read and 5 written
-	Finish string        // how the provider says why it ended; empty: as fits
-	Pieces int           // the texts and the inputs come in so many; 0: 3
+	Finish string        // the provider's finish reason; empty: the fitting one
+	Pieces int           // number of pieces for texts and inputs; 0: 3
 
-	Wait  <-chan struct{} // nothing comes before it is closed
-	Pause <-chan struct{} // nothing comes after the first half of the stream before it is closed
+	Wait  <-chan struct{} // nothing is sent until it is closed
+	Pause <-chan struct{} // only half of the stream is sent until it is closed
 
-	Fault *Fault // there is an error instead
-	Raw   string // there is this instead, as a stream of events
-	Plain string // there is this instead, as application/json with a 200
-	Page  string // there is this instead, as text/html with a 200
+	Fault *Fault // instead of a reply
+	Raw   string // instead: this stream of events
+	Plain string // instead: this, as application/json with status 200
+	Page  string // instead: this, as text/html with status 200
 	Odd   Odd
 }
 
-// Fault is an error as providers answer with.
+// Fault is an error response of a provider.
 type Fault struct {
 	Status           int
 	Type, Code, Text string
 	Header           map[string]string
 }
 
-// Odd is what servers do that speak a dialect in their own way.
+// Odd selects deviations of real servers from the protocol.
 type Odd struct {
-	Cut      bool // the connection is cut in the middle of the stream
-	Short    bool // the stream ends in its middle, as if that were all
-	Error    bool // an event tells of an error in the middle of the stream
-	NoUsage  bool // nobody says what was used
+	Cut      bool // the connection breaks in the middle of the stream
+	Short    bool // the stream ends in the middle without an error
+	Error    bool // an error event in the middle of the stream
+	NoUsage  bool // no usage is reported
 	NoIDs    bool // calls have no ids; OpenAI's dialect only
 	NoIndex  bool // every call has the index 0; OpenAI's dialect only
-	NoFinish bool // nobody says why it ended; OpenAI's dialect only
+	NoFinish bool // no finish reason; OpenAI's dialect only
 	NoDone   bool // no [DONE] at the end; OpenAI's dialect only
-	NoChoice bool // chunks without a choice in between; OpenAI's dialect only
-	Comments bool // lines that keep the connection alive
+	NoChoice bool // chunks without choices; OpenAI's dialect only
+	Comments bool // keep-alive comments
 }
 
-// Say is an answer in words.
+// Say is a text answer.
 func Say(text string) Answer { return Answer{Text: text} }
 
-// Call is an answer that calls one tool. The input is anything that JSON can say.
+// Call is an answer that calls one tool. The input is any JSON value.
 func Call(tool string, input any) Answer {
 	raw, err := json.Marshal(input)
 	if err != nil {
@@ -62,7 +62,7 @@ func Call(tool string, input any) Answer {
 	return Answer{Calls: []models.Call{{Tool: tool, Input: raw}}}
 }
 
-// Play answers as a model does, such as that of package script, over the wire.
+// Play answers with a model's replies, such as those of package script, over the wire.
 func Play(m models.Model) func(Request) Answer {
 	return func(r Request) Answer {
 		reply, err := m.Reply(context.Background(), r.Prompt, nil)
@@ -73,7 +73,7 @@ func Play(m models.Model) func(Request) Answer {
 	}
 }
 
-// Busy is a 429, to be tried again after so long.
+// Busy is a 429 with a retry delay.
 func Busy(after time.Duration) Answer {
 	ms := strconv.FormatInt(after.Milliseconds(), 10)
 	return Answer{Fault: &Fault{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Text: "Rate limit reached",
@@ -90,7 +90,7 @@ func Overloaded() Answer {
 	return Answer{Fault: &Fault{Status: 529, Type: "overloaded_error", Text: "Overloaded"}}
 }
 
-// TooLong is what the providers say of a prompt that is longer than the window.
+// TooLong is the error for a prompt that exceeds the window.
 func TooLong(d Dialect) Answer {
 	if d == Anthropic {
 		return Answer{Fault: &Fault{Status: http.StatusBadRequest, Type: "invalid_request_error",

@@ -71,7 +71,7 @@ func parseAnthropic(header http.Header, body []byte) (Request, error) {
 	return out, out.check(in.Stream)
 }
 
-// add adds a message. One of a user may hold results, which come first, and words.
+// add adds a message. A user's may contain results, first, and text.
 func (m anthropicMessage) add(p *models.Prompt) error {
 	if m.Role != "user" && m.Role != "assistant" || len(m.Content) == 0 {
 		return fmt.Errorf("a message of %q with %d blocks", m.Role, len(m.Content))
@@ -109,7 +109,7 @@ func (m anthropicMessage) add(p *models.Prompt) error {
 	return nil
 }
 
-// texts are those of blocks, a line each.
+// texts joins the texts of blocks, one per line.
 func texts(blocks []anthropicBlock) (string, error) {
 	var all []string
 	for _, b := range blocks {

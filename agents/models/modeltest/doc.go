@@ -1,11 +1,11 @@
-// Package modeltest is a provider of models for tests: a server on loopback that speaks Chat Completions, as OpenAI and
-// many others do, and the Messages of Anthropic, both streamed.
+// Package modeltest is a model provider for tests: a server on loopback that speaks streamed OpenAI Chat Completions
+// and Anthropic Messages.
 //
-// It is as strict as the strictest of them: each call is followed by its result, roles stand where they may, tools have
-// names and schemas that all providers take, and nothing is sent that is not in the protocol. What it does not like it
-// refuses with 400 and says why, so that a test fails with these words.
+// It is as strict as the strictest provider: results must follow their calls, roles must be in order, tools need names
+// and schemas that all providers accept, and unknown fields are refused. A refused request gets status 400 with the
+// reason, so that the test fails with it.
 //
-// What it answers is scripted: a queue of [Answer] values, or a function of the [Request]. An answer can be a fault: an
-// error in the dialect that was spoken, a silence, a stream that is cut, or what some server in the wild does differently.
-// Nothing sleeps: [Server.Await] waits for a request, and an answer waits for a channel.
+// Its answers are scripted: a queue of [Answer] values, or a function of the [Request]. An answer can be a fault: an
+// error in the request's dialect, silence, a broken stream, or a deviation of some real server. Nothing sleeps:
+// [Server.Await] waits for a request, and an answer waits for a channel.
 package modeltest

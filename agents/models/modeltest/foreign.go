@@ -9,9 +9,9 @@ import (
 	"github.com/daycared/daycared/agents/models"
 )
 
-// The wire formats that only programs of others speak; see [ServeOthers].
+// Wire formats that only other programs speak; see [ServeOthers].
 const (
-	Responses Dialect = "responses" // OpenAI's Responses, as Codex has it
+	Responses Dialect = "responses" // OpenAI's Responses, for Codex
 	Gemini    Dialect = "gemini"    // Google's generateContent and streamGenerateContent
 )
 
@@ -21,7 +21,7 @@ var foreign = map[Dialect]string{
 	Gemini:    "POST /v1beta/models/{call}",
 }
 
-// glanceResponses reads the tools and the newest item of OpenAI's Responses.
+// glanceResponses reads the tools and the newest item of an OpenAI Responses request.
 func glanceResponses(body []byte) (Request, error) {
 	var in struct {
 		Model string
@@ -50,7 +50,7 @@ func glanceResponses(body []byte) (Request, error) {
 	return r, nil
 }
 
-// glanceGemini reads the tools and the newest content of Gemini's requests.
+// glanceGemini reads the tools and the newest content of a Gemini request.
 func glanceGemini(body []byte) (Request, error) {
 	var in struct {
 		Tools []struct {
@@ -91,7 +91,7 @@ func glanceGemini(body []byte) (Request, error) {
 	return r, nil
 }
 
-// responsesEvents are a stream of OpenAI's Responses.
+// responsesEvents is an OpenAI Responses stream.
 func responsesEvents(a Answer) []event {
 	var events []event
 	add := func(name string, more object) {
@@ -105,7 +105,7 @@ func responsesEvents(a Answer) []event {
 			"content": []any{object{"type": "output_text", "text": a.Text, "annotations": []any{}}}})
 	}
 	for _, c := range a.Calls {
-		space, name, within := strings.Cut(c.Tool, "/") // a tool of a namespace is NAMESPACE/NAME
+		space, name, within := strings.Cut(c.Tool, "/") // a tool in a namespace is NAMESPACE/NAME
 		item := object{"type": "function_call", "id": "fc_" + c.ID, "call_id": c.ID, "name": c.Tool,
 			"arguments": string(c.Input), "status": "completed"}
 		if within {
@@ -126,7 +126,7 @@ func responsesEvents(a Answer) []event {
 	return events
 }
 
-// geminiEvents are a stream of Gemini's, which is one part here.
+// geminiEvents is a Gemini stream of one part.
 func geminiEvents(a Answer) []event {
 	var parts []object
 	if a.Text != "" {

@@ -71,7 +71,7 @@ func parseOpenAI(header http.Header, body []byte) (Request, error) {
 	return out, out.check(in.Stream)
 }
 
-// add adds a message. Each result is one here; those that stand together are one message of ours.
+// add adds a message. Consecutive results, each a message here, are one of our messages.
 func (m openAIMessage) add(p *models.Prompt, i int) error {
 	var text string
 	if m.Content != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/daycared/daycared/agents/models"
 )
 
-// ServeOthers starts a server for programs of others, whose requests say more than ours do. It checks nothing, and reads
-// of a request the names of its tools and its newest message. It speaks [Responses] and [Gemini] as well.
+// ServeOthers starts a server for other programs, whose requests contain more than ours. It checks nothing, and reads
+// only the tool names and the newest message. It speaks [Responses] and [Gemini] as well.
 func ServeOthers() *Server {
 	paths := maps.Clone(native)
 	maps.Copy(paths, foreign)
@@ -20,7 +20,7 @@ func ServeOthers() *Server {
 	})
 }
 
-// glance reads what the dialects have in common.
+// glance reads what the dialects share.
 func glance(d Dialect, body []byte) (Request, error) {
 	switch d {
 	case Responses:
@@ -50,14 +50,14 @@ func glance(d Dialect, body []byte) (Request, error) {
 		r.Prompt.Tools = append(r.Prompt.Tools, models.Tool{Name: t.Name + t.Function.Name})
 	}
 	last := in.Messages[len(in.Messages)-1]
-	for i := len(in.Messages) - 2; i >= 0 && last.Role == "system"; i-- { // which Claude Code adds behind what was said
+	for i := len(in.Messages) - 2; i >= 0 && last.Role == "system"; i-- { // Claude Code appends system messages
 		last = in.Messages[i]
 	}
 	r.Prompt.Messages = []models.Message{newest(last.Role, last.Content)}
 	return r, nil
 }
 
-// newest is a message in either dialect: Anthropic's results are blocks of a user's.
+// newest converts a message of either dialect: Anthropic's results are blocks of a user message.
 func newest(role string, content json.RawMessage) models.Message {
 	m := models.Message{Role: models.Role(role)}
 	if json.Unmarshal(content, &m.Text) == nil {
@@ -67,7 +67,7 @@ func newest(role string, content json.RawMessage) models.Message {
 		Type, Text string
 		Content    json.RawMessage
 	}
-	_ = json.Unmarshal(content, &blocks) // what is neither has no words
+	_ = json.Unmarshal(content, &blocks) // anything else has no text
 	var words []string
 	for _, b := range blocks {
 		if b.Type == "tool_result" {

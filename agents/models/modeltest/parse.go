@@ -12,7 +12,7 @@ import (
 	"github.com/daycared/daycared/agents/models"
 )
 
-// strictly reads JSON that has no other keys than those of out.
+// strictly decodes JSON and refuses unknown keys.
 func strictly(data []byte, out any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -24,7 +24,7 @@ var (
 	callID   = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 )
 
-// check looks at what both dialects ask for.
+// check verifies what both dialects require.
 func (r Request) check(stream bool) error {
 	switch {
 	case r.Model == "":
@@ -57,7 +57,7 @@ func (r Request) check(stream bool) error {
 	return nil
 }
 
-// checkMessage looks at one message, and whether each call is answered by the next message, once.
+// checkMessage verifies one message, and that the next message answers each call exactly once.
 func (r Request) checkMessage(i int, m models.Message, ids map[string]bool) error {
 	var next []models.Result
 	if i+1 < len(r.Prompt.Messages) && r.Prompt.Messages[i+1].Role == models.Results {

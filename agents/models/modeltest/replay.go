@@ -27,16 +27,16 @@ import (
 
 var update = flag.Bool("update", false, "write what the recorded streams give, instead of comparing it")
 
-// huge is what the word HUGE in a recorded answer stands for.
+// huge replaces the word HUGE in a recorded answer.
 var huge = strings.Repeat("x", 200_000)
 
-// recorded is a recording: what a provider answers with, one answer for each try, and what becomes of it.
+// recorded is a recording: a provider's answers, one per attempt, and the expected outcome.
 //
-// It is an archive. Its section "ask", which may be missing, is what is asked, as JSON. Each section "answer" is a
-// response: the status, headers, an empty line, and the body without the last line break. The header Replay names what a
-// text cannot hold: cut (the connection breaks after the body), crlf (lines end with CR LF), huge (see [huge]), raw (the
-// body is a Go string without its quotes, a line break at the end of each line left out). The section "want" is what the
-// server was sent and the caller got.
+// It is a txtar archive. The optional section "ask" is the prompt as JSON. Each section "answer" is a response: status,
+// headers, an empty line, and the body without its last line break. The header Replay names what text cannot express:
+// cut (the connection breaks after the body), crlf (lines end with CR LF), huge (see [huge]), raw (the body is a Go
+// string without quotes and with its line breaks removed). The section "want" is what the server received and the
+// caller got.
 type recorded struct {
 	ask     asked
 	answers []answer
@@ -56,8 +56,8 @@ type answer struct {
 	cut    bool
 }
 
-// Replay plays each recording of a folder to a model, whole and in small packets, and compares what was sent and what
-// came of it.
+// Replay plays every recording of a folder to a model, unsplit and in small packets, and compares what was sent and
+// returned.
 func Replay(t *testing.T, dir string, build func(Setup) (Made, error)) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
 	if err != nil || len(files) == 0 {
@@ -151,7 +151,7 @@ func recordAnswer(text string) (answer, error) {
 	return a, nil
 }
 
-// play asks once and writes down what was sent and what came back.
+// play asks once and records what was sent and returned.
 func (r recorded) play(t *testing.T, packet int, build func(Setup) (Made, error)) string {
 	t.Helper()
 	var mu sync.Mutex
@@ -191,7 +191,7 @@ func (r recorded) play(t *testing.T, packet int, build func(Setup) (Made, error)
 	return strings.ReplaceAll(strings.ReplaceAll(all, s.URL, "URL"), huge, "HUGE")
 }
 
-// reply writes a reply down. Ids that the provider did not give are made up anew each time.
+// reply records a reply. Ids that the provider did not give are random.
 func (r recorded) reply(w io.Writer, reply models.Reply) {
 	fmt.Fprintf(w, "text %q\n", reply.Text)
 	for _, c := range reply.Calls {
@@ -204,7 +204,7 @@ func (r recorded) reply(w io.Writer, reply models.Reply) {
 	fmt.Fprintf(w, "read %d, written %d, cut %v\n", reply.Usage.Read, reply.Usage.Written, reply.Cut)
 }
 
-// written is a request: what the dialects ask for of its head, and its body with the keys in their order.
+// written is a request: the headers that the dialects require, and the body with its keys in order.
 func written(q *http.Request, body []byte) string {
 	text := q.Method + " " + q.URL.String() + "\n"
 	for _, name := range []string{"Anthropic-Version", "Authorization", "Content-Type", "X-Api-Key"} {
@@ -224,7 +224,7 @@ func written(q *http.Request, body []byte) string {
 	return text + out.String()
 }
 
-// write answers, in packets of so many bytes; 0: in one.
+// write writes the response in packets of so many bytes; 0: in one.
 func (a answer) write(w http.ResponseWriter, packet int) {
 	for name, values := range a.header {
 		w.Header()[name] = values

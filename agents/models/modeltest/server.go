@@ -22,11 +22,11 @@ const (
 	Anthropic Dialect = "anthropic"
 )
 
-// Request is what was asked, whichever way it was said.
+// Request is a parsed request of any dialect.
 type Request struct {
 	Dialect Dialect
 	Model   string
-	Most    int64 // tokens that the reply may have; 0: not said
+	Most    int64 // most reply tokens; 0: not set
 	Prompt  models.Prompt
 	Header  http.Header
 	Body    []byte
@@ -35,7 +35,7 @@ type Request struct {
 // Last is the newest message.
 func (r Request) Last() models.Message { return r.Prompt.Messages[len(r.Prompt.Messages)-1] }
 
-// Server is a provider. It is safe for concurrent use.
+// Server is a fake provider. It is safe for concurrent use.
 type Server struct {
 	http *httptest.Server
 	over chan struct{}
@@ -44,17 +44,17 @@ type Server struct {
 	queue    []Answer
 	answer   func(Request) Answer
 	requests []Request
-	came     chan struct{} // closed and made anew with each request
+	came     chan struct{} // closed and replaced with each request
 }
 
-// New starts a server that ends with the test.
+// New starts a server that is closed when the test ends.
 func New(t testing.TB) *Server {
 	s := Serve()
 	t.Cleanup(s.Close)
 	return s
 }
 
-// Serve starts a server that whoever started it closes.
+// Serve starts a server that the caller closes.
 func Serve() *Server {
 	return serve(native, func(d Dialect) parser {
 		if d == OpenAI {
@@ -64,7 +64,7 @@ func Serve() *Server {
 	})
 }
 
-// parser reads a request, or says what is wrong with it.
+// parser parses a request, or returns what is wrong with it.
 type parser func(http.Header, []byte) (Request, error)
 
 // native are the paths of the dialects that our own models speak.
@@ -80,14 +80,14 @@ func serve(paths map[Dialect]string, in func(Dialect) parser) *Server {
 	return s
 }
 
-// Close ends the server, with what it still answers. It is called once.
+// Close closes the server and its open responses. It is called once.
 func (s *Server) Close() {
 	close(s.over)
 	s.http.CloseClientConnections()
 	s.http.Close()
 }
 
-// URL is the base of a dialect, as the configuration has it.
+// URL is the base URL of a dialect for the configuration.
 func (s *Server) URL(d Dialect) string {
 	if d == OpenAI || d == Responses {
 		return s.http.URL + "/v1"
@@ -95,28 +95,28 @@ func (s *Server) URL(d Dialect) string {
 	return s.http.URL
 }
 
-// Queue adds what is answered next, in this order.
+// Queue appends the next answers.
 func (s *Server) Queue(answers ...Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue = append(s.queue, answers...)
 }
 
-// Answer says what is answered whenever the queue is empty. It is called by many goroutines.
+// Answer sets the function that answers when the queue is empty. It must be safe for concurrent use.
 func (s *Server) Answer(f func(Request) Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answer = f
 }
 
-// Requests are those that came, also those that were answered with a fault, but not those that were refused.
+// Requests returns the accepted requests, including those answered with a fault.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Request(nil), s.requests...)
 }
 
-// Await waits until n requests have come since the server began, and returns the nth.
+// Await waits until n requests have come, and returns the nth.
 func (s *Server) Await(ctx context.Context, n int) (Request, error) {
 	for {
 		s.mu.Lock()
@@ -133,7 +133,7 @@ func (s *Server) Await(ctx context.Context, n int) (Request, error) {
 	}
 }
 
-// take keeps a request and finds its answer.
+// take stores a request and finds its answer.
 func (s *Server) take(r Request) Answer {
 	s.mu.Lock()
 	s.requests = append(s.requests, r)
@@ -177,7 +177,7 @@ func (s *Server) serve(d Dialect, parse parser) http.HandlerFunc {
 	}
 }
 
-// wait waits for a channel of an answer; nil is open.
+// wait waits until an answer's channel is closed; nil counts as closed.
 func (s *Server) wait(ctx context.Context, c <-chan struct{}) bool {
 	if c == nil {
 		return true

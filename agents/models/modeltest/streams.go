@@ -7,10 +7,10 @@ import (
 	"github.com/daycared/daycared/agents/models"
 )
 
-// object is one of JSON.
+// object is a JSON object.
 type object = map[string]any
 
-// chunks are a stream of OpenAI's dialect as it is made.
+// chunks builds a stream of OpenAI's dialect.
 type chunks struct {
 	a      Answer
 	events []event
@@ -55,7 +55,7 @@ func (c *chunks) delta(d object) {
 	c.chunk([]any{object{"index": 0, "delta": d, "finish_reason": nil}}, nil)
 }
 
-// call is a head with the name, and the input in pieces; in one piece it is in the head, as Ollama has it.
+// call is a head with the name, then the input in pieces; a single piece is in the head, as with Ollama.
 func (c *chunks) call(index int, call models.Call) {
 	if c.a.Odd.NoIndex {
 		index = 0
@@ -75,7 +75,7 @@ func (c *chunks) call(index int, call models.Call) {
 	}
 }
 
-// blocks are a stream of Anthropic's dialect as it is made.
+// blocks builds a stream of Anthropic's dialect.
 type blocks struct {
 	a      Answer
 	events []event
@@ -111,7 +111,7 @@ func (b *blocks) add(name string, more object) {
 	b.events = append(b.events, event{name: name, data: body})
 }
 
-// block is one block, whose text comes in pieces.
+// block is one block with its text in pieces.
 func (b *blocks) block(head object, kind, key, text string) {
 	b.add("content_block_start", object{"index": b.index, "content_block": head})
 	for _, part := range pieces(text, b.a.Pieces) {

@@ -16,16 +16,16 @@ import (
 	"github.com/daycared/daycared/agents/models/provider"
 )
 
-// Setup is what a model of the suite is made with.
+// Setup configures a model of the suite.
 type Setup struct {
 	URL  string
 	Key  models.Key
 	Name string // of the model
-	Most int64  // tokens that a reply may have; 0: what the model has by default
+	Most int64  // most reply tokens; 0: the model's default
 	Link provider.Options
 }
 
-// Made is a model that the suite can end.
+// Made is a model that the suite can close.
 type Made interface {
 	models.Model
 	Close()
@@ -33,10 +33,10 @@ type Made interface {
 
 const (
 	suiteKey     = "sk-suite/SECRET+key=="
-	suiteSeconds = 20 // at most, for what takes milliseconds
+	suiteSeconds = 20 // time limit for what takes milliseconds
 )
 
-// stage is a server and a model that asks it.
+// stage is a server and a model that uses it.
 type stage struct {
 	*Server
 	d     Dialect
@@ -45,7 +45,7 @@ type stage struct {
 	log   bytes.Buffer
 }
 
-// Conform is what every provider has to pass, in its dialect.
+// Conform is the suite that every provider has to pass, in its dialect.
 func Conform(t *testing.T, d Dialect, build func(Setup) (Made, error)) {
 	play := func(name string, link provider.Options, f func(ctx context.Context, t *testing.T, s *stage)) {
 		t.Run(name, func(t *testing.T) {
@@ -176,7 +176,7 @@ func oddCalls(ctx context.Context, t *testing.T, s *stage) {
 	if _, err := json.Marshal(reply.Calls); err != nil {
 		t.Errorf("the calls cannot be kept: %v", err)
 	}
-	for range 2 { // what came goes back, and the provider takes it
+	for range 2 { // the reply is sent back, and the provider accepts it
 		said := models.Message{Role: models.Assistant, Text: reply.Text, Calls: reply.Calls}
 		results := models.Message{Role: models.Results}
 		for _, c := range reply.Calls {
@@ -221,14 +221,14 @@ func conversation(ctx context.Context, t *testing.T, s *stage) {
 		}
 		got.Prompt.Tools[i].Schema = p.Tools[i].Schema
 	}
-	meant := cmp.Transformer("meant", func(raw json.RawMessage) (v any) { // escaped as each library likes
+	meant := cmp.Transformer("meant", func(raw json.RawMessage) (v any) { // libraries escape differently
 		_ = json.Unmarshal(raw, &v)
 		return v
 	})
 	if diff := cmp.Diff(p, got.Prompt, meant); diff != "" {
 		t.Error(diff)
 	}
-	// Turns without a word, and several of a person's in a row.
+	// Turns without text, and consecutive ones of a person.
 	p.Messages = append(p.Messages, models.Message{Role: models.Assistant}, models.Message{Role: models.User, Text: "and?"})
 	s.mustAsk(ctx, t, p)
 	if last := s.Requests()[1].Prompt.Messages; !strings.HasSuffix(last[len(last)-1].Text, "and?") {

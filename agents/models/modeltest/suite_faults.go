@@ -91,7 +91,7 @@ func silence(ctx context.Context, t *testing.T, s *stage) {
 	}
 }
 
-// longEvent: the longest reply that a model may write fits into one event, and nothing much longer does.
+// longEvent: the longest possible reply fits into one event, and nothing much longer does.
 func longEvent(ctx context.Context, t *testing.T, s *stage) {
 	whole := strings.Repeat("\u4e16", 128_000*2) // some servers escape each letter
 	s.Queue(Answer{Text: whole, Pieces: 1}, Answer{Text: whole + whole + whole, Pieces: 1})

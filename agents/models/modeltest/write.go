@@ -10,13 +10,13 @@ import (
 	"github.com/daycared/daycared/agents/models"
 )
 
-// event is one of a stream.
+// event is an event of a stream.
 type event struct {
-	name string // Anthropic's have one
+	name string // Anthropic's have names
 	data any
 }
 
-// write answers.
+// write writes the answer.
 func (s *Server) write(w http.ResponseWriter, r *http.Request, d Dialect, a Answer) {
 	switch {
 	case a.Fault != nil:
@@ -39,7 +39,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, d Dialect, a Answ
 	}
 	a = a.whole()
 	events := eventsOf(d, a)
-	if d == Gemini && !strings.Contains(r.URL.Path, ":stream") { // one object in place of a stream
+	if d == Gemini && !strings.Contains(r.URL.Path, ":stream") { // one object instead of a stream
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(events[0].data)
 		return
@@ -94,7 +94,7 @@ func writeEvent(w io.Writer, e event) {
 	fmt.Fprintf(w, "data: %s\n\n", data)
 }
 
-// whole fills in what an answer leaves out.
+// whole fills in an answer's defaults.
 func (a Answer) whole() Answer {
 	if a.Usage == (models.Usage{}) {
 		a.Usage = models.Usage{Read: 10, Written: 5}
@@ -113,7 +113,7 @@ func (a Answer) whole() Answer {
 	return a
 }
 
-// pieces cuts a text into n, at any byte but not within a letter.
+// pieces splits a text into n, never within a rune.
 func pieces(text string, n int) []string {
 	letters := []rune(text)
 	var all []string

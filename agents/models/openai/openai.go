@@ -1,9 +1,9 @@
-// Package openai asks models over the Chat Completions of OpenAI, which Ollama, llama.cpp, vLLM, OpenRouter and many
-// others speak as well, each a little differently. What they leave out is filled in: ids of calls, what was used, the
-// reason why a reply ended. So the library writes the requests alone. Its reader of streams takes only what OpenAI itself
-// sends: it loses an error after a comment, and refuses a chunk for the type of a field that nobody needs.
+// Package openai is a client of OpenAI's Chat Completions, which Ollama, llama.cpp, vLLM, OpenRouter and many others
+// speak as well, each a little differently. It fills in what they leave out: call ids, usage, finish reasons. The
+// library is used to write requests only: its stream reader accepts only what OpenAI itself sends, loses an error after
+// a comment, and fails on the type of an unused field.
 //
-// The configuration alone decides what is sent and where: the OPENAI_… variables of the environment are not read.
+// Only the configuration determines what is sent and where: the OPENAI_… environment variables are not read.
 package openai
 
 import (
@@ -22,33 +22,33 @@ import (
 )
 
 const (
-	// Base is OpenAI's own address.
+	// Base is OpenAI's address.
 	Base = "https://api.openai.com/v1"
-	// Window is that of a model of which the configuration says none, in tokens.
+	// Window is the default context window in tokens.
 	Window = 128_000
 )
 
-// Options are what a model needs. Only the name is required.
+// Options configure a model. Only Name is required.
 type Options struct {
-	Name    string // as the provider calls the model
+	Name    string // the provider's name of the model
 	BaseURL string // empty: [Base]
 	Key     models.Key
-	Window  int64 // tokens of a prompt and its reply together; 0: [Window]
-	Most    int64 // tokens that one reply may have; 0: what the provider has by default
+	Window  int64 // tokens of prompt and reply together; 0: [Window]
+	Most    int64 // most tokens of one reply; 0: the provider's default
 	Price   models.Price
-	Link    provider.Options // how often and how long; its Base and Key are not looked at
+	Link    provider.Options // retries and time limits; its Base and Key are ignored
 }
 
 // Model is one model at one provider. It is safe for concurrent use.
 type Model struct {
 	o      Options
 	link   *provider.Link
-	client func(*provider.Exchange) *openai.Client // a function, as that does not print
+	client func(*provider.Exchange) *openai.Client // a function, so that it is never printed
 }
 
 var _ models.Model = (*Model)(nil)
 
-// New makes a model. Nothing is sent. The error is about the address or the key, and shows neither.
+// New makes a model without sending anything. The error is about the address or the key, and contains neither.
 func New(o Options) (*Model, error) {
 	o.BaseURL, o.Window = cmp.Or(o.BaseURL, Base), cmp.Or(o.Window, Window)
 	o.Link.Base, o.Link.Key = o.BaseURL, o.Key
@@ -74,7 +74,7 @@ func (m *Model) Window() int64 { return m.o.Window }
 // Cost implements [models.Model].
 func (m *Model) Cost(u models.Usage) int64 { return m.o.Price.Cost(u) }
 
-// Close ends the connections that are idle. The model can still be asked.
+// Close closes idle connections. The model remains usable.
 func (m *Model) Close() { m.link.Close() }
 
 // Reply implements [models.Model].
@@ -88,7 +88,7 @@ func (m *Model) Reply(ctx context.Context, p models.Prompt, write func(string)) 
 	}, func() { write("") })
 }
 
-// once asks once. What answers is read from the exchange, which closes it, too.
+// once makes one attempt. The response is read from the exchange, which also closes it.
 func (m *Model) once(ctx context.Context, p models.Prompt, params openai.ChatCompletionRequest, write func(string)) (
 	models.Reply, error,
 ) {
@@ -109,14 +109,14 @@ func (m *Model) once(ctx context.Context, p models.Prompt, params openai.ChatCom
 	return reply, nil
 }
 
-// ours reports whether the model is at OpenAI itself, which no longer takes all that the others still do.
+// ours reports whether the provider is OpenAI itself, which no longer accepts all that others do.
 func (m *Model) ours() bool {
 	u, err := url.Parse(m.o.BaseURL)
 	return err == nil && u.Hostname() == "api.openai.com"
 }
 
-// sender sends the library's request, with what the library cannot write: a model whose name it takes for one that may not
-// be asked like this, a result or a description that is empty.
+// sender sends the library's request with what the library cannot write: a model name that it rejects for this API, an
+// empty result or description.
 type sender struct {
 	*provider.Exchange
 	model string
@@ -161,7 +161,7 @@ func objects(list any) []map[string]any {
 	return all
 }
 
-// params writes a prompt as Chat Completions take it, but for what [sender] adds.
+// params converts a prompt, except for what [sender] adds.
 func (m *Model) params(p models.Prompt) openai.ChatCompletionRequest {
 	params := openai.ChatCompletionRequest{StreamOptions: &openai.StreamOptions{IncludeUsage: true}}
 	switch {
@@ -184,7 +184,7 @@ func (m *Model) params(p models.Prompt) openai.ChatCompletionRequest {
 	return params
 }
 
-// messages are those that a turn is. One without a word and a call is none: providers refuse it.
+// messages converts a turn. One without text and calls is left out, since providers refuse it.
 func messages(m models.Message) []openai.ChatCompletionMessage {
 	var all []openai.ChatCompletionMessage
 	switch {
@@ -192,7 +192,7 @@ func messages(m models.Message) []openai.ChatCompletionMessage {
 		for _, r := range m.Results {
 			text := r.Text
 			if r.Error {
-				text = "Error: " + text // there is no other place for it
+				text = "Error: " + text // the dialect has no error field
 			}
 			all = append(all, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleTool, Content: text, ToolCallID: r.ID})
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/daycared/daycared/internal/wire"
 )
 
-// chunk is an event of a stream: what we read of it.
+// chunk is an event of a stream, with the fields that we read.
 type chunk struct {
 	Error   json.RawMessage
 	Choices []struct {
@@ -31,14 +31,14 @@ type chunk struct {
 	}
 }
 
-// piece is one of a call.
+// piece is a part of a call.
 type piece struct {
 	Index    provider.Number
 	ID       provider.Text
 	Function struct{ Name, Arguments provider.Text }
 }
 
-// reading puts the chunks of a stream together.
+// reading assembles a reply from the chunks of a stream.
 type reading struct {
 	link   *provider.Link
 	write  func(string)
@@ -48,14 +48,14 @@ type reading struct {
 	finish provider.Text
 }
 
-// call is a call as it comes, in pieces.
+// call is a call whose input arrives in pieces.
 type call struct {
 	index     provider.Number
 	id, name  string
 	arguments strings.Builder
 }
 
-// event takes one. A field of another type than its own is passed over; an event that is no object is not.
+// event processes one event. Fields of unexpected types are ignored; an event that is no object is an error.
 func (r *reading) event(_ string, data []byte) error {
 	switch {
 	case len(data) == 0:
@@ -68,7 +68,7 @@ func (r *reading) event(_ string, data []byte) error {
 	if err := json.Unmarshal(data, &c); err != nil && (!errors.As(err, &odd) || odd.Field == "") {
 		return err
 	}
-	if err := wire.CheckNames(data); err != nil { // what others read in it may be something else
+	if err := wire.CheckNames(data); err != nil { // other parsers could read another value
 		return err
 	}
 	if c.Error != nil {
@@ -78,7 +78,7 @@ func (r *reading) event(_ string, data []byte) error {
 	return nil
 }
 
-// chunk takes one. Those without a choice tell what was used, or keep the line alive.
+// chunk processes one chunk. Chunks without a choice carry usage or keep the connection alive.
 func (r *reading) chunk(c chunk) {
 	if u := c.Usage; u.Total > 0 || u.Prompt > 0 || u.Completion > 0 {
 		r.usage = models.Usage{Read: int64(u.Prompt), Written: int64(u.Completion)}
@@ -100,14 +100,14 @@ func (r *reading) chunk(c chunk) {
 	}
 }
 
-// piece takes a piece of a call. Some servers count every call as the first one: another id begins another call, and so
-// does another name once the arguments so far are whole.
+// piece adds a piece of a call. Some servers give every call the first index: another id starts a new call, and so does
+// another name once the arguments are complete.
 func (r *reading) piece(p piece) {
 	id, name := string(p.ID), string(p.Function.Name)
 	var at *call
 	for _, c := range r.calls {
 		if c.index == p.Index {
-			at = c // the last of this index
+			at = c // the last with this index
 		}
 	}
 	other := at == nil || id != "" && at.id != "" && id != at.id ||
@@ -123,7 +123,7 @@ func (r *reading) piece(p piece) {
 	at.arguments.WriteString(string(p.Function.Arguments))
 }
 
-// end is the reply. A stream that says neither why it ended nor that it did broke off.
+// end returns the reply. A stream without a finish reason and without its end mark broke off.
 func (r *reading) end(p models.Prompt, tail string) (models.Reply, error) {
 	done := strings.HasSuffix(tail, "[DONE]")
 	reply := models.Reply{Text: r.text.String(), Usage: r.usage, Cut: r.finish == "length"}

@@ -26,20 +26,20 @@ import (
 )
 
 const (
-	mostReply = 32 << 20 // bytes of one reply, as it comes
-	mostEvent = 2 << 20  // bytes of one event: some servers send a whole reply in one, with six bytes for a letter
-	mostFault = 64 << 10 // bytes that are read of an error
+	mostReply = 32 << 20 // bytes of one reply on the wire
+	mostEvent = 2 << 20  // bytes of one event: some servers send a whole reply in one, six bytes per character
+	mostFault = 64 << 10 // bytes read of an error response
 	tailBytes = 64
 )
 
-// Why a try is given up.
+// Reasons for ending an attempt.
 var (
 	errSilence = errors.New("silence")
 	errLong    = errors.New("too long")
 )
 
-// Exchange is one try: one request and the stream that answers it. To a library it is an HTTP client. [Exchange.End] is
-// called once the stream has been read.
+// Exchange is one attempt: a request and its response stream. A library uses it as HTTP client. [Exchange.End] must be
+// called after the stream was read.
 type Exchange struct {
 	link   *Link
 	ctx    context.Context //nolint:containedctx // that of the one request
@@ -49,10 +49,10 @@ type Exchange struct {
 	body   io.ReadCloser
 	left   int64
 	tail   []byte
-	err    error // what ended the stream too early
+	err    error // why the stream ended early
 }
 
-// Exchange begins a try.
+// Exchange starts an attempt.
 func (l *Link) Exchange(ctx context.Context) *Exchange {
 	x := &Exchange{link: l, left: mostReply}
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
@@ -61,15 +61,15 @@ func (l *Link) Exchange(ctx context.Context) *Exchange {
 	return x
 }
 
-// Context is what the request is to be made with.
+// Context is the context for the request.
 func (x *Exchange) Context() context.Context { return x.ctx }
 
-// Do sends the request. What is not a stream is a *[Fault].
+// Do sends the request. If the response is no stream, the error is a *[Fault].
 func (x *Exchange) Do(r *http.Request) (*http.Response, error) {
 	r.Header.Set("User-Agent", "daycared")
 	response, err := x.link.client.Do(r)
 	if err != nil {
-		x.link.Close() // those that are idle may be as dead as this one
+		x.link.Close() // idle ones may be dead as well
 		return nil, x.link.lost(x.ctx, err)
 	}
 	x.quiet.Reset(x.link.silence)
@@ -83,7 +83,7 @@ func (x *Exchange) Do(r *http.Request) (*http.Response, error) {
 			return nil, x.link.lost(x.ctx, err)
 		}
 		return nil, x.link.answered(response.StatusCode, response.Header, text)
-	case kind == "text/html": // all else that is no JSON may be a stream of a server that does not know better
+	case kind == "text/html": // anything else but JSON may be a stream of a sloppy server
 		response.Body.Close()
 		return nil, x.link.noStream(kind)
 	}
@@ -91,7 +91,7 @@ func (x *Exchange) Do(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// Read reads the answer, see [Exchange.Events].
+// Read reads the response; see [Exchange.Events].
 func (x *Exchange) Read(p []byte) (int, error) {
 	n, err := x.body.Read(p)
 	x.quiet.Reset(x.link.silence)
@@ -110,20 +110,19 @@ func (x *Exchange) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close is for a library.
+// Close implements [io.Closer] for libraries.
 func (x *Exchange) Close() error { return x.body.Close() }
 
-// Tail is how the stream ended, in its last bytes.
+// Tail returns the last bytes of the stream.
 func (x *Exchange) Tail() string { return strings.TrimSpace(string(x.tail)) }
 
-// End ends the try. err is what went wrong; what it is about comes back: a *[Fault], or the error of the
-// context that the try began with.
+// End ends the attempt. It turns err into a *[Fault], or the error of ctx, with which the attempt started.
 func (x *Exchange) End(ctx context.Context, err error) error {
 	defer x.cancel(nil)
 	x.quiet.Stop()
 	x.total.Stop()
 	if x.body != nil {
-		_ = x.body.Close() // it has been read
+		_ = x.body.Close() // already read
 	}
 	var fault *Fault
 	switch {
@@ -139,8 +138,8 @@ func (x *Exchange) End(ctx context.Context, err error) error {
 	return x.link.lost(x.ctx, err)
 }
 
-// Try calls once until it gives a reply, its fault does not pass by itself, the tries are spent, or ctx ends. Before
-// each try but the first it calls again. The error is a *models.Error, or that of ctx.
+// Try calls once until it returns a reply or a permanent fault, the attempts are used up, or ctx ends. It calls again
+// before each retry. The error is a *models.Error or ctx's.
 func (l *Link) Try(ctx context.Context, once func() (models.Reply, error), again func()) (models.Reply, error) {
 	steps := wire.Tries(l.retry.Wait, 30*time.Second)
 	var last error
@@ -180,9 +179,9 @@ func (l *Link) Try(ctx context.Context, once func() (models.Reply, error), again
 
 var errEvent = fmt.Errorf("an event of the reply is longer than %d bytes", mostEvent)
 
-// Events reads the answer as a stream of events, and passes each on: its name, which may be empty, and its data, in which
-// every line ends with a line break, and which is only valid during the call. An event that the stream breaks off in is
-// none. An error of take ends the reading; io.EOF does so as if the stream had ended.
+// Events reads the response as an event stream and passes each event on: its name, which may be empty, and its data, in
+// which every line ends with a line break and which is valid only during the call. An incomplete last event is dropped.
+// An error of take ends the reading; io.EOF ends it as the end of the stream does.
 func (x *Exchange) Events(take func(name string, data []byte) error) error {
 	lines := bufio.NewScanner(x)
 	lines.Buffer(nil, mostEvent)
@@ -216,8 +215,8 @@ func (x *Exchange) Events(take func(name string, data []byte) error) error {
 	return lines.Err()
 }
 
-// Text is a string of an event. It takes what servers send instead: a value of another type is its JSON, and a letter may
-// be split between two events, so that neither is valid UTF-8.
+// Text is a string in an event. It tolerates other types, as their JSON, and characters split between two events, so
+// that neither part is valid UTF-8.
 type Text string
 
 // UnmarshalJSON never fails.
@@ -239,7 +238,7 @@ func (t *Text) UnmarshalJSON(raw []byte) error {
 			n += size
 		}
 		var valid string
-		_ = json.Unmarshal(slices.Concat([]byte{'"'}, rest[:n], []byte{'"'}), &valid) // a piece of a string that is valid
+		_ = json.Unmarshal(slices.Concat([]byte{'"'}, rest[:n], []byte{'"'}), &valid) // a part of a valid string
 		broken := min(n+1, len(rest))
 		all = append(append(all, valid...), rest[n:broken]...)
 		rest = rest[broken:]
@@ -248,10 +247,10 @@ func (t *Text) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Number is a count or an index of an event, from 0. Some servers write it as 1.0 or "1".
+// Number is a count or index in an event, not negative. Some servers write 1.0 or "1".
 type Number int64
 
-// UnmarshalJSON never fails. What is no such number is passed over.
+// UnmarshalJSON never fails. Anything else is ignored.
 func (n *Number) UnmarshalJSON(raw []byte) error {
 	const most = 1 << 53
 	if f, err := strconv.ParseFloat(strings.Trim(string(raw), `"`), 64); err == nil && f >= 0 && f <= most {
@@ -260,8 +259,8 @@ func (n *Number) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Calls makes calls fit to be kept: each has an id that is no other's in the conversation, and an input that is JSON. Some
-// servers give no ids, or begin to count anew with every reply, which others refuse to be told.
+// Calls makes calls storable: each gets an id unique in the conversation and an input that is JSON. Some servers give
+// no ids, or start counting again in each reply, which others refuse to read.
 func Calls(calls []models.Call, p models.Prompt) []models.Call {
 	seen := map[string]bool{}
 	for _, m := range p.Messages {
@@ -272,7 +271,7 @@ func Calls(calls []models.Call, p models.Prompt) []models.Call {
 	for i := range calls {
 		c := &calls[i]
 		for c.ID == "" || seen[c.ID] {
-			c.ID = rand.Text()[:9] // nine letters and digits: some models take no other
+			c.ID = rand.Text()[:9] // nine alphanumeric characters: some models accept nothing else
 		}
 		seen[c.ID] = true
 		c.Input = input(string(c.Input))
@@ -280,7 +279,7 @@ func Calls(calls []models.Call, p models.Prompt) []models.Call {
 	return calls
 }
 
-// input is what the model wrote, if that is a JSON object. Nothing is an empty one, and anything else a string.
+// input is the model's text if it is a JSON object, {} if it is empty, else a JSON string.
 func input(text string) json.RawMessage {
 	trimmed := strings.TrimSpace(strings.ToValidUTF8(text, "�"))
 	if trimmed == "" {
@@ -289,12 +288,12 @@ func input(text string) json.RawMessage {
 	if raw := json.RawMessage(trimmed); trimmed[0] == '{' && json.Valid(raw) {
 		return raw
 	}
-	raw, _ := json.Marshal(trimmed) // a string always can be written
+	raw, _ := json.Marshal(trimmed) // a string is always encodable
 	return raw
 }
 
-// Name is the name of a tool as providers take it back: 1 to 64 letters, digits, - and _. Models make up others, and a
-// conversation that has one would be refused from then on.
+// Name makes a tool name that providers accept: 1 to 64 letters, digits, - and _. Models make up others, and a
+// conversation with one would be refused from then on.
 func Name(tool string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf && (r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r)) {
@@ -305,19 +304,19 @@ func Name(tool string) string {
 	return cmp.Or(clean[:min(len(clean), 64)], "_")
 }
 
-// Object is the input of a call as providers take it back: an object in any case.
+// Object makes a call's input an object, as providers require.
 func Object(input json.RawMessage) json.RawMessage {
 	if trimmed := bytes.TrimSpace(input); len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(trimmed) {
 		return trimmed
 	}
 	if len(input) == 0 || !json.Valid(input) {
-		input, _ = json.Marshal(string(input)) // a string always can be written
+		input, _ = json.Marshal(string(input)) // a string is always encodable
 	}
-	raw, _ := json.Marshal(map[string]json.RawMessage{"not_an_object": input}) // it is valid
+	raw, _ := json.Marshal(map[string]json.RawMessage{"not_an_object": input}) // valid
 	return raw
 }
 
-// Schema is that of a tool's input as providers take it: an object with properties.
+// Schema makes a tool's input schema an object with properties, as providers require.
 func Schema(raw json.RawMessage) map[string]any {
 	var schema map[string]any
 	if json.Unmarshal(raw, &schema) != nil || schema == nil {
@@ -330,7 +329,7 @@ func Schema(raw json.RawMessage) map[string]any {
 	return schema
 }
 
-// Spent is the usage that a provider told, and an estimate of what it did not.
+// Spent is the reported usage, with estimates for what is missing.
 func Spent(told models.Usage, p models.Prompt, r models.Reply) models.Usage {
 	if told.Read == 0 {
 		told.Read = models.Estimate(p)

@@ -14,27 +14,27 @@ import (
 	"github.com/daycared/daycared/agents/models"
 )
 
-// Fault is why one try gave no reply.
+// Fault is why an attempt gave no reply.
 type Fault struct {
-	Passes bool          // by itself: it is worth another try
-	After  time.Duration // when the provider says to try again; 0: it does not say
-	Text   string        // holds no key and no address
+	Passes bool          // transient: worth a retry
+	After  time.Duration // when to try again; 0: unknown
+	Text   string        // contains no key and no address
 	kind   error
 }
 
 func (f *Fault) Error() string { return f.Text }
 
-// Broken is the fault of a stream that does not make a reply.
+// Broken is the fault of an invalid stream.
 func (l *Link) Broken(text string) *Fault {
 	return &Fault{Passes: true, Text: l.tidy(text), kind: models.ErrAway}
 }
 
-// Refused is the fault of a reply that the provider does not want to give.
+// Refused is the fault of a reply that the provider declines.
 func (l *Link) Refused(text string) *Fault {
 	return &Fault{Text: l.tidy(text), kind: models.ErrRefused}
 }
 
-// Streamed is the fault that a provider tells of in the middle of a stream: an event that holds an error.
+// Streamed is the fault in an error event of a stream.
 func (l *Link) Streamed(event []byte) *Fault {
 	said := read(event)
 	status, _ := strconv.Atoi(said.code)
@@ -45,10 +45,10 @@ func (l *Link) Streamed(event []byte) *Fault {
 	return l.fault(cmp.Or(status, http.StatusServiceUnavailable), nil, said)
 }
 
-// answered is the fault that an answer is.
+// answered is the fault in a response.
 func (l *Link) answered(status int, header http.Header, body []byte) *Fault {
 	said := read(body)
-	if status == http.StatusOK { // some servers say what is wrong with a 200
+	if status == http.StatusOK { // some servers report errors with status 200
 		if said.text == "" {
 			return l.noStream("application/json")
 		}
@@ -61,7 +61,7 @@ func (l *Link) noStream(kind string) *Fault {
 	return l.Broken(fmt.Sprintf("the answer is %s, which is no stream of events", kind))
 }
 
-// fault judges by status, by what the provider wants, and by the words of each dialect for a prompt that is too long.
+// fault classifies by status, by the provider's retry hints, and by each dialect's text for a prompt that is too long.
 func (l *Link) fault(status int, header http.Header, said said) *Fault {
 	f := &Fault{kind: models.ErrRefused, After: after(header, time.Now())}
 	words := cmp.Or(said.text, http.StatusText(status), "no reason")
@@ -74,7 +74,7 @@ func (l *Link) fault(status int, header http.Header, said said) *Fault {
 		f.kind = models.ErrTooLong
 		return f
 	case said.code == "insufficient_quota" || said.kind == "insufficient_quota":
-		return f // a 429 that waiting does not mend
+		return f // a 429 that waiting does not fix
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooManyRequests, status >= 500:
 		f.kind, f.Passes = models.ErrAway, true
 	}
@@ -87,10 +87,10 @@ func (l *Link) fault(status int, header http.Header, said said) *Fault {
 	return f
 }
 
-// said is what the body of an error says, in any dialect.
+// said is the content of an error body in any dialect.
 type said struct{ text, code, kind string }
 
-// tooLongWords are those of OpenAI, vLLM, llama.cpp, OpenRouter and Anthropic.
+// tooLongWords matches OpenAI, vLLM, llama.cpp, OpenRouter and Anthropic.
 var tooLongWords = regexp.MustCompile(`(?i)context.length|context.window|context.size|maximum context|prompt is too long|` +
 	`exceed(s|ed)? (the )?(available )?context|input is too long|too many (input )?tokens`)
 
@@ -117,10 +117,10 @@ func read(body []byte) said {
 	}
 	var text string
 	if json.Unmarshal(outer.Error, &text) != nil {
-		_ = json.Unmarshal(outer.Error, &inner) // then there is none
+		_ = json.Unmarshal(outer.Error, &inner) // if it is an object
 	}
 	var detail string
-	_ = json.Unmarshal(outer.Detail, &detail) // FastAPI's, which may be a list
+	_ = json.Unmarshal(outer.Detail, &detail) // FastAPI's, possibly a list
 	code := strings.Trim(string(inner.Code), `"`)
 	if code == "null" {
 		code = ""
@@ -128,7 +128,7 @@ func read(body []byte) said {
 	return said{text: cmp.Or(inner.Message, text, outer.Message, detail), code: code, kind: inner.Type}
 }
 
-// after is how long the headers say to wait: milliseconds, seconds, or a date.
+// after is the delay in the headers: milliseconds, seconds or a date.
 func after(h http.Header, now time.Time) time.Duration {
 	const most = 24 * time.Hour
 	for _, row := range []struct {

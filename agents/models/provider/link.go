@@ -1,10 +1,10 @@
-// Package provider is what the providers of models have in common, whatever they speak: how they are reached, when a
-// request is tried again, and what their errors mean.
+// Package provider is what all model providers share: how they are reached, when a request is retried, and what errors
+// mean.
 //
-// A library may write the requests of a dialect, but none sends or reads one: they follow redirects, wait as long as they
-// are told to, count comments as errors, and put addresses into the texts of errors. So each try is an [Exchange] of ours:
-// no redirect is followed, silence and length are bounded, the events are read as odd as servers write them, what is no
-// success is a *[Fault] that we have read ourselves, and [Link.Try] knows which fault passes by itself and when.
+// A library may write the requests of a dialect, but none sends or reads one: libraries follow redirects, wait as long
+// as they are told, count comments as errors, and put addresses into error texts. So each attempt is an [Exchange] of
+// ours: it follows no redirect, bounds silence and length, tolerates the events of real servers, and turns everything
+// but success into a *[Fault]; [Link.Try] knows which fault is transient and when to retry.
 package provider
 
 import (
@@ -24,28 +24,28 @@ import (
 	"github.com/daycared/daycared/internal/wire"
 )
 
-// Options say how a provider is reached.
+// Options configure how a provider is reached.
 type Options struct {
-	Base  string // the address, as in https://api.openai.com/v1
+	Base  string // base URL, such as https://api.openai.com/v1
 	Key   models.Key
 	Retry Retry
-	// Silence is how long nothing may come, before a reply begins or within it. 0: five minutes, as a server at home may
+	// Silence is the longest time without data, before or within a reply. 0: five minutes, since a local server may
 	// have to load its model first.
 	Silence time.Duration
-	// Total is how long one reply may take from its request to its end, however often something comes. 0: an hour, in which
-	// 128,000 tokens come at 36 a second. What takes longer is not tried again.
+	// Total is the time limit of one reply. 0: an hour, in which 128,000 tokens come at 36 a second. A reply that
+	// exceeds it is not retried.
 	Total time.Duration
-	Log   *slog.Logger // of what is tried again; nil: none
+	Log   *slog.Logger // logs retries; nil: none
 }
 
-// Retry bounds how often what passes by itself is tried again. What is zero has its default.
+// Retry bounds the retries of transient faults. Zero fields have defaults.
 type Retry struct {
-	Tries   int           // at most, the first among them; 5
-	Wait    time.Duration // before the second, where the provider does not say; later ones wait longer; half a second
-	Longest time.Duration // when the provider wants a longer wait than this, there is none; two minutes
+	Tries   int           // at most, including the first; 5
+	Wait    time.Duration // before the first retry without a hint; later ones wait longer; half a second
+	Longest time.Duration // no retry if the provider asks for more; two minutes
 }
 
-// Link is how one provider is reached. It is safe for concurrent use.
+// Link is a connection to a provider. It is safe for concurrent use.
 type Link struct {
 	base    string
 	client  *http.Client
@@ -56,7 +56,7 @@ type Link struct {
 	log     *slog.Logger
 }
 
-// New makes a link. Nothing is sent. The error does not show the address.
+// New makes a link without sending anything. The error does not contain the address.
 func New(o Options) (*Link, error) {
 	u, err := url.Parse(o.Base)
 	switch {
@@ -70,7 +70,7 @@ func New(o Options) (*Link, error) {
 		return nil, errors.New("the key of a model has characters that no key has, such as spaces or line breaks")
 	}
 	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true) // over one connection of HTTP/2 that has died, all sessions would hang together
+	protocols.SetHTTP1(true) // a dead HTTP/2 connection would hang all sessions at once
 	return &Link{
 		base: strings.TrimRight(o.Base, "/") + "/",
 		client: &http.Client{
@@ -81,7 +81,7 @@ func New(o Options) (*Link, error) {
 				IdleConnTimeout:     90 * time.Second,
 				Protocols:           protocols,
 			},
-			// A redirect would take the key, and all that was said, elsewhere: none is followed.
+			// A redirect would send the key and the conversation elsewhere.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		retry: Retry{
@@ -95,13 +95,13 @@ func New(o Options) (*Link, error) {
 	}, nil
 }
 
-// Base is the address, with a slash at its end.
+// Base is the base URL with a trailing slash.
 func (l *Link) Base() string { return l.base }
 
-// Close ends the connections that are idle. The link can still be used.
+// Close closes idle connections. The link remains usable.
 func (l *Link) Close() { l.client.CloseIdleConnections() }
 
-// lost is an error of the connection, without the address and the key.
+// lost is a connection error without the address and the key.
 func (l *Link) lost(ctx context.Context, err error) error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errSilence):
@@ -112,7 +112,7 @@ func (l *Link) lost(ctx context.Context, err error) error {
 	return &Fault{Passes: true, Text: l.tidy(wire.Plain(err).Error()), kind: models.ErrAway}
 }
 
-// tidy makes a text of a provider's fit for logs and people.
+// tidy makes a provider's text fit for logs and people.
 func (l *Link) tidy(text string) string {
 	const most = 400 // characters
 	text = l.hide.Replace(strings.ToValidUTF8(text, "�"))
@@ -131,7 +131,7 @@ func (l *Link) tidy(text string) string {
 	return text
 }
 
-// hider hides a key in the spellings in which servers and libraries repeat it.
+// hider removes a key, in every encoding in which servers and libraries repeat it.
 func hider(key string) *strings.Replacer {
 	if key == "" {
 		return strings.NewReplacer()

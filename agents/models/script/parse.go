@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Parse reads a script. The name is the model's, and begins the errors, which name the line.
+// Parse reads a script. name is the model's; errors start with it and contain the line.
 func Parse(name string, data []byte) (*Model, error) {
 	d := yaml.NewDecoder(strings.NewReader(string(data)))
 	var doc, more yaml.Node
@@ -132,7 +132,7 @@ func parseCalls(list *yaml.Node) ([]call, error) {
 	return calls, nil
 }
 
-// fields are those of a mapping; others than the known ones are refused.
+// fields returns those of a mapping and refuses unknown ones.
 func fields(n *yaml.Node, known ...string) (map[string]*yaml.Node, error) {
 	if n.Kind != yaml.MappingNode {
 		return nil, at(n, "here are keys and values: %s", strings.Join(known, ", "))
@@ -173,7 +173,7 @@ func expression(n *yaml.Node, into **regexp.Regexp) (err error) {
 	return nil
 }
 
-// names are one or a list.
+// names reads a string or a list.
 func names(n *yaml.Node) ([]string, error) {
 	if n == nil {
 		return nil, nil
@@ -193,7 +193,7 @@ func names(n *yaml.Node) ([]string, error) {
 	return all, nil
 }
 
-// value is what JSON can say of a node.
+// value converts a node to a JSON value.
 func value(n *yaml.Node) (any, error) {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -241,7 +241,7 @@ func scalar(n *yaml.Node) (any, error) {
 	return n.Value, checkPlaces(n, n.Value)
 }
 
-// checkPlaces finds what looks like a place to fill in and is none.
+// checkPlaces finds malformed placeholders.
 func checkPlaces(n *yaml.Node, text string) error {
 	if left := places.ReplaceAllLiteralString(text, ""); strings.Contains(left, "{{") {
 		return at(n, "what can be filled in is {{said}}, {{result}}, {{result.1}} and {{match.1}}")

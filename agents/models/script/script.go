@@ -1,13 +1,13 @@
-// Package script is a model that plays turns from a file, for the demo and for tests. It keeps nothing: what it says
-// follows from the prompt alone, so that a daemon that is killed and started again goes on rightly.
+// Package script is a model that plays turns from a file, for the demo and for tests. It is stateless: its reply
+// follows from the prompt alone, so that it continues correctly after a restart.
 //
-// A file is YAML, a list of turns. Of those whose conditions hold, the first is played; a turn without conditions always
-// is. A prompt that none fits is refused.
+// A file is a YAML list of turns. The first turn whose conditions hold is played; one without conditions always
+// matches. A prompt that matches none is refused.
 //
 //	turns:
-//	  - name: write                 # letters, digits and underscores; required, and there once
-//	    after: start                # the turn before it, or several: [a, b]; start: none was played yet
-//	    said: (?i)release (\w+)     # the newest message is a person's, and matches
+//	  - name: write                 # letters, digits and underscores; required and unique
+//	    after: start                # the previous turn, or several: [a, b]; start: none yet
+//	    said: (?i)release (\w+)     # the newest message is a person's and matches
 //	    say: I write the notes of {{match.1}}.
 //	    calls:
 //	      - tool: write_file
@@ -20,15 +20,15 @@
 //	  - name: chat
 //	    say: You wrote "{{said}}".
 //
-// Besides these there is asked, which matches what the person said last, however long ago. Conditions are regular
-// expressions (package regexp), found anywhere in the text. Several messages of a person's that stand together are one
-// text, a line each.
+// A condition asked matches the person's last text, however long ago. Conditions are regular expressions (package
+// regexp) that match anywhere in the text. Consecutive messages of a person are one text, a line each.
 //
-// In say, and in every string of an input, {{said}} is what the person said last, {{result}} all the newest results, a line
-// each, {{result.2}} the second of them, and {{match.1}} what the first group matched, of result, else said, else asked.
+// In say, and in every string of an input, {{said}} is the person's last text, {{result}} all the newest results, a
+// line each, {{result.2}} the second of them, and {{match.1}} the first group's match, of result, else said, else
+// asked.
 //
-// Which turn was played last shows in the ids of its calls; turns that only said something are found by playing the
-// conversation again from the last call, or from its beginning.
+// The ids of its calls contain the last turn; turns without calls are found by replaying the conversation from the last
+// call or its beginning.
 package script
 
 import (
@@ -48,7 +48,7 @@ type Model struct {
 
 var _ models.Model = (*Model)(nil)
 
-// window is longer than any script: it is never told to make a conversation shorter, which it could not do.
+// window exceeds any script, so that it is never asked to summarise, which it cannot do.
 const window = 100_000_000
 
 // Name implements [models.Model].
@@ -81,7 +81,7 @@ func (m *Model) Reply(ctx context.Context, p models.Prompt, write func(string)) 
 	return reply, nil
 }
 
-// last is the name of the turn that was played last, or start.
+// last is the name of the last turn played, or start.
 func (m *Model) last(messages []models.Message) string {
 	before := start
 	for i, message := range messages {
@@ -101,13 +101,13 @@ func (m *Model) last(messages []models.Message) string {
 	return before
 }
 
-// played is the turn that a call is of, by its id.
+// played is the turn of a call, by its id.
 func (m *Model) played(id string) (name string, ok bool) {
 	name, _, _ = strings.Cut(id, "-")
 	return name, slices.ContainsFunc(m.turns, func(t turn) bool { return t.name == name })
 }
 
-// next is the first turn whose conditions hold, and what its groups matched.
+// next is the first turn whose conditions hold, with the matches of its groups.
 func (m *Model) next(before string, now stage) (*turn, []string) {
 	for i := range m.turns {
 		if groups, ok := m.turns[i].fits(before, now); ok {
@@ -117,7 +117,7 @@ func (m *Model) next(before string, now stage) (*turn, []string) {
 	return nil, nil
 }
 
-// calls counts those of a conversation, so that new ones get other ids.
+// calls counts a conversation's calls, so that new ones get other ids.
 func calls(messages []models.Message) int {
 	n := 0
 	for _, m := range messages {

@@ -16,7 +16,7 @@ import (
 // start is the turn before the first.
 const start = "start"
 
-// turn is one of a script.
+// turn is a turn of a script.
 type turn struct {
 	name                string
 	after               []string // none: any
@@ -31,14 +31,14 @@ type call struct {
 	input any
 }
 
-// stage is what a turn follows from.
+// stage is the situation that the conditions are checked against.
 type stage struct {
-	said    string          // by the person, last
+	said    string          // the person's last text
 	results []models.Result // the newest message, if it is results
 	fresh   bool            // the newest message is a person's
 }
 
-// scene looks at a conversation.
+// scene derives the stage from a conversation.
 func scene(messages []models.Message) stage {
 	var s stage
 	if len(messages) > 0 {
@@ -58,7 +58,7 @@ func scene(messages []models.Message) stage {
 	return s
 }
 
-// newest is what the newest message says.
+// newest is the text of the newest message.
 func (s stage) newest() string {
 	if s.fresh {
 		return s.said
@@ -66,7 +66,7 @@ func (s stage) newest() string {
 	return s.text(0)
 }
 
-// text is that of the nth result, 0: of all.
+// text is the nth result; 0: all results.
 func (s stage) text(n int) string {
 	var lines []string
 	for i, r := range s.results {
@@ -77,7 +77,7 @@ func (s stage) text(n int) string {
 	return strings.Join(lines, "\n")
 }
 
-// fits reports whether the turn can be played, and what its groups matched.
+// fits reports whether the turn's conditions hold, and returns the matches of its groups.
 func (t *turn) fits(before string, now stage) (groups []string, ok bool) {
 	if len(t.after) > 0 && !slices.Contains(t.after, before) {
 		return nil, false
@@ -110,7 +110,7 @@ func (t *turn) fits(before string, now stage) (groups []string, ok bool) {
 	return groups, true
 }
 
-// play is the reply that the turn is. So many calls were made before.
+// play is the turn's reply. before is the number of earlier calls.
 func (t *turn) play(now stage, groups []string, before int) models.Reply {
 	reply := models.Reply{Text: fill(t.say, now, groups)}
 	for i, c := range t.calls {
@@ -121,14 +121,14 @@ func (t *turn) play(now stage, groups []string, before int) models.Reply {
 	return reply
 }
 
-// places are where a text is filled in.
+// places are the placeholders of a text.
 var places = regexp.MustCompile(`\{\{\s*(said|result|match)(?:\.(\d{1,3}))?\s*\}\}`)
 
-// fill fills in what a text leaves open. What is filled in is not looked at again.
+// fill fills in placeholders, once: the inserted text is not searched.
 func fill(text string, now stage, groups []string) string {
 	return places.ReplaceAllStringFunc(text, func(place string) string {
 		parts := places.FindStringSubmatch(place)
-		n, _ := strconv.Atoi(parts[2]) // none: 0, which is all of it
+		n, _ := strconv.Atoi(parts[2]) // missing: 0, which means all
 		switch {
 		case parts[1] == "said":
 			return now.said
@@ -158,11 +158,11 @@ func fillAll(value any, now stage, groups []string) any {
 	return value
 }
 
-// write writes a value that was read from a script, always in the same way.
+// write encodes a value of a script deterministically.
 func write(value any) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(value) // it is of what JSON can say: Parse has looked
+	_ = e.Encode(value) // Parse accepts only encodable values
 	return bytes.TrimSpace(b.Bytes())
 }
