@@ -1,5 +1,5 @@
-// Package residenttest has what every agent that the daemon runs has to do, whoever wrote it: the same events in the same order,
-// the same rows and the same artifacts.
+// Package residenttest is the suite for every agent that the daemon runs: the same events in the same order, the same
+// rows and the same artifacts.
 package residenttest
 
 import (
@@ -15,21 +15,21 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Stage is an agent of fay's on a real engine, and fay.
+// Stage is fay, and an agent of hers on a real engine.
 type Stage struct {
-	Engine  func() *engine.Engine // that runs just now
+	Engine  func() *engine.Engine // the running one
 	Fay     connectors.Identity
-	Asks    func()                                                       // has fay write what makes the agent make one gated call
-	Card    func(n int) permissions.Request                              // waits for the n-th card
-	Answers func(r permissions.Request, a permissions.Answer, r2 string) // has fay answer, with a reason
+	Asks    func()                                                       // fay writes what makes the agent make one gated call
+	Card    func(n int) permissions.Request                              // waits for the n-th prompt
+	Answers func(r permissions.Request, a permissions.Answer, r2 string) // fay answers, with a reason
 	Cancels func(r permissions.Request)
 	Orders  func(permissions.Order)
-	Pass    func() // lets more time pass than a question has
-	Restart func() // stops everything, and starts it over the same store
-	Ended   func() // waits until the agent rests after its run
+	Pass    func() // lets a question's deadline pass
+	Restart func() // stops everything, and starts it again with the same store
+	Ended   func() // waits until the agent is idle after its run
 	Row     func() []agents.Execution
-	Said    func(agents.ArtifactType) []string // what the artifacts of a type say, in JSON
-	Waits   bool                               // a restart lets it go on waiting
+	Said    func(agents.ArtifactType) []string // the content of the artifacts of a type, in JSON
+	Waits   bool                               // it continues to wait after a restart
 }
 
 // Run runs the suite.
@@ -37,7 +37,7 @@ func Run(t *testing.T, open func(t *testing.T) Stage) {
 	const tail = " RUN_FINISHED SESSION_STATUS:"
 	for name, c := range map[string]struct {
 		do      func(*Stage, permissions.Request)
-		events  string // after the request was created, but REQUEST_SHOWN
+		events  string // after the request was created, without REQUEST_SHOWN
 		success bool
 		granted string
 		denied  string
@@ -97,7 +97,7 @@ func Run(t *testing.T, open func(t *testing.T) Stage) {
 	}
 }
 
-// events are the types of what fay's front end is told, with a word of some.
+// events are the event types that fay's front end receives, some with a detail.
 func (s Stage) events(t *testing.T) (all []string) {
 	t.Helper()
 	for after := int64(0); ; {

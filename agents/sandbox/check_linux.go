@@ -10,21 +10,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What of Landlock each promise needs, by the version of its ABI.
+// The Landlock ABI version that each promise needs.
 const (
 	abiFiles   = 3 // truncating
 	abiSignals = 6 // scopes
 )
 
-// Check tells which promises this kernel holds. All are needed for anything to run, unless the mode is [Off].
+// Check returns which promises this kernel can hold. Nothing runs unless all hold or the mode is [Off].
 func Check() []Promise {
-	abi, _ := landlock.LandlockGetABIVersion() // with an error, none
+	abi, _ := landlock.LandlockGetABIVersion() // on error, 0
 	return promises(abi, filters())
 }
 
 func promises(abi int, filters bool) []Promise {
 	sockets := Promise{promiseSockets, filters, "this kernel takes no seccomp filters"}
-	tcp := sockets // without a socket there is no TCP
+	tcp := sockets // without sockets there is no TCP
 	tcp.Name = promiseTCP
 	all := []Promise{fromABI(promiseFiles, abi, abiFiles), tcp, sockets, fromABI(promiseSignals, abi, abiSignals)}
 	for i := range all {
@@ -43,7 +43,7 @@ func fromABI(name string, abi, needed int) Promise {
 	return Promise{name, abi >= needed, why}
 }
 
-// filters reports whether the kernel takes seccomp filters with what ours says.
+// filters reports whether the kernel supports the seccomp filters that we use.
 func filters() bool {
 	takes := func(action uint32) bool {
 		_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))

@@ -13,22 +13,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The descriptors that a process of ours gets besides its streams.
+// The descriptors that our processes inherit besides the standard streams.
 const (
 	fdOrder = 3
-	fdLife  = 4 // a warden's; a command's end of its trust
+	fdLife  = 4 // of a supervisor; in a command: its end of the pipe for the filter
 )
 
-// asCommand is what the process does that becomes the command.
+// asCommand runs the process that becomes the command.
 func asCommand() int {
-	runtime.LockOSThread() // capabilities are a thread's, and this one executes the command
+	runtime.LockOSThread() // capabilities belong to a thread, and this one executes the command
 	if err := become(); err != nil {
 		fmt.Fprintln(os.Stderr, "daycared sandbox:", err)
 	}
 	return codeFailed
 }
 
-// become turns this process into the command, behind its walls, with its streams and no other descriptor.
+// become sandboxes this process and executes the command, with the standard streams and no other descriptor.
 func become() error {
 	s, err := ordered()
 	if err != nil {
@@ -62,7 +62,7 @@ func become() error {
 	return nil
 }
 
-// enter makes the folder that a command starts in this process's.
+// enter changes to the command's directory.
 func (s spec) enter() error {
 	dir, err := openPlain(s.dir())
 	if err != nil {
@@ -79,7 +79,7 @@ func (s spec) enter() error {
 	return dir.Chdir()
 }
 
-// ordered reads what this process is to do; others may read it after it.
+// ordered reads this process's spec; others may read it afterwards.
 func ordered() (spec, error) {
 	text, err := io.ReadAll(io.NewSectionReader(os.NewFile(fdOrder, "order"), 0, math.MaxInt64))
 	if err != nil {
@@ -88,7 +88,7 @@ func ordered() (spec, error) {
 	return decode(text)
 }
 
-// shut keeps every descriptor but the streams from what is executed next.
+// shut sets close-on-exec on every descriptor but the standard streams.
 func shut() error {
 	if err := unix.CloseRange(fdOrder, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close what was inherited: %w", err)
@@ -96,8 +96,8 @@ func shut() error {
 	return nil
 }
 
-// disarm gives up what root may do, but for files that the walls hold anyway. Who has nothing to give up may be kept from
-// saying so, as a service is.
+// disarm drops root's privileges, except those for files, which the sandbox restricts anyway. A process without
+// privileges may be denied the system call, as in a service.
 func disarm() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var has [2]unix.CapUserData
@@ -105,7 +105,7 @@ func disarm() error {
 	const keep = 1 << unix.CAP_DAC_OVERRIDE
 	if err == nil && (has[0].Permitted&^keep|has[0].Inheritable|has[1].Permitted|has[1].Inheritable) != 0 {
 		has = [2]unix.CapUserData{{Effective: has[0].Effective & keep, Permitted: has[0].Permitted & keep}}
-		err = unix.Capset(&header, &has[0]) // which empties the ambient set as well
+		err = unix.Capset(&header, &has[0]) // this clears the ambient set as well
 	}
 	if err != nil {
 		return fmt.Errorf("give up capabilities: %w", err)
@@ -113,8 +113,8 @@ func disarm() error {
 	return nil
 }
 
-// fork executes our binary once more, as the command that a warden watches over. It dies with the warden. At trust it says
-// where its calls wait.
+// fork executes our binary as the command under the supervisor. It dies with the supervisor. It sends the filter's
+// listener over trust.
 func fork(s spec) (pid, trust int, err error) {
 	order, err := hand(s)
 	if err != nil {
@@ -127,7 +127,7 @@ func fork(s spec) (pid, trust int, err error) {
 	}
 	defer unix.Close(pair[1])
 	attr := &syscall.ProcAttr{
-		Env:   os.Environ(), // the daemon has scrubbed it
+		Env:   os.Environ(), // scrubbed by the daemon
 		Files: []uintptr{0, 1, 2, order.Fd(), uintptr(pair[1])},
 		Sys:   &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	}

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Command makes a command that runs behind walls, in a session of its own, ready to be started like any other; its
-// streams are the caller's to set, and end when all that it started has ended. When ctx ends, everything that it started
-// is killed. An exit code of 125 with "daycared sandbox:" on stderr says that it was not started; 128 and more, that a
-// signal ended it. release must be called when the command has ended or is not started after all: it kills what is left.
+// Command makes a command that runs in the sandbox, in its own session, ready to be started. The caller sets its
+// streams; they end when all its descendants have ended. When ctx ends, all of them are killed. Exit code 125 with
+// "daycared sandbox:" on stderr means that it was not started; 128 and more, that a signal ended it. release must be
+// called when the command has ended or will not be started: it kills what is left.
 func (s *Sandbox) Command(ctx context.Context, w Walls, argv ...string) (cmd *exec.Cmd, release func(), err error) {
 	if err := s.admit(w); err != nil {
 		return nil, nil, err
@@ -40,7 +40,7 @@ func (s *Sandbox) Command(ctx context.Context, w Walls, argv ...string) (cmd *ex
 	cmd.Args, cmd.Env, cmd.Dir = []string{wardenName}, scrubbed(), "/"
 	cmd.ExtraFiles = []*os.File{told, watched}
 	cmd.SysProcAttr = apartFrom()
-	cmd.Cancel = func() error { let(); return nil } // the warden kills the others first, and ends by itself
+	cmd.Cancel = func() error { let(); return nil } // the supervisor kills the others first, then exits
 	cmd.WaitDelay = grace
 	return cmd, sync.OnceFunc(func() {
 		let()
@@ -50,7 +50,7 @@ func (s *Sandbox) Command(ctx context.Context, w Walls, argv ...string) (cmd *ex
 	}), nil
 }
 
-// sweep ends what a warden left behind that was itself killed: the members of its session's first group.
+// sweep kills the process group of a supervisor that was itself killed.
 func sweep(cmd *exec.Cmd) {
 	if cmd.ProcessState == nil {
 		return
@@ -60,7 +60,7 @@ func sweep(cmd *exec.Cmd) {
 	}
 }
 
-// hand writes an order where only whoever inherits the descriptor can read it.
+// hand writes a spec to a file that only an inheriting process can read.
 func hand(order spec) (*os.File, error) {
 	text, err := order.encode()
 	if err != nil {
@@ -77,8 +77,8 @@ func hand(order spec) (*os.File, error) {
 	return nil, fmt.Errorf("prepare a command: %w", err)
 }
 
-// executable is our own binary, also when another has taken its place on disk.
+// executable is our running binary, even if the file on disk was replaced.
 const executable = "/proc/self/exe"
 
-// apartFrom makes a process the first of a session of its own, without a terminal.
+// apartFrom starts a process in its own session without a terminal.
 func apartFrom() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// Command makes a command ready to be started; here it has no walls, so the mode must be [Off]. It runs in a session of
-// its own, which is killed when ctx ends. release must be called when the command has ended or is not started after all:
+// Command makes a command ready to be started. This system has no sandbox, so the mode must be [Off]. It runs in its
+// own session, which is killed when ctx ends. release must be called when the command has ended or will not be started:
 // it kills what is left.
 func (s *Sandbox) Command(ctx context.Context, w Walls, argv ...string) (cmd *exec.Cmd, release func(), err error) {
 	if err := s.admit(w); err != nil {
@@ -46,11 +46,11 @@ var executable = self()
 
 func apartFrom() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// Nothing is executed again here to watch over a command.
+// There is no supervisor on this system.
 func asWarden() int  { return codeFailed }
 func asCommand() int { return codeFailed }
 
-// enclose builds the walls, which this system has not.
+// enclose fails: this system has no sandbox.
 func enclose(s spec) error {
 	if !s.Off {
 		return ErrUnheld

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// enclose builds the walls around this process, every thread of it, for good.
+// enclose sandboxes this process irreversibly, including all its threads.
 func enclose(s spec) error {
-	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // a service may be kept from it; its core files are the system's to keep
+	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // a service may be denied this; core files are then the system's concern
 	if s.Off {
 		return nil
 	}
@@ -25,18 +25,18 @@ func enclose(s spec) error {
 	if err != nil {
 		return err
 	}
-	config := landlock.V6 // exactly: less is an error, and more is not relied upon
+	config := landlock.V6 // exactly: less is an error, more is unused
 	if s.Network {
 		config.HandledAccessNet = 0
 	}
-	if err := config.Restrict(rules...); err != nil { // in one: a second layer would forbid every move between folders
+	if err := config.Restrict(rules...); err != nil { // in one layer: a second one would forbid every move between folders
 		return fmt.Errorf("hold paths and signals: %w", err)
 	}
 	return shield(s)
 }
 
-// rules are what Landlock allows. What they were made from is held open until it is in force: what was opened is what is
-// allowed, whatever has its name by then.
+// rules are the Landlock rules. The returned files must stay open until the rules are in force, so that what was opened
+// is what is allowed, even if it was renamed.
 func rules(s spec) (rules []landlock.Rule, held []*os.File, err error) {
 	add := func(p string, follow bool, folder, file func(...string) landlock.FSRule) error {
 		open := openPlain
@@ -66,7 +66,7 @@ func rules(s spec) (rules []landlock.Rule, held []*os.File, err error) {
 		}
 		return nil
 	}
-	// Within one writable folder, and from one to another, things may be moved and linked.
+	// Files may be moved and linked within and between writable folders.
 	writable := func(p ...string) landlock.FSRule { return landlock.RWDirs(p...).WithRefer() }
 	for _, of := range []struct {
 		paths        []string
@@ -87,8 +87,8 @@ func rules(s spec) (rules []landlock.Rule, held []*os.File, err error) {
 	return rules, held, nil
 }
 
-// openPlain opens an absolute path as a place, and refuses a symbolic link anywhere in it: folder by folder, since openat2
-// is absent where daycared itself runs behind such walls.
+// openPlain opens an absolute path with O_PATH and refuses symbolic links anywhere in it. It goes folder by folder
+// because openat2 is missing when daycared itself runs in such a sandbox.
 func openPlain(p string) (*os.File, error) {
 	const how = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	fd, err := unix.Open("/", how, 0)

@@ -15,36 +15,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where things are in what a seccomp filter looks at (struct seccomp_data, little-endian here). Arguments are compared by
-// their low halves: the kernel takes ints and flags of 32 bits, whatever the high half says.
+// Offsets in the data of a seccomp filter (struct seccomp_data, little-endian here). Only the low halves of arguments
+// are compared: the kernel reads ints and 32-bit flags from them, whatever the high half contains.
 const (
 	offNumber = 0
 	offArch   = 4
 	offArgs   = 16
 )
 
-// What a filter answers.
+// The results of a filter.
 var (
 	allow  = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 	refuse = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
-	absent = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)} // for what callers can do otherwise
-	done   = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO}                       // it is said to be done, and is not
+	absent = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)} // the caller has an alternative
+	done   = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO}                       // reports success without doing it
 	kill   = bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS}
-	full   = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSPC)}     // there are no more watches, as the kernel says it
-	unable = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP)} // as file systems say it
-	ask    = bpf.RetConstant{Val: unix.SECCOMP_RET_USER_NOTIF}                      // the warden, see modes_linux.go
+	full   = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSPC)}     // no watches left
+	unable = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP)} // not supported by the file system
+	ask    = bpf.RetConstant{Val: unix.SECCOMP_RET_USER_NOTIF}                      // ask the supervisor, see modes_linux.go
 )
 
-// lastCall is the newest system call that was judged here: the kernel's table was gone through up to it, row by row. Newer
-// ones are absent until somebody has judged them; filter_linux_test.go has the verdicts.
+// lastCall is the newest system call reviewed here: the kernel's table was reviewed up to it, row by row. Newer calls
+// are reported as missing until they are reviewed; filter_linux_test.go has the verdicts.
 const lastCall = unix.SYS_RSEQ_SLICE_YIELD
 
-// refused are the doors that nothing behind walls goes through, whatever was granted.
+// refused are the system calls that nothing in a sandbox may make, whatever was granted.
 var refused = []uint32{
 	// Other processes.
 	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
 	unix.SYS_PROCESS_MADVISE, unix.SYS_PROCESS_MRELEASE, unix.SYS_PERF_EVENT_OPEN,
-	// What outlives the command, or is shared by everything that runs as its account: System V IPC and POSIX queues.
+	// What outlives the command or is shared by the whole account: System V IPC and POSIX queues.
 	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SHMDT,
 	unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMCTL, unix.SYS_SEMTIMEDOP,
 	unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
@@ -64,29 +64,29 @@ var refused = []uint32{
 	unix.SYS_CLOCK_ADJTIME, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME, unix.SYS_VHANGUP,
 }
 
-// missing are calls that callers can do without, so they are told that the kernel has none: their arguments are behind a
-// pointer, where a filter cannot look.
+// missing are calls that callers can do without, so they get ENOSYS: their arguments are behind a pointer, which a
+// filter cannot read.
 var missing = []uint32{unix.SYS_CLONE3, unix.SYS_OPENAT2}
 
-// itself are the calls about a process, by the place of its number, which must be 0: the caller.
+// itself maps calls about a process to the argument with its id, which must be 0: the caller.
 var itself = map[uint32]uint32{
 	unix.SYS_PRLIMIT64: 0, unix.SYS_SCHED_SETPARAM: 0, unix.SYS_SCHED_SETSCHEDULER: 0, unix.SYS_SCHED_SETATTR: 0,
 	unix.SYS_SCHED_SETAFFINITY: 0, unix.SYS_MIGRATE_PAGES: 0, unix.SYS_MOVE_PAGES: 0, unix.SYS_GET_ROBUST_LIST: 0,
 	unix.SYS_SETPRIORITY: 1, unix.SYS_IOPRIO_SET: 1,
 }
 
-// whose are those of [itself] that say first what the number is: only that of a process or thread will do.
+// whose are those of [itself] whose first argument selects the kind of id: only a process or thread is accepted.
 var whose = map[uint32]uint32{unix.SYS_SETPRIORITY: unix.PRIO_PROCESS, unix.SYS_IOPRIO_SET: ioprioProcess}
 
 // ioprioProcess is IOPRIO_WHO_PROCESS, which golang.org/x/sys does not name.
 const ioprioProcess = 1
 
-// namespaces are the flags of clone that make one; time's is not taken there.
+// namespaces are the clone flags that make a namespace; CLONE_NEWTIME is not accepted by clone.
 const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER |
 	unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-// attributes are the calls that set what else belongs to a file, an access list among it, and modes those that set its mode,
-// by the place of that.
+// attributes are the calls that set other file attributes, such as access lists; modes maps those that set the mode to
+// its argument.
 var (
 	attributes = []uint32{
 		unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_FSETXATTR, unix.SYS_SETXATTRAT, unix.SYS_FILE_SETATTR,
@@ -95,17 +95,18 @@ var (
 	modes = map[uint32]uint32{unix.SYS_FCHMOD: 1, unix.SYS_FCHMODAT: 2, unix.SYS_FCHMODAT2: 2}
 )
 
-// births are the calls that make something with a mode, by the place of the mode; opens do so by the flags before it.
+// births maps the calls that create a file with a mode to the mode's argument; opens, where it follows the flags.
 var (
 	births = map[uint32]uint32{unix.SYS_MKNODAT: 2, unix.SYS_MKDIRAT: 2}
 	opens  = map[uint32]uint32{unix.SYS_OPENAT: 3}
 )
 
-// special are the bits of a mode that nothing behind walls sets: what was left behind with them would run, for whoever
-// starts it, as the daemon's account or group.
+// special are the mode bits that nothing in a sandbox may set: a file with them would run as the daemon's account or
+// group for whoever starts it.
 const special = unix.S_ISUID | unix.S_ISGID
 
-// shield puts the filter over this process. Modes are a command's warden's to set; what runs without one is ours.
+// shield installs the filter. A command's supervisor sets file modes; a process without one is ours and may do so
+// itself.
 func shield(s spec) error {
 	if s.Operation != "" {
 		_, err := install(filter(s.Network, allow), unix.SECCOMP_FILTER_FLAG_TSYNC)
@@ -113,7 +114,7 @@ func shield(s spec) error {
 	}
 	listener, err := install(filter(s.Network, ask), unix.SECCOMP_FILTER_FLAG_TSYNC|unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH|
 		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
-	if errors.Is(err, unix.EBUSY) { // somebody around the daemon listens already, and there is one listener
+	if errors.Is(err, unix.EBUSY) { // only one listener is possible, and a process around the daemon has it
 		_, err = install(filter(s.Network, refuse), unix.SECCOMP_FILTER_FLAG_TSYNC)
 		return err
 	}
@@ -123,16 +124,15 @@ func shield(s spec) error {
 	return confide(listener)
 }
 
-// filter is the program that the kernel runs at every system call. Sockets are made of IPv4 and IPv6 alone, and only with
-// the network; of pairs, only those that cannot be turned towards another address (a pair of datagram sockets can). An
-// owner is never set.
+// filter is the seccomp program. Sockets are limited to IPv4 and IPv6, and need the network; of socket pairs, datagram
+// ones are refused, since they can be redirected to another address. Owners are never changed.
 func filter(network bool, setMode bpf.Instruction) []bpf.Instruction {
 	program := []bpf.Instruction{
-		bpf.LoadAbsolute{Off: offArch, Size: 4}, // another table of system calls, as by int 0x80
+		bpf.LoadAbsolute{Off: offArch, Size: 4}, // another system call table, as with int 0x80
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: auditArch, SkipTrue: 1},
 		kill,
 		bpf.LoadAbsolute{Off: offNumber, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpLessOrEqual, Val: lastCall, SkipTrue: 1}, // above are newer ones, and x32's
+		bpf.JumpIf{Cond: bpf.JumpLessOrEqual, Val: lastCall, SkipTrue: 1}, // above are newer calls, and x32's
 		absent,
 	}
 	for _, number := range append(refused, refusedHere...) {
@@ -141,8 +141,8 @@ func filter(network bool, setMode bpf.Instruction) []bpf.Instruction {
 	for _, number := range missing {
 		program = append(program, when(number, absent)...)
 	}
-	// A watch sees what happens in folders that may not be read. Without one, what inotify opens says nothing; programs that cannot
-	// open it end, where those that get no watch poll.
+	// A watch reports events in folders that may not be read. Without watches inotify is harmless; programs that cannot
+	// open it exit, while those that get no watch poll.
 	program = append(program, when(unix.SYS_INOTIFY_ADD_WATCH, full)...)
 	for _, number := range attributes {
 		program = append(program, when(number, unable)...)
@@ -171,7 +171,7 @@ func filter(network bool, setMode bpf.Instruction) []bpf.Instruction {
 	}
 	program = append(program, when(unix.SYS_CLONE, argument(0),
 		bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: namespaces, SkipTrue: 1}, refuse, allow)...)
-	program = append(program, when(unix.SYS_PRCTL, argument(0), // it shares a processor's core with another process
+	program = append(program, when(unix.SYS_PRCTL, argument(0), // sharing a core with another process
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.PR_SCHED_CORE, SkipTrue: 1}, refuse, allow)...)
 	program = append(program, when(unix.SYS_IOCTL, argument(1),
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 1},
@@ -192,18 +192,19 @@ func filter(network bool, setMode bpf.Instruction) []bpf.Instruction {
 	return append(program, allow)
 }
 
-// when is a rule for one system call. What it does ends with an answer, since it may have loaded something else by then.
+// when is a rule for one system call. do has to end with a result, because it may replace the loaded value.
 func when(number uint32, do ...bpf.Instruction) []bpf.Instruction {
 	return append([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number, SkipTrue: uint8(len(do))}}, do...)
 }
 
-// plainMode refuses a mode, in the argument at a place, that has a bit of [special]; else it does what then says.
+// plainMode refuses a mode argument with a bit of [special]; otherwise then decides.
 func plainMode(at uint32, then bpf.Instruction) []bpf.Instruction {
 	return []bpf.Instruction{argument(at), bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: special, SkipTrue: 1}, refuse, then}
 }
 
-// nobodyElse takes an owner and a group that are this process's, or left as they are, in the arguments from n on, as what is so
-// already: what a command makes is. Nothing is set, since the file could be one outside, of another of this account's groups.
+// nobodyElse reports success without effect if owner and group, the arguments from n on, are this process's or
+// unchanged: what a command creates has them anyway. Nothing is set, because the file could be outside and belong to
+// another of the account's groups.
 func nobodyElse(n uint32) []bpf.Instruction {
 	const unchanged = 0xffffffff
 	return []bpf.Instruction{
@@ -219,8 +220,8 @@ func nobodyElse(n uint32) []bpf.Instruction {
 
 func argument(n uint32) bpf.Instruction { return bpf.LoadAbsolute{Off: offArgs + 8*n, Size: 4} }
 
-// install puts a filter over every thread of this process, for good. It returns where calls wait that the filter asks
-// about, if the flags say so.
+// install installs a filter for every thread of this process. It returns the listener for notifications if the flags
+// ask for one.
 func install(program []bpf.Instruction, flags uintptr) (listener int, err error) {
 	raw, err := bpf.Assemble(program)
 	if err != nil {

@@ -4,10 +4,10 @@ import "golang.org/x/sys/unix"
 
 const auditArch = unix.AUDIT_ARCH_AARCH64
 
-// sysChmod is chmod, which this machine has not.
+// sysChmod is chmod, which this architecture lacks.
 const sysChmod = -1
 
-// What only other machines have: see the file of amd64.
+// Only other architectures have these: see the amd64 file.
 var (
 	ownersHere, modesHere, birthsHere, opensHere map[uint32]uint32
 	refusedHere                                  []uint32

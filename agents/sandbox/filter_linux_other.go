@@ -4,5 +4,5 @@ package sandbox
 
 const sysChmod = -1
 
-// There is no filter for this machine, and no promise is held (see Check).
+// shield has no filter for this architecture, so no promise holds (see Check).
 func shield(spec) error { return ErrUnheld }

@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Landlock does not hold the modes of files: a command could open the daemon's folder to everybody, and look in by another
-// account. So the kernel stops a command that sets a mode, and asks its warden, who sets it for the command where the
-// command may write, and nowhere else. What is opened is what is looked at and changed, so nothing is gained by renaming in
-// between. Owners and extended attributes, which would do as well, are held by the filter alone.
+// Landlock does not restrict file modes: a command could open the daemon's folder to everybody and read it from another
+// account. So a seccomp notification pauses a call that sets a mode, and the supervisor sets the mode for the command
+// if the command may write there. It checks and changes the same open file, so a rename in between gains nothing.
+// Owners and extended attributes are refused by the filter alone.
 
-// call is a system call that waits for an answer (struct seccomp_notif).
+// call is a paused system call (struct seccomp_notif).
 type call struct {
 	ID    uint64
 	PID   uint32
@@ -29,7 +29,7 @@ type call struct {
 	Args  [6]uint64
 }
 
-// reply is the answer (struct seccomp_notif_resp).
+// reply is its result (struct seccomp_notif_resp).
 type reply struct {
 	ID    uint64
 	Val   int64
@@ -40,7 +40,7 @@ type reply struct {
 // idValid is SECCOMP_IOCTL_NOTIF_ID_VALID, which golang.org/x/sys does not name.
 const idValid = 0x40082102
 
-// confide gives the descriptor of a filter, at which calls wait, to the warden.
+// confide sends the listener of a filter to the supervisor.
 func confide(listener int) error {
 	if err := unix.Sendmsg(fdLife, []byte{0}, unix.UnixRights(listener), nil, 0); err != nil {
 		return fmt.Errorf("tell the warden: %w", err)
@@ -48,7 +48,7 @@ func confide(listener int) error {
 	return nil
 }
 
-// entrusted waits for such a descriptor; ok is false when the command was executed without one.
+// entrusted waits for a listener; ok is false if the command was executed without one.
 func entrusted(from int) (listener int, ok bool) {
 	oob := make([]byte, unix.CmsgSpace(4))
 	for {
@@ -70,13 +70,13 @@ func entrusted(from int) (listener int, ok bool) {
 	return append(fds, 0)[0], err == nil && len(fds) == 1
 }
 
-// answerModes sets modes for a command, below the folders that it may write, for as long as it lives.
+// answerModes sets modes for a command, below its writable folders, until it has ended.
 func answerModes(listener int, writable []string) {
 	for {
 		var c call
 		switch err := notify(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&c)); {
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ENOENT) && !deserted(listener):
-			continue // interrupted, or who called was killed meanwhile
+			continue // interrupted, or the caller was killed
 		case err != nil:
 			return
 		}
@@ -91,7 +91,7 @@ func answerModes(listener int, writable []string) {
 	}
 }
 
-// deserted reports whether nobody is left whose calls could come.
+// deserted reports whether no process with the filter is left.
 func deserted(listener int) bool {
 	fds := []unix.PollFd{{Fd: int32(listener)}}
 	_, err := unix.Poll(fds, 0)
@@ -105,19 +105,19 @@ func notify(listener int, request uint, argument unsafe.Pointer) error {
 	return nil
 }
 
-// setMode does what a call asks for, if it may.
+// setMode performs the call if it is allowed.
 func (c call) setMode(listener int, writable []string) error {
 	target, mode, err := c.target()
 	if err != nil {
 		return err
 	}
-	if mode&(unix.S_ISUID|unix.S_ISGID) != 0 { // the filter does not let such a call come here
+	if mode&(unix.S_ISUID|unix.S_ISGID) != 0 { // the filter refuses such calls already
 		_ = unix.Close(target)
 		return unix.EPERM
 	}
 	defer unix.Close(target)
 	if err := notify(listener, idValid, unsafe.Pointer(&c.ID)); err != nil {
-		return err // another process may have its number by now
+		return err // another process may have the id by now
 	}
 	name := fmt.Sprintf("/proc/self/fd/%d", target)
 	leads, err := os.Readlink(name)
@@ -130,7 +130,7 @@ func (c call) setMode(listener int, writable []string) error {
 	return unix.Fchmodat(unix.AT_FDCWD, name, mode, 0)
 }
 
-// target opens what a call names, as the caller sees it, and says which mode it is to have.
+// target opens the file that the call names, as the caller sees it, and returns the mode to set.
 func (c call) target() (fd int, mode uint32, err error) {
 	switch int(c.Nr) {
 	case unix.SYS_FCHMOD:
@@ -160,7 +160,7 @@ func (c call) named(dir int32, at uint64, flags int) (fd int, err error) {
 	return c.open(dir, name, flags)
 }
 
-// open opens a name from a folder of the caller, as a place and not to be read.
+// open opens a name relative to a folder of the caller, with O_PATH.
 func (c call) open(dir int32, name string, flags int) (fd int, err error) {
 	own := fmt.Sprintf("/proc/%d/", c.PID)
 	folder := own + "cwd"
@@ -177,7 +177,7 @@ func (c call) open(dir int32, name string, flags int) (fd int, err error) {
 	case err == nil:
 		defer unix.Close(base)
 	}
-	if rest, ok := strings.CutPrefix(name, "/proc/self/"); ok { // as C libraries name what they hold open
+	if rest, ok := strings.CutPrefix(name, "/proc/self/"); ok { // C libraries address open files like this
 		name = own + rest
 	}
 	if flags&unix.AT_SYMLINK_NOFOLLOW != 0 {
@@ -186,7 +186,7 @@ func (c call) open(dir int32, name string, flags int) (fd int, err error) {
 	return unix.Openat(base, name, how, 0)
 }
 
-// text reads a name from the caller's memory, page by page.
+// text reads a string from the caller's memory, page by page.
 func (c call) text(at uintptr) (string, error) {
 	var name []byte
 	page := uintptr(os.Getpagesize())

@@ -12,19 +12,18 @@ import (
 	"time"
 )
 
-// Operation is something of our own that runs behind walls, in a process of its own. Its error's text is all that comes
-// back of an error.
+// Operation is a function of ours that runs sandboxed in a separate process. Of its error only the text is returned.
 type Operation func(input json.RawMessage) (output any, err error)
 
-// The names under which our binary is executed again.
+// The arguments with which our binary is executed again.
 const (
 	wardenName    = "daycared-warden"
 	commandName   = "daycared-command"
 	operationName = "daycared-operation"
 )
 
-// Main is called first thing in main, and in TestMain: when this process was executed again by a [Sandbox], it does what
-// it was told and never returns; else it returns at once. The operations are those that [Sandbox.Do] may name.
+// Main must be called first in main and in TestMain: if a [Sandbox] executed this process, it runs what it was told and
+// never returns; otherwise it returns at once. operations are those that [Sandbox.Do] may name.
 func Main(operations map[string]Operation) {
 	if len(os.Args) != 1 {
 		return
@@ -39,14 +38,14 @@ func Main(operations map[string]Operation) {
 	}
 }
 
-// answer is what an operation gives back.
+// answer is the result of an operation.
 type answer struct {
 	Output json.RawMessage `json:"output,omitempty"`
 	Error  string          `json:"error,omitempty"`
 }
 
-// Do runs an operation behind walls, and reads what it gives back into output. The operation's own error is a *Fault;
-// others say that it could not be run.
+// Do runs an operation in a sandbox and decodes its result into output. The operation's own error is a *Fault; any
+// other means that it could not be run.
 func (s *Sandbox) Do(ctx context.Context, w Walls, operation string, input, output any) error {
 	if err := s.admit(w); err != nil {
 		return err
@@ -81,16 +80,16 @@ func (s *Sandbox) Do(ctx context.Context, w Walls, operation string, input, outp
 	return json.Unmarshal(a.Output, output)
 }
 
-// Fault is why an operation behind the walls failed, in its own words.
+// Fault is the error of a sandboxed operation.
 type Fault struct{ Text string }
 
 func (f *Fault) Error() string { return f.Text }
 
-// grace is how long what was told to end may take, before it is killed without its descendants.
+// grace is how long a process that was told to exit may take, before it is killed alone.
 const grace = 5 * time.Second
 
-// scrubbed is the environment of our own processes between the daemon and a command: none of the daemon's, but for what
-// only a binary reads that was built for tests.
+// scrubbed is the environment of our own processes between the daemon and a command: nothing of the daemon's, except
+// what only a test binary reads.
 func scrubbed() []string {
 	env := []string{"PATH=" + Path, "LANG=C.UTF-8"}
 	for _, name := range []string{counting, "GORACE"} {
@@ -101,10 +100,10 @@ func scrubbed() []string {
 	return env
 }
 
-// counting says where what go test -cover builds counts which lines have run.
+// counting is the variable for coverage data of go test -cover.
 const counting = "GOCOVERDIR"
 
-// asOperation is what a process does that was executed to run one operation.
+// asOperation runs the process that executes one operation.
 func asOperation(in io.Reader, out io.Writer, operations map[string]Operation) int {
 	err := operate(in, out, operations)
 	if err != nil {
@@ -114,7 +113,7 @@ func asOperation(in io.Reader, out io.Writer, operations map[string]Operation) i
 	return 0
 }
 
-// codeFailed is the exit code when a command could not be started; the reason is on its stderr.
+// codeFailed is the exit code of a command that could not be started; stderr has the reason.
 const codeFailed = 125
 
 func operate(in io.Reader, out io.Writer, operations map[string]Operation) error {

@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// Piped is a program that runs with pipes for its standard streams; these are the other ends of two.
+// Piped is a running program with pipes for its standard streams; these are our ends of two.
 type Piped struct {
 	Stdin, Stdout *os.File
-	Kill          context.CancelFunc // ends the program and all that it started
-	Gone          <-chan struct{}    // is closed when it has ended, with all that it started, and what it wrote to stderr was heard
+	Kill          context.CancelFunc // ends the program and all its descendants
+	Gone          <-chan struct{}    // closed when all of them have ended and stderr was read
 
-	state, last string // are written before Gone is closed
+	state, last string // set before Gone is closed
 }
 
-// Maker makes a program, not started yet, as [Sandbox.Command] does: when ctx ends it is killed with all that it started, and
-// release is called once it has ended, or was not started after all.
+// Maker makes a program, not started yet, as [Sandbox.Command] does: when ctx ends it is killed with its descendants.
+// release is called once it has ended, or will not be started.
 type Maker func(ctx context.Context) (cmd *exec.Cmd, release func(), err error)
 
-// Start starts what command makes. The program's life is not that of ctx. Each line that it writes to stderr is handed to heard,
-// one of more than 2,000 bytes as several.
+// Start starts a program, which outlives ctx. heard receives each line of its stderr; a line of more than 2,000 bytes
+// comes in parts.
 func Start(ctx context.Context, command Maker, heard func(line string)) (*Piped, error) {
 	life, kill := context.WithCancel(context.WithoutCancel(ctx))
 	cmd, release, err := command(life)
@@ -37,7 +37,7 @@ func Start(ctx context.Context, command Maker, heard func(line string)) (*Piped,
 	var ours, theirs [3]*os.File
 	for i := range ours {
 		r, w, failed := os.Pipe()
-		if i == 0 { // they read it
+		if i == 0 { // stdin: the program reads it
 			r, w = w, r
 		}
 		ours[i], theirs[i], err = r, w, cmp.Or(err, failed)
@@ -63,8 +63,8 @@ func Start(ctx context.Context, command Maker, heard func(line string)) (*Piped,
 	return p, nil
 }
 
-// watch lasts until the program has ended, and hands each line that it writes to stderr to heard. What it wrote last can still be
-// read for a moment: what got away from its walls may keep the pipes open for ever.
+// watch returns when the program has ended, and passes each line of its stderr to heard. What it wrote last is read
+// only for a moment: a process that escaped the sandbox may keep the pipes open forever.
 func (p *Piped) watch(cmd *exec.Cmd, release func(), stderr *os.File, gone chan<- struct{}, heard func(line string)) {
 	var reads sync.WaitGroup
 	reads.Go(func() {
@@ -79,7 +79,7 @@ func (p *Piped) watch(cmd *exec.Cmd, release func(), stderr *os.File, gone chan<
 			}
 		}
 	})
-	_ = cmd.Wait() // how it ended is read from its state
+	_ = cmd.Wait() // its state has the result
 	release()
 	p.Kill()
 	_ = p.Stdout.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
@@ -89,8 +89,8 @@ func (p *Piped) watch(cmd *exec.Cmd, release func(), stderr *os.File, gone chan<
 	close(gone)
 }
 
-// How waits until the program is gone, and says how it ended, with the last line that it wrote to stderr: "(exit status 4); it wrote
-// last: no such file". That line is the program's, of up to 2,000 bytes of any kind.
+// How waits until the program is gone, and returns how it ended with the last line of its stderr, such as "(exit status
+// 4); it wrote last: no such file". That line is untrusted: up to 2,000 arbitrary bytes.
 func (p *Piped) How() string {
 	<-p.Gone
 	if p.last == "" {

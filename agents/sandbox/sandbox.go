@@ -1,20 +1,20 @@
-// Package sandbox starts programs, and touches files, behind walls that the kernel holds: which paths, whether the
-// network, and nothing of what daycared is. Go cannot run code between fork and exec, so our own binary is executed again
-// and builds the walls around itself: [Main], called first thing, is where such a process goes.
+// Package sandbox runs programs and file operations in sandboxes that the kernel enforces: which paths, whether the
+// network, and nothing that belongs to daycared. Go cannot run code between fork and exec, so our binary is executed
+// again and sandboxes itself: [Main], called first, is the entry of such a process.
 //
-// A command has a warden before it, one more process of ours: it gathers every descendant, also one that left its session,
-// and kills them all when the command has ended, when it is told to, or when the daemon is gone. A file operation needs
-// none; it runs in a process of its own and starts nothing.
+// A command runs under a supervisor, another process of ours: it adopts every descendant, even one that left the
+// session, and kills them all when the command has ended, when it is told to, or when the daemon is gone. A file
+// operation needs none, because it starts no processes.
 //
-// The walls: Landlock holds paths, TCP, signals and abstract sockets; a seccomp filter refuses every socket that was not
-// granted, other doors into the kernel (io_uring, foreign system calls, tracing, namespaces), what outlives the command or
-// reaches other processes (System V IPC, inotify, priorities), and typing into a terminal; the modes of files, which neither
-// holds by their paths, are set by the warden, and never setuid or setgid. Landlock has no exceptions below an allowed
-// folder, so what would put the daemon's own within reach is refused as a whole.
+// Landlock restricts paths, TCP, signals and abstract sockets. A seccomp filter refuses sockets that were not granted,
+// other attack surface (io_uring, foreign system calls, tracing, namespaces), what outlives the command or reaches
+// other processes (System V IPC, inotify, priorities), and typing into a terminal. The supervisor sets file modes,
+// which neither can restrict by path, and never setuid or setgid. Landlock has no exceptions below an allowed folder,
+// so a policy that would include something of the daemon's is refused as a whole.
 //
-// What is not held: a hard link that was made beforehand, from within an allowed folder to a file outside, is that file,
-// and a bind mount is the folder that it shows; neither can be made from inside. Whether a file outside is there, and how
-// large, can be asked, and its times can be set. What a command uses of processor, memory and disk is not bounded.
+// Not covered: a hard link made beforehand from an allowed folder to a file outside is that file, and a bind mount is
+// the folder that it shows; neither can be made from inside. The existence and size of files outside can be queried,
+// and their times set. Processor, memory and disk use are not limited.
 package sandbox
 
 import (
@@ -31,65 +31,64 @@ import (
 	"github.com/daycared/daycared/internal/own"
 )
 
-// Mode reports whether walls are built.
+// Mode is whether commands are sandboxed.
 type Mode string
 
-// The modes. Whatever the mode, a command has none of the daemon's environment and descriptors, and ends with all that
-// it started.
+// The modes. In each, a command gets none of the daemon's environment and descriptors, and ends with all its
+// descendants.
 const (
-	On  Mode = "on"  // what the kernel cannot hold is not run
-	Off Mode = "off" // the operator wants it without walls
+	On  Mode = "on"  // what the kernel cannot enforce is not run
+	Off Mode = "off" // the operator wants no sandbox
 )
 
-// Options are what a [Sandbox] is made of.
+// Options configure a [Sandbox].
 type Options struct {
-	// Own are the absolute paths that are the daemon's own: data, configuration, credentials, sockets. They need not exist.
-	// Nothing that covers one, or lies in one, is ever within reach.
+	// Own are the absolute paths that belong to the daemon: data, configuration, credentials, sockets. They need not
+	// exist. Nothing inside or above one is ever accessible.
 	Own  []string
 	Mode Mode // empty: On
-	// Scratch is the folder that commands' private scratch folders are made in; empty: the system's for temporary files.
+	// Scratch is the folder for commands' private scratch folders; empty: the system's temporary folder.
 	Scratch string
 }
 
-// Sandbox starts what is held by walls. It is safe for concurrent use.
+// Sandbox starts sandboxed programs. It is safe for concurrent use.
 type Sandbox struct {
 	own     []string
 	off     bool
 	scratch string
-	self    string // our binary: nothing held may write it
+	self    string // our binary, which no command may write
 }
 
 // New makes a sandbox. It starts nothing.
 func New(o Options) *Sandbox {
 	s := &Sandbox{off: o.Mode == Off, scratch: cmp.Or(o.Scratch, os.TempDir()), self: self()}
 	for _, p := range o.Own {
-		if p != "" && own.Resolve(p) != s.self { // which is no secret; see admit
+		if p != "" && own.Resolve(p) != s.self { // no secret; see admit
 			s.own = append(s.own, p)
 		}
 	}
 	return s
 }
 
-// Walls are what one command or operation can reach. Paths are absolute, without symbolic links, and exist: what people
-// were shown is what is opened.
+// Walls are what one command or operation may access. Paths are absolute, exist, and contain no symbolic links: what
+// people were shown is what is opened.
 type Walls struct {
 	Read    []string // files and folders
-	Write   []string // files and folders; they may be read as well
-	Network bool     // TCP and UDP over IPv4 and IPv6, wherever to
-	Dir     string   // where a command starts; empty: its scratch folder
+	Write   []string // files and folders; writable ones are readable as well
+	Network bool     // TCP and UDP over IPv4 and IPv6, to any address
+	Dir     string   // working directory; empty: its scratch folder
 	Home    string   // its HOME; empty: its scratch folder
 	Env     []string // NAME=value, besides PATH, HOME, LANG, TERM and TMPDIR
-	Held    Folder   // one of the paths that must be the same folder still; zero: none
+	Held    Folder   // one of the paths, which must still be this folder; zero: any
 }
 
-// Folder is a folder and the numbers that it had when it was opened. They are no other folder's for as long as somebody
-// holds it open.
+// Folder identifies a folder by device and inode. While somebody holds it open, no other folder gets these numbers.
 type Folder struct {
 	Path     string // absolute, without symbolic links
 	Dev, Ino uint64
 }
 
-// FolderOf is what a path is that was opened.
+// FolderOf identifies an opened path.
 func FolderOf(path string, info os.FileInfo) Folder {
 	f := Folder{Path: path}
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -98,7 +97,7 @@ func FolderOf(path string, info os.FileInfo) Folder {
 	return f
 }
 
-// Check refuses what was opened at a path when f is of that path and of another folder.
+// Check refuses another folder than f at f's path.
 func (f Folder) Check(path string, info os.FileInfo) error {
 	if path == f.Path && FolderOf(path, info) != f {
 		return fmt.Errorf("reach %s: %w", path, ErrMoved)
@@ -113,11 +112,12 @@ var (
 	ErrMoved  = errors.New("it is another folder by now")
 )
 
-// Ready tells why nothing at all can be run here, if so: what the kernel lacks (ErrUnheld), or that something of the
-// daemon's own lies in what every command may read (ErrOwn).
+// Ready returns why nothing can be run here, or nil: the kernel lacks a feature (ErrUnheld), or something of the
+// daemon's is in what every command may read (ErrOwn).
 func (s *Sandbox) Ready() error { return s.admit(Walls{}) }
 
-// admit refuses walls that cannot be held, that would put the daemon's own within reach, or that are not what they say.
+// admit refuses a policy that cannot be enforced, that includes something of the daemon's, or whose paths are not
+// plain.
 func (s *Sandbox) admit(w Walls) error {
 	if !s.off {
 		for _, p := range Check() {
@@ -135,7 +135,7 @@ func (s *Sandbox) admit(w Walls) error {
 		}
 	}
 	read := slices.Clone(w.Read)
-	if !s.off { // what is the daemon's in /proc, the kernel keeps from whoever is behind walls
+	if !s.off { // the sandbox hides the daemon's /proc entries
 		read = slices.DeleteFunc(read, func(p string) bool { return p == "/proc" })
 	}
 	if err := s.apart(append(read, w.Write...)...); err != nil {
@@ -149,7 +149,7 @@ func (s *Sandbox) admit(w Walls) error {
 	return nil
 }
 
-// apart refuses paths that meet what is the daemon's own, by name or by where symbolic links lead.
+// apart refuses paths that overlap with the daemon's, by name or through symbolic links.
 func (s *Sandbox) apart(paths ...string) error {
 	for _, p := range paths {
 		if file, found := own.Find(s.own, p); found {
@@ -159,7 +159,7 @@ func (s *Sandbox) apart(paths ...string) error {
 	return nil
 }
 
-// plain refuses a path that is missing, or that a symbolic link leads away from its name.
+// plain refuses a path that is missing or contains a symbolic link.
 func plain(p string) error {
 	if !filepath.IsAbs(p) || filepath.Clean(p) != p {
 		return fmt.Errorf("reach %q: the path is not absolute and clean", p)
@@ -174,7 +174,7 @@ func plain(p string) error {
 	return nil
 }
 
-// meet reports whether one clean path is the other, or lies in it.
+// meet reports whether one clean path equals or contains the other.
 func meet(a, b string) bool { return within(a, b) || within(b, a) }
 
 func within(outer, inner string) bool {
@@ -198,19 +198,19 @@ func self() string {
 	return own.Resolve(p)
 }
 
-// reach is a set of paths, by what may be done with them.
+// reach is a set of paths by access.
 type reach struct {
-	folders, files []string // may be read and executed
-	devices        []string // may be read and written
+	folders, files []string // read and execute
+	devices        []string // read and write
 }
 
 func (r reach) all() []string {
 	return append(append(append([]string{}, r.folders...), r.files...), r.devices...)
 }
 
-// base is what every command may reach, where it exists: what programs need, and nothing that is anybody's. Of /etc there
-// are single files, since the daemon's configuration may be there; of /proc there are the machine's figures, and no
-// process. /dev/tty is left out: nobody is to type for the person. Symbolic links of these are the system's, and followed.
+// base is what every command may access, if it exists: what programs need, and nothing private. Of /etc only single
+// files, because the daemon's configuration may be there; of /proc only machine-wide files. /dev/tty is excluded, so
+// that nothing types for the person. Symbolic links here are the system's and are followed.
 var base = reach{
 	folders: []string{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
@@ -230,21 +230,21 @@ var base = reach{
 	devices: []string{"/dev/full", "/dev/null", "/dev/zero"},
 }
 
-// Path is where commands look for programs, whatever the daemon's own says.
+// Path is the PATH of commands, independent of the daemon's.
 const Path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// spec is what a process of ours is told when it is executed again: over a descriptor, never in arguments or environment,
-// which others can read.
+// spec is the input of a process of ours. It is passed by a descriptor, because others can read arguments and
+// environment.
 type spec struct {
 	Read, Write []string
 	Network     bool
-	Off         bool // no walls
+	Off         bool // no sandbox
 	Held        Folder
 
 	Dir, Home string
 	Env       []string
 	Argv      []string
-	Scratch   string // where to make the scratch folder; for the command, that folder
+	Scratch   string // where to make the scratch folder; in the command, that folder
 
 	Operation string
 	Input     json.RawMessage
@@ -263,7 +263,7 @@ func (s spec) environ() []string {
 	return append([]string{"PATH=" + Path, "HOME=" + home, "LANG=C.UTF-8", "TERM=dumb", "TMPDIR=" + s.Scratch}, s.Env...)
 }
 
-// dir is where a command starts.
+// dir is a command's working directory.
 func (s spec) dir() string { return cmp.Or(s.Dir, s.Scratch) }
 
 func (s spec) encode() ([]byte, error) {
@@ -281,14 +281,14 @@ func decode(text []byte) (s spec, err error) {
 	return s, nil
 }
 
-// Promise is one thing that the walls are to hold.
+// Promise is one property that the sandbox has to guarantee.
 type Promise struct {
 	Name  string // in words
 	Holds bool   // on this kernel
-	Why   string // what is missing where it does not hold
+	Why   string // what is missing if it does not hold
 }
 
-// The promises, as people are told them.
+// The promises, as shown to people.
 const (
 	promiseFiles   = "no file outside"
 	promiseTCP     = "no TCP without the network"

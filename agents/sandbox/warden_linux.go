@@ -19,10 +19,10 @@ import (
 	"github.com/daycared/daycared/internal/own"
 )
 
-// asWarden is what the process does that watches over a command: its descendants' orphans become its children, so none
-// is out of its sight, and none outlives it. It ends as the command did.
+// asWarden runs the supervisor of a command. As a subreaper it becomes the parent of orphaned descendants, so none
+// escapes or outlives it. It exits with the command's code.
 func asWarden() int {
-	runtime.LockOSThread() // the command dies with the thread that made it
+	runtime.LockOSThread() // the command gets the signal when the thread that started it dies
 	code, err := guard()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "daycared sandbox:", err)
@@ -61,7 +61,7 @@ func guard() (code int, err error) {
 	}()
 	letGo()
 	var ending atomic.Bool
-	go func() { // the daemon lets go of its end, or is gone
+	go func() { // the daemon closed its end, or is gone
 		_, _ = io.Copy(io.Discard, os.NewFile(fdLife, "life"))
 		ending.Store(true)
 		slay()
@@ -74,7 +74,7 @@ func guard() (code int, err error) {
 	return outlive(pid, &ending), nil
 }
 
-// letGo leaves the streams to the command: they end when it closes them.
+// letGo closes the standard streams, so that they end with the command's.
 func letGo() {
 	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	for fd := 0; fd < fdOrder && err == nil; fd++ {
@@ -82,8 +82,8 @@ func letGo() {
 	}
 }
 
-// outlive waits until nothing is left of a command, and returns its exit code. When it has ended, or is to end, whatever
-// lives is killed; each that dies may have left another behind, so the living are sought again after each.
+// outlive waits until no descendant is left, and returns the command's exit code. Once the command has ended, or has
+// to, it kills the others; each that dies may have left another, so it looks again after each.
 func outlive(pid int, ending *atomic.Bool) (code int) {
 	for {
 		var status unix.WaitStatus
@@ -113,7 +113,7 @@ func slay() {
 	}
 }
 
-// descendants are those below a process, in no order.
+// descendants are those of a process, in no order.
 func descendants(of int, parents map[int]int) (below []int) {
 	for pid := range parents {
 		for up, steps := pid, 0; up > 1 && steps <= len(parents); up, steps = parents[up], steps+1 {
@@ -126,7 +126,7 @@ func descendants(of int, parents map[int]int) (below []int) {
 	return below
 }
 
-// processes are all processes that can be seen, each with its parent.
+// processes maps every visible process to its parent.
 func processes() map[int]int {
 	all := map[int]int{}
 	entries, _ := os.ReadDir("/proc")
@@ -139,7 +139,7 @@ func processes() map[int]int {
 		if err != nil {
 			continue // it is gone
 		}
-		// "pid (name) state ppid …", where the name may hold anything.
+		// "pid (name) state ppid …"; the name may contain anything.
 		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 		if len(fields) < 2 {
 			continue
@@ -151,7 +151,8 @@ func processes() map[int]int {
 	return all
 }
 
-// wipe removes a scratch folder, also one whose folders were closed to their owner. Nobody is left to change it meanwhile.
+// wipe removes a scratch folder, even if its folders lack permissions for their owner. No process can change it any
+// more.
 func wipe(dir string) {
 	if os.RemoveAll(dir) == nil {
 		return

@@ -7,16 +7,17 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Asking is a tool by which agents ask people. Every door has the same.
+// Asking is a tool with which agents ask people. Every server offers the same ones.
 type Asking struct {
 	Name, Title, Says string
-	// Schema is that of its input, without some members.
+	// Schema is its input schema, without some members.
 	Schema func(without ...string) []byte
-	// Question is what an input asks, whole but for who asks and from where. The Agent of a permission is the agentId.
+	// Question is the request of an input, complete except for who asks and from where. A permission's Agent is the
+	// agentId.
 	Question func(input []byte, without ...string) (permissions.Request, error)
 }
 
-// The names of those tools.
+// The names of the tools.
 const (
 	RequestPermission = "request_permission"
 	AskUser           = "ask_user"
@@ -48,7 +49,7 @@ var AskingTools = []Asking{
 	},
 }
 
-// questionOf reads the questions of a tool. They are valid.
+// questionOf reads a tool's questions. They are valid.
 func questionOf[T interface {
 	question() (permissions.Request, error)
 }](
@@ -66,13 +67,13 @@ func questionOf[T interface {
 	}
 }
 
-// extra are the members that every question may have, besides the time that people have.
+// extra are the members that every question may have, besides its deadline.
 type extra struct {
 	Details string `json:"details" size:"..1048576" unit:"bytes" say:"all that the person should see besides, as a diff, whole; at most 1 MiB"`
 	Key     string `json:"key" size:"1..200" say:"your own name for this very question: asking again with it finds the same answer"`
 }
 
-// add adds them to a question, and how many minutes people have: nil for as long as is usual.
+// add adds them to a question, and the minutes until its deadline; nil: the default.
 func (e extra) add(q permissions.Request, minutes *float64) permissions.Request {
 	q.Details, q.Key = e.Details, e.Key
 	if minutes != nil {

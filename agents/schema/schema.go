@@ -1,11 +1,11 @@
-// Package schema describes the input of a tool once. A struct with tags is what models are told ([Of]), what is read and
-// what is checked ([Decode]). asking.go has the tools by which agents ask people, for every door.
+// Package schema describes a tool's input once: a struct with tags defines the schema for models ([Of]), the decoding
+// and the validation ([Decode]). asking.go has the tools with which agents ask people.
 //
-// An input is a struct of texts, numbers, truth values, lists of texts and objects. json has a member's name, say is for the
-// model, and need:"yes" is on what must be there. size:"1..200" bounds the characters of a text (with unit:"bytes" its
-// bytes), the items of a list or a number, and each:"1..200" the characters of each item; either end may be left out.
-// one:"a,b" lists the values of a text, form is a regular expression for it, and default is what a member holds that is left
-// out. A pointer stays nil then: its default is only told.
+// An input is a struct of strings, numbers, booleans, string lists and objects. Tags: json is a member's name, say its
+// description for the model, need:"yes" makes it required. size:"1..200" bounds the characters of a string (with
+// unit:"bytes" its bytes), the items of a list, or a number, and each:"1..200" the characters of each item; either end
+// may be left out. one:"a,b" lists the values of a string, form is a regular expression for it, and default is the
+// value if it is left out. A pointer then stays nil: its default is only documented.
 package schema
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// kind is a type of JSON, with its name in words and the words by which a schema bounds it.
+// kind is a JSON type with its name in words and its schema keywords for bounds.
 type kind struct{ name, words, least, most string }
 
 var (
@@ -45,7 +45,7 @@ type member struct {
 	kind kind
 }
 
-// members are those of an input, in order, without some.
+// members are those of an input in order, without some.
 func members[T any](without []string) (all []member) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -65,7 +65,7 @@ func members[T any](without []string) (all []member) {
 	return all
 }
 
-// usual is the default of a member, as JSON; empty: it has none.
+// usual is a member's default as JSON; empty: none.
 func (m member) usual() string {
 	d := m.Tag.Get("default")
 	if d != "" && m.kind == text {
@@ -103,7 +103,7 @@ func Of[T any](without ...string) []byte {
 		"type": "object", "properties": properties, "required": required, "additionalProperties": false,
 	}, json.Deterministic(true))
 	if err != nil {
-		panic(err) // values of our own, the same in every run
+		panic(err) // constants of ours
 	}
 	return written
 }
@@ -118,8 +118,8 @@ func bound(p map[string]any, k kind, size string) {
 	}
 }
 
-// Decode reads the input of a tool strictly: one object, every name once and exactly as it is told, nothing unknown, what
-// must be there, and all of it within its bounds. A member that is null is left out. The error is for the model.
+// Decode decodes a tool's input strictly: one object with exact, unique and known names, all required members, and
+// every value within its bounds. A null member counts as left out. The error is for the model.
 func Decode[T any](tool string, input []byte, without ...string) (in T, err error) {
 	given := map[string]jsontext.Value{}
 	if len(input) == 0 {
@@ -153,7 +153,7 @@ func Decode[T any](tool string, input []byte, without ...string) (in T, err erro
 	return in, nil
 }
 
-// take puts the value of a member where it belongs.
+// take decodes the value of a member.
 func (m member) take(value jsontext.Value, to reflect.Value) error {
 	if len(value) == 0 || value.Kind() == 'n' {
 		if m.Tag.Get("need") != "" {
@@ -177,7 +177,7 @@ func (m member) take(value jsontext.Value, to reflect.Value) error {
 	return m.check(reflect.Indirect(to))
 }
 
-// check holds a value to the bounds of its member.
+// check validates a value against its member's bounds.
 func (m member) check(v reflect.Value) error {
 	size, number, of := m.Tag.Get("size"), 0.0, " items"
 	switch v.Kind() {

@@ -20,8 +20,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// write_file and edit_file: people are shown the difference that they make, and it is made to the file that it was shown
-// of, or not at all.
+// write_file and edit_file: people see the difference, and it is applied to the file that it was made from, or not at
+// all.
 
 type writeFile struct{ box *sandbox.Sandbox }
 
@@ -148,7 +148,7 @@ func (in editing) check() error {
 	return nil
 }
 
-// apply makes the edit. Where the file's lines end in CRLF and the texts' in LF, the texts are meant to end as the file's.
+// apply applies the edit. In a file with CRLF line ends, an edit's LF means CRLF.
 func (in editing) apply(was held) ([]byte, error) {
 	switch {
 	case !was.There:
@@ -173,7 +173,7 @@ func (in editing) apply(was held) ([]byte, error) {
 	return text, nil
 }
 
-// crlf reports whether every line of a text ends so.
+// crlf reports whether every line of a text ends with CRLF.
 func crlf(text []byte) bool {
 	n := bytes.Count(text, []byte("\n"))
 	return n > 0 && n == bytes.Count(text, []byte("\r\n"))
@@ -183,8 +183,8 @@ func toCRLF(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", "\r\n")
 }
 
-// look says what a change of a file needs, and what the file holds now, if that may be read. If not, Basis is empty: the
-// daemon does not read on the agent's behalf what the agent may not.
+// look returns what a change of a file needs, and the file's content if it may be read. If not, Basis is empty: the
+// daemon does not read for the agent what the agent may not.
 func look(ctx context.Context, box *sandbox.Sandbox, p Place, name string) (Plan, held, error) {
 	tag, err := p.tag("@write", name)
 	if err != nil {
@@ -200,7 +200,7 @@ func look(ctx context.Context, box *sandbox.Sandbox, p Place, name string) (Plan
 	return plan, was, err
 }
 
-// contentOf reads a file behind the walls of a place.
+// contentOf reads a file in a sandbox.
 func contentOf(ctx context.Context, box *sandbox.Sandbox, p Place, tag permissions.Tag) (was held, err error) {
 	reading, err := permissions.ParseTag("@read:" + tag.Path())
 	if err != nil {
@@ -210,7 +210,7 @@ func contentOf(ctx context.Context, box *sandbox.Sandbox, p Place, tag permissio
 	if err == nil {
 		err = box.Do(ctx, walls, opContent, where, &was)
 	}
-	if errors.Is(err, fs.ErrNotExist) { // one file alone is granted, and it is not there
+	if errors.Is(err, fs.ErrNotExist) { // only the file is granted, and it does not exist
 		return held{Basis: nothing}, nil
 	}
 	if err != nil {
@@ -219,7 +219,7 @@ func contentOf(ctx context.Context, box *sandbox.Sandbox, p Place, tag permissio
 	return was, nil
 }
 
-// replace writes a file behind the walls of a place.
+// replace writes a file in a sandbox.
 func replace(ctx context.Context, box *sandbox.Sandbox, p Place, tag permissions.Tag, text []byte, basis string) Outcome {
 	if err := p.mustHold([]permissions.Tag{tag}); err != nil {
 		return failed(err)
@@ -239,26 +239,26 @@ func replace(ctx context.Context, box *sandbox.Sandbox, p Place, tag permissions
 	return Outcome{Text: fmt.Sprintf("%s %s: %d bytes", verb, tag.Path(), len(text))}
 }
 
-// Diff is what a change does to a text, as people read it.
+// Diff is a change of a text in readable form.
 func Diff(name, before, after string) string {
 	text, err := udiff.ToUnified(name, name, before, udiff.Lines(before, after), udiff.DefaultContextLines)
-	if err != nil { // its edits are its own, so this is a fault of the library; everything is shown then
+	if err != nil { // a bug in the library; show everything then
 		return "-" + before + "\n+" + after + "\n"
 	}
 	return text
 }
 
-// folder is a workspace as it was when the daemon started. It is held open: while the daemon runs, no other folder has its
+// folder is a workspace as of the daemon's start. It is held open, so that no other folder gets its device and inode
 // numbers.
 type folder struct {
 	sandbox.Folder
-	name string // of the configuration, which may have symbolic links in it
+	name string // as configured, perhaps with symbolic links
 	root *os.Root
-	err  error // why it is not held
+	err  error // why it could not be opened
 }
 
-// In is the place with a workspace, which is looked up now and never again: another folder that gets its name later is not
-// the workspace. One that cannot be opened now makes a place where every use of it says so.
+// In returns the place with a workspace, which is resolved now and never again: another folder that gets its name later
+// is not the workspace. If it cannot be opened, every use fails with the reason.
 func (p Place) In(workspace string) Place {
 	if workspace == "" {
 		return p
@@ -282,10 +282,10 @@ func (p Place) In(workspace string) Place {
 	return p
 }
 
-// ErrMoved says that the workspace's name leads to another folder than when the daemon started.
+// ErrMoved means that the workspace's path leads to another folder than at the daemon's start.
 var ErrMoved = errors.New("This was not run: the workspace is another folder by now.") //nolint:revive,staticcheck // a sentence for people
 
-// Folder names the workspace by device and inode, for the digest of what is asked; empty without one.
+// Folder identifies the workspace by device and inode, for a question's digest; empty without one.
 func (p Place) Folder() string {
 	if p.held == nil || p.held.err != nil {
 		return ""
@@ -293,7 +293,7 @@ func (p Place) Folder() string {
 	return fmt.Sprintf("device %d, inode %d", p.held.Dev, p.held.Ino)
 }
 
-// Held is the workspace as it has to be when it is opened, and [ErrMoved] when it is another folder by now.
+// Held is the workspace's identity for checking at each opening, or [ErrMoved] if it changed.
 func (p Place) Held() (sandbox.Folder, error) {
 	switch {
 	case p.Workspace == "":
@@ -313,8 +313,8 @@ func (p Place) Held() (sandbox.Folder, error) {
 	return p.held.Folder, nil
 }
 
-// inWorkspace makes an absolute path one in the workspace where it begins with the name that the workspace has in the
-// configuration, and reports whether it is in the workspace.
+// inWorkspace resolves an absolute path that starts with the workspace's configured name, and reports whether it is in
+// the workspace.
 func (p Place) inWorkspace(whole string) (string, bool) {
 	if p.Workspace == "" {
 		return whole, false
@@ -331,7 +331,7 @@ func (p Place) inWorkspace(whole string) (string, bool) {
 	return whole, false
 }
 
-// workspace is the workspace as tags.
+// workspace returns the workspace's tags.
 func (p Place) workspace() (reading, writing permissions.Tag, ok bool) {
 	reading, err := permissions.ParseTag("@read:" + p.Workspace)
 	if err != nil {

@@ -47,7 +47,7 @@ func (in running) check() (running, error) {
 	return in, nil
 }
 
-// tags are what the input asks for by name.
+// tags are those that the input names.
 func (in running) tags(p Place) (tags []permissions.Tag, err error) {
 	if _, err := p.Held(); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (t runCommand) Run(ctx context.Context, p Place, input json.RawMessage, _ P
 	return o
 }
 
-// walls are those of one command: of what is held, the network only if it says that it needs it.
+// walls are the policy of one command: what is held, and the network only if the command asks for it.
 func (in running) walls(p Place) (sandbox.Walls, error) {
 	tags, err := in.tags(p)
 	if err == nil {
@@ -118,7 +118,7 @@ func (in running) walls(p Place) (sandbox.Walls, error) {
 	w.Network = in.Network
 	if p.Workspace != "" {
 		w.Dir = p.Workspace
-		if slices.Contains(w.Write, w.Dir) { // where what programs keep for themselves is there next time
+		if slices.Contains(w.Write, w.Dir) { // keeps programs' own files between commands
 			w.Home = w.Dir
 		}
 	}

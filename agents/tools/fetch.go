@@ -26,7 +26,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// fetchURL fetches a page. Whatever a name resolves to, the address is looked at when it is connected to.
+// fetchURL fetches a page. It checks every address at the moment of the connection, whatever a name resolves to.
 type fetchURL struct {
 	resolver *net.Resolver // nil: the system's
 }
@@ -36,7 +36,7 @@ type fetching struct {
 	Pause bool   `json:"pause" default:"false" say:"show people the result, and go on when they say so"`
 }
 
-// What a fetch may take.
+// Limits of a fetch.
 const (
 	fetchTime    = 30 * time.Second
 	maxFetched   = 5 << 20
@@ -62,12 +62,12 @@ func (fetchURL) Plan(_ context.Context, p Place, input json.RawMessage) (Plan, e
 func (in fetching) parse() (*url.URL, error) {
 	u, err := url.Parse(in.URL)
 	if err != nil {
-		return nil, errors.New("that is no URL") // an error of url.Parse holds the whole of it
+		return nil, errors.New("that is no URL") // url.Parse's error contains the whole URL
 	}
 	return u, fetchable(u)
 }
 
-// fetchable refuses what is fetched in another way, or with a secret that would be in what is logged.
+// fetchable refuses URLs with another scheme, or with a secret that would be logged.
 func fetchable(u *url.URL) error {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
@@ -104,7 +104,7 @@ func (t fetchURL) Run(ctx context.Context, p Place, input json.RawMessage, _ Pla
 	return o
 }
 
-// unfetched is an error of the client in plain words, and without the URL, which may hold a secret.
+// unfetched is a client error in plain words, without the URL, which may contain a secret.
 func unfetched(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("it did not answer in %d s", fetchTime/time.Second)
@@ -128,7 +128,7 @@ func (t fetchURL) fetch(ctx context.Context, u *url.URL, allowed []netip.Prefix)
 // anywhere are all addresses.
 var anywhere = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 
-// fetched is what is to be read at an address, or where that leads in the end.
+// fetched is the readable text at a URL, after redirects.
 func fetched(ctx context.Context, client *http.Client, u *url.URL) (end *url.URL, status int, text string, err error) {
 	defer client.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
@@ -152,16 +152,16 @@ func fetched(ctx context.Context, client *http.Client, u *url.URL) (end *url.URL
 	return res.Request.URL, res.StatusCode, text, err
 }
 
-// where is what was fetched in the end, without what may be a secret in it.
+// where is the final URL without possible secrets.
 func where(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// client connects to public addresses, whatever names and redirects say, and by no proxy.
+// client connects to public addresses only, whatever names and redirects say, and without a proxy.
 func (t fetchURL) client(allowed []netip.Prefix) *http.Client {
 	dialer := &net.Dialer{
 		Timeout: 10 * time.Second, Resolver: t.resolver,
-		Control: func(_, address string, _ syscall.RawConn) error { // every address, as it is connected to
+		Control: func(_, address string, _ syscall.RawConn) error { // every address, at the connection
 			a, err := netip.ParseAddrPort(address)
 			if err != nil {
 				return err
@@ -184,7 +184,7 @@ func (t fetchURL) client(allowed []netip.Prefix) *http.Client {
 	}
 }
 
-// asText makes text of what was fetched, or refuses it.
+// asText converts a response body to text, or refuses it.
 func asText(contentType string, body []byte) (string, error) {
 	if contentType == "" {
 		contentType = http.DetectContentType(body)
@@ -221,19 +221,19 @@ func isTextual(kind string) bool {
 	return strings.HasPrefix(kind, "text/") || kind == "image/svg+xml"
 }
 
-// special are the ranges that are nobody's public address, besides those that net/netip knows, from the registries of
-// special-purpose addresses (RFC 6890). What holds an IPv4 address in a way of its own (6to4, Teredo, compatible, local
-// NAT64) is refused as a whole.
+// special are the non-public ranges besides those that net/netip knows, from the registries of special-purpose
+// addresses (RFC 6890). Ranges that embed an IPv4 address (6to4, Teredo, compatible, local NAT64) are refused as a
+// whole.
 var special = wire.Each([]string{
 	"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15",
 	"198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
 	"::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10",
 }, netip.MustParsePrefix)
 
-// nat64 is where networks without IPv4 have all of it (RFC 6052): the last 32 bits are the address that is meant.
+// nat64 is how IPv6-only networks reach IPv4 (RFC 6052): the last 32 bits are the address.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// reachable refuses an address that is not public, unless it is among those that the operator allows.
+// reachable refuses an address that is not public, unless the operator allows it.
 func reachable(a netip.Addr, allowed []netip.Prefix) error {
 	meant := a.Unmap()
 	if nat64.Contains(meant) {

@@ -16,12 +16,12 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// What here runs behind walls, in a process of its own.
+// The operations here run in a sandbox, in a separate process.
 
-// maxFile is how many bytes of a file are looked at, and written, as a whole.
+// maxFile is the largest file, in bytes, that is read or written as a whole.
 const maxFile = 1 << 20
 
-// at runs do where a spot is, held there.
+// at runs do in the spot's root folder, after checking its identity.
 func (s spot) at(do func(*os.Root) error) error {
 	root, err := os.OpenRoot(s.Root)
 	if err != nil {
@@ -37,9 +37,9 @@ func (s spot) at(do func(*os.Root) error) error {
 	return errors.Join(err, root.Close())
 }
 
-// open opens a regular file to be read. What may block, or is endless, is refused.
+// open opens a regular file for reading. It refuses what may block or is endless.
 func (s spot) open() (f *os.File, info fs.FileInfo, err error) {
-	const flags = os.O_RDONLY | syscall.O_NONBLOCK // a pipe that nobody writes to
+	const flags = os.O_RDONLY | syscall.O_NONBLOCK // a pipe without a writer
 	if s.Root == "" {
 		f, err = os.OpenFile(s.Name, flags|syscall.O_NOFOLLOW, 0)
 	} else {
@@ -70,14 +70,14 @@ func regular(info fs.FileInfo) error {
 	return nil
 }
 
-// held is what a file holds.
+// held is the content of a file.
 type held struct {
 	There bool
 	Text  []byte
-	Basis string // names this content
+	Basis string // identifies this content
 }
 
-// content reads a file whole. One that is not there is no error.
+// content reads a whole file. A missing one is no error.
 func content(s spot) (held, error) {
 	f, info, err := s.open()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -97,27 +97,27 @@ func content(s spot) (held, error) {
 	return held{There: true, Text: text, Basis: basis(text)}, err
 }
 
-// nothing is the basis of a file that is not there.
+// nothing is the basis of a missing file.
 const nothing = "no file"
 
-// basis names a content.
+// basis identifies a content.
 func basis(text []byte) string {
 	sum := sha256.Sum256(text)
 	return "sha256 " + hex.EncodeToString(sum[:])
 }
 
-// isText reports whether people can be shown it as it is.
+// isText reports whether a text can be shown as it is.
 func isText(text []byte) bool { return utf8.Valid(text) && bytes.IndexByte(text, 0) < 0 }
 
-// putting is what put is to do.
+// putting is the input of put.
 type putting struct {
 	Spot  spot
 	Text  []byte
-	Basis string // what the file must hold before; empty: whatever
+	Basis string // the expected content; empty: any
 }
 
-// put replaces a file, or makes it, with the folders that it lies in: whole or not at all, and also after a power cut. The
-// mode is kept. It returns whether the file was there.
+// put replaces or creates a file, with its folders, atomically and durably. The mode is kept. It returns whether the
+// file existed.
 func put(p putting) (there bool, err error) {
 	err = p.Spot.at(func(root *os.Root) error {
 		there, err = putIn(root, p)
@@ -169,14 +169,14 @@ func unchanged(p putting) error {
 
 var errChanged = errors.New("it has changed since it was shown; look again")
 
-// drawUp writes a new file, and sees that it is on disk.
+// drawUp writes and syncs a new file.
 func drawUp(root *os.Root, name string, text []byte, mode fs.FileMode, keep bool) error {
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(text)
-	if err == nil && keep { // whatever the umask is
+	if err == nil && keep { // regardless of the umask
 		err = f.Chmod(mode)
 	}
 	if err == nil {
@@ -192,7 +192,7 @@ func remove(root *os.Root, name string) error {
 	return nil
 }
 
-// settle sees that a folder's names are on disk.
+// settle syncs a folder.
 func settle(root *os.Root, name string) error {
 	dir, err := root.Open(name)
 	if err != nil {

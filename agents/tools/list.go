@@ -29,7 +29,7 @@ type listing struct {
 	Depth int    `json:"depth" size:"1..20" say:"how many folders deep; 2 if it is left out, or 20 with a glob"`
 }
 
-// How much is listed, and how much is gone through for it.
+// Limits of a listing.
 const (
 	maxListed = 1000
 	maxWalked = 200_000
@@ -65,7 +65,7 @@ func (listFiles) Plan(_ context.Context, p Place, input json.RawMessage) (Plan, 
 	return p.planReading(in.Path)
 }
 
-// listOf is what list is to do, and names what it found.
+// listOf is the input of list, and names its result.
 type (
 	listOf struct {
 		Spot  spot
@@ -97,8 +97,8 @@ func (t listFiles) Run(ctx context.Context, p Place, input json.RawMessage, _ Pl
 	return Outcome{Text: strings.Join(n.Paths, "\n")}
 }
 
-// walk goes through what lies below a spot, in order, not following symbolic links; what cannot be looked at is passed
-// over. The paths are relative to the spot.
+// walk visits what is below a spot, in order, without following symbolic links and without unreadable folders. Paths
+// are relative to the spot.
 func (s spot) walk(depth int, visit func(root *os.Root, inRoot, rel string, e fs.DirEntry) error) error {
 	if s.Root == "" {
 		return errors.New("it is a file; name a folder")
@@ -136,13 +136,13 @@ func (s spot) walk(depth int, visit func(root *os.Root, inRoot, rel string, e fs
 	})
 }
 
-// Why going through files ended early. They are no errors in the end.
+// Reasons to end a walk early; no errors for the caller.
 var (
 	errTooMany = fmt.Errorf("only the first %d files were looked at; name a folder below", maxWalked)
 	errEnough  = errors.New("there is more")
 )
 
-// list lists what is below a folder, behind walls.
+// list lists what is below a folder, in a sandbox.
 func list(order listOf) (n names, err error) {
 	err = order.Spot.walk(order.Depth, func(_ *os.Root, _, rel string, e fs.DirEntry) error {
 		if order.Glob != "" {
@@ -165,7 +165,7 @@ func list(order listOf) (n names, err error) {
 	return n, err
 }
 
-// marked is a path with what it is.
+// marked is a path with a mark for its type.
 func marked(rel string, e fs.DirEntry) string {
 	rel = strings.ToValidUTF8(path.Clean(rel), "\uFFFD")
 	if strings.ContainsFunc(rel, func(r rune) bool { return r < ' ' }) {
@@ -189,7 +189,7 @@ type searching struct {
 	NoCase  bool   `json:"ignore_case" default:"false" say:"take capital and small letters as the same"`
 }
 
-// How much is found, and how large a file is searched.
+// Limits of a search.
 const (
 	maxFound     = 200
 	maxSearched  = 4 << 20
@@ -220,7 +220,7 @@ func (searchFiles) Plan(_ context.Context, p Place, input json.RawMessage) (Plan
 	return p.planReading(in.Path)
 }
 
-// searchOf is what search is to do, and hits what it found.
+// searchOf is the input of search, and hits its result.
 type (
 	searchOf struct {
 		Spot          spot
@@ -255,7 +255,7 @@ func (t searchFiles) Run(ctx context.Context, p Place, input json.RawMessage, _ 
 	return Outcome{Text: strings.Join(h.Lines, "\n")}
 }
 
-// search looks for a pattern in what is below a folder, behind walls.
+// search finds a pattern in the files below a folder, in a sandbox.
 func search(order searchOf) (h hits, err error) {
 	pattern, err := regexp.Compile(order.Pattern)
 	if err != nil {
@@ -298,7 +298,7 @@ func searchable(root *os.Root, name string) ([]byte, error) {
 	return text, err
 }
 
-// in adds the lines of one file that match.
+// in adds the matching lines of one file.
 func (h *hits) in(pattern *regexp.Regexp, name string, text []byte) error {
 	n := 0
 	for line := range bytes.Lines(text) {

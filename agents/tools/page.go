@@ -9,13 +9,13 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// unread are the elements whose text is not for reading.
+// unread are elements without readable text.
 var unread = map[atom.Atom]bool{
 	atom.Script: true, atom.Style: true, atom.Noscript: true, atom.Template: true, atom.Head: true, atom.Svg: true,
 	atom.Iframe: true, atom.Object: true, atom.Select: true,
 }
 
-// blocks are the elements that stand on lines of their own.
+// blocks are elements on their own lines.
 var blocks = map[atom.Atom]bool{
 	atom.P: true, atom.Div: true, atom.Br: true, atom.Li: true, atom.Tr: true, atom.Section: true, atom.Article: true,
 	atom.Header: true, atom.Footer: true, atom.Nav: true, atom.Main: true, atom.Blockquote: true, atom.Pre: true, atom.Table: true,
@@ -23,7 +23,7 @@ var blocks = map[atom.Atom]bool{
 	atom.H1: true, atom.H2: true, atom.H3: true, atom.H4: true, atom.H5: true, atom.H6: true,
 }
 
-// pageText is what is to be read of a page: its title, and its text, in lines.
+// pageText is the readable text of a page: title and body, in lines.
 func pageText(page []byte) (string, error) {
 	doc, err := html.Parse(bytes.NewReader(page))
 	if err != nil {
@@ -40,7 +40,7 @@ func pageText(page []byte) (string, error) {
 	return tidy(text.String()), nil
 }
 
-// writeText writes the text below a node. The parser bounds how deep pages go.
+// writeText writes the text below a node. The parser limits the depth.
 func writeText(text *strings.Builder, n *html.Node, verbatim bool) {
 	switch {
 	case n.Type == html.TextNode && verbatim:
@@ -70,7 +70,7 @@ func writeText(text *strings.Builder, n *html.Node, verbatim bool) {
 	}
 }
 
-// link is where a link leads, if that is another page.
+// link is the target of a link to another page.
 func link(n *html.Node) string {
 	for _, a := range n.Attr {
 		if a.Key == "href" && (strings.HasPrefix(a.Val, "http://") || strings.HasPrefix(a.Val, "https://")) {
@@ -80,7 +80,7 @@ func link(n *html.Node) string {
 	return ""
 }
 
-// spaces makes one space of every run of white space.
+// spaces collapses white space.
 func spaces(text string) string {
 	words := strings.Join(strings.Fields(text), " ")
 	switch {
@@ -95,7 +95,7 @@ func spaces(text string) string {
 	return words
 }
 
-// tidy drops space at the ends of lines, and empty lines after an empty line.
+// tidy removes trailing spaces and repeated empty lines.
 func tidy(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {

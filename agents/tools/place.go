@@ -15,8 +15,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// tags are the tags of a place, with what its workspace is to it: a folder to read, and with [permissions.Workspace] one to
-// write.
+// tags are the tags of a place with its workspace's: a folder to read, and with [permissions.Workspace] to write.
 func (p Place) tags() []permissions.Tag {
 	tags := slices.Clone(p.Tags)
 	if reading, writing, ok := p.workspace(); ok {
@@ -28,8 +27,8 @@ func (p Place) tags() []permissions.Tag {
 	return tags
 }
 
-// missing are the tags that people are to be asked for, of those that a call needs: to write in the workspace, that is
-// [permissions.Workspace].
+// missing are the tags that people have to be asked for, of those that a call needs; for writing in the workspace that
+// is [permissions.Workspace].
 func (p Place) missing(wanted ...permissions.Tag) (tags []permissions.Tag) {
 	_, writing, ok := p.workspace()
 	for _, t := range permissions.Missing(wanted, p.tags()) {
@@ -43,8 +42,8 @@ func (p Place) missing(wanted ...permissions.Tag) (tags []permissions.Tag) {
 	return tags
 }
 
-// tag reads a path of an input and makes it what is to be held for it: verb is @read or @write. A relative path starts in
-// the workspace. An odd path is refused rather than repaired.
+// tag converts a path of an input to a tag; verb is @read or @write. A relative path starts in the workspace. An
+// unusual path is refused, not repaired.
 func (p Place) tag(verb, name string) (permissions.Tag, error) {
 	whole := name
 	if !path.IsAbs(name) {
@@ -69,20 +68,20 @@ func (p Place) tag(verb, name string) (permissions.Tag, error) {
 	if err != nil {
 		return permissions.Tag{}, err
 	}
-	if t.Path() != whole { // ParseTag drops space at the end
+	if t.Path() != whole { // ParseTag trims trailing spaces
 		return permissions.Tag{}, fmt.Errorf("%q ends in space, which is not taken", name)
 	}
 	return t, nil
 }
 
-// spot is a file or folder as it is opened: by a name below a folder, which it cannot leave, whatever symbolic links say.
-// Without a Root the name is absolute, and the walls let nothing else be opened.
+// spot is a file or folder to open: a name below a root folder, which symbolic links cannot leave. Without a Root the
+// name is absolute, and only the sandbox restricts it.
 type spot struct {
 	Root, Name string
-	Held       sandbox.Folder // what Root must still be; zero: whatever has its name
+	Held       sandbox.Folder // the required identity of Root; zero: any
 }
 
-// spot finds, for a tag that is held, the widest held folder that it lies in, and the walls that hold it there.
+// spot finds the widest held folder that contains a held tag's path, and the policy for it.
 func (p Place) spot(t permissions.Tag) (spot, sandbox.Walls, error) {
 	root := ""
 	for _, h := range p.tags() {
@@ -95,7 +94,7 @@ func (p Place) spot(t permissions.Tag) (spot, sandbox.Walls, error) {
 		if !write {
 			return spot{Name: t.Path()}, sandbox.Walls{Read: []string{t.Path()}}, nil
 		}
-		// One file is granted. It is put in place by renaming, which is its folder's business.
+		// Only one file is granted. Replacing it renames a file in its folder.
 		root = path.Dir(t.Path())
 		if !isFolder(root) {
 			return spot{}, sandbox.Walls{}, fmt.Errorf("the folder %s does not exist", root)
@@ -117,7 +116,7 @@ func (p Place) spot(t permissions.Tag) (spot, sandbox.Walls, error) {
 	return spot{root, name, w.Held}, w, nil
 }
 
-// walls are those of a command: all that is held, and there. What is asked for by name has to be there.
+// walls is the policy of a command: all that is held and exists. What it asks for by name has to exist.
 func (p Place) walls(asked []permissions.Tag) (w sandbox.Walls, err error) {
 	if w.Held, err = p.Held(); err != nil {
 		return w, err
@@ -132,7 +131,7 @@ func (p Place) walls(asked []permissions.Tag) (w sandbox.Walls, err error) {
 		case slices.Contains(asked, t) && errors.Is(err, os.ErrNotExist):
 			return w, fmt.Errorf("%s does not exist; make it with write_file, or name its folder", name)
 		case !slices.Contains(asked, t) && (err != nil || leads != name):
-			continue // it is not there now, or a symbolic link that leads elsewhere than people were shown
+			continue // missing, or a symbolic link to somewhere else than shown
 		case strings.HasPrefix(t.String(), "@write:"):
 			w.Write = append(w.Write, name)
 		default:
@@ -147,7 +146,7 @@ func isFolder(p string) bool {
 	return err == nil && info.IsDir()
 }
 
-// mustHold refuses a call for which something is not held. Whoever runs tools has asked for it; this is the last to look.
+// mustHold refuses a call without the tags that it needs. Callers have asked already; this is the last check.
 func (p Place) mustHold(needs []permissions.Tag) error {
 	if lacking := p.missing(needs...); len(lacking) > 0 {
 		return fmt.Errorf("there is no %s", permissions.DescribeTags(lacking))
@@ -155,10 +154,10 @@ func (p Place) mustHold(needs []permissions.Tag) error {
 	return nil
 }
 
-// failed is what becomes of a call that could not be done.
+// failed is the outcome of a call that could not be done.
 func failed(err error) Outcome {
 	switch {
-	case errors.Is(err, ErrMoved): // whatever it was wanted for
+	case errors.Is(err, ErrMoved): // whatever it was needed for
 		err = ErrMoved
 	case errors.Is(err, context.DeadlineExceeded):
 		err = errors.New("it took too long, and was ended")
@@ -168,7 +167,7 @@ func failed(err error) Outcome {
 	return Outcome{Text: err.Error(), Error: true}
 }
 
-// decode reads an input as [schema.Decode] does, and as its own check makes it, where it has one. The error is for the model.
+// decode is [schema.Decode] with the input's own check, if it has one. The error is for the model.
 func decode[T any](tool string, input []byte) (in T, err error) {
 	if in, err = schema.Decode[T](tool, input); err != nil {
 		return in, err

@@ -24,12 +24,12 @@ type reading struct {
 	Limit  *int   `json:"limit" size:"1.." default:"2000" say:"how many lines; more than 2000 do not come at once"`
 }
 
-// How much of a file is read at once.
+// Limits of reading a file.
 const (
 	maxLines    = 2000
-	maxLine     = 2000      // bytes of a line
+	maxLine     = 2000      // bytes per line
 	maxTold     = 64 << 10  // bytes for the model
-	maxReadable = 256 << 20 // bytes of a file that are gone through
+	maxReadable = 256 << 20 // bytes of a file
 )
 
 func (readFile) Spec() models.Tool {
@@ -45,7 +45,7 @@ func (readFile) Plan(_ context.Context, p Place, input json.RawMessage) (Plan, e
 	return p.planReading(in.Path)
 }
 
-// planReading is the plan of what reads one path.
+// planReading is the plan of a tool that reads one path.
 func (p Place) planReading(name string) (Plan, error) {
 	tag, err := p.tag("@read", name)
 	if err != nil {
@@ -54,7 +54,7 @@ func (p Place) planReading(name string) (Plan, error) {
 	return Plan{Needs: p.missing(tag), AffectedPath: tag.Path()}, nil
 }
 
-// linesOf is what lines is to do, and chunk what it found.
+// linesOf is the input of lines, and chunk its result.
 type (
 	linesOf struct {
 		Spot          spot
@@ -62,10 +62,10 @@ type (
 	}
 	chunk struct {
 		Text  string
-		First int // lines, from 1
+		First int // line number, from 1
 		Last  int // 0: none
 		More  bool
-		Cut   bool // a line was longer than is told
+		Cut   bool // a line was too long
 	}
 )
 
@@ -98,7 +98,7 @@ func (t readFile) Run(ctx context.Context, p Place, input json.RawMessage, _ Pla
 	return Outcome{Text: c.Text}
 }
 
-// behind runs an operation that reads one path of an input, behind the walls of a place.
+// behind runs an operation on one path of an input, in a sandbox.
 func behind(
 	ctx context.Context, box *sandbox.Sandbox, p Place, path, operation string, order func(spot) any, found any,
 ) (name string, err error) {
@@ -116,7 +116,7 @@ func behind(
 	return tag.Path(), box.Do(ctx, walls, operation, order(where), found)
 }
 
-// lines reads some lines of a file, behind walls.
+// lines reads some lines of a file, in a sandbox.
 func lines(order linesOf) (c chunk, err error) {
 	f, info, err := order.Spot.open()
 	if err != nil {
@@ -156,7 +156,7 @@ func lines(order linesOf) (c chunk, err error) {
 	}
 }
 
-// nextLine reads a line with its end. What is longer than is told is passed over.
+// nextLine reads a line with its line end, and drops what exceeds the limit.
 func nextLine(r *bufio.Reader) (line []byte, cut bool, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
@@ -179,8 +179,7 @@ func nextLine(r *bufio.Reader) (line []byte, cut bool, err error) {
 	}
 }
 
-// Whole is read_file for programs that write back what they have read: it gives the lines exactly as they are, all that
-// were asked for, or nothing.
+// Whole is read_file for programs that write back what they read: it returns exactly the requested lines, or nothing.
 func Whole(s *sandbox.Sandbox) Tool { return wholeFile{readFile{s}} }
 
 type wholeFile struct{ readFile }
@@ -215,7 +214,7 @@ func (t wholeFile) Run(ctx context.Context, p Place, input json.RawMessage, _ Pl
 	return Outcome{Text: string(in.of(was.Text))}
 }
 
-// of are the lines of a text that are asked for.
+// of are the requested lines of a text.
 func (in reading) of(text []byte) []byte {
 	for range in.Offset - 1 {
 		end := bytes.IndexByte(text, '\n')

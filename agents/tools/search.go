@@ -15,7 +15,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// webSearch asks the SearXNG instance that the operator configured, which alone may be private.
+// webSearch queries the SearXNG instance that the operator configured; only that one may be private.
 type webSearch struct{ fetchURL }
 
 type seeking struct {
@@ -23,7 +23,7 @@ type seeking struct {
 	Pause bool   `json:"pause" default:"false" say:"show people the result, and go on when they say so"`
 }
 
-// mostFound is how many results models are told.
+// mostFound is the most results for a model.
 const mostFound = 10
 
 func (webSearch) Spec() models.Tool {
@@ -55,7 +55,7 @@ func (t webSearch) Run(ctx context.Context, p Place, input json.RawMessage, _ Pl
 	ctx, stop := context.WithTimeout(ctx, fetchTime)
 	defer stop()
 	client := t.client(anywhere)
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // that is not the operator's word
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // not the operator's choice
 	_, status, text, err := fetched(ctx, client, u)
 	var reply struct {
 		Results []struct{ Title, URL, Content string }

@@ -1,6 +1,5 @@
-// Package tools is what agents of ours can do in the world: files, commands, the network. A tool decides nothing: whoever
-// runs it has asked. What it can reach is held by the kernel to what its [Place] says, in a process of its own
-// (agents/sandbox).
+// Package tools has the tools of our own agents: files, commands, the network. A tool decides nothing: its caller has
+// asked. The kernel limits it to its [Place], in a separate process (agents/sandbox).
 package tools
 
 import (
@@ -18,55 +17,55 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Place is where a tool is used: what is within its reach for this one call.
+// Place is what a tool may access during one call.
 type Place struct {
 	Agent        string
-	Workspace    string            // absolute, without symbolic links; relative paths start here. Set by In; empty: the agent has none
-	Tags         []permissions.Tag // what is held for this call; the workspace may be read, and written with @workspace
-	AllowPrivate []netip.Prefix    // that fetch_url may reach, though they are private
-	Search       string            // the address of the service that web_search asks
+	Workspace    string            // absolute, without symbolic links; base of relative paths. Set by In; empty: none
+	Tags         []permissions.Tag // tags held for this call; the workspace is readable, and writable with @workspace
+	AllowPrivate []netip.Prefix    // private addresses that fetch_url may reach
+	Search       string            // URL of the service for web_search
 	held         *folder           // the workspace
 }
 
-// Plan is what a call would do, as people are shown it. Nothing has been done yet.
+// Plan is what a call would do, as people are shown it. Planning changes nothing.
 type Plan struct {
-	Needs        []permissions.Tag // what has to be held for it; people are asked for what is not
-	AffectedPath string            // the one file or folder that it changes or reads; empty: none
-	Details      string            // what people are shown besides the input, as a diff; may be empty
-	// Basis is what the plan was made from, as a file's content. Run refuses when that is another by then: what was shown
-	// is what runs. It is the tool's own and kept with the call.
+	Needs        []permissions.Tag // required tags; people are asked for the missing ones
+	AffectedPath string            // the file or folder that it changes or reads; empty: none
+	Details      string            // shown to people besides the input, as a diff; may be empty
+	// Basis identifies what the plan was made from, such as a file's content. Run refuses if that has changed: what was
+	// shown is what runs. It is stored with the call.
 	Basis string
 }
 
-// Outcome is what a call did.
+// Outcome is the result of a call.
 type Outcome struct {
 	Text      string // for the model, bounded
 	Error     bool
-	Exit      *int              // of a command
-	Artifacts []agents.Artifact // the whole of what was bounded; Step and Call are not set here
-	Pause     string            // not empty: it is to be shown to the person, with this, before the model is told
+	Exit      *int              // a command's exit code
+	Artifacts []agents.Artifact // the full output if Text is cut; Step and Call are not set here
+	Pause     string            // if not empty, the person has to see it with this text before the model does
 }
 
-// Tool is one tool. Implementations are safe for concurrent use and keep nothing between calls.
+// Tool is one tool. Implementations are stateless and safe for concurrent use.
 type Tool interface {
-	// Spec is the tool as models are told of it.
+	// Spec describes the tool for models.
 	Spec() models.Tool
-	// Plan looks at an input and says what the call would do, doing nothing. Within the place's tags it may look at files.
-	// The error is for the model: what is wrong with the input and what would be right.
+	// Plan returns what the call would do, without doing it. It may read files within the place's tags. The error is
+	// for the model: what is wrong with the input and what would be right.
 	Plan(ctx context.Context, p Place, input json.RawMessage) (Plan, error)
-	// Run does it, within the place's tags. What fails is an Outcome with Error set; it never panics, and it ends soon
-	// after ctx does, with all that it started.
+	// Run does it, within the place's tags. A failure is an Outcome with Error set. It never panics, and soon after ctx
+	// it ends with all its processes.
 	Run(ctx context.Context, p Place, input json.RawMessage, plan Plan) Outcome
 }
 
-// All are the tools that touch files, run commands and fetch pages, held by the walls of s.
+// All are the tools for files, commands and pages, sandboxed by s.
 func All(s *sandbox.Sandbox) []Tool {
 	return []Tool{
 		readFile{s}, listFiles{s}, searchFiles{s}, writeFile{s}, editFile{s}, runCommand{s}, fetchURL{}, webSearch{},
 	}
 }
 
-// The names of what runs behind walls in a process of its own.
+// The names of the sandboxed operations.
 const (
 	opContent = "tools.content"
 	opLines   = "tools.lines"
@@ -75,7 +74,7 @@ const (
 	opPut     = "tools.put"
 )
 
-// Operations are what tools run behind walls; [sandbox.Main] has to know them.
+// Operations are the tools' sandboxed operations; pass them to [sandbox.Main].
 func Operations() map[string]sandbox.Operation {
 	return map[string]sandbox.Operation{
 		opContent: operation(content), opLines: operation(lines), opList: operation(list), opSearch: operation(search),
@@ -83,7 +82,7 @@ func Operations() map[string]sandbox.Operation {
 	}
 }
 
-// operation makes a function one that runs in another process.
+// operation converts a typed function to an operation.
 func operation[In, Out any](do func(In) (Out, error)) sandbox.Operation {
 	return func(input json.RawMessage) (any, error) {
 		var in In
@@ -95,14 +94,13 @@ func operation[In, Out any](do func(In) (Out, error)) sandbox.Operation {
 	}
 }
 
-// How many bytes of what a call wrote are kept, and how many of them the model is told; half are of the beginning, half
-// of the end.
+// How many bytes of a call's output are kept, and how many the model gets; half from the start, half from the end.
 const (
 	keptBytes = 1 << 20
 	toldBytes = 16 << 10
 )
 
-// ends keeps the beginning and the end of what is written to it. The zero value is ready.
+// ends keeps the start and the end of what is written to it. The zero value is ready.
 type ends struct {
 	head, tail []byte
 	total      int
@@ -118,13 +116,13 @@ func (e *ends) Write(p []byte) (int, error) {
 		e.head, p = append(e.head, p[:take]...), p[take:]
 	}
 	e.tail = append(e.tail, p...)
-	if len(e.tail) > 2*half { // now and then, so that each byte is moved a few times only
+	if len(e.tail) > 2*half { // occasionally, so that each byte is moved a few times only
 		e.tail = append([]byte(nil), e.tail[len(e.tail)-half:]...)
 	}
 	return n, nil
 }
 
-// kept is what is kept, in two parts; missing bytes lie between them.
+// kept returns both parts; missing is the number of bytes between them.
 func (e *ends) kept() (head, tail []byte, missing int) {
 	tail = e.tail
 	if len(tail) > keptBytes/2 {
@@ -133,7 +131,7 @@ func (e *ends) kept() (head, tail []byte, missing int) {
 	return e.head, tail, e.total - len(e.head) - len(tail)
 }
 
-// cut is text of at most so many bytes, saying what is left out.
+// cut is the text in at most so many bytes, with a note of what is left out.
 func (e *ends) cut(most int) string {
 	head, tail, missing := e.kept()
 	if missing == 0 {
@@ -153,7 +151,7 @@ func (e *ends) cut(most int) string {
 	return fmt.Sprintf("%s\n… %d bytes are left out here …\n%s", readable(head), missing, readable(tail))
 }
 
-// told is what the model is told of a stream.
+// told is the text of a stream for the model.
 func (e *ends) told(name string) (text string) {
 	if e.total == 0 {
 		return ""
@@ -164,13 +162,13 @@ func (e *ends) told(name string) (text string) {
 	return text + "\n" + name + ":\n" + e.cut(toldBytes)
 }
 
-// readable makes UTF-8 of what a program wrote.
+// readable converts a program's output to valid UTF-8.
 func readable(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
 
-// artifact is the whole, as far as it is kept.
+// artifact is the full text as far as it was kept.
 func (e *ends) artifact(of agents.ArtifactType) agents.Artifact {
 	_, _, missing := e.kept()
-	content, _ := json.Marshal(map[string]any{ // of text and numbers: it cannot fail
+	content, _ := json.Marshal(map[string]any{ // strings and numbers are encodable
 		"text": e.cut(keptBytes), "bytes": e.total, "missing": missing,
 	})
 	return agents.Artifact{Type: of, Content: content}

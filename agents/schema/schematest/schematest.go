@@ -1,4 +1,4 @@
-// Package schematest has what no model may be told, and every wrong input of a tool.
+// Package schematest finds Go's own words in texts for models, and generates invalid inputs of a tool.
 package schematest
 
 import (
@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// gopher is how Go's own words look.
+// gopher matches Go's own words.
 var gopher = regexp.MustCompile(`json: |jsontext: |\bGo\b|unmarshal|context (?:canceled|deadline)|strconv|reflect|<nil>|` +
 	`\[\]\w|\b[a-z]+\.[a-z]+Input\b|EOF`)
 
-// Leak is the part of a text that speaks of Go; empty: none.
+// Leak returns the part of a text that is about Go; empty: none.
 func Leak(text string) string { return gopher.FindString(text) }
 
-// Wrong are inputs that a schema does not allow, each of them wrong in one way, and a few that it does.
+// Wrong returns inputs that a schema does not allow, each with one fault, and a few valid ones.
 func Wrong(schema []byte) (all []string) {
 	var s struct {
 		Properties map[string]struct {

@@ -23,17 +23,17 @@ const (
 	mostPages       = 50
 	mostDescription = 1500     // characters
 	mostSchema      = 32 << 10 // bytes
-	mostName        = 64       // that providers of models take
+	mostName        = 64       // limit of model providers
 )
 
-// definition is a tool as the server defines it.
+// definition is a tool as the server describes it.
 type definition struct {
-	name   string // the server's own
+	name   string // the server's name for it
 	spec   models.Tool
-	digest string // of all that models and people are told of it
+	digest string // of all that models and people are shown of it
 }
 
-// list asks the server for its tools. What cannot be used is left out, and logged.
+// list asks the server for its tools. Unusable ones are left out and logged.
 func (l *line) list(ctx context.Context) ([]definition, error) {
 	var all []definition
 	seen := map[string]bool{}
@@ -66,7 +66,7 @@ func (l *line) list(ctx context.Context) ([]definition, error) {
 	return nil, errors.New("the list has no end")
 }
 
-// define makes a definition of what the server says.
+// define converts the server's description.
 func define(server string, t *mcp.Tool) (definition, error) {
 	raw, err := json.Marshal(t.InputSchema)
 	if err != nil {
@@ -98,10 +98,10 @@ func define(server string, t *mcp.Tool) (definition, error) {
 
 var (
 	odd   = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
-	plain = regexp.MustCompile(`^[a-zA-Z0-9-]+(_[a-zA-Z0-9-]+)*$`) // no two underscores together
+	plain = regexp.MustCompile(`^[a-zA-Z0-9-]+(_[a-zA-Z0-9-]+)*$`) // without two consecutive underscores
 )
 
-// toolName is how models call a tool. The server's part ends with the first two underscores.
+// toolName is the tool's name for models. The server's part ends with the first two underscores.
 func toolName(server, name string) string {
 	const most = 24
 	if !plain.MatchString(server) || len(server) > most {
@@ -115,14 +115,14 @@ func toolName(server, name string) string {
 	return whole
 }
 
-// marked is a name that was changed: it ends with a digest of what it was, so that two stay two.
+// marked appends a digest of the original to a changed name, so that two stay distinct.
 func marked(name, was string, most int) string {
 	const digits = 8
 	sum := sha256.Sum256([]byte(was))
 	return name[:min(len(name), most-digits-1)] + "-" + hex.EncodeToString(sum[:])[:digits]
 }
 
-// words are a text of a server's in one line, without what does not show, of at most so many characters.
+// words is a server's text in one line, without invisible characters, of at most so many characters.
 func words(text string, most int) string {
 	text = strings.Join(strings.Fields(strings.Map(func(c rune) rune {
 		if c != '\n' && c != '\t' && !unicode.IsPrint(c) {

@@ -19,26 +19,26 @@ import (
 )
 
 const (
-	// protocol is asked for. Servers that speak later ones speak it, too; those of before answer with their own.
+	// protocol is the requested version. Newer servers speak it too; older ones answer with their own.
 	protocol = "2025-11-25"
 
-	// farewell is how long a server may take to end by itself once its input has ended.
+	// farewell is how long a server may take to exit after its input ended.
 	farewell = time.Second
 
-	mostLine = 8 << 20 // bytes of one message
+	mostLine = 8 << 20 // bytes per message
 )
 
-// line is a program that runs, and the connection to it.
+// line is a running program and its connection.
 type line struct {
 	o       *Options
 	run     *sandbox.Piped
 	session *mcp.ClientSession // nil until connected
 
-	ended chan struct{} // the connection has ended
+	ended chan struct{} // closed when the connection has ended
 	works sync.WaitGroup
 }
 
-// start starts the program and greets it.
+// start starts the program and initialises the connection.
 func (s *Server) start(ctx context.Context) (*line, error) {
 	run, err := sandbox.Start(ctx, s.o.Command, func(line string) { s.o.Log.Debug("an mcp server wrote to stderr", "text", line) })
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *Server) start(ctx context.Context) (*line, error) {
 		&mcp.ClientSessionOptions{ProtocolVersion: protocol})
 	if err != nil {
 		if err = answer(ctx, err); errors.Is(err, errEnded) {
-			select { // how it ended by itself says more than that it was killed
+			select { // its own exit is more informative than our kill
 			case <-run.Gone:
 			case <-time.After(farewell):
 			}
@@ -70,11 +70,11 @@ func (s *Server) start(ctx context.Context) (*line, error) {
 		if how := words(run.How(), 500); errors.Is(err, errEnded) {
 			err = fmt.Errorf("%w %s", err, how)
 		}
-		_ = run.Stdout.Close() // so that the connection ends, whatever is left of it
+		_ = run.Stdout.Close() // ends the connection, whoever else holds it
 		return nil, err
 	}
 	l.works.Go(func() {
-		_ = l.session.Wait() // how it ended makes no difference
+		_ = l.session.Wait() // the error is irrelevant
 		close(l.ended)
 		l.run.Kill()
 	})
@@ -82,7 +82,7 @@ func (s *Server) start(ctx context.Context) (*line, error) {
 	return l, nil
 }
 
-// alive reports whether the connection stands.
+// alive reports whether the connection is up.
 func (l *line) alive() bool {
 	select {
 	case <-l.ended:
@@ -92,10 +92,10 @@ func (l *line) alive() bool {
 	}
 }
 
-// stop ends the program, killing it after so long, and waits until all of it is gone.
+// stop ends the program, killing it after a time, and waits for all its descendants.
 func (l *line) stop(after time.Duration) {
 	if after > 0 {
-		_ = l.run.Stdin.Close() // which asks it to end
+		_ = l.run.Stdin.Close() // asks it to exit
 		select {
 		case <-l.run.Gone:
 		case <-time.After(after):
@@ -103,11 +103,11 @@ func (l *line) stop(after time.Duration) {
 	}
 	l.run.Kill()
 	<-l.run.Gone
-	_ = l.session.Close() // it has ended, one way or the other
+	_ = l.session.Close() // it has ended in any case
 	l.works.Wait()
 }
 
-// refuse refuses what a server asks of its client.
+// refuse refuses the requests of servers to their client.
 func refuse(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 		switch method {
@@ -118,7 +118,7 @@ func refuse(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// answer is what an error of the library's means.
+// answer translates a library error.
 func answer(ctx context.Context, err error) error {
 	var told *jsonrpc.Error
 	switch {

@@ -1,13 +1,13 @@
-// Package remote makes the tools of MCP servers tools of our agents. A [Server] is a program that the operator has
-// configured; it is started when it is first needed, and again when it has died, in whatever wrapper the caller gives it.
+// Package remote makes the tools of MCP servers available to our agents. A [Server] is a program that the operator
+// configured; it is started when first needed, and again after it died, in the sandbox that the caller provides.
 //
-// What a server says is not believed. Its names are made fit and begin with the server's own, so that none can pass for one
-// of ours; its descriptions are bounded and marked as its words; its annotations ("read only") are not looked at. What a
-// person was shown is what runs: a tool whose definition is another by then is refused. The server's own requests, for
-// words of a model, for answers of a person, for folders, are refused as well.
+// A server is not trusted. Its tool names are normalised and prefixed with its own name, so that none can pass for one
+// of ours; its descriptions are bounded and marked as its words; its annotations ("read only") are ignored. What a
+// person was shown is what runs: a tool whose definition has changed is refused. The server's own requests, for
+// sampling, elicitation and roots, are refused as well.
 //
-// A call that does not end in time, or that is stopped, ends the server with all that it started: nobody could tell
-// otherwise whether it goes on.
+// A call that does not end in time or is stopped ends the server with all its descendants, because it could otherwise
+// continue unnoticed.
 package remote
 
 import (
@@ -24,28 +24,28 @@ import (
 	"github.com/daycared/daycared/internal/wire"
 )
 
-// Options are what a server needs.
+// Options configure a server.
 type Options struct {
-	Name    string        // begins the names of its tools, made fit for them
-	Command sandbox.Maker // is called for each start; the standard streams are ours
+	Name    string        // prefix of its tools' names, normalised
+	Command sandbox.Maker // called for each start; the standard streams are ours
 	Log     *slog.Logger
-	Version string        // of daycared, which the program is told
-	Start   time.Duration // how long it may take to start and to list its tools; 0: 30 seconds
-	Limit   time.Duration // how long a call may take; 0: 10 minutes
-	Most    int           // bytes of its output that a model is told at once; 0: 16 KiB
+	Version string        // daycared's version, sent to the program
+	Start   time.Duration // time limit for starting and listing tools; 0: 30 seconds
+	Limit   time.Duration // time limit of a call; 0: 10 minutes
+	Most    int           // bytes of output for the model; 0: 16 KiB
 }
 
 // Server is one MCP server. It is safe for concurrent use.
 type Server struct {
 	o    Options
-	turn chan *line // holds the connection, nil before the first; whoever has taken it may start another
+	turn chan *line // holds the connection, nil before the first; its taker may start another
 	over chan struct{}
 }
 
 // ErrOver is returned (wrapped) once Run has ended.
 var ErrOver = errors.New("the server is not run any more")
 
-// New makes a server. Nothing is started.
+// New makes a server without starting it.
 func New(o Options) *Server {
 	o.Start, o.Limit = cmp.Or(o.Start, 30*time.Second), cmp.Or(o.Limit, 10*time.Minute)
 	o.Most = cmp.Or(o.Most, 16<<10)
@@ -55,19 +55,19 @@ func New(o Options) *Server {
 	return s
 }
 
-// Run lasts until ctx ends, and then ends the program with all that it started. It is called once; tools are listed and
+// Run returns when ctx ends and the program has ended with all its descendants. It is called once; tools are listed and
 // run meanwhile.
 func (s *Server) Run(ctx context.Context) error {
 	<-ctx.Done()
 	close(s.over)
-	if l := <-s.turn; l != nil { // and nobody else takes it any more
+	if l := <-s.turn; l != nil { // and never returned
 		l.stop(farewell)
 	}
 	return nil
 }
 
-// Tools are those that the server has just now. It is started where it does not run. They stay as they were listed: one
-// that the server has changed since then does not run.
+// Tools returns the server's current tools, starting it if needed. A tool that the server changes afterwards does not
+// run.
 func (s *Server) Tools(ctx context.Context) ([]tools.Tool, error) {
 	_, found, err := s.ready(ctx)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Server) Tools(ctx context.Context) ([]tools.Tool, error) {
 	return wire.Each(found, func(d definition) tools.Tool { return &Tool{server: s, definition: d} }), nil
 }
 
-// ready is the connection, and the tools that the server has now. A server that does not tell in time is ended.
+// ready returns the connection and the server's current tools. A server that does not answer in time is ended.
 func (s *Server) ready(ctx context.Context) (*line, []definition, error) {
 	limited, cancel := context.WithTimeout(ctx, s.o.Start)
 	defer cancel()
@@ -95,7 +95,7 @@ func (s *Server) ready(ctx context.Context) (*line, []definition, error) {
 	return nil, nil, fmt.Errorf("list the tools of the MCP server %s: %w", s.o.Name, err)
 }
 
-// connect is the connection, a new one where there is none or it has ended.
+// connect returns the connection, a new one if there is none or it has ended.
 func (s *Server) connect(ctx context.Context) (*line, error) {
 	select {
 	case <-s.over:
@@ -121,7 +121,7 @@ func (s *Server) connect(ctx context.Context) (*line, error) {
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		select {
-		case <-s.over: // Run waits for us
+		case <-s.over: // Run waits for our turn to end
 			cancel()
 		case <-ctx.Done():
 		}

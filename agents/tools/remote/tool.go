@@ -20,7 +20,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Tool is one tool of a server, as it was listed.
+// Tool is a listed tool of a server.
 type Tool struct {
 	server     *Server
 	definition definition
@@ -31,8 +31,8 @@ var _ tools.Tool = (*Tool)(nil)
 // Spec implements [tools.Tool].
 func (t *Tool) Spec() models.Tool { return t.definition.spec }
 
-// Plan implements [tools.Tool]. The server is not asked. What its tools need is known to nobody, so there are no tags: the gate is
-// all there is.
+// Plan implements [tools.Tool] without asking the server. Nobody knows what its tools need, so there are no tags, only
+// the gate.
 func (t *Tool) Plan(_ context.Context, _ tools.Place, input json.RawMessage) (tools.Plan, error) {
 	canonical, err := permissions.CanonicalJSON(input)
 	if err != nil {
@@ -42,7 +42,7 @@ func (t *Tool) Plan(_ context.Context, _ tools.Place, input json.RawMessage) (to
 		return tools.Plan{}, errors.New("the input is an object, as the schema of the tool says")
 	}
 	if err := t.check(canonical); err != nil {
-		_, why, _ := strings.Cut(err.Error(), "\n") // before it is the library's word
+		_, why, _ := strings.Cut(err.Error(), "\n") // the prefix is the library's
 		return tools.Plan{}, fmt.Errorf("the input is not as the schema of the tool says: %s", words(why, 1000))
 	}
 	var pretty bytes.Buffer
@@ -53,7 +53,7 @@ func (t *Tool) Plan(_ context.Context, _ tools.Place, input json.RawMessage) (to
 	return tools.Plan{Details: details, Basis: t.definition.digest}, nil
 }
 
-// check holds an input against the schema. One that we cannot read is the server's own to hold.
+// check validates an input. A schema that we cannot read is left to the server.
 func (t *Tool) check(input json.RawMessage) error {
 	const at = "mem:///schema.json"
 	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(t.definition.spec.Schema))
@@ -87,7 +87,7 @@ func (t *Tool) Run(ctx context.Context, _ tools.Place, input json.RawMessage, pl
 	}
 	result, err := l.session.CallTool(limited, &mcp.CallToolParams{Name: t.definition.name, Arguments: input})
 	var told *jsonrpc.Error
-	if limited.Err() != nil || err != nil && !errors.As(err, &told) { // it may go on, and nobody could tell
+	if limited.Err() != nil || err != nil && !errors.As(err, &told) { // it may continue unnoticed
 		l.stop(0)
 	}
 	const unknown = "what the call had done by then is not known"
@@ -104,7 +104,7 @@ func (t *Tool) Run(ctx context.Context, _ tools.Place, input json.RawMessage, pl
 	return outcome(t.definition.name, result, s.o.Most)
 }
 
-// same is the connection, if the tool still is what was shown.
+// same returns the connection if the tool is still the one that was shown.
 func (t *Tool) same(ctx context.Context, basis string) (*line, error) {
 	l, now, err := t.server.ready(ctx)
 	if err != nil {
@@ -126,13 +126,13 @@ func failed(format string, args ...any) tools.Outcome {
 	return tools.Outcome{Error: true, Text: fmt.Sprintf(format, args...)}
 }
 
-// outcome is what a call gave, as models are told it. The whole of what is too long for them is an artifact, and
-// so is what a tool for diagnostics says, as gopls has one.
+// outcome converts a result for models. Too long a text becomes an artifact, and so does the output of a diagnostics
+// tool, such as gopls's.
 func outcome(name string, r *mcp.CallToolResult, most int) tools.Outcome {
 	all := wire.Each(r.Content, content)
 	if len(all) == 0 && r.StructuredContent != nil {
 		raw, err := json.Marshal(r.StructuredContent)
-		if err == nil { // it was JSON a moment ago
+		if err == nil { // it was valid JSON
 			all = append(all, string(raw))
 		}
 	}
@@ -154,11 +154,11 @@ func outcome(name string, r *mcp.CallToolResult, most int) tools.Outcome {
 }
 
 func whole(of agents.ArtifactType, text string) agents.Artifact {
-	content, _ := json.Marshal(map[string]any{"text": text, "bytes": len(text), "missing": 0}) // of text and numbers
+	content, _ := json.Marshal(map[string]any{"text": text, "bytes": len(text), "missing": 0}) // strings and numbers are encodable
 	return agents.Artifact{Type: of, Content: content}
 }
 
-// bounded takes the middle out of a text.
+// bounded removes the middle of a text.
 func bounded(text string, most int) string {
 	head, tail := most*3/4, len(text)-most/4
 	for head > 0 && !utf8.RuneStart(text[head]) {
@@ -170,7 +170,7 @@ func bounded(text string, most int) string {
 	return fmt.Sprintf("%s\n[… %d bytes are left out …]\n%s", text[:head], tail-head, text[tail:])
 }
 
-// content is one part of an output, in words where it is none.
+// content is one part of a result as text.
 func content(c mcp.Content) string {
 	switch c := c.(type) {
 	case *mcp.TextContent:
