@@ -1,16 +1,16 @@
-// Package acp drives agents that other people wrote and that speak the Agent Client Protocol, version 1, on their standard
-// streams. To the engine each is a [agents.Resident] like those of our own: what its person writes is a prompt, and what it
-// says comes back ([Agent]). `daycared run` does one prompt without the chat ([Once]).
+// Package acp runs agents of other vendors that speak the Agent Client Protocol, version 1, on their standard streams.
+// To the engine each is an [agents.Resident] like our own: the person's messages are prompts, and the agent's output
+// comes back ([Agent]). `daycared run` executes one prompt without the chat ([Once]).
 //
-// The program runs in walls that its entry names, so what it does by itself is held by the kernel. What it asks its client
-// for is another matter: permissions become requests of kind tool, put to people; files and commands go through the gated
-// tools of our own (agents/tools), which run only as people were shown them. What is not understood is refused.
+// The program runs in a sandbox that its configuration entry names, so the kernel limits what it does by itself. What
+// it asks its client for is gated: permissions become requests of kind tool that people answer; files and commands go
+// through our own gated tools (agents/tools), and run only as people were shown them. Unknown calls are refused.
 //
-// The library carries the messages; their meaning is read here. Its own reading would lose what people have to see: an
-// input's exact numbers and repeated names, and every update that it does not know.
+// The library transports the messages; their content is parsed here, because the library's parser would lose what
+// people have to see: an input's exact numbers and duplicate names, and every unknown update.
 //
-// A turn belongs to the program: when that ends, or the daemon does, the turn is gone, what it asked is cancelled, and the
-// person is told. Its conversation goes on where the program can load it again.
+// A turn belongs to the program: when the program or the daemon ends, the turn is lost, its requests are cancelled, and
+// the person is told. The conversation continues if the program can load it again.
 package acp
 
 import (
@@ -30,41 +30,41 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Options are what an agent is made of. All but Program.Start are required.
+// Options configure an agent. All but Program.Start are required.
 type Options struct {
-	Name    string // of the configuration
-	Person  string // whose it is
-	Via     string // where the two talk
+	Name    string // in the configuration
+	Person  string // its owner
+	Via     string // the channel of their chat
 	Program Program
-	Place   tools.Place // where files and commands of its are held; its Tags are what the configuration gives
-	Read    tools.Tool  // read_file, write_file and run_command, as its own calls of these meet them
+	Place   tools.Place // where its files and commands are held; Tags are those of the configuration
+	Read    tools.Tool  // read_file, write_file and run_command, which serve the agent's calls
 	Write   tools.Tool
 	Run     tools.Tool
 	Store   agents.SessionStore
 	Now     func() time.Time
 }
 
-// Agent is an agent of somebody's that another program is. It is safe for concurrent use.
+// Agent is an agent that another program implements. It is safe for concurrent use.
 type Agent struct {
 	o        Options
 	log      *slog.Logger
-	desk     agents.Desk      // set by Bind, before anything else
-	rung     permissions.Bell // somebody wrote, or an order was obeyed
+	desk     agents.Desk      // set by Bind before anything else
+	rung     permissions.Bell // notified of messages and finished orders
 	activity atomic.Pointer[permissions.Activity]
 	row      row
 
 	mu      sync.Mutex
 	speaker agents.Speaker // while it runs
-	turn    *turn          // that goes on; nil for none
-	orders  int            // that are being obeyed: no turn begins meanwhile
+	turn    *turn          // the current one; nil: none
+	orders  int            // number of orders being obeyed: meanwhile no turn begins
 	ended   chan struct{}  // closed when the turn has ended
-	seat    *seat          // its program, while that runs
-	posed   []*posed       // what it waits for
-	open    []*posed       // of which something is still to be told
+	seat    *seat          // its program while that runs
+	posed   []*posed       // pending questions
+	open    []*posed       // questions whose outcome is still to be reported
 	answers map[permissions.ID]permissions.Bell
 }
 
-// seat is a program at work.
+// seat is a running program.
 type seat struct {
 	*client
 	*process
@@ -74,7 +74,7 @@ type seat struct {
 type posed struct {
 	id   permissions.ID
 	tool string
-	done chan struct{} // closed when nothing more is told of it
+	done chan struct{} // closed when nothing more is reported of it
 }
 
 var (
@@ -83,7 +83,7 @@ var (
 	_ gate            = (*Agent)(nil)
 )
 
-// New makes an agent. It starts nothing: call [Agent.Bind], then the engine runs it.
+// New makes an agent without starting it: call [Agent.Bind], then the engine runs it.
 func New(o Options) *Agent {
 	a := &Agent{
 		o: o, log: o.Program.Log, rung: permissions.NewBell(), answers: map[permissions.ID]permissions.Bell{},
@@ -93,7 +93,7 @@ func New(o Options) *Agent {
 	return a
 }
 
-// Bind says where the agent asks. It is called once, before anything runs.
+// Bind sets where the agent asks. It is called once, before anything runs.
 func (a *Agent) Bind(d agents.Desk) { a.desk = d }
 
 // Bond implements [agents.Resident].
@@ -149,7 +149,7 @@ func (a *Agent) Run(ctx context.Context, s agents.Speaker) error {
 	return ctx.Err()
 }
 
-// resume cancels what a program before this one asked, and tells of a turn that ended with it.
+// resume cancels the requests of the previous program, and reports a turn that ended with it.
 func (a *Agent) resume(ctx context.Context) error {
 	s, open, err := a.row.open(ctx)
 	if err != nil || !open {
@@ -201,7 +201,7 @@ func (a *Agent) interrupted(ctx context.Context, was step) (end func(*permission
 	}, nil
 }
 
-// over ends a turn in the row, and tells how it ended.
+// over ends a turn in the row and reports its outcome.
 func (a *Agent) over(s *permissions.AgentSession, c *agents.Commit, outcome, reason string) {
 	if s.Status = permissions.Idle; outcome != agents.Done {
 		s.Status = permissions.Interrupted
@@ -218,7 +218,7 @@ const unknown = "This was interrupted: the daemon ended while it ran. Its outcom
 const restarted = "I was interrupted in the middle of something. That is gone, and what I had asked you is cancelled: nobody waits " +
 	"any more. Write again, and I go on."
 
-// work does one turn, if somebody wrote.
+// work runs one turn if there are messages.
 func (a *Agent) work(ctx context.Context) (worked bool, err error) {
 	s, open, err := a.row.open(ctx)
 	if err != nil || !open {
@@ -234,7 +234,7 @@ func (a *Agent) work(ctx context.Context) (worked bool, err error) {
 	}
 	t := newTurn(string(s.ID), was.Turns+1)
 	if !a.begin(t) {
-		return false, nil // an order is obeyed first, and rings then
+		return false, nil // an order comes first, and notifies when done
 	}
 	defer a.finish(t)
 	texts, numbers := make([]string, len(posts)), make([]int64, len(posts))
@@ -252,10 +252,10 @@ func (a *Agent) work(ctx context.Context) (worked bool, err error) {
 	return true, a.prompt(ctx, t, strings.Join(texts, "\n\n"))
 }
 
-// mostPosts is how many messages are one prompt at most.
+// mostPosts is the most messages per prompt.
 const mostPosts = 100
 
-// begin has a turn go on, unless an order is obeyed just now.
+// begin starts a turn, unless an order is being obeyed.
 func (a *Agent) begin(t *turn) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -266,7 +266,7 @@ func (a *Agent) begin(t *turn) bool {
 	return true
 }
 
-// finish ends a turn, whatever became of it.
+// finish ends a turn, whatever its outcome.
 func (a *Agent) finish(t *turn) {
 	t.end()
 	a.mu.Lock()
@@ -275,13 +275,13 @@ func (a *Agent) finish(t *turn) {
 	close(a.ended)
 }
 
-// note is what was said, as it is kept.
+// note is a text as an artifact.
 func note(of agents.ArtifactType, session permissions.ID, n int, text string, at time.Time) agents.Artifact {
-	content, _ := json.Marshal(map[string]any{"session_id": session, "text": text, "timestamp": at}) // it can always be written
+	content, _ := json.Marshal(map[string]any{"session_id": session, "text": text, "timestamp": at}) // always encodable
 	return agents.Artifact{Step: n, Type: of, Content: content}
 }
 
-// say tells the person something.
+// say sends the person a text.
 func (a *Agent) say(ctx context.Context, key, text string) error {
 	if text = strings.TrimSpace(text); text == "" {
 		return nil
@@ -291,13 +291,13 @@ func (a *Agent) say(ctx context.Context, key, text string) error {
 	a.mu.Unlock()
 	err := s.Say(ctx, key, short(text, permissions.MaxUtterance-10))
 	if r := permissions.AsRefusal(err); r != nil && r.Code != permissions.CodeBroken {
-		a.log.Warn("what an agent says is not taken", "code", r.Code)
+		a.log.Warn("agent output rejected", "code", r.Code)
 		return nil
 	}
 	return err
 }
 
-// working shows the person that the agent works, or no longer.
+// working shows the person whether the agent works.
 func (a *Agent) working(on bool) {
 	a.mu.Lock()
 	s := a.speaker
@@ -316,7 +316,7 @@ func (a *Agent) leave() {
 	}
 }
 
-// part ends a program, with the commands that run for it.
+// part ends a program and the commands that run for it.
 func (s *seat) part() {
 	s.mutex().Lock()
 	t := s.turn
@@ -330,12 +330,12 @@ func (s *seat) part() {
 
 func (s *seat) mutex() *sync.Mutex { return &s.client.mu }
 
-// conversation is what the agent is told of a new one, or of one to be loaded.
+// conversation are the parameters of a new or loaded conversation.
 func (o Options) conversation() sdk.NewSessionRequest {
 	return sdk.NewSessionRequest{Cwd: o.Place.Workspace, McpServers: []sdk.McpServer{}}
 }
 
-// Obey implements [agents.Resident]. It returns once the turn has ended, and the session as well where that was ordered.
+// Obey implements [agents.Resident]. It returns once the turn has ended, and the session too if that was ordered.
 func (a *Agent) Obey(ctx context.Context, o permissions.Order) error {
 	a.mu.Lock()
 	a.orders++
@@ -369,7 +369,7 @@ func (a *Agent) Obey(ctx context.Context, o permissions.Order) error {
 	return err
 }
 
-// close ends the session, with what it was granted.
+// close ends the session and its grants.
 func (a *Agent) close(ctx context.Context) error {
 	s, open, err := a.row.open(ctx)
 	if err != nil || !open {

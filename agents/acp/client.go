@@ -20,19 +20,19 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// gate is who decides what an agent may do: people, by way of the daemon.
+// gate decides what an agent may do: people, through the daemon.
 type gate interface {
-	// held is what the agent holds just now, besides what its place says.
+	// held are the tags that the agent holds now, besides those of its place.
 	held(ctx context.Context, session string) ([]permissions.Tag, error)
-	// allow gives q settled, and used where it was approved. When ctx ends first, q is withdrawn and the error is that of
-	// ctx. What is not put to anybody is a *permissions.Refusal.
+	// allow returns q settled, and used if approved. When ctx ends first, it withdraws q and returns ctx's error. If
+	// nobody is asked, the error is a *permissions.Refusal.
 	allow(ctx context.Context, q permissions.Request) (permissions.Request, error)
-	// note keeps how a call went that the agent wanted run, and gives the time.
+	// note stores the result of a call that the agent wanted run, and sets its time.
 	note(ctx context.Context, x agents.Execution, artifacts []agents.Artifact)
 	stamp() time.Time
 }
 
-// client is what an agent's program meets at the other end of its connection.
+// client is our end of the connection to an agent's program.
 type client struct {
 	gate  gate
 	place tools.Place
@@ -40,26 +40,26 @@ type client struct {
 	log   *slog.Logger
 
 	mu           sync.Mutex
-	conversation sdk.SessionId // the one that goes on, in the agent's words
-	modes        modes         // of that conversation, as the agent told them last
-	want         string        // the mode that it is to be in
-	turn         *turn         // nil while none is
+	conversation sdk.SessionId // the current one, by the agent's id
+	modes        modes         // last reported for the conversation
+	want         string        // the required mode
+	turn         *turn         // nil: none
 	terminals    map[string]*terminal
-	opened       int // terminals so far
+	opened       int // number of terminals so far
 
-	jobs sync.WaitGroup // of terminals
+	jobs sync.WaitGroup // running terminals
 }
 
-// kit are the tools of our own that serve the agent's calls.
+// kit are our own tools that serve the agent's calls.
 type kit struct{ read, write, run tools.Tool }
 
-// turn is one prompt and all that comes of it.
+// turn is one prompt and everything that follows from it.
 type turn struct {
-	session string // the daemon's name of the conversation
+	session string // the daemon's session id
 	n       int    // from 1
 	over    chan struct{}
-	end     func()     // closes over, once
-	strayed chan error // why it ends, where the agent went into a mode in which it may not be
+	end     func()     // closes over once
+	strayed chan error // why it ends, if the agent entered a forbidden mode
 	heard   *transcript
 
 	mu      sync.Mutex
@@ -67,13 +67,13 @@ type turn struct {
 	allowed []allowed
 }
 
-// allowed is a call that people let the agent run by itself.
+// allowed is a call that people let the agent run itself.
 type allowed struct {
 	agents.Execution
 	of toolCall
 }
 
-// ended are the rows of the calls that the agent ran by itself, as it says that they went.
+// ended are the rows of the calls that the agent ran itself, with the results that it reported.
 func (t *turn) ended(at time.Time) (all []agents.Execution) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,7 +98,7 @@ func newTurn(session string, n int) *turn {
 	return t
 }
 
-// key names the next question of the turn, and gives its number.
+// key returns the key and number of the turn's next question.
 func (t *turn) key() (key string, n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -106,7 +106,7 @@ func (t *turn) key() (key string, n int) {
 	return t.session + "/" + strconv.Itoa(t.n) + "/" + strconv.Itoa(t.calls), t.calls
 }
 
-// during is ctx, which ends with the turn as well.
+// during is ctx, cancelled at the end of the turn as well.
 func (t *turn) during(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -119,7 +119,7 @@ func (t *turn) during(ctx context.Context) (context.Context, context.CancelFunc)
 	return ctx, cancel
 }
 
-// method is one that agents call.
+// method handles one method that agents call.
 type method func(c *client, ctx context.Context, params json.RawMessage) (any, error)
 
 var methods = map[string]method{
@@ -133,11 +133,11 @@ var methods = map[string]method{
 	sdk.ClientMethodTerminalRelease:          (*client).releaseTerminal,
 }
 
-// answer is what a call, or a notification, of the agent's meets. Updates come by [client.update].
+// answer handles a call or notification of the agent. Updates come through [client.update].
 func (c *client) answer(ctx context.Context, name string, params json.RawMessage) (any, *sdk.RequestError) {
 	do, known := methods[name]
 	if !known {
-		c.log.Debug("an acp agent calls what daycared does not have", "method", name)
+		c.log.Debug("unknown method of an acp agent refused", "method", name)
 		return nil, sdk.NewMethodNotFound(name)
 	}
 	out, err := do(c, ctx, params)
@@ -155,8 +155,8 @@ func (c *client) answer(ctx context.Context, name string, params json.RawMessage
 	return nil, &sdk.RequestError{Code: codeRefused, Message: wire.Plain(err).Error()}
 }
 
-// codeRefused is what a call meets that is not allowed, or failed: an internal error, in the words of JSON-RPC, since the
-// protocol has none of its own. Its message is for the model.
+// codeRefused answers a call that is not allowed or failed: JSON-RPC's internal error, since the protocol has no code
+// of its own. The message is for the model.
 const codeRefused = -32603
 
 var errOver = errors.New("there is no turn any more that this belongs to")
@@ -168,20 +168,20 @@ func (c *client) begun(conversation sdk.SessionId) (*turn, error) {
 	if conversation == "" || conversation != c.conversation {
 		return nil, sdk.NewInvalidParams(map[string]any{"error": "there is no such session"})
 	}
-	if c.turn == nil || c.strays() { // which ends it
+	if c.turn == nil || c.strays() { // the mode change ends it
 		return nil, errOver
 	}
 	return c.turn, nil
 }
 
-// takes is the turn that goes on from now on, nil for none.
+// takes sets the current turn, nil for none.
 func (c *client) takes(t *turn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.turn = t
 }
 
-// update takes what the agent tells of its work. What nobody knows is left alone.
+// update processes what the agent reports of its work. Unknown updates are ignored.
 func (c *client) update(params json.RawMessage) {
 	var note sdk.SessionNotification
 	err := wire.CheckNames(params)
@@ -192,24 +192,24 @@ func (c *client) update(params json.RawMessage) {
 		err = note.Validate()
 	}
 	if err != nil {
-		c.log.Debug("an acp agent tells what daycared does not understand", "err", err)
+		c.log.Debug("invalid update of an acp agent ignored", "err", err)
 		return
 	}
 	c.watch(note)
 	t, err := c.begun(note.SessionId)
 	if err != nil {
-		return // as while a conversation is loaded: it is told once more from its beginning
+		return // a loaded conversation is replayed from its beginning
 	}
 	var inputs struct {
 		Update struct {
 			Input json.RawMessage `json:"rawInput"`
 		} `json:"update"`
 	}
-	_ = json.Unmarshal(params, &inputs) // it was read once
+	_ = json.Unmarshal(params, &inputs) // parsed once already
 	t.heard.take(note.Update, inputs.Update.Input, c.shown)
 }
 
-// decode reads what a call says: each name once, and exactly as it is written.
+// decode parses a call's parameters: each name once, and spelled exactly.
 func decode[T any](params json.RawMessage) (in T, err error) {
 	if err := strict.Unmarshal(params, &in); err != nil {
 		return in, sdk.NewInvalidParams(map[string]any{"error": permissions.PlainJSON(err).Error()})
@@ -217,8 +217,8 @@ func decode[T any](params json.RawMessage) (in T, err error) {
 	return in, nil
 }
 
-// use runs a tool of our own for the agent: planned, judged, asked about, and only then run. began is called once it may
-// run, and may be nil.
+// use runs one of our tools for the agent: plan, evaluate, ask, and only then run. began, if not nil, is called once
+// the tool may run.
 func (c *client) use(
 	ctx context.Context, t *turn, tool tools.Tool, input json.RawMessage, began func(),
 ) (tools.Outcome, error) {
@@ -266,7 +266,7 @@ func (c *client) plan(
 	if err != nil {
 		return place, q, plan, err
 	}
-	var bare tools.Plan // as it would be without grants
+	var bare tools.Plan // without grants
 	if len(granted) > 0 {
 		bare, _ = tool.Plan(ctx, place, input)
 	}

@@ -15,28 +15,28 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// What an agent asks is put to people at the daemon's desk, and waited for. See [gate].
+// The [gate] of an agent in the chat: it submits questions to the daemon and waits for the answers.
 
 func (a *Agent) held(ctx context.Context, session string) ([]permissions.Tag, error) {
 	return a.desk.Held(ctx, a.caller(), session)
 }
 
-// deskTime bounds what is done about a question that nobody waits for any more.
+// deskTime bounds the cleanup of a question that nobody waits for any more.
 const deskTime = 5 * time.Second
 
 func (a *Agent) allow(ctx context.Context, q permissions.Request) (permissions.Request, error) {
-	q.Agent, q.Hook = a.o.Name, "acp" // it knows one call at a time, as a hook does
+	q.Agent, q.Hook = a.o.Name, "acp" // only one call at a time, as with a hook
 	verdict, err := a.desk.Judge(ctx, a.caller(), q)
 	switch {
 	case err != nil:
 		return q, err
 	case verdict.Forbidden != "":
 		return q, permissions.Forbidden(verdict.Forbidden)
-	case !verdict.Ask && len(verdict.Grants) == 0 && !a.desk.TooOften(a.caller(), q.Tool): // policy alone allows it
+	case !verdict.Ask && len(verdict.Grants) == 0 && !a.desk.TooOften(a.caller(), q.Tool): // allowed by policy alone
 		q.State, q.Answer, q.Scope = permissions.Approved, permissions.Allow(permissions.Once), permissions.Once
 		return q, nil
 	}
-	q.ID = permissions.NewID(a.stamp()) // the status says what it waits for, before anybody is asked
+	q.ID = permissions.NewID(a.stamp()) // the status names the question before anybody is asked
 	p := &posed{id: q.ID, tool: q.Tool, done: make(chan struct{})}
 	defer a.done(p)
 	if err := a.asks(ctx, p, verdict.Ask); err != nil {
@@ -63,7 +63,8 @@ func (a *Agent) allow(ctx context.Context, q permissions.Request) (permissions.R
 	return r, err
 }
 
-// asks says that the agent waits for people, if they will be asked: before they are. Nothing is asked in a turn that is over.
+// asks reports that the agent waits for people, before they are asked, if they will be. In a turn that is over it
+// refuses.
 func (a *Agent) asks(ctx context.Context, p *posed, people bool) error {
 	a.mu.Lock()
 	err := ctx.Err()
@@ -80,7 +81,7 @@ func (a *Agent) asks(ctx context.Context, p *posed, people bool) error {
 	return err
 }
 
-// pose puts q to people, which opens their dialog in the same commit.
+// pose asks people q, and opens their dialog in the same commit.
 func (a *Agent) pose(ctx context.Context, q permissions.Request) (permissions.Request, error) {
 	s, _, err := a.row.open(ctx)
 	if err != nil {
@@ -89,7 +90,7 @@ func (a *Agent) pose(ctx context.Context, q permissions.Request) (permissions.Re
 	return a.desk.Pose(ctx, a.caller(), q, agents.Opening(s, a.stamp()))
 }
 
-// done says that nothing more is told of a question.
+// done marks a question as fully reported.
 func (a *Agent) done(p *posed) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -97,12 +98,12 @@ func (a *Agent) done(p *posed) {
 	close(p.done)
 }
 
-// wait waits until people have settled a question, or withdraws it.
+// wait waits until people have settled a question; otherwise it withdraws it.
 func (a *Agent) wait(ctx context.Context, p *posed, r permissions.Request) (permissions.Request, error) {
 	settled := permissions.NewBell()
 	a.mu.Lock()
 	a.answers[r.ID], p.id = settled, r.ID
-	if !slices.Contains(a.posed, p) { // a grant has ended in this very moment
+	if !slices.Contains(a.posed, p) { // a grant has just ended
 		a.posed = append(a.posed, p)
 	}
 	a.mu.Unlock()
@@ -123,7 +124,7 @@ func (a *Agent) wait(ctx context.Context, p *posed, r permissions.Request) (perm
 	}
 }
 
-// answered closes a question: what became of it is told, and that the agent does not wait for it any more.
+// answered reports the outcome of a question, and that the agent no longer waits for it.
 func (a *Agent) answered(ctx context.Context, p *posed, r permissions.Request, opened, void bool) {
 	a.mu.Lock()
 	delete(a.answers, p.id)
@@ -145,7 +146,8 @@ func (a *Agent) answered(ctx context.Context, p *posed, r permissions.Request, o
 	})
 }
 
-// closing adds what became of a question: what people said, now or when they granted it, and of a call that does not run, its row.
+// closing adds the outcome of a question to a commit: the decision, made now or by a grant, and the row of a call that
+// does not run.
 func (a *Agent) closing(s permissions.AgentSession, r permissions.Request, void bool, c *agents.Commit) {
 	now := a.stamp()
 	_, n, _ := strings.Cut(strings.TrimPrefix(r.Key, r.Session+"/"), "/")
@@ -158,7 +160,7 @@ func (a *Agent) closing(s permissions.AgentSession, r permissions.Request, void 
 	}
 }
 
-// quiet waits until all that the agent asked is closed. It is called when the turn is over, and so nothing more is asked.
+// quiet waits until all questions are closed. The turn is over, so no new ones are asked.
 func (a *Agent) quiet() {
 	for {
 		a.mu.Lock()
@@ -171,7 +173,7 @@ func (a *Agent) quiet() {
 	}
 }
 
-// withdraw cancels what nobody waits for any more, and gives what became of it.
+// withdraw cancels a question that nobody waits for any more, and returns its outcome.
 func (a *Agent) withdraw(ctx context.Context, r permissions.Request) permissions.Request {
 	late, done := context.WithTimeout(context.WithoutCancel(ctx), deskTime)
 	defer done()
@@ -182,12 +184,12 @@ func (a *Agent) withdraw(ctx context.Context, r permissions.Request) permissions
 			return now
 		}
 	}
-	a.log.Warn("what an agent asked is not cancelled", "request", r.ID, "err", err)
+	a.log.Warn("cancel the request of an agent", "request", r.ID, "err", err)
 	return r
 }
 
-// waits shows what the agent waits for, in its session and to its person, with what more is told of that; or, of a turn that is
-// over, that it waits for nothing.
+// waits stores what the agent waits for in its session and shows it to its person, with further records; when the turn
+// is over, that it waits for nothing.
 func (a *Agent) waits(ctx context.Context, over bool, more func(permissions.AgentSession, *agents.Commit)) {
 	err := a.row.change(ctx, func(s *permissions.AgentSession, c *agents.Commit) {
 		if more != nil {
@@ -212,12 +214,12 @@ func (a *Agent) waits(ctx context.Context, over bool, more func(permissions.Agen
 		}
 	})
 	if err != nil && ctx.Err() == nil {
-		a.log.Error("what an agent waits for cannot be shown just now", "err", err)
+		a.log.Error("store what an agent waits for", "err", err)
 	}
 	a.working(a.Activity() == permissions.Running)
 }
 
-// Witness implements [agents.Witness]: it wakes whoever waits for an answer, and the kill switch ends the program.
+// Witness implements [agents.Witness]: it wakes the waiter of an answer, and a stop ends the program.
 func (a *Agent) Witness(_ context.Context, h permissions.Happening, r permissions.Request) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -230,7 +232,7 @@ func (a *Agent) Witness(_ context.Context, h permissions.Happening, r permission
 			a.seat.doom()
 		}
 	case permissions.RequestSettled:
-		a.answers[r.ID].Ring() // where nobody waits, that does nothing
+		a.answers[r.ID].Ring() // without a waiter this does nothing
 	}
 	return nil
 }
@@ -242,28 +244,28 @@ func (a *Agent) note(ctx context.Context, x agents.Execution, artifacts []agents
 		c.Executions, c.Artifacts = []agents.Execution{x}, artifacts
 	})
 	if err != nil {
-		a.log.Error("how a call of an agent's went cannot be stored", "tool", x.Tool, "err", err)
+		a.log.Error("store tool result", "tool", x.Tool, "err", err)
 	}
 }
 
-// Errand is one prompt to an agent outside the chat. All is required but Program.Start.
+// Errand is one prompt to an agent outside the chat. All but Program.Start is required.
 type Errand struct {
-	Name    string // of the agent, as people are shown it
-	Session string // what an answer for a session holds for
+	Name    string // of the agent, as shown to people
+	Session string // the session that grants are for
 	Program Program
 	Place   tools.Place
 	Read    tools.Tool // as in [Options]
 	Write   tools.Tool
 	Run     tools.Tool
-	Asker   agents.Asker            // who people answer through
-	Say     func(text string) error // is told what the agent says and does
+	Asker   agents.Asker            // how people are asked
+	Say     func(text string) error // receives what the agent says and does
 }
 
-// ErrUndone says that the agent did not do what it was told to; why was said.
+// ErrUndone means that the agent did not finish; the reason was said.
 var ErrUndone = errors.New("the agent did not finish")
 
-// Once starts the agent's program, has it do one turn, and ends it. When ctx ends, the turn is cancelled first, and the
-// error is that of ctx.
+// Once starts the agent's program, runs one turn, and ends the program. When ctx ends, it cancels the turn first and
+// returns ctx's error.
 func Once(ctx context.Context, e Errand, prompt string) error {
 	c := &client{
 		gate: errand{e}, place: e.Place, tools: kit{e.Read, e.Write, e.Run}, log: e.Program.Log,
@@ -282,7 +284,7 @@ func Once(ctx context.Context, e Errand, prompt string) error {
 	}
 	t := newTurn(e.Session, 1)
 	defer t.end()
-	stop := context.AfterFunc(ctx, t.end) // it may end its turn by itself
+	stop := context.AfterFunc(ctx, t.end) // the agent may end its turn itself
 	defer stop()
 	say := func(text string) error {
 		if text == "" {
@@ -303,7 +305,7 @@ func Once(ctx context.Context, e Errand, prompt string) error {
 	return nil
 }
 
-// errand is a gate that asks over the socket for agents: policy and grants are looked at there.
+// errand is a gate that asks over the agent socket, behind which policy and grants are checked.
 type errand struct{ Errand }
 
 var _ gate = errand{}

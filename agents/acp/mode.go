@@ -10,21 +10,21 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 )
 
-// askingModes are those in which agents that are known ask before they act, and those in which they only plan, the first that an
-// agent offers first: "default" is that of claude-agent-acp and gemini --acp, "read-only" that of codex-acp.
+// askingModes are the modes in which known agents ask before they act, then those in which they only plan; the first
+// that an agent offers is used. "default" is that of claude-agent-acp and gemini --acp, "read-only" that of codex-acp.
 var askingModes = []string{"default", "read-only", "plan"}
 
-// Asks reports whether a mode is one in which agents that are known ask before they act.
+// Asks reports whether known agents ask before they act in this mode.
 func Asks(mode string) bool { return slices.Contains(askingModes, mode) }
 
-// modes are those that an agent offers for a conversation. The zero value is that of an agent that offers none.
+// modes are those that an agent offers for a conversation. The zero value means none.
 type modes struct {
 	now     string
 	offered []string
-	option  sdk.SessionConfigId // it is an option of the agent's by this name; empty: it is a mode of the protocol
+	option  sdk.SessionConfigId // the option's id; empty: a mode of the protocol
 }
 
-// modesOf reads the modes of an agent's answer, which may have them in either of two places.
+// modesOf reads the modes of an agent's answer, from either of two places.
 func modesOf(state *sdk.SessionModeState, options []sdk.SessionConfigOption) (m modes) {
 	if state != nil {
 		m.now = string(state.CurrentModeId)
@@ -53,7 +53,7 @@ func modesOf(state *sdk.SessionModeState, options []sdk.SessionConfigOption) (m 
 	return m
 }
 
-// modeOption is the option that is the mode, nil if there is none.
+// modeOption is the option that sets the mode, or nil.
 func modeOption(options []sdk.SessionConfigOption) *sdk.SessionConfigOptionSelect {
 	for _, o := range options {
 		if s := o.Select; s != nil && (s.Category != nil && *s.Category == sdk.SessionConfigOptionCategoryMode || s.Id == "mode") {
@@ -63,8 +63,8 @@ func modeOption(options []sdk.SessionConfigOption) *sdk.SessionConfigOptionSelec
 	return nil
 }
 
-// wanted is the mode that an agent is to be in: the configured one, else the first that is known to ask, else the one in which it
-// begins. It is empty for an agent that has no modes.
+// wanted is the required mode: the configured one, else the first known to ask, else the initial one. It is empty for
+// an agent without modes.
 func (m modes) wanted(configured string) (string, error) {
 	switch {
 	case configured != "" && len(m.offered) == 0:
@@ -83,12 +83,12 @@ func (m modes) wanted(configured string) (string, error) {
 	return m.now, nil
 }
 
-// wrongMode is why an agent is not prompted, or its turn ended: it is in a mode in which it may not ask.
+// wrongMode is why an agent is not prompted, or its turn ended: it is in a mode in which it may act without asking.
 type wrongMode string
 
 func (e wrongMode) Error() string { return string(e) }
 
-// begins puts the conversation into the mode that it is to be in.
+// begins sets the required mode for the conversation.
 func (s *seat) begins(ctx context.Context, id sdk.SessionId, m modes) error {
 	want, err := m.wanted(s.mode)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *seat) begins(ctx context.Context, id sdk.SessionId, m modes) error {
 	return s.setMode(ctx)
 }
 
-// inMode fails where the agent left the modes that it may be in, and does not go back.
+// inMode fails if the agent left the permitted modes and does not return.
 func (s *seat) inMode(ctx context.Context) error {
 	s.mutex().Lock()
 	strays := s.strays()
@@ -114,7 +114,7 @@ func (s *seat) inMode(ctx context.Context) error {
 	return s.setMode(ctx)
 }
 
-// setMode sets the mode that the agent is to be in, and fails where it stays another.
+// setMode sets the required mode, and fails if the agent stays in another.
 func (s *seat) setMode(ctx context.Context) (err error) {
 	s.mutex().Lock()
 	id, m, want := s.conversation, s.modes, s.want
@@ -140,7 +140,7 @@ func (s *seat) setMode(ctx context.Context) (err error) {
 	}
 	s.mutex().Lock()
 	defer s.mutex().Unlock()
-	if s.modes.now == m.now { // else it has told of another meanwhile
+	if s.modes.now == m.now { // else it has reported another meanwhile
 		s.modes.now = want
 	}
 	if s.strays() {
@@ -149,12 +149,12 @@ func (s *seat) setMode(ctx context.Context) (err error) {
 	return nil
 }
 
-// strays reports whether the agent is in a mode in which it may act without asking. The lock is held.
+// strays reports whether the agent is in a mode in which it may act without asking. The caller holds the lock.
 func (c *client) strays() bool {
 	return c.modes.now != c.want && !slices.Contains(askingModes, c.modes.now)
 }
 
-// watch notes the mode that an update tells of. A turn in which the agent leaves the modes that it may be in ends.
+// watch records the mode of an update. If the agent leaves the permitted modes, its turn ends.
 func (c *client) watch(note sdk.SessionNotification) {
 	now := ""
 	if u := note.Update.CurrentModeUpdate; u != nil {
@@ -171,7 +171,7 @@ func (c *client) watch(note sdk.SessionNotification) {
 	if c.turn != nil && c.strays() {
 		select {
 		case c.turn.strayed <- wrongMode(fmt.Sprintf("it went into the mode %q by itself, where it may act without asking", now)):
-		default: // the turn ends already
+		default: // the turn is ending already
 		}
 	}
 }

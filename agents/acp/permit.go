@@ -18,14 +18,14 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// asking is session/request_permission, as it is written: the input of the tool call is not touched.
+// asking is session/request_permission, with the tool call's input unparsed.
 type asking struct {
 	Session  sdk.SessionId          `json:"sessionId"`
 	ToolCall toolCall               `json:"toolCall"`
 	Options  []sdk.PermissionOption `json:"options"`
 }
 
-// toolCall is what the agent says of something that it does, or would like to do.
+// toolCall is what the agent reports of a call that it makes or wants to make.
 type toolCall struct {
 	ID        sdk.ToolCallId         `json:"toolCallId"`
 	Title     string                 `json:"title"`
@@ -36,7 +36,7 @@ type toolCall struct {
 	Locations []sdk.ToolCallLocation `json:"locations"`
 }
 
-// over is a call as it is after more was said of it.
+// over is a call with the fields of an update.
 func (c toolCall) over(before toolCall) toolCall {
 	c.Title, c.Kind, c.Status = cmp.Or(c.Title, before.Title), cmp.Or(c.Kind, before.Kind), cmp.Or(c.Status, before.Status)
 	if !c.hasInput() {
@@ -58,8 +58,8 @@ var kinds = []sdk.ToolKind{
 	sdk.ToolKindThink, sdk.ToolKindFetch, sdk.ToolKindSwitchMode,
 }
 
-// tool is the name by which policy and routes know what the agent asks for: by its kind, and never by that of a tool of
-// ours, since the agent may call it what it likes.
+// tool is the name for policy and routes: it comes from the call's kind, and is never that of one of our tools, because
+// the agent chooses its own titles.
 func (c toolCall) tool() string {
 	if slices.Contains(kinds, c.Kind) {
 		return "acp_" + string(c.Kind)
@@ -67,7 +67,7 @@ func (c toolCall) tool() string {
 	return "acp_other"
 }
 
-// requestPermission has people decide what the agent asks its user about.
+// requestPermission makes people decide what the agent asks its user.
 func (c *client) requestPermission(ctx context.Context, params json.RawMessage) (any, error) {
 	in, err := decode[asking](params)
 	if err != nil {
@@ -107,22 +107,22 @@ func (c *client) requestPermission(ctx context.Context, params json.RawMessage) 
 	}
 	c.gate.note(ctx, x, nil)
 	if err != nil {
-		c.log.Debug("what an acp agent asks is not allowed", "err", err)
+		c.log.Debug("permission of an acp agent refused", "err", err)
 		if refusal := permissions.AsRefusal(err); refusal != nil && ctx.Err() == nil {
 			return outcome(in.pick(rejections...), map[string]any{metaReason: refusal.Text}), nil
 		}
 		return outcome("", nil), nil
 	}
-	if ctx.Err() != nil { // it was stopped in the same moment
+	if ctx.Err() != nil { // it was stopped at the same moment
 		return outcome("", nil), nil
 	}
 	return outcome(in.choose(answer)), nil
 }
 
-// metaReason is where an answer has the reason of a denial: the protocol has no place for it.
+// metaReason is where an answer has a denial's reason: the protocol has no field for it.
 const metaReason = "daycared/reason"
 
-// check refuses what could not be answered without doubt.
+// check refuses a question that cannot be answered unambiguously.
 func (in asking) check() error {
 	if len(in.Options) == 0 {
 		return errors.New("there is nothing to choose from")
@@ -135,7 +135,7 @@ func (in asking) check() error {
 	return nil
 }
 
-// question is what people are asked. call is what is known of it by now.
+// question is the request for people. call is what is known of the call so far.
 func (in asking) question(call toolCall, terminal func(string) string) (permissions.Request, error) {
 	title := strings.ToValidUTF8(call.Title, "\uFFFD")
 	input := json.RawMessage(call.Input)
@@ -165,13 +165,13 @@ func (in asking) question(call toolCall, terminal func(string) string) (permissi
 	q := permissions.Request{
 		Kind: permissions.KindTool, Tool: call.tool(), Input: input, Reason: permissions.Brief(title, permissions.MaxReason),
 		Details: strings.ToValidUTF8(details.String(), "\uFFFD"),
-		// What is allowed for longer than the agent's program lives, or by the clock, would be more than its own options say.
+		// A longer permission than the program's lifetime, or one by the clock, would exceed the agent's own options.
 		Widest: permissions.SessionTool,
 	}
 	return q, nil
 }
 
-// offers tells people what the agent lets its user choose, and what that means here.
+// offers tells people the agent's options, and what they mean here.
 func (in asking) offers() string {
 	var b strings.Builder
 	b.WriteString("The agent offers:")
@@ -186,7 +186,7 @@ func (in asking) offers() string {
 
 var rejections = []sdk.PermissionOptionKind{sdk.PermissionOptionKindRejectOnce, sdk.PermissionOptionKindRejectAlways}
 
-// pick is the first option of the first kind that is offered; empty: none.
+// pick is the first option of the first offered kind; empty: none.
 func (in asking) pick(kinds ...sdk.PermissionOptionKind) sdk.PermissionOptionId {
 	for _, k := range kinds {
 		for _, o := range in.Options {
@@ -198,9 +198,9 @@ func (in asking) pick(kinds ...sdk.PermissionOptionKind) sdk.PermissionOptionId 
 	return ""
 }
 
-// choose is the agent's own option that stands for an answer; empty: its question is cancelled, which allows nothing. What
-// people allowed for longer covers this exact call, is kept here and answers the next question that is equal: the agent is
-// told allow_once, since its allow_always would let it do more without asking.
+// choose is the agent's option for an answer; empty: its question is cancelled, which allows nothing. A longer
+// permission covers this exact call, is kept here and answers the next equal question: the agent gets allow_once,
+// because its allow_always would let it do more without asking.
 func (in asking) choose(r permissions.Request) (sdk.PermissionOptionId, map[string]any) {
 	switch {
 	case r.State == permissions.Approved && r.VoidAt.IsZero():
@@ -213,7 +213,7 @@ func (in asking) choose(r permissions.Request) (sdk.PermissionOptionId, map[stri
 	return "", nil
 }
 
-// outcome is an answer of ours on the wire.
+// outcome is our answer on the wire.
 func outcome(id sdk.PermissionOptionId, meta map[string]any) sdk.RequestPermissionResponse {
 	out := sdk.RequestPermissionResponse{Meta: meta}
 	if id == "" {

@@ -24,32 +24,32 @@ import (
 
 // Program is how an agent's program is started. See [Options].
 type Program struct {
-	Command sandbox.Maker // is called for each start; the standard streams are ours
-	Auth    string        // the way to sign it in where it asks for that, by its id; empty: nobody does
-	Mode    string        // that it is to be in, by its id; empty: one that asks, of those that are known
-	Start   time.Duration // how long it may take to greet us, and to begin a conversation; 0: a minute
-	// Progress is how often people are told what goes on in a long turn, where there is something new; 0: every 20 seconds.
+	Command sandbox.Maker // called for each start; the standard streams are ours
+	Auth    string        // id of the sign-in method; empty: never sign in
+	Mode    string        // id of the required mode; empty: a known one that asks
+	Start   time.Duration // time limit for initialize and for starting a conversation; 0: a minute
+	// Progress is how often people get news of a long turn; 0: every 20 seconds.
 	Progress time.Duration
 	Log      *slog.Logger
-	Version  string // of daycared, which the program is told
+	Version  string // daycared's version, sent to the program
 }
 
-// patience is how long the program may take to begin.
+// patience is the time limit of the start.
 func (p Program) patience() time.Duration { return cmp.Or(p.Start, usualStart) }
 
-// endTime is how long after a failure it shows that the program has ended.
+// endTime is how long after a failed call to wait for the program's exit.
 const endTime = 100 * time.Millisecond
 
-// usualStart leaves room for a program that is fetched first.
+// usualStart allows for a program that is downloaded first.
 const usualStart = time.Minute
 
-// process is a program that runs, and the connection to it.
+// process is a running program and its connection.
 type process struct {
 	conn  *sdk.Connection
 	able  sdk.AgentCapabilities
 	way   string        // see Program.Auth
 	mode  string        // see Program.Mode
-	ways  []string      // in which it can be signed in, for people
+	ways  []string      // its sign-in methods, for people
 	every time.Duration // see Program.Progress
 	run   *sandbox.Piped
 	works sync.WaitGroup
@@ -57,12 +57,12 @@ type process struct {
 	doomed atomic.Bool // it is to end
 
 	mu     sync.Mutex
-	closed bool // no call of its is answered any more
+	closed bool // its calls are no longer answered
 	calls  sync.WaitGroup
 }
 
-// launch starts the program and greets it. answer is what its calls meet, and updates is told what it tells of its work,
-// before anything that it says after. The program's life is not that of ctx.
+// launch starts the program and initialises the connection. answer handles its calls; updates receives its reports,
+// each before anything that the program sends later. The program outlives ctx.
 func launch(ctx context.Context, o Program, answer sdk.MethodHandler, updates func(json.RawMessage)) (*process, error) {
 	p := &process{way: o.Auth, mode: o.Mode, every: cmp.Or(o.Progress, progressEvery)}
 	run, err := sandbox.Start(ctx, o.Command, func(line string) { o.Log.Debug("an acp agent wrote to stderr", "text", line) })
@@ -70,11 +70,11 @@ func launch(ctx context.Context, o Program, answer sdk.MethodHandler, updates fu
 		return nil, fmt.Errorf("start its program: %w", wire.Plain(err))
 	}
 	p.run = run
-	ready := make(chan struct{}) // the library's logger is set before it has anything to log
+	ready := make(chan struct{}) // the library's logger is set before it can log
 	p.conn = sdk.NewConnection(p.counted(answer), p.run.Stdin, newLines(run.Stdout, ready, updates))
 	p.conn.SetLogger(slog.New(demoted{o.Log.Handler()}))
 	close(ready)
-	p.works.Go(func() { // what it says cannot be read any more
+	p.works.Go(func() { // its output cannot be read any more
 		<-p.conn.Done()
 		p.run.Kill()
 		<-p.run.Gone
@@ -90,7 +90,7 @@ func launch(ctx context.Context, o Program, answer sdk.MethodHandler, updates fu
 	return p, nil
 }
 
-// greet agrees on the protocol.
+// greet negotiates the protocol.
 func (p *process) greet(ctx context.Context, o Program) error {
 	hello, err := call[sdk.InitializeResponse](ctx, p, sdk.AgentMethodInitialize, sdk.InitializeRequest{
 		ProtocolVersion: sdk.ProtocolVersionNumber,
@@ -109,7 +109,7 @@ func (p *process) greet(ctx context.Context, o Program) error {
 	return nil
 }
 
-// call calls a method of the agent's. A program that does not even read does not hold it up when ctx ends.
+// call calls a method of the agent. It returns when ctx ends, even if the program does not read.
 func call[T any](ctx context.Context, p *process, method string, in any) (out T, err error) {
 	type reply struct {
 		out T
@@ -128,12 +128,12 @@ func call[T any](ctx context.Context, p *process, method string, in any) (out T,
 	}
 }
 
-// tell sends the agent what has no answer. It does not wait for a program that does not read.
+// tell sends a notification. It does not wait for a program that does not read.
 func (p *process) tell(ctx context.Context, method string, in any) {
-	p.works.Go(func() { _ = p.conn.SendNotification(ctx, method, in) }) // one that is gone needs to be told nothing
+	p.works.Go(func() { _ = p.conn.SendNotification(ctx, method, in) }) // a program that is gone needs no notification
 }
 
-// counted has answer's calls joined when the program ends.
+// counted makes stop wait for the calls that answer handles.
 func (p *process) counted(answer sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, params json.RawMessage) (any, *sdk.RequestError) {
 		p.mu.Lock()
@@ -148,13 +148,13 @@ func (p *process) counted(answer sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// doom has the program end, and does not wait for it.
+// doom ends the program without waiting.
 func (p *process) doom() {
 	p.doomed.Store(true)
 	p.run.Kill()
 }
 
-// alive reports whether the program can still be spoken to.
+// alive reports whether the program can still be called.
 func (p *process) alive() bool {
 	if p.doomed.Load() {
 		return false
@@ -167,7 +167,7 @@ func (p *process) alive() bool {
 	}
 }
 
-// stop kills the program with all that it started, and waits until all of it is gone.
+// stop kills the program with its descendants, and waits for their end.
 func (p *process) stop() {
 	p.run.Kill()
 	<-p.run.Gone
@@ -180,13 +180,13 @@ func (p *process) stop() {
 	p.works.Wait()
 }
 
-// why is what an error of a call means: mostly that the program has ended, and how.
+// why explains a failed call: usually the program has ended, and how.
 func (p *process) why(ctx context.Context, err error) error {
 	var told *sdk.RequestError
 	select {
 	case <-p.conn.Done():
 	case <-ctx.Done():
-	case <-time.After(endTime): // what could not be written was told before that
+	case <-time.After(endTime): // a failed write was reported before
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -207,7 +207,7 @@ func (p *process) why(ctx context.Context, err error) error {
 
 var errEnded = errors.New("its program has ended")
 
-// refused is what the agent answered instead of a result.
+// refused is an error that the agent answered.
 type refused struct {
 	code int
 	text string
@@ -215,7 +215,7 @@ type refused struct {
 
 func (r *refused) Error() string { return r.text }
 
-// detail is what an error says besides its message, where that is text.
+// detail is the text of an error besides its message.
 func detail(data any) string {
 	if members, ok := data.(map[string]any); ok {
 		for _, name := range []string{"details", "message", "error"} {
@@ -230,10 +230,10 @@ func detail(data any) string {
 	return ""
 }
 
-// mostTold is how many bytes of an agent's error people are told.
+// mostTold is the most bytes of an agent's error for people.
 const mostTold = 500
 
-// demoted logs everything as debug: the library would log above it what agents write.
+// demoted logs everything as debug: the library logs agents' texts at higher levels.
 type demoted struct{ slog.Handler }
 
 func (d demoted) Enabled(ctx context.Context, _ slog.Level) bool {
@@ -245,14 +245,14 @@ func (d demoted) Handle(ctx context.Context, r slog.Record) error {
 	return d.Handler.Handle(ctx, r)
 }
 
-// mostLine is how many bytes one message of an agent's may have. A longer one ends the connection.
+// mostLine is the most bytes of one message of an agent. A longer one ends the connection.
 const mostLine = 10 << 20
 
-// lines is what an agent writes, without its updates: these are handed on at once. The library would take them in its own
-// time, so that a question could be put before what the agent said of it, and would end the connection when many wait.
+// lines is an agent's output without its updates, which are passed on at once. The library would process them later, so
+// that a question could overtake the agent's words before it, and it would end the connection when many wait.
 type lines struct {
 	*wire.Lines
-	ready   chan struct{} // nothing is read before it is closed
+	ready   chan struct{} // nothing is read until it is closed
 	updates func(json.RawMessage)
 }
 
@@ -272,7 +272,7 @@ func (l *lines) Read(p []byte) (int, error) {
 	return l.Lines.Read(p)
 }
 
-// isUpdate hands on a line that is an update.
+// isUpdate passes a line on if it is an update.
 func (l *lines) isUpdate(line []byte) bool {
 	var message struct {
 		ID     json.RawMessage `json:"id"`
@@ -287,11 +287,11 @@ func (l *lines) isUpdate(line []byte) bool {
 	return true
 }
 
-// codeSignIn is what an agent answers that is not signed in.
+// codeSignIn is the error code of an agent that requires signing in.
 const codeSignIn = -32000
 
-// signedIn calls a method of the agent's. Where it answers that it is not signed in, it is signed in by the way that the
-// configuration names, and called once more: it has done nothing yet.
+// signedIn calls a method. If the agent requires signing in, it signs in by the configured method and calls again: the
+// failed call did nothing.
 func signedIn[T any](ctx context.Context, p *process, method string, in any) (out T, err error) {
 	out, err = call[T](ctx, p, method, in)
 	if p.way == "" || !unsigned(err) {
@@ -310,13 +310,13 @@ func signedIn[T any](ctx context.Context, p *process, method string, in any) (ou
 	return call[T](ctx, p, method, in)
 }
 
-// unsigned reports whether an agent answered that it is not signed in.
+// unsigned reports whether an agent requires signing in.
 func unsigned(err error) bool {
 	told, is := errors.AsType[*sdk.RequestError](err)
 	return is && told.Code == codeSignIn
 }
 
-// signIn is what people are told of an agent that is not signed in: what it said, and what there is to do.
+// signIn tells people what the agent said, and how to sign it in.
 func (p *process) signIn(said string) string {
 	text := "it is not signed in (" + said + "). "
 	if len(p.ways) > 0 {
@@ -327,10 +327,10 @@ func (p *process) signIn(said string) string {
 		"on its key with env"
 }
 
-// mostWays is how many ways to sign in people are told of.
+// mostWays is the most sign-in methods that people are told of.
 const mostWays = 10
 
-// offers are the ways in which an agent can be signed in, as people are told of them.
+// offers describes an agent's sign-in methods for people.
 func offers(methods []sdk.AuthMethod) (all []string) {
 	for _, m := range methods[:min(len(methods), mostWays)] {
 		switch {

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// stopTime is how long an agent may take to end a turn that is to end, before its program is killed. People see an order
-	// obeyed within two seconds.
+	// stopTime is how long an agent may take to end a cancelled turn before its program is killed. An order has to take
+	// effect within two seconds.
 	stopTime      = 1200 * time.Millisecond
 	progressEvery = 20 * time.Second
 )
 
-// prompt has the agent do one turn, and tells its person what came of it.
+// prompt runs one turn, and tells the person its outcome.
 func (a *Agent) prompt(ctx context.Context, t *turn, text string) error {
 	a.working(true)
 	defer a.working(false)
@@ -35,13 +35,13 @@ func (a *Agent) prompt(ctx context.Context, t *turn, text string) error {
 	}
 	reply, err := a.turnOf(ctx, t, text, say)
 	if ctx.Err() != nil {
-		return ctx.Err() // the daemon ends: what became of it is told when it is started again
+		return ctx.Err() // the daemon ends: the next start reports the outcome
 	}
 	ordered := isOver(t)
 	if err := say(t.last(reply, err, ordered)); err != nil {
 		return err
 	}
-	t.end() // what is still asked is withdrawn, and closed before the end of the turn is told
+	t.end() // open questions are withdrawn, and closed before the turn's end is reported
 	a.quiet()
 	return a.row.change(ctx, func(s *permissions.AgentSession, c *agents.Commit) {
 		c.Executions = t.ended(a.stamp())
@@ -59,7 +59,7 @@ func (a *Agent) prompt(ctx context.Context, t *turn, text string) error {
 	})
 }
 
-// last is what is still to be said of a turn that is over, with how it ended.
+// last is what is still to be said after a turn, with how it ended.
 func (t *turn) last(reason sdk.StopReason, err error, ordered bool) string {
 	said, end := t.heard.said(true), ending(reason, err, ordered, t.heard.spoke())
 	if said == "" || end == "" {
@@ -77,9 +77,9 @@ func isOver(t *turn) bool {
 	}
 }
 
-// turnOf starts what has to be started, and does one turn. say is what people are told meanwhile.
+// turnOf starts what is needed, and runs one turn. say tells people what happens meanwhile.
 func (a *Agent) turnOf(ctx context.Context, t *turn, text string, say func(string) error) (sdk.StopReason, error) {
-	if _, err := a.held(ctx, t.session); err != nil { // the kill switch: nothing is started either
+	if _, err := a.held(ctx, t.session); err != nil { // after a stop nothing is started either
 		return "", err
 	}
 	brief, done := t.during(ctx)
@@ -90,14 +90,14 @@ func (a *Agent) turnOf(ctx context.Context, t *turn, text string, say func(strin
 	}
 	reason, err := s.ask(ctx, t, text, say)
 	if told, is := errors.AsType[*refused](err); is && told.code == codeSignIn {
-		a.leave() // who is signed in by hand meanwhile is found so by another one
+		a.leave() // another program notices a sign-in by hand
 	}
 	return reason, err
 }
 
 // ask prompts the agent and waits for the end of its turn.
 func (s *seat) ask(ctx context.Context, t *turn, text string, say func(string) error) (sdk.StopReason, error) {
-	if isOver(t) { // it was stopped before it was told
+	if isOver(t) { // stopped before it was prompted
 		return sdk.StopReasonCancelled, nil
 	}
 	s.takes(t)
@@ -141,7 +141,7 @@ func (s *seat) ask(ctx context.Context, t *turn, text string, say func(string) e
 			end()
 		case strayed = <-t.strayed:
 			end()
-		case <-again: // the first may have been faster than the prompt
+		case <-again: // the first update may be faster than the prompt
 			again = time.After(stopTime / 4)
 			s.tell(ctx, sdk.AgentMethodSessionCancel, sdk.CancelNotification{SessionId: conversation})
 		case <-late:
@@ -159,14 +159,14 @@ func (s *seat) ask(ctx context.Context, t *turn, text string, say func(string) e
 
 var errDeaf = errors.New("it did not stop, so its program was ended")
 
-// now is the conversation that goes on.
+// now is the current conversation.
 func (c *client) now() sdk.SessionId {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.conversation
 }
 
-// ending is what people are told of how a turn ended, if they would not know.
+// ending is how a turn ended, if the person would not know.
 func ending(reason sdk.StopReason, err error, ordered, spoke bool) string {
 	var told *refused
 	var mode wrongMode
@@ -201,7 +201,7 @@ func ending(reason sdk.StopReason, err error, ordered, spoke bool) string {
 
 const allStopped = "I stop here: everything was stopped, and I go on when it is resumed and you write again."
 
-// ready is the agent's program with the session's conversation, started and begun where it has to be.
+// ready returns the program with the session's conversation, starting both if needed.
 func (a *Agent) ready(ctx context.Context) (*seat, error) {
 	a.mu.Lock()
 	s := a.seat
@@ -235,13 +235,13 @@ func (a *Agent) ready(ctx context.Context) (*seat, error) {
 	begun, err := s.begin(limited, a.o.conversation(), was.Conversation)
 	if err != nil {
 		err = a.lame(ctx, s.why(ctx, err))
-		a.leave() // whatever state it is in, the next message finds another
+		a.leave() // its state is unknown, so the next message gets a new one
 		return nil, err
 	}
 	if begun == was.Conversation {
 		return s, nil
 	}
-	if was.Conversation != "" { // what was allowed for the session was allowed for the one that is gone
+	if was.Conversation != "" { // permissions for the session were for the lost conversation
 		if err := a.desk.EndSession(ctx, a.caller(), string(a.row.id())); err != nil {
 			return nil, err
 		}
@@ -250,7 +250,7 @@ func (a *Agent) ready(ctx context.Context) (*seat, error) {
 	return s, a.row.change(ctx, func(row *permissions.AgentSession, _ *agents.Commit) { row.Step = was.encode() })
 }
 
-// begin begins a conversation, or goes on with one where the agent can.
+// begin begins a conversation, or continues one if the agent can.
 func (s *seat) begin(ctx context.Context, how sdk.NewSessionRequest, before sdk.SessionId) (sdk.SessionId, error) {
 	id, m := before, modes{}
 	if before != "" && s.able.LoadSession {
@@ -260,8 +260,8 @@ func (s *seat) begin(ctx context.Context, how sdk.NewSessionRequest, before sdk.
 		if err != nil && (ctx.Err() != nil || !s.alive() || unsigned(err)) {
 			return "", err
 		}
-		if err != nil { // it does not know it any more
-			s.log.Debug("an acp agent does not load its conversation", "err", err)
+		if err != nil { // it no longer has the conversation
+			s.log.Debug("load conversation: starting a new one", "err", err)
 			id = ""
 		}
 		m = modesOf(loaded.Modes, loaded.ConfigOptions)

@@ -14,27 +14,27 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// step is where a session stands.
+// step is the state of a session.
 type step struct {
-	Conversation sdk.SessionId `json:"conversation,omitempty"` // the agent's own name of it; empty: not begun yet
-	Turns        int           `json:"turns"`                  // so many were begun
+	Conversation sdk.SessionId `json:"conversation,omitempty"` // the agent's id of it; empty: not begun yet
+	Turns        int           `json:"turns"`                  // number of turns begun
 
-	Asks []permissions.ID `json:"asks,omitempty"` // what people are asked in the newest one
-	Runs []int            `json:"runs,omitempty"` // calls of it whose rows have not ended
+	Asks []permissions.ID `json:"asks,omitempty"` // the newest turn's pending requests
+	Runs []int            `json:"runs,omitempty"` // its calls whose rows are not finished
 }
 
 func (s step) encode() json.RawMessage {
-	text, _ := json.Marshal(s) // it can always be written
+	text, _ := json.Marshal(s) // always encodable
 	return text
 }
 
-// stepOf is where a session stands, as far as it can be read.
+// stepOf is the state of a session as far as it is readable.
 func stepOf(s permissions.AgentSession) (at step) {
 	_ = json.Unmarshal(s.Step, &at)
 	return at
 }
 
-// run notes which calls have rows that have not ended.
+// run sets the calls whose rows are not finished.
 func (s step) run(all []agents.Execution) step {
 	for _, x := range all {
 		s.Runs = slices.DeleteFunc(slices.Clone(s.Runs), func(n int) bool { return n == x.Call })
@@ -45,18 +45,18 @@ func (s step) run(all []agents.Execution) step {
 	return s
 }
 
-// row is the session of an agent in the store. Only this writes it, but for its end when the agent is not in the
-// configuration any more.
+// row is the agent's session in the store. Nothing else writes it, except to end it when the agent is no longer
+// configured.
 type row struct {
 	store agents.SessionStore
 	agent *Agent
 
 	mu   sync.Mutex
 	read bool
-	is   permissions.AgentSession // without an ID: none goes on
+	is   permissions.AgentSession // without an ID: no session
 }
 
-// open is the session that goes on, if one does.
+// open is the open session, if any.
 func (r *row) open(ctx context.Context) (permissions.AgentSession, bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,7 +64,7 @@ func (r *row) open(ctx context.Context) (permissions.AgentSession, bool, error) 
 	return r.is, r.is.ID != "", err
 }
 
-// load reads the row once. The lock is held.
+// load reads the row once. The caller holds the lock.
 func (r *row) load(ctx context.Context) error {
 	if r.read {
 		return nil
@@ -73,7 +73,7 @@ func (r *row) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if open && s.Person != r.agent.o.Person { // it is another's now, who has none of the old talk
+	if open && s.Person != r.agent.o.Person { // the agent has a new owner, who must not see the old chat
 		if err := r.disown(ctx, s); err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ func (r *row) load(ctx context.Context) error {
 	return nil
 }
 
-// disown ends a session that was another person's, with what it was granted.
+// disown ends the session of a former owner and its grants.
 func (r *row) disown(ctx context.Context, s permissions.AgentSession) error {
 	if err := r.agent.desk.EndSession(ctx, s.Caller(), string(s.ID)); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (r *row) disown(ctx context.Context, s permissions.AgentSession) error {
 	return r.store.Commit(ctx, c)
 }
 
-// current is the session that goes on, begun where there is none.
+// current is the open session, or a new one.
 func (r *row) current(ctx context.Context) (permissions.AgentSession, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,14 +132,14 @@ func (r *row) current(ctx context.Context) (permissions.AgentSession, error) {
 	return s, nil
 }
 
-// id is that of the session that goes on.
+// id is that of the open session.
 func (r *row) id() permissions.ID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.is.ID
 }
 
-// step is where the session stands.
+// step is the state of the session.
 func (r *row) step() (s step, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,7 +149,7 @@ func (r *row) step() (s step, err error) {
 	return s, nil
 }
 
-// change stores what do makes of the session that goes on, with whatever else belongs to it. Without one it does nothing.
+// change stores what do makes of the open session, and what belongs to it. Without a session it does nothing.
 func (r *row) change(ctx context.Context, do func(*permissions.AgentSession, *agents.Commit)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -169,7 +169,7 @@ func (r *row) change(ctx context.Context, do func(*permissions.AgentSession, *ag
 		}
 		c.Session = next
 		err := r.store.Commit(ctx, c)
-		if errors.Is(err, agents.ErrStale) && !again { // an earlier commit was stored, though it did not look so
+		if errors.Is(err, agents.ErrStale) && !again { // an earlier commit succeeded although it seemed to fail
 			r.read = false
 			continue
 		}

@@ -18,18 +18,18 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// terminal is a command that runs for the agent. What it wrote is there once it has ended.
+// terminal is a command that runs for the agent. Its output is available once it has ended.
 type terminal struct {
 	cancel context.CancelFunc
-	done   chan struct{} // closed once it has ended; the fields below are set then
+	done   chan struct{} // closed once it has ended and the fields below are set
 	output string
 	cut    bool
 	exit   *int
 }
 
 const (
-	mostTerminals = 32   // that an agent may have at once
-	commandTime   = 3600 // seconds that a command may take
+	mostTerminals = 32   // concurrent terminals of an agent
+	commandTime   = 3600 // time limit of a command in seconds
 	usualOutput   = 64 << 10
 )
 
@@ -49,7 +49,7 @@ func (c *client) createTerminal(ctx context.Context, params json.RawMessage) (an
 	if err != nil {
 		return nil, sdk.NewInvalidParams(map[string]any{"error": err.Error()})
 	}
-	// It lives as long as the turn, and its program, whatever becomes of the call that started it.
+	// The command ends with the turn or its program, not with the call.
 	life, cancel := t.during(context.WithoutCancel(ctx))
 	term := &terminal{cancel: cancel, done: make(chan struct{})}
 	id, err := c.open(term)
@@ -69,7 +69,7 @@ func (c *client) createTerminal(ctx context.Context, params json.RawMessage) (an
 	case <-runs:
 		return sdk.CreateTerminalResponse{TerminalId: id}, nil
 	case err = <-failed:
-	case <-ctx.Done(): // nobody reads the answer: nothing is run for nobody
+	case <-ctx.Done(): // nobody would get the answer, so nothing is run
 		cancel()
 		<-term.done
 		err = ctx.Err()
@@ -78,7 +78,7 @@ func (c *client) createTerminal(ctx context.Context, params json.RawMessage) (an
 	return nil, err
 }
 
-// command is what run_command is to do. Whole lines come as a command without arguments; words are quoted.
+// command is the input of run_command. A command without arguments is a whole shell line; words are quoted.
 func (c *client) command(in sdk.CreateTerminalRequest) (json.RawMessage, error) {
 	line := in.Command
 	if strings.TrimSpace(line) == "" {
@@ -105,13 +105,13 @@ func (c *client) command(in sdk.CreateTerminalRequest) (json.RawMessage, error) 
 	if in.Cwd != nil && *in.Cwd != "" && *in.Cwd != c.place.Workspace {
 		input["cwd"] = *in.Cwd
 	}
-	if slices.Contains(c.place.Tags, permissions.Network) { // the agent has it as well
+	if slices.Contains(c.place.Tags, permissions.Network) { // the agent has it too
 		input["network"] = true
 	}
 	return marshal(input)
 }
 
-// quote is a word that a shell takes as it is.
+// quote quotes a word for a shell.
 func quote(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("%+,-./:@_", r)
@@ -122,7 +122,7 @@ func quote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// take keeps what a command wrote: its end, of at most so many bytes.
+// take keeps the end of a command's output, of at most so many bytes.
 func (t *terminal) take(o tools.Outcome, most *int) {
 	var text strings.Builder
 	for _, a := range o.Artifacts {
@@ -155,7 +155,7 @@ func (t *terminal) take(o tools.Outcome, most *int) {
 // status is how the command ended.
 func (t *terminal) status() *sdk.TerminalExitStatus {
 	s := &sdk.TerminalExitStatus{ExitCode: t.exit}
-	if t.exit == nil || *t.exit < 0 || *t.exit == 128+9 { // it was killed
+	if t.exit == nil || *t.exit < 0 || *t.exit == 128+9 { // killed
 		killed := "SIGKILL"
 		s.ExitCode, s.Signal = nil, &killed
 	}
@@ -183,7 +183,7 @@ func (c *client) forget(id string) {
 	delete(c.terminals, id)
 }
 
-// terminalOf is one that the agent names. Those of a turn that is over may still be looked at.
+// terminalOf is the terminal that the agent names. Those of an earlier turn remain readable.
 func (c *client) terminalOf(conversation sdk.SessionId, id string) (*terminal, error) {
 	if _, err := c.begun(conversation); err != nil && !errors.Is(err, errOver) {
 		return nil, err
@@ -197,7 +197,7 @@ func (c *client) terminalOf(conversation sdk.SessionId, id string) (*terminal, e
 	return t, nil
 }
 
-// terminalIn is the terminal that the parameters of a method name: all that look at one or end it have the same.
+// terminalIn is the terminal that the parameters name, which are the same for several methods.
 func (c *client) terminalIn(params json.RawMessage) (t *terminal, id string, err error) {
 	in, err := decode[sdk.TerminalOutputRequest](params)
 	if err != nil {
@@ -236,7 +236,7 @@ func (c *client) waitForExit(ctx context.Context, params json.RawMessage) (any, 
 	}
 }
 
-// killTerminal is terminal/kill: its output stays.
+// killTerminal is terminal/kill: the output stays.
 func (c *client) killTerminal(_ context.Context, params json.RawMessage) (any, error) {
 	t, _, err := c.terminalIn(params)
 	if err != nil {
@@ -257,7 +257,7 @@ func (c *client) releaseTerminal(_ context.Context, params json.RawMessage) (any
 	return sdk.ReleaseTerminalResponse{}, nil
 }
 
-// shown is what people are shown of a terminal: the end of what it wrote.
+// shown is what people see of a terminal: the end of its output.
 func (c *client) shown(id string) string {
 	c.mu.Lock()
 	t, ok := c.terminals[id]
@@ -300,7 +300,7 @@ func (c *client) writeFile(ctx context.Context, params json.RawMessage) (any, er
 	return sdk.WriteTextFileResponse{}, err
 }
 
-// file answers a call about a file by one of our tools; of says whose session it is, and what the tool is given.
+// file answers a call about a file with one of our tools; of returns its session and the tool's input.
 func file[T any](
 	ctx context.Context, c *client, params json.RawMessage, tool tools.Tool, of func(T) (sdk.SessionId, map[string]any),
 ) (string, error) {
@@ -326,7 +326,7 @@ func file[T any](
 	return o.Text, err
 }
 
-// marshal writes an input in its one form.
+// marshal writes an input in canonical form.
 func marshal(v any) (json.RawMessage, error) {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -12,38 +12,38 @@ import (
 	"github.com/daycared/daycared/agents/tools"
 )
 
-// What is kept of one turn, however much the agent tells.
+// Limits of what is kept of one turn.
 const (
-	mostUnsaid = 16 << 10 // bytes that are still to be said; it fits one utterance
-	mostSteps  = 40       // lines of what it does, between two things that it says
-	mostEntry  = 200      // bytes of one line of a plan
-	mostShown  = 4 << 10  // bytes of one diff, or of one terminal
-	mostCalls  = 500      // tool calls that are known by what was said of them
+	mostUnsaid = 16 << 10 // unsaid bytes; they fit one message
+	mostSteps  = 40       // action lines between two texts
+	mostEntry  = 200      // bytes per line of a plan
+	mostShown  = 4 << 10  // bytes per diff or terminal
+	mostCalls  = 500      // tool calls remembered
 	mostKept   = 8 << 20  // bytes of these
 )
 
-// transcript is what an agent tells in a turn, until it is said. It is safe for concurrent use.
+// transcript collects an agent's output of a turn until it is sent. It is safe for concurrent use.
 type transcript struct {
 	mu      sync.Mutex
 	parts   []part
-	size    int // bytes of the parts
-	left    int // bytes that were left out
+	size    int // bytes of parts
+	left    int // bytes left out
 	plan    string
 	calls   map[sdk.ToolCallId]toolCall
-	order   []sdk.ToolCallId // of calls, the oldest first
-	kept    int              // bytes of calls, about
-	anyword bool             // it said something at all
+	order   []sdk.ToolCallId // of calls, oldest first
+	kept    int              // approximate bytes of calls
+	anyword bool             // it said something
 }
 
-// part is a paragraph: words of the agent's, or lines of what it does.
+// part is a paragraph: the agent's text, or lines about its actions.
 type part struct {
 	text  string
-	steps int // lines; 0: it is words, which may go on
+	steps int // number of lines; 0: text that may continue
 }
 
 func newTranscript() *transcript { return &transcript{calls: map[sdk.ToolCallId]toolCall{}} }
 
-// take takes an update. input is the raw input of a tool call; shown is what a terminal shows.
+// take adds an update. input is the raw input of a tool call; shown returns what a terminal shows.
 func (t *transcript) take(u sdk.SessionUpdate, input []byte, shown func(string) string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,7 +73,7 @@ func (t *transcript) take(u sdk.SessionUpdate, input []byte, shown func(string) 
 	}
 }
 
-// words goes on with what the agent says.
+// words adds the agent's text.
 func (t *transcript) words(text string) {
 	if text == "" {
 		return
@@ -85,7 +85,7 @@ func (t *transcript) words(text string) {
 	t.add(text)
 }
 
-// add adds to the last part what there is room for.
+// add appends to the last part as far as there is room.
 func (t *transcript) add(text string) {
 	room := max(0, mostUnsaid-t.size)
 	if len(text) > room {
@@ -96,7 +96,7 @@ func (t *transcript) add(text string) {
 	t.size += len(text)
 }
 
-// step adds lines about what the agent does.
+// step adds action lines.
 func (t *transcript) step(line string) {
 	last := len(t.parts) - 1
 	if last < 0 || t.parts[last].steps == 0 {
@@ -112,7 +112,7 @@ func (t *transcript) step(line string) {
 	}
 }
 
-// planned takes the plan as it is now; only that is said.
+// planned replaces the plan; only the last one is sent.
 func (t *transcript) planned(entries []sdk.PlanEntry) {
 	marks := map[sdk.PlanEntryStatus]string{
 		sdk.PlanEntryStatusCompleted: "[x]", sdk.PlanEntryStatusInProgress: "[>]",
@@ -128,8 +128,8 @@ func (t *transcript) planned(entries []sdk.PlanEntry) {
 	t.plan = strings.Join(lines, "\n")
 }
 
-// called takes what is said of a tool call, and tells of it where that is worth a line: when it begins, when it failed, and
-// what it changed or printed once it is done.
+// called adds a tool call's update, with a line when it starts, when it fails, and with what it changed or printed when
+// it is done.
 func (t *transcript) called(c toolCall, shown func(string) string) {
 	before, known := t.calls[c.ID]
 	c = c.over(before)
@@ -152,7 +152,7 @@ func (t *transcript) called(c toolCall, shown func(string) string) {
 	}
 }
 
-// remember keeps a call for what is said of it later. The oldest are forgotten.
+// remember keeps a call for later updates. The oldest are dropped.
 func (t *transcript) remember(c toolCall) {
 	if old, known := t.calls[c.ID]; known {
 		t.kept -= old.size()
@@ -168,7 +168,7 @@ func (t *transcript) remember(c toolCall) {
 	}
 }
 
-// size is about how many bytes a call is.
+// size is the approximate size of a call in bytes.
 func (c toolCall) size() int {
 	n := len(c.ID) + len(c.Title) + len(c.Input)
 	for _, one := range c.Content {
@@ -187,14 +187,14 @@ func (c toolCall) size() int {
 	return n
 }
 
-// known is a call with what was said of it before.
+// known is a call merged with its earlier updates.
 func (t *transcript) known(c toolCall) toolCall {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return c.over(t.calls[c.ID])
 }
 
-// said takes out what is to be said now. Words that may go on stay, unless all is to be said.
+// said removes and returns what is to be sent now. Text that may continue stays, unless all.
 func (t *transcript) said(all bool) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -222,14 +222,14 @@ func (t *transcript) said(all bool) string {
 	return strings.Join(texts, "\n\n")
 }
 
-// spoke reports whether the agent said anything in words.
+// spoke reports whether the agent said anything.
 func (t *transcript) spoke() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.anyword
 }
 
-// name is what a call is called, on one line.
+// name is a call's title on one line.
 func name(c toolCall) string {
 	title := short(oneLine(c.Title), 200)
 	switch {
@@ -243,7 +243,7 @@ func name(c toolCall) string {
 	return title + " (" + short(oneLine(string(c.Kind)), 20) + ")"
 }
 
-// content is what a tool call brings, as text.
+// content is the content of a tool call as text.
 func content(c sdk.ToolCallContent, shown func(string) string) string {
 	switch {
 	case c.Diff != nil:
@@ -284,7 +284,7 @@ func place(at sdk.ToolCallLocation) string {
 	return at.Path
 }
 
-// short is at most so many bytes of a text, in UTF-8.
+// short is a text cut to at most so many bytes of valid UTF-8.
 func short(text string, most int) string {
 	if len(text) <= most {
 		return strings.ToValidUTF8(text, "\uFFFD")

@@ -1,5 +1,5 @@
-// Package acptest has an agent that speaks the Agent Client Protocol on its standard streams and does what its prompts
-// say, for tests that execute their own binary again.
+// Package acptest is an agent that speaks the Agent Client Protocol on its standard streams and executes its prompts,
+// for tests that execute their own binary again.
 package acptest
 
 import (
@@ -17,32 +17,32 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 )
 
-// Name is the first argument of a process that is the agent.
+// Name is the first argument of the agent's process.
 const Name = "acp-agent"
 
-// Main is called first thing by the tests' own binary. It returns where the process is not the agent.
+// Main must be called first by the test binary. It returns if this process is not the agent.
 //
-// The arguments after [Name] say what the agent is like: "forgets" loads no conversation, "newer" speaks another version
-// of the protocol, "locked" is not signed in before it is by the way "key", "shy" says so only when it is prompted, "mute"
-// never greets, "broken" ends at once; "modes" offers the modes auto, default, plan and yolo and begins in auto,
-// "options" has them as an option, "stuck" refuses to leave auto.
+// The arguments after [Name] select the agent's behaviour: "forgets" loads no conversation, "newer" speaks another
+// version of the protocol, "locked" requires signing in with the method "key", "shy" says so only when prompted, "mute"
+// never answers initialize, "broken" exits at once; "modes" offers the modes auto, default, plan and yolo and begins in
+// auto, "options" has them as an option, "stuck" refuses to leave auto.
 //
-// Each line of a prompt is something to do:
+// Each line of a prompt is a command:
 //
 //	say TEXT                 say it
-//	call METHOD JSON         call the client and say what comes back; $S is the session
+//	call METHOD JSON         call the client and say the result; $S is the session
 //	calls METHOD JSON        the same, without waiting
-//	note METHOD JSON         tell the client
-//	flood N                  say N times a thousand characters
+//	note METHOD JSON         notify the client
+//	flood N                  say a thousand characters N times
 //	wait                     wait until the turn is cancelled
 //	deaf                     wait until the end, whatever the client says
-//	crash                    end in the middle of it
-//	remember                 say which session this is, and how many prompts it has had
+//	crash                    exit in the middle
+//	remember                 say the session and how many prompts it has had
 //	stderr TEXT              write it there
 //	stop REASON              end the turn with this reason
 //	fail TEXT                answer the prompt with an error
-//	expire                   be signed in no longer
-//	mode NAME                go into this mode
+//	expire                   require signing in again
+//	mode NAME                enter this mode
 func Main() {
 	if len(os.Args) < 2 || os.Args[1] != Name {
 		return
@@ -70,11 +70,11 @@ type agent struct {
 	conn *sdk.Connection
 
 	mu      sync.Mutex
-	signed  int // in, so many times
+	signed  int // how many times
 	expired bool
 	mode    string
 	prompts map[sdk.SessionId]int
-	cancel  chan struct{} // of the turn that goes on
+	cancel  chan struct{} // of the current turn
 	jobs    sync.WaitGroup
 }
 
@@ -128,7 +128,7 @@ func (a *agent) answer(ctx context.Context, method string, params json.RawMessag
 	return nil, sdk.NewMethodNotFound(method)
 }
 
-// ways are those in which it can be signed in, one of each kind.
+// ways are its methods of signing in, one of each kind.
 func ways() []sdk.AuthMethod {
 	about := "opens a\nbrowser"
 	return []sdk.AuthMethod{
@@ -145,7 +145,7 @@ func (a *agent) isSigned() bool {
 	return a.signed > 0 && !a.expired
 }
 
-// signIn signs it in, by the one way that needs nobody.
+// signIn signs it in with the one method that needs no person.
 func (a *agent) signIn(params json.RawMessage) (any, *sdk.RequestError) {
 	var in sdk.AuthenticateRequest
 	if err := json.Unmarshal(params, &in); err != nil {
@@ -160,7 +160,7 @@ func (a *agent) signIn(params json.RawMessage) (any, *sdk.RequestError) {
 	return sdk.AuthenticateResponse{}, nil
 }
 
-// load finds a conversation of another process, which left a file for it, and tells it once more.
+// load restores a conversation of another process from a file, and replays it.
 func (a *agent) load(ctx context.Context, params json.RawMessage) (any, *sdk.RequestError) {
 	var in sdk.LoadSessionRequest
 	if err := json.Unmarshal(params, &in); err != nil {
@@ -185,7 +185,7 @@ func (a *agent) load(ctx context.Context, params json.RawMessage) (any, *sdk.Req
 	return sdk.LoadSessionResponse{Modes: state, ConfigOptions: options}, nil
 }
 
-// modes are those that it offers, in the place where it is to have them. The lock is held.
+// modes are the offered modes, as modes or as an option. The caller holds the lock.
 func (a *agent) modes() (state *sdk.SessionModeState, options []sdk.SessionConfigOption) {
 	offered := []string{"auto", "plan", "yolo", "default"}
 	if a.is("modes") {
@@ -223,7 +223,7 @@ func (a *agent) setMode(ctx context.Context, params json.RawMessage) (any, *sdk.
 	return sdk.SetSessionConfigOptionResponse{ConfigOptions: out}, nil
 }
 
-// enter goes into a mode, and tells of it.
+// enter enters a mode and reports it.
 func (a *agent) enter(ctx context.Context, id sdk.SessionId, mode string) []sdk.SessionConfigOption {
 	a.mu.Lock()
 	a.mode = mode
@@ -340,7 +340,7 @@ func (t *task) method(rest string) (string, json.RawMessage) {
 	return method, json.RawMessage(strings.ReplaceAll(params, "$S", string(t.id)))
 }
 
-// call calls the client, and says what came of it.
+// call calls the client, and says the result.
 func (t *task) call(ctx context.Context, rest string) error {
 	method, params := t.method(rest)
 	out, err := sdk.SendRequest[json.RawMessage](t.conn, ctx, method, params)
