@@ -1,9 +1,8 @@
-// Package aside does things on a goroutine of their own, for the sake of the one that they are done for.
+// Package aside runs deep calls on a short-lived goroutine, so that a goroutine that waits for a person keeps a small
+// stack.
 //
-// A goroutine's stack is as large as it ever had to be, and shrinks only later, when little of it is used. A call that
-// waits for a person keeps its goroutine for as long, and thousands of calls do: what goes deep, such as reading the
-// question and storing it, made each of them cost twice what the connection costs. So that is done aside, and the
-// goroutine that waits afterwards has never held more than a few frames.
+// A goroutine's stack grows to its deepest call and shrinks only later. Thousands of calls wait for people at a time,
+// and reading and storing a question on the same goroutine made each cost twice what its connection costs.
 package aside
 
 import (
@@ -12,8 +11,7 @@ import (
 	"sync"
 )
 
-// Do does something aside, and returns when that is done. When it panics, whoever called does, with a text that says
-// where it was.
+// Do runs what on another goroutine and waits for it. A panic of what is raised in the caller, with its stack as text.
 func Do(what func()) {
 	var doing sync.WaitGroup
 	var panicked string

@@ -1,8 +1,7 @@
-// Package own decides whether a path is one of the daemon's own: its data, configuration, secrets, sockets and binary, its
-// processes, and the devices through which all of that can be read. It looks at where names lead, by symbolic links that
-// are there and by those that lead to what is not there yet, and by those of /proc. What is asked for, what an agent is
-// given and what the sandbox opens are judged by this one rule.
-// A hard link of such a file, and a bind mount of it or a folder around it, are known by what they are.
+// Package own decides whether a path belongs to the daemon: its data, configuration, secrets, sockets, binary and
+// processes, and the devices through which these can be read. It follows symbolic links, including dangling ones and
+// those of /proc. Requests, agents' tools and the sandbox all use this one rule. It recognises hard links of such
+// files, and bind mounts of them or of folders around them, by their identity.
 package own
 
 import (
@@ -19,29 +18,30 @@ import (
 	"unicode/utf8"
 )
 
-// Find returns what of the daemon's own a path is, lies in, or covers, and whether there is any. The files are absolute.
+// Find returns what belongs to the daemon that a path is, lies in, or covers, and whether there is any. files are
+// absolute.
 func Find(files []string, path string) (what string, found bool) {
 	p := lookAt(files).find(path)
 	return p.what, p.inside || p.around
 }
 
-// place is what of the daemon's own a path is or lies in (inside), or only covers (around).
+// place is what belongs to the daemon that a path is or lies in (inside), or only covers (around).
 type place struct {
 	what           string
 	inside, around bool
 }
 
-// look is one look at where paths lead, and how much of it is left.
+// look resolves paths and counts how much work is left.
 type look struct {
-	names         []string      // of the daemon's own files, clean and as they lead
-	own, covering []os.FileInfo // those that are there, and the folders around them, which have other names by hard links and bind mounts
+	names         []string      // of the daemon's files, cleaned and resolved
+	own, covering []os.FileInfo // existing ones, and the folders around them, which hard links and bind mounts can rename
 	places        map[string]place
 	lists         map[string][]os.DirEntry
-	below         map[string]int // how deep folders were looked through
+	below         map[string]int // depth to which folders were searched
 	left          int
 }
 
-// Looking at all of an input costs as much as that many comparisons; an entry of a folder that is read counts for several.
+// An input may cost as much as that many comparisons; a folder entry that is read counts for several.
 const mostLooks, perEntry = 8_000_000, 80
 
 func lookAt(files []string) *look {
@@ -95,7 +95,7 @@ func (l *look) judge(names ...string) (p place) {
 		info, err := os.Stat(at)
 		switch {
 		case err != nil:
-		case is(l.own, info), at == names[1] && info.Mode()&(os.ModeDevice|os.ModeCharDevice) == os.ModeDevice: // a disk: every file is on one
+		case is(l.own, info), at == names[1] && info.Mode()&(os.ModeDevice|os.ModeCharDevice) == os.ModeDevice: // a disk: it contains every file
 			return place{at, true, false}
 		case at == names[1] && is(l.covering, info):
 			p = place{at, false, true}
@@ -110,11 +110,11 @@ func is(some []os.FileInfo, one os.FileInfo) bool {
 	return slices.ContainsFunc(some, func(i os.FileInfo) bool { return os.SameFile(i, one) })
 }
 
-// mostTokens is how many of an input are judged, and longest how long a path can be.
+// mostTokens is how many texts of an input are checked, and longest the maximum length of a path.
 const mostTokens, longest = 1000, 4096
 
-// Input judges the names and texts of a tool's input, which is JSON, where the tool runs in that folder: found reports that one is
-// the path of something of the daemon's own, and may that one could lead there, or cannot be followed.
+// Input checks the names and texts of a tool's JSON input, when the tool runs in folder: found reports that one is a
+// path of the daemon's, and may that one could lead to it or cannot be followed.
 func Input(files []string, folder string, input []byte) (found, may bool) {
 	d := json.NewDecoder(bytes.NewReader(input))
 	d.UseNumber()
@@ -131,7 +131,7 @@ func Input(files []string, folder string, input []byte) (found, may bool) {
 	}
 }
 
-// leads judges one text. A glob may lead wherever the folder does that it begins with, and whatever is in that.
+// leads checks one text. A glob may match anything in the folder that its path begins with.
 func (l *look) leads(folder, text string) (found, may bool) {
 	if u, err := url.Parse(text); err == nil && u.Scheme == "file" {
 		text, may = u.Path, u.Path == ""
@@ -142,7 +142,7 @@ func (l *look) leads(folder, text string) (found, may bool) {
 		return false, may
 	}
 	paths := []string{text}
-	if at := strings.Index(text, "/"); at > 0 && at < len(text)-1 { // as in @/x
+	if at := strings.Index(text, "/"); at > 0 && at < len(text)-1 { // such as @/x
 		paths = append(paths, text[at:])
 	}
 	if at := strings.IndexAny(text, globs); at >= 0 {
@@ -159,10 +159,10 @@ func (l *look) leads(folder, text string) (found, may bool) {
 	return found, may
 }
 
-// globs begin what a tool may take for other names.
+// globs are the characters with which patterns begin.
 const globs = "*?[{"
 
-// parts reports whether a part of a text, wherever it begins or ends, is the name of something that leads to the daemon's own.
+// parts reports whether any part of a text is the name of something that leads to the daemon's files.
 func (l *look) parts(folder, text string) bool {
 	before, led := ' ', Resolve(folder)
 	for at, letter := range text {
@@ -187,9 +187,9 @@ func (l *look) parts(folder, text string) bool {
 
 func inName(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// begins reports whether a text begins with the path, from that folder, of something that leads to the daemon's own.
+// begins reports whether a text begins with a path, relative to the folder, that leads to the daemon's files.
 func (l *look) begins(folder, text string) bool {
-	if part, _, _ := strings.Cut(text, "/"); strings.ContainsAny(part, globs) && folder != "/" { // there only by itself, see leads
+	if part, _, _ := strings.Cut(text, "/"); strings.ContainsAny(part, globs) && folder != "/" { // globs are left to leads
 		deep := 1 + strings.Count(text, "/")
 		if strings.Contains(text, "**") {
 			deep = math.MaxInt
@@ -218,7 +218,7 @@ func (l *look) begins(folder, text string) bool {
 	return false
 }
 
-// through reports whether anything so deep in a folder leads to the daemon's own, also by the folders that it links to.
+// through reports whether anything in a folder, to that depth and through links, leads to the daemon's files.
 func (l *look) through(folder string, deep int) bool {
 	if l.below[folder] >= deep {
 		return false
@@ -243,7 +243,7 @@ func (l *look) through(folder string, deep int) bool {
 				} else if !e.IsDir() {
 					continue
 				}
-				if info, err := os.Stat(path); err == nil && (is(l.own, info) || is(l.covering, info)) { // by a mount
+				if info, err := os.Stat(path); err == nil && (is(l.own, info) || is(l.covering, info)) { // a mount
 					return true
 				}
 				next = append(next, path)
@@ -254,7 +254,7 @@ func (l *look) through(folder string, deep int) bool {
 	return false
 }
 
-// list is what is in a folder, as far as it may be looked at.
+// list are the readable entries of a folder.
 func (l *look) list(folder string) []os.DirEntry {
 	all, known := l.lists[folder]
 	if !known && l.left >= 0 {
@@ -266,11 +266,11 @@ func (l *look) list(folder string) []os.DirEntry {
 	return all
 }
 
-// memory is what has the memory of everything in it, or is another thing for each process.
+// memory contains all memory, or is a different file for each process.
 var memory = []string{"/dev/mem", "/dev/kmem", "/dev/port", "/proc/kcore", "/dev/fd"}
 
-// process finds a process of the daemon's: itself, and those that it started. A link of /proc that cannot be followed may
-// lead to anything.
+// process finds a process of the daemon: itself or a descendant. A link of /proc that cannot be followed may lead
+// anywhere.
 func process(path string) (what string, found bool) {
 	if path == "/proc" {
 		return path, true
@@ -282,7 +282,7 @@ func process(path string) (what string, found bool) {
 	parts := strings.Split(rest, "/")
 	pid, err := strconv.Atoi(parts[0])
 	if err != nil {
-		return path, strings.HasSuffix(parts[0], "self") // another one for each process
+		return path, strings.HasSuffix(parts[0], "self") // different for each process
 	}
 	if slices.ContainsFunc(parts[1:], func(p string) bool { return slices.Contains(links, p) }) {
 		return path, true
@@ -297,10 +297,10 @@ func process(path string) (what string, found bool) {
 	return "", false
 }
 
-// links are the names of links, and of folders of links, in the folder of a process.
+// links are the links, and folders of links, of a process in /proc.
 var links = []string{"root", "cwd", "exe", "fd", "map_files"}
 
-// family is the process that a thread belongs to, and its parent; 0 where it is gone.
+// family is the process of a thread, and its parent; 0 if it is gone.
 func family(pid int) (group, parent int) {
 	status, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
 	for line := range bytes.Lines(status) {
@@ -315,10 +315,10 @@ func family(pid int) (group, parent int) {
 	return group, parent
 }
 
-// mostLinks is how many symbolic links are followed for one path; the kernel follows 40.
+// mostLinks is how many symbolic links are followed per path; the kernel follows 40.
 const mostLinks = 100
 
-// Resolve is where an absolute path leads by symbolic links. What is not there, or may not be looked at, keeps its name.
+// Resolve resolves the symbolic links of an absolute path. What is missing or unreadable keeps its name.
 func Resolve(path string) string {
 	at, rest, followed := "/", strings.Split(path, "/"), 0
 	for len(rest) > 0 {
@@ -346,7 +346,7 @@ func Resolve(path string) string {
 	return at
 }
 
-// within reports whether one clean path is the other, or lies in it.
+// within reports whether inner equals outer or lies in it.
 func within(outer, inner string) bool {
 	return inner == outer || outer == "/" || strings.HasPrefix(inner, outer+"/")
 }

@@ -21,10 +21,9 @@ const (
 	maxRead    = MaxBody + maxEscaped
 )
 
-// admit stands before everything at a listener that hosts names. A browser has no business there, wherever somebody's
-// proxy may lead it: the host must be one that no name server gives to somebody else, and no other site may be the origin.
-// What is left unread of a call has a deadline from here on, until [whole] has read it: net/http itself would wait for
-// ever for the body of a call that was turned away.
+// admit is the outermost middleware of a listener. It keeps browsers out, wherever a proxy or DNS leads them: the host
+// must be one of ours that no name server can assign to another, and the origin no other site. The unread part of a
+// call has a deadline until [whole] has read it: net/http would wait forever for the body of a rejected call.
 func admit(next http.Handler, hosts func(name string) bool) http.Handler {
 	sameOrigin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -52,7 +51,7 @@ func wrongHost() *Problem {
 // SocketHosts are the hosts of calls to a unix socket.
 func SocketHosts(name string) bool { return name == clientHost || name == "localhost" }
 
-// hostname is a host without its port, in lower case, and of an IPv6 address without its brackets.
+// hostname is a host without port and brackets, in lower case.
 func hostname(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -62,8 +61,8 @@ func hostname(host string) string {
 	return strings.ToLower(host)
 }
 
-// ownOrigin reports whether a call says that it comes from nowhere, or from the very place that it goes to. No page is
-// served here, so that no browser says the latter; some clients of MCP do.
+// ownOrigin reports whether a call has no origin, or that of its own target. No page is served here, so no browser
+// sends the latter; some MCP clients do.
 func ownOrigin(r *http.Request) bool {
 	scheme := "http"
 	if r.TLS != nil {
@@ -75,8 +74,8 @@ func ownOrigin(r *http.Request) bool {
 
 func ownSite(site string) bool { return site == "" || site == "none" }
 
-// whole reads the body of a call, which must be JSON within its bounds, before anybody answers it. Then the deadline is
-// lifted: net/http would end a waiting call when it passes.
+// whole reads the whole body, which must be bounded JSON, before the handler runs. Then it lifts the deadline, at which
+// net/http would end a waiting call.
 func whole(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
@@ -118,14 +117,14 @@ func badBody(status int, detail string) *Problem {
 	return p
 }
 
-// codeSlowDown says that a call came too soon after too many others: nothing was done, and it may be made again.
+// codeSlowDown means that a caller exceeded its rate: nothing was done, and the call may be repeated.
 const codeSlowDown = "slow-down"
 
-// mostBuckets is how many buckets there may be before the full ones are let go.
+// mostBuckets is the number of buckets above which full ones are dropped.
 const mostBuckets = 1024
 
-// Pace bounds how often each caller may call, so that none of them keeps the daemon from the others. It is about calls;
-// how many people may be asked is bounded elsewhere. It is safe for concurrent use.
+// Pace limits the call rate of each caller, so that none blocks the others. How many people may be asked is limited
+// elsewhere. It is safe for concurrent use.
 type Pace struct {
 	limit rate.Limit
 	burst int
@@ -135,12 +134,12 @@ type Pace struct {
 	swept   time.Time
 }
 
-// NewPace lets everybody make that many calls a second, and so many at once.
+// NewPace allows each caller perSecond calls a second, and bursts of atOnce.
 func NewPace(perSecond float64, atOnce int) *Pace {
 	return &Pace{limit: rate.Limit(perSecond), burst: atOnce, buckets: map[string]*rate.Limiter{}}
 }
 
-// Take counts a call of that name. Its error is a [Problem] with status 429 that says when to come back.
+// Take counts a call of name. Over the rate, the error is a [Problem] with status 429 and the delay.
 func (p *Pace) Take(name string) error {
 	now := time.Now()
 	taken := p.bucket(name, now).ReserveN(now, 1)
@@ -173,8 +172,8 @@ func (p *Pace) bucket(name string, now time.Time) *rate.Limiter {
 	return b
 }
 
-// Paced lets calls through at a pace by who is at the other end of the connection: those that only look after the daemon
-// ([Looks]) at one of their own, which the others do not use up.
+// Paced limits calls by their peer. Calls that only monitor the daemon ([Looks]) have a limiter of their own, which the
+// others do not use up.
 func Paced(calls, looks *Pace) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// MaxWait is the longest that one call may wait for an answer; then it asks again.
+	// MaxWait is the longest that one call may wait for an answer; the caller then asks again.
 	MaxWait = 50 * time.Second
-	// MaxBody is the most bytes of JSON that a question may have without its details.
+	// MaxBody is the most bytes of JSON of a question without its details.
 	MaxBody = 64 << 10
-	// maxEscaped is how long details of [permissions.MaxDetails] bytes may become by escaping.
+	// maxEscaped is the maximum escaped length of details of [permissions.MaxDetails] bytes.
 	maxEscaped = 2 * permissions.MaxDetails
 )
 
-// Ask is a question as an agent posts it. Which members a kind takes is checked by [Ask.Question]; what they may hold
-// is not the door's business.
+// Ask is a question as an agent posts it. [Ask.Question] checks which members a kind takes; their values are validated
+// elsewhere.
 type Ask struct {
 	Kind        permissions.Kind `json:"kind" doc:"permission, tool, pause or clarification"`
 	Mode        permissions.Mode `json:"mode,omitzero" doc:"of a pause: continue or confirm"`
@@ -46,19 +46,19 @@ type Ask struct {
 	Wait        string           `json:"wait,omitzero" doc:"how long this call waits, at most 50s"`
 }
 
-// AskedCall is one call of a step that is asked about.
+// AskedCall is one call of a step in a question.
 type AskedCall struct {
 	Tool  string          `json:"tool"`
 	Input json.RawMessage `json:"input,omitzero"`
 }
 
-// Reply is what the dialog of an asker's own editor brought.
+// Reply is the result of the dialog in the asker's own editor.
 type Reply struct {
 	Answer permissions.Answer `json:"answer" maxLength:"64" doc:"the id of one of the request's options"`
 	Digest string             `json:"digest" doc:"of the request, as it was shown"`
 }
 
-// Moot says what needs no answer any more, and why.
+// Moot describes requests that need no answer any more, and why.
 type Moot struct {
 	Session string           `json:"session" minLength:"1" maxLength:"200"`
 	Agent   string           `json:"agent" minLength:"1" maxLength:"200" doc:"who asked, by its own word"`
@@ -68,17 +68,17 @@ type Moot struct {
 	Reason  string           `json:"reason" enum:"keyboard,interrupt,session_end"`
 }
 
-// Recalled is how many requests were withdrawn.
+// Recalled counts withdrawn requests.
 type Recalled struct {
 	Withdrawn int `json:"withdrawn"`
 }
 
-// MootOf is the body that says m.
+// MootOf converts m.
 func MootOf(m permissions.Moot) Moot {
 	return Moot{Session: m.Session, Agent: m.Agent, Kind: m.Kind, Tool: m.Tool, Input: m.Input, Reason: m.Via}
 }
 
-// Permissions is what m says.
+// Permissions converts m.
 func (m Moot) Permissions() (permissions.Moot, error) {
 	input, err := permissions.CanonicalJSON(m.Input)
 	if err != nil {
@@ -87,7 +87,8 @@ func (m Moot) Permissions() (permissions.Moot, error) {
 	return permissions.Moot{Session: m.Session, Agent: m.Agent, Kind: m.Kind, Tool: m.Tool, Input: input, Via: m.Reason}, nil
 }
 
-// AskOf is the body that asks q. What the body cannot tell (affected paths of the calls of a step, the environment) is left out.
+// AskOf is the body that asks q, without what a body cannot express: the affected paths of a step's calls, and the
+// environment.
 func AskOf(q permissions.Request) Ask {
 	a := Ask{
 		Kind: q.Kind, Mode: q.Mode, Tool: q.Tool, Input: q.Input, Message: q.Message, Options: q.Choices,
@@ -106,8 +107,8 @@ func AskOf(q permissions.Request) Ask {
 	return a
 }
 
-// Question is the request that a asks for, and how long the call waits for its answer. What does not fit together is
-// refused as invalid.
+// Question returns the request and how long the call waits for its answer. An inconsistent question is refused as
+// invalid.
 func (a Ask) Question() (q permissions.Request, wait time.Duration, err error) {
 	if q, err = a.question(); err != nil {
 		return permissions.Request{}, 0, permissions.Invalid(err)
@@ -118,7 +119,7 @@ func (a Ask) Question() (q permissions.Request, wait time.Duration, err error) {
 	return q, wait, nil
 }
 
-// ParseWait reads how long a call waits: empty for not at all, else a duration up to [MaxWait].
+// ParseWait parses how long a call waits: empty for not at all, else a duration up to [MaxWait].
 func ParseWait(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
@@ -168,7 +169,7 @@ func (a Ask) question() (q permissions.Request, err error) {
 	return q, a.small()
 }
 
-// fits reports whether the members given are those of the kind.
+// fits checks that the members are those of the kind.
 func (a Ask) fits() error {
 	kinds := []permissions.Kind{
 		permissions.KindPermission, permissions.KindTool, permissions.KindPause, permissions.KindClarification,
@@ -214,7 +215,7 @@ func either(kinds []permissions.Kind) string {
 	return string(kinds[0])
 }
 
-// small bounds everything but the details, which have a bound of their own.
+// small bounds everything except details, which have their own bound.
 func (a Ask) small() error {
 	a.Details = ""
 	body, err := Encode(&a)

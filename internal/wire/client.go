@@ -20,18 +20,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What is wrong with the connection, for errors.Is.
+// Connection errors, for errors.Is.
 var (
-	// ErrUnreachable is matched when there is no connection to be had: the daemon does not run, or not there.
+	// ErrUnreachable means that there is no connection: the daemon does not run, or not there.
 	ErrUnreachable = errors.New("daycared cannot be reached")
-	// ErrLost is matched when the daemon was there and the answer did not come: it stopped, or was killed.
+	// ErrLost means that the connection broke before the answer: the daemon stopped or was killed.
 	ErrLost = errors.New("the connection to daycared was lost")
 )
 
 const (
-	// clientHost is the host that our clients name; no name server knows it.
+	// clientHost is the Host header of our clients; no name server knows it.
 	clientHost = "daycared"
-	// answerWithin is how much longer than it was to wait a call may take before the daemon counts as lost.
+	// answerWithin is how much longer than its wait a call may take before the daemon counts as lost.
 	answerWithin = 15 * time.Second
 	maxAnswer    = 64 << 20
 )
@@ -39,15 +39,15 @@ const (
 // Client makes calls to one daemon. It is safe for concurrent use; end it with [Client.Close].
 type Client struct {
 	place  string // for people
-	base   string // of every URL
+	base   string // base of every URL
 	http   *http.Client
-	secret *http.Client // for calls that present a secret
+	secret *http.Client // for calls that send a secret
 	peer   func(net.Conn) (uid int, err error)
 }
 
-// NewClient makes a client of the socket at that path. It does not connect yet. What a call presents as Authorization goes
-// only to this account, root, and those that knows, if it is not nil, says may have it: another account may have put a
-// socket of its own there.
+// NewClient makes a client of the socket at that path, without connecting. A call's Authorization is sent only to a
+// server of this account, root, or one that knows accepts (nil: none), because another account may have put its own
+// socket there.
 func NewClient(socket string, knows func(uid int) bool) *Client {
 	c := newClient(socket, "http://"+clientHost, dialing(func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
@@ -63,7 +63,7 @@ func NewClient(socket string, knows func(uid int) bool) *Client {
 			err = fmt.Errorf("%w, uid %d", errStranger, uid)
 		}
 		if err != nil {
-			_ = conn.Close() // nothing was said over it
+			_ = conn.Close() // nothing was sent over it
 			return nil, err
 		}
 		return conn, nil
@@ -71,7 +71,7 @@ func NewClient(socket string, knows func(uid int) bool) *Client {
 	return c
 }
 
-// errStranger is that a socket belongs to an account that must not learn what a call would present.
+// errStranger means that a socket belongs to an account that must not learn the secret.
 var errStranger = errors.New("the key or token is not presented there, as the socket is served by another account than the daemon's")
 
 // Owns reports whether a file or folder belongs to an account.
@@ -80,8 +80,8 @@ func Owns(uid int, path string) bool {
 	return unix.Stat(path, &s) == nil && int(s.Uid) == uid
 }
 
-// Placed reports whether a socket at that path can only have been put there by that account or root: the folder is the
-// account's, or root's and nobody else may write to it.
+// Placed reports whether only that account or root can have made a socket at that path: its folder is the account's, or
+// root's and not writable by others.
 func Placed(uid int, socket string) bool {
 	folder := filepath.Dir(socket)
 	info, err := os.Stat(folder)
@@ -101,18 +101,18 @@ func newClient(place, base string, t *http.Transport) *Client {
 	return &Client{place: place, base: base, http: calls, secret: calls}
 }
 
-// idleBefore is how long a client keeps a connection that it does not use: less than a server does.
+// idleBefore is how long a client keeps an idle connection: shorter than a server does.
 const idleBefore = 30 * time.Second
 
-// Close lets go of idle connections.
+// Close closes idle connections.
 func (c *Client) Close() {
 	c.http.CloseIdleConnections()
 	c.secret.CloseIdleConnections()
 }
 
-// Call makes one call and reads its JSON answer into out, if out is not nil. in is the body, nil for none; wait is how
-// long the daemon was asked to wait. What the daemon refuses is a *permissions.Refusal or a *[Problem]; other errors
-// match [ErrUnreachable], [ErrLost], or the context's.
+// Call makes one call and decodes its JSON answer into out, unless nil. in is the body, nil for none; wait is how long
+// the daemon was asked to wait. A refusal is a *permissions.Refusal or a *[Problem]; other errors match
+// [ErrUnreachable], [ErrLost], or the context's.
 func (c *Client) Call(
 	ctx context.Context, method, path string, header http.Header, in any, wait time.Duration, out any,
 ) error {
@@ -142,7 +142,7 @@ func (c *Client) Call(
 	return nil
 }
 
-// Stream makes a call whose answer goes on. The caller closes it.
+// Stream makes a call with a streamed answer, which the caller closes.
 func (c *Client) Stream(ctx context.Context, path string, header http.Header) (io.ReadCloser, error) {
 	answer, err := c.send(ctx, http.MethodGet, path, header, nil)
 	if err != nil {
@@ -182,7 +182,7 @@ func (c *Client) send(ctx context.Context, method, path string, header http.Head
 	return c.http.Do(request)
 }
 
-// lost says what an error of the connection means, in words of our own where net/http has only a programmer's.
+// lost explains a connection error, in our own words where net/http's are technical.
 func (c *Client) lost(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -208,7 +208,7 @@ func (c *Client) lost(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %s", ErrLost, why)
 }
 
-// readProblem is the error that an answer tells.
+// readProblem is the error in an answer.
 func readProblem(answer *http.Response, body []byte) error {
 	p := &Problem{}
 	if err := json.Unmarshal(body, p); err != nil || p.Code == "" {
@@ -223,7 +223,7 @@ func readProblem(answer *http.Response, body []byte) error {
 	return &refused{problem: p, error: p.refusal()}
 }
 
-// refused is what the daemon refused, with the row that came beside it.
+// refused is a refusal with its request.
 type refused struct {
 	error
 	problem *Problem
@@ -231,7 +231,7 @@ type refused struct {
 
 func (r *refused) Unwrap() error { return r.error }
 
-// Beside is the row that the daemon told beside a refusal, or nil.
+// Beside is the request that came with a refusal, or nil.
 func Beside(err error) *Request {
 	if r, is := errors.AsType[*refused](err); is {
 		return r.problem.Request
@@ -239,15 +239,15 @@ func Beside(err error) *Request {
 	return nil
 }
 
-// NewTries is how often our clients try a lost connection again: after 50 ms at first, then up to a second apart.
+// NewTries is the backoff of our clients for a lost connection: from 50 ms to a second.
 func NewTries() *backoff.ExponentialBackOff { return Tries(50*time.Millisecond, time.Second) }
 
-// Tries are the pauses before something is tried again: the first about so long, the further ones longer, up to most.
+// Tries is an exponential backoff from first to most.
 func Tries(first, most time.Duration) *backoff.ExponentialBackOff {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval = first, most
 	return b
 }
 
-// Gone reports whether an error is only about the connection, so that trying again may help.
+// Gone reports whether err is only about the connection, so that a retry may help.
 func Gone(err error) bool { return errors.Is(err, ErrLost) || errors.Is(err, ErrUnreachable) }

@@ -15,14 +15,14 @@ import (
 //go:embed events.json
 var eventsText []byte
 
-// Contract is what front ends can rely on, as docs/events.md tells it.
+// Contract is what front ends can rely on, as documented in docs/events.md.
 type Contract struct {
 	Order  string // of the events
 	Events map[permissions.Type]struct {
 		About   string
-		Payload map[string]*huma.Schema // by the names of its members
+		Payload map[string]*huma.Schema // by member name
 	}
-	Views map[string][]string // columns of the views in the store, by the names of the views
+	Views map[string][]string // columns of the store's views, by view
 }
 
 // Events is the contract of this version.

@@ -1,13 +1,12 @@
-// Package wire is what crosses our own sockets, in both directions and for both doors: the JSON of a request and of a
-// question, the strict reading of it, problem details for what is refused, listeners that know, as far as a connection
-// tells, who is at the other end, and count them, a server that stops at once, and the client's side of the connection.
+// Package wire is the protocol of daycared's sockets, on both sides: the JSON of requests and questions, its strict
+// decoding, problem details for refusals, listeners that identify and count their peers as far as a connection allows,
+// a server that shuts down quickly, and the client.
 //
-// It knows words, not meaning: what is asked and decided lies in permissions, which is all of ours that it imports.
-// The doors themselves are agents/api (who asks) and connectors/admin (who decides).
+// It defines syntax only: the meaning is in permissions, its one import of ours. The servers are agents/api (for
+// agents) and connectors/admin (for deciders).
 //
-// Strict means: UTF-8 without a byte order mark, every member known, spelled exactly and given once, at most
-// [MaxDepth] levels, nothing after the value, and bounded in size. What another program could read differently is
-// refused rather than guessed at.
+// Strict means: UTF-8 without a byte order mark, every member known, spelled exactly and given once, at most [MaxDepth]
+// levels, nothing after the value, and bounded in size. What another parser could read differently is refused.
 package wire
 
 import (
@@ -24,46 +23,45 @@ import (
 )
 
 const (
-	// writeWithin is how long a call may take from its end of reading to its last byte written, unless its route says
+	// writeWithin is the time from the end of a call's body to the last byte of its answer, unless its route says
 	// otherwise ([WriteWithin]).
 	writeWithin = 20 * time.Second
-	// LongPoll is that time for a route on which a call may wait [MaxWait].
+	// LongPoll is that time for a route whose calls may wait [MaxWait].
 	LongPoll = MaxWait + 10*time.Second
 )
 
-// huma keeps these two as globals. They are the same for every door, so they are set once, before any exists: without
-// the first, a member in the wrong case passes validation and arrives empty.
+// huma has these two as globals. They are the same for every server and set once, before any exists: without the first,
+// a member in the wrong case passes validation and arrives empty.
 func init() {
 	huma.ValidateStrictCasing = true
 	huma.NewError = invalidBody
 }
 
-// Door is the HTTP side of one room: a mux of its own, with strict JSON, problem details, the description of its
-// routes at /openapi.json, /healthz and /readyz. Register routes on API and with [Door.Handle], then serve
-// [Door.Handler] at each of its listeners.
+// Door is an HTTP server: a mux with strict JSON, problem details, an OpenAPI description at /openapi.json, /healthz
+// and /readyz. Register routes on API and with [Door.Handle], then serve [Door.Handler] at each listener.
 type Door struct {
 	API     huma.API
 	mux     *http.ServeMux
 	log     *slog.Logger
-	handled []string // the patterns besides those of API
+	handled []string // patterns besides those of API
 }
 
-// health is the one path at which everybody is answered, whoever they are.
+// health is the one path that needs no authentication.
 const health = "/healthz"
 
-// operations are the paths of every door that tell of the daemon rather than of requests.
+// operations are the paths, common to all servers, about the daemon rather than requests.
 var operations = []string{health, "/readyz", "/metrics", "/openapi.json"}
 
-// Looks reports whether a call only looks after the daemon, and whether it asks no more than that it be alive.
+// Looks reports whether a call only monitors the daemon, and whether it only asks if it is alive.
 func Looks(r *http.Request) (alive, looks bool) {
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	return reads && r.URL.Path == health, reads && slices.Contains(operations, r.URL.Path)
 }
 
-// NewDoor makes a door without routes. ready is asked by /readyz: nil, or an error that says what to do.
+// NewDoor makes a server without routes. /readyz calls ready: nil, or an error that says what to do.
 func NewDoor(title string, ready func(context.Context) error, log *slog.Logger) *Door {
 	mux := http.NewServeMux()
-	// The format "json" is what huma writes application/problem+json with.
+	// For huma, "json" is also the format of application/problem+json.
 	config := huma.Config{
 		OpenAPI:                      &huma.OpenAPI{OpenAPI: "3.1.0", Info: &huma.Info{Title: title, Version: "1"}},
 		Formats:                      map[string]huma.Format{"application/json": format, "json": format},
@@ -90,16 +88,16 @@ func NewDoor(title string, ready func(context.Context) error, log *slog.Logger) 
 	return d
 }
 
-// Metrics has the door answer /metrics with h.
+// Metrics serves /metrics with h.
 func (d *Door) Metrics(h http.Handler) { d.Handle("GET /metrics", h) }
 
-// Handle has h answer what matches the pattern of [http.ServeMux], which the description does not tell of.
+// Handle serves a pattern of [http.ServeMux] with h, outside the OpenAPI description.
 func (d *Door) Handle(pattern string, h http.Handler) {
 	d.handled = append(d.handled, pattern)
 	d.mux.Handle(pattern, h)
 }
 
-// Routes are the patterns of everything that this door answers, in order.
+// Routes are the patterns of all routes, in order.
 func (d *Door) Routes() []string {
 	routes := slices.Clone(d.handled)
 	for path, item := range d.API.OpenAPI().Paths {
@@ -116,7 +114,7 @@ func (d *Door) Routes() []string {
 	return routes
 }
 
-// describe writes the OpenAPI description of the routes on API.
+// describe writes the OpenAPI description.
 func (d *Door) describe(w http.ResponseWriter, _ *http.Request) {
 	spec, err := d.API.OpenAPI().MarshalJSON()
 	if err != nil {
@@ -127,7 +125,7 @@ func (d *Door) describe(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(spec)
 }
 
-// notReady tells why the daemon is not ready: with its own words if it has some, else as a store that is unwell.
+// notReady is why the daemon is not ready: err's own text if it is a refusal, else that the store is unwell.
 func notReady(err error) *Problem {
 	p := ProblemOf(err)
 	if p.Code == codeInternal || p.Code == codeAgain {
@@ -137,15 +135,15 @@ func notReady(err error) *Problem {
 	return p
 }
 
-// Entrance is how calls come to a door over one listener.
+// Entrance configures one listener of a server.
 type Entrance struct {
 	// Hosts reports whether a host (without its port, in lower case) is served here; nil: [SocketHosts].
 	Hosts func(name string) bool
-	// Guard proves who makes a call, or turns it away, before any of its body is read; nil lets everybody in.
+	// Guard authenticates calls before their bodies are read; nil admits everybody.
 	Guard func(http.Handler) http.Handler
 }
 
-// Handler is everything behind this door, for the calls of one listener. The routes must have been registered.
+// Handler is the handler for one listener. Register all routes first.
 func (d *Door) Handler(e Entrance) http.Handler {
 	h := whole(d.mux)
 	if e.Guard != nil {
@@ -158,10 +156,10 @@ func (d *Door) Handler(e Entrance) http.Handler {
 	return admit(h, hosts)
 }
 
-// Refuse tells an error to the caller as a [Problem], and to the log where the caller is told only that there was one.
+// Refuse converts an error to a [Problem], and logs it if the caller gets no details.
 func (d *Door) Refuse(err error) error { return d.problem(err) }
 
-// TurnAway answers a call that does not get as far as its route, as [Door.Refuse] would.
+// TurnAway answers a call that does not reach its route, as [Door.Refuse] would.
 func (d *Door) TurnAway(w http.ResponseWriter, err error) { d.problem(err).Write(w) }
 
 func (d *Door) problem(err error) *Problem {
@@ -172,11 +170,11 @@ func (d *Door) problem(err error) *Problem {
 	return p
 }
 
-// WriteWithin gives an operation's answer this long.
+// WriteWithin sets the time limit for an operation's answer.
 func WriteWithin(limit time.Duration) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		_, w := humago.Unwrap(ctx)
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit)) // a test's recorder has none
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit)) // unsupported by a test's recorder
 		next(ctx)
 	}
 }

@@ -12,20 +12,19 @@ import (
 	"github.com/daycared/daycared/internal/aside"
 )
 
-// Later waits for an answer, which should need little of a stack, and returns what then gives it: the answer, or why there
-// is none, for [Door.Refuse].
+// Later blocks cheaply, on a small stack, then returns a function that produces the answer, or an error for
+// [Door.Refuse].
 type Later[O any] func() func() (O, error)
 
-// Now is an answer that is there already.
+// Now is an answer that is available at once.
 func Now[O any](answer O, err error) (Later[O], error) {
 	return func() func() (O, error) { return func() (O, error) { return answer, nil } }, err
 }
 
-// RegisterLater registers an operation on which thousands of calls may wait for people at a time, each for up to
-// [MaxWait]. What a call costs meanwhile is its connection and the stack of its goroutine, so that one does nothing but
-// wait: huma reads the call aside, leaves the rest to [awaited] instead of writing an answer, and that has it written aside,
-// too. To the caller and in the description it is an operation like any other that answers with O. An error of handle is
-// for [Door.Refuse].
+// RegisterLater registers an operation on which thousands of calls may wait for people, each for up to [MaxWait]. A
+// waiting call costs its connection and its goroutine's stack, so that goroutine does nothing but wait: huma decodes
+// the call on another one and leaves the rest to [awaited], which also writes the answer on another one. For the caller
+// and in the description it is an operation like any other with the answer O. An error of handle is for [Door.Refuse].
 func RegisterLater[I, O any](d *Door, o huma.Operation, handle func(context.Context, *I) (Later[O], error)) {
 	o.Middlewares = append(o.Middlewares, WriteWithin(LongPoll), awaited)
 	schema := d.API.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[O](), true, "")
@@ -36,7 +35,7 @@ func RegisterLater[I, O any](d *Door, o huma.Operation, handle func(context.Cont
 			return nil, d.Refuse(err)
 		}
 		return &huma.StreamResponse{Body: func(ctx huma.Context) {
-			c, _ := ctx.(*awaiting) // from awaited, which is the last of the middlewares
+			c, _ := ctx.(*awaiting) // from awaited, the last middleware
 			c.wait = func() func(http.ResponseWriter) {
 				then := wait()
 				return func(w http.ResponseWriter) {
@@ -48,20 +47,20 @@ func RegisterLater[I, O any](d *Door, o huma.Operation, handle func(context.Cont
 	})
 }
 
-// awaiting is a call that huma reads, and what is left to be done for it then: to wait, and to write the answer.
+// awaiting is a call that huma has decoded, and what is left to do: wait, then write the answer.
 type awaiting struct {
 	humaContext
 
-	wait func() (write func(http.ResponseWriter)) // nil: it has been answered already
+	wait func() (write func(http.ResponseWriter)) // nil: already answered
 }
 
-// humaContext is a name under which it can be embedded, since it has a method Context.
+// humaContext allows embedding, because the interface has a method Context.
 type humaContext = huma.Context
 
-// Unwrap is for [humago.Unwrap].
+// Unwrap implements the interface of [humago.Unwrap].
 func (c *awaiting) Unwrap() huma.Context { return c.humaContext }
 
-// awaited is the middleware of such an operation.
+// awaited is the middleware of these operations.
 func awaited(ctx huma.Context, next func(huma.Context)) {
 	c := &awaiting{humaContext: ctx}
 	aside.Do(func() { next(c) })
@@ -69,12 +68,12 @@ func awaited(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	r, w := humago.Unwrap(ctx)
-	r.Body = http.NoBody // it has been read, and need not be kept
+	r.Body = http.NoBody // already read: release it
 	write := c.wait()
 	aside.Do(func() { write(w) })
 }
 
-// answer writes an answer outside huma, as huma does.
+// answer writes an answer outside huma, in the same way.
 func (d *Door) answer(w http.ResponseWriter, answer any, err error) {
 	var line []byte
 	if err == nil {
@@ -85,11 +84,11 @@ func (d *Door) answer(w http.ResponseWriter, answer any, err error) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(line, '\n')) // the caller may have gone, and then nobody reads it
+	_, _ = w.Write(append(line, '\n')) // the caller may be gone
 }
 
-// Stream lets h take its time, as a stream of events or a long poll does: whoever reads the answer has 20 seconds for
-// each piece of it, instead of for the whole. h need not know of it.
+// Stream allows h to take any time, as an event stream or a long poll does: the caller has 20 seconds to read each
+// write, instead of the whole answer.
 func Stream(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s := &streamWriter{ResponseWriter: w, control: http.NewResponseController(w)}
@@ -99,7 +98,7 @@ func Stream(h http.Handler) http.Handler {
 	})
 }
 
-// streamWriter has a deadline only while it writes. [http.ResponseController] finds the connection below it.
+// streamWriter has a deadline only during writes. [http.ResponseController] can unwrap it.
 type streamWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -109,22 +108,22 @@ func (w *streamWriter) hurry() { _ = w.control.SetWriteDeadline(time.Now().Add(w
 
 func (w *streamWriter) rest() { _ = w.control.SetWriteDeadline(time.Time{}) }
 
-// Write is that of [http.ResponseWriter].
+// Write implements [http.ResponseWriter].
 func (w *streamWriter) Write(b []byte) (int, error) {
 	w.hurry()
 	defer w.rest()
 	return w.ResponseWriter.Write(b)
 }
 
-// Flush is that of [http.Flusher].
+// Flush implements [http.Flusher].
 func (w *streamWriter) Flush() { _ = w.FlushError() }
 
-// FlushError is Flush for [http.ResponseController], which asks for it first.
+// FlushError is Flush for [http.ResponseController], which prefers it.
 func (w *streamWriter) FlushError() error {
 	w.hurry()
 	defer w.rest()
 	return w.control.Flush()
 }
 
-// Unwrap gives what it writes to.
+// Unwrap returns the underlying writer.
 func (w *streamWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

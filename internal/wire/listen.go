@@ -19,9 +19,9 @@ import (
 // maxSocketPath is what the kernels we run on allow (macOS: 104 bytes with the final NUL).
 const maxSocketPath = 103
 
-// Listen opens a unix socket that this account alone may use (0600), or also the members of group (0660; a name or a
-// number). Its folder is made if it is missing. A socket that nobody answers any more is taken away; one that somebody
-// answers is left alone and is an error. Closing the listener removes the socket.
+// Listen opens a unix socket for this account (0600), or also for the members of group (0660; a name or number). It
+// makes the folder if missing. It replaces a dead socket; a live one is an error. Closing the listener removes the
+// socket.
 func Listen(path, group string) (net.Listener, error) {
 	l, err := listen(path, group)
 	if err != nil {
@@ -44,7 +44,7 @@ func listen(path, group string) (net.Listener, error) {
 	if err := removeStale(path); err != nil {
 		return nil, err
 	}
-	// On Linux the socket gets the mode that its descriptor has when it is bound, so nobody else is let in before chmod.
+	// On Linux the socket inherits the mode of its descriptor when bound, so nobody else can connect before chmod.
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		return c.Control(func(fd uintptr) { _ = unix.Fchmod(int(fd), 0o600) })
 	}}
@@ -60,7 +60,7 @@ func listen(path, group string) (net.Listener, error) {
 
 const noGroup = -1
 
-// GroupID is the number of a group, which may be named by it; -1 for none.
+// GroupID is the id of a group, given by name or number; -1 for none.
 func GroupID(name string) (int, error) {
 	if name == "" {
 		return noGroup, nil
@@ -75,8 +75,8 @@ func GroupID(name string) (int, error) {
 	return strconv.Atoi(g.Gid)
 }
 
-// makeFolder makes the folder of a socket, which both doors share and whose modes differ. One that exists is
-// somebody's decision already.
+// makeFolder makes the folder of a socket, which both servers share although their modes differ. An existing folder is
+// left as it is.
 func makeFolder(folder string) error {
 	if _, err := os.Stat(folder); err == nil {
 		return nil

@@ -2,8 +2,7 @@ package wire
 
 import "golang.org/x/sys/unix"
 
-// peerUID is the account and the process at the other end of a connected unix socket, as they were when it connected (unix(7),
-// SO_PEERCRED).
+// peerUID is the account and process at the other end of a unix socket when it connected (unix(7), SO_PEERCRED).
 func peerUID(fd int) (uid, pid int, err error) {
 	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {

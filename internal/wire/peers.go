@@ -11,17 +11,17 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// peer is who is at the other end of a connection, as far as the connection itself tells.
+// peer is the other end of a connection, as far as the connection identifies it.
 type peer struct {
 	uid  int    // the account, [permissions.AnyUID] or [permissions.NoUID]
-	pid  int    // the process that connected; 0: it is not to be known
-	name string // what connections and calls are counted by: an account or an address
+	pid  int    // the process that connected; 0: unknown
+	name string // an account or address, by which connections and calls are counted
 }
 
 type peerKey struct{}
 
-// PeerUID is the account at the other end of the connection that a call came over: proven by the kernel where that is a
-// unix socket, [permissions.AnyUID] where the call came over TCP from this very machine, else [permissions.NoUID].
+// PeerUID is the account at the other end of a call's connection: proven by the kernel for a unix socket,
+// [permissions.AnyUID] for TCP from this machine, else [permissions.NoUID].
 func PeerUID(ctx context.Context) int {
 	if p, ok := ctx.Value(peerKey{}).(peer); ok {
 		return p.uid
@@ -29,14 +29,14 @@ func PeerUID(ctx context.Context) int {
 	return permissions.NoUID
 }
 
-// PeerPID is the process at the other end of the connection that a call came over, as it connected; 0 where that is not known.
+// PeerPID is the process that made a call's connection; 0 if unknown.
 func PeerPID(ctx context.Context) int {
 	p, _ := ctx.Value(peerKey{}).(peer)
 	return p.pid
 }
 
-// PeerName is what the calls of whoever is at the other end are counted by: an account, an address, or a network of
-// addresses that one machine may have. It proves nothing, and is empty for a context that is not of a call.
+// PeerName is the name by which a peer's calls are counted: an account, an address, or a network that one machine may
+// own. It proves nothing, and is empty outside a call.
 func PeerName(ctx context.Context) string {
 	p, _ := ctx.Value(peerKey{}).(peer)
 	return p.name
@@ -53,7 +53,7 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// peerListener accepts only connections whose peer it knows, of each peer at most most at a time, and total in all.
+// peerListener accepts only connections whose peer it can identify, at most most of each peer and total of all.
 type peerListener struct {
 	net.Listener
 	know        func(net.Conn) (peer, error)
@@ -61,14 +61,14 @@ type peerListener struct {
 	log         *slog.Logger
 
 	mu   sync.Mutex
-	open map[string]*held // by the peer's name
+	open map[string]*held // by peer name
 	sum  int
 }
 
 // held are the connections of one peer.
 type held struct {
 	open int
-	told bool // that it had too many, since it last had fewer
+	told bool // its excess was logged, since it last had fewer
 }
 
 func (l *peerListener) Accept() (net.Conn, error) {
@@ -106,7 +106,7 @@ func (l *peerListener) enter(name string) bool {
 	}
 	if !h.told {
 		h.told = true
-		l.log.Warn("too many connections", "peer", name, "open", h.open, "in_all", l.sum)
+		l.log.Warn("too many connections, refusing more", "peer", name, "open", h.open, "in_all", l.sum)
 	}
 	if h.open == 0 {
 		delete(l.open, name)
@@ -126,7 +126,7 @@ func (l *peerListener) leave(name string) {
 	}
 }
 
-// peerConn knows who is at its other end.
+// peerConn is a connection with its peer.
 type peerConn struct {
 	net.Conn
 	peer  peer
@@ -138,7 +138,7 @@ func (c *peerConn) Close() error {
 	return c.Conn.Close()
 }
 
-// account knows the account at the other end of a unix socket.
+// account identifies the peer of a unix socket.
 func account(c net.Conn) (peer, error) {
 	uid, pid, err := connected(c)
 	return peer{uid: uid, pid: pid, name: "uid:" + strconv.Itoa(uid)}, err
@@ -150,8 +150,7 @@ func connUID(c net.Conn) (uid int, err error) {
 	return uid, err
 }
 
-// connected reads the credentials of a unix socket. A TCP socket is refused by its type: Linux gives it credentials too,
-// which say nothing.
+// connected reads the credentials of a unix socket. It refuses TCP sockets, for which Linux returns meaningless ones.
 func connected(c net.Conn) (uid, pid int, err error) {
 	u, ok := c.(*net.UnixConn)
 	if !ok {

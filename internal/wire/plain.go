@@ -17,8 +17,8 @@ import (
 	"syscall"
 )
 
-// Plain is an error of the network, of a file or of a program in words for models and people, who know nothing of Go. It
-// matches what err matches. An error of ours, and one of whoever waits no longer, stays as it is.
+// Plain rewrites an error of the network, of a file or of a program for models and people, without Go's terms. It
+// matches what err matches. Our own errors and context errors stay as they are.
 func Plain(err error) error {
 	_, done := errors.AsType[*plain](err)
 	if err == nil || done || errors.Is(err, context.Canceled) {
@@ -74,7 +74,7 @@ func inWords(err error) string {
 	return bareWords(err)
 }
 
-// untrustedFor is why a certificate is not accepted.
+// untrustedFor is why a certificate is rejected.
 func untrustedFor(err *tls.CertificateVerificationError) string {
 	_, another := errors.AsType[x509.HostnameError](err)
 	invalid, is := errors.AsType[x509.CertificateInvalidError](err)
@@ -89,7 +89,7 @@ func untrustedFor(err *tls.CertificateVerificationError) string {
 
 const noTLS = "no secure connection can be made"
 
-// bareWords is an error without what Go puts around it: the call that failed, and the name that whoever reads it knows.
+// bareWords is an error without what Go adds: the failed call, and a name that the reader knows.
 func bareWords(err error) string {
 	for wrapped := true; wrapped; {
 		switch err.(type) { //nolint:errorlint // what is around these is ours

@@ -19,15 +19,15 @@ const (
 	logSays     = "Something went wrong in the daemon; its log says what."
 )
 
-// The codes of problems that are no refusals.
+// Problem codes that are no refusals.
 const (
-	codeInternal = "internal"  // the daemon's log says more
-	codeAgain    = "ask-again" // the wait was cut short, as by a shutdown: the question stands
+	codeInternal = "internal"  // details are in the daemon's log
+	codeAgain    = "ask-again" // the wait was cut short, for example by a shutdown: the question is still pending
 	codeNoRoute  = "no-such-route"
 	CodeChain    = "broken-chain" // the audit does not verify
 )
 
-// Problem says over HTTP why something was refused (RFC 9457). It is an error whose text is Detail.
+// Problem is why something was refused over HTTP (RFC 9457). It is an error with the text Detail.
 type Problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
@@ -35,10 +35,10 @@ type Problem struct {
 	Detail string `json:"detail"`
 	Code   string `json:"code"`
 	Exit   int    `json:"exit" doc:"of a command that gets this"`
-	// Request is the row as it stands, where whoever was refused may see it.
+	// Request is the current request, if the caller may see it.
 	Request *Request `json:"request,omitzero"`
 
-	after time.Duration // travels as Retry-After
+	after time.Duration // sent as Retry-After
 }
 
 var (
@@ -47,7 +47,7 @@ var (
 	_ huma.ContentTypeFilter = (*Problem)(nil)
 )
 
-// refusals is how each refusal is told over HTTP.
+// refusals maps each refusal to HTTP.
 var refusals = map[permissions.Code]struct {
 	status int
 	title  string
@@ -75,8 +75,8 @@ var refusals = map[permissions.Code]struct {
 	permissions.CodeBroken:    {http.StatusServiceUnavailable, "Nothing can be stored"},
 }
 
-// ProblemOf tells an error over HTTP. Refusals keep their words; what a store cannot do is told with its advice; of any
-// other error only the log knows more.
+// ProblemOf converts an error. Refusals keep their text, and store errors their advice; of any other error the details
+// are only logged.
 func ProblemOf(err error) *Problem {
 	var told *Problem
 	refusal := permissions.AsRefusal(err)
@@ -108,13 +108,13 @@ func NewProblem(status int, code, detail string) *Problem {
 	}
 }
 
-// Error is what people are told.
+// Error returns Detail.
 func (p *Problem) Error() string { return p.Detail }
 
 // GetStatus is the HTTP status.
 func (p *Problem) GetStatus() int { return p.Status }
 
-// GetHeaders says when trying again may help, and what proves a caller.
+// GetHeaders says when to retry and how to authenticate.
 func (p *Problem) GetHeaders() http.Header {
 	h := http.Header{}
 	if p.after > 0 {
@@ -126,32 +126,31 @@ func (p *Problem) GetHeaders() http.Header {
 	return h
 }
 
-// ContentType is that of RFC 9457.
+// ContentType is RFC 9457's.
 func (p *Problem) ContentType(string) string { return "application/problem+json" }
 
-// refusal is what p tells, as the error it was in the daemon: a *permissions.Refusal wherever it was one.
+// refusal is the daemon's error: a *permissions.Refusal if it was one.
 func (p *Problem) refusal() error {
 	code := permissions.Code(p.Code)
 	if _, known := refusals[code]; !known {
 		return p
 	}
 	exit := p.Exit
-	if exit <= permissions.ExitYes || exit > permissions.ExitUnknown { // no refusal ends a command as a yes does
+	if exit <= permissions.ExitYes || exit > permissions.ExitUnknown { // a refusal never exits like a yes
 		exit = permissions.ExitOther
 	}
 	return &permissions.Refusal{Code: code, Text: p.Detail, Exit: exit, After: p.after}
 }
 
-// write answers outside huma.
-// Write answers a call with it.
+// Write answers a call outside huma.
 func (p *Problem) Write(w http.ResponseWriter) {
 	maps.Copy(w.Header(), p.GetHeaders())
 	w.Header().Set("Content-Type", p.ContentType(""))
 	w.WriteHeader(p.Status)
-	_ = format.Marshal(w, p) // the caller may have gone, and then nobody reads it
+	_ = format.Marshal(w, p) // the caller may be gone
 }
 
-// invalidBody tells what huma's own validation found. It does not repeat what was sent.
+// invalidBody converts the findings of huma's validation, without repeating the input.
 func invalidBody(status int, msg string, errs ...error) huma.StatusError {
 	if status >= http.StatusInternalServerError {
 		return NewProblem(status, codeInternal, logSays)

@@ -22,22 +22,21 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// dialWithin is how long a connection to a daemon elsewhere may take to come about.
+// dialWithin is the time limit for connecting to a remote daemon.
 const dialWithin = 10 * time.Second
 
-// errElsewhere is that a name which stands for this machine leads to another one.
+// errElsewhere means that a name for this machine leads to another one.
 var errElsewhere = errors.New("the name leads away from this machine, and a token would go there in the clear")
 
-// Way is how a daemon elsewhere is reached. What is empty is taken from the environment (HTTPS_PROXY, SSL_CERT_FILE) and the
-// machine.
+// Way is how to reach a remote daemon. Empty fields come from the environment (HTTPS_PROXY, SSL_CERT_FILE) and the
+// system.
 type Way struct {
 	Proxy  string // its URL
-	CAFile string // certificates in PEM that stand for the daemon's, instead of the machine's
+	CAFile string // PEM certificates to trust for the daemon instead of the system's
 }
 
-// NewRemoteClient makes a client of the daemon at a URL: https, or http on this very machine, so that what it presents
-// cannot be read on the way. It follows no redirect. It does not connect yet. The error says what is wrong with the URL, or
-// the way to it.
+// NewRemoteClient makes a client of the daemon at a URL, without connecting: https, or http on this machine, so that
+// secrets cannot be read in transit. It follows no redirect. The error says what is wrong with the URL or the options.
 func NewRemoteClient(address string, way Way) (*Client, error) {
 	u, err := url.Parse(address)
 	switch {
@@ -66,14 +65,14 @@ func NewRemoteClient(address string, way Way) (*Client, error) {
 	return newClient(address, strings.TrimRight(u.Scheme+"://"+u.Host+u.EscapedPath(), "/"), t), nil
 }
 
-// environmentProxy is the proxy that the environment names now. [http.ProxyFromEnvironment] goes by what it named when it was
-// first called, which a library does before main begins: a command that takes nothing from its environment would be led by it.
+// environmentProxy is the proxy of the current environment. [http.ProxyFromEnvironment] caches the environment of its
+// first call, which a library makes before main: a command that ignores its environment would still use that proxy.
 func environmentProxy() func(*http.Request) (*url.URL, error) {
 	proxy := httpproxy.FromEnvironment().ProxyFunc()
 	return func(r *http.Request) (*url.URL, error) { return proxy(r.URL) }
 }
 
-// apply has t go that way to u.
+// apply configures t for u.
 func (w Way) apply(u *url.URL, t *http.Transport) error {
 	if u.Scheme == "http" && w != (Way{}) {
 		return errors.New("a proxy and certificates are for https; this URL is of this machine")
@@ -88,7 +87,7 @@ func (w Way) apply(u *url.URL, t *http.Transport) error {
 	if w.CAFile == "" {
 		return nil
 	}
-	if info, err := os.Stat(w.CAFile); err == nil && !info.Mode().IsRegular() { // a pipe would have us wait for its writer
+	if info, err := os.Stat(w.CAFile); err == nil && !info.Mode().IsRegular() { // opening a pipe would block
 		return fmt.Errorf("read the certificates: %s is not a regular file", w.CAFile)
 	}
 	text, err := os.ReadFile(w.CAFile)
@@ -102,13 +101,13 @@ func (w Way) apply(u *url.URL, t *http.Transport) error {
 	return nil
 }
 
-// Loopback reports whether a host, without its port, can only be this machine.
+// Loopback reports whether a host without port can only be this machine.
 func Loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
-// onlyHere refuses to connect to another machine, whatever a name server says.
+// onlyHere refuses to connect to another machine, whatever DNS says.
 func onlyHere(_ context.Context, _, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !at.Addr().Unmap().IsLoopback() {
@@ -117,14 +116,14 @@ func onlyHere(_ context.Context, _, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// untrusted reports whether an error says that the other end is not who it should be: trying again does not help.
+// untrusted reports whether err means that the server's identity is wrong, so that a retry does not help.
 func untrusted(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError
 	return errors.As(err, &certificate) || errors.As(err, &plain) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// withoutURL is the cause of an error of a call, which net/http puts the URL before.
+// withoutURL is the cause of a call's error, without the URL that net/http adds.
 func withoutURL(err error) error {
 	if of, is := errors.AsType[*url.Error](err); is {
 		return of.Err
@@ -132,8 +131,7 @@ func withoutURL(err error) error {
 	return err
 }
 
-// unexplained is what an answer means that is none of daycared's own. A proxy that cannot reach the daemon says so in its
-// own words.
+// unexplained describes an answer that is not daycared's, such as that of a proxy that cannot reach it.
 func unexplained(status int) error {
 	switch {
 	case status == http.StatusBadGateway, status == http.StatusServiceUnavailable, status == http.StatusGatewayTimeout:
@@ -144,8 +142,7 @@ func unexplained(status int) error {
 	return fmt.Errorf("daycared answered with status %d and no reason", status)
 }
 
-// SlowDown is how long the daemon wants a caller to wait before it makes the call of that error again; 0 for errors that
-// say nothing of the kind.
+// SlowDown is how long to wait before repeating a call, 0 if err does not say.
 func SlowDown(err error) time.Duration {
 	if p, is := errors.AsType[*Problem](err); is && p.Code == codeSlowDown {
 		return max(p.after, time.Second)
@@ -158,19 +155,19 @@ const (
 	defaultTotal      = 2048
 )
 
-// TCP is how calls come over TCP.
+// TCP configures a TCP server.
 type TCP struct {
-	// TLS encrypts; nil: nothing does.
+	// TLS encrypts; nil: no encryption.
 	TLS *tls.Config
-	// BehindProxy says that a proxy makes the connections, for callers who may be anywhere: on this very machine, too. Its
-	// address stands for nobody, so it has as many connections as there may be.
+	// BehindProxy means that a proxy, perhaps on this machine, connects for callers anywhere. Its address identifies
+	// nobody, and it may use all connections.
 	BehindProxy bool
-	// PerAddress and Total are how many connections one address may have at a time, and all of them; 0 for 256 and 2048.
+	// PerAddress and Total are the most connections of one address and of all; 0 for 256 and 2048.
 	PerAddress, Total int
 }
 
-// ServeTCP is [Serve] for a TCP listener, over HTTP/1.1: a connection is one call at a time, so that counting the one
-// bounds the other. Who calls is not known: [PeerUID] only reports whether it may be an account of this machine.
+// ServeTCP is [Serve] for TCP, over HTTP/1.1: a connection is one call at a time, so that limiting connections limits
+// calls. Callers are not identified: [PeerUID] only reports whether it may be an account of this machine.
 func ServeTCP(ctx context.Context, l net.Listener, h http.Handler, o TCP, log *slog.Logger) error {
 	if o.Total <= 0 {
 		o.Total = defaultTotal
@@ -190,7 +187,7 @@ func ServeTCP(ctx context.Context, l net.Listener, h http.Handler, o TCP, log *s
 	return serve(ctx, known, h, log)
 }
 
-// know finds out whether a connection comes from this machine: then any account of it may have made it.
+// know identifies a connection's peer. Any account of this machine may have made a local one.
 func (o TCP) know(c net.Conn) (peer, error) {
 	far, err := netip.ParseAddrPort(c.RemoteAddr().String())
 	if err != nil {
@@ -205,12 +202,12 @@ func (o TCP) know(c net.Conn) (peer, error) {
 		p.uid = permissions.AnyUID
 	}
 	if address.Is6() && !address.IsLoopback() {
-		p.name = netip.PrefixFrom(address, 64).Masked().String() // all of it is one machine's, as a rule
+		p.name = netip.PrefixFrom(address, 64).Masked().String() // usually one machine's
 	}
 	return p, nil
 }
 
-// ownAddress reports whether this machine has an address. Where it cannot be told, it has.
+// ownAddress reports whether this machine has an address; true if unknown.
 func ownAddress(a netip.Addr) bool {
 	all, err := net.InterfaceAddrs()
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Request is a request as programs read it. The names and their order are a contract; a member without a value is
-// null, a list without members is []. Times are UTC.
+// Request is a request as programs read it. The names and their order are a contract; a member without a value is null,
+// a list without members is []. Times are UTC.
 type Request struct {
 	ID           permissions.ID       `json:"id"`
 	Kind         permissions.Kind     `json:"kind"`
@@ -57,24 +57,26 @@ type Request struct {
 	TimedOut     bool                 `json:"timed_out" doc:"of a clarification: its first option counts; the rest is expired"`
 	Defaulted    bool                 `json:"defaulted"`
 	UsedAt       *time.Time           `json:"used_at"`
-	VoidedBy     *string              `json:"voided_by,omitzero"` // only of an approval that was taken back, by somebody
+	VoidedBy     *string              `json:"voided_by,omitzero"` // only of an approval that a person revoked
 	VoidAt       *time.Time           `json:"void_at"`
-	LapsedAt     *time.Time           `json:"lapsed_at,omitzero"` // nobody came for the approval in time
+	LapsedAt     *time.Time           `json:"lapsed_at,omitzero"` // nobody used the approval in time
 	Waiting      int                  `json:"waiting"`
 	Result       string               `json:"result"`
-	Hook         string               `json:"hook,omitzero"` // only what an agent's own hook asks
-	// Grants are those by which nobody had to be asked. What nobody was asked and has none, policy let go.
+	Hook         string               `json:"hook,omitzero"` // only of an agent's own hook
+	// Grants are those by which nobody had to be asked. Without any, an unasked request was allowed by policy.
 	Grants []permissions.ID `json:"grants,omitzero"`
-	// Beyond is how many calls a minute run unasked, of which this is one too many; left out where it is asked for another reason.
+	// Beyond is the number of unasked calls per minute that this call exceeds; omitted if it is asked for another reason.
 	Beyond int    `json:"beyond,omitzero"`
 	Code   string `json:"code,omitzero"` // deciders only
-	// Earlier is when the same question was answered under the same key: that answer is over, and this was asked anew.
+	// Earlier is when the same question was answered under the same key; that answer is over, and this one was asked
+	// anew.
 	Earlier *time.Time `json:"earlier_at,omitzero"`
-	// Brief says that this is of a list: there are no details, and what is long is null. The request itself has all of it.
+	// Brief marks a list item: details are missing, and long values are null. The request itself has them.
 	Brief bool `json:"brief,omitzero"`
-	// Editor says that it may be answered in the asker's own editor as well: by POST /v1/requests/{id}/answer. Agents only.
+	// Editor reports whether the asker's own editor may answer as well: POST /v1/requests/{id}/answer. Agents only.
 	Editor bool `json:"editor,omitzero"`
-	// Keyboard says that the agent's own dialog may answer it before people do: a hook's call, or a question. Agents only.
+	// Keyboard reports whether the agent's own dialog may answer before people do: a hook's call, or a question. Agents
+	// only.
 	Keyboard bool `json:"keyboard,omitzero"`
 }
 
@@ -85,10 +87,10 @@ type Call struct {
 	Input        json.RawMessage     `json:"input"`
 	AffectedPath *string             `json:"affected_path"`
 	Answer       *permissions.Answer `json:"answer"`
-	Comment      string              `json:"comment,omitzero"` // of whoever denied this call
+	Comment      string              `json:"comment,omitzero"` // of the person who denied this call
 	By           string              `json:"by,omitzero"`      // whose answer decided it
 	At           time.Time           `json:"at,omitzero"`
-	Ends         bool                `json:"ends,omitzero"` // to deny it is to deny the whole step
+	Ends         bool                `json:"ends,omitzero"` // denying it denies the whole step
 }
 
 // Vote is one person's answer.
@@ -97,7 +99,7 @@ type Vote struct {
 	Via    string             `json:"via"`
 	Answer permissions.Answer `json:"answer"`
 	At     time.Time          `json:"at"`
-	Call   int                `json:"call,omitzero"` // of a step; absent for all that were open
+	Call   int                `json:"call,omitzero"` // of a step; absent for all open calls
 }
 
 // Delivery is one place where the request was shown.
@@ -107,7 +109,7 @@ type Delivery struct {
 	At  time.Time `json:"at"`
 }
 
-// From is a request as it stands, in the shape for agents or in that for deciders, who also see its code.
+// From is a request for agents, or for deciders, who also see its code.
 func From(s permissions.Standing, forDeciders bool) Request {
 	r := s.Request.Told()
 	w := Request{
@@ -138,22 +140,22 @@ func From(s permissions.Standing, forDeciders bool) Request {
 	return w
 }
 
-// mostListed is how many bytes an input or a message in a list has.
+// mostListed is the most bytes of an input or a message in a list.
 const mostListed = 300
 
-// Listed is a request as a list for deciders has it: without details, and without what is longer than a line or two.
+// Listed is a request in a list for deciders: without details and long values.
 func Listed(s permissions.Standing) Request {
 	s.Brief = shorten(&s.Request) || s.Brief
 	return From(s, true)
 }
 
-// ListedSitting is a session as a list has it, with what it waits for as in [Listed].
+// ListedSitting is a session in a list, with the request that it waits for as in [Listed].
 func ListedSitting(s permissions.Sitting) Session {
 	shorten(&s.WaitsOn)
 	return FromSitting(s)
 }
 
-// shorten leaves out of r what is long, and reports whether there was any.
+// shorten removes the long values of r, and reports whether there were any.
 func shorten(r *permissions.Request) (shortened bool) {
 	shortened = r.Details != "" || len(r.Input) > mostListed || len(r.Message) > mostListed
 	r.Details = ""
@@ -183,7 +185,7 @@ func fromCall(c permissions.Call) Call {
 	}
 }
 
-// delivered are the copies that somebody has been shown.
+// delivered are the copies that were shown.
 func delivered(copies []permissions.Copy) []Delivery {
 	shown := slices.DeleteFunc(slices.Clone(copies), func(c permissions.Copy) bool { return c.SentAt.IsZero() })
 	return Each(shown, func(c permissions.Copy) Delivery {
@@ -191,7 +193,7 @@ func delivered(copies []permissions.Copy) []Delivery {
 	})
 }
 
-// Each is f of everything in list. It is never nil: an empty list is [] and not null.
+// Each maps a list. The result is never nil, so that an empty list is [] and not null.
 func Each[A, B any](list []A, f func(A) B) []B {
 	made := make([]B, len(list))
 	for i, a := range list {
@@ -212,7 +214,7 @@ func TryEach[A, B any](list []A, f func(A) (B, error)) ([]B, error) {
 	return made, nil
 }
 
-// OrNull is a value as JSON has it that is null where it is zero.
+// OrNull is nil, JSON's null, for a zero value.
 func OrNull[T comparable](v T) *T {
 	if v == *new(T) {
 		return nil
@@ -236,14 +238,14 @@ func orNullJSON(v json.RawMessage) json.RawMessage {
 	return v
 }
 
-// Permissions is the request that w tells of, as far as it tells: enough to show it on a card and for
-// [permissions.Result]. The error says which member has no meaning here.
+// Permissions converts w as far as possible: enough for a card and for [permissions.Result]. The error names an invalid
+// member.
 func (w Request) Permissions() (permissions.Request, error) {
 	s, err := w.Standing()
 	return s.Request, err
 }
 
-// Standing is [Request.Permissions] with where it was shown and who waits. [From] makes the same w of it again.
+// Standing is [Request.Permissions] with where it was shown and who waits. [From] reverses it.
 func (w Request) Standing() (permissions.Standing, error) {
 	tags, err := permissions.ParseTags(w.Tags)
 	if err != nil {
@@ -303,7 +305,7 @@ func (w Request) calls() []permissions.Call {
 	})
 }
 
-// choices are what a clarification asked between: its options are exactly them.
+// choices are the options of a clarification.
 func (w Request) choices() []string {
 	if w.Kind != permissions.KindClarification {
 		return nil
@@ -311,7 +313,7 @@ func (w Request) choices() []string {
 	return Each(w.Options, func(o permissions.Option) string { return o.Label })
 }
 
-// failure is why nobody was reached, which only the result tells.
+// failure is why nobody was reached, which only the result has.
 func (w Request) failure() string {
 	_, why, found := strings.Cut(w.Result, "could not be delivered: ")
 	if w.State != permissions.Undeliverable || !found {
@@ -320,7 +322,7 @@ func (w Request) failure() string {
 	return strings.TrimSuffix(why, ".")
 }
 
-// caller knows the account of a caller that was proven by one.
+// caller returns a caller, with its account if the name has one.
 func caller(name string) permissions.Caller {
 	digits, found := strings.CutPrefix(name, "uid:")
 	if uid, err := strconv.Atoi(digits); found && err == nil {
@@ -329,7 +331,7 @@ func caller(name string) permissions.Caller {
 	return permissions.Caller{Name: name, UID: permissions.NoUID}
 }
 
-// Value is what [OrNull] was given.
+// Value reverses [OrNull].
 func Value[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
@@ -351,11 +353,11 @@ type Grant struct {
 	CreatedAt *time.Time     `json:"created_at"`
 	RevokedAt *time.Time     `json:"revoked_at"`
 	Used      int            `json:"used"`
-	// SuspendedAt is since when it opens nothing, because the store was restored.
+	// SuspendedAt is since when it is suspended, because the store was restored.
 	SuspendedAt *time.Time `json:"suspended_at"`
 }
 
-// FromGrant is g as programs read it.
+// FromGrant converts g.
 func FromGrant(g permissions.Grant) Grant {
 	w := Grant{
 		ID: g.ID, Caller: g.Caller, Session: OrNull(g.Session), Tags: Each(g.Tags, permissions.Tag.String),
@@ -369,7 +371,7 @@ func FromGrant(g permissions.Grant) Grant {
 	return w
 }
 
-// Permissions is the grant that w tells of. The error says which member has no meaning here.
+// Permissions converts w. The error names an invalid member.
 func (w Grant) Permissions() (permissions.Grant, error) {
 	tags, err := permissions.ParseTags(w.Tags)
 	if err != nil {
@@ -388,7 +390,7 @@ func (w Grant) Permissions() (permissions.Grant, error) {
 	}, nil
 }
 
-// Session is a session of an agent of ours as programs read it. A member without a value is null. Times are UTC.
+// Session is a session of one of our own agents as programs read it. A member without a value is null. Times are UTC.
 type Session struct {
 	ID        permissions.ID       `json:"id"`
 	Agent     string               `json:"agent"`
@@ -398,9 +400,9 @@ type Session struct {
 	Version   int64                `json:"version"`
 	WaitingOn *WaitingOn           `json:"waiting_on" doc:"null: nothing"`
 	Person    string               `json:"person"`
-	Parent    *permissions.ID      `json:"parent"` // the session that began it
+	Parent    *permissions.ID      `json:"parent"` // the session that started it
 	Cost      int64                `json:"cost"`   // in millionths of the currency of the configured prices
-	Debug     bool                 `json:"debug"`  // each state of its run is logged
+	Debug     bool                 `json:"debug"`  // every state change is logged
 	Started   *time.Time           `json:"started"`
 	Changed   *time.Time           `json:"changed"`
 	Ended     *time.Time           `json:"ended"`
@@ -417,7 +419,7 @@ type WaitingOn struct {
 	Calls   []Gated           `json:"calls"` // of a gated step
 }
 
-// FromSitting is s as programs read it.
+// FromSitting converts s.
 func FromSitting(s permissions.Sitting) Session {
 	a, r := s.Session, s.WaitsOn
 	w := Session{
@@ -452,7 +454,7 @@ type Execution struct {
 	Error        *string         `json:"error" doc:"why there was no success"`
 }
 
-// FromExecution is e as programs read it.
+// FromExecution converts e.
 func FromExecution(e permissions.Execution) Execution {
 	w := Execution{
 		ID: e.ID, Step: e.Step, Call: e.Call, Tool: e.Tool, Arguments: orNullJSON(e.Arguments), AffectedPath: OrNull(e.AffectedPath),
@@ -464,7 +466,7 @@ func FromExecution(e permissions.Execution) Execution {
 	return w
 }
 
-// Artifact is something that came of a session as programs read it.
+// Artifact is a result of a session as programs read it.
 type Artifact struct {
 	ID        int64                    `json:"id"`
 	Execution *int64                   `json:"execution" doc:"the id of the execution that it came of; null: of none"`
@@ -473,12 +475,12 @@ type Artifact struct {
 	Content   json.RawMessage          `json:"content"`
 }
 
-// FromArtifact is a as programs read it.
+// FromArtifact converts a.
 func FromArtifact(a permissions.Artifact) Artifact {
 	return Artifact{ID: a.ID, Execution: OrNull(a.Execution), Step: a.Step, Type: a.Type, Content: orNullJSON(a.Content)}
 }
 
-// Event is something that happened, as front ends follow it. Seq grows in the order of commits and has gaps.
+// Event is an event for front ends. Seq grows in commit order and has gaps.
 type Event struct {
 	Seq     int64            `json:"seq"`
 	Type    permissions.Type `json:"type"`
@@ -488,8 +490,8 @@ type Event struct {
 	Payload map[string]any   `json:"payload"` // never null
 }
 
-// FromHappening is h as front ends follow it. What agents' front ends know by name has the payload that they know; of any
-// other it is the detail, and who did it and through what, where anybody did. Words that are no longer kept are null.
+// FromHappening converts h. An event type of the agents' contract has its documented payload; any other the audit's
+// detail, with who did it and through what, if known. Pruned texts are null.
 func FromHappening(h permissions.Happening) Event {
 	e := Event{Seq: h.Seq, Type: h.Type, At: h.At.UTC(), Session: OrNull(h.Session), Request: OrNull(h.Request)}
 	r := h.About
@@ -519,7 +521,7 @@ func FromHappening(h permissions.Happening) Event {
 	case permissions.AckDecisionHandled:
 		e.Payload = map[string]any{"decision": h.Detail["decision"], "person": OrNull(h.Detail["by"]), "calls": answered(h)}
 	case permissions.ToolFinished:
-		number, _ := strconv.ParseInt(h.Detail["execution"], 10, 64) // a number of the store's
+		number, _ := strconv.ParseInt(h.Detail["execution"], 10, 64) // set by the store
 		e.Payload = map[string]any{
 			"execution": number, "tool": h.Detail["tool"], "success": h.Detail["success"] == "true",
 			"affected_path": OrNull(h.Detail["affected_path"]),
@@ -533,7 +535,7 @@ func FromHappening(h permissions.Happening) Event {
 	return e
 }
 
-// Gated is a call that waits for people's word.
+// Gated is a call that waits for people.
 type Gated struct {
 	Tool         string          `json:"tool"`
 	Args         json.RawMessage `json:"args"`
@@ -541,7 +543,7 @@ type Gated struct {
 	AffectedPath *string         `json:"affected_path"`
 }
 
-// gated are the calls that r asks about; nil where it is no longer kept.
+// gated are the calls that r asks about; nil if they were pruned.
 func gated(r permissions.Request) []Gated {
 	if r.ID == "" {
 		return nil
@@ -551,22 +553,22 @@ func gated(r permissions.Request) []Gated {
 	})
 }
 
-// Answered is a call that people were asked about, and what became of that.
+// Answered is a call that people were asked about, with the outcome.
 type Answered struct {
-	Call   int        `json:"call"` // its place among the tools of WAIT_ACK_ENTER, from 1
+	Call   int        `json:"call"` // its position among the tools of WAIT_ACK_ENTER, from 1
 	Tool   *string    `json:"tool"`
-	Scope  *string    `json:"scope"`  // null: it was not allowed
-	Reason *string    `json:"reason"` // of whoever denied it
+	Scope  *string    `json:"scope"`  // null: not allowed
+	Reason *string    `json:"reason"` // of the person who denied it
 	Person *string    `json:"person"` // null: nobody answered
 	At     *time.Time `json:"at"`
 }
 
-// answered are the calls that h tells of; where their request is no longer kept, by their numbers alone.
+// answered are the calls of h; if their request was pruned, only their numbers.
 func answered(h permissions.Happening) []Answered {
 	all := []Answered{}
 	for text := range strings.SplitSeq(h.Detail["calls"], ",") {
 		n, err := strconv.Atoi(text)
-		if err != nil { // an event of before calls were told
+		if err != nil { // an old event without calls
 			continue
 		}
 		w := Answered{Call: n}
@@ -579,7 +581,7 @@ func answered(h permissions.Happening) []Answered {
 	return all
 }
 
-// detail is what the audit says of h.
+// detail is the audit's detail of h.
 func detail(h permissions.Happening) map[string]any {
 	said := map[string]any{}
 	for name, value := range h.Detail {
@@ -590,12 +592,12 @@ func detail(h permissions.Happening) map[string]any {
 			}
 		}
 	}
-	delete(said, "session")                                              // which stands beside the payload
-	if h.Type == permissions.RequestSettled && h.Detail["calls"] != "" { // no one answer is that of all calls
+	delete(said, "session")                                              // a field of its own
+	if h.Type == permissions.RequestSettled && h.Detail["calls"] != "" { // one answer would not be that of all calls
 		delete(said, "answer")
 		said["calls"] = Each(strings.Split(h.Detail["calls"], ","), func(text string) map[string]any {
 			number, answer, _ := strings.Cut(text, ":")
-			n, _ := strconv.Atoi(number) // of ours
+			n, _ := strconv.Atoi(number) // written by us
 			return map[string]any{"call": n, "answer": answer}
 		})
 	}

@@ -21,8 +21,8 @@ import (
 // envelope are the members of a JSON-RPC message.
 var envelope = []string{"jsonrpc", "id", "method", "params", "result", "error"}
 
-// CheckMessage refuses a JSON-RPC message, or several in a list, that two readers could read in two ways: more than one
-// value, a name that is there twice, at whatever depth, or a member of the envelope in other letters than its own.
+// CheckMessage refuses a JSON-RPC message or batch that parsers could read differently: more than one value, a
+// duplicate name at any depth, or an envelope member in another case.
 func CheckMessage(text []byte) error {
 	if err := CheckNames(text); err != nil {
 		return err
@@ -41,7 +41,7 @@ func CheckMessage(text []byte) error {
 	return nil
 }
 
-// CheckEnvelope is [CheckMessage] of the members of one message, and not of what is in them.
+// CheckEnvelope is [CheckMessage] for the members of one message only, not for their values.
 func CheckEnvelope(text []byte) error {
 	d := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	if d.PeekKind() != '{' {
@@ -68,16 +68,16 @@ func CheckEnvelope(text []byte) error {
 	return err
 }
 
-// Lines are JSON-RPC messages, one a line, each of which is looked at before it is read.
+// Lines reads JSON-RPC messages, one per line, and checks each before passing it on.
 type Lines struct {
 	from *bufio.Reader
 	most int
 	take func(line []byte) (passes bool, err error)
-	left []byte // of the line that is being read
+	left []byte // rest of the current line
 }
 
-// NewLines reads lines of at most so many bytes; a longer one ends the stream. take says of each whether it is passed on, and
-// ends the stream by an error.
+// NewLines reads lines of at most so many bytes; a longer one ends the stream. take reports whether a line is passed
+// on; its error ends the stream.
 func NewLines(from io.Reader, most int, take func(line []byte) (passes bool, err error)) *Lines {
 	return &Lines{from: bufio.NewReaderSize(from, 64<<10), most: most, take: take}
 }
@@ -102,7 +102,7 @@ func (l *Lines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next is a line with its end.
+// next is a line with its line end.
 func (l *Lines) next() (line []byte, err error) {
 	for {
 		part, err := l.from.ReadSlice('\n')
@@ -116,7 +116,7 @@ func (l *Lines) next() (line []byte, err error) {
 	}
 }
 
-// MaxDepth is how deep arrays and objects may lie in one another.
+// MaxDepth is the maximum nesting of arrays and objects.
 const MaxDepth = 16
 
 // format is JSON as it crosses our sockets.
@@ -141,7 +141,7 @@ func Decode(data []byte, v any) error {
 	return permissions.PlainJSON(err)
 }
 
-// CheckNames refuses text that is not one JSON value, or has a name twice in an object, at whatever depth.
+// CheckNames refuses text that is not one JSON value, or has a duplicate name in an object at any depth.
 func CheckNames(text []byte) error {
 	d := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowInvalidUTF8(true))
 	switch _, err := d.ReadValue(); {
@@ -156,7 +156,7 @@ func CheckNames(text []byte) error {
 	return nil
 }
 
-// decoders are those of checkDepth: what one makes itself room for is as much again as the body of most calls.
+// decoders are reused by checkDepth: a new one's buffer is as large as most bodies.
 var (
 	decoders sync.Pool
 	nothing  = bytes.NewReader(nil)
@@ -173,7 +173,7 @@ func checkDepth(data []byte) error {
 		d = new(jsontext.Decoder)
 	}
 	defer decoders.Put(d)
-	defer d.Reset(nothing) // which lets go of data
+	defer d.Reset(nothing) // releases data
 	d.Reset(bytes.NewBuffer(data))
 	for {
 		token, err := d.ReadToken()
@@ -194,7 +194,7 @@ func checkDepth(data []byte) error {
 	}
 }
 
-// Encode writes v on one line. Text that is not UTF-8 is made so: an answer must not be lost over somebody's comment.
+// Encode writes v on one line. Invalid UTF-8 is repaired, so that no answer is lost because of a comment.
 func Encode(v any) ([]byte, error) {
 	return json.Marshal(v, json.FormatNilSliceAsNull(true), json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 }

@@ -22,14 +22,14 @@ const (
 	maxHeader      = 16 << 10
 	defaultPerPeer = 1024
 
-	// bodyWithin is how long calls have, once the daemon stops, to say what they want. Those that have said it are answered:
-	// repliesWithin bounds how long that is waited for, and flushWithin how long their answers take to leave.
+	// When the daemon stops, calls have bodyWithin to send their bodies. Complete ones are answered: repliesWithin
+	// bounds the wait for that, and flushWithin the sending.
 	bodyWithin, repliesWithin, flushWithin = 800 * time.Millisecond, 3 * time.Second, 100 * time.Millisecond
 )
 
-// Serve answers calls on l until ctx ends. Then it takes no new ones, ends the context of those under way, so that
-// whoever waits is answered with the row as it stands, and returns nil when all are, or after a moment when some have not
-// been read whole. perPeer is how many connections one account may have at a time; 0 is 1024. Serve closes l.
+// Serve answers calls on l until ctx ends. Then it accepts no new ones, cancels the running ones, so that waiting
+// callers get the current request, and returns nil when all are answered; calls with incomplete bodies are dropped
+// after a moment. perPeer is the most connections of one account; 0 is 1024. Serve closes l.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, perPeer int, log *slog.Logger) error {
 	if perPeer <= 0 {
 		perPeer = defaultPerPeer
@@ -56,13 +56,13 @@ func serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger
 		return errors.Join(err, server.Close())
 	case <-ctx.Done():
 	}
-	_ = server.Shutdown(ctx) // it has ended: no more calls are taken, and these are not waited for here
+	_ = server.Shutdown(ctx) // ctx has ended: this only stops accepting
 	under.wait()
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushWithin)
 	defer cancel()
 	if err := server.Shutdown(end); err != nil {
-		if n := under.left(); n > 0 { // else somebody has connected and said nothing
-			log.Warn("calls under way were cut off", "calls", n)
+		if n := under.left(); n > 0 { // else an idle connection
+			log.Warn("running calls cut off", "calls", n)
 		}
 		_ = server.Close()
 	}
@@ -72,14 +72,14 @@ func serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger
 	return nil
 }
 
-// calls counts the calls under way, and those of them that have not been read whole.
+// calls counts the running calls, and those with incomplete bodies.
 type calls struct {
 	mu         sync.Mutex
 	n, reading int
 	changed    permissions.Bell
 }
 
-// count has the calls of a handler counted.
+// count counts the calls of a handler.
 func (c *calls) count(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b := &counted{ReadCloser: r.Body, calls: c}
@@ -109,7 +109,7 @@ func (c *calls) left() int {
 	return c.n
 }
 
-// wait returns when no call is under way, or none but those that are not read whole in time.
+// wait returns when no call is running, except those whose bodies stay incomplete.
 func (c *calls) wait() {
 	patience, most := time.After(bodyWithin), time.After(repliesWithin)
 	late := false
@@ -130,14 +130,14 @@ func (c *calls) wait() {
 	}
 }
 
-// counted is the body of a call, which knows when it was read whole.
+// counted is a call's body that records when it was read completely.
 type counted struct {
 	io.ReadCloser
 	calls  *calls
 	unread atomic.Bool
 }
 
-// Read is that of an io.Reader.
+// Read implements [io.Reader].
 func (b *counted) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
@@ -146,23 +146,22 @@ func (b *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// over notes that the body was read whole, or never will be.
+// over records that the body is complete, or never will be.
 func (b *counted) over() {
 	if b.unread.Swap(false) {
 		b.calls.add(0, -1)
 	}
 }
 
-// faults takes what net/http has to say of connections and handlers. Anybody who finds a TCP port can spoil a handshake,
-// so nothing is made of that.
+// faults logs net/http's errors. Anybody who finds a TCP port can fail a handshake, so that is logged as debug only.
 type faults struct{ log *slog.Logger }
 
-// Write is that of an io.Writer, for one line.
+// Write implements [io.Writer] for one line.
 func (f faults) Write(line []byte) (int, error) {
 	level := slog.LevelWarn
 	if bytes.HasPrefix(line, []byte("http: TLS handshake error")) {
 		level = slog.LevelDebug
 	}
-	f.log.Log(context.Background(), level, "serving", "fault", string(bytes.TrimSpace(line)))
+	f.log.Log(context.Background(), level, "serve http", "fault", string(bytes.TrimSpace(line)))
 	return len(line), nil
 }

@@ -9,25 +9,25 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Turns is a bucket whose room goes to whoever waits for it and was given some longest ago. It is safe for concurrent use.
+// Turns is a rate limiter that serves the waiter who was served least recently. It is safe for concurrent use.
 type Turns struct {
 	*rate.Limiter
 
 	mu      sync.Mutex
 	waiting map[any]int
 	given   map[any]time.Time
-	next    chan struct{} // closed when it may be somebody else's turn
+	next    chan struct{} // closed when the turn may have changed
 }
 
-// mostGiven is how many are remembered who were given room a while ago; the others count as new.
+// mostGiven is how many served waiters are remembered; others count as new.
 const mostGiven = 1000
 
-// NewTurns is a bucket that is filled at that rate, and full at most.
+// NewTurns makes a limiter with that rate and burst.
 func NewTurns(every rate.Limit, most int) *Turns {
 	return &Turns{Limiter: rate.NewLimiter(every, most), waiting: map[any]int{}, given: map[any]time.Time{}, next: make(chan struct{})}
 }
 
-// Wait takes room for somebody when it is their turn, or gives up with ctx.
+// Wait takes a token when it is who's turn, or returns ctx's error.
 func (t *Turns) Wait(ctx context.Context, who any) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,7 +57,7 @@ func (t *Turns) Wait(ctx context.Context, who any) error {
 	}
 }
 
-// first reports whether nobody waits who was given room before who was. The lock is held.
+// first reports whether no waiter was served before who was. The caller holds the lock.
 func (t *Turns) first(who any) bool {
 	for other := range t.waiting {
 		if t.given[other].Before(t.given[who]) {
@@ -67,7 +67,7 @@ func (t *Turns) first(who any) bool {
 	return true
 }
 
-// leave ends a wait. The lock is held.
+// leave ends a wait. The caller holds the lock.
 func (t *Turns) leave(who any) {
 	if t.waiting[who]--; t.waiting[who] == 0 {
 		delete(t.waiting, who)
@@ -76,8 +76,8 @@ func (t *Turns) leave(who any) {
 	t.next = make(chan struct{})
 }
 
-// Room is how long it takes until a bucket has one more than a part of what it holds at most, 1 being all of it: 0 when it
-// has. Whoever waits for that before taking leaves the rest to what is more urgent.
+// Room is how long until a bucket has one token more than a fraction 1/part of its burst; 0 if it has. Waiting for that
+// before taking one leaves the rest to urgent work.
 func Room(bucket *rate.Limiter, part int, now time.Time) time.Duration {
 	missing := float64(min(1+bucket.Burst()/part, bucket.Burst())) - bucket.TokensAt(now)
 	if missing <= 0 || bucket.Limit() == rate.Inf {

@@ -163,7 +163,7 @@ func (l *Link) Try(ctx context.Context, once func() (models.Reply, error), again
 		return reply, err
 	}, backoff.WithBackOff(steps), backoff.WithMaxTries(uint(l.retry.Tries)), backoff.WithMaxElapsedTime(0),
 		backoff.WithNotify(func(_ error, in time.Duration) {
-			l.log.Debug("a model is asked again", "in", in, "err", last)
+			l.log.Debug("ask model, retrying", "in", in, "err", last)
 		}))
 	var fault *Fault
 	switch {

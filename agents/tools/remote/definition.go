@@ -52,7 +52,7 @@ func (l *line) list(ctx context.Context) ([]definition, error) {
 				err = fmt.Errorf("the server has more than %d tools", mostTools)
 			}
 			if err != nil {
-				l.o.Log.Warn("a tool of an mcp server is left out", "tool", words(t.Name, mostName), "err", err)
+				l.o.Log.Warn("tool of an mcp server skipped", "tool", words(t.Name, mostName), "err", err)
 				continue
 			}
 			seen[d.spec.Name] = true

@@ -78,7 +78,7 @@ func (s *Server) start(ctx context.Context) (*line, error) {
 		close(l.ended)
 		l.run.Kill()
 	})
-	s.o.Log.Debug("an mcp server was started")
+	s.o.Log.Debug("mcp server started")
 	return l, nil
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// What the desk has none of: agents of people's own, locks, pairings, and what a restore suspended.
+// Methods for what the fake lacks: agents, locks, pairings and suspensions.
 
 func (d *Desk) nobody(id connectors.Identity) error {
 	if _, err := d.Who(id); err != nil {

@@ -1,5 +1,5 @@
-// Package wiretest is what the tests of both doors share: a [Desk] in memory, with the real registry and the real state
-// machine, that the agents' door and the deciders' door can stand before, and a place for their sockets.
+// Package wiretest is shared by the tests of both servers: a [Desk], an engine in memory with the real registry and
+// state machine, and paths for sockets.
 package wiretest
 
 import (
@@ -13,13 +13,13 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Desk is a small engine: it asks fay, the operator of tests, and whoever else People names.
+// Desk is a small engine: it asks fay, the operator of tests, and the others in People.
 type Desk struct {
 	People map[int]string // by account
 	Asked  []string
-	// Limit is how many requests there may be; 0 for no limit.
+	// Limit is the most requests; 0 for no limit.
 	Limit int
-	// Asks and Verified are called, when set, at the start of every Ask and in place of a verification.
+	// Asks and Verified, if set, are called at the start of every Ask and instead of a verification.
 	Asks     func(permissions.Caller, permissions.Request)
 	Verified func() error
 
@@ -27,9 +27,9 @@ type Desk struct {
 	Sittings []permissions.Sitting
 	// Calls are those of their calls, by ID.
 	Calls []permissions.Execution
-	// Products are what came of them, by ID.
+	// Products are their artifacts, by ID.
 	Products []permissions.Artifact
-	// Channels are how the channels are.
+	// Channels are the errors of the channels.
 	Channels map[string]error
 
 	Registry *permissions.Registry
@@ -38,10 +38,10 @@ type Desk struct {
 	feeds    []*permissions.Feed
 }
 
-// lease is how long a call keeps its place between two of its waits.
+// lease is how long a call keeps its place between two waits.
 const lease = 10 * time.Second
 
-// NewDesk makes a desk at which this process's own account is fay.
+// NewDesk makes a desk whose operator fay is this process's account.
 func NewDesk() *Desk {
 	s, began := newStore(), time.Now()
 	clock := permissions.Clock{Now: time.Now, Elapsed: func() time.Duration { return time.Since(began) }}
@@ -51,7 +51,7 @@ func NewDesk() *Desk {
 	}
 }
 
-// Fail makes everything fail with err from now on; nil mends it.
+// Fail makes every call fail with err; nil ends that.
 func (d *Desk) Fail(err error) {
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()
@@ -95,7 +95,7 @@ func (d *Desk) Ask(ctx context.Context, c permissions.Caller, q permissions.Requ
 	return r, errors.Join(err, failed)
 }
 
-// Put is Ask of what question gives.
+// Put is Ask of what question returns.
 func (d *Desk) Put(
 	ctx context.Context, c permissions.Caller, question func() (permissions.Request, error),
 ) (*permissions.Request, error) {
@@ -123,7 +123,7 @@ func (d *Desk) open(ctx context.Context, c permissions.Caller, q permissions.Req
 	return w, err
 }
 
-// Delivered notes that a request was shown to fay.
+// Delivered records that a request was shown to fay.
 func (d *Desk) Delivered(id permissions.ID) {
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()
@@ -132,7 +132,7 @@ func (d *Desk) Delivered(id permissions.ID) {
 	})
 }
 
-// PendingIDs are the ids of what is pending, oldest first.
+// PendingIDs are the ids of pending requests, oldest first.
 func (d *Desk) PendingIDs() (ids []permissions.ID) {
 	rows, _ := d.store.pending("", "", 1000)
 	for _, r := range rows {
@@ -141,7 +141,7 @@ func (d *Desk) PendingIDs() (ids []permissions.ID) {
 	return ids
 }
 
-// Find is the agents' reading.
+// Find reads an agent's request.
 func (d *Desk) Find(ctx context.Context, c permissions.Caller, id permissions.ID) (permissions.Standing, error) {
 	r, err := d.store.Read(ctx, id)
 	if err == nil && r.Caller.Name != c.Name {
@@ -184,7 +184,7 @@ func (d *Desk) Withdraw(ctx context.Context, c permissions.Caller, id permission
 	return d.withdraw(ctx, id, c.Name, "")
 }
 
-// Begin is Ask that does not wait.
+// Begin is Ask without waiting.
 func (d *Desk) Begin(ctx context.Context, c permissions.Caller, q permissions.Request) (permissions.Standing, error) {
 	now, done := context.WithTimeout(ctx, 0)
 	defer done()
@@ -195,7 +195,7 @@ func (d *Desk) Begin(ctx context.Context, c permissions.Caller, q permissions.Re
 	return d.Stand(ctx, r)
 }
 
-// Reply is what an editor's dialog brought.
+// Reply answers by an editor's dialog.
 func (d *Desk) Reply(
 	ctx context.Context, c permissions.Caller, id permissions.ID, a permissions.Answer, shown permissions.Digest,
 ) (permissions.Standing, error) {
@@ -213,7 +213,7 @@ func (d *Desk) Reply(
 	return d.Stand(ctx, change.After)
 }
 
-// Forgo cancels for the asker when no other call of theirs waits.
+// Forgo cancels for the asker if no other call of theirs waits.
 func (d *Desk) Forgo(ctx context.Context, c permissions.Caller, id permissions.ID, call string) (permissions.Standing, error) {
 	if _, err := d.Find(ctx, c, id); err != nil {
 		return permissions.Standing{}, err
@@ -231,7 +231,7 @@ func (d *Desk) Killed(ctx context.Context, _ permissions.Caller, id permissions.
 	return err
 }
 
-// Recall withdraws what needs no answer any more.
+// Recall withdraws requests that need no answer any more.
 func (d *Desk) Recall(ctx context.Context, c permissions.Caller, m permissions.Moot) (withdrawn int, err error) {
 	if c.Name == permissions.Anonymous {
 		return 0, permissions.TokenNeeded()
@@ -280,7 +280,7 @@ func (d *Desk) OnPermission(ctx context.Context, c connectors.Decision) (permiss
 	return change.After, nil
 }
 
-// Who knows People, and the operator as whom the process runs as.
+// Who knows People, and the process's account as the operator.
 func (d *Desk) Who(id connectors.Identity) (string, error) {
 	if id.Operator {
 		return d.People[os.Getuid()], nil
@@ -291,7 +291,7 @@ func (d *Desk) Who(id connectors.Identity) (string, error) {
 	return "", permissions.Nobody(id.UID)
 }
 
-// Pending lists.
+// Pending lists requests.
 func (d *Desk) Pending(
 	ctx context.Context, id connectors.Identity, after permissions.ID, limit int,
 ) (list []permissions.Standing, err error) {
@@ -310,7 +310,7 @@ func (d *Desk) Pending(
 	return list, err
 }
 
-// Show finds by id or code.
+// Show finds a request by id or code.
 func (d *Desk) Show(ctx context.Context, id connectors.Identity, name string) (permissions.Standing, error) {
 	who, err := d.Who(id)
 	if err != nil {
@@ -360,7 +360,7 @@ func (d *Desk) Audit(_ context.Context, id connectors.Identity, after int64, lim
 	return slices.Clone(rest[:min(limit, len(rest))]), d.store.fail
 }
 
-// Verify gives the head, or what Verified says.
+// Verify returns the head, or Verified's result.
 func (d *Desk) Verify(_ context.Context, id connectors.Identity) ([]permissions.Head, error) {
 	if !id.Operator {
 		return nil, permissions.OperatorOnly()
@@ -377,7 +377,7 @@ func (d *Desk) Verify(_ context.Context, id connectors.Identity) ([]permissions.
 	return []permissions.Head{{Entry: last, First: first.Seq, Entries: len(d.store.audit)}}, nil
 }
 
-// Subscribe follows.
+// Subscribe returns a feed.
 func (d *Desk) Subscribe(buffer int) *permissions.Feed {
 	f := d.Registry.Subscribe(buffer)
 	d.store.mu.Lock()
@@ -386,14 +386,14 @@ func (d *Desk) Subscribe(buffer int) *permissions.Feed {
 	return f
 }
 
-// Feeds are all that ever followed, in order.
+// Feeds are all feeds ever made, in order.
 func (d *Desk) Feeds() []*permissions.Feed {
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()
 	return slices.Clone(d.feeds)
 }
 
-// Stand is a row with its surroundings.
+// Stand is a row with its delivery and waiters.
 func (d *Desk) Stand(_ context.Context, r permissions.Request) (permissions.Standing, error) {
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()
@@ -406,7 +406,7 @@ func (d *Desk) Stand(_ context.Context, r permissions.Request) (permissions.Stan
 	}, nil
 }
 
-// Question is something to ask.
+// Question is a question for tests.
 func Question(reason string) permissions.Request {
 	return permissions.Request{
 		Kind: permissions.KindPermission, Tags: []permissions.Tag{permissions.Network}, Reason: reason,

@@ -2,24 +2,23 @@ package wiretest
 
 import "net"
 
-// Pipes is a listener of a network within the process, so that time can be virtual. Nobody is known to be at the other
-// end. It is closed once.
+// Pipes is an in-process network listener, so that time can be virtual. Peers are unknown. It is closed once.
 type Pipes struct {
 	conns chan net.Conn
 	done  chan struct{}
 }
 
-// NewPipes makes a network of its own.
+// NewPipes makes a separate network.
 func NewPipes() *Pipes { return &Pipes{conns: make(chan net.Conn), done: make(chan struct{})} }
 
-// Dial connects to whoever serves it.
+// Dial connects to its server.
 func (p *Pipes) Dial() net.Conn {
 	near, far := net.Pipe()
 	p.conns <- far
 	return near
 }
 
-// Accept is that of [net.Listener].
+// Accept implements [net.Listener].
 func (p *Pipes) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.conns:
@@ -29,11 +28,11 @@ func (p *Pipes) Accept() (net.Conn, error) {
 	}
 }
 
-// Close is that of [net.Listener].
+// Close implements [net.Listener].
 func (p *Pipes) Close() error {
 	close(p.done)
 	return nil
 }
 
-// Addr is that of [net.Listener].
+// Addr implements [net.Listener].
 func (p *Pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }

@@ -17,14 +17,14 @@ import (
 	"time"
 )
 
-// Certificate writes a certificate for those names, which vouches for itself, and its key, into a folder, and returns
-// who trusts it.
+// Certificate writes a self-signed certificate for those names and its key into a folder, and returns a pool that
+// trusts it.
 func Certificate(t testing.TB, folder string, names ...string) (certFile, keyFile string, trust *x509.CertPool) {
 	t.Helper()
 	return CertificateUntil(t, time.Now().Add(time.Hour), folder, names...)
 }
 
-// CertificateUntil is [Certificate] with an end.
+// CertificateUntil is [Certificate] with an expiry.
 func CertificateUntil(t testing.TB, end time.Time, folder string, names ...string) (certFile, keyFile string, trust *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -67,7 +67,7 @@ func CertificateUntil(t testing.TB, end time.Time, folder string, names ...strin
 	return certFile, keyFile, trust
 }
 
-// Trusting is a client that trusts only those, and knows the certificate by that name.
+// Trusting is a client that trusts only that pool, and expects that name.
 func Trusting(t testing.TB, trust *x509.CertPool, name string) *http.Client {
 	t.Helper()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trust, ServerName: name, MinVersion: tls.VersionTLS12}}

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// Quiet is a log that nobody reads.
+// Quiet discards all log lines.
 var Quiet = slog.New(slog.DiscardHandler)
 
-// Socket is a path for a socket that is short enough for every kernel; the folder is removed after the test.
+// Socket is a path short enough for a socket on every kernel; the folder is removed after the test.
 func Socket(t testing.TB) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "daycared")
@@ -27,7 +27,7 @@ func Socket(t testing.TB) string {
 	return filepath.Join(folder, "run", "s.sock")
 }
 
-// Run runs a component until the test ends or stop is called, which waits for its end and tells how long it took.
+// Run runs a component until the test ends or stop is called. stop waits for its end and returns how long it took.
 func Run(t testing.TB, run func(context.Context) error) (stop func() time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -49,7 +49,7 @@ func Run(t testing.TB, run func(context.Context) error) (stop func() time.Durati
 	return stop
 }
 
-// HTTP is a client of a socket that sends what it is told to.
+// HTTP is a client of a socket that sends requests unchanged.
 func HTTP(t testing.TB, socket string) *http.Client {
 	t.Helper()
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -59,7 +59,7 @@ func HTTP(t testing.TB, socket string) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// Do sends one call with a body of that type and returns the status and the body of the answer.
+// Do makes one call with a body of that type and returns the status and body of the answer.
 func Do(t testing.TB, c *http.Client, method, path, contentType, body string) (status int, answer string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, "http://localhost"+path, strings.NewReader(body))
@@ -81,7 +81,7 @@ func Do(t testing.TB, c *http.Client, method, path, contentType, body string) (s
 	return response.StatusCode, string(text)
 }
 
-// Eventually waits for something that another goroutine is about to do and gives no signal of.
+// Eventually waits for another goroutine's action that gives no signal.
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	look := time.NewTicker(time.Millisecond)

@@ -9,7 +9,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Void takes an approval back.
+// Void revokes an approval.
 func (d *Desk) Void(ctx context.Context, id connectors.Identity, name string) (permissions.Standing, error) {
 	s, err := d.Show(ctx, id, name)
 	if err != nil {
@@ -39,7 +39,7 @@ func (d *Desk) Grants(_ context.Context, id connectors.Identity) (list []permiss
 	return list, d.store.fail
 }
 
-// Revoke takes one back. What ran under it is said to be the request that left it behind.
+// Revoke revokes a grant. It reports the request that created it as what ran under it.
 func (d *Desk) Revoke(_ context.Context, id connectors.Identity, grant permissions.ID) (permissions.Revoked, error) {
 	who, err := d.Who(id)
 	if err != nil {
@@ -63,7 +63,7 @@ func (d *Desk) Revoke(_ context.Context, id connectors.Identity, grant permissio
 	return permissions.Revoked{}, permissions.UnknownGrant(grant)
 }
 
-// Sessions are those of Sittings.
+// Sessions lists Sittings.
 func (d *Desk) Sessions(
 	_ context.Context, id connectors.Identity, ended bool, after permissions.ID, limit int,
 ) (list []permissions.Sitting, err error) {
@@ -82,7 +82,7 @@ func (d *Desk) Sessions(
 	return list, d.store.fail
 }
 
-// Session is one of them.
+// Session returns one of Sittings.
 func (d *Desk) Session(
 	ctx context.Context, id connectors.Identity, session permissions.ID,
 ) (permissions.Sitting, error) {
@@ -111,7 +111,7 @@ func (d *Desk) Debug(ctx context.Context, id connectors.Identity, session permis
 	return s, err
 }
 
-// Executions are those of Calls.
+// Executions lists Calls.
 func (d *Desk) Executions(
 	ctx context.Context, id connectors.Identity, session permissions.ID, after int64, limit int,
 ) (list []permissions.Execution, err error) {
@@ -124,7 +124,7 @@ func (d *Desk) Executions(
 	return list, err
 }
 
-// Artifacts are those of Products.
+// Artifacts lists Products.
 func (d *Desk) Artifacts(
 	ctx context.Context, id connectors.Identity, session permissions.ID, execution, after int64, limit int,
 ) (list []permissions.Artifact, err error) {
@@ -137,7 +137,7 @@ func (d *Desk) Artifacts(
 	return list, err
 }
 
-// StopAll stops.
+// StopAll stops everything.
 func (d *Desk) StopAll(ctx context.Context, id connectors.Identity) (cancelled int, err error) {
 	who, err := d.Who(id)
 	if err != nil {
@@ -146,7 +146,7 @@ func (d *Desk) StopAll(ctx context.Context, id connectors.Identity) (cancelled i
 	return d.Registry.StopAll(ctx, who, id.Via)
 }
 
-// Resume is for the operator and for whoever stopped.
+// Resume is for the operator and whoever stopped.
 func (d *Desk) Resume(_ context.Context, id connectors.Identity) error {
 	who, err := d.Who(id)
 	if err != nil {
@@ -167,15 +167,15 @@ func (d *Desk) Resume(_ context.Context, id connectors.Identity) error {
 	return nil
 }
 
-// Health is what Channels says.
+// Health returns Channels.
 func (d *Desk) Health() map[string]error { return d.Channels }
 
-// Ways are to fay, by a telephone.
+// Ways lead to fay by phone.
 func (d *Desk) Ways() map[string][]string {
 	return map[string][]string{"fay": {"telephone"}, "sam": {}}
 }
 
-// Contacts are Channels; each reaches fay while it is well.
+// Contacts lists Channels; each reaches fay while it has no error.
 func (d *Desk) Contacts() (all []connectors.Contact) {
 	for name, err := range d.Channels {
 		all = append(all, connectors.Contact{Channel: name, Health: err, People: map[string]error{"fay": nil}})
@@ -183,7 +183,7 @@ func (d *Desk) Contacts() (all []connectors.Contact) {
 	return all
 }
 
-// Waiting counts what is pending, whoever asks.
+// Waiting counts pending requests of all askers.
 func (d *Desk) Waiting(context.Context, connectors.Identity) (count int, since time.Time, err error) {
 	rows, err := d.store.pending("", "", 1000)
 	if len(rows) > 0 {
@@ -272,7 +272,7 @@ func (d *Desk) Prove(_ context.Context, secret permissions.Secret, uid int) (per
 	return permissions.Caller{}, permissions.UnknownToken()
 }
 
-// Bear gives a call's context as it is: revoking ends no call here.
+// Bear returns ctx unchanged: revoking a token ends no call here.
 func (*Desk) Bear(ctx context.Context, _ permissions.Secret) (_ context.Context, done func()) {
 	return ctx, func() {}
 }
@@ -311,14 +311,14 @@ func (d *Desk) Happenings(
 	return list, seen, nil
 }
 
-// Prune has the audit forget what came before the entry with that seq.
+// Prune drops the audit entries before seq first.
 func (d *Desk) Prune(first int64) {
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()
 	d.store.pruned = first - 1
 }
 
-// Changed is closed with the next entry of the audit.
+// Changed returns a channel that the next audit entry closes.
 func (d *Desk) Changed() <-chan struct{} {
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()

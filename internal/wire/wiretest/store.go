@@ -9,7 +9,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// store keeps requests in memory. It is as much of a [permissions.Store] as a test of a door needs.
+// store keeps requests in memory, with as much of [permissions.Store] as the tests of a server need.
 type store struct {
 	mu      sync.Mutex
 	rows    map[permissions.ID]permissions.Request
@@ -19,9 +19,9 @@ type store struct {
 	tokens  []permissions.Token
 	stopped string // by whom
 	audit   []permissions.Entry
-	pruned  int64         // of the audit, this many entries from its start are no longer kept
-	changed chan struct{} // closed with the next entry of the audit
-	fail    error         // of every method, when set
+	pruned  int64         // number of audit entries pruned from the start
+	changed chan struct{} // closed by the next audit entry
+	fail    error         // of every method, if set
 }
 
 var _ permissions.Store = (*store)(nil)
@@ -79,7 +79,7 @@ func (s *store) Apply(_ context.Context, id permissions.ID, e permissions.Event)
 	return s.apply(r, e)
 }
 
-// apply commits what an event does. The lock is held, here and in record.
+// apply commits an event's change. The caller holds the lock, as for record.
 func (s *store) apply(r permissions.Request, e permissions.Event) (permissions.Change, error) {
 	c, err := permissions.Step(r, e)
 	if err != nil {
@@ -154,7 +154,7 @@ func (s *store) Stop(_ context.Context, by, via string, at time.Time) (cancelled
 	return cancelled, nil
 }
 
-// pending lists at most limit pending rows put to asked (empty: to anybody) after the one named.
+// pending lists at most limit pending rows for asked (empty: anybody) after the given one.
 func (s *store) pending(asked string, after permissions.ID, limit int) (rows []permissions.Request, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
