@@ -104,7 +104,8 @@ func setup(env *testscript.Env) error {
 	env.Setenv("DAYCARED_API_AGENT_SOCKET", filepath.Join(sockets, "agent"))
 	env.Setenv("DAYCARED_API_ADMIN_SOCKET", filepath.Join(sockets, "admin"))
 	names := map[string]bool{
-		"DAYCARED_CONFIG": true, "DAYCARED_LOG_FORMAT": true, "DAYCARED_AUDIT_KEY_FILE": true, "ECHO_AGENTS": true, whatsappAddr: true, whatsappRoot: true,
+		"DAYCARED_CONFIG": true, "DAYCARED_LOG_FORMAT": true, "DAYCARED_AUDIT_KEY_FILE": true, "ECHO_AGENTS": true,
+		whatsappAddr: true, whatsappRoot: true,
 		"DAYCARED_SOCKET": true, "DAYCARED_URL": true, "DAYCARED_TOKEN_FILE": true,
 		"HTTPS_PROXY": true, "SSL_CERT_FILE": true, "SSL_CERT_DIR": true,
 	}
