@@ -17,7 +17,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// presence is an agent of the caller's, as programs read it.
+// presence is the JSON form of an agent of the caller.
 type presence struct {
 	Agent      string               `json:"agent"`
 	Foreground bool                 `json:"foreground" doc:"messages go to it"`
@@ -47,8 +47,8 @@ type (
 	nothing struct{ Body struct{} }
 )
 
-// registerChat registers the routes by which people write to agents. Each has those that are bound to them and to this
-// door, and nobody else's.
+// registerChat registers the routes for writing to agents. They concern the caller's own agents that are bound to this
+// server.
 func (r *routes) registerChat() {
 	huma.Register(r.door.API, post("write", "/v1/messages", "Write to the caller's agent in the foreground"), r.write)
 	serve(r, post("order", "/v1/orders", "Have the caller's agent in the foreground obey at once"), r.order)
@@ -56,8 +56,8 @@ func (r *routes) registerChat() {
 	serve(r, get("agents", "/v1/agents", "List the agents that the caller can write to here"), r.agents)
 }
 
-// talker is who makes the call that ctx is of, as somebody who talks by this door, and the prefix of their keys: one person's
-// are no other's.
+// talker is the identity of ctx's caller as a person who writes here, and the prefix that keeps their keys apart from other
+// people's.
 func (r *routes) talker(ctx context.Context) (id connectors.Identity, prefix string, err error) {
 	id = who(ctx)
 	id.Via = Name
@@ -110,14 +110,13 @@ func (r *routes) agents(ctx context.Context, _ *struct{}) ([]presence, error) {
 	return wire.Each(found, func(p permissions.Presence) presence { return presence(p) }), err
 }
 
-// OnMessage is [connectors.Listener]: it writes to the agent in the foreground, or to the author of what m replies to. Of
-// m's identity nothing is read: the socket proves it.
+// OnMessage is [connectors.Listener]. m's identity is ignored: the socket proves it.
 func (c *Client) OnMessage(ctx context.Context, m connectors.Message) error {
 	body := writing{Text: m.Text, ReplyTo: m.ReplyTo, Key: m.Key}
 	return c.wire.Call(ctx, http.MethodPost, "/v1/messages", c.header(""), body, 0, nil)
 }
 
-// Agents are those that this account can write to here; none is refused with [permissions.CodeNoAgent].
+// Agents lists the agents that this account can write to here; without any, the refusal is [permissions.CodeNoAgent].
 func (c *Client) Agents(ctx context.Context, _ connectors.Identity) ([]permissions.Presence, error) {
 	var list []presence
 	if err := c.get(ctx, "/v1/agents", &list); err != nil {
@@ -126,14 +125,14 @@ func (c *Client) Agents(ctx context.Context, _ connectors.Identity) ([]permissio
 	return wire.Each(list, func(p presence) permissions.Presence { return permissions.Presence(p) }), nil
 }
 
-// Use has this account's messages go to the agent of that name, and returns its name.
+// Use brings the agent of that name to the foreground for this account, and returns its name.
 func (c *Client) Use(ctx context.Context, _ connectors.Identity, name string) (agent string, err error) {
 	var told obeying
 	err = c.wire.Call(ctx, http.MethodPost, "/v1/agents/"+url.PathEscape(name)+"/use", c.header(""), nil, 0, &told)
 	return told.Agent, err
 }
 
-// Order has the agent in the foreground obey at once, and returns its name. The same key again changes nothing.
+// Order makes the agent in the foreground obey at once, and returns its name. A repeated key changes nothing.
 func (c *Client) Order(ctx context.Context, _ connectors.Identity, o permissions.Order, key string) (agent string, err error) {
 	var told obeying
 	err = c.wire.Call(ctx, http.MethodPost, "/v1/orders", c.header(""), ordering{Order: o, Key: key}, 0, &told)
@@ -142,19 +141,19 @@ func (c *Client) Order(ctx context.Context, _ connectors.Identity, o permissions
 
 var _ connectors.Talker = (*Connector)(nil)
 
-// mostSaid is how many characters a message of an agent's has; longer ones are several, so that a card can come between.
+// mostSaid limits one agent message in characters; longer ones are split, so that a card can come between.
 const mostSaid = 4000
 
-// Said is one message of an agent's, as it is to be shown: it begins with the agent's name.
+// Said is one agent message to show; its text begins with the agent's name.
 type Said struct {
 	Agent string `json:"agent"`
 	Text  string `json:"text"`
-	// Ref is what a reply names it by.
+	// Ref identifies the message in a reply.
 	Ref string `json:"ref"`
 }
 
-// Talk is [connectors.Talker]: the message goes to every inbox that the person has open, and was sent once one of them has
-// been written. While there is none the error is a [connectors.Awaited].
+// Talk is [connectors.Talker]: the message goes to all open inboxes of the person and counts as sent once one of them has
+// written it. Without an open inbox the error is a [connectors.Awaited].
 func (c *Connector) Talk(ctx context.Context, s connectors.Saying) (ref string, more bool, err error) {
 	parts := talk.Parts(s, talk.Limits{Text: mostSaid, Unit: card.Characters})
 	if s.Part >= len(parts) {
@@ -168,7 +167,7 @@ func (c *Connector) Talk(ctx context.Context, s connectors.Saying) (ref string, 
 	return ref, s.Part+1 < len(parts), nil
 }
 
-// hand hands over a message and returns once it is written to one inbox at least.
+// hand delivers a message and returns once at least one inbox has written it.
 func (i *inboxes) hand(ctx context.Context, to connectors.Person, s Said) error {
 	taken, written, await := i.offer(to.Name, s)
 	if await != nil {
@@ -184,11 +183,11 @@ func (i *inboxes) hand(ctx context.Context, to connectors.Person, s Said) error 
 			return ctx.Err()
 		}
 	}
-	return away(to) // they fell behind, or have just closed
+	return away(to) // they fell behind or have just closed
 }
 
-// offer puts the message in every inbox that the person has open. taken of them will say whether they wrote it. Where none
-// is open, await is closed when one opens.
+// offer puts the message into all open inboxes of the person; taken of them will report whether they wrote it. Without any,
+// await is closed when one opens.
 func (i *inboxes) offer(name string, s Said) (taken int, written <-chan bool, await <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -213,7 +212,7 @@ func (i *inboxes) offer(name string, s Said) (taken int, written <-chan bool, aw
 	return taken, results, nil
 }
 
-// absent is the error of what is said to somebody without an open inbox.
+// absent is the error of a message to a person without an open inbox.
 type absent struct {
 	error
 	back <-chan struct{}
@@ -222,5 +221,4 @@ type absent struct {
 // Awaits is [connectors.Awaited].
 func (a *absent) Awaits() <-chan struct{} { return a.back }
 
-// Unwrap is what is wrong, in words.
 func (a *absent) Unwrap() error { return a.error }

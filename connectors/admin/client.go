@@ -13,54 +13,54 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// ErrUnreachable is matched by errors that mean there is no daemon at the socket.
+// ErrUnreachable is matched by errors that mean that no daemon serves the socket.
 var ErrUnreachable = wire.ErrUnreachable
 
-// Client decides over admin.sock, as the account that this process runs as, and as the operator where it can read the
-// admin key. It is safe for concurrent use; end it with [Client.Close].
+// Client calls admin.sock as the account of this process, and as the operator if it can read the admin key. It is safe for
+// concurrent use. Call [Client.Close] when done.
 type Client struct {
-	// Opened, if set before [Client.Inbox], is told when the inbox is open, before anything is handed over: from then on
-	// its person can be reached.
+	// Opened, if set before [Client.Inbox], is called when the inbox is open, before its first item: from then on its
+	// person can be reached.
 	Opened func()
-	// Lost and Back, if set before [Client.Inbox] or [Client.Events], are told when its connection is lost, and when it
-	// is back; of an inbox, when all that is pending has been handed over again.
+	// Lost and Back, if set before [Client.Inbox] or [Client.Events], are called when the connection is lost and when it is
+	// back; for an inbox, after everything pending was handed over again.
 	Lost func(error)
 	Back func()
-	// Noticed, if set before [Client.Inbox], is handed messages that ask nothing.
+	// Noticed, if set before [Client.Inbox], gets messages that need no answer.
 	Noticed func(lines []string)
-	// Said, if set before [Client.Inbox], is handed what agents of this account's say.
+	// Said, if set before [Client.Inbox], gets messages of this account's agents.
 	Said func(Said)
 
 	wire    *wire.Client
 	keyFile string
 }
 
-// A process that shows prompts hands what people do to the daemon through this client. Of the identities nothing is read
-// but the Via of a decision: the socket proves the rest.
+// A process that shows prompts passes on what people do through this client. It uses only the Via of a decision's identity;
+// the socket proves the rest.
 var (
 	_ connectors.Handler = (*Client)(nil)
 	_ connectors.Talks   = (*Client)(nil)
 )
 
-// NewClient makes a client of the daemon that serves the socket at that path. It does not connect yet. With every call
-// it presents the admin key in keyFile, if there is one that it may read: the daemon makes it when it first starts. The key
-// goes only to this account, root and the owner of its file.
+// NewClient makes a client of the daemon at a socket. It does not connect. Every call presents the admin key in keyFile, if
+// that exists and is readable; the daemon creates it at its first start. The key is sent only to a server that runs as this
+// account, root or the owner of keyFile.
 func NewClient(socket, keyFile string) *Client {
 	knows := func(uid int) bool { return wire.Owns(uid, keyFile) }
 	return &Client{wire: wire.NewClient(socket, knows), keyFile: keyFile}
 }
 
-// Close lets go of idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.wire.Close() }
 
-// OnPermission is [connectors.Handler]: [Client.Decide], and the row after, also beside a refusal.
+// OnPermission is [connectors.Handler]. It calls [Client.Decide].
 func (c *Client) OnPermission(ctx context.Context, d connectors.Decision) (permissions.Request, error) {
 	s, err := c.Decide(ctx, d)
 	return s.Request, err
 }
 
-// Decide decides. Of d's identity only Via is read: the socket proves the rest. Beside a refusal it returns the row as
-// it stands, where the caller may see it.
+// Decide decides a request. It uses only the Via of d's identity; the socket proves the rest. With a refusal it returns the
+// current row, if the caller may see it.
 func (c *Client) Decide(ctx context.Context, d connectors.Decision) (permissions.Standing, error) {
 	body, name := bodyOf(d)
 	var w wire.Request
@@ -79,7 +79,7 @@ func (c *Client) Decide(ctx context.Context, d connectors.Decision) (permissions
 	return s, err
 }
 
-// List lists at most limit pending requests after the one named, oldest first; 0 is as many as the daemon gives.
+// List lists at most limit pending requests after the one given, oldest first; 0 is the daemon's limit.
 func (c *Client) List(ctx context.Context, after permissions.ID, limit int) ([]permissions.Standing, error) {
 	query := url.Values{"state": {string(permissions.Pending)}}
 	if after != "" {
@@ -95,17 +95,17 @@ func (c *Client) List(ctx context.Context, after permissions.ID, limit int) ([]p
 	return wire.TryEach(list, wire.Request.Standing)
 }
 
-// Show gives one request by its id or its code.
+// Show returns a request by its id or code.
 func (c *Client) Show(ctx context.Context, name string) (permissions.Standing, error) {
 	return c.row(ctx, http.MethodGet, requestPath(name))
 }
 
-// Cancel withdraws a pending request, by its id or its code.
+// Cancel withdraws a pending request by its id or code.
 func (c *Client) Cancel(ctx context.Context, name string) (permissions.Standing, error) {
 	return c.row(ctx, http.MethodPost, requestPath(name)+"/cancel")
 }
 
-// row is one call about a request, which is answered by its row.
+// row makes a call that returns a request's row.
 func (c *Client) row(ctx context.Context, method, path string) (permissions.Standing, error) {
 	var w wire.Request
 	if err := c.wire.Call(ctx, method, path, c.header(""), nil, 0, &w); err != nil {
@@ -114,7 +114,7 @@ func (c *Client) row(ctx context.Context, method, path string) (permissions.Stan
 	return w.Standing()
 }
 
-// Audit lists at most limit entries of the daemon's chain after seq, oldest first; 0 is as many as the daemon gives.
+// Audit lists at most limit entries of the daemon's chain after seq, oldest first; 0 is the daemon's limit.
 func (c *Client) Audit(ctx context.Context, after int64, limit int) ([]permissions.Entry, error) {
 	query := url.Values{"after": {strconv.FormatInt(after, 10)}}
 	if limit > 0 {
@@ -123,10 +123,10 @@ func (c *Client) Audit(ctx context.Context, after int64, limit int) ([]permissio
 	return c.entries(ctx, "/v1/audit?"+query.Encode())
 }
 
-// Verify checks every audit chain and returns their heads. The error says at which entry a chain is broken.
+// Verify checks every audit chain and returns their heads. The error names the entry at which a chain is broken.
 func (c *Client) Verify(ctx context.Context) ([]permissions.Head, error) {
 	var list []Head
-	// A long chain takes its time to read.
+	// A long chain takes time to read.
 	if err := c.wire.Call(ctx, http.MethodGet, "/v1/audit/verify", c.header(""), nil, wire.MaxWait, &list); err != nil {
 		return nil, err
 	}
@@ -136,18 +136,18 @@ func (c *Client) Verify(ctx context.Context) ([]permissions.Head, error) {
 	})
 }
 
-// WhoAmI is who this account is to the daemon.
+// WhoAmI returns this account's identity at the daemon.
 func (c *Client) WhoAmI(ctx context.Context) (Me, error) {
 	var me Me
 	return me, c.get(ctx, "/v1/whoami", &me)
 }
 
-// Ready is nil while requests can be stored and answered; the error says what to do.
+// Ready is nil while requests can be stored and answered; otherwise the error says what to do.
 func (c *Client) Ready(ctx context.Context) error { return c.get(ctx, "/readyz", nil) }
 
 func (c *Client) entries(ctx context.Context, path string) ([]permissions.Entry, error) {
 	var list []Entry
-	// A long chain takes its time to read.
+	// A long chain takes time to read.
 	if err := c.wire.Call(ctx, http.MethodGet, path, c.header(""), nil, wire.MaxWait, &list); err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (c *Client) get(ctx context.Context, path string, out any) error {
 	return c.wire.Call(ctx, http.MethodGet, path, c.header(""), nil, 0, out)
 }
 
-// header presents the key, if there is one, and says through what a decision comes.
+// header presents the key, if there is one, and the channel of a decision.
 func (c *Client) header(via string) http.Header {
 	h := http.Header{}
 	if text, err := os.ReadFile(c.keyFile); err == nil {

@@ -1,14 +1,14 @@
-// Package admin is the door of those who decide: HTTP on admin.sock, for the command line and for an inbox in another
-// terminal, and the client that speaks to it.
+// Package admin is the server for people who decide: HTTP on admin.sock, for the command line and for inboxes in other
+// terminals, with its client.
 //
-// Who calls is the account at the other end of the socket. The account that runs the daemon, and root, may also present
-// the admin key, and are the operator then. Everybody else is the person whose account it is, sees what was put to them
-// and decides that. What an identity may do is the business of the [Desk]; this door only proves it.
+// The caller is the account at the other end of the socket. The account that runs the daemon, and root, become the operator
+// by presenting the admin key. Everybody else is the person with that account, and sees and decides what was sent to them.
+// This server only proves an identity; the [Desk] decides what it may do.
 //
-// As a connector it pushes nothing: whoever has an inbox open follows the stream of changes, is told notices in it, and
-// counts as reachable while they do. What their agents say comes in it, too, and waits while there is none; they write to
-// them by routes of their own. The events are another stream, read from the audit in the order of commits: its
-// reader names the last one that it has and goes on from there.
+// As a connector it pushes nothing by itself. A client with an open inbox follows a stream of changes, notices and agent
+// messages, and its person counts as reachable meanwhile; agent messages wait for an inbox. People write to agents by
+// routes of their own. Events are a second stream, read from the audit in the order of commits: a reader names the last
+// event that it has and continues there.
 package admin
 
 import (
@@ -33,49 +33,45 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Name is what copies and the configuration call this door.
+// Name identifies this server in copies and in the configuration.
 const Name = "admin"
 
-// The references of what was shown here.
+// References of what was shown here.
 const (
-	refInbox = "inbox" // the person had an inbox open
-	refAdmin = "admin" // they will come and look
+	refInbox = "inbox" // an inbox of the person was open
+	refAdmin = "admin" // the person will come and look
 )
 
-// Key is the secret that proves the operator. It does not print.
+// Key is the operator's secret. Printing or logging it shows a placeholder.
 type Key string
 
-// String hides the key.
 func (Key) String() string { return "‹admin key›" }
 
-// GoString hides the key.
 func (k Key) GoString() string { return k.String() }
 
-// LogValue hides the key.
 func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
-// Options are what a [Connector] needs.
+// Options configure a [Connector].
 type Options struct {
 	Socket string // path of admin.sock
-	Group  string // whose members may come in as well; empty: this account and root only
-	Key    Key    // of the operator; empty: nobody is
-	// AdminReachable lets a request wait for somebody to come to the socket, without an open inbox.
+	Group  string // its members may connect, too; empty: only this account and root
+	Key    Key    // of the operator; empty: there is none
+	// AdminReachable lets requests wait for somebody to connect, without an open inbox.
 	AdminReachable bool
-	// Connections is how many connections one account may have at a time; 0 for the default of 1024.
+	// Connections limits the connections of one account; 0 is 1024.
 	Connections int
-	// Zone is where a person lives, by name; nil where that is not known. It is called by several goroutines at a time;
-	// nil knows nobody.
+	// Zone returns a person's time zone, or nil. It may be nil and must be safe for concurrent use.
 	Zone func(name string) *time.Location
-	// Metrics answers /metrics; nil: nothing does.
+	// Metrics serves /metrics; it may be nil.
 	Metrics http.Handler
-	// Daemon describes the process for [Status]; nil: nothing is known of it. It is called by several goroutines at a time.
+	// Daemon describes the process for [Status]. It may be nil and must be safe for concurrent use.
 	Daemon func() Daemon
-	// Stop ends the daemon in order; nil: nobody can. by is who asked for it, for the log. It returns at once.
+	// Stop begins an orderly shutdown and returns at once; nil disables it. by names who asked for it, for the log.
 	Stop func(by string)
 	Log  *slog.Logger
 }
 
-// Connector is the deciders' door.
+// Connector is the admin server.
 type Connector struct {
 	options  Options
 	inboxes  inboxes
@@ -90,7 +86,7 @@ var (
 	_ connectors.Screen    = (*Connector)(nil)
 )
 
-// New makes a connector. It does nothing yet.
+// New makes a connector. It performs no I/O.
 func New(o Options) *Connector { return &Connector{options: o} }
 
 // Name is [Name].
@@ -99,8 +95,8 @@ func (c *Connector) Name() string { return Name }
 // Shows is [connectors.Screen].
 func (c *Connector) Shows() {}
 
-// Listen opens the socket, so that what is wrong with it is known before anything else is started. Callers wait in the
-// socket's queue until [Connector.Run].
+// Listen opens the socket, so that its errors are known before anything else starts. Connections queue until
+// [Connector.Run].
 func (c *Connector) Listen() error {
 	l, err := wire.Listen(c.options.Socket, c.options.Group)
 	if err != nil {
@@ -110,11 +106,11 @@ func (c *Connector) Listen() error {
 	return nil
 }
 
-// Run serves until ctx ends, after [Connector.Listen] if that was not called. h is also a [Desk]: the engine is both.
+// Run serves until ctx ends. It calls [Connector.Listen] if that was not done. h must also be a [Desk].
 func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	desk, ok := h.(Desk)
 	if !ok {
-		return errors.New("serve admin.sock: the handler is not a desk")
+		return errors.New("serve admin.sock: the handler does not implement Desk")
 	}
 	if c.listener == nil {
 		if err := c.Listen(); err != nil {
@@ -124,12 +120,12 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	now := time.Now()
 	c.began.Store(&now)
 	l := c.listener
-	c.listener = nil // it is closed when Run returns
+	c.listener = nil // closed when Run returns
 	guarded := c.door(desk).Handler(wire.Entrance{Guard: paced()})
 	return wire.Serve(ctx, l, guarded, c.options.Connections, c.options.Log)
 }
 
-// door has all that deciders may reach.
+// door makes the server with all its routes.
 func (c *Connector) door(desk Desk) *wire.Door {
 	door := wire.NewDoor("daycared for deciders", desk.Ready, c.options.Log)
 	r := &routes{desk: desk, door: door, gate: newGate(c.options.Key), inboxes: &c.inboxes, zone: c.options.Zone,
@@ -141,7 +137,7 @@ func (c *Connector) door(desk Desk) *wire.Door {
 	return door
 }
 
-// The paces of each account, in calls a second and at once. They are this door's own: what agents do uses up nothing.
+// Rate limits of one account: calls per second and burst. They are separate from those of agents.
 const (
 	callsPerSecond, callsAtOnce = 2000, 5000
 	looksPerSecond, looksAtOnce = 20, 100
@@ -151,8 +147,8 @@ func paced() func(http.Handler) http.Handler {
 	return wire.Paced(wire.NewPace(callsPerSecond, callsAtOnce), wire.NewPace(looksPerSecond, looksAtOnce))
 }
 
-// returnTime is how long an inbox whose connection was lost, perhaps because the daemon was started again, has to come
-// back before its person counts as gone.
+// returnTime is how long a lost inbox, for example during a restart of the daemon, may take to reconnect before its person
+// counts as unreachable.
 const returnTime = 2 * time.Second
 
 // Reach is [connectors.Reacher].
@@ -160,7 +156,7 @@ func (c *Connector) Reach(p connectors.Person) error {
 	switch {
 	case c.options.AdminReachable, c.inboxes.present(p.Name):
 		return nil
-	case c.began.Load() == nil, c.mayReturn(p.Name): // before it serves, nobody could come back
+	case c.began.Load() == nil, c.mayReturn(p.Name): // not serving yet, so nobody could have reconnected
 		return away(p)
 	}
 	return gone(p)
@@ -176,7 +172,7 @@ func (c *Connector) mayReturn(name string) bool {
 	return time.Since(last) < returnTime
 }
 
-// Send shows the request in the person's inboxes, or notes that they will come and look.
+// Send shows the request in the person's inboxes, or records that they will come and look.
 func (c *Connector) Send(_ context.Context, p connectors.Prompt) (ref string, err error) {
 	present, _ := c.inboxes.send(p.To.Name, parcel{request: p.Request.ID})
 	switch {
@@ -190,7 +186,7 @@ func (c *Connector) Send(_ context.Context, p connectors.Prompt) (ref string, er
 	return "", gone(p.To)
 }
 
-// Tell is [connectors.Teller]: what the notice says goes to every inbox that the person has open.
+// Tell is [connectors.Teller]: the notice goes to all open inboxes of the person.
 func (c *Connector) Tell(_ context.Context, n connectors.Notice) error {
 	lines := card.Notice(n, card.Options{Self: n.To.Name, Now: time.Now(), Location: cmp.Or(n.To.Location, time.Local)})
 	if len(lines) == 0 {
@@ -207,20 +203,20 @@ func (c *Connector) Tell(_ context.Context, n connectors.Notice) error {
 
 func away(p connectors.Person) error { return errors.New(p.Name + " has no inbox open just now") }
 
-// What a caller says about itself besides its account.
+// Headers by which a caller describes itself.
 const (
 	headerKey = "Authorization" // Bearer and the admin key
 	headerVia = "Daycared-Via"
 	bearer    = "Bearer "
 )
 
-// What decided_via says of decisions that come through this door.
+// The values of decided_via for decisions made here.
 const (
 	viaCLI      = "cli"
-	viaTerminal = "terminal" // an inbox: a prompt on somebody's screen
+	viaTerminal = "terminal" // an inbox: a prompt on a person's screen
 )
 
-// gate proves who calls.
+// gate authenticates callers.
 type gate struct {
 	key    [sha256.Size]byte
 	hasKey bool
@@ -233,13 +229,13 @@ func newGate(key Key) gate {
 
 type identityKey struct{}
 
-// admit proves who makes a call, for every route behind it.
+// admit authenticates the caller before every route.
 func (g gate) admit(ctx huma.Context, next func(huma.Context)) {
 	id := g.identity(wire.PeerUID(ctx.Context()), ctx.Header(headerKey), ctx.Header(headerVia))
 	next(huma.WithValue(ctx, identityKey{}, id))
 }
 
-// who is who makes the call that ctx is of; nobody, where nothing has been proven.
+// who is ctx's caller, or nobody if the call was not authenticated.
 func who(ctx context.Context) connectors.Identity {
 	if id, ok := ctx.Value(identityKey{}).(connectors.Identity); ok {
 		return id
@@ -247,8 +243,8 @@ func who(ctx context.Context) connectors.Identity {
 	return connectors.Identity{Via: viaCLI, UID: permissions.NoUID}
 }
 
-// identity is who calls, given the account at the other end and what the call presents. Only the daemon's own account
-// and root can be the operator, and only with the key, which is compared in constant time.
+// identity authenticates a caller by its account and what it presents. Only the daemon's own account and root can be the
+// operator, and only with the key, which is compared in constant time.
 func (g gate) identity(uid int, authorization, via string) connectors.Identity {
 	id := connectors.Identity{Via: viaCLI, UID: uid}
 	if via == viaTerminal {
@@ -261,30 +257,30 @@ func (g gate) identity(uid int, authorization, via string) connectors.Identity {
 	return id
 }
 
-// Desk is what this door needs of the engine besides deciding. An identity that is nobody here, or that asks for what
-// is not routed to it, gets a *permissions.Refusal; the operator sees everything.
+// Desk is what this server needs from the engine besides deciding. An identity that is not configured, or that asks for
+// what is not routed to it, gets a *permissions.Refusal; the operator sees everything.
 type Desk interface {
 	connectors.Handler
 	connectors.Controls
 	connectors.Talks
 	connectors.Locker
-	// Who is the name of the person that an identity is.
+	// Who is the name of an identity's person.
 	Who(id connectors.Identity) (name string, err error)
-	// Show gives one request by its id or its code.
+	// Show returns a request by its id or code.
 	Show(ctx context.Context, id connectors.Identity, name string) (permissions.Standing, error)
-	// Cancel withdraws a pending request, by its id or its code.
+	// Cancel withdraws a pending request by its id or code.
 	Cancel(ctx context.Context, id connectors.Identity, name string) (permissions.Standing, error)
 
-	// Sessions lists at most limit sessions of agents of ours after the one named, by id: those of this person's, and only
-	// with ended also those that have.
+	// Sessions lists at most limit sessions of our agents after the one given, by id: those of this person, and with ended
+	// also those that have ended.
 	Sessions(
 		ctx context.Context, id connectors.Identity, ended bool, after permissions.ID, limit int,
 	) ([]permissions.Sitting, error)
-	// Session gives one of them.
+	// Session returns one of them.
 	Session(ctx context.Context, id connectors.Identity, session permissions.ID) (permissions.Sitting, error)
-	// Debug switches whether each state of its run is logged.
+	// Debug switches the logging of each state of a session's run.
 	Debug(ctx context.Context, id connectors.Identity, session permissions.ID, on bool) (permissions.Sitting, error)
-	// Executions lists at most limit of its calls after the one with that ID, by ID.
+	// Executions lists at most limit of its calls after the one with that id, by id.
 	Executions(
 		ctx context.Context, id connectors.Identity, session permissions.ID, after int64, limit int,
 	) ([]permissions.Execution, error)
@@ -294,9 +290,8 @@ type Desk interface {
 		ctx context.Context, id connectors.Identity, session permissions.ID, execution, after int64, limit int,
 	) ([]permissions.Artifact, error)
 
-	// CreateToken makes a token for an agent of a person's, empty for nobody's in particular; expires is how long it is valid, 0 for
-	// ever. The secret is told this once.
-	// For the operator only, as is all about tokens.
+	// CreateToken makes a token for an agent of a person; an empty person means nobody in particular. expires is its
+	// lifetime, 0 forever. The secret cannot be read again. All methods about tokens are for the operator only.
 	CreateToken(
 		ctx context.Context, id connectors.Identity, name, person string, expires time.Duration,
 	) (permissions.Secret, permissions.Token, error)
@@ -305,48 +300,48 @@ type Desk interface {
 	// RevokeToken revokes one token by its id, or all of a name.
 	RevokeToken(ctx context.Context, id connectors.Identity, name string) ([]permissions.Token, error)
 
-	// Happenings lists at most limit events after seq that this person may see, and how far it looked: where to go on.
-	// An after that lies before everything that is still kept is refused with [permissions.CodeGone], unless it is 0:
-	// from wherever the list begins.
+	// Happenings lists at most limit events after seq that this person may see, and returns how far it looked: where to
+	// continue. An after before everything that is kept is refused with [permissions.CodeGone], except 0, which is from the
+	// beginning of what is kept.
 	Happenings(ctx context.Context, id connectors.Identity, after int64, limit int) (list []permissions.Happening, seen int64, err error)
-	// Changed is closed when there may be new ones.
+	// Changed returns a channel that is closed when there may be new events.
 	Changed() <-chan struct{}
 
 	// Audit lists at most limit entries of the daemon's chain after seq, oldest first; for the operator only.
 	Audit(ctx context.Context, id connectors.Identity, after int64, limit int) ([]permissions.Entry, error)
 	// Verify checks every audit chain and returns their heads; for the operator only.
 	Verify(ctx context.Context, id connectors.Identity) ([]permissions.Head, error)
-	// Invite makes a link by which somebody brings the account that is to answer as the person of that name.
+	// Invite makes a link by which the person of that name pairs an account.
 	Invite(ctx context.Context, id connectors.Identity, name, via string) (connectors.Invitation, error)
-	// Guest waits until somebody has come by the link.
+	// Guest waits until an account has used the link.
 	Guest(ctx context.Context, id connectors.Identity, code string) (connectors.Guest, error)
-	// Pair has the guest with that address answer as the person, and returns the account that did before, if another.
+	// Pair pairs the candidate with that address with its person, and returns the account that was paired before, if
+	// another.
 	Pair(ctx context.Context, id connectors.Identity, code, address string) (now, was permissions.Pairing, err error)
-	// Dismiss ends the invitation.
+	// Dismiss ends an invitation.
 	Dismiss(ctx context.Context, id connectors.Identity, code string) error
-	// Unpair takes the account away that somebody was paired with.
+	// Unpair removes a person's paired account.
 	Unpair(ctx context.Context, id connectors.Identity, name, via string) (permissions.Pairing, error)
 
-	// Locks are the people who are locked.
+	// Locks lists the people who are locked.
 	Locks() []permissions.Lock
-	// Suspended lists what opens nothing since the store was restored.
+	// Suspended lists what is suspended since the store was restored.
 	Suspended(ctx context.Context, id connectors.Identity) (permissions.Suspended, error)
-	// Reinstate has what the names mean open again what it opened, or everything without names, and returns it.
+	// Reinstate reactivates what the names mean, or everything without names, and returns it.
 	Reinstate(ctx context.Context, id connectors.Identity, names []string) (permissions.Suspended, error)
 
 	// Subscribe follows every committed change.
 	Subscribe(buffer int) *permissions.Feed
-	// Stand is a row with its code, copies and waiters.
+	// Stand returns a row with its code, copies and waiters.
 	Stand(ctx context.Context, r permissions.Request) (permissions.Standing, error)
-	// Health is what is wrong with each channel that knows, and with people's accounts there, by the channel's name; nil
-	// for one that is well.
+	// Health maps each channel that reports its health to what is wrong with it and with people's accounts there, or nil.
 	Health() map[string]error
-	// Ways are the channels by which each person can be reached.
+	// Ways maps each person to the channels by which they can be reached.
 	Ways() map[string][]string
-	// Contacts are all channels that are switched on, with whom each can reach just now.
+	// Contacts lists all enabled channels, with whom each can reach now.
 	Contacts() []connectors.Contact
-	// Waiting is how many requests wait for an identity, and since when the oldest does; zero where none waits.
+	// Waiting is how many requests wait for an identity, and since when the oldest does; zero without any.
 	Waiting(ctx context.Context, id connectors.Identity) (count int, since time.Time, err error)
-	// Ready is nil while requests can be stored and answered; the error says what to do.
+	// Ready is nil while requests can be stored and answered; otherwise the error says what to do.
 	Ready(ctx context.Context) error
 }

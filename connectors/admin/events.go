@@ -18,19 +18,19 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// FromNow as a place in the events is behind the newest one.
+// FromNow is the position after the newest event.
 const FromNow int64 = -1
 
-// eventPage is how many entries are looked at at a time.
+// eventPage is how many entries are read at a time.
 const eventPage = 500
 
-// Where a reader goes on is what it was last told, else what it asks for.
+// A reader continues after the last event that it got, otherwise where it asks to begin.
 type eventsInput struct {
 	Last  int64 `header:"Last-Event-ID" minimum:"-1" default:"-1" doc:"the last seq seen; counts before after"`
 	After int64 `query:"after" minimum:"-1" default:"-1" doc:"0: from the beginning; -1: from now on"`
 }
 
-// events answers with the stream. Whatever keeps it from its beginning is refused before it begins.
+// events answers with the stream, or with a refusal if that cannot begin.
 func (r *routes) events(ctx context.Context, in *eventsInput) (*huma.StreamResponse, error) {
 	at := in.After
 	if in.Last != FromNow {
@@ -46,14 +46,15 @@ func (r *routes) events(ctx context.Context, in *eventsInput) (*huma.StreamRespo
 	}
 	return &huma.StreamResponse{Body: func(c huma.Context) {
 		s.sink = newSink(streamTo(c))
-		_ = s.run(c.Context()) // it ends with the connection, and then there is nobody to tell
+		_ = s.run(c.Context()) // it ends with the connection, so nobody needs the error
 	}}, nil
 }
 
-// Look gives at most limit events after seq, and how far it looked, as [Desk.Happenings] does for a person.
+// Look returns at most limit events after seq, and how far it looked, as [Desk.Happenings] does for a person.
 type Look func(ctx context.Context, after int64, limit int) (list []permissions.Happening, seen int64, err error)
 
-// Events is the same stream at another door, of what look finds for each call. It ends as soon as look refuses.
+// Events serves the same stream on another server, with the events that look returns for each call. It ends once look
+// refuses.
 func Events(look func(r *http.Request) Look, changed func() <-chan struct{}) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s := &eventStream{changed: changed, look: look(r)}
@@ -71,22 +72,22 @@ func Events(look func(r *http.Request) Look, changed func() <-chan struct{}) htt
 			return
 		}
 		s.sink = newSink(streamed(w))
-		_ = s.run(r.Context()) // it ends with the connection, or with what the caller holds
+		_ = s.run(r.Context()) // it ends with the connection or with the caller's access
 	})
 }
 
-// eventStream is one reader of the events. It keeps nothing but its place: every event is read from the audit in the
-// order of commits, so a reader that is slow or was away loses nothing and is told nothing twice.
+// eventStream is one reader of the events. Its only state is a position: every event is read from the audit in the order of
+// commits, so a slow or returning reader misses nothing and gets nothing twice.
 type eventStream struct {
 	sink
 	look    Look
 	changed func() <-chan struct{}
 	place   int64 // the last seq looked at
-	told    int64 // the place that the reader knows of
+	told    int64 // the position that the reader knows
 }
 
-// begin finds the place to start from, and refuses one that is kept no more, and one that nothing has reached yet: what
-// happens up to it would never be told.
+// begin finds the position to start from. It refuses one that is no longer kept, and one in the future: events up to it
+// would be skipped.
 func (s *eventStream) begin(ctx context.Context, at int64) (err error) {
 	s.place = at
 	if at == FromNow {
@@ -105,8 +106,8 @@ func (s *eventStream) begin(ctx context.Context, at int64) (err error) {
 	return err
 }
 
-// newest is the first place that nothing follows. A [Desk] tells only what follows a place, so the end is looked for by
-// doubling and halving: some dozens of looks, however much there is.
+// newest is the first position that nothing follows. A [Desk] only lists what follows a position, so this searches by
+// doubling and halving: some dozens of looks, whatever the number of events.
 func (s *eventStream) newest(ctx context.Context) (seq int64, err error) {
 	followed := func(seq int) bool {
 		_, seen, failed := s.look(ctx, int64(seq), 1)
@@ -124,14 +125,13 @@ func (s *eventStream) newest(ctx context.Context) (seq int64, err error) {
 	return int64(last), err
 }
 
-// run sends what is there and then what comes. The first thing that a reader is told is its place, so that it can come
-// back to it whatever happens.
+// run sends the events that exist, then new ones. It sends the position first, so that the reader can always resume.
 func (s *eventStream) run(ctx context.Context) error {
 	s.told = FromNow
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	for {
-		changed := s.changed() // taken before looking, so that nothing falls between
+		changed := s.changed() // taken before looking, so that no event is missed
 		if err := s.catchUp(ctx); err != nil {
 			return err
 		}
@@ -150,7 +150,7 @@ func (s *eventStream) run(ctx context.Context) error {
 	}
 }
 
-// catchUp sends everything up to the newest event, and how far it came where that was nothing for this reader.
+// catchUp sends everything up to the newest event, and the new position if the last events were not for this reader.
 func (s *eventStream) catchUp(ctx context.Context) error {
 	for {
 		list, seen, err := s.look(ctx, s.place, eventPage)
@@ -183,20 +183,20 @@ func (s *eventStream) tell(h permissions.Happening) error {
 	return s.send(event{id: strconv.FormatInt(h.Seq, 10), kind: string(h.Type), data: string(data)})
 }
 
-// Events hands over every event after seq that this account may see, in the order of commits and each once, until ctx
-// ends or handle returns an error, which it returns. After 0 is from the beginning, [FromNow] from now on. The first
-// connection must succeed; one lost later is tried again for ever and goes on where it was. A place that the daemon
-// keeps no more is a *permissions.Refusal with CodeGone.
+// Events calls handle with every event after seq that this account may see, in the order of commits and once each, until
+// ctx ends or handle returns an error, which it returns. After 0 means from the beginning, [FromNow] from now on. The first
+// connection must succeed; later ones are retried forever and resume. A position that the daemon no longer keeps is a
+// *permissions.Refusal with CodeGone.
 func (c *Client) Events(ctx context.Context, after int64, handle func(wire.Event) error) error {
 	l := &listening{link: link{client: c}, handle: handle, place: after}
 	return l.keep(ctx, l.listen)
 }
 
-// listening is the events across their connections.
+// listening is the event stream across reconnections.
 type listening struct {
 	link
 	handle func(wire.Event) error
-	place  int64 // the last seq that the daemon told
+	place  int64 // the last seq from the daemon
 }
 
 // listen reads one connection to its end.
@@ -217,7 +217,7 @@ func (l *listening) listen(ctx context.Context) error {
 			return errors.Join(wire.ErrLost, err)
 		}
 		if !l.met || l.away {
-			l.isUp() // the first that comes is the place
+			l.isUp() // the first message is the position
 		}
 		if err := l.heard(e); err != nil {
 			return err
@@ -225,7 +225,7 @@ func (l *listening) listen(ctx context.Context) error {
 	}
 }
 
-// heard hands over an event, and notes how far the stream has come.
+// heard handles one message and advances the position.
 func (l *listening) heard(e event) error {
 	seq, err := strconv.ParseInt(e.id, 10, 64)
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Inbox hands over what is pending for this account and then every change of it, each once, until ctx ends or handle
-// returns an error, which it returns. While it runs, the person counts as reachable. The first connection must succeed;
-// one lost later is tried again for ever, and what was settled meanwhile is handed over then.
+// Inbox calls handle with everything pending for this account and then with every change, once each, until ctx ends or
+// handle returns an error, which it returns. While it runs, the person counts as reachable. The first connection must
+// succeed; later ones are retried forever, and what was settled meanwhile is handed over then.
 func (c *Client) Inbox(ctx context.Context, handle func(permissions.Standing) error) error {
 	f := &following{link: link{client: c}, handle: handle, known: map[permissions.ID]known{}}
 	return f.keep(ctx, f.follow)
 }
 
-// following is an inbox across its connections.
+// following is an inbox across reconnections.
 type following struct {
 	link
 	handle func(permissions.Standing) error
@@ -30,8 +30,8 @@ type following struct {
 
 type known struct {
 	revision int64
-	current  bool // the daemon told it since the connection came up
-	over     bool // it was handed over as settled, ahead of what the stream says of it
+	current  bool // sent by the daemon in this connection
+	over     bool // handed over as settled, before the stream says so
 }
 
 // follow reads one connection to its end.
@@ -75,7 +75,7 @@ func (f *following) follow(ctx context.Context) error {
 	}
 }
 
-// told hands over a row, unless it is one that the inbox has already.
+// told hands over a row, unless the inbox has it already.
 func (f *following) told(e event) error {
 	var w wire.Request
 	if err := json.Unmarshal([]byte(e.data), &w); err != nil {
@@ -110,8 +110,8 @@ func (f *following) give(s permissions.Standing) error {
 	return f.failed
 }
 
-// synced hands over what is not pending any more, or is about to be sent again, and says that the connection is back. What
-// it reads may be newer than what the stream is about to say.
+// synced hands over what is no longer pending, or is about to be sent again, and reports that the connection is back. The
+// rows that it reads may be newer than what the stream sends next.
 func (f *following) synced(ctx context.Context) error {
 	for id, k := range f.known {
 		if k.current {
@@ -122,7 +122,7 @@ func (f *following) synced(ctx context.Context) error {
 		if err != nil && !refused {
 			return err
 		}
-		if refused { // it is nothing of this person's any more
+		if refused { // it no longer concerns this person
 			delete(f.known, id)
 			continue
 		}
@@ -135,7 +135,7 @@ func (f *following) synced(ctx context.Context) error {
 	return nil
 }
 
-// noticed hands over a message that asks nothing.
+// noticed hands over a notice.
 func (f *following) noticed(e event) error {
 	var n notice
 	if err := json.Unmarshal([]byte(e.data), &n); err != nil {
@@ -147,7 +147,7 @@ func (f *following) noticed(e event) error {
 	return nil
 }
 
-// said hands over what an agent says.
+// said hands over an agent message.
 func (f *following) said(e event) error {
 	var s Said
 	if err := json.Unmarshal([]byte(e.data), &s); err != nil {
@@ -159,16 +159,16 @@ func (f *following) said(e event) error {
 	return nil
 }
 
-// link is a stream across its connections: one that is lost is made again.
+// link is a stream that reconnects.
 type link struct {
 	client *Client
 	met    bool  // a connection was complete once
 	away   bool  // the connection was lost and is not back
-	failed error // of whoever is handed what comes
+	failed error // error of the callback
 }
 
-// keep reads one connection after the other until ctx ends, until whoever is handed what comes returns an error, or
-// until the daemon refuses. The first connection must succeed; one lost later is tried again for ever.
+// keep reads one connection after the other until ctx ends, the callback returns an error, or the daemon refuses. The first
+// connection must succeed; later ones are retried forever.
 func (l *link) keep(ctx context.Context, read func(context.Context) error) error {
 	tries := wire.NewTries()
 	for {
@@ -194,7 +194,7 @@ func (l *link) keep(ctx context.Context, read func(context.Context) error) error
 	}
 }
 
-// isUp says that the connection is complete.
+// isUp reports that the connection is complete.
 func (l *link) isUp() {
 	if l.away && l.client.Back != nil {
 		l.client.Back()

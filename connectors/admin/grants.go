@@ -10,7 +10,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// revoked is a grant that was taken back, and what had run under it, as programs read it.
+// revoked is the JSON form of a revoked grant and of what had run under it.
 type revoked struct {
 	Grant wire.Grant     `json:"grant"`
 	Ran   []wire.Request `json:"ran" doc:"what was not asked because of it, the newest first"`
@@ -34,7 +34,7 @@ func (r *routes) revoke(ctx context.Context, in *grantInput) (revoked, error) {
 	return revoked{wire.FromGrant(took.Grant), plainly(took.Ran)}, err
 }
 
-// Void takes back an approval that was not used, by its request's id or code, with the grants that it left behind.
+// Void withdraws an unused approval, by its request's id or code, and the grants that it created.
 func (c *Client) Void(ctx context.Context, _ connectors.Identity, name string) (permissions.Standing, error) {
 	return c.row(ctx, http.MethodPost, requestPath(name)+"/void")
 }
@@ -48,7 +48,7 @@ func (c *Client) Grants(ctx context.Context, _ connectors.Identity) ([]permissio
 	return wire.TryEach(list, wire.Grant.Permissions)
 }
 
-// Revoke takes a grant back and tells what ran under it, the newest first.
+// Revoke revokes a grant and returns what ran under it, newest first.
 func (c *Client) Revoke(ctx context.Context, _ connectors.Identity, grant permissions.ID) (permissions.Revoked, error) {
 	var told revoked
 	path := "/v1/grants/" + url.PathEscape(string(grant))
@@ -58,7 +58,7 @@ func (c *Client) Revoke(ctx context.Context, _ connectors.Identity, grant permis
 	return told.Revoked()
 }
 
-// Revoked is what was taken back.
+// Revoked converts it.
 func (told revoked) Revoked() (permissions.Revoked, error) {
 	g, err := told.Grant.Permissions()
 	if err != nil {
@@ -68,7 +68,7 @@ func (told revoked) Revoked() (permissions.Revoked, error) {
 	return permissions.Revoked{Grant: g, Ran: ran}, err
 }
 
-// stopped is what stop-all did.
+// stopped is the result of stop-all.
 type stopped struct {
 	Cancelled int `json:"cancelled"`
 }
@@ -82,8 +82,8 @@ func (r *routes) resume(ctx context.Context, _ *struct{}) (struct{}, error) {
 	return struct{}{}, r.desk.Resume(ctx, who(ctx))
 }
 
-// StopAll cancels everything that is pending and has everything new refused until [Client.Resume]. It returns how many
-// requests it cancelled.
+// StopAll cancels everything that is pending and refuses new requests until [Client.Resume]. It returns how many requests
+// it cancelled.
 func (c *Client) StopAll(ctx context.Context, _ connectors.Identity) (cancelled int, err error) {
 	var told stopped
 	// Much may be pending.
@@ -91,7 +91,7 @@ func (c *Client) StopAll(ctx context.Context, _ connectors.Identity) (cancelled 
 	return told.Cancelled, err
 }
 
-// Resume ends what [Client.StopAll] began. Where nothing is stopped it changes nothing.
+// Resume ends a stop. Without one it changes nothing.
 func (c *Client) Resume(ctx context.Context, _ connectors.Identity) error {
 	return c.wire.Call(ctx, http.MethodPost, "/v1/resume", c.header(""), nil, 0, nil)
 }

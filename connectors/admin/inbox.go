@@ -25,53 +25,52 @@ import (
 
 const (
 	feedBuffer = 256
-	// maxSeen is how many requests a stream remembers before it forgets those that are settled.
+	// maxSeen is how many requests a stream remembers before it forgets settled ones.
 	maxSeen = 4096
 )
 
-// The events of the stream.
+// The event types of the stream.
 const (
-	eventRequest = "request" // a row, new or changed; the event's id is the request's, a colon and the revision
-	eventSynced  = "synced"  // all that was pending has been sent
-	eventNotice  = "notice"  // lines that ask nothing
-	eventSaid    = "said"    // what an agent of the person's says
+	eventRequest = "request" // a row, new or changed; the event's id is the request's id, a colon and the revision
+	eventSynced  = "synced"  // everything pending has been sent
+	eventNotice  = "notice"  // lines that need no answer
+	eventSaid    = "said"    // a message of the person's agent
 )
 
-// notice is the data of such an event.
+// notice is the data of an eventNotice.
 type notice struct {
 	Lines []string `json:"lines"`
 }
 
-// parcel is what a person is sent through an open inbox: a request to be shown, lines that ask nothing, or what an agent
-// says.
+// parcel is what is sent to an open inbox: a request, a notice or an agent message.
 type parcel struct {
 	request permissions.ID
 	lines   []string
 	said    *Said
-	written chan<- bool // each stream that took it says once whether it wrote it; nil: nobody waits for that
+	written chan<- bool // every stream that took it reports once whether it wrote it; may be nil
 }
 
-// report says what became of the parcel in one stream.
+// report reports whether one stream wrote the parcel.
 func (p parcel) report(written bool) {
 	if p.written != nil {
-		p.written <- written // there is room: see inboxes.offer
+		p.written <- written // buffered, see inboxes.offer
 	}
 }
 
-// inboxes are the open streams of each person, and when somebody's last one closed. The zero value is ready.
+// inboxes are the open streams of each person, and when a person's last one closed. The zero value is ready.
 type inboxes struct {
 	mu     sync.Mutex
-	open   map[string][]chan parcel // what is sent to a person goes to all of theirs
+	open   map[string][]chan parcel // everything sent to a person goes to all their streams
 	closed map[string]time.Time
 	await  map[string]chan struct{} // closed when the person's next inbox opens
-	missed map[string]missed        // what was sent to a person while none of theirs was open
+	missed map[string]missed        // what was sent to a person without an open inbox
 }
 
-// missed are requests, and when each was sent. That it was is noted in its row, but only a moment later, in which an inbox
-// may open: to that one it is not still to come.
+// missed are requests and when each was sent. The row records that a moment later, in which an inbox may open; that inbox
+// must not wait for them.
 type missed map[permissions.ID]time.Time
 
-// notedWithin is how long that may take.
+// notedWithin limits that moment.
 const notedWithin = time.Minute
 
 func (i *inboxes) miss(name string, id permissions.ID) {
@@ -85,7 +84,7 @@ func (i *inboxes) miss(name string, id permissions.ID) {
 	i.missed[name][id] = time.Now()
 }
 
-// present tells whether the person has an inbox open.
+// present reports whether the person has an inbox open.
 func (i *inboxes) present(name string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -99,8 +98,8 @@ func (i *inboxes) left(name string) time.Time {
 	return i.closed[name]
 }
 
-// send hands something to every open inbox of the person, and tells whether there was one and how many took it. A stream
-// that does not keep up is not waited for: it has lagged, and starts from the rows again.
+// send puts a parcel into every open inbox of the person and reports whether there was one, and how many took it. It never
+// blocks: a stream that fell behind restarts from the rows.
 func (i *inboxes) send(name string, p parcel) (present bool, taken int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -117,7 +116,7 @@ func (i *inboxes) send(name string, p parcel) (present bool, taken int) {
 	return present, taken
 }
 
-// enter opens one more, until leave is called, and tells what was sent before.
+// enter opens an inbox until leave is called, and returns what was sent before.
 func (i *inboxes) enter(name string) (sent <-chan parcel, before missed, leave func()) {
 	to := make(chan parcel, feedBuffer)
 	i.mu.Lock()
@@ -134,7 +133,7 @@ func (i *inboxes) enter(name string) (sent <-chan parcel, before missed, leave f
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		i.open[name] = slices.DeleteFunc(i.open[name], func(c chan parcel) bool { return c == to })
-		close(to) // nothing more is sent there
+		close(to) // no more parcels arrive
 		for p := range to {
 			p.report(false)
 		}
@@ -156,7 +155,7 @@ func (r *routes) inbox(ctx context.Context, _ *struct{}) (*huma.StreamResponse, 
 		defer leave()
 		s := newStream(r.desk, id, name, streamTo(c))
 		s.sent, s.before = sent, before
-		_ = s.run(c.Context()) // it ends with the connection, and then there is nobody to tell
+		_ = s.run(c.Context()) // it ends with the connection, so nobody needs the error
 	}}, nil
 }
 
@@ -166,8 +165,8 @@ type stream struct {
 	desk   Desk
 	id     connectors.Identity
 	name   string
-	sent   <-chan parcel // to be told now
-	before missed        // sent when nobody was there
+	sent   <-chan parcel // to send now
+	before missed        // sent while no inbox was open
 	seen   map[permissions.ID]seen
 }
 
@@ -175,16 +174,16 @@ func newStream(desk Desk, id connectors.Identity, name string, w http.ResponseWr
 	return &stream{sink: newSink(w), desk: desk, id: id, name: name, seen: map[permissions.ID]seen{}}
 }
 
-// seen is what the other end knows of a request.
+// seen is what the client knows of a request.
 type seen struct {
 	revision int64
 	settled  bool
 }
 
-// errLagged ends a stream whose reader fell behind: it comes back and starts from the rows.
+// errLagged ends a stream whose reader fell behind: it reconnects and restarts from the rows.
 var errLagged = errors.New("the reader fell behind")
 
-// run follows the changes first and then lists what is pending, so that nothing falls between the two.
+// run subscribes to the changes before it lists what is pending, so that nothing is missed.
 func (s *stream) run(ctx context.Context) error {
 	feed := s.desk.Subscribe(feedBuffer)
 	defer feed.Close()
@@ -235,7 +234,7 @@ func (s *stream) snapshot(ctx context.Context) error {
 	}
 }
 
-// deliver passes on what is sent to this person now.
+// deliver sends a parcel.
 func (s *stream) deliver(ctx context.Context, p parcel) error {
 	switch {
 	case p.said != nil:
@@ -252,7 +251,7 @@ func (s *stream) deliver(ctx context.Context, p parcel) error {
 	return s.tell(standing)
 }
 
-// pass sends what is no request.
+// pass sends an event that is not a request.
 func (s *stream) pass(kind string, data any) error {
 	text, err := wire.Encode(data)
 	if err != nil {
@@ -261,10 +260,10 @@ func (s *stream) pass(kind string, data any) error {
 	return s.send(event{kind: kind, data: string(text)})
 }
 
-// changed passes on a change that concerns this person: of what they are asked, and the one that takes a request away
-// from them. A pending request that was not sent to them yet is about to be.
+// changed sends a change that concerns this person: of a request to them, or the change that takes it away from them. A
+// pending request that was not sent to them yet follows as a parcel.
 func (s *stream) changed(ctx context.Context, q permissions.Request) error {
-	if name, err := s.desk.Who(s.id); name != s.name { // locked meanwhile, perhaps
+	if name, err := s.desk.Who(s.id); name != s.name { // perhaps locked meanwhile
 		return cmp.Or(err, errLagged)
 	}
 	before, known := s.seen[q.ID]
@@ -288,7 +287,7 @@ func (s *stream) changed(ctx context.Context, q permissions.Request) error {
 	return nil
 }
 
-// toCome tells whether a copy is this person's, here, and still to be sent.
+// toCome reports whether a copy is this person's, here, and still to be sent.
 func (s *stream) toCome(c permissions.Copy) bool {
 	if _, sent := s.before[c.Request]; sent {
 		return false
@@ -309,8 +308,8 @@ func (s *stream) tell(p permissions.Standing) error {
 	return s.send(event{id: fmt.Sprintf("%s:%d", q.ID, q.Revision), kind: eventRequest, data: string(row)})
 }
 
-// remember keeps what was sent, so that an older change that comes later is not taken for news. What was settled long
-// ago does not change any more and is forgotten when there is much of it.
+// remember records what was sent, so that an older change that arrives later is ignored. Settled requests never change, so
+// they are forgotten when there are too many.
 func (s *stream) remember(q permissions.Request) {
 	if len(s.seen) >= maxSeen {
 		for id, old := range s.seen {
@@ -324,12 +323,12 @@ func (s *stream) remember(q permissions.Request) {
 
 const (
 	heartbeat   = 15 * time.Second
-	eventWithin = 10 * time.Second // to write one; a reader that does not read is cut off
+	eventWithin = 10 * time.Second // limit to write one event; a reader that does not read is disconnected
 	// maxLine is the longest line of a stream: a row with its details, escaped.
 	maxLine = 16 << 20
 )
 
-// event is one server-sent event, of one line of data. Without a kind it only says how far the stream has come.
+// event is one server-sent event with one line of data. Without a kind it only carries the position.
 type event struct{ id, kind, data string }
 
 // sink writes server-sent events.
@@ -340,13 +339,13 @@ type sink struct {
 
 func newSink(w http.ResponseWriter) sink { return sink{w: w, control: http.NewResponseController(w)} }
 
-// streamTo begins the answer that c is of as a stream of events.
+// streamTo begins c's response as a stream of events.
 func streamTo(c huma.Context) http.ResponseWriter {
 	_, w := humago.Unwrap(c)
 	return streamed(w)
 }
 
-// streamed says that what is written is a stream of events.
+// streamed sets the headers of a stream of events.
 func streamed(w http.ResponseWriter) http.ResponseWriter {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
@@ -368,14 +367,14 @@ func (s sink) send(e event) error {
 func (s sink) beat() error { return s.write([]byte(": still here\n\n")) }
 
 func (s sink) write(b []byte) error {
-	_ = s.control.SetWriteDeadline(time.Now().Add(eventWithin)) // a writer without deadlines is still a writer
+	_ = s.control.SetWriteDeadline(time.Now().Add(eventWithin)) // writers without deadlines work, too
 	if _, err := s.w.Write(b); err != nil {
 		return err
 	}
 	return s.control.Flush()
 }
 
-// eventReader reads the little of server-sent events that our streams use: one line a field, comments skipped.
+// eventReader reads the subset of server-sent events that our streams use: one line per field, comments skipped.
 type eventReader struct{ lines *bufio.Scanner }
 
 func newEventReader(r io.Reader) *eventReader {
@@ -384,7 +383,7 @@ func newEventReader(r io.Reader) *eventReader {
 	return &eventReader{lines: lines}
 }
 
-// next is the next event, or the end of the stream as an error.
+// next returns the next event, or the end of the stream as an error.
 func (r *eventReader) next() (e event, err error) {
 	for r.lines.Scan() {
 		name, text, _ := strings.Cut(r.lines.Text(), ": ")
@@ -396,7 +395,7 @@ func (r *eventReader) next() (e event, err error) {
 		case "data":
 			e.data = text
 		case "":
-			if e != (event{}) { // the empty line ends an event; after a comment there is none
+			if e != (event{}) { // an empty line ends an event; after a comment there is none
 				return e, nil
 			}
 		}

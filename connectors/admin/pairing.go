@@ -12,7 +12,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Invitation is a link that enrols one account, as programs read it.
+// Invitation is the JSON form of a link that pairs one account.
 type Invitation struct {
 	Code  string    `json:"code"`
 	Link  string    `json:"link"`
@@ -20,14 +20,14 @@ type Invitation struct {
 	Until time.Time `json:"until"`
 }
 
-// Guest is an account that came by a link, as programs read it.
+// Guest is the JSON form of an account that used a link.
 type Guest struct {
 	Address  string `json:"address"`
 	Name     string `json:"name" doc:"as the account calls itself"`
 	Language string `json:"language"`
 }
 
-// Pairing is an account that answers as a person, as programs read it.
+// Pairing is the JSON form of an account that is paired with a person.
 type Pairing struct {
 	Person   string    `json:"person"`
 	Via      string    `json:"via"`
@@ -62,7 +62,7 @@ type (
 	}
 )
 
-// registerPairing registers the routes of pairing, for the operator.
+// registerPairing registers the operator's routes of pairing.
 func (r *routes) registerPairing() {
 	serve(r, post("invite", "/v1/pairings", "Make a link that enrols somebody"), r.invite)
 	serve(r, long(get("guest", "/v1/pairings/{code}", "Wait for whoever comes by a link; null while nobody has")), r.guest)
@@ -113,14 +113,14 @@ func fromPairing(p, was permissions.Pairing) Pairing {
 	}
 }
 
-// Invite makes a link by which somebody brings the account that is to answer as the person of that name.
+// Invite makes a link by which the person of that name pairs an account.
 func (c *Client) Invite(ctx context.Context, name, via string) (i Invitation, err error) {
 	var in inviteInput
 	in.Body.Name, in.Body.Via = name, via
 	return i, c.wire.Call(ctx, http.MethodPost, "/v1/pairings", c.header(""), in.Body, wire.MaxWait, &i)
 }
 
-// Guest waits until somebody has come by an invitation's link, or until ctx ends.
+// Guest waits until an account has used an invitation's link, or until ctx ends.
 func (c *Client) Guest(ctx context.Context, code string) (Guest, error) {
 	path := "/v1/pairings/" + url.PathEscape(code) + "?wait=" + wire.MaxWait.String()
 	for {
@@ -134,7 +134,7 @@ func (c *Client) Guest(ctx context.Context, code string) (Guest, error) {
 	}
 }
 
-// Pair has the guest of an invitation answer as its person from now on.
+// Pair pairs an invitation's candidate with its person.
 func (c *Client) Pair(ctx context.Context, code, address string) (p Pairing, err error) {
 	var in pairInput
 	in.Body.Address = address
@@ -147,13 +147,13 @@ func (c *Client) Dismiss(ctx context.Context, code string) error {
 	return c.wire.Call(ctx, http.MethodDelete, "/v1/pairings/"+url.PathEscape(code), c.header(""), nil, 0, nil)
 }
 
-// Unpair takes the account away that somebody was paired with, and returns it.
+// Unpair removes a person's paired account and returns it.
 func (c *Client) Unpair(ctx context.Context, name, via string) (p Pairing, err error) {
 	path := "/v1/people/" + url.PathEscape(name) + "/pairing?via=" + url.QueryEscape(via)
 	return p, c.wire.Call(ctx, http.MethodDelete, path, c.header(""), nil, 0, &p)
 }
 
-// Lock is a person who is locked, or was until now, as programs read it.
+// Lock is the JSON form of a lock, also of one that just ended.
 type Lock struct {
 	Person    string    `json:"person"`
 	Locked    bool      `json:"locked" doc:"false once they are unlocked"`
@@ -174,7 +174,7 @@ func fromLock(l permissions.Locked, over bool) Lock {
 	w := Lock{
 		Person: l.Person, Locked: !over, LockedAt: l.At.UTC(), LockedBy: l.By, Via: l.Via,
 		Holds: l.Holds, Already: l.Already, Unsaved: l.Unsaved != nil,
-		Unlocking: wire.Each(l.Unlocking, func(said string) string { return strings.Split(said, " (")[0] }), // without their account
+		Unlocking: wire.Each(l.Unlocking, func(said string) string { return strings.Split(said, " (")[0] }), // without their accounts
 		Voided:    plainly(l.Voided), Used: plainly(l.Used),
 	}
 	for _, took := range l.Revoked {
@@ -209,27 +209,27 @@ func (r *routes) registerLocks() {
 	})
 }
 
-// plainly are requests as programs read them.
+// plainly is the JSON form of requests.
 func plainly(all []permissions.Request) []wire.Request {
 	return wire.Each(all, func(q permissions.Request) wire.Request { return wire.From(permissions.Standing{Request: q}, true) })
 }
 
-// Lock has nothing count any more that comes from a person's accounts, and takes back what they gave since a time, unless
-// that is zero.
+// Lock ignores everything that comes from a person's accounts until Unlock, and withdraws what they gave since a time,
+// unless that is zero.
 func (c *Client) Lock(ctx context.Context, name string, since time.Time) (l Lock, err error) {
 	var in lockInput
 	in.Body.Since = since
 	return l, c.wire.Call(ctx, http.MethodPost, lockPath(name), c.header(""), in.Body, wire.MaxWait, &l)
 }
 
-// Unlock ends that, or says that it takes somebody else.
+// Unlock ends a lock, or returns it with who else has to agree.
 func (c *Client) Unlock(ctx context.Context, name string) (l Lock, err error) {
 	return l, c.wire.Call(ctx, http.MethodDelete, lockPath(name), c.header(""), nil, 0, &l)
 }
 
 func lockPath(name string) string { return "/v1/people/" + url.PathEscape(name) + "/lock" }
 
-// Suspended is one thing that a restore suspended, as programs read it: a grant, a token or a pairing.
+// Suspended is the JSON form of a grant, a token or a pairing that a restore suspended.
 type Suspended struct {
 	ID          string       `json:"id" doc:"as reinstate takes it"`
 	Kind        string       `json:"kind" enum:"grant,token,pairing"`
@@ -239,7 +239,7 @@ type Suspended struct {
 	Pairing     *PairingKept `json:"pairing"`
 }
 
-// PairingKept is an account that answers as a person, as programs read it.
+// PairingKept is the JSON form of a pairing that was suspended.
 type PairingKept struct {
 	Person   string    `json:"person"`
 	Via      string    `json:"via"`
@@ -275,7 +275,7 @@ type reinstateInput struct {
 
 var errReinstate = errors.New("say which: names, or all")
 
-// registerSuspended registers the routes of what is suspended.
+// registerSuspended registers the routes of what a restore suspended.
 func (r *routes) registerSuspended() {
 	serve(r, get("suspended", "/v1/suspended", "List what a restore suspended; for the operator"), r.suspended)
 	serve(r, post("reinstate", "/v1/reinstate", "Confirm what a restore suspended; for the operator"), r.reinstate)

@@ -13,7 +13,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// routes are what deciders may call. Who calls is proven before any of them ([gate.admit]).
+// routes are the server's routes. [gate.admit] authenticates the caller before each of them.
 type routes struct {
 	desk    Desk
 	door    *wire.Door
@@ -21,10 +21,10 @@ type routes struct {
 	inboxes *inboxes
 	zone    func(name string) *time.Location // may be nil
 	daemon  func() Daemon                    // may be nil
-	end     func(by string)                  // ends the daemon; may be nil
+	end     func(by string)                  // begins the shutdown; may be nil
 }
 
-// serve registers a route. What handle returns is the body of the reply, and its error is refused as the door refuses it.
+// serve registers a route. handle returns the response's body; its error becomes a refusal.
 func serve[I, O any](r *routes, o huma.Operation, handle func(context.Context, *I) (O, error)) {
 	huma.Register(r.door.API, o, func(ctx context.Context, in *I) (*struct{ Body O }, error) {
 		out, err := handle(ctx, in)
@@ -42,7 +42,7 @@ func get(id, path, summary string) huma.Operation {
 func post(id, path, summary string) huma.Operation {
 	return huma.Operation{
 		OperationID: id, Method: http.MethodPost, Path: path, Summary: summary,
-		MaxBodyBytes: -1, BodyReadTimeout: -1, // the door has read the body already
+		MaxBodyBytes: -1, BodyReadTimeout: -1, // the server has read the body already
 	}
 }
 
@@ -50,7 +50,7 @@ func remove(id, path, summary string) huma.Operation {
 	return huma.Operation{OperationID: id, Method: http.MethodDelete, Path: path, Summary: summary}
 }
 
-// long is an operation whose answer may take as long as somebody waits.
+// long is an operation that may wait long before it answers.
 func long(o huma.Operation) huma.Operation {
 	o.Middlewares = huma.Middlewares{wire.WriteWithin(wire.LongPoll)}
 	return o
@@ -104,7 +104,7 @@ type listInput struct {
 	Limit int               `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 }
 
-// listStep is how many requests are in memory at a time, with all that belongs to them.
+// listStep is how many requests, with all their data, are in memory at a time.
 const listStep = 16
 
 func (r *routes) list(ctx context.Context, in *listInput) ([]wire.Request, error) {
@@ -165,7 +165,7 @@ func (r *routes) decide(ctx context.Context, in *decideInput) (*struct{ Body wir
 	return nil, refused
 }
 
-// around is where q was shown and who waits; what was decided is told even when that cannot be found.
+// around adds the copies and waiters to q. The decision is returned even if they cannot be read.
 func (r *routes) around(ctx context.Context, q permissions.Request) wire.Request {
 	s, err := r.desk.Stand(ctx, q)
 	if err != nil {
@@ -210,7 +210,7 @@ func (r *routes) whoami(ctx context.Context, _ *struct{}) (Me, error) {
 	return me, nil
 }
 
-// decision is what a decider posts.
+// decision is the body of a decision.
 type decision struct {
 	Answer    permissions.Answer `json:"answer,omitzero" maxLength:"64" doc:"the id of an option, or other: the comment answers a question"`
 	Call      int                `json:"call,omitzero" minimum:"0" doc:"of a step; 0 for all that are open"`
@@ -220,7 +220,7 @@ type decision struct {
 	Defaulted bool               `json:"defaulted,omitzero" doc:"no valid answer in three tries; answer is not read"`
 }
 
-// of is the decision about the request that is named, by its id or by its code.
+// of converts it to the decision about a request, named by id or code.
 func (b decision) of(name string) (d connectors.Decision, err error) {
 	if b.Answer != "" && b.Defaulted {
 		return d, errors.New("a decision has an answer, or is defaulted, not both")
@@ -247,7 +247,7 @@ func (b decision) of(name string) (d connectors.Decision, err error) {
 	return d, nil
 }
 
-// bodyOf is what posts d, and the name of its request.
+// bodyOf returns the body that posts d, and the name of its request.
 func bodyOf(d connectors.Decision) (b decision, name string) {
 	b = decision{Answer: d.Answer, Call: d.Call, Comment: d.Comment, Really: d.Really, Defaulted: d.Default}
 	if d.Shown != (permissions.Digest{}) {
@@ -259,19 +259,19 @@ func bodyOf(d connectors.Decision) (b decision, name string) {
 	return b, d.Code
 }
 
-// Me is who a caller is here.
+// Me is a caller's identity here.
 type Me struct {
 	Name     string `json:"name"`
 	UID      int    `json:"uid"`
 	Operator bool   `json:"operator"`
 	Via      string `json:"via"`
-	// StoppedBy is who stopped everything; null while nothing is stopped.
+	// StoppedBy is who stopped everything, or null.
 	StoppedBy *string `json:"stopped_by"`
-	// Timezone is the tz database's name of where they live; null where none is configured.
+	// Timezone is the IANA name of their time zone, or null if none is configured.
 	Timezone *string `json:"timezone"`
 }
 
-// Location is the zone of the caller's times of day, and that of this process where none is configured or known.
+// Location is the caller's time zone; without a known one, this process's.
 func (m Me) Location() *time.Location {
 	if m.Timezone == nil {
 		return time.Local
@@ -283,7 +283,7 @@ func (m Me) Location() *time.Location {
 	return zone
 }
 
-// zoneName is the name of a zone that others know, too, or null.
+// zoneName is the IANA name of a zone, or null.
 func zoneName(zone *time.Location) *string {
 	if zone == nil || zone == time.Local {
 		return nil
@@ -291,7 +291,7 @@ func zoneName(zone *time.Location) *string {
 	return wire.OrNull(zone.String())
 }
 
-// Entry is one entry of the audit as programs read it.
+// Entry is the JSON form of an audit entry.
 type Entry struct {
 	Chain   string            `json:"chain"`
 	Seq     int64             `json:"seq"`
@@ -305,7 +305,7 @@ type Entry struct {
 	Hash    string            `json:"hash"`
 }
 
-// FromEntry is an entry as programs read it.
+// FromEntry converts an audit entry.
 func FromEntry(e permissions.Entry) Entry {
 	detail := e.Detail
 	if detail == nil {
@@ -317,7 +317,7 @@ func FromEntry(e permissions.Entry) Entry {
 	}
 }
 
-// Head is the last entry of a chain that was verified, and what is kept of it, as programs read it.
+// Head is the JSON form of the last entry of a verified chain, and of how much of the chain is kept.
 type Head struct {
 	Entry
 	First   int64 `json:"first" doc:"the seq of the first entry that is kept"`
@@ -325,7 +325,7 @@ type Head struct {
 	Unkeyed int64 `json:"unkeyed" doc:"the last entry that the audit key did not key, but seals as it was then; 0: there is none"`
 }
 
-// Permissions is the entry that e tells of.
+// Permissions converts it back.
 func (e Entry) Permissions() (permissions.Entry, error) {
 	prev, err := permissions.ParseDigest(e.Prev)
 	if err != nil {

@@ -13,36 +13,36 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Daemon is what a daemon's process says of itself.
+// Daemon describes the daemon's process.
 type Daemon struct {
 	PID     int       `json:"pid"`
 	UID     int       `json:"uid" doc:"the account that runs it"`
 	Version string    `json:"version"`
 	Since   time.Time `json:"since"`
-	// Manager is what may start it again when it ends: systemd, or null.
+	// Manager is what may restart it when it ends: systemd, or null.
 	Manager *string `json:"manager"`
-	// Config is the configuration file that is in force, null for the defaults, and ConfigRead when it was read last.
+	// Config is the active configuration file, or null for the defaults; ConfigRead is when it was last read.
 	Config     *string   `json:"config"`
 	ConfigRead time.Time `json:"config_read"`
-	// ConfigRefused says why the file was not taken when it was to be read again; null when it was.
+	// ConfigRefused is why the last reload of the file was rejected, or null.
 	ConfigRefused *string `json:"config_refused"`
 	DataDir       string  `json:"data_dir"`
-	// Log is the file of the log; null: standard error.
+	// Log is the log file; null: standard error.
 	Log         *string `json:"log"`
 	AgentSocket string  `json:"agent_socket"`
 	AdminSocket string  `json:"admin_socket"`
 	Listen      *string `json:"listen" doc:"where agents of other machines ask; null: nowhere"`
-	// Console is how the daemon's own terminal stands.
+	// Console is the state of the daemon's own terminal.
 	Console string `json:"console" enum:"open,closed,none,off"`
 }
 
-// Status is how a daemon stands. What is another person's is left out for everybody but the operator.
+// Status is the state of a daemon. Only the operator sees what belongs to other people.
 type Status struct {
 	Daemon
-	// Ready reports whether requests can be stored and answered, as /readyz does; NotReady says why they cannot.
+	// Ready reports whether requests can be stored and answered, as /readyz does; NotReady is why they cannot.
 	Ready    bool    `json:"ready"`
 	NotReady *string `json:"not_ready"`
-	// Reachable reports whether anybody at all can be reached just now.
+	// Reachable reports whether anybody can be reached now.
 	Reachable bool             `json:"reachable"`
 	Channels  []ChannelStatus  `json:"channels"`
 	People    []PersonStatus   `json:"people"`
@@ -50,44 +50,44 @@ type Status struct {
 	StoppedBy *string          `json:"stopped_by"`
 	Suspended []SuspendedState `json:"suspended" doc:"accounts that decide nothing until they are paired again or confirmed"`
 	Locked    []Lock           `json:"locked" doc:"people whose accounts count for nothing until they are unlocked"`
-	// Unconfirmed is what a restore suspended and nobody has confirmed since.
+	// Unconfirmed counts what a restore suspended and nobody has confirmed since.
 	Unconfirmed *UnconfirmedStatus `json:"unconfirmed" doc:"null for everybody but the operator"`
 }
 
-// ChannelStatus is how one channel stands, and whom it reaches just now.
+// ChannelStatus is a channel's state, and whom it reaches now.
 type ChannelStatus struct {
 	Channel
 	Reaches []string `json:"reaches" doc:"names, of those that the caller may see"`
 }
 
-// PersonStatus is by which channels somebody can be reached just now.
+// PersonStatus has the channels by which a person can be reached now.
 type PersonStatus struct {
 	Name string   `json:"name"`
 	Via  []string `json:"via"`
 	Text string   `json:"text" doc:"why by none; empty when by any"`
 }
 
-// WaitingStatus is what waits for an answer of the caller's, for the operator of anybody's.
+// WaitingStatus counts the requests that wait for the caller; for the operator, those that wait for anybody.
 type WaitingStatus struct {
 	Count  int        `json:"count"`
 	Oldest *time.Time `json:"oldest"`
 }
 
-// SuspendedState is an account of somebody's that is suspended.
+// SuspendedState is a person's account that is suspended.
 type SuspendedState struct {
 	Person string `json:"person"`
 	Via    string `json:"via"`
 	Text   string `json:"text" doc:"why, and what to do about it"`
 }
 
-// UnconfirmedStatus is how much a restore suspended that nobody has confirmed since.
+// UnconfirmedStatus counts what a restore suspended and nobody has confirmed since.
 type UnconfirmedStatus struct {
 	Grants   int `json:"grants"`
 	Tokens   int `json:"tokens"`
 	Pairings int `json:"pairings"`
 }
 
-// Ended is what [Client.Shutdown] did.
+// Ended is the result of [Client.Shutdown].
 type Ended struct {
 	Daemon
 	Pending int `json:"pending" doc:"requests that wait, and are asked again at the next start"`
@@ -150,25 +150,25 @@ func (r *routes) shutdown(ctx context.Context, _ *struct{}) (Ended, error) {
 	}
 	count, _, err := r.desk.Waiting(ctx, id)
 	if err != nil {
-		count = 0 // a daemon that is not well can be ended, too
+		count = 0 // an unhealthy daemon can be stopped, too
 	}
 	r.end("daycared stop")
 	return Ended{Daemon: r.self(), Pending: count}, nil
 }
 
-// Status is how the daemon stands, as far as this account may see it.
+// Status returns the daemon's state, as far as this account may see it.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	var s Status
 	return s, c.get(ctx, "/v1/status", &s)
 }
 
-// Shutdown ends the daemon in order, as SIGTERM does. It returns when the daemon has begun to stop.
+// Shutdown stops the daemon in order, as SIGTERM does. It returns once the daemon has begun to stop.
 func (c *Client) Shutdown(ctx context.Context) (Ended, error) {
 	var e Ended
 	return e, c.wire.Call(ctx, http.MethodPost, "/v1/shutdown", c.header(""), nil, 0, &e)
 }
 
-// reach fills in whom the channels reach, as far as the caller sees people.
+// reach fills in whom the channels reach, of the people that the caller may see.
 func (s *Status) reach(contacts []connectors.Contact, sees func(name string) bool) {
 	people := map[string]*PersonStatus{}
 	var names []string
@@ -223,20 +223,20 @@ func besides(text, more string) string {
 	switch {
 	case text == "":
 		return more
-	case strings.Contains(text, more): // a lock is the same on every channel
+	case strings.Contains(text, more): // a lock has the same text on every channel
 		return text
 	}
 	return text + "; " + more
 }
 
-// Channel is how one connector is.
+// Channel is the health of one connector.
 type Channel struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
 	Text string `json:"text" doc:"what is wrong and what to do; empty when nothing is"`
 }
 
-// Person is by which channels somebody can be reached.
+// Person has the channels by which a person can be reached.
 type Person struct {
 	Name string   `json:"name"`
 	Via  []string `json:"via" doc:"the channels by which they can be reached; screens are not among them"`
@@ -259,7 +259,7 @@ func (r *routes) people(ctx context.Context, _ *struct{}) ([]Person, error) {
 	return all, nil
 }
 
-// People tells by which channels each person can be reached; for the operator.
+// People lists the channels by which each person can be reached; for the operator.
 func (c *Client) People(ctx context.Context) ([]Person, error) {
 	var all []Person
 	return all, c.get(ctx, "/v1/people", &all)
@@ -281,7 +281,7 @@ func (r *routes) health(ctx context.Context, _ *struct{}) ([]Channel, error) {
 	return all, nil
 }
 
-// Health tells how each channel is, where it knows.
+// Health lists the channels that report their health.
 func (c *Client) Health(ctx context.Context) ([]Channel, error) {
 	var all []Channel
 	return all, c.get(ctx, "/v1/health", &all)

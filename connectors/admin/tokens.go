@@ -12,20 +12,20 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Token is a token as programs read it: never its secret.
+// Token is the JSON form of a token, without its secret.
 type Token struct {
 	ID        permissions.ID `json:"id"`
 	Name      string         `json:"name"`
-	Person    string         `json:"person"` // whose agent it is; empty: nobody's in particular
+	Person    string         `json:"person"` // whose agent it is; empty: nobody in particular
 	CreatedAt time.Time      `json:"created_at"`
 	ExpiresAt *time.Time     `json:"expires_at"` // null: never
 	UsedAt    *time.Time     `json:"used_at"`    // last, to the minute
 	RevokedAt *time.Time     `json:"revoked_at"`
-	// SuspendedAt is since when it proves nothing, because the store was restored.
+	// SuspendedAt is since when it is invalid because the store was restored, or null.
 	SuspendedAt *time.Time `json:"suspended_at"`
 }
 
-// FromToken is t as programs read it.
+// FromToken converts a token.
 func FromToken(t permissions.Token) Token {
 	return Token{
 		ID: t.ID, Name: t.Name, Person: t.Person, CreatedAt: t.CreatedAt.UTC(), ExpiresAt: wire.OrNullTime(t.ExpiresAt),
@@ -34,14 +34,14 @@ func FromToken(t permissions.Token) Token {
 	}
 }
 
-// wish is a token as it is asked for.
+// wish is the request for a token.
 type wish struct {
 	Name    string `json:"name" maxLength:"64" doc:"what routes know the agent by"`
 	Person  string `json:"person,omitzero" doc:"whose agent it is, of people in the configuration; without it, nobody's in particular"`
 	Expires string `json:"expires,omitzero" doc:"how long it is valid, such as 720h; without it, for ever"`
 }
 
-// created is a new token with its secret, which is told this once.
+// created is a new token with its secret, which cannot be read again.
 type created struct {
 	Token  Token  `json:"token"`
 	Secret string `json:"secret"`
@@ -78,8 +78,8 @@ func (r *routes) revokeToken(ctx context.Context, in *tokenInput) ([]Token, erro
 	return wire.Each(list, FromToken), err
 }
 
-// CreateToken makes a token for an agent of a person's, empty for nobody's in particular; expires is how long it is valid, 0 for
-// ever. The secret is told this once.
+// CreateToken makes a token for an agent of a person; an empty person means nobody in particular. expires is its lifetime,
+// 0 forever. The secret cannot be read again.
 func (c *Client) CreateToken(
 	ctx context.Context, name, person string, expires time.Duration,
 ) (permissions.Secret, Token, error) {
@@ -103,9 +103,9 @@ func (c *Client) RevokeToken(ctx context.Context, name string) (list []Token, er
 	return list, c.wire.Call(ctx, http.MethodDelete, path, c.header(""), nil, 0, &list)
 }
 
-// Which sessions are listed.
+// The values of the query's state.
 const (
-	openSessions = "open" // that go on
+	openSessions = "open" // that have not ended
 	allSessions  = "all"  // that are kept
 )
 
@@ -165,8 +165,8 @@ func (r *routes) artifacts(ctx context.Context, in *artifactsInput) ([]wire.Arti
 	return wire.Each(found, wire.FromArtifact), err
 }
 
-// Sessions lists at most limit sessions of agents of ours after the one named, by id, also those that have ended if they
-// are asked for; 0 is as many as the daemon gives.
+// Sessions lists at most limit sessions of our agents after the one given, by id, with ended also those that have ended; 0
+// is the daemon's limit.
 func (c *Client) Sessions(ctx context.Context, ended bool, after permissions.ID, limit int) ([]wire.Session, error) {
 	query := url.Values{"state": {openSessions}}
 	if ended {
@@ -183,7 +183,7 @@ func (c *Client) Sessions(ctx context.Context, ended bool, after permissions.ID,
 	return list, err
 }
 
-// Session gives one session.
+// Session returns one session.
 func (c *Client) Session(ctx context.Context, id permissions.ID) (wire.Session, error) {
 	var s wire.Session
 	err := c.get(ctx, "/v1/sessions/"+url.PathEscape(string(id)), &s)
