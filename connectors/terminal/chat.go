@@ -18,18 +18,18 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// chat is what is typed here that answers nothing.
+// chat handles what is typed here that is not an answer.
 type chat struct {
 	desk   conversation.Desk
 	reader *conversation.Reader
 }
 
 const (
-	// marks begins a line that is for the agent while a card is on the screen.
+	// marks begins a line for the agent while a card is on the screen.
 	marks = ">"
-	// aboutChat is said where a line at a card was no answer.
+	// aboutChat is the reply to a line at a card that was not an answer.
 	aboutChat = "/ begins a command, as in /stop, and > what your agent is to hear meanwhile."
-	// fingers is how long after the last key a card waits, so that it does not come between the keys of a line.
+	// fingers is how long after the last key a card waits, so that it does not interrupt a line.
 	fingers = 3 * time.Second
 
 	helpAlone = `What waits for your answer comes here, one card after the other; the row below a card says what to type.
@@ -55,8 +55,8 @@ Whatever you type while there is none goes to your agent. While there is one, be
 /help · this`
 )
 
-// talk finds out what becomes of what is typed here that answers nothing: it is for agents where the person has any, and a
-// command where [Options.Leave] says that it is answered.
+// talk sets up what happens to input that is not an answer: it goes to the person's agents, if there are any, and commands
+// work if [Options.Leave] is set.
 func (s *screen) talk(ctx context.Context) {
 	t := s.t
 	desk, ok := s.handler.(conversation.Desk)
@@ -84,7 +84,7 @@ func (s *screen) talk(ctx context.Context) {
 	}
 }
 
-// identity is that of whoever sits here.
+// identity is that of the person at the console.
 func (t *Terminal) identity() connectors.Identity {
 	return connectors.Identity{Via: t.o.Via, Console: true, UID: permissions.NoUID}
 }
@@ -94,7 +94,7 @@ func (s *screen) greet(ctx context.Context) {
 	if s.chat == nil || s.over() {
 		return
 	}
-	all, _ := s.chat.desk.Agents(ctx, s.t.identity()) // without them, it is said without a name
+	all, _ := s.chat.desk.Agents(ctx, s.t.identity()) // on an error, without the agent's name
 	to := "your agent"
 	if i := slices.IndexFunc(all, func(a permissions.Presence) bool { return a.Foreground }); i >= 0 {
 		to = card.Visible(all[i].Agent)
@@ -102,7 +102,7 @@ func (s *screen) greet(ctx context.Context) {
 	s.say("What you type here goes to " + to + "; /help says more.")
 }
 
-// listen reads what is for an agent, and goes on with what was begun before the last card.
+// listen starts to read input for an agent and restores the draft from before the last card.
 func (s *screen) listen() {
 	if s.listens || !s.keys() {
 		return
@@ -113,7 +113,7 @@ func (s *screen) listen() {
 	s.write(s.editor.shown())
 }
 
-// pauseChat keeps what was begun to be written, until it is listened for again.
+// pauseChat saves the draft until listen.
 func (s *screen) pauseChat() {
 	if !s.listens {
 		return
@@ -125,7 +125,7 @@ func (s *screen) pauseChat() {
 	s.editor = editor{}
 }
 
-// held is for how long the next card still waits, since somebody is typing.
+// held is how long the next card still waits because somebody is typing.
 func (s *screen) held() time.Duration {
 	if !s.listens || len(s.editor.line) == 0 {
 		return 0
@@ -133,9 +133,9 @@ func (s *screen) held() time.Duration {
 	return max(fingers-s.t.o.Now().Sub(s.struck), 0)
 }
 
-// drain takes in what was typed before the next card, as what it was meant to be.
+// drain reads what was typed before the next card and treats it as input for the agent.
 func (s *screen) drain(ctx context.Context) {
-	for range 256 { // as for a pipe that is never empty
+	for range 256 { // the pipe may never be empty
 		fds := []unix.PollFd{{Fd: int32(s.t.console.fd), Events: unix.POLLIN}}
 		n, err := poll(fds, 0)
 		if !s.listens || err != nil || n == 0 || fds[0].Revents&unix.POLLIN == 0 {
@@ -166,10 +166,10 @@ func (s *screen) wrote(ctx context.Context, e entry) {
 	}
 }
 
-// slashes tells whether a line begins as a command does.
+// slashes reports whether a line begins like a command.
 func (s *screen) slashes(e entry) bool { return strings.HasPrefix(strings.TrimSpace(e.line), "/") }
 
-// commanded does the command that a line is, also where a reason or words of one's own are asked for.
+// commanded runs the command in a line, also while a reason or the person's own words are asked for.
 func (s *screen) commanded(ctx context.Context, e entry) bool {
 	if s.commands == nil || e.long || !conversation.IsCommand(e.line) {
 		return false
@@ -178,8 +178,8 @@ func (s *screen) commanded(ctx context.Context, e entry) bool {
 	return true
 }
 
-// aside does what a line at a card says that is no answer to it: a command, or what the agent is to hear. A slash may
-// also be a mistaken option.
+// aside acts on a line at a card that is not an answer: a command, or a message to the agent. A slash may also be a
+// mistyped option.
 func (s *screen) aside(ctx context.Context, e entry) bool {
 	text := strings.TrimSpace(e.line)
 	switch {
@@ -208,7 +208,7 @@ func (s *screen) aside(ctx context.Context, e entry) bool {
 	return true
 }
 
-// converse hands a line to whoever reads it in every channel, and says what is to be said about it.
+// converse hands a line to the conversation reader and shows its replies.
 func (s *screen) converse(ctx context.Context, line string) {
 	id := s.t.identity()
 	who, err := s.commands.desk.Person(id)
@@ -225,7 +225,7 @@ func (s *screen) converse(ctx context.Context, line string) {
 	case ctx.Err() != nil:
 		return
 	default:
-		s.t.o.Log.Error("what was typed was not stored", "err", err)
+		s.t.o.Log.Error("store typed line", "err", err)
 		did.Say = append(did.Say, "Nothing was stored: "+card.Visible(err.Error())+". Write it again.")
 	}
 	for _, d := range did.Decided {
@@ -236,7 +236,7 @@ func (s *screen) converse(ctx context.Context, line string) {
 	}
 }
 
-// besides adds to what is said about a line that was no answer what else could be typed.
+// besides adds to the reply to a line that was not an answer what else could be typed.
 func (s *screen) besides(say string) string {
 	if s.chat == nil {
 		return say
@@ -246,10 +246,10 @@ func (s *screen) besides(say string) string {
 
 var _ connectors.Talker = (*Terminal)(nil)
 
-// mostSaid is how many characters a message of an agent's has; longer ones are several, so that a card can come between.
+// mostSaid limits one agent message in characters; longer ones are split, so that a card can come between.
 const mostSaid = 4000
 
-// Talk is [connectors.Talker]: the message is put on the screen, among the cards.
+// Talk is [connectors.Talker]: the message appears on the screen, among the cards.
 func (t *Terminal) Talk(_ context.Context, s connectors.Saying) (ref string, more bool, err error) {
 	if err := t.Reach(s.To); err != nil {
 		return "", false, err

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 )
 
-// kind is what sort of thing the input is.
+// kind classifies the input.
 type kind int
 
 const (
@@ -20,10 +20,10 @@ const (
 	aTerminal
 )
 
-// usual is the width of a console that does not say how wide it is.
+// usual is the width of a console that does not report one.
 const usual = 80
 
-// console is the input: what it is, and whether it can be used just now. Its methods do not change it.
+// console is the input: what it is, and whether it can be used now. It has no state of its own.
 type console struct {
 	in *os.File
 	fd int
@@ -49,7 +49,7 @@ func (c console) kind() kind {
 	return noConsole
 }
 
-// over tells whether nothing can come any more. What a closed pipe still holds was written before any prompt to come.
+// over reports whether no input can come any more. What a closed pipe still holds is older than any later prompt.
 func (c console) over() bool {
 	if c.kind() == noConsole {
 		return true
@@ -59,8 +59,8 @@ func (c console) over() bool {
 	return err == nil && n > 0 && fds[0].Revents&(unix.POLLHUP|unix.POLLNVAL) != 0
 }
 
-// foreground tells whether this process may read from the console and change its modes. On a terminal that is not the
-// one that controls the process there is no background.
+// foreground reports whether this process may read from the console and change its modes. A terminal that does not control
+// the process has no background.
 func (c console) foreground() bool {
 	if c.kind() != aTerminal {
 		return true
@@ -79,14 +79,14 @@ func (c console) width() int {
 	return usual
 }
 
-// flush throws away what was typed so far.
+// flush discards the input so far.
 func (c console) flush() (empty bool) {
 	if c.kind() == aTerminal {
-		_ = flushInput(c.fd) // at worst, an early key is taken for a late one
+		_ = flushInput(c.fd) // if it fails, an early key may count as a late one
 		return true
 	}
 	var buf [4096]byte
-	for range 256 { // a pipe that is never empty has nobody at its end who could be asked
+	for range 256 { // nobody can be asked through a pipe that is never empty
 		fds := []unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}}
 		if n, err := poll(fds, 0); err != nil || n == 0 || fds[0].Revents&unix.POLLIN == 0 {
 			return true
@@ -98,8 +98,8 @@ func (c console) flush() (empty bool) {
 	return false
 }
 
-// keys are the modes in which keys arrive one by one and unseen. Unlike in raw mode, Ctrl-C and Ctrl-Z still do what
-// they do everywhere, and what others write is still broken into lines.
+// keys sets the modes in which keys arrive one by one without echo. Unlike in raw mode, Ctrl-C and Ctrl-Z keep their
+// meaning, and other programs' output still breaks into lines.
 func (c console) keys() (restore func(), err error) {
 	before, err := unix.IoctlGetTermios(c.fd, ioctlReadTermios)
 	if err != nil {
@@ -113,19 +113,19 @@ func (c console) keys() (restore func(), err error) {
 		return nil, err
 	}
 	return func() {
-		if c.foreground() { // else the modes are the shell's by now
+		if c.foreground() { // otherwise the shell has set its own modes
 			_ = unix.IoctlSetTermios(c.fd, ioctlWriteTermios, before)
 		}
 	}, nil
 }
 
-// hasKeys tells whether the modes are still those that keys set.
+// hasKeys reports whether the modes of keys are still set.
 func (c console) hasKeys() bool {
 	now, err := unix.IoctlGetTermios(c.fd, ioctlReadTermios)
 	return err == nil && now.Lflag&unix.ICANON == 0
 }
 
-// poll is poll(2), begun again after a signal when nothing was waited for.
+// poll is poll(2). It is restarted after a signal if millis is 0.
 func poll(fds []unix.PollFd, millis int) (int, error) {
 	for {
 		n, err := unix.Poll(fds, millis)
@@ -139,21 +139,21 @@ func poll(fds []unix.PollFd, millis int) (int, error) {
 	}
 }
 
-// IsConsole tells whether a person can be asked through in: a terminal, or a pipe that is open.
+// IsConsole reports whether a person can be asked through in: a terminal, or a pipe that is open.
 func IsConsole(in *os.File) bool {
 	c := newConsole(in)
 	return c.kind() != noConsole && !c.over()
 }
 
-// IsTerminal tells whether in is a terminal.
+// IsTerminal reports whether in is a terminal.
 func IsTerminal(in *os.File) bool { return newConsole(in).kind() == aTerminal }
 
-// ReadLine asks a question of a command's own, and reads one line. It returns as soon as ctx ends, and [io.EOF] when the
-// input is over. Hidden keeps what is typed from then on off the screen.
+// ReadLine asks a command's own question and reads one line. It returns as soon as ctx ends, and [io.EOF] at the end of the
+// input. hidden disables the echo.
 func ReadLine(ctx context.Context, in *os.File, out io.Writer, question string, hidden bool) (line string, err error) {
 	c := newConsole(in)
 	if hidden && c.kind() == aTerminal {
-		show, err := c.hide() // before there is anything to answer
+		show, err := c.hide() // before the question is shown
 		if err != nil {
 			return "", err
 		}
@@ -185,7 +185,7 @@ func ReadLine(ctx context.Context, in *os.File, out io.Writer, question string, 
 		if fds[0].Revents == 0 {
 			continue
 		}
-		var one [1]byte // no more: what follows the line is for the next one
+		var one [1]byte // byte by byte: what follows the line belongs to the next one
 		n, err := unix.Read(c.fd, one[:])
 		switch {
 		case errors.Is(err, unix.EINTR):
@@ -199,10 +199,10 @@ func ReadLine(ctx context.Context, in *os.File, out io.Writer, question string, 
 	}
 }
 
-// Discard throws away what was typed so far: an answer is newer than its question.
+// Discard discards the input so far, so that an answer is newer than its question.
 func Discard(in *os.File) { newConsole(in).flush() }
 
-// hide keeps what is typed off the screen; lines are still edited by the terminal, and Ctrl-C does what it always does.
+// hide disables the echo; the terminal still edits lines, and Ctrl-C keeps its meaning.
 func (c console) hide() (show func(), err error) {
 	before, err := unix.IoctlGetTermios(c.fd, ioctlReadTermios)
 	if err != nil {

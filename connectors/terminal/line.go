@@ -10,10 +10,10 @@ import (
 	"github.com/daycared/daycared/connectors/reply"
 )
 
-// longest is how many bytes a line may have. A longer one is dropped whole: its beginning could say something else.
+// longest limits a line in bytes. A longer one is dropped completely, because its beginning could mean something else.
 const longest = 4096
 
-// Keys that mean something to the editor.
+// Keys that the editor interprets.
 const (
 	keyEOF       = 0x04 // Ctrl-D
 	keyBackspace = 0x08
@@ -22,24 +22,24 @@ const (
 	keyDelete    = 0x7f
 )
 
-// entry is something whole that was typed: a line, Esc alone, or the end of the input.
+// entry is a complete input: a line, Esc alone, or the end of the input.
 type entry struct {
 	line string
-	long bool // longer than can be kept: line is empty
+	long bool // too long: line is empty
 	end  bool
 }
 
-// editor turns bytes into entries. With raw set the bytes are keys, to be echoed and edited; else they are a pipe's,
-// and only newlines mean something. It does no I/O. The zero editor reads a pipe.
+// editor turns bytes into entries. With raw set the bytes are keys, which are echoed and edited; otherwise they come from a
+// pipe, and only newlines are interpreted. It performs no I/O. The zero editor reads a pipe.
 type editor struct {
 	raw     bool
 	line    []byte
-	long    bool // the line is longer than can be kept
-	escape  bool // Esc came, and perhaps the rest of a longer key
-	control bool // within such a key
+	long    bool // the line is too long
+	escape  bool // Esc came, perhaps as the start of a longer key
+	control bool // inside such a key
 }
 
-// feed takes what was read, and returns what is whole now and what the screen is to show for it.
+// feed takes input and returns the completed entries and the echo.
 func (e *editor) feed(read []byte) (entries []entry, echo string) {
 	var shown strings.Builder
 	for _, b := range read {
@@ -51,11 +51,10 @@ func (e *editor) feed(read []byte) (entries []entry, echo string) {
 	return entries, shown.String()
 }
 
-// half tells whether Esc was read and nothing after it yet.
+// half reports whether Esc was read and nothing after it yet.
 func (e *editor) half() bool { return e.escape && !e.control }
 
-// pause says that nothing came after Esc for a while: it was the key itself. On a line that has been begun it clears
-// the line.
+// pause is called when nothing followed Esc for a while, so that it was the key itself. It clears a line that was begun.
 func (e *editor) pause() (entries []entry, echo string) {
 	e.escape = false
 	if len(e.line) > 0 {
@@ -87,7 +86,7 @@ func (e *editor) key(b byte, echo *strings.Builder) (entry, bool) {
 	return entry{}, false
 }
 
-// enter ends the line. Esc and then Enter, both at once, is Esc.
+// enter ends the line. Esc and Enter at once count as Esc.
 func (e *editor) enter() entry {
 	done := entry{line: string(e.line), long: e.long}
 	switch {
@@ -111,7 +110,7 @@ func (e *editor) longer(b byte) {
 	}
 }
 
-// add appends a byte and returns the character that it completes, if it does and can be seen.
+// add appends a byte and returns the printable character that it completes, if any.
 func (e *editor) add(b byte) string {
 	if len(e.line) == longest {
 		e.long = true
@@ -125,7 +124,7 @@ func (e *editor) add(b byte) string {
 	return string(e.line[len(e.line)-size:])
 }
 
-// back removes the last character and returns what takes it off the screen.
+// back removes the last character and returns the output that erases it.
 func (e *editor) back() string {
 	if len(e.line) == 0 {
 		return ""
@@ -135,7 +134,7 @@ func (e *editor) back() string {
 	return erase(c)
 }
 
-// shown is what of the line is on the screen.
+// shown is the visible part of the line.
 func (e *editor) shown() string {
 	return strings.Map(func(c rune) rune {
 		if !e.raw || !unicode.IsPrint(c) || c == unicode.ReplacementChar {
@@ -145,7 +144,7 @@ func (e *editor) shown() string {
 	}, string(e.line))
 }
 
-// newline is what the end of a line leaves on the screen.
+// newline is the echo of the end of a line.
 func (e *editor) newline() string {
 	if e.raw {
 		return "\n"
@@ -162,7 +161,7 @@ func (e *editor) clear() string {
 	return echo.String()
 }
 
-// erase takes c off the end of a row.
+// erase is the output that removes c from the end of a row.
 func erase(c rune) string {
 	switch {
 	case c == utf8.RuneError || !unicode.IsPrint(c) || unicode.In(c, unicode.Mn, unicode.Me):

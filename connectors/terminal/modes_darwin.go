@@ -7,8 +7,8 @@ const (
 	ioctlWriteTermios = unix.TIOCSETA
 )
 
-// fread is FREAD of sys/fcntl.h: the queue of what was received.
+// fread is FREAD of sys/fcntl.h: the queue of received data.
 const fread = 1
 
-// flushInput is tcflush(3) of what was received and not read.
+// flushInput is tcflush(3) of received data.
 func flushInput(fd int) error { return unix.IoctlSetPointerInt(fd, unix.TIOCFLUSH, fread) }

@@ -7,5 +7,5 @@ const (
 	ioctlWriteTermios = unix.TCSETS
 )
 
-// flushInput is tcflush(3) of what was received and not read.
+// flushInput is tcflush(3) of received data.
 func flushInput(fd int) error { return unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH) }

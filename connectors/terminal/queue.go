@@ -12,26 +12,26 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// news is what Send and Edit leave for Run.
+// news is a message from Send, Edit or Tell to Run.
 type news struct {
 	ref    string
 	prompt connectors.Prompt
 	edit   bool
-	says   bool   // only text is to be said, to whom prompt is for
+	says   bool   // only show text, to the person in prompt
 	text   string // one line or more
 }
 
-// item is one request as this screen knows it, until its end has been told.
+// item is a request that this screen knows, until its outcome has been shown.
 type item struct {
 	ref    string
 	prompt connectors.Prompt
 	shown  bool   // its card was on the screen
-	told   bool   // how it ended was said, when the person decided it here
-	tries  int    // answers to a clarification that were none
-	reason string // the answer begun whose reason, or words, the next line is; empty: none
+	told   bool   // its outcome was shown because the person decided it here
+	tries  int    // invalid answers to a clarification
+	reason string // prefix of an answer whose reason, or words, are the next line; empty: none
 }
 
-// apply takes in what Send and Edit left.
+// apply handles one message.
 func (s *screen) apply(n news) {
 	if n.says {
 		s.put(n.text)
@@ -50,7 +50,7 @@ func (s *screen) apply(n news) {
 			s.say(n.prompt.Code + "  " + s.settled(n.prompt))
 		}
 	case r.Revision < it.prompt.Request.Revision, r.State == permissions.Pending && it.prompt.Request.State != permissions.Pending:
-		// older than what is known from the person's own answer; in an inbox, that has no revision
+		// older than the outcome known from the person's own answer, which has no revision in an inbox
 	case r.State == permissions.Pending && !n.prompt.Locked:
 		s.progress(it, n.prompt)
 	default:
@@ -58,7 +58,7 @@ func (s *screen) apply(n news) {
 	}
 }
 
-// lastWords says what was still to be said when Run ended.
+// lastWords shows the texts that were left when Run ended.
 func (s *screen) lastWords(left []news) {
 	for _, n := range left {
 		if n.text != "" {
@@ -67,10 +67,10 @@ func (s *screen) lastWords(left []news) {
 	}
 }
 
-// wasted tells of an approval that came to nothing.
+// wasted reports whether an approval had no effect.
 func wasted(r permissions.Request) bool { return !r.VoidAt.IsZero() || !r.LapsedAt.IsZero() }
 
-// settle tells how a request ended, if its card was seen, and makes room for the next.
+// settle shows how a request ended, if its card was seen, and makes room for the next.
 func (s *screen) settle(it *item, p connectors.Prompt) {
 	it.prompt = p
 	delete(s.seen, it.ref)
@@ -87,12 +87,12 @@ func (s *screen) settle(it *item, p connectors.Prompt) {
 	}
 }
 
-// drop takes an item out of the queue.
+// drop removes an item from the queue.
 func (s *screen) drop(it *item) {
 	s.queue = slices.DeleteFunc(s.queue, func(o *item) bool { return o == it })
 }
 
-// bring puts an item on the screen; what is there comes back after it.
+// bring puts an item on the screen; the current one returns after it.
 func (s *screen) bring(it *item) {
 	s.drop(it)
 	front := []*item{it}
@@ -103,14 +103,14 @@ func (s *screen) bring(it *item) {
 	s.leave()
 }
 
-// told passes on that the end of a request has been told.
+// told reports that a request's outcome was shown.
 func (s *screen) told(r permissions.Request) {
 	if s.t.o.Told != nil {
 		s.t.o.Told(r)
 	}
 }
 
-// progress tells of votes and of waiting callers. A request that nobody waits for lets the next one go first.
+// progress shows votes and whether callers wait. A request without a waiting caller yields to the next one.
 func (s *screen) progress(it *item, p connectors.Prompt) {
 	before := it.prompt.Request
 	it.prompt = p
@@ -133,7 +133,7 @@ func (s *screen) progress(it *item, p connectors.Prompt) {
 	}
 }
 
-// open tells whether anything of a pending request is left for its person to answer.
+// open reports whether p's person can still answer anything of a pending request.
 func open(p connectors.Prompt) bool {
 	r := p.Request
 	voted := func(call int) bool {
@@ -157,10 +157,10 @@ func (s *screen) settled(p connectors.Prompt) string {
 	return card.Settled(p.Request, s.options(p))
 }
 
-// mostTries is how many answers to a clarification may be none of its options.
+// mostTries is how many invalid answers to a clarification are accepted.
 const mostTries = 3
 
-// enter acts on what the person typed at the hint.
+// enter acts on an entry at the hint.
 func (s *screen) enter(ctx context.Context, e entry) {
 	if e.end {
 		s.close()
@@ -206,10 +206,10 @@ func (s *screen) enter(ctx context.Context, e entry) {
 	}
 }
 
-// blank tells whether nothing was tried.
+// blank reports whether the entry is empty.
 func blank(e entry) bool { return !e.long && (e.line == reply.Esc || strings.TrimSpace(e.line) == "") }
 
-// finish takes the line after r as the reason, and that after o as the answer. An empty one, or Esc, goes back to the
+// finish takes the line after r as the reason, or the line after o as the answer. An empty line or Esc returns to the
 // question.
 func (s *screen) finish(ctx context.Context, e entry) {
 	begun := s.now.reason
@@ -226,8 +226,8 @@ func (s *screen) finish(ctx context.Context, e entry) {
 	s.decide(ctx, s.now, connectors.Decision{Answer: a.Answer, Call: a.Call, Comment: a.Comment})
 }
 
-// wrong counts, aloud, an answer to a clarification that was none. The third has the first option taken, or, where others
-// are asked as well, takes the card off this screen alone.
+// wrong counts an invalid answer to a clarification and says so. The third one chooses the first option or, if others are
+// asked as well, removes the card from this screen only.
 func (s *screen) wrong(ctx context.Context, say string) {
 	it := s.now
 	it.tries++
@@ -243,7 +243,7 @@ func (s *screen) wrong(ctx context.Context, say string) {
 	}
 }
 
-// triesLeft says how many tries a clarification has left here, and what comes then.
+// triesLeft says how many tries are left, and what follows.
 func triesLeft(it *item) string {
 	left, then := "2 tries left", `1 "`+card.Visible(it.prompt.Request.Choices[0])+`" is taken`
 	switch mostTries - it.tries {
@@ -258,14 +258,14 @@ func triesLeft(it *item) string {
 	return left + ", then " + then
 }
 
-// others are those who are asked besides whoever sits here, or will be.
+// others are the other people who are or will be asked.
 func others(it *item) (names []string) {
 	r := it.prompt.Request
 	return slices.DeleteFunc(slices.Concat(r.Asked, r.EscalateTo), func(name string) bool { return name == it.prompt.To.Name })
 }
 
-// decide hands a decision about an item on, and tells what became of it. The question stays until it is settled, or
-// until there is nothing left of it for this person.
+// decide submits a decision and shows its result. The question stays until the request is settled or this person can answer
+// nothing more of it.
 func (s *screen) decide(ctx context.Context, it *item, d connectors.Decision) {
 	r := it.prompt.Request
 	d.Request, d.Shown = r.ID, r.Digest
@@ -287,7 +287,7 @@ func (s *screen) decide(ctx context.Context, it *item, d connectors.Decision) {
 	case ctx.Err() != nil:
 		return
 	default:
-		s.t.o.Log.Error("a decision was not stored", "request", r.ID, "err", err)
+		s.t.o.Log.Error("store decision", "request", r.ID, "err", err)
 		s.say(about + "Nothing was stored: " + card.Visible(err.Error()) + ". Answer again.")
 	}
 	it.told = it.prompt.Request.State != permissions.Pending
@@ -303,7 +303,7 @@ func (s *screen) decide(ctx context.Context, it *item, d connectors.Decision) {
 	}
 }
 
-// hand hands a decision of the person at this console to the handler.
+// hand submits a decision as the person at this console.
 func (s *screen) hand(ctx context.Context, d connectors.Decision) (permissions.Request, error) {
 	d.From = s.t.identity()
 	return s.handler.OnPermission(ctx, d)

@@ -18,45 +18,45 @@ import (
 )
 
 const (
-	// lookTime is how often a terminal is asked whether the process is still in its foreground, in milliseconds.
+	// lookTime is how often the process checks whether it is still in the foreground, in milliseconds.
 	lookTime = 1000
-	// keyTime is how long after Esc the rest of a longer key may come, in milliseconds.
+	// keyTime is how long the rest of a longer key may come after Esc, in milliseconds.
 	keyTime = 100
 )
 
-// screen is what Run does and knows. Only Run's goroutine uses it.
+// screen is the state of Run. Only Run's goroutine uses it.
 type screen struct {
 	t       *Terminal
 	handler connectors.Handler
-	chat    *chat // nil where there is no agent to talk to
-	// commands is who does commands: that of chat, or another one; nil where a command is not answered.
+	chat    *chat // nil without an agent to talk to
+	// commands runs commands: chat or a reader of its own; nil if commands are not answered.
 	commands *chat
 
-	queue []*item          // to be shown, in this order
-	now   *item            // whose card is on the screen
+	queue []*item          // to be shown, in order
+	now   *item            // whose card is current
 	seen  map[string]*item // by reference
 
 	up      bool   // the card of now is on the screen
-	asking  bool   // the hint is, and the cursor stands behind it
-	hint    string // the last
+	asking  bool   // the hint is on the screen, with the cursor after it
+	hint    string // the last one
 	editor  editor
-	listens bool      // nothing is asked, and what is typed is for an agent
-	draft   editor    // what was begun to be written to an agent when a card came
-	struck  time.Time // when something was typed last
-	restore func()    // puts the terminal's modes back; nil while they are its own
+	listens bool      // nothing is asked, and input goes to an agent
+	draft   editor    // unfinished message to an agent, from before a card
+	struck  time.Time // time of the last input
+	restore func()    // restores the terminal's modes; nil if they are unchanged
 	away    bool      // in the background
-	later   []string  // to be said, each whole, when in the foreground again
+	later   []string  // texts to show once in the foreground again
 }
 
-// look finds out whose the screen is just now.
+// look checks whether the process is in the foreground.
 func (s *screen) look() {
 	away := !s.t.console.foreground()
 	if away && !s.away {
-		s.t.o.Log.Info("the terminal is in the background: nobody is asked there")
+		s.t.o.Log.Info("terminal in the background: no prompts there")
 	}
 	s.away = away
 	if s.away || (s.restore != nil && !s.t.console.hasKeys()) {
-		s.up, s.asking, s.restore = false, false, nil // it is, or was meanwhile, somebody else's, and so are its modes
+		s.up, s.asking, s.restore = false, false, nil // another process has, or had, the screen and its modes
 		s.pauseChat()
 	}
 	if !s.away {
@@ -67,11 +67,11 @@ func (s *screen) look() {
 	}
 }
 
-// over tells whether nothing more can be answered. While an answer is due, or an agent is listened for, only reading finds
-// the end: what was written just before it counts.
+// over reports whether nothing more can be answered. While an answer is due or an agent is listened for, only reading finds
+// the end, because input from just before it counts.
 func (s *screen) over() bool { return s.t.isOver(s.asking || s.chat != nil) }
 
-// turn brings the screen up to date: the next card if it is free, the hint if an answer is due.
+// turn updates the screen: the next card if there is room, the hint if an answer is due.
 func (s *screen) turn(ctx context.Context) {
 	if !s.away && len(s.queue) > 0 {
 		s.drain(ctx)
@@ -100,7 +100,7 @@ func (s *screen) turn(ctx context.Context) {
 	}
 }
 
-// show puts the card of now on the screen.
+// show writes the card of now.
 func (s *screen) show() {
 	if !s.keys() {
 		return
@@ -109,7 +109,7 @@ func (s *screen) show() {
 	s.write(card.Card(s.now.prompt, s.options(s.now.prompt)) + "\n")
 }
 
-// keys has the console give keys, with nothing typed yet. It is closed where it does not.
+// keys switches the console to single keys, with nothing typed yet. If that fails, the console is closed.
 func (s *screen) keys() (given bool) {
 	s.editor = editor{raw: s.t.console.kind() == aTerminal}
 	if s.editor.raw && s.restore == nil {
@@ -123,14 +123,14 @@ func (s *screen) keys() (given bool) {
 	return true
 }
 
-// again writes the card of now once more, with the secrets in it that cards mask.
+// again writes the card of now again, with the secrets that cards mask.
 func (s *screen) again() {
 	o := s.options(s.now.prompt)
 	o.Reveal = true
 	s.write(card.Card(s.now.prompt, o) + "\n")
 }
 
-// ask throws away what was typed before and puts the hint on the screen.
+// ask discards earlier input and writes the hint.
 func (s *screen) ask() {
 	s.editor = editor{raw: s.editor.raw}
 	if !s.t.console.flush() {
@@ -152,7 +152,7 @@ func (s *screen) ask() {
 	}
 }
 
-// leave takes now off the screen.
+// leave removes now from the screen.
 func (s *screen) leave() {
 	if s.asking {
 		s.write("\n")
@@ -160,10 +160,10 @@ func (s *screen) leave() {
 	s.now, s.up, s.asking = nil, false, false
 }
 
-// room is how many cells are left behind a hint for what is typed.
+// room is how many cells after a hint are kept for the input.
 const room = 8
 
-// wrapped is a text with no word broken by a terminal that is narrow, which keeps some room free at the end of each line.
+// wrapped wraps text so that a narrow terminal breaks no word, keeping some room at the end of each line.
 func (s *screen) wrapped(text string, room int) string {
 	if s.t.console.kind() != aTerminal {
 		return text
@@ -171,10 +171,10 @@ func (s *screen) wrapped(text string, room int) string {
 	return card.Wrap(text, max(s.t.console.width()-room, 1), 0)
 }
 
-// say writes one line or more of ours, in which others' names and words may be.
+// say writes a text of ours, which may contain others' names and words.
 func (s *screen) say(text string) { s.put(card.Spell(text)) }
 
-// put writes one line or more. A hint that is on the screen is written again below it, with what was typed so far.
+// put writes a text. A hint on the screen is written again below it, with the input so far.
 func (s *screen) put(text string) {
 	text = s.wrapped(text, 0)
 	switch {
@@ -189,14 +189,14 @@ func (s *screen) put(text string) {
 	}
 }
 
-// write writes. What cannot be seen must not be decided about, so a screen that fails closes the console.
+// write writes to the screen. Nobody may decide about what they cannot see, so an error closes the console.
 func (s *screen) write(text string) {
 	if _, err := io.WriteString(s.t.o.Out, text); err != nil && s.shut() {
-		s.t.o.Log.Warn("the console cannot be written", "err", err)
+		s.t.o.Log.Warn("write to console", "err", err)
 	}
 }
 
-// shut notes and passes on that the console is closed, and tells whether that is news.
+// shut records and reports that the console is closed, and returns whether that is news.
 func (s *screen) shut() bool {
 	first := s.t.shut()
 	if first && s.t.o.Closed != nil {
@@ -205,7 +205,7 @@ func (s *screen) shut() bool {
 	return first
 }
 
-// release gives the terminal its own modes back.
+// release restores the terminal's own modes.
 func (s *screen) release() {
 	if s.restore != nil {
 		s.restore()
@@ -213,27 +213,27 @@ func (s *screen) release() {
 	}
 }
 
-// close is the end of the console: what is on it is decided elsewhere, or not at all.
+// close closes the console: its requests are decided elsewhere or not at all.
 func (s *screen) close() {
 	first := s.shut()
 	s.leave()
 	s.release()
 	s.queue, s.listens = nil, false
 	if first {
-		s.t.o.Log.Info("the console is closed")
+		s.t.o.Log.Info("console closed")
 	}
 	if first && s.t.console.kind() != noConsole {
 		s.write("This console is closed: nothing is decided here any more.\n")
 	}
 }
 
-// wait reads what the person types until something is whole, the bell rings or it is time to look again.
+// wait reads input until an entry is complete, Run is woken or a timeout expires.
 func (s *screen) wait(ctx context.Context, bell int) {
 	c := s.t.console
 	fds := []unix.PollFd{{Fd: int32(bell), Events: unix.POLLIN}, {Fd: int32(c.fd)}}
 	millis := -1
 	switch {
-	case s.t.isOver(true): // an end that is not known yet ends the waiting at once
+	case s.t.isOver(true): // an end that was not noticed yet ends the wait at once
 		fds = fds[:1]
 	case s.away:
 		fds, millis = fds[:1], lookTime
@@ -252,7 +252,7 @@ func (s *screen) wait(ctx context.Context, bell int) {
 	n, err := poll(fds, millis)
 	switch {
 	case err != nil:
-		s.t.o.Log.Error("the console cannot be watched", "err", err)
+		s.t.o.Log.Error("poll console", "err", err)
 		s.close()
 	case n == 0 && (s.now != nil || s.listens) && s.editor.half():
 		s.typed(ctx, s.editor.pause)
@@ -263,7 +263,7 @@ func (s *screen) wait(ctx context.Context, bell int) {
 	}
 }
 
-// idle reads what is typed while nothing is asked and there is no agent to hear it.
+// idle reads input while nothing is asked and no agent listens.
 func (s *screen) idle(ctx context.Context) {
 	if !s.t.console.foreground() {
 		return
@@ -273,7 +273,7 @@ func (s *screen) idle(ctx context.Context) {
 	switch {
 	case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
 	case n == 0 && err == nil && s.commands != nil && s.t.o.Quit == nil && !s.t.console.over():
-		s.say(s.t.o.Leave) // Ctrl-D, where nothing is to be left: a console that is closed is so for good
+		s.say(s.t.o.Leave) // Ctrl-D where there is nothing to leave: a closed console would stay closed
 	case err != nil || n == 0:
 		s.close()
 	default:
@@ -283,8 +283,8 @@ func (s *screen) idle(ctx context.Context) {
 	}
 }
 
-// idled acts on such a line: q leaves, or is told how, and a command is done. Anything else is told that it means nothing,
-// where anything is answered.
+// idled acts on such a line: q leaves or says how, and a command is run. If lines are answered at all, the reply to
+// anything else says that it means nothing.
 func (s *screen) idled(ctx context.Context, line string) {
 	leaves := strings.EqualFold(line, "q")
 	switch {
@@ -303,7 +303,7 @@ func (s *screen) idled(ctx context.Context, line string) {
 	}
 }
 
-// read takes what is there.
+// read reads the available input.
 func (s *screen) read(ctx context.Context) {
 	if !s.t.console.foreground() {
 		return // reading now would stop the process
@@ -321,11 +321,11 @@ func (s *screen) read(ctx context.Context) {
 	}
 }
 
-// typed echoes and acts on the first thing that was typed whole: what came with it is older than the next hint. Where
-// nothing is asked, it acts on all of it.
+// typed echoes input and acts on its first complete entry: the rest is older than the next hint. If nothing is asked, it
+// acts on all entries.
 func (s *screen) typed(ctx context.Context, editing func() ([]entry, string)) {
 	entries, echo := editing()
-	s.struck = s.t.o.Now() // before it is seen
+	s.struck = s.t.o.Now() // before the echo is seen
 	if echo != "" {
 		s.write(echo)
 	}
@@ -342,7 +342,7 @@ func (s *screen) typed(ctx context.Context, editing func() ([]entry, string)) {
 	}
 }
 
-// options are how a prompt is to be written here.
+// options say how a prompt is rendered here.
 func (s *screen) options(p connectors.Prompt) card.Options {
 	o, r := s.t.o, p.Request
 	options := card.Options{
@@ -361,8 +361,8 @@ func (s *screen) options(p connectors.Prompt) card.Options {
 	return options
 }
 
-// named acts on a line that names requests by their codes, as messages of a chat do, and tells whether it was one. Only
-// what was on this screen is decided about; anything else is shown first.
+// named acts on a line that names requests by their codes, like a chat message, and reports whether it was one. Only what
+// was on this screen is decided; anything else is shown first.
 func (s *screen) named(ctx context.Context, line string) bool {
 	now := s.t.o.Now()
 	items, open := s.waiting(now)
@@ -387,9 +387,8 @@ func (s *screen) named(ctx context.Context, line string) bool {
 	return true
 }
 
-// waiting is what can be answered here: the card on the screen, those after it, and those whose person has answered and
-// may yet say no. The answer is newer than every card that was shown: whatever was typed before the hint has been thrown
-// away.
+// waiting is what can be answered here: the current card, those in the queue, and those that their person has approved and
+// may still deny. The answer is newer than every card shown, because earlier input was discarded.
 func (s *screen) waiting(now time.Time) (map[permissions.ID]*item, []reply.Open) {
 	items := map[permissions.ID]*item{}
 	var all []reply.Open
@@ -408,12 +407,12 @@ func (s *screen) waiting(now time.Time) (map[permissions.ID]*item, []reply.Open)
 	return items, all
 }
 
-// coded is the item with a code that was not shown yet, and so is in the queue.
+// coded is the item with that code. It was not shown yet, so it is in the queue.
 func (s *screen) coded(code string) *item {
 	return s.queue[slices.IndexFunc(s.queue, func(it *item) bool { return it.prompt.Code == code })]
 }
 
-// late says why codes name nothing here: that of a settled request is told who was faster.
+// late says why codes name nothing here: for a settled request, who decided it.
 func (s *screen) late(ctx context.Context, said reply.Said) string {
 	for _, code := range said.Unknown {
 		_, err := s.hand(ctx, connectors.Decision{Code: code}) // without an answer it decides nothing

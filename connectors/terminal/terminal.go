@@ -1,27 +1,25 @@
-// Package terminal asks the person at the daemon's own console. It shows one card at a time, reads one answer, and
-// says how it ended; the next card waits its turn.
+// Package terminal asks the person at the daemon's own console. It shows one card at a time, reads one answer and shows the
+// outcome; then comes the next card.
 //
-// A console is a terminal or a pipe on standard input; an empty device, a file or a closed descriptor is none. On a
-// terminal the keys are read one by one, so that Esc interrupts at once; on a pipe a line at a time. What was typed
-// before a prompt was there is thrown away: an answer is newer than its prompt.
+// A console is a terminal or a pipe on standard input; a device such as /dev/null, a file or a closed descriptor is not. A
+// terminal is read key by key, so that Esc interrupts at once; a pipe is read line by line. Input from before a prompt is
+// discarded: an answer is newer than its prompt.
 //
-// [Terminal.Run] is the only goroutine that reads, writes and changes the modes of the terminal. It does so only while
-// the process is in the foreground; in the background it waits, and is not stopped. Send and Edit leave their news with
-// it and return at once. The end of the input, a hang-up included, decides nothing: the console is closed, for good,
-// and whoever would ask there is told so.
+// [Terminal.Run] is the only goroutine that reads, writes and changes the terminal's modes, and only while the process is
+// in the foreground; in the background it waits and is not stopped. Send and Edit queue messages for it and return at once.
+// The end of the input, including a hang-up, decides nothing: the console is closed permanently, and later prompts fail.
 //
-// A line that names requests by their codes, as in a chat, is taken for whatever was on this screen; a card that was not
-// is shown first. s shows the card again, with the secrets in it that cards mask.
+// A line that names requests by their codes, as in a chat, answers what was on this screen; other cards are shown first. s
+// shows the card again, with the secrets that cards mask.
 //
-// While nothing is asked, a command, as in every chat, is done, and anything else is told that it means nothing, unless
-// [Options.Leave] is empty. Where its person has agents of ours, what else is typed then is for them; it reads the keys for
-// that as well. At a card the answers are what they are without agents. What would be none is a command where it begins
-// with /, unless an option begins so, too, and for the agent where it begins with >. A command may also stand where a reason
-// is asked for. What an agent says is put among the cards. A card does not come between the keys of a line that is being
-// typed: it waits for its end, or for a few seconds, and the line is gone on with after it.
+// While nothing is asked, commands run, and anything else gets a reply that it means nothing, unless [Options.Leave] is
+// empty. If the person has agents of ours, other input is for them. At a card, answers are the same with and without
+// agents. A line that is not an answer is a command if it begins with /, unless an option begins so, too, and a message to
+// the agent if it begins with >. Commands also work where a reason is asked for. Agent messages appear among the cards. A
+// card does not interrupt a line: it waits for the line's end, or for a few seconds and then returns the draft afterwards.
 //
-// console.go knows what a console is, line.go turns keys into lines, queue.go keeps what is to be shown, screen.go
-// writes, chat.go hears what is no answer.
+// console.go defines consoles, line.go turns keys into lines, queue.go holds what is to be shown, screen.go writes, and
+// chat.go handles what is not an answer.
 package terminal
 
 import (
@@ -45,14 +43,14 @@ import (
 type Terminal struct {
 	o       Options
 	console console
-	began   kind // of the console
+	began   kind // the console's kind at the start
 
 	mu     sync.Mutex
 	news   []news
 	bell   *os.File // wakes Run; nil while it does not run
 	rung   bool
-	closed bool // the input is over
-	ended  bool // Run is over
+	closed bool // the input has ended
+	ended  bool // Run has returned
 }
 
 var (
@@ -64,48 +62,48 @@ var (
 	_ connectors.Forgetful = (*Terminal)(nil)
 )
 
-// Name is the connector of the daemon's own console.
+// Name identifies the connector of the daemon's own console.
 const Name = "terminal"
 
-// Options are what a terminal needs and may have.
+// Options configure a [Terminal].
 type Options struct {
-	In  *os.File  // the console; nil is none. Nobody else reads it
-	Out io.Writer // what the person sees
+	In  *os.File  // the console, which nobody else reads; nil: none
+	Out io.Writer // the screen
 	Now func() time.Time
 	Log *slog.Logger
 
-	Via      string                             // decided_via and the name of the connector; empty: [Name]
-	UID      int                                // the account whose person sits here: nobody else is reached
-	Self     string                             // whose decisions read "you"; empty: whoever is asked
-	Account  string                             // what the person is known by here, as a sentence; empty: that it is the console
-	Location *time.Location                     // of times of day; nil: the person's, else the machine's
-	Who      func(permissions.Request) string   // the asking agent in other words; may be nil
-	Heading  func(permissions.Request) string   // over the card; may be nil
-	Notes    func(permissions.Request) []string // more words on a settled line; may be nil
+	Via      string                             // decided_via and the connector's name; empty: [Name]
+	UID      int                                // the account of the person at the console: nobody else is reached
+	Self     string                             // whose decisions read "you"; empty: the recipient
+	Account  string                             // a sentence about how the person is identified; empty: as the console
+	Location *time.Location                     // for times of day; nil: the person's, then the machine's
+	Who      func(permissions.Request) string   // words for the asking agent; may be nil
+	Heading  func(permissions.Request) string   // above the card; may be nil
+	Notes    func(permissions.Request) []string // added to the line about the outcome; may be nil
 	Quit     func()                             // called when the person types q; may be nil
-	Leave    string                             // how to leave, as a sentence. Empty: what is typed while nothing is asked is not answered
+	Leave    string                             // a sentence about how to leave; empty: input while nothing is asked is not answered
 	Asking   func(connectors.Prompt)            // called when an answer is due; may be nil
-	Told     func(permissions.Request)          // called when the end of a request has been told; may be nil
+	Told     func(permissions.Request)          // called when an outcome was shown; may be nil
 	Closed   func()                             // called when the console has closed; may be nil
 }
 
-// New makes a terminal. It neither reads nor changes the console: that is for [Terminal.Run].
+// New makes a terminal. It neither reads nor changes the console before [Terminal.Run].
 func New(o Options) *Terminal {
 	o.Via = cmp.Or(o.Via, Name)
 	c := newConsole(o.In)
 	return &Terminal{o: o, console: c, began: c.kind()}
 }
 
-// Name is how decisions made here are told.
+// Name is the connector's name in decisions.
 func (t *Terminal) Name() string { return t.o.Via }
 
-// Shows says that it is a screen.
+// Shows is [connectors.Screen].
 func (t *Terminal) Shows() {}
 
-// Forgets says that what is on a screen ends with its process.
+// Forgets is [connectors.Forgetful].
 func (t *Terminal) Forgets() {}
 
-// Reach tells whether the person sits at this console and it can be used just now.
+// Reach reports whether the person is at this console and it can be used now.
 func (t *Terminal) Reach(p connectors.Person) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -124,18 +122,18 @@ func (t *Terminal) Reach(p connectors.Person) error {
 	return nil
 }
 
-// Send queues a card. The reference is good for as long as the process lives.
+// Send queues a card. The reference is valid for the life of the process.
 func (t *Terminal) Send(_ context.Context, p connectors.Prompt) (ref string, err error) {
 	ref = string(p.Request.ID)
 	return ref, t.tell(news{ref: ref, prompt: p})
 }
 
-// Edit brings a card that was sent up to date: what has become of the request is said below it.
+// Edit updates a card: the request's state is shown below it.
 func (t *Terminal) Edit(_ context.Context, ref string, p connectors.Prompt) error {
 	return t.tell(news{ref: ref, prompt: p, edit: true})
 }
 
-// Tell says a notice on the screen, among the cards.
+// Tell shows a notice among the cards.
 func (t *Terminal) Tell(_ context.Context, n connectors.Notice) error {
 	rows := card.Notice(n, card.Options{
 		Self: cmp.Or(t.o.Self, n.To.Name), Now: t.o.Now(), Location: cmp.Or(t.o.Location, n.To.Location, time.Local),
@@ -143,7 +141,7 @@ func (t *Terminal) Tell(_ context.Context, n connectors.Notice) error {
 	return t.tell(news{says: true, text: card.Spell(strings.Join(rows, "\n")), prompt: connectors.Prompt{To: n.To}})
 }
 
-// Say writes a text of the process's own on the screen, among the cards: one line, or several that stay together.
+// Say shows a text of the process itself among the cards: one line, or several that stay together.
 func (t *Terminal) Say(text string) error { return t.tell(news{says: true, text: text}) }
 
 var errEnded = errors.New("the terminal has stopped")
@@ -152,8 +150,8 @@ func closedFor(p connectors.Person) error {
 	return &connectors.Gone{Why: p.Name + "'s console is closed"}
 }
 
-// Run shows what is sent, one card at a time, and hands what the person answers to h, until ctx ends. A console that
-// closes is not an error: nobody can be reached there any more.
+// Run shows what is sent, one card at a time, and hands answers to h, until ctx ends. A console that closes is not an
+// error; nobody can be reached there any more.
 func (t *Terminal) Run(ctx context.Context, h connectors.Handler) error {
 	heard, bell, err := os.Pipe()
 	if err != nil {
@@ -178,7 +176,7 @@ func (t *Terminal) Run(ctx context.Context, h connectors.Handler) error {
 	s.greet(ctx)
 	for {
 		news := t.take(heard)
-		if ctx.Err() != nil { // looked at after the bell was silenced, which rings once for the end as well
+		if ctx.Err() != nil { // checked after take, because the end of ctx wakes Run, too
 			s.lastWords(news)
 			s.leave()
 			return nil
@@ -205,7 +203,7 @@ func (t *Terminal) finish() {
 	t.bell, t.ended = nil, true
 }
 
-// tell leaves news for Run.
+// tell queues a message for Run.
 func (t *Terminal) tell(n news) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -220,12 +218,12 @@ func (t *Terminal) tell(n news) error {
 	return nil
 }
 
-// take is what was left since.
+// take returns the queued messages.
 func (t *Terminal) take(heard *os.File) []news {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.rung {
-		_, _ = heard.Read(make([]byte, 1)) // it is there: ring wrote it before it let go of the lock
+		_, _ = heard.Read(make([]byte, 1)) // present: ring wrote it while it held the lock
 		t.rung = false
 	}
 	all := t.news
@@ -239,7 +237,7 @@ func (t *Terminal) wake() {
 	t.ring()
 }
 
-// ring wakes Run, which finds at most one byte. The lock is held.
+// ring wakes Run, with at most one byte in the pipe. The caller holds the lock.
 func (t *Terminal) ring() {
 	if t.bell != nil && !t.rung {
 		_, err := t.bell.Write([]byte{0})
@@ -247,17 +245,17 @@ func (t *Terminal) ring() {
 	}
 }
 
-// over tells whether the console is closed. The lock is held.
+// over reports whether the console is closed. The caller holds the lock.
 func (t *Terminal) over() bool { return t.closed || t.console.over() }
 
-// The words of [Terminal.Console].
+// The values of [Terminal.Console].
 const (
 	ConsoleOpen   = "open"
-	ConsoleClosed = "closed" // for good
+	ConsoleClosed = "closed" // permanently
 	ConsoleNone   = "none"   // there never was one
 )
 
-// Console is in a word how the console stands.
+// Console is the console's state in one word.
 func (t *Terminal) Console() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -270,17 +268,17 @@ func (t *Terminal) Console() string {
 	return ConsoleOpen
 }
 
-// HungUp reports whether the console is a terminal that was taken away: its window was closed, or its connection was lost.
+// HungUp reports whether the console is a terminal that hung up: its window was closed or its connection was lost.
 func (t *Terminal) HungUp() bool { return t.began == aTerminal && t.console.over() }
 
-// isOver tells whether the console is closed, or, with known, whether that is known already.
+// isOver reports whether the console is closed; with known, only if that was noticed already.
 func (t *Terminal) isOver(known bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.closed || (!known && t.over())
 }
 
-// shut notes that the console is closed, and tells whether that is news.
+// shut records that the console is closed and reports whether that is news.
 func (t *Terminal) shut() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
