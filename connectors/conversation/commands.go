@@ -12,22 +12,22 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// mostNamed is how much of an unknown command is said back, in characters.
+// mostNamed limits an unknown command in the reply, in characters.
 const mostNamed = 40
 
-// commands are all that there are, but for /start, which is what Telegram's own button writes.
+// commands are all commands except /start, which Telegram's Start button sends.
 var commands = []string{
 	"/pending", "/grants", "/revoke", "/agents", "/use", "/status", "/stop", "/resume", "/lock", "/unlock", "/quit", "/new",
 	"/whoami", "/help",
 }
 
-// IsCommand tells whether a text begins with one of the commands, for channels where a slash may begin something else.
+// IsCommand reports whether a text begins with a command, for channels where a slash may begin something else.
 func IsCommand(text string) bool {
 	name, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(text)), " ")
 	return slices.Contains(commands, name)
 }
 
-// command does what the text of a message says that begins with a slash.
+// command runs the command in a message that begins with a slash.
 func (r *Reader) command(ctx context.Context, m Message, text string) (string, error) {
 	name, rest, _ := strings.Cut(text, " ")
 	name, _, _ = strings.Cut(strings.ToLower(name), "@") // /pending@our_bot
@@ -67,7 +67,7 @@ func (r *Reader) command(ctx context.Context, m Message, text string) (string, e
 	return "There is no command " + card.Visible(permissions.Brief(name, mostNamed)) + ". Write /help to see those that there are.", nil
 }
 
-// resume ends a stop of everything. Whoever may not is refused.
+// resume ends a stop of everything, for those who may.
 func (r *Reader) resume(ctx context.Context, id connectors.Identity) (string, error) {
 	by := r.Desk.StoppedBy()
 	if by == "" {
@@ -84,7 +84,7 @@ func (r *Reader) resume(ctx context.Context, id connectors.Identity) (string, er
 	return "▶️ Resumed: requests are asked again, and what is granted holds again.", nil
 }
 
-// lock locks a person, or unlocks one.
+// lock locks or unlocks a person.
 func (r *Reader) lock(ctx context.Context, id connectors.Identity, command, name string) (string, error) {
 	desk, can := r.Desk.(connectors.Locker)
 	switch {
@@ -138,7 +138,7 @@ func (r *Reader) grants(ctx context.Context, id connectors.Identity, who connect
 	return strings.Join(rows, "\n"), nil
 }
 
-// revoke takes back a grant by its id, or an approval that was not used by its code.
+// revoke revokes a grant by its id, or withdraws an unused approval by its code.
 func (r *Reader) revoke(
 	ctx context.Context, id connectors.Identity, who connectors.Person, name string,
 ) (string, error) {
@@ -167,8 +167,8 @@ func stopped(n int) string {
 	return fmt.Sprintf("⛔ Stopped. %d request%s cancelled; nothing is asked until /resume.", n, were)
 }
 
-// agent hands a message that is no answer to the agent that it is for, and gives the words about that: line if the agent
-// has it, else why not. With waiting, so many requests still wait for its author.
+// agent passes a message that is not an answer to its agent and returns the reply: line if that succeeded, otherwise the
+// reason. waiting requests are still pending for its author.
 func (r *Reader) agent(ctx context.Context, m Message, line string, waiting int) (words string, err error) {
 	err = r.Desk.OnMessage(ctx, m.Message)
 	switch refusal := permissions.AsRefusal(err); {
@@ -176,13 +176,13 @@ func (r *Reader) agent(ctx context.Context, m Message, line string, waiting int)
 		return line, nil
 	case refusal != nil && refusal.Code == permissions.CodeNoAgent:
 		return nobodyBound(waiting), nil
-	case refusal != nil && refusal.Code != permissions.CodeBroken: // which is tried again until it is stored
+	case refusal != nil && refusal.Code != permissions.CodeBroken: // it is retried until it is stored
 		return card.Visible(refusal.Text), nil
 	}
 	return "", err
 }
 
-// nobodyBound answers a message for an agent where there is none; waiting is how many requests it did not answer.
+// nobodyBound answers a message without an agent; waiting requests are still pending.
 func nobodyBound(waiting int) string {
 	none := permissions.NoAgent().Text
 	switch {
@@ -194,7 +194,7 @@ func nobodyBound(waiting int) string {
 	return none + " /help says what works here."
 }
 
-// agents lists somebody's agents.
+// agents lists a person's agents.
 func (r *Reader) agents(ctx context.Context, id connectors.Identity) (string, error) {
 	all, err := r.Desk.Agents(ctx, id)
 	if err != nil {
@@ -214,7 +214,7 @@ func (r *Reader) agents(ctx context.Context, id connectors.Identity) (string, er
 	return strings.Join(rows, "\n"), nil
 }
 
-// use has somebody's messages go to another agent.
+// use brings another agent to the foreground.
 func (r *Reader) use(ctx context.Context, id connectors.Identity, name string) (string, error) {
 	if name == "" {
 		return r.agents(ctx, id)
@@ -226,7 +226,7 @@ func (r *Reader) use(ctx context.Context, id connectors.Identity, name string) (
 	return "Your messages go to " + card.Visible(agent) + " from now on. A reply to a message goes to the agent that wrote it.", nil
 }
 
-// status says what the agent in the foreground does, and what waits for somebody's answer.
+// status describes the agent in the foreground and counts what waits for the person.
 func (r *Reader) status(ctx context.Context, id connectors.Identity) (string, error) {
 	all, err := r.Desk.Agents(ctx, id)
 	if err != nil {
@@ -252,7 +252,7 @@ func (r *Reader) status(ctx context.Context, id connectors.Identity) (string, er
 	return strings.Join(append(rows, count(len(waiting), "request")+" waiting for your answer: /pending"), "\n"), nil
 }
 
-// order has the agent in the foreground obey.
+// order makes the agent in the foreground obey.
 func (r *Reader) order(ctx context.Context, m Message, o permissions.Order) (string, error) {
 	before, err := r.Desk.Agents(ctx, m.From)
 	if err != nil {
@@ -275,7 +275,7 @@ func (r *Reader) order(ctx context.Context, m Message, o permissions.Order) (str
 	return name + " stops what it works on. Other agents go on; /stop all stops everything.", nil
 }
 
-// activity is what an agent does, in words.
+// activity is an agent's activity in words.
 func activity(a permissions.Activity) string {
 	switch a {
 	case permissions.AwaitingUser:

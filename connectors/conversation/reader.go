@@ -1,9 +1,9 @@
-// Package conversation is what a message of a person does, in any channel in which people write: it answers what waits
-// for them, in the words that package reply reads; it is a command, such as /pending; or it is for an agent of theirs.
-// What the author is to be told about it comes back as words, and it is for the channel to send them.
+// Package conversation handles a person's messages in any channel. A message answers pending requests, as parsed by package
+// reply; it is a command, such as /pending; or it is for one of their agents. The replies are returned as text, which the
+// channel sends.
 //
-// It knows no channel. Who wrote, and which message it replies to, the channel has proved before; what it may do, the
-// engine says, which is the [Desk]. A group is no conversation: who may be answered there is for its channel to know.
+// It depends on no channel: the channel has proved who wrote and which message is replied to, and the engine, which is the
+// [Desk], says what is allowed. Groups are not conversations; their channel decides who gets an answer.
 package conversation
 
 import (
@@ -21,29 +21,29 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// mostOpen is how many of a person's requests a message may be about.
+// mostOpen limits the pending requests that a message can be about.
 const mostOpen = 100
 
-// Desk is what conversations need of the engine. Whoever is nobody here, or asks for what is not theirs, gets a
-// *permissions.Refusal.
+// Desk is what conversations need from the engine. An identity that is not configured, or that asks for what is not theirs,
+// gets a *permissions.Refusal.
 type Desk interface {
 	connectors.Handler
 	connectors.Talks
 	connectors.Controls
-	// Person is who an identity is.
+	// Person returns the person of an identity.
 	Person(id connectors.Identity) (connectors.Person, error)
 }
 
-// Options are what a [Reader] needs.
+// Options configure a [Reader].
 type Options struct {
 	Desk Desk
 	Now  func() time.Time
-	// Help says how to answer in this channel, and Account what it knows the author by, as a sentence.
+	// Help explains how to answer in this channel; Account is a sentence about how the author is identified.
 	Help    string
 	Account func(connectors.Identity) string
-	// Thumbs says that the channel hears reactions.
+	// Thumbs is set if the channel receives reactions.
 	Thumbs bool
-	// Theirs is a time of the machine's by the channel's clock, as far as that is known; nil: the same.
+	// Theirs converts a time to the channel's clock, as far as that is known; nil: they are the same.
 	Theirs func(time.Time) time.Time
 }
 
@@ -53,7 +53,7 @@ type Reader struct {
 
 	mu     sync.Mutex
 	guards map[string]*reply.Guard // by person
-	told   map[string]time.Time    // by person: when they were told that something is not read here
+	told   map[string]time.Time    // by person: when they were last told that something is not read here
 }
 
 // New makes a reader.
@@ -61,30 +61,30 @@ func New(o Options) *Reader {
 	return &Reader{Options: o, guards: map[string]*reply.Guard{}, told: map[string]time.Time{}}
 }
 
-// Message is what a person wrote, or the emoji that they put on a message.
+// Message is a person's text, or their emoji on a message.
 type Message struct {
 	connectors.Message
-	Who      connectors.Person // as whom From was identified
-	Card     string            // the code on the card that it replies to, as far as the channel can tell; empty: none
-	Reaction bool              // Text is an emoji; empty when it was taken back
-	At       time.Time         // by the clock of the channel, which stamps messages to the second
+	Who      connectors.Person // the person whom From identifies
+	Card     string            // code on the card that it replies to, as far as the channel knows; empty: none
+	Reaction bool              // Text is an emoji, empty if it was removed
+	At       time.Time         // by the channel's clock, in whole seconds
 }
 
-// Did is what a message did.
+// Did is the result of a message.
 type Did struct {
 	Decided []Decided
-	Say     []string // what else its author is to be told, in this order
+	Say     []string // other replies to its author, in order
 }
 
-// Decided is a decision that was taken.
+// Decided is a decision that was accepted.
 type Decided struct {
 	Answer  permissions.Answer
-	Request permissions.Request // as it is now
-	Words   string              // about it, for its author
+	Request permissions.Request // its new state
+	Words   string              // reply to its author
 }
 
-// Read does what a message says. After an error nothing was lost, and the same message is to be read again: what it did
-// already is done once, by its key.
+// Read handles a message. After an error the same message has to be read again: what it already did is deduplicated by its
+// key.
 func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
 	if text := strings.TrimSpace(m.Text); !m.Reaction && strings.HasPrefix(text, "/") {
 		words, err := r.command(ctx, m, text)
@@ -98,11 +98,11 @@ func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
 		return Did{}, err
 	}
 	if quoted == "" && !slices.ContainsFunc(open, func(o reply.Open) bool { return o.Code == m.Card }) {
-		quoted = m.Card // it waits no more, and that is to be said
+		quoted = m.Card // no longer pending, which the reply says
 	}
 	text := reply.Message{Text: m.Text, Quotes: quoted, Reaction: m.Reaction, Console: m.From.Console, Thumbs: r.Thumbs, At: m.At}
 	said := reply.Read(text, open)
-	if left := r.Muted(m.Who); left > 0 && !said.PassOn { // it would be an answer
+	if left := r.Muted(m.Who); left > 0 && !said.PassOn { // only answers are muted
 		return Did{Say: []string{reply.SayMuted(left)}}, nil
 	}
 	if len(said.Unknown) > 0 {
@@ -128,11 +128,11 @@ func (r *Reader) Read(ctx context.Context, m Message) (Did, error) {
 	return did, nil
 }
 
-// Before asks why codes that a message names do not wait, and gives those that this very message has settled: it came
-// before, and was not done with. What it decides about the others is still to be done.
+// Before finds out why codes are not pending, and returns those that an earlier attempt at this very message settled. Its
+// decisions about the others are still to be made.
 func (r *Reader) Before(ctx context.Context, m Message, codes []string) (settled []reply.Open, why []error) {
 	for _, code := range codes {
-		q, err := r.Desk.OnPermission(ctx, connectors.Decision{Code: code, From: m.From}) // decides nothing
+		q, err := r.Desk.OnPermission(ctx, connectors.Decision{Code: code, From: m.From}) // without an answer it decides nothing
 		why = append(why, err)
 		if slices.ContainsFunc(q.Votes, func(v permissions.Vote) bool {
 			return v.By == m.Who.Name && m.Key != "" && strings.HasPrefix(v.Key, m.Key+":")
@@ -143,7 +143,7 @@ func (r *Reader) Before(ctx context.Context, m Message, codes []string) (settled
 	return settled, why
 }
 
-// refused tells why nothing was decided.
+// refused says why nothing was decided.
 func (r *Reader) refused(ctx context.Context, m Message, why []error) (did Did, err error) {
 	for _, each := range why {
 		words, fault := r.Answered(m.Who, permissions.Request{}, each)
@@ -155,7 +155,7 @@ func (r *Reader) refused(ctx context.Context, m Message, why []error) (did Did, 
 	return did, ctx.Err()
 }
 
-// decide hands on what a message decides.
+// decide submits the decisions of a message.
 func (r *Reader) decide(ctx context.Context, m Message, said reply.Said) (did Did, err error) {
 	for i, d := range said.Decisions {
 		d.From, d.Key = m.From, fmt.Sprintf("%s:%d", m.Key, i)
@@ -173,8 +173,7 @@ func (r *Reader) decide(ctx context.Context, m Message, said reply.Said) (did Di
 	return did, ctx.Err()
 }
 
-// Answered is what somebody is told about a decision of theirs. An error that is no refusal is returned: the decision is
-// to be tried again.
+// Answered is the reply to a decision. An error that is not a refusal is returned: the decision has to be retried.
 func (r *Reader) Answered(who connectors.Person, after permissions.Request, err error) (string, error) {
 	if err == nil {
 		return card.Settled(after, r.shown(who)), nil
@@ -182,21 +181,21 @@ func (r *Reader) Answered(who connectors.Person, after permissions.Request, err 
 	return spoken("", err)
 }
 
-// spoken is words, or those of a refusal.
+// spoken is words, or the text of a refusal.
 func spoken(words string, err error) (string, error) {
 	if refusal := permissions.AsRefusal(err); refusal != nil {
-		return card.Visible(refusal.Text), nil //nolint:nilerr // the refusal is what is said
+		return card.Visible(refusal.Text), nil //nolint:nilerr // the refusal is the reply
 	}
 	return words, err
 }
 
-// shown is how something is told to somebody.
+// shown says how texts are rendered for a person.
 func (r *Reader) shown(to connectors.Person) card.Options {
 	return card.Options{Now: r.Now(), Location: to.Location, Self: to.Name}
 }
 
-// Open is what waits for somebody, when each was shown to them in the channel of that identity, and the code of the one
-// whose card has that ref, or has the code card: it may have been sent without its ref being noted.
+// Open returns what is pending for a person, with the times when each was shown in id's channel. quoted is the code of the
+// request whose copy has that ref or that code, because it may have been sent without its ref being recorded.
 func (r *Reader) Open(
 	ctx context.Context, id connectors.Identity, who connectors.Person, ref, card string,
 ) (open []reply.Open, quoted string, err error) {
@@ -219,8 +218,8 @@ func (r *Reader) Open(
 	return open, quoted, nil
 }
 
-// shownAt is when a copy was shown, by the clock of its channel, which dates messages to the second. One that was named
-// and not sent yet may have arrived since it was to be shown.
+// shownAt is when a copy was shown, by its channel's clock in whole seconds. A copy with an id that is not sent yet may
+// have arrived at any time since it was planned.
 func (r *Reader) shownAt(c permissions.Copy) time.Time {
 	at := cmp.Or(c.SentAt, c.Since)
 	switch {
@@ -232,11 +231,11 @@ func (r *Reader) shownAt(c permissions.Copy) time.Time {
 	return at.Truncate(time.Second)
 }
 
-// unheardEvery is how often at most somebody is told that something is not read here.
+// unheardEvery is the minimum time between two replies that something is not read here.
 const unheardEvery = time.Minute
 
-// Unheard is what somebody is told who sent what is not read here, such as "photos", in a chat of their own or among
-// others, who are shown no code; empty where they were told within a minute.
+// Unheard is the reply to content that is not read here, such as "photos", in a private chat or in a group, which gets no
+// code; empty if the person got one within a minute.
 func (r *Reader) Unheard(
 	ctx context.Context, id connectors.Identity, who connectors.Person, what string, alone bool,
 ) (string, error) {
@@ -264,14 +263,14 @@ func (r *Reader) Unheard(
 	return words + "; " + waiting[0].Code + " waits for your answer.", nil
 }
 
-// Muted is for how long answers of a person are not read, since they named too many codes that are not theirs.
+// Muted is how long a person's answers are ignored because they named too many wrong codes.
 func (r *Reader) Muted(who connectors.Person) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.guard(who).Muted(r.Now())
 }
 
-// Wrong counts codes that a person named and that are not theirs.
+// Wrong counts wrong codes of a person.
 func (r *Reader) Wrong(who connectors.Person, n int) {
 	if n == 0 {
 		return
@@ -281,7 +280,7 @@ func (r *Reader) Wrong(who connectors.Person, n int) {
 	r.guard(who).Wrong(n, r.Now())
 }
 
-// guard is a person's. The lock is held.
+// guard is a person's guard. The caller holds the lock.
 func (r *Reader) guard(who connectors.Person) *reply.Guard {
 	g := r.guards[who.Name]
 	if g == nil {
