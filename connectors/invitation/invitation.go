@@ -1,6 +1,6 @@
-// Package invitation keeps the invitations of one channel: codes that enrol one account each, within ten minutes. Whoever
-// brings a code first is its guest, and whether that is the person who was meant is for somebody to say who knows them.
-// Codes are kept in memory only.
+// Package invitation holds the invitations of one channel: codes that pair one account each, within ten minutes. The first
+// account that brings a code is its candidate; somebody who knows the person has to confirm it. Codes are kept in memory
+// only.
 package invitation
 
 import (
@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	// Life is how long a code enrols somebody.
+	// Life is how long a code is valid.
 	Life = 10 * time.Minute
-	// mostWrong is how many wrong codes of one account are answered before silence, until all of them are forgotten.
+	// mostWrong is how many wrong codes of one account get an answer.
 	mostWrong = 5
-	// wrongLife is how long they are counted, and mostAccounts of how many accounts.
+	// wrongLife is how long wrong codes are counted, mostAccounts for how many accounts.
 	wrongLife    = 24 * time.Hour
 	mostAccounts = 10_000
 )
 
-// NotAdded tells a guest that they are not who was expected.
+// NotAdded tells a candidate that they were not confirmed.
 const NotAdded = "You were not added: whoever runs daycared did not confirm it. Nothing was changed."
 
-// Released tells somebody that they are asked no more. Host and name are as the channel shows them.
+// Released tells a person that they are no longer asked. host and name are as the channel shows them.
 func Released(host, name string) string {
 	return "You no longer answer for daycared" + On(host) + " as " + name + ". Nothing is asked here any more."
 }
 
-// On says in a sentence for which machine somebody answers, as the channel shows its name; empty: this one.
+// On names the machine in a sentence, as the channel shows it; empty: this one.
 func On(host string) string {
 	if host == "" {
 		return " here"
@@ -37,7 +37,7 @@ func On(host string) string {
 	return " on " + host
 }
 
-// Book is the invitations that are out. It is safe for concurrent use.
+// Book holds the open invitations. It is safe for concurrent use.
 type Book struct {
 	now     func() time.Time
 	letters chan letter
@@ -48,23 +48,22 @@ type Book struct {
 	since  time.Time
 }
 
-// invitation is one of them.
 type invitation struct {
 	until time.Time
-	guest connectors.Guest // without an Address while nobody has come
-	came  chan struct{}    // closed when there is a guest
-	ended chan struct{}    // closed when it works no more
+	guest connectors.Guest // without an Address until an account came
+	came  chan struct{}    // closed when there is a candidate
+	ended chan struct{}    // closed when it ends
 }
 
 // letter is a text for an account.
 type letter struct{ to, text string }
 
-// NewBook makes an empty book.
+// NewBook makes an empty Book.
 func NewBook(now func() time.Time) *Book {
 	return &Book{now: now, letters: make(chan letter, 100), out: map[string]*invitation{}, wrongs: map[string]int{}}
 }
 
-// Add adds an invitation, whose code nobody can guess, and forgets those whose time is over. It works before until.
+// Add adds an invitation with an unguessable code, valid before until, and removes expired ones.
 func (b *Book) Add(code string) (until time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,7 +78,7 @@ func (b *Book) Add(code string) (until time.Time) {
 	return until
 }
 
-// Take notes who brought a code. It works for the first, however often they bring it.
+// Take records who brought a code. It succeeds for the first account, also if repeated.
 func (b *Book) Take(code string, g connectors.Guest) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -95,7 +94,7 @@ func (b *Book) Take(code string, g connectors.Guest) bool {
 	return true
 }
 
-// Wrong counts a wrong code of an account, and tells whether it is answered.
+// Wrong counts a wrong code of an account and reports whether to answer it.
 func (b *Book) Wrong(address string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -110,8 +109,8 @@ func (b *Book) Wrong(address string) bool {
 	return b.wrongs[address] <= mostWrong
 }
 
-// Guest waits for whoever brings a code. Who has come is told even when ctx has ended. The error matches
-// [connectors.ErrNoInvitation] when nobody can come any more.
+// Guest waits for the account that brings a code. A candidate is returned even if ctx has ended. The error matches
+// [connectors.ErrNoInvitation] once nobody can use the code any more.
 func (b *Book) Guest(ctx context.Context, code string) (connectors.Guest, error) {
 	b.mu.Lock()
 	i, known := b.out[code]
@@ -136,7 +135,7 @@ func (b *Book) Guest(ctx context.Context, code string) (connectors.Guest, error)
 	return connectors.Guest{}, connectors.ErrNoInvitation
 }
 
-// End ends an invitation, and tells who had come, if anybody.
+// End ends an invitation and returns its candidate, if any.
 func (b *Book) End(code string) (g connectors.Guest, came bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -149,7 +148,7 @@ func (b *Book) End(code string) (g connectors.Guest, came bool) {
 	return i.guest, i.guest.Address != ""
 }
 
-// Write has an account told something, soon. Where nobody sends the letters, the last ones are dropped.
+// Write queues a text for an account. If nobody sends the queue, new texts are dropped.
 func (b *Book) Write(address, text string) {
 	select {
 	case b.letters <- letter{address, text}:
@@ -157,7 +156,7 @@ func (b *Book) Write(address, text string) {
 	}
 }
 
-// Letters sends what accounts are to be told, until ctx ends, and what is left then.
+// Letters sends the queued texts until ctx ends, then the rest of the queue.
 func (b *Book) Letters(ctx context.Context, send func(address, text string)) error {
 	for {
 		select {
