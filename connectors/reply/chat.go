@@ -10,49 +10,48 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Message is something that a person sent to a chat.
+// Message is what a person sent to a chat.
 type Message struct {
 	Text     string
-	Quotes   string    // the code of the request whose card this replies to or reacts on; empty: none
-	Reaction bool      // Text is a reaction's emoji, empty when it was taken back
-	Console  bool      // typed at a prompt, where a code is by itself the second yes of high risk
-	Thumbs   bool      // the channel hears reactions, so hints may name them
+	Quotes   string    // code of the request whose card this replies or reacts to; empty: none
+	Reaction bool      // Text is an emoji, empty if it was removed
+	Console  bool      // typed at a prompt, where a code alone confirms high risk
+	Thumbs   bool      // the channel receives reactions, so hints may mention them
 	At       time.Time // when it was sent
 }
 
-// Open is a request that waits for the person who wrote.
+// Open is a request that is pending for the author.
 type Open struct {
 	Request permissions.Request
 	Code    string
-	// ShownAt is when its card was shown, by the clock that stamps messages (in whole seconds where that counts so);
-	// zero: not yet. A message from before decides nothing about it.
+	// ShownAt is when its card was shown, by the clock that dates messages (in whole seconds if that does); zero: not yet.
+	// An earlier message decides nothing about it.
 	ShownAt time.Time
 }
 
-// Said is what a message says. Without decisions, nothing was decided.
+// Said is the meaning of a message. Without decisions, nothing was decided.
 type Said struct {
-	// Decisions are to be handed on as they are, each with From, and with a key of its own where there are keys. Their
-	// requests and codes are set, and their answers are what the requests take.
+	// Decisions are to be submitted as they are, with From and, where there are keys, a key each. Their requests and codes
+	// are set, and their requests accept their answers.
 	Decisions []connectors.Decision
-	// Say is for the person: why nothing was decided, and what would be right; with PassOn, that the message goes to the
-	// agent, which is not to be said where there is none.
+	// Say is the reply: why nothing was decided, and what would be right. With PassOn it says that the message goes to the
+	// agent, and is only for people who have one.
 	Say string
-	// Unknown are codes, in capitals, of nothing that waits for the person. Whoever knows more says what became of them.
+	// Unknown are codes, in capitals, that are not pending for the person. The caller may know more about them.
 	Unknown []string
-	// Guesses is how many of Unknown were typed, and are counted by a [Guard]; the code of a quoted card is no guess.
+	// Guesses is how many of Unknown were typed, for a [Guard]; the code of a quoted card is not a guess.
 	Guesses int
-	// Unseen are codes of requests that were to be decided and have not been shown yet.
+	// Unseen are codes of requests that were named but not shown yet.
 	Unseen []string
-	// Bare says that the message is an answer that names no request.
+	// Bare is set if the message is an answer without a request.
 	Bare bool
-	// PassOn says that the message is no answer: it is for an agent, or with Command for whoever knows commands.
+	// PassOn is set if the message is not an answer: it is for an agent or, with Command, a command.
 	PassOn  bool
 	Command bool // the message begins with a slash
 }
 
-// Read says what a message means to a person for whom open waits, each request once. It is pure and total. It never
-// allows anything by a message that is not wholly an allowance, and decides about all the requests that a message names
-// or about none.
+// Read parses a message of a person with pending requests, each of which is in open once. It is pure and total. It allows
+// nothing unless the whole message is an approval, and decides about all requests that it names or about none.
 func Read(m Message, open []Open) Said {
 	c, text := chat{m, open}, strings.TrimSpace(m.Text)
 	switch {
@@ -76,13 +75,13 @@ func Read(m Message, open []Open) Said {
 	return c.bare()
 }
 
-// chat is a message and what waits for its author.
+// chat is a message and what is pending for its author.
 type chat struct {
 	Message
 	open []Open
 }
 
-// reaction reads an emoji put on a message. A thumb on a card is a single word; anything else is nobody's business.
+// reaction reads an emoji on a message. A thumb on a card is a single word; other emojis are ignored.
 func (c chat) reaction(text string) Said {
 	a, ok := thumb(text)
 	quoted := capitals(c.Quotes)
@@ -100,7 +99,8 @@ func (c chat) reaction(text string) Said {
 	return Said{}
 }
 
-// isTalk tells of what only begins like an answer, as in "Great idea", and of a pause's words while no pause waits.
+// isTalk reports whether a message only begins like an answer, as in "Great idea", or has a pause's words while no pause is
+// pending.
 func (c chat) isTalk(s sentence) bool {
 	switch {
 	case s.act == resumes && len(s.codes) == 0:
@@ -117,13 +117,13 @@ func (c chat) isTalk(s sentence) bool {
 	return !waits && !number && !stands(s.first)
 }
 
-// offered tells whether something that waits offers an answer.
+// offered reports whether a pending request offers an answer.
 func (c chat) offered(a permissions.Answer) bool {
 	return slices.ContainsFunc(c.open, func(o Open) bool { return o.Request.Offers(a) })
 }
 
-// other is what to do with a message that is no answer. One that names what waits is not passed on: its code is for
-// people only. Nor is one that may have been meant as an answer.
+// other handles a message that is not an answer. It is not passed on if it names a pending request, because codes are for
+// people only, or if it may have been meant as an answer.
 func (c chat) other(text string) Said {
 	if len(c.open) == 0 {
 		return Said{PassOn: true}
@@ -145,7 +145,7 @@ func (c chat) other(text string) Said {
 	}
 }
 
-// bare answers an answer that names no request.
+// bare is the reply to an answer that names no request.
 func (c chat) bare() Said {
 	if len(c.open) == 0 {
 		return Said{PassOn: true}
@@ -157,7 +157,7 @@ func (c chat) bare() Said {
 	return Said{Bare: true, Say: say + c.hint(c.open[0]) + "."}
 }
 
-// mentioned are the requests whose codes are in a text, wherever.
+// mentioned returns the requests whose codes occur anywhere in a text.
 func (c chat) mentioned(text string) (named []Open) {
 	words := map[string]bool{}
 	for _, word := range strings.FieldsFunc(text, func(c rune) bool { return !isPlain(c) }) {
@@ -171,7 +171,7 @@ func (c chat) mentioned(text string) (named []Open) {
 	return named
 }
 
-// isAlmost tells of nothing but yes and no, however often and with whatever marks, and of an option without its code.
+// isAlmost reports whether a text is only yes and no, repeated or punctuated, or an option without its code.
 func (c chat) isAlmost(text string) bool {
 	words := strings.FieldsFunc(fold(text), func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsNumber(c) })
 	answer := len(words) > 0 || strings.Contains(text, thumbUp) || strings.Contains(text, thumbDown)
@@ -181,7 +181,7 @@ func (c chat) isAlmost(text string) bool {
 	return answer || slices.ContainsFunc(c.open, func(o Open) bool { return len(Chosen(text, o.Request)) > 0 })
 }
 
-// find is the request that has a code, given in capitals. A code that two of them have names neither.
+// find returns the request with a code, given in capitals. A code of two requests finds neither.
 func find(open []Open, code string) (o Open, ok bool) {
 	n := 0
 	for _, each := range open {
@@ -193,21 +193,20 @@ func find(open []Open, code string) (o Open, ok bool) {
 }
 
 const (
-	// mostWrong is how many wrong codes within wrongTime mute a person's text answers for muteTime.
+	// mostWrong wrong codes within wrongTime mute a person's text answers for muteTime.
 	mostWrong = 10
 	wrongTime = 10 * time.Minute
 	muteTime  = time.Minute
 )
 
-// Guard keeps codes from being guessed: it counts one person's wrong codes, and says when their text answers are not to
-// be read. The zero Guard has counted none. It has no clock; it is not safe for concurrent use, so whoever shares it
-// between goroutines holds a lock around each call.
+// Guard prevents the guessing of codes: it counts one person's wrong codes and mutes their text answers. The zero Guard is
+// ready. It has no clock and is not safe for concurrent use.
 type Guard struct {
 	wrong []time.Time
 	until time.Time
 }
 
-// Wrong counts n wrong codes at a time.
+// Wrong counts n wrong codes.
 func (g *Guard) Wrong(n int, at time.Time) {
 	g.wrong = slices.DeleteFunc(g.wrong, func(t time.Time) bool { return at.Sub(t) >= wrongTime })
 	for range min(n, mostWrong) {
@@ -218,8 +217,8 @@ func (g *Guard) Wrong(n int, at time.Time) {
 	}
 }
 
-// Muted is for how long from at the person's text answers are not read, 0 if they are. A clock that was set back by
-// more than a minute ends it.
+// Muted is how long from at the person's text answers are ignored, or 0. Setting the clock back by more than a minute ends
+// it.
 func (g *Guard) Muted(at time.Time) time.Duration {
 	left := g.until.Sub(at)
 	if left <= 0 || left > 2*muteTime {
@@ -228,7 +227,7 @@ func (g *Guard) Muted(at time.Time) time.Duration {
 	return min(left, muteTime)
 }
 
-// SayMuted tells a person for how long their text answers are not read.
+// SayMuted tells a person how long their text answers are ignored.
 func SayMuted(left time.Duration) string {
 	again := permissions.SayDuration(left)
 	return "Nothing was decided: too many wrong codes. Text answers are read again in " + again + "."

@@ -8,7 +8,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Hint is the prompt of r: the shortest answers that it takes, and where to type.
+// Hint is the prompt of r: its shortest answers, and where to type.
 func Hint(r permissions.Request, code string) string {
 	switch {
 	case r.Kind == permissions.KindClarification:
@@ -39,7 +39,7 @@ func Hint(r permissions.Request, code string) string {
 	return strings.Join(words, " · ") + " > "
 }
 
-// Help says every answer that r takes, in one sentence.
+// Help lists every answer to r in one sentence.
 func Help(r permissions.Request, code string) string {
 	switch {
 	case r.Kind == permissions.KindClarification:
@@ -71,7 +71,7 @@ func Help(r permissions.Request, code string) string {
 	return "Type " + strings.Join(forms, ", ") + "."
 }
 
-// key is the key that allows a scope at a console, where there is one.
+// key is the key that allows a scope at a console, or empty.
 func key(s permissions.Scope) string {
 	switch s {
 	case permissions.SessionTool:
@@ -82,7 +82,7 @@ func key(s permissions.Scope) string {
 	return ""
 }
 
-// scopeWords is what a scope of r covers, in our own words: a tool's name is the agent's.
+// scopeWords says what a scope of r covers, in our own words because a tool's name is the agent's.
 func scopeWords(r permissions.Request, s permissions.Scope) string {
 	switch {
 	case r.Kind == permissions.KindPause:
@@ -110,19 +110,19 @@ func scopeWords(r permissions.Request, s permissions.Scope) string {
 }
 
 const (
-	// mostListed is how many codes are told of at once.
+	// mostListed limits the codes listed at once.
 	mostListed = 10
-	// mostHelped is for how many requests help is given at once.
+	// mostHelped limits the requests that get help at once.
 	mostHelped = 3
 )
 
-// ChatHelp is how to answer r in a chat that has texts, replies and reactions, in one sentence without its end: the
-// shortest answers, the wider scopes and the reason that can be given.
+// ChatHelp says how to answer r in a chat with texts, replies and reactions, as one sentence without its period: the
+// shortest answers, the wider scopes and the reason.
 func ChatHelp(r permissions.Request, code string) string {
 	return chat{Message: Message{Thumbs: true}}.help(Open{Request: r, Code: code})
 }
 
-// hint is the shortest answers to what waits, of those that the channel hears.
+// hint has the shortest answers to o that the channel receives.
 func (c chat) hint(o Open) string {
 	if !c.Thumbs || o.Request.HighRisk || !o.Request.Offers(permissions.Deny) {
 		return c.textHint(o)
@@ -132,7 +132,7 @@ func (c chat) hint(o Open) string {
 
 func (c chat) help(o Open) string { return c.hint(o) + c.more(o) }
 
-// textHint is how to answer by text alone.
+// textHint says how to answer by text alone.
 func (c chat) textHint(o Open) string {
 	r, code := o.Request, o.Code
 	reply, yes, no := "Reply", c.typed(sentence{}, o), c.no(code)
@@ -158,7 +158,7 @@ func (c chat) textHint(o Open) string {
 	return reply + " " + yes + " or " + no
 }
 
-// more is what else can be answered.
+// more lists the other answers.
 func (c chat) more(o Open) string {
 	words := ""
 	for _, option := range o.Request.Options {
@@ -172,8 +172,8 @@ func (c chat) more(o Open) string {
 	return words
 }
 
-// typed is how what a sentence allows is typed in full: at a console in small letters, as its prompt has it, and without
-// RUN, since the code is the second yes there.
+// typed is a sentence's approval in full. A console has small letters like its prompt, and no RUN, because the code
+// confirms there.
 func (c chat) typed(s sentence, o Open) string {
 	text := c.yes(o.Code)
 	if s.scope != "" {
@@ -202,7 +202,7 @@ func (c chat) no(code string) string {
 	return "NO " + code
 }
 
-// waiting says what waits: how many, and the codes, as many of them as can be read.
+// waiting says how many requests are pending, and their codes up to a limit.
 func waiting(open []Open, still string) string {
 	var codes []string
 	for _, o := range open[:min(len(open), mostListed)] {

@@ -10,7 +10,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// judge says what a sentence that names requests decides about them: about all of them, or about none.
+// judge returns what a sentence decides about the requests that it names: about all of them, or about none.
 func (c chat) judge(s sentence) Said {
 	var said Said
 	var named []Open
@@ -45,7 +45,7 @@ func (c chat) judge(s sentence) Said {
 	return said
 }
 
-// unknown answers a sentence that names what does not wait.
+// unknown is the reply to a sentence that names what is not pending.
 func (s sentence) unknown(said Said) Said {
 	if !s.quoted {
 		said.Guesses = len(said.Unknown)
@@ -54,7 +54,7 @@ func (s sentence) unknown(said Said) Said {
 	return said
 }
 
-// decide is what a sentence decides about one of the requests that it names, or why not, in words without an end.
+// decide returns what a sentence decides about one of its requests, or why it does not, without a period.
 func (c chat) decide(s sentence, o Open) (d connectors.Decision, not string) {
 	r := o.Request
 	d = connectors.Decision{Request: r.ID, Code: o.Code, Call: s.call, Comment: s.reason, Shown: r.Digest}
@@ -82,7 +82,7 @@ func (c chat) decide(s sentence, o Open) (d connectors.Decision, not string) {
 	return d, not
 }
 
-// answer is the answer that a sentence gives to o, or why it gives none.
+// answer is a sentence's answer to o, or why it has none.
 func (c chat) answer(s sentence, o Open) (a permissions.Answer, not string) {
 	r := o.Request
 	switch {
@@ -113,8 +113,7 @@ func (c chat) answer(s sentence, o Open) (a permissions.Answer, not string) {
 	return "", o.Code + " takes another answer. " + c.help(o)
 }
 
-// reach is the scope that a sentence allows r for. Session is the narrower scope of that name where only that is on
-// offer.
+// reach is the scope that a sentence allows r for. "session" means the narrower scope of that name if only that is offered.
 func (s sentence) reach(r permissions.Request) permissions.Scope {
 	if s.scope == "" {
 		return permissions.Once
@@ -126,7 +125,7 @@ func (s sentence) reach(r permissions.Request) permissions.Scope {
 	return scope
 }
 
-// scopes are the ids of the scopes on offer.
+// scopes are the ids of the offered scopes.
 func scopes(r permissions.Request) (ids []string) {
 	for _, o := range r.Options {
 		if s, ok := o.ID.Scope(); ok {
@@ -136,8 +135,8 @@ func scopes(r permissions.Request) (ids []string) {
 	return ids
 }
 
-// Chosen are the options of a clarification that a text names. A number that stands in front of an option is that of the
-// option, whatever the others are called; anything else is an option's own words, exactly or else in any case.
+// Chosen returns the options of a clarification that a text names. A number that is shown before an option means that
+// option, whatever the others say; anything else has to be an option's words, exactly or, if none matches, in any case.
 func Chosen(text string, r permissions.Request) (exact []int) {
 	var inAnyCase []int
 	text = oneLine(text)

@@ -1,19 +1,19 @@
-// Package reply is the way from what a person typed to an answer. It is pure, and strict on purpose: a text is either
-// wholly one of the forms that the hints name, in any case, or it decides nothing and the person is told what would be
-// right. Guessing what somebody meant is how "don't allow" becomes an approval.
+// Package reply parses what a person typed into an answer. It is pure and deliberately strict: a text is either completely
+// one of the forms that the hints name, in any case, or it decides nothing and the reply says what would be right. Guessing
+// what somebody meant is how "don't allow" becomes an approval.
 //
 // [Parse] reads a line typed at the prompt of one card: `y`, with a scope, the number of one call, or the code; for this
 // session, `t` for the tool and `a` for all gated tools, or the permission; `n`, with a reason after because; `r` and a
-// reason; Enter, `i` or Esc at a pause; a number or the option's own words at a clarification, or `o` and words of one's
-// own; `s` for the card again.
+// reason; Enter, `i` or Esc at a pause; a number or the option's own words at a clarification, or `o` and the person's own
+// words; `s` for the card again.
 //
-// [Read] reads a message of a chat, where several requests may wait and each is named by its code: `yes K7F3Q`, with a
-// scope or `#2`; `yes K7F3Q M2P4R`; `no K7F3Q because …`; `K7F3Q yes`, `K7F3Q 2`, `K7F3Q other: …`, `other K7F3Q …`;
+// [Read] reads a message of a chat, where several requests may be pending and each is named by its code: `yes K7F3Q`, with
+// a scope or `#2`; `yes K7F3Q M2P4R`; `no K7F3Q because …`; `K7F3Q yes`, `K7F3Q 2`, `K7F3Q other: …`, `other K7F3Q …`;
 // `continue K7F3Q`; for high risk, `YES K7F3Q RUN`. Only in a reply to its card does a single word, or a thumb, need no
 // code. [Guard] counts wrong codes.
 //
-// sentence.go knows single words, the shapes of a message and words of one's own, chat.go what a message is, judge.go what
-// it says about the requests that wait.
+// sentence.go has the words and the shapes of a message, chat.go classifies a message, and judge.go applies it to the
+// pending requests.
 package reply
 
 import (
@@ -26,33 +26,33 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Meaning is what sort of thing a line says.
+// Meaning is the kind of a line.
 type Meaning int
 
 // The meanings. The zero Meaning decides nothing.
 const (
-	Unclear Meaning = iota // not an answer; Reply.Say tells what would be one
-	Decides                // Reply's Answer, Call, Comment and Really
-	Reason                 // a denial whose reason comes with the next line, or words of one's own that do; Answer, Call
-	Asks                   // for help, which is in Reply.Say
-	Shows                  // wants to see the card again, with its secrets
+	Unclear Meaning = iota // not an answer; Reply.Say says what would be one
+	Decides                // an answer: Reply's Answer, Call, Comment and Really
+	Reason                 // Answer and Call, of which the reason or the words are the next line
+	Asks                   // a request for help, which is in Reply.Say
+	Shows                  // a request for the card with its secrets
 )
 
 // Reply is what a line says about one request.
 type Reply struct {
 	Meaning Meaning
 	Answer  permissions.Answer
-	Call    int // of a step; 0: all that are open
+	Call    int // of a step; 0: all open calls
 	Comment string
-	Really  bool   // the request's code was given with an allowance of high risk
+	Really  bool   // the request's code came with an approval of high risk
 	Say     string // for the person
 }
 
 // Esc is what the escape key sends.
 const Esc = "\x1b"
 
-// Parse reads one line as an answer to r, which code names. The answer is always one that r takes. Parse is pure and
-// total; it never allows anything by a line that is not wholly an allowance.
+// Parse parses one line as an answer to r, which has that code. r accepts every answer that it returns. Parse is pure and
+// total; it allows nothing unless the whole line is an approval.
 func Parse(line string, r permissions.Request, code string) Reply {
 	text := strings.TrimSpace(line)
 	if !utf8.ValidString(text) || (text != Esc && strings.ContainsFunc(text, unicode.IsControl)) {
@@ -94,7 +94,7 @@ func Parse(line string, r permissions.Request, code string) Reply {
 	return unclear(r, code)
 }
 
-// allowance reads what may follow y, in any order: a scope, one call, the code.
+// allowance parses what may follow y, in any order: a scope, one call, the code.
 func allowance(rest string, scope permissions.Scope, r permissions.Request, code string) Reply {
 	var named, coded bool
 	a := Reply{}
@@ -123,7 +123,7 @@ func allowance(rest string, scope permissions.Scope, r permissions.Request, code
 	return offered(r, code, a)
 }
 
-// yes is how an allowance of r is typed: of high risk with the code, which is the second yes.
+// yes is how an approval of r is typed: at high risk with the code, which confirms it.
 func yes(s permissions.Scope, r permissions.Request, code string) string {
 	text := "yes"
 	if r.HighRisk {
@@ -135,7 +135,7 @@ func yes(s permissions.Scope, r permissions.Request, code string) string {
 	return text + " " + s.String()
 }
 
-// denial reads what may follow n: the code, one call, and a reason after because.
+// denial parses what may follow n: the code, one call, and a reason after because.
 func denial(rest string, r permissions.Request, code string) Reply {
 	a := Reply{Answer: permissions.Deny}
 	for rest != "" {
@@ -158,7 +158,7 @@ func denial(rest string, r permissions.Request, code string) Reply {
 	return offered(r, code, a)
 }
 
-// reason reads what may follow r: one call and the reason.
+// reason parses what may follow r: one call and the reason.
 func reason(rest string, r permissions.Request, code string) Reply {
 	a := Reply{Answer: permissions.Deny, Comment: rest}
 	token, more, _ := strings.Cut(rest, " ")
@@ -171,7 +171,7 @@ func reason(rest string, r permissions.Request, code string) Reply {
 	return offered(r, code, a)
 }
 
-// choice reads the number or the words of an option, or words of one's own. What names two different options names none.
+// choice parses an option's number or words, or the person's own words. A text that names two options names none.
 func choice(text string, r permissions.Request, code string) Reply {
 	switch meant := Chosen(text, r); {
 	case len(meant) == 1:
@@ -193,7 +193,7 @@ func choice(text string, r permissions.Request, code string) Reply {
 	return unclear(r, code)
 }
 
-// call reads the number of one call that r has, as in #2.
+// call parses the number of one of r's calls, as in #2.
 func call(token string, r permissions.Request) (n int, ok bool) {
 	for _, c := range r.Calls {
 		if token == "#"+strconv.Itoa(c.N) {
@@ -203,7 +203,7 @@ func call(token string, r permissions.Request) (n int, ok bool) {
 	return 0, false
 }
 
-// offered is a when r offers its answer; it decides unless a says otherwise.
+// offered is a if r offers its answer; it decides unless a has another meaning.
 func offered(r permissions.Request, code string, a Reply) Reply {
 	if !r.Offers(a.Answer) {
 		return unclear(r, code)

@@ -19,29 +19,29 @@ const (
 	denies
 	resumes
 	interrupts
-	picks   // an option or words of one's own, unless it is chat that happens to begin like a code
-	answers // in words of one's own
+	picks   // an option or the person's own words, unless it is chat that happens to begin like a code
+	answers // in the person's own words
 )
 
 // mostCodes is how many requests one message may name.
 const mostCodes = 20
 
-// sentence is a message of one of the known shapes, before anybody has looked at what waits.
+// sentence is a message of a known shape, before it is compared with what is pending.
 type sentence struct {
 	act    act
 	codes  []string // in capitals
-	scope  string   // small; empty: none was named
-	call   int      // 0: none was named
+	scope  string   // in small letters; empty: none
+	call   int      // 0: none
 	run    bool
 	reason string
-	pick   string // what may name an option: all that follows a code that came first, or own with its word
-	own    string // words of one's own, as typed
-	first  string // the first word, as typed, or the code where that is the second
-	quoted bool   // the card that it replies to stands for the code
+	pick   string // may name an option: everything after a leading code, or own with its keyword
+	own    string // the person's own words, as typed
+	first  string // the first word, as typed, or a code in second place
+	quoted bool   // a quoted card replaces the code
 }
 
-// shape reads a whole message. ok is false for what is of no known shape. Only a reason, and words of one's own, may have
-// several lines.
+// shape parses a whole message. ok is false for an unknown shape. Only a reason and the person's own words may have several
+// lines.
 func shape(text string) (s sentence, ok bool) {
 	if a, ok := thumb(text); ok {
 		return sentence{act: a}, true
@@ -73,7 +73,7 @@ func isSpace(c rune) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\
 
 func isStrange(c rune) bool { return unicode.IsControl(c) && !isSpace(c) }
 
-// yesShape reads what follows yes: codes, then a scope and the number of a call, then run.
+// yesShape parses what follows yes: codes, then a scope and the number of a call, then run.
 func yesShape(words []string) (sentence, bool) {
 	s := sentence{act: allows}
 	s.codes, words = leadingCodes(words)
@@ -93,7 +93,7 @@ func yesShape(words []string) (sentence, bool) {
 	return s, true
 }
 
-// noShape reads what follows no: codes, the number of a call, and a reason after because.
+// noShape parses what follows no: codes, the number of a call, and a reason after because.
 func noShape(words []string) (sentence, bool) {
 	s := sentence{act: denies}
 	s.codes, words = leadingCodes(words)
@@ -105,7 +105,7 @@ func noShape(words []string) (sentence, bool) {
 	return s, s.because(words)
 }
 
-// because reads nothing, or because and a reason.
+// because parses nothing, or because and a reason.
 func (s *sentence) because(words []string) bool {
 	if len(words) > 1 && fold(words[0]) == "because" {
 		s.reason, words = strings.Join(words[1:], " "), nil
@@ -113,13 +113,13 @@ func (s *sentence) because(words []string) bool {
 	return len(words) == 0
 }
 
-// pauseShape reads what follows continue or interrupt: a code.
+// pauseShape parses what follows continue or interrupt: a code.
 func pauseShape(a act, words []string) (sentence, bool) {
 	codes, rest := leadingCodes(words)
 	return sentence{act: a, codes: codes}, len(codes) < 2 && len(rest) == 0
 }
 
-// codeShape reads what follows a code: one word, no and a reason, or an option's number or words.
+// codeShape parses what follows a code: one word, no and a reason, or an option's number or words.
 func codeShape(code string, words []string) (sentence, bool) {
 	s := sentence{act: picks, codes: []string{capitals(code)}, pick: strings.Join(words, " ")}
 	if len(words) == 0 {
@@ -146,15 +146,15 @@ func leadingCodes(words []string) (codes, rest []string) {
 	return codes, words
 }
 
-// single tells whether a sentence is one word or a thumb, no with its reason, or words of one's own: what a reply to a
-// card may say without its code.
+// single reports whether a sentence is one word or a thumb, no with its reason, or the person's own words: what a reply to
+// a card may say without its code.
 func (s sentence) single() bool {
 	plain := s.act == allows || s.act == denies || s.act == answers
 	return len(s.codes) == 0 && plain && s.scope == "" && s.call == 0 && !s.run
 }
 
-// fold makes capitals small, so that case does not matter. No character outside ASCII becomes one within, as Unicode
-// would have it of the Kelvin sign and of a dotted capital I: letters of other scripts never make one of our words.
+// fold converts to lower case. It maps no other character to ASCII, as Unicode does for the Kelvin sign and the dotted
+// capital I, so letters of other scripts never form one of our words.
 func fold(text string) string {
 	return strings.Map(func(c rune) rune {
 		if small := unicode.ToLower(c); c <= unicode.MaxASCII || small > unicode.MaxASCII {
@@ -168,34 +168,33 @@ func isYes(word string) bool { return word == "yes" || word == "allow" || word =
 
 func isNo(word string) bool { return word == "no" || word == "deny" }
 
-// isCode tells whether a word can be a request's code: five letters and digits of ASCII, in any case, none of which can
-// be taken for another.
+// isCode reports whether a word can be a request's code: five unambiguous ASCII letters and digits, in any case.
 func isCode(word string) bool {
 	return len(word) == permissions.CodeLength && !strings.ContainsFunc(word, func(c rune) bool {
 		return !isPlain(c) || strings.ContainsRune("01ILOilo", c)
 	})
 }
 
-// isPlain tells of letters and digits of ASCII.
+// isPlain reports whether c is an ASCII letter or digit.
 func isPlain(c rune) bool {
 	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
 }
 
-// capitals is a code as it is told to people.
+// capitals is a code as people see it.
 func capitals(code string) string { return strings.ToUpper(code) }
 
-// stands tells whether a word was hardly meant as one of a language: a code, then, and not the beginning of a chat.
+// stands reports whether a word is hardly a word of a language, so that it is a code and not the beginning of a chat.
 func stands(word string) bool {
 	return strings.ContainsAny(word, "23456789") || !strings.ContainsFunc(word, unicode.IsLower)
 }
 
-// isScope tells whether a small word is the id of a scope: a name, or a duration that begins with a digit.
+// isScope reports whether a lower-case word is a scope's id: a name, or a duration that begins with a digit.
 func isScope(word string) bool {
 	s, err := permissions.ParseScope(word)
 	return err == nil && (s.Span() == 0 || unicode.IsDigit(rune(word[0])))
 }
 
-// callNumber reads #2.
+// callNumber parses #2.
 func callNumber(word string) (n int, ok bool) {
 	digits, found := strings.CutPrefix(word, "#")
 	n, err := strconv.Atoi(digits)
@@ -204,10 +203,10 @@ func callNumber(word string) (n int, ok bool) {
 
 const (
 	thumbUp, thumbDown = "👍", "👎"
-	emojiStyle         = "\uFE0F" // asks for the coloured form of the character before
+	emojiStyle         = "\uFE0F" // variation selector for the coloured form
 )
 
-// thumb reads 👍 or 👎, of whatever skin.
+// thumb parses 👍 or 👎 with any skin tone.
 func thumb(text string) (a act, ok bool) {
 	a = allows
 	tone, found := strings.CutPrefix(text, thumbUp)
@@ -222,14 +221,14 @@ func thumb(text string) (a act, ok bool) {
 	return 0, false
 }
 
-// A clarification may be answered in words of one's own. They take a word that says so, since an option with a typo is
-// no answer; and an option that begins with that word is meant before.
+// A clarification may be answered in the person's own words. They need a keyword, because a mistyped option is not an
+// answer, and an option that begins with that keyword comes first.
 const (
 	otherColon = "other:"
 	otherShort = "o"
 )
 
-// ownWords are those behind the word that says that they are one's own, as typed.
+// ownWords are the person's own words after the keyword, as typed.
 func ownWords(text string) (own string, ok bool) {
 	if len(text) < len(otherColon) || fold(text[:len(otherColon)]) != otherColon {
 		return "", false
@@ -246,12 +245,11 @@ func behind(text string) string {
 	return strings.TrimLeftFunc(text[at:], isSpace)
 }
 
-// otherShape reads other, a code and words of one's own; or other with a colon and those words alone, which a reply to
-// the card may say.
+// otherShape parses other, a code and the person's own words; or, in a reply to the card, other with a colon and the words.
 func otherShape(text string) (sentence, bool) {
 	s := sentence{act: answers}
 	if own, ok := ownWords(text); ok {
-		s.own, s.pick = own, oneLine(text) // which an option may be
+		s.own, s.pick = own, oneLine(text) // an option may have these words
 		return s, true
 	}
 	rest := behind(text)
@@ -264,7 +262,7 @@ func otherShape(text string) (sentence, bool) {
 	return s, true
 }
 
-// begins tells whether an option of r begins with a word of ours, so that this word is no sign of one's own words.
+// begins reports whether an option of r begins with a keyword of ours, which then is not available.
 func begins(r permissions.Request, word string) bool {
 	return slices.ContainsFunc(r.Choices, func(choice string) bool {
 		rest, found := strings.CutPrefix(fold(strings.TrimSpace(choice)), word)
@@ -272,8 +270,8 @@ func begins(r permissions.Request, word string) bool {
 	})
 }
 
-// typedOwn are the words of one's own that a line typed at the prompt of r is; empty for the word without any, which
-// asks for them on the next line.
+// typedOwn returns the person's own words in a line at the prompt of r; empty if the keyword is alone, which asks for them
+// on the next line.
 func typedOwn(text string, r permissions.Request) (own string, ok bool) {
 	if own, ok = ownWords(text); ok {
 		return own, !begins(r, otherColon)
@@ -282,7 +280,7 @@ func typedOwn(text string, r permissions.Request) (own string, ok bool) {
 	return strings.TrimSpace(rest), fold(word) == otherShort && !begins(r, otherShort)
 }
 
-// ownTyped is how words of one's own are typed at the prompt of r.
+// ownTyped is how the person's own words are typed at the prompt of r.
 func ownTyped(r permissions.Request, code string) string {
 	switch {
 	case !begins(r, otherShort):
@@ -293,7 +291,7 @@ func ownTyped(r permissions.Request, code string) string {
 	return "other " + code
 }
 
-// ownSent is how words of one's own are sent about o.
+// ownSent is how the person's own words about o are sent.
 func ownSent(o Open) string {
 	if begins(o.Request, otherColon) {
 		return "other " + o.Code
