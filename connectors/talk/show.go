@@ -13,17 +13,17 @@ import (
 
 const (
 	tab = "    "
-	// mostSpaces is how many spaces in a row are shown as they are: code is indented.
+	// mostSpaces is how many spaces in a row are kept, because code is indented.
 	mostSpaces = 64
 )
 
-// show is a line as it is shown. What is white at its end is left out.
+// show renders a line without trailing white space.
 func show(line string) string { return visible(strings.TrimRight(line, " \t\r")) }
 
-// gaps are wide, and code has them.
+// gaps are wide gaps, as in code.
 var gaps = regexp.MustCompile(` {9,}`)
 
-// visible is [card.Prose] of a part of a line, with tabs as spaces.
+// visible is [card.Prose] for a part of a line, with tabs as spaces.
 func visible(text string) string {
 	text = strings.ReplaceAll(text, "\t", tab)
 	var all strings.Builder
@@ -39,7 +39,7 @@ func visible(text string) string {
 	return all.String()
 }
 
-// between is [card.Prose] of what something follows, or nothing but white did.
+// between is [card.Prose] for a text that is not at the end of its line.
 func between(text string) string {
 	bare := strings.TrimRight(text, " ")
 	if gap := len(text) - len(bare); gap <= mostSpaces {
@@ -48,16 +48,16 @@ func between(text string) string {
 	return card.Prose(text)
 }
 
-// signs begin rows of ours.
+// signs begin our own rows.
 const signs = "✅⛔⌛✖⚠⏸✏⬇✓👍👎"
 
-// ours are the beginnings of rows of cards and of what daycared says.
+// ours matches the beginnings of rows of cards and of daycared's other texts.
 var ours = regexp.MustCompile(`(?i)^(` +
 	`\S+ +(wants|paused:|asks:)|on host|in folder|it (says|needs|takes)\b|high risk|asked since|environment +|until +[0-9]|nobody waits|` +
 	`allowed|denied|approved|expired|cancelled|stopped|granted|taken back|ended:|nothing (was|is) |` +
 	`[0-9]+ requests? |you are |reply to this message|daycared|sha256\b)`)
 
-// forged tells of a row that looks like one of ours.
+// forged reports whether a row looks like one of ours.
 func forged(line string) bool {
 	line = strings.TrimLeft(line, " ")
 	first := []rune(line + "\x00")[0]
@@ -66,8 +66,7 @@ func forged(line string) bool {
 		ours.MatchString(norm.NFKC.String(line))
 }
 
-// masked is text without the codes: in whatever case and width of letters, and with a few signs or gaps between the
-// letters.
+// masked hides codes in a text: in any case and width of letters, and with a few characters between them.
 func masked(text string, codes map[string]bool) string {
 	if len(codes) == 0 {
 		return text
@@ -78,7 +77,7 @@ func masked(text string, codes map[string]bool) string {
 			letters = append(letters, letter{plain, at, at + len(string(c))})
 		}
 	}
-	hide := map[int]bool{} // letters
+	hide := map[int]bool{} // indexes of letters
 	for i := range len(letters) - permissions.CodeLength + 1 {
 		word := letters[i : i+permissions.CodeLength]
 		if codes[spelt(word)] {
@@ -99,7 +98,7 @@ func masked(text string, codes map[string]bool) string {
 	return all.String() + text[from:]
 }
 
-// letter is one that a code may have, and where it is in a text.
+// letter is a letter that a code may contain, and its position.
 type letter struct {
 	plain      byte
 	start, end int
@@ -108,7 +107,7 @@ type letter struct {
 // mostBetween is how many bytes may be between two letters of a code.
 const mostBetween = 12
 
-// spelt is the word that letters are; empty where they are too far apart.
+// spelt joins letters to a word; empty if they are too far apart.
 func spelt(letters []letter) string {
 	word := make([]byte, len(letters))
 	for i, l := range letters {
@@ -120,7 +119,7 @@ func spelt(letters []letter) string {
 	return string(word)
 }
 
-// fold is the capital letter or the digit that a character is read as, or 0.
+// fold is the capital letter or digit that a character is read as, or 0.
 func fold(c rune) byte {
 	if c > unicode.MaxASCII {
 		plain := norm.NFKD.String(string(c))

@@ -1,13 +1,12 @@
-// Package talk is the way from what an agent of ours says to the messages that its person reads. It is pure: values in,
-// text out.
+// Package talk renders what our agents say as messages for people. It is pure.
 //
-// [Parts] splits a text where it reads best: between paragraphs, else lines, else words, else characters. Fenced blocks
-// and `words` between backticks become code, and are code in every message that they reach into.
+// [Parts] splits a text between paragraphs if possible, otherwise between lines, words or characters. Fenced blocks and
+// `words` between backticks become code in every message that they reach into.
 //
-// Whatever the agent wrote goes through [card.Prose], so nothing in it is hidden or reordered. Every message begins
-// with the agent's name, so it is never taken for one of daycared's own; where some of it looks like a row of ours, all
-// its rows begin with the sign that agents' words have on cards. Codes of what is pending are masked: they are for
-// people, and an agent that shows one wants it to be answered.
+// The agent's text goes through [card.Prose], so nothing in it is hidden or reordered. Every message begins with the
+// agent's name, so that it cannot be mistaken for daycared's own. If a row looks like one of ours, all rows begin with the
+// sign that marks agents' words on cards. Codes of pending requests are masked: they are for people, and an agent that
+// shows one wants it to be answered.
 package talk
 
 import (
@@ -24,20 +23,20 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Limits are those of a channel for one message.
+// Limits are a channel's limits for one message.
 type Limits struct {
 	Text int // units of text, at least 200
 	Unit card.Unit
-	Code int // pieces of code; 0: any number
+	Code int // pieces of code; 0: unlimited
 }
 
 // Part is one message.
 type Part struct {
 	Text string
-	Code []Span // in order, apart from each other
+	Code []Span // in order, without overlaps
 }
 
-// Plain is the message for where code looks like any text: code within a row stands between backticks again.
+// Plain is the message for channels without formatting: inline code is between backticks again.
 func (p Part) Plain() string {
 	text, at := "", 0
 	for _, code := range p.Code {
@@ -49,21 +48,21 @@ func (p Part) Plain() string {
 	return text + p.Text[at:]
 }
 
-// Span is the code from the byte Start up to, not including, the byte End of a text.
+// Span is code in a text: bytes Start to End, exclusive.
 type Span struct {
 	Start, End int
-	Block      bool   // rows of their own
+	Block      bool   // in rows of its own
 	Language   string // of a block; may be empty
 }
 
 const (
-	// mostName is how many characters of the agent's name are shown.
+	// mostName limits the agent's name in characters.
 	mostName = 64
-	// goesOn begins the code of a message whose first row would lose its indentation at the very start.
+	// goesOn precedes code at the start of a message, whose first row would otherwise lose its indentation.
 	goesOn = "…\n"
 )
 
-// Parts are the messages that s is, at least one. Each is within the limits.
+// Parts splits s into one or more messages within the limits.
 func Parts(s connectors.Saying, l Limits) []Part {
 	name := nameOf(s.Agent)
 	b := write(masked(s.Text, s.Codes))
@@ -80,12 +79,12 @@ func Parts(s connectors.Saying, l Limits) []Part {
 	return parts
 }
 
-// nameOf is an agent's name as a message begins with it.
+// nameOf is an agent's name at the start of a message.
 func nameOf(agent string) string {
 	return permissions.Brief(card.Visible(agent), mostName)
 }
 
-// part is a cut of the text under its head.
+// part is one cut of the text after its heading.
 func (b *body) part(head string, c cut) Part {
 	var p Part
 	text := string(b.text[c.from:c.to])
@@ -119,10 +118,10 @@ func (b *body) part(head string, c cut) Part {
 	return p
 }
 
-// cut is a part of the text of a body, in bytes.
+// cut is a range of a body's text, in bytes.
 type cut struct{ from, to int }
 
-// split cuts the text so that each part has at most room units.
+// split cuts the text into parts of at most room units.
 func (b *body) split(room int, l Limits) (cuts []cut) {
 	for from := 0; ; {
 		end := b.reach(from, room, l)
@@ -135,7 +134,7 @@ func (b *body) split(room int, l Limits) (cuts []cut) {
 	}
 }
 
-// reach is how far a part may go that begins at from.
+// reach is how far a part that begins at from may go.
 func (b *body) reach(from, room int, l Limits) int {
 	end := from
 	for end < len(b.text) {
@@ -157,7 +156,7 @@ func (b *body) reach(from, room int, l Limits) int {
 	return end
 }
 
-// choose finds the best place, not far before end, and where the next part begins.
+// choose finds the best place to cut, not far before end, and where the next part begins.
 func (b *body) choose(from, end int) (to, next int) {
 	least := from + (end-from)/4 + 1
 	for _, p := range slices.Backward(b.paragraphs) {
@@ -193,10 +192,10 @@ func trailing(text []byte, c byte) int { return len(text) - len(bytes.TrimRight(
 
 func leading(text []byte, c byte) int { return len(text) - len(bytes.TrimLeft(text, string(c))) }
 
-// open is what we wrote in place of something that is not seen, and have not written to its end.
+// open matches an incomplete escape at the end of a text.
 var open = regexp.MustCompile(`(\\[ux]\{[0-9A-Fa-f]{0,6}|\\[ux]|\\|⟨[0-9]+ ?[a-z]*)$`)
 
-// within is how many bytes at the end of a text are the beginning of such.
+// within is the length of such an escape in bytes.
 func within(text []byte) int {
 	tail := text[max(len(text)-40, 0):]
 	at := open.FindIndex(tail)
@@ -206,7 +205,7 @@ func within(text []byte) int {
 	return len(tail) - at[0]
 }
 
-// joined tells whether what is seen as one character would be cut between two texts.
+// joined reports whether a cut would split a character as people see it.
 func joined(before, after []byte) bool {
 	last, _ := utf8.DecodeLastRune(before)
 	next, _ := utf8.DecodeRune(after)

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// body is a text as it is shown, before it is split.
+// body is a rendered text before it is split.
 type body struct {
 	text       []byte
 	code       []Span
-	paragraphs []int // where one begins, or a block of code, or what follows it
+	paragraphs []int // starts of paragraphs, of code blocks and of what follows them
 }
 
-// row is a line of a text that is no code block, or a whole block.
+// row is a line outside of code blocks, or a whole block.
 type row struct {
 	text     string
 	pieces   []Span // of text
@@ -20,7 +20,7 @@ type row struct {
 	language string
 }
 
-// write shows a text: blocks of code, and rows with pieces of code in them.
+// write renders a text: code blocks, and rows with inline code.
 func write(text string) *body {
 	rows := trimmed(rowsOf(strings.ReplaceAll(text, "\r\n", "\n")))
 	sign := ""
@@ -54,16 +54,16 @@ func write(text string) *body {
 	return b
 }
 
-// fence begins or ends a block of code, as in CommonMark.
+// fence matches the fence of a code block, as in CommonMark.
 var fence = regexp.MustCompile("^ {0,3}(`{3,}|~{3,})[ \t]*(.*?)[ \t]*$")
 
-// plainLanguage is what a block may say of itself.
+// plainLanguage matches a valid language of a block.
 var plainLanguage = regexp.MustCompile(`^[A-Za-z0-9+#._-]{1,30}$`)
 
-// rowsOf are the rows of a text as they are shown. A block that nothing ends goes on to the end of the text.
+// rowsOf renders a text as rows. An unclosed block extends to the end of the text.
 func rowsOf(text string) (rows []row) {
 	var block []string
-	language, ends := "", "" // of the block; ends is empty outside of one
+	language, ends := "", "" // of the block; ends is empty outside of blocks
 	end := func() {
 		if ends != "" {
 			rows = append(rows, row{text: strings.Join(block, "\n"), block: true, language: language})
@@ -93,16 +93,16 @@ func rowsOf(text string) (rows []row) {
 	return rows
 }
 
-// begins tells whether a fence begins a block: what backticks are on a row with is not code in rows of its own.
+// begins reports whether a fence begins a block. Backticks on the same row make it inline code.
 func begins(m []string) bool {
 	return len(m) > 2 && (strings.HasPrefix(m[1], "~") || !strings.Contains(m[2], "`"))
 }
 
-// inline is a line in which what is between equal runs of backticks is code.
+// inline renders a line, in which text between equal runs of backticks is code.
 func inline(line string) (r row) {
 	var text strings.Builder
 	line = strings.TrimRight(line, " \t")
-	from := 0 // of what is not written yet
+	from := 0 // start of what is not written yet
 	for at := 0; at < len(line); {
 		if line[at] != '`' {
 			at++
@@ -126,8 +126,8 @@ func inline(line string) (r row) {
 	return r
 }
 
-// closed is what is before the next run of exactly so many backticks, and what is behind it; empty where there is none
-// or nothing to see. Two of them hold what has one at its end by a space beside it, which is no part of it.
+// closed returns what precedes the next run of exactly ticks backticks, and what follows it; empty without a run or without
+// text. The text may be padded with spaces, so that it can begin or end with a backtick.
 func closed(text string, ticks int) (inside, rest string) {
 	for at := 0; at < len(text); {
 		if text[at] != '`' {
@@ -145,7 +145,7 @@ func closed(text string, ticks int) (inside, rest string) {
 
 func runOf(text string) int { return len(text) - len(strings.TrimLeft(text, "`")) }
 
-// trimmed are rows without those at both ends that show nothing.
+// trimmed removes empty rows at both ends.
 func trimmed(rows []row) []row {
 	for len(rows) > 0 && rows[0].text == "" {
 		rows = rows[1:]
