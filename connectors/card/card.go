@@ -1,19 +1,19 @@
-// Package card is the way from a request to the text that a person reads. It is pure: values in, text out.
+// Package card renders a request as the text that a person reads. It is pure.
 //
-// [Card] is the whole of what somebody approves: who asks, where, the exact action, what the agent says about it, until
-// when, the code and the digest. [Fit] is the card for a channel that shows only so much: whole if it can be, else as a
-// file that goes first and a text with our [Summary]. [Again] is the second question of high risk, [Wants] the action
-// alone, [Settled] one line about how a request stands; [Reminder], [Ended] and [Revoked] are the rows of notices.
+// [Card] is everything that somebody approves: who asks, where, the exact action, what the agent says about it, the
+// deadline, the code and the digest. [Fit] is the card for a channel with limits: complete if it fits, otherwise as a file
+// that is sent first and a text with our [Summary]. [Wants] is the action alone and [Settled] one line about a request's
+// state. [Reminder], [Ended] and [Revoked] are the rows of notices.
 //
-// Two rules hold everywhere here. Whatever an agent, a caller or a person wrote goes through [Visible] (or [Lines],
-// which is Visible line by line; or where it is only read, [Prose]), so nothing on a card can be hidden, reordered or
-// erased, and different words never look the same. And an agent's words never start a row of their own: a row that they
-// fill begins with a sign, also where a long line had to be wrapped, so they cannot pass for a card, for a button or for
-// somebody's decision. Of words that mix letters of different scripts, or look like Latin ones, the card warns.
+// Two rules hold everywhere here. Whatever an agent, a caller or a person wrote goes through [Visible] (or [Lines], which
+// is Visible line by line, or [Prose] if it is only read), so nothing on a card can be hidden, reordered or erased, and
+// different words never look the same. And an agent's words never start a row without a sign, even where a long line is
+// wrapped, so they cannot pass for a card, a button or a person's decision. The card warns of words that mix letters of
+// different scripts or look like Latin ones.
 //
-// Of what an agent wrote only secrets are left out: tokens of a known shape, in a word that holds nothing a shell would
-// act on, and in what runs only at places that say that a secret is there. Their length and the start of their hash are
-// shown instead, or with [Options.Reveal] they themselves.
+// Only secrets are left out of what an agent wrote: tokens of a known shape, in a word without anything that a shell would
+// act on, and in what is run only where the context says that a secret follows. Their length and the start of their hash
+// are shown instead. [Options.Reveal] shows the secrets themselves.
 package card
 
 import (
@@ -30,22 +30,22 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// ruled is how wide the rule over a card is, in characters.
+// ruled is the width of the rule above a card in characters.
 const ruled = 55
 
 // Options are what a card depends on besides its request. The zero Options are valid.
 type Options struct {
 	Heading  string         // at the left of the rule, as in 1/5
-	Who      string         // the asking agent, instead of the request's own words
+	Who      string         // replaces the request's words for the asking agent
 	Self     string         // the person whose decisions read "you"
 	Now      time.Time      // zero: nothing is said relative to it
-	Location *time.Location // of times of day; nil: UTC
-	Width    int            // cells that a row may have, at least 24; 0: rows are not wrapped
-	Notes    []string       // more words on a settled line
-	Reveal   bool           // secrets are shown whole
+	Location *time.Location // for times of day; nil: UTC
+	Width    int            // cells per row, at least 24; 0: rows are not wrapped
+	Notes    []string       // added to the line about the outcome
+	Reveal   bool           // show secrets
 }
 
-// Card is the whole of what p's person decides about, in rows separated by newlines. Nothing is shortened.
+// Card is everything that p's person decides about, in rows separated by newlines. Nothing is shortened.
 func Card(p connectors.Prompt, o Options) string {
 	s := newSheet(o.Width)
 	s.fill(p, o)
@@ -67,7 +67,7 @@ func (s *sheet) head(p connectors.Prompt, o Options) {
 	s.ask(p.Request, o)
 }
 
-// context adds where, which only our own agents need not claim, with what, and what the agent says about it.
+// context adds where (a claim unless the agent is ours), with what, and what the agent says about it.
 func (s *sheet) context(r permissions.Request, o Options) {
 	s.in = inPlace
 	host, folder := "claimed host", "claimed folder"
@@ -130,7 +130,7 @@ func (s *sheet) ask(r permissions.Request, o Options) {
 	}
 }
 
-// environment adds the names of the variables that a call is made with, and the hash of their values.
+// environment adds the names of a call's variables and the hash of their values.
 func (s *sheet) environment(r permissions.Request) {
 	if len(r.EnvNames) == 0 && r.EnvHash == "" {
 		return
@@ -145,7 +145,7 @@ func (s *sheet) environment(r permissions.Request) {
 	s.fact("environment", names+"values "+named(r.EnvHash))
 }
 
-// terms adds how the request is decided and until when.
+// terms adds how and until when the request is decided.
 func (s *sheet) terms(r permissions.Request, o Options) {
 	s.in = inTerms
 	s.facts("careful", careful(r))
@@ -177,7 +177,7 @@ func (s *sheet) terms(r permissions.Request, o Options) {
 	s.fact("until", when+" · sha256 "+strings.TrimPrefix(r.Digest.Short(), "sha256:"))
 }
 
-// votes is who has allowed so far.
+// votes lists who has approved so far.
 func (s *sheet) votes(r permissions.Request, o Options) string {
 	if s.short {
 		return brief(votes(r, o), 3*mostName)
@@ -185,7 +185,7 @@ func (s *sheet) votes(r permissions.Request, o Options) string {
 	return votes(r, o)
 }
 
-// Others is why somebody is asked as well, or that others are, as of a pending request; empty where there is nothing to tell.
+// Others says why To is asked as well, or that others are, for a pending request; empty if there is nothing to say.
 func Others(p connectors.Prompt) string {
 	var told []string
 	say := func(form string, a connectors.Asked) {
@@ -200,7 +200,7 @@ func Others(p connectors.Prompt) string {
 	return strings.Join(told, " ")
 }
 
-// deadline is until when r waits: a time of day, and the day where that might be another, and the year.
+// deadline is r's deadline as a time of day, with the day and the year if they could be different ones.
 func deadline(r permissions.Request, o Options) string {
 	at := r.Deadline.In(zone(o))
 	if created := r.CreatedAt.In(zone(o)); !r.CreatedAt.IsZero() && at.Year() != created.Year() {
@@ -224,14 +224,14 @@ func (s *sheet) rule(heading, code string) {
 	if s.width > 0 {
 		most = min(most, s.width)
 	}
-	if utf8.RuneCountInString(heading+end) > most-2 { // the code stands whole
+	if utf8.RuneCountInString(heading+end) > most-2 { // the code is never cut
 		s.row(strings.TrimSuffix(heading, " "))
 		heading = ""
 	}
 	s.add(heading+strings.Repeat("─", max(most-utf8.RuneCountInString(heading+end), 2))+end, Ours, 0)
 }
 
-// who is the asking agent; a name that was only claimed is shown as a claim.
+// who is the asking agent; a claimed name is shown as a claim.
 func (s *sheet) who(r permissions.Request, o Options) string {
 	if o.Who != "" {
 		return Visible(s.name(o.Who))
@@ -243,7 +243,7 @@ func (s *sheet) who(r permissions.Request, o Options) string {
 	return r.Who()
 }
 
-// name is somebody's name, shortened on a short card.
+// name is a person's or agent's name, shortened on a short card.
 func (s *sheet) name(text string) string {
 	if s.short {
 		return brief(text, mostName)
@@ -257,7 +257,7 @@ func Masks(r permissions.Request) bool {
 	return Card(p, Options{}) != Card(p, Options{Reveal: true})
 }
 
-// source is what a text is, for [words].
+// source is the kind of a text, for [words].
 func (o Options) source(src source) source {
 	if o.Reveal {
 		return src | opened
@@ -267,7 +267,7 @@ func (o Options) source(src source) source {
 
 func zone(o Options) *time.Location { return cmp.Or(o.Location, time.UTC) }
 
-// span is a time that has passed, exact to the second below an hour: 4 s, 2 min 5 s, 1 h 3 min.
+// span is an elapsed time, to the second below an hour: 4 s, 2 min 5 s, 1 h 3 min.
 func span(d time.Duration) string {
 	d = max(d.Round(time.Second), 0)
 	switch h, m, s := int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60; {
@@ -284,7 +284,7 @@ func span(d time.Duration) string {
 	}
 }
 
-// about is a time to come, in whole minutes from two minutes on.
+// about is a future time span, in whole minutes from two minutes on.
 func about(d time.Duration) string {
 	if d >= 2*time.Minute {
 		d = d.Round(time.Minute)
@@ -292,26 +292,26 @@ func about(d time.Duration) string {
 	return span(d)
 }
 
-// Message is a card as a channel of limits shows it. The Document, if there is one, is sent first and holds the whole
-// card; nothing may be allowed before it was delivered.
+// Message is a card for a channel with limits. The Document, if any, is sent first and has the complete card; nothing may
+// be approved before it was delivered.
 type Message struct {
 	Document *Document
 	Text     string
 	Marks    []Mark // of Text
-	TooBig   bool   // the channel cannot show the whole: there it may be denied, never allowed
+	TooBig   bool   // the channel cannot show everything: it may be denied there, never approved
 }
 
-// Document is a card as a file of plain text.
+// Document is a card as a plain text file.
 type Document struct {
 	Name   string
 	Body   []byte
 	Digest permissions.Digest // of Body
 }
 
-// Fit is p's card for a channel of limits: whole if it fits. Otherwise the whole is a document, and the text is the card
-// without what did not fit, with our summary, the document's name, size and digest, and always with who asks for what
-// kind of thing and the terms. The exact action is left out last, and the text says so. Whatever the request holds, the
-// text is within the limits; limits below about a thousand characters may hold nothing but that it is too big.
+// Fit renders p's card for a channel with limits. If the card does not fit, the complete card becomes a document. The text
+// then leaves out what did not fit and has our summary, the document's name, size and digest, and always the kind of the
+// request, who asks and the terms. The exact action is left out last, and the text says so. The text is always within the
+// limits; below about a thousand characters it may only say that the request is too big.
 func Fit(p connectors.Prompt, o Options, l Limits) Message {
 	whole := newSheet(o.Width)
 	whole.fill(p, o)
@@ -349,7 +349,7 @@ func document(code, text string) Document {
 	return Document{Name: name + ".txt", Body: body, Digest: sha256.Sum256(body)}
 }
 
-// note adds our summary and where the whole is.
+// note adds our summary and where the complete card is.
 func (s *sheet) note(d Document, big bool, summary []string) {
 	s.in = inSummary
 	s.facts("summary", summary)
@@ -362,17 +362,17 @@ func (s *sheet) note(d Document, big bool, summary []string) {
 		d.Name, len(d.Body), strings.TrimPrefix(d.Digest.Short(), "sha256:")))
 }
 
-// mostWhole is how many requests it is remembered of whether they fit.
+// mostWhole is how many requests a [Whole] remembers.
 const mostWhole = 10_000
 
-// Whole remembers of requests whether a channel can show them whole, which takes making their card. The zero Whole
-// remembers nothing. It is safe for concurrent use.
+// Whole caches whether a channel can show a request completely, because that takes rendering its card. Its zero value is
+// ready. It is safe for concurrent use.
 type Whole struct {
 	mu   sync.Mutex
 	fits map[permissions.ID]bool
 }
 
-// Note says whether a request could be shown whole.
+// Note records whether a request fits.
 func (w *Whole) Note(id permissions.ID, fits bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -382,7 +382,7 @@ func (w *Whole) Note(id permissions.ID, fits bool) {
 	w.fits[id] = fits
 }
 
-// Fits tells whether p can be shown whole: as it is remembered, else as tooBig says.
+// Fits reports whether p fits, from the cache or by calling tooBig.
 func (w *Whole) Fits(p connectors.Prompt, tooBig func(connectors.Prompt) bool) bool {
 	w.mu.Lock()
 	fits, known := w.fits[p.Request.ID]

@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// Unit is what a channel counts texts in.
+// Unit is how a channel measures texts.
 type Unit int
 
 // The units.
 const (
 	Characters Unit = iota // code points
-	UTF16                  // UTF-16 code units, as Telegram counts
+	UTF16                  // UTF-16 code units, as at Telegram
 	Bytes
 )
 
@@ -31,18 +31,18 @@ func (u Unit) Of(text string) (n int) {
 	return utf8.RuneCountInString(text)
 }
 
-// Limits are what a channel can show. The zero Limits bound nothing.
+// Limits are what a channel can show. The zero Limits are unlimited.
 type Limits struct {
-	Text     int // the longest text, in Unit; 0: no bound
+	Text     int // the longest text, in Unit; 0: unlimited
 	Unit     Unit
-	Rows     int // of details that a text may have; more are left to the document; 0: no bound
-	Document int // the largest document, in bytes; 0: no bound; below 0: the channel has none
+	Rows     int // of details in a text, the rest is in the document; 0: unlimited
+	Document int // the largest document in bytes; 0: unlimited; negative: the channel has none
 }
 
-// holds tells whether text is short enough.
+// holds reports whether text is short enough.
 func (l Limits) holds(text string) bool { return l.Text <= 0 || l.Unit.Of(text) <= l.Text }
 
-// cut is as much of text as is short enough.
+// cut shortens text to the limit.
 func (l Limits) cut(text string) string {
 	for !l.holds(text) {
 		_, size := utf8.DecodeLastRuneInString(text)
@@ -51,7 +51,7 @@ func (l Limits) cut(text string) string {
 	return text
 }
 
-// cost is what rows and the newlines after them add to a text.
+// cost is the length of rows with their newlines.
 func (l Limits) cost(rows []row) (n int) {
 	for _, r := range rows {
 		n += l.Unit.Of(r.text) + 1
@@ -64,17 +64,17 @@ var byImportance = []section{
 	inAction, inNeeds, inSummary, inPlace, inEnvironment, inReason, inMessage, inDetails,
 }
 
-// labels begin the rows that say that a section is left out whole.
+// labels begin the rows that say that a section is left out completely.
 var labels = map[section]string{
 	inAction: "it wants", inNeeds: "it needs", inSummary: "summary", inPlace: "where", inEnvironment: "environment",
 	inReason: "it says", inMessage: "message", inDetails: "details",
 }
 
-// choose are the rows of a short card that fit, in their order. Some always stay; not ok says that they do not fit.
+// choose returns the rows of a short card that fit, in order. Some rows always stay; ok is false if they do not fit.
 func (l Limits) choose(s *sheet) (rows []row, ok bool) {
 	left := math.MaxInt
 	if l.Text > 0 {
-		left = l.Text + 1 // no newline is after the last row
+		left = l.Text + 1 // the last row has no newline
 	}
 	exact := l.cost(s.of(inAction)) + l.cost(s.of(inNeeds))
 	for _, in := range []section{inRule, inWho, inNotes, inTerms} {
@@ -112,7 +112,7 @@ func (l Limits) choose(s *sheet) (rows []row, ok bool) {
 	return rows, left >= 0
 }
 
-// first are as many of the rows as there is room for, and how many more there are.
+// first returns as many rows as there is room for, and a row about the rest.
 func (l Limits) first(rows []row, most, room int, label string) []row {
 	if len(rows) <= most && l.cost(rows) <= room {
 		return rows

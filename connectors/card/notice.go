@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// mostListed is how many requests a notice lists.
+	// mostListed limits the requests in a notice.
 	mostListed = 20
-	// mostStrangers is how many strangers a notice lists.
+	// mostStrangers limits the unknown senders in a notice.
 	mostStrangers = 5
-	// mostWhat is how many characters of what is asked a row of a notice has.
+	// mostWhat limits the action in a row of a notice, in characters.
 	mostWhat = 80
-	// mostTags is how many tags a grant is described by.
+	// mostTags limits the tags in a grant's description.
 	mostTags = 5
 )
 
-// Reminder is one message, in rows, about all that waits for one person: each request's code, who asks, what and until
-// when. What is asked is shortened, since nothing is decided by a reminder.
+// Reminder lists everything that waits for one person, in rows: each request's code, who asks, what and until when. The
+// action is shortened, because nothing is decided by a reminder.
 func Reminder(waiting []connectors.Prompt, o Options) []string {
 	rows := []string{plural(len(waiting), "request") + " wait for your answer:"}
 	if len(waiting) == 1 {
@@ -37,10 +37,10 @@ func Reminder(waiting []connectors.Prompt, o Options) []string {
 	return append(rows, more(len(waiting)-mostListed)...)
 }
 
-// Ended is a grant whose time is over, or whose session is.
+// Ended describes a grant that expired or whose session ended.
 func Ended(g permissions.Grant, o Options) []string { return []string{"⌛ Ended: " + InForce(g, o)} }
 
-// Revoked is a grant that was taken back, and what ran under it.
+// Revoked describes a revoked grant and what ran under it.
 func Revoked(g permissions.Grant, ran []permissions.Request, o Options) []string {
 	rows := []string{"✖ Taken back: " + InForce(g, o)}
 	if len(ran) == 0 {
@@ -53,7 +53,7 @@ func Revoked(g permissions.Grant, ran []permissions.Request, o Options) []string
 	return append(rows, more(len(ran)-mostListed)...)
 }
 
-// Strangers are accounts of nobody here that wrote, the first few by name. A name is only what somebody calls themselves.
+// Strangers lists unknown senders, the first few by name. Their names are only claims.
 func Strangers(s permissions.Strangers, o Options) []string {
 	if len(s.List) == 0 {
 		return nil
@@ -77,7 +77,7 @@ func more(n int) []string {
 	return []string{fmt.Sprintf("… and %d more", n)}
 }
 
-// glance is who asks for what, on one row and shortened.
+// glance is who asks for what, shortened to one row.
 func glance(r permissions.Request, o Options) string {
 	s := &sheet{short: true, in: inWho}
 	if len(r.Calls) > 0 {
@@ -95,7 +95,7 @@ func glance(r permissions.Request, o Options) string {
 	return row
 }
 
-// InForce is what a grant allows whom, by whom, since when, how long, and how often it was used.
+// InForce says what a grant allows whom, by whom, since when, how long, and how often it was used.
 func InForce(g permissions.Grant, o Options) string {
 	caller := strings.Replace(g.Caller, ":", " ", 1)
 	if _, name, found := strings.Cut(g.Caller, ":"); found && !strings.HasPrefix(g.Caller, "uid:") {
@@ -115,7 +115,7 @@ func InForce(g permissions.Grant, o Options) string {
 		covers(g), Visible(brief(caller, mostName)), person(brief(g.By, mostName), o), moment(g.CreatedAt, o), lasts(g), used)
 }
 
-// covers is what a grant allows.
+// covers says what a grant allows.
 func covers(g permissions.Grant) string {
 	switch {
 	case g.Tool == permissions.AllTools:
@@ -135,7 +135,7 @@ func covers(g permissions.Grant) string {
 	return strings.Join(words, ", ")
 }
 
-// lasts is how long a grant was to hold.
+// lasts says how long a grant is valid.
 func lasts(g permissions.Grant) string {
 	switch {
 	case !g.Until.IsZero():
@@ -146,7 +146,7 @@ func lasts(g permissions.Grant) string {
 	return "until revoked"
 }
 
-// moment is when something was: a time of day, and the day where that was another.
+// moment is a past time of day, with the day if that was another.
 func moment(at time.Time, o Options) string {
 	at = at.In(zone(o))
 	if now := o.Now.In(zone(o)); o.Now.IsZero() || at.YearDay() != now.YearDay() || at.Year() != now.Year() {
@@ -155,7 +155,7 @@ func moment(at time.Time, o Options) string {
 	return at.Format("15:04")
 }
 
-// Notice is what a notice says, in rows; none when there is nothing to say.
+// Notice renders a notice in rows; none if there is nothing to say.
 func Notice(n connectors.Notice, o Options) []string {
 	switch n.About {
 	case permissions.AboutWaiting:

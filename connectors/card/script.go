@@ -17,36 +17,36 @@ import (
 )
 
 const (
-	// mostWords is how many words of mixed scripts are named.
+	// mostWords limits the words of mixed scripts that are named.
 	mostWords = 3
-	// widestWord is how many characters of such a word are shown: it only points at what the card shows whole.
+	// widestWord limits such a word in characters: it only points at what the card shows completely.
 	widestWord = 40
 )
 
-// mixable are scripts that are written together in one word; none of their letters looks like one of the others.
+// mixable are scripts that are mixed in ordinary words; none of their letters looks like another one's.
 var mixable = [][]string{
 	{"Latin", "Han", "Hiragana", "Katakana"},
 	{"Latin", "Han", "Bopomofo"},
 	{"Latin", "Han", "Hangul"},
 }
 
-// authority is what a URL has between // and its path: a name to log in with, if there is one, and the host. hostName is a
-// name with letters that are not Latin, under a domain that is: after // or @, or alone. Alone it may be the name of a file,
-// unless it ends as hosts do.
+// authority matches what is between // and the path of a URL: login data, if any, and the host. hostName matches a name
+// with letters that are not Latin under a Latin domain, after // or @, or alone. Alone it may be a file's name, unless it
+// ends like a host.
 var (
 	authority = regexp.MustCompile(`://(?:([^\s/?#"'<>]*)@)?([^\s/?#"'<>@:\\]+)`)
 	hostName  = regexp.MustCompile(`(^|//|@)((?:[\pL\pM\pN_-]+\.)*[\pL\pM\pN_-]*[^\x00-\x7F\p{Latin}\PL][\pL\pM\pN_-]*` +
 		`(?:\.[\pL\pM\pN_-]+)*\.[A-Za-z]{2,63})\.?(?:/|$)`)
 	encodedHost  = regexp.MustCompile(`(?i)(?:[a-z0-9-]+\.)*xn--[a-z0-9-]+(?:\.[a-z0-9-]+)*`)
 	commonDomain = regexp.MustCompile(`(?i)\.(com|net|org|info|edu|gov|io|dev|ru|eu)$`)
-	// unmistaken are the first words of commands, and hosts: no ordinary word stands there.
+	// unmistaken matches the first words of commands, and hosts: places without ordinary words.
 	unmistaken = regexp.MustCompile(`(?i)(?:"command":"|[;&|@]|\b(?:sudo|env|exec|xargs) ) *[\pL\pM\pN.-]+|` +
 		`[\pL\pM\pN.-]+\.(?:com|net|org|info|edu|gov|io|dev|ru|eu)\b`)
 )
 
-// careful are warnings about a path that is not the one of the input, and about words in what would be done and where, and
-// in names, that are made to be taken for others: letters of different scripts, or such as look like Latin ones, or a host
-// that is not written in Latin; and that run from right to left.
+// careful returns warnings about an affected path that differs from the input's, and about words in the action, its place
+// and names that can be mistaken for others: with letters of different scripts or letters that look Latin, hosts that are
+// not written in Latin, and words that run from right to left.
 func careful(r permissions.Request) (rows []string) {
 	known := map[rune]string{}
 	var seen []string
@@ -89,7 +89,7 @@ func careful(r permissions.Request) (rows []string) {
 	return rows
 }
 
-// eachOdd names what in a text is made to be taken for something else.
+// eachOdd calls name for words in a text that can be mistaken for others.
 func eachOdd(text string, known map[rune]string, name func(word, why string)) {
 	sure := strings.Join(unmistaken.FindAllString(text, -1), " ")
 	apart := func(c rune) bool { return notInWord(c) && !strings.ContainsRune("/@.-_", c) && !isSign(c) }
@@ -108,10 +108,10 @@ func eachOdd(text string, known map[rune]string, name func(word, why string)) {
 	}
 }
 
-// oddHost is why a host may be taken for another one, also for what a URL has before its @; empty for an ordinary one.
+// oddHost is why a host, or what a URL has before its @, can be mistaken for another host; empty for an ordinary one.
 func oddHost(user, host string) (why string) {
 	if !ascii(host) {
-		plain, _ := idna.Lookup.ToASCII(host) // the best that can be made of it
+		plain, _ := idna.Lookup.ToASCII(host) // the closest approximation
 		why = "is the host " + quoted(brief(plain, widestWord))
 	}
 	login, _, _ := strings.Cut(user, ":")
@@ -121,8 +121,8 @@ func oddHost(user, host string) (why string) {
 	return why
 }
 
-// disguised is the part of a word with a sign that is made to be taken for / . @ or \, and what that part looks like; nothing
-// where it has none. Beside letters that look like no others, as in Chinese texts, it counts in a path only.
+// disguised returns the part of a word with a sign that can be mistaken for / . @ or \, and what it looks like; empty
+// without one. Beside letters that look like no others, as in Chinese texts, only paths count.
 func disguised(word string) (part, twin string) {
 	at, whole := strings.IndexFunc(word, isSign), asASCII(word, true)
 	if at < 0 || !strings.Contains(word, "/") && (!ascii(whole) || !strings.ContainsFunc(whole, unicode.IsLetter)) {
@@ -132,7 +132,7 @@ func disguised(word string) (part, twin string) {
 	return part, asASCII(part, true)
 }
 
-// asASCII is text with everything in it as that of ASCII which it looks like.
+// asASCII replaces everything in text by the ASCII characters that it looks like.
 func asASCII(text string, sure bool) string {
 	var b strings.Builder
 	for _, c := range text {
@@ -141,8 +141,8 @@ func asASCII(text string, sure bool) string {
 	return b.String()
 }
 
-// likeness is what of ASCII another letter, digit or sign between the parts of paths and hosts looks like, or becomes in
-// Unicode's normal form KC; empty for any other, and for letters of ordinary words, unless it is sure that none stands here.
+// likeness is the ASCII that another letter, digit or sign looks like, or becomes in Unicode's normal form KC; empty for
+// any other character, and for letters of ordinary words unless sure, which means that no ordinary word can be here.
 func likeness(c rune, sure bool) string {
 	like := norm.NFKC.String(string(c))
 	becomes := ascii(like)
@@ -157,10 +157,10 @@ func likeness(c rune, sure bool) string {
 	return ""
 }
 
-// isSign reports whether c is made to be taken for one of the signs.
+// isSign reports whether c can be mistaken for one of the signs of paths and hosts.
 func isSign(c rune) bool { return notInWord(c) && likeness(c, true) != "" }
 
-// backward are the first words that are written from right to left, quoted.
+// backward returns the first words that are written from right to left, quoted.
 func backward(r permissions.Request) (words []string) {
 	for _, text := range lookalike(r) {
 		if !isBackward(text) {
@@ -175,7 +175,7 @@ func backward(r permissions.Request) (words []string) {
 	return words
 }
 
-// lookalike are the texts in which a word that looks like another one would mislead.
+// lookalike returns the texts in which a word that looks like another one would mislead.
 func lookalike(r permissions.Request) []string {
 	texts := append([]string{r.Agent, r.Host, r.Cwd}, r.EnvNames...)
 	for _, t := range r.Tags {
@@ -190,8 +190,8 @@ func lookalike(r permissions.Request) []string {
 	return texts
 }
 
-// odd is why a word, which may be a part of a path or a host, is made to be taken for another one; empty for an ordinary word.
-// It is sure of one that no ordinary word stands there.
+// odd is why a word, perhaps part of a path or host, can be mistaken for another one; empty for an ordinary word. sure
+// means that no ordinary word can be here.
 func odd(word string, part, sure bool, known map[rune]string) string {
 	if mixed := scripts(word, known); mixed != nil {
 		return "mixes " + list(mixed) + " letters"
@@ -213,7 +213,8 @@ func looksLike(twin string) string {
 	return "looks like " + quoted(brief(twin, widestWord)) + " and is another word"
 }
 
-// unlike are letters that Unicode's list (UTS #39) has and that ordinary words are full of, which few take for Latin ones.
+// unlike are letters in Unicode's list of confusables (UTS #39) that are frequent in ordinary words and rarely mistaken for
+// Latin ones.
 const unlike = "гσυıʋɩ"
 
 func notInWord(c rune) bool {
@@ -223,7 +224,7 @@ func notInWord(c rune) bool {
 	return !unicode.In(c, unicode.L, unicode.M, unicode.N)
 }
 
-// unescaped has spaces for the escapes of JSON, the letters of which are no parts of words.
+// unescaped replaces JSON's escapes by spaces, because their letters belong to no word.
 var unescaped = strings.NewReplacer(`\\`, `\\`, `\n`, "  ", `\r`, "  ", `\t`, "  ", `\b`, "  ", `\f`, "  ")
 
 func ascii(text string) bool {
@@ -235,7 +236,7 @@ func ascii(text string) bool {
 	return true
 }
 
-// scripts are the scripts of a word's letters if they should not be in one word, in the order in which they come.
+// scripts returns the scripts of a word's letters in order, if they should not be in one word.
 func scripts(word string, known map[rune]string) (found []string) {
 	if ascii(word) {
 		return nil
@@ -261,10 +262,10 @@ func scripts(word string, known map[rune]string) (found []string) {
 	return found
 }
 
-// common are the scripts that most letters are of; they are looked at first.
+// common are the most frequent scripts, which are tried first.
 var common = []string{"Latin", "Common", "Inherited", "Cyrillic", "Greek", "Han", "Hiragana", "Katakana", "Hangul", "Arabic", "Hebrew"}
 
-// script is the name of the one that c belongs to, empty for what belongs to many.
+// script is c's script, or empty if many scripts use c.
 func script(c rune) string {
 	for _, name := range common {
 		if unicode.Is(unicode.Scripts[name], c) {

@@ -10,29 +10,29 @@ import (
 	"unicode/utf8"
 )
 
-// secretWord begins what stands for a secret, after ‹.
+// secretWord begins the replacement of a secret, after ‹.
 const secretWord = "secret"
 
-// piece is a part of a text, in bytes.
+// piece is a range of a text in bytes.
 type piece struct{ from, to int }
 
-// source is what a text is, in bits, which tells where in it a word ends and whether emoji stay whole.
+// source is a bit set of the kinds of a text, which determine where words end and whether emoji stay complete.
 type source int
 
 const (
-	prose   source = 1 << iota // is only read and never run
-	shell                      // a command: each of its lines may be one of its own, so no line is masked as a whole
-	coded                      // JSON, in which a newline is written \n
-	located                    // a host or a path, in which a secret is masked only where a URL has one
-	opened                     // whatever it is besides, its secrets are shown
+	prose   source = 1 << iota // only read, never run
+	shell                      // a command: each line may be a command of its own, so no line is masked completely
+	coded                      // JSON, with \n for newlines
+	located                    // a host or a path, in which secrets are only masked where a URL has them
+	opened                     // secrets are shown
 )
 
-// words are the lines of what an agent wrote, as [Lines] renders them, with its secrets masked.
+// words returns the lines of an agent's text, rendered by [Lines] with secrets masked.
 //
-// A secret is a token of a known shape without space or shell character, so nothing that a shell would act on is ever masked,
-// and which could not be a host or a path; or what follows the scheme in a header of authorization; or a whole line of the body
-// of a private key. In what runs, and beside shell characters, it is one only where what is before it says so, as in --token=…,
-// since any argument may be a path. Everything around it stays.
+// A secret is a token of a known shape without space or shell character, so nothing that a shell would act on is ever
+// masked, and one that cannot be a host or a path; or what follows the scheme in an authorization header; or a line of the
+// body of a private key. In what is run, and beside shell characters, a token is only a secret if the text before it says
+// so, as in --token=…, because any argument may be a path. Everything around it stays.
 func words(text string, src source) []string {
 	if text == "" {
 		return nil
@@ -50,12 +50,12 @@ func words(text string, src source) []string {
 	return lines
 }
 
-// line is what an agent wrote as one line, whatever it holds.
+// line renders an agent's text as one line.
 func line(text string, src source) string {
 	return mask(text, 0, len(text), secrets(text, src), src&prose != 0)
 }
 
-// mask is text[from:to] as [Visible] renders it, or [Prose], with what is hidden masked.
+// mask renders text[from:to] like [Visible] or [Prose], with the pieces in hide masked.
 func mask(text string, from, to int, hide []piece, prose bool) string {
 	if len(hide) == 0 && plain(text[from:to]) {
 		return text[from:to]
@@ -70,13 +70,13 @@ func mask(text string, from, to int, hide []piece, prose bool) string {
 	return b.String()
 }
 
-// masked is what is shown of a secret.
+// masked is the replacement of a secret.
 func masked(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return fmt.Sprintf("‹%s, %d characters, sha256 %x›", secretWord, utf8.RuneCountInString(secret), sum[:3])
 }
 
-// secrets are the pieces of text to be masked, in order; none reaches over a newline.
+// secrets returns the pieces of text to mask, in order; none contains a newline.
 func secrets(text string, src source) []piece {
 	if src&opened != 0 || len(text) < shortestSecret {
 		return nil
@@ -117,8 +117,8 @@ func secrets(text string, src source) []piece {
 	return found
 }
 
-// delimiter tells whether a word ends where rest begins: at a space, a quote or, in JSON, an escape that is one. size is
-// what was looked at, in bytes.
+// delimiter reports whether a word ends at the start of rest: at a space, a quote or, in JSON, an escaped one. size is the
+// number of bytes examined.
 func delimiter(rest string, src source) (size int, delimits bool) {
 	switch rest[0] {
 	case ' ', '\t', '\r', '\n', '"', '\'':
@@ -131,8 +131,8 @@ func delimiter(rest string, src source) (size int, delimits bool) {
 	return 1, false
 }
 
-// simpleWord tells whether text has none but letters, digits and what may stand beside a secret in a word. Everything
-// that a shell acts on is missing here.
+// simpleWord reports whether text only has letters, digits and characters that may be beside a secret in a word. Nothing
+// that a shell acts on is among them.
 func simpleWord(text string) bool {
 	for i := range len(text) {
 		if !nameByte(text[i]) && strings.IndexByte(".:/=+,@", text[i]) < 0 {
@@ -142,12 +142,12 @@ func simpleWord(text string) bool {
 	return true
 }
 
-// nameByte tells of what may not stand directly before or after a secret.
+// nameByte reports whether c may not be directly before or after a secret.
 func nameByte(c byte) bool {
 	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' || c == '_' || c == '-'
 }
 
-// tokens are what has the shape of a secret in a word that begins at the given place.
+// tokens returns what has the shape of a secret in a word that begins at a position.
 func tokens(word string, at int) (found []piece) {
 	for i := 0; i < len(word); {
 		n := 0
@@ -162,7 +162,7 @@ func tokens(word string, at int) (found []piece) {
 	return found
 }
 
-// masks reports whether a token in a word is a secret, from what stands around it.
+// masks reports whether a token in a word is a secret, by its context.
 func masks(text string, word, token piece, src source, simple bool) bool {
 	before, after := text[word.from:token.from], text[token.to:word.to]
 	open := src&located == 0 && !locates(before, text[token.from:token.to], after)
@@ -173,13 +173,13 @@ func masks(text string, word, token piece, src source, simple bool) bool {
 }
 
 var (
-	// domain is the name of a host, the last label of which is one that a top level domain could have.
+	// domain matches a host's name with a possible top-level domain.
 	domain = regexp.MustCompile(`(?i)^([a-z0-9_-]{1,63}\.)+([a-z]{2,63}|xn--[a-z0-9-]{1,59})$`)
-	// place is a member of an input whose name says that its value, one word, is a host or a path.
+	// place matches a member of an input that, by its name, has a host or a path as its value, which is one word.
 	place = regexp.MustCompile(`(?i)^"[^"]*(path|file|folder|dir|cwd|host|server|address|ur[il]|source|target|dest)[^"]*": "[^\s"\\]*",?$`)
 )
 
-// locates reports whether a token could be a host, a path or a part of one, from what stands around it in its word.
+// locates reports whether a token could be a host, a path or a part of one, by its context in the word.
 func locates(before, token, after string) bool {
 	switch {
 	case before != "" && strings.IndexByte("/@.:", before[len(before)-1]) >= 0:
@@ -190,9 +190,9 @@ func locates(before, token, after string) bool {
 	return domain.MatchString(token) || readable(token)
 }
 
-// The places in what runs that say that what comes is a secret: after the name of a flag, in an assignment where a command
-// begins, in a header, after a name at the beginning of a row, or as a member of JSON; and, wherever it is, as the password
-// or the only word before a URL's host, as a parameter of a URL, and after the flag of curl for who logs in.
+// The contexts that say that a secret follows, in what is run: after the name of a flag, in an assignment where a command
+// begins, in a header, after a name at the start of a row, or as a member of JSON. In all texts: as the password or the
+// only word before a URL's host, as a parameter of a URL, and after curl's flag for the user.
 var (
 	secretName = `[\w.-]*(?:token|secret|passw(?:or)?d|passphrase|authorization|[_-]pat|` +
 		`(?:api|access|auth|account|secret)[_-]?key(?:[_-]?id)?)`
@@ -210,20 +210,20 @@ var (
 	authorizes = regexp.MustCompile(`(?i)authorization\\?["']?\s*:\s*\\?["']?(?:bearer|basic|token)\s+` +
 		`([0-9a-z+][0-9a-z._+/-]{7,}=*)(?:[\s\\"']|$)`) // token68 of RFC 9110
 	unquoted = regexp.MustCompile(`^(?:[^"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')*$`)
-	// opening is a member of JSON up to its text.
+	// opening matches a member of JSON up to its text.
 	opening = regexp.MustCompile(`^\s*"[^"\\]*": ?"`)
 	written = strings.NewReplacer(`\\`, `\`, `\"`, `"`)
 )
 
-// mostBefore is how many bytes before a token are looked at, and an eighth of that in what is only read, which may be longer:
-// where more are before it on its row, it is shown in doubt.
+// mostBefore limits the bytes of context before a token, and an eighth of it those in texts that are only read, which may
+// be longer. With more context on its row, a token is not masked.
 const mostBefore = 4096
 
-// rowOf is what is before a place on its row, in JSON as it is meant there; nothing where that is too much, or where it ends
-// the flags of a command.
+// rowOf returns the context before a position on its row, with JSON decoded; empty if that is too long, or if the flags of
+// a command have ended.
 func rowOf(before string, src source) string {
 	most := mostBefore >> (3 * (src & prose))
-	before = strings.ReplaceAll(before[max(len(before)-most-1, 0):], "\\\n", "  ") // which ends no row
+	before = strings.ReplaceAll(before[max(len(before)-most-1, 0):], "\\\n", "  ") // an escaped newline ends no row
 	before = before[strings.LastIndexByte(before, '\n')+1:]
 	if len(before) > most || src&prose == 0 && strings.Contains(before, " -- ") {
 		return ""
@@ -234,13 +234,13 @@ func rowOf(before string, src source) string {
 	return before
 }
 
-// entrusted reports whether what is before a token says that it is a secret.
+// entrusted reports whether the text before a token says that it is a secret.
 func entrusted(before string, src source) bool {
 	row := rowOf(before, src)
 	return entrusts.MatchString(row) || commands(row, assigns) || src&coded != 0 && entrusts.MatchString(rowOf(before, 0))
 }
 
-// logsIn reports whether a token is one with which a URL, or curl, logs in.
+// logsIn reports whether a token is a credential of a URL or of curl.
 func logsIn(text string, word, token piece, src source) bool {
 	url, after := text[max(word.from, token.from-mostBefore/16):token.from], text[token.to:]
 	if strings.HasPrefix(after, "@") {
@@ -250,28 +250,28 @@ func logsIn(text string, word, token piece, src source) bool {
 		(parameter.MatchString(url) || commands(rowOf(text[:token.from], src), curlUser))
 }
 
-// commands reports whether a row ends as such commands do that begin in it, and not within quotes.
+// commands reports whether a row ends with a match that begins outside of quotes.
 func commands(row string, such *regexp.Regexp) bool {
 	at := such.FindStringIndex(row)
 	return len(at) > 0 && unquoted.MatchString(row[:at[0]])
 }
 
-// readable reports whether a token may be words between hyphens or dots, as names of hosts and folders are: in a random
-// one stand capital letters, small ones and digits.
+// readable reports whether a token may be words between hyphens or dots, like names of hosts and folders: random tokens
+// have capital letters, small ones and digits.
 func readable(token string) bool {
 	return strings.ContainsAny(token, "-./") && (token == strings.ToLower(token) || !strings.ContainsAny(token, "0123456789"))
 }
 
-// shortestSecret is the length of the shortest secret that is known, in bytes.
+// shortestSecret is the length of the shortest known secret, in bytes.
 const shortestSecret = 20
 
-// shape is how one sort of secret is written: a prefix that nothing else has, and what comes after it.
+// shape is the syntax of a kind of secret: a unique prefix and what follows it.
 type shape struct {
 	prefix string
 	rest   *regexp.Regexp
 }
 
-// shapes are the secrets that are known. A shape is here only if its makers publish it and its prefix is its own.
+// shapes are the known secrets. A shape is only here if its maker publishes it and its prefix is unique.
 var shapes = slices.Concat(
 	shapesOf(`[A-Z2-7]{16}`, "AKIA", "ASIA"),                                         // Amazon
 	shapesOf(`[0-9A-Za-z_-]{35}`, "AIza"),                                            // Google API keys
@@ -282,7 +282,7 @@ var shapes = slices.Concat(
 	shapesOf(`[0-9A-Za-z_-]{20,64}`, "glpat-", "gldt-", "glrt-", "glptt-"),           // GitLab
 	shapesOf(`[0-9]{1,16}-[0-9A-Za-z-]{20,255}`, "xoxb-", "xoxp-", "xoxa-", "xoxr-"), // Slack
 	shapesOf(`[0-9]{1,16}-[0-9A-Za-z-]{20,255}`, "xoxs-", "xapp-"),                   // Slack
-	shapesOf(`[0-9A-Za-z]{40,64}`, "sk-"),                                            // OpenAI, the older ones
+	shapesOf(`[0-9A-Za-z]{40,64}`, "sk-"),                                            // OpenAI, older
 	shapesOf(`[0-9A-Za-z_-]{40,255}`, "sk-proj-", "sk-svcacct-", "sk-admin-"),        // OpenAI
 	shapesOf(`[0-9A-Za-z_-]{40,255}`, "sk-ant-"),                                     // Anthropic
 	shapesOf(`[0-9A-Za-z]{24,255}`, "sk_live_", "sk_test_", "rk_live_"),              // Stripe
@@ -299,7 +299,7 @@ var shapes = slices.Concat(
 	shapesOf(`[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{20,}`, "eyJ"),                           // JSON Web Tokens
 )
 
-// telegram is a bot's token: its id and 35 characters.
+// telegram matches a bot's token: its id and 35 characters.
 var telegram = regexp.MustCompile(`^[0-9]{8,10}:AA[0-9A-Za-z_-]{33}`)
 
 func shapesOf(rest string, prefixes ...string) (all []shape) {
@@ -310,8 +310,7 @@ func shapesOf(rest string, prefixes ...string) (all []shape) {
 	return all
 }
 
-// known is how many bytes at the start of text are a secret of a known shape, 0 if none. What follows it could not be
-// part of it.
+// known is the length in bytes of the known secret that text begins with, or 0. What follows cannot be part of it.
 func known(text string) int {
 	n := 0
 	switch {
@@ -334,15 +333,14 @@ func known(text string) int {
 	return n
 }
 
-// Of a private key in PEM the lines of the body are masked, if the block is whole: a line that says what it is, lines of
-// one length, a last one that is no longer, and the line that ends it; and what they encode is a key that is as long as
-// it says it is.
+// The body lines of a private key in PEM are masked if the block is complete: a begin line, lines of equal length with a
+// last one that is not longer, an end line, and a decoded key of the length that it states.
 var (
 	keyProse = regexp.MustCompile(keyBlock(`\r?\n`))
 	keyCoded = regexp.MustCompile(keyBlock(`(?:\\r)?\\n`))
 )
 
-// keyEnd ends the lines around a body.
+// keyEnd ends the begin and end lines.
 const keyEnd = "PRIVATE KEY-----"
 
 func keyBlock(newline string) string {
@@ -350,7 +348,7 @@ func keyBlock(newline string) string {
 		`((?:[0-9A-Za-z+/]{16,76}` + newline + `)*[0-9A-Za-z+/]{1,76}={0,2})` + newline + `-----END ([A-Z]+ )?` + keyEnd
 }
 
-// keyLines are the lines of the bodies of the private keys in text.
+// keyLines returns the lines of the bodies of private keys in text.
 func keyLines(text string, src source) (found []piece) {
 	if !strings.Contains(text, keyEnd) {
 		return nil
@@ -373,7 +371,7 @@ func keyLines(text string, src source) (found []piece) {
 	return found
 }
 
-// bodyLines are the lines of a body without what separates them.
+// bodyLines returns the lines of a body without their separators.
 func bodyLines(body string, src source) (lines []piece) {
 	newline := "\n"
 	if src&coded != 0 {
@@ -388,7 +386,7 @@ func bodyLines(body string, src source) (lines []piece) {
 	return lines
 }
 
-// isKey tells whether the lines encode a key: in DER, of the length that it gives itself, or as OpenSSH writes them.
+// isKey reports whether the lines encode a key: DER of the length that it states, or OpenSSH's format.
 func isKey(body string, lines []piece) bool {
 	var all strings.Builder
 	for i, l := range lines {

@@ -9,8 +9,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Settled is one line about how r stands: how it ended, by whom, through what, when and after how long; and of a
-// request that is still pending, what has become of it so far.
+// Settled is one line about r's state: its outcome, by whom, through what, when and after how long; for a pending request,
+// the progress so far.
 func Settled(r permissions.Request, o Options) string {
 	words := outcome(r, o)
 	switch {
@@ -78,14 +78,14 @@ func outcome(r permissions.Request, o Options) []string {
 	return pending(r, o)
 }
 
-// moot is why an asker withdrew what it asked, where it said so.
+// moot says why an asker withdrew a request, if it gave a reason.
 var moot = map[string]string{
 	permissions.ViaKeyboard:   "it was answered at the agent's keyboard",
 	permissions.ViaInterrupt:  "the agent was interrupted",
 	permissions.ViaSessionEnd: "the agent's session ended",
 }
 
-// allowed is what an approval allows, in our words alone: a tool's name could say anything.
+// allowed says what an approval allows, in our words alone, because a tool's name could say anything.
 func allowed(r permissions.Request) string {
 	tool := r.Kind == permissions.KindTool
 	switch s := r.Scope; {
@@ -122,7 +122,7 @@ func scopeWords(s permissions.Scope) string {
 
 func denied(c permissions.Call) bool { return c.Answer == permissions.Deny }
 
-// mixed reports whether calls of a step were allowed for longer than others.
+// mixed reports whether calls of a step were approved for different scopes.
 func mixed(r permissions.Request) bool {
 	return slices.ContainsFunc(r.Calls, func(c permissions.Call) bool {
 		s, allows := c.Answer.Scope()
@@ -130,7 +130,7 @@ func mixed(r permissions.Request) bool {
 	})
 }
 
-// each are the calls of a step, as far as what became of one is not that of all: its answer, by whom and when, and why.
+// each lists the calls of a step whose outcome differs from that of the request: the answer, by whom, when and why.
 func each(r permissions.Request, o Options) (words []string) {
 	spared := false
 	for _, c := range r.Calls {
@@ -160,7 +160,7 @@ func each(r permissions.Request, o Options) (words []string) {
 	return words
 }
 
-// allowedCalls are the numbers of the calls that were not denied.
+// allowedCalls lists the numbers of the calls that were not denied.
 func allowedCalls(r permissions.Request) (words string) {
 	for _, c := range r.Calls {
 		if c.Answer != permissions.Deny {
@@ -186,13 +186,13 @@ func answered(r permissions.Request, o Options) []string {
 		return append([]string{"⛔ Interrupted " + decider(r, o)}, details(r, o)...)
 	case r.DecidedVia == permissions.ViaEditor:
 		return append(append([]string{"✅ Answered " + decider(r, o)}, details(r, o)...), choice)
-	case r.Answer == permissions.Other: // the words come after
+	case r.Answer == permissions.Other: // the words follow
 		return append([]string{"✅ Answered by " + person(r.DecidedBy, o)}, details(r, o)...)
 	}
 	return append(append([]string{"✅ Chosen by " + person(r.DecidedBy, o)}, details(r, o)...), choice)
 }
 
-// pending is how far a request has come that is not settled.
+// pending is the progress of a request that is not settled.
 func pending(r permissions.Request, o Options) []string {
 	words := []string{"⏳ Waiting for an answer"}
 	if len(r.Votes) > 0 && (len(r.Calls) == 0 || r.Quorum > 1) {
@@ -214,7 +214,7 @@ func pending(r permissions.Request, o Options) []string {
 	return words
 }
 
-// votes is how many of the people needed have allowed, and who.
+// votes says how many of the people needed have approved, and who.
 func votes(r permissions.Request, o Options) string {
 	text := fmt.Sprintf("%d of %d", len(Allowing(r)), r.Quorum)
 	if names := Allowing(r); len(names) > 0 {
@@ -223,7 +223,7 @@ func votes(r permissions.Request, o Options) string {
 	return text
 }
 
-// Allowing are the people who allowed anything of r, each once.
+// Allowing returns the people who approved anything of r, each once.
 func Allowing(r permissions.Request) (names []string) {
 	for _, v := range r.Votes {
 		if _, ok := v.Answer.Scope(); ok && !slices.Contains(names, v.By) {
@@ -240,7 +240,7 @@ func allowedBy(r permissions.Request, o Options) string {
 	return person(r.DecidedBy, o)
 }
 
-// decider is who answered, or where it was, when that is all that is known.
+// decider is who answered, or where, if only that is known.
 func decider(r permissions.Request, o Options) string {
 	if r.DecidedVia == permissions.ViaEditor {
 		return "in the editor"
@@ -266,10 +266,10 @@ func person(name string, o Options) string {
 	return Visible(name)
 }
 
-// details are through what, when and after how long r was decided. Whoever decided it just here knows when.
+// details says through what, when and after how long r was decided, without the time for the person who just decided it.
 func details(r permissions.Request, o Options) []string {
 	var words []string
-	if r.DecidedVia != "" && r.DecidedVia != permissions.ViaEditor { // a session that ends has none; an editor is named already
+	if r.DecidedVia != "" && r.DecidedVia != permissions.ViaEditor { // a session's end has none; an editor is already named
 		words = append(words, via(r.DecidedVia))
 	}
 	if !mine(r, o) {

@@ -9,40 +9,40 @@ import (
 )
 
 const (
-	// column is where text begins that follows a label.
+	// column is where text after a label begins.
 	column = 15
-	// beside is the least width at which text stands beside its label.
+	// beside is the minimum width for text beside its label.
 	beside = 40
-	// narrowest is the least width that rows are wrapped to.
+	// narrowest is the minimum width to wrap rows to.
 	narrowest = 24
 )
 
-// The signs that begin a row: of the exact action, of what an agent says, and of what did not fit the row before.
+// Signs at the start of rows: the exact action, an agent's words, and continued rows.
 const (
 	signAction = "┃"
 	signWords  = "│"
 	signMore   = "┊"
 )
 
-// section is what rows of a card are about.
+// section is the subject of rows of a card.
 type section uint8
 
 const (
-	inRule        section = iota // the rule, with the code
+	inRule        section = iota // the rule with the code
 	inWho                        // who asks for what
 	inAction                     // the exact action
 	inPlace                      // where
-	inNeeds                      // what a call needs besides
+	inNeeds                      // what else a call needs
 	inEnvironment                // with which variables
-	inReason                     // why, as the agent says
-	inMessage                    // what the agent says besides
-	inDetails                    // and attaches
-	inSummary                    // what we make of it
+	inReason                     // the agent's reason
+	inMessage                    // the agent's message
+	inDetails                    // the agent's details
+	inSummary                    // our summary
 	inNotes                      // about the card itself
-	inTerms                      // how it is decided and until when
+	inTerms                      // how and until when it is decided
 )
 
-// row is one row of a card, which has been made visible. text[from:] has the role; what is before it is ours.
+// row is one rendered row of a card. text[from:] has the role; what is before it is ours.
 type row struct {
 	text string
 	from int
@@ -50,11 +50,11 @@ type row struct {
 	in   section
 }
 
-// sheet collects the rows of a card. Rows are at most width cells wide; a width of 0 wraps nothing.
+// sheet collects the rows of a card. Rows are at most width cells wide; 0 means unlimited.
 type sheet struct {
 	width int
 	short bool // names are shortened, and leads have no body beside them
-	cut   bool // a name was
+	cut   bool // a name was shortened
 	in    section
 	rows  []row
 }
@@ -66,10 +66,10 @@ func newSheet(width int) *sheet {
 	return &sheet{width: width, rows: make([]row, 0, 16)}
 }
 
-// narrow reports whether text does not stand beside its label.
+// narrow reports whether texts are below their labels.
 func (s *sheet) narrow() bool { return s.width > 0 && s.width < beside }
 
-// column is where text begins that follows a label, or on a narrow sheet its sign alone.
+// column is where text after a label begins, or on a narrow sheet after its sign.
 func (s *sheet) column() int {
 	if s.narrow() {
 		return 2
@@ -79,7 +79,7 @@ func (s *sheet) column() int {
 
 func (s *sheet) String() string { return text(s.rows) }
 
-// text is the rows, separated by newlines.
+// text joins rows with newlines.
 func text(rows []row) string {
 	var b strings.Builder
 	size := 0
@@ -96,7 +96,7 @@ func text(rows []row) string {
 	return b.String()
 }
 
-// of are the rows of a section.
+// of returns the rows of a section.
 func (s *sheet) of(in section) []row {
 	from := slices.IndexFunc(s.rows, func(r row) bool { return r.in == in })
 	if from < 0 {
@@ -116,8 +116,8 @@ func (s *sheet) add(text string, role Role, from int) {
 // row adds one row in our own words, which may quote others' after its start.
 func (s *sheet) row(text string) { s.after(text, "", Ours) }
 
-// spelled is text as it stands on this sheet: terminals lay out text from right to left in their own ways or not at all, so
-// there it is escaped, but for what an agent says, in which only emoji are.
+// spelled is text as this sheet shows it. Terminals differ in the layout of text from right to left, so on them it is
+// escaped, except in an agent's words, where only emoji are.
 func (s *sheet) spelled(text string, role Role) string {
 	switch {
 	case s.width == 0:
@@ -128,7 +128,7 @@ func (s *sheet) spelled(text string, role Role) string {
 	return Spell(text)
 }
 
-// after adds one row of a short lead in our own words and text of the role.
+// after adds one row: a short lead in our own words and text of a role.
 func (s *sheet) after(lead, text string, role Role) {
 	lead, text = s.spelled(lead, Ours), s.spelled(text, role)
 	from := len(lead)
@@ -146,7 +146,7 @@ func (s *sheet) after(lead, text string, role Role) {
 // fact adds a label of ours and a short text.
 func (s *sheet) fact(label, text string) { s.row(pad(label+" ", s.column()) + text) }
 
-// facts adds a label of ours and texts, each on a row of its own.
+// facts adds a label of ours and texts in rows of their own.
 func (s *sheet) facts(label string, texts []string) {
 	for _, text := range texts {
 		s.fact(label, text)
@@ -154,14 +154,14 @@ func (s *sheet) facts(label string, texts []string) {
 	}
 }
 
-// marked adds lines of which every row carries a sign, the first one after the label, or below it on a narrow sheet.
+// marked adds lines with a sign on every row, the first after the label or, on a narrow sheet, below it.
 func (s *sheet) marked(label string, role Role, lines []string) {
 	s.rows = slices.Grow(s.rows, len(lines))
 	if s.narrow() && label != "" && len(lines) > 0 {
 		s.row(label)
 		label = ""
 	}
-	from := s.column() - 2 // of the first row; the others belong to the role whole
+	from := s.column() - 2 // of the first row; the others belong to the role completely
 	for _, line := range lines {
 		sign := role.sign()
 		for _, part := range s.wrap(s.spelled(line, role), s.width-s.column()-1, 0) {
@@ -171,7 +171,7 @@ func (s *sheet) marked(label string, role Role, lines []string) {
 	}
 }
 
-// lead adds the body after its lead when that makes one row, and else below it, marked.
+// lead adds the body beside its lead if both fit one row, otherwise below it, marked.
 func (s *sheet) lead(lead, gap string, role Role, body []string) {
 	if len(body) == 1 && !s.short {
 		lead := s.spelled(lead, Ours)
@@ -190,8 +190,8 @@ func (s *sheet) lead(lead, gap string, role Role, body []string) {
 	s.marked("", role, body)
 }
 
-// wrap cuts a line into parts, the first of at most first cells and not ended within its lead, the others so that they
-// fit after a sign. Nothing is lost: the parts together are the line.
+// wrap cuts a line into parts, the first of at most first cells and not within its lead, the others with room for a sign.
+// The parts together are the line.
 func (s *sheet) wrap(line string, first, lead int) []string {
 	if s.width == 0 {
 		return []string{line}
@@ -206,8 +206,8 @@ func (s *sheet) wrap(line string, first, lead int) []string {
 	}
 }
 
-// fits is how many bytes of line fit into most cells: all, or else up to spaces if there are some, in the second half where a
-// row is wide and never before from. No row ends in a space, since nobody would see it; the next one begins with it.
+// fits is how many bytes of line fit most cells: all, or up to a space, which is in the second half of a wide row and never
+// before from. No row ends in a space, which nobody would see; the next row begins with it.
 func fits(line string, most, from int) int {
 	used, space, last := 0, 0, rune(0)
 	for i, c := range line {
@@ -225,8 +225,8 @@ func fits(line string, most, from int) int {
 	return len(line)
 }
 
-// Wrap breaks the lines of a text that are wider than width cells at spaces; what follows is set in by hang more than the
-// line begins. A word that is wider stands alone and whole, so that it can be copied. A width of 0 wraps nothing.
+// Wrap breaks lines wider than width cells at spaces and indents the rest by hang more than the line. A wider word stays
+// whole on a row of its own, so that it can be copied. A width of 0 wraps nothing.
 func Wrap(text string, width, hang int) string {
 	if width <= 0 {
 		return text
@@ -256,7 +256,7 @@ func Wrap(text string, width, hang int) string {
 	return b.String()
 }
 
-// cutAt is as much of a line as fits, up to a space that is not at its beginning, and the rest without that space.
+// cutAt returns what fits of a line, up to a space inside it, and the rest without that space.
 func cutAt(line string, width int) (head, rest string) {
 	if Cells(line) <= width {
 		return line, ""
@@ -269,7 +269,7 @@ func cutAt(line string, width int) (head, rest string) {
 				break
 			}
 			cut = i
-			if used > width { // the first word is too long by itself
+			if used > width { // the first word alone is too long
 				break
 			}
 		}
@@ -281,13 +281,13 @@ func cutAt(line string, width int) (head, rest string) {
 	return strings.TrimRight(line[:cut], " "), strings.TrimLeft(line[cut:], " ")
 }
 
-// pad is label, which is ours, and spaces up to a column.
+// pad is a label of ours with spaces up to a column.
 func pad(label string, to int) string {
 	const most = "               " // as many as column
 	return label + most[:max(to-len(label), 0)]
 }
 
-// Cells is the most cells that a terminal may use for a text.
+// Cells is the maximum number of terminal cells of a text.
 func Cells(text string) (n int) {
 	for _, c := range text {
 		n += cell(c)
@@ -295,8 +295,8 @@ func Cells(text string) (n int) {
 	return n
 }
 
-// cell is the most cells that a terminal may use for c: where they differ, the wider one counts, so that no terminal
-// wraps a row by itself and starts the next one without its sign.
+// cell is the maximum number of terminal cells of c. If terminals differ, the wider one counts, so that none wraps a row by
+// itself and begins the next one without its sign.
 func cell(c rune) int {
 	if c < 0x80 {
 		return 1
@@ -311,25 +311,24 @@ func cell(c rune) int {
 	return 1
 }
 
-// Role is whose words a part of a text are.
+// Role says whose words a part of a text are.
 type Role uint8
 
-// The roles. Words that we put beside somebody's name or path, and the name, are ours.
+// The roles. A person's name or path with our words around it is ours.
 const (
 	Ours   Role = iota
-	Action      // the exact action that is decided about
+	Action      // the exact action to decide about
 	Words       // what an agent says
 )
 
-// Mark says whose words a part of a text are: those from the byte Start up to, not including, the byte End of the UTF-8
-// text. Marks come in order, do not overlap, leave nothing out, and two beside each other differ in role. Where a part
-// fills several rows, the mark holds them whole, with the signs that begin them and the newlines between them.
+// Mark is a part of a text with one role: bytes Start to End, exclusive, of the UTF-8 text. Marks are in order, do not
+// overlap and cover the text, and adjacent ones differ in role. A mark over several rows includes their signs and newlines.
 type Mark struct {
 	Role       Role
 	Start, End int
 }
 
-// sign begins a row that somebody else's words fill.
+// sign begins a row of somebody else's words.
 func (r Role) sign() string {
 	if r == Action {
 		return signAction
@@ -337,7 +336,7 @@ func (r Role) sign() string {
 	return signWords
 }
 
-// marks are those of the text of rows.
+// marks returns the marks of the text of rows.
 func marks(rows []row) (all []Mark) {
 	at := 0
 	add := func(role Role, n int) {

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// mostFiles is how many files a summary names.
+	// mostFiles limits the files that a summary names.
 	mostFiles = 3
-	// mostTools is how many tools it names.
+	// mostTools limits the tools that it names.
 	mostTools = 3
 )
 
@@ -23,13 +23,13 @@ const (
 type change struct {
 	name           string
 	added, removed int // lines
-	bytes          int // of a file that is written whole
+	bytes          int // of a file that is written completely
 	whole          bool
 }
 
-// Summary is what r is about at a glance, in at most six rows of our own: how many calls, which files with how many
-// lines more and less, how long a command and the details are. It is computed from what is asked, never from what is
-// said about it, except for a diff in the details, which is named as such. Empty, when the card says as much itself.
+// Summary describes r at a glance, in at most six rows of our own: the number of calls, the files with their added and
+// removed lines, the length of a command and of the details. It is computed from the action, never from what is said about
+// it, except for a diff in the details, which is named as such. It is empty if the card says as much itself.
 func Summary(r permissions.Request) (rows []string) {
 	calls := r.ToolCalls()
 	if len(calls) > 1 {
@@ -64,7 +64,7 @@ func Summary(r permissions.Request) (rows []string) {
 	return rows
 }
 
-// countCalls is how many calls there are of which tools.
+// countCalls counts the calls by tool.
 func countCalls(calls []permissions.Call) string {
 	var tools []string
 	times := map[string]int{}
@@ -84,7 +84,7 @@ func countCalls(calls []permissions.Call) string {
 	return row
 }
 
-// countFiles are the files, the first by name, and their sum.
+// countFiles lists the first files and the total.
 func countFiles(changes []change) (rows []string) {
 	if len(changes) > 1 {
 		row := total(changes)
@@ -103,7 +103,7 @@ func countFiles(changes []change) (rows []string) {
 	return rows
 }
 
-// total is how many files there are, and their lines together.
+// total counts the files and their lines.
 func total(changes []change) string {
 	var sum change
 	var names []string
@@ -130,14 +130,14 @@ func plural(n int, unit string) string {
 	return fmt.Sprintf("%d %s", n, unit)
 }
 
-// The members by which tools name a file, what is written to it, and what replaces what in it.
+// The members by which tools name a file, its content, and replacements in it.
 var (
 	pathMembers    = []string{"path", "file_path", "filePath", "absolute_path", "filename", "file", "notebook_path"}
 	contentMembers = []string{"content", "contents", "file_text", "text"}
 	editMembers    = [][2]string{{"old_string", "new_string"}, {"old_str", "new_str"}, {"old_text", "new_text"}, {"oldText", "newText"}}
 )
 
-// changesOf are what a call does to files, as far as its input says so in a way that many tools share.
+// changesOf returns a call's changes to files, as far as its input states them in a common form.
 func changesOf(c permissions.Call) []change {
 	var members map[string]any
 	if json.Unmarshal(c.Input, &members) != nil {
@@ -174,7 +174,7 @@ func member(members map[string]any, names []string) (text string, ok bool) {
 	return "", false
 }
 
-// edits are the replacements in an input, one or a list of them.
+// edits sums the replacements in an input, one or a list of them.
 func edits(members map[string]any) (sum change, ok bool) {
 	for _, names := range editMembers {
 		before, was := members[names[0]].(string)
@@ -195,17 +195,17 @@ func edits(members map[string]any) (sum change, ok bool) {
 	return sum, len(list) > 0
 }
 
-// hunk begins a part of a unified diff, with how many lines there are before and after.
+// hunk matches the start of a hunk of a unified diff, with its line counts before and after.
 var hunk = regexp.MustCompile(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
 
-// diffs are the files of the unified diffs, and of the patches between *** lines, in text. Lines count as far as a hunk
-// says that it reaches.
+// diffs returns the files of the unified diffs, and of the patches between *** lines, in text. Lines count up to the stated
+// end of their hunk.
 func diffs(text string) (all []change) {
 	if !strings.Contains(text, "@@") && !strings.Contains(text, "*** ") {
 		return nil
 	}
 	lines := strings.Split(text, "\n")
-	headed := false // the last file has its name from a git header, and no lines yet
+	headed := false // the last file has a name from a git header and no lines yet
 	for i := 0; i < len(lines); i++ {
 		line := lines[i]
 		switch {
@@ -229,7 +229,7 @@ func diffs(text string) (all []change) {
 	return all
 }
 
-// fileName is the name in the two lines that begin a file: the new one, unless the file is deleted.
+// fileName is the file's name in its two header lines: the new one, unless the file is deleted.
 func fileName(before, after string) string {
 	name := strings.TrimPrefix(after, "+++ ")
 	if strings.HasPrefix(name, "/dev/null") {
@@ -239,7 +239,7 @@ func fileName(before, after string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(name, "a/"), "b/")
 }
 
-// hunk counts the lines of a hunk and returns how many there are.
+// hunk counts the lines of a hunk and returns their number.
 func (c *change) hunk(head string, lines []string) (n int) {
 	m := hunk.FindStringSubmatch(head)
 	if m == nil {
@@ -257,14 +257,14 @@ func (c *change) hunk(head string, lines []string) (n int) {
 		case line == "", line[0] == ' ':
 			before--
 			after--
-		case line[0] != '\\': // as in: \ No newline at end of file
+		case line[0] != '\\': // such as: \ No newline at end of file
 			return n
 		}
 	}
 	return n
 }
 
-// count is a number of lines in a hunk's head, where none means one.
+// count is a line count in a hunk's header, where none means one.
 func count(digits string) int {
 	if digits == "" {
 		return 1
@@ -273,7 +273,7 @@ func count(digits string) int {
 	return n
 }
 
-// patched is the file that a line between *** begins.
+// patched is the file's name in a line between ***, or empty.
 func patched(line string) string {
 	for _, verb := range []string{"*** Update File: ", "*** Add File: ", "*** Delete File: "} {
 		if name, ok := strings.CutPrefix(line, verb); ok {
@@ -283,7 +283,7 @@ func patched(line string) string {
 	return ""
 }
 
-// patch counts the lines up to the next *** and returns how many there are.
+// patch counts the lines up to the next *** and returns their number.
 func (c *change) patch(lines []string) (n int) {
 	for ; n < len(lines) && !strings.HasPrefix(lines[n], "*** "); n++ {
 		switch {
@@ -296,7 +296,7 @@ func (c *change) patch(lines []string) (n int) {
 	return n
 }
 
-// edit counts the lines in which two texts differ: without those that they begin and end with alike.
+// edit counts the lines in which two texts differ, without their common start and end.
 func edit(before, after string) change {
 	a, b := split(before), split(after)
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
@@ -308,10 +308,10 @@ func edit(before, after string) change {
 	return change{added: len(b), removed: len(a)}
 }
 
-// countLines is how many lines a file of that content has.
+// countLines is the number of lines of a file's content.
 func countLines(content string) int { return len(split(content)) }
 
-// split is text in lines; a newline at the end begins no other.
+// split returns the lines of text; a newline at its end does not begin another one.
 func split(text string) []string {
 	if text == "" {
 		return nil

@@ -16,14 +16,14 @@ import (
 const (
 	// mostSpaces is the longest run of spaces that is shown as it is.
 	mostSpaces = 8
-	// mostMarks is how many combining marks a letter may carry. More of them would reach into other rows.
+	// mostMarks limits the combining marks of a letter. More would reach into other rows.
 	mostMarks = 2
 )
 
-// blank are code points that the allow-list would keep, although nothing or next to nothing is seen of them.
+// blank are code points in allowed categories that show nothing or next to nothing.
 var blank = &unicode.RangeTable{
 	R16: []unicode.Range16{
-		{Lo: 0x030A, Hi: 0x030A, Stride: 1}, // marks that Telegram takes out of what it is sent
+		{Lo: 0x030A, Hi: 0x030A, Stride: 1}, // marks that Telegram removes
 		{Lo: 0x0333, Hi: 0x0333, Stride: 1},
 		{Lo: 0x033F, Hi: 0x033F, Stride: 1},
 		{Lo: 0x115F, Hi: 0x1160, Stride: 1}, // Hangul fillers
@@ -38,17 +38,16 @@ var blank = &unicode.RangeTable{
 		{Lo: 0x1107F, Hi: 0x1107F, Stride: 1}, // Brahmi number joiner
 		{Lo: 0x13441, Hi: 0x13442, Stride: 1}, // blank hieroglyphs
 		{Lo: 0x16FE4, Hi: 0x16FE4, Stride: 1}, // Khitan filler
-		{Lo: 0x1BC9D, Hi: 0x1BC9E, Stride: 1}, // Duployan selector and mark without a shape of their own
+		{Lo: 0x1BC9D, Hi: 0x1BC9E, Stride: 1}, // Duployan selector and mark without a visible form
 		{Lo: 0x1D159, Hi: 0x1D159, Stride: 1}, // null notehead
 	},
 }
 
-// Visible renders text so that everything in it is seen. Letters, numbers, punctuation, symbols and single spaces stay;
-// a letter keeps its first combining marks. Every other code point becomes an escape such as \u{202E}, every byte that
-// is not UTF-8 one such as \x{ff}, and a long run of spaces, or one at the end, its length, as in ⟨37 spaces⟩. Of
-// several ways to write one character only Unicode's normal form C stays as it is. What was written like one of these,
-// or like the mark of a secret, is escaped in turn, so different texts are never rendered alike. The result is one
-// line: a newline is escaped.
+// Visible renders text so that everything in it can be seen. Letters, numbers, punctuation, symbols and single spaces stay;
+// a letter keeps its first combining marks. Every other code point becomes an escape such as \u{202E}, every byte that is
+// not UTF-8 one such as \x{ff}, and a long run of spaces, or one at the end, its length, as in ⟨37 spaces⟩. Of several
+// encodings of a character only Unicode's normal form C stays as it is. Text that looks like one of these, or like a masked
+// secret, is escaped itself, so different texts are never rendered alike. The result is one line: a newline is escaped.
 func Visible(s string) string {
 	if plain(s) {
 		return s
@@ -56,8 +55,8 @@ func Visible(s string) string {
 	return rendered(s, false)
 }
 
-// Prose is [Visible] for what is only read and never run, as what agents and people say: an emoji that Unicode recommends
-// stays whole, with the joiners, selectors and tags in it.
+// Prose is [Visible] for text that is only read and never run, such as what agents and people say: an emoji that Unicode
+// recommends stays complete, with its joiners, selectors and tags.
 func Prose(s string) string {
 	if plain(s) {
 		return s
@@ -72,7 +71,7 @@ func rendered(s string, prose bool) string {
 	return b.String()
 }
 
-// Lines is text split at its newlines, each line as [Visible] renders it. Text without any is no line.
+// Lines returns the lines of text, each rendered by [Visible]. An empty text has none.
 func Lines(text string) []string {
 	if text == "" {
 		return nil
@@ -84,8 +83,8 @@ func Lines(text string) []string {
 	return lines
 }
 
-// plain tells of text that stays as it is for sure: printable ASCII without a backslash and without two spaces in a
-// row or one at the end.
+// plain reports whether text certainly stays as it is: printable ASCII without a backslash, two spaces in a row or one at
+// the end.
 func plain(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -96,10 +95,10 @@ func plain(s string) bool {
 	return true
 }
 
-// render writes s as Visible does, or as Prose; end says that nothing follows it on its row.
+// render writes s like Visible or Prose; end means that nothing follows it on its row.
 func render(b *strings.Builder, s string, end, prose bool) {
 	room := 0 // for combining marks
-	from := 0 // s[from:i] is the last letter that was kept, with its marks; empty after what was not
+	from := 0 // s[from:i] is the last letter that was kept, with its marks; empty after anything else
 	for i := 0; i < len(s); {
 		c, size := utf8.DecodeRuneInString(s[i:])
 		next := i + size
@@ -144,7 +143,7 @@ func render(b *strings.Builder, s string, end, prose bool) {
 	}
 }
 
-// escape writes what stands for a byte or a code point. No byte that is not UTF-8 is below 0x80, so its digits are two.
+// escape writes the escape of a byte or a code point. Bytes that are not UTF-8 are at least 0x80, so they have two digits.
 func escape(b *strings.Builder, open string, n uint64) {
 	digits := strconv.FormatUint(n, 16)
 	if open == `\u{` {
@@ -155,10 +154,10 @@ func escape(b *strings.Builder, open string, n uint64) {
 	b.WriteByte('}')
 }
 
-// normal tells whether a letter and its marks, of which c is the last, are in Unicode's normal form C.
+// normal reports whether a letter and its marks, the last of which is c, are in Unicode's normal form C.
 func normal(c rune, cluster string) bool { return c < 0x300 || norm.NFC.IsNormalString(cluster) }
 
-// spaces are n of them, as they are or counted; those at the end of a row would not be seen.
+// spaces shows n spaces, as they are or counted; at the end of a row they would be invisible.
 func spaces(n int, last bool) string {
 	switch {
 	case n <= mostSpaces && !last:
@@ -169,12 +168,12 @@ func spaces(n int, last bool) string {
 	return fmt.Sprintf("⟨%d spaces⟩", n)
 }
 
-// hidden tells of code points that fonts draw as nothing, whatever their category says.
+// hidden reports whether fonts draw nothing for c, whatever its category.
 func hidden(c rune) bool {
 	return unicode.In(c, blank, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// imitates tells whether c begins something that looks like one of our escapes or marks.
+// imitates reports whether c begins something that looks like one of our escapes or marks.
 func imitates(c rune, rest string) bool {
 	switch c {
 	case '\\':
@@ -187,11 +186,11 @@ func imitates(c rune, rest string) bool {
 	return false
 }
 
-// mostName is how many characters of a name a shortened row has.
+// mostName limits a name in a shortened row, in characters.
 const mostName = 40
 
-// named is a name that somebody else chose: as it is if it is one plain word, and else in quotes, so that it cannot run
-// on into our words.
+// named is a name that somebody else chose. Unless it is one plain word it is quoted, so that it cannot be mistaken for our
+// words.
 func named(name string) string {
 	word := name != "" && !strings.ContainsFunc(name, func(c rune) bool {
 		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && !strings.ContainsRune("._-:/@+#", c)
@@ -202,14 +201,14 @@ func named(name string) string {
 	return quoted(name)
 }
 
-// quoted is somebody's text between quotes.
+// quoted is somebody's text in quotes.
 func quoted(text string) string { return quote(Visible(text)) }
 
-// quote is rendered text between quotes that it cannot close itself.
+// quote puts rendered text in quotes, which it cannot close itself.
 func quote(text string) string { return `"` + strings.ReplaceAll(text, `"`, `\u{22}`) + `"` }
 
-// brief is text, or so much of its start, and "…", that it is shown in at most so many characters. It is for rows that
-// only remind, or that say where the whole is.
+// brief shortens text to at most that many characters as shown, with "…" at the end if it was cut. It is for rows that only
+// remind or point to the complete text.
 func brief(text string, most int) string {
 	used, cut := 0, 0
 	for i, c := range text {
@@ -223,7 +222,7 @@ func brief(text string, most int) string {
 	return text
 }
 
-// shown is the most characters that stand for c on a card.
+// shown is the maximum number of characters that a card shows for c.
 func shown(c rune) int {
 	switch {
 	case c == utf8.RuneError, c == '"', c == '\\', c == '⟨', c == '‹':
@@ -234,20 +233,20 @@ func shown(c rune) int {
 	return utf8.RuneCountInString(Visible(string(c)))
 }
 
-// Between FSI and PDI, Unicode's rules (UAX #9) lay text out by itself.
+// FSI and PDI isolate the layout of the text between them (UAX #9).
 const (
 	FSI = "\u2068"
 	PDI = "\u2069"
 )
 
-// Isolate is text that [Visible] rendered, with each word that is written from right to left laid out by itself, so that
-// nothing beside it moves: for channels whose apps follow Unicode's rules. Visible escapes these marks in what others wrote.
+// Isolate isolates each right-to-left word of a text rendered by [Visible], so that nothing beside it moves: for channels
+// whose apps follow Unicode's rules. Visible escapes these marks in other people's text.
 func Isolate(text string) string {
 	return eachBackward(text, func(b *strings.Builder, word string) { b.WriteString(FSI + word + PDI) })
 }
 
-// Spell is text that [Visible] or [Prose] rendered, for a terminal, which may not lay it out as it is read: everything is
-// escaped that is written from right to left, and within emoji what is not seen by itself.
+// Spell prepares a text rendered by [Visible] or [Prose] for a terminal, which may lay it out differently: right-to-left
+// text is escaped, and so are the invisible parts of emoji.
 func Spell(text string) string {
 	return eachBackward(spellEmoji(text), func(b *strings.Builder, word string) {
 		for _, c := range word {
@@ -256,13 +255,13 @@ func Spell(text string) string {
 	})
 }
 
-// eachBackward copies text, and passes each word that is written from right to left to write.
+// eachBackward copies text and passes each right-to-left word to write.
 func eachBackward(text string, write func(b *strings.Builder, word string)) string {
 	if ascii(text) {
 		return text
 	}
 	var b strings.Builder
-	from := -1 // where a word from right to left began
+	from := -1 // start of a right-to-left word
 	for i, c := range text {
 		class := classOf(c)
 		backward := class == bidi.R || class == bidi.AL || class == bidi.AN || from >= 0 && class == bidi.NSM
@@ -274,7 +273,7 @@ func eachBackward(text string, write func(b *strings.Builder, word string)) stri
 			from = i
 		}
 		if from < 0 {
-			_, size := utf8.DecodeRuneInString(text[i:]) // of what is no character, less than of the one that stands for it
+			_, size := utf8.DecodeRuneInString(text[i:]) // an invalid byte is shorter than its replacement character
 			b.WriteString(text[i : i+size])
 		}
 	}
@@ -284,7 +283,7 @@ func eachBackward(text string, write func(b *strings.Builder, word string)) stri
 	return b.String()
 }
 
-// isBackward reports whether anything in text is written from right to left.
+// isBackward reports whether text has anything that is written from right to left.
 func isBackward(text string) bool { return Isolate(text) != text }
 
 func classOf(c rune) bidi.Class {
@@ -292,8 +291,8 @@ func classOf(c rune) bidi.Class {
 	return p.Class()
 }
 
-// emojis holds the emoji that Unicode recommends for interchange (UTS #51, RGI) without skin tones and selectors: true is
-// a whole one, false the beginning of one.
+// emojis has the emoji that Unicode recommends for interchange (UTS #51, RGI) without skin tones and selectors: true for a
+// complete one, false for a prefix of one.
 var emojis = sync.OnceValue(func() map[string]bool {
 	all := map[string]bool{}
 	add := func(emoji string) {
@@ -309,21 +308,21 @@ var emojis = sync.OnceValue(func() map[string]bool {
 		add(emoji)
 	}
 	for _, toned := range []string{"👨\u200D🤝\u200D👨", "👩\u200D🤝\u200D👨", "👩\u200D🤝\u200D👩", "🫱\u200D🫲"} {
-		add(toned) // recommended with skin tones only
+		add(toned) // only recommended with skin tones
 	}
 	return all
 })
 
-// emojiAt is the length in bytes of the emoji of several code points that text[at:] begins with, 0 if there is none. A
-// digit or a letter within a word begins none.
+// emojiAt is the length in bytes of the emoji of several code points at text[at:], or 0. A digit or letter inside a word
+// begins none.
 func emojiAt(text string, at int) (size int) {
 	first, n := utf8.DecodeRuneInString(text[at:])
 	before, _ := utf8.DecodeLastRuneInString(text[:at])
-	if at+n == len(text) || text[at+n] < 0xE2 || inWord(first) && inWord(before) { // what may follow begins with E2, EF, F0, F3
+	if at+n == len(text) || text[at+n] < 0xE2 || inWord(first) && inWord(before) { // what may follow begins with E2, EF, F0 or F3
 		return 0
 	}
 	key := make([]byte, 0, 48)
-	styled := true // what came last takes no skin tone and no selector
+	styled := true // the last code point takes no skin tone and no selector
 	for i, c := range text[at:] {
 		if !styled && (c == '\uFE0F' || c >= 0x1F3FB && c <= 0x1F3FF) {
 			styled = true
@@ -344,11 +343,11 @@ func emojiAt(text string, at int) (size int) {
 
 func inWord(c rune) bool { return unicode.In(c, unicode.L, unicode.N) }
 
-// unseen reports whether c is seen within an emoji only.
+// unseen reports whether c is only allowed inside an emoji.
 func unseen(c rune) bool { return hidden(c) || unicode.In(c, unicode.Cf, unicode.Me) }
 
-// spellEmoji is text that [Prose] rendered, with everything escaped that makes one emoji of several code points: how many
-// cells of a terminal it takes cannot be known.
+// spellEmoji escapes what joins several code points to one emoji in a text rendered by [Prose], because the emoji's width
+// in terminals is unknown.
 func spellEmoji(text string) string {
 	if !strings.ContainsFunc(text, unseen) {
 		return text

@@ -12,10 +12,10 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// deepest is the nesting down to which an input is laid out; what is deeper stays on its line, as it was sent.
+// deepest is the maximum nesting of an input that is laid out; a deeper one stays on one line, as it was sent.
 const deepest = 12
 
-// act is one thing that is asked: a lead in our words and, whole, what the agent wants.
+// act is one part of an action: a lead in our words and, complete, what the agent wants.
 type act struct {
 	lead  string
 	brief string // the lead with shortened names
@@ -24,9 +24,9 @@ type act struct {
 	role  Role
 }
 
-// Wants is what r asks for, whole: "write access to /srv/www", "to run   rm -rf x", "to use NAME" with its input line
-// by line, the numbered calls of a step, or the message of a pause or a clarification with its numbered options. Its
-// secrets are masked.
+// Wants is what r asks for, complete: "write access to /srv/www", "to run   rm -rf x", "to use NAME" with its input line by
+// line, the numbered calls of a step, or the message of a pause or a clarification with its numbered options. Secrets are
+// masked.
 func Wants(r permissions.Request) string {
 	s := newSheet(0)
 	for _, a := range acts(r, Options{}) {
@@ -104,15 +104,15 @@ func toolCall(r permissions.Request, c permissions.Call, number string, o Option
 	return a
 }
 
-// affects reports whether the path that a call affects is only said by its asker, since neither we nor its input name it,
-// and which other path the input names.
+// affects reports whether the affected path is only the asker's claim, because neither we nor its input name it, and which
+// other path the input names.
 func affects(r permissions.Request, c permissions.Call) (said bool, other string) {
 	var members map[string]any
 	if r.Caller.Ours() || c.AffectedPath == "" {
 		return false, ""
 	}
 	said = true
-	_ = json.Unmarshal(c.Input, &members) // what is no object names none
+	_ = json.Unmarshal(c.Input, &members) // other values name no path
 	for _, name := range pathMembers {
 		path, isText := members[name].(string)
 		whole := path
@@ -130,8 +130,8 @@ func affects(r permissions.Request, c permissions.Call) (said bool, other string
 	return said, other
 }
 
-// command is the input of a shell's call that holds a command and nothing else, or besides that a description of it which
-// stands on the card as the reason, word by word.
+// command is the command in the input of a shell's call. The input must have nothing else, except a description that is
+// word by word the reason on the card.
 func command(c permissions.Call, reason string) (text string, described, ok bool) {
 	if !slices.Contains([]string{"run_command", "run_shell_command", "bash", "shell", "sh"}, strings.ToLower(c.Tool)) {
 		return "", false, false
@@ -151,7 +151,7 @@ func command(c permissions.Call, reason string) (text string, described, ok bool
 	return text, described, err == nil && text != ""
 }
 
-// input is a canonical input, one member or element a line. The indentation is ours.
+// input lays out a canonical input, one member or element per line. The indentation is ours.
 func input(raw json.RawMessage, src source) []string {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
@@ -175,11 +175,11 @@ func input(raw json.RawMessage, src source) []string {
 	return lines
 }
 
-// readMember is a member of an input whose name says that it is a text for people, or of a file.
+// readMember matches a member of an input that, by its name, is a text for people or for a file.
 var readMember = regexp.MustCompile(`(?i)^"(contents?|(file_?|old_?|new_?)?(text|str|string|source)|message|body|title|subject|` +
 	`description|comment|prompt)": "`)
 
-// depth is how deep arrays and objects are nested.
+// depth is the nesting depth of arrays and objects.
 func depth(raw json.RawMessage) (most int) {
 	now, quoted, escaped := 0, false, false
 	for _, c := range raw {
