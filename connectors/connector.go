@@ -92,12 +92,12 @@ type Hall interface {
 }
 
 // ErrAnew is matched by errors of Edit about a message whose chat is no longer where its people are.
-var ErrAnew = errors.New("the message has to be sent anew")
+var ErrAnew = errors.New("the message has to be sent again")
 
 // Renamed is an error of Send, Edit and Tell: the group has another id from now on. Nothing was sent.
 type Renamed struct{ Now string }
 
-func (e *Renamed) Error() string { return "the place goes by another name now: " + e.Now }
+func (e *Renamed) Error() string { return "the group has a new id: " + e.Now }
 
 // Place is a group in which several people are asked at once.
 type Place struct {

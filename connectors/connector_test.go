@@ -33,7 +33,7 @@ func TestWhatErrorsSay(t *testing.T) {
 		t.Error("any error is for good")
 	}
 	renamed := &connectors.Renamed{Now: "telegram:-1001"}
-	if errors.Is(renamed, connectors.ErrGone) || renamed.Error() != "the place goes by another name now: telegram:-1001" {
+	if errors.Is(renamed, connectors.ErrGone) || renamed.Error() != "the group has a new id: telegram:-1001" {
 		t.Errorf("%v", renamed)
 	}
 }

@@ -23,7 +23,7 @@ import (
 
 const key = "a key"
 
-// serve serves a desk as the deciders' door.
+// serve serves a desk on an admin server.
 func serve(t *testing.T, socket string, h connectors.Handler) (c *admin.Connector, stop func() time.Duration) {
 	t.Helper()
 	c = admin.New(admin.Options{Socket: socket, Key: key, Log: wiretest.Quiet})
@@ -47,7 +47,7 @@ func newClient(t *testing.T, socket, keyText string) *admin.Client {
 	return c
 }
 
-// put puts a question to the desk and leaves it pending.
+// put submits a question and leaves it pending.
 func put(t *testing.T, desk *wiretest.Desk, q permissions.Request) permissions.Request {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -372,7 +372,7 @@ func TestRunNeedsADeskAndASocket(t *testing.T) {
 	if err := second.Run(t.Context(), wiretest.NewDesk()); err == nil || !strings.Contains(err.Error(), "another daemon") {
 		t.Errorf("a second daemon: %v", err)
 	}
-	if err := second.Run(t.Context(), (*admin.Client)(nil)); err == nil || !strings.Contains(err.Error(), "not a desk") {
+	if err := second.Run(t.Context(), (*admin.Client)(nil)); err == nil || !strings.Contains(err.Error(), "does not implement Desk") {
 		t.Errorf("no desk: %v", err)
 	}
 	if _, err := newClient(t, wiretest.Socket(t), "").WhoAmI(t.Context()); !errors.Is(err, admin.ErrUnreachable) {

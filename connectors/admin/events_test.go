@@ -116,7 +116,7 @@ func begin(t *testing.T, socket, query, last string) (read func(upTo string) str
 	}, answer.StatusCode
 }
 
-// Whoever goes on from what has not happened would miss all that happens until then.
+// A reader that resumes from a future event would miss everything up to it.
 func TestAPlaceThatNothingHasReachedIsRefused(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
 	serve(t, socket, desk)
@@ -144,7 +144,7 @@ func TestAnEventStreamBeginsWhereItIsTold(t *testing.T) {
 		{"?after=17", "", "id: 18\nevent: REQUEST_CREATED\ndata: {"},
 		{"", "0", "id: 1\n"},
 		{"", "19", "id: 20\nevent: REQUEST_CREATED\n"},
-		{"?after=3", "19", "id: 20\n"}, // whoever comes back goes on where it was
+		{"?after=3", "19", "id: 20\n"}, // a returning reader resumes where it was
 		{"", "20", "id: 20\n\n"},
 	} {
 		read, status := begin(t, socket, c.query, c.last)

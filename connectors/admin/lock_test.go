@@ -48,7 +48,7 @@ func (s *shutting) Who(id connectors.Identity) (string, error) {
 	return s.Desk.Who(id)
 }
 
-// TestAnOpenInboxOfSomebodyWhoIsLocked ends with the next change, and is told nothing of it.
+// TestAnOpenInboxOfSomebodyWhoIsLocked ends with the next change, without sending it.
 func TestAnOpenInboxOfSomebodyWhoIsLocked(t *testing.T) {
 	t.Run("A8/an open inbox", func(t *testing.T) {
 		socket, desk := wiretest.Socket(t), &shutting{Desk: wiretest.NewDesk()}

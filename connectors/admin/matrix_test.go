@@ -160,7 +160,7 @@ func callAs(t *testing.T, route string, who int, metrics http.Handler) int {
 	return answer.StatusCode // what follows may go on for ever
 }
 
-// office is a hall where only the operator pairs, as it is in the engine.
+// office pairs only for the operator, as the engine does.
 type office struct{ *hall }
 
 func only(id connectors.Identity) error {

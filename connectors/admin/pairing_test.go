@@ -13,7 +13,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// hall is a desk at which one link is out; whoever is put into came comes by it.
+// hall is a desk with one open link; the candidate sent to came uses it.
 type hall struct {
 	*wiretest.Desk
 	came chan connectors.Guest

@@ -23,7 +23,7 @@ func sitting(id permissions.ID, person string, ended bool) permissions.Sitting {
 	return s
 }
 
-// TestDebugOfASessionIsSwitched by whose session it is, and seen in what is told of it.
+// TestDebugOfASessionIsSwitched by the session's person, and is part of its state.
 func TestDebugOfASessionIsSwitched(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
 	serve(t, socket, desk)
@@ -104,7 +104,7 @@ func TestArtifactsOfASessionAreListedToThoseWhoseItIs(t *testing.T) {
 	}
 }
 
-// Somebody sees the sessions of their own agents, and the operator everybody's; of those that ended when they are asked for.
+// A person sees the sessions of their own agents, the operator everybody's; ended ones only if asked for.
 func TestSessionsAreListedToThoseWhoseTheyAre(t *testing.T) {
 	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
 	serve(t, socket, desk)

@@ -68,7 +68,7 @@ func TestASlowReaderOfEventsIsCutOffAndResyncs(t *testing.T) {
 	})
 }
 
-// A reader knows its place before anything has happened, and comes back to it.
+// A reader gets its position before the first event, and can resume there.
 func TestTheFirstThingAReaderIsToldIsItsPlace(t *testing.T) {
 	l := &listening{place: FromNow}
 	if err := l.heard(event{id: "7"}); err != nil || l.place != 7 {

@@ -354,7 +354,7 @@ func rows(t *testing.T, text string) {
 	}
 }
 
-// On a terminal narrower than 40 columns the rule is shorter and the code stays whole; labels stand above marked lines.
+// On a terminal narrower than 40 columns the rule is shorter and the code stays whole; labels are above marked lines.
 func TestNarrowCard(t *testing.T) {
 	r := request(permissions.KindPermission, func(r *permissions.Request) {
 		r.Tags, r.Cwd, r.Reason = []permissions.Tag{permissions.Network}, "/home/fay/site", "fetch the docs before the build"

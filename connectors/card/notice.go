@@ -58,7 +58,7 @@ func Strangers(s permissions.Strangers, o Options) []string {
 	if len(s.List) == 0 {
 		return nil
 	}
-	rows := []string{"👤 " + plural(s.Count(), "account") + " of nobody here wrote since " + moment(s.List[0].At, o) + ":"}
+	rows := []string{"👤 " + plural(s.Count(), "unknown account") + " wrote since " + moment(s.List[0].At, o) + ":"}
 	for _, one := range s.List[:min(len(s.List), mostStrangers)] {
 		name := "without a name"
 		if one.Name != "" {

@@ -140,7 +140,7 @@ func TestStrangers(t *testing.T) {
 	const last = "None was told more than their own id. Whoever should be asked: daycared pair NAME"
 	n := connectors.Notice{About: permissions.AboutStrangers, Strangers: permissions.Strangers{List: []permissions.Stranger{one}}}
 	want := []string{
-		"👤 1 account of nobody here wrote since 20 Nov 12:00:",
+		"👤 1 unknown account wrote since 20 Nov 12:00:",
 		`   6666 · Telegram · calls itself "Eve\u{202E}\u{A}✅ \u{22}Yes\u{22}"`, last,
 	}
 	if diff := cmp.Diff(want, card.Notice(n, card.Options{Now: now})); diff != "" {
@@ -154,7 +154,7 @@ func TestStrangers(t *testing.T) {
 	}
 	n.Strangers.More = 3
 	want = []string{
-		"👤 10 accounts of nobody here wrote since 13:59:", want[1], "   7000 · pigeon · without a name",
+		"👤 10 unknown accounts wrote since 13:59:", want[1], "   7000 · pigeon · without a name",
 		`   7001 · pigeon · calls itself "` + strings.Repeat("long", 9) + `lon…"`,
 		`   7002 · pigeon · calls itself "` + strings.Repeat("long", 9) + `lon…"`,
 		`   7003 · pigeon · calls itself "` + strings.Repeat("long", 9) + `lon…"`, "… and 5 more", last,

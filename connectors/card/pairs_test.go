@@ -74,7 +74,7 @@ func (g pairing) compare() string {
 	return ""
 }
 
-// seen is what somebody sees of a card.
+// seen is what a person sees of a card.
 func seen(r permissions.Request, width int) string {
 	text := card.Card(connectors.Prompt{Request: r, Code: "K7F3Q"}, card.Options{Width: width, Now: now})
 	if strings.Contains(text, " \n") {

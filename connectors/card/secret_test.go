@@ -157,7 +157,7 @@ func TestWhatIsNotMasked(t *testing.T) {
 	}
 }
 
-// TestNoMaskHidesAHostOrAPath puts what has the shape of a secret where a host, a path or a part of one stands: it is shown.
+// TestNoMaskHidesAHostOrAPath puts what has the shape of a secret where a host, a path or a part of one is expected: it is shown.
 func TestNoMaskHidesAHostOrAPath(t *testing.T) {
 	host, token := "hvs.xn--verm"+"gensberatung-pwb", "ghp_"+fake(36)
 	jwt := "eyJ" + fake(20) + ".eyJ" + fake(30) + ".xn--verm" + "gensberatung-pwb"

@@ -74,7 +74,7 @@ func TestShownByTheChannelsClock(t *testing.T) {
 	}
 }
 
-// oneWaits is a desk at which one request waits, as one copy has it.
+// oneWaits is a desk with one pending request and one copy.
 type oneWaits struct {
 	forgetfulDesk
 	copy permissions.Copy

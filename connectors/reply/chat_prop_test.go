@@ -162,7 +162,7 @@ func allowed() *rapid.Generator[reply.Message] {
 	})
 }
 
-// One more word, wherever it stands, and what was an allowance is none. Words of the grammar itself are not tried: with
+// With one more word anywhere, an approval is none. Words of the grammar itself are not tried: with
 // them it may be another answer.
 func TestAnAllowanceWithOneMoreWordIsNone(t *testing.T) {
 	grammar := regexp.MustCompile(`(?i)^(once|session|session_tool|always|run|#[12]|[0-9]+[smh]|[2-9a-z]{5}|)$`)

@@ -66,7 +66,7 @@ func Help(r permissions.Request, code string) string {
 		forms = append(forms, "Esc (interrupt)")
 	}
 	if card.Masks(r) {
-		forms = append(forms, "s (the card again, with its secrets)")
+		forms = append(forms, "s (show unmasked)")
 	}
 	return "Type " + strings.Join(forms, ", ") + "."
 }

@@ -257,7 +257,7 @@ func TestTheKeysSayWhatTheyCover(t *testing.T) {
 		{stranger, "y allow once · n deny · r deny with a reason > ",
 			"Type yes (allow once), n (deny), r and a reason (deny and say why)."},
 		{secret, "y allow once · n deny · r deny with a reason > ",
-			"Type yes (allow once), n (deny), r and a reason (deny and say why), s (the card again, with its secrets)."},
+			"Type yes (allow once), n (deny), r and a reason (deny and say why), s (show unmasked)."},
 		{tool, "y allow once · t this tool, this session · a all gated tools, this session · n deny · r deny with a reason > ",
 			"Type yes (allow once), t or yes session_tool (this tool, this session), " +
 				"a or yes session (all gated tools, this session), yes 15m (for 15 minutes), " +

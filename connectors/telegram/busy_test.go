@@ -13,7 +13,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// calls are the calls of a method for somebody's chat.
+// calls are the calls of a method for a person's chat.
 func (s *stage) calls(who, method string) (all []telegramtest.Call) {
 	for _, c := range s.server.Calls() {
 		if c.Method == method && c.Params["chat_id"] == strconv.FormatInt(ids[who], 10) {
@@ -85,7 +85,7 @@ func TestAChatThatIsBusyIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 	}
 	s.until("it was refused", func() bool { return len(s.calls("fay", "sendMessage")) == before+1 })
 	meanwhile(3)
-	s.told("fay", "1 account of nobody here")
+	s.told("fay", "1 unknown account")
 	leftAlone(t, "the notice", s.calls("fay", "sendMessage")[before:], wait)
 }
 

@@ -36,7 +36,7 @@ func TestStartCode(t *testing.T) {
 	}
 }
 
-// TestReceive enrols somebody without a daemon, and leaves nothing for the daemon that comes.
+// TestReceive pairs a person without a daemon, and leaves nothing for a later daemon.
 func TestReceive(t *testing.T) {
 	server := telegramtest.New(t)
 	c := New(Options{Token: Token(server.Token()), APIURL: server.URL(), Host: "vps", Now: time.Now, Log: slog.New(slog.DiscardHandler)})

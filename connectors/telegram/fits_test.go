@@ -16,7 +16,7 @@ import (
 )
 
 // TestTheCardAndItsDocumentStayTheSame says that what a document is called, how long it is and its digest are the same
-// on every card of a request, whatever has become of it.
+// on every card of a request, whatever its state.
 func TestTheCardAndItsDocumentStayTheSame(t *testing.T) {
 	p := prompt(t, permissions.KindTool, both(command("make"), details(strings.Repeat("row\n", 200)), twoOf("fay", "sam")))
 	first := show(p, noon)
@@ -197,7 +197,7 @@ func sound(t tester, out outgoing) {
 	pressable(t, out.Keyboard, out.TooBig)
 }
 
-// vanishes tells whether Telegram replaces or removes a character.
+// vanishes reports whether Telegram replaces or removes a character.
 func vanishes(c rune) bool {
 	return c < ' ' && c != '\n' || c >= '\u2028' && c <= '\u202e' || c == '\u030a' || c == '\u0333' || c == '\u033f'
 }

@@ -131,7 +131,7 @@ func (f *flood) patiently(who, reason string) (m telegramtest.Message) {
 	return m
 }
 
-// answer has somebody answer a card, and others try, in any order but that what decides is one answer alone.
+// answer makes one person answer a card while others try, in any order; exactly one answer decides.
 func (f *flood) answer(who string, m telegramtest.Message) permissions.Answer {
 	f.t.Helper()
 	person, eve := f.phones[who], f.phones["eve"]

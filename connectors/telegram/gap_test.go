@@ -20,7 +20,7 @@ func (s *stage) outage(d time.Duration, meanwhile func()) {
 	}
 }
 
-// sent counts the messages of the bot to somebody that fit.
+// sent counts the bot's matching messages to a person.
 func (s *stage) sent(who string, fits func(telegramtest.Message) bool) (n int) {
 	for _, m := range s.phones[who].Messages() {
 		if m.FromBot && fits(m) {

@@ -66,7 +66,7 @@ func (o *ops) cards() (n int) {
 	return n
 }
 
-// alone checks that somebody was sent nothing by themselves but which strangers pressed or wrote, as everybody is.
+// alone checks that a person got no private messages, except about unknown senders.
 func (s *stage) alone(names ...string) {
 	s.t.Helper()
 	for _, name := range names {
@@ -83,7 +83,7 @@ func (s *stage) alone(names ...string) {
 	}
 }
 
-// One card in the topic of a group, for two fingers: those of whoever is asked, and of nobody else.
+// One card in the topic of a group can be answered by the two people who are asked, and by nobody else.
 func TestAGroupIsAskedByOneCard(t *testing.T) {
 	s, o := gather(t, "forum", quorum(2))
 	call := s.ask(network("together"))
@@ -125,7 +125,7 @@ func TestAGroupIsAskedByOneCard(t *testing.T) {
 	}
 }
 
-// The question for a reason is for whoever pressed the button: somebody else's reply is not their reason.
+// The question for a reason is for the person who pressed the button: another person's reply is not the reason.
 func TestAReasonInAGroupIsThatOfWhoeverPressed(t *testing.T) {
 	s, _ := gather(t, "forum")
 	call := s.ask(network("why"))
@@ -153,7 +153,7 @@ func TestAReasonInAGroupIsThatOfWhoeverPressed(t *testing.T) {
 	s.becomes("fay@ops", m.ID, "⛔ Denied by fay")
 }
 
-// High risk takes two steps of one finger: what is the second of one is the first of another.
+// High risk takes two steps by the same person: one person's second step is only another's first.
 func TestHighRiskInAGroupTakesTwoStepsOfOneFinger(t *testing.T) {
 	s, _ := gather(t, "supergroup")
 	call := s.ask(permissions.Request{
@@ -321,7 +321,7 @@ func TestACardOfAGroupThatTheBotIsBackIn(t *testing.T) {
 	}
 }
 
-// Somebody who has no account at Telegram is asked elsewhere; who cannot be reached at all is told of as ever.
+// A person without a Telegram account is asked elsewhere; one who cannot be reached at all is reported as usual.
 func TestAGroupWithoutAnybodyToReach(t *testing.T) {
 	s, o := gather(t, "group", func(s *stage) {
 		s.settings.Routes[0].Ask = []string{"zoe"}
@@ -381,7 +381,7 @@ func TestQuestionsInAGroup(t *testing.T) {
 	}
 }
 
-// In a group edits leave turns to cards, and cards leave the last one to what a finger waits for.
+// In a group edits leave turns to cards, and cards leave the last one to what a tap waits for.
 func TestWhatAFingerWaitsForGoesFirstInAGroup(t *testing.T) {
 	s, o := gather(t, "group")
 	s.bot.pace.mu.Lock()
@@ -409,7 +409,7 @@ func TestWhatAFingerWaitsForGoesFirstInAGroup(t *testing.T) {
 	}
 }
 
-// A first step counts for whoever took it, and for nothing once its finger went back.
+// A first step counts only for the person who took it, and no longer after they went back.
 func TestAFirstStepInAGroupIsOfOneFinger(t *testing.T) {
 	s, _ := gather(t, "supergroup", func(s *stage) { s.settings.Policy.HighRiskTags = []permissions.Tag{permissions.Network} })
 	call := s.ask(network("twice"))
@@ -482,7 +482,7 @@ func TestLinesInAGroup(t *testing.T) {
 	}
 }
 
-// Whoever guessed too often is told that their answer was not taken.
+// A person who guessed too often is told that their answer was not accepted.
 func TestAnAnswerOfTheMutedInAGroup(t *testing.T) {
 	s, _ := gather(t, "supergroup")
 	call := s.ask(network("muted"))

@@ -12,7 +12,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// heldUp is how long one chat may hold up the first card of somebody else.
+// heldUp is how long one chat may delay another person's first card.
 const heldUp = 500 * time.Millisecond
 
 // others adds people who are asked for what carries their tag; all else is asked of fay.

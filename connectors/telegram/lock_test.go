@@ -10,7 +10,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestAStolenPhone: somebody else locks its person from their own phone, and two of them give it back.
+// TestAStolenPhone: another person locks its owner from their own phone, and two people unlock them.
 func TestAStolenPhone(t *testing.T) {
 	t.Run("A8/lock in Telegram", func(t *testing.T) {
 		s := play(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))

@@ -67,13 +67,13 @@ func TestWhatIsWrittenToTheBotHoldsUpNoCard(t *testing.T) {
 	}
 }
 
-// isAnswer reports whether a call answers what somebody wrote.
+// isAnswer reports whether a call replies to what a person wrote.
 func isAnswer(c telegramtest.Call) bool {
 	text := c.Params["text"]
 	return c.Method == "sendMessage" && (strings.Contains(text, "does not know you") || text == toLate || c.Params["reply_parameters"] != "")
 }
 
-// However much somebody writes, their own card comes next, and what they are told about it is brought up to date.
+// However much a person writes, their own card comes next, and it is kept up to date.
 func TestOnesOwnCommandsHoldUpNoCard(t *testing.T) {
 	s := play(t, func(s *stage) { s.paced = true })
 	for range 200 {
@@ -96,7 +96,7 @@ func TestOnesOwnCommandsHoldUpNoCard(t *testing.T) {
 	}
 }
 
-// narrow leaves no room to send to somebody for a while.
+// narrow leaves no room to send to a person for a while.
 func (s *stage) narrow(who string, d time.Duration) {
 	l := &lane{limit: rate.NewLimiter(rate.Every(d), 1), talk: rate.NewLimiter(rate.Inf, 1)}
 	l.limit.Allow()
@@ -105,7 +105,7 @@ func (s *stage) narrow(who string, d time.Duration) {
 	s.bot.pace.chats[ids[who]] = l
 }
 
-// held waits until something waits for room to be sent to somebody.
+// held waits until a message to a person waits for room.
 func (s *stage) held(who string) {
 	s.t.Helper()
 	s.until("something waits for its turn", func() bool {

@@ -61,7 +61,7 @@ func after(t testing.TB, p connectors.Prompt, events ...permissions.Event) conne
 	return p
 }
 
-// vote is somebody's answer, 41 seconds after noon.
+// vote is a person's answer, 41 seconds after noon.
 func vote(by, via string, a permissions.Answer, change func(*permissions.Vote)) permissions.Cast {
 	v := permissions.Vote{By: by, Via: via, Answer: a, At: noon.Add(41 * time.Second)}
 	if change != nil {
@@ -115,7 +115,7 @@ func reason(text string) func(*permissions.Request) {
 	return func(r *permissions.Request) { r.Reason = text }
 }
 
-// TestCards compares what people see with testdata/cards; with -cards it writes that anew.
+// TestCards compares what people see with testdata/cards; with -cards it rewrites that.
 func TestCards(t *testing.T) {
 	const permission, tool = permissions.KindPermission, permissions.KindTool
 	const pause, clarification = permissions.KindPause, permissions.KindClarification

@@ -100,7 +100,7 @@ func play(t testing.TB, changes ...with) *stage {
 	return s
 }
 
-// enrol makes somebody with that account a person, who has not pressed Start yet.
+// enrol configures a person with that account, who has not pressed Start yet.
 func (s *stage) enrol(name string, id int64) *telegramtest.Person {
 	p := s.server.Person(telegramtest.User{ID: id, FirstName: name})
 	s.phones[name] = p
@@ -203,7 +203,7 @@ func (b *book) String() string {
 }
 
 // hides checks that the token is nowhere: not in the log at its most talkative, the health, nor the store, which has
-// the requests, the audit and every error that somebody is told.
+// the requests, the audit and every error that people see.
 func (s *stage) hides() {
 	s.t.Helper()
 	places := map[string]string{"the log": s.logged.String()}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzStartCode reads messages as Telegram sends them: a code is brought only by somebody's own words in their own chat.
+// FuzzStartCode reads messages as Telegram sends them: only a person's own words in their own chat can bring a code.
 func FuzzStartCode(f *testing.F) {
 	for _, text := range []string{
 		`{"from":{"id":1},"chat":{"type":"private"},"text":"/start abc"}`, `{"from":{"id":1},"chat":{"type":"group"},"text":"/start abc"}`,

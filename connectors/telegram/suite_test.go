@@ -189,7 +189,7 @@ func (s *suite) stranger(t testing.TB, p connectors.Prompt) {
 	s.eve.Writes("yes " + p.Code)
 }
 
-// counter is a desk in front of the suite's.
+// counter wraps the suite's desk.
 type counter struct {
 	connectortest.Desk
 	suite *suite

@@ -57,7 +57,7 @@ func TestEveryKindOfTap(t *testing.T) {
 	}
 }
 
-// The first yes to high risk allows nothing, there is a way back, and the second is at another place.
+// The first confirmation of high risk allows nothing, there is a way back, and the second button is elsewhere.
 func TestHighRiskIsTappedTwice(t *testing.T) {
 	t.Run("A8/a second tap", func(t *testing.T) {
 		s := play(t)
@@ -82,7 +82,7 @@ func TestHighRiskIsTappedTwice(t *testing.T) {
 	})
 }
 
-// Somebody decides while the buttons of the second step are on their way: the card ends as it should nevertheless.
+// A decision arrives while the buttons of the second step are being sent: the card still ends correctly.
 func TestASecondStepDoesNotBringButtonsBack(t *testing.T) {
 	s := play(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))
 	call := s.ask(toolCall("run_command", `{"command":"rm -r old"}`))
@@ -147,7 +147,7 @@ func TestASecondTapOnOnesOwnAnswerIsAToast(t *testing.T) {
 	}
 }
 
-// Whoever is not asked decides nothing, by whatever way, and the audit has it.
+// A person who is not asked can decide nothing in any way, and the audit records the attempt.
 func TestWhoIsNotAskedDecidesNothing(t *testing.T) {
 	s := play(t)
 	call := s.ask(network("mine"))
@@ -198,7 +198,7 @@ func TestWhoIsNotAskedDecidesNothing(t *testing.T) {
 	s.get(call, permissions.Approved)
 }
 
-// Somebody who hides behind a group is nobody, though the configuration had its account.
+// An anonymous administrator is nobody, even if the configuration has the group's account.
 func TestABotIsNobodyEvenWhenItIsInTheConfiguration(t *testing.T) {
 	t.Run("A1/a bot of the configuration", func(t *testing.T) {
 		s := play(t, func(s *stage) {
@@ -328,7 +328,7 @@ func TestATapOnAnInaccessibleMessageCounts(t *testing.T) {
 	}
 }
 
-// Somebody deleted the card: what came of it is told nevertheless, and words from right to left move nothing in it.
+// The card was deleted: its outcome is still sent, and words from right to left move nothing in it.
 func TestADeletedCardIsAnsweredByAMessage(t *testing.T) {
 	s := play(t, asking(engine.Route{Ask: []string{"fay", "sam"}}))
 	call := s.ask(network("x"))

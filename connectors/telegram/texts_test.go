@@ -34,7 +34,7 @@ func (s *stage) question(who string, m telegramtest.Message, code string) telegr
 	return s.wants(who, m, whyNot.text(code))
 }
 
-// wants is the question with a text, that stands under the card of m.
+// wants is the question with a text that replies to the card of m.
 func (s *stage) wants(who string, m telegramtest.Message, text string) telegramtest.Message {
 	s.t.Helper()
 	asked := s.told(who, text)
@@ -72,7 +72,7 @@ func TestWhatIsNoReason(t *testing.T) {
 	q := s.question("fay", m, code)
 	fay, eve := s.phones["fay"], s.phones["eve"]
 
-	eve.Replies(q.ID, "a stranger's") // in the stranger's own chat, where no such message is
+	eve.Replies(q.ID, "a stranger's") // in the unknown sender's own chat, without such a message
 	own := fay.Writes(whyNot.text(code))
 	fay.Replies(own, "to my own words")
 	fay.Replies(m.ID, "to the card")
@@ -219,7 +219,7 @@ func TestAMessageOlderThanTheCardDecidesNothing(t *testing.T) {
 	})
 }
 
-// Whoever is somebody here is told that what they sent is not read, once a minute; nobody else is.
+// Configured people are told once a minute that what they sent is not read; nobody else is.
 func TestWhatIsNotReadIsSaid(t *testing.T) {
 	s, _ := gather(t, "forum", func(s *stage) {
 		s.settings.Routes = append([]engine.Route{{Ask: []string{"fay"}}}, s.settings.Routes...)
@@ -301,7 +301,7 @@ func TestHowFarTheClocksDifferIsSaid(t *testing.T) {
 	}
 }
 
-// Nobody but private chats are listened to, and a stranger is answered once a day.
+// Only private chats are read, and an unknown sender is answered once a day.
 func TestWhoIsHeard(t *testing.T) {
 	s := play(t)
 	call, _, code := s.asked("x")
@@ -336,12 +336,12 @@ func TestWhoIsHeard(t *testing.T) {
 	s.until("the stranger is answered the next day", func() bool { return said() == 2 })
 }
 
-// The owner hears of strangers once a day, silently, by their ids and what they call themselves.
+// The owner is told of unknown senders once a day, silently, by their ids and claimed names.
 func TestTheOwnerHearsOfStrangers(t *testing.T) {
 	s := play(t, func(s *stage) { s.settings.UID = int(ids["fay"]) })
 	mallory := s.server.Person(telegramtest.User{ID: 7777, FirstName: "Fay\u202e", LastName: strings.Repeat("x", 300)})
 	mallory.Start("")
-	m := s.told("fay", "1 account of nobody here wrote since ")
+	m := s.told("fay", "1 unknown account wrote since ")
 	if !strings.Contains(m.Text, `   7777 · Telegram · calls itself "Fay\u{202E} xxx`) || !m.Silent || len(m.Text) > 300 {
 		t.Errorf("told, silently %v: %s", m.Silent, m.Text)
 	}
@@ -352,7 +352,7 @@ func TestTheOwnerHearsOfStrangers(t *testing.T) {
 	s.told("eve", "6666")
 	s.server.Advance(25 * time.Hour)
 	mallory.Writes("and now?") // perhaps in time for the next notice
-	m = s.told("fay", "accounts of nobody here wrote since ")
+	m = s.told("fay", "unknown accounts wrote since ")
 	if !strings.Contains(m.Text, "   6666 · Telegram · calls itself \"eve\"\n   8888 · Telegram · without a name\n") {
 		t.Errorf("told: %s", m.Text)
 	}
@@ -361,7 +361,7 @@ func TestTheOwnerHearsOfStrangers(t *testing.T) {
 	}
 }
 
-// The owner hears of a stranger who presses a button, and the stranger is still answered when they write.
+// The owner is told of an unknown account that presses a button; the account is still answered when it writes.
 func TestTheOwnerHearsOfAStrangersTap(t *testing.T) {
 	s, _ := gather(t, "forum", func(s *stage) { s.settings.UID = int(ids["fay"]) })
 	s.ask(network("x"))

@@ -56,7 +56,7 @@ func (s *stage) waits(from <-chan ended) {
 	}
 }
 
-// card waits for somebody's newest message of the bot that has buttons and a text like that.
+// card waits for the bot's newest message to a person that has buttons and a matching text.
 func (s *stage) card(who, text string) telegramtest.Message {
 	s.t.Helper()
 	return s.sees(who, text, func(m telegramtest.Message) bool { return len(m.Keyboard) > 0 })
@@ -184,7 +184,7 @@ func network(reason string) permissions.Request {
 	}
 }
 
-// memory is a second channel, at which somebody allows everything.
+// memory is a second channel, in which everything is approved.
 func memory() *connectortest.Memory {
 	return connectortest.NewMemory(connectors.Identity{Via: "memory", UID: int(ids["fay"])},
 		connectortest.Always(permissions.Allow(permissions.Once)))
@@ -217,7 +217,7 @@ func canceled(t *testing.T) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// standing is how the one pending request stands.
+// standing is the state of the only pending request.
 func (s *stage) standing() permissions.Standing {
 	s.t.Helper()
 	stands, err := s.Stand(s.t.Context(), s.only())
@@ -227,7 +227,7 @@ func (s *stage) standing() permissions.Standing {
 	return stands
 }
 
-// upToDate tells whether every copy is as its request.
+// upToDate reports whether every copy is up to date.
 func (s *stage) upToDate() bool {
 	lagging, err := s.rows.Lagging(s.t.Context(), Name, "", 1)
 	return err == nil && len(lagging) == 0

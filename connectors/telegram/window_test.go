@@ -13,7 +13,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// late has a card stand on a phone whose sendMessage is answered only when answer is called, as it is at the end.
+// late shows a card on a phone whose sendMessage is answered only when answer is called, at the latest at the end.
 func (s *stage) late(who, reason string) (call <-chan ended, m telegramtest.Message, answer func()) {
 	s.t.Helper()
 	until := s.hold()
@@ -56,10 +56,10 @@ func (s *stage) shownOnce(who string, r permissions.Request) {
 	}
 }
 
-// operator is whoever runs the daemon.
+// operator is the daemon's operator.
 var operator = connectors.Identity{Via: "cli", UID: 1, Operator: true}
 
-// pairs has somebody answer with their account from now on.
+// pairs pairs a person with their account.
 func (s *stage) pairs(who string) {
 	s.t.Helper()
 	i, err := s.Invite(s.t.Context(), operator, who, Name)
@@ -81,7 +81,7 @@ func escalating(s *stage) {
 	s.settings.Routes[0].Escalate.Moment, s.settings.Routes[0].Escalate.To = engine.Moment{Percent: 90}, []string{"sam"}
 }
 
-// account gives somebody another one in the settings, or none.
+// account gives a person another account in the settings, or none.
 func (s *stage) account(who string, id int64) {
 	s.settings.People = slices.Clone(s.settings.People)
 	for i, p := range s.settings.People {
@@ -92,7 +92,7 @@ func (s *stage) account(who string, id int64) {
 }
 
 // Whatever happens between a card's being on the phone and Telegram's answer to sendMessage finds the card: what decides
-// there counts before the answer, and after it the card says how things stand.
+// there counts before the answer, and afterwards the card shows the outcome.
 func TestBetweenACardAndTelegramsAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(s *stage, m telegramtest.Message)
@@ -195,7 +195,7 @@ func TestACardThatIsBeingSentFollowsItsPersonToAnotherAccount(t *testing.T) {
 	}
 }
 
-// renames gives somebody another name in the settings, and in what asks them.
+// renames gives a person another name in the settings and in their requests.
 func (s *stage) renames(who, now string) {
 	s.settings.People = slices.Clone(s.settings.People)
 	for i, p := range s.settings.People {
@@ -215,7 +215,7 @@ func (s *stage) ends(who string, m telegramtest.Message) {
 	}
 }
 
-// The card of somebody who is nobody any more loses its buttons. They come back with the person.
+// The card of a person who is no longer configured loses its buttons. They come back with the person.
 func TestWhoIsRemovedHasNoButtons(t *testing.T) {
 	s := play(t)
 	call, m, _ := s.asked("it waits")
@@ -442,7 +442,7 @@ func TestAReplyToACardThatWasNotNoted(t *testing.T) {
 	s.becomes("fay", second.ID, "✅ Allowed once by fay")
 }
 
-// A card that is refused says how things stand: it is never left without buttons and a word.
+// A card whose tap is refused shows the request's state: it never stays without buttons or a reason.
 func TestACardThatIsRefusedIsDrawnAgain(t *testing.T) {
 	s := play(t, asking(engine.Route{Ask: []string{"fay", "sam"}, Quorum: 2}))
 	s.server.FailNext("sendMessage", 1, telegramtest.ReplyLost())
@@ -583,7 +583,7 @@ func TestWhoCannotBeWrittenTo(t *testing.T) {
 	}
 }
 
-// Whoever is asked since others did not answer is told so, and the others that somebody else is asked.
+// A person who is asked because others did not answer is told so, and the others are told, too.
 func TestAnEscalationSaysWhy(t *testing.T) {
 	s := play(t, func(s *stage) {
 		s.settings.Routes[0].Escalate.Moment, s.settings.Routes[0].Escalate.To = engine.Moment{Percent: 50}, []string{"sam"}

@@ -61,7 +61,7 @@ type stage struct {
 	stop   func()
 }
 
-// clock stands still until a test puts it forward.
+// clock only moves when a test sets it forward.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time

@@ -121,7 +121,7 @@ func TestTheEndOfTheInputDecidesNothing(t *testing.T) {
 			prompt := p.isAsked(t, *r, "K7F3Q")
 			p.screen.asked(t, "K7F3Q")
 			c.end(t, p)
-			p.logged(t, "the console is closed")
+			p.logged(t, "console closed")
 			if err := p.Reach(fay); !errors.Is(err, connectors.ErrGone) {
 				t.Errorf("Reach = %v; want that the console is closed", err)
 			}
@@ -154,7 +154,7 @@ func TestAClosedConsoleIsNoticedWithoutAQuestion(t *testing.T) {
 			p := sit(t, nil)
 			p.runs(t, takes())
 			_ = p.hand.Close()
-			p.logged(t, "the console is closed")
+			p.logged(t, "console closed")
 		})
 	}
 }
@@ -167,7 +167,7 @@ func TestAScreenThatFailsClosesTheConsole(t *testing.T) {
 	p.screen.fail(errors.New("no space left"))
 	p.runs(t, h)
 	p.isAsked(t, *r, "K7F3Q")
-	p.logged(t, "the console cannot be written")
+	p.logged(t, "write to console")
 	within(t, closed)
 	p.types(t, "y\n")
 	if err := p.Reach(fay); !errors.Is(err, connectors.ErrGone) {
@@ -193,7 +193,7 @@ func TestTheModesAreRestored(t *testing.T) {
 		},
 		"when the console is closed": func(t *testing.T, p *person, _ func()) {
 			p.types(t, "\x04")
-			p.logged(t, "the console is closed")
+			p.logged(t, "console closed")
 			p.screen.sees(t, "This console is closed")
 		},
 	} {

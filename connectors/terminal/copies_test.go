@@ -88,7 +88,7 @@ func TestNobodyWaits(t *testing.T) {
 	p.edit(t, &a, permissions.Return{At: first.CreatedAt})
 	b := p.isAsked(t, *second, "SCND2")
 	p.edit(t, &a, permissions.Leave{At: first.CreatedAt})
-	p.screen.asked(t, "SCND2") // what somebody waits for goes first
+	p.screen.asked(t, "SCND2") // requests with a waiting caller go first
 	p.edit(t, &b, permissions.Expire{At: second.Deadline})
 	p.screen.sees(t, "⌛ Expired: nobody answered within 1 h")
 	p.screen.asked(t, "FRST2")

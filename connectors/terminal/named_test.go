@@ -183,7 +183,7 @@ func TestTriesByCode(t *testing.T) {
 		p.types(t, line+"\n")
 	}
 	for {
-		if d := h.next(t); d.Code == "" { // the others only ask what became of a code
+		if d := h.next(t); d.Code == "" { // the others only look up a code
 			if !d.Default {
 				t.Errorf("decided %+v; want the default after three tries", d)
 			}

@@ -117,7 +117,7 @@ type person struct {
 	tty    *os.File // the terminal's side; nil for a pipe
 }
 
-// consoles are the two sorts of place to sit at.
+// consoles are the two kinds of console.
 var consoles = map[string]func(testing.TB, func(*terminal.Options)) *person{"pipe": atPipe, "terminal": atTerminal}
 
 func atPipe(t testing.TB, change func(*terminal.Options)) *person {
@@ -228,7 +228,7 @@ func (t *taker) settle(d connectors.Decision) (permissions.Request, error) {
 	return c.After, nil
 }
 
-// row is a request as it stands.
+// row is a request's current row.
 func (t *taker) row(id permissions.ID) permissions.Request {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -170,7 +170,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// Whoever brings the code of an invitation is who it is for, once the machine that showed it says so.
+// An account that brings the code of an invitation is paired once the machine that showed it confirms that.
 func TestEnrolling(t *testing.T) {
 	s := play(t)
 	eve := s.phones["eve"]

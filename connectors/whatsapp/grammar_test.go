@@ -13,7 +13,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// examiner is a desk where the requests of the grammar's messages wait, whatever is decided about them. What came is
+// examiner is a desk with the pending requests of the grammar's messages, whatever is decided about them. What came is
 // kept by the id of the message that it came by.
 type examiner struct {
 	nobodys

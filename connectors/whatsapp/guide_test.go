@@ -184,7 +184,7 @@ func TestCodesEnd(t *testing.T) {
 	}
 }
 
-// Whoever gives up ends the linking, and nothing is linked.
+// Giving up ends the linking, and nothing is linked.
 func TestLinkingIsGivenUp(t *testing.T) {
 	s := whatsapptest.New(t)
 	ctx, stop := context.WithCancel(t.Context())

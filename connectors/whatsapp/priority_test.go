@@ -9,7 +9,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// However much somebody writes, their own card comes next, and after it what it became.
+// However much a person writes, their own card comes next, and then its outcome.
 func TestOnesOwnCommandsHoldUpNoCard(t *testing.T) {
 	s := play(t, func(s *stage) { s.paced = true })
 	for range 60 {

@@ -53,7 +53,7 @@ func unformatted(t *rapid.T, text string) {
 	}
 }
 
-// Whatever an agent writes, the card is its code and how it stands, one fence, and how to answer.
+// Whatever an agent writes, the card is its code and state, one fence, and how to answer.
 func TestNothingChangesHowACardLooks(t *testing.T) {
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	kinds := replytest.Waiting(noon)

@@ -21,7 +21,7 @@ import (
 // fay is the person as the engine knows her.
 func (s *stage) fay() connectors.Person { return s.settings.People[0] }
 
-// gone checks that nobody can be reached, for a reason in words, and that whoever asks is told so at once.
+// gone checks that nobody can be reached, with a reason in words that the asker gets at once.
 func (s *stage) gone(why string) {
 	s.t.Helper()
 	s.sick(why)
@@ -208,7 +208,7 @@ func TestABrokenFile(t *testing.T) {
 	}
 }
 
-// Whom WhatsApp lets nobody write to is told to whoever asks, with what to do.
+// The asker is told who cannot be written to at WhatsApp, and what to do.
 func TestWhoCannotBeWrittenTo(t *testing.T) {
 	s := play(t, func(s *stage) { s.settings.Routes = []engine.Route{{Ask: []string{"sam"}}} })
 	undeliverable := func(why string) {
@@ -257,10 +257,10 @@ func TestWhoCannotBeWrittenTo(t *testing.T) {
 	}
 }
 
-// What is no desk is not served.
+// A handler without the methods of Desk is refused.
 func TestRunTakesADesk(t *testing.T) {
 	err := New(Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)}).Run(t.Context(), handlerOnly{})
-	if err == nil || !strings.Contains(err.Error(), "not a desk") {
+	if err == nil || !strings.Contains(err.Error(), "does not implement Desk") {
 		t.Errorf("Run = %v", err)
 	}
 }

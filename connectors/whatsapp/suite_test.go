@@ -80,14 +80,14 @@ func (s *suite) Send(ctx context.Context, p connectors.Prompt) (string, error) {
 	return s.Connector.Send(ctx, p)
 }
 
-// starting tells whether the connector has not been connected yet.
+// starting reports whether the connector has not been connected yet.
 func (s *suite) starting() bool {
 	s.state.mu.Lock()
 	defer s.state.mu.Unlock()
 	return s.state.is == isStarting
 }
 
-// Edit edits the card, and remembers how its request stands.
+// Edit edits the card, and records the state of its request.
 func (s *suite) Edit(ctx context.Context, name string, p connectors.Prompt) error {
 	s.mu.Lock()
 	for i, c := range s.cards {
@@ -174,7 +174,7 @@ func (s *suite) stranger(t testing.TB, p connectors.Prompt) {
 	s.eve.Reacts(m.ID, "👍")
 }
 
-// counter is a desk in front of the suite's.
+// counter wraps the suite's desk.
 type counter struct {
 	connectortest.Desk
 	nobodys
@@ -183,7 +183,7 @@ type counter struct {
 
 var _ Desk = (*counter)(nil)
 
-// OnPermission remembers how the request stands.
+// OnPermission records the state of the request.
 func (c *counter) OnPermission(ctx context.Context, d connectors.Decision) (permissions.Request, error) {
 	r, err := c.Desk.OnPermission(ctx, d)
 	c.suite.mu.Lock()
@@ -219,7 +219,7 @@ func (c *counter) Pending(
 	return waiting, nil
 }
 
-// nobodys is what a desk knows that has no agents and no grants.
+// nobodys has no agents and no grants.
 type nobodys struct{}
 
 func (nobodys) Stranger(context.Context, permissions.Stranger) error      { return nil }

@@ -16,7 +16,7 @@ import (
 )
 
 // A message that cannot be decrypted is asked for again by the library. Who wrote it is asked only when that did not help,
-// and a stranger is not.
+// and an unknown sender is not.
 func TestWhatCannotBeRead(t *testing.T) {
 	const again = "I could not read your message"
 	s := play(t)
@@ -41,8 +41,8 @@ func TestWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// The library tells of a message each time that it comes again in vain. Its author is asked once, and as many messages of
-// strangers as there may be are not remembered for ever.
+// The library reports every redelivery of an undecryptable message. Its author is asked once, and the memory of messages
+// from unknown senders is bounded.
 func TestWhatCannotBeReadIsAskedForOnce(t *testing.T) {
 	s := play(t)
 	d := newDesktop(s.wa, s.desk)
@@ -107,7 +107,7 @@ func TestReminders(t *testing.T) {
 	}
 }
 
-// Three requests within a minute while somebody chats with their agent: what is on the phone afterwards.
+// Three requests within a minute while a person chats with their agent: what is on the phone afterwards.
 func TestTranscript(t *testing.T) {
 	helper := newScribe("helper", permissions.Running)
 	s := play(t, func(s *stage) { s.agents, s.settings.Approvals.Timeout = append(s.agents, helper), 10*time.Minute })
@@ -156,7 +156,7 @@ func TestTranscript(t *testing.T) {
 	}
 }
 
-// Nobody is written to faster than the limits, whoever sends.
+// No person gets messages faster than the limits, whatever sends them.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, began := newPace(), time.Now()

@@ -13,7 +13,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// watcher is the engine as the connector's desk. It counts what comes there, and fails to store when it is told to.
+// watcher is the engine as the connector's desk. It counts what arrives, and fails to store on request.
 type watcher struct {
 	*engine.Engine
 
@@ -93,7 +93,7 @@ func (w *watcher) taken() []connectors.Decision {
 	return slices.Clone(w.decided)
 }
 
-// unknown are the strangers that were reported.
+// unknown are the unknown senders that were reported.
 func (w *watcher) unknown() []permissions.Stranger {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,7 +131,7 @@ func (s *stage) acknowledged() {
 	}
 }
 
-// answers waits for a reply of the account's to a message of somebody's.
+// answers waits for the account's reply to a person's message.
 func (s *stage) answers(who, id, text string) whatsapptest.Message {
 	s.t.Helper()
 	m, err := s.phones[who].Gets(soon(s.t), func(m whatsapptest.Message) bool {
@@ -149,7 +149,7 @@ func (s *stage) says(who, text, want string) whatsapptest.Message {
 	return s.answers(who, s.phones[who].Says(text), want)
 }
 
-// got is what somebody got, in one text.
+// got is what a person received, in one text.
 func (s *stage) got(who string) string {
 	var all strings.Builder
 	for _, m := range s.phones[who].Messages() {
@@ -170,7 +170,7 @@ func (s *stage) count(who, text string) (n int) {
 	return n
 }
 
-// marked waits for an emoji on a message of somebody's.
+// marked waits for an emoji on a person's message.
 func (s *stage) marked(who, id, emoji string) {
 	s.t.Helper()
 	_, err := s.phones[who].Sees(soon(s.t), func(m whatsapptest.Message) bool {

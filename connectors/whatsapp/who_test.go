@@ -17,7 +17,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Somebody is who they are, whichever of their names WhatsApp tells with what they write.
+// A sender is the same person whichever of their ids comes with the message.
 func TestAPersonByEachName(t *testing.T) {
 	for name, as := range map[string]func(*whatsapptest.Person) *whatsapptest.Person{
 		"LID and number": func(p *whatsapptest.Person) *whatsapptest.Person { return p },
@@ -109,7 +109,7 @@ func TestWhoDecidesNothing(t *testing.T) {
 	s.sees("fay", "eve")
 }
 
-// Whoever is somebody here is told that what they sent is not read, once a minute; nobody else is.
+// Configured people are told once a minute that what they sent is not read; nobody else is.
 func TestWhatIsNotReadIsSaid(t *testing.T) {
 	s := play(t)
 	call, _, code := s.asked("waits.")
@@ -179,7 +179,7 @@ func TestWhatIsHeard(t *testing.T) {
 	}
 }
 
-// Whoever sent is who the message is from: another name that comes with it does not replace that.
+// The sender is the message's Sender: another id that comes with it does not replace it.
 func TestTheSenderIsTheSender(t *testing.T) {
 	s := play(t)
 	lids := s.wa.client.Load().Store.LIDs

@@ -11,7 +11,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// late has a card stand on fay's phone of which WhatsApp says nothing until confirm is called, as it is at the end.
+// late shows a card on fay's phone that WhatsApp does not confirm until confirm is called, at the latest at the end.
 func (s *stage) late(reason string) (call <-chan ended, m whatsapptest.Message, code string, confirm func()) {
 	s.t.Helper()
 	confirm = s.server.HoldAcks()
@@ -22,10 +22,10 @@ func (s *stage) late(reason string) (call <-chan ended, m whatsapptest.Message, 
 	return call, m, code, confirm
 }
 
-// operator is whoever runs the daemon.
+// operator is the daemon's operator.
 var operator = connectors.Identity{Via: "cli", UID: 1, Operator: true}
 
-// pairs has somebody answer with their account from now on.
+// pairs pairs a person with their account.
 func (s *stage) pairs(who string) {
 	s.t.Helper()
 	i, err := s.Invite(s.t.Context(), operator, who, Name)
@@ -53,7 +53,7 @@ func (s *stage) noted() bool {
 }
 
 // Whatever happens between a card's being on the phone and WhatsApp's word that it took it finds the card: what decides
-// there counts before that, and after it the card says how things stand.
+// there counts before that, and afterwards the card shows the outcome.
 func TestBetweenACardAndWhatsAppsAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(s *stage, m whatsapptest.Message, code string)
