@@ -356,7 +356,7 @@ func TestTheOwnerHearsOfStrangers(t *testing.T) {
 	if !strings.Contains(m.Text, "   6666 · Telegram · calls itself \"eve\"\n   8888 · Telegram · without a name\n") {
 		t.Errorf("told: %s", m.Text)
 	}
-	if n := s.sent("fay", func(m telegramtest.Message) bool { return contains(m, "of nobody here") }); n != 2 {
+	if n := s.sent("fay", func(m telegramtest.Message) bool { return contains(m, "wrote since") }); n != 2 {
 		t.Errorf("%d notices in two days", n)
 	}
 }
