@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -96,13 +97,21 @@ func (c *call) begin(ctx context.Context) error {
 	switch q.HookStage {
 	case permissions.HookBefore:
 		c.before = heardBy(c.caller, q)
-	case permissions.HookAgain:
-		if r, found := c.engine.again(work, c.caller, q); found {
-			c.answer = &r
-			return nil
+	case permissions.HookDenied:
+		if c.before = heardBy(c.caller, q); !c.anew {
+			err = c.engine.refusedByAgent(c.before, cmp.Or(q.Call, string(q.ID)))
 		}
 	}
-	c.waiter, err = c.engine.place(work, c.caller, q)
+	if err != nil {
+		return err
+	}
+	if r, found := c.engine.again(work, c.caller, q); found {
+		c.answer = &r
+		return nil
+	}
+	if c.waiter, err = c.engine.place(work, c.caller, q); err == nil {
+		c.engine.rejoined(work, c.waiter.ID())
+	}
 	return err
 }
 

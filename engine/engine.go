@@ -33,32 +33,33 @@ import (
 
 // Engine routes, shows, settles and tells. It is safe for concurrent use.
 type Engine struct {
-	store    Store
-	registry *permissions.Registry
-	couriers []*courier
-	hosts    []*host // of our own agents
-	usher    *usher
-	reporter *reporter                // nil: nobody is told
-	settings atomic.Pointer[Settings] // in force: base, with the accounts that people were paired with, without those that are suspended
-	base     atomic.Pointer[Settings] // as the configuration has them
-	stopped  atomic.Pointer[string]   // who stopped everything, or empty
-	changed  permissions.Bell         // the settings have
-	moved    atomic.Bool              // somebody's account is another one by them
-	redrawn  atomic.Int64             // how often everything that was shown was to be brought up to date
-	unsaved  permissions.Bell         // a lock, or a stop, could not be stored
-	clock    permissions.Clock
-	pruning  time.Duration                     // see Options.PruneEvery
-	steering sync.Mutex                        // one stop or resume at a time
-	stopping func(context.Context) error       // stores a stop that is not yet; steering guards it
-	pairing  sync.Mutex                        // one pairing at a time
-	locking  sync.Mutex                        // one lock or unlocking at a time
-	deciding sync.RWMutex                      // held to read by what is decided, so that a lock comes before it or after
-	moves    atomic.Pointer[map[string]string] // places that go by another name now
-	lost     sync.Map                          // by channelChat: why nothing can be written there, a *string of each call of Lost
-	away     time.Duration                     // see Away
-	reminded sync.Map                          // by person: the last [reminder]
-	doubt    bool                              // the clock had been set back when the daemon started: older grants are not relied on
-	log      *slog.Logger
+	store     Store
+	registry  *permissions.Registry
+	couriers  []*courier
+	hosts     []*host // of our own agents
+	usher     *usher
+	reporter  *reporter                // nil: nobody is told
+	settings  atomic.Pointer[Settings] // in force: base, with the accounts that people were paired with, without those that are suspended
+	base      atomic.Pointer[Settings] // as the configuration has them
+	stopped   atomic.Pointer[string]   // who stopped everything, or empty
+	changed   permissions.Bell         // the settings have
+	moved     atomic.Bool              // somebody's account is another one by them
+	redrawn   atomic.Int64             // how often everything that was shown was to be brought up to date
+	unsaved   permissions.Bell         // a lock, or a stop, could not be stored
+	regretted permissions.Bell         // there is one more in regrets
+	clock     permissions.Clock
+	pruning   time.Duration                     // see Options.PruneEvery
+	steering  sync.Mutex                        // one stop or resume at a time
+	stopping  func(context.Context) error       // stores a stop that is not yet; steering guards it
+	pairing   sync.Mutex                        // one pairing at a time
+	locking   sync.Mutex                        // one lock or unlocking at a time
+	deciding  sync.RWMutex                      // held to read by what is decided, so that a lock comes before it or after
+	moves     atomic.Pointer[map[string]string] // places that go by another name now
+	lost      sync.Map                          // by channelChat: why nothing can be written there, a *string of each call of Lost
+	away      time.Duration                     // see Away
+	reminded  sync.Map                          // by person: the last [reminder]
+	doubt     bool                              // the clock had been set back when the daemon started: older grants are not relied on
+	log       *slog.Logger
 
 	beginning chan struct{} // holds one for each call that begins
 
@@ -75,7 +76,8 @@ type Engine struct {
 	bytes     map[string]*rate.Limiter    // of what is stored for a caller
 	refusals  map[connectors.Identity]*rate.Limiter
 	lately    heard
-	unrouted  map[string]bool // callers whom no route matches, as the log says
+	unrouted  map[string]bool              // callers whom no route matches, as the log says
+	regrets   map[permissions.ID]time.Time // when to withdraw what a cancelled call asked; see Regret
 }
 
 var (
@@ -111,7 +113,9 @@ func New(o Options) *Engine {
 		refusals:  map[connectors.Identity]*rate.Limiter{},
 		bearers:   map[permissions.Digest]map[*bearer]bool{},
 		unrouted:  map[string]bool{},
-		lately:    heard{all: map[heardOf]heardOnce{}},
+		regrets:   map[permissions.ID]time.Time{},
+		regretted: permissions.NewBell(),
+		lately:    heard{all: map[heardOf]heardOnce{}, refused: map[heardOf]refusedOnce{}},
 		beginning: make(chan struct{}, mostBegun),
 	}
 	e.base.Store(&o.Settings)
@@ -154,6 +158,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	group.Go(func() error { return e.registry.Run(ctx) })
 	group.Go(func() error { return e.follow(ctx) })
 	group.Go(func() error { return e.noteAbsence(ctx) })
+	group.Go(func() error { return e.carryOut(ctx) })
 	group.Go(func() error { return e.reroute(ctx) })
 	group.Go(func() error { return e.keepLocks(ctx) })
 	group.Go(func() error { return e.herald(ctx) })

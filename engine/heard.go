@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"regexp"
 	"slices"
@@ -16,17 +17,33 @@ import (
 // heardFor is how long the hook that an agent runs where its own rules have it ask finds what the hook before it was told.
 const heardFor = time.Minute
 
-// heardOf is one call in one session, whichever hook asks about it.
+// heardOf is one call in one session, and the stage at which a hook asked about it.
 type heardOf struct {
-	caller, session, hook string
-	call                  permissions.Digest
+	caller, session, hook, stage string
+	call                         permissions.Digest
+}
+
+// heardFrom is the stage whose answer counts once at another: what a person has allowed although the agent refused it is not asked
+// about when the agent tries it again.
+var heardFrom = map[string]string{
+	permissions.HookAgain: permissions.HookBefore, permissions.HookBefore: permissions.HookDenied,
 }
 
 // heard are the answers of people that hooks were told a moment ago. They are in memory alone: who asks after a restart is
 // asked about once more.
 type heard struct {
-	mu  sync.Mutex
-	all map[heardOf]heardOnce
+	mu      sync.Mutex
+	all     map[heardOf]heardOnce
+	refused map[heardOf]refusedOnce
+}
+
+// refusedFor is how long people are not asked again about a call that the agent refuses once more.
+const refusedFor = time.Hour
+
+// refusedOnce is the hook's call that asked about what the agent refused.
+type refusedOnce struct {
+	call  string
+	until time.Time
 }
 
 type heardOnce struct {
@@ -38,7 +55,7 @@ func heardBy(caller permissions.Caller, q permissions.Request) *heardOf {
 	if caller.Name == permissions.Anonymous || q.Hook == "" || len(q.Calls) > 0 {
 		return nil
 	}
-	return &heardOf{caller.Name, q.Session, q.Hook, permissions.CallDigest(q, carriedOut(q))}
+	return &heardOf{caller.Name, q.Session, q.Hook, q.HookStage, permissions.CallDigest(q, carriedOut(q))}
 }
 
 // patchCommand is a command that gives a patch to apply_patch and does nothing else: nothing in it is for the shell to expand.
@@ -63,9 +80,31 @@ func carriedOut(q permissions.Request) permissions.Call {
 	return c
 }
 
+// refusedByAgent refuses to ask about a call that the agent has refused, where people are not to be asked or were already.
+func (e *Engine) refusedByAgent(of *heardOf, call string) error {
+	switch {
+	case of == nil: // another of them could have been asked
+		return permissions.TokenNeeded()
+	case !e.settings.Load().Approvals.AskRefused:
+		return permissions.Invalid(errors.New("approvals.ask_refused is off, so nobody is asked about what the agent has refused"))
+	}
+	now := e.clock.Now()
+	e.lately.mu.Lock()
+	defer e.lately.mu.Unlock()
+	maps.DeleteFunc(e.lately.refused, func(_ heardOf, r refusedOnce) bool { return !now.Before(r.until) })
+	if was, asked := e.lately.refused[*of]; asked && (call == "" || was.call != call) {
+		return permissions.Invalid(errors.New("people were asked about this call, which the agent has refused again"))
+	}
+	e.lately.refused[*of] = refusedOnce{call, now.Add(refusedFor)}
+	return nil
+}
+
 // hear notes that the hook before a call was told what a person answered.
 func (e *Engine) hear(of heardOf, r permissions.Request) {
 	if r.State != permissions.Approved && r.State != permissions.Denied || r.DecidedBy == "" || r.DecidedVia == permissions.ViaGrant {
+		return
+	}
+	if r.State == permissions.Denied && of.stage == permissions.HookDenied { // it is as it was
 		return
 	}
 	now := e.clock.Now()
@@ -75,12 +114,13 @@ func (e *Engine) hear(of heardOf, r permissions.Request) {
 	e.lately.all[of] = heardOnce{r.ID, now.Add(heardFor)}
 }
 
-// again is what the hook before was told of the call that q is about, once: one decision is one prompt.
+// again is what a hook at an earlier stage was told of the call that q is about, once: one decision is one prompt.
 func (e *Engine) again(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Request, bool) {
 	of := heardBy(caller, q)
-	if of == nil || e.StoppedBy() != "" {
+	if of == nil || heardFrom[of.stage] == "" || e.StoppedBy() != "" {
 		return permissions.Request{}, false
 	}
+	of.stage = heardFrom[of.stage]
 	e.lately.mu.Lock()
 	was, found := e.lately.all[*of]
 	delete(e.lately.all, *of)
@@ -94,7 +134,7 @@ func (e *Engine) again(ctx context.Context, caller permissions.Caller, q permiss
 		return permissions.Request{}, false
 	}
 	same := r
-	same.Reason = q.Reason // what is said beside the call may be other words
+	same.Reason, same.Widest = q.Reason, q.Widest // what is said beside the call may be other words
 	same.Tool, same.Input, same.AffectedPath, same.Details = q.Tool, q.Input, q.AffectedPath, q.Details
 	if same.Normalize() != nil {
 		return permissions.Request{}, false

@@ -360,3 +360,50 @@ func TestWhatAHookLeavesOpensNothingElse(t *testing.T) {
 		q.Input = []byte(`{"command":"pwd"}`)
 	}
 }
+
+// What an agent's own judgement has refused is asked about once, where the settings say so; a yes to it counts once for the same call,
+// and a no leaves it refused.
+func TestWhatTheAgentHasRefusedIsAskedAboutOnce(t *testing.T) {
+	settings := usual()
+	phone := connectortest.NewMemory(fayAt("telegram"), nil)
+	s := play(t, settings, phone)
+	refusedAt := func(input string) permissions.Request {
+		q := again(input)
+		q.HookStage, q.Harmless, q.Reason = permissions.HookDenied, true, "refused"
+		return q
+	}
+	before := func(input string) permissions.Request {
+		q := again(input)
+		q.HookStage = permissions.HookBefore
+		return q
+	}
+	ls, rm := `{"command":"ls"}`, `{"command":"rm"}`
+	if got := <-s.ask(t.Context(), refusedAt(ls)); permissions.CodeOf(got.err) != permissions.CodeInvalid {
+		t.Fatalf("it is asked about unless the settings say so: %+v", got)
+	}
+	settings.Approvals.AskRefused = true
+	s.Configure(settings)
+	asked := func(q permissions.Request, a permissions.Answer) {
+		t.Helper()
+		waits := s.ask(t.Context(), q)
+		id := s.pending(1)[0].ID
+		if _, err := s.OnPermission(t.Context(), connectors.Decision{From: fayAt("telegram"), Request: id, Answer: a}); err != nil {
+			t.Fatal(err)
+		}
+		s.get(waits)
+		s.pending(0)
+	}
+	asked(refusedAt(ls), permissions.Allow(permissions.Once))
+	other := before(ls)
+	other.Session = "s2"
+	asked(other, permissions.Deny) // the yes was to another session's
+	if r := s.get(s.ask(t.Context(), before(ls))); r.State != permissions.Approved || r.DecidedBy != "fay" {
+		t.Errorf("tried again it is %s, by %q", r.State, r.DecidedBy)
+	}
+	asked(before(ls), permissions.Deny) // once
+	if got := <-s.ask(t.Context(), refusedAt(ls)); permissions.CodeOf(got.err) != permissions.CodeInvalid {
+		t.Errorf("refused again it is asked about again: %+v", got)
+	}
+	asked(refusedAt(rm), permissions.Deny)
+	asked(before(rm), permissions.Allow(permissions.Once)) // a no to that decides nothing else
+}

@@ -21,20 +21,12 @@ const (
 // undeliverable. When the clock is behind what the store knows to have happened, it was set back, and nobody can tell
 // by how much: grants of before are not relied on.
 func (e *Engine) Recover(ctx context.Context) error {
-	if err := e.readOwners(ctx); err != nil {
-		return err
-	}
-	if err := e.readPairings(ctx); err != nil {
-		return err
-	}
-	if err := e.readSuspensions(ctx); err != nil {
-		return err
-	}
-	if err := e.readLocks(ctx); err != nil {
-		return err
-	}
-	if err := e.readMoves(ctx); err != nil {
-		return err
+	for _, read := range []func(context.Context) error{
+		e.readOwners, e.readPairings, e.readSuspensions, e.readLocks, e.readMoves, e.readWaits,
+	} {
+		if err := read(ctx); err != nil {
+			return err
+		}
 	}
 	by, err := e.store.StoppedBy(ctx)
 	if err != nil {

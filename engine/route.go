@@ -74,6 +74,7 @@ type Approvals struct {
 	RedeemWindow                              time.Duration
 	Scopes                                    []permissions.Scope
 	Remind                                    []Moment
+	AskRefused                                bool // people are asked, once, about what an agent's own judgement has refused
 }
 
 // Moment is a point in the time that a request has: after a share of it, or after so long.

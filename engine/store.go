@@ -140,6 +140,13 @@ type Store interface {
 	// are done with.
 	Forget(ctx context.Context, connector string) error
 
+	// KeepWait keeps a wait for as long as its request is pending, in place of the one of the same request, kind and call.
+	KeepWait(ctx context.Context, w permissions.Wait) error
+	// DropWait forgets the wait of the same request, kind and call.
+	DropWait(ctx context.Context, w permissions.Wait) error
+	// Waits lists what is kept.
+	Waits(ctx context.Context) ([]permissions.Wait, error)
+
 	// Record appends to the audit what changed no request.
 	Record(ctx context.Context, r permissions.Record) error
 	// Audit lists at most limit entries after seq, of the chain given (empty: this daemon's own), oldest first.

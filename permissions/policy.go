@@ -75,7 +75,7 @@ const leaving = "--gate risky"
 
 // leftAlone reports whether a hook leaves r to its agent's own mode. Where the agent's own rules ask, it does not.
 func (r Request) leftAlone() bool {
-	return r.Harmless && r.Hook != "" && r.HookStage != HookAgain && !r.Caller.Ours()
+	return r.Harmless && r.Hook != "" && r.HookStage != HookAgain && r.HookStage != HookDenied && !r.Caller.Ours()
 }
 
 // HighRisk tells whether r needs a second yes.

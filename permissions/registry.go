@@ -43,6 +43,7 @@ type Registry struct {
 	calls  map[string]*Waiter
 	parked map[*Waiter]time.Time // until when a waiter that nobody holds keeps its place
 	absent map[ID]time.Time      // when to tell that nobody waits
+	held   map[ID]struct{}       // what somebody waits for who is not here; see Hold
 	feeds  map[*Feed]struct{}
 	unsure map[ID]struct{} // see unsureOf
 	lost   bool            // there may be more to tell than is known
@@ -57,7 +58,8 @@ func NewRegistry(store Store, clock Clock, redeem time.Duration, log *slog.Logge
 		store: store, clock: clock, log: log, redeem: redeem, rearm: NewBell(), noticed: NewBell(),
 		glass: newGlass(clock), stopping: semaphore.NewWeighted(mostAtOnce),
 		halls: map[ID][]*Waiter{}, calls: map[string]*Waiter{},
-		parked: map[*Waiter]time.Time{}, absent: map[ID]time.Time{}, feeds: map[*Feed]struct{}{}, unsure: map[ID]struct{}{},
+		parked: map[*Waiter]time.Time{}, absent: map[ID]time.Time{}, held: map[ID]struct{}{},
+		feeds: map[*Feed]struct{}{}, unsure: map[ID]struct{}{},
 	}
 }
 
@@ -259,6 +261,7 @@ func (g *Registry) apply(ctx context.Context, id ID, e Event, taker *Waiter) (Ch
 // settled tells whoever waits, and stops measuring. An approval that was used already is the taker's.
 func (g *Registry) settled(r Request, taker *Waiter) {
 	g.forget(r.ID)
+	g.Hold(r.ID, false)
 	g.ringAll(r, taker, nil)
 }
 
@@ -334,7 +337,21 @@ func (g *Registry) NotePresence(ctx context.Context, id ID) (Request, error) {
 func (g *Registry) Waiting(id ID) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if _, held := g.held[id]; held {
+		return len(g.halls[id]) + 1
+	}
 	return len(g.halls[id])
+}
+
+// Hold has a pending request count as waited for, or no longer, without a waiter: its asker is elsewhere and comes back. What is
+// settled is not held.
+func (g *Registry) Hold(id ID, held bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.held, id)
+	if held {
+		g.held[id] = struct{}{}
+	}
 }
 
 // ringAll tells everybody who waits, or only one of them, and may tell them again. An approval for once that was asked

@@ -106,6 +106,7 @@ const (
 const (
 	HookBefore = "before" // before every call
 	HookAgain  = "again"  // where the agent's own rules have it ask
+	HookDenied = "denied" // after the agent's own judgement has refused the call
 )
 
 // Moot says which pending requests of a caller need no answer any more, and why.
@@ -177,7 +178,7 @@ type Request struct {
 	Key        string
 	Hook       string        // the dialect of an agent's own hook that asks, which knows one call at a time; empty: no hook
 	Patience   time.Duration // how long the caller wants to wait; zero: the default. Not stored: see Deadline
-	HookStage  string        // HookBefore or HookAgain, of a hook that says it. Not stored
+	HookStage  string        // HookBefore, HookAgain or HookDenied, of a hook that says it. Not stored
 	Harmless   bool          // the hook has read the call whole and says so, and that people need not be asked. Not stored
 	Stays      time.Duration // the process that asks is there for so long, unless it is ended; zero: nobody knows. Not stored
 	Call       string        // names the waiting call, so that its own retry finds its place; not stored

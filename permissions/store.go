@@ -61,6 +61,26 @@ type Opening struct {
 	Exhausted time.Duration
 }
 
+// WaitKind is how somebody waits whom a daemon that is started anew cannot see.
+type WaitKind string
+
+// The kinds of [Wait].
+const (
+	WaitProcess   WaitKind = "process"   // a process of this machine, whose end withdraws what it asked
+	WaitCancelled WaitKind = "cancelled" // its asker cancelled the call: the request is withdrawn unless somebody comes back
+	WaitDialog    WaitKind = "dialog"    // the asker's program shows a dialog, and comes back with its answer
+)
+
+// Wait is what is kept of one who waits for a pending request, so that a daemon that is started anew knows it. It decides nothing.
+type Wait struct {
+	Request ID
+	Kind    WaitKind
+	Call    string    // of a process: the name of its call
+	PID     int       // of a process
+	Began   string    // of a process: when it began, in the kernel's words; empty where that is not known
+	Until   time.Time // when a process ends by itself, or a cancelled call's request is withdrawn; zero: never
+}
+
 // Due is an event whose time has come.
 type Due struct {
 	ID    ID

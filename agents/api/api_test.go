@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -249,5 +250,24 @@ func TestListenOrRunSaysWhatIsWrongWithTheSocket(t *testing.T) {
 	second := api.New(api.Options{Desk: wiretest.NewDesk(), Socket: socket, Log: wiretest.Quiet})
 	if err := second.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "another daemon serves here") {
 		t.Errorf("a second daemon: %v", err)
+	}
+}
+
+// A cancelled call's request may be withdrawn later: after so long, which the desk keeps. What is no such time withdraws nothing.
+func TestACancelledCallIsWithdrawnLater(t *testing.T) {
+	socket, desk := wiretest.Socket(t), wiretest.NewDesk()
+	serve(t, socket, desk)
+	c := newClient(t, socket)
+	_, w := ask(t, socket, `{"kind":"permission","permissions":["@network"],"reason":"docs"}`)
+	for _, after := range []time.Duration{-time.Second, 2 * time.Hour} {
+		if _, err := c.Regret(t.Context(), w.ID, after); permissions.CodeOf(err) != permissions.CodeInvalid {
+			t.Errorf("after %s: %v", after, err)
+		}
+	}
+	if r, err := c.Regret(t.Context(), w.ID, time.Minute); err != nil || r.Request.State != permissions.Pending {
+		t.Errorf("%s, %v", r.Request.State, err)
+	}
+	if !slices.Equal(desk.Regretted, []time.Duration{time.Minute}) {
+		t.Errorf("it stands for %v", desk.Regretted)
 	}
 }

@@ -127,6 +127,12 @@ func (c *Client) Cancel(ctx context.Context, id permissions.ID) (permissions.Sta
 	return c.cancel(ctx, id, nil)
 }
 
+// Regret withdraws a pending request of this caller's after so long, at most an hour, unless somebody has asked the same again by then,
+// or waits for it.
+func (c *Client) Regret(ctx context.Context, id permissions.ID, after time.Duration) (permissions.Standing, error) {
+	return c.row(ctx, http.MethodPost, id, "/cancel?after="+after.String(), nil, nil, 0)
+}
+
 // Forgo withdraws a pending request of this caller's, unless another call than the one of that name waits for it; then
 // it stays as it is.
 func (c *Client) Forgo(ctx context.Context, id permissions.ID, call string) (permissions.Standing, error) {

@@ -15,8 +15,8 @@ import (
 )
 
 // presence knows the processes of this machine that wait for an answer and said how long they are there. One that is gone before
-// was ended, and nobody needs its answer: an agent that is interrupted may kill its hook without a word. A daemon that was
-// started anew learns of them when they ask again.
+// was ended, and nobody needs its answer: an agent that is interrupted may kill its hook without a word. A daemon that is
+// started anew is told by its desk who waited.
 type presence struct {
 	mu sync.Mutex
 	of map[string]process // by the caller and the call's name
@@ -39,34 +39,61 @@ const (
 	early = 2 * time.Second
 )
 
-// note is told how a call ended: q is as it stands.
-func (p *presence) note(ctx context.Context, in *askInput, q *permissions.Request) {
+// note is told how a call ended: q is as it stands. Changed says that w is to be kept, or forgotten where it has no process, beyond
+// a restart; what is settled is forgotten with its request.
+func (p *presence) note(ctx context.Context, in *askInput, q *permissions.Request) (w permissions.Wait, changed bool) {
 	pid := wire.PeerPID(ctx)
 	if in.Call == "" || pid == 0 {
-		return
+		return w, false
 	}
 	caller := CallerOf(ctx)
 	key := caller.Name + "/" + in.Call
 	stays, err := time.ParseDuration(in.Stays)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	was, known := p.of[key]
 	if err != nil || stays <= early || q.State != permissions.Pending {
 		delete(p.of, key)
-		return
+		return permissions.Wait{Request: q.ID, Call: in.Call}, known && q.State == permissions.Pending
 	}
-	was, known := p.of[key]
+	changed = !known || was.pid != pid || was.id != q.ID
 	if !known || was.pid != pid {
 		was = process{pid: pid, start: began(pid)}
 	}
 	was.caller, was.id, was.call, was.until = caller, q.ID, in.Call, time.Now().Add(stays-early)
 	p.of[key] = was
+	return permissions.Wait{Request: q.ID, Call: was.call, PID: pid, Began: was.start, Until: was.until}, changed
+}
+
+// recall takes over those who waited when the daemon ended. While one that is there still waits for the same, the others leave nothing.
+func (p *presence) recall(ctx context.Context, desk Desk) error {
+	kept, callers, err := desk.Processes(ctx)
+	if err != nil {
+		return err
+	}
+	there := map[permissions.ID]bool{}
+	all := make([]process, len(kept))
+	for i, w := range kept {
+		all[i] = process{caller: callers[i], id: w.Request, call: w.Call, pid: w.PID, start: w.Began, until: w.Until}
+		there[w.Request] = there[w.Request] || !all[i].over()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range all {
+		key := w.caller.Name + "/" + w.call
+		if _, back := p.of[key]; !back && (!w.over() || !there[w.id]) {
+			p.of[key] = w
+		}
+	}
+	return nil
 }
 
 // watch withdraws what those asked that are gone, until ctx ends.
 func (p *presence) watch(ctx context.Context, desk Desk) error {
 	again := time.NewTicker(lookEvery)
 	defer again.Stop()
-	for {
+	for recalled := false; ; {
+		recalled = recalled || p.recall(ctx, desk) == nil
 		select {
 		case <-ctx.Done():
 			return nil

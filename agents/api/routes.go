@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -19,6 +21,9 @@ const (
 	headerStays   = "Daycared-Stays"   // how long the process that asks is there, unless it is ended
 )
 
+// mostRegret is how long after it was cancelled a call's request may be withdrawn at most.
+const mostRegret = time.Hour
+
 // findWithin bounds the look for where a request was shown, which must not keep back an answer.
 const findWithin = 500 * time.Millisecond
 
@@ -27,6 +32,7 @@ type routes struct {
 	desk    Desk
 	door    *wire.Door
 	present *presence
+	log     *slog.Logger
 }
 
 func (r *routes) register() {
@@ -74,9 +80,22 @@ func (r *routes) ask(ctx context.Context, in *askInput) (wire.Later[wire.Request
 	return func() func() (wire.Request, error) {
 		q, err := r.desk.Put(limited, CallerOf(ctx), in.question)
 		cancel()
-		r.present.note(ctx, in, q)
+		r.kept(ctx, in, q)
 		return func() (wire.Request, error) { return r.settled(ctx, q, err) }
 	}, nil
+}
+
+// kept notes which process waits for q, and keeps it beyond a restart.
+func (r *routes) kept(ctx context.Context, in *askInput, q *permissions.Request) {
+	w, changed := r.present.note(ctx, in, q)
+	if !changed {
+		return
+	}
+	work, done := context.WithTimeout(context.WithoutCancel(ctx), findWithin)
+	defer done()
+	if err := r.desk.KeepProcess(work, CallerOf(ctx), w); err != nil {
+		r.log.Warn("a hook that ends while the daemon is down may leave its question", "request", q.ID, "err", err)
+	}
 }
 
 func (in *askInput) question() (permissions.Request, error) {
@@ -146,15 +165,24 @@ func told(s permissions.Standing, err error) (wire.Request, error) {
 }
 
 type cancelInput struct {
-	ID   string `path:"id" maxLength:"64"`
-	Call string `header:"Daycared-Call" maxLength:"64" pattern:"^[A-Za-z0-9_-]+$" doc:"this call alone leaves, while others wait for the same"`
+	ID    string `path:"id" maxLength:"64"`
+	Call  string `header:"Daycared-Call" maxLength:"64" pattern:"^[A-Za-z0-9_-]+$" doc:"this call alone leaves, while others wait for it"`
+	After string `query:"after" doc:"withdraw it after so long, such as 60s, unless somebody has asked the same by then, or waits for it"`
 }
 
 func (r *routes) cancel(ctx context.Context, in *cancelInput) (*row, error) {
-	if in.Call != "" {
-		return r.standing(r.desk.Forgo(ctx, CallerOf(ctx), permissions.ID(in.ID), in.Call))
+	caller, id := CallerOf(ctx), permissions.ID(in.ID)
+	switch {
+	case in.Call != "":
+		return r.standing(r.desk.Forgo(ctx, caller, id, in.Call))
+	case in.After != "":
+		after, err := time.ParseDuration(in.After)
+		if err != nil || after < 0 || after > mostRegret {
+			return nil, r.door.Refuse(permissions.Invalid(fmt.Errorf("after must be a duration from 0s to %s, such as 60s", mostRegret)))
+		}
+		return r.standing(r.desk.Regret(ctx, caller, id, after))
 	}
-	return r.standing(r.desk.Withdraw(ctx, CallerOf(ctx), permissions.ID(in.ID)))
+	return r.standing(r.desk.Withdraw(ctx, caller, id))
 }
 
 type recallInput struct{ Body wire.Moot }

@@ -116,7 +116,7 @@ func (s *Server) Run(ctx context.Context) error {
 // door has all that agents may reach.
 func (s *Server) door() *wire.Door {
 	door := wire.NewDoor("daycared for agents", s.options.Desk.Ready, s.options.Log)
-	(&routes{desk: s.options.Desk, door: door, present: &s.present}).register()
+	(&routes{desk: s.options.Desk, door: door, present: &s.present, log: s.options.Log}).register()
 	if s.options.Metrics != nil {
 		door.Metrics(s.options.Metrics)
 	}
@@ -141,6 +141,12 @@ type Desk interface {
 	Forgo(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) (permissions.Standing, error)
 	// Killed takes a call whose process was ended from a request of this caller's, and cancels that when no other waits.
 	Killed(ctx context.Context, caller permissions.Caller, id permissions.ID, call string) error
+	// Regret withdraws a request of this caller's after so long, unless somebody has asked the same again by then, or waits for it.
+	Regret(ctx context.Context, caller permissions.Caller, id permissions.ID, after time.Duration) (permissions.Standing, error)
+	// KeepProcess keeps, beyond a restart, which process of this machine waits for a request of this caller's; one without an id is
+	// forgotten. Processes are those that are kept, with the callers that they ask as.
+	KeepProcess(ctx context.Context, caller permissions.Caller, w permissions.Wait) error
+	Processes(ctx context.Context) ([]permissions.Wait, []permissions.Caller, error)
 	// Recall withdraws what this caller says needs no answer any more, and returns how many requests that was.
 	Recall(ctx context.Context, caller permissions.Caller, m permissions.Moot) (withdrawn int, err error)
 	// Prove is who asks with a token, over a connection of that account. A token that is not valid is refused.

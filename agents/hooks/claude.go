@@ -45,6 +45,9 @@ var results = []string{"tool_response", "error", "is_interrupt", "duration_ms"}
 // readClaude reads what Claude Code gives its hooks. What policy lets go is left to Claude Code's own rules, by silence, and
 // two of its tools are a conversation with the person.
 func readClaude(_ Dialect, m members) (c Call, err error) {
+	if m.maybe("hook_event_name") == "PermissionDenied" {
+		return readDenied(m)
+	}
 	c, err = readEvent(m)
 	if c.event == "PreToolUse" {
 		c.answer = func(c Call, v Verdict) any {
@@ -58,6 +61,27 @@ func readClaude(_ Dialect, m members) (c Call, err error) {
 		err = c.converse()
 	}
 	return c, err
+}
+
+// readDenied reads what Claude Code tells after its auto mode has refused a call. A person's yes lets the model try once more; anything
+// else is silence, and leaves it refused.
+func readDenied(m members) (c Call, err error) {
+	if c.event, err = m.text("hook_event_name"); err != nil {
+		return c, err
+	}
+	c.Request.HookStage, c.Request.Widest, c.quiet = permissions.HookDenied, permissions.Once, true
+	c.answer = func(c Call, v Verdict) any {
+		if !v.Allowed || v.Unasked {
+			return nil
+		}
+		return hookOutput{struct {
+			Event string `json:"hookEventName"`
+			Retry bool   `json:"retry"`
+		}{c.event, true}}
+	}
+	c.refused = m.maybe("reason")
+	delete(m, "reason")
+	return c, c.common(m, "session_id", "tool_name", "tool_input")
 }
 
 // readEvent reads what Claude Code and Codex give their hooks.

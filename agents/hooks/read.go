@@ -33,6 +33,8 @@ type Call struct {
 	mode      string
 	history   string          // the agent's own file of the session
 	given     json.RawMessage // the input as it was; nil: it was not read
+	quiet     bool            // whatever is not allowed is said by silence
+	refused   string          // why the agent has refused the call already
 }
 
 // Read understands what a hook was given. An error says what is wrong with it, in words for whoever reads the agent's
@@ -162,6 +164,10 @@ func (c *Call) complete(dialect string) error {
 			return fmt.Errorf("the input of %s is no object", r.Tool)
 		}
 		r.Reason = permissions.Brief(cmp.Or(m.maybe("description"), r.Reason), permissions.MaxReason)
+	}
+	if r.HookStage == permissions.HookDenied {
+		why := strings.TrimRight("Its auto mode refused this call: "+c.refused+"\n"+r.Reason, ": \n")
+		r.Reason = permissions.Brief(why, permissions.MaxReason)
 	}
 	if err := fit(r); err != nil {
 		return err

@@ -91,7 +91,7 @@ func (c Call) Reply(v Verdict) Reply {
 		return Reply{Complaint: v.Reason, Exit: exitBlock}
 	}
 	said := c.answer(c, v)
-	if said == nil && (v.Allowed || v.Open && c.Keyboard) {
+	if said == nil && (v.Allowed || v.Open && c.Keyboard || c.quiet) {
 		return Reply{}
 	}
 	var out bytes.Buffer

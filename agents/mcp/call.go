@@ -58,7 +58,7 @@ func await(ctx context.Context, s *Server, r *mcp.CallToolRequest) *mcp.CallTool
 		return refused(permissions.Invalid(err))
 	}
 	v := visitOf(ctx)
-	ctx, done := s.hold(ctx, v, r, "")
+	ctx, done := s.attend(ctx, v, r, "")
 	defer done()
 	caller := s.o.CallerOf(ctx)
 	standing, err := s.o.Desk.Await(ctx, caller, in.ID)
@@ -92,7 +92,7 @@ func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.
 			q.ID, note = begun.Request.ID, begun.Request.Shortened(q.Patience)
 		}
 	}
-	ctx, done := s.hold(ctx, v, r, note)
+	ctx, done := s.attend(ctx, v, r, note)
 	defer done()
 	settled, err := d.ask(ctx, q)
 	if again && err == nil && d.back == "" && stale(settled, began) {
@@ -107,11 +107,10 @@ func (s *Server) ask(ctx context.Context, r *mcp.CallToolRequest, q permissions.
 	switch {
 	case err == nil && d.form != nil: // it comes back
 		s.left.add(about, gone)
-		q.ID = settled.ID
-		s.vigils.add(vigil{caller, q})
+		s.hold(caller, settled.ID, true)
 	case caller.Name == permissions.Anonymous:
 	case ctx.Err() != nil && settled.ID != "":
-		s.leave(about, gone, v.cancelled())
+		s.leave(about, gone, v.cancelled)
 	case err == nil:
 		s.left.forget(about, settled.ID)
 		v.answered(about, gone)
@@ -147,9 +146,9 @@ func stale(r permissions.Request, began time.Time) bool {
 // left tells whether an error only says that the call ended before its answer came.
 func left(err error) bool { return errors.Is(err, context.Canceled) }
 
-// hold is ctx until the client is gone, and the signs of life until done is called, which no sign comes after. The first
+// attend is ctx until the client is gone, and the signs of life until done is called, which no sign comes after. The first
 // says what there is to note.
-func (s *Server) hold(ctx context.Context, v *visit, r *mcp.CallToolRequest, note string) (_ context.Context, done func()) {
+func (s *Server) attend(ctx context.Context, v *visit, r *mcp.CallToolRequest, note string) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var works sync.WaitGroup
 	stop := func() bool { return true }

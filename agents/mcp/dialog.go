@@ -136,8 +136,18 @@ func (d *dialog) comeBack(ctx context.Context, q permissions.Request) (permissio
 		return s.Request, nil
 	}
 	q.ID = d.back
-	d.server.vigils.end(d.back) // this call takes the place
+	d.server.hold(d.caller, d.back, false) // this call takes the place
 	return d.server.o.Desk.Ask(ctx, d.caller, q)
+}
+
+// hold keeps the place of a client that shows a dialog, or gives it up. Where that fails people are told that nobody waits, which does
+// no harm.
+func (s *Server) hold(caller permissions.Caller, id permissions.ID, held bool) {
+	ctx, done := context.WithTimeout(context.Background(), storeTime)
+	defer done()
+	if err := s.o.Desk.Hold(ctx, caller, id, held); err != nil {
+		s.o.Log.Debug("a client's place is not kept", "request", id, "err", err)
+	}
 }
 
 // take answers r by what a dialog brought, if that is one of its options. It is seen to its end, whoever leaves.
@@ -194,64 +204,6 @@ func (s seal) sum(id permissions.ID, about question) []byte {
 	h.Write([]byte(string(id) + "\x00" + about.caller + "\x00"))
 	h.Write(about.digest[:])
 	return h.Sum(nil)
-}
-
-// vigil is a call whose client shows a dialog, and has none with us meanwhile.
-type vigil struct {
-	caller permissions.Caller
-	q      permissions.Request // with the id of the request, and the call's name
-}
-
-// vigils keep the places of such calls, so that people are not told that nobody waits.
-type vigils struct {
-	more chan vigil
-
-	mu   sync.Mutex
-	kept map[permissions.ID]context.CancelFunc
-}
-
-func newVigils() *vigils {
-	return &vigils{more: make(chan vigil, 16), kept: map[permissions.ID]context.CancelFunc{}}
-}
-
-// add begins one. When too many begin at once it does without: then people are told that nobody waits, which does no harm.
-func (g *vigils) add(one vigil) {
-	select {
-	case g.more <- one:
-	default:
-	}
-}
-
-// run keeps vigils until ctx ends, each until its request is settled or its client comes back.
-func (g *vigils) run(ctx context.Context, keep func(context.Context, vigil)) {
-	var works sync.WaitGroup
-	defer works.Wait()
-	for {
-		select {
-		case one := <-g.more:
-			keeping, end := context.WithCancel(ctx)
-			g.end(one.q.ID)
-			g.mu.Lock()
-			g.kept[one.q.ID] = end
-			g.mu.Unlock()
-			works.Go(func() {
-				defer end()
-				keep(keeping, one)
-			})
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// end ends the vigil for a request, if there is one.
-func (g *vigils) end(id permissions.ID) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if end, kept := g.kept[id]; kept {
-		delete(g.kept, id)
-		end()
-	}
 }
 
 const (

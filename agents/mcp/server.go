@@ -23,7 +23,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"log/slog"
 	"os/exec"
@@ -50,6 +49,10 @@ type Desk interface {
 	agents.Asked
 	// Begin is Ask that does not wait: the request as it stands. An Ask with the same Call and its id goes on from there.
 	Begin(ctx context.Context, caller permissions.Caller, q permissions.Request) (permissions.Standing, error)
+	// Regret withdraws a request of this caller's after so long, unless somebody has asked the same again by then, or waits for it.
+	Regret(ctx context.Context, caller permissions.Caller, id permissions.ID, after time.Duration) (permissions.Standing, error)
+	// Hold has a request of this caller's count as waited for, or no longer: its client shows a dialog, and comes back.
+	Hold(ctx context.Context, caller permissions.Caller, id permissions.ID, held bool) error
 }
 
 // Options are what a [Server] needs.
@@ -69,14 +72,13 @@ type Options struct {
 	Log           *slog.Logger
 }
 
-// Server answers calls of MCP clients. [Server.Handler] needs [Server.Run] beside it; [Server.Serve] runs it itself.
+// Server answers calls of MCP clients.
 type Server struct {
-	o       Options
-	sdk     *mcp.Server
-	left    *memory
-	regrets *regrets
-	vigils  *vigils
-	seal    seal
+	o     Options
+	sdk   *mcp.Server
+	left  *memory
+	heard heard
+	seal  seal
 }
 
 // New makes a server. It starts nothing.
@@ -85,7 +87,7 @@ func New(o Options) *Server {
 		o.CallerOf = func(context.Context) permissions.Caller { return permissions.Caller{} }
 	}
 	o.Every, o.Regret = cmp.Or(o.Every, signsEvery), cmp.Or(o.Regret, regretAfter)
-	s := &Server{o: o, left: newMemory(), regrets: newRegrets(), vigils: newVigils(), seal: newSeal()}
+	s := &Server{o: o, left: newMemory(), heard: heard{all: map[string]time.Time{}}, seal: newSeal()}
 	s.sdk = mcp.NewServer(&mcp.Implementation{Name: "daycared", Title: "daycared", Version: o.Version}, &mcp.ServerOptions{
 		Instructions: instructions,
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
@@ -103,29 +105,10 @@ func New(o Options) *Server {
 	return s
 }
 
-// Run does what is left of calls that were cancelled, and waits in the place of clients that show dialogs, until ctx ends.
-func (s *Server) Run(ctx context.Context) error {
-	var works sync.WaitGroup
-	works.Go(func() { s.regrets.run(ctx, s.carryOut) })
-	s.vigils.run(ctx, func(ctx context.Context, one vigil) {
-		_, err := s.o.Desk.Ask(ctx, one.caller, one.q)
-		if ctx.Err() != nil {
-			return // its client is back, or we stop
-		}
-		s.vigils.end(one.q.ID)
-		if err != nil {
-			s.o.Log.Debug("a client's place is not kept", "request", one.q.ID, "err", err)
-		}
-	})
-	works.Wait()
-	return nil
-}
-
 // Serve answers one client over in and out until in ends or ctx does; both are closed then. What waits is left standing.
 func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	running, stop := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() { done <- s.Run(running) }()
+	defer stop()
 	locked := &lockedWriter{WriteCloser: out}
 	line := &line{ReadCloser: in}
 	line.messages = wire.NewLines(in, mostBody, func(text []byte) (bool, error) {
@@ -149,9 +132,8 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 	})
 	err := s.sdk.Run(ctx, &mcp.IOTransport{Reader: line, Writer: locked, MaxLineLength: mostBody})
 	ended := line.ended.Load() || ctx.Err() != nil
-	stop()
-	if failed := <-done; failed != nil || !ended {
-		return errors.Join(err, failed)
+	if !ended {
+		return err
 	}
 	return nil
 }

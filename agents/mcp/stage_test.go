@@ -93,7 +93,6 @@ func playAt(t testing.TB, change func(*mcp.Options), door connectors.Connector) 
 	var group sync.WaitGroup
 	group.Go(func() { _ = s.Run(running) })
 	group.Go(func() { _ = door.Run(running, s.Engine) })
-	group.Go(func() { _ = s.mcp.Run(running) })
 	s.stop = end
 	t.Cleanup(func() {
 		end()

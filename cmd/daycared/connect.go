@@ -158,7 +158,15 @@ func (c *CLI) here() (connect.Place, error) {
 	command, err := c.pinned(binary)
 	return connect.Place{
 		Home: home, GOOS: runtime.GOOS, Command: command, Moved: moved, Keyboard: c.keyboardAnswers(), Etc: machineEtc,
+		Refused: c.asksRefused(),
 	}, err
+}
+
+// asksRefused reports whether people are asked about what an agent's own judgement has refused, as far as the configuration is to be
+// read.
+func (c *CLI) asksRefused() bool {
+	cfg, _, err := c.load()
+	return err == nil && c.urlFlag == "" && cfg.Approvals.AskRefused
 }
 
 // keyboardAnswers reports whether no route of a caller from here keeps an agent's keyboard from answering. Whose configuration

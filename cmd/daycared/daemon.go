@@ -45,7 +45,6 @@ type daemon struct {
 	servers  []*remote.Server // whose tools they have
 	parts    []connectors.Connector
 	agents   *api.Server
-	mcp      *mcp.Server
 	bot      *telegram.Connector // nil where it is switched off
 	zones    zones
 	began    engine.Settings    // those of the start
@@ -141,7 +140,7 @@ func (d *daemon) start(ctx context.Context, c *CLI) error {
 		d.parts = append(d.parts, hookWhatsApp(account))
 	}
 	options := engine.Options{
-		Store: hookStore(rows), Connectors: d.parts, Residents: residents(), Settings: current, Now: time.Now, Log: log,
+		Store: hookStore(rows), Connectors: d.parts, Residents: residents(), Settings: current, Now: hookNow, Log: log,
 	}
 	bind, err := d.employ(c, &options, hookSessions(rows))
 	if err != nil {
@@ -176,19 +175,19 @@ func (d *daemon) identify() error {
 // storeOptions are those of the store of a data directory.
 func storeOptions(paths config.Paths, log *slog.Logger) store.Options {
 	return store.Options{
-		Path: filepath.Join(paths.DataDir, storeName), Now: time.Now, Log: log, KeyFile: paths.AuditKey,
+		Path: filepath.Join(paths.DataDir, storeName), Now: hookNow, Log: log, KeyFile: paths.AuditKey,
 	}
 }
 
 // forAgents is the door of agents that run elsewhere.
 func (d *daemon) forAgents() *api.Server {
-	d.mcp = mcp.New(mcp.Options{
+	tools := mcp.New(mcp.Options{
 		Desk: d.engine, CallerOf: api.CallerOf, Version: version, BehindProxy: d.cfg.API.BehindProxy, Log: d.log,
 	})
 	return api.New(api.Options{
 		Desk: d.engine, Socket: d.paths.AgentSocket, Group: d.cfg.API.AgentGroup, TCP: overTCP(d.cfg.API), Log: d.log,
 		Metrics: d.gauges, Mounts: map[string]http.Handler{
-			"/mcp":                 d.mcp.Handler(),
+			"/mcp":                 tools.Handler(),
 			"GET /v1/events":       admin.Events(d.follow, d.engine.Changed),
 			"POST /hook/{dialect}": hooks.Handler(hooks.Options{Desk: d.engine, CallerOf: api.CallerOf, Stopping: d.stopping}),
 		},
@@ -280,7 +279,6 @@ func (d *daemon) run(ctx context.Context) error {
 		stop()
 	})
 	group.Go(func() error { return d.agents.Run(serving) })
-	group.Go(func() error { return d.mcp.Run(ctx) })
 	for _, part := range d.parts {
 		group.Go(func() error { return part.Run(ctx, d.engine) })
 	}
@@ -447,6 +445,7 @@ func (d *daemon) keepFiles(missing map[string]bool) {
 
 // Each part passes one of these before it is used. They return what they are given; crash tests set others.
 var (
+	hookNow      = time.Now
 	hookStore    = func(s engine.Store) engine.Store { return s }
 	hookSessions = func(s runtime.Store) runtime.Store { return s }
 	hookAdmin    = func(a *admin.Connector) connectors.Connector { return a }

@@ -115,7 +115,7 @@ func (c *CLI) hook(ctx context.Context, d hooks.Dialect, deadline time.Time, key
 	defer asks.Close()
 	call.Request.Call = rand.Text() // by which this hook alone is forgone
 	ctx, over := c.untilHangup(ctx)
-	verdict := hooks.Race(ctx, remoteDesk{asks}, permissions.Caller{}, call, time.Until(deadline))
+	verdict := hooks.Race(ctx, remoteDesk{client: asks}, permissions.Caller{}, call, time.Until(deadline))
 	over()
 	return c.reply(call.Reply(verdict))
 }

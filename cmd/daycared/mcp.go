@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,7 +56,7 @@ func (c *CLI) mcp(ctx context.Context) error {
 	}
 	host, _ := os.Hostname() // a host without a name is not told
 	server := mcp.New(mcp.Options{
-		Desk: remoteDesk{asks}, Version: version, Cwd: own.Resolve(cwd), Host: host,
+		Desk: remoteDesk{asks, &sync.Map{}}, Version: version, Cwd: own.Resolve(cwd), Host: host,
 		Log: slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	return server.Serve(ctx, c.In, unclosed{c.Out})
@@ -67,7 +68,10 @@ type unclosed struct{ io.Writer }
 func (unclosed) Close() error { return nil }
 
 // remoteDesk is the daemon's desk, over agent.sock. The socket, or the token, proves the caller.
-type remoteDesk struct{ client *client.Client }
+type remoteDesk struct {
+	client *client.Client
+	held   *sync.Map // what ends each [remoteDesk.Hold], by its request
+}
 
 var _ mcp.Desk = remoteDesk{}
 
@@ -114,6 +118,37 @@ func (d remoteDesk) Forgo(ctx context.Context, _ permissions.Caller, id permissi
 // Recall cancels what needs no answer any more.
 func (d remoteDesk) Recall(ctx context.Context, _ permissions.Caller, m permissions.Moot) (int, error) {
 	return d.client.Recall(ctx, m)
+}
+
+// Regret has a request withdrawn later. A daemon that is just being started anew is waited for.
+func (d remoteDesk) Regret(
+	ctx context.Context, _ permissions.Caller, id permissions.ID, after time.Duration,
+) (permissions.Standing, error) {
+	tries := wire.NewTries()
+	for {
+		s, err := d.client.Regret(ctx, id, after)
+		if err == nil || !wire.Gone(err) || permissions.Pause(ctx, tries.NextBackOff()) != nil {
+			return s, err
+		}
+	}
+}
+
+// Hold waits in the place of a client that shows a dialog, for as long as this process runs.
+func (d remoteDesk) Hold(_ context.Context, caller permissions.Caller, id permissions.ID, held bool) error {
+	if was, found := d.held.LoadAndDelete(id); found {
+		if end, is := was.(context.CancelFunc); is {
+			end()
+		}
+	}
+	if held {
+		ctx, end := context.WithCancel(context.Background())
+		d.held.Store(id, end)
+		go func() {
+			defer end()
+			_, _ = d.Await(ctx, caller, id) // the client itself is told how it ends
+		}()
+	}
+	return nil
 }
 
 // Withdraw cancels a request.

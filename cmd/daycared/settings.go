@@ -35,7 +35,7 @@ func settings(cfg *config.Config, paths config.Paths, uid int) (engine.Settings,
 		Approvals: engine.Approvals{
 			Timeout: cfg.Approvals.Timeout, MaxTimeout: cfg.Approvals.MaxTimeout,
 			ClarificationTimeout: cfg.Approvals.ClarificationTimeout, DeliverWithin: cfg.Approvals.DeliverWithin,
-			RedeemWindow: cfg.Approvals.RedeemWindow, Scopes: cfg.Approvals.Scopes,
+			RedeemWindow: cfg.Approvals.RedeemWindow, Scopes: cfg.Approvals.Scopes, AskRefused: cfg.Approvals.AskRefused,
 		},
 		Keep: permissions.Keep{Requests: cfg.Keep.Requests, Payloads: cfg.Keep.Payloads, Audit: cfg.Keep.Audit},
 		Policy: permissions.Policy{

@@ -184,6 +184,9 @@ func (s *Store) commit(ctx context.Context, t *tx, c permissions.Change) error {
 	}
 	if c.Settled() {
 		t.pending--
+		if _, err := t.ExecContext(ctx, dropWaits, c.Before.ID); err != nil {
+			return err
+		}
 	}
 	t.rows.keep(c.After)
 	return nil

@@ -38,7 +38,7 @@ func oldView(t *testing.T) []string {
 	view, _, _ = strings.Cut(view, ";")
 	return []string{
 		"DROP VIEW aic_interactions", "CREATE VIEW aic_interactions" + view, "ALTER TABLE tokens DROP COLUMN person",
-		"ALTER TABLE requests DROP COLUMN beyond",
+		"ALTER TABLE requests DROP COLUMN beyond", "DROP TABLE waits",
 	}
 }
 

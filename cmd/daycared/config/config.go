@@ -118,6 +118,8 @@ type Approvals struct {
 	RedeemWindow         time.Duration       `yaml:"redeem_window"`
 	Scopes               []permissions.Scope `yaml:"scopes"`
 	Remind               []When              `yaml:"remind"` // in any order; empty: never
+	// AskRefused has people asked, once, about what Claude Code's auto mode has refused.
+	AskRefused bool `yaml:"ask_refused"`
 }
 
 // Tools says which tools run, ask or never run, as globs over their names.

@@ -66,6 +66,7 @@ approvals:
   redeem_window: 10m                          # default
   scopes: [once, session_tool, session, 15m]  # default
   remind: [50%, 80%]                          # default
+  ask_refused: false                          # default
 tools:
   auto: [read_file, list_files, search_files]                         # default
   gated: [write_file, edit_file, run_command, fetch_url, web_search]  # default

@@ -48,6 +48,8 @@ type Place struct {
 	Command []string // daycared, by its path, with the flags that stand before every command
 	// Keyboard says that whoever is at an agent's keyboard may answer before people do, where that is certain to be asked.
 	Keyboard bool
+	// Refused says that people are asked about what an agent's own judgement has refused.
+	Refused bool
 	// Gate is what the hooks ask about, one of [Gates]; empty: all.
 	Gate string
 	// Moved are the folders where agents were told to look instead of in Home, by the variables that tell them; absolute.
@@ -136,6 +138,11 @@ func (p Place) claude() Agent {
 	settings := file(filepath.Join(p.folder(claudeHome, ".claude"), "settings.json"),
 		every(waiting, "PreToolUse"), every(waiting, "PermissionRequest"), every(telling, "PostToolUse"),
 		every(telling, "PostToolUseFailure"), element(map[string]any{"hooks": telling}, "claude-code", "hooks", "SessionEnd"))
+	refused := entry{dialect: "claude-code", path: []string{"hooks", "PermissionDenied"}} // an earlier one is taken out
+	if p.Refused {
+		refused = every(waiting, "PermissionDenied")
+	}
+	settings.entries = append(settings.entries, refused)
 	settings.strict = "Claude Code"
 	return Agent{
 		Name: "claude-code", Dialect: "claude-code",

@@ -59,8 +59,11 @@ func (e *editor) value(v any, depth int) (hujson.Value, error) {
 	return parsed, nil
 }
 
-// put sees to it that an entry is there.
+// put sees to it that an entry is there, or, where it has no value, that it is not.
 func (e *editor) put(n entry) error {
+	if n.value == nil {
+		return e.take(n)
+	}
 	path := n.path
 	if n.dialect == "" {
 		path = n.path[:len(n.path)-1]

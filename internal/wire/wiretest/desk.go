@@ -32,6 +32,11 @@ type Desk struct {
 	// Channels are the errors of the channels.
 	Channels map[string]error
 
+	// Waits are the processes that were kept, with their callers; Regretted is how long each cancelled call's request is to stand.
+	Waits     []permissions.Wait
+	Callers   []permissions.Caller
+	Regretted []time.Duration
+
 	Registry *permissions.Registry
 	store    *store
 	coder    permissions.Coder
@@ -229,6 +234,35 @@ func (d *Desk) Forgo(ctx context.Context, c permissions.Caller, id permissions.I
 func (d *Desk) Killed(ctx context.Context, _ permissions.Caller, id permissions.ID, call string) error {
 	_, err := d.Registry.Forgo(ctx, id, call, permissions.ViaInterrupt)
 	return err
+}
+
+// Regret notes for how long a request is to stand.
+func (d *Desk) Regret(
+	ctx context.Context, c permissions.Caller, id permissions.ID, after time.Duration,
+) (permissions.Standing, error) {
+	s, err := d.Find(ctx, c, id)
+	if err == nil {
+		d.Regretted = append(d.Regretted, after)
+	}
+	return s, err
+}
+
+// Hold does nothing: whoever is back asks again.
+func (d *Desk) Hold(context.Context, permissions.Caller, permissions.ID, bool) error { return nil }
+
+// KeepProcess keeps which process waits.
+func (d *Desk) KeepProcess(_ context.Context, c permissions.Caller, w permissions.Wait) error {
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	d.Waits, d.Callers = append(d.Waits, w), append(d.Callers, c)
+	return d.store.fail
+}
+
+// Processes are those that are kept.
+func (d *Desk) Processes(context.Context) ([]permissions.Wait, []permissions.Caller, error) {
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	return slices.Clone(d.Waits), slices.Clone(d.Callers), d.store.fail
 }
 
 // Recall withdraws requests that need no answer any more.

@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// Regret withdraws a request of this caller's after so long, unless somebody has asked the same again by then, or waits for it: a call
+// for it was cancelled. It outlives the daemon.
+func (e *Engine) Regret(
+	ctx context.Context, caller permissions.Caller, id permissions.ID, after time.Duration,
+) (permissions.Standing, error) {
+	r, err := e.own(ctx, caller, id)
+	if err != nil {
+		return permissions.Standing{}, err
+	}
+	if r.State == permissions.Pending {
+		until := e.clock.Now().Add(after)
+		if err := e.store.KeepWait(ctx, permissions.Wait{Request: id, Kind: permissions.WaitCancelled, Until: until}); err != nil {
+			return permissions.Standing{}, broken(err)
+		}
+		e.mu.Lock()
+		e.regrets[id] = until
+		e.mu.Unlock()
+		e.regretted.Ring()
+	}
+	return e.Stand(ctx, r)
+}
+
+// Hold keeps the place of a client that shows a dialog of its own about a request of this caller's, or gives it up: until the client
+// is back, people are not told that nobody waits. It outlives the daemon.
+func (e *Engine) Hold(ctx context.Context, caller permissions.Caller, id permissions.ID, held bool) error {
+	r, err := e.own(ctx, caller, id)
+	if err != nil {
+		return err
+	}
+	w := permissions.Wait{Request: id, Kind: permissions.WaitDialog}
+	e.registry.Hold(id, held && r.State == permissions.Pending)
+	if !held {
+		return broken(e.store.DropWait(ctx, w))
+	}
+	if err := e.store.KeepWait(ctx, w); err != nil {
+		return broken(err)
+	}
+	if r, err = e.store.Read(ctx, id); err != nil || r.State != permissions.Pending { // settled in the very moment
+		e.registry.Hold(id, false)
+	}
+	return broken(err)
+}
+
+// KeepProcess keeps which process of this machine waits for a request of this caller's, or forgets it where that has no id.
+func (e *Engine) KeepProcess(ctx context.Context, caller permissions.Caller, w permissions.Wait) error {
+	if _, err := e.own(ctx, caller, w.Request); err != nil {
+		return err
+	}
+	w.Kind = permissions.WaitProcess
+	if w.PID == 0 {
+		return broken(e.store.DropWait(ctx, w))
+	}
+	return broken(e.store.KeepWait(ctx, w))
+}
+
+// Processes are those that waited when the daemon ended, with the callers that they ask as.
+func (e *Engine) Processes(ctx context.Context) (all []permissions.Wait, callers []permissions.Caller, err error) {
+	kept, err := e.store.Waits(ctx)
+	for _, w := range kept {
+		if w.Kind != permissions.WaitProcess {
+			continue
+		}
+		r, unread := e.store.Read(ctx, w.Request)
+		if unread == nil && r.State == permissions.Pending {
+			all, callers = append(all, w), append(callers, r.Caller)
+		}
+	}
+	return all, callers, broken(err)
+}
+
+// readWaits recalls who waited when the daemon ended. Whoever cancelled a call has as long to come back as all others.
+func (e *Engine) readWaits(ctx context.Context) error {
+	kept, err := e.store.Waits(ctx)
+	soonest := e.clock.Now().Add(returnGrace)
+	for _, w := range kept {
+		switch w.Kind {
+		case permissions.WaitCancelled:
+			e.regrets[w.Request] = w.Until
+			if w.Until.Before(soonest) {
+				e.regrets[w.Request] = soonest
+			}
+		case permissions.WaitDialog:
+			e.registry.Hold(w.Request, true)
+		case permissions.WaitProcess: // the door of their calls asks for them
+		}
+	}
+	return err
+}
+
+// rejoined forgets that a call for a request was cancelled: somebody asks the same again.
+func (e *Engine) rejoined(ctx context.Context, id permissions.ID) {
+	e.mu.Lock()
+	_, regretted := e.regrets[id]
+	delete(e.regrets, id)
+	e.mu.Unlock()
+	if !regretted {
+		return
+	}
+	if err := e.store.DropWait(ctx, permissions.Wait{Request: id, Kind: permissions.WaitCancelled}); err != nil {
+		e.log.Warn("a request may be withdrawn after a restart, although its caller came back", "request", id, "err", err)
+	}
+}
+
+// carryOut withdraws what was cancelled as its time comes, until ctx ends.
+func (e *Engine) carryOut(ctx context.Context) error {
+	for ctx.Err() == nil {
+		nap := again
+		now := e.clock.Now()
+		e.mu.Lock()
+		all := maps.Clone(e.regrets)
+		e.mu.Unlock()
+		for _, id := range slices.Sorted(maps.Keys(all)) {
+			if left := all[id].Sub(now); left > 0 {
+				nap = min(nap, left)
+				continue
+			}
+			if err := e.withdrawRegretted(ctx, id); err != nil {
+				e.log.Warn("the request of a cancelled call may stand", "request", id, "err", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-e.regretted:
+		case <-time.After(nap):
+		}
+	}
+	return nil
+}
+
+// withdrawRegretted withdraws a request whose call was cancelled, where nobody waits for it. What fails is tried again.
+func (e *Engine) withdrawRegretted(ctx context.Context, id permissions.ID) (err error) {
+	work, done := context.WithTimeout(ctx, storeTime)
+	defer done()
+	if e.registry.Waiting(id) == 0 {
+		_, err = e.registry.Forgo(work, id, "", "")
+	}
+	if errors.Is(err, permissions.ErrBroken) && !errors.Is(err, permissions.ErrRow) {
+		return err
+	}
+	e.rejoined(work, id) // or it is over
+	return nil
+}

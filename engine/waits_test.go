@@ -1,0 +1,117 @@
+package engine_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/connectors/connectortest"
+	"github.com/daycared/daycared/internal/wire/wiretest"
+	"github.com/daycared/daycared/permissions"
+)
+
+// left is a request whose call has gone.
+func (s *stage) left(q permissions.Request) permissions.ID {
+	s.t.Helper()
+	standing, err := s.Begin(s.t.Context(), self, q)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return standing.Request.ID
+}
+
+func (s *stage) state(id permissions.ID) permissions.State {
+	s.t.Helper()
+	r, err := s.rows.Read(s.t.Context(), id)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r.State
+}
+
+// The request of a cancelled call is withdrawn after its time, also by a daemon that was started meanwhile; one that somebody asked
+// again, or waits for, is not.
+func TestACancelledCallIsWithdrawnAfterARestart(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		s := play(t, usual(), connectortest.NewMemory(fayAt("telegram"), nil))
+		gone, back := call("", "write_file", `{"path":"/a"}`), call("", "write_file", `{"path":"/b"}`)
+		waited := call("", "write_file", `{"path":"/c"}`)
+		shown := s.left(call("", "write_file", `{"path":"/d"}`))
+		ids := map[string]permissions.ID{"gone": s.left(gone), "back": s.left(back), "waited": s.left(waited), "shown": shown}
+		if err := s.Hold(t.Context(), self, shown, true); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range ids {
+			if _, err := s.Regret(t.Context(), self, id, time.Minute); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := s.Regret(t.Context(), permissions.CallerUID(7), ids["gone"], 0); permissions.CodeOf(err) != permissions.CodeUnknown {
+			t.Errorf("another's: %v", err)
+		}
+		s.left(back)
+		if restarts {
+			s.stop()
+			s.open()
+		}
+		waits := s.ask(t.Context(), waited)
+		s.waiting(ids["waited"], 1)
+		if s.state(ids["gone"]) != permissions.Pending {
+			t.Errorf("restarted %v: it is withdrawn at once", restarts)
+		}
+		s.pass(time.Minute + time.Second)
+		wiretest.Eventually(t, "it is withdrawn", func() bool { return s.state(ids["gone"]) == permissions.Cancelled })
+		s.pass(time.Minute)
+		for _, name := range []string{"back", "waited", "shown"} {
+			if state := s.state(ids[name]); state != permissions.Pending {
+				t.Errorf("restarted %v: what is %s is %s", restarts, name, state)
+			}
+		}
+		if kept, err := s.rows.Waits(t.Context()); err != nil || len(kept) != 1 || kept[0].Kind != permissions.WaitDialog {
+			t.Errorf("restarted %v: still kept are %+v, %v", restarts, kept, err)
+		}
+		if _, err := s.Withdraw(t.Context(), self, ids["waited"]); err != nil {
+			t.Error(err)
+		}
+		<-waits
+	}
+}
+
+// The place of a client that shows a dialog is kept across a restart, until it is back or its request is settled.
+func TestTheDialogOfAClientIsWaitedForAfterARestart(t *testing.T) {
+	s := play(t, usual(), connectortest.NewMemory(fayAt("telegram"), nil))
+	id, settled := s.left(call("", "write_file", `{"path":"/a"}`)), s.left(call("", "write_file", `{"path":"/b"}`))
+	waiting := func(id permissions.ID) int {
+		st, err := s.Find(t.Context(), self, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.Waiting
+	}
+	for _, one := range []permissions.ID{id, settled} {
+		if err := s.Hold(t.Context(), self, one, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Withdraw(t.Context(), self, settled); err != nil {
+		t.Fatal(err)
+	}
+	s.stop()
+	s.open()
+	if a, b := waiting(id), waiting(settled); a != 1 || b != 0 {
+		t.Errorf("%d and %d wait", a, b)
+	}
+	if err := s.Hold(t.Context(), self, id, false); err != nil {
+		t.Fatal(err)
+	}
+	if n := waiting(id); n != 0 {
+		t.Errorf("%d wait once it is back", n)
+	}
+	s.stop()
+	s.open()
+	if n := waiting(id); n != 0 {
+		t.Errorf("%d wait after another restart", n)
+	}
+	if err := s.Hold(t.Context(), permissions.CallerUID(7), id, true); permissions.CodeOf(err) != permissions.CodeUnknown {
+		t.Errorf("another's: %v", err)
+	}
+}
