@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -69,6 +70,23 @@ func (l *loop) waited(says string, calls int) (id permissions.ID) {
 	return id
 }
 
+// kept waits until the store's log has so many processes that wait for a request. Nothing else shows them.
+func (l *loop) kept(id permissions.ID, processes int) {
+	l.t.Helper()
+	row := regexp.MustCompile(string(id) + "process([A-Z2-7]{26})")
+	l.await("the processes of "+string(id), func(context.Context) error {
+		log, err := os.ReadFile(filepath.Join(l.dir, "data", storeName+"-wal"))
+		calls := map[string]bool{}
+		for _, found := range row.FindAllSubmatch(log, -1) {
+			calls[string(found[1])] = true
+		}
+		if err == nil && len(calls) != processes {
+			err = fmt.Errorf("%d are kept", len(calls))
+		}
+		return err
+	})
+}
+
 // ends waits until a request is over, and returns how.
 func (l *loop) ends(id permissions.ID) (r permissions.Request) {
 	l.t.Helper()
@@ -90,6 +108,8 @@ func TestAHookThatDiesWhileTheDaemonIsDown(t *testing.T) {
 	l.begin()
 	alone, one, other := l.hooking("alone"), l.hooking("both"), l.hooking("both")
 	first, second := l.waited("alone", 1), l.waited("both", 2)
+	l.kept(first, 1)
+	l.kept(second, 2)
 	l.kill()
 	for _, cmd := range []*exec.Cmd{alone, one} {
 		if err := cmd.Process.Kill(); err != nil {
