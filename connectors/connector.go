@@ -127,6 +127,7 @@ type Gone struct {
 
 func (e *Gone) Error() string { return e.Why }
 
+// Is matches [ErrGone].
 func (e *Gone) Is(target error) bool { return target == ErrGone }
 
 // Later is an optional interface of the errors of Send, Edit and Tell: the channel said when a retry makes sense. The retry

@@ -47,8 +47,10 @@ type Key string
 
 func (Key) String() string { return "‹admin key›" }
 
+// GoString returns a placeholder.
 func (k Key) GoString() string { return k.String() }
 
+// LogValue returns a placeholder.
 func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
 // Options configure a [Connector].

@@ -41,8 +41,10 @@ type Token string
 
 func (Token) String() string { return "‹bot token›" }
 
+// GoString returns a placeholder.
 func (t Token) GoString() string { return t.String() }
 
+// LogValue returns a placeholder.
 func (t Token) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
 // api calls the Bot API. Its errors are *[apiError], *[lostError] or about the arguments, and never contain the token. It
