@@ -68,7 +68,7 @@ func TestWhatShutsComesBackWithTheNextStart(t *testing.T) {
 				if all, err := s.Suspensions(t.Context()); err != nil || len(all) != 1 || all[0].Address != "+491" {
 					t.Errorf("suspended: %v, %v", all, err)
 				}
-				if n := strings.Count(log.String(), `put back" row="`+c.row); n != 1-start {
+				if n := strings.Count(log.String(), `restored" row="`+c.row); n != 1-start {
 					t.Errorf("start %d says %d times that it was put back:\n%s", start+1, n, &log)
 				}
 				if _, err := s.Verify(t.Context()); (err != nil) != c.found {
