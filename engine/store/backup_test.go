@@ -16,7 +16,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// backup makes a backup that must succeed.
+// backup makes a backup, which must succeed.
 func backup(t *testing.T, from string) Summary {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "backup.db")
@@ -30,7 +30,7 @@ func backup(t *testing.T, from string) Summary {
 	return sum
 }
 
-// TestBackup takes a backup of a store that is written meanwhile, puts it in the store's place, and goes on from there.
+// TestBackup backs up a store during writes, restores it, and continues with it.
 func TestBackup(t *testing.T) {
 	s := newStore(t)
 	waiting := insert(t, s)
@@ -97,7 +97,7 @@ func TestBackup(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	closed := backup(t, s.path) // nobody has it open now
+	closed := backup(t, s.path) // closed store
 	if closed.Requests != sum.Requests+2 {
 		t.Errorf("%d requests of a store that is closed, want %d", closed.Requests, sum.Requests+2)
 	}
@@ -122,13 +122,13 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// TestBackupFails: nothing is overwritten, and no file is left that is not a backup.
+// TestBackupFails: nothing is overwritten, and no incomplete file is left.
 func TestBackupFails(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		prepare func(t *testing.T, s *Store, to string) (from string)
 		want    string
-		kept    bool // there was something at to, which stays
+		kept    bool // a file exists at to, and stays
 	}{
 		{"no store", func(*testing.T, *Store, string) string {
 			return "/nowhere/daycared.db"

@@ -13,9 +13,9 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// BenchmarkThroughput is how many requests a second are opened and decided, both durable, by so many callers at once,
-// each of whom waits for one commit before the next. Two bare group writers take turns with it, on the same disk: one
-// writes the same columns into the same tables and reads nothing, the other one small row in a table of its own.
+// BenchmarkThroughput measures how many requests per second so many callers open and decide durably, each waiting for
+// one commit before the next. Two minimal group writers alternate with it on the same disk: one writes the same columns
+// to the same tables and reads nothing, the other one small row to a table of its own.
 func BenchmarkThroughput(b *testing.B) {
 	for callers, each := range map[int]int{1: 300, 100: 100, 1000: 20} {
 		b.Run("callers-"+strconv.Itoa(callers), func(b *testing.B) {
@@ -46,7 +46,7 @@ func decided(b *testing.B, s *Store) {
 	}
 }
 
-// rate is how often a second do ends when so many do it at once, each so many times.
+// rate is how often per second do ends, with concurrent callers.
 func rate(callers, each int, do func()) float64 {
 	var all sync.WaitGroup
 	start := time.Now()
@@ -74,7 +74,7 @@ func divide(some, by []float64) []float64 {
 	return ratios
 }
 
-// bare is a group writer without any sense: one goroutine takes whatever is there into one transaction.
+// bare is a minimal group writer: one goroutine takes all that is queued into one transaction.
 type bare struct {
 	b      *testing.B
 	conn   *sql.Conn
@@ -156,7 +156,7 @@ func newBareMinimal(b *testing.B) *bare {
 	return w
 }
 
-// newBareSame writes what Open and Apply write of a request that one person allows, with the audit's hashes left out.
+// newBareSame writes the rows of Open and Apply for a request that one person allows, without the audit's hashes.
 func newBareSame(b *testing.B) *bare {
 	b.Helper()
 	w := newBareWriter(b, newStore(b).writer)

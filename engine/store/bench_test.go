@@ -13,8 +13,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// BenchmarkOpenApply is a request and its decision, both durable, against the least that SQLite does for that: an
-// insert and an update of one small row, each committed. They take turns, so that both meet the same disk.
+// BenchmarkOpenApply compares a durable request and decision with the least that SQLite does: one committed insert and
+// one committed update of a small row. They alternate on the same disk.
 func BenchmarkOpenApply(b *testing.B) {
 	for _, pending := range []int{0, 100, 100_000} {
 		b.Run("pending-"+strconv.Itoa(pending), func(b *testing.B) {
@@ -44,8 +44,8 @@ func BenchmarkOpenApply(b *testing.B) {
 	}
 }
 
-// BenchmarkCrowded is a request and its decision while a hundred thousand others wait, in turn with the same while a
-// hundred do.
+// BenchmarkCrowded compares a request and its decision while a hundred thousand are pending with the same while a
+// hundred are.
 func BenchmarkCrowded(b *testing.B) {
 	many, few := newStore(b), newStore(b)
 	crowd(b, many, 100_000)
@@ -74,7 +74,7 @@ func BenchmarkCrowded(b *testing.B) {
 	})
 }
 
-// BenchmarkStart opens a store in which many requests wait, up to the first thing that a daemon does with it.
+// BenchmarkStart opens a store with many pending requests, up to the daemon's first call.
 func BenchmarkStart(b *testing.B) {
 	s := newStore(b)
 	crowd(b, s, 100_000)
@@ -125,7 +125,7 @@ func commit(b *testing.B, db *sql.DB, statement string, args ...any) {
 	}
 }
 
-// crowd makes n requests that wait, in one transaction.
+// crowd inserts n pending requests in one transaction.
 func crowd(b testing.TB, s *Store, n int) {
 	b.Helper()
 	err := s.write(context.Background(), func(ctx context.Context, t *tx) error {
@@ -145,7 +145,7 @@ func crowd(b testing.TB, s *Store, n int) {
 	}
 }
 
-// BenchmarkCommit is a step of one session, durable, while many others wait, and what a start reads of them.
+// BenchmarkCommit is a durable step of one session among many waiting ones, and what a start reads of them.
 func BenchmarkCommit(b *testing.B) {
 	for _, open := range []int{0, 10_000} {
 		b.Run("open-"+strconv.Itoa(open), func(b *testing.B) {

@@ -11,7 +11,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestTextStoredAsBytesIsFoundAndNotUsed: it reads the same, so that its seal would hold, and no comparison in SQL finds it.
+// TestTextStoredAsBytesIsFoundAndNotUsed: such text reads the same, so that its seal would hold, but no comparison in
+// SQL finds it.
 func TestTextStoredAsBytesIsFoundAndNotUsed(t *testing.T) {
 	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
 	_, err := o.Pair(t.Context(), permissions.Pairing{Person: "sam", Via: "telegram", Address: "2", PairedAt: time.Now()}, "op", "cli")
@@ -25,7 +26,7 @@ func TestTextStoredAsBytesIsFoundAndNotUsed(t *testing.T) {
 	columns, err := collect(t.Context(), o.writer, "", fields, "SELECT m.name, c.name "+
 		"FROM sqlite_schema AS m, pragma_table_info(m.name) AS c "+
 		"WHERE m.name IN ('requests', 'votes', 'grants', 'tokens', 'pairings', 'locks', 'suspensions', 'audit', 'meta') AND c.type = 'TEXT' "+
-		"AND c.name <> 'answered'") // by which nothing is opened
+		"AND c.name <> 'answered'") // opens nothing
 	if err != nil || len(columns) < 60 {
 		t.Fatalf("%d columns, %v", len(columns), err)
 	}
@@ -38,7 +39,7 @@ func TestTextStoredAsBytesIsFoundAndNotUsed(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "daycared.db")
 			copyFiles(t, o.path, path, "")
 			first := " WHERE " + column + " = (SELECT MAX(" + column + ") FROM " + table + ")"
-			if column == "key" && table == "votes" { // as bytes, an empty one is unique as well
+			if column == "key" && table == "votes" { // an empty blob is unique as well
 				first += " AND request = (SELECT MIN(request) FROM votes)"
 			}
 			if err := change(t.Context(), path, statements("UPDATE "+table+" SET "+column+" = CAST("+column+" AS BLOB)"+first)); err != nil {
@@ -60,8 +61,8 @@ func TestTextStoredAsBytesIsFoundAndNotUsed(t *testing.T) {
 	}
 }
 
-// recovers does what a start and an operator do, which one row that cannot be read must not hold up. A stop holds, though it says
-// that it could not cancel that row.
+// recovers runs the work of a start and of an operator, which one unreadable row must not block. A stop is in force
+// although it reports that it could not cancel that row.
 func recovers(t *testing.T, s *Store) {
 	t.Helper()
 	later := time.Now().Add(48 * time.Hour)
@@ -83,7 +84,7 @@ func recovers(t *testing.T, s *Store) {
 	}
 }
 
-// TestAGrantThatIsOverAndCannotBeReadEndsByItself: D9/the others are told of, and a start goes on.
+// TestAGrantThatIsOverAndCannotBeReadEndsByItself: D9/the others are reported, and a start succeeds.
 func TestAGrantThatIsOverAndCannotBeReadEndsByItself(t *testing.T) {
 	for _, change := range []string{"call = ''", "tags = x'ff'", "used = 'x'", "created_at = 9223372036854775807", "id = CAST(id AS BLOB)"} {
 		o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
@@ -92,7 +93,7 @@ func TestAGrantThatIsOverAndCannotBeReadEndsByItself(t *testing.T) {
 		approve(t, o.Store, permissions.For(2*time.Hour))
 		meddle(t, o.Store, "PRAGMA foreign_keys = off; UPDATE grants SET until = 5, "+change+" WHERE id = $1", bad)
 		later := time.Now().Add(48 * time.Hour)
-		for _, want := range []int{1, 1, 0} { // of at most two at a time, the first is the one that cannot be read
+		for _, want := range []int{1, 1, 0} { // of at most two at a time, the first is unreadable
 			ended, _, err := o.EndGrants(t.Context(), later, 2)
 			if err != nil || len(ended) != want {
 				t.Errorf("%s: %d grants end, %v; want %d", change, len(ended), err, want)
@@ -104,7 +105,7 @@ func TestAGrantThatIsOverAndCannotBeReadEndsByItself(t *testing.T) {
 	}
 }
 
-// TestNothingIsWrittenWhereATriggerCouldUndoIt: what is said to be done is done.
+// TestNothingIsWrittenWhereATriggerCouldUndoIt: what is reported as done is done.
 func TestNothingIsWrittenWhereATriggerCouldUndoIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		trigger string
@@ -144,7 +145,7 @@ func TestNothingIsWrittenWhereATriggerCouldUndoIt(t *testing.T) {
 	}
 }
 
-// TestVerifyFindsAnIndexThatLacksRows: A7/what an index lacks is not found by whoever looks there.
+// TestVerifyFindsAnIndexThatLacksRows: A7/an index hides the rows that it lacks.
 func TestVerifyFindsAnIndexThatLacksRows(t *testing.T) {
 	for _, index := range []string{"grants_open", "requests_pending", "audit_gates"} {
 		o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
@@ -177,8 +178,8 @@ func TestVerifyFindsAnIndexThatLacksRows(t *testing.T) {
 	}
 }
 
-// TestJSONThatCannotBeAnsweredWithIsFoundAndNotUsed: D9/in every column of JSON, the words of what is settled among them, which no
-// seal covers.
+// TestJSONThatCannotBeAnsweredWithIsFoundAndNotUsed: D9/in every JSON column, including unsealed words of settled
+// requests.
 func TestJSONThatCannotBeAnsweredWithIsFoundAndNotUsed(t *testing.T) {
 	deep := strings.Repeat("[", 9950) + strings.Repeat("]", 9950)
 	bad := []string{"{", "1],[2", `{"a":1,"a":2}`, deep}
@@ -221,7 +222,7 @@ func TestJSONThatCannotBeAnsweredWithIsFoundAndNotUsed(t *testing.T) {
 	}
 }
 
-// TestArgumentsThatCannotBeAnsweredWithAreLeftOut of what a session ran.
+// TestArgumentsThatCannotBeAnsweredWithAreLeftOut of a session's calls.
 func TestArgumentsThatCannotBeAnsweredWithAreLeftOut(t *testing.T) {
 	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
 	meddle(t, o.Store, "INSERT INTO sessions SELECT 1, 'S', 1, 'one', 'fay', '', 'idle', '', 0, 0, '', '', 1, 5, 0, 0, 0, '', 0; "+

@@ -22,7 +22,7 @@ func exec(t *testing.T, db *sql.DB, statement string) {
 	}
 }
 
-// unwell fails the test unless err matches ErrBroken and says both what is wrong and what to do.
+// unwell fails the test unless err matches ErrBroken and says what is wrong and what to do.
 func unwell(t *testing.T, what string, err error, words ...string) {
 	t.Helper()
 	if !errors.Is(err, permissions.ErrBroken) {
@@ -36,17 +36,17 @@ func unwell(t *testing.T, what string, err error, words ...string) {
 	}
 }
 
-// TestFaults breaks what is below the store while it is open: nothing is granted, the error says what to do, and once
-// it is mended everything works without a restart.
+// TestFaults breaks what the open store depends on: nothing is granted, the error says what to do, and after the repair
+// everything works without a restart.
 func TestFaults(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		breaks func(t *testing.T, s *Store) (mend func())
 		words  []string
-		health bool // notices as well
+		health bool // Health detects it too
 	}{
 		{"D10/disk full", func(t *testing.T, s *Store) func() {
-			exec(t, s.writer, "PRAGMA max_page_count = 1") // no fewer than there are
+			exec(t, s.writer, "PRAGMA max_page_count = 1") // no more pages than exist
 			return func() { exec(t, s.writer, "PRAGMA max_page_count = 1000000") }
 		}, []string{"the disk under ", " is full", "free some space, nothing needs a restart"}, false},
 		{"D10/read-only", func(t *testing.T, s *Store) func() {
@@ -76,7 +76,7 @@ func TestFaults(t *testing.T) {
 			first := insert(t, s)
 			mend := c.breaks(t, s)
 
-			large := newAsk() // too large for the room that is left in the last pages
+			large := newAsk() // larger than the free space of the last pages
 			large.Request.Details = strings.Repeat("x", 1<<20)
 			large.Request.Digest = permissions.ComputeDigest(large.Request)
 			_, created, err := s.Open(t.Context(), large)
@@ -106,7 +106,7 @@ func TestFaults(t *testing.T) {
 			if err := s.Health(t.Context()); err != nil {
 				t.Errorf("health after it was mended: %v", err)
 			}
-			large.Total = 2 // one waits, and this one
+			large.Total = 2 // one pending, and this one
 			if _, created, err := s.Open(t.Context(), large); err != nil || !created {
 				t.Errorf("open after it was mended: created %v, %v", created, err)
 			}
@@ -121,7 +121,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// scribble overwrites all pages of a file but the first skip bytes.
+// scribble overwrites a file except its first skip bytes.
 func scribble(t *testing.T, path string, skip int64) {
 	t.Helper()
 	info, err := os.Stat(path)
@@ -138,7 +138,7 @@ func scribble(t *testing.T, path string, skip int64) {
 	}
 }
 
-// TestDamage overwrites the file: whoever meets the damage first, nothing is written after that.
+// TestDamage overwrites the file: whichever call finds the damage, nothing is written afterwards.
 func TestDamage(t *testing.T) {
 	const page = 4096
 	words := []string{"is damaged", "stop daycared and put a backup in its place: daycared restore FILE"}
@@ -163,7 +163,7 @@ func TestDamage(t *testing.T) {
 		t.Run("D10/"+c.name, func(t *testing.T) {
 			s := newStore(t)
 			r := insert(t, s)
-			if err := s.Close(); err != nil { // all is in the file now, and nothing in memory
+			if err := s.Close(); err != nil { // everything is in the file, nothing cached
 				t.Fatal(err)
 			}
 			s, err := Open(t.Context(), options(s.path))
@@ -188,7 +188,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestLeaves: who leaves while it waits for its turn gets its own error, and what it wanted has not happened.
+// TestLeaves: a caller that leaves while it waits for its turn gets its context's error, and nothing is written.
 func TestLeaves(t *testing.T) {
 	s := newStore(t)
 	r := insert(t, s)
@@ -221,7 +221,7 @@ func TestLeaves(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// TestDiagnose: what cannot be brought about here is told apart by what SQLite and the system say.
+// TestDiagnose: faults that cannot be caused here are distinguished by SQLite's and the system's errors.
 func TestDiagnose(t *testing.T) {
 	s := &Store{path: "/srv/daycared/daycared.db"}
 	for _, c := range []struct {

@@ -17,7 +17,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// newStore is an empty store in a folder of its own, with a short patience for other processes.
+// newStore is an empty store in its own folder with a short busy timeout.
 func newStore(t testing.TB) *Store {
 	t.Helper()
 	s, err := Open(context.Background(), options(filepath.Join(t.TempDir(), "daycared.db")))
@@ -31,7 +31,7 @@ func newStore(t testing.TB) *Store {
 	return s
 }
 
-// RowsAreTheFile sees that the requests that are kept in memory are what the file has of them.
+// RowsAreTheFile checks that the cached requests equal those in the file.
 func RowsAreTheFile(t testing.TB, s *Store) {
 	t.Helper()
 	err := s.turn(context.Background(), func(ctx context.Context, conn *sql.Conn) error {
@@ -47,12 +47,12 @@ func RowsAreTheFile(t testing.TB, s *Store) {
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, permissions.ErrBroken) { // of a test that breaks the file
+	if err != nil && !errors.Is(err, permissions.ErrBroken) { // a test that breaks the file
 		t.Error(err)
 	}
 }
 
-// Reseal seals every row as it stands, which the test has changed behind the store's back.
+// Reseal seals every row as it is, after the test changed it directly.
 func Reseal(t testing.TB, s *Store) {
 	t.Helper()
 	was := s.from
@@ -71,7 +71,7 @@ func Reseal(t testing.TB, s *Store) {
 		}
 		return errors.Join(err, sealIdentity(ctx, t, s.seals))
 	})
-	if err != nil && !errors.Is(err, permissions.ErrBroken) { // of a test that breaks the file
+	if err != nil && !errors.Is(err, permissions.ErrBroken) { // a test that breaks the file
 		t.Fatal(err)
 	}
 }
@@ -80,7 +80,7 @@ func options(path string) Options {
 	return Options{Path: path, Now: time.Now, Log: slog.New(slog.DiscardHandler), Busy: 20 * time.Millisecond}
 }
 
-// newAsk is a request that nobody asked before.
+// newAsk is a new request.
 func newAsk() permissions.Opening {
 	now := time.Now()
 	r := permissions.Request{
@@ -100,7 +100,7 @@ func fayAllows() permissions.Cast {
 	}}
 }
 
-// insert opens a request in a store that is well.
+// insert opens a request in a healthy store.
 func insert(t testing.TB, s *Store) permissions.Request {
 	t.Helper()
 	r, created, err := s.Open(context.Background(), newAsk())
@@ -119,7 +119,7 @@ func mode(t *testing.T, path string) os.FileMode {
 	return info.Mode().Perm()
 }
 
-// copyFiles copies what is there of a store, as a death leaves it, with the audit key.
+// copyFiles copies a store's files as after a crash, with the audit key.
 func copyFiles(t *testing.T, from, to string, suffixes ...string) {
 	t.Helper()
 	if key := options(from).keyFile(); exists(key) && !exists(options(to).keyFile()) {

@@ -13,7 +13,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// logged opens the store at path, whose log it returns.
+// logged opens the store at path and returns its log.
 func logged(t *testing.T, path string) (*Store, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
@@ -27,7 +27,7 @@ func logged(t *testing.T, path string) (*Store, *bytes.Buffer) {
 	return s, &log
 }
 
-// open is what of a store opens something, and who is shut out.
+// open lists what opens something in a store, and who is shut out.
 func (o *inhabited) open(t *testing.T) string {
 	t.Helper()
 	by, err := o.StoppedBy(t.Context())
@@ -64,7 +64,7 @@ func (o *inhabited) open(t *testing.T) string {
 	return strings.Join(open, ", ")
 }
 
-// putBack has something happen, and then puts the tables back as they were before it.
+// putBack runs happens, then restores the tables to their earlier content.
 func (o *inhabited) putBack(t *testing.T, tables []string, happens func() error) {
 	t.Helper()
 	for _, table := range tables {
@@ -78,7 +78,7 @@ func (o *inhabited) putBack(t *testing.T, tables []string, happens func() error)
 	}
 	for _, table := range tables {
 		keep := ""
-		if table == "meta" { // which nothing seals
+		if table == "meta" { // unsealed
 			keep = "UPDATE kept.earlier_meta SET (opens, marked, answered) = (SELECT opens, marked, answered FROM meta); "
 		}
 		meddle(t, o.Store, "PRAGMA foreign_keys = off; "+keep+"DELETE FROM "+table+"; INSERT INTO "+table+" SELECT * FROM kept.earlier_"+table+
@@ -92,8 +92,8 @@ func (o *inhabited) putBack(t *testing.T, tables []string, happens func() error)
 	}
 }
 
-// TestARowThatWasPutBackOpensNothingAtTheNextStart: it has its seal, and the audit says that it was closed since. That is
-// said once, and the row is closed again, so that a later start has nothing to say.
+// TestARowThatWasPutBackOpensNothingAtTheNextStart: its seal is valid, but the audit says that it was closed since.
+// That is logged once, and the row is closed again, so that a later start logs nothing.
 func TestARowThatWasPutBackOpensNothingAtTheNextStart(t *testing.T) {
 	at := time.Now()
 	for name, c := range map[string]struct {
@@ -174,7 +174,7 @@ func TestARowThatWasPutBackOpensNothingAtTheNextStart(t *testing.T) {
 	}
 }
 
-// grant is the one that is in force.
+// grant is the id of the one in force.
 func (o *inhabited) grant(t *testing.T) permissions.ID {
 	t.Helper()
 	held, err := o.Grants(t.Context(), "uid:1000", time.Now())
@@ -184,7 +184,7 @@ func (o *inhabited) grant(t *testing.T) permissions.ID {
 	return held[0].ID
 }
 
-// restoredFrom puts a backup of the store in its place, and gives what it was before that.
+// restoredFrom restores a backup of the store, and returns the path of the replaced one.
 func (o *inhabited) restoredFrom(t *testing.T) (backup string) {
 	t.Helper()
 	backup = filepath.Join(t.TempDir(), "backup.db")
@@ -200,8 +200,8 @@ func (o *inhabited) restoredFrom(t *testing.T) (backup string) {
 	return backup
 }
 
-// TestTheRowsOfABackupAreStillSuspended: what a restore suspended opens nothing when the rows of the backup are put in its place,
-// until it is reinstated, paired again or made anew.
+// TestTheRowsOfABackupAreStillSuspended: rows of the backup that are put back after a restore open nothing until they
+// are reinstated, paired again or replaced.
 func TestTheRowsOfABackupAreStillSuspended(t *testing.T) {
 	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
 	backup := o.restoredFrom(t)
@@ -255,7 +255,7 @@ func TestTheRowsOfABackupAreStillSuspended(t *testing.T) {
 	restorations(t, o.Store)
 }
 
-// TestTheStoreIsStillRestored: where what the store says of itself is that of before a restore, another one begins.
+// TestTheStoreIsStillRestored: if the identity row of before a restore is put back, another life begins.
 func TestTheStoreIsStillRestored(t *testing.T) {
 	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
 	backup := o.restoredFrom(t)
@@ -280,7 +280,8 @@ func TestTheStoreIsStillRestored(t *testing.T) {
 	}
 }
 
-// TestAnApprovalThatWasPutBackIsNotUsed, neither at once nor after a start, once it was used or taken back; and verify finds it.
+// TestAnApprovalThatWasPutBackIsNotUsed after it was used or revoked, neither at once nor after a start; verify finds
+// it.
 func TestAnApprovalThatWasPutBackIsNotUsed(t *testing.T) {
 	for name, then := range map[string]permissions.Event{
 		"A7/used":       permissions.Use{Call: "a", At: time.Now()},
@@ -312,7 +313,7 @@ func TestAnApprovalThatWasPutBackIsNotUsed(t *testing.T) {
 	}
 }
 
-// TestVerifyFindsWhatHappenedTwice: a request ends once, and is used or taken back once, whatever its row says by now.
+// TestVerifyFindsWhatHappenedTwice: a request ends once, and is used or revoked once, whatever its row says.
 func TestVerifyFindsWhatHappenedTwice(t *testing.T) {
 	for name, c := range map[string]struct {
 		of   func(o *inhabited) permissions.Request
@@ -339,7 +340,7 @@ func TestVerifyFindsWhatHappenedTwice(t *testing.T) {
 	}
 }
 
-// TestADenialThatWasPutBack waits again, and verify finds that, also once it was decided again.
+// TestADenialThatWasPutBack is pending again, and verify finds that, even after another decision.
 func TestADenialThatWasPutBack(t *testing.T) {
 	t.Run("A5/by hand", func(t *testing.T) {
 		o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
@@ -365,7 +366,7 @@ func TestADenialThatWasPutBack(t *testing.T) {
 	})
 }
 
-// TestVerifyFindsRowsThatAreMissing, of what nothing deletes but somebody by hand.
+// TestVerifyFindsRowsThatAreMissing and that only a manual change can delete.
 func TestVerifyFindsRowsThatAreMissing(t *testing.T) {
 	for name, c := range map[string]struct{ change, want string }{
 		"H1/a request that waits":    {"DELETE FROM requests WHERE state = 'pending'", "request "},
@@ -396,7 +397,7 @@ func TestVerifyFindsRowsThatAreMissing(t *testing.T) {
 	}
 }
 
-// TestVerifyClaimsNothingOfWhatWasPruned, now or by a daemon from before the audit said so.
+// TestVerifyClaimsNothingOfWhatWasPruned, now or by a daemon from before pruning was audited.
 func TestVerifyClaimsNothingOfWhatWasPruned(t *testing.T) {
 	later := time.Now().Add(1000 * time.Hour)
 	for name, prune := range map[string]func(t *testing.T, o *inhabited){
@@ -442,14 +443,14 @@ func TestVerifyClaimsNothingOfWhatWasPruned(t *testing.T) {
 			for _, of := range []string{"votes WHERE request", "requests WHERE id"} {
 				meddle(t, o.Store, "PRAGMA foreign_keys = off; DELETE FROM "+of+" = '"+string(ended.ID)+"'")
 			}
-			if _, err := o.Verify(t.Context()); (err == nil) != strings.Contains(name, "requests") { // whose prune would delete it as well
+			if _, err := o.Verify(t.Context()); (err == nil) != strings.Contains(name, "requests") { // which pruning would delete too
 				t.Errorf("of what ended since, verify says %v", err)
 			}
 		})
 	}
 }
 
-// prune deletes what is older than an hour at a time.
+// prune deletes everything older than an hour.
 func (o *inhabited) prune(t *testing.T, now time.Time) {
 	t.Helper()
 	for more := true; more; {
@@ -460,8 +461,8 @@ func (o *inhabited) prune(t *testing.T, now time.Time) {
 	}
 }
 
-// TestARowThatCannotBeReadIsLeftOut: it opens nothing, the log says so once, verify names it, and everything else goes on, the
-// start included.
+// TestARowThatCannotBeReadIsLeftOut: it opens nothing, is logged once, and is named by verify; everything else works,
+// including the start.
 func TestARowThatCannotBeReadIsLeftOut(t *testing.T) {
 	for name, c := range map[string]struct{ change, row string }{
 		"D9/the tags of a request":     {"UPDATE requests SET tags = 'x' WHERE state = 'pending'", "request "},

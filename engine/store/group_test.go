@@ -17,7 +17,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// grouped runs writes as one group: they queue, in this order, while somebody else has the turn.
+// grouped runs writes as one group: they queue in this order while another write has the turn.
 func grouped(t *testing.T, s *Store, writes ...func() error) []error {
 	t.Helper()
 	errs := make([]error, len(writes))
@@ -36,7 +36,7 @@ func grouped(t *testing.T, s *Store, writes ...func() error) []error {
 	return errs
 }
 
-// await returns when so many writes queue.
+// await returns when so many writes are queued.
 func await(s *Store, n int) {
 	for queued := -1; queued != n; runtime.Gosched() {
 		s.line.mu.Lock()
@@ -57,7 +57,7 @@ func (s *Store) exec(ctx context.Context, text string, fail error) error {
 	})
 }
 
-// actors are who did what the audit holds, which has to be whole.
+// actors are those in the audit, which must be valid.
 func actors(t *testing.T, s *Store) (all []string) {
 	t.Helper()
 	if _, err := s.Verify(t.Context()); err != nil {
@@ -73,7 +73,7 @@ func actors(t *testing.T, s *Store) (all []string) {
 	return all
 }
 
-// TestWritesOfAGroupShareACommit and each has its own answer: what is refused leaves nothing, also in the audit.
+// TestWritesOfAGroupShareACommit and have separate results: a refused one leaves nothing, not even in the audit.
 func TestWritesOfAGroupShareACommit(t *testing.T) {
 	s := newStore(t)
 	r := insert(t, s)
@@ -108,8 +108,7 @@ func TestWritesOfAGroupShareACommit(t *testing.T) {
 	}
 }
 
-// TestAGroupIsWrittenApart when one of it fails that had written: the others are done again, and each result is that of the
-// second time.
+// TestAGroupIsWrittenApart when one fails after it wrote: the others run again, and their second results count.
 func TestAGroupIsWrittenApart(t *testing.T) {
 	s := newStore(t)
 	opening := newAsk()
@@ -144,7 +143,7 @@ func TestAGroupIsWrittenApart(t *testing.T) {
 	}
 }
 
-// TestAGroupWhoseFileFailsIsUndone whole: nobody is told that something is stored that is not.
+// TestAGroupWhoseFileFailsIsUndone completely: no caller is told that something was stored that was not.
 func TestAGroupWhoseFileFailsIsUndone(t *testing.T) {
 	s := newStore(t)
 	a, b := insert(t, s), insert(t, s)
@@ -154,7 +153,7 @@ func TestAGroupWhoseFileFailsIsUndone(t *testing.T) {
 	}
 	errs := grouped(t, s,
 		allow(a),
-		func() error { return s.exec(t.Context(), "PRAGMA max_page_count = 1", nil) }, // no more than there are
+		func() error { return s.exec(t.Context(), "PRAGMA max_page_count = 1", nil) }, // no more pages than exist
 		func() error { return s.exec(t.Context(), "INSERT INTO moved VALUES (hex(zeroblob(1000000)), '')", nil) },
 		allow(b),
 	)
@@ -179,7 +178,7 @@ func TestAGroupWhoseFileFailsIsUndone(t *testing.T) {
 	}
 }
 
-// TestWhoLeavesTheLineWritesNothing, and whose write has begun is told how it ended.
+// TestWhoLeavesTheLineWritesNothing; a caller whose write has begun gets its result.
 func TestWhoLeavesTheLineWritesNothing(t *testing.T) {
 	s := newStore(t)
 	a, b := insert(t, s), insert(t, s)
@@ -212,7 +211,8 @@ func TestWhoLeavesTheLineWritesNothing(t *testing.T) {
 	}
 }
 
-// TestAWriteThatPanicsEndsAlone: whoever wanted it panics, wherever it ran, and the others of its group are written.
+// TestAWriteThatPanicsEndsAlone: its caller panics, on whichever goroutine it ran, and the rest of the group is
+// written.
 func TestAWriteThatPanicsEndsAlone(t *testing.T) {
 	s := newStore(t)
 	before, r, after := insert(t, s), insert(t, s), insert(t, s)
@@ -242,7 +242,7 @@ func TestAWriteThatPanicsEndsAlone(t *testing.T) {
 	}
 }
 
-// whenWritten is a log that notes something for every line.
+// whenWritten is a log that calls a function for every line.
 type whenWritten func()
 
 func (w whenWritten) Write(line []byte) (int, error) {
@@ -250,7 +250,7 @@ func (w whenWritten) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// TestNobodyWritesAfterDamageWasFound, also who waited in the line by then.
+// TestNobodyWritesAfterDamageWasFound, including writes that were queued.
 func TestNobodyWritesAfterDamageWasFound(t *testing.T) {
 	s := newStore(t)
 	r := insert(t, s)
@@ -275,7 +275,7 @@ func TestNobodyWritesAfterDamageWasFound(t *testing.T) {
 	}
 }
 
-// TestWhatACommitDidAlthoughItFailedIsTold to those who follow the audit, with the next write.
+// TestWhatACommitDidAlthoughItFailedIsTold to audit followers with the next write.
 func TestWhatACommitDidAlthoughItFailedIsTold(t *testing.T) {
 	s := newStore(t)
 	insert(t, s)
@@ -302,7 +302,7 @@ func TestWhatACommitDidAlthoughItFailedIsTold(t *testing.T) {
 	}
 }
 
-// TestAnIdleWriteGoesWithTheNext, and by itself when there is none. One whose caller leaves is not written.
+// TestAnIdleWriteGoesWithTheNext write, or runs alone if there is none. If its caller leaves, it is not written.
 func TestAnIdleWriteGoesWithTheNext(t *testing.T) {
 	s := newStore(t)
 	var idle, next *tx
@@ -349,7 +349,7 @@ func TestAnIdleWriteGoesWithTheNext(t *testing.T) {
 	}
 }
 
-// TestTheGroupOfAnEmptyLine is begun at once; it takes idle writes along, so many that the group stays within its limit.
+// TestTheGroupOfAnEmptyLine starts at once and takes low-priority writes along, up to the group's limit.
 func TestTheGroupOfAnEmptyLine(t *testing.T) {
 	do := func(context.Context, *tx) error { return nil }
 	var l line
@@ -374,7 +374,7 @@ func TestTheGroupOfAnEmptyLine(t *testing.T) {
 	}
 }
 
-// TestWhoWasWrittenByAnotherIsDone: the connection and the turn are the next one's by then.
+// TestWhoWasWrittenByAnotherIsDone: by then the connection and the turn belong to the next.
 func TestWhoWasWrittenByAnotherIsDone(t *testing.T) {
 	s, done := newStore(t), make(chan struct{})
 	errs := grouped(t, s,
@@ -404,8 +404,8 @@ func TestWhoWasWrittenByAnotherIsDone(t *testing.T) {
 	}
 }
 
-// TestWhenTheLedgerIsReadAgain: after a commit that failed, and not after one that did what it should or was undone on
-// purpose. Those who follow the audit are told of new entries alone.
+// TestWhenTheLedgerIsReadAgain: after a failed commit, not after a successful one or a deliberate rollback. Audit
+// followers are notified of new entries only.
 func TestWhenTheLedgerIsReadAgain(t *testing.T) {
 	s := newStore(t)
 	refused := errors.New("refused")

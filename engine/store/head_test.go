@@ -11,7 +11,7 @@ import (
 
 const isBehind = "the audit was changed behind daycared's back: entry "
 
-// cutOff has something happen, and then takes it out of the rows and off the end of the audit.
+// cutOff runs happens, then removes it from the rows and the end of the audit.
 func (o *inhabited) cutOff(t *testing.T, happens func() error) {
 	t.Helper()
 	kept := filepath.Join(t.TempDir(), "kept.db")
@@ -27,8 +27,9 @@ func (o *inhabited) cutOff(t *testing.T, happens func() error) {
 	meddle(t, o.Store, text+"COMMIT")
 }
 
-// TestAnAuditThatWasCutOffWhileItWasOpenIsNotContinued: rows of earlier put nothing in force again with that. Nothing is
-// written, proven or granted any more, the mark does not move to another chain, and the next start suspends what is open.
+// TestAnAuditThatWasCutOffWhileItWasOpenIsNotContinued: putting back old rows this way puts nothing in force. Nothing
+// is written, verified or granted any more, the mark does not move to another chain, and the next start suspends what
+// is open.
 func TestAnAuditThatWasCutOffWhileItWasOpenIsNotContinued(t *testing.T) {
 	at := time.Now()
 	for name, happens := range map[string]func(t *testing.T, o *inhabited) error{
@@ -48,7 +49,7 @@ func TestAnAuditThatWasCutOffWhileItWasOpenIsNotContinued(t *testing.T) {
 			t.Run(name+map[bool]string{true: "", false: ", closed at once"}[noticed], func(t *testing.T) {
 				s, log := logged(t, filepath.Join(t.TempDir(), "daycared.db"))
 				o := openedIn(t, s)
-				if _, err := o.Prove(t.Context(), o.token.Hash, at); err != nil { // the next of this minute writes nothing
+				if _, err := o.Prove(t.Context(), o.token.Hash, at); err != nil { // the next use within this minute writes nothing
 					t.Fatal(err)
 				}
 				o.cutOff(t, func() error { return happens(t, o) })
@@ -91,7 +92,7 @@ func TestAnAuditThatWasCutOffWhileItWasOpenIsNotContinued(t *testing.T) {
 	}
 }
 
-// TestTheMarkIsNotMovedFromAnEntryThatIsGone, even where SQLite notices no change.
+// TestTheMarkIsNotMovedFromAnEntryThatIsGone, even if SQLite notices no change.
 func TestTheMarkIsNotMovedFromAnEntryThatIsGone(t *testing.T) {
 	for name, then := range map[string]func(t *testing.T, o *inhabited) error{
 		"pulse":  func(t *testing.T, o *inhabited) error { return second(o.Pulse(t.Context(), time.Now())) },
@@ -126,8 +127,8 @@ func TestTheMarkIsNotMovedFromAnEntryThatIsGone(t *testing.T) {
 	}
 }
 
-// TestNoFalseAlarmOfTheAudit: others may write what is not the audit, the audit may be ahead of its mark, and what is deleted as
-// too old may be that of the mark. A mark that was answered says nothing.
+// TestNoFalseAlarmOfTheAudit: other programs may write other tables, the audit may be ahead of its mark, and the mark's
+// entry may have been pruned. An answered mark is ignored.
 func TestNoFalseAlarmOfTheAudit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "daycared.db")
 	s, log := logged(t, path)

@@ -14,7 +14,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// beforeSeals opens a store of the schema before the key, as that daemon wrote it.
+// beforeSeals opens a store with the schema from before the key, as a daemon of that time wrote it.
 func beforeSeals(t *testing.T, path string) {
 	t.Helper()
 	o := newOpened(t, path)
@@ -27,7 +27,7 @@ func beforeSeals(t *testing.T, path string) {
 	}
 }
 
-// oldView undoes the migrations of the view aic_interactions, of the persons of tokens and of calls beyond a rate.
+// oldView reverts the migrations of the view aic_interactions, of token persons and of calls beyond a rate.
 func oldView(t *testing.T) []string {
 	t.Helper()
 	first, err := migrations.ReadFile("migrations/00001_requests.sql")
@@ -42,14 +42,14 @@ func oldView(t *testing.T) []string {
 	}
 }
 
-// unsealSchema takes a store back to the schema before the key.
+// unsealSchema reverts a store to the schema before the key.
 func unsealSchema(t *testing.T, path string) {
 	t.Helper()
 	drop := append(oldView(t),
 		"DELETE FROM goose_db_version WHERE version_id > 4", "DROP TABLE locks", "ALTER TABLE copies DROP COLUMN dated",
 		"ALTER TABLE meta DROP COLUMN shut", "ALTER TABLE votes DROP COLUMN account", "DROP INDEX audit_gates",
 		"DROP VIEW agent_sessions", "ALTER TABLE sessions DROP COLUMN debug", "ALTER TABLE tool_calls DROP COLUMN affected_path",
-		"DROP INDEX requests_kept", "DROP INDEX requests_denied", // of the migrations after it
+		"DROP INDEX requests_kept", "DROP INDEX requests_denied", // of later migrations
 		"ALTER TABLE requests DROP COLUMN action", "ALTER TABLE requests DROP COLUMN voided_by",
 		"CREATE INDEX requests_denied ON requests (caller, digest, decided_at) WHERE state = 'denied'",
 	)
@@ -61,7 +61,8 @@ func unsealSchema(t *testing.T, path string) {
 	}
 }
 
-// TestAStoreFromBeforeTheKeyIsSealedOnce at its migration, with an entry that counts the rows; heads from before still verify.
+// TestAStoreFromBeforeTheKeyIsSealedOnce at its migration, with an entry that counts the rows; older heads still
+// verify.
 func TestAStoreFromBeforeTheKeyIsSealedOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "daycared.db")
 	beforeSeals(t, path)
@@ -100,11 +101,11 @@ func TestAStoreFromBeforeTheKeyIsSealedOnce(t *testing.T) {
 	}
 }
 
-// TestASealingThatWasKilled goes on at the next start, before and after its commit.
+// TestASealingThatWasKilled is finished by the next start, before and after its commit.
 func TestASealingThatWasKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "daycared.db")
 	beforeSeals(t, path)
-	if _, err := makeKey(options(path).keyFile() + nextSuffix); err != nil { // before it was committed
+	if _, err := makeKey(options(path).keyFile() + nextSuffix); err != nil { // before the commit
 		t.Fatal(err)
 	}
 	s := reopen(t, path)
@@ -119,7 +120,7 @@ func TestASealingThatWasKilled(t *testing.T) {
 	if len(restorations(t, s)) != 0 || !exists(key) || exists(key+nextSuffix) {
 		t.Error("the key is not in its place")
 	}
-	// As a migration that was killed between its step and the seals leaves it.
+	// A migration killed between its step and the seals.
 	steps := fstest.MapFS{}
 	files, err := migrations.ReadDir("migrations")
 	if err != nil {
@@ -148,7 +149,7 @@ func TestASealingThatWasKilled(t *testing.T) {
 	}
 }
 
-// TestWithoutTheRightKey nothing is opened, and it is said what to do; a new key is a new life.
+// TestWithoutTheRightKey nothing opens, and the error says what to do; a new key begins a new life.
 func TestWithoutTheRightKey(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(t *testing.T, path, key string) error
@@ -188,7 +189,7 @@ func TestWithoutTheRightKey(t *testing.T) {
 				t.Fatal(err)
 			}
 			o.Store = reopen(t, path)
-			if got := o.gates(t); len(got) != 1 || got[0] != "pairing" { // listed, and suspended
+			if got := o.gates(t); len(got) != 1 || got[0] != "pairing" { // listed as suspended
 				t.Errorf("%s are open", got)
 			}
 			if paired, err := o.Pairings(t.Context()); err != nil || paired[0].SuspendedAt.IsZero() {
@@ -211,8 +212,8 @@ func TestWithoutTheRightKey(t *testing.T) {
 	}
 }
 
-// TestRestoreWithAnotherKey: a copy that was sealed elsewhere is checked with its key, or it is said that it was not; in both
-// cases it carries the seals of this machine then.
+// TestRestoreWithAnotherKey: a copy sealed elsewhere is checked with its key, or reported as unchecked; either way it
+// gets the seals of this machine.
 func TestRestoreWithAnotherKey(t *testing.T) {
 	elsewhere := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
 	key := options(elsewhere.path).keyFile()
@@ -271,7 +272,7 @@ func TestRestoreWithAnotherKey(t *testing.T) {
 	}
 }
 
-// TestVerifyFile checks a backup with the key, and says what it could not check without.
+// TestVerifyFile checks a backup with the key, and reports what it could not check without.
 func TestVerifyFile(t *testing.T) {
 	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
 	from := options(filepath.Join(t.TempDir(), "backup.db"))
@@ -299,7 +300,7 @@ func TestVerifyFile(t *testing.T) {
 	}
 }
 
-// TestDraftsOfBackupsThatWereKilledAreRemoved, and none that is being written.
+// TestDraftsOfBackupsThatWereKilledAreRemoved, but none that is being written.
 func TestDraftsOfBackupsThatWereKilledAreRemoved(t *testing.T) {
 	s := newStore(t)
 	folder := t.TempDir()
@@ -333,7 +334,7 @@ func TestDraftsOfBackupsThatWereKilledAreRemoved(t *testing.T) {
 	}
 }
 
-// TestWriteFile leaves the old file or the new one, with the mode that it is to have.
+// TestWriteFile leaves the old or the new file, with the requested mode.
 func TestWriteFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path+draftSuffix, []byte("half of it"), 0o644); err != nil {
@@ -356,9 +357,9 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
-// TestANewKeyLaundersNothing: while the present key fits the entries, what does not carry its seal is not sealed with the new one,
-// and what the entries say of a stop, a lock, a suspension or a grant that was taken back holds. Where it fits nothing that is
-// there, they are heard all the same.
+// TestANewKeyLaundersNothing: while the current key fits the entries, rows without its seal are not sealed with the new
+// one, and entries about a stop, a lock, a suspension or a revoked grant stay in force. If it fits nothing, the entries
+// count all the same.
 func TestANewKeyLaundersNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		forge string
@@ -415,7 +416,7 @@ func TestANewKeyLaundersNothing(t *testing.T) {
 	}
 }
 
-// TestANewKeyOfAnotherChain: the row that says which chain is the store's own cannot lead away from the entries.
+// TestANewKeyOfAnotherChain: the row with the store's own chain cannot hide the entries.
 func TestANewKeyOfAnotherChain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "daycared.db")
 	o := newOpened(t, path)
@@ -428,7 +429,7 @@ func TestANewKeyOfAnotherChain(t *testing.T) {
 	unwell(t, "new key", err, "was changed behind daycared's back", "daycared restore FILE")
 }
 
-// TestANewKeyWhereAnEarlierOneIsBack: one that another replaced since does not decide what is sealed.
+// TestANewKeyWhereAnEarlierOneIsBack: a key that was replaced since does not decide what is sealed.
 func TestANewKeyWhereAnEarlierOneIsBack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "daycared.db")
 	o := newOpened(t, path)

@@ -12,8 +12,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestABadRowOfAListIsLeftOut: one notice, message or copy that cannot be read keeps nobody from the others, and the log says
-// so once. A transcript is read whole or not at all.
+// TestABadRowOfAListIsLeftOut: one unreadable notice, message or copy does not hide the others, and is logged once. A
+// transcript is read completely or not at all.
 func TestABadRowOfAListIsLeftOut(t *testing.T) {
 	const two = "WITH two (n, at) AS (VALUES (1, 'x'), (2, 5)) INSERT INTO "
 	const copied = "copies SELECT (SELECT id FROM requests WHERE state = 'pending'), n, 'telegram', '', n, '', 0, 0, at, '', 0 FROM two"
@@ -64,7 +64,7 @@ func TestABadRowOfAListIsLeftOut(t *testing.T) {
 
 func length[T any](all []T, err error) (int, error) { return len(all), err }
 
-// TestRowsThatAreLeftOutHoldUpNoDeadline: D9/as many as are looked at in one go.
+// TestRowsThatAreLeftOutHoldUpNoDeadline: D9/as many as one pass examines.
 func TestRowsThatAreLeftOutHoldUpNoDeadline(t *testing.T) {
 	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
 	for range 3 {
@@ -91,7 +91,7 @@ func TestRowsThatAreLeftOutHoldUpNoDeadline(t *testing.T) {
 	}
 }
 
-// TestWhomARequestAsksMayBeUnreadable: D9/the lists that look for one person, or for those who were not asked yet.
+// TestWhomARequestAsksMayBeUnreadable: D9/for lists by person, or of requests without copies.
 func TestWhomARequestAsksMayBeUnreadable(t *testing.T) {
 	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
 	meddle(t, o.Store, "UPDATE requests SET asked = 'zz' WHERE state = 'pending' OR id IN (SELECT request FROM grants)")
@@ -109,7 +109,7 @@ func TestWhomARequestAsksMayBeUnreadable(t *testing.T) {
 	}
 }
 
-// TestVerifyReadsEveryRequest: D9/also those whose number is one that daycared never gives.
+// TestVerifyReadsEveryRequest: D9/including numbers that daycared never assigns.
 func TestVerifyReadsEveryRequest(t *testing.T) {
 	for _, number := range []string{"-5", "0", "-9223372036854775808", "9223372036854775807"} {
 		o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
@@ -147,7 +147,7 @@ func TestVerifyComparesUses(t *testing.T) {
 	}
 }
 
-// TestNothingIsClosedInWordsAlone: D9/a trigger that ignores a change.
+// TestNothingIsClosedInWordsAlone: D9/with a trigger that ignores a change.
 func TestNothingIsClosedInWordsAlone(t *testing.T) {
 	for table, closes := range map[string]func(o *inhabited) error{
 		"grants": func(o *inhabited) error {
@@ -178,7 +178,7 @@ func TestNothingIsClosedInWordsAlone(t *testing.T) {
 	}
 }
 
-// TestARowThatCannotBeReadHoldsUpNoPruning: D9/words of what is settled, requests, sessions, tokens and the audit.
+// TestARowThatCannotBeReadHoldsUpNoPruning: D9/of words, requests, sessions, tokens and the audit.
 func TestARowThatCannotBeReadHoldsUpNoPruning(t *testing.T) {
 	for _, change := range []string{
 		"UPDATE requests SET calls = '{' WHERE state = 'denied'",
@@ -201,7 +201,7 @@ func TestARowThatCannotBeReadHoldsUpNoPruning(t *testing.T) {
 	}
 }
 
-// TestAGrantThatCannotBeReadHoldsUpNoEndOfASession: D9/and is over with it.
+// TestAGrantThatCannotBeReadHoldsUpNoEndOfASession: D9/and ends with it.
 func TestAGrantThatCannotBeReadHoldsUpNoEndOfASession(t *testing.T) {
 	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
 	bad := o.grant(t)
@@ -218,7 +218,7 @@ func TestAGrantThatCannotBeReadHoldsUpNoEndOfASession(t *testing.T) {
 	}
 }
 
-// TestAGrantThatCannotBeReadIsTakenBackWithItsApproval: A7/nor is it open again once its bytes are put back.
+// TestAGrantThatCannotBeReadIsTakenBackWithItsApproval: A7/and stays closed when its bytes are restored.
 func TestAGrantThatCannotBeReadIsTakenBackWithItsApproval(t *testing.T) {
 	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
 	r := approve(t, o.Store, permissions.For(time.Hour))

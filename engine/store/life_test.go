@@ -25,7 +25,7 @@ func reopen(t *testing.T, path string) *Store {
 	return s
 }
 
-// restorations are the beginnings of lives that the audit has.
+// restorations are the StoreRestored entries of the audit.
 func restorations(t *testing.T, s *Store) (found []permissions.Entry) {
 	t.Helper()
 	if _, err := s.Verify(t.Context()); err != nil {
@@ -48,7 +48,7 @@ func restorations(t *testing.T, s *Store) (found []permissions.Entry) {
 	}
 }
 
-// approve has fay allow a request for a scope.
+// approve makes fay allow a request for a scope.
 func approve(t *testing.T, s *Store, scope permissions.Scope) permissions.Request {
 	t.Helper()
 	o := newAsk()
@@ -72,7 +72,7 @@ func use(t *testing.T, s *Store, r permissions.Request) error {
 	return err
 }
 
-// TestNewLife puts a store back behind its mark in every way that a hand can, and sees that nothing old opens anything.
+// TestNewLife puts a store behind its mark in every manual way, and checks that nothing old opens anything.
 func TestNewLife(t *testing.T) {
 	remove := func(t *testing.T, path string) {
 		for _, suffix := range []string{"", logSuffix, indexSuffix} {
@@ -246,7 +246,7 @@ func TestNewLife(t *testing.T) {
 	}
 }
 
-// TestPairAgain: pairing somebody anew takes the place of a pairing that is suspended.
+// TestPairAgain: pairing a person again replaces a suspended pairing.
 func TestPairAgain(t *testing.T) {
 	s := newStore(t)
 	p := permissions.Pairing{Person: "fay", Via: "telegram", Address: "1", PairedAt: time.Now()}
@@ -262,8 +262,7 @@ func TestPairAgain(t *testing.T) {
 	}
 }
 
-// TestSameLife: moving the folder, an upgrade, a mark that cannot be written and a store that was begun anew are no
-// restore.
+// TestSameLife: moving the folder, an upgrade, an unwritable mark and a store started afresh are no restore.
 func TestSameLife(t *testing.T) {
 	t.Run("moved", func(t *testing.T) {
 		from, to := filepath.Join(t.TempDir(), "was"), filepath.Join(t.TempDir(), "now")
@@ -324,8 +323,8 @@ func TestSameLife(t *testing.T) {
 	})
 }
 
-// TestNoSuspensionInAThousandDeaths kills a store at any moment a thousand times, with a mark that is as new as the store
-// or older, or that could not be written: none of it counts as a restore.
+// TestNoSuspensionInAThousandDeaths kills a store a thousand times at any moment, with a current, an older or an
+// unwritable mark: none counts as a restore.
 func TestNoSuspensionInAThousandDeaths(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	path := filepath.Join(t.TempDir(), "daycared.db")
@@ -334,7 +333,7 @@ func TestNoSuspensionInAThousandDeaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	approve(t, s, permissions.For(time.Hour))
-	var older []byte // a mark that death may leave, since the new one was not there yet
+	var older []byte // an older mark, as a crash may leave it
 	for death := range 1000 {
 		for range random.IntN(3) {
 			switch random.IntN(4) {
@@ -361,12 +360,12 @@ func TestNoSuspensionInAThousandDeaths(t *testing.T) {
 		if older, err = os.ReadFile(markName(next)); err != nil {
 			t.Fatal(err)
 		}
-		if random.IntN(5) == 0 { // a full disk: nothing can be written there
+		if random.IntN(5) == 0 { // a full disk: the mark cannot be written
 			if err := os.MkdirAll(markName(next)+draftSuffix+"/x", 0o700); err != nil {
 				t.Fatal(err)
 			}
 		}
-		s.started = false // the dead write no mark
+		s.started = false // a killed process writes no mark
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -390,7 +389,8 @@ func TestNoSuspensionInAThousandDeaths(t *testing.T) {
 	}
 }
 
-// TestARestoreOfWhatIsOlderForgetsNoClosing: D10/a copy that never had a grant or a token, and then one that has it open.
+// TestARestoreOfWhatIsOlderForgetsNoClosing: D10/first of a copy without a grant or token, then of one in which it is
+// open.
 func TestARestoreOfWhatIsOlderForgetsNoClosing(t *testing.T) {
 	path, folder := filepath.Join(t.TempDir(), "daycared.db"), t.TempDir()
 	older, middle, newer := filepath.Join(folder, "older.db"), filepath.Join(folder, "middle.db"), filepath.Join(folder, "newer.db")
@@ -430,7 +430,7 @@ func TestARestoreOfWhatIsOlderForgetsNoClosing(t *testing.T) {
 	}
 }
 
-// TestVerifyMissesWhatIsSuspended: D9/a row that is deleted before anybody reinstates it.
+// TestVerifyMissesWhatIsSuspended: D9/if its row is deleted before it is reinstated.
 func TestVerifyMissesWhatIsSuspended(t *testing.T) {
 	for _, renewed := range []string{"restore", "new-key"} {
 		for _, table := range []string{"grants", "tokens", "pairings"} {

@@ -16,8 +16,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestRemovedLog: where a store that died is without its log, what was revoked is not in force again, even if a start failed
-// in between. A death with its log, a start that fails and a mark that cannot be written when it is closed are no restore.
+// TestRemovedLog: if a killed store loses its log, revoked things are not in force again, even after a failed start in
+// between. A crash with its log, a failed start and an unwritable mark at closing are no restore.
 func TestRemovedLog(t *testing.T) {
 	fail := func(t *testing.T, path string) {
 		steps := fstest.MapFS{"00001_requests.sql": {Data: []byte("nonsense")}}
@@ -25,7 +25,7 @@ func TestRemovedLog(t *testing.T) {
 			t.Fatal("it opened", s.Close())
 		}
 	}
-	cut := func(n int64) func(t *testing.T, path string) { // below 0: by so many bytes
+	cut := func(n int64) func(t *testing.T, path string) { // below 0: truncated by so many bytes
 		return func(t *testing.T, path string) {
 			is, err := size(path + logSuffix)
 			if err != nil {
@@ -39,7 +39,7 @@ func TestRemovedLog(t *testing.T) {
 			}
 		}
 	}
-	marked := func(t *testing.T, path string) { // as one that is about to empty its log
+	marked := func(t *testing.T, path string) { // about to empty its log
 		m, _, err := readMark(path)
 		if err != nil || !m.InUse {
 			t.Fatal(m, err)
@@ -141,7 +141,7 @@ func TestRemovedLog(t *testing.T) {
 	}
 }
 
-// TestLifeWithoutRoomForItsMark: a new life whose mark cannot be written is the same life after a death.
+// TestLifeWithoutRoomForItsMark: a new life whose mark cannot be written is still the same after a crash.
 func TestLifeWithoutRoomForItsMark(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "daycared.db")
 	s := reopen(t, path)
@@ -184,7 +184,7 @@ func TestLifeWithoutRoomForItsMark(t *testing.T) {
 	}
 }
 
-// TestForeignLog: a log that belongs to another file is neither replayed nor deleted.
+// TestForeignLog: a log of another file is neither replayed nor deleted.
 func TestForeignLog(t *testing.T) {
 	for name, put := range map[string]func(t *testing.T, path, backup, old string) error{
 		"a backup":      func(_ *testing.T, path, backup, _ string) error { return os.Rename(backup, path) },
@@ -238,8 +238,8 @@ func TestForeignLog(t *testing.T) {
 	}
 }
 
-// TestLifeThatDiesAtItsBeginning: a death between the commit that begins a new life and its mark is not taken for a log of
-// another file, and the life is not begun a second time. Somebody who reads the store keeps the log from being moved.
+// TestLifeThatDiesAtItsBeginning: a crash between the commit of a new life and its mark is not taken for a foreign log,
+// and the life does not begin twice. A reader keeps the log from being moved.
 func TestLifeThatDiesAtItsBeginning(t *testing.T) {
 	for _, marked := range []bool{false, true} {
 		path, old := filepath.Join(t.TempDir(), "daycared.db"), filepath.Join(t.TempDir(), "old.db")
@@ -274,7 +274,7 @@ func TestLifeThatDiesAtItsBeginning(t *testing.T) {
 		dead := filepath.Join(t.TempDir(), "daycared.db")
 		copyFiles(t, path, dead, "", logSuffix)
 		copyFiles(t, markName(path), markName(dead), "")
-		if !marked { // it died before
+		if !marked { // killed before
 			if _, _, err := announceRestore(dead, *before); err != nil {
 				t.Fatal(err)
 			}
@@ -297,7 +297,7 @@ func TestLifeThatDiesAtItsBeginning(t *testing.T) {
 	}
 }
 
-// TestMarksThatAreNone: a mark with numbers that no store comes to is damage, and the audit goes on soundly. A pipe is no mark.
+// TestMarksThatAreNone: a mark with impossible numbers is damage, and the audit remains valid. A pipe is no mark.
 func TestMarksThatAreNone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "daycared.db")
 	s := reopen(t, path)

@@ -12,7 +12,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// next is the migrations and one more; last is the number of the last of those that there are.
+// next are the migrations and one more; last is the number of the last existing one.
 func next(t *testing.T, statement string) (all fstest.MapFS, last int) {
 	t.Helper()
 	all = stepsUpTo(t, 0)
@@ -27,7 +27,7 @@ func next(t *testing.T, statement string) (all fstest.MapFS, last int) {
 	return all, last
 }
 
-// TestMigrate: a store with rows is copied before it changes, and the daemon before the change refuses it.
+// TestMigrate: a store with rows is copied before it changes, and the previous daemon refuses it.
 func TestMigrate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "daycared.db")
 	s, err := Open(t.Context(), options(path))
@@ -90,7 +90,7 @@ func TestMigrateNew(t *testing.T) {
 	}
 }
 
-// TestMigrateFails: a migration that cannot be done leaves the store as it was.
+// TestMigrateFails: a failing migration leaves the store unchanged.
 func TestMigrateFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "daycared.db")
 	s, err := Open(t.Context(), options(path))

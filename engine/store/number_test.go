@@ -12,8 +12,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestANumberThatSomebodyMadeUpIsNobodys: a row that does not carry its seal neither uses up the numbers of new requests nor takes
-// their codes from those that were there.
+// TestANumberThatSomebodyMadeUpIsNobodys: an unsealed row neither uses up new numbers nor takes codes of existing
+// requests.
 func TestANumberThatSomebodyMadeUpIsNobodys(t *testing.T) {
 	for name, number := range map[string]int64{
 		"D9/there is none after it":      math.MaxInt64,
@@ -52,7 +52,8 @@ func TestANumberThatSomebodyMadeUpIsNobodys(t *testing.T) {
 	}
 }
 
-// TestWhatIsOnlyToldStopsNothing: what the store merely counts or tells can be anything, and it starts and works.
+// TestWhatIsOnlyToldStopsNothing: columns that are only counted or displayed may contain anything; the store starts and
+// works.
 func TestWhatIsOnlyToldStopsNothing(t *testing.T) {
 	for name, text := range map[string]string{
 		"D9/when it ran last":      "UPDATE meta SET alive_at = x'ff'",
@@ -102,8 +103,8 @@ func TestWhatIsOnlyToldStopsNothing(t *testing.T) {
 	}
 }
 
-// TestACellThatNoSealCoversKeepsNoStoreFromStarting: where it says how often the store was opened, the store counts as one that was
-// put back, once.
+// TestACellThatNoSealCoversKeepsNoStoreFromStarting: without a readable count of openings, the store counts as
+// restored, once.
 func TestACellThatNoSealCoversKeepsNoStoreFromStarting(t *testing.T) {
 	for _, column := range []string{"opens", "marked", "answered", "strangers", "created_at"} {
 		for _, value := range []string{"x'ff'", "'zz'", "9223372036854775807", "-1", "0.5"} {
@@ -130,7 +131,7 @@ func TestACellThatNoSealCoversKeepsNoStoreFromStarting(t *testing.T) {
 	}
 }
 
-// TestAKeyOfAnApprovalThatIsOverAsksAnew: the column that says that a key is in use is under no seal.
+// TestAKeyOfAnApprovalThatIsOverAsksAnew: the column that marks a key as in use has no seal.
 func TestAKeyOfAnApprovalThatIsOverAsksAnew(t *testing.T) {
 	t.Run("D9/the key of what a revoked grant had allowed", func(t *testing.T) {
 		s := reopen(t, filepath.Join(t.TempDir(), "daycared.db"))
@@ -178,7 +179,7 @@ func TestAStoreThatCannotSayWhatItIsTellsWhatToDo(t *testing.T) {
 	}
 }
 
-// TestAnEntryThatCannotBeReadHidesNoOther: it is listed without its hash, and is no event.
+// TestAnEntryThatCannotBeReadHidesNoOther: it is listed without its hash and is no event.
 func TestAnEntryThatCannotBeReadHidesNoOther(t *testing.T) {
 	for name, text := range map[string]string{
 		"D9/its details": "UPDATE audit SET detail = 'x' WHERE type = 'REQUEST_SETTLED'",

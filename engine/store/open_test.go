@@ -13,7 +13,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestFile: only the daemon's own account may read the store, whatever its name and whoever made the file.
+// TestFile: only the daemon's account may read the store, whatever its name and whoever created the file.
 func TestFile(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, path string){
 		"new":                        func(*testing.T, string) {},
@@ -45,7 +45,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestSettings reads back what durability and safety need.
+// TestSettings reads back the settings for durability and safety.
 func TestSettings(t *testing.T) {
 	s := newStore(t)
 	for _, c := range []struct {
@@ -68,7 +68,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestOpenFails: what stands in the way is said, and what to do about it.
+// TestOpenFails: the error says what is wrong and what to do.
 func TestOpenFails(t *testing.T) {
 	page := make([]byte, 4096)
 	for i := range page {
@@ -143,7 +143,7 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// TestClosed: a store that was closed says so, and gives nothing.
+// TestClosed: a closed store says so and returns nothing.
 func TestClosed(t *testing.T) {
 	var log bytes.Buffer
 	o := options(filepath.Join(t.TempDir(), "daycared.db"))

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPlans asks SQLite how it would run each statement: none reads a whole table, so that nothing becomes slower as
-// rows are added, and lists of what is open come from the small index made for them.
+// TestPlans checks SQLite's query plans: no statement scans a whole table, so that nothing gets slower as rows are
+// added, and lists of open items use their small index.
 func TestPlans(t *testing.T) {
 	s := newStore(t)
 	sorted := map[string]bool{"readGrants": true, "readGrantsInForce": true, "readGrantsPutTo": true, "readGates": true} // the few in force
@@ -170,7 +170,7 @@ func TestPlans(t *testing.T) {
 			t.Errorf("%s does not use %s:\n%s", c.name, c.index, plan)
 		}
 		for line := range strings.Lines(plan) {
-			small := strings.Contains(line, "INDEX requests_") || strings.Contains(line, "INDEX grants_open") || // hold what is open
+			small := strings.Contains(line, "INDEX requests_") || strings.Contains(line, "INDEX grants_open") || // contain what is open
 				strings.Contains(line, "SCAN CONSTANT ROW") || strings.Contains(line, "SCAN meta") || strings.Contains(line, "SCAN none") || // one row
 				strings.Contains(line, "VIRTUAL TABLE") || strings.Contains(line, "SCAN waiting")
 			if strings.Contains(line, "SCAN") && !small || strings.Contains(line, "TEMP B-TREE") && !sorted[c.name] {

@@ -14,7 +14,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// dead is a store that died with more than a backup of it has, most of it in its log.
+// dead is a store that died with more content than its backup, most of it in its log.
 type dead struct {
 	path, backup string
 	saved, lost  permissions.Request
@@ -83,7 +83,7 @@ func newDead(t *testing.T) dead {
 	return d
 }
 
-// restored sees that the store is that of the backup in a new life, and nothing else is left in the folder but kept.
+// restored checks that the store is the backup's in a new life, and that only kept is left in the folder.
 func (d dead) restored(t *testing.T, kept string) {
 	t.Helper()
 	s := reopen(t, d.path)
@@ -111,10 +111,10 @@ func (d dead) restored(t *testing.T, kept string) {
 	}
 }
 
-// TestRestore: what was taken back since the backup stays so, and everything else is suspended.
+// TestRestore: what was revoked since the backup stays revoked, and the rest is suspended.
 func TestRestore(t *testing.T) { restoresWhatWasTakenBack(t) }
 
-// TestRestoreGoesByTheAuditOfTheStoreThatIsReplaced: D10/its rows may have been changed since.
+// TestRestoreGoesByTheAuditOfTheStoreThatIsReplaced: D10/its rows may have been changed.
 func TestRestoreGoesByTheAuditOfTheStoreThatIsReplaced(t *testing.T) {
 	restoresWhatWasTakenBack(t, "DELETE FROM uses WHERE granted IN (SELECT id FROM grants WHERE revoked_at > 0)",
 		"DELETE FROM grants WHERE revoked_at > 0", "DELETE FROM tokens WHERE revoked_at > 0", "DELETE FROM locks", "DELETE FROM suspensions",
@@ -122,7 +122,8 @@ func TestRestoreGoesByTheAuditOfTheStoreThatIsReplaced(t *testing.T) {
 		"UPDATE meta SET stopped_by = '', stopped_at = 0")
 }
 
-// TestTwoRestoresKeepWhatWasTakenBack: D10/the store that the second one replaces is not the one in which it was taken back.
+// TestTwoRestoresKeepWhatWasTakenBack: D10/it was revoked in the first store, not in the one that the second restore
+// replaces.
 func TestTwoRestoresKeepWhatWasTakenBack(t *testing.T) {
 	for _, started := range []bool{true, false} {
 		d := newDead(t)
@@ -194,7 +195,7 @@ func restoresWhatWasTakenBack(t *testing.T, changes ...string) {
 	}
 }
 
-// beforeList brings a store back to the schema before [shut].
+// beforeList reverts a store to the schema before [shut].
 func beforeList(t *testing.T, path, keyFile string) {
 	t.Helper()
 	key, err := readKey(keyFile)
@@ -214,7 +215,7 @@ func beforeList(t *testing.T, path, keyFile string) {
 	}
 }
 
-// TestRestoreFromBeforeLocks: what cannot be carried over is said.
+// TestRestoreFromBeforeLocks: what cannot be carried over is reported.
 func TestRestoreFromBeforeLocks(t *testing.T) {
 	d := newDead(t)
 	beforeList(t, d.backup, options(d.path).keyFile())
@@ -228,8 +229,8 @@ func TestRestoreFromBeforeLocks(t *testing.T) {
 	}
 }
 
-// TestRestoreOnto puts a backup in place of nothing, of garbage and of a store whose log belongs to another file, and
-// from the files of a store that died as well.
+// TestRestoreOnto restores in place of nothing, of garbage and of a store with a foreign log, and from a killed store's
+// files too.
 func TestRestoreOnto(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, d *dead){
 		"nothing": func(t *testing.T, d *dead) { d.path = filepath.Join(t.TempDir(), "daycared.db") },
@@ -269,7 +270,7 @@ func TestRestoreOnto(t *testing.T) {
 	}
 }
 
-// TestRestoreRefuses: what is no sound store changes nothing.
+// TestRestoreRefuses: an invalid file changes nothing.
 func TestRestoreRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		from func(t *testing.T, d dead) string
@@ -338,7 +339,7 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// TestRestoreKilled kills a restore after each of its steps: the next start, or the next restore, does the rest.
+// TestRestoreKilled kills a restore after each step: the next start or restore finishes it.
 func TestRestoreKilled(t *testing.T) {
 	const kept = "daycared.db" + replacedSuffix + "20261122T173000Z"
 	for step := 0; ; step++ {
@@ -347,7 +348,7 @@ func TestRestoreKilled(t *testing.T) {
 		if err := r.draft(t.Context(), options(d.path), d.path, d.backup); err != nil {
 			t.Fatal(err)
 		}
-		if step == 0 { // killed before it was decided: the store is as it was
+		if step == 0 { // killed before the decision: the store is unchanged
 			s := reopen(t, d.path)
 			if _, err := s.Read(t.Context(), d.lost.ID); err != nil || len(restorations(t, s)) != 0 || exists(d.path+restoredSuffix) {
 				t.Errorf("the store was changed: %v", err)
@@ -366,7 +367,7 @@ func TestRestoreKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if step%2 == 0 { // whoever restores again finishes it as well, before anything else
+		if step%2 == 0 { // another restore finishes it first, too
 			if _, err := Restore(t.Context(), options(d.path), "/nowhere"); err == nil {
 				t.Error("there is nothing to restore from")
 			}
@@ -375,12 +376,12 @@ func TestRestoreKilled(t *testing.T) {
 	}
 }
 
-// Where the copy took the store's place and cannot be opened, that is said, with where the old store is.
+// If the restored copy cannot be opened, the error says so, and where the old store is.
 func TestRestoreSaysThatTheStoreWasReplaced(t *testing.T) {
 	d := newDead(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	o := options(d.path)
-	o.Now = func() time.Time { // asked once the copy is verified
+	o.Now = func() time.Time { // called once the copy is verified
 		cancel()
 		return time.Now()
 	}
@@ -391,7 +392,7 @@ func TestRestoreSaysThatTheStoreWasReplaced(t *testing.T) {
 	}
 }
 
-// A file that is damaged is not to be replaced by itself.
+// A damaged file is not to be replaced by itself.
 func TestRestoreOfADamagedFile(t *testing.T) {
 	d := newDead(t)
 	raw, err := os.ReadFile(d.backup)
@@ -422,10 +423,10 @@ func TestRestoreOfADamagedFile(t *testing.T) {
 	}
 }
 
-// The audit goes back to the newest entry of the store's own chain, whatever others it keeps.
+// BackTo is the newest entry of the store's own chain, whatever other chains it has.
 func TestRestoreOfSeveralChains(t *testing.T) {
 	d := newDead(t)
-	other := reopen(t, filepath.Join(t.TempDir(), "other.db")) // its chain is named later, so it comes after
+	other := reopen(t, filepath.Join(t.TempDir(), "other.db")) // its chain sorts after the other
 	insert(t, other)
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
@@ -450,7 +451,7 @@ func TestRestoreOfSeveralChains(t *testing.T) {
 	}
 }
 
-// TestAnIntentNamesAFileOfOurs: a restore that is to be finished moves nothing out of the folder.
+// TestAnIntentNamesAFileOfOurs: finishing a restore moves nothing out of the folder.
 func TestAnIntentNamesAFileOfOurs(t *testing.T) {
 	for _, name := range []string{
 		"", "x", "daycared.db.replaced-", "daycared.db.replaced-/../../stolen", "daycared.db.replaced-20261122T173000Z/x",
@@ -470,8 +471,8 @@ func TestAnIntentNamesAFileOfOurs(t *testing.T) {
 	}
 }
 
-// TestRestoreOfACopyWithoutItsSeals: where the key is here, whatever of the copy still shows that it was sealed with it refuses the
-// copy, and nothing is restored.
+// TestRestoreOfACopyWithoutItsSeals: if the key is here, any trace that the copy was sealed with it refuses the copy,
+// and nothing is restored.
 func TestRestoreOfACopyWithoutItsSeals(t *testing.T) {
 	const meta, grants = "UPDATE meta SET mac = x''", "UPDATE grants SET caller = 'uid:5'"
 	const rows = "UPDATE requests SET mac = x''; UPDATE grants SET mac = x''; UPDATE tokens SET mac = x''; UPDATE pairings SET mac = x''"
@@ -502,7 +503,7 @@ func TestRestoreOfACopyWithoutItsSeals(t *testing.T) {
 			}
 		})
 	}
-	path := filepath.Join(t.TempDir(), "daycared.db") // from before the key, by its schema, and an entry names the key
+	path := filepath.Join(t.TempDir(), "daycared.db") // by its schema from before the key, but an entry names the key
 	beforeSeals(t, path)
 	s := reopen(t, path)
 	if err := s.Close(); err != nil {
@@ -525,7 +526,7 @@ func TestRestoreOfACopyWithoutItsSeals(t *testing.T) {
 	}
 }
 
-// TestRestoreSaysWhichLocksAreLost: none where the store that was replaced could be read and is the same.
+// TestRestoreSaysWhichLocksAreLost: none if the replaced store is readable and the same.
 func TestRestoreSaysWhichLocksAreLost(t *testing.T) {
 	d := newDead(t)
 	if r, err := Restore(t.Context(), options(d.path), d.backup); err != nil || r.Left != nil || r.Was == "" {

@@ -7,7 +7,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestRows: whatever SQLite says of a row that does not hold what it must, nothing is read from it.
+// TestRows: an invalid row is not used, whatever SQLite returns for it.
 func TestRows(t *testing.T) {
 	for column, value := range map[string]string{
 		"deadline": "'x'", "digest": "'abc'", "scope": "'wide'", "tags": "'[\"@nework\"]'", "asked": "'fay'",
@@ -20,7 +20,7 @@ func TestRows(t *testing.T) {
 			if _, err := s.writer.ExecContext(t.Context(), "UPDATE requests SET "+column+" = "+value); err != nil {
 				t.Fatal(err)
 			}
-			s.rows.dropAll() // as after the next start
+			s.rows.dropAll() // as after a restart
 			got, err := s.Read(t.Context(), r.ID)
 			if !errors.Is(err, permissions.ErrBroken) || got.ID != "" {
 				t.Errorf("read %v, %v", got, err)
@@ -28,12 +28,12 @@ func TestRows(t *testing.T) {
 			if _, err := s.Apply(t.Context(), r.ID, fayAllows()); !errors.Is(err, permissions.ErrBroken) {
 				t.Errorf("apply: %v", err)
 			}
-			insert(t, s) // the others go on
+			insert(t, s) // the others work
 		})
 	}
 }
 
-// A column that holds another sort of value than it must is an error, and never an empty text.
+// A column with a value of another type is an error, never an empty text.
 func TestAColumnOfTheWrongSort(t *testing.T) {
 	for _, v := range []any{int64(42), 1.5, nil, true, []byte("x")} {
 		if text, err := textOf(v); err == nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestWhatWasCutShortIsNotInMemory: a goroutine that ends in the middle of a group leaves no row behind that was never
-// committed, and what is done to that one is done to no other.
+// TestWhatWasCutShortIsNotInMemory: a goroutine that exits in the middle of a group leaves no uncommitted row in the
+// cache, so that no other row gets its changes.
 func TestWhatWasCutShortIsNotInMemory(t *testing.T) {
 	s := newStore(t)
 	never := newAsk()
@@ -26,7 +26,7 @@ func TestWhatWasCutShortIsNotInMemory(t *testing.T) {
 			return s.write(t.Context(), func(context.Context, *tx) error { runtime.Goexit(); return nil })
 		},
 	)
-	other := insert(t, s) // has the number that the first would have had
+	other := insert(t, s) // has the number that the first would have got
 	var refusal *permissions.Refusal
 	c, err := s.Apply(t.Context(), never.Request.ID, permissions.Withdraw{By: "fay", At: time.Now()})
 	if !errors.As(err, &refusal) || refusal.Code != permissions.CodeUnknown {
@@ -37,7 +37,7 @@ func TestWhatWasCutShortIsNotInMemory(t *testing.T) {
 	}
 }
 
-// TestARowOfAnotherIDIsNotChanged, whatever is believed of its number.
+// TestARowOfAnotherIDIsNotChanged, whatever number is assumed for it.
 func TestARowOfAnotherIDIsNotChanged(t *testing.T) {
 	s := newStore(t)
 	r := insert(t, s)
@@ -52,8 +52,8 @@ func TestARowOfAnotherIDIsNotChanged(t *testing.T) {
 	}
 }
 
-// TestWhatSomebodyElseWroteIsSeen by the next write, although nobody else should write the file: also the audit goes on
-// where it then ends.
+// TestWhatSomebodyElseWroteIsSeen by the next write, although no other program should write the file; the audit
+// continues at its new end.
 func TestWhatSomebodyElseWroteIsSeen(t *testing.T) {
 	s := newStore(t)
 	r := insert(t, s)
@@ -78,7 +78,7 @@ func TestWhatSomebodyElseWroteIsSeen(t *testing.T) {
 	}
 }
 
-// TestWhatIsLongIsNotKeptInMemory: a file that was shown whole is read again when it is needed.
+// TestWhatIsLongIsNotKeptInMemory: a request that shows a whole file is read again when needed.
 func TestWhatIsLongIsNotKeptInMemory(t *testing.T) {
 	s := newStore(t)
 	long, calls, short := newAsk(), newAsk(), newAsk()
@@ -109,7 +109,7 @@ type panicking struct{ slog.Handler }
 
 func (panicking) Handle(context.Context, slog.Record) error { panic("the log") }
 
-// TestAPanicWhileWritesGoApart: those whose turn had not come are told that nothing was written.
+// TestAPanicWhileWritesGoApart: those still waiting get the error that nothing was written.
 func TestAPanicWhileWritesGoApart(t *testing.T) {
 	s := newStore(t)
 	s.log = slog.New(panicking{slog.NewTextHandler(t.Output(), nil)})
@@ -129,7 +129,7 @@ func TestAPanicWhileWritesGoApart(t *testing.T) {
 		caught(func() error {
 			return s.write(t.Context(), func(ctx context.Context, t *tx) error {
 				if runs++; runs == 2 {
-					return sqlite3.Error{Code: sqlite3.ErrCorrupt} // which is logged
+					return sqlite3.Error{Code: sqlite3.ErrCorrupt} // it is logged
 				}
 				_, err := t.ExecContext(ctx, "UPDATE meta SET strangers = strangers + 1")
 				return errors.Join(err, errors.New("refused"))

@@ -14,8 +14,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestAMigrationNeverChanges: stores that took a step will never take it again, so the step may not change. A new file is
-// added here.
+// TestAMigrationNeverChanges: a store never repeats a step, so a step must not change. Add new files here.
 func TestAMigrationNeverChanges(t *testing.T) {
 	digests := map[string]string{
 		"00001_requests.sql":     "982fc369f38b96a0611c5f23f11490df93644a595556621854a2a15961de3478",
@@ -51,7 +50,7 @@ func TestAMigrationNeverChanges(t *testing.T) {
 	}
 }
 
-// TestTheSumIsOfTheSchema: with a wrong one each start would take twice as long.
+// TestTheSumIsOfTheSchema: with a wrong sum every start would take twice as long.
 func TestTheSumIsOfTheSchema(t *testing.T) {
 	all, err := parts(t.Context(), newStore(t).writer)
 	if got := sum(all); err != nil || got != schemaSum {
@@ -59,7 +58,7 @@ func TestTheSumIsOfTheSchema(t *testing.T) {
 	}
 }
 
-// leftBehind is a store with one request that waits, after its daemon has ended.
+// leftBehind is the closed store of a daemon with one pending request.
 func leftBehind(t *testing.T) (path string, waits permissions.Request) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "daycared.db")
@@ -74,8 +73,7 @@ func leftBehind(t *testing.T) (path string, waits permissions.Request) {
 	return path, waits
 }
 
-// TestAnotherSchemaIsRefused: a store that does not have the schema that the migrations make would be ready, and fail with
-// the first question.
+// TestAnotherSchemaIsRefused: a store with another schema would be ready, but fail at the first question.
 func TestAnotherSchemaIsRefused(t *testing.T) {
 	for _, c := range []struct{ name, statement, says, logs string }{
 		{"a column less", "ALTER TABLE requests DROP COLUMN hook", "its table requests differs", "hook TEXT NOT NULL"},
@@ -118,8 +116,8 @@ func TestAnotherSchemaIsRefused(t *testing.T) {
 	}
 }
 
-// TestReadinessIsWhatAskingNeeds takes every column and table away in turn: whatever fails without it, the store is not
-// ready, and it is again when it is back.
+// TestReadinessIsWhatAskingNeeds removes every column and table in turn: if anything fails without it, the store is not
+// ready until it is back.
 func TestReadinessIsWhatAskingNeeds(t *testing.T) {
 	s := newStore(t)
 	columns := func(table string) []string {

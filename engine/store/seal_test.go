@@ -14,7 +14,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// inhabited is a store in which a grant, a token and a pairing open something, and which has a request in every state that counts.
+// inhabited is a store in which a grant, a token and a pairing are open, with a request in every relevant state.
 type inhabited struct {
 	*Store
 	token                                   permissions.Token
@@ -54,7 +54,7 @@ func openedIn(t *testing.T, s *Store) *inhabited {
 	return o
 }
 
-// gates are what still opens something.
+// gates lists what still opens something.
 func (o *inhabited) gates(t *testing.T) (open []string) {
 	t.Helper()
 	now := time.Now()
@@ -78,14 +78,14 @@ func (o *inhabited) gates(t *testing.T) (open []string) {
 	return open
 }
 
-// meddle changes the file behind the store's back, as a bit that flips or a hand does.
+// meddle changes the file directly, as a flipped bit or a person might.
 func meddle(t *testing.T, s *Store, statement string, args ...any) {
 	t.Helper()
 	other, err := connect(s.path, time.Second, 1, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := other.ExecContext(t.Context(), "ATTACH '"+s.path+".kept' AS kept"); err != nil { // for rows of earlier
+	if _, err := other.ExecContext(t.Context(), "ATTACH '"+s.path+".kept' AS kept"); err != nil { // for old rows
 		t.Fatal(err)
 	}
 	if _, err := other.ExecContext(t.Context(), statement, args...); err != nil {
@@ -96,7 +96,7 @@ func meddle(t *testing.T, s *Store, statement string, args ...any) {
 	}
 }
 
-// TestASealTellsWhoFromWho: the account of a vote is not who took an approval back.
+// TestASealTellsWhoFromWho: a vote's account cannot pass for the one who revoked an approval.
 func TestASealTellsWhoFromWho(t *testing.T) {
 	k := newSealer(auditKey{1})
 	voted, taken := permissions.Request{Votes: []permissions.Vote{{Account: "sam"}}}, permissions.Request{Votes: make([]permissions.Vote, 1)}
@@ -106,8 +106,7 @@ func TestASealTellsWhoFromWho(t *testing.T) {
 	}
 }
 
-// TestARowThatWasChangedOpensNothing: whatever is changed in a row that opens a gate, it opens nothing any more, and verify
-// says which row it is.
+// TestARowThatWasChangedOpensNothing: any change of a row that opens a gate closes it, and verify names the row.
 func TestARowThatWasChangedOpensNothing(t *testing.T) {
 	denied := func(o *inhabited) permissions.Request { return o.denied }
 	used := func(o *inhabited) permissions.Request { return o.used }
@@ -115,7 +114,7 @@ func TestARowThatWasChangedOpensNothing(t *testing.T) {
 	approved := func(o *inhabited) permissions.Request { return o.approved }
 	for name, c := range map[string]struct {
 		change string
-		closes string // empty: a request, which nobody can use
+		closes string // empty: a request, which becomes unusable
 		of     func(o *inhabited) permissions.Request
 	}{
 		"B6/the path of a grant":         {`UPDATE grants SET tags = '["@write:/etc"]'`, "grant", nil},
@@ -169,7 +168,7 @@ func TestARowThatWasChangedOpensNothing(t *testing.T) {
 				unwell(t, "decide", err, string(id))
 			}
 			if name == "B5/why it is asked" {
-				return // the digest does not hold, which whoever reads the row sees
+				return // the digest does not match, which every reader checks
 			}
 			if _, err := o.Verify(t.Context()); err == nil {
 				t.Error("it verifies")
@@ -178,7 +177,7 @@ func TestARowThatWasChangedOpensNothing(t *testing.T) {
 	}
 }
 
-// TestNothingThatWasClosedIsOpenedByHand: the seal of a row goes with what it opened.
+// TestNothingThatWasClosedIsOpenedByHand: closing a row deletes its seal.
 func TestNothingThatWasClosedIsOpenedByHand(t *testing.T) {
 	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
 	now := time.Now()
@@ -207,7 +206,7 @@ func TestNothingThatWasClosedIsOpenedByHand(t *testing.T) {
 	}
 }
 
-// TestAnApprovalDoesNotOutliveItsGrant, even if somebody deletes the row of that.
+// TestAnApprovalDoesNotOutliveItsGrant, even if the grant's row is deleted.
 func TestAnApprovalDoesNotOutliveItsGrant(t *testing.T) {
 	t.Run("B6/a grant that was revoked, without its row", func(t *testing.T) {
 		o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
@@ -231,7 +230,7 @@ func TestAnApprovalDoesNotOutliveItsGrant(t *testing.T) {
 	})
 }
 
-// TestARowThatWasPutBackIsFound: a seal of earlier holds for the row of earlier, and the audit says what happened since.
+// TestARowThatWasPutBackIsFound: an old row has a valid seal, but the audit has the later events.
 func TestARowThatWasPutBackIsFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		table, where string
@@ -285,7 +284,7 @@ func TestARowThatWasPutBackIsFound(t *testing.T) {
 	}
 }
 
-// TestAStopThatWasTakenOutIsFound: the row of before a stop has its seal, and the audit says that everything was stopped.
+// TestAStopThatWasTakenOutIsFound: the identity row of before a stop has a valid seal, but the audit has the stop.
 func TestAStopThatWasTakenOutIsFound(t *testing.T) {
 	t.Run("H1/a stop", func(t *testing.T) {
 		o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
@@ -304,8 +303,8 @@ func TestAStopThatWasTakenOutIsFound(t *testing.T) {
 	})
 }
 
-// TestVerifyFindsWhatTheDaemonRefuses: the words of what is pending are compared with its digest, and a row that is closed
-// by hand still has its seal.
+// TestVerifyFindsWhatTheDaemonRefuses: words of pending requests are compared with the digest, and a row closed by hand
+// still has its seal.
 func TestVerifyFindsWhatTheDaemonRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ change, want string }{
 		"H1/the reason of a pending request": {"UPDATE requests SET reason = 'harmless' WHERE state = 'pending'", "request"},
@@ -385,7 +384,8 @@ func TestAChainHashedAnewIsFound(t *testing.T) {
 	}
 }
 
-// TestPruningInvalidatesNoSeal prunes everything, and then uses a grant without an end, a token and a pairing; a lock holds.
+// TestPruningInvalidatesNoSeal prunes everything, then uses an unlimited grant, a token and a pairing; a lock is in
+// force.
 func TestPruningInvalidatesNoSeal(t *testing.T) {
 	o := newOpened(t, filepath.Join(t.TempDir(), "daycared.db"))
 	if err := locked(t, o.Store, permissions.PersonLocked); err != nil {
@@ -432,14 +432,14 @@ func TestPruningInvalidatesNoSeal(t *testing.T) {
 	}
 }
 
-// locked locks fay, or unlocks her.
+// locked locks or unlocks fay.
 func locked(t *testing.T, s *Store, what permissions.Type) error {
 	t.Helper()
 	l := permissions.Lock{Person: "fay", Accounts: []string{"telegram:1"}, At: time.Now(), By: "sam", Via: "cli"}
 	return s.PutLock(t.Context(), l, l.Record(what, "sam", "cli", l.At))
 }
 
-// TestALockWhoseRowWasChanged holds all the same, as far as its row is there, and verify says so.
+// TestALockWhoseRowWasChanged stays in force while its row exists, and verify reports it.
 func TestALockWhoseRowWasChanged(t *testing.T) {
 	for name, c := range map[string]struct{ change, says string }{
 		"A8/another time":                {`UPDATE locks SET locked_at = locked_at - 1`, "does not carry the seal"},
@@ -480,7 +480,7 @@ func TestALockWhoseRowWasChanged(t *testing.T) {
 	})
 }
 
-// What a lock takes back comes before what was used, however much that is.
+// A lock revokes unused approvals first, however many used ones there are.
 func TestApprovalsThatWereNotUsedComeFirst(t *testing.T) {
 	s := reopen(t, filepath.Join(t.TempDir(), "daycared.db"))
 	used, unused := approve(t, s, permissions.Once), approve(t, s, permissions.Once)
@@ -499,7 +499,7 @@ func TestApprovalsThatWereNotUsedComeFirst(t *testing.T) {
 	}
 }
 
-// Verify misses a lock whose whole table was taken out of a copy.
+// Verify reports a lock whose table was removed from a copy.
 func TestALockWhoseTableIsGone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "daycared.db")
 	s := reopen(t, path)
@@ -513,7 +513,7 @@ func TestALockWhoseTableIsGone(t *testing.T) {
 	}
 }
 
-// persons are the tokens that prove something, by name, with whose they are.
+// persons are the valid tokens with their persons, by name.
 func persons(t *testing.T, s *Store) (all []string) {
 	t.Helper()
 	tokens, err := s.Tokens(t.Context())
@@ -526,7 +526,7 @@ func persons(t *testing.T, s *Store) (all []string) {
 	return all
 }
 
-// ownedToken adds a token of a person's.
+// ownedToken adds a person's token.
 func ownedToken(t *testing.T, s *Store, id, name, person string) permissions.Token {
 	t.Helper()
 	token := permissions.Token{ID: permissions.ID(id), Name: name, Person: person, Hash: permissions.Digest{id[1]}}
@@ -536,8 +536,8 @@ func ownedToken(t *testing.T, s *Store, id, name, person string) permissions.Tok
 	return token
 }
 
-// TestATokenWhosePersonWasChangedProvesNothing: who is asked for an agent is not to be had by writing to the file, and neither is
-// that somebody else is. A start and a backup know it as well.
+// TestATokenWhosePersonWasChangedProvesNothing: editing the file cannot change whom an agent asks, or that it asks
+// anybody. A start and a backup detect it too.
 func TestATokenWhosePersonWasChangedProvesNothing(t *testing.T) {
 	for name, c := range map[string]string{
 		"H1/a person that was changed":    "UPDATE tokens SET person = 'sam' WHERE id = 'T3'",
@@ -570,7 +570,7 @@ func TestATokenWhosePersonWasChangedProvesNothing(t *testing.T) {
 				t.Error("the backup that was changed is verified")
 			}
 			meddle(t, o.Store, c)
-			for range 2 { // as it runs, and after a start
+			for range 2 { // at run time and after a start
 				if got := persons(t, o.Store); len(got) != 1 {
 					t.Errorf("there are %q", got)
 				}
@@ -586,7 +586,7 @@ func TestATokenWhosePersonWasChangedProvesNothing(t *testing.T) {
 	}
 }
 
-// TestATokensPersonOutlivesANewKey: the person is sealed again with the token, which is suspended.
+// TestATokensPersonOutlivesANewKey: the person is resealed with the token, which is suspended.
 func TestATokensPersonOutlivesANewKey(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "daycared.db")
 	s := reopen(t, path)
@@ -612,7 +612,7 @@ func TestATokensPersonOutlivesANewKey(t *testing.T) {
 	}
 }
 
-// TestThePersonsOfTokensAreTakenOver from the table that they were in before migration 15, where that says what the audit does.
+// TestThePersonsOfTokensAreTakenOver from the table of before migration 15, if it agrees with the audit.
 func TestThePersonsOfTokensAreTakenOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		change string
@@ -652,7 +652,7 @@ func TestThePersonsOfTokensAreTakenOver(t *testing.T) {
 	}
 }
 
-// beforePersons takes a store back to the schema in which persons had a table of their own, as a daemon of then left it.
+// beforePersons reverts a store to the schema with a table of persons, as a daemon of that time left it.
 func beforePersons(t *testing.T, s *Store, path string) {
 	t.Helper()
 	seals := func(ctx context.Context, db *sql.DB) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// shuts has fay locked and an account suspended, and ends; then the file is changed by hand.
+// shuts locks fay, suspends an account, closes the store and changes the file by hand.
 func shuts(t *testing.T, change string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "daycared.db")
@@ -37,11 +37,11 @@ func shuts(t *testing.T, change string) (path string) {
 
 const nothing = `SELECT 1`
 
-// TestWhatShutsComesBackWithTheNextStart: a row whose absence opens something is put back, and the log says so once.
+// TestWhatShutsComesBackWithTheNextStart: a row whose absence opens something is restored and logged once.
 func TestWhatShutsComesBackWithTheNextStart(t *testing.T) {
 	for name, c := range map[string]struct {
 		change, row string
-		found       bool // by verify, all the same
+		found       bool // by verify as well
 	}{
 		"A8/a lock without its row":               {`DELETE FROM locks`, "lock of fay", false},
 		"A8/a lock without its row and its entry": {`DELETE FROM locks; DELETE FROM audit WHERE type = 'PERSON_LOCKED'`, "lock of fay", true},
@@ -82,7 +82,7 @@ func TestWhatShutsComesBackWithTheNextStart(t *testing.T) {
 	}
 }
 
-// TestWhatWasEndedDoesNotComeBack, with its row or without, nor does what is unlocked after everything else was pruned.
+// TestWhatWasEndedDoesNotComeBack, with its row or without, nor does a removed lock after everything else was pruned.
 func TestWhatWasEndedDoesNotComeBack(t *testing.T) {
 	for _, change := range []string{nothing, `DELETE FROM locks; DELETE FROM suspensions`} {
 		s := reopen(t, shuts(t, nothing))
@@ -109,7 +109,7 @@ func TestWhatWasEndedDoesNotComeBack(t *testing.T) {
 	}
 }
 
-// TestTheListOfWhatIsShutIsSealed, and so is that there is one.
+// TestTheListOfWhatIsShutIsSealed, and so is its existence.
 func TestTheListOfWhatIsShutIsSealed(t *testing.T) {
 	for name, change := range map[string]string{
 		"A8/an empty list": `UPDATE meta SET shut = '{}'; DELETE FROM locks`,

@@ -11,13 +11,13 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// TestStopMany: ten thousand that wait are cancelled long before anybody doubts that the switch works.
+// TestStopMany: ten thousand pending requests are cancelled within seconds.
 func TestStopMany(t *testing.T) {
 	const waiting, factor = 10_000, 3
 	s := newStore(t)
 	start := time.Now()
 	crowd(t, s, waiting)
-	most := max(5*time.Second, factor*time.Since(start)) // promised are two; the rest is for a slow machine, or the race detector
+	most := max(5*time.Second, factor*time.Since(start)) // two are promised; the rest is for slow machines and the race detector
 	start = time.Now()
 	cancelled, err := s.Stop(t.Context(), "fay", "cli", start)
 	if err != nil || len(cancelled) != waiting {
@@ -35,8 +35,8 @@ func TestStopMany(t *testing.T) {
 	}
 }
 
-// TestStoppedWhileItCancels: whoever asks or decides is refused at once, even while the one connection that writes is
-// busy with cancelling.
+// TestStoppedWhileItCancels: asking and deciding are refused at once, even while the writing connection cancels
+// requests.
 func TestStoppedWhileItCancels(t *testing.T) {
 	s := newStore(t)
 	r := insert(t, s)
@@ -55,7 +55,7 @@ func TestStoppedWhileItCancels(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	ctx, done := context.WithTimeout(t.Context(), 5*time.Second) // whoever waits for the turn waits that long
+	ctx, done := context.WithTimeout(t.Context(), 5*time.Second) // waiting for the turn would take that long
 	defer done()
 	err := s.turn(t.Context(), func(context.Context, *sql.Conn) error {
 		_, _, err := s.Open(ctx, newAsk())
@@ -83,8 +83,8 @@ func TestStoppedWhileItCancels(t *testing.T) {
 	insert(t, s)
 }
 
-// BenchmarkStop cancels everything that waits, while others go on asking: how long until the first of them is refused,
-// and how long at most any of them then waits for that.
+// BenchmarkStop cancels everything while others keep asking: the time until the first refusal, and the longest time of
+// a later one.
 func BenchmarkStop(b *testing.B) {
 	for _, waiting := range []int{10_000, 100_000} {
 		b.Run("pending-"+strconv.Itoa(waiting), func(b *testing.B) {
@@ -107,8 +107,8 @@ func BenchmarkStop(b *testing.B) {
 	}
 }
 
-// refusals asks every millisecond until a stop is done. first is when the first was refused, worst the longest that a
-// later one took.
+// refusals asks every millisecond until a stop is done. first is the time of the first refusal, worst the longest of
+// the later ones.
 func refusals(s *Store, start time.Time, done <-chan error) (first, worst time.Duration) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -131,7 +131,7 @@ func refusals(s *Store, start time.Time, done <-chan error) (first, worst time.D
 	}
 }
 
-// While everything is stopped, nothing is allowed and no approval is used; everything else goes on.
+// While everything is stopped, nothing is allowed and no approval is used; everything else works.
 func TestWhatAStopRefuses(t *testing.T) {
 	for _, e := range []permissions.Event{permissions.Cast{}, permissions.Use{}} {
 		if !permissions.Halts(e) {

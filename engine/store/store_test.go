@@ -19,7 +19,7 @@ var _ engine.Store = (*store.Store)(nil)
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestStore runs what every database must do.
+// TestStore runs the suite for every database.
 func TestStore(t *testing.T) {
 	var mu sync.Mutex
 	paths, meddled := map[engine.Store]string{}, map[engine.Store]bool{}

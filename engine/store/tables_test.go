@@ -12,7 +12,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// table is what a query of people's gives, a row a line.
+// table is the result of a query, a line per row.
 func table(t *testing.T, s *Store, query string) string {
 	t.Helper()
 	rows, err := s.readers.QueryContext(t.Context(), query)
@@ -54,7 +54,7 @@ func equal(t *testing.T, what, got, want string) {
 	}
 }
 
-// TestExecutionTables asks what people ask who look into the file, word for word.
+// TestExecutionTables runs the documented queries, literally.
 func TestExecutionTables(t *testing.T) {
 	s := newStore(t)
 	noon, zero := time.Date(2026, 11, 21, 12, 0, 0, 250_000_000, time.UTC), 0
@@ -77,7 +77,7 @@ func TestExecutionTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.Version++ // the same calls again, by somebody who does not know when they began, nor what they were: that stays
+	a.Version++ // the same calls, written again by a caller that knows neither their start nor their content: both stay
 	again := agents.Execution{Step: 1, Call: 1, Began: noon.Add(time.Hour), Ended: noon.Add(1234 * time.Millisecond), Success: true}
 	if err := s.Commit(t.Context(), agents.Commit{Session: a, Executions: []agents.Execution{again}}); err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestExecutionTables(t *testing.T) {
 	}
 }
 
-// TestSessionsTableHasTheStatusesOfTheContract: AWAITING_USER and the like, as front ends spell them.
+// TestSessionsTableHasTheStatusesOfTheContract: AWAITING_USER and the others, spelled as for front ends.
 func TestSessionsTableHasTheStatusesOfTheContract(t *testing.T) {
 	s := newStore(t)
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -120,7 +120,7 @@ func TestSessionsTableHasTheStatusesOfTheContract(t *testing.T) {
 		`WHERE status = 'AWAITING_USER'`), `helper | 01JREQUEST | ask_user | false | 2026-11-21T12:00:00.000Z | 2026-11-21T13:00:00.000Z`)
 }
 
-// TestInteractionsTable: what was asked, and what people said to it.
+// TestInteractionsTable: what was asked, and what people answered.
 func TestInteractionsTable(t *testing.T) {
 	s := newStore(t)
 	asked := func(session string) permissions.Request {

@@ -37,8 +37,8 @@ func stepsUpTo(t *testing.T, version int) fstest.MapFS {
 	return all
 }
 
-// earlier is a store that a daemon with these migrations left, when it was ended with requests that wait. Its rows are the
-// statements of a file of testdata/upgrade, written by a daemon of that time.
+// earlier is the store of a daemon with these migrations and pending requests. Its rows are statements in
+// testdata/upgrade, written by a daemon of that time.
 func earlier(t *testing.T, steps fs.FS, rows string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "daycared.db")
@@ -72,7 +72,7 @@ func earlier(t *testing.T, steps fs.FS, rows string) (path string) {
 	return path
 }
 
-// answersAll answers everything that waits in a store that was brought up to date.
+// answersAll answers everything pending in a migrated store.
 func answersAll(t *testing.T, path string) {
 	t.Helper()
 	s, err := Open(t.Context(), options(path))
@@ -103,8 +103,8 @@ func answersAll(t *testing.T, path string) {
 	}
 }
 
-// TestUpgrade: a store of each schema that a daemon left is brought up to date, wherever that was cut short, and what waits
-// in it is answered.
+// TestUpgrade: a store of each released schema is migrated, wherever that is interrupted, and its pending requests are
+// answered.
 func TestUpgrade(t *testing.T) {
 	newest, err := newestSchema()
 	if err != nil {
@@ -131,12 +131,12 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// TestUpgradeFromBeforeTheFirstRelease: the first step was changed in place until then. A store from before a change is
-// refused, as it is, and with what to do.
+// TestUpgradeFromBeforeTheFirstRelease: until then the first step was changed in place. A store from before a change is
+// refused unchanged, with what to do.
 func TestUpgradeFromBeforeTheFirstRelease(t *testing.T) {
 	steps := stepsUpTo(t, 1)
 	step := steps["00001_requests.sql"]
-	for _, c := range []struct{ name, now, was, says string }{ // the last change first
+	for _, c := range []struct{ name, now, was, says string }{ // last change first
 		{"db65f2b~1", "(caller, digest, decided_at) WHERE state = 'denied'", "(caller, decided_at, digest) WHERE state = 'denied'",
 			"its index requests_denied of requests differs"},
 		{"143b9de~1", "    hook          TEXT    NOT NULL, -- the dialect of an agent's own hook that asked; empty: none\n", "",
@@ -171,14 +171,15 @@ func TestUpgradeFromBeforeTheFirstRelease(t *testing.T) {
 
 var endOfStatement = regexp.MustCompile(`;[^\n]*\n`)
 
-// TestAMigrationIsKilled after each statement of each step: the next start does the rest, and what waits is answered.
+// TestAMigrationIsKilled after each statement of each step: the next start finishes it, and pending requests are
+// answered.
 func TestAMigrationIsKilled(t *testing.T) {
 	path := earlier(t, stepsUpTo(t, 1), "v1.sql")
 	s, err := connected(options(path), path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var left []string // what a death leaves
+	var left []string // state after a crash
 	conn, err := s.writer.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -213,14 +214,13 @@ func TestAMigrationIsKilled(t *testing.T) {
 	}
 }
 
-// TestTooLittleRoom: a store is not begun to be brought up to date where there is no room for it, and it is said how much it
-// needs.
+// TestTooLittleRoom: without room a migration does not start, and the error says how much it needs.
 func TestTooLittleRoom(t *testing.T) {
 	path := earlier(t, stepsUpTo(t, 1), "v1.sql")
 	const huge = 8 << 40
 	info, err := os.Stat(path)
 	if err == nil {
-		err = os.Truncate(path, huge) // which takes no room itself
+		err = os.Truncate(path, huge) // a sparse file
 	}
 	if err != nil {
 		t.Fatal(err)

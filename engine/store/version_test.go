@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The library that is linked is one that does not damage files, and says so in the form that people are told.
+// The linked library has no file-damaging bug, and its version has the form that people are shown.
 func TestTheLibrarysVersion(t *testing.T) {
 	var major, minor, patch int
 	if n, err := fmt.Sscanf(LibraryVersion(), "%d.%d.%d", &major, &minor, &patch); n != 3 || err != nil {
@@ -16,7 +16,7 @@ func TestTheLibrarysVersion(t *testing.T) {
 	}
 }
 
-// A write after the end says so, and so does a second end.
+// A write after Close says so, and so does a second Close.
 func TestAStoreThatIsClosed(t *testing.T) {
 	s := newStore(t)
 	if err := s.Close(); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// everyWrite is each method that writes, on a store in which each has something to write.
+// everyWrite returns every writing method, on a store in which each has something to write.
 func everyWrite(t *testing.T, s *Store) map[string]func() error {
 	t.Helper()
 	ctx, now := context.Background(), time.Now()
@@ -93,7 +93,7 @@ func everyWrite(t *testing.T, s *Store) map[string]func() error {
 	}
 }
 
-// TestReadOnly: a disk that can only be read any more is noticed by everything that writes, and nothing is granted.
+// TestReadOnly: every write notices a disk that became read-only, and nothing is granted.
 func TestReadOnly(t *testing.T) {
 	s := newStore(t)
 	writes := everyWrite(t, s)
@@ -117,7 +117,7 @@ func TestReadOnly(t *testing.T) {
 	insert(t, s)
 }
 
-// TestWhatCannotBeAuditedDoesNotHappen: whatever belongs into the audit fails when its entry cannot be written.
+// TestWhatCannotBeAuditedDoesNotHappen: a change with an audit entry fails if the entry cannot be written.
 func TestWhatCannotBeAuditedDoesNotHappen(t *testing.T) {
 	for _, name := range []string{
 		"open", "end grants", "end grants now", "stop", "revoke", "pair", "suspend", "add token", "revoke token", "record", "prune",
@@ -138,7 +138,7 @@ func TestWhatCannotBeAuditedDoesNotHappen(t *testing.T) {
 	}
 }
 
-// TestLost: a file that is no longer at its place would be written without an error, and be lost with the next start.
+// TestLost: a moved file would be written without an error, and the next start would lose the writes.
 func TestLost(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -189,8 +189,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestALogThatWasDeletedIsSavedByAStop: what is in it is known only to those who have it open. The store is not used any more,
-// also when the file is back, and closing it moves all of it into the store.
+// TestALogThatWasDeletedIsSavedByAStop: only open connections know its content. The store is unusable, even when the
+// file is back, and closing it moves the content into the store.
 func TestALogThatWasDeletedIsSavedByAStop(t *testing.T) {
 	for _, suffix := range []string{logSuffix, indexSuffix} {
 		t.Run(suffix, func(t *testing.T) {

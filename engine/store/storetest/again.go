@@ -6,7 +6,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Copies of pending requests are shown again, as new ones or as they are; what is settled is left alone.
+// Copies of pending requests are shown again, as new messages or edits; settled ones are left alone.
 func testShowAgain(t *testing.T, b Backend) {
 	s := b.Open(t)
 	waits, over := ask(two), ask(func(r *permissions.Request) { r.Reason = "something else" })
@@ -51,7 +51,7 @@ func testShowAgain(t *testing.T, b Backend) {
 	fay.Shown, fay.Ref = 0, ""
 	same(t, "to be sent", copies(t, s, waits.ID)[0], fay)
 	late := fay
-	late.Ref, late.Shown = "m-1", 1 // an edit that was on its way
+	late.Ref, late.Shown = "m-1", 1 // an edit in flight
 	if err := s.Shown(t.Context(), late, "m-1"); err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func two(r *permissions.Request) { r.Asked, r.Quorum = []string{"fay", "sam"}, 2
 // three asks one more, any two of whom must agree.
 func three(r *permissions.Request) { r.Asked, r.Quorum = []string{"fay", "sam", "kim"}, 2 }
 
-// patient has kim asked later, and reminds twice.
+// patient asks kim later, and reminds twice.
 func patient(r *permissions.Request) {
 	minute := func(n int) time.Time { return r.CreatedAt.Add(time.Duration(n) * time.Minute) }
 	r.EscalateTo, r.EscalateAt, r.Reminders = []string{"kim"}, minute(5), []time.Time{minute(7), minute(12)}
@@ -42,7 +42,7 @@ func clarification(r *permissions.Request) {
 	r.Message, r.Choices = "announce where?", []string{"blog", "mail"}
 }
 
-// by is a vote of somebody else.
+// by is another person's vote.
 func by(person string, c permissions.Cast) permissions.Cast {
 	c.Vote.By = person
 	return c
@@ -60,7 +60,7 @@ func from(account string, c permissions.Cast) permissions.Cast {
 	return c
 }
 
-// asVoted is a vote as its row has it.
+// asVoted is a vote as stored in its row.
 func asVoted(c permissions.Cast) permissions.Vote {
 	c.Vote.At = c.Vote.At.UTC().Truncate(time.Microsecond)
 	return c.Vote
@@ -72,8 +72,8 @@ func handing(c permissions.Cast) permissions.Cast {
 	return c
 }
 
-// testApply applies every event to rows in every state, and holds each against [permissions.Step]: the change, the row
-// after it, the votes, the grants and the audit.
+// testApply applies every event to rows in every state, and compares with [permissions.Step]: the change, the row after
+// it, the votes, the grants and the audit.
 func testApply(t *testing.T, b Backend) {
 	later := noon.Add(2 * time.Minute)
 	session := vote(permissions.Allow(permissions.Session))
@@ -168,7 +168,7 @@ func applied(t *testing.T, s engine.Store, r permissions.Request, e permissions.
 		records = append(records, entry.Record)
 	}
 	same(t, "the audit", records, got.Records)
-	random := cmp.FilterPath(func(p cmp.Path) bool { // a grant's id is made anew every time
+	random := cmp.FilterPath(func(p cmp.Path) bool { // grant ids are random
 		key, ok := p.Last().(cmp.MapIndex)
 		return ok && key.Key().String() == "grant"
 	}, cmp.Ignore())
@@ -192,7 +192,7 @@ func granted(t *testing.T, s engine.Store) []permissions.Grant {
 	return sortGrants(grants)
 }
 
-// sortGrants puts grants in one order: of those made at the same time, any may be listed first.
+// sortGrants orders grants: those made at the same time may be listed in any order.
 func sortGrants(grants []permissions.Grant) []permissions.Grant {
 	slices.SortFunc(grants, func(a, b permissions.Grant) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	return grants
@@ -268,7 +268,7 @@ func testVoteKeys(t *testing.T, b Backend) {
 	}
 }
 
-// testRace lets 64 at once decide one request: one of them does, and every other learns how.
+// testRace decides one request 64 times at once: one decision counts, and the others learn the result.
 func testRace(t *testing.T, b Backend) {
 	s := b.Open(t)
 	events := []permissions.Event{
@@ -309,7 +309,7 @@ func testRace(t *testing.T, b Backend) {
 	verified(t, s)
 }
 
-// testRaceToOpen lets 64 at once ask: equal ones meet in one row, and no limit is passed.
+// testRaceToOpen asks 64 times at once: equal requests share one row, and no limit is exceeded.
 func testRaceToOpen(t *testing.T, b Backend) {
 	s := b.Open(t)
 	const most = 10

@@ -62,7 +62,7 @@ func testAudit(t *testing.T, b Backend) {
 	}
 }
 
-// testTampering changes the audit behind the store's back: Verify names the entry.
+// testTampering changes the audit directly: Verify names the entry.
 func testTampering(t *testing.T, b Backend) {
 	for name, c := range map[string]struct{ statement, want string }{
 		"an actor":       {"UPDATE audit SET actor = 'mallory' WHERE seq = 2", "entry 2"},
@@ -111,7 +111,7 @@ func audited(t *testing.T, s engine.Store) []permissions.Head {
 	return verified(t, s)
 }
 
-// testRestart closes the store and opens it again: what was committed is there, and everything goes on.
+// testRestart closes the store and opens it again: committed changes are there, and everything works.
 func testRestart(t *testing.T, b Backend) {
 	s := b.Open(t)
 	first := open(t, s, ask(two))

@@ -20,7 +20,7 @@ func hears(t *testing.T, s engine.Store, m permissions.Message, most int) {
 	}
 }
 
-// unheard compares what an agent does not have yet, whose numbers are the store's own but grow.
+// unheard compares an agent's undelivered messages. Their numbers are the store's, but grow.
 func unheard(t *testing.T, s engine.Store, agent string, limit int, want ...permissions.Message) []permissions.Message {
 	t.Helper()
 	got, err := s.Unheard(t.Context(), agent, limit)
@@ -45,7 +45,7 @@ func heardBy(agent string, n int) permissions.Message {
 	}
 }
 
-// testMessages: messages wait in order until their agent has them, and each counts once however often it is delivered.
+// testMessages: messages wait in order until their agent has them; duplicates are dropped.
 func testMessages(t *testing.T, b Backend) {
 	s := b.Open(t)
 	unheard(t, s, "helper", 9)
@@ -69,12 +69,12 @@ func testMessages(t *testing.T, b Backend) {
 		}
 	}
 	unheard(t, s, "helper", 9, heardBy("helper", 0), heardBy("helper", 2))
-	hears(t, s, heardBy("helper", 1), 3) // delivered once more, after it was heard
+	hears(t, s, heardBy("helper", 1), 3) // delivered again, after it was received
 	hears(t, s, heardBy("helper", 3), 3) // there is room again
 	unheard(t, s, "helper", 9, heardBy("helper", 0), heardBy("helper", 2), heardBy("helper", 3))
 }
 
-// testOrders: of what was obeyed at once only the key is kept, and it never counts as waiting.
+// testOrders: of an executed order only the key is kept, and it never counts as undelivered.
 func testOrders(t *testing.T, b Backend) {
 	s := b.Open(t)
 	knows := func(key string, want bool) {
@@ -94,7 +94,7 @@ func testOrders(t *testing.T, b Backend) {
 	knows(heardBy("helper", 2).Key, true)
 }
 
-// unsaid compares what is still to be sent of an agent.
+// unsaid compares an agent's unsent messages.
 func unsaid(
 	t *testing.T, s engine.Store, agent string, limit int, want ...permissions.Utterance,
 ) []permissions.Utterance {
@@ -130,14 +130,14 @@ func sent(t *testing.T, s engine.Store, u permissions.Utterance, ref string, don
 	}
 }
 
-// testUtterances: what an agent says waits in order until all of it was sent, and is said once however often it is given.
+// testUtterances: an agent's messages wait in order until all of each was sent; duplicates are dropped.
 func testUtterances(t *testing.T, b Backend) {
 	s := b.Open(t)
 	unsaid(t, s, "helper", 9)
 	for n := range 3 {
 		says(t, s, saidBy("helper", n), 3)
 	}
-	says(t, s, saidBy("coder", 0), 3) // the keys are each agent's own
+	says(t, s, saidBy("coder", 0), 3) // keys are per agent
 	err := s.Say(t.Context(), saidBy("helper", 3), 3)
 	refusedWith(t, err, permissions.CodeLimit)
 	says(t, s, saidBy("helper", 1), 3)
@@ -154,9 +154,9 @@ func testUtterances(t *testing.T, b Backend) {
 	half.Sent = 2
 	sent(t, s, half, "1:11", true)
 	unsaid(t, s, "helper", 9, saidBy("helper", 1), saidBy("helper", 2))
-	says(t, s, saidBy("helper", 0), 3) // said once more, after it was sent
+	says(t, s, saidBy("helper", 0), 3) // repeated after it was sent
 	unsaid(t, s, "helper", 9, saidBy("helper", 1), saidBy("helper", 2))
-	sent(t, s, all[1], "", true) // it reaches nobody
+	sent(t, s, all[1], "", true) // undeliverable
 
 	keyless := saidBy("helper", 9)
 	keyless.Key = ""
@@ -166,7 +166,8 @@ func testUtterances(t *testing.T, b Backend) {
 	unsaid(t, s, "coder", 9, saidBy("coder", 0))
 }
 
-// testAuthors: a message of an agent's is known by its name in the channel, and of a talkative one the last thousand.
+// testAuthors: the author of an agent's message is known by its name in the channel, for the agent's last thousand
+// messages.
 func testAuthors(t *testing.T, b Backend) {
 	s := b.Open(t)
 	author := func(via, ref, want string) {
@@ -191,7 +192,7 @@ func testAuthors(t *testing.T, b Backend) {
 		say("helper", n, fmt.Sprintf("2:%d", n))
 	}
 	say("coder", 1, "1:2")
-	say("coder", 2, "1:2") // the channel gave the name twice: the last counts
+	say("coder", 2, "1:2") // the channel reused the name: the last counts
 	s = b.Reopen(t, s)
 	author("telegram", "1:1", "coder")
 	author("telegram", "1:2", "coder")
@@ -242,7 +243,7 @@ func testPendingNumbers(t *testing.T, b Backend) {
 	same(t, "the numbers", got, []int64{second.Number, third.Number})
 }
 
-// testPruneChat: what never arrived goes with the words of requests, and the keys of what did with the requests.
+// testPruneChat: undelivered messages go with requests' words, the keys of the others with the requests.
 func testPruneChat(t *testing.T, b Backend) {
 	s := b.Open(t)
 	hears(t, s, heardBy("helper", 0), 9)

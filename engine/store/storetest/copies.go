@@ -13,7 +13,7 @@ func copyFor(r permissions.Request, person, connector string) permissions.Copy {
 	return permissions.Copy{Request: r.ID, Person: person, Connector: connector}
 }
 
-// shown is a copy as its connector sent it.
+// shown is a copy after its connector sent it.
 func shown(c permissions.Copy, ref string, revision int64) permissions.Copy {
 	c.Ref, c.Shown, c.SentAt = ref, revision, noon.Add(time.Second)
 	return c
@@ -164,7 +164,7 @@ func testForget(t *testing.T, b Backend) {
 	}
 	same(t, "to be shown again", lagging(t, s, "terminal"), []permissions.ID{waiting.ID})
 	same(t, "what others have to do", lagging(t, s, "telegram"), []permissions.ID{settled.ID, unseen.ID})
-	onScreen.Ref, onScreen.Shown = "", 0 // it was seen once: when it was first sent is kept
+	onScreen.Ref, onScreen.Shown = "", 0 // seen once: the time of the first sending is kept
 	same(t, "the copies of what waits", copies(t, s, waiting.ID), []permissions.Copy{inChat, onScreen})
 	for _, c := range copies(t, s, unseen.ID) {
 		if (c.Failed != "") != (c.Connector == "terminal") {
@@ -228,7 +228,7 @@ func testUnaddressed(t *testing.T, b Backend) {
 	same(t, "sam has none", list("", 9), ids(made))
 	same(t, "a page", list(made[0].ID, 2), ids(made[1:3]))
 	failed := copyFor(made[0], "sam", "telegram")
-	failed.Failed = "blocked" // and so is nobody's way to see it
+	failed.Failed = "blocked" // it failed again
 	if err := s.AddCopies(t.Context(), []permissions.Copy{failed, copyFor(made[1], "sam", "telegram")}); err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func testUnaddressed(t *testing.T, b Backend) {
 	refusedWith(t, err, permissions.CodeUnknown)
 }
 
-// testAskedAgainAfterFailing: copies that failed are tried anew for whoever is asked again, and for nobody else.
+// testAskedAgainAfterFailing: failed copies are tried again for people who are asked again, and for nobody else.
 func testAskedAgainAfterFailing(t *testing.T, b Backend) {
 	later := noon.Add(2 * time.Minute)
 	s := b.Open(t)
@@ -270,7 +270,7 @@ func testAskedAgainAfterFailing(t *testing.T, b Backend) {
 	same(t, "asked at last", copies(t, s, r.ID), []permissions.Copy{fay, screen})
 }
 
-// elsewhere checks that nothing was noted, since the copy is that message.
+// elsewhere checks that nothing was recorded, because the copy is another message.
 func elsewhere(t *testing.T, err error, ref string) {
 	t.Helper()
 	if other := (*permissions.ElsewhereError)(nil); !errors.As(err, &other) || other.Ref != ref {
@@ -278,8 +278,8 @@ func elsewhere(t *testing.T, err error, ref string) {
 	}
 }
 
-// testWhileSending: what was shown since it was read is not given up, what was pressed before its channel dated it is
-// dated then, and noting where a card will be shows nothing.
+// testWhileSending: a copy that was shown since it was read is not marked as failed, one that was pressed before its
+// channel dated it is dated then, and recording a reference shows nothing.
 func testWhileSending(t *testing.T, b Backend) {
 	s := b.Open(t)
 	r := ask(two)
@@ -301,7 +301,7 @@ func testWhileSending(t *testing.T, b Backend) {
 	}
 	same(t, "pressed, and not given up", copies(t, s, r.ID), []permissions.Copy{pressed})
 	pressed.Shown, pressed.Dated = 1, noon.Add(time.Minute)
-	if err := s.Shown(t.Context(), pressed, ""); err != nil { // as it was when it was sent
+	if err := s.Shown(t.Context(), pressed, ""); err != nil { // as read before sending
 		t.Fatal(err)
 	}
 	same(t, "dated", copies(t, s, r.ID), []permissions.Copy{pressed})

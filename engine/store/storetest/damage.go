@@ -9,7 +9,7 @@ import (
 	_ "github.com/mattn/go-sqlite3" // the driver
 )
 
-// Damage makes the n-th request in the SQLite file at path one that cannot be read.
+// Damage makes the n-th request in the SQLite file at path unreadable.
 func Damage(t *testing.T, path string, n int64) {
 	t.Helper()
 	db, err := sql.Open("sqlite3", "file:"+path+"?_busy_timeout=10000")
@@ -24,8 +24,7 @@ func Damage(t *testing.T, path string, n int64) {
 	}
 }
 
-// PutBack puts tables of the SQLite file from, an earlier copy of the one at path, in place of what they are there, but for how
-// often that was opened.
+// PutBack replaces tables of the SQLite file at path with those of an earlier copy, except its count of openings.
 func PutBack(ctx context.Context, path, from string, tables ...string) error {
 	texts := []string{`ATTACH '` + from + `' AS was`, `CREATE TEMP TABLE opened AS SELECT opens, marked, answered FROM main.meta`}
 	for _, table := range tables {
@@ -35,7 +34,7 @@ func PutBack(ctx context.Context, path, from string, tables ...string) error {
 	return Change(ctx, path, texts...)
 }
 
-// Change runs statements on the SQLite file at path behind the store's back.
+// Change runs statements directly on the SQLite file at path.
 func Change(ctx context.Context, path string, texts ...string) (err error) {
 	db, err := sql.Open("sqlite3", "file:"+path+"?_busy_timeout=10000&_foreign_keys=off")
 	if err != nil {

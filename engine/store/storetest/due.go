@@ -7,11 +7,11 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// testDueWhileItWaits: more people, and reminders, come due in their turn, and not any more once the time is over.
+// testDueWhileItWaits: escalation and reminders come due in turn, and no longer after the deadline.
 func testDueWhileItWaits(t *testing.T, b Backend) {
 	s := b.Open(t)
 	minute := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Minute) }
-	first := open(t, s, ask(patient)) // more at 12:05, reminders at 12:07 and 12:12, over at 12:15
+	first := open(t, s, ask(patient)) // escalation at 12:05, reminders at 12:07 and 12:12, deadline at 12:15
 	second := open(t, s, ask(numbered(2), at(minute(1)), patient))
 	due := func(now time.Time, limit int) ([]permissions.Due, time.Time) {
 		t.Helper()

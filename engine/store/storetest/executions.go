@@ -21,7 +21,7 @@ func executions(t *testing.T, s engine.Store, id permissions.ID, step int) []age
 	return all
 }
 
-// calls are two of the second step of a session: one that ran, and one that runs.
+// calls are two calls of a session's second step: a finished one and a running one.
 func calls(id permissions.ID) []agents.Execution {
 	exit := 3
 	return []agents.Execution{
@@ -33,7 +33,7 @@ func calls(id permissions.ID) []agents.Execution {
 	}
 }
 
-// testExecutions: a call has one row, which says how far it came.
+// testExecutions: a call has one row with its state.
 func testExecutions(t *testing.T, b Backend) {
 	s := b.Open(t)
 	a := begun("helper")
@@ -54,7 +54,7 @@ func testExecutions(t *testing.T, b Backend) {
 	same(t, "of none", executions(t, s, a.ID, 4), []agents.Execution(nil))
 }
 
-// testToolFinished: each call that ends is an event once, however often its row is written, and a list has all of them.
+// testToolFinished: a finished call is one event, however often its row is written, and a list has all of them.
 func testToolFinished(t *testing.T, b Backend) {
 	s := b.Open(t)
 	a := begun("helper")
@@ -116,7 +116,7 @@ func testToolFinished(t *testing.T, b Backend) {
 	verified(t, s)
 }
 
-// testSessionEnded: the end of a session is an event once, however often its row is written afterwards.
+// testSessionEnded: the end of a session is one event, however often its row is written afterwards.
 func testSessionEnded(t *testing.T, b Backend) {
 	s := b.Open(t)
 	a := commit(t, s, agents.Commit{Session: begun("helper")})
@@ -133,7 +133,7 @@ func testSessionEnded(t *testing.T, b Backend) {
 	verified(t, s)
 }
 
-// testCommitWhole: a commit of which a part cannot be stored leaves nothing behind.
+// testCommitWhole: a commit with an invalid part stores nothing.
 func testCommitWhole(t *testing.T, b Backend) {
 	s := b.Open(t)
 	detail := map[string]string{"session": "01J", "person": "fay"}
@@ -157,7 +157,7 @@ func testCommitWhole(t *testing.T, b Backend) {
 	verified(t, s)
 }
 
-// testPruneSessions: the words of what has ended go first, then the rest; what goes on loses what it dropped.
+// testPruneSessions: an ended session loses its words first, then the rest; an open one loses what it dropped.
 func testPruneSessions(t *testing.T, b Backend) {
 	s := b.Open(t)
 	full := func(agent string) permissions.AgentSession {

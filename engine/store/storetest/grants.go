@@ -9,10 +9,10 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// tapped is when vote answers.
+// tapped is the time of vote.
 var tapped = noon.Add(time.Minute)
 
-// grant has people agree to r for that scope and returns what that left.
+// grant makes people approve r for that scope and returns the new grant.
 func grant(t *testing.T, s engine.Store, scope permissions.Scope, r permissions.Request) permissions.Grant {
 	t.Helper()
 	open(t, s, r)
@@ -26,7 +26,7 @@ func grant(t *testing.T, s engine.Store, scope permissions.Scope, r permissions.
 	return c.Grants[0]
 }
 
-// under is a request that nobody has to answer because of grants, at a time.
+// under is a request that grants answered at a time.
 func under(when time.Time, grants ...permissions.Grant) func(*permissions.Request) {
 	return func(r *permissions.Request) {
 		at(when)(r)
@@ -56,7 +56,7 @@ func ran(t *testing.T, s engine.Store, g permissions.Grant, limit int) []permiss
 	return found
 }
 
-// since are the records that the audit got after its first n.
+// since are the audit records after the first n.
 func since(t *testing.T, s engine.Store, n int) (records []permissions.Record) {
 	t.Helper()
 	for _, e := range entries(t, s)[n:] {
@@ -158,7 +158,7 @@ func testGrantsInForce(t *testing.T, b Backend) {
 	}
 }
 
-// testUses: a request that grants made unnecessary is counted with its row, and none runs under what was revoked.
+// testUses: a request that grants answered is counted with its row, and a revoked grant answers none.
 func testUses(t *testing.T, b Backend) {
 	s := b.Open(t)
 	session := grant(t, s, permissions.Session, ask())

@@ -35,7 +35,7 @@ func testHappenings(t *testing.T, b Backend) {
 	var want []permissions.Happening
 	for _, e := range entries(t, s) {
 		switch e.Type {
-		case permissions.DecisionRefused, permissions.TokenCreated: // nobody's event
+		case permissions.DecisionRefused, permissions.TokenCreated: // no event for anybody
 		case permissions.AllStopped:
 			want = append(want, permissions.Happening{Entry: e})
 		default:
@@ -61,7 +61,7 @@ func testHappenings(t *testing.T, b Backend) {
 	}
 }
 
-// testChanged: whoever waits is woken by the next entry, and finds it.
+// testChanged: the next entry wakes waiters, who find it.
 func testChanged(t *testing.T, b Backend) {
 	s := b.Open(t)
 	changed, same := s.Changed(), s.Changed()

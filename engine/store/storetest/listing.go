@@ -9,7 +9,7 @@ import (
 
 func testDue(t *testing.T, b Backend) {
 	s := b.Open(t)
-	// Deadlines 15 minutes after: 12:15, 12:16, 12:17; the approvals of 12:01 lapse at 12:11.
+	// Deadlines are 15 minutes later: 12:15, 12:16, 12:17; the approvals of 12:01 lapse at 12:11.
 	first := open(t, s, ask(numbered(1)))
 	second := open(t, s, ask(numbered(2), at(noon.Add(2*time.Minute))))
 	third := open(t, s, ask(numbered(3), at(noon.Add(time.Minute))))
@@ -155,7 +155,7 @@ func testCodes(t *testing.T, b Backend) {
 		_, err := s.ByCode(t.Context(), code)
 		refusedWith(t, err, permissions.CodeUnknown)
 	}
-	// Many requests later the numbers have gone round: the code is the newer request's.
+	// Many requests later the codes repeat: a code belongs to the newer request.
 	old, err := s.ByCode(t.Context(), s.Coder().Encode(1))
 	if err != nil {
 		t.Fatal(err)
@@ -166,5 +166,5 @@ func testCodes(t *testing.T, b Backend) {
 		t.Errorf("request %d, %v", newer.Number, err)
 	}
 	_, err = s.ByCode(t.Context(), s.Coder().Encode(old.Number))
-	refusedWith(t, err, permissions.CodeUnknown) // its number is no longer the newest of its code
+	refusedWith(t, err, permissions.CodeUnknown) // another number has its code now
 }

@@ -19,7 +19,7 @@ func Lock(t *testing.T, path string) (unlock func()) {
 		t.Fatal(err)
 	}
 	return func() {
-		_ = tx.Rollback() // there is nothing in it
+		_ = tx.Rollback() // it is empty
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}

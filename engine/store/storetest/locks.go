@@ -8,7 +8,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// testLocks: a person is locked until they are unlocked, whatever happens in between, and who agrees to that is kept.
+// testLocks: a person is locked until unlocked, whatever happens in between, and the agreements to that are kept.
 func testLocks(t *testing.T, b Backend) {
 	s := b.Open(t)
 	all := func(want ...permissions.Lock) {
@@ -42,7 +42,7 @@ func testLocks(t *testing.T, b Backend) {
 	}
 	s = b.Reopen(t, s)
 	all(agreed, kim)
-	fay.At = one // once more: who agreed before has to say so again
+	fay.At = one // locked again: earlier agreements do not count
 	want = append(want, put(permissions.PersonLocked, fay, "sam", one))
 	all(fay, kim)
 	want = append(want, put(permissions.PersonUnlocked, agreed, "operator", one))

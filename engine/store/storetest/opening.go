@@ -11,7 +11,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// everything is a request with every field set that is kept, in values that a careless store would change.
+// everything is a request with every stored field set, to values that a careless store would change.
 func everything(t *testing.T) permissions.Request {
 	t.Helper()
 	write, err := permissions.ParseTag("@write:/srv/www <&> ü")
@@ -77,7 +77,7 @@ func testOpen(t *testing.T, b Backend) {
 	refusedWith(t, err, permissions.CodeUnknown)
 }
 
-// hooked has it asked by the hook of an agent.
+// hooked makes it a question of an agent's hook.
 func hooked(r *permissions.Request) { r.Hook = "codex" }
 
 func testJoin(t *testing.T, b Backend) {
@@ -160,7 +160,7 @@ func testJoin(t *testing.T, b Backend) {
 }
 
 func testKeys(t *testing.T, b Backend) {
-	decided := noon.Add(time.Minute) // by allow
+	decided := noon.Add(time.Minute) // by policy
 	other := ask(keyed("k"), about("other"), at(decided))
 	before := func(d time.Duration) permissions.Request { return ask(keyed("k"), at(decided.Add(-d))) }
 	for name, c := range map[string]struct {
@@ -279,7 +279,7 @@ func testRest(t *testing.T, b Backend) {
 		o.CoolDown = coolDown
 		r, created, err := s.Open(t.Context(), o)
 		if err == nil && created && r.State == permissions.Pending {
-			apply(t, s, r.ID, permissions.Withdraw{At: r.CreatedAt}) // out of the way of the next
+			apply(t, s, r.ID, permissions.Withdraw{At: r.CreatedAt}) // so that it does not affect the next
 		}
 		return err
 	}
@@ -332,7 +332,7 @@ func testRest(t *testing.T, b Backend) {
 	}
 }
 
-// testExhausted: whoever has prompted too often is refused what would prompt again, and nothing else.
+// testExhausted: a caller over its prompt limit is refused new prompts, and nothing else.
 func testExhausted(t *testing.T, b Backend) {
 	s := b.Open(t)
 	g := grant(t, s, permissions.Session, ask())
@@ -362,7 +362,7 @@ func testExhausted(t *testing.T, b Backend) {
 	}
 }
 
-// testTakenID: a proposed id that is in use joins its request or is refused, and is no fault of the store.
+// testTakenID: a proposed id that is in use joins its request or is refused, and is no store error.
 func testTakenID(t *testing.T, b Backend) {
 	stranger := func(r *permissions.Request) { r.Caller = permissions.CallerUID(7) }
 	for name, c := range map[string]struct {

@@ -7,7 +7,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// testPairings: a person has one account on a channel, an account is one person's, and every change is audited.
+// testPairings: a person has one account per channel, an account belongs to one person, and changes are audited.
 func testPairings(t *testing.T, b Backend) {
 	s := b.Open(t)
 	fay := permissions.Pairing{Person: "fay", Via: "telegram", Address: "4242", PairedAt: noon}
@@ -49,7 +49,7 @@ func testPairings(t *testing.T, b Backend) {
 	phone.Address = "9999"
 	pair(phone, fay)
 	all(phone, sam)
-	kim := fay // an account that was given up is free
+	kim := fay // a released account is free
 	kim.Person = "kim"
 	pair(kim, permissions.Pairing{})
 

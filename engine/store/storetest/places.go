@@ -15,7 +15,7 @@ func in(place string) func(*permissions.Request) {
 	return func(r *permissions.Request) { r.Place = place }
 }
 
-// gathered are copies in the place of r, with the button that they share.
+// gathered are copies in the group of r, with their shared button.
 func gathered(r permissions.Request, people ...string) (all []permissions.Copy) {
 	for _, person := range people {
 		c := copyFor(r, person, "telegram")
@@ -25,7 +25,7 @@ func gathered(r permissions.Request, people ...string) (all []permissions.Copy) 
 	return all
 }
 
-// testPlaceCopies: what stands in one place is one message, whoever it is shown to.
+// testPlaceCopies: copies in one group are one message.
 func testPlaceCopies(t *testing.T, b Backend) {
 	s := b.Open(t)
 	r := ask(three, in(place))
@@ -90,7 +90,7 @@ func testPlaceCopies(t *testing.T, b Backend) {
 	same(t, "to be shown", lagging(t, s, "telegram"), []permissions.ID{r.ID})
 }
 
-// testPlaces: what waits where, and by what names the places go.
+// testPlaces: pending requests by group, and the groups' names.
 func testPlaces(t *testing.T, b Backend) {
 	s := b.Open(t)
 	first := open(t, s, ask(in(place)))
@@ -142,7 +142,7 @@ func testPlaces(t *testing.T, b Backend) {
 	same(t, "a row keeps the name it was asked by", read(t, s, other.ID).Place, "telegram:-5")
 }
 
-// testPlaceNotices: a place has one reminder, beside those of its people.
+// testPlaceNotices: a group has one reminder, besides those of its people.
 func testPlaceNotices(t *testing.T, b Backend) {
 	s := b.Open(t)
 	for n := range 2 {
@@ -155,7 +155,7 @@ func testPlaceNotices(t *testing.T, b Backend) {
 			places = append(places, n.Place)
 		}
 	}
-	slices.Sort(people) // those of one moment are in no order
+	slices.Sort(people) // simultaneous ones have no order
 	same(t, "who is told", people, []string{"", "fay"})
 	same(t, "where", places, []string{place})
 }

@@ -11,7 +11,7 @@ import (
 
 const day = 24 * time.Hour
 
-// prune prunes until there is nothing more.
+// prune prunes until nothing is left to prune.
 func prune(t *testing.T, s engine.Store, keep permissions.Keep, now time.Time, limit int) (rounds int) {
 	t.Helper()
 	for more := true; more; rounds++ {
@@ -35,7 +35,7 @@ func gone(t *testing.T, s engine.Store, id permissions.ID) bool {
 	return err != nil
 }
 
-// testPrunePayloads: the words go, and everything else can still be read.
+// testPrunePayloads: the words are deleted, and the rest stays readable.
 func testPrunePayloads(t *testing.T, b Backend) {
 	s := b.Open(t)
 	g := grant(t, s, permissions.Session, ask())
@@ -91,7 +91,8 @@ func testPrunePayloads(t *testing.T, b Backend) {
 	verified(t, s)
 }
 
-// testPruneRequests: old rows go with all that is theirs, but not what waits, left a grant in force, or is the newest.
+// testPruneRequests: old requests are deleted with all their rows, except pending ones, those with a grant in force,
+// and the newest.
 func testPruneRequests(t *testing.T, b Backend) {
 	s := b.Open(t)
 	settled := func(n int, copies ...permissions.Copy) permissions.Request {
@@ -171,7 +172,7 @@ func testPruneRequests(t *testing.T, b Backend) {
 
 func must[T any](v T, _ int64) T { return v }
 
-// testPruneUses: however often a grant was used, no transaction deletes more than the limit.
+// testPruneUses: however often a grant was used, no transaction exceeds the limit.
 func testPruneUses(t *testing.T, b Backend) {
 	s := b.Open(t)
 	g := grant(t, s, permissions.Session, ask())
@@ -197,7 +198,7 @@ func testPruneUses(t *testing.T, b Backend) {
 	}
 }
 
-// testPruneRest: notices that nobody took, and tokens that prove nothing any more.
+// testPruneRest: undeliverable notices and invalid tokens.
 func testPruneRest(t *testing.T, b Backend) {
 	s := b.Open(t)
 	open(t, s, ask(two))
@@ -231,7 +232,7 @@ func testPruneRest(t *testing.T, b Backend) {
 	refusedWith(t, err, permissions.CodeToken)
 }
 
-// testPruneAudit: the start of the chain goes, and an entry at its end signs that off.
+// testPruneAudit: the start of the chain is deleted, and an entry at its end signs that off.
 func testPruneAudit(t *testing.T, b Backend) {
 	s := b.Open(t)
 	for n := range 3 { // six entries, of 12:00 to 12:03
@@ -273,7 +274,7 @@ func testPruneAudit(t *testing.T, b Backend) {
 	verified(t, s)
 }
 
-// testPruneTampering: a chain whose start is missing is sound only if it says so itself.
+// testPruneTampering: a chain without its start is valid only if it signs that off.
 func testPruneTampering(t *testing.T, b Backend) {
 	for name, c := range map[string]struct{ statement, want string }{
 		"more was deleted":  {"DELETE FROM audit WHERE seq <= 4", "broken at entry 5: what came before it is missing"},

@@ -9,12 +9,12 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// by an agent of ours, in its session.
+// ours makes a request one of our own agents', in its session.
 func ours(agent, session string) func(*permissions.Request) {
 	return func(r *permissions.Request) { r.Caller, r.Session = permissions.AgentCaller(agent), session }
 }
 
-// testOwnKeys: the key of an agent of ours finds its request whatever has become of it; that of another does not.
+// testOwnKeys: the key of our own agent's request finds it in any state; another agent's key does not.
 func testOwnKeys(t *testing.T, b Backend) {
 	late := noon.Add(30 * day)
 	for name, end := range map[string]func(s engine.Store, r permissions.Request){
@@ -61,7 +61,7 @@ func testOwnKeys(t *testing.T, b Backend) {
 	}
 }
 
-// testLapsedOfOurs: an approval that an agent of ours did not come for in time is used all the same.
+// testLapsedOfOurs: an approval that our own agent collects late is still used.
 func testLapsedOfOurs(t *testing.T, b Backend) {
 	s := b.Open(t)
 	r := open(t, s, ask(ours("helper", "s-1"), keyed("step 1")))
@@ -73,7 +73,7 @@ func testLapsedOfOurs(t *testing.T, b Backend) {
 	}
 }
 
-// testEndSession: a session's grants end with it, each noted once, and no others.
+// testEndSession: only the session's grants end with it, each recorded once.
 func testEndSession(t *testing.T, b Backend) {
 	s := b.Open(t)
 	mine := grant(t, s, permissions.Session, ask(ours("helper", "s-1")))
@@ -125,7 +125,7 @@ func testEndSession(t *testing.T, b Backend) {
 	same(t, "what waits of one", waiting, []permissions.ID{asked.ID})
 }
 
-// testCursors: a follower goes on where it was, and a new one begins with what comes.
+// testCursors: a follower continues where it was; a new one starts at the end.
 func testCursors(t *testing.T, b Backend) {
 	s := b.Open(t)
 	cursor := func(name string, want int64) {

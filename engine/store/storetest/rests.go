@@ -16,7 +16,7 @@ func revoke(t *testing.T, s engine.Store, g permissions.Grant) {
 	}
 }
 
-// ends notes that every grant for a time is over.
+// ends ends every timed grant.
 func ends(t *testing.T, s engine.Store, _ permissions.Grant) {
 	t.Helper()
 	if ended, _, err := s.EndGrants(t.Context(), tapped.Add(15*time.Minute), 9); err != nil || len(ended) == 0 {
@@ -26,8 +26,8 @@ func ends(t *testing.T, s engine.Store, _ permissions.Grant) {
 
 func nothing(*testing.T, engine.Store, permissions.Grant) {}
 
-// testUsedAfterItsGrant: an approval lasts no longer than the grant that it left behind. One that was not used yet is
-// taken back, one that was is refused.
+// testUsedAfterItsGrant: an approval lasts no longer than the grant that it created. An unused one is revoked, a used
+// one refused.
 func testUsedAfterItsGrant(t *testing.T, b Backend) {
 	soon, over := tapped.Add(time.Minute), tapped.Add(15*time.Minute)
 	for name, c := range map[string]struct {
@@ -81,7 +81,7 @@ func testUsedAfterItsGrant(t *testing.T, b Backend) {
 	}
 }
 
-// testUsedWithOneGrantLeft: of a step that left several grants, one in force bears it.
+// testUsedWithOneGrantLeft: one grant in force is enough for a step that created several.
 func testUsedWithOneGrantLeft(t *testing.T, b Backend) {
 	s := b.Open(t)
 	r := open(t, s, ask(step))
@@ -99,7 +99,7 @@ func testUsedWithOneGrantLeft(t *testing.T, b Backend) {
 	}
 }
 
-// testUsedWithoutWhatItRestsOn: people answered a part of the question, since a grant spared them the rest.
+// testUsedWithoutWhatItRestsOn: people answered a part of the question, because a grant answered the rest.
 func testUsedWithoutWhatItRestsOn(t *testing.T, b Backend) {
 	s := b.Open(t)
 	g := grant(t, s, permissions.For(15*time.Minute), ask())
@@ -187,7 +187,7 @@ func testKeyOfWhatIsOver(t *testing.T, b Backend) {
 			first := open(t, s, ask(keyed("k")))
 			apply(t, s, first.ID, allow())
 			change(t, s, permissions.Grant{Request: first.ID})
-			for _, behind := range []string{"FALSE", "TRUE"} { // its state says it as well
+			for _, behind := range []string{"FALSE", "TRUE"} { // so does its state
 				got, created, err := s.Open(t.Context(), opening(ask(keyed("k"), at(tapped))))
 				if err != nil || !created || got.ID == first.ID {
 					t.Fatalf("key_live %s: created %v, %v", behind, created, err)

@@ -21,7 +21,7 @@ func notices(t *testing.T, s engine.Store) []permissions.Notice {
 	return all
 }
 
-// told compares the notices that are to be sent, whose ids are the store's own and whose order within a commit is free.
+// told compares the unsent notices. Their ids are the store's, and their order within a commit is free.
 func told(t *testing.T, what string, s engine.Store, want ...permissions.Notice) {
 	t.Helper()
 	options := cmp.Options{
@@ -75,7 +75,7 @@ func testRevoke(t *testing.T, b Backend) {
 	verified(t, s)
 }
 
-// testEnding: that a grant is over is noted once, told to those who allowed it, and never undone by the clock.
+// testEnding: the end of a grant is recorded once, reported to those who allowed it, and never undone by the clock.
 func testEnding(t *testing.T, b Backend) {
 	s := b.Open(t)
 	end := func(now time.Time, limit int) ([]permissions.Grant, time.Time) {
@@ -155,7 +155,7 @@ func testEnding(t *testing.T, b Backend) {
 	verified(t, s)
 }
 
-// testEndingNow: what was measured to be over ends, whatever the clock says, and is told once.
+// testEndingNow: what was measured as over ends, whatever the clock says, and is reported once.
 func testEndingNow(t *testing.T, b Backend) {
 	s := b.Open(t)
 	quarter := permissions.For(15 * time.Minute)

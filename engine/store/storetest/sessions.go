@@ -18,7 +18,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// Ledger is what a store does for whoever runs sessions of agents of ours, beside what the engine needs.
+// Ledger is the part of a store for runtimes of our own agents, besides the engine's.
 type Ledger interface {
 	engine.Store
 
@@ -33,7 +33,7 @@ type Ledger interface {
 	SetTimetable(ctx context.Context, t agents.Timetable) error
 }
 
-// ledger is the same store.
+// ledger is the same store as [Ledger].
 func ledger(t *testing.T, s engine.Store) Ledger {
 	t.Helper()
 	l, ok := s.(Ledger)
@@ -43,7 +43,7 @@ func ledger(t *testing.T, s engine.Store) Ledger {
 	return l
 }
 
-// begun is a session of fay's that was just made.
+// begun is a new session of fay's.
 func begun(agent string) permissions.AgentSession {
 	return permissions.AgentSession{
 		ID: permissions.NewID(noon), Agent: agent, Person: "fay", Status: permissions.Idle, Model: "qwen3", Version: 1,
@@ -51,7 +51,7 @@ func begun(agent string) permissions.AgentSession {
 	}
 }
 
-// commit stores c and fails the test if it was not stored.
+// commit stores c, which must succeed.
 func commit(t *testing.T, s engine.Store, c agents.Commit) permissions.AgentSession {
 	t.Helper()
 	if err := ledger(t, s).Commit(t.Context(), c); err != nil {
@@ -60,7 +60,7 @@ func commit(t *testing.T, s engine.Store, c agents.Commit) permissions.AgentSess
 	return c.Session
 }
 
-// moved is the next version of a session, a minute later.
+// moved is a session's next version, a minute later.
 func moved(s permissions.AgentSession, change ...func(*permissions.AgentSession)) permissions.AgentSession {
 	s.Version++
 	s.ChangedAt = s.ChangedAt.Add(time.Minute)
@@ -89,7 +89,7 @@ func session(t *testing.T, s engine.Store, id permissions.ID) permissions.AgentS
 	return got
 }
 
-// testSessions: a row is what its last commit says, and is found by what it is.
+// testSessions: a row is what its last commit says, and can be found.
 func testSessions(t *testing.T, b Backend) {
 	s := b.Open(t)
 	_, err := s.AgentSession(t.Context(), "01J0000000000000000000NONE")
@@ -141,7 +141,7 @@ func testSessions(t *testing.T, b Backend) {
 	}
 }
 
-// byID are sessions in the order of their ids, which those of one moment have at random.
+// byID sorts sessions by id, which is random for those of one moment.
 func byID(all ...permissions.AgentSession) []permissions.AgentSession {
 	for i := range all {
 		for k := i; k > 0 && all[k].ID < all[k-1].ID; k-- {
@@ -151,7 +151,7 @@ func byID(all ...permissions.AgentSession) []permissions.AgentSession {
 	return all
 }
 
-// testOpenSessions: what has not ended, and of each agent the newest of it.
+// testOpenSessions: the open sessions, and the newest of each agent.
 func testOpenSessions(t *testing.T, b Backend) {
 	s := b.Open(t)
 	current := func(agent string, want permissions.ID) {
@@ -185,7 +185,7 @@ func testOpenSessions(t *testing.T, b Backend) {
 	current("helper", "")
 }
 
-// testStale: of what was made from the same row one is stored, whole, and of the other nothing is.
+// testStale: of two commits made from the same row one is stored completely, and the other not at all.
 func testStale(t *testing.T, b Backend) {
 	s := b.Open(t)
 	first := commit(t, s, agents.Commit{Session: begun("helper")})
@@ -251,7 +251,7 @@ func said(words ...string) (all []agents.Turn) {
 	return all
 }
 
-// testTurns: a transcript keeps its order and its numbers, also where a summary stands for its beginning.
+// testTurns: a transcript keeps its order and numbers, even when a summary replaces its start.
 func testTurns(t *testing.T, b Backend) {
 	s := b.Open(t)
 	other := commit(t, s, agents.Commit{Session: begun("coder"), Turns: said(`"of another"`)})
@@ -289,7 +289,7 @@ func posts(t *testing.T, s engine.Store, id permissions.ID, limit int, want ...a
 	return got
 }
 
-// testPosts: what is posted waits in order until a commit takes it, counts once, and is bounded.
+// testPosts: posts wait in order until a commit takes them, duplicates are dropped, and their number is bounded.
 func testPosts(t *testing.T, b Backend) {
 	s := b.Open(t)
 	a := commit(t, s, agents.Commit{Session: begun("helper")})
@@ -319,9 +319,9 @@ func testPosts(t *testing.T, b Backend) {
 
 	a = commit(t, s, agents.Commit{Session: moved(a), Taken: []int64{all[0].Number, all[2].Number, others[0].Number}})
 	s = b.Reopen(t, s)
-	give(post(a.ID, 2)) // comes again, after it was taken
+	give(post(a.ID, 2)) // repeated after it was taken
 	posts(t, s, a.ID, 9, post(a.ID, 1))
-	posts(t, s, other.ID, 9, post(other.ID, 1)) // is not a's to take
+	posts(t, s, other.ID, 9, post(other.ID, 1)) // not a's
 
 	keyless, unknown := post(a.ID, 7), post("01J0000000000000000000NONE", 7)
 	keyless.Key = ""
@@ -336,7 +336,7 @@ func testPosts(t *testing.T, b Backend) {
 		p.From = "agent:coder"
 		give(p)
 	}
-	for _, from := range []string{"agent:coder", ""} { // what is left is the person's
+	for _, from := range []string{"agent:coder", ""} { // only the person may use the rest
 		p := post(a.ID, 9)
 		p.From = from
 		refusedWith(t, ledger(t, s).Post(t.Context(), p), permissions.CodeLimit)
@@ -345,10 +345,10 @@ func testPosts(t *testing.T, b Backend) {
 		give(post(a.ID, 10+whole/2+n))
 	}
 	refusedWith(t, ledger(t, s).Post(t.Context(), post(a.ID, 10+most)), permissions.CodeLimit)
-	give(post(a.ID, 10)) // which is there
+	give(post(a.ID, 10)) // a duplicate
 }
 
-// testTimetables: the last that was set counts.
+// testTimetables: the last one set counts.
 func testTimetables(t *testing.T, b Backend) {
 	s := b.Open(t)
 	if tt, found, err := ledger(t, s).Timetable(t.Context(), "nightly"); found || err != nil {

@@ -28,7 +28,7 @@ func stop(t *testing.T, s engine.Store, by string, at time.Time) []permissions.R
 	return cancelled
 }
 
-// testStop: all that is pending ends, and nothing goes on until resume, restarts included.
+// testStop: all pending requests end, and nothing works until resume, restarts included.
 func testStop(t *testing.T, b Backend) {
 	s := b.Open(t)
 	fays := open(t, s, ask(keyed("k")))
@@ -47,7 +47,7 @@ func testStop(t *testing.T, b Backend) {
 	cancelled := stop(t, s, "sam", now)
 	same(t, "what was cancelled", ids(cancelled), []permissions.ID{fays.ID, partly.ID, overdue.ID})
 	withdraw := permissions.Withdraw{By: "sam", Via: "telegram", At: now}
-	want := []permissions.Record{{ // first of all, so that nothing comes in between
+	want := []permissions.Record{{ // first, so that nothing comes in between
 		Type: permissions.AllStopped, At: now, Actor: "sam", Via: "telegram", Detail: map[string]string{"pending": "3"},
 	}}
 	for i, c := range []struct {
@@ -119,7 +119,7 @@ func testStop(t *testing.T, b Backend) {
 	verified(t, s)
 }
 
-// testStopAndGrants: a grant is suspended by a stop, not revoked.
+// testStopAndGrants: a stop suspends a grant and does not revoke it.
 func testStopAndGrants(t *testing.T, b Backend) {
 	s := b.Open(t)
 	g := grant(t, s, permissions.Session, ask())
@@ -136,7 +136,7 @@ func testStopAndGrants(t *testing.T, b Backend) {
 	}
 }
 
-// testResumeByAnother: whoever did not stop goes on with nothing, whatever they were told before.
+// testResumeByAnother: only whoever stopped may resume, whatever happened before.
 func testResumeByAnother(t *testing.T, b Backend) {
 	s := b.Open(t)
 	if err := s.Resume(t.Context(), "sam", "cli", false, noon); err != nil {
@@ -153,7 +153,7 @@ func testResumeByAnother(t *testing.T, b Backend) {
 	}
 }
 
-// testStopWithADamagedRow: what cannot be read keeps nothing else from being stopped.
+// testStopWithADamagedRow: an unreadable row does not keep the others from being stopped.
 func testStopWithADamagedRow(t *testing.T, b Backend) {
 	s := b.Open(t)
 	first, bad, late := open(t, s, ask()), open(t, s, ask(numbered(1))), open(t, s, ask(numbered(2)))
@@ -176,13 +176,13 @@ func testStopWithADamagedRow(t *testing.T, b Backend) {
 	same(t, "once it was mended", ids(stop(t, s, "fay", tapped)), []permissions.ID{bad.ID})
 }
 
-// testStopCutShort: what a stop did not get to can be allowed by nobody, and the next stop finishes it.
+// testStopCutShort: what an interrupted stop did not reach cannot be allowed, and the next stop finishes it.
 func testStopCutShort(t *testing.T, b Backend) {
 	s := b.Open(t)
 	waits := open(t, s, ask())
 	ready := open(t, s, ask(numbered(1)))
 	apply(t, s, ready.ID, allow())
-	b.Exec(t, s, `UPDATE meta SET stopped_by = 'sam', stopped_at = 1`) // as after the first commit of a stop
+	b.Exec(t, s, `UPDATE meta SET stopped_by = 'sam', stopped_at = 1`) // as after a stop's first commit
 	s = b.Reopen(t, s)
 	before := len(entries(t, s))
 	for id, e := range map[permissions.ID]permissions.Event{waits.ID: allow(), ready.ID: permissions.Use{At: tapped}} {
@@ -197,7 +197,7 @@ func testStopCutShort(t *testing.T, b Backend) {
 	told(t, "who was asked", s, permissions.Notice{To: "fay", About: permissions.AboutStopped, By: "sam", CreatedAt: tapped})
 }
 
-// testNotices: what people are to be told is part of the change that it tells, and several reminders are one.
+// testNotices: notices are part of the change that they report, and several reminders become one.
 func testNotices(t *testing.T, b Backend) {
 	s := b.Open(t)
 	first := open(t, s, ask(two, patient))
@@ -229,7 +229,7 @@ func testNotices(t *testing.T, b Backend) {
 		t.Fatal(err)
 	}
 	same(t, "a page, oldest first", page, all[1:])
-	for range 2 { // the second time it is gone already
+	for range 2 { // the second time it is gone
 		if err := s.Noted(t.Context(), all[0].ID); err != nil {
 			t.Fatal(err)
 		}

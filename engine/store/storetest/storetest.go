@@ -1,11 +1,9 @@
-// Package storetest is what every database behind the engine must do: one suite that a driver runs against stores of
-// its own.
+// Package storetest is the suite that every database behind the engine must pass, run by a driver on its own stores.
 //
 //	storetest.Run(t, storetest.Backend{Open: …, Reopen: …, Exec: …})
 //
-// The suite works only through [engine.Store] and [Ledger], on requests like real ones and at times that it chooses, and compares
-// what a store says with what [permissions.Step] says. What goes wrong below a store (a full disk, a damaged file) is
-// each driver's own to test.
+// It uses only [engine.Store] and [Ledger], with realistic requests at chosen times, and compares the store's results
+// with [permissions.Step]. Faults below a store (a full disk, a damaged file) are tested by each driver.
 package storetest
 
 import (
@@ -27,7 +25,7 @@ type Backend struct {
 	Open func(t *testing.T) engine.Store
 	// Reopen closes the store and opens the same rows again, as a restart does.
 	Reopen func(t *testing.T, s engine.Store) engine.Store
-	// Exec runs a statement behind the store's back.
+	// Exec runs a statement directly on the database.
 	Exec func(t *testing.T, s engine.Store, statement string)
 }
 
@@ -36,7 +34,7 @@ type part struct {
 	run  func(t *testing.T, b Backend)
 }
 
-// requests are the parts about a request on its way, from the question to the answer: for [RunRequests] as well.
+// requests are the tests of a request's life, for [RunRequests] as well.
 var requests = []part{
 	{"open", testOpen},
 	{"join", testJoin},
@@ -137,8 +135,7 @@ func Run(t *testing.T, b Backend) {
 	}
 }
 
-// RunRequests runs what of the suite is about requests, their copies, grants and notices, and the audit of them. It needs
-// no Exec.
+// RunRequests runs the tests of requests, copies, grants, notices and their audit. It needs no Exec.
 func RunRequests(t *testing.T, b Backend) {
 	for _, p := range requests {
 		t.Run(p.name, func(t *testing.T) { p.run(t, b) })
@@ -153,7 +150,7 @@ const (
 	timeout = 15 * time.Minute
 )
 
-// ask is a pending request for the network; change makes it another.
+// ask is a pending request for the network, modified by change.
 func ask(change ...func(*permissions.Request)) permissions.Request {
 	r := permissions.Request{
 		ID: permissions.NewID(noon), Revision: 1, Version: permissions.DigestVersion, Kind: permissions.KindPermission,
@@ -255,7 +252,7 @@ func verified(t *testing.T, s engine.Store) []permissions.Head {
 	return heads
 }
 
-// same compares two values of the domain: empty is nil, and whatever is unexported counts.
+// same compares two values: empty equals nil, and unexported fields count.
 func same(t *testing.T, what string, got, want any) {
 	t.Helper()
 	options := cmp.Options{cmpopts.EquateEmpty(), cmp.AllowUnexported(permissions.Tag{}, permissions.Scope{})}

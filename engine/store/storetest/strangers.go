@@ -22,7 +22,7 @@ func met(t *testing.T, s engine.Store, account string, at time.Time) permissions
 	return who
 }
 
-// strangers are those the owner was not told of, without the store's own number.
+// strangers are the unreported unknown senders, without the store's number.
 func strangers(t *testing.T, s engine.Store) permissions.Strangers {
 	t.Helper()
 	all, err := s.Strangers(t.Context())
@@ -48,7 +48,7 @@ func toldOf(t *testing.T, s engine.Store, n permissions.Notice, all permissions.
 	}
 }
 
-// testStrangers: each is told of once in a day, in one notice to the owner, and a restart changes nothing about that.
+// testStrangers: each is reported once a day, in one notice to the owner, across restarts.
 func testStrangers(t *testing.T, b Backend) {
 	s := b.Open(t)
 	hour := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Hour) }
@@ -68,7 +68,7 @@ func testStrangers(t *testing.T, b Backend) {
 	s = b.Reopen(t, s)
 	all := untold(t, "after a restart", s, time.Time{}, one, two, elsewhere)
 
-	late := met(t, s, "8888", hour(3)) // while the others are being told of
+	late := met(t, s, "8888", hour(3)) // while the others are being reported
 	first := notices(t, s)[0]
 	toldOf(t, s, first, all, hour(3))
 	told(t, "of who came meanwhile", s, notice(0))
@@ -76,13 +76,13 @@ func testStrangers(t *testing.T, b Backend) {
 		t.Error("the notice that was sent is not struck out")
 	}
 	s = b.Reopen(t, s)
-	met(t, s, "6666", hour(4)) // told of already
+	met(t, s, "6666", hour(4)) // reported already
 	met(t, s, "7777", hour(26))
 	untold(t, "who came meanwhile", s, hour(3), late)
 	anew := met(t, s, "6666", hour(27)) // a day later
 	all = untold(t, "a day later", s, time.Time{}, late, anew)
 
-	toldOf(t, s, notices(t, s)[0], all, time.Time{}) // they are somebody by now
+	toldOf(t, s, notices(t, s)[0], all, time.Time{}) // known people by now
 	told(t, "nobody is left", s)
 	untold(t, "nobody is left", s, time.Time{})
 	back := met(t, s, "8888", hour(28))
@@ -95,7 +95,7 @@ func testStrangers(t *testing.T, b Backend) {
 	same(t, "the audit", entries(t, s), []permissions.Entry(nil))
 }
 
-// testManyStrangers: a flood of them fills nothing, and is counted.
+// testManyStrangers: a flood of them is counted, and fills nothing.
 func testManyStrangers(t *testing.T, b Backend) {
 	s := b.Open(t)
 	const more = 7

@@ -7,8 +7,8 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// testSuspensions: an account is suspended once, until it is paired again, and a pairing keeps what the channel calls the
-// account besides.
+// testSuspensions: an account is suspended once, until it is paired again, and a pairing keeps the channel's other name
+// of the account.
 func testSuspensions(t *testing.T, b Backend) {
 	s := b.Open(t)
 	fay := permissions.Pairing{Person: "fay", Via: "whatsapp", Address: "+491", Alias: "1@lid", PairedAt: noon}
@@ -53,7 +53,7 @@ func testSuspensions(t *testing.T, b Backend) {
 	}
 	all()
 	pair(fay, permissions.Pairing{})
-	other := fay // the same account by another name
+	other := fay // the same account under another name
 	other.Alias, other.PairedAt = "2@lid", noon.Add(time.Minute)
 	pair(other, fay)
 
@@ -71,7 +71,7 @@ func testSuspensions(t *testing.T, b Backend) {
 	refusedWith(t, err, permissions.CodeNotYours)
 	all(telegram, permissions.Suspension{Via: "whatsapp", Address: "+491", At: one})
 
-	again := other // nothing else is new
+	again := other // nothing else changed
 	again.PairedAt = noon.Add(4 * time.Minute)
 	pair(again, other)
 	all(telegram)

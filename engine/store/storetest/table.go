@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Table asks the database of that path what people ask who look into it, a line for each row, with " | " between the
-// columns. It changes nothing, and the store may be open meanwhile.
+// Table runs a query on the database at path, as people do, with a line per row and " | " between columns. It is
+// read-only, and the store may be open.
 func Table(ctx context.Context, path, query string) (text string, err error) {
 	db, err := sql.Open("sqlite3", "file:"+path+"?mode=ro&_query_only=1")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/daycared/daycared/permissions"
 )
 
-// addToken makes a token at noon; until zero it does not expire.
+// addToken makes a token at noon; it does not expire if until is zero.
 func addToken(t *testing.T, s engine.Store, name string, until time.Time) permissions.Token {
 	t.Helper()
 	hash, _ := permissions.NewSecret().Hash()
@@ -126,7 +126,7 @@ func testTokenRevivedByTheClock(t *testing.T, b Backend) {
 	if _, err := s.Prove(t.Context(), other.Hash, noon.Add(time.Minute)); err != nil {
 		t.Errorf("one that nobody tried meanwhile: %v", err)
 	}
-	_, err = s.Prove(t.Context(), other.Hash, noon.Add(-1)) // not yet is not over
+	_, err = s.Prove(t.Context(), other.Hash, noon.Add(-1)) // not before its end
 	refusedWith(t, err, permissions.CodeToken)
 	same(t, "the audit", since(t, s, before), []permissions.Record{{
 		Type: permissions.TokenRevoked, At: over,
@@ -134,7 +134,7 @@ func testTokenRevivedByTheClock(t *testing.T, b Backend) {
 	}})
 }
 
-// testOwners: a token keeps its person, and no name becomes nobody's by a slip.
+// testOwners: a token keeps its person, and a name does not lose its person by mistake.
 func testOwners(t *testing.T, b Backend) {
 	s := b.Open(t)
 	add := func(name, person string) permissions.Token {
