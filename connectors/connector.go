@@ -207,6 +207,11 @@ type Notice struct {
 	// Strangers are the unknown senders that To has not been told of yet.
 	Strangers permissions.Strangers
 	Silent    bool // as in Prompt
+	// Told is what a caller says, where About is one of [permissions.Tellings], since At; By is then the name of the
+	// caller, and Codes are those of pending requests, which are not shown in it.
+	Told  permissions.Telling
+	At    time.Time
+	Codes map[string]bool
 }
 
 // Handler takes what people do. A nil error means that it is stored. Implementations are safe for concurrent use.

@@ -72,6 +72,7 @@ type Engine struct {
 	invited   map[string]invited          // by code
 	prompts   map[string]*rate.Limiter    // by caller
 	auto      map[[2]string]*rate.Limiter // by caller and pattern; see tooOften
+	tellings  map[[2]string]*rate.Limiter // by caller and kind; see [Engine.Tell]
 	rows      map[string]*rate.Limiter    // that are stored for a caller
 	bytes     map[string]*rate.Limiter    // of what is stored for a caller
 	refusals  map[connectors.Identity]*rate.Limiter
@@ -109,7 +110,8 @@ func New(o Options) *Engine {
 		stopping: func(context.Context) error { return nil }, pruning: cmp.Or(o.PruneEvery, pruneEvery),
 		registry: permissions.NewRegistry(o.Store, clock, o.Settings.Approvals.RedeemWindow, o.Log),
 		invited:  map[string]invited{}, prompts: map[string]*rate.Limiter{}, auto: map[[2]string]*rate.Limiter{},
-		rows: map[string]*rate.Limiter{}, bytes: map[string]*rate.Limiter{},
+		tellings: map[[2]string]*rate.Limiter{},
+		rows:     map[string]*rate.Limiter{}, bytes: map[string]*rate.Limiter{},
 		refusals:  map[connectors.Identity]*rate.Limiter{},
 		bearers:   map[permissions.Digest]map[*bearer]bool{},
 		unrouted:  map[string]bool{},

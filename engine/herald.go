@@ -198,7 +198,118 @@ func (e *Engine) fill(ctx context.Context, n permissions.Notice, notice *connect
 		}
 		return true, err
 	}
-	return true, nil
+	if told(n) {
+		notice.Told, notice.At, notice.Silent = n.Told, n.CreatedAt, n.Told.Silent
+		notice.Codes, err = e.codes(ctx)
+	}
+	return true, err
+}
+
+// told reports whether a notice is what a caller has a person told.
+func told(n permissions.Notice) bool { return slices.Contains(permissions.Tellings(), n.About) }
+
+const (
+	// tellingsPerMinute and tellingsPerHour are how many notices a caller may have sent, of what its agents' hooks say and of
+	// what it says itself each.
+	tellingsPerMinute, tellingsPerHour = 10, 60
+	// mostUntold is how many notices of a caller may be still to be sent.
+	mostUntold = 20
+)
+
+// Tell has somebody told what a caller says, and returns who that is. It asks nothing and decides nothing. With an empty name
+// whoever the caller belongs to is told, else that person, where it is the caller's owner or somebody whom routes ask for it.
+// That an agent waits is not told while a request of its session does: its card says so.
+//
+// What is accepted is stored, and sent as soon as a channel takes it and the person's quiet hours are over.
+func (e *Engine) Tell(
+	ctx context.Context, caller permissions.Caller, to string, about permissions.About, t permissions.Telling,
+) (person string, err error) {
+	if caller.Name == permissions.Anonymous {
+		return "", permissions.TokenNeeded()
+	}
+	if err := t.Validate(about); err != nil {
+		return "", permissions.Invalid(err)
+	}
+	if by := e.StoppedBy(); by != "" {
+		return "", permissions.Stopped(by)
+	}
+	s := e.settings.Load()
+	p, err := s.listener(caller, to)
+	if err != nil {
+		return "", err
+	}
+	if err := e.hearing(p); err != nil {
+		return "", err
+	}
+	work, done := noting(ctx)
+	defer done()
+	if about == permissions.AboutWaits && t.Session != "" {
+		pending, err := e.store.PendingOfSession(work, caller.Name, t.Session)
+		if err != nil || len(pending) > 0 {
+			return p.Name, broken(err)
+		}
+	}
+	if wait := e.tellsTooMuch(caller, about); wait > 0 {
+		return "", permissions.TooMuchTold(wait)
+	}
+	err = e.store.Tell(work, permissions.Notice{To: p.Name, About: about, By: caller.Name, CreatedAt: e.stamp(), Told: t}, mostUntold)
+	if err != nil {
+		return "", broken(err)
+	}
+	e.log.Info("a caller has a person told something", "caller", caller.Name, "to", p.Name, "about", about)
+	e.registry.RingNotices()
+	return p.Name, nil
+}
+
+// tellsTooMuch takes one notice out of what a caller may have sent; where there is none left, it is how long until there is.
+func (e *Engine) tellsTooMuch(caller permissions.Caller, about permissions.About) (wait time.Duration) {
+	kind := "events"
+	if about == permissions.AboutSays {
+		kind = "words"
+	}
+	var taken []reservation
+	for _, b := range []struct {
+		most int
+		per  time.Duration
+	}{{tellingsPerMinute, time.Minute}, {tellingsPerHour, time.Hour}} {
+		one, wait := e.take(limiter(e, e.tellings, [2]string{whole(caller), kind + b.per.String()}, b.most, b.per), 1)
+		if wait > 0 {
+			giveBack(taken)
+			return wait
+		}
+		taken = append(taken, one)
+	}
+	return 0
+}
+
+// hearing is why somebody would not hear of a notice; nil where a channel may take it, if not just now.
+func (e *Engine) hearing(p connectors.Person) error {
+	why := p.Name + " has no channel that takes notices"
+	for _, name := range e.channels(p) {
+		c, on := e.connector(name)
+		if _, tells := c.(connectors.Teller); !on || !tells {
+			continue
+		}
+		err := reach(c, p)
+		if err == nil {
+			return nil
+		}
+		why = err.Error()
+	}
+	return permissions.Untellable(why)
+}
+
+// codes are those of all requests that are pending.
+func (e *Engine) codes(ctx context.Context) (map[string]bool, error) {
+	numbers, err := e.store.PendingNumbers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	codes := make(map[string]bool, len(numbers))
+	for _, n := range numbers {
+		codes[e.store.Coder().Encode(n)] = true
+	}
+	return codes, nil
 }
 
 // waitingFor is what waits for one person's answer, but for what they are reminded of in a place, with others.

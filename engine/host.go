@@ -160,13 +160,9 @@ func (h *host) talk(ctx context.Context, u permissions.Utterance) (ref string, m
 	if err != nil {
 		return "", false, err
 	}
-	numbers, err := e.store.PendingNumbers(ctx)
+	codes, err := e.codes(ctx)
 	if err != nil {
 		return "", false, err
-	}
-	codes := make(map[string]bool, len(numbers))
-	for _, n := range numbers {
-		codes[e.store.Coder().Encode(n)] = true
 	}
 	return talker.Talk(ctx, connectors.Saying{
 		To: to, Agent: u.Bond.Agent, Text: u.Text, Part: u.Sent, Codes: codes, Silent: to.Quiet.Hold(e.wall(to)),

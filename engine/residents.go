@@ -205,6 +205,12 @@ func (c counter) cancel(ctx context.Context, id permissions.ID, by string) error
 	return broken(err)
 }
 
+// Tell is [agents.Desk].
+func (c counter) Tell(ctx context.Context, caller permissions.Caller, about permissions.About, t permissions.Telling) error {
+	_, err := c.engine.Tell(ctx, caller, "", about, t)
+	return err
+}
+
 // EndSession is [agents.Desk]. What waits is cancelled first, so that nothing more can be granted for the session.
 func (c counter) EndSession(ctx context.Context, caller permissions.Caller, session string) error {
 	if session == "" || !caller.Ours() {

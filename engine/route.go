@@ -218,6 +218,53 @@ func (s *Settings) sameRoute(a, b permissions.Request) bool {
 	return found && too && reflect.DeepEqual(one, other)
 }
 
+// listener is the person of that name if a caller may tell them something: its owner, or somebody whom a route may ask for it.
+// An empty name is the owner's. Nobody else is known to it, and the callers of an owner who is locked tell nothing.
+func (s *Settings) listener(c permissions.Caller, name string) (connectors.Person, error) {
+	owner := s.owner(c)
+	if len(s.People) == 0 {
+		owner = OperatorName
+	}
+	people := s.tellable(c, owner)
+	if name == "" {
+		name = owner
+	}
+	p, known := s.person(name)
+	own, _ := s.person(owner)
+	switch {
+	case name == "":
+		return p, permissions.NobodyOwns(c.Name)
+	case !known || !slices.Contains(people, name):
+		return p, permissions.NobodyToTell(name, people)
+	case own.Locked != "":
+		return p, permissions.LockedOut(own.Name)
+	}
+	return p, nil
+}
+
+// tellable are the people whom a caller may tell something: its owner first, and then those of every route that may be its.
+func (s *Settings) tellable(c permissions.Caller, owner string) (people []string) {
+	add := func(names ...string) {
+		for _, name := range names {
+			if _, known := s.person(name); known && !slices.Contains(people, name) {
+				people = append(people, name)
+			}
+		}
+	}
+	add(owner)
+	for _, t := range s.Routes {
+		if len(t.Agents) > 0 && !slices.ContainsFunc(t.Agents, func(p string) bool { return glob(p, routed(p, c)) }) {
+			continue
+		}
+		t = t.owned(owner)
+		add(append(slices.Clone(t.Ask), t.Escalate.To...)...)
+		if len(t.Tags)+len(t.Tools)+len(t.Kinds) == 0 {
+			break // it matches whatever the caller asks
+		}
+	}
+	return people
+}
+
 // keyboard reports whether the dialog of the asker's own program may answer r before people do: a call that its hook asks about,
 // or a question, while it is open.
 func (s *Settings) keyboard(r permissions.Request) bool {

@@ -25,6 +25,10 @@ type Store interface {
 	// Grants lists the grants of a caller that are neither revoked, suspended nor over at now.
 	Grants(ctx context.Context, caller string, now time.Time) ([]permissions.Grant, error)
 
+	// Tell keeps what a caller (n.By) has a person told, to be sent, in place of what is still to be sent to them about the same
+	// session of the same agent. Where so many of the caller's are still to be sent it refuses with [permissions.CodeLimit].
+	Tell(ctx context.Context, n permissions.Notice, most int) error
+
 	// GrantsInForce lists every grant that is neither revoked nor over at now, oldest first, also those suspended; asked, if not empty, keeps
 	// only those whose request was put to that person.
 	GrantsInForce(ctx context.Context, asked string, now time.Time) ([]permissions.Grant, error)

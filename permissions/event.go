@@ -1,8 +1,12 @@
 package permissions
 
 import (
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Event is something that happens to a request, at a time. The events below are all there are.
@@ -216,11 +220,58 @@ const (
 	AboutStopped About = "stopped" // everything was stopped
 
 	AboutStrangers About = "strangers" // accounts of nobody here wrote; there is one such notice at a time
+
+	// What callers have people told; see [Telling].
+	AboutFinished About = "finished" // an agent has finished a turn
+	AboutWaits    About = "waits"    // an agent waits for its person, outside daycared
+	AboutFailed   About = "failed"   // an agent has given up
+	AboutSays     About = "says"     // whatever a script says
 )
 
+// Tellings are what callers may have people told.
+func Tellings() []About { return []About{AboutFinished, AboutWaits, AboutFailed, AboutSays} }
+
+const (
+	// MaxTitle is the most characters that the title of a session has in a [Telling].
+	MaxTitle = 100
+	// MaxTelling is the most characters that the text of a [Telling] has.
+	MaxTelling = 1000
+)
+
+// Telling is what a caller has a person told. It asks nothing and decides nothing, and its words are the caller's own.
+type Telling struct {
+	Agent   string // who it is about, by the caller's word; empty: the caller itself
+	Session string // what it is about, by the caller's word; empty: nothing in particular
+	Title   string // of the session
+	Text    string
+	Silent  bool // shown without a sound, where the channel can do that
+}
+
+// Validate says what is wrong with a telling about about; nil: nothing.
+func (t Telling) Validate(about About) error {
+	if !slices.Contains(Tellings(), about) {
+		return fmt.Errorf("what is told is about one of %v, not %q", Tellings(), about)
+	}
+	for _, one := range []struct {
+		name, text string
+		most       int
+	}{{"agent", t.Agent, MaxName}, {"session", t.Session, MaxName}, {"title", t.Title, MaxTitle}, {"text", t.Text, MaxTelling}} {
+		switch {
+		case !utf8.ValidString(one.text):
+			return fmt.Errorf("the %s is not UTF-8", one.name)
+		case utf8.RuneCountInString(one.text) > one.most:
+			return fmt.Errorf("the %s has more than %d characters", one.name, one.most)
+		}
+	}
+	if about == AboutSays && strings.TrimSpace(t.Text) == "" {
+		return errors.New("there is no text to tell")
+	}
+	return nil
+}
+
 // Notice is a message to one person, or to all in a place, that asks nothing. It is stored in the commit of what it
-// tells, without its words: those are made of the rows when it is sent. Several reminders that are still to be sent to a
-// person, or to a place, are one.
+// tells, without its words, unless they are a caller's: those are made of the rows when it is sent. Several reminders that
+// are still to be sent to a person, or to a place, are one.
 type Notice struct {
 	ID        ID     // the store's
 	To        string // a person; empty: all in Place
@@ -230,6 +281,7 @@ type Notice struct {
 	By        string // who caused it; empty for the daemon itself
 	Urgent    bool   // also in quiet hours
 	CreatedAt time.Time
+	Told      Telling // where About is one of [Tellings]; By is then the name of the caller
 }
 
 // Move says that a place of several people goes by another name since a time, as a group does that becomes a supergroup.

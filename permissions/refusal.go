@@ -134,6 +134,35 @@ func Rest(after time.Duration) *Refusal {
 	return r
 }
 
+// TooMuchTold refuses one notice too many; after is rounded up to whole seconds.
+func TooMuchTold(after time.Duration) *Refusal {
+	r := Limit(after)
+	r.Text = strings.Replace(r.Text, "requests", "notices", 1)
+	return r
+}
+
+// Untellable refuses a notice to somebody who can be reached on no channel, and says why.
+func Untellable(why string) *Refusal {
+	return refuse(CodeNoRoute, ExitUndeliverable, "Notice could not be delivered: %s.", why)
+}
+
+// NobodyOwns refuses what is told to whoever a caller belongs to, where that is nobody.
+func NobodyOwns(caller string) *Refusal {
+	return refuse(CodeNoRoute, ExitUndeliverable, "%s belongs to nobody, so there is nobody to tell; make its token with --person.", caller)
+}
+
+// NobodyToTell refuses a name that is none of the people whom a caller may tell something.
+func NobodyToTell(name string, people []string) *Refusal {
+	meant := "you may tell nobody here anything"
+	if len(people) > 0 {
+		meant = "you may tell " + strings.Join(people, ", ")
+	}
+	if near := Nearest(name, people); near != "" {
+		meant = "did you mean " + near + "?"
+	}
+	return refuse(CodeUnknown, ExitUnknown, "There is nobody called %q to tell; %s", name, meant)
+}
+
 // Stopped refuses everything after the kill switch.
 func Stopped(by string) *Refusal {
 	return refuse(CodeStopped, ExitOther, "Stopped by %s; nothing is asked until resume.", by)

@@ -146,6 +146,15 @@ func (c *Client) Recall(ctx context.Context, m permissions.Moot) (withdrawn int,
 	return out.Withdrawn, err
 }
 
+// Tell has somebody told something, and returns who that is. An empty name is whoever the caller belongs to.
+func (c *Client) Tell(
+	ctx context.Context, to string, about permissions.About, t permissions.Telling,
+) (person string, err error) {
+	var out wire.Told
+	err = c.call(ctx, http.MethodPost, "/v1/tell", nil, wire.TellOf(to, about, t), 0, &out)
+	return out.To, err
+}
+
 func (c *Client) cancel(ctx context.Context, id permissions.ID, header http.Header) (permissions.Standing, error) {
 	return c.row(ctx, http.MethodPost, id, "/cancel", header, nil, 0)
 }

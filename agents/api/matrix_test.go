@@ -43,6 +43,7 @@ var matrix = map[string][principals]int{
 	"POST /v1/requests/{id}/cancel": {404, 401, 200, 404, 401, 401, 200, 404, 404, 401},
 	"POST /v1/requests/{id}/answer": {404, 401, 403, 404, 401, 401, 403, 404, 404, 401}, // of what permits something
 	"POST /v1/recall":               {200, 401, 200, 200, 401, 401, 200, 200, 401, 401},
+	"POST /v1/tell":                 {200, 401, 200, 200, 401, 401, 200, 200, 401, 401},
 	"/mcp":                          {200, 401, 200, 200, 401, 401, 200, 200, 200, 401},
 	"GET /v1/events":                {200, 401, 200, 200, 401, 401, 200, 200, 200, 401}, // and then it has to hold them
 	"POST /hook/{dialect}":          {200, 401, 200, 200, 401, 401, 200, 200, 200, 401},
@@ -106,6 +107,9 @@ func (d doors) call(t *testing.T, route string, who int) (int, string) {
 	}
 	if path == "/v1/recall" {
 		body = strings.NewReader(`{"session":"s","agent":"x","reason":"keyboard"}`)
+	}
+	if path == "/v1/tell" {
+		body = strings.NewReader(`{"text":"x"}`)
 	}
 	if strings.HasSuffix(path, "/answer") {
 		body = strings.NewReader(`{"answer":"allow_once","digest":"` + asked.Digest.String() + `"}`)

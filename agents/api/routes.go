@@ -55,6 +55,12 @@ func (r *routes) register() {
 		Summary: "Withdraw what a session of the caller's asks, with the reason",
 	}, r.recall)
 	huma.Register(r.door.API, huma.Operation{
+		OperationID: "tell", Method: http.MethodPost, Path: "/v1/tell",
+		Summary: "Have a person told something, which asks nothing",
+		Description: "The caller's owner, or somebody whom a route may ask for the caller. It is stored, and sent as soon as a channel of " +
+			"the person's takes it and their quiet hours are over.",
+	}, r.tell)
+	huma.Register(r.door.API, huma.Operation{
 		OperationID: "answer", Method: http.MethodPost, Path: "/v1/requests/{id}/answer",
 		Summary: "Answer a clarification, or a pause that continues, of the caller's, from the dialog of its own editor",
 		Description: "Refused where connectors.editor is not switched on, and for whatever permits anything. " +
@@ -199,6 +205,18 @@ func (r *routes) recall(ctx context.Context, in *recallInput) (*recalled, error)
 		return nil, r.door.Refuse(err)
 	}
 	return &recalled{wire.Recalled{Withdrawn: n}}, nil
+}
+
+type tellInput struct{ Body wire.Tell }
+
+type toldRow struct{ Body wire.Told }
+
+func (r *routes) tell(ctx context.Context, in *tellInput) (*toldRow, error) {
+	to, err := r.desk.Tell(ctx, CallerOf(ctx), in.Body.To, in.Body.About, in.Body.Telling())
+	if err != nil {
+		return nil, r.door.Refuse(err)
+	}
+	return &toldRow{wire.Told{To: to}}, nil
 }
 
 type answerInput struct {

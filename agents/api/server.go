@@ -149,6 +149,10 @@ type Desk interface {
 	Processes(ctx context.Context) ([]permissions.Wait, []permissions.Caller, error)
 	// Recall withdraws what this caller says needs no answer any more, and returns how many requests that was.
 	Recall(ctx context.Context, caller permissions.Caller, m permissions.Moot) (withdrawn int, err error)
+	// Tell has somebody told what this caller says, and returns who that is. An empty name is whoever the caller belongs to.
+	Tell(
+		ctx context.Context, caller permissions.Caller, to string, about permissions.About, t permissions.Telling,
+	) (person string, err error)
 	// Prove is who asks with a token, over a connection of that account. A token that is not valid is refused.
 	Prove(ctx context.Context, secret permissions.Secret, uid int) (permissions.Caller, error)
 	// Bear gives the context of a call that presents a token, which ends with a refusal when the token is revoked or expires

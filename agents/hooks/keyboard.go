@@ -27,12 +27,17 @@ func (c Call) Attended(env func(string) string) bool {
 	if !known || c.named != c.dialect || d.keyboard == nil || !slices.Contains(d.keyboard.modes, c.mode) {
 		return false
 	}
-	for name, value := range d.keyboard.environ {
+	return d.keyboard.there(env) && slices.Contains(d.keyboard.versions, versionIn(c.history))
+}
+
+// there reports whether an agent says, in the environment of its hooks, that a person is at its keyboard.
+func (a attendance) there(env func(string) string) bool {
+	for name, value := range a.environ {
 		if env(name) != value {
 			return false
 		}
 	}
-	return slices.Contains(d.keyboard.versions, versionIn(c.history))
+	return true
 }
 
 // RacedVersions are the versions of an agent that are known to ask a person at the keyboard where its hook says so. In any other

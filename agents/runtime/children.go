@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -186,8 +187,11 @@ func (sh *shift) giver(ctx context.Context) (giver *shift, ok bool, err error) {
 // report tells the agent that this one belongs to how its run ended.
 func (sh *shift) report(ctx context.Context) error {
 	to, err := sh.parent(ctx)
-	if err != nil || to.ID == "" || !to.EndedAt.IsZero() {
+	if err != nil {
 		return err
+	}
+	if to.ID == "" || !to.EndedAt.IsZero() {
+		return sh.notice(ctx)
 	}
 	text := "I am done."
 	if sh.run.Outcome != Done {
@@ -199,8 +203,27 @@ func (sh *shift) report(ctx context.Context) error {
 	err = sh.runtime.tell(ctx, to.ID, agents.Post{
 		Key: "ended/" + string(sh.session.ID) + "/" + strconv.Itoa(sh.run.N), From: sh.session.Caller().Name, Chain: sh.run.Chain + 1, Text: text,
 	})
-	if permissions.CodeOf(err) == permissions.CodeLimit {
-		return nil // it reads nothing just now
+	if permissions.CodeOf(err) == permissions.CodeLimit { // it reads nothing just now
+		return sh.notice(ctx)
+	}
+	return err
+}
+
+// notice tells the person how a run ended that no agent is told of and that did not end as a person said.
+func (sh *shift) notice(ctx context.Context) error {
+	if sh.agent.Via != "" || slices.Contains([]string{ReasonDenied, ReasonInterrupted, ReasonStopped}, sh.run.Reason) {
+		return nil
+	}
+	about, text := permissions.AboutFinished, sh.run.Words
+	if sh.run.Outcome != Done {
+		about, text = permissions.AboutFailed, strings.TrimSpace(sh.run.Reason+"\n"+text)
+	}
+	err := sh.runtime.desk.Tell(ctx, sh.session.Caller(), about, permissions.Telling{
+		Session: string(sh.session.ID), Text: permissions.Brief(strings.ToValidUTF8(text, "\ufffd"), permissions.MaxTelling),
+	})
+	if r := permissions.AsRefusal(err); r != nil && r.Code != permissions.CodeBroken {
+		sh.runtime.log.Warn("how a run ended reaches nobody", "agent", sh.agent.Name, "code", r.Code)
+		return nil
 	}
 	return err
 }

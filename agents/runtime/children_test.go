@@ -1,13 +1,19 @@
 package runtime_test
 
 import (
+	"context"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/daycared/daycared/agents"
 	"github.com/daycared/daycared/agents/models"
 	"github.com/daycared/daycared/agents/runtime"
 	"github.com/daycared/daycared/agents/tools"
+	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/connectors/card"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -224,5 +230,57 @@ func TestASecondPersonsAgent(t *testing.T) {
 		"You have started no agent helper/x.")
 	if got := s.current("helper"); got.Request != r.ID {
 		t.Errorf("fay's agent is %+v", got)
+	}
+}
+
+// An agent that reads nothing any more keeps its person from no news: they are told how the run of its child ended.
+func TestAPersonIsToldOfARunThatNoAgentIsToldOf(t *testing.T) {
+	for name, c := range map[string]struct{ reply, says string }{
+		"done":   {"I wrote them", "💬 agent helper/x has finished · "},
+		"failed": {"", "💬 agent helper/x has failed · "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			full, over, reads, works := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
+			fill, read, work := sync.OnceFunc(func() { close(full) }), sync.OnceFunc(func() { close(reads) }), sync.OnceFunc(func() { close(works) })
+			s := play(t, helper(func(turn int, p models.Prompt) models.Reply {
+				switch {
+				case strings.HasPrefix(p.System, "You are helper/"):
+					work()
+					<-full
+					if c.reply == "" {
+						return calls("look", `{}`) // again and again
+					}
+					return says(c.reply)
+				case turn == 0:
+					return calls("start_agent", `{"name":"x","prompt":"p"}`)
+				}
+				read()
+				<-over
+				return says("told")
+			}))
+			t.Cleanup(func() { fill(); close(over) })
+			s.writes("go")
+			<-reads
+			<-works
+			var err error
+			for n := 0; err == nil && n < 1000; n++ {
+				err = s.rows.Post(t.Context(), agents.Post{
+					Session: s.current("helper").ID, Key: fmt.Sprint(n), From: "agent:helper/y", Text: "x", At: time.Now(),
+				})
+			}
+			if permissions.CodeOf(err) != permissions.CodeLimit {
+				t.Fatal(err)
+			}
+			fill()
+			ctx, done := context.WithTimeout(t.Context(), 20*time.Second)
+			defer done()
+			if err := s.phone.Hears(ctx, func(all []connectors.Notice) bool { return len(all) > 0 }); err != nil {
+				t.Fatal(err)
+			}
+			said := strings.Join(card.Notice(s.phone.Told()[0], card.Options{}), "\n")
+			if !strings.HasPrefix(said, c.says) || !strings.Contains(said, "it says      │ "+c.reply) {
+				t.Error(said)
+			}
+		})
 	}
 }

@@ -229,6 +229,61 @@ func (q *question) checkText() error {
 	return nil
 }
 
+func (c *CLI) tellCommand() *cobra.Command {
+	t, asJSON := permissions.Telling{}, false
+	cmd := &cobra.Command{
+		Use:   "tell NAME TEXT",
+		Short: "Tell a person something, which asks nothing",
+		Example: "  daycared tell fay \"the nightly build is done\"\n" +
+			"  daycared tell fay - --title nightly --silent <build.log",
+		Long: "Tell a person something: NAME is whoever this account's or token's agents belong to, or somebody whom a route may\n" +
+			"ask for them. TEXT has at most 1000 characters; - is standard input. It is stored, and sent as soon as a channel of the\n" +
+			"person's takes it and their quiet hours are over; they see it as the caller's words. A caller has 10 a minute and 60 an\n" +
+			"hour, and 20 that are still to be sent.\n" +
+			"Exit code: 0 taken, 6 the person has no channel, 7 no daemon, 8 there is nobody of that name to tell, 1 too many, 2 wrong usage.",
+		Args: arguments(cobra.ExactArgs(2), "the name of a person, and a text"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if args[0] == "" {
+				return usage("tell needs the name of a person, not an empty one")
+			}
+			if t.Text = args[1]; t.Text == "-" {
+				text, err := c.read("-")
+				if err != nil {
+					return usage("read standard input: %s", err)
+				}
+				t.Text = strings.TrimRight(text, "\n")
+			}
+			if err := t.Validate(permissions.AboutSays); err != nil {
+				return usage("%s", err)
+			}
+			return c.tell(cmd.Context(), args[0], t, asJSON)
+		},
+	}
+	c.urlFlags(cmd)
+	objectFlag(cmd, &asJSON)
+	cmd.Flags().StringVar(&t.Agent, "agent", "", "name to show; people see it as a claim")
+	cmd.Flags().StringVar(&t.Title, "title", "", "what it is about, in at most 100 characters")
+	cmd.Flags().BoolVar(&t.Silent, "silent", false, "without a sound, where the channel can do that")
+	return cmd
+}
+
+func (c *CLI) tell(ctx context.Context, name string, t permissions.Telling, asJSON bool) error {
+	asks, err := c.agentClient()
+	if err != nil {
+		return err
+	}
+	defer asks.Close()
+	to, err := asks.Tell(ctx, name, permissions.AboutSays, t)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return c.json(wire.Told{To: to})
+	}
+	fmt.Fprintf(c.Out, "Notice to %s taken.\n", spelled(to))
+	return nil
+}
+
 // read is what a file holds, or standard input.
 func (c *CLI) read(file string) (string, error) {
 	in := io.Reader(c.In)

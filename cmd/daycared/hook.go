@@ -29,10 +29,10 @@ const pinnedHelp = "With --socket or --url, where it asks and as whom stands on 
 
 func (c *CLI) hookCommand() *cobra.Command {
 	var within time.Duration
-	var keyboard bool
+	var keyboard, notice bool
 	var gate string
 	cmd := &cobra.Command{
-		Use:   "hook DIALECT [--within D] [--keyboard] [--gate all|risky]",
+		Use:   "hook DIALECT [--within D] [--keyboard] [--gate all|risky] [--notice]",
 		Short: "Answer an agent's own hook; agents run this",
 		Example: "  daycared hook claude-code\n" +
 			"  daycared hook codex --within 10m",
@@ -44,7 +44,9 @@ func (c *CLI) hookCommand() *cobra.Command {
 			"was answered at their keyboard, cancels the question. With --gate risky, a call that was read completely and does nothing\n" +
 			"but read, edit, build and test in the agent's folder is left to the agent's own mode, unless the daemon's tools.gated,\n" +
 			"tools.forbidden or high_risk names it. A hook whose standard output is closed, or\n" +
-			"/dev/null, denies by exit code 2 and asks nobody.\n" + pinnedHelp,
+			"/dev/null, denies by exit code 2 and asks nobody.\n" +
+			"With --notice it decides nothing: it has the person whose agent it is told that the agent has finished, waits or has\n" +
+			"failed, prints nothing, and ends with exit code 0 within 2s whatever happens.\n" + pinnedHelp,
 		Args: arguments(cobra.ExactArgs(1), "one dialect: "+strings.Join(hooks.Names(), ", ")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, known := hooks.Find(args[0])
@@ -59,15 +61,42 @@ func (c *CLI) hookCommand() *cobra.Command {
 				return unknownGate(gate)
 			}
 			c.pin()
+			if notice {
+				c.notice(cmd.Context(), d)
+				return nil
+			}
 			return c.hook(cmd.Context(), d, time.Now().Add(within), keyboard, gate)
 		},
 	}
 	cmd.Flags().DurationVar(&within, "within", 0,
 		"how long the agent waits for its hook, less a little (default: what the dialect's agent does by itself)")
 	cmd.Flags().BoolVar(&keyboard, "keyboard", false, "let whoever is at the agent's keyboard answer, too (claude-code in a terminal)")
+	cmd.Flags().BoolVar(&notice, "notice", false, "have a person told what has happened; decide nothing")
 	gateFlag(cmd, &gate)
 	c.urlFlags(cmd)
 	return cmd
+}
+
+// notice has the person whose agent it is told what its hook says has happened. Nothing that goes wrong is said, and nothing is
+// printed: agents take what a hook prints, and an exit code other than 0, for orders.
+func (c *CLI) notice(ctx context.Context, d hooks.Dialect) {
+	c.Out, c.Err = io.Discard, io.Discard
+	ctx, done := context.WithTimeout(ctx, recallWithin)
+	defer done()
+	input, err := c.hookInput(ctx)
+	if err != nil {
+		return
+	}
+	n, ok := d.News(input, c.env)
+	if !ok {
+		return
+	}
+	asks, err := c.agentClient()
+	if err != nil {
+		return
+	}
+	defer asks.Close()
+	_, _ = asks.Tell(ctx, "", n.About, n.Telling)
 }
 
 // gateFlag is how much of what an agent does is asked about.
@@ -148,11 +177,21 @@ func (c *CLI) unheard() bool {
 
 var errNoInput = errors.New("nothing came on standard input in time")
 
-// hookCall reads the call. Whoever keeps standard input open is not waited for for ever; then the reading is abandoned, and
-// ends with the process.
+// hookCall reads the call, before deadline.
 func (c *CLI) hookCall(ctx context.Context, d hooks.Dialect, deadline time.Time) (hooks.Call, error) {
 	limited, done := context.WithDeadline(ctx, deadline)
 	defer done()
+	text, unread := c.hookInput(limited)
+	call, err := d.Read(text)
+	if unread != nil {
+		err = unread
+	}
+	return call, err
+}
+
+// hookInput is what a hook was given, before ctx ends. Whoever keeps standard input open is not waited for for ever; then the
+// reading is abandoned, and ends with the process.
+func (c *CLI) hookInput(ctx context.Context) ([]byte, error) {
 	type read struct {
 		text []byte
 		err  error
@@ -163,15 +202,13 @@ func (c *CLI) hookCall(ctx context.Context, d hooks.Dialect, deadline time.Time)
 		whole <- read{text, err}
 	}()
 	select {
-	case <-limited.Done():
-		nothing, _ := d.Read(nil)
-		return nothing, errNoInput
+	case <-ctx.Done():
+		return nil, errNoInput
 	case in := <-whole:
-		call, err := d.Read(in.text)
 		if in.err != nil {
-			err = fmt.Errorf("read standard input: %w", in.err)
+			return in.text, fmt.Errorf("read standard input: %w", in.err)
 		}
-		return call, err
+		return in.text, nil
 	}
 }
 

@@ -55,12 +55,13 @@ var programs = []program{
 		modes: []mode{
 			{name: "terminal", terminal: true, dialog: "proceed|cancel", // which waits on
 				also:    []string{"keyboard", "delay", "choice"},
-				without: []string{"late yes", "late no", "own tools", "question"},
+				without: []string{"late yes", "late no", "own tools", "question", "notice"}, // its person is there
 				run:     []string{"$NPM/@anthropic-ai/claude-code-linux-x64/claude", "$PROMPT"},
 				files: map[string]string{".claude.json": `{"hasCompletedOnboarding":true,"theme":"dark","customApiKeyResponses":` +
 					`{"approved":["x"]},"projects":{"$WORK/ws":{"hasTrustDialogAccepted":true,"hasCompletedProjectOnboarding":true}}}`}},
 			{name: "terminal, bypassPermissions", terminal: true, also: []string{"choice"}, args: []string{"--dangerously-skip-permissions"},
-				run: []string{"$NPM/@anthropic-ai/claude-code-linux-x64/claude", "$PROMPT"},
+				without: []string{"notice"},
+				run:     []string{"$NPM/@anthropic-ai/claude-code-linux-x64/claude", "$PROMPT"},
 				files: map[string]string{".claude.json": `{"hasCompletedOnboarding":true,"theme":"dark","customApiKeyResponses":` +
 					`{"approved":["x"]},"bypassPermissionsModeAccepted":true,` +
 					`"projects":{"$WORK/ws":{"hasTrustDialogAccepted":true,"hasCompletedProjectOnboarding":true}}}`,

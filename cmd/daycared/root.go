@@ -59,7 +59,8 @@ func (c *CLI) root() *cobra.Command {
 			root.AddCommand(command)
 		}
 	}
-	add("agents", c.askCommand(), c.confirmCommand(), c.chooseCommand(), c.runCommand(), c.mcpCommand(), c.hookCommand())
+	add("agents", c.askCommand(), c.confirmCommand(), c.chooseCommand(), c.runCommand(), c.mcpCommand(), c.hookCommand(),
+		c.tellCommand())
 	add("people", c.inboxCommand(), c.pendingCommand(), c.showCommand(), c.approveCommand(), c.denyCommand(),
 		c.answerCommand(), c.cancelCommand(), c.grantsCommand(), c.revokeCommand(), c.stopAllCommand(), c.resumeCommand(),
 		c.agentsCommand(), c.eventsCommand(), c.lockCommand(), c.unlockCommand())
@@ -99,7 +100,7 @@ var (
 	withoutSocket = []string{
 		"demo", "version", "completion", "reference", "serve", "setup", "link", "backup", "restore", "config check", "config show",
 	}
-	withToken = []string{"ask", "confirm", "choose", "run", "mcp", "hook", "cancel", "connect", "doctor"}
+	withToken = []string{"ask", "confirm", "choose", "run", "mcp", "hook", "tell", "cancel", "connect", "doctor"}
 )
 
 // sharedFlags are the flags that several commands have, as far as cmd uses them.

@@ -15,6 +15,7 @@ func TestWhatAgentsMayReach(t *testing.T) {
 		"GET /healthz", "GET /metrics", "GET /openapi.json", "GET /readyz",
 		"/mcp", "GET /v1/requests/{id}", "POST /hook/{dialect}", "POST /v1/recall", "POST /v1/requests",
 		"GET /v1/events", "POST /v1/requests/{id}/answer", "POST /v1/requests/{id}/cancel",
+		"POST /v1/tell",
 	}
 	slices.Sort(want)
 	if got := d.forAgents().Routes(); !slices.Equal(got, want) {

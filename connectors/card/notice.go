@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/daycared/daycared/connectors"
+	"github.com/daycared/daycared/internal/wire"
 	"github.com/daycared/daycared/permissions"
 )
 
@@ -16,6 +17,8 @@ const (
 	mostStrangers = 5
 	// mostWhat limits the action in a row of a notice, in characters.
 	mostWhat = 80
+	// mostTold limits the rows of a caller's text.
+	mostTold = 20
 	// mostTags limits the tags in a grant's description.
 	mostTags = 5
 )
@@ -171,6 +174,32 @@ func Notice(n connectors.Notice, o Options) []string {
 		return []string{"⛔ Everything was stopped by " + person(n.By, o) + "; nothing is asked until resume."}
 	case permissions.AboutStrangers:
 		return Strangers(n.Strangers, o)
+	case permissions.AboutFinished, permissions.AboutWaits, permissions.AboutFailed, permissions.AboutSays:
+		return told(n, o)
 	}
 	return nil
+}
+
+// ends are what the first row of a notice of a caller's says of whom it is about.
+var ends = map[permissions.About]string{
+	permissions.AboutFinished: "has finished", permissions.AboutWaits: "waits for you", permissions.AboutFailed: "has failed",
+	permissions.AboutSays: "says",
+}
+
+// told is what a caller has a person told. The first row is ours; every other one is the caller's, behind a sign.
+func told(n connectors.Notice, o Options) []string {
+	s := newSheet(o.Width)
+	s.short = true // names are
+	who := s.who(permissions.Request{Caller: permissions.Caller{Name: n.By}, Agent: n.Told.Agent, Claimed: true}, o)
+	s.row("💬 " + who + " " + ends[n.About] + " · " + moment(n.At, o))
+	quote := func(label, text string) {
+		lines := words(Uncoded(text, n.Codes), prose)
+		if more := len(lines) - mostTold; more > 0 {
+			lines = append(lines[:mostTold:mostTold], fmt.Sprintf("… and %s", plural(more, "more row")))
+		}
+		s.marked(label, Words, lines)
+	}
+	quote("it calls it", n.Told.Title)
+	quote("it says", strings.TrimSpace(n.Told.Text))
+	return wire.Each(s.rows, func(r row) string { return r.text })
 }

@@ -2,6 +2,7 @@ package card_test
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -164,5 +165,57 @@ func TestStrangers(t *testing.T) {
 	}
 	if rows := card.Notice(connectors.Notice{About: permissions.AboutStrangers}, card.Options{}); rows != nil {
 		t.Errorf("of nobody: %q", rows)
+	}
+}
+
+// told is a notice of what a caller says.
+func told(t permissions.Telling) connectors.Notice {
+	return connectors.Notice{About: permissions.AboutSays, By: "token:ci", At: now, Told: t, Codes: map[string]bool{"K7F3Q": true}}
+}
+
+func TestToldNotices(t *testing.T) {
+	const secret = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
+	for about, says := range map[permissions.About]string{
+		permissions.AboutFinished: "has finished", permissions.AboutWaits: "waits for you", permissions.AboutFailed: "has failed",
+		permissions.AboutSays: "says",
+	} {
+		n := told(permissions.Telling{Agent: "codex", Title: "fix\u202e it", Text: "\ndone: k-7-f-3-q " + secret + "\n\n"})
+		n.About = about
+		want := []string{"💬 token ci, says it is codex " + says + " · 14:00", `it calls it  │ fix\u{202E} it`, "it says      │ done: •-•-•-•-• ‹secret, 40 characters, sha256 "}
+		rows := card.Notice(n, card.Options{Now: now})
+		if len(rows) == len(want) {
+			rows[2], _, _ = strings.Cut(rows[2], "sha256 ")
+			rows[2] += "sha256 "
+		}
+		if diff := cmp.Diff(want, rows); diff != "" {
+			t.Error(diff)
+		}
+	}
+	n := told(permissions.Telling{Text: strings.Repeat("x\n", 300)})
+	rows := card.Notice(n, card.Options{Now: now})
+	if len(rows) != 22 || rows[0] != "💬 token ci says · 14:00" || !strings.HasSuffix(rows[21], "│ … and 280 more rows") {
+		t.Errorf("of 300 rows: %q", rows)
+	}
+}
+
+// Whatever a caller says of itself, of its session or besides stands behind a sign, or between quotes in our one row.
+func TestAToldNoticeIsNoCard(t *testing.T) {
+	marked := regexp.MustCompile(`^(it calls it  |it says      |             )│ `)
+	for _, f := range forgeries {
+		for _, told := range []connectors.Notice{
+			told(permissions.Telling{Text: f.text}), told(permissions.Telling{Title: f.text}),
+			told(permissions.Telling{Agent: f.text}), told(permissions.Telling{Agent: f.text, Title: f.text, Text: f.text}),
+		} {
+			rows := card.Notice(told, card.Options{Now: now})
+			quoted := regexp.MustCompile(`^💬 token ci(, says it is ([\w.\-:/@+#]+|"[^"\n]*"…?))? says · 14:00$`)
+			if !quoted.MatchString(rows[0]) {
+				t.Errorf("%s: the first row is %q", f.name, rows[0])
+			}
+			for _, row := range rows[1:] {
+				if !marked.MatchString(row) || strings.ContainsAny(row, "\n\r\f\v\u2028\u2029\u0085") {
+					t.Errorf("%s: a row is %q", f.name, row)
+				}
+			}
+		}
 	}
 }

@@ -7,7 +7,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/daycared/daycared/permissions"
 )
 
 // secretWord begins the replacement of a secret, after ‹.
@@ -411,4 +416,72 @@ func isKey(body string, lines []piece) bool {
 		}
 	}
 	return der[0] == 0x30 && len(der) == head+size
+}
+
+// Uncoded hides codes in a text: in any case and width of letters, and with a few characters between them.
+func Uncoded(text string, codes map[string]bool) string {
+	if len(codes) == 0 {
+		return text
+	}
+	var letters []letter
+	for at, c := range text {
+		if plain := fold(c); plain != 0 {
+			letters = append(letters, letter{plain, at, at + len(string(c))})
+		}
+	}
+	hide := map[int]bool{} // indexes of letters
+	for i := range len(letters) - permissions.CodeLength + 1 {
+		word := letters[i : i+permissions.CodeLength]
+		if codes[spelt(word)] {
+			for j := range word {
+				hide[i+j] = true
+			}
+		}
+	}
+	var all strings.Builder
+	from := 0
+	for i, l := range letters {
+		if hide[i] {
+			all.WriteString(text[from:l.start])
+			all.WriteString("•")
+			from = l.end
+		}
+	}
+	return all.String() + text[from:]
+}
+
+// letter is a letter that a code may contain, and its position.
+type letter struct {
+	plain      byte
+	start, end int
+}
+
+// mostBetween is how many bytes may be between two letters of a code.
+const mostBetween = 12
+
+// spelt joins letters to a word; empty if they are too far apart.
+func spelt(letters []letter) string {
+	word := make([]byte, len(letters))
+	for i, l := range letters {
+		if i > 0 && l.start-letters[i-1].end > mostBetween {
+			return ""
+		}
+		word[i] = l.plain
+	}
+	return string(word)
+}
+
+// fold is the capital letter or digit that a character is read as, or 0.
+func fold(c rune) byte {
+	if c > unicode.MaxASCII {
+		plain := norm.NFKD.String(string(c))
+		c = []rune(plain)[0]
+	}
+	switch {
+	case c >= 'a' && c <= 'z':
+		return byte(c - 'a' + 'A')
+	case c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+		return byte(c)
+	}
+	return 0
 }

@@ -65,7 +65,7 @@ const (
 // Parts splits s into one or more messages within the limits.
 func Parts(s connectors.Saying, l Limits) []Part {
 	name := nameOf(s.Agent)
-	b := write(masked(s.Text, s.Codes))
+	b := write(card.Uncoded(s.Text, s.Codes))
 	room := l.Text - l.Unit.Of(name+" (999/999):\n"+goesOn)
 	cuts := b.split(room, l)
 	parts := make([]Part, len(cuts))

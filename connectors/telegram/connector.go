@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -334,9 +335,12 @@ func (c *Connector) Tell(ctx context.Context, n connectors.Notice) error {
 	if n.Place != "" {
 		rows = append([]string{toAnswer(n.Waiting)}, rows...)
 	}
-	params := at.into(map[string]any{
-		"text": clip(card.Isolate(strings.Join(rows, "\n"))), "disable_notification": n.Silent, "link_preview_options": noPreview,
-	})
+	text := clip(card.Isolate(strings.Join(rows, "\n")))
+	params := at.into(map[string]any{"text": text, "disable_notification": n.Silent, "link_preview_options": noPreview})
+	if head, _, more := strings.Cut(text, "\n"); more && slices.Contains(permissions.Tellings(), n.About) {
+		// Within a block nothing that a caller says is a link, a name or a command to tap on.
+		params["entities"] = entitiesOf(text, []span{{format: "pre", start: len(head) + 1, end: len(text)}})
+	}
 	for _, p := range n.Waiting {
 		if r, err := parseRef(p.Ref); err == nil && r.chat == at.chat {
 			params["reply_parameters"] = replyTo(r.message)

@@ -140,14 +140,20 @@ func (m timer) look(
 	return due, next, err
 }
 
-const noticeColumns = `id, person, place, about, subject, caused_by, urgent, created_at`
+const noticeColumns = `id, person, place, about, subject, caused_by, urgent, created_at, agent, session, title, words, silent`
 
 func noticeFields(n *permissions.Notice) []any {
-	return []any{&n.ID, &n.To, &n.Place, &n.About, &n.Subject, &n.By, &n.Urgent, instant{&n.CreatedAt}}
+	return []any{
+		&n.ID, &n.To, &n.Place, &n.About, &n.Subject, &n.By, &n.Urgent, instant{&n.CreatedAt},
+		&n.Told.Agent, &n.Told.Session, &n.Told.Title, &n.Told.Text, &n.Told.Silent,
+	}
 }
 
+// noticeValues are as many parameters as there are noticeColumns.
+const noticeValues = `$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13`
+
 // An unsent reminder covers later ones and becomes urgent if one of them is.
-const addNotice = `INSERT INTO notices (` + noticeColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ` +
+const addNotice = `INSERT INTO notices (` + noticeColumns + `) VALUES (` + noticeValues + `) ` +
 	`ON CONFLICT (person, place) WHERE about = 'waiting' DO UPDATE SET urgent = notices.urgent OR excluded.urgent`
 
 func insertNotice(ctx context.Context, t *tx, n permissions.Notice) error {
@@ -155,6 +161,36 @@ func insertNotice(ctx context.Context, t *tx, n permissions.Notice) error {
 	_, err := t.ExecContext(ctx, addNotice, noticeFields(&n)...)
 	return err
 }
+
+const (
+	// What is newer about a session stands for what is still to be sent about it.
+	dropTold = `DELETE FROM notices WHERE person = $1 AND caused_by = $2 AND agent = $3 AND session = $4 AND session <> '' ` +
+		`AND about IN ('finished', 'waits', 'failed')`
+
+	countTold = `SELECT COUNT(*) FROM notices WHERE caused_by = $1 AND about IN ('finished', 'waits', 'failed', 'says')`
+)
+
+// Tell is [engine.Store].
+func (s *Store) Tell(ctx context.Context, n permissions.Notice, most int) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		if n.About != permissions.AboutSays {
+			if _, err := t.ExecContext(ctx, dropTold, n.To, n.By, n.Told.Agent, n.Told.Session); err != nil {
+				return err
+			}
+		}
+		waiting := 0
+		if err := t.QueryRowContext(ctx, countTold, n.By).Scan(&waiting); err != nil {
+			return err
+		}
+		if waiting >= most {
+			return permissions.TooMuchTold(toldAgain)
+		}
+		return insertNotice(ctx, t, n)
+	})
+}
+
+// toldAgain is when to try again where too much is still to be sent.
+const toldAgain = time.Minute
 
 const readNotices = `SELECT ` + noticeColumns + ` FROM notices WHERE id > $1 ORDER BY id LIMIT 0 + $2`
 

@@ -27,7 +27,8 @@ func beforeSeals(t *testing.T, path string) {
 	}
 }
 
-// oldView reverts the migrations of the view aic_interactions, of token persons and of calls beyond a rate.
+// oldView reverts the migrations of the view aic_interactions, of token persons, of calls beyond a rate and of
+// what callers tell.
 func oldView(t *testing.T) []string {
 	t.Helper()
 	first, err := migrations.ReadFile("migrations/00001_requests.sql")
@@ -39,6 +40,8 @@ func oldView(t *testing.T) []string {
 	return []string{
 		"DROP VIEW aic_interactions", "CREATE VIEW aic_interactions" + view, "ALTER TABLE tokens DROP COLUMN person",
 		"ALTER TABLE requests DROP COLUMN beyond", "DROP TABLE waits",
+		"ALTER TABLE notices DROP COLUMN agent", "ALTER TABLE notices DROP COLUMN session", "ALTER TABLE notices DROP COLUMN title",
+		"ALTER TABLE notices DROP COLUMN words", "ALTER TABLE notices DROP COLUMN silent",
 	}
 }
 

@@ -21,7 +21,7 @@ func TestABadRowOfAListIsLeftOut(t *testing.T) {
 		rows string
 		list func(ctx context.Context, s *Store) (int, error)
 	}{
-		"D9/notices": {"notices SELECT 'N' || n, 'fay', '', 'stop', '', '', 0, at FROM two",
+		"D9/notices": {"notices SELECT 'N' || n, 'fay', '', 'stop', '', '', 0, at, '', '', '', '', 0 FROM two",
 			func(ctx context.Context, s *Store) (int, error) { return length(s.Notices(ctx, "", 9)) }},
 		"D9/strangers": {"strangers SELECT n, 'telegram', n, '', at, 0 FROM two",
 			func(ctx context.Context, s *Store) (int, error) {

@@ -17,7 +17,7 @@ const (
 
 	countMore = `UPDATE meta SET strangers = strangers + $1`
 
-	addStrangers = `INSERT INTO notices (` + noticeColumns + `) SELECT $1, $2, $3, $4, $5, $6, $7, $8 ` +
+	addStrangers = `INSERT INTO notices (` + noticeColumns + `) SELECT ` + noticeValues + ` ` +
 		`WHERE EXISTS (SELECT 1 FROM strangers WHERE told_at = 0) OR (SELECT strangers FROM meta) > 0 ` +
 		`ON CONFLICT (about) WHERE about = 'strangers' DO NOTHING`
 )

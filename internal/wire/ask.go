@@ -68,6 +68,32 @@ type Moot struct {
 	Reason  string           `json:"reason" enum:"keyboard,interrupt,session_end"`
 }
 
+// Tell is what a person is told, as a caller posts it.
+type Tell struct {
+	To      string            `json:"to,omitzero" doc:"a person; empty: whoever the caller belongs to"`
+	About   permissions.About `json:"about,omitzero" enum:"says,finished,waits,failed" default:"says"`
+	Text    string            `json:"text,omitzero" doc:"at most 1000 characters; required where about is says"`
+	Agent   string            `json:"agent,omitzero" doc:"who it is about, by its own word"`
+	Session string            `json:"session,omitzero" doc:"what is newer about a session stands for what is still to be sent about it"`
+	Title   string            `json:"title,omitzero" doc:"of the session; at most 100 characters"`
+	Silent  bool              `json:"silent,omitzero" doc:"without a sound, where the channel can do that"`
+}
+
+// Told is who is told.
+type Told struct {
+	To string `json:"to"`
+}
+
+// TellOf is the body that has a person told t.
+func TellOf(to string, about permissions.About, t permissions.Telling) Tell {
+	return Tell{To: to, About: about, Text: t.Text, Agent: t.Agent, Session: t.Session, Title: t.Title, Silent: t.Silent}
+}
+
+// Telling is what the body says.
+func (t Tell) Telling() permissions.Telling {
+	return permissions.Telling{Agent: t.Agent, Session: t.Session, Title: t.Title, Text: t.Text, Silent: t.Silent}
+}
+
 // Recalled counts withdrawn requests.
 type Recalled struct {
 	Withdrawn int `json:"withdrawn"`

@@ -51,6 +51,7 @@ func TestNeitherDoorHasTheOthersRoutes(t *testing.T) {
 	agents, deciders := routesOf(t, forAgents), routesOf(t, forDeciders)
 	wantAgents := []string{
 		"GET /v1/requests/{id}", "POST /v1/recall", "POST /v1/requests", "POST /v1/requests/{id}/answer", "POST /v1/requests/{id}/cancel",
+		"POST /v1/tell",
 	}
 	if !slices.Equal(agents, wantAgents) {
 		t.Errorf("the agents' door has %v", agents)

@@ -132,12 +132,15 @@ func (p Place) claude() Agent {
 		"statusMessage": "daycared asks",
 	}}
 	telling := []any{map[string]any{"type": "command", "command": p.hook("claude-code"), "timeout": tells}}
+	notices := map[string]any{"hooks": []any{map[string]any{"type": "command", "command": p.notice("claude-code"), "timeout": tells}}}
 	every := func(hook []any, event string) entry {
 		return element(map[string]any{"matcher": "*", "hooks": hook}, "claude-code", "hooks", event)
 	}
 	settings := file(filepath.Join(p.folder(claudeHome, ".claude"), "settings.json"),
 		every(waiting, "PreToolUse"), every(waiting, "PermissionRequest"), every(telling, "PostToolUse"),
-		every(telling, "PostToolUseFailure"), element(map[string]any{"hooks": telling}, "claude-code", "hooks", "SessionEnd"))
+		every(telling, "PostToolUseFailure"), element(map[string]any{"hooks": telling}, "claude-code", "hooks", "SessionEnd"),
+		element(notices, "claude-code", "hooks", "Stop"), element(notices, "claude-code", "hooks", "StopFailure"),
+		element(notices, "claude-code", "hooks", "Notification"))
 	refused := entry{dialect: "claude-code", path: []string{"hooks", "PermissionDenied"}} // an earlier one is taken out
 	if p.Refused {
 		refused = every(waiting, "PermissionDenied")
@@ -183,12 +186,16 @@ func (p Place) gemini() Agent {
 	hook := map[string]any{
 		"type": "command", "name": ours, "command": p.hook("gemini"), "timeout": int(waits.Milliseconds()),
 	}
+	notices := map[string]any{"hooks": []any{
+		map[string]any{"type": "command", "name": ours, "command": p.notice("gemini"), "timeout": tells * 1000},
+	}}
 	return Agent{
 		Name: "gemini", Dialect: "gemini",
 		Files: []File{file(filepath.Join(p.folder(geminiHome, "."), ".gemini", "settings.json"),
 			// Without trust, gemini -p offers no tool of the server; ours only ask.
 			member(p.server("timeout", int(waits.Milliseconds()), "trust", true), "mcpServers", ours),
-			element(map[string]any{"matcher": ".*", "hooks": []any{hook}}, "gemini", "hooks", "BeforeTool"))},
+			element(map[string]any{"matcher": ".*", "hooks": []any{hook}}, "gemini", "hooks", "BeforeTool"),
+			element(notices, "gemini", "hooks", "AfterAgent"), element(notices, "gemini", "hooks", "Notification"))},
 		Enforces: "every call of a tool, also with --yolo. What is allowed goes on under Gemini CLI's own approval mode, whose dialog asks " +
 			"once more at a terminal without --yolo. Gemini CLI runs the call when the hook fails or times out; daycared hook is built not to",
 		Advises: advises,
@@ -233,7 +240,8 @@ func (p Place) copilot() Agent {
 				member(p.server("type", "local", "tools", []string{"*"}, "timeout", int(waits.Milliseconds())), "mcpServers", ours)),
 			file(filepath.Join(folder, "hooks", "daycared.json"), usual(1, "version"),
 				element(hook(int(waits.Seconds())), "copilot", "hooks", "preToolUse"),
-				element(hook(tells), "copilot", "hooks", "sessionEnd")),
+				element(hook(tells), "copilot", "hooks", "sessionEnd"),
+				element(map[string]any{"type": "command", "bash": p.notice("copilot"), "timeoutSec": tells}, "copilot", "hooks", "agentStop")),
 		},
 		Enforces: "every call of a tool; denied also when the hook fails. Copilot CLI runs the call when the hook times out; daycared " +
 			"hook is built not to",
@@ -315,6 +323,10 @@ func (p Place) hook(dialect string) string {
 	}
 	return strings.Join(words, " ")
 }
+
+// notice is the command line of a hook that only has a person told what has happened. Agents take an exit code other than 0 for an
+// order to go on, which would hold up their end.
+func (p Place) notice(dialect string) string { return p.hook(dialect) + " --notice || true" }
 
 // words are those of a hook's command line.
 func (p Place) words(dialect string) []string {

@@ -111,7 +111,7 @@ func (m Managed) Commands(text, dialect string) (commands, missing []string) {
 			all = append(all, h.Command)
 		}
 		for _, command := range all {
-			if strings.Contains(command, hookOf(dialect)) {
+			if decides(command, dialect) {
 				commands = append(commands, command)
 			}
 		}
@@ -184,7 +184,7 @@ func (a Agent) Skipped(h Hooks, managed bool) (why, mend string, runs bool) {
 		case !strings.Contains(one.Command, hookOf(a.Dialect)):
 		case one.Skipped != "":
 			skipped[one.Skipped] = append(skipped[one.Skipped], one.Event)
-		case strings.EqualFold(one.Event, "PreToolUse"):
+		case strings.EqualFold(one.Event, "PreToolUse") && decides(one.Command, a.Dialect):
 			runs = true
 		}
 	}

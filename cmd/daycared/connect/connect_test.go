@@ -391,12 +391,14 @@ func TestAnOlderConnectionIsReplaced(t *testing.T) {
 	if err != nil || newer == older {
 		t.Fatal(newer, err)
 	}
-	for _, event := range []string{"PreToolUse", "PermissionRequest", "PostToolUse", "PostToolUseFailure", "SessionEnd"} {
+	for _, event := range []string{
+		"PreToolUse", "PermissionRequest", "PostToolUse", "PostToolUseFailure", "SessionEnd", "Stop", "StopFailure", "Notification",
+	} {
 		if strings.Count(newer, `"`+event+`"`) != 1 {
 			t.Errorf("%s: %s", event, newer)
 		}
 	}
-	if n := strings.Count(newer, "hook claude-code"); n != 5 {
+	if n := strings.Count(newer, "hook claude-code"); n != 8 {
 		t.Errorf("%d commands: %s", n, newer)
 	}
 	if gone, err := f.Remove(newer); err != nil || !f.Empty(gone) {
@@ -411,5 +413,21 @@ func TestAnOlderConnectionIsReplaced(t *testing.T) {
 	}
 	if again, err := f.Install(at); err != nil || strings.Contains(again, "--keyboard") {
 		t.Errorf("and no more: %s, %v", again, err)
+	}
+}
+
+// A hook that only tells somebody what has happened decides nothing, wherever it stands, so no agent is bound by it.
+func TestAHookThatOnlyTellsBindsNothing(t *testing.T) {
+	a, _ := here.Find("claude-code")
+	for command, want := range map[string]bool{here.hook("claude-code"): true, here.notice("claude-code"): false} {
+		listed := Hooks{All: []Hook{{Event: "PreToolUse", Command: command}}}
+		if _, _, runs := a.Skipped(listed, false); runs != want {
+			t.Errorf("listed as %s: it binds: %v", command, runs)
+		}
+		text := `{"hooks":{"PreToolUse":[{"matcher":"*","hooks":[{"type":"command","command":"` + command + `"}]}]}}`
+		managed := Managed{Path: "x.json", Hooks: []string{"hooks", "PreToolUse"}}
+		if commands, _ := managed.Commands(text, "claude-code"); len(commands) == 1 != want {
+			t.Errorf("managed as %s: %q", command, commands)
+		}
 	}
 }

@@ -293,15 +293,16 @@ func (p Place) codexBlock() string {
 		event   string
 		matcher bool
 		seconds int
+		command string
 	}{
-		{"PreToolUse", true, int(waits.Seconds())}, {"PermissionRequest", true, int(waits.Seconds())},
-		{"Interrupt", false, tells}, {"SessionEnd", false, tells},
+		{"PreToolUse", true, int(waits.Seconds()), p.hook("codex")}, {"PermissionRequest", true, int(waits.Seconds()), p.hook("codex")},
+		{"Interrupt", false, tells, p.hook("codex")}, {"SessionEnd", false, tells, p.hook("codex")}, {"Stop", false, tells, p.notice("codex")},
 	} {
 		lines = append(lines, "", "[[hooks."+hook.event+"]]")
 		if hook.matcher {
 			lines = append(lines, `matcher = ".*"`, "")
 		}
-		lines = append(lines, "[[hooks."+hook.event+".hooks]]", `type = "command"`, "command = "+strconv.Quote(p.hook("codex")),
+		lines = append(lines, "[[hooks."+hook.event+".hooks]]", `type = "command"`, "command = "+strconv.Quote(hook.command),
 			fmt.Sprintf("timeout = %d", hook.seconds))
 	}
 	return strings.Join(append(lines, blockEnd, ""), "\n")

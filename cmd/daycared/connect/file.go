@@ -114,7 +114,7 @@ func (f File) Pinned(text string) bool {
 	if f.block != "" {
 		_, block, _ := strings.Cut(text, blockBegin)
 		block, _, _ = strings.Cut(block, blockEnd)
-		return strings.Count(block, "--socket")+strings.Count(block, "--url") >= 5 // of its server and its hooks
+		return strings.Count(block, "--socket")+strings.Count(block, "--url") >= 6 // of its server and its hooks
 	}
 	if f.whole != "" {
 		return strings.Contains(text, `"--socket"`) || strings.Contains(text, `"--url"`)
@@ -147,6 +147,11 @@ func (f File) Pinned(text string) bool {
 
 // hookOf is what the command line of our hook has in it.
 func hookOf(dialect string) string { return " hook " + dialect + " --within " }
+
+// decides reports whether a command line is that of our hook, and of one that decides: with --notice it never does.
+func decides(command, dialect string) bool {
+	return strings.Contains(command, hookOf(dialect)) && !strings.Contains(command, " --notice")
+}
 
 // Empty tells whether text holds nothing but what Install leaves in a file that was not there before, and Remove does
 // not take out.

@@ -27,11 +27,31 @@ const ask = (call) =>
     hook.stdin.end(call);
   });
 
+// tell has a person told what has happened in a session of its own, and nothing waits for that.
+const tell = (event) => {
+  try {
+    const hook = spawn(program, [...words, "--notice"], { stdio: ["pipe", "ignore", "ignore"] });
+    hook.on("error", () => {});
+    hook.stdin.on("error", () => {});
+    hook.stdin.end(JSON.stringify(event));
+  } catch {}
+};
+
+const sessions = new Map(); // by their ids
+
 export const Daycared = async ({ directory }) => {
   try {
     writeFileSync(new URL("daycared.js.loaded", import.meta.url), ""); // daycared doctor looks for it
   } catch {}
   return {
+    event: async ({ event: { type, properties } }) => {
+      if (["session.created", "session.updated"].includes(type)) return void sessions.set(properties.info?.id, properties.info);
+      const session = sessions.get(properties?.sessionID);
+      if (!["session.idle", "session.error"].includes(type) || !session) return;
+      if (session.parentID) return; // another session goes on with what this one did
+      const error = properties.error?.data?.message ?? properties.error?.name;
+      tell({ event: type, sessionID: session.id, cwd: directory, title: session.title, error });
+    },
     "tool.execute.before": async ({ tool, sessionID, callID }, { args }) => {
       const verdict = await ask(JSON.stringify({ tool, sessionID, callID, args, cwd: directory }));
       if (verdict?.decision !== "allow") throw new Error(verdict?.reason || "Not allowed: daycared gave no verdict.");

@@ -84,6 +84,7 @@ var everythingElse = []part{
 	{"key of what is over", testKeyOfWhatIsOver},
 	{"stop with a damaged row", testStopWithADamagedRow},
 	{"stop cut short", testStopCutShort},
+	{"tell", testTell},
 	{"strangers", testStrangers},
 	{"strangers by the thousand", testManyStrangers},
 	{"tokens", testTokens}, {"owners", testOwners},

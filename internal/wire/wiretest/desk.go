@@ -280,6 +280,22 @@ func (d *Desk) Recall(ctx context.Context, c permissions.Caller, m permissions.M
 	return withdrawn, err
 }
 
+// Tell has the owner told, whoever that is, and nobody else.
+func (d *Desk) Tell(
+	_ context.Context, c permissions.Caller, to string, about permissions.About, t permissions.Telling,
+) (person string, err error) {
+	if c.Name == permissions.Anonymous {
+		return "", permissions.TokenNeeded()
+	}
+	if err := t.Validate(about); err != nil {
+		return "", permissions.Invalid(err)
+	}
+	if to != "" && to != "fay" {
+		return "", permissions.NobodyToTell(to, []string{"fay"})
+	}
+	return "fay", nil
+}
+
 // Ready is nil until Fail.
 func (d *Desk) Ready(context.Context) error {
 	d.store.mu.Lock()

@@ -1,0 +1,52 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/daycared/daycared/permissions"
+)
+
+// testTell: what is newer about a session of a caller's agent stands for what is still to be sent about it, words of its own stay
+// beside each other, and a caller has only so many.
+func testTell(t *testing.T, b Backend) {
+	s := b.Open(t)
+	at := noon
+	tell := func(to, by string, about permissions.About, said permissions.Telling) permissions.Notice {
+		t.Helper()
+		at = at.Add(time.Second)
+		n := permissions.Notice{To: to, By: by, About: about, CreatedAt: at, Told: said}
+		if err := s.Tell(t.Context(), n, 4); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	tell("fay", "uid:1", permissions.AboutWaits, permissions.Telling{Agent: "codex", Session: "s", Text: "old"})
+	newer := tell("fay", "uid:1", permissions.AboutFinished, permissions.Telling{
+		Agent: "codex", Session: "s", Title: "title", Text: "new \u202e \x00", Silent: true,
+	})
+	told(t, "about the session", s, newer)
+	all := []permissions.Notice{
+		newer,
+		tell("fay", "uid:1", permissions.AboutSays, permissions.Telling{Agent: "codex", Session: "s", Text: "one"}),
+		tell("fay", "uid:1", permissions.AboutFinished, permissions.Telling{Agent: "gemini", Session: "s"}),
+		tell("fay", "uid:1", permissions.AboutFinished, permissions.Telling{Agent: "codex"}),
+		tell("fay", "uid:2", permissions.AboutFinished, permissions.Telling{Agent: "codex", Session: "s"}),
+		tell("sam", "uid:2", permissions.AboutFinished, permissions.Telling{Agent: "codex", Session: "s"}),
+	}
+	if got := notices(t, s); len(got) != len(all) || got[0].Told != newer.Told || got[0].By != "uid:1" {
+		t.Errorf("kept are %+v", got)
+	}
+	err := s.Tell(t.Context(), permissions.Notice{To: "fay", By: "uid:1", About: permissions.AboutFailed, CreatedAt: at}, 4)
+	refusedWith(t, err, permissions.CodeLimit)
+	again := tell("fay", "uid:1", permissions.AboutFailed, permissions.Telling{Agent: "codex", Session: "s"})
+	if got := notices(t, s); len(got) != len(all) || got[len(got)-1].About != again.About {
+		t.Errorf("in place of another: %+v", got)
+	}
+	for _, n := range notices(t, s) {
+		if err := s.Noted(t.Context(), n.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told(t, "in the end", s)
+}
