@@ -125,6 +125,12 @@ func (c counter) pose(
 	return e.opened(ctx, o, r, created)
 }
 
+// Posed is [agents.Desk].
+func (c counter) Posed(ctx context.Context, caller permissions.Caller, key string) (permissions.Request, bool, error) {
+	r, found, err := c.engine.store.Keyed(ctx, caller.Name, key)
+	return r, found, broken(err)
+}
+
 // Read is [agents.Desk]. The answer counts as collected: the session goes on with it.
 func (c counter) Read(ctx context.Context, caller permissions.Caller, id permissions.ID) (permissions.Request, error) {
 	s, err := c.engine.Find(ctx, caller, id)

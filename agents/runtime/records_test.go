@@ -2,6 +2,7 @@ package runtime_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -565,5 +566,42 @@ func TestTheContractNamesEveryReasonOfARun(t *testing.T) {
 		if !strings.Contains(said, reason) {
 			t.Errorf("%s is missing: %s", reason, said)
 		}
+	}
+}
+
+// TestAStopFindsWhatWasAskedAndNotStored: where the step that names the question could not be stored any more, the question is
+// withdrawn and its dialog closed all the same.
+func TestAStopFindsWhatWasAskedAndNotStored(t *testing.T) {
+	for name, c := range map[string]struct {
+		step           []string
+		opened, closed permissions.Type
+	}{
+		"calls": {[]string{"write_file", noteA}, permissions.WaitAckEnter, permissions.AckRejected},
+		"a question": {
+			[]string{"ask_user", `{"question":"Q?","options":["0","1"]}`}, permissions.DialogRequested, permissions.DialogResponded,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := play(t, helper(first(c.step...)))
+			s.rows.mu.Lock()
+			s.rows.fails = func(c agents.Commit) error {
+				if c.Session.Request != "" {
+					return errors.New("the disk is full")
+				}
+				return nil
+			}
+			s.rows.mu.Unlock()
+			s.writes("go")
+			s.card(1)
+			s.orders(permissions.OrderStop)
+			s.stands("helper", permissions.Interrupted)
+			told := map[permissions.Type]int{}
+			for _, e := range s.events() {
+				told[e.Type]++
+			}
+			if told[c.opened] != 1 || told[c.closed] != 1 || told[permissions.RequestSettled] != 1 {
+				t.Errorf("it is told %v", told)
+			}
+		})
 	}
 }

@@ -130,6 +130,9 @@ func (sh *shift) obey(ctx context.Context, o *order, told permissions.Order) err
 // halt ends the run, with what it asks people.
 func (sh *shift) halt(ctx context.Context, by string) error {
 	c := agents.Commit{}
+	if err := sh.recall(ctx); err != nil {
+		return err
+	}
 	if sh.run.Request != "" {
 		brief, done := context.WithTimeout(ctx, stopTime)
 		defer done()
@@ -159,6 +162,26 @@ func (sh *shift) halt(ctx context.Context, by string) error {
 		return sh.finish(ctx)
 	}
 	return nil
+}
+
+// recall finds what the run has put to people where the step that says so was not stored any more.
+func (sh *shift) recall(ctx context.Context) error {
+	key, at := "", sh.run.asking()
+	switch {
+	case sh.run.Request != "":
+	case sh.run.State == WaitAck:
+		key = sh.stepKey()
+	case at > 0:
+		key = sh.callKey(sh.run.Calls[at-1])
+	}
+	if key == "" {
+		return nil
+	}
+	q, found, err := sh.runtime.desk.Posed(ctx, sh.asker(), key)
+	if err == nil && found && q.DecidedVia != permissions.ViaGrant {
+		sh.run.Request = q.ID
+	}
+	return err
 }
 
 // end ends the session, with what it was granted, and those that it started.
